@@ -71,7 +71,9 @@ static struct mk_host *find_default(const struct mk_generation *g, const struct 
 
 static void report_empty(struct mk_generation *g, uint32_t nth)
 {
-    mk__conf_error(g->conf, mk__conf_origin(g->set, g->settings, offsetof(struct mk__settings, listen), nth),
+    mk__conf_error(g->conf,
+                   mk__conf_origin(g->set, g->settings, offsetof(struct mk__settings, listen),
+                                   mk__settings_listen_line(g->settings, nth)),
                    "no host answers at this listener: each has \"Listener\" with other ones");
 }
 
@@ -112,26 +114,6 @@ int mk__bound_hosts_add(struct mk_generation *g, struct mk_str name, struct mk_h
             return err;
     }
     return 0;
-}
-
-struct mk_host *mk__bound_hosts_find(const struct mk_generation *g, const void *listener, struct mk_str name)
-{
-    for (uint32_t i = 0; i < g->settings->listen.n; i++) {
-        if (g->settings->listen.items[i].listener != listener)
-            continue;
-        struct mk_host *host = mk__vhost_find(&g->bound[i].vhosts, name);
-        return host ? host : g->bound[i].default_host;
-    }
-    return NULL;
-}
-
-bool mk__bound_hosts_has_name(const struct mk_host *host, struct mk_str name)
-{
-    const struct mk_generation *g = host->generation;
-    for (uint32_t i = 0; i < g->settings->listen.n; i++)
-        if (mk__vhost_find(&g->bound[i].vhosts, name) == host)
-            return true;
-    return false;
 }
 
 bool mk__bound_hosts_is_default(const struct mk_host *host)

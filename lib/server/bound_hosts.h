@@ -8,12 +8,6 @@
 
 #include "server/generation.h"
 
-/* The hosts that answer at one Listen line. */
-struct mk__bound_hosts {
-    struct mk__vhosts vhosts;
-    struct mk_host *default_host;
-};
-
 /* Returns whether the host answers at connections of this Listen line. */
 bool mk__bound_hosts_answers(const struct mk_host *host, const struct mk__listen_conf *listen);
 
@@ -26,10 +20,6 @@ int mk__bound_hosts_prepare(struct mk_generation *g, size_t names);
 int mk__bound_hosts_add(struct mk_generation *g, struct mk_str name, struct mk_host *host, uint32_t nth,
                         const char **ret_reason, const struct mk__vhost **ret_first);
 
-/* Returns the host of a name at a listener of this generation; NULL: the listener is not one of them. */
-struct mk_host *mk__bound_hosts_find(const struct mk_generation *g, const void *listener, struct mk_str name);
-/* Returns whether the host has the name or a wildcard for it, at one of its listeners. */
-bool mk__bound_hosts_has_name(const struct mk_host *host, struct mk_str name);
 /* Returns whether the host is the default at a Listen line. */
 bool mk__bound_hosts_is_default(const struct mk_host *host);
 

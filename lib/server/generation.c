@@ -5,17 +5,28 @@
  */
 #include "server/generation.h"
 
-#include "server/bound_hosts.h"
 #include "server/h2_loader.h"
 
 #include <assert.h>
 #include <errno.h>
 
+/* Returns the host of a name at a listener of this generation; NULL: the listener is not one of them. */
+static struct mk_host *find_bound_host(const struct mk_generation *g, const void *listener, struct mk_str name)
+{
+    for (uint32_t i = 0; i < g->settings->listen.n; i++) {
+        if (g->settings->listen.items[i].listener != listener)
+            continue;
+        struct mk_host *host = mk__vhost_find(&g->bound[i].vhosts, name);
+        return host ? host : g->bound[i].default_host;
+    }
+    return NULL;
+}
+
 struct mk_host *mk__generation_find_host(const struct mk_generation *g, const void *listener, struct mk_str name)
 {
     if (!g->hosts || !g->hosts->next)
         return g->default_host;
-    struct mk_host *host = !MK_SMALL && g->bound ? mk__bound_hosts_find(g, listener, name) : NULL;
+    struct mk_host *host = !MK_SMALL && g->bound ? find_bound_host(g, listener, name) : NULL;
     host = host ? host : mk__vhost_find(&g->vhosts, name);
     return host ? host : g->default_host;
 }
@@ -126,16 +137,28 @@ int mk_generation_port(const struct mk_generation *g, const struct mk_plugin *pl
 
 void mk_generation_listen_error(struct mk_generation *g, const struct mk_plugin *plugin, const char *sentence)
 {
+    const struct mk__listen_confs *all = &g->settings->listen;
+    uint32_t i = find_listener(g, plugin);
     mk__conf_error(g->conf,
                    mk__conf_origin(g->set, g->settings, offsetof(struct mk__settings, listen),
-                                   find_listener(g, plugin)),
+                                   i < all->n ? all->items[i].line : i),
                    "%s", sentence);
+}
+
+/* Returns whether the host has the name or a wildcard for it, at one of its listeners. */
+static bool has_bound_name(const struct mk_host *host, struct mk_str name)
+{
+    const struct mk_generation *g = host->generation;
+    for (uint32_t i = 0; i < g->settings->listen.n; i++)
+        if (mk__vhost_find(&g->bound[i].vhosts, name) == host)
+            return true;
+    return false;
 }
 
 bool mk_host_has_name(const struct mk_host *host, struct mk_str name)
 {
     const struct mk_generation *g = host->generation;
-    return name.len && (g->bound ? mk__bound_hosts_has_name(host, name) : mk__vhost_find(&g->vhosts, name) == host);
+    return name.len && (g->bound ? has_bound_name(host, name) : mk__vhost_find(&g->vhosts, name) == host);
 }
 
 struct mk_str mk_host_name(const struct mk_host *host, unsigned n)

@@ -28,7 +28,6 @@ static_assert(MK__PLUGINS_MAX <= 32, "a bit each in uint32_t");
 /* In small builds no plugin has a start or stop, except for hosts. */
 enum { MK__PLUGIN_STARTS = !MK_SMALL };
 
-struct mk__bound_hosts;
 struct mk__module;
 struct mk__path_limits;
 
@@ -57,6 +56,12 @@ struct mk__generation_source {
         bool of_plugin; /* without effect if no loaded plugin has the key */
     } overrides[MK__OVERRIDES_MAX];
     unsigned n_overrides;
+};
+
+/* The hosts that answer at one Listen line: see server/bound_hosts.h. */
+struct mk__bound_hosts {
+    struct mk__vhosts vhosts;
+    struct mk_host *default_host;
 };
 
 struct mk_generation {

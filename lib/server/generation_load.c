@@ -145,8 +145,8 @@ static void find_listen_modes(struct mk_generation *g)
         struct mk__listen_conf *one = &g->settings->listen.items[i];
         one->mode.transport = one->transport.len ? find_transport(g, one->transport) : g->transport;
         if (!one->mode.transport && one->transport.len)
-            report_unknown_transport(g, one->transport, offsetof(struct mk__settings, listen), i,
-                                     "there is no option but proxy, and ");
+            report_unknown_transport(g, one->transport, offsetof(struct mk__settings, listen),
+                                     mk__settings_listen_line(g->settings, i), "there is no option but proxy, and ");
     }
 }
 
@@ -167,7 +167,9 @@ static void check_listen_conflicts(struct mk_generation *g)
     for (uint32_t i = 0; i < all->n; i++)
         for (uint32_t k = 0; k < i; k++)
             if (mk__addr_conflicts(&all->items[i].addr, &all->items[k].addr))
-                mk__conf_error(g->conf, mk__conf_origin(g->set, g->settings, offsetof(struct mk__settings, listen), i),
+                mk__conf_error(g->conf,
+                               mk__conf_origin(g->set, g->settings, offsetof(struct mk__settings, listen),
+                                               mk__settings_listen_line(g->settings, i)),
                                "Listen %.*s is covered by Listen %.*s already", MK_STR_ARG(all->items[i].text),
                                MK_STR_ARG(all->items[k].text));
 }

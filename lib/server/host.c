@@ -48,9 +48,10 @@ bool mk_host_has_listener(const struct mk_host *host, struct mk_str text)
 
 void mk_host_accept_in_drain(struct mk_host *host, struct mk_str text)
 {
-    struct mk__listen_conf *conf = mk__settings_find_listener(host->generation->settings, text);
-    if (conf)
-        conf->accept_in_drain = true;
+    const struct mk__listen_confs *all = &host->generation->settings->listen;
+    for (uint32_t i = 0; i < all->n; i++)
+        if (mk_str_eq(all->items[i].text, text))
+            all->items[i].accept_in_drain = true;
 }
 
 /* Only the transport "liana" is known to be plain HTTP. */

@@ -147,7 +147,9 @@ void mk__server_report_listener(struct mk_generation *g, unsigned nth, int err)
 {
     const struct mk__settings *settings = g->settings;
     assert(err < 0 && nth < settings->listen.n);
-    mk__conf_error(g->conf, mk__conf_origin(g->set, settings, offsetof(struct mk__settings, listen), nth),
+    mk__conf_error(g->conf,
+                   mk__conf_origin(g->set, settings, offsetof(struct mk__settings, listen),
+                                   mk__settings_listen_line(settings, nth)),
                    "cannot listen on %.*s: %s%s", MK_STR_ARG(settings->listen.items[nth].text), mk_file_error(err),
                    get_hint(settings, err));
 }

@@ -5,6 +5,7 @@
  */
 #include "server/settings.h"
 
+#include "server/listen/names.h"
 #include "server/user.h"
 #include "version.h"
 
@@ -65,26 +66,57 @@ static int parse_options(const struct mk_conf_value *value, struct mk__listen_co
     return err;
 }
 
+/* Appends a listener. Returns 0 or -ENOMEM. */
+static int add_listener(struct mk__listen_confs *all, const struct mk__listen_conf *one, struct mk_arena *arena)
+{
+    struct mk__listen_conf *items = mk_arena_grow(arena, all->items, all->n, sizeof(*items));
+    if (!items)
+        return -ENOMEM;
+    items[all->n] = *one;
+    *all = (struct mk__listen_confs){items, all->n + 1};
+    return 0;
+}
+
+/* Appends a listener for each address of a name. */
+static int add_named_listeners(struct mk__listen_confs *all, struct mk__listen_conf *one, struct mk_str name,
+                               struct mk_arena *arena, struct mk_buf *error)
+{
+    struct mk__addr port, found[MK__LISTEN_NAMES_MAX];
+    struct mk_str digits = mk_str(one->text.p + name.len + 1, one->text.len - name.len - 1);
+    const char *reason;
+    int n = mk__addr_parse(digits, &port, &reason), err = 0;
+    if (n == 0)
+        n = mk__listen_names_resolve(name, found, MK__LISTEN_NAMES_MAX, &reason);
+    if (n < 0) {
+        mk_buf_addf(error, "%s", reason);
+        return n;
+    }
+    for (int i = 0; i < n && err == 0; i++) {
+        one->addr = found[i];
+        mk__addr_set_port(&one->addr, mk__addr_port(&port));
+        err = add_listener(all, one, arena);
+    }
+    return err;
+}
+
 static int parse_listen(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
     struct mk__listen_confs *all = field;
-    struct mk__listen_conf one = {.text = mk_arena_dup(arena, value->words[0])};
+    struct mk__listen_conf one = {.text = mk_arena_dup(arena, value->words[0]),
+                                  .line = !MK_SMALL && all->n ? all->items[all->n - 1].line + 1 : 0};
+    struct mk_str name = MK_STR_NONE;
     const char *reason = "one address a line";
     if (!one.text.p)
         return -ENOMEM;
-    if ((!MK_HAS_TLS && value->n > 1) || mk__addr_parse(one.text, &one.addr, &reason) < 0) {
+    bool named = !MK_SMALL && mk__listen_names_split(one.text, &name);
+    if ((!MK_HAS_TLS && value->n > 1) || (!named && mk__addr_parse(one.text, &one.addr, &reason) < 0)) {
         mk_buf_addf(error, "%s", reason);
         return -EINVAL;
     }
     int err = MK_HAS_TLS ? parse_options(value, &one, arena, error) : 0;
     if (err < 0)
         return err;
-    struct mk__listen_conf *items = mk_arena_grow(arena, all->items, all->n, sizeof(*items));
-    if (!items)
-        return -ENOMEM;
-    items[all->n] = one;
-    *all = (struct mk__listen_confs){items, all->n + 1};
-    return 0;
+    return named ? add_named_listeners(all, &one, name, arena, error) : add_listener(all, &one, arena);
 }
 
 /* Parses a path, or the word stderr, which leaves the path empty. */
@@ -104,7 +136,8 @@ static const struct mk_conf_key server_keys[] = {
     KEY(CUSTOM, listen, "Listen", "2001",
         "Where connections are accepted: a port (all addresses, IPv4 and IPv6), `address:port`, `[v6]:port`, or "
         "`unix:/path`. May be given several times. Port 0 lets the system choose."
-        LARGE(" The name of a plugin behind it, such as `tls`, says what carries its connections, instead of "
+        LARGE(" `localhost:port` stands for 127.0.0.1 and ::1; other names must be in `/etc/hosts`."
+              " The name of a plugin behind it, such as `tls`, says what carries its connections, instead of "
               "`TransportLayer`. With `proxy`, each connection must come from one of the `TrustedProxies`, and begin "
               "with a PROXY header."),
         .flags = MK_CONF_REPEAT, .unit = "[address:]port" LARGE(" [tls] [proxy]"), .parse = parse_listen),

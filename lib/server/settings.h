@@ -22,7 +22,8 @@ struct mk__listen_mode {
 
 struct mk__listen_conf {
     struct mk__addr addr;
-    struct mk_str text;      /* the address as it was written */
+    struct mk_str text;      /* the address as it was written; that of several, if it is a name */
+    uint32_t line;           /* which Listen line it is of, from 0 */
     bool accept_in_drain;    /* health checks are answered until a drain ends; set by host_start */
     struct mk_str transport; /* the transport's name; empty: TransportLayer */
     struct mk__listen_mode mode;
@@ -99,7 +100,13 @@ struct mk__plugin_list {
 
 extern const struct mk_conf_section mk__section_server, mk__section_host, mk__section_mimetypes, mk__section_plugins;
 
-/* Returns the listener whose address is written like this, or NULL. */
+/* Returns which Listen line a listener is of, from 0: a line with a name may be several. */
+static inline uint32_t mk__settings_listen_line(const struct mk__settings *s, uint32_t nth)
+{
+    return MK_SMALL ? nth : s->listen.items[nth].line;
+}
+
+/* Returns the first listener whose address is written like this, or NULL. */
 struct mk__listen_conf *mk__settings_find_listener(const struct mk__settings *s, struct mk_str text);
 /* Fills in the settings of HTTP, which refer to `s`. */
 void mk__settings_http(const struct mk__settings *s, struct mk__http_settings *ret);

@@ -68,7 +68,7 @@ BY_HTTPS, SEVERAL_CERTIFICATES = "A site with HTTPS", "Several hosts with certif
 CLIENTS, MACHINES = "Client certificates", "One site on several machines"
 ENCRYPTED = {BY_HTTPS, SEVERAL_CERTIFICATES, CLIENTS, MACHINES}
 FOR_ALL = "Settings by path, and for all hosts"
-BOUND = "Hosts of one listener"
+LOCAL, BOUND = "A server for this machine only", "Hosts of one listener"
 NETWORK_RULES, CLIENT_LIMITS = "Rules for networks and paths", "Limits for clients"
 FOR_ALL_HOSTS = "Connections and defaults for all hosts"
 PASSWORDS, TOKENS = "Users and passwords", "Tokens of an identity provider"
@@ -113,6 +113,7 @@ def conf(tmp_path, company):
                 ("Listen          80\n", "Listen 127.0.0.1:0\n"),
                 ("127.0.0.1:9000", "127.0.0.1:0"),
                 ("127.0.0.1:2002", "127.0.0.2:0"),
+                ("localhost:2003", "localhost:0"),
                 ("Listener        2001", "Listener 127.0.0.1:0"),
             ):
                 text = text.replace(here, there)
@@ -155,7 +156,7 @@ def test_is_accepted(conf, heading):
 
 def test_every_configuration_has_a_test():
     tried = {"One site", "Several hosts", "A single-page application", "Downloads", "An API for other origins"}
-    tried |= {BOUND, COMPRESSED, REWRITTEN, COMMON_LOG, JSON_LOG, SEVERAL_LOGS, LISTED}
+    tried |= {LOCAL, BOUND, COMPRESSED, REWRITTEN, COMMON_LOG, JSON_LOG, SEVERAL_LOGS, LISTED}
     tried |= {NETWORK_RULES, CLIENT_LIMITS, FOR_ALL_HOSTS}
     proxied = {"A site behind a proxy", BALANCED, FOR_ALL}
     assert set(SECTIONS) == tried | proxied | ENCRYPTED | LOGINS | {"A service", AS_ROOT}
@@ -175,6 +176,12 @@ def test_rewritten_paths(site):
     assert ask(server, "/v1/a").status == 404
     assert ask(server, "/search?q=x&y")["Location"] == "https://search.example.org/?q=x&y"
     assert ask(server, "/search").status == 404
+
+
+def test_a_server_for_this_machine_only(site):
+    server = site(LOCAL)
+    assert server.names[0].startswith("127.0.0.1:")
+    assert ask(server, "/").body == b"www\n"
 
 
 def test_hosts_of_one_listener(site):

@@ -47,6 +47,13 @@ def listen(address=("127.0.0.1", 0), family=socket.AF_INET, **options):
     return one
 
 
+def has_v6():
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET6) as probe:
+        probe.bind(("::1", 0))
+        return True
+    return False
+
+
 def sockets(server):
     return sum("socket" in name for name in server.open_files())
 
@@ -67,6 +74,19 @@ def test_a_socket_serves_its_directive(inherit):
         server.stop()
         with Client(("127.0.0.1", port)) as client:  # it listens on, for the next server
             assert client.sock.fileno() >= 0
+
+
+def test_sockets_of_a_name(inherit):
+    """`localhost` claims the sockets of its addresses."""
+    with listen() as one:
+        port = one.getsockname()[1]
+        with listen(("::1", port), socket.AF_INET6) if has_v6() else contextlib.nullcontext() as other:
+            both = [one, other] if other else [one]
+            server = inherit(both, {"Listen": f"localhost:{port}"}, listeners=len(both))
+            assert "no Listen names it" not in server.log
+            await_true(lambda: sockets(server) == len(both), 5, "the sockets that it was given")
+            for address in server.addresses:
+                assert ask(address) == 200
 
 
 def test_a_unix_socket_stays_in_its_place(inherit, tmp_path):

@@ -117,7 +117,9 @@ static const struct {
     const char *line, *problem;
 } wrong[] = {
     {"Listen 70000", "the port must be a number from 0 to 65535"},
-    {"Listen localhost:80", "the address must be numeric: 127.0.0.1:80, [::1]:80 or *:80"},
+    {"Listen localhost:x", "the port must be a number from 0 to 65535"},
+    {"Listen no.such.name.test:80", "the name is not in /etc/hosts, and DNS is not asked: use an address"},
+    {"Listen 127.0.0.300:80", "the address must be numeric: 127.0.0.1:80, [::1]:80 or *:80"},
     {"Listen 80 tls proxy liana", "one plugin carries connections, not tls and liana"},
     {"Listen proxy", "the port must be a number"},
     {"Listen 80 proxy", "Listen 80 proxy: TrustedProxies is empty"},
