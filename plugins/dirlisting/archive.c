@@ -181,6 +181,7 @@ static void respond(struct archive *a)
 static ssize_t generate_bytes(struct mk_request *req, char *to, size_t size, void *ctx)
 {
     struct archive *a = ctx;
+    (void)req;
     assert(a->req == req);
     bool idle = !a->working && a->result != WALK_CHECK;
     if (idle && a->result < 0)

@@ -331,6 +331,7 @@ static ssize_t generate_text(struct mk_request *req, char *to, size_t size, void
     struct send *s = ctx;
     size_t n = 0;
     int err = 0;
+    (void)req;
     assert(s->req == req);
     if (s->working || s->checked < s->listing.n)
         return -EAGAIN;
