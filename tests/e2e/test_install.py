@@ -80,6 +80,20 @@ def test_the_configuration_is_right(tree, tmp_path):
     assert "../../htdocs" not in (conf / "sites" / "default").read_text()
 
 
+@pytest.mark.skipif(not (build.PLUGINS / "dirlisting.so").exists(), reason="NOT TESTED: no dirlisting here")
+def test_themes(tree, start, tmp_path):
+    """The installed themes are found, and none of the checkout."""
+    (tmp_path / "listed").mkdir()
+    (tmp_path / "listed" / "a.txt").write_text("a")
+    themes = tree[0] / "lib/monkey/themes"
+    assert {theme.name for theme in themes.iterdir()} == {"default", "guineo"}
+    footer = themes / "default" / "footer.theme"
+    footer.write_text(footer.read_text() + "<!-- installed -->\n")
+    with start("listed", "--list").connect() as client:
+        page = client.ask("/").body
+        assert b'href="a.txt"' in page and page.endswith(b"<!-- installed -->\n")
+
+
 def compile_with(tree, tmp_path, source, *options, flags, define=(), package="monkey"):
     """Compiles by what pkg-config says; nothing that is installed elsewhere is seen."""
     pc = next(tree[0].glob("lib/**/monkey.pc"))
