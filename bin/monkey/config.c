@@ -6,6 +6,8 @@
 
 #include "launcher.h"
 
+#include <monkey/plugin.h>
+
 #include <assert.h>
 #include <errno.h>
 #include <limits.h>
@@ -67,10 +69,21 @@ static int report_missing(const char *installed)
     return EXIT_CONFIG;
 }
 
+/* Option --list would have no effect without the plugin. */
+static int check_listing(void)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%s/dirlisting.so", mk_plugin_dir());
+    if (access(path, F_OK) == 0)
+        return EXIT_OK;
+    fprintf(stderr, "monkey: --list needs %s, which does not exist\n", path);
+    return EXIT_CONFIG;
+}
+
 int config_find(struct options *o)
 {
     if (o->dir || o->root)
-        return EXIT_OK;
+        return !MK_SMALL && o->list ? check_listing() : EXIT_OK;
     o->dir = "conf";
     if (access("conf/monkey.conf", R_OK) == 0)
         return EXIT_OK;

@@ -12,7 +12,7 @@ import pytest
 from harness import build
 from harness.content import HELLO
 from harness.protocol import Client
-from harness.server import Server, await_true
+from harness.server import Server, await_true, run
 
 COMMON = re.compile(r'127\.0\.0\.1 - - \[[^]]+\] "GET /a\.txt HTTP/1\.1" 200 %d' % len(HELLO))
 FOLDER = re.compile(r"monkey serves (.*) at")
@@ -116,3 +116,27 @@ def test_background_writes_no_accesses(tmp_path):
     subprocess.run(["kill", f"-{signal.SIGTERM.value}", str(pid)], check=True)
     await_true(lambda: not path.exists(), 20, "the end")
     assert f"unix:{path}" in text.decode() and "GET" not in text.decode()
+
+
+def test_list(start, tmp_path):
+    """Folders without an index are listed, with README.md; without the option they are not."""
+    (tmp_path / "site" / "README.md").write_bytes(b"read me\n")
+    (tmp_path / "site" / "sub").mkdir()
+    (tmp_path / "site" / "sub" / "index.html").write_bytes(HELLO)
+    if not (build.PLUGINS / "dirlisting.so").exists():
+        pytest.skip(f"the preset {build.PRESET} does not build dirlisting")
+    server = start("-o", "site", "--list", "-l", "127.0.0.1:0")
+    with server.connect() as client:
+        page = client.ask("/").body.decode()
+        assert 'href="a.txt"' in page and 'href="sub/"' in page and "read me" in page
+        assert client.ask("/sub/").body == HELLO and client.ask("/a.txt").body == HELLO
+        assert client.ask("/", "Accept: application/json")["content-type"] == "application/json"
+    plain = start("-o", "site", "-l", "127.0.0.1:0")
+    assert plain.connect().ask("/").status in (403, 404)
+    assert run("-t", "-o", "site", "--list", cwd=tmp_path).returncode == 0
+
+
+def test_list_without_the_plugin(tmp_path):
+    """It is an error, since nothing would be listed."""
+    done = run("-o", tmp_path, "--list", program=build.install(tmp_path / "copy"))
+    assert done.returncode == 1 and "--list needs" in done.stderr and "dirlisting.so, which does not exist" in done.stderr
