@@ -19,10 +19,7 @@ extern const struct mk_plugin mk_plugin_dirlisting;
 static void stop_host(struct mk_host *host, void *state)
 {
     (void)host;
-    if (!state)
-        return;
-    page_stop_host(state);
-    mk_account_free(NULL, state, sizeof(struct listing_host));
+    mk_account_free(NULL, state, sizeof(struct listing_host)); /* NULL: the host has no section */
 }
 
 /* Opens libarchive if a section has archives. Returns 0 or -EINVAL (reported). */
@@ -91,6 +88,8 @@ MK_PLUGIN(dirlisting) = {
     MK_PLUGIN_HEAD("dirlisting", "2.0.0", "lists folders: HTML, JSON, archives"),
     .flags = MK_PLUGIN_CHECKS_ALL,
     .sections = rules_sections,
+    .generation_start = page_start_generation,
+    .generation_stop = page_stop_generation,
     .host_start = start_host,
     .host_stop = stop_host,
     .on_content = answer_request,

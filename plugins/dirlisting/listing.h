@@ -74,7 +74,7 @@ struct listing_format {
 struct listing_host {
     const struct mk_host *host;
     uint64_t loaded_ns; /* when it was prepared; part of ETag, because themes may have changed */
-    void *pages;        /* of page.h */
+    void *pages;        /* of page.h; of the generation */
 };
 
 #endif

@@ -11,9 +11,11 @@
 #include "text.h"
 #include "theme.h"
 
+extern const struct mk_plugin mk_plugin_dirlisting;
+
 enum { VALUE_BYTES = 1024, CRUMBS_MAX = 32, THEMES_BYTES_MAX = 64 * 1024 * 1024, ERROR_BYTES = 1024 };
 
-/* The themes that the sections of a host name. */
+/* The themes that the sections of all hosts of a generation name. */
 struct page_themes {
     struct mk_arena arena;
     struct theme *first;
@@ -462,12 +464,9 @@ static int load_theme(struct mk_host *host, struct page_themes *themes, const st
 int page_start_host(struct mk_host *host, struct listing_host *listing_host)
 {
     const struct mk_conf_section *section = &rules_sections[RULES_RULE];
-    struct page_themes *themes = listing_host->pages = mk_account_alloc(NULL, sizeof(*themes));
+    struct page_themes *themes = mk_generation_state(mk_host_generation(host), &mk_plugin_dirlisting);
     int err = 0;
-    if (!themes)
-        return -ENOMEM;
-    themes->first = NULL;
-    mk_arena_init(&themes->arena, NULL, THEMES_BYTES_MAX, NULL, 0);
+    listing_host->pages = themes;
     const struct listing_rule *rule = mk_host_conf(host, section);
     for (; rule && err != -ENOMEM; rule = mk_host_conf_next(host, section, rule)) {
         int one = rule->enabled ? load_theme(host, themes, rule) : 0;
@@ -476,12 +475,23 @@ int page_start_host(struct mk_host *host, struct listing_host *listing_host)
     return err;
 }
 
-void page_stop_host(struct listing_host *listing_host)
+/* ── generations ── */
+
+int page_start_generation(struct mk_generation *g, void **ret_state)
 {
-    struct page_themes *themes = listing_host->pages;
+    struct page_themes *themes = *ret_state = mk_account_alloc(NULL, sizeof(*themes));
+    (void)g;
     if (!themes)
-        return;
+        return -ENOMEM;
+    themes->first = NULL;
+    mk_arena_init(&themes->arena, NULL, THEMES_BYTES_MAX, NULL, 0);
+    return 0;
+}
+
+void page_stop_generation(struct mk_generation *g, void *state)
+{
+    struct page_themes *themes = state;
+    (void)g;
     mk_arena_release(&themes->arena);
     mk_account_free(NULL, themes, sizeof(*themes));
-    listing_host->pages = NULL;
 }

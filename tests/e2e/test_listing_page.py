@@ -354,3 +354,22 @@ def test_link_within_a_theme(start, tmp_path):
     (theme / "header.theme").symlink_to("common")
     with start(keys={"Theme": theme}).connect() as client:
         assert client.ask("/").body.startswith(b"common\n")
+
+
+def test_hosts_share_a_theme(serve, tmp_path):
+    """Sections in monkey.conf hold for all hosts; their theme is read once, and a mistake in it is reported once."""
+    theme = write_theme(tmp_path / "theme", "own\n")
+    fill(tmp_path / "listed", FILES)
+    text = section("SERVER", {"Listen": "127.0.0.1:0", "Workers": 1}) + section("DIRLISTING", {"Theme": theme})
+    sites = {
+        f"sites/{name}": section("HOST", {"ServerName": name, "DocumentRoot": tmp_path / "listed"})
+        for name in ("default", "a.example", "b.example")
+    }
+    server = serve(root=tmp_path / "listed", config={"monkey.conf": text, **sites})
+    with server.connect() as client:
+        for name in ("a.example", "b.example", "localhost"):
+            answer = client.ask("/", host=name)
+            assert answer.body.startswith(b"own\n") and b"photo.JPG" in answer.body
+    write_theme(theme, "%_nam_%\n")
+    done = run("-t", "-c", server.conf)
+    assert done.returncode == 1 and done.stderr.count("there is no field") == 1
