@@ -172,7 +172,7 @@ static struct mk_str get_summary(void *ctx)
         mk_buf_adds(out, MK_STR(", "));
         mk_buf_adds(out, text_size(size, view->bytes));
     }
-    return out->len ? mk_buf_str(out) : MK_STR("empty");
+    return out->len ? mk_buf_str(out) : MK_STR("0 files");
 }
 
 static struct mk_str get_count(void *ctx)

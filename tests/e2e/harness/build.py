@@ -53,7 +53,8 @@ def for_others():
     folder = pathlib.Path(tempfile.mkdtemp(prefix="monkey-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     folder.chmod(0o755)
-    return install(folder, *(str(path.relative_to(PLUGINS)) for path in PLUGINS.rglob("*.so")))
+    files = [*PLUGINS.rglob("*.so"), *PLUGINS.rglob("*.theme")]
+    return install(folder, *(str(path.relative_to(PLUGINS)) for path in files))
 
 
 @functools.cache
