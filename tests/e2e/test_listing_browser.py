@@ -9,6 +9,7 @@ import pytest
 from harness import build
 from harness.browser import open_browser
 from harness.listing import HOSTILE, configure, fill
+from harness.server import Server
 from test_browser import COLUMNS, FONTS, REFERENCE, RENEW, ROWS, CELLS_TOLERATED, count_differences
 from test_listing_page import MODULE, THEMES
 
@@ -470,3 +471,27 @@ def test_screenshot(look, name):
         new.parent.mkdir(parents=True, exist_ok=True)
         new.write_bytes(png)
         pytest.fail(f"{differences} of {COLUMNS * ROWS} cells look different from {reference}; how it looks now: {new}")
+
+
+# ── over TLS ──
+
+
+@pytest.mark.skipif(not build.speaks("tls") or not build.speaks("h2"), reason="NOT TESTED: no TLS or no HTTP/2")
+def test_one_shot_over_https(browser, tmp_path):
+    """`monkey DIR --list --https`: the browser takes HTTP/2, and the policy holds there, too."""
+    fill(tmp_path / "listed", {**FILES, "README.md": README})
+    server = Server("-o", tmp_path / "listed", "--list", "--https", "-l", "127.0.0.1:0")
+    page = browser.page()
+    page.call("Log.enable")
+    page.call("Security.setIgnoreCertificateErrors", ignore=True)
+    try:
+        page.navigate(f"https://127.0.0.1:{server.port}/")
+        assert page.evaluate("performance.getEntriesByType('navigation')[0].nextHopProtocol") == "h2"
+        assert page.evaluate(SHOWN) == [*NAMES[:10], "README", "README.md", *NAMES[11:]]
+        page.evaluate("document.querySelector('th:nth-child(2) a').click()")
+        assert page.evaluate(SHOWN)[3] == "theme song.flac"
+        assert page.evaluate("document.querySelector('pre').textContent").lstrip("\n") == README.decode()
+        assert not [e for e in page.events if e["method"] in COMPLAINTS]
+    finally:
+        page.close()
+        server.stop()
