@@ -81,7 +81,6 @@ static int start_host(struct mk_host *host, void **ret_state)
     *state = (struct host_state){0};
     mk_arena_init(&state->arena, NULL, ARENA_BYTES_MAX, NULL, 0);
     int err = sections_start_host(host, state, mk_generation_state(mk_host_generation(host), &mk_plugin_mandril));
-    err = err < 0 ? err : reach_check_host(host, state);
     if (err < 0) {
         free_host(state);
         return err;
@@ -100,7 +99,8 @@ static int check_generation(struct mk_generation *g, void *state)
 {
     struct mk_host *host = mk_generation_first_host(g);
     int err = sections_start_connections(host, state);
-    return err < 0 ? err : reach_check_connections(host, state);
+    err = err < 0 ? err : reach_check_connections(host, state);
+    return err < 0 ? err : reach_check_hosts(g);
 }
 
 /* ── workers ── */
@@ -149,9 +149,12 @@ static struct files_refs *get_files(struct mk_request *req)
     return w->files;
 }
 
+/* A request for the whole server ("*", or a host for CONNECT) is one for the root. */
 static struct conditions_subject get_subject(struct mk_request *req)
 {
-    return (struct conditions_subject){req, mk_request_path(req), mk_request_method_name(req), mk_request_client(req)};
+    struct mk_str path = mk_request_path(req);
+    path = path.len && path.p[0] == '/' ? path : MK_STR("/");
+    return (struct conditions_subject){req, path, mk_request_method_name(req), mk_request_client(req)};
 }
 
 static void end_delay(struct exchange *x)

@@ -116,8 +116,8 @@ void sections_stop_connections(struct generation_state *g);
 
 /* ── reach.c ── */
 
-/* Warns of sections of a host that can never match, because earlier ones do. Returns 0 or -ENOMEM. */
-int reach_check_host(struct mk_host *host, const struct host_state *state);
+/* Warn of sections that can never match, because earlier ones do. In generation_check. Return 0 or -ENOMEM. */
+int reach_check_hosts(struct mk_generation *g);
 int reach_check_connections(struct mk_host *host, const struct generation_state *g);
 
 /* ── rules.c ── */

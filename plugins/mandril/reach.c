@@ -89,14 +89,30 @@ static void free_reaches(struct reach *all, size_t n)
     mk_account_free(NULL, all, (n + 1) * sizeof(struct reach));
 }
 
+/*
+ * The sections of monkey.conf are behind those of a host, which may override all of them, and are checked for the first
+ * host only. Returns whether `conf` is the first of them; `*ret_skip`: they need no check.
+ */
+static bool begins_shared(struct mk_host *host, unsigned section, const void *conf, bool *ret_skip)
+{
+    bool first = conf == mk_host_server_conf(host, &mandril_sections[section]);
+    *ret_skip = first && host != mk_generation_first_host(mk_host_generation(host));
+    return first;
+}
+
 static int check_rules(struct mk_host *host, const struct host_state *state)
 {
     struct reach *all = new_reaches(state->n_rules);
     int err = all ? 0 : -ENOMEM;
+    size_t start = 0;
+    bool skip = false;
     for (size_t i = 0; i < state->n_rules && err == 0; i++) {
         const struct rule *rule = &state->rules[i];
         all[i] = (struct reach){&rule->base, &rule->conf->when.networks, rule->conf->when.file, !rule->conf->dry_run};
-        err = check_section(host, all, i, rule->conf, offsetof(struct rule_conf, action));
+        start = begins_shared(host, SECTION_RULES, rule->conf, &skip) ? i : start;
+        if (skip)
+            break;
+        err = check_section(host, all + start, i - start, rule->conf, offsetof(struct rule_conf, action));
     }
     free_reaches(all, state->n_rules);
     return err;
@@ -106,19 +122,33 @@ static int check_limits(struct mk_host *host, const struct host_state *state)
 {
     struct reach *all = new_reaches(state->n_limits);
     int err = all ? 0 : -ENOMEM;
+    size_t start = 0;
+    bool skip = false;
     for (size_t i = 0; i < state->n_limits && err == 0; i++) {
         const struct limit *limit = &state->limits[i];
         all[i] = (struct reach){&limit->base, &limit->conf->when.networks, limit->conf->when.file, true};
-        err = check_section(host, all, i, limit->conf, offsetof(struct limit_conf, when.match));
+        start = begins_shared(host, SECTION_LIMITS, limit->conf, &skip) ? i : start;
+        if (skip)
+            break;
+        err = check_section(host, all + start, i - start, limit->conf, offsetof(struct limit_conf, when.match));
     }
     free_reaches(all, state->n_limits);
     return err;
 }
 
-int reach_check_host(struct mk_host *host, const struct host_state *state)
+static int check_host(struct mk_host *host)
 {
-    int err = check_rules(host, state);
-    return err < 0 ? err : check_limits(host, state);
+    const struct host_state *state = mk_host_state(host, &mk_plugin_mandril);
+    int err = state ? check_rules(host, state) : 0;
+    return err < 0 || !state ? err : check_limits(host, state);
+}
+
+int reach_check_hosts(struct mk_generation *g)
+{
+    int err = 0;
+    for (struct mk_host *host = mk_generation_first_host(g); host && err == 0; host = mk_host_next(host))
+        err = check_host(host);
+    return err;
 }
 
 int reach_check_connections(struct mk_host *host, const struct generation_state *g)

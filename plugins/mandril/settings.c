@@ -9,7 +9,7 @@
 
 #include "bucket.h"
 
-enum { DELAY_MS_MAX = 30000 };
+enum { DELAY_MS_MAX = 30000, SEND_RATE_MIN = 1024 };
 
 /* ── Action ── */
 
@@ -150,6 +150,8 @@ static void check_limit(const struct mk_conf_check *check, void *section)
         mk_conf_error(check, offsetof(struct limit_conf, burst), "Burst needs a Rate");
     if (!limit->burst)
         limit->burst = limit->rate.n;
+    if (limit->send_rate && limit->send_rate < SEND_RATE_MIN)
+        mk_conf_error(check, offsetof(struct limit_conf, send_rate), "SendRate is 1K at least, or 0");
 }
 
 static void check_connections(const struct mk_conf_check *check, void *section)
@@ -228,7 +230,8 @@ static const struct mk_conf_key limit_keys[] = {
                     "How many requests of a client may be under way at the same time. Others get 429. 0: no limit.",
                     .min = 0, .max = 1000000),
     MK_CONF_KEY_SIZE(struct limit_conf, send_rate, "SendRate", "0",
-                     "How many bytes of response bodies are sent in a second. 0: no limit.", .max = INT64_C(1) << 40),
+                     "How many bytes of response bodies are sent in a second: 1K at least. 0: no limit.",
+                     .max = INT64_C(1) << 40),
     MK_CONF_KEY_ENUM(struct limit_conf, send_rate_for, "SendRateFor", "connection",
                      "Whether each connection may use `SendRate`, or all connections of a client together.",
                      .names = send_rate_names),

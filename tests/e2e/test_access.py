@@ -2,6 +2,7 @@
 """Who may come in, and how often: rules, connections and limits of clients."""
 
 import pathlib
+import gzip
 import re
 import signal
 import time
@@ -138,6 +139,38 @@ def test_rules(way):
     )
 
 
+def test_requests_for_the_whole_server(guard):
+    client = guard(rules({"Match": "=/", "Method": "OPTIONS", "Action": "deny"})).connect()
+    client.send(request("*", method="OPTIONS"))
+    assert client.response("OPTIONS").status == 403
+
+
+def test_listings_have_only_what_is_allowed(guard):
+    """The names of denied files are not shown, and asking for them neither counts nor logs."""
+    text = rules({"Match": "/secret", "Action": "deny"}, {"Match": "*.png", "Action": "delay 1s"})
+    text += section("DIRLISTING", {"Match": "/"}) + limits({"Rate": "2/d", "Name": "daily"})
+    server = guard(text)
+    client = server.connect()
+    answer = client.ask("/", "Accept: application/json")
+    assert answer.status == 200 and b"a.txt" in answer.body and b"secret" not in answer.body
+    assert b"a.png" in client.ask("/images/", "Accept: application/json").body
+    assert client.ask("/", "Accept: application/json").status == 429
+    assert "deny 403" not in server.log
+
+
+def test_a_login_may_replace_a_network(guard, tmp_path):
+    """`Satisfy any` of [AUTH]: the rule's denial is left to the login."""
+    users = tmp_path / "users"
+    users.write_text("me:$apr1$abcdefgh$" + "x" * 22 + "\n")
+    users.chmod(0o600)
+    text = rules({"Match": "/secret", "Network": "10.0.0.0/8", "Action": "allow"})
+    text += rules({"Match": "/secret", "Action": "deny"})
+    text += section("AUTH", {"Match": "/secret", "Users": users, "Satisfy": "any"})
+    client = guard(text, BEHIND_PROXY).connect()
+    assert client.ask("/secret/key.txt", "X-Forwarded-For: 10.0.0.1").status == 200
+    assert client.ask("/secret/key.txt", "X-Forwarded-For: 11.0.0.1").status == 401
+
+
 def test_drop_and_delay(way):
     server = way(rules({"Match": "/gone", "Action": "drop"}, {"Match": "/a.txt", "Action": "delay 300ms"}))
     client = server.open()
@@ -247,6 +280,7 @@ def test_mistakes_in_a_file(tmp_path, host_conf, text, message):
         ("[RULES]\n    Header User-Agent ~(\n    Action deny\n", "parenthesis|missing"),
         ("[CLIENT_LIMITS]\n    Rate 10\n", "such as 10/s"),
         ("[CLIENT_LIMITS]\n    Burst 10\n", "Burst needs a Rate"),
+        ("[CLIENT_LIMITS]\n    SendRate 100B\n", "1K at least"),
         ("[CLIENT_LIMITS]\n    MaxConnections 10\n", r"\[CONNECTIONS\]"),
     ],
 )
@@ -291,6 +325,20 @@ def test_rules_that_together_take_all(host_conf):
     )
     result = run("-c", host_conf(text, FILES), "-t")
     assert result.returncode == 0 and "earlier sections together take all of it" in result.stdout + result.stderr
+
+
+def test_a_host_may_override_rules_for_all(tmp_path, host_conf):
+    conf = host_conf(rules({"Match": "/", **DENY}), FILES)
+    with open(conf / "monkey.conf", "a") as file:
+        file.write(rules({"Match": "/a", **DENY}))
+    assert CAN_NEVER_MATCH not in run("-c", conf, "-t").stderr
+    with open(conf / "monkey.conf", "a") as file:
+        file.write(rules({"Match": "/a/b", **DENY}))
+    default = (conf / "sites" / "default").read_text()
+    for name in ("b", "c"):
+        (conf / "sites" / name).write_text(default.replace("localhost", name + ".test"))
+    result = run("-c", conf, "-t")
+    assert (result.stdout + result.stderr).count(CAN_NEVER_MATCH) == 1
 
 
 # ── connections ──
@@ -347,6 +395,18 @@ def test_connections_of_a_client(guard):
 
     await_true(is_served, 10, "a free place")
     server.connect().assert_closed()
+
+
+def test_requests_of_a_client_behind_a_proxy(guard):
+    shared = rules({"MaxConnections": 1}, name="CONNECTIONS")
+    server = guard(limits({"Match": "/big.bin", "SendRate": "20K"}), shared=shared, settings=BEHIND_PROXY)
+    slow, other = server.connect(), server.connect()
+    slow.send(request("/big.bin", "X-Forwarded-For: 192.0.2.1"))
+    server.connect().ask("/a.txt", "X-Forwarded-For: 192.0.2.2")
+    await_true(lambda: is_dropped(server.connect(), "/a.txt", "X-Forwarded-For: 192.0.2.1"), 5, "the limit")
+    assert other.ask("/a.txt", "X-Forwarded-For: 192.0.2.2").status == 200
+    slow.close()
+    await_true(lambda: not is_dropped(server.connect(), "/a.txt", "X-Forwarded-For: 192.0.2.1"), 10, "the end")
 
 
 # ── rates ──
@@ -409,6 +469,16 @@ def test_a_reload_keeps_the_counts(guard):
     site.write_text(site.read_text().replace("4/d", "6/d"))
     reload(server, 2)
     assert [client.ask("/a.txt").status for _ in range(3)] == [200, 200, 429]
+
+
+def test_limits_in_a_dry_run(guard):
+    server = guard(limits({"Rate": "1/d", "DryRun": "On", "MaxRequests": 1, "SendRate": "1K"}))
+    client = server.connect()
+    for _ in range(3):
+        answer = client.ask("/a.txt")
+        assert answer.status == 200 and answer["RateLimit"] is None and answer["Retry-After"] is None
+    assert client.ask("/big.bin").body == FILES["big.bin"]
+    server.wait_log("dry run, would deny 429 127.0.0.1: GET /a.txt")
 
 
 def test_a_flood_of_addresses(guard):
@@ -476,6 +546,20 @@ def test_send_rate_of_streams(guard):
     streams = [client.begin("/big.bin") for _ in range(3)]
     assert all(client.response(stream).body == FILES["big.bin"] for stream in streams)
     assert 2.6 < time.monotonic() - began < 10
+
+
+def test_send_rate_and_other_responses(way):
+    """Heads without bodies, ranges and compressed bodies have the same headers with and without SendRate."""
+    text = limits({"SendRate": "2M"}) + section("COMPRESS", {"MinSize": 1})
+    client = way(text).open()
+    head = client.ask("/big.bin", method="HEAD")
+    assert head.status == 200 and head["Content-Length"] == "200000"
+    part = client.ask("/big.bin", "Range: bytes=5-9")
+    assert part.status == 206 and part.body == b"xxxxx" and part["Content-Length"] == "5"
+    again = client.ask("/big.bin", f"If-None-Match: {head['ETag']}")
+    assert again.status == 304 and not again.body
+    packed = client.ask("/a.txt", "Accept-Encoding: gzip")
+    assert packed.status == 200 and gzip.decompress(packed.body) == b"a\n"
 
 
 def test_a_client_leaves_a_slow_response(way):

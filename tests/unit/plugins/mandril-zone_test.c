@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Zones: found again by name while a section holds them, and their counters with them. */
+#include "testing.h"
+
+#include <monkey/log.h>
+
+#include "../../../plugins/mandril/zone.h"
+
+static void test_a_name_finds_its_zone(void **state)
+{
+    (void)state;
+    struct zones *zones = zones_new();
+    struct zone *first = zones_get(zones, MK_STR("a"), 0), *again = zones_get(zones, MK_STR("a"), 0);
+    struct zone *other = zones_get(zones, MK_STR("b"), 0), *clients = zones_get(zones, MK_STR("a"), 100);
+    assert_ptr_equal(first, again);
+    assert_ptr_not_equal(first, other);
+    assert_ptr_not_equal(first, clients);
+    assert_true(clients->table && !first->table);
+    first->decisions = 7;
+    zones_put(zones, again);
+    assert_ptr_equal(zones_get(zones, MK_STR("a"), 0), first);
+    assert_int_equal(first->decisions, 7);
+    zones_put(zones, zones_hold(zones, first));
+    zones_put(zones, first);
+    zones_put(zones, first); /* the last reference */
+    first = zones_get(zones, MK_STR("a"), 0);
+    assert_int_equal(first->decisions, 0);
+    zones_put(zones, first);
+    zones_put(zones, other);
+    zones_put(zones, clients);
+    zones_put(zones, NULL);
+    zones_free(zones);
+}
+
+static int get_zone(void *ctx)
+{
+    (void)ctx;
+    struct zones *zones = zones_new();
+    if (!zones)
+        return -1;
+    struct zone *zone = zones_get(zones, MK_STR("a"), 10);
+    zones_put(zones, zone);
+    zones_free(zones);
+    return zone ? 0 : -1;
+}
+
+static void test_without_memory(void **state)
+{
+    (void)state;
+    assert_int_equal(mk_test_failing_allocs(get_zone, NULL), 2);
+}
+
+/* Ten lines in a second; the next line says how many were left out. */
+static void test_lines_have_a_limit(void **state)
+{
+    (void)state;
+    int fds[2];
+    char text[16384];
+    assert_int_equal(pipe(fds), 0);
+    mk_log_to(fds[1], MK_LOG_INFO);
+    struct zones *zones = zones_new();
+    struct zone *zone = zones_get(zones, MK_STR("a"), 0);
+    struct zone_decision d = {MK_STR("f:1"), MK_STR("name"), MK_STR("drop"), {0}, NULL, MK_LOG_INFO, true};
+    for (int i = 0; i < 25; i++)
+        zone_log(zone, &d, 5500);
+    d.dry_run = false;
+    zone_log(zone, &d, 6000);
+    mk_log_to(-1, MK_LOG_INFO);
+    close(fds[1]);
+    ssize_t n = read(fds[0], text, sizeof(text) - 1);
+    close(fds[0]);
+    assert_true(n > 0);
+    text[n] = '\0';
+    unsigned lines = 0;
+    for (const char *p = text; (p = strchr(p, '\n')); p++)
+        lines++;
+    assert_int_equal(lines, 11);
+    assert_non_null(strstr(text, "mandril: f:1 (name): dry run, would drop unknown; 10 so far\n"));
+    assert_non_null(strstr(text, "mandril: f:1 (name): drop unknown; 26 so far, 15 lines left out\n"));
+    zones_put(zones, zone);
+    zones_free(zones);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_name_finds_its_zone),
+        cmocka_unit_test(test_without_memory),
+        cmocka_unit_test(test_lines_have_a_limit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
