@@ -89,6 +89,18 @@ def is_dropped(client, target, *fields):
     return False
 
 
+def begin(client, target):
+    """Sends a request; its response is read with finish()."""
+    if isinstance(client, H2Client):
+        return client.begin(target)
+    client.send(request(target))
+    return None
+
+
+def finish(client, stream):
+    return client.response(stream) if stream is not None else client.response()
+
+
 def reload(server, count=1):
     server.baseline += 2 * (count == 1)  # descriptors of the process context, which the first reload makes
     server.send_signal(signal.SIGHUP)
@@ -184,7 +196,7 @@ def test_drop_and_delay(way):
 def test_a_client_leaves_during_a_delay(way):
     server = way(rules({"Match": "/a.txt", "Action": "delay 2s"}))
     client = server.open()
-    client.send(request("/a.txt")) if not isinstance(client, H2Client) else client.begin("/a.txt")
+    begin(client, "/a.txt")
     server.wait_log(r"delay 2s")
     client.close()
     assert server.open().ask("/big.bin").status == 200
@@ -503,10 +515,7 @@ def test_a_flood_of_addresses(guard):
 def test_requests_under_way(way):
     server = way(limits({"MaxRequests": 1, "SendRate": "20K"}))
     first, second = server.open(), server.open()
-    if isinstance(first, H2Client):
-        first.begin("/big.bin")
-    else:
-        first.send(request("/big.bin"))
+    begin(first, "/big.bin")
     await_true(lambda: second.ask("/a.txt").status == 429, 5, "429")
     assert second.ask("/a.txt")["Retry-After"] == "1"
     first.close()
@@ -565,7 +574,7 @@ def test_send_rate_and_other_responses(way):
 def test_a_client_leaves_a_slow_response(way):
     server = way(limits({"SendRate": "2K", "SendRateFor": "client"}))
     client = server.open()
-    client.send(request("/big.bin")) if not isinstance(client, H2Client) else client.begin("/big.bin")
+    begin(client, "/big.bin")
     time.sleep(0.2)
     client.close()
     assert server.open().ask("/a.txt").status == 200
@@ -578,17 +587,52 @@ def test_reload_while_requests_wait(way):
     text = rules({"Match": "/a.txt", "Action": "delay 1s"}) + limits({"SendRate": "100K", "MaxRequests": 5})
     server = way(text)
     waiting, slow = server.open(), server.open()
-    if isinstance(waiting, H2Client):
-        waits, slows = waiting.begin("/a.txt"), slow.begin("/big.bin")
-    else:
-        waiting.send(request("/a.txt"))
-        slow.send(request("/big.bin"))
-        waits = slows = None
+    waits, slows = begin(waiting, "/a.txt"), begin(slow, "/big.bin")
     server.wait_log("delay 1s")
     site = server.conf / "sites" / "default"
     site.write_text(site.read_text().replace("delay 1s", "deny").replace("SendRate 100K", "MaxClients 20"))
     reload(server)
     assert server.open().ask("/a.txt").status == 403
-    assert (waiting.response(waits) if waits is not None else waiting.response()).body == b"a\n"
-    answer = slow.response(slows) if slows is not None else slow.response()
-    assert answer.body == FILES["big.bin"]
+    assert finish(waiting, waits).body == b"a\n"
+    assert finish(slow, slows).body == FILES["big.bin"]
+
+
+def test_a_reload_without_the_plugin(way):
+    """The sections go, and the plugin with them, while requests wait and connections are counted; then they come back."""
+    text = rules({"Match": "/a.txt", "Action": "delay 1s"}) + limits({"SendRate": "100K", "MaxRequests": 5})
+    server = way(text, shared=rules({"MaxConnections": 20}, name="CONNECTIONS"))
+    site, main = server.conf / "sites" / "default", server.conf / "monkey.conf"
+    before = site.read_text(), main.read_text()
+    waiting, slow = server.open(), server.open()
+    waits, slows = begin(waiting, "/a.txt"), begin(slow, "/big.bin")
+    server.wait_log("delay 1s")
+    site.write_text(before[0].replace(text, ""))
+    main.write_text(before[1].split("[CONNECTIONS]")[0])
+    reload(server)
+    assert server.open().ask("/a.txt").body == b"a\n"
+    assert finish(waiting, waits).body == b"a\n"
+    assert finish(slow, slows).body == FILES["big.bin"]
+    waiting.close()
+    site.write_text(before[0])
+    main.write_text(before[1])
+    reload(server, 2)
+    assert server.open().ask("/big.bin").body == FILES["big.bin"]
+
+
+def test_a_stop_while_requests_wait(way):
+    text = rules({"Match": "/a.txt", "Action": "delay 30s"}) + limits({"SendRate": "1K", "SendRateFor": "client"})
+    server = way(text, {"ShutdownTimeout": "500ms"}, shared=rules({"MaxConnections": 20}, name="CONNECTIONS"))
+    waiting, slow = server.open(), server.open()
+    begin(waiting, "/a.txt")
+    begin(slow, "/big.bin")
+    server.wait_log("delay 30s")
+    server.stop()
+
+
+def test_thousands_of_rules(guard):
+    text = "".join(rules({"Match": f"=/p{n}", "Action": "deny"}) for n in range(3000))
+    began = time.monotonic()
+    server = guard(text)
+    assert time.monotonic() - began < (20 if build.SANITIZED else 5)
+    client = server.connect()
+    assert client.ask("/p2999").status == 403 and client.ask("/a.txt").status == 200
