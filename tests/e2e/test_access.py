@@ -226,6 +226,20 @@ def test_a_costly_pattern_denies(guard):
     server.wait_log("deny 403, because a pattern takes too much time")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        rules({"Header": "X-A ~^(a+)+$", "Action": "delay 1ms"}),
+        rules({"Header": "X-A !~^(a+)+$", "Action": "allow"}),
+        limits({"Header": "X-A ~^(a+)+$"}, {"Rate": "1/d"}),
+    ],
+)
+def test_a_costly_header_denies(guard, text):
+    client = guard(text).connect()
+    assert client.ask("/a.txt", "X-A: a").status == 200
+    assert client.ask("/a.txt", "X-A: " + "a" * 200 + "b").status == 403
+
+
 def test_log_lines_have_a_limit(guard):
     server = guard(rules({"Match": "/", "Action": "deny"}))
     client = server.connect()

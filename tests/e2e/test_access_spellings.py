@@ -12,7 +12,8 @@ from harness.server import section
 
 SECRET = b"the secret\n"
 FILES = {"secret/key.txt": SECRET, "open/a.txt": b"open\n", "a.txt": b"a\n"}
-DENY = section("RULES", {"Match": "/secret", "Action": "deny"})
+OTHER_PATTERNS = ["=/secret/key.txt", "/secret/*.txt", "key.*", r"~^/secret/key\.txt$"]
+PATTERNS = ["/secret", *(pytest.param(pattern, marks=pytest.mark.slow) for pattern in OTHER_PATTERNS)]
 COUNT = 3000
 
 
@@ -49,10 +50,21 @@ SPELLINGS = make_spellings()
 
 
 @pytest.fixture
-def server(serve, tmp_path):
-    root = tmp_path / "server0" / "root"
-    text = section("HOST", {"ServerName": "localhost", "DocumentRoot": root}) + DENY
-    return serve({"MaxKeepAliveRequest": 1_000_000}, files=FILES, config={"sites/default": text})
+def guarded(serve, tmp_path):
+    """Starts the site with a rule for a pattern."""
+
+    def start(pattern):
+        root = tmp_path / "server0" / "root"
+        text = section("HOST", {"ServerName": "localhost", "DocumentRoot": root})
+        text += section("RULES", {"Match": pattern, "Action": "deny"})
+        return serve({"MaxKeepAliveRequest": 1_000_000}, files=FILES, config={"sites/default": text})
+
+    return start
+
+
+@pytest.fixture
+def server(guarded):
+    return guarded("/secret")
 
 
 @pytest.fixture
@@ -108,9 +120,10 @@ def usable_over_h2(target):
 
 
 @pytest.mark.wire
-def test_http_1(server, unguarded):
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_http_1(guarded, unguarded, pattern):
     assert len(SPELLINGS) >= COUNT
-    denied = check(Asker(server.connect), ask_h1, SPELLINGS)
+    denied = check(Asker(guarded(pattern).connect), ask_h1, SPELLINGS)
     plain = Asker(unguarded.connect)
     served = sum(plain.ask(ask_h1(target))[1] == SECRET for target in SPELLINGS)
     assert denied >= served > 500
@@ -123,10 +136,11 @@ def test_http_1_absolute_form(server):
 
 
 @pytest.mark.wire
-def test_http_2(server):
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_http_2(guarded, pattern):
     targets = [target for target in SPELLINGS if usable_over_h2(target)]
     assert len(targets) > 2000
-    assert check(Asker(server.connect_h2), ask_h2, targets) > 500
+    assert check(Asker(guarded(pattern).connect_h2), ask_h2, targets) > 500
 
 
 def test_the_rest_is_served(server):
