@@ -29,6 +29,7 @@ struct login_job {
     bool computed, right; /* the result */
     bool known;           /* the user exists; else the hash is another user's, so that it takes as long */
     uint8_t tries;
+    uint64_t began_ms;
     struct mk_address client;
     struct cache_key key;
     enum scheme scheme;
@@ -73,12 +74,18 @@ static void compute_hash(struct pool_job *pool_job, struct hash_work *w)
     struct login_job *job = MK_CONTAINER_OF(pool_job, struct login_job, job);
     job->computed = w && !atomic_load_explicit(&job->skip, memory_order_relaxed);
     job->right = job->computed && hash_matches(w, job->scheme, job->credentials.password, job->stored) && job->known;
-    if (mk_request_ref_call(&job->call) < 0) /* the thread of the worker has ended, with all that it held */
-        free_job(job);
+    if (mk_request_ref_call(&job->call) == 0)
+        return;
+    /* the thread of the worker has ended, with all that it held */
+    failures_end(job->process->failures, &job->client, job->began_ms, NULL, false);
+    free_job(job);
 }
 
-/* Sets the hash that is computed: the user's, or for an unknown name that of a user of the same file. */
-static void set_stored(struct login_job *job, const struct users *users, const struct htpasswd_user *user)
+/*
+ * Sets the hash that is computed: the user's, or for an unknown name that of a user of the same file.
+ * Returns false if libcrypto fails.
+ */
+static bool set_stored(struct login_job *job, const struct users *users, const struct htpasswd_user *user)
 {
     const struct basic_credentials *c = &job->credentials;
     job->known = user != NULL;
@@ -88,23 +95,25 @@ static void set_stored(struct login_job *job, const struct users *users, const s
     memcpy(job->stored_bytes, user->hash.p, user->hash.len);
     job->stored = mk_str(job->stored_bytes, user->hash.len);
     job->scheme = user->scheme;
-    cache_make_key(job->process->cache, job->stored, c->user, c->password, &job->key);
+    return cache_make_key(job->process->cache, job->stored, c->user, c->password, &job->key);
 }
 
 /* ── results ── */
 
-/* Computes the hash again if the user's line in the file has changed meanwhile. Returns true if that was begun. */
+/*
+ * Computes the hash again if the user's line in the file has changed meanwhile. Returns true if that was begun; if it
+ * cannot be, the result is not known.
+ */
 static bool retry_job(struct login_job *job)
 {
     struct auth_worker *worker = mk_worker_state(job->worker, &mk_plugin_auth);
     const struct users *users = rules_worker_users(worker, job->rule);
     const struct htpasswd_user *user = users_find(users, job->credentials.user);
-    bool same = job->known ? user && mk_str_eq(user->hash, job->stored) : !user;
-    job->right = job->right && same;
-    if (same || !users->n || ++job->tries >= TRIES_MAX)
+    if (job->known ? user && mk_str_eq(user->hash, job->stored) : !user)
         return false;
-    set_stored(job, users, user);
-    return pool_submit(job->process->pool, &job->job) == 0;
+    job->computed = job->right = false;
+    return users->n && ++job->tries < TRIES_MAX && set_stored(job, users, user) &&
+           pool_submit(job->process->pool, &job->job) == 0;
 }
 
 /* Counts and logs the result, and keeps it if it is right. */
@@ -185,9 +194,9 @@ static struct login_job *make_job(struct mk_request *req, const struct job_login
     job->limits = login->limits;
     job->rule = login->rule;
     job->client = login->client;
+    job->began_ms = mk_loop_now_ms(mk_request_loop(req));
     copy_credentials(&job->credentials, login->credentials);
-    set_stored(job, login->users, login->user);
-    if (mk_request_ref(req, &job->call.ref) == 0)
+    if (set_stored(job, login->users, login->user) && mk_request_ref(req, &job->call.ref) == 0)
         return job;
     free_job(job);
     return NULL;
@@ -209,14 +218,13 @@ static struct login_job *find_running(const struct auth_worker *worker, const st
 static int submit_job(struct login_job *job, struct mk_worker *worker)
 {
     struct failures_limits limits = job_failures_limits(job->limits);
-    uint64_t now_ms = mk_loop_now_ms(mk_worker_loop(worker));
-    if (!failures_begin(job->process->failures, &job->client, now_ms, &limits))
+    if (!failures_begin(job->process->failures, &job->client, job->began_ms, &limits))
         return -EBUSY;
     job->worker = mk_worker_get(worker);
     int err = pool_submit(job->process->pool, &job->job);
     if (err == 0)
         return 0;
-    failures_end(job->process->failures, &job->client, now_ms, &limits, false);
+    failures_end(job->process->failures, &job->client, job->began_ms, &limits, false);
     mk_worker_put(worker);
     return err;
 }

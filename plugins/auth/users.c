@@ -283,11 +283,3 @@ bool groups_contain(const struct groups *g, struct mk_str group, struct mk_str u
     struct htpasswd_member key = {group, user};
     return g->n && user.len && bsearch(&key, g->items, g->n, sizeof(*g->items), compare_members);
 }
-
-bool groups_has(const struct groups *g, struct mk_str group)
-{
-    for (uint32_t i = 0; i < g->n; i++)
-        if (mk_str_eq(g->items[i].group, group))
-            return true;
-    return false;
-}

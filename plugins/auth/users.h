@@ -46,7 +46,5 @@ void users_add_warnings(const struct users *u, struct mk_buf *message);
 const struct htpasswd_user *users_find(const struct users *u, struct mk_str name);
 /* Returns true if the user is in the group. */
 bool groups_contain(const struct groups *g, struct mk_str group, struct mk_str user);
-/* Returns true if the file has that group. */
-bool groups_has(const struct groups *g, struct mk_str group);
 
 #endif

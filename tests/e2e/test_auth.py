@@ -242,6 +242,34 @@ def test_a_stop_while_requests_wait(protect, users):
         client.close()
 
 
+@pytest.mark.concurrent
+def test_a_stop_that_waits_for_no_hash(protect, users):
+    """The requests are cut; the hashes end in their own time, without a worker."""
+    server = protect({"Match": "/a", "Users": slow_users(users)}, settings={"ShutdownTimeout": "10ms", "Workers": 2})
+    clients = [server.connect() for _ in range(12)]
+    for n, client in enumerate(clients):
+        client.send(f"GET /a/secret.txt HTTP/1.1\r\nHost: localhost\r\n{basic('bob', str(n))}\r\n\r\n".encode())
+    server.send_signal(signal.SIGTERM)
+    assert server.wait(60) == 0
+    for client in clients:
+        client.close()
+
+
+@pytest.mark.concurrent
+def test_fewer_workers_while_requests_wait(protect, users):
+    server = protect({"Match": "/a", "Users": slow_users(users)}, settings={"Workers": 4, "ShutdownTimeout": "10ms"})
+    clients = [server.connect() for _ in range(8)]
+    for n, client in enumerate(clients):
+        client.send(f"GET /a/secret.txt HTTP/1.1\r\nHost: localhost\r\n{basic('bob', str(n))}\r\n\r\n".encode())
+    path = server.conf / "monkey.conf"
+    path.write_text(re.sub(r"Workers \d", "Workers 1", path.read_text()))
+    reload(server)
+    with server.connect() as client:
+        await_true(lambda: client.ask("/a/secret.txt", BOB).status == 200, 20, "a login")
+    for client in clients:
+        client.close()
+
+
 # ── clients that leave, and limits ──
 
 

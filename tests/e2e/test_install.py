@@ -196,6 +196,16 @@ def test_wr_starts(tree):
         assert done.returncode == 0 and "report" in done.stdout, done.stderr
 
 
+@pytest.mark.skipif(not (build.PLUGINS / "auth.so").exists(), reason="the preset has no plugin auth")
+def test_mk_passwd_works(tree, tmp_path):
+    path = tmp_path / "users"
+    for args in (("-c", path, "ada"), ("-v", path, "ada")):
+        command = [tree[0] / "bin/mk_passwd", *args]
+        done = subprocess.run(command, input="a long password\n", capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    assert (tree[0] / "share/man/man1/mk_passwd.1").exists()
+
+
 needs_dudac = pytest.mark.skipif(not (build.PLUGINS / "duda.so").exists(), reason="the preset has no plugin duda")
 
 

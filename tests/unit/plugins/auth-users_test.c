@@ -91,12 +91,36 @@ static void test_groups(void **state)
     assert_false(groups_contain(g, MK_STR("admin"), MK_STR("bob")));
     assert_false(groups_contain(g, MK_STR("empty"), MK_STR("")));
     assert_false(groups_contain(g, MK_STR("Staff"), MK_STR("ada")));
-    assert_true(groups_has(g, MK_STR("empty")));
-    assert_false(groups_has(g, MK_STR("other")));
     groups_free(g);
     mk_test_write("groups", MK_STR("staff: zoe\nada\n"));
     assert_int_equal(groups_load(mk_test_path("groups"), &g, &message), -EINVAL);
     assert_message("/groups:2:1: a line is the name of a group, a colon and the names of its users");
+}
+
+static int load_both(void *ctx)
+{
+    struct users *u = NULL;
+    struct groups *g = NULL;
+    (void)ctx;
+    mk_buf_init_fixed(&message, text, sizeof(text));
+    char path[512];
+    snprintf(path, sizeof(path), "%s", mk_test_path("users"));
+    int err = users_load(path, &u, &message);
+    err = err == 0 ? groups_load(mk_test_path("groups"), &g, &message) : err;
+    assert_true(err == 0 || message.len);
+    users_free(u);
+    groups_free(g);
+    return err;
+}
+
+static void test_no_memory(void **state)
+{
+    (void)state;
+    mk_test_write("users", MK_STR("ada:" APR1 "\nbob:" APR1 "\neve:" APR1 "\n"));
+    mk_test_write("groups", MK_STR("staff: zoe ada bob eve\n"));
+    unsigned open_files = mk_test_descriptors();
+    assert_true(mk_test_failing_allocs(load_both, NULL) > 3);
+    assert_int_equal(mk_test_descriptors(), open_files);
 }
 
 /* ── what mk_passwd writes ── */
@@ -129,10 +153,8 @@ static void test_edits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lookup),
-        cmocka_unit_test(test_mistakes),
-        cmocka_unit_test(test_groups),
-        cmocka_unit_test(test_edits),
+        cmocka_unit_test(test_lookup),    cmocka_unit_test(test_mistakes), cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_no_memory), cmocka_unit_test(test_edits),
     };
     return cmocka_run_group_tests(tests, mk_test_folder_make, mk_test_folder_remove);
 }
