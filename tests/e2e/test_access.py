@@ -612,7 +612,7 @@ def test_reload_while_requests_wait(way):
 
 
 def test_a_reload_without_the_plugin(way):
-    """The sections go, and the plugin with them, while requests wait and connections are counted; then they come back."""
+    """The sections and the plugin go while requests wait and connections are counted; then they come back."""
     text = rules({"Match": "/a.txt", "Action": "delay 1s"}) + limits({"SendRate": "100K", "MaxRequests": 5})
     server = way(text, shared=rules({"MaxConnections": 20}, name="CONNECTIONS"))
     site, main = server.conf / "sites" / "default", server.conf / "monkey.conf"
