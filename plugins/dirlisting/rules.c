@@ -158,12 +158,9 @@ const struct mk_conf_section rules_sections[] = {
 
 const struct listing_rule *rules_find(const struct mk_host *host, struct mk_str path)
 {
-    const struct mk_conf_section *section = &rules_sections[RULES_RULE];
-    const struct listing_rule *r = mk_host_conf(host, section);
-    int match = 0;
-    while (r && (match = mk_pattern_match(&r->match, path)) == 0)
-        r = mk_host_conf_next(host, section, r);
-    return match > 0 ? r : NULL;
+    const void *rule; /* NULL, too, if a pattern fails on the path: it is not listed */
+    mk_host_conf_match(host, &rules_sections[RULES_RULE], offsetof(struct listing_rule, match), path, &rule);
+    return rule;
 }
 
 const struct listing_limits *rules_limits(const struct mk_host *host)
