@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Lines of the error log about connections, requests and hosts: the peer, the listener and the host follow the message,
- * so that a text of a client cannot take their place. Builds for small devices leave this file out.
+ * so that a text that a client sent cannot take their place. Builds for small devices leave this file out.
  */
 #include "http/client_addr.h"
 #include "http/request.h"

@@ -130,7 +130,7 @@ static void send_error(struct archive *a)
 
 static void abort_response(struct archive *a)
 {
-    mk_log_warn("dirlisting: the archive of %s was cut: %s", a->path.p, walk_error(a->result));
+    mk_request_log(a->req, MK_LOG_WARN, "dirlisting: the archive of %s was cut: %s", a->path.p, walk_error(a->result));
     mk_response_abort(a->req);
 }
 
