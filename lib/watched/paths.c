@@ -106,6 +106,7 @@ static void add_step(struct mk__paths *p, int inotify, const char *folder, struc
     step.wd = inotify < 0 ? -1 : inotify_add_watch(inotify, folder[0] ? folder : "/", MASK);
     if (step.wd < 0) {
         p->polls = true;
+        p->limited = p->limited || (inotify >= 0 && errno == ENOSPC);
         return;
     }
     for (unsigned i = 0; i < p->n_steps; i++)
@@ -198,7 +199,7 @@ void mk__paths_watch(struct mk__paths *p, int inotify)
 {
     struct walk walk;
     p->n_steps = 0;
-    p->polls = false;
+    p->polls = p->limited = false;
     for (unsigned i = 0; i < p->n; i++) {
         walk.links = 0;
         walk.done[0] = '\0';

@@ -18,7 +18,8 @@ struct mk__paths {
     unsigned n;
     struct mk__paths_step *steps;
     unsigned n_steps, steps_size;
-    bool polls; /* not all changes are reported: look at the files from time to time */
+    bool polls;   /* not all changes are reported: look at the files from time to time */
+    bool limited; /* because the kernel watches no more folders for this user */
 };
 
 /* Copies the paths. Returns 0, -EINVAL (one is not absolute or too long) or -ENOMEM. */

@@ -207,11 +207,23 @@ static uint64_t load_files(struct mk_watched *w)
     return 0;
 }
 
+static void warn_of_limit(const struct mk_watched *w)
+{
+    static bool warned; /* used by the thread only */
+    if (!w->paths.limited || warned)
+        return;
+    warned = true;
+    mk_log_warn("%.*s: the files are looked at every %d s, because the kernel watches no more folders for this user: "
+                "raise fs.inotify.max_user_watches",
+                MK_STR_ARG(w->name), POLL_MS / 1000);
+}
+
 /* Looks at the files, and loads them if they have changed. Returns when to do so again, as due_ms. */
 static uint64_t check_files(struct mk_watched *w, bool written)
 {
     const char *denied;
     mk__paths_watch(&w->paths, watcher.inotify);
+    warn_of_limit(w);
     uint64_t signature = mk__paths_signature(&w->paths, &denied);
     uint64_t poll_ms = w->paths.polls ? read_clock_ms() + (denied ? DENIED_MS : POLL_MS) : 0;
     bool changed = written || signature != w->signature;

@@ -2,6 +2,7 @@
 """Files of certificates that change while the server runs, without a signal."""
 
 import contextlib
+import functools
 import os
 import pathlib
 import pwd
@@ -315,6 +316,23 @@ def test_changes_under_load(watched):
                 await_true(lambda now=i: watched.shows(watched.pairs[now % 3]), 20.0)
     assert not clients.errors
     assert watched.shows(watched.pairs[0])
+
+
+# ── the kernel's limit ──
+
+LIMITED = ("unshare", "-Ur", "sh", "-c", 'echo 2 >/proc/sys/user/max_inotify_watches && exec "$@"', "sh")
+
+
+def test_more_folders_than_the_kernel_watches(serve, tmp_path):
+    """The files are polled then."""
+    if subprocess.run([*LIMITED, "true"], capture_output=True).returncode:
+        pytest.skip("NOT TESTED: no user namespaces, in which the limit can be lowered")
+    watched = Watched(functools.partial(serve, wrapper=LIMITED), tmp_path)
+    watched.server.wait_log(r"looked at every 2 s, .*: raise fs\.inotify\.max_user_watches")
+    watched.put(watched.pairs[1])
+    watched.server.wait_log(AGAIN)
+    assert watched.shows(watched.pairs[1])
+    assert watched.server.log.count("max_user_watches") == 1
 
 
 # ── files that only root may read ──
