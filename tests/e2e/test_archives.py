@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Folders as archives: what is in them, that they are valid or cut, and what they cost."""
 
+import base64
+import hashlib
 import io
 import os
 import subprocess
@@ -189,6 +191,35 @@ def test_rewrites_and_redirects(start):
     assert sorted(files) == ["pub/File1.txt", "pub/README", "pub/file10.txt", "pub/old.bak", "pub/page.php"]
     assert not folders
     assert {entry["name"] for entry in listing(client, "/pub/")["entries"]} == {name[4:] for name in files}
+
+
+@pytest.mark.skipif(
+    not all((MODULES / "monkey" / f"{name}.so").exists() for name in ("auth", "mandril")), reason="needs both plugins"
+)
+def test_rules_and_logins_of_subfolders(start, root, tmp_path, way):
+    """Clients that may not enter a folder see neither its name nor its files; others get them."""
+    populate(root / "pub", {"members/m.txt": b"m", "office/o.txt": b"o", "office/open/p.txt": b"p"})
+    (tmp_path / "users").write_text("ada:{SHA}" + base64.b64encode(hashlib.sha1(b"secret").digest()).decode() + "\n")
+    (tmp_path / "users").chmod(0o600)
+    text = section("AUTH", {"Match": "/pub/members", "Users": tmp_path / "users", "Realm": "members"})
+    text += section("RULES", {"Match": "/pub/office/open", "Action": "allow"})
+    text += section("RULES", {"Match": "/pub/office", "Header": "X-Office =1", "Action": "allow"})
+    text += section("RULES", {"Match": "/pub/office", "Action": "deny"})
+    client = start(ALL, way=way, extra=text, more=["mandril", "auth"]).open()
+    login = "Authorization: Basic " + base64.b64encode(b"ada:secret").decode()
+    for fields, more in (
+        ((), set()),
+        ((login,), {"members/m.txt"}),
+        (("X-Office: 1",), {"office/o.txt", "office/open/p.txt"}),
+        ((login, "X-Office: 1"), {"members/m.txt", "office/o.txt", "office/open/p.txt"}),
+        (("Authorization: Basic YWRhOndyb25n",), set()),
+    ):
+        client.ask("/pub/members/m.txt", *fields)  # a login is checked by a request, and then known for a while
+        files, _ = unpack(fetch(client, "/pub/", "tar", *fields))
+        found = {name[4:] for name in files if name.startswith(("pub/members", "pub/office"))}
+        assert found == more, fields
+        folders = {entry["name"] for entry in listing(client, "/pub/", *fields)["entries"]} & {"members", "office"}
+        assert folders == {name.partition("/")[0] for name in more}, fields
 
 
 # ── which requests ──
