@@ -56,7 +56,7 @@ static bool is_cycle(const struct walk *w, const struct stat *st)
     return level != NULL;
 }
 
-/* Returns 0, -EXDEV (a cycle) or another -errno. */
+/* Returns 0, -EXDEV (a cycle), -EMLINK (it is too deep) or another -errno. */
 static int push_level(struct walk *w, const struct listing_rule *rule, struct mk_str path, struct stat *ret_st)
 {
     struct walk_level *level = mk_account_alloc(NULL, sizeof(*level));
@@ -68,6 +68,8 @@ static int push_level(struct walk *w, const struct listing_rule *rule, struct mk
         err = -errno;
     if (err == 0 && is_cycle(w, ret_st))
         err = -EXDEV;
+    if (err == 0 && w->depth >= (uint64_t)w->rule->archive_depth_max)
+        err = -EMLINK;
     if (err < 0) {
         if (level->folder.dir)
             folder_close(&level->folder);
@@ -169,8 +171,6 @@ static int enter_folder(struct walk *w, struct mk_str path)
     const struct listing_rule *rule = rules_find(w->host, path);
     if (!rule || !rule->enabled || (!rule->archive_indexed && folder_has_index(w->host, path)))
         return 0;
-    if (w->depth >= (uint64_t)w->rule->archive_depth_max)
-        return -EMLINK;
     int err = push_level(w, rule, path, &st);
     if (err < 0)
         return forgive_missing(err);
