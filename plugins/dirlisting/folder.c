@@ -71,6 +71,7 @@ int folder_open(struct folder *f, const struct mk_host *host, const struct listi
     f->rule = rule;
     f->cancelled = cancelled;
     f->unread[0] = '\0';
+    f->reading = false;
     f->path_len = path.len;
     memcpy(f->path, path.p, path.len);
     f->path[path.len] = '\0';
@@ -134,14 +135,14 @@ static bool is_listed(struct folder *f, struct mk_str name, bool is_dir)
 }
 
 /* Entries are in a list until their count is known. */
-struct new_entry {
-    struct new_entry *next;
+struct folder_entry {
+    struct folder_entry *next;
     struct listing_entry entry;
 };
 
-static struct new_entry *make_entry(struct mk_arena *arena, struct mk_str name, const struct stat *st, bool is_link)
+static struct folder_entry *make_entry(struct mk_arena *arena, struct mk_str name, const struct stat *st, bool is_link)
 {
-    struct new_entry *e = mk_arena_alloc(arena, sizeof(*e) + name.len + 1);
+    struct folder_entry *e = mk_arena_alloc(arena, sizeof(*e) + name.len + 1);
     if (!e)
         return NULL;
     bool is_dir = S_ISDIR(st->st_mode);
@@ -160,7 +161,7 @@ static bool is_full(const struct listing *listing, struct mk_str name, size_t by
     size_t pointers = (listing->n + 1) * sizeof(struct listing_entry *);
     size_t room = (size_t)(listing->arena.end - listing->arena.at);
     return listing->arena.bytes + pointers > bytes_max ||
-           (room < sizeof(struct new_entry) + name.len + 16 && listing->arena.bytes + pointers + 4096 > bytes_max);
+           (room < sizeof(struct folder_entry) + name.len + 16 && listing->arena.bytes + pointers + 4096 > bytes_max);
 }
 
 /* Returns the next name; NULL: there is none, or `*ret_err` is set. */
@@ -179,38 +180,44 @@ static bool is_dot_or_dot_dot(const char *name)
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-/* Reads entries into a list, until the end or the limit. */
-static int read_entries(struct folder *f, struct listing *listing, size_t bytes_max, uint64_t memory_max,
-                        struct new_entry **last)
+/* Adds the entry to the list, if it is for clients. Returns 0 or -ENOMEM. */
+static int add_entry(struct folder *f, struct listing *listing, struct mk_str name)
+{
+    struct stat st;
+    bool is_link;
+    if (is_dot_or_dot_dot(name.p) || !stat_entry(f, name, &st, &is_link) || !is_listed(f, name, S_ISDIR(st.st_mode)))
+        return 0;
+    struct folder_entry *e = make_entry(&listing->arena, name, &st, is_link);
+    if (!e)
+        return -ENOMEM;
+    *(f->last ? &f->last->next : &f->first) = e;
+    f->last = e;
+    listing->n++;
+    return 0;
+}
+
+/* Reads entries into the list, until the end or the limit. Returns as folder_read(). */
+static int read_entries(struct folder *f, struct listing *listing, size_t bytes_max, uint64_t memory_max)
 {
     const char *name;
     int err = 0;
-    for (unsigned i = 0; (name = next_name(f, &err)); i++) {
+    for (unsigned i = 0; err == 0 && (name = next_name(f, &err)); i++) {
         struct mk_str s = mk_str_c(name);
-        struct stat st;
-        bool is_link;
+        bool is_last = i == FOLDER_SLICE_ENTRIES;
         if (i % CANCEL_CHECK_ENTRIES == 0 && *f->cancelled)
             return -ECANCELED;
-        if (is_full(listing, s, bytes_max) || !reserve_memory(listing, memory_max)) {
-            listing->more = true;
+        listing->more = is_full(listing, s, bytes_max) || !reserve_memory(listing, memory_max);
+        if (listing->more || is_last) {
             memmove(f->unread, name, s.len + 1);
-            return 0;
+            return listing->more ? 0 : MK_AGAIN;
         }
-        if (!is_dot_or_dot_dot(name) && stat_entry(f, s, &st, &is_link) && is_listed(f, s, S_ISDIR(st.st_mode))) {
-            struct new_entry *e = make_entry(&listing->arena, s, &st, is_link);
-            if (!e)
-                return -ENOMEM;
-            *last = e;
-            last = &e->next;
-            listing->n++;
-        }
+        err = add_entry(f, listing, s);
         f->unread[0] = '\0';
-        *last = NULL;
     }
     return err;
 }
 
-static int make_array(struct listing *listing, struct new_entry *list)
+static int make_array(struct listing *listing, struct folder_entry *list)
 {
     if (listing->n)
         listing->entries = mk_account_alloc(NULL, listing->n * sizeof(struct listing_entry *));
@@ -225,12 +232,15 @@ static int make_array(struct listing *listing, struct new_entry *list)
 
 int folder_read(struct folder *f, struct listing *listing, size_t bytes_max, uint64_t memory_max)
 {
-    struct new_entry *list = NULL;
-    *listing = (struct listing){.n = 0};
-    mk_arena_init(&listing->arena, NULL, bytes_max + FOLDER_BATCH_BYTES, NULL, 0);
-    int err = read_entries(f, listing, bytes_max, memory_max, &list);
-    int no_memory = make_array(listing, list);
-    return err < 0 ? err : no_memory;
+    if (!f->reading) {
+        *listing = (struct listing){.n = 0};
+        mk_arena_init(&listing->arena, NULL, bytes_max + FOLDER_BATCH_BYTES, NULL, 0);
+        f->first = f->last = NULL;
+    }
+    int err = read_entries(f, listing, bytes_max, memory_max);
+    f->reading = err == MK_AGAIN;
+    int no_memory = f->reading ? 0 : make_array(listing, f->first);
+    return err ? err : no_memory;
 }
 
 /* ── ReadMe ── */

@@ -14,14 +14,18 @@
 #include <dirent.h>
 #include <stdatomic.h>
 
-enum { FOLDER_BATCH_BYTES = 64 * 1024, FOLDER_PATH_BYTES = 4096 };
+enum { FOLDER_BATCH_BYTES = 64 * 1024, FOLDER_SLICE_ENTRIES = 1024, FOLDER_PATH_BYTES = 4096 };
+
+struct folder_entry;
 
 struct folder {
     DIR *dir;
     const struct mk_host *host;
     const struct listing_rule *rule;
-    const _Atomic bool *cancelled; /* ends folder_read() early */
-    char unread[256];              /* the name that did not fit into the last batch */
+    const _Atomic bool *cancelled;     /* ends folder_read() early */
+    char unread[256];                  /* the name that did not fit into the last batch */
+    bool reading;                      /* folder_read() has returned MK_AGAIN: */
+    struct folder_entry *first, *last; /* what it has read so far */
     size_t path_len;
     char path[FOLDER_PATH_BYTES]; /* of the folder, decoded, with a slash at both ends; behind it names of entries */
 };
@@ -37,8 +41,8 @@ void folder_close(struct folder *f);
 /*
  * Reads the next entries into `listing`, as many as `bytes_max` bytes hold; `listing->more` tells whether that was all.
  * Of the memory of all listings (`memory_max`) only what is left is used, but at least FOLDER_BATCH_BYTES. Begins with
- * folder_release() or zeroes.
- * Returns 0, -ECANCELED or another -errno.
+ * folder_release() or zeroes. Reads FOLDER_SLICE_ENTRIES at a time, so that others get the disk thread in between.
+ * Returns 0, MK_AGAIN (call it again with the same arguments to complete the batch), -ECANCELED or another -errno.
  */
 int folder_read(struct folder *f, struct listing *listing, size_t bytes_max, uint64_t memory_max);
 /* Frees the entries. Any thread. */

@@ -244,14 +244,9 @@ static void find_readme(struct send *s)
     }
 }
 
-static void read_first_batch(struct send *s)
+/* The first batch has been read. */
+static void finish_first_batch(struct send *s)
 {
-    struct mk_str path = s->view.path;
-    s->err = folder_open(&s->folder, s->view.host->host, s->view.rule, path, &s->cancelled);
-    if (s->err == 0)
-        s->err = folder_read(&s->folder, &s->listing, s->view.rule->bytes_max, s->memory_max);
-    if (s->err < 0)
-        return;
     s->view.is_complete = !s->listing.more;
     if (s->view.is_complete)
         order_sort(&s->listing, s->view.sort, s->view.descending);
@@ -262,13 +257,19 @@ static void read_first_batch(struct send *s)
 static void read_batch(struct mk_job *job)
 {
     struct send *s = MK_CONTAINER_OF(job, struct send, job);
-    if (!s->folder.dir) {
-        read_first_batch(s);
-        return;
-    }
-    folder_release(&s->listing);
-    s->err = folder_read(&s->folder, &s->listing, FOLDER_BATCH_BYTES, s->memory_max);
+    s->err = 0;
+    if (!s->folder.dir)
+        s->err = folder_open(&s->folder, s->view.host->host, s->view.rule, s->view.path, &s->cancelled);
+    else if (!s->folder.reading)
+        folder_release(&s->listing);
+    if (s->err == 0)
+        s->err = folder_read(&s->folder, &s->listing, s->responded ? FOLDER_BATCH_BYTES : s->view.rule->bytes_max,
+                             s->memory_max);
+    if (s->err == 0 && !s->responded)
+        finish_first_batch(s);
 }
+
+static int start_reading(struct send *s);
 
 /* In the worker's thread again. */
 static void finish_reading(struct mk_job *job)
@@ -276,6 +277,12 @@ static void finish_reading(struct mk_job *job)
     struct send *s = MK_CONTAINER_OF(job, struct send, job);
     s->working = false;
     s->checked = s->kept = s->next = 0;
+    if (s->req && s->err == MK_AGAIN) {
+        int err = start_reading(s);
+        if (err == 0)
+            return;
+        s->err = err;
+    }
     if (!s->req)
         free_send(s);
     else if (s->err < 0 && s->responded)

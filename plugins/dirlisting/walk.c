@@ -90,7 +90,9 @@ static int read_level(struct walk_level *level)
     bool first = !level->folder.unread[0];
     folder_release(&level->listing);
     level->checked = level->kept = level->next = 0;
-    int err = folder_read(&level->folder, &level->listing, FOLDER_BATCH_BYTES, UINT64_MAX);
+    int err = MK_AGAIN;
+    while (err == MK_AGAIN)
+        err = folder_read(&level->folder, &level->listing, FOLDER_BATCH_BYTES, UINT64_MAX);
     if (err == 0 && first && !level->listing.more)
         order_sort(&level->listing, LISTING_BY_NAME,
                    false); /* the same archive each time, if the folder is not large */
