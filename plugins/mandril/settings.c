@@ -9,7 +9,7 @@
 
 #include "bucket.h"
 
-enum { DELAY_MS_MAX = 30000, SEND_RATE_MIN = 1024 };
+enum { DELAY_MS_MAX = 30000, SEND_RATE_MIN = 1024, NAME_BYTES_MAX = 64 };
 
 /* ── Action ── */
 
@@ -136,16 +136,36 @@ static void check_methods(const struct mk_conf_check *check, const struct condit
             mk_conf_error_nth(check, offset, i, "methods are written in capitals, such as GET");
 }
 
+/* The name of a limit is sent to clients in quotes. */
+static bool is_name(struct mk_str s)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        char c = mk_lower(s.p[i]);
+        if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && !memchr("-_.", c, 3))
+            return false;
+    }
+    return s.len <= NAME_BYTES_MAX;
+}
+
+static void check_name(const struct mk_conf_check *check, struct mk_str name, size_t offset)
+{
+    if (!is_name(name))
+        mk_conf_error(check, offset, "a name is up to %d letters, digits, dashes, dots and underscores",
+                      NAME_BYTES_MAX);
+}
+
 static void check_rule(const struct mk_conf_check *check, void *section)
 {
     const struct rule_conf *rule = section;
     check_methods(check, &rule->when, offsetof(struct rule_conf, when.methods));
+    check_name(check, rule->name, offsetof(struct rule_conf, name));
 }
 
 static void check_limit(const struct mk_conf_check *check, void *section)
 {
     struct limit_conf *limit = section;
     check_methods(check, &limit->when, offsetof(struct limit_conf, when.methods));
+    check_name(check, limit->name, offsetof(struct limit_conf, name));
     if (limit->burst && !limit->rate.n && !mk_conf_is_wrong(check, offsetof(struct limit_conf, rate)))
         mk_conf_error(check, offsetof(struct limit_conf, burst), "Burst needs a Rate");
     if (!limit->burst)
@@ -157,6 +177,7 @@ static void check_limit(const struct mk_conf_check *check, void *section)
 static void check_connections(const struct mk_conf_check *check, void *section)
 {
     const struct connection_conf *c = section;
+    check_name(check, c->name, offsetof(struct connection_conf, name));
     if (c->action == CONNECTION_DROP && c->connections_max)
         mk_conf_error(check, offsetof(struct connection_conf, connections_max),
                       "MaxConnections has no meaning with Action drop");
@@ -198,7 +219,7 @@ static void check_connections(const struct mk_conf_check *check, void *section)
     MK_CONF_KEY_INT( \
         type, clients_max, "MaxClients", "16384", \
         "How many clients are remembered. Above it the least recently seen one is forgotten, and logged. A " \
-        "client is an IPv4 address or the /64 network of an IPv6 address. A client takes about 120 bytes. " \
+        "client is an IPv4 address or the /64 network of an IPv6 address. A client takes about 100 bytes. " \
         "A changed number forgets all clients.", \
         .min = 16, .max = 16777216)
 

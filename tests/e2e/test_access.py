@@ -304,6 +304,8 @@ def test_mistakes_in_a_file(tmp_path, host_conf, text, message):
         ("[RULES]\n    Method get\n    Action deny\n", "capitals"),
         ("[RULES]\n    Header User-Agent\n    Action deny\n", "a header needs a text"),
         ("[RULES]\n    Header User-Agent ~(\n    Action deny\n", "parenthesis|missing"),
+        ("[CLIENT_LIMITS]\n    Name a\"b\n    Rate 10/s\n", "a name is"),
+        ("[RULES]\n    Name a b\n    Action deny\n", "a name is"),
         ("[CLIENT_LIMITS]\n    Rate 10\n", "such as 10/s"),
         ("[CLIENT_LIMITS]\n    Burst 10\n", "Burst needs a Rate"),
         ("[CLIENT_LIMITS]\n    SendRate 100B\n", "1K at least"),
