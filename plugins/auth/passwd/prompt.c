@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,26 +23,49 @@ static void note_signal(int number)
     received = number;
 }
 
-static void catch_signals(struct sigaction *before)
+/* What the program did with signals before. */
+struct prompt_signals {
+    struct sigaction actions[CAUGHT];
+    sigset_t mask;
+};
+
+/* Notes the signals, and blocks them except in wait_input(): one that comes before the wait would be missed. */
+static void catch_signals(struct prompt_signals *before)
 {
-    struct sigaction action = {.sa_handler = note_signal}; /* without SA_RESTART: read(2) returns */
+    struct sigaction action = {.sa_handler = note_signal};
+    sigset_t set;
     sigemptyset(&action.sa_mask);
-    for (int i = 0; i < CAUGHT; i++)
-        sigaction(caught[i], &action, &before[i]);
+    sigemptyset(&set);
+    for (int i = 0; i < CAUGHT; i++) {
+        sigaction(caught[i], &action, &before->actions[i]);
+        sigaddset(&set, caught[i]);
+    }
+    sigprocmask(SIG_BLOCK, &set, &before->mask);
 }
 
-static void restore_signals(const struct sigaction *before)
+static void restore_signals(const struct prompt_signals *before)
 {
     for (int i = 0; i < CAUGHT; i++)
-        sigaction(caught[i], &before[i], NULL);
+        sigaction(caught[i], &before->actions[i], NULL);
+    sigprocmask(SIG_SETMASK, &before->mask, NULL);
+}
+
+/* Waits for input or for one of the signals; `signals` NULL: does not wait. Returns 0 or -errno: -EINTR. */
+static int wait_input(int fd, const struct prompt_signals *signals)
+{
+    struct pollfd input = {.fd = fd, .events = POLLIN};
+    return signals && ppoll(&input, 1, NULL, &signals->mask) < 0 ? -errno : 0;
 }
 
 /* Reads a line, byte by byte, so that nothing behind it is taken. Returns its length without the end, or -errno. */
-static int read_line(int fd, char *to, size_t size)
+static int read_line(int fd, const struct prompt_signals *signals, char *to, size_t size)
 {
     size_t len = 0;
     char c;
     for (;;) {
+        int err = wait_input(fd, signals);
+        if (err < 0)
+            return err;
         ssize_t n = read(fd, &c, 1);
         if (n < 0)
             return -errno;
@@ -59,21 +83,21 @@ static int read_line(int fd, char *to, size_t size)
     return (int)len;
 }
 
-static int ask_line(int fd, const char *question, char *to, size_t size)
+static int ask_line(int fd, const struct prompt_signals *signals, const char *question, char *to, size_t size)
 {
     if (write(fd, question, strlen(question)) < 0)
         return -errno;
-    int len = read_line(fd, to, size);
+    int len = read_line(fd, signals, to, size);
     return write(fd, "\n", 1) < 0 ? -errno : len;
 }
 
-static int ask(int fd, char *to, size_t size, bool twice)
+static int ask(int fd, const struct prompt_signals *signals, char *to, size_t size, bool twice)
 {
     char again[1024];
-    int len = ask_line(fd, "Password: ", to, size);
+    int len = ask_line(fd, signals, "Password: ", to, size);
     if (len < 0 || !twice)
         return len;
-    int len2 = ask_line(fd, "Again: ", again, size < sizeof(again) ? size : sizeof(again));
+    int len2 = ask_line(fd, signals, "Again: ", again, size < sizeof(again) ? size : sizeof(again));
     if (len2 >= 0 && (len2 != len || memcmp(again, to, (size_t)len) != 0))
         len2 = -EILSEQ;
     explicit_bzero(again, sizeof(again));
@@ -83,16 +107,16 @@ static int ask(int fd, char *to, size_t size, bool twice)
 /* Asks a terminal without echo. */
 static int ask_terminal(int fd, char *to, size_t size, bool twice)
 {
-    struct sigaction before[CAUGHT];
+    struct prompt_signals before;
     struct termios mode, quiet;
     if (tcgetattr(fd, &mode) < 0)
         return -errno;
     quiet = mode;
     quiet.c_lflag &= ~(tcflag_t)(ECHO | ECHONL);
-    catch_signals(before);
-    int len = tcsetattr(fd, TCSAFLUSH, &quiet) < 0 ? -errno : ask(fd, to, size, twice);
+    catch_signals(&before);
+    int len = tcsetattr(fd, TCSAFLUSH, &quiet) < 0 ? -errno : ask(fd, &before, to, size, twice);
     tcsetattr(fd, TCSAFLUSH, &mode);
-    restore_signals(before);
+    restore_signals(&before);
     if (received)
         raise(received);
     return len;
@@ -101,7 +125,7 @@ static int ask_terminal(int fd, char *to, size_t size, bool twice)
 int prompt_read(char *to, size_t size, bool from_stdin, bool twice)
 {
     if (from_stdin || !isatty(STDIN_FILENO))
-        return read_line(STDIN_FILENO, to, size);
+        return read_line(STDIN_FILENO, NULL, to, size);
     int fd = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
     if (fd < 0)
         return -errno;
