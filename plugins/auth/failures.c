@@ -52,16 +52,18 @@ bool failures_begin(struct mk_client_table *t, const struct mk_address *client, 
     return begun;
 }
 
-void failures_end(struct mk_client_table *t, const struct mk_address *client, uint64_t now_ms,
+bool failures_end(struct mk_client_table *t, const struct mk_address *client, uint64_t now_ms,
                   const struct failures_limits *limits, bool failed)
 {
     if (!is_counted(client))
-        return;
+        return false;
     struct failures_record *r = mk_client_table_lock(t, client, now_ms);
     r->running -= r->running > 0; /* an entry that was evicted begins anew */
     if (r->until_ms <= now_ms)
         r->count = 0;
     if (failed && !r->count++)
         r->until_ms = now_ms + limits->time_ms;
+    bool last = failed && r->count == limits->max;
     unlock_record(t, r);
+    return last;
 }

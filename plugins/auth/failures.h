@@ -27,8 +27,11 @@ uint32_t failures_wait_ms(struct mk_client_table *t, const struct mk_address *cl
 /* Begins an attempt. Returns false if the client has too many already; else failures_end() must follow. */
 bool failures_begin(struct mk_client_table *t, const struct mk_address *client, uint64_t now_ms,
                     const struct failures_limits *limits);
-/* Ends an attempt, which has failed or not (it was right, or not decided); `limits` may then be NULL. */
-void failures_end(struct mk_client_table *t, const struct mk_address *client, uint64_t now_ms,
+/*
+ * Ends an attempt, which has failed or not (it was right, or not decided); `limits` may then be NULL. Returns true if
+ * this failure was the last one that is allowed.
+ */
+bool failures_end(struct mk_client_table *t, const struct mk_address *client, uint64_t now_ms,
                   const struct failures_limits *limits, bool failed);
 
 #endif

@@ -122,12 +122,15 @@ static void record_result(const struct login_job *job, uint64_t now_ms)
     struct failures_limits limits = job_failures_limits(job->limits);
     bool failed = job->computed && !job->right;
     mk_log_debug("auth: %" PRIu64 " password hashes were computed", pool_count(job->process->pool));
-    failures_end(job->process->failures, &job->client, now_ms, &limits, failed);
+    bool last = failures_end(job->process->failures, &job->client, now_ms, &limits, failed);
     if (job->right && job->limits->cache_ms)
         cache_add(job->process->cache, &job->key, now_ms, job->limits->cache_ms);
     if (failed)
         job_log(MK_LOG_WARN, &job->client, job->credentials.user,
                 job->known ? "wrong password" : "there is no such user");
+    if (last)
+        job_log(MK_LOG_WARN, &job->client, MK_STR_NONE,
+                "too many failed logins (MaxFailures): its logins get 429 until FailureTime has passed");
 }
 
 /* In the worker's thread. A waiter may end the requests of others when it is told the result. */

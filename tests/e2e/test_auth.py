@@ -322,6 +322,7 @@ def test_too_many_failures(protect, users):
         for credentials in (basic("ada", "3"), ADA, basic("eve", "x")):
             answer = client.ask("/a/secret.txt", credentials)
             assert answer.status == 429 and 3500 < int(answer["Retry-After"]) <= 3600
+        server.wait_log(r"auth: client 127\.0\.0\.1: too many failed logins \(MaxFailures\)")
         assert client.ask("/a/secret.txt").status == 401  # asks for the login, which counts no failure
         assert client.ask("/").status == 200
     reload(server)

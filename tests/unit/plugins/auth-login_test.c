@@ -90,10 +90,11 @@ static struct mk_address address(const char *text)
 
 static const struct failures_limits limits = {.max = 3, .time_ms = 1000, .running = 2};
 
-static void fail_login(struct mk_client_table *t, const struct mk_address *client, uint64_t now_ms)
+/* Returns whether it was the last failure that is allowed. */
+static bool fail_login(struct mk_client_table *t, const struct mk_address *client, uint64_t now_ms)
 {
     assert_true(failures_begin(t, client, now_ms, &limits));
-    failures_end(t, client, now_ms, &limits, true);
+    return failures_end(t, client, now_ms, &limits, true);
 }
 
 static void test_failures(void **state)
@@ -105,7 +106,7 @@ static void test_failures(void **state)
     assert_int_equal(failures_wait_ms(t, &a, 1000, &limits), 0);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(failures_wait_ms(t, &a, 1000 + 100 * i, &limits), 0);
-        fail_login(t, &a, 1000 + 100 * i);
+        assert_true(fail_login(t, &a, 1000 + 100 * i) == (i == 2));
         fail_login(t, &v6, 1000);
     }
     assert_int_equal(failures_wait_ms(t, &a, 1300, &limits), 700); /* the window began with the first one */
