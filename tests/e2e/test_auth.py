@@ -219,14 +219,15 @@ def test_a_reload_while_requests_wait(protect, users):
 @pytest.mark.concurrent
 def test_the_file_changes_while_a_request_waits(protect, users):
     """The result of a hash that is no longer the user's does not count."""
-    server = protect({"Match": "/a", "Users": slow_users(users)}, limits={**FREE, "HashThreads": 1, "CacheTime": "0s"})
-    clients = [server.connect() for _ in range(4)]
+    limits = {**FREE, "HashThreads": 1, "CacheTime": "0s"}
+    server = protect({"Match": "/a", "Users": slow_users(users)}, limits=limits, settings={"Workers": 1})
+    clients = [server.connect() for _ in range(12)]
     for n, client in enumerate(clients):  # different passwords: each needs a hash of its own, one after the other
-        wrong = BOB if n == 3 else basic("bob", f"wrong {n}")
-        client.send(f"GET /a/secret.txt HTTP/1.1\r\nHost: localhost\r\n{wrong}\r\n\r\n".encode())
+        login = BOB if n == 11 else basic("bob", f"wrong {n}")
+        client.send(f"GET /a/secret.txt HTTP/1.1\r\nHost: localhost\r\n{login}\r\n\r\n".encode())
     assert passwd(users, "bob", password="another one").returncode == 0
     server.wait_log("the users of .*: loaded again")
-    assert [client.response().status for client in clients] == [401] * 4
+    assert [client.response().status for client in clients] == [401] * 12
     for client in clients:
         client.close()
 
