@@ -5,13 +5,15 @@
 #include "policy.h"
 
 #include <monkey/base64.h>
-
-#include "sha256.h"
+#include <sha256.h> /* of libmd, which is small: libcrypto would cost half a megabyte of private memory */
 
 static void write_digest(struct mk_buf *out, struct mk_str code)
 {
-    unsigned char digest[SHA256_BYTES];
-    sha256_digest(code, digest);
+    uint8_t digest[SHA256_DIGEST_LENGTH];
+    SHA2_CTX context;
+    SHA256Init(&context);
+    SHA256Update(&context, (const uint8_t *)code.p, code.len);
+    SHA256Final(digest, &context);
     mk_buf_adds(out, MK_STR(" 'sha256-"));
     mk_base64_encode(out, digest, sizeof(digest), MK_BASE64);
     mk_buf_addc(out, '\'');

@@ -48,6 +48,7 @@ PUBLIC = {
 THIRD_PARTY = {
     "archive.h": ("plugins/dirlisting/tar.c",),
     "archive_entry.h": ("plugins/dirlisting/tar.c",),
+    "sha256.h": ("plugins/dirlisting/policy.c",),
     "brotli/": ("plugins/compress/encoder.c", "tests/unit/plugins/"),
     "cmocka.h": ("tests/unit/",),
     "hiredis/": ("duda/packages/redis/",),
