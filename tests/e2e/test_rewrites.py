@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from harness.messages import request
 from harness.server import Server, run, section
 from harness.ways import WAYS
 
@@ -110,7 +111,12 @@ def rules(host_conf):
 
 
 @pytest.fixture(params=WAYS)
-def client(request, serve, tmp_path):
+def way(request):
+    return WAYS[request.param]
+
+
+@pytest.fixture
+def client(serve, tmp_path, way):
     """A client of a server with RULES, which logs each request and its path to `server.log_file`."""
     log = tmp_path / "access.log"
 
@@ -120,7 +126,7 @@ def client(request, serve, tmp_path):
         host = section("HOST", {"ServerName": "localhost", "DocumentRoot": root})
         return serve(settings, files=FILES, config={"sites/default": host + text})
 
-    server = WAYS[request.param].start(start, tmp_path, {})
+    server = way.start(start, tmp_path, {})
     client = server.open()
     client.server, client.log_file = server, log
     yield client
@@ -174,6 +180,53 @@ def test_what_others_see(client):
     assert rows[0].startswith("GET\\x20/old/a%20b.txt?c\\x20HTTP/") and rows[0].endswith("|/new/a\\x20b.txt|c|200")
     assert rows[-1].startswith("GET\\x20/item/7%26x=1?b=2\\x20")
     assert rows[-1].endswith("|/item.txt|id=7%26x%3D1&b=2|200")
+
+
+ACCESS = """
+[REWRITE]
+    Match       =/in
+    To          /secret.txt
+
+[REWRITE]
+    Match       /old
+    To          /new
+
+[REWRITE]
+    Match       =/upload
+    To          /form.txt
+
+[RULES]
+    Match       =/secret.txt
+    Action      deny 403
+
+[RULES]
+    Match       /old
+    Action      deny 403
+
+[LIMITS]
+    Match       =/upload
+    MaxBodySize 1B
+
+[LIMITS]
+    Match       =/form.txt
+    MaxBodySize 100B
+"""
+
+
+def test_access_and_limits_of_the_new_path(rules):
+    """A rewrite is no way around a rule or a limit, and those of the old path do not hold."""
+    server = Server("-c", rules(ACCESS))
+    with server.connect() as client:
+        assert client.ask("/secret.txt").status == 403
+        assert client.ask("/in").status == 403
+        assert client.ask("/%69n?x").status == 403
+        assert client.ask("/old/a%20b.txt").body == b"blank\n"
+        client.send(request("/upload", "Content-Length: 100", method="POST") + 100 * b"x")
+        assert client.response("POST").status == 405
+    with server.connect() as client:
+        client.send(request("/upload", "Content-Length: 101", method="POST") + 101 * b"x")
+        assert client.response("POST").status == 413
+    server.stop()
 
 
 @pytest.mark.parametrize(
