@@ -28,6 +28,8 @@ static_assert(MK__PLUGINS_MAX <= 32, "a bit each in uint32_t");
 /* In small builds no plugin has a start or stop, except for hosts. */
 enum { MK__PLUGIN_STARTS = !MK_SMALL };
 
+enum { MK__PLUGIN_SLOTS = 256 }; /* a power of two */
+
 struct mk__module;
 struct mk__path_limits;
 
@@ -84,8 +86,9 @@ struct mk_generation {
     uint32_t used, started; /* plugins started for the process, and for this generation, a bit each */
     uint32_t failed;        /* those with errors in their sections or starts: no generation_check */
     unsigned n_plugins, workers;
-    bool check_only;      /* it is only checked or shown */
-    bool stopped;         /* the plugins' stops were called */
+    uint8_t plugin_slots[MK_SMALL ? 1 : MK__PLUGIN_SLOTS]; /* indexes by hashed addresses; a wrong one does no harm */
+    bool check_only;                                       /* it is only checked or shown */
+    bool stopped;                                          /* the plugins' stops were called */
     uint32_t guessed;     /* plugins that were loaded for a misspelt name, to check the rest of the configuration */
     bool plugins_missing; /* plugins.load names one that could not be loaded; it was reported */
     struct mk_host *hosts, *last_host, *default_host;
@@ -100,10 +103,19 @@ void mk__generation_put(struct mk_generation *g);
 /* Appends the errors and warnings of its configuration. */
 void mk__generation_diagnostics(const struct mk_generation *g, struct mk_buf *out);
 
-/* Returns the plugin's index in the generation, or -1. */
+/* The slot of a plugin in mk_generation.plugin_slots. */
+static inline unsigned mk__generation_plugin_slot(const struct mk_plugin *plugin)
+{
+    return (uintptr_t)plugin >> 5 & (MK__PLUGIN_SLOTS - 1);
+}
+
+/* Returns the plugin's index in the generation, or -1. Plugins ask for their states several times in each request. */
 static inline int mk__generation_find_plugin(const struct mk_generation *g, const struct mk_plugin *plugin)
 {
     assert(g->n_plugins <= MK__PLUGINS_MAX);
+    unsigned guess = MK_SMALL ? 0 : g->plugin_slots[mk__generation_plugin_slot(plugin)];
+    if (!MK_SMALL && g->plugins[guess] == plugin)
+        return (int)guess;
     for (unsigned i = 0; i < g->n_plugins; i++)
         if (g->plugins[i] == plugin)
             return (int)i;

@@ -404,11 +404,20 @@ static int make_vhosts(struct mk_generation *g)
 
 /* ── loading and freeing ── */
 
+/* Of plugins with the same slot the last one has it; the others are searched in the list. */
+static void fill_plugin_slots(struct mk_generation *g)
+{
+    for (unsigned i = 0; i < g->n_plugins; i++)
+        g->plugin_slots[mk__generation_plugin_slot(g->plugins[i])] = (uint8_t)i;
+}
+
 static int load_generation(struct mk_generation *g, const struct mk__generation_source *source)
 {
     mk_arena_init(&g->arena, NULL, GENERATION_BYTES_MAX, NULL, 0);
     g->conf = mk__conf_new();
     int err = g->conf ? mk__plugins_read(g, source) : -ENOMEM;
+    if (!MK_SMALL && err == 0)
+        fill_plugin_slots(g);
     if (err == 0)
         err = mk__plugins_declare(g);
     if (err == 0)
