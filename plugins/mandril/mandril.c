@@ -109,6 +109,7 @@ static void stop_worker(struct mk_worker *worker, void *ctx)
 {
     (void)worker;
     struct worker_state *state = ctx;
+    throttle_free_conns(state);
     files_refs_free(state->files);
     mk_account_free(NULL, state, sizeof(*state));
 }

@@ -150,6 +150,8 @@ void limits_end(struct exchange *x);
 /* Makes the response keep to SendRate. */
 void throttle_start(struct exchange *x);
 void throttle_end(struct exchange *x);
+/* Frees the connections that a worker has kept for their next responses. */
+void throttle_free_conns(struct worker_state *w);
 
 /* ── connections.c ── */
 

@@ -11,12 +11,15 @@
 
 enum { WAIT_MS_MIN = 10 };
 
-/* A connection with responses that keep to a rate; while there are any. */
+/*
+ * A connection whose responses keep to a rate. It stays behind the last one until its bucket is full, so that many
+ * small responses, or ranges, are not faster than a large one.
+ */
 struct throttle_conn {
     struct mk_list node;
     const struct mk_io *io;
     const struct limit *limit;
-    unsigned refs;
+    unsigned refs; /* responses under way */
     struct bucket bucket;
 };
 
@@ -35,38 +38,66 @@ static unsigned hash_io(const struct mk_io *io)
     return (unsigned)((uintptr_t)io * 0x9e3779b97f4a7c15U >> 58) % THROTTLE_CHAINS;
 }
 
-static struct throttle_conn *find_conn(struct worker_state *w, const struct mk_io *io, const struct limit *limit)
+static void free_conn(struct throttle_conn *conn)
+{
+    mk_list_del(&conn->node);
+    mk_account_free(NULL, conn, sizeof(*conn));
+}
+
+static bool is_unused(const struct throttle_conn *conn, uint64_t now_us)
+{
+    return !conn->refs && bucket_full_at(&conn->bucket, &conn->limit->send_rate) <= now_us;
+}
+
+/* Returns the connection; NULL if it is not known. Frees others on the way that are not used any more. */
+static struct throttle_conn *find_conn(struct mk_list *chain, const struct mk_io *io, const struct limit *limit,
+                                       uint64_t now_us)
 {
     struct mk_list *n, *save;
-    MK_LIST_EACH(&w->throttles[hash_io(io)], n, save) {
+    struct throttle_conn *found = NULL;
+    MK_LIST_EACH(chain, n, save) {
         struct throttle_conn *conn = MK_CONTAINER_OF(n, struct throttle_conn, node);
         if (conn->io == io && conn->limit == limit)
-            return conn;
+            found = conn;
+        else if (is_unused(conn, now_us))
+            free_conn(conn);
     }
-    return NULL;
+    return found;
 }
 
 /* Returns the connection's bucket; NULL without memory. */
-static struct throttle_conn *get_conn(struct worker_state *w, const struct mk_io *io, const struct limit *limit)
+static struct throttle_conn *get_conn(struct exchange *x)
 {
-    struct throttle_conn *conn = find_conn(w, io, limit);
+    struct worker_state *w = mk_worker_state(mk_request_worker(x->req), &mk_plugin_mandril);
+    const struct mk_io *io = mk_request_io(x->req);
+    struct mk_list *chain = &w->throttles[hash_io(io)];
+    struct throttle_conn *conn = find_conn(chain, io, x->limit, mk_loop_now_us(mk_request_loop(x->req)));
     if (!conn) {
         conn = mk_account_alloc(NULL, sizeof(*conn));
         if (!conn)
             return NULL;
-        *conn = (struct throttle_conn){.io = io, .limit = limit};
-        mk_list_add(&w->throttles[hash_io(io)], &conn->node);
+        *conn = (struct throttle_conn){.io = io, .limit = x->limit};
+        mk_list_add(chain, &conn->node);
     }
     conn->refs++;
     return conn;
 }
 
-static void put_conn(struct throttle_conn *conn)
+static void put_conn(struct throttle_conn *conn, uint64_t now_us)
 {
-    if (!conn || --conn->refs)
-        return;
-    mk_list_del(&conn->node);
-    mk_account_free(NULL, conn, sizeof(*conn));
+    conn->refs--;
+    if (is_unused(conn, now_us))
+        free_conn(conn);
+}
+
+void throttle_free_conns(struct worker_state *w)
+{
+    struct mk_list *n, *save;
+    for (unsigned i = 0; i < THROTTLE_CHAINS; i++)
+        MK_LIST_EACH(&w->throttles[i], n, save) {
+            assert(!MK_CONTAINER_OF(n, struct throttle_conn, node)->refs);
+            free_conn(MK_CONTAINER_OF(n, struct throttle_conn, node));
+        }
 }
 
 /* ── buckets ── */
@@ -153,10 +184,8 @@ void throttle_start(struct exchange *x)
     t->x = x;
     t->client = mk_request_client(x->req);
     mk_timer_init(&t->timer, wake_response);
-    if (conf->send_rate_for == SEND_RATE_CONNECTION) {
-        struct worker_state *w = mk_worker_state(mk_request_worker(x->req), &mk_plugin_mandril);
-        t->conn = get_conn(w, mk_request_io(x->req), x->limit);
-    }
+    if (conf->send_rate_for == SEND_RATE_CONNECTION)
+        t->conn = get_conn(x);
     x->throttle = t;
     if ((conf->send_rate_for == SEND_RATE_CONNECTION && !t->conn) || mk_response_filter(x->req, send_slowly, t) < 0)
         return mk_response_abort(x->req);
@@ -169,6 +198,7 @@ void throttle_end(struct exchange *x)
     if (!x->throttle)
         return;
     mk_timer_cancel(&x->throttle->timer);
-    put_conn(x->throttle->conn);
+    if (x->throttle->conn)
+        put_conn(x->throttle->conn, mk_loop_now_us(mk_request_loop(x->req)));
     x->throttle = NULL;
 }

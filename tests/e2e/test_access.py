@@ -587,6 +587,17 @@ def test_send_rate_and_other_responses(way):
     assert packed.status == 200 and gzip.decompress(packed.body) == b"a\n"
 
 
+@pytest.mark.parametrize("rate_for", ["connection", "client"])
+def test_ranges_are_not_faster_than_all(way, rate_for):
+    """Many small responses in a row keep to the rate, too."""
+    client = way(limits({"SendRate": "100K", "SendRateFor": rate_for})).open()
+    began = time.monotonic()
+    for n in range(20):
+        answer = client.ask("/big.bin", f"Range: bytes={n * 10_000}-{n * 10_000 + 9_999}")
+        assert answer.status == 206 and len(answer.body) == 10_000
+    assert 1.7 < time.monotonic() - began < 10
+
+
 def test_a_client_leaves_a_slow_response(way):
     server = way(limits({"SendRate": "2K", "SendRateFor": "client"}))
     client = server.open()
@@ -652,3 +663,9 @@ def test_thousands_of_rules(guard):
     assert time.monotonic() - began < (20 if build.SANITIZED else 5)
     client = server.connect()
     assert client.ask("/p2999").status == 403 and client.ask("/a.txt").status == 200
+
+
+def test_sections_of_one_name_share_their_clients(guard):
+    pair = [{"Match": path, "Rate": "2/d", "Name": "both"} for path in ("/a.txt", "/images")]
+    client = guard(limits(*pair)).connect()
+    assert [client.ask(target).status for target in ("/a.txt", "/images/a.png", "/a.txt")] == [200, 200, 429]
