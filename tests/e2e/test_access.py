@@ -489,6 +489,7 @@ def test_a_reload_keeps_the_counts(guard):
         assert client.ask("/secret/").status == 403
     server.wait_log("3 so far")
     reload(server)
+    client = server.connect()
     assert client.ask("/a.txt").status == 200
     assert client.ask("/a.txt").status == 429
     assert client.ask("/secret/").status == 403
@@ -496,6 +497,7 @@ def test_a_reload_keeps_the_counts(guard):
     site = server.conf / "sites" / "default"
     site.write_text(site.read_text().replace("4/d", "6/d"))
     reload(server, 2)
+    client = server.connect()
     assert [client.ask("/a.txt").status for _ in range(3)] == [200, 200, 429]
 
 
