@@ -285,6 +285,12 @@ static bool may_be_file(const struct service *s, enum router_result result, enum
     return has_files(s) && (result == ROUTER_NOT_FOUND || (result == ROUTER_METHOD && reads));
 }
 
+bool dispatch_leaves_file(const struct service *s, struct mk_str path)
+{
+    struct route_match match;
+    return may_be_file(s, router_match(s->router, MK_GET, path, false, &match), MK_GET);
+}
+
 int dispatch_request(struct mk_request *req, struct service_worker *worker, struct mk_str path)
 {
     const struct service *s = worker->service;

@@ -12,6 +12,7 @@
 #include "pairs.h"
 #include "router.h"
 
+struct service;
 struct service_worker;
 
 /* The plugin's state of an exchange is its struct duda_request. */
@@ -37,6 +38,9 @@ struct dispatch {
  * it is for the files of the service.
  */
 int dispatch_request(struct mk_request *req, struct service_worker *worker, struct mk_str path);
+
+/* Returns whether a service leaves GET of a path below its URL to its files, or those of the host. */
+bool dispatch_leaves_file(const struct service *s, struct mk_str path);
 
 /* Calls the callbacks after the handler of a request whose head is about to be sent. */
 void dispatch_before_head(struct duda_request *dr);

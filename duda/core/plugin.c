@@ -232,6 +232,15 @@ static int handle_request(struct mk_request *req)
     return 0;
 }
 
+/* A path of a service is that of a file only if none of its routes takes it. */
+static int allows_path(struct mk_request *req, struct mk_str path)
+{
+    const struct duda_host *h = mk_request_host_state(req, &mk_plugin_duda);
+    struct mk_str rest;
+    const struct host_service *e = h ? host_find(h, path, &rest) : NULL;
+    return !e || (e->service && dispatch_leaves_file(e->service, rest));
+}
+
 static void handle_response(struct mk_request *req)
 {
     struct duda_request *dr = mk_request_state(req, &mk_plugin_duda);
@@ -255,4 +264,5 @@ MK_PLUGIN(duda) = {
     .on_content = handle_request,
     .on_response = handle_response,
     .on_done = request_finish,
+    .allows_path = allows_path,
 };

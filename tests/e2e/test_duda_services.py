@@ -746,3 +746,33 @@ def test_the_supervisor_starts_the_server_again(serve_services):
         server.wait_log("supervisor: process \\d+ serves", n + 1)
         server.baseline = server.descriptors() if n == 1 else server.baseline
     assert text_of(server, "/x/") == "x 1"
+
+
+@pytest.mark.skipif(not (build.PLUGINS / "dirlisting.so").exists(), reason="no plugin dirlisting")
+def test_listings_leave_out_what_routes_take(serve_services, tmp_path):
+    source = f"""{HEAD}
+static void respond(duda_request_t *dr)
+{{
+    response->printf(dr, "made");
+    response->end(dr, NULL);
+}}
+DUDA_REGISTER("tests", "files");
+int duda_main(void)
+{{
+    return router->get("/taken.txt", respond) && router->post("/upload.txt", respond) ? 0 : -1;
+}}
+"""
+    files = populate(tmp_path / "html", {name: b"file" for name in ("free.txt", "taken.txt", "upload.txt")})
+    root = populate(tmp_path / "root", {"plain/a.txt": b"a", "web/hidden.txt": b"hidden"})
+    server = serve_services(
+        {"web": source}, keys={"web": {"DocumentRoot": files}}, text=section("DIRLISTING", {}), root=root
+    )
+
+    def names(path):
+        with server.connect() as client:
+            answer = client.ask(path, "Accept: application/json")
+        return re.findall('"name": "([^"]*)"', answer.body.decode())
+
+    assert ask(server, "/web/taken.txt").body == b"made"
+    assert names("/web/") == ["free.txt", "upload.txt"]
+    assert names("/") == ["plain", "web"]
