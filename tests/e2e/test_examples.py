@@ -208,7 +208,7 @@ def test_relay_waits_for_a_slow_client(relay, backend):
 def test_relay_without_a_backend(relay, backend):
     backend.close()
     assert relay.connect().ask("/relay/x").status == 502
-    assert "relay: cannot connect to the backend: Connection refused" in relay.log
+    relay.wait_log("relay: cannot connect to the backend: Connection refused")
 
 
 def test_relay_checks_its_backend(configure, examples, tmp_path):

@@ -7,6 +7,7 @@
 #include <monkey/arena.h>
 #include <monkey/base64.h>
 #include <monkey/buf.h>
+#include <monkey/client_table.h>
 #include <monkey/conf.h>
 #include <monkey/dial.h>
 #include <monkey/escape.h>
@@ -26,6 +27,7 @@
 #include <monkey/str.h>
 #include <monkey/transport.h>
 #include <monkey/tunnel.h>
+#include <monkey/watched.h>
 #include <monkey/websocket.h>
 
 #include <errno.h>
