@@ -25,8 +25,8 @@ static const char *const pieces[] = {
     "\n## `[HOST]`\n\nIn a host's file, `sites/*`. It must be there.\n\nA host.\n",
     "\n### `DocumentRoot`\n\n*a path; required*\n",
     "\n## `[AUTH]`\n\nIn a host's file, `sites/*`, or for all hosts in `monkey.conf`. It may appear several times.\n",
-    "\n## `[PAGES]`\n\nIn a host's file, `sites/*`, or for all hosts in `monkey.conf`. It may appear several times.\n\n"
-    "Pages by status.\n\n### `Match`\n",
+    "\n## `[PAGES]`\n\nIn a host's file, `sites/*`, or for all hosts in `monkey.conf`. It may appear several times.\n",
+    "\n\nPages by status.\n\n### `Match`\n",
     "\n## `[SERVICE]`\n\nIn a host's file, `sites/*`. It may appear several times.\n",
 };
 
