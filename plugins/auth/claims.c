@@ -179,11 +179,11 @@ static enum token_result check_needs(const json_t *claims, const struct claims_r
 
 enum token_result claims_check(const json_t *claims, const struct claims_rules *rules, int64_t now_ms)
 {
-    enum token_result result = check_times(claims, rules, now_ms);
-    if (result == TOKEN_OK)
-        result = check_issuer(claims, &rules->issuers);
+    enum token_result result = check_issuer(claims, &rules->issuers);
     if (result == TOKEN_OK)
         result = check_audience(claims, &rules->audiences);
+    if (result == TOKEN_OK) /* last of what is 401: TOKEN_EXPIRED says that the token was right before */
+        result = check_times(claims, rules, now_ms);
     return result == TOKEN_OK ? check_needs(claims, rules) : result;
 }
 

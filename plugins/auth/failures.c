@@ -52,6 +52,16 @@ bool failures_begin(struct mk_client_table *t, const struct mk_address *client, 
     return begun;
 }
 
+/* Counts one more failure. Returns true if it was the last one that is allowed. */
+static bool count_failure(struct failures_record *r, uint64_t now_ms, const struct failures_limits *limits)
+{
+    if (r->until_ms <= now_ms)
+        r->count = 0;
+    if (!r->count++)
+        r->until_ms = now_ms + limits->time_ms;
+    return r->count == limits->max;
+}
+
 bool failures_end(struct mk_client_table *t, const struct mk_address *client, uint64_t now_ms,
                   const struct failures_limits *limits, bool failed)
 {
@@ -59,11 +69,18 @@ bool failures_end(struct mk_client_table *t, const struct mk_address *client, ui
         return false;
     struct failures_record *r = mk_client_table_lock(t, client, now_ms);
     r->running -= r->running > 0; /* an entry that was evicted begins anew */
-    if (r->until_ms <= now_ms)
-        r->count = 0;
-    if (failed && !r->count++)
-        r->until_ms = now_ms + limits->time_ms;
-    bool last = failed && r->count == limits->max;
+    bool last = failed && count_failure(r, now_ms, limits);
+    unlock_record(t, r);
+    return last;
+}
+
+bool failures_add(struct mk_client_table *t, const struct mk_address *client, uint64_t now_ms,
+                  const struct failures_limits *limits)
+{
+    if (!is_counted(client))
+        return false;
+    struct failures_record *r = mk_client_table_lock(t, client, now_ms);
+    bool last = count_failure(r, now_ms, limits);
     unlock_record(t, r);
     return last;
 }

@@ -34,4 +34,8 @@ bool failures_begin(struct mk_client_table *t, const struct mk_address *client, 
 bool failures_end(struct mk_client_table *t, const struct mk_address *client, uint64_t now_ms,
                   const struct failures_limits *limits, bool failed);
 
+/* Counts a failure that no attempt of failures_begin() had. Returns as failures_end(). */
+bool failures_add(struct mk_client_table *t, const struct mk_address *client, uint64_t now_ms,
+                  const struct failures_limits *limits);
+
 #endif

@@ -20,16 +20,6 @@ struct login {
     uint64_t began_ms;
 };
 
-static struct auth_process *get_process(const struct mk_request *req)
-{
-    return mk_generation_plugin_state(mk_worker_generation(mk_request_worker(req)), &mk_plugin_auth);
-}
-
-static const struct auth_limits *get_limits(const struct mk_request *req)
-{
-    return settings_limits(mk_worker_generation(mk_request_worker(req)));
-}
-
 /* Lets a user in whose password is right. Returns as on_request. */
 static int admit_user(struct mk_request *req, const struct auth_rule *rule, struct mk_str user)
 {
@@ -54,7 +44,7 @@ static void send_failure(struct mk_timer *timer)
 static void delay_failure(struct login *login)
 {
     uint64_t now_ms = mk_loop_now_ms(mk_request_loop(login->req));
-    uint64_t end_ms = login->began_ms + get_limits(login->req)->delay_ms;
+    uint64_t end_ms = login->began_ms + rules_limits(login->req)->delay_ms;
     mk_timer_arm(mk_request_loop(login->req), &login->delay, end_ms > now_ms ? (uint32_t)(end_ms - now_ms) : 0);
 }
 
@@ -150,8 +140,8 @@ static struct job_login make_job_login(struct mk_request *req, const struct auth
                                        const struct basic_credentials *credentials)
 {
     const struct users *users = rules_users(req, rule);
-    return (struct job_login){.process = get_process(req),
-                              .limits = get_limits(req),
+    return (struct job_login){.process = rules_process(req),
+                              .limits = rules_limits(req),
                               .rule = rule,
                               .users = users,
                               .user = users_find(users, credentials->user),

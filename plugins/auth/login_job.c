@@ -54,6 +54,12 @@ void job_log(enum mk_log_level level, const struct mk_address *client, struct mk
         mk_log(level, "auth: client %s: %s", mk_buf_cstr(&text), what);
 }
 
+void job_log_blocked(const struct mk_address *client)
+{
+    job_log(MK_LOG_WARN, client, MK_STR_NONE,
+            "too many failed logins (MaxFailures): its logins get 429 until FailureTime has passed");
+}
+
 /* Half of the queue is for one client at most. */
 struct failures_limits job_failures_limits(const struct auth_limits *limits)
 {
@@ -129,8 +135,7 @@ static void record_result(const struct login_job *job, uint64_t now_ms)
         job_log(MK_LOG_WARN, &job->client, job->credentials.user,
                 job->known ? "wrong password" : "there is no such user");
     if (last)
-        job_log(MK_LOG_WARN, &job->client, MK_STR_NONE,
-                "too many failed logins (MaxFailures): its logins get 429 until FailureTime has passed");
+        job_log_blocked(&job->client);
 }
 
 /* In the worker's thread. A waiter may end the requests of others when it is told the result. */

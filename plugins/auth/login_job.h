@@ -49,6 +49,8 @@ void job_leave(struct job_waiter *w);
 
 /* Writes a line about a login to the log, which names client and user (`.p` NULL: not known). */
 void job_log(enum mk_log_level level, const struct mk_address *client, struct mk_str user, const char *what);
+/* Writes that a client has failed as often as MaxFailures allows. */
+void job_log_blocked(const struct mk_address *client);
 
 /* Returns the limits for clients. */
 struct failures_limits job_failures_limits(const struct auth_limits *limits);

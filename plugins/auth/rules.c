@@ -275,6 +275,16 @@ bool rules_protects(const struct auth_rule *rule)
     return rule->conf->type != AUTH_OFF || rule->conf->client_certificate;
 }
 
+struct auth_process *rules_process(const struct mk_request *req)
+{
+    return mk_generation_plugin_state(mk_worker_generation(mk_request_worker(req)), &mk_plugin_auth);
+}
+
+const struct auth_limits *rules_limits(const struct mk_request *req)
+{
+    return settings_limits(mk_worker_generation(mk_request_worker(req)));
+}
+
 /* ── users ── */
 
 static void *get_value(struct auth_worker *worker, const struct auth_file *file)

@@ -86,6 +86,10 @@ const struct users *rules_users(struct mk_request *req, const struct auth_rule *
 const struct groups *rules_groups(struct mk_request *req, const struct auth_rule *rule);
 const struct key_set *rules_keys(struct mk_request *req, const struct auth_rule *rule);
 
+/* Return the state of the process and the limits of a request's generation. */
+struct auth_process *rules_process(const struct mk_request *req);
+const struct auth_limits *rules_limits(const struct mk_request *req);
+
 /* Returns the users of a rule as rules_users(), for a worker that is held. */
 const struct users *rules_worker_users(struct auth_worker *worker, const struct auth_rule *rule);
 

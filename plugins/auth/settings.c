@@ -195,11 +195,11 @@ static const struct mk_conf_key limit_keys[] = {
                          "costs a password hash; 0: not at all. A change of the user's line has its effect at once.",
                          .min = 0, .max = 3600000, .unit = "s"),
     MK_CONF_KEY_DURATION(struct auth_limits, delay_ms, "FailureDelay", "1s",
-                         "How long the response to a wrong password is held back.", .min = 0, .max = 10000,
+                         "How long the response to a wrong password or token is held back.", .min = 0, .max = 10000,
                          .unit = "s"),
     MK_CONF_KEY_INT(struct auth_limits, failures, "MaxFailures", "10",
-                    "How many wrong passwords a client (an IPv4 address, an IPv6 /64) may send within `FailureTime`; "
-                    "then it gets 429 until that has passed. 0: any number.",
+                    "How many wrong passwords and tokens a client (an IPv4 address, an IPv6 /64) may send within "
+                    "`FailureTime`; then it gets 429 until that has passed. 0: any number.",
                     .min = 0, .max = 1000000),
     MK_CONF_KEY_DURATION(struct auth_limits, failures_ms, "FailureTime", "5m",
                          "How long failures count, from the first one on.", .min = 1000, .max = 86400000, .unit = "s"),

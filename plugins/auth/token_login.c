@@ -11,26 +11,55 @@
 
 enum { ARENA_BYTES_MAX = 64 * 1024, CHALLENGE_BYTES_MAX = 8192, RETRY_MS = 1000 };
 
-/* Decides about the token of a request. What is decided lives in `arena`. */
-static void decide(struct mk_request *req, const struct auth_rule *rule, struct bearer_decision *ret,
-                   struct mk_arena *arena)
+/* A refused token whose response waits until FailureDelay has passed. In the arena of its request. */
+struct refusal {
+    struct mk_request *req;
+    const struct auth_rule *rule;
+    enum token_result result;
+    struct mk_timer delay;
+};
+
+/* Decides about a token. What is decided lives in `arena`. */
+static void decide(struct mk_request *req, const struct auth_rule *rule, struct mk_str token,
+                   struct bearer_decision *ret, struct mk_arena *arena)
 {
-    struct mk_str token;
     struct auth_worker *worker = mk_worker_state(mk_request_worker(req), &mk_plugin_auth);
-    *ret = (struct bearer_decision){.result = bearer_find(mk_request_header(req, MK_HEADER_AUTHORIZATION), &token)};
-    if (ret->result == TOKEN_OK)
-        token_cache_decide(worker->tokens, ret, token, rules_keys(req, rule), rule->claims,
-                           mk_loop_wall_seconds(mk_request_loop(req)) * 1000, arena);
+    token_cache_decide(worker->tokens, ret, token, rules_keys(req, rule), rule->claims,
+                       mk_loop_wall_seconds(mk_request_loop(req)) * 1000, arena);
 }
 
+/* ── failures ── */
+
+/* Returns 0, or how long the client has to wait because it has failed too often. */
+static uint32_t get_wait_ms(struct mk_request *req)
+{
+    struct failures_limits limits = job_failures_limits(rules_limits(req));
+    struct mk_address client = mk_request_client(req);
+    return failures_wait_ms(rules_process(req)->failures, &client, mk_loop_now_ms(mk_request_loop(req)), &limits);
+}
+
+static void count_failure(struct mk_request *req)
+{
+    struct failures_limits limits = job_failures_limits(rules_limits(req));
+    struct mk_address client = mk_request_client(req);
+    if (failures_add(rules_process(req)->failures, &client, mk_loop_now_ms(mk_request_loop(req)), &limits))
+        job_log_blocked(&client);
+}
+
+static void block_client(struct mk_request *req, uint32_t wait_ms)
+{
+    struct mk_address client = mk_request_client(req);
+    job_log(MK_LOG_DEBUG, &client, MK_STR_NONE, "429 after too many failures (MaxFailures)");
+    respond_later(req, 429, wait_ms);
+}
+
+/* ── responses ── */
+
 /* Sends the response for a token that is missing or refused. */
-static void refuse_token(struct mk_request *req, const struct auth_rule *rule, enum token_result result)
+static void send_refusal(struct mk_request *req, const struct auth_rule *rule, enum token_result result)
 {
     struct mk_buf text;
     const struct token_meaning *meaning = token_result_meaning(result);
-    struct mk_address client = mk_request_client(req);
-    if (result != TOKEN_ABSENT)
-        job_log(MK_LOG_INFO, &client, MK_STR_NONE, meaning->reason);
     if (meaning->status == 503) {
         respond_later(req, 503, RETRY_MS);
         return;
@@ -40,6 +69,47 @@ static void refuse_token(struct mk_request *req, const struct auth_rule *rule, e
     mk_response_error(req, meaning->status);
     mk_response_header(req, MK_STR("WWW-Authenticate"), mk_buf_str(&text));
     mk_buf_release(&text);
+}
+
+static void end_delay(struct mk_timer *timer)
+{
+    struct refusal *refusal = MK_CONTAINER_OF(timer, struct refusal, delay);
+    send_refusal(refusal->req, refusal->rule, refusal->result);
+}
+
+static void cancel_delay(void *ctx)
+{
+    struct refusal *refusal = ctx;
+    mk_timer_cancel(&refusal->delay);
+}
+
+/* Sends the response after FailureDelay. Returns 0 or -ENOMEM. */
+static int delay_refusal(struct mk_request *req, const struct auth_rule *rule, enum token_result result)
+{
+    struct refusal *refusal = mk_arena_alloc(mk_request_arena(req), sizeof(*refusal));
+    if (!refusal)
+        return -ENOMEM;
+    *refusal = (struct refusal){.req = req, .rule = rule, .result = result};
+    mk_timer_init(&refusal->delay, end_delay);
+    if (mk_arena_defer(mk_request_arena(req), cancel_delay, refusal) < 0)
+        return -ENOMEM;
+    mk_timer_arm(mk_request_loop(req), &refusal->delay, rules_limits(req)->delay_ms);
+    return 0;
+}
+
+/* Logs and counts a token that is refused, and responds. Returns as on_request. */
+static int refuse_token(struct mk_request *req, const struct auth_rule *rule, enum token_result result)
+{
+    const struct token_meaning *meaning = token_result_meaning(result);
+    struct mk_address client = mk_request_client(req);
+    if (result != TOKEN_ABSENT)
+        job_log(MK_LOG_INFO, &client, MK_STR_NONE, meaning->reason);
+    if (meaning->is_failure) {
+        count_failure(req);
+        return delay_refusal(req, rule, result);
+    }
+    send_refusal(req, rule, result);
+    return 0;
 }
 
 /* Lets the user of a token in. Returns as on_request. */
@@ -56,27 +126,40 @@ static int admit_token(struct mk_request *req, const struct auth_rule *rule, con
     return MK_DECLINED;
 }
 
-int token_login_check(struct mk_request *req, const struct auth_rule *rule)
+/* Verifies a token. Returns as on_request. */
+static int check_token(struct mk_request *req, const struct auth_rule *rule, struct mk_str token)
 {
     struct mk_arena arena;
     struct bearer_decision decision;
-    int r = 0;
     mk_arena_init(&arena, mk_request_account(req), ARENA_BYTES_MAX, NULL, 0);
-    decide(req, rule, &decision, &arena);
-    if (decision.result == TOKEN_OK)
-        r = admit_token(req, rule, &decision);
-    else
-        refuse_token(req, rule, decision.result);
+    decide(req, rule, token, &decision, &arena);
+    int r = decision.result == TOKEN_OK ? admit_token(req, rule, &decision) : refuse_token(req, rule, decision.result);
     mk_arena_release(&arena);
     return r;
+}
+
+int token_login_check(struct mk_request *req, const struct auth_rule *rule)
+{
+    struct mk_str token;
+    enum token_result found = bearer_find(mk_request_header(req, MK_HEADER_AUTHORIZATION), &token);
+    if (found != TOKEN_OK)
+        return refuse_token(req, rule, found);
+    uint32_t wait_ms = get_wait_ms(req);
+    if (!wait_ms)
+        return check_token(req, rule, token);
+    block_client(req, wait_ms);
+    return 0;
 }
 
 bool token_login_holds(struct mk_request *req, const struct auth_rule *rule)
 {
     struct mk_arena arena;
+    struct mk_str token;
     struct bearer_decision decision;
+    if (bearer_find(mk_request_header(req, MK_HEADER_AUTHORIZATION), &token) != TOKEN_OK || get_wait_ms(req))
+        return false;
     mk_arena_init(&arena, mk_request_account(req), ARENA_BYTES_MAX, NULL, 0);
-    decide(req, rule, &decision, &arena);
+    decide(req, rule, token, &decision, &arena);
     bool holds = decision.result == TOKEN_OK && rules_admits(req, rule, decision.subject);
     mk_arena_release(&arena);
     return holds;

@@ -5,6 +5,7 @@
 #ifndef AUTH_TOKEN_RESULT_H
 #define AUTH_TOKEN_RESULT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum token_result {
@@ -36,6 +37,7 @@ struct token_meaning {
     uint16_t status;    /* of the response; 0: the request goes on */
     const char *error;  /* the parameter "error" of WWW-Authenticate, or NULL */
     const char *reason; /* "the token has expired" */
+    bool is_failure;    /* counted and delayed as a wrong password: not what a client with a right token may send */
 };
 
 /* Returns the row of a result. Any thread. */

@@ -19,7 +19,7 @@ from harness.client import Client
 from harness.content import populate
 from harness.h2 import H2Client
 from harness.server import await_true, section
-from test_auth import reload
+from test_auth import FREE, basic, reload
 
 FILES = {"index.html": b"public\n", "api/a.txt": b"a\n", "api/admin/b.txt": b"b\n"}
 pytestmark = [
@@ -78,18 +78,19 @@ def jwks(keys):
 class Site:
     """A host with [AUTH] sections, and how to ask it."""
 
-    def __init__(self, serve, folder, sections, *, way="h1", log=False, server=None, extra=""):
+    def __init__(self, serve, folder, sections, *, way="h1", server=None, limits=FREE, extra=""):
         self.h2, self.tls = WAYS[way]
         for protocol in ("h2",) * self.h2 + ("tls",) * self.tls:
             if not build.speaks(protocol):
                 pytest.skip(f"the preset {build.PRESET} has no {protocol}")
-        settings = {"Listen": "127.0.0.1:0" + " tls" * self.tls, **(server or {})}
+        settings = {"Listen": "127.0.0.1:0" + " tls" * self.tls, "Workers": 1, **(server or {})}
+        main = section("SERVER", settings) + section("AUTH_LIMITS", limits)
         text = section("HOST", {"ServerName": "localhost", "DocumentRoot": populate(folder / "root", FILES)})
         text += "".join(section("AUTH", keys) for keys in sections) + extra
         if self.tls:
             self.ca = Authority(folder / "ca")
             text += section("TLS", self.ca.make("localhost", "localhost").keys())
-        self.server = serve(settings, config={"sites/default": text})
+        self.server = serve(config={"sites/default": text, "monkey.conf": main})
 
     def connect(self):
         if self.h2:
@@ -298,3 +299,128 @@ def test_keys_that_are_skipped(start, tmp_path, keys):
     site.server.wait_log(r"\(key 4\) has an unknown type \(kty\), and is skipped; .*\(key 5\) is not for signatures")
     for alg, key in keys.items():
         assert site.ask(jwt.encode(claims(), key, alg, headers={"kid": alg})).status == 200
+
+
+# ── failures ──
+
+LIMITS = {"FailureDelay": "0s", "MaxFailures": 3, "FailureTime": "1h"}
+
+
+def forge(**more):
+    return jwt.encode(claims(**more), "x" * 32, "HS256")
+
+
+def count_blocked(server):
+    return sum("too many failed logins (MaxFailures)" in line for line in server.log.splitlines())
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_too_many_failures(start, secret, way):
+    """A client that has failed too often gets 429 for right tokens, too, in all sections and after a reload."""
+    rules = [{"Match": "/api/admin", "Type": "Bearer", "Secret": secret, "Issuer": "https://id.example"}]
+    rules.append({"Match": "/api", "Type": "Bearer", "Secret": secret})
+    site = start(*rules, way=way, limits=LIMITS, server={"LogLevel": "debug"})
+    right = jwt.encode(claims(), SECRET, "HS256")
+    assert site.ask(right).status == 200
+    wrong = [(forge(), "/api/a.txt"), ("garbage", "/api/a.txt"), (right, "/api/admin/b.txt")]
+    assert [site.ask(token, path).status for token, path in wrong] == [401] * 3
+    for token in (forge(), right):
+        answer = site.ask(token)
+        assert answer.status == 429 and 3500 < int(answer["Retry-After"]) <= 3600
+        assert answer["WWW-Authenticate"] is None
+    assert site.ask().status == 401  # asks for a token
+    assert site.ask(path="/").status == 200
+    site.server.wait_log(r"client 127\.0\.0\.1: 429 after too many failures", 2)
+    assert count_blocked(site.server) == 1
+    assert site.server.log.count("the signature of the token is wrong") == 1  # the second one was not verified
+    reload(site.server)
+    assert site.connect().ask("/api/a.txt", f"Authorization: Bearer {right}").status == 429
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_no_failure(start, secret, way):
+    """What a client with a right token may send as well: it is neither counted nor delayed."""
+    rule = {"Match": "/api", "Type": "Bearer", "Secret": secret, "Issuer": "a", "Scope": "read", "Require": "user ada"}
+    site = start(rule, way=way, limits={**LIMITS, "FailureDelay": "10s", "MaxFailures": 1})
+    token = lambda **more: jwt.encode(claims(iss="a", **{"scope": "read", **more}), SECRET, "HS256")
+    began = time.monotonic()
+    site.client = site.connect()
+    for _ in range(2):
+        assert site.ask().status == 401
+        assert site.client.ask("/api/a.txt", basic("ada", "x")).status == 401
+        assert site.client.ask("/api/a.txt", "Authorization: Bearer a b").status == 400
+        assert "has expired" in site.ask(token(exp=time.time() - 60))["WWW-Authenticate"]
+        assert "not valid yet" in site.ask(token(nbf=time.time() + 60))["WWW-Authenticate"]
+        assert site.ask(token(scope="write")).status == site.ask(token(sub="eve")).status == 403
+    assert site.ask(token()).status == 200
+    assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize("more", [{"aud": "x"}, {"iss": "b"}, {"exp": None}, {"exp": "1"}, {"exp": 1, "iss": "b"}])
+def test_wrong_claims_are_failures(start, secret, more):
+    site = start({"Type": "Bearer", "Secret": secret, "Issuer": "a"}, limits={**LIMITS, "MaxFailures": 1})
+    wrong = {k: v for k, v in claims(**{"iss": "a", **more}).items() if v is not None}
+    assert [site.ask(jwt.encode(wrong, SECRET, "HS256")).status for _ in range(2)] == [401, 429]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_failures_are_delayed(start, secret, way):
+    site = start({"Type": "Bearer", "Secret": secret}, way=way, limits={"FailureDelay": "400ms"})
+    began = time.monotonic()
+    answer = site.ask(forge())
+    assert time.monotonic() - began > 0.35
+    assert answer.status == 401 and "signature of the token is wrong" in answer["WWW-Authenticate"]
+    if not site.h2:  # and a client that leaves while the response is held back
+        head = f"GET /api/a.txt HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {forge()}\r\n\r\n"
+        site.client.send(head.encode())
+        site.server.wait_log("the signature of the token is wrong", 2)
+
+
+@pytest.mark.parametrize("way", ["h2", "h2-tls"])
+def test_streams_that_are_delayed(start, secret, way):
+    """The response to one stream is held back; others go on, and some are cancelled."""
+    site = start({"Match": "/api", "Type": "Bearer", "Secret": secret}, way=way, limits={"FailureDelay": "500ms"})
+    client = site.connect()
+    wrong = [client.begin("/api/a.txt", f"Authorization: Bearer {forge()}") for _ in range(6)]
+    assert client.ask("/api/a.txt", f"Authorization: Bearer {jwt.encode(claims(), SECRET, 'HS256')}").status == 200
+    for stream in wrong[::2]:
+        client.cancel(stream)
+    assert {client.response(stream).status for stream in wrong[1::2]} == {401}
+
+
+def test_a_reload_while_a_failure_is_delayed(start, secret):
+    """The request ends under the generation with which it began, though the plugin has left."""
+    site = start({"Type": "Bearer", "Secret": secret}, limits={"FailureDelay": "1s"})
+    client, other = site.connect(), site.connect()
+    client.send(f"GET /api/a.txt HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {forge()}\r\n\r\n".encode())
+    site.server.wait_log("the signature of the token is wrong")
+    (site.server.conf / "monkey.conf").write_text(section("SERVER", {"Listen": "127.0.0.1:0", "Workers": 1}))
+    host = site.server.conf / "sites" / "default"
+    host.write_text(host.read_text().split("[AUTH]")[0])
+    reload(site.server)
+    assert other.ask("/api/a.txt").status == 200
+    assert client.response().status == 401
+
+
+def test_passwords_and_tokens_count_together(start, secret, tmp_path):
+    (tmp_path / "users").write_text("ada:$apr1$PgA/.M6N$2jtMUoFOZbUQt1oBHnsHr1\n")
+    (tmp_path / "users").chmod(0o600)
+    rules = [{"Match": "/api/admin", "Users": tmp_path / "users"}, {"Type": "Bearer", "Secret": secret}]
+    site = start(*rules, limits={**LIMITS, "MaxFailures": 2})
+    assert site.ask(forge()).status == 401
+    assert site.client.ask("/api/admin/b.txt", basic("ada", "wrong")).status == 401
+    assert site.client.ask("/api/admin/b.txt", basic("ada", "passw0rd")).status == 429
+    assert site.ask(forge()).status == 429
+
+
+@pytest.mark.skipif(not (build.PLUGINS / "dirlisting.so").exists(), reason="the preset has no plugin dirlisting")
+def test_listings_of_blocked_clients(start, secret):
+    """A public listing does not tell a blocked client whether a token is right."""
+    rule = {"Match": "/api", "Type": "Bearer", "Secret": secret}
+    extra = section("DIRLISTING", {"Match": "/"})
+    site = start(rule, extra=extra, limits={**LIMITS, "MaxFailures": 1}, server={"Indexfile": "none.html"})
+    right = jwt.encode(claims(), SECRET, "HS256")
+    assert b"api" in site.ask(right, "/").body
+    assert site.ask(forge()).status == 401
+    answer = site.ask(right, "/")
+    assert answer.status == 200 and b"api" not in answer.body

@@ -88,6 +88,9 @@ static void test_issuer(void **state)
         {"{\"iss\":\"Joe\"}", TOKEN_ISSUER},
         {"{\"iss\":\"\"}", TOKEN_ISSUER},
         {"{}", TOKEN_ISSUER},
+        {"{\"iss\":\"Joe\",\"exp\":1}", TOKEN_ISSUER}, /* expired, but it was never right */
+        {"{\"iss\":\"joe\",\"exp\":1,\"aud\":\"x\"}", TOKEN_AUDIENCE},
+        {"{\"iss\":\"joe\",\"exp\":1}", TOKEN_EXPIRED},
         {"{\"iss\":[\"joe\"]}", TOKEN_CLAIM_TYPE},
         {"{\"iss\":null}", TOKEN_CLAIM_TYPE},
         {"{\"iss\":\"joe\",\"sub\":1}", TOKEN_CLAIM_TYPE},

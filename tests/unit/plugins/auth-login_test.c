@@ -134,6 +134,29 @@ static void test_attempts_at_once(void **state)
     mk_client_table_free(t);
 }
 
+/* Failures of passwords and of tokens are one count. */
+static void test_failures_without_attempts(void **state)
+{
+    struct mk_client_table *t = failures_new();
+    struct mk_address a = address("192.0.2.1"), local = {.family = AF_UNIX};
+    (void)state;
+    assert_true(failures_begin(t, &a, 1000, &limits));
+    assert_false(failures_add(t, &a, 1000, &limits));
+    assert_true(failures_begin(t, &a, 1000, &limits));
+    assert_false(failures_begin(t, &a, 1000, &limits)); /* nothing has ended */
+    assert_false(failures_end(t, &a, 1100, &limits, true));
+    assert_true(failures_add(t, &a, 1200, &limits));
+    assert_int_equal(failures_wait_ms(t, &a, 1300, &limits), 700);
+    assert_false(failures_add(t, &a, 1400, &limits)); /* one more than the last one */
+    failures_end(t, &a, 1400, &limits, false);
+    assert_int_equal(failures_wait_ms(t, &a, 2000, &limits), 0);
+    assert_false(failures_add(t, &a, 2000, &limits)); /* a window begins */
+    assert_int_equal(failures_wait_ms(t, &a, 2001, &limits), 0);
+    for (int i = 0; i < 10; i++)
+        assert_false(failures_add(t, &local, 1, &limits));
+    mk_client_table_free(t);
+}
+
 static void test_no_limit(void **state)
 {
     static const struct failures_limits none = {.max = 0, .time_ms = 1000, .running = 1};
@@ -228,6 +251,7 @@ int main(void)
         cmocka_unit_test(test_picks),
         cmocka_unit_test(test_failures),
         cmocka_unit_test(test_attempts_at_once),
+        cmocka_unit_test(test_failures_without_attempts),
         cmocka_unit_test(test_no_limit),
         cmocka_unit_test(test_full_queue),
         cmocka_unit_test(test_all_jobs_run),
