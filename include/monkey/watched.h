@@ -88,6 +88,8 @@ struct mk_watched_ref {
  * stays. Any thread.
  */
 MK_API void mk_watched_ref_init(struct mk_watched_ref *ref, struct mk_watched *w);
+/* Takes a reference in the same way, but starts no thread: for checks of the value before a worker has one. */
+MK_API void mk_watched_ref_peek(struct mk_watched_ref *ref, struct mk_watched *w);
 /*
  * Returns the current value. It is valid until this is called again for the same reference, or it is released: work in
  * another thread, or one that goes on later, needs a reference of its own. Takes no lock unless the value has changed.

@@ -524,12 +524,17 @@ static void take_value(struct mk_watched_ref *ref)
     ref->value->refs++;
 }
 
-void mk_watched_ref_init(struct mk_watched_ref *ref, struct mk_watched *w)
+void mk_watched_ref_peek(struct mk_watched_ref *ref, struct mk_watched *w)
 {
     ref->watched = w;
     pthread_mutex_lock(&watcher.lock);
     take_value(ref);
     pthread_mutex_unlock(&watcher.lock);
+}
+
+void mk_watched_ref_init(struct mk_watched_ref *ref, struct mk_watched *w)
+{
+    mk_watched_ref_peek(ref, w);
     pthread_mutex_lock(&watcher.life);
     int err = watcher.running ? 0 : start_thread();
     pthread_mutex_unlock(&watcher.life);

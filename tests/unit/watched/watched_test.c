@@ -9,6 +9,7 @@
 #include <monkey/log.h>
 #include <monkey/watched.h>
 
+#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -254,6 +255,17 @@ static void test_folders_on_the_way(void **state)
     end(&world);
 }
 
+static unsigned count_threads(void)
+{
+    unsigned n = 0;
+    DIR *folder = opendir("/proc/self/task");
+    assert_non_null(folder);
+    while (readdir(folder))
+        n++;
+    closedir(folder);
+    return n;
+}
+
 /* Changes between the load and the start of the thread. */
 static void test_change_before_the_thread(void **state)
 {
@@ -264,6 +276,28 @@ static void test_change_before_the_thread(void **state)
     replace("a", "two");
     mk_watched_ref_init(&world.ref, world.watched);
     wait_for_text(&world.ref, "two");
+    end(&world);
+}
+
+/* A look at the value before the thread exists does not start it, and takes what the load has made. */
+static void test_peek(void **state)
+{
+    struct world world = {0};
+    struct mk_watched_ref peek;
+    (void)state;
+    mk_test_write("a", MK_STR("one"));
+    assert_int_equal(open_files(&world.files, "a", "a", &world.watched), 0);
+    unsigned before = count_threads();
+    mk_watched_ref_peek(&peek, world.watched);
+    assert_non_null(mk_watched_ref_get(&peek));
+    assert_int_equal(count_threads(), before);
+    mk_watched_ref_release(&peek);
+    mk_watched_ref_init(&world.ref, world.watched);
+    mk_watched_ref_peek(&peek, world.watched); /* and with a thread */
+    replace("a", "two");
+    wait_for_text(&world.ref, "two");
+    wait_for_text(&peek, "two");
+    mk_watched_ref_release(&peek);
     end(&world);
 }
 
@@ -507,6 +541,7 @@ int main(void)
         TEST(test_switched_link),
         TEST(test_folders_on_the_way),
         TEST(test_change_before_the_thread),
+        TEST(test_peek),
         TEST(test_polling),
         TEST(test_first_load_fails),
         TEST(test_failed_load_keeps_the_value),
