@@ -259,6 +259,12 @@ MK_API bool mk_host_serves(const struct mk_host *host, struct mk_str authority);
 MK_API bool mk_host_asks_certificate(const struct mk_host *host);
 
 /*
+ * Returns HandlerTimeout of the host in milliseconds, and in `*ret_least` the least one that it has for any path
+ * ([LIMITS]). Only in generation_check. Builds for small devices leave it out.
+ */
+MK_API uint32_t mk_host_handler_timeout_ms(const struct mk_host *host, uint32_t *ret_least);
+
+/*
  * Reports an error of the configuration, with file and line, at the field at `offset` of a section's struct. `nth`,
  * from 0: an item of a list, a line of a key that repeats, or a pair of a section with free keys. Only during
  * host_start and generation_check, which then return -EINVAL. An error in a section of the server that several hosts

@@ -84,6 +84,16 @@ int mk__path_limits_make(struct mk_generation *g, struct mk_host *host)
     return err == -EINVAL ? 0 : err; /* it was reported */
 }
 
+uint32_t mk_host_handler_timeout_ms(const struct mk_host *host, uint32_t *ret_least)
+{
+    uint32_t own = host->limits.timeout_ms[MK__TIMEOUT_HANDLER];
+    *ret_least = own;
+    for (uint32_t i = 0; host->path_limits && i < host->path_limits->n; i++)
+        if (host->path_limits->rows[i].limits.timeout_ms[MK__TIMEOUT_HANDLER] < *ret_least)
+            *ret_least = host->path_limits->rows[i].limits.timeout_ms[MK__TIMEOUT_HANDLER];
+    return own;
+}
+
 const struct mk__http_limits *mk__path_limits_find(const struct mk_host *host, struct mk_str path)
 {
     const struct mk__path_limits *all = host->path_limits;
