@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * auth: asks clients to log in. This file has the hooks; settings.c has the directives, rules.c what is made of them,
- * login.c the check of
- * names and passwords, token_login.c that of tokens.
+ * rule_check.c what is checked then, login.c the check of names and passwords, token_login.c that of tokens.
  */
 #include <monkey/plugin.h>
 
 #include "login.h"
 #include "respond.h"
+#include "rule_check.h"
 #include "token_login.h"
 
 #include <assert.h>
@@ -72,27 +72,15 @@ static void stop_generation(struct mk_generation *g, void *state)
     mk_account_free(NULL, state, sizeof(struct auth_generation));
 }
 
-/* Reports sections that ask for a client certificate where the handshake does not. */
-static int check_certificates(struct mk_host *host)
-{
-    int err = 0;
-    for (const struct auth_conf *c = settings_first(host); c; c = settings_next(host, c)) {
-        if (!c->client_certificate || mk_host_asks_certificate(host))
-            continue;
-        mk_host_error(host, c, offsetof(struct auth_conf, client_certificate), 0,
-                      "this host asks no client for a certificate: set \"ClientCertificate Optional\" in its [TLS]");
-        err = -EINVAL;
-    }
-    return err;
-}
-
 static int check_generation(struct mk_generation *g, void *state)
 {
     int err = 0;
     (void)state;
-    for (struct mk_host *host = mk_generation_first_host(g); host; host = mk_host_next(host))
-        if (check_certificates(host) < 0)
+    for (struct mk_host *host = mk_generation_first_host(g); host; host = mk_host_next(host)) {
+        const struct auth_host *h = mk_host_state(host, &mk_plugin_auth);
+        if (h && rule_check(host, h) < 0)
             err = -EINVAL;
+    }
     return err;
 }
 

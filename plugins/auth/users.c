@@ -278,6 +278,16 @@ void groups_free(struct groups *g)
     mk_account_free(NULL, g, sizeof(*g));
 }
 
+static int compare_group(const void *key, const void *member)
+{
+    return compare(*(const struct mk_str *)key, ((const struct htpasswd_member *)member)->group);
+}
+
+bool groups_have(const struct groups *g, struct mk_str group)
+{
+    return g->n && bsearch(&group, g->items, g->n, sizeof(*g->items), compare_group);
+}
+
 bool groups_contain(const struct groups *g, struct mk_str group, struct mk_str user)
 {
     struct htpasswd_member key = {group, user};

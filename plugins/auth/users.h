@@ -44,6 +44,8 @@ void users_add_warnings(const struct users *u, struct mk_buf *message);
 
 /* Returns the user of that name; NULL if there is none. */
 const struct htpasswd_user *users_find(const struct users *u, struct mk_str name);
+/* Returns true if a line of the file is that of the group. */
+bool groups_have(const struct groups *g, struct mk_str group);
 /* Returns true if the user is in the group. */
 bool groups_contain(const struct groups *g, struct mk_str group, struct mk_str user);
 

@@ -477,6 +477,70 @@ def test_warnings(check, users, tmp_path):
     assert "all users of the machine can read the hashes of this file (chmod 640); 1 of 4 users have a {SHA}" in text
 
 
+def test_names_that_no_line_has(check, users, tmp_path):
+    groups = tmp_path / "groups"
+    groups.write_text("team: ada\nempty:\n")
+    lines = ["user ada bib", "group team empty", "group teem tea team", "valid", "user josé Bob"]
+    code, text = check(section("AUTH", {"Users": users, "Groups": groups, "Require": lines}))
+    assert code == 0
+    found = re.findall(r'sites/default:(\d+):\d+: warning: no line of "(\w+)" has the (user|group) "(\w+)"', text)
+    first = int(found[0][0])
+    assert [(int(line) - first, *rest) for line, *rest in found] == [
+        (0, "Users", "user", "bib"),
+        (2, "Groups", "group", "teem"),
+        (2, "Groups", "group", "tea"),
+        (4, "Users", "user", "Bob"),
+    ]
+    assert text.count("warning:") == 4
+
+
+def test_names_are_checked_at_reloads(protect, users):
+    """By the thread that makes the new generation, while the files of the former one are watched."""
+    server = protect({"Users": users, "Require": "user bob eve"}, settings={"Workers": 1})
+    server.wait_log('no line of "Users" has the user "eve"')
+    with users.open("a") as file:
+        file.write("eve:$apr1$PgA/.M6N$2jtMUoFOZbUQt1oBHnsHr1\n")
+    server.wait_log("the users of .*: loaded again")
+    reload(server)
+    assert server.log.count("no line of") == 1
+
+
+LONG = section("AUTH_LIMITS", {"FailureDelay": "2s"})
+LATE = "FailureDelay of [AUTH_LIMITS], {} ms, must be shorter than HandlerTimeout, {} ms"
+SOME = "FailureDelay of [AUTH_LIMITS], 2000 ms, is not shorter than a HandlerTimeout of [LIMITS], 1500 ms"
+
+
+@pytest.mark.parametrize(
+    "timeouts, limits, code, message",
+    [
+        ({"SERVER": "2s"}, LONG, 1, LATE.format(2000, 2000)),
+        ({"SERVER": "2001ms"}, LONG, 0, None),
+        ({"SERVER": "900ms"}, "", 1, LATE.format(1000, 900)),  # the default delay
+        ({"SERVER": "60s", "HOST": "1s"}, LONG, 1, LATE.format(2000, 1000)),
+        ({"SERVER": "1s", "HOST": "60s"}, LONG, 0, None),
+        ({"LIMITS": "1500ms"}, LONG, 0, SOME),
+        ({"LIMITS": "3s"}, LONG, 0, None),
+    ],
+)
+@pytest.mark.parametrize("login", [True, False])
+def test_delays_and_timeouts(tmp_path, users, timeouts, limits, code, message, login):
+    keys = lambda name, **more: {**more, **({"HandlerTimeout": timeouts[name]} if name in timeouts else {})}
+    root = populate(tmp_path / "root", FILES)
+    host = section("HOST", keys("HOST", ServerName="localhost", DocumentRoot=root))
+    host += section("AUTH", {"Users": users} if login else {"Type": "Off"})
+    host += section("LIMITS", keys("LIMITS", Match="/a")) if "LIMITS" in timeouts else ""
+    main = section("SERVER", keys("SERVER", Listen="127.0.0.1:0")) + limits
+    folder = write_config(tmp_path / "conf", root, files={"monkey.conf": main, "sites/default": host})
+    done = run("-t", "-c", folder)
+    assert done.returncode == (code if login else 0), done.stderr
+    if login and message:
+        assert message in done.stderr and re.search(r"failed logins of \[AUTH\] in \S*sites/default:\d+ ", done.stderr)
+        assert not limits or "conf/monkey.conf:" in done.stderr
+        assert done.stderr.count("FailureDelay of") == 1
+    else:
+        assert "FailureDelay" not in done.stderr
+
+
 def test_mistakes_in_files(check, users, tmp_path):
     with users.open("a") as file:
         file.write("old:rqXexS6ZhobKA\n")

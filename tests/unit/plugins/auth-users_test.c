@@ -91,6 +91,8 @@ static void test_groups(void **state)
     assert_false(groups_contain(g, MK_STR("admin"), MK_STR("bob")));
     assert_false(groups_contain(g, MK_STR("empty"), MK_STR("")));
     assert_false(groups_contain(g, MK_STR("Staff"), MK_STR("ada")));
+    assert_true(groups_have(g, MK_STR("staff")) && groups_have(g, MK_STR("admin")) && groups_have(g, MK_STR("empty")));
+    assert_false(groups_have(g, MK_STR("Staff")) || groups_have(g, MK_STR("staf")) || groups_have(g, MK_STR("")));
     groups_free(g);
     mk_test_write("groups", MK_STR("staff: zoe\nada\n"));
     assert_int_equal(groups_load(mk_test_path("groups"), &g, &message), -EINVAL);
