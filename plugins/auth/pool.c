@@ -9,7 +9,9 @@
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <unistd.h>
 
 struct pool {
     pthread_mutex_t lock; /* guards all below */
@@ -75,6 +77,19 @@ static void *run_thread(void *ctx)
     return NULL;
 }
 
+/* Creates a thread that may use all CPUs of the process, even if the calling worker is bound to one. */
+static int create_thread(struct pool *p)
+{
+    pthread_attr_t attr;
+    cpu_set_t cpus;
+    pthread_attr_init(&attr);
+    if (sched_getaffinity(getpid(), sizeof(cpus), &cpus) == 0)
+        pthread_attr_setaffinity_np(&attr, sizeof(cpus), &cpus);
+    int err = pthread_create(&p->threads[p->n_threads], &attr, run_thread, p);
+    pthread_attr_destroy(&attr);
+    return err;
+}
+
 /* Starts a thread that gets no signals, except for those of its own faults. Returns 0 or -EAGAIN. */
 static int start_thread(struct pool *p)
 {
@@ -84,7 +99,7 @@ static int start_thread(struct pool *p)
     for (unsigned i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
         sigdelset(&all, faults[i]);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int err = pthread_create(&p->threads[p->n_threads], NULL, run_thread, p);
+    int err = create_thread(p);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (err)
         return -EAGAIN;

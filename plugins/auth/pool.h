@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Threads that compute password hashes, so that neither workers nor the threads that read disks wait for them. One pool
- * for the process, with a queue of limited length. Threads start with the first jobs. Any thread may call these
- * functions, except where a function says something else.
+ * for the process, with a queue of limited length. Threads start with the first jobs, and may use all CPUs of the
+ * process (`Affinity` binds workers only). Any thread may call these functions, except where a function says something
+ * else.
  */
 #ifndef AUTH_POOL_H
 #define AUTH_POOL_H

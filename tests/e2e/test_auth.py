@@ -2,11 +2,13 @@
 """Logins by name and password: which paths, which users, changes of the files, limits, and a client that leaves."""
 
 import base64
+import os
 import re
 import shutil
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -360,6 +362,21 @@ def test_full_queue(protect, users):
 
 
 @pytest.mark.concurrent
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is only one CPU")
+def test_threads_of_bound_workers(protect, users):
+    """The threads for hashes may use all CPUs of the process, not only that of the worker that starts them."""
+    server = protect({"Match": "/a", "Users": users}, settings={"Workers": 1, "Affinity": "On"})
+    with server.connect() as client:
+        assert client.ask("/a/secret.txt", BOB).status == 200
+    cpus = {}
+    for task in server.threads():
+        cpus.setdefault(Path(f"/proc/{server.pid}/task/{task}/comm").read_text().strip(), []).append(
+            os.sched_getaffinity(task)
+        )
+    assert cpus["auth-hash"] == [os.sched_getaffinity(server.pid)]
+    assert sum(len(bound) == 1 for named in cpus.values() for bound in named) == 1, cpus
+
+
 def test_many_workers(protect, users):
     """Threads of hashes, workers, the cache and the counts at once."""
     limits = {**FREE, "HashQueue": 10000, "CacheTime": "1s"}
