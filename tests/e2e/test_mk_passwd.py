@@ -116,6 +116,18 @@ def test_what_cannot_be_done(path):
     assert path.read_text() == "ada:x\n"
 
 
+def test_a_file_that_others_can_read(path):
+    """The mode is kept, and a warning names it."""
+    path.write_text("bob:x\n")
+    for mode in (0o644, 0o640, 0o604, 0o600):
+        path.chmod(mode)
+        for args in ((*CHEAP, path, "ada"), ("-D", path, "ada")):
+            done = passwd(*args, password="long password")
+            warned = f"mk_passwd: warning: {path}: all users of the machine can read the hashes" in done.stderr
+            assert (done.returncode, warned) == (0, mode in (0o644, 0o604)), (oct(mode), done.stderr)
+            assert stat.S_IMODE(path.stat().st_mode) == mode
+
+
 def test_help():
     done = passwd("--help")
     assert done.returncode == 0 and done.stdout.startswith("usage: mk_passwd") and not done.stderr

@@ -83,9 +83,20 @@ static int make_hash(const struct options *o, struct hash_work *w, struct mk_str
 
 /* ── actions ── */
 
+/* The mode stays as it was: the server may read the file in this way only. */
+static void warn_of_mode(const struct store *s, const char *path)
+{
+    if (s->exists && (s->st.st_mode & S_IROTH))
+        fprintf(stderr,
+                "mk_passwd: warning: %s: all users of the machine can read the hashes of this file (chmod 640)\n",
+                path);
+}
+
 static int replace(struct store *s, const struct options *o, struct mk_buf *text)
 {
     int err = text->err < 0 ? text->err : store_replace(s, mk_buf_str(text));
+    if (err == 0)
+        warn_of_mode(s, o->path);
     return err == 0 ? EXIT_DONE : fail_errno(o->path, err == -ENOBUFS ? -EFBIG : err);
 }
 
