@@ -8,6 +8,7 @@
 
 #include "login_job.h"
 #include "respond.h"
+#include "token_refusals.h"
 
 enum { ARENA_BYTES_MAX = 64 * 1024, CHALLENGE_BYTES_MAX = 8192, RETRY_MS = 1000 };
 
@@ -151,15 +152,36 @@ int token_login_check(struct mk_request *req, const struct auth_rule *rule)
     return 0;
 }
 
+/* ── other paths ── */
+
+static bool was_refused(struct mk_request *req, const struct auth_rule *rule)
+{
+    return token_refusals_has(mk_request_state(req, &mk_plugin_auth), rule->claims, rules_keys(req, rule));
+}
+
+/* Keeps a refusal for the rest of the exchange, unless there is no memory. */
+static void keep_refusal(struct mk_request *req, const struct auth_rule *rule, enum token_result result)
+{
+    struct mk_address client = mk_request_client(req);
+    struct token_refusal *first = token_refusals_add(mk_request_state(req, &mk_plugin_auth), rule->claims,
+                                                     rules_keys(req, rule), mk_request_arena(req));
+    if (first)
+        mk_request_set_state(req, &mk_plugin_auth, first);
+    job_log(MK_LOG_DEBUG, &client, MK_STR_NONE, token_result_meaning(result)->reason);
+}
+
 bool token_login_holds(struct mk_request *req, const struct auth_rule *rule)
 {
     struct mk_arena arena;
     struct mk_str token;
     struct bearer_decision decision;
-    if (bearer_find(mk_request_header(req, MK_HEADER_AUTHORIZATION), &token) != TOKEN_OK || get_wait_ms(req))
+    if (bearer_find(mk_request_header(req, MK_HEADER_AUTHORIZATION), &token) != TOKEN_OK || get_wait_ms(req) ||
+        was_refused(req, rule))
         return false;
     mk_arena_init(&arena, mk_request_account(req), ARENA_BYTES_MAX, NULL, 0);
     decide(req, rule, token, &decision, &arena);
+    if (decision.result != TOKEN_OK)
+        keep_refusal(req, rule, decision.result);
     bool holds = decision.result == TOKEN_OK && rules_admits(req, rule, decision.subject);
     mk_arena_release(&arena);
     return holds;

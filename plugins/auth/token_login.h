@@ -21,7 +21,10 @@
  */
 int token_login_check(struct mk_request *req, const struct auth_rule *rule);
 
-/* Returns true if the token of a request is right for another rule, too; nothing is counted. */
+/*
+ * Returns true if the token of a request is right for another rule, too; nothing is counted. A token that is refused is
+ * verified once for each rule and its keys, however often this is asked in one exchange.
+ */
 bool token_login_holds(struct mk_request *req, const struct auth_rule *rule);
 
 #endif

@@ -241,6 +241,26 @@ def test_listing(start, secret):
         assert answer.status == 200 and b"a.txt" in answer.body and (b"admin" in answer.body) == shown
 
 
+@pytest.mark.skipif(not (build.PLUGINS / "dirlisting.so").exists(), reason="the preset has no plugin dirlisting")
+def test_a_listing_verifies_once(start, secret, tmp_path):
+    """A wrong token is verified once for each section that entries of a listing belong to, not for each entry."""
+    site = start(
+        {"Match": "~^/api/a[0-9]", "Type": "Bearer", "Secret": secret, "Scope": "admin"},
+        {"Match": "~^/api/b[0-9]", "Type": "Bearer", "Secret": secret},
+        extra=section("DIRLISTING", {"Match": "/api"}),
+        server={"LogLevel": "debug"},
+    )
+    for n in range(300):
+        (tmp_path / f"root/api/{'ab'[n % 2]}{n}").touch()
+    right, wrong = (jwt.encode(claims(scope="admin"), secret, "HS256") for secret in (SECRET, SECRET[::-1]))
+    for times in (1, 2):
+        answer = site.ask(wrong, "/api/")
+        assert answer.status == 200 and answer.body.count(b"href=\"b") == 0
+        site.server.wait_log("the signature of the token is wrong", 2 * times)
+        assert site.ask(right, "/api/").body.count(b"href=\"b") == 150
+        assert site.server.log.count("the signature of the token is wrong") == 2 * times
+
+
 def test_expires_while_remembered(start, secret):
     site = start({"Type": "Bearer", "Secret": secret, "Leeway": "0s"}, server={"MaxKeepAliveRequest": 100000})
     end = time.time() + 1
