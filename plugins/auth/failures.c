@@ -4,6 +4,8 @@
  */
 #include "failures.h"
 
+#include <stdatomic.h>
+
 /* Zeroed when the window is over and nothing is checked. */
 struct failures_record {
     uint64_t until_ms; /* end of the window; 0: none has begun */
@@ -83,4 +85,13 @@ bool failures_add(struct mk_client_table *t, const struct mk_address *client, ui
     bool last = count_failure(r, now_ms, limits);
     unlock_record(t, r);
     return last;
+}
+
+uint64_t failures_take_evictions(struct failures_evictions *e, struct mk_client_table *t, uint64_t now_ms)
+{
+    uint64_t last = atomic_load(&e->checked_ms);
+    if (now_ms < last + FAILURES_EVICTIONS_MS || !atomic_compare_exchange_strong(&e->checked_ms, &last, now_ms))
+        return 0;
+    uint64_t count = mk_client_table_counts(t).evicted;
+    return count - atomic_exchange(&e->count, count);
 }

@@ -9,7 +9,12 @@
 
 #include <monkey/client_table.h>
 
-enum { FAILURES_CLIENTS = 65536 };
+enum { FAILURES_CLIENTS = 65536, FAILURES_EVICTIONS_MS = 60000 };
+
+/* What is known of the clients that were evicted from a full table; zeroed at the start. */
+struct failures_evictions {
+    _Atomic uint64_t checked_ms, count;
+};
 
 struct failures_limits {
     uint32_t max;     /* failures of a client within the window; 0: no limit */
@@ -37,5 +42,8 @@ bool failures_end(struct mk_client_table *t, const struct mk_address *client, ui
 /* Counts a failure that no attempt of failures_begin() had. Returns as failures_end(). */
 bool failures_add(struct mk_client_table *t, const struct mk_address *client, uint64_t now_ms,
                   const struct failures_limits *limits);
+
+/* Returns how many clients were evicted since the last answer, but 0 within FAILURES_EVICTIONS_MS behind that. */
+uint64_t failures_take_evictions(struct failures_evictions *e, struct mk_client_table *t, uint64_t now_ms);
 
 #endif

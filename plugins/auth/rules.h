@@ -23,6 +23,7 @@ struct auth_process {
     struct pool *pool;
     struct cache *cache;
     struct mk_client_table *failures;
+    struct failures_evictions evictions; /* of that table */
 };
 
 enum auth_file_kind { AUTH_FILE_USERS, AUTH_FILE_GROUPS, AUTH_FILE_KEYS };

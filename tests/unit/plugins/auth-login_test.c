@@ -169,6 +169,30 @@ static void test_no_limit(void **state)
     mk_client_table_free(t);
 }
 
+/* A table that is too small says so, once a minute. */
+static void test_evictions(void **state)
+{
+    enum { START_MS = 1000000, CLIENTS = 2 * FAILURES_CLIENTS };
+    static const struct failures_limits hour = {.max = 3, .time_ms = 3600000, .running = 2};
+    struct mk_client_table *t = failures_new();
+    struct failures_evictions e = {0};
+    struct mk_address a = address("192.0.2.1");
+    char text[32];
+    (void)state;
+    failures_add(t, &a, START_MS, &hour);
+    assert_int_equal(failures_take_evictions(&e, t, START_MS), 0);
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        snprintf(text, sizeof(text), "10.%u.%u.%u", i >> 16, i >> 8 & 255, i & 255);
+        a = address(text);
+        failures_add(t, &a, START_MS, &hour);
+    }
+    assert_int_equal(failures_take_evictions(&e, t, START_MS + FAILURES_EVICTIONS_MS - 1), 0);
+    uint64_t evicted = failures_take_evictions(&e, t, START_MS + FAILURES_EVICTIONS_MS);
+    assert_true(evicted >= CLIENTS / 4 && evicted == mk_client_table_counts(t).evicted);
+    assert_int_equal(failures_take_evictions(&e, t, START_MS + 2 * FAILURES_EVICTIONS_MS), 0);
+    mk_client_table_free(t);
+}
+
 /* ── threads ── */
 
 enum { JOBS = 200 };
@@ -253,6 +277,7 @@ int main(void)
         cmocka_unit_test(test_attempts_at_once),
         cmocka_unit_test(test_failures_without_attempts),
         cmocka_unit_test(test_no_limit),
+        cmocka_unit_test(test_evictions),
         cmocka_unit_test(test_full_queue),
         cmocka_unit_test(test_all_jobs_run),
         cmocka_unit_test(test_an_unused_pool),
