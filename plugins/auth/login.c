@@ -24,8 +24,7 @@ struct login {
 static int admit_user(struct mk_request *req, const struct auth_rule *rule, struct mk_str user)
 {
     if (!rules_admits(req, rule, user)) {
-        struct mk_address client = mk_request_client(req);
-        job_log(MK_LOG_INFO, &client, user, "403, because \"Require\" does not name this user");
+        job_log(req, MK_LOG_INFO, user, "403, because \"Require\" does not name this user");
         mk_response_error(req, 403);
         return 0;
     }
@@ -122,7 +121,7 @@ static int check_login(struct mk_request *req, const struct job_login *l)
     uint32_t wait_ms =
         failures_wait_ms(l->process->failures, &l->client, mk_loop_now_ms(mk_request_loop(req)), &limits);
     if (wait_ms) {
-        job_log(MK_LOG_DEBUG, &l->client, l->credentials->user, "429 after too many failures (MaxFailures)");
+        job_log(req, MK_LOG_DEBUG, l->credentials->user, "429 after too many failures (MaxFailures)");
         respond_later(req, 429, wait_ms);
         return 0;
     }
@@ -130,7 +129,7 @@ static int check_login(struct mk_request *req, const struct job_login *l)
         return admit_user(req, l->rule, l->credentials->user);
     int err = wait_for_hash(req, l);
     if (err < 0) {
-        job_log(MK_LOG_WARN, &l->client, l->credentials->user, explain_error(err));
+        job_log(req, MK_LOG_WARN, l->credentials->user, explain_error(err));
         respond_later(req, 503, RETRY_MS);
     }
     return 0;

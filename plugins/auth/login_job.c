@@ -13,7 +13,7 @@
 #include <inttypes.h>
 #include <stdatomic.h>
 
-enum { TRIES_MAX = 3, NAME_SHOWN_MAX = 64, ADDRESS_BYTES = 64 };
+enum { TRIES_MAX = 3, NAME_SHOWN_MAX = 64, SUBJECT_BYTES = 256 };
 
 /* On the heap, because it may outlive the requests; the worker frees it, if that exists. */
 struct login_job {
@@ -25,6 +25,7 @@ struct login_job {
     struct auth_process *process;
     const struct auth_limits *limits; /* as long as the worker is held, with the rule */
     const struct auth_rule *rule;
+    const struct mk_host *host;
     atomic_bool skip;     /* no request waits */
     bool computed, right; /* the result */
     bool known;           /* the user exists; else the hash is another user's, so that it takes as long */
@@ -38,26 +39,56 @@ struct login_job {
     struct basic_credentials credentials;
 };
 
-void job_log(enum mk_log_level level, const struct mk_address *client, struct mk_str user, const char *what)
+static const char blocked[] = "too many failed logins (MaxFailures): its logins get 429 until FailureTime has passed";
+
+/* Prints what is logged of a client and a user. */
+static void print_subject(struct mk_buf *out, const struct mk_address *client, struct mk_str user)
 {
-    char address[ADDRESS_BYTES];
-    struct mk_buf text;
-    if (!mk_log_wants(level))
-        return;
-    mk_buf_init_fixed(&text, address, sizeof(address));
-    mk_address_print(client, &text);
-    int shown = user.len > NAME_SHOWN_MAX ? NAME_SHOWN_MAX : (int)user.len;
+    bool cut = user.len > NAME_SHOWN_MAX;
+    mk_buf_addf(out, "client ");
+    mk_address_print(client, out);
     if (user.p)
-        mk_log(level, "auth: client %s, user \"%.*s\"%s: %s", mk_buf_cstr(&text), shown, user.p,
-               user.len > NAME_SHOWN_MAX ? "..." : "", what);
-    else
-        mk_log(level, "auth: client %s: %s", mk_buf_cstr(&text), what);
+        mk_buf_addf(out, ", user \"%.*s\"%s", cut ? NAME_SHOWN_MAX : (int)user.len, user.p, cut ? "..." : "");
 }
 
-void job_log_blocked(const struct mk_address *client)
+void job_log(struct mk_request *req, enum mk_log_level level, struct mk_str user, const char *what)
 {
-    job_log(MK_LOG_WARN, client, MK_STR_NONE,
-            "too many failed logins (MaxFailures): its logins get 429 until FailureTime has passed");
+    char bytes[SUBJECT_BYTES];
+    struct mk_buf text;
+    struct mk_address client = mk_request_client(req);
+    if (!mk_log_wants(level))
+        return;
+    mk_buf_init_fixed(&text, bytes, sizeof(bytes));
+    print_subject(&text, &client, user);
+    mk_request_log(req, level, "auth: %s: %s", mk_buf_cstr(&text), what);
+}
+
+/* Logs as job_log(), also when the first request of the job is over: then only the host is known. */
+static void log_result(const struct login_job *job, struct mk_request *req, struct mk_str user, const char *what)
+{
+    char bytes[SUBJECT_BYTES];
+    struct mk_buf text;
+    if (req) {
+        job_log(req, MK_LOG_WARN, user, what);
+        return;
+    }
+    mk_buf_init_fixed(&text, bytes, sizeof(bytes));
+    print_subject(&text, &job->client, user);
+    mk_host_log(job->host, MK_LOG_WARN, "auth: %s: %s", mk_buf_cstr(&text), what);
+}
+
+void job_log_blocked(struct mk_request *req)
+{
+    job_log(req, MK_LOG_WARN, MK_STR_NONE, blocked);
+}
+
+void job_log_evictions(struct auth_process *process, uint64_t now_ms)
+{
+    uint64_t n = failures_take_evictions(&process->evictions, process->failures, now_ms);
+    if (n)
+        mk_log_warn("auth: the failed logins of %" PRIu64
+                    " clients were forgotten, because there are more than %d clients",
+                    n, FAILURES_CLIENTS);
 }
 
 /* Half of the queue is for one client at most. */
@@ -122,8 +153,8 @@ static bool retry_job(struct login_job *job)
            pool_submit(job->process->pool, &job->job) == 0;
 }
 
-/* Counts and logs the result, and keeps it if it is right. */
-static void record_result(const struct login_job *job, uint64_t now_ms)
+/* Counts and logs the result, and keeps it if it is right. `req` NULL: the first request is over. */
+static void record_result(const struct login_job *job, struct mk_request *req, uint64_t now_ms)
 {
     struct failures_limits limits = job_failures_limits(job->limits);
     bool failed = job->computed && !job->right;
@@ -132,10 +163,10 @@ static void record_result(const struct login_job *job, uint64_t now_ms)
     if (job->right && job->limits->cache_ms)
         cache_add(job->process->cache, &job->key, now_ms, job->limits->cache_ms);
     if (failed)
-        job_log(MK_LOG_WARN, &job->client, job->credentials.user,
-                job->known ? "wrong password" : "there is no such user");
+        log_result(job, req, job->credentials.user, job->known ? "wrong password" : "there is no such user");
     if (last)
-        job_log_blocked(&job->client);
+        log_result(job, req, MK_STR_NONE, blocked);
+    job_log_evictions(job->process, now_ms);
 }
 
 /* In the worker's thread. A waiter may end the requests of others when it is told the result. */
@@ -143,10 +174,9 @@ static void finish_job(struct mk_request_call *call, struct mk_request *req)
 {
     struct login_job *job = MK_CONTAINER_OF(call, struct login_job, call);
     struct mk_worker *worker = job->worker;
-    (void)req;
     if (job->computed && !mk_list_empty(&job->waiters) && retry_job(job))
         return;
-    record_result(job, mk_loop_now_ms(mk_worker_loop(worker)));
+    record_result(job, req, mk_loop_now_ms(mk_worker_loop(worker)));
     mk_list_del(&job->node);
     while (!mk_list_empty(&job->waiters)) {
         struct job_waiter *w = MK_CONTAINER_OF(job->waiters.next, struct job_waiter, node);
@@ -201,6 +231,7 @@ static struct login_job *make_job(struct mk_request *req, const struct job_login
     job->process = login->process;
     job->limits = login->limits;
     job->rule = login->rule;
+    job->host = mk_request_host_conf(req);
     job->client = login->client;
     job->began_ms = mk_loop_now_ms(mk_request_loop(req));
     copy_credentials(&job->credentials, login->credentials);

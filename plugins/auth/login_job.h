@@ -47,10 +47,15 @@ int job_start(struct job_waiter *w, struct mk_request *req, const struct job_log
 /* Ends the wait; `done` is not called. Does nothing if it does not wait. */
 void job_leave(struct job_waiter *w);
 
-/* Writes a line about a login to the log, which names client and user (`.p` NULL: not known). */
-void job_log(enum mk_log_level level, const struct mk_address *client, struct mk_str user, const char *what);
+/*
+ * Writes a line about a login to the log, which names client and user (`.p` NULL: not known), and as mk_request_log()
+ * peer, listener and host.
+ */
+void job_log(struct mk_request *req, enum mk_log_level level, struct mk_str user, const char *what);
 /* Writes that a client has failed as often as MaxFailures allows. */
-void job_log_blocked(const struct mk_address *client);
+void job_log_blocked(struct mk_request *req);
+/* Writes, once a minute at most, that the table of failures was too small for all clients. */
+void job_log_evictions(struct auth_process *process, uint64_t now_ms);
 
 /* Returns the limits for clients. */
 struct failures_limits job_failures_limits(const struct auth_limits *limits);

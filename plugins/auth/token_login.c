@@ -43,14 +43,16 @@ static void count_failure(struct mk_request *req)
 {
     struct failures_limits limits = job_failures_limits(rules_limits(req));
     struct mk_address client = mk_request_client(req);
-    if (failures_add(rules_process(req)->failures, &client, mk_loop_now_ms(mk_request_loop(req)), &limits))
-        job_log_blocked(&client);
+    struct auth_process *process = rules_process(req);
+    uint64_t now_ms = mk_loop_now_ms(mk_request_loop(req));
+    if (failures_add(process->failures, &client, now_ms, &limits))
+        job_log_blocked(req);
+    job_log_evictions(process, now_ms);
 }
 
 static void block_client(struct mk_request *req, uint32_t wait_ms)
 {
-    struct mk_address client = mk_request_client(req);
-    job_log(MK_LOG_DEBUG, &client, MK_STR_NONE, "429 after too many failures (MaxFailures)");
+    job_log(req, MK_LOG_DEBUG, MK_STR_NONE, "429 after too many failures (MaxFailures)");
     respond_later(req, 429, wait_ms);
 }
 
@@ -102,9 +104,8 @@ static int delay_refusal(struct mk_request *req, const struct auth_rule *rule, e
 static int refuse_token(struct mk_request *req, const struct auth_rule *rule, enum token_result result)
 {
     const struct token_meaning *meaning = token_result_meaning(result);
-    struct mk_address client = mk_request_client(req);
     if (result != TOKEN_ABSENT)
-        job_log(MK_LOG_INFO, &client, MK_STR_NONE, meaning->reason);
+        job_log(req, MK_LOG_INFO, MK_STR_NONE, meaning->reason);
     if (meaning->is_failure) {
         count_failure(req);
         return delay_refusal(req, rule, result);
@@ -116,9 +117,8 @@ static int refuse_token(struct mk_request *req, const struct auth_rule *rule, en
 /* Lets the user of a token in. Returns as on_request. */
 static int admit_token(struct mk_request *req, const struct auth_rule *rule, const struct bearer_decision *d)
 {
-    struct mk_address client = mk_request_client(req);
     if (!rules_admits(req, rule, d->subject)) {
-        job_log(MK_LOG_INFO, &client, d->subject, "403, because \"Require\" does not name this user");
+        job_log(req, MK_LOG_INFO, d->subject, "403, because \"Require\" does not name this user");
         mk_response_error(req, 403);
         return 0;
     }
@@ -162,12 +162,11 @@ static bool was_refused(struct mk_request *req, const struct auth_rule *rule)
 /* Keeps a refusal for the rest of the exchange, unless there is no memory. */
 static void keep_refusal(struct mk_request *req, const struct auth_rule *rule, enum token_result result)
 {
-    struct mk_address client = mk_request_client(req);
     struct token_refusal *first = token_refusals_add(mk_request_state(req, &mk_plugin_auth), rule->claims,
                                                      rules_keys(req, rule), mk_request_arena(req));
     if (first)
         mk_request_set_state(req, &mk_plugin_auth, first);
-    job_log(MK_LOG_DEBUG, &client, MK_STR_NONE, token_result_meaning(result)->reason);
+    job_log(req, MK_LOG_DEBUG, MK_STR_NONE, token_result_meaning(result)->reason);
 }
 
 bool token_login_holds(struct mk_request *req, const struct auth_rule *rule)

@@ -400,11 +400,26 @@ def test_log(protect, users):
     server = protect({"Match": "/a", "Users": users})
     with server.connect() as client:
         client.ask("/a/secret.txt", basic('x" \\ é', "hidden"))
-        server.wait_log(r'auth: client 127\.0\.0\.1, user "x" \\x5c \\xc3\\xa9": there is no such user')
+        place = r", peer: 127\.0\.0\.1, listener: 127\.0\.0\.1:0, host: localhost$"
+        server.wait_log(r'auth: client 127\.0\.0\.1, user "x" \\x5c \\xc3\\xa9": there is no such user' + place)
         client.ask("/a/secret.txt", basic("n" * 200, "hidden"))
         server.wait_log('user "' + "n" * 64 + r'"\.\.\.: there')
         client.ask("/a/secret.txt", BOB)
     assert "hidden" not in server.log and "battery9x" not in server.log
+
+
+def test_log_of_a_client_that_left(protect, users):
+    """The request that began the hash is over: the line has the host."""
+    server = protect({"Match": "/a", "Users": slow_users(users)}, settings={"Workers": 1})
+    login = f"GET /a/secret.txt HTTP/1.1\r\nHost: localhost\r\n{basic('bob', 'wrong')}\r\n\r\n".encode()
+    with server.connect() as client, server.connect() as other, server.connect() as third:
+        for one in (client, other):
+            one.send(login)
+            third.ask("/")
+        client.reset()
+        assert other.response().status == 401
+    server.wait_log(r'auth: client 127\.0\.0\.1, user "bob": wrong password, host: default$')
+    assert count_hashes(server) == 1
 
 
 def test_the_user_in_access_logs(protect, users, tmp_path):
