@@ -11,21 +11,6 @@
 
 enum { US_PER_S = 1000000, FIELD_BYTES = 256 };
 
-/* Finds the first section that holds. Returns 1, 0, or -errno: a pattern takes too much time. */
-static int find_limit(const struct host_state *host, struct files_refs *files, const struct conditions_subject *subject,
-                      const struct limit **ret)
-{
-    for (uint32_t i = 0; i < host->n_limits; i++) {
-        const struct limit *limit = *ret = &host->limits[i];
-        if (!filter_contains(&limit->base.clients, files, &subject->client))
-            continue;
-        int found = conditions_match(&limit->conf->when, subject);
-        if (found)
-            return found;
-    }
-    return 0;
-}
-
 static uint64_t round_up_to_seconds(uint64_t us)
 {
     return (us + US_PER_S - 1) / US_PER_S;
@@ -41,109 +26,151 @@ static uint64_t find_idle_time(const struct limit *limit, const struct zone_clie
     return rate > sent ? rate : sent;
 }
 
-/* Counts a request. Returns whether it is within the limits. */
-static bool count_request(const struct limit *limit, struct zone_client *client, struct exchange *x, uint64_t now_us)
+/* Sets the values of RateLimit. */
+static void set_rate(struct limit_answer *answer, const struct limit *limit, struct zone_client *client,
+                     uint64_t now_us)
 {
-    const struct limit_conf *conf = limit->conf;
-    if (conf->requests_max && client->requests >= conf->requests_max) {
-        x->retry_after_s = 1;
-        return false;
-    }
-    if (conf->rate.n) {
-        bool taken = bucket_take(&client->rate, &limit->rate, 1, now_us);
-        x->has_rate = true;
-        x->remaining = bucket_count(&client->rate, &limit->rate, now_us);
-        uint64_t full = bucket_full_at(&client->rate, &limit->rate);
-        uint64_t wait = x->remaining ? full - now_us : bucket_wait_us(&client->rate, &limit->rate, 1);
-        x->reset_s = full > now_us ? round_up_to_seconds(wait) : 0;
-        if (!taken) {
-            x->retry_after_s = (uint32_t)x->reset_s;
-            return false;
-        }
-    }
-    client->requests += conf->requests_max > 0;
-    return true;
+    answer->has_rate = true;
+    answer->remaining = bucket_count(&client->rate, &limit->rate, now_us);
+    uint64_t full = bucket_full_at(&client->rate, &limit->rate);
+    uint64_t wait = answer->remaining ? full - now_us : bucket_wait_us(&client->rate, &limit->rate, 1);
+    answer->reset_s = full > now_us ? round_up_to_seconds(wait) : 0;
 }
 
-static void log_refusal(const struct limit *limit, const struct conditions_subject *subject, uint64_t now_ms)
+/* Counts a request if it is within the limits. */
+static struct limit_answer count_request(const struct limit *limit, struct zone_client *client, uint64_t now_us)
+{
+    const struct limit_conf *conf = limit->conf;
+    struct limit_answer answer = {.fine = !conf->requests_max || client->requests < conf->requests_max};
+    if (conf->rate.n) {
+        answer.fine = answer.fine && bucket_take(&client->rate, &limit->rate, 1, now_us);
+        set_rate(&answer, limit, client, now_us);
+    }
+    if (!answer.fine)
+        answer.retry_after_s = answer.has_rate && !answer.remaining ? (uint32_t)answer.reset_s : 1;
+    else
+        client->requests += conf->requests_max > 0;
+    return answer;
+}
+
+static void log_refusal(const struct limit *limit, const struct conditions_subject *subject, struct mk_str what)
 {
     struct zone_decision line = {
         .place = limit->base.place,
         .name = limit->base.name,
-        .what = MK_STR("deny 429"),
+        .what = what,
         .client = subject->client,
         .req = subject->req,
         .level = MK_LOG_INFO,
         .dry_run = limit->conf->dry_run,
     };
-    zone_log(limit->base.zone, &line, now_ms);
+    zone_log(limit->base.zone, &line, mk_loop_now_ms(mk_request_loop(subject->req)));
 }
 
-/* Returns whether the request may go on. */
-static bool count_client(struct exchange *x, const struct conditions_subject *subject)
+static bool was_counted(const struct exchange *x, const struct zone *zone)
 {
-    const struct limit *limit = x->limit;
+    const struct limit_count *count = x->counts;
+    while (count && count->limit->base.zone != zone)
+        count = count->next;
+    return count != NULL;
+}
+
+/* Counts the request of a client, and logs if it is above the limits. Returns 0 or -ENOMEM. */
+static int count_client(struct exchange *x, const struct limit *limit, const struct conditions_subject *subject,
+                        struct limit_answer *ret)
+{
     struct mk_client_table *table = limit->base.zone->table;
     struct mk_loop *loop = mk_request_loop(x->req);
-    uint64_t now_us = mk_loop_now_us(loop), now_ms = mk_loop_now_ms(loop);
+    uint64_t now_us = mk_loop_now_us(loop);
+    struct limit_count *count = mk_arena_zalloc(mk_request_arena(x->req), sizeof(*count));
+    if (!count)
+        return -ENOMEM;
     struct zone_client *client = mk_client_table_lock(table, &subject->client, now_us);
-    bool fine = count_request(limit, client, x, now_us);
-    if (fine && limit->conf->requests_max)
-        x->request = mk_client_table_ref(table, client);
+    *ret = count_request(limit, client, now_us);
+    *count = (struct limit_count){.next = x->counts, .limit = limit};
+    if (ret->fine && limit->conf->requests_max)
+        count->ref = mk_client_table_ref(table, client);
+    x->counts = count;
     mk_client_table_unlock(table, client, find_idle_time(limit, client));
-    zone_check_evictions(limit->base.zone, limit->base.place, now_ms);
-    if (!fine)
-        log_refusal(limit, subject, now_ms);
-    return fine;
+    zone_check_evictions(limit->base.zone, limit->base.place, mk_loop_now_ms(loop));
+    if (!ret->fine)
+        log_refusal(limit, subject, MK_STR("deny 429"));
+    return 0;
 }
 
+/* Counts and logs for a section in a dry run, once for sections of one name. Returns 0 or -ENOMEM. */
+static int try_limit(const struct limit *limit, const struct conditions_subject *subject)
+{
+    struct limit_answer unused;
+    if (!limit->base.zone->table)
+        return 0;
+    struct exchange *x = mandril_get_exchange(subject->req);
+    if (!x)
+        return -ENOMEM;
+    return was_counted(x, limit->base.zone) ? 0 : count_client(x, limit, subject, &unused);
+}
+
+/* Returns as limits_apply(). */
+static int use_limit(const struct limit *limit, const struct conditions_subject *subject)
+{
+    if (!limit->base.zone->table && !limit->conf->send_rate)
+        return MK_DECLINED;
+    struct exchange *x = mandril_get_exchange(subject->req);
+    if (!x)
+        return -ENOMEM;
+    x->limit = limit;
+    x->answer = (struct limit_answer){.fine = true};
+    int err = limit->base.zone->table ? count_client(x, limit, subject, &x->answer) : 0;
+    if (err < 0 || x->answer.fine)
+        return err < 0 ? err : MK_DECLINED;
+    mk_response_error(subject->req, 429);
+    return 0;
+}
+
+/* A pattern takes too much time: it is not known whether the section holds. Returns as limits_apply(). */
 static int refuse_costly(const struct limit *limit, const struct conditions_subject *subject)
 {
-    struct zone_decision line = {
-        .place = limit->base.place,
-        .name = limit->base.name,
-        .what = MK_STR("deny 403, because a pattern takes too much time for the path,"),
-        .client = subject->client,
-        .req = subject->req,
-        .level = MK_LOG_INFO,
-    };
-    zone_log(limit->base.zone, &line, mk_loop_now_ms(mk_request_loop(subject->req)));
+    log_refusal(limit, subject, MK_STR("deny 403, because a pattern takes too much time for the path,"));
+    if (limit->conf->dry_run)
+        return MK_DECLINED;
     mk_response_error(subject->req, 403);
     return 0;
 }
 
 int limits_apply(const struct host_state *host, struct files_refs *files, const struct conditions_subject *subject)
 {
-    const struct limit *limit;
-    int found = find_limit(host, files, subject, &limit);
-    if (found < 0)
-        return refuse_costly(limit, subject);
-    if (!found || (!limit->base.zone->table && !limit->conf->send_rate))
-        return MK_DECLINED;
-    struct exchange *x = mandril_get_exchange(subject->req);
-    if (!x)
-        return -ENOMEM;
-    x->limit = limit;
-    if (!limit->base.zone->table || count_client(x, subject))
-        return MK_DECLINED;
-    if (limit->conf->dry_run) {
-        x->retry_after_s = 0;
-        return MK_DECLINED;
+    int err = 0;
+    for (uint32_t i = 0; i < host->n_limits && err == 0; i++) {
+        const struct limit *limit = &host->limits[i];
+        if (!filter_contains(&limit->base.clients, files, &subject->client))
+            continue;
+        int found = conditions_match(&limit->conf->when, subject);
+        if (found && !limit->conf->dry_run)
+            return found < 0 ? refuse_costly(limit, subject) : use_limit(limit, subject);
+        if (found < 0)
+            refuse_costly(limit, subject);
+        else if (found)
+            err = try_limit(limit, subject);
     }
-    mk_response_error(subject->req, 429);
-    return 0;
+    return err < 0 ? err : MK_DECLINED;
+}
+
+static void end_count(const struct limit_count *count)
+{
+    struct zone_client *client = mk_client_table_lock_ref(count->limit->base.zone->table, count->ref);
+    if (!client)
+        return; /* the client was evicted */
+    assert(client->requests > 0);
+    client->requests--;
+    mk_client_table_unlock(count->limit->base.zone->table, client, find_idle_time(count->limit, client));
 }
 
 void limits_end(struct exchange *x)
 {
-    struct mk_client_table *table = x->limit ? x->limit->base.zone->table : NULL;
-    struct zone_client *client = x->request.entry ? mk_client_table_lock_ref(table, x->request) : NULL;
-    x->request.entry = 0;
-    if (!client)
-        return; /* not counted, or the client was evicted */
-    assert(client->requests > 0);
-    client->requests--;
-    mk_client_table_unlock(table, client, find_idle_time(x->limit, client));
+    for (const struct limit_count *count = x->counts; count; count = count->next)
+        if (count->ref.entry)
+            end_count(count);
+    x->counts = NULL;
 }
 
 /* ── fields ── */
@@ -151,14 +178,14 @@ void limits_end(struct exchange *x)
 void limits_add_headers(struct exchange *x)
 {
     char text[FIELD_BYTES];
-    if (x->retry_after_s) {
-        snprintf(text, sizeof(text), "%u", x->retry_after_s);
+    if (x->answer.retry_after_s) {
+        snprintf(text, sizeof(text), "%u", x->answer.retry_after_s);
         mk_response_header(x->req, MK_STR("Retry-After"), mk_str_c(text));
     }
-    if (!x->has_rate || x->limit->conf->dry_run)
+    if (!x->answer.has_rate)
         return;
     snprintf(text, sizeof(text), "\"%.*s\";r=%llu;t=%llu", MK_STR_ARG(x->limit->base.name),
-             (unsigned long long)x->remaining, (unsigned long long)x->reset_s);
+             (unsigned long long)x->answer.remaining, (unsigned long long)x->answer.reset_s);
     mk_response_header_ref(x->req, MK_STR("RateLimit-Policy"), x->limit->policy);
     mk_response_header(x->req, MK_STR("RateLimit"), mk_str_c(text));
 }

@@ -75,17 +75,30 @@ struct worker_state {
     struct mk_list throttles[THROTTLE_CHAINS]; /* struct throttle_conn, by connection */
 };
 
+/* A section has counted the request. */
+struct limit_count {
+    struct limit_count *next;
+    const struct limit *limit;
+    struct mk_client_ref ref; /* of the request under way, for MaxRequests */
+};
+
+/* What a section says of a request. */
+struct limit_answer {
+    bool fine, has_rate;
+    uint64_t remaining, reset_s; /* of RateLimit, with `has_rate` */
+    uint32_t retry_after_s;      /* 0: the request was not refused */
+};
+
 /* Of an exchange that waits, is counted, or whose response gets headers; in its arena. */
 struct exchange {
     struct mk_request *req;
-    const struct limit *limit;          /* NULL: none */
-    struct zone *delayed;               /* the zone of the rule that delays it; NULL: none does */
-    struct mk_client_ref request, conn; /* counts under way */
+    const struct limit *limit;  /* that is used; NULL: none */
+    struct limit_count *counts; /* also of sections in a dry run */
+    struct limit_answer answer;
+    struct zone *delayed;      /* the zone of the rule that delays it; NULL: none does */
+    struct mk_client_ref conn; /* a count under way */
     struct zone *conn_zone;
     struct mk_timer timer;
-    uint64_t remaining, reset_s; /* of RateLimit */
-    uint32_t retry_after_s;      /* 0: the request was not refused */
-    bool has_rate;
     struct throttle *throttle;
 };
 

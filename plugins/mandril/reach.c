@@ -126,7 +126,8 @@ static int check_limits(struct mk_host *host, const struct host_state *state)
     bool skip = false;
     for (size_t i = 0; i < state->n_limits && err == 0; i++) {
         const struct limit *limit = &state->limits[i];
-        all[i] = (struct reach){&limit->base, &limit->conf->when.networks, limit->conf->when.file, true};
+        all[i] =
+            (struct reach){&limit->base, &limit->conf->when.networks, limit->conf->when.file, !limit->conf->dry_run};
         start = begins_shared(host, SECTION_LIMITS, limit->conf, &skip) ? i : start;
         if (skip)
             break;

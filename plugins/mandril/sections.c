@@ -28,6 +28,7 @@ struct section_fields {
     struct mk_str file, name;
     size_t file_offset;
     uint32_t clients;
+    bool dry_run;
 };
 
 /* Returns the file of a place such as "sites/default:12". */
@@ -61,6 +62,8 @@ static int take_zone(struct active_section *s, const struct section_fields *f, c
     char text[TEXT_BYTES];
     struct mk_buf key;
     mk_buf_init_fixed(&key, text, sizeof(text));
+    if (f->dry_run && f->clients)
+        mk_buf_adds(&key, MK_STR("dry run of a ")); /* clients of its own: it must not change what others count */
     mk_buf_adds(&key, mk_str_c(c->kind));
     mk_buf_addc(&key, '\0');
     mk_buf_adds(&key, f->when ? mk_host_name(c->host, 0) : MK_STR(""));
@@ -113,7 +116,8 @@ static void stop_section(struct active_section *s, struct process_state *process
 static struct section_fields get_rule_fields(const struct rule_conf *conf)
 {
     return (struct section_fields){
-        conf, &conf->when, &conf->when.networks, conf->when.file, conf->name, offsetof(struct rule_conf, when.file), 0};
+        conf, &conf->when,  &conf->when.networks, conf->when.file, conf->name, offsetof(struct rule_conf, when.file),
+        0,    conf->dry_run};
 }
 
 static int add_rule(struct host_state *state, struct section_cursor *c, const struct rule_conf *conf)
@@ -160,7 +164,8 @@ static int add_limit(struct host_state *state, struct section_cursor *c, const s
                                conf->when.file,
                                conf->name,
                                offsetof(struct limit_conf, when.file),
-                               counts_clients(conf) ? (uint32_t)conf->clients_max : 0};
+                               counts_clients(conf) ? (uint32_t)conf->clients_max : 0,
+                               conf->dry_run};
     struct limit *limits = mk_arena_grow(c->arena, state->limits, state->n_limits, sizeof(*limits));
     if (!limits)
         return -ENOMEM;
@@ -216,7 +221,8 @@ static int add_connection_rule(struct generation_state *g, struct section_cursor
                                conf->file,
                                conf->name,
                                offsetof(struct connection_conf, file),
-                               conf->connections_max ? (uint32_t)conf->clients_max : 0};
+                               conf->connections_max ? (uint32_t)conf->clients_max : 0,
+                               conf->dry_run};
     struct connection_rule *rules = mk_arena_grow(c->arena, g->connections, g->n_connections, sizeof(*rules));
     if (!rules)
         return -ENOMEM;

@@ -174,7 +174,7 @@ static ssize_t send_slowly(struct mk_filter *filter, char *to, size_t size, void
 void throttle_start(struct exchange *x)
 {
     const struct limit_conf *conf = x->limit ? x->limit->conf : NULL;
-    if (!conf || !conf->send_rate || conf->dry_run || x->throttle)
+    if (!conf || !conf->send_rate || x->throttle)
         return;
     struct throttle *t = mk_arena_zalloc(mk_request_arena(x->req), sizeof(*t));
     uint64_t length;

@@ -511,6 +511,36 @@ def test_limits_in_a_dry_run(guard):
     server.wait_log("dry run, would deny 429 127.0.0.1: GET /a.txt")
 
 
+def test_a_dry_run_leaves_the_limits_behind_it(guard):
+    """A limit in a dry run is as if it were not there, also if it shares its name, and others count as before."""
+    text = limits(
+        {"Rate": "1/d", "DryRun": "On", "Name": "both", "MaxRequests": 1},
+        {"Rate": "100/d", "DryRun": "On", "Name": "wide"},
+        {"Match": "/", "Rate": "2/d", "Name": "both"},
+    )
+    server = guard(text)
+    client = server.connect()
+    answers = [client.ask("/a.txt") for _ in range(3)]
+    assert [answer.status for answer in answers] == [200, 200, 429]
+    assert answers[0]["RateLimit"].startswith('"both";r=1;')
+    server.wait_log(r"\(both\): dry run, would deny 429 127\.0\.0\.1: GET /a\.txt.*; 2 so far")
+    assert server.log.count("(both): deny 429") == 1 and "(wide)" not in server.log
+
+
+def test_a_dry_run_with_a_costly_pattern(guard):
+    server = guard(limits({"Match": "~^/(a+)+$", "Rate": "1/d", "DryRun": "On"}, {"Rate": "1/d"}))
+    client = server.connect()
+    assert [client.ask("/" + "a" * 200 + "b").status for _ in range(2)] == [404, 429]
+    server.wait_log("dry run, would deny 403, because a pattern takes too much time")
+
+
+def test_limits_that_can_never_match(host_conf):
+    first, later = {"Match": "/a", "Rate": "1/d"}, {"Match": "/a/b", "Rate": "1/d"}
+    warnings = [run("-c", host_conf(limits(first, later), FILES), "-t")]
+    warnings.append(run("-c", host_conf(limits({**first, "DryRun": "On"}, later), FILES), "-t"))
+    assert [CAN_NEVER_MATCH in result.stdout + result.stderr for result in warnings] == [True, False]
+
+
 def test_a_flood_of_addresses(guard):
     text = limits({"Rate": "1/d", "MaxClients": 1000, "Name": "flood"})
     server = guard(text, BEHIND_PROXY)
@@ -531,11 +561,12 @@ def test_a_flood_of_addresses(guard):
 
 
 def test_requests_under_way(way):
-    server = way(limits({"MaxRequests": 1, "SendRate": "20K"}))
+    server = way(limits({"MaxRequests": 1, "SendRate": "20K", "Rate": "1000/h", "Name": "many"}))
     first, second = server.open(), server.open()
     begin(first, "/big.bin")
     await_true(lambda: second.ask("/a.txt").status == 429, 5, "429")
-    assert second.ask("/a.txt")["Retry-After"] == "1"
+    answer = second.ask("/a.txt")
+    assert answer["Retry-After"] == "1" and re.match(r'"many";r=\d+;t=', answer["RateLimit"])
     first.close()
     await_true(lambda: second.ask("/a.txt").status == 200, 10, "200")
 
