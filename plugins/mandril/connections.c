@@ -13,9 +13,10 @@
 
 enum { MAP_SHARDS = 64, MAP_CHAINS = 64 };
 
+/* A section has counted a connection, or a request behind a proxy. */
 struct counted_conn {
     struct counted_conn *next;
-    uint64_t id;
+    uint64_t id;       /* of the connection */
     struct zone *zone; /* holds a reference */
     struct mk_client_ref ref;
 };
@@ -78,36 +79,27 @@ static void add_conn(struct conn_map *map, struct counted_conn *c)
     pthread_mutex_unlock(&shard->lock);
 }
 
-/* Removes a connection from the map and returns it; NULL if it is not there. */
+/* Removes the counts of a connection from the map and returns them; NULL if there are none. */
 static struct counted_conn *take_conn(struct conn_map *map, uint64_t id)
 {
     struct conn_shard *shard;
-    struct counted_conn **at = find_chain(map, id, &shard);
+    struct counted_conn **at = find_chain(map, id, &shard), *taken = NULL;
     pthread_mutex_lock(&shard->lock);
-    while (*at && (*at)->id != id)
-        at = &(*at)->next;
-    struct counted_conn *c = *at;
-    if (c)
+    while (*at) {
+        struct counted_conn *c = *at;
+        if (c->id != id) {
+            at = &c->next;
+            continue;
+        }
         *at = c->next;
+        c->next = taken;
+        taken = c;
+    }
     pthread_mutex_unlock(&shard->lock);
-    return c;
+    return taken;
 }
 
 /* ── counting ── */
-
-/* Counts one more of a client. Returns false if it has as many as it may. */
-static bool count_client(const struct connection_rule *rule, const struct mk_address *client, struct mk_loop *loop,
-                         struct mk_client_ref *ret)
-{
-    struct zone *zone = rule->base.zone;
-    struct zone_client *record = mk_client_table_lock(zone->table, client, mk_loop_now_us(loop));
-    bool fine = record->connections < rule->conf->connections_max;
-    record->connections += fine;
-    *ret = mk_client_table_ref(zone->table, record);
-    mk_client_table_unlock(zone->table, record, MK_CLIENT_IN_USE);
-    zone_check_evictions(zone, rule->base.place, mk_loop_now_ms(loop));
-    return fine;
-}
 
 static void uncount_client(struct zone *zone, struct mk_client_ref ref)
 {
@@ -117,6 +109,24 @@ static void uncount_client(struct zone *zone, struct mk_client_ref ref)
     assert(record->connections > 0);
     record->connections--;
     mk_client_table_unlock(zone->table, record, record->connections ? MK_CLIENT_IN_USE : 0);
+}
+
+static void free_counts(struct process_state *process, struct counted_conn *counts)
+{
+    while (counts) {
+        struct counted_conn *c = counts;
+        counts = c->next;
+        uncount_client(c->zone, c->ref);
+        zones_put(process->zones, c->zone);
+        mk_account_free(NULL, c, sizeof(*c));
+    }
+}
+
+static bool was_counted(const struct counted_conn *counts, const struct zone *zone)
+{
+    while (counts && counts->zone != zone)
+        counts = counts->next;
+    return counts != NULL;
 }
 
 /* ── deciding ── */
@@ -137,55 +147,77 @@ static void log_decision(const struct connection_rule *rule, struct mk_str what,
 }
 
 struct conn_subject {
+    struct process_state *process;
     struct mk_address client;
     struct mk_loop *loop;
-    struct mk_request *req; /* NULL: a connection is accepted */
-    bool counts;            /* the client is to be counted */
+    struct mk_request *req;       /* NULL: a connection is accepted */
+    bool counts;                  /* the client is to be counted */
+    struct counted_conn *counted; /* by sections, so far */
 };
 
-/*
- * Finds what the sections decide. Returns 0 (it goes on; `*ret_rule` is the section that has counted the client, or
- * NULL) or -EACCES (it is dropped).
- */
-static int decide(const struct generation_state *g, struct files_refs *files, const struct conn_subject *s,
-                  const struct connection_rule **ret_rule, struct mk_client_ref *ret_ref)
+/* Counts one more of the client. Returns 0, -EACCES (it has as many as it may) or -ENOMEM. */
+static int count_client(const struct connection_rule *rule, struct conn_subject *s)
 {
-    *ret_rule = NULL;
-    for (uint32_t i = 0; i < g->n_connections; i++) {
+    struct zone *zone = rule->base.zone;
+    struct counted_conn *c = mk_account_alloc(NULL, sizeof(*c));
+    if (!c)
+        return -ENOMEM;
+    struct zone_client *record = mk_client_table_lock(zone->table, &s->client, mk_loop_now_us(s->loop));
+    bool fine = record->connections < rule->conf->connections_max;
+    record->connections += fine;
+    *c = (struct counted_conn){.next = s->counted, .ref = mk_client_table_ref(zone->table, record)};
+    mk_client_table_unlock(zone->table, record, MK_CLIENT_IN_USE);
+    zone_check_evictions(zone, rule->base.place, mk_loop_now_ms(s->loop));
+    if (!fine) {
+        mk_account_free(NULL, c, sizeof(*c));
+        return -EACCES;
+    }
+    c->zone = zones_hold(s->process->zones, zone);
+    s->counted = c;
+    return 0;
+}
+
+/* Asks a section that is for the client, and logs if it drops. Returns 0, -EACCES or -ENOMEM. */
+static int ask_section(const struct connection_rule *rule, struct conn_subject *s)
+{
+    int err = -EACCES;
+    struct mk_str what = MK_STR("drop");
+    if (rule->conf->action == CONNECTION_ALLOW) {
+        if (!rule->conf->connections_max || !s->counts || was_counted(s->counted, rule->base.zone))
+            return 0;
+        err = count_client(rule, s);
+        what = MK_STR("drop (MaxConnections)");
+    }
+    if (err == -EACCES)
+        log_decision(rule, what, &s->client, s->req, s->loop);
+    return err;
+}
+
+/*
+ * Finds what the sections decide. Returns 0 (it goes on; `s->counted` are the counts to end), -EACCES (it is dropped)
+ * or -ENOMEM. A section in a dry run counts and logs, and the next one is asked.
+ */
+static int decide(const struct generation_state *g, struct files_refs *files, struct conn_subject *s)
+{
+    int err = 0;
+    bool decided = false;
+    for (uint32_t i = 0; i < g->n_connections && !decided; i++) {
         const struct connection_rule *rule = &g->connections[i];
-        struct mk_str what = MK_STR("drop");
         if (!filter_contains(&rule->base.clients, files, &s->client))
             continue;
-        if (rule->conf->action == CONNECTION_ALLOW) {
-            if (!rule->conf->connections_max || !s->counts)
-                return 0;
-            if (count_client(rule, &s->client, s->loop, ret_ref)) {
-                *ret_rule = rule;
-                return 0;
-            }
-            what = MK_STR("drop (MaxConnections)");
-        }
-        log_decision(rule, what, &s->client, s->req, s->loop);
-        if (!rule->conf->dry_run)
-            return -EACCES;
+        err = ask_section(rule, s);
+        if (rule->conf->dry_run && err == -EACCES)
+            err = 0;
+        decided = !rule->conf->dry_run || err < 0;
     }
-    return 0;
+    if (err < 0) {
+        free_counts(s->process, s->counted);
+        s->counted = NULL;
+    }
+    return err;
 }
 
 /* ── hooks ── */
-
-/* Remembers that a connection is counted. Returns 0 or -ENOMEM. */
-static int keep_count(struct process_state *process, uint64_t id, struct zone *zone, struct mk_client_ref ref)
-{
-    struct counted_conn *c = mk_account_alloc(NULL, sizeof(*c));
-    if (!c) {
-        uncount_client(zone, ref);
-        return -ENOMEM;
-    }
-    *c = (struct counted_conn){.id = id, .zone = zones_hold(process->zones, zone), .ref = ref};
-    add_conn(process->conns, c);
-    return 0;
-}
 
 int connections_accept(struct mk_connection *conn)
 {
@@ -193,59 +225,55 @@ int connections_accept(struct mk_connection *conn)
     const struct mk_generation *generation = mk_worker_generation(worker);
     const struct generation_state *g = mk_generation_state(generation, &mk_plugin_mandril);
     const struct worker_state *w = mk_worker_state(worker, &mk_plugin_mandril);
-    const struct connection_rule *rule;
-    struct mk_client_ref ref;
     if (!g->n_connections)
         return 0;
-    struct conn_subject s = {mk_connection_peer(conn), mk_worker_loop(worker), NULL, true};
+    struct conn_subject s = {g->process, mk_connection_peer(conn), mk_worker_loop(worker), NULL, true, NULL};
     if (mk_generation_trusts(generation, &s.client))
         return 0; /* its clients are checked with their requests */
-    int err = decide(g, w->files, &s, &rule, &ref);
-    return err < 0 || !rule ? err : keep_count(g->process, mk_connection_id(conn), rule->base.zone, ref);
+    int err = decide(g, w->files, &s);
+    while (s.counted) {
+        struct counted_conn *c = s.counted;
+        s.counted = c->next;
+        c->id = mk_connection_id(conn);
+        add_conn(g->process->conns, c);
+    }
+    return err;
 }
 
 void connections_close(struct mk_connection *conn)
 {
     const struct mk_generation *generation = mk_worker_generation(mk_connection_worker(conn));
     struct process_state *process = mk_generation_plugin_state(generation, &mk_plugin_mandril);
-    struct counted_conn *c = take_conn(process->conns, mk_connection_id(conn));
-    if (!c)
-        return;
-    uncount_client(c->zone, c->ref);
-    zones_put(process->zones, c->zone);
-    mk_account_free(NULL, c, sizeof(*c));
+    free_counts(process, take_conn(process->conns, mk_connection_id(conn)));
 }
 
 int connections_check_request(struct generation_state *g, struct files_refs *files,
                               const struct conditions_subject *subject)
 {
     const struct mk_generation *generation = mk_worker_generation(mk_request_worker(subject->req));
-    const struct connection_rule *rule;
-    struct mk_client_ref ref;
     struct mk_address peer = mk_request_peer(subject->req);
     bool proxied = !mk_address_equal(&peer, &subject->client);
     if (!proxied && mk_generation_trusts(generation, &peer))
         return MK_DECLINED; /* a proxy that names no client */
-    struct conn_subject s = {subject->client, mk_request_loop(subject->req), subject->req, proxied};
-    if (decide(g, files, &s, &rule, &ref) < 0) {
+    struct conn_subject s = {g->process, subject->client, mk_request_loop(subject->req), subject->req, proxied, NULL};
+    int err = decide(g, files, &s);
+    if (err == -EACCES) {
         mk_response_abort(subject->req);
         return 0;
     }
-    if (!rule)
-        return MK_DECLINED;
+    if (err < 0 || !s.counted)
+        return err < 0 ? err : MK_DECLINED;
     struct exchange *x = mandril_get_exchange(subject->req);
     if (!x) {
-        uncount_client(rule->base.zone, ref);
+        free_counts(g->process, s.counted);
         return -ENOMEM;
     }
-    x->conn = ref;
-    x->conn_zone = rule->base.zone;
+    x->conns = s.counted;
     return MK_DECLINED;
 }
 
-void connections_end(struct exchange *x)
+void connections_end(struct exchange *x, struct process_state *process)
 {
-    if (x->conn_zone)
-        uncount_client(x->conn_zone, x->conn);
-    x->conn_zone = NULL;
+    free_counts(process, x->conns);
+    x->conns = NULL;
 }

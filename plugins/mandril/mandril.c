@@ -252,6 +252,11 @@ static void add_to_response(struct mk_request *req)
     throttle_start(x);
 }
 
+static struct process_state *get_process(const struct mk_request *req)
+{
+    return mk_generation_plugin_state(mk_worker_generation(mk_request_worker(req)), &mk_plugin_mandril);
+}
+
 static void end_exchange(struct mk_request *req)
 {
     struct exchange *x = mk_request_state(req, &mk_plugin_mandril);
@@ -261,7 +266,7 @@ static void end_exchange(struct mk_request *req)
         mk_timer_cancel(&x->timer);
     end_delay(x);
     limits_end(x);
-    connections_end(x);
+    connections_end(x, get_process(req));
     throttle_end(x);
 }
 

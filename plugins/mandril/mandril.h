@@ -46,6 +46,7 @@ struct connection_rule {
 };
 
 struct conn_map;
+struct counted_conn;
 
 struct process_state {
     struct zones *zones;
@@ -95,9 +96,8 @@ struct exchange {
     const struct limit *limit;  /* that is used; NULL: none */
     struct limit_count *counts; /* also of sections in a dry run */
     struct limit_answer answer;
-    struct zone *delayed;      /* the zone of the rule that delays it; NULL: none does */
-    struct mk_client_ref conn; /* a count under way */
-    struct zone *conn_zone;
+    struct zone *delayed;       /* the zone of the rule that delays it; NULL: none does */
+    struct counted_conn *conns; /* counts of connections.c */
     struct mk_timer timer;
     struct throttle *throttle;
 };
@@ -155,7 +155,7 @@ struct rule_decision rules_decide(const struct host_state *host, struct files_re
 int limits_apply(const struct host_state *host, struct files_refs *files, const struct conditions_subject *subject);
 /* Adds the headers of rate limits to a response. */
 void limits_add_headers(struct exchange *x);
-/* Ends the count of a request under way. */
+/* Ends the counts of a request under way. */
 void limits_end(struct exchange *x);
 
 /* ── throttle.c ── */
@@ -178,7 +178,7 @@ void connections_close(struct mk_connection *conn);
  */
 int connections_check_request(struct generation_state *g, struct files_refs *files,
                               const struct conditions_subject *subject);
-/* Ends the count of a request under way. */
-void connections_end(struct exchange *x);
+/* Ends the counts of a request under way. */
+void connections_end(struct exchange *x, struct process_state *process);
 
 #endif

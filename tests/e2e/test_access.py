@@ -380,6 +380,43 @@ def test_connections_are_dropped_before_a_byte(guard):
     server.wait_log(r"mandril: .*monkey\.conf:\d+ \(#1\): drop 127\.0\.0\.1; 1 so far")
 
 
+def test_connections_in_a_dry_run(guard):
+    """Sections in a dry run only log: those behind them decide."""
+    shared = rules(
+        {"Network": "127.0.0.0/8", "Action": "allow", "DryRun": "On"},
+        {"MaxConnections": 1, "DryRun": "On", "Name": "few"},
+        {"MaxConnections": 2, "Name": "few"},
+        {"Action": "drop"},
+        name="CONNECTIONS",
+    )
+    server = guard(shared=shared)
+    first, second = server.connect(), server.connect()
+    assert first.ask("/a.txt").status == second.ask("/a.txt").status == 200
+    server.connect().assert_closed()
+    server.wait_log(r"\(few\): dry run, would drop \(MaxConnections\) 127\.0\.0\.1; 2 so far")
+    server.wait_log(r"\(few\): drop \(MaxConnections\) 127\.0\.0\.1; 1 so far")
+    first.close()
+
+    def is_served():
+        client = server.connect()
+        if is_dropped(client, "/a.txt"):
+            client.close()
+            return False
+        return True
+
+    await_true(is_served, 10, "a free place")
+    server.connect().assert_closed()
+
+
+def test_requests_behind_a_proxy_in_a_dry_run(guard):
+    shared = rules(
+        {"MaxConnections": 100, "DryRun": "On"}, {"Network": "192.0.2.7", "Action": "drop"}, name="CONNECTIONS"
+    )
+    server = guard(shared=shared, settings=BEHIND_PROXY)
+    assert server.connect().ask("/a.txt", "X-Forwarded-For: 192.0.2.1").status == 200
+    assert is_dropped(server.connect(), "/a.txt", "X-Forwarded-For: 192.0.2.7")
+
+
 def test_the_client_of_a_proxy_counts(guard):
     shared = rules({"Network": "127.0.0.0/8 192.0.2.7", "Action": "drop"}, name="CONNECTIONS")
     server = guard(shared=shared, settings=BEHIND_PROXY)
