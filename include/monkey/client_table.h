@@ -13,6 +13,10 @@
  * it has nothing worth keeping (see mk_client_table_unlock()) is replaced without a loss; others are counted as
  * evicted.
  *
+ * The record itself does not know its users: all of them must agree on when it is idle. One that takes an entry for
+ * idle which another still needs makes that one forget its client. So users with different rules keep the latest time
+ * in the record, and pass that on.
+ *
  * Time is a number of the caller's clock, in any unit. Any thread may call these functions, except new and free.
  *
  * The functions are a library of their own, libmonkey-client-table.a: plugins link it (pkg-config monkey-client-table).
@@ -43,7 +47,8 @@ struct mk_client_counts {
 /*
  * Returns an empty table of at least `clients` entries with records of `record_bytes` bytes, aligned to 8; NULL without
  * memory or without random numbers. Pages of the table take memory once they are used. `v4_bits` and `v6_bits`: the
- * length of the networks that are one client, 0: 32 and 64.
+ * length of the networks that are one client, 0: 32 and 64. Ranges, which are asserted: 1 to 2^26 clients, records of at
+ * most 64 KB, networks of at most 32 and 128 bits.
  */
 MK_API struct mk_client_table *mk_client_table_new(uint32_t clients, uint32_t record_bytes, unsigned v4_bits,
                                                    unsigned v6_bits);
@@ -66,7 +71,7 @@ MK_API void *mk_client_table_lock_ref(struct mk_client_table *t, struct mk_clien
 MK_API struct mk_client_ref mk_client_table_ref(const struct mk_client_table *t, const void *record);
 /*
  * Unlocks a record. From the time `idle_at` on the record is as a new one: it may be replaced without a loss, and is
- * zeroed when its client comes again. MK_CLIENT_IN_USE: at no time.
+ * zeroed when its client comes again, whatever earlier calls said. MK_CLIENT_IN_USE: at no time.
  */
 MK_API void mk_client_table_unlock(struct mk_client_table *t, void *record, uint64_t idle_at);
 

@@ -108,7 +108,7 @@ static void uncount_client(struct zone *zone, struct mk_client_ref ref)
         return; /* evicted */
     assert(record->connections > 0);
     record->connections--;
-    mk_client_table_unlock(zone->table, record, record->connections ? MK_CLIENT_IN_USE : 0);
+    zone_unlock_client(zone, record, 0);
 }
 
 static void free_counts(struct process_state *process, struct counted_conn *counts)
@@ -166,7 +166,7 @@ static int count_client(const struct connection_rule *rule, struct conn_subject 
     bool fine = record->connections < rule->conf->connections_max;
     record->connections += fine;
     *c = (struct counted_conn){.next = s->counted, .ref = mk_client_table_ref(zone->table, record)};
-    mk_client_table_unlock(zone->table, record, MK_CLIENT_IN_USE);
+    zone_unlock_client(zone, record, 0);
     zone_check_evictions(zone, rule->base.place, mk_loop_now_ms(s->loop));
     if (!fine) {
         mk_account_free(NULL, c, sizeof(*c));

@@ -16,11 +16,9 @@ static uint64_t round_up_to_seconds(uint64_t us)
     return (us + US_PER_S - 1) / US_PER_S;
 }
 
-/* Returns the time from which on the record of a client is as a new one. */
+/* Returns the time from which on the record of a client is as a new one for the section. */
 static uint64_t find_idle_time(const struct limit *limit, const struct zone_client *client)
 {
-    if (client->requests || client->connections)
-        return MK_CLIENT_IN_USE;
     uint64_t rate = bucket_full_at(&client->rate, &limit->rate),
              sent = bucket_full_at(&client->sent, &limit->send_rate);
     return rate > sent ? rate : sent;
@@ -91,7 +89,7 @@ static int count_client(struct exchange *x, const struct limit *limit, const str
     if (ret->fine && limit->conf->requests_max)
         count->ref = mk_client_table_ref(table, client);
     x->counts = count;
-    mk_client_table_unlock(table, client, find_idle_time(limit, client));
+    zone_unlock_client(limit->base.zone, client, find_idle_time(limit, client));
     zone_check_evictions(limit->base.zone, limit->base.place, mk_loop_now_ms(loop));
     if (!ret->fine)
         log_refusal(limit, subject, MK_STR("deny 429"));
@@ -162,7 +160,7 @@ static void end_count(const struct limit_count *count)
         return; /* the client was evicted */
     assert(client->requests > 0);
     client->requests--;
-    mk_client_table_unlock(count->limit->base.zone->table, client, find_idle_time(count->limit, client));
+    zone_unlock_client(count->limit->base.zone, client, find_idle_time(count->limit, client));
 }
 
 void limits_end(struct exchange *x)

@@ -118,6 +118,29 @@ static int check_rules(struct mk_host *host, const struct host_state *state)
     return err;
 }
 
+static bool differ(const struct bucket_rate *a, const struct bucket_rate *b)
+{
+    return a->per_us && b->per_us && a->per_us != b->per_us;
+}
+
+/* Warns if a section shares its clients with an earlier one, from `start` on, that fills their buckets at other rates.
+ */
+static void check_rates(struct mk_host *host, const struct host_state *state, size_t start, size_t n)
+{
+    const struct limit *limit = &state->limits[n], *other;
+    for (size_t i = start; i < n && limit->base.zone->table; i++) {
+        other = &state->limits[i];
+        if (other->base.zone != limit->base.zone)
+            continue;
+        if (!differ(&limit->rate, &other->rate) && !differ(&limit->send_rate, &other->send_rate))
+            continue;
+        mk_host_warn(host, limit->conf, offsetof(struct limit_conf, name), 0,
+                     "the section of %.*s has the same name, and so the same clients, but another rate",
+                     MK_STR_ARG(other->base.place));
+        return;
+    }
+}
+
 static int check_limits(struct mk_host *host, const struct host_state *state)
 {
     struct reach *all = new_reaches(state->n_limits);
@@ -132,6 +155,7 @@ static int check_limits(struct mk_host *host, const struct host_state *state)
         if (skip)
             break;
         err = check_section(host, all + start, i - start, limit->conf, offsetof(struct limit_conf, when.match));
+        check_rates(host, state, start, i);
     }
     free_reaches(all, state->n_limits);
     return err;

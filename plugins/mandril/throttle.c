@@ -121,14 +121,12 @@ static uint64_t take_client_bytes(const struct throttle *t, uint64_t wanted, uin
                                   uint64_t *ret_wait_us)
 {
     const struct limit *limit = t->x->limit;
-    struct mk_client_table *table = limit->base.zone->table;
-    struct zone_client *client = mk_client_table_lock(table, &t->client, now_us);
+    struct zone_client *client = mk_client_table_lock(limit->base.zone->table, &t->client, now_us);
     bucket_put(&client->sent, &limit->send_rate, back);
     uint64_t n = wanted ? take_bytes(&client->sent, &limit->send_rate, wanted, now_us, ret_wait_us) : 0;
     uint64_t idle = bucket_full_at(&client->sent, &limit->send_rate),
              rate = bucket_full_at(&client->rate, &limit->rate);
-    bool used = client->requests || client->connections;
-    mk_client_table_unlock(table, client, used ? MK_CLIENT_IN_USE : idle > rate ? idle : rate);
+    zone_unlock_client(limit->base.zone, client, idle > rate ? idle : rate);
     return n;
 }
 

@@ -105,6 +105,14 @@ void zones_put(struct zones *zones, struct zone *zone)
         free_zone(zone);
 }
 
+void zone_unlock_client(struct zone *zone, struct zone_client *client, uint64_t idle_at)
+{
+    if (client->idle_at < idle_at)
+        client->idle_at = idle_at;
+    bool in_use = client->requests || client->connections;
+    mk_client_table_unlock(zone->table, client, in_use ? MK_CLIENT_IN_USE : client->idle_at);
+}
+
 /* ── the log ── */
 
 /* Returns whether one more line may be written now. */

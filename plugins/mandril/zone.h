@@ -21,6 +21,7 @@ struct zones;
 struct zone_client {
     struct bucket rate, sent;
     uint32_t requests, connections; /* under way */
+    uint64_t idle_at;               /* the latest that zone_unlock_client() was told */
 };
 
 struct zone {
@@ -51,6 +52,13 @@ struct zone *zones_get(struct zones *zones, struct mk_str key, uint32_t clients)
 struct zone *zones_hold(struct zones *zones, struct zone *zone);
 /* Drops a reference; the last one frees the zone. `zone` may be NULL. Any thread. */
 void zones_put(struct zones *zones, struct zone *zone);
+
+/*
+ * Unlocks the record of a client. It is worth keeping until `idle_at`, and until the latest time that an earlier call
+ * was told: sections of one name, or of two generations, may have other rates, and must not make the record a new one
+ * before its time.
+ */
+void zone_unlock_client(struct zone *zone, struct zone_client *client, uint64_t idle_at);
 
 /* What is logged of a decision. */
 struct zone_decision {

@@ -739,3 +739,37 @@ def test_sections_of_one_name_share_their_clients(guard):
     pair = [{"Match": path, "Rate": "2/d", "Name": "both"} for path in ("/a.txt", "/images")]
     client = guard(limits(*pair)).connect()
     assert [client.ask(target).status for target in ("/a.txt", "/images/a.png", "/a.txt")] == [200, 200, 429]
+
+
+def test_a_section_without_a_rate_keeps_what_was_used(guard):
+    """A client may not get its requests back by asking a section of the same name that has no rate."""
+    first = {"Match": "/a.txt", "Rate": "1/d", "Name": "both"}
+    client = guard(limits(first, {"Match": "/images", "MaxRequests": 5, "Name": "both"})).connect()
+    targets = ("/a.txt", "/images/a.png", "/a.txt", "/images/a.png", "/a.txt")
+    assert [client.ask(target).status for target in targets] == [200, 200, 429, 200, 429]
+
+
+def test_a_request_of_the_old_generation_keeps_what_was_used(guard):
+    """After a reload with a slower rate: a request that ends under the old rate does not make the client a new one."""
+    text = limits({"Rate": "2/s", "MaxRequests": 5, "SendRate": "100K", "Name": "one"})
+    server = guard(text)
+    slow = server.connect()
+    slow.send(request("/big.bin"))
+    server.connect().ask("/a.txt")  # the first request was counted
+    site = server.conf / "sites" / "default"
+    site.write_text(site.read_text().replace("2/s", "3/d"))
+    reload(server)
+    client = server.connect()
+    answers = [client.ask("/a.txt").status for _ in range(3)]
+    assert answers[-1] == 429
+    assert slow.response().body == FILES["big.bin"]
+    time.sleep(2.1)  # the old rate would have filled the bucket
+    assert client.ask("/a.txt").status == 429
+
+
+@pytest.mark.parametrize("keys, warns", [({"Rate": "2/d"}, False), ({"Rate": "3/d"}, True), ({"MaxRequests": 1}, False)])
+def test_sections_of_one_name_with_other_rates(host_conf, keys, warns):
+    text = limits({"Match": "/a", "Rate": "2/d", "Name": "both"}, {"Match": "/b", "Name": "both", **keys})
+    result = run("-c", host_conf(text, FILES), "-t")
+    assert result.returncode == 0
+    assert ("the same name, and so the same clients, but another rate" in result.stdout + result.stderr) == warns

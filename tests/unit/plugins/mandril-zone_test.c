@@ -32,6 +32,41 @@ static void test_a_name_finds_its_zone(void **state)
     zones_free(zones);
 }
 
+static struct zone_client *lock_client(struct zone *zone, uint64_t now_us)
+{
+    const struct mk_address client = {.family = AF_INET, .bytes = {192, 0, 2, 1}};
+    return mk_client_table_lock(zone->table, &client, now_us);
+}
+
+/* A user with an earlier time, such as a section without a rate, does not make the client a new one. */
+static void test_the_latest_time_counts(void **state)
+{
+    (void)state;
+    struct zones *zones = zones_new();
+    struct zone *zone = zones_get(zones, MK_STR("a"), 100);
+    struct zone_client *client = lock_client(zone, 10);
+    client->rate.used = 7;
+    zone_unlock_client(zone, client, 1000);
+    zone_unlock_client(zone, lock_client(zone, 20), 0);
+    client = lock_client(zone, 30);
+    assert_int_equal(client->rate.used, 7);
+    client->requests = 1;
+    zone_unlock_client(zone, client, 500);
+    client = lock_client(zone, 2000); /* in use */
+    assert_int_equal(client->rate.used, 7);
+    client->requests = 0;
+    zone_unlock_client(zone, client, 2500);
+    client = lock_client(zone, 2499);
+    assert_int_equal(client->rate.used, 7);
+    zone_unlock_client(zone, client, 0);
+    client = lock_client(zone, 2500);
+    assert_int_equal(client->rate.used, 0);
+    assert_int_equal(client->idle_at, 0);
+    zone_unlock_client(zone, client, 0);
+    zones_put(zones, zone);
+    zones_free(zones);
+}
+
 static int get_zone(void *ctx)
 {
     (void)ctx;
@@ -85,6 +120,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_name_finds_its_zone),
+        cmocka_unit_test(test_the_latest_time_counts),
         cmocka_unit_test(test_without_memory),
         cmocka_unit_test(test_lines_have_a_limit),
     };
