@@ -196,20 +196,25 @@ static int add_entry(struct folder *f, struct listing *listing, struct mk_str na
     return 0;
 }
 
-/* Reads entries into the list, until the end or the limit. Returns as folder_read(). */
-static int read_entries(struct folder *f, struct listing *listing, size_t bytes_max, uint64_t memory_max)
+/* Reads entries into the list, until the end or a limit. Returns as folder_read(). */
+static int read_entries(struct folder *f, struct listing *listing, size_t bytes_max, uint64_t memory_max,
+                        unsigned *names)
 {
     const char *name;
     int err = 0;
-    for (unsigned i = 0; err == 0 && (name = next_name(f, &err)); i++) {
-        struct mk_str s = mk_str_c(name);
-        bool is_last = i == FOLDER_SLICE_ENTRIES;
+    for (unsigned i = 0; err == 0; i++, --*names) {
         if (i % CANCEL_CHECK_ENTRIES == 0 && *f->cancelled)
             return -ECANCELED;
+        if (*names == 0)
+            return MK_AGAIN;
+        name = next_name(f, &err);
+        if (!name)
+            return err;
+        struct mk_str s = mk_str_c(name);
         listing->more = is_full(listing, s, bytes_max) || !reserve_memory(listing, memory_max);
-        if (listing->more || is_last) {
+        if (listing->more) {
             memmove(f->unread, name, s.len + 1);
-            return listing->more ? 0 : MK_AGAIN;
+            return 0;
         }
         err = add_entry(f, listing, s);
         f->unread[0] = '\0';
@@ -230,14 +235,14 @@ static int make_array(struct listing *listing, struct folder_entry *list)
     return 0;
 }
 
-int folder_read(struct folder *f, struct listing *listing, size_t bytes_max, uint64_t memory_max)
+int folder_read(struct folder *f, struct listing *listing, size_t bytes_max, uint64_t memory_max, unsigned *names)
 {
     if (!f->reading) {
         *listing = (struct listing){.n = 0};
         mk_arena_init(&listing->arena, NULL, bytes_max + FOLDER_BATCH_BYTES, NULL, 0);
         f->first = f->last = NULL;
     }
-    int err = read_entries(f, listing, bytes_max, memory_max);
+    int err = read_entries(f, listing, bytes_max, memory_max, names);
     f->reading = err == MK_AGAIN;
     int no_memory = f->reading ? 0 : make_array(listing, f->first);
     return err ? err : no_memory;

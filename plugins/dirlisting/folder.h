@@ -14,7 +14,7 @@
 #include <dirent.h>
 #include <stdatomic.h>
 
-enum { FOLDER_BATCH_BYTES = 64 * 1024, FOLDER_SLICE_ENTRIES = 1024, FOLDER_PATH_BYTES = 4096 };
+enum { FOLDER_BATCH_BYTES = 64 * 1024, FOLDER_PATH_BYTES = 4096 };
 
 struct folder_entry;
 
@@ -41,10 +41,11 @@ void folder_close(struct folder *f);
 /*
  * Reads the next entries into `listing`, as many as `bytes_max` bytes hold; `listing->more` tells whether that was all.
  * Of the memory of all listings (`memory_max`) only what is left is used, but at least FOLDER_BATCH_BYTES. Begins with
- * folder_release() or zeroes. Reads FOLDER_SLICE_ENTRIES at a time, so that others get the disk thread in between.
- * Returns 0, MK_AGAIN (call it again with the same arguments to complete the batch), -ECANCELED or another -errno.
+ * folder_release() or zeroes. Reads at most `*names` names, also those that are left out, so that others get the disk
+ * thread in between, and subtracts what it has read.
+ * Returns 0, MK_AGAIN (call it again with the same limits to complete the batch), -ECANCELED or another -errno.
  */
-int folder_read(struct folder *f, struct listing *listing, size_t bytes_max, uint64_t memory_max);
+int folder_read(struct folder *f, struct listing *listing, size_t bytes_max, uint64_t memory_max, unsigned *names);
 /* Frees the entries. Any thread. */
 void folder_release(struct listing *listing);
 

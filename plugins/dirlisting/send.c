@@ -19,7 +19,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-enum { CHECKS_A_TURN = 128 };
+enum { CHECKS_A_TURN = 128, JOB_NAMES_MAX = 1024 };
 
 enum text_part { TEXT_BEGIN, TEXT_ENTRIES, TEXT_END, TEXT_COMPLETE };
 
@@ -257,6 +257,7 @@ static void finish_first_batch(struct send *s)
 static void read_batch(struct mk_job *job)
 {
     struct send *s = MK_CONTAINER_OF(job, struct send, job);
+    unsigned names = JOB_NAMES_MAX;
     s->err = 0;
     if (!s->folder.dir)
         s->err = folder_open(&s->folder, s->view.host->host, s->view.rule, s->view.path, &s->cancelled);
@@ -264,7 +265,7 @@ static void read_batch(struct mk_job *job)
         folder_release(&s->listing);
     if (s->err == 0)
         s->err = folder_read(&s->folder, &s->listing, s->responded ? FOLDER_BATCH_BYTES : s->view.rule->bytes_max,
-                             s->memory_max);
+                             s->memory_max, &names);
     if (s->err == 0 && !s->responded)
         finish_first_batch(s);
 }

@@ -15,7 +15,7 @@ enum {
     CHUNK_BYTES = 64 * 1024,
     OUTPUT_BYTES = 128 * 1024,     /* a step ends when it has written so many */
     INPUT_BYTES_MAX = 1024 * 1024, /* or read so many */
-    STEP_ENTRIES_MAX = 256,        /* or passed so many entries */
+    STEP_ENTRIES_MAX = 256,        /* or read so many names, or passed so many entries */
 };
 
 struct walk_level {
@@ -25,6 +25,7 @@ struct walk_level {
     ino_t inode;
     struct listing listing;
     uint32_t checked, kept, next;
+    bool first; /* it is the first batch */
     struct folder folder;
 };
 
@@ -78,25 +79,26 @@ static int push_level(struct walk *w, const struct listing_rule *rule, struct mk
     }
     level->device = ret_st->st_dev;
     level->inode = ret_st->st_ino;
-    level->listing.more = true;
+    level->listing.more = level->first = true;
     w->top = level;
     w->depth++;
     return 0;
 }
 
-/* Reads the next entries of the folder. They wait for walk_check(). */
-static int read_level(struct walk_level *level)
+/*
+ * Reads the next entries of the folder, as far as the budget goes. Those of a whole batch wait for walk_check().
+ * Returns an enum walk_result or -errno.
+ */
+static int read_level(struct walk_level *level, struct walk_budget *budget)
 {
-    bool first = !level->folder.unread[0];
-    folder_release(&level->listing);
+    if (!level->folder.reading)
+        folder_release(&level->listing);
     level->checked = level->kept = level->next = 0;
-    int err = MK_AGAIN;
-    while (err == MK_AGAIN)
-        err = folder_read(&level->folder, &level->listing, FOLDER_BATCH_BYTES, UINT64_MAX);
-    if (err == 0 && first && !level->listing.more)
-        order_sort(&level->listing, LISTING_BY_NAME,
-                   false); /* the same archive each time, if the folder is not large */
-    return err;
+    int err = folder_read(&level->folder, &level->listing, FOLDER_BATCH_BYTES, UINT64_MAX, &budget->entries);
+    if (err == 0 && level->first && !level->listing.more) /* the same archive each time, if the folder is not large */
+        order_sort(&level->listing, LISTING_BY_NAME, false);
+    level->first &= level->folder.reading;
+    return err < 0 ? err : WALK_OUTPUT;
 }
 
 /* ── the walk ── */
@@ -246,12 +248,14 @@ static int advance(struct walk *w, struct walk_budget *budget)
         int err = tar_end(w->tar);
         return err < 0 ? err : WALK_END;
     }
+    if (level->folder.reading)
+        return read_level(level, budget);
     if (level->checked < level->listing.n)
         return WALK_CHECK;
     if (level->next < level->kept)
         return add_entry(w, level, budget);
     if (level->listing.more)
-        return read_level(level);
+        return read_level(level, budget);
     pop_level(w);
     return WALK_OUTPUT;
 }

@@ -11,16 +11,21 @@
 
 #include "../../../plugins/dirlisting/walk.h"
 
-enum { OUT_BYTES = 4 * 1024 * 1024, BIG = 700 * 1000 };
+enum { OUT_BYTES = 4 * 1024 * 1024, BIG = 700 * 1000, DOTS = 3000, STEP_NAMES_MAX = 256 };
 
 /* ── a host whose files are those of the test's folder ── */
 
 static unsigned opened; /* files */
+static unsigned dots;   /* names that begin with a dot: none of them is there */
 
 static int open_file(const struct mk_host *host, struct mk_str path, uint32_t flags)
 {
     struct stat st;
     (void)host;
+    if (memmem(path.p, path.len, "/.", 2)) {
+        dots++;
+        return -ENOENT;
+    }
     int fd = open(mk_test_path(path.p + 1), O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return -errno;
@@ -93,15 +98,16 @@ static _Atomic bool cancelled;
 static unsigned steps;
 static int result;
 static void (*on_step)(unsigned n); /* before each step; may be NULL */
+static const char *folder = "/pub/";
 
-/* Walks through /pub/ in steps whose output is dropped. Returns 0 or -errno. */
+/* Walks through the folder in steps whose output is dropped. Returns 0 or -errno. */
 static int walk_all(void *ctx)
 {
     struct walk walk;
     struct mk_buf out;
     (void)ctx;
     mk_buf_init(&out, OUT_BYTES);
-    int r = walk_open(&walk, &host, rules_find(&host, MK_STR("/pub/")), MK_STR("/pub/"), &cancelled);
+    int r = walk_open(&walk, &host, rules_find(&host, mk_str_c(folder)), mk_str_c(folder), &cancelled);
     if (r == 0)
         r = walk_start_archive(&walk, ARCHIVE_TAR, &out);
     for (steps = 0; r >= 0 && r != WALK_END; steps++) {
@@ -131,6 +137,33 @@ static void test_a_whole_walk(void **state)
     assert_true(steps > 3);
     assert_int_equal(mk_test_descriptors(), before);
 }
+
+/* ── a folder of names that are left out ── */
+
+static unsigned dots_before;
+
+static void check_dots(unsigned n)
+{
+    if (n && dots - dots_before > STEP_NAMES_MAX)
+        fail_msg("step %u has read %u names", n, dots - dots_before);
+    dots_before = dots;
+}
+
+static void test_steps_are_bounded(void **state)
+{
+    (void)state;
+    dots = dots_before = 0;
+    folder = "/dots/";
+    on_step = check_dots;
+    run_with("[DIRLISTING]\n", walk_all);
+    folder = "/pub/";
+    on_step = NULL;
+    assert_int_equal(result, 0);
+    assert_int_equal(dots, DOTS);
+    assert_true(steps > DOTS / STEP_NAMES_MAX);
+}
+
+/* ── limits ── */
 
 static void test_limits(void **state)
 {
@@ -216,7 +249,7 @@ static int set_up(void **state)
 {
     static char bytes[BIG];
     struct mk_buf error;
-    char reason[256];
+    char reason[256], name[32];
     mk_buf_init_fixed(&error, reason, sizeof(reason));
     if (mk_test_folder_make(state) < 0 || tar_load(&error) < 0)
         return -1;
@@ -230,13 +263,19 @@ static int set_up(void **state)
     mk_test_write("pub/refused.txt", MK_STR("refused"));
     mk_test_write("pub/refused/c", MK_STR("refused"));
     mk_test_link("..", "pub/sub/deep/up");
+    mk_test_mkdir("dots");
+    for (int i = 0; i < DOTS; i++) {
+        snprintf(name, sizeof(name), "dots/.%d", i);
+        mk_test_write(name, MK_STR(""));
+    }
     return 0;
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_whole_walk), cmocka_unit_test(test_limits),         cmocka_unit_test(test_changes),
+        cmocka_unit_test(test_a_whole_walk), cmocka_unit_test(test_steps_are_bounded),
+        cmocka_unit_test(test_limits),       cmocka_unit_test(test_changes),
         cmocka_unit_test(test_cancelling),   cmocka_unit_test(test_without_memory),
     };
     return cmocka_run_group_tests(tests, set_up, mk_test_folder_remove);
