@@ -17,7 +17,7 @@
 #include <assert.h>
 #include <errno.h>
 
-enum { CHECKS_A_TURN = 128, BUFFER_BYTES_MAX = 4 * 1024 * 1024 };
+enum { BUFFER_BYTES_MAX = 4 * 1024 * 1024 };
 
 static _Atomic int64_t running; /* static: archives of the process */
 
@@ -203,7 +203,7 @@ static void check_entries(struct mk_task *task)
 {
     struct archive *a = MK_CONTAINER_OF(task, struct archive, check_task);
     assert(a->req && !a->working && a->result == WALK_CHECK);
-    if (walk_check(&a->walk, a->req, CHECKS_A_TURN)) {
+    if (walk_check(&a->walk, a->req)) {
         mk_task_schedule(mk_request_loop(a->req), task);
         return;
     }

@@ -9,6 +9,8 @@
  * Each file of the plugin uses those to its left only:
  *
  *     listing ◄─ order, query, accept, rules ◄─ folder ◄─ page, json ◄─ send, tar ◄─ walk ◄─ archive ◄─ dirlisting
+ *
+ * and `turn` stands alone; send and walk use it.
  */
 #ifndef DIRLISTING_LISTING_H
 #define DIRLISTING_LISTING_H

@@ -14,12 +14,13 @@
 #include "json.h"
 #include "order.h"
 #include "page.h"
+#include "turn.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 
-enum { CHECKS_A_TURN = 128, JOB_NAMES_MAX = 1024 };
+enum { JOB_NAMES_MAX = 1024 };
 
 enum text_part { TEXT_BEGIN, TEXT_ENTRIES, TEXT_END, TEXT_COMPLETE };
 
@@ -218,9 +219,9 @@ static void finish_checks(struct send *s)
 static void check_entries(struct mk_task *task)
 {
     struct send *s = MK_CONTAINER_OF(task, struct send, check_task);
-    uint32_t end = s->listing.n - s->checked < CHECKS_A_TURN ? s->listing.n : s->checked + CHECKS_A_TURN;
     assert(s->req && !s->working);
-    for (; s->checked < end; s->checked++) {
+    struct turn turn = turn_begin(mk_request_loop(s->req));
+    for (; s->checked < s->listing.n && turn_allows_entry(&turn); s->checked++) {
         struct listing_entry *e = s->listing.entries[s->checked];
         if (is_allowed(s, mk_str(e->name, e->name_len), e->is_dir))
             keep_entry(s, e);

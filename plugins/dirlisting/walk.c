@@ -6,6 +6,7 @@
 #include "walk.h"
 
 #include "order.h"
+#include "turn.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -269,12 +270,13 @@ int walk_step(struct walk *w)
     return r;
 }
 
-bool walk_check(struct walk *w, struct mk_request *req, unsigned entries_max)
+bool walk_check(struct walk *w, struct mk_request *req)
 {
     struct walk_level *level = w->top;
     assert(level);
     struct listing *listing = &level->listing;
-    for (; entries_max && level->checked < listing->n; level->checked++, entries_max--) {
+    struct turn turn = turn_begin(mk_request_loop(req));
+    for (; level->checked < listing->n && turn_allows_entry(&turn); level->checked++) {
         struct listing_entry *e = listing->entries[level->checked];
         struct mk_str path = folder_entry_path(&level->folder, mk_str(e->name, e->name_len), e->is_dir);
         if (path.p && mk_request_allows_path(req, path) > 0)

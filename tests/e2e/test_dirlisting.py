@@ -352,19 +352,34 @@ def large(tmp_path_factory):
 def test_100000_entries(start, large):
     """Others on the same worker are answered before the listing begins, and while it is sent."""
     server = start(root=large, settings={"MaxKeepAliveRequest": 1000000, "HandlerTimeout": "60s"})
-    client, other = server.connect(timeout=60), server.connect()
-    client.send(request("/many/", JSON))
-    before = 0
-    while not select.select([client.sock], [], [], 0)[0]:
-        other.assert_open()
-        before += 1
-    assert before >= 3
+    answers, client = ask_meanwhile(server, "/many/", JSON)
+    assert answers >= 3
     head = client.head()
-    other.assert_open()
+    server.connect().assert_open()
     body, _ = client.chunks()
     found = json.loads(body)
     assert head.status == 200 and found["sorted"]
     assert names(found) == [f"file-{n}.txt" for n in range(100_000)]
+
+
+def ask_meanwhile(server, target, *fields):
+    """How many requests of another client of the same worker are answered before the response begins."""
+    client, other = server.connect(timeout=60), server.connect()
+    client.send(request(target, *fields))
+    answers = 0
+    while not select.select([client.sock], [], [], 0)[0]:
+        other.assert_open()
+        answers += 1
+    return answers, client
+
+
+def test_costly_rules(start, root):
+    """A turn of the worker ends after some milliseconds: 200 checks take a second, in as many turns."""
+    populate(root, {"hello.txt": b"Hello, world\n", **{f"costly/{n}": b"" for n in range(200)}})
+    server = start(settings={"MaxKeepAliveRequest": 1000000})
+    answers, client = ask_meanwhile(server, "/costly/", JSON)
+    assert answers >= 100
+    assert len(json.loads(client.response().body)["entries"]) == 200
 
 
 def test_more_than_max_listing(start, large, way):

@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * picky: refuses paths with the word "refused" to clients without the header X-Key, as a plugin for access would, and
- * tells so about other paths (allows_path).
+ * tells so about other paths (allows_path). To check a path with the word "costly" takes 5 ms.
  */
+#include <monkey/loop.h>
 #include <monkey/plugin.h>
+
+enum { COSTLY_US = 5000 };
 
 static int allows_path(struct mk_request *req, struct mk_str path)
 {
+    const struct mk_loop *loop = mk_request_loop(req);
+    uint64_t end = mk_loop_now_us(loop) + (memmem(path.p, path.len, "costly", 6) ? COSTLY_US : 0);
+    while (mk_loop_now_us(loop) < end)
+        ;
     bool named = memmem(path.p, path.len, "refused", 7) != NULL;
     return !named || mk_request_header_by_name(req, MK_STR("X-Key")).p;
 }

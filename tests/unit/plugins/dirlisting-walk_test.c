@@ -11,7 +11,7 @@
 
 #include "../../../plugins/dirlisting/walk.h"
 
-enum { OUT_BYTES = 4 * 1024 * 1024, BIG = 700 * 1000, DOTS = 3000, STEP_NAMES_MAX = 256 };
+enum { OUT_BYTES = 4 * 1024 * 1024, BIG = 700 * 1000, DOTS = 3000, STEP_NAMES_MAX = 256, CHECKED = 300 };
 
 /* ── a host whose files are those of the test's folder ── */
 
@@ -35,8 +35,13 @@ static int open_file(const struct mk_host *host, struct mk_str path, uint32_t fl
     return fd;
 }
 
+static unsigned checks;   /* so far */
+static uint64_t check_ms; /* what each takes */
+
 static int allow_path(struct mk_request *req, struct mk_str path)
 {
+    checks++;
+    w.now_ms += check_ms;
     assert_non_null(req);
     return !memmem(path.p, path.len, "refused", 7);
 }
@@ -100,6 +105,17 @@ static int result;
 static void (*on_step)(unsigned n); /* before each step; may be NULL */
 static const char *folder = "/pub/";
 
+static unsigned checks_max; /* in one turn */
+
+static bool check_turn(struct walk *walk)
+{
+    unsigned before = checks;
+    bool more = walk_check(walk, request);
+    assert_true(checks > before);
+    checks_max = checks - before > checks_max ? checks - before : checks_max;
+    return more;
+}
+
 /* Walks through the folder in steps whose output is dropped. Returns 0 or -errno. */
 static int walk_all(void *ctx)
 {
@@ -116,7 +132,7 @@ static int walk_all(void *ctx)
         r = walk_step(&walk);
         assert_true(out.len < 512 * 1024); /* bounded, whatever is read */
         mk_buf_drop(&out, out.len);
-        while (r == WALK_CHECK && walk_check(&walk, request, 3))
+        while (r == WALK_CHECK && check_turn(&walk))
             ;
     }
     assert_true(r < 0 || walk_step(&walk) == WALK_END);
@@ -161,6 +177,26 @@ static void test_steps_are_bounded(void **state)
     assert_int_equal(result, 0);
     assert_int_equal(dots, DOTS);
     assert_true(steps > DOTS / STEP_NAMES_MAX);
+}
+
+static void test_turns_are_bounded(void **state)
+{
+    static const struct {
+        uint64_t check_ms;
+        unsigned checks_max;
+    } cases[] = {{0, 128}, {1, 2}, {5, 1}};
+    (void)state;
+    folder = "/checked/";
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        checks = checks_max = 0;
+        check_ms = cases[i].check_ms;
+        run_with("[DIRLISTING]\n", walk_all);
+        assert_int_equal(result, 0);
+        assert_int_equal(checks, CHECKED);
+        assert_int_equal(checks_max, cases[i].checks_max);
+    }
+    folder = "/pub/";
+    check_ms = 0;
 }
 
 /* ── limits ── */
@@ -263,6 +299,11 @@ static int set_up(void **state)
     mk_test_write("pub/refused.txt", MK_STR("refused"));
     mk_test_write("pub/refused/c", MK_STR("refused"));
     mk_test_link("..", "pub/sub/deep/up");
+    mk_test_mkdir("checked");
+    for (int i = 0; i < CHECKED; i++) {
+        snprintf(name, sizeof(name), "checked/%d", i);
+        mk_test_write(name, MK_STR(""));
+    }
     mk_test_mkdir("dots");
     for (int i = 0; i < DOTS; i++) {
         snprintf(name, sizeof(name), "dots/.%d", i);
@@ -274,9 +315,10 @@ static int set_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_whole_walk), cmocka_unit_test(test_steps_are_bounded),
-        cmocka_unit_test(test_limits),       cmocka_unit_test(test_changes),
-        cmocka_unit_test(test_cancelling),   cmocka_unit_test(test_without_memory),
+        cmocka_unit_test(test_a_whole_walk),      cmocka_unit_test(test_steps_are_bounded),
+        cmocka_unit_test(test_turns_are_bounded), cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_changes),           cmocka_unit_test(test_cancelling),
+        cmocka_unit_test(test_without_memory),
     };
     return cmocka_run_group_tests(tests, set_up, mk_test_folder_remove);
 }
