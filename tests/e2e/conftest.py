@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures. `site` is one server for the tests that only read; `serve` starts another one to a test's own liking."""
 
+import os
+
 import pytest
 
 from harness import build, frames, services
 from harness.certificates import Authority
 from harness.chain import Chain
 from harness.client import Response
-from harness.content import populate
+from harness.content import make_many, make_once, populate
 from harness.protocol import TranslatedClient
 from harness.server import Server, write_config
 from harness.ways import WAYS
@@ -64,6 +66,17 @@ def binary():
 @pytest.fixture(scope="session")
 def site_root(tmp_path_factory):
     return populate(tmp_path_factory.mktemp("site"))
+
+
+@pytest.fixture(scope="session")
+def many_root(tmp_path_factory):
+    """A root with MANY files in its folder `many`, only to be read: one for all tests and processes of a run."""
+
+    def make(root):
+        make_many(populate(root, {"hello.txt": b"Hello, world\n"}) / "many")
+
+    folder = tmp_path_factory.getbasetemp()
+    return make_once((folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "many-root", make)
 
 
 class Shared:

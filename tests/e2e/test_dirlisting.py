@@ -14,7 +14,7 @@ import pytest
 
 from harness import build
 from harness.certificates import Authority
-from harness.content import OLD, populate
+from harness.content import MANY, OLD, populate
 from harness.messages import request
 from harness.server import run, section
 from harness.ways import WAYS
@@ -339,19 +339,9 @@ def test_readme(start, root):
 # ── large folders ──
 
 
-@pytest.fixture(scope="module")
-def large(tmp_path_factory):
-    """A folder of 100,000 entries."""
-    root = populate(tmp_path_factory.mktemp("large"), {"hello.txt": b"Hello, world\n"})
-    (root / "many").mkdir()
-    for n in range(100_000):
-        os.close(os.open(root / "many" / f"file-{n}.txt", os.O_CREAT | os.O_WRONLY, 0o644))
-    return root
-
-
-def test_100000_entries(start, large):
+def test_100000_entries(start, many_root):
     """Others on the same worker are answered before the listing begins, and while it is sent."""
-    server = start(root=large, settings={"MaxKeepAliveRequest": 1000000, "HandlerTimeout": "60s"})
+    server = start(root=many_root, settings={"MaxKeepAliveRequest": 1000000, "HandlerTimeout": "60s"})
     answers, client = ask_meanwhile(server, "/many/", JSON)
     assert answers >= 3
     head = client.head()
@@ -359,7 +349,7 @@ def test_100000_entries(start, large):
     body, _ = client.chunks()
     found = json.loads(body)
     assert head.status == 200 and found["sorted"]
-    assert names(found) == [f"file-{n}.txt" for n in range(100_000)]
+    assert names(found) == [f"file-{n}.txt" for n in range(MANY)]
 
 
 def ask_meanwhile(server, target, *fields):
@@ -382,33 +372,33 @@ def test_costly_rules(start, root):
     assert len(json.loads(client.response().body)["entries"]) == 200
 
 
-def test_more_than_max_listing(start, large, way):
+def test_more_than_max_listing(start, many_root, way):
     """Unsorted, and complete."""
-    server = start({"MaxListing": "1M"}, root=large, way=way, settings={"HandlerTimeout": "60s"})
+    server = start({"MaxListing": "1M"}, root=many_root, way=way, settings={"HandlerTimeout": "60s"})
     client = server.open(timeout=60)
     found = listing(client, "/many/")
     assert not found["sorted"]
-    assert sorted(names(found)) == sorted(f"file-{n}.txt" for n in range(100_000))
+    assert sorted(names(found)) == sorted(f"file-{n}.txt" for n in range(MANY))
     page = client.ask("/many/")
     assert page["ETag"] is None
-    assert page.body.count(b".txt</a>") == 100_000
+    assert page.body.count(b".txt</a>") == MANY
 
 
-def test_memory_of_all_listings(start, large):
+def test_memory_of_all_listings(start, many_root):
     """Above the limit a listing is sent in batches, and gives its share back at the end."""
-    server = start(root=large, limits={"Memory": "1M"}, settings={"HandlerTimeout": "60s"})
+    server = start(root=many_root, limits={"Memory": "1M"}, settings={"HandlerTimeout": "60s"})
     for _ in range(2):
         with server.connect(timeout=60) as client:
             found = listing(client, "/many/")
-            assert not found["sorted"] and len(found["entries"]) == 100_000
+            assert not found["sorted"] and len(found["entries"]) == MANY
     assert listing(server.connect(), "/")["sorted"]
 
 
 @pytest.mark.parametrize("rule", [{}, {"MaxListing": "64K"}], ids=["sorted", "unsorted"])
 @pytest.mark.parametrize("taken", [0, 1, 5_000, 500_000])
-def test_clients_that_leave(start, large, way, rule, taken):
+def test_clients_that_leave(start, many_root, way, rule, taken):
     """The rest is cancelled; settle() finds a descriptor that is left, ASan the memory."""
-    server = start(rule, root=large, way=way, settings={"HandlerTimeout": "60s"})
+    server = start(rule, root=many_root, way=way, settings={"HandlerTimeout": "60s"})
     client = server.open(timeout=60)
     if way.h2:
         client.begin("/many/", "accept: application/json")
@@ -424,14 +414,14 @@ def test_clients_that_leave(start, large, way, rule, taken):
     server.settle()
 
 
-def test_a_reload_amid_a_listing(start, large):
-    server = start({"MaxListing": "64K"}, root=large, settings={"HandlerTimeout": "60s"})
+def test_a_reload_amid_a_listing(start, many_root):
+    server = start({"MaxListing": "64K"}, root=many_root, settings={"HandlerTimeout": "60s"})
     client = server.connect(timeout=60, rcvbuf=4096)
     client.send(request("/many/", JSON))
     client.head()
     reload(server)
     body, _ = client.chunks()
-    assert len(json.loads(body)["entries"]) == 100_000
+    assert len(json.loads(body)["entries"]) == MANY
 
 
 # ── the configuration ──

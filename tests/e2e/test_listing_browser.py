@@ -8,6 +8,7 @@ import pytest
 
 from harness import build
 from harness.browser import open_browser
+from harness.content import MANY
 from harness.listing import HOSTILE, configure, fill
 from harness.server import Server
 from test_browser import COLUMNS, FONTS, REFERENCE, RENEW, ROWS, CELLS_TOLERATED, count_differences
@@ -129,12 +130,13 @@ class Tab:
 
 @pytest.fixture
 def look(browser, serve, tmp_path):
-    """Lists `files` and opens a tab for them; what it did is checked at the end."""
+    """Lists `files`, or what `root` has, and opens a tab for them; what it did is checked at the end."""
     tabs = []
 
-    def make(files=None, keys=None, **rest):
-        root = tmp_path / "listed"
-        fill(root, FILES if files is None else files)
+    def make(files=None, keys=None, root=None, **rest):
+        if root is None:
+            root = tmp_path / "listed"
+            fill(root, FILES if files is None else files)
         # browsers keep connections for a while, and open some that they do not use
         settings = {"DefaultMimeType": "text/plain", "KeepAlive": "Off", "Timeout": "3s"}
         server = serve(settings, root=root, config=configure(keys, root=root), **rest)
@@ -410,25 +412,21 @@ def test_unsorted(look):
     assert tab.shown() == sorted(files, reverse=True)
 
 
-def test_100000_entries(look, tmp_path):
+def test_100000_entries(look, many_root):
     """All of them are there: a part is shown, the rest as the page is scrolled; filter and order stay quick."""
-    folder = tmp_path / "listed"
-    folder.mkdir()
-    for n in range(100_000):
-        os.close(os.open(folder / f"entry {n}.txt", os.O_CREAT | os.O_WRONLY))
-    tab = look({}, {"MaxListing": "64M"}).open()
+    tab = look(keys={"MaxListing": "64M"}, root=many_root).open("/many/")
     assert tab.js("document.querySelector('.summary').textContent").startswith("100,000 files")
     shown = tab.js("document.querySelectorAll('#entries tr').length")
     assert 1000 <= shown <= 3000
-    assert tab.shown()[:3] == ["entry 0.txt", "entry 1.txt", "entry 2.txt"]
-    took = tab.js(FILTER % "entry 9999")
-    wanted = [f"entry {n}.txt" for n in range(100_000) if "9999" in str(n)]
+    assert tab.shown()[:3] == ["file-0.txt", "file-1.txt", "file-2.txt"]
+    took = tab.js(FILTER % "file-9999")
+    wanted = [f"file-{n}.txt" for n in range(MANY) if "9999" in str(n)]
     assert tab.shown() == wanted
     assert tab.js("document.querySelector('.summary').textContent") == f"{len(wanted)} of 100,000 entries"
     assert took < 2000
     tab.press("Escape")
     tab.js("document.querySelector('th a').click()")
-    assert tab.shown()[0] == "entry 99999.txt"
+    assert tab.shown()[0] == "file-99999.txt"
     tab.js("""new Promise(done => {
         const rows = document.querySelector("#entries").rows;
         const step = () => {
@@ -437,7 +435,7 @@ def test_100000_entries(look, tmp_path):
         };
         step();
     })""")
-    assert tab.shown()[4999] == "entry 95000.txt"
+    assert tab.shown()[4999] == "file-95000.txt"
 
 
 # ── what it looks like ──

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The site that most tests read: every kind of name and size, old enough for strong validators."""
 
+import fcntl
 import itertools
 import os
 import random
@@ -66,6 +67,34 @@ def populate(root, files=None):
         path.write_bytes(data)
         os.utime(path, (OLD, OLD))
     return root
+
+
+MANY = 100_000
+
+
+def make_many(folder):
+    """A new folder of MANY files; links to a few, which are made in half of the time."""
+    folder.mkdir()
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    for n in range(MANY):
+        name = f"file-{n}.txt"
+        if n % 10_000 == 0:
+            first = name
+            os.close(os.open(name, os.O_CREAT | os.O_WRONLY, 0o644, dir_fd=fd))
+        else:
+            os.link(first, name, src_dir_fd=fd, dst_dir_fd=fd)
+    os.close(fd)
+
+
+def make_once(path, make):
+    """Makes what several processes use, by the first one that needs it."""
+    with open(f"{path}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not path.exists():
+            new = path.with_name(f"{path.name}.{os.getpid()}")
+            make(new)
+            new.rename(path)
+    return path
 
 
 HUGE = 5 * 2**30 + 7
