@@ -48,7 +48,8 @@ bool failures_begin(struct mk_client_table *t, const struct mk_address *client, 
     if (!is_counted(client))
         return true;
     struct failures_record *r = mk_client_table_lock(t, client, now_ms);
-    bool begun = r->running < limits->running;
+    uint64_t count = r->until_ms > now_ms ? r->count : 0;
+    bool begun = r->running < limits->running && (!limits->max || count + r->running < limits->max);
     r->running += begun;
     unlock_record(t, r);
     return begun;

@@ -251,6 +251,8 @@ int rules_make(struct mk_host *host, struct auth_generation *g, struct auth_host
 
 void rules_free(struct auth_host *h)
 {
+    if (!h) /* a host without sections */
+        return;
     mk_arena_release(&h->arena);
     mk_account_free(NULL, h, sizeof(*h));
 }

@@ -115,13 +115,14 @@ static int go_on(struct archive *a)
 static const struct {
     int err, status;
 } error_statuses[] = {
-    {EACCES, 403}, {EPERM, 403}, {EMFILE, 503}, {ENFILE, 503}, {ENOMEM, 503}, {EAGAIN, 503},
+    {ENOENT, 404}, {ENOTDIR, 404}, {ELOOP, 404},  {EXDEV, 404},  {ENAMETOOLONG, 404}, {EACCES, 403},
+    {EPERM, 403},  {EMFILE, 503},  {ENFILE, 503}, {ENOMEM, 503}, {EAGAIN, 503},
 };
 
 /* The folder could not be opened. */
 static void send_error(struct archive *a)
 {
-    int status = a->result == -ENOENT || a->result == -ENOTDIR ? 404 : 500;
+    int status = 500;
     for (size_t i = 0; i < sizeof(error_statuses) / sizeof(error_statuses[0]); i++)
         if (error_statuses[i].err == -a->result)
             status = error_statuses[i].status;

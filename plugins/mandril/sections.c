@@ -68,8 +68,8 @@ static int take_zone(struct active_section *s, const struct section_fields *f, c
     mk_buf_addc(&key, '\0');
     mk_buf_adds(&key, f->when ? mk_host_name(c->host, 0) : MK_STR(""));
     mk_buf_addc(&key, '\0');
-    if (!f->name.len)
-        mk_buf_adds(&key, c->file);
+    mk_buf_adds(&key, c->file); /* hosts of different listeners may have the same name */
+    mk_buf_addc(&key, '\0');
     mk_buf_adds(&key, s->name);
     s->zone = key.err ? NULL : zones_get(c->g->process->zones, mk_buf_str(&key), f->clients);
     return s->zone ? 0 : -ENOMEM;

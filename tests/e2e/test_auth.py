@@ -16,6 +16,7 @@ from harness import build
 from harness.browser import open_browser
 from harness.certificates import Authority, TlsClient
 from harness.content import populate
+from harness.messages import request
 from harness.server import await_true, run, section, write_config
 from harness.ways import WAYS
 from test_concurrent import in_parallel
@@ -184,6 +185,31 @@ def test_files_are_loaded_again(protect, users):
         server.wait_log(rf"users:{line}:5: the password is plain text")
         assert client.ask("/a/secret.txt", ADA).status == 200  # the former users stay
         assert client.ask("/a/secret.txt", basic("eve", "plain")).status == 401
+
+
+def test_a_host_without_logins(protect, users, tmp_path):
+    """Beside one that has them; also in a check and over a reload."""
+    other = section("HOST", {"ServerName": "other.example", "DocumentRoot": tmp_path / "root"})
+    server = protect({"Match": "/a", "Users": users}, config={"sites/other": other})
+    assert run("-t", "-c", server.conf).returncode == 0
+    for _ in range(2):
+        with server.connect() as client:
+            assert client.ask("/a/secret.txt", host="other.example").status == 200
+            assert client.ask("/a/secret.txt").status == 401
+        reload(server)
+
+
+def test_attempts_at_once_count(protect, tmp_path):
+    """A client may not try more passwords at once than it may try at all."""
+    users = slow_users(tmp_path / "slow")
+    server = protect({"Match": "/a", "Users": users}, limits={**FREE, "MaxFailures": 3, "FailureTime": "1h"})
+    clients = [server.connect() for _ in range(8)]
+    for n, client in enumerate(clients):
+        client.send(request("/a/secret.txt", basic("bob", f"guess {n}")))
+    statuses = sorted(client.response().status for client in clients)
+    assert statuses.count(401) <= 3 and set(statuses) <= {401, 429, 503}
+    with server.connect() as client:
+        assert client.ask("/a/secret.txt", basic("bob", "battery9x")).status == (429 if statuses.count(401) == 3 else 200)
 
 
 def test_a_reload_keeps_the_cache(protect, users):

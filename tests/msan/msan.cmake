@@ -2,7 +2,7 @@
 # The preset msan. MemorySanitizer takes what a library writes that was compiled without it for uninitialized. These
 # unit tests and fuzz targets, as patterns of their file names, call such a library:
 set(MK_MSAN_WITHOUT
-    "^base/regex_"                    # libpcre2
+    "^base/regex_" "^plugins/logger-filter_" "^plugins/redirect-(target|when)_" "^server/path_limits_" # libpcre2
     "^http/h2/" "^server/h2_loader" "^h2_" # libnghttp2
     "^plugins/tls-" "^tls_"           # libssl
     "^websocket/(broadcast|codecs|deflate)_" "^ws_(deflate|session)_" # zlib

@@ -152,19 +152,18 @@ static void test_json_times(void **state)
 
 static void test_json_entries(void **state)
 {
-    struct {
-        struct listing_entry entry;
-        char room[16];
-    } storage = {.entry = {.bytes = 12, .mtime_seconds = 0, .name_len = 4}};
+    _Alignas(struct listing_entry) char storage[sizeof(struct listing_entry) + 16];
+    struct listing_entry *entry = (struct listing_entry *)(void *)storage;
+    *entry = (struct listing_entry){.bytes = 12, .mtime_seconds = 0, .name_len = 4};
     struct listing_view view = {.path = MK_STR("/a b/"), .is_complete = true, .descending = true};
     struct mk_buf out;
     (void)state;
-    memcpy(storage.entry.name, "c\xff\"d", 5);
+    memcpy(entry->name, "c\xff\"d", 5);
     mk_buf_init(&out, 4096);
     json_format.begin(&out, &view);
-    json_format.entry(&out, &view, &storage.entry, 0);
-    storage.entry.is_dir = true;
-    json_format.entry(&out, &view, &storage.entry, 1);
+    json_format.entry(&out, &view, entry, 0);
+    entry->is_dir = true;
+    json_format.entry(&out, &view, entry, 1);
     json_format.end(&out, &view);
     assert_str_equal(mk_buf_str(&out),
                      "{\"path\": \"/a b/\", \"sort\": \"name\", \"order\": \"desc\", \"sorted\": true, \"entries\": [\n"
