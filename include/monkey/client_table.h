@@ -47,8 +47,8 @@ struct mk_client_counts {
 /*
  * Returns an empty table of at least `clients` entries with records of `record_bytes` bytes, aligned to 8; NULL without
  * memory or without random numbers. Pages of the table take memory once they are used. `v4_bits` and `v6_bits`: the
- * length of the networks that are one client, 0: 32 and 64. Ranges, which are asserted: 1 to 2^26 clients, records of at
- * most 64 KB, networks of at most 32 and 128 bits.
+ * length of the networks that are one client, 0: 32 and 64. Ranges, which are asserted: 1 to 2^26 clients, records of
+ * at most 64 KB, networks of at most 32 and 128 bits.
  */
 MK_API struct mk_client_table *mk_client_table_new(uint32_t clients, uint32_t record_bytes, unsigned v4_bits,
                                                    unsigned v6_bits);

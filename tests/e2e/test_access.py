@@ -767,7 +767,9 @@ def test_a_request_of_the_old_generation_keeps_what_was_used(guard):
     assert client.ask("/a.txt").status == 429
 
 
-@pytest.mark.parametrize("keys, warns", [({"Rate": "2/d"}, False), ({"Rate": "3/d"}, True), ({"MaxRequests": 1}, False)])
+@pytest.mark.parametrize(
+    "keys, warns", [({"Rate": "2/d"}, False), ({"Rate": "3/d"}, True), ({"MaxRequests": 1}, False)]
+)
 def test_sections_of_one_name_with_other_rates(host_conf, keys, warns):
     text = limits({"Match": "/a", "Rate": "2/d", "Name": "both"}, {"Match": "/b", "Name": "both", **keys})
     result = run("-c", host_conf(text, FILES), "-t")
