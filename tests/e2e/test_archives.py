@@ -241,6 +241,7 @@ def test_head(start, way):
         assert (answer.status, answer["Content-Type"], answer.body) == (200, media_type, b"")
 
 
+@pytest.mark.concurrent
 def test_archives_at_once(start, root, way):
     """One more gets 503 until another one has ended, also by a client that leaves."""
     (root / "pub" / "big.bin").write_bytes(pattern(20_000_000))
@@ -306,6 +307,7 @@ def begin_big(start, root):
     return server, client
 
 
+@pytest.mark.concurrent
 def test_a_file_that_shrinks(start, root):
     server, client = begin_big(start, root)
     os.truncate(root / "pub" / "big.bin", BIG - 4_000_000)
@@ -343,6 +345,7 @@ def test_files_that_vanish(start, root):
     assert len(files["pub/big.bin"]) == BIG
 
 
+@pytest.mark.concurrent
 def test_a_slow_client(start, root):
     """It holds neither a thread nor more memory than the buffers."""
     server, client = begin_big(start, root)
@@ -380,6 +383,7 @@ def test_clients_that_leave(start, root, way, kind, taken):
         await_true(lambda: client.ask("/pub/?archive=tar", method="HEAD").status == 200, what="room for an archive")
 
 
+@pytest.mark.concurrent
 def test_a_reload_amid_an_archive(start, root):
     """The response goes on under the configuration with which it began."""
     server, client = begin_big(start, root)
@@ -391,6 +395,7 @@ def test_a_reload_amid_an_archive(start, root):
     assert server.connect().ask("/pub/?archive=tar").status == 404
 
 
+@pytest.mark.concurrent
 def test_many_entries(start, root):
     """More than one batch of a folder, each of which is checked for the client."""
     for n in range(5000):

@@ -363,6 +363,7 @@ def ask_meanwhile(server, target, *fields):
     return answers, client
 
 
+@pytest.mark.concurrent
 def test_costly_rules(start, root):
     """A turn of the worker ends after some milliseconds: 200 checks take a second, in as many turns."""
     populate(root, {"hello.txt": b"Hello, world\n", **{f"costly/{n}": b"" for n in range(200)}})
@@ -384,6 +385,7 @@ def test_more_than_max_listing(start, many_root, way):
     assert page.body.count(b".txt</a>") == MANY
 
 
+@pytest.mark.concurrent
 def test_memory_of_all_listings(start, many_root):
     """Above the limit a listing is sent in batches, and gives its share back at the end."""
     server = start(root=many_root, limits={"Memory": "1M"}, settings={"HandlerTimeout": "60s"})
@@ -414,6 +416,7 @@ def test_clients_that_leave(start, many_root, way, rule, taken):
     server.settle()
 
 
+@pytest.mark.concurrent
 def test_a_reload_amid_a_listing(start, many_root):
     server = start({"MaxListing": "64K"}, root=many_root, settings={"HandlerTimeout": "60s"})
     client = server.connect(timeout=60, rcvbuf=4096)
