@@ -4,6 +4,7 @@
  */
 #include "disposition.h"
 
+#include "text.h"
 #include "utf8.h"
 
 /* Returns true for what needs no encoding in RFC 8187 and is safe in names of files of all systems. */
@@ -45,8 +46,7 @@ static void write_encoded(struct mk_buf *out, struct mk_str name)
         if (character.len == 1 && is_safe(character.p[0]))
             mk_buf_addc(out, character.p[0]);
         else
-            for (size_t i = 0; i < character.len; i++)
-                mk_buf_addf(out, "%%%02X", (unsigned char)character.p[i]);
+            text_uri(out, character);
     }
 }
 

@@ -4,6 +4,7 @@
  */
 #include "json.h"
 
+#include "order.h"
 #include "utf8.h"
 
 #include <monkey/escape.h>
@@ -49,15 +50,12 @@ void json_write_time(struct mk_buf *out, int64_t seconds)
 
 /* ── the listing ── */
 
-static const char *const sort_names[] = {
-    [LISTING_BY_NAME] = "name", [LISTING_BY_SIZE] = "size", [LISTING_BY_DATE] = "date"};
-
 static void begin_listing(struct mk_buf *out, const struct listing_view *view)
 {
     mk_buf_adds(out, MK_STR("{\"path\": "));
     json_write_string(out, view->path);
-    mk_buf_addf(out, ", \"sort\": \"%s\", \"order\": \"%s\", \"sorted\": %s, \"entries\": [", sort_names[view->sort],
-                view->descending ? "desc" : "asc", view->is_complete ? "true" : "false");
+    mk_buf_addf(out, ", \"sort\": \"%s\", \"order\": \"%s\", \"sorted\": %s, \"entries\": [", order_sorts[view->sort],
+                order_directions[view->descending], view->is_complete ? "true" : "false");
 }
 
 static void write_entry(struct mk_buf *out, const struct listing_view *view, const struct listing_entry *entry,

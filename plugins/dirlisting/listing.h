@@ -8,7 +8,7 @@
  *
  * Each file of the plugin uses those to its left only:
  *
- *     listing ◄─ order, query, accept, rules ◄─ folder ◄─ page, json ◄─ send, tar ◄─ walk ◄─ archive ◄─ dirlisting
+ *     listing ◄─ order ◄─ query, accept, rules ◄─ folder ◄─ page, json ◄─ send, tar ◄─ walk ◄─ archive ◄─ dirlisting
  *
  * and `turn` stands alone; send and walk use it.
  */

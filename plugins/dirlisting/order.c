@@ -7,6 +7,10 @@
 
 #include <stdlib.h>
 
+const char *const order_sorts[] = {
+    [LISTING_BY_NAME] = "name", [LISTING_BY_SIZE] = "size", [LISTING_BY_DATE] = "date", NULL};
+const char *const order_directions[] = {"asc", "desc", NULL};
+
 static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';

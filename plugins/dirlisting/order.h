@@ -8,6 +8,10 @@
 
 #include "listing.h"
 
+/* The words for an enum listing_sort, and for ascending (0) and descending (1). They end with NULL. */
+extern const char *const order_sorts[];
+extern const char *const order_directions[];
+
 /* Compares two names. Returns a negative number, 0 (the same bytes) or a positive number. */
 int order_compare_names(struct mk_str a, struct mk_str b);
 

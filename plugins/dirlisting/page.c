@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "kind.h"
+#include "order.h"
 #include "text.h"
 #include "theme.h"
 
@@ -82,17 +83,14 @@ static struct mk_str get_parent_url(void *ctx)
 
 /* ── order ── */
 
-static const struct mk_str sort_names[] = {
-    [LISTING_BY_NAME] = MK_STR("name"), [LISTING_BY_SIZE] = MK_STR("size"), [LISTING_BY_DATE] = MK_STR("date")};
-
 static struct mk_str get_sort(void *ctx)
 {
-    return sort_names[((struct page_values *)ctx)->view->sort];
+    return mk_str_c(order_sorts[((struct page_values *)ctx)->view->sort]);
 }
 
 static struct mk_str get_order(void *ctx)
 {
-    return ((struct page_values *)ctx)->view->descending ? MK_STR("desc") : MK_STR("asc");
+    return mk_str_c(order_directions[((struct page_values *)ctx)->view->descending]);
 }
 
 /* A column is sorted in its usual order first: names from A, the largest and the newest first. */
@@ -102,7 +100,7 @@ static struct mk_str make_sort_url(struct page_values *v, enum listing_sort sort
     bool descending = view->sort == sort ? !view->descending : sort != LISTING_BY_NAME;
     struct mk_buf *out = begin_value(v);
     if (view->is_complete)
-        mk_buf_addf(out, "?sort=%s&order=%s", sort_names[sort].p, descending ? "desc" : "asc");
+        mk_buf_addf(out, "?sort=%s&order=%s", order_sorts[sort], order_directions[descending]);
     return mk_buf_str(out);
 }
 

@@ -4,8 +4,7 @@
  */
 #include "query.h"
 
-static const char *const sorts[] = {"name", "size", "date", NULL};
-static const char *const orders[] = {"asc", "desc", NULL};
+#include "order.h"
 
 static int find_word(const char *const *words, struct mk_str text)
 {
@@ -31,9 +30,9 @@ struct query query_parse(struct mk_str text)
     while (text.len) {
         struct mk_str value = cut_word(&text, '&'), name = cut_word(&value, '=');
         if (mk_str_eq(name, MK_STR("sort")) && q.sort < 0)
-            q.sort = find_word(sorts, value);
+            q.sort = find_word(order_sorts, value);
         else if (mk_str_eq(name, MK_STR("order")) && q.order < 0)
-            q.order = find_word(orders, value);
+            q.order = find_word(order_directions, value);
         else if (mk_str_eq(name, MK_STR("archive")) && !q.archive.p)
             q.archive = value;
     }

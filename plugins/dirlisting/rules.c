@@ -4,11 +4,10 @@
  */
 #include "rules.h"
 
+#include "order.h"
+
 #include <assert.h>
 #include <errno.h>
-
-static const char *const sort_names[] = {"name", "size", "date", NULL};
-static const char *const order_names[] = {"asc", "desc", NULL};
 
 static const struct mk_str archive_names[ARCHIVE_KINDS] = {
     [ARCHIVE_NONE] = MK_STR("none"),
@@ -87,9 +86,9 @@ static const struct mk_conf_key rule_keys[] = {
                      .min = 64 * 1024, .max = 1024 * 1024 * 1024),
     MK_CONF_KEY_ENUM(struct listing_rule, sort, "Sort", "name",
                      "How entries are sorted if the client does not say it (`?sort=`): `name`, `size` or `date`.",
-                     .names = sort_names),
+                     .names = order_sorts),
     MK_CONF_KEY_ENUM(struct listing_rule, order, "Order", "asc",
-                     "In which direction: `asc` or `desc`. Folders come first.", .names = order_names),
+                     "In which direction: `asc` or `desc`. Folders come first.", .names = order_directions),
     MK_CONF_KEY_CUSTOM(
         struct listing_rule, theme, "Theme", "default",
         "The theme of the page: `default` or `guineo`, which are installed, or the path of a folder with "
