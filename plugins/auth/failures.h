@@ -29,7 +29,10 @@ struct mk_client_table *failures_new(void);
 uint32_t failures_wait_ms(struct mk_client_table *t, const struct mk_address *client, uint64_t now_ms,
                           const struct failures_limits *limits);
 
-/* Begins an attempt. Returns false if the client has too many already; else failures_end() must follow. */
+/*
+ * Begins an attempt. Returns false if the client has too many already, or as many as may still fail; else
+ * failures_end() must follow.
+ */
 bool failures_begin(struct mk_client_table *t, const struct mk_address *client, uint64_t now_ms,
                     const struct failures_limits *limits);
 /*

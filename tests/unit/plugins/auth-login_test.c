@@ -163,9 +163,28 @@ static void test_no_limit(void **state)
     struct mk_client_table *t = failures_new();
     struct mk_address a = address("192.0.2.1");
     (void)state;
-    for (int i = 0; i < 100; i++)
-        fail_login(t, &a, 1);
+    for (int i = 0; i < 100; i++) {
+        assert_true(failures_begin(t, &a, 1, &none));
+        assert_false(failures_end(t, &a, 1, &none, true));
+    }
     assert_int_equal(failures_wait_ms(t, &a, 1, &none), 0);
+    mk_client_table_free(t);
+}
+
+/* What is being checked may fail, too: no more than may fail are begun. */
+static void test_attempts_that_may_fail(void **state)
+{
+    static const struct failures_limits three = {.max = 3, .time_ms = 1000, .running = 100};
+    struct mk_client_table *t = failures_new();
+    struct mk_address a = address("192.0.2.1");
+    (void)state;
+    assert_true(failures_begin(t, &a, 1, &three));
+    assert_false(failures_end(t, &a, 1, &three, true));
+    assert_true(failures_begin(t, &a, 1, &three));
+    assert_true(failures_begin(t, &a, 1, &three));
+    assert_false(failures_begin(t, &a, 1, &three));
+    assert_false(failures_end(t, &a, 1, &three, false));
+    assert_true(failures_begin(t, &a, 1, &three));
     mk_client_table_free(t);
 }
 
@@ -277,6 +296,7 @@ int main(void)
         cmocka_unit_test(test_attempts_at_once),
         cmocka_unit_test(test_failures_without_attempts),
         cmocka_unit_test(test_no_limit),
+        cmocka_unit_test(test_attempts_that_may_fail),
         cmocka_unit_test(test_evictions),
         cmocka_unit_test(test_full_queue),
         cmocka_unit_test(test_all_jobs_run),
