@@ -201,7 +201,8 @@ def test_a_host_without_logins(protect, users, tmp_path):
 
 def test_attempts_at_once_count(protect, users):
     """A client may not try more passwords at once than it may try at all."""
-    server = protect({"Match": "/a", "Users": slow_users(users)}, limits={**FREE, "MaxFailures": 3, "FailureTime": "1h"})
+    limits = {**FREE, "MaxFailures": 3, "FailureTime": "1h"}
+    server = protect({"Match": "/a", "Users": slow_users(users)}, limits=limits)
     clients = [server.connect() for _ in range(8)]
     for n, client in enumerate(clients):
         client.send(request("/a/secret.txt", basic("bob", f"guess {n}")))
