@@ -131,29 +131,30 @@ static bool was_counted(const struct counted_conn *counts, const struct zone *zo
 
 /* ── deciding ── */
 
-static void log_decision(const struct connection_rule *rule, struct mk_str what, const struct mk_address *client,
-                         struct mk_request *req, const struct mk_loop *loop)
+struct conn_subject {
+    struct process_state *process;
+    struct mk_address client;
+    struct mk_loop *loop;
+    struct mk_connection *conn;   /* that is accepted, or */
+    struct mk_request *req;       /* a request; the other is NULL */
+    bool counts;                  /* the client is to be counted */
+    struct counted_conn *counted; /* by sections, so far */
+};
+
+static void log_decision(const struct connection_rule *rule, struct mk_str what, const struct conn_subject *s)
 {
     struct zone_decision line = {
         .place = rule->base.place,
         .name = rule->base.name,
         .what = what,
-        .client = *client,
-        .req = req,
+        .client = s->client,
+        .req = s->req,
+        .conn = s->conn,
         .level = MK_LOG_INFO,
         .dry_run = rule->conf->dry_run,
     };
-    zone_log(rule->base.zone, &line, mk_loop_now_ms(loop));
+    zone_log(rule->base.zone, &line, mk_loop_now_ms(s->loop));
 }
-
-struct conn_subject {
-    struct process_state *process;
-    struct mk_address client;
-    struct mk_loop *loop;
-    struct mk_request *req;       /* NULL: a connection is accepted */
-    bool counts;                  /* the client is to be counted */
-    struct counted_conn *counted; /* by sections, so far */
-};
 
 /* Counts one more of the client. Returns 0, -EACCES (it has as many as it may) or -ENOMEM. */
 static int count_client(const struct connection_rule *rule, struct conn_subject *s)
@@ -167,7 +168,7 @@ static int count_client(const struct connection_rule *rule, struct conn_subject 
     record->connections += fine;
     *c = (struct counted_conn){.next = s->counted, .ref = mk_client_table_ref(zone->table, record)};
     zone_unlock_client(zone, record, 0);
-    zone_check_evictions(zone, rule->base.place, mk_loop_now_ms(s->loop));
+    zone_check_evictions(zone, NULL, rule->base.place, mk_loop_now_ms(s->loop));
     if (!fine) {
         mk_account_free(NULL, c, sizeof(*c));
         return -EACCES;
@@ -189,7 +190,7 @@ static int ask_section(const struct connection_rule *rule, struct conn_subject *
         what = MK_STR("drop (MaxConnections)");
     }
     if (err == -EACCES)
-        log_decision(rule, what, &s->client, s->req, s->loop);
+        log_decision(rule, what, s);
     return err;
 }
 
@@ -227,7 +228,7 @@ int connections_accept(struct mk_connection *conn)
     const struct worker_state *w = mk_worker_state(worker, &mk_plugin_mandril);
     if (!g->n_connections)
         return 0;
-    struct conn_subject s = {g->process, mk_connection_peer(conn), mk_worker_loop(worker), NULL, true, NULL};
+    struct conn_subject s = {g->process, mk_connection_peer(conn), mk_worker_loop(worker), conn, NULL, true, NULL};
     if (mk_generation_trusts(generation, &s.client))
         return 0; /* its clients are checked with their requests */
     int err = decide(g, w->files, &s);
@@ -255,7 +256,8 @@ int connections_check_request(struct generation_state *g, struct files_refs *fil
     bool proxied = !mk_address_equal(&peer, &subject->client);
     if (!proxied && mk_generation_trusts(generation, &peer))
         return MK_DECLINED; /* a proxy that names no client */
-    struct conn_subject s = {g->process, subject->client, mk_request_loop(subject->req), subject->req, proxied, NULL};
+    struct conn_subject s = {g->process, subject->client, mk_request_loop(subject->req), NULL, subject->req, proxied,
+                             NULL};
     int err = decide(g, files, &s);
     if (err == -EACCES) {
         mk_response_abort(subject->req);

@@ -90,7 +90,7 @@ static int count_client(struct exchange *x, const struct limit *limit, const str
         count->ref = mk_client_table_ref(table, client);
     x->counts = count;
     zone_unlock_client(limit->base.zone, client, find_idle_time(limit, client));
-    zone_check_evictions(limit->base.zone, limit->base.place, mk_loop_now_ms(loop));
+    zone_check_evictions(limit->base.zone, mk_request_host_conf(x->req), limit->base.place, mk_loop_now_ms(loop));
     if (!ret->fine)
         log_refusal(limit, subject, MK_STR("deny 429"));
     return 0;

@@ -12,7 +12,18 @@
 #include <pthread.h>
 #include <stdio.h>
 
-enum { LINES_PER_S = 10, NAME_BYTES_MAX = 100, TARGET_BYTES_MAX = 300, EVICTIONS_MS = 1000 };
+enum { LINES_PER_S = 10, EVICTIONS_MS = 1000 };
+
+/* Bytes of a line, which mk_request_log() would cut, and of its parts. */
+enum {
+    LINE_BYTES = 559,
+    PLACE_BYTES_MAX = 160,
+    NAME_BYTES_MAX = 64,
+    METHOD_BYTES_MAX = 32,
+    TARGET_BYTES_MAX = 300,
+    ADDRESS_BYTES = 128,
+    TAIL_BYTES = 100
+};
 
 struct zones {
     pthread_mutex_t lock;
@@ -132,38 +143,57 @@ static struct mk_str cut_text(struct mk_str s, size_t max)
     return mk_str(s.p, s.len < max ? s.len : max);
 }
 
-static void add_request(struct mk_buf *line, struct mk_request *req)
+static struct mk_str cut_start(struct mk_str s, size_t max)
 {
-    struct mk_str target = cut_text(mk_request_target(req), TARGET_BYTES_MAX);
-    struct mk_str method = cut_text(mk_request_method_name(req), NAME_BYTES_MAX);
-    struct mk_str host = cut_text(mk_host_name(mk_request_host_conf(req), 0), NAME_BYTES_MAX);
-    mk_buf_addf(line, ": %.*s %.*s", MK_STR_ARG(method), MK_STR_ARG(target));
-    if (host.len)
-        mk_buf_addf(line, ", host %.*s", MK_STR_ARG(host));
+    return s.len > max ? mk_str(s.p + s.len - max, max) : s;
+}
+
+/* Adds the request; its target gets what room is left before `tail_bytes` bytes. */
+static void add_request(struct mk_buf *line, struct mk_request *req, size_t tail_bytes)
+{
+    mk_buf_addf(line, ": %.*s ", MK_STR_ARG(cut_text(mk_request_method_name(req), METHOD_BYTES_MAX)));
+    size_t used = line->len + tail_bytes, room = used < LINE_BYTES ? LINE_BYTES - used : 0;
+    mk_buf_adds(line, cut_text(mk_request_target(req), room < TARGET_BYTES_MAX ? room : TARGET_BYTES_MAX));
+}
+
+static void write_line(const struct zone_decision *d, const char *message)
+{
+    if (d->req)
+        return mk_request_log(d->req, d->level, "%s", message);
+    if (!d->conn)
+        return mk_log(d->level, "%s", message);
+    struct mk_str listener = mk_connection_listener(d->conn);
+    struct mk_address address = mk_connection_peer(d->conn);
+    char storage[ADDRESS_BYTES];
+    struct mk_buf peer;
+    mk_buf_init_fixed(&peer, storage, sizeof(storage));
+    mk_address_print(&address, &peer);
+    mk_log(d->level, "%s, peer: %s, listener: %.*s", message, mk_buf_cstr(&peer), MK_STR_ARG(listener));
 }
 
 void zone_log(struct zone *zone, const struct zone_decision *d, uint64_t now_ms)
 {
     uint64_t count = atomic_fetch_add_explicit(&zone->decisions, 1, memory_order_relaxed) + 1;
-    char storage[900];
+    char storage[LINE_BYTES + 1], tail[TAIL_BYTES];
     struct mk_buf line;
     if (!mk_log_wants(d->level) || !may_log(zone, now_ms))
         return;
     uint64_t left_out = atomic_exchange(&zone->left_out, 0);
+    int n = snprintf(tail, sizeof(tail), "; %llu so far", (unsigned long long)count);
+    if (left_out)
+        n += snprintf(tail + n, sizeof(tail) - (size_t)n, ", %llu lines left out", (unsigned long long)left_out);
     mk_buf_init_fixed(&line, storage, sizeof(storage));
-    mk_buf_addf(&line, "mandril: %.*s (%.*s): %s%.*s ", MK_STR_ARG(d->place),
+    mk_buf_addf(&line, "mandril: %.*s (%.*s): %s%.*s ", MK_STR_ARG(cut_start(d->place, PLACE_BYTES_MAX)),
                 MK_STR_ARG(cut_text(d->name, NAME_BYTES_MAX)), d->dry_run ? "dry run, would " : "",
                 MK_STR_ARG(d->what));
     mk_address_print(&d->client, &line);
     if (d->req)
-        add_request(&line, d->req);
-    mk_buf_addf(&line, "; %llu so far", (unsigned long long)count);
-    if (left_out)
-        mk_buf_addf(&line, ", %llu lines left out", (unsigned long long)left_out);
-    mk_log(d->level, "%s", mk_buf_cstr(&line));
+        add_request(&line, d->req, (size_t)n);
+    mk_buf_adds(&line, mk_str_c(tail));
+    write_line(d, mk_buf_cstr(&line));
 }
 
-void zone_check_evictions(struct zone *zone, struct mk_str place, uint64_t now_ms)
+void zone_check_evictions(struct zone *zone, const struct mk_host *host, struct mk_str place, uint64_t now_ms)
 {
     uint64_t last = atomic_load(&zone->evicted_ms);
     if (now_ms < last + EVICTIONS_MS || !atomic_compare_exchange_strong(&zone->evicted_ms, &last, now_ms))
@@ -171,6 +201,7 @@ void zone_check_evictions(struct zone *zone, struct mk_str place, uint64_t now_m
     uint64_t evicted = mk_client_table_counts(zone->table).evicted;
     uint64_t before = atomic_exchange(&zone->evicted, evicted);
     if (evicted != before)
-        mk_log_warn("mandril: %.*s: %llu clients were forgotten, because there are more than MaxClients %u",
+        mk_host_log(host, MK_LOG_WARN,
+                    "mandril: %.*s: %llu clients were forgotten, because there are more than MaxClients %u",
                     MK_STR_ARG(place), (unsigned long long)(evicted - before), zone->clients_max);
 }

@@ -68,11 +68,15 @@ struct zone_decision {
     struct mk_request *req; /* NULL: a connection */
     enum mk_log_level level;
     bool dry_run;
+    struct mk_connection *conn; /* NULL: a request */
 };
 
-/* Counts a decision, and logs it, at most 10 lines in a second. `now_ms`: of the loop. Any thread. */
+/*
+ * Counts a decision, and logs it, at most 10 lines in a second; behind the message are the peer, the listener and the
+ * host. `now_ms`: of the loop. Any thread.
+ */
 void zone_log(struct zone *zone, const struct zone_decision *decision, uint64_t now_ms);
-/* Logs how many clients were evicted since the last time, at most once in a second. Any thread. */
-void zone_check_evictions(struct zone *zone, struct mk_str place, uint64_t now_ms);
+/* Logs how many clients were evicted since the last time, at most once in a second. `host`: NULL: none. Any thread. */
+void zone_check_evictions(struct zone *zone, const struct mk_host *host, struct mk_str place, uint64_t now_ms);
 
 #endif

@@ -147,7 +147,8 @@ def test_rules(way):
     assert status("/images/a.png", "Referer: http://other.test/localhost") == 403
     assert status("/images/a.png", "Referer: http://localhost@other.test/") == 403
     server.wait_log(
-        r"mandril: .*sites/default:\d+ \(#2\): deny 403 192\.0\.2\.1: GET /secret/key\.txt, host localhost; 1 so far"
+        r"mandril: .*sites/default:\d+ \(#2\): deny 403 192\.0\.2\.1: GET /secret/key\.txt; 1 so far,"
+        r" peer: 127\.0\.0\.1, listener: 127\.0\.0\.1:\d+( tls)?, host: \S+"
     )
 
 
@@ -238,6 +239,14 @@ def test_a_costly_header_denies(guard, text):
     client = guard(text).connect()
     assert client.ask("/a.txt", "X-A: a").status == 200
     assert client.ask("/a.txt", "X-A: " + "a" * 200 + "b").status == 403
+
+
+def test_a_line_ends_with_its_subject(guard):
+    """A long target is cut, and cannot take the place of what follows it."""
+    server = guard(rules({"Match": "/", "Action": "deny", "Name": "x" * 60}))
+    server.connect().ask("/" + "a" * 3000 + ";peer:192.0.2.66")
+    server.wait_log(r"GET /a+; 1 so far, peer: 127\.0\.0\.1, listener: 127\.0\.0\.1:\d+, host: \S+")
+    assert "192.0.2.66" not in server.log
 
 
 def test_log_lines_have_a_limit(guard):
@@ -377,7 +386,10 @@ def test_connections_are_dropped_before_a_byte(guard):
     server = guard(shared=shared)
     client = server.connect()
     client.assert_closed()
-    server.wait_log(r"mandril: .*monkey\.conf:\d+ \(#1\): drop 127\.0\.0\.1; 1 so far")
+    server.wait_log(
+        r"mandril: .*monkey\.conf:\d+ \(#1\): drop 127\.0\.0\.1; 1 so far,"
+        r" peer: 127\.0\.0\.1, listener: 127\.0\.0\.1:\d+"
+    )
 
 
 def test_connections_in_a_dry_run(guard):
@@ -594,7 +606,7 @@ def test_a_flood_of_addresses(guard):
     assert server.memory_kb() < before + (40_000 if build.SANITIZED else 2_000)
     time.sleep(1.1)
     client.ask("/a.txt", "X-Forwarded-For: 10.0.0.1")
-    server.wait_log(r"\d+ clients were forgotten, because there are more than MaxClients 1000")
+    server.wait_log(r"\d+ clients were forgotten, because there are more than MaxClients 1000, host: localhost")
 
 
 def test_requests_under_way(way):

@@ -196,7 +196,7 @@ def test_rules_for_networks_and_paths(site):
     server = site(NETWORK_RULES)
     assert ask(server, "/").body == b"www\n"
     assert ask(server, "/account/").status == 404
-    server.wait_log(r"\(account\): deny 404 127\.0\.0\.1: GET /account/, host example\.org; 1 so far")
+    server.wait_log(r"\(account\): deny 404 127\.0\.0\.1: GET /account/; 1 so far, peer: 127\.0\.0\.1, listener: ")
     assert ask(server, "/assets/logo.svg").status == 200
     assert ask(server, "/assets/logo.svg", "Referer: https://example.org/").status == 200
     assert ask(server, "/assets/logo.svg", "Referer: https://elsewhere.test/").status == 403

@@ -95,7 +95,7 @@ static void test_lines_have_a_limit(void **state)
     mk_log_to(fds[1], MK_LOG_INFO);
     struct zones *zones = zones_new();
     struct zone *zone = zones_get(zones, MK_STR("a"), 0);
-    struct zone_decision d = {MK_STR("f:1"), MK_STR("name"), MK_STR("drop"), {0}, NULL, MK_LOG_INFO, true};
+    struct zone_decision d = {MK_STR("f:1"), MK_STR("name"), MK_STR("drop"), {0}, NULL, MK_LOG_INFO, true, NULL};
     for (int i = 0; i < 25; i++)
         zone_log(zone, &d, 5500);
     d.dry_run = false;
