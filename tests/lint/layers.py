@@ -56,6 +56,7 @@ THIRD_PARTY = {
     "pcre2.h": ("lib/base/regex.c",),
     "crypt.h": ("plugins/auth/auth.c", "plugins/auth/hash.c"),
     "jansson.h": ("plugins/auth/", "tests/unit/plugins/"),
+    "openssl/ssl.h": ("plugins/tls/", "tools/wr/load/tls.c", "tests/unit/plugins/", "tests/fuzz/tls_fuzz.c"),
     "openssl/": ("plugins/tls/", "plugins/auth/", "duda/packages/sha/", "tools/wr/load/tls.c", "tests/unit/plugins/",
                  "tests/unit/duda/packages/", "tests/fuzz/tls_fuzz.c", "tests/fuzz/auth_jws_fuzz.c"),
     "cjson/": ("duda/packages/json/", "tests/unit/duda/packages/", "tests/fuzz/json_fuzz.c"),
