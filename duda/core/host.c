@@ -124,35 +124,36 @@ static void report_failure(const struct duda_host *h, const struct host_service 
                  mk_buf_cstr(reason));
 }
 
-/* Makes the configuration complete. Returns 0 or -ENAMETOOLONG. */
+/* Makes the configuration complete, with a file in `path`. Returns 0, -ENAMETOOLONG or -ENOMEM. */
 static int complete_conf(const struct service_conf *conf, const struct duda_conf *server, struct service_conf *ret,
-                         char *path, size_t size)
+                         struct mk_buf *path)
 {
     *ret = *conf;
     ret->packages_root = server->packages_root;
     if (conf->file.len)
         return 0;
-    int n = snprintf(path, size, "%.*s/%.*s.duda", MK_STR_ARG(server->services_root), MK_STR_ARG(conf->name));
-    ret->file = mk_str_c(path);
-    return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
+    mk_buf_addf(path, "%.*s/%.*s.duda", MK_STR_ARG(server->services_root), MK_STR_ARG(conf->name));
+    ret->file = mk_str_c(mk_buf_cstr(path));
+    return path->err == -ENOMEM ? -ENOMEM : path->err ? -ENAMETOOLONG : 0;
 }
 
 static void open_service(struct duda_host *h, struct host_service *e, const struct duda_conf *server)
 {
-    char path[PATH_MAX];
     struct service_conf conf;
-    struct mk_buf error;
+    struct mk_buf path, error; /* on the heap: a deep stack of the main thread stays in memory */
+    mk_buf_init(&path, PATH_MAX);
     mk_buf_init(&error, ERROR_BYTES_MAX);
-    if (complete_conf(e->conf, server, &conf, path, sizeof(path)) < 0) {
-        mk_buf_addf(&error, "%s", strerror(ENAMETOOLONG));
-    } else {
+    int err = complete_conf(e->conf, server, &conf, &path);
+    if (err < 0)
+        mk_buf_addf(&error, "%s", strerror(-err));
+    else
         e->service = service_open(h->set, mk_host_name(h->host, 0), &conf, &error);
-    }
     if (!e->service) {
         e->service = service_find(h->set, mk_host_name(h->host, 0), &conf);
         report_failure(h, e, &error);
     }
     mk_buf_release(&error);
+    mk_buf_release(&path);
 }
 
 static unsigned count_sections(const struct mk_host *host, const struct mk_conf_section *section)
