@@ -12,7 +12,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-enum { LINES_PER_S = 10, EVICTIONS_MS = 1000 };
+enum { CHAINS_MIN = 64, LINES_PER_S = 10, EVICTIONS_MS = 1000 };
 
 /* Bytes of a line, which mk_request_log() would cut, and of its parts. */
 enum {
@@ -27,7 +27,8 @@ enum {
 
 struct zones {
     pthread_mutex_t lock;
-    struct mk_list list;
+    struct zone **chains; /* as many as a power of two, and as there are zones at least */
+    size_t n_chains, n;
 };
 
 /* ── the zones of the process ── */
@@ -37,27 +38,77 @@ struct zones *zones_new(void)
     struct zones *zones = mk_account_alloc(NULL, sizeof(*zones));
     if (!zones)
         return NULL;
+    *zones = (struct zones){.n = 0};
     pthread_mutex_init(&zones->lock, NULL);
-    mk_list_init(&zones->list);
     return zones;
 }
 
 void zones_free(struct zones *zones)
 {
-    assert(mk_list_empty(&zones->list));
+    assert(!zones->n);
+    if (zones->chains)
+        mk_account_free(NULL, zones->chains, zones->n_chains * sizeof(struct zone *));
     pthread_mutex_destroy(&zones->lock);
     mk_account_free(NULL, zones, sizeof(*zones));
 }
 
-static struct zone *find_zone(struct zones *zones, struct mk_str key, uint32_t clients)
+/* Returns FNV-1a of the key: keys are of the configuration, so no client chooses them to collide. */
+static uint64_t hash_key(struct mk_str key)
 {
-    struct mk_list *n, *save;
-    MK_LIST_EACH(&zones->list, n, save) {
-        struct zone *zone = MK_CONTAINER_OF(n, struct zone, node);
-        if (zone->clients_max == clients && mk_str_eq(zone->key, key))
-            return zone;
-    }
-    return NULL;
+    uint64_t hash = 0xcbf29ce484222325;
+    for (size_t i = 0; i < key.len; i++)
+        hash = (hash ^ (unsigned char)key.p[i]) * 0x100000001b3;
+    return hash ^ hash >> 32;
+}
+
+static struct zone **get_chain(const struct zones *zones, uint64_t hash)
+{
+    return &zones->chains[hash & (zones->n_chains - 1)];
+}
+
+static struct zone *find_zone(struct zones *zones, struct mk_str key, uint64_t hash, uint32_t clients)
+{
+    struct zone *zone = zones->n ? *get_chain(zones, hash) : NULL;
+    while (zone && (zone->hash != hash || zone->clients_max != clients || !mk_str_eq(zone->key, key)))
+        zone = zone->next;
+    return zone;
+}
+
+static void link_zone(struct zones *zones, struct zone *zone)
+{
+    struct zone **chain = get_chain(zones, zone->hash);
+    zone->next = *chain;
+    *chain = zone;
+}
+
+static void unlink_zone(struct zones *zones, struct zone *zone)
+{
+    struct zone **at = get_chain(zones, zone->hash);
+    while (*at != zone)
+        at = &(*at)->next;
+    *at = zone->next;
+    zones->n--;
+}
+
+/* Doubles the chains if there are too few. Without memory they stay; returns false if there are none. */
+static bool grow_chains(struct zones *zones)
+{
+    struct zones old = *zones;
+    size_t n = old.n_chains ? 2 * old.n_chains : CHAINS_MIN;
+    struct zone **chains = old.n < old.n_chains ? NULL : mk_account_alloc(NULL, n * sizeof(struct zone *));
+    if (!chains)
+        return old.n_chains > 0;
+    memset(chains, 0, n * sizeof(struct zone *));
+    zones->chains = chains;
+    zones->n_chains = n;
+    for (size_t i = 0; i < old.n_chains; i++)
+        for (struct zone *zone = old.chains[i], *next; zone; zone = next) {
+            next = zone->next;
+            link_zone(zones, zone);
+        }
+    if (old.chains)
+        mk_account_free(NULL, old.chains, old.n_chains * sizeof(struct zone *));
+    return true;
 }
 
 static void free_zone(struct zone *zone)
@@ -86,9 +137,13 @@ static struct zone *make_zone(struct mk_str key, uint32_t clients)
 struct zone *zones_get(struct zones *zones, struct mk_str key, uint32_t clients)
 {
     pthread_mutex_lock(&zones->lock);
-    struct zone *zone = find_zone(zones, key, clients);
-    if (!zone && (zone = make_zone(key, clients)))
-        mk_list_add(&zones->list, &zone->node);
+    uint64_t hash = hash_key(key);
+    struct zone *zone = find_zone(zones, key, hash, clients);
+    if (!zone && grow_chains(zones) && (zone = make_zone(key, clients))) {
+        zone->hash = hash;
+        link_zone(zones, zone);
+        zones->n++;
+    }
     if (zone)
         zone->refs++;
     pthread_mutex_unlock(&zones->lock);
@@ -110,7 +165,7 @@ void zones_put(struct zones *zones, struct zone *zone)
     pthread_mutex_lock(&zones->lock);
     bool last = --zone->refs == 0;
     if (last)
-        mk_list_del(&zone->node);
+        unlink_zone(zones, zone);
     pthread_mutex_unlock(&zones->lock);
     if (last)
         free_zone(zone);

@@ -25,7 +25,8 @@ struct zone_client {
 };
 
 struct zone {
-    struct mk_list node;
+    struct zone *next; /* of the chain */
+    uint64_t hash;
     unsigned refs;
     uint32_t clients_max;          /* 0: no clients */
     struct mk_client_table *table; /* NULL without clients */

@@ -4,6 +4,8 @@
 
 #include <monkey/log.h>
 
+#include <stdio.h>
+
 #include "../../../plugins/mandril/zone.h"
 
 static void test_a_name_finds_its_zone(void **state)
@@ -67,6 +69,32 @@ static void test_the_latest_time_counts(void **state)
     zones_free(zones);
 }
 
+enum { MANY = 100000 };
+
+static struct zone *get_nth(struct zones *zones, int i)
+{
+    char key[32];
+    snprintf(key, sizeof(key), "rule host%d.test #%d", i / 100, i % 100);
+    return zones_get(zones, mk_str_c(key), 0);
+}
+
+/* As many as 1,000 hosts with 100 rules of monkey.conf have. */
+static void test_many_zones(void **state)
+{
+    (void)state;
+    static struct zone *all[MANY];
+    struct zones *zones = zones_new();
+    for (int i = 0; i < MANY; i++)
+        all[i] = get_nth(zones, i);
+    for (int i = 0; i < MANY; i++) {
+        assert_ptr_equal(get_nth(zones, i), all[i]);
+        zones_put(zones, all[i]);
+    }
+    for (int i = MANY - 1; i >= 0; i--)
+        zones_put(zones, all[i]);
+    zones_free(zones);
+}
+
 static int get_zone(void *ctx)
 {
     (void)ctx;
@@ -82,7 +110,7 @@ static int get_zone(void *ctx)
 static void test_without_memory(void **state)
 {
     (void)state;
-    assert_int_equal(mk_test_failing_allocs(get_zone, NULL), 2);
+    assert_int_equal(mk_test_failing_allocs(get_zone, NULL), 3);
 }
 
 /* Ten lines in a second; the next line says how many were left out. */
@@ -121,6 +149,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_name_finds_its_zone),
         cmocka_unit_test(test_the_latest_time_counts),
+        cmocka_unit_test(test_many_zones),
         cmocka_unit_test(test_without_memory),
         cmocka_unit_test(test_lines_have_a_limit),
     };
