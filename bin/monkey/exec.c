@@ -9,6 +9,7 @@
 
 #include <monkey/arena.h>
 #include <monkey/buf.h>
+#include <monkey/counters.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -18,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -103,13 +105,27 @@ int exec_supervisor(void)
 
 /* ── the environment ── */
 
+/*
+ * Returns the memory of the counters, with which the new process goes on; a supervisor, which counts nothing, makes an
+ * empty one for all its servers. Negative: there is none, and the new process begins at 0.
+ */
+static int get_counters_fd(void)
+{
+    static int empty = -1;
+    int fd = mk_counters_fd();
+    if (fd < 0 && empty < 0)
+        empty = memfd_create("counters", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    return fd < 0 ? empty : fd;
+}
+
 struct exec_plan {
     const char *argv[ARGUMENTS_MAX];
     char **environment;
     int *fds, *copies; /* the descriptors to pass on, and temporary duplicates above the target numbers */
     unsigned n;
     int output; /* stderr of the server while it starts; -1: inherit ours */
-    char pid[32], count[32], role[64], error[64];
+    int counters; /* -1: none */
+    char pid[32], count[32], role[64], error[64], counters_variable[64];
     struct mk_buf names;
 };
 
@@ -124,7 +140,7 @@ static int make_environment(struct exec_plan *p, const struct ipc_sockets *socke
     size_t n = 0;
     for (char **e = environ; *e; e++)
         n++;
-    p->environment = mk_account_alloc(NULL, (n + 7) * sizeof(char *));
+    p->environment = mk_account_alloc(NULL, (n + 8) * sizeof(char *));
     mk_buf_addf(&p->names, "LISTEN_FDNAMES=");
     for (unsigned i = 0; i < sockets->n; i++)
         mk_buf_addf(&p->names, "%s%s", i ? ":" : "", sockets->items[i].own ? EXEC_FD_NAME : "unknown");
@@ -145,6 +161,10 @@ static int make_environment(struct exec_plan *p, const struct ipc_sockets *socke
         snprintf(p->error, sizeof(p->error), "%s=%u", EXEC_ENV_STDERR, FIRST_FD + sockets->n + 1);
         p->environment[n++] = p->error;
     }
+    if (p->counters >= 0) {
+        snprintf(p->counters_variable, sizeof(p->counters_variable), "%s=%u", EXEC_ENV_COUNTERS, FIRST_FD + p->n - 1);
+        p->environment[n++] = p->counters_variable;
+    }
     if (strcmp(role, EXEC_ENV_PREDECESSOR) == 0) /* a supervisor notifies for its servers */
         p->environment[n++] = sd_notify_variable();
     p->environment[n] = NULL;
@@ -153,7 +173,8 @@ static int make_environment(struct exec_plan *p, const struct ipc_sockets *socke
 
 static int make_plan(struct exec_plan *p, const struct ipc_sockets *sockets, const char *role, int ipc_fd, int output)
 {
-    *p = (struct exec_plan){.n = sockets->n + 1 + (output >= 0), .output = output};
+    *p = (struct exec_plan){.output = output, .counters = get_counters_fd()};
+    p->n = sockets->n + 1 + (output >= 0) + (p->counters >= 0);
     mk_buf_init(&p->names, NAMES_BYTES_MAX);
     p->fds = mk_account_alloc(NULL, p->n * 2 * sizeof(int));
     if (!p->fds)
@@ -164,6 +185,8 @@ static int make_plan(struct exec_plan *p, const struct ipc_sockets *sockets, con
     p->fds[sockets->n] = ipc_fd;
     if (output >= 0)
         p->fds[sockets->n + 1] = STDERR_FILENO; /* restored when the server is ready */
+    if (p->counters >= 0)
+        p->fds[p->n - 1] = p->counters;
     make_arguments(p->argv, false);
     return make_environment(p, sockets, role);
 }

@@ -15,6 +15,8 @@
 #define EXEC_ENV_PREDECESSOR "MONKEY_PREDECESSOR"
 /* The descriptor that becomes stderr when the server is ready, if its stderr is a pipe while it starts. */
 #define EXEC_ENV_STDERR "MONKEY_STDERR"
+/* The descriptor of the memory of the counters (mk_counters_inherit()). */
+#define EXEC_ENV_COUNTERS "MONKEY_COUNTERS"
 
 /*
  * Keeps the absolute paths of the program and of its configuration, since the working directory

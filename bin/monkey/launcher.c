@@ -10,6 +10,8 @@
 #include "sd_notify.h"
 #include "exec.h"
 
+#include <monkey/counters.h>
+
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -51,6 +53,16 @@ static void take_stderr(void)
     unsetenv(EXEC_ENV_STDERR);
 }
 
+static void take_counters(void)
+{
+    uint64_t number;
+    const char *text = getenv(EXEC_ENV_COUNTERS);
+    int err = text && mk_str_u64(mk_str_c(text), INT_MAX, &number) ? mk_counters_inherit((int)number) : 0;
+    if (err < 0)
+        mk_log_warn("counters begin at 0: those of the process before cannot be used: %s", strerror(-err));
+    unsetenv(EXEC_ENV_COUNTERS);
+}
+
 int launcher_get_stderr(void)
 {
     return final_stderr >= 0 ? final_stderr : STDERR_FILENO;
@@ -71,6 +83,7 @@ void launcher_init(void)
     assert(ipc_fd < 0);
     sd_notify_init();
     take_stderr();
+    take_counters();
     ipc_fd = take_ipc_fd(EXEC_ENV_SUPERVISOR);
     supervised = ipc_fd >= 0;
     if (ipc_fd < 0)

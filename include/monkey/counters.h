@@ -51,7 +51,7 @@ struct mk_counter_label {
 };
 
 enum {
-    MK_COUNTERS_MAX = 8192,        /* with different labels counted apart */
+    MK_COUNTERS_MAX = 16384,       /* with different labels counted apart */
     MK_COUNTER_FAMILIES_MAX = 512, /* with different plugins and names */
     MK_COUNTER_LABELS_MAX = 6,
     MK_COUNTER_LABEL_MAX = 255,

@@ -10,6 +10,7 @@
 #include <monkey/buf.h>
 #include <monkey/request.h>
 
+#include "base/counters.h"
 #include "base/pool.h"
 #include "http/message/preface.h"
 #include "net/sock.h"
@@ -131,6 +132,8 @@ struct mk__context {
     const struct mk__http_app *app;
     void *app_ctx;
     struct mk_account *account;
+    mk__cell *cells;                          /* of the thread, for counters; may be NULL */
+    const struct mk_counter *const *counters; /* with `cells`: by enum mk__http_count (http/counters.h) */
     struct mk__pool connections, requests;
     struct mk_list conns;      /* the oldest first */
     uint8_t shutdown;          /* enum mk__shutdown */

@@ -7,6 +7,7 @@
 #include <monkey/buf.h>
 #include <monkey/escape.h>
 #include "base/arena.h"
+#include "http/counters.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -35,13 +36,30 @@ struct mk_request *mk__request_new(struct mk__context *http, const struct mk__re
     return req;
 }
 
+/* Counts a request that is answered with a status of the server, without a plugin. */
+static void count_rejected(const struct mk_request *req, int status)
+{
+    mk__http_count(req->http, status == 400   ? MK__COUNT_REFUSED_MALFORMED
+                              : status == 413 ? MK__COUNT_REFUSED_BODY
+                              : status == 414 ? MK__COUNT_REFUSED_TARGET
+                              : status == 431 ? MK__COUNT_REFUSED_HEAD
+                                              : MK__COUNT_REFUSED_OTHER);
+}
+
+static void reject(struct mk_request *req, int status)
+{
+    if (!MK_SMALL)
+        count_rejected(req, status);
+    mk_response_error(req, status);
+}
+
 static void init_body(struct mk_request *req, bool ended)
 {
     if (ended || req->head.body == MK__BODY_NONE)
         req->body_state = MK__BODY_STATE_DONE;
     mk__request_restart_rate(req);
     if (req->head.body_bytes > req->limits->body_bytes_max)
-        mk_response_error(req, 413);
+        reject(req, 413);
 }
 
 void mk__request_begin(struct mk_request *req, int status, bool body_ended)
@@ -51,14 +69,14 @@ void mk__request_begin(struct mk_request *req, int status, bool body_ended)
     assert(status == 0 || (status >= 400 && status <= 599));
     if (status) {
         req->body_state = MK__BODY_STATE_FAILED;
-        mk_response_error(req, status);
+        reject(req, status);
         return;
     }
     status = -mk__request_decode_path(req);
     app->on_head(req, req->http->app_ctx);
     init_body(req, body_ended);
     if (status)
-        mk_response_error(req, status);
+        reject(req, status);
     if (req->response_state == MK__RESPONSE_OPEN)
         app->on_request(req, req->http->app_ctx);
 }
@@ -469,8 +487,10 @@ static bool is_slow(const struct mk_request *req)
 
 void mk__request_check_rate(struct mk_request *req)
 {
-    if (mk__request_wants_body(req) && is_slow(req))
-        mk__request_reject_body(req, 408);
+    if (!mk__request_wants_body(req) || !is_slow(req))
+        return;
+    mk__http_count(req->http, MK__COUNT_REFUSED_SLOW_BODY);
+    mk__request_reject_body(req, 408);
 }
 
 /* Tells whether the body is longer than its limit, counting the whole of the current chunk. */
@@ -506,7 +526,7 @@ void mk__request_reject_body(struct mk_request *req, int status)
     if (req->output_state >= MK__OUTPUT_HEAD)
         mk_response_abort(req);
     else
-        mk_response_error(req, status);
+        reject(req, status);
 }
 
 bool mk__request_time_out(struct mk_request *req, int status, bool notifies_handler)

@@ -30,6 +30,7 @@ enum { MK__PLUGIN_STARTS = !MK_SMALL };
 
 enum { MK__PLUGIN_SLOTS = 256 }; /* a power of two */
 
+struct mk__host_counts;
 struct mk__module;
 struct mk__path_limits;
 
@@ -40,6 +41,7 @@ struct mk_host {
     const struct mk__host_settings *settings;
     struct mk__http_limits limits;
     const struct mk__path_limits *path_limits; /* NULL: no [LIMITS] */
+    const struct mk__host_counts *counts;      /* NULL: requests are not counted */
     struct mk__handlers handlers;
     void *states[MK__PLUGINS_MAX];
     uint32_t started; /* plugins whose host_start succeeded, a bit each */

@@ -8,6 +8,7 @@
  *
  * The control thread frees what ends later (server/control_thread.h).
  */
+#include "server/counts.h"
 #include "server/generation_load.h"
 #include "server/server.h"
 
@@ -226,6 +227,7 @@ int mk_server_reload(struct mk_server *s)
         if (err < 0)
             abort_reload(&c);
     }
+    mk__counts_add(err == 0 ? MK__COUNT_RELOADS : MK__COUNT_FAILED_RELOADS, 1);
     if (err < 0) {
         if (c.next)
             mk__generation_stop(c.next);
@@ -233,6 +235,7 @@ int mk_server_reload(struct mk_server *s)
         return err;
     }
     mk__conf_free_texts(c.next->conf);
+    mk__counts_open_hosts(c.next);
     commit_reload(&c);
     mk__server_log_listeners(s);
     return 0;

@@ -7,6 +7,7 @@
 
 #include "http/h1/h1.h"
 #include "server/conn_hooks.h"
+#include "server/counts.h"
 #include "server/handlers.h"
 #include "server/h2_loader.h"
 #include "server/module.h"
@@ -166,6 +167,8 @@ static void on_done(struct mk_request *req, void *ctx)
 {
     const struct mk_generation *g = get_generation(req);
     (void)ctx;
+    if (!MK_SMALL)
+        mk__counts_add_request(req, mk_request_host_conf(req));
     for (unsigned i = 0; i < g->n_plugins; i++)
         if (g->plugins[i]->on_done)
             g->plugins[i]->on_done(req);

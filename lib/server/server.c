@@ -8,6 +8,7 @@
 #include "server/server.h"
 
 #include "base/file.h"
+#include "server/counts.h"
 #include "server/generation_load.h"
 #include "server/module.h"
 
@@ -30,6 +31,7 @@ struct mk_server *mk_server_new(void)
     pthread_mutex_init(&s->lock, NULL);
     mk__listeners_init(&s->listeners);
     s->balancer.limits = &s->limits;
+    s->counts = !MK_SMALL && mk__counts_open() == 0;
     return s;
 }
 
@@ -44,6 +46,8 @@ void mk_server_free(struct mk_server *s)
     mk__listeners_cancel(&s->listeners);
     mk__generation_free(&s->failed);
     mk__generation_free(&s->current);
+    if (!MK_SMALL && s->counts)
+        mk__counts_close();
     pthread_mutex_destroy(&s->lock);
     mk_account_free(NULL, s, sizeof(*s));
 }
@@ -392,6 +396,10 @@ int mk_server_start(struct mk_server *s)
     if (err < 0)
         return err;
     mk__conf_free_texts(s->current->conf);
+    if (!MK_SMALL) {
+        mk__counts_start();
+        mk__counts_open_hosts(s->current);
+    }
     mk__thread_pool_open(&s->thread_pool, (unsigned)s->current->settings->disk_threads);
     err = open_workers(s, n_workers);
     if (err < 0) {

@@ -8,6 +8,7 @@
 #include "http/conn.h"
 #include "http/http.h"
 #include "net/resolver.h"
+#include "server/counts.h"
 #include "server/cpus.h"
 
 #include <assert.h>
@@ -323,6 +324,7 @@ struct mk_worker *mk__thread_new_worker(struct mk__thread *t, struct mk_generati
     worker->loop = &t->loop;
     worker->account = &t->account;
     worker->request_refs = &t->request_refs;
+    worker->cells = &t->http.cells;
     return worker;
 }
 
@@ -360,6 +362,8 @@ int mk__thread_open(struct mk__thread *t, struct mk_generation *g, unsigned inde
             if (err < 0)
                 mk__http_release(&t->http);
         }
+        if (!MK_SMALL && err == 0)
+            mk__counts_open_thread(t);
         if (err < 0)
             mk__loop_close(&t->loop);
     }
@@ -383,6 +387,8 @@ void mk__thread_close(struct mk__thread *t)
     mk__http_release(&t->http);
     mk__acceptors_free(&t->acceptors);
     free_workers(t);
+    if (!MK_SMALL)
+        mk__counts_close_thread(t);
     if (MK__PLUGIN_STARTS)
         mk__request_ref_release(&t->request_refs);
     if (MK_HAS_BALANCE)

@@ -10,6 +10,7 @@
 #ifndef MK_SERVER_WORKER_H
 #define MK_SERVER_WORKER_H
 
+#include "base/counters.h"
 #include "server/generation.h"
 
 struct mk__request_refs;
@@ -17,10 +18,11 @@ struct mk__request_refs;
 struct mk_worker {
     struct mk_worker *next, **link; /* in the list of replaced workers; link is NULL while the worker is in use */
     struct mk_list node;            /* in the list of all that have started, for mk_plugin_each_worker() */
-    unsigned index;                 /* these four are the thread's */
+    unsigned index;                 /* these five are the thread's */
     struct mk_loop *loop;
     struct mk_account *account;
     struct mk__request_refs *request_refs;
+    mk__cell *const *cells;           /* of the thread, for counters */
     struct mk_generation *generation; /* holds a reference */
     unsigned refs;                    /* exchanges, jobs and others that hold it */
     unsigned started;                 /* so many plugins have had their worker_start */

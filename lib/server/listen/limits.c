@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "http/message/date.h"
+#include "server/counts.h"
 #include "server/listen/listeners.h"
 
 #include <assert.h>
@@ -120,6 +121,7 @@ static bool is_log_due(struct mk__limits *c)
 unsigned mk__limits_count_evicted(struct mk__limits *c, unsigned closed)
 {
     unsigned evicted = atomic_fetch_add(&c->evicted, closed) + closed;
+    mk__counts_add(MK__COUNT_EVICTED, closed);
     if (closed && is_log_due(c))
         mk_log_warn("over capacity: %u connections were closed so far to make room for new ones (OverCapacity Resist)",
                     evicted);
@@ -129,6 +131,7 @@ unsigned mk__limits_count_evicted(struct mk__limits *c, unsigned closed)
 static void warn_refused(struct mk__limits *c)
 {
     unsigned refused = atomic_fetch_add(&c->refused, 1) + 1;
+    mk__counts_add(MK__COUNT_REFUSED_OVER_CAPACITY, 1);
     if (is_log_due(c))
         mk_log_warn("over capacity: %u connections were refused so far (OverCapacity %s)", refused,
                     c->policy == MK__OVER_CAPACITY_DROP ? "Drop" : "TooBusy");

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Makes, inherits and maps the memory of the counters (base/counters_memory.h), and gives each thread a block of it.
+ */
+#include "base/counters_memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    LAYOUT = 1, /* changes with the structs of the memory */
+    PAGE_BYTES = 4096,
+    HEAD_BYTES = (sizeof(struct mk__counters_head) + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES,
+    BLOCK_BYTES = MK__COUNTER_CELLS_MAX * sizeof(mk__cell),
+};
+
+static const char MAGIC[8] = "mkcount";
+
+struct mk__counters_head *mk__counters_head;
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static int memory_fd = -1;
+static mk__cell *_Atomic blocks[MK__COUNTER_BLOCKS_MAX]; /* those that are mapped */
+static unsigned users;
+static mk__cell *shared_cells; /* of the threads without a block */
+
+/* ── the memory ── */
+
+static bool is_valid(const struct mk__counters_head *h)
+{
+    return memcmp(h->magic, MAGIC, sizeof(MAGIC)) == 0 && h->layout == LAYOUT && h->bytes == HEAD_BYTES &&
+           h->n_families <= MK_COUNTER_FAMILIES_MAX && h->n_series <= MK_COUNTERS_MAX &&
+           h->heap_bytes <= MK__COUNTER_HEAP_BYTES && h->n_cells >= MK__COUNTER_SPARE_CELLS &&
+           h->n_cells <= MK__COUNTER_CELLS_MAX && h->n_blocks <= MK__COUNTER_BLOCKS_MAX;
+}
+
+static void init_head(struct mk__counters_head *h)
+{
+    memcpy(h->magic, MAGIC, sizeof(MAGIC));
+    h->layout = LAYOUT;
+    h->bytes = HEAD_BYTES;
+    h->n_cells = MK__COUNTER_SPARE_CELLS;
+    h->heap_bytes = 1; /* 0 means that it is full */
+}
+
+/*
+ * Lets the file have this size at least, and keeps it from shrinking, which would end the processes that read it.
+ * Another process may let it grow meanwhile: a smaller size is refused then. Returns 0 or -errno.
+ */
+static int grow_file(int fd, off_t bytes)
+{
+    struct stat st;
+    if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) < 0 || fstat(fd, &st) < 0)
+        return -errno;
+    return st.st_size < bytes && ftruncate(fd, bytes) < 0 && errno != EPERM ? -errno : 0;
+}
+
+/* Maps a part of the file. NULL: errno says why. */
+static void *map_part(int fd, off_t at, size_t bytes)
+{
+    int err = grow_file(fd, at + (off_t)bytes);
+    if (err < 0) {
+        errno = -err;
+        return NULL;
+    }
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, at);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+/* Maps a descriptor; an empty one becomes the memory of new counters. Returns 0 or -errno. */
+static int map_memory(int fd)
+{
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    struct mk__counters_head *h = map_part(fd, 0, HEAD_BYTES);
+    if (!h)
+        return -errno;
+    if (st.st_size == 0)
+        init_head(h);
+    if (!is_valid(h)) {
+        munmap(h, HEAD_BYTES);
+        return -EINVAL;
+    }
+    mk__counters_head = h;
+    memory_fd = fd;
+    return 0;
+}
+
+static int make_memory(void)
+{
+    int fd = memfd_create("counters", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int err = fd < 0 ? -errno : map_memory(fd);
+    if (err < 0 && fd >= 0)
+        close(fd);
+    return err;
+}
+
+static void release_memory(void)
+{
+    for (unsigned i = 0; i < MK__COUNTER_BLOCKS_MAX; i++) {
+        mk__cell *cells = atomic_exchange(&blocks[i], NULL);
+        if (cells)
+            munmap(cells, BLOCK_BYTES);
+    }
+    munmap(mk__counters_head, HEAD_BYTES);
+    close(memory_fd);
+    mk__counters_head = NULL;
+    memory_fd = -1;
+    shared_cells = NULL;
+}
+
+/* ── blocks ── */
+
+mk__cell *mk__counters_get_block(unsigned i)
+{
+    mk__cell *mapped = NULL, *cells = atomic_load_explicit(&blocks[i], memory_order_acquire);
+    if (cells)
+        return cells;
+    cells = map_part(memory_fd, HEAD_BYTES + (off_t)i * BLOCK_BYTES, BLOCK_BYTES);
+    if (!cells || atomic_compare_exchange_strong(&blocks[i], &mapped, cells))
+        return cells;
+    munmap(cells, BLOCK_BYTES); /* another thread was first */
+    return mapped;
+}
+
+/* Takes the levels of a block to 0: what its thread held is gone. */
+static void clear_levels(mk__cell *cells)
+{
+    for (unsigned i = 0, n = mk__counters_count_series(); i < n; i++)
+        if (mk__counters_get_family(&mk__counters_head->series[i])->kind == MK_COUNTER_LEVEL)
+            atomic_store_explicit(&cells[mk__counters_get_slot(&mk__counters_head->series[i])], 0,
+                                  memory_order_relaxed);
+}
+
+/* Frees the blocks of processes that have ended without giving them back. */
+static void free_dead_blocks(void)
+{
+    for (unsigned i = 0, n = mk__counters_count_blocks(); i < n; i++) {
+        int32_t owner = mk__counters_head->owners[i];
+        if (owner == 0 || (owner != getpid() && (kill(owner, 0) == 0 || errno != ESRCH)))
+            continue;
+        mk__cell *cells = mk__counters_get_block(i);
+        if (!cells)
+            continue;
+        clear_levels(cells);
+        atomic_store(&mk__counters_head->owners[i], 0);
+    }
+}
+
+static mk__cell *use_block(unsigned i)
+{
+    mk__cell *cells = mk__counters_get_block(i);
+    if (!cells) {
+        atomic_store(&mk__counters_head->owners[i], 0);
+        return NULL;
+    }
+    uint32_t before = atomic_load(&mk__counters_head->n_blocks);
+    while (before <= i && !atomic_compare_exchange_weak(&mk__counters_head->n_blocks, &before, i + 1))
+        ;
+    return cells;
+}
+
+mk__cell *mk__counters_claim(void)
+{
+    for (unsigned i = 0; mk__counters_head && i < MK__COUNTER_BLOCKS_MAX; i++) {
+        int32_t none = 0;
+        if (atomic_compare_exchange_strong(&mk__counters_head->owners[i], &none, getpid()))
+            return use_block(i);
+    }
+    return NULL;
+}
+
+void mk__counters_give_back(mk__cell *cells)
+{
+    if (!cells)
+        return;
+    unsigned i = 0;
+    while (i < MK__COUNTER_BLOCKS_MAX && blocks[i] != cells)
+        i++;
+    assert(mk__counters_head && i < MK__COUNTER_BLOCKS_MAX);
+    clear_levels(cells);
+    atomic_store(&mk__counters_head->owners[i], 0);
+}
+
+void mk__counters_add_shared(uint32_t slot, int64_t n)
+{
+    if (shared_cells)
+        atomic_fetch_add_explicit(&shared_cells[slot], (uint64_t)n, memory_order_relaxed);
+}
+
+/* ── users ── */
+
+int mk__counters_open(void)
+{
+    pthread_mutex_lock(&mutex);
+    int err = mk__counters_head ? 0 : make_memory();
+    if (err == 0 && users++ == 0) {
+        free_dead_blocks();
+        shared_cells = mk__counters_claim();
+    }
+    pthread_mutex_unlock(&mutex);
+    return err;
+}
+
+void mk__counters_close(void)
+{
+    pthread_mutex_lock(&mutex);
+    assert(mk__counters_head || !users);
+    if (users > 0 && --users == 0) {
+        mk__counters_give_back(shared_cells);
+        release_memory();
+    }
+    pthread_mutex_unlock(&mutex);
+}
+
+int mk_counters_fd(void)
+{
+    return memory_fd >= 0 ? memory_fd : -ENOENT;
+}
+
+int mk_counters_inherit(int fd)
+{
+    pthread_mutex_lock(&mutex);
+    int err = mk__counters_head ? -EBUSY : map_memory(fd);
+    pthread_mutex_unlock(&mutex);
+    if (err < 0)
+        close(fd);
+    else
+        fcntl(fd, F_SETFD, FD_CLOEXEC);
+    return err;
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What HTTP counts, besides requests (server/counts.h): states of connections, timeouts, and what was refused. The
+ * server opens the counters (MK__HTTP_COUNTS of them) and passes them with the context.
+ */
+#ifndef MK_HTTP_COUNTERS_H
+#define MK_HTTP_COUNTERS_H
+
+#include "base/counters.h"
+#include "http/conn.h"
+#include "http/h2/flood_counters.h"
+
+enum mk__http_count {
+    MK__COUNT_ACCEPTED,
+    /* refused connections */
+    MK__COUNT_REFUSED_BY_PLUGIN,
+    MK__COUNT_REFUSED_PROXY_HEADER,
+    MK__COUNT_REFUSED_HANDSHAKES,
+    /* refused requests */
+    MK__COUNT_REFUSED_MALFORMED,
+    MK__COUNT_REFUSED_TARGET,
+    MK__COUNT_REFUSED_HEAD,
+    MK__COUNT_REFUSED_BODY,
+    MK__COUNT_REFUSED_SLOW_BODY,
+    MK__COUNT_REFUSED_OTHER,
+    /* one for each state of connections, each timeout and each flood */
+    MK__COUNT_STATES,
+    MK__COUNT_TIMEOUTS = MK__COUNT_STATES + MK__CONN_STATES,
+    MK__COUNT_STREAM_TIMEOUTS = MK__COUNT_TIMEOUTS + MK__CONN_STATES,
+    MK__COUNT_FLOODS,
+    MK__HTTP_COUNTS = MK__COUNT_FLOODS + MK__H2_FLOODS,
+};
+
+static inline void mk__http_add(const struct mk__context *http, unsigned count, int64_t n)
+{
+    assert(count < MK__HTTP_COUNTS);
+    if (!MK_SMALL && http->cells)
+        mk__counters_add_own(http->cells, http->counters[count]->slot, n);
+}
+
+static inline void mk__http_count(const struct mk__context *http, unsigned count)
+{
+    mk__http_add(http, count, 1);
+}
+
+#endif

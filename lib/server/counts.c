@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The server's counters (server/counts.h), and adding to counters for plugins.
+ */
+#include "server/counts.h"
+
+#include "http/counters.h"
+#include "server/thread.h"
+
+/* ── names ── */
+
+#define SUM(symbol, name, help) static const struct mk_counter_info symbol = {NULL, name, help, MK_COUNTER_SUM}
+
+SUM(accepted, "accepted_connections", "connections accepted");
+SUM(refused, "refused_connections", "connections closed before a request was read, by reason");
+SUM(rejected, "rejected_requests", "requests that HTTP rejects without asking a plugin, by reason");
+SUM(timeouts, "timeouts", "timeouts, by what was waited for");
+SUM(floods, "http2_floods", "HTTP/2 connections closed and streams ended for abuse, by kind");
+SUM(starts, "starts", "starts of the server");
+SUM(reloads, "reloads", "reloads of the configuration, by result");
+SUM(requests, "requests", "requests, by host, protocol and class of the status");
+SUM(received, "received_body_bytes", "bytes of request bodies, by host");
+SUM(sent, "sent_body_bytes", "bytes of response bodies, by host");
+static const struct mk_counter_info connections = {NULL, "connections", "open connections, by state", MK_COUNTER_LEVEL};
+static const struct mk_counter_info duration = {NULL, "request_duration",
+                                                "time from the first byte of a request to "
+                                                "the end of its response, by host",
+                                                MK_COUNTER_HISTOGRAM};
+
+/* A counter with one label; `value` NULL: none. */
+struct row {
+    const struct mk_counter_info *info;
+    const char *label, *value;
+};
+
+static const struct row http_rows[MK__COUNT_STATES] = {
+    [MK__COUNT_ACCEPTED] = {&accepted, NULL, NULL},
+    [MK__COUNT_REFUSED_BY_PLUGIN] = {&refused, "reason", "plugin"},
+    [MK__COUNT_REFUSED_PROXY_HEADER] = {&refused, "reason", "proxy_header"},
+    [MK__COUNT_REFUSED_HANDSHAKES] = {&refused, "reason", "max_handshakes"},
+    [MK__COUNT_REFUSED_MALFORMED] = {&rejected, "reason", "malformed"},
+    [MK__COUNT_REFUSED_TARGET] = {&rejected, "reason", "target_too_long"},
+    [MK__COUNT_REFUSED_HEAD] = {&rejected, "reason", "head_too_large"},
+    [MK__COUNT_REFUSED_BODY] = {&rejected, "reason", "body_too_large"},
+    [MK__COUNT_REFUSED_SLOW_BODY] = {&rejected, "reason", "min_body_rate"},
+    [MK__COUNT_REFUSED_OTHER] = {&rejected, "reason", "other"},
+};
+
+static const struct row rows[MK__COUNTS] = {
+    [MK__COUNT_STARTS] = {&starts, NULL, NULL},
+    [MK__COUNT_RELOADS] = {&reloads, "result", "ok"},
+    [MK__COUNT_FAILED_RELOADS] = {&reloads, "result", "failed"},
+    [MK__COUNT_REFUSED_OVER_CAPACITY] = {&refused, "reason", "over_capacity"},
+    [MK__COUNT_EVICTED] = {&refused, "reason", "evicted"},
+};
+
+static const char *const flood_names[MK__H2_FLOODS] = {
+    [MK__H2_FLOOD_RESET] = "reset",
+    [MK__H2_FLOOD_STREAM_ERROR] = "stream_error",
+    [MK__H2_FLOOD_SETTINGS] = "settings",
+    [MK__H2_FLOOD_PING] = "ping",
+    [MK__H2_FLOOD_EMPTY] = "empty_frame",
+    [MK__H2_FLOOD_PRIORITY] = "priority",
+    [MK__H2_FLOOD_WINDOW_UPDATE] = "window_update",
+    [MK__H2_FLOOD_CONTINUATION] = "continuation",
+    [MK__H2_FLOOD_HPACK_BOMB] = "hpack_bomb",
+    [MK__H2_FLOOD_SETTINGS_ENTRIES] = "settings_entries",
+    [MK__H2_FLOOD_QUEUED_ACKS] = "queued_acks",
+    [MK__H2_FLOOD_TOO_MANY_STREAMS] = "too_many_streams",
+    [MK__H2_FLOOD_STALLED_STREAMS] = "stalled_streams",
+    [MK__H2_FLOOD_REFUSED] = "refused_stream",
+    [MK__H2_FLOOD_SEND_TIMEOUT] = "send_timeout",
+};
+
+/* ── opening ── */
+
+/* Of the process: all servers count in the same. */
+static const struct mk_counter *counters[MK__COUNTS], *http_counters[MK__HTTP_COUNTS];
+
+static const struct mk_counter *open_counter(const struct mk_counter_info *info, const char *label, const char *value)
+{
+    struct mk_counter_label one = {label, mk_str_c(value)};
+    return mk_counter_open(info, &one, label != NULL);
+}
+
+int mk__counts_open(void)
+{
+    return mk__counters_open();
+}
+
+void mk__counts_close(void)
+{
+    mk__counters_close();
+}
+
+void mk__counts_start(void)
+{
+    for (unsigned i = 0; i < MK__COUNTS; i++)
+        counters[i] = open_counter(rows[i].info, rows[i].label, rows[i].value);
+    for (unsigned i = 0; i < MK__COUNT_STATES; i++)
+        http_counters[i] = open_counter(http_rows[i].info, http_rows[i].label, http_rows[i].value);
+    for (unsigned i = 0; i < MK__CONN_STATES; i++)
+        http_counters[MK__COUNT_STATES + i] = open_counter(&connections, "state", mk__conn_states[i].name);
+    for (unsigned i = 0; i < MK__CONN_STATES; i++)
+        http_counters[MK__COUNT_TIMEOUTS + i] = open_counter(&timeouts, "state", mk__conn_states[i].name);
+    http_counters[MK__COUNT_STREAM_TIMEOUTS] = open_counter(&timeouts, "state", "stream");
+    for (unsigned i = 0; i < MK__H2_FLOODS; i++)
+        http_counters[MK__COUNT_FLOODS + i] = open_counter(&floods, "kind", flood_names[i]);
+    mk__counts_add(MK__COUNT_STARTS, 1);
+}
+
+/* ── hosts ── */
+
+enum { PROTOCOLS = 3, CLASSES = 6 };
+
+static const char *const protocol_names[PROTOCOLS] = {"1.0", "1.1", "2"};
+/* "none": no response was begun, since the client left before it. */
+static const char *const class_names[CLASSES] = {"none", "1xx", "2xx", "3xx", "4xx", "5xx"};
+
+struct mk__host_counts {
+    const struct mk_counter *requests[PROTOCOLS][CLASSES], *duration, *received, *sent;
+};
+
+static const struct mk_counter *open_host_counter(const struct mk_counter_info *info, struct mk_str host)
+{
+    return mk_counter_open(info, &(struct mk_counter_label){"host", host}, 1);
+}
+
+static const struct mk_counter *open_requests(struct mk_str host, unsigned protocol, unsigned class)
+{
+    struct mk_counter_label labels[] = {{"host", host},
+                                        {"protocol", mk_str_c(protocol_names[protocol])},
+                                        {"status", mk_str_c(class_names[class])}};
+    return mk_counter_open(&requests, labels, sizeof(labels) / sizeof(labels[0]));
+}
+
+static void open_host(struct mk_host *host)
+{
+    struct mk__host_counts *c = mk_arena_alloc(&host->generation->arena, sizeof(*c));
+    struct mk_str name = mk_host_name(host, 0);
+    if (!c)
+        return;
+    if (!name.len)
+        name = MK_STR("default");
+    for (unsigned i = 0; i < PROTOCOLS; i++)
+        for (unsigned j = 0; j < CLASSES; j++)
+            c->requests[i][j] = open_requests(name, i, j);
+    c->duration = open_host_counter(&duration, name);
+    c->received = open_host_counter(&received, name);
+    c->sent = open_host_counter(&sent, name);
+    host->counts = c;
+}
+
+void mk__counts_open_hosts(struct mk_generation *g)
+{
+    for (struct mk_host *host = g->hosts; host; host = host->next)
+        open_host(host);
+}
+
+/* ── counting ── */
+
+void mk__counts_open_thread(struct mk__thread *t)
+{
+    t->http.counters = http_counters;
+    t->http.cells = http_counters[0] ? mk__counters_claim() : NULL; /* NULL: no server has been started */
+}
+
+void mk__counts_close_thread(struct mk__thread *t)
+{
+    mk__counters_give_back(t->http.cells);
+    t->http.cells = NULL;
+}
+
+void mk__counts_add(enum mk__count count, int64_t n)
+{
+    if (counters[count])
+        mk__counters_add(NULL, counters[count], n);
+}
+
+static unsigned get_protocol(const struct mk_request *req)
+{
+    return mk_request_major(req) == 2 ? 2 : mk_request_minor(req) ? 1 : 0;
+}
+
+static unsigned get_class(const struct mk_request *req)
+{
+    unsigned class = req->status / 100;
+    return req->output_state < MK__OUTPUT_HEAD || class >= CLASSES ? 0 : class;
+}
+
+void mk__counts_add_request(const struct mk_request *req, const struct mk_host *host)
+{
+    const struct mk__host_counts *c = host->counts;
+    mk__cell *cells = req->http->cells;
+    if (!c)
+        return;
+    mk__counters_add(cells, c->requests[get_protocol(req)][get_class(req)], 1);
+    if (req->body_bytes)
+        mk__counters_add(cells, c->received, (int64_t)req->body_bytes);
+    if (req->sent_bytes)
+        mk__counters_add(cells, c->sent, (int64_t)req->sent_bytes);
+    if (req->began_us)
+        mk__counters_observe(cells, c->duration, mk_loop_now_us(req->http->loop) - req->began_us);
+}
+
+/* ── for plugins ── */
+
+void mk_counter_add(const struct mk_counter *counter, const struct mk_worker *worker, int64_t n)
+{
+    mk__counters_add(worker ? *worker->cells : NULL, counter, n);
+}
+
+void mk_counter_observe(const struct mk_counter *counter, const struct mk_worker *worker, uint64_t us)
+{
+    mk__counters_observe(worker ? *worker->cells : NULL, counter, us);
+}

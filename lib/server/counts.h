@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What the server counts: the requests of each host, connections, refusals, reloads. Opens the counters, and adds the
+ * requests when they end. Plugins count with <monkey/counters.h>.
+ */
+#ifndef MK_SERVER_COUNTS_H
+#define MK_SERVER_COUNTS_H
+
+#include "base/counters.h"
+#include "server/generation.h"
+
+struct mk__thread;
+
+/* Counters of the process; each is counted in the thread that sees it. */
+enum mk__count {
+    MK__COUNT_STARTS, /* of servers */
+    MK__COUNT_RELOADS,
+    MK__COUNT_FAILED_RELOADS,
+    MK__COUNT_REFUSED_OVER_CAPACITY,
+    MK__COUNT_EVICTED,
+    MK__COUNTS,
+};
+
+/* Opens the memory of the counters, for a server. Returns 0 or -errno: the server works without. */
+int mk__counts_open(void);
+void mk__counts_close(void);
+/* Opens the counters that do not depend on hosts, and counts the start of a server. */
+void mk__counts_start(void);
+/* Opens the counters of the hosts of a generation that will serve. A host without memory for them is not counted. */
+void mk__counts_open_hosts(struct mk_generation *g);
+
+/* Connects a thread with its memory. In any thread, before it runs; mk__counts_close_thread() when it has ended. */
+void mk__counts_open_thread(struct mk__thread *t);
+void mk__counts_close_thread(struct mk__thread *t);
+
+/* Counts in a thread that is not a worker, or anywhere where it is rare. */
+void mk__counts_add(enum mk__count count, int64_t n);
+/* Counts a request that ends, in its worker's thread. */
+void mk__counts_add_request(const struct mk_request *req, const struct mk_host *host);
+
+#endif

@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Counters: what they sum up over threads and processes, their names, and their bounds. */
+#include "testing.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/counters.h"
+
+static const struct mk_counter_info hits = {"cache", "hits", "answers from the cache", MK_COUNTER_SUM};
+static const struct mk_counter_info open_info = {NULL, "open", "what is open", MK_COUNTER_LEVEL};
+static const struct mk_counter_info times = {NULL, "times", "how long it takes", MK_COUNTER_HISTOGRAM};
+
+static int open_memory(void **state)
+{
+    (void)state;
+    return mk__counters_open();
+}
+
+static int close_memory(void **state)
+{
+    (void)state;
+    mk__counters_close();
+    return 0;
+}
+
+static const struct mk_counter *open_labelled(const struct mk_counter_info *info, const char *value)
+{
+    return mk_counter_open(info, &(struct mk_counter_label){"host", mk_str_c(value)}, 1);
+}
+
+/* ── what readers see ── */
+
+struct listing {
+    char text[4096];
+    size_t len;
+    unsigned n;
+};
+
+static int list_one(const struct mk_counter_value *v, void *ctx)
+{
+    struct listing *l = ctx;
+    l->n++;
+    if (l->len < sizeof(l->text) - 400)
+        l->len +=
+            (size_t)snprintf(l->text + l->len, sizeof(l->text) - l->len, "%.*s/%.*s{%.*s} %lld\n",
+                             MK_STR_ARG(v->plugin), MK_STR_ARG(v->name), MK_STR_ARG(v->labels), (long long)v->value);
+    return 0;
+}
+
+static void assert_listing(const char *expected)
+{
+    struct listing l = {.text = ""};
+    assert_int_equal(mk_counters_each(list_one, &l), 0);
+    assert_string_equal(l.text, expected);
+}
+
+static void test_families_are_listed_together(void **state)
+{
+    (void)state;
+    mk__cell *cells = mk__counters_claim();
+    mk__counters_add(cells, open_labelled(&hits, "a"), 2);
+    mk__counters_add(cells, mk_counter_open(&open_info, NULL, 0), -3);
+    mk__counters_add(cells, open_labelled(&hits, "b"), 5);
+    assert_listing("cache/hits{host=\"a\"} 2\n"
+                   "cache/hits{host=\"b\"} 5\n"
+                   "/open{} -3\n");
+    mk__counters_give_back(cells);
+}
+
+static void test_the_same_name_is_the_same_counter(void **state)
+{
+    (void)state;
+    const struct mk_counter *a = open_labelled(&hits, "a");
+    struct mk_counter_info later = hits;
+    later.help = "other words";
+    assert_ptr_equal(a, open_labelled(&later, "a"));
+    assert_ptr_not_equal(a, open_labelled(&hits, "b"));
+    assert_ptr_not_equal(a, mk_counter_open(&hits, NULL, 0));
+}
+
+static void test_label_values_are_escaped_and_cut(void **state)
+{
+    (void)state;
+    char text[300];
+    memset(text, 'x', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    open_labelled(&hits, "say \"a\\b\"\n\x01");
+    open_labelled(&hits, text);
+    struct listing l = {.text = ""};
+    mk_counters_each(list_one, &l);
+    assert_non_null(strstr(l.text, "{host=\"say \\\"a\\\\b\\\"\\n?\"} 0\n"));
+    assert_null(strstr(l.text, text));
+    text[MK_COUNTER_LABEL_MAX] = '\0';
+    assert_non_null(strstr(l.text, text));
+}
+
+static void test_what_is_invalid_is_not_shown(void **state)
+{
+    (void)state;
+    struct mk_counter_info other_kind = hits, name = hits, plugin = hits, no_help = hits;
+    other_kind.kind = MK_COUNTER_LEVEL;
+    name.name = "Hits";
+    plugin.plugin = "a-b";
+    no_help.help = NULL;
+    const struct mk_counter *good = mk_counter_open(&hits, NULL, 0);
+    const struct mk_counter *bad[] = {mk_counter_open(&other_kind, NULL, 0),
+                                      mk_counter_open(&name, NULL, 0),
+                                      mk_counter_open(&plugin, NULL, 0),
+                                      mk_counter_open(&no_help, NULL, 0),
+                                      mk_counter_open(&hits, &(struct mk_counter_label){"9", MK_STR("x")}, 1),
+                                      mk_counter_open(&hits, (struct mk_counter_label[7]){{"a", MK_STR("x")}}, 7)};
+    for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_ptr_not_equal(bad[i], good);
+        mk__counters_add(NULL, bad[i], 7);
+        mk__counters_observe(NULL, bad[i], 1 << 30);
+        assert_int_equal(mk_counter_read(bad[i]), 0);
+    }
+    assert_listing("cache/hits{} 0\n");
+}
+
+static void test_their_number_is_bounded(void **state)
+{
+    (void)state;
+    char value[16];
+    for (unsigned i = 0; i < MK_COUNTERS_MAX + 10; i++) {
+        snprintf(value, sizeof(value), "%u", i);
+        mk__counters_add(NULL, open_labelled(&hits, value), 1);
+    }
+    struct listing l = {.text = ""};
+    mk_counters_each(list_one, &l);
+    assert_int_equal(l.n, MK_COUNTERS_MAX);
+    assert_int_equal(mk_counter_read(open_labelled(&hits, "16383")), 1); /* it is still found */
+}
+
+static void test_histograms_are_bounded_by_their_cells(void **state)
+{
+    (void)state;
+    char value[16];
+    for (unsigned i = 0; i < 2000; i++) {
+        snprintf(value, sizeof(value), "%u", i);
+        mk__counters_observe(NULL, open_labelled(&times, value), UINT64_MAX / 2);
+    }
+    struct listing l = {.text = ""};
+    mk_counters_each(list_one, &l);
+    assert_in_range(l.n, 1200, 1300); /* 131,072 cells, 105 each */
+}
+
+/* ── buckets ── */
+
+static void test_buckets(void **state)
+{
+    (void)state;
+    for (uint64_t us = 0; us < 1 << 20; us = us < 1000 ? us + 1 : us + us / 50) {
+        unsigned bucket = mk_counter_bucket(us);
+        assert_true(us < mk_counter_bucket_end_us(bucket));
+        assert_true(bucket == 0 || us >= mk_counter_bucket_end_us(bucket - 1));
+        assert_true(us < 8 || (double)mk_counter_bucket_end_us(bucket) <= 1.25 * (double)us + 1);
+    }
+    assert_int_equal(mk_counter_bucket(UINT64_MAX), MK_COUNTER_BUCKETS - 1);
+    assert_int_equal(mk_counter_bucket_end_us(MK_COUNTER_BUCKETS - 1), UINT64_MAX);
+    assert_true(mk_counter_bucket_end_us(MK_COUNTER_BUCKETS - 2) > 60000000); /* longer than any timeout */
+}
+
+static void test_quantiles(void **state)
+{
+    (void)state;
+    uint64_t buckets[MK_COUNTER_BUCKETS] = {0};
+    assert_int_equal(mk_counter_quantile_us(buckets, 0.5), 0);
+    for (unsigned us = 1; us <= 1000; us++)
+        buckets[mk_counter_bucket(us)]++;
+    assert_in_range(mk_counter_quantile_us(buckets, 0.5), 500, 640);
+    assert_in_range(mk_counter_quantile_us(buckets, 0.99), 990, 1024);
+    assert_int_equal(mk_counter_quantile_us(buckets, 1), 1024);
+    buckets[MK_COUNTER_BUCKETS - 1] = 1000000;
+    assert_int_equal(mk_counter_quantile_us(buckets, 0.99), mk_counter_bucket_end_us(MK_COUNTER_BUCKETS - 2));
+}
+
+static int check_histogram(const struct mk_counter_value *v, void *ctx)
+{
+    (void)ctx;
+    assert_int_equal(v->kind, MK_COUNTER_HISTOGRAM);
+    assert_int_equal(v->value, 3);
+    assert_int_equal(v->sum_us, 1010);
+    assert_int_equal(v->buckets[mk_counter_bucket(5)], 2);
+    assert_int_equal(v->buckets[mk_counter_bucket(1000)], 1);
+    return 42;
+}
+
+static void test_a_histogram_is_read(void **state)
+{
+    (void)state;
+    mk__cell *cells = mk__counters_claim();
+    const struct mk_counter *c = mk_counter_open(&times, NULL, 0);
+    mk__counters_observe(cells, c, 5);
+    mk__counters_observe(NULL, c, 5);
+    mk__counters_observe(cells, c, 1000);
+    assert_int_equal(mk_counters_each(check_histogram, NULL), 42);
+    mk__counters_give_back(cells);
+}
+
+/* ── threads ── */
+
+enum { THREADS = 4, ROUNDS = 20000 };
+
+static void *count(void *ctx)
+{
+    mk__cell *cells = mk__counters_claim();
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        mk__counters_add(cells, ctx, 1);
+        mk__counters_add(NULL, ctx, 1);
+    }
+    mk__counters_give_back(cells);
+    return NULL;
+}
+
+static void test_threads_count_exactly(void **state)
+{
+    (void)state;
+    const struct mk_counter *c = mk_counter_open(&hits, NULL, 0);
+    pthread_t threads[THREADS];
+    for (unsigned round = 0; round < 3; round++) {
+        for (unsigned i = 0; i < THREADS; i++)
+            assert_int_equal(pthread_create(&threads[i], NULL, count, (void *)(uintptr_t)c), 0);
+        int64_t before = 0;
+        for (unsigned i = 0; i < 1000; i++) {
+            int64_t now = mk_counter_read(c);
+            assert_true(now >= before);
+            before = now;
+        }
+        for (unsigned i = 0; i < THREADS; i++)
+            pthread_join(threads[i], NULL);
+    }
+    assert_int_equal(mk_counter_read(c), 3 * THREADS * ROUNDS * 2);
+}
+
+static void test_a_block_keeps_sums_and_clears_levels(void **state)
+{
+    (void)state;
+    const struct mk_counter *sum = mk_counter_open(&hits, NULL, 0), *level = mk_counter_open(&open_info, NULL, 0);
+    mk__cell *first = mk__counters_claim();
+    mk__counters_add(first, sum, 3);
+    mk__counters_add(first, level, 3);
+    mk__counters_give_back(first);
+    mk__cell *second = mk__counters_claim();
+    assert_ptr_equal(first, second);
+    mk__counters_add(second, sum, 4);
+    assert_int_equal(mk_counter_read(sum), 7);
+    assert_int_equal(mk_counter_read(level), 0);
+    mk__counters_give_back(second);
+}
+
+static void test_more_threads_than_blocks(void **state)
+{
+    (void)state;
+    static mk__cell *all[1100];
+    unsigned n = 0;
+    while (n < 1100 && (all[n] = mk__counters_claim()))
+        n++;
+    assert_int_equal(n, 1023); /* one is of the threads without */
+    const struct mk_counter *c = mk_counter_open(&hits, NULL, 0);
+    mk__counters_add(NULL, c, 1);
+    mk__counters_add(all[1000], c, 1);
+    assert_int_equal(mk_counter_read(c), 2);
+    while (n > 0)
+        mk__counters_give_back(all[--n]);
+}
+
+/* ── processes ── */
+
+/* Counts in a process that ends without giving its blocks back. */
+static void crash(int fd)
+{
+    int err = mk_counters_inherit(fd);
+    if (err == 0)
+        err = mk__counters_open();
+    if (err < 0)
+        _exit(1);
+    mk__cell *cells = mk__counters_claim();
+    mk__counters_add(cells, open_labelled(&hits, "a"), 10);
+    mk__counters_add(cells, mk_counter_open(&open_info, NULL, 0), 5);
+    mk__counters_add(NULL, mk_counter_open(&open_info, NULL, 0), 5);
+    kill(getpid(), SIGKILL);
+}
+
+static void run_until_crash(int fd)
+{
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0)
+        crash(dup(fd));
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status));
+}
+
+static void test_the_next_process_goes_on(void **state)
+{
+    (void)state;
+    int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    assert_true(fd >= 0);
+    run_until_crash(fd);
+    run_until_crash(fd);
+    assert_int_equal(mk_counters_inherit(dup(fd)), 0);
+    assert_int_equal(mk_counters_inherit(dup(fd)), -EBUSY);
+    assert_int_equal(mk__counters_open(), 0);
+    assert_listing("cache/hits{host=\"a\"} 20\n"
+                   "/open{} 0\n");
+    assert_true(mk_counters_fd() >= 0);
+    mk__counters_close();
+    assert_int_equal(mk_counters_fd(), -ENOENT);
+    close(fd);
+}
+
+static void test_what_cannot_be_inherited(void **state)
+{
+    (void)state;
+    int wrong = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    assert_int_equal(write(wrong, "no counters", 11), 11);
+    assert_int_equal(mk_counters_inherit(wrong), -EINVAL);
+    assert_true(mk_counters_inherit(wrong) < 0); /* it was closed */
+    int pipes[2];
+    assert_int_equal(pipe(pipes), 0);
+    assert_true(mk_counters_inherit(pipes[0]) < 0);
+    close(pipes[1]);
+    assert_int_equal(mk__counters_open(), 0); /* counts anew */
+    assert_listing("");
+    mk__counters_close();
+}
+
+/* Another process has the same memory, and may be broken: what it writes must not lead beyond the memory. */
+static void test_a_damaged_memory(void **state)
+{
+    (void)state;
+    int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    run_until_crash(fd);
+    enum { HEAD_WORDS = 64 * 1024 };
+    srand(1);
+    uint32_t *words = mmap(NULL, HEAD_WORDS * 4, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    assert_ptr_not_equal(words, MAP_FAILED);
+    assert_int_equal(mk_counters_inherit(dup(fd)), 0);
+    assert_int_equal(mk__counters_open(), 0);
+    for (unsigned i = 4; i < HEAD_WORDS; i++) /* the numbers, owners, families, series, and some of the heap */
+        if (i < 6 || i > 1100)
+            words[i] = (uint32_t)rand() * 2654435761u;
+    struct listing l = {.text = ""};
+    mk_counters_each(list_one, &l);
+    mk__cell *cells = mk__counters_claim();
+    mk__counters_add(cells, open_labelled(&hits, "a"), 1);
+    mk__counters_observe(cells, open_labelled(&times, "a"), 1);
+    mk__counters_give_back(cells);
+    munmap(words, HEAD_WORDS * 4);
+    mk__counters_close();
+    close(fd);
+}
+
+#define WITH_MEMORY(test) cmocka_unit_test_setup_teardown(test, open_memory, close_memory)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_MEMORY(test_families_are_listed_together),
+        WITH_MEMORY(test_the_same_name_is_the_same_counter),
+        WITH_MEMORY(test_label_values_are_escaped_and_cut),
+        WITH_MEMORY(test_what_is_invalid_is_not_shown),
+        WITH_MEMORY(test_their_number_is_bounded),
+        WITH_MEMORY(test_histograms_are_bounded_by_their_cells),
+        cmocka_unit_test(test_buckets),
+        cmocka_unit_test(test_quantiles),
+        WITH_MEMORY(test_a_histogram_is_read),
+        WITH_MEMORY(test_threads_count_exactly),
+        WITH_MEMORY(test_a_block_keeps_sums_and_clears_levels),
+        WITH_MEMORY(test_more_threads_than_blocks),
+        cmocka_unit_test(test_the_next_process_goes_on),
+        cmocka_unit_test(test_what_cannot_be_inherited),
+        cmocka_unit_test(test_a_damaged_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
