@@ -46,7 +46,7 @@ static void count_rejected(const struct mk_request *req, int status)
                                               : MK__COUNT_REFUSED_OTHER);
 }
 
-static void reject(struct mk_request *req, int status)
+void mk__request_reject(struct mk_request *req, int status)
 {
     if (!MK_SMALL)
         count_rejected(req, status);
@@ -59,7 +59,7 @@ static void init_body(struct mk_request *req, bool ended)
         req->body_state = MK__BODY_STATE_DONE;
     mk__request_restart_rate(req);
     if (req->head.body_bytes > req->limits->body_bytes_max)
-        reject(req, 413);
+        mk__request_reject(req, 413);
 }
 
 void mk__request_begin(struct mk_request *req, int status, bool body_ended)
@@ -69,14 +69,14 @@ void mk__request_begin(struct mk_request *req, int status, bool body_ended)
     assert(status == 0 || (status >= 400 && status <= 599));
     if (status) {
         req->body_state = MK__BODY_STATE_FAILED;
-        reject(req, status);
+        mk__request_reject(req, status);
         return;
     }
     status = -mk__request_decode_path(req);
     app->on_head(req, req->http->app_ctx);
     init_body(req, body_ended);
     if (status)
-        reject(req, status);
+        mk__request_reject(req, status);
     if (req->response_state == MK__RESPONSE_OPEN)
         app->on_request(req, req->http->app_ctx);
 }
@@ -526,7 +526,7 @@ void mk__request_reject_body(struct mk_request *req, int status)
     if (req->output_state >= MK__OUTPUT_HEAD)
         mk_response_abort(req);
     else
-        reject(req, status);
+        mk__request_reject(req, status);
 }
 
 bool mk__request_time_out(struct mk_request *req, int status, bool notifies_handler)

@@ -203,6 +203,8 @@ struct mk_request *mk__request_new(struct mk__context *http, const struct mk__re
  * it. `body_ended`: no body follows, whatever the head says.
  */
 void mk__request_begin(struct mk_request *req, int status, bool body_ended);
+/* Answers with an error of the server itself, and counts it. */
+void mk__request_reject(struct mk_request *req, int status);
 /* Ends the exchange: calls on_done(), then frees it. */
 void mk__request_finish(struct mk_request *req);
 /* Frees the exchange: closes its files, runs the clean-ups of its arena, calls on_free(). */

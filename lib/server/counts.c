@@ -83,16 +83,6 @@ static const struct mk_counter *open_counter(const struct mk_counter_info *info,
     return mk_counter_open(info, &one, label != NULL);
 }
 
-int mk__counts_open(void)
-{
-    return mk__counters_open();
-}
-
-void mk__counts_close(void)
-{
-    mk__counters_close();
-}
-
 void mk__counts_start(void)
 {
     for (unsigned i = 0; i < MK__COUNTS; i++)
@@ -153,7 +143,7 @@ static void open_host(struct mk_host *host)
 
 void mk__counts_open_hosts(struct mk_generation *g)
 {
-    for (struct mk_host *host = g->hosts; host; host = host->next)
+    for (struct mk_host *host = g->hosts; host && mk_counters_fd() >= 0; host = host->next)
         open_host(host);
 }
 

@@ -21,9 +21,6 @@ enum mk__count {
     MK__COUNTS,
 };
 
-/* Opens the memory of the counters, for a server. Returns 0 or -errno: the server works without. */
-int mk__counts_open(void);
-void mk__counts_close(void);
 /* Opens the counters that do not depend on hosts, and counts the start of a server. */
 void mk__counts_start(void);
 /* Opens the counters of the hosts of a generation that will serve. A host without memory for them is not counted. */

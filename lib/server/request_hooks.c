@@ -73,7 +73,7 @@ static void choose_limits(struct mk_request *req)
     if (!limits)
         mk_response_error(req, 500);
     else if (req->head.body_bytes > limits->body_bytes_max)
-        mk_response_error(req, 413);
+        mk__request_reject(req, 413);
 }
 
 /* Returns whether a plugin has begun a response, and not ended it. */

@@ -35,7 +35,7 @@ struct mk_server {
     struct mk__control_thread *control_thread; /* NULL before the first reload, unless the scheduler is fair */
     struct mk__limits limits;
     struct mk__balancer balancer;
-    bool counts; /* the memory of the counters is open */
+    bool counts; /* the memory of the counters is open; the server works without */
 };
 
 /* Returns whether the workers exist. */

@@ -193,7 +193,7 @@ static void finish_partial_line(struct log_target *target)
     const char *end = memchr(data.p, '\n', data.len);
     size_t len = end ? (size_t)(end - data.p) + 1 : data.len;
     if (target->fd < 0 || write(target->fd, data.p, len) != (ssize_t)len)
-        producer->lost_total++;
+        log_producer_lose(producer, 1);
     queue_drop(&producer->queue, len);
     target->partial = NULL;
 }
@@ -209,7 +209,7 @@ static ssize_t send_lines(const struct log_target *target, const struct log_batc
         if (!gone && errno != EMSGSIZE)
             return at > data ? at - data : -errno;
         if (!gone)
-            b->from[0]->lost_total++; /* longer than the socket accepts */
+            log_producer_lose(b->from[0], 1); /* longer than the socket accepts */
         at += len + (stop != NULL);
     }
     return at - data;
@@ -342,9 +342,11 @@ int log_target_write(struct log_target *target, uint64_t now_ms, bool reopen)
 
 static void discard_lines(struct log_producer *producer)
 {
+    uint64_t lines = 0;
     for (struct mk_str data; (data = queue_peek(&producer->queue)).len; queue_drop(&producer->queue, data.len))
         for (size_t i = 0; i < data.len; i++)
-            producer->lost_total += data.p[i] == '\n';
+            lines += data.p[i] == '\n';
+    log_producer_lose(producer, lines);
 }
 
 void log_target_discard(struct log_target *target)

@@ -11,6 +11,7 @@
 #ifndef LOGGER_LOG_TARGET_H
 #define LOGGER_LOG_TARGET_H
 
+#include <monkey/counters.h>
 #include <monkey/list.h>
 
 #include <pthread.h>
@@ -33,6 +34,7 @@ struct log_producer {
     struct gate *gate; /* WhenFull wait; NULL: lines without room are lost */
     uint64_t lost;     /* lines since the last one that had room; the worker's */
     _Atomic uint64_t lost_total;
+    const struct mk_counter *lost_counter; /* of the target */
 };
 
 struct log_target {
@@ -50,7 +52,15 @@ struct log_target {
     uint64_t retry_ms, checked_ms, lost_logged_ms;
     uint64_t lost_closed, lost_logged; /* by producers that were removed; that were logged */
     struct log_producer *partial;      /* its first line was written in part */
+    const struct mk_counter *lost_counter;
 };
+
+/* Counts lines that are lost. Any thread. */
+static inline void log_producer_lose(struct log_producer *producer, uint64_t lines)
+{
+    atomic_fetch_add_explicit(&producer->lost_total, lines, memory_order_relaxed);
+    mk_counter_add(producer->lost_counter, NULL, (int64_t)lines);
+}
 
 /*
  * Writes the lines of all producers. `reopen`: writes those that wait to the open file, and then opens its path again.

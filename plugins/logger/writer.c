@@ -87,6 +87,13 @@ static struct log_target *find_target(struct writer *w, const struct log_dest *d
     return NULL;
 }
 
+static const struct mk_counter *open_lost_counter(const struct log_target *target)
+{
+    static const struct mk_counter_info info = {"logger", "lost_lines", "lines that could not be written, by log",
+                                                MK_COUNTER_SUM};
+    return mk_counter_open(&info, &(struct mk_counter_label){"log", mk_str_c(log_target_name(target))}, 1);
+}
+
 static struct log_target *add_target(struct writer *w, const struct log_dest *dest)
 {
     size_t bytes = sizeof(struct log_target) + dest->path.len + 1;
@@ -99,6 +106,7 @@ static struct log_target *add_target(struct writer *w, const struct log_dest *de
     target->writer = w;
     target->bytes = bytes;
     target->fd = -1;
+    target->lost_counter = open_lost_counter(target);
     mk_list_init(&target->producers);
     mk_list_add(&w->targets, &target->node);
     return target;
@@ -170,6 +178,7 @@ static struct log_producer *add_producer(struct log_target *target, struct mk_lo
         return NULL;
     memset(producer, 0, sizeof(*producer));
     producer->target = target;
+    producer->lost_counter = target->lost_counter;
     producer->owner = owner;
     if (queue_init(&producer->queue, bytes) < 0 || (wait && !(producer->gate = gate_new(owner, &producer->queue)))) {
         free_producer(producer);

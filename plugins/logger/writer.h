@@ -33,7 +33,7 @@ static inline char *writer_reserve(struct log_producer *producer)
     char *room = queue_reserve(&producer->queue, LINE_BYTES_MAX, producer->gate);
     if (MK_UNLIKELY(!room)) {
         producer->lost++;
-        atomic_fetch_add_explicit(&producer->lost_total, 1, memory_order_relaxed);
+        log_producer_lose(producer, 1);
     }
     return room;
 }

@@ -4,6 +4,8 @@
  */
 #include "socket_bio.h"
 
+#include "tls_counters.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <sys/socket.h>
@@ -156,8 +158,11 @@ static int read_socket(BIO *bio, char *to, int size)
     struct tls_conn *conn = BIO_get_data(bio);
     assert(size > 0);
     BIO_clear_retry_flags(bio);
-    if (conn->no_data_bytes > NO_DATA_BYTES_MAX || conn->key_updates > KEY_UPDATES_MAX)
+    if (conn->no_data_bytes > NO_DATA_BYTES_MAX || conn->key_updates > KEY_UPDATES_MAX) {
+        if (!conn->broken)
+            tls_counters_add(conn->key_updates > KEY_UPDATES_MAX ? TLS_COUNT_KEY_UPDATES : TLS_COUNT_NO_DATA, NULL);
         return -1; /* a client that sends no application data, to keep the server busy */
+    }
     if (conn->socket_empty) {
         BIO_set_retry_read(bio);
         return -1;

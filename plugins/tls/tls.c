@@ -12,6 +12,7 @@
 #include "pem.h"
 #include "selfsigned.h"
 #include "socket_bio.h"
+#include "tls_counters.h"
 #include "tls_worker.h"
 #include "transport.h"
 
@@ -56,6 +57,7 @@ static int start_generation(struct mk_generation *g, void **ret_state)
     struct tls_generation *t = mk_account_alloc(NULL, sizeof(*t));
     if (!t)
         return -ENOMEM;
+    tls_counters_open();
     *t = (struct tls_generation){.g = g, .conf = settings_get_server(g), .port = mk_generation_port(g, &mk_plugin_tls)};
     t->keys_pending = t->conf->ticket_keys.len;
     t->h2 = mk_generation_supports_alpn(g, MK_STR("h2"));

@@ -7,6 +7,7 @@
 #include "io.h"
 #include "ktls.h"
 #include "socket_bio.h"
+#include "tls_counters.h"
 #include "tls_worker.h"
 
 #include <monkey/plugin.h>
@@ -131,6 +132,7 @@ static int finish_handshake(struct tls_conn *conn)
     int err = save_client_subject(conn);
     conn->no_data_bytes = 0;
     conn->may_have_pending = true;
+    tls_counters_add_handshake(conn);
     release_generation(conn);
     return err;
 }
@@ -142,6 +144,7 @@ static int serve_plaintext(struct tls_conn *conn)
         conn->write_buffer->len = 0;
     ERR_clear_error();
     conn->broken = false; /* the handshake failed because there was none */
+    tls_counters_add(TLS_COUNT_PLAINTEXT, conn->worker);
     free_ssl(conn);
     release_generation(conn);
     return 0;
@@ -166,11 +169,8 @@ static void discard_input(struct tls_conn *conn)
 }
 
 /* Takes a step. Returns 0 (the handshake is done, or the client speaks plain HTTP), -EAGAIN, -EINPROGRESS or -errno. */
-static int do_handshake(struct mk_io *io)
+static int take_step(struct tls_conn *conn)
 {
-    struct tls_conn *conn = get_conn(io);
-    if (!conn->worker)
-        return 0;
     assert(conn->ssl);
     if (conn->ktls && !conn->saw_first_byte) {
         int first = peek_first_byte(conn);
@@ -192,6 +192,17 @@ static int do_handshake(struct mk_io *io)
     if (pushed < 0 && (r == 0 || r == -EAGAIN)) /* bytes that were not sent get no reply */
         return pushed == -EAGAIN ? -EINPROGRESS : pushed;
     return r == 0 ? finish_handshake(conn) : r;
+}
+
+static int do_handshake(struct mk_io *io)
+{
+    struct tls_conn *conn = get_conn(io);
+    if (!conn->worker)
+        return 0;
+    int r = take_step(conn);
+    if (r < 0 && r != -EAGAIN && r != -EINPROGRESS)
+        tls_counters_add(r == -EPIPE || r == -ECONNRESET ? TLS_COUNT_CLIENT_LEFT : TLS_COUNT_FAILED, conn->worker);
+    return r;
 }
 
 static struct mk_str get_protocol(const struct mk_io *io)

@@ -19,7 +19,8 @@ static struct queue_ring queue_rings[2];
 static void open_channel(struct log_producer *c, unsigned n)
 {
     queue_rings[n] = (struct queue_ring){.ring = {.data = rings[n], .size = RING_BYTES}};
-    *c = (struct log_producer){.target = &s, .users = 1};
+    static const struct mk_counter_info lost = {"logger", "lost_lines", "lines that were lost", MK_COUNTER_SUM};
+    *c = (struct log_producer){.target = &s, .users = 1, .lost_counter = mk_counter_open(&lost, NULL, 0)};
     c->queue = (struct queue){.in = &queue_rings[n], .out = &queue_rings[n], .first = RING_BYTES};
     mk_list_add(&s.producers, &c->node);
 }

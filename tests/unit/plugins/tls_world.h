@@ -10,6 +10,7 @@
 #include "../../../plugins/tls/selfsigned.h"
 #include "../../../plugins/tls/socket_bio.h"
 #include "../../../plugins/tls/ssl_context.h"
+#include "../../../plugins/tls/tls_counters.h"
 #include "../../../plugins/tls/tls_worker.h"
 #include "../../../plugins/tls/transport.h"
 
@@ -51,6 +52,7 @@ static inline void tls_world_open(void)
     tls_world.server_conf.ticket_lifetime_ms = 3600000;
     tls_world.tls_host = (struct tls_host){&tls_world.host_conf, &tls_world.host, &tls_world.tls, NULL, 0, NULL};
     tls_world.tls = (struct tls_generation){.g = &tls_world.g, .conf = &tls_world.server_conf};
+    tls_counters_open();
     int err = socket_bio_start();
     err = err < 0 ? err : handshake_init();
     err = err < 0 ? err : selfsigned_get(&leaf, &key);
