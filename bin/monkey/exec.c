@@ -25,38 +25,50 @@
 
 enum { FIRST_FD = 3, ARGUMENTS_MAX = 16, NAMES_BYTES_MAX = 1 << 20 };
 
-static char program[PATH_MAX], config[PATH_MAX], root[PATH_MAX];
+/* One after the other, so that they take one page. */
+static char paths[3 * PATH_MAX];
+static size_t paths_len;
+static const char *program = "", *config = "", *root = "";
 static const struct options *options;
 
-static void make_absolute(char *out, const char *path)
+/* Returns the absolute path; empty if it is too long. Call it three times at most. */
+static const char *make_absolute(const char *path)
 {
-    char here[PATH_MAX] = "";
+    char here[PATH_MAX] = "", *out = paths + paths_len;
     if (path[0] != '/' && !getcwd(here, sizeof(here)))
         here[0] = '\0';
     size_t n = strlen(here), len = strlen(path);
-    if (n + 1 + len >= PATH_MAX) {
-        out[0] = '\0';
-        return;
-    }
+    if (n + 1 + len >= PATH_MAX)
+        return "";
+    assert(paths_len + PATH_MAX <= sizeof(paths));
     memcpy(out, here, n);
     if (n)
         out[n++] = '/';
     memcpy(out + n, path, len + 1);
+    paths_len += n + len + 1;
+    return out;
+}
+
+static const char *find_program(void)
+{
+    char path[PATH_MAX];
+    const char *given = (const char *)getauxval(AT_EXECFN);
+    if (given && strncmp(given, "/dev/fd/", 8) != 0 && given[0])
+        return make_absolute(given);
+    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    path[n < 0 ? 0 : n] = '\0';
+    return n < 0 ? "" : make_absolute(path);
 }
 
 void exec_init(const struct options *o)
 {
     assert(!options);
-    const char *path = (const char *)getauxval(AT_EXECFN);
     options = o;
-    if (path && strncmp(path, "/dev/fd/", 8) != 0 && path[0])
-        make_absolute(program, path);
-    else if (readlink("/proc/self/exe", program, sizeof(program) - 1) < 0)
-        program[0] = '\0';
+    program = find_program();
     if (o->dir)
-        make_absolute(config, o->dir);
+        config = make_absolute(o->dir);
     if (o->root)
-        make_absolute(root, o->root);
+        root = make_absolute(o->root);
 }
 
 void exec_use_absolute_paths(struct options *o)
@@ -123,7 +135,7 @@ struct exec_plan {
     char **environment;
     int *fds, *copies; /* the descriptors to pass on, and temporary duplicates above the target numbers */
     unsigned n;
-    int output; /* stderr of the server while it starts; -1: inherit ours */
+    int output;   /* stderr of the server while it starts; -1: inherit ours */
     int counters; /* -1: none */
     char pid[32], count[32], role[64], error[64], counters_variable[64];
     struct mk_buf names;

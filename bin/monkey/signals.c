@@ -9,12 +9,12 @@
 #include "options.h"
 #include "upgrade.h"
 
+#include <monkey/arena.h>
+
 #include <assert.h>
 #include <errno.h>
-#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -51,9 +51,9 @@ void signals_block(void)
 struct start_identity {
     uint32_t uid, gid;
     bool supervisor;
-    char pid_file[PATH_MAX];
+    const char *pid_file; /* empty: none */
 };
-static struct start_identity at_start;
+static struct start_identity at_start; /* its string lives as long as the process */
 
 static void get_identity(const struct mk_server *server, struct start_identity *ret)
 {
@@ -61,8 +61,15 @@ static void get_identity(const struct mk_server *server, struct start_identity *
     struct mk_server_info info;
     mk_server_process(server, &process);
     mk_server_info(server, &info);
-    *ret = (struct start_identity){process.uid, process.gid, process.supervisor, ""};
-    snprintf(ret->pid_file, sizeof(ret->pid_file), "%s", info.pid_file ? info.pid_file : "");
+    *ret = (struct start_identity){process.uid, process.gid, process.supervisor, info.pid_file ? info.pid_file : ""};
+}
+
+static void save_identity(const struct mk_server *server)
+{
+    get_identity(server, &at_start);
+    size_t bytes = strlen(at_start.pid_file) + 1;
+    char *copy = bytes > 1 ? mk_account_alloc(NULL, bytes) : NULL;
+    at_start.pid_file = copy ? memcpy(copy, at_start.pid_file, bytes) : "";
 }
 
 static void warn_restart_needed(const struct mk_server *server)
@@ -197,7 +204,7 @@ void signals_serve(struct mk_server *server)
     assert(server);
     pthread_t thread;
     if (!MK_SMALL)
-        get_identity(server, &at_start);
+        save_identity(server);
     int number = wait_for_stop(server);
     stop.server = server;
     stop.upgraded = number == SIGUSR2;

@@ -62,102 +62,123 @@ static bool format_labels(struct mk_buf *out, const struct mk_counter_label *lab
     return !out->err;
 }
 
-/* Returns where the bytes are in the heap, with a NUL behind them; 0: it is full. */
-static uint32_t add_to_heap(struct mk__counters_head *h, const char *p, size_t len)
+static struct mk_str get_plugin(const struct mk__counter_family *f)
 {
-    uint32_t at = h->heap_bytes;
-    if (at >= MK__COUNTER_HEAP_BYTES || len + 1 > MK__COUNTER_HEAP_BYTES - at)
+    return mk_str(f->text, f->plugin_len);
+}
+
+static struct mk_str get_name(const struct mk__counter_family *f)
+{
+    return mk_str(f->text + f->plugin_len + 1, f->name_len);
+}
+
+static struct mk_str get_help(const struct mk__counter_family *f)
+{
+    return mk_str(f->text + f->plugin_len + f->name_len + 2, f->help_len);
+}
+
+/* Returns the place of a new record, or 0: the head is full. */
+static uint32_t add_record(size_t bytes)
+{
+    struct mk__counters_head *h = mk__counters_head;
+    uint32_t at = h->bytes;
+    bytes = (bytes + 7) / 8 * 8;
+    if (!mk__counters_at(at, bytes))
         return 0;
-    memcpy(h->heap + at, p, len);
-    h->heap[at + len] = '\0';
-    h->heap_bytes = at + (uint32_t)len + 1;
+    h->bytes = at + (uint32_t)bytes;
     return at;
 }
 
-static struct mk_str get_string(const struct mk__counters_head *h, uint32_t at, uint16_t len)
+static struct mk__counter_family *add_family(const struct mk_counter_info *info, struct mk_str plugin)
 {
-    return at <= MK__COUNTER_HEAP_BYTES && len <= MK__COUNTER_HEAP_BYTES - at ? mk_str(h->heap + at, len) : MK_STR_NONE;
+    struct mk__counters_head *h = mk__counters_head;
+    size_t name_len = strlen(info->name), help_len = strlen(info->help);
+    bool full = h->n_families >= MK_COUNTER_FAMILIES_MAX || help_len > UINT16_MAX;
+    uint32_t at = full ? 0 : add_record(sizeof(struct mk__counter_family) + plugin.len + name_len + help_len + 3);
+    struct mk__counter_family *f = at ? mk__counters_at(at, sizeof(*f)) : NULL, *before;
+    if (!f)
+        return NULL;
+    f->plugin_len = (uint16_t)plugin.len;
+    f->name_len = (uint16_t)name_len;
+    f->help_len = (uint16_t)help_len;
+    f->kind = (uint16_t)info->kind;
+    char *text = mempcpy(f->text, plugin.p, plugin.len);
+    text = mempcpy(text + 1, info->name, name_len);
+    memcpy(text + 1, info->help, help_len);
+    before = mk__counters_get_family(h->last);
+    h->n_families++;
+    h->last = at;
+    atomic_store_explicit(before ? &before->next : &h->first, at, memory_order_release);
+    return f;
 }
 
-static struct mk_str get_plugin(const struct mk__counters_head *h, const struct mk__counter_family *f)
+/* Returns the family, or NULL: there are too many. */
+static struct mk__counter_family *open_family(const struct mk_counter_info *info)
 {
-    return get_string(h, f->strings, f->plugin_len);
+    struct mk_str plugin = info->plugin ? mk_str_c(info->plugin) : MK_STR(""), name = mk_str_c(info->name);
+    struct mk__counter_family *f = NULL;
+    unsigned n = 0;
+    while ((f = mk__counters_next_family(f)) && n++ < MK_COUNTER_FAMILIES_MAX)
+        if (mk_str_eq(get_name(f), name) && mk_str_eq(get_plugin(f), plugin))
+            return f;
+    return add_family(info, plugin);
 }
 
-static struct mk_str get_name(const struct mk__counters_head *h, const struct mk__counter_family *f)
+static uint32_t hash_labels(struct mk_str labels)
 {
-    return get_string(h, f->strings + f->plugin_len + 1u, f->name_len);
-}
-
-static struct mk_str get_help(const struct mk__counters_head *h, const struct mk__counter_family *f)
-{
-    return get_string(h, f->strings + f->plugin_len + f->name_len + 2u, f->help_len);
-}
-
-static int add_family(struct mk__counters_head *h, const struct mk_counter_info *info, const char *plugin)
-{
-    uint32_t n = mk__counters_count_families();
-    size_t plugin_len = strlen(plugin), name_len = strlen(info->name), help_len = strlen(info->help);
-    if (n == MK_COUNTER_FAMILIES_MAX || help_len > UINT16_MAX ||
-        plugin_len + name_len + help_len > MK__COUNTER_HEAP_BYTES / 2)
-        return -ENOSPC;
-    uint32_t at = add_to_heap(h, plugin, plugin_len);
-    bool good = at && add_to_heap(h, info->name, name_len) && add_to_heap(h, info->help, help_len);
-    if (!good)
-        return -ENOSPC;
-    h->families[n] = (struct mk__counter_family){at, (uint16_t)plugin_len, (uint16_t)name_len, (uint16_t)help_len,
-                                                 (uint16_t)info->kind};
-    atomic_store_explicit(&h->n_families, n + 1, memory_order_release);
-    return (int)n;
-}
-
-/* Returns the family's index or -errno: -EINVAL if it exists with another kind. */
-static int open_family(struct mk__counters_head *h, const struct mk_counter_info *info)
-{
-    const char *plugin = info->plugin ? info->plugin : "";
-    for (unsigned i = 0, n = mk__counters_count_families(); i < n; i++) {
-        const struct mk__counter_family *f = &h->families[i];
-        if (mk_str_eq(get_name(h, f), mk_str_c(info->name)) && mk_str_eq(get_plugin(h, f), mk_str_c(plugin)))
-            return f->kind == info->kind ? (int)i : -EINVAL;
-    }
-    return add_family(h, info, plugin);
-}
-
-static uint32_t hash_labels(unsigned family, struct mk_str labels)
-{
-    uint32_t hash = 0x811c9dc5u ^ family;
+    uint32_t hash = 0x811c9dc5u;
     for (size_t i = 0; i < labels.len; i++)
         hash = (hash ^ (unsigned char)labels.p[i]) * 0x01000193u;
     return hash;
 }
 
-static int add_series(struct mk__counters_head *h, unsigned family, struct mk_str labels, uint32_t hash)
+static struct mk__counter_series *add_series(struct mk__counter_family *f, struct mk_str labels, uint32_t hash)
 {
-    uint32_t n = mk__counters_count_series(), slot = h->n_cells;
-    uint32_t cells = h->families[family].kind == MK_COUNTER_HISTOGRAM ? MK__COUNTER_HISTOGRAM_CELLS : 1;
-    if (n == MK_COUNTERS_MAX || slot > MK__COUNTER_CELLS_MAX || cells > MK__COUNTER_CELLS_MAX - slot)
-        return -ENOSPC;
-    uint32_t at = add_to_heap(h, labels.p, labels.len);
-    if (!at)
-        return -ENOSPC;
-    h->series[n] = (struct mk__counter_series){slot, at, (uint16_t)labels.len, (uint16_t)family, hash};
+    struct mk__counters_head *h = mk__counters_head;
+    uint32_t cells = f->kind == MK_COUNTER_HISTOGRAM ? MK__COUNTER_HISTOGRAM_CELLS : 1, slot = h->n_cells;
+    bool full = h->n_series >= MK_COUNTERS_MAX || slot > MK__COUNTER_CELLS_MAX || cells > MK__COUNTER_CELLS_MAX - slot;
+    uint32_t at = full ? 0 : add_record(sizeof(struct mk__counter_series) + labels.len + 1);
+    struct mk__counter_series *s = at ? mk__counters_at(at, sizeof(*s)) : NULL, *before;
+    if (!s)
+        return NULL;
+    s->slot = slot;
+    s->number = h->n_series++;
+    s->hash = hash;
+    s->labels_len = (uint16_t)labels.len;
+    memcpy(s->labels, labels.p, labels.len);
     h->n_cells = slot + cells;
-    atomic_store_explicit(&h->n_series, n + 1, memory_order_release);
-    return (int)n;
+    before = mk__counters_get_series(f->last);
+    f->last = at;
+    atomic_store_explicit(before ? &before->next : &f->first, at, memory_order_release);
+    return s;
 }
 
-static int open_series(struct mk__counters_head *h, const struct mk_counter_info *info, struct mk_str labels)
+static struct mk__counter_series *find_series(const struct mk__counter_family *f, struct mk_str labels, uint32_t hash)
 {
-    int family = open_family(h, info);
-    if (family < 0)
-        return family;
-    uint32_t hash = hash_labels((unsigned)family, labels);
-    for (unsigned i = 0, n = mk__counters_count_series(); i < n; i++) {
-        const struct mk__counter_series *s = &h->series[i];
-        if (s->hash == hash && s->family == family && mk_str_eq(get_string(h, s->labels, s->labels_len), labels))
-            return (int)i;
-    }
-    return add_series(h, (unsigned)family, labels, hash);
+    struct mk__counter_series *s = NULL;
+    unsigned n = 0;
+    while ((s = mk__counters_next_series(f, s)) && n++ < MK_COUNTERS_MAX)
+        if (s->hash == hash && mk_str_eq(mk_str(s->labels, s->labels_len), labels))
+            return s;
+    return NULL;
+}
+
+/* Returns the counter's number, -EINVAL (its name is that of another kind) or -ENOSPC. */
+static int open_series(const struct mk_counter_info *info, struct mk_str labels)
+{
+    struct mk__counter_family *f = open_family(info);
+    if (f && f->kind != info->kind)
+        return -EINVAL;
+    uint32_t hash = hash_labels(labels);
+    struct mk__counter_series *s = f ? find_series(f, labels, hash) : NULL;
+    if (f && !s)
+        s = add_series(f, labels, hash);
+    if (!s || s->number >= MK_COUNTERS_MAX)
+        return -ENOSPC;
+    uint32_t slot = mk__counters_get_slot(s), number = s->number;
+    if (counters[number].slot != slot) /* other threads may be reading it */
+        counters[number].slot = slot;
+    return (int)number;
 }
 
 /* Logs once that a counter cannot be shown. */
@@ -182,12 +203,10 @@ const struct mk_counter *mk_counter_open(const struct mk_counter_info *info, con
     int i = -EINVAL;
     if (good && mk__counters_head) {
         lock_file(true);
-        i = open_series(mk__counters_head, info, mk_buf_str(&b));
+        i = open_series(info, mk_buf_str(&b));
         lock_file(false);
     }
-    if (i >= 0 && counters[i].slot != mk__counters_get_slot(&mk__counters_head->series[i]))
-        counters[i].slot = mk__counters_get_slot(&mk__counters_head->series[i]);
-    else if (i < 0 && mk__counters_head)
+    if (i < 0 && mk__counters_head)
         report(info, i);
     pthread_mutex_unlock(&mutex);
     return i >= 0 ? &counters[i] : &spare_counter;
@@ -195,12 +214,26 @@ const struct mk_counter *mk_counter_open(const struct mk_counter_info *info, con
 
 /* ── reading ── */
 
+int mk__counters_visit(int (*visit)(const struct mk__counter_family *f, const struct mk__counter_series *s, void *ctx),
+                       void *ctx)
+{
+    const struct mk__counter_family *f = NULL;
+    unsigned n_families = 0, n = 0;
+    int r = 0;
+    while (r == 0 && (f = mk__counters_next_family(f)) && n_families++ < MK_COUNTER_FAMILIES_MAX) {
+        const struct mk__counter_series *s = NULL;
+        while (r == 0 && (s = mk__counters_next_series(f, s)) && n++ < MK_COUNTERS_MAX)
+            r = visit(f, s, ctx);
+    }
+    return r;
+}
+
 static uint64_t sum_cells(uint32_t slot)
 {
     uint64_t sum = 0;
     for (unsigned i = 0, n = mk__counters_count_blocks(); i < n; i++) {
-        const mk__cell *cells = mk__counters_get_block(i);
-        sum += cells ? atomic_load_explicit(&cells[slot], memory_order_relaxed) : 0;
+        const struct mk__counter_block *block = mk__counters_get_block(i);
+        sum += block ? atomic_load_explicit(&block->cells[slot], memory_order_relaxed) : 0;
     }
     return sum;
 }
@@ -210,42 +243,36 @@ int64_t mk_counter_read(const struct mk_counter *counter)
     return mk__counters_head && counter != &spare_counter ? (int64_t)sum_cells(counter->slot) : 0;
 }
 
-static int visit_series(const struct mk__counter_series *s, struct mk_counter_value *value, mk_counter_fn fn, void *ctx)
-{
-    uint64_t buckets[MK_COUNTER_BUCKETS];
-    value->labels = get_string(mk__counters_head, s->labels, s->labels_len);
-    value->value = (int64_t)sum_cells(mk__counters_get_slot(s));
-    value->buckets = NULL;
-    if (value->kind == MK_COUNTER_HISTOGRAM) {
-        value->sum_us = (uint64_t)value->value;
-        value->value = 0;
-        for (unsigned i = 0; i < MK_COUNTER_BUCKETS; i++)
-            value->value += (int64_t)(buckets[i] = sum_cells(mk__counters_get_slot(s) + 1 + i));
-        value->buckets = buckets;
-    }
-    return fn(value, ctx);
-}
+struct reader {
+    mk_counter_fn fn;
+    void *ctx;
+};
 
-static int visit_family(unsigned family, mk_counter_fn fn, void *ctx)
+static int read_series(const struct mk__counter_family *f, const struct mk__counter_series *s, void *ctx)
 {
-    const struct mk__counter_family *f = &mk__counters_head->families[family];
-    struct mk_counter_value value = {.plugin = get_plugin(mk__counters_head, f),
-                                     .name = get_name(mk__counters_head, f),
-                                     .help = get_help(mk__counters_head, f),
-                                     .kind = f->kind};
-    int r = 0;
-    for (unsigned i = 0, n = mk__counters_count_series(); i < n && r == 0; i++)
-        if (mk__counters_head->series[i].family == family)
-            r = visit_series(&mk__counters_head->series[i], &value, fn, ctx);
-    return r;
+    struct reader *reader = ctx;
+    uint64_t buckets[MK_COUNTER_BUCKETS];
+    uint32_t slot = mk__counters_get_slot(s);
+    struct mk_counter_value value = {.plugin = get_plugin(f),
+                                     .name = get_name(f),
+                                     .help = get_help(f),
+                                     .labels = mk_str(s->labels, s->labels_len),
+                                     .kind = f->kind,
+                                     .value = (int64_t)sum_cells(slot)};
+    if (value.kind == MK_COUNTER_HISTOGRAM) {
+        value.sum_us = (uint64_t)value.value;
+        value.value = 0;
+        for (unsigned i = 0; i < MK_COUNTER_BUCKETS; i++)
+            value.value += (int64_t)(buckets[i] = sum_cells(slot + 1 + i));
+        value.buckets = buckets;
+    }
+    return reader->fn(&value, reader->ctx);
 }
 
 int mk_counters_each(mk_counter_fn fn, void *ctx)
 {
-    int r = 0;
-    for (unsigned i = 0, n = mk__counters_head ? mk__counters_count_families() : 0; i < n && r == 0; i++)
-        r = visit_family(i, fn, ctx);
-    return r;
+    struct reader reader = {fn, ctx};
+    return mk__counters_head ? mk__counters_visit(read_series, &reader) : 0;
 }
 
 uint64_t mk_counter_quantile_us(const uint64_t *buckets, double share)

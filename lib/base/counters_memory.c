@@ -12,12 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum {
-    LAYOUT = 1, /* changes with the structs of the memory */
-    PAGE_BYTES = 4096,
-    HEAD_BYTES = (sizeof(struct mk__counters_head) + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES,
-    BLOCK_BYTES = MK__COUNTER_CELLS_MAX * sizeof(mk__cell),
-};
+enum { LAYOUT = 1 }; /* changes with the structs of the memory */
+
+static_assert(sizeof(struct mk__counter_block) % 4096 == 0, "blocks are mapped one by one");
 
 static const char MAGIC[8] = "mkcount";
 
@@ -25,7 +22,7 @@ struct mk__counters_head *mk__counters_head;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static int memory_fd = -1;
-static mk__cell *_Atomic blocks[MK__COUNTER_BLOCKS_MAX]; /* those that are mapped */
+static struct mk__counter_block *_Atomic blocks[MK__COUNTER_BLOCKS_MAX]; /* those that are mapped */
 static unsigned users;
 static mk__cell *shared_cells; /* of the threads without a block */
 
@@ -33,9 +30,8 @@ static mk__cell *shared_cells; /* of the threads without a block */
 
 static bool is_valid(const struct mk__counters_head *h)
 {
-    return memcmp(h->magic, MAGIC, sizeof(MAGIC)) == 0 && h->layout == LAYOUT && h->bytes == HEAD_BYTES &&
-           h->n_families <= MK_COUNTER_FAMILIES_MAX && h->n_series <= MK_COUNTERS_MAX &&
-           h->heap_bytes <= MK__COUNTER_HEAP_BYTES && h->n_cells >= MK__COUNTER_SPARE_CELLS &&
+    return memcmp(h->magic, MAGIC, sizeof(MAGIC)) == 0 && h->layout == LAYOUT && h->bytes >= sizeof(*h) &&
+           h->bytes <= MK__COUNTER_HEAD_BYTES && h->n_cells >= MK__COUNTER_SPARE_CELLS &&
            h->n_cells <= MK__COUNTER_CELLS_MAX && h->n_blocks <= MK__COUNTER_BLOCKS_MAX;
 }
 
@@ -43,9 +39,8 @@ static void init_head(struct mk__counters_head *h)
 {
     memcpy(h->magic, MAGIC, sizeof(MAGIC));
     h->layout = LAYOUT;
-    h->bytes = HEAD_BYTES;
+    h->bytes = sizeof(*h);
     h->n_cells = MK__COUNTER_SPARE_CELLS;
-    h->heap_bytes = 1; /* 0 means that it is full */
 }
 
 /*
@@ -78,13 +73,13 @@ static int map_memory(int fd)
     struct stat st;
     if (fstat(fd, &st) < 0)
         return -errno;
-    struct mk__counters_head *h = map_part(fd, 0, HEAD_BYTES);
+    struct mk__counters_head *h = map_part(fd, 0, MK__COUNTER_HEAD_BYTES);
     if (!h)
         return -errno;
     if (st.st_size == 0)
         init_head(h);
     if (!is_valid(h)) {
-        munmap(h, HEAD_BYTES);
+        munmap(h, MK__COUNTER_HEAD_BYTES);
         return -EINVAL;
     }
     mk__counters_head = h;
@@ -104,11 +99,11 @@ static int make_memory(void)
 static void release_memory(void)
 {
     for (unsigned i = 0; i < MK__COUNTER_BLOCKS_MAX; i++) {
-        mk__cell *cells = atomic_exchange(&blocks[i], NULL);
-        if (cells)
-            munmap(cells, BLOCK_BYTES);
+        struct mk__counter_block *block = atomic_exchange(&blocks[i], NULL);
+        if (block)
+            munmap(block, sizeof(*block));
     }
-    munmap(mk__counters_head, HEAD_BYTES);
+    munmap(mk__counters_head, MK__COUNTER_HEAD_BYTES);
     close(memory_fd);
     mk__counters_head = NULL;
     memory_fd = -1;
@@ -117,75 +112,69 @@ static void release_memory(void)
 
 /* ── blocks ── */
 
-mk__cell *mk__counters_get_block(unsigned i)
+struct mk__counter_block *mk__counters_get_block(unsigned i)
 {
-    mk__cell *mapped = NULL, *cells = atomic_load_explicit(&blocks[i], memory_order_acquire);
-    if (cells)
-        return cells;
-    cells = map_part(memory_fd, HEAD_BYTES + (off_t)i * BLOCK_BYTES, BLOCK_BYTES);
-    if (!cells || atomic_compare_exchange_strong(&blocks[i], &mapped, cells))
-        return cells;
-    munmap(cells, BLOCK_BYTES); /* another thread was first */
+    struct mk__counter_block *mapped = NULL, *block = atomic_load_explicit(&blocks[i], memory_order_acquire);
+    if (block)
+        return block;
+    block = map_part(memory_fd, MK__COUNTER_HEAD_BYTES + (off_t)i * (off_t)sizeof(*block), sizeof(*block));
+    if (!block || atomic_compare_exchange_strong(&blocks[i], &mapped, block))
+        return block;
+    munmap(block, sizeof(*block)); /* another thread was first */
     return mapped;
 }
 
-/* Takes the levels of a block to 0: what its thread held is gone. */
-static void clear_levels(mk__cell *cells)
+static int clear_level(const struct mk__counter_family *f, const struct mk__counter_series *s, void *ctx)
 {
-    for (unsigned i = 0, n = mk__counters_count_series(); i < n; i++)
-        if (mk__counters_get_family(&mk__counters_head->series[i])->kind == MK_COUNTER_LEVEL)
-            atomic_store_explicit(&cells[mk__counters_get_slot(&mk__counters_head->series[i])], 0,
-                                  memory_order_relaxed);
+    mk__cell *cells = ctx;
+    if (f->kind == MK_COUNTER_LEVEL)
+        atomic_store_explicit(&cells[mk__counters_get_slot(s)], 0, memory_order_relaxed);
+    return 0;
+}
+
+/* Takes the levels of a block to 0, since what its thread held is gone, and lets another thread claim it. */
+static void free_block(struct mk__counter_block *block)
+{
+    mk__counters_visit(clear_level, block->cells);
+    atomic_store(&block->owner, 0);
+}
+
+static bool is_dead(int32_t owner)
+{
+    return owner != 0 && (owner == getpid() || (kill(owner, 0) < 0 && errno == ESRCH));
 }
 
 /* Frees the blocks of processes that have ended without giving them back. */
 static void free_dead_blocks(void)
 {
     for (unsigned i = 0, n = mk__counters_count_blocks(); i < n; i++) {
-        int32_t owner = mk__counters_head->owners[i];
-        if (owner == 0 || (owner != getpid() && (kill(owner, 0) == 0 || errno != ESRCH)))
-            continue;
-        mk__cell *cells = mk__counters_get_block(i);
-        if (!cells)
-            continue;
-        clear_levels(cells);
-        atomic_store(&mk__counters_head->owners[i], 0);
+        struct mk__counter_block *block = mk__counters_get_block(i);
+        if (block && is_dead(block->owner))
+            free_block(block);
     }
-}
-
-static mk__cell *use_block(unsigned i)
-{
-    mk__cell *cells = mk__counters_get_block(i);
-    if (!cells) {
-        atomic_store(&mk__counters_head->owners[i], 0);
-        return NULL;
-    }
-    uint32_t before = atomic_load(&mk__counters_head->n_blocks);
-    while (before <= i && !atomic_compare_exchange_weak(&mk__counters_head->n_blocks, &before, i + 1))
-        ;
-    return cells;
 }
 
 mk__cell *mk__counters_claim(void)
 {
     for (unsigned i = 0; mk__counters_head && i < MK__COUNTER_BLOCKS_MAX; i++) {
+        struct mk__counter_block *block = mk__counters_get_block(i);
         int32_t none = 0;
-        if (atomic_compare_exchange_strong(&mk__counters_head->owners[i], &none, getpid()))
-            return use_block(i);
+        if (!block)
+            return NULL;
+        if (!atomic_compare_exchange_strong(&block->owner, &none, getpid()))
+            continue;
+        uint32_t before = atomic_load(&mk__counters_head->n_blocks);
+        while (before <= i && !atomic_compare_exchange_weak(&mk__counters_head->n_blocks, &before, i + 1))
+            ;
+        return block->cells;
     }
     return NULL;
 }
 
 void mk__counters_give_back(mk__cell *cells)
 {
-    if (!cells)
-        return;
-    unsigned i = 0;
-    while (i < MK__COUNTER_BLOCKS_MAX && blocks[i] != cells)
-        i++;
-    assert(mk__counters_head && i < MK__COUNTER_BLOCKS_MAX);
-    clear_levels(cells);
-    atomic_store(&mk__counters_head->owners[i], 0);
+    if (cells)
+        free_block(MK_CONTAINER_OF((uintptr_t)cells, struct mk__counter_block, cells));
 }
 
 void mk__counters_add_shared(uint32_t slot, int64_t n)

@@ -2,6 +2,14 @@
 /*
  * The layout of the memory of the counters (base/counters.h), its mapping, and the blocks of threads. Names are added
  * to it in base/counters.c.
+ *
+ *     head ─► family ─► counter ─► counter ...      records in the order in which they were added, close together, so
+ *                └────► family ─► counter ...       that few counters take few pages
+ *     block 0, block 1 ...
+ *
+ * Records never change, except for the place of the next one. They are found by their place, in bytes from the head;
+ * 0: none. The memory is shared with other processes, one of which may be broken: places, lengths and slots that are
+ * read from it are checked wherever they are used.
  */
 #ifndef MK_BASE_COUNTERS_MEMORY_H
 #define MK_BASE_COUNTERS_MEMORY_H
@@ -11,61 +19,83 @@
 enum {
     MK__COUNTER_HISTOGRAM_CELLS = 1 + MK_COUNTER_BUCKETS,
     MK__COUNTER_SPARE_CELLS = MK__COUNTER_HISTOGRAM_CELLS, /* the first cells take what is not shown */
-    MK__COUNTER_CELLS_MAX = 131072,                        /* 1 MB */
+    MK__COUNTER_CELLS_MAX = 131071,                        /* 1 MB with the owner */
     MK__COUNTER_BLOCKS_MAX = 1024,
-    MK__COUNTER_HEAP_BYTES = 1 << 20,
+    MK__COUNTER_HEAD_BYTES = 2 << 20,
 };
 
 struct mk__counter_family {
-    uint32_t strings; /* in the heap: plugin, name and help, each with a NUL */
-    uint16_t plugin_len, name_len, help_len;
-    uint16_t kind;
+    _Atomic uint32_t next, first; /* the next family, and the first counter of this one */
+    uint32_t last;                /* counter; of the process that adds one */
+    uint16_t plugin_len, name_len, help_len, kind;
+    char text[]; /* plugin, name and help, each with a NUL */
 };
 
 struct mk__counter_series {
-    uint32_t slot, labels; /* where the labels are in the heap */
-    uint16_t labels_len, family;
-    uint32_t hash; /* of family and labels */
+    _Atomic uint32_t next; /* counter of the family */
+    uint32_t slot, number; /* the number counts all counters */
+    uint32_t hash;         /* of the labels */
+    uint16_t labels_len;
+    char labels[]; /* with a NUL */
 };
 
 struct mk__counters_head {
     char magic[8];
-    uint32_t layout, bytes;
-    _Atomic uint32_t n_families, n_series;
-    uint32_t heap_bytes, n_cells;
-    _Atomic uint32_t n_blocks;                      /* those that were claimed at any time */
-    _Atomic int32_t owners[MK__COUNTER_BLOCKS_MAX]; /* the pid of each block's process; 0: free */
-    struct mk__counter_family families[MK_COUNTER_FAMILIES_MAX];
-    struct mk__counter_series series[MK_COUNTERS_MAX];
-    char heap[MK__COUNTER_HEAP_BYTES];
+    uint32_t layout, bytes; /* `bytes` are in use */
+    uint32_t n_families, n_series, n_cells;
+    _Atomic uint32_t n_blocks; /* those that were claimed at any time */
+    _Atomic uint32_t first;    /* family */
+    uint32_t last;
+    char records[];
+};
+
+struct mk__counter_block {
+    _Atomic int32_t owner; /* the process of the thread that has claimed it; 0: none */
+    mk__cell cells[MK__COUNTER_CELLS_MAX];
 };
 
 /* The memory; NULL: there is no server, or no memory. */
 extern struct mk__counters_head *mk__counters_head;
 
-/* Returns the cells of a block, which are mapped when they are first needed. NULL: no memory. Any thread. */
-mk__cell *mk__counters_get_block(unsigned i);
-
-/*
- * The memory is shared with other processes, one of which may be broken: numbers, indexes and places that are read from
- * it are bounded wherever they are used.
- */
-static inline unsigned mk__counters_count_families(void)
-{
-    unsigned n = atomic_load_explicit(&mk__counters_head->n_families, memory_order_acquire);
-    return n < MK_COUNTER_FAMILIES_MAX ? n : MK_COUNTER_FAMILIES_MAX;
-}
-
-static inline unsigned mk__counters_count_series(void)
-{
-    unsigned n = atomic_load_explicit(&mk__counters_head->n_series, memory_order_acquire);
-    return n < MK_COUNTERS_MAX ? n : MK_COUNTERS_MAX;
-}
+/* Returns a block, which is mapped when it is first needed. NULL: no memory. Any thread. */
+struct mk__counter_block *mk__counters_get_block(unsigned i);
 
 static inline unsigned mk__counters_count_blocks(void)
 {
     unsigned n = atomic_load(&mk__counters_head->n_blocks);
     return n < MK__COUNTER_BLOCKS_MAX ? n : MK__COUNTER_BLOCKS_MAX;
+}
+
+/* Returns `bytes` of the head that begin at a place; NULL: there is nothing. */
+static inline void *mk__counters_at(uint32_t at, size_t bytes)
+{
+    bool good = at >= sizeof(struct mk__counters_head) && at % _Alignof(struct mk__counter_family) == 0 &&
+                at < MK__COUNTER_HEAD_BYTES && bytes <= MK__COUNTER_HEAD_BYTES - at;
+    return good ? (char *)mk__counters_head + at : NULL;
+}
+
+/* Return the record at a place; NULL: there is none. */
+static inline struct mk__counter_family *mk__counters_get_family(uint32_t at)
+{
+    struct mk__counter_family *f = mk__counters_at(at, sizeof(*f));
+    return f && mk__counters_at(at, sizeof(*f) + f->plugin_len + f->name_len + f->help_len + 3u) ? f : NULL;
+}
+static inline struct mk__counter_series *mk__counters_get_series(uint32_t at)
+{
+    struct mk__counter_series *s = mk__counters_at(at, sizeof(*s));
+    return s && mk__counters_at(at, sizeof(*s) + s->labels_len + 1u) ? s : NULL;
+}
+
+/* Return the record that follows; NULL: none. */
+static inline struct mk__counter_family *mk__counters_next_family(const struct mk__counter_family *f)
+{
+    const _Atomic uint32_t *next = f ? &f->next : &mk__counters_head->first;
+    return mk__counters_get_family(atomic_load_explicit(next, memory_order_acquire));
+}
+static inline struct mk__counter_series *mk__counters_next_series(const struct mk__counter_family *f,
+                                                                  const struct mk__counter_series *s)
+{
+    return mk__counters_get_series(atomic_load_explicit(s ? &s->next : &f->first, memory_order_acquire));
 }
 
 static inline uint32_t mk__counters_get_slot(const struct mk__counter_series *s)
@@ -74,9 +104,8 @@ static inline uint32_t mk__counters_get_slot(const struct mk__counter_series *s)
     return slot <= MK__COUNTER_CELLS_MAX - MK__COUNTER_HISTOGRAM_CELLS ? slot : 0;
 }
 
-static inline const struct mk__counter_family *mk__counters_get_family(const struct mk__counter_series *s)
-{
-    return &mk__counters_head->families[s->family % MK_COUNTER_FAMILIES_MAX];
-}
+/* Calls `visit` for each counter, family by family; ends with the first value other than 0, which it returns. */
+int mk__counters_visit(int (*visit)(const struct mk__counter_family *f, const struct mk__counter_series *s, void *ctx),
+                       void *ctx);
 
 #endif
