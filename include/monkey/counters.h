@@ -101,8 +101,7 @@ MK_API int64_t mk_counter_read(const struct mk_counter *counter);
 
 /*
  * The buckets of a histogram: four for each power of two, so that a bound is at most a fifth above the one before it.
- * mk_counter_bucket() returns the bucket of a duration. mk_counter_bucket_end_us() returns the first duration behind a
- * bucket; UINT64_MAX for the last one.
+ * Returns the bucket of a duration.
  */
 static inline unsigned mk_counter_bucket(uint64_t us)
 {
@@ -112,6 +111,7 @@ static inline unsigned mk_counter_bucket(uint64_t us)
     unsigned bucket = (power - 1) * 4 + (unsigned)(us >> (power - 2) & 3);
     return bucket < MK_COUNTER_BUCKETS ? bucket : MK_COUNTER_BUCKETS - 1;
 }
+/* Returns the first duration behind a bucket; UINT64_MAX for the last one. */
 static inline uint64_t mk_counter_bucket_end_us(unsigned bucket)
 {
     if (bucket >= MK_COUNTER_BUCKETS - 1)

@@ -3,7 +3,7 @@
  * Opens counters by their names, and reads them (base/counters.h). Names are added under a lock of the process and of
  * the file, and are published by their number; readers take no lock.
  */
-#include "base/counters_memory.h"
+#include "base/counters.h"
 
 #include <monkey/buf.h>
 #include <monkey/log.h>
@@ -83,7 +83,7 @@ static uint32_t add_record(size_t bytes)
     struct mk__counters_head *h = mk__counters_head;
     uint32_t at = h->bytes;
     bytes = (bytes + 7) / 8 * 8;
-    if (!mk__counters_at(at, bytes))
+    if (!mk__counters_memory_at(at, bytes))
         return 0;
     h->bytes = at + (uint32_t)bytes;
     return at;
@@ -95,7 +95,7 @@ static struct mk__counter_family *add_family(const struct mk_counter_info *info,
     size_t name_len = strlen(info->name), help_len = strlen(info->help);
     bool full = h->n_families >= MK_COUNTER_FAMILIES_MAX || help_len > UINT16_MAX;
     uint32_t at = full ? 0 : add_record(sizeof(struct mk__counter_family) + plugin.len + name_len + help_len + 3);
-    struct mk__counter_family *f = at ? mk__counters_at(at, sizeof(*f)) : NULL, *before;
+    struct mk__counter_family *f = at ? mk__counters_memory_at(at, sizeof(*f)) : NULL, *before;
     if (!f)
         return NULL;
     f->plugin_len = (uint16_t)plugin.len;
@@ -105,7 +105,7 @@ static struct mk__counter_family *add_family(const struct mk_counter_info *info,
     char *text = mempcpy(f->text, plugin.p, plugin.len);
     text = mempcpy(text + 1, info->name, name_len);
     memcpy(text + 1, info->help, help_len);
-    before = mk__counters_get_family(h->last);
+    before = mk__counters_memory_get_family(h->last);
     h->n_families++;
     h->last = at;
     atomic_store_explicit(before ? &before->next : &h->first, at, memory_order_release);
@@ -118,7 +118,7 @@ static struct mk__counter_family *open_family(const struct mk_counter_info *info
     struct mk_str plugin = info->plugin ? mk_str_c(info->plugin) : MK_STR(""), name = mk_str_c(info->name);
     struct mk__counter_family *f = NULL;
     unsigned n = 0;
-    while ((f = mk__counters_next_family(f)) && n++ < MK_COUNTER_FAMILIES_MAX)
+    while ((f = mk__counters_memory_next_family(f)) && n++ < MK_COUNTER_FAMILIES_MAX)
         if (mk_str_eq(get_name(f), name) && mk_str_eq(get_plugin(f), plugin))
             return f;
     return add_family(info, plugin);
@@ -138,7 +138,7 @@ static struct mk__counter_series *add_series(struct mk__counter_family *f, struc
     uint32_t cells = f->kind == MK_COUNTER_HISTOGRAM ? MK__COUNTER_HISTOGRAM_CELLS : 1, slot = h->n_cells;
     bool full = h->n_series >= MK_COUNTERS_MAX || slot > MK__COUNTER_CELLS_MAX || cells > MK__COUNTER_CELLS_MAX - slot;
     uint32_t at = full ? 0 : add_record(sizeof(struct mk__counter_series) + labels.len + 1);
-    struct mk__counter_series *s = at ? mk__counters_at(at, sizeof(*s)) : NULL, *before;
+    struct mk__counter_series *s = at ? mk__counters_memory_at(at, sizeof(*s)) : NULL, *before;
     if (!s)
         return NULL;
     s->slot = slot;
@@ -147,7 +147,7 @@ static struct mk__counter_series *add_series(struct mk__counter_family *f, struc
     s->labels_len = (uint16_t)labels.len;
     memcpy(s->labels, labels.p, labels.len);
     h->n_cells = slot + cells;
-    before = mk__counters_get_series(f->last);
+    before = mk__counters_memory_get_series(f->last);
     f->last = at;
     atomic_store_explicit(before ? &before->next : &f->first, at, memory_order_release);
     return s;
@@ -157,7 +157,7 @@ static struct mk__counter_series *find_series(const struct mk__counter_family *f
 {
     struct mk__counter_series *s = NULL;
     unsigned n = 0;
-    while ((s = mk__counters_next_series(f, s)) && n++ < MK_COUNTERS_MAX)
+    while ((s = mk__counters_memory_next_series(f, s)) && n++ < MK_COUNTERS_MAX)
         if (s->hash == hash && mk_str_eq(mk_str(s->labels, s->labels_len), labels))
             return s;
     return NULL;
@@ -175,7 +175,7 @@ static int open_series(const struct mk_counter_info *info, struct mk_str labels)
         s = add_series(f, labels, hash);
     if (!s || s->number >= MK_COUNTERS_MAX)
         return -ENOSPC;
-    uint32_t slot = mk__counters_get_slot(s), number = s->number;
+    uint32_t slot = mk__counters_memory_get_slot(s), number = s->number;
     if (counters[number].slot != slot) /* other threads may be reading it */
         counters[number].slot = slot;
     return (int)number;
@@ -214,25 +214,11 @@ const struct mk_counter *mk_counter_open(const struct mk_counter_info *info, con
 
 /* ── reading ── */
 
-int mk__counters_visit(int (*visit)(const struct mk__counter_family *f, const struct mk__counter_series *s, void *ctx),
-                       void *ctx)
-{
-    const struct mk__counter_family *f = NULL;
-    unsigned n_families = 0, n = 0;
-    int r = 0;
-    while (r == 0 && (f = mk__counters_next_family(f)) && n_families++ < MK_COUNTER_FAMILIES_MAX) {
-        const struct mk__counter_series *s = NULL;
-        while (r == 0 && (s = mk__counters_next_series(f, s)) && n++ < MK_COUNTERS_MAX)
-            r = visit(f, s, ctx);
-    }
-    return r;
-}
-
 static uint64_t sum_cells(uint32_t slot)
 {
     uint64_t sum = 0;
-    for (unsigned i = 0, n = mk__counters_count_blocks(); i < n; i++) {
-        const struct mk__counter_block *block = mk__counters_get_block(i);
+    for (unsigned i = 0, n = mk__counters_memory_count_blocks(); i < n; i++) {
+        const struct mk__counter_block *block = mk__counters_memory_get_block(i);
         sum += block ? atomic_load_explicit(&block->cells[slot], memory_order_relaxed) : 0;
     }
     return sum;
@@ -252,7 +238,7 @@ static int read_series(const struct mk__counter_family *f, const struct mk__coun
 {
     struct reader *reader = ctx;
     uint64_t buckets[MK_COUNTER_BUCKETS];
-    uint32_t slot = mk__counters_get_slot(s);
+    uint32_t slot = mk__counters_memory_get_slot(s);
     struct mk_counter_value value = {.plugin = get_plugin(f),
                                      .name = get_name(f),
                                      .help = get_help(f),
@@ -272,7 +258,7 @@ static int read_series(const struct mk__counter_family *f, const struct mk__coun
 int mk_counters_each(mk_counter_fn fn, void *ctx)
 {
     struct reader reader = {fn, ctx};
-    return mk__counters_head ? mk__counters_visit(read_series, &reader) : 0;
+    return mk__counters_head ? mk__counters_memory_visit(read_series, &reader) : 0;
 }
 
 uint64_t mk_counter_quantile_us(const uint64_t *buckets, double share)

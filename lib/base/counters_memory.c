@@ -110,9 +110,24 @@ static void release_memory(void)
     shared_cells = NULL;
 }
 
+int mk__counters_memory_visit(int (*visit)(const struct mk__counter_family *f, const struct mk__counter_series *s,
+                                           void *ctx),
+                              void *ctx)
+{
+    const struct mk__counter_family *f = NULL;
+    unsigned n_families = 0, n = 0;
+    int r = 0;
+    while (r == 0 && (f = mk__counters_memory_next_family(f)) && n_families++ < MK_COUNTER_FAMILIES_MAX) {
+        const struct mk__counter_series *s = NULL;
+        while (r == 0 && (s = mk__counters_memory_next_series(f, s)) && n++ < MK_COUNTERS_MAX)
+            r = visit(f, s, ctx);
+    }
+    return r;
+}
+
 /* ── blocks ── */
 
-struct mk__counter_block *mk__counters_get_block(unsigned i)
+struct mk__counter_block *mk__counters_memory_get_block(unsigned i)
 {
     struct mk__counter_block *mapped = NULL, *block = atomic_load_explicit(&blocks[i], memory_order_acquire);
     if (block)
@@ -128,14 +143,14 @@ static int clear_level(const struct mk__counter_family *f, const struct mk__coun
 {
     mk__cell *cells = ctx;
     if (f->kind == MK_COUNTER_LEVEL)
-        atomic_store_explicit(&cells[mk__counters_get_slot(s)], 0, memory_order_relaxed);
+        atomic_store_explicit(&cells[mk__counters_memory_get_slot(s)], 0, memory_order_relaxed);
     return 0;
 }
 
 /* Takes the levels of a block to 0, since what its thread held is gone, and lets another thread claim it. */
 static void free_block(struct mk__counter_block *block)
 {
-    mk__counters_visit(clear_level, block->cells);
+    mk__counters_memory_visit(clear_level, block->cells);
     atomic_store(&block->owner, 0);
 }
 
@@ -147,17 +162,17 @@ static bool is_dead(int32_t owner)
 /* Frees the blocks of processes that have ended without giving them back. */
 static void free_dead_blocks(void)
 {
-    for (unsigned i = 0, n = mk__counters_count_blocks(); i < n; i++) {
-        struct mk__counter_block *block = mk__counters_get_block(i);
+    for (unsigned i = 0, n = mk__counters_memory_count_blocks(); i < n; i++) {
+        struct mk__counter_block *block = mk__counters_memory_get_block(i);
         if (block && is_dead(block->owner))
             free_block(block);
     }
 }
 
-mk__cell *mk__counters_claim(void)
+mk__cell *mk__counters_memory_claim(void)
 {
     for (unsigned i = 0; mk__counters_head && i < MK__COUNTER_BLOCKS_MAX; i++) {
-        struct mk__counter_block *block = mk__counters_get_block(i);
+        struct mk__counter_block *block = mk__counters_memory_get_block(i);
         int32_t none = 0;
         if (!block)
             return NULL;
@@ -171,13 +186,13 @@ mk__cell *mk__counters_claim(void)
     return NULL;
 }
 
-void mk__counters_give_back(mk__cell *cells)
+void mk__counters_memory_give_back(mk__cell *cells)
 {
     if (cells)
         free_block(MK_CONTAINER_OF((uintptr_t)cells, struct mk__counter_block, cells));
 }
 
-void mk__counters_add_shared(uint32_t slot, int64_t n)
+void mk__counters_memory_add_shared(uint32_t slot, int64_t n)
 {
     if (shared_cells)
         atomic_fetch_add_explicit(&shared_cells[slot], (uint64_t)n, memory_order_relaxed);
@@ -185,24 +200,24 @@ void mk__counters_add_shared(uint32_t slot, int64_t n)
 
 /* ── users ── */
 
-int mk__counters_open(void)
+int mk__counters_memory_open(void)
 {
     pthread_mutex_lock(&mutex);
     int err = mk__counters_head ? 0 : make_memory();
     if (err == 0 && users++ == 0) {
         free_dead_blocks();
-        shared_cells = mk__counters_claim();
+        shared_cells = mk__counters_memory_claim();
     }
     pthread_mutex_unlock(&mutex);
     return err;
 }
 
-void mk__counters_close(void)
+void mk__counters_memory_close(void)
 {
     pthread_mutex_lock(&mutex);
     assert(mk__counters_head || !users);
     if (users > 0 && --users == 0) {
-        mk__counters_give_back(shared_cells);
+        mk__counters_memory_give_back(shared_cells);
         release_memory();
     }
     pthread_mutex_unlock(&mutex);

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The layout of the memory of the counters (base/counters.h), its mapping, and the blocks of threads. Names are added
- * to it in base/counters.c.
+ * The memory of the counters (<monkey/counters.h>): one file in memory (memfd), which the next process can go on with.
  *
  *     head ─► family ─► counter ─► counter ...      records in the order in which they were added, close together, so
  *                └────► family ─► counter ...       that few counters take few pages
- *     block 0, block 1 ...
+ *     block 0   the cells of one thread
+ *     block 1   those of another one ...
+ *
+ * A counter has the same slot in all blocks: one cell, or for a histogram one for the sum and one for each bucket. Only
+ * the thread that has claimed a block writes to it; each process has one block more, which its other threads share with
+ * atomic additions. A block that its thread gives back keeps its values, and the next thread goes on adding to them, so
+ * that the sum over all blocks is exact at all times. Pages that nothing has touched take no memory.
  *
  * Records never change, except for the place of the next one. They are found by their place, in bytes from the head;
  * 0: none. The memory is shared with other processes, one of which may be broken: places, lengths and slots that are
@@ -14,7 +19,17 @@
 #ifndef MK_BASE_COUNTERS_MEMORY_H
 #define MK_BASE_COUNTERS_MEMORY_H
 
-#include "base/counters.h"
+#include <monkey/counters.h>
+
+#include <assert.h>
+#include <stdatomic.h>
+
+struct mk_counter {
+    uint32_t slot;
+};
+
+/* The cells of one thread, by slot. */
+typedef _Atomic uint64_t mk__cell;
 
 enum {
     MK__COUNTER_HISTOGRAM_CELLS = 1 + MK_COUNTER_BUCKETS,
@@ -58,16 +73,16 @@ struct mk__counter_block {
 extern struct mk__counters_head *mk__counters_head;
 
 /* Returns a block, which is mapped when it is first needed. NULL: no memory. Any thread. */
-struct mk__counter_block *mk__counters_get_block(unsigned i);
+struct mk__counter_block *mk__counters_memory_get_block(unsigned i);
 
-static inline unsigned mk__counters_count_blocks(void)
+static inline unsigned mk__counters_memory_count_blocks(void)
 {
     unsigned n = atomic_load(&mk__counters_head->n_blocks);
     return n < MK__COUNTER_BLOCKS_MAX ? n : MK__COUNTER_BLOCKS_MAX;
 }
 
 /* Returns `bytes` of the head that begin at a place; NULL: there is nothing. */
-static inline void *mk__counters_at(uint32_t at, size_t bytes)
+static inline void *mk__counters_memory_at(uint32_t at, size_t bytes)
 {
     bool good = at >= sizeof(struct mk__counters_head) && at % _Alignof(struct mk__counter_family) == 0 &&
                 at < MK__COUNTER_HEAD_BYTES && bytes <= MK__COUNTER_HEAD_BYTES - at;
@@ -75,37 +90,53 @@ static inline void *mk__counters_at(uint32_t at, size_t bytes)
 }
 
 /* Return the record at a place; NULL: there is none. */
-static inline struct mk__counter_family *mk__counters_get_family(uint32_t at)
+static inline struct mk__counter_family *mk__counters_memory_get_family(uint32_t at)
 {
-    struct mk__counter_family *f = mk__counters_at(at, sizeof(*f));
-    return f && mk__counters_at(at, sizeof(*f) + f->plugin_len + f->name_len + f->help_len + 3u) ? f : NULL;
+    struct mk__counter_family *f = mk__counters_memory_at(at, sizeof(*f));
+    return f && mk__counters_memory_at(at, sizeof(*f) + f->plugin_len + f->name_len + f->help_len + 3u) ? f : NULL;
 }
-static inline struct mk__counter_series *mk__counters_get_series(uint32_t at)
+static inline struct mk__counter_series *mk__counters_memory_get_series(uint32_t at)
 {
-    struct mk__counter_series *s = mk__counters_at(at, sizeof(*s));
-    return s && mk__counters_at(at, sizeof(*s) + s->labels_len + 1u) ? s : NULL;
+    struct mk__counter_series *s = mk__counters_memory_at(at, sizeof(*s));
+    return s && mk__counters_memory_at(at, sizeof(*s) + s->labels_len + 1u) ? s : NULL;
 }
 
 /* Return the record that follows; NULL: none. */
-static inline struct mk__counter_family *mk__counters_next_family(const struct mk__counter_family *f)
+static inline struct mk__counter_family *mk__counters_memory_next_family(const struct mk__counter_family *f)
 {
     const _Atomic uint32_t *next = f ? &f->next : &mk__counters_head->first;
-    return mk__counters_get_family(atomic_load_explicit(next, memory_order_acquire));
+    return mk__counters_memory_get_family(atomic_load_explicit(next, memory_order_acquire));
 }
-static inline struct mk__counter_series *mk__counters_next_series(const struct mk__counter_family *f,
-                                                                  const struct mk__counter_series *s)
+static inline struct mk__counter_series *mk__counters_memory_next_series(const struct mk__counter_family *f,
+                                                                         const struct mk__counter_series *s)
 {
-    return mk__counters_get_series(atomic_load_explicit(s ? &s->next : &f->first, memory_order_acquire));
+    return mk__counters_memory_get_series(atomic_load_explicit(s ? &s->next : &f->first, memory_order_acquire));
 }
 
-static inline uint32_t mk__counters_get_slot(const struct mk__counter_series *s)
+static inline uint32_t mk__counters_memory_get_slot(const struct mk__counter_series *s)
 {
     uint32_t slot = s->slot;
     return slot <= MK__COUNTER_CELLS_MAX - MK__COUNTER_HISTOGRAM_CELLS ? slot : 0;
 }
 
 /* Calls `visit` for each counter, family by family; ends with the first value other than 0, which it returns. */
-int mk__counters_visit(int (*visit)(const struct mk__counter_family *f, const struct mk__counter_series *s, void *ctx),
-                       void *ctx);
+int mk__counters_memory_visit(int (*visit)(const struct mk__counter_family *f, const struct mk__counter_series *s,
+                                           void *ctx),
+                              void *ctx);
+
+/*
+ * Opens the memory for a server, or counts one more user of it. Returns 0 or -errno: counters then count nothing.
+ * mk__counters_memory_close() releases it with the last user, when no thread counts any more.
+ */
+int mk__counters_memory_open(void);
+void mk__counters_memory_close(void);
+
+/* Claims a block for a thread. NULL: none is free, or there is no memory; count with NULL then. Any thread. */
+mk__cell *mk__counters_memory_claim(void);
+/* Gives the block back, with its values; levels become 0. Does nothing with NULL. In the thread that wrote to it. */
+void mk__counters_memory_give_back(mk__cell *cells);
+
+/* Adds with an atomic operation, in a thread that has no block. */
+void mk__counters_memory_add_shared(uint32_t slot, int64_t n);
 
 #endif

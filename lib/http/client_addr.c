@@ -5,7 +5,7 @@
 #include "http/client_addr.h"
 
 #include "base/log.h"
-#include "http/counters.h"
+#include "http/count.h"
 #include "http/message/forwarded.h"
 #include "http/message/proxy_protocol.h"
 #include "http/request.h"
@@ -49,7 +49,7 @@ int mk__client_addr_read_proxy_header(struct mk__peer *peer, struct mk__context 
     struct mk__proxy_protocol header;
     int r = mk__proxy_protocol_read(*in, &header);
     if (r < 0)
-        mk__http_count(http, MK__COUNT_REFUSED_PROXY_HEADER);
+        mk__count_one(http, MK__COUNT_REFUSED_PROXY_HEADER);
     if (r < 0 && mk__log_is_due(&http->warned_ms, mk_loop_now_ms(http->loop)))
         mk_io_log(io, &peer->address, MK_LOG_WARN, "closing a connection without a PROXY header");
     if (r != 0)

@@ -5,7 +5,7 @@
  */
 #include "http/conn.h"
 
-#include "http/counters.h"
+#include "http/count.h"
 #include "http/handshake.h"
 #include "loop/loop.h"
 
@@ -166,8 +166,8 @@ static void enter_state(struct mk__conn *c, enum mk__conn_state state)
     trace_state(c, state);
     c->state = (uint8_t)state;
     if (before != state) {
-        mk__http_add(c->http, MK__COUNT_STATES + before, -1);
-        mk__http_add(c->http, MK__COUNT_STATES + state, state != MK__CONN_CLOSED);
+        mk__count_add(c->http, MK__COUNT_STATES + before, -1);
+        mk__count_add(c->http, MK__COUNT_STATES + state, state != MK__CONN_CLOSED);
     }
     if (MK_HAS_TLS && get_turn(before) == MK__CONN_TURN_HANDSHAKE && get_turn(state) != MK__CONN_TURN_HANDSHAKE)
         end_handshake(c);
@@ -287,7 +287,7 @@ static void begin_handshake(struct mk__conn *c)
     mk_list_add(&http->handshaking, &c->handshaking);
     http->handshakes++;
     while (http->handshakes > http->settings->handshakes_max) { /* several, if a reload has lowered the limit */
-        mk__http_count(http, MK__COUNT_REFUSED_HANDSHAKES);
+        mk__count_one(http, MK__COUNT_REFUSED_HANDSHAKES);
         enter_state(MK_LIST_FIRST(&http->handshaking, struct mk__conn, handshaking), MK__CONN_CLOSED);
     }
 }
@@ -338,7 +338,7 @@ static void on_event(struct mk_event *event, uint32_t events)
 static void on_timer(struct mk_timer *timer)
 {
     struct mk__conn *c = MK_CONTAINER_OF(timer, struct mk__conn, timer);
-    mk__http_count(c->http, MK__COUNT_TIMEOUTS + c->state);
+    mk__count_one(c->http, MK__COUNT_TIMEOUTS + c->state);
     if (mk__conn_states[c->state].on_timeout == MK__ON_TIMEOUT_ABORT) {
         if (c->proto->on_abort)
             c->proto->on_abort(c);
@@ -376,9 +376,9 @@ int mk__conn_open(struct mk__context *http, const struct mk_io *io, struct mk_wo
     bool accepted = !MK_HAS_CONN_HOOKS || run_accept_hooks(c);
     if (MK_HAS_TLS && accepted && own.transport->handshake)
         begin_handshake(c);
-    mk__http_count(http, MK__COUNT_STATES + c->state);
+    mk__count_one(http, MK__COUNT_STATES + c->state);
     mk_timer_arm(http->loop, &c->timer, http->settings->limits.timeout_ms[mk__conn_states[c->state].timeout]);
-    mk__http_count(http, accepted ? MK__COUNT_ACCEPTED : MK__COUNT_REFUSED_BY_PLUGIN);
+    mk__count_one(http, accepted ? MK__COUNT_ACCEPTED : MK__COUNT_REFUSED_BY_PLUGIN);
     if (!accepted) {
         enter_state(c, MK__CONN_CLOSED);
         return 0;

@@ -133,7 +133,7 @@ struct mk__context {
     void *app_ctx;
     struct mk_account *account;
     mk__cell *cells;                          /* of the thread, for counters; may be NULL */
-    const struct mk_counter *const *counters; /* with `cells`: by enum mk__http_count (http/counters.h) */
+    const struct mk_counter *const *counters; /* with `cells`: by enum mk__http_count (http/count.h) */
     struct mk__pool connections, requests;
     struct mk_list conns;      /* the oldest first */
     uint8_t shutdown;          /* enum mk__shutdown */

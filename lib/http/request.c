@@ -7,7 +7,7 @@
 #include <monkey/buf.h>
 #include <monkey/escape.h>
 #include "base/arena.h"
-#include "http/counters.h"
+#include "http/count.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -39,11 +39,11 @@ struct mk_request *mk__request_new(struct mk__context *http, const struct mk__re
 /* Counts a request that is answered with a status of the server, without a plugin. */
 static void count_rejected(const struct mk_request *req, int status)
 {
-    mk__http_count(req->http, status == 400   ? MK__COUNT_REFUSED_MALFORMED
-                              : status == 413 ? MK__COUNT_REFUSED_BODY
-                              : status == 414 ? MK__COUNT_REFUSED_TARGET
-                              : status == 431 ? MK__COUNT_REFUSED_HEAD
-                                              : MK__COUNT_REFUSED_OTHER);
+    mk__count_one(req->http, status == 400   ? MK__COUNT_REFUSED_MALFORMED
+                             : status == 413 ? MK__COUNT_REFUSED_BODY
+                             : status == 414 ? MK__COUNT_REFUSED_TARGET
+                             : status == 431 ? MK__COUNT_REFUSED_HEAD
+                                             : MK__COUNT_REFUSED_OTHER);
 }
 
 void mk__request_reject(struct mk_request *req, int status)
@@ -489,7 +489,7 @@ void mk__request_check_rate(struct mk_request *req)
 {
     if (!mk__request_wants_body(req) || !is_slow(req))
         return;
-    mk__http_count(req->http, MK__COUNT_REFUSED_SLOW_BODY);
+    mk__count_one(req->http, MK__COUNT_REFUSED_SLOW_BODY);
     mk__request_reject_body(req, 408);
 }
 

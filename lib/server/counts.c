@@ -4,8 +4,13 @@
  */
 #include "server/counts.h"
 
-#include "http/counters.h"
-#include "server/thread.h"
+#include "http/conn.h"
+#include "http/count.h"
+#include "http/h2/flood_counters.h"
+#include "server/worker.h"
+
+static_assert((int)MK__CONN_STATES <= MK__COUNT_STATES_MAX && (int)MK__H2_FLOODS <= MK__COUNT_FLOODS_MAX,
+              "a counter for each");
 
 /* ── names ── */
 
@@ -149,16 +154,16 @@ void mk__counts_open_hosts(struct mk_generation *g)
 
 /* ── counting ── */
 
-void mk__counts_open_thread(struct mk__thread *t)
+void mk__counts_open_thread(struct mk__context *http)
 {
-    t->http.counters = http_counters;
-    t->http.cells = http_counters[0] ? mk__counters_claim() : NULL; /* NULL: no server has been started */
+    http->counters = http_counters;
+    http->cells = http_counters[0] ? mk__counters_memory_claim() : NULL; /* NULL: no server has been started */
 }
 
-void mk__counts_close_thread(struct mk__thread *t)
+void mk__counts_close_thread(struct mk__context *http)
 {
-    mk__counters_give_back(t->http.cells);
-    t->http.cells = NULL;
+    mk__counters_memory_give_back(http->cells);
+    http->cells = NULL;
 }
 
 void mk__counts_add(enum mk__count count, int64_t n)

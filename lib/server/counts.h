@@ -9,8 +9,6 @@
 #include "base/counters.h"
 #include "server/generation.h"
 
-struct mk__thread;
-
 /* Counters of the process; each is counted in the thread that sees it. */
 enum mk__count {
     MK__COUNT_STARTS, /* of servers */
@@ -27,8 +25,8 @@ void mk__counts_start(void);
 void mk__counts_open_hosts(struct mk_generation *g);
 
 /* Connects a thread with its memory. In any thread, before it runs; mk__counts_close_thread() when it has ended. */
-void mk__counts_open_thread(struct mk__thread *t);
-void mk__counts_close_thread(struct mk__thread *t);
+void mk__counts_open_thread(struct mk__context *http);
+void mk__counts_close_thread(struct mk__context *http);
 
 /* Counts in a thread that is not a worker, or anywhere where it is rare. */
 void mk__counts_add(enum mk__count count, int64_t n);

@@ -31,7 +31,7 @@ struct mk_server *mk_server_new(void)
     pthread_mutex_init(&s->lock, NULL);
     mk__listeners_init(&s->listeners);
     s->balancer.limits = &s->limits;
-    s->counts = !MK_SMALL && mk__counters_open() == 0;
+    s->counts = !MK_SMALL && mk__counters_memory_open() == 0;
     return s;
 }
 
@@ -47,7 +47,7 @@ void mk_server_free(struct mk_server *s)
     mk__generation_free(&s->failed);
     mk__generation_free(&s->current);
     if (!MK_SMALL && s->counts)
-        mk__counters_close();
+        mk__counters_memory_close();
     pthread_mutex_destroy(&s->lock);
     mk_account_free(NULL, s, sizeof(*s));
 }

@@ -363,7 +363,7 @@ int mk__thread_open(struct mk__thread *t, struct mk_generation *g, unsigned inde
                 mk__http_release(&t->http);
         }
         if (!MK_SMALL && err == 0)
-            mk__counts_open_thread(t);
+            mk__counts_open_thread(&t->http);
         if (err < 0)
             mk__loop_close(&t->loop);
     }
@@ -388,7 +388,7 @@ void mk__thread_close(struct mk__thread *t)
     mk__acceptors_free(&t->acceptors);
     free_workers(t);
     if (!MK_SMALL)
-        mk__counts_close_thread(t);
+        mk__counts_close_thread(&t->http);
     if (MK__PLUGIN_STARTS)
         mk__request_ref_release(&t->request_refs);
     if (MK_HAS_BALANCE)

@@ -6,7 +6,7 @@
 #include "http/h2/h2.h"
 
 #include "base/log.h"
-#include "http/counters.h"
+#include "http/count.h"
 #include "loop/loop.h"
 
 #include <inttypes.h>
@@ -62,7 +62,7 @@ void mk__h2_flood_log(struct mk__h2 *h2, enum mk__h2_flood flood, uint64_t most)
 {
     struct mk__h2_flood_stats *stats = &mk__h2_shared_of(h2)->flood_stats[flood];
     stats->ended++;
-    mk__http_count(mk__h2_http(h2), MK__COUNT_FLOODS + flood);
+    mk__count_one(mk__h2_http(h2), MK__COUNT_FLOODS + flood);
     if (mk__log_is_due(&stats->logged_ms, mk_loop_now_ms(mk__h2_http(h2)->loop))) {
         log_flood(h2, flood, most, stats);
         stats->unlogged = 0;

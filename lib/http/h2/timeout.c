@@ -4,7 +4,7 @@
  */
 #include "http/h2/h2.h"
 
-#include "http/counters.h"
+#include "http/count.h"
 #include "loop/loop.h"
 
 #include <monkey/log.h>
@@ -113,7 +113,7 @@ static void on_stream_timer(struct mk_timer *timer)
         arm_timer(s);
         return;
     }
-    mk__http_count(mk__h2_http(s->h2), MK__COUNT_STREAM_TIMEOUTS);
+    mk__count_one(mk__h2_http(s->h2), MK__COUNT_STREAM_TIMEOUTS);
     if (info->waits_for_window)
         mk__h2_flood_log(s->h2, MK__H2_FLOOD_SEND_TIMEOUT, req->limits->timeout_ms[MK__TIMEOUT_SEND]);
     req->ops->wake(req);

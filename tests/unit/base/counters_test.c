@@ -20,13 +20,13 @@ static const struct mk_counter_info times = {NULL, "times", "how long it takes",
 static int open_memory(void **state)
 {
     (void)state;
-    return mk__counters_open();
+    return mk__counters_memory_open();
 }
 
 static int close_memory(void **state)
 {
     (void)state;
-    mk__counters_close();
+    mk__counters_memory_close();
     return 0;
 }
 
@@ -64,14 +64,14 @@ static void assert_listing(const char *expected)
 static void test_families_are_listed_together(void **state)
 {
     (void)state;
-    mk__cell *cells = mk__counters_claim();
+    mk__cell *cells = mk__counters_memory_claim();
     mk__counters_add(cells, open_labelled(&hits, "a"), 2);
     mk__counters_add(cells, mk_counter_open(&open_info, NULL, 0), -3);
     mk__counters_add(cells, open_labelled(&hits, "b"), 5);
     assert_listing("cache/hits{host=\"a\"} 2\n"
                    "cache/hits{host=\"b\"} 5\n"
                    "/open{} -3\n");
-    mk__counters_give_back(cells);
+    mk__counters_memory_give_back(cells);
 }
 
 static void test_the_same_name_is_the_same_counter(void **state)
@@ -196,13 +196,13 @@ static int check_histogram(const struct mk_counter_value *v, void *ctx)
 static void test_a_histogram_is_read(void **state)
 {
     (void)state;
-    mk__cell *cells = mk__counters_claim();
+    mk__cell *cells = mk__counters_memory_claim();
     const struct mk_counter *c = mk_counter_open(&times, NULL, 0);
     mk__counters_observe(cells, c, 5);
     mk__counters_observe(NULL, c, 5);
     mk__counters_observe(cells, c, 1000);
     assert_int_equal(mk_counters_each(check_histogram, NULL), 42);
-    mk__counters_give_back(cells);
+    mk__counters_memory_give_back(cells);
 }
 
 /* ── threads ── */
@@ -211,12 +211,12 @@ enum { THREADS = 4, ROUNDS = 20000 };
 
 static void *count(void *ctx)
 {
-    mk__cell *cells = mk__counters_claim();
+    mk__cell *cells = mk__counters_memory_claim();
     for (unsigned i = 0; i < ROUNDS; i++) {
         mk__counters_add(cells, ctx, 1);
         mk__counters_add(NULL, ctx, 1);
     }
-    mk__counters_give_back(cells);
+    mk__counters_memory_give_back(cells);
     return NULL;
 }
 
@@ -244,16 +244,16 @@ static void test_a_block_keeps_sums_and_clears_levels(void **state)
 {
     (void)state;
     const struct mk_counter *sum = mk_counter_open(&hits, NULL, 0), *level = mk_counter_open(&open_info, NULL, 0);
-    mk__cell *first = mk__counters_claim();
+    mk__cell *first = mk__counters_memory_claim();
     mk__counters_add(first, sum, 3);
     mk__counters_add(first, level, 3);
-    mk__counters_give_back(first);
-    mk__cell *second = mk__counters_claim();
+    mk__counters_memory_give_back(first);
+    mk__cell *second = mk__counters_memory_claim();
     assert_ptr_equal(first, second);
     mk__counters_add(second, sum, 4);
     assert_int_equal(mk_counter_read(sum), 7);
     assert_int_equal(mk_counter_read(level), 0);
-    mk__counters_give_back(second);
+    mk__counters_memory_give_back(second);
 }
 
 static void test_more_threads_than_blocks(void **state)
@@ -261,7 +261,7 @@ static void test_more_threads_than_blocks(void **state)
     (void)state;
     static mk__cell *all[1100];
     unsigned n = 0;
-    while (n < 1100 && (all[n] = mk__counters_claim()))
+    while (n < 1100 && (all[n] = mk__counters_memory_claim()))
         n++;
     assert_int_equal(n, 1023); /* one is of the threads without */
     const struct mk_counter *c = mk_counter_open(&hits, NULL, 0);
@@ -269,7 +269,7 @@ static void test_more_threads_than_blocks(void **state)
     mk__counters_add(all[1000], c, 1);
     assert_int_equal(mk_counter_read(c), 2);
     while (n > 0)
-        mk__counters_give_back(all[--n]);
+        mk__counters_memory_give_back(all[--n]);
 }
 
 /* ── processes ── */
@@ -279,10 +279,10 @@ static void crash(int fd)
 {
     int err = mk_counters_inherit(fd);
     if (err == 0)
-        err = mk__counters_open();
+        err = mk__counters_memory_open();
     if (err < 0)
         _exit(1);
-    mk__cell *cells = mk__counters_claim();
+    mk__cell *cells = mk__counters_memory_claim();
     mk__counters_add(cells, open_labelled(&hits, "a"), 10);
     mk__counters_add(cells, mk_counter_open(&open_info, NULL, 0), 5);
     mk__counters_add(NULL, mk_counter_open(&open_info, NULL, 0), 5);
@@ -309,11 +309,11 @@ static void test_the_next_process_goes_on(void **state)
     run_until_crash(fd);
     assert_int_equal(mk_counters_inherit(dup(fd)), 0);
     assert_int_equal(mk_counters_inherit(dup(fd)), -EBUSY);
-    assert_int_equal(mk__counters_open(), 0);
+    assert_int_equal(mk__counters_memory_open(), 0);
     assert_listing("cache/hits{host=\"a\"} 20\n"
                    "/open{} 0\n");
     assert_true(mk_counters_fd() >= 0);
-    mk__counters_close();
+    mk__counters_memory_close();
     assert_int_equal(mk_counters_fd(), -ENOENT);
     close(fd);
 }
@@ -329,9 +329,9 @@ static void test_what_cannot_be_inherited(void **state)
     assert_int_equal(pipe(pipes), 0);
     assert_true(mk_counters_inherit(pipes[0]) < 0);
     close(pipes[1]);
-    assert_int_equal(mk__counters_open(), 0); /* counts anew */
+    assert_int_equal(mk__counters_memory_open(), 0); /* counts anew */
     assert_listing("");
-    mk__counters_close();
+    mk__counters_memory_close();
 }
 
 /* Another process has the same memory, and may be broken: what it writes must not lead beyond the memory. */
@@ -345,17 +345,17 @@ static void test_a_damaged_memory(void **state)
     uint32_t *words = mmap(NULL, HEAD_WORDS * 4, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     assert_ptr_not_equal(words, MAP_FAILED);
     assert_int_equal(mk_counters_inherit(dup(fd)), 0);
-    assert_int_equal(mk__counters_open(), 0);
+    assert_int_equal(mk__counters_memory_open(), 0);
     for (unsigned i = 4; i < HEAD_WORDS; i++) /* the numbers, families and counters */
         words[i] = (uint32_t)rand() % 8 ? (uint32_t)rand() * 2654435761u : 40 + (uint32_t)rand() % 256 * 8;
     struct listing l = {.text = ""};
     mk_counters_each(list_one, &l);
-    mk__cell *cells = mk__counters_claim();
+    mk__cell *cells = mk__counters_memory_claim();
     mk__counters_add(cells, open_labelled(&hits, "a"), 1);
     mk__counters_observe(cells, open_labelled(&times, "a"), 1);
-    mk__counters_give_back(cells);
+    mk__counters_memory_give_back(cells);
     munmap(words, HEAD_WORDS * 4);
-    mk__counters_close();
+    mk__counters_memory_close();
     close(fd);
 }
 

@@ -3,12 +3,12 @@
  * What HTTP counts, besides requests (server/counts.h): states of connections, timeouts, and what was refused. The
  * server opens the counters (MK__HTTP_COUNTS of them) and passes them with the context.
  */
-#ifndef MK_HTTP_COUNTERS_H
-#define MK_HTTP_COUNTERS_H
+#ifndef MK_HTTP_COUNT_H
+#define MK_HTTP_COUNT_H
 
-#include "base/counters.h"
-#include "http/conn.h"
-#include "http/h2/flood_counters.h"
+#include "http/context.h"
+
+enum { MK__COUNT_STATES_MAX = 16, MK__COUNT_FLOODS_MAX = 16 };
 
 enum mk__http_count {
     MK__COUNT_ACCEPTED,
@@ -25,22 +25,22 @@ enum mk__http_count {
     MK__COUNT_REFUSED_OTHER,
     /* one for each state of connections, each timeout and each flood */
     MK__COUNT_STATES,
-    MK__COUNT_TIMEOUTS = MK__COUNT_STATES + MK__CONN_STATES,
-    MK__COUNT_STREAM_TIMEOUTS = MK__COUNT_TIMEOUTS + MK__CONN_STATES,
+    MK__COUNT_TIMEOUTS = MK__COUNT_STATES + MK__COUNT_STATES_MAX,
+    MK__COUNT_STREAM_TIMEOUTS = MK__COUNT_TIMEOUTS + MK__COUNT_STATES_MAX,
     MK__COUNT_FLOODS,
-    MK__HTTP_COUNTS = MK__COUNT_FLOODS + MK__H2_FLOODS,
+    MK__HTTP_COUNTS = MK__COUNT_FLOODS + MK__COUNT_FLOODS_MAX,
 };
 
-static inline void mk__http_add(const struct mk__context *http, unsigned count, int64_t n)
+static inline void mk__count_add(const struct mk__context *http, unsigned count, int64_t n)
 {
     assert(count < MK__HTTP_COUNTS);
     if (!MK_SMALL && http->cells)
         mk__counters_add_own(http->cells, http->counters[count]->slot, n);
 }
 
-static inline void mk__http_count(const struct mk__context *http, unsigned count)
+static inline void mk__count_one(const struct mk__context *http, unsigned count)
 {
-    mk__http_add(http, count, 1);
+    mk__count_add(http, count, 1);
 }
 
 #endif
