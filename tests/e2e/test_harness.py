@@ -4,6 +4,7 @@
 import contextlib
 import os
 import pathlib
+import re
 import shutil
 import signal
 import stat
@@ -75,11 +76,61 @@ def test_no_server_is_left_behind(tmp_path, number, parallel):
         pytest_of_it.wait()
 
 
+# ── products of parameters ──
+
+PRODUCTS = """
+import pytest
+ways = pytest.mark.parametrize("way", ["h1", "h2", "h1-tls", "h2-tls"])
+
+@ways
+@pytest.mark.parametrize("size", [{"n": n} for n in range(COMBINATIONS)], ids=range(COMBINATIONS))
+def test_sizes(way, size):
+    pass
+
+@ways
+def test_ways(way):
+    pass
+
+@pytest.mark.parametrize("a", range(3))
+@pytest.mark.parametrize("b", range(3))
+def test_others(a, b):
+    pass
+"""
+
+
+@pytest.mark.parametrize("combinations, kept", [(3, 4), (9, 9)])
+def test_a_product_with_ways_runs_in_part(tmp_path, combinations, kept):
+    """Each way and each other value is in it, and --full runs all."""
+    test = tmp_path / "test_products.py"
+    test.write_text(PRODUCTS.replace("COMBINATIONS", str(combinations)))
+
+    def collect(*options):
+        command = [sys.executable, "-m", "pytest", "-p", "harness.products", "-p", "no:cacheprovider", "-q"]
+        done = subprocess.run(
+            [*command, "--collect-only", *options, test],
+            env={**os.environ, "PYTHONPATH": str(E2E)},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        return [row.partition("::")[2] for row in done.stdout.splitlines() if "::" in row]
+
+    assert len(collect()) == combinations * 4 + 4 + 9
+    rows = collect("-m", "not slow")
+    sizes = [re.fullmatch(r"test_sizes\[(\d+)-(.*)\]", row).groups() for row in rows if row.startswith("test_sizes")]
+    assert len(sizes) == kept
+    assert {size for size, _ in sizes} == set(map(str, range(combinations)))
+    assert {way for _, way in sizes} == {"h1", "h2", "h1-tls", "h2-tls"}
+    assert len(rows) == kept + 4 + 9
+
+
 # ── ./dev test ──
 
 STUBS = {  # commands that ./dev calls, with what they do here
     "cmake": "exit 0",
     "sync": "exit 0",
+    "getconf": "echo 1",
     "dpkg-query": "printf installed",
     "setarch": "exit 1",
     "ctest": 'case "$*" in *asan*) echo "1 tests failed, 0 tests passed"; exit 8 ;; esac; echo "100% tests passed"',
