@@ -89,7 +89,7 @@ def test_a_fifo_is_no_module(conf):
     """dlopen() would wait for a writer."""
     folder = conf("./pipe.so")
     os.mkfifo(folder / "pipe.so")
-    result = run("-c", folder, "-t", timeout=5)
+    result = run("-c", folder, "-t")
     assert result.returncode == 1
     assert re.search(r"plugins.load:3:\d+: error: .*pipe.so cannot be loaded: not a regular file", result.stderr)
 

@@ -21,9 +21,9 @@ LISTENING = re.compile(r"listening on (\S+)")
 REPORT = re.compile(
     r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|SUMMARY: \w+Sanitizer|runtime error:|Assertion .* failed"
 )
-START_SECONDS = 20
+START_SECONDS = 60  # of a busy machine with sanitizers
 STOP_SECONDS = 20
-SETTLE_SECONDS = 10  # a busy machine closes the last descriptors late
+SETTLE_SECONDS = 30  # a busy machine closes the last descriptors late
 
 
 def await_true(condition, seconds=5.0, what="the condition"):
