@@ -228,9 +228,13 @@ class Session:
         """Returns never."""
         while True:
             self.await_change(watcher)
-            watcher.renew()
-            if self.rebuild():
-                self.try_serve()
+            try:
+                watcher.renew()
+                if self.rebuild():
+                    self.try_serve()
+            except (DudacError, OSError):  # of files that were in the folder
+                watcher.check()
+                raise
 
     def stop_server(self) -> None:
         if self.server is None:
