@@ -104,7 +104,7 @@ class Response:
         if self.interim:
             return
         insist(self["Date"], f"no Date: {self}")
-        insist(abs(parse_date(self["Date"]) - time.time()) < 5, f"stale Date: {self['Date']}")
+        insist(abs(parse_date(self["Date"]) - time.time()) < 30, f"stale Date: {self['Date']}")
         owed = self.OWED.get(self.status)
         insist(owed is None or self[owed] is not None, f"{self.status} without {owed}: {self}")
         if self["Last-Modified"]:
