@@ -10,3 +10,7 @@ sys.path[:0] = [str(HERE.parents[1] / "tools" / "wr"), str(HERE), str(HERE.paren
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in the background: programs would inherit that
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "slow: takes a minute, or part of a product; ./dev test leaves it to --full")

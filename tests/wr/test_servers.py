@@ -96,7 +96,14 @@ def build_server(tmp_path_factory):
 
 
 @pytest.mark.parametrize("workload", map(WORKLOADS.get, DIFFERENT), ids=DIFFERENT)
-@pytest.mark.parametrize("name", [*(name for name in NAMES if not name.startswith("limit-")), "nginx+cache"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        # building what is fetched takes more than all other tests
+        *(pytest.param(name, marks=[pytest.mark.slow] * (name in FETCHED)) for name in NAMES if name[:6] != "limit-"),
+        "nginx+cache",
+    ],
+)
 def test_server_answers(work, root, build_server, name, workload):
     choice = servers.parse_choice(f"{name}={MONKEY}" if name == "monkey" else name)
     if not choice.program:

@@ -38,7 +38,11 @@ def centre_of(name, count):
     return math.fsum(values[cut : len(values) - cut]) / (len(values) - 2 * cut)
 
 
-@pytest.mark.parametrize("count", [5, 7, 10, 20, 30])
+def slowly(count):
+    return pytest.param(count, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("count", [5, slowly(7), 10, slowly(20), 30])
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
 def test_coverage(name, count):
     rng, centre, hits = random.Random(f"{name} {count}"), centre_of(name, count), 0
