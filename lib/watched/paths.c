@@ -20,7 +20,9 @@
 enum {
     LINKS_MAX = 40, /* as the kernel's limit */
     STEPS_MAX = 16384,
-    MASK = IN_ATTRIB | IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ONLYDIR,
+    FOLDER_MASK = IN_ATTRIB | IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ONLYDIR,
+    /* No IN_MODIFY: a file that is still written would be loaded. Added, since a mask replaces the former one. */
+    FILE_MASK = IN_ATTRIB | IN_CLOSE_WRITE | IN_MASK_ADD,
 };
 
 #define HASH_BASIS 0xcbf29ce484222325u
@@ -94,28 +96,59 @@ bool mk__paths_has_step(const struct mk__paths *p, int wd, const char *name)
     return false;
 }
 
-bool mk__paths_has_folder(const struct mk__paths *p, int wd)
+bool mk__paths_is_watched(const struct mk__paths *p, int wd)
 {
     return mk__paths_has_step(p, wd, "");
 }
 
-/* Watches a folder for one of its entries; several files often have the same. */
-static void add_step(struct mk__paths *p, int inotify, const char *folder, struct mk_str name)
+static bool has_exact_step(const struct mk__paths *p, struct mk__paths_step step)
 {
-    struct mk__paths_step step = {.hash = hash_name(name.p, name.len)};
-    step.wd = inotify < 0 ? -1 : inotify_add_watch(inotify, folder[0] ? folder : "/", MASK);
-    if (step.wd < 0) {
-        p->polls = true;
-        p->limited = p->limited || (inotify >= 0 && errno == ENOSPC);
-        return;
-    }
     for (unsigned i = 0; i < p->n_steps; i++)
         if (p->steps[i].wd == step.wd && p->steps[i].hash == step.hash)
-            return;
+            return true;
+    return false;
+}
+
+bool mk__paths_has_file(const struct mk__paths *p, int wd)
+{
+    return has_exact_step(p, (struct mk__paths_step){wd, hash_name("", 0)});
+}
+
+static void add_step(struct mk__paths *p, struct mk__paths_step step)
+{
+    if (has_exact_step(p, step)) /* several files often have the same folders */
+        return;
     if (p->n_steps == p->steps_size && !grow_steps(p))
         p->polls = true;
     else
         p->steps[p->n_steps++] = step;
+}
+
+/* Watches a folder for one of its entries. */
+static void watch_entry(struct mk__paths *p, int inotify, const char *folder, struct mk_str name)
+{
+    int wd = inotify < 0 ? -1 : inotify_add_watch(inotify, folder[0] ? folder : "/", FOLDER_MASK);
+    if (wd < 0) {
+        p->polls = true;
+        p->limited = p->limited || (inotify >= 0 && errno == ENOSPC);
+        return;
+    }
+    add_step(p, (struct mk__paths_step){wd, hash_name(name.p, name.len)});
+}
+
+/*
+ * Watches the file itself, which can be changed by another name: a hard link, or a mount of the file. If that is not
+ * permitted, it cannot be loaded either, until its mode changes, which the folder reports.
+ */
+static void watch_file(struct mk__paths *p, int inotify, const char *path)
+{
+    int wd = inotify < 0 ? -1 : inotify_add_watch(inotify, path, FILE_MASK);
+    if (wd >= 0)
+        add_step(p, (struct mk__paths_step){wd, hash_name("", 0)});
+    else if (inotify >= 0 && (errno == ENOSPC || errno == ENOMEM)) {
+        p->limited = p->limited || errno == ENOSPC;
+        p->polls = true;
+    }
 }
 
 /* ── the way to a file ── */
@@ -165,7 +198,7 @@ static bool walk_component(struct mk__paths *p, int inotify, struct walk *walk)
         memmove(walk->left, rest, strlen(rest) + 1);
         return true;
     }
-    add_step(p, inotify, walk->done, mk_str(name, len));
+    watch_entry(p, inotify, walk->done, mk_str(name, len));
     int n = snprintf(path, sizeof(path), "%s/%.*s", walk->done, (int)len, name);
     if (n < 0 || n >= (int)sizeof(path))
         return false;
@@ -206,6 +239,8 @@ void mk__paths_watch(struct mk__paths *p, int inotify)
         memcpy(walk.left, p->items[i].p, p->items[i].len + 1);
         while (walk_component(p, inotify, &walk))
             ;
+        if (!walk.left[strspn(walk.left, "/")])
+            watch_file(p, inotify, walk.done);
         p->polls = p->polls || is_remote(p->items[i].p);
     }
 }

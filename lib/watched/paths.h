@@ -7,10 +7,10 @@
 
 #include <monkey/str.h>
 
-/* An entry of a folder on the way to a file: if it changes, the path may lead to another file. */
+/* An entry of a folder on the way to a file: if it changes, the path may lead to another file. Or the file itself. */
 struct mk__paths_step {
-    int wd;        /* the folder's number in inotify */
-    uint32_t hash; /* of the entry's name */
+    int wd;        /* the folder's or the file's number in inotify */
+    uint32_t hash; /* of the entry's name, which is empty for the file itself */
 };
 
 struct mk__paths {
@@ -27,15 +27,17 @@ int mk__paths_init(struct mk__paths *p, const struct mk_str *paths, unsigned n);
 void mk__paths_release(struct mk__paths *p);
 
 /*
- * Watches all folders on the way to the files, and those of links, with an inotify descriptor; -1: polls. Call it
+ * Watches the files and all folders on the way to them and to links, with an inotify descriptor; -1: polls. Call it
  * before mk__paths_signature(), so that a change is either seen there or reported.
  */
 void mk__paths_watch(struct mk__paths *p, int inotify);
 
 /* Returns whether an event of this folder may change the files; an empty name stands for all entries. */
 bool mk__paths_has_step(const struct mk__paths *p, int wd, const char *name);
-/* Returns whether one of the steps is in this folder. */
-bool mk__paths_has_folder(const struct mk__paths *p, int wd);
+/* Returns whether a watch is that of one of the files. */
+bool mk__paths_has_file(const struct mk__paths *p, int wd);
+/* Returns whether one of the steps needs this watch. */
+bool mk__paths_is_watched(const struct mk__paths *p, int wd);
 
 /*
  * Returns a number that changes with the files: their identity, size, times and mode, or that they are missing.

@@ -57,6 +57,7 @@ struct mk_watched {
     uint64_t due_ms, since_ms; /* when to look at the files; when the first of the changes came; 0: not */
     uint64_t signature;        /* of the files that the last load has seen */
     unsigned failures;         /* loads of these files that have failed */
+    bool moved;                /* a name on the way has changed: walk the paths again */
     bool written;              /* a file was closed after a write: load it even if it looks the same */
     bool busy;                 /* the thread works on it */
     bool repeats;              /* after a failure for lack of memory or descriptors */
@@ -218,13 +219,24 @@ static void warn_of_limit(const struct mk_watched *w)
                 MK_STR_ARG(w->name), POLL_MS / 1000);
 }
 
-/* Looks at the files, and loads them if they have changed. Returns when to do so again, as due_ms. */
-static uint64_t check_files(struct mk_watched *w, bool written)
+/*
+ * Returns the signature of the files, walking their paths before if names have changed, or if not all changes are
+ * reported. If a folder's mode has changed, the files tell whether that makes a difference.
+ */
+static uint64_t look_at_files(struct mk_watched *w, bool moved, const char **ret_denied)
 {
-    const char *denied;
+    if (!moved && !w->paths.polls && mk__paths_signature(&w->paths, ret_denied) == w->signature)
+        return w->signature;
     mk__paths_watch(&w->paths, watcher.inotify);
     warn_of_limit(w);
-    uint64_t signature = mk__paths_signature(&w->paths, &denied);
+    return mk__paths_signature(&w->paths, ret_denied);
+}
+
+/* Looks at the files, and loads them if they have changed. Returns when to do so again, as due_ms. */
+static uint64_t check_files(struct mk_watched *w, bool moved, bool written)
+{
+    const char *denied;
+    uint64_t signature = look_at_files(w, moved, &denied);
     uint64_t poll_ms = w->paths.polls ? read_clock_ms() + (denied ? DENIED_MS : POLL_MS) : 0;
     bool changed = written || signature != w->signature;
     if (changed)
@@ -247,17 +259,17 @@ static void serve_value(struct mk_watched *w, bool due)
 {
     struct mk_watched_value *unused = w->unused;
     uint64_t due_ms = w->due_ms;
-    bool written = w->written;
+    bool moved = w->moved, written = w->written;
     w->busy = true;
     w->unused = NULL;
     if (due) {
         w->due_ms = w->since_ms = 0;
-        w->written = false;
+        w->moved = w->written = false;
     }
     pthread_mutex_unlock(&watcher.lock);
     free_values(w, unused);
     if (due)
-        due_ms = check_files(w, written);
+        due_ms = check_files(w, moved, written);
     pthread_mutex_lock(&watcher.lock);
     w->due_ms = due_ms;
     w->busy = false;
@@ -288,20 +300,30 @@ static void note_change(struct mk_watched *w, uint32_t mask, uint64_t now_ms)
     uint64_t due_ms = now_ms + (complete ? QUIET_MS : UNSURE_MS);
     w->since_ms = w->since_ms ? w->since_ms : now_ms;
     w->due_ms = due_ms < w->since_ms + BURST_MS ? due_ms : w->since_ms + BURST_MS;
+    w->moved = w->moved || (mask & ~(uint32_t)(IN_CLOSE_WRITE | IN_ATTRIB | IN_ISDIR));
     w->written = w->written || (mask & IN_CLOSE_WRITE);
 }
 
-/* Marks the values that an event concerns. Ends the watch of a folder that no path leads through any more. */
+/* Returns whether an event may change what the paths lead to. The folder of a file reports that it was removed. */
+static bool concerns(const struct mk_watched *w, const struct inotify_event *event)
+{
+    if (event->mask & IN_Q_OVERFLOW)
+        return true;
+    if ((event->mask & IN_IGNORED) && mk__paths_has_file(&w->paths, event->wd))
+        return false;
+    return mk__paths_has_step(&w->paths, event->wd, event->len ? event->name : "");
+}
+
+/* Marks the values that an event concerns. Ends the watch of a file or folder that no path needs any more. */
 static void handle_event(const struct inotify_event *event, uint64_t now_ms)
 {
     struct mk_list *n, *save;
-    const char *name = event->len ? event->name : "";
     bool known = event->mask & (IN_Q_OVERFLOW | IN_IGNORED);
     MK_LIST_EACH(&watcher.all, n, save) {
         struct mk_watched *w = MK_CONTAINER_OF(n, struct mk_watched, node);
-        if ((event->mask & IN_Q_OVERFLOW) || mk__paths_has_step(&w->paths, event->wd, name))
+        if (concerns(w, event))
             note_change(w, event->mask, now_ms);
-        known = known || mk__paths_has_folder(&w->paths, event->wd);
+        known = known || mk__paths_is_watched(&w->paths, event->wd);
     }
     if (!known)
         inotify_rm_watch(watcher.inotify, event->wd);
@@ -379,13 +401,19 @@ static int create_thread(void)
     return -err;
 }
 
+static void look_anew(struct mk_watched *w)
+{
+    w->due_ms = 1;
+    w->moved = true;
+}
+
 /* All files are looked at in the beginning: they may have changed since they were loaded. */
 static void mark_all(void)
 {
     struct mk_list *n, *save;
     pthread_mutex_lock(&watcher.lock);
     MK_LIST_EACH(&watcher.all, n, save)
-        MK_CONTAINER_OF(n, struct mk_watched, node)->due_ms = 1;
+        look_anew(MK_CONTAINER_OF(n, struct mk_watched, node));
     pthread_mutex_unlock(&watcher.lock);
 }
 
@@ -460,7 +488,7 @@ static void add_watched(struct mk_watched *w)
     pthread_mutex_lock(&watcher.lock);
     if (!watcher.running && sched_getaffinity(0, sizeof(watcher.cpus), &watcher.cpus) < 0)
         CPU_ZERO(&watcher.cpus);
-    w->due_ms = 1;
+    look_anew(w);
     mk_list_add(&watcher.all, &w->node);
     if (watcher.running)
         wake_thread();

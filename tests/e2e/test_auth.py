@@ -187,6 +187,29 @@ def test_files_are_loaded_again(protect, users):
         assert client.ask("/a/secret.txt", basic("eve", "plain")).status == 401
 
 
+MOUNTS = pytest.mark.skipif(not build.can_mount(), reason="A MOUNTED FILE IS NOT TESTED: it needs root and mounts")
+
+
+@pytest.mark.parametrize("way", ["hard link", pytest.param("mount", marks=MOUNTS)])
+def test_a_file_that_is_changed_by_another_name(protect, users, tmp_path, way):
+    """In a folder that no path of the configuration passes."""
+    other = tmp_path / "elsewhere" / "users"
+    other.parent.mkdir()
+    if way == "hard link":
+        os.link(users, other)
+        server = protect({"Match": "/a", "Users": users})
+    else:
+        shutil.copy(users, other)
+        wrapper = ["unshare", "-m", "sh", "-c", f'mount --bind {other} {users} && exec "$0" "$@"']
+        server = protect({"Match": "/a", "Users": users}, wrapper=wrapper)
+    with server.connect() as client:
+        for count, name in enumerate(["eve", "eva"], 1):
+            with other.open("a") as file:
+                file.write(f"{name}:$apr1$PgA/.M6N$2jtMUoFOZbUQt1oBHnsHr1\n")
+            server.wait_log("the users of .*: loaded again", count)
+            assert client.ask("/a/secret.txt", basic(name, "passw0rd")).status == 200
+
+
 def test_a_host_without_logins(protect, users, tmp_path):
     """Beside one that has them; also in a check and over a reload."""
     other = section("HOST", {"ServerName": "other.example", "DocumentRoot": tmp_path / "root"})

@@ -220,16 +220,25 @@ class Server:
     def threads(self):
         return sorted(map(int, os.listdir(f"/proc/{self.pid}/task")))
 
-    def threads_named(self, name):
-        """The number of threads whose names begin so."""
-        n = 0
+    def find_threads(self, pattern):
+        """The ids of the threads whose names begin with a match."""
+        found = set()
         for thread in self.threads():
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
-                n += pathlib.Path(f"/proc/{self.pid}/task/{thread}/comm").read_text().startswith(name)
-        return n
+                if re.match(pattern, pathlib.Path(f"/proc/{self.pid}/task/{thread}/comm").read_text()):
+                    found.add(thread)
+        return found
+
+    def threads_named(self, name):
+        """The number of threads whose names begin so."""
+        return len(self.find_threads(re.escape(name)))
+
+    def worker_threads(self):
+        """The ids of the workers' threads; `monkey: watch` is none."""
+        return self.find_threads(r"monkey: w\d")
 
     def count_workers(self):
-        return self.threads_named("monkey: w")
+        return len(self.worker_threads())
 
     def cpu_seconds(self):
         fields = pathlib.Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()

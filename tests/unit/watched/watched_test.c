@@ -15,7 +15,9 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/inotify.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 
 enum { TEXT_MAX = 64, WAIT_MS = 20000, READERS = 4, CHANGES = 100 };
 
@@ -115,6 +117,33 @@ static int tear_down(void **state)
     return mk_test_folder_remove(state);
 }
 
+/* ── the calls of the thread ── */
+
+static _Atomic unsigned watches; /* calls of inotify_add_watch() */
+static _Atomic unsigned looks;   /* calls of stat(), which have returned */
+
+int inotify_add_watch(int fd, const char *path, uint32_t mask)
+{
+    atomic_fetch_add(&watches, 1);
+    return (int)syscall(SYS_inotify_add_watch, fd, path, mask);
+}
+
+int stat(const char *path, struct stat *st)
+{
+    int r = fstatat(AT_FDCWD, path, st, 0);
+    atomic_fetch_add(&looks, 1);
+    return r;
+}
+
+/* Returns the number of watches that a file of the folder needs: of each folder on the way, and its own. */
+static unsigned count_steps(const char *name)
+{
+    unsigned n = 1;
+    for (const char *c = mk_test_path(name); *c; c++)
+        n += *c == '/';
+    return n;
+}
+
 /* ── helpers ── */
 
 static int open_files(struct files *files, const char *first, const char *second, struct mk_watched **ret)
@@ -185,6 +214,14 @@ static void end(struct world *world)
     assert_int_equal(values, 0);
 }
 
+/* Begins, and waits until the thread has looked at the file for the first time. */
+static void begin_after_look(struct world *world, const char *name)
+{
+    unsigned before = looks;
+    begin(world, name, name);
+    WAIT_UNTIL(looks >= before + 4); /* two paths at the open, and two in the thread */
+}
+
 /* ── what is noticed ── */
 
 static void test_rename_and_write_in_place(void **state)
@@ -252,6 +289,80 @@ static void test_folders_on_the_way(void **state)
     mk_test_write("gone/sub/a", MK_STR("three"));
     rename_in_folder("gone", "top");
     wait_for_text(&world.ref, "three");
+    end(&world);
+}
+
+/* A file that is written by another name, outside of the folders of its path; before and after it is replaced. */
+static void test_hard_link(void **state)
+{
+    struct world world;
+    char from[512];
+    (void)state;
+    mk_test_mkdir("elsewhere");
+    for (int i = 0; i < 2; i++) {
+        char name[32], first[32], text[32];
+        snprintf(name, sizeof(name), "elsewhere/%d", i);
+        snprintf(first, sizeof(first), "one %d", i);
+        snprintf(text, sizeof(text), "two %d", i);
+        mk_test_write("a~", mk_str_c(first));
+        snprintf(from, sizeof(from), "%s", mk_test_path("a~"));
+        assert_int_equal(link(from, mk_test_path(name)), 0);
+        rename_in_folder("a~", "a");
+        if (i == 0)
+            begin(&world, "a", "a");
+        wait_for_text(&world.ref, first);
+        mk_test_write(name, mk_str_c(text));
+        wait_for_text(&world.ref, text);
+    }
+    int loads = world.files.loads;
+    mk_test_write("elsewhere/0", MK_STR("of the former file"));
+    mk_test_write("elsewhere/1", MK_STR("three"));
+    wait_for_text(&world.ref, "three");
+    assert_int_equal(world.files.loads, loads + 1);
+    assert_int_equal(world.files.failures, 0);
+    end(&world);
+}
+
+/* A file that is opened for writing is not loaded before it is closed. */
+static void test_write_by_another_name_that_takes_long(void **state)
+{
+    struct world world;
+    char from[512];
+    (void)state;
+    mk_test_mkdir("elsewhere");
+    mk_test_write("a", MK_STR("one"));
+    snprintf(from, sizeof(from), "%s", mk_test_path("a"));
+    assert_int_equal(link(from, mk_test_path("elsewhere/a")), 0);
+    begin_after_look(&world, "a");
+    FILE *file = fopen(mk_test_path("elsewhere/a"), "w");
+    assert_non_null(file);
+    usleep(1500 * 1000); /* longer than the time after which a new file counts as complete */
+    fputs("two", file);
+    fclose(file);
+    wait_for_text(&world.ref, "two");
+    assert_int_equal(world.files.failures, 0);
+    end(&world);
+}
+
+/* The mode of a folder on the way: the files are looked at, but the way to them is not walked again. */
+static void test_attributes_of_a_folder(void **state)
+{
+    struct world world, other;
+    (void)state;
+    mk_test_write("a", MK_STR("one"));
+    mk_test_write("b", MK_STR("one"));
+    begin_after_look(&world, "a");
+    begin_after_look(&other, "b");
+    mk_test_write("b", MK_STR("two"));
+    wait_for_text(&other.ref, "two");
+    unsigned before = watches; /* the look at the other files has walked, since they were different */
+    assert_int_equal(chmod(mk_test_folder, 0711), 0);
+    replace("b", "three"); /* due at the same time or later, and behind in the list */
+    wait_for_text(&other.ref, "three");
+    assert_int_equal(watches, before + 2 * count_steps("b"));
+    assert_int_equal(world.files.loads, 1);
+    mk_watched_ref_release(&other.ref);
+    mk_watched_close(other.watched);
     end(&world);
 }
 
@@ -540,6 +651,9 @@ int main(void)
         TEST(test_rename_and_write_in_place),
         TEST(test_switched_link),
         TEST(test_folders_on_the_way),
+        TEST(test_hard_link),
+        TEST(test_write_by_another_name_that_takes_long),
+        TEST(test_attributes_of_a_folder),
         TEST(test_change_before_the_thread),
         TEST(test_peek),
         TEST(test_polling),
