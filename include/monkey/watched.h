@@ -18,8 +18,8 @@
  * in a check of the configuration nor before the program has gone to the background, and ends with the last close. The
  * files, their folders and those of all links on the way to them are watched (inotify(7)): a rename, a switched link
  * (`..data` of a Kubernetes volume, `current -> releases/42`), a new file and a write in place, also by a hard link or
- * to a file that is mounted there, are noticed about 100 ms after the last of several changes. Where the kernel cannot report changes (its limits, a folder that may not be read,
- * NFS, FUSE), files are looked at every 2 s.
+ * to a file that is mounted there, are noticed about 100 ms after the last of several changes. Where the kernel cannot
+ * report changes (its limits, a folder that may not be read, NFS, FUSE), files are looked at every 2 s.
  *
  * If a load succeeds, the new value replaces the former one in all workers, and the log says so. If it fails, it is
  * repeated twice within about a second, because files that belong together are often replaced one after the other; then

@@ -158,6 +158,7 @@ int loops_check_rewrites(struct mk_host *host)
 
 /* ── redirects ── */
 
+static const struct target_rest no_rest;
 static const struct mk_conf_section *const redirects = &redirect_sections[RULES_REDIRECT];
 
 /* Finds the rule that redirects the path; NULL: none. Returns false if that is not known. */
@@ -187,7 +188,7 @@ static struct mk_str find_local_path(const struct mk_host *host, struct mk_str t
 }
 
 /* Sets the path to that of a target, with `rest` behind it unless the target has a query. */
-static bool set_target_path(struct walk *w, struct mk_str to, struct mk_str rest)
+static bool set_target_path(struct walk *w, struct mk_str to, struct target_rest rest)
 {
     char storage[PATH_BYTES];
     struct mk_buf path;
@@ -197,10 +198,9 @@ static bool set_target_path(struct walk *w, struct mk_str to, struct mk_str rest
         i++;
     mk_buf_init_fixed(&path, storage, sizeof(storage));
     target_decode_path(&path, mk_str(to.p, i));
-    if (rest.len && !(i < to.len && to.p[i] == '?')) {
-        if (to.p[i - 1] != '/')
-            mk_buf_addc(&path, '/');
-        mk_buf_adds(&path, rest);
+    if (!(i < to.len && to.p[i] == '?')) {
+        target_add_slash(&path, &rest);
+        mk_buf_adds(&path, rest.text);
     }
     if (path.err)
         return false;
@@ -221,9 +221,9 @@ static bool follow_redirect(struct walk *w)
     if (!to.p || (r && target_has_captures(to)))
         return false;
     memcpy(before, w->path, w->len);
-    struct mk_str rest = mk_str(before + 1, w->len - 1);
+    struct target_rest rest = {mk_str(before + 1, w->len - 1), w->len > 1};
     if (r)
-        rest = r->keep_path ? mk_pattern_rest(&r->match, mk_str(before, w->len)) : MK_STR("");
+        rest = r->keep_path ? target_find_rest(&r->match, mk_str(before, w->len)) : no_rest;
     return set_target_path(w, to, rest);
 }
 
@@ -244,7 +244,7 @@ static bool is_endless_redirect(const struct mk_host *host, const struct redirec
     struct mk_str to = find_local_path(host, r->to.text);
     if (!to.p || target_has_captures(to))
         return false;
-    if (set_target_path(&w, to, MK_STR("")) && is_redirect_loop(&w))
+    if (set_target_path(&w, to, no_rest) && is_redirect_loop(&w))
         return true;
     return r->match.kind == MK_PATTERN_PREFIX && set_path_below(&w, r->match.text, "x") && find_redirect(&w, &first) &&
            first == r && is_redirect_loop(&w);

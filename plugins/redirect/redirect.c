@@ -196,18 +196,21 @@ static struct mk_str split_fragment(struct mk_str *to)
 }
 
 /*
- * Redirects to `to`. `groups`: the captures; NULL if a dollar has no meaning. `keep`: appends `rest`, a part of the
- * path, and the query.
+ * Redirects to `to`. `groups`: the captures; NULL if a dollar has no meaning. `match`: appends what follows this prefix
+ * in the path, and the query; NULL: appends nothing.
  */
-static void send_redirect(struct mk_request *req, struct mk_str to, struct mk_str rest, const struct mk_str *groups,
-                          int status, bool keep)
+static void send_redirect(struct mk_request *req, struct mk_str to, const struct mk_pattern *match,
+                          const struct mk_str *groups, int status)
 {
     struct mk_buf location;
     struct mk_str query = mk_request_query(req), fragment = split_fragment(&to);
+    struct target_rest rest = {MK_STR_NONE, false};
+    if (match)
+        rest = target_find_rest(match, mk_request_path(req));
     size_t captured =
         groups ? target_count_captured_bytes(to, groups) + target_count_captured_bytes(fragment, groups) : 0;
     size_t size =
-        to.len + fragment.len + (rest.len + captured) * 3 + query.len + 2; /* a byte may be encoded as three */
+        to.len + fragment.len + (rest.text.len + captured) * 3 + query.len + 2; /* a byte may be encoded as three */
     bool too_long = captured > TARGET_CAPTURED_BYTES_MAX;
     char *storage = too_long ? NULL : mk_arena_alloc(mk_request_arena(req), size);
     if (!storage) {
@@ -216,12 +219,9 @@ static void send_redirect(struct mk_request *req, struct mk_str to, struct mk_st
     }
     mk_buf_init_fixed(&location, storage, size);
     target_add(&location, to, groups);
-    if (keep && rest.len) {
-        if (to.len && to.p[to.len - 1] != '/')
-            mk_buf_addc(&location, '/');
-        mk_path_encode(&location, rest);
-    }
-    if (keep)
+    target_add_slash(&location, &rest);
+    mk_path_encode(&location, rest.text);
+    if (match)
         add_query(&location, query);
     target_add_text(&location, fragment, groups, false);
     assert(!location.err); /* `size` is enough */
@@ -248,6 +248,8 @@ static int find_match(struct mk_request *req, const struct mk_host *host, struct
     return match < 0 ? match : 0;
 }
 
+static const struct mk_pattern all_paths = {.kind = MK_PATTERN_PREFIX, .text = {"/", 1}};
+
 static int redirect_request(struct mk_request *req)
 {
     const struct redirect_state *s = mk_request_host_state(req, &mk_plugin_redirect);
@@ -261,9 +263,9 @@ static int redirect_request(struct mk_request *req)
         return 0;
     }
     if (r)
-        send_redirect(req, r->to.text, mk_pattern_rest(&r->match, path), groups, status_codes[r->status], r->keep_path);
+        send_redirect(req, r->to.text, r->keep_path ? &r->match : NULL, groups, status_codes[r->status]);
     else if (whole->to.text.len)
-        send_redirect(req, whole->to.text, mk_str(path.p + 1, path.len - 1), NULL, 301, true);
+        send_redirect(req, whole->to.text, &all_paths, NULL, 301);
     return r || whole->to.text.len ? 0 : MK_DECLINED;
 }
 

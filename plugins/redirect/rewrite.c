@@ -14,15 +14,6 @@ enum { LOG_PAUSE_MS = 10 * 1000, LOG_BYTES = 512 };
 
 /* ── building a path ── */
 
-static void add_rest(struct mk_buf *path, struct mk_str rest)
-{
-    if (!rest.len)
-        return;
-    if (path->len && path->data[path->len - 1] != '/')
-        mk_buf_addc(path, '/');
-    mk_path_encode(path, rest);
-}
-
 void rewrite_build(const struct rewrite_rule *rule, struct mk_str request_path, struct mk_str request_query,
                    const struct mk_str *groups, struct mk_buf *path, struct mk_buf *query, bool *ret_has_query)
 {
@@ -31,8 +22,11 @@ void rewrite_build(const struct rewrite_rule *rule, struct mk_str request_path, 
     size_t path_len = mark ? (size_t)(mark - to.p) : to.len;
     bool keep = rule->keep_query && request_query.p;
     target_add(path, mk_str(to.p, path_len), groups);
-    if (rule->keep_path)
-        add_rest(path, mk_pattern_rest(&rule->match, request_path));
+    if (rule->keep_path) {
+        struct target_rest rest = target_find_rest(&rule->match, request_path);
+        target_add_slash(path, &rest);
+        mk_path_encode(path, rest.text);
+    }
     if (mark)
         target_add_text(query, mk_str(mark + 1, to.len - path_len - 1), groups, true);
     if (keep && mark && request_query.len)

@@ -61,6 +61,20 @@ void target_add(struct mk_buf *location, struct mk_str to, const struct mk_str *
         mk_buf_drop(location, 1); /* the first slash of "//", behind which browsers expect a host */
 }
 
+struct target_rest target_find_rest(const struct mk_pattern *match, struct mk_str path)
+{
+    bool follows = match->kind == MK_PATTERN_PREFIX && path.len > match->text.len;
+    return (struct target_rest){mk_pattern_rest(match, path), follows};
+}
+
+void target_add_slash(struct mk_buf *out, const struct target_rest *rest)
+{
+    bool ends = out->len && out->data[out->len - 1] == '/';
+    bool query = out->len && memchr(out->data, '?', out->len);
+    if (rest->slash && !ends && (rest->text.len || !query))
+        mk_buf_addc(out, '/');
+}
+
 void target_decode_path(struct mk_buf *out, struct mk_str path)
 {
     for (size_t i = 0; i < path.len; i++) {

@@ -50,6 +50,18 @@ void target_add(struct mk_buf *location, struct mk_str to, const struct mk_str *
 /* Returns the length of all captures that a target uses, before they are encoded. */
 size_t target_count_captured_bytes(struct mk_str to, const struct mk_str *groups);
 
+/* What follows the prefix of a rule in a path. */
+struct target_rest {
+    struct mk_str text; /* without leading slashes */
+    bool slash;         /* a slash leads to it; it may be all that follows */
+};
+
+/* For other kinds of patterns nothing follows. */
+struct target_rest target_find_rest(const struct mk_pattern *match, struct mk_str path);
+
+/* Adds the slash of a rest to a target, if that does not end with one; behind a query, only if text follows. */
+void target_add_slash(struct mk_buf *out, const struct target_rest *rest);
+
 /* Adds a path with its percent-escapes decoded; a `%` without two digits stays. */
 void target_decode_path(struct mk_buf *out, struct mk_str path);
 

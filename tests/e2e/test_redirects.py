@@ -42,6 +42,18 @@ RULES = """
     To          /second
 
 [REDIRECT]
+    Match       /pre
+    To          /pub/
+
+[REDIRECT]
+    Match       /slash/
+    To          /no-slash
+
+[REDIRECT]
+    Match       /query
+    To          /new?a=
+
+[REDIRECT]
     Match       ~^/item/[0-9]+$
     To          /items
 
@@ -70,7 +82,14 @@ def client(rules):
         ("/exact?q=1", 302, "/new/"),
         ("/exact/", 404, None),
         ("/blog", 308, "/articles"),
-        ("/blog/", 308, "/articles"),
+        ("/blog/", 308, "/articles/"),
+        ("/blog/?a", 308, "/articles/?a"),
+        ("/two/", 301, "/second/"),
+        ("/pre/", 301, "/pub/"),
+        ("/pre", 301, "/pub/"),
+        ("/slash/", 301, "/no-slash"),  # its slash is a part of the prefix
+        ("/query/", 301, "/new?a="),
+        ("/query/x", 301, "/new?a=/x"),
         ("/blog/2013/x.html?a=b&c", 308, "/articles/2013/x.html?a=b&c"),
         ("/blogger", 404, None),
         ("/%62log/y", 308, "/articles/y"),
