@@ -11,6 +11,8 @@
  */
 #include "archive.h"
 
+#include "archive_slots.h"
+#include "conditions.h"
 #include "disposition.h"
 #include "walk.h"
 
@@ -19,10 +21,9 @@
 
 enum { BUFFER_BYTES_MAX = 4 * 1024 * 1024 };
 
-static _Atomic int64_t running; /* static: archives of the process */
-
 struct archive {
     struct mk_job job;
+    struct archive_slot slot;
     struct mk_task check_task;
     struct mk_request *req; /* NULL: the exchange is over */
     struct mk_account *account;
@@ -52,7 +53,7 @@ static void free_archive(struct archive *a)
     walk_close(&a->walk);
     mk_buf_release(&a->buffers[0]);
     mk_buf_release(&a->buffers[1]);
-    atomic_fetch_sub(&running, 1);
+    archive_slot_release(&a->slot);
     mk_worker_put(a->worker);
     mk_account_free(a->account, a, a->size);
 }
@@ -166,6 +167,10 @@ static void respond(struct archive *a)
 {
     struct mk_request *req = a->req;
     a->responded = true;
+    if (conditions_fail(req)) {
+        mk_response_error(req, 412);
+        return;
+    }
     int err = mk_response_header_ref(req, MK_STR("Content-Type"), media_types[a->kind]);
     if (err == 0)
         err = add_disposition(a);
@@ -237,25 +242,38 @@ static void finish_step(struct mk_job *job)
 
 /* ── requests ── */
 
-static void send_busy(struct mk_request *req)
+/* `err`: of archive_slot_take() */
+static void send_busy(struct mk_request *req, int err)
 {
-    mk_response_set_status(req, 503);
+    bool own = err == -EDQUOT;
+    mk_response_set_status(req, own ? 429 : 503);
     mk_response_header_ref(req, MK_STR("Retry-After"), MK_STR("10"));
     mk_response_header_ref(req, MK_STR("Content-Type"), MK_STR("text/plain; charset=utf-8"));
     mk_response_header_ref(req, MK_STR("Cache-Control"), MK_STR("no-store"));
-    mk_response_write_ref(req, MK_STR("Too many archives are being made. Try again later.\n"));
+    mk_response_write_ref(req, own ? MK_STR("Too many archives are being sent to your network. Try again later.\n")
+                                   : MK_STR("Too many archives are being made. Try again later.\n"));
     mk_response_end(req);
 }
 
-/* Makes the state of the response, which is freed when the exchange ends. NULL: no memory. */
-static struct archive *make_archive(struct mk_request *req)
+/* Makes the state of the response, which is freed when the exchange ends. Returns 0 or -errno. */
+static int make_archive(struct mk_request *req, const struct listing_limits *limits, struct archive **ret)
 {
     struct mk_str path = mk_request_path(req);
+    struct mk_address client = mk_request_client(req);
     size_t size = sizeof(struct archive) + path.len + 1;
     struct archive *a = mk_account_alloc(mk_request_account(req), size);
     if (!a)
-        return NULL;
+        return -ENOMEM;
     *a = (struct archive){.req = req, .account = mk_request_account(req), .size = size, .walk.fd = -1};
+    int err = archive_slot_take(&a->slot, &client, limits);
+    if (err == 0 && mk_arena_defer(mk_request_arena(req), end_archive, a) < 0) {
+        archive_slot_release(&a->slot);
+        err = -ENOMEM;
+    }
+    if (err < 0) {
+        mk_account_free(a->account, a, size);
+        return err;
+    }
     a->filling = &a->buffers[0];
     a->ready = &a->buffers[1];
     mk_buf_init(a->filling, BUFFER_BYTES_MAX);
@@ -263,32 +281,27 @@ static struct archive *make_archive(struct mk_request *req)
     mk_task_init(&a->check_task, check_entries);
     memcpy(a->storage, path.p, path.len + 1);
     a->path = mk_str(a->storage, path.len);
-    if (mk_arena_defer(mk_request_arena(req), end_archive, a) < 0) {
-        mk_account_free(a->account, a, a->size);
-        return NULL;
-    }
     a->worker = mk_worker_get(mk_request_worker(req));
-    return a;
+    *ret = a;
+    return 0;
 }
 
 int archive_send(struct mk_request *req, const struct listing_host *host, const struct listing_rule *rule,
                  struct mk_str kind_name)
 {
     enum archive_kind kind = rules_archive_kind(kind_name);
+    struct archive *a;
     if (!rule->archives[kind]) {
         mk_response_error(req, 404);
         return 0;
     }
-    if (atomic_fetch_add(&running, 1) >= rules_limits(host->host)->archives) {
-        atomic_fetch_sub(&running, 1);
-        send_busy(req);
+    int err = make_archive(req, rules_limits(host->host), &a);
+    if (err == -EAGAIN || err == -EDQUOT) {
+        send_busy(req, err);
         return 0;
     }
-    struct archive *a = make_archive(req);
-    if (!a) {
-        atomic_fetch_sub(&running, 1);
-        return -ENOMEM;
-    }
+    if (err < 0)
+        return err;
     a->kind = kind;
     a->kind_name = rules_archive_name(kind);
     a->host = host;

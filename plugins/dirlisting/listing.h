@@ -10,7 +10,7 @@
  *
  *     listing ◄─ order ◄─ query, accept, rules ◄─ folder ◄─ page, json ◄─ send, tar ◄─ walk ◄─ archive ◄─ dirlisting
  *
- * and `turn` stands alone; send and walk use it.
+ * Besides, send and walk use `turn`, send and archive `conditions`, and archive `archive_slots`, which uses rules.
  */
 #ifndef DIRLISTING_LISTING_H
 #define DIRLISTING_LISTING_H

@@ -71,6 +71,11 @@ static const struct mk_conf_key limit_keys[] = {
     MK_CONF_KEY_INT(struct listing_limits, archives, "Archives", "4",
                     "How many archives are made at the same time; further requests for one get 503.", .min = 1,
                     .max = 1000),
+    MK_CONF_KEY_INT(struct listing_limits, archives_per_client, "ArchivesPerClient", "2",
+                    "How many of them one client gets at the same time, so that a client that reads slowly leaves "
+                    "some to others; further requests get 429. A client is an IPv4 address or an IPv6 network of 64 "
+                    "bits; all clients of Unix sockets are one.",
+                    .min = 1, .max = 1000),
     {0},
 };
 

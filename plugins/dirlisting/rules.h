@@ -39,7 +39,7 @@ struct listing_rule {
 /* The section [DIRLISTING_LIMITS] of the server, for all hosts together. */
 struct listing_limits {
     uint64_t memory;
-    int64_t archives;
+    int64_t archives, archives_per_client;
 };
 
 enum { RULES_LIMITS, RULES_RULE };

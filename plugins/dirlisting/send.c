@@ -11,6 +11,7 @@
 #include "send.h"
 
 #include "accept.h"
+#include "conditions.h"
 #include "json.h"
 #include "order.h"
 #include "page.h"
@@ -127,21 +128,6 @@ static void hash_entry(struct send *s, const struct listing_entry *e)
     add_hash(s, e->name, e->name_len + 1u);
 }
 
-/* Compares weakly (RFC 9110 section 8.8.3.2). */
-static bool has_tag(struct mk_str list, struct mk_str tag)
-{
-    struct mk_str one;
-    while (mk_str_next(&list, &one)) {
-        if (mk_str_eq(one, MK_STR("*")))
-            return true;
-        if (mk_str_starts(one, MK_STR("W/")))
-            one = mk_str(one.p + 2, one.len - 2);
-        if (mk_str_eq(one, tag))
-            return true;
-    }
-    return false;
-}
-
 /* Adds ETag. Returns true if the client has this listing already. */
 static bool add_tag(struct send *s)
 {
@@ -149,7 +135,7 @@ static bool add_tag(struct send *s)
     int n = snprintf(tag, sizeof(tag), "W/\"%016llx\"", (unsigned long long)s->hash);
     if (!s->view.is_complete || mk_response_header(s->req, MK_STR("ETag"), mk_str(tag, (size_t)n)) < 0)
         return false;
-    return has_tag(mk_request_header_by_name(s->req, MK_STR("If-None-Match")), mk_str(tag + 2, (size_t)n - 2));
+    return conditions_have_tag(s->req, mk_str(tag + 2, (size_t)n - 2));
 }
 
 static ssize_t generate_text(struct mk_request *req, char *to, size_t size, void *ctx);
@@ -158,6 +144,10 @@ static void respond(struct send *s)
 {
     struct mk_request *req = s->req;
     s->responded = true;
+    if (conditions_fail(req)) {
+        mk_response_error(req, 412);
+        return;
+    }
     int err = mk_response_header_ref(req, MK_STR("Content-Type"), s->format->type);
     if (err == 0)
         err = mk_response_header_ref(req, MK_STR("Vary"), MK_STR("Accept"));

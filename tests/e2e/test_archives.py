@@ -260,6 +260,34 @@ def test_archives_at_once(start, root, way):
     await_true(lambda: client.ask("/pub/?archive=tar", method="HEAD").status == 200, what="room for an archive")
 
 
+@pytest.mark.concurrent
+def test_archives_of_one_client(start, root):
+    """A client that reads slowly gets 429 for one more, while others, and other IPv6 networks, get theirs."""
+    (root / "pub" / "big.bin").write_bytes(pattern(20_000_000))
+    proxied = {"TrustedProxies": "127.0.0.1", "Workers": 2}
+    server = start(ALL, settings=proxied, limits={"Archives": 3, "ArchivesPerClient": 1})
+    held = []
+
+    def ask(client, address):
+        field = f"X-Forwarded-For: {address}"
+        client.send(request("/pub/?archive=tar", field))
+        return client
+
+    for address in ("192.0.2.1", "2001:db8:0:1::1"):
+        held.append(ask(server.open(rcvbuf=4096), address))
+        held[-1].head()
+    with server.open() as client:
+        for address in ("192.0.2.1", "2001:db8:0:1:ffff::2", "::ffff:192.0.2.1"):
+            answer = ask(client, address).response()
+            assert (answer.status, answer["Retry-After"], answer["Cache-Control"]) == (429, "10", "no-store")
+            assert answer.body == b"Too many archives are being sent to your network. Try again later.\n"
+        for address in ("192.0.2.2", "2001:db8:0:2::1"):
+            assert ask(client, address).response().status == 200
+    held[0].reset()
+    with server.open() as client:
+        await_true(lambda: ask(client, "192.0.2.1").response().status == 200, what="room for an archive")
+
+
 # ── limits ──
 
 

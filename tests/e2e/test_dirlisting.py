@@ -317,6 +317,23 @@ def test_conditions(start, root, way):
     assert first["Cache-Control"] == "no-cache"
 
 
+@pytest.mark.parametrize(
+    "value, status",
+    [("*", 200), ('"x"', 412), ("{tag}", 412), ('"x", *', 200), ("", 412)],
+)
+def test_if_match(start, root, way, value, status):
+    """Entity tags of listings are weak and never match strongly (RFC 9110 section 13.1.1)."""
+    client = start({"Archives": "tar"}, way=way).open()
+    tag = client.ask("/pub/", JSON)["ETag"]
+    assert tag.startswith('W/"')
+    field = "If-Match: " + value.format(tag=tag)
+    for path in ("/pub/", "/pub/?archive=tar"):
+        assert client.ask(path, JSON, field).status == status
+        answer = client.ask(path, JSON, field, f"If-None-Match: {tag}")
+        assert answer.status == (412 if status == 412 else 200 if "archive" in path else 304)
+    assert client.ask("/nowhere/", field).status == 404
+
+
 def test_head(start, way):
     client = start(way=way).open()
     for fields in ((), (JSON,)):
