@@ -13,7 +13,7 @@
 #include <inttypes.h>
 #include <stdatomic.h>
 
-enum { TRIES_MAX = 3, NAME_SHOWN_MAX = 64, SUBJECT_BYTES = 256 };
+enum { TRIES_MAX = 3, NAME_SHOWN_MAX = 64, SUBJECT_BYTES = 320 };
 
 /* On the heap, because it may outlive the requests; the worker frees it, if that exists. */
 struct login_job {
@@ -41,14 +41,30 @@ struct login_job {
 
 static const char blocked[] = "too many failed logins (MaxFailures): its logins get 429 until FailureTime has passed";
 
+/* Prints a name in quotes, which it cannot end: a quote, a percent sign and control bytes are percent-encoded. */
+static void print_name(struct mk_buf *out, struct mk_str name)
+{
+    size_t shown = name.len < NAME_SHOWN_MAX ? name.len : NAME_SHOWN_MAX;
+    mk_buf_addc(out, '"');
+    for (size_t i = 0; i < shown; i++) {
+        unsigned char c = (unsigned char)name.p[i];
+        if (c < 0x20 || c == 0x7f || c == '"' || c == '%')
+            mk_buf_addf(out, "%%%02X", c);
+        else
+            mk_buf_addc(out, (char)c);
+    }
+    mk_buf_addf(out, "\"%s", shown < name.len ? "..." : "");
+}
+
 /* Prints what is logged of a client and a user. */
 static void print_subject(struct mk_buf *out, const struct mk_address *client, struct mk_str user)
 {
-    bool cut = user.len > NAME_SHOWN_MAX;
     mk_buf_addf(out, "client ");
     mk_address_print(client, out);
-    if (user.p)
-        mk_buf_addf(out, ", user \"%.*s\"%s", cut ? NAME_SHOWN_MAX : (int)user.len, user.p, cut ? "..." : "");
+    if (!user.p)
+        return;
+    mk_buf_addf(out, ", user ");
+    print_name(out, user);
 }
 
 void job_log(struct mk_request *req, enum mk_log_level level, struct mk_str user, const char *what)

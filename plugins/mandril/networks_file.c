@@ -58,7 +58,12 @@ static size_t find_second_word(struct mk_str word)
 /* Reads the network of a line. Returns 0, or -EINVAL with a sentence and the offset of the mistake. */
 static int read_network(struct mk_str word, struct mk_network *ret, size_t *ret_offset, struct mk_buf *message)
 {
-    *ret_offset = find_second_word(word);
+    const char *nul = memchr(word.p, '\0', word.len);
+    *ret_offset = nul ? (size_t)(nul - word.p) : find_second_word(word);
+    if (nul) {
+        mk_buf_adds(message, MK_STR("a byte is 0: is this a text file, in UTF-8?"));
+        return -EINVAL;
+    }
     if (!*ret_offset)
         return mk_network_parse(word, ret, message);
     mk_buf_adds(message, MK_STR("a line has one network"));

@@ -451,7 +451,7 @@ def test_log(protect, users):
     with server.connect() as client:
         client.ask("/a/secret.txt", basic('x" \\ é', "hidden"))
         place = r", peer: 127\.0\.0\.1, listener: 127\.0\.0\.1:0, host: localhost$"
-        server.wait_log(r'auth: client 127\.0\.0\.1, user "x" \\x5c \\xc3\\xa9": there is no such user' + place)
+        server.wait_log(r'auth: client 127\.0\.0\.1, user "x%22 \\x5c \\xc3\\xa9": there is no such user' + place)
         client.ask("/a/secret.txt", basic("n" * 200, "hidden"))
         server.wait_log('user "' + "n" * 64 + r'"\.\.\.: there')
         client.ask("/a/secret.txt", BOB)
@@ -557,6 +557,20 @@ def test_warnings(check, users, tmp_path):
     code, text = check(section("AUTH", {"Users": users}))
     assert code == 0
     assert "all users of the machine can read the hashes of this file (chmod 640); 1 of 4 users have a {SHA}" in text
+
+
+@pytest.mark.parametrize("text", ["", "# ada\n\n"])
+def test_a_file_without_users(check, protect, users, text):
+    empty = users.with_name("empty")
+    empty.write_text(text)
+    code, said = check(section("AUTH", {"Users": empty}))
+    assert code == 0 and re.search(r"warning: .*the file has no users, so that nobody can log in", said)
+    server = protect({"Match": "/a", "Users": users})
+    with server.connect() as client:
+        assert client.ask("/a/secret.txt", BOB).status == 200
+        users.write_text(text)
+        server.wait_log("the users of .*: loaded again: the file has no users, so that nobody can log in")
+        assert client.ask("/a/secret.txt", BOB).status == 401
 
 
 def test_names_that_no_line_has(check, users, tmp_path):

@@ -2,10 +2,13 @@
 """mk_passwd: what it writes, what it refuses, a terminal, and two at once."""
 
 import os
+import pathlib
 import pty
 import re
+import shutil
 import stat
 import subprocess
+import tempfile
 import threading
 
 import pytest
@@ -114,6 +117,43 @@ def test_what_cannot_be_done(path):
     done = passwd(*CHEAP, path.parent, "ada", password="password")
     assert done.returncode == 1 and "not a regular file" in done.stderr
     assert path.read_text() == "ada:x\n"
+
+
+def test_a_link_that_leads_nowhere(path, tmp_path):
+    path.symlink_to("missing")
+    for args in (("-c", *CHEAP), CHEAP, ("-D",), ("-v",)):
+        done = passwd(*args, path, "ada", password="long password")
+        assert done.returncode == 1, args
+        assert f"{path}: this is a link to a file that does not exist: remove the link, or name the file" in done.stderr
+    assert os.listdir(tmp_path) == ["users"]
+
+
+def test_a_temporary_file_that_was_left(path):
+    """Of a process with the same number, which was killed."""
+    path.write_text("ada:x\n")
+    script = 'echo old > ".users.$$"; exec "$@"'
+    command = ["sh", "-c", script, "sh", PROGRAM, *CHEAP, path, "bob"]
+    done = subprocess.run(command, input="password\n", capture_output=True, text=True, timeout=60, cwd=path.parent)
+    left = next(name for name in os.listdir(path.parent) if name != "users")
+    assert done.returncode == 1 and re.fullmatch(r"\.users\.\d+", left)
+    assert f"the temporary file {left} of a mk_passwd that was killed is in the folder: remove it" in done.stderr
+    assert path.read_text() == "ada:x\n" and (path.parent / left).read_text() == "old\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="NOT TESTED: only root can become another user")
+def test_a_folder_that_cannot_be_written():
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:  # the folders of pytest are only for root
+        os.chmod(folder, 0o755)
+        path = pathlib.Path(folder) / "users"
+        path.write_text("ada:x\n")
+        os.chown(path, 65534, 65534)
+        program = shutil.copy(PROGRAM, folder)
+        done = subprocess.run(
+            [program, *CHEAP, path, "bob"], input="password\n", capture_output=True, text=True, timeout=60,
+            user=65534, group=65534, extra_groups=[],
+        )  # fmt: skip
+        assert (done.returncode, path.read_text()) == (1, "ada:x\n")
+        assert f"{path}: this user cannot write to the folder of the file; nothing was changed" in done.stderr
 
 
 def test_a_file_that_others_can_read(path):

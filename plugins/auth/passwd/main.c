@@ -30,6 +30,7 @@ static int fail_errno(const char *path, int err)
         {-EAGAIN, "another mk_passwd changes this folder, and has not finished within 10 seconds"},
         {-EFBIG, "the file has more than 16 MiB"},
         {-EISDIR, "this is not a regular file"},
+        {-ENOLINK, "this is a link to a file that does not exist: remove the link, or name the file itself"},
         {-EPERM, "only root can replace a file of another owner or group; nothing was changed"},
     };
     for (unsigned i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
@@ -92,12 +93,27 @@ static void warn_of_mode(const struct store *s, const char *path)
                 path);
 }
 
+static int fail_replace(const struct store *s, const char *path, int err)
+{
+    char name[STORE_NAME_BYTES], reason[STORE_NAME_BYTES + 128];
+    if (err == -EACCES || err == -EROFS)
+        return fail(path, "this user cannot write to the folder of the file; nothing was changed");
+    if (err != -EEXIST)
+        return fail_errno(path, err == -ENOBUFS ? -EFBIG : err);
+    store_temporary_name(s, name, sizeof(name));
+    snprintf(reason, sizeof(reason),
+             "the temporary file %s of a mk_passwd that was killed is in the folder: remove it; nothing was changed",
+             name);
+    return fail(path, reason);
+}
+
 static int replace(struct store *s, const struct options *o, struct mk_buf *text)
 {
     int err = text->err < 0 ? text->err : store_replace(s, mk_buf_str(text));
-    if (err == 0)
-        warn_of_mode(s, o->path);
-    return err == 0 ? EXIT_DONE : fail_errno(o->path, err == -ENOBUFS ? -EFBIG : err);
+    if (err < 0)
+        return fail_replace(s, o->path, err);
+    warn_of_mode(s, o->path);
+    return EXIT_DONE;
 }
 
 /* Checks whether the file exists as the action needs it. */

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { NAME_BYTES = 512, LOCK_STEP_MS = 50 };
+enum { LOCK_STEP_MS = 50 };
 
 /* ── paths ── */
 
@@ -28,7 +28,7 @@ static int resolve_new(struct store *s, const char *path)
     if (!*name || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
         return -EISDIR;
     if (lstat(path, &link) == 0)
-        return -ENOENT; /* a link that leads nowhere */
+        return -ENOLINK;
     int n = snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - path + 1) : 1, slash ? path : ".");
     if (n >= (int)sizeof(folder))
         return -ENAMETOOLONG;
@@ -169,11 +169,16 @@ static int rename_new(const struct store *s, const char *name)
     return fsync(s->dir) < 0 && errno != EINVAL ? -errno : 0;
 }
 
+void store_temporary_name(const struct store *s, char *to, size_t size)
+{
+    snprintf(to, size, ".%.200s.%d", s->name, (int)getpid());
+}
+
 int store_replace(struct store *s, struct mk_str text)
 {
-    char name[NAME_BYTES];
+    char name[STORE_NAME_BYTES];
     bool named;
-    snprintf(name, sizeof(name), ".%.200s.%d", s->name, (int)getpid());
+    store_temporary_name(s, name, sizeof(name));
     int fd = open_new(s, name, &named);
     if (fd < 0)
         return fd;

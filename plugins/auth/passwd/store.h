@@ -9,7 +9,7 @@
 
 #include <sys/stat.h>
 
-enum { STORE_LOCK_SECONDS = 10 };
+enum { STORE_LOCK_SECONDS = 10, STORE_NAME_BYTES = 512 };
 
 struct store {
     int dir;          /* locked with flock(2) until store_close() */
@@ -23,7 +23,7 @@ struct store {
 /*
  * Locks the folder of a file and reads the file, if it exists; links are followed. Without `change` nothing is locked.
  * Returns 0 or -errno: -EAGAIN (another one has held the lock for STORE_LOCK_SECONDS), -EFBIG (above
- * HTPASSWD_BYTES_MAX), -EISDIR (not a regular file).
+ * HTPASSWD_BYTES_MAX), -EISDIR (not a regular file), -ENOLINK (a link that leads nowhere).
  */
 int store_open(struct store *s, const char *path, bool change);
 /* Unlocks and frees. */
@@ -31,8 +31,12 @@ void store_close(struct store *s);
 
 /*
  * Replaces the file: a new one is written beside it, synced and renamed. It keeps owner, group and mode; a file that
- * did not exist gets mode 600. Returns 0 or -errno: -EPERM (the owner cannot be kept, and nothing was changed).
+ * did not exist gets mode 600. Returns 0, or -errno (nothing was changed): -EPERM (the owner cannot be kept), -EACCES
+ * (the folder cannot be written), -EEXIST (there is a file of the temporary name).
  */
 int store_replace(struct store *s, struct mk_str text);
+
+/* Writes the name that the new file has for a moment, of at most STORE_NAME_BYTES. */
+void store_temporary_name(const struct store *s, char *to, size_t size);
 
 #endif

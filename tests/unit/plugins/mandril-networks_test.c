@@ -117,11 +117,14 @@ static void test_as_one_by_one(void **state)
 }
 
 static const struct {
-    const char *text, *message;
+    struct mk_str text;
+    const char *message;
 } mistakes[] = {
-    {"10.0.0.0/8\n\n x y", "nets:3:4: a line has one network"},
-    {"bad", "nets:1:1: \"bad\" is not a network, such as 192.0.2.1, 10.0.0.0/8, 2001:db8::/32 or unix"},
-    {"#\n\t10.0.0.0/33", "nets:2:2: \"10.0.0.0/33\": the number of bits is from 0 to 32"},
+    {MK_STR("10.0.0.0/8\n\n x y"), "nets:3:4: a line has one network"},
+    {MK_STR("bad"), "nets:1:1: \"bad\" is not a network, such as 192.0.2.1, 10.0.0.0/8, 2001:db8::/32 or unix"},
+    {MK_STR("#\n\t10.0.0.0/33"), "nets:2:2: \"10.0.0.0/33\": the number of bits is from 0 to 32"},
+    {MK_STR("10.0.0.0/8\n1\0\0.0"), "nets:2:2: a byte is 0: is this a text file, in UTF-8?"},
+    {MK_STR("\0001\0000\000.\000"), "nets:1:1: a byte is 0: is this a text file, in UTF-8?"},
 };
 
 static void test_mistakes(void **state)
@@ -131,8 +134,8 @@ static void test_mistakes(void **state)
         struct network_set *set;
         struct mk_buf message;
         mk_buf_init(&message, 1000);
-        size_t len = strlen(mistakes[i].text);
-        char *copy = mk_test_guarded(mistakes[i].text, len);
+        size_t len = mistakes[i].text.len;
+        char *copy = mk_test_guarded(mistakes[i].text.p, len);
         assert_int_equal(networks_read(mk_str(copy, len), MK_STR("nets"), &set, &message), -EINVAL);
         assert_null(set);
         assert_str_equal(mk_buf_str(&message), mistakes[i].message);
