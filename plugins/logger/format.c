@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <errno.h>
 
-enum { NAME_BYTES_MAX = 80 };
+enum { NAME_BYTES_MAX = 80, VALUES_MAX = LINE_FIXED_MAX / LINE_VARIABLE_FIXED };
 
 static const struct {
     const char *name;
@@ -130,6 +130,7 @@ static int add_variable(struct format_parser *parser, struct mk_str name)
         return -EINVAL;
     struct log_op *op = add_op(parser, LINE_VARIABLE_FIXED);
     enum line_form text_form = parser->quoted ? LINE_QUOTED : LINE_WORD;
+    parser->format->values += !variable->number;
     *op = (struct log_op){.variable = variable, .form = parser->format->json ? LINE_JSON : text_form};
     return variable->has_arg ? set_header_arg(parser, op, name) : 0;
 }
@@ -238,13 +239,59 @@ int format_parse(const struct mk_conf_value *value, void *format, struct mk_aren
 
 /* ── lines ── */
 
-void format_put(const struct format *f, struct line *l, const struct log_entry *e)
+static bool has_value(const struct log_op *op)
 {
-    for (const struct log_op *op = f->ops, *end = op + f->n; op < end; op++)
+    return op->variable && !op->variable->number;
+}
+
+/* `sizes`: what each value keeps while those before it are added; NULL: nothing. */
+static void put_ops(const struct format *f, struct line *l, const struct log_entry *e, const uint16_t *sizes)
+{
+    for (const struct log_op *op = f->ops, *end = op + f->n; op < end; op++) {
+        if (sizes && has_value(op))
+            l->kept -= *sizes++;
         if (op->variable)
             variables_put(l, e, op);
         else
             line_put(l, op->arg);
+    }
+    assert(l->kept == 0);
+}
+
+/* Returns how long a value is alone, at most `max`. */
+static size_t measure_value(const struct line *l, const struct log_entry *e, const struct log_op *op, size_t max)
+{
+    MK_UNINITIALIZED char storage[LINE_BYTES_MAX];
+    struct line one = *l;
+    line_begin(&one, storage, LINE_VARIABLE_FIXED);
+    variables_put(&one, e, op);
+    return line_length(&one) < max ? line_length(&one) : max;
+}
+
+/* Adds a line whose values do not fit. */
+static void put_ops_cut(const struct format *f, struct line *l, const struct log_entry *e)
+{
+    uint16_t sizes[VALUES_MAX];
+    unsigned n = 0;
+    size_t share = l->left / f->values < LINE_SHARE ? l->left / f->values : LINE_SHARE;
+    assert(f->values <= VALUES_MAX);
+    for (const struct log_op *op = f->ops, *end = op + f->n; op < end; op++) {
+        if (!has_value(op))
+            continue;
+        sizes[n] = (uint16_t)measure_value(l, e, op, share);
+        l->kept += sizes[n++];
+    }
+    put_ops(f, l, e, sizes);
+}
+
+void format_put(const struct format *f, struct line *l, const struct log_entry *e)
+{
+    struct line before = *l;
+    put_ops(f, l, e, NULL);
+    if (MK_LIKELY(!l->cut))
+        return;
+    *l = before;
+    put_ops_cut(f, l, e);
 }
 
 void format_put_lost(const struct format *f, struct line *l, uint64_t lost)

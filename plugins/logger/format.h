@@ -16,13 +16,17 @@
 struct format {
     const struct log_op *ops;
     uint32_t n, fixed; /* `fixed`: as of line_begin() */
+    uint32_t values;   /* variables that have more than a number */
     bool json;
 };
 
 /* Parses a struct format; an mk_conf_parse_fn. */
 int format_parse(const struct mk_conf_value *value, void *format, struct mk_arena *arena, struct mk_buf *error);
 
-/* Adds a line without its newline. Set its time before. */
+/*
+ * Adds a line without its newline. Set its time before. If the values do not fit, each has at least LINE_SHARE bytes,
+ * or an equal part of the room.
+ */
 void format_put(const struct format *f, struct line *l, const struct log_entry *e);
 
 /* Adds a line that says how many lines were lost, instead of them. */

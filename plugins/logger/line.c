@@ -30,8 +30,9 @@ void line_put_value(struct line *l, struct mk_str s, enum line_form form)
     const char *prefix = form == LINE_JSON ? "\\u00" : "\\x";
     size_t prefix_len = form == LINE_JSON ? 4 : 2;
     uint8_t class_max = form == LINE_WORD ? 0 : 1;
-    char *at = l->at, *stop = at + l->left;
-    for (size_t i = 0; i < s.len; i++) {
+    char *at = l->at, *stop = at + (l->left > l->kept ? l->left - l->kept : 0);
+    size_t i = 0;
+    for (; i < s.len; i++) {
         unsigned char c = (unsigned char)s.p[i];
         if (MK_LIKELY(get_char_class(c) <= class_max)) {
             if (at == stop)
@@ -43,7 +44,8 @@ void line_put_value(struct line *l, struct mk_str s, enum line_form form)
             break;
         at = put_escape(at, prefix, prefix_len, c);
     }
-    l->left = (size_t)(stop - at);
+    l->cut = l->cut || i < s.len;
+    l->left -= (size_t)(at - l->at);
     l->at = at;
 }
 

@@ -3,7 +3,7 @@
  * Builds a line in storage of the caller. The result is printable ASCII, whatever a client has sent.
  *
  * A part of the room is reserved for text of the server (literals, numbers). Values of clients share the rest and are
- * truncated there.
+ * truncated there, so that a long one leaves some of it to those that follow.
  */
 #ifndef LOGGER_LINE_H
 #define LOGGER_LINE_H
@@ -12,7 +12,7 @@
 
 #include <assert.h>
 
-enum { LINE_BYTES_MAX = 8192, LINE_FIXED_MAX = 4096, LINE_VARIABLE_FIXED = 48 };
+enum { LINE_BYTES_MAX = 8192, LINE_FIXED_MAX = 4096, LINE_VARIABLE_FIXED = 48, LINE_SHARE = 256 };
 
 /*
  * How bytes are escaped that are not printable ASCII, and quotes and backslashes.
@@ -26,6 +26,8 @@ enum line_form { LINE_WORD, LINE_QUOTED, LINE_JSON };
 struct line {
     char *start, *at;
     size_t left;    /* for values */
+    size_t kept;    /* of that for values which follow the next one */
+    bool cut;       /* a value was truncated */
     int64_t second; /* of the texts below */
     uint32_t ms;
     char clf[32], iso[24]; /* "20/Nov/2026:03:36:14 +0000", "2026-11-20T03:36:14" */
@@ -37,6 +39,8 @@ static inline void line_begin(struct line *l, char *storage, size_t fixed)
     assert(fixed <= LINE_BYTES_MAX);
     l->start = l->at = storage;
     l->left = LINE_BYTES_MAX - fixed;
+    l->kept = 0;
+    l->cut = false;
 }
 
 static inline size_t line_length(const struct line *l)

@@ -332,6 +332,19 @@ def test_long_values_are_cut(site):
     assert set(second["header_x_long"]) == {"\xe4"} and all(len(row) < 8192 for row in site.lines(2))
 
 
+def test_a_long_path_leaves_room(site):
+    """For the values that follow: the target is cut, and path and agent are not empty."""
+    site.write(Format='"json $target $path $header_x_long $agent $status"').start()
+    path = "/" + "p" * 7900
+    field = b"X-Long: " + b"y" * 4000 + b"\r\nUser-Agent: someone"
+    site.server.talk(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n".encode() + field + b"\r\n\r\n")
+    found = json.loads(site.lines(1)[0])
+    assert found["target"] == path[: len(found["target"])] and len(found["target"]) > 6000
+    assert len(found["path"]) > 250 and path.startswith(found["path"])
+    assert len(found["header_x_long"]) > 250 and set(found["header_x_long"]) == {"y"}
+    assert (found["agent"], found["status"]) == ("someone", 404)
+
+
 # ── files ──
 
 

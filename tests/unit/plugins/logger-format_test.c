@@ -194,6 +194,46 @@ static void test_every_field_at_once(void **state)
     mk_test_unguard(room, LINE_BYTES_MAX);
 }
 
+/* A value that fits alone is not cut for others that are short; one that does not fit leaves room for them. */
+static void test_long_values_leave_room(void **state)
+{
+    static char text[8192];
+    struct format f;
+    size_t fault, n = 0;
+    char many[2048] = "json";
+    (void)state;
+    n += (size_t)snprintf(text, sizeof(text), "GET / HTTP/1.1\r\nHost: h\r\nUser-Agent: ");
+    memset(text + n, 'a', 6000);
+    memcpy(text + n + 6000, "\r\n\r\n", 5);
+    struct mk_request req = make_request(text);
+    struct log_entry e = {&req, 0};
+    for (int i = 0; i < 40; i++)
+        snprintf(many + strlen(many), sizeof(many) - strlen(many), " $agent");
+    const struct {
+        const char *format;
+        unsigned n, least[2], most[2]; /* lengths of the first two values of the agent */
+    } rows[] = {
+        {"json $agent $host $path $user $method $client $peer $protocol $traceparent", 1, {6000}, {6000}},
+        {"json $agent $agent $method", 2, {6000, 1900}, {6000, 2100}},
+        {"json $agent $agent $agent $agent $agent $method", 5, {5000, 250}, {6000, 1100}},
+        {many, 40, {90, 90}, {200, 200}},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        assert_int_equal(parse(rows[i].format, &f, &fault), 0);
+        line_begin(&l, storage, f.fixed);
+        format_put(&f, &l, &e);
+        line_put_char(&l, '\0');
+        const char *at = storage;
+        for (unsigned k = 0; k < rows[i].n; k++) {
+            at = strstr(at, "\"agent\":\"");
+            assert_non_null(at);
+            size_t len = strspn(at += strlen("\"agent\":\""), "a");
+            assert_in_range(len, rows[i].least[k > 0], rows[i].most[k > 0]);
+        }
+        assert_true(i == 3 || strstr(storage, "\"method\":\"GET\""));
+    }
+}
+
 static void test_lost(void **state)
 {
     struct format f = {.json = true};
@@ -230,8 +270,13 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fields),    cmocka_unit_test(test_garbage), cmocka_unit_test(test_mistakes),
-        cmocka_unit_test(test_too_long),  cmocka_unit_test(test_lost),    cmocka_unit_test(test_every_field_at_once),
+        cmocka_unit_test(test_fields),
+        cmocka_unit_test(test_garbage),
+        cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_too_long),
+        cmocka_unit_test(test_long_values_leave_room),
+        cmocka_unit_test(test_lost),
+        cmocka_unit_test(test_every_field_at_once),
         cmocka_unit_test(test_no_memory),
     };
     mk_arena_init(&arena, NULL, 1 << 20, NULL, 0);
