@@ -23,6 +23,9 @@ enum progress {
     BROKEN,
 };
 
+/* A turn reads as many heads: pipelines that are usual cost one write, and costly requests do not stop the others. */
+enum { TURN_HEADS_MAX = 32 };
+
 struct mk__h1_saved_input {
     struct mk__parse parse; /* of the head at the beginning of the input, as far as it was read */
     uint64_t since_us;
@@ -311,16 +314,21 @@ static enum progress continue_exchange(struct mk__conn *c, struct mk_str *in)
     }
 }
 
-/* Processes exchanges until one has to wait for something. */
+/*
+ * Processes exchanges until one has to wait for something, or a pipeline has had as many as one turn allows: other
+ * connections run before the rest.
+ */
 static enum progress process_input(struct mk__conn *c, struct mk_str *in)
 {
-    for (;;) {
+    for (unsigned heads = 0;;) {
         enum progress r;
         if (c->req) {
             r = continue_exchange(c, in);
         } else {
             if (c->close != MK__CLOSE_NEVER)
                 return FINISHED;
+            if (in->len && heads++ == TURN_HEADS_MAX)
+                return NEEDS_TURN;
             r = in->len ? read_head(c, in) : NEEDS_INPUT;
             if (r == NEEDS_INPUT && mk__sock_has_ended(&c->sock))
                 return FINISHED;
@@ -394,7 +402,7 @@ static enum mk__conn_state end_turn(struct mk__conn *c, enum progress r, struct 
         mk__conn_close_after(c, MK__CLOSE_UNREAD_INPUT); /* pipelined requests that will not be answered */
     if (r == FINISHED)
         return mk__conn_begin_close(c);
-    assert(c->req || r == NEEDS_INPUT || r == NEEDS_OUTPUT);
+    assert(c->req || r == NEEDS_INPUT || r == NEEDS_OUTPUT || r == NEEDS_TURN);
     if (in.len && save_input(c, in) < 0)
         return drop_conn(c);
     if (c->req && mk__request_copy_head(c->req) < 0)

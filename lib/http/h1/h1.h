@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The turns of an HTTP/1 connection (RFC 9112). A turn does all that can be done without waiting: it reads once,
- * answers every request in that input, and writes once.
+ * answers every request in that input, at most 32, and writes once.
  */
 #ifndef MK_HTTP_H1_H1_H
 #define MK_HTTP_H1_H1_H

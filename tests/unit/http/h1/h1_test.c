@@ -77,6 +77,65 @@ static void test_pipelines_of_any_depth(void **state)
     close_world();
 }
 
+/* In the order of the answers: the first letters of the targets. */
+static char answered[256];
+
+static void answer_letter(struct mk_request *req, struct mk_test_world *world)
+{
+    struct mk_str path = mk_request_path(req);
+    (void)world;
+    strncat(answered, path.p + 1, 1);
+    mk_response_write_ref(req, MK_STR("hello"));
+    mk_response_end(req);
+}
+
+/* A client with one request does not wait until a long pipeline of another one, which came before, is answered. */
+static void test_a_pipeline_leaves_turns_to_others(void **state)
+{
+    enum { DEPTH = 100, TURN = 32 };
+    static const char one[] = "GET /p HTTP/1.1\r\nHost: h\r\n\r\n";
+    static char all[DEPTH * sizeof(one)];
+    (void)state;
+    open_world(answer_letter);
+    for (size_t i = 0; i < DEPTH; i++)
+        memcpy(all + i * (sizeof(one) - 1), one, sizeof(one));
+    struct mk_test_client *pipeline = mk_test_connect(&w, MK_STR("")), *other = mk_test_connect(&w, MK_STR(""));
+    mk_test_settle(&w);
+    answered[0] = '\0';
+    mk_test_send(pipeline, mk_str_c(all));
+    mk_test_send(other, MK_STR("GET /o HTTP/1.1\r\nHost: h\r\n\r\n"));
+    mk_test_settle(&w);
+    assert_int_equal(strlen(answered), DEPTH + 1);
+    assert_true(strcspn(answered, "o") <= TURN);
+    assert_int_equal(pipeline->writes, (DEPTH + TURN - 1) / TURN);
+    assert_int_equal(pipeline->reads, 1);
+    assert_int_equal(count(mk_test_received(pipeline).p, HELLO), DEPTH);
+    assert_string_equal(mk_test_state(pipeline), "idle");
+    close_world();
+}
+
+/* The rest of a pipeline is not lost if the client has closed its side, or the server drains. */
+static void test_a_long_pipeline_that_ends(void **state)
+{
+    enum { DEPTH = 70 };
+    static char all[DEPTH * sizeof(GET) + sizeof(CLOSE)];
+    (void)state;
+    open_world(NULL);
+    for (size_t i = 0; i < DEPTH; i++)
+        memcpy(all + i * (sizeof(GET) - 1), GET, sizeof(GET));
+    struct mk_test_client *c = mk_test_connect(&w, mk_str_c(all));
+    mk_test_fin(c);
+    mk_test_settle(&w);
+    assert_int_equal(count(mk_test_received(c).p, "HTTP/1.1 200"), DEPTH);
+    assert_string_equal(mk_test_state(c), "closed");
+    strcat(all, CLOSE);
+    c = mk_test_connect(&w, mk_str_c(all));
+    mk_test_settle(&w);
+    assert_int_equal(count(mk_test_received(c).p, "HTTP/1.1 200"), DEPTH + 1);
+    assert_string_equal(mk_test_state(c), "closed");
+    close_world();
+}
+
 static void test_nothing_is_answered_after_close(void **state)
 {
     (void)state;
@@ -428,6 +487,8 @@ int main(void)
         cmocka_unit_test(test_sixteen_requests_cost_one_read_and_one_write),
         cmocka_unit_test(test_a_pipeline_in_pieces),
         cmocka_unit_test(test_pipelines_of_any_depth),
+        cmocka_unit_test(test_a_pipeline_leaves_turns_to_others),
+        cmocka_unit_test(test_a_long_pipeline_that_ends),
         cmocka_unit_test(test_nothing_is_answered_after_close),
         cmocka_unit_test(test_so_many_requests_per_connection),
         cmocka_unit_test(test_http_1_0),
