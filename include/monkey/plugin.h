@@ -11,7 +11,7 @@
  *
  *     configuration  start ─► generation_start ─► host_start (each host) ─► generation_check ─► worker_start (each
  *                    worker); the stops in the opposite order, worker_retire before them
- *     connection     on_accept ─► (requests) ─► on_close
+ *     connection     on_accept ─► on_client ─► (requests) ─► on_close
  *     request        on_head, on_request ─► on_content ─► on_response ─► on_done
  *                    all, until one         the first     all           all
  *                    handles it             that handles it
@@ -29,7 +29,8 @@
  * `Scheduler fair` a stop that blocks delays new connections.
  *
  * State: a plugin keeps no state in global variables. Each start returns a state, which its stop gets back: of the
- * process, a generation, a host and a worker. An exchange may have one, too (mk_request_set_state()).
+ * process, a generation, a host and a worker. An exchange may have one, too (mk_request_set_state()), and a connection
+ * (mk_connection_set_state()).
  *
  * A generation is one loaded configuration. A reload makes a new generation beside the current one; exchanges that
  * began under the old one end under it.
@@ -45,9 +46,9 @@
 MK_C_BEGIN
 
 /* Changes when this header, or one that it includes, changes so that compiled plugins must be compiled again. */
-enum { MK_PLUGIN_ABI = 10 };
+enum { MK_PLUGIN_ABI = 11 };
 
-struct mk_connection; /* valid until the hook that it is passed to returns */
+struct mk_connection; /* valid until on_close has returned, in its worker's thread */
 struct mk_generation;
 struct mk_host;   /* a host of one generation */
 struct mk_worker; /* a thread under one generation */
@@ -133,9 +134,17 @@ struct mk_plugin {
      */
     int (*on_accept)(struct mk_connection *conn);
     /*
+     * The client of a connection is known (mk_connection_client()): behind `Listen ... proxy` once the PROXY header was
+     * read, before anything else is; on other connections right after on_accept of all plugins. So a plugin that cares
+     * for clients, not for proxies, needs no on_accept. Called once for each connection, unless it ends before. Returns
+     * as on_accept, but on_close of all plugins follows a refusal.
+     */
+    int (*on_client)(struct mk_connection *conn);
+    /*
      * A connection is closed; after on_done of its last request. If on_accept of a plugin has refused the connection,
      * only the plugins before it are called. A plugin that a reload has added is called for connections that it has
-     * not seen in on_accept; one that a reload has removed is not called any more.
+     * not seen in on_accept and on_client; one that a reload has removed is not called any more. What must be undone
+     * in any case belongs to a state of the connection (mk_connection_set_state()).
      */
     void (*on_close)(struct mk_connection *conn);
 
@@ -422,16 +431,48 @@ MK_API void mk_plugin_each_worker(const struct mk_plugin *plugin, mk_worker_visi
  */
 MK_API const char *mk_plugin_dir(void);
 
-/* ── connections, in on_accept and on_close; builds for small devices leave these out ── */
+/* ── connections, in their worker's thread; builds for small devices leave these out ── */
 
 /* Returns the address of the other end, as mk_request_peer(). With `Listen ... proxy` that is the proxy. */
 MK_API struct mk_address mk_connection_peer(struct mk_connection *conn);
+/*
+ * Returns the client: the one that the PROXY header has named, else the peer. From on_client on. If it is a proxy of
+ * TrustedProxies, its requests may be those of other clients: mk_connection_is_proxy(), mk_request_client().
+ */
+MK_API struct mk_address mk_connection_client(const struct mk_connection *conn);
+/*
+ * Returns true if mk_connection_client() is one of TrustedProxies: each request has a client of its own, which its
+ * RealIPHeader names, or none. Asks the configuration in use.
+ */
+MK_API bool mk_connection_is_proxy(const struct mk_connection *conn);
 /* Returns the address of the Listen line ("127.0.0.1:9000"); valid until the hook returns. */
 MK_API struct mk_str mk_connection_listener(const struct mk_connection *conn);
 /* Returns the worker that serves the connection, under the generation in use; valid until the hook returns. */
 MK_API struct mk_worker *mk_connection_worker(const struct mk_connection *conn);
 /* Returns the number of the connection, from 1, which is unique in the process. */
 MK_API uint64_t mk_connection_id(struct mk_connection *conn);
+
+/* Frees the state of a connection. Must not call functions of the connection. */
+typedef void (*mk_connection_release_fn)(void *state);
+/*
+ * Keep a pointer of `plugin` for a connection: the hooks of the connection and of its requests get it from
+ * mk_connection_state(), which returns NULL if none was set. A connection without a state takes no memory for it. A
+ * second call replaces state and `release`, and does not call the former `release`.
+ *
+ * `release` (NULL: none) is called once with a state other than NULL, in the worker's thread: after on_close of all
+ * plugins; if another plugin has refused the connection in on_accept; and after a reload that has removed the plugin,
+ * once no exchange of this thread uses an older configuration that has it, however long the connection lasts. The state
+ * of start (mk_generation_plugin_state()) is still valid then. States of generations, hosts and workers may be gone: a
+ * state of a connection does not point to them, because a connection outlives reloads. A plugin whose file has changed
+ * counts as removed, and as added anew without a state.
+ *
+ * mk_connection_set_state() returns 0, -ENOMEM, or -ENOENT (no configuration of this thread has `plugin`).
+ */
+MK_API int mk_connection_set_state(struct mk_connection *conn, const struct mk_plugin *plugin, void *state,
+                                   mk_connection_release_fn release);
+MK_API void *mk_connection_state(const struct mk_connection *conn, const struct mk_plugin *plugin);
+/* Returns the connection of the request; valid until the exchange ends. The streams of HTTP/2 share it. */
+MK_API struct mk_connection *mk_request_connection(const struct mk_request *req);
 
 /* ── requests ── */
 

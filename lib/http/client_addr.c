@@ -40,12 +40,18 @@ struct mk_address mk__client_addr_get_peer(const struct mk__peer *peer, const st
 
 struct mk_address mk_request_peer(struct mk_request *req)
 {
-    return mk__client_addr_get_peer(req->ops->peer(req), req->ops->io(req));
+    return mk__client_addr_get_peer(&req->ops->conn(req)->peer, req->ops->io(req));
 }
 
-int mk__client_addr_read_proxy_header(struct mk__peer *peer, struct mk__context *http, const struct mk_io *io,
+int mk__client_addr_notify(struct mk_connection *conn, struct mk__context *http)
+{
+    return http->settings->notify_client && http->app->on_client(conn, http->app_ctx) < 0 ? -EACCES : 0;
+}
+
+int mk__client_addr_read_proxy_header(struct mk_connection *conn, struct mk__context *http, const struct mk_io *io,
                                       struct mk_str *in)
 {
+    struct mk__peer *peer = &conn->peer;
     struct mk__proxy_protocol header;
     int r = mk__proxy_protocol_read(*in, &header);
     if (r < 0)
@@ -60,17 +66,17 @@ int mk__client_addr_read_proxy_header(struct mk__peer *peer, struct mk__context 
     }
     peer->expects_proxy_header = false;
     *in = mk_str(in->p + header.bytes, in->len - header.bytes);
-    return 0;
+    return mk__client_addr_notify(conn, http);
 }
 
-int mk__client_addr_recv_proxy_header(struct mk__peer *peer, struct mk__context *http, const struct mk_io *io)
+int mk__client_addr_recv_proxy_header(struct mk_connection *conn, struct mk__context *http, const struct mk_io *io)
 {
     struct mk__scratch *in = &http->in;
     ssize_t n = recv(io->fd, in->data, in->size < MK__PROXY_PROTOCOL_MAX ? in->size : MK__PROXY_PROTOCOL_MAX, MSG_PEEK);
     if (n <= 0)
         return n < 0 ? -errno : -EPIPE;
     struct mk_str left = mk_str(in->data, (size_t)n);
-    int r = mk__client_addr_read_proxy_header(peer, http, io, &left);
+    int r = mk__client_addr_read_proxy_header(conn, http, io, &left);
     if (r != 0)
         return r == MK_AGAIN ? -EAGAIN : r;
     size_t header = (size_t)n - left.len;
@@ -107,8 +113,8 @@ static void read_forwarded_fields(const struct mk_request *req, const struct mk_
 }
 
 /* A Unix socket in a PROXY header is on the machine of the proxy: trust in local Unix sockets does not apply to it. */
-static bool is_trusted_proxy(const struct mk__trusted_proxies *trust, const struct mk__peer *peer,
-                             const struct mk_address *address)
+bool mk__client_addr_is_proxy(const struct mk__trusted_proxies *trust, const struct mk__peer *peer,
+                              const struct mk_address *address)
 {
     if (peer->from_proxy_header && address->family == AF_UNIX)
         return false;
@@ -121,12 +127,12 @@ static void find_client(struct mk_request *req)
     if (req->client_known)
         return;
     const struct mk__trusted_proxies *trust = req->http->app->trusted_proxies(req);
-    const struct mk__peer *peer = req->ops->peer(req);
+    const struct mk__peer *peer = &req->ops->conn(req)->peer;
     struct mk__forwarded f = {.trusted = &trust->networks};
     struct mk_tls_info tls_info;
     f.is_https = mk_request_tls_info(req, &tls_info) == 0;
     f.client = peer->address;
-    if (is_trusted_proxy(trust, peer, &f.client))
+    if (mk__client_addr_is_proxy(trust, peer, &f.client))
         read_forwarded_fields(req, trust, &f);
     req->client = f.client;
     req->is_https = f.is_https;

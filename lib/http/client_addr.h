@@ -21,23 +21,34 @@ struct mk__peer {
     bool refused : 1;              /* by an accept hook, or disconnected before: on_close() is not called */
 };
 
-/* A connection as plugins see it, during one call. */
+/* A connection as plugins see it: the part of struct mk__conn that is for them. */
 struct mk_connection {
-    const struct mk_io *io;
-    struct mk__peer *peer;
-    struct mk__context *http;
-    uint64_t *id; /* 0: not assigned yet */
+    struct mk__peer peer;
+    uint64_t id;                     /* of mk_connection_id(); 0: not assigned yet */
+    struct mk__plugin_state *states; /* what plugins keep for it (server/plugin_states.h); NULL: nothing */
 };
 
 /*
- * Reads a PROXY header at the beginning of `in` and removes it from there. Returns 0, MK_AGAIN (more input is needed)
- * or -EPROTO (there is none; it is logged).
+ * Reads a PROXY header at the beginning of `in` and removes it from there; then tells the application that the client
+ * is known. Returns 0, MK_AGAIN (more input is needed), -EPROTO (there is none; it is logged) or -EACCES (refused).
  */
-int mk__client_addr_read_proxy_header(struct mk__peer *peer, struct mk__context *http, const struct mk_io *io,
+int mk__client_addr_read_proxy_header(struct mk_connection *conn, struct mk__context *http, const struct mk_io *io,
                                       struct mk_str *in);
 
 /* Likewise from a socket, before the transport reads from it. Returns 0, -EAGAIN or another -errno. */
-int mk__client_addr_recv_proxy_header(struct mk__peer *peer, struct mk__context *http, const struct mk_io *io);
+int mk__client_addr_recv_proxy_header(struct mk_connection *conn, struct mk__context *http, const struct mk_io *io);
+
+/* Tells the application that the client is known. Returns 0, or -EACCES: the client was refused. */
+int mk__client_addr_notify(struct mk_connection *conn, struct mk__context *http);
+
+struct mk__trusted_proxies;
+
+/*
+ * Returns true if an address is that of a trusted proxy, whose requests name their clients; `peer` is that of the
+ * connection.
+ */
+bool mk__client_addr_is_proxy(const struct mk__trusted_proxies *trust, const struct mk__peer *peer,
+                              const struct mk_address *address);
 
 /* Asks the kernel for the address of the peer. Returns false if the client has already disconnected. */
 bool mk__client_addr_init(struct mk__peer *peer, const struct mk_io *io);

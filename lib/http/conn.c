@@ -63,28 +63,22 @@ static void free_conn(struct mk_task *task)
     mk__pool_put(&c->http->connections, c);
 }
 
-static struct mk_connection make_public_view(struct mk__conn *c)
-{
-    return (struct mk_connection){.io = &c->sock.io, .peer = &c->peer, .http = c->http, .id = &c->id};
-}
-
 /*
- * Shows a new connection to the accept hooks. Returns false if one of them refused it, or if the client has already
- * disconnected.
+ * Shows a new connection to the accept hooks, and to those for its client unless a PROXY header will name it. Returns
+ * false if one of them refused it, or if the client has already disconnected.
  */
 static bool run_accept_hooks(struct mk__conn *c)
 {
-    struct mk_connection conn = make_public_view(c);
-    c->peer.refused = !mk__client_addr_init(&c->peer, &c->sock.io) ||
-                      (c->http->settings->notify_accept && c->http->app->on_accept(&conn, c->http->app_ctx) < 0);
-    return !c->peer.refused;
+    struct mk__peer *peer = &c->handle.peer;
+    peer->refused = !mk__client_addr_init(peer, &c->sock.io) ||
+                    (c->http->settings->notify_accept && c->http->app->on_accept(&c->handle, c->http->app_ctx) < 0);
+    return !peer->refused && (peer->expects_proxy_header || mk__client_addr_notify(&c->handle, c->http) == 0);
 }
 
 static void run_close_hooks(struct mk__conn *c)
 {
-    struct mk_connection conn = make_public_view(c);
-    if (c->http->settings->notify_close && !c->peer.refused)
-        c->http->app->on_close(&conn, c->http->app_ctx);
+    if (c->handle.states || (c->http->settings->notify_close && !c->handle.peer.refused))
+        c->http->app->on_close(&c->handle, c->http->app_ctx);
 }
 
 static void close_conn(struct mk__conn *c)
@@ -153,7 +147,8 @@ static void trace_state(const struct mk__conn *c, enum mk__conn_state state)
 {
     const char *before = mk__conn_states[c->state].name, *after = mk__conn_states[state].name;
     if (!MK_SMALL && state == MK__CONN_CLOSED)
-        mk_io_log(&c->sock.io, &c->peer.address, MK_LOG_DEBUG, "connection %d: %s to %s", c->event.fd, before, after);
+        mk_io_log(&c->sock.io, &c->handle.peer.address, MK_LOG_DEBUG, "connection %d: %s to %s", c->event.fd, before,
+                  after);
     else
         mk_log_debug("connection %d: %s to %s", c->event.fd, before, after);
 }
@@ -260,7 +255,8 @@ static enum mk__conn_state dispatch_turn(struct mk__conn *c)
 /* Reads the PROXY header, if one is expected, then calls the transport. Returns the same as handshake() of that. */
 static int take_handshake_step(struct mk__conn *c)
 {
-    int r = c->peer.expects_proxy_header ? mk__client_addr_recv_proxy_header(&c->peer, c->http, &c->sock.io) : 0;
+    int r =
+        c->handle.peer.expects_proxy_header ? mk__client_addr_recv_proxy_header(&c->handle, c->http, &c->sock.io) : 0;
     return r == 0 ? c->sock.io.transport->handshake(&c->sock.io) : r;
 }
 

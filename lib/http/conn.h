@@ -137,17 +137,22 @@ struct mk__conn {
     uint32_t requests;
     uint64_t armed_bytes;    /* count_moved_bytes() when the timer was armed */
     uint32_t armed_requests; /* `requests` when the timer was armed */
-    struct mk__peer peer;
+    struct mk_connection handle;
     struct mk_list handshaking; /* in http->handshaking, in the state HANDSHAKE */
-    bool handshake_wants_write; /* the handshake waits until the socket is writable */
     uint64_t stream_bytes;      /* body bytes of streams, passed to `sock` */
-    uint64_t id;                /* of mk_connection_id(); 0: not assigned yet */
     uint8_t state;
-    bool registered;        /* with the loop */
-    uint8_t close;          /* enum mk__close */
-    bool running;           /* a turn is in progress: wake() need not schedule one */
-    bool accepted_in_drain; /* accepted during a drain, which does not wait for it */
+    bool handshake_wants_write; /* the handshake waits until the socket is writable */
+    bool registered;            /* with the loop */
+    uint8_t close;              /* enum mk__close */
+    bool running;               /* a turn is in progress: wake() need not schedule one */
+    bool accepted_in_drain;     /* accepted during a drain, which does not wait for it */
 };
+
+/* Returns the connection that plugins see as `handle`. */
+static inline const struct mk__conn *mk__conn_of(const struct mk_connection *handle)
+{
+    return (const struct mk__conn *)(const void *)((const char *)handle - offsetof(struct mk__conn, handle));
+}
 
 static inline void mk__conn_close_after(struct mk__conn *c, enum mk__close close)
 {

@@ -51,8 +51,8 @@ struct mk__http_settings {
     uint64_t requests_max;   /* per connection; 0 = no limit */
     uint32_t handshakes_max; /* simultaneous; above: the connection with the oldest one is closed */
     bool keep_alive;
-    bool times;                       /* take the times of requests, for logs */
-    bool notify_accept, notify_close; /* call on_accept; on_close */
+    bool times;                                      /* take the times of requests, for logs */
+    bool notify_accept, notify_client, notify_close; /* call on_accept; on_client; on_close */
     struct mk__trusted_proxies trusted_proxies;
     const struct mk__h2_settings *h2; /* NULL: HTTP/2 is disabled */
     struct mk_str server_line;        /* "Server: ...\r\n" or empty */
@@ -104,7 +104,12 @@ struct mk__http_app {
     void (*on_conn_freed)(void *ctx);
     /* With settings->notify_accept: a connection was accepted. Returns 0, or -errno to close it at once. */
     int (*on_accept)(struct mk_connection *conn, void *ctx);
-    /* With settings->notify_close: a connection is being closed. Not called for those that were refused. */
+    /* With settings->notify_client: the client is known. Returns 0, or -errno to close the connection. */
+    int (*on_client)(struct mk_connection *conn, void *ctx);
+    /*
+     * With settings->notify_close, or for a connection that has states of plugins: it is being closed. Not called for
+     * those that on_accept refused.
+     */
     void (*on_close)(struct mk_connection *conn, void *ctx);
     /* Connections begin with the first one, which has only `proto`, and may switch to the others. */
     struct mk__proto_entry protos[MK__PROTOS_MAX];

@@ -36,8 +36,9 @@ struct mk__request_ops {
     uint8_t major; /* of the HTTP version */
     /* Schedules a turn: a part was queued, the body is wanted, or the response has ended. */
     void (*wake)(struct mk_request *req);
-    /* Returns the connection of the request. */
+    /* Return the connection of the request, as transports and as plugins see it. */
     const struct mk_io *(*io)(const struct mk_request *req);
+    struct mk_connection *(*conn)(const struct mk_request *req);
     /*
      * For an exchange that was taken over. Return the number of bytes, 0 at the end (read), -EAGAIN or another
      * -errno.
@@ -47,7 +48,6 @@ struct mk__request_ops {
     int (*shutdown)(struct mk_request *req);
     /* Schedules a call of the ready() function of the tunnel, even from within it. */
     void (*wake_tunnel)(struct mk_request *req);
-    struct mk__peer *(*peer)(const struct mk_request *req);
 };
 
 enum mk__part_kind { MK__PART_MEMORY, MK__PART_FILE, MK__PART_GENERATOR };

@@ -61,11 +61,11 @@ static const struct {
     const char *name;
     size_t offset;
 } hook_fields[] = {
-    {"transport", offsetof(struct mk_plugin, transport)},   {"on_accept", offsetof(struct mk_plugin, on_accept)},
-    {"on_head", offsetof(struct mk_plugin, on_head)},       {"on_request", offsetof(struct mk_plugin, on_request)},
-    {"on_content", offsetof(struct mk_plugin, on_content)}, {"on_response", offsetof(struct mk_plugin, on_response)},
-    {"on_done", offsetof(struct mk_plugin, on_done)},       {"on_close", offsetof(struct mk_plugin, on_close)},
-    {"reopen", offsetof(struct mk_plugin, reopen)},
+    {"transport", offsetof(struct mk_plugin, transport)},     {"on_accept", offsetof(struct mk_plugin, on_accept)},
+    {"on_client", offsetof(struct mk_plugin, on_client)},     {"on_head", offsetof(struct mk_plugin, on_head)},
+    {"on_request", offsetof(struct mk_plugin, on_request)},   {"on_content", offsetof(struct mk_plugin, on_content)},
+    {"on_response", offsetof(struct mk_plugin, on_response)}, {"on_done", offsetof(struct mk_plugin, on_done)},
+    {"on_close", offsetof(struct mk_plugin, on_close)},       {"reopen", offsetof(struct mk_plugin, reopen)},
 };
 
 static bool has_hook(const struct mk_plugin *plugin, size_t offset)

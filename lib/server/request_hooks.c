@@ -212,6 +212,7 @@ const struct mk__http_app mk__request_hooks_app = {
     .on_handler_timeout = on_handler_timeout,
     .on_conn_freed = on_conn_freed,
     .on_accept = MK_HAS_CONN_HOOKS ? mk__conn_hooks_on_accept : NULL,
+    .on_client = MK_HAS_CONN_HOOKS ? mk__conn_hooks_on_client : NULL,
     .on_close = MK_HAS_CONN_HOOKS ? mk__conn_hooks_on_close : NULL,
     .trusted_proxies = MK_HAS_CLIENT_ADDR ? mk__conn_hooks_trust : NULL,
 };

@@ -96,6 +96,15 @@ int mk__thread_open_acceptor(void *thread, struct mk__acceptor *a);
 /* Counts a closed connection, and ends a drain with the last one. In the worker's thread. */
 void mk__thread_conn_freed(struct mk__thread *t);
 
+/* Returns whether a generation that the thread uses has the plugin, apart from that of `ended`. In the thread. */
+bool mk__worker_reload_has_plugin(const struct mk__thread *t, const struct mk_plugin *plugin,
+                                  const struct mk_worker *ended);
+/*
+ * Releases what connections hold of the plugins that only `ended` has: it will be freed, and a reload has removed them.
+ * Their functions are still there, and no exchange of the thread uses them any more.
+ */
+void mk__worker_reload_forget(struct mk_worker *ended);
+
 /* A worker's step to another generation, prepared by the thread that reloads. */
 struct mk__worker_reload {
     struct mk_message message;

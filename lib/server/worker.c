@@ -88,11 +88,19 @@ void mk__worker_retire(struct mk_worker *worker)
     worker->retired = true;
 }
 
+/* Frees a worker that another one has replaced, in its thread. */
+static void free_unused(struct mk_worker *worker)
+{
+    if (MK_HAS_CONN_HOOKS && worker->on_unused)
+        worker->on_unused(worker);
+    mk__worker_free(worker);
+}
+
 void mk__worker_replace(struct mk_worker *worker, struct mk_worker **list)
 {
     assert(!worker->link);
     if (!worker->refs) {
-        mk__worker_free(worker);
+        free_unused(worker);
         return;
     }
     worker->next = *list;
@@ -117,7 +125,7 @@ void mk__worker_free_replaced(struct mk_worker *worker)
 {
     assert(!worker->refs && worker->link);
     unlink_worker(worker);
-    mk__worker_free(worker);
+    free_unused(worker);
 }
 
 /* ── for plugins ── */

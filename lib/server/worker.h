@@ -22,12 +22,13 @@ struct mk_worker {
     struct mk_loop *loop;
     struct mk_account *account;
     struct mk__request_refs *request_refs;
-    mk__cell *const *cells;           /* of the thread, for counters */
-    struct mk_generation *generation; /* holds a reference */
-    unsigned refs;                    /* exchanges, jobs and others that hold it */
-    unsigned started;                 /* so many plugins have had their worker_start */
-    bool retired;                     /* worker_retire was called */
-    void *states[];                   /* one for each plugin of the generation */
+    mk__cell *const *cells;                      /* of the thread, for counters */
+    void (*on_unused)(struct mk_worker *worker); /* called before a replaced one is freed, in its thread; may be NULL */
+    struct mk_generation *generation;            /* holds a reference */
+    unsigned refs;                               /* exchanges, jobs and others that hold it */
+    unsigned started;                            /* so many plugins have had their worker_start */
+    bool retired;                                /* worker_retire was called */
+    void *states[];                              /* one for each plugin of the generation */
 };
 
 /* Makes a worker that holds the generation; the caller sets what is the thread's. NULL: no memory. Any thread. */

@@ -5,6 +5,7 @@
  * connections, which cannot fail: the thread that reloads has allocated everything.
  */
 #include "http/http.h"
+#include "server/plugin_states.h"
 #include "server/thread.h"
 
 #include <assert.h>
@@ -110,4 +111,26 @@ void mk__worker_reload_abort(struct mk__worker_reload *a, sem_t *done)
 void mk__worker_reload_commit(struct mk__worker_reload *a, sem_t *done)
 {
     send_phase(a, on_commit, done);
+}
+
+/* ── plugins that were removed ── */
+
+bool mk__worker_reload_has_plugin(const struct mk__thread *t, const struct mk_plugin *plugin,
+                                  const struct mk_worker *ended)
+{
+    if (t->worker != ended && mk__generation_find_plugin(t->worker->generation, plugin) >= 0)
+        return true;
+    const struct mk_worker *w = t->replaced;
+    while (w && (w == ended || mk__generation_find_plugin(w->generation, plugin) < 0))
+        w = w->next;
+    return w != NULL;
+}
+
+void mk__worker_reload_forget(struct mk_worker *ended)
+{
+    struct mk__thread *t = MK_CONTAINER_OF(ended->loop, struct mk__thread, loop);
+    const struct mk_generation *g = ended->generation;
+    for (unsigned i = 0; i < g->n_plugins; i++)
+        if (!mk__worker_reload_has_plugin(t, g->plugins[i], ended))
+            mk__plugin_states_release_of(&t->http.conns, g->plugins[i]);
 }

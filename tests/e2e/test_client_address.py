@@ -307,13 +307,13 @@ def test_the_option_comes(probe):
 
 
 class Porter:
-    def __init__(self, folder, root, listen):
-        self.folder, self.root, self.listen = folder, root, listen
+    def __init__(self, folder, root, settings):
+        self.folder, self.root, self.settings = folder, root, settings
 
     def write(self, refuse=None, name="first", load=True):
         plugins = ["liana", *([build.MODULES / "porter.so"] if load else []), "static"]
         files = {"plugins.load": section("PLUGINS", {"Load": plugins})}
-        write_config(self.folder, self.root, {"Listen": self.listen}, files=files)
+        write_config(self.folder, self.root, self.settings, files=files)
         if load:
             keys = {"Name": name, **({"Refuse": refuse} if refuse else {})}
             (self.folder / "monkey.conf").open("a").write(section("PORTER", keys))
@@ -321,8 +321,12 @@ class Porter:
 
 @pytest.fixture
 def porter(serve):
-    server = serve({"Listen": "127.0.0.1:0"})
-    server.porter = Porter(server.conf, server.root, "127.0.0.1:0")
+    return start_porter(serve, {"Listen": "127.0.0.1:0"})
+
+
+def start_porter(serve, settings):
+    server = serve(settings)
+    server.porter = Porter(server.conf, server.root, settings)
     server.reloads = 0
 
     def reload(**keys):
@@ -380,6 +384,60 @@ def test_a_connection_outlives_its_generation(porter):
     porter(name="third")
     early.close()
     server.wait_log("porter: third closed 3")  # it has not seen that one come
+
+
+def kept_of(client, n):
+    """Asks how the porter calls the connection."""
+    client.send(request())
+    assert client.response()["Porter"] == str(n)
+
+
+def test_what_is_kept_lasts_over_reloads(porter):
+    """What a plugin keeps for a connection is given back with it, or once no configuration has the plugin."""
+    server = porter()
+    short, long = server.connect(), server.connect()
+    kept_of(short, 1)
+    kept_of(long, 2)
+    porter(name="second")
+    kept_of(long, 2)
+    short.close()
+    server.wait_log("porter forgets 1$")
+    porter(load=False)
+    server.wait_log("porter forgets 2$")  # the plugin has gone, its connection has not
+    long.assert_open()
+    porter(name="third")
+    kept_of(long, 0)  # it has not seen that one come
+    long.close()
+    server.wait_log("porter: third closed 2")
+    assert server.log.count("porter forgets") == 2
+
+
+PROXIED = {"Listen": "127.0.0.1:0 proxy", "TrustedProxies": "127.0.0.1 192.168.0.9"}
+
+
+@pytest.mark.parametrize(
+    "header, known",
+    [
+        (V1, "192.168.0.1 client"),
+        (V1.replace(b"192.168.0.1", b"192.168.0.9"), "192.168.0.9 proxy"),
+        (b"PROXY UNKNOWN\r\n", "127.0.0.1 proxy"),
+    ],
+    ids=["client", "proxy", "none"],
+)
+def test_the_client_is_known_behind_the_header(serve, header, known):
+    server = start_porter(serve, PROXIED)()
+    with server.connect() as client:
+        client.send(header[:10])
+        server.wait_log("porter: first accepted 1 127.0.0.1")
+        assert "porter knows" not in server.log
+        client.send(header[10:])
+        server.wait_log(f"porter knows 1 {known}$")
+        kept_of(client, 1)
+    server.wait_log("porter forgets 1$")
+    with server.connect() as client:
+        client.send(header[:10])
+    server.wait_log("porter: first closed 2")
+    assert server.log.count("porter knows") == 1
 
 
 def test_a_stop_tells_of_those_that_are_open(porter):

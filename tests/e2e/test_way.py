@@ -11,7 +11,7 @@ from harness.server import run
 
 PAGE = build.TOP / "docs" / "internals" / "way-of-a-request.md"
 BEGIN, END = "by tests/e2e/test_way.py -->\n", "<!-- end: generated -->"
-HOOKS = ["on_accept", "on_head", "on_request", "on_content", "on_response", "on_done", "on_close"]
+HOOKS = ["on_accept", "on_client", "on_head", "on_request", "on_content", "on_response", "on_done", "on_close"]
 
 pytestmark = [
     pytest.mark.wire,

@@ -103,11 +103,11 @@ static const struct mk_io *io_of(const struct mk_request *req)
     return &io;
 }
 
-static struct mk__peer *peer_of(const struct mk_request *req)
+static struct mk_connection *conn_of(const struct mk_request *req)
 {
-    static struct mk__peer peer;
+    static struct mk_connection conn;
     (void)req;
-    return &peer;
+    return &conn;
 }
 
 static void read_head(struct mk_request *req, struct mk__field *fields, struct mk_str text)
@@ -124,7 +124,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct mk_str all = mk_str((const char *)data, size), form, text;
     const char *end = size ? memchr(all.p, '\n', size) : NULL;
-    static const struct mk__request_ops request_ops = {.major = 1, .io = io_of, .peer = peer_of};
+    static const struct mk__request_ops request_ops = {.major = 1, .io = io_of, .conn = conn_of};
     static const struct mk__settings settings;
     static struct mk_generation generation = {.settings = &settings};
     static struct mk_worker worker = {.generation = &generation};

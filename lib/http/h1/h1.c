@@ -118,17 +118,17 @@ static const struct mk_io *get_io(const struct mk_request *req)
     return &c->sock.io;
 }
 
-static struct mk__peer *get_peer(const struct mk_request *req)
+static struct mk_connection *get_handle(const struct mk_request *req)
 {
     struct mk__conn *c = req->connection;
-    return &c->peer;
+    return &c->handle;
 }
 
 const struct mk__request_ops mk__h1_request_ops = {
     .major = 1,
     .wake = wake_conn,
     .io = get_io,
-    .peer = get_peer,
+    .conn = get_handle,
     .read = MK__TUNNELS ? mk__h1_tunnel_read : NULL,
     .write = MK__TUNNELS ? mk__h1_tunnel_write : NULL,
     .shutdown = MK__TUNNELS ? mk__h1_tunnel_shutdown : NULL,
@@ -167,7 +167,7 @@ static void begin_exchange(struct mk__conn *c, struct mk_request *req, int statu
 
 static bool awaits_proxy_header(const struct mk__conn *c)
 {
-    return MK_HAS_CLIENT_ADDR && c->peer.expects_proxy_header;
+    return MK_HAS_CLIENT_ADDR && c->handle.peer.expects_proxy_header;
 }
 
 /* Reads the head of the next request and begins the exchange, if the head is complete. */
@@ -175,7 +175,7 @@ static enum progress read_head(struct mk__conn *c, struct mk_str *in)
 {
     struct mk__context *http = c->http;
     if (awaits_proxy_header(c)) {
-        int err = mk__client_addr_read_proxy_header(&c->peer, http, &c->sock.io, in);
+        int err = mk__client_addr_read_proxy_header(&c->handle, http, &c->sock.io, in);
         return err == 0 ? FINISHED : err == MK_AGAIN ? NEEDS_INPUT : BROKEN;
     }
     enum mk__preface preface = MK__PROTOS == 1 || c->requests ? MK__PREFACE_NONE : mk__conn_check_preface(c, *in);

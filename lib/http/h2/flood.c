@@ -55,7 +55,7 @@ static void log_flood(struct mk__h2 *h2, enum mk__h2_flood flood, uint64_t most,
     if (stats->ended > 1)
         mk_buf_addf(&b, "; %" PRIu64 " more since the last such line, %" PRIu64 " in total in this worker",
                     stats->unlogged, stats->ended);
-    mk_io_log(&h2->conn->sock.io, &h2->conn->peer.address, MK_LOG_WARN, "%s", mk_buf_cstr(&b));
+    mk_io_log(&h2->conn->sock.io, &h2->conn->handle.peer.address, MK_LOG_WARN, "%s", mk_buf_cstr(&b));
 }
 
 void mk__h2_flood_log(struct mk__h2 *h2, enum mk__h2_flood flood, uint64_t most)

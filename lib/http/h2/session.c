@@ -253,7 +253,7 @@ void mk__h2_receive(struct mk__h2 *h2, struct mk_str in)
         nghttp2_session_terminate_session(get_session(h2), h2->error_code);
     if (n >= 0 || mk__h2_is_terminated(h2))
         return;
-    mk_io_log(&h2->conn->sock.io, &h2->conn->peer.address, MK_LOG_DEBUG, "closing connection %d: HTTP/2: %s",
+    mk_io_log(&h2->conn->sock.io, &h2->conn->handle.peer.address, MK_LOG_DEBUG, "closing connection %d: HTTP/2: %s",
               h2->conn->event.fd, nghttp2_strerror((int)n));
     if (n == NGHTTP2_ERR_FLOODED)
         mk__h2_flood_terminate(h2, MK__H2_FLOOD_QUEUED_ACKS, h2->acks_max);

@@ -87,10 +87,10 @@ static const struct mk_io *get_io(const struct mk_request *req)
     return &s->h2->conn->sock.io;
 }
 
-static struct mk__peer *get_peer(const struct mk_request *req)
+static struct mk_connection *get_handle(const struct mk_request *req)
 {
     const struct mk__h2_stream *s = req->connection;
-    return &s->h2->conn->peer;
+    return &s->h2->conn->handle;
 }
 
 static void schedule_again(struct mk_request *req)
@@ -108,7 +108,7 @@ static const struct mk__request_ops request_ops = {
     .write = mk__h2_tunnel_write,
     .shutdown = mk__h2_tunnel_shutdown,
     .wake_tunnel = schedule_again,
-    .peer = get_peer,
+    .conn = get_handle,
 };
 
 struct mk__h2_stream *mk__h2_stream_new(struct mk__h2 *h2, int32_t id)

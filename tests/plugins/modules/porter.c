@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * porter: logs when connections are accepted and closed, and rejects the clients that its configuration names.
+ * porter: logs when connections are accepted and closed, and rejects the clients that its configuration names. Keeps a
+ * number for each connection, which is in the responses.
  */
 #include <monkey/plugin.h>
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 struct settings {
     struct mk_networks refused;
@@ -56,9 +59,53 @@ static void log_close(struct mk_connection *conn)
     note(conn, "closed");
 }
 
+/* ── what is kept ── */
+
+extern const struct mk_plugin mk_plugin_porter;
+
+struct kept {
+    uint64_t id;
+};
+
+static void forget(void *state)
+{
+    struct kept *kept = state;
+    mk_log_info("porter forgets %llu", (unsigned long long)kept->id);
+    free(kept);
+}
+
+static int keep(struct mk_connection *conn)
+{
+    char text[64];
+    struct mk_buf b;
+    struct mk_address client = mk_connection_client(conn);
+    struct kept *kept = malloc(sizeof(*kept));
+    if (!kept)
+        return -ENOMEM;
+    kept->id = mk_connection_id(conn);
+    mk_buf_init_fixed(&b, text, sizeof(text));
+    mk_address_print(&client, &b);
+    mk_log_info("porter knows %llu %.*s %s", (unsigned long long)kept->id, MK_STR_ARG(mk_buf_str(&b)),
+                mk_connection_is_proxy(conn) ? "proxy" : "client");
+    int err = mk_connection_set_state(conn, &mk_plugin_porter, kept, forget);
+    if (err < 0)
+        free(kept);
+    return err;
+}
+
+static void show(struct mk_request *req)
+{
+    char text[32];
+    const struct kept *kept = mk_connection_state(mk_request_connection(req), &mk_plugin_porter);
+    snprintf(text, sizeof(text), "%llu", kept ? (unsigned long long)kept->id : 0);
+    mk_response_header(req, MK_STR("Porter"), mk_str_c(text));
+}
+
 MK_PLUGIN(porter) = {
     MK_PLUGIN_HEAD("porter", "1.0", "sees connections come and go"),
     .sections = sections,
     .on_accept = admit,
+    .on_client = keep,
+    .on_response = show,
     .on_close = log_close,
 };

@@ -11,8 +11,8 @@
 static struct {
     const char *peer;
     bool awaits;
-    int verdict;
-    unsigned accepted, parted;
+    int verdict, client_verdict;
+    unsigned accepted, known, parted;
     struct mk__http_app app;
     struct mk_network items[2];
 } own;
@@ -21,17 +21,25 @@ static int see_accepted(struct mk_connection *conn, void *ctx)
 {
     (void)ctx;
     own.accepted++;
-    assert_int_equal(mk_address_parse(mk_str_c(own.peer), &conn->peer->address), 0);
-    conn->peer->expects_proxy_header = own.awaits;
-    assert_int_equal(*conn->id, 0);
+    assert_int_equal(mk_address_parse(mk_str_c(own.peer), &conn->peer.address), 0);
+    conn->peer.expects_proxy_header = own.awaits;
+    assert_int_equal(conn->id, 0);
     return own.verdict;
+}
+
+static int see_client(struct mk_connection *conn, void *ctx)
+{
+    (void)ctx;
+    own.known++;
+    assert_false(conn->peer.expects_proxy_header);
+    return own.client_verdict;
 }
 
 static void see_parted(struct mk_connection *conn, void *ctx)
 {
     (void)ctx;
     own.parted++;
-    assert_true(conn->io->fd >= 0);
+    assert_true(mk__conn_of(conn)->sock.io.fd >= 0);
 }
 
 static const struct mk__trusted_proxies *trust_all(const struct mk_request *req)
@@ -59,14 +67,15 @@ static void open_own_world(bool awaits)
     open_world(tell);
     own.peer = "10.0.0.1";
     own.awaits = awaits;
-    own.verdict = 0;
-    own.accepted = own.parted = 0;
+    own.verdict = own.client_verdict = 0;
+    own.accepted = own.known = own.parted = 0;
     own.app = *w.http.app;
     own.app.on_accept = see_accepted;
+    own.app.on_client = see_client;
     own.app.on_close = see_parted;
     own.app.trusted_proxies = trust_all;
     w.http.app = &own.app;
-    w.settings.notify_accept = w.settings.notify_close = true;
+    w.settings.notify_accept = w.settings.notify_client = w.settings.notify_close = true;
     assert_int_equal(mk_network_parse(MK_STR("10.0.0.0/8"), &own.items[0], NULL), 0);
     assert_int_equal(mk_network_parse(MK_STR("unix"), &own.items[1], NULL), 0);
     w.settings.trusted_proxies.networks = (struct mk_networks){own.items, 2};
@@ -88,6 +97,7 @@ static void test_each_connection_is_shown(void **state)
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
     expect_told(c, "10.0.0.1:0 by 10.0.0.1 http");
     assert_int_equal(own.accepted, 1);
+    assert_int_equal(own.known, 1);
     assert_int_equal(own.parted, 0);
     mk_test_fin(c);
     mk_test_settle(&w);
@@ -105,19 +115,35 @@ static void test_refused_clients_are_not_read(void **state)
     assert_true(c->closed);
     assert_int_equal(c->read_bytes, 0);
     assert_int_equal(mk_test_received(c).len, 0);
-    assert_int_equal(own.parted, 0);
+    assert_int_equal(own.known + own.parted, 0);
     assert_int_equal(w.closed, 1);
     close_world();
+}
+
+static void test_a_client_that_is_refused(void **state)
+{
+    (void)state;
+    for (int behind_proxy = 0; behind_proxy < 2; behind_proxy++) {
+        open_own_world(behind_proxy);
+        own.client_verdict = -EACCES;
+        struct mk_test_client *c = mk_test_connect(&w, behind_proxy ? MK_STR(PROXY GET) : MK_STR(GET));
+        mk_test_settle(&w);
+        assert_true(c->closed);
+        assert_int_equal(mk_test_received(c).len, 0);
+        assert_int_equal(w.requests, 0);
+        assert_int_equal(own.accepted + own.known + own.parted, 3);
+        close_world();
+    }
 }
 
 static void test_no_lookup_without_need(void **state)
 {
     (void)state;
     open_own_world(true);
-    w.settings.notify_accept = w.settings.notify_close = false;
+    w.settings.notify_accept = w.settings.notify_client = w.settings.notify_close = false;
     mk_test_connect(&w, MK_STR(CLOSE));
     mk_test_settle(&w);
-    assert_int_equal(own.accepted + own.parted, 0);
+    assert_int_equal(own.accepted + own.known + own.parted, 0);
     assert_int_equal(w.closed, 1);
     close_world();
 }
@@ -146,13 +172,15 @@ static void test_a_header_before_the_first_request(void **state)
             struct mk_test_client *c = mk_test_connect(&w, mk_str(all, cut));
             mk_test_settle(&w);
             assert_string_equal(mk_test_state(c), cut <= len ? "new" : "read_head");
+            assert_int_equal(own.known, cut >= len);
             mk_test_send(c, mk_str(all + cut, len + sizeof(GET) - 1 - cut));
             /* the kernel does not know the peer of this connection, which has no socket */
-            bool proxied = mk_test_connection(c)->peer.from_proxy_header || i == 0;
+            bool proxied = mk_test_connection(c)->handle.peer.from_proxy_header || i == 0;
             expect_told(c, proxied ? "192.0.2.7:4711 by unknown http" : headers[i].told);
             mk_test_send(c, MK_STR(GET GET));
             mk_test_settle(&w);
             assert_int_equal(w.requests, 3);
+            assert_int_equal(own.known, 1);
             close_world();
         }
     }
@@ -342,6 +370,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_connection_is_shown),
         cmocka_unit_test(test_refused_clients_are_not_read),
+        cmocka_unit_test(test_a_client_that_is_refused),
         cmocka_unit_test(test_no_lookup_without_need),
         cmocka_unit_test(test_a_header_before_the_first_request),
         cmocka_unit_test(test_byte_by_byte),

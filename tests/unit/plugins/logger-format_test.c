@@ -27,11 +27,11 @@ static int parse(const char *text, struct format *ret, size_t *ret_fault)
 
 static struct mk__field lines[16];
 
-static struct mk__peer *peer_of(const struct mk_request *req)
+static struct mk_connection *conn_of(const struct mk_request *req)
 {
-    static struct mk__peer peer;
+    static struct mk_connection conn;
     (void)req;
-    return &peer;
+    return &conn;
 }
 
 static int secured(const struct mk_io *io, struct mk_tls_info *ret)
@@ -50,7 +50,7 @@ static const struct mk_io *io_of(const struct mk_request *req)
     return &io;
 }
 
-static const struct mk__request_ops request_ops = {.major = 1, .peer = peer_of, .io = io_of};
+static const struct mk__request_ops request_ops = {.major = 1, .conn = conn_of, .io = io_of};
 
 /* Of a client of which nothing is known. */
 static struct mk_request make_request(const char *text)

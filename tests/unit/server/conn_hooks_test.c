@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The hooks of connections: which plugins are called, and where a PROXY header is required. */
+/*
+ * The hooks of connections: which plugins are called, where a PROXY header is required, and what plugins keep for a
+ * connection.
+ */
 #include "testing.h"
 
 #include <errno.h>
+#include <sys/socket.h>
 
-#include "http/client_addr.h"
+#include "http/conn.h"
 #include "server/conn_hooks.h"
+#include "server/plugin_states.h"
 #include "server/thread.h"
 
-static char told[64]; /* a character for each call: capitals for on_accept */
+static char told[64]; /* a character for each call: capitals for on_accept, digits for on_client */
 static char refuser;
 
 static void note(char name)
@@ -34,6 +39,18 @@ static int accept_c(struct mk_connection *conn)
     return note_accept('C');
 }
 
+static int know_a(struct mk_connection *conn)
+{
+    (void)conn;
+    return note_accept('1');
+}
+
+static int know_b(struct mk_connection *conn)
+{
+    (void)conn;
+    return note_accept('2');
+}
+
 static void close_a(struct mk_connection *conn)
 {
     (void)conn;
@@ -52,21 +69,19 @@ static void close_c(struct mk_connection *conn)
     note('c');
 }
 
-static const struct mk_plugin a = {.name = "a", .on_accept = accept_a, .on_close = close_a},
-                              b = {.name = "b", .on_close = close_b},
+static const struct mk_plugin a = {.name = "a", .on_accept = accept_a, .on_client = know_a, .on_close = close_a},
+                              b = {.name = "b", .on_client = know_b, .on_close = close_b},
                               c = {.name = "c", .on_accept = accept_c, .on_close = close_c}, none = {.name = "none"};
 
 static struct mk__thread thread;
 static struct mk_generation generation;
 static struct mk__settings settings;
 static struct mk_worker worker = {.generation = &generation};
-static struct mk__context http;
+static struct mk_account account;
 static struct mk__listener listening;
 static struct mk__listen_conf line = {.text = MK_STR("own"), .listener = &listening};
-static struct mk__peer peer;
-static uint64_t id;
-static const struct mk_io io = {.fd = -1, .listener = &listening};
-static struct mk_connection conn = {&io, &peer, &http, &id};
+static struct mk__conn first, second;
+static struct mk_connection *const conn = &first.handle;
 
 static int prepare(void **state)
 {
@@ -74,10 +89,13 @@ static int prepare(void **state)
     generation = (struct mk_generation){.settings = &settings, .plugins = {&a, &b, &none, &c}, .n_plugins = 4};
     settings = (struct mk__settings){.listen = {&line, 1}};
     line.mode.proxy = false;
-    thread.worker = &worker;
-    http.app_ctx = &thread;
-    peer = (struct mk__peer){0};
-    id = 0;
+    worker.loop = &thread.loop;
+    thread = (struct mk__thread){.worker = &worker, .http = {.app_ctx = &thread, .account = &account}};
+    mk_list_init(&thread.http.conns);
+    first = second = (struct mk__conn){.http = &thread.http, .sock.io = {.fd = -1, .listener = &listening}};
+    mk_list_add(&thread.http.conns, &first.link);
+    mk_list_add(&thread.http.conns, &second.link);
+    account = (struct mk_account){0};
     memset(told, 0, sizeof(told));
     refuser = '\0';
     return 0;
@@ -86,10 +104,11 @@ static int prepare(void **state)
 static void test_in_order_and_all(void **state)
 {
     (void)state;
-    assert_int_equal(mk__conn_hooks_on_accept(&conn, &thread), 0);
-    mk__conn_hooks_on_close(&conn, &thread);
-    assert_string_equal(told, "ACabc");
-    assert_ptr_equal(mk_connection_worker(&conn), &worker);
+    assert_int_equal(mk__conn_hooks_on_accept(conn, &thread), 0);
+    assert_int_equal(mk__conn_hooks_on_client(conn, &thread), 0);
+    mk__conn_hooks_on_close(conn, &thread);
+    assert_string_equal(told, "AC12abc");
+    assert_ptr_equal(mk_connection_worker(conn), &worker);
 }
 
 /* Those that had accepted it hear of its end; the one that refused, and those behind it, do not. */
@@ -97,12 +116,16 @@ static void test_a_refusal(void **state)
 {
     (void)state;
     refuser = 'C';
-    assert_int_equal(mk__conn_hooks_on_accept(&conn, &thread), -EACCES);
+    assert_int_equal(mk__conn_hooks_on_accept(conn, &thread), -EACCES);
     assert_string_equal(told, "ACab");
     prepare(state);
     refuser = 'A';
-    assert_int_equal(mk__conn_hooks_on_accept(&conn, &thread), -EACCES);
+    assert_int_equal(mk__conn_hooks_on_accept(conn, &thread), -EACCES);
     assert_string_equal(told, "A");
+    prepare(state);
+    refuser = '1';
+    assert_int_equal(mk__conn_hooks_on_client(conn, &thread), -EACCES);
+    assert_string_equal(told, "1");
 }
 
 static void test_what_is_asked_for_is_prepared(void **state)
@@ -110,15 +133,15 @@ static void test_what_is_asked_for_is_prepared(void **state)
     struct mk__listen_conf listener = {.mode.proxy = true};
     (void)state;
     mk__conn_hooks_prepare(&generation);
-    assert_true(generation.http.notify_accept && generation.http.notify_close);
+    assert_true(generation.http.notify_accept && generation.http.notify_client && generation.http.notify_close);
     prepare(state);
     generation.plugins[0] = &none, generation.plugins[3] = &none;
     mk__conn_hooks_prepare(&generation);
-    assert_true(!generation.http.notify_accept && generation.http.notify_close);
+    assert_true(!generation.http.notify_accept && generation.http.notify_client && generation.http.notify_close);
     prepare(state);
     generation.n_plugins = 0;
     mk__conn_hooks_prepare(&generation);
-    assert_false(generation.http.notify_accept || generation.http.notify_close);
+    assert_false(generation.http.notify_accept || generation.http.notify_client || generation.http.notify_close);
     settings.listen = (struct mk__listen_confs){&listener, 1};
     mk__conn_hooks_prepare(&generation);
     assert_true(generation.http.notify_accept && !generation.http.notify_close);
@@ -126,13 +149,11 @@ static void test_what_is_asked_for_is_prepared(void **state)
 
 static void test_numbers(void **state)
 {
-    uint64_t other = 0;
-    struct mk_connection second = {&io, &peer, &http, &other};
     (void)state;
-    uint64_t first = mk_connection_id(&conn);
-    assert_true(first > 0);
-    assert_int_equal(mk_connection_id(&second), first + 1);
-    assert_int_equal(mk_connection_id(&conn), first);
+    uint64_t number = mk_connection_id(conn);
+    assert_true(number > 0);
+    assert_int_equal(mk_connection_id(&second.handle), number + 1);
+    assert_int_equal(mk_connection_id(conn), number);
 }
 
 static const struct {
@@ -147,17 +168,122 @@ static void test_listeners_for_proxies(void **state)
     assert_int_equal(mk_network_parse(MK_STR("10.0.0.0/8"), &trusted, NULL), 0);
     for (size_t i = 0; i < COUNT(cases); i++) {
         prepare(state);
-        http.warned_ms = 1; /* it has just been said */
+        thread.http.warned_ms = 1; /* it has just been said */
         generation.http.trusted_proxies.networks = (struct mk_networks){&trusted, 1};
         struct mk_loop loop = {.now_ms = 1};
-        http.loop = &loop;
+        thread.http.loop = &loop;
         line.mode.proxy = cases[i].proxy;
         listening.proxy = !cases[i].proxy; /* of another generation */
-        assert_int_equal(mk_address_parse(mk_str_c(cases[i].peer), &peer.address), 0);
-        assert_int_equal(mk__conn_hooks_on_accept(&conn, &thread), cases[i].result);
-        assert_int_equal(peer.expects_proxy_header, cases[i].proxy);
+        assert_int_equal(mk_address_parse(mk_str_c(cases[i].peer), &conn->peer.address), 0);
+        assert_int_equal(mk__conn_hooks_on_accept(conn, &thread), cases[i].result);
+        assert_int_equal(conn->peer.expects_proxy_header, cases[i].proxy);
         assert_string_equal(told, cases[i].result ? "" : "AC"); /* no plugin meets a stranger there */
     }
+}
+
+static void test_proxies_by_their_clients(void **state)
+{
+    struct mk_network trusted[2];
+    (void)state;
+    assert_int_equal(mk_network_parse(MK_STR("10.0.0.0/8"), &trusted[0], NULL), 0);
+    assert_int_equal(mk_network_parse(MK_STR("unix"), &trusted[1], NULL), 0);
+    generation.http.trusted_proxies.networks = (struct mk_networks){trusted, 2};
+    assert_int_equal(mk_address_parse(MK_STR("10.0.0.1"), &conn->peer.address), 0);
+    struct mk_address client = mk_connection_client(conn);
+    assert_true(mk_address_equal(&client, &conn->peer.address) && mk_connection_is_proxy(conn));
+    assert_int_equal(mk_address_parse(MK_STR("11.0.0.1"), &conn->peer.address), 0);
+    assert_false(mk_connection_is_proxy(conn));
+    conn->peer.address = (struct mk_address){.family = AF_UNIX};
+    assert_true(mk_connection_is_proxy(conn));
+    conn->peer.from_proxy_header = true; /* a socket of the proxy's machine */
+    assert_false(mk_connection_is_proxy(conn));
+}
+
+/* ── states ── */
+
+static char kept_a = 'x', kept_b = 'y', kept_2 = 'z';
+
+static void release(void *state)
+{
+    note(*(char *)state);
+}
+
+static void test_states_of_a_connection(void **state)
+{
+    (void)state;
+    assert_null(mk_connection_state(conn, &a));
+    assert_int_equal(account.bytes, 0);
+    assert_int_equal(mk_connection_set_state(conn, &a, &kept_a, release), 0);
+    assert_int_equal(mk_connection_set_state(conn, &b, &kept_b, NULL), 0);
+    assert_int_equal(mk_connection_set_state(conn, &b, &kept_2, release), 0); /* replaces it */
+    assert_int_equal(mk_connection_set_state(&second.handle, &b, &kept_b, release), 0);
+    assert_ptr_equal(mk_connection_state(conn, &a), &kept_a);
+    assert_ptr_equal(mk_connection_state(conn, &b), &kept_2);
+    assert_ptr_equal(mk_connection_state(&second.handle, &b), &kept_b);
+    assert_null(mk_connection_state(&second.handle, &a));
+    assert_string_equal(told, "");
+    mk__conn_hooks_on_close(conn, &thread);
+    assert_string_equal(told, "abcxz");
+    assert_null(mk_connection_state(conn, &a));
+    mk__conn_hooks_on_close(&second.handle, &thread);
+    assert_string_equal(told, "abcxzabcy");
+    assert_int_equal(account.bytes, 0);
+}
+
+static int accept_and_keep(struct mk_connection *new)
+{
+    return mk_connection_set_state(new, generation.plugins[0], &kept_a, release);
+}
+
+static void test_a_refused_connection_has_states(void **state)
+{
+    static const struct mk_plugin keeper = {.name = "keeper", .on_accept = accept_and_keep, .on_close = close_a};
+    (void)state;
+    generation.plugins[0] = &keeper;
+    refuser = 'C';
+    assert_int_equal(mk__conn_hooks_on_accept(conn, &thread), -EACCES);
+    assert_string_equal(told, "Cabx");
+    assert_null(conn->states);
+    assert_int_equal(account.bytes, 0);
+}
+
+static void test_states_without_place(void **state)
+{
+    static const struct mk_plugin stranger = {.name = "stranger"};
+    (void)state;
+    assert_int_equal(mk_connection_set_state(conn, &stranger, &kept_a, release), -ENOENT);
+    account.bytes_max = 1;
+    assert_int_equal(mk_connection_set_state(conn, &a, &kept_a, release), -ENOMEM);
+    assert_null(mk_connection_state(conn, &a));
+    mk__conn_hooks_on_close(conn, &thread);
+    assert_string_equal(told, "abc");
+}
+
+/* A reload has removed a and added nothing; an exchange of the old generation still runs. */
+static void test_states_of_a_removed_plugin(void **state)
+{
+    struct mk_generation next = {.settings = &settings, .plugins = {&b, &c}, .n_plugins = 2};
+    struct mk_worker now = {.generation = &next, .loop = &thread.loop}, older = worker;
+    (void)state;
+    assert_int_equal(mk_connection_set_state(conn, &a, &kept_a, release), 0);
+    assert_int_equal(mk_connection_set_state(conn, &b, &kept_b, release), 0);
+    assert_int_equal(mk_connection_set_state(&second.handle, &a, &kept_2, release), 0);
+    thread.worker = &now;
+    thread.replaced = &worker;
+    worker.next = &older; /* from a reload before, with the same plugins */
+    mk__worker_reload_forget(&older);
+    assert_string_equal(told, "");
+    assert_int_equal(mk_connection_set_state(&second.handle, &a, &kept_2, release), 0); /* by the exchange */
+    thread.replaced = NULL;
+    worker.next = NULL;
+    mk__worker_reload_forget(&worker);
+    assert_string_equal(told, "xz");
+    assert_ptr_equal(mk_connection_state(conn, &b), &kept_b);
+    assert_null(mk_connection_state(conn, &a));
+    assert_int_equal(mk_connection_set_state(conn, &a, &kept_a, release), -ENOENT);
+    mk__conn_hooks_on_close(conn, &thread);
+    assert_string_equal(told, "xzbcy");
+    assert_int_equal(account.bytes, 0);
 }
 
 int main(void)
@@ -168,6 +294,11 @@ int main(void)
         cmocka_unit_test_setup(test_what_is_asked_for_is_prepared, prepare),
         cmocka_unit_test_setup(test_numbers, prepare),
         cmocka_unit_test(test_listeners_for_proxies),
+        cmocka_unit_test_setup(test_proxies_by_their_clients, prepare),
+        cmocka_unit_test_setup(test_states_of_a_connection, prepare),
+        cmocka_unit_test_setup(test_a_refused_connection_has_states, prepare),
+        cmocka_unit_test_setup(test_states_without_place, prepare),
+        cmocka_unit_test_setup(test_states_of_a_removed_plugin, prepare),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

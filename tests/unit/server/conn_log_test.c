@@ -16,7 +16,7 @@ enum { TIME_BYTES = 25 };
 static int ends[2];
 static struct mk__listener listening = {.text = MK_STR("0.0.0.0:80")};
 static struct mk_io io = {.fd = -1, .listener = &listening};
-static struct mk__peer peer;
+static struct mk_connection conn;
 static char line[4096];
 
 static int open_log(void **state)
@@ -24,7 +24,7 @@ static int open_log(void **state)
     (void)state;
     assert_int_equal(pipe2(ends, O_NONBLOCK), 0);
     mk_log_to(ends[1], MK_LOG_INFO);
-    assert_int_equal(mk_address_parse(MK_STR("192.0.2.7"), &peer.address), 0);
+    assert_int_equal(mk_address_parse(MK_STR("192.0.2.7"), &conn.peer.address), 0);
     return 0;
 }
 
@@ -52,10 +52,10 @@ static const struct mk_io *get_io(const struct mk_request *req)
     return &io;
 }
 
-static struct mk__peer *get_peer(const struct mk_request *req)
+static struct mk_connection *get_conn(const struct mk_request *req)
 {
     (void)req;
-    return &peer;
+    return &conn;
 }
 
 static void test_connections(void **state)
@@ -91,7 +91,7 @@ static void test_hosts(void **state)
 /* What a client sends is escaped, and cannot push the true names out of the line. */
 static void test_requests(void **state)
 {
-    static const struct mk__request_ops ops = {.major = 1, .io = get_io, .peer = get_peer};
+    static const struct mk__request_ops ops = {.major = 1, .io = get_io, .conn = get_conn};
     static const char head[] = "example.org";
     struct mk_request req = {.ops = &ops, .base = head, .head.host = {0, sizeof(head) - 1}};
     char text[2000];

@@ -14,7 +14,7 @@ static struct mk__h2_settings own;
 static struct mk_test_h2 come(void)
 {
     struct mk_test_h2 t = h2_connect();
-    struct mk__peer *peer = &mk_test_connection(t.end)->peer;
+    struct mk__peer *peer = &mk_test_connection(t.end)->handle.peer;
     assert_int_equal(mk_address_parse(MK_STR("192.0.2.7"), &peer->address), 0);
     return t;
 }
