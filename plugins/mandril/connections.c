@@ -1,105 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Applies [CONNECTIONS] when a connection is accepted, or, where a trusted proxy names the client, to each request. A
- * connection has no state of plugins, so those that are counted are in a map by their numbers.
+ * Applies [CONNECTIONS] when the client of a connection is known or, where a trusted proxy names clients in headers, to
+ * each request.
  */
 #include "mandril.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <pthread.h>
 
-/* ── the map ── */
-
-enum { MAP_SHARDS = 64, MAP_CHAINS = 64 };
+/* ── counting ── */
 
 /* A section has counted a connection, or a request behind a proxy. */
-struct counted_conn {
-    struct counted_conn *next;
-    uint64_t id;       /* of the connection */
+struct conn_count {
+    struct conn_count *next;
     struct zone *zone; /* holds a reference */
     struct mk_client_ref ref;
 };
-
-struct conn_map {
-    struct conn_shard {
-        pthread_mutex_t lock;
-        struct counted_conn *chains[MAP_CHAINS];
-    } shards[MAP_SHARDS];
-};
-
-struct conn_map *conn_map_new(void)
-{
-    struct conn_map *map = mk_account_alloc(NULL, sizeof(*map));
-    if (!map)
-        return NULL;
-    memset(map, 0, sizeof(*map));
-    for (unsigned i = 0; i < MAP_SHARDS; i++)
-        pthread_mutex_init(&map->shards[i].lock, NULL);
-    return map;
-}
-
-static struct counted_conn *take_any(struct conn_shard *shard)
-{
-    for (unsigned i = 0; i < MAP_CHAINS; i++)
-        if (shard->chains[i]) {
-            struct counted_conn *c = shard->chains[i];
-            shard->chains[i] = c->next;
-            return c;
-        }
-    return NULL;
-}
-
-void conn_map_free(struct conn_map *map, struct zones *zones)
-{
-    struct counted_conn *c;
-    for (unsigned i = 0; i < MAP_SHARDS; i++) {
-        while ((c = take_any(&map->shards[i]))) {
-            zones_put(zones, c->zone);
-            mk_account_free(NULL, c, sizeof(*c));
-        }
-        pthread_mutex_destroy(&map->shards[i].lock);
-    }
-    mk_account_free(NULL, map, sizeof(*map));
-}
-
-static struct counted_conn **find_chain(struct conn_map *map, uint64_t id, struct conn_shard **ret_shard)
-{
-    *ret_shard = &map->shards[id % MAP_SHARDS];
-    return &(*ret_shard)->chains[id / MAP_SHARDS % MAP_CHAINS];
-}
-
-static void add_conn(struct conn_map *map, struct counted_conn *c)
-{
-    struct conn_shard *shard;
-    struct counted_conn **chain = find_chain(map, c->id, &shard);
-    pthread_mutex_lock(&shard->lock);
-    c->next = *chain;
-    *chain = c;
-    pthread_mutex_unlock(&shard->lock);
-}
-
-/* Removes the counts of a connection from the map and returns them; NULL if there are none. */
-static struct counted_conn *take_conn(struct conn_map *map, uint64_t id)
-{
-    struct conn_shard *shard;
-    struct counted_conn **at = find_chain(map, id, &shard), *taken = NULL;
-    pthread_mutex_lock(&shard->lock);
-    while (*at) {
-        struct counted_conn *c = *at;
-        if (c->id != id) {
-            at = &c->next;
-            continue;
-        }
-        *at = c->next;
-        c->next = taken;
-        taken = c;
-    }
-    pthread_mutex_unlock(&shard->lock);
-    return taken;
-}
-
-/* ── counting ── */
 
 static void uncount_client(struct zone *zone, struct mk_client_ref ref)
 {
@@ -111,18 +27,18 @@ static void uncount_client(struct zone *zone, struct mk_client_ref ref)
     zone_unlock_client(zone, record, 0);
 }
 
-static void free_counts(struct process_state *process, struct counted_conn *counts)
+void connections_end(struct conn_count **counts, struct process_state *process)
 {
-    while (counts) {
-        struct counted_conn *c = counts;
-        counts = c->next;
+    while (*counts) {
+        struct conn_count *c = *counts;
+        *counts = c->next;
         uncount_client(c->zone, c->ref);
         zones_put(process->zones, c->zone);
         mk_account_free(NULL, c, sizeof(*c));
     }
 }
 
-static bool was_counted(const struct counted_conn *counts, const struct zone *zone)
+static bool was_counted(const struct conn_count *counts, const struct zone *zone)
 {
     while (counts && counts->zone != zone)
         counts = counts->next;
@@ -135,10 +51,10 @@ struct conn_subject {
     struct process_state *process;
     struct mk_address client;
     struct mk_loop *loop;
-    struct mk_connection *conn;   /* that is accepted, or */
-    struct mk_request *req;       /* a request; the other is NULL */
-    bool counts;                  /* the client is to be counted */
-    struct counted_conn *counted; /* by sections, so far */
+    struct mk_connection *conn; /* whose client is known, or */
+    struct mk_request *req;     /* a request; the other is NULL */
+    bool counts;                /* the client is to be counted */
+    struct conn_count *counted; /* by sections, so far */
 };
 
 static void log_decision(const struct connection_rule *rule, struct mk_str what, const struct conn_subject *s)
@@ -160,20 +76,20 @@ static void log_decision(const struct connection_rule *rule, struct mk_str what,
 static int count_client(const struct connection_rule *rule, struct conn_subject *s)
 {
     struct zone *zone = rule->base.zone;
-    struct counted_conn *c = mk_account_alloc(NULL, sizeof(*c));
+    struct conn_count *c = mk_account_alloc(NULL, sizeof(*c));
     if (!c)
         return -ENOMEM;
     struct zone_client *record = mk_client_table_lock(zone->table, &s->client, mk_loop_now_us(s->loop));
     bool fine = record->connections < rule->conf->connections_max;
     record->connections += fine;
-    *c = (struct counted_conn){.next = s->counted, .ref = mk_client_table_ref(zone->table, record)};
+    *c = (struct conn_count){.next = s->counted, .ref = mk_client_table_ref(zone->table, record)};
     zone_unlock_client(zone, record, 0);
     zone_check_evictions(zone, NULL, rule->base.place, mk_loop_now_ms(s->loop));
     if (!fine) {
         mk_account_free(NULL, c, sizeof(*c));
         return -EACCES;
     }
-    c->zone = zones_hold(s->process->zones, zone);
+    c->zone = zones_hold(zone);
     s->counted = c;
     return 0;
 }
@@ -211,50 +127,40 @@ static int decide(const struct generation_state *g, struct files_refs *files, st
             err = 0;
         decided = !rule->conf->dry_run || err < 0;
     }
-    if (err < 0) {
-        free_counts(s->process, s->counted);
-        s->counted = NULL;
-    }
+    if (err < 0)
+        connections_end(&s->counted, s->process);
     return err;
 }
 
 /* ── hooks ── */
 
-int connections_accept(struct mk_connection *conn)
+int connections_check_client(struct mk_connection *conn)
 {
     struct mk_worker *worker = mk_connection_worker(conn);
-    const struct mk_generation *generation = mk_worker_generation(worker);
-    const struct generation_state *g = mk_generation_state(generation, &mk_plugin_mandril);
+    const struct generation_state *g = mk_generation_state(mk_worker_generation(worker), &mk_plugin_mandril);
     const struct worker_state *w = mk_worker_state(worker, &mk_plugin_mandril);
-    if (!g->n_connections)
-        return 0;
-    struct conn_subject s = {g->process, mk_connection_peer(conn), mk_worker_loop(worker), conn, NULL, true, NULL};
-    if (mk_generation_trusts(generation, &s.client))
-        return 0; /* its clients are checked with their requests */
+    if (!g->n_connections || mk_connection_is_proxy(conn))
+        return 0; /* the clients of a proxy are checked with their requests */
+    struct conn_subject s = {g->process, mk_connection_client(conn), mk_worker_loop(worker), conn, NULL, true, NULL};
     int err = decide(g, w->files, &s);
-    while (s.counted) {
-        struct counted_conn *c = s.counted;
-        s.counted = c->next;
-        c->id = mk_connection_id(conn);
-        add_conn(g->process->conns, c);
+    if (!s.counted)
+        return err;
+    struct conn_state *c = mandril_get_conn(conn, g->process);
+    if (!c) {
+        connections_end(&s.counted, g->process);
+        return -ENOMEM;
     }
-    return err;
-}
-
-void connections_close(struct mk_connection *conn)
-{
-    const struct mk_generation *generation = mk_worker_generation(mk_connection_worker(conn));
-    struct process_state *process = mk_generation_plugin_state(generation, &mk_plugin_mandril);
-    free_counts(process, take_conn(process->conns, mk_connection_id(conn)));
+    c->counts = s.counted;
+    return 0;
 }
 
 int connections_check_request(struct generation_state *g, struct files_refs *files,
                               const struct conditions_subject *subject)
 {
-    const struct mk_generation *generation = mk_worker_generation(mk_request_worker(subject->req));
-    struct mk_address peer = mk_request_peer(subject->req);
-    bool proxied = !mk_address_equal(&peer, &subject->client);
-    if (!proxied && mk_generation_trusts(generation, &peer))
+    const struct mk_connection *conn = mk_request_connection(subject->req);
+    struct mk_address first = mk_connection_client(conn);
+    bool proxied = mk_connection_is_proxy(conn);
+    if (proxied && mk_address_equal(&first, &subject->client))
         return MK_DECLINED; /* a proxy that names no client */
     struct conn_subject s = {g->process, subject->client, mk_request_loop(subject->req), NULL, subject->req, proxied,
                              NULL};
@@ -267,15 +173,9 @@ int connections_check_request(struct generation_state *g, struct files_refs *fil
         return err < 0 ? err : MK_DECLINED;
     struct exchange *x = mandril_get_exchange(subject->req);
     if (!x) {
-        free_counts(g->process, s.counted);
+        connections_end(&s.counted, g->process);
         return -ENOMEM;
     }
-    x->conns = s.counted;
+    x->conn_counts = s.counted;
     return MK_DECLINED;
-}
-
-void connections_end(struct exchange *x, struct process_state *process)
-{
-    free_counts(process, x->conns);
-    x->conns = NULL;
 }

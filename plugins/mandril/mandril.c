@@ -2,7 +2,7 @@
 /*
  * mandril: decides which clients may connect, which requests are allowed, and how many of them and how fast.
  *
- *     on_accept    [CONNECTIONS]                       connections.c
+ *     on_client    [CONNECTIONS]                       connections.c
  *     on_request   [CONNECTIONS], behind proxies       connections.c
  *                  [RULES], first match decides        rules.c, a delay waits here
  *                  [CLIENT_LIMITS], first match        limits.c
@@ -21,10 +21,7 @@ enum { DELAYED_MAX = 4096, ARENA_BYTES_MAX = 256 * 1024 * 1024 };
 static void stop_process(void *ctx)
 {
     struct process_state *state = ctx;
-    if (state->conns)
-        conn_map_free(state->conns, state->zones);
-    if (state->zones)
-        zones_free(state->zones);
+    zones_free(state->zones);
     mk_account_free(NULL, state, sizeof(*state));
 }
 
@@ -33,12 +30,11 @@ static int start_process(void **ret_state)
     struct process_state *state = mk_account_alloc(NULL, sizeof(*state));
     if (!state)
         return -ENOMEM;
-    *state = (struct process_state){zones_new(), conn_map_new()};
-    if (state->zones && state->conns) {
-        *ret_state = state;
+    *state = (struct process_state){zones_new()};
+    *ret_state = state;
+    if (state->zones)
         return 0;
-    }
-    stop_process(state);
+    mk_account_free(NULL, state, sizeof(*state));
     return -ENOMEM;
 }
 
@@ -109,7 +105,6 @@ static void stop_worker(struct mk_worker *worker, void *ctx)
 {
     (void)worker;
     struct worker_state *state = ctx;
-    throttle_free_conns(state);
     files_refs_free(state->files);
     mk_account_free(NULL, state, sizeof(*state));
 }
@@ -120,14 +115,37 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
     struct worker_state *state = mk_account_alloc(NULL, sizeof(*state));
     if (!state)
         return -ENOMEM;
-    for (unsigned i = 0; i < THROTTLE_CHAINS; i++)
-        mk_list_init(&state->throttles[i]);
     state->files = files_refs_new(&g->files);
     *ret_state = state;
     if (state->files)
         return 0;
     mk_account_free(NULL, state, sizeof(*state));
     return -ENOMEM;
+}
+
+/* ── connections ── */
+
+static void free_conn(void *state)
+{
+    struct conn_state *c = state;
+    connections_end(&c->counts, c->process);
+    throttle_free_buckets(c);
+    mk_account_free(NULL, c, sizeof(*c));
+}
+
+struct conn_state *mandril_get_conn(struct mk_connection *conn, struct process_state *process)
+{
+    struct conn_state *c = mk_connection_state(conn, &mk_plugin_mandril);
+    if (c)
+        return c;
+    c = mk_account_alloc(NULL, sizeof(*c));
+    if (!c)
+        return NULL;
+    *c = (struct conn_state){.process = process};
+    if (mk_connection_set_state(conn, &mk_plugin_mandril, c, free_conn) == 0)
+        return c;
+    mk_account_free(NULL, c, sizeof(*c));
+    return NULL;
 }
 
 /* ── requests ── */
@@ -243,18 +261,18 @@ static int allows_path(struct mk_request *req, struct mk_str path)
     return d.kind != ACTION_DENY && d.kind != ACTION_DROP;
 }
 
+static struct process_state *get_process(const struct mk_request *req)
+{
+    return mk_generation_plugin_state(mk_worker_generation(mk_request_worker(req)), &mk_plugin_mandril);
+}
+
 static void add_to_response(struct mk_request *req)
 {
     struct exchange *x = mk_request_state(req, &mk_plugin_mandril);
     if (!x)
         return;
     limits_add_headers(x);
-    throttle_start(x);
-}
-
-static struct process_state *get_process(const struct mk_request *req)
-{
-    return mk_generation_plugin_state(mk_worker_generation(mk_request_worker(req)), &mk_plugin_mandril);
+    throttle_start(x, get_process(req));
 }
 
 static void end_exchange(struct mk_request *req)
@@ -266,7 +284,7 @@ static void end_exchange(struct mk_request *req)
         mk_timer_cancel(&x->timer);
     end_delay(x);
     limits_end(x);
-    connections_end(x, get_process(req));
+    connections_end(&x->conn_counts, get_process(req));
     throttle_end(x);
 }
 
@@ -282,8 +300,7 @@ MK_PLUGIN(mandril) = {
     .generation_check = check_generation,
     .worker_start = start_worker,
     .worker_stop = stop_worker,
-    .on_accept = connections_accept,
-    .on_close = connections_close,
+    .on_client = connections_check_client,
     .on_request = check_request,
     .on_response = add_to_response,
     .on_done = end_exchange,

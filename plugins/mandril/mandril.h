@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What the files of the plugin share: its state in the process, a generation, a host, a worker and an exchange.
+ * What the files of the plugin share: its state in the process, a generation, a host, a worker, a connection and an
+ * exchange.
  */
 #ifndef MANDRIL_H
 #define MANDRIL_H
@@ -45,12 +46,8 @@ struct connection_rule {
     const struct connection_conf *conf;
 };
 
-struct conn_map;
-struct counted_conn;
-
 struct process_state {
     struct zones *zones;
-    struct conn_map *conns;
 };
 
 struct generation_state {
@@ -69,11 +66,18 @@ struct host_state {
     uint32_t n_rules, n_limits;
 };
 
-enum { THROTTLE_CHAINS = 64 };
-
 struct worker_state {
     struct files_refs *files;
-    struct mk_list throttles[THROTTLE_CHAINS]; /* struct throttle_conn, by connection */
+};
+
+struct conn_count;
+struct conn_bucket;
+
+/* Of a connection that is counted, or has sent a response with SendRate; may be older than the generation in use. */
+struct conn_state {
+    struct process_state *process;
+    struct conn_count *counts;   /* of connections.c */
+    struct conn_bucket *buckets; /* of throttle.c */
 };
 
 /* A section has counted the request. */
@@ -96,8 +100,8 @@ struct exchange {
     const struct limit *limit;  /* that is used; NULL: none */
     struct limit_count *counts; /* also of sections in a dry run */
     struct limit_answer answer;
-    struct zone *delayed;       /* the zone of the rule that delays it; NULL: none does */
-    struct counted_conn *conns; /* counts of connections.c */
+    struct zone *delayed;           /* the zone of the rule that delays it; NULL: none does */
+    struct conn_count *conn_counts; /* of connections.c, behind a proxy */
     struct mk_timer timer;
     struct throttle *throttle;
 };
@@ -114,6 +118,8 @@ static inline bool filter_contains(const struct client_filter *f, struct files_r
 
 /* Returns the state of an exchange, which is made if there is none; NULL without memory. */
 struct exchange *mandril_get_exchange(struct mk_request *req);
+/* Returns the state of a connection, which is made if there is none; NULL without memory. */
+struct conn_state *mandril_get_conn(struct mk_connection *conn, struct process_state *process);
 
 /* ── sections.c: makes sections ready when a configuration is loaded ── */
 
@@ -129,7 +135,10 @@ void sections_stop_connections(struct generation_state *g);
 
 /* ── reach.c ── */
 
-/* Warn of sections that can never match, because earlier ones do. In generation_check. Return 0 or -ENOMEM. */
+/*
+ * Warn of sections that can never match, because earlier ones do; the first one also reports limits of one name with
+ * different rates. In generation_check. Return 0, -EINVAL or -ENOMEM.
+ */
 int reach_check_hosts(struct mk_generation *g);
 int reach_check_connections(struct mk_host *host, const struct generation_state *g);
 
@@ -161,24 +170,19 @@ void limits_end(struct exchange *x);
 /* ── throttle.c ── */
 
 /* Makes the response keep to SendRate. */
-void throttle_start(struct exchange *x);
+void throttle_start(struct exchange *x, struct process_state *process);
 void throttle_end(struct exchange *x);
-/* Frees the connections that a worker has kept for their next responses. */
-void throttle_free_conns(struct worker_state *w);
+/* Frees what a connection has kept for its next responses. */
+void throttle_free_buckets(struct conn_state *c);
 
 /* ── connections.c ── */
 
-struct conn_map *conn_map_new(void);
-void conn_map_free(struct conn_map *map, struct zones *zones);
-/* The hooks for connections. */
-int connections_accept(struct mk_connection *conn);
-void connections_close(struct mk_connection *conn);
-/*
- * Applies [CONNECTIONS] to a request. Returns MK_DECLINED (it goes on), 0 (it was dropped) or -ENOMEM.
- */
+/* Applies [CONNECTIONS] to the client of a connection. Returns as on_client. */
+int connections_check_client(struct mk_connection *conn);
+/* Applies [CONNECTIONS] to a request. Returns MK_DECLINED (it goes on), 0 (it was dropped) or -ENOMEM. */
 int connections_check_request(struct generation_state *g, struct files_refs *files,
                               const struct conditions_subject *subject);
-/* Ends the counts of a request under way. */
-void connections_end(struct exchange *x, struct process_state *process);
+/* End the counts of a request under way, or of a connection. */
+void connections_end(struct conn_count **counts, struct process_state *process);
 
 #endif

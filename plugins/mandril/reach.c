@@ -123,22 +123,26 @@ static bool differ(const struct bucket_rate *a, const struct bucket_rate *b)
     return a->per_us && b->per_us && a->per_us != b->per_us;
 }
 
-/* Warns if a section shares its clients with an earlier one, from `start` on, that fills their buckets at other rates.
+/*
+ * Checks that no earlier section, from `start` on, fills the buckets that a section shares with it at other rates: a
+ * bucket has one. Returns 0 or -EINVAL.
  */
-static void check_rates(struct mk_host *host, const struct host_state *state, size_t start, size_t n)
+static int check_rates(struct mk_host *host, const struct host_state *state, size_t start, size_t n)
 {
     const struct limit *limit = &state->limits[n], *other;
-    for (size_t i = start; i < n && limit->base.zone->table; i++) {
+    for (size_t i = start; i < n; i++) {
         other = &state->limits[i];
         if (other->base.zone != limit->base.zone)
             continue;
         if (!differ(&limit->rate, &other->rate) && !differ(&limit->send_rate, &other->send_rate))
             continue;
-        mk_host_warn(host, limit->conf, offsetof(struct limit_conf, name), 0,
-                     "the section of %.*s has the same name, and so the same clients, but another rate",
-                     MK_STR_ARG(other->base.place));
-        return;
+        mk_host_error(host, limit->conf, offsetof(struct limit_conf, name), 0,
+                      "the section of %.*s has the same name, and so counts the same clients, but its rate is another: "
+                      "use one rate, or two names",
+                      MK_STR_ARG(other->base.place));
+        return -EINVAL;
     }
+    return 0;
 }
 
 static int check_limits(struct mk_host *host, const struct host_state *state)
@@ -146,7 +150,7 @@ static int check_limits(struct mk_host *host, const struct host_state *state)
     struct reach *all = new_reaches(state->n_limits);
     int err = all ? 0 : -ENOMEM;
     size_t start = 0;
-    bool skip = false;
+    bool skip = false, wrong = false;
     for (size_t i = 0; i < state->n_limits && err == 0; i++) {
         const struct limit *limit = &state->limits[i];
         all[i] =
@@ -155,10 +159,10 @@ static int check_limits(struct mk_host *host, const struct host_state *state)
         if (skip)
             break;
         err = check_section(host, all + start, i - start, limit->conf, offsetof(struct limit_conf, when.match));
-        check_rates(host, state, start, i);
+        wrong = check_rates(host, state, start, i) < 0 || wrong;
     }
     free_reaches(all, state->n_limits);
-    return err;
+    return err == 0 && wrong ? -EINVAL : err;
 }
 
 static int check_host(struct mk_host *host)
@@ -171,8 +175,10 @@ static int check_host(struct mk_host *host)
 int reach_check_hosts(struct mk_generation *g)
 {
     int err = 0;
-    for (struct mk_host *host = mk_generation_first_host(g); host && err == 0; host = mk_host_next(host))
-        err = check_host(host);
+    for (struct mk_host *host = mk_generation_first_host(g); host && err != -ENOMEM; host = mk_host_next(host)) {
+        int found = check_host(host);
+        err = found < 0 ? found : err;
+    }
     return err;
 }
 

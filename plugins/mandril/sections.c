@@ -18,6 +18,7 @@ struct section_cursor {
     const char *kind;   /* of the section, for keys of zones */
     struct mk_str file; /* of the previous section */
     unsigned nth;       /* number of the section in its file, from 1 */
+    bool shared;        /* the section is one of monkey.conf, for all hosts */
 };
 
 /* What a section's struct has, wherever its fields are. */
@@ -66,7 +67,7 @@ static int take_zone(struct active_section *s, const struct section_fields *f, c
         mk_buf_adds(&key, MK_STR("dry run of a ")); /* clients of its own: it must not change what others count */
     mk_buf_adds(&key, mk_str_c(c->kind));
     mk_buf_addc(&key, '\0');
-    mk_buf_adds(&key, f->when ? mk_host_name(c->host, 0) : MK_STR(""));
+    mk_buf_adds(&key, c->shared ? MK_STR("") : mk_host_name(c->host, 0));
     mk_buf_addc(&key, '\0');
     mk_buf_adds(&key, c->file); /* hosts of different listeners may have the same name */
     mk_buf_addc(&key, '\0');
@@ -194,11 +195,15 @@ int sections_start_host(struct mk_host *host, struct host_state *state, struct g
     struct section_cursor c = {.host = host, .arena = &state->arena, .g = g, .kind = "rule"};
     const struct mk_conf_section *rules = &mandril_sections[SECTION_RULES], *limits = &mandril_sections[SECTION_LIMITS];
     state->process = g->process;
-    for (const void *conf = mk_host_conf(host, rules); conf; conf = mk_host_conf_next(host, rules, conf))
+    for (const void *conf = mk_host_conf(host, rules); conf; conf = mk_host_conf_next(host, rules, conf)) {
+        c.shared |= conf == mk_host_server_conf(host, rules);
         err = worse(err, add_rule(state, &c, conf));
+    }
     c = (struct section_cursor){.host = host, .arena = &state->arena, .g = g, .kind = "limit"};
-    for (const void *conf = mk_host_conf(host, limits); conf; conf = mk_host_conf_next(host, limits, conf))
+    for (const void *conf = mk_host_conf(host, limits); conf; conf = mk_host_conf_next(host, limits, conf)) {
+        c.shared |= conf == mk_host_server_conf(host, limits);
         err = worse(err, add_limit(state, &c, conf));
+    }
     return err;
 }
 
@@ -235,7 +240,7 @@ static int add_connection_rule(struct generation_state *g, struct section_cursor
 int sections_start_connections(struct mk_host *host, struct generation_state *g)
 {
     int err = 0;
-    struct section_cursor c = {.host = host, .arena = &g->arena, .g = g, .kind = "connections"};
+    struct section_cursor c = {.host = host, .arena = &g->arena, .g = g, .kind = "connections", .shared = true};
     const struct mk_conf_section *section = &mandril_sections[SECTION_CONNECTIONS];
     for (const void *conf = mk_host_server_conf(host, section); conf; conf = mk_host_conf_next(host, section, conf))
         err = worse(err, add_connection_rule(g, &c, conf));

@@ -272,10 +272,11 @@ static const struct mk_conf_key connection_keys[] = {
     MK_CONF_KEY_PATH(struct connection_conf, file, "File", NULL, "A file of further networks, as that of `[RULES]`."),
     MK_CONF_KEY_ENUM(struct connection_conf, action, "Action", "allow",
                      "`drop` closes connections before a byte is read.", .names = connection_actions),
-    MK_CONF_KEY_INT(struct connection_conf, connections_max, "MaxConnections", "0",
-                    "How many connections a client may have; behind proxies, how many requests under way. Others are "
-                    "closed. 0: no limit.",
-                    .min = 0, .max = 1000000),
+    MK_CONF_KEY_INT(
+        struct connection_conf, connections_max, "MaxConnections", "0",
+        "How many connections a client may have, also behind a `Listen` with `proxy`; for clients that a proxy "
+        "names in `RealIPHeader`, how many requests under way. Others are closed. 0: no limit.",
+        .min = 0, .max = 1000000),
     MAX_CLIENTS_KEY(struct connection_conf),
     NAME_KEY(struct connection_conf),
     DRY_RUN_KEY(struct connection_conf),
@@ -318,10 +319,11 @@ const struct mk_conf_section mandril_sections[] = {
                         .keys = limit_keys,
                         .foreign = foreign_limits,
                         .check = check_limit,
-                        .doc = MK_CONF_DOC("Limits for each client. The first section whose conditions all hold is "
-                                           "used, as a whole, those of the host before those of monkey.conf; one "
-                                           "without limits exempts. The counts are exact over all workers. Hosts do "
-                                           "not share them.")},
+                        .doc =
+                            MK_CONF_DOC("Limits for each client. The first section whose conditions all hold is "
+                                        "used, as a whole, those of the host before those of monkey.conf; one "
+                                        "without limits exempts. The counts are exact over all workers. A section "
+                                        "of a host counts for that host, one of monkey.conf for all hosts together.")},
     [SECTION_CONNECTIONS] = {.name = "CONNECTIONS",
                              .scope = MK_CONF_SCOPE_SERVER,
                              .flags = MK_CONF_REPEAT,
@@ -329,7 +331,9 @@ const struct mk_conf_section mandril_sections[] = {
                              .keys = connection_keys,
                              .check = check_connections,
                              .doc = MK_CONF_DOC("Which clients may connect, and how often at once. The first section "
-                                                "that has the client's network is used. Where a trusted proxy names "
-                                                "the client, this is checked for each request instead.")},
+                                                "that has the client's network is used. The client is the one that a "
+                                                "PROXY header names, if there is one. Where a trusted proxy names "
+                                                "clients in `RealIPHeader`, this is checked for each request "
+                                                "instead.")},
     {0},
 };

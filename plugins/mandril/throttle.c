@@ -12,92 +12,80 @@
 enum { WAIT_MS_MIN = 10 };
 
 /*
- * A connection whose responses keep to a rate. It stays behind the last one until its bucket is full, so that many
- * small responses, or ranges, are not faster than a large one.
+ * The bucket of a section in a connection. It stays behind the last response until it is full, so that many small
+ * responses, or ranges, are not faster than a large one.
  */
-struct throttle_conn {
-    struct mk_list node;
-    const struct mk_io *io;
-    const struct limit *limit;
-    unsigned refs; /* responses under way */
+struct conn_bucket {
+    struct conn_bucket *next;
+    struct zone *zone; /* holds a reference */
+    unsigned refs;     /* responses under way */
+    uint64_t full_at;  /* without them */
     struct bucket bucket;
 };
 
 /* A response; in the arena of the exchange. */
 struct throttle {
     struct exchange *x;
-    struct throttle_conn *conn; /* NULL: the rate is the client's */
+    struct conn_bucket *conn; /* NULL: the rate is the client's */
     struct mk_address client;
     struct mk_timer timer;
 };
 
 /* ── connections ── */
 
-static unsigned hash_io(const struct mk_io *io)
+static void free_bucket(struct conn_state *c, struct conn_bucket **at)
 {
-    return (unsigned)((uintptr_t)io * 0x9e3779b97f4a7c15U >> 58) % THROTTLE_CHAINS;
+    struct conn_bucket *b = *at;
+    assert(!b->refs);
+    *at = b->next;
+    zones_put(c->process->zones, b->zone);
+    mk_account_free(NULL, b, sizeof(*b));
 }
 
-static void free_conn(struct throttle_conn *conn)
+void throttle_free_buckets(struct conn_state *c)
 {
-    mk_list_del(&conn->node);
-    mk_account_free(NULL, conn, sizeof(*conn));
+    while (c->buckets)
+        free_bucket(c, &c->buckets);
 }
 
-static bool is_unused(const struct throttle_conn *conn, uint64_t now_us)
+/* Returns the bucket of a section; NULL if there is none. Frees others on the way that are full. */
+static struct conn_bucket *find_bucket(struct conn_state *c, const struct zone *zone, uint64_t now_us)
 {
-    return !conn->refs && bucket_full_at(&conn->bucket, &conn->limit->send_rate) <= now_us;
-}
-
-/* Returns the connection; NULL if it is not known. Frees others on the way that are not used any more. */
-static struct throttle_conn *find_conn(struct mk_list *chain, const struct mk_io *io, const struct limit *limit,
-                                       uint64_t now_us)
-{
-    struct mk_list *n, *save;
-    struct throttle_conn *found = NULL;
-    MK_LIST_EACH(chain, n, save) {
-        struct throttle_conn *conn = MK_CONTAINER_OF(n, struct throttle_conn, node);
-        if (conn->io == io && conn->limit == limit)
-            found = conn;
-        else if (is_unused(conn, now_us))
-            free_conn(conn);
+    struct conn_bucket *found = NULL, **at = &c->buckets;
+    while (*at) {
+        found = (*at)->zone == zone ? *at : found;
+        if ((*at)->zone != zone && !(*at)->refs && (*at)->full_at <= now_us)
+            free_bucket(c, at);
+        else
+            at = &(*at)->next;
     }
     return found;
 }
 
-/* Returns the connection's bucket; NULL without memory. */
-static struct throttle_conn *get_conn(struct exchange *x)
+/* Returns the connection's bucket, to be put; NULL without memory. */
+static struct conn_bucket *get_bucket(const struct exchange *x, struct process_state *process)
 {
-    struct worker_state *w = mk_worker_state(mk_request_worker(x->req), &mk_plugin_mandril);
-    const struct mk_io *io = mk_request_io(x->req);
-    struct mk_list *chain = &w->throttles[hash_io(io)];
-    struct throttle_conn *conn = find_conn(chain, io, x->limit, mk_loop_now_us(mk_request_loop(x->req)));
-    if (!conn) {
-        conn = mk_account_alloc(NULL, sizeof(*conn));
-        if (!conn)
+    struct zone *zone = x->limit->base.zone;
+    struct conn_state *c = mandril_get_conn(mk_request_connection(x->req), process);
+    if (!c)
+        return NULL;
+    struct conn_bucket *b = find_bucket(c, zone, mk_loop_now_us(mk_request_loop(x->req)));
+    if (!b) {
+        b = mk_account_alloc(NULL, sizeof(*b));
+        if (!b)
             return NULL;
-        *conn = (struct throttle_conn){.io = io, .limit = x->limit};
-        mk_list_add(chain, &conn->node);
+        *b = (struct conn_bucket){.next = c->buckets, .zone = zones_hold(zone)};
+        c->buckets = b;
     }
-    conn->refs++;
-    return conn;
+    b->refs++;
+    return b;
 }
 
-static void put_conn(struct throttle_conn *conn, uint64_t now_us)
+/* The next response of the connection frees it, or its end. */
+static void put_bucket(struct conn_bucket *b, const struct bucket_rate *rate)
 {
-    conn->refs--;
-    if (is_unused(conn, now_us))
-        free_conn(conn);
-}
-
-void throttle_free_conns(struct worker_state *w)
-{
-    struct mk_list *n, *save;
-    for (unsigned i = 0; i < THROTTLE_CHAINS; i++)
-        MK_LIST_EACH(&w->throttles[i], n, save) {
-            assert(!MK_CONTAINER_OF(n, struct throttle_conn, node)->refs);
-            free_conn(MK_CONTAINER_OF(n, struct throttle_conn, node));
-        }
+    b->refs--;
+    b->full_at = bucket_full_at(&b->bucket, rate);
 }
 
 /* ── buckets ── */
@@ -169,7 +157,7 @@ static ssize_t send_slowly(struct mk_filter *filter, char *to, size_t size, void
     return got;
 }
 
-void throttle_start(struct exchange *x)
+void throttle_start(struct exchange *x, struct process_state *process)
 {
     const struct limit_conf *conf = x->limit ? x->limit->conf : NULL;
     if (!conf || !conf->send_rate || x->throttle)
@@ -183,7 +171,7 @@ void throttle_start(struct exchange *x)
     t->client = mk_request_client(x->req);
     mk_timer_init(&t->timer, wake_response);
     if (conf->send_rate_for == SEND_RATE_CONNECTION)
-        t->conn = get_conn(x);
+        t->conn = get_bucket(x, process);
     x->throttle = t;
     if ((conf->send_rate_for == SEND_RATE_CONNECTION && !t->conn) || mk_response_filter(x->req, send_slowly, t) < 0)
         return mk_response_abort(x->req);
@@ -197,6 +185,6 @@ void throttle_end(struct exchange *x)
         return;
     mk_timer_cancel(&x->throttle->timer);
     if (x->throttle->conn)
-        put_conn(x->throttle->conn, mk_loop_now_us(mk_request_loop(x->req)));
+        put_bucket(x->throttle->conn, &x->limit->send_rate);
     x->throttle = NULL;
 }

@@ -134,6 +134,12 @@ static struct zone *make_zone(struct mk_str key, uint32_t clients)
     return NULL;
 }
 
+struct zone *zones_hold(struct zone *zone)
+{
+    atomic_fetch_add_explicit(&zone->refs, 1, memory_order_relaxed);
+    return zone;
+}
+
 struct zone *zones_get(struct zones *zones, struct mk_str key, uint32_t clients)
 {
     pthread_mutex_lock(&zones->lock);
@@ -145,25 +151,28 @@ struct zone *zones_get(struct zones *zones, struct mk_str key, uint32_t clients)
         zones->n++;
     }
     if (zone)
-        zone->refs++;
+        zones_hold(zone);
     pthread_mutex_unlock(&zones->lock);
     return zone;
 }
 
-struct zone *zones_hold(struct zones *zones, struct zone *zone)
+/* Drops a reference that is not the last one, without a lock: each request behind a proxy may do it. */
+static bool drop_shared(struct zone *zone)
 {
-    pthread_mutex_lock(&zones->lock);
-    zone->refs++;
-    pthread_mutex_unlock(&zones->lock);
-    return zone;
+    unsigned refs = atomic_load_explicit(&zone->refs, memory_order_relaxed);
+    while (refs > 1)
+        if (atomic_compare_exchange_weak_explicit(&zone->refs, &refs, refs - 1, memory_order_release,
+                                                  memory_order_relaxed))
+            return true;
+    return false;
 }
 
 void zones_put(struct zones *zones, struct zone *zone)
 {
-    if (!zone)
+    if (!zone || drop_shared(zone))
         return;
     pthread_mutex_lock(&zones->lock);
-    bool last = --zone->refs == 0;
+    bool last = atomic_fetch_sub_explicit(&zone->refs, 1, memory_order_acq_rel) == 1;
     if (last)
         unlink_zone(zones, zone);
     pthread_mutex_unlock(&zones->lock);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A zone is what a section keeps as long as the process: its counters, its clients, and when it has logged. A section
- * finds its zone by host and name, so that a reload loses nothing.
+ * finds its zone by host and name, so that a reload loses nothing; one of monkey.conf has one zone for all hosts.
  *
  *     process   struct zones ─► struct zone ◄─ sections of one generation or, during a reload, of several
  */
@@ -27,7 +27,7 @@ struct zone_client {
 struct zone {
     struct zone *next; /* of the chain */
     uint64_t hash;
-    unsigned refs;
+    _Atomic unsigned refs;         /* the last one is dropped under the lock of the zones */
     uint32_t clients_max;          /* 0: no clients */
     struct mk_client_table *table; /* NULL without clients */
     struct mk_str key;
@@ -49,8 +49,8 @@ void zones_free(struct zones *zones);
  * whose table has another size gets a new one of its own. Returns NULL without memory. Any thread.
  */
 struct zone *zones_get(struct zones *zones, struct mk_str key, uint32_t clients);
-/* Takes one more reference, and returns the zone. Any thread. */
-struct zone *zones_hold(struct zones *zones, struct zone *zone);
+/* Takes one more reference of a zone to which the caller has one, and returns the zone. Any thread. */
+struct zone *zones_hold(struct zone *zone);
 /* Drops a reference; the last one frees the zone. `zone` may be NULL. Any thread. */
 void zones_put(struct zones *zones, struct zone *zone);
 

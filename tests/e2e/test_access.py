@@ -443,14 +443,9 @@ def test_a_proxy_header_names_the_client(guard):
     settings = {**BEHIND_PROXY, "Listen": "127.0.0.1:0 proxy"}
     server = guard(rules({"Network": "192.0.2.8", "Action": "deny 410"}), shared=shared, settings=settings)
 
-    def ask(address):
-        client = server.connect()
-        client.send(f"PROXY TCP4 {address} 127.0.0.1 1 2\r\n".encode() + request("/a.txt"))
-        return client
-
-    assert ask("192.0.2.1").response().status == 200
-    assert ask("192.0.2.8").response().status == 410
-    ask("192.0.2.7").assert_closed()
+    assert behind_header(server, "192.0.2.1", request("/a.txt")).response().status == 200
+    assert behind_header(server, "192.0.2.8", request("/a.txt")).response().status == 410
+    behind_header(server, "192.0.2.7", request("/a.txt")).assert_closed()
 
 
 def test_connections_of_a_client(guard):
@@ -484,6 +479,70 @@ def test_requests_of_a_client_behind_a_proxy(guard):
     assert other.ask("/a.txt", "X-Forwarded-For: 192.0.2.2").status == 200
     slow.close()
     await_true(lambda: not is_dropped(server.connect(), "/a.txt", "X-Forwarded-For: 192.0.2.1"), 10, "the end")
+
+
+def behind_header(server, address, data=b""):
+    """A connection for a client that a PROXY header names."""
+    client = server.connect()
+    client.send(f"PROXY TCP4 {address} 127.0.0.1 1 2\r\n".encode() + data)
+    return client
+
+
+def test_connections_behind_a_proxy_header(guard):
+    """They count, not their requests: one connection may send many of these."""
+    settings = {**BEHIND_PROXY, "Listen": "127.0.0.1:0 proxy"}
+    text = limits({"Match": "/big.bin", "SendRate": "20K"})
+    server = guard(text, shared=rules({"MaxConnections": 2}, name="CONNECTIONS"), settings=settings)
+    idle, busy = behind_header(server, "192.0.2.1"), behind_header(server, "192.0.2.1", request("/a.txt"))
+    assert busy.response().status == 200
+    assert [busy.ask("/a.txt").status for _ in range(5)] == [200] * 5
+    assert idle.ask("/a.txt").status == 200
+    behind_header(server, "192.0.2.1").assert_closed()
+    assert behind_header(server, "192.0.2.2", request("/a.txt")).response().status == 200
+    reload(server)
+    behind_header(server, "192.0.2.1").assert_closed()
+    assert busy.ask("/a.txt").status == 200  # it was let in
+    idle.close()
+
+    def is_served():
+        client = behind_header(server, "192.0.2.1")
+        dropped = is_dropped(client, "/a.txt")
+        if dropped:
+            client.close()
+        return not dropped
+
+    await_true(is_served, 10, "a free place")
+    behind_header(server, "192.0.2.1").assert_closed()
+    for _ in range(3):  # the proxy itself, for its health checks
+        client = server.connect()
+        client.send(b"PROXY UNKNOWN\r\n" + request("/a.txt"))
+        assert client.response().status == 200
+
+
+def test_streams_behind_a_proxy_header_are_one_connection(guard):
+    settings = {**BEHIND_PROXY, "Listen": "127.0.0.1:0 proxy"}
+    server = guard(shared=rules({"MaxConnections": 1}, name="CONNECTIONS"), settings=settings)
+    client = server.connect_h2(first=b"PROXY TCP4 192.0.2.1 127.0.0.1 1 2\r\n")
+    streams = [client.begin("/big.bin") for _ in range(5)]
+    assert all(client.response(stream).body == FILES["big.bin"] for stream in streams)
+    behind_header(server, "192.0.2.1").assert_closed()
+
+
+def test_a_proxy_behind_a_proxy_header(guard):
+    """The header names a second proxy, which names its clients in a header: they are counted by their requests."""
+    settings = {"TrustedProxies": "127.0.0.1 192.0.2.9", "Listen": "127.0.0.1:0 proxy"}
+    text = limits({"Match": "/big.bin", "SendRate": "20K"})
+    server = guard(text, shared=rules({"MaxConnections": 1}, name="CONNECTIONS"), settings=settings)
+    asked = request("/a.txt", "X-Forwarded-For: 192.0.2.1")
+    kept = [behind_header(server, "192.0.2.9", asked) for _ in range(3)]
+    assert [client.response().status for client in kept] == [200] * 3
+    kept[0].send(request("/big.bin", "X-Forwarded-For: 192.0.2.1"))
+
+    def is_over():
+        return is_dropped(behind_header(server, "192.0.2.9"), "/a.txt", "X-Forwarded-For: 192.0.2.1")
+
+    await_true(is_over, 5, "the limit")
+    assert kept[1].ask("/a.txt", "X-Forwarded-For: 192.0.2.2").status == 200
 
 
 # ── rates ──
@@ -779,11 +838,86 @@ def test_a_request_of_the_old_generation_keeps_what_was_used(guard):
     assert client.ask("/a.txt").status == 429
 
 
+SAME_NAME = "the same name, and so counts the same clients, but its rate is another"
+
+
 @pytest.mark.parametrize(
-    "keys, warns", [({"Rate": "2/d"}, False), ({"Rate": "3/d"}, True), ({"MaxRequests": 1}, False)]
+    "first, keys, wrong",
+    [
+        ({"Rate": "2/d"}, {"Rate": "2/d", "Burst": 5}, False),
+        ({"Rate": "2/d"}, {"Rate": "3/d"}, True),
+        ({"Rate": "60/m"}, {"Rate": "1/s"}, False),
+        ({"Rate": "2/d"}, {"MaxRequests": 1}, False),
+        ({"Rate": "2/d"}, {"Rate": "3/d", "DryRun": "On"}, False),
+        ({"Rate": "2/d"}, {"Rate": "3/d", "MaxClients": 100}, False),
+        ({"SendRate": "10K"}, {"SendRate": "20K"}, True),
+    ],
 )
-def test_sections_of_one_name_with_other_rates(host_conf, keys, warns):
-    text = limits({"Match": "/a", "Rate": "2/d", "Name": "both"}, {"Match": "/b", "Name": "both", **keys})
+def test_sections_of_one_name_with_other_rates(host_conf, first, keys, wrong):
+    text = limits({"Match": "/a", "Name": "both", **first}, {"Match": "/b", "Name": "both", **keys})
     result = run("-c", host_conf(text, FILES), "-t")
-    assert result.returncode == 0
-    assert ("the same name, and so the same clients, but another rate" in result.stdout + result.stderr) == warns
+    assert result.returncode == wrong and (SAME_NAME in result.stderr) == wrong
+    if wrong:
+        lines = re.findall(r"sites/default:(\d+)", result.stderr)
+        assert len(set(lines)) == 2, result.stderr  # of both sections
+
+
+def test_rates_of_one_name_in_several_hosts(tmp_path, host_conf):
+    """Hosts count apart from each other and from monkey.conf: only pairs of one file are wrong, each is told once."""
+    folder = host_conf(limits({"Rate": "2/d", "Name": "own"}), FILES)
+    other = (folder / "sites" / "default").read_text().replace("localhost", "other.example").replace("2/d", "3/d")
+    (folder / "sites" / "other").write_text(other)
+    main = folder / "monkey.conf"
+    main.write_text(main.read_text() + limits({"Match": "/b", "Rate": "4/d", "Name": "own"}))
+    assert SAME_NAME not in run("-c", folder, "-t").stderr
+    main.write_text(main.read_text() + limits({"Match": "/c", "Rate": "5/d", "Name": "own"}))
+    result = run("-c", folder, "-t")
+    assert result.returncode == 1 and result.stderr.count(SAME_NAME) == 1
+
+
+# ── monkey.conf ──
+
+
+def test_limits_for_all_hosts_have_one_table(guard, tmp_path):
+    """A client cannot use the rate once for each host; own sections of a host count apart."""
+    root = tmp_path / "server0" / "root"
+    own = limits({"Match": "/images", "Rate": "2/d", "Name": "own"})
+    other = section("HOST", {"ServerName": "other.example", "DocumentRoot": root}) + own
+    shared = limits({"Match": "/a.txt", "Rate": "3/d", "Name": "own"}, {"MaxRequests": 100})
+    server = guard(own, shared=shared, config={"sites/other": other})
+    client = server.connect()
+
+    def ask(target, host):
+        client.send(request(target, host=host))
+        return client.response().status
+
+    hosts = ["localhost", "other.example"] * 2
+    assert [ask("/a.txt", host) for host in hosts] == [200, 200, 200, 429]
+    assert [ask("/images/a.png", "localhost") for _ in range(3)] == [200, 200, 429]
+    assert [ask("/images/a.png", "other.example") for _ in range(3)] == [200, 200, 429]
+    reload(server)
+    assert [ask("/a.txt", host) for host in hosts] == [429] * 4
+
+
+def test_a_rule_for_all_hosts_counts_once(guard, tmp_path):
+    root = tmp_path / "server0" / "root"
+    other = section("HOST", {"ServerName": "other.example", "DocumentRoot": root})
+    server = guard(shared=rules({"Match": "/secret", "Action": "deny"}), config={"sites/other": other})
+    client = server.connect()
+    for host in ("localhost", "other.example"):
+        client.send(request("/secret/key.txt", host=host))
+        assert client.response().status == 403
+    server.wait_log(r"deny 403 127\.0\.0\.1: GET /secret/key\.txt; 2 so far.*, host: other\.example")
+
+
+def test_a_connection_keeps_its_rate_over_a_reload(guard):
+    """What it has used of SendRate is not given back by a new configuration."""
+    server = guard(limits({"SendRate": "100K", "Name": "slow"}))
+    client = server.connect()
+    began = time.monotonic()
+    for n in range(10):
+        answer = client.ask("/big.bin", f"Range: bytes={n * 20_000}-{n * 20_000 + 19_999}")
+        assert answer.status == 206
+        if n in (3, 6):
+            reload(server, 1 + (n == 6))
+    assert 1.7 < time.monotonic() - began < 15

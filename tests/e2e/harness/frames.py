@@ -152,8 +152,9 @@ def get(path="/hello.txt", *fields, method="GET"):
 # ── a connection ──
 
 
-def dial(address, timeout, rcvbuf=None, context=None, name="localhost"):
-    """A connected socket; with `context` (an ssl.SSLContext) over TLS, where `h2` must be what both agree on."""
+def dial(address, timeout, rcvbuf=None, context=None, name="localhost", first=b""):
+    """A connected socket; with `context` (an ssl.SSLContext) over TLS, where `h2` must be what both agree on. `first`
+    is sent before anything else."""
     family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET6 if ":" in address[0] else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     sock.settimeout(timeout)
@@ -162,6 +163,7 @@ def dial(address, timeout, rcvbuf=None, context=None, name="localhost"):
     sock.connect(address)
     if family != socket.AF_UNIX:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.sendall(first)
     if context is None:
         return sock
     context.set_alpn_protocols(["h2"])
@@ -174,8 +176,8 @@ class Wire:
     """Frames go out as bytes and come in as `Frame`; nothing is answered by itself, nothing is believed either:
     a frame of the wrong size or on the wrong stream is told by `complain`."""
 
-    def __init__(self, address, timeout=10.0, rcvbuf=None, context=None, greet=True, values=None):
-        self.sock, self.buffer = dial(address, timeout, rcvbuf, context), b""
+    def __init__(self, address, timeout=10.0, rcvbuf=None, context=None, greet=True, values=None, first=b""):
+        self.sock, self.buffer = dial(address, timeout, rcvbuf, context, first=first), b""
         self.frame_max = FRAME_MIN
         if greet:
             self.send(PREFACE + settings(values))

@@ -100,8 +100,9 @@ class H2Client:
         window=f.WINDOW,
         credit=True,
         values=None,
+        first=b"",
     ):
-        self.wire = f.Wire(address, timeout, rcvbuf, context, greet=False)
+        self.wire = f.Wire(address, timeout, rcvbuf, context, greet=False, first=first)
         self.scheme = "https" if context else "http"
         self.encoder, self.decoder = hpack.Encoder(), hpack.Decoder()
         self.streams, self.last, self.unanswered = {}, -1, []

@@ -22,7 +22,7 @@ static void test_a_name_finds_its_zone(void **state)
     zones_put(zones, again);
     assert_ptr_equal(zones_get(zones, MK_STR("a"), 0), first);
     assert_int_equal(first->decisions, 7);
-    zones_put(zones, zones_hold(zones, first));
+    zones_put(zones, zones_hold(first));
     zones_put(zones, first);
     zones_put(zones, first); /* the last reference */
     first = zones_get(zones, MK_STR("a"), 0);
