@@ -215,14 +215,23 @@ size_t networks_count(const struct network_set *set)
 
 /* ── looking up ── */
 
+/* Returns the leaf for a key; counts the nodes that were read. */
+static const struct tree_node *find_leaf(const struct prefix_tree *t, const struct prefix *key, unsigned *ret_nodes)
+{
+    const struct tree_node *node = t->nodes;
+    *ret_nodes = 1;
+    for (; node->branch; ++*ret_nodes)
+        node = &t->nodes[node->first + get_bits(key, node->bit, node->branch)];
+    return node;
+}
+
 static bool find_prefix(const struct prefix_tree *t, const struct prefix *key)
 {
+    unsigned nodes;
     if (!t->n)
         return false;
-    const struct tree_node *node = t->nodes;
-    while (node->branch)
-        node = &t->nodes[node->first + get_bits(key, node->bit, node->branch)];
-    return node->first != NOTHING && is_within(&t->prefixes[node->first], key);
+    const struct tree_node *leaf = find_leaf(t, key, &nodes);
+    return leaf->first != NOTHING && is_within(&t->prefixes[leaf->first], key);
 }
 
 bool networks_contain(const struct network_set *set, const struct mk_address *address)
@@ -236,6 +245,16 @@ bool networks_contain(const struct network_set *set, const struct mk_address *ad
     default:
         return address->family == AF_UNIX && set->unix_sockets;
     }
+}
+
+unsigned networks_count_nodes(const struct network_set *set, const struct mk_address *address)
+{
+    const struct prefix_tree *t = address->family == AF_INET ? &set->v4 : &set->v6;
+    struct prefix key = make_prefix(address, KEY_BITS);
+    unsigned nodes = 0;
+    if (t->n)
+        find_leaf(t, &key, &nodes);
+    return nodes;
 }
 
 static bool covers_tree(const struct prefix_tree *t, const struct prefix_tree *other)

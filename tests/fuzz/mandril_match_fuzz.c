@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Conditions of sections against requests. Lines up to an empty one are conditions of two sections, "a" or "b" and what
+ * it is: m MATCH, t METHOD, h NAME VALUE, r (ForeignReferer); the head of a request follows. If the first section is
+ * said to cover the second, then it holds for all requests for which the second holds.
+ */
+#include "../../plugins/mandril/conditions.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "http/client_addr.h"
+#include "http/request.h"
+#include "server/thread.h"
+
+enum { FIELDS = 32, METHODS_MAX = 4, ARENA_BYTES = 1 << 20 };
+
+/* A section that is read. */
+struct section {
+    struct conditions when;
+    struct mk_str methods[METHODS_MAX];
+};
+
+static int read_header(struct conditions *when, struct mk_str text, struct mk_arena *arena, struct mk_buf *error)
+{
+    const char *blank = text.len ? memchr(text.p, ' ', text.len) : NULL;
+    struct mk_str name = mk_str(text.p, blank ? (size_t)(blank - text.p) : text.len);
+    struct mk_conf_value value = {.text = text, .words = &name, .n = name.len > 0};
+    return conditions_parse_header(&value, &when->headers, arena, error);
+}
+
+/* Returns 0, or -errno: the line has a mistake. */
+static int read_condition(struct section *s, char kind, struct mk_str text, struct mk_arena *arena,
+                          struct mk_buf *error)
+{
+    switch (kind) {
+    case 'm':
+        return s->when.match.text.p ? -EEXIST : mk_pattern_parse(&s->when.match, text, arena, error);
+    case 't':
+        if (s->when.methods.n < METHODS_MAX && text.len)
+            s->methods[s->when.methods.n++] = text;
+        return 0;
+    case 'r':
+        s->when.foreign_referer = true;
+        return 0;
+    default:
+        return read_header(&s->when, text, arena, error);
+    }
+}
+
+/* Reads the conditions up to an empty line, which is removed from `*text`, too. Returns 0 or -errno. */
+static int read_sections(struct section s[2], struct mk_str *text, struct mk_arena *arena, struct mk_buf *error)
+{
+    int err = 0;
+    for (;;) {
+        const char *end = text->len ? memchr(text->p, '\n', text->len) : NULL;
+        if (!end)
+            return -EINVAL;
+        struct mk_str line = mk_str(text->p, (size_t)(end - text->p));
+        *text = mk_str(end + 1, text->len - line.len - 1);
+        if (!line.len)
+            return err;
+        if (line.len > 2 && err == 0)
+            err = read_condition(&s[line.p[0] == 'b'], line.p[1], mk_str(line.p + 2, line.len - 2), arena, error);
+    }
+}
+
+static void check(const struct section s[2], struct mk_request *req)
+{
+    struct mk_str path = mk_request_path(req);
+    struct conditions_subject subject = {req,
+                                         path.len && path.p[0] == '/' ? path : MK_STR("/"),
+                                         mk_request_method_name(req),
+                                         {0}};
+    int first = conditions_match(&s[0].when, &subject), second = conditions_match(&s[1].when, &subject);
+    if (first > 1 || second > 1)
+        abort();
+    if (conditions_cover(&s[0].when, &s[1].when) && second == 1 && first == 0)
+        abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const struct mk__parse_limits limits = {8192, 16384, FIELDS};
+    static const struct mk__settings settings;
+    static struct mk_generation generation = {.settings = &settings};
+    static struct mk_worker worker = {.generation = &generation};
+    static struct mk_host host = {.generation = &generation};
+    struct mk_request req = {.worker = &worker, .app_data = &host};
+    struct mk__field fields[FIELDS];
+    struct section sections[2] = {0};
+    struct mk_arena arena;
+    struct mk_buf error;
+    struct mk_str text = mk_str((const char *)data, size);
+    if (size > 16384)
+        return 0;
+    mk_arena_init(&arena, NULL, ARENA_BYTES, NULL, 0);
+    mk_arena_init(&req.arena, NULL, ARENA_BYTES, NULL, 0);
+    mk_buf_init(&error, 1 << 16);
+    for (int i = 0; i < 2; i++)
+        sections[i].when.methods.items = sections[i].methods;
+    int err = read_sections(sections, &text, &arena, &error);
+    req.base = text.p;
+    req.fields = fields;
+    if (err == 0 && mk__parse_head(&req.parse, fields, &limits, text) == 0 &&
+        mk__request_head_read(&req.parse, fields, text.p, &req.head) == 0 && mk__request_decode_path(&req) == 0)
+        check(sections, &req);
+    mk_buf_release(&error);
+    mk_arena_release(&arena);
+    mk_arena_release(&req.arena);
+    return 0;
+}
