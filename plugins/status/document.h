@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The status of the server as JSON. Its fields are described in docs/guide/status.md.
+ */
+#ifndef STATUS_DOCUMENT_H
+#define STATUS_DOCUMENT_H
+
+#include "history.h"
+#include "look.h"
+#include "process.h"
+
+/* What the document is made of, besides counters. */
+struct document {
+    const struct look_worker *workers;
+    unsigned n_workers;
+    struct process process;
+    uint64_t generation;
+    double now; /* since 1970, in seconds */
+    struct history_sample sample;
+    const struct history *history;
+    const struct sketch_lists *paths; /* NULL: paths are not counted */
+    unsigned hosts_max;               /* 0: all */
+    bool brief;                       /* for the live page: without the counters of plugins */
+};
+
+/* Writes the document, with the totals that `t` has and further counters that `each` lists. */
+void document_write(const struct document *d, const struct totals *t, totals_each_fn each, struct mk_buf *out);
+
+#endif

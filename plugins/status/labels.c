@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Reads labels (labels.h).
+ */
+#include "labels.h"
+
+/* Cuts name="value" off `rest`; the value is still escaped. Returns false at the end, or if it is malformed. */
+static bool cut_label(struct mk_str *rest, struct mk_str *ret_name, struct mk_str *ret_value)
+{
+    const char *at = rest->p, *end = rest->p + rest->len, *name = at, *value;
+    while (at < end && *at != '=')
+        at++;
+    if (end - at < 3 || at[1] != '"')
+        return false;
+    *ret_name = mk_str(name, (size_t)(at - name));
+    value = at += 2;
+    while (at < end && *at != '"')
+        at += *at == '\\' && at + 1 < end ? 2 : 1;
+    if (at >= end)
+        return false;
+    *ret_value = mk_str(value, (size_t)(at - value));
+    at++;
+    at += at < end && *at == ',';
+    *rest = mk_str(at, (size_t)(end - at));
+    return true;
+}
+
+static struct mk_str unescape(struct mk_str value, char *storage)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < value.len && n < LABELS_VALUE_BYTES; i++) {
+        char c = value.p[i];
+        if (c == '\\' && i + 1 < value.len)
+            c = value.p[++i] == 'n' ? '\n' : value.p[i];
+        storage[n++] = c;
+    }
+    return mk_str(storage, n);
+}
+
+struct mk_str labels_get(struct mk_str labels, struct mk_str name, char *storage)
+{
+    struct mk_str one, value;
+    while (cut_label(&labels, &one, &value))
+        if (mk_str_eq(one, name))
+            return unescape(value, storage);
+    return MK_STR("");
+}

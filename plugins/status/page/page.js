@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+// The live page of the status: reads an event each second, keeps what the charts show, and fills tiles and tables.
+// Everything that the server sends is shown as text (textContent), never as markup.
+"use strict";
+
+const KEPT_SECONDS = 300, PERCENTILE_SECONDS = 10, HOSTS_SHOWN = 5, RETRY_MS = 2000;
+const documents = [];  // of the last PERCENTILE_SECONDS, for differences
+const charts = {};
+const page = {documents, charts, events: 0};
+window.statusPage = page;
+
+const get = id => document.getElementById(id);
+
+// ── numbers ──
+
+function formatBytes(n) {
+    const units = ["B", "KB", "MB", "GB", "TB"];
+    let unit = 0;
+    while (Math.abs(n) >= 1024 && unit < units.length - 1) {
+        n /= 1024;
+        unit++;
+    }
+    return `${n >= 100 || unit === 0 ? Math.round(n) : n.toFixed(1)} ${units[unit]}`;
+}
+
+function formatNumber(n) {
+    return n >= 100 || Number.isInteger(n) ? Math.round(n).toLocaleString("en-US") : n.toFixed(n >= 10 ? 1 : 2);
+}
+
+function formatMs(ms) {
+    return ms >= 1000 ? `${(ms / 1000).toFixed(2)} s` : `${formatNumber(ms)} ms`;
+}
+
+function formatSeconds(s) {
+    const days = Math.floor(s / 86400), time = new Date(s * 1000).toISOString().slice(11, 19);
+    return days ? `${days} d ${time}` : time;
+}
+
+/** The numbers of one host, or of all. */
+function find(status, host) {
+    return host ? status.hosts.find(one => one.name === host) : status.totals;
+}
+
+function rate(now, before, read) {
+    const after = now && read(now), old = before && read(before);
+    const seconds = before ? now.time - before.time : 0;
+    return seconds > 0 && after !== undefined && old !== undefined ? Math.max(0, after - old) / seconds : null;
+}
+
+/** The time within which a share of the requests since `before` has ended, from the differences of the buckets. */
+function percentile(now, before, host, share) {
+    const after = find(now, host), old = before && find(before, host), counts = new Map();
+    if (!after)
+        return null;
+    for (const [end, n] of after.latency.buckets)
+        counts.set(end, n);
+    for (const [end, n] of old ? old.latency.buckets : [])
+        counts.set(end, counts.get(end) - n);
+    const total = [...counts.values()].reduce((sum, n) => sum + n, 0);
+    let left = Math.ceil(total * share), last = null;
+    for (const [end, n] of counts) {
+        last = end ?? last;
+        left -= n;
+        if (left <= 0)
+            return total ? last : null;
+    }
+    return null;
+}
+
+// ── charts ──
+
+function colors() {
+    const style = getComputedStyle(document.documentElement);
+    return [1, 2, 3, 4, 5, 6].map(n => style.getPropertyValue(`--c${n}`).trim());
+}
+
+function lineColor() {
+    return getComputedStyle(document.documentElement).getPropertyValue("--line").trim();
+}
+
+class Chart {
+    /** `read(now, before)` returns the values by their names; a name that is new becomes a line. */
+    constructor(id, read, format) {
+        Object.assign(this, {element: get(id), read, format, rows: [], names: []});
+    }
+
+    reset() {
+        this.rows.length = this.names.length = 0;
+    }
+
+    add(now, before) {
+        const values = this.read(now, before);
+        for (const name of Object.keys(values))
+            if (!this.names.includes(name))
+                this.names.push(name);
+        this.rows.push({time: new Date(now.time * 1000), values});
+        while (this.rows[0].time < now.time * 1000 - KEPT_SECONDS * 1000)
+            this.rows.shift();
+        this.draw();
+    }
+
+    draw() {
+        if (!this.names.length)
+            return;
+        const file = this.rows.map(row => [row.time, ...this.names.map(name => row.values[name] ?? null)]);
+        const labels = ["time", ...this.names];
+        if (this.graph) {
+            this.graph.updateOptions({file, labels, colors: colors(), gridLineColor: lineColor()});
+            return;
+        }
+        this.graph = new Dygraph(this.element, file, {
+            labels,
+            colors: colors(),
+            axisLineColor: "transparent",
+            gridLineColor: lineColor(),
+            strokeWidth: 1.5,
+            includeZero: true,
+            animatedZooms: false,
+            legend: "always",
+            labelsSeparateLines: false,
+            legendFormatter: data => this.makeLegend(data),
+            axes: {y: {axisLabelFormatter: this.format, axisLabelWidth: 62}, x: {pixelsPerLabel: 70}},
+        });
+    }
+
+    makeLegend(data) {
+        const list = document.createElement("span");
+        for (const series of data.series) {
+            const one = document.createElement("span");
+            const known = series.y !== undefined && series.y !== null;
+            one.textContent = ` ${series.label}${known ? ` ${this.format(series.y)}` : ""} `;
+            one.style.color = series.color;
+            list.append(one);
+        }
+        const fragment = document.createDocumentFragment();
+        fragment.append(list);
+        return fragment;
+    }
+
+    get last() {
+        return this.rows[this.rows.length - 1]?.values;
+    }
+}
+
+const chosen = () => get("host").value;
+
+function requestsByHost(now, before) {
+    const values = {all: rate(now, before, s => s.totals.requests)};
+    const hosts = chosen() ? now.hosts.filter(host => host.name === chosen()) : now.hosts.slice(0, HOSTS_SHOWN);
+    for (const {name} of hosts.length > 1 || chosen() ? hosts : [])
+        values[name] = rate(now, before, s => find(s, name)?.requests);
+    return values;
+}
+
+function latency(now) {
+    const before = documents.length > 1 ? documents[0] : null, values = {};
+    for (const [name, share] of [["p50", 0.5], ["p90", 0.9], ["p99", 0.99]])
+        values[name] = percentile(now, before, chosen(), share);
+    return values;
+}
+
+function openConnections(now) {
+    const values = {all: now.totals.connections};
+    for (const [state, n] of Object.entries(now.connections))
+        if (n > 0 || charts.connections.names.includes(state))
+            values[state] = n;
+    return values;
+}
+
+function bytes(now, before) {
+    return {
+        sent: rate(now, before, s => find(s, chosen())?.sent_body_bytes),
+        received: rate(now, before, s => find(s, chosen())?.received_body_bytes),
+    };
+}
+
+function errors(now, before) {
+    return {
+        "4xx": rate(now, before, s => find(s, chosen())?.status["4xx"]),
+        "5xx": rate(now, before, s => find(s, chosen())?.status["5xx"]),
+        "refused": rate(now, before, s => s.totals.refused_connections + s.totals.rejected_requests),
+        "timeouts": rate(now, before, s => s.totals.timeouts),
+    };
+}
+
+function memory(now) {
+    const values = {process: now.process.resident_bytes};
+    for (const worker of now.workers.slice(0, HOSTS_SHOWN))
+        values[`worker ${worker.index}`] = worker.memory_bytes ?? null;
+    return values;
+}
+
+function requestsByWorker(now, before) {
+    const values = {}, read = index => s => s.workers.find(worker => worker.index === index)?.requests;
+    for (const {index} of now.workers)
+        values[`worker ${index}`] = rate(now, before, read(index));
+    return values;
+}
+
+// ── tiles and tables ──
+
+function show(id, value, text) {
+    get(id).textContent = text;
+    get(id).dataset.value = value;
+}
+
+function fillTiles(now) {
+    const one = find(now, chosen()) ?? now.totals, requests = charts.requests.last, p99 = charts.latency.last.p99;
+    const perSecond = requests[chosen() || "all"] ?? 0;
+    show("requests", one.requests, formatNumber(one.requests));
+    show("rate", perSecond, formatNumber(perSecond));
+    show("p99", p99 ?? "", p99 === null ? "-" : formatMs(p99));
+    show("errors", one.status["5xx"], formatNumber(one.status["5xx"]));
+    show("connections", now.totals.connections, formatNumber(now.totals.connections));
+    show("memory", now.process.resident_bytes, formatBytes(now.process.resident_bytes));
+    show("generation", now.generation, String(now.generation));
+    show("uptime", now.uptime, formatSeconds(now.uptime));
+}
+
+function fillTable(id, heads, rows) {
+    const table = get(id), make = (name, text) => {
+        const cell = document.createElement(name);
+        cell.textContent = text;
+        return cell;
+    };
+    const head = document.createElement("tr");
+    head.append(...heads.map(text => make("th", text)));
+    table.replaceChildren(head, ...rows.map(({cells, down}) => {
+        const row = document.createElement("tr");
+        row.classList.toggle("down", Boolean(down));
+        row.append(...cells.map(text => make("td", text)));
+        return row;
+    }));
+    table.parentElement.hidden = !rows.length;
+}
+
+function fillPaths(id, paths) {
+    fillTable(id, ["path", "requests", "mean", "slowest"], (paths ?? []).map(one => ({
+        cells: [one.path, (one.excess ? "≤ " : "") + formatNumber(one.requests), formatMs(one.mean_ms), formatMs(one.max_ms)],
+    })));
+}
+
+function fillTables(now) {
+    fillPaths("busiest", now.paths?.busiest);
+    fillPaths("slowest", now.paths?.slowest);
+    fillTable("hosts", ["host", "requests", "4xx", "5xx", "sent", "p50", "p99"], now.hosts.map(host => ({
+        cells: [host.name, formatNumber(host.requests), formatNumber(host.status["4xx"]), formatNumber(host.status["5xx"]),
+            formatBytes(host.sent_body_bytes), formatMs(host.latency.p50_ms), formatMs(host.latency.p99_ms)],
+    })));
+    fillTable("workers", ["worker", "requests", "connections", "memory", "turns"], now.workers.map(worker => ({
+        cells: worker.up ? [String(worker.index), formatNumber(worker.requests), formatNumber(worker.connections),
+            formatBytes(worker.memory_bytes), formatNumber(worker.loop_turns)]
+            : [`${worker.index} does not answer`, "-", "-", "-", "-"],
+        down: !worker.up,
+    })));
+    const kinds = {refused_connections: "refused", rejected_requests: "rejected", timeouts: "timeout", http2_floods: "HTTP/2"};
+    fillTable("refused", ["reason", "number"], Object.entries(kinds).flatMap(([key, kind]) =>
+        Object.entries(now[key]).filter(([, n]) => n).map(([name, n]) => ({cells: [`${kind}: ${name}`, formatNumber(n)]}))));
+}
+
+function fillHosts(now) {
+    const select = get("host"), known = new Set([...select.options].map(option => option.value));
+    for (const {name} of now.hosts)
+        if (!known.has(name))
+            select.add(new Option(name, name));
+}
+
+// ── events ──
+
+function take(now) {
+    const before = documents[documents.length - 1];
+    documents.push(now);
+    while (documents[0].time < now.time - PERCENTILE_SECONDS)
+        documents.shift();
+    fillHosts(now);
+    for (const chart of Object.values(charts))
+        chart.add(now, before);
+    fillTiles(now);
+    fillTables(now);
+    get("state").textContent = `version ${now.version}, process ${now.process.pid}`;
+    get("state").classList.remove("lost");
+    page.last = now;
+    page.events++;
+}
+
+function connect() {
+    const source = new EventSource("events");
+    source.onmessage = event => take(JSON.parse(event.data));
+    source.onerror = () => {
+        get("state").textContent = "no connection to the server, trying again ...";
+        get("state").classList.add("lost");
+        if (source.readyState === EventSource.CLOSED)  // 503: the browser gives up
+            setTimeout(connect, RETRY_MS);
+    };
+}
+
+charts.requests = new Chart("chart-requests", requestsByHost, formatNumber);
+charts.latency = new Chart("chart-latency", latency, formatNumber);
+charts.connections = new Chart("chart-connections", openConnections, formatNumber);
+charts.bytes = new Chart("chart-bytes", bytes, formatBytes);
+charts.errors = new Chart("chart-errors", errors, formatNumber);
+charts.memory = new Chart("chart-memory", memory, formatBytes);
+charts.workers = new Chart("chart-workers", requestsByWorker, formatNumber);
+get("host").addEventListener("change", () => {
+    for (const chart of Object.values(charts))
+        chart.reset();
+});
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+    for (const chart of Object.values(charts))
+        chart.draw();
+});
+connect();

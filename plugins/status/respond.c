@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Sends the text of a look (respond.h). The exchange and the look may end in either order; the last one frees the reply.
+ */
+#include "respond.h"
+
+#include "render.h"
+
+#include <errno.h>
+
+struct reply {
+    struct mk_request *req; /* NULL: the exchange is over */
+    struct state *state;
+    const struct state_worker *worker;
+    enum respond_kind kind;
+    struct look *look; /* NULL: it is over */
+    struct mk_buf text;
+    unsigned holders;
+};
+
+static void release_reply(struct reply *r)
+{
+    if (--r->holders)
+        return;
+    mk_buf_release(&r->text);
+    r->state->replies--;
+    mk_account_free(NULL, r, sizeof(*r));
+}
+
+/* ── the look ── */
+
+static void render_reply(const struct look_worker *workers, unsigned n, struct mk_buf *out, void *ctx)
+{
+    const struct reply *r = ctx;
+    if (r->kind == RESPOND_JSON)
+        render_document(r->worker, false, workers, n, out);
+    else
+        render_metrics(r->worker, r->kind == RESPOND_OPENMETRICS ? METRICS_OPENMETRICS : METRICS_TEXT, workers, n, out);
+}
+
+int respond_headers(struct mk_request *req, struct mk_str type, struct mk_str cache_control)
+{
+    static const struct {
+        struct mk_str name, value;
+    } rows[] = {
+        {MK_STR("X-Content-Type-Options"), MK_STR("nosniff")},
+        {MK_STR("Vary"), MK_STR("Accept")},
+    };
+    int err = mk_response_header_ref(req, MK_STR("Content-Type"), type);
+    if (err == 0)
+        err = mk_response_header_ref(req, MK_STR("Cache-Control"), cache_control);
+    for (unsigned i = 0; err == 0 && i < sizeof(rows) / sizeof(rows[0]); i++)
+        err = mk_response_header_ref(req, rows[i].name, rows[i].value);
+    return err;
+}
+
+static struct mk_str get_type(enum respond_kind kind)
+{
+    if (kind == RESPOND_JSON)
+        return MK_STR("application/json");
+    return metrics_type(kind == RESPOND_OPENMETRICS ? METRICS_OPENMETRICS : METRICS_TEXT);
+}
+
+static void send_reply(struct mk_buf text, void *ctx)
+{
+    struct reply *r = ctx;
+    r->look = NULL;
+    r->text = text;
+    if (text.err || respond_headers(r->req, get_type(r->kind), MK_STR("no-store")) < 0) {
+        mk_log_error("status: cannot make the response: %s", strerror(text.err ? -text.err : ENOMEM));
+        mk_response_error(r->req, 503);
+        return;
+    }
+    if (mk_response_write_ref(r->req, mk_buf_str(&r->text)) < 0)
+        mk_response_abort(r->req);
+    else
+        mk_response_end(r->req);
+}
+
+static void end_look(void *ctx)
+{
+    release_reply(ctx);
+}
+
+static const struct look_callbacks callbacks = {render_reply, send_reply, end_look};
+
+/* ── the exchange ── */
+
+static void end_reply(void *ctx)
+{
+    struct reply *r = ctx;
+    r->req = NULL;
+    if (r->look)
+        look_cancel(r->look);
+    release_reply(r);
+}
+
+
+void respond_start(struct mk_request *req, struct state_worker *w, enum respond_kind kind)
+{
+    struct state *state = w->state;
+    struct reply *r = NULL;
+    if (state->replies++ < STATE_REPLIES_MAX)
+        r = mk_account_alloc(NULL, sizeof(*r));
+    if (!r) {
+        state->replies--;
+        mk_response_error(req, 503);
+        return;
+    }
+    *r = (struct reply){.req = req, .state = state, .worker = w, .kind = kind, .holders = 1};
+    mk_buf_init(&r->text, 0);
+    if (mk_arena_defer(mk_request_arena(req), end_reply, r) < 0) {
+        release_reply(r);
+        mk_response_error(req, 503);
+        return;
+    }
+    r->holders++;
+    r->look = look_start(w->thread, w->worker, kind == RESPOND_JSON, &callbacks, r);
+    if (!r->look) {
+        release_reply(r);
+        mk_response_error(req, 503);
+    }
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The section [STATUS].
+ */
+#ifndef STATUS_SETTINGS_H
+#define STATUS_SETTINGS_H
+
+#include <monkey/plugin.h>
+
+struct settings {
+    bool enabled, paths;
+    struct mk_str status_path, metrics_path; /* without a slash at the end */
+    struct mk_conf_list listeners;
+    int64_t streams_max;
+};
+
+extern const struct mk_conf_section settings_sections[];
+
+/* Checks that the listeners exist. Returns 0 or -EINVAL (reported). */
+int settings_check_host(struct mk_host *host, const struct settings *s);
+
+/*
+ * Returns true if the connection of the request may see the status: it uses one of the listeners or, without any, both
+ * its other end and the client are on this machine.
+ */
+bool settings_allows(const struct settings *s, struct mk_request *req);
+
+#endif

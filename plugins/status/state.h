@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The states of the plugin: of the process, of a generation, and of a worker.
+ */
+#ifndef STATUS_STATE_H
+#define STATUS_STATE_H
+
+#include "history.h"
+#include "look.h"
+#include "settings.h"
+
+#include <stdatomic.h>
+
+enum { STATE_REPLIES_MAX = 16 /* at the same time, in the process */ };
+
+struct state {
+    struct threads threads;
+    double start_time; /* of the process, since 1970 */
+    _Atomic unsigned replies, streams; /* now */
+    pthread_mutex_t lock;              /* of the rest; held for moments only */
+    uint64_t generations;
+    struct history history;
+};
+
+struct state_generation {
+    const struct settings *settings;
+    _Atomic uint64_t number; /* 0: it has no worker yet */
+};
+
+struct state_worker {
+    struct state *state;
+    struct state_generation *generation;
+    struct thread *thread;
+    struct mk_worker *worker;
+    bool retired;
+    /* of the streams (stream.c) */
+    struct mk_list streams;
+    struct mk_timer timer;
+    struct look *look;
+    struct stream_event *event; /* the newest; NULL: none yet */
+};
+
+#endif

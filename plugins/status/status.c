@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * status: shows what the server is doing, as metrics for Prometheus, as a document in JSON and on a live page. This file
+ * has the hooks: it counts what the core does not count, and chooses what a request gets.
+ *
+ *     /metrics ──────────────┐
+ *     /status (JSON) ────────┤ respond.c ─► look.c: asks the workers (threads.c), a job renders (render.c)
+ *     /status/events ────────┘ stream.c  ─►   metrics.c, document.c: pure
+ *     /status/ and its files   files.c
+ */
+#include "accept.h"
+#include "files.h"
+#include "process.h"
+#include "respond.h"
+#include "stream.h"
+
+#include <assert.h>
+#include <errno.h>
+
+extern const struct mk_plugin mk_plugin_status;
+
+/* ── states ── */
+
+static int start_process(void **ret_state)
+{
+    struct state *s = mk_account_alloc(NULL, sizeof(*s));
+    if (!s)
+        return -ENOMEM;
+    memset(s, 0, sizeof(*s));
+    threads_init(&s->threads);
+    pthread_mutex_init(&s->lock, NULL);
+    s->start_time = process_start_time();
+    *ret_state = s;
+    return 0;
+}
+
+static void stop_process(void *state)
+{
+    struct state *s = state;
+    assert(!s->replies && !s->streams);
+    threads_release(&s->threads);
+    pthread_mutex_destroy(&s->lock);
+    mk_account_free(NULL, s, sizeof(*s));
+}
+
+static int start_generation(struct mk_generation *g, void **ret_state)
+{
+    struct state_generation *s = mk_account_alloc(NULL, sizeof(*s));
+    if (!s)
+        return -ENOMEM;
+    memset(s, 0, sizeof(*s));
+    s->settings = mk_generation_conf(g, settings_sections);
+    *ret_state = s;
+    return 0;
+}
+
+static void stop_generation(struct mk_generation *g, void *state)
+{
+    (void)g;
+    mk_account_free(NULL, state, sizeof(struct state_generation));
+}
+
+static int start_host(struct mk_host *host, void **ret_state)
+{
+    const struct settings *s = mk_host_server_conf(host, settings_sections);
+    int err = settings_check_host(host, s);
+    if (s->enabled)
+        *ret_state = (void *)(uintptr_t)s;
+    return err;
+}
+
+/* The first worker of a generation numbers it: generations that were only checked have no number. */
+static void number_generation(struct state *state, struct state_generation *g)
+{
+    pthread_mutex_lock(&state->lock);
+    if (!g->number)
+        g->number = ++state->generations;
+    pthread_mutex_unlock(&state->lock);
+}
+
+static int start_worker(struct mk_worker *worker, void **ret_state)
+{
+    struct mk_generation *g = mk_worker_generation(worker);
+    struct state_worker *w = mk_account_alloc(NULL, sizeof(*w));
+    if (!w)
+        return -ENOMEM;
+    memset(w, 0, sizeof(*w));
+    w->state = mk_generation_plugin_state(g, &mk_plugin_status);
+    w->generation = mk_generation_state(g, &mk_plugin_status);
+    w->worker = worker;
+    const struct settings *s = w->generation->settings;
+    w->thread = threads_get(&w->state->threads, worker, s->enabled && s->paths);
+    if (!w->thread) {
+        mk_account_free(NULL, w, sizeof(*w));
+        return -ENOMEM;
+    }
+    number_generation(w->state, w->generation);
+    stream_init(w);
+    *ret_state = w;
+    return 0;
+}
+
+static void stop_worker(struct mk_worker *worker, void *state)
+{
+    struct state_worker *w = state;
+    (void)worker;
+    assert(mk_list_empty(&w->streams) && !w->look && !w->event);
+    threads_put(w->thread);
+    mk_account_free(NULL, w, sizeof(*w));
+}
+
+static void retire_worker(struct mk_worker *worker, void *state)
+{
+    (void)worker;
+    stream_retire(state);
+}
+
+/* ── counting ── */
+
+static struct thread *get_thread(const struct mk_worker *worker)
+{
+    const struct state_worker *w = mk_worker_state(worker, &mk_plugin_status);
+    return w->thread;
+}
+
+static int count_accepted(struct mk_connection *conn)
+{
+    get_thread(mk_connection_worker(conn))->connections++;
+    return 0;
+}
+
+static void count_closed(struct mk_connection *conn)
+{
+    get_thread(mk_connection_worker(conn))->connections--;
+}
+
+static void add_path(struct sketch *sketch, struct mk_request *req)
+{
+    struct mk_loop *loop = mk_request_loop(req);
+    uint64_t began = mk_request_began_us(req), now = mk_loop_now_us(loop);
+    struct mk_str path = mk_request_original_path(req);
+    if (path.len)
+        sketch_add(sketch, (uint64_t)mk_loop_wall_seconds(loop) / 60, path, began && began < now ? now - began : 0);
+}
+
+static void count_request(struct mk_request *req)
+{
+    const struct state_worker *w = mk_worker_state(mk_request_worker(req), &mk_plugin_status);
+    w->thread->requests++;
+    if (w->generation->settings->paths && w->thread->sketch)
+        add_path(w->thread->sketch, req);
+}
+
+/* ── requests ── */
+
+static struct mk_str get_accept(struct mk_request *req)
+{
+    return mk_request_header_by_name(req, MK_STR("Accept"));
+}
+
+static void send_metrics(struct mk_request *req, struct state_worker *w, const struct file *file)
+{
+    static const struct accept_offer offers[] = {
+        [METRICS_TEXT] = {.type = MK_STR("text/plain"), .version = MK_STR("0.0.4")},
+        [METRICS_OPENMETRICS] = {.type = MK_STR("application/openmetrics-text"),
+                                 .version = MK_STR("1.0.0"),
+                                 .only_by_name = true},
+    };
+    unsigned format = accept_choose(get_accept(req), offers, 2, METRICS_TEXT);
+    (void)file;
+    respond_start(req, w, format == METRICS_OPENMETRICS ? RESPOND_OPENMETRICS : RESPOND_TEXT);
+}
+
+/* The document; a browser is sent to the page. */
+static void send_status(struct mk_request *req, struct state_worker *w, const struct file *file)
+{
+    static const struct accept_offer offers[] = {
+        {.type = MK_STR("application/json")},
+        {.type = MK_STR("text/html"), .only_by_name = true},
+    };
+    (void)file;
+    if (accept_choose(get_accept(req), offers, 2, 0) == 0) {
+        respond_start(req, w, RESPOND_JSON);
+        return;
+    }
+    struct mk_str location = mk_request_add_slash(req);
+    if (location.p)
+        mk_response_redirect(req, 303, location);
+    else
+        mk_response_error(req, 503);
+}
+
+static void send_events(struct mk_request *req, struct state_worker *w, const struct file *file)
+{
+    (void)file;
+    stream_start(req, w);
+}
+
+static void send_file(struct mk_request *req, struct state_worker *w, const struct file *f)
+{
+    struct mk_str tag = mk_request_header_by_name(req, MK_STR("If-None-Match"));
+    int err = respond_headers(req, f->type, MK_STR("no-cache"));
+    (void)w;
+    if (err == 0)
+        err = mk_response_header_ref(req, MK_STR("ETag"), f->tag);
+    if (err == 0)
+        err = mk_response_header_ref(req, MK_STR("Content-Security-Policy"),
+                                     MK_STR("default-src 'none'; script-src 'self'; style-src 'self'; "
+                                            "connect-src 'self'; base-uri 'none'; form-action 'none'; "
+                                            "frame-ancestors 'none'"));
+    if (err == 0 && mk_str_eq(tag, f->tag))
+        mk_response_set_status(req, 304);
+    else if (err == 0)
+        err = mk_response_write_ref(req, mk_str(f->begin, (size_t)(f->end - f->begin)));
+    if (err < 0)
+        mk_response_error(req, 503);
+    else
+        mk_response_end(req);
+}
+
+/* What a path of the plugin gets. */
+struct target {
+    void (*send)(struct mk_request *req, struct state_worker *w, const struct file *file); /* NULL: nothing */
+    const struct file *file;
+};
+
+/* `name`: below the path of the status, without the slash before it. */
+static struct target find_below(struct mk_str name)
+{
+    if (mk_str_eq(name, MK_STR("events")))
+        return (struct target){.send = send_events};
+    for (const struct file *f = files_all; f->begin; f++)
+        if (mk_str_eq(f->name, name))
+            return (struct target){send_file, f};
+    return (struct target){0};
+}
+
+static struct target find_target(struct mk_str path, const struct settings *s)
+{
+    size_t n = s->status_path.len;
+    if (mk_str_eq(path, s->metrics_path))
+        return (struct target){.send = send_metrics};
+    if (mk_str_eq(path, s->status_path))
+        return (struct target){.send = send_status};
+    if (path.len > n && mk_str_starts(path, s->status_path) && path.p[n] == '/')
+        return find_below(mk_str(path.p + n + 1, path.len - n - 1));
+    return (struct target){0};
+}
+
+static int answer_request(struct mk_request *req)
+{
+    const struct settings *s = mk_request_host_state(req, &mk_plugin_status);
+    struct target target = s ? find_target(mk_request_path(req), s) : (struct target){0};
+    if (!s || (!target.send && !s->listeners.n) || !settings_allows(s, req))
+        return MK_DECLINED;
+    enum mk_method method = mk_request_method(req);
+    if (!target.send)
+        mk_response_error(req, 404); /* the listener serves nothing else */
+    else if (method != MK_GET && method != MK_HEAD)
+        mk_response_method_not_allowed(req, MK_STR("GET, HEAD, OPTIONS"));
+    else
+        target.send(req, mk_worker_state(mk_request_worker(req), &mk_plugin_status), target.file);
+    return 0;
+}
+
+MK_PLUGIN(status) = {
+    MK_PLUGIN_HEAD("status", "2.0.0", "shows what the server is doing: metrics, JSON, a live page"),
+    .flags = MK_PLUGIN_TIMES | MK_PLUGIN_CHECKS_ALL,
+    .sections = settings_sections,
+    .start = start_process,
+    .stop = stop_process,
+    .generation_start = start_generation,
+    .generation_stop = stop_generation,
+    .host_start = start_host,
+    .worker_start = start_worker,
+    .worker_stop = stop_worker,
+    .worker_retire = retire_worker,
+    .on_accept = count_accepted,
+    .on_close = count_closed,
+    .on_content = answer_request,
+    .on_done = count_request,
+};

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+# The live page of the plugin status is part of the module, with dygraphs, which draws its charts.
+find_file(DYGRAPHS dygraph.min.js PATHS /usr/share/javascript/dygraphs /usr/share/nodejs/dygraphs/dist NO_DEFAULT_PATH)
+if(NOT DYGRAPHS)
+    message(FATAL_ERROR "the plugin status needs dygraph.min.js: install libjs-dygraphs (its name in Debian), set "
+        "-DDYGRAPHS=/path/to/dygraph.min.js, or leave the plugin out of MK_MODULES")
+endif()
+mark_as_advanced(DYGRAPHS)
+set(STATUS_EMBED "")
+set(STATUS_ROWS "")
+function(mk_embed_status symbol name type path)
+    file(SHA256 ${path} tag)
+    string(SUBSTRING ${tag} 0 16 tag)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
+    # the tag is in the text, so that the file is compiled again when the bytes have changed
+    set(STATUS_EMBED "${STATUS_EMBED}EMBED(status_${symbol}, \"${path}\"); /* ${tag} */\n" PARENT_SCOPE)
+    set(row "{MK_STR(\"${name}\"), MK_STR(\"${type}\"), MK_STR(\"\\\"${tag}\\\"\"), ")
+    set(STATUS_ROWS "${STATUS_ROWS}    ${row}status_${symbol}_begin, status_${symbol}_end},\n" PARENT_SCOPE)
+endfunction()
+set(page ${CMAKE_CURRENT_LIST_DIR}/page)
+mk_embed_status(page "" "text/html; charset=utf-8" ${page}/page.html)
+mk_embed_status(script page.js "text/javascript; charset=utf-8" ${page}/page.js)
+mk_embed_status(style page.css "text/css; charset=utf-8" ${page}/page.css)
+mk_embed_status(dygraphs dygraph.js "text/javascript; charset=utf-8" ${DYGRAPHS})
+configure_file(${CMAKE_CURRENT_LIST_DIR}/files.c.in ${CMAKE_BINARY_DIR}/gen/status_files.c @ONLY)
+target_sources(monkey-status PRIVATE ${CMAKE_BINARY_DIR}/gen/status_files.c)
+target_link_libraries(monkey-status PRIVATE m)

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Writes UTF-8 and JSON (text.h).
+ */
+#include "text.h"
+
+#include <math.h>
+
+/* ── UTF-8 ── */
+
+/* The first bytes of characters of several bytes, and the range of the second one (RFC 3629 section 4). */
+static const struct {
+    unsigned char first, last, length, low, high;
+} leads[] = {
+    {0xc2, 0xdf, 2, 0x80, 0xbf}, {0xe0, 0xe0, 3, 0xa0, 0xbf}, {0xe1, 0xec, 3, 0x80, 0xbf}, {0xed, 0xed, 3, 0x80, 0x9f},
+    {0xee, 0xef, 3, 0x80, 0xbf}, {0xf0, 0xf0, 4, 0x90, 0xbf}, {0xf1, 0xf3, 4, 0x80, 0xbf}, {0xf4, 0xf4, 4, 0x80, 0x8f},
+};
+
+static size_t measure_character(const unsigned char *p, size_t n)
+{
+    if (p[0] < 0x80)
+        return 1;
+    for (size_t i = 0; i < sizeof(leads) / sizeof(leads[0]); i++) {
+        if (p[0] < leads[i].first || p[0] > leads[i].last)
+            continue;
+        if (leads[i].length > n || p[1] < leads[i].low || p[1] > leads[i].high)
+            return 0;
+        for (size_t k = 2; k < leads[i].length; k++)
+            if ((p[k] & 0xc0) != 0x80)
+                return 0;
+        return leads[i].length;
+    }
+    return 0;
+}
+
+struct mk_str text_next(struct mk_str *rest)
+{
+    size_t n = measure_character((const unsigned char *)rest->p, rest->len);
+    struct mk_str character = n ? mk_str(rest->p, n) : MK_STR("\xef\xbf\xbd");
+    n += !n;
+    *rest = mk_str(rest->p + n, rest->len - n);
+    return character;
+}
+
+void text_write(struct mk_buf *out, struct mk_str text)
+{
+    while (text.len)
+        mk_buf_adds(out, text_next(&text));
+}
+
+/* ── JSON ── */
+
+static void write_string(struct mk_buf *out, struct mk_str text)
+{
+    mk_buf_addc(out, '"');
+    while (text.len) {
+        struct mk_str character = text_next(&text);
+        unsigned char first = (unsigned char)character.p[0];
+        if (first == '"' || first == '\\')
+            mk_buf_addf(out, "\\%c", first);
+        else if (first < 0x20 || first == 0x7f)
+            mk_buf_addf(out, "\\u%04x", first);
+        else
+            mk_buf_adds(out, character);
+    }
+    mk_buf_addc(out, '"');
+}
+
+static void begin_value(struct json *j, struct mk_str key)
+{
+    if (j->follows)
+        mk_buf_addc(j->out, ',');
+    j->follows = true;
+    if (key.p) {
+        write_string(j->out, key);
+        mk_buf_addc(j->out, ':');
+    }
+}
+
+void json_open(struct json *j, const char *key, char bracket)
+{
+    begin_value(j, mk_str_c(key));
+    mk_buf_addc(j->out, bracket);
+    j->follows = false;
+}
+
+void json_close(struct json *j, char bracket)
+{
+    mk_buf_addc(j->out, bracket);
+    j->follows = true;
+}
+
+void json_text(struct json *j, const char *key, struct mk_str value)
+{
+    begin_value(j, mk_str_c(key));
+    write_string(j->out, value);
+}
+
+void json_number_at(struct json *j, struct mk_str key, int64_t value)
+{
+    begin_value(j, key);
+    mk_buf_addf(j->out, "%lld", (long long)value);
+}
+
+void json_number(struct json *j, const char *key, int64_t value)
+{
+    json_number_at(j, mk_str_c(key), value);
+}
+
+void json_real(struct json *j, const char *key, double value)
+{
+    char text[64];
+    struct mk_buf digits;
+    if (!isfinite(value) || fabs(value) > 1e15) {
+        json_null(j, key);
+        return;
+    }
+    mk_buf_init_fixed(&digits, text, sizeof(text));
+    mk_buf_addf(&digits, "%.6f", value);
+    while (digits.len && digits.data[digits.len - 1] == '0')
+        digits.len--;
+    digits.len -= digits.len && digits.data[digits.len - 1] == '.';
+    begin_value(j, mk_str_c(key));
+    mk_buf_adds(j->out, mk_buf_str(&digits));
+}
+
+void json_bool(struct json *j, const char *key, bool value)
+{
+    begin_value(j, mk_str_c(key));
+    mk_buf_adds(j->out, value ? MK_STR("true") : MK_STR("false"));
+}
+
+void json_null(struct json *j, const char *key)
+{
+    begin_value(j, mk_str_c(key));
+    mk_buf_adds(j->out, MK_STR("null"));
+}
