@@ -64,7 +64,7 @@ static unsigned rate_range(const struct range *r, const struct accept_offer *off
     if (mk_str_ieq(r->type, offer->type)) {
         if (!r->version.p || !offer->version.p)
             return 3;
-        return mk_str_eq(r->version, offer->version) || (offer->newer.p && mk_str_eq(r->version, offer->newer)) ? 4 : 0;
+        return mk_str_eq(r->version, offer->version) ? 4 : 0;
     }
     if (offer->only_by_name)
         return 0;

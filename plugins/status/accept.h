@@ -11,7 +11,6 @@
 struct accept_offer {
     struct mk_str type;
     struct mk_str version; /* the parameter `version`, if the client names one; `.p` NULL: any */
-    struct mk_str newer;   /* another value of it that is sent the same; `.p` NULL: none */
     bool only_by_name;     /* wildcards do not name it */
 };
 

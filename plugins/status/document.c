@@ -145,7 +145,8 @@ static void add_hosts(struct json *j, const struct document *d, const struct tot
 
 /* ── rates ── */
 
-static void add_rate(struct json *j, const char *key, const struct history_sample *old, const struct history_sample *now)
+static void add_rate(struct json *j, const char *key, const struct history_sample *old,
+                     const struct history_sample *now)
 {
     static const struct {
         const char *key;

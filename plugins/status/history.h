@@ -26,8 +26,8 @@ struct history_sample history_sample(const struct totals *t, uint64_t now_ms);
 /* Keeps the sample, unless the newest one is very young. */
 void history_add(struct history *h, const struct history_sample *sample);
 /*
- * Finds the sample from which a rate over `window_ms` up to `now` is computed: the youngest that is at least nine tenths
- * as old, and at most twice. NULL: there is none.
+ * Finds the sample from which a rate over `window_ms` up to `now` is computed: the youngest that is at least nine
+ * tenths as old, and at most twice. NULL: there is none.
  */
 const struct history_sample *history_find(const struct history *h, const struct history_sample *now,
                                           uint64_t window_ms);

@@ -9,7 +9,8 @@
 
 enum { LABELS_VALUE_BYTES = MK_COUNTER_LABEL_MAX + 1 };
 
-/* Returns the value of a label without its escapes, in `storage` of LABELS_VALUE_BYTES; empty: there is no such label. */
+/* Returns the value of a label without its escapes, in `storage` of LABELS_VALUE_BYTES; empty: there is no such label.
+ */
 struct mk_str labels_get(struct mk_str labels, struct mk_str name, char *storage);
 
 #endif

@@ -89,6 +89,6 @@ void process_read(struct process *ret)
     ret->resident_bytes = known ? fields[RSS] * sysconf(_SC_PAGESIZE) : -1;
     ret->cpu_seconds = known ? (double)(fields[UTIME] + fields[STIME]) / get_ticks_per_second() : -1;
     ret->open_fds = count_fds();
-    ret->max_fds = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY ? (int64_t)limit.rlim_cur
-                                                                                            : -1;
+    ret->max_fds =
+        getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY ? (int64_t)limit.rlim_cur : -1;
 }

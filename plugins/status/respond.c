@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Sends the text of a look (respond.h). The exchange and the look may end in either order; the last one frees the reply.
+ * Sends the text of a look (respond.h). The exchange and the look may end in either order; the last one frees the
+ * reply.
  */
 #include "respond.h"
 
@@ -94,7 +95,6 @@ static void end_reply(void *ctx)
         look_cancel(r->look);
     release_reply(r);
 }
-
 
 void respond_start(struct mk_request *req, struct state_worker *w, enum respond_kind kind)
 {

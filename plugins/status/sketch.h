@@ -6,8 +6,8 @@
  *     minute 27: busiest [path ...] slowest [path ...]    minute 28: ...    minute 29 (now): ...
  *
  * A path that is among more than 1/SKETCH_BUSIEST of a minute's requests is certainly found. The number of its requests
- * is never too small, and at most `excess` too large. A sketch belongs to one thread at a time; a copy of its bytes is a
- * sketch, too.
+ * is never too small, and at most `excess` too large. A sketch belongs to one thread at a time; a copy of its bytes is
+ * a sketch, too.
  */
 #ifndef STATUS_SKETCH_H
 #define STATUS_SKETCH_H

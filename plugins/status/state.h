@@ -7,7 +7,7 @@
 
 #include "history.h"
 #include "look.h"
-#include "settings.h"
+#include "section.h"
 
 #include <stdatomic.h>
 
@@ -15,7 +15,7 @@ enum { STATE_REPLIES_MAX = 16 /* at the same time, in the process */ };
 
 struct state {
     struct threads threads;
-    double start_time; /* of the process, since 1970 */
+    double start_time;                 /* of the process, since 1970 */
     _Atomic unsigned replies, streams; /* now */
     pthread_mutex_t lock;              /* of the rest; held for moments only */
     uint64_t generations;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * status: shows what the server is doing, as metrics for Prometheus, as a document in JSON and on a live page. This file
- * has the hooks: it counts what the core does not count, and chooses what a request gets.
+ * status: shows what the server is doing, as metrics for Prometheus, as a document in JSON and on a live page. This
+ * file has the hooks: it counts what the core does not count, and chooses what a request gets.
  *
  *     /metrics ──────────────┐
  *     /status (JSON) ────────┤ respond.c ─► look.c: asks the workers (threads.c), a job renders (render.c)
@@ -49,7 +49,7 @@ static int start_generation(struct mk_generation *g, void **ret_state)
     if (!s)
         return -ENOMEM;
     memset(s, 0, sizeof(*s));
-    s->settings = mk_generation_conf(g, settings_sections);
+    s->settings = mk_generation_conf(g, section_status);
     *ret_state = s;
     return 0;
 }
@@ -62,8 +62,8 @@ static void stop_generation(struct mk_generation *g, void *state)
 
 static int start_host(struct mk_host *host, void **ret_state)
 {
-    const struct settings *s = mk_host_server_conf(host, settings_sections);
-    int err = settings_check_host(host, s);
+    const struct settings *s = mk_host_server_conf(host, section_status);
+    int err = section_check_host(host, s);
     if (s->enabled)
         *ret_state = (void *)(uintptr_t)s;
     return err;
@@ -134,13 +134,16 @@ static void count_closed(struct mk_connection *conn)
     get_thread(mk_connection_worker(conn))->connections--;
 }
 
+/* The time is that until the response began, so that slow clients and streams without an end do not count as slow. */
 static void add_path(struct sketch *sketch, struct mk_request *req)
 {
     struct mk_loop *loop = mk_request_loop(req);
-    uint64_t began = mk_request_began_us(req), now = mk_loop_now_us(loop);
+    uint64_t began = mk_request_began_us(req), end = mk_response_began_us(req);
     struct mk_str path = mk_request_original_path(req);
+    if (!end)
+        end = mk_loop_now_us(loop); /* the client has left before, or the handler has timed out */
     if (path.len)
-        sketch_add(sketch, (uint64_t)mk_loop_wall_seconds(loop) / 60, path, began && began < now ? now - began : 0);
+        sketch_add(sketch, (uint64_t)mk_loop_wall_seconds(loop) / 60, path, began && began < end ? end - began : 0);
 }
 
 static void count_request(struct mk_request *req)
@@ -251,7 +254,7 @@ static int answer_request(struct mk_request *req)
 {
     const struct settings *s = mk_request_host_state(req, &mk_plugin_status);
     struct target target = s ? find_target(mk_request_path(req), s) : (struct target){0};
-    if (!s || (!target.send && !s->listeners.n) || !settings_allows(s, req))
+    if (!s || (!target.send && !s->listeners.n) || !section_allows(s, req))
         return MK_DECLINED;
     enum mk_method method = mk_request_method(req);
     if (!target.send)
@@ -266,7 +269,7 @@ static int answer_request(struct mk_request *req)
 MK_PLUGIN(status) = {
     MK_PLUGIN_HEAD("status", "2.0.0", "shows what the server is doing: metrics, JSON, a live page"),
     .flags = MK_PLUGIN_TIMES | MK_PLUGIN_CHECKS_ALL,
-    .sections = settings_sections,
+    .sections = section_status,
     .start = start_process,
     .stop = stop_process,
     .generation_start = start_generation,

@@ -8,6 +8,7 @@
 #include "respond.h"
 
 #include <assert.h>
+#include <errno.h>
 
 /* What a browser waits before it connects again, in milliseconds. */
 #define STREAM_BEGIN "retry: 1000\n\n"

@@ -57,8 +57,8 @@ void threads_init(struct threads *all);
 void threads_release(struct threads *all);
 
 /*
- * Returns the thread of a worker, for its worker_start; NULL: out of memory or descriptors. `with_paths`: the generation
- * counts paths. threads_put() is for worker_stop.
+ * Returns the thread of a worker, for its worker_start; NULL: out of memory or descriptors. `with_paths`: the
+ * generation counts paths. threads_put() is for worker_stop.
  */
 struct thread *threads_get(struct threads *all, struct mk_worker *worker, bool with_paths);
 void threads_put(struct thread *thread);

@@ -2,8 +2,8 @@
 /*
  * The section [STATUS].
  */
-#ifndef STATUS_SETTINGS_H
-#define STATUS_SETTINGS_H
+#ifndef STATUS_SECTION_H
+#define STATUS_SECTION_H
 
 #include <monkey/plugin.h>
 
@@ -14,15 +14,15 @@ struct settings {
     int64_t streams_max;
 };
 
-extern const struct mk_conf_section settings_sections[];
+extern const struct mk_conf_section section_status[];
 
 /* Checks that the listeners exist. Returns 0 or -EINVAL (reported). */
-int settings_check_host(struct mk_host *host, const struct settings *s);
+int section_check_host(struct mk_host *host, const struct settings *s);
 
 /*
  * Returns true if the connection of the request may see the status: it uses one of the listeners or, without any, both
  * its other end and the client are on this machine.
  */
-bool settings_allows(const struct settings *s, struct mk_request *req);
+bool section_allows(const struct settings *s, struct mk_request *req);
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Directives, and who may see the status (settings.h).
+ * Directives, and who may see the status (section.h).
  */
-#include "settings.h"
+#include "section.h"
 
 #include <errno.h>
 
@@ -53,7 +53,7 @@ static void check_settings(const struct mk_conf_check *check, void *section)
                       "\"Enabled On\" is missing: the listener would have nothing to serve");
 }
 
-const struct mk_conf_section settings_sections[] = {
+const struct mk_conf_section section_status[] = {
     {.name = "STATUS",
      .scope = MK_CONF_SCOPE_SERVER,
      .size = sizeof(struct settings),
@@ -64,7 +64,7 @@ const struct mk_conf_section settings_sections[] = {
     {0},
 };
 
-int settings_check_host(struct mk_host *host, const struct settings *s)
+int section_check_host(struct mk_host *host, const struct settings *s)
 {
     int err = 0;
     for (uint32_t i = 0; i < s->listeners.n; i++) {
@@ -97,7 +97,7 @@ static bool has_listener(const struct settings *s, struct mk_str text)
     return false;
 }
 
-bool settings_allows(const struct settings *s, struct mk_request *req)
+bool section_allows(const struct settings *s, struct mk_request *req)
 {
     if (s->listeners.n)
         return has_listener(s, mk_request_listener(req));
