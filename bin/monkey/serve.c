@@ -113,6 +113,8 @@ int serve(struct mk_server *server, const struct options *o)
     daemon_raise_descriptors();
     if (!MK_SMALL && privileges_set_no_new_privs() < 0)
         return EXIT_RUN;
+    if (!MK_SMALL)
+        signals_take_orders(server);
     int code = start_server(server, &info, o);
     if (code == EXIT_OK)
         mk_log_info("monkey %s serves with %u workers", mk_version(), info.workers);

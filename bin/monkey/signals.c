@@ -199,6 +199,19 @@ static void log_stop(int number, bool upgraded)
         mk_log_info("signal %d: stopping; another one stops at once", number);
 }
 
+/* Orders of plugins are signals to this process. */
+static int send_order(enum mk_server_order order)
+{
+    static const uint8_t numbers[] = {
+        [MK_SERVER_RELOAD] = SIGHUP, [MK_SERVER_REOPEN_LOGS] = SIGUSR1, [MK_SERVER_STOP] = SIGTERM};
+    return kill(getpid(), numbers[order]) < 0 ? -errno : 0;
+}
+
+void signals_take_orders(struct mk_server *server)
+{
+    mk_server_on_order(server, send_order);
+}
+
 void signals_serve(struct mk_server *server)
 {
     assert(server);

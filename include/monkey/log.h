@@ -22,6 +22,9 @@ enum mk_log_level { MK_LOG_ERROR, MK_LOG_WARN, MK_LOG_INFO, MK_LOG_DEBUG };
 /* Writes lines at `level` and more urgent ones to `fd` from now on; -1: to nowhere. Any thread. */
 MK_API void mk_log_to(int fd, enum mk_log_level level);
 
+/* Changes the level; the next mk_log_to() sets it again. Any thread. Builds for small devices leave it out. */
+MK_API void mk_log_set_level(enum mk_log_level level);
+
 /* Returns whether lines at `level` are written. */
 MK_API bool mk_log_wants(enum mk_log_level level);
 

@@ -164,6 +164,15 @@ MK_API int mk_server_reload(struct mk_server *server);
  * nothing if the server does not run.
  */
 MK_API void mk_server_reopen_logs(struct mk_server *server);
+/* What a plugin may ask of the program: what it does at signals of the operator. */
+enum mk_server_order { MK_SERVER_RELOAD, MK_SERVER_REOPEN_LOGS, MK_SERVER_STOP };
+/* Has the program carry out an order soon, as if a signal had come. Any thread; must not block. Returns 0 or -errno. */
+typedef int (*mk_server_order_fn)(enum mk_server_order order);
+/*
+ * Sets the function that takes orders of plugins (<monkey/inspect.h>). Without one they are refused. Call it before
+ * mk_server_start(). Builds for small devices leave it out.
+ */
+MK_API void mk_server_on_order(struct mk_server *server, mk_server_order_fn fn);
 /*
  * Stops the server; returns when all workers have ended. First it serves on for ShutdownDelay (0 unless set), while
  * mk_request_draining() returns true. Then it accepts no connections and closes idle ones; exchanges have until

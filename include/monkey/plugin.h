@@ -49,6 +49,7 @@ MK_C_BEGIN
 enum { MK_PLUGIN_ABI = 11 };
 
 struct mk_connection; /* valid until on_close has returned, in its worker's thread */
+struct mk_explain;    /* <monkey/inspect.h> */
 struct mk_generation;
 struct mk_host;   /* a host of one generation */
 struct mk_worker; /* a thread under one generation */
@@ -185,6 +186,12 @@ struct mk_plugin {
      * Returns a descriptor, -ENOENT (nothing here: the next plugin is asked) or another -errno.
      */
     int (*open_path)(const struct mk_host *host, struct mk_str path, uint32_t flags);
+    /*
+     * Tells an operator what the plugin would do with a request, and why (<monkey/inspect.h>). Called once for each
+     * phase of the request, in the order of the hooks. Sends nothing and counts nothing. In the thread of a worker
+     * under the generation of `host`. Not in builds for small devices.
+     */
+    void (*explain)(const struct mk_host *host, struct mk_explain *e);
 };
 
 #define MK_PLUGIN(name) \
@@ -286,8 +293,8 @@ MK_API void mk_host_warn(struct mk_host *host, const void *section_struct, size_
                          const char *format, ...) MK_PRINTF(5, 6);
 
 /*
- * Appends file and line of a section ("sites/default:12"), for log lines and messages about it. Only during host_start
- * and generation_check. Builds for small devices leave it out.
+ * Appends file and line of a section ("sites/default:12"), for log lines and messages about it. From host_start on,
+ * any thread. Builds for small devices leave it out.
  */
 MK_API void mk_host_place(const struct mk_host *host, const void *section_struct, struct mk_buf *out);
 

@@ -38,6 +38,12 @@ void mk_log_to(int fd, enum mk_log_level level)
     log_fd = fd;
 }
 
+void mk_log_set_level(enum mk_log_level level)
+{
+    assert(level <= MK_LOG_DEBUG);
+    log_level = level;
+}
+
 bool mk_log_wants(enum mk_log_level level)
 {
     return log_fd >= 0 && (int)level <= log_level;

@@ -89,6 +89,8 @@ static void close_conn(struct mk__conn *c)
     if (MK_HAS_CONN_HOOKS)
         run_close_hooks(c);
     mk_timer_cancel(&c->timer);
+    if (!MK_SMALL && http->inspector)
+        http->inspector->on_free(http->inspector, c);
     mk_list_del(&c->link);
     assert(http->conns_in_drain >= c->accepted_in_drain);
     http->conns_in_drain -= c->accepted_in_drain;
@@ -142,7 +144,7 @@ static void end_handshake(struct mk__conn *c)
     c->http->handshakes--;
 }
 
-/* Names the peer and the listener of a connection that is closed. */
+/* The log names the peer and the listener of a connection that is closed. */
 static void trace_state(const struct mk__conn *c, enum mk__conn_state state)
 {
     const char *before = mk__conn_states[c->state].name, *after = mk__conn_states[state].name;
@@ -151,6 +153,8 @@ static void trace_state(const struct mk__conn *c, enum mk__conn_state state)
                   after);
     else
         mk_log_debug("connection %d: %s to %s", c->event.fd, before, after);
+    if (!MK_SMALL && MK_UNLIKELY(c->traced) && c->http->inspector)
+        c->http->inspector->on_state(c->http->inspector, c, state);
 }
 
 static void enter_state(struct mk__conn *c, enum mk__conn_state state)
@@ -368,8 +372,11 @@ int mk__conn_open(struct mk__context *http, const struct mk_io *io, struct mk_wo
     c->sock = (struct mk__sock){.io = own, .readable = true, .writable = true};
     mk_timer_init(&c->timer, on_timer);
     mk_task_init(&c->task, on_task);
+    c->opened_s = (uint32_t)(mk_loop_now_ms(http->loop) / 1000);
     mk_list_add(&http->conns, &c->link);
     bool accepted = !MK_HAS_CONN_HOOKS || run_accept_hooks(c);
+    if (!MK_SMALL && http->inspector)
+        http->inspector->on_open(http->inspector, c);
     if (MK_HAS_TLS && accepted && own.transport->handshake)
         begin_handshake(c);
     mk__count_one(http, MK__COUNT_STATES + c->state);
@@ -479,6 +486,14 @@ void mk__conn_release_protos(struct mk__context *http)
     for (unsigned at = 0; at < MK__PROTOS; at++)
         if (http->protos[at].proto && http->protos[at].proto->release)
             http->protos[at].proto->release(http);
+}
+
+int mk__conn_abort(struct mk__conn *c)
+{
+    if (c->running)
+        return -EBUSY;
+    enter_state(c, MK__CONN_CLOSED);
+    return 0;
 }
 
 void mk__conn_abort_all(struct mk__context *http)

@@ -89,6 +89,16 @@ enum mk__close {
 
 struct mk__conn;
 
+/*
+ * Shows the connections of a thread to what looks into the server (server/inspect/). Is called between their steps, and
+ * changes none of them.
+ */
+struct mk__inspector {
+    void (*on_open)(struct mk__inspector *i, struct mk__conn *c); /* it is in http->conns */
+    void (*on_state)(struct mk__inspector *i, const struct mk__conn *c, enum mk__conn_state next); /* if c->traced */
+    void (*on_free)(struct mk__inspector *i, struct mk__conn *c); /* it leaves http->conns */
+};
+
 /* What the connections of a thread may be told of. */
 enum mk__conn_change { MK__CONN_CHANGE_SETTINGS, MK__CONN_CHANGE_SHUTDOWN };
 
@@ -139,6 +149,7 @@ struct mk__conn {
     uint32_t armed_requests; /* `requests` when the timer was armed */
     struct mk_connection handle;
     struct mk_list handshaking; /* in http->handshaking, in the state HANDSHAKE */
+    uint32_t opened_s;          /* seconds of the loop's clock */
     uint64_t stream_bytes;      /* body bytes of streams, passed to `sock` */
     uint8_t state;
     bool handshake_wants_write; /* the handshake waits until the socket is writable */
@@ -146,6 +157,7 @@ struct mk__conn {
     uint8_t close;              /* enum mk__close */
     bool running;               /* a turn is in progress: wake() need not schedule one */
     bool accepted_in_drain;     /* accepted during a drain, which does not wait for it */
+    bool traced;                /* http->inspector is told of its states */
 };
 
 /* Returns the connection that plugins see as `handle`. */
@@ -214,6 +226,8 @@ unsigned mk__conn_close_idle(struct mk__context *http, unsigned n);
 void mk__conn_save_memory(struct mk__context *http, unsigned n);
 /* Frees what the connections of each protocol have shared. There are no connections any more. */
 void mk__conn_release_protos(struct mk__context *http);
+/* Closes one connection at once. Returns 0, or -EBUSY in a turn of it. Small builds leave it out. */
+int mk__conn_abort(struct mk__conn *c);
 /* Closes all connections at once. */
 void mk__conn_abort_all(struct mk__context *http);
 

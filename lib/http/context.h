@@ -59,6 +59,7 @@ struct mk__http_settings {
 };
 
 struct mk__conn;
+struct mk__inspector;
 struct mk_connection;
 struct mk__h2_settings;
 struct mk__proto;
@@ -140,12 +141,13 @@ struct mk__context {
     mk__cell *cells;                          /* of the thread, for counters; may be NULL */
     const struct mk_counter *const *counters; /* with `cells`: by enum mk__http_count (http/count.h) */
     struct mk__pool connections, requests;
-    struct mk_list conns;      /* the oldest first */
-    uint8_t shutdown;          /* enum mk__shutdown */
-    bool accept_in_drain;      /* connections are accepted during the drain, which does not wait for them */
-    uint32_t conns_in_drain;   /* the number of these connections */
-    uint32_t settings_version; /* counts the changes of `settings` */
-    uint64_t warned_ms;        /* when a refused peer or a missing PROXY header was last logged */
+    struct mk_list conns;            /* the oldest first */
+    struct mk__inspector *inspector; /* NULL: nothing looks at them */
+    uint8_t shutdown;                /* enum mk__shutdown */
+    bool accept_in_drain;            /* connections are accepted during the drain, which does not wait for them */
+    uint32_t conns_in_drain;         /* the number of these connections */
+    uint32_t settings_version;       /* counts the changes of `settings` */
+    uint64_t warned_ms;              /* when a refused peer or a missing PROXY header was last logged */
     struct mk__proto_use protos[MK__PROTOS_MAX]; /* in the order of app->protos */
     struct mk_list handshaking;                  /* connections in the state HANDSHAKE, the oldest first */
     uint32_t handshakes;                         /* the length of this list */

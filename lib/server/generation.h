@@ -69,6 +69,8 @@ struct mk__bound_hosts {
 };
 
 struct mk_generation {
+    struct mk_server *server;                   /* these two are set once it is loaded */
+    uint32_t number;                            /* from 1, counted by the server */
     _Atomic unsigned refs;                      /* the server, and each struct mk_worker */
     void (*on_unused)(struct mk_generation *g); /* called in any thread with the last release; may be NULL */
     struct mk_message message;                  /* for on_unused */

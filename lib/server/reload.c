@@ -209,11 +209,9 @@ static int prepare_reload(struct reload *c)
     return err == 0 ? begin_worker_reloads(c) : err;
 }
 
-int mk_server_reload(struct mk_server *s)
+static int reload_server(struct mk_server *s)
 {
     struct reload c = {.server = s};
-    if (!MK_HAS_RELOAD)
-        return -ENOTSUP;
     if (!mk__server_is_running(s))
         return -EINVAL;
     mk__generation_free(&s->failed);
@@ -239,4 +237,14 @@ int mk_server_reload(struct mk_server *s)
     commit_reload(&c);
     mk__server_log_listeners(s);
     return 0;
+}
+
+int mk_server_reload(struct mk_server *s)
+{
+    if (!MK_HAS_RELOAD)
+        return -ENOTSUP;
+    mk__server_begin_asked(s);
+    int err = reload_server(s);
+    mk__server_end_asked(s, err);
+    return err;
 }

@@ -92,7 +92,12 @@ int mk_server_set_plugin(struct mk_server *s, const char *section, const char *k
 int mk__server_load(struct mk_server *s, struct mk_generation **ret_g)
 {
     *ret_g = mk_account_alloc(NULL, sizeof(**ret_g));
-    return *ret_g ? mk__generation_load(*ret_g, &s->source) : -ENOMEM;
+    if (!*ret_g)
+        return -ENOMEM;
+    int err = mk__generation_load(*ret_g, &s->source);
+    (*ret_g)->server = s;
+    (*ret_g)->number = s->loaded += err == 0;
+    return err;
 }
 
 int mk_server_load(struct mk_server *s)

@@ -35,7 +35,10 @@ struct mk_server {
     struct mk__control_thread *control_thread; /* NULL before the first reload, unless the scheduler is fair */
     struct mk__limits limits;
     struct mk__balancer balancer;
-    bool counts; /* the memory of the counters is open; the server works without */
+    bool counts;                             /* the memory of the counters is open; the server works without */
+    uint32_t loaded;                         /* generations so far */
+    mk_server_order_fn order_fn;             /* of mk_server_on_order() */
+    struct mk_server_reload *asked, *served; /* reloads that plugins have asked for, under `lock` */
 };
 
 /* Returns whether the workers exist. */
@@ -51,6 +54,13 @@ void mk__server_set_state(struct mk_server *s, enum mk__server_state state);
 int mk__server_load(struct mk_server *s, struct mk_generation **ret_g);
 /* Makes a worker that does not run yet; `loops` as `workers` of mk__thread_open(). NULL: no memory or descriptors. */
 struct mk__thread *mk__server_open_worker(struct mk_server *s, struct mk_generation *g, unsigned index, unsigned loops);
+
+/*
+ * Around a reload: begin takes the reloads that plugins have asked for so far, end tells them the result. Small builds
+ * have none.
+ */
+void mk__server_begin_asked(struct mk_server *s);
+void mk__server_end_asked(struct mk_server *s, int err);
 
 /* Adds the error of the n-th Listen to the generation's problems. */
 void mk__server_report_listener(struct mk_generation *g, unsigned nth, int err);

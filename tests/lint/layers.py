@@ -41,7 +41,7 @@ PUBLIC = {
     "loop.h": "loop",
     "dial.h": "net", "transport.h": "net",
     "header_id.h": "http", "request.h": "http", "tunnel.h": "http", "websocket.h": "http",
-    "monkey.h": "server", "plugin.h": "server", "request_ref.h": "server", "pattern.h": "base",
+    "inspect.h": "server", "monkey.h": "server", "plugin.h": "server", "request_ref.h": "server", "pattern.h": "base",
 }
 
 # Headers that are neither ours nor the system's, and where they may appear.
@@ -59,6 +59,7 @@ THIRD_PARTY = {
     "openssl/ssl.h": ("plugins/tls/", "tools/wr/load/tls.c", "tests/unit/plugins/", "tests/fuzz/tls_fuzz.c"),
     "openssl/": ("plugins/tls/", "plugins/auth/", "duda/packages/sha/", "tools/wr/load/tls.c", "tests/unit/plugins/",
                  "tests/unit/duda/packages/", "tests/fuzz/tls_fuzz.c", "tests/fuzz/auth_jws_fuzz.c"),
+    "editline/": ("bin/shell/edit.c",),
     "cjson/": ("duda/packages/json/", "tests/unit/duda/packages/", "tests/fuzz/json_fuzz.c"),
     "civetweb.h": ("tools/wr/data/peers/",),
     "kore/": ("tools/wr/data/peers/",),
