@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * cheetah: shows the running server to its operator, and takes his orders, through a Unix socket (the program
+ * `monkey shell`). This file has the directives and hooks.
+ *
+ *     shell ─► endpoint.c ─► client.c ─► commands.c ─► info.c                  (this thread)
+ *                                                  └─► walk.c ─► threads.c ─► each thread, in pieces
+ */
+#include "client.h"
+#include "commands.h"
+#include "endpoint.h"
+
+#include <monkey/inspect.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+extern const struct mk_plugin mk_plugin_cheetah;
+
+/* ── directives ── */
+
+enum { USERS_MAX = 32 };
+
+struct allowed_users {
+    uint32_t n;
+    uid_t ids[USERS_MAX];
+};
+
+struct cheetah_conf {
+    struct mk_str listen;
+    struct allowed_users users;
+    int64_t clients_max;
+    uint32_t timeout_ms;
+};
+
+static int parse_users(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    struct allowed_users *users = field;
+    for (uint32_t i = 0; i < value->n; i++) {
+        char name[64], storage[4096];
+        struct passwd user, *found = NULL;
+        struct mk_str word = value->words[i];
+        (void)arena;
+        if (users->n == USERS_MAX) {
+            mk_buf_addf(error, "there are more than %d users", USERS_MAX);
+            return -EINVAL;
+        }
+        snprintf(name, sizeof(name), "%.*s", (int)(word.len < sizeof(name) ? word.len : sizeof(name) - 1), word.p);
+        getpwnam_r(name, &user, storage, sizeof(storage), &found);
+        if (!found) {
+            mk_buf_addf(error, "there is no user \"%s\"", name);
+            return -EINVAL;
+        }
+        users->ids[users->n++] = found->pw_uid;
+    }
+    return 0;
+}
+
+static const struct mk_conf_key keys[] = {
+    MK_CONF_KEY_PATH(struct cheetah_conf, listen, "Listen", NULL,
+                     "The path of the Unix socket at which shells connect. Without it: `/run/monkey-shell.sock` for a "
+                     "server that root starts, else `monkey-shell.sock` in `$XDG_RUNTIME_DIR`, or "
+                     "`/tmp/monkey-shell-UID.sock`."),
+    MK_CONF_KEY_CUSTOM(struct cheetah_conf, users, "AllowedUsers", NULL,
+                       "Users that may connect, besides root, the user of the server and the owner of the socket. The "
+                       "mode of the socket is 0600 all the same: a user needs the right to write to it, too.",
+                       .flags = MK_CONF_REPEAT, .unit = "users", .parse = parse_users),
+    MK_CONF_KEY_INT(struct cheetah_conf, clients_max, "MaxClients", "16", "How many shells may be connected at a time.",
+                    .min = 1, .max = 1000),
+    MK_CONF_KEY_DURATION(struct cheetah_conf, timeout_ms, "Timeout", "30s",
+                         "How long a shell may take nothing of an answer before its connection is closed.", .min = 100,
+                         .max = 3600000, .unit = "s"),
+    {0},
+};
+
+static const struct mk_conf_section sections[] = {
+    {.name = "CHEETAH",
+     .scope = MK_CONF_SCOPE_SERVER,
+     .size = sizeof(struct cheetah_conf),
+     .keys = keys,
+     .doc = MK_CONF_DOC("The socket of `monkey shell`, which shows the running server and controls it.")},
+    {0},
+};
+
+/* ── the process and its generations ── */
+
+struct cheetah_process {
+    struct threads threads;
+    struct endpoints endpoints;
+};
+
+struct cheetah_generation {
+    const struct cheetah_conf *conf;
+    struct endpoint *endpoint; /* NULL: the configuration is only checked */
+};
+
+/* The state of a worker. */
+struct cheetah_worker {
+    struct thread_worker *base;
+    struct endpoint *endpoint; /* that it watches; NULL: it is not the first worker */
+};
+
+static int start_process(void **ret_state)
+{
+    struct cheetah_process *process = mk_account_alloc(NULL, sizeof(*process));
+    if (!process)
+        return -ENOMEM;
+    threads_init(&process->threads);
+    mk_list_init(&process->endpoints.all);
+    *ret_state = process;
+    return 0;
+}
+
+static void stop_process(void *state)
+{
+    struct cheetah_process *process = state;
+    assert(mk_list_empty(&process->endpoints.all));
+    threads_release(&process->threads);
+    mk_account_free(NULL, process, sizeof(*process));
+}
+
+static int start_generation(struct mk_generation *g, void **ret_state)
+{
+    if (mk_inspect_check() < 0) {
+        mk_log_error("cheetah: the plugin was built with another server");
+        return -ENOEXEC;
+    }
+    struct cheetah_generation *state = mk_account_alloc(NULL, sizeof(*state));
+    if (!state)
+        return -ENOMEM;
+    *state = (struct cheetah_generation){.conf = mk_generation_conf(g, sections)};
+    *ret_state = state;
+    return 0;
+}
+
+static void stop_generation(struct mk_generation *g, void *ctx)
+{
+    struct cheetah_generation *state = ctx;
+    (void)g;
+    if (state->endpoint)
+        endpoint_put(state->endpoint);
+    mk_account_free(NULL, state, sizeof(*state));
+}
+
+static void get_path(const struct cheetah_conf *conf, struct mk_buf *out)
+{
+    if (conf->listen.len)
+        mk_buf_adds(out, conf->listen);
+    else
+        endpoint_default_path(out);
+}
+
+static int check_generation(struct mk_generation *g, void *ctx)
+{
+    struct cheetah_generation *state = ctx;
+    struct cheetah_process *process = mk_generation_plugin_state(g, &mk_plugin_cheetah);
+    char path_text[4096], error_text[512];
+    struct mk_buf path, error;
+    mk_buf_init_fixed(&path, path_text, sizeof(path_text));
+    mk_buf_init_fixed(&error, error_text, sizeof(error_text));
+    get_path(state->conf, &path);
+    if (path.err || path.len + 8 > ENDPOINT_PATH_MAX)
+        mk_buf_addf(&error, "the path of a Unix socket has at most %d bytes here", ENDPOINT_PATH_MAX - 8);
+    else if (mk_generation_is_check(g))
+        return 0;
+    else
+        state->endpoint = endpoint_get(&process->endpoints, mk_buf_cstr(&path), &error);
+    if (state->endpoint)
+        return 0;
+    mk_host_error(mk_generation_first_host(g), state->conf, offsetof(struct cheetah_conf, listen), 0, "%s",
+                  mk_buf_cstr(&error));
+    return -EINVAL;
+}
+
+/* ── workers ── */
+
+static bool is_allowed(const struct cheetah_conf *conf, const struct endpoint *e, uid_t uid)
+{
+    for (uint32_t i = 0; i < conf->users.n; i++)
+        if (conf->users.ids[i] == uid)
+            return true;
+    return uid == 0 || uid == geteuid() || uid == e->owner;
+}
+
+static void refuse_user(int fd, const struct ucred *peer)
+{
+    static const char text[] =
+        "{\"end\":true,\"ok\":false,\"error\":\"your user may not control this server (AllowedUsers)\"}\n";
+    mk_log_warn("cheetah: refusing the shell of process %d: user %u may not control this server (AllowedUsers)",
+                peer->pid, peer->uid);
+    (void)!send(fd, text, sizeof(text) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    close(fd);
+}
+
+static void accept_shell(struct endpoint *e, int fd)
+{
+    struct thread *t = e->ctx;
+    const struct mk_worker *worker = threads_worker(t);
+    const struct cheetah_generation *g =
+        worker ? mk_generation_state(mk_worker_generation(worker), &mk_plugin_cheetah) : NULL;
+    struct ucred peer = {.uid = (uid_t)-1};
+    socklen_t len = sizeof(peer);
+    if (!g || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+        close(fd);
+    else if (is_allowed(g->conf, e, peer.uid))
+        client_open(t, fd, commands_run, g->conf->timeout_ms, (unsigned)g->conf->clients_max);
+    else
+        refuse_user(fd, &peer);
+}
+
+static int start_worker(struct mk_worker *worker, void **ret_state)
+{
+    struct mk_generation *g = mk_worker_generation(worker);
+    struct cheetah_process *process = mk_generation_plugin_state(g, &mk_plugin_cheetah);
+    const struct cheetah_generation *generation = mk_generation_state(g, &mk_plugin_cheetah);
+    struct cheetah_worker *state = mk_account_alloc(NULL, sizeof(*state));
+    if (!state)
+        return -ENOMEM;
+    *state = (struct cheetah_worker){.base = threads_add_worker(&process->threads, worker)};
+    int err = state->base ? 0 : -ENOMEM;
+    if (err == 0 && mk_worker_index(worker) == 0) {
+        generation->endpoint->on_accept = accept_shell;
+        generation->endpoint->ctx = state->base->thread;
+        err = endpoint_watch(generation->endpoint, mk_worker_loop(worker));
+        state->endpoint = err == 0 ? generation->endpoint : NULL;
+    }
+    if (err == 0) {
+        *ret_state = state;
+        return 0;
+    }
+    if (state->base)
+        threads_remove_worker(state->base);
+    mk_account_free(NULL, state, sizeof(*state));
+    return err;
+}
+
+static void close_clients(struct thread *t, bool loop_lives)
+{
+    while (!mk_list_empty(&t->clients))
+        client_close(MK_LIST_FIRST(&t->clients, struct client, node), loop_lives);
+}
+
+static void stop_worker(struct mk_worker *worker, void *ctx)
+{
+    struct cheetah_worker *state = ctx;
+    struct thread *t = state->base->thread;
+    bool loop_lives = pthread_equal(t->self, pthread_self()), is_last = t->workers.next == t->workers.prev;
+    (void)worker;
+    if (state->endpoint)
+        endpoint_unwatch(state->endpoint, t->loop, loop_lives);
+    if (is_last)
+        close_clients(t, loop_lives);
+    threads_remove_worker(state->base);
+    mk_account_free(NULL, state, sizeof(*state));
+}
+
+MK_PLUGIN(cheetah) = {
+    MK_PLUGIN_HEAD("cheetah", "2.0.0", "shows and controls the running server: monkey shell"),
+    .sections = sections,
+    .start = start_process,
+    .stop = stop_process,
+    .generation_start = start_generation,
+    .generation_stop = stop_generation,
+    .generation_check = check_generation,
+    .worker_start = start_worker,
+    .worker_stop = stop_worker,
+};

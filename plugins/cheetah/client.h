@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A connected shell: its requests line by line, and their answers.
+ *
+ *     line ─► words ─► command ─► run ─► objects, one in a line ─► out ─► socket
+ *                                  └─ waits while `out` is full (client_is_full(), run->resume)
+ *
+ * A shell that takes nothing of its answer for Timeout is closed. In the thread of the worker that accepts.
+ */
+#ifndef CHEETAH_CLIENT_H
+#define CHEETAH_CLIENT_H
+
+#include "threads.h"
+#include "words.h"
+
+#include <monkey/buf.h>
+
+#include <sys/types.h>
+
+enum { CLIENT_OUT_FULL = 64 * 1024, CLIENT_OUT_MAX = 1024 * 1024 };
+
+struct client;
+/* Runs a request: answers it, or begins a run. */
+typedef void (*client_request_fn)(struct client *c, const struct words *words);
+
+/* A command under way. */
+struct run {
+    struct client *client;
+    /* There is room for output again. */
+    void (*resume)(struct run *run);
+    /* The client has gone, or (`streams`) sent a line to end it: frees the run, or leaves that to a call under way. */
+    void (*stop)(struct run *run);
+    bool streams; /* it goes on until the client sends something */
+};
+
+struct client {
+    struct mk_list node; /* in thread->clients */
+    struct thread *thread;
+    struct mk_event event;
+    uint32_t events; /* that are watched */
+    struct mk_timer timer;
+    uint32_t timeout_ms;
+    struct mk_buf in, out;
+    client_request_fn on_request;
+    struct run *run;
+    const char *command;
+    bool ended_input, closing, in_step;
+    pid_t pid;
+    uid_t uid;
+};
+
+/* Serves a connection; takes the descriptor. */
+void client_open(struct thread *t, int fd, client_request_fn on_request, uint32_t timeout_ms, unsigned clients_max);
+/* Closes it. `loop_lives`: the thread runs. */
+void client_close(struct client *c, bool loop_lives);
+
+static inline bool client_is_full(const struct client *c)
+{
+    return c->out.len >= CLIENT_OUT_FULL;
+}
+
+/* Sends what has been added to `out`; to be called at the end of each callback that adds to it. May close the client.
+ */
+void client_flush(struct client *c);
+
+/* Adds the first object of an answer. `view`: "table", "list" or "text". */
+void client_begin(struct client *c, const char *view);
+/* Adds a warning: {"warning": "..."}. */
+void client_warn(struct client *c, const char *format, ...) MK_PRINTF(2, 3);
+/* Adds the last object of an answer. `error`: a sentence, or NULL. Ends the run; the next line is read. */
+void client_end(struct client *c, const char *error);
+
+/* Returns the worker in use in the client's thread, which is that of the caller. */
+static inline struct mk_worker *client_worker(const struct client *c)
+{
+    return threads_worker(c->thread);
+}
+
+#endif

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The command `connections`: lists connections, or closes one.
+ */
+#include "conns.h"
+
+#include "commands.h"
+#include "json.h"
+
+#include <stdio.h>
+
+enum { TEXT_MAX = 200 };
+
+/* ── arguments ── */
+
+static bool copy_text(char *to, size_t size, struct mk_str value)
+{
+    if (!value.len || value.len >= size || memchr(value.p, '\0', value.len))
+        return false;
+    memcpy(to, value.p, value.len);
+    to[value.len] = '\0';
+    return true;
+}
+
+static bool set_state(struct conns_query *q, struct mk_str value)
+{
+    return copy_text(q->filter.state, sizeof(q->filter.state), value);
+}
+
+static bool set_listener(struct conns_query *q, struct mk_str value)
+{
+    return copy_text(q->filter.listener, sizeof(q->filter.listener), value);
+}
+
+static bool set_host(struct conns_query *q, struct mk_str value)
+{
+    return copy_text(q->filter.host, sizeof(q->filter.host), value);
+}
+
+static bool set_peer(struct conns_query *q, struct mk_str value)
+{
+    q->filter.by_peer = true;
+    if (mk_str_eq(value, MK_STR("unix"))) {
+        q->filter.peer = (struct mk_address){.family = 1}; /* AF_UNIX */
+        return true;
+    }
+    return mk_address_parse(value, &q->filter.peer) == 0;
+}
+
+static bool set_age(struct conns_query *q, struct mk_str value)
+{
+    uint64_t n;
+    if (!mk_str_u64(value, UINT32_MAX, &n))
+        return false;
+    q->filter.age_min_s = (uint32_t)n;
+    return true;
+}
+
+static bool set_id(struct conns_query *q, struct mk_str value)
+{
+    return mk_str_u64(value, UINT64_MAX, &q->filter.id) && q->filter.id;
+}
+
+static bool set_limit(struct conns_query *q, struct mk_str value)
+{
+    return mk_str_u64(value, UINT64_MAX, &q->limit);
+}
+
+/* The shell sorts. */
+static bool set_sort(struct conns_query *q, struct mk_str value)
+{
+    (void)q;
+    return value.len > 0;
+}
+
+static const struct {
+    const char *name;
+    bool (*set)(struct conns_query *q, struct mk_str value);
+} keys[] = {{"state", set_state}, {"listener", set_listener}, {"host", set_host},
+            {"peer", set_peer},   {"older", set_age},         {"id", set_id},
+            {"limit", set_limit}, {"sort", set_sort}};
+
+bool conns_read_argument(struct client *c, struct mk_str word, struct conns_query *q)
+{
+    const char *equals = memchr(word.p, '=', word.len);
+    size_t n = equals ? (size_t)(equals - word.p) : 0;
+    for (size_t i = 0; equals && i < sizeof(keys) / sizeof(keys[0]); i++)
+        if (mk_str_eq(mk_str_c(keys[i].name), mk_str(word.p, n)) &&
+            keys[i].set(q, mk_str(word.p + n + 1, word.len - n - 1)))
+            return true;
+    commands_refuse(c, "%.*s is not understood; see help %s", (int)(word.len < 100 ? word.len : 100), word.p,
+                    c->command);
+    return false;
+}
+
+/* ── in the thread that is asked ── */
+
+static void add_text(struct mk_buf *out, const char *key, struct mk_str text)
+{
+    json_string(out, key, mk_str(text.p, text.len < TEXT_MAX ? text.len : TEXT_MAX));
+}
+
+static void add_conn(struct mk_buf *out, unsigned worker, const struct mk_inspect_conn *conn)
+{
+    json_begin(out);
+    json_number(out, "id", (int64_t)conn->id);
+    json_number(out, "worker", worker);
+    json_address(out, "peer", &conn->peer);
+    json_number(out, "port", conn->peer.port);
+    add_text(out, "listener", conn->listener);
+    add_text(out, "transport", conn->transport);
+    json_text(out, "protocol", conn->protocol);
+    json_text(out, "state", conn->state);
+    json_number(out, "age_s", conn->age_s);
+    json_number(out, "requests", conn->requests);
+    if (conn->counts_bytes) {
+        json_number(out, "received_bytes", (int64_t)conn->received);
+        json_number(out, "sent_bytes", (int64_t)conn->sent);
+    }
+    json_number(out, "streams", conn->streams);
+    if (conn->has_request) {
+        add_text(out, "method", conn->method);
+        add_text(out, "host", conn->host);
+        add_text(out, "path", conn->path);
+    }
+    json_end(out);
+}
+
+static enum mk_inspect_action list_conn(const struct mk_inspect_conn *conn, void *ctx)
+{
+    struct piece *p = ctx;
+    if (conn_filter_holds(&p->filter, conn)) {
+        p->found++;
+        add_conn(&p->out, p->thread->index, conn);
+    }
+    return MK_INSPECT_GO_ON;
+}
+
+static enum mk_inspect_action close_conn(const struct mk_inspect_conn *conn, void *ctx)
+{
+    struct piece *p = ctx;
+    if (!conn_filter_holds(&p->filter, conn))
+        return MK_INSPECT_GO_ON;
+    p->found++;
+    add_conn(&p->out, p->thread->index, conn);
+    return MK_INSPECT_ABORT;
+}
+
+static void list_piece(struct piece *p, struct mk_worker *worker)
+{
+    piece_next_conns(p, worker, list_conn);
+}
+
+static void close_piece(struct piece *p, struct mk_worker *worker)
+{
+    piece_next_conns(p, worker, close_conn);
+}
+
+/* ── the command ── */
+
+static void finish_close(struct walk *w, struct client *c)
+{
+    client_end(c, w->found ? NULL : "there is no connection of this number");
+}
+
+static void start_walk(struct client *c, const struct conns_query *q, bool closes)
+{
+    client_begin(c, "table");
+    struct walk *w = walk_new(c, closes ? close_piece : list_piece);
+    if (!w)
+        return;
+    w->filter = q->filter;
+    w->found_max = q->limit ? q->limit : q->filter.id ? 1 : 0;
+    w->finish = closes ? finish_close : NULL;
+    walk_start(w);
+}
+
+void conns_run(struct client *c, const struct words *words)
+{
+    struct conns_query q = {.limit = 0};
+    bool closes = words->n > 1 && mk_str_eq(words->items[1], MK_STR("close"));
+    if (closes && (words->n != 3 || !set_id(&q, words->items[2]))) {
+        commands_refuse(c, "connections close needs the number of a connection; connections lists them");
+        return;
+    }
+    for (unsigned i = 1; i < words->n && !closes; i++)
+        if (!conns_read_argument(c, words->items[i], &q))
+            return;
+    start_walk(c, &q, closes);
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The commands `counters` and `rules`: what the server and its plugins have counted.
+ */
+#include "commands.h"
+#include "json.h"
+
+#include <monkey/counters.h>
+
+#include <fnmatch.h>
+#include <stdio.h>
+
+/* A server without counters lacks these functions. */
+#pragma weak mk_counters_each
+
+enum { PATTERN_BYTES = 256, NAME_BYTES = 1024, OUT_MAX = 768 * 1024 };
+
+struct counts_query {
+    struct client *client;
+    char pattern[PATTERN_BYTES];
+    unsigned left_out;
+};
+
+static void make_name(const struct mk_counter_value *v, char *to, size_t size)
+{
+    snprintf(to, size, "%.*s%s%.*s", MK_STR_ARG(v->plugin), v->plugin.len ? "_" : "", MK_STR_ARG(v->name));
+}
+
+static void add_counter(struct mk_buf *out, const struct mk_counter_value *v, const char *name)
+{
+    static const char *const kinds[] = {"sum", "level", "histogram"};
+    json_begin(out);
+    json_text(out, "counter", name);
+    json_string(out, "labels", v->labels);
+    json_text(out, "kind", kinds[v->kind]);
+    json_number(out, "value", v->value);
+    if (v->kind == MK_COUNTER_HISTOGRAM)
+        json_number(out, "sum_us", (int64_t)v->sum_us);
+    json_string(out, "help", v->help);
+    json_end(out);
+}
+
+static int show_counter(const struct mk_counter_value *v, void *ctx)
+{
+    struct counts_query *q = ctx;
+    char name[NAME_BYTES];
+    make_name(v, name, sizeof(name));
+    if (fnmatch(q->pattern, name, 0) != 0)
+        return 0;
+    if (q->client->out.len < OUT_MAX)
+        add_counter(&q->client->out, v, name);
+    else
+        q->left_out++;
+    return 0;
+}
+
+static int show_rule(const struct mk_counter_value *v, void *ctx)
+{
+    struct counts_query *q = ctx;
+    char labels[NAME_BYTES];
+    snprintf(labels, sizeof(labels), "%.*s", MK_STR_ARG(v->labels));
+    if (!mk_str_eq(v->plugin, MK_STR("mandril")) || fnmatch(q->pattern, labels, 0) != 0)
+        return 0;
+    json_begin(&q->client->out);
+    json_string(&q->client->out, "rule", v->labels);
+    json_string(&q->client->out, "count", v->name);
+    json_number(&q->client->out, "hits", v->value);
+    json_end(&q->client->out);
+    return 0;
+}
+
+static void show(struct client *c, const struct words *words, mk_counter_fn fn)
+{
+    struct counts_query q = {.client = c, .pattern = "*"};
+    if (!mk_counters_each) {
+        commands_refuse(c, "this server has no counters");
+        return;
+    }
+    if (words->n > 1)
+        snprintf(q.pattern, sizeof(q.pattern), strchr("*", words->items[1].p[0]) ? "%.*s" : "*%.*s*",
+                 (int)(words->items[1].len < 200 ? words->items[1].len : 200), words->items[1].p);
+    client_begin(c, "table");
+    mk_counters_each(fn, &q);
+    if (q.left_out)
+        client_warn(c, "%u counters are left out: give a pattern", q.left_out);
+    client_end(c, NULL);
+}
+
+void counts_run(struct client *c, const struct words *words)
+{
+    show(c, words, show_counter);
+}
+
+void counts_rules(struct client *c, const struct words *words)
+{
+    show(c, words, show_rule);
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Opens and closes the socket of shells (endpoint.h).
+ */
+#include "endpoint.h"
+
+#include <monkey/arena.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { BACKLOG = 8, ACCEPTS_AT_ONCE = 8 };
+
+void endpoint_default_path(struct mk_buf *out)
+{
+    const char *dir = getenv("XDG_RUNTIME_DIR");
+    if (geteuid() == 0 || !dir || dir[0] != '/')
+        mk_buf_addf(out, geteuid() == 0 ? "/run/monkey-shell.sock" : "/tmp/monkey-shell-%u.sock", geteuid());
+    else
+        mk_buf_addf(out, "%s/monkey-shell.sock", dir);
+}
+
+/* ── which process has the path ── */
+
+static struct sockaddr_un make_address(const char *path)
+{
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    assert(strlen(path) < sizeof(addr.sun_path));
+    memcpy(addr.sun_path, path, strlen(path));
+    return addr;
+}
+
+/* Returns the process that listens at the path; 0: none does. -errno: it cannot be known. */
+static int find_owner(const char *path)
+{
+    struct sockaddr_un addr = make_address(path);
+    struct ucred peer = {.pid = 0};
+    socklen_t len = sizeof(peer);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -errno;
+    int err = connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0 ? errno : 0;
+    if (err == 0 || err == EAGAIN) /* its queue is full: it lives */
+        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len);
+    close(fd);
+    if (err == 0)
+        return peer.pid > 0 ? peer.pid : INT_MAX;
+    return err == ECONNREFUSED || err == ENOENT ? 0 : err == EAGAIN ? INT_MAX : -err;
+}
+
+/* Returns the parent of a process, or 0. */
+static int find_parent(int pid)
+{
+    char path[64], text[512];
+    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC), parent = 0;
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    const char *behind_name = strrchr(text, ')');
+    return behind_name && sscanf(behind_name, ") %*c %d", &parent) == 1 ? parent : 0;
+}
+
+static bool runs_this_program(int pid)
+{
+    char path[64];
+    struct stat own, other;
+    snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+    return stat("/proc/self/exe", &own) == 0 && stat(path, &other) == 0 && own.st_dev == other.st_dev &&
+           own.st_ino == other.st_ino;
+}
+
+/* Returns whether a process is the one that this one replaces: its parent, or the other child of its supervisor. */
+static bool is_predecessor(int pid)
+{
+    int parent = getppid();
+    if (pid == getpid() || pid == parent)
+        return pid == parent;
+    return parent > 1 && find_parent(pid) == parent && runs_this_program(parent);
+}
+
+/* Returns 0 if the path may be taken, or -errno with a sentence. */
+static int check_path(const char *path, struct mk_buf *error)
+{
+    struct stat st;
+    if (lstat(path, &st) < 0)
+        return errno == ENOENT ? 0 : -errno;
+    if (!S_ISSOCK(st.st_mode)) {
+        mk_buf_addf(error, "%s exists, and is not a socket", path);
+        return -EEXIST;
+    }
+    int pid = find_owner(path);
+    if (pid == 0 || (pid > 0 && pid != INT_MAX && is_predecessor(pid)))
+        return 0;
+    if (pid < 0 && pid != -EACCES)
+        return pid;
+    if (pid > 0 && pid != INT_MAX)
+        mk_buf_addf(error, "another server (process %d) uses the socket %s: give one of them another Listen", pid,
+                    path);
+    else
+        mk_buf_addf(error, "another server uses the socket %s: give one of them another Listen", path);
+    return -EADDRINUSE;
+}
+
+/* ── opening ── */
+
+/* Binds a socket to a temporary name beside the path. Returns the descriptor or -errno. */
+static int bind_beside(const char *path, char *temporary, size_t size)
+{
+    int n = snprintf(temporary, size, "%s.%d", path, getpid());
+    if (n < 0 || (size_t)n >= size)
+        return -ENAMETOOLONG;
+    struct sockaddr_un addr = make_address(temporary);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -errno;
+    unlink(temporary); /* of a process that had this number before */
+    if (fchmod(fd, 0600) < 0 || bind(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0 ||
+        chmod(temporary, 0600) < 0 || listen(fd, BACKLOG) < 0) {
+        int err = -errno;
+        unlink(temporary);
+        close(fd);
+        return err;
+    }
+    return fd;
+}
+
+/* Returns the descriptor or -errno; `error` may have a sentence. */
+static int open_socket(struct endpoint *e, struct mk_buf *error)
+{
+    char temporary[ENDPOINT_PATH_MAX + 1];
+    struct stat st;
+    int err = check_path(e->path, error);
+    if (err < 0)
+        return err;
+    int fd = bind_beside(e->path, temporary, sizeof(temporary));
+    if (fd < 0)
+        return fd;
+    if (lstat(temporary, &st) < 0 || rename(temporary, e->path) < 0) {
+        err = -errno;
+        unlink(temporary);
+        close(fd);
+        return err;
+    }
+    e->owner = st.st_uid;
+    e->device = st.st_dev;
+    e->inode = st.st_ino;
+    return fd;
+}
+
+static void accept_shells(struct mk_event *event, uint32_t events)
+{
+    struct endpoint *e = MK_CONTAINER_OF(event, struct endpoint, event);
+    (void)events;
+    for (unsigned i = 0; i < ACCEPTS_AT_ONCE; i++) {
+        int fd = accept4(event->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0)
+            return;
+        e->on_accept(e, fd);
+    }
+}
+
+static struct endpoint *find_endpoint(struct endpoints *all, const char *path)
+{
+    struct mk_list *n, *save;
+    MK_LIST_EACH(&all->all, n, save) {
+        struct endpoint *e = MK_CONTAINER_OF(n, struct endpoint, node);
+        if (strcmp(e->path, path) == 0)
+            return e;
+    }
+    return NULL;
+}
+
+struct endpoint *endpoint_get(struct endpoints *all, const char *path, struct mk_buf *error)
+{
+    struct endpoint *e = find_endpoint(all, path);
+    if (e) {
+        e->refs++;
+        return e;
+    }
+    e = mk_account_alloc(NULL, sizeof(*e));
+    if (!e) {
+        mk_buf_addf(error, "out of memory");
+        return NULL;
+    }
+    *e = (struct endpoint){.refs = 1, .event = {accept_shells, -1}};
+    mk_list_init(&e->node);
+    snprintf(e->path, sizeof(e->path), "%s", path);
+    e->event.fd = open_socket(e, error);
+    if (e->event.fd >= 0) {
+        mk_list_add(&all->all, &e->node);
+        return e;
+    }
+    if (!error->len)
+        mk_buf_addf(error, "cannot listen at %s: %s", path, strerror(-e->event.fd));
+    mk_account_free(NULL, e, sizeof(*e));
+    return NULL;
+}
+
+void endpoint_put(struct endpoint *e)
+{
+    struct stat st;
+    if (--e->refs)
+        return;
+    assert(!e->watchers);
+    mk_list_del(&e->node);
+    if (lstat(e->path, &st) == 0 && st.st_dev == e->device && st.st_ino == e->inode)
+        unlink(e->path);
+    close(e->event.fd);
+    mk_account_free(NULL, e, sizeof(*e));
+}
+
+int endpoint_watch(struct endpoint *e, struct mk_loop *loop)
+{
+    int err = e->watchers ? 0 : mk_event_add(loop, &e->event, EPOLLIN);
+    e->watchers += err == 0;
+    return err;
+}
+
+void endpoint_unwatch(struct endpoint *e, struct mk_loop *loop, bool loop_lives)
+{
+    assert(e->watchers);
+    if (--e->watchers == 0 && loop_lives)
+        mk_event_del(loop, &e->event);
+}

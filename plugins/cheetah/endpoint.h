@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The Unix socket at which shells connect. Generations with the same path share it, so that a reload keeps it.
+ *
+ * A path in use by a server that lives is refused, except by its successor (an upgrade), which takes the path over; the
+ * socket of a server that has died is replaced. Both by rename(2), so that the path always leads to a socket.
+ */
+#ifndef CHEETAH_ENDPOINT_H
+#define CHEETAH_ENDPOINT_H
+
+#include <monkey/buf.h>
+#include <monkey/loop.h>
+#include <monkey/str.h>
+
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { ENDPOINT_PATH_MAX = 107 }; /* bytes of sun_path without the NUL */
+
+struct endpoints {
+    struct mk_list all; /* struct endpoint; used in the hooks of the configuration only */
+};
+
+struct endpoint {
+    struct mk_list node;
+    unsigned refs;     /* generations */
+    unsigned watchers; /* workers that accept, all in one thread */
+    struct mk_event event;
+    void (*on_accept)(struct endpoint *e, int fd); /* the descriptor is close-on-exec and does not block */
+    void *ctx;
+    uid_t owner; /* of the socket */
+    dev_t device;
+    ino_t inode;
+    char path[ENDPOINT_PATH_MAX + 1];
+};
+
+/*
+ * Returns the endpoint of a path, which is opened if no generation has it. NULL: `error` has a sentence without a full
+ * stop.
+ */
+struct endpoint *endpoint_get(struct endpoints *all, const char *path, struct mk_buf *error);
+/* Releases it; the last release closes the socket, and removes the path if it still leads to it. */
+void endpoint_put(struct endpoint *e);
+
+/* Accept in a loop as long as there is a watcher. endpoint_watch() returns 0 or -errno. */
+int endpoint_watch(struct endpoint *e, struct mk_loop *loop);
+void endpoint_unwatch(struct endpoint *e, struct mk_loop *loop, bool loop_lives);
+
+/* Appends the path that is used if the configuration has none. */
+void endpoint_default_path(struct mk_buf *out);
+
+#endif

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The command `explain`: what would become of a request. The plugins tell it (mk_explain()); the file is then looked up
+ * by a job, because that may wait for a disk.
+ */
+#include "commands.h"
+#include "json.h"
+
+#include <monkey/inspect.h>
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct explain_run {
+    struct run run; /* `client` is NULL once it has gone */
+    struct mk_job job;
+    struct mk_worker *worker; /* held: the host is of its generation */
+    struct mk_explain_result result;
+    int err; /* of the look-up */
+    bool is_folder;
+    int64_t bytes;
+    char file[PATH_MAX];
+};
+
+static void add_step(const struct mk_explain_step *step, void *ctx)
+{
+    struct client *c = ctx;
+    json_begin(&c->out);
+    json_text(&c->out, "phase", step->phase);
+    json_string(&c->out, "plugin", step->plugin);
+    json_text(&c->out, "effect", step->effect);
+    json_string(&c->out, "what", step->text);
+    json_string(&c->out, "place", step->place);
+    json_end(&c->out);
+}
+
+/* ── the file ── */
+
+static void free_run(struct explain_run *r)
+{
+    mk_buf_release(&r->result.path);
+    mk_account_free(NULL, r, sizeof(*r));
+}
+
+/* On a disk thread. */
+static void look_up(struct mk_job *job)
+{
+    struct explain_run *r = MK_CONTAINER_OF(job, struct explain_run, job);
+    char link[64];
+    struct stat st;
+    int fd = mk_host_open_path(r->result.host, mk_str(mk_buf_cstr(&r->result.path), r->result.path.len), 0);
+    r->err = fd < 0 ? fd : 0;
+    if (fd < 0)
+        return;
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(link, r->file, sizeof(r->file) - 1);
+    r->file[n > 0 ? n : 0] = '\0';
+    if (fstat(fd, &st) == 0) {
+        r->is_folder = S_ISDIR(st.st_mode);
+        r->bytes = st.st_size;
+    }
+    close(fd);
+}
+
+static void tell_file(struct client *c, const struct explain_run *r)
+{
+    json_begin(&c->out);
+    json_text(&c->out, "phase", "file");
+    json_text(&c->out, "plugin", "");
+    json_text(&c->out, "effect", "note");
+    if (r->err == 0 && r->is_folder)
+        json_sentence(&c->out, "what", "the folder %s has no index", r->file);
+    else if (r->err == 0)
+        json_sentence(&c->out, "what", "the file %s with %lld bytes", r->file, (long long)r->bytes);
+    else
+        json_sentence(&c->out, "what", "there is no file: %s", strerror(-r->err));
+    json_text(&c->out, "place", "");
+    json_end(&c->out);
+}
+
+static void finish_look_up(struct mk_job *job)
+{
+    struct explain_run *r = MK_CONTAINER_OF(job, struct explain_run, job);
+    struct mk_worker *worker = r->worker;
+    struct client *c = r->run.client;
+    if (c) {
+        tell_file(c, r);
+        client_end(c, NULL);
+    }
+    free_run(r);
+    mk_worker_put(worker);
+    if (c)
+        client_flush(c);
+}
+
+static void stop_explain(struct run *run)
+{
+    run->client = NULL; /* the job frees the run */
+}
+
+static int start_look_up(struct client *c, const struct mk_explain_result *result)
+{
+    struct explain_run *r = mk_account_alloc(NULL, sizeof(*r));
+    if (!r)
+        return -ENOMEM;
+    *r = (struct explain_run){.run = {.client = c, .stop = stop_explain},
+                              .job = {.work = look_up, .done = finish_look_up},
+                              .worker = mk_worker_get(client_worker(c)),
+                              .result = *result};
+    int err = mk_job_submit(c->thread->loop, &r->job);
+    if (err == 0) {
+        c->run = &r->run;
+        return 0;
+    }
+    mk_worker_put(r->worker);
+    mk_account_free(NULL, r, sizeof(*r));
+    return err;
+}
+
+/* ── the command ── */
+
+/* Reads "Name: value" or client=ADDRESS. */
+static bool read_argument(struct mk_str word, struct mk_explain_request *request, struct mk_explain_header *headers)
+{
+    static const struct mk_str client = MK_STR("client=");
+    const char *colon = memchr(word.p, ':', word.len);
+    if (mk_str_starts(word, client))
+        return mk_address_parse(mk_str(word.p + client.len, word.len - client.len), &request->client) == 0;
+    if (!colon || colon == word.p)
+        return false;
+    size_t n = (size_t)(colon - word.p);
+    headers[request->n_headers++] =
+        (struct mk_explain_header){mk_str(word.p, n), mk_str_trim(mk_str(colon + 1, word.len - n - 1))};
+    return true;
+}
+
+static void explain(struct client *c, const struct mk_explain_request *request)
+{
+    struct mk_explain_result result = {.host = NULL};
+    client_begin(c, "table");
+    int err = mk_explain(client_worker(c), request, add_step, c, &result);
+    if (err < 0) {
+        client_end(c, err == -ENOMEM ? "out of memory" : "the method or the URL is malformed: explain GET /path?query");
+        return;
+    }
+    if (result.path.len && start_look_up(c, &result) == 0)
+        return;
+    mk_buf_release(&result.path);
+    client_end(c, NULL);
+}
+
+void explain_run(struct client *c, const struct words *words)
+{
+    struct mk_explain_header headers[WORDS_MAX];
+    struct mk_explain_request request = {.headers = headers};
+    if (words->n < 3) {
+        commands_refuse(c, "explain needs a method and a URL: explain GET http://example.org/path");
+        return;
+    }
+    request.method = words->items[1];
+    request.url = words->items[2];
+    for (unsigned i = 3; i < words->n; i++) {
+        if (read_argument(words->items[i], &request, headers))
+            continue;
+        commands_refuse(c, "%.*s is neither a header (Name: value) nor client=ADDRESS",
+                        (int)(words->items[i].len < 100 ? words->items[i].len : 100), words->items[i].p);
+        return;
+    }
+    explain(c, &request);
+}

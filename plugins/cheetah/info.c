@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Commands about the server as a whole: help, status, configuration, plugins, hosts.
+ */
+#include "info.h"
+
+#include "commands.h"
+#include "json.h"
+
+#include <monkey/inspect.h>
+
+#include <assert.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { SHOW_BYTES_MAX = 512 * 1024 };
+
+static struct mk_generation *get_generation(const struct client *c)
+{
+    return mk_worker_generation(client_worker(c));
+}
+
+/* ── help ── */
+
+static void add_help(struct client *c, const struct command *command)
+{
+    char letter[3] = {'\\', command->letter, '\0'};
+    if (command->name[0] == '\\')
+        return;
+    json_begin(&c->out);
+    json_text(&c->out, "command", command->name);
+    json_text(&c->out, "short", command->letter ? letter : "");
+    json_text(&c->out, "help", command->help);
+    json_text(&c->out, "arguments", command->arguments);
+    if (command->complete)
+        json_text(&c->out, "_complete", command->complete);
+    json_end(&c->out);
+}
+
+void info_help(struct client *c, const struct words *words)
+{
+    bool found = words->n < 2;
+    client_begin(c, "table");
+    for (const struct command *each = commands; each->name; each++) {
+        bool wanted = words->n < 2 || mk_str_ieq(mk_str_c(each->name), words->items[1]);
+        if (wanted)
+            add_help(c, each);
+        found |= wanted;
+    }
+    client_end(c, found ? NULL : "there is no such command; help lists them");
+}
+
+/* ── status ── */
+
+/* Returns how long this process has run, in seconds; it reads /proc/self/stat, which never waits for a disk. */
+static int64_t get_uptime(void)
+{
+    char text[1024];
+    uint64_t ticks = 0;
+    struct timespec now;
+    int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    const char *behind_name = strrchr(text, ')');
+    if (!behind_name ||
+        sscanf(behind_name, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %" SCNu64,
+               &ticks) != 1)
+        return -1;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return now.tv_sec - (int64_t)(ticks / (uint64_t)sysconf(_SC_CLK_TCK));
+}
+
+static unsigned count_hosts(const struct mk_generation *g)
+{
+    unsigned n = 0;
+    for (const struct mk_host *host = mk_generation_first_host(g); host; host = mk_host_next(host))
+        n++;
+    return n;
+}
+
+static unsigned count_plugins(const struct mk_generation *g)
+{
+    unsigned n = 0;
+    while (mk_inspect_plugin(g, n))
+        n++;
+    return n;
+}
+
+static const char *get_log_level(void)
+{
+    return mk_log_wants(MK_LOG_DEBUG)  ? "debug"
+           : mk_log_wants(MK_LOG_INFO) ? "info"
+           : mk_log_wants(MK_LOG_WARN) ? "warn"
+                                       : "error";
+}
+
+void info_add_status(struct client *c)
+{
+    const struct mk_generation *g = get_generation(c);
+    struct mk_str text, transport;
+    json_text(&c->out, "version", mk_version());
+    json_number(&c->out, "process", getpid());
+    json_number(&c->out, "uptime_s", get_uptime());
+    json_number(&c->out, "generation", mk_inspect_generation(g));
+    json_number(&c->out, "workers", mk_generation_workers(g));
+    json_number(&c->out, "hosts", count_hosts(g));
+    json_number(&c->out, "plugins", count_plugins(g));
+    struct mk_buf listeners;
+    mk_buf_init(&listeners, 16 * 1024);
+    for (unsigned i = 0; mk_inspect_listener(g, i, &text, &transport); i++)
+        mk_buf_addf(&listeners, "%s%.*s", i ? " " : "", MK_STR_ARG(text));
+    json_string(&c->out, "listeners", mk_buf_str(&listeners));
+    mk_buf_release(&listeners);
+    json_text(&c->out, "log_level", get_log_level());
+}
+
+void info_status(struct client *c, const struct words *words)
+{
+    (void)words;
+    workers_status(c);
+}
+
+void info_uptime(struct client *c, const struct words *words)
+{
+    (void)words;
+    client_begin(c, "list");
+    json_begin(&c->out);
+    json_number(&c->out, "uptime_s", get_uptime());
+    json_end(&c->out);
+    client_end(c, NULL);
+}
+
+void info_plugins(struct client *c, const struct words *words)
+{
+    const struct mk_generation *g = get_generation(c);
+    const struct mk_plugin *plugin;
+    (void)words;
+    client_begin(c, "table");
+    for (unsigned i = 0; (plugin = mk_inspect_plugin(g, i)); i++) {
+        json_begin(&c->out);
+        json_text(&c->out, "plugin", plugin->name);
+        json_text(&c->out, "version", plugin->version);
+        json_text(&c->out, "kind", mk_inspect_is_built_in(g, i) ? "built in" : "module");
+        json_text(&c->out, "summary", plugin->summary);
+        json_end(&c->out);
+    }
+    client_end(c, NULL);
+}
+
+/* ── what goes through the hosts, in pieces; a reload in between ends it ── */
+
+struct host_run {
+    struct run run;
+    uint32_t generation;
+    const struct mk_host *next; /* NULL: all were shown */
+    bool shows_server;          /* the server's part comes first */
+    bool only_one;
+    void (*show)(struct client *c, const struct mk_generation *g, const struct mk_host *host);
+};
+
+static void stop_host_run(struct run *run)
+{
+    mk_account_free(NULL, MK_CONTAINER_OF(run, struct host_run, run), sizeof(struct host_run));
+}
+
+static void resume_host_run(struct run *run)
+{
+    struct host_run *r = MK_CONTAINER_OF(run, struct host_run, run);
+    struct client *c = run->client;
+    const struct mk_generation *g = get_generation(c);
+    bool same = mk_inspect_generation(g) == r->generation;
+    for (; same && (r->next || r->shows_server) && !client_is_full(c); r->shows_server = false) {
+        r->show(c, g, r->shows_server ? NULL : r->next);
+        if (!r->shows_server)
+            r->next = r->only_one ? NULL : mk_host_next(r->next);
+    }
+    if (same && (r->next || r->shows_server))
+        return;
+    stop_host_run(run);
+    client_end(c, same ? NULL : "a reload has changed the configuration; ask again");
+}
+
+static void run_hosts(struct client *c, const struct host_run *what, const char *view)
+{
+    struct host_run *r = mk_account_alloc(NULL, sizeof(*r));
+    client_begin(c, view);
+    if (!r) {
+        client_end(c, "out of memory");
+        return;
+    }
+    *r = *what;
+    r->run = (struct run){.client = c, .resume = resume_host_run, .stop = stop_host_run};
+    r->generation = mk_inspect_generation(get_generation(c));
+    c->run = &r->run;
+}
+
+/* Adds a text line by line. */
+static void add_lines(struct client *c, struct mk_str text)
+{
+    while (text.len) {
+        const char *end = memchr(text.p, '\n', text.len);
+        size_t len = end ? (size_t)(end - text.p) : text.len;
+        json_begin(&c->out);
+        json_string(&c->out, "text", mk_str(text.p, len));
+        json_end(&c->out);
+        len += end != NULL;
+        text = mk_str(text.p + len, text.len - len);
+    }
+}
+
+static void show_config(struct client *c, const struct mk_generation *g, const struct mk_host *host)
+{
+    struct mk_buf text;
+    mk_buf_init(&text, SHOW_BYTES_MAX);
+    if (host) {
+        mk_buf_addf(&text, "\n# ");
+        mk_inspect_host_file(host, &text);
+        mk_buf_addc(&text, '\n');
+    }
+    mk_inspect_show(g, host, &text);
+    if (text.err)
+        client_warn(c, "a part of the configuration is too long to be shown here; see monkey --show-config");
+    else
+        add_lines(c, mk_buf_str(&text));
+    mk_buf_release(&text);
+}
+
+struct mk_host *info_find_host(const struct client *c, struct mk_str name)
+{
+    struct mk_host *host = mk_generation_first_host(get_generation(c));
+    while (host && !mk_host_has_name(host, name))
+        host = mk_host_next(host);
+    return host;
+}
+
+void info_config(struct client *c, const struct words *words)
+{
+    struct host_run what = {.show = show_config, .shows_server = true, .only_one = words->n > 1};
+    what.next = words->n > 1 ? info_find_host(c, words->items[1]) : mk_generation_first_host(get_generation(c));
+    if (words->n > 1 && !what.next)
+        commands_refuse(c, "no host serves the name %.*s; vhosts lists them",
+                        (int)(words->items[1].len < 255 ? words->items[1].len : 255), words->items[1].p);
+    else
+        run_hosts(c, &what, "text");
+}
+
+static void show_host(struct client *c, const struct mk_generation *g, const struct mk_host *host)
+{
+    struct mk_buf names, file;
+    (void)g;
+    assert(host);
+    mk_buf_init(&names, SHOW_BYTES_MAX / 2);
+    mk_buf_init(&file, 4096);
+    struct mk_str name;
+    for (unsigned i = 0; (name = mk_host_name(host, i)).p; i++)
+        mk_buf_addf(&names, "%s%.*s", i ? " " : "", MK_STR_ARG(name));
+    mk_inspect_host_file(host, &file);
+    json_begin(&c->out);
+    json_string(&c->out, "names", mk_buf_str(&names));
+    json_string(&c->out, "file", mk_buf_str(&file));
+    json_end(&c->out);
+    mk_buf_release(&names);
+    mk_buf_release(&file);
+}
+
+void info_vhosts(struct client *c, const struct words *words)
+{
+    struct host_run what = {.show = show_host, .next = mk_generation_first_host(get_generation(c))};
+    (void)words;
+    run_hosts(c, &what, "table");
+}
