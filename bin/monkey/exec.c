@@ -10,6 +10,7 @@
 #include <monkey/arena.h>
 #include <monkey/buf.h>
 #include <monkey/counters.h>
+#include <monkey/plugin.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -102,6 +103,15 @@ static void make_arguments(const char **argv, bool supervise)
     if (supervise)
         *argv++ = "--supervise";
     *argv = NULL;
+}
+
+int exec_shell(char **argv)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%s/monkey-shell", mk_plugin_dir());
+    execv(path, argv);
+    fprintf(stderr, "monkey: cannot run %s: %s\n", path, strerror(errno));
+    return EXIT_OPTIONS;
 }
 
 int exec_supervisor(void)

@@ -36,5 +36,7 @@ pid_t exec_start_server(const struct ipc_sockets *sockets, const char *role, int
 
 /* Replaces this process by the supervisor of the same configuration. Returns only on failure: -errno. */
 int exec_supervisor(void);
+/* Executes the program of `monkey shell`; `argv` begins with "shell". Returns an exit code after a message. */
+int exec_shell(char **argv);
 
 #endif

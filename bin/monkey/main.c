@@ -20,6 +20,7 @@
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static int test_config(struct mk_server *server, const struct options *o, int loaded)
@@ -90,6 +91,8 @@ int main(int argc, char **argv)
     struct options o;
     signals_reset();
     keep_standard_descriptors();
+    if (!MK_SMALL && argc > 1 && strcmp(argv[1], "shell") == 0)
+        return exec_shell(argv + 1);
     int code = options_read(&o, argc, argv);
     if (code != 0)
         return code;

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Talks to a server (link.h).
+ */
+#include "link.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { LINE_BYTES_MAX = 4 * 1024 * 1024, READ_BYTES = 64 * 1024, RAW_BYTES_MAX = 1024 * 1024 };
+
+/* ── finding the server ── */
+
+/* Stores the n-th place where a server's socket may be. Returns false behind the last one. */
+static bool get_default(unsigned n, char *to, size_t size)
+{
+    const char *dir = getenv("XDG_RUNTIME_DIR"), *own = getenv("MONKEY_SHELL_SOCKET");
+    if (own && own[0])
+        return n == 0 && snprintf(to, size, "%s", own) > 0;
+    switch (n) {
+    case 0:
+        if (geteuid() != 0 && dir && dir[0] == '/')
+            return snprintf(to, size, "%s/monkey-shell.sock", dir) > 0;
+        return snprintf(to, size, "/run/monkey-shell.sock") > 0;
+    case 1:
+        return snprintf(to, size, "/tmp/monkey-shell-%u.sock", geteuid()) > 0;
+    case 2:
+        return snprintf(to, size, "/run/monkey-shell.sock") > 0;
+    default:
+        return false;
+    }
+}
+
+static int connect_to(const char *path)
+{
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof(addr.sun_path))
+        return -ENAMETOOLONG;
+    memcpy(addr.sun_path, path, strlen(path));
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    if (connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) == 0)
+        return fd;
+    int err = -errno;
+    close(fd);
+    return err;
+}
+
+static int report_failure(const char *path, int err)
+{
+    fprintf(stderr, "monkey shell: cannot connect to %s: %s\n", path, strerror(-err));
+    if (err == -ENOENT)
+        fprintf(stderr,
+                "    Is there a section [CHEETAH] in the server's configuration? -s SOCKET names its Listen.\n");
+    if (err == -ECONNREFUSED)
+        fprintf(stderr, "    The server that had this socket has ended.\n");
+    return err;
+}
+
+int link_open(struct link *l, const char *path)
+{
+    int fd = -ENOENT;
+    *l = (struct link){.fd = -1};
+    mk_buf_init(&l->in, LINE_BYTES_MAX);
+    if (path)
+        snprintf(l->path, sizeof(l->path), "%s", path);
+    if (path)
+        fd = connect_to(path);
+    for (unsigned i = 0; !path && fd == -ENOENT && get_default(i, l->path, sizeof(l->path)); i++)
+        fd = connect_to(l->path);
+    if (fd < 0)
+        return report_failure(l->path, fd);
+    l->fd = fd;
+    return 0;
+}
+
+void link_close(struct link *l)
+{
+    if (l->fd >= 0)
+        close(l->fd);
+    l->fd = -1;
+    mk_buf_release(&l->in);
+}
+
+/* ── asking ── */
+
+static int send_all(int fd, struct mk_str data)
+{
+    while (data.len) {
+        ssize_t n = send(fd, data.p, data.len, MSG_NOSIGNAL);
+        if (n < 0 && errno != EINTR)
+            return -errno;
+        if (n > 0)
+            data = mk_str(data.p + n, data.len - (size_t)n);
+    }
+    return 0;
+}
+
+/* Waits for bytes of the server. Returns 1, or 0: there is input at `wait_fd`; or -errno. */
+static int wait_input(const struct link *l, int wait_fd)
+{
+    struct pollfd fds[2] = {{.fd = l->fd, .events = POLLIN}, {.fd = wait_fd, .events = POLLIN}};
+    int n = poll(fds, 2, -1);
+    if (n < 0)
+        return errno == EINTR ? 0 : -errno;
+    return fds[0].revents ? 1 : 0;
+}
+
+static int read_more(struct link *l)
+{
+    if (mk_buf_reserve(&l->in, READ_BYTES) < 0)
+        return -ENOBUFS;
+    ssize_t n = recv(l->fd, l->in.data + l->in.len, READ_BYTES, 0);
+    if (n < 0)
+        return errno == EINTR ? 0 : -errno;
+    l->in.len += (size_t)n;
+    return n == 0 ? -ECONNRESET : 0;
+}
+
+struct answer {
+    link_fn fn;
+    void *ctx;
+    struct mk_buf *error;
+    bool ended, ok, stops;
+};
+
+/* Returns false if the line is no object. */
+static bool take_line(struct answer *a, char *line, size_t len)
+{
+    struct object o;
+    char *raw = strndup(line, len);
+    bool good = raw && object_read(line, len, &o);
+    if (good && object_get(&o, "end")) {
+        const char *ok = object_get(&o, "ok"), *error = object_get(&o, "error");
+        a->ended = true;
+        a->ok = ok && strcmp(ok, "true") == 0;
+        mk_buf_adds(a->error, mk_str_c(error ? error : ""));
+    } else if (good && !a->fn(&o, raw, a->ctx)) {
+        a->stops = true;
+    }
+    free(raw);
+    return good;
+}
+
+static int take_lines(struct link *l, struct answer *a)
+{
+    size_t at = 0;
+    char *end;
+    while (!a->ended && at < l->in.len && (end = memchr(l->in.data + at, '\n', l->in.len - at))) {
+        size_t len = (size_t)(end - l->in.data) - at;
+        if (!take_line(a, l->in.data + at, len))
+            return -EPROTO;
+        at += len + 1;
+    }
+    if (at)
+        mk_buf_drop(&l->in, at);
+    return 0;
+}
+
+int link_ask(struct link *l, struct mk_str line, int wait_fd, link_fn fn, void *ctx, struct mk_buf *error)
+{
+    struct answer a = {.fn = fn, .ctx = ctx, .error = error};
+    bool stopped = false;
+    int err = send_all(l->fd, line);
+    if (err == 0)
+        err = send_all(l->fd, MK_STR("\n"));
+    while (err == 0 && !a.ended) {
+        int ready = wait_input(l, stopped ? -1 : wait_fd);
+        bool stops = !stopped && (ready == 0 || a.stops);
+        if (ready > 0)
+            err = read_more(l);
+        if (stops)
+            send_all(l->fd, MK_STR("\n"));
+        stopped |= stops;
+        err = ready < 0 ? ready : err;
+        err = err == 0 ? take_lines(l, &a) : err;
+    }
+    return err < 0 ? err : a.ok;
+}
+
+void link_add_words(struct mk_buf *out, char *const *words, int n)
+{
+    mk_buf_addc(out, '[');
+    for (int i = 0; i < n; i++) {
+        mk_buf_adds(out, i ? MK_STR(",\"") : MK_STR("\""));
+        for (const unsigned char *p = (const unsigned char *)words[i]; *p; p++)
+            mk_buf_addf(out, *p < 0x20 ? "\\u%04x" : *p == '"' || *p == '\\' ? "\\%c" : "%c", *p);
+        mk_buf_addc(out, '"');
+    }
+    mk_buf_addc(out, ']');
+}

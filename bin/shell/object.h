@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * One line of an answer: a flat JSON object.
+ */
+#ifndef SHELL_OBJECT_H
+#define SHELL_OBJECT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { OBJECT_MEMBERS_MAX = 40 };
+
+enum object_kind { OBJECT_STRING, OBJECT_NUMBER, OBJECT_BOOL };
+
+struct object_member {
+    const char *key, *value; /* a number as its digits, a bool as "true" or "false" */
+    enum object_kind kind;
+};
+
+struct object {
+    unsigned n;
+    struct object_member items[OBJECT_MEMBERS_MAX];
+};
+
+/*
+ * Reads a line of `len` bytes, which is changed: the strings point into it. Members behind the 40th are left out.
+ * Returns false if it is no flat object of strings, numbers and bools.
+ */
+bool object_read(char *line, size_t len, struct object *ret);
+
+/* Returns the value of a member; NULL: there is none. */
+const char *object_get(const struct object *o, const char *key);
+
+#endif

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Shows answers (view.h).
+ */
+#include "view.h"
+
+#include "table.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+/* So many rows decide how wide the columns are. Sorted rows are kept, all of them. */
+enum { ROWS_AT_ONCE = 500, OUT_BYTES_MAX = 256 * 1024 * 1024 };
+
+enum view_kind { VIEW_TABLE, VIEW_LIST, VIEW_TEXT, VIEW_STREAM };
+
+struct view {
+    const struct view_options *options;
+    enum view_kind kind;
+    struct table table;
+    struct mk_buf out;
+    char sort[64];
+};
+
+static bool flush(struct view *v)
+{
+    bool good = !v->out.err && (!v->out.len || fwrite(v->out.data, 1, v->out.len, stdout) == v->out.len);
+    v->out.len = 0;
+    return fflush(stdout) == 0 && good;
+}
+
+static void begin(struct view *v, const char *name)
+{
+    static const char *const names[] = {"table", "list", "text", "stream"};
+    for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (name && strcmp(names[i], name) == 0)
+            v->kind = (enum view_kind)i;
+}
+
+static bool show_row(struct view *v, const struct object *o)
+{
+    const char *text;
+    switch (v->kind) {
+    case VIEW_LIST:
+        table_print_list(o, v->options->colours, &v->out);
+        return flush(v);
+    case VIEW_TEXT:
+        text = object_get(o, "text");
+        table_add_safe(&v->out, text ? text : "");
+        mk_buf_addc(&v->out, '\n');
+        return v->out.len < 64 * 1024 || flush(v);
+    default:
+        if (!table_add(&v->table, o))
+            return false;
+        if (v->kind != VIEW_STREAM && (v->sort[0] || v->table.n_rows < ROWS_AT_ONCE))
+            return true;
+        table_print(&v->table, &v->out);
+        return flush(v);
+    }
+}
+
+static bool take_object(struct object *o, const char *line, void *ctx)
+{
+    struct view *v = ctx;
+    const char *warning = object_get(o, "warning");
+    if (object_get(o, "begin")) {
+        begin(v, object_get(o, "view"));
+        return true;
+    }
+    if (warning) {
+        struct mk_buf text;
+        mk_buf_init(&text, 8192);
+        table_add_safe(&text, warning);
+        fprintf(stderr, "monkey shell: %s\n", mk_buf_cstr(&text));
+        mk_buf_release(&text);
+        return true;
+    }
+    if (!v->options->json)
+        return show_row(v, o);
+    return puts(line) >= 0 && (v->kind != VIEW_STREAM || fflush(stdout) == 0);
+}
+
+static void finish(struct view *v)
+{
+    if (v->sort[0] && !v->options->json && v->table.first && !table_sort(&v->table, v->sort))
+        fprintf(stderr, "monkey shell: the answer has no column %s\n", v->sort);
+    table_print(&v->table, &v->out);
+    flush(v);
+    table_release(&v->table);
+    mk_buf_release(&v->out);
+}
+
+static void report(int result, const struct mk_buf *error, bool colours)
+{
+    struct mk_buf text;
+    if (result > 0)
+        return;
+    mk_buf_init(&text, 64 * 1024);
+    if (result < 0)
+        mk_buf_addf(&text, "the connection to the server is lost");
+    else
+        for (size_t i = 0; i < error->len; i++)
+            mk_buf_addc(&text, (unsigned char)error->data[i] < 0x20 ? '?' : error->data[i]);
+    fprintf(stderr, "%s%s%s\n", colours ? "\033[31m" : "", mk_buf_cstr(&text), colours ? "\033[0m" : "");
+    mk_buf_release(&text);
+}
+
+void view_find_sort(struct mk_str line, char *to, size_t size)
+{
+    static const char key[] = "sort=";
+    const char *at = line.len ? memmem(line.p, line.len, key, sizeof(key) - 1) : NULL;
+    size_t n = 0;
+    to[0] = '\0';
+    if (!at)
+        return;
+    for (at += sizeof(key) - 1; at < line.p + line.len && n + 1 < size && !strchr(" \t\",]'", *at); at++)
+        to[n++] = *at;
+    to[n] = '\0';
+}
+
+int view_ask(struct link *l, struct mk_str line, const struct view_options *options)
+{
+    struct view v = {.options = options};
+    struct mk_buf error;
+    mk_buf_init(&error, 64 * 1024);
+    mk_buf_init(&v.out, OUT_BYTES_MAX);
+    table_init(&v.table, options->colours);
+    view_find_sort(line, v.sort, sizeof(v.sort));
+    int result = link_ask(l, line, options->interactive ? STDIN_FILENO : -1, take_object, &v, &error);
+    finish(&v);
+    report(result, &error, options->colours && isatty(STDERR_FILENO));
+    mk_buf_release(&error);
+    return result;
+}

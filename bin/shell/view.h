@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Asks the server and shows the answer: as text, or as JSON for programs (--json).
+ */
+#ifndef SHELL_VIEW_H
+#define SHELL_VIEW_H
+
+#include "link.h"
+
+struct view_options {
+    bool json, colours;
+    bool interactive; /* a line of input ends an answer that goes on */
+};
+
+/*
+ * Asks, and prints the answer on stdout, errors and warnings on stderr. Returns 1 (done), 0 (the command has failed) or
+ * -errno (the connection is lost; it was reported).
+ */
+int view_ask(struct link *l, struct mk_str line, const struct view_options *options);
+
+/* Returns the value of `sort=KEY` among the words of a line, copied to `to`; an empty one if there is none. */
+void view_find_sort(struct mk_str line, char *to, size_t size);
+
+#endif
