@@ -265,4 +265,4 @@ def test_nothing_is_left_in_the_environment(chain):
     one.upgrade()
     one.await_old()
     names = re.findall(r"(?:^|\0)(LISTEN_FDS|MONKEY_\w+)=", pathlib.Path(f"/proc/{one.pids[-1]}/environ").read_text())
-    assert sorted(names) == ["LISTEN_FDS", "MONKEY_PREDECESSOR"], "what the first gave, once"
+    assert sorted(names) == ["LISTEN_FDS", "MONKEY_COUNTERS", "MONKEY_PREDECESSOR"], "what the first gave, once"
