@@ -79,6 +79,16 @@ def many_root(tmp_path_factory):
     return make_once((folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "many-root", make)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def kept_services(tmp_path_factory):
+    """A service is compiled once for all tests and processes of a run."""
+    folder = tmp_path_factory.getbasetemp()
+    services.kept = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "kept-services"
+    services.kept.mkdir(exist_ok=True)
+    yield
+    services.kept = None
+
+
 class Shared:
     """The common server of a session; a test that kills it fails alone, the next one gets a new server."""
 

@@ -2,9 +2,12 @@
 """Web services of tests: compiled from C with the compiler and the sanitizers of the server under test."""
 
 import functools
+import hashlib
 import importlib.util
+import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 
@@ -38,6 +41,26 @@ def compile_command(*, warnings=STRICT):
     return [*command, f"-I{INCLUDE}"]
 
 
+kept = None  # a folder for what has been compiled in this run, by the hash of what it is made of: see conftest.py
+
+
+def compile_once(command, made):
+    """Runs a compiler in the folder of `made`, or copies what the same command made of the same files in this run."""
+    paths = sorted(path for path in made.parent.rglob("*") if path.is_file())
+    texts = [(str(path.relative_to(made.parent)), path.read_bytes()) for path in paths]
+    key = hashlib.sha256(repr((command, texts)).encode()).hexdigest()
+    copy = kept and kept / f"{key}.duda"
+    if copy and copy.exists():
+        shutil.copy(copy, made)
+        return
+    done = subprocess.run([*map(str, command), "-o", made], capture_output=True, text=True, cwd=made.parent)
+    assert done.returncode == 0, done.stderr
+    if copy:
+        new = copy.with_suffix(f".{os.getpid()}")
+        shutil.copy(made, new)
+        new.rename(copy)
+
+
 def build_service(folder, name, source, *, flags=(), warnings=STRICT, files=None):
     """Compiles folder/NAME.duda and returns its path; a file of that name is replaced by rename(), as deployments do.
 
@@ -49,14 +72,13 @@ def build_service(folder, name, source, *, flags=(), warnings=STRICT, files=None
     folder = pathlib.Path(folder)
     sources = folder / f"{name}.src"
     sources.mkdir(parents=True, exist_ok=True)
-    for file, text in {f"{name}.c": source, **(files or {})}.items():
+    texts = {f"{name}.c": source, **(files or {})}
+    for file, text in texts.items():
         (sources / file).parent.mkdir(parents=True, exist_ok=True)
         (sources / file).write_text(text)
     result, made = folder / f"{name}.duda", sources / f"{name}.new"
-    inputs = [sources / file for file in [f"{name}.c", *(files or {})] if file.endswith(".c")]
-    command = [*compile_command(warnings=warnings), *flags, *inputs, "-o", made]
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    inputs = [file for file in texts if file.endswith(".c")]
+    compile_once([*compile_command(warnings=warnings), *flags, *inputs], made.resolve())
     made.rename(result)
     return result
 
