@@ -392,7 +392,8 @@ def test_costly_rules(start, root):
 
 def test_more_than_max_listing(start, many_root, way):
     """Unsorted, and complete."""
-    server = start({"MaxListing": "1M"}, root=many_root, way=way, settings={"HandlerTimeout": "60s"})
+    settings = {"HandlerTimeout": "60s", "KeepAliveTimeout": "5m"}
+    server = start({"MaxListing": "1M"}, root=many_root, way=way, settings=settings)
     client = server.open(timeout=60)
     found = listing(client, "/many/")
     assert not found["sorted"]

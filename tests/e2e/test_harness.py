@@ -112,7 +112,7 @@ def test_a_product_with_ways_runs_in_part(tmp_path, combinations, kept):
             cwd=tmp_path,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=280,
         )
         return [row.partition("::")[2] for row in done.stdout.splitlines() if "::" in row]
 
@@ -166,7 +166,7 @@ def test_all_steps_run_and_each_failed_one_is_named(tmp_path, breaks):
         env={"PATH": f"{tmp_path}/bin:{os.environ['PATH']}"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=280,
     )
     ran = [row.removeprefix("==> ") for row in done.stdout.splitlines() if row.startswith("==> ")]
     units = ["unit tests, asan", "unit tests, clang", "unit tests and fuzz targets, msan"]

@@ -83,7 +83,7 @@ def write_config(folder, root, server=None, *, host=None, mime=None, files=None)
     return folder
 
 
-def run(*args, timeout=30, program=None, **rest):
+def run(*args, timeout=120, program=None, **rest):
     """Runs the binary, or another one, to its end."""
     rest.setdefault("env", build.environment())
     program = program or (build.for_others() if "user" in rest else build.binary())
