@@ -13,6 +13,8 @@
 #include "conf/scan.h"
 #include "conf/suggest.h"
 
+#include <monkey/utf8.h>
+
 #include <assert.h>
 #include <stdio.h>
 
@@ -186,36 +188,10 @@ void mk__conf_diagnostics(const struct mk__conf *conf, struct mk_buf *out)
  * Unknown values are null; `suggestion` is left out if there is none. The output is valid UTF-8, even if a file is not.
  */
 
-/* Returns the length of the UTF-8 character that `s` begins with (RFC 3629), or 0 if it is none. */
-static size_t count_utf8_bytes(struct mk_str s)
-{
-    assert(s.len);
-    static const struct {
-        uint8_t first, last, low, high; /* range of the first byte, and of the second */
-        uint8_t len;
-    } forms[] = {
-        {0x00, 0x7f, 0, 0, 1},       {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
-        {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
-        {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
-    };
-    const uint8_t *p = (const uint8_t *)s.p;
-    size_t i = 0;
-    while (i < sizeof(forms) / sizeof(forms[0]) && (p[0] < forms[i].first || p[0] > forms[i].last))
-        i++;
-    if (i == sizeof(forms) / sizeof(forms[0]) || s.len < forms[i].len)
-        return 0;
-    if (forms[i].len > 1 && (p[1] < forms[i].low || p[1] > forms[i].high))
-        return 0;
-    for (size_t k = 2; k < forms[i].len; k++)
-        if ((p[k] & 0xc0) != 0x80)
-            return 0;
-    return forms[i].len;
-}
-
 static void add_text(struct mk_buf *out, struct mk_str s)
 {
     while (s.len) {
-        size_t n = count_utf8_bytes(s);
+        size_t n = mk_utf8_length(s);
         unsigned char c = (unsigned char)s.p[0];
         if (n == 1 && (c == '"' || c == '\\'))
             mk_buf_addf(out, "\\%c", c);

@@ -4,6 +4,8 @@
  */
 #include "htpasswd.h"
 
+#include <monkey/utf8.h>
+
 #include <errno.h>
 
 void htpasswd_begin(struct htpasswd_reader *r, struct mk_str text)
@@ -47,36 +49,20 @@ static bool next_entry(struct htpasswd_reader *r, struct mk_str *ret)
 
 /* ── names ── */
 
-/* The forms of UTF-8 by their first byte (RFC 3629 section 4); the range is that of the second byte. */
-static const struct {
-    uint8_t first_min, first_max, second_min, second_max, bytes;
-} forms[] = {
-    {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3}, {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3},
-    {0xee, 0xef, 0x80, 0xbf, 3}, {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
-};
-
-/* Returns the length of the character at `p`, of at most `len` bytes; 0 if it is none, or a control character. */
-static size_t count_char_bytes(const uint8_t *p, size_t len)
+/* Returns the length of the character that `s` begins with; 0 if it is none, or a control character. */
+static size_t measure_text(struct mk_str s)
 {
-    if (p[0] < 0x80)
-        return p[0] >= 0x20 && p[0] != 0x7f;
-    for (unsigned i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
-        if (p[0] < forms[i].first_min || p[0] > forms[i].first_max)
-            continue;
-        if (len < forms[i].bytes || p[1] < forms[i].second_min || p[1] > forms[i].second_max)
-            return 0;
-        for (unsigned k = 2; k < forms[i].bytes; k++)
-            if ((p[k] & 0xc0) != 0x80)
-                return 0;
-        return p[0] == 0xc2 && p[1] < 0xa0 ? 0 : forms[i].bytes; /* U+0080 to U+009F are control characters */
-    }
-    return 0;
+    unsigned char first = (unsigned char)s.p[0];
+    if (first < 0x20 || first == 0x7f)
+        return 0;
+    bool control = first == 0xc2 && s.len > 1 && (unsigned char)s.p[1] < 0xa0; /* U+0080 to U+009F */
+    return control ? 0 : mk_utf8_length(s);
 }
 
 bool htpasswd_is_text(struct mk_str text, size_t *ret_at)
 {
     size_t at = 0, n;
-    while (at < text.len && (n = count_char_bytes((const uint8_t *)text.p + at, text.len - at)) > 0)
+    while (at < text.len && (n = measure_text(mk_str(text.p + at, text.len - at))) > 0)
         at += n;
     *ret_at = at;
     return at == text.len;

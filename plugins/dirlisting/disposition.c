@@ -5,7 +5,8 @@
 #include "disposition.h"
 
 #include "text.h"
-#include "utf8.h"
+
+#include <monkey/utf8.h>
 
 /* Returns true for what needs no encoding in RFC 8187 and is safe in names of files of all systems. */
 static bool is_safe(char c)
@@ -31,7 +32,7 @@ static bool is_plain(struct mk_str name)
 static void write_plain(struct mk_buf *out, struct mk_str name)
 {
     while (name.len) {
-        struct mk_str character = utf8_next(&name);
+        struct mk_str character = mk_utf8_next(&name);
         bool keep = character.len == 1 && (is_safe(character.p[0]) || character.p[0] == ' ');
         mk_buf_addc(out, keep ? character.p[0] : '_');
     }
@@ -40,7 +41,7 @@ static void write_plain(struct mk_buf *out, struct mk_str name)
 static void write_encoded(struct mk_buf *out, struct mk_str name)
 {
     while (name.len) {
-        struct mk_str character = utf8_next(&name);
+        struct mk_str character = mk_utf8_next(&name);
         if (is_control(character) || strchr("/\\:*?\"<>|", character.p[0]))
             character = MK_STR("_");
         if (character.len == 1 && is_safe(character.p[0]))

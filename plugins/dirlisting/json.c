@@ -5,9 +5,9 @@
 #include "json.h"
 
 #include "order.h"
-#include "utf8.h"
 
 #include <monkey/escape.h>
+#include <monkey/utf8.h>
 
 #include <time.h>
 
@@ -27,7 +27,7 @@ void json_write_string(struct mk_buf *out, struct mk_str text)
 {
     mk_buf_addc(out, '"');
     while (text.len) {
-        struct mk_str character = utf8_next(&text);
+        struct mk_str character = mk_utf8_next(&text);
         if (character.len == 1)
             write_ascii(out, character.p[0]);
         else

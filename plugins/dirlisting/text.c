@@ -4,11 +4,11 @@
  */
 #include "text.h"
 
+#include <monkey/utf8.h>
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <time.h>
-
-#include "utf8.h"
 
 /* ── HTML ── */
 
@@ -67,7 +67,7 @@ static void add_char(struct mk_buf *out, struct mk_str bytes, bool lines)
     else if (!lines && (c == '\n' || c == '\t' || c == '\r'))
         add_picture(out, c);
     else if (!lines || c != '\r')
-        mk_buf_adds(out, is_hidden_char(c) ? UTF8_REPLACEMENT : bytes);
+        mk_buf_adds(out, is_hidden_char(c) ? MK_UTF8_REPLACEMENT : bytes);
 }
 
 static bool is_plain(unsigned char c)
@@ -90,7 +90,7 @@ void text_html(struct mk_buf *out, struct mk_str text, bool lines)
         mk_buf_add(out, text.p, n);
         text = mk_str(text.p + n, text.len - n);
         if (text.len)
-            add_char(out, utf8_next(&text), lines);
+            add_char(out, mk_utf8_next(&text), lines);
     }
 }
 

@@ -8,7 +8,8 @@
 #include "../../plugins/dirlisting/json.h"
 #include "../../plugins/dirlisting/order.h"
 #include "../../plugins/dirlisting/query.h"
-#include "../../plugins/dirlisting/utf8.h"
+
+#include <monkey/utf8.h>
 
 #include <assert.h>
 #include <stdlib.h>
@@ -34,7 +35,7 @@ static void check_text(struct mk_str text, struct mk_str allowed)
 {
     while (text.len) {
         const char *at = text.p;
-        struct mk_str character = utf8_next(&text);
+        struct mk_str character = mk_utf8_next(&text);
         assert(character.p == at);
         assert(character.len > 1 || (unsigned char)*at >= 0x20 || (allowed.len && memchr(allowed.p, *at, allowed.len)));
     }

@@ -36,7 +36,7 @@ PUBLIC = {
     "address.h": "base", "arena.h": "base", "base64.h": "base", "buf.h": "base", "counters.h": "base",
     "client_table.h": "base", "escape.h": "base", "file.h": "base",
     "library.h": "base", "list.h": "base", "log.h": "base", "sha1.h": "base", "status.h": "base", "str.h": "base",
-    "watched.h": "base",
+    "utf8.h": "base", "watched.h": "base",
     "conf.h": "conf",
     "loop.h": "loop",
     "dial.h": "net", "transport.h": "net",

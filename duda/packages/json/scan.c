@@ -4,6 +4,8 @@
  */
 #include "scan.h"
 
+#include <monkey/utf8.h>
+
 #include <string.h>
 
 struct scanner {
@@ -49,30 +51,9 @@ static void skip_space(struct scanner *s)
 
 /* ── strings ── */
 
-/* What the bytes of UTF-8 after the first one may be (RFC 3629): the second has a range of its own. */
-static const struct {
-    unsigned char first, last; /* of the first byte */
-    unsigned char low, high;   /* of the second one */
-    unsigned char more;        /* bytes behind the first one */
-} sequences[] = {
-    {0xc2, 0xdf, 0x80, 0xbf, 1}, {0xe0, 0xe0, 0xa0, 0xbf, 2}, {0xe1, 0xec, 0x80, 0xbf, 2}, {0xed, 0xed, 0x80, 0x9f, 2},
-    {0xee, 0xef, 0x80, 0xbf, 2}, {0xf0, 0xf0, 0x90, 0xbf, 3}, {0xf1, 0xf3, 0x80, 0xbf, 3}, {0xf4, 0xf4, 0x80, 0x8f, 3},
-};
-
 size_t scan_character(const char *text, size_t n)
 {
-    const unsigned char *p = (const unsigned char *)text;
-    for (size_t i = 0; i < sizeof(sequences) / sizeof(sequences[0]); i++) {
-        if (p[0] < sequences[i].first || p[0] > sequences[i].last)
-            continue;
-        if (n <= sequences[i].more || p[1] < sequences[i].low || p[1] > sequences[i].high)
-            return 0;
-        for (size_t k = 2; k <= sequences[i].more; k++)
-            if ((p[k] & 0xc0) != 0x80)
-                return 0;
-        return sequences[i].more + 1u;
-    }
-    return 0;
+    return mk_utf8_length(mk_str(text, n));
 }
 
 /* Reads four hexadecimal digits. Returns the number, or -1. */

@@ -27,6 +27,7 @@
 #include <monkey/str.h>
 #include <monkey/transport.h>
 #include <monkey/tunnel.h>
+#include <monkey/utf8.h>
 #include <monkey/watched.h>
 #include <monkey/websocket.h>
 

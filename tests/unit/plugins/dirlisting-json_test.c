@@ -3,12 +3,12 @@
 #include "testing.h"
 
 #include <monkey/buf.h>
+#include <monkey/utf8.h>
 
 #include "../../../plugins/dirlisting/accept.h"
 #include "../../../plugins/dirlisting/disposition.h"
 #include "../../../plugins/dirlisting/json.h"
 #include "../../../plugins/dirlisting/query.h"
-#include "../../../plugins/dirlisting/utf8.h"
 
 /* ── what clients say ── */
 
