@@ -191,7 +191,7 @@ void users_free(struct users *u)
 void users_add_warnings(const struct users *u, struct mk_buf *message)
 {
     if (!u->n)
-        mk_buf_addf(message, "the file has no users, so that nobody can log in");
+        mk_buf_addf(message, "the file has no users, so that all logins fail");
     else if (u->others_can_read)
         mk_buf_addf(message, "all users of the machine can read the hashes of this file (chmod 640)");
     if (u->n_sha1)

@@ -564,12 +564,12 @@ def test_a_file_without_users(check, protect, users, text):
     empty = users.with_name("empty")
     empty.write_text(text)
     code, said = check(section("AUTH", {"Users": empty}))
-    assert code == 0 and re.search(r"warning: .*the file has no users, so that nobody can log in", said)
+    assert code == 0 and re.search(r"warning: .*the file has no users, so that all logins fail", said)
     server = protect({"Match": "/a", "Users": users})
     with server.connect() as client:
         assert client.ask("/a/secret.txt", BOB).status == 200
         users.write_text(text)
-        server.wait_log("the users of .*: loaded again: the file has no users, so that nobody can log in")
+        server.wait_log("the users of .*: loaded again: the file has no users, so that all logins fail")
         assert client.ask("/a/secret.txt", BOB).status == 401
 
 

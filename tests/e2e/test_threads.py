@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The threads and inotify instances of a server are those that the guide lists."""
+
+import os
+import pathlib
+import re
+import signal
+
+import pytest
+
+from harness import build
+from harness.certificates import Authority
+from harness.content import populate
+from harness.server import await_true, section
+from test_auth import BOB, users
+
+pytestmark = pytest.mark.skipif(
+    not all((build.PLUGINS / f"{name}.so").exists() for name in ("auth", "dirlisting", "logger", "mandril", "tls")),
+    reason="the preset does not have all plugins",
+)
+__all__ = ["users"]  # fixtures
+
+WATCHING = 3  # auth, mandril and tls
+
+
+def listed_names():
+    """Patterns for the names of the guide."""
+    text = (build.TOP / "docs/guide/operate.md").read_text().partition("## Threads and watched files")[2]
+    names = [re.match(r"\| `([^`]+)`", row) for row in text.splitlines()]
+    return [re.escape(name[1]).replace("w0", r"w\d+").replace("NAME", ".+") for name in names if name]
+
+
+def thread_names(server):
+    return [pathlib.Path(f"/proc/{server.pid}/task/{id}/comm").read_text().strip() for id in server.threads()]
+
+
+def inotify_files(server):
+    folder = f"/proc/{server.pid}/fd"
+    return [fd for fd in os.listdir(folder) if os.readlink(f"{folder}/{fd}") == "anon_inode:inotify"]
+
+
+@pytest.mark.parametrize("scheduler", ["reuseport", "fair"])
+def test_threads(serve, tmp_path, users, scheduler):
+    root = populate(tmp_path / "root", {"a.txt": b"a\n", "folder/b.txt": b"b\n"})
+    ca = Authority(tmp_path / "ca")
+    networks = tmp_path / "networks"
+    networks.write_text("192.0.2.0/24\n")
+    host = section("HOST", {"ServerName": "localhost", "DocumentRoot": root})
+    host += section("TLS", ca.make("localhost", "localhost").keys())
+    host += section("AUTH", {"Match": "=/a.txt", "Users": users})
+    host += section("DIRLISTING", {}) + section("LOGGER", {"AccessLog": tmp_path / "access.log"})
+    host += section("RULES", {"File": networks, "Action": "deny"})
+    config = {"sites/default": host}
+    server = serve({"Workers": 2, "Scheduler": scheduler, "DiskThreads": 1}, config=config)
+    with server.connect() as client:
+        assert client.ask("/a.txt", BOB).status == 200
+        assert client.ask("/folder/").status == 200
+    before = thread_names(server)
+    assert {name: before.count(name) for name in set(before)} == {
+        "monkey": 1, "monkey: w0": 1, "monkey: w1": 1, "monkey: logger": 1, "monkey: disk": 1, "auth-hash": 1,
+        "monkey: watch": WATCHING, **({"monkey: control": 1} if scheduler == "fair" else {}),
+    }  # fmt: skip
+    assert len(inotify_files(server)) == WATCHING
+    server.send_signal(signal.SIGHUP)
+    server.wait_log("the new configuration is in use")
+    if scheduler != "fair":
+        server.baseline += 2  # of the control thread
+    await_true(lambda: "monkey: control" in thread_names(server), what="the control thread")
+    assert sorted(set(thread_names(server))) == sorted({*before, "monkey: control"})
+    assert len(inotify_files(server)) == WATCHING
+    for name in thread_names(server):
+        assert any(re.fullmatch(pattern, name) for pattern in listed_names()), name
+
+
+def test_watches(serve, tmp_path, users):
+    """As the guide counts them: each folder on the way, and the file."""
+    root = populate(tmp_path / "root", {"a.txt": b"a\n"})
+    host = section("HOST", {"DocumentRoot": root}) + section("AUTH", {"Users": users})
+    server = serve(config={"sites/default": host})
+    (fd,) = inotify_files(server)
+    info = pathlib.Path(f"/proc/{server.pid}/fdinfo/{fd}")
+    await_true(lambda: info.read_text().count("\ninotify ") == len(users.parts), what="the watches")
