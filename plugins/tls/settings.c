@@ -52,8 +52,12 @@ int settings_parse_hsts(const struct mk_conf_value *value, void *field, struct m
     uint64_t seconds;
     char text[80];
     bool wanted[2] = {false, false};
+    if (value->n == 1 && mk_str_ieq(value->words[0], MK_STR("Off"))) {
+        *hsts = MK_STR("");
+        return 0;
+    }
     if (value->n < 1 || !parse_age(value->words[0], &seconds)) {
-        mk_buf_addf(error, "a time is needed, such as 365d; includeSubDomains and preload may follow");
+        mk_buf_addf(error, "a time is needed, such as 365d, which includeSubDomains and preload may follow; or Off");
         return -EINVAL;
     }
     for (uint32_t i = 1; i < value->n; i++) {
@@ -76,6 +80,22 @@ int settings_parse_hsts(const struct mk_conf_value *value, void *field, struct m
 
 /* ── rows ── */
 
+/* Of the server; hosts have another name before them, which refers to the server's. */
+static const char *const profiles[] = {"server", [1 + TLS_INTERMEDIATE] = "intermediate", [1 + TLS_MODERN] = "modern",
+                                       NULL};
+static const char *const redirects[] = {"server", [1 + TLS_REDIRECT_OFF] = "Off", [1 + TLS_REDIRECT_HTTPS] = "https",
+                                        NULL};
+
+#define PROFILE_DOC \
+    "Mozilla's profiles: `intermediate` is TLS 1.2 and 1.3 with forward secrecy, `modern` is TLS 1.3 only."
+#define HSTS_DOC \
+    "Tells browsers to use only https for this host, for that time (RFC 6797): `365d`; `includeSubDomains` and " \
+    "`preload` may follow. `Off`: not."
+#define REDIRECT_DOC \
+    "`https`: redirects unencrypted requests to the same URI with https, at the port of the first listener with " \
+    "`tls`: 301, or 308 if the method is neither GET nor HEAD. A `Host` that is neither a name of this host nor the " \
+    "address of the connection is replaced by the first name."
+
 static const struct mk_conf_key server_keys[] = {
     MK_CONF_KEY_PATH(struct tls_server_conf, ticket_keys, "TicketKeys", NULL,
                      "A file of keys for session tickets, to share between machines: 80 random bytes for each key "
@@ -89,13 +109,18 @@ static const struct mk_conf_key server_keys[] = {
     MK_CONF_KEY_BOOL(struct tls_server_conf, self_signed, "SelfSigned", "Off",
                      "For trials: if the default host has no certificate, the server makes a self-signed one, which no "
                      "client trusts. The option `--https` sets this."),
+    MK_CONF_KEY_ENUM(struct tls_server_conf, profile, "Profile", "intermediate",
+                     "For all hosts whose `[TLS]` does not set it. " PROFILE_DOC, .names = profiles + 1),
+    MK_CONF_KEY_CUSTOM(struct tls_server_conf, hsts, "StrictTransportSecurity", NULL,
+                       "For all hosts whose `[TLS]` does not set it. " HSTS_DOC,
+                       .unit = "time [includeSubDomains] [preload]", .parse = settings_parse_hsts),
+    MK_CONF_KEY_ENUM(struct tls_server_conf, redirect, "Redirect", "Off",
+                     "For all hosts whose `[TLS]` does not set it. " REDIRECT_DOC, .names = redirects + 1),
     {0},
 };
 
-static const char *const profiles[] = {[TLS_INTERMEDIATE] = "intermediate", [TLS_MODERN] = "modern", NULL};
 static const char *const modes[] = {
     [TLS_CLIENT_OFF] = "Off", [TLS_CLIENT_OPTIONAL] = "Optional", [TLS_CLIENT_REQUIRED] = "Required", NULL};
-static const char *const redirects[] = {[TLS_REDIRECT_OFF] = "Off", [TLS_REDIRECT_HTTPS] = "https", NULL};
 
 #define KEY_PATHS(field, key, manual) \
     MK_CONF_KEY_CUSTOM(struct tls_host_conf, field, key, NULL, manual, .flags = MK_CONF_REPEAT, .unit = "path", \
@@ -114,10 +139,8 @@ static const struct mk_conf_key host_keys[] = {
     KEY_PATHS(ocsp_files, "OCSPFile",
               "An OCSP response (DER) for each `Certificate`, in the same order, which is sent to clients that ask for "
               "it."),
-    MK_CONF_KEY_ENUM(struct tls_host_conf, profile, "Profile", "intermediate",
-                     "Mozilla's profiles: `intermediate` is TLS 1.2 and 1.3 with forward secrecy, `modern` is TLS 1.3 "
-                     "only.",
-                     .names = profiles),
+    MK_CONF_KEY_ENUM(struct tls_host_conf, profile, "Profile", "server",
+                     PROFILE_DOC " `server`: that of `[TLS]` in `monkey.conf`.", .names = profiles),
     MK_CONF_KEY_ENUM(struct tls_host_conf, client, "ClientCertificate", "Off",
                      "Whether clients are asked for a certificate. `Optional`: they may send none, but not an invalid "
                      "one. `Required`: without a valid one the handshake fails.",
@@ -127,15 +150,10 @@ static const struct mk_conf_key host_keys[] = {
     MK_CONF_KEY_INT(struct tls_host_conf, depth, "ClientDepth", "3",
                     "How many authorities may stand between the client's certificate and a root.", .min = 0, .max = 20),
     MK_CONF_KEY_CUSTOM(struct tls_host_conf, hsts, "StrictTransportSecurity", NULL,
-                       "Tells browsers to use only https for this host, for that time (RFC 6797): `365d`; "
-                       "`includeSubDomains` and `preload` may follow.",
+                       HSTS_DOC " Without this key that of `[TLS]` in `monkey.conf` holds.",
                        .unit = "time [includeSubDomains] [preload]", .parse = settings_parse_hsts),
-    MK_CONF_KEY_ENUM(
-        struct tls_host_conf, redirect, "Redirect", "Off",
-        "`https`: redirects unencrypted requests to the same URI with https, at the port of the first listener "
-        "with `tls`: 301, or 308 if the method is neither GET nor HEAD. A `Host` that is neither a name of this "
-        "host nor the address of the connection is replaced by the first name.",
-        .names = redirects),
+    MK_CONF_KEY_ENUM(struct tls_host_conf, redirect, "Redirect", "server",
+                     REDIRECT_DOC " `server`: as `[TLS]` in `monkey.conf` says.", .names = redirects),
     {0},
 };
 
@@ -186,8 +204,8 @@ const struct mk_conf_section tls_sections[] = {
                 .size = sizeof(struct tls_server_conf),
                 .keys = server_keys,
                 .doc = MK_CONF_DOC(
-                    "Encrypted connections (`Listen 443 tls`), settings of the server. Certificates are set "
-                    "in the hosts.")},
+                    "Encrypted connections (`Listen 443 tls`), settings of the server, and defaults for its "
+                    "hosts. Certificates are set in the hosts.")},
     [HOST] = {.name = "TLS",
               .scope = MK_CONF_SCOPE_HOST,
               .size = sizeof(struct tls_host_conf),
@@ -206,4 +224,19 @@ const struct tls_server_conf *settings_get_server(const struct mk_generation *g)
 const struct tls_host_conf *settings_get_host(const struct mk_host *host)
 {
     return mk_host_conf(host, &tls_sections[HOST]);
+}
+
+enum tls_profile settings_profile(const struct tls_server_conf *server, const struct tls_host_conf *host)
+{
+    return (enum tls_profile)(host->profile ? host->profile - 1 : server->profile);
+}
+
+enum tls_redirect settings_redirect(const struct tls_server_conf *server, const struct tls_host_conf *host)
+{
+    return (enum tls_redirect)(host->redirect ? host->redirect - 1 : server->redirect);
+}
+
+struct mk_str settings_hsts(const struct tls_server_conf *server, const struct tls_host_conf *host)
+{
+    return host->hsts.p ? host->hsts : server->hsts;
 }

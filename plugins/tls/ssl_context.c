@@ -138,7 +138,8 @@ static int make_context(struct tls_load *load)
     load->credentials = load->ctx ? tls_host_add_credentials(load->ctx) : NULL;
     if (!load->credentials)
         return -ENOMEM;
-    if (tls_host->conf->profile == TLS_MODERN && SSL_CTX_set_min_proto_version(load->ctx, TLS1_3_VERSION) != 1)
+    bool modern = settings_profile(tls_host->generation->conf, tls_host->conf) == TLS_MODERN;
+    if (modern && SSL_CTX_set_min_proto_version(load->ctx, TLS1_3_VERSION) != 1)
         return -ENOMEM;
     int err = set_policy(load);
     return err == 0 ? set_session_context(load) : err;

@@ -119,10 +119,12 @@ static struct mk_str find_plain_name(const struct mk_host *host)
 }
 
 /* Warns if redirect_host() would have no name for a Host of another host. */
-static void check_redirect(struct mk_host *host, const struct tls_host_conf *conf)
+static void check_redirect(struct mk_host *host, const struct tls_server_conf *server, const struct tls_host_conf *conf)
 {
-    if (conf->redirect != TLS_REDIRECT_OFF && !find_plain_name(host).p)
-        mk_host_warn(host, conf, offsetof(struct tls_host_conf, redirect), 0,
+    bool own = conf->redirect;
+    size_t offset = own ? offsetof(struct tls_host_conf, redirect) : offsetof(struct tls_server_conf, redirect);
+    if (settings_redirect(server, conf) != TLS_REDIRECT_OFF && !find_plain_name(host).p)
+        mk_host_warn(host, own ? (const void *)conf : server, offset, 0,
                      "\"Redirect https\" needs a ServerName without a star: requests for a Host that is neither the "
                      "address of the connection nor covered by a wildcard get 400");
 }
@@ -139,7 +141,7 @@ static int start_host(struct mk_host *host, void **ret_state)
     err = err == 0 ? keys : err;
     ERR_clear_error();
     if (err == 0) {
-        check_redirect(host, tls_host->conf);
+        check_redirect(host, t->conf, tls_host->conf);
         *ret_state = tls_host;
         return 0;
     }
@@ -321,7 +323,7 @@ static int check_request(struct mk_request *req)
         mk_response_error(req, 421);
         return 0;
     }
-    if (conn || !tls_host || tls_host->conf->redirect == TLS_REDIRECT_OFF ||
+    if (conn || !tls_host || settings_redirect(tls_host->generation->conf, tls_host->conf) == TLS_REDIRECT_OFF ||
         mk_str_eq(mk_request_scheme(req), MK_STR("https")))
         return MK_DECLINED;
     return redirect_to_https(req, mk_generation_state(mk_worker_generation(mk_request_worker(req)), &mk_plugin_tls));
@@ -330,11 +332,12 @@ static int check_request(struct mk_request *req)
 static void add_hsts_header(struct mk_request *req)
 {
     const struct tls_host *tls_host = mk_request_host_state(req, &mk_plugin_tls);
+    struct mk_str hsts = tls_host ? settings_hsts(tls_host->generation->conf, tls_host->conf) : MK_STR_NONE;
     struct mk_tls_info known;
-    if (!tls_host || !tls_host->conf->hsts.len)
+    if (!hsts.len)
         return;
     if (mk_request_tls_info(req, &known) == 0 || mk_str_eq(mk_request_scheme(req), MK_STR("https")))
-        mk_response_header_ref(req, MK_STR("Strict-Transport-Security"), tls_host->conf->hsts);
+        mk_response_header_ref(req, MK_STR("Strict-Transport-Security"), hsts);
 }
 
 MK_PLUGIN(tls) = {

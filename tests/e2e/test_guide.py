@@ -66,7 +66,8 @@ AS_ROOT = "A service that starts as root"
 BALANCED = "A load balancer with the PROXY protocol"
 BY_HTTPS, SEVERAL_CERTIFICATES = "A site with HTTPS", "Several hosts with certificates"
 CLIENTS, MACHINES = "Client certificates", "One site on several machines"
-ENCRYPTED = {BY_HTTPS, SEVERAL_CERTIFICATES, CLIENTS, MACHINES}
+TLS_DEFAULTS = "Defaults for all hosts"
+ENCRYPTED = {BY_HTTPS, SEVERAL_CERTIFICATES, TLS_DEFAULTS, CLIENTS, MACHINES}
 FOR_ALL = "Settings by path, and for all hosts"
 LOCAL, BOUND = "A server for this machine only", "Hosts of one listener"
 NETWORK_RULES, CLIENT_LIMITS = "Rules for networks and paths", "Limits for clients"
@@ -320,6 +321,17 @@ def test_several_certificates(site, company):
     for name, body in (("example.org", b"www\n"), ("a.customers.example.org", b"customers\n")):
         with TlsClient(server.addresses[0], company.context(check_hostname=True), name) as client:
             assert client.ask("/", host=name).body == body
+
+
+def test_defaults_of_certificates(site, company):
+    needs_modules(TLS_DEFAULTS)
+    server = site(TLS_DEFAULTS, listeners=2)
+    year = "max-age=31536000"
+    for name, status, hsts in (("example.org", 301, year), ("a.customers.example.org", 200, None)):
+        with TlsClient(server.addresses[0], company.context(), name) as client:
+            assert client.ask("/", host=name)["Strict-Transport-Security"] == hsts
+        with server.connect(1) as client:
+            assert client.ask("/", host=name).status == status
 
 
 def test_clients_with_certificates(site, company, tmp_path):

@@ -808,6 +808,44 @@ def test_strict_transport_security(connect, world):
         assert ask(client)["Strict-Transport-Security"] is None
 
 
+def test_defaults_for_all_hosts(serve, ca, pairs, tmp_path):
+    """Profile, StrictTransportSecurity and Redirect of the server hold for hosts that do not set them; also without
+    a section [TLS] of their own. A reload changes them."""
+    root = populate(tmp_path / "r", FILES)
+    defaults = {"Profile": "modern", "StrictTransportSecurity": "30d", "Redirect": "https"}
+    own = {"Profile": "intermediate", "StrictTransportSecurity": "Off", "Redirect": "Off"}
+    config = {
+        "plugins/tls/tls.conf": section("TLS", defaults),
+        "sites/default": host(root, "localhost", pairs["localhost"].keys()),
+        "sites/a": host(root, "a.example", pairs["a"].keys(**own)),
+        "sites/asks": host(root, "asks.example", pairs["asks"].keys(StrictTransportSecurity="1d", Profile="server")),
+        "sites/none": host(root, "none.example"),
+    }
+    server = serve({"Listen": ["127.0.0.1:0", "127.0.0.1:0 tls"]}, config=config, listeners=2)
+
+    def describe(name, sni=None):
+        """Whether TLS 1.2 is refused, the header, and the status without TLS."""
+        with server.connect(0) as client:
+            status = client.ask("/hello.txt", host=name).status
+        with TlsClient(server.addresses[1], ca.context(), sni or name) as client:
+            hsts = ask(client, host=name)["Strict-Transport-Security"]
+        try:
+            TlsClient(server.addresses[1], ca.context(maximum_version=V12), sni or name).close()
+        except ssl.SSLError:
+            return True, hsts, status
+        return False, hsts, status
+
+    month = "max-age=2592000"
+    assert describe("localhost") == (True, month, 301)
+    assert describe("a.example") == (False, None, 200)
+    assert describe("asks.example") == (True, "max-age=86400", 301)
+    assert describe("none.example", "localhost") == (True, month, 301)
+    (server.conf / "plugins/tls/tls.conf").write_text(section("TLS", {"StrictTransportSecurity": "Off"}))
+    reload(server)
+    assert describe("localhost") == (False, None, 200)
+    assert describe("asks.example") == (False, "max-age=86400", 200)
+
+
 # ── bytes ──
 
 

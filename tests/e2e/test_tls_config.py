@@ -464,6 +464,20 @@ def test_strict_transport_security(check, good, value, sentence):
     assert code == 1 and re.search(sentence if value else "StrictTransportSecurity", text), text
 
 
+def test_defaults_of_the_server(check, good):
+    """Their mistakes are told once, at the line of the server, and only where they take effect."""
+    code, text = check(good.keys(), tls={"Redirect": "https"}, names="*.example")
+    assert code == 0 and re.search(r'plugins/tls/tls.conf:2:\d+: warning: "Redirect https" needs a ServerName', text)
+    code, text = check(good.keys(Redirect="Off"), tls={"Redirect": "https"}, names="*.example")
+    assert (code, "Redirect" in text) == (0, False), text
+    code, text = check(good.keys(), tls={"Profile": "server"})
+    assert code == 1 and '"Profile" wants one of intermediate, modern' in text, text
+    code, text = check(good.keys(), tls={"StrictTransportSecurity": "Off preload"})
+    assert code == 1 and "a time is needed, such as 365d" in text
+    code, text = check(good.keys(Profile="moderne"))
+    assert code == 1 and 'did you mean "modern"?' in text
+
+
 def test_hosts_without_a_certificate(serve, ca, good, tmp_path):
     """If the default host has no certificate either, an unknown name is refused."""
     root = populate(tmp_path / "root", {"hello.txt": b"Hello, world\n"})
