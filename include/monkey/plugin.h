@@ -176,8 +176,10 @@ struct mk_plugin {
      * Tells whether the client of `req` may GET another path of the host, as on_head and on_request would decide for
      * it with the headers of `req`: for a plugin that refuses requests by their paths, or redirects them. `path` is
      * decoded and normalized, ends with a NUL, and ends with a slash if it names a folder. The hook sends nothing,
-     * counts nothing and does not change `req`. Is called by mk_request_allows_path(); not in builds for small devices.
-     * Returns 1 (yes), 0 (no) or -errno (it is not known: no).
+     * counts nothing and does not change `req`. But a plugin with rules or logins calls mk_request_allow(),
+     * mk_request_deny() and mk_request_access() as in on_request: they are about `path` then, and a denial waits for
+     * the plugins behind. Is called by mk_request_allows_path(); not in builds for small devices.
+     * Returns 1 (yes, or denied by mk_request_deny()), 0 (no) or -errno (it is not known: no).
      */
     int (*allows_path)(struct mk_request *req, struct mk_str path);
     /*

@@ -153,6 +153,9 @@ MK_API struct mk_str mk_request_claims(const struct mk_request *req);
  *
  * Only denials that a login may replace are passed to mk_request_deny(); a rate limit sends its response itself. If the
  * logins come first in plugins.load, the second of them sees no decision and asks for the login.
+ *
+ * In allows_path (<monkey/plugin.h>) they are about the path that is asked for: all denials are deferred, and one that
+ * mk_request_allow() does not replace refuses the path.
  */
 
 /* A rule allows the request. Replaced by a later call of this function or the next. */

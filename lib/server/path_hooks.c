@@ -18,6 +18,24 @@ static bool has_other_handler(const struct mk_request *req, const struct mk_gene
     return handler && !g->plugins[handler->index]->open_path && handler->index != req->hook % g->n_plugins;
 }
 
+/* Asks the plugins in their order. Their decisions about access are those for this path, not for the request. */
+static int ask_plugins(struct mk_request *req, const struct mk_generation *g, struct mk_str path)
+{
+    uint16_t access = req->access;
+    bool defers = req->defers_denial;
+    int r = 1;
+    req->access = 0;
+    req->defers_denial = true;
+    for (unsigned i = 0; i < g->n_plugins && r > 0; i++)
+        if (g->plugins[i]->allows_path)
+            r = g->plugins[i]->allows_path(req, path);
+    if (r > 0 && req->access >= 400)
+        r = 0;
+    req->access = access;
+    req->defers_denial = defers;
+    return r;
+}
+
 int mk_request_allows_path(struct mk_request *req, struct mk_str path)
 {
     const struct mk_generation *g = mk_worker_generation(req->worker);
@@ -26,11 +44,7 @@ int mk_request_allows_path(struct mk_request *req, struct mk_str path)
     int r = mk__handlers_find(mk_request_host_conf(req), path, &handler);
     if (r < 0 || has_other_handler(req, g, handler))
         return r;
-    r = 1;
-    for (unsigned i = 0; i < g->n_plugins && r > 0; i++)
-        if (g->plugins[i]->allows_path)
-            r = g->plugins[i]->allows_path(req, path);
-    return r;
+    return ask_plugins(req, g, path);
 }
 
 int mk_host_open_path(const struct mk_host *host, struct mk_str path, uint32_t flags)

@@ -189,31 +189,44 @@ static int check_request(struct mk_request *req)
     return check_rule(req, rule);
 }
 
-/*
- * A user that was let in by this rule has the other path, too. Behind an address rule (`Satisfy any`) nothing is known
- * of the other path, so that a login is needed.
- */
+/* A user that was let in by this rule has the other path, too. */
 static bool was_admitted(struct mk_request *req, const struct auth_host *h, const struct auth_rule *rule)
 {
     const struct auth_rule *own;
     return mk_request_user(req).p && rules_find(h, mk_request_path(req), &own) == 0 && own == rule;
 }
 
-static int allows_path(struct mk_request *req, struct mk_str path)
+/* Tells whether the request has the certificate and the login that the rule wants, without asking for them. */
+static bool has_login(struct mk_request *req, const struct auth_host *h, const struct auth_rule *rule)
 {
     struct mk_tls_info tls;
-    const struct auth_host *h = mk_request_host_state(req, &mk_plugin_auth);
-    const struct auth_rule *rule = NULL;
-    int err = h ? rules_find(h, path, &rule) : 0;
-    if (err < 0)
-        return err;
-    if (!rule || !rules_protects(rule) || was_admitted(req, h, rule))
-        return 1;
+    if (was_admitted(req, h, rule))
+        return true;
     if (rule->conf->client_certificate && (mk_request_tls_info(req, &tls) < 0 || !tls.client.len))
-        return 0;
+        return false;
     if (rule->conf->type == AUTH_BEARER)
         return token_login_holds(req, rule);
     return rule->conf->type == AUTH_OFF || login_holds(req, rule);
+}
+
+/* Decides for another path as check_request() does, also together with rules for addresses. */
+static int allows_path(struct mk_request *req, struct mk_str path)
+{
+    const struct auth_host *h = mk_request_host_state(req, &mk_plugin_auth);
+    const struct auth_rule *rule = NULL;
+    int err = h ? rules_find(h, path, &rule) : 0, access = mk_request_access(req);
+    if (err < 0)
+        return err;
+    bool alternative = is_alternative(rule);
+    if (access >= 400 && !alternative)
+        return 0;
+    if (!rule || !rules_protects(rule) || (access == 1 && alternative))
+        return 1;
+    if (!has_login(req, h, rule))
+        return 0;
+    if (access >= 400)
+        mk_request_allow(req); /* the login takes the place of the denial */
+    return 1;
 }
 
 MK_PLUGIN(auth) = {

@@ -258,6 +258,10 @@ static int allows_path(struct mk_request *req, struct mk_str path)
     if (!host)
         return 0;
     struct rule_decision d = rules_decide(host, get_files(req), &subject, true);
+    if (d.kind == ACTION_ALLOW)
+        mk_request_allow(req);
+    if (d.kind == ACTION_DENY && !d.too_costly)
+        return mk_request_deny(req, d.status) == MK_DECLINED; /* a login may take its place */
     return d.kind != ACTION_DENY && d.kind != ACTION_DROP;
 }
 

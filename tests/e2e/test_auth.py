@@ -719,6 +719,39 @@ def test_networks(protect, users, network, statuses):
         assert tuple(client.ask("/a/secret.txt", *login).status for login in ((), (BOB,))) == statuses
 
 
+@pytest.mark.skipif(
+    not all((build.PLUGINS / f"{name}.so").exists() for name in ("mandril", "dirlisting")),
+    reason="the preset has no plugin mandril or dirlisting",
+)
+@pytest.mark.parametrize("satisfy", ["any", "all"])
+@pytest.mark.parametrize("order", ["rules first", "logins first"])
+def test_listings_by_address_or_login(protect, users, satisfy, order):
+    """A listing has exactly what single requests get, whichever of address and login lets them in. With the logins
+    before the rules, where no rule can be known to them, it has no more than that."""
+    rules = section("RULES", {"Match": "/a", "Network": "10.0.0.0/8", "Action": "allow"})
+    rules += section("RULES", {"Match": "/a", "Action": "deny"}) + section("RULES", {"Match": "/b", "Action": "allow"})
+    both = ("mandril", "auth") if order == "rules first" else ("auth", "mandril")
+    load = section("PLUGINS", {"Load": ["liana", *both, "static", "dirlisting"]})
+    server = protect(
+        {"Match": "/a", "Users": users, "Satisfy": satisfy, "Require": "user bob"},
+        {"Match": "/b", "Users": users, "Satisfy": "any"},
+        more=rules + section("DIRLISTING", {"Match": "/"}),
+        settings={"Indexfile": "none.html", "TrustedProxies": "127.0.0.1"},
+        config={"plugins.load": load},
+    )
+    client = server.connect()
+    for address in ("10.0.0.1", "192.0.2.1"):
+        for login in ((), (ADA,), (BOB,), (basic("bob", "wrong"),)):
+            headers = (f"X-Forwarded-For: {address}", *login)
+            single = {path for path in ("a", "b") if client.ask(f"/{path}/", *headers).status == 200}
+            page = client.ask("/", "Accept: application/json", *headers).body.decode()
+            shown = set(re.findall(r'"name": *"([ab])/?"', page))
+            assert shown <= single, (address, login)
+            if order == "rules first":
+                assert shown == single, (address, login)
+                assert login or single == ({"a", "b"} if (satisfy, address) == ("any", "10.0.0.1") else {"b"})
+
+
 # ── other programs ──
 
 

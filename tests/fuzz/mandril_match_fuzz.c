@@ -79,13 +79,25 @@ static void check(const struct section s[2], struct mk_request *req)
         abort();
 }
 
+static struct mk_generation generation;
+static struct mk_host host = {.generation = &generation};
+
+/* A host with a name, which a Referer may have. */
+static void prepare_host(struct mk_arena *arena)
+{
+    static const struct mk__settings settings;
+    const char *reason;
+    const struct mk__vhost *first;
+    generation.settings = &settings;
+    if (mk__vhost_init(&generation.vhosts, arena, 1) < 0 ||
+        mk__vhost_add(&generation.vhosts, MK_STR("example.org"), &host, 0, &reason, &first) < 0)
+        abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const struct mk__parse_limits limits = {8192, 16384, FIELDS};
-    static const struct mk__settings settings;
-    static struct mk_generation generation = {.settings = &settings};
     static struct mk_worker worker = {.generation = &generation};
-    static struct mk_host host = {.generation = &generation};
     struct mk_request req = {.worker = &worker, .app_data = &host};
     struct mk__field fields[FIELDS];
     struct section sections[2] = {0};
@@ -97,6 +109,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     mk_arena_init(&arena, NULL, ARENA_BYTES, NULL, 0);
     mk_arena_init(&req.arena, NULL, ARENA_BYTES, NULL, 0);
     mk_buf_init(&error, 1 << 16);
+    prepare_host(&arena);
     for (int i = 0; i < 2; i++)
         sections[i].when.methods.items = sections[i].methods;
     int err = read_sections(sections, &text, &arena, &error);

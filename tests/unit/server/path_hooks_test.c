@@ -9,11 +9,19 @@
 static int allowed[2]; /* what the hooks return */
 static int asked[2];
 static int opened[2];
+static int decision; /* of the first plugin about access: 0, 1 (allowed) or a status */
+static int seen;     /* of it by the second one */
+static bool has_login;
 
 static int allow_0(struct mk_request *req, struct mk_str path)
 {
     assert_true(req && path.p[path.len] == '\0');
     asked[0]++;
+    assert_int_equal(mk_request_access(req), 0);
+    if (decision == 1)
+        mk_request_allow(req);
+    if (decision >= 400)
+        assert_int_equal(mk_request_deny(req, decision), MK_DECLINED);
     return allowed[0];
 }
 
@@ -21,6 +29,9 @@ static int allow_1(struct mk_request *req, struct mk_str path)
 {
     assert_true(req && mk_str_starts(path, MK_STR("/other")));
     asked[1]++;
+    seen = mk_request_access(req);
+    if (has_login)
+        mk_request_allow(req);
     return allowed[1];
 }
 
@@ -42,7 +53,10 @@ static int found; /* by mk_request_allows_path(), within the hook */
 
 static int show_other(struct mk_request *req)
 {
+    mk_request_allow(req); /* the path of the request */
     found = mk_request_allows_path(req, MK_STR("/other/x"));
+    assert_int_equal(mk_request_access(req), 1);
+    assert_true(req->response_state == MK__RESPONSE_OPEN && !req->defers_denial);
     mk_response_end(req);
     return 0;
 }
@@ -107,6 +121,26 @@ static void test_all_plugins_are_asked(void **state)
     }
 }
 
+/* A denial is for the plugins behind to replace; otherwise it stands. */
+static void test_decisions_about_access(void **state)
+{
+    static const struct {
+        int decision;
+        bool has_login;
+        int expected;
+    } cases[] = {{0, false, 1}, {1, false, 1}, {403, false, 0}, {403, true, 1}, {599, false, 0}};
+    (void)state;
+    allowed[0] = allowed[1] = 1;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        decision = cases[i].decision;
+        has_login = cases[i].has_login;
+        assert_int_equal(ask_with_handler("", 0), cases[i].expected);
+        assert_int_equal(seen, decision);
+    }
+    decision = 0;
+    has_login = false;
+}
+
 /* Content of another plugin is no file; the plugin that shows the path, and those that serve files, do not count. */
 static void test_handlers(void **state)
 {
@@ -141,6 +175,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_plugins_are_asked),
+        cmocka_unit_test(test_decisions_about_access),
         cmocka_unit_test(test_handlers),
         cmocka_unit_test(test_the_first_that_has_it_opens_it),
     };
