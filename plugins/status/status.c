@@ -208,7 +208,7 @@ static void send_file(struct mk_request *req, struct state_worker *w, const stru
         err = mk_response_header_ref(req, MK_STR("ETag"), f->tag);
     if (err == 0)
         err = mk_response_header_ref(req, MK_STR("Content-Security-Policy"),
-                                     MK_STR("default-src 'none'; script-src 'self'; style-src 'self'; "
+                                     MK_STR("default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; "
                                             "connect-src 'self'; base-uri 'none'; form-action 'none'; "
                                             "frame-ancestors 'none'"));
     if (err == 0 && mk_str_eq(tag, f->tag))

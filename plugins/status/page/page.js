@@ -69,6 +69,9 @@ function percentile(now, before, host, share) {
 
 // ── charts ──
 
+// The legend of dygraphs needs style attributes, which the policy of the page forbids; Chart has one of its own.
+Dygraph.PLUGINS = Dygraph.PLUGINS.filter(plugin => plugin !== Dygraph.Plugins.Legend);
+
 function colors() {
     const style = getComputedStyle(document.documentElement);
     return [1, 2, 3, 4, 5, 6].map(n => style.getPropertyValue(`--c${n}`).trim());
@@ -82,10 +85,14 @@ class Chart {
     /** `read(now, before)` returns the values by their names; a name that is new becomes a line. */
     constructor(id, read, format) {
         Object.assign(this, {element: get(id), read, format, rows: [], names: []});
+        this.legend = document.createElement("div");
+        this.legend.className = "legend";
+        this.element.before(this.legend);
     }
 
     reset() {
         this.rows.length = this.names.length = 0;
+        this.legend.replaceChildren();
     }
 
     add(now, before) {
@@ -104,6 +111,7 @@ class Chart {
             return;
         const file = this.rows.map(row => [row.time, ...this.names.map(name => row.values[name] ?? null)]);
         const labels = ["time", ...this.names];
+        this.fillLegend();
         if (this.graph) {
             this.graph.updateOptions({file, labels, colors: colors(), gridLineColor: lineColor()});
             return;
@@ -115,26 +123,19 @@ class Chart {
             gridLineColor: lineColor(),
             strokeWidth: 1.5,
             includeZero: true,
-            animatedZooms: false,
-            legend: "always",
-            labelsSeparateLines: false,
-            legendFormatter: data => this.makeLegend(data),
             axes: {y: {axisLabelFormatter: this.format, axisLabelWidth: 62}, x: {pixelsPerLabel: 70}},
         });
     }
 
-    makeLegend(data) {
-        const list = document.createElement("span");
-        for (const series of data.series) {
-            const one = document.createElement("span");
-            const known = series.y !== undefined && series.y !== null;
-            one.textContent = ` ${series.label}${known ? ` ${this.format(series.y)}` : ""} `;
-            one.style.color = series.color;
-            list.append(one);
-        }
-        const fragment = document.createDocumentFragment();
-        fragment.append(list);
-        return fragment;
+    /** The name of each line, with its newest value. */
+    fillLegend() {
+        const palette = colors();
+        this.legend.replaceChildren(...this.names.map((name, i) => {
+            const value = this.last[name], one = document.createElement("span");
+            one.textContent = `${name} ${value === null || value === undefined ? "-" : this.format(value)}`;
+            one.style.color = palette[i % palette.length];
+            return one;
+        }));
     }
 
     get last() {
