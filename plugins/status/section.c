@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Directives, and who may see the status (section.h).
+ * Directives, and which clients may see the status (section.h).
  */
 #include "section.h"
 

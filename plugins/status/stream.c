@@ -127,7 +127,7 @@ static ssize_t generate(struct mk_request *req, char *to, size_t size, void *ctx
     return send_event(s, to, size);
 }
 
-/* Nobody looks any more: the worker has no timer. */
+/* The last stream has ended: the worker has no timer any more. */
 static void stop_events(struct state_worker *w)
 {
     mk_timer_cancel(&w->timer);

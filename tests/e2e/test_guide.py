@@ -77,6 +77,7 @@ BY_CERTIFICATE, BY_NETWORK = "Certificates for some paths", "A network or a logi
 LOGINS = {PASSWORDS, TOKENS, BY_CERTIFICATE, BY_NETWORK}
 COMMON_LOG, JSON_LOG = "One file for all hosts", "JSON, with request IDs"
 SEVERAL_LOGS = "Several logs for one host"
+FIGURES, OWN_FIGURES = "Figures of a server", "Figures on a listener of their own"
 
 
 @pytest.fixture(scope="session")
@@ -143,6 +144,7 @@ def needs_modules(heading):
     modules = build.binary().parent.parent / "lib" / "monkey"
     text = "".join(SECTIONS[heading].values())
     needed = ["tls"] * ("[TLS]" in text) + ["auth"] * ("[AUTH]" in text) + ["mandril"] * ("[RULES]" in text)
+    needed += ["status"] * ("[STATUS]" in text)
     for name in re.findall("Load (compress|logger)", text) + needed:
         if not (modules / f"{name}.so").exists():
             pytest.skip(f"the preset {build.PRESET} does not build {name}")
@@ -158,7 +160,7 @@ def test_is_accepted(conf, heading):
 def test_every_configuration_has_a_test():
     tried = {"One site", "Several hosts", "A single-page application", "Downloads", "An API for other origins"}
     tried |= {LOCAL, BOUND, COMPRESSED, REWRITTEN, COMMON_LOG, JSON_LOG, SEVERAL_LOGS, LISTED}
-    tried |= {NETWORK_RULES, CLIENT_LIMITS, FOR_ALL_HOSTS}
+    tried |= {NETWORK_RULES, CLIENT_LIMITS, FOR_ALL_HOSTS, FIGURES, OWN_FIGURES}
     proxied = {"A site behind a proxy", BALANCED, FOR_ALL}
     assert set(SECTIONS) == tried | proxied | ENCRYPTED | LOGINS | {"A service", AS_ROOT}
 
@@ -191,6 +193,21 @@ def test_hosts_of_one_listener(site):
         for name in ("example.org", "internal.example.org"):
             with Client(address) as client:
                 assert client.ask("/", host=name).body == body
+
+
+@pytest.mark.skipif(not (MODULES / "status.so").exists(), reason=f"the preset {build.PRESET} does not build it")
+def test_figures(site):
+    server = site(FIGURES)
+    assert ask(server, "/").body == b"www\n"
+    status = json.loads(ask(server, "/status").body)
+    assert status["paths"]["busiest"][0]["path"] == "/" and status["totals"]["requests"] == 1
+    assert b"monkey_requests_total" in ask(server, "/metrics").body
+    assert b"<h1>" in ask(server, "/status/").body
+    server = site(OWN_FIGURES, listeners=2)
+    for address, shows in zip(server.addresses, (False, True)):
+        with Client(address) as client:
+            assert client.ask("/").status == (404 if shows else 200)
+            assert client.ask("/metrics").status == (200 if shows else 404)
 
 
 def test_rules_for_networks_and_paths(site):

@@ -159,7 +159,9 @@ def test_a_reload_and_an_end(look):
     tab.page.events.clear()  # refused connections are what the test is about
 
 
-@pytest.mark.parametrize("name, width, scheme", [("light", 1024, "light"), ("dark", 1024, "dark"), ("phone", 375, "dark")])
+@pytest.mark.parametrize(
+    "name, width, scheme", [("light", 1024, "light"), ("dark", 1024, "dark"), ("phone", 375, "dark")]
+)
 def test_screenshot(look, name, width, scheme):
     """Figures change, so that pictures are kept to be seen; what is compared: nothing overflows, colours, columns."""
     tab = look(width=width, scheme=scheme)
