@@ -7,6 +7,7 @@
  */
 #include "crash.h"
 #include "dispatch.h"
+#include "explain.h"
 #include "guard.h"
 #include "heap.h"
 #include "host.h"
@@ -248,6 +249,11 @@ static void handle_response(struct mk_request *req)
         dispatch_before_head(dr);
 }
 
+static void explain_request(const struct mk_host *host, struct mk_explain *e)
+{
+    explain_service(mk_host_state(host, &mk_plugin_duda), host, e);
+}
+
 MK_PLUGIN(duda) = {
     MK_PLUGIN_HEAD("duda", "2.0.0", "web services in C"),
     .sections = sections,
@@ -265,4 +271,5 @@ MK_PLUGIN(duda) = {
     .on_response = handle_response,
     .on_done = request_finish,
     .allows_path = allows_path,
+    .explain = explain_request,
 };

@@ -3,7 +3,7 @@
  * auth: asks clients to log in. This file has the hooks; settings.c has the directives, rules.c what is made of them,
  * rule_check.c what is checked then, login.c the check of names and passwords, token_login.c that of tokens.
  */
-#include <monkey/plugin.h>
+#include <monkey/inspect.h>
 
 #include "login.h"
 #include "respond.h"
@@ -229,6 +229,30 @@ static int allows_path(struct mk_request *req, struct mk_str path)
     return 1;
 }
 
+static void explain_login(const struct mk_host *host, struct mk_explain *e)
+{
+    static const char *const types[] = {
+        [AUTH_OFF] = "no login", [AUTH_BASIC] = "a name and a password", [AUTH_BEARER] = "a bearer token"};
+    const struct auth_host *h = mk_host_state(host, &mk_plugin_auth);
+    const struct auth_rule *rule = NULL;
+    if (e->phase != MK_EXPLAIN_REQUEST || !h)
+        return;
+    if (rules_find(h, e->path, &rule) < 0)
+        mk_explain_add(e, host, NULL, MK_EXPLAIN_ANSWERS,
+                       "500, because a pattern of [AUTH] takes too much time for the path");
+    else if (rule && !rules_protects(rule))
+        mk_explain_add(e, host, rule->conf, MK_EXPLAIN_NOTE, "[AUTH] leaves the path open");
+    else if (rule)
+        mk_explain_add(e, host, rule->conf,
+                       mk_explain_header(e, MK_STR("Authorization")).p || rule->conf->client_certificate ||
+                               is_alternative(rule)
+                           ? MK_EXPLAIN_MAYBE
+                           : MK_EXPLAIN_ANSWERS,
+                       "[AUTH] \"%.*s\" asks for %s%s%s", MK_STR_ARG(rule->conf->realm), types[rule->conf->type],
+                       rule->conf->client_certificate ? " and a client certificate" : "",
+                       is_alternative(rule) ? ", unless an access rule allows the client (Satisfy any)" : "");
+}
+
 MK_PLUGIN(auth) = {
     MK_PLUGIN_HEAD("auth", "2.0.0", "asks clients to log in"),
     .flags = MK_PLUGIN_CHECKS_ALL,
@@ -246,4 +270,5 @@ MK_PLUGIN(auth) = {
     .on_head = defer_denial,
     .on_request = check_request,
     .allows_path = allows_path,
+    .explain = explain_login,
 };

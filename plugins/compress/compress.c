@@ -3,6 +3,7 @@
  * compress: compresses the responses of all plugins for clients that accept a coding (RFC 9110 section 8.4). This file
  * decides which ones and changes their headers; filter.c compresses the bodies.
  */
+#include <monkey/inspect.h>
 #include <monkey/pattern.h>
 #include <monkey/plugin.h>
 
@@ -316,10 +317,29 @@ static int start_host(struct mk_host *host, void **ret_state)
     return mk_host_check_patterns(host, &sections[HOST], offsetof(struct compress_rule, match));
 }
 
+static void explain_compression(const struct mk_host *host, struct mk_explain *e)
+{
+    const void *found = NULL;
+    if (e->phase != MK_EXPLAIN_RESPONSE || !mk_host_conf(host, &sections[HOST]) ||
+        mk_host_conf_match(host, &sections[HOST], offsetof(struct compress_rule, match), e->path, &found) < 0 || !found)
+        return;
+    const struct compress_rule *r = found;
+    struct mk_str accepted = mk_explain_header(e, MK_STR("Accept-Encoding"));
+    if (!r->n_codings)
+        mk_explain_add(e, host, r, MK_EXPLAIN_NOTE, "[COMPRESS] is off for the path");
+    else if (!accepted.p)
+        mk_explain_add(e, host, r, MK_EXPLAIN_NOTE, "[COMPRESS] holds, but the request has no Accept-Encoding");
+    else
+        mk_explain_add(e, host, r, MK_EXPLAIN_MAYBE,
+                       "[COMPRESS] compresses the response if its type is one of Types and it has %llu bytes or more",
+                       (unsigned long long)r->size_min);
+}
+
 MK_PLUGIN(compress) = {
     MK_PLUGIN_HEAD("compress", "2.0.0", "compresses responses: zstd, brotli, gzip"),
     .flags = MK_PLUGIN_CHECKS_ALL,
     .sections = sections,
     .host_start = start_host,
     .on_response = change_response,
+    .explain = explain_compression,
 };

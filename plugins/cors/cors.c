@@ -3,6 +3,7 @@
  * cors: lets pages of other origins use this host (the CORS protocol of the Fetch standard). Responds to preflight
  * requests, and adds the headers that browsers need to all other responses. The first rule that matches a path is used.
  */
+#include <monkey/inspect.h>
 #include <monkey/pattern.h>
 #include <monkey/plugin.h>
 
@@ -173,6 +174,34 @@ static int start_host(struct mk_host *host, void **ret_state)
     return mk_host_check_patterns(host, sections, offsetof(struct cors_rule, match));
 }
 
+static bool allows_origin(const struct cors_rule *r, struct mk_str origin)
+{
+    for (uint32_t i = 0; i < r->origins.n; i++)
+        if (mk_str_ieq(r->origins.items[i], origin))
+            return true;
+    return r->any_origin;
+}
+
+static void explain_cors(const struct mk_host *host, struct mk_explain *e)
+{
+    const void *found = NULL;
+    struct mk_str origin = mk_explain_header(e, MK_STR("Origin"));
+    if ((e->phase != MK_EXPLAIN_REQUEST && e->phase != MK_EXPLAIN_RESPONSE) || !mk_host_conf(host, sections) ||
+        mk_host_conf_match(host, sections, offsetof(struct cors_rule, match), e->path, &found) < 0 || !found)
+        return;
+    const struct cors_rule *r = found;
+    bool preflight = mk_str_eq(e->method, MK_STR("OPTIONS")) && origin.p &&
+                     mk_explain_header(e, MK_STR("Access-Control-Request-Method")).p;
+    if (e->phase == MK_EXPLAIN_REQUEST && preflight)
+        mk_explain_add(e, host, r, MK_EXPLAIN_ANSWERS, "[CORS] answers the preflight request of %.*s",
+                       MK_STR_ARG(origin));
+    else if (e->phase == MK_EXPLAIN_RESPONSE && origin.p && !preflight)
+        mk_explain_add(e, host, r, MK_EXPLAIN_NOTE, "[CORS] %s the origin %.*s",
+                       allows_origin(r, origin) ? "allows" : "does not allow", MK_STR_ARG(origin));
+    else if (e->phase == MK_EXPLAIN_RESPONSE && !preflight)
+        mk_explain_add(e, host, r, MK_EXPLAIN_NOTE, "[CORS] holds, but the request has no Origin");
+}
+
 MK_PLUGIN(cors) = {
     MK_PLUGIN_HEAD("cors", "2.0.0", "lets pages of other origins use a host"),
     .flags = MK_PLUGIN_CHECKS_ALL,
@@ -180,4 +209,5 @@ MK_PLUGIN(cors) = {
     .host_start = start_host,
     .on_request = answer_preflight,
     .on_response = add_cors_headers,
+    .explain = explain_cors,
 };

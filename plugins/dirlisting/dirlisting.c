@@ -9,6 +9,8 @@
 #include "send.h"
 #include "tar.h"
 
+#include <monkey/inspect.h>
+
 #include <errno.h>
 #include <time.h>
 
@@ -84,6 +86,18 @@ static int answer_request(struct mk_request *req)
     return 0;
 }
 
+static void explain_listing(const struct mk_host *host, struct mk_explain *e)
+{
+    const struct listing_host *state = mk_host_state(host, &mk_plugin_dirlisting);
+    bool is_path_of_folder = e->path.len && e->path.p[e->path.len - 1] == '/';
+    bool reads = mk_str_eq(e->method, MK_STR("GET")) || mk_str_eq(e->method, MK_STR("HEAD"));
+    const struct listing_rule *rule = state && is_path_of_folder && reads ? rules_find(host, e->path) : NULL;
+    if (e->phase == MK_EXPLAIN_CONTENT && rule)
+        mk_explain_add(e, host, rule, rule->enabled ? MK_EXPLAIN_MAYBE : MK_EXPLAIN_NOTE, "%s",
+                       rule->enabled ? "[DIRLISTING] lists the folder, if it exists and has no index"
+                                     : "[DIRLISTING] does not list the folder: Enabled is Off");
+}
+
 MK_PLUGIN(dirlisting) = {
     MK_PLUGIN_HEAD("dirlisting", "2.0.0", "lists folders: HTML, JSON, archives"),
     .flags = MK_PLUGIN_CHECKS_ALL,
@@ -93,4 +107,5 @@ MK_PLUGIN(dirlisting) = {
     .host_start = start_host,
     .host_stop = stop_host,
     .on_content = answer_request,
+    .explain = explain_listing,
 };

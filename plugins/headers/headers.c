@@ -3,6 +3,7 @@
  * headers: adds, replaces and removes headers of responses by the rules of a host. All rules that match a path apply,
  * to files and to the responses of all plugins; a header that one has set or removed is left alone by those behind it.
  */
+#include <monkey/inspect.h>
 #include <monkey/pattern.h>
 #include <monkey/plugin.h>
 
@@ -296,6 +297,34 @@ static int start_host(struct mk_host *host, void **ret_state)
     return 0;
 }
 
+/* ── for operators ── */
+
+static void explain_changes(const struct mk_host *host, struct mk_explain *e, const struct headers_rule *r,
+                            const struct header_changes *changes)
+{
+    static const char *const verbs[] = {[CHANGE_ADD] = "adds", [CHANGE_SET] = "sets", [CHANGE_REMOVE] = "removes"};
+    for (const struct header_change *c = changes->first; c; c = c->next)
+        mk_explain_add(e, host, r, MK_EXPLAIN_NOTE, "[HEADERS] %s %.*s%s%.*s%s", verbs[c->kind], MK_STR_ARG(c->name),
+                       c->value.len ? ": " : "", MK_STR_ARG(c->value), r->on_errors ? ", also of errors" : "");
+}
+
+static void explain_headers(const struct mk_host *host, struct mk_explain *e)
+{
+    for (const struct headers_rule *r = mk_host_conf(host, sections); r; r = mk_host_conf_next(host, sections, r)) {
+        int match = mk_pattern_match(&r->match, e->path);
+        if (match < 0 && e->phase == MK_EXPLAIN_REQUEST)
+            mk_explain_add(e, host, r, MK_EXPLAIN_ANSWERS, "500, because the pattern takes too much time for the path");
+        if (match <= 0 || e->phase != MK_EXPLAIN_RESPONSE)
+            continue;
+        explain_changes(host, e, r, &r->remove);
+        if (r->expires_ms)
+            mk_explain_add(e, host, r, MK_EXPLAIN_NOTE, "[HEADERS] sets Expires and Cache-Control: %.*s",
+                           MK_STR_ARG(r->max_age));
+        explain_changes(host, e, r, &r->set);
+        explain_changes(host, e, r, &r->add);
+    }
+}
+
 MK_PLUGIN(headers) = {
     MK_PLUGIN_HEAD("headers", "2.0.0", "adds, replaces and removes headers of responses"),
     .flags = MK_PLUGIN_CHECKS_ALL,
@@ -303,4 +332,5 @@ MK_PLUGIN(headers) = {
     .host_start = start_host,
     .on_request = reject_failed_match,
     .on_response = change_response,
+    .explain = explain_headers,
 };

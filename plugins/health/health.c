@@ -3,7 +3,7 @@
  * health: tells load balancers and supervisors whether the server is alive, and whether it is ready for requests. It
  * responds on every host, or on listeners of its own, before other plugins that come later in the order.
  */
-#include <monkey/plugin.h>
+#include <monkey/inspect.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -147,10 +147,22 @@ static int answer_probe(struct mk_request *req)
     return 0;
 }
 
+static void explain_probe(const struct mk_host *host, struct mk_explain *e)
+{
+    const struct health_conf *h = mk_host_state(host, &mk_plugin_health);
+    bool live = h && mk_str_eq(e->original_path, h->live), ready = h && mk_str_eq(e->original_path, h->ready);
+    if (e->phase != MK_EXPLAIN_REQUEST || (!live && !ready))
+        return;
+    mk_explain_add(e, host, h, h->listeners.n ? MK_EXPLAIN_MAYBE : MK_EXPLAIN_ANSWERS,
+                   "[HEALTH] answers the %s check%s", live ? "liveness" : "readiness",
+                   h->listeners.n ? " at the listeners of its section" : "");
+}
+
 MK_PLUGIN(health) = {
     MK_PLUGIN_HEAD("health", "2.0.0", "tells whether the server is alive and ready"),
     .flags = MK_PLUGIN_CHECKS_ALL,
     .sections = sections,
     .host_start = start_host,
     .on_request = answer_probe,
+    .explain = explain_probe,
 };

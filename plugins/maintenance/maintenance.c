@@ -3,7 +3,7 @@
  * maintenance: a host, or some of its paths, responds with 503 while a file exists (flag.c). The page is read at the
  * start, so that the response needs no disk.
  */
-#include <monkey/plugin.h>
+#include <monkey/inspect.h>
 
 #include "flag.h"
 
@@ -291,6 +291,26 @@ static int answer_maintenance(struct mk_request *req)
     return 0;
 }
 
+static void explain_flag(const struct mk_host *host, struct mk_explain *e)
+{
+    const struct maintenance_host *h = mk_host_state(host, &mk_plugin_maintenance);
+    const void *conf = NULL;
+    if (e->phase != MK_EXPLAIN_REQUEST || !h)
+        return;
+    int err = mk_host_conf_match(host, sections, offsetof(struct maintenance_conf, match), e->path, &conf);
+    while (h && h->conf != conf)
+        h = h->next;
+    if (err < 0)
+        mk_explain_add(e, host, NULL, MK_EXPLAIN_ANSWERS,
+                       "500, because a pattern of [MAINTENANCE] takes too much time for the path");
+    else if (h && is_exempt(h, e->path))
+        mk_explain_add(e, host, conf, MK_EXPLAIN_NOTE, "[MAINTENANCE] holds, but Except has the path");
+    else if (h)
+        mk_explain_add(e, host, conf, h->flag.exists ? MK_EXPLAIN_ANSWERS : MK_EXPLAIN_NOTE,
+                       "[MAINTENANCE]: 503 while %s exists, which was %s when it was last checked", h->flag.path,
+                       h->flag.exists ? "there" : "not there");
+}
+
 MK_PLUGIN(maintenance) = {
     MK_PLUGIN_HEAD("maintenance", "2.0.0", "responds with 503 while a file exists"),
     .flags = MK_PLUGIN_CHECKS_ALL,
@@ -299,4 +319,5 @@ MK_PLUGIN(maintenance) = {
     .host_stop = stop_host,
     .on_request = answer_maintenance,
     .allows_path = allows_path,
+    .explain = explain_flag,
 };

@@ -92,10 +92,15 @@ static int match_value(const struct header_condition *h, struct mk_str value)
     }
 }
 
-static int match_headers(const struct header_condition *h, struct mk_request *req)
+static struct mk_str get_header(const struct conditions_subject *subject, struct mk_str name)
+{
+    return subject->req ? mk_request_header_by_name(subject->req, name) : mk_explain_header(subject->explained, name);
+}
+
+static int match_headers(const struct header_condition *h, const struct conditions_subject *subject)
 {
     for (; h; h = h->next) {
-        struct mk_str value = mk_request_header_by_name(req, h->name);
+        struct mk_str value = get_header(subject, h->name);
         int found = match_value(h, value.p ? value : MK_STR(""));
         if (found < 0)
             return found;
@@ -124,13 +129,16 @@ static struct mk_str find_uri_host(struct mk_str uri)
 }
 
 /* Returns whether the request comes from a page of another host. Requests without Referer do not. */
-static bool has_foreign_referer(struct mk_request *req)
+static bool has_foreign_referer(const struct conditions_subject *subject)
 {
-    struct mk_str referer = mk_request_header(req, MK_HEADER_REFERER);
+    struct mk_request *req = subject->req;
+    struct mk_str referer = req ? mk_request_header(req, MK_HEADER_REFERER) : get_header(subject, MK_STR("Referer"));
     if (!referer.len)
         return false;
     struct mk_str host = find_uri_host(referer);
-    return !host.len || (!mk_host_has_name(mk_request_host_conf(req), host) && !mk_str_ieq(host, mk_request_host(req)));
+    const struct mk_host *own = req ? mk_request_host_conf(req) : subject->host;
+    struct mk_str asked = req ? mk_request_host(req) : subject->explained->name;
+    return !host.len || (!mk_host_has_name(own, host) && !mk_str_ieq(host, asked));
 }
 
 int conditions_match(const struct conditions *c, const struct conditions_subject *subject)
@@ -140,9 +148,9 @@ int conditions_match(const struct conditions *c, const struct conditions_subject
     int found = c->match.text.p ? mk_pattern_match(&c->match, subject->path) : 1;
     if (found <= 0)
         return found;
-    if (c->foreign_referer && !has_foreign_referer(subject->req))
+    if (c->foreign_referer && !has_foreign_referer(subject))
         return 0;
-    return match_headers(c->headers, subject->req);
+    return match_headers(c->headers, subject);
 }
 
 /* ── covering ── */

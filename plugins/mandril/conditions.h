@@ -5,7 +5,7 @@
 #ifndef MANDRIL_CONDITIONS_H
 #define MANDRIL_CONDITIONS_H
 
-#include <monkey/plugin.h>
+#include <monkey/inspect.h>
 
 #include "networks.h"
 
@@ -37,9 +37,11 @@ int conditions_parse_header(const struct mk_conf_value *value, void *field, stru
 
 /* What a request is asked about. */
 struct conditions_subject {
-    struct mk_request *req;
+    struct mk_request *req; /* NULL: a request that is only explained */
     struct mk_str path, method;
     struct mk_address client;
+    const struct mk_explain *explained; /* with `req` NULL: the request, and its host */
+    const struct mk_host *host;
 };
 
 /*

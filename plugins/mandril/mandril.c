@@ -173,7 +173,10 @@ static struct conditions_subject get_subject(struct mk_request *req)
 {
     struct mk_str path = mk_request_path(req);
     path = path.len && path.p[0] == '/' ? path : MK_STR("/");
-    return (struct conditions_subject){req, path, mk_request_method_name(req), mk_request_client(req)};
+    return (struct conditions_subject){.req = req,
+                                       .path = path,
+                                       .method = mk_request_method_name(req),
+                                       .client = mk_request_client(req)};
 }
 
 static void end_delay(struct exchange *x)
@@ -254,7 +257,10 @@ static int check_request(struct mk_request *req)
 static int allows_path(struct mk_request *req, struct mk_str path)
 {
     const struct host_state *host = mk_request_host_state(req, &mk_plugin_mandril);
-    struct conditions_subject subject = {req, path, MK_STR("GET"), mk_request_client(req)};
+    struct conditions_subject subject = {.req = req,
+                                         .path = path,
+                                         .method = MK_STR("GET"),
+                                         .client = mk_request_client(req)};
     if (!host)
         return 0;
     struct rule_decision d = rules_decide(host, get_files(req), &subject, true);
@@ -309,4 +315,5 @@ MK_PLUGIN(mandril) = {
     .on_response = add_to_response,
     .on_done = end_exchange,
     .allows_path = allows_path,
+    .explain = explain_sections,
 };

@@ -175,6 +175,11 @@ void throttle_end(struct exchange *x);
 /* Frees what a connection has kept for its next responses. */
 void throttle_free_buckets(struct conn_state *c);
 
+/* ── explain.c ── */
+
+/* The hook of struct mk_plugin. */
+void explain_sections(const struct mk_host *host, struct mk_explain *e);
+
 /* ── connections.c ── */
 
 /* Applies [CONNECTIONS] to the client of a connection. Returns as on_client. */

@@ -10,6 +10,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "explain.h"
 #include "loops.h"
 #include "rewrite.h"
 
@@ -19,6 +20,11 @@ extern const struct mk_plugin mk_plugin_redirect;
 
 static const char *const status_names[] = {"301", "302", "303", "307", "308", NULL};
 static const int status_codes[] = {301, 302, 303, 307, 308};
+
+int redirect_status(const struct redirect_rule *rule)
+{
+    return status_codes[rule->status];
+}
 
 static void check_redirect(const struct mk_conf_check *check, void *section)
 {
@@ -263,7 +269,7 @@ static int redirect_request(struct mk_request *req)
         return 0;
     }
     if (r)
-        send_redirect(req, r->to.text, r->keep_path ? &r->match : NULL, groups, status_codes[r->status]);
+        send_redirect(req, r->to.text, r->keep_path ? &r->match : NULL, groups, redirect_status(r));
     else if (whole->to.text.len)
         send_redirect(req, whole->to.text, &all_paths, NULL, 301);
     return r || whole->to.text.len ? 0 : MK_DECLINED;
@@ -313,4 +319,5 @@ MK_PLUGIN(redirect) = {
     .on_head = rewrite_head,
     .on_request = redirect_request,
     .allows_path = allows_path,
+    .explain = explain_rules,
 };

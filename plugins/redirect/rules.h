@@ -34,4 +34,7 @@ enum { RULES_REDIRECT, RULES_REWRITE, RULES_HOST };
 /* In the order of the enum. */
 extern const struct mk_conf_section redirect_sections[];
 
+/* Returns the status that the rule sends. */
+int redirect_status(const struct redirect_rule *rule);
+
 #endif

@@ -5,7 +5,7 @@
  * validators, ranges and bytes.
  */
 #include <monkey/arena.h>
-#include <monkey/plugin.h>
+#include <monkey/inspect.h>
 
 #include "alias.h"
 #include "errors.h"
@@ -382,6 +382,20 @@ static void stop_worker(struct mk_worker *worker, void *state)
     mk_account_free(mk_worker_account(worker), state, sizeof(struct small_file_cache));
 }
 
+static void explain_file(const struct mk_host *host, struct mk_explain *e)
+{
+    struct static_site *site = mk_host_state(host, &mk_plugin_static);
+    struct static_location at = {site, e->path, MK_STR_NONE};
+    if (e->phase != MK_EXPLAIN_CONTENT || !site)
+        return;
+    bool reads = mk_str_eq(e->method, MK_STR("GET")) || mk_str_eq(e->method, MK_STR("HEAD"));
+    if (!reads || open_is_hidden(site, e->path))
+        mk_explain_add(e, host, NULL, MK_EXPLAIN_ANSWERS, "%s", reads ? "404: hidden" : "405, or 501");
+    else
+        mk_explain_add(e, host, NULL, MK_EXPLAIN_MAYBE, "sends a file below %s",
+                       alias_find(&at) || !userdir_match(&at) ? at.site->configured_path.p : "a folder of UserDir");
+}
+
 MK_PLUGIN(static) = {
     MK_PLUGIN_HEAD("static", "2.0.0", "serves the files below a document root"),
     .flags = MK_PLUGIN_CHECKS_ALL,
@@ -395,4 +409,5 @@ MK_PLUGIN(static) = {
     .on_response = MK_SMALL ? NULL : replace_error_page,
     .on_done = MK_SMALL ? NULL : clear_cache,
     .open_path = MK_SMALL ? NULL : open_path,
+    .explain = MK_SMALL ? NULL : explain_file,
 };

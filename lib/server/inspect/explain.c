@@ -7,11 +7,13 @@
 #include "server/inspect/core.h"
 
 #include "http/message/uri.h"
+#include "server/listen/listeners.h"
 #include "server/path_limits.h"
 
 #include <monkey/inspect.h>
 
 #include <assert.h>
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -24,6 +26,7 @@ struct explanation {
     void *ctx;
     const struct mk_generation *g;
     const struct mk_host *host;
+    const struct mk__listen_conf *listener; /* NULL: not known */
     const char *phase;
     struct mk_arena arena;
     unsigned rewrites;
@@ -103,6 +106,19 @@ static int rewrite_path(struct mk_explain *e, struct mk_str path, struct mk_str 
     return err;
 }
 
+/* Returns the first listener of a port; NULL: there is none. */
+static const struct mk__listen_conf *find_listener(const struct mk_generation *g, uint16_t port)
+{
+    for (uint32_t i = 0; i < g->settings->listen.n; i++) {
+        const struct mk__listener *open = g->settings->listen.items[i].listener;
+        const struct mk__addr *addr = open ? &open->addr : &g->settings->listen.items[i].addr;
+        in_port_t own = addr->sa.sa_family == AF_INET6 ? addr->in6.sin6_port : addr->in.sin_port;
+        if (addr->sa.sa_family != AF_UNIX && ntohs(own) == port)
+            return &g->settings->listen.items[i];
+    }
+    return NULL;
+}
+
 static int read_request(struct explanation *x, const struct mk_explain_request *request)
 {
     struct mk__uri_parts parts;
@@ -114,6 +130,9 @@ static int read_request(struct explanation *x, const struct mk_explain_request *
     if (authority.len && mk__uri_split_authority(authority, &at) < 0)
         return -EINVAL;
     x->e.name = authority.len ? at.name : MK_STR("");
+    bool is_https = mk_str_ieq(parts.scheme, MK_STR("https"));
+    if (parts.authority.len)
+        x->listener = find_listener(x->g, at.has_port ? at.port : is_https ? 443 : 80);
     x->e.query = parts.has_query ? parts.query : MK_STR_NONE;
     err = decode_path(x, parts.path, &x->e.path);
     x->e.original_path = x->e.path;
@@ -121,6 +140,17 @@ static int read_request(struct explanation *x, const struct mk_explain_request *
 }
 
 /* ── what the server itself decides ── */
+
+static void tell_listener(struct explanation *x)
+{
+    if (x->listener)
+        tell(x, "listener", MK_STR_NONE, MK_EXPLAIN_NOTE, "Listen %.*s, by the transport %s%s",
+             MK_STR_ARG(x->listener->text), x->listener->mode.transport->name,
+             x->listener->mode.proxy ? ", behind a PROXY header" : "");
+    else
+        tell(x, "listener", MK_STR_NONE, MK_EXPLAIN_NOTE,
+             "no Listen line is known for the request: hosts that are bound to listeners are left out");
+}
 
 static void tell_host(struct explanation *x)
 {
@@ -245,6 +275,7 @@ static void explain_content(struct explanation *x)
 
 static void explain_phases(struct explanation *x)
 {
+    tell_listener(x);
     tell_host(x);
     run_phase(x, MK_EXPLAIN_HEAD);
     x->phase = "limits";
@@ -283,7 +314,7 @@ int mk_explain(const struct mk_worker *worker, const struct mk_explain_request *
     mk_arena_init(&x.arena, NULL, PATH_BYTES_MAX * 16, NULL, 0);
     int err = read_request(&x, request);
     if (err == 0) {
-        x.host = mk__inspect_core.find_host(x.g, NULL, x.e.name);
+        x.host = mk__inspect_core.find_host(x.g, x.listener ? x.listener->listener : NULL, x.e.name);
         explain_phases(&x);
         set_result(&x, ret);
     }

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Follows a request through [REWRITE] and [REDIRECT], as rewrite.c and redirect.c do, without sending anything.
+ */
+#include "explain.h"
+
+#include "rewrite.h"
+
+#include <errno.h>
+
+static struct mk_str get_header(void *ctx, struct mk_str name)
+{
+    return mk_explain_header(ctx, name);
+}
+
+/* Returns 1 (the rule matches), 0 or -errno (it is not known). */
+static int match_rule(struct mk_explain *e, const struct mk_pattern *pattern, const struct when *when,
+                      struct mk_str *groups)
+{
+    struct when_request request = {e->method, e->query, get_header, e};
+    int match = mk_pattern_capture(pattern, e->path, groups);
+    return match > 0 ? when_holds(when, &request) : match;
+}
+
+static void add_unknown(const struct mk_host *host, struct mk_explain *e, const void *rule)
+{
+    mk_explain_add(e, host, rule, MK_EXPLAIN_ANSWERS,
+                   "500, because a pattern of the rule takes too much time for the path");
+}
+
+/* ── rewrites ── */
+
+static int apply_rewrite(const struct mk_host *host, struct mk_explain *e, const struct rewrite_rule *r,
+                         const struct mk_str *groups)
+{
+    MK_UNINITIALIZED char path_storage[MK_REWRITE_BYTES_MAX], query_storage[MK_REWRITE_BYTES_MAX];
+    struct mk_buf path, query;
+    bool has_query;
+    mk_buf_init_fixed(&path, path_storage, sizeof(path_storage));
+    mk_buf_init_fixed(&query, query_storage, sizeof(query_storage));
+    if (target_count_captured_bytes(r->to.text, groups) > TARGET_CAPTURED_BYTES_MAX)
+        return -EINVAL;
+    rewrite_build(r, e->path, e->query, groups, &path, &query, &has_query);
+    if (path.err || query.err)
+        return -EINVAL;
+    struct mk_str new_path = mk_buf_str(&path), new_query = has_query ? mk_str(query_storage, query.len) : MK_STR_NONE;
+    mk_explain_add(e, host, r, MK_EXPLAIN_NOTE, "[REWRITE] makes the path %.*s%s%.*s", MK_STR_ARG(new_path),
+                   has_query ? "?" : "", MK_STR_ARG(new_query));
+    return mk_explain_rewrite(e, new_path, new_query);
+}
+
+/* Applies the first rule that matches. Returns whether rules are to be looked for again. */
+static bool rewrite_once(const struct mk_host *host, struct mk_explain *e)
+{
+    const struct mk_conf_section *section = &redirect_sections[RULES_REWRITE];
+    struct mk_str groups[MK_PATTERN_GROUPS];
+    const struct rewrite_rule *r = mk_host_conf(host, section);
+    int match = 0;
+    while (r && (match = match_rule(e, &r->match, &r->when, groups)) == 0)
+        r = mk_host_conf_next(host, section, r);
+    if (match < 0)
+        add_unknown(host, e, r);
+    if (match <= 0)
+        return false;
+    int err = apply_rewrite(host, e, r, groups);
+    if (err < 0)
+        mk_explain_add(e, host, r, MK_EXPLAIN_ANSWERS, "%s",
+                       err == -ELOOP ? "500, because the path was rewritten too often"
+                                     : "404 or 414, because the new path is malformed or too long");
+    return err == 0 && !r->last;
+}
+
+/* ── redirects ── */
+
+static void explain_redirects(const struct mk_host *host, struct mk_explain *e)
+{
+    const struct mk_conf_section *section = &redirect_sections[RULES_REDIRECT];
+    const struct redirect_host *whole = mk_host_conf(host, &redirect_sections[RULES_HOST]);
+    struct mk_str groups[MK_PATTERN_GROUPS];
+    const struct redirect_rule *r = mk_host_conf(host, section);
+    int match = 0;
+    while (r && (match = match_rule(e, &r->match, &r->when, groups)) == 0)
+        r = mk_host_conf_next(host, section, r);
+    if (match < 0)
+        add_unknown(host, e, r);
+    else if (match > 0)
+        mk_explain_add(e, host, r, MK_EXPLAIN_ANSWERS, "[REDIRECT] with %d to %.*s%s", redirect_status(r),
+                       MK_STR_ARG(r->to.text), r->keep_path ? ", with the rest of the path and the query" : "");
+    else if (whole->to.text.len)
+        mk_explain_add(e, host, whole, MK_EXPLAIN_ANSWERS, "Redirect of the host: 301 to %.*s with path and query",
+                       MK_STR_ARG(whole->to.text));
+}
+
+void explain_rules(const struct mk_host *host, struct mk_explain *e)
+{
+    if (e->phase == MK_EXPLAIN_REQUEST)
+        explain_redirects(host, e);
+    while (e->phase == MK_EXPLAIN_HEAD && rewrite_once(host, e))
+        ;
+}
