@@ -102,7 +102,7 @@ static void run_lines(struct client *c)
     for (unsigned i = 0; i < LINES_AT_ONCE && !c->closing && !client_is_full(c); i++)
         if (!take_line(c))
             break;
-    if (!c->run && c->in.len > WORDS_LINE_BYTES && !memchr(c->in.data, '\n', c->in.len)) {
+    if (!c->closing && !c->run && c->in.len > WORDS_LINE_BYTES && !memchr(c->in.data, '\n', c->in.len)) {
         c->command = "";
         client_begin(c, "text");
         client_end(c, "the line is longer than 16,384 bytes");

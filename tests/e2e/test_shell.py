@@ -1,0 +1,945 @@
+# SPDX-License-Identifier: Apache-2.0
+"""monkey shell: a program that shows and controls a running server through the socket of the plugin cheetah."""
+
+import contextlib
+import json
+import os
+import pathlib
+import pty
+import re
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import time
+
+import pytest
+
+from harness import build
+from harness.certificates import TlsClient
+from harness.h2 import H2Client
+from harness.messages import request
+from harness.secure import serve_secure
+from harness.server import Server, await_true, run, section, write_config
+
+pytestmark = [
+    pytest.mark.skipif(not (build.PLUGINS / "cheetah.so").exists(), reason="the preset has no plugin cheetah"),
+    pytest.mark.skipif(build.PROTOCOL != "http/1.1", reason="the shell's protocol is its own"),
+]
+
+RELOADED = 2  # descriptors of the control thread, which the first reload makes
+
+
+class Shell:
+    """A connection to the socket: one line a request, one object a line of the answer."""
+
+    def __init__(self, path, timeout=20):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(timeout)
+        self.socket.connect(str(path))
+        self.file = self.socket.makefile("rb")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        self.file.close()
+        self.socket.close()
+
+    def send(self, line):
+        self.socket.sendall(line.encode() + b"\n")
+
+    def read(self):
+        line = self.file.readline()
+        assert line, "the server has closed the connection"
+        return json.loads(line)
+
+    def answer(self):
+        """The objects of an answer: its rows, and the last one."""
+        rows = []
+        while not (one := self.read()).get("end"):
+            rows.append(one)
+        return [row for row in rows if "begin" not in row], one
+
+    def ask(self, line):
+        self.send(line)
+        rows, end = self.answer()
+        assert end["ok"], (line, end)
+        return rows
+
+    def refused(self, line):
+        self.send(line)
+        _, end = self.answer()
+        assert not end["ok"], line
+        return end["error"]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "shell.sock"
+
+
+@pytest.fixture
+def shown(serve, path):
+    """A server with a socket for shells."""
+
+    def start(settings=None, cheetah=None, config=None, **rest):
+        conf = section("CHEETAH", {"Listen": path, **(cheetah or {})})
+        return serve(settings, config={"plugins/cheetah/cheetah.conf": conf, **(config or {})}, **rest)
+
+    return start
+
+
+@pytest.fixture
+def shell(path):
+    """Connects to the socket."""
+    shells = []
+
+    def connect(**rest):
+        shells.append(Shell(path, **rest))
+        return shells[-1]
+
+    yield connect
+    for one in shells:
+        one.close()
+
+
+def command(path, *words, **rest):
+    """Runs `monkey shell` once."""
+    return run("shell", "-s", path, *words, **rest)
+
+
+# ── commands ──
+
+
+def test_status(shown, shell):
+    server = shown({"Workers": 2})
+    with server.connect() as client:
+        assert client.ask("/hello.txt").status == 200
+        (status,) = shell().ask("status")
+        assert (status["process"], status["workers"], status["worker_threads"]) == (server.pid, 2, 2)
+        assert (status["connections"], status["generation"], status["state"]) == (1, 1, "serving")
+        assert 0 <= status["uptime_s"] < 60 and status["workers_memory_bytes"] > 0
+        assert status["listeners"] == "127.0.0.1:0"
+
+
+def test_commands_of_the_original(shown, shell):
+    """help, status, uptime, config, plugins, vhosts, workers, and their letters."""
+    shown({"Workers": 2})
+    one = shell()
+    names = {row["command"] for row in one.ask("help")}
+    assert names >= {"help", "status", "uptime", "config", "plugins", "vhosts", "workers", "clear", "quit", "explain"}
+    for letter, name in zip("hsufgvw", ("help", "status", "uptime", "config", "plugins", "vhosts", "workers")):
+        one.send(f"\\\\{letter}")
+        assert one.read()["begin"] == name
+        assert one.answer()[1]["ok"]
+    assert [row["plugin"] for row in one.ask("plugins")][-1] == "cheetah"
+    assert [row["names"] for row in one.ask("vhosts")] == ["localhost"]
+    assert [row["worker"] for row in one.ask("workers")] == [0, 1]
+    assert any(row["text"].startswith("    Workers                2  # ") for row in one.ask("config localhost"))
+    assert "no host serves the name" in one.refused("config elsewhere.test")
+    assert [row["command"] for row in one.ask("help trace")] == ["trace"]
+
+
+def test_memory_and_timers(shown, shell):
+    server = shown({"Workers": 1})
+    with server.connect() as client:
+        client.ask("/hello.txt")
+        (memory,) = shell().ask("memory")
+        assert memory["account_bytes"] > 0 and memory["connections"] == 1
+        assert memory["limit_bytes"] == 64 * 1024 * 1024
+        (timers,) = shell().ask("timers")
+        assert timers["timers"] >= 1 and 0 <= timers["next_ms"] <= 5000 and not timers["or_more"]
+
+
+@pytest.mark.parametrize(
+    "line, sentence",
+    [
+        ("konnections", "there is no command konnections; did you mean connections?"),
+        ("stat", "there is no command stat; did you mean status?"),
+        ("xyzzy", "there is no command xyzzy; help lists them"),
+        ('help "', "a quote is not closed"),
+        ("help \\", "the line ends with a backslash"),
+        ("[1]", "a line that begins with [ must be a JSON array of strings"),
+        (" ".join(["x"] * 65), "the line has more than 64 words"),
+        ("connections colour=red", "connections: colour=red is not understood; see help connections"),
+        ("connections close x", "connections close needs the number of a connection"),
+        ("trace", "trace needs the number of a connection, or peer=ADDRESS"),
+        ("trace 4711", "there is no connection of this number"),
+        ("log level loud", "log level takes error, warn, info or debug, or nothing"),
+        ("explain GET", "explain needs a method and a URL"),
+        ("explain GET nonsense", "the method or the URL is malformed"),
+        ("explain GET / strange", "strange is neither a header"),
+        ("top", "top is a command of the shell itself"),
+    ],
+)
+def test_wrong_lines(shown, shell, line, sentence):
+    shown()
+    one = shell()
+    assert sentence.removeprefix("connections: ") in one.refused(line)
+    assert one.ask("uptime")  # the connection goes on
+
+
+def test_a_line_too_long(shown, shell):
+    shown()
+    one = shell()
+    one.socket.sendall(b"x" * 17000)
+    assert one.answer()[1]["error"] == "the line is longer than 16,384 bytes"
+    assert one.file.readline() == b""
+
+
+def test_json_request(shown, shell):
+    shown()
+    one = shell()
+    assert [row["command"] for row in one.ask('["help", "\\u0074race"]')] == ["trace"]
+    one.send("uptime\nuptime")  # two at once are answered one after the other
+    assert one.answer()[1]["ok"] and one.answer()[1]["ok"]
+
+
+# ── connections ──
+
+
+def test_connections(shown, shell):
+    server = shown({"Workers": 2, "BodyTimeout": "20s"})
+    with server.connect() as idle, server.connect() as busy:
+        idle.ask("/hello.txt")
+        busy.send(request("/upload", "Content-Length: 10", method="POST") + b"abc")
+        one = shell()
+        rows = await_true(lambda: [r for r in one.ask("connections") if r["state"] == "read_body"])
+        assert (rows[0]["method"], rows[0]["host"], rows[0]["path"]) == ("POST", "localhost", "/upload")
+        (row,) = one.ask("connections state=idle")
+        assert (row["peer"], row["protocol"], row["transport"]) == ("127.0.0.1", "http/1", "liana")
+        assert row["port"] == idle.sock.getsockname()[1]
+        assert row["received_bytes"] > 0 and row["sent_bytes"] > 100 and row["requests"] == 1
+        assert one.ask(f"connections id={row['id']}") == one.ask("connections peer=127.0.0.1 state=idle limit=1")
+        assert not one.ask("connections peer=192.0.2.1") and not one.ask("connections older=100")
+        assert len(one.ask("connections listener=127.0.0.1:0")) == 2
+        assert [r["id"] for r in one.ask("connections host=LOCALHOST")] == [rows[0]["id"]]
+        assert one.ask(f"connections close {rows[0]['id']}")[0]["state"] == "read_body"
+        assert one.refused(f"connections close {rows[0]['id']}") == "there is no connection of this number"
+        busy.assert_gone()
+        assert idle.ask("/hello.txt").status == 200
+
+
+@pytest.fixture
+def shown_secure(shown, tmp_path, site_root):
+    """A server behind TLS with a socket for shells."""
+    return lambda settings=None: serve_secure(shown, tmp_path, site_root, settings)
+
+
+def test_connections_over_tls(shown_secure, shell):
+    server = shown_secure()
+    with server.connect(kind=TlsClient, context=server.ca.context()) as client:
+        client.ask("/hello.txt")
+        (row,) = shell().ask("connections")
+        assert (row["transport"], row["state"], row["protocol"]) == ("tls", "idle", "http/1")
+
+
+def test_connections_over_h2(shown, shell):
+    server = shown()
+    with server.connect_h2(credit=False, window=0) as client:  # which takes no byte of a body
+        client.begin("/hello.txt")
+        client.begin("/hello.txt?again")
+        one = shell()
+        (row,) = await_true(lambda: [r for r in one.ask("connections") if r["streams"] == 2])
+        assert (row["protocol"], row["state"], row["path"], row["method"]) == ("h2", "streams", "/hello.txt", "GET")
+        assert row["requests"] == 2 and row["host"] == "localhost"
+
+
+def read_list(shell, line):
+    return [row["id"] for row in shell.ask(line)]
+
+
+@pytest.mark.concurrent
+def test_list_while_connections_come_and_go(shown, shell):
+    """The cursor survives the end of its connection; those that stay are listed exactly once."""
+    server = shown({"Workers": 2, "KeepAliveTimeout": "60s", "Timeout": "60s"})
+    with contextlib.ExitStack() as stack:
+        stay = [stack.enter_context(server.connect()) for _ in range(150)]
+        for client in stay:
+            assert client.ask("/hello.txt").status == 200
+        one = shell()
+        ids = sorted(read_list(one, "connections"))
+        assert len(ids) == 150
+        for _ in range(10):
+            leave = [server.connect() for _ in range(40)]
+            for client in leave:
+                client.ask("/hello.txt")
+            one.send("connections")
+            for client in leave:
+                client.close()
+            rows, end = one.answer()
+            seen = [row["id"] for row in rows]
+            assert end["ok"] and len(set(seen)) == len(seen) and set(seen) >= set(ids)
+
+
+def test_many_connections_in_pieces(shown, shell):
+    """Thousands are listed while requests are served; a request never waits for the whole list."""
+    many = 10000 if build.OPTIMISED else 1500
+    server = shown({"Workers": 1, "KeepAliveTimeout": "120s", "Timeout": "120s", "MemoryLimit": "256M"})
+    with contextlib.ExitStack() as stack:
+        clients = []
+        try:
+            for _ in range(many):
+                clients.append(stack.enter_context(server.connect(timeout=60)))
+        except OSError:  # as many descriptors as there are
+            stack.callback(lambda: None)
+        many = len(clients) - 8
+        for client in clients[many:]:
+            client.close()
+        with server.connect() as asking:
+            one = shell(timeout=60)
+            await_true(lambda: one.ask("status")[0]["connections"] >= many, 30)
+            one.send("connections")
+            slowest, rows = 0, 0
+            one.socket.setblocking(True)
+            while not (row := one.read()).get("end"):
+                rows += "id" in row
+                if rows % 500 == 1:
+                    began = time.monotonic()
+                    assert asking.ask("/hello.txt").status == 200
+                    slowest = max(slowest, time.monotonic() - began)
+            assert rows >= many and slowest < 1
+
+
+# ── traces ──
+
+
+def test_trace(shown, shell):
+    server = shown({"Workers": 2})
+    with server.connect() as client, server.connect() as other:
+        client.ask("/hello.txt")
+        other.ask("/hello.txt")
+        one = shell()
+        port = client.sock.getsockname()[1]
+        number = next(r["id"] for r in one.ask("connections") if r["port"] == port)
+        one.send(f"trace {number}")
+        assert one.read() == {"begin": "trace", "view": "stream"}
+        await_true(lambda: shell().ask("status"))  # what asks later is answered later: the trace is on
+        other.ask("/hello.txt")
+        client.send(b"GET /hello")
+        first = one.read()
+        assert (first["id"], first["before"], first["after"]) == (number, "idle", "read_head")
+        client.close()
+        assert one.read()["after"] == "closed"
+        one.send("")
+        assert one.answer() == ([], {"end": True, "ok": True})
+        assert other.ask("/hello.txt").status == 200
+
+
+@pytest.mark.concurrent
+@pytest.mark.parametrize("way", ["plain", "tls", "h2"])
+def test_trace_a_client(shown, shown_secure, shell, way):
+    """Connections that are accepted later are traced, too, in all workers."""
+    server = (shown_secure if way == "tls" else shown)({"Workers": 3})
+    options = {"plain": {}, "h2": {"kind": H2Client}, "tls": {"kind": TlsClient}}[way]
+    if way == "tls":
+        options["context"] = server.ca.context()
+    one = shell()
+    one.send("trace peer=127.0.0.1")
+    assert one.read()["view"] == "stream"
+    await_true(lambda: len(shell().ask("workers")) == 3)
+    for _ in range(9):
+        with server.connect(**options) as client:
+            client.ask("/hello.txt")
+    closed = set()
+    while len(closed) < 9:
+        row = one.read()
+        assert row["peer"] == "127.0.0.1"
+        if row["after"] == "closed":
+            closed.add(row["id"])
+    one.send("")
+    assert one.answer()[1]["ok"]
+
+
+def test_a_trace_ends_with_its_shell(shown, shell):
+    server = shown({"Workers": 2})
+    one = shell()
+    one.send("trace peer=127.0.0.1")
+    one.read()
+    one.close()
+    other = shell()
+    for _ in range(5):
+        with server.connect() as client:
+            client.ask("/hello.txt")
+    assert other.ask("status")
+
+
+# ── explain ──
+
+RULES = """[HOST]
+    ServerName localhost
+    DocumentRoot {root}
+[REWRITE]
+    Match =/old.txt
+    To /hello.txt
+[REDIRECT]
+    Match /moved
+    To https://example.org/new
+    Status 308
+[RULES]
+    Name secret
+    Match /secret
+    Action deny 403
+[RULES]
+    Name office
+    Match /office
+    Network 192.0.2.0/24
+    Action deny 403
+[CLIENT_LIMITS]
+    Name slow
+    Match /slow
+    Rate 10/s
+[AUTH]
+    Match /login
+    Type Basic
+    Realm staff
+    Users ../users
+[HEADERS]
+    Set X-Test yes
+[LIMITS]
+    Match /slow
+    MaxBodySize 4K
+[MAINTENANCE]
+    Match /broken
+    FlagFile {flag}
+"""
+
+
+@pytest.fixture
+def explained(shown, shell, site_root, tmp_path):
+    flag = tmp_path / "flag"
+    flag.touch()
+    users = "ada:$apr1$aaaaaaaa$hbGCGMnYVWzGlvLUoDPnr0\n"
+    files = {"sites/default": RULES.format(root=site_root, flag=flag), "users": users}
+    shown(config=files)
+    one = shell()
+    return lambda line: one.ask(f"explain {line}")
+
+
+def find(rows, plugin, effect):
+    return [row for row in rows if row["plugin"] == plugin and row["effect"] == effect]
+
+
+@pytest.mark.parametrize(
+    "line, plugin, effect, what, line_number",
+    [
+        ("GET /moved/x", "redirect", "answers", "[REDIRECT] with 308 to https://example.org/new", 7),
+        ("GET /old.txt", "redirect", "note", "[REWRITE] makes the path /hello.txt", 4),
+        ("GET /secret/x", "mandril", "answers", '[RULES] "secret": deny 403', 11),
+        ("GET /office client=192.0.2.7", "mandril", "answers", '[RULES] "office": deny 403', 15),
+        ("GET /office", "mandril", "maybe", '[RULES] "office": deny 403', 15),
+        ("GET /slow", "mandril", "maybe", '[CLIENT_LIMITS] "slow": 429 above 10 requests in 1 s', 20),
+        ("GET /login", "auth", "answers", '[AUTH] "staff" asks for a name and a password', 24),
+        ('GET /login "Authorization: Basic YTpi"', "auth", "maybe", "asks for a name and a password", 24),
+        ("GET /", "headers", "note", "[HEADERS] sets X-Test: yes", 29),
+        ("GET /broken", "maintenance", "note", "[MAINTENANCE]: 503 while", 34),
+        ("POST /hello.txt", "static", "answers", "405", None),
+        ("GET /.hidden", "static", "answers", "404: hidden", None),
+    ],
+)
+def test_explain(explained, line, plugin, effect, what, line_number):
+    rows = [row for row in find(explained(line), plugin, effect) if what in row["what"]]
+    assert rows, explained(line)
+    assert line_number is None or rows[0]["place"].endswith(f"sites/default:{line_number}"), rows[0]
+
+
+def test_explain_limits_host_and_file(explained, site_root):
+    rows = explained("GET http://localhost/slow")
+    (limits,) = [row for row in rows if row["phase"] == "limits"]
+    assert "[LIMITS] holds: MaxBodySize 4096 bytes" in limits["what"] and limits["place"].endswith(":31")
+    (host,) = [row for row in rows if row["phase"] == "host"]
+    assert host["what"] == "the host localhost serves the name localhost"
+    (file,) = [row for row in explained("GET /old.txt") if row["phase"] == "file"]
+    size = (site_root / "hello.txt").stat().st_size
+    assert file["what"] == f"the file {site_root.resolve()}/hello.txt with {size} bytes"
+    (file,) = [row for row in explained("GET /nothing") if row["phase"] == "file"]
+    assert "there is no file" in file["what"]
+    assert not [row for row in explained("GET /secret") if row["phase"] in ("content", "file")]
+
+
+def test_explain_a_listener(shown_secure, shell):
+    server = shown_secure()
+    rows = shell().ask(f"explain GET https://localhost:{server.port}/hello.txt")
+    assert rows[0]["what"] == "Listen 127.0.0.1:0, by the transport tls"
+
+
+def test_explain_agrees_with_requests(explained, shell, path):
+    """What is explained happens; and explaining counts nothing and sends nothing."""
+    one = Shell(path)
+    before = one.ask("status")[0]["connections"]
+    for _ in range(50):
+        explained("GET /slow")
+    assert one.ask("status")[0]["connections"] == before
+    one.close()
+
+
+# ── orders ──
+
+
+def test_reload(shown, shell, tmp_path):
+    server = shown({"Workers": 2})
+    one = shell()
+    server.baseline += RELOADED
+    assert one.ask("reload")[-1]["text"] == "the new configuration is in use (generation 2)"
+    assert [row["generation"] for row in one.ask("workers")] == [2, 2]
+    conf = next(tmp_path.glob("server*/conf/sites/default"), None) or next(tmp_path.glob("**/sites/default"))
+    before = conf.read_text()
+    conf.write_text(before + "    Nonsense 1\n")
+    one.send("reload")
+    rows, end = one.answer()
+    assert end["error"] == "the new configuration cannot be used, the old one stays"
+    assert any("Nonsense" in row["text"] for row in rows)
+    conf.write_text(before)
+    with server.connect() as client:
+        assert client.ask("/hello.txt").status == 200
+        assert one.ask("reload")
+
+
+@pytest.mark.concurrent
+def test_commands_during_reloads(shown, shell):
+    """Workers come and go while all of them are asked; the shell stays connected."""
+    server = shown({"Workers": 4})
+    server.baseline += RELOADED
+    one, other = shell(), shell()
+    for i in range(6):
+        other.send("reload")
+        for line in ("workers", "connections", "memory", "config", "explain GET /hello.txt", "trace 99"):
+            one.send(line)
+            rows, end = one.answer()
+            assert end["ok"] or "no connection" in end["error"] or "reload" in end["error"], (line, end)
+        assert other.answer()[1]["ok"], i
+    with server.connect() as client:
+        assert client.ask("/hello.txt").status == 200
+
+
+def test_log_level(shown, shell):
+    server = shown()
+    one = shell()
+    assert one.ask("log level") == [{"log_level": "info"}]
+    assert one.ask("log level debug") == [{"log_level": "debug"}]
+    with server.connect() as client:
+        client.ask("/hello.txt")
+    server.wait_log(r"debug connection \d+: new to idle")
+    assert one.ask("log level warn") == [{"log_level": "warn"}]
+
+
+def test_reopen(shown, shell, tmp_path):
+    log = tmp_path / "error.log"
+    server = shown({"ErrorLog": log}, wait=False)
+    await_true(lambda: log.exists() and "serves with" in log.read_text(), 20)
+    server.baseline = server.descriptors()
+    log.rename(tmp_path / "error.log.1")
+    assert shell().ask("reopen")
+    await_true(log.exists)
+    assert server.alive
+
+
+def test_drain(shown, shell):
+    server = shown({"ShutdownTimeout": "5s"})
+    with server.connect() as client:
+        client.ask("/hello.txt")
+        assert "stops" in shell().ask("drain")[0]["text"]
+        server.stopping = True
+        assert server.wait() == 0
+
+
+# ── bad input ──
+
+
+def test_a_second_server(shown, path, tmp_path, site_root):
+    """The path of a server that lives is named; that of a dead one is taken over."""
+    first = shown()
+    conf = {"plugins/cheetah/cheetah.conf": section("CHEETAH", {"Listen": path})}
+    folder = write_config(tmp_path / "second", site_root, files=conf)
+    done = run("-c", folder)
+    assert done.returncode != 0
+    assert f"another server (process {first.pid}) uses the socket {path}" in done.stderr
+    assert run("-t", "-c", folder).returncode == 0  # a check does not touch it
+    with Shell(path) as one:
+        assert one.ask("uptime")
+    first.kill()
+    first.finished = True
+    second = Server("-c", folder)
+    with Shell(path) as one:
+        assert one.ask("status")[0]["process"] == second.pid
+    second.stop()
+    assert not path.exists()
+
+
+def test_a_path_that_is_no_socket(path, tmp_path, site_root):
+    path.write_text("precious")
+    conf = {"plugins/cheetah/cheetah.conf": section("CHEETAH", {"Listen": path})}
+    done = run("-c", write_config(tmp_path / "conf", site_root, files=conf))
+    assert done.returncode != 0 and f"{path} exists, and is not a socket" in done.stderr
+    assert path.read_text() == "precious"
+
+
+def test_mode_of_the_socket(shown, path):
+    shown()
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root and setpriv")
+def test_another_user(shown, path, tmp_path):
+    """The mode keeps others out; and so does the server, if the mode does not."""
+    server = shown()
+    for folder in (tmp_path, *tmp_path.parents):
+        if folder.stat().st_uid == 0 and folder != pathlib.Path("/"):
+            folder.chmod(folder.stat().st_mode | 0o011)
+    script = (
+        "import socket; s = socket.socket(socket.AF_UNIX); s.settimeout(9); "
+        f"s.connect('{path}'); print(s.makefile().readline())"
+    )
+    as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "/usr/bin/python3", "-c", script]
+    done = subprocess.run(as_nobody, capture_output=True, text=True, timeout=30)
+    assert "PermissionError" in done.stderr, done
+    path.chmod(0o666)
+    done = subprocess.run(as_nobody, capture_output=True, text=True, timeout=30)
+    assert "your user may not control this server (AllowedUsers)" in done.stdout, done
+    server.wait_log(r"cheetah: refusing the shell of process \d+: user 65534")
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root and setpriv")
+def test_allowed_users(shown, path, tmp_path):
+    shown(cheetah={"AllowedUsers": "nobody"})
+    for folder in (tmp_path, *tmp_path.parents):
+        if folder.stat().st_uid == 0 and folder != pathlib.Path("/"):
+            folder.chmod(folder.stat().st_mode | 0o011)
+    path.chmod(0o666)
+    script = (
+        "import socket; s = socket.socket(socket.AF_UNIX); s.settimeout(9); "
+        f"s.connect('{path}'); s.sendall(b'uptime\\n'); print(s.makefile().readline())"
+    )
+    as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "/usr/bin/python3", "-c", script]
+    done = subprocess.run(as_nobody, capture_output=True, text=True, timeout=30)
+    assert json.loads(done.stdout)["begin"] == "uptime"
+
+
+def test_a_shell_that_stops_reading(shown, shell):
+    """Its answer is held back, then its connection is closed; the server does not wait, and its memory stays."""
+    server = shown({"Workers": 1}, cheetah={"Timeout": "300ms"})
+    lazy = shell()
+    lazy.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    for _ in range(100):
+        lazy.send("config\nhelp\nplugins")
+    with server.connect() as client:
+        assert client.ask("/hello.txt").status == 200
+    server.wait_log("cheetah: the shell of process .* takes nothing of its answer: its connection is closed")
+    assert shell().ask("status")[0]["workers_memory_bytes"] < 1024 * 1024
+
+
+def test_too_many_shells(shown, shell):
+    shown(cheetah={"MaxClients": 2})
+    first, second = shell(), shell()
+    assert first.ask("uptime") and second.ask("uptime")
+    assert shell().answer()[1]["error"] == "too many shells are connected (MaxClients)"
+    second.close()
+    await_true(lambda: first.ask("uptime"))
+    third = await_true(lambda: try_shell(shell))
+    assert third.ask("uptime")
+
+
+def try_shell(shell):
+    """A shell that was accepted, or None."""
+    one = shell()
+    one.send("uptime")
+    first = one.read()
+    if first.get("end"):
+        return None
+    one.answer()
+    return one
+
+
+@build.needs_modules
+def test_a_worker_that_does_not_answer(shown, shell, path):
+    """It is named, and the others answer all the same."""
+    server = shown({"Workers": 2}, config={"plugins/stall/stall.conf": ""})
+    threads = [t for t in server.threads() if read_comm(server, t) == "monkey: w1"]
+    one = shell()
+    assert len(one.ask("workers")) == 2
+    # a thread that is stopped answers nothing: gdb is not needed, a traced thread stops alone
+    with stopped_thread(threads[0]):
+        one.send("workers")
+        rows, end = one.answer()
+    assert end["ok"]
+    assert [row["worker"] for row in rows if "worker" in row] == [0]
+    assert {"warning": "worker 1 does not answer"} in rows
+    assert len(one.ask("workers")) == 2
+
+
+def read_comm(server, thread):
+    return pathlib.Path(f"/proc/{server.pid}/task/{thread}/comm").read_text().strip()
+
+
+@contextlib.contextmanager
+def stopped_thread(thread):
+    """Stops one thread by ptrace(2), which also has it go on when the tracer ends."""
+    script = (
+        "import ctypes, sys, os\n"
+        "libc = ctypes.CDLL(None, use_errno=True)\n"
+        "libc.ptrace.argtypes = [ctypes.c_long] + [ctypes.c_void_p] * 3\n"
+        "tid = int(sys.argv[1])\n"
+        "if libc.ptrace(0x4206, tid, None, None) < 0 or libc.ptrace(0x4207, tid, None, None) < 0:\n"  # SEIZE, INTERRUPT
+        "    print('refused', flush=True); sys.exit()\n"
+        "os.waitpid(tid, 0x40000000)\n"  # __WALL
+        "print('stopped', flush=True); sys.stdin.readline()\n"
+    )
+    tracer = subprocess.Popen(
+        ["/usr/bin/python3", "-c", script, str(thread)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        if tracer.stdout.readline().strip() != "stopped":
+            pytest.skip("this machine allows no ptrace(2)")
+        yield
+    finally:
+        tracer.communicate("\n", timeout=10)
+
+
+# ── the program ──
+
+
+def test_one_shot(shown, path):
+    server = shown()
+    done = command(path, "status")
+    assert done.returncode == 0 and re.search(rf"^process +{server.pid}$", done.stdout, re.M)
+    assert "\033" not in done.stdout
+    done = command(path, "status", "--json")
+    assert json.loads(done.stdout)["process"] == server.pid
+    done = command(path, "--json", "workers")
+    assert json.loads(done.stdout)["worker"] == 0
+    done = command(path, "workers")
+    assert done.stdout.splitlines()[0].split()[:3] == ["WORKER", "CONNECTIONS", "STATE"]
+    with server.connect() as client:
+        client.ask("/hello.txt")
+        done = command(path, "connections", "sort=age", "state=idle")
+        assert done.returncode == 0 and "127.0.0.1" in done.stdout
+        done = command(path, "explain", "GET", "/hello.txt", "X-Name: a value")
+        assert done.returncode == 0 and "hello.txt" in done.stdout
+
+
+def test_exit_codes(shown, path, tmp_path):
+    shown()
+    done = command(path, "konnections")
+    assert (done.returncode, done.stdout) == (1, "") and "did you mean connections?" in done.stderr
+    done = command(tmp_path / "nothing.sock", "status")
+    assert done.returncode == 2 and "cannot connect to" in done.stderr and "[CHEETAH]" in done.stderr
+    assert command(path, "--colour").returncode == 2
+    assert command(path, "--help").returncode == 0
+
+
+def test_commands_from_a_pipe(shown, path):
+    shown()
+    done = command(path, input="uptime\nhelp trace\n")
+    assert done.returncode == 0 and "uptime" in done.stdout and "trace" in done.stdout
+    done = command(path, input="nonsense\nuptime\n")
+    assert done.returncode == 1 and "uptime" not in done.stdout
+
+
+def test_a_folder_of_that_name(tmp_path):
+    """The word is a command; the folder has a slash."""
+    (tmp_path / "shell").mkdir()
+    (tmp_path / "shell" / "a.txt").write_text("a file")
+    done = run("shell", "-s", tmp_path / "x.sock", "status", cwd=tmp_path)
+    assert done.returncode == 2 and "cannot connect" in done.stderr
+    server = Server("-p", "0", "-l", "127.0.0.1", "./shell", cwd=tmp_path)
+    with server.connect() as client:
+        assert client.ask("/a.txt").body == b"a file"
+    server.stop()
+
+
+def test_escape_sequences_of_clients(shown, path):
+    """What a client sends reaches no terminal as it is."""
+    server = shown({"BodyTimeout": "20s"})
+    with server.connect() as client:
+        client.send(request("/%1b%5b31m", "Content-Length: 10", method="POST"))
+        done = await_true(lambda: (d := command(path, "connections", "state=read_body")).stdout and d)
+        assert "\033" not in done.stdout and "\\x1b[31m" in done.stdout
+
+
+class Terminal:
+    """monkey shell on a pseudo terminal."""
+
+    def __init__(self, path, home):
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            env = {**os.environ, **build.environment(), "TERM": "xterm", "XDG_STATE_HOME": str(home)}
+            os.execve(build.binary(), ["monkey", "shell", "-s", str(path)], env)
+        self.seen = ""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self.pid, 0)
+        os.close(self.fd)
+
+    def wait(self, pattern, seconds=20):
+        deadline = time.monotonic() + seconds
+        while not (found := re.search(pattern, self.seen)):
+            left = deadline - time.monotonic()
+            assert left > 0, f"{pattern!r} not in {self.seen!r}"
+            if select.select([self.fd], [], [], left)[0]:
+                try:
+                    self.seen += os.read(self.fd, 65536).decode("utf-8", "replace")
+                except OSError:
+                    raise AssertionError(f"ended before {pattern!r}: {self.seen!r}") from None
+        self.seen = self.seen[found.end() :]
+        return found
+
+    def type(self, text):
+        os.write(self.fd, text.encode())
+
+    def exit_code(self):
+        with contextlib.suppress(OSError):
+            while os.read(self.fd, 4096):
+                pass
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+def test_terminal(shown, path, tmp_path):
+    """Editing, completion, colours, history; the end by Control-D."""
+    server = shown()
+    with server.connect() as client, Terminal(path, tmp_path / "state") as terminal:
+        client.ask("/hello.txt")
+        (tmp_path / "state").mkdir(exist_ok=True)
+        terminal.wait("monkey> ")
+        terminal.type("upt\t")
+        terminal.wait("ime")
+        terminal.type("\r")
+        terminal.wait(r"\033\[1muptime\033\[0m +\d+s")
+        terminal.wait("monkey> ")
+        terminal.type("hlep\b\b\belp trace\r")  # backspace edits
+        terminal.wait(r"COMMAND.*\n.*trace")
+        terminal.wait("monkey> ")
+        number = json.loads(command(path, "connections", "--json").stdout)["id"]
+        terminal.type("trace \t\t")  # several are possible: they are listed
+        terminal.wait(rf"\b{number}\b")
+        terminal.type("\x15nonsense\r")
+        terminal.wait("there is no command nonsense")
+        terminal.wait("monkey> ")
+        terminal.type("\x1b[A\r")  # the line before
+        terminal.wait("there is no command nonsense")
+        terminal.wait("monkey> ")
+        terminal.type("quit\r")
+        assert terminal.exit_code() == 0
+
+
+def test_history(shown, path, tmp_path):
+    shown()
+    home = tmp_path / "state"
+    home.mkdir()
+    with Terminal(path, home) as terminal:
+        terminal.wait("monkey> ")
+        terminal.type("plugins\r")
+        terminal.wait("cheetah")
+        terminal.wait("monkey> ")
+        terminal.type("\x04")
+        assert terminal.exit_code() == 0
+    history = home / "monkey" / "shell_history"
+    assert "plugins" in history.read_text()
+    assert history.stat().st_mode & 0o777 == 0o600 and history.parent.stat().st_mode & 0o777 == 0o700
+    with Terminal(path, home) as terminal:
+        terminal.wait("monkey> ")
+        terminal.type("\x1b[A\r")
+        terminal.wait("SUMMARY")
+
+
+def test_top_on_a_terminal(shown, path, tmp_path):
+    server = shown()
+    with server.connect() as client, Terminal(path, tmp_path) as terminal:
+        client.ask("/hello.txt")
+        terminal.wait("monkey> ")
+        terminal.type("top 0.2\r")
+        terminal.wait("1 connections")
+        terminal.wait("1 connections")
+        terminal.type("q")
+        terminal.wait("monkey> ")
+        terminal.type("quit\r")
+        assert terminal.exit_code() == 0
+
+
+# ── reloads of the section itself, upgrades ──
+
+
+def test_the_path_changes(shown, shell, path, tmp_path):
+    server = shown()
+    one = shell()
+    assert one.ask("uptime")
+    server.baseline += RELOADED
+    conf = next(tmp_path.glob("**/cheetah.conf"))
+    other = tmp_path / "other.sock"
+    conf.write_text(section("CHEETAH", {"Listen": other}))
+    one.send("reload")
+    assert one.answer()[1]["ok"]  # the shell that is connected goes on
+    with Shell(other) as two:
+        assert two.ask("status")[0]["generation"] == 2
+    await_true(lambda: not path.exists())
+    assert one.ask("uptime") and server.alive
+
+
+def test_upgrade(shown, path, tmp_path, site_root):
+    """The successor takes the path over; the old process does not remove it."""
+    conf = {"plugins/cheetah/cheetah.conf": section("CHEETAH", {"Listen": path})}
+    folder = write_config(tmp_path / "up", site_root, {"PidFile": tmp_path / "pid"}, files=conf)
+    server = Server("-c", folder)
+    server.send_signal(signal.SIGUSR2)
+    server.stopping = True
+    assert server.wait() == 0
+    new = int((tmp_path / "pid").read_text())
+    try:
+        with Shell(path) as one:
+            assert one.ask("status")[0]["process"] == new != server.pid
+    finally:
+        os.kill(new, signal.SIGTERM)
+        await_true(lambda: not pathlib.Path(f"/proc/{new}").exists() or " Z " in stat_of(new), 20)
+    await_true(lambda: not path.exists())
+
+
+def stat_of(pid):
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        return pathlib.Path(f"/proc/{pid}/stat").read_text()
+    return " Z "
+
+
+@pytest.mark.budget
+def test_idle_costs_no_system_call(shown, tmp_path):
+    """Loaded but unused: as many system calls for a request as without the plugin."""
+    assert shutil.which("strace")
+    counts = []
+    for cheetah in (True, False):
+        server = shown({"Workers": 1}) if cheetah else Server("-c", bare_config(tmp_path))
+        counts.append(count_calls(server, tmp_path / f"trace{cheetah}"))
+        if not cheetah:
+            server.stop()
+    assert counts[0] == counts[1], counts
+
+
+def bare_config(tmp_path):
+    root = tmp_path / "root"
+    root.mkdir(exist_ok=True)
+    (root / "hello.txt").write_bytes(b"hello")
+    return write_config(tmp_path / "bare", root, {"Workers": 1})
+
+
+def count_calls(server, out):
+    """System calls of the server for 100 requests on one connection."""
+    with server.connect() as client:
+        client.ask("/hello.txt")
+        tracer = subprocess.Popen(
+            ["strace", "-f", "-p", str(server.pid), "-o", str(out)], stderr=subprocess.PIPE, text=True
+        )
+        tracer.stderr.readline()
+        for _ in range(100):
+            assert client.ask("/hello.txt").status == 200
+        tracer.send_signal(signal.SIGINT)
+        tracer.wait(20)
+    lines = out.read_text().splitlines()
+    return len([line for line in lines if re.search(r"\d+ (\w+)\(", line) and "epoll_wait" not in line]) // 100

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The objects that the shell reads, and the tables that it makes of them. */
+#include "testing.h"
+
+#include "../../../bin/shell/object.c"
+#include "../../../bin/shell/table.c"
+
+static char storage[64 * 1024];
+
+static bool read_copy(const char *text, struct object *o)
+{
+    static char copy[8192];
+    assert_true(strlen(text) < sizeof(copy));
+    memcpy(copy, text, strlen(text) + 1);
+    return object_read(copy, strlen(text), o);
+}
+
+/* ── objects ── */
+
+static void test_object(void **state)
+{
+    struct object o;
+    (void)state;
+    assert_true(read_copy("{\"a\":\"x\\\"y\\n\\u0041\\u00e9\\u20ac\", \"n\":-12, \"t\":true,\"f\" : false}", &o));
+    assert_int_equal(o.n, 4);
+    assert_string_equal(object_get(&o, "a"), "x\"y\nA\xc3\xa9\xe2\x82\xac");
+    assert_string_equal(object_get(&o, "n"), "-12");
+    assert_int_equal(o.items[1].kind, OBJECT_NUMBER);
+    assert_string_equal(object_get(&o, "t"), "true");
+    assert_int_equal(o.items[2].kind, OBJECT_BOOL);
+    assert_string_equal(object_get(&o, "f"), "false");
+    assert_null(object_get(&o, "b"));
+    assert_true(read_copy("{}", &o));
+    assert_int_equal(o.n, 0);
+}
+
+static void test_malformed_objects(void **state)
+{
+    static const char *const texts[] = {
+        "",
+        "[]",
+        "{",
+        "{\"a\"}",
+        "{\"a\":}",
+        "{\"a\":\"x}",
+        "{\"a\":1,}",
+        "{\"a\":1",
+        "{a:1}",
+        "{\"a\":nul}",
+        "{\"a\":\"\\x\"}",
+        "{\"a\":\"\\u12\"}",
+        "{\"a\":\"\\",
+        "{\"a\":1 1}",
+        "{\"a\":{}}",
+        "{\"a\":\"b\" \"c\"}",
+    };
+    struct object o;
+    (void)state;
+    for (size_t i = 0; i < COUNT(texts); i++)
+        if (read_copy(texts[i], &o))
+            fail_msg("%s was read", texts[i]);
+}
+
+static void test_many_members(void **state)
+{
+    struct object o;
+    char text[4096] = "{";
+    (void)state;
+    for (unsigned i = 0; i < OBJECT_MEMBERS_MAX + 5; i++)
+        snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s\"k%u\":%u", i ? "," : "", i, i);
+    snprintf(text + strlen(text), sizeof(text) - strlen(text), "}");
+    assert_true(read_copy(text, &o));
+    assert_int_equal(o.n, OBJECT_MEMBERS_MAX);
+    assert_string_equal(object_get(&o, "k39"), "39");
+}
+
+/* ── tables ── */
+
+static struct table table;
+static struct mk_buf out;
+
+static int open_table(void **state)
+{
+    (void)state;
+    table_init(&table, false);
+    mk_buf_init_fixed(&out, storage, sizeof(storage));
+    return 0;
+}
+
+static int close_table(void **state)
+{
+    (void)state;
+    table_release(&table);
+    return 0;
+}
+
+static void add_row(const char *text)
+{
+    struct object o;
+    assert_true(read_copy(text, &o));
+    assert_true(table_add(&table, &o));
+}
+
+static void test_table(void **state)
+{
+    (void)state;
+    add_row("{\"id\":7,\"peer\":\"192.0.2.1\",\"age_s\":200,\"sent_bytes\":1536,\"note\":\"\",\"_hidden\":\"x\"}");
+    add_row("{\"id\":12,\"peer\":\"::1\",\"age_s\":5,\"sent_bytes\":10,\"note\":\"\",\"path\":\"/a\"}");
+    table_print(&table, &out);
+    assert_str_equal(mk_buf_str(&out), "ID  PEER         AGE  SENT  PATH\n"
+                                       " 7  192.0.2.1  3m20s  1.5K  \n"
+                                       "12  ::1           5s   10B  /a\n");
+    out.len = 0;
+    add_row("{\"id\":100000,\"peer\":\"x\",\"other\":1}"); /* the widths stay, and the columns */
+    table_print(&table, &out);
+    assert_str_equal(mk_buf_str(&out), "100000  x                       \n");
+}
+
+static void test_sort(void **state)
+{
+    (void)state;
+    add_row("{\"id\":1,\"age_s\":5,\"name\":\"b\"}");
+    add_row("{\"id\":2,\"age_s\":50,\"name\":\"c\"}");
+    add_row("{\"id\":3,\"age_s\":7,\"name\":\"a\"}");
+    assert_false(table_sort(&table, "colour"));
+    assert_true(table_sort(&table, "age")); /* numbers from the greatest */
+    assert_string_equal(table.first->cells[0], "2");
+    assert_true(table_sort(&table, "name"));
+    assert_string_equal(table.first->cells[0], "3");
+    assert_true(table_sort(&table, "age_s"));
+    add_row("{\"id\":4}");
+    table_print(&table, &out);
+    assert_non_null(strstr(mk_buf_cstr(&out), "\n 4"));
+}
+
+static void test_values(void **state)
+{
+    static const struct {
+        const char *key, *value, *text;
+    } cases[] = {
+        {"n_bytes", "0", "0B"},
+        {"n_bytes", "1023", "1023B"},
+        {"n_bytes", "10240", "10K"},
+        {"n_bytes", "1048576", "1.0M"},
+        {"n_bytes", "5497558138880", "5.0T"},
+        {"n_s", "59", "59s"},
+        {"n_s", "3661", "1h01m"},
+        {"n_s", "90000", "1d01h"},
+        {"n_ms", "12", "12ms"},
+        {"n", "12345", "12345"},
+        {"_s", "5", "5"},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        out.len = 0;
+        table_add_value(&out, &(struct object_member){cases[i].key, cases[i].value, OBJECT_NUMBER});
+        assert_str_equal(mk_buf_str(&out), cases[i].text);
+    }
+}
+
+static void test_control_characters(void **state)
+{
+    (void)state;
+    table_add_safe(&out, "a\x1b[31m\n\x7f\xc2\x9b\xc3\xa9");
+    assert_str_equal(mk_buf_str(&out), "a\\x1b[31m\\x0a\\x7f\\x9b\xc3\xa9");
+}
+
+static void test_list(void **state)
+{
+    struct object o;
+    (void)state;
+    assert_true(read_copy("{\"version\":\"2.0\",\"uptime_s\":61,\"log_level\":\"info\"}", &o));
+    table_print_list(&o, false, &out);
+    assert_str_equal(mk_buf_str(&out), "version    2.0\nuptime     1m01s\nlog level  info\n");
+}
+
+static void test_colours(void **state)
+{
+    (void)state;
+    table_init(&table, true);
+    add_row("{\"id\":1}");
+    table_print(&table, &out);
+    assert_str_equal(mk_buf_str(&out), "\033[1mID\033[0m\n 1\n");
+}
+
+#define CASE(fn) cmocka_unit_test_setup_teardown(fn, open_table, close_table)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_object),
+        cmocka_unit_test(test_malformed_objects),
+        cmocka_unit_test(test_many_members),
+        CASE(test_table),
+        CASE(test_sort),
+        CASE(test_values),
+        CASE(test_control_characters),
+        CASE(test_list),
+        CASE(test_colours),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
