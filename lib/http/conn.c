@@ -166,7 +166,8 @@ static void enter_state(struct mk__conn *c, enum mk__conn_state state)
     c->state = (uint8_t)state;
     if (before != state) {
         mk__count_add(c->http, MK__COUNT_STATES + before, -1);
-        mk__count_add(c->http, MK__COUNT_STATES + state, state != MK__CONN_CLOSED);
+        if (state != MK__CONN_CLOSED)
+            mk__count_add(c->http, MK__COUNT_STATES + state, 1);
     }
     if (MK_HAS_TLS && get_turn(before) == MK__CONN_TURN_HANDSHAKE && get_turn(state) != MK__CONN_TURN_HANDSHAKE)
         end_handshake(c);

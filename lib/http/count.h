@@ -23,7 +23,7 @@ enum mk__http_count {
     MK__COUNT_REFUSED_BODY,
     MK__COUNT_REFUSED_SLOW_BODY,
     MK__COUNT_REFUSED_OTHER,
-    /* one for each state of connections, each timeout and each flood */
+    /* one for each state of connections but CLOSED, for each state with a timeout, and for each flood */
     MK__COUNT_STATES,
     MK__COUNT_TIMEOUTS = MK__COUNT_STATES + MK__COUNT_STATES_MAX,
     MK__COUNT_STREAM_TIMEOUTS = MK__COUNT_TIMEOUTS + MK__COUNT_STATES_MAX,

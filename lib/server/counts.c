@@ -95,9 +95,11 @@ void mk__counts_start(void)
     for (unsigned i = 0; i < MK__COUNT_STATES; i++)
         http_counters[i] = open_counter(http_rows[i].info, http_rows[i].label, http_rows[i].value);
     for (unsigned i = 0; i < MK__CONN_STATES; i++)
-        http_counters[MK__COUNT_STATES + i] = open_counter(&connections, "state", mk__conn_states[i].name);
+        if (i != MK__CONN_CLOSED)
+            http_counters[MK__COUNT_STATES + i] = open_counter(&connections, "state", mk__conn_states[i].name);
     for (unsigned i = 0; i < MK__CONN_STATES; i++)
-        http_counters[MK__COUNT_TIMEOUTS + i] = open_counter(&timeouts, "state", mk__conn_states[i].name);
+        if (mk__conn_states[i].timeout != MK__TIMEOUTS)
+            http_counters[MK__COUNT_TIMEOUTS + i] = open_counter(&timeouts, "state", mk__conn_states[i].name);
     http_counters[MK__COUNT_STREAM_TIMEOUTS] = open_counter(&timeouts, "state", "stream");
     for (unsigned i = 0; i < MK__H2_FLOODS; i++)
         http_counters[MK__COUNT_FLOODS + i] = open_counter(&floods, "kind", flood_names[i]);

@@ -164,7 +164,8 @@ static void tell_host(struct explanation *x)
              MK_STR_ARG(asked));
     else
         tell(x, "host", mk_buf_str(&place), MK_EXPLAIN_NOTE,
-             "no host has the name \"%.*s\": the default host %.*s serves it", MK_STR_ARG(asked), MK_STR_ARG(name));
+             "no host has the name \"%.*s\": the default host%s%.*s serves it", MK_STR_ARG(asked), name.len ? " " : "",
+             MK_STR_ARG(name));
 }
 
 /* Returns the n-th section of a kind; NULL: there are fewer. */
