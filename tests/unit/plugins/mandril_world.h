@@ -20,16 +20,18 @@ enum { BIG_BYTES = 20000, SECTIONS_MAX = 4, TABLE_CLIENTS = 64, CONNS_MAX = 1000
 
 static char big[BIG_BYTES];
 
+/* A worker with the states of two plugins. */
+static union {
+    char room[sizeof(struct mk_worker) + 2 * sizeof(void *)];
+    struct mk_worker worker;
+} own;
+
 static struct {
     struct mk_generation generation;
     const struct mk_plugin *loaded[MK__PLUGINS_MAX];
     unsigned n_loaded;
     struct mk__limits limits;
     struct mk__thread thread;
-    union {
-        struct mk_worker base;
-        char room[sizeof(struct mk_worker) + 2 * sizeof(void *)];
-    } worker;
     struct mk__http_app app;
     struct mk__listener listener;
     struct mk_network trusted;
@@ -172,9 +174,9 @@ static int open_guard(void **state)
     guard.host = (struct host_state){.process = &guard.process, .limits = guard.limits_in_use};
     guard.limits.open = CONNS_MAX;
     guard.thread = (struct mk__thread){.limits = &guard.limits, .receiver.assigned = CONNS_MAX};
-    guard.worker.base = (struct mk_worker){.generation = &guard.generation, .loop = &w.loop};
-    guard.worker.base.states[0] = &guard.worker_state;
-    guard.thread.worker = &guard.worker.base;
+    own.worker = (struct mk_worker){.generation = &guard.generation, .loop = &w.loop};
+    own.worker.states[0] = &guard.worker_state;
+    guard.thread.worker = &own.worker;
     guard.generation.plugin_states[0] = &guard.process;
     guard.generation.states[0] = &guard.g;
     guard.generation.default_host->states[0] = &guard.host;

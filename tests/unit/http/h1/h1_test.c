@@ -476,8 +476,8 @@ static void test_an_idle_connection_is_small(void **state)
     for (int i = 0; i < 320; i++)
         mk_test_connect(&w, MK_STR(GET));
     mk_test_settle(&w);
-    assert_true((w.account.bytes - before) / 320 <= 400);
-    assert_true(sizeof(struct mk__conn) <= 400);
+    assert_true((w.account.bytes - before) / 320 <= 300);
+    assert_true(sizeof(struct mk__conn) <= 280); /* budgets of idle connections, and of states of plugins, go by it */
     close_world();
 }
 
