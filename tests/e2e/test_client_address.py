@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who the client is: trusted proxies, X-Forwarded-For, Forwarded and the PROXY protocol, and who tries to lie."""
 
+import os
 import re
+import shutil
 import signal
 import socket
 import struct
@@ -309,9 +311,10 @@ def test_the_option_comes(probe):
 class Porter:
     def __init__(self, folder, root, settings):
         self.folder, self.root, self.settings = folder, root, settings
+        self.module = build.MODULES / "porter.so"
 
     def write(self, refuse=None, name="first", load=True):
-        plugins = ["liana", *([build.MODULES / "porter.so"] if load else []), "static"]
+        plugins = ["liana", *([self.module] if load else []), "static"]
         files = {"plugins.load": section("PLUGINS", {"Load": plugins})}
         write_config(self.folder, self.root, self.settings, files=files)
         if load:
@@ -409,6 +412,29 @@ def test_what_is_kept_lasts_over_reloads(porter):
     kept_of(long, 0)  # it has not seen that one come
     long.close()
     server.wait_log("porter: third closed 2")
+    assert server.log.count("porter forgets") == 2
+
+
+def test_what_is_kept_ends_with_its_module(serve, tmp_path):
+    """A module whose file has changed is another plugin: it gets nothing that the former one has kept."""
+    reload = start_porter(serve, {"Listen": "127.0.0.1:0"})
+    own, new = tmp_path / "porter.so", tmp_path / "new.so"
+    shutil.copy(build.MODULES / "porter.so", own)
+    server = reload(load=False)
+    server.porter.module = own
+    reload()
+    client = server.connect()
+    kept_of(client, 1)
+    new.write_bytes(own.read_bytes() + b"\n")
+    os.replace(new, own)
+    reload(name="second")
+    server.wait_log("porter forgets 1$")
+    kept_of(client, 0)
+    with server.connect() as other:
+        kept_of(other, 2)
+    client.close()
+    server.wait_log("porter forgets 2$")
+    server.wait_log("porter: second closed 1")
     assert server.log.count("porter forgets") == 2
 
 
