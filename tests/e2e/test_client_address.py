@@ -395,6 +395,7 @@ def kept_of(client, n):
     assert client.response()["Porter"] == str(n)
 
 
+@pytest.mark.wire  # HTTP/2 connections end after a reload
 def test_what_is_kept_lasts_over_reloads(porter):
     """What a plugin keeps for a connection is given back with it, or once no configuration has the plugin."""
     server = porter()
@@ -415,6 +416,7 @@ def test_what_is_kept_lasts_over_reloads(porter):
     assert server.log.count("porter forgets") == 2
 
 
+@pytest.mark.wire  # HTTP/2 connections end after a reload
 def test_what_is_kept_ends_with_its_module(serve, tmp_path):
     """A module whose file has changed is another plugin: it gets nothing that the former one has kept."""
     reload = start_porter(serve, {"Listen": "127.0.0.1:0"})
