@@ -98,9 +98,18 @@ static bool read_plain(struct reader *r, struct object_member *m)
     return n > 0 && r->at < r->end && (is_bool || read_digit(m->value[n - 1]) >= 0);
 }
 
+/* Keys are shown as they are. */
+static bool is_key(const char *key)
+{
+    const char *p = key;
+    while (*p > 0x20 && *p < 0x7f)
+        p++;
+    return p > key && !*p;
+}
+
 static bool read_member(struct reader *r, struct object_member *m)
 {
-    if (!take(r, '"') || !(m->key = read_string(r)) || !take(r, ':'))
+    if (!take(r, '"') || !(m->key = read_string(r)) || !is_key(m->key) || !take(r, ':'))
         return false;
     m->kind = OBJECT_STRING;
     if (!take(r, '"'))

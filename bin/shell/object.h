@@ -24,7 +24,7 @@ struct object {
 
 /*
  * Reads a line of `len` bytes, which is changed: the strings point into it. Members behind the 40th are left out.
- * Returns false if it is no flat object of strings, numbers and bools.
+ * Returns false if it is no flat object of strings, numbers and bools, or a key has a byte other than visible ASCII.
  */
 bool object_read(char *line, size_t len, struct object *ret);
 

@@ -52,6 +52,8 @@ static void test_malformed_objects(void **state)
         "{\"a\":\"\\",
         "{\"a\":1 1}",
         "{\"a\":{}}",
+        "{\"\x1b\":1}",
+        "{\"\":1}",
         "{\"a\":\"b\" \"c\"}",
     };
     struct object o;
