@@ -30,7 +30,7 @@ const struct command commands[] = {
     {"reopen", '\0', "", "opens the log files again, because they were renamed", orders_reopen, NULL},
     {"trace", '\0', "ID | peer=ADDRESS", "the states of a connection, or of all of a client, until a line is entered",
      trace_run, "connection"},
-    {"rules", '\0', "[PATTERN]", "the access rules that have decided, with the number of requests", counts_rules, NULL},
+    {"rules", '\0', "[PATTERN]", "access rules and limits, with the number of their decisions", info_rules, NULL},
     {"explain", '\0', "METHOD URL [client=ADDRESS] [NAME: VALUE ...]",
      "what would become of a request: host, sections, rules, handler and file", explain_run, "method"},
     {"counters", '\0', "[PATTERN]", "what the server and its plugins count", counts_run, NULL},

@@ -31,6 +31,7 @@ void info_uptime(struct client *c, const struct words *words);
 void info_config(struct client *c, const struct words *words);
 void info_plugins(struct client *c, const struct words *words);
 void info_vhosts(struct client *c, const struct words *words);
+void info_rules(struct client *c, const struct words *words);
 /* workers.c */
 void workers_list(struct client *c, const struct words *words);
 void workers_timers(struct client *c, const struct words *words);
@@ -49,7 +50,6 @@ void orders_drain(struct client *c, const struct words *words);
 void explain_run(struct client *c, const struct words *words);
 /* counts.c */
 void counts_run(struct client *c, const struct words *words);
-void counts_rules(struct client *c, const struct words *words);
 
 /* Ends an answer that has not begun, with a sentence. */
 void commands_refuse(struct client *c, const char *format, ...) MK_PRINTF(2, 3);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The commands `counters` and `rules`: what the server and its plugins have counted.
+ * The command `counters`: what the server and its plugins have counted.
  */
 #include "commands.h"
 #include "json.h"
@@ -54,22 +54,7 @@ static int show_counter(const struct mk_counter_value *v, void *ctx)
     return 0;
 }
 
-static int show_rule(const struct mk_counter_value *v, void *ctx)
-{
-    struct counts_query *q = ctx;
-    char labels[NAME_BYTES];
-    snprintf(labels, sizeof(labels), "%.*s", MK_STR_ARG(v->labels));
-    if (!mk_str_eq(v->plugin, MK_STR("mandril")) || fnmatch(q->pattern, labels, 0) != 0)
-        return 0;
-    json_begin(&q->client->out);
-    json_string(&q->client->out, "rule", v->labels);
-    json_string(&q->client->out, "count", v->name);
-    json_number(&q->client->out, "hits", v->value);
-    json_end(&q->client->out);
-    return 0;
-}
-
-static void show(struct client *c, const struct words *words, mk_counter_fn fn)
+void counts_run(struct client *c, const struct words *words)
 {
     struct counts_query q = {.client = c, .pattern = "*"};
     if (!mk_counters_each) {
@@ -77,21 +62,11 @@ static void show(struct client *c, const struct words *words, mk_counter_fn fn)
         return;
     }
     if (words->n > 1)
-        snprintf(q.pattern, sizeof(q.pattern), strchr("*", words->items[1].p[0]) ? "%.*s" : "*%.*s*",
-                 (int)(words->items[1].len < 200 ? words->items[1].len : 200), words->items[1].p);
+        snprintf(q.pattern, sizeof(q.pattern), "*%.*s*", (int)(words->items[1].len < 200 ? words->items[1].len : 200),
+                 words->items[1].p);
     client_begin(c, "table");
-    mk_counters_each(fn, &q);
+    mk_counters_each(show_counter, &q);
     if (q.left_out)
         client_warn(c, "%u counters are left out: give a pattern", q.left_out);
     client_end(c, NULL);
-}
-
-void counts_run(struct client *c, const struct words *words)
-{
-    show(c, words, show_counter);
-}
-
-void counts_rules(struct client *c, const struct words *words)
-{
-    show(c, words, show_rule);
 }

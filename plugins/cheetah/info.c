@@ -11,6 +11,7 @@
 
 #include <assert.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <time.h>
@@ -160,7 +161,8 @@ struct host_run {
     const struct mk_host *next; /* NULL: all were shown */
     bool shows_server;          /* the server's part comes first */
     bool only_one;
-    void (*show)(struct client *c, const struct mk_generation *g, const struct mk_host *host);
+    char pattern[256]; /* of the rules */
+    void (*show)(struct host_run *r, const struct mk_generation *g, const struct mk_host *host);
 };
 
 static void stop_host_run(struct run *run)
@@ -175,7 +177,7 @@ static void resume_host_run(struct run *run)
     const struct mk_generation *g = get_generation(c);
     bool same = mk_inspect_generation(g) == r->generation;
     for (; same && (r->next || r->shows_server) && !client_is_full(c); r->shows_server = false) {
-        r->show(c, g, r->shows_server ? NULL : r->next);
+        r->show(r, g, r->shows_server ? NULL : r->next);
         if (!r->shows_server)
             r->next = r->only_one ? NULL : mk_host_next(r->next);
     }
@@ -213,8 +215,9 @@ static void add_lines(struct client *c, struct mk_str text)
     }
 }
 
-static void show_config(struct client *c, const struct mk_generation *g, const struct mk_host *host)
+static void show_config(struct host_run *r, const struct mk_generation *g, const struct mk_host *host)
 {
+    struct client *c = r->run.client;
     struct mk_buf text;
     mk_buf_init(&text, SHOW_BYTES_MAX);
     if (host) {
@@ -249,8 +252,9 @@ void info_config(struct client *c, const struct words *words)
         run_hosts(c, &what, "text");
 }
 
-static void show_host(struct client *c, const struct mk_generation *g, const struct mk_host *host)
+static void show_host(struct host_run *r, const struct mk_generation *g, const struct mk_host *host)
 {
+    struct client *c = r->run.client;
     struct mk_buf names, file;
     (void)g;
     assert(host);
@@ -272,5 +276,39 @@ void info_vhosts(struct client *c, const struct words *words)
 {
     struct host_run what = {.show = show_host, .next = mk_generation_first_host(get_generation(c))};
     (void)words;
+    run_hosts(c, &what, "table");
+}
+
+/* ── rules ── */
+
+static void add_rule(const struct mk_explain_step *step, void *ctx)
+{
+    const struct host_run *r = ctx;
+    struct mk_buf *out = &r->run.client->out;
+    struct mk_str host = mk_host_name(r->next, 0);
+    char text[2100];
+    snprintf(text, sizeof(text), "%.*s", MK_STR_ARG(step->text));
+    if (fnmatch(r->pattern, text, 0) != 0)
+        return;
+    json_begin(out);
+    json_number(out, "hits", (int64_t)step->hits);
+    json_text(out, "rule", text);
+    json_string(out, "host", host.p ? host : MK_STR("default"));
+    json_string(out, "place", step->place);
+    json_end(out);
+}
+
+static void show_rules(struct host_run *r, const struct mk_generation *g, const struct mk_host *host)
+{
+    (void)g;
+    mk_explain_rules(client_worker(r->run.client), host, add_rule, r);
+}
+
+void info_rules(struct client *c, const struct words *words)
+{
+    struct host_run what = {.show = show_rules, .pattern = "*", .next = mk_generation_first_host(get_generation(c))};
+    if (words->n > 1)
+        snprintf(what.pattern, sizeof(what.pattern), "*%.*s*",
+                 (int)(words->items[1].len < 200 ? words->items[1].len : 200), words->items[1].p);
     run_hosts(c, &what, "table");
 }

@@ -306,6 +306,50 @@ def test_many_connections_in_pieces(shown, shell):
             assert rows >= many and slowest < 1
 
 
+# ── counters ──
+
+
+@pytest.fixture
+def counting(shown, shell):
+    """A server with counters, and a shell."""
+    server, one = shown({"Workers": 2}), shell()
+    one.send("counters")
+    if one.answer()[1].get("error") == "this server has no counters":
+        pytest.skip("this build has no counters")
+    return server, one
+
+
+def test_counters(counting):
+    """They are what a client has asked for."""
+    server, one = counting
+
+    def count():
+        return sum(row["value"] for row in one.ask("counters requests") if row["counter"] == "requests")
+
+    before = count()
+    for _ in range(5):
+        with server.connect() as client:
+            assert client.ask("/hello.txt").status == 200
+    await_true(lambda: count() == before + 5)
+    assert not one.ask("counters nonsense")
+
+
+def test_top_counts_requests(counting, path):
+    server, _ = counting
+    top = subprocess.Popen(
+        [build.binary(), "shell", "-s", path, "top", "0.2"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        env=build.environment(),
+        text=True,
+    )
+    with server.connect() as client:
+        while not (found := re.match(r"(\d+) requests/s, 1 connections", top.stdout.readline())) or found[1] == "0":
+            assert client.ask("/hello.txt").status == 200
+    top.kill()
+    top.wait()
+
+
 # ── traces ──
 
 
@@ -416,9 +460,14 @@ def explained(shown, shell, site_root, tmp_path):
     flag.touch()
     users = "ada:$apr1$aaaaaaaa$hbGCGMnYVWzGlvLUoDPnr0\n"
     files = {"sites/default": RULES.format(root=site_root, flag=flag), "users": users}
-    shown(config=files)
+    server = shown(config=files)
     one = shell()
-    return lambda line: one.ask(f"explain {line}")
+
+    def ask(line):
+        return one.ask(f"explain {line}")
+
+    ask.server = server
+    return ask
 
 
 def find(rows, plugin, effect):
@@ -466,6 +515,26 @@ def test_explain_a_listener(shown_secure, shell):
     server = shown_secure()
     rows = shell().ask(f"explain GET https://localhost:{server.port}/hello.txt")
     assert rows[0]["what"] == "Listen 127.0.0.1:0, by the transport tls"
+
+
+def test_rules(explained, shell, path):
+    """Their decisions are counted; explaining is none."""
+    explained("GET /secret")
+    one = Shell(path)
+    assert [(row["hits"], row["rule"]) for row in one.ask("rules")] == [
+        (0, '[RULES] "secret": deny 403'),
+        (0, '[RULES] "office": deny 403'),
+        (0, '[CLIENT_LIMITS] "slow"'),
+    ]
+    with explained.server.connect() as client:
+        for _ in range(3):
+            assert client.ask("/secret").status == 403
+        for _ in range(30):
+            client.ask("/slow")
+    (row,) = one.ask("rules secret")
+    assert row["hits"] == 3 and row["host"] == "localhost" and row["place"].endswith("sites/default:11")
+    assert one.ask("rules slow")[0]["hits"] > 0
+    one.close()
 
 
 def test_explain_agrees_with_requests(explained, shell, path):
