@@ -55,13 +55,14 @@ int memfd_create(const char *name, unsigned flags)
 """
 
 
-def count_instructions(serve, folder, requests, env):
+def count_instructions(serve, folder, requests, env, **rest):
     """Returns the user instructions of a server that answers so many requests on one connection."""
     out = folder / f"callgrind.{len(list(folder.glob('callgrind.*')))}"
     server = serve(
         {"KeepAliveTimeout": "60s", "MaxKeepAliveRequest": 100_000, "Workers": 1},
         wrapper=("valgrind", "--tool=callgrind", f"--callgrind-out-file={out}"),
         env=env,
+        **rest,
     )
     client = server.connect()
     for _ in range(requests):
@@ -72,19 +73,24 @@ def count_instructions(serve, folder, requests, env):
     return int(re.search(r"^(?:totals|summary): (\d+)", out.read_text(), re.M)[1])
 
 
-def count_per_request(serve, folder, env):
-    few, many = (count_instructions(serve, folder, n, env) for n in (FEW, MANY))
+def count_per_request(serve, folder, env, **rest):
+    few, many = (count_instructions(serve, folder, n, env, **rest) for n in (FEW, MANY))
     return (many - few) / (MANY - FEW)
+
+
+def make_shim(folder):
+    """The environment in which valgrind knows what the server calls."""
+    source, library = folder / "shim.c", folder / "shim.so"
+    source.write_text(SHIM)
+    subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", library, source], check=True)
+    return {"LD_PRELOAD": str(library)}
 
 
 def test_instructions_of_counters(serve, tmp_path, record_property):
     if build.PRESET != "release":
         pytest.skip("of the release only: other builds check more")
     assert shutil.which("valgrind"), "valgrind is not installed"
-    source, library = tmp_path / "shim.c", tmp_path / "shim.so"
-    source.write_text(SHIM)
-    subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", library, source], check=True)
-    shim = {"LD_PRELOAD": str(library)}
+    shim = make_shim(tmp_path)
     with_counters = count_per_request(serve, tmp_path, shim)
     without = count_per_request(serve, tmp_path, {"NO_MEMORY": "1", **shim})
     print(f"user instructions of a request: {with_counters:.0f} with counters, {without:.0f} without")
