@@ -98,6 +98,11 @@ typedef int (*mk_counter_fn)(const struct mk_counter_value *value, void *ctx);
 MK_API int mk_counters_each(mk_counter_fn fn, void *ctx);
 /* Reads one counter; 0 for a histogram. Any thread. */
 MK_API int64_t mk_counter_read(const struct mk_counter *counter);
+/*
+ * Reads one histogram: adds its buckets to `buckets`, MK_COUNTER_BUCKETS numbers, so that several can be summed up.
+ * Returns the sum of its durations in microseconds. Any thread.
+ */
+MK_API uint64_t mk_counter_read_histogram(const struct mk_counter *counter, uint64_t *buckets);
 
 /*
  * The buckets of a histogram: four for each power of two, so that a bound is at most a fifth above the one before it.

@@ -229,6 +229,15 @@ int64_t mk_counter_read(const struct mk_counter *counter)
     return mk__counters_head && counter != &spare_counter ? (int64_t)sum_cells(counter->slot) : 0;
 }
 
+uint64_t mk_counter_read_histogram(const struct mk_counter *counter, uint64_t *buckets)
+{
+    if (!mk__counters_head || counter == &spare_counter)
+        return 0;
+    for (unsigned i = 0; i < MK_COUNTER_BUCKETS; i++)
+        buckets[i] += sum_cells(counter->slot + 1 + i);
+    return sum_cells(counter->slot);
+}
+
 struct reader {
     mk_counter_fn fn;
     void *ctx;

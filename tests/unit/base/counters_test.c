@@ -120,7 +120,10 @@ static void test_what_is_invalid_is_not_shown(void **state)
         assert_ptr_not_equal(bad[i], good);
         mk__counters_add(NULL, bad[i], 7);
         mk__counters_observe(NULL, bad[i], 1 << 30);
+        uint64_t buckets[MK_COUNTER_BUCKETS] = {0};
         assert_int_equal(mk_counter_read(bad[i]), 0);
+        assert_int_equal(mk_counter_read_histogram(bad[i], buckets), 0);
+        assert_int_equal(buckets[0], 0);
     }
     assert_listing("cache/hits{} 0\n");
 }
@@ -202,6 +205,12 @@ static void test_a_histogram_is_read(void **state)
     mk__counters_observe(NULL, c, 5);
     mk__counters_observe(cells, c, 1000);
     assert_int_equal(mk_counters_each(check_histogram, NULL), 42);
+    uint64_t buckets[MK_COUNTER_BUCKETS] = {[0] = 7};
+    buckets[mk_counter_bucket(5)] = 10;
+    assert_int_equal(mk_counter_read_histogram(c, buckets), 1010);
+    assert_int_equal(buckets[0], 7);
+    assert_int_equal(buckets[mk_counter_bucket(5)], 12); /* it adds */
+    assert_int_equal(buckets[mk_counter_bucket(1000)], 1);
     mk__counters_memory_give_back(cells);
 }
 
