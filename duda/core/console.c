@@ -36,6 +36,7 @@ static void write_debug(duda_request_t *dr, const char *file, int line, const ch
     vsnprintf(text + n, sizeof(text) - n, format ? format : "(no text)", args);
     va_end(args);
     struct service *s = current.service;
+    service_add_message(s, "debug", mk_str_c(text));
     if (s && s->logs.messages)
         log_add(s->logs.messages, "%s", text);
     else

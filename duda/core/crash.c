@@ -43,7 +43,8 @@ struct crash_object {
     _Atomic uintptr_t begin, end;
     _Atomic bool has_ended; /* the place may be used again */
     enum crash_kind kind;
-    uintptr_t bias; /* what is added to the addresses of the file */
+    uintptr_t bias;                             /* what is added to the addresses of the file */
+    _Atomic(const struct mk_counter *) crashes; /* NULL: not counted */
     char name[NAME_BYTES];
 };
 
@@ -103,6 +104,7 @@ struct crash_object *crash_add_object(enum crash_kind kind, const char *name, co
     if (!o)
         return NULL;
     o->begin = o->end = 0;
+    o->crashes = NULL;
     o->bias = s.bias;
     o->kind = kind;
     snprintf(o->name, sizeof(o->name), "%s", name);
@@ -110,6 +112,17 @@ struct crash_object *crash_add_object(enum crash_kind kind, const char *name, co
     o->end = s.end;
     o->has_ended = false;
     return o;
+}
+
+void crash_count_object(struct crash_object *object, const struct mk_counter *counter)
+{
+    object->crashes = counter;
+}
+
+void crash_get_range(const struct crash_object *object, uintptr_t *ret_begin, uintptr_t *ret_end)
+{
+    *ret_begin = object->begin;
+    *ret_end = object->end;
 }
 
 void crash_remove_object(struct crash_object *object)
@@ -325,6 +338,13 @@ static bool begin_handling(void)
     return false;
 }
 
+/* An atomic addition to memory that the next process goes on with. */
+static void count_crash(const struct mk_counter *crashes)
+{
+    if (crashes)
+        mk_counter_add(crashes, NULL, 1);
+}
+
 static void handle_crash(int number, siginfo_t *info, void *context)
 {
     struct trace t;
@@ -333,12 +353,15 @@ static void handle_crash(int number, siginfo_t *info, void *context)
         return;
     }
     const char *service = current.service ? current.service->self.name.data : NULL;
-    if (service)
+    if (service) {
+        count_crash(current.service->counts.crashes);
         log_headline(service, false, number, info);
+    }
     trace_read_signal(&t, context);
     const struct crash_object *o = service ? NULL : find_first_object(&t);
     if (o) {
         service = o->name;
+        count_crash(o->crashes);
         log_headline(service, o->has_ended, number, info);
     }
     for (int i = t.first; i < t.n && service; i++)

@@ -265,6 +265,8 @@ static struct dispatch *new_dispatch(struct mk_request *req, struct service_work
         return NULL;
     d->dr = dr;
     dr->dispatch = d;
+    d->counts = counts_find(worker->service, match ? match->route : NULL);
+    d->began_us = counts_wants_time(worker->service, req) ? mk_loop_now_us(mk_request_loop(req)) : 0;
     if (!match)
         return d;
     d->route = match->route;
@@ -332,4 +334,5 @@ void dispatch_before_head(struct duda_request *dr)
     call_after(dr, router_of(dr->dispatch)->after);
     call_after(dr, route ? route->after : NULL);
     dr->is_before_head = false;
+    counts_respond(dr);
 }

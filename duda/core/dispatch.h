@@ -29,6 +29,8 @@ struct dispatch {
     bool is_stopped;                /* waits for router->next() */
     bool is_resumed;                /* router->next() was called by the callback itself */
     bool is_in_hook, is_handled;
+    const struct route_counts *counts;
+    uint64_t began_us; /* when it came to the service; 0: not measured */
     struct pairs query, raw_query, form;
     struct mk_timer timer;
 };

@@ -8,7 +8,7 @@ target_compile_options(monkey-duda PRIVATE -fasynchronous-unwind-tables)
 # The handler of crashes has an unwinder of its own (crash.c).
 target_link_options(monkey-duda PRIVATE -static-libgcc)
 # What a request does not pass is compiled for size: less of the file is in memory.
-set(frequent "body|dispatch|gc|output|param|pairs|request|request_pool|response|router|routes|tunnel|urlencoded")
+set(frequent "body|counts|dispatch|gc|output|param|pairs|request|request_pool|response|router|routes|tunnel|urlencoded")
 set(rest ${sources})
 list(FILTER rest EXCLUDE REGEX "/(${frequent})\\.c$")
 set_property(SOURCE ${rest} APPEND PROPERTY COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)

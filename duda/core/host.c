@@ -4,6 +4,7 @@
  */
 #include "host.h"
 
+#include "console_path.h"
 #include "heap.h"
 
 #include <errno.h>
@@ -103,6 +104,22 @@ static bool check_file(struct mk_host *host, const struct service_conf *conf, co
     return false;
 }
 
+/* Checks the key Console, and sets what the service has of it. */
+static bool check_console(struct mk_host *host, struct host_service *e)
+{
+    struct mk_str path = e->conf->console;
+    e->no_console = mk_str_ieq(path, MK_STR("Off"));
+    if (!path.len || e->no_console)
+        return true;
+    const char *error = console_path_check(path);
+    if (error)
+        mk_host_error(host, e->conf, OFFSET(console), 0, "\"%.*s\" cannot be the path of a console: %s",
+                      MK_STR_ARG(path), error);
+    else
+        e->console = console_path_trim(path);
+    return !error;
+}
+
 void host_check_packages(struct duda_host *h, const struct duda_conf *server)
 {
     struct stat st;
@@ -152,6 +169,8 @@ static void open_service(struct duda_host *h, struct host_service *e, const stru
         e->service = service_find(h->set, mk_host_name(h->host, 0), &conf);
         report_failure(h, e, &error);
     }
+    if (e->service && e->console.len)
+        service_keep_messages(e->service);
     mk_buf_release(&error);
     mk_buf_release(&path);
 }
@@ -188,8 +207,10 @@ int host_open(struct mk_host *host, struct service_set *set, const struct mk_con
         good &= check_root(h, conf);
         good &= check_folders(host, conf);
         good &= check_file(host, conf, server);
+        struct host_service *e = &h->services[h->n++];
+        *e = (struct host_service){.conf = conf, .index = (*n_services)++};
+        good &= check_console(host, e);
         fine &= good;
-        h->services[h->n++] = (struct host_service){.conf = conf, .index = (*n_services)++};
     }
     for (unsigned i = 0; i < h->n && fine; i++)
         open_service(h, &h->services[i], server);
@@ -214,6 +235,8 @@ static void run_service(struct duda_host *h, struct host_service *e)
     struct service *s = e->service;
     if (s && service_run(s, &error) < 0) {
         e->service = service_find(h->set, s->host, &s->conf);
+        if (e->service && e->console.len)
+            service_keep_messages(e->service);
         service_put(s);
         report_failure(h, e, &error);
     }

@@ -18,6 +18,8 @@ struct host_service {
     struct service *service;         /* NULL: it could not be loaded */
     struct mk_str segment;           /* the first segment of its paths; empty: it is the root of the host */
     unsigned index;                  /* in the generation */
+    struct mk_str console;           /* the path of its console below its URL, without a last slash; empty: none */
+    bool no_console;                 /* also not that of console->dashboard() */
 };
 
 struct duda_host {

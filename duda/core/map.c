@@ -225,7 +225,7 @@ enum map_result map_match(const struct map *map, struct mk_str path, bool has_qu
 
 /* ── the listing ── */
 
-static void list_method(const struct duda_interface *f, const struct duda_method *m, map_list_fn fn, void *ctx)
+static void list_method(const struct duda_interface *f, struct duda_method *m, map_list_fn fn, void *ctx)
 {
     char text[512];
     struct mk_buf pattern;
@@ -233,20 +233,20 @@ static void list_method(const struct duda_interface *f, const struct duda_method
     mk_buf_addf(&pattern, "/%.*s/%.*s", MK_STR_ARG(f->uid), MK_STR_ARG(m->uid));
     for (unsigned i = 0; i < m->route.n; i++)
         mk_buf_addf(&pattern, "/:%.*s", MK_STR_ARG(m->names[i]));
-    fn(mk_buf_str(&pattern), m->route.handler, ctx);
+    fn(&m->route, mk_buf_str(&pattern), ctx);
 }
 
-void map_list(const struct map *map, map_list_fn fn, void *ctx)
+void map_list(struct map *map, map_list_fn fn, void *ctx)
 {
     if (map->root.handler)
-        fn(map->root.pattern, map->root.handler, ctx);
+        fn(&map->root, map->root.pattern, ctx);
     for (uint32_t i = 0; i < map->interfaces.n; i++) {
         const struct duda_interface *f = map->interfaces.items[i];
         for (uint32_t k = 0; k < f->methods.n; k++)
             list_method(f, f->methods.items[k], fn, ctx);
     }
-    for (const struct map_rule *rule = map->first; rule; rule = rule->next)
-        fn(rule->route.pattern, rule->route.handler, ctx);
+    for (struct map_rule *rule = map->first; rule; rule = rule->next)
+        fn(&rule->route, rule->route.pattern, ctx);
 }
 
 /* ── the object `map` ── */

@@ -53,8 +53,8 @@ static inline void map_force_redirect(struct map *map)
     map->force_redirect = true;
 }
 
-/* Visits interfaces' methods and rules in their order. */
-typedef void (*map_list_fn)(struct mk_str pattern, duda_request_fn handler, void *ctx);
-void map_list(const struct map *map, map_list_fn fn, void *ctx);
+/* Visits the root, interfaces' methods and rules in their order; a method of several interfaces several times. */
+typedef void (*map_list_fn)(struct duda_route *route, struct mk_str pattern, void *ctx);
+void map_list(struct map *map, map_list_fn fn, void *ctx);
 
 #endif

@@ -26,6 +26,7 @@ static void write_line(struct kind kind, const char *format, va_list args)
     while (len && text[len - 1] == '\n')
         text[--len] = 0;
     message_log(kind.level, "%s%s", kind.prefix, text);
+    service_add_message(current.service, kind.word, mk_str(text, len));
     if (current.service && current.service->logs.messages)
         log_add(current.service->logs.messages, "%s: %s", kind.word, text);
 }

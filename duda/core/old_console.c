@@ -4,8 +4,11 @@
  */
 #include "old.h"
 
+#include "console_path.h"
+#include "current.h"
 #include "message.h"
 #include "objects.h"
+#include "phase.h"
 
 #include <dlfcn.h>
 #include <execinfo.h>
@@ -25,7 +28,21 @@ static void write_line(duda_request_t *dr, const char *file, int line, const cha
 
 static int open_dashboard(const char *uri)
 {
-    message_log(MK_LOG_WARN, "console->dashboard(\"%s\"): this version has no status page", uri ? uri : "");
+    static const char call[] = "console->dashboard()";
+    if (!phase_check(PHASE_MAIN, call))
+        return -1;
+    struct service *s = current.service;
+    struct mk_str path = uri ? mk_str_c(uri) : MK_STR("");
+    const char *problem = console_path_check(path);
+    if (problem) {
+        message_log(MK_LOG_ERROR, "%s: \"%s\" cannot be the path of a console: %s", call, uri ? uri : "NULL", problem);
+        return -1;
+    }
+    path = mk_arena_dup(&s->arena, console_path_trim(path));
+    if (!path.p)
+        return -1;
+    s->console = path;
+    service_keep_messages(s);
     return 0;
 }
 

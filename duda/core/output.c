@@ -119,6 +119,7 @@ static int fail(struct duda_request *dr, int err)
     output_stop(dr);
     if (err != -EALREADY) {
         misuse_error(dr->worker, "a response is cut", err);
+        dr->is_cut = true;
         mk_response_abort(dr->req);
     }
     return err;

@@ -202,6 +202,8 @@ const struct duda_api_package object_package = {
     .worker_of = package_worker_of,
     .call = package_call,
     .name_callback = package_name_callback,
+    .counter = package_open_counter,
+    .count = package_count,
 };
 
 int package_run_main(struct service *s, struct mk_buf *error)

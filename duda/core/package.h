@@ -65,5 +65,8 @@ struct duda_package_worker *package_worker(const struct duda_package *package);
 struct duda_package_worker *package_worker_of(const struct duda_package *package, duda_request_t *dr);
 void package_call(struct duda_package_worker *part, void (*fn)(void *data), void *data);
 void package_name_callback(struct duda_package_worker *part, void (*fn)(void));
+const struct mk_counter *package_open_counter(const struct duda_package *package, const char *name, const char *help,
+                                              bool is_level);
+void package_count(struct duda_package_worker *part, const struct mk_counter *counter, int64_t n);
 
 #endif

@@ -7,6 +7,7 @@
 #include "heap.h"
 #include "message.h"
 #include "package.h"
+#include "phase.h"
 #include "request.h"
 
 #include <errno.h>
@@ -136,4 +137,20 @@ void package_name_callback(struct duda_package_worker *part, void (*fn)(void))
 {
     struct service_worker *w = MK_CONTAINER_OF(part, struct package_part, base)->worker;
     atomic_store_explicit(&w->watch.function, (uintptr_t)fn, memory_order_relaxed);
+}
+
+const struct mk_counter *package_open_counter(const struct duda_package *package, const char *name, const char *help,
+                                              bool is_level)
+{
+    if (!phase_check(PHASE_MAIN, "package->counter()") || !package || !name || !help)
+        return NULL;
+    return counts_open_package(current.service, package->name, name, help, is_level);
+}
+
+void package_count(struct duda_package_worker *part, const struct mk_counter *counter, int64_t n)
+{
+    if (!counter)
+        return;
+    const struct mk_worker *worker = part ? MK_CONTAINER_OF(part, struct package_part, base)->worker->worker : NULL;
+    mk_counter_add(counter, worker, n);
 }

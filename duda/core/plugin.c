@@ -5,6 +5,7 @@
  *     generation ─► its services, each once        worker ─► the same services in this thread, by their index
  *     host ─► its services by name, and the one that is its root
  */
+#include "console_serve.h"
 #include "crash.h"
 #include "dispatch.h"
 #include "explain.h"
@@ -47,6 +48,14 @@ static const struct mk_conf_key service_keys[] = {
     MK_CONF_KEY_PATH(struct service_conf, conf_dir, "ConfDir", NULL, "The folder of the service's configuration."),
     MK_CONF_KEY_PATH(struct service_conf, data_dir, "DataDir", NULL, "The folder of the service's data."),
     MK_CONF_KEY_PATH(struct service_conf, log_dir, "LogDir", NULL, "The folder of the service's logs."),
+    MK_CONF_KEY_STRING(struct service_conf, console, "Console", NULL,
+                       "A path below the service's URL, such as `/console/`, at which a page about the service is "
+                       "served: routes, calls, errors, latency, memory, messages. It comes before the service's own "
+                       "routes. `Off`: there is none, even if the service asks for one (`console->dashboard()`); "
+                       "without this key it gets the path that the service asks for."),
+    MK_CONF_KEY_NETWORKS(struct service_conf, console_allow, "ConsoleAllow", "127.0.0.0/8 ::1 unix",
+                         "The clients that get the console; others get the status 403, as do requests of proxies that "
+                         "are not in `TrustedProxies`. Rules and logins by path apply as well."),
     {0},
 };
 
@@ -163,10 +172,9 @@ static size_t worker_bytes(unsigned n)
 static void stop_worker(struct mk_worker *worker, void *state)
 {
     struct duda_worker *w = state;
-    (void)worker;
     for (unsigned i = 0; i < w->n; i++) {
         if (w->items[i])
-            service_worker_put(w->items[i], w->retired);
+            service_worker_put(w->items[i], worker, w->retired);
     }
     crash_leave_thread(w->thread);
     heap_free(w, worker_bytes(w->n));
@@ -216,6 +224,9 @@ static void retire_worker(struct mk_worker *worker, void *state)
 
 static int call_service(struct mk_request *req, const struct host_service *e, struct mk_str path)
 {
+    enum console_view view = console_serve_find(e, path);
+    if (MK_UNLIKELY(view != CONSOLE_NONE))
+        return console_serve_view(req, e, view);
     const struct duda_worker *w = mk_worker_state(mk_request_worker(req), &mk_plugin_duda);
     return dispatch_request(req, w->items[e->index], path);
 }
@@ -239,7 +250,9 @@ static int allows_path(struct mk_request *req, struct mk_str path)
     const struct duda_host *h = mk_request_host_state(req, &mk_plugin_duda);
     struct mk_str rest;
     const struct host_service *e = h ? host_find(h, path, &rest) : NULL;
-    return !e || (e->service && dispatch_leaves_file(e->service, rest));
+    if (!e)
+        return 1;
+    return e->service && console_serve_find(e, rest) == CONSOLE_NONE && dispatch_leaves_file(e->service, rest);
 }
 
 static void handle_response(struct mk_request *req)

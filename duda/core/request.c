@@ -66,6 +66,7 @@ void request_finish(struct mk_request *req)
     if (!dr)
         return;
     bool is_complete = dr->answered && !mk_request_aborted(dr->req);
+    counts_end(dr);
     output_stop(dr);
     tunnel_finish(dr);
     if (!is_complete && dr->leave.fn)
@@ -91,6 +92,7 @@ struct duda_request *request_new(struct mk_request *req, struct service_worker *
     }
     dr->req = req;
     mk_list_add(&worker->requests, &dr->node);
+    counts_begin(dr);
     return dr;
 }
 

@@ -52,6 +52,7 @@ struct duda_request {
     struct tunnel *tunnel;       /* the service has taken the exchange over (tunnel.h); or NULL */
     bool is_before_head;         /* functions run that may still change the head, although the response has ended */
     bool answered;               /* the service has ended the response */
+    bool is_cut;                 /* the service, or a reload, has cut the response */
     duda_request_fn done;
     struct request_event leave, writable;
     struct gc_item *gc;        /* gc.h */

@@ -9,7 +9,7 @@
 #include "heap.h"
 #include "request.h"
 
-enum { SLAB_REQUESTS = 16 };
+enum { SLAB_REQUESTS = 8 };
 
 static const uint32_t SLAB_FULL = (UINT32_C(1) << SLAB_REQUESTS) - 1;
 
@@ -53,6 +53,7 @@ static struct request_slab *add_slab(struct service_worker *w)
     struct request_slab *slab = heap_zalloc(sizeof(*slab));
     if (!slab)
         return NULL;
+    mk_counter_add(w->service->counts.request_memory, NULL, sizeof(*slab));
     poison(slab->items, sizeof(slab->items));
     add_first(&w->slabs, &slab->node);
     return slab;
@@ -116,5 +117,6 @@ void request_pool_release(struct service_worker *w)
         mk_list_del(&slab->node);
         unpoison(slab->items, sizeof(slab->items));
         heap_free(slab, sizeof(*slab));
+        mk_counter_add(w->service->counts.request_memory, NULL, -(int64_t)sizeof(*slab));
     }
 }

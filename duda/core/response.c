@@ -376,6 +376,7 @@ static int cut(duda_request_t *dr)
         return err;
     output_stop(dr);
     dr->leave.fn = NULL; /* the service itself has ended it */
+    dr->is_cut = true;
     mk_response_abort(dr->req);
     return 0;
 }

@@ -22,12 +22,12 @@ static uintptr_t find_offset(duda_request_fn fn)
     return dladdr((const void *)address, &info) ? address - (uintptr_t)info.dli_fbase : 0;
 }
 
-static void log_route(struct mk_str methods, struct mk_str pattern, duda_request_fn handler, void *ctx)
+static void log_route(struct duda_route *route, struct mk_str methods, struct mk_str pattern, void *ctx)
 {
     struct listing *listing = ctx;
     listing->n++;
     mk_log_debug("service %s: route %.*s %.*s at 0x%" PRIxPTR, listing->service->self.name.data, MK_STR_ARG(methods),
-                 MK_STR_ARG(pattern), find_offset(handler));
+                 MK_STR_ARG(pattern), find_offset(route->handler));
 }
 
 void route_log_write(const struct service *s)

@@ -51,21 +51,21 @@ struct listing {
     void *ctx;
 };
 
-static void list_old(struct mk_str pattern, duda_request_fn handler, void *ctx)
+static void list_old(struct duda_route *route, struct mk_str pattern, void *ctx)
 {
     const struct listing *listing = ctx;
-    listing->fn(MK_STR("ANY"), pattern, handler, listing->ctx);
+    listing->fn(route, MK_STR("ANY"), pattern, listing->ctx);
 }
 
-void router_list(const struct router *router, router_list_fn fn, void *ctx)
+void router_list(struct router *router, router_list_fn fn, void *ctx)
 {
     struct listing listing = {fn, ctx};
-    for (const struct duda_route *r = router->routes.first; r; r = r->next) {
+    for (struct duda_route *r = router->routes.first; r; r = r->next) {
         char text[64];
         struct mk_buf methods;
         mk_buf_init_fixed(&methods, text, sizeof(text));
         routes_list_methods(&methods, r->methods);
-        fn(mk_buf_str(&methods), r->pattern, r->handler, ctx);
+        fn(r, mk_buf_str(&methods), r->pattern, ctx);
     }
     map_list(&router->map, list_old, &listing);
 }

@@ -43,9 +43,12 @@ int router_check(const struct router *router, struct mk_buf *error);
 enum router_result router_match(const struct router *router, enum mk_method method, struct mk_str path, bool has_query,
                                 struct route_match *match);
 
-/* Calls `fn` for each route in the order of registration: methods as "GET, POST" or "ANY", pattern and handler. */
-typedef void (*router_list_fn)(struct mk_str methods, struct mk_str pattern, duda_request_fn handler, void *ctx);
-void router_list(const struct router *router, router_list_fn fn, void *ctx);
+/*
+ * Calls `fn` for each route in the order of registration: methods as "GET, POST" or "ANY", and the pattern. Both
+ * strings are valid until `fn` returns. A route of several patterns comes several times (map_list()).
+ */
+typedef void (*router_list_fn)(struct duda_route *route, struct mk_str methods, struct mk_str pattern, void *ctx);
+void router_list(struct router *router, router_list_fn fn, void *ctx);
 
 /* Returns the router of the service whose duda_main() calls `function`; NULL, which is logged, outside of it. */
 struct router *router_of_main(const char *function);

@@ -47,6 +47,7 @@ struct duda_route {
     size_t body_bytes_max; /* 0: MaxRequestSize */
     uint32_t timeout_ms;   /* 0: none but HandlerTimeout */
     bool in_pieces;
+    uint16_t row; /* its row in struct counts, from 1; 0: none */
 };
 
 enum route_end { ROUTES_PLAIN, ROUTES_SLASH, ROUTES_REST, ROUTES_ENDS };

@@ -10,6 +10,7 @@
 #include "heap.h"
 #include "message.h"
 #include "objects.h"
+#include "recent.h"
 #include "request.h"
 #include "route_log.h"
 #include "router.h"
@@ -25,6 +26,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { ARENA_BYTES_MAX = 4 << 20, FILE_BYTES_MAX = 1 << 30, READ_BYTES = 4096 };
@@ -262,6 +264,7 @@ static void free_service(struct service *s)
     private_loops_release(&s->loops);
     pthread_cond_destroy(&s->idle);
     pthread_mutex_destroy(&s->lock);
+    recent_put(s->recent);
     mk_arena_release(&s->arena);
     heap_free(s, sizeof(*s));
 }
@@ -299,19 +302,26 @@ static bool is_same_conf(const struct service_conf *a, const struct service_conf
            mk_str_eq(a->packages_root, b->packages_root) && a->root == b->root;
 }
 
+/* Returns the newest service of that name in the host; NULL: there is none. */
+static struct service *find_newest(struct service_set *set, struct mk_str host, struct mk_str name)
+{
+    struct service *found = NULL;
+    struct mk_list *n, *next;
+    MK_LIST_EACH(&set->services, n, next) {
+        struct service *s = MK_CONTAINER_OF(n, struct service, node);
+        if (s->state != SERVICE_FAILED && mk_str_eq(s->host, host) && mk_str_eq(s->conf.name, name))
+            found = s;
+    }
+    return found;
+}
+
 /*
  * Returns the newest service of that name in the host, if the section is the same; NULL: there is none. Older ones have
  * been replaced already: a section that is changed back begins a new service.
  */
 static struct service *find_service(struct service_set *set, struct mk_str host, const struct service_conf *conf)
 {
-    struct service *found = NULL;
-    struct mk_list *n, *next;
-    MK_LIST_EACH(&set->services, n, next) {
-        struct service *s = MK_CONTAINER_OF(n, struct service, node);
-        if (s->state != SERVICE_FAILED && mk_str_eq(s->host, host) && mk_str_eq(s->conf.name, conf->name))
-            found = s;
-    }
+    struct service *found = find_newest(set, host, conf->name);
     return found && is_same_conf(&found->conf, conf) ? found : NULL;
 }
 
@@ -326,7 +336,9 @@ struct service *service_open(struct service_set *set, struct mk_str host, const 
     if (s && s->file.bytes == file.bytes && s->file.sum == file.sum) {
         s->refs++;
     } else if ((s = new_service(set, host, conf, fd, error))) {
+        struct service *before = find_newest(set, host, conf->name);
         s->file = file;
+        s->recent = before ? recent_get(before->recent) : NULL;
         mk_list_add(&set->services, &s->node);
     }
     close(fd);
@@ -361,16 +373,43 @@ static void call_exit(struct service *s)
     end_call(&call);
 }
 
+void service_keep_messages(struct service *s)
+{
+    if (!s->recent)
+        s->recent = recent_new(); /* without memory there are none */
+}
+
+void service_add_message(struct service *s, const char *kind, struct mk_str text)
+{
+    struct recent *recent = s ? atomic_load_explicit(&s->recent, memory_order_acquire) : NULL;
+    if (recent)
+        recent_add(recent, kind, text);
+}
+
+/* Opens the counters of a service that is about to serve. Returns 0 or -ENOMEM. */
+static int count_routes(struct service *s, struct mk_buf *error)
+{
+    int err = counts_open_routes(s);
+    if (err < 0)
+        mk_buf_addf(error, "%s", strerror(-err));
+    s->settings_bytes = s->arena.bytes;
+    return err;
+}
+
 int service_run(struct service *s, struct mk_buf *error)
 {
     if (s->state != SERVICE_LOADED)
         return s->state == SERVICE_RUNS ? 0 : -1;
+    s->started_s = time(NULL);
+    counts_open_service(s);
     int result = call_main(s, error);
     old_service_fill(s);
     if (result != 0 && !mk_buf_str(error).len)
         mk_buf_addf(error, "duda_main() has returned %d", result);
     else if (result == 0)
         result = router_check(s->router, error);
+    if (result == 0)
+        result = count_routes(s, error);
     s->state = result == 0 ? SERVICE_RUNS : SERVICE_FAILED;
     if (result == 0)
         route_log_write(s);

@@ -9,6 +9,7 @@
 #ifndef DUDA_CORE_SERVICE_H
 #define DUDA_CORE_SERVICE_H
 
+#include "counts.h"
 #include "descriptor.h"
 #include "global.h"
 #include "inbox.h"
@@ -29,6 +30,7 @@
 
 struct crash_object;
 struct current;
+struct recent;
 struct router;
 struct ticket_gate;
 
@@ -47,6 +49,8 @@ struct service_conf {
     struct mk_str name, file, document_root, conf_dir, data_dir, log_dir;
     struct mk_str packages_root; /* of [DUDA] */
     bool enabled, root;
+    struct mk_str console; /* this and the next are of a generation: a service goes on if they change */
+    struct mk_networks console_allow;
 };
 
 /* A function that each worker calls before it serves (worker->pre_loop()). */
@@ -58,7 +62,8 @@ struct pre_loop {
 
 /* One service in one worker's thread; it lives as long as a generation uses it there, or a callback of it runs. */
 struct service_worker {
-    struct mk_list node; /* in service.workers */
+    struct mk_list node;      /* in service.workers */
+    struct mk_worker *worker; /* of the newest generation that uses it; NULL: that has ended */
     struct service *service;
     struct mk_loop *loop;
     struct mk_account *account; /* of the worker */
@@ -113,8 +118,13 @@ struct service {
     struct signals signals;
     struct private_loops loops;
     struct logs logs;
-    pthread_mutex_t lock; /* of `workers` */
-    pthread_cond_t idle;  /* a worker has left the list */
+    struct counts counts;
+    _Atomic(struct recent *) recent; /* its last messages; NULL: no console is enabled. Set once */
+    struct mk_str console;           /* the path of console->dashboard(); empty: it was not called */
+    int64_t started_s;               /* when duda_main() was called, in seconds since 1970 */
+    size_t settings_bytes;           /* of `arena`, after duda_main() */
+    pthread_mutex_t lock;            /* of `workers` */
+    pthread_cond_t idle;             /* a worker has left the list */
     struct mk_list workers;
 };
 
@@ -137,6 +147,10 @@ struct service *service_open(struct service_set *set, struct mk_str host, const 
 struct service *service_find(struct service_set *set, struct mk_str host, const struct service_conf *conf);
 /* Calls duda_main() unless the service runs. Returns 0, or -1 with a sentence in `error`. */
 int service_run(struct service *s, struct mk_buf *error);
+/* Keeps the last messages of the service from now on. In the hooks of the configuration. */
+void service_keep_messages(struct service *s);
+/* Adds a message of the service, if they are kept. Any thread. */
+void service_add_message(struct service *s, const char *kind, struct mk_str text);
 /* Drops a reference; the last one ends the service. */
 void service_put(struct service *s);
 
@@ -153,7 +167,7 @@ struct service_worker *service_worker_find(struct service *s, const struct mk_lo
  */
 void service_worker_retire(struct service_worker *w);
 /* `retired`: service_worker_retire() was called for this generation. */
-void service_worker_put(struct service_worker *w, bool retired);
+void service_worker_put(struct service_worker *w, const struct mk_worker *worker, bool retired);
 
 /*
  * Begin and end a call of an event into the service: it stays until then, even if the callback ends the last exchange

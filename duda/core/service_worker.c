@@ -41,10 +41,12 @@ static void cut_requests(struct mk_timer *timer)
         struct duda_request *dr = MK_LIST_FIRST(&begun, struct duda_request, node);
         mk_list_del(&dr->node);
         mk_list_add(&w->requests, &dr->node);
-        if (tunnel_retire(dr))
+        if (tunnel_retire(dr)) {
             waits = true;
-        else
-            mk_response_abort(dr->req);
+            continue;
+        }
+        dr->is_cut = true;
+        mk_response_abort(dr->req);
     }
     if (waits && !w->ended)
         mk_timer_arm(w->loop, &w->cut_timer, TUNNEL_END_MS);
@@ -156,6 +158,7 @@ struct service_worker *service_worker_get(struct service *s, struct mk_worker *w
         w = start_worker(s, worker);
     if (!w)
         return NULL;
+    w->worker = worker;
     w->refs++;
     w->current++;
     w->cut_ms = mk_generation_shutdown_timeout_ms(mk_worker_generation(worker));
@@ -171,8 +174,10 @@ void service_worker_retire(struct service_worker *w)
 }
 
 /* A generation without exchanges of its own is not retired; older ones, which were, may still have some. */
-void service_worker_put(struct service_worker *w, bool retired)
+void service_worker_put(struct service_worker *w, const struct mk_worker *worker, bool retired)
 {
+    if (w->worker == worker)
+        w->worker = NULL;
     assert(w->refs > 0 && (retired || w->current > 0));
     w->current -= !retired;
     if (--w->refs == 0)

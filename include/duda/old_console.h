@@ -10,7 +10,10 @@
 struct duda_old_console {
     /* Writes a line with the request and the place in the source to the messages of the service. */
     void (*debug_at)(duda_request_t *dr, const char *file, int line, const char *format, ...);
-    /* Returns 0, and is logged: this version has no status page. */
+    /*
+     * Serves the console of the service, a page about it, at a path below its URL, unless `Console` of [WEB_SERVICE] is
+     * Off. In duda_main(). Returns 0 or -1.
+     */
     int (*dashboard)(const char *uri);
 };
 

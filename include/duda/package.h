@@ -32,6 +32,7 @@
 enum { DUDA_PACKAGE_ABI = 2 };
 
 struct mk_account;
+struct mk_counter;
 struct mk_loop;
 
 /* What a package has in one worker of one service. All but `state` belongs to the framework. */
@@ -101,6 +102,20 @@ struct duda_api_package {
      * one of the package. In a callback.
      */
     void (*name_callback)(struct duda_package_worker *w, void (*fn)(void));
+
+    /* ── counters, which the console of the service shows (<monkey/counters.h>) ── */
+
+    /*
+     * Opens a counter of the package for the service whose duda_main() loads it, in service_start(): duda_NAME with the
+     * labels host and service. `name`: lower case and underscores, unique among all packages, such as
+     * "websocket_channels"; `help`: one line, without a full stop; `is_level`: it goes up and down. Other versions of
+     * the service count in the same counter. Returns NULL without memory, which count() accepts, or outside of
+     * duda_main().
+     */
+    const struct mk_counter *(*counter)(const struct duda_package *package, const char *name, const char *help,
+                                        bool is_level);
+    /* Adds to a counter. `w`: the part of the calling worker; NULL in other threads, which takes longer. Any thread. */
+    void (*count)(struct duda_package_worker *w, const struct mk_counter *counter, int64_t n);
 };
 
 DUDA_OBJECT_AS(struct duda_api_package, duda_package_loader, "package")

@@ -182,7 +182,8 @@ def test_routes(serve_old, any_level):
     assert text_of(server, "/routes/user/ada/1/more/segments") == "ada is 1."
     assert text_of(server, "/routes/static/file?query") == "static /routes/static/file"
     assert ask(server, "/routes/user/ada").status == ask(server, "/routes/none/").status == 404
-    server.wait_log(r'service routes: console->dashboard\("/dashboard"\): this version has no status page')
+    assert ask(server, "/routes/dashboard")["location"] == "/routes/dashboard/"
+    assert "<td><code>ANY /user/:name/:age</code><td class=none>0<td class=n>3" in text_of(server, "/routes/dashboard/")
 
 
 def test_map_and_router(serve_old):

@@ -45,6 +45,9 @@ static void open_service(void)
     assert_non_null(r);
     r->handler = handle;
     r->timeout_ms = 1000;
+    mk_arena_init(&service.arena, NULL, 64 * 1024, NULL, 0);
+    counts_open_service(&service);
+    assert_int_equal(counts_open_routes(&service), 0);
     service.router->after = &after;
     handled = hooked = 0;
 }
@@ -53,6 +56,7 @@ static void close_service(void)
 {
     request_pool_release(&service_worker);
     mk_arena_release(&arena);
+    mk_arena_release(&service.arena);
 }
 
 /* Takes all memory of the exchange that needs no allocation, except for `left` bytes. */
@@ -74,7 +78,8 @@ struct plan {
 static void dispatch(struct mk_request *req, struct mk_test_world *world)
 {
     struct mk_generation g = {.plugins = {&mk_plugin_duda}, .n_plugins = 1};
-    struct mk_worker worker = {.generation = &g};
+    mk__cell *no_cells = NULL;
+    struct mk_worker worker = {.generation = &g, .cells = &no_cells};
     void *own = req->worker;
     struct plan *plan = world->ctx;
     req->worker = &worker;

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Text for pages of any bytes. */
+#include "testing.h"
+
+#include "duda/core/clean.h"
+
+#define BAD "\xef\xbf\xbd"
+
+static const struct {
+    const char *text, *clean, *html, *json;
+} rows[] = {
+    {"", "", "", "\"\""},
+    {"a b", "a b", "a b", "\"a b\""},
+    {"<b>&\"'</b>", "<b>&\"'</b>", "&lt;b&gt;&amp;&quot;&#39;&lt;/b&gt;", "\"<b>&\\\"'</b>\""},
+    {"\\\"", "\\\"", "\\&quot;", "\"\\\\\\\"\""},
+    {"a\nb\x1b[31m\x7f", "a b [31m ", "a b [31m ", "\"a b [31m \""},
+    {"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80", "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80", NULL, NULL},
+    {"\xc2\x85\xc2\xa0", " \xc2\xa0", NULL, NULL}, /* NEXT LINE is a control character of C1 */
+    {"\xff"
+     "a\xfe",
+     BAD "a" BAD, NULL, NULL},         /* no byte of UTF-8 */
+    {"\xc0\xaf", BAD BAD, NULL, NULL}, /* longer than needed */
+    {"\xe0\x80\xaf", BAD BAD BAD, NULL, NULL},
+    {"\xf0\x80\x80\xaf", BAD BAD BAD BAD, NULL, NULL},
+    {"\xed\xa0\x80", BAD BAD BAD, NULL, NULL},         /* a surrogate */
+    {"\xf4\x90\x80\x80", BAD BAD BAD BAD, NULL, NULL}, /* beyond U+10FFFF */
+    {"\xe2\x82", BAD BAD, NULL, NULL},                 /* it is cut */
+    {"\xe2\x82"
+     "a",
+     BAD BAD "a", NULL, NULL},
+    {"\x80", BAD, NULL, NULL},
+};
+
+static void test_texts(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char text[256];
+        struct mk_buf out;
+        size_t len = strlen(rows[i].text);
+        char *data = mk_test_guarded(rows[i].text, len);
+        size_t n = clean_text(text, sizeof(text), mk_str(data, len));
+        assert_str_equal(mk_str(text, n), rows[i].clean);
+        mk_buf_init_fixed(&out, text, sizeof(text));
+        clean_html(&out, mk_str(data, len));
+        assert_str_equal(mk_buf_str(&out), rows[i].html ? rows[i].html : rows[i].clean);
+        mk_buf_init_fixed(&out, text, sizeof(text));
+        clean_json(&out, mk_str(data, len));
+        if (rows[i].json)
+            assert_str_equal(mk_buf_str(&out), rows[i].json);
+        mk_test_unguard(data, len);
+    }
+}
+
+static void test_a_text_is_cut_between_characters(void **state)
+{
+    static const struct mk_str text = MK_STR("a\xe2\x82\xac\xff");
+    static const size_t lengths[] = {0, 1, 1, 1, 4, 4, 4, 7, 7};
+    (void)state;
+    for (size_t size = 0; size < COUNT(lengths); size++) {
+        char *to = mk_test_guarded("........", size);
+        assert_int_equal(clean_text(to, size, text), lengths[size]);
+        mk_test_unguard(to, size);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_a_text_is_cut_between_characters),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
