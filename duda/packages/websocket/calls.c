@@ -85,7 +85,11 @@ static enum ws_result send_message(struct ws_conn *conn, const char *call, int o
     if (!is_data(opcode) && opcode != WS_OPCODE_PING && opcode != WS_OPCODE_PONG)
         return refuse_opcode(call);
     enum ws_result r = check_message(conn, call, opcode, data, len);
-    return r == WS_OK ? (enum ws_result)mk_ws_send(conn->ws, (enum mk_ws_opcode)opcode, data, len) : r;
+    if (r == WS_OK)
+        r = (enum ws_result)mk_ws_send(conn->ws, (enum mk_ws_opcode)opcode, data, len);
+    if (r >= 0 && is_data(opcode))
+        duda_package_loader->count(conn->part->base, conn->part->service->counters.sent, 1);
+    return r;
 }
 
 enum ws_result ws_send(ws_request_t *wr, int opcode, const void *data, size_t len)
@@ -210,8 +214,12 @@ static enum ws_result broadcast(struct ws_service *service, const char *call, in
     if (r != WS_OK)
         return r;
     const struct mk_ws *sender = except && except->wr.dr && !except->is_closed ? except->ws : NULL;
-    return (enum ws_result)mk_ws_broadcast(service->group, channel < 0 ? MK_WS_ALL_CHANNELS : channel,
-                                           (enum mk_ws_opcode)opcode, data, len, sender);
+    r = (enum ws_result)mk_ws_broadcast(service->group, channel < 0 ? MK_WS_ALL_CHANNELS : channel,
+                                        (enum mk_ws_opcode)opcode, data, len, sender);
+    const struct ws_part *part = ws_find_part();
+    if (r >= 0)
+        duda_package_loader->count(part ? part->base : NULL, service->counters.broadcasts, 1);
+    return r;
 }
 
 enum ws_result ws_publish(int channel, int opcode, const void *data, size_t len, const ws_request_t *except)

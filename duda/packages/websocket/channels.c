@@ -5,6 +5,7 @@
 #include "channels.h"
 
 #include <duda/mem.h>
+#include <duda/package.h>
 
 #include <assert.h>
 #include <stdint.h>
@@ -17,9 +18,9 @@ struct channel {
     size_t count;
 };
 
-void channels_init(struct channels *channels)
+void channels_init(struct channels *channels, const struct mk_counter *counter)
 {
-    *channels = (struct channels){.buckets = NULL};
+    *channels = (struct channels){.counter = counter};
     pthread_mutex_init(&channels->lock, NULL);
 }
 
@@ -70,6 +71,7 @@ static struct channel *get_channel(struct channels *channels, int number)
     if (!*place && (*place = mem->alloc_z(sizeof(struct channel)))) {
         (*place)->number = number;
         channels->n++;
+        duda_package_loader->count(NULL, channels->counter, 1);
     }
     return *place;
 }
@@ -96,6 +98,7 @@ void channels_leave(struct channels *channels, int number)
     if (--c->count == 0) {
         *place = c->next;
         channels->n--;
+        duda_package_loader->count(NULL, channels->counter, -1);
         mem->free(c);
     }
     pthread_mutex_unlock(&channels->lock);

@@ -10,13 +10,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct mk_counter;
+
 struct channels {
+    const struct mk_counter *counter; /* of those that have a WebSocket */
     pthread_mutex_t lock;
     struct channel **buckets; /* NULL: no channel was joined yet */
     unsigned n_buckets, n;
 };
 
-void channels_init(struct channels *channels);
+void channels_init(struct channels *channels, const struct mk_counter *counter);
 void channels_release(struct channels *channels);
 /* Count one more, or one less, which was counted before; a channel below 0 is not counted. Any thread. */
 bool channels_join(struct channels *channels, int number); /* false without memory */

@@ -104,6 +104,7 @@ static void on_open(struct mk_ws *ws, void *ctx)
     struct ws_conn *conn = ctx;
     (void)ws;
     conn->is_opened = true;
+    duda_package_loader->count(NULL, conn->part->service->counters.open, 1);
     call(conn, WS_ON_OPEN);
 }
 
@@ -111,6 +112,7 @@ static void on_message(struct mk_ws *ws, enum mk_ws_opcode opcode, char *data, s
 {
     struct ws_conn *conn = ctx;
     (void)ws;
+    duda_package_loader->count(conn->part->base, conn->part->service->counters.received, 1);
     set_payload(conn, opcode, data, len);
     call(conn, WS_ON_MESSAGE);
     set_payload(conn, 0, NULL, 0);
@@ -141,6 +143,8 @@ static void on_close(struct mk_ws *ws, unsigned code, struct mk_str reason, void
     size_t n = reason.len < sizeof(text) ? reason.len : sizeof(text) - 1;
     conn->ws = ws; /* a client's may end before mk_ws_connect() returns */
     conn->is_closed = true;
+    if (conn->is_opened)
+        duda_package_loader->count(NULL, conn->part->service->counters.open, -1);
     channels_leave(&conn->part->service->channels, conn->channel);
     conn->channel = WS_CHANNEL_ALL;
     if (n)

@@ -192,12 +192,30 @@ static void stop_service(void *state)
     mem->free(service);
 }
 
+static const struct mk_counter *open_counter(const char *name, const char *help, bool is_level)
+{
+    return duda_package_loader->counter(&ws_package, name, help, is_level);
+}
+
+static void open_counters(struct ws_service *service)
+{
+    service->counters = (struct ws_counters){
+        .open = open_counter("websocket_connections", "open WebSockets, by host and service", true),
+        .received =
+            open_counter("websocket_received_messages", "messages received by WebSockets, by host and service", false),
+        .sent = open_counter("websocket_sent_messages", "messages sent to one WebSocket, by host and service", false),
+        .broadcasts = open_counter("websocket_broadcasts", "messages sent to channels, by host and service", false),
+    };
+}
+
 static void *start_service(void)
 {
     struct ws_service *service = mem->alloc_z(sizeof(*service));
     if (!service)
         return NULL;
-    channels_init(&service->channels);
+    open_counters(service);
+    channels_init(&service->channels,
+                  open_counter("websocket_channels", "channels that have a WebSocket, by host and service", true));
     ws_origin_add(&service->origin, service);
     service->endpoint.settings.handlers = ws_handlers;
     service->group = mk_ws_group_new();

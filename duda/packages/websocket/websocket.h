@@ -31,6 +31,11 @@ struct ws_endpoint {
     char *list;      /* settings.protocols, or NULL */
 };
 
+/* What is counted of a service; each may be NULL. The channels are counted in struct channels. */
+struct ws_counters {
+    const struct mk_counter *open, *received, *sent, *broadcasts;
+};
+
 struct ws_service {
     atomic_bool started;         /* in a worker: duda_main() is over */
     struct ws_endpoint endpoint; /* of handshake(); the first of the list */
@@ -38,6 +43,7 @@ struct ws_service {
     struct mk_ws_group *clients; /* those of connect(), which get no broadcasts */
     struct channels channels;
     struct ws_origin origin;
+    struct ws_counters counters;
 };
 
 struct ws_part {
