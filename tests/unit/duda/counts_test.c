@@ -145,13 +145,13 @@ static void test_without_memory(void **state)
 static int open_memory(void **state)
 {
     (void)state;
-    return mk__counters_open();
+    return mk__counters_memory_open();
 }
 
 static int close_memory(void **state)
 {
     (void)state;
-    mk__counters_close();
+    mk__counters_memory_close();
     return 0;
 }
 
