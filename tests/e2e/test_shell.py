@@ -972,6 +972,29 @@ def test_upgrade(shown, path, tmp_path, site_root):
     await_true(lambda: not path.exists())
 
 
+def test_under_a_supervisor(path, tmp_path, site_root):
+    """The socket of a server that was killed is taken over by the next one; reload, upgrade and drain work."""
+    conf = {"plugins/cheetah/cheetah.conf": section("CHEETAH", {"Listen": path})}
+    user = {"User": "nobody"} if os.geteuid() == 0 else {}
+    folder = write_config(tmp_path / "conf", site_root, user, files=conf)
+    server = Server("-c", folder, "--supervise")
+    serves = r"supervisor: process (\d+) serves"
+    first = int(server.wait_log(serves)[0][1])
+    with Shell(path) as one:
+        assert one.ask("status")[0]["process"] == first
+    os.kill(first, signal.SIGKILL)
+    second = int(server.wait_log(serves, 2)[1][1])
+    with Shell(path) as one:
+        assert one.ask("status")[0]["process"] == second
+    server.send_signal(signal.SIGUSR2)
+    third = int(server.wait_log(serves, 3)[2][1])
+    with Shell(path) as one:
+        assert one.ask("status")[0]["process"] == third
+        assert one.ask("drain")
+    server.stopping = True
+    assert server.wait() == 0
+
+
 def stat_of(pid):
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         return pathlib.Path(f"/proc/{pid}/stat").read_text()
