@@ -59,7 +59,8 @@ void options_help(void)
 {
     printf("monkey serves web sites.\n\n"
            "    monkey DIR [-p PORT]    serve the files in DIR\n"
-           "    monkey [-c DIR]         serve what the configuration in DIR says\n\n");
+           "    monkey [-c DIR]         serve what the configuration in DIR says\n%s\n",
+           MK_SMALL ? "" : "    monkey shell [COMMAND]  show and control the running server\n");
     for (unsigned i = 0; i < ROWS; i++) {
         char form[40], letter[4] = {'-', rows[i].letter, ',', '\0'};
         snprintf(form, sizeof(form), "--%s%s%s", rows[i].name, rows[i].argument ? " " : "",

@@ -26,9 +26,8 @@ static void move_cursors(struct mk__inspector *i, struct mk__conn *c)
     }
 }
 
-struct mk__inspect_conns *mk__inspect_conns_get(const struct mk_worker *worker)
+struct mk__inspect_conns *mk__inspect_conns_get(struct mk__context *http)
 {
-    struct mk__context *http = &mk__inspect_core_thread(worker)->http;
     if (http->inspector)
         return MK_CONTAINER_OF(http->inspector, struct mk__inspect_conns, base);
     struct mk__inspect_conns *all = mk_account_alloc(NULL, sizeof(*all));
@@ -52,9 +51,9 @@ void mk__inspect_conns_put(struct mk__inspect_conns *all)
 
 /* ── cursors ── */
 
-int mk_inspect_open(struct mk_inspect_cursor *cursor, const struct mk_worker *worker)
+int mk__inspect_conns_open(struct mk_inspect_cursor *cursor, struct mk__context *http)
 {
-    struct mk__inspect_conns *all = mk__inspect_conns_get(worker);
+    struct mk__inspect_conns *all = mk__inspect_conns_get(http);
     if (!all)
         return -ENOMEM;
     mk_list_init(&cursor->node);
@@ -62,6 +61,11 @@ int mk_inspect_open(struct mk_inspect_cursor *cursor, const struct mk_worker *wo
     cursor->inspector = all;
     cursor->at = all->http->conns.next;
     return 0;
+}
+
+int mk_inspect_open(struct mk_inspect_cursor *cursor, const struct mk_worker *worker)
+{
+    return mk__inspect_conns_open(cursor, &mk__inspect_core_thread(worker)->http);
 }
 
 void mk_inspect_close(struct mk_inspect_cursor *cursor)

@@ -44,9 +44,9 @@ void mk__inspect_trace_state(struct mk__inspector *i, const struct mk__conn *c, 
     }
 }
 
-int mk_inspect_trace_start(struct mk_inspect_trace *trace, const struct mk_worker *worker)
+int mk__inspect_trace_start(struct mk_inspect_trace *trace, struct mk__context *http)
 {
-    struct mk__inspect_conns *all = mk__inspect_conns_get(worker);
+    struct mk__inspect_conns *all = mk__inspect_conns_get(http);
     assert(trace->fn);
     if (!all)
         return -ENOMEM;
@@ -54,6 +54,11 @@ int mk_inspect_trace_start(struct mk_inspect_trace *trace, const struct mk_worke
     mk_list_add(&all->traces, &trace->node);
     trace->inspector = all;
     return 0;
+}
+
+int mk_inspect_trace_start(struct mk_inspect_trace *trace, const struct mk_worker *worker)
+{
+    return mk__inspect_trace_start(trace, &mk__inspect_core_thread(worker)->http);
 }
 
 void mk_inspect_trace_stop(struct mk_inspect_trace *trace)

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Cursors and traces among connections that come and go, on a clock and a network of the test's own. */
+#include "testing.h"
+
+#include "harness.h"
+#include "server/inspect/conns.h"
+#include "server/listen/listeners.h"
+
+#include <errno.h>
+
+enum { CLIENTS = 6 };
+
+static struct mk_test_world w;
+static struct mk__listener listener;
+static struct mk_test_client *clients[CLIENTS];
+static struct mk_inspect_cursor cursor;
+
+static struct mk_str hello(void)
+{
+    return MK_STR("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+}
+
+static int open_world(void **state)
+{
+    (void)state;
+    listener.text = MK_STR("test:1");
+    if (mk_test_world_open(&w, NULL) < 0 || mk_test_http_open(&w) < 0)
+        return -1;
+    w.listener = &listener;
+    for (unsigned i = 0; i < CLIENTS; i++)
+        clients[i] = mk_test_connect(&w, hello());
+    mk_test_settle(&w);
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    assert_null(w.http.inspector);
+    mk_test_world_close(&w);
+    memset(&w, 0, sizeof(w));
+    return 0;
+}
+
+static uint64_t seen[64];
+static unsigned n_seen;
+static enum mk_inspect_action next_action;
+
+static enum mk_inspect_action note(const struct mk_inspect_conn *conn, void *ctx)
+{
+    (void)ctx;
+    assert_str_equal(conn->listener, "test:1");
+    assert_false(conn->counts_bytes);
+    seen[n_seen++] = conn->id;
+    return next_action;
+}
+
+static bool next(unsigned n)
+{
+    n_seen = 0;
+    return mk_inspect_next(&cursor, n, note, NULL);
+}
+
+static void disconnect(unsigned i)
+{
+    mk_test_reset(clients[i]);
+    mk_test_settle(&w);
+}
+
+static void open_cursor(void)
+{
+    next_action = MK_INSPECT_GO_ON;
+    assert_int_equal(mk__inspect_conns_open(&cursor, &w.http), 0);
+}
+
+static uint64_t get_id(unsigned i)
+{
+    return mk__inspect_conns_id(mk_test_connection(clients[i]));
+}
+
+static void test_pieces(void **state)
+{
+    (void)state;
+    open_cursor();
+    assert_true(next(4));
+    assert_int_equal(n_seen, 4);
+    assert_int_equal(seen[0], get_id(0)); /* the oldest first */
+    assert_false(next(4));
+    assert_int_equal(n_seen, 2);
+    assert_int_equal(seen[1], get_id(5));
+    assert_false(next(4));
+    assert_int_equal(n_seen, 0);
+    mk_inspect_close(&cursor);
+}
+
+/* The connections at the cursor, before it and behind it end between two pieces. */
+static void test_connections_end(void **state)
+{
+    (void)state;
+    uint64_t id4 = get_id(4);
+    open_cursor();
+    assert_true(next(2));
+    disconnect(0);
+    disconnect(2);
+    disconnect(3);
+    assert_true(next(1));
+    assert_int_equal(seen[0], id4);
+    disconnect(5);
+    assert_false(next(9));
+    assert_int_equal(n_seen, 0);
+    clients[0] = mk_test_connect(&w, hello()); /* a new one is behind the cursor, which is at the end */
+    mk_test_settle(&w);
+    mk_inspect_close(&cursor);
+}
+
+static void test_all_end(void **state)
+{
+    (void)state;
+    open_cursor();
+    for (unsigned i = 0; i < CLIENTS; i++)
+        disconnect(i);
+    assert_false(next(9));
+    assert_int_equal(n_seen, 0);
+    mk_inspect_close(&cursor);
+}
+
+static void test_several_cursors(void **state)
+{
+    struct mk_inspect_cursor other;
+    (void)state;
+    open_cursor();
+    assert_int_equal(mk__inspect_conns_open(&other, &w.http), 0);
+    assert_true(next(1));
+    disconnect(1);
+    mk_inspect_close(&other);
+    assert_non_null(w.http.inspector);
+    assert_true(next(1));
+    assert_int_equal(seen[0], get_id(2));
+    mk_inspect_close(&cursor);
+}
+
+/* Closing the connections that are shown, all of them. */
+static void test_abort(void **state)
+{
+    (void)state;
+    open_cursor();
+    next_action = MK_INSPECT_ABORT;
+    assert_true(next(2));
+    mk_test_settle(&w);
+    assert_string_equal(mk_test_state(clients[0]), "closed");
+    assert_string_equal(mk_test_state(clients[1]), "closed");
+    assert_string_equal(mk_test_state(clients[2]), "idle");
+    assert_false(next(9));
+    mk_test_settle(&w);
+    assert_true(mk_list_empty(&w.http.conns));
+    mk_inspect_close(&cursor);
+}
+
+static void test_stop(void **state)
+{
+    (void)state;
+    open_cursor();
+    next_action = MK_INSPECT_STOP;
+    assert_true(next(9));
+    assert_int_equal(n_seen, 1);
+    assert_true(next(9));
+    assert_int_equal(seen[0], get_id(1));
+    mk_inspect_close(&cursor);
+}
+
+static char changes[1024];
+
+static void note_change(struct mk_inspect_trace *trace, const struct mk_inspect_change *change)
+{
+    (void)trace;
+    strncat(changes, change->after, sizeof(changes) - strlen(changes) - 2);
+    strncat(changes, " ", 2);
+}
+
+static void test_trace_one(void **state)
+{
+    struct mk_inspect_trace trace = {.fn = note_change, .id = get_id(1)};
+    (void)state;
+    changes[0] = '\0';
+    assert_int_equal(mk__inspect_trace_start(&trace, &w.http), 0);
+    open_cursor();
+    next_action = MK_INSPECT_TRACE; /* of all: others have no trace */
+    next(9);
+    mk_inspect_close(&cursor);
+    mk_test_send(clients[1], MK_STR("GET /"));
+    mk_test_send(clients[2], MK_STR("GET /"));
+    mk_test_settle(&w);
+    assert_string_equal(changes, "read_head ");
+    mk_inspect_trace_stop(&trace);
+    disconnect(1); /* marked, but without a trace */
+    assert_string_equal(changes, "read_head ");
+}
+
+static void test_out_of_memory(void **state)
+{
+    (void)state;
+    mk__alloc_countdown = 0;
+    assert_int_equal(mk__inspect_conns_open(&cursor, &w.http), -ENOMEM);
+    mk__alloc_countdown = -1;
+}
+
+#define CASE(fn) cmocka_unit_test_setup_teardown(fn, open_world, close_world)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(test_pieces),          CASE(test_connections_end), CASE(test_all_end),
+        CASE(test_several_cursors), CASE(test_abort),           CASE(test_stop),
+        CASE(test_trace_one),       CASE(test_out_of_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
