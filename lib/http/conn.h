@@ -147,9 +147,9 @@ struct mk__conn {
     uint32_t requests;
     uint64_t armed_bytes;    /* count_moved_bytes() when the timer was armed */
     uint32_t armed_requests; /* `requests` when the timer was armed */
+    uint32_t opened_s;       /* seconds of the loop's clock */
     struct mk_connection handle;
     struct mk_list handshaking; /* in http->handshaking, in the state HANDSHAKE */
-    uint32_t opened_s;          /* seconds of the loop's clock */
     uint64_t stream_bytes;      /* body bytes of streams, passed to `sock` */
     uint8_t state;
     bool handshake_wants_write; /* the handshake waits until the socket is writable */

@@ -51,7 +51,7 @@ static void test_memory_is_used_again_late(void **state)
     init_worker(&w);
     const struct duda_request *first = request_pool_get(&w);
     request_pool_put((struct duda_request *)(uintptr_t)first);
-    for (unsigned i = 0; i < 15; i++) {
+    for (unsigned i = 0; i < 7; i++) {
         struct duda_request *dr = request_pool_get(&w);
         assert_ptr_not_equal(dr, first);
         request_pool_put(dr);
