@@ -33,6 +33,7 @@ enum { TEXT_BYTES = 512 };
 static int start_tls(void **ret_state)
 {
     (void)ret_state;
+    tls_counters_open();
     int err = socket_bio_start();
     return err == 0 ? handshake_init() : err;
 }
@@ -57,7 +58,6 @@ static int start_generation(struct mk_generation *g, void **ret_state)
     struct tls_generation *t = mk_account_alloc(NULL, sizeof(*t));
     if (!t)
         return -ENOMEM;
-    tls_counters_open();
     *t = (struct tls_generation){.g = g, .conf = settings_get_server(g), .port = mk_generation_port(g, &mk_plugin_tls)};
     t->keys_pending = t->conf->ticket_keys.len;
     t->h2 = mk_generation_supports_alpn(g, MK_STR("h2"));

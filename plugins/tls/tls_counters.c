@@ -20,15 +20,23 @@ static const char *const versions[VERSIONS] = {"1.2", "1.3"};
 
 static const struct mk_counter *failures[TLS_COUNTS], *handshakes[VERSIONS][2];
 
+/* Connections that have outlived a stop of the plugin may be reading: the same value is not written again. */
+static void set_counter(const struct mk_counter **to, const struct mk_counter *counter)
+{
+    if (*to != counter)
+        *to = counter;
+}
+
 void tls_counters_open(void)
 {
     for (unsigned i = 0; i < TLS_COUNTS; i++)
-        failures[i] = mk_counter_open(&failures_info, &(struct mk_counter_label){"reason", mk_str_c(reasons[i])}, 1);
+        set_counter(&failures[i],
+                    mk_counter_open(&failures_info, &(struct mk_counter_label){"reason", mk_str_c(reasons[i])}, 1));
     for (unsigned i = 0; i < VERSIONS; i++)
         for (unsigned resumed = 0; resumed < 2; resumed++) {
             struct mk_counter_label labels[] = {{"version", mk_str_c(versions[i])},
                                                 {"resumed", resumed ? MK_STR("yes") : MK_STR("no")}};
-            handshakes[i][resumed] = mk_counter_open(&handshakes_info, labels, 2);
+            set_counter(&handshakes[i][resumed], mk_counter_open(&handshakes_info, labels, 2));
         }
 }
 

@@ -20,7 +20,7 @@ enum tls_count {
     TLS_COUNTS,
 };
 
-/* Opens the counters. For the hooks of the configuration; may be called again. */
+/* Opens the counters, in the plugin's start. */
 void tls_counters_open(void);
 /* Counts a handshake that is complete, in the worker's thread, while the connection holds its worker. */
 void tls_counters_add_handshake(const struct tls_conn *conn);
