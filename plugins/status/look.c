@@ -57,8 +57,9 @@ static void finish_look(struct look *look)
     look->state = LOOK_OVER;
     mk_buf_release(&look->text);
     look->callbacks->release(look->ctx);
-    mk_worker_put(look->worker);
+    struct mk_worker *worker = look->worker;
     release_look(look);
+    mk_worker_put(worker);
 }
 
 /* ── rendering ── */

@@ -171,18 +171,12 @@ static int add_headers(struct mk_request *req)
 void stream_start(struct mk_request *req, struct state_worker *w)
 {
     struct stream *s = NULL;
-    if (mk_request_method(req) == MK_HEAD) {
-        if (add_headers(req) < 0)
-            mk_response_error(req, 503);
-        else
-            mk_response_end(req);
-        return;
-    }
-    if ((int64_t)w->state->streams++ < w->generation->settings->streams_max)
+    bool is_head = mk_request_method(req) == MK_HEAD; /* gets no stream, and its generator is not called */
+    if (!is_head && (int64_t)w->state->streams++ < w->generation->settings->streams_max)
         s = open_stream(req, w);
-    if (!s)
+    if (!is_head && !s)
         w->state->streams--;
-    if (!s || add_headers(req) < 0 || mk_response_generate(req, generate, s) < 0)
+    if ((!is_head && !s) || add_headers(req) < 0 || mk_response_generate(req, generate, s) < 0)
         mk_response_error(req, 503);
     else
         mk_response_end(req);

@@ -48,7 +48,9 @@ static void on_mail(struct mk_event *event, uint32_t events)
     eventfd_t count;
     (void)events;
     eventfd_read(event->fd, &count);
+    t->refs++; /* an answer may end the last look of a generation, and with it the last worker that has the plugin */
     deliver(take_mail(t), t);
+    threads_put(t);
 }
 
 void threads_post(struct thread *thread, struct mail *mail)
@@ -105,7 +107,7 @@ static struct thread *open_thread(struct threads *all, struct mk_worker *worker)
     *t = (struct thread){.all = all,
                          .loop = mk_worker_loop(worker),
                          .account = mk_worker_account(worker),
-                         .id = pthread_self(),
+                         .id = gettid(),
                          .event = {.ready = on_mail, .fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)},
                          .index = mk_worker_index(worker)};
     t->end = &t->first;
@@ -146,7 +148,7 @@ void threads_put(struct thread *t)
     pthread_mutex_lock(&all->lock);
     mk_list_del(&t->node);
     pthread_mutex_unlock(&all->lock);
-    if (pthread_equal(t->id, pthread_self()))
+    if (t->id == gettid())
         mk_event_del(t->loop, &t->event); /* otherwise the thread has ended, and its loop with it */
     close(t->event.fd);
     deliver(t->first, NULL);

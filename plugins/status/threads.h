@@ -21,6 +21,7 @@
 #include <monkey/plugin.h>
 
 #include <pthread.h>
+#include <sys/types.h>
 
 struct thread;
 struct mail;
@@ -37,12 +38,12 @@ struct thread {
     struct threads *all;
     struct mk_loop *loop;
     struct mk_account *account; /* of the worker */
-    pthread_t id;
+    pid_t id;                   /* as gettid(2) */
     struct mk_event event;
     struct mail *first, **end; /* the queue; under the lock */
     unsigned waiting;          /* questions that it has not answered; under the lock */
     unsigned index;            /* of the worker */
-    unsigned refs;             /* workers of generations */
+    unsigned refs;             /* of workers of generations, and while mail is delivered */
     struct sketch *sketch;     /* NULL: paths are not counted */
     int64_t connections;
     uint64_t requests;

@@ -223,6 +223,7 @@ def test_head_and_methods(watch):
         for path in ("/metrics", "/status", "/status/", "/status/page.js", "/status/events"):
             answer = client.ask(path, method="HEAD")
             assert answer.status == 200 and answer.body == b""
+            assert answer.length == (None if path == "/status/events" else answer.length) and answer.length != 0
             answer = client.ask(path, method="DELETE")
             assert (answer.status, answer["Allow"]) == (405, "GET, HEAD, OPTIONS")
 
@@ -664,6 +665,30 @@ def test_everything_at_once(watch):
     with server.connect() as client:
         await_status(client, lambda s: s["totals"]["connections"] == 1, "the end of all connections")
     server.baseline += 1  # the listening socket of the fourth worker stays open
+
+
+def test_the_section_goes_and_comes(watch):
+    """Looks and pages are under way when the plugin leaves the configuration."""
+    server = watch({"Workers": 2}, Paths="On")
+    with server.connect() as page:
+        events = Events(page)
+        for n in range(6):
+            assert events.next()
+            clients = [server.connect() for _ in range(6)]
+            for client in clients:
+                client.send(request("/metrics"))
+            write_config(server.conf, server.root, {"Workers": 2}, files={CONF: section("HTTP2", {"Enabled": "Off"})})
+            reload(server)
+            assert all(client.response().status in (200, 404, 503) for client in clients)
+            await_true(lambda: events.next() is None, 10, "the end of the stream")
+            with server.connect() as client:
+                assert client.ask("/status").body == b"a file\n"
+            rewrite(server, {"Workers": 2}, Paths="On")
+            events = Events(server.connect())
+    server.drop_clients()
+    with server.connect() as client:
+        await_status(client, lambda s: s["totals"]["connections"] == 1, "the end of all connections")
+        assert sum(worker["connections"] for worker in status_of(client)["workers"]) <= 1
 
 
 # ── Prometheus ──
