@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plugin status: formats, numbers that a client has counted too, who may see them, and clients that misbehave."""
 
+import gzip
 import json
 import os
 import pathlib
@@ -13,6 +14,7 @@ import threading
 import time
 import urllib.parse
 import urllib.request
+import zlib
 
 import pytest
 
@@ -164,6 +166,38 @@ def test_a_login_protects_it(watch, tmp_path):
             assert client.ask(path).status == 401
         assert client.ask("/status", "Authorization: Basic YWRhOnB3").status == 200
         assert client.ask("/metrics").status == 200
+
+
+@pytest.mark.skipif(not (build.PLUGINS / "mandril.so").exists(), reason="the preset has no plugin mandril")
+def test_rules_hold_for_it(watch, tmp_path):
+    """By the path, and by the client that a trusted proxy names, on a listener of its own."""
+    rules = [{"Match": "/status", "Network": "192.0.2.0/24", "Action": "allow"}, {"Match": "/status", "Action": "deny"}]
+    text = section("HOST", {"ServerName": "localhost", "DocumentRoot": tmp_path})
+    text += "".join(section("RULES", rule) for rule in rules)
+    settings = {"TrustedProxies": "127.0.0.1", "RealIPHeader": "X-Forwarded-For"}
+    with watch(settings, config={"sites/default": text}, Listener="127.0.0.1:0").connect() as client:
+        assert client.ask("/metrics").status == 200
+        for path in ("/status", "/status/", "/status/events"):
+            assert client.ask(path).status == 403
+            assert client.ask(path, "X-Forwarded-For: 192.0.2.7", method="HEAD").status == 200
+
+
+@pytest.mark.skipif(not (build.PLUGINS / "compress.so").exists(), reason="the preset has no plugin compress")
+def test_compressed(watch, tmp_path):
+    """As Prometheus asks for it; events come out one by one."""
+    text = section("HOST", {"ServerName": "localhost", "DocumentRoot": tmp_path})
+    text += section("COMPRESS", {"Types": "text/* text/event-stream application/openmetrics-text"})
+    with watch(config={"sites/default": text}).connect() as client:
+        answer = client.ask("/metrics", "Accept-Encoding: gzip", OPENMETRICS)
+        assert (answer["Content-Encoding"], answer["Content-Type"]) == ("gzip", OPEN)
+        assert total(parse(gzip.decompress(answer.body).decode()), "monkey_worker_up") == 1
+        client.send("GET /status/events HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\n\r\n")
+        assert client.head()["Content-Encoding"] == "gzip"
+        plain, text = zlib.decompressobj(wbits=31), b""
+        while text.count(b"data: ") < 2:
+            text += plain.decompress(client.exactly(int(client.until(b"\r\n"), 16)))
+            client.exactly(2)
+        assert json.loads(text.split(b"\n\n")[1].removeprefix(b"data: "))["generation"] == 1
 
 
 # ── formats ──

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The live page of the plugin status in Chromium: lines move with the load, numbers agree with /status, phones."""
 
-import os
 import threading
 
 import pytest
@@ -10,7 +9,6 @@ from harness import build
 from harness.browser import open_browser
 from harness.metrics import needs_status, status_of, status_section
 from harness.server import await_true
-from test_browser import REFERENCE, RENEW
 from test_listing_browser import Tab
 
 pytestmark = [needs_status, pytest.mark.wire]
@@ -172,8 +170,6 @@ def test_screenshot(look, name, width, scheme):
         png = tab.page.screenshot()
     PICTURES.mkdir(parents=True, exist_ok=True)
     (PICTURES / f"status-{name}.png").write_bytes(png)
-    if os.environ.get(RENEW):
-        REFERENCE.with_name(f"status-{name}.png").write_bytes(png)
     assert tab.js("document.documentElement.scrollWidth <= innerWidth"), "nothing is wider than the screen"
     columns = tab.js("getComputedStyle(document.querySelector('#charts')).gridTemplateColumns.split(' ').length")
     assert columns == (1 if width < 500 else 2)
