@@ -58,9 +58,22 @@ static int report_failure(const char *path, int err)
     if (err == -ENOENT)
         fprintf(stderr,
                 "    Is there a section [CHEETAH] in the server's configuration? -s SOCKET names its Listen.\n");
+    if (err == -EPERM)
+        fprintf(stderr, "    It belongs to a server of another user; -s SOCKET names it all the same.\n");
     if (err == -ECONNREFUSED)
         fprintf(stderr, "    The server that had this socket has ended.\n");
     return err;
+}
+
+/* A socket that was not named may be one that another user has put there. */
+static int check_owner(int fd)
+{
+    struct ucred peer = {.uid = (uid_t)-1};
+    socklen_t len = sizeof(peer);
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && (peer.uid == 0 || peer.uid == geteuid()))
+        return fd;
+    close(fd);
+    return -EPERM;
 }
 
 int link_open(struct link *l, const char *path)
@@ -74,6 +87,9 @@ int link_open(struct link *l, const char *path)
         fd = connect_to(path);
     for (unsigned i = 0; !path && fd == -ENOENT && get_default(i, l->path, sizeof(l->path)); i++)
         fd = connect_to(l->path);
+    const char *own = getenv("MONKEY_SHELL_SOCKET");
+    if (fd >= 0 && !path && !(own && own[0]))
+        fd = check_owner(fd);
     if (fd < 0)
         return report_failure(l->path, fd);
     l->fd = fd;

@@ -39,8 +39,19 @@ void client_close(struct client *c, bool loop_lives)
 
 /* ── answers ── */
 
+bool client_has_room(struct client *c)
+{
+    if (c->out.len < CLIENT_OUT_MAX - 2 * CLIENT_OBJECT_MAX)
+        return true;
+    if (!c->cut)
+        client_warn(c, "the answer is too long: the rest is left out");
+    c->cut = true;
+    return false;
+}
+
 void client_begin(struct client *c, const char *view)
 {
+    c->cut = false;
     json_begin(&c->out);
     json_text(&c->out, "begin", c->command);
     json_text(&c->out, "view", view);

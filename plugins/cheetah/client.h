@@ -17,7 +17,7 @@
 
 #include <sys/types.h>
 
-enum { CLIENT_OUT_FULL = 64 * 1024, CLIENT_OUT_MAX = 1024 * 1024 };
+enum { CLIENT_OUT_FULL = 64 * 1024, CLIENT_OUT_MAX = 1024 * 1024, CLIENT_OBJECT_MAX = 64 * 1024 };
 
 struct client;
 /* Runs a request: answers it, or begins a run. */
@@ -45,6 +45,7 @@ struct client {
     struct run *run;
     const char *command;
     bool ended_input, closing, in_step;
+    bool cut; /* the answer has been cut */
     pid_t pid;
     uid_t uid;
 };
@@ -58,6 +59,12 @@ static inline bool client_is_full(const struct client *c)
 {
     return c->out.len >= CLIENT_OUT_FULL;
 }
+
+/*
+ * Returns whether another object has room, for commands that cannot go on later. The first time that it has not, it
+ * adds a warning: the rest of the answer is left out.
+ */
+bool client_has_room(struct client *c);
 
 /* Sends what has been added to `out`; to be called at the end of each callback that adds to it. May close the client.
  */

@@ -13,12 +13,11 @@
 /* A server without counters lacks these functions. */
 #pragma weak mk_counters_each
 
-enum { PATTERN_BYTES = 256, NAME_BYTES = 1024, OUT_MAX = 768 * 1024 };
+enum { PATTERN_BYTES = 256, NAME_BYTES = 1024 };
 
 struct counts_query {
     struct client *client;
     char pattern[PATTERN_BYTES];
-    unsigned left_out;
 };
 
 static void make_name(const struct mk_counter_value *v, char *to, size_t size)
@@ -47,10 +46,9 @@ static int show_counter(const struct mk_counter_value *v, void *ctx)
     make_name(v, name, sizeof(name));
     if (fnmatch(q->pattern, name, 0) != 0)
         return 0;
-    if (q->client->out.len < OUT_MAX)
-        add_counter(&q->client->out, v, name);
-    else
-        q->left_out++;
+    if (!client_has_room(q->client))
+        return 1;
+    add_counter(&q->client->out, v, name);
     return 0;
 }
 
@@ -66,7 +64,5 @@ void counts_run(struct client *c, const struct words *words)
                  words->items[1].p);
     client_begin(c, "table");
     mk_counters_each(show_counter, &q);
-    if (q.left_out)
-        client_warn(c, "%u counters are left out: give a pattern", q.left_out);
     client_end(c, NULL);
 }

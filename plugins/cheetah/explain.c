@@ -28,6 +28,8 @@ struct explain_run {
 static void add_step(const struct mk_explain_step *step, void *ctx)
 {
     struct client *c = ctx;
+    if (!client_has_room(c))
+        return;
     json_begin(&c->out);
     json_text(&c->out, "phase", step->phase);
     json_string(&c->out, "plugin", step->plugin);

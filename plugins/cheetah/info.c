@@ -204,7 +204,7 @@ static void run_hosts(struct client *c, const struct host_run *what, const char 
 /* Adds a text line by line. */
 static void add_lines(struct client *c, struct mk_str text)
 {
-    while (text.len) {
+    while (text.len && client_has_room(c)) {
         const char *end = memchr(text.p, '\n', text.len);
         size_t len = end ? (size_t)(end - text.p) : text.len;
         json_begin(&c->out);
@@ -258,7 +258,7 @@ static void show_host(struct host_run *r, const struct mk_generation *g, const s
     struct mk_buf names, file;
     (void)g;
     assert(host);
-    mk_buf_init(&names, SHOW_BYTES_MAX / 2);
+    mk_buf_init(&names, CLIENT_OBJECT_MAX / 2);
     mk_buf_init(&file, 4096);
     struct mk_str name;
     for (unsigned i = 0; (name = mk_host_name(host, i)).p; i++)
@@ -288,7 +288,7 @@ static void add_rule(const struct mk_explain_step *step, void *ctx)
     struct mk_str host = mk_host_name(r->next, 0);
     char text[2100];
     snprintf(text, sizeof(text), "%.*s", MK_STR_ARG(step->text));
-    if (fnmatch(r->pattern, text, 0) != 0)
+    if (fnmatch(r->pattern, text, 0) != 0 || !client_has_room(r->run.client))
         return;
     json_begin(out);
     json_number(out, "hits", (int64_t)step->hits);

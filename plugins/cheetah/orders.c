@@ -70,7 +70,7 @@ static void add_problems(struct client *c, struct mk_buf *problems)
 {
     struct mk_str text =
         problems->err ? MK_STR("the problems are too many to be shown here; see monkey --test") : mk_buf_str(problems);
-    while (text.len) {
+    while (text.len && client_has_room(c)) {
         const char *end = memchr(text.p, '\n', text.len);
         size_t len = end ? (size_t)(end - text.p) : text.len;
         json_begin(&c->out);

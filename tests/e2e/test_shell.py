@@ -537,6 +537,19 @@ def test_rules(explained, shell, path):
     one.close()
 
 
+def test_long_answers_are_cut(shown, shell, site_root):
+    """What cannot be sent in pieces has a limit, and says so; the connection goes on."""
+    host = section("HOST", {"ServerName": "localhost", "DocumentRoot": site_root})
+    rules = "".join(f"[HEADERS]\n    Add X-{i} {'v' * 850}\n" for i in range(1050))
+    shown(config={"sites/default": host + rules})
+    one = shell(timeout=60)
+    for line in ("explain GET /", "config localhost"):
+        rows = one.ask(line)
+        assert any("too long" in row.get("warning", "") for row in rows), line
+        assert sum(len(json.dumps(row)) for row in rows) < 1100 * 1024
+    assert one.ask("uptime")
+
+
 def test_explain_agrees_with_requests(explained, shell, path):
     """What is explained happens; and explaining counts nothing and sends nothing."""
     one = Shell(path)
@@ -789,6 +802,39 @@ def test_one_shot(shown, path):
         assert done.returncode == 0 and "127.0.0.1" in done.stdout
         done = command(path, "explain", "GET", "/hello.txt", "X-Name: a value")
         assert done.returncode == 0 and "hello.txt" in done.stdout
+
+
+def test_socket_of_the_environment(shown, path):
+    server = shown()
+    done = run("shell", "status", "--json", env={**build.environment(), "MONKEY_SHELL_SOCKET": str(path)})
+    assert json.loads(done.stdout)["process"] == server.pid
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root and setpriv")
+def test_a_socket_of_another_user(tmp_path):
+    """The shell does not talk to what another user has put where it looks; unless it is told to."""
+    folder = tmp_path / "runtime"
+    folder.mkdir()
+    for one in (tmp_path, *tmp_path.parents):
+        if one.stat().st_uid == 0 and one != pathlib.Path("/"):
+            one.chmod(one.stat().st_mode | 0o011)
+    path = folder / "monkey-shell.sock"
+    script = (
+        "import os, socket, sys; s = socket.socket(socket.AF_UNIX); "
+        f"s.bind('{path}'); os.chmod('{path}', 0o666); s.listen(); print('on', flush=True); sys.stdin.read()"
+    )
+    folder.chmod(0o777)
+    as_daemon = ["setpriv", "--reuid=1", "--regid=1", "--clear-groups", "/usr/bin/python3", "-c", script]
+    as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", build.for_others()]
+    shell = build.for_others().parents[1] / "lib" / "monkey" / "monkey-shell"
+    if not shell.exists():
+        shutil.copy(build.PLUGINS / "monkey-shell", shell)
+    with subprocess.Popen(as_daemon, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout.readline() == "on\n"
+        env = {**build.environment(), "XDG_RUNTIME_DIR": str(folder)}
+        done = subprocess.run([*as_nobody, "shell", "status"], capture_output=True, text=True, timeout=30, env=env)
+        assert done.returncode == 2 and "It belongs to a server of another user" in done.stderr, done
+        other.communicate("")
 
 
 def test_exit_codes(shown, path, tmp_path):
