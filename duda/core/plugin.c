@@ -53,9 +53,11 @@ static const struct mk_conf_key service_keys[] = {
                        "served: routes, calls, errors, latency, memory, messages. It comes before the service's own "
                        "routes. `Off`: there is none, even if the service asks for one (`console->dashboard()`); "
                        "without this key it gets the path that the service asks for."),
-    MK_CONF_KEY_NETWORKS(struct service_conf, console_allow, "ConsoleAllow", "127.0.0.0/8 ::1 unix",
-                         "The clients that get the console; others get the status 403, as do requests of proxies that "
-                         "are not in `TrustedProxies`. Rules and logins by path apply as well."),
+    MK_CONF_KEY_NETWORKS(
+        struct service_conf, console_allow, "ConsoleAllow", "127.0.0.0/8 ::1 unix",
+        "The clients that get the console; others get the status 403, as do requests of proxies that "
+        "are not in `TrustedProxies`, and requests that name another host than this one, `localhost` or an "
+        "address. Rules and logins by path apply as well."),
     {0},
 };
 

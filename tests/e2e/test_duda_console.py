@@ -504,6 +504,18 @@ def test_clients(plain, allowed, field, status):
             assert client.ask(target, *([field] if field else [])).status == expected
 
 
+def test_names_of_the_host(plain):
+    """A page of another site whose name leads to this machine gets nothing."""
+    server = plain(host={"ServerName": "shop.example *.shop.example"})
+    names = ["shop.example", "a.shop.example", "localhost", "LOCALHOST:80", "127.0.0.1", "[::1]:8080", "192.0.2.1"]
+    with server.open() as client:
+        for name in names:
+            assert client.ask("/shop/console/", host=name).status == 200, name
+        for name in ("evil.example", "127.0.0.1.evil.example", "xshop.example", "localhost.evil.example"):
+            assert client.ask("/shop/console/", host=name).status == 403, name
+            assert client.ask("/shop/goods/1", host=name).status == 200
+
+
 def test_clients_behind_a_proxy(plain):
     server = plain(settings={"TrustedProxies": "127.0.0.1"})
     with server.open() as client:
@@ -532,13 +544,23 @@ def test_wrong_paths(tmp_path, site_root, path):
 
 
 def test_a_root_service_and_files(plain, tmp_path):
-    """The console comes before the routes, and before files of its name; listings leave it out."""
+    """The console comes before the routes, and before files of its name."""
     pages = populate(tmp_path / "html", {"console/index.html": b"a file", "console/more.txt": b"more"})
     server = plain(keys={"shop": {"Root": "On", "Console": "/console", "DocumentRoot": pages}})
     with server.open() as client:
         client.ask("/goods/1")
         assert client.ask("/console/more.txt").body == b"more"
     assert rows(read(server, "/console/")) == {"GET /goods/:id": {"2xx": 1}}
+
+
+@pytest.mark.skipif(not (build.PLUGINS / "dirlisting.so").exists(), reason="no plugin dirlisting")
+def test_listings_leave_it_out(plain, tmp_path):
+    pages = populate(tmp_path / "html", {"console/index.html": b"a file", "free.txt": b"free"})
+    keys = {"shop": {"Console": "/console", "DocumentRoot": pages}}
+    server = plain(keys=keys, text=section("DIRLISTING", {}))
+    with server.open() as client:
+        listed = client.ask("/shop/", JSON).body.decode()
+    assert re.findall('"name": "([^"]*)"', listed) == ["free.txt"]
 
 
 # ── the original API ──
