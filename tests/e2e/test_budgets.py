@@ -116,8 +116,7 @@ class Trace:
     a look at watched files because another test has changed the mode of a folder above them, for instance."""
 
     def __init__(self, server, path):
-        self.path, self.workers = path, server.worker_threads()
-        assert self.workers
+        self.path, self.server = path, server
         self.process = subprocess.Popen(
             ["strace", "-f", "-qq", "-s", "16", "-o", str(path), "-p", str(server.pid)],
             stderr=subprocess.PIPE,
@@ -130,8 +129,10 @@ class Trace:
         self.process.send_signal(signal.SIGINT)
         self.process.wait(10)
         self.process.stderr.close()
+        workers = self.server.worker_threads()  # now: a thread has the name of the one that made it, until it runs
+        assert workers
         rows = [CALL.match(row) for row in self.path.read_text().splitlines()]
-        return [(row[2], row[3]) for row in rows if row and int(row[1]) in self.workers]
+        return [(row[2], row[3]) for row in rows if row and int(row[1]) in workers]
 
 
 def traced(server):
