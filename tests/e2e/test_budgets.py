@@ -286,7 +286,7 @@ def test_no_stall_in_a_pipeline(serve):
     for _ in range(20):
         client.ask("/medium.bin")
         client.ask("/large.bin")
-    assert time.monotonic() - start < 1.6
+    assert time.monotonic() - start < 4  # 5.6 s with a stall in each; a fraction of a second without
 
 
 # ── memory ──
