@@ -3,7 +3,7 @@
  * logger: access and error logs of hosts. This file has the hooks of workers and requests. hosts.c chooses the logs of
  * an exchange, filter.c tells whether it gets a line, format.c makes the line, writer.c writes it.
  */
-#include <monkey/plugin.h>
+#include <monkey/inspect.h>
 
 #include "gate.h"
 #include "hosts.h"
@@ -269,6 +269,31 @@ static void reopen_logs(void *state)
     writer_reopen(state);
 }
 
+static void explain_dest(const struct mk_host *host, struct mk_explain *e, const struct logger_logs *logs,
+                         enum log_kind kind)
+{
+    static const char *const dests[] = {
+        [DEST_FILE] = "", [DEST_STDOUT] = "stdout", [DEST_STDERR] = "stderr", [DEST_SYSLOG] = "syslog"};
+    const struct log_dest *dest = &logs->settings->dests[kind];
+    if (dest->kind != DEST_OFF)
+        mk_explain_add(e, host, logs->settings, kind == ACCESS ? MK_EXPLAIN_NOTE : MK_EXPLAIN_MAYBE,
+                       "[LOGGER] writes a line to the %s %s%s", kind == ACCESS ? "access log" : "error log",
+                       dest->path.len ? dest->path.p : dests[dest->kind],
+                       kind == ACCESS ? ", unless its conditions leave the request out" : ", if the request fails");
+}
+
+static void explain_logs(const struct mk_host *host, struct mk_explain *e)
+{
+    const struct logger_host *h = mk_host_state(host, &mk_plugin_logger);
+    const struct logger_logs *logs;
+    unsigned at = 0;
+    bool own = false;
+    while (h && e->phase == MK_EXPLAIN_RESPONSE && (logs = hosts_find_logs(h, e->original_path, &at, &own))) {
+        explain_dest(host, e, logs, ACCESS);
+        explain_dest(host, e, logs, ERRORS);
+    }
+}
+
 MK_PLUGIN(logger) = {
     MK_PLUGIN_HEAD("logger", "2.0.0", "access and error logs of hosts, and request IDs"),
     .flags = MK_PLUGIN_TIMES | MK_PLUGIN_CHECKS_ALL,
@@ -285,4 +310,5 @@ MK_PLUGIN(logger) = {
     .on_head = wait_for_room,
     .on_response = add_request_id,
     .on_done = log_request,
+    .explain = explain_logs,
 };

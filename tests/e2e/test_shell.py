@@ -12,11 +12,12 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 
 import pytest
 
-from harness import build
+from harness import build, services
 from harness.certificates import TlsClient
 from harness.h2 import H2Client
 from harness.messages import request
@@ -92,6 +93,14 @@ def shown(serve, path):
         return serve(settings, config={"plugins/cheetah/cheetah.conf": conf, **(config or {})}, **rest)
 
     return start
+
+
+@pytest.fixture
+def open_folder():
+    """A folder that other users may enter; they may not enter the one above tmp_path."""
+    with tempfile.TemporaryDirectory(prefix="monkey-shell-") as folder:
+        os.chmod(folder, 0o755)
+        yield pathlib.Path(folder)
 
 
 @pytest.fixture
@@ -451,6 +460,15 @@ RULES = """[HOST]
 [MAINTENANCE]
     Match /broken
     FlagFile {flag}
+[LOGGER]
+    AccessLog {flag}.log
+[CORS]
+    Match /api
+    Origins https://app.example.org
+[COMPRESS]
+    Match /hello.txt
+[DIRLISTING]
+    Match /sub
 """
 
 
@@ -461,6 +479,7 @@ def explained(shown, shell, site_root, tmp_path):
     users = "ada:$apr1$aaaaaaaa$hbGCGMnYVWzGlvLUoDPnr0\n"
     files = {"sites/default": RULES.format(root=site_root, flag=flag), "users": users}
     server = shown(config=files)
+    server.baseline += 1  # the access log, which a thread opens
     one = shell()
 
     def ask(line):
@@ -487,6 +506,19 @@ def find(rows, plugin, effect):
         ('GET /login "Authorization: Basic YTpi"', "auth", "maybe", "asks for a name and a password", 24),
         ("GET /", "headers", "note", "[HEADERS] sets X-Test: yes", 29),
         ("GET /broken", "maintenance", "note", "[MAINTENANCE]: 503 while", 34),
+        ("GET /", "logger", "note", "[LOGGER] writes a line to the access log", 37),
+        ('GET /api "Origin: https://app.example.org"', "cors", "note", "[CORS] allows the origin", 39),
+        ('GET /api "Origin: https://evil.test"', "cors", "note", "[CORS] does not allow the origin", 39),
+        (
+            'OPTIONS /api "Origin: https://app.example.org" "Access-Control-Request-Method: GET"',
+            "cors",
+            "answers",
+            "[CORS] answers the preflight request",
+            39,
+        ),
+        ('GET /hello.txt "Accept-Encoding: br"', "compress", "maybe", "[COMPRESS] compresses the response", 42),
+        ("GET /hello.txt", "compress", "note", "the request has no Accept-Encoding", 42),
+        ("GET /sub/", "dirlisting", "maybe", "[DIRLISTING] lists the folder", 44),
         ("POST /hello.txt", "static", "answers", "405", None),
         ("GET /.hidden", "static", "answers", "404: hidden", None),
     ],
@@ -515,6 +547,50 @@ def test_explain_a_listener(shown_secure, shell):
     server = shown_secure()
     rows = shell().ask(f"explain GET https://localhost:{server.port}/hello.txt")
     assert rows[0]["what"] == "Listen 127.0.0.1:0, by the transport tls"
+
+
+def test_explain_handlers_and_probes(shown, shell, site_root):
+    """What monkey.conf says for all hosts, with its file and line."""
+    host = section("HOST", {"ServerName": "localhost", "DocumentRoot": site_root})
+    files = {
+        "sites/default": host + section("HANDLERS", {"Match": ["/a static", "/b static"]}),
+        "plugins/health/health.conf": section("HEALTH", {"LivenessPath": "/healthz"}),
+    }
+    shown(config=files)
+    one = shell()
+    (handler,) = [row for row in one.ask("explain GET /b/x") if row["phase"] == "handler"]
+    assert handler["what"] == "only the plugin static is asked for the content"
+    assert handler["place"].endswith("sites/default:6")
+    (probe,) = find(one.ask("explain GET /healthz"), "health", "answers")
+    assert probe["what"] == "[HEALTH] answers the liveness check" and probe["place"].endswith("health.conf:1")
+
+
+SERVICE = (
+    services.HEAD
+    + """
+static void show(duda_request_t *dr) { response->end(dr, NULL); }
+int duda_main(void) { router->get("/users/:id", show); return 0; }
+"""
+)
+
+
+@services.needs_duda
+@pytest.mark.parametrize(
+    "line, what",
+    [
+        ("GET /demo/users/7", "the service demo, by the route /users/:id"),
+        ("POST /demo/users/7", "the service demo has no route for the method: it answers 404 or 405"),
+        ("GET /demo/nothing", "the service demo has no route for the path: it answers 404 or 405"),
+    ],
+)
+def test_explain_a_service(serve, path, shell, tmp_path, site_root, line, what):
+    folder = tmp_path / "services"
+    folder.mkdir()
+    services.build_service(folder, "demo", SERVICE)
+    cheetah = {"plugins/cheetah/cheetah.conf": section("CHEETAH", {"Listen": path})}
+    serve(config=services.service_config(folder, ["demo"], site_root, files=cheetah))
+    (found,) = find(shell().ask(f"explain {line}"), "duda", "answers")
+    assert found["what"] == what and found["place"].split("/")[-1].startswith("default:")
 
 
 def test_rules(explained, shell, path):
@@ -667,12 +743,10 @@ def test_mode_of_the_socket(shown, path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root and setpriv")
-def test_another_user(shown, path, tmp_path):
+def test_another_user(shown, open_folder):
     """The mode keeps others out; and so does the server, if the mode does not."""
-    server = shown()
-    for folder in (tmp_path, *tmp_path.parents):
-        if folder.stat().st_uid == 0 and folder != pathlib.Path("/"):
-            folder.chmod(folder.stat().st_mode | 0o011)
+    path = open_folder / "shell.sock"
+    server = shown(cheetah={"Listen": path})
     script = (
         "import socket; s = socket.socket(socket.AF_UNIX); s.settimeout(9); "
         f"s.connect('{path}'); print(s.makefile().readline())"
@@ -687,11 +761,9 @@ def test_another_user(shown, path, tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root and setpriv")
-def test_allowed_users(shown, path, tmp_path):
-    shown(cheetah={"AllowedUsers": "nobody"})
-    for folder in (tmp_path, *tmp_path.parents):
-        if folder.stat().st_uid == 0 and folder != pathlib.Path("/"):
-            folder.chmod(folder.stat().st_mode | 0o011)
+def test_allowed_users(shown, open_folder):
+    path = open_folder / "shell.sock"
+    shown(cheetah={"AllowedUsers": "nobody", "Listen": path})
     path.chmod(0o666)
     script = (
         "import socket; s = socket.socket(socket.AF_UNIX); s.settimeout(9); "
@@ -811,13 +883,9 @@ def test_socket_of_the_environment(shown, path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root and setpriv")
-def test_a_socket_of_another_user(tmp_path):
+def test_a_socket_of_another_user(open_folder):
     """The shell does not talk to what another user has put where it looks; unless it is told to."""
-    folder = tmp_path / "runtime"
-    folder.mkdir()
-    for one in (tmp_path, *tmp_path.parents):
-        if one.stat().st_uid == 0 and one != pathlib.Path("/"):
-            one.chmod(one.stat().st_mode | 0o011)
+    folder = open_folder
     path = folder / "monkey-shell.sock"
     script = (
         "import os, socket, sys; s = socket.socket(socket.AF_UNIX); "
@@ -912,11 +980,20 @@ class Terminal:
     def type(self, text):
         os.write(self.fd, text.encode())
 
-    def exit_code(self):
-        with contextlib.suppress(OSError):
-            while os.read(self.fd, 4096):
-                pass
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+    def end(self, text, seconds=20):
+        """Types until the shell ends: what comes while it changes the mode of the terminal may be lost. Returns its code."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            with contextlib.suppress(OSError):
+                self.type(text)
+            pause = time.monotonic() + 0.5
+            while time.monotonic() < pause:
+                with contextlib.suppress(OSError):
+                    if select.select([self.fd], [], [], 0.05)[0]:
+                        os.read(self.fd, 65536)
+                if (status := os.waitpid(self.pid, os.WNOHANG))[0]:
+                    return os.waitstatus_to_exitcode(status[1])
+        raise AssertionError(f"the shell has not ended after {text!r}")
 
 
 def test_terminal(shown, path, tmp_path):
@@ -943,8 +1020,7 @@ def test_terminal(shown, path, tmp_path):
         terminal.type("\x1b[A\r")  # the line before
         terminal.wait("there is no command nonsense")
         terminal.wait("monkey> ")
-        terminal.type("quit\r")
-        assert terminal.exit_code() == 0
+        assert terminal.end("quit\r") == 0
 
 
 def test_history(shown, path, tmp_path):
@@ -956,8 +1032,7 @@ def test_history(shown, path, tmp_path):
         terminal.type("plugins\r")
         terminal.wait("cheetah")
         terminal.wait("monkey> ")
-        terminal.type("\x04")
-        assert terminal.exit_code() == 0
+        assert terminal.end("\x04") == 0
     history = home / "monkey" / "shell_history"
     assert "plugins" in history.read_text()
     assert history.stat().st_mode & 0o777 == 0o600 and history.parent.stat().st_mode & 0o777 == 0o700
@@ -977,8 +1052,7 @@ def test_top_on_a_terminal(shown, path, tmp_path):
         terminal.wait("1 connections")
         terminal.type("q")
         terminal.wait("monkey> ")
-        terminal.type("quit\r")
-        assert terminal.exit_code() == 0
+        assert terminal.end("quit\r") == 0
 
 
 # ── reloads of the section itself, upgrades ──
