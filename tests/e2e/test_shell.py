@@ -981,7 +981,7 @@ class Terminal:
         os.write(self.fd, text.encode())
 
     def end(self, text, seconds=20):
-        """Types until the shell ends: what comes while it changes the mode of the terminal may be lost. Returns its code."""
+        """Types until the shell ends, and returns its code: what comes while the mode changes may be lost."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             with contextlib.suppress(OSError):
