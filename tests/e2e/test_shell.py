@@ -289,7 +289,8 @@ def test_list_while_connections_come_and_go(shown, shell):
 def test_many_connections_in_pieces(shown, shell):
     """Thousands are listed while requests are served; a request never waits for the whole list."""
     many = 10000 if build.OPTIMISED else 1500
-    server = shown({"Workers": 1, "KeepAliveTimeout": "120s", "Timeout": "120s", "MemoryLimit": "256M"})
+    patient = {"KeepAliveTimeout": "120s", "Timeout": "120s", "MemoryLimit": "256M", "DeferAccept": 0}
+    server = shown({"Workers": 1, **patient})
     with contextlib.ExitStack() as stack:
         clients = []
         try:
