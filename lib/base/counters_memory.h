@@ -34,7 +34,7 @@ typedef _Atomic uint64_t mk__cell;
 enum {
     MK__COUNTER_HISTOGRAM_CELLS = 1 + MK_COUNTER_BUCKETS,
     MK__COUNTER_SPARE_CELLS = MK__COUNTER_HISTOGRAM_CELLS, /* the first cells take what is not shown */
-    MK__COUNTER_CELLS_MAX = 131071,                        /* 1 MB with the owner */
+    MK__COUNTER_CELLS_MAX = 524287,                        /* 4 MB with the owner */
     MK__COUNTER_BLOCKS_MAX = 1024,
     MK__COUNTER_HEAD_BYTES = 2 << 20,
 };

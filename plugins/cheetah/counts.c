@@ -10,9 +10,6 @@
 #include <fnmatch.h>
 #include <stdio.h>
 
-/* A server without counters lacks these functions. */
-#pragma weak mk_counters_each
-
 enum { PATTERN_BYTES = 256, NAME_BYTES = 1024 };
 
 struct counts_query {
@@ -55,10 +52,6 @@ static int show_counter(const struct mk_counter_value *v, void *ctx)
 void counts_run(struct client *c, const struct words *words)
 {
     struct counts_query q = {.client = c, .pattern = "*"};
-    if (!mk_counters_each) {
-        commands_refuse(c, "this server has no counters");
-        return;
-    }
     if (words->n > 1)
         snprintf(q.pattern, sizeof(q.pattern), "*%.*s*", (int)(words->items[1].len < 200 ? words->items[1].len : 200),
                  words->items[1].p);

@@ -26,6 +26,7 @@ struct tracer {
     unsigned lost, refs;
     bool posted;
     /* of the traced thread */
+    uint64_t now_us;
     struct mk_inspect_trace trace;
     struct thread_at_end at_end;
     bool tracing;
@@ -145,11 +146,27 @@ static void on_change(struct mk_inspect_trace *trace, const struct mk_inspect_ch
         put_tracer(t); /* the client has gone with its thread; `posted` stays, so that nothing more is sent */
 }
 
+/* Tells of the state in which a connection is when its trace begins. */
+static void add_first_state(struct tracer *t, const struct mk_inspect_conn *conn)
+{
+    struct mk_inspect_change change = {.id = conn->id,
+                                       .peer = conn->peer,
+                                       .before = "",
+                                       .after = conn->state,
+                                       .time_us = t->now_us,
+                                       .requests = conn->requests};
+    pthread_mutex_lock(&t->lock);
+    add_change(t, &change);
+    pthread_mutex_unlock(&t->lock);
+}
+
 static enum mk_inspect_action mark_conn(const struct mk_inspect_conn *conn, void *ctx)
 {
     struct piece *p = ctx;
     bool holds = conn_filter_holds(&p->filter, conn);
     p->found += holds;
+    if (holds && p->tracer)
+        add_first_state(p->tracer, conn);
     return holds ? MK_INSPECT_TRACE : MK_INSPECT_GO_ON;
 }
 
@@ -201,6 +218,9 @@ static void mark_piece(struct piece *p, struct mk_worker *worker)
 {
     if (!p->tracer)
         start_tracing(p, worker);
+    struct tracer *t = p->tracer;
+    if (t)
+        t->now_us = mk_loop_now_us(mk_worker_loop(worker));
     piece_next_conns(p, worker, mark_conn);
 }
 

@@ -373,7 +373,8 @@ def test_trace(shown, shell):
         number = next(r["id"] for r in one.ask("connections") if r["port"] == port)
         one.send(f"trace {number}")
         assert one.read() == {"begin": "trace", "view": "stream"}
-        await_true(lambda: shell().ask("status"))  # what asks later is answered later: the trace is on
+        now = one.read()  # the trace is on
+        assert (now["id"], now["before"], now["after"], now["requests"]) == (number, "", "idle", 1)
         other.ask("/hello.txt")
         client.send(b"GET /hello")
         first = one.read()
