@@ -19,6 +19,7 @@
 #include "package.h"
 #include "private_loop.h"
 #include "signals.h"
+#include "slots.h"
 #include "thread.h"
 #include "timer.h"
 #include "watch.h"
@@ -81,7 +82,7 @@ struct service_worker {
     struct watch_slot watch;
     struct inbox inbox;
     struct descriptors descriptors;
-    struct timers timers;
+    struct slots timers; /* struct service_timer */
     struct global_values values;
     struct package_parts parts;
 };
