@@ -288,6 +288,20 @@ void crash_log_warning(const char *service, const char *text)
     log_sentence(MK_LOG_WARN, service, text);
 }
 
+/* Names the dthread that runs, and says if it was its stack that had no room. */
+static void put_dthread(struct line *l, const struct dthread *d, uintptr_t address)
+{
+    if (!d)
+        return;
+    put_text(l, ", in the dthread ");
+    put_address(l, d->event ? (uintptr_t)d->event : (uintptr_t)d->call);
+    if (!stack_has_guard(d->stack, address))
+        return;
+    put_text(l, ", whose stack of ");
+    put_number(l, stack_kilobytes(), 10);
+    put_text(l, " KB has overflowed");
+}
+
 /* `has_ended`: a thread has crashed that should have ended before. */
 static void log_headline(const char *service, bool has_ended, int number, const siginfo_t *info)
 {
@@ -304,6 +318,7 @@ static void log_headline(const char *service, bool has_ended, int number, const 
     if (current.service && current.worker) {
         put_text(&l, " in worker ");
         put_number(&l, current.worker->watch.worker, 10);
+        put_dthread(&l, current.worker->dthreads.running, (uintptr_t)info->si_addr);
     }
     log_line(MK_LOG_ERROR, &l);
 }

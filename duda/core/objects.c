@@ -22,6 +22,7 @@ static const struct object objects[] = {
     OBJECT(console),
     OBJECT(cookie),
     OBJECT(data),
+    OBJECT(dthread),
     OBJECT(event),
     OBJECT(fconf),
     OBJECT(form),

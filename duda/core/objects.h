@@ -15,6 +15,7 @@ struct service;
 extern const struct duda_api_conf object_conf;
 extern const struct duda_api_console object_console;
 extern const struct duda_api_data object_data;
+extern const struct duda_api_dthread object_dthread;
 extern const struct duda_api_event object_event;
 extern const struct duda_api_fconf object_fconf;
 extern const struct duda_api_gc object_gc;

@@ -5,7 +5,8 @@
  *
  *     old_objects.c    finds the tables that only "webservice.h" has
  *     old_service.c    `self`, and the fields of duda_request_t
- *     old_request.c, old_response.c, old_event.c, old_monkey.c, old_console.c, old_later.c    one object or two each
+ *     old_request.c, old_response.c, old_event.c, old_monkey.c, old_console.c, old_dthread.c, old_later.c
+ *                      one object or two each
  */
 #ifndef DUDA_CORE_OLD_H
 #define DUDA_CORE_OLD_H
@@ -13,6 +14,7 @@
 #include <duda/event.h>
 #include <duda/map.h>
 #include <duda/old_console.h>
+#include <duda/old_dthread.h>
 #include <duda/old_event.h>
 #include <duda/old_later.h>
 #include <duda/old_monkey.h>
@@ -29,7 +31,7 @@ struct object;
 /* What a service of the original API has beside the rest; in struct service. */
 struct old_service {
     struct web_service self;
-    _Atomic unsigned told; /* a bit for each object that is not offered and was used */
+    _Atomic bool told; /* an object that is not offered was used, which was logged */
 };
 
 extern const struct duda_old_request_calls old_request;

@@ -76,6 +76,7 @@ void request_finish(struct mk_request *req)
     struct current outer = current_enter(dr->worker->service, dr->worker);
     gc_release(&dr->gc);
     current_leave(outer);
+    dthread_leave_request(dr, is_complete);
     raw_head_free(dr);
     mk_list_del(&dr->node);
     request_pool_put(dr);

@@ -57,6 +57,7 @@ struct duda_request {
     struct request_event leave, writable;
     struct gc_item *gc;        /* gc.h */
     struct dispatch *dispatch; /* its route and what was read of it (dispatch.h) */
+    struct dthread *dthreads;  /* those that run for it; or NULL */
 };
 
 /* Makes the request of an exchange, which is found by mk_request_state(). Returns NULL without memory. */

@@ -11,6 +11,7 @@
 
 #include "counts.h"
 #include "descriptor.h"
+#include "dthread.h"
 #include "global.h"
 #include "inbox.h"
 #include "log.h"
@@ -85,6 +86,7 @@ struct service_worker {
     struct slots timers; /* struct service_timer */
     struct global_values values;
     struct package_parts parts;
+    struct dthreads dthreads;
 };
 
 /* Identifies what a file holds. */

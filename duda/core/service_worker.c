@@ -58,6 +58,7 @@ static void end_worker(struct service_worker *w)
     struct service *s = w->service;
     struct current outer = current_enter(s, w);
     w->calls++; /* package->call() in a hook does not end the worker again */
+    dthread_end_all(w);
     package_stop_worker(w);
     global_destroy_values(s, &w->values);
     current_leave(outer);
@@ -78,6 +79,7 @@ static void stop_worker(struct service_worker *w)
     w->ended = true;
     pthread_mutex_unlock(&w->service->lock);
     mk_timer_cancel(&w->cut_timer);
+    dthread_stop(w);
     descriptor_remove_all(w);
     timer_cancel_all(w);
     if (!w->calls)
@@ -99,6 +101,7 @@ static struct service_worker *new_worker(struct service *s, struct mk_worker *wo
     mk_timer_init(&w->cut_timer, cut_requests);
     mk_list_init(&w->requests);
     mk_list_init(&w->slabs);
+    dthread_init(w);
     if (inbox_open(&w->inbox, w->loop) < 0) {
         heap_free(w, sizeof(*w));
         return NULL;

@@ -69,8 +69,9 @@ static void log_begin(const struct watch_slot *slot)
     uintptr_t address = atomic_load_explicit(&slot->function, memory_order_relaxed);
     if (address)
         crash_describe(address, function, sizeof(function));
-    mk_log_warn("the service \"%s\" blocks worker %u for more than %d s in %s: move the work to a thread or job",
-                slot->service, slot->worker, BLOCKED_MS / 1000, function);
+    mk_log_warn("the service \"%s\" blocks worker %u for more than %d s in %s%s: move the work to a thread or job",
+                slot->service, slot->worker, BLOCKED_MS / 1000,
+                atomic_load_explicit(&slot->is_dthread, memory_order_relaxed) ? "the dthread " : "", function);
 }
 
 static void log_end(const struct watch_slot *slot, uint64_t now_ms)

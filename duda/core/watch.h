@@ -22,6 +22,7 @@ struct watch_slot {
     _Atomic unsigned calls;     /* odd: code of the service runs; written by the worker */
     unsigned depth;             /* of nested calls; for the worker */
     _Atomic uintptr_t function; /* the one that was called last; 0: unknown */
+    _Atomic bool is_dthread;    /* it is that of a dthread */
     const char *service;        /* its name */
     const char *call;           /* NULL: callbacks in the worker; else what runs in another thread: "duda_main()" */
     unsigned worker;            /* its index */
@@ -54,6 +55,7 @@ static inline void watch_begin(struct watch_slot *slot)
     if (slot->depth++ > 0)
         return;
     atomic_store_explicit(&slot->function, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->is_dthread, false, memory_order_relaxed);
     watch_count(slot);
     if (MK_UNLIKELY(atomic_load_explicit(&watch_sleeps, memory_order_relaxed)))
         watch_wake();

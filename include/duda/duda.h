@@ -29,6 +29,7 @@
 #include "console.h"
 #include "cookie.h"
 #include "data.h"
+#include "dthread.h"
 #include "event.h"
 #include "fconf.h"
 #include "form.h"

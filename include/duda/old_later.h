@@ -25,29 +25,4 @@ struct duda_old_session {
 
 DUDA_OBJECT_AS(struct duda_old_session, session, "session.1")
 
-enum { DTHREAD_DEAD, DTHREAD_READY, DTHREAD_RUNNING, DTHREAD_SUSPEND };
-enum { DTHREAD_CHANNEL_OK = 0, DTHREAD_CHANNEL_BROKEN = -32 /* -EPIPE */ };
-
-typedef struct duda_dthread_channel duda_dthread_channel_t;
-
-struct duda_old_dthread {
-    int (*create)(void (*fn)(void *), void *data);
-    int (*status)(int id);
-    void (*yield)(void);
-    void (*resume)(int id);
-    int (*running)(void);
-    duda_dthread_channel_t *(*chan_create)(int size);
-    void (*chan_free)(duda_dthread_channel_t *channel);
-    int (*chan_get_sender)(duda_dthread_channel_t *channel);
-    void (*chan_set_sender)(duda_dthread_channel_t *channel, int id);
-    int (*chan_get_receiver)(duda_dthread_channel_t *channel);
-    void (*chan_set_receiver)(duda_dthread_channel_t *channel, int id);
-    int (*chan_done)(duda_dthread_channel_t *channel);
-    void (*chan_end)(duda_dthread_channel_t *channel);
-    int (*chan_send)(duda_dthread_channel_t *channel, void *data);
-    void *(*chan_recv)(duda_dthread_channel_t *channel);
-};
-
-DUDA_OBJECT_AS(struct duda_old_dthread, dthread, "dthread.1")
-
 #endif

@@ -68,6 +68,7 @@
 #include "old_routes.h"
 
 #include "old_console.h"
+#include "old_dthread.h"
 #include "old_event.h"
 #include "old_later.h"
 #include "old_list.h"
