@@ -191,7 +191,24 @@ def test_map_and_router(serve_old):
     assert text_of(server, "/both/by/number/12") == "number 12 2 0 12"
     assert text_of(server, "/both/name/ada") == "name ada -1 7 none"
     assert text_of(server, "/both/name/36") == "name 36 0 36 none"
-    server.wait_log('service both: this version does not have the object "dthread": its functions return errors')
+    server.wait_log(r"service both: dthread->create\(\) works only in callbacks of workers; the call did nothing")
+
+
+def test_coroutines(serve_old):
+    """A producer and a consumer, whose numbers begin with 0 and are used again."""
+    server = serve_old("coroutines")
+    for _ in range(3):
+        told = text_of(server, "/coroutines/small")
+        numbers = re.match(r"ids (\d) (\d) ready 1 sum 12345 sent 5 ended 2 seen (\d) 3 dead 0 0 running -1$", told)
+        assert numbers and {numbers[1], numbers[2]} == {"0", "1"} and numbers[3] == numbers[2], told
+    assert " sum 12345 sent 5 ended 2 " in text_of(server, "/coroutines/large")
+    broken = text_of(server, "/coroutines/broken")
+    assert " sum 0 sent 1 ended 2 " in broken and " dead 0 0 " in broken
+    assert text_of(server, "/coroutines/nested") == "oimjpn 1 0 0"
+    assert text_of(server, "/coroutines/left") == "left"
+    server.wait_log(r"service coroutines: dthread->resume\(\): the dthread has ended, or there was none")
+    server.stop()
+    assert "service coroutines: 1 dthreads had not ended although the service has: what they hold is lost" in server.log
 
 
 # ── requests ──
