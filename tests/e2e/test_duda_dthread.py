@@ -107,7 +107,8 @@ static void share_descriptor(duda_request_t *dr, void *data)
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds) < 0)
         abort();
     int results[2] = {fds[0], fds[0]};
-    duda_dthread_t first = dthread->create(watch_twice, &results[0]), second = dthread->create(watch_twice, &results[1]);
+    duda_dthread_t first = dthread->create(watch_twice, &results[0]);
+    duda_dthread_t second = dthread->create(watch_twice, &results[1]);
     dthread->join(first, DUDA_FOREVER);
     dthread->join(second, DUDA_FOREVER);
     response->printf(dr, "%d %d", results[0] == -ETIMEDOUT, results[1] == -EEXIST);
@@ -159,6 +160,45 @@ static void handle_squares(duda_request_t *dr)
     dthread->handle(dr, add_squares, NULL);
 }
 
+struct racer {
+    struct duda_channel *channel;
+    uint32_t ms;
+    int err;
+};
+
+static void race(void *data)
+{
+    struct racer *racer = data;
+    racer->err = dthread->sleep(racer->ms);
+    if (racer->err == 0)
+        racer->err = dthread->send(racer->channel, racer, 1000);
+}
+
+/* Takes the first of two, and cancels the other. */
+static void take_first(duda_request_t *dr, void *data)
+{
+    struct racer racers[2] = {{dthread->channel(0), 3600000, 1}, {dthread->channel(0), 5, 1}};
+    struct duda_channel *channels[2] = {racers[0].channel, racers[1].channel};
+    duda_dthread_t ids[2];
+    void *value;
+    (void)data;
+    for (int i = 0; i < 2; i++)
+        ids[i] = dthread->create(race, &racers[i]);
+    int first = dthread->select(channels, 2, &value, 10000);
+    dthread->cancel(ids[0]);
+    for (int i = 0; i < 2; i++) {
+        dthread->join(ids[i], DUDA_FOREVER);
+        dthread->channel_free(channels[i]);
+    }
+    response->printf(dr, "%d %d %d %d", first, value == &racers[1], racers[0].err == -ECANCELED, racers[1].err);
+    response->end(dr, NULL);
+}
+
+static void handle_first(duda_request_t *dr)
+{
+    dthread->handle(dr, take_first, NULL);
+}
+
 /* The framework calls it when the response was sent; it cannot wait, although a dthread has sent it. */
 static void wait_too_late(duda_request_t *dr)
 {
@@ -202,7 +242,7 @@ static void abort_response(duda_request_t *dr, void *data)
 {
     (void)data;
     response->abort(dr);
-    left += dthread->sleep(1) == -ECONNRESET;
+    left += dthread->sleep(3600000) == -ECONNRESET;
     ended++;
 }
 
@@ -225,6 +265,7 @@ int duda_main(void)
     router->get("/socket", handle_socket);
     router->get("/share", handle_share);
     router->get("/squares", handle_squares);
+    router->get("/first", handle_first);
     router->get("/late", handle_late);
     router->get("/much", handle_much);
     router->get("/abort", handle_abort);
@@ -246,6 +287,7 @@ def test_waits(serve_services):
     assert ask(server, "/t/socket") == "1 2 1 1 x 0 1"
     assert ask(server, "/t/share") == "1 1"
     assert ask(server, "/t/squares") == str(sum(i * i for i in range(50)))
+    assert ask(server, "/t/first") == "1 1 1 0"
     assert ask(server, "/t/much") == "".join(f"{i:0999d}\n" for i in range(200))
     assert ask(server, "/t/count") == "0 0 1"
 

@@ -211,6 +211,11 @@ def test_digest(ask, tmp_path):
     assert ask("/digest/sha256", "-T", tmp_path / "content") == (200, hashlib.sha256(content).hexdigest() + "\n")
 
 
+def test_fanout(ask):
+    parts = [f"{name}: {name} is fine today\n" for name in ("rain", "sun", "wind")]
+    assert ask("/fanout/") == (200, "".join([*parts, "moon: Connection timed out\n"]))
+
+
 def test_wschat(ask):
     """test_wschat.py lets browsers talk."""
     status, page = ask("/wschat/")

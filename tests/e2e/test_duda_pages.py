@@ -12,8 +12,8 @@ from harness.services import HEAD, build_old_service, build_service, needs_duda,
 
 INCLUDE = build.TOP / "include" / "duda"
 PAGES = build.TOP / "docs" / "reference" / "duda"
-OBJECTS = ["conf", "console", "cookie", "data", "event", "fconf", "form", "gc", "global", "logger", "mem", "msg"]
-OBJECTS += ["param", "qs", "request", "response", "router", "tunnel", "worker", "xtime"]
+OBJECTS = ["conf", "console", "cookie", "data", "dthread", "event", "fconf", "form", "gc", "global", "logger", "mem"]
+OBJECTS += ["msg", "param", "qs", "request", "response", "router", "tunnel", "worker", "xtime"]
 OLD = ["map"]  # its page is for services of the original API
 TEXTS = {name: (PAGES / f"{name}.md").read_text() for name in [*OBJECTS, *OLD]}
 
@@ -27,6 +27,7 @@ ASKED = {
     "console": [("GET", "/console/list", "17 goods")],
     "cookie": [("GET", "/cookie/", "visit 1")],
     "data": [("DELETE", "/data/files/poem.txt", "")],
+    "dthread": [("GET", "/dthread/", "hello, after 100 ms")],
     "event": [("GET", "/event/later", "that took a while")],
     "fconf": [("GET", "/fconf/", "db.example.org:5432")],
     "form": [("POST", "/form/entries", "thank you, ada")],

@@ -1,4 +1,5 @@
-/* A producer and a consumer of the original API, level 2. */
+// SPDX-License-Identifier: Apache-2.0
+/* Level 2: coroutines that resume each other, and channels between them. */
 #include "webservice.h"
 
 DUDA_REGISTER("Duda I/O", "coroutines");
@@ -82,7 +83,8 @@ static char steps[64];
 
 static void step(const char *text)
 {
-    strcat(steps, text);
+    size_t n = strlen(steps);
+    snprintf(steps + n, sizeof(steps) - n, "%s", text);
 }
 
 static void inner(void *data)
