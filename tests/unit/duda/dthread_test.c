@@ -566,6 +566,32 @@ static void test_senders_that_time_out(void **state)
     close_fixture(&f);
 }
 
+/* ── without memory ── */
+
+static int create_with_failures(void *ctx)
+{
+    struct fixture *f = ctx;
+    static char letter = 'a';
+    memset(f->log, 0, sizeof(f->log));
+    f->worker.misuse.logged_ms = 0;
+    struct duda_channel *c = dthread->channel(4);
+    f->id = dthread->create(sleep_and_note, &letter);
+    bool complete = c && f->id;
+    dthread->channel_free(c);
+    mk_test_pass(&f->world, 100);
+    assert_string_equal(f->log, f->id ? "ab" : "");
+    return complete ? 0 : -ENOMEM;
+}
+
+static void test_without_memory(void **state)
+{
+    struct fixture f;
+    (void)state;
+    open_fixture(&f);
+    assert_true(mk_test_failing_allocs(create_with_failures, &f) > 1);
+    close_fixture(&f);
+}
+
 /* ── the end of the service ── */
 
 static void test_the_end_of_the_service(void **state)
@@ -688,6 +714,7 @@ int main(void)
         cmocka_unit_test(test_channels_in_callbacks),
         cmocka_unit_test(test_select),
         cmocka_unit_test(test_senders_that_time_out),
+        cmocka_unit_test(test_without_memory),
         cmocka_unit_test(test_the_end_of_the_service),
         cmocka_unit_test(test_the_end_with_children_on_the_stack),
         cmocka_unit_test(test_a_dthread_that_ignores_the_end),
