@@ -322,11 +322,13 @@ int dthread_suspend_for_fd(struct dthread *d, int fd, int mode, uint32_t timeout
 /* The callback goes on afterwards: the watchdog is told its function again. */
 static void resume_from_callback(struct dthread *d)
 {
-    struct watch_slot *watch = &d->worker->watch;
-    uintptr_t function = atomic_load_explicit(&watch->function, memory_order_relaxed);
+    struct service_worker *w = d->worker;
+    struct current outer = service_worker_enter(w);
+    uintptr_t function = atomic_load_explicit(&w->watch.function, memory_order_relaxed);
     run_from_main(d);
-    atomic_store_explicit(&watch->function, function, memory_order_relaxed);
-    atomic_store_explicit(&watch->is_dthread, false, memory_order_relaxed);
+    atomic_store_explicit(&w->watch.function, function, memory_order_relaxed);
+    atomic_store_explicit(&w->watch.is_dthread, false, memory_order_relaxed);
+    service_worker_leave(w, outer);
 }
 
 void dthread_resume(struct dthread *d)

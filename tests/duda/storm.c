@@ -266,6 +266,59 @@ static void never(duda_request_t *dr)
     response->wait(dr);
 }
 
+/* ── dthreads ── */
+
+struct part {
+    struct duda_channel *channel;
+    uint32_t ms;
+    int err;
+};
+
+static void make_part(duda_request_t *dr, void *data)
+{
+    struct part *part = data;
+    part->err = dr ? dthread->sleep(part->ms) : -ECONNRESET;
+    dthread->send(part->channel, part, 0); /* nothing may wait for it any more */
+}
+
+/* Two dthreads that write to the stack of a third one, which answers. `data`: how long they take. */
+static void answer_of_parts(duda_request_t *dr, void *data)
+{
+    struct part parts[2];
+    duda_dthread_t making[2];
+    int err = dr ? 0 : -ECONNRESET, result;
+    struct duda_channel *channel = dthread->channel(1);
+    for (int i = 0; i < 2; i++) {
+        parts[i] = (struct part){channel, (uint32_t)(uintptr_t)data + (unsigned)i, -ENOMEM};
+        making[i] = err == 0 ? dthread->handle(dr, make_part, &parts[i]) : 0;
+    }
+    if (err == 0)
+        err = dthread->receive(channel, NULL, 10000);
+    for (int i = 0; i < 2; i++) {
+        while ((result = dthread->join(making[i], DUDA_FOREVER)) < 0)
+            err = result;
+    }
+    dthread->channel_free(channel);
+    if (err == 0)
+        echo(dr);
+}
+
+static void handle_in_dthread(duda_request_t *dr, uintptr_t ms)
+{
+    if (!dthread->handle(dr, answer_of_parts, (void *)ms))
+        response->error(dr, 503);
+}
+
+static void in_dthread(duda_request_t *dr)
+{
+    handle_in_dthread(dr, 1);
+}
+
+static void race_in_dthread(duda_request_t *dr)
+{
+    handle_in_dthread(dr, 9);
+}
+
 /* ── long responses ── */
 
 struct stream {
@@ -472,6 +525,8 @@ int duda_main(void)
     router->before(router->any("/hook/thread", ask_thread), stop_for_a_while);
     router->any("/later", after_a_while);
     router->timeout(router->any("/race", race), 10);
+    router->any("/dthread", in_dthread);
+    router->timeout(router->any("/race/dthread", race_in_dthread), 10);
     router->timeout(router->any("/never", never), 20);
     router->any("/held", never);
     router->any("/stream/:n", stream);

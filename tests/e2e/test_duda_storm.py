@@ -46,10 +46,11 @@ pytestmark = [
 METHODS = ["GET"] * 6 + ["POST"] * 4 + ["HEAD", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "LOCK", "X-ANY"]
 PATHS = """
     /echo /echo/{word}/{word}/{word} /echo/{word}/{number}/ /folder /folder/ /limit /pieces /paused /unread /thread
-    /hook /hook/thread /later /never /stream/{few} /made/{number} /waiting/{few} /file/{number}/{number} /file/0/0
-    /events/{few} /cut /raw/{number} /raw/{status} /status/{status} /error/{status} /redirect/{status} /redirect/303
-    /headers/{number} /length/{number} /cookie/{word} /html /html/ /html/a.txt /{word} /
+    /dthread /hook /hook/thread /later /never /stream/{few} /made/{number} /waiting/{few} /file/{number}/{number}
+    /file/0/0 /events/{few} /cut /raw/{number} /raw/{status} /status/{status} /error/{status} /redirect/{status}
+    /redirect/303 /headers/{number} /length/{number} /cookie/{word} /html /html/ /html/a.txt /{word} /
 """.split() + [""]  # fmt: skip
+PARALLEL = ["/thread", "/later", "/echo", "/made/100", "/held", "/race", "/dthread", "/race/dthread"]
 STATUSES = [200, 204, 205, 206, 301, 302, 303, 304, 307, 308, 400, 401, 404, 416, 418, 500, 503, 599, 600, 99, 0]
 SMALL = [0, 1, 2, 3, 7, 8, 10, 11, 63, 64, 65, 100]
 NUMBERS = [-(2**63), -1, *SMALL, 4095, 16384, 65536, 65537, 299_999, 300_000, 300_001, 2**31, 2**63 - 1, 2**63, 2**64]
@@ -354,7 +355,7 @@ def test_the_same_request_gets_the_same_response_at_length(start, seed):
 
 ENDLESS = """
     /stream/1000000 /made/3000000 /waiting/3000000 /file/0/0 /events/1000000 /held /race /never /thread /hook/thread
-    /later
+    /later /dthread /race/dthread
 """.split()  # fmt: skip
 METHODS_OF_ENDLESS = ["GET", "GET", "GET", "HEAD", "POST"]
 
@@ -495,7 +496,7 @@ class Hostile(Clients):
             for n in range(1000):
                 if self.ending.is_set():
                     break
-                client.begin("/storm" + self.dice.choice(["/thread", "/later", "/echo", "/made/100", "/held", "/race"]))
+                client.begin("/storm" + self.dice.choice(PARALLEL))
                 if n % 3 == 0:
                     client.cancel(client.last)
 
