@@ -345,7 +345,7 @@ def test_many_clients(serve_services):
 
     def run():
         with server.connect() as client:
-            for _ in range(20):
+            for _ in range(8):
                 for path, body in ("sleep", "0"), ("squares", "40425"), ("socket", "1 2 1 1 x 0 1"):
                     got = client.ask(f"/t/{path}").body.decode()
                     if got != body:
@@ -521,7 +521,7 @@ def test_a_dthread_that_ignores_the_end(serve_services):
 
 # ── dthreads that go wrong ──
 
-WRONG = COMMON + """
+WRONG = "#include <pthread.h>\n" + COMMON + """
 __attribute__((no_sanitize("undefined", "address", "thread"))) void *overflow(void *from);
 __attribute__((no_sanitize("undefined", "address", "thread"))) void *overflow(void *from)
 {
@@ -554,6 +554,17 @@ void wait_for_file(duda_request_t *dr, void *data)
     answer(dr, 1);
 }
 
+static void leave_thread(duda_request_t *dr, void *data)
+{
+    (void)dr;
+    pthread_exit(data);
+}
+
+static void handle_exit(duda_request_t *dr)
+{
+    dthread->handle(dr, leave_thread, NULL);
+}
+
 static void handle_overflow(duda_request_t *dr)
 {
     dthread->handle(dr, run_over, NULL);
@@ -572,6 +583,7 @@ static void handle_block(duda_request_t *dr)
 DUDA_REGISTER("tests", "wrong");
 int duda_main(void)
 {
+    router->get("/exit", handle_exit);
     router->get("/overflow", handle_overflow);
     router->get("/fail", handle_failure);
     return router->get("/block", handle_block) ? 0 : -1;
@@ -579,12 +591,12 @@ int duda_main(void)
 """
 
 
-def crash(serve_services, path):
+def crash(serve_services, path, number=signal.SIGSEGV):
     server = serve_services({"t": WRONG}, {"Workers": 1}, env=NO_HANDLERS)
     server.stopping = True
     with server.connect() as client:
         client.send(request(path))
-        assert server.wait() == -signal.SIGSEGV
+        assert server.wait() == -number
     return server.log
 
 
@@ -604,6 +616,12 @@ def test_a_crash(serve_services):
     log = crash(serve_services, "/t/fail")
     assert re.search(r"SIGSEGV at address 0x10 in worker 0, in the dthread t\.duda\+0x[0-9a-f]+ \(fail\)$", log, re.M)
     assert re.search(r"#0 t\.duda\+0x[0-9a-f]+ \(fail\)$", log, re.M), log
+
+
+@pytest.mark.skipif(build.SANITIZED, reason="sanitizers know nothing of the jump to the stack of the thread")
+def test_a_dthread_that_ends_its_thread(serve_services):
+    log = crash(serve_services, "/t/exit", signal.SIGABRT)
+    assert 'the service "t" has called pthread_exit() in a thread of the server: a callback must return' in log
 
 
 def test_a_dthread_that_blocks(serve_services, tmp_path):
