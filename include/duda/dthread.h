@@ -22,7 +22,8 @@
  *     -ETIMEDOUT    the time is over
  *     -EAGAIN       it would have waited, and the timeout is 0
  *     -ECONNRESET   the request of the dthread (handle()) has ended before its response was complete: the client has
- *                   left, HandlerTimeout or response->abort(). Told once; `dr` must not be used any more
+ *                   left (noticed as by request->on_leave()), HandlerTimeout or response->abort(). Told once; `dr` must
+ *                   not be used any more
  *     -ECANCELED    cancel() was called, which is told once; or the service ends in this worker, which is told by each
  *                   wait that cannot end otherwise: return
  *     -EPERM        only a dthread can wait, and not in a function that the framework calls for it (an after callback,
