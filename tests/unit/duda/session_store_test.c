@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Sessions in memory: expiry to the second, bounds, concurrent writes, and stores over new versions of services. */
+#include "testing.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "duda/core/heap.h"
+#include "duda/core/session_store.h"
+
+static const struct session_limits limits = {.idle_s = 100,
+                                             .bytes_max = 1 << 20,
+                                             .sessions_max = 3,
+                                             .session_bytes = 1000};
+
+static struct mk_list stores;
+
+static struct session_store *open_store(const struct session_limits *l)
+{
+    mk_list_init(&stores);
+    struct session_store *store = session_store_get(&stores, "localhost", "web", NULL, l);
+    assert_non_null(store);
+    return store;
+}
+
+static struct session_key make_key(unsigned n)
+{
+    struct session_key key;
+    mk_sha1(key.bytes, &n, sizeof(n));
+    return key;
+}
+
+static struct session_change change(const char *key, const char *value)
+{
+    return (struct session_change){.key = mk_str_c(key), .value = mk_str_c(value)};
+}
+
+static int create(struct session_store *store, unsigned n, int64_t now)
+{
+    struct session_change c = change("n", "1");
+    struct session_commit commit = {.has_to = true, .to = make_key(n), .changes = &c, .ends = now + 1000};
+    return session_memory_commit(store, &commit, now);
+}
+
+static int update(struct session_store *store, unsigned n, const char *key, const char *value, int64_t now)
+{
+    struct session_change c = change(key, value);
+    struct session_commit commit = {
+        .has_from = true, .from = make_key(n), .has_to = true, .to = make_key(n), .changes = &c};
+    return session_memory_commit(store, &commit, now);
+}
+
+static int load(struct session_store *store, unsigned n, int64_t now)
+{
+    struct session_key key = make_key(n);
+    struct mk_str values;
+    int err = session_memory_load(store, &key, now, &values);
+    heap_free((char *)(uintptr_t)values.p, values.len);
+    return err;
+}
+
+static void assert_value(struct session_store *store, unsigned n, const char *key, const char *value, int64_t now)
+{
+    struct session_key k = make_key(n);
+    struct mk_str values, found = MK_STR_NONE;
+    assert_int_equal(session_memory_load(store, &k, now, &values), 0);
+    assert_int_equal(session_values_find(values, mk_str_c(key), &found), value != NULL);
+    if (value)
+        assert_str_equal(found, value);
+    heap_free((char *)(uintptr_t)values.p, values.len);
+}
+
+static void test_expiry(void **state)
+{
+    struct session_store *store = open_store(&limits);
+    (void)state;
+    assert_int_equal(create(store, 1, 0), 0);
+    for (int64_t now = 0; now <= 990; now += 99)
+        assert_int_equal(load(store, 1, now), 0); /* each use counts */
+    assert_int_equal(load(store, 1, 999), 0);
+    assert_int_equal(load(store, 1, 1000), -ENOENT); /* the end of its life */
+    assert_int_equal(create(store, 2, 1000), 0);
+    assert_int_equal(load(store, 2, 1099), 0);
+    assert_int_equal(load(store, 2, 1199), -ENOENT); /* not used for 100 s */
+    assert_int_equal(store->n, 0);
+    assert_int_equal(create(store, 3, 2000), 0);
+    assert_int_equal(update(store, 3, "a", "b", 2100), -ESTALE);
+    assert_int_equal(load(store, 3, 2000), -ENOENT); /* a write does not make it again */
+    session_store_drop(store);
+}
+
+static void test_expired_ones_make_room(void **state)
+{
+    struct session_store *store = open_store(&limits);
+    (void)state;
+    assert_int_equal(create(store, 1, 0), 0);
+    assert_int_equal(create(store, 2, 60), 0);
+    assert_int_equal(create(store, 3, 150), 0);
+    assert_int_equal(store->n, 2); /* 1 has expired at 100 */
+    session_store_drop(store);
+}
+
+static void test_the_bound(void **state)
+{
+    struct session_store *store = open_store(&limits);
+    (void)state;
+    for (unsigned n = 1; n <= 3; n++)
+        assert_int_equal(create(store, n, n), 0);
+    assert_int_equal(load(store, 1, 4), 0);
+    assert_int_equal(create(store, 4, 5), 0);
+    assert_int_equal(load(store, 2, 6), -ENOENT); /* the longest unused */
+    for (unsigned n = 1; n <= 4; n++)
+        assert_int_equal(load(store, n, 6), n == 2 ? -ENOENT : 0);
+    assert_int_equal(store->n, 3);
+    session_store_drop(store);
+}
+
+static void test_the_bound_of_bytes(void **state)
+{
+    struct session_limits l = limits;
+    l.bytes_max = 2 * (sizeof(struct session_record) + 500);
+    struct session_store *store = open_store(&l);
+    static char text[401];
+    (void)state;
+    memset(text, 'x', sizeof(text) - 1);
+    for (unsigned n = 1; n <= 3; n++) {
+        assert_int_equal(create(store, n, n), 0);
+        assert_int_equal(update(store, n, "text", text, n), 0);
+        assert_true(store->bytes <= l.bytes_max);
+    }
+    assert_int_equal(load(store, 1, 4), -ENOENT);
+    assert_int_equal(load(store, 2, 4), 0);
+    assert_int_equal(load(store, 3, 4), 0);
+    session_store_drop(store);
+}
+
+static void test_the_bound_of_one(void **state)
+{
+    struct session_store *store = open_store(&limits);
+    static char text[1001];
+    (void)state;
+    memset(text, 'x', sizeof(text) - 1);
+    assert_int_equal(create(store, 1, 0), 0);
+    assert_int_equal(update(store, 1, "text", text, 0), -ENOSPC);
+    assert_value(store, 1, "text", NULL, 0);
+    assert_value(store, 1, "n", "1", 0);
+    session_store_drop(store);
+}
+
+static void test_renewal(void **state)
+{
+    struct session_store *store = open_store(&limits);
+    struct session_change c = change("user", "ada");
+    struct session_commit renew = {
+        .has_from = true, .from = make_key(1), .has_to = true, .to = make_key(2), .changes = &c, .ends = 5000};
+    (void)state;
+    assert_int_equal(create(store, 1, 0), 0);
+    assert_int_equal(session_memory_commit(store, &renew, 1), 0);
+    assert_int_equal(load(store, 1, 1), -ENOENT);
+    assert_value(store, 2, "n", "1", 1);
+    assert_value(store, 2, "user", "ada", 1);
+    assert_int_equal(update(store, 1, "late", "1", 1), -ESTALE);
+    assert_int_equal(session_memory_commit(store, &renew, 1), -ESTALE); /* a second login at the same time */
+    assert_int_equal(store->n, 1);
+    session_store_drop(store);
+}
+
+static void test_destruction(void **state)
+{
+    struct session_store *store = open_store(&limits);
+    struct session_change c = change("new", "1");
+    struct session_commit destroy = {.has_from = true, .from = make_key(1), .drops = true};
+    struct session_commit anew = {.has_from = true,
+                                  .from = make_key(1),
+                                  .drops = true,
+                                  .has_to = true,
+                                  .to = make_key(2),
+                                  .changes = &c,
+                                  .ends = 100};
+    (void)state;
+    assert_int_equal(create(store, 1, 0), 0);
+    assert_int_equal(session_memory_commit(store, &destroy, 0), 0);
+    assert_int_equal(session_memory_commit(store, &destroy, 0), 0); /* it is gone already */
+    assert_int_equal(update(store, 1, "a", "b", 0), -ESTALE);
+    assert_int_equal(create(store, 1, 0), 0);
+    assert_int_equal(session_memory_commit(store, &anew, 0), 0);
+    assert_int_equal(load(store, 1, 0), -ENOENT);
+    assert_value(store, 2, "new", "1", 0);
+    assert_value(store, 2, "n", NULL, 0);
+    session_store_drop(store);
+}
+
+static void test_many(void **state)
+{
+    struct session_limits l = limits;
+    enum { MANY = 1000 };
+    l.sessions_max = MANY;
+    struct session_store *store = open_store(&l);
+    (void)state;
+    for (unsigned n = 0; n < 2 * MANY; n++)
+        assert_int_equal(create(store, n, 0), 0);
+    for (unsigned n = 0; n < 2 * MANY; n++)
+        assert_int_equal(load(store, n, 0), n < MANY ? -ENOENT : 0);
+    assert_true(store->n_slots >= MANY / 2);
+    session_store_drop(store);
+}
+
+/* ── threads ── */
+
+enum { THREADS = 4, ROUNDS = 500 };
+
+struct writer {
+    struct session_store *store;
+    unsigned n;
+};
+
+static void *write_often(void *arg)
+{
+    const struct writer *w = arg;
+    char key[8], value[16];
+    snprintf(key, sizeof(key), "k%u", w->n);
+    for (unsigned i = 1; i <= ROUNDS; i++) {
+        snprintf(value, sizeof(value), "%u", i);
+        assert_int_equal(update(w->store, 1, key, value, 0), 0);
+        assert_int_equal(update(w->store, 1, "shared", key, 0), 0);
+        load(w->store, 1, 0);
+    }
+    return NULL;
+}
+
+static void test_concurrent_writes(void **state)
+{
+    struct session_store *store = open_store(&limits);
+    struct writer writers[THREADS];
+    pthread_t ids[THREADS];
+    (void)state;
+    assert_int_equal(create(store, 1, 0), 0);
+    for (unsigned i = 0; i < THREADS; i++) {
+        writers[i] = (struct writer){store, i};
+        assert_int_equal(pthread_create(&ids[i], NULL, write_often, &writers[i]), 0);
+    }
+    for (unsigned i = 0; i < THREADS; i++)
+        pthread_join(ids[i], NULL);
+    for (unsigned i = 0; i < THREADS; i++) {
+        char key[8];
+        snprintf(key, sizeof(key), "k%u", i);
+        assert_value(store, 1, key, "500", 0);
+    }
+    session_store_drop(store);
+}
+
+/* ── the stores of a process ── */
+
+static void test_stores_are_of_a_host_and_a_service(void **state)
+{
+    struct session_store *store = open_store(&limits);
+    struct session_limits other = limits;
+    (void)state;
+    other.idle_s = 5;
+    assert_int_equal(create(store, 1, 0), 0);
+    struct session_store *again = session_store_get(&stores, "localhost", "web", NULL, &other);
+    struct session_store *host = session_store_get(&stores, "other", "web", NULL, &limits);
+    struct session_store *folder = session_store_get(&stores, "localhost", "web", "/x", &limits);
+    assert_ptr_equal(again, store);
+    assert_ptr_not_equal(host, store);
+    assert_ptr_not_equal(folder, store);
+    assert_int_equal(session_store_limits(store).idle_s, 5);
+    session_store_drop(host);
+    session_store_drop(folder);
+    session_store_drop(store); /* the old version of the service ends */
+    assert_int_equal(load(again, 1, 0), 0);
+    session_store_ref(again); /* a job */
+    session_store_drop(again);
+    assert_true(mk_list_empty(&stores));
+    assert_int_equal(load(again, 1, 0), 0);
+    session_store_unref(again);
+}
+
+/* ── without memory ── */
+
+static int use_store(void *ctx)
+{
+    struct mk_str values = MK_STR_NONE;
+    struct session_key key = make_key(1);
+    (void)ctx;
+    mk_list_init(&stores);
+    struct session_store *store = session_store_get(&stores, "h", "s", NULL, &limits);
+    if (!store)
+        return -ENOMEM;
+    int err = create(store, 1, 0);
+    if (err == 0)
+        err = update(store, 1, "a", "b", 0);
+    if (err == 0)
+        err = session_memory_load(store, &key, 0, &values);
+    heap_free((char *)(uintptr_t)values.p, values.len);
+    session_store_drop(store);
+    return err;
+}
+
+static void test_without_memory(void **state)
+{
+    (void)state;
+    assert_true(mk_test_failing_allocs(use_store, NULL) >= 7);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_expiry),
+        cmocka_unit_test(test_expired_ones_make_room),
+        cmocka_unit_test(test_the_bound),
+        cmocka_unit_test(test_the_bound_of_bytes),
+        cmocka_unit_test(test_the_bound_of_one),
+        cmocka_unit_test(test_renewal),
+        cmocka_unit_test(test_destruction),
+        cmocka_unit_test(test_many),
+        cmocka_unit_test(test_concurrent_writes),
+        cmocka_unit_test(test_stores_are_of_a_host_and_a_service),
+        cmocka_unit_test(test_without_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
