@@ -38,6 +38,7 @@ static const struct object objects[] = {
     OBJECT(request),
     OBJECT(response),
     OBJECT(router),
+    OBJECT(session),
     OBJECT(tunnel),
     OBJECT(worker),
     OBJECT(xtime),

@@ -77,6 +77,7 @@ void request_finish(struct mk_request *req)
     gc_release(&dr->gc);
     current_leave(outer);
     dthread_leave_request(dr, is_complete);
+    session_release(dr);
     raw_head_free(dr);
     mk_list_del(&dr->node);
     request_pool_put(dr);

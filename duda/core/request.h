@@ -55,9 +55,10 @@ struct duda_request {
     bool is_cut;                 /* the service, or a reload, has cut the response */
     duda_request_fn done;
     struct request_event leave, writable;
-    struct gc_item *gc;        /* gc.h */
-    struct dispatch *dispatch; /* its route and what was read of it (dispatch.h) */
-    struct dthread *dthreads;  /* those that run for it; or NULL */
+    struct gc_item *gc;            /* gc.h */
+    struct session_state *session; /* session.h; NULL: it was not opened */
+    struct dispatch *dispatch;     /* its route and what was read of it (dispatch.h) */
+    struct dthread *dthreads;      /* those that run for it; or NULL */
 };
 
 /* Makes the request of an exchange, which is found by mk_request_state(). Returns NULL without memory. */

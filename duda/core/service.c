@@ -254,6 +254,7 @@ static void free_service(struct service *s)
 {
     if (s->gate)
         ticket_gate_close(s->gate);
+    session_conf_release(s);
     package_stop_service(s);
     if (s->object)
         crash_remove_object(s->object);
@@ -444,6 +445,7 @@ void service_put(struct service *s)
     unsigned threads = thread_stop_all(s);
     call_exit(s);
     (threads ? log_flush : log_end)(s);
+    session_conf_release(s); /* also if it is abandoned: its threads have no requests */
     if (threads) {
         abandon_service(s, threads);
         return;
@@ -462,6 +464,7 @@ struct service_set *service_set_new(void)
     mk_list_init(&set->services);
     mk_list_init(&set->abandoned);
     mk_list_init(&set->packages);
+    mk_list_init(&set->session_stores);
     return set;
 }
 

@@ -19,6 +19,7 @@
 #include "old.h"
 #include "package.h"
 #include "private_loop.h"
+#include "session.h"
 #include "signals.h"
 #include "slots.h"
 #include "thread.h"
@@ -44,6 +45,7 @@ struct service_set {
     struct mk_list services;  /* those that generations use; the newest is the last */
     struct mk_list abandoned; /* they have ended, but have threads that run on */
     struct mk_list packages;
+    struct mk_list session_stores;
 };
 
 /* [WEB_SERVICE] */
@@ -126,8 +128,9 @@ struct service {
     struct mk_str console;           /* the path of console->dashboard(); empty: it was not called */
     int64_t started_s;               /* when duda_main() was called, in seconds since 1970 */
     size_t settings_bytes;           /* of `arena`, after duda_main() */
-    pthread_mutex_t lock;            /* of `workers` */
-    pthread_cond_t idle;             /* a worker has left the list */
+    struct service_sessions sessions;
+    pthread_mutex_t lock; /* of `workers` */
+    pthread_cond_t idle;  /* a worker has left the list */
     struct mk_list workers;
 };
 

@@ -44,6 +44,7 @@
 #include "response.h"
 #include "router.h"
 #include "service.h"
+#include "session.h"
 #include "tunnel.h"
 #include "worker.h"
 #include "xtime.h"

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Ids of sessions, and their cookies (session.h).
+ */
+#include "cookie.h"
+#include "request.h"
+#include "session.h"
+
+#include <monkey/escape.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/random.h>
+
+static const char secure_prefix[] = "__Host-";
+
+/* ── ids ── */
+
+int session_id_make(struct session_id *ret)
+{
+    return getrandom(ret, sizeof(*ret), GRND_NONBLOCK) == sizeof(*ret) ? 0 : -EIO;
+}
+
+void session_id_digest(const struct session_id *id, struct session_key *ret)
+{
+    mk_sha1(ret->bytes, id, sizeof(*id));
+}
+
+void session_id_print(const struct session_id *id, bool is_old, struct mk_buf *out)
+{
+    for (size_t i = 0; i < SESSION_ID_BYTES; i++)
+        mk_buf_addf(out, "%s%02x", is_old && i == SESSION_ID_BYTES / 2 ? "-" : "", id->bytes[i]);
+}
+
+static int get_digit(char c)
+{
+    return c >= 'A' && c <= 'F' ? -1 : mk_hex_value(c); /* one spelling for each id */
+}
+
+static bool parse_digits(const char *p, size_t n, unsigned char *to)
+{
+    for (size_t i = 0; i < n; i++) {
+        int high = get_digit(p[2 * i]), low = get_digit(p[2 * i + 1]);
+        if (high < 0 || low < 0)
+            return false;
+        to[i] = (unsigned char)(high << 4 | low);
+    }
+    return true;
+}
+
+bool session_id_parse(struct mk_str text, bool is_old, struct session_id *ret)
+{
+    size_t half = SESSION_ID_BYTES / 2, len = 2 * SESSION_ID_BYTES + (size_t)is_old;
+    if (text.len != len || (is_old && text.p[2 * half] != '-'))
+        return false;
+    return parse_digits(text.p, half, ret->bytes) && parse_digits(text.p + 2 * half + is_old, half, ret->bytes + half);
+}
+
+/* ── cookies ── */
+
+static bool is_secure(const struct duda_request *dr)
+{
+    return mk_str_eq(mk_request_scheme(dr->req), MK_STR("https"));
+}
+
+static const struct service_sessions *get_conf(const struct duda_request *dr)
+{
+    return &dr->worker->service->sessions;
+}
+
+static struct mk_str print_name(const struct duda_request *dr, char *to, size_t size)
+{
+    const struct service_sessions *conf = get_conf(dr);
+    int n = snprintf(to, size, "%s%s", is_secure(dr) && !conf->is_old ? secure_prefix : "", conf->cookie);
+    return mk_str(to, (size_t)n);
+}
+
+bool session_cookie_find(struct duda_request *dr, struct session_key *ret, bool *ret_valid)
+{
+    char name[SESSION_COOKIE_NAME_BYTES + sizeof(secure_prefix)];
+    struct mk_str value;
+    struct session_id id;
+    *ret_valid = false;
+    if (!cookie_find(mk_request_header(dr->req, MK_HEADER_COOKIE), print_name(dr, name, sizeof(name)), &value))
+        return false;
+    *ret_valid = session_id_parse(value, get_conf(dr)->is_old, &id);
+    if (*ret_valid)
+        session_id_digest(&id, ret);
+    return true;
+}
+
+int session_cookie_set(struct duda_request *dr, const struct session_id *id, int64_t expires)
+{
+    const struct service_sessions *conf = get_conf(dr);
+    const struct duda_self *self = &dr->worker->service->self;
+    char name[SESSION_COOKIE_NAME_BYTES + sizeof(secure_prefix)], value[2 * SESSION_ID_BYTES + 2], text[1024];
+    struct mk_buf id_text, out;
+    mk_buf_init_fixed(&id_text, value, sizeof(value));
+    mk_buf_init_fixed(&out, text, sizeof(text));
+    if (id)
+        session_id_print(id, conf->is_old, &id_text);
+    mk_buf_addc(&id_text, '\0');
+    print_name(dr, name, sizeof(name));
+    struct duda_cookie cookie = {
+        .name = name,
+        .value = value,
+        .path = !self->url.len || (is_secure(dr) && !conf->is_old) ? "/" : self->url.data,
+        .max_age = conf->persistent ? conf->absolute_s : 0,
+        .expires = expires,
+        .secure = is_secure(dr),
+        .http_only = true,
+        .same_site = DUDA_SAME_SITE_LAX,
+    };
+    int err = (id ? cookie_write : cookie_write_removal)(&out, &cookie, "/");
+    return err < 0 ? err : mk_response_header(dr->req, MK_STR("Set-Cookie"), mk_buf_str(&out));
+}
