@@ -5,7 +5,7 @@
  *
  *     old_objects.c    finds the tables that only "webservice.h" has
  *     old_service.c    `self`, and the fields of duda_request_t
- *     old_request.c, old_response.c, old_event.c, old_monkey.c, old_console.c, old_dthread.c, old_later.c
+ *     old_request.c, old_response.c, old_event.c, old_monkey.c, old_console.c, old_dthread.c, old_session.c
  *                      one object or two each
  */
 #ifndef DUDA_CORE_OLD_H
@@ -16,12 +16,12 @@
 #include <duda/old_console.h>
 #include <duda/old_dthread.h>
 #include <duda/old_event.h>
-#include <duda/old_later.h>
 #include <duda/old_monkey.h>
 #include <duda/old_request.h>
 #include <duda/old_response.h>
 #include <duda/old_routes.h>
 #include <duda/old_service.h>
+#include <duda/old_session.h>
 #include <monkey/request.h>
 #include <stdarg.h>
 
@@ -31,7 +31,6 @@ struct object;
 /* What a service of the original API has beside the rest; in struct service. */
 struct old_service {
     struct web_service self;
-    _Atomic bool told; /* an object that is not offered was used, which was logged */
 };
 
 extern const struct duda_old_request_calls old_request;

@@ -70,11 +70,11 @@
 #include "old_console.h"
 #include "old_dthread.h"
 #include "old_event.h"
-#include "old_later.h"
 #include "old_list.h"
 #include "old_monkey.h"
 #include "old_request.h"
 #include "old_response.h"
 #include "old_service.h"
+#include "old_session.h"
 
 #endif

@@ -232,9 +232,39 @@ def test_cookies(serve_old):
     assert text_of(server, "/cookies/get/", "Cookie: xk1=no; k1=v1") == "0 v1 2 0"
     assert text_of(server, "/cookies/get/", "Cookie: xk1=v1") == "-1 none 0 -1"
     assert "k1=deleted; " in ask(server, "/cookies/destroy/").head.decode()
-    assert text_of(server, "/cookies/session/") == "-1 -1 none"
-    server.wait_log('service cookies: this version does not have the object "session": its functions return errors')
-    assert server.log.count('the object "session"') == 1
+
+
+def session_cookie(answer):
+    rows = re.findall(r"Set-Cookie: (DUDA_SESSION=([0-9a-f]{16}-[0-9a-f]{16}); [^\r]*)", answer.head.decode())
+    assert len(rows) == 1
+    return rows[0]
+
+
+def test_sessions(serve_old):
+    server = serve_old("cookies")
+    answer = ask(server, "/cookies/login/")
+    row, first = session_cookie(answer)
+    assert answer.body == b"-1 0 0 0"  # one id, for both values
+    assert re.search("; Expires=[^;]* GMT; Path=/cookies; HttpOnly; SameSite=Lax$", row)
+    assert text_of(server, "/cookies/user/", f"Cookie: DUDA_SESSION={first}") == "ada admin -1"
+    assert text_of(server, "/cookies/user/") == "none none -1"
+    assert text_of(server, "/cookies/user/", f"Cookie: DUDA_SESSION={first.replace('-', '')}") == "none none -1"
+    second = session_cookie(ask(server, "/cookies/login/", f"Cookie: DUDA_SESSION={first}"))[1]
+    assert second != first  # each login has a new id
+    assert text_of(server, "/cookies/user/", f"Cookie: DUDA_SESSION={first}") == "none none -1"
+    answer = ask(server, "/cookies/logout/", f"Cookie: DUDA_SESSION={second}")
+    assert answer.body == b"0"
+    assert "Set-Cookie: DUDA_SESSION=; Max-Age=0; " in answer.head.decode()
+    assert text_of(server, "/cookies/user/", f"Cookie: DUDA_SESSION={second}") == "none none -1"
+    assert text_of(server, "/cookies/logout/", f"Cookie: DUDA_SESSION={second}") == "-1"
+
+
+def test_the_server_ends_sessions(serve_old):
+    """Which the original left to the browser."""
+    server = serve_old("cookies")
+    cookie = f"Cookie: DUDA_SESSION={session_cookie(ask(server, '/cookies/short/'))[1]}"
+    assert text_of(server, "/cookies/user/", cookie) == "ada none -1"
+    await_true(lambda: text_of(server, "/cookies/user/", cookie) == "none none -1", what="the end of the session")
 
 
 def test_headers(serve_old):
