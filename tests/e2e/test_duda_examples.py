@@ -221,3 +221,25 @@ def test_wschat(ask):
     status, page = ask("/wschat/")
     assert status == 200 and 'new URL("handshake/", location)' in page
     assert ask("/wschat/handshake/")[0] == 400
+
+
+def test_session(ask, tmp_path):
+    jar = ["-c", tmp_path / "jar", "-b", tmp_path / "jar"]
+    assert ask("/session/", *jar) == (200, "guest: nothing\n")
+    assert not (tmp_path / "jar").read_text().count("session-session")
+    assert ask("/session/basket", *jar, "-d", "item=book")[0] == 204
+    before = (tmp_path / "jar").read_text()
+    assert before.count("__Host-session-session" if ask.protocol in ("tls", "h2") else "session-session") == 1
+    assert ask("/session/basket", *jar, "-d", "item=pen")[0] == 204
+    assert ask("/session/login", *jar, "-d", "name=ada", "-d", "password=wrong")[0] == 403
+    assert (tmp_path / "jar").read_text().split()[-1] == before.split()[-1]
+    assert ask("/session/login", *jar, "-d", "name=ada", "-d", "password=analytical")[0] == 204
+    assert (tmp_path / "jar").read_text().split()[-1] != before.split()[-1]
+    assert ask("/session/", *jar) == (200, "ada: book, pen\n")
+    (tmp_path / "old").write_text(before)
+    assert ask("/session/", "-b", tmp_path / "old") == (200, "guest: nothing\n")
+    assert ask("/session/basket", *jar, "-X", "DELETE")[0] == 204
+    assert ask("/session/", *jar) == (200, "ada: nothing\n")
+    assert ask("/session/logout", *jar, "-X", "POST")[0] == 204
+    assert ask("/session/", *jar) == (200, "guest: nothing\n")
+    assert ask("/session/basket", *jar, "-d", "item=" + "x" * 200)[0] == 400
