@@ -24,6 +24,8 @@ foreach(name IN LISTS MK_PACKAGES)
     elseif(name STREQUAL "json")
         mk_add_package(json json/json.c json/print.c json/scan.c)
         mk_link_package(json cjson/cJSON.h cjson libcjson-dev)
+    elseif(name STREQUAL "kv")
+        mk_add_package(kv kv/store.c kv/old.c kv/table.c)
     elseif(name STREQUAL "websocket")
         if(TARGET monkey-websocket)
             mk_add_package(websocket websocket/websocket.c websocket/accept.c websocket/calls.c websocket/channels.c
