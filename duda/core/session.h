@@ -53,6 +53,7 @@ struct session_state {
     struct mk_str values;                   /* as they were read; on the heap */
     struct session_change *changes, *saved; /* in the arena; the second ones are in the store */
     unsigned n_changes;
+    bool was_saved;          /* save() was called */
     struct session_job *job; /* on a disk thread, or NULL */
     duda_session_fn fn;
     void *data;

@@ -302,6 +302,7 @@ static int save_file(struct duda_request *dr, struct session_state *s, duda_sess
 int session_save(struct duda_request *dr, struct session_state *s, duda_session_fn fn, void *data)
 {
     struct session_store *store = dr->worker->service->sessions.store;
+    s->was_saved = true;
     if (needs_cookie(s) && !holds_head(dr)) {
         misuse_log(dr->worker, "session->save()", "the head was sent, so that the cookie cannot be set");
         return -EALREADY;
@@ -327,7 +328,7 @@ void session_release(struct duda_request *dr)
         return;
     if (s->job)
         s->job->dr = NULL;
-    else if (s->changes || s->begins || s->renews || s->destroys)
+    else if (dr->answered && !s->was_saved && (s->changes || s->begins || s->renews || s->destroys))
         misuse_log(dr->worker, "session->set()", "the request has ended without session->save(): nothing was written");
     free_values(s->values);
     dr->session = NULL;

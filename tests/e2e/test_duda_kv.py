@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The package kv: a store that the workers of a service share, and the calls of the original."""
 
+import shutil
 import threading
 
 import pytest
 
 from harness.server import await_true
-from harness.services import HEAD, build_old_service, build_service, needs_duda, reload, web_service
+from harness.services import CPP, HEAD, build_cpp, build_old_service, build_service, needs_duda, reload, web_service
 
 pytestmark = needs_duda
 
@@ -171,3 +172,34 @@ def test_the_calls_of_the_original(serve_services, tmp_path):
     assert ask(server, "/old/list") == ""
     assert ask(server, "/old/store") == "0 0"
     assert ask(server, "/old/list") == "name=ada lovelace;number=7;"
+
+
+@pytest.mark.parametrize("compiler", [name for name in CPP if shutil.which(name)])
+def test_a_service_in_cpp(serve_services, tmp_path, compiler):
+    source = """
+#include <duda/duda.h>
+#include <duda/packages/kv/kv.h>
+
+static duda_kv_t *store;
+
+static void count(duda_request_t *dr)
+{
+    int64_t n = 0;
+    kv->add(store, "n", 1, 0, &n);
+    response->printf(dr, "%d", static_cast<int>(n));
+    response->end(dr, nullptr);
+}
+
+int duda_main(void)
+{
+    duda_session_conf conf = {};
+    conf.idle_s = 60;
+    duda_load_package(kv, "kv");
+    store = kv->open(nullptr);
+    return store && session->init(&conf) == 0 && router->get("/", count) ? 0 : -1;
+}
+"""
+    (tmp_path / "services").mkdir()
+    build_cpp(tmp_path / "services", "cpp", source, compiler)
+    server = serve_services({}, {"Workers": 1}, text=web_service("cpp"))
+    assert [ask(server, "/cpp/") for _ in range(2)] == ["1", "2"]

@@ -16,6 +16,13 @@
 
 #include "../../package.h"
 
+/* `delete` is a keyword of C++. */
+#ifdef __cplusplus
+#define DUDA_KV_DELETE delete_
+#else
+#define DUDA_KV_DELETE delete
+#endif
+
 enum { DUDA_KV_OK, DUDA_KV_BUSY, DUDA_KV_NOTFOUND, DUDA_KV_IOERR, DUDA_KV_NOMEM };
 
 enum { DUDA_KV_KEY_BYTES = 1024 }; /* of a key at most */
@@ -53,7 +60,7 @@ struct duda_api_kv {
     /* Calls `fn` with the value, which is valid until it returns; if that is not 0 the result is DUDA_KV_IOERR. */
     int (*fetch_callback)(kv_conn_t *conn, const void *key, int key_len,
                           int (*fn)(const void *data, unsigned int len, void *user), void *user);
-    int (*delete)(kv_conn_t *conn, const void *key, int key_len);
+    int (*DUDA_KV_DELETE)(kv_conn_t *conn, const void *key, int key_len);
 
     /* A cursor is for one thread. Others may write and remove meanwhile, also the item that it is at. */
     int (*cursor_init)(kv_conn_t *conn, kv_cursor_t **ret_cursor);
