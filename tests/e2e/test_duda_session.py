@@ -519,6 +519,38 @@ def test_reload_and_swap(start):
         assert one.get("version") == version
 
 
+@pytest.mark.concurrent
+def test_swaps_under_load(start):
+    """New versions take the store over while requests of the old ones, and their jobs, are under way."""
+    server = start({"Workers": 2})
+    store = {"folder": str(start.folder)} if start.folder else {}
+    stop, failures, counts = threading.Event(), [], [0] * 4
+
+    def use(n):
+        try:
+            mine = Browser(server)
+            while not stop.is_set():
+                assert mine.set("n", counts[n]) == 0
+                assert mine.get("n") == str(counts[n])
+                counts[n] += 1
+        except BaseException as error:  # reported by the test's own thread
+            failures.append(error)
+
+    threads = [threading.Thread(target=use, args=(n,)) for n in range(len(counts))]
+    for thread in threads:
+        thread.start()
+    for version in ("2", "3", "4"):
+        build_service(server.services, "web", source(version, **store))
+        reload(server)
+        seen = list(counts)
+        await_true(lambda before=seen: failures or all(now > was for now, was in zip(counts, before)), seconds=20)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures[0]
+    assert Browser(server).ask("/version") == "4"
+
+
 def test_restart_with_files(serve_services, folder):
     sources = {"web": source(folder=str(folder))}
     server = serve_services(sources)
