@@ -68,10 +68,9 @@ static int read_sections(struct section s[2], struct mk_str *text, struct mk_are
 static void check(const struct section s[2], struct mk_request *req)
 {
     struct mk_str path = mk_request_path(req);
-    struct conditions_subject subject = {req,
-                                         path.len && path.p[0] == '/' ? path : MK_STR("/"),
-                                         mk_request_method_name(req),
-                                         {0}};
+    struct conditions_subject subject = {.req = req,
+                                         .path = path.len && path.p[0] == '/' ? path : MK_STR("/"),
+                                         .method = mk_request_method_name(req)};
     int first = conditions_match(&s[0].when, &subject), second = conditions_match(&s[1].when, &subject);
     if (first > 1 || second > 1)
         abort();
