@@ -67,7 +67,6 @@ static void open_row(const struct service *s, struct route_counts *row)
     set_labels(labels, s);
     labels[LABEL_METHOD] = (struct mk_counter_label){"method", row->methods};
     labels[LABEL_ROUTE] = (struct mk_counter_label){"route", row->pattern};
-    row->duration = open_counter(DURATION, labels, LABEL_LAST);
     for (unsigned i = 0; i < COUNTS_CLASSES; i++) {
         labels[LABEL_LAST] = (struct mk_counter_label){"status", mk_str_c(class_names[i])};
         row->classes[i] = open_counter(REQUESTS, labels, LABELS);
@@ -75,6 +74,18 @@ static void open_row(const struct service *s, struct route_counts *row)
     for (unsigned i = 0; i < COUNTS_FAILURES; i++) {
         labels[LABEL_LAST] = (struct mk_counter_label){"reason", mk_str_c(counts_failure_names[i])};
         row->failures[i] = open_counter(FAILED, labels, LABELS);
+    }
+}
+
+/* After the other counters of all routes, which so take few pages: durations are counted for some services only. */
+static void open_durations(struct service *s)
+{
+    struct mk_counter_label labels[LABELS];
+    set_labels(labels, s);
+    for (struct route_counts *row = s->counts.rows; row < s->counts.rows + s->counts.n; row++) {
+        labels[LABEL_METHOD] = (struct mk_counter_label){"method", row->methods};
+        labels[LABEL_ROUTE] = (struct mk_counter_label){"route", row->pattern};
+        row->duration = open_counter(DURATION, labels, LABEL_LAST);
     }
 }
 
@@ -133,6 +144,7 @@ int counts_open_routes(struct service *s)
     if (listing.failed)
         return -ENOMEM;
     add_row(s, MK_STR(""), MK_STR("none"));
+    open_durations(s);
     return 0;
 }
 

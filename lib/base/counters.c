@@ -18,7 +18,7 @@ enum { LABELS_BYTES_MAX = 2048, LOCK_TRIES = 200, LOCK_PAUSE_US = 5000 };
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static bool reported;
 static struct mk_counter counters[MK_COUNTERS_MAX];
-static const struct mk_counter spare_counter = {0};
+static const struct mk_counter spare_counter = {MK__COUNTER_SPARE_SLOT};
 
 /* ── names ── */
 
@@ -136,7 +136,8 @@ static struct mk__counter_series *add_series(struct mk__counter_family *f, struc
 {
     struct mk__counters_head *h = mk__counters_head;
     uint32_t cells = f->kind == MK_COUNTER_HISTOGRAM ? MK__COUNTER_HISTOGRAM_CELLS : 1, slot = h->n_cells;
-    bool full = h->n_series >= MK_COUNTERS_MAX || slot > MK__COUNTER_CELLS_MAX || cells > MK__COUNTER_CELLS_MAX - slot;
+    bool full =
+        h->n_series >= MK_COUNTERS_MAX || slot > MK__COUNTER_SPARE_SLOT || cells > MK__COUNTER_SPARE_SLOT - slot;
     uint32_t at = full ? 0 : add_record(sizeof(struct mk__counter_series) + labels.len + 1);
     struct mk__counter_series *s = at ? mk__counters_memory_at(at, sizeof(*s)) : NULL, *before;
     if (!s)

@@ -31,8 +31,8 @@ static mk__cell *shared_cells; /* of the threads without a block */
 static bool is_valid(const struct mk__counters_head *h)
 {
     return memcmp(h->magic, MAGIC, sizeof(MAGIC)) == 0 && h->layout == LAYOUT && h->bytes >= sizeof(*h) &&
-           h->bytes <= MK__COUNTER_HEAD_BYTES && h->n_cells >= MK__COUNTER_SPARE_CELLS &&
-           h->n_cells <= MK__COUNTER_CELLS_MAX && h->n_blocks <= MK__COUNTER_BLOCKS_MAX;
+           h->bytes <= MK__COUNTER_HEAD_BYTES && h->n_cells <= MK__COUNTER_SPARE_SLOT &&
+           h->n_blocks <= MK__COUNTER_BLOCKS_MAX;
 }
 
 static void init_head(struct mk__counters_head *h)
@@ -40,7 +40,6 @@ static void init_head(struct mk__counters_head *h)
     memcpy(h->magic, MAGIC, sizeof(MAGIC));
     h->layout = LAYOUT;
     h->bytes = sizeof(*h);
-    h->n_cells = MK__COUNTER_SPARE_CELLS;
 }
 
 /*

@@ -33,8 +33,9 @@ typedef _Atomic uint64_t mk__cell;
 
 enum {
     MK__COUNTER_HISTOGRAM_CELLS = 1 + MK_COUNTER_BUCKETS,
-    MK__COUNTER_SPARE_CELLS = MK__COUNTER_HISTOGRAM_CELLS, /* the first cells take what is not shown */
-    MK__COUNTER_CELLS_MAX = 524287,                        /* 4 MB with the owner */
+    MK__COUNTER_CELLS_MAX = 524287, /* 4 MB with the owner */
+    /* The last cells take what is not shown. */
+    MK__COUNTER_SPARE_SLOT = MK__COUNTER_CELLS_MAX - MK__COUNTER_HISTOGRAM_CELLS,
     MK__COUNTER_BLOCKS_MAX = 1024,
     MK__COUNTER_HEAD_BYTES = 2 << 20,
 };
@@ -116,7 +117,7 @@ static inline struct mk__counter_series *mk__counters_memory_next_series(const s
 static inline uint32_t mk__counters_memory_get_slot(const struct mk__counter_series *s)
 {
     uint32_t slot = s->slot;
-    return slot <= MK__COUNTER_CELLS_MAX - MK__COUNTER_HISTOGRAM_CELLS ? slot : 0;
+    return slot < MK__COUNTER_SPARE_SLOT ? slot : MK__COUNTER_SPARE_SLOT;
 }
 
 /* Calls `visit` for each counter, family by family; ends with the first value other than 0, which it returns. */
