@@ -96,11 +96,25 @@ static void run_line(struct client *c, char *line, size_t len)
     }
 }
 
+/* They get no answer, whose end would have the next line run. */
+static void drop_blank_lines(struct client *c)
+{
+    size_t end = 0;
+    for (size_t i = 0; i < c->in.len && strchr(" \t\r\n", c->in.data[i]) && c->in.data[i]; i++)
+        if (c->in.data[i] == '\n')
+            end = i + 1;
+    if (end)
+        mk_buf_drop(&c->in, end);
+}
+
 /* Runs the next complete line. Returns false if there is none. */
 static bool take_line(struct client *c)
 {
+    if (c->run)
+        return false;
+    drop_blank_lines(c);
     char *end = c->in.len ? memchr(c->in.data, '\n', c->in.len) : NULL;
-    if (!end || c->run)
+    if (!end)
         return false;
     size_t len = (size_t)(end - c->in.data);
     run_line(c, c->in.data, len);

@@ -133,7 +133,7 @@ static enum mk_inspect_action list_conn(const struct mk_inspect_conn *conn, void
         p->found++;
         add_conn(&p->out, p->thread->index, conn);
     }
-    return MK_INSPECT_GO_ON;
+    return p->found_max && p->found >= p->found_max ? MK_INSPECT_STOP : MK_INSPECT_GO_ON;
 }
 
 static enum mk_inspect_action close_conn(const struct mk_inspect_conn *conn, void *ctx)

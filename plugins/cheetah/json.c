@@ -46,6 +46,8 @@ static void add_string(struct mk_buf *out, struct mk_str s)
             mk_buf_addf(out, "\\%c", c);
         else if (c < 0x20 || c == 0x7f || n == 0)
             mk_buf_addf(out, "\\u%04x", c);
+        else if (c == 0xc2 && (unsigned char)s.p[i + 1] < 0xa0) /* C1 controls, which terminals obey */
+            mk_buf_addf(out, "\\u%04x", (unsigned char)s.p[i + 1]);
         else
             mk_buf_add(out, s.p + i, n);
         i += n ? n : 1;

@@ -114,6 +114,7 @@ static void send_piece(struct walk *w)
 {
     struct piece *p = w->piece;
     p->call.fn = answer_piece;
+    p->found_max = w->found_max ? w->found_max - w->found : 0;
     w->waiting = threads_call(p->thread, &p->call);
     if (!w->waiting) { /* the thread has ended */
         free_piece(p);

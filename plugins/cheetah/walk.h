@@ -45,8 +45,8 @@ struct piece {
     void *tracer;                     /* of trace.c */
     void (*release)(struct piece *p); /* frees it with the piece; NULL: there is none */
     struct mk_buf out;
-    bool more; /* fn is to be called again */
-    uint64_t found;
+    bool more;                 /* fn is to be called again */
+    uint64_t found, found_max; /* found_max 0: no limit */
     struct mk_inspect_worker worker;
 };
 

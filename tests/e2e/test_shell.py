@@ -13,6 +13,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 
 import pytest
@@ -201,6 +202,34 @@ def test_a_line_too_long(shown, shell):
     assert one.file.readline() == b""
 
 
+def test_blank_lines(shown, shell):
+    """They have no answer, and neither delay what follows nor keep a connection whose client has left."""
+    shown(cheetah={"MaxClients": 1})
+    one = shell()
+    one.socket.sendall(b"\n" * 100 + b" \r\n" * 1000 + b"uptime\n")
+    assert one.answer()[1]["ok"]
+    one.socket.sendall(b"\n" * 4000)
+    one.socket.shutdown(socket.SHUT_WR)
+    assert one.file.readline() == b""
+    assert await_true(lambda: try_shell(shell)).ask("uptime")
+
+
+def test_many_commands_at_once(shown, shell):
+    """All are answered, also if the client ends its side meanwhile."""
+    shown()
+    one = shell()
+    sender = threading.Thread(target=one.socket.sendall, args=(b"uptime\n" * 10000,))
+    sender.start()
+    for _ in range(10000):
+        assert one.answer()[1]["ok"]
+    sender.join()
+    one.socket.sendall(b"uptime\n" * 500)
+    one.socket.shutdown(socket.SHUT_WR)
+    for _ in range(500):
+        assert one.answer()[1]["ok"]
+    assert one.file.readline() == b""
+
+
 def test_json_request(shown, shell):
     shown()
     one = shell()
@@ -264,6 +293,17 @@ def read_list(shell, line):
 
 
 @pytest.mark.concurrent
+@pytest.mark.parametrize("workers", [1, 2])
+def test_limit_of_a_list(shown, shell, workers):
+    server = shown({"Workers": workers})
+    with contextlib.ExitStack() as stack:
+        for _ in range(40):
+            assert stack.enter_context(server.connect()).ask("/hello.txt").status == 200
+        one = shell()
+        for limit in (1, 5, 39, 40, 1000):
+            assert len(one.ask(f"connections limit={limit}")) == min(limit, 40)
+
+
 def test_list_while_connections_come_and_go(shown, shell):
     """The cursor survives the end of its connection; those that stay are listed exactly once."""
     server = shown({"Workers": 2, "KeepAliveTimeout": "60s", "Timeout": "60s"})
@@ -937,13 +977,20 @@ def test_a_folder_of_that_name(tmp_path):
     server.stop()
 
 
-def test_escape_sequences_of_clients(shown, path):
+@pytest.mark.parametrize(
+    "target, shown_as, as_json",
+    [("/%1b%5b31m", "/\\x1b[31m", "/\\u001b[31m"), ("/%c2%9b31m", "/\\x9b31m", "/\\u009b31m")],
+    ids=["C0", "C1"],
+)
+def test_escape_sequences_of_clients(shown, path, target, shown_as, as_json):
     """What a client sends reaches no terminal as it is."""
     server = shown({"BodyTimeout": "20s"})
     with server.connect() as client:
-        client.send(request("/%1b%5b31m", "Content-Length: 10", method="POST"))
+        client.send(request(target, "Content-Length: 10", method="POST"))
         done = await_true(lambda: (d := command(path, "connections", "state=read_body")).stdout and d)
-        assert "\033" not in done.stdout and "\\x1b[31m" in done.stdout
+        assert "\033" not in done.stdout and "\x9b" not in done.stdout and shown_as in done.stdout
+        done = command(path, "--json", "connections", "state=read_body")
+        assert "\033" not in done.stdout and "\x9b" not in done.stdout and as_json in done.stdout
 
 
 class Terminal:
