@@ -137,7 +137,8 @@ MK_API uint64_t mk_counter_quantile_us(const uint64_t *buckets, double share);
  * The memory of the counters, for a process that is to go on with them: an upgrade, or the next one after a crash.
  * mk_counters_fd() returns its descriptor, which stays the library's (close-on-exec), or -ENOENT: there is no server.
  * mk_counters_inherit() takes a descriptor of that kind, before the first server is made. Returns 0 or, with the
- * descriptor closed, -EINVAL (it is not such memory, or that of another version: counters begin at 0) or -errno.
+ * descriptor closed, -EINVAL (it is that of another version: counters begin at 0) or -errno. A descriptor that is not
+ * such memory (memfd_create(2), open for seals) is left as it is: -EINVAL.
  */
 MK_API int mk_counters_fd(void);
 MK_API int mk_counters_inherit(int fd);

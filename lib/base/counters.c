@@ -268,7 +268,10 @@ static int read_series(const struct mk__counter_family *f, const struct mk__coun
 int mk_counters_each(mk_counter_fn fn, void *ctx)
 {
     struct reader reader = {fn, ctx};
-    return mk__counters_head ? mk__counters_memory_visit(read_series, &reader) : 0;
+    if (!mk__counters_head)
+        return 0;
+    mk__counters_memory_free_dead(false); /* an old process that was killed after its upgrade still has levels */
+    return mk__counters_memory_visit(read_series, &reader);
 }
 
 uint64_t mk_counter_quantile_us(const uint64_t *buckets, double share)

@@ -51,7 +51,10 @@ static int grow_file(int fd, off_t bytes)
     struct stat st;
     if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) < 0 || fstat(fd, &st) < 0)
         return -errno;
-    return st.st_size < bytes && ftruncate(fd, bytes) < 0 && errno != EPERM ? -errno : 0;
+    if (st.st_size >= bytes || ftruncate(fd, bytes) == 0)
+        return 0;
+    int err = -errno;
+    return fstat(fd, &st) == 0 && st.st_size >= bytes ? 0 : err;
 }
 
 /* Maps a part of the file. NULL: errno says why. */
@@ -153,18 +156,18 @@ static void free_block(struct mk__counter_block *block)
     atomic_store(&block->owner, 0);
 }
 
-static bool is_dead(int32_t owner)
+static bool is_dead(int32_t owner, bool starts)
 {
-    return owner != 0 && (owner == getpid() || (kill(owner, 0) < 0 && errno == ESRCH));
+    return owner == getpid() ? starts : owner != 0 && kill(owner, 0) < 0 && errno == ESRCH;
 }
 
-/* Frees the blocks of processes that have ended without giving them back. */
-static void free_dead_blocks(void)
+void mk__counters_memory_free_dead(bool starts)
 {
     for (unsigned i = 0, n = mk__counters_memory_count_blocks(); i < n; i++) {
         struct mk__counter_block *block = mk__counters_memory_get_block(i);
-        if (block && is_dead(block->owner))
-            free_block(block);
+        int32_t owner = block ? atomic_load(&block->owner) : 0;
+        if (is_dead(owner, starts) && atomic_compare_exchange_strong(&block->owner, &owner, getpid()))
+            free_block(block); /* other processes and threads may be doing the same */
     }
 }
 
@@ -204,7 +207,7 @@ int mk__counters_memory_open(void)
     pthread_mutex_lock(&mutex);
     int err = mk__counters_head ? 0 : make_memory();
     if (err == 0 && users++ == 0) {
-        free_dead_blocks();
+        mk__counters_memory_free_dead(true);
         shared_cells = mk__counters_memory_claim();
     }
     pthread_mutex_unlock(&mutex);
@@ -229,6 +232,9 @@ int mk_counters_fd(void)
 
 int mk_counters_inherit(int fd)
 {
+    int seals = fcntl(fd, F_GET_SEALS);
+    if (seals < 0 || seals & F_SEAL_SEAL)
+        return -EINVAL;
     pthread_mutex_lock(&mutex);
     int err = mk__counters_head ? -EBUSY : map_memory(fd);
     pthread_mutex_unlock(&mutex);

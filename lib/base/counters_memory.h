@@ -137,6 +137,12 @@ mk__cell *mk__counters_memory_claim(void);
 /* Gives the block back, with its values; levels become 0. Does nothing with NULL. In the thread that wrote to it. */
 void mk__counters_memory_give_back(mk__cell *cells);
 
+/*
+ * Frees the blocks of processes that have ended without giving them back; those of this process, too, if it `starts`:
+ * they are of the program that it has replaced. Any thread.
+ */
+void mk__counters_memory_free_dead(bool starts);
+
 /* Adds with an atomic operation, in a thread that has no block. */
 void mk__counters_memory_add_shared(uint32_t slot, int64_t n);
 

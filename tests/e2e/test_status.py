@@ -24,6 +24,7 @@ from harness.leftovers import MARK
 from harness.messages import request
 from harness.metrics import (
     OPENMETRICS, Events, await_status, check_metrics, needs_status, parse, scrape, status_of, status_section, total)
+from harness.protocol import Client
 from harness.server import await_true, free_port, run, section, write_config
 from harness.ways import WAYS
 
@@ -420,6 +421,24 @@ def test_over_upgrades(chain, tmp_path):
         samples = scrape(client)
     assert total(samples, "monkey_requests_total", status="2xx") == wanted
     assert total(samples, "monkey_starts_total") == 4
+
+
+def test_an_old_server_that_is_killed(chain):
+    """Its connections do not count any longer; its requests do."""
+    one = chain(modules=("status.so",), files={CONF: status_section()})
+    with Client(one.server.addresses[0], rcvbuf=4096) as slow:
+        slow.send("GET /large HTTP/1.1\r\nHost: a\r\n\r\n")
+        slow.head()
+        one.upgrade()
+        with one.server.connect() as client:
+            status_of(client)
+            assert await_true(lambda: status_of(client)["totals"]["connections"] == 2)
+            asked = status_of(client)["totals"]["requests"]
+            os.kill(one.pids[0], signal.SIGKILL)
+            assert one.server.process.wait(20) == -signal.SIGKILL
+            one.server.process.returncode = 0  # at the end of the test, which expects no crash
+            status = await_true(lambda: (s := status_of(client))["totals"]["connections"] == 1 and s)
+            assert status["totals"]["requests"] > asked
 
 
 def test_rates(watch):

@@ -266,3 +266,12 @@ def test_nothing_is_left_in_the_environment(chain):
     one.await_old()
     names = re.findall(r"(?:^|\0)(LISTEN_FDS|MONKEY_\w+)=", pathlib.Path(f"/proc/{one.pids[-1]}/environ").read_text())
     assert sorted(names) == ["LISTEN_FDS", "MONKEY_COUNTERS", "MONKEY_PREDECESSOR"], "what the first gave, once"
+
+
+@pytest.mark.parametrize("value", ["0", "1", "2", "999", "99999999999", "-1", "nonsense", ""])
+def test_a_wrong_descriptor_of_counters(serve, value):
+    """What an operator has in the environment costs the server none of its descriptors."""
+    server = serve(files={"a.txt": b"a file"}, env={"MONKEY_COUNTERS": value})
+    assert {"0", "1", "2"} <= set(os.listdir(f"/proc/{server.pid}/fd"))
+    with server.connect() as client:
+        assert client.ask("/a.txt").body == b"a file"

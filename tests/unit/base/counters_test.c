@@ -3,6 +3,7 @@
 #include "testing.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -327,6 +328,27 @@ static void test_the_next_process_goes_on(void **state)
     close(fd);
 }
 
+/* It ended while this process was running: nothing else clears what it held. */
+static void test_a_crash_beside_this_process(void **state)
+{
+    (void)state;
+    pid_t pid = fork();
+    if (pid == 0) {
+        mk__cell *own = mk__counters_memory_claim();
+        mk__counters_add(own, open_labelled(&hits, "a"), 10);
+        mk__counters_add(own, mk_counter_open(&open_info, NULL, 0), 5);
+        kill(getpid(), SIGKILL);
+    }
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_listing("cache/hits{host=\"a\"} 10\n"
+                   "/open{} 0\n");
+    mk__cell *cells = mk__counters_memory_claim();
+    mk__counters_add(cells, mk_counter_open(&open_info, NULL, 0), 2);
+    assert_listing("cache/hits{host=\"a\"} 10\n"
+                   "/open{} 2\n");
+    mk__counters_memory_give_back(cells);
+}
+
 static void test_what_cannot_be_inherited(void **state)
 {
     (void)state;
@@ -336,8 +358,13 @@ static void test_what_cannot_be_inherited(void **state)
     assert_true(mk_counters_inherit(wrong) < 0); /* it was closed */
     int pipes[2];
     assert_int_equal(pipe(pipes), 0);
-    assert_true(mk_counters_inherit(pipes[0]) < 0);
+    assert_int_equal(mk_counters_inherit(pipes[0]), -EINVAL);
+    assert_true(fcntl(pipes[0], F_GETFD) >= 0); /* it is something else's */
+    close(pipes[0]);
     close(pipes[1]);
+    int small = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    assert_int_equal(fcntl(small, F_ADD_SEALS, F_SEAL_GROW), 0); /* to read behind its end would be SIGBUS */
+    assert_int_equal(mk_counters_inherit(small), -EPERM);
     assert_int_equal(mk__counters_memory_open(), 0); /* counts anew */
     assert_listing("");
     mk__counters_memory_close();
@@ -386,6 +413,7 @@ int main(void)
         WITH_MEMORY(test_a_block_keeps_sums_and_clears_levels),
         WITH_MEMORY(test_more_threads_than_blocks),
         cmocka_unit_test(test_the_next_process_goes_on),
+        WITH_MEMORY(test_a_crash_beside_this_process),
         cmocka_unit_test(test_what_cannot_be_inherited),
         cmocka_unit_test(test_a_damaged_memory),
     };
