@@ -29,12 +29,14 @@ static const struct mk_conf_key keys[] = {
                        .parse = parse_path),
     MK_CONF_KEY_CUSTOM(struct settings, metrics_path, "MetricsPath", "/metrics", "The metrics for Prometheus.",
                        .unit = "path", .parse = parse_path),
-    MK_CONF_KEY_LIST(struct settings, listeners, "Listener", NULL,
-                     "Serve the status on these listeners only, by the address of their `Listen` lines, to every "
-                     "client that can connect there; they serve nothing else. Without this key: on every listener, to "
-                     "clients on this machine (loopback addresses and Unix sockets). Clients behind a proxy on this "
-                     "machine count as such unless `TrustedProxies` names the proxy.",
-                     .flags = MK_CONF_REPEAT),
+    MK_CONF_KEY_LIST(
+        struct settings, listeners, "Listener", NULL,
+        "Serve the status on these listeners only, by the address of their `Listen` lines, to every "
+        "client that can connect there; they serve nothing else. Without this key: on every listener, to "
+        "clients on this machine (loopback addresses and Unix sockets) that ask for an address, `localhost` or a "
+        "`ServerName` of the host. Clients behind a proxy on this "
+        "machine count as such unless `TrustedProxies` names the proxy.",
+        .flags = MK_CONF_REPEAT),
     MK_CONF_KEY_BOOL(struct settings, paths, "Paths", "Off",
                      "Count the paths of requests, without queries, for the lists of the busiest and the slowest ones. "
                      "This takes 100 KB for each worker."),
@@ -97,10 +99,22 @@ static bool has_listener(const struct settings *s, struct mk_str text)
     return false;
 }
 
+/*
+ * A page of another site can let its own name resolve to this machine (DNS rebinding), and its scripts may then read
+ * what they get here. It cannot choose an address, localhost or a name of the configuration.
+ */
+static bool is_own_name(struct mk_request *req)
+{
+    struct mk_str name = mk_request_host(req);
+    struct mk_address address;
+    return !name.len || mk_str_ieq(name, MK_STR("localhost")) || mk_address_parse(name, &address) == 0 ||
+           mk_host_has_name(mk_request_host_conf(req), name);
+}
+
 bool section_allows(const struct settings *s, struct mk_request *req)
 {
     if (s->listeners.n)
         return has_listener(s, mk_request_listener(req));
     struct mk_address peer = mk_request_peer(req), client = mk_request_client(req);
-    return is_local(&peer) && is_local(&client);
+    return is_local(&peer) && is_local(&client) && (peer.family == AF_UNIX || is_own_name(req));
 }

@@ -120,6 +120,19 @@ def test_only_clients_on_this_machine(watch):
             assert client.ask("/status", f"X-Forwarded-For: {address}")["Content-Type"] == "application/json"
 
 
+def test_dns_rebinding(watch, tmp_path):
+    """A page whose own name leads to this machine must not read the status; names of the configuration are no danger."""
+    sites = {"sites/a.conf": section("HOST", {"DocumentRoot": tmp_path, "ServerName": "a.test *.b.test"})}
+    server = watch(config=sites)
+    with server.connect() as client:
+        for path in ("/status", "/status/", "/status/events", "/metrics"):
+            for name in ("evil.test", "evil.test:2001", "localhost.evil.test", "127.0.0.1.evil.test", "xlocalhost"):
+                answer = client.ask(path, host=name)
+                assert answer.status == 404 or answer.body in FILES.values(), (path, name)
+        for name in ("localhost", "LOCALHOST:80", "127.0.0.1:2001", "[::1]:9", "a.test", "c.b.test:8"):
+            assert client.ask("/status", host=name)["Content-Type"] == "application/json", name
+
+
 def test_an_address_of_the_machine_is_not_loopback(watch):
     """A connection to another address of this machine comes from there."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
