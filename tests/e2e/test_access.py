@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who may come in, and how often: rules, connections and limits of clients."""
 
-import pathlib
+import contextlib
 import gzip
+import pathlib
 import re
 import signal
 import time
@@ -517,6 +518,46 @@ def test_connections_behind_a_proxy_header(guard):
         client = server.connect()
         client.send(b"PROXY UNKNOWN\r\n" + request("/a.txt"))
         assert client.response().status == 200
+
+
+def send_in_part(client, n):
+    """The PROXY header in version 1 or 2: whole, in pieces or in part, with a part of a request or with garbage."""
+    v2 = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c" + bytes([192, 0, 2, 1, 127, 0, 0, 1, 0, 1, 0, 2])
+    header = (b"PROXY TCP4 192.0.2.1 127.0.0.1 1 2\r\n", v2)[n % 2]
+    pieces = (
+        (header[: n % len(header)],),
+        (header[:7], header[7:]),
+        (header + bytes(request("/big.bin")),),
+        (header + b"GET /a.t",),
+        (header + b"\x16\x03\x01",),
+    )
+    with contextlib.suppress(OSError):  # it may have been closed at the limit
+        for piece in pieces[n % len(pieces)]:
+            client.send(piece)
+
+
+def test_places_after_aborted_connections(guard):
+    """Whenever a client leaves, its place is free again, and there are not more of them."""
+    settings = {**BEHIND_PROXY, "Listen": "127.0.0.1:0 proxy", "Workers": 2}
+    server = guard(shared=rules({"MaxConnections": 3}, name="CONNECTIONS"), settings=settings)
+    for n in range(1000):
+        client = server.connect()
+        send_in_part(client, n)
+        (client.reset if n % 3 else client.close)()
+        if n == 500:
+            reload(server)
+
+    def is_served():
+        client = behind_header(server, "192.0.2.1")
+        dropped = is_dropped(client, "/a.txt")
+        if dropped:
+            client.close()
+        return not dropped
+
+    for _ in range(3):
+        await_true(is_served, 10, "a free place")
+    for _ in range(3):
+        behind_header(server, "192.0.2.1").assert_closed()
 
 
 def test_streams_behind_a_proxy_header_are_one_connection(guard):
