@@ -121,9 +121,9 @@ def test_only_clients_on_this_machine(watch):
 
 
 def test_dns_rebinding(watch, tmp_path):
-    """A page whose own name leads to this machine must not read the status; names of the configuration are no danger."""
-    sites = {"sites/a.conf": section("HOST", {"DocumentRoot": tmp_path, "ServerName": "a.test *.b.test"})}
-    server = watch(config=sites)
+    """A page whose own name leads to this machine must not read the status; names of the configuration may."""
+    host = section("HOST", {"DocumentRoot": tmp_path, "ServerName": "a.test *.b.test"})
+    server = watch(config={"sites/a.conf": host})
     with server.connect() as client:
         for path in ("/status", "/status/", "/status/events", "/metrics"):
             for name in ("evil.test", "evil.test:2001", "localhost.evil.test", "127.0.0.1.evil.test", "xlocalhost"):
