@@ -27,6 +27,7 @@ enum { ANSWER_MS_MAX = 10000 };
 
 static int ipc_fd = -1;
 static bool supervised;
+static int counters_err;      /* there is no error log yet when they are taken */
 static int final_stderr = -1; /* becomes stderr when the server is ready */
 
 static int take_ipc_fd(const char *name)
@@ -57,10 +58,14 @@ static void take_counters(void)
 {
     uint64_t number;
     const char *text = getenv(EXEC_ENV_COUNTERS);
-    int err = text && mk_str_u64(mk_str_c(text), INT_MAX, &number) ? mk_counters_inherit((int)number) : 0;
-    if (err < 0)
-        mk_log_warn("counters begin at 0: those of the process before cannot be used: %s", strerror(-err));
+    counters_err = text && mk_str_u64(mk_str_c(text), INT_MAX, &number) ? mk_counters_inherit((int)number) : 0;
     unsetenv(EXEC_ENV_COUNTERS);
+}
+
+void launcher_report_counters(void)
+{
+    if (counters_err < 0)
+        mk_log_warn("counters begin at 0: those of the process before cannot be used: %s", strerror(-counters_err));
 }
 
 int launcher_get_stderr(void)

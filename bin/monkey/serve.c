@@ -84,6 +84,7 @@ static int start_server(struct mk_server *server, const struct mk_server_info *i
     if (code != EXIT_OK)
         return code;
     if (!MK_SMALL) {
+        launcher_report_counters();
         launcher_inherit_listen_fds(server);
         code = open_and_drop_root(server, o);
     }
