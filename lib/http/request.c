@@ -36,9 +36,11 @@ struct mk_request *mk__request_new(struct mk__context *http, const struct mk__re
     return req;
 }
 
-/* Counts a request that is answered with a status of the server, without a plugin. */
+/* Counts a request that is answered with a status of the server, without a plugin. 408 has counters of its own. */
 static void count_rejected(const struct mk_request *req, int status)
 {
+    if (status == 408)
+        return;
     mk__count_one(req->http, status == 400   ? MK__COUNT_REFUSED_MALFORMED
                              : status == 413 ? MK__COUNT_REFUSED_BODY
                              : status == 414 ? MK__COUNT_REFUSED_TARGET
