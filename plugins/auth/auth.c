@@ -35,6 +35,7 @@ static int start_process(void **ret_state)
     process->pool = pool_new();
     process->cache = cache_new();
     process->failures = failures_new();
+    login_counters_open(&process->logins);
     if (process->pool && process->cache && process->failures) {
         *ret_state = process;
         return 0;
@@ -162,9 +163,12 @@ static int check_rule(struct mk_request *req, const struct auth_rule *rule)
 {
     struct mk_tls_info tls = {.client = MK_STR_NONE};
     if (rule->conf->client_certificate && (mk_request_tls_info(req, &tls) < 0 || !tls.client.len)) {
+        rules_count_login(req, LOGIN_CERTIFICATE, LOGIN_MISSING);
         mk_response_error(req, 403);
         return 0;
     }
+    if (rule->conf->client_certificate)
+        rules_count_login(req, LOGIN_CERTIFICATE, LOGIN_ACCEPTED);
     if (rule->conf->type != AUTH_OFF)
         return rule->conf->type == AUTH_BEARER ? token_login_check(req, rule) : login_check(req, rule);
     return tls.client.len && mk_request_set_user(req, tls.client) < 0 ? -ENOMEM : MK_DECLINED;

@@ -25,10 +25,19 @@ static int admit_user(struct mk_request *req, const struct auth_rule *rule, stru
 {
     if (!rules_admits(req, rule, user)) {
         job_log(req, MK_LOG_INFO, user, "403, because \"Require\" does not name this user");
+        rules_count_login(req, LOGIN_PASSWORD, LOGIN_FORBIDDEN);
         mk_response_error(req, 403);
         return 0;
     }
+    rules_count_login(req, LOGIN_PASSWORD, LOGIN_ACCEPTED);
     return mk_request_set_user(req, user) < 0 ? -ENOMEM : MK_DECLINED;
+}
+
+/* The login was not checked. */
+static void respond_busy(struct mk_request *req)
+{
+    rules_count_login(req, LOGIN_PASSWORD, LOGIN_BUSY);
+    respond_later(req, 503, RETRY_MS);
 }
 
 /* ── requests that wait ── */
@@ -43,6 +52,7 @@ static void send_failure(struct mk_timer *timer)
 static void delay_failure(struct login *login)
 {
     uint64_t now_ms = mk_loop_now_ms(mk_request_loop(login->req));
+    rules_count_login(login->req, LOGIN_PASSWORD, LOGIN_WRONG);
     uint64_t end_ms = login->began_ms + rules_limits(login->req)->delay_ms;
     mk_timer_arm(mk_request_loop(login->req), &login->delay, end_ms > now_ms ? (uint32_t)(end_ms - now_ms) : 0);
 }
@@ -64,7 +74,7 @@ static void finish_login(struct job_waiter *w, enum job_result result, struct mk
     else if (result == JOB_WRONG)
         delay_failure(login);
     else
-        respond_later(login->req, 503, RETRY_MS);
+        respond_busy(login->req);
 }
 
 static void end_login(void *ctx)
@@ -122,6 +132,7 @@ static int check_login(struct mk_request *req, const struct job_login *l)
         failures_wait_ms(l->process->failures, &l->client, mk_loop_now_ms(mk_request_loop(req)), &limits);
     if (wait_ms) {
         job_log(req, MK_LOG_DEBUG, l->credentials->user, "429 after too many failures (MaxFailures)");
+        rules_count_login(req, LOGIN_PASSWORD, LOGIN_BLOCKED);
         respond_later(req, 429, wait_ms);
         return 0;
     }
@@ -130,7 +141,7 @@ static int check_login(struct mk_request *req, const struct job_login *l)
     int err = wait_for_hash(req, l);
     if (err < 0) {
         job_log(req, MK_LOG_WARN, l->credentials->user, explain_error(err));
-        respond_later(req, 503, RETRY_MS);
+        respond_busy(req);
     }
     return 0;
 }
@@ -156,6 +167,7 @@ int login_check(struct mk_request *req, const struct auth_rule *rule)
         struct job_login login = make_job_login(req, rule, &credentials);
         r = check_login(req, &login);
     } else {
+        rules_count_login(req, LOGIN_PASSWORD, LOGIN_MISSING);
         respond_challenge(req, rule->challenge);
     }
     explicit_bzero(credentials.bytes, sizeof(credentials.bytes));

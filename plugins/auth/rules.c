@@ -282,6 +282,11 @@ struct auth_process *rules_process(const struct mk_request *req)
     return mk_generation_plugin_state(mk_worker_generation(mk_request_worker(req)), &mk_plugin_auth);
 }
 
+void rules_count_login(const struct mk_request *req, enum login_type type, enum login_result result)
+{
+    login_counters_add(&rules_process(req)->logins, type, result, mk_request_worker(req));
+}
+
 const struct auth_limits *rules_limits(const struct mk_request *req)
 {
     return settings_limits(mk_worker_generation(mk_request_worker(req)));

@@ -14,6 +14,7 @@
 
 #include "cache.h"
 #include "failures.h"
+#include "login_counters.h"
 #include "pool.h"
 #include "settings.h"
 #include "token_cache.h"
@@ -24,6 +25,7 @@ struct auth_process {
     struct cache *cache;
     struct mk_client_table *failures;
     struct failures_evictions evictions; /* of that table */
+    struct login_counters logins;
 };
 
 enum auth_file_kind { AUTH_FILE_USERS, AUTH_FILE_GROUPS, AUTH_FILE_KEYS };
@@ -90,6 +92,9 @@ const struct key_set *rules_keys(struct mk_request *req, const struct auth_rule 
 /* Return the state of the process and the limits of a request's generation. */
 struct auth_process *rules_process(const struct mk_request *req);
 const struct auth_limits *rules_limits(const struct mk_request *req);
+
+/* Counts what has become of a request's login. */
+void rules_count_login(const struct mk_request *req, enum login_type type, enum login_result result);
 
 /* Returns the users of a rule as rules_users(), for a worker that is held. */
 const struct users *rules_worker_users(struct auth_worker *worker, const struct auth_rule *rule);

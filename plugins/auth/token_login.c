@@ -53,6 +53,7 @@ static void count_failure(struct mk_request *req)
 static void block_client(struct mk_request *req, uint32_t wait_ms)
 {
     job_log(req, MK_LOG_DEBUG, MK_STR_NONE, "429 after too many failures (MaxFailures)");
+    rules_count_login(req, LOGIN_TOKEN, LOGIN_BLOCKED);
     respond_later(req, 429, wait_ms);
 }
 
@@ -100,10 +101,20 @@ static int delay_refusal(struct mk_request *req, const struct auth_rule *rule, e
     return 0;
 }
 
+static enum login_result get_login_result(enum token_result result)
+{
+    int status = token_result_meaning(result)->status;
+    return result == TOKEN_ABSENT ? LOGIN_MISSING
+           : status == 503        ? LOGIN_BUSY
+           : status == 403        ? LOGIN_FORBIDDEN
+                                  : LOGIN_WRONG;
+}
+
 /* Logs and counts a token that is refused, and responds. Returns as on_request. */
 static int refuse_token(struct mk_request *req, const struct auth_rule *rule, enum token_result result)
 {
     const struct token_meaning *meaning = token_result_meaning(result);
+    rules_count_login(req, LOGIN_TOKEN, get_login_result(result));
     if (result != TOKEN_ABSENT)
         job_log(req, MK_LOG_INFO, MK_STR_NONE, meaning->reason);
     if (meaning->is_failure) {
@@ -119,11 +130,13 @@ static int admit_token(struct mk_request *req, const struct auth_rule *rule, con
 {
     if (!rules_admits(req, rule, d->subject)) {
         job_log(req, MK_LOG_INFO, d->subject, "403, because \"Require\" does not name this user");
+        rules_count_login(req, LOGIN_TOKEN, LOGIN_FORBIDDEN);
         mk_response_error(req, 403);
         return 0;
     }
     if (mk_request_set_claims(req, d->claims) < 0 || (d->subject.p && mk_request_set_user(req, d->subject) < 0))
         return -ENOMEM;
+    rules_count_login(req, LOGIN_TOKEN, LOGIN_ACCEPTED);
     return MK_DECLINED;
 }
 

@@ -8,6 +8,7 @@
 #include <monkey/plugin.h>
 
 #include "match.h"
+#include "coding_counters.h"
 #include "filter.h"
 
 #include <assert.h>
@@ -244,7 +245,8 @@ static int start_encoding(struct mk_request *req, const struct compress_rule *r,
         return -ENOMEM;
     int err = mk_request_method(req) == MK_HEAD
                   ? mk_response_filter(req, read_unchanged, NULL)
-                  : filter_start(req, coding, (int)levels[coding], size, mk_host_server_conf(host, &sections[SERVER]));
+                  : filter_start(req, coding, (int)levels[coding], size, mk_host_server_conf(host, &sections[SERVER]),
+                                 mk_request_worker(req));
     if (err < 0)
         mk_response_header_remove(req, MK_STR("Content-Encoding"));
     return err;
@@ -311,6 +313,13 @@ static void change_response(struct mk_request *req)
         compress_response(req, r, size);
 }
 
+static int start_process(void **ret_state)
+{
+    (void)ret_state;
+    coding_counters_open();
+    return 0;
+}
+
 static int start_host(struct mk_host *host, void **ret_state)
 {
     *ret_state = mk_host_conf(host, &sections[HOST]) ? host : NULL; /* a host without a section costs nothing */
@@ -339,6 +348,7 @@ MK_PLUGIN(compress) = {
     MK_PLUGIN_HEAD("compress", "2.0.0", "compresses responses: zstd, brotli, gzip"),
     .flags = MK_PLUGIN_CHECKS_ALL,
     .sections = sections,
+    .start = start_process,
     .host_start = start_host,
     .on_response = change_response,
     .explain = explain_compression,

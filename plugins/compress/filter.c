@@ -6,6 +6,8 @@
  */
 #include "filter.h"
 
+#include "coding_counters.h"
+
 #include <assert.h>
 #include <errno.h>
 
@@ -13,10 +15,12 @@ enum { INPUT_BYTES_MIN = 1024, INPUT_BYTES_MAX = 16 * 1024 }; /* mk_filter_fn: `
 
 struct compress_filter {
     struct mk_request *req;
+    const struct mk_worker *worker; /* that counts; NULL: none */
     struct mk_account *account;
     const struct budget_limits *limits;
     struct encoder *encoder; /* NULL: it was closed */
     struct mk_timer timer;
+    enum mk_coding coding;
     enum encoder_op op; /* the current one, repeated until it is done */
     bool unflushed;     /* input was read since the last flush */
     size_t bytes;       /* as reserved from the budget */
@@ -56,6 +60,7 @@ static ssize_t read_input(struct compress_filter *f, struct mk_filter *filter)
     if (n > 0) {
         f->input_pos = 0;
         f->input_len = (size_t)n;
+        coding_counters_add(CODING_BYTES_IN, f->coding, f->worker, f->input_len);
         f->unflushed = true;
     } else if (n == 0) {
         f->op = ENCODER_FINISH;
@@ -122,6 +127,7 @@ static ssize_t read_compressed(struct mk_filter *filter, char *to, size_t size, 
         if (r < 0)
             return r;
     }
+    coding_counters_add(CODING_BYTES_OUT, f->coding, f->worker, (size_t)(at - to));
     return at - to;
 }
 
@@ -153,17 +159,19 @@ static size_t choose_input_size(uint64_t body_size)
 }
 
 int filter_start(struct mk_request *req, enum mk_coding coding, int level, uint64_t size,
-                 const struct budget_limits *limits)
+                 const struct budget_limits *limits, const struct mk_worker *worker)
 {
     struct mk_account *account = mk_request_account(req);
     size_t input = choose_input_size(size);
     struct compress_filter *f = mk_account_alloc(account, sizeof(*f) + input);
     if (!f)
         return -ENOMEM;
-    *f = (struct compress_filter){.req = req, .account = account, .limits = limits, .input_size = input};
+    *f = (struct compress_filter){
+        .req = req, .worker = worker, .account = account, .limits = limits, .coding = coding, .input_size = input};
     f->bytes = sizeof(*f) + input + encoder_bytes_max(coding, level, size);
     mk_timer_init(&f->timer, resume_response);
     int err = open_encoder(f, coding, level, size);
+    coding_counters_add(err < 0 ? CODING_SKIPPED : CODING_RESPONSES, coding, worker, 1);
     if (err < 0) {
         mk_account_free(account, f, sizeof(*f) + input);
         return err;

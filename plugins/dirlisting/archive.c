@@ -14,6 +14,7 @@
 #include "archive_slots.h"
 #include "conditions.h"
 #include "disposition.h"
+#include "listing_counters.h"
 #include "walk.h"
 
 #include <assert.h>
@@ -133,6 +134,7 @@ static void send_error(struct archive *a)
 static void abort_response(struct archive *a)
 {
     mk_request_log(a->req, MK_LOG_WARN, "dirlisting: the archive of %s was cut: %s", a->path.p, walk_error(a->result));
+    listing_counters_add(LISTING_COUNT_ARCHIVES_CUT, a->req, 1);
     mk_response_abort(a->req);
 }
 
@@ -178,10 +180,12 @@ static void respond(struct archive *a)
         err = mk_response_header_ref(req, MK_STR("Cache-Control"), MK_STR("no-cache"));
     if (err == 0)
         err = mk_response_generate(req, generate_bytes, a);
-    if (err < 0)
+    if (err < 0) {
         mk_response_error(req, 503);
-    else
-        mk_response_end(req);
+        return;
+    }
+    listing_counters_add(LISTING_COUNT_ARCHIVES, req, 1);
+    mk_response_end(req);
 }
 
 static ssize_t generate_bytes(struct mk_request *req, char *to, size_t size, void *ctx)
@@ -200,6 +204,7 @@ static ssize_t generate_bytes(struct mk_request *req, char *to, size_t size, voi
         return !a->working && a->result == WALK_END ? 0 : -EAGAIN;
     memcpy(to, a->ready->data + a->ready_at, n);
     a->ready_at += n;
+    listing_counters_add(LISTING_COUNT_ARCHIVE_BYTES, req, n);
     return (ssize_t)n;
 }
 
@@ -246,6 +251,7 @@ static void finish_step(struct mk_job *job)
 static void send_busy(struct mk_request *req, int err)
 {
     bool own = err == -EDQUOT;
+    listing_counters_add(own ? LISTING_COUNT_ARCHIVES_OWN : LISTING_COUNT_ARCHIVES_BUSY, req, 1);
     mk_response_set_status(req, own ? 429 : 503);
     mk_response_header_ref(req, MK_STR("Retry-After"), MK_STR("10"));
     mk_response_header_ref(req, MK_STR("Content-Type"), MK_STR("text/plain; charset=utf-8"));

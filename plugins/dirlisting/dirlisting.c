@@ -4,6 +4,7 @@
  * file decides which requests it answers.
  */
 #include "archive.h"
+#include "listing_counters.h"
 #include "page.h"
 #include "query.h"
 #include "send.h"
@@ -15,6 +16,15 @@
 #include <time.h>
 
 extern const struct mk_plugin mk_plugin_dirlisting;
+
+/* ── the process ── */
+
+static int start_process(void **ret_state)
+{
+    (void)ret_state;
+    listing_counters_open();
+    return 0;
+}
 
 /* ── hosts ── */
 
@@ -102,6 +112,7 @@ MK_PLUGIN(dirlisting) = {
     MK_PLUGIN_HEAD("dirlisting", "2.0.0", "lists folders: HTML, JSON, archives"),
     .flags = MK_PLUGIN_CHECKS_ALL,
     .sections = rules_sections,
+    .start = start_process,
     .generation_start = page_start_generation,
     .generation_stop = page_stop_generation,
     .host_start = start_host,

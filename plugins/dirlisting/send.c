@@ -13,6 +13,7 @@
 #include "accept.h"
 #include "conditions.h"
 #include "json.h"
+#include "listing_counters.h"
 #include "order.h"
 #include "page.h"
 #include "turn.h"
@@ -148,6 +149,7 @@ static void respond(struct send *s)
         mk_response_error(req, 412);
         return;
     }
+    listing_counters_add(LISTING_COUNT_PAGES, req, 1);
     int err = mk_response_header_ref(req, MK_STR("Content-Type"), s->format->type);
     if (err == 0)
         err = mk_response_header_ref(req, MK_STR("Vary"), MK_STR("Accept"));

@@ -30,7 +30,8 @@ static int start_process(void **ret_state)
     struct process_state *state = mk_account_alloc(NULL, sizeof(*state));
     if (!state)
         return -ENOMEM;
-    *state = (struct process_state){zones_new()};
+    *state = (struct process_state){.zones = zones_new()};
+    decision_counters_open(&state->decisions);
     *ret_state = state;
     if (state->zones)
         return 0;

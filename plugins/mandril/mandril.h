@@ -9,6 +9,7 @@
 #include <monkey/plugin.h>
 
 #include "conditions.h"
+#include "decision_counters.h"
 #include "files.h"
 #include "settings.h"
 #include "zone.h"
@@ -48,6 +49,7 @@ struct connection_rule {
 
 struct process_state {
     struct zones *zones;
+    struct decision_counters decisions;
 };
 
 struct generation_state {

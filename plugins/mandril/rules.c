@@ -12,8 +12,21 @@ static struct mk_str describe_decision(const struct rule_decision *d)
                          : d->rule->conf->action.text;
 }
 
+static enum decision_kind get_kind(const struct rule_decision *d)
+{
+    static const enum decision_kind kinds[] = {
+        [ACTION_ALLOW] = DECISION_RULE_ALLOW,
+        [ACTION_DENY] = DECISION_RULE_DENY,
+        [ACTION_DROP] = DECISION_RULE_DROP,
+        [ACTION_DELAY] = DECISION_RULE_DELAY,
+    };
+    assert(d->kind != ACTION_NONE && (size_t)d->kind < sizeof(kinds) / sizeof(kinds[0]));
+    return kinds[d->kind];
+}
+
 /* Counts and logs a decision; allowed requests are logged at the level debug. */
-static void log_decision(const struct rule_decision *d, const struct conditions_subject *subject)
+static void log_decision(const struct rule_decision *d, const struct conditions_subject *subject,
+                         const struct process_state *process)
 {
     const struct active_section *s = &d->rule->base;
     struct zone_decision line = {
@@ -25,6 +38,7 @@ static void log_decision(const struct rule_decision *d, const struct conditions_
         .level = d->kind == ACTION_ALLOW ? MK_LOG_DEBUG : MK_LOG_INFO,
         .dry_run = d->rule->conf->dry_run,
     };
+    decision_counters_add(&process->decisions, get_kind(d), line.dry_run, mk_request_worker(subject->req));
     zone_log(s->zone, &line, mk_loop_now_ms(mk_request_loop(subject->req)));
 }
 
@@ -52,7 +66,7 @@ struct rule_decision rules_decide(const struct host_state *host, struct files_re
         if (!ask_rule(&host->rules[i], files, subject, &d))
             continue;
         if (!quiet)
-            log_decision(&d, subject);
+            log_decision(&d, subject, host->process);
         if (!d.rule->conf->dry_run)
             return d;
     }

@@ -3,6 +3,7 @@
  * A body that passes an encoder, in an environment without time: whichever allocation fails, the answer is whole, in
  * the coding or without it, or cut; and the worker's books are even at the end.
  */
+#include "../../../plugins/compress/coding_counters.h"
 #include "../../../plugins/compress/filter.h"
 
 #include "base/arena.h"
@@ -21,7 +22,7 @@ static char plain[BODY_BYTES];
 static void start(struct mk_request *req, struct mk_test_world *world)
 {
     (void)world;
-    started = filter_start(req, coding, 4, ENCODER_SIZE_UNKNOWN, &limits);
+    started = filter_start(req, coding, 4, ENCODER_SIZE_UNKNOWN, &limits, NULL);
 }
 
 static void answer_body(struct mk_request *req, struct mk_test_world *world)
@@ -108,6 +109,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_allocation_may_fail),
                                        cmocka_unit_test(test_no_room)};
+    coding_counters_open();
     for (size_t i = 0; i < sizeof(plain); i++)
         plain[i] = "compress\n"[i * i % 9];
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -170,11 +170,12 @@ static int open_guard(void **state)
     assert_int_equal(mk_test_world_open(&w, NULL), 0);
     assert_int_equal(mk_test_http_open(&w), 0);
     guard.process.zones = zones_new();
+    decision_counters_open(&guard.process.decisions);
     guard.g = (struct generation_state){.process = &guard.process, .connections = guard.connections};
     guard.host = (struct host_state){.process = &guard.process, .limits = guard.limits_in_use};
     guard.limits.open = CONNS_MAX;
     guard.thread = (struct mk__thread){.limits = &guard.limits, .receiver.assigned = CONNS_MAX};
-    own.worker = (struct mk_worker){.generation = &guard.generation, .loop = &w.loop};
+    own.worker = (struct mk_worker){.generation = &guard.generation, .loop = &w.loop, .cells = &w.http.cells};
     own.worker.states[0] = &guard.worker_state;
     guard.thread.worker = &own.worker;
     guard.generation.plugin_states[0] = &guard.process;
