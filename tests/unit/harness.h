@@ -77,7 +77,8 @@ struct mk_test_world {
     void (*on_done)(struct mk_request *req, struct mk_test_world *world);
     void *ctx; /* the handler's */
     unsigned requests, done, aborted, closed, pins;
-    struct mk_test_client *clients;
+    struct mk_test_client *clients, *last_client;
+    unsigned n_clients;
 };
 
 /* A loop at time 1000, seconds 784111777 ("Sun, 06 Nov 1994 08:49:37 GMT"). 0 or -errno. */

@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-enum { CLIENTS = 6 };
+enum { CLIENTS = 6, MANY = 20000, PIECE = 64 };
 
 static struct mk_test_world w;
 static struct mk__listener listener;
@@ -168,6 +168,41 @@ static void test_stop(void **state)
     mk_inspect_close(&cursor);
 }
 
+/* 20,000 are listed in pieces, each once and in order, while some of them end and others come. */
+static void test_many(void **state)
+{
+    static struct mk_test_client *many[MANY];
+    uint64_t last = 0;
+    unsigned shown = 0, ended = 0, pieces = 0;
+    bool more = true;
+    (void)state;
+    for (unsigned i = 0; i < MANY; i++)
+        assert_non_null(many[i] = mk_test_connect(&w, MK_STR("")));
+    mk_test_settle(&w);
+    open_cursor();
+    while (more) {
+        more = next(PIECE);
+        assert_true(n_seen == PIECE || !more);
+        for (unsigned i = 0; i < n_seen; i++) {
+            assert_true(seen[i] > last);
+            last = seen[i];
+        }
+        shown += n_seen;
+        if (++pieces % 40 == 0) { /* one that was shown, one at the cursor, and one that was not shown yet */
+            unsigned at = shown - CLIENTS + ended / 2;
+            mk_test_reset(many[at - 100]);
+            mk_test_reset(many[at]);
+            mk_test_reset(many[MANY - pieces]);
+            assert_non_null(mk_test_connect(&w, MK_STR("")));
+            mk_test_settle(&w);
+            ended += 2;
+        }
+    }
+    assert_int_equal(shown, CLIENTS + MANY - ended + ended / 2);
+    assert_true(pieces > MANY / PIECE);
+    mk_inspect_close(&cursor);
+}
+
 static char changes[1024];
 
 static void note_change(struct mk_inspect_trace *trace, const struct mk_inspect_change *change)
@@ -211,7 +246,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(test_pieces),          CASE(test_connections_end), CASE(test_all_end),
         CASE(test_several_cursors), CASE(test_abort),           CASE(test_stop),
-        CASE(test_trace_one),       CASE(test_out_of_memory),
+        CASE(test_trace_one),       CASE(test_out_of_memory),   CASE(test_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
