@@ -227,6 +227,20 @@ def test_handshakes_that_take_too_long(count, tmp_path, site_root):
         await_count(server, n, "timeouts", state="handshake")
 
 
+@build.needs_probe
+def test_handlers_that_take_too_long(count):
+    """Of HTTP/1 by the state of the connection, of HTTP/2 by the stream."""
+    server = count({"HandlerTimeout": "300ms"}, program=build.probe())
+    for n in (1, 2):
+        with server.connect() as client:
+            assert client.ask("/probe/never").status == 503
+        await_count(server, n, "timeouts", state="handler")
+    if build.speaks("h2"):
+        with server.connect_h2() as client:
+            assert client.ask("/probe/never").status == 503
+        await_count(server, 1, "timeouts", state="stream")
+
+
 # ── abuse of HTTP/2 ──
 
 KINDS = {
@@ -286,6 +300,24 @@ def test_attacks_in_one_head(count, kind):
             assert wire.verdict() == f.ENHANCE_YOUR_CALM
     await_count(server, 2, "http2_floods", kind=kind)
     assert server.count("http2_floods") == 2
+
+
+@needs_h2
+@build.needs_probe
+def test_streams_above_the_limit(count):
+    """Refused until the client has acknowledged the limit; above it then, the connection ends."""
+    server = count(PATIENT, program=build.probe(), **limits({"MaxConcurrentStreams": 3}))
+    head = f.get("/probe/never")
+    with f.Wire(server.addresses[0]) as wire:
+        wire.until(f.SETTINGS)
+        wire.send(*[f.headers(2 * i + 1, head) for i in range(5)])
+        for _ in range(2):
+            wire.until(f.RST_STREAM)
+        await_count(server, 2, "http2_floods", kind="refused_stream")
+        wire.send(f.settings(ack=True), f.headers(101, head))
+        assert wire.verdict() == f.PROTOCOL_ERROR
+    await_count(server, 1, "http2_floods", kind="too_many_streams")
+    assert server.count("http2_floods") == 3
 
 
 # ── TLS ──
