@@ -9,7 +9,7 @@
 #include "server/server.h"
 #include "version.h"
 
-const struct mk__inspect_core mk__inspect_core = {
+const struct mk_inspect_core mk_inspect_core = {
     .version = MK__VERSION,
     .conn_bytes = sizeof(struct mk__conn),
     .http_bytes = sizeof(struct mk__context),

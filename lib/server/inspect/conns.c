@@ -129,7 +129,7 @@ static void describe_conn(struct mk__conn *c, struct mk_inspect_conn *out)
         .listener = listener->text,
         .transport = mk_str_c(c->sock.io.transport->name),
         .protocol = is_h2(c) ? "h2" : "http/1",
-        .state = mk__inspect_core.conn_states[c->state].name,
+        .state = mk_inspect_core.conn_states[c->state].name,
         .age_s = (uint32_t)(mk_loop_now_ms(c->http->loop) / 1000) - c->opened_s,
         .requests = c->requests,
     };
@@ -153,7 +153,7 @@ bool mk_inspect_next(struct mk_inspect_cursor *cursor, unsigned n, mk_inspect_co
         if (action == MK_INSPECT_TRACE)
             c->traced = true;
         if (action == MK_INSPECT_ABORT)
-            mk__inspect_core.abort_conn(c);
+            mk_inspect_core.abort_conn(c);
         if (action == MK_INSPECT_STOP)
             break;
     }

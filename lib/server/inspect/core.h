@@ -4,7 +4,7 @@
  * reads the structs of the server, and calls those functions of it that are not public through this table.
  *
  *     plugin ─► libmonkey-inspect.a ─► struct mk__thread, mk__context, mk__conn ... (read)
- *                     └──────────────► mk__inspect_core ─► functions of the server
+ *                     └──────────────► mk_inspect_core ─► functions of the server
  */
 #ifndef MK_SERVER_INSPECT_CORE_H
 #define MK_SERVER_INSPECT_CORE_H
@@ -12,7 +12,7 @@
 #include "http/conn.h"
 #include "server/thread.h"
 
-struct mk__inspect_core {
+struct mk_inspect_core {
     const char *version;
     /* The sizes of the structs that are read: all must be those that the library was built with. */
     uint32_t conn_bytes, http_bytes, request_bytes, thread_bytes, generation_bytes, server_bytes;
@@ -30,7 +30,7 @@ struct mk__inspect_core {
     int (*find_handler)(const struct mk_host *host, struct mk_str path, const struct mk__handler **ret_handler);
 };
 
-MK_API extern const struct mk__inspect_core mk__inspect_core;
+MK_API extern const struct mk_inspect_core mk_inspect_core;
 
 /* Returns the thread of a worker. */
 static inline struct mk__thread *mk__inspect_core_thread(const struct mk_worker *worker)

@@ -171,9 +171,9 @@ static void tell_host(struct explanation *x)
 /* Returns the n-th section of a kind; NULL: there are fewer. */
 static const void *find_section(const struct mk_host *host, const struct mk_conf_section *section, uint32_t n)
 {
-    const void *data = mk__inspect_core.conf_get(host->set, section);
+    const void *data = mk_inspect_core.conf_get(host->set, section);
     while (data && n--)
-        data = mk__inspect_core.conf_next(host->set, section, data);
+        data = mk_inspect_core.conf_next(host->set, section, data);
     return data;
 }
 
@@ -187,11 +187,11 @@ static void tell_limits(struct explanation *x)
     while (all && i < all->n && (match = mk_pattern_match(all->rows[i].match, x->e.path)) == 0)
         i++;
     if (match < 0) {
-        add_sentence(&x->e, x->host, find_section(x->host, mk__inspect_core.limits, i), MK_EXPLAIN_ANSWERS,
+        add_sentence(&x->e, x->host, find_section(x->host, mk_inspect_core.limits, i), MK_EXPLAIN_ANSWERS,
                      "500, because the pattern takes too much time for the path");
         return;
     }
-    const void *section = match > 0 ? find_section(x->host, mk__inspect_core.limits, i) : NULL;
+    const void *section = match > 0 ? find_section(x->host, mk_inspect_core.limits, i) : NULL;
     limits = match > 0 ? &all->rows[i].limits : limits;
     add_sentence(&x->e, x->host, section, MK_EXPLAIN_NOTE,
                  "%s: MaxBodySize %llu bytes, HandlerTimeout %u ms, BodyTimeout %u ms, SendTimeout %u ms",
@@ -203,17 +203,17 @@ static void tell_limits(struct explanation *x)
 /* Appends the place of the line of [HANDLERS] that is the `nth` of all sections. */
 static void print_handler_line(const struct mk_host *host, uint32_t nth, struct mk_buf *out)
 {
-    const struct mk_conf_section *section = mk__inspect_core.handlers;
-    const struct mk__handlers *one = mk__inspect_core.conf_get(host->set, section);
-    for (; one && nth >= one->n; one = mk__inspect_core.conf_next(host->set, section, one))
+    const struct mk_conf_section *section = mk_inspect_core.handlers;
+    const struct mk__handlers *one = mk_inspect_core.conf_get(host->set, section);
+    for (; one && nth >= one->n; one = mk_inspect_core.conf_next(host->set, section, one))
         nth -= one->n;
     if (!one)
         return;
     struct mk__conf_origin origin =
-        mk__inspect_core.conf_origin(host->set, one, offsetof(struct mk__handlers, items), nth);
+        mk_inspect_core.conf_origin(host->set, one, offsetof(struct mk__handlers, items), nth);
     if (!origin.source) /* a section of monkey.conf */
-        origin = mk__inspect_core.conf_origin(host->generation->set, one, offsetof(struct mk__handlers, items), nth);
-    mk__inspect_core.print_origin(origin, out);
+        origin = mk_inspect_core.conf_origin(host->generation->set, one, offsetof(struct mk__handlers, items), nth);
+    mk_inspect_core.print_origin(origin, out);
 }
 
 /* Finds the plugin that [HANDLERS] gives the path to; NULL: all are asked. */
@@ -222,7 +222,7 @@ static const struct mk__handler *tell_handler(struct explanation *x)
     const struct mk__handler *handler;
     char storage[PLACE_BYTES];
     struct mk_buf place;
-    int err = mk__inspect_core.find_handler(x->host, x->e.path, &handler);
+    int err = mk_inspect_core.find_handler(x->host, x->e.path, &handler);
     mk_buf_init_fixed(&place, storage, sizeof(storage));
     if (handler)
         print_handler_line(x->host, (uint32_t)(handler - x->host->handlers.items), &place);
@@ -315,7 +315,7 @@ int mk_explain(const struct mk_worker *worker, const struct mk_explain_request *
     mk_arena_init(&x.arena, NULL, PATH_BYTES_MAX * 16, NULL, 0);
     int err = read_request(&x, request);
     if (err == 0) {
-        x.host = mk__inspect_core.find_host(x.g, x.listener ? x.listener->listener : NULL, x.e.name);
+        x.host = mk_inspect_core.find_host(x.g, x.listener ? x.listener->listener : NULL, x.e.name);
         explain_phases(&x);
         set_result(&x, ret);
     }

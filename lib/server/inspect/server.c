@@ -42,14 +42,14 @@ bool mk_inspect_listener(const struct mk_generation *g, unsigned n, struct mk_st
 
 void mk_inspect_host_file(const struct mk_host *host, struct mk_buf *out)
 {
-    struct mk__conf_origin origin = mk__inspect_core.conf_origin(host->set, host->settings, MK__CONF_SECTION, 0);
+    struct mk__conf_origin origin = mk_inspect_core.conf_origin(host->set, host->settings, MK__CONF_SECTION, 0);
     origin.line = 0;
-    mk__inspect_core.print_origin(origin, out);
+    mk_inspect_core.print_origin(origin, out);
 }
 
 void mk_inspect_show(const struct mk_generation *g, const struct mk_host *host, struct mk_buf *out)
 {
-    mk__inspect_core.show(host ? host->set : g->set, out);
+    mk_inspect_core.show(host ? host->set : g->set, out);
 }
 
 /* ── orders ── */

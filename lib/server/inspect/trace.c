@@ -31,8 +31,8 @@ void mk__inspect_trace_state(struct mk__inspector *i, const struct mk__conn *c, 
     struct mk_inspect_change change = {
         .id = c->handle.id,
         .peer = c->handle.peer.address,
-        .before = mk__inspect_core.conn_states[c->state].name,
-        .after = mk__inspect_core.conn_states[next].name,
+        .before = mk_inspect_core.conn_states[c->state].name,
+        .after = mk_inspect_core.conn_states[next].name,
         .time_us = mk_loop_now_us(c->http->loop),
         .requests = c->requests,
     };

@@ -13,7 +13,7 @@
 
 int mk_inspect_check(void)
 {
-    const struct mk__inspect_core *c = &mk__inspect_core;
+    const struct mk_inspect_core *c = &mk_inspect_core;
     bool same = strcmp(c->version, MK__VERSION) == 0 && c->conn_bytes == sizeof(struct mk__conn) &&
                 c->http_bytes == sizeof(struct mk__context) && c->request_bytes == sizeof(struct mk_request) &&
                 c->thread_bytes == sizeof(struct mk__thread) && c->generation_bytes == sizeof(struct mk_generation) &&
@@ -63,7 +63,7 @@ static uint32_t count_conns(const struct mk__context *http)
 void mk_inspect_worker(const struct mk_worker *worker, struct mk_inspect_worker *ret)
 {
     struct mk__thread *t = mk__inspect_core_thread(worker);
-    uint64_t now = mk_loop_now_ms(&t->loop), next = mk__inspect_core.next_timer_ms(&t->loop.wheel);
+    uint64_t now = mk_loop_now_ms(&t->loop), next = mk_inspect_core.next_timer_ms(&t->loop.wheel);
     *ret = (struct mk_inspect_worker){
         .index = t->index,
         .connections = count_conns(&t->http),

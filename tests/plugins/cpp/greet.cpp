@@ -9,10 +9,12 @@
 #include <monkey/buf.h>
 #include <monkey/client_table.h>
 #include <monkey/conf.h>
+#include <monkey/counters.h>
 #include <monkey/dial.h>
 #include <monkey/escape.h>
 #include <monkey/file.h>
 #include <monkey/header_id.h>
+#include <monkey/inspect.h>
 #include <monkey/library.h>
 #include <monkey/list.h>
 #include <monkey/log.h>
