@@ -13,6 +13,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import termios
 import threading
 import time
 
@@ -1027,22 +1028,17 @@ class Terminal:
         return found
 
     def type(self, text):
+        """Types what the shell reads key by key: Control-D in a line that the terminal edits would be a NUL."""
+        await_true(lambda: not termios.tcgetattr(self.fd)[3] & termios.ICANON, 20, "the shell reads keys")
         os.write(self.fd, text.encode())
 
-    def end(self, text, seconds=20):
-        """Types until the shell ends, and returns its code: what comes while the mode changes may be lost."""
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            with contextlib.suppress(OSError):
-                self.type(text)
-            pause = time.monotonic() + 0.5
-            while time.monotonic() < pause:
-                with contextlib.suppress(OSError):
-                    if select.select([self.fd], [], [], 0.05)[0]:
-                        os.read(self.fd, 65536)
-                if (status := os.waitpid(self.pid, os.WNOHANG))[0]:
-                    return os.waitstatus_to_exitcode(status[1])
-        raise AssertionError(f"the shell has not ended after {text!r}")
+    def end(self, text):
+        """Types, and returns the code that the shell ends with."""
+        self.type(text)
+        with contextlib.suppress(OSError):  # EIO: the shell has closed the terminal
+            while os.read(self.fd, 65536):
+                pass
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
 def test_terminal(shown, path, tmp_path):

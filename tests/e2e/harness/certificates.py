@@ -4,11 +4,13 @@
 import hashlib
 import pathlib
 import re
+import select
 import socket
 import ssl
 import subprocess
 
 from .client import Client
+from .messages import octets
 
 KINDS = {
     "ec": ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"],
@@ -167,7 +169,7 @@ class TlsClient(Client):
         super().__init__(address, **rest)
         if first:
             self.sock.sendall(first)
-        self.plain = self.sock
+        self.plain, self.unsent = self.sock, b""
         try:
             self.sock = context.wrap_socket(
                 self.plain,
@@ -179,6 +181,42 @@ class TlsClient(Client):
         except OSError:
             self.plain.close()
             raise
+
+    def send_in_background(self, data):
+        """Sends while the test receives, since two threads must not use one connection of OpenSSL at once."""
+        self.unsent = memoryview(octets(data))
+
+    def receive(self, most):
+        if not self.unsent:
+            return self.sock.recv(most)
+        timeout = self.sock.gettimeout()
+        self.sock.settimeout(0)
+        try:
+            while (data := self.receive_now(most)) is None:
+                writers = [self.sock] if self.unsent else []
+                if not self.send_now() and not any(select.select([self.sock], writers, [], timeout)):
+                    raise TimeoutError("nothing to receive, and no room to send")
+            return data
+        finally:
+            self.sock.settimeout(timeout)
+
+    def receive_now(self, most):
+        """What is there; None: nothing yet."""
+        try:
+            return self.sock.recv(most)
+        except ssl.SSLWantReadError:
+            return None
+
+    def send_now(self):
+        """Sends what there is room for, and returns how much; what the server has closed takes no more."""
+        try:
+            sent = self.sock.send(self.unsent[:16384]) if self.unsent else 0
+        except ssl.SSLWantWriteError:
+            return 0
+        except (BrokenPipeError, ConnectionResetError):
+            sent = len(self.unsent)
+        self.unsent = self.unsent[sent:]
+        return sent
 
     @property
     def fingerprint(self):

@@ -181,9 +181,13 @@ class Client:
     # ── receiving ──
 
     def fill(self, most=262144):
-        data = self.sock.recv(most)
+        data = self.receive(most)
         self.buffer += data
         return bool(data)
+
+    def receive(self, most):
+        """At least a byte, or none at the end."""
+        return self.sock.recv(most)
 
     def until(self, mark, limit=65536):
         while (end := self.buffer.find(mark)) < 0:
@@ -198,7 +202,7 @@ class Client:
             return data
         data, self.buffer = bytearray(self.buffer), b""
         while len(data) < count:
-            piece = self.sock.recv(min(262144, count - len(data)))
+            piece = self.receive(min(262144, count - len(data)))
             insist(piece, f"closed {count - len(data)} bytes before the end of {count}")
             data += piece
         return bytes(data)
