@@ -274,7 +274,6 @@ def test_expires_while_remembered(start, secret):
 def test_user_in_the_log(start, secret, tmp_path):
     log = tmp_path / "access.log"
     site = start({"Type": "Bearer", "Secret": secret}, extra=section("LOGGER", {"AccessLog": log}))
-    site.server.baseline += 1  # a thread opens the file, which may be after the server has begun to listen
     assert site.ask(jwt.encode(claims(sub="ada"), SECRET, "HS256")).status == 200
     site.client.close()
     site.server.settle()

@@ -19,7 +19,6 @@ def start():
 
     def begin(*args, **rest):
         servers.append(Server(*args, **rest))
-        servers[-1].baseline += "-c" not in args  # one-shot mode opens its access log with the first line
         return servers[-1]
 
     yield begin

@@ -361,7 +361,6 @@ def test_log(serve, tmp_path, site_root):
             "plugins.load": "[PLUGINS]\n    Load liana\n    Load logger\n    Load static\n",
         }
     )
-    server.baseline += 1  # the log, which is opened by a thread of its own
     client = server.connect_h2()
     client.ask("/hello.txt?q", "Referer: there", "User-Agent: h2 test")
     client.ask("/nowhere", method="HEAD")

@@ -92,7 +92,6 @@ def test_what_the_log_knows(serve, ca, tmp_path):
     text += section("LOGGER", {"AccessLog": tmp_path / "log", "Format":
                                '"$protocol $tls_version $tls_cipher $tls_server_name $tls_client"'})  # fmt: skip
     server = serve({"Listen": "127.0.0.1:0 tls"}, config={"sites/default": text})
-    server.baseline += 1  # the log, which is opened by a thread of its own
     context = ca.context(pair=ca.make("bob", subject="/CN=bob"))
     server.clients.append(client := H2Client(server.addresses[0], context=context))
     for number in [client.begin("/") for _ in range(3)]:

@@ -552,7 +552,6 @@ def test_resumed_sessions_keep_the_client(serve, ca, pairs, tmp_path):
                                   '"$tls_version $tls_cipher $tls_server_name $tls_client"'})),
         },
     )  # fmt: skip
-    server.baseline += 1  # the log, which is opened by a thread of its own
     context = ca.context(pair=pairs["client"])
     session = None
     for resumed in (False, True):
@@ -1042,7 +1041,6 @@ def test_proxy_header_before_the_handshake(serve, hosts, ca, tmp_path):
         {"Listen": "127.0.0.1:0 tls proxy", "TrustedProxies": "127.0.0.1"},
         config={**hosts, "sites/default": hosts["sites/default"] + log},
     )
-    server.baseline += 1  # the log, which is opened by a thread of its own
     header = b"PROXY TCP4 192.0.2.7 192.0.2.8 1000 443\r\n"
     with TlsClient(server.addresses[0], ca.context(), first=header) as client:
         assert ask(client).status == 200
@@ -1185,7 +1183,6 @@ def test_connections_that_one_thread_accepts(serve, hosts, ca):
 
 def test_one_shot_https(site_root):
     server = Server("--https", "--one-shot", site_root, "-l", "127.0.0.1:0")
-    server.baseline += 1  # the access log is opened with the first line
     told = server.wait_log(
         r"made a self-signed certificate, .* for DNS:localhost,.*IP:127\.0\.0\.1,IP:::1, SHA-256 fingerprint (\S+)"
     )
