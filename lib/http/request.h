@@ -140,7 +140,7 @@ struct mk_request {
     uint32_t ref;            /* of the server: the slot of its references, from 1; 0: it has none */
     const void *app_data;    /* of the server: the host; NULL until on_head() */
     void **plugin_states;    /* of the server: one for each plugin; NULL until one is set */
-    unsigned hook, hook_end; /* of the server: the next hook, and the end of those to run */
+    unsigned hook, hook_end; /* of the server: the next call of a plugin's hook, and the end of those to make */
 
     /* the request */
     uint64_t began_us;

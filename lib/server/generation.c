@@ -165,3 +165,18 @@ struct mk_str mk_host_name(const struct mk_host *host, unsigned n)
 {
     return n < host->settings->names.n ? host->settings->names.items[n] : MK_STR_NONE;
 }
+
+void mk__generation_find_hooks(struct mk_generation *g)
+{
+    memset(g->hooks, 0, sizeof(g->hooks));
+    for (unsigned i = 0; i < g->n_plugins; i++) {
+        const struct mk_plugin *plugin = g->plugins[i];
+        const bool has[MK__HOOKS] = {
+            [MK__HOOK_HEAD] = plugin->on_head,       [MK__HOOK_REQUEST] = plugin->on_request,
+            [MK__HOOK_CONTENT] = plugin->on_content, [MK__HOOK_RESPONSE] = plugin->on_response,
+            [MK__HOOK_DONE] = plugin->on_done,
+        };
+        for (unsigned hook = 0; hook < MK__HOOKS; hook++)
+            g->hooks[hook] |= (uint32_t)has[hook] << i;
+    }
+}

@@ -24,6 +24,10 @@
 #include "server/vhost.h"
 
 enum { MK__PLUGINS_MAX = 32, MK__OVERRIDES_MAX = 16 };
+
+/* The hooks of a request. The first three are called in this order until a plugin takes the request. */
+enum { MK__HOOK_HEAD, MK__HOOK_REQUEST, MK__HOOK_CONTENT, MK__HOOK_RESPONSE, MK__HOOK_DONE, MK__HOOKS };
+
 static_assert(MK__PLUGINS_MAX <= 32, "a bit each in uint32_t");
 /* In small builds no plugin has a start or stop, except for hosts. */
 enum { MK__PLUGIN_STARTS = !MK_SMALL };
@@ -87,8 +91,9 @@ struct mk_generation {
     const struct mk_plugin *plugins[MK__PLUGINS_MAX];
     struct mk__module *modules[MK__PLUGINS_MAX];                    /* of plugins that are shared objects; else NULL */
     void *states[MK__PLUGINS_MAX], *plugin_states[MK__PLUGINS_MAX]; /* of generation_start and of start */
-    uint32_t used, started; /* plugins started for the process, and for this generation, a bit each */
-    uint32_t failed;        /* those with errors in their sections or starts: no generation_check */
+    uint32_t used, started;    /* plugins started for the process, and for this generation, a bit each */
+    uint32_t failed;           /* those with errors in their sections or starts: no generation_check */
+    uint32_t hooks[MK__HOOKS]; /* the plugins that have each hook, a bit each */
     unsigned n_plugins, workers;
     uint8_t plugin_slots[MK_SMALL ? 1 : MK__PLUGIN_SLOTS]; /* indexes by hashed addresses; a wrong one does no harm */
     bool check_only;                                       /* it is only checked or shown */
@@ -106,6 +111,9 @@ void mk__generation_put(struct mk_generation *g);
 
 /* Appends the errors and warnings of its configuration. */
 void mk__generation_diagnostics(const struct mk_generation *g, struct mk_buf *out);
+
+/* Sets `hooks`, once it has its plugins. */
+void mk__generation_find_hooks(struct mk_generation *g);
 
 /* The slot of a plugin in mk_generation.plugin_slots. */
 static inline unsigned mk__generation_plugin_slot(const struct mk_plugin *plugin)

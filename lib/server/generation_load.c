@@ -416,6 +416,8 @@ static int load_generation(struct mk_generation *g, const struct mk__generation_
     mk_arena_init(&g->arena, NULL, GENERATION_BYTES_MAX, NULL, 0);
     g->conf = mk__conf_new();
     int err = g->conf ? mk__plugins_read(g, source) : -ENOMEM;
+    if (err == 0)
+        mk__generation_find_hooks(g);
     if (!MK_SMALL && err == 0)
         fill_plugin_slots(g);
     if (err == 0)

@@ -15,7 +15,7 @@
 static bool has_other_handler(const struct mk_request *req, const struct mk_generation *g,
                               const struct mk__handler *handler)
 {
-    return handler && !g->plugins[handler->index]->open_path && handler->index != req->hook % g->n_plugins;
+    return handler && !g->plugins[handler->index]->open_path && handler->index != req->hook % MK__PLUGINS_MAX;
 }
 
 /* Asks the plugins in their order. Their decisions about access are those for this path, not for the request. */

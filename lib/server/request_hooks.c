@@ -29,16 +29,17 @@ static const struct mk_host *get_host(const struct mk_request *req)
     return req->app_data;
 }
 
-typedef int (*hook_fn)(struct mk_request *req);
-
-/* Returns the n-th hook of a request: on_head of all plugins, then on_request, then on_content; NULL: it has none. */
-static hook_fn get_hook(const struct mk_generation *g, unsigned n)
+/*
+ * req->hook counts the calls until a plugin takes the request: MK__PLUGINS_MAX for each of MK__HOOK_HEAD, REQUEST and
+ * CONTENT, of which those are made whose plugin has the hook.
+ */
+static int call_hook(struct mk_request *req, const struct mk_generation *g)
 {
-    unsigned all = g->n_plugins;
-    assert(n < 3 * all);
-    return n < all       ? g->plugins[n]->on_head
-           : n < 2 * all ? g->plugins[n - all]->on_request
-                         : g->plugins[n - 2 * all]->on_content;
+    const struct mk_plugin *plugin = g->plugins[req->hook % MK__PLUGINS_MAX];
+    unsigned hook = req->hook / MK__PLUGINS_MAX;
+    return hook == MK__HOOK_HEAD      ? plugin->on_head(req)
+           : hook == MK__HOOK_REQUEST ? plugin->on_request(req)
+                                      : plugin->on_content(req);
 }
 
 /* All plugins have declined the request. */
@@ -53,14 +54,14 @@ static void respond_unhandled(struct mk_request *req)
 }
 
 /* Before the first on_content: if a line of [HANDLERS] matches, only its plugin is asked. */
-static void choose_handler(struct mk_request *req, const struct mk_generation *g)
+static void choose_handler(struct mk_request *req)
 {
     const struct mk__handler *handler;
     if (mk__handlers_find(get_host(req), mk_request_path(req), &handler) < 0)
         mk_response_error(req, 500); /* unknown whether a line matches: another plugin might show protected content */
     if (!handler)
         return;
-    req->hook = 2 * g->n_plugins + handler->index;
+    req->hook = MK__HOOK_CONTENT * MK__PLUGINS_MAX + handler->index;
     req->hook_end = req->hook + 1;
 }
 
@@ -87,23 +88,42 @@ static void log_plugin_error(struct mk_request *req, const char *what)
 {
     const struct mk_generation *g = get_generation(req);
     struct mk_str host = mk_request_host(req), path = mk_request_path(req);
-    mk__request_log(req, MK_LOG_ERROR, "plugin %s: %s (%.*s%.*s)", g->plugins[req->hook % g->n_plugins]->name, what,
+    mk__request_log(req, MK_LOG_ERROR, "plugin %s: %s (%.*s%.*s)", g->plugins[req->hook % MK__PLUGINS_MAX]->name, what,
                     MK_STR_ARG(host), MK_STR_ARG(path));
+}
+
+/* What the server does itself between two hooks. */
+static void begin_hook(struct mk_request *req)
+{
+    if (req->hook == MK__HOOK_REQUEST * MK__PLUGINS_MAX && get_host(req)->path_limits)
+        choose_limits(req);
+    if (req->hook == MK__HOOK_CONTENT * MK__PLUGINS_MAX)
+        choose_handler(req);
+}
+
+/* Moves req->hook to the next plugin that has the hook. Returns false if no plugin before req->hook_end has it. */
+static bool find_hook(struct mk_request *req, const struct mk_generation *g)
+{
+    uint32_t left = g->hooks[req->hook / MK__PLUGINS_MAX] >> req->hook % MK__PLUGINS_MAX;
+    if (left)
+        req->hook += (unsigned)__builtin_ctz(left);
+    else
+        req->hook |= MK__PLUGINS_MAX - 1;
+    return left && req->hook < req->hook_end;
 }
 
 /* Calls the hooks from req->hook on, until a plugin takes the request. */
 static void run_hooks(struct mk_request *req, const struct mk_generation *g)
 {
-    assert(req->hook_end <= 3 * g->n_plugins && req->hook <= req->hook_end);
+    assert(req->hook_end <= MK__HOOK_RESPONSE * MK__PLUGINS_MAX && req->hook <= req->hook_end);
     for (; req->hook < req->hook_end; req->hook++) {
-        if (!MK_SMALL && req->hook == g->n_plugins && get_host(req)->path_limits)
-            choose_limits(req);
-        if (!MK_SMALL && req->hook == 2 * g->n_plugins)
-            choose_handler(req, g);
+        if (!MK_SMALL && req->hook % MK__PLUGINS_MAX == 0)
+            begin_hook(req);
         if (req->response_state != MK__RESPONSE_OPEN)
             return;
-        hook_fn hook = get_hook(g, req->hook);
-        int r = hook ? hook(req) : MK_DECLINED;
+        if (!find_hook(req, g))
+            continue;
+        int r = call_hook(req, g);
         if (r == MK_DECLINED && has_response(req))
             r = -EPROTO; /* a plugin that declines must not have begun a response */
         if (r < 0) {
@@ -142,7 +162,7 @@ static void on_head(struct mk_request *req, void *ctx)
 static void on_request(struct mk_request *req, void *ctx)
 {
     (void)ctx;
-    req->hook_end = get_generation(req)->n_plugins * 3;
+    req->hook_end = MK__HOOK_RESPONSE * MK__PLUGINS_MAX;
     run_hooks(req, get_generation(req));
 }
 
@@ -158,9 +178,8 @@ static void on_response(struct mk_request *req, void *ctx)
 {
     const struct mk_generation *g = get_generation(req);
     (void)ctx;
-    for (unsigned i = 0; i < g->n_plugins; i++)
-        if (g->plugins[i]->on_response)
-            g->plugins[i]->on_response(req);
+    for (uint32_t left = g->hooks[MK__HOOK_RESPONSE]; left; left &= left - 1)
+        g->plugins[__builtin_ctz(left)]->on_response(req);
 }
 
 static void on_done(struct mk_request *req, void *ctx)
@@ -169,9 +188,8 @@ static void on_done(struct mk_request *req, void *ctx)
     (void)ctx;
     if (!MK_SMALL)
         mk__counts_add_request(req, mk_request_host_conf(req));
-    for (unsigned i = 0; i < g->n_plugins; i++)
-        if (g->plugins[i]->on_done)
-            g->plugins[i]->on_done(req);
+    for (uint32_t left = g->hooks[MK__HOOK_DONE]; left; left &= left - 1)
+        g->plugins[__builtin_ctz(left)]->on_done(req);
 }
 
 static struct mk_str find_mime(const struct mk_request *req, struct mk_str path, void *ctx)

@@ -52,8 +52,7 @@ static bool has_dot_segment(struct mk_str path)
 
 static int check_call(const struct mk_request *req, struct mk_str path, struct mk_str query)
 {
-    const struct mk_worker *worker = req->worker;
-    if (req->hook >= worker->generation->n_plugins || req->response_state != MK__RESPONSE_OPEN)
+    if (req->hook >= MK__HOOK_REQUEST * MK__PLUGINS_MAX || req->response_state != MK__RESPONSE_OPEN)
         return -EALREADY;
     if (path.len + query.len > MK_REWRITE_BYTES_MAX)
         return -ENAMETOOLONG;

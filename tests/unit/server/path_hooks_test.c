@@ -88,6 +88,7 @@ static int ask_with_handler(const char *pattern, unsigned index)
                                         .n_plugins = PLUGINS,
                                         .hosts = &host,
                                         .default_host = &host};
+    mk__generation_find_hooks(&generation);
     host = (struct mk_host){.generation = &generation, .started = (1u << PLUGINS) - 1};
     host.handlers = (struct mk__handlers){&line, pattern[0] != '\0'};
     worker = (struct mk_worker){.generation = &generation};

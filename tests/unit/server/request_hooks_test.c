@@ -82,12 +82,19 @@ static struct mk__limits limits = {.open = 1000}; /* no test has more connection
 static struct mk__thread thread = {.limits = &limits};
 static struct mk_worker worker;
 
+static void set_plugin(unsigned n, const struct mk_plugin *plugin)
+{
+    generation.plugins[n] = plugin;
+    mk__generation_find_hooks(&generation);
+}
+
 static void open_hooks(void)
 {
     generation = (struct mk_generation){.plugins = {&plugins[0], &silent, &plugins[1]},
                                         .n_plugins = 3,
                                         .hosts = &host,
                                         .default_host = &host};
+    mk__generation_find_hooks(&generation);
     host = (struct mk_host){.generation = &generation, .states = {&states[0], NULL, &states[1]}, .started = 7};
     worker = (struct mk_worker){.generation = &generation};
     thread.worker = &worker;
@@ -197,7 +204,7 @@ static void test_limits_of_the_final_path(void **state)
     for (size_t i = 0; i < COUNT(cases); i++) {
         char text[128];
         open_hooks();
-        generation.plugins[1] = &changing;
+        set_plugin(1, &changing);
         words[0][0] = words[0][1] = MK_DECLINED;
         words[1][0] = 0;
         host.limits.body_bytes_max = 10;
@@ -228,7 +235,7 @@ static void test_a_client_that_leaves(void **state)
     static const struct mk_plugin waiting = {.name = "waiting", .on_content = take_and_wait};
     (void)state;
     open_hooks();
-    generation.plugins[1] = &waiting;
+    set_plugin(1, &waiting);
     words[0][0] = words[0][1] = words[1][0] = MK_DECLINED;
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
     mk_test_settle(&w);
@@ -258,7 +265,7 @@ static void test_where_it_came_by(void **state)
     (void)state;
     open_hooks();
     generation.settings = &settings;
-    generation.plugins[0] = &teller;
+    set_plugin(0, &teller);
     w.listener = &listening[0];
     mk_test_connect(&w, MK_STR(GET));
     assert_string_equal(told, "*:80 0");
@@ -323,7 +330,7 @@ static void test_a_state_of_an_exchange(void **state)
 {
     (void)state;
     open_hooks();
-    generation.plugins[1] = &keeper;
+    set_plugin(1, &keeper);
     words[0][0] = words[0][1] = words[1][0] = MK_DECLINED;
     words[1][1] = 0;
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
@@ -340,7 +347,7 @@ static void test_a_state_without_memory(void **state)
     static const struct mk__request_ops no_ops;
     (void)state;
     open_hooks();
-    generation.plugins[1] = &keeper;
+    set_plugin(1, &keeper);
     struct mk_request *req = mk__request_new(&w.http, &no_ops, NULL);
     while (mk_arena_alloc(&req->arena, 16))
         ;
@@ -376,7 +383,7 @@ static void test_a_declined_request_stays_valid(void **state)
     static const struct mk_plugin waiting = {.name = "waiting", .on_request = keep_request};
     (void)state;
     open_hooks();
-    generation.plugins[0] = &waiting;
+    set_plugin(0, &waiting);
     words[0][1] = 0;
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
     mk_test_settle(&w);

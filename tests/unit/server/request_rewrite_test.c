@@ -120,7 +120,7 @@ static void test_limits(void **state)
 static void test_too_late(void **state)
 {
     (void)state;
-    req.hook = 1; /* on_request of the first plugin */
+    req.hook = MK__HOOK_REQUEST * MK__PLUGINS_MAX; /* of the first plugin */
     assert_int_equal(mk_request_rewrite(&req, MK_STR("/a"), MK_STR_NONE), -EALREADY);
     req.hook = 0;
     req.response_state = MK__RESPONSE_ENDED;
