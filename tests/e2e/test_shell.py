@@ -822,8 +822,9 @@ def test_a_shell_that_stops_reading(shown, shell):
     server = shown({"Workers": 1}, cheetah={"Timeout": "300ms"})
     lazy = shell()
     lazy.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    for _ in range(100):
-        lazy.send("config\nhelp\nplugins")
+    with contextlib.suppress(BrokenPipeError):  # on a busy machine it is closed before all is sent
+        for _ in range(100):
+            lazy.send("config\nhelp\nplugins")
     with server.connect() as client:
         assert client.ask("/hello.txt").status == 200
     server.wait_log("cheetah: the shell of process .* takes nothing of its answer: its connection is closed")
