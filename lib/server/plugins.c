@@ -106,7 +106,9 @@ int mk__plugins_declare(struct mk_generation *g)
 /* "name" is a module of mk_plugin_dir(); with a slash it is a path, relative to the directory of plugins.load. */
 static void get_module_path(const struct mk__generation_source *source, struct mk_str name, char *ret_path, size_t size)
 {
-    if (name.p[0] == '/')
+    if (!MK_HAS_MODULES)
+        ret_path[0] = '\0';
+    else if (name.p[0] == '/')
         snprintf(ret_path, size, "%.*s", MK_STR_ARG(name));
     else if (memchr(name.p, '/', name.len))
         snprintf(ret_path, size, "%s/%.*s", source->dir, MK_STR_ARG(name));
