@@ -73,7 +73,7 @@ static inline bool mk_str_ieq(struct mk_str a, struct mk_str b)
     if (a.len != b.len)
         return false;
     for (size_t i = 0; i < a.len; i++)
-        if (mk_lower(a.p[i]) != mk_lower(b.p[i]))
+        if (a.p[i] != b.p[i] && mk_lower(a.p[i]) != mk_lower(b.p[i]))
             return false;
     return true;
 }

@@ -36,10 +36,23 @@ int mk_response_get_status(const struct mk_request *req)
     return req->status;
 }
 
+/* Returns true if none of 8 bytes is a control byte; false also for some bytes above 127. */
+static bool are_printable(const char *p)
+{
+    static const uint64_t ones = UINT64_MAX / 255;
+    uint64_t bytes;
+    memcpy(&bytes, p, sizeof(bytes));
+    uint64_t below_space = bytes - ones * 0x20, del = (bytes ^ ones * 0x7f) - ones;
+    return !((below_space | del | bytes) & ones * 0x80);
+}
+
 /* A value has no control byte but the tab, so that it cannot end its line (RFC 9110 section 5.5). */
 static bool is_field_value(struct mk_str value)
 {
-    for (size_t i = 0; i < value.len; i++) {
+    size_t i = 0;
+    while (!MK_SMALL && value.len - i >= 8 && are_printable(value.p + i))
+        i += 8;
+    for (; i < value.len; i++) {
         unsigned char c = (unsigned char)value.p[i];
         if ((c < 0x20 && c != '\t') || c == 0x7f)
             return false;

@@ -316,7 +316,7 @@ static struct mk_str get_extension(struct mk_str path)
 static int compare_extension(struct mk_str a, struct mk_str b)
 {
     for (size_t i = 0; i < a.len && i < b.len; i++) {
-        int order = (unsigned char)mk_lower(a.p[i]) - (unsigned char)b.p[i];
+        int order = a.p[i] == b.p[i] ? 0 : (unsigned char)mk_lower(a.p[i]) - (unsigned char)b.p[i];
         if (order)
             return order;
     }

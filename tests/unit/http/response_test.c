@@ -164,6 +164,31 @@ static void test_many_small_parts(void **state)
 
 /* ── trailers ── */
 
+/* Each byte at each place: values are looked at in pieces. */
+static void use_all_bytes(struct mk_request *req, struct mk_test_world *world)
+{
+    (void)world;
+    for (unsigned at = 0; at < 20; at++)
+        for (unsigned byte = 0; byte < 256; byte++) {
+            char value[20];
+            memset(value, 'v', sizeof(value));
+            value[at] = (char)byte;
+            bool good = byte == '\t' || (byte >= 0x20 && byte != 0x7f);
+            assert_int_equal(mk_response_header_ref(req, MK_STR("X"), mk_str(value, sizeof(value))),
+                             good ? 0 : -EINVAL);
+            mk_response_header_remove(req, MK_STR("X"));
+        }
+    mk_response_end(req);
+}
+
+static void test_all_bytes(void **state)
+{
+    (void)state;
+    open_world(use_all_bytes);
+    assert_true(mk_str_starts(ask("GET"), MK_STR("HTTP/1.1 200 OK\r\n")));
+    mk_test_world_close(&w);
+}
+
 static void use_trailers(struct mk_request *req, struct mk_test_world *world)
 {
     char value[] = "copied";
@@ -338,6 +363,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_statuses),
         cmocka_unit_test(test_fields),
+        cmocka_unit_test(test_all_bytes),
         cmocka_unit_test(test_many_fields),
         cmocka_unit_test(test_too_late),
         cmocka_unit_test(test_many_small_parts),
