@@ -4,6 +4,8 @@
  */
 #include "json.h"
 
+#include <monkey/utf8.h>
+
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -17,31 +19,12 @@ void json_end(struct mk_buf *out)
     mk_buf_adds(out, MK_STR("}\n"));
 }
 
-/* Returns the length of the UTF-8 character that `s` begins with, or 0 (RFC 3629; no surrogates, no long forms). */
-static size_t measure_character(struct mk_str s)
-{
-    const unsigned char *p = (const unsigned char *)s.p;
-    size_t n = p[0] < 0x80                   ? 1
-               : p[0] >= 0xc2 && p[0] < 0xe0 ? 2
-               : (p[0] & 0xf0) == 0xe0       ? 3
-               : p[0] >= 0xf0 && p[0] < 0xf5 ? 4
-                                             : 0;
-    if (n > s.len)
-        return 0;
-    for (size_t i = 1; i < n; i++)
-        if ((p[i] & 0xc0) != 0x80)
-            return 0;
-    bool bad = (p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] >= 0xa0) || (p[0] == 0xf0 && p[1] < 0x90) ||
-               (p[0] == 0xf4 && p[1] >= 0x90);
-    return bad ? 0 : n;
-}
-
 static void add_string(struct mk_buf *out, struct mk_str s)
 {
     mk_buf_addc(out, '"');
     for (size_t i = 0; i < s.len;) {
         unsigned char c = (unsigned char)s.p[i];
-        size_t n = measure_character(mk_str(s.p + i, s.len - i));
+        size_t n = mk_utf8_length(mk_str(s.p + i, s.len - i));
         if (c == '"' || c == '\\')
             mk_buf_addf(out, "\\%c", c);
         else if (c < 0x20 || c == 0x7f || n == 0)

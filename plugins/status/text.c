@@ -4,39 +4,16 @@
  */
 #include "text.h"
 
+#include <monkey/utf8.h>
+
 #include <math.h>
 
 /* ── UTF-8 ── */
 
-/* The first bytes of characters of several bytes, and the range of the second one (RFC 3629 section 4). */
-static const struct {
-    unsigned char first, last, length, low, high;
-} leads[] = {
-    {0xc2, 0xdf, 2, 0x80, 0xbf}, {0xe0, 0xe0, 3, 0xa0, 0xbf}, {0xe1, 0xec, 3, 0x80, 0xbf}, {0xed, 0xed, 3, 0x80, 0x9f},
-    {0xee, 0xef, 3, 0x80, 0xbf}, {0xf0, 0xf0, 4, 0x90, 0xbf}, {0xf1, 0xf3, 4, 0x80, 0xbf}, {0xf4, 0xf4, 4, 0x80, 0x8f},
-};
-
-static size_t measure_character(const unsigned char *p, size_t n)
-{
-    if (p[0] < 0x80)
-        return 1;
-    for (size_t i = 0; i < sizeof(leads) / sizeof(leads[0]); i++) {
-        if (p[0] < leads[i].first || p[0] > leads[i].last)
-            continue;
-        if (leads[i].length > n || p[1] < leads[i].low || p[1] > leads[i].high)
-            return 0;
-        for (size_t k = 2; k < leads[i].length; k++)
-            if ((p[k] & 0xc0) != 0x80)
-                return 0;
-        return leads[i].length;
-    }
-    return 0;
-}
-
 struct mk_str text_next(struct mk_str *rest)
 {
-    size_t n = measure_character((const unsigned char *)rest->p, rest->len);
-    struct mk_str character = n ? mk_str(rest->p, n) : MK_STR("\xef\xbf\xbd");
+    size_t n = mk_utf8_length(*rest);
+    struct mk_str character = n ? mk_str(rest->p, n) : MK_UTF8_REPLACEMENT;
     n += !n;
     *rest = mk_str(rest->p + n, rest->len - n);
     return character;
