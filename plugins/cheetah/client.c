@@ -70,6 +70,19 @@ void client_warn(struct client *c, const char *format, ...)
     json_end(&c->out);
 }
 
+void client_add_lines(struct client *c, struct mk_str text)
+{
+    while (text.len && client_has_room(c)) {
+        const char *end = memchr(text.p, '\n', text.len);
+        size_t len = end ? (size_t)(end - text.p) : text.len;
+        json_begin(&c->out);
+        json_string(&c->out, "text", mk_str(text.p, len));
+        json_end(&c->out);
+        len += end != NULL;
+        text = mk_str(text.p + len, text.len - len);
+    }
+}
+
 void client_end(struct client *c, const char *error)
 {
     json_begin(&c->out);

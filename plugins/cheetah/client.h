@@ -74,6 +74,8 @@ void client_flush(struct client *c);
 void client_begin(struct client *c, const char *view);
 /* Adds a warning: {"warning": "..."}. */
 void client_warn(struct client *c, const char *format, ...) MK_PRINTF(2, 3);
+/* Adds each line of a text as an object: {"text": "..."}; as many as there is room for (client_has_room()). */
+void client_add_lines(struct client *c, struct mk_str text);
 /* Adds the last object of an answer. `error`: a sentence, or NULL. Ends the run; the next line is read. */
 void client_end(struct client *c, const char *error);
 

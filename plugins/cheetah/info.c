@@ -201,20 +201,6 @@ static void run_hosts(struct client *c, const struct host_run *what, const char 
     c->run = &r->run;
 }
 
-/* Adds a text line by line. */
-static void add_lines(struct client *c, struct mk_str text)
-{
-    while (text.len && client_has_room(c)) {
-        const char *end = memchr(text.p, '\n', text.len);
-        size_t len = end ? (size_t)(end - text.p) : text.len;
-        json_begin(&c->out);
-        json_string(&c->out, "text", mk_str(text.p, len));
-        json_end(&c->out);
-        len += end != NULL;
-        text = mk_str(text.p + len, text.len - len);
-    }
-}
-
 static void show_config(struct host_run *r, const struct mk_generation *g, const struct mk_host *host)
 {
     struct client *c = r->run.client;
@@ -229,7 +215,7 @@ static void show_config(struct host_run *r, const struct mk_generation *g, const
     if (text.err)
         client_warn(c, "a part of the configuration is too long to be shown here; see monkey --show-config");
     else
-        add_lines(c, mk_buf_str(&text));
+        client_add_lines(c, mk_buf_str(&text));
     mk_buf_release(&text);
 }
 

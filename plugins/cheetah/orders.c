@@ -66,19 +66,10 @@ static void free_reload(struct reload_run *r)
     mk_account_free(NULL, r, sizeof(*r));
 }
 
-static void add_problems(struct client *c, struct mk_buf *problems)
+static void add_problems(struct client *c, const struct mk_buf *problems)
 {
-    struct mk_str text =
-        problems->err ? MK_STR("the problems are too many to be shown here; see monkey --test") : mk_buf_str(problems);
-    while (text.len && client_has_room(c)) {
-        const char *end = memchr(text.p, '\n', text.len);
-        size_t len = end ? (size_t)(end - text.p) : text.len;
-        json_begin(&c->out);
-        json_string(&c->out, "text", mk_str(text.p, len));
-        json_end(&c->out);
-        len += end != NULL;
-        text = mk_str(text.p + len, text.len - len);
-    }
+    client_add_lines(c, problems->err ? MK_STR("the problems are too many to be shown here; see monkey --test")
+                                      : mk_buf_str(problems));
 }
 
 static void finish_reload(struct reload_run *r)
