@@ -4,6 +4,8 @@
  */
 #include "object.h"
 
+#include <monkey/escape.h>
+
 #include <string.h>
 
 struct reader {
@@ -25,13 +27,6 @@ static bool take(struct reader *r, char c)
     return true;
 }
 
-static int read_digit(char c)
-{
-    static const char digits[] = "0123456789abcdef";
-    const char *found = c ? strchr(digits, c >= 'A' && c <= 'F' ? c | 0x20 : c) : NULL;
-    return found ? (int)(found - digits) : -1;
-}
-
 /* Reads what follows "\u", and writes it as UTF-8; half of a pair becomes a question mark. */
 static bool read_unicode(struct reader *r, char **to)
 {
@@ -39,7 +34,7 @@ static bool read_unicode(struct reader *r, char **to)
     if (r->end - r->at < 4)
         return false;
     for (unsigned i = 0; i < 4; i++) {
-        int digit = read_digit(*r->at++);
+        int digit = mk_hex_value(*r->at++);
         if (digit < 0)
             return false;
         c = c << 4 | (unsigned)digit;
@@ -90,12 +85,12 @@ static const char *read_string(struct reader *r)
 static bool read_plain(struct reader *r, struct object_member *m)
 {
     m->value = r->at;
-    while (r->at < r->end && *r->at && (read_digit(*r->at) >= 0 || strchr("-+.Etrulsf", *r->at)))
+    while (r->at < r->end && *r->at && (mk_hex_value(*r->at) >= 0 || strchr("-+.Etrulsf", *r->at)))
         r->at++;
     size_t n = (size_t)(r->at - m->value);
     bool is_bool = (n == 4 && memcmp(m->value, "true", 4) == 0) || (n == 5 && memcmp(m->value, "false", 5) == 0);
     m->kind = is_bool ? OBJECT_BOOL : OBJECT_NUMBER;
-    return n > 0 && r->at < r->end && (is_bool || read_digit(m->value[n - 1]) >= 0);
+    return n > 0 && r->at < r->end && (is_bool || mk_hex_value(m->value[n - 1]) >= 0);
 }
 
 /* Keys are shown as they are. */
