@@ -5,9 +5,9 @@ import pytest
 
 from harness.browser import open_browser
 from harness.services import needs_duda
+from harness.tab import brightness, checked_tabs, contrast
 from harness.ways import WAYS
 from test_duda_console import CONSOLE, HOSTILE, SHOP, clean, say
-from test_listing_browser import Tab, brightness, contrast
 
 pytestmark = [needs_duda, pytest.mark.wire]
 
@@ -25,12 +25,8 @@ def tab(browser, serve_services, tmp_path):
     """A tab that looks at the console of the service `shop`; what it did is checked at the end."""
     settings = {"KeepAlive": "Off", "Timeout": "3s"}  # browsers keep connections, and open some that they do not use
     server = WAYS["h1"].start(serve_services, tmp_path, {"shop": SHOP}, settings, keys=CONSOLE)
-    tab = Tab(browser.page(), server)
-    yield tab
-    try:
-        tab.check()
-    finally:
-        tab.page.close()
+    with checked_tabs(browser) as open_tab:
+        yield open_tab(server)
 
 
 def ask(tab, count):

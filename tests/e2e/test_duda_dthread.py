@@ -10,31 +10,14 @@ import pytest
 from harness import build
 from harness.messages import request
 from harness.server import await_true
-from harness.services import HEAD, build_service, needs_duda, reload
+from harness.services import NUMBERS_HEAD, build_service, needs_duda, reload
 
 pytestmark = needs_duda
 
 # Those of ASan come first. It cannot be loaded with -fsanitize=undefined in a service that shall crash.
 NO_HANDLERS = {"ASAN_OPTIONS": "handle_segv=0:handle_sigbus=0:handle_sigfpe=0:handle_sigill=0:detect_leaks=0"}
 
-COMMON = (
-    HEAD
-    + """
-#include <errno.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-static inline void answer(duda_request_t *dr, long number)
-{
-    response->printf(dr, "%ld", number);
-    response->end(dr, NULL);
-}
-"""
-)
-
-WAITS = COMMON + """
+WAITS = NUMBERS_HEAD + """
 static _Atomic long waiting, left, ended;
 
 static void sleep_and_answer(duda_request_t *dr, void *data)
@@ -361,7 +344,7 @@ def test_many_clients(serve_services):
 
 # ── the end of a service ──
 
-ENDS = COMMON + """
+ENDS = NUMBERS_HEAD + """
 static int number = NUMBER;
 static _Atomic long waiting;
 
@@ -521,7 +504,7 @@ def test_a_dthread_that_ignores_the_end(serve_services):
 
 # ── dthreads that go wrong ──
 
-WRONG = "#include <pthread.h>\n" + COMMON + """
+WRONG = "#include <pthread.h>\n" + NUMBERS_HEAD + """
 __attribute__((no_sanitize("undefined", "address", "thread"))) void *overflow(void *from);
 __attribute__((no_sanitize("undefined", "address", "thread"))) void *overflow(void *from)
 {
@@ -637,7 +620,7 @@ def test_a_dthread_that_blocks(serve_services, tmp_path):
 
 # ── many ──
 
-MANY = COMMON + """
+MANY = NUMBERS_HEAD + """
 static long waiting, failed;
 
 static void wait_long(void *data)

@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from harness.server import await_true
-from harness.services import HEAD, build_service, needs_duda
+from harness.services import NUMBERS_HEAD, build_service, needs_duda
 
 pytestmark = needs_duda
 
@@ -14,20 +14,9 @@ IN_USE = "the new configuration is in use"
 
 # Functions that most services here need.
 COMMON = (
-    HEAD
+    NUMBERS_HEAD
     + """
-#include <errno.h>
-#include <stdatomic.h>
-#include <stdio.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-static inline void answer(duda_request_t *dr, long number)
-{
-    response->printf(dr, "%ld", number);
-    response->end(dr, NULL);
-}
 
 static inline void answer_later(void *data)
 {

@@ -11,6 +11,7 @@ from harness.browser import open_browser
 from harness.content import MANY
 from harness.listing import HOSTILE, configure, fill
 from harness.server import Server
+from harness.tab import COMPLAINTS, Tab, brightness, checked_tabs, contrast
 from test_browser import COLUMNS, FONTS, REFERENCE, RENEW, ROWS, CELLS_TOLERATED, count_differences
 from test_listing_page import MODULE, THEMES
 
@@ -47,7 +48,6 @@ NAMES = [  # as they are sorted
     "changes", "packages", "Pictures", "installation.pdf", "jungle.webm", "logo.svg", "monkey-2.0.0.tar.gz",
          "monkey-2.0.0.tar.gz.asc", "part 2.txt", "part 10.txt", "README", "server.c", "SHA256SUMS", "theme song.flac"]
 
-COMPLAINTS = ("Log.entryAdded", "Runtime.exceptionThrown", "Runtime.consoleAPICalled")
 SHOWN = "[...document.querySelectorAll('#entries tr')].filter(row => !row.hidden).map(row => row.cells[0].textContent)"
 FILTER = """(() => {
     const box = document.querySelector("#filter"), started = performance.now();
@@ -65,73 +65,16 @@ def browser(tmp_path_factory):
         yield browser
 
 
-class Tab:
-    """A tab that looks at a server, and must not ask another one or break the policy."""
-
-    def __init__(self, page, server):
-        self.page, self.server = page, server
-        page.call("Network.setCacheDisabled", cacheDisabled=True)
-        page.call("Log.enable")
-        self.seen = []
-
-    def open(self, path="/"):
-        self.keep()
-        self.page.navigate(self.server.url + path)
-        return self
-
-    def keep(self):
-        self.page.evaluate("0")
-        self.seen += self.page.events
-
-    def js(self, expression):
-        return self.page.evaluate(expression)
+class Listing(Tab):
+    """A tab with the page of a listing."""
 
     def shown(self):
         return self.js(SHOWN)
-
-    def click(self, selector):
-        """A click of the mouse in the middle of an element."""
-        x, y = self.js(f"""(() => {{
-            const element = document.querySelector({selector!r});
-            element.scrollIntoView({{block: "center"}});
-            const box = element.getBoundingClientRect();
-            return [box.x + box.width / 2, box.y + box.height / 2];
-        }})()""")
-        for kind in ("mousePressed", "mouseReleased"):
-            self.page.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
-
-    def press(self, key):
-        for kind in ("keyDown", "keyUp"):
-            text = {"text": key} if kind == "keyDown" and len(key) == 1 else {}
-            self.page.call("Input.dispatchKeyEvent", type=kind, key=key, **text)
-
-    def type(self, text):
-        self.page.call("Input.insertText", text=text)
-
-    def media(self, scheme):
-        self.page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
-
-    def resize(self, width, height, mobile=False):
-        self.page.call(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=mobile
-        )
-
-    def check(self):
-        self.keep()
-        for event in self.seen:
-            if event["method"] == "Network.requestWillBeSent":
-                url = event["params"]["request"]["url"]
-                assert url.startswith((f"{self.server.url}/", "data:")), f"a request to another host: {url}"
-            entry = event["params"].get("entry", {})
-            if entry.get("url", "").endswith("/favicon.ico") or entry.get("source") == "rendering":
-                continue  # what Chromium looks for beside a text file, and what it says of the comparison of pictures
-            assert event["method"] not in COMPLAINTS, event
 
 
 @pytest.fixture
 def look(browser, serve, tmp_path):
     """Lists `files`, or what `root` has, and opens a tab for them; what it did is checked at the end."""
-    tabs = []
 
     def make(files=None, keys=None, root=None, **rest):
         if root is None:
@@ -140,15 +83,10 @@ def look(browser, serve, tmp_path):
         # browsers keep connections for a while, and open some that they do not use
         settings = {"DefaultMimeType": "text/plain", "KeepAlive": "Off", "Timeout": "3s"}
         server = serve(settings, root=root, config=configure(keys, root=root), **rest)
-        tabs.append(Tab(browser.page(), server))
-        return tabs[-1]
+        return open_tab(server)
 
-    yield make
-    for tab in tabs:
-        try:
-            tab.check()
-        finally:
-            tab.page.close()
+    with checked_tabs(browser, Listing) as open_tab:
+        yield make
 
 
 # ── what is shown ──
@@ -321,23 +259,6 @@ def test_without_script(look, theme):
     tab.page.wait("Page.loadEventFired")
     assert tab.js("location.search") == "?sort=size&order=desc"
     assert [name.rstrip("/") for name in tab.shown()] == by(lambda name: -len(FILES[name]))
-
-
-def brightness(color):
-    """0 to 255 of "rgb(1, 2, 3)"."""
-    return sum(map(int, color.removeprefix("rgb(").rstrip(")").split(","))) / 3
-
-
-def contrast(colors):
-    """The contrast ratio of two colours, as WCAG 2 defines it."""
-
-    def luminance(color):
-        parts = [int(part) / 255 for part in color.removeprefix("rgb(").rstrip(")").split(",")]
-        r, g, b = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
-        return 0.2126 * r + 0.7152 * g + 0.0722 * b
-
-    dark, light = sorted(map(luminance, colors))
-    return (light + 0.05) / (dark + 0.05)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

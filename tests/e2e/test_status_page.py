@@ -9,7 +9,7 @@ from harness import build
 from harness.browser import open_browser
 from harness.metrics import needs_status, status_of, status_section
 from harness.server import await_true
-from test_listing_browser import Tab
+from harness.tab import checked_tabs
 
 pytestmark = [needs_status, pytest.mark.wire]
 
@@ -27,22 +27,16 @@ def browser(tmp_path_factory):
 @pytest.fixture
 def look(browser, serve):
     """Opens the live page of a server; what the tab did is checked at the end."""
-    tabs = []
 
     def make(width=1024, height=1400, settings=None, scheme="light", **keys):
         config = {"plugins/status/status.conf": status_section(**{"Paths": "On", **keys})}
         server = serve({"Workers": 2, **(settings or {})}, files=FILES, config=config)
-        tab = Tab(browser.page(width, height), server)
+        tab = open_tab(server, width=width, height=height)
         tab.media(scheme)
-        tabs.append(tab)
         return tab.open("/status/")
 
-    yield make
-    for tab in tabs:
-        try:
-            tab.check()
-        finally:
-            tab.page.close()
+    with checked_tabs(browser) as open_tab:
+        yield make
 
 
 def await_events(tab, n):

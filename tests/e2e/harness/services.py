@@ -22,6 +22,24 @@ needs_duda = pytest.mark.skipif(not (build.PLUGINS / "duda.so").exists(), reason
 # A complete file of a service without the registration: HEAD + "... int duda_main(void) { ... }"
 HEAD = "#include <duda/duda.h>\n#include <stdlib.h>\n#include <string.h>\n"
 
+# The same with the headers that many services need, and a function that answers with a number.
+NUMBERS_HEAD = (
+    HEAD
+    + """
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static inline void answer(duda_request_t *dr, long number)
+{
+    response->printf(dr, "%ld", number);
+    response->end(dr, NULL);
+}
+"""
+)
+
 STRICT = ("-std=gnu17", "-Wall", "-Wextra", "-Werror", "-Wstrict-prototypes", "-fno-common")
 
 
