@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Counters: what they sum up over threads and processes, their names, and their bounds. */
-#include "testing.h"
+#include "counters_memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,24 +12,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/counters.h"
-
 static const struct mk_counter_info hits = {"cache", "hits", "answers from the cache", MK_COUNTER_SUM};
 static const struct mk_counter_info open_info = {NULL, "open", "what is open", MK_COUNTER_LEVEL};
 static const struct mk_counter_info times = {NULL, "times", "how long it takes", MK_COUNTER_HISTOGRAM};
-
-static int open_memory(void **state)
-{
-    (void)state;
-    return mk__counters_memory_open();
-}
-
-static int close_memory(void **state)
-{
-    (void)state;
-    mk__counters_memory_close();
-    return 0;
-}
 
 static const struct mk_counter *open_labelled(const struct mk_counter_info *info, const char *value)
 {
@@ -395,7 +380,7 @@ static void test_a_damaged_memory(void **state)
     close(fd);
 }
 
-#define WITH_MEMORY(test) cmocka_unit_test_setup_teardown(test, open_memory, close_memory)
+#define WITH_MEMORY(test) cmocka_unit_test_setup_teardown(test, mk_test_counters_open, mk_test_counters_close)
 
 int main(void)
 {

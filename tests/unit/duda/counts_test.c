@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The counters of a service: their names, the bound of its routes, and a new version that counts on. */
-#include "testing.h"
+#include "counters_memory.h"
 
 #include <errno.h>
 #include <stdio.h>
 
 #include "duda/core/router.h"
 #include "duda/core/service.h"
-
-#include "base/counters.h"
 
 enum { ROUTES = 100 };
 
@@ -142,27 +140,14 @@ static void test_without_memory(void **state)
     }
 }
 
-static int open_memory(void **state)
-{
-    (void)state;
-    return mk__counters_memory_open();
-}
-
-static int close_memory(void **state)
-{
-    (void)state;
-    mk__counters_memory_close();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_rows, open_memory, close_memory),
-        cmocka_unit_test_setup_teardown(test_the_next_version_counts_on, open_memory, close_memory),
-        cmocka_unit_test_setup_teardown(test_names, open_memory, close_memory),
-        cmocka_unit_test_setup_teardown(test_packages, open_memory, close_memory),
-        cmocka_unit_test_setup_teardown(test_without_memory, open_memory, close_memory),
+        cmocka_unit_test_setup_teardown(test_rows, mk_test_counters_open, mk_test_counters_close),
+        cmocka_unit_test_setup_teardown(test_the_next_version_counts_on, mk_test_counters_open, mk_test_counters_close),
+        cmocka_unit_test_setup_teardown(test_names, mk_test_counters_open, mk_test_counters_close),
+        cmocka_unit_test_setup_teardown(test_packages, mk_test_counters_open, mk_test_counters_close),
+        cmocka_unit_test_setup_teardown(test_without_memory, mk_test_counters_open, mk_test_counters_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,25 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Sessions in files: expiry, bounds, damage, foreign files, folders that cannot be used, and concurrent writes. */
+#define SESSIONS_COMMIT session_file_commit
+#define SESSIONS_LOAD session_file_load
+
 #include "folder.h"
-#include "testing.h"
+#include "sessions.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <sys/file.h>
 #include <time.h>
 
-#include "duda/core/heap.h"
-#include "duda/core/session_file.h"
 #include "duda/core/session_folder.h"
 
-enum { IDLE = 100, LIFE = 1000, HEAD_BYTES = 48 };
-
-static const struct session_limits limits = {.idle_s = IDLE,
-                                             .bytes_max = 1 << 20,
-                                             .sessions_max = 3,
-                                             .session_bytes = 1000};
-
-static struct mk_list stores;
+enum { HEAD_BYTES = 48 };
 
 static int64_t now_s(void)
 {
@@ -28,17 +22,7 @@ static int64_t now_s(void)
 
 static struct session_store *open_store(const char *folder)
 {
-    mk_list_init(&stores);
-    struct session_store *store = session_store_get(&stores, "localhost", "web", mk_test_path(folder), &limits);
-    assert_non_null(store);
-    return store;
-}
-
-static struct session_key make_key(unsigned n)
-{
-    struct session_key key;
-    mk_sha1(key.bytes, &n, sizeof(n));
-    return key;
+    return open_store_of(mk_test_path(folder), &limits);
 }
 
 /* The path of a session's file in `folder`. */
@@ -49,51 +33,6 @@ static const char *path_of(const char *folder, unsigned n)
     session_folder_name(&key, name);
     snprintf(text, sizeof(text), "%s/%s", folder, name);
     return mk_test_path(text);
-}
-
-static struct session_change change(const char *key, const char *value)
-{
-    return (struct session_change){.key = mk_str_c(key), .value = mk_str_c(value)};
-}
-
-static int create(struct session_store *store, unsigned n)
-{
-    struct session_change c = change("n", "1");
-    struct session_commit commit = {.has_to = true, .to = make_key(n), .changes = &c, .ends = now_s() + LIFE};
-    return session_file_commit(store, &commit, now_s());
-}
-
-static int update(struct session_store *store, unsigned n, const char *key, const char *value)
-{
-    struct session_change c = change(key, value);
-    struct session_commit commit = {
-        .has_from = true, .from = make_key(n), .has_to = true, .to = make_key(n), .changes = &c};
-    return session_file_commit(store, &commit, now_s());
-}
-
-static int load_at(struct session_store *store, unsigned n, int64_t now)
-{
-    struct session_key key = make_key(n);
-    struct mk_str values;
-    int err = session_file_load(store, &key, now, &values);
-    heap_free((char *)(uintptr_t)values.p, values.len);
-    return err;
-}
-
-static int load(struct session_store *store, unsigned n)
-{
-    return load_at(store, n, now_s());
-}
-
-static void assert_value(struct session_store *store, unsigned n, const char *key, const char *value)
-{
-    struct session_key k = make_key(n);
-    struct mk_str values, found = MK_STR_NONE;
-    assert_int_equal(session_file_load(store, &k, now_s(), &values), 0);
-    assert_int_equal(session_values_find(values, mk_str_c(key), &found), value != NULL);
-    if (value)
-        assert_str_equal(found, value);
-    heap_free((char *)(uintptr_t)values.p, values.len);
 }
 
 /* Sets the last use of a session to `age` seconds ago. */
@@ -119,20 +58,20 @@ static void test_files(void **state)
     struct session_store *store = open_store("files");
     struct stat st;
     (void)state;
-    assert_int_equal(load(store, 1), -ENOENT);
-    assert_int_equal(create(store, 1), 0);
-    assert_int_equal(update(store, 1, "user", "ada"), 0);
-    assert_value(store, 1, "n", "1");
-    assert_value(store, 1, "user", "ada");
+    assert_int_equal(load(store, 1, now_s()), -ENOENT);
+    assert_int_equal(create(store, 1, now_s()), 0);
+    assert_int_equal(update(store, 1, "user", "ada", now_s()), 0);
+    assert_value(store, 1, "n", "1", now_s());
+    assert_value(store, 1, "user", "ada", now_s());
     assert_int_equal(stat(mk_test_path("files"), &st), 0);
     assert_int_equal(st.st_mode & 07777, 0700);
     assert_int_equal(stat(path_of("files", 1), &st), 0);
     assert_int_equal(st.st_mode & 07777, 0600);
     assert_int_equal(count_files("files"), 1);
-    assert_int_equal(update(store, 2, "a", "b"), -ESTALE);
+    assert_int_equal(update(store, 2, "a", "b", now_s()), -ESTALE);
     session_store_drop(store);
     store = open_store("files"); /* after a restart */
-    assert_value(store, 1, "user", "ada");
+    assert_value(store, 1, "user", "ada", now_s());
     session_store_drop(store);
 }
 
@@ -148,16 +87,16 @@ static void test_renewal_and_destruction(void **state)
                                    .ends = now_s() + LIFE};
     struct session_commit destroy = {.has_from = true, .from = make_key(2), .drops = true};
     (void)state;
-    assert_int_equal(create(store, 1), 0);
+    assert_int_equal(create(store, 1, now_s()), 0);
     assert_int_equal(session_file_commit(store, &renew, now_s()), 0);
-    assert_int_equal(load(store, 1), -ENOENT);
-    assert_value(store, 2, "n", "1");
-    assert_value(store, 2, "user", "ada");
+    assert_int_equal(load(store, 1, now_s()), -ENOENT);
+    assert_value(store, 2, "n", "1", now_s());
+    assert_value(store, 2, "user", "ada", now_s());
     assert_int_equal(session_file_commit(store, &renew, now_s()), -ESTALE);
     assert_int_equal(count_files("renewal"), 1);
     assert_int_equal(session_file_commit(store, &destroy, now_s()), 0);
     assert_int_equal(session_file_commit(store, &destroy, now_s()), 0);
-    assert_int_equal(load(store, 2), -ENOENT);
+    assert_int_equal(load(store, 2, now_s()), -ENOENT);
     assert_int_equal(count_files("renewal"), 0);
     assert_int_equal(atomic_load(&store->files), 0);
     session_store_drop(store);
@@ -168,18 +107,18 @@ static void test_expiry(void **state)
     struct session_store *store = open_store("expiry");
     int64_t now = now_s();
     (void)state;
-    assert_int_equal(create(store, 1), 0);
+    assert_int_equal(create(store, 1, now_s()), 0);
     set_age("expiry", 1, IDLE - 10);
-    assert_int_equal(load(store, 1), 0); /* which counts as use */
-    assert_int_equal(load_at(store, 1, now + IDLE - 10), 0);
+    assert_int_equal(load(store, 1, now_s()), 0); /* which counts as use */
+    assert_int_equal(load(store, 1, now + IDLE - 10), 0);
     set_age("expiry", 1, IDLE);
-    assert_int_equal(update(store, 1, "a", "b"), -ESTALE);
+    assert_int_equal(update(store, 1, "a", "b", now_s()), -ESTALE);
     assert_int_equal(count_files("expiry"), 0);
-    assert_int_equal(create(store, 2), 0);
+    assert_int_equal(create(store, 2, now_s()), 0);
     set_age("expiry", 2, -LIFE); /* in use until then */
-    assert_int_equal(load_at(store, 2, now + LIFE - 1), 0);
+    assert_int_equal(load(store, 2, now + LIFE - 1), 0);
     set_age("expiry", 2, -LIFE);
-    assert_int_equal(load_at(store, 2, now + LIFE + 1), -ENOENT);
+    assert_int_equal(load(store, 2, now + LIFE + 1), -ENOENT);
     assert_int_equal(count_files("expiry"), 0);
     session_store_drop(store);
 }
@@ -191,7 +130,7 @@ static void test_cleaning(void **state)
     assert_true(session_file_must_clean(store, 1000));
     assert_false(session_file_must_clean(store, 1000));
     for (unsigned n = 1; n <= 3; n++)
-        assert_int_equal(create(store, n), 0);
+        assert_int_equal(create(store, n, now_s()), 0);
     set_age("cleaning", 2, IDLE);
     mk_test_write("cleaning/0123.new", MK_STR("left by a process that was killed"));
     mk_test_write("cleaning/README", MK_STR("no session"));
@@ -200,8 +139,8 @@ static void test_cleaning(void **state)
     assert_int_equal(session_file_clean(store, now_s()), 0);
     assert_int_equal(count_files("cleaning"), 3);
     assert_int_equal(atomic_load(&store->files), 2);
-    assert_int_equal(load(store, 1), 0);
-    assert_int_equal(load(store, 2), -ENOENT);
+    assert_int_equal(load(store, 1, now_s()), 0);
+    assert_int_equal(load(store, 2, now_s()), -ENOENT);
     assert_int_equal(access(mk_test_path("cleaning/README"), F_OK), 0);
     assert_false(session_file_must_clean(store, now_s()));
     assert_true(session_file_must_clean(store, now_s() + 61));
@@ -213,21 +152,21 @@ static void test_the_bound(void **state)
     struct session_store *store = open_store("bound");
     (void)state;
     for (unsigned n = 1; n <= 3; n++) {
-        assert_int_equal(create(store, n), 0);
+        assert_int_equal(create(store, n, now_s()), 0);
         set_age("bound", n, IDLE / 2 - n);
     }
     set_age("bound", 1, 0);
-    assert_int_equal(create(store, 4), 0);
+    assert_int_equal(create(store, 4, now_s()), 0);
     assert_int_equal(count_files("bound"), 3);
-    assert_int_equal(load(store, 2), -ENOENT); /* the longest unused */
-    assert_int_equal(load(store, 1), 0);
-    assert_int_equal(load(store, 3), 0);
+    assert_int_equal(load(store, 2, now_s()), -ENOENT); /* the longest unused */
+    assert_int_equal(load(store, 1, now_s()), 0);
+    assert_int_equal(load(store, 3, now_s()), 0);
     session_store_drop(store);
     store = open_store("bound"); /* counts what is there */
     set_age("bound", 3, IDLE / 2);
-    assert_int_equal(create(store, 5), 0);
+    assert_int_equal(create(store, 5, now_s()), 0);
     assert_int_equal(count_files("bound"), 3);
-    assert_int_equal(load(store, 3), -ENOENT);
+    assert_int_equal(load(store, 3, now_s()), -ENOENT);
     session_store_drop(store);
 }
 
@@ -237,8 +176,8 @@ static void test_damage(void **state)
     struct session_store *store = open_store("damage");
     char whole[512];
     (void)state;
-    assert_int_equal(create(store, 1), 0);
-    assert_int_equal(update(store, 1, "user", "ada"), 0);
+    assert_int_equal(create(store, 1, now_s()), 0);
+    assert_int_equal(update(store, 1, "user", "ada", now_s()), 0);
     int fd = open(path_of("damage", 1), O_RDONLY);
     ssize_t size = read(fd, whole, sizeof(whole));
     close(fd);
@@ -246,16 +185,16 @@ static void test_damage(void **state)
     char name[128];
     snprintf(name, sizeof(name), "damage/%s", strrchr(path_of("damage", 1), '/') + 1);
     mk_test_write(name, mk_str(whole, (size_t)size));
-    assert_int_equal(load(store, 1), 0);
+    assert_int_equal(load(store, 1, now_s()), 0);
     for (ssize_t cut = 0; cut < size; cut++) {
         mk_test_write(name, mk_str(whole, (size_t)cut));
-        assert_int_equal(load(store, 1), -ENOENT);
+        assert_int_equal(load(store, 1, now_s()), -ENOENT);
         assert_int_not_equal(access(mk_test_path(name), F_OK), 0);
     }
     for (ssize_t at = 0; at < size; at++) {
         whole[at] ^= 1;
         mk_test_write(name, mk_str(whole, (size_t)size));
-        assert_int_equal(update(store, 1, "a", "b"), -ESTALE);
+        assert_int_equal(update(store, 1, "a", "b", now_s()), -ESTALE);
         whole[at] ^= 1;
     }
     session_store_drop(store);
@@ -266,18 +205,18 @@ static void test_foreign_files(void **state)
     struct session_store *store = open_store("foreign");
     char name[128], first[256];
     (void)state;
-    assert_int_equal(create(store, 1), 0);
+    assert_int_equal(create(store, 1, now_s()), 0);
     snprintf(first, sizeof(first), "%s", path_of("foreign", 1));
     snprintf(name, sizeof(name), "foreign/%s", strrchr(path_of("foreign", 2), '/') + 1);
     assert_int_equal(rename(first, path_of("foreign", 2)), 0); /* another session's */
-    assert_int_equal(load(store, 2), -ENOENT);
+    assert_int_equal(load(store, 2, now_s()), -ENOENT);
     mk_test_write("target", MK_STR("precious"));
     mk_test_link("../target", name);
-    assert_int_equal(load(store, 2), -ENOENT);
+    assert_int_equal(load(store, 2, now_s()), -ENOENT);
     assert_int_equal(access(mk_test_path("target"), F_OK), 0);
     assert_int_not_equal(access(mk_test_path(name), F_OK), 0);
     assert_int_equal(mkfifo(mk_test_path(name), 0600), 0);
-    assert_int_equal(load(store, 2), -ENOENT);
+    assert_int_equal(load(store, 2, now_s()), -ENOENT);
     session_store_drop(store);
 }
 
@@ -286,18 +225,18 @@ static void test_folders_that_cannot_be_used(void **state)
     struct session_store *store = open_store("open");
     (void)state;
     mk_test_mkdir("open"); /* 0755 */
-    assert_int_equal(create(store, 1), -EIO);
-    assert_int_equal(load(store, 1), -EIO);
+    assert_int_equal(create(store, 1, now_s()), -EIO);
+    assert_int_equal(load(store, 1, now_s()), -EIO);
     assert_int_equal(session_file_clean(store, now_s()), -EIO);
     assert_int_equal(chmod(mk_test_path("open"), 0700), 0);
-    assert_int_equal(create(store, 1), 0);
+    assert_int_equal(create(store, 1, now_s()), 0);
     session_store_drop(store);
     store = open_store("none/below");
-    assert_int_equal(create(store, 1), -EIO);
+    assert_int_equal(create(store, 1, now_s()), -EIO);
     session_store_drop(store);
     mk_test_link("open", "link");
     store = open_store("link");
-    assert_int_equal(load(store, 1), -EIO);
+    assert_int_equal(load(store, 1, now_s()), -EIO);
     session_store_drop(store);
 }
 
@@ -306,57 +245,24 @@ static void test_a_lock_that_is_kept(void **state)
 {
     struct session_store *store = open_store("locked");
     (void)state;
-    assert_int_equal(create(store, 1), 0);
+    assert_int_equal(create(store, 1, now_s()), 0);
     char name[16];
     snprintf(name, sizeof(name), "locked/lock-%x", make_key(1).bytes[0] >> 4);
     int fd = open(mk_test_path(name), O_RDWR);
     assert_true(fd >= 0);
     assert_int_equal(flock(fd, LOCK_EX), 0);
-    assert_int_equal(load(store, 1), -EIO);
+    assert_int_equal(load(store, 1, now_s()), -EIO);
     close(fd);
-    assert_int_equal(load(store, 1), 0);
+    assert_int_equal(load(store, 1, now_s()), 0);
     session_store_drop(store);
 }
 
-/* ── threads, with one store and with two, as two processes have ── */
-
-enum { THREADS = 4, ROUNDS = 50 };
-
-struct writer {
-    struct session_store *store;
-    unsigned n;
-};
-
-static void *write_often(void *arg)
-{
-    const struct writer *w = arg;
-    char key[8], value[16];
-    snprintf(key, sizeof(key), "k%u", w->n);
-    for (unsigned i = 1; i <= ROUNDS; i++) {
-        snprintf(value, sizeof(value), "%u", i);
-        assert_int_equal(update(w->store, 1, key, value), 0);
-    }
-    return NULL;
-}
-
+/* With two stores, as two processes have. */
 static void test_concurrent_writes(void **state)
 {
     struct session_store *first = open_store("concurrent"), *second = open_store("concurrent");
-    struct writer writers[THREADS];
-    pthread_t ids[THREADS];
     (void)state;
-    assert_int_equal(create(first, 1), 0);
-    for (unsigned i = 0; i < THREADS; i++) {
-        writers[i] = (struct writer){i % 2 ? first : second, i};
-        assert_int_equal(pthread_create(&ids[i], NULL, write_often, &writers[i]), 0);
-    }
-    for (unsigned i = 0; i < THREADS; i++)
-        pthread_join(ids[i], NULL);
-    for (unsigned i = 0; i < THREADS; i++) {
-        char key[8];
-        snprintf(key, sizeof(key), "k%u", i);
-        assert_value(first, 1, key, "50");
-    }
+    write_from_threads(first, second, 50, now_s());
     assert_int_equal(count_files("concurrent"), 1);
     mk_list_init(&stores);
     mk_list_add(&stores, &first->node);
@@ -388,9 +294,9 @@ static void test_without_memory(void **state)
 {
     struct session_store *store = open_store("memory");
     (void)state;
-    assert_int_equal(create(store, 1), 0);
+    assert_int_equal(create(store, 1, now_s()), 0);
     assert_true(mk_test_failing_allocs(use_store, store) >= 4);
-    assert_int_equal(load(store, 1), 0);
+    assert_int_equal(load(store, 1, now_s()), 0);
     session_store_drop(store);
 }
 

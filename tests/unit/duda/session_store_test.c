@@ -1,73 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Sessions in memory: expiry to the second, bounds, concurrent writes, and stores over new versions of services. */
-#include "testing.h"
+#define SESSIONS_COMMIT session_memory_commit
+#define SESSIONS_LOAD session_memory_load
+
+#include "sessions.h"
 
 #include <errno.h>
-#include <stdio.h>
-
-#include "duda/core/heap.h"
-#include "duda/core/session_store.h"
-
-static const struct session_limits limits = {.idle_s = 100,
-                                             .bytes_max = 1 << 20,
-                                             .sessions_max = 3,
-                                             .session_bytes = 1000};
-
-static struct mk_list stores;
 
 static struct session_store *open_store(const struct session_limits *l)
 {
-    mk_list_init(&stores);
-    struct session_store *store = session_store_get(&stores, "localhost", "web", NULL, l);
-    assert_non_null(store);
-    return store;
-}
-
-static struct session_key make_key(unsigned n)
-{
-    struct session_key key;
-    mk_sha1(key.bytes, &n, sizeof(n));
-    return key;
-}
-
-static struct session_change change(const char *key, const char *value)
-{
-    return (struct session_change){.key = mk_str_c(key), .value = mk_str_c(value)};
-}
-
-static int create(struct session_store *store, unsigned n, int64_t now)
-{
-    struct session_change c = change("n", "1");
-    struct session_commit commit = {.has_to = true, .to = make_key(n), .changes = &c, .ends = now + 1000};
-    return session_memory_commit(store, &commit, now);
-}
-
-static int update(struct session_store *store, unsigned n, const char *key, const char *value, int64_t now)
-{
-    struct session_change c = change(key, value);
-    struct session_commit commit = {
-        .has_from = true, .from = make_key(n), .has_to = true, .to = make_key(n), .changes = &c};
-    return session_memory_commit(store, &commit, now);
-}
-
-static int load(struct session_store *store, unsigned n, int64_t now)
-{
-    struct session_key key = make_key(n);
-    struct mk_str values;
-    int err = session_memory_load(store, &key, now, &values);
-    heap_free((char *)(uintptr_t)values.p, values.len);
-    return err;
-}
-
-static void assert_value(struct session_store *store, unsigned n, const char *key, const char *value, int64_t now)
-{
-    struct session_key k = make_key(n);
-    struct mk_str values, found = MK_STR_NONE;
-    assert_int_equal(session_memory_load(store, &k, now, &values), 0);
-    assert_int_equal(session_values_find(values, mk_str_c(key), &found), value != NULL);
-    if (value)
-        assert_str_equal(found, value);
-    heap_free((char *)(uintptr_t)values.p, values.len);
+    return open_store_of(NULL, l);
 }
 
 static void test_expiry(void **state)
@@ -205,47 +147,11 @@ static void test_many(void **state)
     session_store_drop(store);
 }
 
-/* ── threads ── */
-
-enum { THREADS = 4, ROUNDS = 500 };
-
-struct writer {
-    struct session_store *store;
-    unsigned n;
-};
-
-static void *write_often(void *arg)
-{
-    const struct writer *w = arg;
-    char key[8], value[16];
-    snprintf(key, sizeof(key), "k%u", w->n);
-    for (unsigned i = 1; i <= ROUNDS; i++) {
-        snprintf(value, sizeof(value), "%u", i);
-        assert_int_equal(update(w->store, 1, key, value, 0), 0);
-        assert_int_equal(update(w->store, 1, "shared", key, 0), 0);
-        load(w->store, 1, 0);
-    }
-    return NULL;
-}
-
 static void test_concurrent_writes(void **state)
 {
     struct session_store *store = open_store(&limits);
-    struct writer writers[THREADS];
-    pthread_t ids[THREADS];
     (void)state;
-    assert_int_equal(create(store, 1, 0), 0);
-    for (unsigned i = 0; i < THREADS; i++) {
-        writers[i] = (struct writer){store, i};
-        assert_int_equal(pthread_create(&ids[i], NULL, write_often, &writers[i]), 0);
-    }
-    for (unsigned i = 0; i < THREADS; i++)
-        pthread_join(ids[i], NULL);
-    for (unsigned i = 0; i < THREADS; i++) {
-        char key[8];
-        snprintf(key, sizeof(key), "k%u", i);
-        assert_value(store, 1, key, "500", 0);
-    }
+    write_from_threads(store, store, 500, 0);
     session_store_drop(store);
 }
 

@@ -40,47 +40,46 @@ static struct mk_buf write_all(enum metrics_format format)
     return out;
 }
 
+/*
+ * Asserts the whole output in a format, in which the families of sums are named with `suffix` and the help of
+ * requests is `help`.
+ */
+static void check_all(enum metrics_format format, const char *suffix, const char *help, const char *end)
+{
+    struct mk_buf out = write_all(format), expected;
+    mk_buf_init(&expected, 65536);
+    mk_buf_addf(&expected,
+                "# HELP monkey_requests%1$s %2$s\n"
+                "# TYPE monkey_requests%1$s counter\n"
+                "monkey_requests_total{host=\"a\\\"b\",status=\"2xx\"} 7\n"
+                "monkey_requests_total{host=\"b\xef\xbf\xbd\",status=\"2xx\"} 9223372036854775807\n"
+                "# HELP monkey_my_cache_hits hits\n"
+                "# TYPE monkey_my_cache_hits gauge\n"
+                "monkey_my_cache_hits -3\n"
+                "# HELP process_cpu_seconds%1$s CPU\n"
+                "# TYPE process_cpu_seconds%1$s counter\n"
+                "process_cpu_seconds_total 1.25\n"
+                "# HELP up up\n"
+                "# TYPE up gauge\n"
+                "up{worker=\"0\"} 1\n"
+                "%3$s",
+                suffix, help, end);
+    mk_buf_addc(&expected, '\0');
+    assert_str_equal(mk_buf_str(&out), expected.data);
+    mk_buf_release(&out);
+    mk_buf_release(&expected);
+}
+
 static void test_text(void **unused)
 {
-    struct mk_buf out = write_all(METRICS_TEXT);
     (void)unused;
-    assert_str_equal(mk_buf_str(&out), "# HELP monkey_requests_total requests, \\\\ \"by\" host\n"
-                                       "# TYPE monkey_requests_total counter\n"
-                                       "monkey_requests_total{host=\"a\\\"b\",status=\"2xx\"} 7\n"
-                                       "monkey_requests_total{host=\"b\xef\xbf\xbd\",status=\"2xx\"} "
-                                       "9223372036854775807\n"
-                                       "# HELP monkey_my_cache_hits hits\n"
-                                       "# TYPE monkey_my_cache_hits gauge\n"
-                                       "monkey_my_cache_hits -3\n"
-                                       "# HELP process_cpu_seconds_total CPU\n"
-                                       "# TYPE process_cpu_seconds_total counter\n"
-                                       "process_cpu_seconds_total 1.25\n"
-                                       "# HELP up up\n"
-                                       "# TYPE up gauge\n"
-                                       "up{worker=\"0\"} 1\n");
-    mk_buf_release(&out);
+    check_all(METRICS_TEXT, "_total", "requests, \\\\ \"by\" host", "");
 }
 
 static void test_openmetrics(void **unused)
 {
-    struct mk_buf out = write_all(METRICS_OPENMETRICS);
     (void)unused;
-    assert_str_equal(mk_buf_str(&out), "# HELP monkey_requests requests, \\\\ \\\"by\\\" host\n"
-                                       "# TYPE monkey_requests counter\n"
-                                       "monkey_requests_total{host=\"a\\\"b\",status=\"2xx\"} 7\n"
-                                       "monkey_requests_total{host=\"b\xef\xbf\xbd\",status=\"2xx\"} "
-                                       "9223372036854775807\n"
-                                       "# HELP monkey_my_cache_hits hits\n"
-                                       "# TYPE monkey_my_cache_hits gauge\n"
-                                       "monkey_my_cache_hits -3\n"
-                                       "# HELP process_cpu_seconds CPU\n"
-                                       "# TYPE process_cpu_seconds counter\n"
-                                       "process_cpu_seconds_total 1.25\n"
-                                       "# HELP up up\n"
-                                       "# TYPE up gauge\n"
-                                       "up{worker=\"0\"} 1\n"
-                                       "# EOF\n");
-    mk_buf_release(&out);
+    check_all(METRICS_OPENMETRICS, "", "requests, \\\\ \\\"by\\\" host", "# EOF\n");
 }
 
 static bool has(struct mk_str text, const char *part)
