@@ -8,6 +8,7 @@
 #include "console_page.h"
 #include "heap.h"
 
+#include <monkey/accept.h>
 #include <monkey/plugin.h>
 
 #include <errno.h>
@@ -147,18 +148,14 @@ static void forget_request(void *ctx)
         (*job)->req = NULL;
 }
 
-/* Tells whether Accept names JSON, and no HTML, which browsers do. */
+/* Tells whether Accept names JSON, and prefers it to HTML, which browsers name. */
 static bool wants_json(struct mk_request *req)
 {
-    struct mk_str accept = mk_request_header_by_name(req, MK_STR("Accept")), element;
-    bool has_json = false, has_html = false;
-    while (accept.len && mk_str_next(&accept, &element)) {
-        const char *end = memchr(element.p, ';', element.len);
-        struct mk_str type = mk_str_trim(end ? mk_str(element.p, (size_t)(end - element.p)) : element);
-        has_json |= mk_str_ieq(type, MK_STR("application/json"));
-        has_html |= mk_str_ieq(type, MK_STR("text/html"));
-    }
-    return has_json && !has_html;
+    static const struct mk_accept_offer offers[] = {
+        {.type = MK_STR("text/html"), .only_by_name = true},
+        {.type = MK_STR("application/json"), .only_by_name = true},
+    };
+    return mk_accept_choose(mk_request_header_by_name(req, MK_STR("Accept")), offers, 2, 0) == 1;
 }
 
 /* Returns a job of a request, which is not submitted; NULL without memory. */

@@ -10,13 +10,14 @@
  */
 #include "send.h"
 
-#include "accept.h"
 #include "conditions.h"
 #include "json.h"
 #include "listing_counters.h"
 #include "order.h"
 #include "page.h"
 #include "turn.h"
+
+#include <monkey/accept.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -351,10 +352,18 @@ static ssize_t generate_text(struct mk_request *req, char *to, size_t size, void
     return n ? (ssize_t)n : err;
 }
 
+/* Tells whether the client prefers JSON to the page. */
+static bool wants_json(struct mk_request *req)
+{
+    static const struct mk_accept_offer offers[] = {{.type = MK_STR("text/html")},
+                                                    {.type = MK_STR("application/json")}};
+    return mk_accept_choose(mk_request_header_by_name(req, MK_STR("Accept")), offers, 2, 0) == 1;
+}
+
 int send_listing(struct mk_request *req, const struct listing_host *host, const struct listing_rule *rule,
                  const struct query *query)
 {
-    bool json = accept_prefers_json(mk_request_header_by_name(req, MK_STR("Accept")));
+    bool json = wants_json(req);
     struct mk_str path = mk_request_path(req);
     size_t size = sizeof(struct send) + path.len + 1;
     struct send *s = mk_account_alloc(mk_request_account(req), size);

@@ -8,11 +8,12 @@
  *     /status/events ────────┘ stream.c  ─►   metrics.c, document.c: pure
  *     /status/ and its files   files.c
  */
-#include "accept.h"
 #include "files.h"
 #include "process.h"
 #include "respond.h"
 #include "stream.h"
+
+#include <monkey/accept.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -163,13 +164,13 @@ static struct mk_str get_accept(struct mk_request *req)
 
 static void send_metrics(struct mk_request *req, struct state_worker *w, const struct file *file)
 {
-    static const struct accept_offer offers[] = {
+    static const struct mk_accept_offer offers[] = {
         [METRICS_TEXT] = {.type = MK_STR("text/plain"), .version = MK_STR("0.0.4")},
         [METRICS_OPENMETRICS] = {.type = MK_STR("application/openmetrics-text"),
                                  .version = MK_STR("1.0.0"),
                                  .only_by_name = true},
     };
-    unsigned format = accept_choose(get_accept(req), offers, 2, METRICS_TEXT);
+    unsigned format = mk_accept_choose(get_accept(req), offers, 2, METRICS_TEXT);
     (void)file;
     respond_start(req, w, format == METRICS_OPENMETRICS ? RESPOND_OPENMETRICS : RESPOND_TEXT);
 }
@@ -177,12 +178,12 @@ static void send_metrics(struct mk_request *req, struct state_worker *w, const s
 /* The document; a browser is sent to the page. */
 static void send_status(struct mk_request *req, struct state_worker *w, const struct file *file)
 {
-    static const struct accept_offer offers[] = {
+    static const struct mk_accept_offer offers[] = {
         {.type = MK_STR("application/json")},
         {.type = MK_STR("text/html"), .only_by_name = true},
     };
     (void)file;
-    if (accept_choose(get_accept(req), offers, 2, 0) == 0) {
+    if (mk_accept_choose(get_accept(req), offers, 2, 0) == 0) {
         respond_start(req, w, RESPOND_JSON);
         return;
     }

@@ -378,6 +378,26 @@ class Page(html.parser.HTMLParser):
         self.table = None if tag == "table" else self.table
 
 
+@pytest.mark.parametrize(
+    "accept, is_json",
+    [
+        (None, False),
+        ("*/*", False),
+        ("application/json", True),
+        ("application/json, text/plain, */*", True),
+        ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", False),
+        ("text/html, application/json", False),
+        ("text/html;q=0.5, application/json", True),
+        ("application/json;q=0", False),
+    ],
+)
+def test_format(start, accept, is_json):
+    with start().open() as client:
+        answer = client.ask("/shop/console/", *([f"Accept: {accept}"] if accept else []))
+    assert (answer["Content-Type"] == "application/json") == is_json
+    assert answer["Vary"] == "Accept"
+
+
 def test_messages_are_escaped(start):
     server = start()
     for text in HOSTILE:

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What clients send to the plugin status, or have counted by it: Accept, and paths. The input is also read as the
- * labels of a counter, and written as JSON and as a metric.
+ * Paths of clients, which the plugin status counts. The input is also read as the labels of a counter, and written as
+ * JSON and as a metric.
  */
-#include "../../plugins/status/accept.h"
 #include "../../plugins/status/labels.h"
 #include "../../plugins/status/metrics.h"
 #include "../../plugins/status/sketch.h"
@@ -13,16 +12,6 @@
 #include <stdlib.h>
 
 enum { MINUTES = 8, PATH_STEP = 7 };
-
-static void check_accept(struct mk_str input)
-{
-    static const struct accept_offer offers[] = {
-        {.type = MK_STR("text/plain"), .version = MK_STR("0.0.4")},
-        {.type = MK_STR("application/openmetrics-text"), .version = MK_STR("1.0.0"), .only_by_name = true},
-    };
-    assert(accept_choose(input, offers, 2, 0) < 2);
-    assert(accept_choose(input, offers, 1, 0) == 0);
-}
 
 /* Text has no control characters but line ends, and what text_next() cuts is whole. */
 static void check_output(struct mk_str text)
@@ -93,7 +82,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *copy = malloc(size + !size); /* so that a byte behind it is found */
     memcpy(copy, data, size);
     struct mk_str input = mk_str(copy, size);
-    check_accept(input);
     check_json(input);
     check_counter(input);
     check_sketch(input);

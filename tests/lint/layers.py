@@ -40,7 +40,7 @@ PUBLIC = {
     "conf.h": "conf",
     "loop.h": "loop",
     "dial.h": "net", "transport.h": "net",
-    "header_id.h": "http", "request.h": "http", "tunnel.h": "http", "websocket.h": "http",
+    "accept.h": "http", "header_id.h": "http", "request.h": "http", "tunnel.h": "http", "websocket.h": "http",
     "inspect.h": "server", "monkey.h": "server", "plugin.h": "server", "request_ref.h": "server", "pattern.h": "base",
 }
 

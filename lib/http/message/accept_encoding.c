@@ -4,10 +4,11 @@
  * in the order of their weights. Pure.
  */
 #include "http/message/parse.h"
+#include "http/message/weight.h"
 
 #include <monkey/request.h>
 
-enum { WEIGHT_MAX = 1000, WEIGHT_MIN = 1, WEIGHT_UNSET = 0xffff, ANY = MK_CODING_COUNT, UNKNOWN };
+enum { WEIGHT_MIN = 1, WEIGHT_UNSET = 0xffff, ANY = MK_CODING_COUNT, UNKNOWN };
 
 static const char names[][12] = {
     [MK_CODING_IDENTITY] = "identity",
@@ -32,34 +33,17 @@ static unsigned find_coding(struct mk_str name)
     return i == UNKNOWN ? MK_CODING_GZIP : i < UNKNOWN ? i : UNKNOWN;
 }
 
-/* Parses a qvalue: 0 to 1 with up to three digits. Returns it in thousandths, or -1 if it is malformed. */
-static int parse_weight(struct mk_str s)
-{
-    int value = 0;
-    if (!s.len || s.len > 5 || (s.len > 1 && s.p[1] != '.'))
-        return -1;
-    for (size_t i = 0; i < 5; i++) {
-        char c = i < s.len ? s.p[i] : '0';
-        if (i == 1)
-            continue;
-        if (c < '0' || c > '9')
-            return -1;
-        value = value * 10 + (c - '0');
-    }
-    return value <= WEIGHT_MAX ? value : -1;
-}
-
 /* Reads one element: coding [ OWS ";" OWS "q=" qvalue ]. Returns false if it is malformed. */
 static bool read_coding(struct mk_str element, uint16_t weights[])
 {
     const char *semicolon = memchr(element.p, ';', element.len);
     struct mk_str name = mk_str_trim(mk_str(element.p, semicolon ? (size_t)(semicolon - element.p) : element.len));
-    int weight = WEIGHT_MAX;
+    int weight = MK__WEIGHT_MAX;
     if (semicolon) {
         struct mk_str q = mk_str_trim(mk_str(semicolon + 1, (size_t)(element.p + element.len - semicolon - 1)));
         if (q.len < 2 || mk_lower(q.p[0]) != 'q' || q.p[1] != '=')
             return false;
-        weight = parse_weight(mk_str(q.p + 2, q.len - 2));
+        weight = mk__weight_parse(mk_str(q.p + 2, q.len - 2));
     }
     if (weight < 0 || !mk__parse_is_token(name))
         return false;
@@ -72,7 +56,7 @@ void mk_accept_encoding(struct mk_str value, struct mk_accept *ret)
     uint16_t weights[UNKNOWN + 1];
     struct mk_str element;
 
-    *ret = (struct mk_accept){.weight = {[MK_CODING_IDENTITY] = WEIGHT_MAX}};
+    *ret = (struct mk_accept){.weight = {[MK_CODING_IDENTITY] = MK__WEIGHT_MAX}};
     if (!value.p)
         return;
     memset(weights, 0xff, sizeof(weights));

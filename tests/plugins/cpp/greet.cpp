@@ -3,6 +3,7 @@
  * greet: a plugin in C++20, with a directive, states of the process and of workers, a filter and every header. It needs
  * nothing of the library of C++.
  */
+#include <monkey/accept.h>
 #include <monkey/address.h>
 #include <monkey/arena.h>
 #include <monkey/base64.h>

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What clients say about a listing (query, Accept), and how names are written (JSON, Content-Disposition). */
+/* What clients say about a listing (query), and how names are written (JSON, Content-Disposition). */
 #include "testing.h"
 
 #include <monkey/buf.h>
 #include <monkey/utf8.h>
 
-#include "../../../plugins/dirlisting/accept.h"
 #include "../../../plugins/dirlisting/disposition.h"
 #include "../../../plugins/dirlisting/json.h"
 #include "../../../plugins/dirlisting/query.h"
@@ -46,45 +45,6 @@ static void test_queries(void **state)
         mk_test_unguard(text, len);
     }
     assert_int_equal(query_parse(MK_STR_NONE).sort, -1);
-}
-
-static void test_accept(void **state)
-{
-    static const struct {
-        const char *value;
-        bool json;
-    } cases[] = {
-        {"", false},
-        {"*/*", false},
-        {"application/json", true},
-        {"Application/JSON", true},
-        {"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", false},
-        {"application/json, text/html", false},
-        {"application/json, text/html;q=0.9", true},
-        {"application/json;q=0.9, text/html", false},
-        {"application/*", true},
-        {"application/*, text/html;q=0.5", true},
-        {"application/*, application/json;q=0.1, text/*;q=0.2", false},
-        {"application/json;q=0", false},
-        {"application/json;q=0.001, text/html;q=0", true},
-        {"application/json; charset=utf-8; q=1.000, text/html;Q=0.999", true},
-        {"application/json;q=2", false},
-        {"application/json;q=1.001", false},
-        {"application/json;q=.5", false},
-        {"application/json;q=0.5555", false},
-        {"application/json;q=", false},
-        {"application/json-seq", false},
-        {"application/jso*", false},
-        {"*", false},
-        {"/*, */", false},
-        {"*/*, text/html;q=0", true},
-        {",,;q=1,application/json", true},
-    };
-    (void)state;
-    for (size_t i = 0; i < COUNT(cases); i++)
-        if (accept_prefers_json(mk_str_c(cases[i].value)) != cases[i].json)
-            fail_msg("%s", cases[i].value);
-    assert_false(accept_prefers_json(MK_STR_NONE));
 }
 
 /* ── names ── */
@@ -206,8 +166,8 @@ static void test_dispositions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_queries),    cmocka_unit_test(test_accept),       cmocka_unit_test(test_json_strings),
-        cmocka_unit_test(test_json_times), cmocka_unit_test(test_json_entries), cmocka_unit_test(test_dispositions),
+        cmocka_unit_test(test_queries),      cmocka_unit_test(test_json_strings), cmocka_unit_test(test_json_times),
+        cmocka_unit_test(test_json_entries), cmocka_unit_test(test_dispositions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,65 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reads Accept (accept.h). Parameters other than `version` and `q` are ignored.
+ * Accept (<monkey/accept.h>).
  */
-#include "accept.h"
+#include <monkey/accept.h>
+
+#include "http/message/weight.h"
 
 /* One element of the list. */
 struct range {
     struct mk_str type, version;
-    unsigned weight; /* in thousandths */
+    int weight; /* in thousandths */
 };
 
-/* Cuts the text before the next semicolon off `rest`; trimmed. */
+/* Cuts the text before the next semicolon that is not in a quoted string off `rest`; trimmed. */
 static struct mk_str cut_parameter(struct mk_str *rest)
 {
+    bool quoted = false;
     size_t n = 0;
-    while (n < rest->len && rest->p[n] != ';')
-        n++;
+    for (; n < rest->len && (quoted || rest->p[n] != ';'); n++) {
+        if (rest->p[n] == '"')
+            quoted = !quoted;
+        else if (quoted && rest->p[n] == '\\' && n + 1 < rest->len)
+            n++;
+    }
     struct mk_str one = mk_str_trim(mk_str(rest->p, n));
-    *rest = n < rest->len ? mk_str(rest->p + n + 1, rest->len - n - 1) : MK_STR_NONE;
+    n += n < rest->len; /* the semicolon */
+    *rest = mk_str(rest->p + n, rest->len - n);
     return one;
 }
 
-/* Returns a weight in thousandths: "1", "0.5", "1.000"; 0 if it is malformed. */
-static unsigned read_weight(struct mk_str s)
-{
-    static const unsigned scale[] = {0, 100, 10, 1};
-    uint64_t whole, fraction = 0;
-    if (!s.len || !mk_str_u64(mk_str(s.p, 1), 1, &whole) || s.len > 5 || (s.len > 1 && s.p[1] != '.'))
-        return 0;
-    if (s.len > 2 && !mk_str_u64(mk_str(s.p + 2, s.len - 2), 999, &fraction))
-        return 0;
-    unsigned weight = (unsigned)(whole * 1000 + (s.len > 2 ? fraction * scale[s.len - 2] : 0));
-    return weight <= 1000 ? weight : 0;
-}
-
+/* Returns false if a parameter has another name. The value is without the quotes around it. */
 static bool cut_name(struct mk_str parameter, struct mk_str name, struct mk_str *ret_value)
 {
     if (parameter.len <= name.len || parameter.p[name.len] != '=' || !mk_str_ieq(mk_str(parameter.p, name.len), name))
         return false;
-    *ret_value = mk_str(parameter.p + name.len + 1, parameter.len - name.len - 1);
-    if (ret_value->len >= 2 && ret_value->p[0] == '"' && ret_value->p[ret_value->len - 1] == '"')
-        *ret_value = mk_str(ret_value->p + 1, ret_value->len - 2);
+    struct mk_str value = mk_str(parameter.p + name.len + 1, parameter.len - name.len - 1);
+    bool quoted = value.len >= 2 && value.p[0] == '"' && value.p[value.len - 1] == '"';
+    *ret_value = quoted ? mk_str(value.p + 1, value.len - 2) : value;
     return true;
 }
 
 static struct range read_range(struct mk_str element)
 {
-    struct range r = {.type = cut_parameter(&element), .weight = 1000};
+    struct range r = {.type = cut_parameter(&element), .weight = MK__WEIGHT_MAX};
     struct mk_str value;
     while (element.len) {
         struct mk_str parameter = cut_parameter(&element);
         if (cut_name(parameter, MK_STR("q"), &value))
-            r.weight = read_weight(value);
+            r.weight = mk__weight_parse(value);
         else if (cut_name(parameter, MK_STR("version"), &value))
             r.version = value;
     }
     return r;
 }
 
-/* Returns how specifically a range names the offer: 0 (not at all) to 4 (type and version). */
-static unsigned rate_range(const struct range *r, const struct accept_offer *offer)
+/* Returns how specifically a range names an offer: 0 (not at all) to 4 (type and version). */
+static unsigned rate_range(const struct range *r, const struct mk_accept_offer *offer)
 {
     if (mk_str_ieq(r->type, offer->type)) {
         if (!r->version.p || !offer->version.p)
@@ -75,11 +71,12 @@ static unsigned rate_range(const struct range *r, const struct accept_offer *off
     return is_wildcard && mk_str_ieq(mk_str(r->type.p, n - 1), mk_str(offer->type.p, n - 1)) ? 2 : 0;
 }
 
-/* The most specific range decides; among equals the highest weight. */
-static unsigned find_weight(struct mk_str value, const struct accept_offer *offer)
+/* Returns the weight of an offer; 0 or less: it is not acceptable. */
+static int find_weight(struct mk_str value, const struct mk_accept_offer *offer)
 {
     struct mk_str element;
-    unsigned best = 0, weight = 0;
+    unsigned best = 0;
+    int weight = 0;
     while (mk_str_next(&value, &element)) {
         struct range r = read_range(element);
         unsigned rate = rate_range(&r, offer);
@@ -91,11 +88,12 @@ static unsigned find_weight(struct mk_str value, const struct accept_offer *offe
     return weight;
 }
 
-unsigned accept_choose(struct mk_str value, const struct accept_offer *offers, unsigned n, unsigned fallback)
+unsigned mk_accept_choose(struct mk_str value, const struct mk_accept_offer *offers, unsigned n, unsigned fallback)
 {
-    unsigned chosen = fallback, highest = 0;
+    unsigned chosen = fallback;
+    int highest = 0;
     for (unsigned i = 0; value.p && i < n; i++) {
-        unsigned weight = find_weight(value, &offers[i]);
+        int weight = find_weight(value, &offers[i]);
         if (weight > highest) {
             highest = weight;
             chosen = i;
