@@ -4,8 +4,6 @@
  */
 #include "document.h"
 
-#include "text.h"
-
 #include <monkey/monkey.h>
 
 /* ── the process and its workers ── */
@@ -185,57 +183,21 @@ static void add_rates(struct json *j, const struct document *d)
     json_close(j, '}');
 }
 
-/* ── counters with one label ── */
+/* ── counters one by one ── */
 
-static const struct breakdown {
-    const char *key;
-    struct mk_str name, label;
-} breakdowns[] = {
-    {"connections", MK_STR("connections"), MK_STR("state")},
-    {"refused_connections", MK_STR("refused_connections"), MK_STR("reason")},
-    {"rejected_requests", MK_STR("rejected_requests"), MK_STR("reason")},
-    {"timeouts", MK_STR("timeouts"), MK_STR("state")},
-    {"http2_floods", MK_STR("http2_floods"), MK_STR("kind")},
-    {"reloads", MK_STR("reloads"), MK_STR("result")},
-};
-
-struct listing {
-    struct json *json;
-    const struct breakdown *breakdown;
-};
-
-static int add_breakdown_counter(const struct mk_counter_value *v, void *ctx)
+static void add_part(struct json *j, const char *key, const char brackets[2], const struct collect_part *part)
 {
-    struct listing *l = ctx;
-    char storage[LABELS_VALUE_BYTES];
-    if (!v->plugin.len && mk_str_eq(v->name, l->breakdown->name))
-        json_number_at(l->json, labels_get(v->labels, l->breakdown->label, storage), v->value);
-    return l->json->out->err;
+    json_open(j, key, brackets[0]);
+    mk_buf_adds(j->out, mk_buf_str(&part->text));
+    if (part->text.err)
+        j->out->err = part->text.err;
+    json_close(j, brackets[1]);
 }
 
-static void add_breakdowns(struct json *j, totals_each_fn each)
+static void add_breakdowns(struct json *j, const struct collected *c)
 {
-    for (unsigned i = 0; i < sizeof(breakdowns) / sizeof(breakdowns[0]); i++) {
-        json_open(j, breakdowns[i].key, '{');
-        each(add_breakdown_counter, &(struct listing){j, &breakdowns[i]});
-        json_close(j, '}');
-    }
-}
-
-static int add_plugin_counter(const struct mk_counter_value *v, void *ctx)
-{
-    struct json *j = ctx;
-    if (!v->plugin.len)
-        return 0;
-    json_open(j, NULL, '{');
-    json_text(j, "plugin", v->plugin);
-    json_text(j, "name", v->name);
-    json_text(j, "labels", v->labels);
-    json_number(j, "value", v->value);
-    if (v->kind == MK_COUNTER_HISTOGRAM)
-        json_real(j, "sum_ms", (double)v->sum_us / 1e3);
-    json_close(j, '}');
-    return j->out->err;
+    for (unsigned i = 0; i < COLLECT_BREAKDOWNS; i++)
+        add_part(j, collect_breakdown_keys[i], "{}", &c->breakdowns[i]);
 }
 
 /* ── paths ── */
@@ -272,7 +234,7 @@ static void add_path_lists(struct json *j, const struct sketch_lists *lists)
 
 /* ── the document ── */
 
-void document_write(const struct document *d, const struct totals *t, totals_each_fn each, struct mk_buf *out)
+void document_write(const struct document *d, const struct collected *c, struct mk_buf *out)
 {
     struct json j = {.out = out};
     json_open(&j, NULL, '{');
@@ -283,15 +245,12 @@ void document_write(const struct document *d, const struct totals *t, totals_eac
     json_number(&j, "generation", (int64_t)d->generation);
     add_process(&j, &d->process);
     add_workers(&j, d);
-    add_totals(&j, t);
+    add_totals(&j, &c->totals);
     add_rates(&j, d);
-    add_hosts(&j, d, t);
-    add_breakdowns(&j, each);
+    add_hosts(&j, d, &c->totals);
+    add_breakdowns(&j, c);
     add_path_lists(&j, d->paths);
-    if (!d->brief) {
-        json_open(&j, "plugins", '[');
-        each(add_plugin_counter, &j);
-        json_close(&j, ']');
-    }
+    if (c->with_plugins)
+        add_part(&j, "plugins", "[]", &c->plugins);
     json_close(&j, '}');
 }

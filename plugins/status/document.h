@@ -5,6 +5,7 @@
 #ifndef STATUS_DOCUMENT_H
 #define STATUS_DOCUMENT_H
 
+#include "collect.h"
 #include "history.h"
 #include "look.h"
 #include "process.h"
@@ -20,10 +21,9 @@ struct document {
     const struct history *history;
     const struct sketch_lists *paths; /* NULL: paths are not counted */
     unsigned hosts_max;               /* 0: all */
-    bool brief;                       /* for the live page: without the counters of plugins */
 };
 
-/* Writes the document, with the totals that `t` has and further counters that `each` lists. */
-void document_write(const struct document *d, const struct totals *t, totals_each_fn each, struct mk_buf *out);
+/* Writes the document with its counters. */
+void document_write(const struct document *d, const struct collected *c, struct mk_buf *out);
 
 #endif

@@ -178,23 +178,22 @@ void render_document(const struct state_worker *w, bool brief, const struct look
                      struct mk_buf *out)
 {
     struct timespec wall, monotonic;
-    struct totals totals;
+    struct collected counters;
     struct sketch_lists lists;
     clock_gettime(CLOCK_REALTIME, &wall);
     clock_gettime(CLOCK_MONOTONIC, &monotonic);
-    totals_collect(&totals, mk_counters_each);
+    collect_counters(&counters, !brief, LOOK_TEXT_BYTES_MAX, mk_counters_each);
     struct document d = {.workers = workers,
                          .n_workers = n,
                          .process = read_process(w),
                          .generation = w->generation->number,
                          .now = (double)get_milliseconds(&wall) / 1e3,
-                         .sample = history_sample(&totals, get_milliseconds(&monotonic)),
-                         .hosts_max = brief ? RENDER_EVENT_HOSTS_MAX : 0,
-                         .brief = brief};
+                         .sample = history_sample(&counters.totals, get_milliseconds(&monotonic)),
+                         .hosts_max = brief ? RENDER_EVENT_HOSTS_MAX : 0};
     struct history history = add_sample(w->state, &d.sample);
     d.history = &history;
     if (w->generation->settings->paths && merge_paths(workers, n, (uint64_t)wall.tv_sec / 60, &lists))
         d.paths = &lists;
-    document_write(&d, &totals, mk_counters_each, out);
-    totals_release(&totals);
+    document_write(&d, &counters, out);
+    collect_release(&counters);
 }

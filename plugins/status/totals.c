@@ -111,12 +111,9 @@ static const struct {
     {MK_STR("connections"), offsetof(struct totals, connections)},
 };
 
-static int add_counter(const struct mk_counter_value *v, void *ctx)
+void totals_add(struct totals *t, const struct mk_counter_value *v)
 {
-    struct totals *t = ctx;
     char storage[LABELS_VALUE_BYTES];
-    if (v->plugin.len)
-        return 0;
     for (unsigned i = 0; i < sizeof(server_rows) / sizeof(server_rows[0]); i++)
         if (mk_str_eq(v->name, server_rows[i].name))
             *(int64_t *)(void *)((char *)t + server_rows[i].offset) += v->value;
@@ -128,13 +125,10 @@ static int add_counter(const struct mk_counter_value *v, void *ctx)
         if (host)
             host_rows[i].add(host, v);
     }
-    return 0;
 }
 
-void totals_collect(struct totals *t, totals_each_fn each)
+void totals_sort(struct totals *t)
 {
-    memset(t, 0, sizeof(*t));
-    each(add_counter, t);
     if (t->n_hosts)
         qsort(t->hosts, t->n_hosts, sizeof(*t->hosts), compare_hosts);
 }

@@ -7,9 +7,6 @@
 
 #include "labels.h"
 
-/* As mk_counters_each(): tests have counters of their own. */
-typedef int (*totals_each_fn)(mk_counter_fn fn, void *ctx);
-
 enum { TOTALS_HOSTS_MAX = 1024 };
 enum totals_class { TOTALS_NONE, TOTALS_1XX, TOTALS_2XX, TOTALS_3XX, TOTALS_4XX, TOTALS_5XX, TOTALS_CLASSES };
 
@@ -32,8 +29,10 @@ struct totals {
     bool omits_hosts; /* there are more of them, or no memory */
 };
 
-/* Reads the counters. totals_release() frees the hosts. */
-void totals_collect(struct totals *t, totals_each_fn each);
+/* Adds one counter of the server to totals that were zeroed before the first one. totals_release() frees the hosts. */
+void totals_add(struct totals *t, const struct mk_counter_value *v);
+/* Sorts the hosts, when all counters were added. */
+void totals_sort(struct totals *t);
 void totals_release(struct totals *t);
 
 #endif

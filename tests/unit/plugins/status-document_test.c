@@ -6,6 +6,7 @@
 
 #include "../../../plugins/status/document.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 /* ── counters ── */
@@ -39,9 +40,12 @@ static const struct mk_counter_value counters[] = {
     {.plugin = MK_STR("cache"), .name = MK_STR("requests"), .labels = MK_STR("host=\"a\""), .value = 9},
 };
 
+static unsigned times_listed;
+
 static int list_counters(mk_counter_fn fn, void *ctx)
 {
     int err = 0;
+    times_listed++;
     for (size_t i = 0; i < COUNT(counters) && err == 0; i++)
         err = fn(&counters[i], ctx);
     return err;
@@ -66,9 +70,10 @@ static int list_many_hosts(mk_counter_fn fn, void *ctx)
 
 static void test_totals(void **unused)
 {
-    struct totals t;
+    struct collected c;
     (void)unused;
-    totals_collect(&t, list_counters);
+    collect_counters(&c, true, 1 << 20, list_counters);
+    struct totals t = c.totals;
     assert_int_equal(t.all.requests, 132); /* not those of the plugin */
     assert_int_equal(t.all.classes[TOTALS_2XX], 30);
     assert_int_equal(t.all.classes[TOTALS_NONE], 100);
@@ -80,19 +85,20 @@ static void test_totals(void **unused)
     assert_int_equal(t.hosts[1].classes[TOTALS_5XX], 2);
     assert_int_equal(t.hosts[1].sent_body_bytes, 1000);
     assert_int_equal(t.hosts[0].received_body_bytes, 77);
-    totals_release(&t);
+    collect_release(&c);
 }
 
 static void test_many_hosts(void **unused)
 {
-    struct totals t;
+    struct collected c;
     (void)unused;
-    totals_collect(&t, list_many_hosts);
+    collect_counters(&c, true, 1 << 20, list_many_hosts);
+    struct totals t = c.totals;
     assert_int_equal(t.n_hosts, TOTALS_HOSTS_MAX);
     assert_true(t.omits_hosts);
     assert_int_equal(t.all.requests, (uint64_t)MANY * (MANY - 1) / 2); /* nothing is missing in the sum */
     assert_int_equal(t.hosts[0].requests, TOTALS_HOSTS_MAX - 1);
-    totals_release(&t);
+    collect_release(&c);
 }
 
 /* ── rates ── */
@@ -127,14 +133,14 @@ static bool has(struct mk_str text, const char *part)
     return memmem(text.p, text.len, part, strlen(part)) != NULL;
 }
 
-static struct mk_buf write_document(const struct document *d)
+static struct mk_buf write_document(const struct document *d, bool with_plugins)
 {
-    struct totals t;
+    struct collected c;
     struct mk_buf out;
     mk_buf_init(&out, 1 << 20);
-    totals_collect(&t, list_counters);
-    document_write(d, &t, list_counters, &out);
-    totals_release(&t);
+    collect_counters(&c, with_plugins, 1 << 20, list_counters);
+    document_write(d, &c, &out);
+    collect_release(&c);
     assert_int_equal(out.err, 0);
     return out;
 }
@@ -167,11 +173,12 @@ static void test_document(void **unused)
         .paths = &lists,
     };
     (void)unused;
+    times_listed = 0;
     memset(buckets, 0, sizeof(buckets));
     buckets[mk_counter_bucket(1000)] = 3;
     buckets[MK_COUNTER_BUCKETS - 1] = 1;
     history_add(&history, &(struct history_sample){.ms = 1000, .requests = 32});
-    struct mk_buf out = write_document(&d);
+    struct mk_buf out = write_document(&d, true);
     struct mk_str text = mk_buf_str(&out);
     static const char *const parts[] = {
         "\"started\":1000,\"uptime\":60.5,\"generation\":3,\"process\":{\"pid\":1,\"threads\":null,",
@@ -194,24 +201,38 @@ static void test_document(void **unused)
         if (!has(text, parts[i]))
             fail_msg("%s\nis not in\n%.*s", parts[i], MK_STR_ARG(text));
     mk_buf_release(&out);
+    assert_int_equal(times_listed, 1);
 
-    d.brief = true;
     d.hosts_max = 1;
     d.paths = NULL;
-    out = write_document(&d);
+    out = write_document(&d, false);
     text = mk_buf_str(&out);
     assert_true(has(text, "\"omits_hosts\":true") && !has(text, "\"name\":\"a\"") && !has(text, "plugins"));
     assert_true(has(text, "\"paths\":null}"));
     mk_buf_release(&out);
 }
 
+/* What does not fit makes the document fail; it is not cut. */
+static void test_too_many_counters(void **unused)
+{
+    struct history history = {0};
+    struct document d = {.history = &history};
+    struct collected c;
+    struct mk_buf out;
+    (void)unused;
+    mk_buf_init(&out, 1 << 20);
+    collect_counters(&c, true, 10, list_counters);
+    document_write(&d, &c, &out);
+    collect_release(&c);
+    assert_int_equal(out.err, -ENOBUFS);
+    mk_buf_release(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_totals),
-        cmocka_unit_test(test_many_hosts),
-        cmocka_unit_test(test_history),
-        cmocka_unit_test(test_document),
+        cmocka_unit_test(test_totals),   cmocka_unit_test(test_many_hosts),        cmocka_unit_test(test_history),
+        cmocka_unit_test(test_document), cmocka_unit_test(test_too_many_counters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Reads counters (collect.h).
+ */
+#include "collect.h"
+
+/* Counters of the server that are shown by one label. */
+static const struct {
+    struct mk_str name, label;
+} breakdowns[COLLECT_BREAKDOWNS] = {
+    {MK_STR("connections"), MK_STR("state")},        {MK_STR("refused_connections"), MK_STR("reason")},
+    {MK_STR("rejected_requests"), MK_STR("reason")}, {MK_STR("timeouts"), MK_STR("state")},
+    {MK_STR("http2_floods"), MK_STR("kind")},        {MK_STR("reloads"), MK_STR("result")},
+};
+
+const char *const collect_breakdown_keys[COLLECT_BREAKDOWNS] = {
+    "connections", "refused_connections", "rejected_requests", "timeouts", "http2_floods", "reloads",
+};
+
+static void init_part(struct collect_part *part, size_t bytes_max)
+{
+    mk_buf_init(&part->text, bytes_max);
+    part->json = (struct json){.out = &part->text};
+}
+
+static void add_to_breakdowns(struct collected *c, const struct mk_counter_value *v)
+{
+    char storage[LABELS_VALUE_BYTES];
+    for (unsigned i = 0; i < COLLECT_BREAKDOWNS; i++)
+        if (mk_str_eq(v->name, breakdowns[i].name))
+            json_number_at(&c->breakdowns[i].json, labels_get(v->labels, breakdowns[i].label, storage), v->value);
+}
+
+static void add_plugin_counter(struct json *j, const struct mk_counter_value *v)
+{
+    json_open(j, NULL, '{');
+    json_text(j, "plugin", v->plugin);
+    json_text(j, "name", v->name);
+    json_text(j, "labels", v->labels);
+    json_number(j, "value", v->value);
+    if (v->kind == MK_COUNTER_HISTOGRAM)
+        json_real(j, "sum_ms", (double)v->sum_us / 1e3);
+    json_close(j, '}');
+}
+
+static int add_counter(const struct mk_counter_value *v, void *ctx)
+{
+    struct collected *c = ctx;
+    if (!v->plugin.len) {
+        totals_add(&c->totals, v);
+        add_to_breakdowns(c, v);
+    } else if (c->with_plugins && !c->plugins.text.err) {
+        add_plugin_counter(&c->plugins.json, v);
+    }
+    return 0;
+}
+
+void collect_counters(struct collected *c, bool with_plugins, size_t bytes_max, collect_each_fn each)
+{
+    *c = (struct collected){.with_plugins = with_plugins};
+    for (unsigned i = 0; i < COLLECT_BREAKDOWNS; i++)
+        init_part(&c->breakdowns[i], bytes_max);
+    init_part(&c->plugins, bytes_max);
+    each(add_counter, c);
+    totals_sort(&c->totals);
+}
+
+void collect_release(struct collected *c)
+{
+    for (unsigned i = 0; i < COLLECT_BREAKDOWNS; i++)
+        mk_buf_release(&c->breakdowns[i].text);
+    mk_buf_release(&c->plugins.text);
+    totals_release(&c->totals);
+}
