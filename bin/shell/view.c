@@ -105,7 +105,8 @@ static void report(int result, const struct mk_buf *error, bool colours)
     mk_buf_release(&text);
 }
 
-void view_find_sort(struct mk_str line, char *to, size_t size)
+/* Copies the value of `sort=KEY` among the words of a line to `to`; an empty one if there is none. */
+static void find_sort(struct mk_str line, char *to, size_t size)
 {
     static const char key[] = "sort=";
     const char *at = line.len ? memmem(line.p, line.len, key, sizeof(key) - 1) : NULL;
@@ -125,7 +126,7 @@ int view_ask(struct link *l, struct mk_str line, const struct view_options *opti
     mk_buf_init(&error, 64 * 1024);
     mk_buf_init(&v.out, OUT_BYTES_MAX);
     table_init(&v.table, options->colours);
-    view_find_sort(line, v.sort, sizeof(v.sort));
+    find_sort(line, v.sort, sizeof(v.sort));
     int result = link_ask(l, line, options->interactive ? STDIN_FILENO : -1, take_object, &v, &error);
     finish(&v);
     report(result, &error, options->colours && isatty(STDERR_FILENO));

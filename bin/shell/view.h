@@ -18,7 +18,4 @@ struct view_options {
  */
 int view_ask(struct link *l, struct mk_str line, const struct view_options *options);
 
-/* Returns the value of `sort=KEY` among the words of a line, copied to `to`; an empty one if there is none. */
-void view_find_sort(struct mk_str line, char *to, size_t size);
-
 #endif

@@ -219,7 +219,8 @@ static void show_config(struct host_run *r, const struct mk_generation *g, const
     mk_buf_release(&text);
 }
 
-struct mk_host *info_find_host(const struct client *c, struct mk_str name)
+/* Finds the host that serves a name, of the generation in use; NULL: none has it. */
+static struct mk_host *find_host(const struct client *c, struct mk_str name)
 {
     struct mk_host *host = mk_generation_first_host(get_generation(c));
     while (host && !mk_host_has_name(host, name))
@@ -230,7 +231,7 @@ struct mk_host *info_find_host(const struct client *c, struct mk_str name)
 void info_config(struct client *c, const struct words *words)
 {
     struct host_run what = {.show = show_config, .shows_server = true, .only_one = words->n > 1};
-    what.next = words->n > 1 ? info_find_host(c, words->items[1]) : mk_generation_first_host(get_generation(c));
+    what.next = words->n > 1 ? find_host(c, words->items[1]) : mk_generation_first_host(get_generation(c));
     if (words->n > 1 && !what.next)
         commands_refuse(c, "no host serves the name %.*s; vhosts lists them",
                         (int)(words->items[1].len < 255 ? words->items[1].len : 255), words->items[1].p);

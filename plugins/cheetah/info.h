@@ -9,7 +9,5 @@
 
 /* Adds the members of `status` that need no other thread. */
 void info_add_status(struct client *c);
-/* Finds the host that serves a name, of the generation in use; NULL: none has it. */
-struct mk_host *info_find_host(const struct client *c, struct mk_str name);
 
 #endif
