@@ -408,6 +408,8 @@ MK_API unsigned mk_worker_index(const struct mk_worker *worker);
 /* Return the loop of the worker, and the account of its memory. Both live as long as the thread. */
 MK_API struct mk_loop *mk_worker_loop(const struct mk_worker *worker);
 MK_API struct mk_account *mk_worker_account(const struct mk_worker *worker);
+/* Returns how many connections are open in the worker's thread, whichever generation accepted them. */
+MK_API uint32_t mk_worker_connections(const struct mk_worker *worker);
 /* Returns the generation of the worker; valid as long as the worker is held (mk_worker_get()). */
 MK_API struct mk_generation *mk_worker_generation(const struct mk_worker *worker);
 /* Returns the state that worker_start of `plugin` has returned; NULL if it has none. */

@@ -325,6 +325,7 @@ struct mk_worker *mk__thread_new_worker(struct mk__thread *t, struct mk_generati
     worker->account = &t->account;
     worker->request_refs = &t->request_refs;
     worker->cells = &t->http.cells;
+    worker->connections = &t->http.connections.used;
     worker->on_unused = MK_HAS_CONN_HOOKS ? mk__worker_reload_forget : NULL;
     return worker;
 }

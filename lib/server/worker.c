@@ -158,6 +158,11 @@ struct mk_account *mk_worker_account(const struct mk_worker *worker)
     return worker->account;
 }
 
+uint32_t mk_worker_connections(const struct mk_worker *worker)
+{
+    return *worker->connections;
+}
+
 struct mk_generation *mk_worker_generation(const struct mk_worker *worker)
 {
     return worker->generation;

@@ -18,11 +18,12 @@ struct mk__request_refs;
 struct mk_worker {
     struct mk_worker *next, **link; /* in the list of replaced workers; link is NULL while the worker is in use */
     struct mk_list node;            /* in the list of all that have started, for mk_plugin_each_worker() */
-    unsigned index;                 /* these five are the thread's */
+    unsigned index;                 /* these six are the thread's */
     struct mk_loop *loop;
     struct mk_account *account;
     struct mk__request_refs *request_refs;
     mk__cell *const *cells;                      /* of the thread, for counters */
+    const uint32_t *connections;                 /* open in the thread */
     void (*on_unused)(struct mk_worker *worker); /* called before a replaced one is freed, in its thread; may be NULL */
     struct mk_generation *generation;            /* holds a reference */
     unsigned refs;                               /* exchanges, jobs and others that hold it */

@@ -39,7 +39,7 @@ static void add_worker(struct json *j, const struct look_worker *w)
         json_number(j, "memory_bytes", (int64_t)w->memory_bytes);
         json_number(j, "memory_limit_bytes", (int64_t)w->memory_bytes_max);
         json_number(j, "loop_turns", (int64_t)w->loop_turns);
-        json_number(j, "connections", w->connections > 0 ? w->connections : 0);
+        json_number(j, "connections", w->connections);
         json_number(j, "requests", (int64_t)w->requests);
     }
     json_close(j, '}');

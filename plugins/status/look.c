@@ -164,7 +164,7 @@ static void answer(struct mail *mail, struct thread *thread)
             .memory_bytes_max = thread->account->bytes_max,
             .loop_turns = mk_loop_turns(thread->loop),
             .requests = thread->requests,
-            .connections = thread->connections,
+            .connections = threads_count_connections(thread),
             .sketch = q->look->paths ? copy_sketch(thread->sketch) : NULL,
         };
         q->answered = true;

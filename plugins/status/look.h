@@ -18,7 +18,7 @@ struct look_worker {
     unsigned index;
     bool up; /* false: it has not answered, and the other fields are 0 */
     uint64_t memory_bytes, memory_bytes_max, loop_turns, requests;
-    int64_t connections;
+    uint32_t connections;
     struct sketch *sketch; /* a copy; NULL: none */
 };
 

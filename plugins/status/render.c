@@ -84,7 +84,7 @@ static double get_turns(const struct look_worker *w)
 
 static double get_connections(const struct look_worker *w)
 {
-    return w->connections > 0 ? (double)w->connections : 0;
+    return w->connections;
 }
 
 static double get_requests(const struct look_worker *w)

@@ -115,7 +115,7 @@ void respond_start(struct mk_request *req, struct state_worker *w, enum respond_
         return;
     }
     r->holders++;
-    r->look = look_start(w->thread, w->worker, kind == RESPOND_JSON, &callbacks, r);
+    r->look = look_start(w->own.thread, w->own.worker, kind == RESPOND_JSON, &callbacks, r);
     if (!r->look) {
         release_reply(r);
         mk_response_error(req, 503);

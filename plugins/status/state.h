@@ -30,8 +30,7 @@ struct state_generation {
 struct state_worker {
     struct state *state;
     struct state_generation *generation;
-    struct thread *thread;
-    struct mk_worker *worker;
+    struct thread_worker own; /* in the list of its thread */
     bool retired;
     /* of the streams (stream.c) */
     struct mk_list streams;

@@ -88,12 +88,12 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
     memset(w, 0, sizeof(*w));
     w->state = mk_generation_plugin_state(g, &mk_plugin_status);
     w->generation = mk_generation_state(g, &mk_plugin_status);
-    w->worker = worker;
+    w->own.worker = worker;
     const struct settings *s = w->generation->settings;
-    w->thread = threads_get(&w->state->threads, worker, s->enabled && s->paths);
-    if (!w->thread) {
+    int err = threads_add_worker(&w->state->threads, &w->own, s->enabled && s->paths);
+    if (err < 0) {
         mk_account_free(NULL, w, sizeof(*w));
-        return -ENOMEM;
+        return err;
     }
     number_generation(w->state, w->generation);
     stream_init(w);
@@ -106,7 +106,7 @@ static void stop_worker(struct mk_worker *worker, void *state)
     struct state_worker *w = state;
     (void)worker;
     assert(mk_list_empty(&w->streams) && !w->look && !w->event);
-    threads_put(w->thread);
+    threads_remove_worker(&w->own);
     mk_account_free(NULL, w, sizeof(*w));
 }
 
@@ -117,23 +117,6 @@ static void retire_worker(struct mk_worker *worker, void *state)
 }
 
 /* ── counting ── */
-
-static struct thread *get_thread(const struct mk_worker *worker)
-{
-    const struct state_worker *w = mk_worker_state(worker, &mk_plugin_status);
-    return w->thread;
-}
-
-static int count_accepted(struct mk_connection *conn)
-{
-    get_thread(mk_connection_worker(conn))->connections++;
-    return 0;
-}
-
-static void count_closed(struct mk_connection *conn)
-{
-    get_thread(mk_connection_worker(conn))->connections--;
-}
 
 /* The time is that until the response began, so that slow clients and streams without an end do not count as slow. */
 static void add_path(struct sketch *sketch, struct mk_request *req)
@@ -150,9 +133,9 @@ static void add_path(struct sketch *sketch, struct mk_request *req)
 static void count_request(struct mk_request *req)
 {
     const struct state_worker *w = mk_worker_state(mk_request_worker(req), &mk_plugin_status);
-    w->thread->requests++;
-    if (w->generation->settings->paths && w->thread->sketch)
-        add_path(w->thread->sketch, req);
+    w->own.thread->requests++;
+    if (w->generation->settings->paths && w->own.thread->sketch)
+        add_path(w->own.thread->sketch, req);
 }
 
 /* ── requests ── */
@@ -279,8 +262,6 @@ MK_PLUGIN(status) = {
     .worker_start = start_worker,
     .worker_stop = stop_worker,
     .worker_retire = retire_worker,
-    .on_accept = count_accepted,
-    .on_close = count_closed,
     .on_content = answer_request,
     .on_done = count_request,
 };

@@ -79,9 +79,9 @@ static void tick(struct mk_timer *timer)
 {
     struct state_worker *w = MK_CONTAINER_OF(timer, struct state_worker, timer);
     assert(!mk_list_empty(&w->streams));
-    mk_timer_arm(w->thread->loop, timer, STREAM_INTERVAL_MS);
+    mk_timer_arm(w->own.thread->loop, timer, STREAM_INTERVAL_MS);
     if (!w->look)
-        w->look = look_start(w->thread, w->worker, w->generation->settings->paths, &callbacks, w);
+        w->look = look_start(w->own.thread, w->own.worker, w->generation->settings->paths, &callbacks, w);
 }
 
 /* ── streams ── */

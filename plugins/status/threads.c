@@ -5,6 +5,7 @@
 #include "threads.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -42,6 +43,23 @@ static void deliver(struct mail *first, struct thread *t)
     }
 }
 
+static void put_thread(struct thread *t)
+{
+    struct threads *all = t->all;
+    assert(t->refs);
+    if (--t->refs)
+        return;
+    pthread_mutex_lock(&all->lock);
+    mk_list_del(&t->node);
+    pthread_mutex_unlock(&all->lock);
+    if (t->id == gettid())
+        mk_event_del(t->loop, &t->event); /* otherwise the thread has ended, and its loop with it */
+    close(t->event.fd);
+    deliver(t->first, NULL);
+    mk_account_free(NULL, t->sketch, sizeof(*t->sketch));
+    mk_account_free(NULL, t, sizeof(*t));
+}
+
 static void on_mail(struct mk_event *event, uint32_t events)
 {
     struct thread *t = MK_CONTAINER_OF(event, struct thread, event);
@@ -50,7 +68,7 @@ static void on_mail(struct mk_event *event, uint32_t events)
     eventfd_read(event->fd, &count);
     t->refs++; /* an answer may end the last look of a generation, and with it the last worker that has the plugin */
     deliver(take_mail(t), t);
-    threads_put(t);
+    put_thread(t);
 }
 
 void threads_post(struct thread *thread, struct mail *mail)
@@ -111,6 +129,7 @@ static struct thread *open_thread(struct threads *all, struct mk_worker *worker)
                          .event = {.ready = on_mail, .fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)},
                          .index = mk_worker_index(worker)};
     t->end = &t->first;
+    mk_list_init(&t->workers);
     if (t->event.fd < 0 || mk_event_add(t->loop, &t->event, EPOLLIN) < 0) {
         if (t->event.fd >= 0)
             close(t->event.fd);
@@ -123,35 +142,43 @@ static struct thread *open_thread(struct threads *all, struct mk_worker *worker)
     return t;
 }
 
-struct thread *threads_get(struct threads *all, struct mk_worker *worker, bool with_paths)
+/* Returns NULL: out of memory or descriptors. */
+static struct thread *get_thread(struct threads *all, struct mk_worker *worker)
 {
     struct thread *t = find_thread(all, mk_worker_loop(worker));
     if (!t)
         t = open_thread(all, worker);
-    if (!t)
-        return NULL;
-    t->refs++;
-    if (with_paths && !t->sketch && (t->sketch = mk_account_alloc(NULL, sizeof(*t->sketch))))
-        memset(t->sketch, 0, sizeof(*t->sketch));
-    if (!with_paths || t->sketch)
-        return t;
-    threads_put(t);
-    return NULL;
+    if (t)
+        t->refs++;
+    return t;
 }
 
-void threads_put(struct thread *t)
+int threads_add_worker(struct threads *all, struct thread_worker *w, bool with_paths)
 {
-    struct threads *all = t->all;
-    assert(t->refs);
-    if (--t->refs)
-        return;
-    pthread_mutex_lock(&all->lock);
-    mk_list_del(&t->node);
-    pthread_mutex_unlock(&all->lock);
-    if (t->id == gettid())
-        mk_event_del(t->loop, &t->event); /* otherwise the thread has ended, and its loop with it */
-    close(t->event.fd);
-    deliver(t->first, NULL);
-    mk_account_free(NULL, t->sketch, sizeof(*t->sketch));
-    mk_account_free(NULL, t, sizeof(*t));
+    struct thread *t = get_thread(all, w->worker);
+    if (!t)
+        return -ENOMEM;
+    if (with_paths && !t->sketch && (t->sketch = mk_account_alloc(NULL, sizeof(*t->sketch))))
+        memset(t->sketch, 0, sizeof(*t->sketch));
+    if (with_paths && !t->sketch) {
+        put_thread(t);
+        return -ENOMEM;
+    }
+    w->thread = t;
+    mk_list_init(&w->node);
+    mk_list_add(&t->workers, &w->node);
+    return 0;
+}
+
+void threads_remove_worker(struct thread_worker *w)
+{
+    mk_list_del(&w->node);
+    put_thread(w->thread);
+}
+
+uint32_t threads_count_connections(const struct thread *thread)
+{
+    if (mk_list_empty(&thread->workers))
+        return 0; /* the last one has just stopped */
+    return mk_worker_connections(MK_CONTAINER_OF(thread->workers.prev, struct thread_worker, node)->worker);
 }

@@ -43,10 +43,17 @@ struct thread {
     struct mail *first, **end; /* the queue; under the lock */
     unsigned waiting;          /* questions that it has not answered; under the lock */
     unsigned index;            /* of the worker */
-    unsigned refs;             /* of workers of generations, and while mail is delivered */
+    unsigned refs;             /* of workers, and while mail is delivered */
+    struct mk_list workers;    /* struct thread_worker, the newest last */
     struct sketch *sketch;     /* NULL: paths are not counted */
-    int64_t connections;
     uint64_t requests;
+};
+
+/* A worker of the thread. */
+struct thread_worker {
+    struct mk_list node;
+    struct mk_worker *worker;
+    struct thread *thread;
 };
 
 struct threads {
@@ -58,11 +65,14 @@ void threads_init(struct threads *all);
 void threads_release(struct threads *all);
 
 /*
- * Returns the thread of a worker, for its worker_start; NULL: out of memory or descriptors. `with_paths`: the
- * generation counts paths. threads_put() is for worker_stop.
+ * Adds a worker, whose `worker` is set, to its thread, for its worker_start. `with_paths`: the generation counts paths.
+ * Returns 0, or -ENOMEM: out of memory or descriptors. threads_remove_worker() is for worker_stop.
  */
-struct thread *threads_get(struct threads *all, struct mk_worker *worker, bool with_paths);
-void threads_put(struct thread *thread);
+int threads_add_worker(struct threads *all, struct thread_worker *w, bool with_paths);
+void threads_remove_worker(struct thread_worker *w);
+
+/* Returns how many connections are open in a thread, in which the caller runs. */
+uint32_t threads_count_connections(const struct thread *thread);
 
 /*
  * Sends mail. The caller holds the lock of `all` and knows that the thread is in the list. threads_reply() takes the

@@ -403,6 +403,40 @@ def test_over_reloads_and_changes_of_workers(watch):
     server.baseline += 3 + 3  # of one worker more, and listening sockets of five workers, which stay open
 
 
+def test_connections_that_are_older_than_the_plugin(serve):
+    """A reload adds the plugin while connections are open; their number is right then, and when they are closed."""
+    settings = {"Workers": 2, "KeepAliveTimeout": "120s"}
+
+    def count(client, expected):
+        def is_right(status):
+            sums = sum(worker["connections"] for worker in status["workers"]), status["totals"]["connections"]
+            return sums == (expected, expected)
+
+        await_status(client, is_right, f"{expected} connections")
+        name = "monkey_worker_connections"
+        await_true(lambda: total(scrape(client), name) == expected, 20, f"{expected} connections as metrics")
+
+    server = serve(settings, files=FILES)
+    old = [server.connect() for _ in range(7)]
+    for client in old:
+        assert client.ask("/a.txt").status == 200
+    assert old[0].ask("/status").body == FILES["status"], "the plugin is not loaded"
+    rewrite(server, settings)
+    count(old[0], 7)
+    with server.connect():
+        count(old[0], 8)
+    for client in old[3:]:
+        client.close()
+    count(old[0], 3)
+    write_config(server.conf, server.root, settings, files={CONF: "# nothing\n"})
+    reload(server)
+    assert old[0].ask("/status").body == FILES["status"]
+    old[1].close()
+    rewrite(server, settings)
+    count(old[0], 2)
+    server.baseline += 2  # a descriptor for each worker
+
+
 def status_of_new(server):
     with server.connect() as client:
         status_of_new.asked += 1

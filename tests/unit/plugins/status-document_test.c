@@ -149,7 +149,7 @@ static void test_document(void **unused)
 {
     static const struct look_worker workers[] = {
         {.index = 2},
-        {.index = 0, .up = true, .memory_bytes = 11, .loop_turns = 12, .requests = 13, .connections = -1},
+        {.index = 0, .up = true, .memory_bytes = 11, .loop_turns = 12, .requests = 13, .connections = 14},
     };
     static struct sketch_lists lists = {
         .n_busiest = 1,
@@ -183,7 +183,7 @@ static void test_document(void **unused)
     static const char *const parts[] = {
         "\"started\":1000,\"uptime\":60.5,\"generation\":3,\"process\":{\"pid\":1,\"threads\":null,",
         "\"workers\":[{\"index\":0,\"up\":true,\"memory_bytes\":11,\"memory_limit_bytes\":0,\"loop_turns\":12,"
-        "\"connections\":0,\"requests\":13},{\"index\":2,\"up\":false}]",
+        "\"connections\":14,\"requests\":13},{\"index\":2,\"up\":false}]",
         "\"totals\":{\"requests\":132,\"status\":{\"none\":100,\"1xx\":0,\"2xx\":30,\"3xx\":0,\"4xx\":0,\"5xx\":2},",
         "\"accepted_connections\":50,\"refused_connections\":7,",
         "\"rates\":{\"1s\":null,\"10s\":{\"seconds\":10,\"requests\":10,\"errors\":0,",
