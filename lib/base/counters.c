@@ -15,6 +15,8 @@
 
 enum { LABELS_BYTES_MAX = 2048, LOCK_TRIES = 200, LOCK_PAUSE_US = 5000 };
 
+void (*_Atomic mk__counters_before_read)(void);
+
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static bool reported;
 static struct mk_counter counters[MK_COUNTERS_MAX];
@@ -268,8 +270,11 @@ static int read_series(const struct mk__counter_family *f, const struct mk__coun
 int mk_counters_each(mk_counter_fn fn, void *ctx)
 {
     struct reader reader = {fn, ctx};
+    void (*before_read)(void) = mk__counters_before_read;
     if (!mk__counters_head)
         return 0;
+    if (before_read)
+        before_read();
     mk__counters_memory_free_dead(false); /* an old process that was killed after its upgrade still has levels */
     return mk__counters_memory_visit(read_series, &reader);
 }

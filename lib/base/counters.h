@@ -7,6 +7,9 @@
 
 #include "base/counters_memory.h"
 
+/* Is called before all counters are read, to add what is counted elsewhere; NULL: nothing is. Any thread. */
+extern void (*_Atomic mk__counters_before_read)(void);
+
 /* Adds to a cell of the calling thread. */
 static inline void mk__counters_add_own(mk__cell *cells, uint32_t slot, int64_t n)
 {

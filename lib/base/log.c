@@ -2,7 +2,7 @@
 /*
  * The error log of <monkey/log.h>: formats a line on the stack and writes it with one system call.
  */
-#include <monkey/log.h>
+#include "base/log.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -24,7 +24,8 @@ static_assert(MESSAGE_BYTES * 4 + 64 <= LINE_BYTES && LINE_BYTES <= PIPE_BUF, "e
 static _Atomic int log_fd = -1;
 static _Atomic int log_level = MK_LOG_INFO;
 static _Atomic bool log_may_block;
-static _Atomic unsigned lost_lines;
+static _Atomic unsigned lost_lines;      /* since the log has said how many */
+static _Atomic unsigned uncounted_lines; /* since mk__log_take_lost() */
 
 static const char level_names[][8] = {"error", "warn ", "info ", "debug"};
 
@@ -141,6 +142,13 @@ static bool write_line(enum mk_log_level level, const char *message)
     return !log_would_block(log_fd) && write(log_fd, line, n) == (ssize_t)n;
 }
 
+static void count_lost_line(void)
+{
+    atomic_fetch_add(&lost_lines, 1);
+    if (!MK_SMALL)
+        atomic_fetch_add(&uncounted_lines, 1);
+}
+
 void mk_log(enum mk_log_level level, const char *format, ...)
 {
     assert(level <= MK_LOG_DEBUG && format);
@@ -160,7 +168,7 @@ void mk_log(enum mk_log_level level, const char *format, ...)
     vsnprintf(message, sizeof(message), format, args);
     va_end(args);
     if (!write_line(level, message))
-        atomic_fetch_add(&lost_lines, 1);
+        count_lost_line();
     errno = saved;
 }
 
@@ -169,6 +177,11 @@ void mk_log_signal(enum mk_log_level level, const char *message)
     assert(level <= MK_LOG_DEBUG);
     int saved = errno;
     if (mk_log_wants(level) && !write_line(level, message))
-        atomic_fetch_add(&lost_lines, 1);
+        count_lost_line();
     errno = saved;
+}
+
+unsigned mk__log_take_lost(void)
+{
+    return atomic_exchange(&uncounted_lines, 0);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * How often the log reports a condition that persists: once in a while instead of each time.
+ * How often the log reports a condition that persists: once in a while instead of each time; and how many lines it has
+ * lost.
  */
 #ifndef MK_BASE_LOG_H
 #define MK_BASE_LOG_H
@@ -22,5 +23,8 @@ static inline bool mk__log_is_due(uint64_t *last_ms, uint64_t now_ms)
     *last_ms = now_ms;
     return true;
 }
+
+/* Returns how many lines were lost since the last call, for a counter. Any thread. Not in builds for small devices. */
+unsigned mk__log_take_lost(void);
 
 #endif

@@ -4,6 +4,7 @@
  */
 #include "server/counts.h"
 
+#include "base/log.h"
 #include "http/conn.h"
 #include "http/count.h"
 #include "http/h2/flood_counters.h"
@@ -23,6 +24,7 @@ SUM(timeouts, "timeouts", "timeouts, by what was waited for");
 SUM(floods, "http2_floods", "HTTP/2 connections closed and streams ended for abuse, by kind");
 SUM(starts, "starts", "starts of the server");
 SUM(reloads, "reloads", "reloads of the configuration, by result");
+SUM(lost_log_lines, "lost_log_lines", "lines that the error log has lost");
 SUM(requests, "requests", "requests, by host, protocol and class of the status");
 SUM(received, "received_body_bytes", "bytes of request bodies, by host");
 SUM(sent, "sent_body_bytes", "bytes of response bodies, by host");
@@ -57,6 +59,7 @@ static const struct row rows[MK__COUNTS] = {
     [MK__COUNT_FAILED_RELOADS] = {&reloads, "result", "failed"},
     [MK__COUNT_REFUSED_OVER_CAPACITY] = {&refused, "reason", "over_capacity"},
     [MK__COUNT_EVICTED] = {&refused, "reason", "evicted"},
+    [MK__COUNT_LOST_LOG_LINES] = {&lost_log_lines, NULL, NULL},
 };
 
 static const char *const flood_names[MK__H2_FLOODS] = {
@@ -104,6 +107,15 @@ void mk__counts_start(void)
     for (unsigned i = 0; i < MK__H2_FLOODS; i++)
         http_counters[MK__COUNT_FLOODS + i] = open_counter(&floods, "kind", flood_names[i]);
     mk__counts_add(MK__COUNT_STARTS, 1);
+    mk__counters_before_read = mk__counts_flush;
+}
+
+/* The log may be used by any thread at any time, also while the memory is released: it counts for itself. */
+void mk__counts_flush(void)
+{
+    unsigned n = mk__log_take_lost();
+    if (n)
+        mk__counts_add(MK__COUNT_LOST_LOG_LINES, n);
 }
 
 /* ── hosts ── */

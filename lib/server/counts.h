@@ -16,11 +16,14 @@ enum mk__count {
     MK__COUNT_FAILED_RELOADS,
     MK__COUNT_REFUSED_OVER_CAPACITY,
     MK__COUNT_EVICTED,
+    MK__COUNT_LOST_LOG_LINES,
     MK__COUNTS,
 };
 
 /* Opens the counters that do not depend on hosts, and counts the start of a server. */
 void mk__counts_start(void);
+/* Adds what is counted without the memory, before it is closed. Any thread. */
+void mk__counts_flush(void);
 /* Opens the counters of the hosts of a generation that will serve. A host without memory for them is not counted. */
 void mk__counts_open_hosts(struct mk_generation *g);
 

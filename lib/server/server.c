@@ -46,8 +46,10 @@ void mk_server_free(struct mk_server *s)
     mk__listeners_cancel(&s->listeners);
     mk__generation_free(&s->failed);
     mk__generation_free(&s->current);
-    if (!MK_SMALL && s->counts)
+    if (!MK_SMALL && s->counts) {
+        mk__counts_flush();
         mk__counters_memory_close();
+    }
     pthread_mutex_destroy(&s->lock);
     mk_account_free(NULL, s, sizeof(*s));
 }

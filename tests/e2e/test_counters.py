@@ -17,6 +17,7 @@ from harness.h2 import GoneAway
 from harness.load import Pausing
 from harness.messages import request
 from harness.metrics import needs_status, scrape, status_section, total
+from harness.protocol import Client
 from harness.server import Server, await_true, section, write_config
 from harness.ways import WAYS
 from test_h2_attacks import FLOODS, PATIENT, limits
@@ -385,9 +386,29 @@ def test_lost_lines(count, tmp_path, site_root):
         for _ in range(50):
             assert client.ask("/hello.txt").status == 200
     server.wait_log("cannot write /dev/full")
+    server.baseline = max(server.baseline, server.descriptors())  # the log may have been opened after the start
     with server.connect() as client:
         samples = scrape(client)
     assert [labels for name, labels in samples if name == "monkey_logger_lost_lines_total"], samples
+
+
+def test_lost_log_lines(count, tmp_path):
+    """Of the error log."""
+    path = tmp_path / "socket"
+
+    def is_open():
+        with contextlib.suppress(OSError):
+            Client(str(path)).close()
+            return True
+
+    server = count({"LogLevel": "debug", "ErrorLog": "/dev/full", "Listen": f"unix:{path}"}, wait=False)
+    await_true(is_open, 20, "the socket")
+    server.names = [f"unix:{path}"]
+    lost = server.count("lost_log_lines")
+    assert lost > 0
+    assert server.statuses(b"GARBAGE\r\n\r\n") == [400]
+    await_true(lambda: server.count("lost_log_lines") > lost, 20, "a lost line")
+    server.baseline = server.descriptors()
 
 
 def test_reloads(count):

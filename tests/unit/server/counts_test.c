@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <monkey/counters.h>
+#include <monkey/log.h>
 
 #include "server/server.h"
 
@@ -153,6 +154,29 @@ static void test_connections_by_state(void **state)
     mk_server_free(server);
 }
 
+/* Lines that the error log has lost before the server started, and while it ran; another log does not clear them. */
+static void test_lost_log_lines(void **state)
+{
+    (void)state;
+    int full = open("/dev/full", O_WRONLY | O_CLOEXEC), null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    mk_log_to(full, MK_LOG_ERROR);
+    mk_log_error("lost before");
+    start();
+    assert_counter("lost_log_lines", "", 1);
+    for (unsigned i = 0; i < 6; i++)
+        mk_log_signal(MK_LOG_ERROR, "lost");
+    mk_log_info("not wanted");
+    mk_log_to(null, MK_LOG_ERROR);
+    mk_log_error("written");
+    assert_counter("lost_log_lines", "", 7);
+    assert_counter("lost_log_lines", "", 7);
+    mk_server_stop(server);
+    mk_server_free(server);
+    mk_log_to(-1, MK_LOG_INFO);
+    close(full);
+    close(null);
+}
+
 static int set_up(void **state)
 {
     if (mk_test_folder_make(state) < 0)
@@ -170,6 +194,7 @@ int main(void)
         cmocka_unit_test(test_requests_over_reloads),
         cmocka_unit_test(test_what_is_refused),
         cmocka_unit_test(test_connections_by_state),
+        cmocka_unit_test(test_lost_log_lines),
     };
     return cmocka_run_group_tests(tests, set_up, mk_test_folder_remove);
 }
