@@ -114,25 +114,51 @@ static int check_path(const char *path, struct mk_buf *error)
 
 /* ── opening ── */
 
-/* Binds a socket to a temporary name beside the path. Returns the descriptor or -errno. */
-static int bind_beside(const char *path, char *temporary, size_t size)
+/* Removes the socket of a process that had this number before. Returns 0, -EEXIST (it is no socket) or -errno. */
+static int remove_socket(const char *path)
 {
-    int n = snprintf(temporary, size, "%s.%d", path, getpid());
-    if (n < 0 || (size_t)n >= size)
-        return -ENAMETOOLONG;
-    struct sockaddr_un addr = make_address(temporary);
+    struct stat st;
+    if (lstat(path, &st) < 0)
+        return errno == ENOENT ? 0 : -errno;
+    if (!S_ISSOCK(st.st_mode))
+        return -EEXIST;
+    return unlink(path) < 0 ? -errno : 0;
+}
+
+/* Binds a new socket to a path where nothing is, and listens. Returns the descriptor or -errno. */
+static int bind_socket(const char *path)
+{
+    struct sockaddr_un addr = make_address(path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -errno;
-    unlink(temporary); /* of a process that had this number before */
-    if (fchmod(fd, 0600) < 0 || bind(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0 ||
-        chmod(temporary, 0600) < 0 || listen(fd, BACKLOG) < 0) {
+    if (fchmod(fd, 0600) < 0 || bind(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0) {
         int err = -errno;
-        unlink(temporary);
+        close(fd);
+        return err;
+    }
+    if (chmod(path, 0600) < 0 || listen(fd, BACKLOG) < 0) {
+        int err = -errno;
+        unlink(path);
         close(fd);
         return err;
     }
     return fd;
+}
+
+/*
+ * Binds a socket to a temporary name beside the path. Returns the descriptor, or -errno: `error` has a sentence if
+ * something else is there.
+ */
+static int bind_beside(const char *path, char *temporary, size_t size, struct mk_buf *error)
+{
+    int n = snprintf(temporary, size, "%s.%d", path, getpid());
+    if (n < 0 || (size_t)n >= size)
+        return -ENAMETOOLONG;
+    int err = remove_socket(temporary);
+    if (err == -EEXIST)
+        mk_buf_addf(error, "%s exists, and is not a socket: the server needs this name for a moment", temporary);
+    return err < 0 ? err : bind_socket(temporary);
 }
 
 /* Returns the descriptor or -errno; `error` may have a sentence. */
@@ -143,7 +169,7 @@ static int open_socket(struct endpoint *e, struct mk_buf *error)
     int err = check_path(e->path, error);
     if (err < 0)
         return err;
-    int fd = bind_beside(e->path, temporary, sizeof(temporary));
+    int fd = bind_beside(e->path, temporary, sizeof(temporary), error);
     if (fd < 0)
         return fd;
     if (lstat(temporary, &st) < 0 || rename(temporary, e->path) < 0) {

@@ -780,6 +780,29 @@ def test_a_path_that_is_no_socket(path, tmp_path, site_root):
     assert path.read_text() == "precious"
 
 
+def test_what_is_at_the_temporary_name(shown, path):
+    """The socket of a process that has died is removed; anything else is left alone, and refused."""
+    server = shown()
+    server.baseline += RELOADED
+    new = path.with_name("other.sock")
+    temporary = new.with_name(f"{new.name}.{server.pid}")
+    temporary.write_text("precious")
+    (server.conf / "plugins" / "cheetah" / "cheetah.conf").write_text(section("CHEETAH", {"Listen": new}))
+    server.send_signal(signal.SIGHUP)
+    server.wait_log(f"{re.escape(str(temporary))} exists, and is not a socket")
+    assert temporary.read_text() == "precious" and not new.exists()
+    with Shell(path) as one:  # the old configuration stays
+        assert one.ask("uptime")
+    temporary.unlink()
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(temporary))
+    server.send_signal(signal.SIGHUP)
+    server.wait_log("the new configuration is in use")
+    assert new.is_socket() and not temporary.exists()
+    with Shell(new) as one:
+        assert one.ask("uptime")
+
+
 def test_mode_of_the_socket(shown, path):
     shown()
     assert path.stat().st_mode & 0o777 == 0o600
