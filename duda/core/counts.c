@@ -11,7 +11,18 @@
 
 #include <errno.h>
 
-enum family { REQUESTS, FAILED, DURATION, ACTIVE, CRASHES, REQUEST_MEMORY };
+enum family {
+    REQUESTS,
+    FAILED,
+    DURATION,
+    ACTIVE,
+    CRASHES,
+    REQUEST_MEMORY,
+    TASKS_QUEUED,
+    TASKS_RUNNING,
+    TASKS_DONE,
+    TASKS_REFUSED,
+};
 
 /* Without pointers, which would have to be relocated. */
 static const struct {
@@ -29,6 +40,12 @@ static const struct {
     [CRASHES] = {"crashes", "crashes inside a service, by host and service", MK_COUNTER_SUM},
     [REQUEST_MEMORY] = {"request_memory_bytes", "memory of a service's structs of requests, by host and service",
                         MK_COUNTER_LEVEL},
+    [TASKS_QUEUED] = {"tasks_queued", "tasks of a service that wait for a thread, by host and service",
+                      MK_COUNTER_LEVEL},
+    [TASKS_RUNNING] = {"tasks_running", "tasks of a service that run, by host and service", MK_COUNTER_LEVEL},
+    [TASKS_DONE] = {"tasks_done", "tasks of a service that have run, by host and service", MK_COUNTER_SUM},
+    [TASKS_REFUSED] = {"tasks_refused", "tasks of a service for which its queue was full, by host and service",
+                       MK_COUNTER_SUM},
 };
 
 enum { LABEL_HOST, LABEL_SERVICE, LABEL_METHOD, LABEL_ROUTE, LABEL_LAST, LABELS };
@@ -146,6 +163,16 @@ int counts_open_routes(struct service *s)
     add_row(s, MK_STR(""), MK_STR("none"));
     open_durations(s);
     return 0;
+}
+
+void counts_open_tasks(const struct service *s, struct task_counts *ret)
+{
+    struct mk_counter_label labels[LABELS];
+    set_labels(labels, s);
+    ret->queued = open_counter(TASKS_QUEUED, labels, LABEL_METHOD);
+    ret->running = open_counter(TASKS_RUNNING, labels, LABEL_METHOD);
+    ret->done = open_counter(TASKS_DONE, labels, LABEL_METHOD);
+    ret->refused = open_counter(TASKS_REFUSED, labels, LABEL_METHOD);
 }
 
 /* ── packages ── */

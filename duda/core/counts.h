@@ -38,6 +38,12 @@ struct route_counts {
     const struct mk_counter *duration; /* from the call of the service to the head of its response */
 };
 
+/* Of the tasks of a service; NULL: it has had none. */
+struct task_counts {
+    const struct mk_counter *queued, *running; /* levels */
+    const struct mk_counter *done, *refused;   /* refused: the queue was full */
+};
+
 /* A counter of a package. */
 struct package_counts {
     struct package_counts *next; /* in the order in which they were opened */
@@ -59,6 +65,8 @@ struct counts {
 void counts_open_service(struct service *s);
 /* Opens those of its routes; after duda_main(). Returns 0 or -ENOMEM. */
 int counts_open_routes(struct service *s);
+/* Opens those of its tasks, for the first one. Any thread. */
+void counts_open_tasks(const struct service *s, struct task_counts *ret);
 /* Opens a counter of a package for a service, in its service_start(). Returns NULL without memory. */
 const struct mk_counter *counts_open_package(struct service *s, const char *package, const char *name, const char *help,
                                              bool is_level);

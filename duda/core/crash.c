@@ -7,6 +7,7 @@
 
 #include "current.h"
 #include "heap.h"
+#include "task.h"
 #include "trace.h"
 
 #include <monkey/log.h>
@@ -302,6 +303,14 @@ static void put_dthread(struct line *l, const struct dthread *d, uintptr_t addre
     put_text(l, " KB has overflowed");
 }
 
+static void put_task(struct line *l, const struct task *t)
+{
+    if (!t)
+        return;
+    put_text(l, " in the task ");
+    put_address(l, (uintptr_t)t->kind.fn);
+}
+
 /* `has_ended`: a thread has crashed that should have ended before. */
 static void log_headline(const char *service, bool has_ended, int number, const siginfo_t *info)
 {
@@ -320,6 +329,7 @@ static void log_headline(const char *service, bool has_ended, int number, const 
         put_number(&l, current.worker->watch.worker, 10);
         put_dthread(&l, current.worker->dthreads.running, (uintptr_t)info->si_addr);
     }
+    put_task(&l, task_pool_running());
     log_line(MK_LOG_ERROR, &l);
 }
 

@@ -9,6 +9,7 @@
 #include "dthread_threads.h"
 #include "heap.h"
 #include "message.h"
+#include "misuse.h"
 #include "request.h"
 
 #include <assert.h>
@@ -18,16 +19,21 @@ enum { DTHREADS_MAX = 1 << 20, RUNS_OF_A_TURN = 256, CANCELS_MAX = 100 };
 
 /* ── switching ── */
 
-static void free_dthread(struct dthread *d)
+static void unlink_dthread(struct dthread *d)
 {
-    struct service_worker *w = d->worker;
     mk_list_del(&d->node);
     if (d->link_of_request) {
         *d->link_of_request = d->next_of_request;
         if (d->next_of_request)
             d->next_of_request->link_of_request = d->link_of_request;
     }
-    slots_remove(&w->dthreads.slots, d->slot);
+    slots_remove(&d->worker->dthreads.slots, d->slot);
+}
+
+static void free_dthread(struct dthread *d)
+{
+    struct service_worker *w = d->worker;
+    unlink_dthread(d);
     context_release(&d->context);
     stack_put(&w->dthreads.stacks, d->stack);
     heap_free(d, sizeof(*d));
@@ -231,6 +237,24 @@ bool dthread_may_wait(const struct service_worker *w)
     return w->dthreads.running && w->watch.depth == w->dthreads.depth;
 }
 
+struct dthread *dthread_begin_wait(const char *call, int *ret_err)
+{
+    struct service_worker *w = current.worker;
+    *ret_err = -EPERM;
+    if (!w || !w->dthreads.running) {
+        misuse_log(w, call, "only a dthread can wait");
+        return NULL;
+    }
+    if (!dthread_may_wait(w)) {
+        misuse_log(w, call, "a function that the framework calls cannot wait, also not below a dthread");
+        return NULL;
+    }
+    struct dthread *d = w->dthreads.running;
+    *ret_err = d->interrupt;
+    d->interrupt = 0;
+    return *ret_err ? NULL : d;
+}
+
 /* Removes it from what could wake it. */
 static void end_wait(struct dthread *d)
 {
@@ -391,6 +415,24 @@ static bool drop(struct dthread *d)
     else
         free_dthread(d);
     return begun;
+}
+
+void dthread_strand(struct dthread *d)
+{
+    mk_list_del(&d->queue);
+    end_wait(d);
+    wake_joiners(d);
+    unlink_dthread(d);
+}
+
+void dthread_free_stranded(struct dthread *d)
+{
+    struct stack_pool pool;
+    context_release(&d->context);
+    stack_pool_init(&pool);
+    stack_put(&pool, d->stack);
+    stack_pool_release(&pool);
+    heap_free(d, sizeof(*d));
 }
 
 /* Runs those that are ready. Returns how many were abandoned. */

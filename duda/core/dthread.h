@@ -114,6 +114,17 @@ void dthread_wake(struct dthread *d, int result);
 /* Wakes it with an error, or has its next wait return it. */
 void dthread_interrupt(struct dthread *d, int err);
 
+/*
+ * Begins a wait, for the log `call` ("dthread->sleep()"). Returns the dthread that runs and may wait; or NULL with an
+ * error in *ret_err: it is none, or is told of its cancellation or the end of its request.
+ */
+struct dthread *dthread_begin_wait(const char *call, int *ret_err);
+
+/* Takes a dthread out of all lists of its worker, for ever: another thread uses its stack. */
+void dthread_strand(struct dthread *d);
+/* Frees it, once the other thread does not use its stack any more. Any thread. */
+void dthread_free_stranded(struct dthread *d);
+
 /* Runs a dthread that is NEW or SUSPENDED at once, by a callback or another one, which is SUSPENDED meanwhile. */
 void dthread_resume(struct dthread *d);
 /* Goes back to the callback that runs the dthreads. */

@@ -94,29 +94,10 @@ static int cancel(duda_dthread_t number)
 
 /* ── waits ── */
 
-/* Returns the dthread that may wait now, or NULL with an error in *ret_err, which may be one that it is told of. */
-static struct dthread *begin_wait(const char *call, int *ret_err)
-{
-    struct service_worker *w = current.worker;
-    *ret_err = -EPERM;
-    if (!w || !w->dthreads.running) {
-        misuse_log(w, call, "only a dthread can wait");
-        return NULL;
-    }
-    if (!dthread_may_wait(w)) {
-        misuse_log(w, call, "a function that the framework calls cannot wait, also not below a dthread");
-        return NULL;
-    }
-    struct dthread *d = w->dthreads.running;
-    *ret_err = d->interrupt;
-    d->interrupt = 0;
-    return *ret_err ? NULL : d;
-}
-
 static int do_sleep(uint32_t ms)
 {
     int err;
-    struct dthread *d = begin_wait("dthread->sleep()", &err);
+    struct dthread *d = dthread_begin_wait("dthread->sleep()", &err);
     if (!d)
         return err;
     err = ms ? dthread_suspend(d, ms) : dthread_suspend_turn(d);
@@ -126,7 +107,7 @@ static int do_sleep(uint32_t ms)
 static int yield(void)
 {
     int err;
-    struct dthread *d = begin_wait("dthread->yield()", &err);
+    struct dthread *d = dthread_begin_wait("dthread->yield()", &err);
     return d ? dthread_suspend_turn(d) : err;
 }
 
@@ -150,7 +131,7 @@ static int poll_fd(int fd, int mode, uint32_t timeout_ms)
 {
     static const char call[] = "dthread->poll()";
     int err;
-    struct dthread *d = begin_wait(call, &err);
+    struct dthread *d = dthread_begin_wait(call, &err);
     if (!d)
         return err;
     if (fd < 0 || mode < DUDA_EVENT_READ || mode > DUDA_EVENT_RW)
@@ -163,7 +144,7 @@ static int poll_fd(int fd, int mode, uint32_t timeout_ms)
 static int join(duda_dthread_t number, uint32_t timeout_ms)
 {
     int err;
-    struct dthread *d = begin_wait("dthread->join()", &err);
+    struct dthread *d = dthread_begin_wait("dthread->join()", &err);
     struct dthread *other = d ? find(number) : NULL;
     if (!other)
         return err;
@@ -179,7 +160,7 @@ static int join(duda_dthread_t number, uint32_t timeout_ms)
 static int wait_for_wake(uint32_t timeout_ms)
 {
     int err;
-    struct dthread *d = begin_wait("dthread->wait()", &err);
+    struct dthread *d = dthread_begin_wait("dthread->wait()", &err);
     if (!d)
         return err;
     bool woken = d->woken;
@@ -244,7 +225,7 @@ static int send_value(struct duda_channel *c, void *value, uint32_t timeout_ms)
         return -EINVAL;
     if (!timeout_ms)
         return channel_try_send(c, value);
-    struct dthread *d = begin_wait(call, &err);
+    struct dthread *d = dthread_begin_wait(call, &err);
     return d ? channel_send(d, c, value, timeout_ms) : err;
 }
 
@@ -257,7 +238,7 @@ static int receive_value(struct duda_channel *c, void **ret, uint32_t timeout_ms
         return -EINVAL;
     if (!timeout_ms)
         return channel_try_receive(c, ret ? ret : &unused);
-    struct dthread *d = begin_wait(call, &err);
+    struct dthread *d = dthread_begin_wait(call, &err);
     return d ? channel_receive(d, c, ret ? ret : &unused, timeout_ms) : err;
 }
 
@@ -270,7 +251,7 @@ static int select_channel(struct duda_channel *const *channels, unsigned n, void
         return -EINVAL;
     if (!timeout_ms)
         return channel_try_select(channels, n, ret ? ret : &unused);
-    struct dthread *d = begin_wait(call, &err);
+    struct dthread *d = dthread_begin_wait(call, &err);
     return d ? channel_select(d, channels, n, ret ? ret : &unused, timeout_ms) : err;
 }
 

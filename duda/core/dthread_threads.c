@@ -7,6 +7,7 @@
 #include "current.h"
 #include "heap.h"
 #include "service.h"
+#include "task.h"
 
 #include <errno.h>
 
@@ -26,9 +27,11 @@ static void end_worker(struct service_worker *w)
     w->calls++; /* what is called does not end the worker: worker_stop does */
     struct current outer = current_enter(w->service, w);
     dthread_stop(w);
+    tasks_wait(w);
     dthread_end_all(w);
     current_leave(outer);
     w->calls--;
+    service_worker_end_pending(w);
 }
 
 static void on_thread_end(void *value)

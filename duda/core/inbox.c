@@ -7,6 +7,7 @@
 #include "current.h"
 #include "heap.h"
 #include "service.h"
+#include "task.h"
 
 #include <errno.h>
 #include <sys/epoll.h>
@@ -56,6 +57,7 @@ static void on_calls(struct mk_event *event, uint32_t events)
     for (struct inbox_call *call = first; call && !w->ended; call = call->next)
         run_call(w, call);
     free_calls(first);
+    tasks_deliver(w);
     service_worker_leave(w, outer);
 }
 

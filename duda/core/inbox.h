@@ -3,7 +3,7 @@
  * Calls into a service's worker from any thread. An eventfd of its own wakes the loop: mk_post() must not be called for
  * a loop that has ended, which other threads cannot know.
  *
- *     any thread ─► inbox (lock, limit) ─► eventfd ─► the worker's loop: calls in order
+ *     any thread ─► inbox (lock, limit) ─► eventfd ─► the worker's loop: calls in order, then tasks that have ended
  */
 #ifndef DUDA_CORE_INBOX_H
 #define DUDA_CORE_INBOX_H

@@ -10,6 +10,7 @@
 #include "misuse.h"
 #include "objects.h"
 #include "raw_head.h"
+#include "task.h"
 #include "tunnel.h"
 
 #include <errno.h>
@@ -77,6 +78,7 @@ void request_finish(struct mk_request *req)
     gc_release(&dr->gc);
     current_leave(outer);
     dthread_leave_request(dr, is_complete);
+    task_leave_request(dr);
     session_release(dr);
     raw_head_free(dr);
     mk_list_del(&dr->node);

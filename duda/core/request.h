@@ -15,6 +15,7 @@ struct dispatch;
 struct heartbeat;
 struct raw_head;
 struct request_slab;
+struct task;
 struct tunnel;
 
 /* Strings that are copied when they are first asked for. */
@@ -59,6 +60,7 @@ struct duda_request {
     struct session_state *session; /* session.h; NULL: it was not opened */
     struct dispatch *dispatch;     /* its route and what was read of it (dispatch.h) */
     struct dthread *dthreads;      /* those that run for it; or NULL */
+    struct task *tasks;            /* of task->start() for it; or NULL */
 };
 
 /* Makes the request of an exchange, which is found by mk_request_state(). Returns NULL without memory. */

@@ -14,6 +14,7 @@
 #include "request.h"
 #include "route_log.h"
 #include "router.h"
+#include "task_pool.h"
 #include "ticket.h"
 
 #include <monkey/library.h>
@@ -29,7 +30,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ARENA_BYTES_MAX = 4 << 20, FILE_BYTES_MAX = 1 << 30, READ_BYTES = 4096 };
+enum { ARENA_BYTES_MAX = 4 << 20, FILE_BYTES_MAX = 1 << 30, READ_BYTES = 4096, WAIT_S = 1 };
 
 /* ── the file ── */
 
@@ -261,6 +262,7 @@ static void free_service(struct service *s)
     unload(s);
     package_close_all(s);
     thread_release(&s->threads);
+    task_pool_release(s);
     signals_release(&s->signals);
     private_loops_release(&s->loops);
     pthread_cond_destroy(&s->idle);
@@ -281,7 +283,7 @@ static struct service *new_service(struct service_set *set, struct mk_str host, 
     mk_arena_init(&s->arena, NULL, ARENA_BYTES_MAX, NULL, 0);
     mk_list_init(&s->workers);
     pthread_mutex_init(&s->lock, NULL);
-    pthread_cond_init(&s->idle, NULL);
+    thread_init_cond(&s->idle);
     thread_init(&s->threads);
     signals_init(&s->signals);
     private_loops_init(&s->loops);
@@ -417,21 +419,48 @@ int service_run(struct service *s, struct mk_buf *error)
     return result == 0 ? 0 : -1;
 }
 
-/* Waits for callbacks that have ended the last exchange of the service, and are about to return. */
+static bool has_worker(const struct service *s, bool is_pending)
+{
+    for (struct mk_list *n = s->workers.next; n != &s->workers; n = n->next) {
+        if (MK_CONTAINER_OF(n, struct service_worker, node)->is_pending == is_pending)
+            return true;
+    }
+    return false;
+}
+
+/*
+ * Waits for callbacks that have ended the last exchange of the service, and are about to return; and for workers with
+ * tasks that run, a second at most.
+ */
 static void wait_workers(struct service *s)
 {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += WAIT_S;
     pthread_mutex_lock(&s->lock);
-    while (!mk_list_empty(&s->workers))
+    while (has_worker(s, false))
         pthread_cond_wait(&s->idle, &s->lock);
+    while (has_worker(s, true) && pthread_cond_timedwait(&s->idle, &s->lock, &until) == 0)
+        ;
     pthread_mutex_unlock(&s->lock);
+}
+
+/* Returns whether all workers have ended, also those with tasks. */
+static bool have_workers_ended(struct service *s)
+{
+    pthread_mutex_lock(&s->lock);
+    bool all = mk_list_empty(&s->workers);
+    pthread_mutex_unlock(&s->lock);
+    return all;
 }
 
 /* Keeps a service in memory, because threads run on in it. The plugin is never unmapped (duda.cmake). */
 static void abandon_service(struct service *s, unsigned threads)
 {
-    message_log_of(s, MK_LOG_WARN,
-                   "it stays in memory: it has ended, but %u of its threads have not returned (see worker->stopping())",
-                   threads);
+    char text[80] = "tasks of it run (see task->stopping())";
+    if (threads)
+        snprintf(text, sizeof(text), "%u of its threads have not returned (see worker->stopping())", threads);
+    message_log_of(s, MK_LOG_WARN, "it stays in memory: it has ended, but %s", text);
     mk_list_del(&s->node);
     mk_list_add(&s->set->abandoned, &s->node);
 }
@@ -442,11 +471,12 @@ void service_put(struct service *s)
     if (--s->refs > 0)
         return;
     wait_workers(s);
-    unsigned threads = thread_stop_all(s);
+    unsigned threads = thread_stop_all(s), task_threads = task_pool_stop(s);
+    bool all = !threads && !task_threads && have_workers_ended(s);
     call_exit(s);
-    (threads ? log_flush : log_end)(s);
+    (all ? log_end : log_flush)(s);
     session_conf_release(s); /* also if it is abandoned: its threads have no requests */
-    if (threads) {
+    if (!all) {
         abandon_service(s, threads);
         return;
     }
@@ -473,7 +503,8 @@ void service_set_reap(struct service_set *set)
     struct mk_list *n, *next;
     MK_LIST_EACH(&set->abandoned, n, next) {
         struct service *s = MK_CONTAINER_OF(n, struct service, node);
-        if (!thread_join_all(s))
+        bool have_threads_ended = thread_join_all(s) && task_pool_join(s);
+        if (!have_threads_ended || !have_workers_ended(s))
             continue;
         message_log_of(s, MK_LOG_INFO, "its threads have returned: it is not in memory any more");
         log_end(s);
@@ -482,9 +513,11 @@ void service_set_reap(struct service_set *set)
     }
 }
 
-/* The last thread of a service that is left calls this; its code and packages stay mapped. */
+/* The last thread and the last one for tasks of a service that is left call this; its code and packages stay mapped. */
 static void free_orphan(struct service *s)
 {
+    if (atomic_fetch_sub(&s->orphan_parts, 1) > 1)
+        return;
     log_end(s);
     s->handle = NULL;
     s->packages = NULL;
@@ -500,7 +533,9 @@ void service_set_free(struct service_set *set)
         struct service *s = MK_CONTAINER_OF(n, struct service, node);
         mk_list_del(&s->node);
         s->set = NULL;
+        s->orphan_parts = 2;
         thread_detach_all(s, free_orphan);
+        task_pool_detach(s, free_orphan);
     }
     heap_free(set, sizeof(*set));
 }

@@ -27,6 +27,7 @@
 #include "watch.h"
 
 #include <duda/service.h>
+#include <duda/task.h>
 #include <monkey/plugin.h>
 
 #include <pthread.h>
@@ -35,6 +36,8 @@ struct crash_object;
 struct current;
 struct recent;
 struct router;
+struct task_pool;
+struct tasks;
 struct ticket_gate;
 
 /*
@@ -89,6 +92,8 @@ struct service_worker {
     struct global_values values;
     struct package_parts parts;
     struct dthreads dthreads;
+    struct tasks *tasks; /* NULL: it has had none */
+    bool is_pending;     /* it has ended, but tasks of it run on. Under service.lock */
 };
 
 /* Identifies what a file holds. */
@@ -129,8 +134,11 @@ struct service {
     int64_t started_s;               /* when duda_main() was called, in seconds since 1970 */
     size_t settings_bytes;           /* of `arena`, after duda_main() */
     struct service_sessions sessions;
-    pthread_mutex_t lock; /* of `workers` */
-    pthread_cond_t idle;  /* a worker has left the list */
+    struct duda_task_conf *task_conf;  /* of task->init(); or NULL */
+    _Atomic(struct task_pool *) tasks; /* NULL: it has had no task. Set once */
+    _Atomic unsigned orphan_parts;     /* threads and pool, which a service without a set waits for */
+    pthread_mutex_t lock;              /* of `workers` */
+    pthread_cond_t idle;               /* a worker has left the list */
     struct mk_list workers;
 };
 
@@ -181,6 +189,8 @@ void service_worker_put(struct service_worker *w, const struct mk_worker *worker
  */
 struct current service_worker_enter(struct service_worker *w);
 void service_worker_leave(struct service_worker *w, struct current outer);
+/* Ends a worker that no generation uses any more. Its thread ends, and no task of it is left. */
+void service_worker_end_pending(struct service_worker *w);
 /* Returns whether the loop is still there: in this thread, because a worker that stops late is freed by another one. */
 static inline bool service_worker_has_loop(const struct service_worker *w)
 {

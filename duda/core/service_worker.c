@@ -7,6 +7,7 @@
 #include "current.h"
 #include "heap.h"
 #include "request.h"
+#include "task.h"
 #include "tunnel.h"
 
 #include <assert.h>
@@ -59,20 +60,34 @@ static void end_worker(struct service_worker *w)
     struct current outer = current_enter(s, w);
     w->calls++; /* package->call() in a hook does not end the worker again */
     dthread_end_all(w);
-    package_stop_worker(w);
+    bool has_lost = tasks_release(w);
+    if (!has_lost)
+        package_stop_worker(w);
     global_destroy_values(s, &w->values);
     current_leave(outer);
     watch_remove(&w->watch);
     inbox_close(&w->inbox, service_worker_has_loop(w) ? w->loop : NULL);
-    pthread_mutex_lock(&s->lock);
+    request_pool_release(w);
+    pthread_mutex_lock(&s->lock); /* the service may be freed behind it */
     mk_list_del(&w->node);
     pthread_cond_signal(&s->idle);
     pthread_mutex_unlock(&s->lock);
-    request_pool_release(w);
     heap_free(w, sizeof(*w));
 }
 
-/* Removes what the service has in the loop: nothing of it is called any more. */
+/* Tells who waits for the end of the worker that it may last. */
+static void say_pending(struct service_worker *w)
+{
+    pthread_mutex_lock(&w->service->lock);
+    w->is_pending = true;
+    pthread_cond_signal(&w->service->idle);
+    pthread_mutex_unlock(&w->service->lock);
+}
+
+/*
+ * Removes what the service has in the loop: nothing of it is called any more. Tasks that run hold the worker; the last
+ * one that is delivered ends it.
+ */
 static void stop_worker(struct service_worker *w)
 {
     pthread_mutex_lock(&w->service->lock);
@@ -82,8 +97,11 @@ static void stop_worker(struct service_worker *w)
     dthread_stop(w);
     descriptor_remove_all(w);
     timer_cancel_all(w);
-    if (!w->calls)
+    tasks_stop(w);
+    if (!w->calls && !tasks_are_pending(w))
         end_worker(w);
+    else if (tasks_are_pending(w))
+        say_pending(w);
 }
 
 static struct service_worker *new_worker(struct service *s, struct mk_worker *worker)
@@ -198,6 +216,12 @@ struct current service_worker_enter(struct service_worker *w)
 void service_worker_leave(struct service_worker *w, struct current outer)
 {
     current_leave(outer);
-    if (--w->calls == 0 && w->ended)
+    if (--w->calls == 0 && w->ended && !tasks_are_pending(w))
+        end_worker(w);
+}
+
+void service_worker_end_pending(struct service_worker *w)
+{
+    if (w->refs == 0 && w->calls == 0)
         end_worker(w);
 }

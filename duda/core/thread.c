@@ -20,14 +20,19 @@
 
 enum { THREADS_MAX = 256, WAIT_SECONDS = 1 };
 
-int thread_init(struct thread_set *set)
+void thread_init_cond(pthread_cond_t *cond)
 {
     pthread_condattr_t attr;
-    pthread_mutex_init(&set->lock, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&set->ended, &attr);
+    pthread_cond_init(cond, &attr);
     pthread_condattr_destroy(&attr);
+}
+
+int thread_init(struct thread_set *set)
+{
+    pthread_mutex_init(&set->lock, NULL);
+    thread_init_cond(&set->ended);
     set->stop_fd = -1;
     return 0;
 }
@@ -103,18 +108,20 @@ static void set_affinity(pthread_attr_t *attr)
         pthread_attr_setaffinity_np(attr, sizeof(cpus), &cpus);
 }
 
-static int start_thread(struct service_thread *t)
+int thread_create(pthread_t *ret, size_t stack_bytes, void *(*fn)(void *ctx), void *ctx)
 {
     pthread_attr_t attr;
     sigset_t all, before;
     pthread_attr_init(&attr);
     set_affinity(&attr);
+    if (stack_bytes)
+        pthread_attr_setstacksize(&attr, stack_bytes);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int err = pthread_create(&t->id, &attr, run_thread, t);
+    int err = pthread_create(ret, &attr, fn, ctx);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attr);
-    return err;
+    return -err;
 }
 
 void thread_start_all(struct service *s)
@@ -124,11 +131,11 @@ void thread_start_all(struct service *s)
     bool first = !set->started;
     set->started = true;
     for (struct service_thread *t = set->first; t && first; t = t->next) {
-        int err = start_thread(t);
+        int err = thread_create(&t->id, 0, run_thread, t);
         t->started = err == 0;
         set->running += t->started;
-        if (err)
-            message_log_of(s, MK_LOG_ERROR, "a thread cannot start: %s", strerror(err));
+        if (err < 0)
+            message_log_of(s, MK_LOG_ERROR, "a thread cannot start: %s", strerror(-err));
     }
     pthread_mutex_unlock(&set->lock);
 }

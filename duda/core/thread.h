@@ -22,7 +22,8 @@ struct service_thread {
     pthread_t id;
     struct crash_thread *crash; /* may be NULL */
     bool started;
-    bool told; /* event->loop_wait() has returned -1 because the service ends; of the thread itself */
+    bool is_of_pool; /* it is that of a struct task_thread (task_pool.c) */
+    bool told;       /* event->loop_wait() has returned -1 because the service ends; of the thread itself */
     struct global_values values;
 };
 
@@ -37,6 +38,14 @@ struct thread_set {
     atomic_bool stopping;
     int stop_fd; /* an eventfd that is readable once `stopping` is true; -1: not made */
 };
+
+/* Initializes a condition variable whose clock is monotonic. */
+void thread_init_cond(pthread_cond_t *cond);
+/*
+ * Starts a thread that blocks all signals and may use all processors of the process. `stack_bytes`: 0 for the default.
+ * Returns 0 or -errno.
+ */
+int thread_create(pthread_t *ret, size_t stack_bytes, void *(*fn)(void *ctx), void *ctx);
 
 int thread_init(struct thread_set *set);
 void thread_release(struct thread_set *set);

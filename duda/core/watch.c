@@ -54,21 +54,31 @@ static void unblock_stop_signals(void)
     pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
+static void log_call(const struct watch_slot *slot)
+{
+    char text[TEXT_BYTES];
+    snprintf(text, sizeof(text), "has not returned from %s for more than %d s: the server waits for it", slot->call,
+             BLOCKED_MS / 1000);
+    crash_log_warning(slot->service, text);
+    if (!crash_log_is_open())
+        unblock_stop_signals();
+}
+
 static void log_begin(const struct watch_slot *slot)
 {
     char function[TEXT_BYTES] = "a callback";
     if (slot->call) {
-        char text[TEXT_BYTES];
-        snprintf(text, sizeof(text), "has not returned from %s for more than %d s: the server waits for it", slot->call,
-                 BLOCKED_MS / 1000);
-        crash_log_warning(slot->service, text);
-        if (!crash_log_is_open())
-            unblock_stop_signals();
+        log_call(slot);
         return;
     }
     uintptr_t address = atomic_load_explicit(&slot->function, memory_order_relaxed);
     if (address)
         crash_describe(address, function, sizeof(function));
+    if (slot->task_ms) {
+        mk_log_warn("the service \"%s\" has a task that runs for more than %u.%u s: %s", slot->service,
+                    slot->task_ms / 1000, slot->task_ms % 1000 / 100, function);
+        return;
+    }
     mk_log_warn("the service \"%s\" blocks worker %u for more than %d s in %s%s: move the work to a thread or job",
                 slot->service, slot->worker, BLOCKED_MS / 1000,
                 atomic_load_explicit(&slot->is_dthread, memory_order_relaxed) ? "the dthread " : "", function);
@@ -82,6 +92,11 @@ static void log_end(const struct watch_slot *slot, uint64_t now_ms)
                     (unsigned)(ms / 1000), (unsigned)(ms % 1000 / 100));
         return;
     }
+    if (slot->task_ms) {
+        mk_log_warn("the task of the service \"%s\" has ended after %u.%u s", slot->service, (unsigned)(ms / 1000),
+                    (unsigned)(ms % 1000 / 100));
+        return;
+    }
     mk_log_warn("the service \"%s\" has blocked worker %u for %u.%u s, which goes on now", slot->service, slot->worker,
                 (unsigned)(ms / 1000), (unsigned)(ms % 1000 / 100));
 }
@@ -91,7 +106,7 @@ bool watch_check(struct watch_slot *slot, uint64_t now_ms)
     unsigned calls = atomic_load_explicit(&slot->calls, memory_order_relaxed);
     bool runs = calls % 2 == 1;
     if (calls == slot->seen_calls) {
-        if (runs && !slot->told && now_ms - slot->seen_ms >= BLOCKED_MS) {
+        if (runs && !slot->told && now_ms - slot->seen_ms >= (slot->task_ms ? slot->task_ms : BLOCKED_MS)) {
             slot->told = true;
             log_begin(slot);
         }

@@ -16,7 +16,10 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* A service in a worker's thread, or a call of it in the thread that reads the configuration. */
+/*
+ * A service in a worker's thread, a call of it in the thread that reads the configuration, or a thread that runs its
+ * tasks.
+ */
 struct watch_slot {
     struct mk_list node;
     _Atomic unsigned calls;     /* odd: code of the service runs; written by the worker */
@@ -25,6 +28,7 @@ struct watch_slot {
     _Atomic bool is_dthread;    /* it is that of a dthread */
     const char *service;        /* its name */
     const char *call;           /* NULL: callbacks in the worker; else what runs in another thread: "duda_main()" */
+    uint32_t task_ms;           /* not 0: a thread of a pool, whose tasks are logged after this time */
     unsigned worker;            /* its index */
     unsigned seen_calls;        /* this and the next two are the watchdog's */
     uint64_t seen_ms;           /* when `seen_calls` was seen first */

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The object `task`: calls that block, on threads of the service's own pool (docs/reference/duda/task.md).
+ *
+ *     static void hash(void *data) { ... }  // on a thread of the pool: may block, may compute for long
+ *
+ *     static void answer(duda_request_t *dr, void *data)  // a dthread: dthread->handle(dr, answer, NULL)
+ *     {
+ *         struct job job = {...}; // on the stack of the dthread
+ *         if (task->run(NULL, hash, &job, 1000) < 0)
+ *             return;
+ *         response->printf(dr, "%s\n", job.result);
+ *         response->end(dr, NULL);
+ *     }
+ *
+ * Each service has a pool: so services do not wait for the tasks of others. A thread starts when a task finds none
+ * idle, ends after 10 seconds without a task, and has 1 MB of stack. Before the first task there is nothing. Tasks
+ * begin in the order in which they were started, except for those of a line whose turn has not come.
+ *
+ * A function on a thread of the pool may call what says "any thread", and has values of the global keys
+ * (global->init()). All signals are blocked. If it crashes, the log has its name and that of the service. One that runs
+ * for long (`slow_ms`) is logged once, and again at its end.
+ *
+ * Packages call these functions in threads of the service, to which their tasks belong.
+ *
+ * The end of the service in a worker (a reload with a new version, a stop), for tasks that were started there: those
+ * that have not begun are dropped. Those that run are waited for: by a reload without blocking the worker, by a stop
+ * for a second, behind ShutdownTimeout for requests. After that the service stays in memory, which is logged, with the
+ * stacks of dthreads that wait in run(). So `data` and the code of a function that runs always stay. package
+ * hooks worker_stop() are called when no task of the worker runs, or not at all.
+ *
+ * Mistakes are logged.
+ */
+#ifndef DUDA_TASK_H
+#define DUDA_TASK_H
+
+#include "event.h"
+
+/* A task's number; 0 is none. A number is not used again. */
+typedef uint64_t duda_task_t;
+
+/* A queue of tasks that run one after the other, in the order in which they were started, in whatever worker; each on
+ * any thread. For what is used by one thread at a time, such as a connection to a database. */
+struct duda_task_line;
+
+enum {
+    DUDA_TASK_THREADS_MAX = 64,
+    DUDA_TASK_QUEUE_MAX = 65536,
+};
+
+/* Fields that are 0 have the value in brackets. */
+struct duda_task_conf {
+    uint32_t threads; /* of the pool at most, up to DUDA_TASK_THREADS_MAX [8] */
+    uint32_t queue;   /* tasks that wait for a thread at most, up to DUDA_TASK_QUEUE_MAX [4096] */
+    uint32_t slow_ms; /* a task that runs for longer is logged [30000] */
+};
+
+/*
+ * The end of a task, in its worker. `dr` is that of start(), or NULL: it has ended, or there was none. `result`: 0,
+ * `fn` has run; -ETIMEDOUT, it was not called. `data` is the caller's again.
+ */
+typedef void (*duda_task_fn)(duda_request_t *dr, int result, void *data);
+
+/* A kind of task. Fields that are not set have their zero. Copied by the calls. */
+struct duda_task_kind {
+    duda_call_fn fn;   /* on a thread of the pool */
+    duda_task_fn done; /* of start(); NULL: `drop` is called instead */
+    duda_call_fn drop; /* frees `data`, if `done` is not called; NULL: there is nothing to free. In the worker,
+                        * or on a thread of the pool if the service has ended in the worker */
+    struct duda_task_line *line; /* NULL: none */
+    uint32_t queue_ms;           /* of start(): it waits that long for a thread at most; 0: no limit */
+};
+
+struct duda_api_task {
+    /* Sets the limits of the service's pool; one call in duda_main(), which copies `conf`. Without it all defaults.
+     * Returns 0, -EINVAL (a field is too large), -EALREADY (a second call) or -EPERM (not in duda_main()). */
+    int (*init)(const struct duda_task_conf *conf);
+
+    /* ── waits of dthreads (dthread.h): DUDA_FOREVER, and their errors ── */
+
+    /*
+     * Runs `fn(data)` on a thread, and waits for its end. When run() has returned, nothing uses `data` any more, which
+     * so may be on the stack. `timeout_ms` is that for its begin: if it waits for a thread then, it is not called.
+     * Returns
+     *
+     *     0             `fn` has returned
+     *     -ETIMEDOUT    no thread was free in time; -EAGAIN if `timeout_ms` is 0: `fn` was not called
+     *     -EBUSY        the queue is full; -ENOMEM; -EPERM: `fn` was not called
+     *     -ECONNRESET   the request of the dthread has ended, and
+     *     -ECANCELED    dthread->cancel(), or the end of the service: `fn` was not called if it had not begun then;
+     * else run() has waited for its end, which stopping() tells it to hasten. `data` shows which
+     *
+     * Dthreads.
+     */
+    int (*run)(struct duda_task_line *line, duda_call_fn fn, void *data, uint32_t timeout_ms);
+    /*
+     * Runs kind->fn(data) on a thread, and waits for its end, for `timeout_ms` at most. `data` is on the heap: with the
+     * result 0 it is the caller's again. With all others it is the task's, which has `drop` called once `fn` does not
+     * run, also before await() returns. `done` and `queue_ms` mean nothing. Returns 0, or an error as run().
+     * Dthreads.
+     */
+    int (*await)(const struct duda_task_kind *kind, void *data, uint32_t timeout_ms);
+
+    /* ── callbacks ── */
+
+    /*
+     * Has kind->fn(data) run on a thread, and then kind->done called in this worker. `dr` may be NULL; if not, the
+     * handler leaves it without a response, which `done` sends. `done` is not called if the service ends in the worker
+     * before: then `drop` is.
+     * Returns its number, or 0 with errno: EBUSY (the queue is full), EINVAL, ENOMEM, EPERM, or ECANCELED (the service
+     * ends in this worker); `data` stays the caller's then. Worker.
+     */
+    duda_task_t (*start)(duda_request_t *dr, const struct duda_task_kind *kind, void *data);
+    /*
+     * Ends a task of start() that has not begun: calls `drop`, and not `done`. Returns 0; -EBUSY: it runs, stopping()
+     * is true for it from now on, and its `done` will be called; or -ESRCH: it has ended. Of this worker. Worker.
+     */
+    int (*cancel)(duda_task_t number);
+
+    /* ── lines ── */
+
+    /* Returns a new line, or NULL without memory. duda_main(), service_start() of packages, workers, threads. */
+    struct duda_task_line *(*line)(void);
+    /* Frees a line, to which no task is added any more; those that it has still run. Lines that are left are freed with
+     * the service. NULL: nothing. Where line() may be called; also in duda_exit(), service_stop() and worker_stop(). */
+    void (*line_free)(struct duda_task_line *line);
+
+    /* ── on a thread of the pool ── */
+
+    /* Returns whether the function should return soon: its waiter's time is over, it was cancelled, or the service
+     * ends. In other threads: as worker->stopping(). Any thread. */
+    bool (*stopping)(void);
+};
+
+DUDA_OBJECT(struct duda_api_task, task)
+
+#endif
