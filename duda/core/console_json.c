@@ -66,6 +66,14 @@ static void add_packages(struct mk_buf *out, const struct counts *counts)
     end_list(out, "},");
 }
 
+static void add_tasks(struct mk_buf *out, const struct figures_tasks *tasks)
+{
+    mk_buf_addf(out, "\"tasks\":{\"queued\":%" PRId64 ",\"running\":%" PRId64 ",", tasks->queued, tasks->running);
+    add_number(out, "done", tasks->done);
+    add_number(out, "refused", tasks->refused);
+    end_list(out, "},");
+}
+
 static void add_memory(struct mk_buf *out, const struct figures_memory *m)
 {
     mk_buf_adds(out, MK_STR("\"memory_bytes\":{"));
@@ -109,6 +117,7 @@ void console_json_write(struct mk_buf *out, const struct figures *f)
     mk_buf_addc(out, ',');
     add_routes(out, f);
     add_packages(out, &s->counts);
+    add_tasks(out, &f->tasks);
     add_memory(out, &f->memory);
     add_number(out, "messages_in_all", f->messages);
     add_messages(out, f);

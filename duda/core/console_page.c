@@ -163,6 +163,18 @@ static void add_packages(struct mk_buf *out, const struct counts *counts)
     mk_buf_adds(out, MK_STR("</table></div>\n"));
 }
 
+static void add_tasks(struct mk_buf *out, const struct figures_tasks *tasks)
+{
+    if (!tasks->has_any)
+        return;
+    mk_buf_adds(out, MK_STR("<h2>Tasks</h2><dl id=tasks>"));
+    add_tile(out, "wait for a thread", tasks->queued, false);
+    add_tile(out, "run", tasks->running, false);
+    add_tile(out, "have run", (int64_t)tasks->done, false);
+    add_tile(out, "refused", (int64_t)tasks->refused, true);
+    mk_buf_adds(out, MK_STR("</dl>\n"));
+}
+
 static void add_memory(struct mk_buf *out, const struct figures_memory *m)
 {
     const struct {
@@ -241,6 +253,7 @@ void console_page_write(struct mk_buf *out, const struct figures *f, bool refres
     add_summary(out, f);
     add_routes(out, f);
     add_packages(out, &f->service->counts);
+    add_tasks(out, &f->tasks);
     add_memory(out, &f->memory);
     add_messages(out, f);
 }

@@ -462,6 +462,8 @@ static unsigned cancel_all(struct service_worker *w)
     unsigned dropped = 0;
     MK_LIST_EACH(&w->dthreads.all, n, next) {
         struct dthread *d = MK_CONTAINER_OF(n, struct dthread, node);
+        if (d->is_held)
+            continue;
         d->cancelled++;
         if (d->state == STATE_WAITING)
             dthread_wake(d, -ECANCELED);
@@ -473,6 +475,22 @@ static unsigned cancel_all(struct service_worker *w)
     return dropped;
 }
 
+static void report_dropped(const struct service_worker *w, unsigned n)
+{
+    if (n)
+        message_log_of(w->service, MK_LOG_WARN,
+                       "%u dthreads had not ended although the service has: what they hold is lost", n);
+}
+
+void dthread_tell_end(struct service_worker *w)
+{
+    assert(!w->dthreads.running && w->ended);
+    unsigned dropped = run_all(w);
+    dropped += cancel_all(w);
+    dropped += run_all(w);
+    report_dropped(w, dropped);
+}
+
 void dthread_end_all(struct service_worker *w)
 {
     struct dthreads *all = &w->dthreads;
@@ -482,9 +500,7 @@ void dthread_end_all(struct service_worker *w)
         dropped += run_all(w);
         dropped += cancel_all(w);
     }
-    if (dropped)
-        message_log_of(w->service, MK_LOG_WARN,
-                       "%u dthreads had not ended although the service has: what they hold is lost", dropped);
+    report_dropped(w, dropped);
     channel_free_all(w);
     stack_pool_release(&all->stacks);
     slots_release(&all->slots);

@@ -61,6 +61,7 @@ struct dthread {
     unsigned cancelled; /* waits that have failed because the service ends */
     bool begun;
     bool woken, waits_for_wake; /* wake() was called before it has waited; it waits for that */
+    bool is_held;               /* a task uses its stack: its wait is not ended */
     bool dropped;               /* it does not go on, but leaves its stack */
     duda_dthread_t resumer;     /* old API: the one that has resumed it first; 0: a callback */
 };
@@ -84,6 +85,8 @@ struct dthreads {
 void dthread_init(struct service_worker *w);
 /* The service ends in the worker: no timer or descriptor wakes a dthread any more. */
 void dthread_stop(struct service_worker *w);
+/* Runs those that are ready, and has the waits of the others fail, once. On the thread's own stack. */
+void dthread_tell_end(struct service_worker *w);
 /* Runs all to their ends and frees what there is. On the thread's own stack, behind dthread_stop(). */
 void dthread_end_all(struct service_worker *w);
 

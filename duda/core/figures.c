@@ -6,6 +6,7 @@
 
 #include "crash.h"
 #include "service.h"
+#include "task_pool.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -103,6 +104,18 @@ static void read_rows(struct figures *f, const struct counts *counts)
     set_times(&f->total.times, all, all_us);
 }
 
+static void read_tasks(struct figures_tasks *tasks, const struct service *s)
+{
+    const struct task_pool *pool = atomic_load_explicit(&s->tasks, memory_order_acquire);
+    if (!pool)
+        return;
+    tasks->has_any = true;
+    tasks->queued = mk_counter_read(pool->counts.queued);
+    tasks->running = mk_counter_read(pool->counts.running);
+    tasks->done = (uint64_t)mk_counter_read(pool->counts.done);
+    tasks->refused = (uint64_t)mk_counter_read(pool->counts.refused);
+}
+
 void figures_read(struct figures *f, const struct service *s)
 {
     struct recent *recent = atomic_load(&s->recent);
@@ -113,6 +126,7 @@ void figures_read(struct figures *f, const struct service *s)
     f->active = mk_counter_read(s->counts.active);
     f->crashes = mk_counter_read(s->counts.crashes);
     read_rows(f, &s->counts);
+    read_tasks(&f->tasks, s);
     read_memory(&f->memory, s);
     if (recent)
         f->n_lines = recent_read(recent, f->lines, &f->messages);

@@ -35,6 +35,12 @@ struct figures_memory {
     uint64_t request_bytes;                 /* structs of requests, kept for further ones; without arenas and bodies */
 };
 
+struct figures_tasks {
+    bool has_any; /* it has had tasks */
+    int64_t queued, running;
+    uint64_t done, refused;
+};
+
 struct figures {
     const struct service *service;
     int64_t wall_s;   /* when they were read, in seconds since 1970 */
@@ -42,6 +48,7 @@ struct figures {
     int64_t active, crashes;
     struct figures_row total, rows[COUNTS_ROWS_MAX];
     unsigned n;
+    struct figures_tasks tasks;
     struct figures_memory memory;
     uint64_t messages; /* all that were kept at any time; of those the last ones are in `lines` */
     unsigned n_lines;

@@ -75,19 +75,30 @@ static void end_worker(struct service_worker *w)
     heap_free(w, sizeof(*w));
 }
 
-/* Tells who waits for the end of the worker that it may last. */
-static void say_pending(struct service_worker *w)
+/* Tasks run: tells the dthreads of the end, and the main thread that it may last. */
+static void begin_pending(struct service_worker *w)
 {
     pthread_mutex_lock(&w->service->lock);
     w->is_pending = true;
     pthread_cond_signal(&w->service->idle);
     pthread_mutex_unlock(&w->service->lock);
+    w->calls++;
+    dthread_tell_end(w);
+    w->calls--;
 }
 
-/*
- * Removes what the service has in the loop: nothing of it is called any more. Tasks that run hold the worker; the last
- * one that is delivered ends it.
- */
+/* Ends the worker if no callback of it runs, and no task holds it; the last one that is delivered ends it then. */
+static void try_end_worker(struct service_worker *w)
+{
+    if (w->calls)
+        return;
+    if (!tasks_are_pending(w))
+        end_worker(w);
+    else if (!w->is_pending)
+        begin_pending(w);
+}
+
+/* Removes what the service has in the loop: nothing of it is called any more. */
 static void stop_worker(struct service_worker *w)
 {
     pthread_mutex_lock(&w->service->lock);
@@ -98,10 +109,7 @@ static void stop_worker(struct service_worker *w)
     descriptor_remove_all(w);
     timer_cancel_all(w);
     tasks_stop(w);
-    if (!w->calls && !tasks_are_pending(w))
-        end_worker(w);
-    else if (tasks_are_pending(w))
-        say_pending(w);
+    try_end_worker(w);
 }
 
 static struct service_worker *new_worker(struct service *s, struct mk_worker *worker)
@@ -216,12 +224,13 @@ struct current service_worker_enter(struct service_worker *w)
 void service_worker_leave(struct service_worker *w, struct current outer)
 {
     current_leave(outer);
-    if (--w->calls == 0 && w->ended && !tasks_are_pending(w))
-        end_worker(w);
+    w->calls--;
+    if (MK_UNLIKELY(w->ended))
+        try_end_worker(w);
 }
 
 void service_worker_end_pending(struct service_worker *w)
 {
-    if (w->refs == 0 && w->calls == 0)
+    if (w->is_pending && w->calls == 0)
         end_worker(w);
 }

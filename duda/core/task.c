@@ -7,6 +7,7 @@
 #include "current.h"
 #include "dthread_threads.h"
 #include "heap.h"
+#include "misuse.h"
 #include "request.h"
 
 #include <errno.h>
@@ -117,9 +118,11 @@ static struct task *new_task(struct service_worker *w, const struct duda_task_ki
     struct tasks *all = get_tasks(w);
     struct task_pool *pool = all ? task_pool_get(w->service) : NULL;
     *ret_err = pool ? slots_reserve(&all->slots, TASKS_MAX) : -ENOMEM;
+    if (*ret_err == 0 && kind->line && kind->line->queue != &pool->queue)
+        *ret_err = misuse_error(w, "task", -EINVAL); /* a line of another service */
     struct task *t = *ret_err == 0 ? heap_zalloc(sizeof(*t)) : NULL;
     if (!t) {
-        *ret_err = -ENOMEM;
+        *ret_err = *ret_err ? *ret_err : -ENOMEM;
         return NULL;
     }
     *t = (struct task){.item = {.line = kind->line}, .pool = pool, .worker = w, .kind = *kind, .data = data};
@@ -231,18 +234,20 @@ int task_run(struct dthread *d, const struct duda_task_kind *kind, void *data, u
     int result = begin_wait(&wait, kind, data, true);
     if (result < 0)
         return result;
+    d->is_held = true;
     while (!wait.is_over) {
         int err = dthread_suspend(d, timeout_ms);
         timeout_ms = DUDA_FOREVER;
+        if (err < 0 && err != -ETIMEDOUT)
+            result = err;
+        if (result < 0)
+            atomic_store(&wait.task->stopping, true);
         if (err < 0 && !wait.is_over && remove_task(wait.task)) {
-            end_wait(&wait);
-            return err;
+            result = err;
+            break;
         }
-        if (err == 0 || err == -ETIMEDOUT)
-            continue;
-        atomic_store(&wait.task->stopping, true);
-        result = err;
     }
+    d->is_held = false;
     end_wait(&wait);
     return take_interrupt(d, result);
 }

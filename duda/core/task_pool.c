@@ -16,7 +16,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-enum { IDLE_S = 10, WAIT_S = 1, STACK_BYTES = 1 << 20 };
+enum { WAIT_MS = 1000, STACK_BYTES = 1 << 20 };
 
 enum thread_state { THREAD_NONE, THREAD_RUNS, THREAD_ENDED };
 
@@ -34,11 +34,14 @@ struct task *task_pool_running(void)
     return t && t->is_of_pool ? MK_CONTAINER_OF(t, struct task_thread, base)->task : NULL;
 }
 
-static struct timespec get_time_in(time_t seconds)
+static struct timespec get_time_in(uint32_t ms)
 {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += seconds;
+    until.tv_sec += ms / 1000;
+    until.tv_nsec += ms % 1000 * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
     return until;
 }
 
@@ -85,7 +88,7 @@ static void run_task(struct task_thread *thread, struct task *t)
 /* Waits for a task, with the lock. Returns NULL if the thread is to end. */
 static struct task *wait_for_task(struct task_pool *pool)
 {
-    struct timespec until = get_time_in(IDLE_S);
+    struct timespec until = get_time_in(pool->conf.idle_ms);
     struct task_item *item;
     int err = 0;
     while (!(item = task_queue_take(&pool->queue)) && !pool->stopping && err != ETIMEDOUT) {
@@ -242,6 +245,7 @@ static struct duda_task_conf get_conf(const struct service *s)
     struct duda_task_conf conf = s->task_conf ? *s->task_conf : (struct duda_task_conf){0};
     conf.threads = conf.threads ? conf.threads : 8;
     conf.queue = conf.queue ? conf.queue : 4096;
+    conf.idle_ms = conf.idle_ms ? conf.idle_ms : 10000;
     conf.slow_ms = conf.slow_ms ? conf.slow_ms : 30000;
     return conf;
 }
@@ -326,7 +330,7 @@ unsigned task_pool_stop(struct service *s)
     struct task_pool *pool = atomic_load(&s->tasks);
     if (!pool)
         return 0;
-    struct timespec until = get_time_in(WAIT_S);
+    struct timespec until = get_time_in(WAIT_MS);
     pthread_mutex_lock(&pool->lock);
     pool->stopping = true;
     pthread_cond_broadcast(&pool->wakes);

@@ -13,9 +13,9 @@
  *         response->end(dr, NULL);
  *     }
  *
- * Each service has a pool: so services do not wait for the tasks of others. A thread starts when a task finds none
- * idle, ends after 10 seconds without a task, and has 1 MB of stack. Before the first task there is nothing. Tasks
- * begin in the order in which they were started, except for those of a line whose turn has not come.
+ * Each service has a pool, so that none waits for the tasks of another. A thread starts when a task finds none idle,
+ * ends when it has had no task for some time, and has 1 MB of stack. Before the first task there is nothing. Tasks
+ * begin in the order in which they were started; one of a line waits for the one before it.
  *
  * A function on a thread of the pool may call what says "any thread", and has values of the global keys
  * (global->init()). All signals are blocked. If it crashes, the log has its name and that of the service. One that runs
@@ -23,11 +23,11 @@
  *
  * Packages call these functions in threads of the service, to which their tasks belong.
  *
- * The end of the service in a worker (a reload with a new version, a stop), for tasks that were started there: those
- * that have not begun are dropped. Those that run are waited for: by a reload without blocking the worker, by a stop
- * for a second, behind ShutdownTimeout for requests. After that the service stays in memory, which is logged, with the
- * stacks of dthreads that wait in run(). So `data` and the code of a function that runs always stay. package
- * hooks worker_stop() are called when no task of the worker runs, or not at all.
+ * When the service ends in a worker (a reload with a new version, a stop), its tasks of that worker that have not begun
+ * are dropped, and those that run are waited for. A reload does not block the worker for that; a stop of the server
+ * waits for a second, after ShutdownTimeout. What still runs then stays in memory with all it uses, which is logged:
+ * the code and `data`, and the stack of a dthread in run(). worker_stop() of packages is called when no task of the
+ * worker runs, or not at all.
  *
  * Mistakes are logged.
  */
@@ -52,6 +52,7 @@ enum {
 struct duda_task_conf {
     uint32_t threads; /* of the pool at most, up to DUDA_TASK_THREADS_MAX [8] */
     uint32_t queue;   /* tasks that wait for a thread at most, up to DUDA_TASK_QUEUE_MAX [4096] */
+    uint32_t idle_ms; /* a thread ends after this time without a task [10000] */
     uint32_t slow_ms; /* a task that runs for longer is logged [30000] */
 };
 
@@ -80,17 +81,16 @@ struct duda_api_task {
 
     /*
      * Runs `fn(data)` on a thread, and waits for its end. When run() has returned, nothing uses `data` any more, which
-     * so may be on the stack. `timeout_ms` is that for its begin: if it waits for a thread then, it is not called.
-     * Returns
+     * so may be on the stack. `timeout_ms` is for the begin: once `fn` runs, run() waits for its end. Returns
      *
      *     0             `fn` has returned
-     *     -ETIMEDOUT    no thread was free in time; -EAGAIN if `timeout_ms` is 0: `fn` was not called
-     *     -EBUSY        the queue is full; -ENOMEM; -EPERM: `fn` was not called
-     *     -ECONNRESET   the request of the dthread has ended, and
-     *     -ECANCELED    dthread->cancel(), or the end of the service: `fn` was not called if it had not begun then;
-     * else run() has waited for its end, which stopping() tells it to hasten. `data` shows which
+     *     -ETIMEDOUT    no thread was free in time: `fn` was not called; -EAGAIN if `timeout_ms` is 0
+     *     -EBUSY        the queue is full: `fn` was not called; also -ENOMEM, -EAGAIN (no thread can be started),
+     * -EPERM and -EINVAL -ECONNRESET   the request of the dthread has ended -ECANCELED    dthread->cancel(); or the
+     * service ends, and `fn` had not begun
      *
-     * Dthreads.
+     * With the last two `fn` was not called if it had not begun then. Otherwise it has been told by stopping() and has
+     * returned: `data` shows which. Dthreads.
      */
     int (*run)(struct duda_task_line *line, duda_call_fn fn, void *data, uint32_t timeout_ms);
     /*

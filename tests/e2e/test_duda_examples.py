@@ -216,6 +216,16 @@ def test_fanout(ask):
     assert ask("/fanout/") == (200, "".join([*parts, "moon: Connection timed out\n"]))
 
 
+def test_task(ask):
+    status, text = ask("/task/hash", "-d", "secret")
+    salt, key = text.strip().split("$")
+    assert status == 200
+    assert key == hashlib.pbkdf2_hmac("sha256", b"secret", bytes.fromhex(salt), 20000).hex()
+    assert ask("/task/hash", "-d", "x" * 129)[0] == 400
+    assert ask("/task/resolve/localhost") == (200, "127.0.0.1\n")
+    assert ask("/task/resolve/" + "x" * 256)[0] == 400
+
+
 def test_wschat(ask):
     """test_wschat.py lets browsers talk."""
     status, page = ask("/wschat/")

@@ -57,6 +57,7 @@ static struct figures *make_figures(void)
                                      .classes = {[1] = 3},
                                      .times = {3, 4500, 1280, 1536, 2000000}};
     f.total = f.rows[0];
+    f.tasks = (struct figures_tasks){true, 4, 2, 7, 1};
     f.messages = f.n_lines = 1;
     f.lines[0] = (struct recent_line){.wall_ms = 1763614800007, .len = 3, .kind = "bug", .text = "<i>"};
     return &f;
@@ -75,8 +76,10 @@ static void test_json(void **state)
         "\"cut\":0,\"left\":0,\"duration_us\":{\"count\":3,\"sum\":4500,\"p50\":1280,\"p90\":1536,\"p99\":2000000},"
         "\"routes\":[{\"method\":\"GET\",\"route\":\"/<a>\",\"responses\":3,\"1xx\":0,\"2xx\":3,\"3xx\":0,\"4xx\":0,"
         "\"5xx\":0,\"timeout\":0,\"cut\":0,\"left\":0,\"duration_us\":{\"count\":3,\"sum\":4500,\"p50\":1280,"
-        "\"p90\":1536,\"p99\":2000000}}],\"packages\":{},\"memory_bytes\":{\"copy\":0,\"mapped\":0,\"settings\":0,"
-        "\"requests\":0},\"messages_in_all\":1,\"messages\":[{\"time\":\"2025-11-20T05:00:00.007Z\",\"kind\":\"bug\","
+        "\"p90\":1536,\"p99\":2000000}}],\"packages\":{},\"tasks\":{\"queued\":4,\"running\":2,\"done\":7,\"refused\":"
+        "1},"
+        "\"memory_bytes\":{\"copy\":0,\"mapped\":0,\"settings\":0,\"requests\":0},\"messages_in_all\":1,\"messages\":[{"
+        "\"time\":\"2025-11-20T05:00:00.007Z\",\"kind\":\"bug\","
         "\"text\":\"<i>\"}]}\n");
     mk_buf_release(&out);
 }
@@ -88,8 +91,9 @@ static void test_html(void **state)
     mk_buf_init(&out, 1 << 20);
     console_page_write(&out, make_figures(), true);
     const char *text = mk_buf_cstr(&out);
-    static const char *const parts[] = {"GET /&lt;a&gt;",           "&lt;i&gt;",         "1.3 ms", "2.00 s",
-                                        "2025-11-20T05:00:00.007Z", "http-equiv=refresh"};
+    static const char *const parts[] = {
+        "GET /&lt;a&gt;",     "&lt;i&gt;",         "1.3 ms", "2.00 s", "2025-11-20T05:00:00.007Z",
+        "http-equiv=refresh", "<dt>have run<dd>7<"};
     for (size_t i = 0; i < COUNT(parts); i++)
         assert_non_null(strstr(text, parts[i]));
     assert_null(strstr(text, "<i>"));

@@ -89,6 +89,24 @@ static void test_a_call_outside_of_workers(void **state)
     assert_non_null(strstr(read_log(state), "the service \"shop\" has returned from duda_exit() after 2.5 s"));
 }
 
+/* A thread that runs tasks has a limit of its own. */
+static void test_a_task(void **state)
+{
+    struct watch_slot slot = {.service = "shop", .task_ms = 2500};
+    watch_begin(&slot);
+    watch_check(&slot, 1000);
+    watch_check(&slot, 3499);
+    assert_string_equal(read_log(state), "");
+    watch_check(&slot, 3500);
+    assert_non_null(
+        strstr(read_log(state), "the service \"shop\" has a task that runs for more than 2.5 s: a callback"));
+    watch_check(&slot, 9000);
+    assert_string_equal(read_log(state), "");
+    watch_end(&slot);
+    watch_check(&slot, 9250);
+    assert_non_null(strstr(read_log(state), "the task of the service \"shop\" has ended after 8.2 s"));
+}
+
 static unsigned count_threads(void)
 {
     unsigned n = 0;
@@ -146,6 +164,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_call_that_blocks, open_log, close_log),
         cmocka_unit_test_setup_teardown(test_many_calls_are_not_one, open_log, close_log),
         cmocka_unit_test_setup_teardown(test_a_call_outside_of_workers, open_log, close_log),
+        cmocka_unit_test_setup_teardown(test_a_task, open_log, close_log),
         cmocka_unit_test_setup_teardown(test_the_thread_lives_as_long_as_slots, open_log, close_log),
         cmocka_unit_test_setup_teardown(test_a_call_wakes_the_thread, open_log, close_log),
     };
