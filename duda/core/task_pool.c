@@ -262,7 +262,7 @@ static struct task_pool *new_pool(struct service *s)
     pool->service = s;
     pool->conf = conf;
     pool->items = items;
-    task_queue_init(&pool->queue, conf.queue);
+    task_queue_init(&pool->queue, conf.queue + conf.threads);
     counts_open_tasks(s, &pool->counts);
     pthread_mutex_init(&pool->lock, NULL);
     thread_init_cond(&pool->wakes);

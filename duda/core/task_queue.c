@@ -40,7 +40,7 @@ static void make_ready(struct task_queue *q, struct task_item *item)
 int task_queue_add(struct task_queue *q, struct task_item *item)
 {
     struct duda_task_line *line = item->line;
-    if (q->n >= q->max)
+    if (q->n + q->n_running >= q->max)
         return -EBUSY;
     q->n++;
     item->is_ready = false;
@@ -63,13 +63,13 @@ struct task_item *task_queue_take(struct task_queue *q)
     item->is_ready = false;
     q->n--;
     q->n_ready--;
+    q->n_running++;
     return item;
 }
 
 /* Lets the next task of a line begin, behind those that are ready already. */
-void task_queue_finish(struct task_queue *q, struct task_item *item)
+static void advance_line(struct task_queue *q, struct duda_task_line *line)
 {
-    struct duda_task_line *line = item->line;
     if (!line)
         return;
     line->is_busy = !mk_list_empty(&line->waiting);
@@ -82,6 +82,12 @@ void task_queue_finish(struct task_queue *q, struct task_item *item)
     }
 }
 
+void task_queue_finish(struct task_queue *q, struct task_item *item)
+{
+    q->n_running--;
+    advance_line(q, item->line);
+}
+
 void task_queue_remove(struct task_queue *q, struct task_item *item)
 {
     mk_list_del(&item->node);
@@ -90,7 +96,7 @@ void task_queue_remove(struct task_queue *q, struct task_item *item)
         return;
     item->is_ready = false;
     q->n_ready--;
-    task_queue_finish(q, item);
+    advance_line(q, item->line);
 }
 
 /* ── lines ── */

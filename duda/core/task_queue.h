@@ -29,7 +29,8 @@ struct duda_task_line {
 struct task_queue {
     struct mk_list ready, lines;
     unsigned n, n_ready; /* tasks that have not begun; those of them that may */
-    unsigned max;        /* of `n` */
+    unsigned n_running;
+    unsigned max; /* of `n` and `n_running` together: so a thread that is about to take a task makes no difference */
 };
 
 void task_queue_init(struct task_queue *q, unsigned max);

@@ -51,7 +51,7 @@ enum {
 /* Fields that are 0 have the value in brackets. */
 struct duda_task_conf {
     uint32_t threads; /* of the pool at most, up to DUDA_TASK_THREADS_MAX [8] */
-    uint32_t queue;   /* tasks that wait for a thread at most, up to DUDA_TASK_QUEUE_MAX [4096] */
+    uint32_t queue;   /* further tasks, which wait for a thread, at most, up to DUDA_TASK_QUEUE_MAX [4096] */
     uint32_t idle_ms; /* a thread ends after this time without a task [10000] */
     uint32_t slow_ms; /* a task that runs for longer is logged [30000] */
 };
@@ -84,10 +84,12 @@ struct duda_api_task {
      * so may be on the stack. `timeout_ms` is for the begin: once `fn` runs, run() waits for its end. Returns
      *
      *     0             `fn` has returned
-     *     -ETIMEDOUT    no thread was free in time: `fn` was not called; -EAGAIN if `timeout_ms` is 0
-     *     -EBUSY        the queue is full: `fn` was not called; also -ENOMEM, -EAGAIN (no thread can be started),
-     * -EPERM and -EINVAL -ECONNRESET   the request of the dthread has ended -ECANCELED    dthread->cancel(); or the
-     * service ends, and `fn` had not begun
+     *     -ETIMEDOUT    no thread was free in time: `fn` was not called
+     *     -EAGAIN       the same for `timeout_ms` 0, or no thread can be started
+     *     -EBUSY        the queue is full: `fn` was not called
+     *     -ENOMEM, -EPERM, -EINVAL: `fn` was not called
+     *     -ECONNRESET   the request of the dthread has ended
+     *     -ECANCELED    dthread->cancel(); or the service ends, and `fn` had not begun
      *
      * With the last two `fn` was not called if it had not begun then. Otherwise it has been told by stopping() and has
      * returned: `data` shows which. Dthreads.

@@ -27,6 +27,7 @@ static int end(void **state)
     (void)state;
     assert_int_equal(q.n, 0);
     assert_int_equal(q.n_ready, 0);
+    assert_int_equal(q.n_running, 0);
     task_queue_release(&q);
     return 0;
 }
@@ -70,7 +71,9 @@ static void test_a_limit(void **state)
         add(i, i % 2 ? line : NULL);
     assert_int_equal(task_queue_add(&q, &items[ITEMS - 1]), -EBUSY);
     take(0);
-    add(ITEMS - 1, NULL); /* one that was taken does not count */
+    assert_int_equal(task_queue_add(&q, &items[ITEMS - 1]), -EBUSY); /* one that runs counts */
+    finish(0);
+    add(ITEMS - 1, NULL);
     for (int i = 1; i < ITEMS; i++)
         task_queue_remove(&q, &items[i]);
     take(-1);
@@ -101,6 +104,8 @@ static void test_a_line(void **state)
     add(5, line);
     take(5);
     finish(5);
+    finish(2);
+    finish(4);
 }
 
 static void test_lines_run_beside_each_other(void **state)
