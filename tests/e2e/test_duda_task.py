@@ -10,7 +10,7 @@ import pytest
 
 from harness import build
 from harness.messages import request
-from harness.server import await_true
+from harness.server import await_true, section
 from harness.services import HEAD, build_service, needs_duda, reload
 
 pytestmark = needs_duda
@@ -516,9 +516,11 @@ def await_counts(server, version=1, **expected):
 
 def test_others_are_served_meanwhile(serve_services, gate):
     """Both threads block; the only worker goes on with files, and with what needs no thread."""
-    server = serve_blocks(serve_services, gate, keys={"t": {"Console": "/console"}})
+    sources = {"t": blocks(gate), "r": RESULTS}
+    server = serve_services(sources, {"Workers": 1}, keys={"t": {"Console": "/console"}})
     clients = begin(server, "/t/callback", "/t/run", "/t/await")
     await_counts(server, wait=2, run=2)
+    assert ask(server, "/r/callback") == "fine"  # another service has threads of its own
     with server.connect() as other:
         assert other.ask("/").status == 200
         assert json.loads(other.ask("/t/console/", "Accept: application/json").body)["tasks"] == {
@@ -688,6 +690,131 @@ def test_a_stop_while_tasks_run_on(serve_services, gate):
     server.stop()
     assert "service t: it stays in memory: it has ended, but tasks of it run" in server.log
     assert "alone canceled 1" not in server.log
+
+
+# ── packages ──
+
+SLOW_HEADER = """
+#include <duda/package.h>
+struct api_slow {
+    int (*answer)(duda_request_t *dr);
+};
+DUDA_PACKAGE(struct api_slow, slow)
+"""
+
+# A package with a line for each service, as one for a database has.
+SLOW = COMMON + """
+#include "slow.h"
+
+static struct duda_package package;
+static _Atomic int running;
+
+static void wait_for_file(void *data)
+{
+    running++;
+    msg->info("the task begins in a thread of the package: %d", data == package_state());
+    while (access(GATE, F_OK) < 0)
+        usleep(1000);
+    running--;
+}
+
+static void finish(duda_request_t *dr, int result, void *data)
+{
+    (void)data;
+    if (dr)
+        answer(dr, name_of(result));
+}
+
+static int answer_late(duda_request_t *dr)
+{
+    struct duda_task_kind kind = {.fn = wait_for_file, .done = finish};
+    kind.line = duda_package_loader->service_state(&package);
+    return task->start(dr, &kind, kind.line) ? 0 : -1;
+}
+
+static void *begin(void)
+{
+    return task->line();
+}
+
+static void end(void *line)
+{
+    msg->info("the package ends in the service: %d", running);
+    task->line_free(line);
+}
+
+static void end_worker(struct duda_package_worker *w)
+{
+    msg->info("the package ends in worker %u: %d", w->index, running);
+}
+
+static const struct api_slow table = {answer_late};
+static struct duda_package package = {.name = "slow", .version = "1", .api = &table, .abi = DUDA_PACKAGE_ABI,
+    .service_start = begin, .service_stop = end, .worker_stop = end_worker};
+
+struct duda_package *duda_package_main(void)
+{
+    return &package;
+}
+"""
+
+USER = HEAD + """
+#include "slow.h"
+int version = VERSION;
+
+static void handle(duda_request_t *dr)
+{
+    if (slow->answer(dr) < 0)
+        abort();
+}
+
+static void show(duda_request_t *dr)
+{
+    response->printf(dr, "%d", version);
+    response->end(dr, NULL);
+}
+
+int duda_main(void)
+{
+    duda_load_package(slow, "slow");
+    router->get("/", handle);
+    return router->get("/version", show) ? 0 : -1;
+}
+"""
+
+
+def test_a_package(serve_services, tmp_path, gate):
+    """Its tasks belong to the service; worker_stop() comes when they have ended."""
+    source = SLOW.replace("GATE", f'"{gate}"')
+    source = source.replace("package_state()", "duda_package_loader->service_state(&package)")
+    built = build_service(tmp_path / "packages", "slow", source, files={"slow.h": SLOW_HEADER})
+    built.rename(tmp_path / "packages" / "slow.dpkg")
+
+    def user(number):
+        folder = tmp_path / "services" / "u.src"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "slow.h").write_text(SLOW_HEADER)
+        return USER.replace("VERSION", str(number))
+
+    files = {
+        "plugins/duda/duda.conf": section(
+            "DUDA", {"ServicesRoot": tmp_path / "services", "PackagesRoot": tmp_path / "packages"}
+        )
+    }
+    server = serve_services({"u": user(1)}, {"Workers": 1, "ShutdownTimeout": 1}, files=files)
+    (client,) = begin(server, "/u/")
+    server.wait_log("the task begins in a thread of the package: 1$")
+    build_service(server.services, "u", user(2))
+    reload(server)
+    assert client.rest() == b""  # ShutdownTimeout has cut the request
+    await_true(lambda: ask(server, "/u/version") == "2", what="the new version serves")
+    assert "the package ends" not in server.log
+    gate.touch()
+    server.wait_log("the package ends in worker 0: 0$")
+    assert ask(server, "/u/") == "0"
+    await_true(lambda: server.threads_named("duda: u") <= 1, what="the thread of the first version has ended")
+    reload(server)
+    server.wait_log("the package ends in the service: 0$")
 
 
 # ── the log ──
