@@ -26,6 +26,10 @@ foreach(name IN LISTS MK_PACKAGES)
         mk_link_package(json cjson/cJSON.h cjson libcjson-dev)
     elseif(name STREQUAL "kv")
         mk_add_package(kv kv/store.c kv/old.c kv/table.c)
+    elseif(name STREQUAL "sqlite")
+        mk_add_package(sqlite sqlite/databases.c sqlite/calls.c sqlite/job.c sqlite/conn.c sqlite/open.c sqlite/rows.c
+            sqlite/error.c sqlite/old.c)
+        mk_link_package(sqlite sqlite3.h sqlite3 libsqlite3-dev)
     elseif(name STREQUAL "websocket")
         if(TARGET monkey-websocket)
             mk_add_package(websocket websocket/websocket.c websocket/accept.c websocket/calls.c websocket/channels.c

@@ -67,7 +67,7 @@ THIRD_PARTY = {
     "libwebsockets.h": ("tools/wr/data/peers/",),
     "ulfius.h": ("tools/wr/data/peers/",),
     "openssl/evp.h": ("plugins/tls/", "plugins/auth/", "duda/packages/sha/", "tools/wr/load/"),
-    "sqlite3.h": ("duda/packages/sqlite/",),
+    "sqlite3.h": ("duda/packages/sqlite/", "tests/unit/duda/packages/"),
     "unwind.h": ("duda/core/trace.c",),
     "zlib.h": ("plugins/compress/encoder.c", "lib/websocket/deflate.c", "tools/wr/load/histogram.c",
                "tests/unit/plugins/", "tests/unit/tools/", "tests/unit/websocket/"),

@@ -8,6 +8,7 @@ set(MK_MSAN_WITHOUT
     "^websocket/(broadcast|codecs|deflate)_" "^ws_(deflate|session)_" # zlib
     "^plugins/compress-"              # zlib, libbrotli, libzstd
     "^duda/packages/json_" "^json_"   # libcjson
+    "^duda/packages/sqlite_test"      # libsqlite3
     "^duda/packages/sha"              # libcrypto
     "^plugins/auth-(bearer|claims|hash|jws|keys|login|strict_json|token_)" # libcrypt, libcrypto, libjansson
     "^auth_jw"                        # the same

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Errors of calls: a negative number and a sentence.
+ */
+#ifndef DUDA_PACKAGES_SQLITE_ERROR_H
+#define DUDA_PACKAGES_SQLITE_ERROR_H
+
+#include <sqlite3.h>
+
+#include <monkey/status.h>
+
+#include <stdbool.h>
+
+enum { SQ_ERROR_BYTES = 384 };
+
+struct sq_error {
+    int err; /* 0: none */
+    char text[SQ_ERROR_BYTES];
+};
+
+/* Sets an error. Returns `err`. */
+int sq_error_set(struct sq_error *e, int err, const char *format, ...) MK_PRINTF(3, 4);
+/* Returns -errno for a result code of SQLite, also for an extended one; `system_errno` is that of the failed call. */
+int sq_error_number(int code, int system_errno);
+/* Sets the error of a call of SQLite that has returned `code`; `name` is that of the database. Returns -errno. */
+int sq_error_set_code(struct sq_error *e, const char *name, sqlite3 *db, int code);
+
+#endif

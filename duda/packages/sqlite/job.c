@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What a call has a connection do.
+ */
+#include "job.h"
+
+#include <duda/mem.h>
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+/* Transactions of this thread: one in each database at most. */
+struct transaction {
+    duda_sqlite_t *db;
+    struct sq_conn *conn;
+    struct transaction *below;
+};
+
+static _Thread_local struct transaction *innermost;
+
+const char *sq_job_name(const struct sq_job *job)
+{
+    static const char *const names[] = {[SQ_QUERY] = "query", [SQ_EXEC] = "exec", [SQ_TRANSACTION] = "transaction"};
+    return names[job->kind];
+}
+
+/* ── copies ── */
+
+static bool has_bytes(const struct duda_sqlite_value *v)
+{
+    return (v->type == DUDA_SQLITE_TEXT || v->type == DUDA_SQLITE_BLOB) && v->len;
+}
+
+static size_t count_bytes(const struct sq_job *job)
+{
+    size_t bytes = job->sql ? strlen(job->sql) + 1 : 0;
+    for (size_t i = 0; i < job->n; i++)
+        bytes += has_bytes(&job->args[i]) ? job->args[i].len : 0;
+    return bytes;
+}
+
+static char *append(char *to, const void *bytes, size_t len)
+{
+    memcpy(to, bytes, len);
+    return to + len;
+}
+
+/* struct sq_job │ arguments │ SQL │ bytes of texts and blobs */
+struct sq_job *sq_job_copy(const struct sq_job *job)
+{
+    size_t values = job->n * sizeof(*job->args);
+    struct sq_job *copy = mem->alloc(sizeof(*copy) + values + count_bytes(job));
+    if (!copy)
+        return NULL;
+    *copy = *job;
+    struct duda_sqlite_value *args = (struct duda_sqlite_value *)(copy + 1);
+    char *end = (char *)args + values;
+    copy->args = args;
+    if (job->sql) {
+        copy->sql = end;
+        end = append(end, job->sql, strlen(job->sql) + 1);
+    }
+    for (size_t i = 0; i < job->n; i++) {
+        args[i] = job->args[i];
+        if (!has_bytes(&args[i]))
+            continue;
+        args[i].bytes = end;
+        end = append(end, job->args[i].bytes, args[i].len);
+    }
+    return copy;
+}
+
+void sq_job_free(void *data)
+{
+    struct sq_job *job = data;
+    if (job->link)
+        atomic_fetch_sub(&job->link->waiting, 1);
+    mem->free(job->result.rows);
+    mem->free(job);
+}
+
+/* ── work ── */
+
+static int run_query(struct sq_job *job, struct sq_conn *conn)
+{
+    struct sq_builder b = {.bytes_max = job->db->conf.bytes_max};
+    unsigned columns = 0;
+    int err = sq_conn_run(conn, job->sql, job->args, job->n, &b, &columns, NULL, &job->error);
+    if (err == 0 && !(job->result.rows = sq_builder_make(&b, columns)))
+        err = sq_error_set(&job->error, -ENOMEM, "%s: no memory for the result", job->db->conf.name);
+    sq_builder_release(&b);
+    return err;
+}
+
+static int run_transaction(struct sq_job *job, struct sq_conn *conn)
+{
+    struct transaction t = {.db = job->db, .conn = conn, .below = innermost};
+    int err = sq_conn_begin(conn, &job->error);
+    if (err)
+        return err;
+    sq_clear_error();
+    innermost = &t;
+    err = job->work(job->db, job->data);
+    innermost = t.below;
+    if (err < 0) {
+        const char *last = sq_last_error();
+        sq_error_set(&job->error, err, "%s", last ? last : "the function of the transaction has returned an error");
+        job->was_told = true;
+    }
+    return sq_conn_end(conn, err, &job->error);
+}
+
+static int run(struct sq_job *job, struct sq_conn *conn)
+{
+    if (job->kind == SQ_QUERY)
+        return run_query(job, conn);
+    if (job->kind == SQ_EXEC)
+        return sq_conn_run(conn, job->sql, job->args, job->n, NULL, NULL, &job->result.change, &job->error);
+    return run_transaction(job, conn);
+}
+
+bool sq_job_run_inside(struct sq_job *job)
+{
+    struct transaction *t = innermost;
+    while (t && t->db != job->db)
+        t = t->below;
+    if (!t)
+        return false;
+    if (job->kind == SQ_TRANSACTION)
+        job->result.err = sq_error_set(&job->error, -EINVAL, "%s: a transaction runs already", job->db->conf.name);
+    else
+        job->result.err = run(job, t->conn);
+    return true;
+}
+
+void sq_job_run(struct sq_job *job, struct sq_link *link)
+{
+    struct timespec end = {.tv_sec = (time_t)(job->deadline.end_ms / 1000),
+                           .tv_nsec = (long)(job->deadline.end_ms % 1000) * 1000000};
+    if (pthread_mutex_clocklock(&link->lock, CLOCK_MONOTONIC, &end) != 0) {
+        job->result.err =
+            sq_error_set(&job->error, -ETIMEDOUT, "%s: another thread has used the connection for %u ms (query_ms)",
+                         job->db->conf.name, job->db->conf.query_ms);
+        return;
+    }
+    link->conn.deadline = job->deadline;
+    link->conn.was_stopped = false;
+    job->result.err = run(job, &link->conn);
+    pthread_mutex_unlock(&link->lock);
+}

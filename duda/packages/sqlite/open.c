@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A connection to a database: how it is opened, and the version of the database.
+ */
+#include "conn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SQL_BYTES_MAX = 1000000, VALUE_BYTES_MAX = 1000000000 };
+
+/* ── the version ── */
+
+static int read_version(struct sq_conn *c, int64_t *ret, struct sq_error *e)
+{
+    sqlite3_stmt *stmt;
+    int code = sqlite3_prepare_v2(c->db, "PRAGMA user_version", -1, &stmt, NULL);
+    if (code == SQLITE_OK)
+        code = sqlite3_step(stmt);
+    *ret = code == SQLITE_ROW ? sqlite3_column_int64(stmt, 0) : 0;
+    int err = code == SQLITE_ROW ? 0 : sq_conn_fail(c, code, e);
+    sqlite3_finalize(stmt);
+    return err;
+}
+
+static int check_version(struct sq_conn *c, int64_t version, int64_t known, struct sq_error *e)
+{
+    if (version < 0 || version > known)
+        return sq_error_set(e, -ENOTSUP,
+                            "%s: the database has the version %lld, and this service knows %lld: it was changed by a "
+                            "newer version of the service",
+                            c->conf->name, (long long)version, (long long)known);
+    if (version < known && c->conf->read_only)
+        return sq_error_set(e, -EROFS, "%s: the database has the version %lld instead of %lld, and is read_only",
+                            c->conf->name, (long long)version, (long long)known);
+    return 0;
+}
+
+/* In a transaction: another process may have been faster. */
+static int run_migrations(struct sq_conn *c, const char *const *migrations, int64_t known, struct sq_error *e)
+{
+    char sql[64];
+    int64_t version;
+    int err = read_version(c, &version, e);
+    if (err == 0)
+        err = check_version(c, version, known, e);
+    for (int64_t i = version; err == 0 && i < known; i++) {
+        err = sq_conn_sql(c, migrations[i], e);
+        if (err == 0 && sqlite3_get_autocommit(c->db))
+            err = sq_error_set(e, -EINVAL, "%s: migration %lld ends the transaction", c->conf->name, (long long)i + 1);
+    }
+    snprintf(sql, sizeof(sql), "PRAGMA user_version = %lld", (long long)known);
+    return err ? err : sq_conn_sql(c, sql, e);
+}
+
+int sq_migrate(struct sq_conn *c, const char *const *migrations, struct sq_error *e)
+{
+    int64_t known = 0, version;
+    while (migrations && migrations[known])
+        known++;
+    int err = read_version(c, &version, e); /* also finds out whether the file is a database */
+    if (err == 0 && migrations)
+        err = check_version(c, version, known, e);
+    if (err || !migrations || version == known)
+        return err;
+    err = sq_conn_begin(c, e);
+    return err ? err : sq_conn_end(c, run_migrations(c, migrations, known, e), e);
+}
+
+/* ── opening ── */
+
+/* Settings of what SQL may do and hold. */
+static void set_limits(struct sq_conn *c)
+{
+    uint64_t length = c->conf->bytes_max < VALUE_BYTES_MAX ? c->conf->bytes_max : VALUE_BYTES_MAX;
+    sqlite3_db_config(c->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    sqlite3_db_config(c->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    sqlite3_db_config(c->db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, NULL);
+    sqlite3_db_config(c->db, SQLITE_DBCONFIG_DQS_DML, 0, NULL);
+    sqlite3_limit(c->db, SQLITE_LIMIT_LENGTH, (int)length);
+    sqlite3_limit(c->db, SQLITE_LIMIT_SQL_LENGTH, SQL_BYTES_MAX);
+    sqlite3_limit(c->db, SQLITE_LIMIT_ATTACHED, 0);
+    sqlite3_limit(c->db, SQLITE_LIMIT_WORKER_THREADS, 0);
+    sq_conn_watch(c);
+}
+
+/* Runs a PRAGMA that gives a value, and returns whether it is `wanted` (NULL: any). */
+static int run_pragma(struct sq_conn *c, const char *sql, const char *wanted, struct sq_error *e)
+{
+    sqlite3_stmt *stmt;
+    int code = sqlite3_prepare_v2(c->db, sql, -1, &stmt, NULL), err = 0;
+    if (code == SQLITE_OK)
+        code = sqlite3_step(stmt);
+    if (code != SQLITE_ROW && code != SQLITE_DONE)
+        err = sq_conn_fail(c, code, e);
+    else if (wanted && (code == SQLITE_DONE || strcmp((const char *)sqlite3_column_text(stmt, 0), wanted) != 0))
+        err = sq_error_set(e, -ENOTSUP, "%s: %s has no effect on this file", c->conf->name, sql);
+    sqlite3_finalize(stmt);
+    return err;
+}
+
+static int limit_file(struct sq_conn *c, struct sq_error *e)
+{
+    char sql[64];
+    sqlite3_stmt *stmt;
+    int64_t page = 4096;
+    if (sqlite3_prepare_v2(c->db, "PRAGMA page_size", -1, &stmt, NULL) == SQLITE_OK && sqlite3_step(stmt) == SQLITE_ROW)
+        page = sqlite3_column_int64(stmt, 0);
+    sqlite3_finalize(stmt);
+    uint64_t pages = c->conf->file_bytes_max / (uint64_t)page;
+    snprintf(sql, sizeof(sql), "PRAGMA max_page_count = %llu", (unsigned long long)(pages ? pages : 1));
+    return run_pragma(c, sql, NULL, e);
+}
+
+/* SQLite opens a file that cannot be written for reading, without a word. */
+static int check_writable(struct sq_conn *c, struct sq_error *e)
+{
+    return sqlite3_db_readonly(c->db, "main") == 1 ? sq_conn_fail(c, SQLITE_READONLY, e) : 0;
+}
+
+static int set_up(struct sq_conn *c, struct sq_error *e)
+{
+    bool writes = !c->reads_only && !c->conf->read_only;
+    int err = writes ? check_writable(c, e) : 0;
+    if (err == 0 && writes)
+        err = run_pragma(c, "PRAGMA journal_mode=WAL", "wal", e);
+    if (err == 0)
+        err = sq_conn_sql(c, "PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON", e);
+    if (err == 0 && writes && c->conf->file_bytes_max)
+        err = limit_file(c, e);
+    return err || writes ? err : sq_conn_sql(c, "PRAGMA query_only=ON", e);
+}
+
+/* SQLite tries to open a file that it cannot make for reading, too, and then says that there is none. */
+static int explain_open(struct sq_conn *c, int code, struct sq_error *e)
+{
+    const struct sq_conf *conf = c->conf;
+    size_t len = (size_t)(conf->name - conf->path);
+    char folder[PATH_MAX];
+    int err = sq_conn_fail(c, code, e);
+    if (err != -ENOENT || conf->read_only || len >= sizeof(folder))
+        return err;
+    memcpy(folder, len ? conf->path : ".", len ? len : 1);
+    folder[len ? len : 1] = '\0';
+    if (faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) == 0)
+        return err;
+    return sq_error_set(e, -errno, "%s: unable to make the database in %s: %s", conf->name, folder, strerror(errno));
+}
+
+int sq_conn_open(struct sq_conn *c, bool reads_only, struct sq_error *e)
+{
+    int how = c->conf->read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
+    if (!c->conf->read_only && !reads_only)
+        how |= SQLITE_OPEN_CREATE;
+    how |= SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_EXRESCODE;
+    c->reads_only = reads_only;
+    int code = sqlite3_open_v2(c->conf->path, &c->db, how, NULL);
+    int err = code == SQLITE_OK ? 0 : explain_open(c, code, e);
+    if (err == 0) {
+        set_limits(c);
+        err = set_up(c, e);
+    }
+    if (err)
+        sq_conn_close(c);
+    return err;
+}
+
+void sq_conn_close(struct sq_conn *c)
+{
+    for (size_t i = 0; i < SQ_STATEMENTS_MAX; i++) {
+        sqlite3_finalize(c->statements[i].stmt);
+        c->statements[i].stmt = NULL;
+    }
+    sqlite3_close(c->db);
+    c->db = NULL;
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The parts of the package sqlite: databases of services (databases.c), their calls (calls.c), the calls of the
+ * original (old.c).
+ */
+#ifndef DUDA_PACKAGES_SQLITE_PACKAGE_H
+#define DUDA_PACKAGES_SQLITE_PACKAGE_H
+
+#include "conn.h"
+
+#include <duda/task.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { SQ_READERS_MAX = 16 };
+
+/* A connection and its tasks, which run one after the other. Threads that are no tasks use it between them. */
+struct sq_link {
+    struct sq_conn conn;
+    pthread_mutex_t lock;
+    struct duda_task_line *line;
+    _Atomic unsigned waiting; /* tasks that have not ended */
+};
+
+struct duda_sqlite {
+    struct duda_sqlite *next; /* of the service */
+    struct sq_conf conf;
+    _Atomic uint64_t logged_ms; /* the last line in the log */
+    _Atomic unsigned unlogged;  /* errors since then */
+    unsigned links_open;
+    struct sq_link writer;
+    struct sq_link readers[];
+};
+
+struct sq_service {
+    pthread_mutex_t lock; /* of the lists */
+    struct duda_sqlite *first;
+    struct sqlite_db *first_old;
+};
+
+extern struct duda_package sq_package;
+
+/* ── databases.c ── */
+
+duda_sqlite_t *sq_open(const struct duda_sqlite_conf *conf);
+void sq_close(duda_sqlite_t *db);
+
+/* Returns a path for mem->free(): `path`, or a file in DataDir. NULL without memory. */
+char *sq_make_path(const char *path);
+
+/* ── calls.c ── */
+
+/* Keeps an error for error(), and logs it unless it is of a client's making. `db`: NULL in open(). Returns e->err. */
+int sq_report(duda_sqlite_t *db, const char *call, const struct sq_error *e);
+/* Keeps it without logging. */
+int sq_keep_error(const struct sq_error *e);
+void sq_clear_error(void);
+const char *sq_last_error(void);
+
+int sq_query(duda_sqlite_t *db, duda_sqlite_rows_t **ret, const char *sql, const struct duda_sqlite_value *args,
+             size_t n);
+int sq_exec(duda_sqlite_t *db, struct duda_sqlite_change *ret, const char *sql, const struct duda_sqlite_value *args,
+            size_t n);
+int sq_transaction(duda_sqlite_t *db, duda_sqlite_transaction_fn fn, void *data);
+int sq_query_then(duda_request_t *dr, duda_sqlite_t *db, const char *sql, const struct duda_sqlite_value *args,
+                  size_t n, duda_sqlite_fn fn, void *data);
+int sq_exec_then(duda_request_t *dr, duda_sqlite_t *db, const char *sql, const struct duda_sqlite_value *args, size_t n,
+                 duda_sqlite_fn fn, void *data);
+int sq_transaction_then(duda_request_t *dr, duda_sqlite_t *db, duda_sqlite_transaction_fn work, duda_sqlite_fn fn,
+                        void *data);
+
+/* ── old.c ── */
+
+extern const struct duda_api_sqlite sq_old_calls;
+
+/* Frees what a service has left. */
+void sq_old_close_all(struct sq_service *service);
+
+#endif
