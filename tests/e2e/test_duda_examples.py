@@ -3,6 +3,7 @@
 
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 
@@ -253,3 +254,23 @@ def test_session(ask, tmp_path):
     assert ask("/session/logout", *jar, "-X", "POST")[0] == 204
     assert ask("/session/", *jar) == (200, "guest: nothing\n")
     assert ask("/session/basket", *jar, "-d", "item=" + "x" * 200)[0] == 400
+
+
+def test_blog(ask):
+    title = f"The {ask.protocol} <post>"
+    post = ["--data-urlencode", f"title={title}", "--data-urlencode", "text=a & b"]
+    status, text = ask("/blog/posts/", *post, "-D", "-")
+    assert status == 303
+    number = re.search(r"(?im)^location: (\S+)", text)[1].rpartition("/")[2]
+    assert f"<a href=\"posts/{number}\">The {ask.protocol} &#60;post&#62;</a>" in ask("/blog/")[1]
+    assert "<p>a &#38; b</p>\n<h2>0 comments</h2>" in ask(f"/blog/posts/{number}")[1]
+    comment = ["--data-urlencode", "name='); DROP TABLE posts; --", "-d", "text=%3Cscript%3E"]
+    assert ask(f"/blog/posts/{number}/comments", *comment)[0] == 303
+    page = ask(f"/blog/posts/{number}")[1]
+    assert "<h2>1 comments</h2>\n<p><b>&#39;); DROP TABLE posts; --</b>: &#60;script&#62;</p>" in page
+    assert f'action="{number}/comments"' in page
+    assert ask("/blog/posts/", "-d", "title=x")[0] == 400
+    assert ask(f"/blog/posts/{number}/comments", "-d", f"name={'x' * 51}", "-d", "text=x")[0] == 400
+    assert ask("/blog/posts/99999999")[0] == ask("/blog/posts/x")[0] == 404
+    assert ask("/blog/posts/99999999/comments", "-d", "name=ada", "-d", "text=x")[0] == 404
+    assert ask("/blog/posts/", "-d", "title=x", "-d", "text=" + "x" * 70000)[0] == 413

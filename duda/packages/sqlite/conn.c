@@ -253,7 +253,7 @@ static int check_transaction(struct sq_conn *c, int err, struct sq_error *e)
 int sq_conn_run(struct sq_conn *c, const char *sql, const struct duda_sqlite_value *args, size_t n,
                 struct sq_builder *b, unsigned *ret_columns, struct duda_sqlite_change *change, struct sq_error *e)
 {
-    struct sq_statement *s;
+    struct sq_statement *s = NULL;
     if (c->in_transaction && c->broken.err) {
         *e = c->broken;
         return e->err;

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
 enum {
     READERS = 2,
@@ -77,6 +78,11 @@ static int open_link(duda_sqlite_t *db, struct sq_link *link, bool reads_only, s
         sq_conn_close(&link->conn);
         return sq_error_set(e, -ENOMEM, "%s: no memory", db->conf.name);
     }
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&link->unused, &attr);
+    pthread_condattr_destroy(&attr);
     pthread_mutex_init(&link->lock, NULL);
     db->links_open++;
     return 0;
@@ -86,6 +92,7 @@ static void close_link(struct sq_link *link)
 {
     task->line_free(link->line);
     sq_conn_close(&link->conn);
+    pthread_cond_destroy(&link->unused);
     pthread_mutex_destroy(&link->lock);
 }
 

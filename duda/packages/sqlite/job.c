@@ -134,11 +134,31 @@ bool sq_job_run_inside(struct sq_job *job)
     return true;
 }
 
+/* Waits until no other thread uses the connection. Returns false at the end of the time. */
+static bool take_link(struct sq_link *link, uint64_t end_ms)
+{
+    struct timespec end = {.tv_sec = (time_t)(end_ms / 1000), .tv_nsec = (long)(end_ms % 1000) * 1000000};
+    int err = 0;
+    pthread_mutex_lock(&link->lock);
+    while (link->is_used && err == 0)
+        err = pthread_cond_timedwait(&link->unused, &link->lock, &end);
+    bool taken = !link->is_used;
+    link->is_used = true;
+    pthread_mutex_unlock(&link->lock);
+    return taken;
+}
+
+static void put_link(struct sq_link *link)
+{
+    pthread_mutex_lock(&link->lock);
+    link->is_used = false;
+    pthread_cond_signal(&link->unused);
+    pthread_mutex_unlock(&link->lock);
+}
+
 void sq_job_run(struct sq_job *job, struct sq_link *link)
 {
-    struct timespec end = {.tv_sec = (time_t)(job->deadline.end_ms / 1000),
-                           .tv_nsec = (long)(job->deadline.end_ms % 1000) * 1000000};
-    if (pthread_mutex_clocklock(&link->lock, CLOCK_MONOTONIC, &end) != 0) {
+    if (!take_link(link, job->deadline.end_ms)) {
         job->result.err =
             sq_error_set(&job->error, -ETIMEDOUT, "%s: another thread has used the connection for %u ms (query_ms)",
                          job->db->conf.name, job->db->conf.query_ms);
@@ -147,5 +167,5 @@ void sq_job_run(struct sq_job *job, struct sq_link *link)
     link->conn.deadline = job->deadline;
     link->conn.was_stopped = false;
     job->result.err = run(job, &link->conn);
-    pthread_mutex_unlock(&link->lock);
+    put_link(link);
 }

@@ -18,7 +18,9 @@ enum { SQ_READERS_MAX = 16 };
 /* A connection and its tasks, which run one after the other. Threads that are no tasks use it between them. */
 struct sq_link {
     struct sq_conn conn;
-    pthread_mutex_t lock;
+    pthread_mutex_t lock; /* of `is_used` */
+    pthread_cond_t unused;
+    bool is_used;
     struct duda_task_line *line;
     _Atomic unsigned waiting; /* tasks that have not ended */
 };

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * blog: posts and comments in a SQLite database, blog.db in DataDir.
+ *
+ *     GET   /blog/                    the last posts, and a form for a new one
+ *     GET   /blog/posts/1             a post with its comments, and a form for a further one
+ *     POST  /blog/posts/              title, text
+ *     POST  /blog/posts/1/comments    name, text
+ *
+ * Each request runs in a dthread: while a thread of the pool works on the database, or waits for a lock of another
+ * process, the worker serves others. What visitors have typed reaches SQL only as arguments (`?`), and pages only
+ * escaped. There is no login: a real blog would have one, and tokens in its forms (see the example session).
+ */
+#include <duda/duda.h>
+#include <duda/packages/sqlite/sqlite.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+DUDA_REGISTER("Duda I/O examples", "a blog in a SQLite database");
+
+enum { POSTS_SHOWN = 20, COMMENTS_MAX = 100, BODY_BYTES_MAX = 64 * 1024 };
+
+/* To change the schema of databases that are in use, add a string. */
+static const char *const migrations[] = {
+    "CREATE TABLE posts(id INTEGER PRIMARY KEY, title TEXT NOT NULL CHECK(length(title) BETWEEN 1 AND 100),"
+    "                   text TEXT NOT NULL CHECK(length(text) BETWEEN 1 AND 20000),"
+    "                   posted TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP)",
+    "CREATE TABLE comments(id INTEGER PRIMARY KEY, post INTEGER NOT NULL REFERENCES posts ON DELETE CASCADE,"
+    "                      name TEXT NOT NULL CHECK(length(name) BETWEEN 1 AND 50),"
+    "                      text TEXT NOT NULL CHECK(length(text) BETWEEN 1 AND 2000));"
+    "CREATE INDEX comments_of_posts ON comments(post, id)",
+    NULL,
+};
+
+static duda_sqlite_t *db;
+
+/* ── pages ── */
+
+static void print_escaped(duda_request_t *dr, const char *text)
+{
+    static const char special[] = "<>&\"'";
+    for (size_t len; *text; text += len) {
+        len = strcspn(text, special);
+        if (len)
+            response->write(dr, text, len);
+        else
+            response->printf(dr, "&#%d;", text[len++]);
+    }
+}
+
+static void begin_page(duda_request_t *dr, const char *title)
+{
+    response->http_content_type(dr, "html");
+    response->printf(dr, "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>");
+    print_escaped(dr, title);
+    response->printf(dr, "</title><h1>");
+    print_escaped(dr, title);
+    response->printf(dr, "</h1>\n");
+}
+
+static void print_form(duda_request_t *dr, const char *action, const char *field)
+{
+    response->printf(dr,
+                     "<form method=\"post\" action=\"%s\"><input name=\"%s\" required> "
+                     "<textarea name=\"text\" required></textarea> <button>Send</button></form>\n",
+                     action, field);
+}
+
+/* Sends the status that fits an error of the database. The sentence is for the log, not for visitors. */
+static void send_error(duda_request_t *dr, int err)
+{
+    if (err != -ECONNRESET) /* the client has left: there is no request any more */
+        response->error(dr, err == -ERANGE ? 400 : err == -ENOENT ? 404 : err == -ENOSPC ? 507 : 503);
+}
+
+/* ── reading ── */
+
+static void list_posts(duda_request_t *dr, void *data)
+{
+    duda_sqlite_rows_t *rows;
+    (void)data;
+    int err = sqlite->query(db, &rows, "SELECT id, title, posted FROM posts ORDER BY id DESC LIMIT ?",
+                            DUDA_SQLITE_ARGS(duda_sqlite_int(POSTS_SHOWN)));
+    if (err < 0) {
+        send_error(dr, err);
+        return;
+    }
+    begin_page(dr, "Blog");
+    while (sqlite->next(rows)) {
+        response->printf(dr, "<p>%s <a href=\"posts/%lld\">", sqlite->get_text(rows, 2),
+                         (long long)sqlite->get_int(rows, 0));
+        print_escaped(dr, sqlite->get_text(rows, 1));
+        response->printf(dr, "</a></p>\n");
+    }
+    print_form(dr, "posts/", "title");
+    response->end(dr, NULL);
+    free(rows);
+}
+
+static void print_post(duda_request_t *dr, duda_sqlite_rows_t *post, duda_sqlite_rows_t *comments)
+{
+    char action[64];
+    begin_page(dr, sqlite->get_text(post, 1));
+    response->printf(dr, "<p>");
+    print_escaped(dr, sqlite->get_text(post, 2));
+    response->printf(dr, "</p>\n<h2>%zu comments</h2>\n", sqlite->count(comments));
+    while (sqlite->next(comments)) {
+        response->printf(dr, "<p><b>");
+        print_escaped(dr, sqlite->get_text(comments, 0));
+        response->printf(dr, "</b>: ");
+        print_escaped(dr, sqlite->get_text(comments, 1));
+        response->printf(dr, "</p>\n");
+    }
+    snprintf(action, sizeof(action), "%lld/comments", (long long)sqlite->get_int(post, 0));
+    print_form(dr, action, "name");
+    response->end(dr, NULL);
+}
+
+static void show_post(duda_request_t *dr, void *data)
+{
+    const int64_t *id = data;
+    duda_sqlite_rows_t *post = NULL, *comments = NULL;
+    int err = sqlite->query(db, &post, "SELECT id, title, text FROM posts WHERE id = ?",
+                            DUDA_SQLITE_ARGS(duda_sqlite_int(*id)));
+    if (err == 0 && !sqlite->next(post))
+        err = -ENOENT;
+    if (err == 0)
+        err = sqlite->query(db, &comments, "SELECT name, text FROM comments WHERE post = ? ORDER BY id",
+                            DUDA_SQLITE_ARGS(duda_sqlite_int(*id)));
+    if (err == 0)
+        print_post(dr, post, comments);
+    else
+        send_error(dr, err);
+    free(post);
+    free(comments);
+}
+
+/* ── writing ── */
+
+static void add_post(duda_request_t *dr, void *data)
+{
+    struct duda_sqlite_change change;
+    char location[64];
+    (void)data;
+    int err = sqlite->exec(db, &change, "INSERT INTO posts(title, text) VALUES(?, ?)",
+                           DUDA_SQLITE_ARGS(duda_sqlite_text(form->get(dr, "title")),
+                                            duda_sqlite_text(form->get(dr, "text"))));
+    if (err < 0) {
+        send_error(dr, err);
+        return;
+    }
+    snprintf(location, sizeof(location), "%lld", (long long)change.last_id);
+    response->redirect(dr, 303, location);
+}
+
+struct comment {
+    int64_t post;
+    const char *name, *text;
+};
+
+/* In a thread of the pool, as one transaction: no other comment can come between counting and adding. */
+static int insert_comment(duda_sqlite_t *in, void *data)
+{
+    const struct comment *c = data;
+    duda_sqlite_rows_t *rows;
+    int err =
+        sqlite->query(in, &rows, "SELECT (SELECT count(*) FROM comments WHERE post = posts.id) FROM posts WHERE id = ?",
+                      DUDA_SQLITE_ARGS(duda_sqlite_int(c->post)));
+    if (err < 0)
+        return err;
+    err = !sqlite->next(rows) ? -ENOENT : sqlite->get_int(rows, 0) >= COMMENTS_MAX ? -ENOSPC : 0;
+    free(rows);
+    if (err < 0)
+        return err;
+    return sqlite->exec(in, NULL, "INSERT INTO comments(post, name, text) VALUES(?, ?, ?)",
+                        DUDA_SQLITE_ARGS(duda_sqlite_int(c->post), duda_sqlite_text(c->name),
+                                         duda_sqlite_text(c->text)));
+}
+
+static void add_comment(duda_request_t *dr, void *data)
+{
+    const int64_t *id = data;
+    char location[64];
+    struct comment c = {.post = *id, .name = form->get(dr, "name"), .text = form->get(dr, "text")};
+    int err = sqlite->transaction(db, insert_comment, &c);
+    if (err < 0) {
+        send_error(dr, err);
+        return;
+    }
+    snprintf(location, sizeof(location), "../%lld", (long long)c.post);
+    response->redirect(dr, 303, location);
+}
+
+/* ── requests ── */
+
+static void handle(duda_request_t *dr, duda_event_fn fn, void *data)
+{
+    if (!dthread->handle(dr, fn, data))
+        response->error(dr, 503);
+}
+
+/* Has a dthread handle the post of the URL. */
+static void handle_of_post(duda_request_t *dr, duda_event_fn fn)
+{
+    long number;
+    int64_t *id = mem->alloc(sizeof(*id));
+    if (!id || gc->add(dr, id) < 0 || param->get_number(dr, "id", &number) < 0) {
+        response->error(dr, id ? 404 : 503);
+        return;
+    }
+    *id = number;
+    handle(dr, fn, id);
+}
+
+static void handle_list(duda_request_t *dr)
+{
+    handle(dr, list_posts, NULL);
+}
+
+static void handle_post(duda_request_t *dr)
+{
+    handle_of_post(dr, show_post);
+}
+
+static void handle_new_post(duda_request_t *dr)
+{
+    handle(dr, add_post, NULL);
+}
+
+static void handle_new_comment(duda_request_t *dr)
+{
+    handle_of_post(dr, add_comment);
+}
+
+int duda_main(void)
+{
+    duda_load_package(sqlite, "sqlite");
+    db = sqlite->open(&(struct duda_sqlite_conf){.path = "blog.db", .migrations = migrations});
+    if (!db) /* the log says why */
+        return -1;
+    struct duda_route *post = router->post("/posts/", handle_new_post),
+                      *comment = router->post("/posts/:id/comments", handle_new_comment);
+    if (!post || !comment || router->limit(post, BODY_BYTES_MAX) < 0 || router->limit(comment, BODY_BYTES_MAX) < 0)
+        return -1;
+    return router->get("/", handle_list) && router->get("/posts/:id", handle_post) ? 0 : -1;
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * NEW_SERVICE: notes by their names, in a SQLite database, data/NEW_SERVICE.db.
+ *
+ *     GET     /NEW_SERVICE/notes/          the names of all notes, a line each
+ *     GET     /NEW_SERVICE/notes/shopping  a note
+ *     PUT     /NEW_SERVICE/notes/shopping  writes it
+ *     DELETE  /NEW_SERVICE/notes/shopping  removes it
+ *
+ * Each request runs in a dthread: it waits for the database, while its worker serves others.
+ */
+#include <duda/duda.h>
+#include <duda/packages/sqlite/sqlite.h>
+
+#include <errno.h>
+#include <stdlib.h>
+
+DUDA_REGISTER("NEW_SERVICE", "NEW_SERVICE");
+
+enum { NOTES_MAX = 1000, NOTE_BYTES_MAX = 10000 };
+
+/* Add a string to change the schema of databases that are in use: open() runs those that are new. */
+static const char *const migrations[] = {
+    "CREATE TABLE notes(name TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID",
+    NULL,
+};
+
+static duda_sqlite_t *db;
+
+static void end_with(duda_request_t *dr, int status)
+{
+    response->http_status(dr, status);
+    response->end(dr, NULL);
+}
+
+/* The log has the sentence of the error. After -ECONNRESET there is no request any more: its client has left. */
+static void send_error(duda_request_t *dr, int err)
+{
+    if (err != -ECONNRESET)
+        response->error(dr, 503);
+}
+
+/* ── in dthreads ── */
+
+static void list_notes(duda_request_t *dr, void *data)
+{
+    duda_sqlite_rows_t *rows;
+    (void)data;
+    int err = sqlite->query(db, &rows, "SELECT name FROM notes ORDER BY name LIMIT ?",
+                            DUDA_SQLITE_ARGS(duda_sqlite_int(NOTES_MAX)));
+    if (err < 0) {
+        send_error(dr, err);
+        return;
+    }
+    response->http_content_type(dr, "txt");
+    while (sqlite->next(rows))
+        response->printf(dr, "%s\n", sqlite->get_text(rows, 0));
+    response->end(dr, NULL);
+    free(rows);
+}
+
+static void get_note(duda_request_t *dr, void *data)
+{
+    duda_sqlite_rows_t *rows;
+    (void)data;
+    int err = sqlite->query(db, &rows, "SELECT text FROM notes WHERE name = ?",
+                            DUDA_SQLITE_ARGS(duda_sqlite_text(param->get(dr, "name"))));
+    if (err < 0) {
+        send_error(dr, err);
+        return;
+    }
+    if (sqlite->next(rows)) {
+        response->http_content_type(dr, "txt");
+        response->printf(dr, "%s", sqlite->get_text(rows, 0));
+        response->end(dr, NULL);
+    } else {
+        response->error(dr, 404);
+    }
+    free(rows);
+}
+
+static void put_note(duda_request_t *dr, void *data)
+{
+    size_t len = 0;
+    const char *text = request->body(dr, &len);
+    (void)data;
+    int err = sqlite->exec(db, NULL, "INSERT INTO notes VALUES(?, ?) ON CONFLICT DO UPDATE SET text = excluded.text",
+                           DUDA_SQLITE_ARGS(duda_sqlite_text(param->get(dr, "name")),
+                                            duda_sqlite_text_n(text ? text : "", len)));
+    if (err < 0)
+        send_error(dr, err);
+    else
+        end_with(dr, 204);
+}
+
+static void delete_note(duda_request_t *dr, void *data)
+{
+    struct duda_sqlite_change change;
+    (void)data;
+    int err = sqlite->exec(db, &change, "DELETE FROM notes WHERE name = ?",
+                           DUDA_SQLITE_ARGS(duda_sqlite_text(param->get(dr, "name"))));
+    if (err < 0)
+        send_error(dr, err);
+    else
+        end_with(dr, change.rows ? 204 : 404);
+}
+
+/* ── handlers ── */
+
+static void begin_dthread(duda_request_t *dr, duda_event_fn fn)
+{
+    if (!dthread->handle(dr, fn, NULL))
+        response->error(dr, 503);
+}
+
+static void handle_list(duda_request_t *dr)
+{
+    begin_dthread(dr, list_notes);
+}
+
+static void handle_get(duda_request_t *dr)
+{
+    begin_dthread(dr, get_note);
+}
+
+static void handle_put(duda_request_t *dr)
+{
+    begin_dthread(dr, put_note);
+}
+
+static void handle_delete(duda_request_t *dr)
+{
+    begin_dthread(dr, delete_note);
+}
+
+int duda_main(void)
+{
+    const char *note = "/notes/:name";
+    duda_load_package(sqlite, "sqlite");
+    db = sqlite->open(&(struct duda_sqlite_conf){.path = "NEW_SERVICE.db", .migrations = migrations});
+    if (!db) /* the log says why */
+        return -1;
+    struct duda_route *put = router->put(note, handle_put);
+    if (!put || router->limit(put, NOTE_BYTES_MAX) < 0)
+        return -1;
+    return router->get("/notes/", handle_list) && router->get(note, handle_get) && router->delete (note, handle_delete)
+               ? 0
+               : -1;
+}
