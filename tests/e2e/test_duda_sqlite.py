@@ -2,6 +2,7 @@
 """The package sqlite in workers: dthreads, callbacks, locks of other processes, clients that leave, reloads."""
 
 import contextlib
+import re
 import resource
 import shutil
 import signal
@@ -12,6 +13,7 @@ import time
 
 import pytest
 
+from harness import build
 from harness.messages import request
 from harness.server import await_true
 from harness.services import CPP, HEAD, build_cpp, build_old_service, build_service, needs_duda, reload, web_service
@@ -739,6 +741,36 @@ def test_cpp(serve_services, tmp_path, compiler):
     (tmp_path / "data").mkdir()
     server = serve_services({}, text=web_service("cpp", DataDir=tmp_path / "data"))
     assert server.connect().ask("/cpp/sum", host="localhost").body == b"42"
+
+
+# ── the page ──
+
+HEADER = build.TOP / "include/duda/packages/sqlite/sqlite.h"
+PAGE = (build.TOP / "docs/reference/duda/sqlite.md").read_text()
+
+
+def test_the_page_names_all_functions():
+    table = re.search(r"^struct duda_api_sqlite {\n(.*?)^};", HEADER.read_text(), re.M | re.S)[1]
+    functions = re.findall(r"\(\*(?:DUDA_SQLITE_\w+\()?(\w+)\)?\)\(", re.sub(r"/\*.*?\*/", "", table, flags=re.S))
+    quoted = " ".join(re.findall(r"`([^`\n]+)`", PAGE))
+    assert len(functions) > 20 and "transaction_then" in functions
+    assert [name for name in functions if name != "fn" and not re.search(rf"\b{name}\b", quoted)] == []
+
+
+def test_the_examples_of_the_page(serve_services, tmp_path):
+    source = "\n".join(re.findall(r"^```c\n(.*?)^```$", PAGE, re.S | re.M))
+    more = 'db && router->get("/", handle) && router->get("/sell/:name", sell)'
+    source = HEAD + "#include <errno.h>\n" + source.replace('db && router->get("/", handle)', more)
+    parts = source.partition("int duda_main(void)")  # behind the other functions
+    main, end, rest = parts[2].partition("\n}\n")
+    main = main.replace("? 0", '&& sqlite->transaction(db, double_price, (void *)"pen") == 6 ? 0')
+    source = parts[0] + rest + parts[1] + main + end
+    (tmp_path / "data").mkdir()
+    server = serve_services({"shop": source}, keys={"shop": {"DataDir": tmp_path / "data"}})
+    with server.connect() as client:
+        assert client.ask("/shop/", host="localhost").body == b"pen: 6\n"
+        assert client.ask("/shop/sell/pen", host="localhost").body == b"sold\n"
+        assert client.ask("/shop/", host="localhost").body == b""
 
 
 # ── figures ──
