@@ -19,9 +19,9 @@ NAMES = data.list_names("servers")
 MONKEY = pathlib.Path(__file__).parents[2] / "build" / os.environ.get("MONKEY_PRESET", "asan") / "bin" / "monkey"
 WORKLOADS = {name: workloads.load_workload(name) for name in data.list_names("workloads")}
 # Those that differ in what the servers have to do.
-DIFFERENT = "W1", "W1L", "W3z", "W4", "W5", "W7", "W8", "W8b", "W9", "W9b", "W9s", "W9t", "S1", "S1t", "S1s"
+DIFFERENT = "W1", "W1L", "W3z", "W4", "W5", "W7", "W8", "W8b", "W9", "W9b", "W9s", "W9t", "S1", "S1t", "S1s", "S3"
 DIFFERENT += "S2", "S2t", "S2b"
-FETCHED = "actix",  # its crates are fetched, where the network permits it
+FETCHED = "actix", "node-sqlite"  # what they need is fetched, where the network permits it
 SERVER = """
 name = "own"
 text = "own"

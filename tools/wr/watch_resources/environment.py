@@ -15,7 +15,8 @@ import time
 from .data import Problem
 
 FILES = {"13.txt": 13, "26k.bin": 26510, "200k.bin": 200 * 1024, "1m.bin": 1 << 20}
-ANSWERS = {"hello/": b"Hello, world\n"}  # of programs rather than files, as docs/examples/services/01-hello has it
+# Of programs rather than files, as docs/examples/services/01-hello and data/peers/duda/notes.c have it.
+ANSWERS = {"hello/": b"Hello, world\n", "notes/500": b"note 500: " + 80 * b"x" + b"\n"}
 PRECOMPRESSED = {"26k.bin.gz": 8000}  # its content is not read
 CONGESTION_CONTROLS = "cubic", "reno"  # the first that this machine permits
 SYSCTL = pathlib.Path("/proc/sys/net/ipv4/tcp_congestion_control")
