@@ -811,10 +811,10 @@ def test_a_package(serve_services, tmp_path, gate):
     assert "the package ends" not in server.log
     gate.touch()
     server.wait_log("the package ends in worker 0: 0$")
-    assert ask(server, "/u/") == "0"
-    await_true(lambda: server.threads_named("duda: u") <= 1, what="the thread of the first version has ended")
+    await_true(lambda: not server.threads_named("duda: u"), what="the thread of the first version has ended")
     reload(server)
     server.wait_log("the package ends in the service: 0$")
+    assert ask(server, "/u/") == "0"
 
 
 # ── the log ──
