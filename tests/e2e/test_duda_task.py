@@ -689,7 +689,19 @@ def test_a_stop_while_tasks_run_on(serve_services, gate):
     await_counts(server, wait=2, run=2)
     server.stop()
     assert "service t: it stays in memory: it has ended, but tasks of it run" in server.log
-    assert "alone canceled 1" not in server.log
+    assert "alone 0 1" not in server.log
+
+
+def test_a_stop_after_a_reload(serve_services, gate):
+    """The old version, which has ended before, holds its worker until the thread ends."""
+    server = serve_blocks(serve_services, gate, env={"ASAN_OPTIONS": "detect_leaks=0"})
+    begin(server, "/t/alone", "/t/callback")
+    await_counts(server, wait=1, run=2)
+    build_service(server.services, "t", blocks(gate, 2))
+    reload(server)
+    server.wait_log("service t: it stays in memory: it has ended, but tasks of it run")
+    server.stop()
+    assert "alone 0 1" not in server.log
 
 
 # ── packages ──
