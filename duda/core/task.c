@@ -118,8 +118,10 @@ static struct task *new_task(struct service_worker *w, const struct duda_task_ki
     struct tasks *all = get_tasks(w);
     struct task_pool *pool = all ? task_pool_get(w->service) : NULL;
     *ret_err = pool ? slots_reserve(&all->slots, TASKS_MAX) : -ENOMEM;
-    if (*ret_err == 0 && kind->line && kind->line->queue != &pool->queue)
-        *ret_err = misuse_error(w, "task", -EINVAL); /* a line of another service */
+    if (*ret_err == 0 && kind->line && kind->line->queue != &pool->queue) {
+        misuse_log(w, "task", "the line belongs to another service");
+        *ret_err = -EINVAL;
+    }
     struct task *t = *ret_err == 0 ? heap_zalloc(sizeof(*t)) : NULL;
     if (!t) {
         *ret_err = *ret_err ? *ret_err : -ENOMEM;
