@@ -4,14 +4,20 @@ count is lost when configurations, workers, processes and programs change."""
 
 import contextlib
 import os
+import shutil
 import signal
+import socket
 import ssl
+import subprocess
+import threading
+import time
 
 import pytest
 
 from harness import build
 from harness import frames as f
 from harness.certificates import Authority, Bytes, TlsClient
+from harness.client import ProtocolError
 from harness.content import populate
 from harness.h2 import GoneAway
 from harness.load import Pausing
@@ -242,8 +248,66 @@ def test_handlers_that_take_too_long(count):
         await_count(server, 1, "timeouts", state="stream")
 
 
+@build.needs_probe
+def test_bodies_that_take_too_long(count):
+    server = count({"BodyTimeout": "300ms", "MinBodyRate": 0}, program=build.probe())
+    for n in (1, 2):
+        with server.connect() as client:
+            client.send(request("/probe/collect", "Content-Length: 100", method="POST") + b"x")
+            assert client.response().status == 408
+        await_count(server, n, "timeouts", state="read_body")
+    assert server.count("timeouts") == 2
+
+
+@build.needs_probe
+def test_tunnels_that_are_silent(count):
+    server = count({"TunnelTimeout": "300ms"}, program=build.probe())
+    for n in (1, 2):
+        with server.connect() as client:
+            client.send(request("/probe/upgrade", "Upgrade: echo", "Connection: Upgrade"))
+            assert client.until(b"\r\n\r\n").startswith(b"HTTP/1.1 101 ")
+            client.assert_closed()
+        await_count(server, n, "timeouts", state="tunnel")
+    assert server.count("timeouts") == 2
+
+
+@contextlib.contextmanager
+def slow_disk(server):
+    """No file is in the page cache, and each read of the disk takes a minute: strace changes the system calls."""
+    calls = ["-e", "inject=preadv2:error=EAGAIN", "-e", "inject=pread64:delay_enter=60s"]
+    command = ["strace", "-f", "-o", os.devnull, "-e", "trace=preadv2,pread64", *calls, "-p", str(server.pid)]
+    strace = subprocess.Popen(command, stderr=subprocess.PIPE)
+    try:
+        assert b"attached" in strace.stderr.readline()
+        yield
+    finally:
+        strace.send_signal(signal.SIGINT)
+        strace.communicate(timeout=30)
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed")
+def test_disks_that_take_too_long(count):
+    """The head has been sent: the connection is closed. The disk thread goes on meanwhile."""
+    server = count({"HandlerTimeout": "300ms"})
+    with slow_disk(server), server.connect() as client, pytest.raises(ProtocolError):
+        client.ask("/hello.txt")
+    await_count(server, 1, "timeouts", state="disk")
+    assert server.count("timeouts") == 1
+
+
+@needs_h2
+def test_clients_of_http2_that_read_nothing(count):
+    """The windows are open: the connection waits, and its end is a timeout of its own."""
+    server = count({**PATIENT, "SendTimeout": "300ms"})
+    for n in (1, 2):
+        with f.Wire(server.addresses[0], rcvbuf=4096, values={f.INITIAL_WINDOW_SIZE: f.WINDOW_MAX}) as wire:
+            wire.send(f.window_update(0, f.WINDOW_MAX - f.WINDOW), f.headers(1, f.get("/large.bin")))
+            await_count(server, n, "timeouts", state="streams_write")
+
+
 # ── abuse of HTTP/2 ──
 
+FLOOD_INTERVAL_SECONDS = 10
 KINDS = {
     "MaxResets": "reset",
     "MaxStreamErrors": "stream_error",
@@ -321,6 +385,50 @@ def test_streams_above_the_limit(count):
     assert server.count("http2_floods") == 3
 
 
+@needs_h2
+def test_acknowledgements_that_are_not_read(count, tmp_path):
+    """More than a client may ask for in one interval; so there are two. The buffers of a Unix socket hold few."""
+    most, path = 20_000, tmp_path / "socket"
+    keys = limits({"MaxPings": most, "MaxSettings": most})
+    server = count({**PATIENT, "Listen": ["127.0.0.1:0", f"unix:{path}"]}, listeners=2, **keys)
+    burst = (f.ping() + f.settings()) * (most - 1)  # the preface has one SETTINGS
+    with f.Wire(str(path), timeout=60) as wire:
+        wire.send(burst)
+        time.sleep(FLOOD_INTERVAL_SECONDS + 1)
+        rest = threading.Thread(target=wire.send_all_you_can, args=(burst,))  # the server does not take all of it
+        rest.start()
+        try:
+            await_true(lambda: server.count("http2_floods", kind="queued_acks") == 1, 60, "the end of the connection")
+        finally:
+            wire.sock.shutdown(socket.SHUT_RDWR)
+            rest.join()
+    assert server.count("http2_floods") == 1
+
+
+@needs_h2
+def test_closed_windows(count):
+    """Each stream whose client gives it no window."""
+    server = count({**PATIENT, "SendTimeout": "300ms"})
+    with f.Wire(server.addresses[0], values={f.INITIAL_WINDOW_SIZE: 0}) as wire:
+        wire.send(*[f.headers(2 * i + 1, f.get("/large.bin")) for i in range(5)])
+        assert {wire.until(f.RST_STREAM).stream for _ in range(5)} == {1, 3, 5, 7, 9}
+        await_count(server, 5, "http2_floods", kind="send_timeout")
+    assert server.count("http2_floods") == server.count("timeouts", state="stream") == 5
+
+
+@needs_h2
+def test_stalled_streams(count):
+    """Connections whose streams hold all descriptors give way to new ones."""
+    server, slow = count(PATIENT, nofile=128), []
+    for _ in range(2):
+        slow.append(f.Wire(server.addresses[0], timeout=20, values={f.INITIAL_WINDOW_SIZE: 0}))
+        slow[-1].send(*[f.headers(2 * i + 1, f.get("/large.bin")) for i in range(100)])
+        slow[-1].sync()
+    await_true(lambda: server.count("http2_floods", kind="stalled_streams") >= 1, 20, "room")
+    for wire in slow:
+        wire.close()
+
+
 # ── TLS ──
 
 
@@ -373,6 +481,51 @@ def test_failed_handshakes(over_tls):
         wanted[reason] = n
     assert over_tls.count("tls_failures") == sum(wanted.values())
     assert over_tls.count("tls_handshakes") == 0
+
+
+class Updating:
+    """A TLS 1.3 client that sends nothing but KeyUpdates: `openssl s_client`, which takes a command from each read."""
+
+    def __init__(self, address, ca, *options):
+        self.commands, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        connect = ["-connect", "%s:%d" % address, "-tls1_3", "-CAfile", str(ca.cert)]
+        self.process = subprocess.Popen(
+            ["openssl", "s_client", *connect, *options],
+            stdin=other, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        other.close()
+        self.commands.settimeout(20)
+
+    def update(self, count):
+        """As often as the server takes it."""
+        for _ in range(count):
+            try:
+                self.commands.send(b"k\n")
+            except OSError:
+                break
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.commands.close()
+        self.process.kill()
+        self.process.wait()
+
+
+@needs_tls
+@pytest.mark.parametrize(
+    "reason, count_updates, options",
+    [("key_updates", 200, ()), ("no_data", 40, ("-record_padding", "16384"))],
+    ids=["key_updates", "no_data"],
+)
+def test_clients_that_send_no_data(over_tls, reason, count_updates, options):
+    """KeyUpdates are limited by their number, and by their bytes: 16 KB each, with padding."""
+    for n in (1, 2):
+        with Updating(over_tls.addresses[0], over_tls.ca, *options) as client:
+            client.update(count_updates)
+            await_count(over_tls, n, "tls_failures", reason=reason)
+    assert over_tls.count("tls_failures") == 2
 
 
 # ── logs and reloads ──

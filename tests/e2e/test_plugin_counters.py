@@ -266,3 +266,15 @@ def test_refused_archives(site, tmp_path):
         assert server.count("dirlisting_archives", result=result) >= n
     assert server.count("dirlisting_archives", result="begun") == 2
     assert server.count("dirlisting_archives", result="too_many_of_client") == 1
+
+
+@needs("dirlisting")
+@pytest.mark.parametrize("name", WAYS)
+def test_archives_that_are_cut(site, name):
+    way = skip_way(WAYS[name])
+    server = site(section("DIRLISTING", {"Match": "/", "Archives": "tar", "ArchiveMaxBytes": 1}), way=way)
+    for n in (1, 2):
+        with way.connect(server) as client, pytest.raises(Exception, match="reset|closed|ended|cut"):
+            client.ask("/a/?archive=tar")
+        await_count(server, n, "dirlisting_archives", result="cut")
+    assert server.count("dirlisting_archives", result="begun") == 2
