@@ -30,6 +30,9 @@ foreach(name IN LISTS MK_PACKAGES)
         mk_add_package(sqlite sqlite/databases.c sqlite/calls.c sqlite/job.c sqlite/conn.c sqlite/open.c sqlite/rows.c
             sqlite/error.c sqlite/old.c)
         mk_link_package(sqlite sqlite3.h sqlite3 libsqlite3-dev)
+    elseif(name STREQUAL "memcached")
+        mk_add_package(memcached memcached/memcached.c memcached/calls.c memcached/command.c memcached/conn.c
+            memcached/hash.c memcached/old.c memcached/pool.c memcached/reply.c)
     elseif(name STREQUAL "websocket")
         if(TARGET monkey-websocket)
             mk_add_package(websocket websocket/websocket.c websocket/accept.c websocket/calls.c websocket/channels.c

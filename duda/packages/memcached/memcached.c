@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The package memcached: what it has for each service and worker, and what duda_main() calls.
+ */
+#include "memcached.h"
+
+#include "hash.h"
+
+#include <duda/mem.h>
+#include <duda/msg.h>
+
+#include <errno.h>
+#include <stdio.h>
+
+enum {
+    MISUSE_INTERVAL_MS = 10000,
+    PORT = 11211,
+    ARENA_BYTES_MAX = 64 << 10,
+    TEXT_BYTES = 320,
+};
+
+/* ── mistakes ── */
+
+int mc_refuse(struct mc_part *part, const char *call, int err, const char *reason)
+{
+    uint64_t now_ms = part && part->base->loop ? mk_loop_now_ms(part->base->loop) : 0;
+    if (now_ms && part->misuse_ms && now_ms - part->misuse_ms < MISUSE_INTERVAL_MS)
+        return err;
+    if (now_ms)
+        part->misuse_ms = now_ms;
+    msg->warn("memcached->%s(): %s", call, reason);
+    return err;
+}
+
+void mc_count(struct mc_part *part, const struct mk_counter *counter, int64_t n)
+{
+    duda_package_loader->count(part->base, counter, n);
+}
+
+/* ── open() ── */
+
+struct number {
+    const char *name;
+    size_t offset;
+    uint32_t otherwise, most;
+};
+
+static const struct number numbers[] = {
+    {"connect_timeout_ms", offsetof(struct duda_memcached_conf, connect_timeout_ms), 1000, 60000},
+    {"timeout_ms", offsetof(struct duda_memcached_conf, timeout_ms), 1000, 60000},
+    {"connections_max", offsetof(struct duda_memcached_conf, connections_max), 2, MC_CONNECTIONS_MAX},
+    {"pending_max", offsetof(struct duda_memcached_conf, pending_max), 10000, 1000000},
+    {"value_bytes_max", offsetof(struct duda_memcached_conf, value_bytes_max), 1 << 20, 64 << 20},
+    {"queue_bytes_max", offsetof(struct duda_memcached_conf, queue_bytes_max), 16 << 20, 256 << 20},
+};
+
+/* Fills in the defaults. Returns whether all numbers are within their limits; else with a clause. */
+static bool set_numbers(struct duda_memcached_conf *conf, char *ret_error, size_t size)
+{
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        uint32_t *field = (uint32_t *)(void *)((char *)conf + numbers[i].offset);
+        if (!*field)
+            *field = numbers[i].otherwise;
+        if (*field <= numbers[i].most)
+            continue;
+        snprintf(ret_error, size, "%s is %u at most", numbers[i].name, numbers[i].most);
+        return false;
+    }
+    if (conf->queue_bytes_max >= conf->value_bytes_max + 2 * MC_HEAD_BYTES_MAX)
+        return true;
+    snprintf(ret_error, size, "queue_bytes_max must be 1024 above value_bytes_max");
+    return false;
+}
+
+static bool is_separator(char c)
+{
+    return c == ' ' || c == ',' || c == '\t' || c == '\n';
+}
+
+/* Cuts the next server off a list; empty at its end. */
+static struct mk_str take_server(struct mk_str *rest)
+{
+    while (rest->len && is_separator(*rest->p)) {
+        rest->p++;
+        rest->len--;
+    }
+    struct mk_str word = mk_str(rest->p, 0);
+    while (word.len < rest->len && !is_separator(rest->p[word.len]))
+        word.len++;
+    rest->p += word.len;
+    rest->len -= word.len;
+    return word;
+}
+
+static bool has_target(const struct duda_memcached *cache, struct mk_str text)
+{
+    for (unsigned i = 0; i < cache->n; i++)
+        if (mk_str_eq(cache->targets[i].dial->text, text))
+            return true;
+    return false;
+}
+
+static bool add_target(struct duda_memcached *cache, struct mk_str text, char *ret_error, size_t size)
+{
+    const char *error = NULL;
+    struct mc_target *target = &cache->targets[cache->n];
+    if (cache->n == DUDA_MEMCACHED_SERVERS_MAX)
+        error = "there are more than 64 servers";
+    else if (has_target(cache, text))
+        error = "it is there twice";
+    else if (mk_dial_target_parse(&cache->arena, text, PORT, &target->dial, &error) == 0) {
+        target->hash = mc_hash(text);
+        cache->n++;
+        return true;
+    }
+    snprintf(ret_error, size, "server \"%.*s\": %s", (int)(text.len < 100 ? text.len : 100), text.p, error);
+    return false;
+}
+
+static bool add_targets(struct duda_memcached *cache, char *ret_error, size_t size)
+{
+    struct mk_str rest = mk_str_c(cache->conf.servers ? cache->conf.servers : "127.0.0.1:11211");
+    for (struct mk_str word = take_server(&rest); word.len; word = take_server(&rest))
+        if (!add_target(cache, word, ret_error, size))
+            return false;
+    if (!cache->n)
+        snprintf(ret_error, size, "`servers` has no server");
+    return cache->n;
+}
+
+static void free_cache(struct duda_memcached *cache)
+{
+    mk_arena_release(&cache->arena);
+    mem->free(cache);
+}
+
+static struct duda_memcached *make_cache(const struct duda_memcached_conf *conf, char *ret_error, size_t size)
+{
+    struct duda_memcached *cache = mem->alloc_z(sizeof(*cache));
+    snprintf(ret_error, size, "%s", strerror(ENOMEM));
+    if (!cache)
+        return NULL;
+    mk_arena_init(&cache->arena, NULL, ARENA_BYTES_MAX, NULL, 0);
+    if (conf)
+        cache->conf = *conf;
+    if (set_numbers(&cache->conf, ret_error, size) && add_targets(cache, ret_error, size)) {
+        cache->conf.servers = NULL;
+        return cache;
+    }
+    free_cache(cache);
+    return NULL;
+}
+
+static duda_memcached_t *open_cache(const struct duda_memcached_conf *conf)
+{
+    struct mc_service *service = duda_package_loader->service_state(&mc_package);
+    char error[TEXT_BYTES] = "it works only in duda_main()";
+    struct duda_memcached *cache = NULL;
+    if (service && service->n == MC_CACHES_MAX)
+        snprintf(error, sizeof(error), "the service has 16 already");
+    else if (service && !atomic_load(&service->started))
+        cache = make_cache(conf, error, sizeof(error));
+    if (!cache) {
+        mc_refuse(NULL, "open", 0, error);
+        return NULL;
+    }
+    cache->service = service;
+    cache->index = service->n++;
+    cache->next = service->first;
+    service->first = cache;
+    return cache;
+}
+
+/* ── services ── */
+
+static const struct mk_counter *open_counter(const char *name, const char *help)
+{
+    return duda_package_loader->counter(&mc_package, name, help, false);
+}
+
+static void *start_service(void)
+{
+    struct mc_service *service = mem->alloc_z(sizeof(*service));
+    if (!service)
+        return NULL;
+    service->counters = (struct mc_counters){
+        .commands = open_counter("memcached_commands", "commands to memcached, by host and service"),
+        .hits = open_counter("memcached_hits", "values and items that memcached had, by host and service"),
+        .misses = open_counter("memcached_misses", "values and items that memcached did not have, by host and service"),
+        .errors = open_counter("memcached_errors", "commands to memcached that have failed, by host and service"),
+        .connections = open_counter("memcached_connections", "connections made to memcached, by host and service"),
+    };
+    return service;
+}
+
+static void stop_service(void *state)
+{
+    struct mc_service *service = state;
+    while (service->first) {
+        struct duda_memcached *cache = service->first;
+        service->first = cache->next;
+        free_cache(cache);
+    }
+    mem->free(service);
+}
+
+/* ── workers ── */
+
+static int start_worker(struct duda_package_worker *base)
+{
+    struct mc_service *service = base->service_state;
+    unsigned n_servers = 0;
+    atomic_store(&service->started, true);
+    for (const struct duda_memcached *cache = service->first; cache; cache = cache->next)
+        n_servers += cache->n;
+    struct mc_part *part = mem->alloc_z(sizeof(*part) + service->n * sizeof(part->pools[0]));
+    struct mc_server *servers = mem->alloc_z((n_servers + 1) * sizeof(*servers));
+    if (!part || !servers) {
+        mem->free(part);
+        mem->free(servers);
+        return -ENOMEM;
+    }
+    part->base = base;
+    part->service = service;
+    part->servers = servers;
+    part->n_pools = service->n;
+    mk_list_init(&part->done);
+    for (const struct duda_memcached *cache = service->first; cache; cache = cache->next) {
+        mc_pool_init(&part->pools[cache->index], part, cache, servers);
+        servers += cache->n;
+    }
+    base->state = part;
+    return 0;
+}
+
+static void stop_worker(struct duda_package_worker *base)
+{
+    struct mc_part *part = base->state;
+    for (unsigned i = 0; i < part->n_pools; i++)
+        mc_pool_stop(&part->pools[i]);
+    part->has_news = false;
+    part->is_stopping = true; /* callbacks may not send any more */
+    mc_deliver(part);
+    base->state = NULL;
+    mem->free(part->servers);
+    mem->free(part);
+}
+
+static struct duda_api_memcached table;
+
+struct duda_package mc_package = {
+    .name = "memcached",
+    .version = "2.0.0",
+    .api = &table,
+    .abi = DUDA_PACKAGE_ABI,
+    .service_start = start_service,
+    .service_stop = stop_service,
+    .worker_start = start_worker,
+    .worker_stop = stop_worker,
+};
+
+struct duda_package *duda_package_main(void)
+{
+    table = mc_calls;
+    table.open = open_cache;
+    table.connect = mc_old_connect;
+    table.set = mc_old_set;
+    table.get = mc_old_get;
+    table.disconnect = mc_old_disconnect;
+    return &mc_package;
+}

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""memcached servers of tests: real ones on free ports, and fakes that misbehave."""
+
+import getpass
+import re
+import shutil
+import socket
+import subprocess
+import threading
+
+from .server import await_true, free_port
+
+PROGRAM = shutil.which("memcached")
+
+
+class Memcached:
+    """A real server, which can be killed and started again on the same port, or a path."""
+
+    def __init__(self, *args, path=None):
+        self.args, self.path, self.process, self.port = args, path, None, None
+        self.start()
+
+    @property
+    def address(self):
+        return f"unix:{self.path}" if self.path else f"127.0.0.1:{self.port}"
+
+    def start(self):
+        """The port that was found free may be taken meanwhile: then another one is tried, unless clients know it."""
+        user = ["-u", getpass.getuser()]
+        for _ in range(1 if self.port else 10):
+            port = self.port or free_port()
+            where = ["-s", self.path] if self.path else ["-l", "127.0.0.1", "-p", port, "-U", 0]
+            command = [PROGRAM, *user, *where, "-t", 2, "-m", 64, *self.args]
+            self.process = subprocess.Popen(list(map(str, command)), stderr=subprocess.DEVNULL)
+            await_true(lambda port=port: self.process.poll() is not None or self.answers(port), 60, "memcached")
+            if self.process.poll() is None:
+                self.port = None if self.path else port
+                return
+        raise AssertionError(f"memcached does not start: {self.process.returncode}")
+
+    def connect(self, port=None):
+        if not self.path:
+            return socket.create_connection(("127.0.0.1", port or self.port), 10)
+        client = socket.socket(socket.AF_UNIX)
+        client.settimeout(10)
+        client.connect(str(self.path))
+        return client
+
+    def answers(self, port):
+        try:
+            with self.connect(port) as client:
+                client.sendall(b"mn\r\n")
+                return client.recv(10).startswith(b"MN")
+        except OSError:
+            return False
+
+    def ask(self, data):
+        """Sends a command; returns the lines of its reply, which has one line, or is that of stats."""
+        with self.connect() as client, client.makefile("rb") as file:
+            client.sendall(data)
+            lines = [file.readline()]
+            while lines[-1].startswith(b"STAT "):
+                lines.append(file.readline())
+            return lines
+
+    def stat(self, name):
+        """A figure of the server."""
+        text = b"".join(self.ask(b"stats\r\n")).decode()
+        return int(re.search(rf"^STAT {name} (\d+)", text, re.M)[1])
+
+    def kill(self):
+        """As the kernel does without memory."""
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+    def suspend(self, number):
+        """SIGSTOP: it takes connections, which the kernel does, and does not answer. SIGCONT ends that."""
+        self.process.send_signal(number)
+
+
+class Fake:
+    """Calls `serve(connection, file)` in a thread for each connection; `file` is what it reads from."""
+
+    def __init__(self, serve):
+        self.serve, self.connections, self.count = serve, [], 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
+        self.thread = threading.Thread(target=self.accept, daemon=True)
+        self.thread.start()
+
+    def accept(self):
+        while True:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            self.count += 1
+            self.connections.append(connection)
+            threading.Thread(target=self.run, args=[connection], daemon=True).start()
+
+    def run(self, connection):
+        try:
+            with connection, connection.makefile("rb") as file:
+                self.serve(connection, file)
+        except OSError:
+            pass  # the server under test has closed it
+
+    def kill(self):
+        for one in (self.listener, *self.connections):
+            try:
+                one.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+            one.close()
+
+
+def each_command(file):
+    """The commands that are read: name, words behind it, value, opaque (b"" without one)."""
+    for line in file:
+        name, *words = line.split()
+        value = file.read(int(words[1]) + 2)[:-2] if name == b"ms" else b""
+        opaque = next((word[1:] for word in words if word.startswith(b"O")), b"")
+        yield name, words, value, opaque
