@@ -12,6 +12,7 @@ import pytest
 from harness import build
 from harness.certificates import Authority
 from harness.client import Client
+from harness.memcached import PROGRAM, Memcached
 from harness.messages import request
 from harness.server import Server, write_config
 from harness.services import INCLUDE, build_service, needs_duda, service_config
@@ -46,7 +47,9 @@ class Site:
         tls = f"[TLS]\n    Certificate {pair.cert}\n    CertificateKey {pair.key}\n"
         files = service_config(folder / "services", services, folder, text=tls)
         listen = {"Listen": "127.0.0.1:0\n    Listen 127.0.0.1:0 tls", "Workers": 2}
-        self.server = Server("-c", write_config(folder / "conf", folder, listen, files=files), listeners=2)
+        self.memcached = Memcached() if PROGRAM else None
+        env = {"MEMCACHED_SERVERS": self.memcached.address if PROGRAM else "127.0.0.1:1"}
+        self.server = Server("-c", write_config(folder / "conf", folder, listen, files=files), listeners=2, env=env)
 
     def build(self, name):
         (source,) = EXAMPLES.glob(f"*-{name}/{name}.c")
@@ -85,6 +88,8 @@ def server_of_examples(tmp_path_factory):
     site = Site(tmp_path_factory.mktemp("examples"))
     yield site
     site.server.stop()
+    if site.memcached:
+        site.memcached.kill()
 
 
 @pytest.fixture(params=PROTOCOLS)
@@ -225,6 +230,22 @@ def test_task(ask):
     assert ask("/task/hash", "-d", "x" * 129)[0] == 400
     assert ask("/task/resolve/localhost") == (200, "127.0.0.1\n")
     assert ask("/task/resolve/" + "x" * 256)[0] == 400
+
+
+def test_memcached(ask):
+    name = f"rain-{ask.protocol}"
+    status, page = ask(f"/memcached/page/{name}", "-D", "-")
+    assert status == 200 and f"all about {name}, made " in page
+    again = ask(f"/memcached/page/{name}", "-D", "-")[1]
+    if PROGRAM:
+        assert "x-cache: stored" in page.lower() and "x-cache: hit" in again.lower()
+        assert again.splitlines()[-1] == page.splitlines()[-1]
+        assert ask(f"/memcached/page/{name}", "-X", "DELETE")[0] == 204
+        assert ask(f"/memcached/page/{name}", "-X", "DELETE")[0] == 404
+        assert ask(f"/memcached/page/{name}")[1] != page.splitlines()[-1] + "\n"
+    else:
+        assert "x-cache: none" in page.lower() and ask(f"/memcached/page/{name}", "-X", "DELETE")[0] == 503
+    assert ask("/memcached/page/" + "x" * 100)[0] == 404
 
 
 def test_wschat(ask):

@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+from harness import build
 from harness.memcached import PROGRAM, Fake, Memcached, each_command
 from harness.server import await_true, free_port
 from harness.services import HEAD, build_old_service, build_service, needs_duda, reload, web_service
@@ -165,6 +166,7 @@ static void run_all(duda_request_t *dr, void *data)
     STEP(memcached->append(cache, "a", "45", 2));
     STEP(memcached->prepend(cache, "a", "12", 2));
     STEP(memcached->touch(cache, "a", 100));
+    STEP(memcached->invalidate(cache, "a", 0));
     STEP(memcached->fetch(cache, "a", &r));
     response->printf(dr, "%s/%lld ", r.value, (long long)r.ttl_s / 10);
     free(r.value);
@@ -347,7 +349,7 @@ def fake(serve_services):
 
 def test_all_functions(serve_services, caches):
     server = serve_services({"t": source(caches())})
-    expected = "0 -17 0 0 0 0 0 12345/10 0 0 n10 0 n7 0 0 -2 -2 -2 -2 -2 -22 (the key is empty)"
+    expected = "0 -17 0 0 0 0 0 0 12345/10 0 0 n10 0 n7 0 0 -2 -2 -2 -2 -2 -22 (the key is empty)"
     assert re.sub("12345/9", "12345/10", ask(server, "/all")) == expected
 
 
@@ -527,7 +529,7 @@ def test_killed_while_requests_wait(serve_services, caches):
     assert all(f"memcached {cache.address}: " in body for body in bodies)
     cache.start()
     await_true(lambda: ask(server, "/call/store/a?value=2").startswith("result=0 "), 60, "it is used again")
-    assert "value=2" in ask(server, "/call/fetch/a")
+    await_true(lambda: "value=2" in ask(server, "/call/fetch/a"), 60, "also by the other worker")
 
 
 def test_a_restart_between_requests(serve_services, caches):
@@ -771,6 +773,28 @@ def test_reloads_under_load(serve_services, caches):
     assert not failures, failures[0]
     await_true(lambda: ask(server, "/fill") == "0", 60, "it is used again")
     await_true(lambda: ask(server, "/many?n=120") == "0 found 100 failed 0|", 60, "also by the other workers")
+
+
+# ── the page ──
+
+PAGE = build.TOP / "docs/reference/duda/memcached.md"
+HEADER = build.TOP / "include/duda/packages/memcached/memcached.h"
+
+
+def test_the_page(serve_services):
+    """It names all functions; they are called here or in the example; and its own examples are a service."""
+    text = PAGE.read_text()
+    table = HEADER.read_text().partition("struct duda_api_memcached {")[2]
+    functions = re.findall(r"^    \S.*\(\*(\w+)\)\(", table, re.M)
+    example = next(build.TOP.glob("docs/examples/services/*-memcached/memcached.c")).read_text()
+    assert len(functions) == 22
+    assert [name for name in functions if not re.search(rf"`[^`\n]*\b{name}\b", text)] == []
+    assert [name for name in functions if f"memcached->{name}(" not in SERVICE + OLD + example] == []
+    service, more = re.findall(r"^```c\n(.*?)^```$", text, re.S | re.M)
+    service = "#include <errno.h>\n" + service.replace("10.0.0.1:11211 10.0.0.2:11211", "127.0.0.1:1")
+    more = more.replace("static void count", "void count(duda_request_t *dr);\nvoid count")
+    server = serve_services({"t": service.replace("int duda_main", f"{more}\nint duda_main")})
+    assert ask(server, "/") == "memcached 127.0.0.1:1: Connection refused\n"
 
 
 # ── the original API ──
