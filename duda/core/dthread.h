@@ -128,6 +128,16 @@ void dthread_strand(struct dthread *d);
 /* Frees it, once the other thread does not use its stack any more. Any thread. */
 void dthread_free_stranded(struct dthread *d);
 
+/* ── dthread_calls.c: the waits of packages (<duda/package.h>) ── */
+
+struct duda_package_wait;
+
+int dthread_begin_package_wait(struct duda_package_wait *wait, const char *call);
+int dthread_wait_for_package(struct duda_package_wait *wait, uint32_t timeout_ms);
+void dthread_wake_by_package(struct duda_package_wait *wait, int result);
+
+/* ── the original API ── */
+
 /* Runs a dthread that is NEW or SUSPENDED at once, by a callback or another one, which is SUSPENDED meanwhile. */
 void dthread_resume(struct dthread *d);
 /* Goes back to the callback that runs the dthreads. */

@@ -6,6 +6,7 @@
 #include "current.h"
 #include "misuse.h"
 #include "objects.h"
+#include "package.h"
 #include "phase.h"
 #include "request.h"
 
@@ -183,6 +184,36 @@ static int wake(duda_dthread_t number)
     else
         d->woken = true;
     return 0;
+}
+
+/* ── waits of packages ── */
+
+int dthread_begin_package_wait(struct duda_package_wait *wait, const char *call)
+{
+    int err;
+    *wait = (struct duda_package_wait){.dthread = dthread_begin_wait(call, &err)};
+    return wait->dthread ? 0 : err;
+}
+
+int dthread_wait_for_package(struct duda_package_wait *wait, uint32_t timeout_ms)
+{
+    if (wait->is_over || !timeout_ms)
+        return wait->is_over ? wait->result : -EAGAIN;
+    wait->waits = true;
+    int result = dthread_suspend(wait->dthread, timeout_ms);
+    wait->waits = false;
+    return result;
+}
+
+void dthread_wake_by_package(struct duda_package_wait *wait, int result)
+{
+    struct dthread *d = wait->dthread;
+    if (wait->is_over)
+        return;
+    wait->is_over = true;
+    wait->result = result;
+    if (wait->waits && d->state == STATE_WAITING) /* else another wake or an error was first */
+        dthread_wake(d, result);
 }
 
 /* ── channels ── */

@@ -7,6 +7,7 @@
 
 #include "crash.h"
 #include "current.h"
+#include "dthread.h"
 #include "heap.h"
 #include "message.h"
 #include "objects.h"
@@ -202,6 +203,9 @@ const struct duda_api_package object_package = {
     .worker_of = package_worker_of,
     .call = package_call,
     .name_callback = package_name_callback,
+    .begin_wait = dthread_begin_package_wait,
+    .wait = dthread_wait_for_package,
+    .wake = dthread_wake_by_package,
     .counter = package_open_counter,
     .count = package_count,
 };

@@ -44,6 +44,13 @@ struct duda_package_worker {
     void *state;                /* the package's own; NULL at first */
 };
 
+/* A wait of a dthread in a call of a package, on its stack. The fields belong to the framework. */
+struct duda_package_wait {
+    void *dthread;
+    int result;
+    bool waits, is_over;
+};
+
 struct duda_package {
     const char *name, *version;
     const void *api; /* the table */
@@ -102,6 +109,22 @@ struct duda_api_package {
      * one of the package. In a callback.
      */
     void (*name_callback)(struct duda_package_worker *w, void (*fn)(void));
+
+    /* ── waits, for calls that dthreads make in straight code ── */
+
+    /*
+     * Begins a wait of the calling dthread, which `call` ("redis->ask()") names in the log. Returns 0, or what each
+     * wait of a dthread returns instead: -EPERM (no dthread runs, or it cannot wait here; logged), -ECONNRESET or
+     * -ECANCELED.
+     */
+    int (*begin_wait)(struct duda_package_wait *wait, const char *call);
+    /*
+     * Waits until wake() was called, also before. Returns its result, -ETIMEDOUT, -ECONNRESET or -ECANCELED; after an
+     * error the package forgets `wait`.
+     */
+    int (*wait)(struct duda_package_wait *wait, uint32_t timeout_ms);
+    /* Ends a wait with `result`. In the worker's thread; the dthread goes on later. Later calls do nothing. */
+    void (*wake)(struct duda_package_wait *wait, int result);
 
     /* ── counters, which the console of the service shows (<monkey/counters.h>) ── */
 
