@@ -33,6 +33,10 @@ foreach(name IN LISTS MK_PACKAGES)
     elseif(name STREQUAL "memcached")
         mk_add_package(memcached memcached/memcached.c memcached/calls.c memcached/command.c memcached/conn.c
             memcached/hash.c memcached/old.c memcached/pool.c memcached/reply.c)
+    elseif(name STREQUAL "redis")
+        mk_add_package(redis redis/redis.c redis/calls.c redis/conn.c redis/format.c redis/old.c redis/printf.c
+            redis/reader.c redis/status.c redis/subscribe.c)
+        mk_link_package(redis hiredis/read.h hiredis libhiredis-dev)
     elseif(name STREQUAL "websocket")
         if(TARGET monkey-websocket)
             mk_add_package(websocket websocket/websocket.c websocket/accept.c websocket/calls.c websocket/channels.c

@@ -51,7 +51,7 @@ THIRD_PARTY = {
     "sha256.h": ("plugins/dirlisting/policy.c",),
     "brotli/": ("plugins/compress/encoder.c", "tests/unit/plugins/"),
     "cmocka.h": ("tests/unit/",),
-    "hiredis/": ("duda/packages/redis/",),
+    "hiredis/": ("duda/packages/redis/", "tests/unit/duda/packages/"),
     "nghttp2/": ("lib/http/h2/session.c", "tests/unit/http/", "tests/fuzz/"),
     "pcre2.h": ("lib/base/regex.c",),
     "crypt.h": ("plugins/auth/auth.c", "plugins/auth/hash.c"),

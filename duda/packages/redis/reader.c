@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Reads replies (reader.h).
+ */
+#include "reader.h"
+
+#include <duda/mem.h>
+
+#include <hiredis/read.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { LENGTH_LINE_BYTES = 64 }; /* more than the line of a bulk string's length has */
+
+/* ── the tree, as hiredis builds it ── */
+
+static void free_tree(void *root)
+{
+    redisReply *reply = root;
+    if (!reply)
+        return;
+    for (size_t i = 0; i < reply->elements; i++)
+        free_tree(reply->element[i]);
+    mem->free(reply);
+}
+
+/* Makes a node with `extra` bytes behind it, in its place of the tree. Returns NULL without memory, or at the limit. */
+static redisReply *new_node(const redisReadTask *task, size_t extra)
+{
+    struct redis_reader *r = task->privdata;
+    if (extra > r->bytes_max || r->bytes + sizeof(redisReply) > r->bytes_max - extra) {
+        r->is_too_large = true;
+        return NULL;
+    }
+    redisReply *node = mem->alloc(sizeof(*node) + extra);
+    if (!node)
+        return NULL;
+    *node = (redisReply){.type = task->type};
+    r->bytes += sizeof(*node) + extra;
+    if (task->parent)
+        ((redisReply *)task->parent->obj)->element[task->idx] = node;
+    return node;
+}
+
+static void *create_string(const redisReadTask *task, char *text, size_t len)
+{
+    redisReply *node = new_node(task, len + 1);
+    if (!node)
+        return NULL;
+    node->str = (char *)(node + 1);
+    node->len = len;
+    memcpy(node->str, text, len);
+    node->str[len] = '\0';
+    return node;
+}
+
+static void *create_integer(const redisReadTask *task, long long value)
+{
+    redisReply *node = new_node(task, 0);
+    if (node)
+        node->integer = value;
+    return node;
+}
+
+static void *create_nil(const redisReadTask *task)
+{
+    redisReply *node = new_node(task, 0);
+    if (node)
+        node->type = REDIS_REPLY_NIL; /* the task has that of a string */
+    return node;
+}
+
+static void *create_array(const redisReadTask *task, size_t n)
+{
+    struct redis_reader *r = task->privdata;
+    if (n > r->bytes_max / sizeof(redisReply *)) {
+        r->is_too_large = true;
+        return NULL;
+    }
+    redisReply *node = new_node(task, n * sizeof(redisReply *));
+    if (!node)
+        return NULL;
+    node->element = n ? (redisReply **)(node + 1) : NULL;
+    if (n)
+        memset(node->element, 0, n * sizeof(redisReply *));
+    node->elements = n;
+    return node;
+}
+
+/* hiredis 0.14 has an int there. */
+static __attribute__((unused)) void *create_array_int(const redisReadTask *task, int n)
+{
+    return create_array(task, n < 0 ? 0 : (size_t)n);
+}
+
+static redisReplyObjectFunctions functions = {
+    .createString = create_string,
+    .createArray = _Generic(((redisReplyObjectFunctions *)0)->createArray, void *(*)(const redisReadTask *, int)
+                            : create_array_int, default
+                            : create_array),
+    .createInteger = create_integer,
+    .createNil = create_nil,
+    .freeObject = free_tree,
+};
+
+/* ── one block ── */
+
+static size_t align(size_t size)
+{
+    return (size + 15) & ~(size_t)15;
+}
+
+static size_t measure_tree(const redisReply *reply)
+{
+    size_t size = align(sizeof(*reply) + (reply->str ? reply->len + 1 : 0) + reply->elements * sizeof(redisReply *));
+    for (size_t i = 0; i < reply->elements; i++)
+        size += measure_tree(reply->element[i]);
+    return size;
+}
+
+/* Copies a tree to `*at`, which is moved behind it. */
+static redisReply *copy_tree(const redisReply *from, char **at)
+{
+    redisReply *to = (redisReply *)(void *)*at;
+    *at += align(sizeof(*to) + (from->str ? from->len + 1 : 0) + from->elements * sizeof(redisReply *));
+    *to = *from;
+    if (from->str) {
+        to->str = (char *)(to + 1);
+        memcpy(to->str, from->str, from->len + 1);
+    }
+    if (from->elements)
+        to->element = (redisReply **)(to + 1);
+    for (size_t i = 0; i < from->elements; i++)
+        to->element[i] = copy_tree(from->element[i], at);
+    return to;
+}
+
+redisReply *redis_reader_copy(const redisReply *reply)
+{
+    char *block = mem->alloc(measure_tree(reply));
+    return block ? copy_tree(reply, &block) : NULL;
+}
+
+/* Makes a tree one block. Returns NULL without memory; the tree is freed in any case. */
+static redisReply *flatten(redisReply *tree)
+{
+    if (!tree->elements)
+        return tree;
+    redisReply *reply = redis_reader_copy(tree);
+    free_tree(tree);
+    return reply;
+}
+
+/* ── the reader ── */
+
+int redis_reader_init(struct redis_reader *r, size_t bytes_max)
+{
+    *r = (struct redis_reader){.bytes_max = bytes_max, .parser = redisReaderCreateWithFunctions(&functions)};
+    if (!r->parser)
+        return -ENOMEM;
+    r->parser->privdata = r;
+    return 0;
+}
+
+void redis_reader_release(struct redis_reader *r)
+{
+    if (r->parser)
+        redisReaderFree(r->parser);
+    r->parser = NULL;
+}
+
+int redis_reader_feed(struct redis_reader *r, const char *bytes, size_t len)
+{
+    return redisReaderFeed(r->parser, bytes, len) == REDIS_OK ? 0 : -ENOMEM;
+}
+
+static int fail(struct redis_reader *r, int err, const char *text)
+{
+    r->error = text;
+    return err;
+}
+
+static int fail_too_large(struct redis_reader *r)
+{
+    snprintf(r->text, sizeof(r->text), "the reply has more than the %zu bytes of reply_bytes_max", r->bytes_max);
+    return fail(r, -EMSGSIZE, r->text);
+}
+
+static int fail_parsing(struct redis_reader *r)
+{
+    if (r->is_too_large)
+        return fail_too_large(r);
+    if (r->parser->err == REDIS_ERR_OOM)
+        return fail(r, -ENOMEM, "no memory for the reply");
+    snprintf(r->text, sizeof(r->text), "what the server sends is not the protocol of Redis (%.64s)", r->parser->errstr);
+    return fail(r, -EPROTO, r->text);
+}
+
+/* Checks what waits for further bytes. */
+static int check_rest(struct redis_reader *r)
+{
+    size_t rest = r->parser->len - r->parser->pos;
+    if (rest > r->bytes_max || r->bytes > r->bytes_max - rest)
+        return fail_too_large(r);
+    if (rest > REDIS_LINE_BYTES_MAX && !memmem(r->parser->buf + r->parser->pos, LENGTH_LINE_BYTES, "\r\n", 2))
+        return fail(r, -EPROTO, "what the server sends is not the protocol of Redis (a line of more than 64 KB)");
+    return 0;
+}
+
+int redis_reader_next(struct redis_reader *r, redisReply **ret)
+{
+    void *tree = NULL;
+    if (redisReaderGetReply(r->parser, &tree) != REDIS_OK)
+        return fail_parsing(r);
+    if (!tree)
+        return check_rest(r);
+    r->bytes = 0;
+    *ret = flatten(tree);
+    return *ret ? 1 : fail(r, -ENOMEM, "no memory for the reply");
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The structs of the package redis.
+ *
+ *     service    struct redis_service    the servers of open(), with their subscriptions
+ *     worker     struct redis_part       a struct redis_client for each server that is used, the contexts of old.c
+ *     server     struct redis_client     a connection for commands, and one for messages
+ */
+#ifndef DUDA_PACKAGES_REDIS_PACKAGE_H
+#define DUDA_PACKAGES_REDIS_PACKAGE_H
+
+#include "conn.h"
+
+#include <monkey/arena.h>
+
+#include <stdatomic.h>
+
+enum { REDIS_SERVERS_MAX = 16 };
+
+enum redis_count { REDIS_COMMANDS, REDIS_ERRORS, REDIS_RECONNECTS, REDIS_WAITING, REDIS_COUNTS };
+
+struct redis_subscription {
+    struct redis_subscription *next;
+    const char *channel;
+    unsigned flags;
+    duda_redis_message_fn fn;
+    void *data;
+};
+
+/* In the arena of the service. */
+struct duda_redis {
+    struct duda_redis *next;
+    unsigned index;
+    struct redis_server server;
+    struct redis_subscription *subscriptions;
+    struct duda_session_backend *backend; /* or NULL */
+};
+
+struct redis_service {
+    atomic_bool started; /* in a worker: duda_main() is over */
+    struct mk_arena arena;
+    struct duda_redis *first;
+    unsigned n;
+    const struct mk_counter *counters[REDIS_COUNTS];
+};
+
+struct redis_client {
+    struct redis_conn commands, messages;
+    char error[REDIS_TEXT_BYTES]; /* of the last call */
+};
+
+struct redis_part {
+    struct duda_package_worker *base;
+    struct mk_loop *loop; /* also when base->loop is NULL */
+    struct redis_service *service;
+    struct redis_client *clients[REDIS_SERVERS_MAX]; /* NULL: not used yet */
+    struct mk_list contexts;                         /* of the original API */
+    unsigned n_contexts;
+    char *buffer; /* what was read last; or NULL */
+    uint64_t random;
+    int64_t counts[REDIS_COUNTS]; /* not added to the counters yet */
+    struct mk_task counting;
+    bool is_stopping;
+};
+
+extern struct duda_package redis_package;
+
+/* ── redis.c ── */
+
+/* Returns the part of this thread's worker; NULL, which is logged if `call` is not NULL: no callback of one runs. */
+struct redis_part *redis_part_find(const char *call);
+/* Returns what a worker has of a server, or NULL without memory. */
+struct redis_client *redis_part_client(struct redis_part *part, const struct duda_redis *db);
+/* Returns the buffer for bytes that are read, which all connections of a worker share. */
+char *redis_part_buffer(struct redis_part *part, size_t *ret_size);
+/* Adds to a counter, at the end of the turn. */
+void redis_part_count(struct redis_part *part, enum redis_count which, int64_t n);
+uint32_t redis_part_random(struct redis_part *part);
+/* Returns the service whose duda_main() runs, or NULL, which is logged. */
+struct redis_service *redis_service_find(const char *call);
+
+/* ── calls.c ── */
+
+/* The role of a connection for commands. */
+extern const struct redis_role redis_commands_role;
+
+int redis_ask(duda_redis_t *db, redisReply **ret, const char *format, ...);
+int redis_ask_args(duda_redis_t *db, redisReply **ret, const struct duda_redis_arg *args, unsigned n);
+int redis_ask_all(duda_redis_t *db, struct duda_redis_item *items, unsigned n, bool atomic);
+int redis_send(duda_redis_t *db, duda_request_t *dr, duda_redis_fn fn, void *data, const char *format, ...);
+int redis_send_args(duda_redis_t *db, duda_request_t *dr, duda_redis_fn fn, void *data,
+                    const struct duda_redis_arg *args, unsigned n);
+const char *redis_error(duda_redis_t *db);
+
+/* ── subscribe.c ── */
+
+int redis_subscribe(duda_redis_t *db, const char *channel, unsigned flags, duda_redis_message_fn fn, void *data);
+/* Begins to receive messages in a worker. Returns 0 or -ENOMEM. */
+int redis_subscribe_start(struct redis_part *part);
+/* The role of a connection for messages. */
+extern const struct redis_role redis_messages_role;
+
+/* ── old.c ── */
+
+redisAsyncContext *redis_old_connect(const char *ip, int port, duda_request_t *dr);
+int redis_old_attach(redisAsyncContext *ctx, duda_request_t *dr);
+int redis_old_set_connect_callback(redisAsyncContext *ctx, redisConnectCallback *fn);
+int redis_old_set_disconnect_callback(redisAsyncContext *ctx, redisDisconnectCallback *fn);
+int redis_old_command(redisAsyncContext *ctx, redisCallbackFn *fn, void *data, const char *format, ...);
+void redis_old_disconnect(redisAsyncContext *ctx);
+void redis_old_free(redisAsyncContext *ctx);
+duda_request_t *redis_old_get_request(const redisAsyncContext *ctx);
+/* Ends the contexts of a worker. */
+void redis_old_stop(struct redis_part *part, bool has_loop);
+
+#endif

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Messages of channels: a connection of its own, which subscribes whenever it is made. It asks for a sign of life while
+ * nothing comes: a connection that was cut without a word is so noticed.
+ */
+#include "redis.h"
+#include "status.h"
+
+#include <duda/mem.h>
+#include <duda/msg.h>
+
+#include <errno.h>
+#include <string.h>
+
+enum { PING_MS = 10000 };
+
+/* Returns whether this worker receives the messages of a subscription. */
+static bool is_here(const struct redis_conn *conn, const struct redis_subscription *s)
+{
+    return !(s->flags & DUDA_REDIS_ONE_WORKER) || conn->part->base->index == 0;
+}
+
+static void subscribe_all(struct redis_conn *conn)
+{
+    const struct duda_redis *db = conn->owner;
+    for (const struct redis_subscription *s = db->subscriptions; s; s = s->next) {
+        const char *command = s->flags & DUDA_REDIS_PATTERN ? "PSUBSCRIBE" : "SUBSCRIBE";
+        if (!is_here(conn, s))
+            continue;
+        if (redis_conn_push(conn, (const struct duda_redis_arg[]){{command, -1}, {s->channel, -1}}, 2) < 0)
+            msg->err("redis->subscribe(): no memory; the messages of %s are missing", s->channel);
+    }
+    mk_timer_arm(conn->part->loop, &conn->retry, PING_MS);
+}
+
+/* PING_MS after the last look. */
+static void check_life(struct redis_conn *conn)
+{
+    if (!conn->has_replied) {
+        redis_conn_fail(conn, -ETIMEDOUT, "the connection for messages does not reply");
+        return;
+    }
+    conn->has_replied = false; /* until the reply to the next line */
+    redis_conn_push(conn, (const struct duda_redis_arg[]){{"PING", -1}}, 1);
+    mk_timer_arm(conn->part->loop, &conn->retry, PING_MS);
+}
+
+/* ── messages ── */
+
+struct message {
+    const struct redis_subscription *subscription;
+    const redisReply *channel, *text;
+    struct duda_package_worker *base;
+};
+
+static void call_service(void *data)
+{
+    const struct message *m = data;
+    void (*name)(void);
+    *(duda_redis_message_fn *)&name = m->subscription->fn;
+    duda_package_loader->name_callback(m->base, name);
+    m->subscription->fn(m->channel->str, m->text->str, m->text->len, m->subscription->data);
+}
+
+static bool has_strings(const redisReply *reply, size_t n)
+{
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != n)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (!reply->element[i]->str)
+            return false;
+    return true;
+}
+
+/* Calls the functions of a message. `name` is that of the subscription: the channel or its pattern. */
+static void deliver(struct redis_conn *conn, bool is_pattern, const redisReply *name, const redisReply *channel,
+                    const redisReply *text)
+{
+    const struct duda_redis *db = conn->owner;
+    for (const struct redis_subscription *s = db->subscriptions; s; s = s->next) {
+        struct message m = {s, channel, text, conn->part->base};
+        bool is_same = !(s->flags & DUDA_REDIS_PATTERN) == !is_pattern && strlen(s->channel) == name->len &&
+                       memcmp(s->channel, name->str, name->len) == 0;
+        if (is_same && is_here(conn, s))
+            duda_package_loader->call(conn->part->base, call_service, &m);
+    }
+}
+
+static bool take_reply(struct redis_conn *conn, redisReply *reply)
+{
+    if (reply->type == REDIS_REPLY_ERROR)
+        redis_conn_fail(conn, redis_status_of(reply->str), reply->str);
+    else if (has_strings(reply, 3) && strcmp(reply->element[0]->str, "message") == 0)
+        deliver(conn, false, reply->element[1], reply->element[1], reply->element[2]);
+    else if (has_strings(reply, 4) && strcmp(reply->element[0]->str, "pmessage") == 0)
+        deliver(conn, true, reply->element[1], reply->element[2], reply->element[3]);
+    mem->free(reply); /* others tell that a channel was subscribed to, or that the server lives */
+    return true;
+}
+
+const struct redis_role redis_messages_role = {
+    .is_lasting = true,
+    .on_ready = subscribe_all,
+    .on_reply = take_reply,
+    .on_timer = check_life,
+};
+
+/* ── subscribing ── */
+
+int redis_subscribe(duda_redis_t *db, const char *channel, unsigned flags, duda_redis_message_fn fn, void *data)
+{
+    struct redis_service *service = redis_service_find("subscribe");
+    if (!service)
+        return -EINVAL;
+    if (!db || !channel || !*channel || !fn || flags > (DUDA_REDIS_PATTERN | DUDA_REDIS_ONE_WORKER)) {
+        msg->err("redis->subscribe(): an argument is wrong");
+        return -EINVAL;
+    }
+    struct redis_subscription *s = mk_arena_zalloc(&service->arena, sizeof(*s));
+    const char *copy = mk_arena_dup(&service->arena, mk_str_c(channel)).p;
+    if (!s || !copy) {
+        msg->err("redis->subscribe(): no memory for further channels");
+        return -ENOMEM;
+    }
+    *s = (struct redis_subscription){db->subscriptions, copy, flags, fn, data};
+    db->subscriptions = s;
+    return 0;
+}
+
+int redis_subscribe_start(struct redis_part *part)
+{
+    for (const struct duda_redis *db = part->service->first; db; db = db->next) {
+        bool is_needed = false;
+        for (const struct redis_subscription *s = db->subscriptions; s && !is_needed; s = s->next)
+            is_needed = !(s->flags & DUDA_REDIS_ONE_WORKER) || part->base->index == 0;
+        struct redis_client *client = is_needed ? redis_part_client(part, db) : NULL;
+        if (is_needed && !client)
+            return -ENOMEM;
+        if (client)
+            redis_conn_open(&client->messages);
+    }
+    return 0;
+}
