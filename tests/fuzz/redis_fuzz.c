@@ -59,7 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size > LIMIT)
         return 0;
     uint64_t sum = read_all(data, size, 1, &result);
-    CHECK(read_all(data, size, 7, &again) == sum && again == result);
-    CHECK(read_all(data, size, size ? size : 1, &again) == sum && again == result);
+    CHECK(read_all(data, size, 7, &again) == sum && (again < 0) == (result < 0)); /* which limit is first may differ */
+    CHECK(read_all(data, size, size ? size : 1, &again) == sum && (again < 0) == (result < 0));
     return 0;
 }
