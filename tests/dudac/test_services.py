@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from harness import build
+from harness.redis import Redis
 from running import ask, make_folder, run_dudac
 
 EXAMPLES = sorted(path for path in (build.TOP / "docs/examples/services").glob("*") if path.is_dir())
@@ -65,14 +66,30 @@ int duda_main()
 }
 
 
+@pytest.fixture
+def servers(tmp_path):
+    """Starts what examples need, by their names; returns the environment that tells them where it is."""
+    made = []
+
+    def start(name):
+        if name != "16-redis" or not shutil.which("redis-server"):
+            return None
+        made.append(Redis(tmp_path / "redis"))
+        return {"REDIS_ADDRESS": made[-1].address}
+
+    yield start
+    for one in made:
+        one.kill()
+
+
 @pytest.mark.parametrize("folder", EXAMPLES, ids=lambda path: path.name)
-def test_an_example(tmp_path, folder):
+def test_an_example(tmp_path, folder, servers):
     """Each compiles without a warning; those with checks pass them. It is a copy: some write into their folders."""
     folder = shutil.copytree(folder, tmp_path / "examples" / folder.name)
     done = run_dudac("build", folder, "-B", tmp_path / "build")
     assert (done.returncode, done.stderr) == (0, "")
     if (folder / "checks.toml").exists():
-        done = run_dudac("test", folder, "-B", tmp_path / "build")
+        done = run_dudac("test", folder, "-B", tmp_path / "build", env=servers(folder.name))
         assert done.returncode == 0 and "checks passed" in done.stdout, done.stdout + done.stderr
 
 

@@ -14,6 +14,7 @@ from harness.certificates import Authority
 from harness.client import Client
 from harness.memcached import PROGRAM, Memcached
 from harness.messages import request
+from harness.redis import Redis
 from harness.server import Server, write_config
 from harness.services import INCLUDE, build_service, needs_duda, service_config
 from test_duda_old import level
@@ -48,7 +49,11 @@ class Site:
         files = service_config(folder / "services", services, folder, text=tls)
         listen = {"Listen": "127.0.0.1:0\n    Listen 127.0.0.1:0 tls", "Workers": 2}
         self.memcached = Memcached() if PROGRAM else None
-        env = {"MEMCACHED_SERVERS": self.memcached.address if PROGRAM else "127.0.0.1:1"}
+        self.redis = Redis(folder / "redis") if shutil.which("redis-server") else None
+        env = {
+            "MEMCACHED_SERVERS": self.memcached.address if self.memcached else "127.0.0.1:1",
+            "REDIS_ADDRESS": self.redis.address if self.redis else "127.0.0.1:1",
+        }
         self.server = Server("-c", write_config(folder / "conf", folder, listen, files=files), listeners=2, env=env)
 
     def build(self, name):
@@ -88,8 +93,9 @@ def server_of_examples(tmp_path_factory):
     site = Site(tmp_path_factory.mktemp("examples"))
     yield site
     site.server.stop()
-    if site.memcached:
-        site.memcached.kill()
+    for one in (site.memcached, site.redis):
+        if one:
+            one.kill()
 
 
 @pytest.fixture(params=PROTOCOLS)
@@ -295,3 +301,17 @@ def test_blog(ask):
     assert ask("/blog/posts/99999999")[0] == ask("/blog/posts/x")[0] == 404
     assert ask("/blog/posts/99999999/comments", "-d", "name=ada", "-d", "text=x")[0] == 404
     assert ask("/blog/posts/", "-d", "title=x", "-d", "text=" + "x" * 70000)[0] == 413
+
+
+def test_redis(ask):
+    if not ask.site.redis:
+        assert ask("/redis/")[0] == 503
+        return
+    page, visits = f"page-{ask.protocol}", list(PROTOCOLS).index(ask.protocol) + 1
+    assert ask(f"/redis/pages/{page}")[0] == 404
+    for number in range(visits):
+        assert ask(f"/redis/pages/{page}", "-X", "POST") == (200, f"{page}: {number + 1}\n")
+    assert ask(f"/redis/pages/{page}") == (200, f"{page}: {visits}\n")
+    status, text = ask("/redis/")
+    assert status == 200 and f"{page}: {visits}, " in text and " today " in text
+    assert ask("/redis/pages/" + "x" * 33, "-X", "POST")[0] == 404

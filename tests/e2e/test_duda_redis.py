@@ -12,6 +12,7 @@ import urllib.parse
 
 import pytest
 
+from harness import build
 from harness.redis import Fake, Redis, needs_redis
 from harness.server import await_true, free_port
 from harness.services import HEAD, build_old_service, build_service, needs_duda, reload, web_service
@@ -708,6 +709,22 @@ def test_figures(serve_services, redis):
     await_true(lambda: run(server, "SET k v") == "OK" and run(server, "GET k") == "v", 30, "the next connections")
     commands, errors, reconnects, waits = figures()
     assert commands > 7 and errors >= 4 and reconnects in (1, 2) and waits == 0
+
+
+# ── the page ──
+
+
+def test_the_examples_of_the_page(serve_services, redis):
+    """All compile; the first one is asked."""
+    text = (build.TOP / "docs/reference/duda/redis.md").read_text()
+    blocks = re.findall(r"^```c\n(.*?)^```$", text, re.S | re.M)
+    first = blocks[0].replace("127.0.0.1:6379", redis().address)
+    used = "    (void)save_picture, (void)move_money, (void)listen_to_news;\n"
+    first = first.replace("    duda_load_package", used + "    duda_load_package")
+    main = first[first.index("int duda_main") :]
+    source = HEAD + "#include <errno.h>\n" + first.replace(main, "") + "".join(blocks[1:]) + main
+    server = serve_services({"page": source}, {"Workers": 1})
+    assert [ask(server, "/page/") for _ in range(2)] == ["visit 1\n", "visit 2\n"]
 
 
 # ── the original API ──

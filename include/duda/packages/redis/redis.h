@@ -64,17 +64,18 @@
 #endif
 
 #ifndef __HIREDIS_H
-typedef struct redisReply {
+struct redisReply {
     int type;                    /* REDIS_REPLY_STRING ... */
     long long integer;           /* of INTEGER */
     size_t len;                  /* of STRING, STATUS and ERROR; `str` has a NUL behind it */
     char *str;                   /* may have other NULs */
     size_t elements;             /* of ARRAY */
     struct redisReply **element; /* they may be errors, too */
-} redisReply;
+};
+typedef struct redisReply redisReply;
 
 /* Of the original API: no field is for services. */
-typedef struct redisContext {
+struct redisContext {
     int err;
     char errstr[128];
     int fd;
@@ -91,17 +92,19 @@ typedef struct redisContext {
     struct {
         char *path;
     } unix_sock;
-} redisContext;
+};
+typedef struct redisContext redisContext;
 #endif
 
 #ifndef __HIREDIS_ASYNC_H
 /* A connection of the original API. The fields behind `data` are not declared. */
-typedef struct redisAsyncContext {
+struct redisAsyncContext {
     redisContext c;
     int err; /* 0 or 1: the connection has failed */
     char *errstr;
     void *data; /* the service's own */
-} redisAsyncContext;
+};
+typedef struct redisAsyncContext redisAsyncContext;
 
 typedef void(redisCallbackFn)(struct redisAsyncContext *ctx, void *reply, void *data);
 typedef void(redisConnectCallback)(const struct redisAsyncContext *ctx, int status);

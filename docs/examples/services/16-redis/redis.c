@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * redis: counters of pages, which all servers share that use the same Redis, also after a restart.
+ *
+ *     curl -X POST http://localhost:2001/redis/pages/home        home: 1
+ *     curl http://localhost:2001/redis/pages/home                home: 1
+ *     curl http://localhost:2001/redis/                          home: 1, today 1
+ *
+ * Each handler begins a dthread, which asks Redis in straight code while its worker serves others. The server is that
+ * of the environment variable REDIS_ADDRESS ("name:port" or "unix:/path"), or 127.0.0.1:6379. Without it, clients get
+ * 503 with a reason in the log.
+ */
+#include <duda/duda.h>
+#include <duda/packages/redis/redis.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+DUDA_REGISTER("Duda I/O examples", "counters in Redis");
+
+enum { NAME_BYTES = 32, PAGES_SHOWN = 10 };
+
+static duda_redis_t *db;
+
+/* Ends a request whose command has failed. */
+static void fail(duda_request_t *dr, int err)
+{
+    if (err == -ECONNRESET || err == -ECANCELED) /* the client has left, or the service ends */
+        return;
+    msg->warn("%s", redis->error(db));
+    response->error(dr, 503);
+}
+
+static const char *get_name(duda_request_t *dr)
+{
+    const char *name = param->get(dr, "name");
+    return name && strlen(name) <= NAME_BYTES ? name : NULL;
+}
+
+/* Counts in two places at once: both commands are one step. */
+static void count_page(duda_request_t *dr, void *data)
+{
+    const char *name = data;
+    const struct duda_redis_arg all[] = {{"ZINCRBY", -1}, {"example:pages", -1}, {"1", -1}, {name, -1}};
+    const struct duda_redis_arg today[] = {{"INCR", -1}, {"example:today", -1}};
+    const struct duda_redis_arg expire[] = {{"EXPIRE", -1}, {"example:today", -1}, {"86400", -1}, {"NX", -1}};
+    struct duda_redis_item items[] = {
+        {.args = all, .n_args = 4},
+        {.args = today, .n_args = 2},
+        {.args = expire, .n_args = 4},
+    };
+    if (!dr)
+        return;
+    int err = redis->ask_all(db, items, 3, true);
+    if (err < 0) {
+        fail(dr, err);
+    } else {
+        response->printf(dr, "%s: %s\n", name, items[0].reply->str);
+        response->end(dr, NULL);
+    }
+    for (unsigned i = 0; i < 3; i++)
+        free(items[i].reply);
+}
+
+static void show_page(duda_request_t *dr, void *data)
+{
+    redisReply *reply;
+    if (!dr)
+        return;
+    int err = redis->ask(db, &reply, "ZSCORE example:pages %s", (const char *)data);
+    if (err < 0)
+        fail(dr, err);
+    else if (reply->type == REDIS_REPLY_NIL)
+        response->error(dr, 404);
+    else if (response->printf(dr, "%s: %s\n", (const char *)data, reply->str) >= 0)
+        response->end(dr, NULL);
+    free(reply);
+}
+
+/* The pages with the most visits. */
+static void show_all(duda_request_t *dr, void *data)
+{
+    redisReply *pages = NULL, *today = NULL;
+    (void)data;
+    if (!dr)
+        return;
+    int err = redis->ask(db, &pages, "ZREVRANGE example:pages 0 %d WITHSCORES", PAGES_SHOWN - 1);
+    err = err < 0 ? err : redis->ask(db, &today, "GET example:today");
+    if (err < 0) {
+        fail(dr, err);
+    } else {
+        for (size_t i = 0; i + 1 < pages->elements; i += 2)
+            response->printf(dr, "%s: %s, ", pages->element[i]->str, pages->element[i + 1]->str);
+        response->printf(dr, "today %s\n", today->str ? today->str : "0");
+        response->end(dr, NULL);
+    }
+    free(pages);
+    free(today);
+}
+
+/* ── handlers ── */
+
+static void begin(duda_request_t *dr, duda_event_fn fn)
+{
+    const char *name = get_name(dr);
+    if (!name)
+        response->error(dr, 404);
+    else if (!dthread->handle(dr, fn, (void *)(uintptr_t)name))
+        response->error(dr, 503);
+}
+
+static void handle_count(duda_request_t *dr)
+{
+    begin(dr, count_page);
+}
+
+static void handle_page(duda_request_t *dr)
+{
+    begin(dr, show_page);
+}
+
+static void handle_all(duda_request_t *dr)
+{
+    if (!dthread->handle(dr, show_all, NULL))
+        response->error(dr, 503);
+}
+
+int duda_main(void)
+{
+    duda_load_package(redis, "redis");
+    db = redis->open(&(struct duda_redis_conf){.address = getenv("REDIS_ADDRESS")});
+    return db && router->get("/", handle_all) && router->get("/pages/:name", handle_page) &&
+                   router->post("/pages/:name", handle_count)
+               ? 0
+               : -1;
+}
