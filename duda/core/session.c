@@ -225,8 +225,8 @@ static int save(duda_request_t *dr, duda_session_fn fn, void *data)
     struct session_state *s = err < 0 ? NULL : session_find(dr, call);
     if (!s)
         return err < 0 ? err : -EINVAL;
-    if (!fn && dr->worker->service->sessions.store->folder) {
-        misuse_log(dr->worker, call, "sessions in files need a function");
+    if (!fn && session_is_slow(&dr->worker->service->sessions)) {
+        misuse_log(dr->worker, call, "sessions that are not in memory need a function");
         return -EINVAL;
     }
     return session_save(dr, s, fn, data);

@@ -28,8 +28,9 @@ struct session_id {
 
 /* What a service has said in session->init(); in struct service. */
 struct service_sessions {
-    struct session_store *store; /* NULL: nothing */
-    const char *cookie;          /* in the arena of the service; over TLS "__Host-" comes before it */
+    struct session_store *store;                /* NULL: nothing */
+    const struct duda_session_backend *backend; /* it has the sessions, and `store` only their limits; or NULL */
+    const char *cookie;                         /* in the arena of the service; over TLS "__Host-" comes before it */
     int64_t absolute_s;
     bool persistent;
     bool is_old; /* of the original API: the cookie has its name over TLS too */
@@ -73,6 +74,12 @@ bool session_id_parse(struct mk_str text, bool is_old, struct session_id *ret);
 bool session_cookie_find(struct duda_request *dr, struct session_key *ret, bool *ret_valid);
 /* Sets the cookie to `id`, or removes it if that is NULL. Returns 0, -EALREADY or -ENOMEM. */
 int session_cookie_set(struct duda_request *dr, const struct session_id *id, int64_t expires);
+
+/* Returns whether reading and writing sessions takes time: the functions of the service are called later. */
+static inline bool session_is_slow(const struct service_sessions *s)
+{
+    return s->backend || s->store->folder;
+}
 
 /* ── session_conf.c ── */
 

@@ -54,7 +54,11 @@ static const char *find_fault(const struct service *s, const struct duda_session
         return "`idle_s` and `absolute_s` must be at most 31622400, a year";
     if (c->sessions_max > (c->folder ? FILES_MAX : SESSIONS_MAX))
         return "`sessions_max` must be at most 1000000 in memory, and 100000 in files";
-    if (c->session_bytes > DUDA_SESSION_BYTES_MAX || (!c->folder && c->session_bytes > c->bytes_max))
+    if (c->folder && c->backend)
+        return "`folder` and `backend` cannot both be set";
+    if (c->backend && (!c->backend->load || !c->backend->commit))
+        return "`backend` has no functions";
+    if (c->session_bytes > DUDA_SESSION_BYTES_MAX || (!c->folder && !c->backend && c->session_bytes > c->bytes_max))
         return "`session_bytes` must be at most 65535, and at most `bytes_max`";
     if (c->folder && (!*c->folder || strlen(c->folder) > FOLDER_BYTES_MAX))
         return "`folder` must have 1 to 1024 bytes";
@@ -110,6 +114,7 @@ int session_conf_set(struct service *s, const struct duda_session_conf *conf, bo
         return s->sessions.store ? -EALREADY : -EINVAL;
     }
     s->sessions = (struct service_sessions){
+        .backend = c.backend,
         .cookie = make_cookie_name(s, c.cookie, is_old),
         .absolute_s = c.absolute_s,
         .persistent = c.persistent,

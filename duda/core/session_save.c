@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reads and writes the sessions of requests (session.h): in memory at once, in files by a job.
+ * Reads and writes the sessions of requests (session.h): in memory at once, in files and backends by a job.
  *
- *     open(), save() ─► struct session_job ─► disk thread ─► the worker ─► fn(), if the request has not ended
+ *     open(), save() ─► struct session_job ─► disk thread, backend ─► the worker ─► fn(), if the request has not ended
  *
  * A job has copies of all it needs, so that it also ends well without its request.
  */
@@ -175,16 +175,96 @@ static void finish_job(struct mk_job *base)
     free_job(job);
 }
 
+/* ── backends ── */
+
+static struct duda_session_scope get_scope(const struct session_store *store, const struct session_limits *limits)
+{
+    return (struct duda_session_scope){
+        .host = store->host,
+        .service = store->service,
+        .idle_s = (uint32_t)limits->idle_s,
+        .sessions_max = limits->sessions_max,
+        .session_bytes = limits->session_bytes,
+    };
+}
+
+/* Makes the values of what a backend has read. Returns 0, -EIO (they are no session's) or -ENOMEM. */
+static int take_pairs(const struct duda_session_pair *pairs, unsigned n, struct mk_str *ret)
+{
+    struct session_change *changes = n ? heap_zalloc(n * sizeof(*changes)) : NULL;
+    *ret = MK_STR_NONE;
+    if (n && !changes)
+        return -ENOMEM;
+    bool fits = true;
+    for (unsigned i = 0; i < n; i++) {
+        changes[i].next = i + 1 < n ? &changes[i + 1] : NULL;
+        changes[i].key = mk_str(pairs[i].key, pairs[i].key_len);
+        changes[i].value = mk_str(pairs[i].value, pairs[i].value_len);
+        fits = fits && pairs[i].key_len && pairs[i].key_len <= DUDA_SESSION_KEY_BYTES &&
+               pairs[i].value_len <= DUDA_SESSION_BYTES_MAX;
+    }
+    int err = fits ? session_values_apply(MK_STR_NONE, changes, DUDA_SESSION_BYTES_MAX, ret) : -ENOSPC;
+    heap_free(changes, n * sizeof(*changes));
+    return err == -ENOSPC ? -EIO : err;
+}
+
+/* A backend has done its work. */
+static void finish_backend(void *ctx, int result, const struct duda_session_pair *pairs, unsigned n)
+{
+    struct session_job *job = ctx;
+    job->result = result;
+    if (result == 0 && job->kind == JOB_LOAD)
+        job->result = take_pairs(pairs, n, &job->values);
+    if (job->dr)
+        deliver_job(job);
+    free_job(job);
+}
+
+static int commit_to_backend(const struct duda_session_backend *backend, const struct duda_session_scope *scope,
+                             struct session_job *job)
+{
+    const struct session_commit *c = &job->commit;
+    struct duda_session_pair pairs[DUDA_SESSION_KEYS_MAX];
+    struct duda_session_commit commit = {
+        .from = c->has_from ? c->from.bytes : NULL,
+        .to = c->has_to ? c->to.bytes : NULL,
+        .drops = c->drops,
+        .changes = pairs,
+        .life_s = (uint32_t)(c->ends - session_store_now(job->store)),
+    };
+    for (const struct session_change *change = c->changes; change; change = change->next)
+        pairs[commit.n++] = (struct duda_session_pair){
+            .key = change->key.p,
+            .value = change->value.p,
+            .key_len = change->key.len,
+            .value_len = change->removes ? 0 : change->value.len,
+            .removes = change->removes,
+        };
+    return backend->commit(backend->data, scope, &commit, finish_backend, job);
+}
+
+static int submit_to_backend(const struct duda_session_backend *backend, struct session_job *job)
+{
+    struct session_limits limits = session_store_limits(job->store);
+    struct duda_session_scope scope = get_scope(job->store, &limits);
+    if (job->kind == JOB_LOAD)
+        return backend->load(backend->data, &scope, job->commit.from.bytes, finish_backend, job);
+    return commit_to_backend(backend, &scope, job);
+}
+
+/* ── beginning ── */
+
 static int submit_job(struct duda_request *dr, struct session_job *job, duda_session_fn fn, void *data)
 {
     struct session_state *s = dr->session;
+    const struct duda_session_backend *backend = dr->worker->service->sessions.backend;
     job->dr = dr;
     job->job.work = run_job;
     job->job.done = finish_job;
-    int err = mk_job_submit(mk_request_loop(dr->req), &job->job);
+    int err = backend ? submit_to_backend(backend, job) : mk_job_submit(mk_request_loop(dr->req), &job->job);
     if (err < 0) {
         free_job(job);
-        return -ENOMEM;
+        return backend ? err : -ENOMEM;
     }
     s->job = job;
     s->fn = fn;
@@ -194,7 +274,7 @@ static int submit_job(struct duda_request *dr, struct session_job *job, duda_ses
 
 /* ── opening ── */
 
-static int load_file(struct duda_request *dr, struct session_state *s, duda_session_fn fn, void *data)
+static int load_slowly(struct duda_request *dr, struct session_state *s, duda_session_fn fn, void *data)
 {
     struct session_job *job = new_job(JOB_LOAD, dr->worker->service->sessions.store);
     if (!job)
@@ -213,8 +293,8 @@ int session_open(struct duda_request *dr, duda_session_fn fn, void *data)
         return -ENOMEM;
     dr->session = s;
     s->has_cookie = session_cookie_find(dr, &s->key, &is_valid);
-    if (is_valid && store->folder) {
-        int err = load_file(dr, s, fn, data);
+    if (is_valid && session_is_slow(&dr->worker->service->sessions)) {
+        int err = load_slowly(dr, s, fn, data);
         if (err < 0)
             dr->session = NULL;
         return err;
@@ -283,7 +363,7 @@ static int copy_changes(struct session_job *job, const struct session_state *s)
     return 0;
 }
 
-static int save_file(struct duda_request *dr, struct session_state *s, duda_session_fn fn, void *data)
+static int save_slowly(struct duda_request *dr, struct session_state *s, duda_session_fn fn, void *data)
 {
     struct session_job *job = new_job(JOB_COMMIT, dr->worker->service->sessions.store);
     if (!job)
@@ -307,8 +387,8 @@ int session_save(struct duda_request *dr, struct session_state *s, duda_session_
         misuse_log(dr->worker, "session->save()", "the head was sent, so that the cookie cannot be set");
         return -EALREADY;
     }
-    if (is_changed(s) && store->folder)
-        return save_file(dr, s, fn, data);
+    if (is_changed(s) && session_is_slow(&dr->worker->service->sessions))
+        return save_slowly(dr, s, fn, data);
     int result = 0;
     if (is_changed(s)) {
         struct session_commit commit = make_commit(dr, s);

@@ -35,7 +35,7 @@ foreach(name IN LISTS MK_PACKAGES)
             memcached/hash.c memcached/old.c memcached/pool.c memcached/reply.c)
     elseif(name STREQUAL "redis")
         mk_add_package(redis redis/redis.c redis/calls.c redis/conn.c redis/format.c redis/old.c redis/printf.c
-            redis/reader.c redis/status.c redis/subscribe.c)
+            redis/reader.c redis/sessions.c redis/status.c redis/subscribe.c)
         mk_link_package(redis hiredis/read.h hiredis libhiredis-dev)
     elseif(name STREQUAL "websocket")
         if(TARGET monkey-websocket)

@@ -27,6 +27,8 @@ enum {
     DUDA_SESSION_BYTES_MAX = 65535, /* of a value, and of all keys and values of a session, with 5 bytes each */
 };
 
+struct duda_session_backend;
+
 /* Fields that are 0 have the value in brackets. */
 struct duda_session_conf {
     /*
@@ -43,6 +45,11 @@ struct duda_session_conf {
     uint64_t bytes_max;     /* of all keys and values in memory [64 MB]; not for files */
     uint32_t session_bytes; /* of one session [16384] */
     bool persistent;        /* the browser keeps the cookie after its end, for `absolute_s` */
+    /*
+     * What keeps the sessions elsewhere, so that several servers share them, such as redis->sessions(db); `folder` is
+     * NULL then, and `bytes_max` is not for it. NULL: nothing else.
+     */
+    const struct duda_session_backend *backend;
 };
 
 /*
@@ -63,10 +70,11 @@ struct duda_api_session {
 
     /*
      * Finds the session of the request's cookie, and counts it as used. `fn` gets 0, also if there is no valid session,
-     * -EIO (a file or the folder cannot be read; the log says why) or -ENOMEM. It is called before open() returns if
-     * the sessions are in memory or the request has no cookie, otherwise later, after a disk thread has read the file.
-     * Returns 0; or -EINVAL (`fn` is NULL, or no init()), -EPERM, -ESTALE, -EALREADY (the request has called it before)
-     * or -ENOMEM, after which `fn` is not called.
+     * -EIO (the file, the folder or the backend cannot be read; the log says why) or -ENOMEM. It is called before
+     * open() returns if the sessions are in memory or the request has no cookie, otherwise later, after a disk thread
+     * has read the file or the backend has replied. Returns 0; or -EINVAL (`fn` is NULL, or no init()), -EPERM,
+     * -ESTALE, -EALREADY (the request has called it before), -EIO (the backend; logged) or -ENOMEM, after which `fn` is
+     * not called.
      */
     int (*open)(duda_request_t *dr, duda_session_fn fn, void *data);
 
@@ -107,11 +115,68 @@ struct duda_api_session {
      *     -ENOMEM
      *
      * Returns 0; or -EINVAL (not open, or another save() is under way), -EPERM, -ESTALE (the request has ended),
-     * -EALREADY (the head was sent) or -ENOMEM, after which `fn` is not called. If `fn` is NULL it returns the result.
+     * -EALREADY (the head was sent), -EIO (the backend; logged) or -ENOMEM, after which `fn` is not called. If `fn` is
+     * NULL it returns the result.
      */
     int (*save)(duda_request_t *dr, duda_session_fn fn, void *data);
 };
 
 DUDA_OBJECT(struct duda_api_session, session)
+
+/* ── backends: for packages that keep sessions. Their functions are called in workers, in callbacks of the service ──
+ */
+
+enum { DUDA_SESSION_DIGEST_BYTES = 20 }; /* what stands for an id; a backend never sees ids */
+
+/* A key with its value, or what a request does to one. */
+struct duda_session_pair {
+    const char *key, *value;
+    size_t key_len, value_len;
+    bool removes;
+};
+
+/* The sessions of a service: those of other services, also of the same backend, are none of it. */
+struct duda_session_scope {
+    const char *host, *service;
+    uint32_t idle_s, sessions_max, session_bytes; /* see struct duda_session_conf */
+};
+
+/*
+ * What a request does to a session. `from`: the one that it has found; `to`: the one that there is afterwards; digests,
+ * or NULL.
+ *
+ *     create   to             update   from, to are the same      destroy   from, drops
+ *     renew    from, to       destroy and create anew   from, to, drops
+ */
+struct duda_session_commit {
+    const unsigned char *from, *to;
+    bool drops; /* the values of `from`, which may be gone */
+    const struct duda_session_pair *changes;
+    unsigned n;
+    uint32_t life_s; /* from now to the end of a session with a new digest */
+};
+
+/*
+ * Called once, in the worker, not from within load() or commit(). `pairs`: of load(), valid until it returns. `result`:
+ * 0; -ENOENT (load: there is no such session), -ESTALE (commit: `from` is gone, and `drops` is false), -ENOSPC (commit:
+ * more than `session_bytes`, with 5 bytes for each pair, or DUDA_SESSION_KEYS_MAX), -EIO, which the backend has logged,
+ * or -ENOMEM.
+ */
+typedef void (*duda_session_backend_fn)(void *ctx, int result, const struct duda_session_pair *pairs, unsigned n);
+
+/*
+ * All of a call is read before it returns. Each of them is one step for all workers and servers. It enforces the ends
+ * of sessions, and when there are more than `sessions_max` it ends those whose last use is the longest ago.
+ */
+struct duda_session_backend {
+    void *data; /* the first argument of the functions */
+    /* Reads a session, and counts it as used. Returns 0, or -EIO (logged) or -ENOMEM, after which `fn` is not called.
+     */
+    int (*load)(void *data, const struct duda_session_scope *scope, const unsigned char *digest,
+                duda_session_backend_fn fn, void *ctx);
+    /* Writes a session. Returns as load(). */
+    int (*commit)(void *data, const struct duda_session_scope *scope, const struct duda_session_commit *commit,
+                  duda_session_backend_fn fn, void *ctx);
+};
 
 #endif

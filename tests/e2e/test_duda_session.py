@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from harness.redis import Redis, needs_redis
 from harness.server import await_true
 from harness.services import HEAD, build_service, needs_duda, reload
 from harness.ways import WAYS
@@ -195,10 +196,20 @@ int duda_main(void)
 """
 
 
-def source(version="1", **conf):
-    """The service with these settings of struct duda_session_conf: texts are quoted."""
+def source(version="1", redis=None, **conf):
+    """
+    The service with these settings of struct duda_session_conf: texts are quoted. `redis`: the address of the server
+    that keeps the sessions.
+    """
     rows = [f'.{name} = "{value}"' if isinstance(value, str) else f".{name} = {value}" for name, value in conf.items()]
-    return f'#define VERSION "{version}"\n' + SOURCE.replace("CONF", ", ".join(rows) or ".cookie = NULL")
+    text = SOURCE
+    if redis:
+        opened = f'redis->open(&(struct duda_redis_conf){{.address = "{redis}"}})'
+        rows.append(f".backend = redis->sessions({opened})")
+        main = "int duda_main(void)\n{\n"
+        text = text.replace(main, main + '    duda_load_package(redis, "redis");\n')
+        text = text.replace("#include <stdio.h>", "#include <duda/packages/redis/redis.h>\n#include <stdio.h>", 1)
+    return f'#define VERSION "{version}"\n' + text.replace("CONF", ", ".join(rows) or ".cookie = NULL")
 
 
 class Browser:
@@ -239,16 +250,34 @@ class Browser:
         return Browser(self.server, self.cookies, self.prefix)
 
 
-@pytest.fixture(params=["memory", "files"])
-def start(request, serve_services, tmp_path):
-    """start(**conf): a server with the service, for each store; start.folder is that of the files, or None."""
+@pytest.fixture
+def redis(serve_services, tmp_path):
+    """Starts Redis servers, which end before the server that uses them."""
+    made = []
+
+    def begin():
+        made.append(Redis(tmp_path / f"redis{len(made)}"))
+        return made[-1]
+
+    yield begin
+    for one in made:
+        one.kill()
+
+
+@pytest.fixture(params=["memory", "files", pytest.param("redis", marks=needs_redis)])
+def start(request, serve_services, tmp_path, redis):
+    """
+    start(**conf): a server with the service, for each store; start.folder is that of the files, or None, and
+    start.redis the Redis server, or None.
+    """
     folder = tmp_path / "sessions" if request.param == "files" else None
+    kept = redis() if request.param == "redis" else None
+    store = {"folder": str(folder)} if folder else {"redis": kept.address} if kept else {}
 
     def begin(settings=None, **conf):
-        store = {"folder": str(folder)} if folder else {}
         return serve_services({"web": source(**store, **conf)}, {"Workers": 2, **(settings or {})})
 
-    begin.folder = folder
+    begin.folder, begin.redis, begin.store = folder, kept, store
     return begin
 
 
@@ -262,6 +291,11 @@ def sessions_in(folder):
 
 
 # ── ids and cookies ──
+
+
+def keys_in(redis):
+    """The keys of sessions in Redis, without those of the sets."""
+    return [key for key in redis.list("KEYS", "duda:session:*") if not key.endswith(":")]
 
 
 def test_values_stay(start):
@@ -403,6 +437,8 @@ def test_the_bound(start):
     assert [b.get("n") for b in browsers] == ["0", *["none"] * 4, "5", "6", "7"]
     if start.folder:
         assert len(sessions_in(start.folder)) == 4
+    if start.redis:
+        assert len(keys_in(start.redis)) == 4
 
 
 def test_the_bound_of_one_session(start):
@@ -508,9 +544,8 @@ def test_reload_and_swap(start):
     one.ask("/login")
     reload(server)
     assert one.get("user") == "ada"
-    store = {"folder": str(start.folder)} if start.folder else {}
     for version in ("2", "3"):
-        build_service(server.services, "web", source(version, **store))
+        build_service(server.services, "web", source(version, **start.store))
         reload(server)
         one = one.copy()
         assert one.ask("/version") == version
@@ -523,7 +558,6 @@ def test_reload_and_swap(start):
 def test_swaps_under_load(start):
     """New versions take the store over while requests of the old ones, and their jobs, are under way."""
     server = start({"Workers": 2})
-    store = {"folder": str(start.folder)} if start.folder else {}
     stop, failures, counts = threading.Event(), [], [0] * 4
 
     def use(n):
@@ -540,7 +574,7 @@ def test_swaps_under_load(start):
     for thread in threads:
         thread.start()
     for version in ("2", "3", "4"):
-        build_service(server.services, "web", source(version, **store))
+        build_service(server.services, "web", source(version, **start.store))
         reload(server)
         seen = list(counts)
         await_true(lambda before=seen: failures or all(now > was for now, was in zip(counts, before)), seconds=20)
@@ -579,6 +613,92 @@ def test_two_services_do_not_share_sessions(serve_services):
     one.ask("/login")
     assert Browser(server, one.cookies, prefix="/other").get("user") == "none"
     assert one.get("user") == "ada"
+
+
+# ── Redis ──
+
+
+def test_two_servers_share_sessions_in_redis(serve_services, redis):
+    one = redis()
+    sources = {"web": source(redis=one.address)}
+    first, second = (serve_services(sources, {"Workers": 2}) for _ in range(2))
+    browser = Browser(first)
+    browser.ask("/login")
+    other = Browser(second, browser.cookies)
+    assert other.get("user") == "ada"
+    assert other.set("b", "2") == 0
+    assert browser.get("b") == "2"
+    assert browser.ask("/logout") == "0"
+    assert other.get("user") == "none"
+    assert not keys_in(one)
+
+
+def test_what_redis_knows(serve_services, redis):
+    """No id, and an end of its own for each key."""
+    one = redis()
+    server = serve_services({"web": source(redis=one.address, idle_s=1000, absolute_s=500)})
+    browser = Browser(server)
+    browser.set("a", "b" * 50)
+    (key,) = keys_in(one)
+    assert re.fullmatch(r"duda:session:\{\w+/web\}:[0-9a-f]{40}", key)
+    assert browser.id.replace("-", "") not in key
+    assert 490 <= int(one.ask("TTL", key)) <= 500
+    one.ask("HSET", key, "e", "1")  # its end, whatever Redis does by itself
+    assert browser.get("a") == "none"
+    assert not keys_in(one)
+
+
+def test_redis_is_gone_and_comes_back(serve_services, redis):
+    one = redis()
+    server = serve_services({"web": source(redis=one.address)}, {"Workers": 1})
+    browser = Browser(server)
+    assert browser.set("a", "1") == 0
+    one.kill()
+    await_true(lambda: browser.get("a") == "error", 30, "an error")
+    assert browser.set("a", "2") == IO
+    assert Browser(server).set("a", "2") == IO
+    server.wait_log("the sessions in Redis cannot be used: Redis 127.0.0.1:")
+    one.start()
+    await_true(lambda: browser.get("a") == "none", 30, "Redis")  # it keeps no files here
+    assert browser.set("a", "3") == 0 and browser.get("a") == "3"
+
+
+def test_redis_forgets_its_scripts(serve_services, redis):
+    one = redis()
+    server = serve_services({"web": source(redis=one.address)}, {"Workers": 1})
+    browser = Browser(server)
+    for value in "123":
+        assert browser.set("a", value) == 0
+        one.ask("SCRIPT", "FLUSH")
+        assert browser.get("a") == value
+
+
+def test_a_key_of_something_else_in_redis(serve_services, redis):
+    one = redis()
+    server = serve_services({"web": source(redis=one.address)}, {"Workers": 1})
+    browser = Browser(server)
+    assert browser.set("a", "1") == 0
+    (key,) = keys_in(one)
+    one.ask("DEL", key)
+    one.ask("SET", key, "x")
+    assert browser.get("a") == "error"
+    server.wait_log("the sessions in Redis cannot be used: .*WRONGTYPE")
+    one.ask("DEL", key)
+    one.ask("HSET", key, "e", "9999999999999", "u", "9999999999999", "k", "x", "k" + "y" * 65, "x")
+    assert browser.get("a") == "error"
+
+
+def test_redis_is_full(serve_services, redis):
+    one = redis()
+    server = serve_services({"web": source(redis=one.address)}, {"Workers": 1})
+    browser = Browser(server)
+    assert browser.set("a", "1") == 0
+    one.ask("CONFIG", "SET", "maxmemory", "1kb")
+    assert browser.set("a", "2") == IO
+    assert Browser(server).set("a", "1") == IO
+    server.wait_log("the sessions in Redis cannot be used: .*maxmemory")
+    assert browser.get("a") == "1"  # reading goes on
+    assert browser.ask("/logout") == "0"
 
 
 # ── files ──

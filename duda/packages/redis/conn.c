@@ -68,10 +68,11 @@ static void remove_call(struct redis_conn *conn, struct redis_call *call)
 }
 
 /* Tells what has become of a call; it may stay in its list. */
-static void tell_result(struct redis_conn *conn, struct redis_call *call, const struct redis_result *result)
+static void tell_result(struct redis_conn *conn, struct redis_call *call, struct redis_result *result)
 {
     redis_done_fn done = call->done;
     call->done = NULL;
+    result->command = mk_str(call->bytes, call->len);
     mk_list_del(&call->by_time);
     if (result->err < 0)
         redis_part_count(conn->part, REDIS_ERRORS, 1);

@@ -21,16 +21,18 @@
 #include <duda/packages/redis/redis.h>
 #include <monkey/dial.h>
 #include <monkey/list.h>
+#include <monkey/str.h>
 
 struct redis_conn;
 struct redis_part;
 
 /* What has become of a command. */
 struct redis_result {
-    int err;             /* 0, or as redis.h has them */
-    redisReply *reply;   /* 0: taken by done(); else NULL */
-    const char *text;    /* of an error: a sentence, valid until done() returns */
-    redisReply *refusal; /* the error reply of the server, valid as long; or NULL */
+    int err;               /* 0, or as redis.h has them */
+    redisReply *reply;     /* 0: taken by done(); else NULL */
+    const char *text;      /* of an error: a sentence, valid until done() returns */
+    redisReply *refusal;   /* the error reply of the server, valid as long; or NULL */
+    struct mk_str command; /* its bytes, valid as long */
 };
 
 typedef void (*redis_done_fn)(void *owner, const struct redis_result *result);

@@ -263,6 +263,7 @@ static const struct duda_api_redis table = {
     .send = redis_send,
     .send_args = redis_send_args,
     .error = redis_error,
+    .sessions = redis_sessions,
 };
 
 struct duda_package redis_package = {

@@ -15,7 +15,7 @@
 
 #include <stdatomic.h>
 
-enum { REDIS_SERVERS_MAX = 16 };
+enum { REDIS_SERVERS_MAX = 16, REDIS_DIGEST_BYTES = 41 };
 
 enum redis_count { REDIS_COMMANDS, REDIS_ERRORS, REDIS_RECONNECTS, REDIS_WAITING, REDIS_COUNTS };
 
@@ -42,6 +42,7 @@ struct redis_service {
     struct duda_redis *first;
     unsigned n;
     const struct mk_counter *counters[REDIS_COUNTS];
+    char script_digests[2][REDIS_DIGEST_BYTES]; /* of sessions.c; "": not computed */
 };
 
 struct redis_client {
@@ -56,7 +57,8 @@ struct redis_part {
     struct redis_client *clients[REDIS_SERVERS_MAX]; /* NULL: not used yet */
     struct mk_list contexts;                         /* of the original API */
     unsigned n_contexts;
-    char *buffer; /* what was read last; or NULL */
+    uint64_t sessions_logged_ms; /* 0: never */
+    char *buffer;                /* what was read last; or NULL */
     uint64_t random;
     int64_t counts[REDIS_COUNTS]; /* not added to the counters yet */
     struct mk_task counting;
@@ -99,6 +101,10 @@ int redis_subscribe(duda_redis_t *db, const char *channel, unsigned flags, duda_
 int redis_subscribe_start(struct redis_part *part);
 /* The role of a connection for messages. */
 extern const struct redis_role redis_messages_role;
+
+/* ── sessions.c ── */
+
+const struct duda_session_backend *redis_sessions(duda_redis_t *db);
 
 /* ── old.c ── */
 

@@ -56,6 +56,13 @@ class Redis:
                 return read_bytes(client, int(line[1:]) + 2)[:-2].decode()
             return line[1:]
 
+    def list(self, *words):
+        """Returns the strings of a reply that is an array."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=20) as client:
+            send_command(client, *words)
+            rows = range(int(read_line(client)[1:]))
+            return [read_bytes(client, int(read_line(client)[1:]) + 2)[:-2].decode() for _ in rows]
+
     def signal(self, number):
         self.process.send_signal(number)
 
