@@ -309,16 +309,10 @@ static void test_a_transaction_that_ends_itself(void **state)
 
 static void test_migrations(void **state)
 {
-    static const char *const more[] = {
-        "CREATE TABLE a(x); INSERT INTO a VALUES(1)",
-        "INSERT INTO a VALUES(2)",
-        "UPDATE a SET x = x * 10",
-        NULL,
-    };
-    static const char *const wrong[] = {more[0], more[1], more[2], "INSERT INTO a VALUES(4); INSERT INTO b VALUES(1)",
-                                        NULL};
-    static const char *const ends[] = {more[0], more[1], more[2], "COMMIT", NULL};
-    static const char *const first[] = {more[0], NULL};
+    const char *const first[] = {"CREATE TABLE a(x); INSERT INTO a VALUES(1)", NULL};
+    const char *const more[] = {first[0], "INSERT INTO a VALUES(2)", "UPDATE a SET x = x * 10", NULL};
+    const char *const wrong[] = {first[0], more[1], more[2], "INSERT INTO a VALUES(4); INSERT INTO b VALUES(1)", NULL};
+    const char *const ends[] = {first[0], more[1], more[2], "COMMIT", NULL};
     (void)state;
     assert_non_null(sqlite->open(&(struct duda_sqlite_conf){.path = "a.db", .migrations = first}));
     duda_sqlite_t *db = sqlite->open(&(struct duda_sqlite_conf){.path = "a.db", .migrations = more});
@@ -569,7 +563,7 @@ static void test_locked(void **state)
     assert_error(insert(db, "a"), -EBUSY, reason);
     assert_error(sqlite->transaction(db, sell, &id), -EBUSY, reason);
     assert_int_equal(get_number(db, "SELECT count(*) FROM goods"), 0); /* readers do not wait */
-    static const char *const next[] = {goods[0], "CREATE TABLE further(a)", NULL};
+    const char *const next[] = {goods[0], "CREATE TABLE further(a)", NULL};
     refuse(&(struct duda_sqlite_conf){.path = "goods.db", .migrations = next, .busy_ms = 30}, -EBUSY, reason);
     assert_int_equal(sqlite3_exec(other, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
     assert_int_equal(insert(db, "a"), 0);
