@@ -215,9 +215,11 @@ int task_pool_add(struct task_pool *pool, struct task *t)
         err = provide_thread(pool);
         if (err < 0)
             task_queue_remove(&pool->queue, &t->item);
-        pthread_cond_signal(&pool->wakes);
     }
+    bool wakes = err == 0 && t->item.is_ready && pool->idle;
     pthread_mutex_unlock(&pool->lock);
+    if (wakes)
+        pthread_cond_signal(&pool->wakes);
     return err;
 }
 
