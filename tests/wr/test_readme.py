@@ -11,6 +11,7 @@ from processes import run_wr
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ROUNDS = ROOT / "docs" / "figures" / "readme.jsonl"
 SERVICES = ROOT / "docs" / "figures" / "services.jsonl"
+DATABASES = ROOT / "docs" / "figures" / "sqlite.jsonl"
 
 
 def cells_of(line):
@@ -42,7 +43,14 @@ def test_figures_of_services():
     assert written == {name: ratio for name, (ratio, _) in printed.items()} and len(written) == 7
 
 
-@pytest.mark.parametrize("rounds, rules", [(ROUNDS, 6), (SERVICES, 8)])
+def test_figures_of_databases():
+    """The page of the package sqlite has the row that `wr` prints."""
+    row = run_wr("compare", DATABASES, "--markdown").stdout.splitlines()[-1]
+    page = (ROOT / "docs" / "reference" / "duda" / "sqlite.md").read_text(encoding="utf-8")
+    assert cells_of(row) in [cells_of(line) for line in page.splitlines() if line.startswith("| CPU")]
+
+
+@pytest.mark.parametrize("rounds, rules", [(ROUNDS, 6), (SERVICES, 8), (DATABASES, 2)])
 def test_rules(rounds, rules):
     done = run_wr("check", ROOT / "tools" / "wr" / "data" / "rules.toml", rounds)
     assert done.returncode == 0 and done.stdout.count("holds") >= rules, done.stdout + done.stderr
