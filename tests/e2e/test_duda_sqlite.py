@@ -6,7 +6,6 @@ import re
 import resource
 import shutil
 import signal
-import socket
 import sqlite3
 import threading
 import time
@@ -208,6 +207,7 @@ static void copy_then(duda_request_t *dr)
 
 static void run_then(duda_request_t *dr)
 {
+    inside++;
     refuse_then(dr, sqlite->query_then(dr, db, forever, DUDA_SQLITE_NO_ARGS, end_then, NULL));
 }
 
@@ -312,8 +312,8 @@ def ask(server, target, client=None):
 
 
 def counts(server):
-    """How many calls are under way, how many dthreads were told that their clients have left, and the transactions
-    that have begun."""
+    """How many calls of dthreads are under way, how many calls were told that their clients have left, and the
+    transactions and callbacks that have begun."""
     adding, left, inside = ask(server, "/count").split()
     return {"adding": int(adding), "left": int(left), "inside": int(inside)}
 
@@ -447,6 +447,22 @@ def test_a_locked_database(serve_notes):
     assert ask(server, "/add?text=a") == "0 "
 
 
+def test_a_database_of_another_process_alone(serve_notes):
+    """Its lock stops readers, too, which get an error in time, while files are served."""
+    server = serve_notes(BUSY_MS=600000, QUERY_MS=600000)
+    assert ask(server, "/add?text=a") == "0 "
+    server.stop()
+    with contextlib.closing(sqlite3.connect(server.data / "notes.db", isolation_level=None)) as other:
+        other.execute("PRAGMA locking_mode = EXCLUSIVE")
+        other.execute("INSERT INTO notes(text) VALUES('b')")
+        late = serve_notes()
+        late.wait_log(r"sqlite->open\(\): notes.db: the database is locked: another connection or process has held")
+        with late.connect() as client:
+            assert client.ask("/notes/list", host="localhost").status == 503
+            assert client.ask("/hello.txt").status == 200
+    assert late.alive
+
+
 def test_too_many_wait(serve_notes):
     server = serve_notes(BUSY_MS=600000, QUERY_MS=600000, WAITING_MAX=2)
     with writing(server.data / "notes.db"):
@@ -479,11 +495,20 @@ def test_a_client_that_leaves(serve_notes, path, key):
     server = serve_notes(QUERY_MS=600000)
     client = send(server, path)
     await_true(lambda: counts(server)[key] == 1, 60, what="the call")
-    client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # close() resets
-    client.close()
+    client.reset()
     await_true(lambda: counts(server)["left"] == 1, 60, what="the dthread is told")
     assert ask(server, "/add?text=next") == "0 "
     assert ask(server, "/list") == "1=next "
+
+
+def test_a_client_that_leaves_a_callback(serve_notes):
+    """It is called without a request, and frees what it has."""
+    server = serve_notes(QUERY_MS=400)
+    client = send(server, "/then/forever")
+    await_true(lambda: counts(server)["inside"] == 1, 60, what="the call")
+    client.reset()
+    await_true(lambda: counts(server)["left"] == 1, 60, what="the callback without a request")
+    assert ask(server, "/add?text=next") == "0 "
 
 
 # ── reloads ──
@@ -678,9 +703,10 @@ int duda_main()
 """
 
 
-@pytest.mark.parametrize("number", [None, 0, 1])
+@pytest.mark.parametrize("number", [None, 0, 1, 2])
 def test_the_calls_of_the_original(serve_services, tmp_path, number):
-    build_old_service(tmp_path / "services", "old", OLD, any_level=number is None, number=number)
+    source = re.sub(r'map->static_add\((".*?"), "(\w+)"\)', r"router->map(\1, \2)", OLD) if number == 2 else OLD
+    build_old_service(tmp_path / "services", "old", source, any_level=number is None, number=number)
     (tmp_path / "data").mkdir()
     server = serve_services({}, {"Workers": 2}, text=web_service("old", DataDir=tmp_path / "data"))
 

@@ -30,9 +30,22 @@ static char folder[PATH_MAX], logged[1000];
 static void *service;
 static bool stopping;
 
+static long countdown = -1; /* of allocations until one fails */
+
+static void *alloc(size_t size)
+{
+    return countdown >= 0 && countdown-- == 0 ? NULL : malloc(size);
+}
+
 static void *alloc_zeroed(size_t size)
 {
-    return calloc(1, size);
+    void *p = alloc(size);
+    return p ? memset(p, 0, size) : NULL;
+}
+
+static void *re_alloc(void *ptr, size_t size)
+{
+    return countdown >= 0 && countdown-- == 0 ? NULL : realloc(ptr, size);
 }
 
 static void log_line(const char *format, ...)
@@ -75,7 +88,7 @@ static bool is_stopping(void)
     return stopping;
 }
 
-static const struct duda_api_mem heap = {.alloc = malloc, .alloc_z = alloc_zeroed, .realloc = realloc, .free = free};
+static const struct duda_api_mem heap = {.alloc = alloc, .alloc_z = alloc_zeroed, .realloc = re_alloc, .free = free};
 static const struct duda_api_msg lines = {.info = log_line, .warn = log_line, .err = log_line, .bug = log_line};
 static const struct duda_api_data files = {.get_path = get_folder};
 static const struct duda_api_package loader = {.service_state = get_service, .worker = no_worker};
@@ -617,6 +630,57 @@ static void test_disk_errors(void **state)
     assert_int_equal(sqlite->exec(db, NULL, sql, DUDA_SQLITE_NO_ARGS), 0);
 }
 
+/* Returns the result of a query, or of open(). */
+static int use_database(void)
+{
+    duda_sqlite_rows_t *rows = NULL;
+    duda_sqlite_t *db = sqlite->open(&(struct duda_sqlite_conf){.path = "goods.db", .migrations = goods});
+    int err = db ? sqlite->query(db, &rows, "SELECT 'a text'", DUDA_SQLITE_NO_ARGS) : -errno;
+    free(rows);
+    return err;
+}
+
+static void test_no_memory(void **state)
+{
+    int failures = 0, err;
+    (void)state;
+    for (long n = 0;; n++) {
+        countdown = n;
+        err = use_database();
+        countdown = -1;
+        if (err != -ENOMEM)
+            break;
+        assert_non_null(strstr(sqlite->error(), "no memory"));
+        failures++;
+    }
+    assert_int_equal(err, 0);
+    assert_int_equal(failures, 5); /* the path, the database, the cells, the bytes, the result */
+}
+
+static void test_the_original_without_memory(void **state)
+{
+    sqlite_handle_t *handle;
+    (void)state;
+    for (int n = 0; n < 2; n++) {
+        countdown = n;
+        assert_null(sqlite->old_open("old.db"));
+        countdown = -1;
+        assert_non_null(strstr(logged, "sqlite->open(): old.db: out of memory"));
+    }
+    sqlite_db_t *db = sqlite->old_open("old.db");
+    countdown = 0;
+    assert_int_equal(sqlite->old_dump(db, "SELECT 1", &handle), -1);
+    countdown = -1;
+    assert_null(handle);
+    assert_int_equal(sqlite->old_dump(db, "SELECT 1", &handle), 0); /* is freed with the service */
+    assert_int_equal(sqlite->old_step(NULL), -1);
+    assert_int_equal(sqlite->old_done(NULL), 0);
+    assert_int_equal(sqlite->old_close(NULL), 0);
+    assert_int_equal(sqlite->old_exec(NULL, NULL, "SELECT 1", NULL, NULL), -1);
+    assert_int_equal(sqlite->old_dump(NULL, "SELECT 1", &handle), -1);
+    assert_null(sqlite->old_open(NULL));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -641,6 +705,8 @@ int main(void)
         TEST(test_full),
         TEST(test_full_in_a_transaction),
         TEST(test_disk_errors),
+        TEST(test_no_memory),
+        TEST(test_the_original_without_memory),
     };
     return cmocka_run_group_tests_name("duda/packages/sqlite", tests, NULL, NULL);
 }
