@@ -443,7 +443,6 @@ def test_a_locked_database(serve_notes):
         assert ask(server, "/then/copy") == LOCKED.replace("-16", "-16 0")
         assert ask(server, "/list") == ""
     server.wait_log(r"warn  service notes: sqlite->(exec|transaction)\(\): notes.db: the database is locked: another")
-    assert server.log.count("the database is locked") == 1  # the others within ten seconds are counted
     assert ask(server, "/add?text=a") == "0 "
 
 
@@ -482,10 +481,12 @@ def test_too_many_wait(serve_notes):
 
 
 def test_a_query_that_does_not_end(serve_notes):
-    server = serve_notes(QUERY_MS=200)
-    late = "notes.db: the call has taken 200 ms (query_ms), and was ended"
-    assert ask(server, "/forever") == f"-110 {late}"
-    assert ask(server, "/then/forever") == f"-110 0 {late}"
+    server = serve_notes(QUERY_MS=3000)
+    late = "notes.db: the call has taken 3000 ms (query_ms), and was ended"
+    clients = [send(server, path) for path in ("/forever", "/then/forever")]
+    for client, number in zip(clients, ("-110", "-110 0"), strict=True):
+        client.sock.settimeout(60)
+        assert client.response().body.decode() == f"{number} {late}"
     assert ask(server, "/list") == ""
 
 
@@ -503,7 +504,7 @@ def test_a_client_that_leaves(serve_notes, path, key):
 
 def test_a_client_that_leaves_a_callback(serve_notes):
     """It is called without a request, and frees what it has."""
-    server = serve_notes(QUERY_MS=400)
+    server = serve_notes(QUERY_MS=4000)
     client = send(server, "/then/forever")
     await_true(lambda: counts(server)["inside"] == 1, 60, what="the call")
     client.reset()

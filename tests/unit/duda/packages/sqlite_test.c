@@ -489,6 +489,17 @@ static void test_statements(void **state)
     assert_error(sqlite->exec(db, NULL, "SELECT ?", &wrong, 1), -EINVAL, "goods.db: ");
 }
 
+static void test_the_log(void **state)
+{
+    duda_sqlite_t *db = open_goods();
+    (void)state;
+    assert_int_equal(sqlite->exec(db, NULL, "SELECT a", DUDA_SQLITE_NO_ARGS), -EINVAL);
+    assert_string_equal(logged, "sqlite->exec(): goods.db: no such column: a");
+    logged[0] = '\0';
+    assert_error(sqlite->exec(db, NULL, "SELECT b", DUDA_SQLITE_NO_ARGS), -EINVAL, "goods.db: no such column: b");
+    assert_string_equal(logged, ""); /* one line in ten seconds */
+}
+
 static void test_constraints(void **state)
 {
     duda_sqlite_t *db = open_goods();
@@ -529,11 +540,11 @@ static void test_time(void **state)
     static const char forever[] =
         "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n";
     duda_sqlite_t *db =
-        sqlite->open(&(struct duda_sqlite_conf){.path = "goods.db", .migrations = goods, .query_ms = 50});
+        sqlite->open(&(struct duda_sqlite_conf){.path = "goods.db", .migrations = goods, .query_ms = 400});
     duda_sqlite_rows_t *rows;
     (void)state;
     assert_error(sqlite->query(db, &rows, forever, DUDA_SQLITE_NO_ARGS), -ETIMEDOUT,
-                 "goods.db: the call has taken 50 ms (query_ms), and was ended");
+                 "goods.db: the call has taken 400 ms (query_ms), and was ended");
     assert_int_equal(get_number(db, "SELECT 1"), 1);
     stopping = true;
     assert_error(sqlite->query(db, &rows, forever, DUDA_SQLITE_NO_ARGS), -ECANCELED, "goods.db: the call was given up");
@@ -555,10 +566,10 @@ static int overstay(duda_sqlite_t *db, void *given)
 static void test_the_time_of_a_transaction(void **state)
 {
     duda_sqlite_t *db =
-        sqlite->open(&(struct duda_sqlite_conf){.path = "goods.db", .migrations = goods, .query_ms = 50});
+        sqlite->open(&(struct duda_sqlite_conf){.path = "goods.db", .migrations = goods, .query_ms = 400});
     int64_t id;
     (void)state;
-    assert_error(sqlite->transaction(db, overstay, &id), -ETIMEDOUT, "goods.db: the call has taken 50 ms (query_ms)");
+    assert_error(sqlite->transaction(db, overstay, &id), -ETIMEDOUT, "goods.db: the call has taken 400 ms (query_ms)");
     assert_int_equal(get_number(db, "SELECT count(*) FROM goods"), 0);
 }
 
@@ -697,6 +708,7 @@ int main(void)
         TEST(test_a_newer_format),
         TEST(test_read_only_files),
         TEST(test_statements),
+        TEST(test_the_log),
         TEST(test_constraints),
         TEST(test_limits),
         TEST(test_time),
