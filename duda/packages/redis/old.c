@@ -145,7 +145,10 @@ static void set_error(struct old_context *ctx, const char *text)
     if (pub->err)
         return;
     pub->err = pub->c.err = ERR_IO;
-    snprintf(pub->c.errstr, sizeof(pub->c.errstr), "%s", text ? text : "");
+    size_t len = text ? strnlen(text, sizeof(pub->c.errstr) - 1) : 0;
+    if (len)
+        memcpy(pub->c.errstr, text, len);
+    pub->c.errstr[len] = '\0';
 }
 
 static void free_context(struct old_context *ctx)
