@@ -266,6 +266,22 @@ static void in_callback(duda_request_t *dr)
     response->end(dr, NULL);
 }}
 
+/* A dthread that ignores the end of the service is abandoned. */
+static void call_for_ever(duda_request_t *dr, void *data)
+{{
+    struct duda_memcached_reply reply;
+    (void)dr;
+    (void)data;
+    begun++;
+    for (;;)
+        memcached->fetch(cache, "a", &reply);
+}}
+
+static void for_ever(duda_request_t *dr)
+{{
+    dthread->handle(dr, call_for_ever, NULL);
+}}
+
 static void count_begun(duda_request_t *dr)
 {{
     response->printf(dr, "%ld", begun);
@@ -285,6 +301,7 @@ int duda_main(void)
     router->get("/bytes", bytes);
     router->get("/callback", in_callback);
     router->get("/begun", count_begun);
+    router->get("/for-ever", for_ever);
     return cache ? 0 : -1;
 }}
 """
@@ -488,6 +505,10 @@ def test_one_of_several_is_gone(serve_services, caches):
             return stored and client.ask("/u/many?n=100").body == b"0 found 100 failed 0|"
 
     await_true(spread, 60, "the keys of the one that is gone are those of the others")
+    for _ in range(100):
+        assert spread(), "a command has found that the server is still gone"
+    all_three[0].start()
+    await_true(lambda: spread() and all_three[0].stat("curr_items") > 0, 60, "it has its keys again")
 
 
 # ── servers that are gone ──
@@ -721,6 +742,24 @@ def test_the_end_of_a_service(serve_services, caches, end):
         server.wait_log("service t: (call -104|call -125|no request -125)", 20, 60)
         cache.suspend(signal.SIGCONT)
         await_true(lambda: "value=1" in ask(server, "/call/fetch/a"), 60, "the new version serves")
+    else:
+        server.stop()
+    assert asking
+
+
+@pytest.mark.parametrize("end", ["swap", "stop"])
+def test_a_dthread_that_ignores_the_end(serve_services, caches, end):
+    cache = caches()
+    server = serve_services({"t": source(cache, timeout_ms=60000)}, {"Workers": 1, "ShutdownTimeout": "1s"})
+    cache.suspend(signal.SIGSTOP)
+    asking = Asking(server, ["/for-ever"] * 5)
+    await_true(lambda: ask(server, "/begun") == "5", 60, "all wait")
+    if end == "swap":
+        build_service(server.services, "t", source(cache) + "int version = 2;\n")
+        reload(server)
+        server.wait_log("service t: 5 dthreads had not ended although the service has", 1, 60)
+        cache.suspend(signal.SIGCONT)
+        await_true(lambda: ask(server, "/fill") == "0", 60, "the new version serves")
     else:
         server.stop()
     assert asking

@@ -87,6 +87,8 @@ int mc_command_check(const struct duda_memcached_command *c, size_t value_bytes_
     *ret_error = c ? NULL : "the command is NULL";
     if (c && (unsigned)c->op >= MC_NOOP)
         *ret_error = "op is none of DUDA_MEMCACHED_...";
+    if (!*ret_error && !c->key)
+        *ret_error = "the key is NULL";
     if (!*ret_error)
         *ret_error = check_key(mc_command_key(c));
     if (!*ret_error && c->len && (!c->value || !(ops[c->op].takes & TAKES_VALUE)))

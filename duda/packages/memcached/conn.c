@@ -111,7 +111,11 @@ void mc_conn_fail(struct mc_conn *conn, int err, const char *reason)
     bool is_lost = conn->has_replied && err == -EPIPE; /* it may be reachable again at once */
     snprintf(s->reason, sizeof(s->reason), "%s", reason);
     s->err = err;
-    if (!is_lost && !has_other_open(conn))
+    if (is_lost)
+        conn->retry_ms = 0;
+    else if (has_other_open(conn))
+        conn->retry_ms = get_now_ms(conn) + BACKOFF_MAX_MS;
+    else
         back_off(s, get_now_ms(conn));
     close_conn(conn, true);
     finish_all(conn, err);

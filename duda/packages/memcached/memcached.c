@@ -236,10 +236,10 @@ static int start_worker(struct duda_package_worker *base)
 static void stop_worker(struct duda_package_worker *base)
 {
     struct mc_part *part = base->state;
+    part->is_stopping = true; /* callbacks may not send any more */
     for (unsigned i = 0; i < part->n_pools; i++)
         mc_pool_stop(&part->pools[i]);
     part->has_news = false;
-    part->is_stopping = true; /* callbacks may not send any more */
     mc_deliver(part);
     base->state = NULL;
     mem->free(part->servers);

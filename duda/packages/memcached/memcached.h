@@ -69,8 +69,9 @@ struct mc_conn {
     struct mk_list commands; /* without a reply, the oldest first */
     unsigned n_commands;
     uint64_t received_ms;
-    size_t skip;     /* bytes of a value that is too long, still to be received */
-    size_t out_sent; /* bytes at the beginning of `out` that were sent */
+    uint64_t retry_ms; /* others are preferred until then, which work */
+    size_t skip;       /* bytes of a value that is too long, still to be received */
+    size_t out_sent;   /* bytes at the beginning of `out` that were sent */
     struct mk_buf out, in;
 };
 

@@ -193,6 +193,8 @@ static void tell(struct mc_command *c)
     mk_list_del(&c->node);
     if (!c->wait)
         call_back(c);
+    else if (c->pool->part->is_stopping)
+        mc_command_free(c); /* of a dthread that was abandoned: its stack is gone */
     else if (--c->wait->left == 0)
         dthread->wake(c->wait->dthread);
 }
@@ -240,26 +242,6 @@ static bool is_down(const struct mc_server *s, uint64_t now_ms)
     return s->down_until_ms > now_ms;
 }
 
-/* Returns the server of a key; with skip_dead the best one that is not down, if there is any. */
-static struct mc_server *choose_server(struct mc_pool *pool, struct mk_str key, uint64_t now_ms)
-{
-    struct mc_server *best = NULL, *best_alive = NULL;
-    uint64_t hash = mc_hash(key), high = 0, high_alive = 0;
-    for (unsigned i = 0; i < pool->cache->n; i++) {
-        struct mc_server *s = &pool->servers[i];
-        uint64_t score = mc_score(s->target->hash, hash);
-        if (!best || score > high) {
-            best = s;
-            high = score;
-        }
-        if (!is_down(s, now_ms) && (!best_alive || score > high_alive)) {
-            best_alive = s;
-            high_alive = score;
-        }
-    }
-    return pool->cache->conf.skip_dead && best_alive ? best_alive : best;
-}
-
 static struct mc_conn *add_conn(struct mc_server *s)
 {
     struct mc_conn *conn = mc_conn_new(s);
@@ -268,12 +250,19 @@ static struct mc_conn *add_conn(struct mc_server *s)
     return conn;
 }
 
-/* Returns the connection with the fewest commands, or a new one if all have many; NULL without memory. */
-static struct mc_conn *choose_conn(struct mc_server *s)
+/* Returns whether to prefer one: the fewest commands, but none that the server has just refused. */
+static bool is_better(const struct mc_conn *conn, const struct mc_conn *than, uint64_t now_ms)
+{
+    bool is_refused = conn->retry_ms > now_ms, other_is = than->retry_ms > now_ms;
+    return is_refused != other_is ? other_is : conn->n_commands < than->n_commands;
+}
+
+/* Returns the best connection, or a new one if all have many commands; NULL without memory. */
+static struct mc_conn *choose_conn(struct mc_server *s, uint64_t now_ms)
 {
     struct mc_conn *best = s->n_conns ? s->conns[0] : NULL;
     for (unsigned i = 1; i < s->n_conns; i++)
-        if (s->conns[i]->n_commands < best->n_commands)
+        if (is_better(s->conns[i], best, now_ms))
             best = s->conns[i];
     if (best && (best->n_commands < BUSY_COMMANDS || s->n_conns == s->pool->cache->conf.connections_max))
         return best;
@@ -292,6 +281,40 @@ static int open_conn(struct mc_conn *conn)
         return 0;
     mc_conn_fail(conn, -ENOMEM, strerror(ENOMEM));
     return -ENOMEM;
+}
+
+/*
+ * Returns whether other servers have the keys of this one, with skip_dead: from its failure until it has answered
+ * again, which mn finds out, so that no command has to.
+ */
+static bool is_dead(struct mc_server *s, uint64_t now_ms)
+{
+    if (!s->down_until_ms || !s->pool->cache->conf.skip_dead)
+        return false;
+    struct mc_conn *conn = is_down(s, now_ms) ? NULL : choose_conn(s, now_ms);
+    if (conn)
+        open_conn(conn);
+    return true;
+}
+
+/* Returns the server of a key that is not dead; if all are, the one that has it. */
+static struct mc_server *choose_server(struct mc_pool *pool, struct mk_str key, uint64_t now_ms)
+{
+    struct mc_server *best = NULL, *best_alive = NULL;
+    uint64_t hash = mc_hash(key), high = 0, high_alive = 0;
+    for (unsigned i = 0; i < pool->cache->n; i++) {
+        struct mc_server *s = &pool->servers[i];
+        uint64_t score = mc_score(s->target->hash, hash);
+        if (!best || score > high) {
+            best = s;
+            high = score;
+        }
+        if ((!best_alive || score > high_alive) && !is_dead(s, now_ms)) {
+            best_alive = s;
+            high_alive = score;
+        }
+    }
+    return best_alive ? best_alive : best;
 }
 
 /* Returns 0, -EBUSY or -ENOMEM. */
@@ -315,6 +338,7 @@ static int refuse(struct mc_pool *pool, const struct mc_server *s, int err, cons
 {
     mc_count(pool->part, pool->part->service->counters.errors, 1);
     set_error(pool, s, clause);
+    mk_task_schedule(pool->part->base->loop, &pool->flush); /* tells those that have failed with it */
     return err;
 }
 
@@ -358,7 +382,7 @@ int mc_pool_submit(struct mc_pool *pool, const struct duda_memcached_command *co
     struct mc_server *s = choose_server(pool, mc_command_key(command), now_ms);
     if (is_down(s, now_ms))
         return refuse_down(pool, s, now_ms);
-    struct mc_conn *conn = choose_conn(s);
+    struct mc_conn *conn = choose_conn(s, now_ms);
     *ret = conn ? write_command(conn, command, &err) : NULL;
     if (*ret)
         return 0;

@@ -220,6 +220,7 @@ static void test_wrong_commands(void **state)
     memset(key, 'k', sizeof(key));
     assert_int_equal(mc_command_check(NULL, 10, &error), -EINVAL);
     assert_int_equal(check((struct duda_memcached_command){.key = NULL}), -EINVAL);
+    assert_int_equal(check((struct duda_memcached_command){.key = NULL, .key_len = 3}), -EINVAL);
     assert_int_equal(check((struct duda_memcached_command){.key = ""}), -EINVAL);
     assert_int_equal(check((struct duda_memcached_command){.key = key, .key_len = 250}), 0);
     assert_int_equal(check((struct duda_memcached_command){.key = key, .key_len = 251}), -EINVAL);
