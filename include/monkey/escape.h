@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Escaping for HTML and URIs. Each function appends to a buffer, whose sticky error reports a failure.
+ * Escaping for HTML, URIs and JSON. Each function appends to a buffer, whose sticky error reports a failure.
  */
 #ifndef MONKEY_ESCAPE_H
 #define MONKEY_ESCAPE_H
@@ -18,6 +18,12 @@ MK_API void mk_html_escape(struct mk_buf *out, struct mk_str text);
  * (RFC 3986 section 3.3).
  */
 MK_API void mk_path_encode(struct mk_buf *out, struct mk_str path);
+
+/*
+ * Appends text for a JSON string (RFC 8259 section 7), without the quotes: " and \ are escaped, control characters
+ * (those of C1, too) become \u00XX. The output is valid UTF-8: each maximal malformed part becomes U+FFFD.
+ */
+MK_API void mk_json_escape(struct mk_buf *out, struct mk_str text);
 
 /* Returns the value of a hexadecimal digit, or -1 for any other byte. */
 static inline int mk_hex_value(char c)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Escapes text for HTML and paths for URIs (<monkey/escape.h>).
+ * Escapes text for HTML and JSON, and paths for URIs (<monkey/escape.h>).
  */
 #include <monkey/escape.h>
+#include <monkey/utf8.h>
 
 static struct mk_str find_reference(unsigned char c)
 {
@@ -50,5 +51,26 @@ void mk_path_encode(struct mk_buf *out, struct mk_str path)
             char escape[3] = {'%', hex[c >> 4], hex[c & 15]};
             mk_buf_add(out, escape, sizeof(escape));
         }
+    }
+}
+
+/* Returns whether a character is a control character of ASCII or of C1 (U+0080 to U+009F). */
+static bool is_control(struct mk_str character)
+{
+    unsigned char first = (unsigned char)character.p[0];
+    return first < 0x20 || first == 0x7f || (first == 0xc2 && (unsigned char)character.p[1] < 0xa0);
+}
+
+void mk_json_escape(struct mk_buf *out, struct mk_str text)
+{
+    while (text.len) {
+        struct mk_str character = mk_utf8_next(&text);
+        char last = character.p[character.len - 1];
+        if (is_control(character))
+            mk_buf_addf(out, "\\u%04x", (unsigned char)last);
+        else if (last == '"' || last == '\\')
+            mk_buf_addf(out, "\\%c", last);
+        else
+            mk_buf_adds(out, character);
     }
 }

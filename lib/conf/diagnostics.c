@@ -13,7 +13,7 @@
 #include "conf/scan.h"
 #include "conf/suggest.h"
 
-#include <monkey/utf8.h>
+#include <monkey/escape.h>
 
 #include <assert.h>
 #include <stdio.h>
@@ -188,27 +188,10 @@ void mk__conf_diagnostics(const struct mk__conf *conf, struct mk_buf *out)
  * Unknown values are null; `suggestion` is left out if there is none. The output is valid UTF-8, even if a file is not.
  */
 
-static void add_text(struct mk_buf *out, struct mk_str s)
-{
-    while (s.len) {
-        size_t n = mk_utf8_length(s);
-        unsigned char c = (unsigned char)s.p[0];
-        if (n == 1 && (c == '"' || c == '\\'))
-            mk_buf_addf(out, "\\%c", c);
-        else if (n == 1 && (c < 0x20 || c == 0x7f))
-            mk_buf_addf(out, "\\u%04x", c);
-        else if (n)
-            mk_buf_add(out, s.p, n);
-        else
-            mk_buf_adds(out, MK_STR("\\ufffd"));
-        s = mk_str(s.p + (n ? n : 1), s.len - (n ? n : 1));
-    }
-}
-
 static void add_string(struct mk_buf *out, const char *name, struct mk_str s)
 {
     mk_buf_addf(out, "\"%s\":\"", name);
-    add_text(out, s);
+    mk_json_escape(out, s);
     mk_buf_addc(out, '"');
 }
 
@@ -251,10 +234,10 @@ static void print_json(const struct mk__conf_diagnostic *p, bool as_warnings, st
     add_number(out, "column", p->origin.line ? p->origin.col : 0);
     mk_buf_addf(out, ",\"message\":\"");
     if (option) {
-        add_text(out, mk_str_c(source->name));
+        mk_json_escape(out, mk_str_c(source->name));
         mk_buf_addf(out, ": ");
     }
-    add_text(out, p->text);
+    mk_json_escape(out, p->text);
     mk_buf_addc(out, '"');
     if (suggestion.p) {
         mk_buf_addc(out, ',');

@@ -7,32 +7,15 @@
 #include "order.h"
 
 #include <monkey/escape.h>
-#include <monkey/utf8.h>
 
 #include <time.h>
 
 /* ── values ── */
 
-static void write_ascii(struct mk_buf *out, char c)
-{
-    if (c == '"' || c == '\\')
-        mk_buf_addf(out, "\\%c", c);
-    else if ((unsigned char)c < 0x20 || c == 0x7f)
-        mk_buf_addf(out, "\\u%04x", (unsigned char)c);
-    else
-        mk_buf_addc(out, c);
-}
-
 void json_write_string(struct mk_buf *out, struct mk_str text)
 {
     mk_buf_addc(out, '"');
-    while (text.len) {
-        struct mk_str character = mk_utf8_next(&text);
-        if (character.len == 1)
-            write_ascii(out, character.p[0]);
-        else
-            mk_buf_adds(out, character);
-    }
+    mk_json_escape(out, text);
     mk_buf_addc(out, '"');
 }
 

@@ -4,6 +4,7 @@
  */
 #include "text.h"
 
+#include <monkey/escape.h>
 #include <monkey/utf8.h>
 
 #include <math.h>
@@ -30,16 +31,7 @@ void text_write(struct mk_buf *out, struct mk_str text)
 static void write_string(struct mk_buf *out, struct mk_str text)
 {
     mk_buf_addc(out, '"');
-    while (text.len) {
-        struct mk_str character = text_next(&text);
-        unsigned char first = (unsigned char)character.p[0];
-        if (first == '"' || first == '\\')
-            mk_buf_addf(out, "\\%c", first);
-        else if (first < 0x20 || first == 0x7f)
-            mk_buf_addf(out, "\\u%04x", first);
-        else
-            mk_buf_adds(out, character);
-    }
+    mk_json_escape(out, text);
     mk_buf_addc(out, '"');
 }
 

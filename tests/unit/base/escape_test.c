@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Codecs: HTML references, path escapes, hexadecimal digits. */
+/* Codecs: HTML references, JSON strings, path escapes, hexadecimal digits. */
 #include "testing.h"
 
 #include <errno.h>
@@ -50,6 +50,22 @@ static void test_encodes_paths(void **state)
     check(mk_path_encode, rows, COUNT(rows));
 }
 
+static void test_escapes_json(void **state)
+{
+    const struct row rows[] = {
+        {MK_STR(""), ""},
+        {MK_STR("a b </script> '&'"), "a b </script> '&'"},
+        {MK_STR("\"\\"), "\\\"\\\\"},
+        {MK_STR("\n\0\x1b[31m\x7f"), "\\u000a\\u0000\\u001b[31m\\u007f"},
+        {MK_STR("\xc2\x80\xc2\x9b\xc2\xa0"), "\\u0080\\u009b\xc2\xa0"}, /* of C1, and a blank behind them */
+        {MK_STR("gr\xc3\xbc\xe2\x82\xac\xf0\x9f\x90\x92"), "gr\xc3\xbc\xe2\x82\xac\xf0\x9f\x90\x92"},
+        {MK_STR("\xff\xc2"), "\xef\xbf\xbd\xef\xbf\xbd"},
+        {MK_STR("\xf0\x9f\x90\""), "\xef\xbf\xbd\\\""},
+    };
+    (void)state;
+    check(mk_json_escape, rows, COUNT(rows));
+}
+
 static void test_full_buffer_tells(void **state)
 {
     char storage[8];
@@ -78,9 +94,8 @@ static void test_hex_values(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_escapes_html),
-        cmocka_unit_test(test_encodes_paths),
-        cmocka_unit_test(test_full_buffer_tells),
+        cmocka_unit_test(test_escapes_html), cmocka_unit_test(test_encodes_paths),
+        cmocka_unit_test(test_escapes_json), cmocka_unit_test(test_full_buffer_tells),
         cmocka_unit_test(test_hex_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
