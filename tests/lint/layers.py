@@ -98,7 +98,7 @@ def check_angle(source, name):
     if name.startswith("monkey/"):
         return check_public(source, name[len("monkey/"):])
     if name.startswith("duda/"):
-        may = source.is_in("duda", "include/duda", "docs", "tests", "tools/dudac", "tools/wr/data/peers/duda")
+        may = source.is_in("duda", "include/duda", "docs", "tests", "tools/dudac", "tools/wr/data/peers")
         return None if may else f"only duda/ may include <{name}>"
     if name in SYSTEM or name.startswith(SYSTEM_FOLDERS):
         return None

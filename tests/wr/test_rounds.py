@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One round against a small server, what it is marked with, and how it ends when something fails."""
 
+import dataclasses
 import os
 import pathlib
 import threading
@@ -40,6 +41,14 @@ class FakeMachine(Machine):
 
     def others_ns(self, first, last, ours_ns, our_pids):
         return round(self.shares.pop(0) * (last.at_ns - first.at_ns))
+
+
+class RecordingMachine(Machine):
+    """Remembers what it is told to leave out."""
+
+    def others_ns(self, first, last, ours_ns, our_pids):
+        self.known_ns, self.pids = ours_ns, set(our_pids)
+        return super().others_ns(first, last, ours_ns, our_pids)
 
 
 def measurement(server, machine=None, limits=Limits(), on_progress=None, **load):
@@ -117,6 +126,18 @@ def test_other_programs_disturb_and_the_own_ones_do_not():
             result = measurement(server, Machine(), requests=None, seconds=1.0).measure()
     assert result.others_share > 0.2
     assert DISTURBED in result.marks
+
+
+def test_helpers_are_no_others():
+    """As much as the burner of the test before, but it works for the server."""
+    with child("print('ready', flush=True)\nwhile True: pass") as burner:
+        burner.hear()
+        with small_server() as server:
+            measuring = measurement(server, RecordingMachine(), requests=None, seconds=1.0)
+            measuring.target = dataclasses.replace(measuring.target, helpers=(burner.pid,))
+            measuring.measure()
+    assert burner.pid in measuring.machine.pids
+    assert measuring.machine.known_ns > 200 * MS  # the burner is among what is known
 
 
 # ── failures ──

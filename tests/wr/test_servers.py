@@ -5,6 +5,7 @@ import os
 import pathlib
 import shutil
 import signal
+import socket
 import sys
 import tempfile
 import time
@@ -19,9 +20,9 @@ NAMES = data.list_names("servers")
 MONKEY = pathlib.Path(__file__).parents[2] / "build" / os.environ.get("MONKEY_PRESET", "asan") / "bin" / "monkey"
 WORKLOADS = {name: workloads.load_workload(name) for name in data.list_names("workloads")}
 # Those that differ in what the servers have to do.
-DIFFERENT = "W1", "W1L", "W3z", "W4", "W5", "W7", "W8", "W8b", "W9", "W9b", "W9s", "W9t", "S1", "S1t", "S1s", "S3"
-DIFFERENT += "S2", "S2t", "S2b"
-FETCHED = "actix", "node-sqlite"  # what they need is fetched, where the network permits it
+DIFFERENT = "W1", "W1L", "W3z", "W4", "W5", "W7", "W8", "W8b", "W9", "W9b", "W9s", "W9t", "S1", "S1t", "S1s"
+DIFFERENT += "S2", "S2t", "S2b", "S3", "S4"
+FETCHED = "actix", "ioredis", "node-sqlite"  # what they need is fetched, where the network permits it
 SERVER = """
 name = "own"
 text = "own"
@@ -345,3 +346,39 @@ def test_a_server_whose_library_is_missing(tmp_path):
 def test_names_of_a_build_are_checked(tmp_path):
     with pytest.raises(Problem, match="own.toml:7: build: @builts@ stands for nothing; do you mean built?"):
         make_built(tmp_path, "@builts@")
+
+
+# ── a Redis server for each server ──
+
+WITH_REDIS = SERVER.replace("CODE", LISTEN + "\\ntime.sleep(100)") + """
+[variants.redis.config]
+"redis.port" = "@redis@"
+"""
+
+
+@pytest.fixture
+def with_redis(tmp_path, root):
+    path = tmp_path / "own.toml"
+    path.write_text(WITH_REDIS)
+    return servers.Server(servers.parse_choice(str(path)).with_variants(["redis"]), tmp_path / "own", root)
+
+
+@pytest.mark.skipif(not shutil.which("redis-server"), reason="redis-server is not installed")
+def test_redis_runs_beside_a_server(with_redis):
+    with_redis.start()
+    try:
+        port = int(pathlib.Path(with_redis.folder, "redis.port").read_text())
+        with socket.create_connection(("127.0.0.1", port), 20) as client:
+            client.sendall(b"GET value\r\n")
+            assert client.recv(100) == b"$13\r\nHello, world\n\r\n"
+        (pid,) = with_redis.helpers
+        assert is_alive(pid)
+    finally:
+        with_redis.stop()
+    assert not is_alive(pid)
+
+
+def test_redis_is_not_installed(with_redis, monkeypatch, root, tmp_path):
+    monkeypatch.setattr(servers, "find_program", lambda names: "")
+    with pytest.raises(Problem, match="install the Debian package redis-server"):
+        servers.Server(with_redis.choice, tmp_path / "other", root)

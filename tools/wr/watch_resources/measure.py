@@ -123,7 +123,7 @@ def measure(workload, server, seconds, others_max):
     """The fields of a round's line."""
     generator = choose_generator(workload)
     load = make_load(workload, server, seconds, generator)
-    target = Target(server.pid, server.name, server.port)
+    target = Target(server.pid, server.name, server.port, server.helpers)
     limits = Limits(others_max=others_max, stall_seconds=STALL_SECONDS)
     return dataclasses.asdict(Measurement(target, generator, load, limits).measure())
 

@@ -49,6 +49,7 @@ class Target:
     pid: int
     name: str
     port: Optional[int] = None
+    helpers: tuple = ()  # the ids of processes that work for it: neither its own nor others
 
     def describe(self) -> str:
         return f"the server (PID {self.pid}, {self.name})"
@@ -194,8 +195,9 @@ class Measurement:
         cpu_us = {"user": cpu.user_ns // 1000, "system": cpu.system_ns // 1000, "total": cpu.total_ns // 1000}
         generator = self.describe_generator(program, answers)
         generator_ns = sum(program.cpu_us.values()) * 1000
-        ours = {os.getpid(), program.pid, *self.tree.pids_seen}
-        others_ns = self.machine.others_ns(*machine, cpu.total_ns + generator_ns + own_ns, ours)
+        ours = {os.getpid(), program.pid, *self.tree.pids_seen, *self.target.helpers}
+        known_ns = cpu.total_ns + generator_ns + own_ns + self.helpers_ns(*machine)
+        others_ns = self.machine.others_ns(*machine, known_ns, ours)
         share = others_ns / max(1, machine[1].at_ns - machine[0].at_ns)
         tcp = self.tcp.counts()
         return Round(
@@ -212,6 +214,11 @@ class Measurement:
             others_share=round(share, 4), pressure=pressure_between(*machine), page_cache_kb=machine[1].page_cache_kb,
             marks=self.judge(share, generator["cpu_share"], answers), samples=rows(samples),
             sampler_us=self.sampler.cpu_ns // 1000)
+
+    def helpers_ns(self, first: MachineSample, last: MachineSample) -> int:
+        """The CPU time of the helpers, which is neither the server's nor that of others."""
+        return sum(ns - first.process_ns.get(key, ns) for key, ns in last.process_ns.items()
+                   if key[0] in self.target.helpers)
 
     def describe_generator(self, program: Program, answers: Answers) -> dict:
         """Its own report is of the time that it counted; otherwise what the kernel charged it with."""

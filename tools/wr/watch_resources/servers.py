@@ -16,12 +16,14 @@ from dataclasses import dataclass
 
 from . import builds, data
 from .data import DATA, Key, Problem
+from .environment import ANSWERS
+from .redis import Redis
 
 START_SECONDS, STOP_SECONDS, ACCEPT_SECONDS = 10, 5, 5
 LAST_LINES = 5  # of a server's output, in messages
 PR_SET_PDEATHSIG = 1
 PLACEHOLDER = re.compile(r"@(\w+)@")
-BUILTINS = ("program", "port", "root", "folder", "cert", "key", "pem", "built", "peers", "checkout")
+BUILTINS = ("program", "port", "root", "folder", "cert", "key", "pem", "built", "peers", "checkout", "redis")
 PEERS = DATA / "peers"  # the sources of servers that are built
 CHECKOUT = DATA.parent.parent.parent
 # Of programs, before what the system has: this build, this installation.
@@ -245,6 +247,7 @@ class Server:
         self.built = self.find_built(built or {})
         self.names = Names(program=choice.program, port=self.port, root=root, folder=folder, peers=PEERS,
                            checkout=CHECKOUT, built=self.built.folder if self.built else folder)  # fmt: skip
+        self.redis = self.make_redis() if "redis" in choice.variants else None
         self.values, self.texts = choice.list_values(), choice.list_config()
         self.command = [self.fill(word) for word in self.kind.command]
 
@@ -254,6 +257,17 @@ class Server:
         if isinstance(found, Problem):
             raise found
         return found
+
+    def make_redis(self):
+        """The server that it asks; the port is @redis@."""
+        self.names["redis"] = free_port()
+        program = find_program(["redis-server"])
+        return Redis(program, self.folder, self.names["redis"], ANSWERS["value/"], self.tie_child)
+
+    @property
+    def helpers(self):
+        """The ids of processes that work for it, but are not it."""
+        return (self.redis.pid,) if self.redis and self.redis.process else ()
 
     def fill(self, text):
         return fill_word(text, self.names, self.values)
@@ -268,14 +282,28 @@ class Server:
             with open(path, "w", encoding="utf-8") as file:
                 file.write(self.config[name])
 
-    def prepare_child(self):
-        """In the new process: it ends with this one, and runs on the CPU of servers."""
+    @staticmethod
+    def tie_child():
+        """In the new process: it ends with this one."""
         libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
+
+    def prepare_child(self):
+        """The same, and it runs on the CPU of servers."""
+        self.tie_child()
         if self.cpu is not None:
             os.sched_setaffinity(0, {self.cpu})
 
     def start(self):
         self.write_config()
+        try:
+            if self.redis:
+                self.redis.start()
+            self.start_program()
+        except BaseException:
+            self.stop()
+            raise
+
+    def start_program(self):
         try:
             with open(os.path.join(self.folder, "output"), "wb") as output:
                 self.process = subprocess.Popen(
@@ -290,11 +318,7 @@ class Server:
         except OSError as error:
             raise Problem(f"{self.name} does not start: {' '.join(self.command)}: {error.strerror}") from None
         self.group = self.process.pid
-        try:
-            self.wait_until_ready()
-        except BaseException:
-            self.stop()
-            raise
+        self.wait_until_ready()
 
     def wait_until_ready(self):
         end = time.monotonic() + START_SECONDS
@@ -353,7 +377,9 @@ class Server:
         return f"{self.name} {text}; its command was {' '.join(self.command)}{last}"
 
     def stop(self):
-        """Ends it and all processes of its session, by their ids."""
+        """Ends it and all processes of its session, by their ids, and what works for it."""
+        if self.redis:
+            self.redis.stop()
         if self.process is None:
             return
         if self.process.poll() is None:

@@ -14,7 +14,7 @@ CLIENTS_MAX, PIPELINE_MAX, PATHS_MAX, RATE_MAX, SECONDS_MAX = 1_000_000, 1024, 1
 MESSAGE_MAX = 1 << 24
 HEADER = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 ENDPOINTS = {"echo": "echo", "broadcast": "all"}  # of WebSockets: kinds and their paths
-VARIANTS = ("tls", "h2", "log", "gz", "hello", "sqlite", "ws")  # what a server may have to do for a workload
+VARIANTS = ("tls", "h2", "log", "gz", "hello", "redis", "sqlite", "ws")  # what a server may have to do for a workload
 
 SCHEMA = {
     "name": Key(str, required=True, example='"W1"', pattern=NAME),  # a folder has it
