@@ -122,40 +122,41 @@ bool redis_format_next(struct mk_str *rest, struct mk_str *ret_word)
 #define BLOCKS "it blocks the connection, which all requests of the worker share"
 
 static const struct refused {
-    const char *name, *reason;
+    struct mk_str name;
+    const char *reason;
 } refused[] = {
-    {"asking", CHANGES},
-    {"auth", "the password belongs to redis->open()"},
-    {"blmove", BLOCKS},
-    {"blmpop", BLOCKS},
-    {"blpop", BLOCKS},
-    {"brpop", BLOCKS},
-    {"brpoplpush", BLOCKS},
-    {"bzmpop", BLOCKS},
-    {"bzpopmax", BLOCKS},
-    {"bzpopmin", BLOCKS},
-    {"discard", "transactions belong to redis->ask_all()"},
-    {"exec", "transactions belong to redis->ask_all()"},
-    {"hello", CHANGES},
-    {"monitor", CHANGES},
-    {"multi", "transactions belong to redis->ask_all()"},
-    {"psubscribe", "subscriptions belong to redis->subscribe()"},
-    {"psync", CHANGES},
-    {"punsubscribe", "subscriptions belong to redis->subscribe()"},
-    {"quit", CHANGES},
-    {"readonly", CHANGES},
-    {"readwrite", CHANGES},
-    {"reset", CHANGES},
-    {"select", "the database belongs to redis->open()"},
-    {"ssubscribe", "subscriptions belong to redis->subscribe()"},
-    {"subscribe", "subscriptions belong to redis->subscribe()"},
-    {"sunsubscribe", "subscriptions belong to redis->subscribe()"},
-    {"sync", CHANGES},
-    {"unsubscribe", "subscriptions belong to redis->subscribe()"},
-    {"unwatch", CHANGES},
-    {"wait", BLOCKS},
-    {"waitaof", BLOCKS},
-    {"watch", "it concerns all requests of the worker: use a script (EVAL) instead"},
+    {{"asking", sizeof("asking") - 1}, CHANGES},
+    {{"auth", sizeof("auth") - 1}, "the password belongs to redis->open()"},
+    {{"blmove", sizeof("blmove") - 1}, BLOCKS},
+    {{"blmpop", sizeof("blmpop") - 1}, BLOCKS},
+    {{"blpop", sizeof("blpop") - 1}, BLOCKS},
+    {{"brpop", sizeof("brpop") - 1}, BLOCKS},
+    {{"brpoplpush", sizeof("brpoplpush") - 1}, BLOCKS},
+    {{"bzmpop", sizeof("bzmpop") - 1}, BLOCKS},
+    {{"bzpopmax", sizeof("bzpopmax") - 1}, BLOCKS},
+    {{"bzpopmin", sizeof("bzpopmin") - 1}, BLOCKS},
+    {{"discard", sizeof("discard") - 1}, "transactions belong to redis->ask_all()"},
+    {{"exec", sizeof("exec") - 1}, "transactions belong to redis->ask_all()"},
+    {{"hello", sizeof("hello") - 1}, CHANGES},
+    {{"monitor", sizeof("monitor") - 1}, CHANGES},
+    {{"multi", sizeof("multi") - 1}, "transactions belong to redis->ask_all()"},
+    {{"psubscribe", sizeof("psubscribe") - 1}, "subscriptions belong to redis->subscribe()"},
+    {{"psync", sizeof("psync") - 1}, CHANGES},
+    {{"punsubscribe", sizeof("punsubscribe") - 1}, "subscriptions belong to redis->subscribe()"},
+    {{"quit", sizeof("quit") - 1}, CHANGES},
+    {{"readonly", sizeof("readonly") - 1}, CHANGES},
+    {{"readwrite", sizeof("readwrite") - 1}, CHANGES},
+    {{"reset", sizeof("reset") - 1}, CHANGES},
+    {{"select", sizeof("select") - 1}, "the database belongs to redis->open()"},
+    {{"ssubscribe", sizeof("ssubscribe") - 1}, "subscriptions belong to redis->subscribe()"},
+    {{"subscribe", sizeof("subscribe") - 1}, "subscriptions belong to redis->subscribe()"},
+    {{"sunsubscribe", sizeof("sunsubscribe") - 1}, "subscriptions belong to redis->subscribe()"},
+    {{"sync", sizeof("sync") - 1}, CHANGES},
+    {{"unsubscribe", sizeof("unsubscribe") - 1}, "subscriptions belong to redis->subscribe()"},
+    {{"unwatch", sizeof("unwatch") - 1}, CHANGES},
+    {{"wait", sizeof("wait") - 1}, BLOCKS},
+    {{"waitaof", sizeof("waitaof") - 1}, BLOCKS},
+    {{"watch", sizeof("watch") - 1}, "it concerns all requests of the worker: use a script (EVAL) instead"},
 };
 
 static bool has_word(struct mk_str rest, struct mk_str wanted)
@@ -173,7 +174,7 @@ const char *redis_format_refuse(struct mk_str command)
     if (!redis_format_next(&command, &name))
         return "it has no word";
     for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++)
-        if (mk_str_ieq(name, mk_str_c(refused[i].name)))
+        if (mk_str_ieq(name, refused[i].name))
             return refused[i].reason;
     bool may_block = mk_str_ieq(name, MK_STR("xread")) || mk_str_ieq(name, MK_STR("xreadgroup"));
     if (may_block && has_word(command, MK_STR("block")))
