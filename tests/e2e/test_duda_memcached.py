@@ -3,6 +3,7 @@
 
 import json
 import re
+import shutil
 import signal
 import threading
 
@@ -11,9 +12,13 @@ import pytest
 from harness import build
 from harness.memcached import PROGRAM, Fake, Memcached, each_command
 from harness.server import await_true, free_port
-from harness.services import HEAD, build_old_service, build_service, needs_duda, reload, web_service
+from harness.services import CPP, HEAD, build_cpp, build_old_service, build_service, needs_duda, reload, web_service
 
-pytestmark = [needs_duda, pytest.mark.skipif(not PROGRAM, reason="memcached is not installed")]
+pytestmark = [
+    needs_duda,
+    pytest.mark.skipif(not PROGRAM, reason="memcached is not installed"),
+    pytest.mark.skipif(not (build.PLUGINS / "packages/memcached.dpkg").exists(), reason="no package memcached"),
+]
 
 SERVICE = f"""{HEAD}
 #include <duda/packages/memcached/memcached.h>
@@ -709,6 +714,17 @@ def test_limits(serve_services, fake):
     assert sorted(set(results)) == [-16, -2] and results.count(-2) == 9  # mn is one of the ten
 
 
+def test_the_queue(serve_services, caches):
+    """Bytes that wait to be sent are limited, too: what is refused was not sent."""
+    cache = caches()
+    one = source(cache, value_bytes_max=100, queue_bytes_max=1200, connections_max=1)
+    server = serve_services({"t": one}, {"Workers": 1})
+    assert ask(server, "/fill") == "-16"
+    stored = cache.stat("curr_items")
+    assert 0 < stored < 100
+    assert ask(server, "/many?n=10").startswith("0 found 10 failed 0|")
+
+
 # ── clients and services that go ──
 
 
@@ -812,6 +828,42 @@ def test_reloads_under_load(serve_services, caches):
     assert not failures, failures[0]
     await_true(lambda: ask(server, "/fill") == "0", 60, "it is used again")
     await_true(lambda: ask(server, "/many?n=120") == "0 found 100 failed 0|", 60, "also by the other workers")
+
+
+@pytest.mark.parametrize("compiler", [name for name in CPP if shutil.which(name)])
+def test_a_service_in_cpp(serve_services, tmp_path, caches, compiler):
+    text = """
+#include <duda/duda.h>
+#include <duda/packages/memcached/memcached.h>
+
+static duda_memcached_t *cache;
+
+static void count(duda_request_t *dr, void *)
+{
+    uint64_t n = 0;
+    memcached->increase(cache, "n", 1, 0, &n);
+    response->printf(dr, "%d", static_cast<int>(n));
+    response->end(dr, nullptr);
+}
+
+static void handler(duda_request_t *dr)
+{
+    dthread->handle(dr, count, nullptr);
+}
+
+int duda_main(void)
+{
+    duda_memcached_conf conf = {};
+    conf.servers = "SERVER";
+    duda_load_package(memcached, "memcached");
+    cache = memcached->open(&conf);
+    return cache && router->get("/", handler) ? 0 : -1;
+}
+"""
+    (tmp_path / "services").mkdir()
+    build_cpp(tmp_path / "services", "t", text.replace("SERVER", caches().address), compiler)
+    server = serve_services({}, {"Workers": 1}, text=web_service("t"))
+    assert [ask(server, "/") for _ in range(2)] == ["1", "2"]
 
 
 # ── the page ──

@@ -19,7 +19,6 @@ enum {
     READ_BYTES = 16 << 10,
     READ_BYTES_MAX = 256 << 10,
     READS_OF_A_TURN = 16,
-    KEPT_BYTES_MAX = 64 << 10, /* of a buffer that is empty */
     BACKOFF_MIN_MS = 100,
     BACKOFF_MAX_MS = 2000,
 };
@@ -143,10 +142,7 @@ static void set_write(struct mc_conn *conn, bool wanted)
 static void empty_out(struct mc_conn *conn)
 {
     conn->out_sent = 0;
-    if (conn->out.size > KEPT_BYTES_MAX)
-        mk_buf_release(&conn->out);
-    else
-        conn->out.len = 0;
+    mk_buf_release(&conn->out);
     set_write(conn, false);
 }
 
@@ -383,8 +379,6 @@ static void take_replies(struct mc_conn *conn)
     if (conn->state != MC_OPEN)
         return;
     mk_buf_drop(&conn->in, at);
-    if (conn->in.len == 0 && conn->in.size > KEPT_BYTES_MAX)
-        mk_buf_release(&conn->in);
 }
 
 /* Returns whether more may be there. */
@@ -420,6 +414,8 @@ static void on_ready(struct mk_event *event, uint32_t events)
     if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
         for (unsigned n = 0; n < READS_OF_A_TURN && receive_once(conn); n++)
             continue;
+    if (conn->in.len == 0)
+        mk_buf_release(&conn->in); /* a connection that is idle has no buffer */
     if (conn->state == MC_OPEN && events & EPOLLOUT)
         send_bytes(conn);
     mc_deliver(part);
