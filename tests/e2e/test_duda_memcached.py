@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The package memcached: against real servers, and against fakes that answer garbage, too late, or not at all."""
 
+import contextlib
 import json
 import re
 import shutil
 import signal
+import socket
 import threading
 
 import pytest
 
 from harness import build
 from harness.memcached import PROGRAM, Fake, Memcached, each_command
-from harness.server import await_true, free_port
+from harness.server import REPORT, await_true, free_port
 from harness.services import CPP, HEAD, build_cpp, build_old_service, build_service, needs_duda, reload, web_service
 
 pytestmark = [
@@ -693,6 +695,47 @@ def test_a_server_that_is_silent(serve_services, fake):
     assert result(ask(server, "/call/fetch/a")) == -110
 
 
+def end(server):
+    """A stop while the clients wait; server.stop() would close their connections before."""
+    server.send_signal(signal.SIGTERM)
+    assert server.wait() == 0
+    assert not REPORT.search(server.log), server.log[-6000:]
+
+
+@pytest.fixture
+def full():
+    """The address of a listener whose queue is full: the kernel does not answer further connections."""
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(socket.socket())
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        for _ in range(4):
+            filler = stack.enter_context(socket.socket())
+            filler.setblocking(False)
+            filler.connect_ex(listener.getsockname())
+        yield "127.0.0.1:%d" % listener.getsockname()[1]
+
+
+def test_a_server_that_does_not_accept(serve_services, full):
+    server = serve_services({"t": source(full, timeout_ms=30000, connect_timeout_ms=200)})
+    bodies = Asking(server, ["/call/fetch/a", "/send/fetch/a"] * 5).bodies()
+    assert all(f"|memcached {full}: no connection within its time" in body for body in bodies)
+    assert result(ask(server, "/call/fetch/a")) == -110
+    other = serve_services({"t": source(full, timeout_ms=200, connect_timeout_ms=30000)})
+    assert ask(other, "/call/fetch/a").endswith(f"|memcached {full}: no reply within 200 ms")
+
+
+@pytest.mark.parametrize("name", ["full", "localhost"])
+def test_a_stop_while_it_connects(serve_services, full, name):
+    address = full.replace("127.0.0.1", "localhost") if name == "localhost" else full
+    conf = {"timeout_ms": 60000, "connect_timeout_ms": 60000}
+    server = serve_services({"t": source(address, **conf)}, {"Workers": 2, "ShutdownTimeout": "1s"})
+    asking = Asking(server, ["/call/fetch/a", "/send/fetch/a"] * 10)
+    await_true(lambda: ask(server, "/begun") == "20", 60, "all wait")
+    end(server)
+    assert asking
+
+
 def test_limits(serve_services, fake):
     """What waits is limited: the commands by their number and by their bytes."""
     started, held = threading.Semaphore(0), threading.Event()
@@ -743,8 +786,8 @@ def test_clients_that_leave(serve_services, caches):
     assert "value=1" in ask(server, "/call/fetch/a")
 
 
-@pytest.mark.parametrize("end", ["swap", "stop"])
-def test_the_end_of_a_service(serve_services, caches, end):
+@pytest.mark.parametrize("way", ["swap", "stop"])
+def test_the_end_of_a_service(serve_services, caches, way):
     """Commands wait: a new version, and a stop, tell them -ECANCELED."""
     cache = caches()
     server = serve_services({"t": source(cache, timeout_ms=60000)}, {"Workers": 2, "ShutdownTimeout": "1s"})
@@ -752,32 +795,33 @@ def test_the_end_of_a_service(serve_services, caches, end):
     cache.suspend(signal.SIGSTOP)
     asking = Asking(server, ["/call/fetch/a", "/send/fetch/a"] * 10)
     await_true(lambda: ask(server, "/begun") == "21", 60, "all wait")
-    if end == "swap":
+    if way == "swap":
         build_service(server.services, "t", source(cache) + "int version = 2;\n")
         reload(server)
         server.wait_log("service t: (call -104|call -125|no request -125)", 20, 60)
         cache.suspend(signal.SIGCONT)
         await_true(lambda: "value=1" in ask(server, "/call/fetch/a"), 60, "the new version serves")
     else:
-        server.stop()
+        end(server)
+        assert len(re.findall("service t: (call -104|call -125|no request -125)", server.log)) == 20
     assert asking
 
 
-@pytest.mark.parametrize("end", ["swap", "stop"])
-def test_a_dthread_that_ignores_the_end(serve_services, caches, end):
+@pytest.mark.parametrize("way", ["swap", "stop"])
+def test_a_dthread_that_ignores_the_end(serve_services, caches, way):
     cache = caches()
     server = serve_services({"t": source(cache, timeout_ms=60000)}, {"Workers": 1, "ShutdownTimeout": "1s"})
     cache.suspend(signal.SIGSTOP)
     asking = Asking(server, ["/for-ever"] * 5)
     await_true(lambda: ask(server, "/begun") == "5", 60, "all wait")
-    if end == "swap":
+    if way == "swap":
         build_service(server.services, "t", source(cache) + "int version = 2;\n")
         reload(server)
         server.wait_log("service t: 5 dthreads had not ended although the service has", 1, 60)
         cache.suspend(signal.SIGCONT)
         await_true(lambda: ask(server, "/fill") == "0", 60, "the new version serves")
     else:
-        server.stop()
+        end(server)
     assert asking
 
 
