@@ -84,6 +84,7 @@ static void run_with(const char *text, int (*fn)(void *ctx))
 {
     load_rules(text);
     generation.hosts = generation.default_host = &host;
+    mk__generation_find_hooks(&generation);
     thread.worker = &worker;
     thread.receiver = (struct mk__receiver){.assigned = 1000};
     open_world(NULL);

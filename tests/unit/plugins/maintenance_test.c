@@ -40,6 +40,7 @@ static void open_all(void)
     for (unsigned i = 0; i < generation.n_plugins; i++)
         if (generation.plugins[i] != &mk_plugin_maintenance)
             generation.plugins[i] = &taker;
+    mk__generation_find_hooks(&generation);
     worker = (struct mk_worker){.generation = &generation};
     thread.worker = &worker;
     n_taken = 0;

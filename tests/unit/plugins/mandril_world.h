@@ -160,6 +160,7 @@ static void load_generation(void)
     g->plugins[0] = &mk_plugin_mandril;
     g->plugins[1] = &content;
     g->n_plugins = 2;
+    mk__generation_find_hooks(g);
 }
 
 static int open_guard(void **state)
