@@ -63,7 +63,8 @@ static unsigned split(duda_request_t *dr, const char *name, struct duda_redis_ar
     const char *value = qs->get(dr, name);
     unsigned n = 0;
     snprintf(text[row], sizeof(text[row]), "%s", value ? value : "");
-    for (char *word = strtok(text[row], " "); word && n < WORDS_MAX; word = strtok(NULL, " "))
+    char *save;
+    for (char *word = strtok_r(text[row], " ", &save); word && n < WORDS_MAX; word = strtok_r(NULL, " ", &save))
         to[n++] = (struct duda_redis_arg){word, -1};
     return n;
 }
