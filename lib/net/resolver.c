@@ -90,6 +90,20 @@ static void put_resolver(struct mk__resolver *resolver)
     mk_account_free(NULL, resolver, 0);
 }
 
+/* The end of a lookup whose table was closed: frees the entry, or leaves that to mk__resolver_put(). Any thread. */
+static void end_closed_lookup(struct mk__resolver_entry *name)
+{
+    struct mk__resolver *resolver = name->resolver;
+    pthread_mutex_lock(&resolver->lock);
+    bool held = name->users;
+    name->state = MK__RESOLVER_RESOLVED;
+    pthread_mutex_unlock(&resolver->lock);
+    if (held)
+        return;
+    mk_account_free(NULL, name, 0);
+    put_resolver(resolver);
+}
+
 static void *run_lookup(void *ctx)
 {
     struct mk__resolver_entry *name = ctx;
@@ -104,10 +118,8 @@ static void *run_lookup(void *ctx)
     if (open)
         mk_post(resolver->loop, &name->message); /* under the lock, so that the loop cannot end meanwhile */
     pthread_mutex_unlock(&resolver->lock);
-    if (open)
-        return NULL;
-    mk_account_free(NULL, name, 0);
-    put_resolver(resolver);
+    if (!open)
+        end_closed_lookup(name);
     return NULL;
 }
 
@@ -186,10 +198,10 @@ static void on_result(struct mk_message *message)
         resolver->running--;
         finish_lookup(resolver->loop, name, name->err ? MK__RESOLVER_NEGATIVE_TTL_MS : MK__RESOLVER_TTL_MS);
         start_lookups(resolver);
+        put_resolver(resolver);
     } else { /* the table was closed while the message was in flight */
-        mk_account_free(NULL, name, 0);
+        end_closed_lookup(name);
     }
-    put_resolver(resolver);
 }
 
 static struct mk__resolver_entry *find_entry(struct mk__resolver *resolver, struct mk_str host)
@@ -266,9 +278,26 @@ int mk__resolver_get(struct mk_loop *loop, struct mk_str host, struct mk_task *t
     return MK_AGAIN;
 }
 
+/* The table was closed while the lookup ran: its thread reads `users`, too, unless it has ended. */
+static void put_closed(struct mk__resolver_entry *name)
+{
+    struct mk__resolver *resolver = name->resolver;
+    pthread_mutex_lock(&resolver->lock);
+    bool last = --name->users == 0, ended = name->state == MK__RESOLVER_RESOLVED;
+    pthread_mutex_unlock(&resolver->lock);
+    if (!last || !ended)
+        return;
+    mk_account_free(NULL, name, 0);
+    put_resolver(resolver);
+}
+
 void mk__resolver_put(struct mk__resolver_entry *name)
 {
     assert(name->users);
+    if (name->resolver && !name->resolver->loop) {
+        put_closed(name);
+        return;
+    }
     if (--name->users)
         return;
     if (name->state == MK__RESOLVER_QUEUED)
@@ -292,6 +321,17 @@ int mk__resolver_open(struct mk_loop *loop, mk__resolver_fn look_up)
     return 0;
 }
 
+/* Frees an entry without a thread, or leaves that to mk__resolver_put(), which then needs no table. */
+static void close_entry(struct mk__resolver_entry *name)
+{
+    bool held = name->users;
+    drop_entry(name);
+    if (!held)
+        return;
+    name->state = MK__RESOLVER_RESOLVED;
+    name->resolver = NULL;
+}
+
 void mk__resolver_close(struct mk_loop *loop)
 {
     struct mk__resolver *resolver = loop->resolver;
@@ -302,7 +342,7 @@ void mk__resolver_close(struct mk_loop *loop)
     MK_LIST_EACH(&resolver->table, n, save) {
         struct mk__resolver_entry *name = MK_CONTAINER_OF(n, struct mk__resolver_entry, node);
         if (name->state != MK__RESOLVER_RUNNING)
-            drop_entry(name);
+            close_entry(name);
     }
     pthread_mutex_lock(&resolver->lock);
     resolver->loop = NULL;

@@ -64,7 +64,10 @@ void mk__resolver_put(struct mk__resolver_entry *name);
  * Returns 0 or -ENOMEM.
  */
 int mk__resolver_open(struct mk_loop *loop, mk__resolver_fn look_up);
-/* Closes the table, before the loop is closed. No name may be held. Does not wait for running lookups. */
+/*
+ * Closes the table, before the loop is closed. Does not wait for running lookups. Names that are held then may only be
+ * given back, by one thread.
+ */
 void mk__resolver_close(struct mk_loop *loop);
 
 /*

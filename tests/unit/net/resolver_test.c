@@ -204,6 +204,51 @@ static void test_closing_does_not_wait(void **state)
     sem_destroy(&gate);
 }
 
+/* Names that are given back after the close: while the lookup runs, and when it has ended; one that has not begun. */
+static void test_closing_with_names_that_are_held(void **state)
+{
+    struct asking before, after, queued, known_one;
+    (void)state;
+    open_world(known);
+    assert_int_equal(ask(&known_one, "none"), MK_AGAIN);
+    await(&known_one);
+    gated = true;
+    asked = 0;
+    assert_int_equal(ask(&before, "one"), MK_AGAIN);
+    assert_int_equal(ask(&after, "both"), MK_AGAIN);
+    assert_int_equal(ask(&queued, "many"), MK_AGAIN);
+    while (asked < 2)
+        sched_yield();
+    mk__resolver_close(&loop);
+    mk__loop_close(&loop);
+    mk_task_cancel(&before.task);
+    mk__resolver_put(before.name);
+    gated = false;
+    sem_post(&gate);
+    sem_post(&gate);
+    await_threads();
+    mk_task_cancel(&after.task);
+    mk__resolver_put(after.name);
+    mk_task_cancel(&queued.task);
+    mk__resolver_put(queued.name);
+    mk__resolver_put(known_one.name);
+    assert_int_equal(asked, 2);
+    sem_destroy(&gate);
+}
+
+static void test_closing_with_an_answer_that_is_held(void **state)
+{
+    struct asking a;
+    (void)state;
+    open_world(known);
+    assert_int_equal(ask(&a, "one"), MK_AGAIN);
+    await_mail();
+    close_world();
+    mk_task_cancel(&a.task);
+    mk__resolver_put(a.name);
+    assert_int_equal(a.calls, 0);
+}
+
 static void test_closing_with_an_answer_in_the_mail(void **state)
 {
     struct asking a;
@@ -271,6 +316,8 @@ int main(void)
         cmocka_unit_test(test_one_lookup_for_all),
         cmocka_unit_test(test_two_at_a_time_and_a_full_table),
         cmocka_unit_test(test_closing_does_not_wait),
+        cmocka_unit_test(test_closing_with_names_that_are_held),
+        cmocka_unit_test(test_closing_with_an_answer_that_is_held),
         cmocka_unit_test(test_closing_with_an_answer_in_the_mail),
         cmocka_unit_test(test_the_system),
         cmocka_unit_test(test_failing_allocations),
