@@ -9,6 +9,7 @@ set(MK_MSAN_WITHOUT
     "^plugins/compress-"              # zlib, libbrotli, libzstd
     "^duda/packages/json_" "^json_"   # libcjson
     "^duda/packages/sqlite_test"      # libsqlite3
+    "^duda/packages/redis_" "^redis_" # libhiredis
     "^duda/packages/sha"              # libcrypto
     "^plugins/auth-(bearer|claims|hash|jws|keys|login|strict_json|token_)" # libcrypt, libcrypto, libjansson
     "^auth_jw"                        # the same

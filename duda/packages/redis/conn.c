@@ -26,6 +26,7 @@ enum {
     TIMEOUTS_MAX = 3, /* in a row, before the connection is made anew */
     BACKOFF_MS = 50,
     BACKOFF_MS_MAX = 1000,
+    LOG_INTERVAL_MS = 10000,
 };
 
 /* ── calls ── */
@@ -144,11 +145,14 @@ static void back_off(struct redis_conn *conn)
     mk_timer_arm(conn->part->loop, &conn->retry, delay_ms);
 }
 
+/* Logs a failure, unless the last line about one was just written: a server may accept and close again and again. */
 static void log_failure(struct redis_conn *conn)
 {
-    if (conn->is_logged)
+    uint64_t now = now_ms(conn);
+    if (conn->is_logged || (conn->logged_ms && now - conn->logged_ms < LOG_INTERVAL_MS))
         return;
     conn->is_logged = true;
+    conn->logged_ms = now;
     msg->warn("%s; it is tried again until the server replies", conn->text);
 }
 
@@ -206,7 +210,7 @@ static void close_idle(struct redis_conn *conn)
 {
     close_fd(conn, true);
     conn->state = REDIS_IDLE;
-    if (conn->role->is_lasting || !mk_list_empty(&conn->waiting))
+    if (!mk_list_empty(&conn->waiting))
         redis_conn_open(conn);
 }
 
@@ -391,7 +395,7 @@ static bool handle_replies(struct redis_conn *conn)
 static void handle_end(struct redis_conn *conn, ssize_t n)
 {
     bool is_idle = conn->has_replied && mk_list_empty(&conn->sent) && conn->state == REDIS_READY && n == 0;
-    if (is_idle && !conn->written && !conn->role->is_single)
+    if (is_idle && !conn->written && !conn->role->is_single && !conn->role->is_lasting)
         close_idle(conn);
     else
         fail_conn(conn, -EPIPE, n == 0 ? "the server has closed the connection" : "the connection was lost", false);

@@ -98,6 +98,7 @@ struct redis_conn {
     unsigned failures;  /* since the last reply */
     uint64_t failed_ms; /* the time of the first of them; 0: none */
     bool is_logged;     /* the log says that it has failed */
+    uint64_t logged_ms; /* when it said so last; 0: never */
     int err;            /* of the last failure, and a sentence */
     char text[REDIS_TEXT_BYTES];
     struct mk_timer timer; /* the first deadline */
