@@ -12,6 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 ROUNDS = ROOT / "docs" / "figures" / "readme.jsonl"
 SERVICES = ROOT / "docs" / "figures" / "services.jsonl"
 DATABASES = ROOT / "docs" / "figures" / "sqlite.jsonl"
+REDIS = ROOT / "docs" / "figures" / "redis.jsonl"
 
 
 def cells_of(line):
@@ -50,7 +51,16 @@ def test_figures_of_databases():
     assert cells_of(row) in [cells_of(line) for line in page.splitlines() if line.startswith("| CPU")]
 
 
-@pytest.mark.parametrize("rounds, rules", [(ROUNDS, 6), (SERVICES, 8), (DATABASES, 2)])
+def test_figures_of_redis():
+    """The page of the package redis has the cost of both servers, and their ratio with its interval."""
+    lines = [line for line in run_wr("compare", REDIS, "--markdown").stdout.splitlines() if line.startswith("|")]
+    _, own, other = cells_of(lines[2])
+    cost, ratio, interval = re.fullmatch(r"(\S+) \((\S+); (.*)\)", other).groups()
+    page = " ".join((ROOT / "docs/reference/duda/redis.md").read_text(encoding="utf-8").split())
+    assert f"takes {own} µs of the processor, and in Node.js with ioredis {cost}: {ratio} ({interval}) of it" in page
+
+
+@pytest.mark.parametrize("rounds, rules", [(ROUNDS, 6), (SERVICES, 8), (DATABASES, 2), (REDIS, 1)])
 def test_rules(rounds, rules):
     done = run_wr("check", ROOT / "tools" / "wr" / "data" / "rules.toml", rounds)
     assert done.returncode == 0 and done.stdout.count("holds") >= rules, done.stdout + done.stderr
