@@ -25,6 +25,9 @@ static int set_conf(const struct duda_task_conf *conf)
         err = -ENOMEM;
     if (err == 0)
         *s->task_conf = *conf;
+    else if (err == -EALREADY)
+        message_log(MK_LOG_ERROR, "task->init(): it comes after another call, or after the first line of tasks, which "
+                                  "packages make, too: call it first");
     else
         message_log(MK_LOG_ERROR, "task->init(): %s", strerror(-err));
     return err;

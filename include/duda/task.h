@@ -74,7 +74,8 @@ struct duda_task_kind {
 
 struct duda_api_task {
     /* Sets the limits of the service's pool; one call in duda_main(), which copies `conf`. Without it all defaults.
-     * Returns 0, -EINVAL (a field is too large), -EALREADY (a second call) or -EPERM (not in duda_main()). */
+     * Returns 0, -EINVAL (a field is too large), -EALREADY (a second call, or it comes after the first line, of the
+     * service or of a package: sqlite->open()), -ENOMEM or -EPERM (not in duda_main()); errors are logged. */
     int (*init)(const struct duda_task_conf *conf);
 
     /* ── waits of dthreads (dthread.h): DUDA_FOREVER, and their errors ── */
@@ -109,8 +110,8 @@ struct duda_api_task {
      * Has kind->fn(data) run on a thread, and then kind->done called in this worker. `dr` may be NULL; if not, the
      * handler leaves it without a response, which `done` sends. `done` is not called if the service ends in the worker
      * before: then `drop` is.
-     * Returns its number, or 0 with errno: EBUSY (the queue is full), EINVAL, ENOMEM, EPERM, or ECANCELED (the service
-     * ends in this worker); `data` stays the caller's then. Worker.
+     * Returns its number, or 0 with errno: EBUSY (the queue is full), EAGAIN (no thread can be started), EINVAL,
+     * ENOMEM, EPERM, or ECANCELED (the service ends in this worker); `data` stays the caller's then. Worker.
      */
     duda_task_t (*start)(duda_request_t *dr, const struct duda_task_kind *kind, void *data);
     /*

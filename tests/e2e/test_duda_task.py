@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tasks of services: results, lines, limits, clients that leave, the end of a service, and what the log says."""
 
+import functools
 import json
 import re
 import signal
@@ -8,12 +9,15 @@ import threading
 
 import pytest
 
+import harness.server
 from harness import build
 from harness.messages import request
-from harness.server import await_true, section
+from harness.server import section
 from harness.services import HEAD, build_service, needs_duda, reload
 
 pytestmark = needs_duda
+
+await_true = functools.partial(harness.server.await_true, seconds=60)
 
 # Those of ASan come first. It cannot be loaded with -fsanitize=undefined in a service that shall crash.
 NO_HANDLERS = {"ASAN_OPTIONS": "handle_segv=0:handle_sigbus=0:handle_sigfpe=0:handle_sigill=0:detect_leaks=0"}
@@ -265,6 +269,25 @@ def test_results(serve_services):
     assert ask(server, "/t/nothing") == "invalid again 0"
 
 
+LATE = HEAD + """
+#include <errno.h>
+
+int duda_main(void)
+{
+    struct duda_task_conf conf = {.threads = 4};
+    return task->line() && task->init(&conf) == -EALREADY ? 0 : -1;
+}
+"""
+
+
+def test_limits_that_come_late(serve_services):
+    """The first line makes the pool."""
+    server = serve_services({"t": LATE}, {"Workers": 1})
+    server.wait_log(r"error service t: task->init\(\): it comes after another call, or after the first line of tasks")
+    with server.connect() as client:
+        assert client.ask("/t/").status == 404  # duda_main() has got its result
+
+
 def test_threads_end_when_they_are_idle(serve_services):
     """There is none before the first task, at most 4 for 1,000 tasks, and none again later."""
     server = serve_services({"t": RESULTS}, {"Workers": 1})
@@ -334,6 +357,12 @@ static struct block *new_block(duda_request_t *dr)
     return b;
 }
 
+static uint32_t read_timeout(duda_request_t *dr)
+{
+    const char *late = qs->get(dr, "late");
+    return late ? (uint32_t)atoi(late) : DUDA_FOREVER;
+}
+
 static void note(const char *what, int result, int number)
 {
     msg->info("version %d: %s %s %d", version, what, name_of(result), number);
@@ -356,7 +385,7 @@ static void handle_callback(duda_request_t *dr)
 {
     struct duda_task_kind kind = {.fn = wait_for_file, .done = finish, .drop = drop};
     struct block *b = new_block(dr);
-    kind.queue_ms = qs->get(dr, "late") ? 100 : 0;
+    kind.queue_ms = qs->get(dr, "late") ? read_timeout(dr) : 0;
     last = task->start(dr, &kind, b);
     if (last)
         return;
@@ -376,7 +405,7 @@ static duda_dthread_t last_dthread;
 static void run(duda_request_t *dr, void *data)
 {
     struct block b = {0}; /* on the stack */
-    uint32_t ms = qs->get(dr, "late") ? 100 : DUDA_FOREVER;
+    uint32_t ms = read_timeout(dr);
     (void)data;
     b.heeds = qs->get(dr, "heeds");
     last_dthread = dthread->running();
@@ -399,7 +428,7 @@ static void await(duda_request_t *dr, void *data)
 {
     static const struct duda_task_kind kind = {.fn = wait_for_file, .drop = drop};
     struct block *b = new_block(dr);
-    uint32_t ms = qs->get(dr, "late") ? 100 : DUDA_FOREVER;
+    uint32_t ms = read_timeout(dr);
     (void)data;
     waiting++;
     int err = task->await(&kind, b, ms);
@@ -562,7 +591,7 @@ def test_times_in_the_queue(serve_services, gate):
     clients = begin(server, "/t/callback", "/t/callback")
     await_counts(server, run=2)
     for path in ("callback", "run", "await"):
-        assert ask(server, f"/t/{path}?late") == "time", path
+        assert ask(server, f"/t/{path}?late=100") == "time", path
     await_counts(server, wait=0, run=2, dropped=1)
     gate.touch()
     assert [client.response().body for client in clients] == [b"0"] * 2
@@ -570,11 +599,10 @@ def test_times_in_the_queue(serve_services, gate):
 
 
 def test_times_of_tasks_that_run(serve_services, gate):
-    """run() waits for the end, because `data` is on the stack; await() leaves it to the task."""
+    """run() waits for the end, because `data` is on the stack; await() leaves it to the task. Both begin in time."""
     server = serve_blocks(serve_services, gate)
-    (client,) = begin(server, "/t/run?late")
-    await_counts(server, run=1)
-    assert ask(server, "/t/await?late&heeds") == "time"  # stopping() ends it
+    client, other = begin(server, "/t/run?late=3000", "/t/await?late=3000&heeds")
+    assert other.response().body == b"time"  # stopping() ends it
     await_counts(server, wait=1, run=1, ended=1, dropped=1)
     gate.touch()
     assert client.response().body == b"0"

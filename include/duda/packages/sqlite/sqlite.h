@@ -164,7 +164,7 @@ struct duda_sqlite_conf {
     uint32_t rows_max;       /* of a result [10000] */
     uint64_t bytes_max;      /* of a result, with 24 for each value, and of a single value [16 MB]; up to 1 GB */
     uint64_t file_bytes_max; /* of the file [no limit but that of SQLite] */
-    uint32_t waiting_max;    /* calls that have not ended, per database [1000] */
+    uint32_t waiting_max;    /* calls that have not ended, per connection [1000] */
 };
 
 /* The result of a query: one block of memory, for free() or gc->add(). For one thread at a time. */
@@ -255,9 +255,8 @@ struct duda_api_sqlite {
                                  const struct duda_sqlite_value *args, size_t n);
     /*
      * Calls `fn` in a thread of the pool as one transaction, which holds the lock for writing from its begin: its
-     * query() and exec() see and change the database as nothing else does meanwhile. `fn` must not use requests. What a
-     * dthread has given it as `data` must stay until it returns, also if transaction() has returned an error before: so
-     * give it memory of its own.
+     * query() and exec() see and change the database as nothing else does meanwhile. `fn` must not use requests. It is
+     * not called any more when transaction() has returned: so `data` may be on the stack, also of a dthread.
      * Returns what `fn` has returned, if that is 0 or more and the transaction is complete; otherwise the error, and
      * nothing was written.
      */
