@@ -360,7 +360,7 @@ def test_callbacks(serve_notes):
     assert ask(server, "/then/list") == "1=a 2=ay "
     assert ask(server, "/then/list?like=_y") == "2=ay "
     assert ask(server, "/then/note") == "0 "
-    await_true(lambda: "noted" in ask(server, "/then/list"), what="the note without a callback")
+    await_true(lambda: "noted" in ask(server, "/then/list"), 60, what="the note without a callback")
 
 
 def test_calls_that_would_block_a_worker(serve_notes):
@@ -525,7 +525,7 @@ def test_a_new_version_of_the_service(serve_notes):
     assert ask(server, "/add?text=a") == "0 "
     build_service(server.services, "notes", service_with(SECOND=1, BUSY_MS=60000))
     reload(server)
-    await_true(lambda: ask(server, "/add?text=b") in ("0 ", "-17 notes.db: UNIQUE constraint failed: notes.text"))
+    await_true(lambda: ask(server, "/add?text=b") in ("0 ", "-17 notes.db: UNIQUE constraint failed: notes.text"), 60)
     assert ask(server, "/list") == "1=a 2=b "
     with contextlib.closing(sqlite3.connect(server.data / "notes.db")) as db:
         assert db.execute("SELECT stars FROM notes").fetchall() == [(5,), (5,)]
