@@ -430,6 +430,8 @@ def test_a_blocked_writer_delays_no_other_request(serve_notes):
     assert len(ask(server, "/list").split()) == 5
 
 
+# Both are for the connection that writes: the second one may not have begun in time.
+LATE_TURN = "-110 0 notes.db: the call has waited too long for its turn, or the disk does not answer"
 LOCKED = "-16 notes.db: the database is locked: another connection or process has held the lock for 100 ms"
 
 
@@ -444,6 +446,18 @@ def test_a_locked_database(serve_notes):
         assert ask(server, "/list") == ""
     server.wait_log(r"warn  service notes: sqlite->(exec|transaction)\(\): notes.db: the database is locked: another")
     assert ask(server, "/add?text=a") == "0 "
+
+
+def test_a_lock_for_longer_than_a_call(serve_notes):
+    """With busy_ms above query_ms, query_ms is what ends the call."""
+    server = serve_notes(BUSY_MS=600000, QUERY_MS=2000)
+    late = "notes.db: the call has taken 2000 ms (query_ms), and was ended"
+    with writing(server.data / "notes.db"):
+        writers = [send(server, path) for path in ("/copy", "/then/add?text=a")]
+        for writer in writers:
+            writer.sock.settimeout(60)
+        assert writers[0].response().body.decode() in (f"-110 {late}", LATE_TURN.replace("0 ", "", 1))
+        assert writers[1].response().body.decode() in (f"-110 0 {late}", LATE_TURN)
 
 
 def test_a_database_of_another_process_alone(serve_notes):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tasks of services: results, lines, limits, clients that leave, the end of a service, and what the log says."""
 
-import functools
 import json
 import re
 import signal
@@ -9,15 +8,12 @@ import threading
 
 import pytest
 
-import harness.server
 from harness import build
 from harness.messages import request
-from harness.server import section
+from harness.server import await_true, section
 from harness.services import HEAD, build_service, needs_duda, reload
 
 pytestmark = needs_duda
-
-await_true = functools.partial(harness.server.await_true, seconds=60)
 
 # Those of ASan come first. It cannot be loaded with -fsanitize=undefined in a service that shall crash.
 NO_HANDLERS = {"ASAN_OPTIONS": "handle_segv=0:handle_sigbus=0:handle_sigfpe=0:handle_sigill=0:detect_leaks=0"}

@@ -32,7 +32,7 @@ void sq_clear_error(void)
     last_error.err = 0;
 }
 
-int sq_keep_error(const struct sq_error *e)
+static int keep_error(const struct sq_error *e)
 {
     last_error = *e;
     return e->err;
@@ -57,7 +57,7 @@ static bool may_log(duda_sqlite_t *db)
 
 int sq_report(duda_sqlite_t *db, const char *call, const struct sq_error *e)
 {
-    sq_keep_error(e);
+    keep_error(e);
     if (is_of_client(e->err) || !may_log(db))
         return e->err;
     unsigned before = db ? atomic_exchange(&db->unlogged, 0) : 0;
@@ -73,7 +73,7 @@ static int end_call(struct sq_job *job)
     if (job->result.err >= 0)
         sq_clear_error();
     else if (job->was_told)
-        sq_keep_error(&job->error);
+        keep_error(&job->error);
     else
         sq_report(job->db, sq_job_name(job), &job->error);
     return job->result.err;

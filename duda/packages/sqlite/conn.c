@@ -52,10 +52,18 @@ void sq_conn_watch(struct sq_conn *c)
 
 /* ── errors ── */
 
+/* Returns whether a wait for a lock was ended by query_ms, and not by busy_ms. */
+static bool was_late(const struct sq_conn *c)
+{
+    return c->deadline.end_ms < c->deadline.busy_ms && sq_now_ms() >= c->deadline.end_ms;
+}
+
 int sq_conn_fail(struct sq_conn *c, int code, struct sq_error *e)
 {
     const struct sq_conf *conf = c->conf;
     int err = sq_error_number(code, 0);
+    if (err == -EBUSY && !c->was_stopped && was_late(c))
+        err = -ETIMEDOUT;
     if (err == -EBUSY && !c->was_stopped)
         return sq_error_set(e, err,
                             "%s: the database is locked: another connection or process has held the lock for %u ms",

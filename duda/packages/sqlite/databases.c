@@ -97,7 +97,7 @@ static void close_link(struct sq_link *link)
 }
 
 /* The connection that writes is closed last, which moves what is in the WAL to the file. */
-void sq_close(duda_sqlite_t *db)
+static void close_database(duda_sqlite_t *db)
 {
     for (unsigned i = 1; i < db->links_open; i++)
         close_link(&db->readers[i - 1]);
@@ -134,7 +134,7 @@ static duda_sqlite_t *make_database(const struct duda_sqlite_conf *from, struct 
     db->conf = conf;
     if (open_links(db, from->migrations, e) == 0)
         return db;
-    sq_close(db);
+    close_database(db);
     return NULL;
 }
 
@@ -145,7 +145,7 @@ static duda_sqlite_t *refuse_open(const struct sq_error *e)
     return NULL;
 }
 
-duda_sqlite_t *sq_open(const struct duda_sqlite_conf *conf)
+static duda_sqlite_t *open_database(const struct duda_sqlite_conf *conf)
 {
     struct sq_error e = {.err = 0};
     struct sq_service *service = duda_package_loader->service_state(&sq_package);
@@ -180,7 +180,7 @@ static void stop_service(void *state)
     while (service->first) {
         duda_sqlite_t *db = service->first;
         service->first = db->next;
-        sq_close(db);
+        close_database(db);
     }
     sq_old_close_all(service);
     pthread_mutex_destroy(&service->lock);
@@ -201,7 +201,7 @@ struct duda_package sq_package = {
 struct duda_package *duda_package_main(void)
 {
     table = sq_old_calls;
-    table.open = sq_open;
+    table.open = open_database;
     table.query = sq_query;
     table.exec = sq_exec;
     table.transaction = sq_transaction;

@@ -45,9 +45,6 @@ extern struct duda_package sq_package;
 
 /* ── databases.c ── */
 
-duda_sqlite_t *sq_open(const struct duda_sqlite_conf *conf);
-void sq_close(duda_sqlite_t *db);
-
 /* Returns a path for mem->free(): `path`, or a file in DataDir. NULL without memory. */
 char *sq_make_path(const char *path);
 
@@ -55,8 +52,6 @@ char *sq_make_path(const char *path);
 
 /* Keeps an error for error(), and logs it unless it is of a client's making. `db`: NULL in open(). Returns e->err. */
 int sq_report(duda_sqlite_t *db, const char *call, const struct sq_error *e);
-/* Keeps it without logging. */
-int sq_keep_error(const struct sq_error *e);
 void sq_clear_error(void);
 const char *sq_last_error(void);
 

@@ -26,7 +26,7 @@ STOP_SECONDS = 20
 SETTLE_SECONDS = 30  # a busy machine closes the last descriptors late
 
 
-def await_true(condition, seconds=5.0, what="the condition"):
+def await_true(condition, seconds=30.0, what="the condition"):
     """Polls for what has no event to wait for; the condition's last value is returned."""
     deadline = time.monotonic() + seconds
     while not (value := condition()):
