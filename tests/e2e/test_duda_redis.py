@@ -2,10 +2,12 @@
 """The package redis: commands, errors, lost connections, messages, and the calls of the original."""
 
 import concurrent.futures
+import contextlib
 import errno
 import json
 import re
 import signal
+import socket
 import threading
 import urllib.parse
 
@@ -85,6 +87,24 @@ static void do_ask(duda_request_t *dr, void *data)
 static void handle_ask(duda_request_t *dr)
 {
     dthread->handle(dr, do_ask, NULL);
+}
+
+/* A dthread that ignores the end of the service is abandoned. */
+static void ask_for_ever(duda_request_t *dr, void *data)
+{
+    (void)dr;
+    (void)data;
+    waiting++;
+    for (;;) {
+        redisReply *reply = NULL;
+        redis->ask(db, &reply, "GET a");
+        free(reply);
+    }
+}
+
+static void handle_for_ever(duda_request_t *dr)
+{
+    dthread->handle(dr, ask_for_ever, NULL);
 }
 
 static void do_get(duda_request_t *dr, void *data)
@@ -218,6 +238,7 @@ int duda_main(void)
          redis->subscribe(db, "news", DUDA_REDIS_ONE_WORKER, on_message, &messages[2]) < 0))
         return -1;
     router->get("/ask", handle_ask);
+    router->get("/for-ever", handle_for_ever);
     router->get("/get", handle_get);
     router->get("/bytes", handle_bytes);
     router->get("/all", handle_all);
@@ -655,6 +676,45 @@ def test_a_stop_while_commands_wait(serve_services, fake):
         send(client, number)
     await_true(lambda: one.accepted, 20, "the connection")
     server.stop()
+
+
+@pytest.mark.parametrize("end", ["swap", "stop"])
+def test_a_dthread_that_ignores_the_end(serve_services, fake, end):
+    one = fake(None)
+    server = serve_services({"web": source(one.address, timeout_ms=60000)}, {"Workers": 1, "ShutdownTimeout": "1s"})
+    clients = [server.connect() for _ in range(5)]
+    for client in clients:
+        client.sock.sendall(b"GET /web/for-ever HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    await_true(lambda: count(server)["waiting"] == "5", 60, "all wait")
+    if end == "swap":
+        build_service(server.services, "web", source(one.address) + "int version = 2;\n")
+        reload(server)
+        server.wait_log("service web: 5 dthreads had not ended although the service has", 1, 60)
+        await_true(lambda: count(server)["waiting"] == "0", 60, "the new version serves")
+    else:
+        server.stop()
+
+
+@pytest.mark.parametrize("end", ["swap", "stop"])
+def test_the_end_while_it_connects(serve_services, end):
+    """The server's queue of connections is full: the connection is neither made nor refused."""
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        address = listener.getsockname()
+        for _ in range(4):
+            one = stack.enter_context(socket.socket())
+            one.setblocking(False)
+            one.connect_ex(address)
+        text = source("127.0.0.1:%d" % address[1], timeout_ms=60000, connect_timeout_ms=60000)
+        server = serve_services({"web": text}, {"Workers": 1, "ShutdownTimeout": "1s"})
+        client = server.connect()
+        send(client, 1)
+        await_true(lambda: count(server)["waiting"] == "1", 60, "it waits")
+        if end == "swap":
+            build_service(server.services, "web", source("127.0.0.1:%d" % address[1]) + "int version = 2;\n")
+            reload(server)
+            await_true(lambda: count(server)["waiting"] == "0", 60, "the new version serves")
+        server.stop()
 
 
 # ── messages ──

@@ -139,6 +139,10 @@ static void fill_slot(struct slot *slot, int err, redisReply *reply, const char 
 
 static void finish_slot(void *owner, const struct redis_result *result)
 {
+    if (result->has_ended) { /* of a dthread that was abandoned: its stack is gone */
+        mem->free(result->reply);
+        return;
+    }
     fill_slot(owner, result->err, result->reply, result->text);
 }
 

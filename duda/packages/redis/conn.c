@@ -74,6 +74,7 @@ static void tell_result(struct redis_conn *conn, struct redis_call *call, struct
     redis_done_fn done = call->done;
     call->done = NULL;
     result->command = mk_str(call->bytes, call->len);
+    result->has_ended = conn->part->is_stopping;
     mk_list_del(&call->by_time);
     if (result->err < 0)
         redis_part_count(conn->part, REDIS_ERRORS, 1);

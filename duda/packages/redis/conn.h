@@ -33,6 +33,7 @@ struct redis_result {
     const char *text;      /* of an error: a sentence, valid until done() returns */
     redisReply *refusal;   /* the error reply of the server, valid as long; or NULL */
     struct mk_str command; /* its bytes, valid as long */
+    bool has_ended;        /* the service has, in this worker: dthreads that still waited were abandoned */
 };
 
 typedef void (*redis_done_fn)(void *owner, const struct redis_result *result);
