@@ -12,7 +12,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LENGTH_LINE_BYTES = 64 }; /* more than the line of a bulk string's length has */
+enum {
+    LENGTH_LINE_BYTES = 64, /* more than the line of a bulk string's length has */
+    ARRAYS_MAX = 8,         /* in each other: those of hiredis 0.14, which later versions do not limit */
+};
 
 /* ── the tree, as hiredis builds it ── */
 
@@ -26,10 +29,24 @@ static void free_tree(void *root)
     mem->free(reply);
 }
 
+/* Newer versions of hiredis also read RESP3, which no command here asks for, and arrays of any depth. */
+static const char *find_fault(const redisReadTask *task)
+{
+    unsigned depth = 0;
+    for (const redisReadTask *parent = task->parent; parent && depth <= ARRAYS_MAX; parent = parent->parent)
+        depth++;
+    if (depth > ARRAYS_MAX)
+        return "arrays in more than 8 arrays";
+    return task->type > REDIS_REPLY_ERROR ? "a type of RESP3" : NULL;
+}
+
 /* Makes a node with `extra` bytes behind it, in its place of the tree. Returns NULL without memory, or at the limit. */
 static redisReply *new_node(const redisReadTask *task, size_t extra)
 {
     struct redis_reader *r = task->privdata;
+    r->fault = find_fault(task);
+    if (r->fault)
+        return NULL;
     if (extra > r->bytes_max || r->bytes + sizeof(redisReply) > r->bytes_max - extra) {
         r->is_too_large = true;
         return NULL;
@@ -89,6 +106,19 @@ static void *create_array(const redisReadTask *task, size_t n)
     return node;
 }
 
+#ifdef REDIS_REPLY_DOUBLE /* hiredis 1.0; without these functions it makes no nodes */
+static void *create_double(const redisReadTask *task, double value, char *text, size_t len)
+{
+    (void)value;
+    return create_string(task, text, len);
+}
+
+static void *create_bool(const redisReadTask *task, int value)
+{
+    return create_integer(task, value);
+}
+#endif
+
 /* hiredis 0.14 has an int there. */
 static __attribute__((unused)) void *create_array_int(const redisReadTask *task, int n)
 {
@@ -102,6 +132,10 @@ static redisReplyObjectFunctions functions = {
                             : create_array),
     .createInteger = create_integer,
     .createNil = create_nil,
+#ifdef REDIS_REPLY_DOUBLE
+    .createDouble = create_double,
+    .createBool = create_bool,
+#endif
     .freeObject = free_tree,
 };
 
@@ -192,6 +226,10 @@ static int fail_parsing(struct redis_reader *r)
 {
     if (r->is_too_large)
         return fail_too_large(r);
+    if (r->fault) {
+        snprintf(r->text, sizeof(r->text), "what the server sends is not the protocol of Redis (%s)", r->fault);
+        return fail(r, -EPROTO, r->text);
+    }
     if (r->parser->err == REDIS_ERR_OOM)
         return fail(r, -ENOMEM, "no memory for the reply");
     snprintf(r->text, sizeof(r->text), "what the server sends is not the protocol of Redis (%.64s)", r->parser->errstr);

@@ -20,6 +20,7 @@ struct redis_reader {
     size_t bytes_max;           /* of one reply */
     size_t bytes;               /* of the reply that is being read, as a tree */
     bool is_too_large;          /* it has more */
+    const char *fault;          /* why it is none that the server may send here; or NULL */
     const char *error;          /* after a negative result of redis_reader_next() */
     char text[128];
 };

@@ -104,6 +104,11 @@ static void test_garbage(void **state)
     assert_error(MK_STR(":1x\r\n"), -EPROTO, "not the protocol");
     assert_error(MK_STR("*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n"), -EPROTO,
                  "protocol");
+    assert_error(MK_STR(",1.5\r\n"), -EPROTO, "not the protocol"); /* RESP3 */
+    assert_error(MK_STR("*1\r\n,inf\r\n"), -EPROTO, "not the protocol");
+    assert_error(MK_STR("*2\r\n:1\r\n#t\r\n"), -EPROTO, "not the protocol");
+    assert_error(MK_STR("%1\r\n+a\r\n+b\r\n"), -EPROTO, "not the protocol");
+    assert_error(MK_STR(">2\r\n+a\r\n+b\r\n"), -EPROTO, "not the protocol");
     assert_error(MK_STR("$-2\r\n"), -EPROTO, "not the protocol");
     assert_error(MK_STR("*-2\r\n"), -EPROTO, "not the protocol");
 }
