@@ -551,6 +551,25 @@ def test_kill_while_100_requests_wait(serve_services, redis, how):
     server.wait_log("connected again")
 
 
+def test_kill_and_no_return(serve_services, redis):
+    """Commands that find no server have their error at the end of their time, and at once when it was gone as long."""
+    one = redis()
+    server = serve_services({"web": source(one.address, timeout_ms=500)}, {"Workers": 2})
+    assert in_parallel(8, lambda: run(server, "PING")) == ["PONG"] * 8
+    one.kill()
+    for _ in range(3):
+        answers = [code(answer)[0] for answer in in_parallel(100, lambda: run(server, "GET k"))]
+        assert set(answers) <= {errno.EPIPE, errno.ECONNREFUSED}
+
+
+def test_a_server_that_closes_each_connection_for_messages(serve_services, fake):
+    """It is tried again and again, without a line for each time."""
+    one = fake(b"*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n", closes=True)
+    server = serve_services({"web": source(one.address, subscribes=True)}, {"Workers": 1})
+    await_true(lambda: one.accepted > 8, 60, "further connections")
+    assert len(re.findall("it is tried again", server.log)) <= 2
+
+
 def test_a_short_stop_is_waited_for(serve_services, redis):
     """Commands that were not sent yet wait for the next connection, within their time."""
     one = redis()
