@@ -252,6 +252,9 @@ static void *add_in_thread(void *given)
 int duda_main(void)
 {
     duda_load_package(sqlite, "sqlite");
+#ifdef THREADS
+    task->init(&(struct duda_task_conf){.threads = THREADS, .queue = QUEUE});
+#endif
     db = sqlite->open(&(struct duda_sqlite_conf){.path = "notes.db",
                                                  .migrations = migrations,
                                                  .busy_ms = BUSY_MS,
@@ -489,6 +492,21 @@ def test_too_many_wait(serve_notes):
     for writer in writers:
         writer.sock.settimeout(60)
         assert writer.response().body == b"0 "
+
+
+def test_too_many_tasks(serve_notes):
+    """The only thread waits for the lock, and one further task of the service for the thread."""
+    server = serve_notes(BUSY_MS=600000, QUERY_MS=600000, THREADS=1, QUEUE=1)
+    with writing(server.data / "notes.db"):
+        writers = [send(server, f"/add?text={n}") for n in range(2)]
+        await_true(lambda: counts(server)["adding"] == 2, 60, what="two writers")
+        many = "notes.db: too many tasks of the service wait for a thread"
+        for path in ("/add?text=c", "/copy", "/then/add?text=c", "/list"):
+            assert ask(server, path) == f"-11 {many}", path
+    for writer in writers:
+        writer.sock.settimeout(60)
+        assert writer.response().body == b"0 "
+    server.wait_log(f"warn  service notes: sqlite->exec\\(\\): {many}")
 
 
 # ── time ──

@@ -6,8 +6,7 @@
  *     worker     struct mc_part ─► mc_pool ─► mc_server ─► mc_conn
  *     command    struct mc_command, in the list of its connection, then in part->done until it is told
  *
- *     mc_pool_submit ─► connection.commands ─► reply, failure or timeout ─► part.done ─► mc_deliver: callback, or
- * dthread
+ *     mc_pool_submit ─► connection.commands ─► reply, failure, timeout ─► part.done ─► mc_deliver ─► callback, dthread
  *
  * Callbacks of the loop end with mc_deliver(), behind which the worker may have ended. All functions: in the worker's
  * thread.

@@ -2,8 +2,8 @@
 /*
  * Commands of services: in straight code, several at once, and with a callback.
  *
- *     ask()   struct slot, on the stack of the dthread  ◄── redis_call.owner, until the reply or until the dthread
- * leaves send()  struct told, on the heap  ◄── redis_call.owner, and the request, which tells it when it ends
+ *     ask()   struct slot, on the stack of the dthread  ◄── redis_call.owner, until the reply, or the dthread leaves
+ *     send()  struct told, on the heap  ◄── redis_call.owner, and the request, which tells it when it ends
  */
 #include "format.h"
 #include "redis.h"

@@ -2,9 +2,8 @@
 /*
  * task: calls that block, on threads of the service.
  *
- *     curl -d secret http://localhost:2001/task/hash              PBKDF2 of a password, which computes for long
- *     curl http://localhost:2001/task/resolve/localhost           its address, by getaddrinfo(), which waits for
- * servers
+ *     curl -d secret http://localhost:2001/task/hash       PBKDF2 of a password, which computes for long
+ *     curl http://localhost:2001/task/resolve/localhost    its address, by getaddrinfo(), which waits for servers
  *
  * The first one is a callback, the second one straight code in a dthread.
  *

@@ -38,17 +38,18 @@ static const char *get_name(duda_request_t *dr)
     return name && strlen(name) <= NAME_BYTES ? name : NULL;
 }
 
-/* Counts in two places at once: both commands are one step. */
+/* Counts in two places at once: all commands are one step. The count of today ends a day after its begin. */
 static void count_page(duda_request_t *dr, void *data)
 {
     const char *name = data;
     const struct duda_redis_arg all[] = {{"ZINCRBY", -1}, {"example:pages", -1}, {"1", -1}, {name, -1}};
+    const struct duda_redis_arg first[] = {{"SET", -1}, {"example:today", -1}, {"0", -1},
+                                           {"EX", -1},  {"86400", -1},         {"NX", -1}};
     const struct duda_redis_arg today[] = {{"INCR", -1}, {"example:today", -1}};
-    const struct duda_redis_arg expire[] = {{"EXPIRE", -1}, {"example:today", -1}, {"86400", -1}, {"NX", -1}};
     struct duda_redis_item items[] = {
         {.args = all, .n_args = 4},
+        {.args = first, .n_args = 6},
         {.args = today, .n_args = 2},
-        {.args = expire, .n_args = 4},
     };
     if (!dr)
         return;

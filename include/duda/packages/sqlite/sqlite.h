@@ -40,12 +40,11 @@
  *     -ENOTSUP       open(): the database is from a newer version of the service
  *     -ENOSPC        the disk is full, or `file_bytes_max` reached
  *     -EIO           the disk has an error
- *     -EAGAIN        `waiting_max` calls wait already
+ *     -EAGAIN        `waiting_max` calls wait already, or the service has too many tasks (task.h)
  *     -ENOMEM
  *     -ECONNRESET, -ECANCELED, -EPERM   as those of waits (dthread.h); a write may be done nevertheless
  *
- * SQL is one statement in UTF-8. Prepared statements are kept for each connection, the last 32: give values as
- * arguments
+ * SQL is one statement in UTF-8. Each connection keeps its last 32 prepared statements: give values as arguments
  * (`?`) rather than as parts of the SQL. ATTACH, VACUUM and extensions are not available; foreign keys are checked.
  */
 #ifndef DUDA_PACKAGES_SQLITE_H
