@@ -763,16 +763,31 @@ def test_messages(serve_services, redis):
 # ── figures ──
 
 
+CONSOLE = {"web": {"Console": "/console/"}}
+
+
+def read_figures(server):
+    """How many commands there were, errors, connections made again, and commands that wait."""
+    with server.connect(timeout=60) as client:
+        answer = client.ask("/web/console/", "Accept: application/json", host="localhost")
+    found = json.loads(answer.body)["packages"]
+    return [found[f"redis_{name}"] for name in ("commands", "errors", "reconnects", "waiting")]
+
+
+def test_an_error_counts_once(serve_services, fake):
+    """A command that has timed out stays until the connection ends, which is after the third one."""
+    server = serve_services({"web": source(fake(None).address, timeout_ms=300)}, {"Workers": 1}, keys=CONSOLE)
+    for how in ("ask", "send", "ask"):
+        is_at(run(server, "GET k", how), "ETIMEDOUT")
+    await_true(lambda: read_figures(server) == [3, 3, 0, 0], what="three errors")
+
+
 def test_figures(serve_services, redis):
     one = redis()
-    keys = {"web": {"Console": "/console/"}}
-    server = serve_services({"web": source(one.address, timeout_ms=60000)}, {"Workers": 2}, keys=keys)
+    server = serve_services({"web": source(one.address, timeout_ms=60000)}, {"Workers": 2}, keys=CONSOLE)
 
     def figures():
-        with server.connect(timeout=60) as client:
-            answer = client.ask("/web/console/", "Accept: application/json", host="localhost")
-        found = json.loads(answer.body)["packages"]
-        return [found[f"redis_{name}"] for name in ("commands", "errors", "reconnects", "waiting")]
+        return read_figures(server)
 
     for command in ("SET k v", "GET k", "NONSENSE", "PING"):
         run(server, command)

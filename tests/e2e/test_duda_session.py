@@ -196,15 +196,15 @@ int duda_main(void)
 """
 
 
-def source(version="1", redis=None, **conf):
+def source(version="1", redis=None, redis_ms=30000, **conf):
     """
     The service with these settings of struct duda_session_conf: texts are quoted. `redis`: the address of the server
-    that keeps the sessions.
+    that keeps the sessions, which has `redis_ms` to reply: a busy machine needs more than the usual 2 seconds.
     """
     rows = [f'.{name} = "{value}"' if isinstance(value, str) else f".{name} = {value}" for name, value in conf.items()]
     text = SOURCE
     if redis:
-        opened = f'redis->open(&(struct duda_redis_conf){{.address = "{redis}"}})'
+        opened = f'redis->open(&(struct duda_redis_conf){{.address = "{redis}", .timeout_ms = {redis_ms}}})'
         rows.append(f".backend = redis->sessions({opened})")
         main = "int duda_main(void)\n{\n"
         text = text.replace(main, main + '    duda_load_package(redis, "redis");\n')
@@ -656,7 +656,7 @@ def test_what_redis_knows(serve_services, redis):
 
 def test_redis_is_gone_and_comes_back(serve_services, redis):
     one = redis()
-    server = serve_services({"web": source(redis=one.address)}, {"Workers": 1})
+    server = serve_services({"web": source(redis=one.address, redis_ms=3000)}, {"Workers": 1})
     browser = Browser(server)
     assert browser.set("a", "1") == 0
     one.kill()

@@ -75,9 +75,9 @@ static void tell_result(struct redis_conn *conn, struct redis_call *call, struct
     call->done = NULL;
     result->command = mk_str(call->bytes, call->len);
     result->has_ended = conn->part->is_stopping;
-    mk_list_del(&call->by_time);
-    if (result->err < 0)
+    if (result->err < 0 && !mk_list_empty(&call->by_time)) /* else it was counted when its time was over */
         redis_part_count(conn->part, REDIS_ERRORS, 1);
+    mk_list_del(&call->by_time);
     if (done)
         done(call->owner, result);
     else

@@ -43,7 +43,7 @@ struct redis_call {
     struct mk_list node;    /* in a list of its connection */
     struct mk_list by_time; /* in conn.pending; in no list: done() was called */
     uint64_t deadline_ms;
-    redis_done_fn done; /* NULL: nobody waits for the reply */
+    redis_done_fn done; /* NULL: the reply is dropped */
     void *owner;
     unsigned replies;    /* that are still to come; 0 from the beginning: none is matched */
     bool is_sent;        /* the server may have some of it */
