@@ -74,6 +74,9 @@ int sq_conn_fail(struct sq_conn *c, int code, struct sq_error *e)
     if (err == -ETIMEDOUT)
         return sq_error_set(e, err, "%s: the call has taken %u ms (query_ms), and was ended", conf->name,
                             conf->query_ms);
+    if ((code & 0xff) == SQLITE_AUTH)
+        return sq_error_set(e, err, "%s: this PRAGMA cannot be set by SQL, for all calls share the connection",
+                            conf->name);
     if (err == -EROFS)
         return sq_error_set(e, err, "%s: the file or its folder is read-only for the server's user", conf->name);
     if (err == -ENOSPC && conf->file_bytes_max)
@@ -218,6 +221,16 @@ static int step_rows(struct sq_conn *c, sqlite3_stmt *stmt, struct sq_builder *b
     return err == 0 ? 0 : set_result_error(c, err, e);
 }
 
+/* SQLite goes on with a file that has no name any more: what is written there is lost. */
+static int check_file(struct sq_conn *c, struct sq_error *e)
+{
+    int has_moved = 0;
+    sqlite3_file_control(c->db, "main", SQLITE_FCNTL_HAS_MOVED, &has_moved);
+    return has_moved
+               ? sq_error_set(e, -ESTALE, "%s: the file was removed or replaced: load the service again", c->conf->name)
+               : 0;
+}
+
 /* Returns why the statement may not run here, or 0. */
 static int check_statement(struct sq_conn *c, sqlite3_stmt *stmt, struct sq_error *e)
 {
@@ -268,7 +281,9 @@ int sq_conn_run(struct sq_conn *c, const char *sql, const struct duda_sqlite_val
     }
     if (should_stop(c))
         return sq_conn_fail(c, SQLITE_INTERRUPT, e);
-    int err = prepare(c, sql, &s, e);
+    int err = c->in_transaction ? 0 : check_file(c, e);
+    if (err == 0)
+        err = prepare(c, sql, &s, e);
     if (err == 0)
         err = check_statement(c, s->stmt, e);
     if (err < 0)
@@ -295,6 +310,8 @@ int sq_conn_begin(struct sq_conn *c, struct sq_error *e)
     int err = should_stop(c) ? sq_conn_fail(c, SQLITE_INTERRUPT, e) : 0;
     if (err == 0 && c->conf->read_only)
         err = sq_error_set(e, -EROFS, "%s: the database was opened with read_only", c->conf->name);
+    if (err == 0)
+        err = check_file(c, e);
     if (err == 0)
         err = sq_conn_sql(c, "BEGIN IMMEDIATE", e);
     c->broken.err = 0;

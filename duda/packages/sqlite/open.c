@@ -73,6 +73,32 @@ int sq_migrate(struct sq_conn *c, const char *const *migrations, struct sq_error
 
 /* ── opening ── */
 
+/* PRAGMAs that take a value, and change nothing of the connection that later calls depend on. */
+static const char *const pragmas[] = {
+    "analysis_limit",     "application_id", "defer_foreign_keys", "foreign_key_check", "foreign_key_list",
+    "incremental_vacuum", "index_info",     "index_list",         "index_xinfo",       "integrity_check",
+    "optimize",           "quick_check",    "table_info",         "table_list",        "table_xinfo",
+    "user_version",       "wal_checkpoint",
+};
+
+/*
+ * Refuses PRAGMAs that would set what all calls share: the wait for locks, the mode of the journal, even limits and
+ * folders of the whole process. Without a value they only tell it.
+ */
+static int authorize(void *ctx, int action, const char *name, const char *value, const char *database,
+                     const char *trigger)
+{
+    (void)ctx;
+    (void)database;
+    (void)trigger;
+    if (action != SQLITE_PRAGMA || !value)
+        return SQLITE_OK;
+    for (size_t i = 0; i < sizeof(pragmas) / sizeof(pragmas[0]); i++)
+        if (sqlite3_stricmp(pragmas[i], name) == 0)
+            return SQLITE_OK;
+    return SQLITE_DENY;
+}
+
 /* Settings of what SQL may do and hold. */
 static void set_limits(struct sq_conn *c)
 {
@@ -132,7 +158,11 @@ static int set_up(struct sq_conn *c, struct sq_error *e)
         err = sq_conn_sql(c, "PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON", e);
     if (err == 0 && writes && c->conf->file_bytes_max)
         err = limit_file(c, e);
-    return err || writes ? err : sq_conn_sql(c, "PRAGMA query_only=ON", e);
+    if (err == 0 && !writes)
+        err = sq_conn_sql(c, "PRAGMA query_only=ON", e);
+    if (err == 0)
+        sqlite3_set_authorizer(c->db, authorize, NULL);
+    return err;
 }
 
 /* SQLite tries to open a file that it cannot make for reading, too, and then says that there is none. */

@@ -36,6 +36,7 @@
  *     -ENOENT        open(): the file or its folder is missing
  *     -EACCES        open(): the server's user must not open it
  *     -EROFS         the file or its folder is read-only; or query() has got a statement that writes
+ *     -ESTALE        the file was removed or replaced since open(): the service must be loaded again
  *     -EUCLEAN       the file is damaged, or is no database
  *     -ENOTSUP       open(): the database is from a newer version of the service
  *     -ENOSPC        the disk is full, or `file_bytes_max` reached
@@ -46,6 +47,7 @@
  *
  * SQL is one statement in UTF-8. Each connection keeps its last 32 prepared statements: give values as arguments
  * (`?`) rather than as parts of the SQL. ATTACH, VACUUM and extensions are not available; foreign keys are checked.
+ * PRAGMAs tell the settings of the connections and do not change them.
  */
 #ifndef DUDA_PACKAGES_SQLITE_H
 #define DUDA_PACKAGES_SQLITE_H

@@ -220,10 +220,65 @@ static void test_settings_of_connections(void **state)
     assert_error(sqlite->exec(db, NULL, "SELECT load_extension('x')", DUDA_SQLITE_NO_ARGS), -EINVAL, "not authorized");
     assert_error(sqlite->exec(db, NULL, "ATTACH '/tmp/other.db' AS other", DUDA_SQLITE_NO_ARGS), -EINVAL,
                  "too many attached");
-    assert_int_equal(sqlite->exec(db, NULL, "PRAGMA writable_schema = 1", DUDA_SQLITE_NO_ARGS), 0);
+    assert_error(sqlite->exec(db, NULL, "PRAGMA writable_schema = 1", DUDA_SQLITE_NO_ARGS), -EINVAL, "PRAGMA");
     assert_error(sqlite->exec(db, NULL, "UPDATE sqlite_schema SET sql = ''", DUDA_SQLITE_NO_ARGS), -EINVAL,
                  "may not be modified");
     assert_int_equal(get_number(db, "SELECT count(*) FROM pragma_database_list"), 1);
+}
+
+/* What a PRAGMA would change for later calls, other connections, or the whole process. */
+static void test_pragmas(void **state)
+{
+    static const char *const refused[] = {
+        "PRAGMA busy_timeout = 100000000",
+        "PRAGMA Locking_Mode = EXCLUSIVE",
+        "PRAGMA journal_mode = OFF",
+        "PRAGMA hard_heap_limit = 1000",
+        "PRAGMA main.temp_store_directory = '/tmp'",
+        "PRAGMA mmap_size = 1000000000",
+        "PRAGMA foreign_keys = OFF",
+        "PRAGMA query_only(0)",
+        "SELECT * FROM pragma_hard_heap_limit(1000)",
+    };
+    duda_sqlite_t *db = open_goods();
+    duda_sqlite_rows_t *rows;
+    (void)state;
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+        assert_error(sqlite->exec(db, NULL, refused[i], DUDA_SQLITE_NO_ARGS), -EINVAL, "");
+        assert_error(sqlite->query(db, &rows, refused[i], DUDA_SQLITE_NO_ARGS), -EINVAL, "");
+    }
+    assert_int_equal(sqlite->exec(db, NULL, "PRAGMA user_version = 7", DUDA_SQLITE_NO_ARGS), 0);
+    assert_int_equal(sqlite->exec(db, NULL, "PRAGMA wal_checkpoint(TRUNCATE)", DUDA_SQLITE_NO_ARGS), 0);
+    assert_int_equal(get_number(db, "PRAGMA user_version"), 7);
+    assert_int_equal(get_number(db, "PRAGMA table_info(goods)"), 0);
+    assert_int_equal(get_number(db, "PRAGMA foreign_keys"), 1);
+}
+
+static int add_nothing(duda_sqlite_t *db, void *given)
+{
+    (void)db;
+    (void)given;
+    return 0;
+}
+
+/* A file that is replaced while it is open, as by an operator who restores a copy. */
+static void test_a_file_that_is_replaced(void **state)
+{
+    duda_sqlite_t *db = open_goods();
+    duda_sqlite_rows_t *rows;
+    char away[PATH_MAX + 64];
+    (void)state;
+    snprintf(away, sizeof(away), "%s", path_of("away.db"));
+    assert_int_equal(rename(path_of("goods.db"), away), 0);
+    assert_error(sqlite->query(db, &rows, "SELECT 1", DUDA_SQLITE_NO_ARGS), -ESTALE, "removed or replaced");
+    FILE *file = fopen(path_of("goods.db"), "w");
+    assert_non_null(file);
+    fclose(file);
+    assert_error(sqlite->exec(db, NULL, "CREATE TABLE other(a)", DUDA_SQLITE_NO_ARGS), -ESTALE, "removed or replaced");
+    assert_error(sqlite->transaction(db, add_nothing, NULL), -ESTALE, "removed or replaced");
+    assert_int_equal(rename(away, path_of("goods.db")), 0);
+    assert_int_equal(sqlite->transaction(db, add_nothing, NULL), 0);
+    assert_int_equal(get_number(db, "SELECT 1"), 1);
 }
 
 /* More statements than a connection keeps, in turns. */
@@ -698,6 +753,8 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
         TEST(test_values),
         TEST(test_settings_of_connections),
+        TEST(test_pragmas),
+        TEST(test_a_file_that_is_replaced),
         TEST(test_prepared_statements),
         TEST(test_transactions),
         TEST(test_a_transaction_that_ends_itself),
