@@ -33,10 +33,10 @@ static void end_with(duda_request_t *dr, int status)
     response->end(dr, NULL);
 }
 
-/* The log has the sentence of the error. After -ECONNRESET there is no request any more: its client has left. */
+/* The log has the sentence of the error. `dr` must not be used when the client has left, or the service ends. */
 static void send_error(duda_request_t *dr, int err)
 {
-    if (err != -ECONNRESET)
+    if (err != -ECONNRESET && err != -ECANCELED)
         response->error(dr, 503);
 }
 
