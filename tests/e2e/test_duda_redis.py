@@ -15,7 +15,7 @@ import pytest
 
 from harness import build
 from harness.redis import Fake, Redis, needs_redis
-from harness.server import await_true, free_port
+from harness.server import REPORT, await_true, free_port
 from harness.services import HEAD, build_old_service, build_service, needs_duda, reload, web_service
 
 pytestmark = [needs_duda, needs_redis]
@@ -714,7 +714,7 @@ def test_a_dthread_that_ignores_the_end(serve_services, fake, end):
         server.stop()
 
 
-@pytest.mark.parametrize("end", ["swap", "stop"])
+@pytest.mark.parametrize("end", ["swap", "stop", "stop with clients"])
 def test_the_end_while_it_connects(serve_services, end):
     """The server's queue of connections is full: the connection is neither made nor refused."""
     with contextlib.ExitStack() as stack:
@@ -733,7 +733,13 @@ def test_the_end_while_it_connects(serve_services, end):
             build_service(server.services, "web", source("127.0.0.1:%d" % address[1]) + "int version = 2;\n")
             reload(server)
             await_true(lambda: count(server)["waiting"] == "0", 60, "the new version serves")
-        server.stop()
+        if end == "stop with clients":
+            send(server.connect(), 0)
+            await_true(lambda: count(server)["waiting"] == "2", 60, "both wait")
+            server.send_signal(signal.SIGTERM)
+            assert server.wait() == 0 and not REPORT.search(server.log), server.log[-6000:]
+        else:
+            server.stop()
 
 
 # ── messages ──
