@@ -906,6 +906,19 @@ void cb_listen(duda_request_t *dr)
     redis->command(rc, on_message, NULL, "SUBSCRIBE news");
 }
 
+/* Contexts with an error, which the service does not free: 900 in each call, of the 1,000 that a worker may have. */
+void cb_wrong(duda_request_t *dr)
+{
+    int n = 0;
+    for (int i = 0; i < 900; i++) {
+        redisAsyncContext *rc = redis->connect("127.0.0.1", -1, dr);
+        n += rc && rc->err && redis->attach(rc, dr) == REDIS_ERR;
+    }
+    response->http_status(dr, 200);
+    response->printf(dr, "%i", n);
+    response->end(dr, NULL);
+}
+
 void cb_counts(duda_request_t *dr)
 {
     response->http_status(dr, 200);
@@ -918,6 +931,7 @@ int duda_main()
     duda_load_package(redis, "redis");
     map->static_add("/get", "cb_get");
     map->static_add("/listen", "cb_listen");
+    map->static_add("/wrong", "cb_wrong");
     map->static_add("/counts", "cb_counts");
     return 0;
 }
@@ -931,6 +945,7 @@ def test_the_calls_of_the_original(serve_services, redis, tmp_path, host):
     build_old_service(tmp_path / "services", "old", text)
     server = serve_services({}, {"Workers": 1}, text=web_service("old"))
     for _ in range(3):
+        assert ask(server, "/old/wrong") == "900"
         assert ask(server, "/old/get") == "key=value"
     await_true(lambda: ask(server, "/old/counts") == "3 3 0", 20, "the ends of the connections")
     with server.connect() as client:

@@ -283,7 +283,8 @@ redisAsyncContext *redis_old_connect(const char *ip, int port, duda_request_t *d
     redis_conn_init(&ctx->conn, part, &ctx->server, &old_role, ctx);
     mk_list_add(&part->contexts, &ctx->node);
     part->n_contexts++;
-    set_target(ctx, ip, port);
+    if (!set_target(ctx, ip, port))
+        begin_end(ctx); /* services need not free what has an error */
     set_request(ctx, dr);
     return &ctx->pub;
 }

@@ -167,8 +167,9 @@ struct duda_api_redis {
      * ── the original API: a connection for each call of connect(). They work in callbacks of a worker ──
      *
      * connect() makes a context for a port of an address or a name; NULL without memory, or with 1,000 contexts in the
-     * worker. attach() connects it; `dr` is what getDudarequest() returns until that request ends, then NULL. command()
-     * has `format` as ask(), and `fn` is called with the reply, valid until it returns, or NULL if the connection has
+     * worker. If the address is wrong, `err` is set, and the context ends behind the callback that has made it.
+     * attach() connects it; `dr` is what getDudarequest() returns until that request ends, then NULL. command() has
+     * `format` as ask(), and `fn` is called with the reply, valid until it returns, or NULL if the connection has
      * failed or there was no reply for 5 seconds. disconnect() ends the connection after the last reply, free() at
      * once. A context ends with its connection: behind its last callback it must not be used. Functions that return an
      * int return REDIS_OK or REDIS_ERR.
