@@ -12,12 +12,14 @@
 
 #include "explain.h"
 #include "loops.h"
+#include "redirect_counters.h"
 #include "rewrite.h"
 
 extern const struct mk_plugin mk_plugin_redirect;
 
 /* ── directives ── */
 
+/* In the order of REDIRECT_COUNT_301 ... */
 static const char *const status_names[] = {"301", "302", "303", "307", "308", NULL};
 static const int status_codes[] = {301, 302, 303, 307, 308};
 
@@ -118,6 +120,15 @@ const struct mk_conf_section redirect_sections[] = {
     {0},
 };
 
+/* ── the process ── */
+
+static int start_process(void **ret_state)
+{
+    (void)ret_state;
+    redirect_counters_open();
+    return 0;
+}
+
 /* ── hosts ── */
 
 struct redirect_state {
@@ -203,10 +214,10 @@ static struct mk_str split_fragment(struct mk_str *to)
 
 /*
  * Redirects to `to`. `groups`: the captures; NULL if a dollar has no meaning. `match`: appends what follows this prefix
- * in the path, and the query; NULL: appends nothing.
+ * in the path, and the query; NULL: appends nothing. `status`: its place in `status_codes`.
  */
 static void send_redirect(struct mk_request *req, struct mk_str to, const struct mk_pattern *match,
-                          const struct mk_str *groups, int status)
+                          const struct mk_str *groups, unsigned status)
 {
     struct mk_buf location;
     struct mk_str query = mk_request_query(req), fragment = split_fragment(&to);
@@ -220,6 +231,7 @@ static void send_redirect(struct mk_request *req, struct mk_str to, const struct
     bool too_long = captured > TARGET_CAPTURED_BYTES_MAX;
     char *storage = too_long ? NULL : mk_arena_alloc(mk_request_arena(req), size);
     if (!storage) {
+        redirect_counters_add(too_long ? REDIRECT_COUNT_TOO_LONG : REDIRECT_COUNT_NO_MEMORY, req);
         mk_response_error(req, too_long ? 414 : 503);
         return;
     }
@@ -231,7 +243,8 @@ static void send_redirect(struct mk_request *req, struct mk_str to, const struct
         add_query(&location, query);
     target_add_text(&location, fragment, groups, false);
     assert(!location.err); /* `size` is enough */
-    mk_response_redirect(req, status, mk_buf_str(&location));
+    redirect_counters_add(REDIRECT_COUNT_301 + status, req);
+    mk_response_redirect(req, status_codes[status], mk_buf_str(&location));
 }
 
 /* Finds the first rule that matches; NULL if none does. Returns 0, or -errno (it is not known whether one does). */
@@ -265,13 +278,14 @@ static int redirect_request(struct mk_request *req)
     const struct redirect_rule *r;
     const struct redirect_host *whole = mk_host_conf(s->host, &redirect_sections[RULES_HOST]);
     if (find_match(req, s->host, groups, &r) < 0) {
+        redirect_counters_add(REDIRECT_COUNT_PATTERN, req);
         mk_response_error(req, 500); /* the rule may be there to hide what the path has */
         return 0;
     }
     if (r)
-        send_redirect(req, r->to.text, r->keep_path ? &r->match : NULL, groups, redirect_status(r));
+        send_redirect(req, r->to.text, r->keep_path ? &r->match : NULL, groups, r->status);
     else if (whole->to.text.len)
-        send_redirect(req, whole->to.text, &all_paths, NULL, 301);
+        send_redirect(req, whole->to.text, &all_paths, NULL, 0);
     return r || whole->to.text.len ? 0 : MK_DECLINED;
 }
 
@@ -314,6 +328,7 @@ MK_PLUGIN(redirect) = {
     MK_PLUGIN_HEAD("redirect", "2.0.0", "rewrites requests and redirects clients"),
     .flags = MK_PLUGIN_CHECKS_ALL,
     .sections = redirect_sections,
+    .start = start_process,
     .host_start = start_host,
     .host_stop = stop_host,
     .on_head = rewrite_head,

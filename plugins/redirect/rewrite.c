@@ -6,6 +6,8 @@
 
 #include <monkey/escape.h>
 
+#include "redirect_counters.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <stdatomic.h>
@@ -115,19 +117,25 @@ static void log_loop(struct mk_request *req, const struct rewrites *used, _Atomi
                    MK_STR_ARG(path), MK_REWRITES_MAX, places.err ? "the host" : mk_buf_cstr(&places));
 }
 
-static int find_status(int err)
+static const struct failure {
+    int err, status;
+    enum redirect_count count;
+} failures[] = {
+    {-EINVAL, 404, REDIRECT_COUNT_INVALID_PATH},
+    {-ENOENT, 404, REDIRECT_COUNT_INVALID_PATH},
+    {-ENAMETOOLONG, 414, REDIRECT_COUNT_TOO_LONG},
+    {-ENOMEM, 503, REDIRECT_COUNT_NO_MEMORY},
+    {-ELOOP, 500, REDIRECT_COUNT_LOOP},
+    {-EIO, 500, REDIRECT_COUNT_PATTERN},
+};
+
+static void send_failure(struct mk_request *req, int err)
 {
-    switch (err) {
-    case -EINVAL:
-    case -ENOENT:
-        return 404; /* captures have made a path that no file can have */
-    case -ENAMETOOLONG:
-        return 414;
-    case -ENOMEM:
-        return 503;
-    default:
-        return 500;
-    }
+    const struct failure *f = failures;
+    while (f->err != err && f->err != -EIO) /* the last one */
+        f++;
+    redirect_counters_add(f->count, req);
+    mk_response_error(req, f->status);
 }
 
 /* Rewrites once. Returns MK_AGAIN (look for the next rule), MK_DECLINED (there is none) or -errno. */
@@ -155,8 +163,9 @@ int rewrite_request(struct mk_request *req, const struct mk_host *host, _Atomic 
         r = rewrite_once(req, host, &used);
     if (r == -ELOOP)
         log_loop(req, &used, logged_ms);
-    if (r >= 0)
-        return MK_DECLINED;
-    mk_response_error(req, find_status(r));
-    return 0;
+    if (r >= 0 && used.n)
+        redirect_counters_add(REDIRECT_COUNT_REWRITES, req);
+    if (r < 0)
+        send_failure(req, r);
+    return r < 0 ? 0 : MK_DECLINED;
 }
