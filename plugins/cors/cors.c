@@ -3,6 +3,7 @@
  * cors: lets pages of other origins use this host (the CORS protocol of the Fetch standard). Responds to preflight
  * requests, and adds the headers that browsers need to all other responses. The first rule that matches a path is used.
  */
+#include <monkey/counters.h>
 #include <monkey/inspect.h>
 #include <monkey/pattern.h>
 #include <monkey/plugin.h>
@@ -96,6 +97,45 @@ static const struct mk_conf_section sections[] = {
     {0},
 };
 
+/* ── what is counted ── */
+
+enum cors_count { CORS_PREFLIGHTS_ALLOWED, CORS_PREFLIGHTS_REFUSED, CORS_OTHERS_REFUSED, CORS_COUNTS };
+
+static const struct mk_counter_info preflights = {"cors", "preflights", "preflight requests, by result",
+                                                  MK_COUNTER_SUM};
+static const struct mk_counter_info refused = {
+    "cors", "refused_requests", "requests of pages of other hosts, whose origin is not allowed, without preflights",
+    MK_COUNTER_SUM};
+
+static const struct {
+    const struct mk_counter_info *info;
+    const char *result; /* NULL: no label */
+} count_rows[CORS_COUNTS] = {
+    [CORS_PREFLIGHTS_ALLOWED] = {&preflights, "allowed"},
+    [CORS_PREFLIGHTS_REFUSED] = {&preflights, "refused"},
+    [CORS_OTHERS_REFUSED] = {&refused, NULL},
+};
+
+static const struct mk_counter *counters[CORS_COUNTS];
+
+static int start_process(void **ret_state)
+{
+    (void)ret_state;
+    for (unsigned i = 0; i < CORS_COUNTS; i++) {
+        const char *result = count_rows[i].result;
+        struct mk_counter_label label = {"result", result ? mk_str_c(result) : MK_STR("")};
+        const struct mk_counter *counter = mk_counter_open(count_rows[i].info, &label, result != NULL);
+        if (counters[i] != counter) /* requests that have outlived a stop of the plugin may be reading */
+            counters[i] = counter;
+    }
+    return 0;
+}
+
+static void add_count(const struct mk_request *req, enum cors_count count)
+{
+    mk_counter_add(counters[count], mk_request_worker(req), 1);
+}
+
 /* ── rules ── */
 
 /* Returns NULL, too, if a pattern fails on the path: then nothing is allowed, not by a later rule either. */
@@ -126,16 +166,23 @@ static void add_header(struct mk_request *req, struct mk_str name, struct mk_str
 
 /* ── the preflight ── */
 
+static bool is_preflight(struct mk_request *req)
+{
+    return mk_request_method(req) == MK_OPTIONS && mk_request_header(req, MK_HEADER_ORIGIN).p &&
+           mk_request_header_by_name(req, MK_STR("Access-Control-Request-Method")).p;
+}
+
 static int answer_preflight(struct mk_request *req)
 {
-    struct mk_str origin = mk_request_header(req, MK_HEADER_ORIGIN);
-    if (mk_request_method(req) != MK_OPTIONS || !origin.p ||
-        !mk_request_header_by_name(req, MK_STR("Access-Control-Request-Method")).p)
+    if (!is_preflight(req))
         return MK_DECLINED;
+    struct mk_str origin = mk_request_header(req, MK_HEADER_ORIGIN);
     const struct cors_rule *r = find_rule(req);
     if (!r)
         return MK_DECLINED;
-    if (!is_allowed_origin(r, origin)) {
+    bool allowed = is_allowed_origin(r, origin);
+    add_count(req, allowed ? CORS_PREFLIGHTS_ALLOWED : CORS_PREFLIGHTS_REFUSED);
+    if (!allowed) {
         mk_response_error(req, 403);
         return 0;
     }
@@ -150,6 +197,22 @@ static int answer_preflight(struct mk_request *req)
 
 /* ── all responses ── */
 
+/*
+ * Counts a request whose origin no rule allows. Browsers name the origin with POST on the host's own pages, too: these
+ * need no permission.
+ */
+static void count_refused(struct mk_request *req, struct mk_str origin)
+{
+    struct mk_str host = mk_request_host(req);
+    const char *mark = memmem(origin.p, origin.len, "://", 3);
+    size_t at = mark ? (size_t)(mark - origin.p) + 3 : origin.len;
+    struct mk_str rest = mk_str(origin.p + at, origin.len - at);
+    bool own = host.len && rest.len >= host.len && mk_str_ieq(mk_str(rest.p, host.len), host) &&
+               (rest.len == host.len || rest.p[host.len] == ':');
+    if (!own && !is_preflight(req))
+        add_count(req, CORS_OTHERS_REFUSED);
+}
+
 static void add_cors_headers(struct mk_request *req)
 {
     const struct cors_rule *r = find_rule(req);
@@ -159,8 +222,12 @@ static void add_cors_headers(struct mk_request *req)
     if (!r->any_origin)
         add_header(req, MK_STR("Vary"),
                    MK_STR("Origin")); /* caches must not send the response for one origin to another */
-    if (!origin.p || !is_allowed_origin(r, origin))
+    if (!origin.p)
         return;
+    if (!is_allowed_origin(r, origin)) {
+        count_refused(req, origin);
+        return;
+    }
     add_header(req, MK_STR("Access-Control-Allow-Origin"), r->any_origin ? MK_STR("*") : origin);
     if (r->credentials)
         add_header(req, MK_STR("Access-Control-Allow-Credentials"), MK_STR("true"));
@@ -206,6 +273,7 @@ MK_PLUGIN(cors) = {
     MK_PLUGIN_HEAD("cors", "2.0.0", "lets pages of other origins use a host"),
     .flags = MK_PLUGIN_CHECKS_ALL,
     .sections = sections,
+    .start = start_process,
     .host_start = start_host,
     .on_request = answer_preflight,
     .on_response = add_cors_headers,

@@ -3,6 +3,7 @@
  * headers: adds, replaces and removes headers of responses by the rules of a host. All rules that match a path apply,
  * to files and to the responses of all plugins; a header that one has set or removed is left alone by those behind it.
  */
+#include <monkey/counters.h>
 #include <monkey/inspect.h>
 #include <monkey/pattern.h>
 #include <monkey/plugin.h>
@@ -142,10 +143,36 @@ static const struct mk_conf_section sections[] = {
     {0},
 };
 
+/* ── what is counted ── */
+
+enum headers_count { HEADERS_REJECTED, HEADERS_LOST, HEADERS_COUNTS };
+
+static const struct mk_counter *counters[HEADERS_COUNTS];
+
+static int start_process(void **ret_state)
+{
+    static const struct mk_counter_info infos[HEADERS_COUNTS] = {
+        [HEADERS_REJECTED] = {"headers", "rejected_requests",
+                              "requests answered with 500, because a pattern takes too much time for the path",
+                              MK_COUNTER_SUM},
+        [HEADERS_LOST] = {"headers", "lost_headers",
+                          "headers that were not added, for lack of memory or because of too many headers",
+                          MK_COUNTER_SUM},
+    };
+    (void)ret_state;
+    for (unsigned i = 0; i < HEADERS_COUNTS; i++) {
+        const struct mk_counter *counter = mk_counter_open(&infos[i], NULL, 0);
+        if (counters[i] != counter) /* requests that have outlived a stop of the plugin may be reading */
+            counters[i] = counter;
+    }
+    return 0;
+}
+
 /* ── responses ── */
 
-static void log_no_room(struct mk_request *req, struct mk_str name)
+static void report_no_room(struct mk_request *req, struct mk_str name)
 {
+    mk_counter_add(counters[HEADERS_LOST], mk_request_worker(req), 1);
     mk_request_log(req, MK_LOG_WARN, "headers: no memory for the header %.*s, or too many headers", MK_STR_ARG(name));
 }
 
@@ -196,7 +223,7 @@ static void apply_changes(const struct header_target *at, const struct header_ch
         if (c->kind != CHANGE_ADD)
             mk_response_header_remove(at->req, c->name);
         if (c->kind != CHANGE_REMOVE && mk_response_header_ref(at->req, c->name, c->value) < 0)
-            log_no_room(at->req, c->name);
+            report_no_room(at->req, c->name);
     }
 }
 
@@ -213,9 +240,9 @@ static void set_expiry(const struct header_target *at)
     if (sets_expires)
         mk_response_header_remove(at->req, expires);
     if (sets_control && mk_response_header_ref(at->req, control, r->max_age) < 0)
-        log_no_room(at->req, control);
+        report_no_room(at->req, control);
     if (sets_expires && mk_response_header_date(at->req, expires, now + (int64_t)(r->expires_ms / 1000)) < 0)
-        log_no_room(at->req, expires);
+        report_no_room(at->req, expires);
 }
 
 /*
@@ -229,6 +256,7 @@ static int reject_failed_match(struct mk_request *req)
         return MK_DECLINED;
     for (const struct headers_rule *r = mk_host_conf(host, sections); r; r = mk_host_conf_next(host, sections, r))
         if (r->match.kind == MK_PATTERN_REGEX && mk_pattern_match(&r->match, mk_request_path(req)) < 0) {
+            mk_counter_add(counters[HEADERS_REJECTED], mk_request_worker(req), 1);
             mk_response_error(req, 500);
             return 0;
         }
@@ -329,6 +357,7 @@ MK_PLUGIN(headers) = {
     MK_PLUGIN_HEAD("headers", "2.0.0", "adds, replaces and removes headers of responses"),
     .flags = MK_PLUGIN_CHECKS_ALL,
     .sections = sections,
+    .start = start_process,
     .host_start = start_host,
     .on_request = reject_failed_match,
     .on_response = change_response,

@@ -3,6 +3,7 @@
  * health: tells load balancers and supervisors whether the server is alive, and whether it is ready for requests. It
  * responds on every host, or on listeners of its own, before other plugins that come later in the order.
  */
+#include <monkey/counters.h>
 #include <monkey/inspect.h>
 
 #include <assert.h>
@@ -78,6 +79,35 @@ static const struct mk_conf_section sections[] = {
     {0},
 };
 
+/* ── what is counted ── */
+
+enum probe_count { PROBE_LIVE, PROBE_READY, PROBE_DRAINING, PROBE_COUNTS };
+
+static const struct {
+    const char *kind, *result;
+} probe_labels[PROBE_COUNTS] = {
+    [PROBE_LIVE] = {"liveness", "ok"},
+    [PROBE_READY] = {"readiness", "ok"},
+    [PROBE_DRAINING] = {"readiness", "draining"},
+};
+
+static const struct mk_counter *probes[PROBE_COUNTS];
+
+static int start_process(void **ret_state)
+{
+    static const struct mk_counter_info info = {"health", "probes", "answered probes, by kind and result",
+                                                MK_COUNTER_SUM};
+    (void)ret_state;
+    for (unsigned i = 0; i < PROBE_COUNTS; i++) {
+        struct mk_counter_label labels[] = {{"kind", mk_str_c(probe_labels[i].kind)},
+                                            {"result", mk_str_c(probe_labels[i].result)}};
+        const struct mk_counter *counter = mk_counter_open(&info, labels, 2);
+        if (probes[i] != counter) /* requests that have outlived a stop of the plugin may be reading */
+            probes[i] = counter;
+    }
+    return 0;
+}
+
 /* ── hosts ── */
 
 static int start_host(struct mk_host *host, void **ret_state)
@@ -113,7 +143,10 @@ static void send_health(struct mk_request *req, bool ready)
 {
     assert(mk_request_method(req) == MK_GET || mk_request_method(req) == MK_HEAD);
     struct mk_str text = ready ? MK_STR("ready\n") : MK_STR("ok\n");
-    if (ready && mk_request_draining(req)) {
+    bool draining = ready && mk_request_draining(req);
+    enum probe_count count = draining ? PROBE_DRAINING : ready ? PROBE_READY : PROBE_LIVE;
+    mk_counter_add(probes[count], mk_request_worker(req), 1);
+    if (draining) {
         text = MK_STR("draining\n");
         mk_response_set_status(req, 503);
         mk_response_header_ref(req, MK_STR("Retry-After"), MK_STR("1"));
@@ -162,6 +195,7 @@ MK_PLUGIN(health) = {
     MK_PLUGIN_HEAD("health", "2.0.0", "tells whether the server is alive and ready"),
     .flags = MK_PLUGIN_CHECKS_ALL,
     .sections = sections,
+    .start = start_process,
     .host_start = start_host,
     .on_request = answer_probe,
     .explain = explain_probe,

@@ -3,6 +3,7 @@
  * maintenance: a host, or some of its paths, responds with 503 while a file exists (flag.c). The page is read at the
  * start, so that the response needs no disk.
  */
+#include <monkey/counters.h>
 #include <monkey/inspect.h>
 
 #include "flag.h"
@@ -125,6 +126,7 @@ static const struct mk_conf_section sections[] = {
 struct maintenance_host {
     struct maintenance_host *next;
     const struct maintenance_conf *conf;
+    const struct mk_counter *answered;
     struct flag_file flag;
     /* for the worker for which flag_begin_check() has returned true: */
     struct mk_worker *worker; /* of the request that waits; held */
@@ -142,6 +144,16 @@ static void stop_host(struct mk_host *host, void *state)
     }
 }
 
+/* The sections of a host count together, by its first name, as requests are counted. */
+static const struct mk_counter *open_counter(const struct mk_host *host)
+{
+    static const struct mk_counter_info info = {"maintenance", "responses",
+                                                "requests answered with 503 because of FlagFile, by host",
+                                                MK_COUNTER_SUM};
+    struct mk_str name = mk_host_name(host, 0);
+    return mk_counter_open(&info, &(struct mk_counter_label){"host", name.len ? name : MK_STR("default")}, 1);
+}
+
 static int start_host(struct mk_host *host, void **ret_state)
 {
     struct maintenance_host *first = NULL, **last = &first;
@@ -151,7 +163,9 @@ static int start_host(struct mk_host *host, void **ret_state)
             stop_host(host, first);
             return -ENOMEM;
         }
-        *h = (struct maintenance_host){.conf = c, .flag = {.path = c->file.p, .host = host}};
+        *h = (struct maintenance_host){.conf = c,
+                                       .answered = open_counter(host),
+                                       .flag = {.path = c->file.p, .host = host}};
         last = &h->next;
     }
     int err = mk_host_check_patterns(host, sections, offsetof(struct maintenance_conf, match));
@@ -164,8 +178,9 @@ static int start_host(struct mk_host *host, void **ret_state)
 
 /* ── requests ── */
 
-static void send_unavailable(struct mk_request *req, const struct maintenance_conf *conf)
+static void send_unavailable(struct mk_request *req, const struct maintenance_host *state)
 {
+    const struct maintenance_conf *conf = state->conf;
     struct mk_str type = MK_STR("text/plain; charset=utf-8"), body = conf->text;
     if (mk_str_starts(body, MK_STR("<")))
         type = MK_STR("text/html; charset=utf-8");
@@ -174,6 +189,7 @@ static void send_unavailable(struct mk_request *req, const struct maintenance_co
         type = mk_request_mime(req, conf->page.path);
         body = conf->page.body;
     }
+    mk_counter_add(state->answered, mk_request_worker(req), 1);
     snprintf(seconds, sizeof(seconds), "%u", conf->retry_after_ms / 1000);
     mk_response_set_status(req, 503);
     mk_response_header_ref(req, MK_STR("Content-Type"), type);
@@ -195,7 +211,7 @@ static void finish_check(struct mk_job *job)
     struct mk_worker *worker = state->worker;
     flag_end_check(&state->flag, state->checked_ms); /* from here on another worker may use the job */
     if (req && state->flag.exists)
-        send_unavailable(req, state->conf);
+        send_unavailable(req, state);
     else if (req)
         mk_request_decline(req);
     mk_worker_put(worker);
@@ -287,7 +303,7 @@ static int answer_maintenance(struct mk_request *req)
     }
     if (!state->flag.exists)
         return MK_DECLINED;
-    send_unavailable(req, state->conf);
+    send_unavailable(req, state);
     return 0;
 }
 

@@ -17,6 +17,7 @@ static struct mk_generation generation;
 static struct mk__limits limits = {.open = 1000}; /* no test has more connections */
 static struct mk__thread thread = {.limits = &limits, .receiver.assigned = 1000};
 static struct mk_worker worker;
+static mk__cell *cells; /* there is no memory of counters */
 static const struct mk_plugin *loaded[MK__PLUGINS_MAX];
 static int n_taken;
 
@@ -41,7 +42,7 @@ static void open_all(void)
         if (generation.plugins[i] != &mk_plugin_maintenance)
             generation.plugins[i] = &taker;
     mk__generation_find_hooks(&generation);
-    worker = (struct mk_worker){.generation = &generation};
+    worker = (struct mk_worker){.generation = &generation, .cells = &cells};
     thread.worker = &worker;
     n_taken = 0;
     mk__thread_pool_open(&jobs, 1);
