@@ -9,6 +9,7 @@
 
 #include "alias.h"
 #include "errors.h"
+#include "file_counters.h"
 #include "find.h"
 #include "host_path.h"
 #include "open.h"
@@ -22,6 +23,15 @@
 #include <unistd.h>
 
 extern const struct mk_plugin mk_plugin_static;
+
+/* ── the process ── */
+
+static int start_process(void **ret_state)
+{
+    (void)ret_state;
+    file_counters_open();
+    return 0;
+}
 
 /* ── hosts ── */
 
@@ -162,6 +172,8 @@ static void send_file(struct mk_request *req, const struct static_site *site, co
                               .in_memory = found->in_memory,
                               .content = content,
                           });
+    if (!MK_SMALL)
+        file_counters_add(req, found->coding != MK_CODING_IDENTITY);
 }
 
 static void send_result(struct mk_request *req, const struct static_site *site, const struct find_result *found)
@@ -282,7 +294,8 @@ static int start_lookup(struct mk_request *req, const struct static_location *at
         *owner = NULL;
         mk_worker_put(l->worker);
         mk_account_free(l->account, l, bytes);
-    }
+    } else if (!MK_SMALL)
+        file_counters_add_disk_lookup(req);
     return err;
 }
 
@@ -400,6 +413,7 @@ MK_PLUGIN(static) = {
     MK_PLUGIN_HEAD("static", "2.0.0", "serves the files below a document root"),
     .flags = MK_PLUGIN_CHECKS_ALL,
     .sections = settings_sections,
+    .start = MK_SMALL ? NULL : start_process,
     .host_start = start_host,
     .host_stop = stop_host,
     .generation_check = MK_SMALL ? NULL : check_generation,

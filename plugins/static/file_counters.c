@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The counters of file_counters.h.
+ */
+#include "file_counters.h"
+
+#include <assert.h>
+
+enum file_count {
+    FILE_COUNT_WHOLE,
+    FILE_COUNT_PRECOMPRESSED,
+    FILE_COUNT_PART,
+    FILE_COUNT_NOT_MODIFIED,
+    FILE_COUNT_DISK_LOOKUPS,
+    FILE_COUNTS
+};
+
+static const struct mk_counter_info files = {"static", "files", "files that were sent, or not modified, by kind",
+                                             MK_COUNTER_SUM};
+static const struct mk_counter_info lookups = {"static", "disk_lookups",
+                                               "requests that waited until a file was found on a disk", MK_COUNTER_SUM};
+
+static const struct {
+    const struct mk_counter_info *info;
+    const char *kind; /* NULL: no label */
+} rows[FILE_COUNTS] = {
+    [FILE_COUNT_WHOLE] = {&files, "whole"},       [FILE_COUNT_PRECOMPRESSED] = {&files, "precompressed"},
+    [FILE_COUNT_PART] = {&files, "part"},         [FILE_COUNT_NOT_MODIFIED] = {&files, "not_modified"},
+    [FILE_COUNT_DISK_LOOKUPS] = {&lookups, NULL},
+};
+
+static const struct mk_counter *counters[FILE_COUNTS];
+
+void file_counters_open(void)
+{
+    for (unsigned i = 0; i < FILE_COUNTS; i++) {
+        struct mk_counter_label label = {"kind", rows[i].kind ? mk_str_c(rows[i].kind) : MK_STR("")};
+        const struct mk_counter *counter = mk_counter_open(rows[i].info, &label, rows[i].kind != NULL);
+        if (counters[i] != counter) /* requests that have outlived a stop of the plugin may be reading */
+            counters[i] = counter;
+    }
+}
+
+static void add_count(const struct mk_request *req, enum file_count count)
+{
+    assert(counters[count]);
+    mk_counter_add(counters[count], mk_request_worker(req), 1);
+}
+
+void file_counters_add(const struct mk_request *req, bool precompressed)
+{
+    int status = mk_response_get_status(req);
+    if (status == 200)
+        add_count(req, precompressed ? FILE_COUNT_PRECOMPRESSED : FILE_COUNT_WHOLE);
+    else if (status == 206 || status == 304)
+        add_count(req, status == 206 ? FILE_COUNT_PART : FILE_COUNT_NOT_MODIFIED);
+}
+
+void file_counters_add_disk_lookup(const struct mk_request *req)
+{
+    add_count(req, FILE_COUNT_DISK_LOOKUPS);
+}
