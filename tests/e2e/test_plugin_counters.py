@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the plugins count of their own: logins, decisions of rules, compressed bytes, listings and archives."""
+"""What the plugins count of their own: logins, decisions of rules, compressed bytes, archives, redirects, origins,
+probes, files."""
 
 import gzip
+import signal
 
 import jwt
 import pytest
@@ -30,15 +32,18 @@ def needs(plugin):
 
 @pytest.fixture
 def site(count, tmp_path):  # noqa: F811
-    """A server whose default host has more sections, and `main` those of monkey.conf."""
+    """A server whose default host has more sections and keys; `main`: sections of monkey.conf, `sites`: other hosts."""
 
-    def start(text, main="", settings=None, way=None, listener=0, **rest):
+    def start(text, main="", settings=None, way=None, listener=0, keys=None, sites=None, **rest):
         config = {"sites/default": section("HOST", {"ServerName": "localhost", "DocumentRoot": tmp_path / "root"})}
         if way and way.tls:
             way.ca, config["sites/default"] = secure(tmp_path, tmp_path / "root")
             settings = {"Listen": ["127.0.0.1:0 tls", "127.0.0.2:0"], **(settings or {})}
             rest["listeners"], listener = 2, 1
         config["sites/default"] += text
+        if keys:
+            config["sites/default"] = config["sites/default"].replace("[HOST]\n", section("HOST", keys))
+        config.update({f"sites/{name}": each for name, each in (sites or {}).items()})
         given = {"Listen": "127.0.0.1:0", **(settings or {})}
         config["monkey.conf"] = section("SERVER", given) + main
         for name, content in FILES.items():
@@ -278,3 +283,227 @@ def test_archives_that_are_cut(site, name):
             client.ask("/a/?archive=tar")
         await_count(server, n, "dirlisting_archives", result="cut")
     assert server.count("dirlisting_archives", result="begun") == 2
+
+
+# ── redirect ──
+
+REDIRECTS = """
+[REDIRECT]
+    Match       ~^/long(.*)$
+    To          https://example.org/$1$1$1$1$1$1$1$1$1
+
+[REDIRECT]
+    Match       ~^/(c+)+$
+    To          /elsewhere
+
+[REWRITE]
+    Match       =/first
+    To          /second
+
+[REWRITE]
+    Match       =/second
+    To          /a/x.txt
+
+[REWRITE]
+    Match       ~^/grow
+    To          /grow$0
+
+[REWRITE]
+    Match       ~^/up(.*)$
+    To          /a/.$1
+"""
+
+
+@needs("redirect")
+@pytest.mark.parametrize("name", WAYS)
+def test_redirects(site, name):
+    """By status. A request that several rules rewrite is one."""
+    way = skip_way(WAYS[name])
+    statuses = {301: 1, 302: 2, 303: 3, 307: 4, 308: 5}
+    rules = "".join(section("REDIRECT", {"Match": f"/to{n}", "To": "/a", "Status": n}) for n in statuses)
+    server = site(rules + REDIRECTS, way=way)
+    with way.connect(server) as client:
+        for status, times in statuses.items():
+            for _ in range(times):
+                assert client.ask(f"/to{status}/x").status == status
+        for path in ("/first", "/second", "/first"):
+            assert client.ask(path).body == b"x\n"
+        assert client.ask("/a/x.txt").status == 200
+    for status, times in statuses.items():
+        assert server.count("redirect_redirects", status=str(status)) == times
+    assert server.count("redirect_redirects") == sum(statuses.values())
+    assert server.count("redirect_rewrites") == 3
+    assert server.count("redirect_failures") == 0
+
+
+@needs("redirect")
+def test_redirects_of_a_whole_host(site, tmp_path):
+    moved = section("HOST", {"ServerName": "moved.test", "DocumentRoot": tmp_path, "Redirect": "https://example.org"})
+    server = site("", sites={"moved": moved})
+    with server.connect() as client:
+        for _ in range(2):
+            client.send(request("/x", host="moved.test"))
+            assert client.response().status == 301
+    assert server.count("redirect_redirects", status="301") == server.count("redirect_redirects") == 2
+
+
+@needs("redirect")
+def test_redirects_that_fail(site):
+    server = site(REDIRECTS)
+    asked = {
+        "loop": (500, ["/grow/x", "/grow"]),
+        "pattern": (500, ["/" + 3000 * "c" + "!"]),
+        "too_long": (414, ["/long" + "x" * 8000] * 3),
+        "invalid_path": (404, ["/up.", "/up./x", "/up.", "/up"]),
+    }
+    with server.connect() as client:
+        for reason, (status, paths) in asked.items():
+            for path in paths:
+                assert client.ask(path).status == status, path[:20]
+            assert server.count("redirect_failures", reason=reason) == len(paths)
+    assert server.count("redirect_failures") == sum(len(paths) for _, paths in asked.values())
+    assert server.count("redirect_redirects") == server.count("redirect_rewrites") == 0
+
+
+# ── cors ──
+
+
+@needs("cors")
+@pytest.mark.parametrize("name", WAYS)
+def test_origins(site, name):
+    """Preflights by result; other requests only if a page of another host has no permission."""
+    way = skip_way(WAYS[name])
+    server = site(section("CORS", {"Match": "/a", "Origins": "https://app.test", "Methods": "GET PUT"}), way=way)
+    good, bad = "Origin: https://app.test", "Origin: https://app.test.evil"
+    preflight = "Access-Control-Request-Method: PUT"
+    with way.connect(server) as client:
+        for times, origin, status in ((2, good, 204), (3, bad, 403)):
+            for _ in range(times):
+                assert client.ask("/a/x.txt", origin, preflight, method="OPTIONS").status == status
+        for origin in (bad, "Origin: null", bad, "Origin: https://localhost.evil", "Origin: ://"):
+            assert client.ask("/a/x.txt", origin)["Access-Control-Allow-Origin"] is None
+        for path, *fields in (
+            ("/a/x.txt",), ("/a/x.txt", good), ("/b/x.txt", bad), ("/a/x.txt", "Origin: https://localhost"),
+            ("/a/x.txt", "Origin: http://LOCALHOST:8080"),
+        ):
+            assert client.ask(path, *fields).status == 200
+    assert server.count("cors_preflights", result="allowed") == 2
+    assert server.count("cors_preflights", result="refused") == 3
+    assert server.count("cors_refused_requests") == 5
+
+
+# ── headers ──
+
+
+@needs("headers")
+@pytest.mark.parametrize("name", WAYS)
+def test_headers_that_fail(site, name):
+    """Paths for which a pattern takes too much time, and headers above the number that a response may have."""
+    way = skip_way(WAYS[name])
+    rules = section("HEADERS", {"Match": "~^/(c+)+$", "Set": "X-Seen yes"})
+    rules += section("HEADERS", {"Match": "/a", "Add": [f"X-{n} y" for n in range(70)]})
+    server = site(rules, way=way)
+    with way.connect(server) as client:
+        for _ in range(3):
+            assert client.ask("/" + 3000 * "c" + "!").status == 500
+        assert server.count("headers_rejected_requests") == 3
+        assert server.count("headers_lost_headers") == 0
+        answer = client.ask("/a/x.txt")
+        missing = sum(answer[f"X-{n}"] is None for n in range(70))
+    assert server.count("headers_lost_headers") == missing > 0
+    assert server.count("headers_rejected_requests") == 3
+
+
+# ── health ──
+
+
+@needs("health")
+@pytest.mark.parametrize("name", WAYS)
+def test_probes(site, name):
+    """Those that are answered; while the server stops, readiness is another result."""
+    way = skip_way(WAYS[name])
+    health = section("HEALTH", {"LivenessPath": "/healthz", "ReadinessPath": "/readyz"})
+    server = site("", health, {"ShutdownDelay": "1h"}, way=way)
+    with way.connect(server) as client:
+        for path, times in (("/healthz", 2), ("/readyz", 3)):
+            for n in range(times):
+                assert client.ask(path, method="HEAD" if n else "GET").status == 200
+        assert client.ask("/healthz", method="DELETE").status == 405
+        assert client.ask("/healthz/x").status == 404
+        assert server.count("health_probes") == 5
+        server.send_signal(signal.SIGTERM)
+        server.wait_log(r"\(ShutdownDelay\)")
+    statuses = []
+
+    def probe(path):
+        with way.connect(server) as client:
+            statuses.append(client.ask(path).status)
+        return statuses[-1]
+
+    await_true(lambda: probe("/readyz") == 503, 10, "a worker that knows of the stop")
+    assert probe("/healthz") == 200
+    assert server.count("health_probes", kind="liveness", result="ok") == 3
+    assert server.count("health_probes", kind="readiness", result="ok") == 3 + statuses.index(503)
+    assert server.count("health_probes", kind="readiness", result="draining") == 1
+    server.send_signal(signal.SIGTERM)
+
+
+# ── maintenance ──
+
+
+@needs("maintenance")
+@pytest.mark.parametrize("name", WAYS)
+@pytest.mark.parametrize("waits", [False, True])
+def test_maintenance(site, tmp_path, name, waits):
+    """By host: what is answered because of the file, at once or after a disk thread has looked for it."""
+    way, flag = skip_way(WAYS[name]), tmp_path / "flag"
+    path = "/proc/self/cwd/flag" if waits else flag  # the kernel never resolves it without waiting
+    server = site(section("MAINTENANCE", {"FlagFile": path, "Match": "/a", "Except": "*.css"}), way=way, cwd=tmp_path)
+    with way.connect(server) as client:
+        assert client.ask("/a/x.txt").status == 200
+        assert server.count("maintenance_responses") == 0
+        flag.touch()
+        answered = []
+        await_true(lambda: answered.append(client.ask("/a/x.txt").status) or answered[-1] == 503, 10, "503")
+        assert [client.ask(path).status for path in ("/a/y", "/b/x.txt", "/a/x.css")] == [503, 200, 404]
+    assert server.count("maintenance_responses", host="localhost") == server.count("maintenance_responses") == 2
+
+
+# ── static ──
+
+
+@needs("status")
+@pytest.mark.parametrize("name", WAYS)
+def test_files(site, tmp_path, name):
+    """By kind. What is not sent as a file is none."""
+    way = skip_way(WAYS[name])
+    server = site("", keys={"Precompressed": "gzip"}, way=way)
+    (tmp_path / "root" / "text.txt.gz").write_bytes(gzip.compress(TEXT))
+    with way.connect(server) as client:
+        for _ in range(4):
+            answer = client.ask("/a/x.txt")
+            assert answer.body == b"x\n"
+        for _ in range(3):
+            assert client.ask("/a/x.txt", f"If-None-Match: {answer['ETag']}").status == 304
+        for ranges in ("0-9", "5-"):
+            assert client.ask("/text.txt", f"Range: bytes={ranges}").status == 206
+        assert client.ask("/text.txt", "Accept-Encoding: gzip")["Content-Encoding"] == "gzip"
+        for path, fields, status in (
+            ("/nothing", (), 404), ("/a", (), 301), ("/text.txt", ("Range: bytes=99999999-",), 416),
+            ("/a/x.txt", ('If-Match: "other"',), 412),
+        ):
+            assert client.ask(path, *fields).status == status
+    for kind, n in {"whole": 4, "not_modified": 3, "part": 2, "precompressed": 1}.items():
+        assert server.count("static_files", kind=kind) == n, kind
+    assert server.count("static_files") == 10
+
+
+def test_lookups_on_a_disk(site, tmp_path):
+    """A name of /proc that nothing has asked for yet is not in the kernel's cache: a disk thread looks it up."""
+    server = site(section("ALIAS", {"Match": "/proc", "To": "/proc/self"}))
+    with server.connect() as client:
+        assert client.ask("/a/x.txt").status == 200
+        before = server.count("static_disk_lookups")
+        for file in ("oom_score", "coredump_filter", "personality", "coredump_filter"):
+            assert client.ask(f"/proc/{file}").status == 200
+        assert server.count("static_disk_lookups") == before + 3
