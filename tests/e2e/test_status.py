@@ -860,16 +860,56 @@ METRIC = re.compile(r"\b(?:monkey|process)_\w+")
 
 
 @pytest.mark.parametrize("name", ["alerts.yml", "grafana.json"])
-def test_examples_name_metrics_that_exist(watch, name):
-    with watch(Paths="On").connect() as client:
+def test_examples_name_metrics_that_exist(watch, tmp_path, name):
+    with watch(config=plugins_that_count(tmp_path), Paths="On").connect() as client:
         client.ask("/a.txt")
         client.ask("/a.txt")
-        known = {name for name, _ in scrape(client)}
+        samples = scrape(client)
+        known = {name for name, _ in samples}
     text = (EXAMPLES / name).read_text()
     expressions = [text] if name.endswith(".yml") else list(find_expressions(json.loads(text)))
     named = {metric for each in expressions for metric in METRIC.findall(each)}
     assert len(named) > 8
     assert named <= known, named - known
+    selectors = [selector for each in expressions for selector in SELECTOR.findall(each)]
+    assert len(selectors) > 4
+    for metric, matchers in selectors:
+        assert any(each == metric and is_selected(dict(labels), matchers) for each, labels in samples), matchers
+
+
+SELECTOR = re.compile(r"\b((?:monkey|process)_\w+)\{([^}]+)\}")
+MATCHER = re.compile(r'(\w+)(=~|!=|=)"([^"]*)"')
+
+
+def is_selected(labels, matchers):
+    """Whether the matchers select a series; Prometheus adds the job and the instance, Grafana the variables."""
+    labels = {**labels, "job": "monkey"}
+    for name, operator, value in MATCHER.findall(matchers):
+        have = labels.get(name)
+        if value.startswith("$"):
+            continue
+        if have is None or operator == "!=" and have == value or operator == "=" and have != value:
+            return False
+        if operator == "=~" and not re.fullmatch(value, have):
+            return False
+    return True
+
+
+def plugins_that_count(folder):
+    """Sections of monkey.conf that load the plugins of the alert rules."""
+    rows = {
+        "REDIRECT": {"Match": "/from", "To": "/to"},
+        "CORS": {"Origins": "https://app.test"},
+        "HEADERS": {"Set": "X-A b"},
+        "MAINTENANCE": {"FlagFile": folder / "flag"},
+        "LOGGER": {"AccessLog": folder / "access.log"},
+        "AUTH": {"Match": "/no", "Type": "Off"},
+        "RULES": {"Match": "/no", "Action": "deny"},
+        "DIRLISTING": {"Match": "/f"},
+        "COMPRESS": {"Types": "text/plain"},
+    }
+    text = "".join(section(name, keys) for name, keys in rows.items())
+    return {"monkey.conf": section("SERVER", {"Listen": "127.0.0.1:0"}) + text}
 
 
 def find_expressions(node):
