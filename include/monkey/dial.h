@@ -119,7 +119,7 @@ MK_API void mk_dial_start(struct mk_dial *dial, struct mk_loop *loop, const stru
 /*
  * Cancels a dial: closes its descriptors and prevents the callback. The memory of `dial` may be freed at once, even
  * while its name is being looked up. Does nothing if the dial is over or was never started. A dial that serves a
- * request must be cancelled with it, and all dials before their loop ends.
+ * request must be cancelled with it, and all dials before their loop ends, or once it is closed and still in memory.
  */
 MK_API void mk_dial_cancel(struct mk_dial *dial);
 

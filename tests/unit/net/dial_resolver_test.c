@@ -121,6 +121,24 @@ static void test_the_older_one_makes_room(void **state)
     assert_int_equal(result(), -ETIMEDOUT);
 }
 
+/* The loop is closed before it has read what a lookup found: the name is freed, and then the dial is cancelled. */
+static void test_a_cancel_after_the_loop(void **state)
+{
+    struct place *p = listen_at("127.0.0.1:0", 8);
+    (void)state;
+    known[0] = (struct test_host){"one", 0, {"127.0.0.1"}};
+    start(at("one", p->port), 1000);
+    mk__loop_turn(&loop);
+    await_mail();
+    mk__resolver_close(&loop);
+    mk__loop_close(&loop);
+    mk_dial_cancel(&dials[0]);
+    assert_int_equal(calls, 0);
+    await_threads();
+    assert_int_equal(mk__loop_open(&loop, &test_poller, &test_clock, NULL), 0);
+    assert_int_equal(mk__resolver_open(&loop, look_up), 0);
+}
+
 static int dial_once(void *ctx)
 {
     const struct place *p = ctx;
@@ -154,8 +172,13 @@ static void test_failing_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_name_with_one_address), TEST(the_next_address_when_one_fails), TEST(the_next_address_after_a_while),
-        TEST(no_address_answers),      TEST(the_older_one_makes_room),        TEST(failing_allocations),
+        TEST(a_name_with_one_address),
+        TEST(the_next_address_when_one_fails),
+        TEST(the_next_address_after_a_while),
+        TEST(a_cancel_after_the_loop),
+        TEST(no_address_answers),
+        TEST(the_older_one_makes_room),
+        TEST(failing_allocations),
     };
     return cmocka_run_group_tests(tests, mk_test_folder_make, mk_test_folder_remove);
 }
