@@ -284,16 +284,24 @@ static void note_reply(struct mc_conn *conn)
     set_news(s, false);
 }
 
-/* Returns false if the connection has failed. */
-static bool match_reply(struct mc_conn *conn, const struct mc_reply *reply, struct mk_str value)
+/* Returns the command of a reply; NULL if it has none that fits: the connection has failed then. */
+static struct mc_command *find_command(struct mc_conn *conn, const struct mc_reply *reply)
 {
     struct mc_command *c =
         mk_list_empty(&conn->commands) ? NULL : MK_LIST_FIRST(&conn->commands, struct mc_command, node);
     const char *wrong = check_reply(c, reply);
-    if (wrong) {
-        mc_conn_fail(conn, -EPROTO, wrong);
+    if (!wrong)
+        return c;
+    mc_conn_fail(conn, -EPROTO, wrong);
+    return NULL;
+}
+
+/* Returns false if the connection has failed. */
+static bool match_reply(struct mc_conn *conn, const struct mc_reply *reply, struct mk_str value)
+{
+    struct mc_command *c = find_command(conn, reply);
+    if (!c)
         return false;
-    }
     if (is_of_conn(c, reply)) {
         char text[MC_REASON_BYTES];
         snprintf(text, sizeof(text), "it says: %.*s", (int)(reply->text.len < 100 ? reply->text.len : 100),
@@ -315,13 +323,9 @@ static bool match_reply(struct mc_conn *conn, const struct mc_reply *reply, stru
 /* A value that is longer than the limit is dropped as it comes. Returns false if the connection has failed. */
 static bool skip_value(struct mc_conn *conn, const struct mc_reply *reply)
 {
-    struct mc_command *c =
-        mk_list_empty(&conn->commands) ? NULL : MK_LIST_FIRST(&conn->commands, struct mc_command, node);
-    const char *wrong = check_reply(c, reply);
-    if (wrong) {
-        mc_conn_fail(conn, -EPROTO, wrong);
+    struct mc_command *c = find_command(conn, reply);
+    if (!c)
         return false;
-    }
     conn->skip = reply->len + 2;
     mc_command_finish(c, -EMSGSIZE);
     return true;
