@@ -12,6 +12,7 @@ import threading
 import pytest
 
 from harness import build
+from harness.fakes import killed_at_the_end
 from harness.memcached import PROGRAM, Fake, Memcached, each_command
 from harness.server import REPORT, await_true, free_port
 from harness.services import CPP, HEAD, build_cpp, build_old_service, build_service, needs_duda, reload, web_service
@@ -352,28 +353,14 @@ class Asking:
 
 @pytest.fixture
 def caches(serve_services):  # ends before the server, which then has no connection any more
-    made = []
-
-    def start(*args, **rest):
-        made.append(Memcached(*args, **rest))
-        return made[-1]
-
-    yield start
-    for one in made:
-        one.kill()
+    with killed_at_the_end(Memcached) as start:
+        yield start
 
 
 @pytest.fixture
 def fake(serve_services):
-    made = []
-
-    def start(serve):
-        made.append(Fake(serve))
-        return made[-1]
-
-    yield start
-    for one in made:
-        one.kill()
+    with killed_at_the_end(Fake) as start:
+        yield start
 
 
 # ── a real server ──
@@ -669,7 +656,7 @@ def test_a_value_that_is_too_long(serve_services, fake):
     bodies = Asking(server, ["/call/fetch/a", "/call/fetch/long", "/call/fetch/b"]).bodies()
     assert [result(body) for body in bodies] == [0, -90, 0] and "value=xxx" in bodies[2]
     assert bodies[1].endswith(": the value is longer than value_bytes_max")
-    assert one.count == 1
+    assert one.accepted == 1
 
 
 def test_late_replies_are_dropped(serve_services, fake):

@@ -4,6 +4,7 @@
 import concurrent.futures
 import contextlib
 import errno
+import itertools
 import json
 import re
 import signal
@@ -14,6 +15,7 @@ import urllib.parse
 import pytest
 
 from harness import build
+from harness.fakes import killed_at_the_end
 from harness.redis import Fake, Redis, needs_redis
 from harness.server import REPORT, await_true, free_port
 from harness.services import HEAD, build_old_service, build_service, needs_duda, reload, web_service
@@ -263,28 +265,15 @@ def source(address, *, subscribes=False, other="NULL", **conf):
 @pytest.fixture
 def redis(serve_services, tmp_path):
     """Starts Redis servers, which end before the server that uses them."""
-    made = []
-
-    def start(*args, **rest):
-        made.append(Redis(tmp_path / f"redis{len(made)}", *args, **rest))
-        return made[-1]
-
-    yield start
-    for one in made:
-        one.kill()
+    folders = (tmp_path / f"redis{n}" for n in itertools.count())
+    with killed_at_the_end(lambda *args, **rest: Redis(next(folders), *args, **rest)) as start:
+        yield start
 
 
 @pytest.fixture
 def fake(serve_services):
-    made = []
-
-    def start(*args, **rest):
-        made.append(Fake(*args, **rest))
-        return made[-1]
-
-    yield start
-    for one in made:
-        one.stop()
+    with killed_at_the_end(Fake) as start:
+        yield start
 
 
 def ask(server, target, timeout=60):

@@ -2,6 +2,7 @@
 """Sessions of web services: ids, expiry, concurrent writes, reloads and restarts, and files that are damaged."""
 
 import errno
+import itertools
 import os
 import re
 import secrets
@@ -10,6 +11,7 @@ import time
 
 import pytest
 
+from harness.fakes import killed_at_the_end
 from harness.redis import Redis, needs_redis
 from harness.server import await_true
 from harness.services import HEAD, build_service, needs_duda, reload
@@ -253,15 +255,9 @@ class Browser:
 @pytest.fixture
 def redis(serve_services, tmp_path):
     """Starts Redis servers, which end before the server that uses them."""
-    made = []
-
-    def begin():
-        made.append(Redis(tmp_path / f"redis{len(made)}"))
-        return made[-1]
-
-    yield begin
-    for one in made:
-        one.kill()
+    folders = (tmp_path / f"redis{n}" for n in itertools.count())
+    with killed_at_the_end(lambda: Redis(next(folders))) as begin:
+        yield begin
 
 
 @pytest.fixture(params=["memory", "files", pytest.param("redis", marks=needs_redis)])

@@ -6,8 +6,8 @@ import re
 import shutil
 import socket
 import subprocess
-import threading
 
+from .fakes import FakeServer
 from .server import await_true, free_port
 
 PROGRAM = shutil.which("memcached")
@@ -79,40 +79,16 @@ class Memcached:
         self.process.send_signal(number)
 
 
-class Fake:
-    """Calls `serve(connection, file)` in a thread for each connection; `file` is what it reads from."""
+class Fake(FakeServer):
+    """Calls `answer(connection, file)` for each connection; `file` is what it reads from."""
 
-    def __init__(self, serve):
-        self.serve, self.connections, self.count = serve, [], 0
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
-        self.thread = threading.Thread(target=self.accept, daemon=True)
-        self.thread.start()
+    def __init__(self, answer):
+        self.answer = answer
+        super().__init__()
 
-    def accept(self):
-        while True:
-            try:
-                connection, _ = self.listener.accept()
-            except OSError:
-                return
-            self.count += 1
-            self.connections.append(connection)
-            threading.Thread(target=self.run, args=[connection], daemon=True).start()
-
-    def run(self, connection):
-        try:
-            with connection, connection.makefile("rb") as file:
-                self.serve(connection, file)
-        except OSError:
-            pass  # the server under test has closed it
-
-    def kill(self):
-        for one in (self.listener, *self.connections):
-            try:
-                one.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
-            one.close()
+    def serve(self, connection):
+        with connection, connection.makefile("rb") as file:
+            self.answer(connection, file)
 
 
 def each_command(file):

@@ -5,10 +5,10 @@ import contextlib
 import shutil
 import socket
 import subprocess
-import threading
 
 import pytest
 
+from .fakes import FakeServer
 from .server import await_true, free_port
 
 needs_redis = pytest.mark.skipif(not shutil.which("redis-server"), reason="redis-server is not installed")
@@ -95,43 +95,16 @@ def read_line(client):
     return line[:-2].decode()
 
 
-class Fake:
+class Fake(FakeServer):
     """Answers whatever arrives with the same bytes; None: never. Counts its connections."""
 
     def __init__(self, answer, *, closes=False):
-        self.answer, self.closes, self.accepted = answer, closes, 0
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        self.clients, self.ended = [], False
-        self.thread = threading.Thread(target=self.run, daemon=True)
-        self.thread.start()
-
-    @property
-    def address(self):
-        return f"127.0.0.1:{self.port}"
-
-    def run(self):
-        while not self.ended:
-            with contextlib.suppress(OSError):
-                client, _ = self.listener.accept()
-                self.accepted += 1
-                self.clients.append(client)
-                threading.Thread(target=self.serve, args=[client], daemon=True).start()
+        self.answer, self.closes = answer, closes
+        super().__init__()
 
     def serve(self, client):
-        with contextlib.suppress(OSError):
-            while client.recv(65536):
-                if self.answer is not None:
-                    client.sendall(self.answer)
-                if self.closes:
-                    client.close()
-
-    def stop(self):
-        self.ended = True
-        self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
-        self.thread.join(10)
-        for client in self.clients:
-            with contextlib.suppress(OSError):
-                client.shutdown(socket.SHUT_RDWR)
-            client.close()
+        while client.recv(65536):
+            if self.answer is not None:
+                client.sendall(self.answer)
+            if self.closes:
+                client.close()
