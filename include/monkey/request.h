@@ -443,9 +443,26 @@ MK_API ssize_t mk_filter_read(struct mk_filter *filter, char *to, size_t size);
 /* Returns the request whose response the filter changes; valid until the exchange ends. */
 MK_API struct mk_request *mk_filter_request(const struct mk_filter *filter);
 
+/*
+ * Header lines that were formatted once, for many responses with the same representation: lines with their CRLF, and
+ * Content-Length as the last one. Each name is followed by ": " (RFC 9112 section 5).
+ */
+struct mk_response_block {
+    struct mk_str text;      /* all lines */
+    uint32_t content_at;     /* where the lines begin that a 304 does not repeat */
+    uint32_t length_at;      /* where the line of Content-Length begins */
+    uint64_t content_length; /* its value */
+};
+
+/* Counts the references to an object that is shared by responses, of one thread or several. */
+struct mk_owner {
+    void (*get)(void *owned);
+    void (*put)(void *owned);
+};
+
 /* An open regular file. */
 struct mk_file {
-    int fd;                /* mk_response_file() takes it over; not used with `content` */
+    int fd;                /* mk_response_file() takes it over, unless there is an owner; not used with `content` */
     struct mk_str content; /* all bytes of the file, valid until the exchange ends; `.p` NULL: read them from `fd` */
     uint64_t bytes;
     int64_t mtime_seconds;
@@ -453,8 +470,30 @@ struct mk_file {
     struct mk_str type;    /* Content-Type; valid until the exchange ends */
     enum mk_coding coding; /* Content-Encoding; the entity tag ends with it, because the bytes are others */
     bool no_ranges;        /* Range is ignored */
-    bool in_memory;        /* on a file system without a disk: reading never waits */
+    bool in_memory;        /* on a file system without a disk, or known to be in the page cache: reading never waits */
+    /*
+     * Last-Modified, ETag, Content-Type, Content-Encoding and Accept-Ranges, as mk_file_block() formats them; NULL:
+     * they are formatted for this response. With an owner it is valid as long as that.
+     */
+    const struct mk_response_block *block;
+    /*
+     * What `fd`, `content` and `block` belong to, if they are shared: they are valid in this turn of the loop, and
+     * until put() if get() was called. The server calls both, if the exchange needs them for longer. NULL: no owner.
+     */
+    const struct mk_owner *owner;
+    void *owned;
 };
+
+enum { MK_FILE_BLOCK_BYTES = 512 };
+/*
+ * Formats the header lines of a file into `to`, for mk_file.block; `file->type` has at most 255 bytes. Not for a file
+ * that was changed in the last two seconds or has a time stamp in the future, whose validators change with the clock:
+ * see mk_file_is_settled(). Any thread.
+ * Returns 0 or -EMSGSIZE (the type is longer). Builds for small devices leave it out.
+ */
+MK_API int mk_file_block(const struct mk_file *file, char to[MK_FILE_BLOCK_BYTES], struct mk_response_block *ret_block);
+/* Returns true if the file was last changed so long ago that its validators do not change any more without the file. */
+MK_API bool mk_file_is_settled(const struct mk_file *file, int64_t wall_seconds);
 
 /*
  * Responds to GET and HEAD with a file and ends the response. Sends validators, and evaluates preconditions (in the

@@ -3,6 +3,7 @@
  * A file as the response: validators, preconditions, ranges. The handler finds and opens the file, the protocol sends
  * its bytes.
  */
+#include "http/block.h"
 #include "http/message/date.h"
 #include "http/message/multipart.h"
 #include "http/request.h"
@@ -13,10 +14,10 @@
 #include <errno.h>
 #include <unistd.h>
 
-enum { CONTENT_RANGE_BYTES = 80, CODING_BYTES = 8 /* of an entity tag, the hyphen included */ };
+enum { CONTENT_RANGE_BYTES = 80 };
 
-/* Small builds ignore a Range of several parts, as RFC 9110 section 14.2 allows. */
-enum { SEVERAL_RANGES = !MK_SMALL };
+/* Small builds ignore a Range of several parts, as RFC 9110 section 14.2 allows, and have no shared files. */
+enum { SEVERAL_RANGES = !MK_SMALL, SHARED_FILES = !MK_SMALL };
 
 /* The validators that are sent with the response, and compared with the conditions of the request. */
 struct file_validators {
@@ -24,24 +25,27 @@ struct file_validators {
     int64_t now, mtime;
 };
 
-/*
- * Adds the coding to an entity tag, since the bytes differ from those of the file without it: "size-time" becomes
- * "size-time-br". Returns the new length.
- */
-static size_t add_coding_to_etag(char *etag, size_t len, enum mk_coding coding)
+static bool has_block(const struct mk_file *file)
 {
-    struct mk_str name = mk_coding_name(coding);
-    if (coding == MK_CODING_IDENTITY)
-        return len;
-    etag[len - 1] = '-';
-    memcpy(etag + len, name.p, name.len);
-    etag[len + name.len] = '"';
-    return len + name.len + 1;
+    return SHARED_FILES && file->block;
+}
+
+/* The block has the validators: it is made for files only whose validators do not change with the clock. */
+static int add_block(struct mk_request *req, const struct mk_file *file, struct file_validators *validators)
+{
+    assert(mk_file_is_settled(file, mk_loop_wall_seconds(req->http->loop)));
+    validators->now = mk_loop_wall_seconds(req->http->loop);
+    validators->mtime = file->mtime_seconds;
+    validators->etag = mk__block_etag(file->block);
+    mk__response_set_block(req, file->block);
+    return 0;
 }
 
 static int add_validators(struct mk_request *req, const struct mk_file *file, struct file_validators *validators)
 {
-    char *etag = mk_arena_alloc(&req->arena, MK__ETAG_BYTES + CODING_BYTES);
+    if (has_block(file))
+        return add_block(req, file, validators);
+    char *etag = mk_arena_alloc(&req->arena, MK__BLOCK_ETAG_BYTES);
     char *date = mk_arena_alloc(&req->arena, MK__DATE_BYTES + 1);
     if (!etag || !date)
         return -1;
@@ -50,8 +54,7 @@ static int add_validators(struct mk_request *req, const struct mk_file *file, st
     validators->mtime = file->mtime_seconds > validators->now ? validators->now : file->mtime_seconds;
     /* a file that was just changed may change again without a new time stamp */
     bool weak = validators->now - file->mtime_seconds < MK__ETAG_STRONG_SECONDS;
-    size_t len = mk__validators_format_etag(file->bytes, file->mtime_seconds, file->mtime_nanoseconds, weak, etag);
-    validators->etag = mk_str(etag, add_coding_to_etag(etag, len, file->coding));
+    validators->etag = mk_str(etag, mk__block_format_etag(file, weak, etag));
     validators->modified = mk_str(date, mk__date_format(validators->mtime, date));
     return mk__response_add_header(req, MK_STR("Last-Modified"), validators->modified) |
            mk__response_add_header(req, MK_STR("ETag"), validators->etag);
@@ -133,8 +136,13 @@ static int add_content_range(struct mk_request *req, const char *format, ...)
     return mk__response_add_header(req, MK_STR("Content-Range"), mk_buf_str(&b));
 }
 
+/* Of a file with a block these are the lines of the block, unless `type` is that of a multipart body. */
 static int add_content_headers(struct mk_request *req, const struct mk_file *file, struct mk_str type, uint64_t bytes)
 {
+    if (has_block(file) && type.p == file->type.p)
+        return mk_response_set_length(req, bytes);
+    if (has_block(file))
+        mk__response_drop_block_content(req);
     int err = mk_response_header_ref(req, MK_STR("Content-Type"), type);
     if (file->coding != MK_CODING_IDENTITY)
         err |= mk__response_add_header(req, MK_STR("Content-Encoding"), mk_coding_name(file->coding));
@@ -143,9 +151,14 @@ static int add_content_headers(struct mk_request *req, const struct mk_file *fil
     return err | mk_response_set_length(req, bytes);
 }
 
+static bool is_shared(const struct mk_file *file)
+{
+    return SHARED_FILES && file->owner;
+}
+
 static void close_file(const struct mk_file *file)
 {
-    if (!file->content.p)
+    if (!file->content.p && !is_shared(file))
         close(file->fd);
 }
 
@@ -164,8 +177,10 @@ static int queue_bytes(struct mk_request *req, const struct mk_file *file, struc
 {
     if (file->content.p)
         return mk_response_write_ref(req, mk_str(file->content.p + at, bytes));
-    return before ? mk__response_write_same_file(req, before, at, bytes)
-                  : mk_response_write_file(req, file->fd, at, bytes);
+    if (before)
+        return mk__response_write_same_file(req, before, at, bytes);
+    return is_shared(file) ? mk__response_write_borrowed_file(req, file->fd, at, bytes)
+                           : mk_response_write_file(req, file->fd, at, bytes);
 }
 
 /* Ends the response; `queued` is the result of queueing its last part. The descriptor belongs to the queue. */
@@ -246,8 +261,8 @@ static bool keep_file(struct mk_request *req, const struct mk_file *file, int fd
     if (!kept)
         return false;
     *kept = *file;
-    kept->fd = fd;
-    if (fd >= 0 && mk_arena_defer(&req->arena, close_kept_file, kept) < 0)
+    kept->fd = is_shared(file) ? file->fd : fd;
+    if (fd >= 0 && !is_shared(file) && mk_arena_defer(&req->arena, close_kept_file, kept) < 0)
         return false;
     req->ranged_file = kept;
     return true;
@@ -289,6 +304,8 @@ void mk_response_file(struct mk_request *req, const struct mk_file *file)
     struct file_validators validators;
     MK_UNINITIALIZED struct range_set set;
 
+    if (is_shared(file))
+        mk__request_borrow(req, file->owner, file->owned);
     if (add_validators(req, file, &validators) != 0) {
         fail_with_503(req, file);
         return;
@@ -315,6 +332,8 @@ void mk_response_file(struct mk_request *req, const struct mk_file *file)
 static int take_fd(struct mk_request *req, struct mk_file *kept)
 {
     int fd = kept->fd;
+    if (is_shared(kept))
+        return fd;
     kept->fd = -1;
     for (struct mk__part *part = req->first; part && fd < 0; part = part->next) {
         fd = part->kind == MK__PART_FILE ? part->fd : -1;

@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -83,6 +84,19 @@ static void finish_file_read(struct mk_job *job)
     free_file_read(r);
 }
 
+/* Makes a descriptor of the part's own from one that is borrowed, since the owner may close it before the job ends. */
+static int own_fd(struct mk__part *part)
+{
+    if (MK_SMALL || !part->borrowed)
+        return 0;
+    int fd = fcntl(part->fd, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    part->fd = fd;
+    part->borrowed = false;
+    return 0;
+}
+
 int mk__file_read_start(struct mk_request *req, size_t want, bool keep)
 {
     struct mk_account *account = req->http->account;
@@ -93,12 +107,15 @@ int mk__file_read_start(struct mk_request *req, size_t want, bool keep)
     if (!r)
         return -ENOMEM;
     *r = (struct mk__file_read_job){
-        .req = req, .account = account, .fd = part->fd, .keep = keep, .at = part->at, .want = want};
+        .req = req, .account = account, .fd = -1, .keep = keep, .at = part->at, .want = want};
     r->size = want < STEP_BYTES || keep ? want : STEP_BYTES;
     r->data = mk_account_alloc(account, r->size);
     r->job.work = read_in_thread;
     r->job.done = finish_file_read;
-    int err = r->data ? mk_job_submit(req->http->loop, &r->job) : -ENOMEM;
+    int err = r->data ? own_fd(part) : -ENOMEM;
+    r->fd = part->fd;
+    if (err == 0)
+        err = mk_job_submit(req->http->loop, &r->job);
     if (err < 0) {
         r->fd = -1; /* the part still owns it */
         free_file_read(r);

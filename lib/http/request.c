@@ -14,6 +14,9 @@
 
 enum { COLLECT_BYTES_FIRST = 1024, RATE_GRACE_MS = 5000 };
 
+/* The plugins of small builds share no files. */
+enum { BORROWS = !MK_SMALL };
+
 static_assert(sizeof(struct mk_request) + 128 <= MK__REQUEST_BYTES, "the block of an exchange has room for an arena");
 
 /* ── lifetime ── */
@@ -95,6 +98,8 @@ void mk__request_free(struct mk_request *req)
         mk__response_drop_parts(req);
     assert(req->queued_bytes == 0 && !req->file_read);
     mk_arena_release(&req->arena);
+    if (BORROWS && req->holds_owned)
+        req->owner->put(req->owned);
     req->http->app->on_free(req->worker);
     mk__pool_put(&req->http->requests, req);
 }
@@ -182,6 +187,32 @@ int mk__request_copy_head(struct mk_request *req)
     req->base = copy + fields_bytes;
     req->head_copied = true;
     return 0;
+}
+
+static void hold_owned(struct mk_request *req)
+{
+    if (req->owner && !req->holds_owned)
+        req->owner->get(req->owned);
+    req->holds_owned = req->owner != NULL;
+}
+
+int mk__request_keep(struct mk_request *req)
+{
+    if (BORROWS)
+        hold_owned(req);
+    return mk__request_copy_head(req);
+}
+
+void mk__request_borrow(struct mk_request *req, const struct mk_owner *owner, void *owned)
+{
+    assert(BORROWS && owner && !req->first);
+    if (req->holds_owned)
+        req->owner->put(req->owned);
+    req->owner = owner;
+    req->owned = owned;
+    req->holds_owned = false;
+    if (!req->ops->in_turn || !req->ops->in_turn(req))
+        hold_owned(req);
 }
 
 int mk__request_decode_path(struct mk_request *req)

@@ -36,6 +36,11 @@ struct mk__request_ops {
     uint8_t major; /* of the HTTP version */
     /* Schedules a turn: a part was queued, the body is wanted, or the response has ended. */
     void (*wake)(struct mk_request *req);
+    /*
+     * Returns true in a turn of the connection at whose end mk__request_keep() is called for an exchange that goes on.
+     * NULL: never.
+     */
+    bool (*in_turn)(const struct mk_request *req);
     /* Return the connection of the request, as transports and as plugins see it. */
     const struct mk_io *(*io)(const struct mk_request *req);
     struct mk_connection *(*conn)(const struct mk_request *req);
@@ -57,6 +62,7 @@ struct mk__part {
     uint8_t kind;       /* enum mk__part_kind */
     bool chunk_started; /* the chunk line of a file part has been written */
     bool gathers;       /* memory: bytes can be added in what is left of `heap` */
+    bool borrowed;      /* file: the descriptor belongs to the owner of the file */
     int fd;             /* file: owned; -1 while a disk thread reads or an earlier part has it */
     size_t cost;        /* its share of queued_bytes */
     char *heap;         /* memory: owned, of heap_bytes; or NULL */
@@ -182,6 +188,11 @@ struct mk_request {
     uint64_t sent_bytes; /* of the body, as far as passed to the connection */
     size_t queued_bytes;
     struct mk__header *headers;
+    const struct mk_response_block *block; /* lines besides those of `headers`; or NULL */
+    uint32_t block_len;                    /* the lines of it that are sent, without Content-Length */
+    const struct mk_owner *owner;          /* of `owned`: what parts and block refer to; NULL: nothing */
+    void *owned;
+    bool holds_owned; /* a reference was taken */
     struct mk__part *first, *last, *free_parts;
     mk_writable_fn writable_fn;
     void *writable_ctx;
@@ -217,6 +228,10 @@ void mk__request_free(struct mk_request *req);
 void mk__request_set_head(struct mk_request *req, struct mk_str in, int r);
 /* Copies the head from the scratch buffer into the arena. Returns 0 or -ENOMEM. */
 int mk__request_copy_head(struct mk_request *req);
+/* As mk__request_copy_head(), and holds what the response refers to: the exchange outlives the turn of the loop. */
+int mk__request_keep(struct mk_request *req);
+/* Makes `owned` what parts and block of the response refer to, and holds it unless that can wait for the turn's end. */
+void mk__request_borrow(struct mk_request *req, const struct mk_owner *owner, void *owned);
 
 /* Decodes the path of the target. Returns 0 or a negative status: -400, -404 (an encoded slash), -503 (no memory). */
 int mk__request_decode_path(struct mk_request *req);
@@ -280,6 +295,8 @@ static inline void mk__request_restart_rate(struct mk_request *req)
  * from part to part and is closed with the last one. Returns the same as mk_response_write_file().
  */
 int mk__response_write_same_file(struct mk_request *req, struct mk__part *before, uint64_t offset, uint64_t length);
+/* As mk_response_write_file(), but the descriptor stays the owner's (mk__request_borrow()). */
+int mk__response_write_borrowed_file(struct mk_request *req, int fd, uint64_t offset, uint64_t length);
 
 /* Small builds do not name peer and listener. */
 #if MK_SMALL
@@ -321,6 +338,15 @@ void mk__filter_begin_turn(struct mk_request *req);
  * -EALREADY or -ENOMEM, as mk_response_header_ref() does.
  */
 int mk__response_add_header(struct mk_request *req, struct mk_str name, struct mk_str value);
+/* Adds the lines of a block, and sets the length. They are valid as long as what the response has borrowed. */
+void mk__response_set_block(struct mk_request *req, const struct mk_response_block *block);
+/* Removes the lines of the block that describe the content. */
+void mk__response_drop_block_content(struct mk_request *req);
+/* Returns the lines of the block; empty: none. */
+static inline struct mk_str mk__request_block_lines(const struct mk_request *req)
+{
+    return !MK_SMALL && req->block ? mk_str(req->block->text.p, req->block_len) : MK_STR("");
+}
 /* Calls the response hooks, if that was not done before. The head is sent next. */
 void mk__response_run_hooks(struct mk_request *req);
 /* Decides whether the response has a body, and its length. The response hooks have run. */

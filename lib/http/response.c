@@ -3,6 +3,7 @@
  * The response of an exchange: status, headers, the queue of parts, and complete responses that many handlers need
  * (errors, redirects, Allow). The protocol sends it.
  */
+#include "http/block.h"
 #include "http/message/date.h"
 #include "http/file_read.h"
 #include "http/request.h"
@@ -121,8 +122,44 @@ int mk_response_header_date(struct mk_request *req, struct mk_str name, int64_t 
     return mk_response_header(req, name, mk_str(date, mk__date_format(seconds, date)));
 }
 
+/* ── the block ── */
+
+void mk__response_set_block(struct mk_request *req, const struct mk_response_block *block)
+{
+    assert(!req->block && block->content_at <= block->length_at && block->length_at <= block->text.len);
+    req->block = block;
+    req->block_len = block->length_at;
+    mk_response_set_length(req, block->content_length);
+}
+
+void mk__response_drop_block_content(struct mk_request *req)
+{
+    if (req->block_len > req->block->content_at)
+        req->block_len = req->block->content_at;
+}
+
+/* Makes rows of the lines, because one of them is to change. Without memory the response is aborted. */
+static void expand_block(struct mk_request *req)
+{
+    struct mk_str lines = mk__request_block_lines(req), name, value;
+    req->block = NULL;
+    while (mk__block_next(&lines, &name, &value))
+        if (mk__response_add_header(req, name, value) < 0)
+            mk_response_abort(req);
+}
+
+static struct mk_str find_in_block(const struct mk_request *req, struct mk_str name)
+{
+    return !MK_SMALL && req->block ? mk__block_find(mk__request_block_lines(req), name) : MK_STR_NONE;
+}
+
+/* ── reading and removing headers ── */
+
 struct mk_str mk_response_get_header(const struct mk_request *req, struct mk_str name)
 {
+    struct mk_str value = find_in_block(req, name);
+    if (value.p)
+        return value;
     for (unsigned i = 0; i < req->headers_len; i++)
         if (mk_str_ieq(req->headers[i].name, name))
             return req->headers[i].value;
@@ -146,6 +183,10 @@ int mk_response_trailer(struct mk_request *req, struct mk_str name, struct mk_st
 
 bool mk_response_header_at(const struct mk_request *req, unsigned n, struct mk_str *ret_name, struct mk_str *ret_value)
 {
+    struct mk_str lines = mk__request_block_lines(req);
+    while (!MK_SMALL && mk__block_next(&lines, ret_name, ret_value))
+        if (n-- == 0)
+            return true;
     if (n >= req->headers_len)
         return false;
     *ret_name = req->headers[n].name;
@@ -156,6 +197,8 @@ bool mk_response_header_at(const struct mk_request *req, unsigned n, struct mk_s
 void mk_response_header_remove(struct mk_request *req, struct mk_str name)
 {
     unsigned kept = 0;
+    if (!MK_SMALL && find_in_block(req, name).p)
+        expand_block(req);
     for (unsigned i = 0; i < req->headers_len; i++)
         if (!mk_str_ieq(req->headers[i].name, name))
             req->headers[kept++] = req->headers[i];
@@ -196,6 +239,8 @@ void mk_response_close_connection(struct mk_request *req)
 static void remove_content_headers(struct mk_request *req)
 {
     req->framing = MK__FRAMING_NONE;
+    if (!MK_SMALL && req->block)
+        mk__response_drop_block_content(req);
     mk_response_header_remove(req, MK_STR("Content-Type"));
     mk_response_header_remove(req, MK_STR("Content-Encoding"));
     mk_response_header_remove(req, MK_STR("Accept-Ranges"));
@@ -340,6 +385,16 @@ static struct mk__part *add_file_part(struct mk_request *req, uint64_t offset, u
     return part;
 }
 
+int mk__response_write_borrowed_file(struct mk_request *req, int fd, uint64_t offset, uint64_t length)
+{
+    struct mk__part *part = add_file_part(req, offset, length);
+    if (!part)
+        return length ? get_part_error(req) : 0;
+    part->fd = fd;
+    part->borrowed = true;
+    return queue_part(req, part, FILE_PART_COST);
+}
+
 int mk_response_write_file(struct mk_request *req, int fd, uint64_t offset, uint64_t length)
 {
     struct mk__part *part = add_file_part(req, offset, length);
@@ -378,10 +433,12 @@ static void release_fd(struct mk__part *part)
     if (part->fd < 0)
         return;
     assert(part->kind == MK__PART_FILE || part->kind == MK__PART_MEMORY); /* a read job makes it memory */
-    if (part->fd_heir)
+    if (part->fd_heir) {
         part->fd_heir->fd = part->fd;
-    else
+        part->fd_heir->borrowed = part->borrowed;
+    } else if (!part->borrowed) {
         close(part->fd);
+    }
 }
 
 void mk__response_drop_part(struct mk_request *req)
@@ -459,6 +516,7 @@ static void reset_response(struct mk_request *req, int status)
 {
     reset_body(req);
     req->headers_len = 0;
+    req->block = NULL;
     req->status = (uint16_t)status;
 }
 

@@ -112,6 +112,12 @@ static void wake_conn(struct mk_request *req)
         mk_task_schedule(c->http->loop, &c->task);
 }
 
+static bool is_running(const struct mk_request *req)
+{
+    const struct mk__conn *c = req->connection;
+    return c->running;
+}
+
 static const struct mk_io *get_io(const struct mk_request *req)
 {
     const struct mk__conn *c = req->connection;
@@ -127,6 +133,7 @@ static struct mk_connection *get_handle(const struct mk_request *req)
 const struct mk__request_ops mk__h1_request_ops = {
     .major = 1,
     .wake = wake_conn,
+    .in_turn = is_running,
     .io = get_io,
     .conn = get_handle,
     .read = MK__TUNNELS ? mk__h1_tunnel_read : NULL,
@@ -405,7 +412,7 @@ static enum mk__conn_state end_turn(struct mk__conn *c, enum progress r, struct 
     assert(c->req || r == NEEDS_INPUT || r == NEEDS_OUTPUT || r == NEEDS_TURN);
     if (in.len && save_input(c, in) < 0)
         return drop_conn(c);
-    if (c->req && mk__request_copy_head(c->req) < 0)
+    if (c->req && mk__request_keep(c->req) < 0)
         return drop_conn(c);
     if (r == NEEDS_TURN || r == TAKEN_OVER || (r == NEEDS_INPUT && c->sock.readable))
         mk_task_schedule(c->http->loop, &c->task);

@@ -130,7 +130,8 @@ static void put_fields(struct mk__scratch *out, const struct mk__header *fields,
 /* Returns an upper bound for the head with status line, framing and Connection. */
 static size_t get_head_bytes_max(const struct mk_request *req)
 {
-    return 256 + MK__DATE_LINES_BYTES + count_fields_bytes(req->headers, req->headers_len);
+    return 256 + MK__DATE_LINES_BYTES + mk__request_block_lines(req).len +
+           count_fields_bytes(req->headers, req->headers_len);
 }
 
 /* The headers do not fit into the output buffer: sends a 500 without them. */
@@ -158,11 +159,24 @@ static bool has_upgrade(const struct mk_request *req)
     return MK__TUNNELS && req->status == 426 && mk_response_get_header(req, MK_STR("Upgrade")).p;
 }
 
+/* The block has the line of Content-Length, too, behind its others; it is sent if all lines are as they were made. */
+static bool is_length_in_block(const struct mk_request *req)
+{
+    return !MK_SMALL && req->block && req->framing == MK__FRAMING_LENGTH && req->length == req->block->content_length &&
+           req->block_len == req->block->length_at && req->status == 200;
+}
+
+static void put_block(struct mk__scratch *out, const struct mk_request *req)
+{
+    if (req->block)
+        put_str(out, is_length_in_block(req) ? req->block->text : mk__request_block_lines(req));
+}
+
 static void put_framing(struct mk__conn *c, struct mk_request *req, struct mk__scratch *out)
 {
     if (is_chunked(req)) {
         put_str(out, MK_STR("Transfer-Encoding: chunked\r\n"));
-    } else if (req->framing == MK__FRAMING_LENGTH && mk__status_has_body(req->status)) {
+    } else if (req->framing == MK__FRAMING_LENGTH && mk__status_has_body(req->status) && !is_length_in_block(req)) {
         put_str(out, MK_STR("Content-Length: "));
         put_number(out, req->length);
         put_str(out, MK_STR("\r\n"));
@@ -194,6 +208,8 @@ static enum mk__h1_send_result put_head(struct mk__conn *c, struct mk_request *r
     decide_framing(c, req);
     put_status_line(out, req->status);
     put_str(out, mk__context_date_lines(http));
+    if (!MK_SMALL)
+        put_block(out, req);
     put_fields(out, req->headers, req->headers_len);
     put_framing(c, req, out);
     mk__request_set_head_sent(req);

@@ -4,6 +4,7 @@
  */
 #include "http/h2/response.h"
 
+#include "http/block.h"
 #include "http/h2/tunnel.h"
 #include "http/message/status.h"
 #include "loop/loop.h"
@@ -164,14 +165,9 @@ bool mk__h2_response_trailers(const struct mk__h2_stream *s, struct mk__h2_heade
 /* Adds the headers of lines such as "Server: Monkey\r\nDate: ...\r\n". */
 static void add_header_lines(struct mk__h2_headers *f, struct mk_str lines)
 {
-    while (lines.len) {
-        const char *colon = memchr(lines.p, ':', lines.len), *end = memchr(lines.p, '\r', lines.len);
-        if (!colon || !end)
-            return;
-        add_header(f, mk_str(lines.p, (size_t)(colon - lines.p)), mk_str(colon + 2, (size_t)(end - colon - 2)));
-        size_t n = (size_t)(end + 2 - lines.p);
-        lines = mk_str(lines.p + n, lines.len - n);
-    }
+    struct mk_str name, value;
+    while (mk__block_next(&lines, &name, &value))
+        add_header(f, name, value);
 }
 
 static struct mk_str print_number(char *to, size_t size, uint64_t n)
@@ -191,6 +187,7 @@ void mk__h2_response_headers(const struct mk__h2_stream *s, bool interim, struct
         return;
     add_header_lines(f, mk__context_date_lines(req->http));
     add_headers(f, req->headers, req->headers_len);
+    add_header_lines(f, mk__request_block_lines(req));
     if (req->framing == MK__FRAMING_LENGTH && mk__status_has_body(req->status) && !req->tunnel)
         add_header(f, MK_STR("content-length"), print_number(f->length, sizeof(f->length), req->length));
 }

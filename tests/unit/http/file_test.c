@@ -11,7 +11,53 @@ enum { NOW = 784111777 };
 
 static struct mk_file file;
 static const char *name = "ten";
-static bool is_tight, is_at_hand;
+static bool is_tight, is_at_hand, is_shared;
+
+/* ── a file that is shared ── */
+
+static int shared_fd = -1;
+static int references, references_most;
+
+static void get_shared(void *owned)
+{
+    assert_ptr_equal(owned, &shared_fd);
+    references++;
+    references_most = references > references_most ? references : references_most;
+}
+
+static void put_shared(void *owned)
+{
+    assert_ptr_equal(owned, &shared_fd);
+    assert_true(references-- > 0);
+}
+
+static const struct mk_owner owner = {get_shared, put_shared};
+
+/* The server has not closed the descriptor. */
+static void close_shared(void *ctx)
+{
+    (void)ctx;
+    assert_int_equal(close(shared_fd), 0);
+    shared_fd = -1;
+}
+
+/* Without memory for the clean-up, which a test causes, the file is not shared. */
+static void share_file(struct mk_request *req, struct mk_file *f)
+{
+    static char text[MK_FILE_BLOCK_BYTES];
+    static struct mk_response_block block;
+    if (!f->content.p && mk_arena_defer(mk_request_arena(req), close_shared, NULL) < 0)
+        return;
+    shared_fd = f->fd;
+    f->owner = &owner;
+    f->owned = &shared_fd;
+    if (mk_file_is_settled(f, NOW)) {
+        assert_int_equal(mk_file_block(f, text, &block), 0);
+        f->block = &block;
+    }
+}
+
+/* ── the handler ── */
 
 static void send_file(struct mk_request *req, struct mk_test_world *world)
 {
@@ -28,6 +74,8 @@ static void send_file(struct mk_request *req, struct mk_test_world *world)
         f.fd = STDERR_FILENO; /* a wrong one: it stays open */
         f.content = mk_str(content, f.bytes);
     }
+    if (is_shared)
+        share_file(req, &f);
     mk_response_file(req, &f);
 }
 
@@ -505,6 +553,28 @@ static void test_content_at_hand(void **state)
     is_at_hand = false;
 }
 
+static void test_a_shared_file(void **state)
+{
+    is_shared = true;
+    test_answers(state);
+    test_refusals(state);
+    test_several_ranges(state);
+    test_several_ranges_of_a_coded_file(state);
+    test_several_ranges_that_do_not_pay(state);
+    test_a_young_file_is_weak(state);
+    test_without_ranges(state);
+    test_refused_ranges(state);
+    test_refused_multipart(state);
+    test_refused_ranges_of_an_unchanged_file(state);
+    test_a_filter_gets_the_whole_file(state);
+    test_an_empty_file(state);
+    test_every_allocation_may_fail(state);
+    test_content_at_hand(state);
+    assert_int_equal(references, 0);
+    assert_int_equal(references_most, 0); /* no exchange outlived its turn */
+    is_shared = false;
+}
+
 static int set_up(void **state)
 {
     if (mk_test_folder_make(state) < 0)
@@ -538,6 +608,7 @@ int main(void)
         cmocka_unit_test(test_huge_files),
         cmocka_unit_test(test_every_allocation_may_fail),
         cmocka_unit_test(test_content_at_hand),
+        cmocka_unit_test(test_a_shared_file),
     };
     return cmocka_run_group_tests(tests, set_up, mk_test_folder_remove);
 }

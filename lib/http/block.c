@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Formats the header lines of a file once, for many responses (mk_file_block()), and reads such lines again
+ * (http/block.h).
+ */
+#include "http/block.h"
+
+#include <monkey/buf.h>
+
+#include "http/message/date.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+
+enum { TYPE_BYTES_MAX = 255 };
+
+#define MODIFIED_NAME "Last-Modified: "
+#define ETAG_NAME "ETag: "
+
+bool mk__block_next(struct mk_str *lines, struct mk_str *ret_name, struct mk_str *ret_value)
+{
+    const char *colon = lines->len ? memchr(lines->p, ':', lines->len) : NULL;
+    const char *end = colon ? memchr(colon, '\r', (size_t)(lines->p + lines->len - colon)) : NULL;
+    if (!end)
+        return false;
+    *ret_name = mk_str(lines->p, (size_t)(colon - lines->p));
+    *ret_value = mk_str(colon + 2, (size_t)(end - colon - 2));
+    size_t used = (size_t)(end + 2 - lines->p);
+    *lines = mk_str(lines->p + used, lines->len - used);
+    return true;
+}
+
+struct mk_str mk__block_find(struct mk_str lines, struct mk_str name)
+{
+    struct mk_str at, value;
+    while (mk__block_next(&lines, &at, &value))
+        if (mk_str_ieq(at, name))
+            return value;
+    return MK_STR_NONE;
+}
+
+size_t mk__block_format_etag(const struct mk_file *file, bool weak, char out[MK__BLOCK_ETAG_BYTES])
+{
+    struct mk_str coding = mk_coding_name(file->coding);
+    size_t len = mk__validators_format_etag(file->bytes, file->mtime_seconds, file->mtime_nanoseconds, weak, out);
+    if (file->coding == MK_CODING_IDENTITY)
+        return len;
+    out[len - 1] = '-';
+    memcpy(out + len, coding.p, coding.len);
+    memcpy(out + len + coding.len, "\"", 2);
+    return len + coding.len + 1;
+}
+
+struct mk_str mk__block_etag(const struct mk_response_block *block)
+{
+    size_t prefix = sizeof(MODIFIED_NAME) - 1 + MK__DATE_BYTES + 2 + sizeof(ETAG_NAME) - 1;
+    assert(block->text.len > prefix);
+    const char *value = block->text.p + prefix, *end = memchr(value, '\r', block->text.len - prefix);
+    return mk_str(value, (size_t)(end - value));
+}
+
+bool mk_file_is_settled(const struct mk_file *file, int64_t wall_seconds)
+{
+    return wall_seconds - file->mtime_seconds >= MK__ETAG_STRONG_SECONDS;
+}
+
+int mk_file_block(const struct mk_file *file, char to[MK_FILE_BLOCK_BYTES], struct mk_response_block *ret_block)
+{
+    MK_UNINITIALIZED char etag[MK__BLOCK_ETAG_BYTES], date[MK__DATE_BYTES + 1];
+    struct mk_buf b;
+    if (file->type.len > TYPE_BYTES_MAX)
+        return -EMSGSIZE;
+    mk__block_format_etag(file, false, etag);
+    mk__date_format(file->mtime_seconds, date);
+    mk_buf_init_fixed(&b, to, MK_FILE_BLOCK_BYTES);
+    mk_buf_addf(&b, MODIFIED_NAME "%s\r\n" ETAG_NAME "%s\r\n", date, etag);
+    uint32_t content_at = (uint32_t)b.len;
+    mk_buf_addf(&b, "Content-Type: %.*s\r\n", MK_STR_ARG(file->type));
+    if (file->coding != MK_CODING_IDENTITY)
+        mk_buf_addf(&b, "Content-Encoding: %.*s\r\n", MK_STR_ARG(mk_coding_name(file->coding)));
+    if (!file->no_ranges)
+        mk_buf_addf(&b, "Accept-Ranges: bytes\r\n");
+    *ret_block = (struct mk_response_block){.content_at = content_at,
+                                            .length_at = (uint32_t)b.len,
+                                            .content_length = file->bytes};
+    mk_buf_addf(&b, "Content-Length: %" PRIu64 "\r\n", file->bytes);
+    ret_block->text = mk_buf_str(&b);
+    return b.err;
+}
