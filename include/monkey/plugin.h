@@ -46,10 +46,11 @@
 MK_C_BEGIN
 
 /* Changes when this header, or one that it includes, changes so that compiled plugins must be compiled again. */
-enum { MK_PLUGIN_ABI = 11 };
+enum { MK_PLUGIN_ABI = 12 };
 
 struct mk_connection; /* valid until on_close has returned, in its worker's thread */
 struct mk_explain;    /* <monkey/inspect.h> */
+struct mk_file_cache; /* <monkey/file_cache.h> */
 struct mk_generation;
 struct mk_host;   /* a host of one generation */
 struct mk_worker; /* a thread under one generation */
@@ -194,6 +195,14 @@ struct mk_plugin {
      * under the generation of `host`. Not in builds for small devices.
      */
     void (*explain)(const struct mk_host *host, struct mk_explain *e);
+    /* The functions of a plugin that caches files, for those that serve them (<monkey/file_cache.h>). */
+    const struct mk_file_cache *file_cache;
+    /*
+     * Descriptors are running short: the plugin closes some that it keeps only to save time. Called again while they
+     * are short, at most once in a turn of a loop. `state` is that of start. In the thread of a worker, or of the
+     * server; must not block.
+     */
+    void (*low_on_descriptors)(void *state);
 };
 
 #define MK_PLUGIN(name) \

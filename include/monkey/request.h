@@ -467,7 +467,7 @@ struct mk_file {
     uint64_t bytes;
     int64_t mtime_seconds;
     uint32_t mtime_nanoseconds;
-    struct mk_str type;    /* Content-Type; valid until the exchange ends */
+    struct mk_str type;    /* Content-Type, unless there is a block; valid until the exchange ends */
     enum mk_coding coding; /* Content-Encoding; the entity tag ends with it, because the bytes are others */
     bool no_ranges;        /* Range is ignored */
     bool in_memory;        /* on a file system without a disk, or known to be in the page cache: reading never waits */
@@ -507,6 +507,11 @@ MK_API void mk_response_file(struct mk_request *req, const struct mk_file *file)
  * ends.
  */
 MK_API struct mk_str mk_request_mime(const struct mk_request *req, struct mk_str path);
+/*
+ * Returns a number for the configured types: with the same number mk_request_mime() returns the same types, also in
+ * another generation. Builds for small devices leave it out.
+ */
+MK_API uint64_t mk_request_mime_id(const struct mk_request *req);
 
 MK_C_END
 

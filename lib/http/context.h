@@ -101,6 +101,7 @@ struct mk__http_app {
     /* HandlerTimeout has passed; a 503 follows, or the connection is closed. May be NULL. */
     void (*on_handler_timeout)(struct mk_request *req, void *ctx);
     struct mk_str (*mime)(const struct mk_request *req, struct mk_str path, void *ctx);
+    uint64_t (*mime_id)(const struct mk_request *req, void *ctx);
     /* A connection has been closed, and with it its descriptor. */
     void (*on_conn_freed)(void *ctx);
     /* With settings->notify_accept: a connection was accepted. Returns 0, or -errno to close it at once. */

@@ -30,6 +30,12 @@ static bool has_block(const struct mk_file *file)
     return SHARED_FILES && file->block;
 }
 
+/* Returns the media type, which a block has instead of `file->type`. */
+static struct mk_str get_type(const struct mk_file *file)
+{
+    return has_block(file) ? mk__block_find(file->block->text, MK_STR("Content-Type")) : file->type;
+}
+
 /* The block has the validators: it is made for files only whose validators do not change with the clock. */
 static int add_block(struct mk_request *req, const struct mk_file *file, struct file_validators *validators)
 {
@@ -243,7 +249,7 @@ static bool build_multipart(struct mk_request *req, const struct mk_file *file, 
     char boundary[MK__BOUNDARY_BYTES];
     return mk__multipart_make_boundary(boundary) == 0 &&
            mk__multipart_build(ret_multipart, &req->arena, mk_str(boundary, sizeof(boundary)), s->ranges, s->n,
-                               file->type, file->bytes) == 0 &&
+                               get_type(file), file->bytes) == 0 &&
            ret_multipart->bytes < file->bytes;
 }
 
@@ -351,7 +357,7 @@ static int change_headers(struct mk_request *req, const struct mk_file *file)
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         mk_response_header_remove(req, names[i]);
     if (req->status == 206)
-        return mk__response_add_header(req, MK_STR("Content-Type"), file->type);
+        return mk__response_add_header(req, MK_STR("Content-Type"), get_type(file));
     mk_response_header_remove(req, MK_STR("Content-Encoding")); /* of its page */
     return add_validators(req, file, &validators) | add_content_headers(req, file, file->type, file->bytes);
 }

@@ -393,6 +393,11 @@ struct mk_str mk_request_mime(const struct mk_request *req, struct mk_str path)
     return req->http->app->mime(req, path, req->http->app_ctx);
 }
 
+uint64_t mk_request_mime_id(const struct mk_request *req)
+{
+    return req->http->app->mime_id(req, req->http->app_ctx);
+}
+
 static bool has_name(const struct mk_request *req, const struct mk__field *field, enum mk_header_id id,
                      struct mk_str name)
 {

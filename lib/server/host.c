@@ -5,6 +5,8 @@
  */
 #include "server/generation.h"
 
+#include <monkey/file_cache.h>
+
 #include "http/message/uri.h"
 #include "server/bound_hosts.h"
 
@@ -161,6 +163,14 @@ void *mk_generation_plugin_state(const struct mk_generation *g, const struct mk_
 {
     int i = mk__generation_find_plugin(g, plugin);
     return i < 0 ? NULL : g->plugin_states[i];
+}
+
+const struct mk_file_cache *mk_generation_file_cache(const struct mk_generation *g)
+{
+    for (unsigned i = 0; !MK_SMALL && i < g->n_plugins; i++)
+        if (g->plugins[i]->file_cache)
+            return g->plugins[i]->file_cache;
+    return NULL;
 }
 
 static bool is_consequence(const struct mk_host *host, const void *data, size_t offset, unsigned nth)

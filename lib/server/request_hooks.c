@@ -198,6 +198,12 @@ static struct mk_str find_mime(const struct mk_request *req, struct mk_str path,
     return mk__mime_find(&get_generation(req)->mime, path);
 }
 
+static uint64_t get_mime_id(const struct mk_request *req, void *ctx)
+{
+    (void)ctx;
+    return get_generation(req)->mime.id;
+}
+
 static void on_handler_timeout(struct mk_request *req, void *ctx)
 {
     (void)ctx;
@@ -227,6 +233,7 @@ const struct mk__http_app mk__request_hooks_app = {
     .on_done = on_done,
     .on_free = on_free,
     .mime = find_mime,
+    .mime_id = MK_SMALL ? NULL : get_mime_id,
     .on_handler_timeout = on_handler_timeout,
     .on_conn_freed = on_conn_freed,
     .on_accept = MK_HAS_CONN_HOOKS ? mk__conn_hooks_on_accept : NULL,

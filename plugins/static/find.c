@@ -21,8 +21,7 @@ enum { TRIES_MAX = 64 };
 
 /* ── a path and its index ── */
 
-static struct find_result find_index(struct static_site *site, struct mk_str path, const struct mk_accept *accept,
-                                     bool cached)
+static struct find_result find_index(struct static_site *site, struct mk_str path, const struct find_mode *mode)
 {
     struct find_result f = {.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT};
     MK_UNINITIALIZED char name[STATIC_NAME_BYTES];
@@ -31,9 +30,9 @@ static struct find_result find_index(struct static_site *site, struct mk_str pat
         int n = snprintf(name, sizeof(name), "%s%.*s", path.p + 1, MK_STR_ARG(index->items[i]));
         if (n >= (int)sizeof(name))
             return f;
-        f = open_stat(open_name(site, name, cached), index->items[i]);
+        f = open_file(site, mode, name, index->items[i], MK_CODING_IDENTITY);
         if (!MK_SMALL)
-            precompressed_select(site, name, accept, cached, &f);
+            precompressed_select(site, name, mode, &f);
         if (f.kind == FOUND_FILE || (f.kind == FOUND_NOTHING && f.err != ENOENT))
             return f;
     }
@@ -41,15 +40,14 @@ static struct find_result find_index(struct static_site *site, struct mk_str pat
 }
 
 /* Opens the file of a path, or the index of its directory; selects a variant. */
-static struct find_result find_file(struct static_site *site, struct mk_str path, const struct mk_accept *accept,
-                                    bool cached)
+static struct find_result find_file(struct static_site *site, struct mk_str path, const struct find_mode *mode)
 {
     assert(path.len > 0 && path.p[0] == '/' && path.p[path.len] == '\0');
     if (path.p[path.len - 1] == '/')
-        return find_index(site, path, accept, cached);
-    struct find_result f = open_stat(open_name(site, path.p + 1, cached), path);
+        return find_index(site, path, mode);
+    struct find_result f = open_file(site, mode, path.p + 1, path, MK_CODING_IDENTITY);
     if (!MK_SMALL)
-        precompressed_select(site, path.p + 1, accept, cached, &f);
+        precompressed_select(site, path.p + 1, mode, &f);
     return f;
 }
 
@@ -113,19 +111,19 @@ static size_t compose_name(const struct static_site *site, struct mk_str entry, 
 }
 
 static struct find_result try_entry(struct static_site *site, struct mk_str entry, struct mk_str path,
-                                    const struct mk_accept *accept, bool cached)
+                                    const struct find_mode *mode)
 {
     assert(entry.len > 0);
     MK_UNINITIALIZED char name[STATIC_NAME_BYTES];
     size_t n = compose_name(site, entry, path, name);
     if (n == 0)
         return (struct find_result){.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT};
-    struct find_result f = find_file(site, mk_str(name, n), accept, cached);
+    struct find_result f = find_file(site, mk_str(name, n), mode);
     if (f.name.p == name)
         f.name = ends_with(entry, PATH_WORD) ? path : entry;
     if (f.kind != FOUND_FILE || !ends_with(entry, MK_STR("$path/")) || path.p[path.len - 1] == '/')
         return f;
-    close(f.fd); /* a directory without its slash is redirected, for its relative links */
+    open_release(&f); /* a directory without its slash is redirected, for its relative links */
     return (struct find_result){.kind = FOUND_DIRECTORY, .fd = -1};
 }
 
@@ -138,12 +136,11 @@ static bool is_final(const struct find_result *f, struct mk_str entry)
 }
 
 /* Finds the first name that exists. */
-static struct find_result try_entries(struct static_site *site, struct mk_str path, const struct mk_accept *accept,
-                                      bool cached)
+static struct find_result try_entries(struct static_site *site, struct mk_str path, const struct find_mode *mode)
 {
     const struct static_host *host = site->host;
     for (uint32_t i = 0; i < host->n_tries; i++) {
-        struct find_result f = try_entry(site, host->try_files.items[i], path, accept, cached);
+        struct find_result f = try_entry(site, host->try_files.items[i], path, mode);
         if (is_final(&f, host->try_files.items[i]))
             return f;
     }
@@ -152,11 +149,9 @@ static struct find_result try_entries(struct static_site *site, struct mk_str pa
 
 /* ── below one root ── */
 
-static struct find_result find_once(struct static_site *site, struct mk_str path, const struct mk_accept *accept,
-                                    bool cached)
+static struct find_result find_once(struct static_site *site, struct mk_str path, const struct find_mode *mode)
 {
-    return !MK_SMALL && site->host->n_tries ? try_entries(site, path, accept, cached)
-                                            : find_file(site, path, accept, cached);
+    return !MK_SMALL && site->host->n_tries ? try_entries(site, path, mode) : find_file(site, path, mode);
 }
 
 /* The thread that swaps the root holds the lock. */
@@ -167,20 +162,19 @@ static void wait_for_swap(struct static_site *site)
 }
 
 /* If swap_seq has changed, some names may have been those of another root: find them again. */
-struct find_result find_path(struct static_site *site, struct mk_str path, const struct mk_accept *accept, bool cached)
+struct find_result find_path_with(struct static_site *site, struct mk_str path, const struct find_mode *mode)
 {
     assert(site->settings && site->host);
     assert(path.len > 0 && path.p[0] == '/' && path.p[path.len] == '\0');
     for (int i = 0;; i++) {
         unsigned swap_seq = site->swap_seq;
-        bool in_memory = site->in_memory && cached; /* then open_name() does not enter other file systems */
-        struct find_result f = find_once(site, path, accept, cached);
-        f.in_memory = in_memory;
+        bool in_memory = site->in_memory && mode->cached; /* then open_name() does not enter other file systems */
+        struct find_result f = find_once(site, path, mode);
+        f.in_memory |= in_memory;
         if ((swap_seq == site->swap_seq && swap_seq % 2 == 0) || i == TRIES_MAX)
             return f;
-        if (f.fd >= 0)
-            close(f.fd);
-        if (cached)
+        open_release(&f);
+        if (mode->cached)
             return (struct find_result){.kind = FOUND_NOTHING, .fd = -1, .err = EAGAIN};
         wait_for_swap(site);
     }

@@ -10,11 +10,16 @@
 /*
  * Finds the file of `path` (decoded, normalized, NUL-terminated, with a leading slash): the file itself, the index of a
  * directory, or FOUND_DIRECTORY for a directory without its slash. With `accept`, finds the best precompressed variant.
- * With `cached`, uses only what the kernel has in memory: `err` may be EAGAIN, then call it again without `cached` on a
- * thread that may wait. All names that are tried belong to one root, even if it is swapped meanwhile. `path` must not
+ * With `cached`, `err` may be EAGAIN: then call it again without `cached` on a thread that may wait. All names that are tried belong to one root, even if it is swapped meanwhile. `path` must not
  * change during the call, and the result may point into it.
  */
-struct find_result find_path(struct static_site *site, struct mk_str path, const struct mk_accept *accept, bool cached);
+struct find_result find_path_with(struct static_site *site, struct mk_str path, const struct find_mode *mode);
+/* The same without a cache. */
+static inline struct find_result find_path(struct static_site *site, struct mk_str path, const struct mk_accept *accept,
+                                           bool cached)
+{
+    return find_path_with(site, path, &(struct find_mode){.accept = accept, .cached = cached});
+}
 
 /*
  * Opens a directory, whose path ends with a slash, for reading; without its index and TryFiles. May wait for a disk.

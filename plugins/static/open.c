@@ -16,7 +16,11 @@
 enum { TRIES_MAX = 64, LINKS_MAX = 40 };
 
 /* O_NONBLOCK: do not wait for a FIFO or device. O_NOCTTY: do not get a controlling terminal. */
-enum { FILE_FLAGS = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, DIR_FLAGS = O_PATH | O_DIRECTORY | O_CLOEXEC };
+enum {
+    FILE_FLAGS = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
+    PATH_FLAGS = O_PATH | O_CLOEXEC,
+    DIR_FLAGS = O_PATH | O_DIRECTORY | O_CLOEXEC
+};
 
 static int call_openat2(int root_fd, const char *path, uint64_t flags, uint64_t resolve)
 {
@@ -139,7 +143,7 @@ static int next_component(struct symlink_walk *w, char *component)
  * Opens a path for SymLink Inside that openat2(2) has refused with EXDEV, because of an absolute link. The result of
  * the walk has no links: openat2(2) opens it, and refuses a link that was put there meanwhile. May wait for a disk.
  */
-static int open_through_links(struct static_site *site, const char *path)
+static int open_through_links(struct static_site *site, const char *path, uint64_t flags)
 {
     MK_UNINITIALIZED struct symlink_walk w;
     w.site = site;
@@ -154,7 +158,7 @@ static int open_through_links(struct static_site *site, const char *path)
         r = strcmp(component, "..") == 0 ? pop_component(&w) : push_component(&w, component);
     }
     const char *resolved = w.resolved[0] ? w.resolved : ".";
-    return r < 0 ? r : call_openat2(site->root_fd, resolved, FILE_FLAGS, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+    return r < 0 ? r : call_openat2(site->root_fd, resolved, flags, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
 }
 
 /* ── names ── */
@@ -165,7 +169,7 @@ static const uint64_t resolve_modes[] = {
     [SYMLINKS_ON] = RESOLVE_NO_MAGICLINKS,
 };
 
-int open_name(struct static_site *site, const char *name, bool cached)
+static int open_with_flags(struct static_site *site, const char *name, bool cached, uint64_t flags)
 {
     assert(name[0] != '/' && (unsigned)site->settings->symlinks <= SYMLINKS_ON);
     uint64_t resolve = resolve_modes[site->settings->symlinks];
@@ -173,12 +177,24 @@ int open_name(struct static_site *site, const char *name, bool cached)
         /* tmpfs does not cache names that do not exist: RESOLVE_CACHED would fail, and is not needed */
         bool in_memory = site->in_memory;
         int fd =
-            call_openat2(site->root_fd, name, FILE_FLAGS, resolve | (in_memory ? RESOLVE_NO_XDEV : RESOLVE_CACHED));
+            call_openat2(site->root_fd, name, flags, resolve | (in_memory ? RESOLVE_NO_XDEV : RESOLVE_CACHED));
         bool perhaps = in_memory || site->settings->symlinks == SYMLINKS_INSIDE;
         return fd == -EXDEV && perhaps ? -EAGAIN : fd;
     }
-    int fd = retry_openat2(site->root_fd, name, FILE_FLAGS, resolve);
-    return fd == -EXDEV && site->settings->symlinks == SYMLINKS_INSIDE ? open_through_links(site, name) : fd;
+    int fd = retry_openat2(site->root_fd, name, flags, resolve);
+    return fd == -EXDEV && site->settings->symlinks == SYMLINKS_INSIDE ? open_through_links(site, name, flags) : fd;
+}
+
+int open_name(struct static_site *site, const char *name, bool cached)
+{
+    return open_with_flags(site, name, cached, FILE_FLAGS);
+}
+
+/* Opens a name for the cache: the function of struct mk_file_root. */
+static int open_for_cache(void *context, const char *name, uint32_t flags)
+{
+    uint64_t open_flags = flags & MK_FILE_OPEN_PATH ? PATH_FLAGS : FILE_FLAGS;
+    return open_with_flags(context, name, flags & MK_FILE_OPEN_CACHED, open_flags);
 }
 
 int open_dir(const struct static_site *site, int fd, const char *name)
@@ -214,6 +230,80 @@ struct find_result open_stat(int fd, struct mk_str name)
         f.fd = -1;
     }
     return f;
+}
+
+/* ── through the cache ── */
+
+static uint32_t get_version(void *context)
+{
+    struct static_site *site = context;
+    return site->swap_seq;
+}
+
+void open_init_root(struct static_site *site)
+{
+    site->root = (struct mk_file_root){.open = open_for_cache, .version = get_version};
+}
+
+static bool is_svgz(struct mk_str name)
+{
+    return name.len >= 5 && mk_str_ieq(mk_str(name.p + name.len - 5, 5), MK_STR(".svgz"));
+}
+
+enum mk_coding open_coding(struct mk_str name, enum mk_coding variant)
+{
+    return is_svgz(name) ? MK_CODING_GZIP : variant;
+}
+
+static struct find_result make_result(const struct mk_named_file *named, struct mk_str shown)
+{
+    static const uint8_t kinds[] = {
+        [MK_FILE_REGULAR] = FOUND_FILE, [MK_FILE_FOLDER] = FOUND_DIRECTORY, [MK_FILE_NONE] = FOUND_NOTHING};
+    const struct mk_file *file = &named->file;
+    return (struct find_result){
+        .kind = kinds[named->kind],
+        .err = named->err,
+        .fd = file->fd,
+        .content = file->content,
+        .in_arena = true,
+        .block = file->block,
+        .owner = file->owner,
+        .owned = file->owned,
+        .in_memory = file->in_memory,
+        .bytes = file->bytes,
+        .mtime = {.tv_sec = file->mtime_seconds, .tv_nsec = file->mtime_nanoseconds},
+        .name = shown,
+    };
+}
+
+struct find_result open_file(struct static_site *site, const struct find_mode *mode, const char *name,
+                             struct mk_str shown, enum mk_coding coding)
+{
+    if (MK_SMALL || !mode->cache)
+        return open_stat(open_name(site, name, mode->cached), shown);
+    assert(mode->cached);
+    uint32_t version = site->swap_seq; /* before the folder's numbers */
+    struct mk_file_name file_name = {
+        .root = &site->root,
+        .context = site,
+        .device = site->device,
+        .inode = site->inode,
+        .version = version,
+        .name = mk_str_c(name),
+        .type_name = shown,
+        .policy = (uint8_t)site->settings->symlinks,
+        .coding = (uint8_t)open_coding(shown, coding),
+        .no_ranges = !site->settings->ranges,
+    };
+    struct mk_named_file named = mode->cache->open(mode->req, &file_name);
+    return make_result(&named, shown);
+}
+
+void open_release(struct find_result *f)
+{
+    if (f->fd >= 0 && !f->owner)
+        close(f->fd);
+    f->fd = -1;
 }
 
 bool open_is_missing(int err)

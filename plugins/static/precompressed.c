@@ -98,35 +98,36 @@ static bool is_older(const struct timespec *a, const struct timespec *b)
     return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
 }
 
-static struct find_result find_variant(struct static_site *site, const char *name, enum mk_coding coding, bool cached,
-                                       const struct find_result *f)
+static struct find_result find_variant(struct static_site *site, const char *name, enum mk_coding coding,
+                                       const struct find_mode *mode, const struct find_result *f)
 {
     assert(coding > MK_CODING_IDENTITY && coding < MK_CODING_COUNT);
     MK_UNINITIALIZED char path[STATIC_NAME_BYTES];
     int n = snprintf(path, sizeof(path), "%s%s", name, suffixes[coding]);
-    struct find_result v = open_stat(n < (int)sizeof(path) ? open_name(site, path, cached) : -ENAMETOOLONG, f->name);
+    struct find_result v = n < (int)sizeof(path) ? open_file(site, mode, path, f->name, coding)
+                                                 : (struct find_result){.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT};
     if (v.kind != FOUND_FILE || !is_older(&v.mtime, &f->mtime))
         return v;
-    close(v.fd); /* of an earlier version of the file */
+    open_release(&v); /* of an earlier version of the file */
     return (struct find_result){.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT};
 }
 
-void precompressed_select(struct static_site *site, const char *name, const struct mk_accept *accept, bool cached,
+void precompressed_select(struct static_site *site, const char *name, const struct find_mode *mode,
                           struct find_result *f)
 {
-    assert(f->kind != FOUND_FILE || f->fd >= 0);
+    assert(f->kind != FOUND_FILE || f->fd >= 0 || f->content.p);
     const struct static_host *host = site->host;
     enum mk_coding coding;
     if (f->kind != FOUND_FILE || !host->n_codings || is_compressed(mk_str_c(name)) || !matches_patterns(site, name))
         return;
     f->varies = true;
-    struct mk_accept left = accept ? *accept : (struct mk_accept){{0}};
+    struct mk_accept left = mode->accept ? *mode->accept : (struct mk_accept){{0}};
     while (mk_accept_next(&left, host->codings, host->n_codings, &coding)) {
-        struct find_result v = find_variant(site, name, coding, cached, f);
+        struct find_result v = find_variant(site, name, coding, mode, f);
         bool must_wait = v.kind == FOUND_NOTHING && v.err == EAGAIN;
         if (v.kind != FOUND_FILE && !must_wait)
             continue;
-        close(f->fd);
+        open_release(f);
         *f = v;
         f->coding = coding;
         f->varies = true;

@@ -16,7 +16,7 @@ void precompressed_check(const struct mk_conf_check *check, struct static_host *
  * Replaces `f`, the file `name`, by the variant with the highest weight in `accept` that exists and is not older. With
  * `cached`, `f` may become FOUND_NOTHING with EAGAIN. Does nothing if PrecompressedMatch does not match the file.
  */
-void precompressed_select(struct static_site *site, const char *name, const struct mk_accept *accept, bool cached,
+void precompressed_select(struct static_site *site, const char *name, const struct find_mode *mode,
                           struct find_result *f);
 
 #endif

@@ -12,6 +12,7 @@
 #define STATIC_SITE_H
 
 #include <monkey/conf.h>
+#include <monkey/file_cache.h>
 #include <monkey/pattern.h>
 #include <monkey/request.h>
 #include <monkey/str.h>
@@ -64,8 +65,8 @@ struct static_site {
     _Atomic unsigned swap_seq;   /* odd during a swap */
 
     _Atomic uint64_t next_check_ms; /* when the root is checked again; ROOT_CHECKING: a thread checks it */
-    dev_t device;                   /* of the root; for the thread that checks it */
-    ino_t inode;
+    _Atomic uint64_t device, inode; /* of the root's folder; consistent if `swap_seq` has not changed meanwhile */
+    struct mk_file_root root;       /* the root as the cache sees it */
 
     pthread_mutex_t lock;          /* guards `path`, and is held during a swap */
     struct mk_str path;            /* of the root, without links and without a last slash; ends with a NUL */
@@ -79,14 +80,26 @@ struct static_location {
     struct mk_str user; /* `.p` NULL: not the folder of a user, else `site` is the host's */
 };
 
+/* How a path is looked up. */
+struct find_mode {
+    const struct mk_accept *accept;    /* NULL: no variants */
+    bool cached;                       /* only what the kernel has in memory, else EAGAIN */
+    const struct mk_file_cache *cache; /* NULL: without one */
+    struct mk_request *req;            /* for the cache */
+};
+
 enum find_kind { FOUND_FILE, FOUND_DIRECTORY, FOUND_NOTHING };
 
 struct find_result {
     enum find_kind kind;
     int err;               /* FOUND_NOTHING: the errno */
     int status;            /* FOUND_NOTHING: the status at the end of TryFiles, or 0 */
-    int fd;                /* FOUND_FILE: a regular file */
+    int fd;                /* FOUND_FILE: a regular file; open_release() closes it */
     struct mk_str content; /* FOUND_FILE: its bytes instead of `fd`, if they were read already */
+    bool in_arena;         /* `content` lives as long as the request */
+    const struct mk_response_block *block; /* this and the next two as in struct mk_file */
+    const struct mk_owner *owner;
+    void *owned;
     bool in_memory;
     bool varies;           /* other requests may get another variant */
     enum mk_coding coding; /* of the file's bytes */

@@ -146,15 +146,12 @@ static int get_status(const struct find_result *found)
     return 500;
 }
 
-static bool ends_with(struct mk_str s, struct mk_str end)
-{
-    return s.len >= end.len && mk_str_ieq(mk_str(s.p + s.len - end.len, end.len), end);
-}
-
 static void send_file(struct mk_request *req, const struct static_site *site, const struct find_result *found)
 {
-    assert((found->fd >= 0) != (found->content.p != NULL));
-    struct mk_str content = found->content.p ? mk_arena_dup(mk_request_arena(req), found->content) : MK_STR_NONE;
+    assert(found->fd >= 0 || found->content.p);
+    struct mk_str content = found->content;
+    if (content.p && !found->owner && !found->in_arena)
+        content = mk_arena_dup(mk_request_arena(req), content);
     if (found->content.p && !content.p) {
         mk_response_error(req, 503);
         return;
@@ -166,11 +163,14 @@ static void send_file(struct mk_request *req, const struct static_site *site, co
                               .bytes = found->bytes,
                               .mtime_seconds = found->mtime.tv_sec,
                               .mtime_nanoseconds = (uint32_t)found->mtime.tv_nsec,
-                              .type = mk_request_mime(req, found->name),
-                              .coding = ends_with(found->name, MK_STR(".svgz")) ? MK_CODING_GZIP : found->coding,
+                              .type = found->block ? MK_STR_NONE : mk_request_mime(req, found->name),
+                              .coding = open_coding(found->name, found->coding),
                               .no_ranges = !site->settings->ranges,
                               .in_memory = found->in_memory,
                               .content = content,
+                              .block = found->block,
+                              .owner = found->owner,
+                              .owned = found->owned,
                           });
     if (!MK_SMALL)
         file_counters_add(req, found->coding != MK_CODING_IDENTITY);
@@ -299,6 +299,37 @@ static int start_lookup(struct mk_request *req, const struct static_location *at
     return err;
 }
 
+/* ── workers ── */
+
+struct worker_state {
+    const struct mk_file_cache *cache;   /* of another plugin, or NULL */
+    struct small_file_cache small_files; /* without that; else it has no memory */
+};
+
+static size_t get_state_bytes(const struct mk_file_cache *cache)
+{
+    return cache ? offsetof(struct worker_state, small_files) : sizeof(struct worker_state);
+}
+
+static int start_worker(struct mk_worker *worker, void **ret_state)
+{
+    const struct mk_file_cache *cache = mk_generation_file_cache(mk_worker_generation(worker));
+    struct worker_state *state = mk_account_alloc(mk_worker_account(worker), get_state_bytes(cache));
+    if (!state)
+        return -ENOMEM;
+    state->cache = cache;
+    if (!cache)
+        small_file_cache_clear(&state->small_files);
+    *ret_state = state;
+    return 0;
+}
+
+static void stop_worker(struct mk_worker *worker, void *ctx)
+{
+    const struct worker_state *state = ctx;
+    mk_account_free(mk_worker_account(worker), ctx, get_state_bytes(state->cache));
+}
+
 /* ── requests ── */
 
 /* Finds a file without waiting: `err` is EAGAIN if that is not possible. */
@@ -307,8 +338,12 @@ static struct find_result find_cached(struct mk_request *req, const struct stati
 {
     if (MK_SMALL)
         return find_path(at->site, at->path, accept, true);
-    struct small_file_cache *cache = mk_worker_state(mk_request_worker(req), &mk_plugin_static);
-    return small_file_cache_find(cache, mk_loop_turns(mk_request_loop(req)), at, accept);
+    struct worker_state *worker = mk_worker_state(mk_request_worker(req), &mk_plugin_static);
+    if (!worker->cache)
+        return small_file_cache_find(&worker->small_files, mk_loop_turns(mk_request_loop(req)), at, accept);
+    return find_path_with(
+        at->site, at->path,
+        &(struct find_mode){.accept = accept, .cached = true, .cache = worker->cache, .req = req});
 }
 
 /* Looks the path up in the kernel's cache, else on a disk thread. */
@@ -371,28 +406,19 @@ static void replace_error_page(struct mk_request *req)
 static void clear_cache(struct mk_request *req)
 {
     enum mk_method method = mk_request_method(req);
-    if (method != MK_GET && method != MK_HEAD)
-        small_file_cache_clear(mk_worker_state(mk_request_worker(req), &mk_plugin_static));
+    if (method == MK_GET || method == MK_HEAD)
+        return;
+    struct worker_state *worker = mk_worker_state(mk_request_worker(req), &mk_plugin_static);
+    if (worker->cache)
+        worker->cache->forget_turn(req);
+    else
+        small_file_cache_clear(&worker->small_files);
 }
 
 static int open_path(const struct mk_host *host, struct mk_str path, uint32_t flags)
 {
     struct static_site *site = mk_host_state(host, &mk_plugin_static);
     return site ? host_path_open(site, path, flags) : -ENOENT;
-}
-
-static int start_worker(struct mk_worker *worker, void **ret_state)
-{
-    *ret_state = mk_account_alloc(mk_worker_account(worker), sizeof(struct small_file_cache));
-    if (!*ret_state)
-        return -ENOMEM;
-    small_file_cache_clear(*ret_state);
-    return 0;
-}
-
-static void stop_worker(struct mk_worker *worker, void *state)
-{
-    mk_account_free(mk_worker_account(worker), state, sizeof(struct small_file_cache));
 }
 
 static void explain_file(const struct mk_host *host, struct mk_explain *e)

@@ -440,6 +440,13 @@ static struct mk_str find_mime(const struct mk_request *req, struct mk_str path,
     return MK_STR("text/plain");
 }
 
+static uint64_t find_mime_id(const struct mk_request *req, void *ctx)
+{
+    (void)req;
+    (void)ctx;
+    return 1;
+}
+
 static void on_closed(void *ctx)
 {
     struct mk_test_world *w = ctx;
@@ -486,6 +493,7 @@ static const struct mk__http_app app = {
     .on_response = on_response,
     .on_done = on_done,
     .mime = find_mime,
+    .mime_id = find_mime_id,
     .on_conn_freed = on_closed,
 };
 

@@ -372,6 +372,22 @@ static struct mk_str copy_lower(struct mk_arena *arena, struct mk_str s)
     return mk_str(p, s.len);
 }
 
+/* Returns FNV-1a of the string and its length, after `hash`. */
+static uint64_t add_to_hash(uint64_t hash, struct mk_str s)
+{
+    for (size_t i = 0; i < s.len; i++)
+        hash = (hash ^ (unsigned char)s.p[i]) * UINT64_C(0x100000001b3);
+    return (hash ^ (s.len | 0x100)) * UINT64_C(0x100000001b3);
+}
+
+static uint64_t hash_types(const struct mk__mime *m)
+{
+    uint64_t hash = add_to_hash(UINT64_C(0xcbf29ce484222325), m->fallback);
+    for (unsigned i = 0; i < m->n; i++)
+        hash = add_to_hash(add_to_hash(hash, m->pairs[i].extension), m->pairs[i].type);
+    return hash;
+}
+
 int mk__mime_overlay_init(struct mk__mime *m, struct mk_arena *arena, const struct mk__mime_pair *pairs, unsigned n,
                           struct mk_str fallback)
 {
@@ -396,6 +412,7 @@ int mk__mime_overlay_init(struct mk__mime *m, struct mk_arena *arena, const stru
         sorted[at] = pair;
     }
     m->n = count;
+    m->id = MK_SMALL ? 0 : hash_types(m);
     return 0;
 }
 

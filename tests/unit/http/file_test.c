@@ -54,6 +54,7 @@ static void share_file(struct mk_request *req, struct mk_file *f)
     if (mk_file_is_settled(f, NOW)) {
         assert_int_equal(mk_file_block(f, text, &block), 0);
         f->block = &block;
+        f->type = MK_STR_NONE;
     }
 }
 

@@ -146,6 +146,30 @@ static void test_an_empty_overlay(void **state)
     mk_arena_release(&arena);
 }
 
+static uint64_t get_id(const struct mk__mime_pair *list, unsigned n, struct mk_str fallback)
+{
+    struct mk_arena arena;
+    struct mk__mime m;
+    mk_arena_init(&arena, NULL, 1 << 16, NULL, 0);
+    assert_int_equal(mk__mime_overlay_init(&m, &arena, list, n, fallback), 0);
+    mk_arena_release(&arena);
+    return m.id;
+}
+
+/* Tables with the same types have the same number, in whatever order they are written. */
+static void test_ids(void **state)
+{
+    const struct mk__mime_pair ab[] = {{MK_STR("a"), MK_STR("x/1")}, {MK_STR("b"), MK_STR("x/2")}};
+    const struct mk__mime_pair ba[] = {ab[1], ab[0]};
+    const struct mk__mime_pair moved[] = {{MK_STR("a"), MK_STR("x/1b")}, {MK_STR(""), MK_STR("x/2")}};
+    uint64_t id = get_id(ab, 2, MK_STR("x/y"));
+    (void)state;
+    assert_true(get_id(ba, 2, MK_STR("x/y")) == id);
+    assert_true(get_id(ab, 1, MK_STR("x/y")) != id);
+    assert_true(get_id(ab, 2, MK_STR("x/z")) != id);
+    assert_true(get_id(moved, 2, MK_STR("x/y")) != id);
+}
+
 /* The arena's limit in place of the heap: every size fails cleanly until one is enough. */
 static void test_little_memory(void **state)
 {
@@ -188,6 +212,7 @@ int main(void)
         cmocka_unit_test(test_looks_up),      cmocka_unit_test(test_every_row),
         cmocka_unit_test(test_overlays),      cmocka_unit_test(test_an_empty_overlay),
         cmocka_unit_test(test_little_memory), cmocka_unit_test(test_failing_allocations),
+        cmocka_unit_test(test_ids),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Between a plugin that serves files and a plugin that caches what their names mean (`cache`).
+ *
+ * The cache takes the place of opening a name below a root, not of answering a request: which names are tried for a
+ * path, and what is sent, the plugin that serves files decides for each request. It finds the cache with
+ * mk_generation_file_cache(), and opens its names through it:
+ *
+ *     path ─► names ─► open() of the cache ─► known: from memory, or ─► open() of struct mk_file_root
+ *
+ * All functions run in the thread of the request's worker, unless they say otherwise. Builds for small devices have no
+ * cache.
+ */
+#ifndef MONKEY_FILE_CACHE_H
+#define MONKEY_FILE_CACHE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "plugin.h"
+
+MK_C_BEGIN
+
+/* How a name is opened. */
+enum mk_file_open {
+    MK_FILE_OPEN_CACHED = 1, /* do not wait for a disk: -EAGAIN instead */
+    MK_FILE_OPEN_PATH = 2,   /* only to see what the name is (O_PATH), with the same policy for links */
+};
+
+/* A folder below which names are opened. Valid as long as the worker is held (mk_worker_get()). */
+struct mk_file_root {
+    /*
+     * Opens a name below the root. `context` is that of struct mk_file_name. Any thread; may block without
+     * MK_FILE_OPEN_CACHED. Returns a descriptor or -errno.
+     */
+    int (*open)(void *context, const char *name, uint32_t flags);
+    /*
+     * Returns a number that changes when another folder takes the root's place; an odd one while that happens. What was
+     * opened between two equal even numbers was opened below one folder. Any thread.
+     */
+    uint32_t (*version)(void *context);
+};
+
+/* A name below a root, and all that decides what a client gets for it. */
+struct mk_file_name {
+    const struct mk_file_root *root;
+    void *context;          /* for root->open() */
+    uint64_t device, inode; /* of the root's folder: another folder is another root */
+    uint32_t version;       /* root->version(), read before these two */
+    struct mk_str name;     /* ends with a NUL; no slash before it, at most 4,095 bytes */
+    struct mk_str type_name; /* the name whose extension decides the media type; empty: `name` */
+    uint8_t policy;         /* of links; 0 to 255, as the plugin numbers them */
+    uint8_t coding;         /* enum mk_coding of a variant of the file `type_name`, else MK_CODING_IDENTITY */
+    bool no_ranges;         /* Range is ignored */
+};
+
+enum mk_file_kind { MK_FILE_REGULAR, MK_FILE_FOLDER, MK_FILE_NONE };
+
+/* What a name is. */
+struct mk_named_file {
+    enum mk_file_kind kind;
+    int err; /* NONE: the errno, EAGAIN with the meaning of MK_FILE_OPEN_CACHED */
+    /*
+     * REGULAR: the file for mk_response_file(). `type` is empty unless there is a block. With an owner nothing is to
+     * be closed; without one the caller owns `fd`, unless `content` is set: that belongs to the request's arena.
+     */
+    struct mk_file file;
+};
+
+/* The functions of a plugin that caches files: mk_plugin.file_cache. */
+struct mk_file_cache {
+    /*
+     * Opens a name for a request, without waiting for a disk. The result is valid in this turn of the loop; a file with
+     * an owner for longer if it is held.
+     */
+    struct mk_named_file (*open)(struct mk_request *req, const struct mk_file_name *name);
+    /* The request may have changed files: those that are looked at in each turn are looked at again. */
+    void (*forget_turn)(struct mk_request *req);
+};
+
+/* Returns the functions of the generation's plugin that caches files; NULL: none is loaded. Any thread. */
+MK_API const struct mk_file_cache *mk_generation_file_cache(const struct mk_generation *g);
+
+MK_C_END
+
+#endif
