@@ -70,12 +70,26 @@ static unsigned evict_idle(struct mk__thread *t, unsigned n)
     return mk__limits_count_evicted(t->limits, mk__conn_close_idle(&t->http, n));
 }
 
+/* Once in a turn at most: plugins close descriptors that they do not need. */
+static void ask_for_descriptors(struct mk__thread *t)
+{
+    const struct mk_generation *g = t->worker->generation;
+    if (t->fds_asked_turn == t->loop.turns)
+        return;
+    t->fds_asked_turn = t->loop.turns;
+    for (unsigned i = 0; i < g->n_plugins; i++)
+        if (g->plugins[i]->low_on_descriptors)
+            g->plugins[i]->low_on_descriptors(g->plugin_states[i]);
+}
+
 /* Takes the descriptor. Returns 0, or -ENOMEM where idle connections should be evicted. */
 static int serve_fd(struct mk__thread *t, const struct mk__listener *listener, int fd)
 {
     assert(fd >= 0 && t->worker);
     struct mk_io io = {.transport = find_transport(t, listener), .listener = listener, .fd = fd};
     mk__conn_save_memory(&t->http, EVICT_BATCH);
+    if (!MK_SMALL && mk__limits_is_low_on_fds(t->limits, fd))
+        ask_for_descriptors(t);
     if (!io.transport) {
         reject_fd(t, fd);
         return 0;

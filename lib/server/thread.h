@@ -43,6 +43,7 @@ struct mk__thread {
     struct mk__context http;
     struct mk__acceptors acceptors;
     uint64_t warned_ms; /* of the last warning about MemoryLimit */
+    uint64_t fds_asked_turn; /* of the loop: when plugins were last asked for descriptors */
     struct mk_timer drain_timer;
     struct mk_timer delay_timer; /* ShutdownDelay */
     struct mk_message drain_message, drain_now_message, stop_message;

@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -79,9 +80,17 @@ static void set_fd_limit(struct mk__limits *c, uint64_t wanted)
                     wanted, (uint64_t)limit.rlim_max);
 }
 
+/* Three quarters of the limit: below, connections and files do not compete. */
+static int get_fd_alarm(void)
+{
+    rlim_t limit = get_fd_limits().rlim_cur;
+    return limit > INT_MAX ? INT_MAX : (int)(limit / 4 * 3);
+}
+
 void mk__limits_set(struct mk__limits *c, const struct mk__settings *settings)
 {
     set_fd_limit(c, (uint64_t)settings->descriptors_max);
+    c->fd_alarm = get_fd_alarm();
     c->connections_max = (unsigned)settings->connections_max;
     c->policy = settings->over_capacity;
     if (c->policy == MK__OVER_CAPACITY_RESIST)

@@ -27,6 +27,7 @@ struct mk__limits {
     _Atomic int policy;       /* enum mk__over_capacity */
     _Atomic int reserve_fd;   /* a descriptor to give up when there is no other; 0: none */
     _Atomic uint64_t warned_ms;
+    _Atomic int fd_alarm;     /* from this descriptor on the process is short of them */
     uint64_t fd_limit_before; /* RLIMIT_NOFILE before FDLimit changed it; 0: it did not */
 };
 
@@ -35,6 +36,12 @@ void mk__limits_set(struct mk__limits *c, const struct mk__settings *settings);
 void mk__limits_release(struct mk__limits *c);
 /* Returns the most descriptors that FDLimit can give the process. */
 uint64_t mk__limits_hard_fd_limit(void);
+
+/* Tells whether a connection has a descriptor so high that the process is running short of them. */
+static inline bool mk__limits_is_low_on_fds(const struct mk__limits *c, int fd)
+{
+    return fd >= atomic_load_explicit(&c->fd_alarm, memory_order_relaxed);
+}
 
 #if MK_SMALL
 
