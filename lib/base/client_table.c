@@ -6,10 +6,11 @@
  */
 #include <monkey/client_table.h>
 
+#include <monkey/siphash.h>
+
 #include <assert.h>
 #include <pthread.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 
 enum { SHARDS_MAX = 64, SHARD_CLIENTS_MIN = 128, EVICT_STEPS = 8, V4_BITS = 32, V6_BITS = 64, NONE = UINT32_MAX };
 
@@ -47,37 +48,9 @@ struct mk_client_table {
 
 /* ── keys ── */
 
-static uint64_t rotate(uint64_t x, int bits)
-{
-    return x << bits | x >> (64 - bits);
-}
-
-static void mix_hash(uint64_t v[4], unsigned rounds)
-{
-    while (rounds--) {
-        v[0] += v[1], v[2] += v[3];
-        v[1] = rotate(v[1], 13) ^ v[0], v[3] = rotate(v[3], 16) ^ v[2];
-        v[0] = rotate(v[0], 32);
-        v[2] += v[1], v[0] += v[3];
-        v[1] = rotate(v[1], 17) ^ v[2], v[3] = rotate(v[3], 21) ^ v[0];
-        v[2] = rotate(v[2], 32);
-    }
-}
-
-/* Returns SipHash-1-3 of the key. */
 static uint64_t hash_key(const struct mk_client_table *t, const struct client_key *key)
 {
-    const uint64_t words[] = {key->words[0], key->words[1], key->family | (uint64_t)24 << 56};
-    uint64_t v[4] = {t->secret[0] ^ 0x736f6d6570736575, t->secret[1] ^ 0x646f72616e646f6d,
-                     t->secret[0] ^ 0x6c7967656e657261, t->secret[1] ^ 0x7465646279746573};
-    for (unsigned i = 0; i < 3; i++) {
-        v[3] ^= words[i];
-        mix_hash(v, 1);
-        v[0] ^= words[i];
-    }
-    v[2] ^= 0xff;
-    mix_hash(v, 3);
-    return v[0] ^ v[1] ^ v[2] ^ v[3];
+    return mk_siphash(t->secret, key, sizeof(*key));
 }
 
 static struct client_key make_key(const struct mk_client_table *t, const struct mk_address *client)
@@ -243,7 +216,7 @@ struct mk_client_table *mk_client_table_new(uint32_t clients, uint32_t record_by
     struct mk_client_table *t = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (t == MAP_FAILED)
         return NULL;
-    if (getrandom(t->secret, sizeof(t->secret), 0) != sizeof(t->secret)) {
+    if (mk_siphash_key(t->secret) < 0) {
         munmap(t, bytes);
         return NULL;
     }
