@@ -217,6 +217,8 @@ int mk__loop_open(struct mk_loop *loop, const struct mk__poller *poller, const s
     loop->batch_at = loop->batch_len = 0;
     loop->inbox = NULL;
     loop->wakeups_in_flight = 0;
+    loop->epoch.users = 0;
+    loop->epoch.seen = 0;
     mk_list_init(&loop->tasks);
     mk_list_init(&loop->closing);
     update_time(loop);
@@ -240,6 +242,8 @@ void mk__loop_close(struct mk_loop *loop)
     run_tasks(&loop->closing);
     while (atomic_load_explicit(&loop->wakeups_in_flight, memory_order_acquire))
         sched_yield(); /* a sender may be about to write the eventfd, whose number is reused after close() */
+    if (mk__epoch_joined(&loop->epoch))
+        mk__epoch_remove(&loop->epoch);
     mk_event_del(loop, &loop->wakeup_event);
     close(loop->wakeup_event.fd);
     loop->poller->close(loop);
@@ -256,6 +260,17 @@ static int get_poll_timeout_ms(const struct mk_loop *loop)
     return delay > INT_MAX ? INT_MAX : (int)delay;
 }
 
+static int wait_for_events(struct mk_loop *loop)
+{
+    int timeout_ms = get_poll_timeout_ms(loop);
+    if (!mk__epoch_joined(&loop->epoch))
+        return loop->poller->wait(loop, timeout_ms);
+    mk__epoch_idle(&loop->epoch);
+    int n = loop->poller->wait(loop, timeout_ms);
+    mk__epoch_enter(&loop->epoch);
+    return n;
+}
+
 static void dispatch_event(const struct epoll_event *one)
 {
     struct mk_event *event = one->data.ptr;
@@ -266,7 +281,7 @@ int mk__loop_turn(struct mk_loop *loop)
 {
     assert(mk__loop_is_owner(loop));
     loop->turns++;
-    int n = loop->poller->wait(loop, get_poll_timeout_ms(loop));
+    int n = wait_for_events(loop);
     if (n < 0 && n != -EINTR)
         return n;
     update_time(loop);

@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 
 #include "base/clock.h"
+#include "loop/epoch.h"
 #include "loop/timer.h"
 
 #include <pthread.h>
@@ -53,6 +54,7 @@ struct mk_loop {
     _Atomic(struct mk_message *) inbox; /* newest message first */
     _Atomic unsigned wakeups_in_flight; /* calls of mk_post() that may still write the eventfd */
     struct mk_event wakeup_event;
+    struct mk__epoch_reader epoch;
     struct mk__wheel wheel;
     struct epoll_event batch[MK__LOOP_BATCH];
 };

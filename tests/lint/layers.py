@@ -4,10 +4,11 @@ Who may include whom.
 
     base <- conf          base <- loop <- net <- http <- server          conf is reached by server only
 
-Public headers include public headers. Plugins, programs and the libraries that are linked into plugins (lib/watched,
-lib/websocket) see the public headers and their own folder, as any stranger's plugin would; tools/ also sees base, loop,
-net and http/message. A package of the framework sees <duda/...>, the public headers but those of conf and server, and
-its own folder. A header that is not the system's has one place. Run this file alone to see only these findings.
+Public headers include public headers. Plugins, programs and the libraries that are linked into plugins (lib/store,
+lib/watched, lib/websocket) see the public headers and their own folder, as any stranger's plugin would; tools/ also
+sees base, loop, net and http/message. A package of the framework sees <duda/...>, the public headers but those of conf
+and server, and its own folder. A header that is not the system's has one place. Run this file alone to see only these
+findings.
 """
 
 import os
@@ -38,7 +39,7 @@ PUBLIC = {
     "library.h": "base", "list.h": "base", "log.h": "base", "sha1.h": "base", "siphash.h": "base", "status.h": "base",
     "str.h": "base", "utf8.h": "base", "watched.h": "base",
     "conf.h": "conf",
-    "loop.h": "loop",
+    "epoch.h": "loop", "loop.h": "loop",
     "dial.h": "net", "transport.h": "net",
     "accept.h": "http", "header_id.h": "http", "request.h": "http", "tunnel.h": "http", "websocket.h": "http",
     "inspect.h": "server", "monkey.h": "server", "plugin.h": "server", "request_ref.h": "server", "pattern.h": "base",
