@@ -27,7 +27,7 @@ LAYERS = {
 }
 
 # Folders of lib/ that are not part of the server: they see what plugins see.
-APART = ("lib/watched", "lib/websocket")
+APART = ("lib/store", "lib/watched", "lib/websocket")
 
 # What of lib/ programs in tools/ may include.
 TOOLS_SEE = ("base/", "loop/", "net/", "http/message/")
@@ -39,7 +39,7 @@ PUBLIC = {
     "library.h": "base", "list.h": "base", "log.h": "base", "sha1.h": "base", "siphash.h": "base", "status.h": "base",
     "str.h": "base", "utf8.h": "base", "watched.h": "base",
     "conf.h": "conf",
-    "epoch.h": "loop", "loop.h": "loop",
+    "epoch.h": "loop", "loop.h": "loop", "store.h": "loop",
     "dial.h": "net", "transport.h": "net",
     "accept.h": "http", "header_id.h": "http", "request.h": "http", "tunnel.h": "http", "websocket.h": "http",
     "inspect.h": "server", "monkey.h": "server", "plugin.h": "server", "request_ref.h": "server", "pattern.h": "base",

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The inside of <monkey/store.h>.
+ *
+ *     store ─┬─ parts: lock, table                      found by the upper bits of the hash
+ *            ├─ sets: S3-FIFO queues, one pair per part  of the kinds without limits together, of each other kind
+ *            ├─ slabs                                    memory of items
+ *            ├─ seen, ghosts: fingerprints               what was asked for once; what was evicted
+ *            └─ retired                                  what waits for the end of turns
+ *
+ * Locks: that of a part, in it that of the slabs. No thread holds two parts. Functions of the kinds are called under
+ * no lock.
+ */
+#ifndef MK_STORE_STORE_H
+#define MK_STORE_STORE_H
+
+#include <monkey/store.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "fingerprints.h"
+#include "pages.h"
+#include "queues.h"
+#include "slabs.h"
+#include "table.h"
+
+struct mk__part {
+    _Alignas(64) pthread_mutex_t lock;
+    _Atomic(struct mk__table *) table; /* NULL: no item yet */
+};
+
+/* Figures of a kind; changed by all threads. */
+struct mk__kind {
+    struct mk_store_kind conf;
+    struct mk__set *set;
+    _Alignas(64) _Atomic uint64_t items;
+    _Atomic uint64_t bytes, evicted, refused;
+};
+
+struct mk_store {
+    uint64_t secret[2];
+    void *ctx;
+    size_t map_bytes;   /* of this struct, its sets and fingerprints */
+    uint64_t own_bytes; /* of these in the budget */
+    unsigned n_kinds, n_sets;
+    struct mk__set *sets;
+    struct mk__fingerprints seen, ghosts;
+    struct mk_epoch_queue retired;
+    _Alignas(64) _Atomic uint64_t pending_bytes; /* of items that wait for the end of turns */
+    _Atomic unsigned failures;                   /* drafts without memory since the last with */
+    struct mk__budget budget;
+    _Alignas(64) struct mk__slabs slabs;
+    struct mk__kind kinds[MK_STORE_KINDS_MAX];
+    struct mk__part parts[MK_STORE_PARTS];
+};
+
+/* ── store.c ── */
+
+/* Takes an item out of the table and its queue, under the lock of its part. The caller then retires it. */
+void mk__store_unlink(struct mk_store *store, struct mk_item *item);
+/* Frees an unlinked item when it may be. Under no lock. */
+void mk__store_retire(struct mk_store *store, struct mk_item *item);
+
+/* ── room.c ── */
+
+/* Computes the limits of the sets from the budget. */
+void mk__store_limit_sets(struct mk_store *store);
+/* Evicts items of a set that is above its limits, or would be with `bytes` bytes more. Returns whether that helped. */
+bool mk__store_trim_set(struct mk_store *store, struct mk__set *set, uint64_t bytes);
+/* Evicts one item. Returns it, unlinked but not retired; NULL if the set is empty. */
+struct mk_item *mk__store_evict_one(struct mk_store *store, struct mk__set *set);
+/* Returns memory for a block of an item of that set; evicts others for it. NULL: none now. */
+struct mk_item *mk__store_alloc(struct mk_store *store, struct mk__set *set, size_t bytes);
+/* Evicts so that some memory will be free for the next drafts. */
+void mk__store_refill(struct mk_store *store, struct mk__set *set);
+/* Empties slabs until the memory is within the budget, as far as references allow. */
+void mk__store_shrink(struct mk_store *store);
+/* Gives tables more of the budget, because one could not grow: empties slabs for it. */
+void mk__store_reserve_tables(struct mk_store *store);
+
+#endif
