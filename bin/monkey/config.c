@@ -96,12 +96,14 @@ int config_find(struct options *o)
 
 /* ── loading ── */
 
-/* Requests are logged on stdout, unless the server goes to the background. */
+/* Files are cached. Requests are logged on stdout, unless the server goes to the background. */
 static void configure_one_shot(struct mk_server *server, const struct options *o)
 {
     mk_server_one_shot(server, o->root);
     if (!MK_SMALL && o->list) /* a section with the defaults of all other keys */
         mk_server_set_plugin(server, "DIRLISTING", "ReadMe", "README.md", "option --list");
+    if (!MK_SMALL)
+        mk_server_set_plugin(server, "CACHE", "Memory", "32M", "option --one-shot");
     if (MK_SMALL || o->daemon)
         return;
     mk_server_set_plugin(server, "LOGGER", "AccessLog", "stdout", "option --one-shot");

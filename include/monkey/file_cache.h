@@ -44,14 +44,14 @@ struct mk_file_root {
 /* A name below a root, and all that decides what a client gets for it. */
 struct mk_file_name {
     const struct mk_file_root *root;
-    void *context;          /* for root->open() */
-    uint64_t device, inode; /* of the root's folder: another folder is another root */
-    uint32_t version;       /* root->version(), read before these two */
-    struct mk_str name;     /* ends with a NUL; no slash before it, at most 4,095 bytes */
+    void *context;           /* for root->open() */
+    uint64_t device, inode;  /* of the root's folder: another folder is another root */
+    uint32_t version;        /* root->version(), read before these two */
+    struct mk_str name;      /* ends with a NUL; no slash before it, at most 4,095 bytes */
     struct mk_str type_name; /* the name whose extension decides the media type; empty: `name` */
-    uint8_t policy;         /* of links; 0 to 255, as the plugin numbers them */
-    uint8_t coding;         /* enum mk_coding of a variant of the file `type_name`, else MK_CODING_IDENTITY */
-    bool no_ranges;         /* Range is ignored */
+    uint8_t policy;          /* of links; 0 to 255, as the plugin numbers them */
+    uint8_t coding;          /* enum mk_coding of a variant of the file `type_name`, else MK_CODING_IDENTITY */
+    bool no_ranges;          /* Range is ignored */
 };
 
 enum mk_file_kind { MK_FILE_REGULAR, MK_FILE_FOLDER, MK_FILE_NONE };

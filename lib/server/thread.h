@@ -42,7 +42,7 @@ struct mk__thread {
     struct mk__limits *limits; /* lives as long as the process, and is set before mk__thread_open() */
     struct mk__context http;
     struct mk__acceptors acceptors;
-    uint64_t warned_ms; /* of the last warning about MemoryLimit */
+    uint64_t warned_ms;      /* of the last warning about MemoryLimit */
     uint64_t fds_asked_turn; /* of the loop: when plugins were last asked for descriptors */
     struct mk_timer drain_timer;
     struct mk_timer delay_timer; /* ShutdownDelay */

@@ -10,8 +10,9 @@
 /*
  * Finds the file of `path` (decoded, normalized, NUL-terminated, with a leading slash): the file itself, the index of a
  * directory, or FOUND_DIRECTORY for a directory without its slash. With `accept`, finds the best precompressed variant.
- * With `cached`, `err` may be EAGAIN: then call it again without `cached` on a thread that may wait. All names that are tried belong to one root, even if it is swapped meanwhile. `path` must not
- * change during the call, and the result may point into it.
+ * With `cached`, `err` may be EAGAIN: then call it again without `cached` on a thread that may wait. All names that are
+ * tried belong to one root, even if it is swapped meanwhile. `path` must not change during the call, and the result may
+ * point into it.
  */
 struct find_result find_path_with(struct static_site *site, struct mk_str path, const struct find_mode *mode);
 /* The same without a cache. */

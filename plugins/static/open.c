@@ -176,8 +176,7 @@ static int open_with_flags(struct static_site *site, const char *name, bool cach
     if (cached) {
         /* tmpfs does not cache names that do not exist: RESOLVE_CACHED would fail, and is not needed */
         bool in_memory = site->in_memory;
-        int fd =
-            call_openat2(site->root_fd, name, flags, resolve | (in_memory ? RESOLVE_NO_XDEV : RESOLVE_CACHED));
+        int fd = call_openat2(site->root_fd, name, flags, resolve | (in_memory ? RESOLVE_NO_XDEV : RESOLVE_CACHED));
         bool perhaps = in_memory || site->settings->symlinks == SYMLINKS_INSIDE;
         return fd == -EXDEV && perhaps ? -EAGAIN : fd;
     }

@@ -341,9 +341,8 @@ static struct find_result find_cached(struct mk_request *req, const struct stati
     struct worker_state *worker = mk_worker_state(mk_request_worker(req), &mk_plugin_static);
     if (!worker->cache)
         return small_file_cache_find(&worker->small_files, mk_loop_turns(mk_request_loop(req)), at, accept);
-    return find_path_with(
-        at->site, at->path,
-        &(struct find_mode){.accept = accept, .cached = true, .cache = worker->cache, .req = req});
+    return find_path_with(at->site, at->path,
+                          &(struct find_mode){.accept = accept, .cached = true, .cache = worker->cache, .req = req});
 }
 
 /* Looks the path up in the kernel's cache, else on a disk thread. */

@@ -42,6 +42,7 @@ PUBLIC = {
     "epoch.h": "loop", "loop.h": "loop", "store.h": "loop",
     "dial.h": "net", "transport.h": "net",
     "accept.h": "http", "header_id.h": "http", "request.h": "http", "tunnel.h": "http", "websocket.h": "http",
+    "file_cache.h": "server",
     "inspect.h": "server", "monkey.h": "server", "plugin.h": "server", "request_ref.h": "server", "pattern.h": "base",
 }
 

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * cache: keeps what names below document roots are, for the plugins that serve files: small files in memory, larger
+ * ones open, folders, and names that do not exist (<monkey/file_cache.h>). One table for all workers, which outlives
+ * reloads; load.c makes entries, check.c looks at them again, sweep.c closes descriptors that are not used.
+ */
+#include <monkey/epoch.h>
+
+#include "check.h"
+#include "load.h"
+#include "sweep.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <limits.h>
+#include <sys/resource.h>
+
+extern const struct mk_plugin mk_plugin_cache;
+
+/* ── lookups ── */
+
+static const struct files_policy *find_policy(const struct mk_request *req)
+{
+    const struct mk_host *host = mk_request_host_conf(req);
+    const void *rule = NULL;
+    if (!mk_request_host_state(req, &mk_plugin_cache))
+        return &settings_default_policy;
+    int r = mk_host_conf_match(host, &settings_sections[SETTINGS_RULES], offsetof(struct cache_rule, match),
+                               mk_request_path(req), &rule);
+    static const struct files_policy off = {.mode = FILES_OFF};
+    if (r < 0) /* a regular expression failed on the path */
+        return &off;
+    return rule ? &((const struct cache_rule *)rule)->files : &settings_default_policy;
+}
+
+struct mk_named_file lookup_make_named(const struct cache_lookup *l, struct mk_item *item)
+{
+    struct entry *e = entry_of(item);
+    switch (item->kind) {
+    case ENTRY_MISSING:
+        return (struct mk_named_file){.kind = MK_FILE_NONE, .err = e->err, .file = {.fd = -1}};
+    case ENTRY_FOLDER:
+        return (struct mk_named_file){.kind = MK_FILE_FOLDER, .file = {.fd = -1}};
+    default:
+        break;
+    }
+    struct mk_named_file named = {.kind = MK_FILE_REGULAR, .file = entry_file(item)};
+    named.file.coding = l->name->coding;
+    named.file.no_ranges = l->name->no_ranges;
+    named.file.in_memory =
+        item->kind == ENTRY_BODY || atomic_load_explicit(&e->resident_ms, memory_order_relaxed) > l->now_ms;
+    return named;
+}
+
+static struct mk_named_file open_name(struct mk_request *req, const struct mk_file_name *name)
+{
+    struct cache_worker *w = mk_worker_state(mk_request_worker(req), &mk_plugin_cache);
+    MK_UNINITIALIZED struct cache_lookup l;
+    l.worker = w;
+    l.req = req;
+    l.name = name;
+    l.policy = find_policy(req);
+    l.now_ms = mk_loop_now_ms(mk_request_loop(req));
+    bool keep = l.policy->mode != FILES_OFF && entry_make_key(&l.key, w->cache->store, name, mk_request_mime_id(req));
+    struct mk_item *item = keep ? mk_store_find(w->cache->store, l.key.hash, &l.key.bytes, l.key.len) : NULL;
+    enum check_result r = item ? check_entry(&l, item) : CHECK_CHANGED;
+    if (r == CHECK_VALID) {
+        counters_add(&w->cache->counters, COUNT_HITS, w->worker);
+        return lookup_make_named(&l, item);
+    }
+    if (r == CHECK_WAITS)
+        return (struct mk_named_file){.kind = MK_FILE_NONE, .err = EAGAIN, .file = {.fd = -1}};
+    counters_add(&w->cache->counters, COUNT_MISSES, w->worker);
+    return load_name(&l, keep);
+}
+
+static void forget_turn(struct mk_request *req)
+{
+    struct cache_worker *w = mk_worker_state(mk_request_worker(req), &mk_plugin_cache);
+    w->turn_item = NULL;
+}
+
+static const struct mk_file_cache file_cache = {.open = open_name, .forget_turn = forget_turn};
+
+/* ── the process ── */
+
+static const struct mk_store_kind kinds[ENTRY_KINDS] = {
+    [ENTRY_BODY] = {.name = "body"},
+    [ENTRY_DESCRIPTOR] = {.name = "descriptor", .items_max = 1, .release = entry_release, .share = 5},
+    [ENTRY_FOLDER] = {.name = "folder"},
+    [ENTRY_MISSING] = {.name = "missing", .items_max = 1, .share = 10},
+};
+
+static int start_process(void **ret_state)
+{
+    struct cache *cache = mk_account_alloc(NULL, sizeof(*cache));
+    if (!cache)
+        return -ENOMEM;
+    memset(cache, 0, sizeof(*cache));
+    int err =
+        mk_store_new(&(struct mk_store_conf){.bytes_max = MK_STORE_BYTES_MIN, .kinds = kinds, .n_kinds = ENTRY_KINDS},
+                     &cache->store);
+    if (err < 0) {
+        mk_account_free(NULL, cache, sizeof(*cache));
+        return err;
+    }
+    pthread_mutex_init(&cache->stats_lock, NULL);
+    counters_open(&cache->counters);
+    *ret_state = cache;
+    return 0;
+}
+
+static void stop_process(void *state)
+{
+    struct cache *cache = state;
+    mk_store_free(cache->store);
+    for (unsigned kind = 0; kind < ENTRY_KINDS; kind++) {
+        mk_counter_add(cache->counters.entries[kind], NULL, -(int64_t)cache->counted[kind].items);
+        mk_counter_add(cache->counters.bytes[kind], NULL, -(int64_t)cache->counted[kind].bytes);
+    }
+    pthread_mutex_destroy(&cache->stats_lock);
+    mk_account_free(NULL, cache, sizeof(*cache));
+}
+
+static void give_descriptors_back(void *state)
+{
+    sweep_evict_descriptors(state);
+}
+
+/* ── hosts and workers ── */
+
+/* The state tells only whether there are sections. */
+static int start_host(struct mk_host *host, void **ret_state)
+{
+    static const char has_rules;
+    if (mk_host_conf(host, &settings_sections[SETTINGS_RULES]))
+        *ret_state = (void *)(uintptr_t)&has_rules;
+    return mk_host_check_patterns(host, &settings_sections[SETTINGS_RULES], offsetof(struct cache_rule, match));
+}
+
+/* Files may have a quarter of the descriptors, and none of the last quarter. */
+static void limit_descriptors(struct cache *cache, uint64_t wanted)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur > INT_MAX)
+        limit.rlim_cur = INT_MAX;
+    uint64_t quarter = limit.rlim_cur / 4;
+    cache->descriptors_max = wanted < quarter ? wanted : quarter;
+    cache->fd_alarm = (int)(3 * quarter);
+}
+
+/* Sets the limits of the worker's generation, once it is in use. */
+static void set_limits(struct cache *cache, const struct cache_conf *conf)
+{
+    mk_store_set_limit(cache->store, conf->bytes_max);
+    cache->body_bytes_max = conf->body_bytes_max;
+    limit_descriptors(cache, (uint64_t)conf->descriptors_max);
+    cache->missing_max = (uint64_t)conf->missing_max;
+    mk_store_set_items_max(cache->store, ENTRY_DESCRIPTOR, cache->descriptors_max ? cache->descriptors_max : 1);
+    mk_store_set_items_max(cache->store, ENTRY_MISSING, cache->missing_max ? cache->missing_max : 1);
+}
+
+static int start_worker(struct mk_worker *worker, void **ret_state)
+{
+    const struct mk_generation *g = mk_worker_generation(worker);
+    struct cache *cache = mk_generation_plugin_state(g, &mk_plugin_cache);
+    struct cache_worker *w = mk_account_alloc(mk_worker_account(worker), sizeof(*w));
+    if (!w)
+        return -ENOMEM;
+    *w = (struct cache_worker){.cache = cache, .worker = worker};
+    sweep_init(w);
+    mk_epoch_join(mk_worker_loop(worker));
+    set_limits(cache, mk_generation_conf(g, &settings_sections[SETTINGS_SERVER]));
+    cache->reset_ms = mk_loop_now_ms(mk_worker_loop(worker));
+    *ret_state = w;
+    return 0;
+}
+
+static void stop_worker(struct mk_worker *worker, void *state)
+{
+    struct cache_worker *w = state;
+    sweep_cancel(w);
+    mk_account_free(mk_worker_account(worker), w, sizeof(*w));
+}
+
+MK_PLUGIN(cache) = {
+    MK_PLUGIN_HEAD("cache", "2.0.0", "keeps files in memory, or open, for the plugins that serve them"),
+    .sections = settings_sections,
+    .start = start_process,
+    .stop = stop_process,
+    .host_start = start_host,
+    .worker_start = start_worker,
+    .worker_stop = stop_worker,
+    .file_cache = &file_cache,
+    .low_on_descriptors = give_descriptors_back,
+};

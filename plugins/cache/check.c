@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Looks at names again (check.h). The name is opened as a request would open it, but as a path only (O_PATH), so that
+ * links and folders on the way count as the policy says; then its version is compared. If the kernel would have to wait
+ * for a disk, a thread does it, and the entry is served for one more interval at most.
+ */
+#include "check.h"
+
+#include "load.h"
+
+#include <monkey/arena.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+/* ── comparing ── */
+
+/* What a name is now. */
+struct name_state {
+    int err; /* 0: it could be opened */
+    bool is_folder, is_file;
+    struct file_identity id;
+};
+
+/* Looks at a name; `err` is EAGAIN if that would wait. Any thread. */
+static struct name_state look_at(const struct mk_file_root *root, void *context, const char *name, uint32_t flags)
+{
+    struct stat st;
+    struct name_state now = {.err = 0};
+    int fd = root->open(context, name, flags | MK_FILE_OPEN_PATH);
+    if (fd < 0) {
+        now.err = -fd;
+        return now;
+    }
+    if (fstat(fd, &st) < 0) {
+        now.err = errno;
+    } else {
+        now.is_folder = S_ISDIR(st.st_mode);
+        now.is_file = S_ISREG(st.st_mode);
+        now.id = entry_identify(&st);
+    }
+    close(fd);
+    return now;
+}
+
+static bool is_unchanged(const struct mk_item *item, const struct name_state *now)
+{
+    const struct entry *e = entry_of(item);
+    switch (item->kind) {
+    case ENTRY_MISSING:
+        return now->err == e->err;
+    case ENTRY_FOLDER:
+        return !now->err && now->is_folder && entry_is_same(&now->id, &e->id);
+    default:
+        return !now->err && now->is_file && entry_is_same(&now->id, &e->id);
+    }
+}
+
+/* Confirms or removes an entry after a look at its name. Returns whether it is valid. Any thread. */
+static bool settle(struct cache *cache, struct mk_item *item, const struct name_state *now, uint64_t now_ms)
+{
+    struct entry *e = entry_of(item);
+    if (!is_unchanged(item, now)) {
+        mk_store_remove(cache->store, item);
+        return false;
+    }
+    atomic_store_explicit(&e->checked_ms, now_ms, memory_order_release);
+    return true;
+}
+
+/* ── on a disk thread ── */
+
+struct check_job {
+    struct mk_job job;
+    struct cache *cache;
+    struct mk_worker *worker; /* held */
+    struct mk_account *account;
+    struct mk_item *item; /* held */
+    const struct mk_file_root *root;
+    void *context;
+    uint64_t began_ms;
+    uint32_t version; /* of the root, before the look */
+    struct name_state now;
+    size_t bytes;
+    char name[];
+};
+
+static void run_check(struct mk_job *job)
+{
+    struct check_job *c = MK_CONTAINER_OF(job, struct check_job, job);
+    c->now = look_at(c->root, c->context, c->name, 0);
+}
+
+static void finish_check(struct mk_job *job)
+{
+    struct check_job *c = MK_CONTAINER_OF(job, struct check_job, job);
+    struct entry *e = entry_of(c->item);
+    if (c->root->version(c->context) == c->version && settle(c->cache, c->item, &c->now, c->began_ms))
+        counters_add(&c->cache->counters, COUNT_REVALIDATED, c->worker);
+    atomic_store_explicit(&e->checking, false, memory_order_release);
+    mk_item_put(c->item);
+    mk_worker_put(c->worker);
+    mk_account_free(c->account, c, c->bytes);
+}
+
+/* Has a disk thread look at the name, unless one does already. Without memory nothing happens. */
+static void start_check(struct cache_lookup *l, struct mk_item *item)
+{
+    struct entry *e = entry_of(item);
+    size_t bytes = sizeof(struct check_job) + l->name->name.len + 1;
+    if (atomic_exchange_explicit(&e->checking, true, memory_order_acquire))
+        return;
+    struct mk_account *account = mk_request_account(l->req);
+    struct check_job *c = mk_account_alloc(account, bytes);
+    if (!c) {
+        e->checking = false;
+        return;
+    }
+    *c = (struct check_job){.job = {.work = run_check, .done = finish_check},
+                            .cache = l->worker->cache,
+                            .worker = mk_worker_get(l->worker->worker),
+                            .account = account,
+                            .item = mk_item_get(item),
+                            .root = l->name->root,
+                            .context = l->name->context,
+                            .began_ms = l->now_ms,
+                            .version = l->name->version,
+                            .bytes = bytes};
+    memcpy(c->name, l->name->name.p, l->name->name.len + 1);
+    if (mk_job_submit(mk_request_loop(l->req), &c->job) == 0)
+        return;
+    e->checking = false;
+    mk_item_put(item);
+    mk_worker_put(c->worker);
+    mk_account_free(account, c, bytes);
+}
+
+/* ── in the worker ── */
+
+/* The kernel cannot tell at once what the name is. The entry stays for another interval, while a thread looks. */
+static enum check_result wait_for_check(struct cache_lookup *l, struct mk_item *item)
+{
+    uint64_t age_ms = l->now_ms - atomic_load_explicit(&entry_of(item)->checked_ms, memory_order_relaxed);
+    const struct cache *cache = l->worker->cache;
+    bool may_serve = l->policy->mode == FILES_REVALIDATE && age_ms < 2 * (uint64_t)l->policy->interval_ms;
+    start_check(l, item);
+    counters_add(&cache->counters, may_serve ? COUNT_STALE : COUNT_WAITS, l->worker->worker);
+    return may_serve ? CHECK_VALID : CHECK_WAITS;
+}
+
+static enum check_result check_name(struct cache_lookup *l, struct mk_item *item)
+{
+    struct name_state now = look_at(l->name->root, l->name->context, l->name->name.p, MK_FILE_OPEN_CACHED);
+    if (!lookup_is_in_root(l))
+        return CHECK_WAITS;
+    if (now.err == EAGAIN)
+        return wait_for_check(l, item);
+    if (!settle(l->worker->cache, item, &now, l->now_ms))
+        return CHECK_CHANGED;
+    counters_add(&l->worker->cache->counters, COUNT_REVALIDATED, l->worker->worker);
+    l->worker->turn_item = item;
+    l->worker->turn = mk_loop_turns(mk_request_loop(l->req));
+    return CHECK_VALID;
+}
+
+/* Returns whether the name is to be looked at before the entry is served. */
+static bool is_due(const struct cache_lookup *l, const struct mk_item *item)
+{
+    const struct cache_worker *w = l->worker;
+    uint64_t checked_ms = atomic_load_explicit(&entry_of(item)->checked_ms, memory_order_acquire);
+    switch (l->policy->mode) {
+    case FILES_IMMUTABLE:
+        return checked_ms <= atomic_load_explicit(&w->cache->reset_ms, memory_order_relaxed);
+    case FILES_REVALIDATE:
+        return checked_ms + l->policy->interval_ms <= l->now_ms;
+    default:
+        return w->turn_item != item || w->turn != mk_loop_turns(mk_request_loop(l->req));
+    }
+}
+
+/* A file that is sent from its descriptor may have been written in place since then. */
+static enum check_result check_descriptor(struct cache_lookup *l, struct mk_item *item)
+{
+    struct stat st;
+    const struct entry *e = entry_of(item);
+    struct name_state now = {.err = fstat(e->fd, &st) < 0 ? errno : 0, .is_file = true};
+    now.id = entry_identify(&st);
+    if (!now.err && is_unchanged(item, &now))
+        return CHECK_VALID;
+    mk_store_remove(l->worker->cache->store, item);
+    return CHECK_CHANGED;
+}
+
+static void touch_descriptor(struct cache_lookup *l, struct entry *e)
+{
+    if (!atomic_load_explicit(&e->used, memory_order_relaxed))
+        atomic_store_explicit(&e->used, true, memory_order_relaxed);
+    if (atomic_load_explicit(&e->resident_ms, memory_order_relaxed) <= l->now_ms)
+        atomic_store_explicit(&e->resident_ms, load_check_residence(e->fd, e->id.bytes, l->now_ms),
+                              memory_order_relaxed);
+}
+
+enum check_result check_entry(struct cache_lookup *l, struct mk_item *item)
+{
+    bool is_descriptor = item->kind == ENTRY_DESCRIPTOR;
+    enum check_result r = CHECK_VALID;
+    if (is_due(l, item))
+        r = check_name(l, item);
+    else if (is_descriptor && l->policy->mode != FILES_IMMUTABLE)
+        r = check_descriptor(l, item);
+    if (r == CHECK_VALID && is_descriptor)
+        touch_descriptor(l, entry_of(item));
+    return r;
+}

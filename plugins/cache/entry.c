@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Keys and entries (entry.h).
+ */
+#include "entry.h"
+
+#include <assert.h>
+#include <unistd.h>
+
+bool entry_make_key(struct entry_key *key, const struct mk_store *store, const struct mk_file_name *name,
+                    uint64_t types)
+{
+    if (name->name.len > sizeof(key->bytes.name))
+        return false;
+    key->bytes.device = name->device;
+    key->bytes.inode = name->inode;
+    key->bytes.types = types;
+    key->bytes.policy = name->policy;
+    key->bytes.coding = name->coding;
+    key->bytes.no_ranges = name->no_ranges;
+    key->bytes.zero = 0;
+    key->bytes.name_len = (uint32_t)name->name.len;
+    memcpy(key->bytes.name, name->name.p, name->name.len);
+    key->len = offsetof(struct entry_key, bytes.name) - offsetof(struct entry_key, bytes) + name->name.len;
+    key->hash = mk_store_hash(store, &key->bytes, key->len);
+    return true;
+}
+
+struct file_identity entry_identify(const struct stat *st)
+{
+    return (struct file_identity){.device = st->st_dev,
+                                  .inode = st->st_ino,
+                                  .bytes = (uint64_t)st->st_size,
+                                  .mtime = st->st_mtim,
+                                  .ctime = st->st_ctim};
+}
+
+static bool is_same_time(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+bool entry_is_same(const struct file_identity *a, const struct file_identity *b)
+{
+    return a->device == b->device && a->inode == b->inode && a->bytes == b->bytes &&
+           is_same_time(&a->mtime, &b->mtime) && is_same_time(&a->ctime, &b->ctime);
+}
+
+/* ── owners ── */
+
+static void get_item(void *owned)
+{
+    mk_item_get(owned);
+}
+
+static void put_item(void *owned)
+{
+    mk_item_put(owned);
+}
+
+static const struct mk_owner owner = {get_item, put_item};
+
+struct mk_file entry_file(struct mk_item *item)
+{
+    struct entry *e = entry_of(item);
+    assert(item->kind == ENTRY_BODY || item->kind == ENTRY_DESCRIPTOR);
+    const char *body = item->kind == ENTRY_BODY ? e->bytes + e->block.text.len : NULL;
+    return (struct mk_file){
+        .fd = e->fd,
+        .content = body ? mk_str(body, e->id.bytes) : MK_STR_NONE,
+        .bytes = e->id.bytes,
+        .mtime_seconds = e->id.mtime.tv_sec,
+        .mtime_nanoseconds = (uint32_t)e->id.mtime.tv_nsec,
+        .block = &e->block,
+        .owner = &owner,
+        .owned = item,
+    };
+}
+
+void entry_release(struct mk_item *item, void *ctx)
+{
+    const struct entry *e = entry_of(item);
+    (void)ctx;
+    assert(item->kind == ENTRY_DESCRIPTOR && e->fd >= 0);
+    close(e->fd);
+}

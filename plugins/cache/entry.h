@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * An entry of the cache: what a name below a root is. It is the data of an item of the store, and does not change but
+ * for its atomic members.
+ */
+#ifndef CACHE_ENTRY_H
+#define CACHE_ENTRY_H
+
+#include <monkey/file_cache.h>
+#include <monkey/store.h>
+
+#include <stdatomic.h>
+#include <sys/stat.h>
+
+/* The kinds of items in the store. */
+enum entry_kind {
+    ENTRY_BODY,       /* a file whose bytes are in memory */
+    ENTRY_DESCRIPTOR, /* a file that is open */
+    ENTRY_FOLDER,
+    ENTRY_MISSING, /* a name that does not exist, or may not be read */
+    ENTRY_KINDS,
+};
+
+/* What tells one version of a file from another. */
+struct file_identity {
+    uint64_t device, inode, bytes;
+    struct timespec mtime, ctime;
+};
+
+struct entry {
+    struct file_identity id;        /* not of ENTRY_MISSING */
+    struct mk_response_block block; /* of files */
+    _Atomic uint64_t checked_ms;    /* when the name was last looked at, by the clock of loops */
+    _Atomic uint64_t resident_ms;   /* DESCRIPTOR: until when the file counts as being in the page cache */
+    int fd;                         /* DESCRIPTOR */
+    int err;                        /* MISSING: ENOENT, ENOTDIR or EACCES */
+    _Atomic bool used;              /* DESCRIPTOR: since the last sweep */
+    _Atomic bool checking;          /* a disk thread looks at the name */
+    uint8_t idle_sweeps;            /* DESCRIPTOR: under the lock of the store's part */
+    char bytes[];                   /* the text of the block, then the body */
+};
+
+/* The bytes of an entry besides its body, with the key and the head of the item; names of usual length. */
+enum { ENTRY_HEAD_BYTES_MAX = 1024 };
+
+/* A key: what was opened, and what decides the lines of the head. */
+struct entry_key {
+    uint64_t hash;
+    size_t len;
+    struct {
+        uint64_t device, inode, types;
+        uint8_t policy, coding;
+        bool no_ranges;
+        uint8_t zero;
+        uint32_t name_len;
+        char name[4096];
+    } bytes;
+};
+
+static inline struct entry *entry_of(const struct mk_item *item)
+{
+    return mk_item_data(item);
+}
+
+/* Makes the key of a name. Returns false if the name is too long. */
+bool entry_make_key(struct entry_key *key, const struct mk_store *store, const struct mk_file_name *name,
+                    uint64_t types);
+
+/* Fills an identity. */
+struct file_identity entry_identify(const struct stat *st);
+bool entry_is_same(const struct file_identity *a, const struct file_identity *b);
+
+/* Returns the file of an entry of the kinds BODY and DESCRIPTOR, without `in_memory`. */
+struct mk_file entry_file(struct mk_item *item);
+
+/* Releases what an entry owns: mk_store_kind.release. */
+void entry_release(struct mk_item *item, void *ctx);
+
+#endif

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Opens a name, and makes an entry of what it is (load.h). A small file is read between two fstat(2) that agree, so
+ * that its body, length and tag are one version. A file that was changed lately may change again without another time
+ * stamp, and is not kept.
+ */
+#include "load.h"
+
+#include "sweep.h"
+
+#include <monkey/arena.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum {
+    READS_MAX = 3,                    /* of a file that changes while it is read */
+    SETTLED_SECONDS = 2,              /* since the last change */
+    RESIDENT_BYTES_MAX = 1024 * 1024, /* above this only slices are checked, when they are sent */
+    READ_AHEAD_BYTES = 128 * 1024,    /* of the kernel, by default */
+    RESIDENT_MS = 1000,
+};
+
+/* A regular file that was opened. */
+struct opened {
+    int fd;
+    struct file_identity id;
+};
+
+static struct mk_named_file make_missing(int err)
+{
+    return (struct mk_named_file){.kind = MK_FILE_NONE, .err = err, .file = {.fd = -1}};
+}
+
+/* ── reading ── */
+
+/* Reads without waiting for a disk, unless the file system has none. Returns the count or -errno. */
+static ssize_t read_now(int fd, char *to, size_t size, uint64_t at)
+{
+    struct iovec vec = {.iov_base = to, .iov_len = size};
+    ssize_t n = preadv2(fd, &vec, 1, (off_t)at, RWF_NOWAIT);
+    if (n < 0 && errno == EOPNOTSUPP)
+        n = pread(fd, to, size, (off_t)at);
+    return n < 0 ? -errno : n;
+}
+
+uint64_t load_check_residence(int fd, uint64_t bytes, uint64_t now_ms)
+{
+    char byte;
+    if (bytes > RESIDENT_BYTES_MAX)
+        return 0;
+    for (uint64_t at = 0; at < bytes; at += READ_AHEAD_BYTES)
+        if (read_now(fd, &byte, 1, at) != 1)
+            return 0;
+    return bytes == 0 || read_now(fd, &byte, 1, bytes - 1) == 1 ? now_ms + RESIDENT_MS : 0;
+}
+
+static int identify(int fd, struct file_identity *ret_id)
+{
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    *ret_id = entry_identify(&st);
+    return 0;
+}
+
+/* Reads the body of one version. Returns 0, 1 (the file has changed; `o->id` is the new one) or -errno. */
+static int read_once(struct opened *o, char *body)
+{
+    struct file_identity after;
+    ssize_t n = read_now(o->fd, body, o->id.bytes, 0);
+    int err = n < 0 ? (int)n : identify(o->fd, &after);
+    if (err < 0)
+        return err;
+    if ((uint64_t)n == o->id.bytes && entry_is_same(&o->id, &after))
+        return 0;
+    o->id = after;
+    return 1;
+}
+
+/* ── entries ── */
+
+static bool is_settled(const struct cache_lookup *l, const struct file_identity *id)
+{
+    int64_t last = id->mtime.tv_sec > id->ctime.tv_sec ? id->mtime.tv_sec : id->ctime.tv_sec;
+    return mk_loop_wall_seconds(mk_request_loop(l->req)) - last >= SETTLED_SECONDS;
+}
+
+static struct mk_file describe_file(const struct cache_lookup *l, const struct opened *o)
+{
+    struct mk_str shown = l->name->type_name.len ? l->name->type_name : l->name->name;
+    return (struct mk_file){
+        .fd = o->fd,
+        .bytes = o->id.bytes,
+        .mtime_seconds = o->id.mtime.tv_sec,
+        .mtime_nanoseconds = (uint32_t)o->id.mtime.tv_nsec,
+        .type = mk_request_mime(l->req, shown),
+        .coding = l->name->coding,
+        .no_ranges = l->name->no_ranges,
+    };
+}
+
+static struct mk_item *draft_item(struct cache_lookup *l, enum entry_kind kind, size_t bytes)
+{
+    struct mk_item *item = mk_store_draft(l->worker->cache->store, kind, l->key.hash, &l->key.bytes, l->key.len,
+                                          sizeof(struct entry) + bytes);
+    if (item)
+        *entry_of(item) = (struct entry){.checked_ms = l->now_ms, .fd = -1};
+    return item;
+}
+
+/* Puts the draft into the store, unless what was opened may have been below another folder. Returns whether it did. */
+static bool put_item(struct cache_lookup *l, struct mk_item *item)
+{
+    if (!lookup_is_in_root(l)) {
+        mk_store_discard(l->worker->cache->store, item);
+        return false;
+    }
+    mk_store_put(l->worker->cache->store, item);
+    sweep_schedule(l->worker);
+    return true;
+}
+
+static void keep_missing(struct cache_lookup *l, int err)
+{
+    struct mk_item *item = draft_item(l, ENTRY_MISSING, 0);
+    if (!item)
+        return;
+    entry_of(item)->err = err;
+    put_item(l, item);
+}
+
+static void keep_folder(struct cache_lookup *l, const struct file_identity *id)
+{
+    struct mk_item *item = draft_item(l, ENTRY_FOLDER, 0);
+    if (!item)
+        return;
+    entry_of(item)->id = *id;
+    put_item(l, item);
+}
+
+/* Makes the draft of a file with the lines of its head, and room for `body_bytes`. Returns NULL if it is not kept. */
+static struct mk_item *draft_file(struct cache_lookup *l, enum entry_kind kind, const struct opened *o,
+                                  size_t body_bytes)
+{
+    MK_UNINITIALIZED char text[MK_FILE_BLOCK_BYTES];
+    struct mk_response_block block;
+    struct mk_file file = describe_file(l, o);
+    if (mk_file_block(&file, text, &block) < 0)
+        return NULL;
+    struct mk_item *item = draft_item(l, kind, block.text.len + body_bytes);
+    if (!item)
+        return NULL;
+    struct entry *e = entry_of(item);
+    memcpy(e->bytes, text, block.text.len);
+    block.text.p = e->bytes;
+    e->block = block;
+    e->id = o->id;
+    return item;
+}
+
+/* Returns the entry of a small file, which closes the descriptor; NULL: it is not kept. */
+static struct mk_item *keep_body(struct cache_lookup *l, struct opened *o)
+{
+    struct mk_item *item = draft_file(l, ENTRY_BODY, o, o->id.bytes);
+    if (!item)
+        return NULL;
+    struct entry *e = entry_of(item);
+    if (read_once(o, e->bytes + e->block.text.len) != 0) {
+        mk_store_discard(l->worker->cache->store, item);
+        return NULL;
+    }
+    if (!put_item(l, item))
+        return NULL;
+    close(o->fd);
+    return item;
+}
+
+/* Returns the entry of a large file, which owns the descriptor; NULL: it is not kept. */
+static struct mk_item *keep_descriptor(struct cache_lookup *l, const struct opened *o)
+{
+    struct cache *cache = l->worker->cache;
+    if (o->fd >= cache->fd_alarm)
+        sweep_evict_descriptors(cache);
+    if (o->fd >= cache->fd_alarm || !cache->descriptors_max)
+        return NULL;
+    struct mk_item *item = draft_file(l, ENTRY_DESCRIPTOR, o, 0);
+    if (!item)
+        return NULL;
+    struct entry *e = entry_of(item);
+    e->fd = o->fd;
+    e->used = true;
+    e->resident_ms = load_check_residence(o->fd, o->id.bytes, l->now_ms);
+    return put_item(l, item) ? item : NULL;
+}
+
+/* ── files that are not kept ── */
+
+/* Reads a small file into the request's arena. Returns false if the descriptor is to be used instead. */
+static bool read_content(const struct cache_lookup *l, struct opened *o, struct mk_str *ret_content)
+{
+    for (unsigned i = 0; i < READS_MAX; i++) {
+        size_t bytes = o->id.bytes;
+        if (bytes > l->worker->cache->body_bytes_max)
+            return false;
+        char *body = mk_arena_alloc(mk_request_arena(l->req), bytes + 1);
+        int r = body ? read_once(o, body) : -ENOMEM;
+        if (r < 0)
+            return false;
+        *ret_content = mk_str(body, bytes);
+        if (r == 0)
+            return true;
+    }
+    return false;
+}
+
+static struct mk_named_file serve_once(const struct cache_lookup *l, struct opened *o)
+{
+    struct mk_named_file named = {.kind = MK_FILE_REGULAR};
+    struct mk_str content = MK_STR_NONE;
+    if (read_content(l, o, &content)) {
+        close(o->fd);
+        o->fd = -1;
+    }
+    named.file = (struct mk_file){
+        .fd = o->fd,
+        .content = o->fd < 0 ? content : MK_STR_NONE,
+        .bytes = o->id.bytes,
+        .mtime_seconds = o->id.mtime.tv_sec,
+        .mtime_nanoseconds = (uint32_t)o->id.mtime.tv_nsec,
+    };
+    return named;
+}
+
+/* ── opening ── */
+
+static struct mk_named_file load_file(struct cache_lookup *l, struct opened *o, bool keep)
+{
+    bool is_small = o->id.bytes <= l->worker->cache->body_bytes_max;
+    struct mk_item *item = NULL;
+    if (keep && is_settled(l, &o->id) && mk_store_admits(l->worker->cache->store, l->key.hash))
+        item = is_small ? keep_body(l, o) : keep_descriptor(l, o);
+    if (!item)
+        return serve_once(l, o);
+    return lookup_make_named(l, item);
+}
+
+static struct mk_named_file load_folder(struct cache_lookup *l, const struct opened *o, bool keep)
+{
+    close(o->fd);
+    if (keep && is_settled(l, &o->id) && mk_store_admits(l->worker->cache->store, l->key.hash))
+        keep_folder(l, &o->id);
+    return (struct mk_named_file){.kind = MK_FILE_FOLDER, .file = {.fd = -1}};
+}
+
+static struct mk_named_file load_missing(struct cache_lookup *l, int err, bool keep)
+{
+    bool is_kept = err == ENOENT || err == ENOTDIR || err == EACCES;
+    if (err == EAGAIN)
+        counters_add(&l->worker->cache->counters, COUNT_WAITS, l->worker->worker);
+    if (err == EMFILE || err == ENFILE)
+        sweep_evict_descriptors(l->worker->cache);
+    if (keep && is_kept && l->worker->cache->missing_max && mk_store_admits(l->worker->cache->store, l->key.hash))
+        keep_missing(l, err);
+    return make_missing(err);
+}
+
+struct mk_named_file load_name(struct cache_lookup *l, bool keep)
+{
+    struct stat st;
+    struct opened o = {.fd = l->name->root->open(l->name->context, l->name->name.p, MK_FILE_OPEN_CACHED)};
+    if (o.fd < 0)
+        return load_missing(l, -o.fd, keep);
+    int err = fstat(o.fd, &st) < 0 ? errno : 0;
+    if (err == 0 && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode))) {
+        o.id = entry_identify(&st);
+        return S_ISREG(st.st_mode) ? load_file(l, &o, keep) : load_folder(l, &o, keep);
+    }
+    close(o.fd);
+    return make_missing(err ? err : ENOENT); /* devices and the like are not served */
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Opens a name, and keeps what it is as an entry if that pays.
+ */
+#ifndef CACHE_LOAD_H
+#define CACHE_LOAD_H
+
+#include "worker.h"
+
+/* Opens the name of a lookup, for which there is no entry. With `keep`, an entry is made if the store admits it. */
+struct mk_named_file load_name(struct cache_lookup *l, bool keep);
+
+/*
+ * Checks whether a file is in the page cache, so that sending it does not wait. Only files of at most a megabyte are
+ * checked. Returns the time until which the answer is used; 0: it is not there.
+ */
+uint64_t load_check_residence(int fd, uint64_t bytes, uint64_t now_ms);
+
+#endif

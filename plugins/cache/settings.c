@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The directives of the plugin (settings.h).
+ */
+#include "settings.h"
+
+#include "entry.h"
+
+#include <errno.h>
+
+enum { INTERVAL_MS_MAX = 24 * 3600 * 1000, BODIES_IN_MEMORY_MIN = 64 };
+
+const struct files_policy settings_default_policy = {.mode = FILES_REVALIDATE, .interval_ms = 1000};
+
+/* ── Files ── */
+
+static const struct {
+    struct mk_str name;
+    uint8_t mode;
+} modes[] = {
+    {{"Off", 3}, FILES_OFF},
+    {{"EachCycle", 9}, FILES_EACH_CYCLE},
+    {{"Revalidate", 10}, FILES_REVALIDATE},
+    {{"Immutable", 9}, FILES_IMMUTABLE},
+};
+
+static const struct {
+    struct mk_str suffix;
+    uint32_t ms;
+} units[] = {{{"ms", 2}, 1}, {{"s", 1}, 1000}, {{"m", 1}, 60 * 1000}, {{"h", 1}, 3600 * 1000}, {{"", 0}, 1000}};
+
+static bool ends_with(struct mk_str s, struct mk_str end)
+{
+    return s.len >= end.len && memcmp(s.p + s.len - end.len, end.p, end.len) == 0;
+}
+
+/* Parses 500ms, 2s, 1m or 2. Returns 0 if it is no such time, or too long. */
+static uint32_t parse_interval_ms(struct mk_str word)
+{
+    unsigned i = 0;
+    uint64_t n;
+    while (!ends_with(word, units[i].suffix))
+        i++;
+    struct mk_str digits = mk_str(word.p, word.len - units[i].suffix.len);
+    if (!mk_str_u64(digits, INTERVAL_MS_MAX, &n) || n * units[i].ms > INTERVAL_MS_MAX)
+        return 0;
+    return (uint32_t)(n * units[i].ms);
+}
+
+static int reject(struct mk_buf *error, const char *sentence)
+{
+    mk_buf_addf(error, "%s", sentence);
+    return -EINVAL;
+}
+
+static int parse_files(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    struct files_policy *policy = field;
+    unsigned i = 0;
+    (void)arena;
+    while (i < sizeof(modes) / sizeof(modes[0]) && !(value->n && mk_str_ieq(value->words[0], modes[i].name)))
+        i++;
+    if (i == sizeof(modes) / sizeof(modes[0]))
+        return reject(error, "the values are Off, EachCycle, Revalidate with a time such as 1s, and Immutable");
+    *policy = (struct files_policy){.mode = modes[i].mode, .interval_ms = settings_default_policy.interval_ms};
+    if (value->n == 1)
+        return 0;
+    if (policy->mode != FILES_REVALIDATE || value->n > 2) {
+        mk_buf_addf(error, "only Revalidate has a time, and only one: \"%.*s\" stands alone",
+                    MK_STR_ARG(modes[i].name));
+        return -EINVAL;
+    }
+    policy->interval_ms = parse_interval_ms(value->words[1]);
+    return policy->interval_ms
+               ? 0
+               : reject(error, "Revalidate needs a time from 1ms to 24h; to look at a file in each turn "
+                               "of the loop there is EachCycle");
+}
+
+static const struct mk_conf_key rule_keys[] = {
+    MK_CONF_KEY_PATTERN(struct cache_rule, match, "Match", "/",
+                        "Which paths: `=/exact`, `/prefix` with everything below it, a glob such as `*.json`, or a "
+                        "regular expression such as `~^/v[0-9]+/` (`~*` ignores the case)."),
+    MK_CONF_KEY_CUSTOM(
+        struct cache_rule, files, "Files", "Revalidate 1s",
+        "How soon a change of a file is seen. `Revalidate 1s`: within that time; a file is looked at once "
+        "in it, and before it is served if it was not asked for meanwhile. `EachCycle`: at the next "
+        "turn of the loop. `Immutable`: after a reload. `Off`: the files are not cached.",
+        .unit = "Off, EachCycle, Revalidate time or Immutable", .parse = parse_files),
+    {0},
+};
+
+/* ── memory ── */
+
+static const struct mk_conf_key server_keys[] = {
+    MK_CONF_KEY_SIZE(struct cache_conf, bytes_max, "Memory", "32M",
+                     "What the cache may take, of all workers together: bodies, heads, keys and tables.",
+                     .min = 64 << 10, .max = INT64_C(1) << 40),
+    MK_CONF_KEY_SIZE(struct cache_conf, body_bytes_max, "BodyMax", "8K",
+                     "Files up to this size are kept in memory; of larger ones the descriptor is kept, and the kernel "
+                     "sends them from its page cache.",
+                     .min = 0, .max = 1 << 20),
+    MK_CONF_KEY_INT(
+        struct cache_conf, descriptors_max, "Descriptors", "1024",
+        "How many descriptors of files are kept open, at most a quarter of `FDLimit`. One that was not used "
+        "for 20 seconds is closed. 0: none.",
+        .min = 0, .max = 1 << 20),
+    MK_CONF_KEY_INT(struct cache_conf, missing_max, "Missing", "4096",
+                    "How many names are remembered that do not exist or may not be read. 0: none.", .min = 0,
+                    .max = 1 << 24),
+    {0},
+};
+
+static void check_memory(const struct mk_conf_check *check, void *section)
+{
+    const struct cache_conf *conf = section;
+    uint64_t least = (conf->body_bytes_max + ENTRY_HEAD_BYTES_MAX) * BODIES_IN_MEMORY_MIN;
+    if (conf->bytes_max < least)
+        mk_conf_error(
+            check, offsetof(struct cache_conf, bytes_max),
+            "\"Memory\" is too small for a body of \"BodyMax\" (%lluK), which may take a 64th of it: at least "
+            "%lluK are needed",
+            (unsigned long long)conf->body_bytes_max / 1024, (unsigned long long)(least + 1023) / 1024);
+}
+
+const struct mk_conf_section settings_sections[] = {
+    [SETTINGS_SERVER] = {.name = "CACHE",
+                         .scope = MK_CONF_SCOPE_SERVER,
+                         .size = sizeof(struct cache_conf),
+                         .keys = server_keys,
+                         .doc = MK_CONF_DOC("The memory of the file cache, which all hosts share."),
+                         .check = check_memory},
+    [SETTINGS_RULES] = {.name = "CACHE",
+                        .scope = MK_CONF_SCOPE_HOST,
+                        .flags = MK_CONF_REPEAT,
+                        .size = sizeof(struct cache_rule),
+                        .keys = rule_keys,
+                        .doc = MK_CONF_DOC("Which files of a host are cached, and how soon changes are seen. The first "
+                                           "section that matches a path is used. Without a section: `Revalidate 1s`.")},
+    {0},
+};

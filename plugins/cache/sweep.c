@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The sweeps of sweep.h.
+ */
+#include "sweep.h"
+
+enum { SWEEP_MS = 1000, IDLE_SWEEPS = 20, EVICTED_MIN = 16 };
+
+void sweep_evict_descriptors(struct cache *cache)
+{
+    struct mk_store_stats stats;
+    mk_store_get_stats(cache->store, ENTRY_DESCRIPTOR, &stats);
+    if (stats.items)
+        mk_store_evict(cache->store, ENTRY_DESCRIPTOR, stats.items / 2 + EVICTED_MIN);
+    mk_store_reclaim(cache->store);
+}
+
+/* Returns true to have the descriptor closed. */
+static bool is_unused(struct mk_item *item, void *ctx)
+{
+    struct stat st;
+    struct entry *e = entry_of(item);
+    (void)ctx;
+    if (atomic_exchange_explicit(&e->used, false, memory_order_relaxed))
+        e->idle_sweeps = 0;
+    else if (++e->idle_sweeps >= IDLE_SWEEPS)
+        return true;
+    return fstat(e->fd, &st) < 0 || st.st_nlink == 0;
+}
+
+static void count_store(struct cache *cache)
+{
+    pthread_mutex_lock(&cache->stats_lock);
+    counters_add_store(&cache->counters, cache->store, cache->counted);
+    pthread_mutex_unlock(&cache->stats_lock);
+}
+
+static bool has_descriptors(const struct cache *cache)
+{
+    struct mk_store_stats stats;
+    mk_store_get_stats(cache->store, ENTRY_DESCRIPTOR, &stats);
+    return stats.items;
+}
+
+/* Returns true if it is this worker that sweeps now. */
+static bool claim_sweep(struct cache *cache, uint64_t now_ms)
+{
+    uint64_t due = cache->next_sweep_ms;
+    return now_ms >= due && atomic_compare_exchange_strong(&cache->next_sweep_ms, &due, now_ms + SWEEP_MS);
+}
+
+static void on_timer(struct mk_timer *timer)
+{
+    struct cache_worker *w = MK_CONTAINER_OF(timer, struct cache_worker, sweep);
+    struct cache *cache = w->cache;
+    if (claim_sweep(cache, mk_loop_now_ms(mk_worker_loop(w->worker))))
+        mk_store_each(cache->store, ENTRY_DESCRIPTOR, is_unused, NULL);
+    mk_store_reclaim(cache->store);
+    count_store(cache);
+    if (has_descriptors(cache))
+        sweep_schedule(w);
+}
+
+void sweep_init(struct cache_worker *w)
+{
+    mk_timer_init(&w->sweep, on_timer);
+}
+
+void sweep_schedule(struct cache_worker *w)
+{
+    if (mk_list_empty(&w->sweep.node))
+        mk_timer_arm(mk_worker_loop(w->worker), &w->sweep, SWEEP_MS);
+}
+
+void sweep_cancel(struct cache_worker *w)
+{
+    mk_timer_cancel(&w->sweep);
+}
