@@ -6,6 +6,8 @@
  */
 #include "http/message/parse.h"
 
+#include "base/word.h"
+
 #include <assert.h>
 #include <limits.h>
 
@@ -40,17 +42,61 @@ static const uint8_t classes[256] = {
     [0x80 ... 0xff] = VALUE,
 };
 
-static size_t span_class(struct mk_str s, uint8_t class)
+/*
+ * Functions that skip eight bytes at a time mark those that may be outside of their class; the table decides. They read
+ * up to the end of `s`, which may be behind what they look for.
+ */
+typedef uint64_t mark_fn(uint64_t word);
+
+static inline size_t span_class(struct mk_str s, uint8_t class, mark_fn *mark)
+{
+    for (size_t n = 0;; n++) {
+        for (uint64_t marks = 0; !MK_SMALL && mark && !marks && s.len - n >= MK__WORD_BYTES;) {
+            marks = mark(mk__word_load(s.p + n));
+            n += mk__word_unmarked(marks);
+        }
+        if (n == s.len || !(classes[(unsigned char)s.p[n]] & class))
+            return n;
+    }
+}
+
+static size_t span_token(struct mk_str s)
+{
+    return span_class(s, TOKEN, NULL);
+}
+
+/* Marks spaces, control bytes, the backslash, and what is not ASCII. */
+static uint64_t mark_not_target(uint64_t word)
+{
+    uint64_t below = word - mk__word_of('!'), above = word + mk__word_of(1);
+    return ((below | word | above) & mk__word_of(0x80)) | mk__word_mark(word, '\\');
+}
+
+/* Marks control bytes, the tab too. */
+static uint64_t mark_not_value(uint64_t word)
+{
+    uint64_t below = word - mk__word_of(' '), above = word + mk__word_of(1);
+    return (below | above) & ~word & mk__word_of(0x80);
+}
+
+/* Returns the number of bytes before the first colon, space or control byte. */
+static inline size_t find_name_end(struct mk_str s)
 {
     size_t n = 0;
-    while (n < s.len && (classes[(unsigned char)s.p[n]] & class))
+    for (; !MK_SMALL && s.len - n >= MK__WORD_BYTES; n += MK__WORD_BYTES) {
+        uint64_t word = mk__word_load(s.p + n);
+        uint64_t marks = mk__word_mark(word, ':') | mk__word_mark_below(word, '!');
+        if (marks)
+            return n + mk__word_first(marks);
+    }
+    while (n < s.len && (unsigned char)s.p[n] > ' ' && s.p[n] != ':')
         n++;
     return n;
 }
 
 bool mk__parse_is_token(struct mk_str s)
 {
-    return s.len && span_class(s, TOKEN) == s.len;
+    return s.len && span_token(s) == s.len;
 }
 
 struct name {
@@ -71,8 +117,8 @@ static const struct name names[] = {
     {MK_STR("upgrade"), MK_HEADER_UPGRADE},
     {MK_STR("if-match"), MK_HEADER_IF_MATCH},
     {MK_STR("if-range"), MK_HEADER_IF_RANGE},
-    {MK_STR("connection"), MK_HEADER_CONNECTION},
     {MK_STR("user-agent"), MK_HEADER_USER_AGENT},
+    {MK_STR("connection"), MK_HEADER_CONNECTION},
     {MK_STR("content-type"), MK_HEADER_CONTENT_TYPE},
     {MK_STR("authorization"), MK_HEADER_AUTHORIZATION},
     {MK_STR("if-none-match"), MK_HEADER_IF_NONE_MATCH},
@@ -91,12 +137,31 @@ static const uint8_t first_of_length[NAME_BYTES_MAX + 2] = {
     [12] = 13,     [13] = 14, [14] = 16, [15] = 17, [16] = 18, [17] = 18, [18] = 20, [19] = 20, [20] = NAMES,
 };
 
+/* Of the bytes in `names`, letters have bit 6 and the hyphen does not: bit 5 may differ in letters only. */
+static bool is_same_word(uint64_t word, uint64_t lower)
+{
+    return (word | (lower & mk__word_of(0x40)) >> 1) == lower;
+}
+
+/* Compares with one of `names` of the same length, ignoring the case of letters. */
+static bool is_same_name(struct mk_str name, struct mk_str lower)
+{
+    if (MK_SMALL || name.len < MK__WORD_BYTES / 2)
+        return mk_str_ieq(name, lower);
+    if (name.len < MK__WORD_BYTES)
+        return is_same_word(mk__word_load_short(name.p, name.len), mk__word_load_short(lower.p, lower.len));
+    size_t at = 0, last = name.len - MK__WORD_BYTES;
+    while (at < last && is_same_word(mk__word_load(name.p + at), mk__word_load(lower.p + at)))
+        at += MK__WORD_BYTES;
+    return at >= last && is_same_word(mk__word_load(name.p + last), mk__word_load(lower.p + last));
+}
+
 static uint8_t find_field(struct mk_str name)
 {
     if (name.len > NAME_BYTES_MAX)
         return MK_HEADER_OTHER;
     for (unsigned i = first_of_length[name.len]; i < first_of_length[name.len + 1]; i++)
-        if (mk_str_ieq(name, names[i].text))
+        if (is_same_name(name, names[i].text))
             return names[i].id;
     return MK_HEADER_OTHER;
 }
@@ -144,12 +209,12 @@ static void set_method(struct mk__parse *p, struct mk_str name)
 /* Reads method SP request-target SP HTTP-version. Returns 0, -400 or -505. */
 static int read_request_line(struct mk__parse *p, struct mk_str line)
 {
-    size_t n = span_class(line, TOKEN);
+    size_t n = span_token(line);
     if (n == 0 || n == line.len || line.p[n] != ' ')
         return -400;
     set_method(p, mk_str(line.p, n));
     size_t at = n + 1;
-    n = span_class(mk_str(line.p + at, line.len - at), TARGET);
+    n = span_class(mk_str(line.p + at, line.len - at), TARGET, mark_not_target);
     if (n == 0 || at + n == line.len || line.p[at + n] != ' ')
         return -400;
     p->target = (struct mk__span){(uint16_t)(p->line_at + at), (uint16_t)n};
@@ -159,59 +224,80 @@ static int read_request_line(struct mk__parse *p, struct mk_str line)
 }
 
 /*
- * Reads field-name ":" OWS field-value OWS, without a space before the colon (RFC 9112 section 5.1). Returns 0 or
- * -400.
+ * Reads field-name ":" OWS field-value OWS CRLF, without a space before the colon (RFC 9112 section 5.1). `at` is where
+ * `in` is in the head. Returns its length, or 0: `in` does not begin with such a line.
  */
-static int read_field(struct mk__parse *p, struct mk__field *field, struct mk_str line)
+static inline size_t read_field(struct mk__field *field, struct mk_str in, uint32_t at)
 {
-    size_t name_len = span_class(line, TOKEN);
-    if (name_len == 0 || name_len == line.len || line.p[name_len] != ':')
-        return -400;
-    struct mk_str raw = mk_str(line.p + name_len + 1, line.len - name_len - 1);
-    if (span_class(raw, VALUE) != raw.len)
-        return -400;
-    struct mk_str value = mk_str_trim(raw);
-    assert(value.p >= raw.p && value.p + value.len <= raw.p + raw.len);
-    uint8_t id = find_field(mk_str(line.p, name_len));
-    *field = (struct mk__field){
-        .name = {p->line_at, (uint16_t)name_len},
-        .value = {(uint16_t)(p->line_at + (value.p - line.p)), (uint16_t)value.len},
-        .id = id,
-    };
-    p->seen |= 1u << id;
-    return 0;
+    size_t n = find_name_end(in);
+    if (n == 0 || n == in.len || in.p[n] != ':')
+        return 0;
+    struct mk_str name = mk_str(in.p, n++);
+    field->name = (struct mk__span){(uint16_t)at, (uint16_t)name.len};
+    field->id = find_field(name);
+    if (field->id == MK_HEADER_OTHER && span_token(name) != name.len)
+        return 0;
+    struct mk_str value = mk_str(in.p + n, span_class(mk_str(in.p + n, in.len - n), VALUE, mark_not_value));
+    n += value.len;
+    if (in.len - n < 2 || in.p[n] != '\r' || in.p[n + 1] != '\n')
+        return 0;
+    value = mk_str_trim(value);
+    assert(value.p > in.p && value.p + value.len <= in.p + n);
+    field->value = (struct mk__span){(uint16_t)(at + (uint32_t)(value.p - in.p)), (uint16_t)value.len};
+    return n + 2;
+}
+
+/*
+ * Reads the field lines from the current one on that are well-formed and complete, without a search for the end of
+ * each. Returns how many.
+ */
+static unsigned read_fields(struct mk__parse *p, struct mk__field *fields, unsigned fields_max, struct mk_str head)
+{
+    unsigned n = p->n_fields;
+    uint32_t seen = p->seen;
+    size_t at = p->line_at, len = 1;
+    while (n < fields_max && at < head.len && head.p[at] != '\r') {
+        len = read_field(&fields[n], mk_str(head.p + at, head.len - at), (uint32_t)at);
+        if (!len)
+            break;
+        seen |= 1u << fields[n++].id;
+        at += len;
+    }
+    unsigned before = p->n_fields;
+    p->n_fields = (uint16_t)n;
+    p->seen = seen;
+    p->line_at = (uint16_t)at;
+    return n - before;
 }
 
 static_assert(MK_HEADER_COUNT <= sizeof(((struct mk__parse *)0)->seen) * CHAR_BIT, "a bit for each field");
 
-/* Reads a line without its CRLF. Returns 0 (it ended the head), MK_AGAIN or a negative status. */
+/* Reads the line at the end of `head`. Returns 0 (it ended the head), MK_AGAIN or a negative status. */
 static int read_line(struct mk__parse *p, struct mk__field *fields, const struct mk__parse_limits *limits,
-                     struct mk_str line)
+                     struct mk_str head)
 {
-    int err;
+    struct mk_str line = mk_str(head.p + p->line_at, head.len - 2 - p->line_at);
     if (p->phase == MK__PARSE_START) {
         /* empty lines before the request line are skipped: RFC 9112 section 2.2 */
         if (line.len == 0)
             return ++p->empty_lines > EMPTY_LINES_MAX ? -400 : MK_AGAIN;
-        err = read_request_line(p, line);
+        int err = read_request_line(p, line);
         p->phase = MK__PARSE_FIELDS;
-    } else {
-        if (line.len == 0) {
-            p->phase = MK__PARSE_DONE;
-            return 0;
-        }
-        if (p->n_fields >= limits->fields_max) /* may be above the limit, if a reload has lowered it */
-            return -431;
-        err = read_field(p, &fields[p->n_fields], line);
-        p->n_fields += err == 0;
+        return err ? err : MK_AGAIN;
     }
-    return err ? err : MK_AGAIN;
+    if (line.len == 0) {
+        p->phase = MK__PARSE_DONE;
+        return 0;
+    }
+    if (p->n_fields >= limits->fields_max) /* may be above the limit, if a reload has lowered it */
+        return -431;
+    return read_fields(p, fields, limits->fields_max, head) ? MK_AGAIN : -400;
 }
 
 /* Returns the status for a request line that is too long: because of its method (-501) or its target (-414). */
 static int reject_line(struct mk__parse *p, struct mk_str line)
 {
-    size_t n = span_class(line, TOKEN);
+    size_t n = span_token(line);
     if (n == line.len)
         return -501;
     set_method(p, mk_str(line.p, n)); /* a response to HEAD has no body */
@@ -235,13 +321,28 @@ static bool can_begin(char c)
     return (classes[(unsigned char)c] & TOKEN) || c == '\r' || c == '\n';
 }
 
+/* Most heads are well-formed and come as a whole. mk__parse_head() reads the lines that are left. */
+static void read_usual_fields(struct mk__parse *p, struct mk__field *fields, const struct mk__parse_limits *limits,
+                              struct mk_str head)
+{
+    if (head.len > limits->head_bytes_max)
+        head.len = limits->head_bytes_max;
+    if (!MK_SMALL && p->phase == MK__PARSE_FIELDS && p->seen_len == p->line_at) {
+        read_fields(p, fields, limits->fields_max, head);
+        p->seen_len = p->line_at;
+    }
+}
+
 int mk__parse_head(struct mk__parse *p, struct mk__field *fields, const struct mk__parse_limits *limits,
                    struct mk_str head)
 {
     if (head.len > HEAD_BYTES_LIMIT)
         head.len = HEAD_BYTES_LIMIT;
     assert(p->phase != MK__PARSE_DONE && p->line_at <= p->seen_len && p->seen_len <= head.len);
-    while (p->seen_len < head.len) {
+    for (;;) {
+        read_usual_fields(p, fields, limits, head);
+        if (p->seen_len == head.len)
+            break;
         if (p->phase == MK__PARSE_START && !can_begin(head.p[p->line_at]))
             return -400; /* a TLS handshake, for example, which may have no line end */
         const char *lf = memchr(head.p + p->seen_len, '\n', head.len - p->seen_len);
@@ -255,7 +356,7 @@ int mk__parse_head(struct mk__parse *p, struct mk__field *fields, const struct m
             return r;
         if (end == p->line_at || lf[-1] != '\r')
             return -400; /* a bare LF */
-        r = read_line(p, fields, limits, mk_str(head.p + p->line_at, end - 1 - p->line_at));
+        r = read_line(p, fields, limits, mk_str(head.p, end + 1));
         p->seen_len = p->line_at = (uint16_t)(end + 1);
         if (r == 0)
             p->head_len = (uint16_t)(end + 1);

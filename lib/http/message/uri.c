@@ -4,6 +4,8 @@
  */
 #include "http/message/uri.h"
 
+#include "base/word.h"
+
 #include <assert.h>
 #include <arpa/inet.h>
 #include <errno.h>
@@ -51,6 +53,25 @@ static bool is_kind(char c, uint8_t kind)
     return byte_kinds[(unsigned char)c] & kind;
 }
 
+/* Marks bytes that are not part of a request target: control bytes, spaces, '#', the backslash, and what is not ASCII.
+ */
+static uint64_t mark_not_target(uint64_t word)
+{
+    uint64_t above = word | (word + mk__word_of(1));
+    return mk__word_mark_below(word, '!') | mk__word_mark(word, '#') | mk__word_mark(word, '\\') |
+           (above & mk__word_of(0x80));
+}
+
+static bool is_target(struct mk_str s)
+{
+    if (!MK_SMALL && s.len >= MK__WORD_BYTES / 2)
+        return !mk__word_has_marks(s.p, s.len, mark_not_target);
+    for (size_t i = 0; i < s.len; i++)
+        if (!is_kind(s.p[i], TARGET))
+            return false;
+    return true;
+}
+
 /* Splits `s` before the first `a` or `b`. Returns the first part; `*ret_rest` is the rest, which may be empty. */
 static struct mk_str split_at(struct mk_str s, char a, char b, struct mk_str *ret_rest)
 {
@@ -63,11 +84,11 @@ static struct mk_str split_at(struct mk_str s, char a, char b, struct mk_str *re
 
 static void split_query(struct mk_str s, struct mk__uri_parts *t)
 {
-    struct mk_str rest;
-    t->path = split_at(s, '?', '?', &rest);
-    t->has_query = rest.len > 0;
-    if (t->has_query)
-        t->query = mk_str(rest.p + 1, rest.len - 1);
+    const char *end = s.len ? memchr(s.p, '?', s.len) : NULL;
+    t->has_query = end != NULL;
+    t->path = mk_str(s.p, end ? (size_t)(end - s.p) : s.len);
+    if (end)
+        t->query = mk_str(end + 1, s.len - t->path.len - 1);
 }
 
 static int check_authority(struct mk_str authority, bool port_wanted)
@@ -113,9 +134,8 @@ int mk__uri_split_target(struct mk_str method, struct mk_str target, struct mk__
     bool options = mk_str_eq(method, MK_STR("OPTIONS"));
 
     *ret = (struct mk__uri_parts){.form = MK__URI_ORIGIN};
-    for (size_t i = 0; i < target.len; i++)
-        if (!is_kind(target.p[i], TARGET))
-            return -EINVAL;
+    if (!is_target(target))
+        return -EINVAL;
     if (mk_str_eq(method, MK_STR("CONNECT"))) {
         ret->form = MK__URI_AUTHORITY;
         ret->authority = target;
@@ -145,16 +165,16 @@ static bool is_address(int family, struct mk_str s)
     return inet_pton(family, text, address) == 1;
 }
 
-static bool is_reg_name(struct mk_str s)
+/* Returns the length of the registered name that `s` begins with; up to the first byte that cannot be part of one. */
+static size_t span_name(struct mk_str s)
 {
-    for (size_t i = 0; i < s.len; i++) {
-        if (is_kind(s.p[i], NAME))
-            continue;
-        if (s.p[i] != '%' || s.len - i < 3 || mk_hex_value(s.p[i + 1]) < 0 || mk_hex_value(s.p[i + 2]) < 0)
-            return false;
-        i += 2;
+    size_t i = 0;
+    for (;; i += 3) {
+        while (i < s.len && is_kind(s.p[i], NAME))
+            i++;
+        if (s.len - i < 3 || s.p[i] != '%' || mk_hex_value(s.p[i + 1]) < 0 || mk_hex_value(s.p[i + 2]) < 0)
+            return i;
     }
-    return s.len > 0;
 }
 
 static int split_name(struct mk_str host, struct mk__uri_host_port *a, struct mk_str *ret_rest)
@@ -168,10 +188,12 @@ static int split_name(struct mk_str host, struct mk__uri_host_port *a, struct mk
         *ret_rest = mk_str(ret_rest->p + 1, ret_rest->len - 1);
         return 0;
     }
-    a->name = split_at(host, ':', ':', ret_rest);
-    if (!is_reg_name(a->name))
+    a->name = mk_str(host.p, span_name(host));
+    *ret_rest = mk_str(host.p + a->name.len, host.len - a->name.len); /* begins with ':', or the caller rejects it */
+    if (!a->name.len)
         return -EINVAL;
-    a->kind = is_address(AF_INET, a->name) ? MK__HOST_V4 : MK__HOST_NAME;
+    bool digit = a->name.p[0] >= '0' && a->name.p[0] <= '9';
+    a->kind = digit && is_address(AF_INET, a->name) ? MK__HOST_V4 : MK__HOST_NAME;
     return 0;
 }
 
@@ -224,6 +246,31 @@ static int decode_escape(const char *p, size_t len)
     return c == '/' ? -ENOENT : c;
 }
 
+/*
+ * Marks escapes, NUL, and a slash before '/' or '.', which differ in one bit. `next` has the bytes behind those of
+ * `word`. Some other bytes may be marked.
+ */
+static uint64_t mark_not_normal(uint64_t word, uint64_t next)
+{
+    uint64_t removable = mk__word_mark(word, '/') & mk__word_mark(next | mk__word_of(1), '/');
+    return removable | mk__word_mark(next, '%') | mk__word_mark(next, 0);
+}
+
+/* Tells whether decoding would leave a path, which begins with a slash, as it is. False for some of those, too. */
+static bool is_normal(struct mk_str path)
+{
+    size_t pairs = path.len - 1, at = 0;
+    uint64_t marks = 0;
+    if (MK_SMALL || pairs < MK__WORD_BYTES / 2)
+        return false;
+    if (pairs < MK__WORD_BYTES)
+        return !mark_not_normal(mk__word_load_short(path.p, pairs), mk__word_load_short(path.p + 1, pairs));
+    for (; at < pairs - MK__WORD_BYTES; at += MK__WORD_BYTES)
+        marks |= mark_not_normal(mk__word_load(path.p + at), mk__word_load(path.p + at + 1));
+    at = pairs - MK__WORD_BYTES;
+    return !(marks | mark_not_normal(mk__word_load(path.p + at), mk__word_load(path.p + at + 1)));
+}
+
 ssize_t mk__uri_decode_path(struct mk_str raw, char *out, size_t size)
 {
     size_t at = 1, segment = 1;
@@ -233,6 +280,10 @@ ssize_t mk__uri_decode_path(struct mk_str raw, char *out, size_t size)
         return -EINVAL;
     if (size < 2)
         return -ENAMETOOLONG;
+    if (raw.len < size && is_normal(raw)) {
+        *(char *)mempcpy(out, raw.p, raw.len) = '\0';
+        return (ssize_t)raw.len;
+    }
     out[0] = '/';
     for (size_t i = 1; i < raw.len; i++) {
         int c = (unsigned char)raw.p[i];

@@ -302,6 +302,42 @@ static void test_every_byte(void **state)
     assert_false(mk__parse_is_token(MK_STR("Content Type")));
 }
 
+/* Parses `prefix`, `len` bytes of which the one at `at` is `byte`, and `suffix`. */
+static int parse_filled(const char *prefix, size_t len, size_t at, int byte, const char *suffix)
+{
+    char text[128];
+    struct run r = {0};
+    size_t before = strlen(prefix), n = before + len + strlen(suffix);
+    memcpy(text, prefix, before);
+    memset(text + before, 'x', len);
+    text[before + at] = (char)byte;
+    memcpy(text + before + len, suffix, strlen(suffix));
+    return feed(&r, text, n);
+}
+
+/* Around the lengths that are read at once. */
+static const size_t lengths[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17};
+
+static void check_byte_at(size_t len, size_t at, int b)
+{
+    bool visible = b > 0x20 && b < 0x7f, token = visible && !strchr("\"(),/:;<=>?@[\\]{}", b);
+    bool name = token || (b == ':' && at > 0), value = visible || b >= 0x80 || b == ' ' || b == '\t';
+    assert_int_equal(parse_filled("", len, at, b, " / HTTP/1.1\r\n\r\n") == 0, token);
+    assert_int_equal(parse_filled("GET ", len, at, b, " HTTP/1.1\r\n\r\n") == 0, visible && b != '\\');
+    assert_int_equal(parse_filled(LINE, len, at, b, ":\r\n\r\n") == 0, name);
+    assert_int_equal(parse_filled(LINE "a:", len, at, b, "\r\n\r\n") == 0, value);
+}
+
+static void test_every_byte_at_every_place(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(lengths); i++)
+        for (size_t at = 0; at < lengths[i]; at++)
+            for (int b = 0; b < 256; b++)
+                if (b != '\r' && b != '\n')
+                    check_byte_at(lengths[i], at, b);
+}
+
 static const struct {
     const char *name;
     enum mk_header_id id;
@@ -359,6 +395,30 @@ static void test_known_fields(void **state)
         assert_int_equal(id_of(others[i], &seen), MK_HEADER_OTHER);
 }
 
+/* A name with another byte is that field only if the case of a letter differs. */
+static void check_other_bytes(const char *name, enum mk_header_id id)
+{
+    static const struct mk__parse_limits wide = {.line_bytes_max = 40, .head_bytes_max = 120, .fields_max = 1};
+    for (size_t at = 0, len = strlen(name); at < len; at++) {
+        for (int b = 0; b < 256; b++) {
+            char text[64];
+            struct run r = {0};
+            size_t n = (size_t)snprintf(text, sizeof(text), LINE "%s: x\r\n\r\n", name);
+            text[sizeof(LINE) - 1 + at] = (char)b;
+            bool same = (b | 0x20) == (name[at] | 0x20) && (b == name[at] || name[at] != '-');
+            if (mk__parse_head(&r.parse, r.fields, &wide, mk_str(text, n)) == 0 && same != (r.fields[0].id == id))
+                fail_msg("%s with the byte %d at %zu", name, b, at);
+        }
+    }
+}
+
+static void test_almost_known_fields(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(known); i++)
+        check_other_bytes(known[i].name, known[i].id);
+}
+
 static const struct {
     const char *name;
     enum mk_method method;
@@ -411,10 +471,11 @@ static void test_the_largest_head(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reads),      cmocka_unit_test(test_refuses),
-        cmocka_unit_test(test_limits),     cmocka_unit_test(test_the_method_of_a_long_line),
-        cmocka_unit_test(test_every_byte), cmocka_unit_test(test_known_fields),
-        cmocka_unit_test(test_methods),    cmocka_unit_test(test_the_largest_head),
+        cmocka_unit_test(test_reads),        cmocka_unit_test(test_refuses),
+        cmocka_unit_test(test_limits),       cmocka_unit_test(test_the_method_of_a_long_line),
+        cmocka_unit_test(test_every_byte),   cmocka_unit_test(test_every_byte_at_every_place),
+        cmocka_unit_test(test_known_fields), cmocka_unit_test(test_almost_known_fields),
+        cmocka_unit_test(test_methods),      cmocka_unit_test(test_the_largest_head),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -100,6 +100,28 @@ static void test_every_byte_in_a_target(void **state)
     }
 }
 
+/* Of each length up to three times what is read at once, flush against a guard page. */
+static void test_every_byte_at_every_place_of_a_target(void **state)
+{
+    (void)state;
+    for (size_t len = 2; len <= 24; len++) {
+        char *target = mk_test_guarded("/abcdefghijklmnopqrstuvwxyz", len);
+        for (size_t at = 1; at < len; at++) {
+            char before = target[at];
+            for (int c = 0; c < 256; c++) {
+                struct mk__uri_parts t = {0};
+                bool legal = c > ' ' && c < 0x7f && c != '#' && c != '\\';
+                target[at] = (char)c;
+                assert_int_equal(mk__uri_split_target(MK_STR("GET"), mk_str(target, len), &t), legal ? 0 : -EINVAL);
+                assert_int_equal(t.has_query, legal && c == '?');
+                assert_int_equal(t.path.len, !legal ? 0 : c == '?' ? at : len);
+            }
+            target[at] = before;
+        }
+        mk_test_unguard(target, len);
+    }
+}
+
 enum { EMPTY = MK__HOST_EMPTY, NAME, V4, V6 };
 
 static const struct {
@@ -266,6 +288,40 @@ static void test_normalizes_paths(void **state)
     assert_int_equal(mk__uri_decode_path(mk_str("/a\0b", 4), out, sizeof(out)), -EINVAL);
 }
 
+/* Decodes "/a..." and "/%61...": the second one is never taken for a path in its normal form. */
+static void check_with_escape(struct mk_str path)
+{
+    char escaped[64] = "/%61", out[64] = "", expected[64] = "";
+    char *bytes = mk_test_guarded(path.p, path.len);
+    memcpy(escaped + 4, path.p + 2, path.len - 2);
+    ssize_t r = mk__uri_decode_path(mk_str(bytes, path.len), out, sizeof(out));
+    assert_int_equal(r, mk__uri_decode_path(mk_str(escaped, path.len + 2), expected, sizeof(expected)));
+    if (r >= 0)
+        assert_memory_equal(out, expected, (size_t)r + 1);
+    mk_test_unguard(bytes, path.len);
+}
+
+static void test_every_byte_at_every_place_of_a_path(void **state)
+{
+    static const char *const pieces[] = {"/", "//", "/.", "/./", "/..", "/../", "/...", ".", "..", "%41", "%", "%2f"};
+    char path[32];
+    (void)state;
+    for (size_t len = 3; len <= 20; len++) {
+        for (size_t at = 2; at < len; at++) {
+            for (int c = 0; c < 256; c++) {
+                memcpy(path, "/abcdefghijklmnopqrstuvwxyz", len);
+                path[at] = (char)c;
+                check_with_escape(mk_str(path, len));
+            }
+            for (size_t i = 0; i < COUNT(pieces); i++) {
+                memcpy(path, "/abcdefghijklmnopqrstuvwxyz", len);
+                memcpy(path + at, pieces[i], strlen(pieces[i]));
+                check_with_escape(mk_str(path, at + strlen(pieces[i]) > len ? at + strlen(pieces[i]) : len));
+            }
+        }
+    }
+}
+
 /* A result of n bytes needs n + 1, neither less nor more. */
 static void test_path_sizes(void **state)
 {
@@ -277,6 +333,7 @@ static void test_path_sizes(void **state)
             assert_string_equal(out, "/aA/b/");
         assert_int_equal(mk__uri_decode_path(MK_STR("/.."), out, size), size < 4 ? -ENAMETOOLONG : 1);
         assert_int_equal(mk__uri_decode_path(MK_STR("/"), out, size), size < 2 ? -ENAMETOOLONG : 1);
+        assert_int_equal(mk__uri_decode_path(MK_STR("/abcd"), out, size), size < 6 ? -ENAMETOOLONG : 5);
         mk_test_unguard(out, size);
     }
 }
@@ -298,9 +355,14 @@ static void test_paths_are_stable(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_splits_targets),     cmocka_unit_test(test_every_byte_in_a_target),
-        cmocka_unit_test(test_splits_authorities), cmocka_unit_test(test_nul_in_an_authority),
-        cmocka_unit_test(test_normalizes_paths),   cmocka_unit_test(test_path_sizes),
+        cmocka_unit_test(test_splits_targets),
+        cmocka_unit_test(test_every_byte_in_a_target),
+        cmocka_unit_test(test_every_byte_at_every_place_of_a_target),
+        cmocka_unit_test(test_splits_authorities),
+        cmocka_unit_test(test_nul_in_an_authority),
+        cmocka_unit_test(test_normalizes_paths),
+        cmocka_unit_test(test_every_byte_at_every_place_of_a_path),
+        cmocka_unit_test(test_path_sizes),
         cmocka_unit_test(test_paths_are_stable),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Looks at eight bytes at a time, on any processor. The first byte in memory is the lowest one of a word. A mark is bit
+ * 7 of a byte. Functions that mark bytes are exact up to the first mark; bytes behind it may be marked without a
+ * reason, because a carry passes from byte to byte.
+ */
+#ifndef MK_BASE_WORD_H
+#define MK_BASE_WORD_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { MK__WORD_BYTES = 8 };
+
+/* Returns a word of eight such bytes. */
+static inline uint64_t mk__word_of(unsigned char byte)
+{
+    return UINT64_MAX / 255 * byte;
+}
+
+static inline uint64_t mk__word_load(const char *p)
+{
+    uint64_t word;
+    memcpy(&word, p, sizeof(word));
+    return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? word : __builtin_bswap64(word);
+}
+
+/* Loads the `len` bytes of a text of 4 to 8 bytes; those in its middle twice. */
+static inline uint64_t mk__word_load_short(const char *p, size_t len)
+{
+    uint32_t first, last;
+    memcpy(&first, p, sizeof(first));
+    memcpy(&last, p + len - sizeof(last), sizeof(last));
+    return (uint64_t)last << 32 | first;
+}
+
+/* Marks the bytes below `limit`, which is at most 0x80. */
+static inline uint64_t mk__word_mark_below(uint64_t word, unsigned char limit)
+{
+    return (word - mk__word_of(limit)) & ~word & mk__word_of(0x80);
+}
+
+/* Marks the bytes that are `byte`. */
+static inline uint64_t mk__word_mark(uint64_t word, unsigned char byte)
+{
+    return mk__word_mark_below(word ^ mk__word_of(byte), 1);
+}
+
+/*
+ * Tells whether `mark` marks a byte in a text of at least 4 bytes. It may get some bytes twice.
+ */
+static inline bool mk__word_has_marks(const char *p, size_t len, uint64_t (*mark)(uint64_t word))
+{
+    assert(len >= MK__WORD_BYTES / 2);
+    if (len < MK__WORD_BYTES)
+        return mark(mk__word_load_short(p, len));
+    uint64_t marks = mark(mk__word_load(p + len - MK__WORD_BYTES));
+    for (size_t at = 0; at < len - MK__WORD_BYTES; at += MK__WORD_BYTES)
+        marks |= mark(mk__word_load(p + at));
+    return marks;
+}
+
+/* Returns which byte of a word has the first mark; there is one. */
+static inline unsigned mk__word_first(uint64_t marks)
+{
+    return (unsigned)__builtin_ctzll(marks) / 8;
+}
+
+/* Returns the number of bytes before the first mark: up to 8. */
+static inline unsigned mk__word_unmarked(uint64_t marks)
+{
+    return marks ? mk__word_first(marks) : MK__WORD_BYTES;
+}
+
+#endif
