@@ -38,21 +38,39 @@ int mk__context_alloc_buffers(const struct mk__context *http, const struct mk__h
     return 0;
 }
 
-struct mk_str mk__context_date_lines(struct mk__context *http)
+static void format_lines(struct mk__context *http, int64_t now)
+{
+    struct mk_buf b;
+    char date[MK__DATE_BYTES + 1];
+    size_t n = mk__date_format(now, date);
+    mk_buf_init_fixed(&b, http->ok_lines, sizeof(http->ok_lines));
+    mk_buf_adds(&b, MK_STR(MK__OK_LINE));
+    mk_buf_adds(&b, http->settings->server_line);
+    mk_buf_adds(&b, MK_STR("Date: "));
+    mk_buf_add(&b, date, n);
+    mk_buf_adds(&b, MK_STR("\r\n"));
+    assert(b.err == 0 && b.len <= UINT8_MAX);
+    http->ok_lines_len = (uint8_t)b.len;
+    http->date_seconds = now;
+}
+
+/* Formats the lines once a second. */
+static void update_lines(struct mk__context *http)
 {
     int64_t now = mk_loop_wall_seconds(http->loop);
-    if (http->date_seconds != now) {
-        struct mk_buf b;
-        char date[MK__DATE_BYTES + 1];
-        size_t n = mk__date_format(now, date);
-        mk_buf_init_fixed(&b, http->date_lines, sizeof(http->date_lines));
-        mk_buf_adds(&b, http->settings->server_line);
-        mk_buf_adds(&b, MK_STR("Date: "));
-        mk_buf_add(&b, date, n);
-        mk_buf_adds(&b, MK_STR("\r\n"));
-        assert(b.err == 0 && b.len <= UINT8_MAX);
-        http->date_lines_len = (uint8_t)b.len;
-        http->date_seconds = now;
-    }
-    return mk_str(http->date_lines, http->date_lines_len);
+    if (http->date_seconds != now)
+        format_lines(http, now);
+}
+
+struct mk_str mk__context_date_lines(struct mk__context *http)
+{
+    enum { STATUS_BYTES = sizeof(MK__OK_LINE) - 1 };
+    update_lines(http);
+    return mk_str(http->ok_lines + STATUS_BYTES, http->ok_lines_len - STATUS_BYTES);
+}
+
+struct mk_str mk__context_ok_lines(struct mk__context *http)
+{
+    update_lines(http);
+    return mk_str(http->ok_lines, http->ok_lines_len);
 }

@@ -125,6 +125,9 @@ enum {
     MK__DATE_LINES_BYTES = 128,
 };
 
+/* The status line that most HTTP/1 responses have. */
+#define MK__OK_LINE "HTTP/1.1 200 OK\r\n"
+
 /* How far the shutdown of the thread is. It only goes on; a thread that is retired skips ANNOUNCED. */
 enum mk__shutdown {
     MK__SHUTDOWN_NONE,
@@ -162,9 +165,9 @@ struct mk__context {
     uint64_t head_since_us; /* when its first byte was read; 0: not yet */
     struct mk__field *fields;
     uint32_t fields_max;
-    int64_t date_seconds; /* of date_lines */
-    uint8_t date_lines_len;
-    char date_lines[MK__DATE_LINES_BYTES]; /* "Server: ...\r\nDate: ...\r\n" */
+    int64_t date_seconds; /* of ok_lines */
+    uint8_t ok_lines_len;
+    char ok_lines[sizeof(MK__OK_LINE) + MK__DATE_LINES_BYTES]; /* MK__OK_LINE "Server: ...\r\nDate: ...\r\n" */
 };
 
 /* Larger buffers for new settings; NULL and 0 where the present ones are large enough. */
@@ -220,5 +223,7 @@ static inline bool mk__context_is_low_on_memory(const struct mk__context *http)
 
 /* Returns the Server and Date lines of a response. Valid until the next call. */
 struct mk_str mk__context_date_lines(struct mk__context *http);
+/* Returns the same behind MK__OK_LINE. */
+struct mk_str mk__context_ok_lines(struct mk__context *http);
 
 #endif

@@ -198,9 +198,13 @@ static void on_wakeup(struct mk_event *event, uint32_t events)
 
 /* ── the turn ── */
 
+/* The system's coarse clocks tick together: between two ticks both have the same time. */
 static void update_time(struct mk_loop *loop)
 {
-    loop->now_ms = loop->clock->now_ms(loop->clock->ctx);
+    uint64_t now_ms = loop->clock->now_ms(loop->clock->ctx);
+    if (now_ms == loop->now_ms)
+        return;
+    loop->now_ms = now_ms;
     loop->wall_seconds = loop->clock->wall_seconds(loop->clock->ctx);
 }
 
@@ -221,6 +225,7 @@ int mk__loop_open(struct mk_loop *loop, const struct mk__poller *poller, const s
     loop->epoch.seen = 0;
     mk_list_init(&loop->tasks);
     mk_list_init(&loop->closing);
+    loop->now_ms = UINT64_MAX;
     update_time(loop);
     mk__wheel_init(&loop->wheel, loop->now_ms);
     int err = poller->open(loop);
@@ -291,8 +296,10 @@ int mk__loop_turn(struct mk_loop *loop)
     if (atomic_load_explicit(&loop->inbox, memory_order_relaxed))
         run_messages(loop);
     mk__wheel_advance(&loop->wheel, loop->now_ms);
-    run_tasks(&loop->tasks);
-    run_tasks(&loop->closing);
+    if (!mk_list_empty(&loop->tasks))
+        run_tasks(&loop->tasks);
+    if (!mk_list_empty(&loop->closing))
+        run_tasks(&loop->closing);
     return 0;
 }
 

@@ -14,6 +14,7 @@ static const uint64_t REACH_MS = (1ULL << (SLOT_BITS * MK__WHEEL_LEVELS)) - 1;
 void mk__wheel_init(struct mk__wheel *wheel, uint64_t now_ms)
 {
     wheel->now_ms = now_ms;
+    wheel->next_ms = UINT64_MAX;
     for (int level = 0; level < MK__WHEEL_LEVELS; level++) {
         wheel->used[level] = 0;
         for (int slot = 0; slot < MK__WHEEL_SLOTS; slot++)
@@ -41,10 +42,12 @@ static void insert_timer(struct mk__wheel *wheel, struct mk_timer *timer)
         at = wheel->now_ms + REACH_MS;
     int level = find_level(at - wheel->now_ms);
     assert(level < MK__WHEEL_LEVELS);
-    unsigned slot = (at >> (SLOT_BITS * level)) & SLOT_MASK;
+    uint64_t nth = at >> (SLOT_BITS * level), begins_ms = nth << (SLOT_BITS * level);
     timer->slot_ms = at;
-    mk_list_add(&wheel->slots[level][slot], &timer->node);
-    wheel->used[level] |= 1ULL << slot;
+    mk_list_add(&wheel->slots[level][nth & SLOT_MASK], &timer->node);
+    wheel->used[level] |= 1ULL << (nth & SLOT_MASK);
+    if (wheel->next_ms > begins_ms)
+        wheel->next_ms = begins_ms;
 }
 
 void mk__wheel_arm(struct mk__wheel *wheel, struct mk_timer *timer, uint64_t deadline_ms)
@@ -58,7 +61,8 @@ void mk__wheel_arm(struct mk__wheel *wheel, struct mk_timer *timer, uint64_t dea
     insert_timer(wheel, timer);
 }
 
-uint64_t mk__wheel_next_ms(const struct mk__wheel *wheel)
+/* Returns the time of the first slot that may hold timers. */
+static uint64_t find_next_ms(const struct mk__wheel *wheel)
 {
     uint64_t next = UINT64_MAX;
     for (int level = 0; level < MK__WHEEL_LEVELS; level++) {
@@ -94,17 +98,16 @@ static void expire_slot(struct mk__wheel *wheel, int level, unsigned slot)
 
 void mk__wheel_advance(struct mk__wheel *wheel, uint64_t now_ms)
 {
-    for (;;) {
-        uint64_t next = mk__wheel_next_ms(wheel);
-        if (next > now_ms)
-            break;
-        assert(next > wheel->now_ms);
+    while (wheel->next_ms <= now_ms) {
+        uint64_t next = wheel->next_ms;
+        assert(next > wheel->now_ms && next == find_next_ms(wheel));
         wheel->now_ms = next;
         for (int level = MK__WHEEL_LEVELS - 1; level >= 0; level--) {
             int shift = SLOT_BITS * level;
             if ((next & ((1ULL << shift) - 1)) == 0)
                 expire_slot(wheel, level, (unsigned)(next >> shift) & SLOT_MASK);
         }
+        wheel->next_ms = find_next_ms(wheel);
     }
     if (now_ms > wheel->now_ms)
         wheel->now_ms = now_ms;

@@ -19,7 +19,8 @@
 enum { MK__WHEEL_LEVELS = 5, MK__WHEEL_SLOTS = 64 };
 
 struct mk__wheel {
-    uint64_t now_ms; /* all timers with a deadline up to this time have fired */
+    uint64_t now_ms;  /* all timers with a deadline up to this time have fired */
+    uint64_t next_ms; /* the time of the first slot that may hold timers; UINT64_MAX: there is none */
     uint64_t used[MK__WHEEL_LEVELS];
     struct mk_list slots[MK__WHEEL_LEVELS][MK__WHEEL_SLOTS];
 };
@@ -30,6 +31,9 @@ void mk__wheel_arm(struct mk__wheel *wheel, struct mk_timer *timer, uint64_t dea
 /* Fires all timers that are due at `now_ms`. */
 void mk__wheel_advance(struct mk__wheel *wheel, uint64_t now_ms);
 /* Returns the time at which mk__wheel_advance() must be called next; UINT64_MAX when the wheel is empty. */
-uint64_t mk__wheel_next_ms(const struct mk__wheel *wheel);
+static inline uint64_t mk__wheel_next_ms(const struct mk__wheel *wheel)
+{
+    return wheel->next_ms;
+}
 
 #endif

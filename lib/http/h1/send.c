@@ -32,16 +32,6 @@ static void put_str(struct mk__scratch *out, struct mk_str s)
     out->len += s.len;
 }
 
-static void put_number(struct mk__scratch *out, uint64_t value)
-{
-    char digits[20];
-    unsigned n = sizeof(digits);
-    do
-        digits[--n] = (char)('0' + value % 10);
-    while (value /= 10);
-    put_str(out, mk_str(digits + n, sizeof(digits) - n));
-}
-
 static void put_chunk_line(struct mk__scratch *out, uint64_t value)
 {
     char digits[18] = {[16] = '\r', [17] = '\n'};
@@ -117,14 +107,32 @@ static size_t count_fields_bytes(const struct mk__header *fields, unsigned n)
     return bytes;
 }
 
-static void put_fields(struct mk__scratch *out, const struct mk__header *fields, unsigned n)
+/* The write_ functions write a part of a head, for which there is room. They return where the next part begins. */
+
+static char *write_str(char *to, struct mk_str s)
+{
+    return mempcpy(to, s.p, s.len);
+}
+
+static char *write_number(char *to, uint64_t value)
+{
+    char *end = to + 1;
+    for (uint64_t left = value; left >= 10; left /= 10)
+        end++;
+    for (char *digit = end; digit > to; value /= 10)
+        *--digit = (char)('0' + value % 10);
+    return end;
+}
+
+static char *write_fields(char *to, const struct mk__header *fields, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
-        put_str(out, fields[i].name);
-        put_str(out, MK_STR(": "));
-        put_str(out, fields[i].value);
-        put_str(out, MK_STR("\r\n"));
+        to = write_str(to, fields[i].name);
+        to = write_str(to, MK_STR(": "));
+        to = write_str(to, fields[i].value);
+        to = write_str(to, MK_STR("\r\n"));
     }
+    return to;
 }
 
 /* Returns an upper bound for the head with status line, framing and Connection. */
@@ -142,15 +150,19 @@ static void replace_head_with_500(struct mk_request *req)
     mk__response_reset_to_status(req, 500);
 }
 
-static void put_status_line(struct mk__scratch *out, int status)
+/* Writes the status line, and the lines of the server. */
+static char *write_server_lines(char *to, struct mk__context *http, int status)
 {
     struct mk_str reason = mk__status_reason(status);
-    put_str(out, MK_STR("HTTP/1.1 "));
-    put_number(out, (uint64_t)status);
-    put_str(out, MK_STR(" "));
+    if (status == 200)
+        return write_str(to, mk__context_ok_lines(http));
+    to = write_str(to, MK_STR("HTTP/1.1 "));
+    to = write_number(to, (uint64_t)status);
+    to = write_str(to, MK_STR(" "));
     if (reason.len)
-        put_str(out, reason);
-    put_str(out, MK_STR("\r\n"));
+        to = write_str(to, reason);
+    to = write_str(to, MK_STR("\r\n"));
+    return write_str(to, mk__context_date_lines(http));
 }
 
 /* Tells whether a 426 names the protocols that it wants (RFC 9110 section 15.5.22). */
@@ -166,30 +178,30 @@ static bool is_length_in_block(const struct mk_request *req)
            req->block_len == req->block->length_at && req->status == 200;
 }
 
-static void put_block(struct mk__scratch *out, const struct mk_request *req)
+static char *write_block(char *to, const struct mk_request *req)
 {
-    if (req->block)
-        put_str(out, is_length_in_block(req) ? req->block->text : mk__request_block_lines(req));
+    if (MK_SMALL || !req->block)
+        return to;
+    return write_str(to, is_length_in_block(req) ? req->block->text : mk__request_block_lines(req));
 }
 
-static void put_framing(struct mk__conn *c, struct mk_request *req, struct mk__scratch *out)
+static char *write_framing(char *to, const struct mk__conn *c, const struct mk_request *req)
 {
+    bool is_tunnel = MK__TUNNELS && req->tunnel, closes = c->close != MK__CLOSE_NEVER && !is_tunnel;
     if (is_chunked(req)) {
-        put_str(out, MK_STR("Transfer-Encoding: chunked\r\n"));
+        to = write_str(to, MK_STR("Transfer-Encoding: chunked\r\n"));
     } else if (req->framing == MK__FRAMING_LENGTH && mk__status_has_body(req->status) && !is_length_in_block(req)) {
-        put_str(out, MK_STR("Content-Length: "));
-        put_number(out, req->length);
-        put_str(out, MK_STR("\r\n"));
+        to = write_str(to, MK_STR("Content-Length: "));
+        to = write_number(to, req->length);
+        to = write_str(to, MK_STR("\r\n"));
     }
-    bool is_tunnel = MK__TUNNELS && req->tunnel;
     if (req->status == 101 || has_upgrade(req)) /* RFC 9110 section 7.8 */
-        put_str(out, c->close != MK__CLOSE_NEVER && !is_tunnel ? MK_STR("Connection: Upgrade, close\r\n")
-                                                               : MK_STR("Connection: Upgrade\r\n"));
-    else if (c->close != MK__CLOSE_NEVER && !is_tunnel)
-        put_str(out, MK_STR("Connection: close\r\n"));
+        to = write_str(to, closes ? MK_STR("Connection: Upgrade, close\r\n") : MK_STR("Connection: Upgrade\r\n"));
+    else if (closes)
+        to = write_str(to, MK_STR("Connection: close\r\n"));
     else if (req->parse.minor == 0)
-        put_str(out, MK_STR("Connection: keep-alive\r\n"));
-    put_str(out, MK_STR("\r\n"));
+        to = write_str(to, MK_STR("Connection: keep-alive\r\n"));
+    return write_str(to, MK_STR("\r\n"));
 }
 
 static enum mk__h1_send_result put_head(struct mk__conn *c, struct mk_request *req)
@@ -203,17 +215,16 @@ static enum mk__h1_send_result put_head(struct mk__conn *c, struct mk_request *r
     enum mk__h1_send_result r = make_room(c, get_head_bytes_max(req));
     if (r != MK__H1_SEND_DONE)
         return r;
-    size_t before = out->len;
     decide_keep_alive(c, req);
     decide_framing(c, req);
-    put_status_line(out, req->status);
-    put_str(out, mk__context_date_lines(http));
-    if (!MK_SMALL)
-        put_block(out, req);
-    put_fields(out, req->headers, req->headers_len);
-    put_framing(c, req, out);
+    char *head = out->data + out->len;
+    char *end = write_server_lines(head, http, req->status);
+    end = write_block(end, req);
+    end = write_fields(end, req->headers, req->headers_len);
+    end = write_framing(end, c, req);
     mk__request_set_head_sent(req);
-    req->head_bytes = (uint32_t)(out->len - before);
+    req->head_bytes = (uint32_t)(end - head);
+    out->len += req->head_bytes;
     assert(req->head_bytes <= get_head_bytes_max(req));
     return MK__H1_SEND_DONE;
 }
@@ -456,10 +467,11 @@ static enum mk__h1_send_result put_end(struct mk__conn *c, struct mk_request *re
     enum mk__h1_send_result r = make_room(c, CHUNK_BYTES + (t ? count_fields_bytes(t->items, t->n) : 0));
     if (r != MK__H1_SEND_DONE)
         return r;
-    put_str(&c->http->out, MK_STR("0\r\n"));
+    struct mk__scratch *out = &c->http->out;
+    put_str(out, MK_STR("0\r\n"));
     if (t)
-        put_fields(&c->http->out, t->items, t->n);
-    put_str(&c->http->out, MK_STR("\r\n"));
+        out->len = (size_t)(write_fields(out->data + out->len, t->items, t->n) - out->data);
+    put_str(out, MK_STR("\r\n"));
     return r;
 }
 

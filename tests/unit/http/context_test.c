@@ -17,10 +17,13 @@ static void test_the_lines_of_the_second(void **state)
     mk_test_pass(&w, 1);
     mk__loop_turn(&w.loop);
     assert_str_equal(mk__context_date_lines(&w.http), "Server: x\r\nDate: Sun, 06 Nov 1994 08:49:38 GMT\r\n");
+    assert_str_equal(mk__context_ok_lines(&w.http),
+                     "HTTP/1.1 200 OK\r\nServer: x\r\nDate: Sun, 06 Nov 1994 08:49:38 GMT\r\n");
     w.settings.server_line = MK_STR("");
     mk_test_pass(&w, 1000);
     mk__loop_turn(&w.loop);
     assert_str_equal(mk__context_date_lines(&w.http), "Date: Sun, 06 Nov 1994 08:49:39 GMT\r\n");
+    assert_str_equal(mk__context_ok_lines(&w.http), "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:39 GMT\r\n");
     mk_test_world_close(&w);
 }
 
