@@ -43,26 +43,24 @@ static const uint8_t classes[256] = {
 };
 
 /*
- * Functions that skip eight bytes at a time mark those that may be outside of their class; the table decides. They read
- * up to the end of `s`, which may be behind what they look for.
+ * Returns the first byte from `p` on that is not in a class, or `end`. `mark` marks those that may not be in it, and
+ * the table decides; NULL: only the table does.
  */
-typedef uint64_t mark_fn(uint64_t word);
-
-static inline size_t span_class(struct mk_str s, uint8_t class, mark_fn *mark)
+static inline const char *skip_class(const char *p, const char *end, uint8_t class, uint64_t (*mark)(uint64_t word))
 {
-    for (size_t n = 0;; n++) {
-        for (uint64_t marks = 0; !MK_SMALL && mark && !marks && s.len - n >= MK__WORD_BYTES;) {
-            marks = mark(mk__word_load(s.p + n));
-            n += mk__word_unmarked(marks);
+    for (;; p++) {
+        for (uint64_t marks = 0; !MK_SMALL && mark && !marks && end - p >= MK__WORD_BYTES;) {
+            marks = mark(mk__word_load(p));
+            p += mk__word_unmarked(marks);
         }
-        if (n == s.len || !(classes[(unsigned char)s.p[n]] & class))
-            return n;
+        if (p == end || !(classes[(unsigned char)*p] & class))
+            return p;
     }
 }
 
-static size_t span_token(struct mk_str s)
+static const char *skip_token(const char *p, const char *end)
 {
-    return span_class(s, TOKEN, NULL);
+    return skip_class(p, end, TOKEN, NULL);
 }
 
 /* Marks spaces, control bytes, the backslash, and what is not ASCII. */
@@ -79,24 +77,22 @@ static uint64_t mark_not_value(uint64_t word)
     return (below | above) & ~word & mk__word_of(0x80);
 }
 
-/* Returns the number of bytes before the first colon, space or control byte. */
-static inline size_t find_name_end(struct mk_str s)
+/* Returns the first colon, or `end`. */
+static inline const char *find_colon(const char *p, const char *end)
 {
-    size_t n = 0;
-    for (; !MK_SMALL && s.len - n >= MK__WORD_BYTES; n += MK__WORD_BYTES) {
-        uint64_t word = mk__word_load(s.p + n);
-        uint64_t marks = mk__word_mark(word, ':') | mk__word_mark_below(word, '!');
+    for (; !MK_SMALL && end - p >= MK__WORD_BYTES; p += MK__WORD_BYTES) {
+        uint64_t marks = mk__word_mark(mk__word_load(p), ':');
         if (marks)
-            return n + mk__word_first(marks);
+            return p + mk__word_first(marks);
     }
-    while (n < s.len && (unsigned char)s.p[n] > ' ' && s.p[n] != ':')
-        n++;
-    return n;
+    while (p < end && *p != ':')
+        p++;
+    return p;
 }
 
 bool mk__parse_is_token(struct mk_str s)
 {
-    return s.len && span_token(s) == s.len;
+    return s.len && skip_token(s.p, s.p + s.len) == s.p + s.len;
 }
 
 struct name {
@@ -209,42 +205,51 @@ static void set_method(struct mk__parse *p, struct mk_str name)
 /* Reads method SP request-target SP HTTP-version. Returns 0, -400 or -505. */
 static int read_request_line(struct mk__parse *p, struct mk_str line)
 {
-    size_t n = span_token(line);
-    if (n == 0 || n == line.len || line.p[n] != ' ')
+    const char *end = line.p + line.len, *at = skip_token(line.p, end);
+    if (at == line.p || at == end || *at != ' ')
         return -400;
-    set_method(p, mk_str(line.p, n));
-    size_t at = n + 1;
-    n = span_class(mk_str(line.p + at, line.len - at), TARGET, mark_not_target);
-    if (n == 0 || at + n == line.len || line.p[at + n] != ' ')
+    set_method(p, mk_str(line.p, (size_t)(at - line.p)));
+    const char *target = at + 1;
+    at = skip_class(target, end, TARGET, mark_not_target);
+    if (at == target || at == end || *at != ' ')
         return -400;
-    p->target = (struct mk__span){(uint16_t)(p->line_at + at), (uint16_t)n};
-    at += n + 1;
-    assert(at <= line.len);
-    return read_version(p, mk_str(line.p + at, line.len - at));
+    p->target = (struct mk__span){(uint16_t)(p->line_at + (target - line.p)), (uint16_t)(at - target)};
+    at++;
+    assert(at <= end);
+    return read_version(p, mk_str(at, (size_t)(end - at)));
+}
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t';
 }
 
 /*
- * Reads field-name ":" OWS field-value OWS CRLF, without a space before the colon (RFC 9112 section 5.1). `at` is where
- * `in` is in the head. Returns its length, or 0: `in` does not begin with such a line.
+ * Reads field-name ":" OWS field-value OWS CRLF, without a space before the colon (RFC 9112 section 5.1). `base` is the
+ * beginning of the head. Returns what is behind it, or NULL: there is no such line at `line`.
  */
-static inline size_t read_field(struct mk__field *field, struct mk_str in, uint32_t at)
+static inline const char *read_field(struct mk__field *field, const char *base, const char *line, const char *end)
 {
-    size_t n = find_name_end(in);
-    if (n == 0 || n == in.len || in.p[n] != ':')
-        return 0;
-    struct mk_str name = mk_str(in.p, n++);
-    field->name = (struct mk__span){(uint16_t)at, (uint16_t)name.len};
+    const char *at = find_colon(line, end), *value;
+    if (at == line || at == end)
+        return NULL;
+    struct mk_str name = mk_str(line, (size_t)(at - line));
     field->id = find_field(name);
-    if (field->id == MK_HEADER_OTHER && span_token(name) != name.len)
-        return 0;
-    struct mk_str value = mk_str(in.p + n, span_class(mk_str(in.p + n, in.len - n), VALUE, mark_not_value));
-    n += value.len;
-    if (in.len - n < 2 || in.p[n] != '\r' || in.p[n + 1] != '\n')
-        return 0;
-    value = mk_str_trim(value);
-    assert(value.p > in.p && value.p + value.len <= in.p + n);
-    field->value = (struct mk__span){(uint16_t)(at + (uint32_t)(value.p - in.p)), (uint16_t)value.len};
-    return n + 2;
+    if (field->id == MK_HEADER_OTHER && skip_token(line, at) != at)
+        return NULL;
+    do
+        at++;
+    while (at < end && is_space(*at));
+    value = at;
+    at = skip_class(at, end, VALUE, mark_not_value);
+    if (end - at < 2 || at[0] != '\r' || at[1] != '\n')
+        return NULL;
+    const char *value_end = at;
+    while (value_end > value && is_space(value_end[-1]))
+        value_end--;
+    field->name = (struct mk__span){(uint16_t)(line - base), (uint16_t)name.len};
+    field->value = (struct mk__span){(uint16_t)(value - base), (uint16_t)(value_end - value)};
+    return at + 2;
 }
 
 /*
@@ -253,20 +258,19 @@ static inline size_t read_field(struct mk__field *field, struct mk_str in, uint3
  */
 static unsigned read_fields(struct mk__parse *p, struct mk__field *fields, unsigned fields_max, struct mk_str head)
 {
-    unsigned n = p->n_fields;
+    const char *at = head.p + p->line_at, *end = head.p + head.len;
+    unsigned n = p->n_fields, before = n;
     uint32_t seen = p->seen;
-    size_t at = p->line_at, len = 1;
-    while (n < fields_max && at < head.len && head.p[at] != '\r') {
-        len = read_field(&fields[n], mk_str(head.p + at, head.len - at), (uint32_t)at);
-        if (!len)
+    while (n < fields_max && at < end && *at != '\r') {
+        const char *next = read_field(&fields[n], head.p, at, end);
+        if (!next)
             break;
         seen |= 1u << fields[n++].id;
-        at += len;
+        at = next;
     }
-    unsigned before = p->n_fields;
     p->n_fields = (uint16_t)n;
     p->seen = seen;
-    p->line_at = (uint16_t)at;
+    p->line_at = (uint16_t)(at - head.p);
     return n - before;
 }
 
@@ -297,11 +301,11 @@ static int read_line(struct mk__parse *p, struct mk__field *fields, const struct
 /* Returns the status for a request line that is too long: because of its method (-501) or its target (-414). */
 static int reject_line(struct mk__parse *p, struct mk_str line)
 {
-    size_t n = span_token(line);
-    if (n == line.len)
+    const char *end = line.p + line.len, *at = skip_token(line.p, end);
+    if (at == end)
         return -501;
-    set_method(p, mk_str(line.p, n)); /* a response to HEAD has no body */
-    return line.p[n] == ' ' ? -414 : -400;
+    set_method(p, mk_str(line.p, (size_t)(at - line.p))); /* a response to HEAD has no body */
+    return *at == ' ' ? -414 : -400;
 }
 
 /*
@@ -333,6 +337,14 @@ static void read_usual_fields(struct mk__parse *p, struct mk__field *fields, con
     }
 }
 
+/* Returns the LF of the current line, or NULL. */
+static const char *find_line_end(const struct mk__parse *p, struct mk_str head)
+{
+    const char *at = head.p + p->seen_len;
+    size_t len = head.len - p->seen_len;
+    return len >= 2 && at[0] == '\r' && at[1] == '\n' ? at + 1 : memchr(at, '\n', len);
+}
+
 int mk__parse_head(struct mk__parse *p, struct mk__field *fields, const struct mk__parse_limits *limits,
                    struct mk_str head)
 {
@@ -345,7 +357,7 @@ int mk__parse_head(struct mk__parse *p, struct mk__field *fields, const struct m
             break;
         if (p->phase == MK__PARSE_START && !can_begin(head.p[p->line_at]))
             return -400; /* a TLS handshake, for example, which may have no line end */
-        const char *lf = memchr(head.p + p->seen_len, '\n', head.len - p->seen_len);
+        const char *lf = find_line_end(p, head);
         if (!lf) {
             p->seen_len = (uint16_t)head.len;
             break;
