@@ -248,6 +248,20 @@ def test_large_file_goes_by_sendfile(count_calls):
 
     counts, _ = count_calls(lambda client: [ask(client) for _ in range(5)], ask)
     assert counts["sendfile"] >= 5 * 12, counts
+    assert counts["preadv2"] <= 5 * 23, counts  # the page cache is asked for a byte in each 128 KB
+
+
+def test_calls_of_a_file_by_sendfile(count_calls):
+    """One call asks for the page cache, one sends the head, one the body."""
+
+    def ask(client):
+        assert len(client.ask("/medium.bin").body) == 20_000
+
+    rounds = 50
+    counts, _ = count_calls(lambda client: [ask(client) for _ in range(rounds)], ask)
+    assert sum(counts.values()) / rounds <= 8.1, counts
+    assert counts["preadv2"] <= rounds, counts
+    assert counts["sendfile"] == rounds, counts
 
 
 SERVICE = (

@@ -288,24 +288,25 @@ static enum mk__h1_send_result copy_file(struct mk__conn *c, struct mk_request *
 }
 
 /*
- * Checks that the next slice is in the page cache, so that sendfile does not wait: its last byte, and one byte of each
- * window that the kernel reads ahead. Returns DONE, NEEDS_DISK (a read job was started) or FAILED.
+ * Checks that the next slice is in the page cache, so that sendfile does not wait: one byte of each window that the
+ * kernel reads ahead, the last. Returns DONE, NEEDS_DISK (a read job was started) or FAILED.
  */
 static enum mk__h1_send_result cache_slice(struct mk_request *req, struct mk__part *part, size_t slice)
 {
     assert(slice > 0 && slice <= part->left && part->fd >= 0);
-    uint64_t last = part->at + slice - 1, from = part->at > part->cached_until ? part->at : part->cached_until;
-    while (from <= last) {
+    uint64_t end = part->at + slice;
+    if (part->cached_until < part->at)
+        part->cached_until = part->at;
+    while (part->cached_until < end) {
         char byte;
-        ssize_t n = mk__file_read_cached(part->fd, &byte, 1, from, false);
+        uint64_t until = end - part->cached_until > READ_AHEAD_BYTES ? part->cached_until + READ_AHEAD_BYTES : end;
+        ssize_t n = mk__file_read_cached(part->fd, &byte, 1, until - 1, false);
         if (n == -EAGAIN)
             return start_file_read(req, slice, false);
         if (n <= 0)
             return MK__H1_SEND_FAILED; /* the file has shrunk */
-        from = from < last && last - from > READ_AHEAD_BYTES ? from + READ_AHEAD_BYTES : from < last ? last : last + 1;
+        part->cached_until = until;
     }
-    if (part->cached_until <= last)
-        part->cached_until = last + 1;
     return MK__H1_SEND_DONE;
 }
 
