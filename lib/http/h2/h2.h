@@ -51,6 +51,7 @@ enum mk__h2_fin {
 struct mk__h2_stream {
     struct mk_list link;             /* in h2->streams, in the order of arrival */
     struct mk_list woken;            /* in h2->woken, while it has to be stepped */
+    struct mk_list changed;          /* in h2->changed, while its state may be another */
     struct mk__h2_priority priority; /* its entry in the scheduler */
     struct mk__h2 *h2;
     struct mk_request *req; /* NULL: the exchange is over, or has not started */
@@ -95,7 +96,7 @@ struct mk__h2 {
     struct mk__conn *conn;
     struct mk__h2_shared *shared;
     void *session; /* nghttp2's */
-    struct mk_list streams, woken;
+    struct mk_list streams, woken, changed;
     struct mk__h2_scheduler scheduler;
     struct mk__h2_flood_counters flood_counters;
     struct mk__h2_settings initial_settings;       /* settings at its start; used after HTTP/2 was switched off */
@@ -323,7 +324,13 @@ void mk__h2_stream_complete(struct mk__h2_stream *s);
 void mk__h2_timeout_init(struct mk__h2_stream *s);
 /* Changes the state and arms the timer. */
 void mk__h2_timeout_enter(struct mk__h2_stream *s, enum mk__h2_stream_state state);
-/* Finds the state of a stream at the end of a turn. */
-void mk__h2_timeout_update(struct mk__h2_stream *s);
+/* Finds the states of the streams that may have changed, at the end of a turn. */
+void mk__h2_timeout_update(struct mk__h2 *h2);
+/* Has the state of a stream found at the end of this turn, or of the next one. */
+static inline void mk__h2_timeout_note(struct mk__h2_stream *s)
+{
+    if (mk_list_empty(&s->changed))
+        mk_list_add(&s->h2->changed, &s->changed);
+}
 
 #endif

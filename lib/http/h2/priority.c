@@ -42,16 +42,17 @@ void mk__h2_scheduler_take_early(const struct mk__h2_scheduler *o, struct mk__h2
         }
 }
 
-/* Returns the first stream that follows `p`, or the end of the list. */
+/* Returns the first stream that follows `p`, or the end of the list. Requests come in order: it is near the end. */
 static struct mk_list *find_position(struct mk_list *list, const struct mk__h2_priority *p)
 {
-    struct mk_list *n, *save;
-    MK_LIST_EACH(list, n, save) {
-        const struct mk__h2_priority *other = MK_CONTAINER_OF(n, struct mk__h2_priority, node);
-        if (!p->incremental && (other->incremental || other->id > p->id))
-            return n;
+    struct mk_list *at = list;
+    while (!p->incremental && at->prev != list) {
+        const struct mk__h2_priority *other = MK_CONTAINER_OF(at->prev, struct mk__h2_priority, node);
+        if (!other->incremental && other->id < p->id)
+            break;
+        at = at->prev;
     }
-    return list;
+    return at;
 }
 
 void mk__h2_scheduler_add(struct mk__h2_scheduler *o, struct mk__h2_priority *p)

@@ -65,6 +65,7 @@ enum mk__h2_read_result mk__h2_send_read_body(struct mk__h2 *h2, struct mk__h2_s
 {
     struct mk__scratch *out = &mk__h2_shared_of(h2)->out;
     bool is_end;
+    mk__h2_timeout_note(s);
     if (!may_send_now(h2, s)) {
         s->deferred = true;
         return MK__H2_READ_DEFERRED;
@@ -132,6 +133,13 @@ static bool choose_stream(struct mk__h2 *h2)
     return true;
 }
 
+/* nghttp2 cannot send the chosen stream, because of a window or its state. */
+static void skip_stream(struct mk__h2_stream *s)
+{
+    mk__h2_scheduler_remove(&s->priority);
+    mk__h2_timeout_note(s);
+}
+
 /* Appends a frame; flushes the output first if bodies have filled it. Returns 0, MK_AGAIN or -errno. */
 static int put_frame(struct mk__h2 *h2, struct mk_str frame)
 {
@@ -165,8 +173,8 @@ static int produce_frames(struct mk__h2 *h2)
             continue;
         if (h2->out_full)
             continue;
-        if (h2->current && !h2->data_requested) /* nghttp2 cannot send it, because of a window or its state */
-            mk__h2_scheduler_remove(&h2->current->priority);
+        if (h2->current && !h2->data_requested)
+            skip_stream(h2->current);
         h2->current = NULL;
         if (!choose_stream(h2))
             return 0;
@@ -213,13 +221,6 @@ static void step_streams(struct mk__h2 *h2)
     mk_list_join(&now, &h2->woken);
     while (!mk_list_empty(&now))
         mk__h2_stream_step(MK_LIST_FIRST(&now, struct mk__h2_stream, woken));
-}
-
-static void update_stream_states(struct mk__h2 *h2)
-{
-    struct mk_list *n, *save;
-    MK_LIST_EACH(&h2->streams, n, save)
-        mk__h2_timeout_update(MK_CONTAINER_OF(n, struct mk__h2_stream, link));
 }
 
 static bool has_streams(const struct mk__h2 *h2)
@@ -284,7 +285,7 @@ static enum mk__conn_state end_turn(struct mk__h2 *h2, int sent)
         mk_timer_arm(c->http->loop, &h2->grace_timer, MK__CONN_DRAIN_GRACE_MS);
     }
     h2->turn_again |= h2->grace == MK__H2_GRACE_OVER && can_close_idle(h2);
-    update_stream_states(h2);
+    mk__h2_timeout_update(h2);
     if (h2->turn_again || !mk_list_empty(&h2->woken) ||
         (c->sock.readable && !mk__sock_has_ended(&c->sock) && sent == 0))
         mk_task_schedule(c->http->loop, &c->task);

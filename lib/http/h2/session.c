@@ -432,6 +432,7 @@ int mk__h2_open(struct mk__conn *c)
                           .batch = MK__H2_FRAME_BYTES};
     mk_list_init(&h2->streams);
     mk_list_init(&h2->woken);
+    mk_list_init(&h2->changed);
     mk_timer_init(&h2->grace_timer, mk__h2_send_on_grace_timer);
     mk__h2_scheduler_init(&h2->scheduler);
     h2->acks_max = mk__h2_flood_acks_max(h2);

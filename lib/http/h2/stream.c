@@ -75,6 +75,7 @@ size_t mk__h2_stream_read(struct mk__h2_stream *s, void *to, size_t size)
 static void wake_stream(struct mk_request *req)
 {
     struct mk__h2_stream *s = req->connection;
+    mk__h2_timeout_note(s);
     if (mk_list_empty(&s->woken))
         mk_list_add(&s->h2->woken, &s->woken);
     if (!s->h2->conn->running)
@@ -118,6 +119,7 @@ struct mk__h2_stream *mk__h2_stream_new(struct mk__h2 *h2, int32_t id)
         return NULL;
     *s = (struct mk__h2_stream){.h2 = h2, .id = id};
     mk_list_init(&s->woken);
+    mk_list_init(&s->changed);
     mk_list_add(&h2->streams, &s->link);
     mk__h2_priority_init(&s->priority, id);
     mk__h2_timeout_init(s);
@@ -142,6 +144,7 @@ void mk__h2_stream_free(struct mk__h2_stream *s)
         finish_exchange(s);
     mk__h2_scheduler_remove(&s->priority);
     mk_list_del(&s->woken);
+    mk_list_del(&s->changed);
     mk_timer_cancel(&s->timer);
     while (s->body_first)
         drop_chunk(s);

@@ -83,7 +83,7 @@ void mk__h2_timeout_enter(struct mk__h2_stream *s, enum mk__h2_stream_state stat
         arm_timer(s);
 }
 
-void mk__h2_timeout_update(struct mk__h2_stream *s)
+static void update_state(struct mk__h2_stream *s)
 {
     struct mk_request *req = s->req;
     if (!req)
@@ -95,6 +95,15 @@ void mk__h2_timeout_update(struct mk__h2_stream *s)
     if (info->limits_rate && (!s->armed || before != state))
         mk__request_restart_rate(req);
     mk__h2_timeout_enter(s, state);
+}
+
+void mk__h2_timeout_update(struct mk__h2 *h2)
+{
+    while (!mk_list_empty(&h2->changed)) {
+        struct mk__h2_stream *s = MK_LIST_FIRST(&h2->changed, struct mk__h2_stream, changed);
+        mk_list_del(&s->changed);
+        update_state(s);
+    }
 }
 
 static void on_stream_timer(struct mk_timer *timer)

@@ -15,6 +15,7 @@ ssize_t mk__h2_tunnel_read(struct mk_request *req, void *to, size_t size)
 {
     struct mk__h2_stream *s = req->connection;
     size_t n = mk__h2_stream_read(s, to, size);
+    mk__h2_timeout_note(s);
     return n || s->recv_ended ? (ssize_t)n : -EAGAIN;
 }
 
