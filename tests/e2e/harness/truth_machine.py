@@ -1,0 +1,350 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The truth machine: writers change files, readers ask for them over every protocol, a third thread reloads, and each
+answer is compared with what the files were. See truth.py for what is allowed."""
+
+import collections
+import contextlib
+import os
+import pathlib
+import random
+import shutil
+import signal
+import tempfile
+import threading
+import time
+
+from . import build, truth_scenes
+from .certificates import Authority, TlsClient
+from .client import Client, ProtocolError, parse_date
+from .h2 import GoneAway, H2Client, StreamReset
+from .messages import request
+from .server import Server, section, write_config
+from .truth import Window, check
+
+NOBODY = 65534
+ROOT_SECONDS = 1.0  # the path of a root is looked at once in this time
+SLACK_SECONDS = 0.25  # beside what the scheduler was seen to take
+AGED_SECONDS = 10  # so that entries come to their age several times
+FEW, MANY = 20_000, 1_000_000
+
+MODES = {  # how old an answer may be, in seconds; None: as old as the last reload
+    "none": 0.0,
+    "EachCycle": 0.0,
+    "Revalidate 1s": 1.0,
+    "Immutable": None,
+}
+HOSTS = ("off", "inside", "on", "variants", "try", "roots")
+
+# The folder of the server's user, on the file system that is mounted for it and its children alone.
+MOUNT = 'mount -t overlay overlay -o "lowerdir=$1,upperdir=$2,workdir=$3" "$4" && shift 4 && exec "$@"'
+
+
+class Disk:
+    """Where the files are: `area` is their folder for the server, `here` is the same for this process."""
+
+    def __init__(self, kind, folder):
+        self.kind, self.folder, self.area, self.lower = kind, folder, folder / "area", folder / "area"
+        self.wrapper = []
+        self.area.mkdir()
+        if kind == "overlay":
+            layers = [folder / name for name in ("lower", "upper", "work")]
+            for layer in layers:
+                layer.mkdir()
+            self.lower = layers[0]
+            self.wrapper = ["unshare", "-m", "--propagation", "private", "sh", "-c", MOUNT, "sh", *layers, self.area]
+        if os.geteuid() == 0:  # which may read everything
+            self.wrapper += ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+
+    def here(self, server):
+        return pathlib.Path(f"/proc/{server.pid}/root{self.area}") if self.kind == "overlay" else self.area
+
+
+@contextlib.contextmanager
+def make_disk(kind):
+    """A disk of this kind: "disk" is where temporary files are, "tmpfs" and "overlay" are what they say."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="monkey-truth-", dir="/dev/shm" if kind == "tmpfs" else None))
+    folder.chmod(0o755)
+    try:
+        yield Disk(kind, folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class Lateness:
+    """How late threads wake on this machine, which is what no server can be blamed for."""
+
+    def __init__(self):
+        self.worst, self.ending = 0.0, threading.Event()
+        self.thread = threading.Thread(target=self.measure)
+
+    def measure(self):
+        while not self.ending.is_set():
+            begin = time.monotonic()
+            time.sleep(0.01)
+            self.worst = max(self.worst, time.monotonic() - begin - 0.01)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ending.set()
+        self.thread.join()
+
+
+class Machine:
+    """A server and its configuration; `mode` is a value of Files, or "none" for a server without the plugin."""
+
+    def __init__(self, disk, mode, seed):
+        self.disk, self.mode, self.seed, self.folder = disk, mode, seed, disk.folder
+        self.random, self.reloads, self.valid_since = random.Random(seed), 0, 0.0
+        self.place = truth_scenes.Place(None)
+        self.scenes = truth_scenes.make_scenes(self.place, seed)
+        self.ca = Authority(self.folder / "ca")
+        self.pair = self.ca.make("localhost", "localhost", *HOSTS)
+        if os.geteuid() == 0:
+            os.chown(self.pair.key, NOBODY, NOBODY)
+        for scene in self.scenes:
+            scene.lower(disk.lower / "root")
+        self.write_config(2)
+        arguments = ["-c", self.folder / "conf"]
+        self.server = Server(*arguments, listeners=2, wrapper=disk.wrapper, program=build.for_others())
+        self.place.root = disk.here(self.server) / "root"
+        for scene in self.scenes:
+            scene.start()
+
+    def find_scene(self, kind):
+        return next(scene.name for scene in self.scenes if isinstance(scene, kind))
+
+    def host(self, name):
+        root = self.disk.area / "root"
+        keys = {"ServerName": name, "DocumentRoot": root, "SymLink": "On", "Indexfile": "index.html"}
+        if name in ("off", "inside", "on"):
+            keys["SymLink"] = name.capitalize()
+        elif name == "variants":
+            keys |= {"Precompressed": "br gzip", "PrecompressedMatch": "*.js"}
+        elif name == "try":
+            keys["TryFiles"] = f"$path $path.html /{self.find_scene(truth_scenes.Fallbacks)}/last.html"
+        else:
+            keys["DocumentRoot"] = root / self.find_scene(truth_scenes.Roots) / "current"
+        text = section("HOST", keys) + section("TLS", self.pair.keys())
+        return text if self.mode == "none" else text + section("CACHE", {"Files": self.mode})
+
+    def write_config(self, workers):
+        plain, secure = self.server.names if self.reloads else ["127.0.0.1:0"] * 2
+        settings = {
+            "Listen": [plain, f"{secure} tls"],
+            "Workers": workers,
+            "MaxKeepAliveRequest": 1_000_000,
+            "KeepAliveTimeout": "60s",
+        }
+        loaded = ["liana", "tls"] + ["cache"] * (self.mode != "none") + ["static"]
+        files = {"plugins.load": section("PLUGINS", {"Load": loaded})}
+        files |= {f"sites/{name}": self.host(name) for name in HOSTS if name != "on"}
+        files["sites/default"] = self.host("on")
+        write_config(self.folder / "conf", self.disk.area / "root", settings, files=files)
+
+    def reload(self):
+        """Everything that was looked up before the signal is out of date when the new configuration is in use."""
+        begin = time.monotonic()
+        self.reloads += 1
+        self.write_config(self.random.choice([1, 2, 2, 4]))
+        self.server.send_signal(signal.SIGHUP)
+        self.server.wait_log("the new configuration (is in use|cannot be used)", self.reloads)
+        assert "cannot be used" not in self.server.log, self.server.log
+        self.server.wait_log("the configuration before the last reload is not in use any more", self.reloads)
+        self.valid_since = begin
+
+    def window(self, asked, valid_since, slack):
+        age = MODES[self.mode]
+        until = time.monotonic()
+        since = valid_since if age is None else asked - (age + slack if age else 0)
+        torn = valid_since if age is None else asked
+        return Window(asked, since, asked - ROOT_SECONDS - slack - (age or 0), torn, until)
+
+
+# ── readers ──
+
+
+def connect_plain(machine):
+    return Client(machine.server.addresses[0], timeout=60)
+
+
+def connect_slow(machine):
+    """Whose answers are sent in several pieces."""
+    return Client(machine.server.addresses[0], timeout=60, rcvbuf=4096)
+
+
+def connect_tls(machine):
+    return TlsClient(machine.server.addresses[1], machine.ca.context(alpn=["http/1.1"]), timeout=60)
+
+
+def connect_h2(machine):
+    return open_windows(H2Client(machine.server.addresses[0], timeout=60, window=1 << 30))
+
+
+def connect_h2_tls(machine):
+    context = machine.ca.context(alpn=["h2"])
+    return open_windows(H2Client(machine.server.addresses[1], timeout=60, window=1 << 30, context=context))
+
+
+def open_windows(client):
+    """Nothing but requests is sent from here on: a server that begins a turn for something else may have looked at the
+    file before the request was sent."""
+    client.grant(1 << 30)
+    client.ping()
+    return client
+
+
+class Reader:
+    """Asks over one protocol, several requests at once, and checks each answer."""
+
+    def __init__(self, run, number, connect, batch):
+        self.run, self.machine, self.connect, self.batch = run, run.machine, connect, batch
+        self.random = random.Random(f"{self.machine.seed}-reader-{number}")
+        self.known = {}
+
+    def work(self):
+        while not self.run.over():
+            self.choose_focus()
+            with self.connect(self.machine) as client:
+                ask_all = self.ask_streams if isinstance(client, H2Client) else self.ask_pipeline
+                if not isinstance(client, H2Client):
+                    client.ask("/", host="on")  # the first turn may have begun with the connection
+                for _ in range(self.random.randint(1, 60)):
+                    if self.run.over() or not self.ask_batch(client, ask_all):
+                        break
+
+    def ask_batch(self, client, ask_all):
+        """Returns false at the end of the connection."""
+        asks = [self.choose_ask() for _ in range(self.random.randint(1, self.batch))]
+        self.valid_since, self.asked = self.machine.valid_since, time.monotonic()
+        return ask_all(client, asks)
+
+    def choose_focus(self):
+        """The scenes that a connection asks for, and how often it asks for the same again: a cache lives on that."""
+        scenes = self.machine.scenes
+        self.scenes = scenes if self.random.random() < 0.5 else [self.random.choice(scenes)]
+        self.again = self.random.choice([0.1, 0.5, 0.95])
+        self.last = None
+
+    def choose_ask(self):
+        if self.last is None or self.random.random() > self.again:
+            self.last = self.random.choice(self.scenes).make_ask(self.random, self.known)
+        return self.last
+
+    def ask_pipeline(self, client, asks):
+        client.send(b"".join(request(a.path, *a.fields(), method=a.method, host=a.host) for a in asks))
+        for number, ask in enumerate(asks):
+            try:
+                answer = client.response(ask.method)
+            except (ProtocolError, ConnectionError) as error:
+                return self.end(client, ask, error, number)
+            self.take(ask, answer)
+            if answer.closes:
+                return False
+        return True
+
+    def end(self, client, ask, error, number):
+        """An end in place of an answer is that of an idle connection; amid one, the server gives a file up."""
+        if isinstance(error, ProtocolError) and not str(error).startswith("closed"):
+            raise error
+        if client.buffer or "before the end of" in str(error) or number and isinstance(error, ConnectionError):
+            self.take(ask, None)
+        else:
+            self.run.lost += 1
+        return False
+
+    def ask_streams(self, client, asks):
+        numbers = [client.begin(a.path, *a.fields(), method=a.method, authority=a.host) for a in asks]
+        for number, ask in zip(numbers, asks):
+            try:
+                answer = client.response(number)
+            except StreamReset as reset:
+                if reset.code == 7:  # REFUSED_STREAM: nothing was done
+                    self.run.lost += 1
+                else:
+                    self.take(ask, None)
+                continue
+            except (GoneAway, ConnectionError):
+                if client.goaway is None or client.goaway[1]:
+                    raise
+                self.run.lost += 1
+                return False
+            self.take(ask, answer)
+        return client.goaway is None
+
+    def take(self, ask, answer):
+        slack = SLACK_SECONDS + 2 * self.run.lateness.worst
+        mixed = check(ask, answer, self.machine.window(self.asked, self.valid_since, slack))
+        self.run.count(answer, mixed)
+        if answer is not None and answer["ETag"] and answer["Last-Modified"]:
+            self.known[ask.key] = answer["ETag"], parse_date(answer["Last-Modified"])
+
+
+READERS = [  # (how to connect, requests at once)
+    (connect_plain, 16),
+    (connect_plain, 1),
+    (connect_slow, 4),
+    (connect_h2, 8),
+    (connect_tls, 8),
+    (connect_h2_tls, 8),
+]
+
+
+class Run:
+    """All threads of a machine, until so many answers have been checked or one was wrong."""
+
+    def __init__(self, machine, answers):
+        self.machine, self.wanted = machine, answers
+        self.lateness, self.errors, self.ending = Lateness(), [], threading.Event()
+        self.statuses, self.mixed, self.lost, self.changes = collections.Counter(), 0, 0, 0
+        self.earliest = time.monotonic() + (AGED_SECONDS if MODES[machine.mode] != 0 else 0)
+
+    def over(self):
+        return self.ending.is_set() or (self.answers() >= self.wanted and time.monotonic() >= self.earliest)
+
+    def answers(self):
+        return self.statuses.total()
+
+    def count(self, answer, mixed):
+        self.statuses[answer.status if answer is not None else "end"] += 1
+        self.mixed += mixed
+
+    def write(self, scenes):
+        """One thread changes these scenes, each at its pace."""
+        due = {scene: time.monotonic() + scene.next_pause() for scene in scenes}
+        while not self.over():
+            scene = min(due, key=due.get)
+            if self.ending.wait(max(0, min(0.2, due[scene] - time.monotonic()))):
+                return
+            if due[scene] <= time.monotonic():
+                scene.change()
+                self.changes += 1
+                due[scene] = time.monotonic() + scene.next_pause()
+
+    def reload(self):
+        while not self.over():
+            if self.ending.wait(self.machine.random.uniform(1.0, 3.0)) or self.over():
+                return
+            self.machine.reload()
+
+    def guard(self, work, *args):
+        try:
+            work(*args)
+        except BaseException as error:  # told by the test
+            self.errors.append(f"{work.__qualname__}: {error!s:.6000}")
+            self.ending.set()
+
+    def go(self):
+        scenes = self.machine.scenes
+        works = [(self.write, scenes[n::3]) for n in range(3)] + [(self.reload,)]
+        works += [(Reader(self, n, *row).work,) for n, row in enumerate(READERS)]
+        threads = [threading.Thread(target=self.guard, args=work) for work in works]
+        with self.lateness:
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        assert not self.errors, f"MONKEY_SEED={self.machine.seed}\n" + "\n\n".join(self.errors)
+        return self
