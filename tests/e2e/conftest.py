@@ -19,7 +19,8 @@ pytest_plugins = ["harness.leftovers", "harness.products"]
 
 
 def pytest_report_header():
-    return f"server under test: {build.binary()} ({build.PRESET}), asked over {build.PROTOCOL}"
+    cache = f", with a cache of files ({build.CACHE})" if build.CACHE else ""
+    return f"server under test: {build.binary()} ({build.PRESET}), asked over {build.PROTOCOL}{cache}"
 
 
 def pytest_collection_modifyitems(config, items):
@@ -153,15 +154,16 @@ def host_conf(tmp_path):
 
 @pytest.fixture
 def serve(tmp_path, site_root):
-    """Starts servers: serve({"Timeout": "300ms"}, files={"a.txt": b"..."}); all are checked and stopped at the end."""
+    """Starts servers: serve({"Timeout": "300ms"}, files={"a.txt": b"..."}); all are checked and stopped at the end.
+    `text` stands behind the section of the default host."""
     servers = []
 
-    def start(settings=None, *, files=None, root=None, host=None, mime=None, config=None, args=(), **rest):
+    def start(settings=None, *, files=None, root=None, host=None, text="", mime=None, config=None, args=(), **rest):
         folder = tmp_path / f"server{len(servers)}"
         if files is not None:
             root = populate(folder / "root", files)
             root.mkdir(parents=True, exist_ok=True)
-        write_config(folder / "conf", root or site_root, settings, host=host, mime=mime, files=config)
+        write_config(folder / "conf", root or site_root, settings, host=host, text=text, mime=mime, files=config)
         server = Server("-c", folder / "conf", *args, **rest)
         server.root, server.conf = root or site_root, folder / "conf"
         servers.append(server)

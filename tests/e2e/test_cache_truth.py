@@ -13,7 +13,6 @@ from harness.client import Response
 from harness.truth import Ask, Content, Slot, State, Window, check
 from harness.truth_machine import FEW, MANY, MODES, Machine, Run, make_disk
 
-needs_cache = pytest.mark.skipif(not (build.TOP / "plugins" / "cache").exists(), reason="there is no plugin cache")
 pytestmark = [
     pytest.mark.wire,
     pytest.mark.concurrent,
@@ -23,7 +22,7 @@ pytestmark = [
 ]
 
 modes = pytest.mark.parametrize(
-    "mode", [pytest.param(mode, marks=[needs_cache] if mode != "none" else []) for mode in MODES]
+    "mode", [pytest.param(mode, marks=[build.needs_cache] if mode != "none" else []) for mode in MODES]
 )
 disks = pytest.mark.parametrize("kind", ["disk", "tmpfs", "overlay"])
 

@@ -17,9 +17,11 @@ PRESET = os.environ.get("MONKEY_PRESET", "asan")
 SANITIZED = PRESET in ("asan", "tsan")
 OPTIMISED = PRESET in ("release", "small")
 PROTOCOL = os.environ.get("MONKEY_PROTOCOL", "http/1.1")  # or h2c: see protocol.py
+CACHE = os.environ.get("MONKEY_CACHE")  # a value of Files: all servers cache files, except where a test says how
 LIB = TOP / "build" / PRESET / "lib"
 MODULES, PLUGINS = LIB / "modules", LIB / "monkey"  # those that tests have, and those that a server comes with
 SPOKEN = {"h2": r"^http/2: ", "tls": r"^ +tls +\d"}  # rows of monkey -b
+needs_cache = pytest.mark.skipif(not (PLUGINS / "cache.so").exists(), reason=f"the preset {PRESET} has no plugin cache")
 needs_modules = pytest.mark.skipif(not MODULES.exists(), reason=f"the preset {PRESET} builds no modules for tests")
 
 

@@ -9,6 +9,7 @@ import re
 import resource
 import signal
 import socket
+import stat
 import subprocess
 import threading
 import time
@@ -66,21 +67,33 @@ def section(name, keys):
 HTTP1_ONLY = {"plugins/static/static.conf": section("HTTP2", {"Enabled": "Off"})}
 
 
-def write_config(folder, root, server=None, *, host=None, mime=None, files=None):
-    """A configuration folder: monkey.conf, sites/default, and `files` (name to text) that add or replace."""
+def write_config(folder, root, server=None, *, host=None, text="", mime=None, files=None):
+    """A configuration folder: monkey.conf, sites/default (with `text` at its end), and `files` (name to text) that add
+    or replace."""
     folder = pathlib.Path(folder)
     settings = {"Listen": "127.0.0.1:0", "Workers": 1, **(server or {})}
     texts = {
         "monkey.conf": section("SERVER", {k: v for k, v in settings.items() if v is not None}),
-        "sites/default": section("HOST", {"ServerName": "localhost", "DocumentRoot": root, **(host or {})}),
+        "sites/default": section("HOST", {"ServerName": "localhost", "DocumentRoot": root, **(host or {})}) + text,
     }
     if mime:
         texts["monkey.mime"] = section("MIMETYPES", mime)
-    for name, text in {**texts, **(files or {})}.items():
+    for name, text in with_cache({**texts, **(files or {})}).items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     return folder
+
+
+def with_cache(texts):
+    """The files with the cache of MONKEY_CACHE, unless they say themselves what is cached, or load no static files."""
+    load = texts.get("plugins.load")
+    if not build.CACHE or any("[CACHE]" in text for text in texts.values()) or (load and "Load static" not in load):
+        return texts
+    if load:
+        texts["plugins.load"] = load.replace("Load static", "Load cache\n    Load static")
+    rule = "\n" + section("CACHE", {"Files": build.CACHE})
+    return {name: text + rule * (name.startswith("sites/") and "[HOST]" in text) for name, text in texts.items()}
 
 
 def run(*args, timeout=120, program=None, **rest):
@@ -107,7 +120,8 @@ class Server:
         pass_fds=(),
     ):
         self.lines, self.news, self.clients = [], threading.Condition(), []
-        self.ended = self.finished = self.stopping = False
+        self.conf = next((after for before, after in zip(args, args[1:]) if before == "-c"), None)
+        self.ended = self.finished = self.stopping = self.has_cached = False
         self.process = subprocess.Popen(
             [*wrapper, program or (build.for_others() if user else build.binary()), *map(str, args)],
             stdin=subprocess.DEVNULL,
@@ -217,6 +231,23 @@ class Server:
         except FileNotFoundError:
             return 0
 
+    def caches(self):
+        """May it keep files open? Its configuration says so, or did."""
+        files = [path for path in pathlib.Path(self.conf or "/none").rglob("*") if path.is_file()]
+        self.has_cached |= any("[CACHE]" in path.read_text(errors="replace") for path in files)
+        return self.has_cached
+
+    def cached_files(self):
+        """The names of regular files that are open for reading."""
+        found, folder = [], f"/proc/{self.pid}"
+        for entry in os.listdir(f"{folder}/fd"):
+            with contextlib.suppress(OSError):
+                info = pathlib.Path(f"{folder}/fdinfo/{entry}").read_text()
+                flags = int(re.search(r"flags:\s+(\d+)", info)[1], 8)
+                if stat.S_ISREG(os.stat(f"{folder}/fd/{entry}").st_mode) and flags & os.O_ACCMODE == os.O_RDONLY:
+                    found.append(os.readlink(f"{folder}/fd/{entry}"))
+        return found
+
     def threads(self):
         return sorted(map(int, os.listdir(f"/proc/{self.pid}/task")))
 
@@ -266,7 +297,7 @@ class Server:
 
         def is_clean():
             left[:] = self.open_files()  # the same look decides: a reload may still open something for a moment
-            return len(left) <= allowed
+            return len(left) <= allowed or (self.caches() and len(left) <= allowed + len(self.cached_files()))
 
         allowed = self.baseline + len(self.open_logs() - self.first_logs)  # threads open them, sooner or later
         with contextlib.suppress(AssertionError):

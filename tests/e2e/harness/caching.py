@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers that cache files, what they count, and requests by the thousand."""
+
+from . import build
+from .messages import CLOSE, request
+from .metrics import scrape, status_section, total
+from .server import await_true, section
+
+def start_cached(serve, files="Revalidate 1s", settings=None, *, keys=None, rules=(), config=None, **rest):
+    """A server with metrics. `files` is the rule of the default host for all paths that `rules` do not match:
+    [{"Match": "/a", "Files": "Off"}]; `keys` are those of [CACHE] for the server. server.count(name) is a counter's
+    value, server.level(name, **labels) that of another figure."""
+    made = {"plugins/status/status.conf": status_section(), "plugins/cache/cache.conf": section("CACHE", keys or {})}
+    text = "".join(section("CACHE", rule) for rule in [*rules, {"Files": files}])
+    server = serve(settings, config={**made, **(config or {})}, text=text, **rest)
+    server.count = lambda name, **labels: read_figure(server, f"monkey_cache_{name}_total", **labels)
+    server.level = lambda name, **labels: read_figure(server, f"monkey_cache_{name}", **labels)
+    return server
+
+
+def read_figure(server, name, **labels):
+    with server.connect() as client:
+        return total(scrape(client), name, **labels)
+
+
+def is_hit(server, client, path, *fields, **rest):
+    """Asks; was the answer found in the cache?"""
+    before = server.count("hits")
+    client.ask(path, *fields, **rest)
+    return server.count("hits") > before
+
+
+def await_kept(server, client, path, *fields, **rest):
+    """Asks until the answer comes from the cache: a file that has just been changed is not kept yet."""
+    await_true(lambda: is_hit(server, client, path, *fields, **rest), 30, f"a hit of {path}")
+
+
+def ask_many(server, paths, status, batch=100, body=None):
+    """Asks for all paths in pipelines; returns the number of answers with this status, and fails for others."""
+    paths, mark = list(paths), b"HTTP/1.1 "
+    wanted = mark + b"%d " % status
+    for at in range(0, len(paths), batch):
+        with server.connect() as client:
+            some = paths[at : at + batch]
+            client.send_in_background(b"".join(map(request, some[:-1])) + request(some[-1], CLOSE))
+            data = client.rest()
+            found, answered = data.count(wanted), data.count(mark)
+            assert found == answered == len(some), f"{found} of {len(some)} were {status}, {answered} were answered"
+            assert body is None or data.count(body) == len(some)
+    return len(paths)
+
+
+needs_cache = build.needs_cache

@@ -1,0 +1,559 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cache of files: what is kept, for how long, and that clients see no other difference than time."""
+
+import gzip
+import os
+import pathlib
+import signal
+import tempfile
+import time
+
+import pytest
+
+from harness import build
+from harness.caching import ask_many, await_kept, is_hit, needs_cache, start_cached
+from harness.certificates import Authority
+from harness.content import OLD, pattern, populate
+from harness.load import Load
+from harness.messages import request
+from harness.server import await_true, run, section, write_config
+from harness.ways import WAYS
+from test_config import problems
+
+pytestmark = [needs_cache, pytest.mark.wire]
+
+SMALL, LARGE = pattern(4000, 21), pattern(100_000, 22)
+FILES = {
+    "small.txt": SMALL,
+    "large.bin": LARGE,
+    "empty.txt": b"",
+    "index.html": b"<p>index",
+    "dir/index.html": b"<p>in dir",
+    "app.js": b"script\n" * 100,
+    "app.js.gz": gzip.compress(b"script\n" * 100, mtime=0),
+    "page.html": b"<p>page",
+    "border.bin": pattern(8192, 23),
+    "above.bin": pattern(8193, 24),
+}
+MODES = ["EachCycle", "Revalidate 1s", "Immutable"]
+DONE = "the new configuration is in use"
+
+
+def replace(path, data, mtime=None):
+    """In one step."""
+    new = path.with_name(f"{path.name}.new")
+    new.write_bytes(data)
+    if mtime is not None:
+        os.utime(new, (mtime, mtime))
+    os.rename(new, path)
+
+
+def reload(server, number=1):
+    server.send_signal(signal.SIGHUP)
+    server.wait_log(DONE, number)
+    server.wait_log("the configuration before the last reload is not in use any more", number)
+
+
+@pytest.fixture
+def cached(serve):
+    def start(*args, **rest):
+        if "root" not in rest:
+            rest.setdefault("files", FILES)
+        return start_cached(serve, *args, **rest)
+
+    return start
+
+
+# ── hits ──
+
+
+@pytest.mark.parametrize("path", ["/small.txt", "/large.bin", "/empty.txt", "/", "/nowhere"])
+@pytest.mark.parametrize("files", MODES)
+def test_hits_are_counted(cached, files, path):
+    server = cached(files)
+    client = server.connect()
+    await_kept(server, client, path)
+    hits, misses = server.count("hits"), server.count("misses")
+    for _ in range(10):
+        client.ask(path)
+    assert server.count("hits") - hits >= 10
+    assert server.count("misses") == misses
+
+
+def test_off(cached):
+    server = cached("Off")
+    client = server.connect()
+    for _ in range(5):
+        assert client.ask("/small.txt").body == SMALL
+        replace(server.root / "small.txt", SMALL[::-1])
+        assert client.ask("/small.txt").body == SMALL[::-1]
+        replace(server.root / "small.txt", SMALL)
+    assert server.count("hits") == 0
+
+
+def test_a_file_that_was_just_changed_is_not_kept(cached):
+    """Its next change may leave no trace in its time stamp."""
+    server = cached("Immutable")
+    client = server.connect()
+    for n in range(50):
+        replace(server.root / "small.txt", b"%d" % n)
+        assert client.ask("/small.txt").body == b"%d" % n
+
+
+# ── the same answers as without a cache ──
+
+REQUESTS = [
+    ("/small.txt", (), {}),
+    ("/large.bin", (), {}),
+    ("/empty.txt", (), {}),
+    ("/border.bin", (), {}),
+    ("/above.bin", (), {}),
+    ("/", (), {}),
+    ("/dir", (), {}),
+    ("/dir/", (), {}),
+    ("/nowhere", (), {}),
+    ("/small.txt/x", (), {}),
+    ("/page", (), {}),
+    ("/app.js", ("Accept-Encoding: gzip",), {}),
+    ("/app.js", ("Accept-Encoding: br",), {}),
+    ("/app.js.gz", (), {}),
+    ("/small.txt", (), {"method": "HEAD"}),
+    ("/large.bin", (), {"method": "HEAD"}),
+    ("/small.txt", ("Range: bytes=10-19",), {}),
+    ("/large.bin", ("Range: bytes=50000-",), {}),
+    ("/large.bin", ("Range: bytes=0-9,50000-50009",), {}),
+    ("/small.txt", ("Range: bytes=99999-",), {}),
+    ("/empty.txt", ("Range: bytes=0-",), {}),
+    ("/small.txt", ("If-None-Match: *",), {}),
+    ("/large.bin", ("If-None-Match: *",), {}),
+    ("/small.txt", ('If-Match: "other"',), {}),
+    ("/small.txt", ("If-Modified-Since: Sun, 13 Sep 2020 12:26:40 GMT",), {}),
+    ("/small.txt", ("If-Modified-Since: Sun, 13 Sep 2020 12:26:39 GMT",), {}),
+    ("/small.txt", ("If-Unmodified-Since: Sun, 13 Sep 2020 12:26:39 GMT",), {}),
+    ("/app.js", ("Accept-Encoding: gzip", "Range: bytes=0-9"), {}),
+    ("/small.txt", (), {"method": "POST", "body": b"x"}),
+    ("/small.txt", (), {"method": "OPTIONS"}),
+]
+OTHERS = {  # sections that change the response of a file
+    "none": "",
+    "headers": section("HEADERS", {"Set": ["X-New yes", "Content-Type text/x-own"], "Remove": "Last-Modified"}),
+    "compress": section("COMPRESS", {"Enabled": "On"}),
+    "cors": section("CORS", {"Origin": "https://a.example"}),
+}
+
+
+def shown(answer):
+    return answer.status, [row for row in answer.fields if row[0].lower() != "date"], answer.body
+
+
+@pytest.mark.parametrize("name", WAYS)
+@pytest.mark.parametrize("other", OTHERS)
+def test_the_same_answers(serve, tmp_path, name, other):
+    """Field by field, those of a server without the cache."""
+    way = WAYS[name]
+    for protocol in ("h2",) * way.h2 + ("tls",) * way.tls:
+        if not build.speaks(protocol):
+            pytest.skip(f"the preset {build.PRESET} has no {protocol}")
+    root, text = populate(tmp_path / "root", FILES), OTHERS[other]
+    listen = {"Listen": ["127.0.0.1:0 tls"] if way.tls else ["127.0.0.1:0"]}
+    host = section("HOST", {"ServerName": "localhost", "DocumentRoot": root, "Precompressed": "gzip",
+                            "TryFiles": "$path $path.html $path/"})  # fmt: skip
+    if way.tls:
+        way.ca = Authority(tmp_path / "ca")
+        text += section("TLS", way.ca.make("localhost", "localhost").keys())
+    without = serve(listen, root=root, config={"sites/default": host + text})
+    caching = text + section("CACHE", {"Files": "Revalidate 1s"})
+    server = serve(listen, root=root, config={"sites/default": host + caching})
+    with way.connect(without) as one, way.connect(server) as two:
+        time.sleep(1.1)  # so that files may be kept
+        for path, fields, rest in REQUESTS * 4:
+            extra = ("Origin: https://a.example",) if other == "cors" else ()
+            wanted, got = (shown(client.ask(path, *fields, *extra, **rest)) for client in (one, two))
+            assert got == wanted, (path, fields, rest)
+
+
+# ── rules ──
+
+
+def test_the_first_rule_that_matches(cached):
+    rules = [
+        {"Match": "/off", "Files": "Off"},
+        {"Match": "*.js", "Files": "Immutable"},
+        {"Match": "/immutable", "Files": "Immutable"},
+        {"Match": "/immutable/never", "Files": "Off"},
+    ]
+    names = {"off/a.js": False, "b.js": True, "immutable/c.txt": True, "immutable/never/d.txt": True, "e.txt": False}
+    server = cached("EachCycle", files=dict.fromkeys(names, b"old"), rules=rules)
+    client = server.connect()
+    for name in names:
+        if name != "off/a.js":
+            await_kept(server, client, f"/{name}")
+    for name in names:
+        replace(server.root / name, b"new")
+    for name, is_kept in names.items():
+        assert client.ask(f"/{name}").body == (b"old" if is_kept else b"new"), name
+    reload(server)
+    assert {client.ask(f"/{name}").body for name in names} == {b"new"}
+
+
+def test_immutable_until_a_reload(cached):
+    server = cached("Immutable")
+    client = server.connect()
+    for path in ("/small.txt", "/large.bin", "/nowhere.txt"):
+        await_kept(server, client, path)
+    replace(server.root / "small.txt", b"new small")
+    replace(server.root / "large.bin", LARGE[::-1])
+    (server.root / "nowhere.txt").write_bytes(b"somewhere")
+    time.sleep(1.5)
+    assert client.ask("/small.txt").body == SMALL
+    assert client.ask("/large.bin").body == LARGE
+    reload(server)
+    assert client.ask("/small.txt").body == b"new small"
+    assert client.ask("/large.bin").body == LARGE[::-1]
+    assert client.ask("/nowhere.txt").body == b"somewhere"
+
+
+CHANGES = {
+    "replaced": lambda root: replace(root / "small.txt", b"new"),
+    "same size and time": lambda root: replace(root / "small.txt", SMALL[::-1], OLD),
+    "removed": lambda root: (root / "small.txt").unlink(),
+    "in place": lambda root: (root / "small.txt").write_bytes(b"new"),
+    "a folder": lambda root: ((root / "small.txt").unlink(), (root / "small.txt").mkdir()),
+    "a link out": lambda root: ((root / "small.txt").unlink(), (root / "small.txt").symlink_to("/etc/hostname")),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("files", ["EachCycle", "Revalidate 1s"])
+def test_a_change_is_seen(cached, files, change):
+    """In the next cycle; or, if nobody has asked for the time of an interval, by the first request."""
+    server = cached(files)
+    client = server.connect()
+    await_kept(server, client, "/small.txt")
+    CHANGES[change](server.root)
+    if files != "EachCycle":
+        time.sleep(1.05)
+    answer = client.ask("/small.txt")
+    wanted = {"removed": (404, None), "a folder": (301, None), "a link out": (404, None)}.get(change)
+    if wanted:
+        assert answer.status == wanted[0]
+    else:
+        assert answer.body == (SMALL[::-1] if change == "same size and time" else b"new")
+
+
+@pytest.mark.parametrize("files", ["EachCycle", "Revalidate 1s"])
+def test_a_large_file_that_is_edited_is_seen_at_once(cached, files):
+    """Its descriptor is looked at for each request."""
+    server = cached(files)
+    client = server.connect()
+    await_kept(server, client, "/large.bin")
+    for n in range(1, 6):
+        data = pattern(100_000 + n, n)
+        (server.root / "large.bin").write_bytes(data)
+        assert client.ask("/large.bin").body == data
+
+
+def test_a_name_that_was_missing(cached):
+    server = cached("EachCycle")
+    client = server.connect()
+    await_kept(server, client, "/new.txt")
+    for _ in range(5):
+        (server.root / "new.txt").write_bytes(b"made")
+        assert client.ask("/new.txt").body == b"made"
+        (server.root / "new.txt").unlink()
+        assert client.ask("/new.txt").status == 404
+
+
+# ── policies ──
+
+
+@pytest.mark.parametrize("policy, statuses", [("Off", (404, 404)), ("Inside", (200, 404)), ("On", (200, 200))])
+@pytest.mark.parametrize("files", ["EachCycle", "Revalidate 1s"])
+def test_links(cached, tmp_path, files, policy, statuses):
+    """A link that is made, pointed out of the root, and made of a folder above the file."""
+    populate(tmp_path / "outside", {"secret.txt": b"secret", "dir/x.txt": b"secret"})
+    server = cached(files, {"SymLink": policy}, files={"a.txt": b"a", "dir/x.txt": b"x", "real/x.txt": b"x"})
+    client, root = server.connect(), server.root
+    await_kept(server, client, "/a.txt")
+    await_kept(server, client, "/dir/x.txt")
+    (root / "a.txt").rename(root / "b.txt")
+    (root / "a.txt").symlink_to("b.txt")
+    (root / "dir").rename(root / "old")
+    (root / "dir").symlink_to("real")
+    if files != "EachCycle":
+        time.sleep(1.05)
+    assert client.ask("/a.txt").status == client.ask("/dir/x.txt").status == statuses[0]
+    if files != "EachCycle":
+        await_kept(server, client, "/a.txt")
+        await_kept(server, client, "/dir/x.txt")
+    for name, target in (("a.txt", "secret.txt"), ("dir", "dir")):
+        (root / "new").symlink_to(tmp_path / "outside" / target)
+        os.rename(root / "new", root / name)
+    if files != "EachCycle":
+        time.sleep(1.05)
+    answers = [client.ask(path) for path in ("/a.txt", "/dir/x.txt")]
+    assert [answer.status for answer in answers] == [statuses[1]] * 2
+    assert (policy == "On") == all(answer.body == b"secret" for answer in answers)
+
+
+def test_one_root_and_two_policies(serve, tmp_path):
+    """Hosts with the same root do not share what they may not both serve."""
+    root = populate(tmp_path / "root", {"a.txt": b"a", ".dot": b"dot", "d/index.html": b"i", "d/other.html": b"o"})
+    (root / "link.txt").symlink_to("a.txt")
+    one = {"SymLink": "On", "Resume": "On", "DotFiles": "On", "Indexfile": "other.html"}
+    two = {"SymLink": "Off", "Resume": "Off", "DotFiles": "Off", "Indexfile": "index.html"}
+    rule = section("CACHE", {"Files": "Immutable"})
+    hosts = {f"sites/{name}": section("HOST", {"ServerName": name, "DocumentRoot": root, **keys}) + rule
+             for name, keys in (("one", one), ("two", two))}  # fmt: skip
+    server = start_cached(serve, "Immutable", root=root, config=hosts)
+    client = server.connect()
+
+    def ask(path, host):
+        client.send(request(path, "Range: bytes=0-0", host=host))
+        answer = client.response()
+        return answer.status, answer.body, answer["Accept-Ranges"]
+
+    time.sleep(1.1)
+    for _ in range(4):
+        assert ask("/link.txt", "one") == (206, b"a", "bytes")
+        assert ask("/link.txt", "two")[0] == 404
+        assert ask("/a.txt", "one") == (206, b"a", "bytes")
+        assert ask("/a.txt", "two") == (200, b"a", None)
+        assert ask("/.dot", "one")[0] == 206
+        assert ask("/.dot", "two")[0] == 404
+        assert ask("/d/", "one")[1] == b"o"
+        assert ask("/d/", "two")[1] == b"i"
+    assert server.count("hits") > 10
+
+
+def test_aliases_and_variants(cached, tmp_path):
+    populate(tmp_path / "manual", {"m.html": b"<p>m", "m.html.gz": b"gzip of m"})
+    server = cached("EachCycle", host={"Precompressed": "gzip"})
+    with open(server.conf / "sites" / "default", "a") as file:
+        file.write(section("ALIAS", {"Match": "/manual", "To": tmp_path / "manual"}))
+    reload(server)
+    client = server.connect()
+    accept = "Accept-Encoding: gzip"
+    for path, folder, name in (("/manual/m.html", tmp_path / "manual", "m.html"), ("/app.js", server.root, "app.js")):
+        await_kept(server, client, path, accept)
+        assert client.ask(path, accept)["Content-Encoding"] == "gzip"
+        os.utime(folder / f"{name}.gz", (OLD - 1, OLD - 1))
+        answer = client.ask(path, accept)
+        assert (answer["Content-Encoding"], answer.body) == (None, (folder / name).read_bytes())
+        replace(folder / f"{name}.gz", b"another variant")
+        answer = client.ask(path, accept)
+        assert (answer["Content-Encoding"], answer.body) == ("gzip", b"another variant")
+        (folder / f"{name}.gz").unlink()
+        assert client.ask(path, accept)["Content-Encoding"] is None
+        assert client.ask(path, accept)["Vary"] == "Accept-Encoding"
+
+
+@pytest.mark.parametrize("size", [len(SMALL), len(LARGE)])
+@pytest.mark.parametrize("files", MODES)
+def test_a_slow_client_gets_what_was_promised(cached, files, size):
+    """The entry is replaced, and its file removed, while a stream without a window waits for it."""
+    if not build.speaks("h2"):
+        pytest.skip(f"the preset {build.PRESET} has no HTTP/2")
+    server = cached(files)
+    name = "small.txt" if size == len(SMALL) else "large.bin"
+    plain = server.connect()
+    await_kept(server, plain, f"/{name}")
+    client = server.connect_h2(window=1000, credit=False)
+    number = client.begin(f"/{name}")
+    assert client.exactly(1000, number) == FILES[name][:1000]
+    replace(server.root / name, b"new")
+    if files == "EachCycle":
+        assert plain.ask(f"/{name}").body == b"new"
+    (server.root / name).unlink()
+    client.grant(200_000)
+    client.grant(200_000, number)
+    assert client.response(number).body == FILES[name]
+
+
+def test_a_kept_file_that_shrinks_while_it_is_sent(cached):
+    """A visible end, and no signal: nothing is mapped."""
+    size = 24 << 20
+    server = cached("Immutable", {"LingerTimeout": "300ms"}, files={"f.bin": pattern(1 << 20, 9) * 24, "a.txt": b"a"})
+    with server.connect() as other:
+        await_kept(server, other, "/f.bin", method="HEAD")
+        client = server.connect(rcvbuf=65_536)
+        client.send(request("/f.bin"))
+        assert client.head().length == size
+        os.truncate(server.root / "f.bin", 1 << 20)
+        assert len(client.rest()) < size
+        assert other.ask("/a.txt").body == b"a"
+
+
+# ── reloads ──
+
+
+def test_entries_are_kept_over_reloads(cached):
+    server = cached("Revalidate 1h")
+    client = server.connect()
+    paths = ["/small.txt", "/large.bin", "/dir/"]
+    for path in paths:
+        await_kept(server, client, path)
+    for number, workers in enumerate([4, 2, 1], 1):
+        text = (server.conf / "monkey.conf").read_text()
+        (server.conf / "monkey.conf").write_text(text.replace("Workers", f"Workers {workers} #"))
+        reload(server, number)
+        misses, hits = server.count("misses"), server.count("hits")
+        for _ in range(8):
+            with server.connect() as other:
+                for path in paths:
+                    assert other.ask(path).status == 200
+        assert server.count("misses") == misses
+        assert server.count("hits") >= hits + 24
+
+
+@pytest.mark.concurrent
+@pytest.mark.parametrize("files", ["EachCycle", "Revalidate 1s", "Immutable"])
+def test_a_hundred_reloads_under_load(cached, files):
+    server = cached(files, {"Workers": 2}, files={"small": SMALL, "large": LARGE})
+    plain = (server.conf / "monkey.conf").read_text()
+    address, settings = server.addresses[0], plain.replace("127.0.0.1:0", server.names[0])
+    with Load(address, SMALL, LARGE) as load:
+        for n in range(100):
+            (server.conf / "monkey.conf").write_text(settings.replace("Workers 2", f"Workers {1 + n % 4}"))
+            server.send_signal(signal.SIGHUP)
+            server.wait_log(DONE, n + 1)
+            assert not load.errors, load.errors
+        await_true(lambda: load.answers > 100 or load.errors, 60, "answers")
+    assert not load.errors and not load.refused, load.errors
+    server.wait_log("is not in use any more", 100)
+
+
+# ── what runs short ──
+
+
+def test_missing_names_displace_nothing(cached):
+    server = cached("Revalidate 1h", {"MaxKeepAliveRequest": 1_000_000}, keys={"Missing": 1000})
+    client = server.connect()
+    await_kept(server, client, "/small.txt")
+    ask_many(server, (f"/missing/{n}" for n in range(20_000)), 404)
+    for _ in range(3):
+        assert is_hit(server, client, "/small.txt")
+
+
+def test_more_files_than_memory(cached):
+    """What is evicted is loaded again; what is often asked for stays."""
+    names = {f"{n}.txt": pattern(4600, n) for n in range(1000)}
+    server = cached("Revalidate 1h", {"MaxKeepAliveRequest": 1_000_000}, keys={"Memory": "1M"}, files=names)
+    client = server.connect()
+    await_kept(server, client, "/0.txt")
+    for _ in range(3):
+        for name, data in names.items():
+            assert client.ask(f"/{name}").body == data
+        assert client.ask("/0.txt").body == names["0.txt"]
+    assert server.count("evicted") > 0
+
+
+@pytest.fixture
+def many_links(tmp_path):
+    """A root with 30,000 names that are too large to be kept in memory."""
+    root = tmp_path / "links"
+    populate(root, {"first.bin": pattern(9000, 5)})
+    for n in range(30_000):
+        os.link(root / "first.bin", root / f"{n}.bin")
+    return root
+
+
+def test_more_files_than_descriptors(cached, many_links):
+    keys, limits = {"Descriptors": 100_000}, {"FDLimit": 4096, "MaxKeepAliveRequest": 1_000_000}
+    server = cached("Revalidate 1h", limits, keys=keys, root=many_links)
+    for _ in range(2):
+        ask_many(server, (f"/{n}.bin" for n in range(30_000)), 200)
+    assert server.descriptors() <= 4096
+    assert "Too many open files" not in server.log and "no descriptors" not in server.log, server.log[-2000:]
+
+
+def test_clients_come_before_kept_descriptors(cached, tmp_path):
+    """All descriptors are in the cache; then as many clients come as there may be."""
+    files = {f"{n}.bin": pattern(9000, n) for n in range(300)}
+    server = cached("Revalidate 1h", {"FDLimit": 200, "OverCapacity": "Drop"}, keys={"Descriptors": 1024}, files=files)
+    with server.connect() as client:
+        await_kept(server, client, "/0.bin")
+        for n in range(300):
+            for _ in range(2):
+                assert client.ask(f"/{n}.bin").body == files[f"{n}.bin"]
+    clients = []
+    for n in range(120):
+        clients.append(server.connect())
+        assert clients[-1].ask(f"/{n}.bin").body == files[f"{n}.bin"]
+    for client in clients:
+        assert client.ask("/1.bin").body == files["1.bin"]
+
+
+# ── the configuration ──
+
+MISTAKES = {
+    # the file, the row, its column, words of the message
+    "memory too small": ("cache", "Memory 4K", 12, ["Memory"]),
+    "memory too small for one body": ("cache", "Memory 256K", 12, ["Memory", "BodyMax"]),
+    "no number": ("cache", "Descriptors many", 17, ["many"]),
+    "unknown key": ("cache", "Memorie 1M", 5, ["Memorie", "Memory"]),
+    "key of a host": ("cache", "Files Off", 5, ["Files"]),
+    "interval of nothing": ("default", "Files Revalidate 0", 11, ["Revalidate"]),
+    "interval of a word": ("default", "Files Revalidate often", 11, ["Revalidate"]),
+    "interval that is too long": ("default", "Files Revalidate 2d", 11, ["Revalidate"]),
+    "two intervals": ("default", "Files Revalidate 1s 2s", 11, ["Revalidate"]),
+    "interval beside Immutable": ("default", "Files Immutable 1s", 11, ["Immutable"]),
+    "interval beside EachCycle": ("default", "Files EachCycle 1s", 11, ["EachCycle"]),
+    "unknown mode": ("default", "Files Sometimes", 11, ["Revalidate"]),
+    "no pattern": ("default", "Match assets", 11, ["assets"]),
+    "key of the server": ("default", "Memory 1M", 5, ["Memory"]),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes(tmp_path, site_root, name):
+    file, row, column, words = MISTAKES[name]
+    text = f"[CACHE]\n    {row}\n"
+    files = {"plugins/cache/cache.conf": text} if file == "cache" else {}
+    folder = write_config(tmp_path / "conf", site_root, text=text if not files else "", files=files)
+    result = run("-c", folder, "-t")
+    assert result.returncode != 0, result.stderr
+    found = problems(result)[0]
+    assert found[:3] == (("cache.conf", 2) if files else ("default", 5)) + (column,), result.stderr
+    assert all(word in found[3] for word in words), found
+
+
+def test_smallest_budgets(serve, tmp_path):
+    """None of a kind is kept; everything is served."""
+    server = start_cached(serve, "Immutable", keys={"Descriptors": 0, "Missing": 0}, files=FILES)
+    client = server.connect()
+    for _ in range(5):
+        assert client.ask("/large.bin").body == LARGE
+        assert client.ask("/nowhere").status == 404
+    assert not server.cached_files()
+
+
+# ── other file systems ──
+
+
+@pytest.mark.parametrize("files", ["EachCycle", "Revalidate 1s"])
+def test_root_in_memory(cached, files):
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        root = populate(pathlib.Path(folder), FILES)
+        server = cached(files, root=root)
+        client = server.connect()
+        for path in ("/small.txt", "/large.bin", "/nowhere"):
+            await_kept(server, client, path)
+        replace(root / "small.txt", b"new")
+        (root / "nowhere").write_bytes(b"here")
+        if files != "EachCycle":
+            time.sleep(1.05)
+        assert client.ask("/small.txt").body == b"new"
+        assert client.ask("/nowhere").body == b"here"
+
+
+@pytest.mark.parametrize(
+    "path, kind", [("/small.txt", "body"), ("/large.bin", "descriptor"), ("/nowhere", "missing"), ("/dir/", "body")]
+)
+def test_entries_have_kinds(cached, path, kind):
+    server = cached("Revalidate 1h")
+    client = server.connect()
+    assert server.level("entries") == 0
+    await_kept(server, client, path)
+    await_true(lambda: server.level("entries", kind=kind) >= 1, 30, kind)
+    await_true(lambda: server.level("bytes", kind=kind) > 0, 30, kind)

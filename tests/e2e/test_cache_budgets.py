@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a request for a kept file may cost, and what the cache may take. Judged on the release."""
+
+import collections
+import os
+
+import pytest
+
+from harness import build
+from harness.caching import ask_many, await_kept, needs_cache, start_cached
+from harness.content import LARGE, pattern
+from harness.server import await_true
+from test_budgets import ROLES, Trace
+
+pytestmark = [needs_cache, pytest.mark.budget]
+
+THREE = {"epoll_wait": 1.0, "recvfrom": 1.0, "sendmsg": 1.0}
+SMALL = pattern(4600, 31)
+MODES = ["Revalidate 1h", "Immutable"]
+IDLE_KB, MANY, SHARE_MAX = 24, 10_000, 1.15
+
+
+@pytest.fixture
+def count_calls(serve, tmp_path):
+    """The system calls of a request for a kept file."""
+
+    def count(files, ask, rounds=100, **rest):
+        settings = {"KeepAliveTimeout": "60s", "MaxKeepAliveRequest": 100_000}
+        server = start_cached(serve, files, settings, **rest)
+        client = server.connect()
+        await_kept(server, client, "/hello.txt")
+        await_kept(server, client, "/large.bin")
+        await_kept(server, client, "/nowhere")
+        for _ in range(3):
+            ask(client)
+        trace = Trace(server, tmp_path / "trace")
+        for _ in range(rounds):
+            ask(client)
+        calls = trace.end()
+        counts = collections.Counter(ROLES.get(name, name) for name, _ in calls)
+        often = {name: round(number / rounds, 1) for name, number in counts.items()}
+        return {name: number for name, number in often.items() if number}, calls
+
+    return count
+
+
+REQUESTS = {
+    "small": lambda client: client.assert_open(),
+    "not modified": lambda client: client.ask("/hello.txt", "If-None-Match: *"),
+    "large, not modified": lambda client: client.ask("/large.bin", "If-None-Match: *"),
+    "head": lambda client: client.ask("/hello.txt", method="HEAD"),
+    "range": lambda client: client.ask("/hello.txt", "Range: bytes=0-4"),
+    "missing": lambda client: client.ask("/nowhere"),
+}
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+@pytest.mark.parametrize("files", MODES)
+def test_calls_of_a_kept_request(count_calls, files, name):
+    often, calls = count_calls(files, REQUESTS[name])
+    allowed = dict(THREE)
+    if name == "large, not modified" and files != "Immutable":
+        allowed["newfstatat"] = 1.0
+    assert often.items() <= allowed.items() and often.items() >= THREE.items(), (often, calls[100:120])
+
+
+@pytest.mark.parametrize("files", MODES)
+def test_calls_of_a_large_file(count_calls, files):
+    """At most one look at the descriptor for each request."""
+
+    def ask(client):
+        assert client.ask("/large.bin").body == LARGE
+
+    often, calls = count_calls(files, ask, rounds=20)
+    assert {"openat2", "close", "preadv2"}.isdisjoint(often), often
+    assert often.get("newfstatat", 0) == (0 if files == "Immutable" else 1.0), often
+
+
+def test_calls_of_many_small_files(serve, tmp_path):
+    """At random, as in a contest with 10,000 files."""
+    names = {f"{n}.txt": pattern(1000 + n, n) for n in range(500)}
+    server = start_cached(serve, "Revalidate 1h", {"MaxKeepAliveRequest": 1_000_000}, files=names)
+    client = server.connect()
+    for name in names:
+        await_true(lambda name=name: client.ask(f"/{name}").body == names[name], 10)
+    await_kept(server, client, "/499.txt")
+    for _ in range(2):
+        ask_many(server, (f"/{name}" for name in names), 200)
+    trace = Trace(server, tmp_path / "trace")
+    for name in names:
+        assert client.ask(f"/{name}").body == names[name]
+    counts = collections.Counter(ROLES.get(name, name) for name, _ in trace.end())
+    often = {name: round(number / len(names), 1) for name, number in counts.items()}
+    assert {name: number for name, number in often.items() if number} == THREE, counts
+
+
+# ── memory ──
+
+
+def private_kb(server):
+    return server.memory_kb("Private_Dirty")
+
+
+def test_memory_of_an_idle_cache(serve):
+    for path in (build.binary(), build.PLUGINS / "cache.so"):  # what was just linked is dirty in the page cache
+        with open(path, "rb") as file:
+            os.fsync(file.fileno())
+    config = {"plugins/cache/cache.conf": "[CACHE]\n    Memory 32M\n"}
+    plain, server = serve({"Workers": 1}), serve({"Workers": 1}, config=config)
+    for each in (plain, server):
+        with each.connect() as client:
+            client.assert_open()
+        each.settle()
+    added = private_kb(server) - private_kb(plain)
+    print(f"{added} KB more")
+    assert added <= IDLE_KB, f"{added} KB"
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_memory_of_ten_thousand_files(serve, workers):
+    """Each file once, however many workers have asked for it."""
+    files = {f"{n}.txt": SMALL for n in range(MANY)}
+    limits = {"Workers": workers, "MaxKeepAliveRequest": 1_000_000}
+    server = start_cached(serve, "Revalidate 1h", limits, keys={"Memory": "128M"}, files=files)
+    client = server.connect()
+    await_kept(server, client, "/0.txt")
+    ask_many(server, (f"/{n}.txt" for n in range(100)), 200)
+    before = private_kb(server)
+    for _ in range(3 * workers):
+        ask_many(server, (f"/{n}.txt" for n in range(MANY)), 200)
+    await_true(lambda: server.level("entries", kind="body") >= MANY - 100, 30, "all files in the cache")
+    taken = (private_kb(server) - before) * 1024
+    print(f"{taken / (MANY * len(SMALL)):.3f} of the bodies")
+    assert taken <= MANY * len(SMALL) * SHARE_MAX
+
+
+def test_memory_of_missing_names(serve):
+    """100,000 different ones: no more than 4,096 of them are remembered."""
+    limits = {"Workers": 1, "MaxKeepAliveRequest": 1_000_000}
+    server = start_cached(serve, "Revalidate 1h", limits, files={"hello.txt": SMALL})
+    client = server.connect()
+    await_kept(server, client, "/hello.txt")
+    ask_many(server, (f"/first/{n}" for n in range(20_000)), 404)
+    before, resident = private_kb(server), server.memory_kb("VmRSS")
+    ask_many(server, (f"/then/{n}" for n in range(100_000)), 404)
+    assert private_kb(server) - before <= 64 and server.memory_kb("VmRSS") - resident <= 256
+    hits = server.count("hits")
+    client.ask("/hello.txt")
+    assert server.count("hits") == hits + 1
