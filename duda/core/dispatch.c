@@ -41,13 +41,13 @@ static void respond_not_found(struct dispatch *d)
     request_call(d->dr, fn);
 }
 
-static void respond_method(struct dispatch *d, route_methods allow)
+static void respond_method(struct dispatch *d, mk_methods allow)
 {
     struct mk_request *req = d->dr->req;
     char text[64];
     struct mk_buf methods;
     mk_buf_init_fixed(&methods, text, sizeof(text));
-    routes_list_methods(&methods, routes_allow(allow));
+    mk_routes_list_methods(&methods, mk_routes_allow(allow));
     if (mk_request_method(req) == MK_METHOD_OTHER) {
         respond_error(d, 501);
     } else if (mk_request_method(req) == MK_OPTIONS || !router_of(d)->error) {
@@ -234,7 +234,7 @@ int dispatch_next(struct duda_request *dr)
 /* ── requests ── */
 
 /* Copies the values of the parameters, each with a NUL behind it. */
-static int copy_values(struct dispatch *d, struct mk_arena *arena, const struct route_match *match)
+static int copy_values(struct dispatch *d, struct mk_arena *arena, const struct mk_route_match *match)
 {
     size_t size = match->n * sizeof(*d->values);
     for (unsigned i = 0; i < match->n; i++)
@@ -257,7 +257,7 @@ static int copy_values(struct dispatch *d, struct mk_arena *arena, const struct 
 
 /* Makes the request of an exchange. `match` is NULL if no route has matched. */
 static struct dispatch *new_dispatch(struct mk_request *req, struct service_worker *worker,
-                                     const struct route_match *match)
+                                     const struct mk_route_match *match)
 {
     struct dispatch *d = mk_arena_zalloc(mk_request_arena(req), sizeof(*d));
     struct duda_request *dr = d ? request_new(req, worker) : NULL; /* last: hooks of the exchange need its dispatch */
@@ -265,11 +265,11 @@ static struct dispatch *new_dispatch(struct mk_request *req, struct service_work
         return NULL;
     d->dr = dr;
     dr->dispatch = d;
-    d->counts = counts_find(worker->service, match ? match->route : NULL);
+    d->counts = counts_find(worker->service, match ? routes_get_owner(match->route) : NULL);
     d->began_us = counts_wants_time(worker->service, req) ? mk_loop_now_us(mk_request_loop(req)) : 0;
     if (!match)
         return d;
-    d->route = match->route;
+    d->route = routes_get_owner(match->route);
     d->hook = router_of(d)->before;
     return copy_values(d, mk_request_arena(req), match) < 0 ? NULL : d;
 }
@@ -289,14 +289,14 @@ static bool may_be_file(const struct service *s, enum router_result result, enum
 
 bool dispatch_leaves_file(const struct service *s, struct mk_str path)
 {
-    struct route_match match;
+    struct mk_route_match match;
     return may_be_file(s, router_match(s->router, MK_GET, path, false, &match), MK_GET);
 }
 
 int dispatch_request(struct mk_request *req, struct service_worker *worker, struct mk_str path)
 {
     const struct service *s = worker->service;
-    struct route_match match;
+    struct mk_route_match match;
     if (path.len && path.p[0] != '/') /* OPTIONS * */
         return MK_DECLINED;
     enum mk_method method = mk_request_method(req);

@@ -6,12 +6,13 @@ target_compile_definitions(monkey-duda PRIVATE DUDA_FRAMEWORK)
 set_property(SOURCE duda/core/context.c duda/core/stack.c APPEND PROPERTY
     COMPILE_DEFINITIONS MK_HAS_TSAN=${MK_HAS_TSAN})
 target_link_options(monkey-duda PRIVATE -Wl,-z,nodelete)
+target_link_libraries(monkey-duda PRIVATE monkey-routes)
 # Stack traces of crashes go through the framework to the service that has called it.
 target_compile_options(monkey-duda PRIVATE -fasynchronous-unwind-tables)
 # The handler of crashes has an unwinder of its own (crash.c).
 target_link_options(monkey-duda PRIVATE -static-libgcc)
 # What a request does not pass is compiled for size: less of the file is in memory.
-set(frequent "body|counts|dispatch|gc|output|param|pairs|request|request_pool|response|router|routes|tunnel|urlencoded")
+set(frequent "body|counts|dispatch|gc|output|param|pairs|request|request_pool|response|router|tunnel|urlencoded")
 set(rest ${sources})
 list(FILTER rest EXCLUDE REGEX "/(${frequent})\\.c$")
 set_property(SOURCE ${rest} APPEND PROPERTY COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)

@@ -8,14 +8,14 @@
 
 static enum mk_method find_method(struct mk_str name)
 {
-    route_methods bit = routes_read_methods(name);
+    mk_methods bit = mk_routes_read_methods(name);
     return bit ? (enum mk_method)__builtin_ctz(bit) : MK_METHOD_OTHER;
 }
 
 static void explain_route(const struct host_service *found, const struct mk_host *host, struct mk_explain *e,
                           struct mk_str rest)
 {
-    struct route_match match = {.route = NULL};
+    struct mk_route_match match = {.route = NULL};
     struct mk_str name = found->conf->name;
     enum router_result result = router_match(found->service->router, find_method(e->method), rest, e->query.p, &match);
     switch (result) {

@@ -48,7 +48,7 @@ static struct map_rule *new_rule(struct mk_arena *arena, struct mk_str pattern, 
     struct mk_str copy = mk_arena_dup(arena, pattern);
     if (!rule || !copy.p)
         return NULL;
-    rule->route = (struct duda_route){.pattern = copy, .methods = ROUTES_ANY, .handler = fn};
+    rule->route = (struct duda_route){.at = {.pattern = copy, .methods = MK_ROUTES_ANY}, .handler = fn};
     return rule;
 }
 
@@ -71,16 +71,16 @@ int map_add_static(struct map *map, struct mk_arena *arena, struct mk_str path, 
 }
 
 /* Collects the names of a pattern. Returns 0, -EINVAL (more than 32 segments) or -ENOMEM. */
-static int read_names(struct mk_arena *arena, struct duda_route *r)
+static int read_names(struct mk_arena *arena, struct mk_route *r)
 {
     struct mk_str rest = r->pattern;
-    struct mk_str *names = mk_arena_zalloc(arena, ROUTES_SEGMENTS_MAX * sizeof(*names));
+    struct mk_str *names = mk_arena_zalloc(arena, MK_ROUTES_SEGMENTS_MAX * sizeof(*names));
     if (!names)
         return -ENOMEM;
     r->names = names;
     for (unsigned segments = 0; rest.len; segments++) {
-        struct mk_str segment = routes_cut_segment(&rest);
-        if (segments == ROUTES_SEGMENTS_MAX)
+        struct mk_str segment = mk_routes_cut_segment(&rest);
+        if (segments == MK_ROUTES_SEGMENTS_MAX)
             return -EINVAL;
         if (!segment.len || segment.p[0] != ':')
             continue;
@@ -99,7 +99,7 @@ int map_add_rule(struct map *map, struct mk_arena *arena, struct mk_str pattern,
     if (!rule)
         return -ENOMEM;
     bool is_static = !has_wildcard(pattern);
-    int err = is_static ? 0 : read_names(arena, &rule->route);
+    int err = is_static ? 0 : read_names(arena, &rule->route.at);
     if (err < 0)
         return err;
     rule->adds_slash = is_static && pattern.p[pattern.len - 1] == '/';
@@ -107,17 +107,17 @@ int map_add_rule(struct map *map, struct mk_arena *arena, struct mk_str pattern,
     return 0;
 }
 
-static bool match_segments(const struct duda_route *r, struct mk_str path, struct route_match *ret)
+static bool match_segments(const struct mk_route *r, struct mk_str path, struct mk_route_match *ret)
 {
     struct mk_str pattern = r->pattern;
     ret->n = 0;
     while (pattern.len) {
-        struct mk_str want = routes_cut_segment(&pattern);
+        struct mk_str want = mk_routes_cut_segment(&pattern);
         if (!want.len && !pattern.len)
             return true; /* a slash at the end means nothing */
         if (!path.len)
             return false;
-        struct mk_str segment = routes_cut_segment(&path);
+        struct mk_str segment = mk_routes_cut_segment(&path);
         bool is_wild = want.len && want.p[0] == ':';
         if (is_wild && segment.len)
             ret->values[ret->n++] = segment;
@@ -128,12 +128,12 @@ static bool match_segments(const struct duda_route *r, struct mk_str path, struc
 }
 
 static enum map_result match_rule(const struct map *map, const struct map_rule *rule, struct mk_str path,
-                                  bool has_query, struct route_match *ret)
+                                  bool has_query, struct mk_route_match *ret)
 {
-    struct mk_str pattern = rule->route.pattern;
+    struct mk_str pattern = rule->route.at.pattern;
     ret->n = 0;
-    if (rule->route.n)
-        return match_segments(&rule->route, path, ret) ? MAP_FOUND : MAP_NOT_FOUND;
+    if (rule->route.at.n)
+        return match_segments(&rule->route.at, path, ret) ? MAP_FOUND : MAP_NOT_FOUND;
     if (rule->adds_slash && path.len + 1 == pattern.len && mk_str_starts(pattern, path))
         return MAP_SLASH;
     if (!mk_str_starts(path, pattern))
@@ -141,13 +141,14 @@ static enum map_result match_rule(const struct map *map, const struct map_rule *
     return map->force_redirect && path.len && path.p[path.len - 1] != '/' && !has_query ? MAP_SLASH : MAP_FOUND;
 }
 
-static enum map_result match_rules(const struct map *map, struct mk_str path, bool has_query, struct route_match *ret)
+static enum map_result match_rules(const struct map *map, struct mk_str path, bool has_query,
+                                   struct mk_route_match *ret)
 {
     for (const struct map_rule *rule = map->first; rule; rule = rule->next) {
         enum map_result result = match_rule(map, rule, path, has_query, ret);
         if (result == MAP_NOT_FOUND)
             continue;
-        ret->route = &rule->route;
+        ret->route = &rule->route.at;
         return result;
     }
     return MAP_NOT_FOUND;
@@ -155,9 +156,9 @@ static enum map_result match_rules(const struct map *map, struct mk_str path, bo
 
 /* ── interfaces ── */
 
-static bool takes_values(const struct duda_method *m, const struct route_match *values)
+static bool takes_values(const struct duda_method *m, const struct mk_route_match *values)
 {
-    if (values->n != m->route.n)
+    if (values->n != m->route.at.n)
         return false;
     for (unsigned i = 0; i < m->n_params; i++) {
         if (i >= values->n || !m->params[i]->len_max || values->values[i].len <= (size_t)m->params[i]->len_max)
@@ -169,13 +170,13 @@ static bool takes_values(const struct duda_method *m, const struct route_match *
     return true;
 }
 
-static bool match_interface(const struct duda_interface *f, struct mk_str uid, struct route_match *ret)
+static bool match_interface(const struct duda_interface *f, struct mk_str uid, struct mk_route_match *ret)
 {
     for (uint32_t i = 0; i < f->methods.n; i++) {
         const struct duda_method *m = f->methods.items[i];
         if (!mk_str_eq(m->uid, uid) || !takes_values(m, ret))
             continue;
-        ret->route = &m->route;
+        ret->route = &m->route.at;
         return true;
     }
     return false;
@@ -183,24 +184,24 @@ static bool match_interface(const struct duda_interface *f, struct mk_str uid, s
 
 /* Cuts a path into an interface, a method and at most 8 parameters. */
 static bool cut_path(struct mk_str path, struct mk_str *ret_interface, struct mk_str *ret_method,
-                     struct route_match *ret)
+                     struct mk_route_match *ret)
 {
     ret->n = 0;
     if (!path.len)
         return false;
-    *ret_interface = routes_cut_segment(&path);
+    *ret_interface = mk_routes_cut_segment(&path);
     if (!path.len)
         return false;
-    *ret_method = routes_cut_segment(&path);
+    *ret_method = mk_routes_cut_segment(&path);
     while (path.len > 1) {
         if (ret->n == MAP_PARAMS_MAX)
             return false;
-        ret->values[ret->n++] = routes_cut_segment(&path);
+        ret->values[ret->n++] = mk_routes_cut_segment(&path);
     }
     return true;
 }
 
-static bool match_interfaces(const struct map *map, struct mk_str path, struct route_match *ret)
+static bool match_interfaces(const struct map *map, struct mk_str path, struct mk_route_match *ret)
 {
     struct mk_str interface, method;
     if (!map->interfaces.n || !cut_path(path, &interface, &method, ret))
@@ -213,11 +214,11 @@ static bool match_interfaces(const struct map *map, struct mk_str path, struct r
     return false;
 }
 
-enum map_result map_match(const struct map *map, struct mk_str path, bool has_query, struct route_match *ret)
+enum map_result map_match(const struct map *map, struct mk_str path, bool has_query, struct mk_route_match *ret)
 {
     ret->n = 0;
     if (map->root.handler && path.len <= 1) {
-        ret->route = &map->root;
+        ret->route = &map->root.at;
         return !path.len && map->root_adds_slash ? MAP_SLASH : MAP_FOUND;
     }
     return match_interfaces(map, path, ret) ? MAP_FOUND : match_rules(map, path, has_query, ret);
@@ -231,7 +232,7 @@ static void list_method(const struct duda_interface *f, struct duda_method *m, m
     struct mk_buf pattern;
     mk_buf_init_fixed(&pattern, text, sizeof(text));
     mk_buf_addf(&pattern, "/%.*s/%.*s", MK_STR_ARG(f->uid), MK_STR_ARG(m->uid));
-    for (unsigned i = 0; i < m->route.n; i++)
+    for (unsigned i = 0; i < m->route.at.n; i++)
         mk_buf_addf(&pattern, "/:%.*s", MK_STR_ARG(m->names[i]));
     fn(&m->route, mk_buf_str(&pattern), ctx);
 }
@@ -239,14 +240,14 @@ static void list_method(const struct duda_interface *f, struct duda_method *m, m
 void map_list(struct map *map, map_list_fn fn, void *ctx)
 {
     if (map->root.handler)
-        fn(&map->root, map->root.pattern, ctx);
+        fn(&map->root, map->root.at.pattern, ctx);
     for (uint32_t i = 0; i < map->interfaces.n; i++) {
         const struct duda_interface *f = map->interfaces.items[i];
         for (uint32_t k = 0; k < f->methods.n; k++)
             list_method(f, f->methods.items[k], fn, ctx);
     }
     for (struct map_rule *rule = map->first; rule; rule = rule->next)
-        fn(&rule->route, rule->route.pattern, ctx);
+        fn(&rule->route, rule->route.at.pattern, ctx);
 }
 
 /* ── the object `map` ── */
@@ -295,7 +296,7 @@ static int set_root(struct router *router, duda_request_fn fn, bool adds_slash)
 {
     if (!router || !fn)
         return -1;
-    router->map.root = (struct duda_route){.pattern = MK_STR("/"), .methods = ROUTES_ANY, .handler = fn};
+    router->map.root = (struct duda_route){.at = {.pattern = MK_STR("/"), .methods = MK_ROUTES_ANY}, .handler = fn};
     router->map.root_adds_slash = adds_slash;
     return 0;
 }
@@ -325,7 +326,7 @@ static duda_method_t *new_method(struct router *router, const char *uid, duda_re
         return NULL;
     m->uid = mk_arena_dup(router->arena, mk_str_c(uid));
     m->route = (struct duda_route){
-        .pattern = m->uid, .methods = ROUTES_ANY, .handler = fn, .n = (unsigned)n_params, .names = m->names};
+        .at = {.pattern = m->uid, .methods = MK_ROUTES_ANY, .n = (unsigned)n_params, .names = m->names}, .handler = fn};
     for (unsigned i = 0; i < MAP_PARAMS_MAX; i++)
         m->names[i] = MK_STR("");
     return m->uid.p ? m : NULL;

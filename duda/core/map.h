@@ -40,7 +40,7 @@ struct map {
 enum map_result { MAP_FOUND, MAP_SLASH, MAP_NOT_FOUND };
 
 /* Finds the route of a path, for every method. `ret` is set for MAP_FOUND only. */
-enum map_result map_match(const struct map *map, struct mk_str path, bool has_query, struct route_match *ret);
+enum map_result map_match(const struct map *map, struct mk_str path, bool has_query, struct mk_route_match *ret);
 
 /* Adds a rule of level 2. Returns 0, -EINVAL or -ENOMEM. */
 int map_add_rule(struct map *map, struct mk_arena *arena, struct mk_str pattern, duda_request_fn fn);

@@ -80,10 +80,10 @@ static int fill_route(duda_request_t *dr, struct mk_str path)
 {
     const struct dispatch *d = dr->dispatch;
     struct mk_arena *arena = mk_request_arena(dr->req);
-    if (!d->route || !d->route->pattern.len || d->route->pattern.p[0] == '/')
+    if (!d->route || !d->route->at.pattern.len || d->route->at.pattern.p[0] == '/')
         return 0;
-    dr->old.interface = copy_with_blank(arena, routes_cut_segment(&path));
-    dr->old.method = copy_with_blank(arena, routes_cut_segment(&path));
+    dr->old.interface = copy_with_blank(arena, mk_routes_cut_segment(&path));
+    dr->old.method = copy_with_blank(arena, mk_routes_cut_segment(&path));
     for (unsigned i = 0; i < d->n && i < DUDA_OLD_SEGMENTS_MAX; i++)
         dr->old.params[dr->old.n_params++] = copy_with_blank(arena, d->values[i]);
     return dr->old.interface.data && dr->old.method.data ? 0 : -ENOMEM;

@@ -14,7 +14,7 @@ static int find(const duda_request_t *dr, const char *name)
 {
     const struct dispatch *d = dr->dispatch;
     for (unsigned i = 0; i < d->n; i++) {
-        if (mk_str_eq(d->route->names[i], mk_str_c(name)))
+        if (mk_str_eq(d->route->at.names[i], mk_str_c(name)))
             return (int)i;
     }
     return -1;
@@ -36,7 +36,7 @@ static const char *get_name(duda_request_t *dr, int n)
 {
     if (request_check(dr, "param->name()") < 0)
         return NULL;
-    return exists(dr, n) ? dr->dispatch->route->names[n].p : NULL;
+    return exists(dr, n) ? dr->dispatch->route->at.names[n].p : NULL;
 }
 
 static const char *get(duda_request_t *dr, const char *name)

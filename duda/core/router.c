@@ -31,11 +31,11 @@ int router_check(const struct router *router, struct mk_buf *error)
 }
 
 enum router_result router_match(const struct router *router, enum mk_method method, struct mk_str path, bool has_query,
-                                struct route_match *match)
+                                struct mk_route_match *match)
 {
     static const enum router_result old_results[] = {
         [MAP_FOUND] = ROUTER_FOUND, [MAP_SLASH] = ROUTER_SLASH_OLD, [MAP_NOT_FOUND] = ROUTER_NOT_FOUND};
-    if (routes_match(&router->routes, method, path, match))
+    if (mk_routes_match(&router->routes, method, path, match))
         return ROUTER_FOUND;
     if (match->has_slash_form)
         return ROUTER_SLASH;
@@ -60,12 +60,12 @@ static void list_old(struct duda_route *route, struct mk_str pattern, void *ctx)
 void router_list(struct router *router, router_list_fn fn, void *ctx)
 {
     struct listing listing = {fn, ctx};
-    for (struct duda_route *r = router->routes.first; r; r = r->next) {
+    for (struct mk_route *r = router->routes.first; r; r = r->next) {
         char text[64];
         struct mk_buf methods;
         mk_buf_init_fixed(&methods, text, sizeof(text));
-        routes_list_methods(&methods, r->methods);
-        fn(r, mk_buf_str(&methods), r->pattern, ctx);
+        mk_routes_list_methods(&methods, r->methods);
+        fn(MK_CONTAINER_OF(r, struct duda_route, at), mk_buf_str(&methods), r->pattern, ctx);
     }
     map_list(&router->map, list_old, &listing);
 }
@@ -84,20 +84,20 @@ static void log_refusal(const char *function, const char *text, const char *prob
     message_log(MK_LOG_ERROR, "%s(\"%.200s\") adds no route: %s", function, text ? text : "", problem);
 }
 
-static struct duda_route *add_route(const char *function, route_methods methods, const char *pattern,
+static struct duda_route *add_route(const char *function, mk_methods methods, const char *pattern,
                                     duda_request_fn handler)
 {
     struct router *router = router_of_main(function);
     const char *problem = "there is no pattern or no handler";
     if (!router)
         return NULL;
-    struct duda_route *r =
-        pattern && handler ? routes_add(&router->routes, router->arena, methods, mk_str_c(pattern), &problem) : NULL;
-    if (r)
+    struct duda_route *r = pattern && handler ? mk_arena_zalloc(router->arena, sizeof(*r)) : NULL;
+    if (r && mk_routes_add(&router->routes, router->arena, methods, mk_str_c(pattern), &r->at, &problem) == 0) {
         r->handler = handler;
-    else
-        log_refusal(function, pattern, problem);
-    return r;
+        return r;
+    }
+    log_refusal(function, pattern, problem);
+    return NULL;
 }
 
 static struct duda_route *add_get(const char *pattern, duda_request_fn handler)
@@ -127,13 +127,13 @@ static struct duda_route *add_patch(const char *pattern, duda_request_fn handler
 
 static struct duda_route *add_any(const char *pattern, duda_request_fn handler)
 {
-    return add_route("router->any", ROUTES_ANY, pattern, handler);
+    return add_route("router->any", MK_ROUTES_ANY, pattern, handler);
 }
 
 static struct duda_route *add_for_methods(const char *names, const char *pattern, duda_request_fn handler)
 {
     static const char problem[] = "it knows GET, HEAD, POST, PUT, DELETE, PATCH and OPTIONS";
-    route_methods methods = names ? routes_read_methods(mk_str_c(names)) : 0;
+    mk_methods methods = names ? mk_routes_read_methods(mk_str_c(names)) : 0;
     if (methods)
         return add_route("router->add", methods, pattern, handler);
     if (router_of_main("router->add"))
@@ -235,7 +235,7 @@ static const char *get_pattern(duda_request_t *dr)
     if (request_check(dr, "router->pattern()") < 0)
         return NULL;
     const struct duda_route *r = dr->dispatch->route;
-    return r ? r->pattern.p : NULL;
+    return r ? r->at.pattern.p : NULL;
 }
 
 const struct duda_api_router object_router = {

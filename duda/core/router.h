@@ -13,7 +13,7 @@
 
 struct router {
     struct mk_arena *arena;
-    struct routes routes;
+    struct mk_routes routes;
     struct route_hook *before, *after; /* of all routes */
     bool has_after;                    /* of any route */
     duda_request_fn not_found;
@@ -41,7 +41,7 @@ int router_check(const struct router *router, struct mk_buf *error);
  * `match->allow` for ROUTER_METHOD.
  */
 enum router_result router_match(const struct router *router, enum mk_method method, struct mk_str path, bool has_query,
-                                struct route_match *match);
+                                struct mk_route_match *match);
 
 /*
  * Calls `fn` for each route in the order of registration: methods as "GET, POST" or "ANY", and the pattern. Both

@@ -17,19 +17,19 @@ enum { ROUTES_MAX = 16, LINE_MAX_BYTES = 128 };
 
 struct world {
     struct mk_arena arena;
-    struct routes routes;
+    struct mk_routes routes;
     struct map map;
-    struct duda_route *all[ROUTES_MAX];
+    struct mk_route *all[ROUTES_MAX];
     unsigned n;
 };
 
 static bool matches(struct mk_str pattern, struct mk_str path)
 {
     while (pattern.len && path.len) {
-        struct mk_str want = routes_cut_segment(&pattern);
+        struct mk_str want = mk_routes_cut_segment(&pattern);
         if (want.len && want.p[0] == '*')
             return true;
-        struct mk_str segment = routes_cut_segment(&path);
+        struct mk_str segment = mk_routes_cut_segment(&path);
         bool fits = want.len && want.p[0] == ':' ? segment.len > 0 : mk_str_eq(want, segment);
         if (!fits)
             return false;
@@ -46,18 +46,18 @@ static int rank(struct mk_str segment)
 static bool comes_first(struct mk_str a, struct mk_str b)
 {
     while (a.len && b.len) {
-        int first = rank(routes_cut_segment(&a)), second = rank(routes_cut_segment(&b));
+        int first = rank(mk_routes_cut_segment(&a)), second = rank(mk_routes_cut_segment(&b));
         if (first != second)
             return first < second;
     }
     return false;
 }
 
-static const struct duda_route *find_plainly(const struct world *w, enum mk_method method, struct mk_str path)
+static const struct mk_route *find_plainly(const struct world *w, enum mk_method method, struct mk_str path)
 {
-    const struct duda_route *best = NULL;
+    const struct mk_route *best = NULL;
     for (unsigned i = 0; i < w->n; i++) {
-        const struct duda_route *r = w->all[i];
+        const struct mk_route *r = w->all[i];
         if (!(r->methods & 1 << method) || !matches(r->pattern, path))
             continue;
         if (!best || comes_first(r->pattern, best->pattern))
@@ -66,9 +66,9 @@ static const struct duda_route *find_plainly(const struct world *w, enum mk_meth
     return best;
 }
 
-static void check_values(const struct route_match *m, struct mk_str path)
+static void check_values(const struct mk_route_match *m, struct mk_str path)
 {
-    CHECK(m->n == m->route->n && m->n <= ROUTES_SEGMENTS_MAX);
+    CHECK(m->n == m->route->n && m->n <= MK_ROUTES_SEGMENTS_MAX);
     for (unsigned i = 0; i < m->n; i++)
         CHECK(m->values[i].p >= path.p && m->values[i].p + m->values[i].len <= path.p + path.len);
 }
@@ -76,9 +76,9 @@ static void check_values(const struct route_match *m, struct mk_str path)
 static void check_path(const struct world *w, struct mk_str path)
 {
     static const enum mk_method methods[] = {MK_GET, MK_POST, MK_DELETE};
-    struct route_match m;
+    struct mk_route_match m;
     for (unsigned i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
-        bool found = routes_match(&w->routes, methods[i], path, &m);
+        bool found = mk_routes_match(&w->routes, methods[i], path, &m);
         CHECK(m.route == find_plainly(w, methods[i], path) && found == (m.route != NULL));
         if (found)
             check_values(&m, path);
@@ -98,10 +98,12 @@ static void add(struct world *w, struct mk_str line)
     const char *problem;
     bool is_post = line.len && line.p[0] == '!';
     struct mk_str pattern = is_post ? mk_str(line.p + 1, line.len - 1) : line;
-    struct duda_route *r =
-        routes_add(&w->routes, &w->arena, (route_methods)(1 << (is_post ? MK_POST : MK_GET)), pattern, &problem);
-    CHECK((r != NULL) == (problem == NULL));
-    if (r)
+    struct mk_route *r = mk_arena_zalloc(&w->arena, sizeof(*r));
+    CHECK(r);
+    int err =
+        mk_routes_add(&w->routes, &w->arena, (mk_methods)(1 << (is_post ? MK_POST : MK_GET)), pattern, r, &problem);
+    CHECK((err == 0) == (problem == NULL));
+    if (err == 0)
         w->all[w->n++] = r;
     (void)map_add_rule(&w->map, &w->arena, pattern, ignore);
 }

@@ -4,7 +4,7 @@ Who may include whom.
 
     base <- conf          base <- loop <- net <- http <- server          conf is reached by server only
 
-Public headers include public headers. Plugins, programs and the libraries that are linked into plugins (lib/store,
+Public headers include public headers. Plugins, programs and the libraries that are linked into plugins (lib/routes, lib/store,
 lib/watched, lib/websocket) see the public headers and their own folder, as any stranger's plugin would; tools/ also
 sees base, loop, net and http/message. A package of the framework sees <duda/...>, the public headers but those of conf
 and server, and its own folder. A header that is not the system's has one place. Run this file alone to see only these
@@ -27,7 +27,7 @@ LAYERS = {
 }
 
 # Folders of lib/ that are not part of the server: they see what plugins see.
-APART = ("lib/store", "lib/watched", "lib/websocket")
+APART = ("lib/routes", "lib/store", "lib/watched", "lib/websocket")
 
 # What of lib/ programs in tools/ may include.
 TOOLS_SEE = ("base/", "loop/", "net/", "http/message/")
@@ -41,8 +41,8 @@ PUBLIC = {
     "conf.h": "conf",
     "epoch.h": "loop", "loop.h": "loop", "store.h": "loop",
     "dial.h": "net", "transport.h": "net",
-    "accept.h": "http", "header_id.h": "http", "request.h": "http", "tunnel.h": "http", "websocket.h": "http",
-    "file_cache.h": "server",
+    "accept.h": "http", "header_id.h": "http", "request.h": "http", "routes.h": "http", "tunnel.h": "http",
+    "websocket.h": "http", "file_cache.h": "server",
     "inspect.h": "server", "monkey.h": "server", "plugin.h": "server", "request_ref.h": "server", "pattern.h": "base",
 }
 

@@ -24,7 +24,11 @@ static struct service *open_service(unsigned routes)
     for (unsigned i = 0; i < routes; i++) {
         char pattern[32];
         int n = snprintf(pattern, sizeof(pattern), "/route%u", i);
-        assert_non_null(routes_add(&service.router->routes, &arena, 1 << MK_GET, mk_str(pattern, (size_t)n), &problem));
+        struct duda_route *r = mk_arena_zalloc(&arena, sizeof(*r));
+        assert_non_null(r);
+        assert_int_equal(mk_routes_add(&service.router->routes, &arena, 1 << MK_GET, mk_str(pattern, (size_t)n), &r->at,
+                                       &problem),
+                         0);
     }
     return &service;
 }
@@ -50,8 +54,8 @@ static void test_rows(void **state)
         struct service *s = open_service(numbers[i]);
         counts_open_service(s);
         assert_int_equal(counts_open_routes(s), 0);
-        for (const struct duda_route *r = s->router->routes.first; r; r = r->next, n++)
-            assert_true(mk_str_eq(find_row(r), n < COUNTS_ROUTES_MAX ? r->pattern : MK_STR("other")));
+        for (const struct mk_route *r = s->router->routes.first; r; r = r->next, n++)
+            assert_true(mk_str_eq(find_row(routes_get_owner(r)), n < COUNTS_ROUTES_MAX ? r->pattern : MK_STR("other")));
         assert_int_equal(n, numbers[i]);
         assert_str_equal(find_row(NULL), "none");
         assert_int_equal(s->counts.n, n <= COUNTS_ROUTES_MAX ? n + 1 : COUNTS_ROWS_MAX);
@@ -77,7 +81,7 @@ static void test_the_next_version_counts_on(void **state)
         struct service *s = open_service(ROUTES);
         counts_open_service(s);
         assert_int_equal(counts_open_routes(s), 0);
-        const struct mk_counter *now = counts_find(s, s->router->routes.first)->classes[1];
+        const struct mk_counter *now = counts_find(s, routes_get_owner(s->router->routes.first))->classes[1];
         mk_counter_add(now, NULL, 1);
         assert_int_equal(mk_counter_read(now), version + 1);
         assert_true(!before || before == now);

@@ -41,8 +41,9 @@ static void open_service(void)
     service_worker = (struct service_worker){.service = &service};
     mk_list_init(&service_worker.requests);
     mk_list_init(&service_worker.slabs);
-    struct duda_route *r = routes_add(&service.router->routes, &arena, 1 << MK_GET, MK_STR("/:id"), &problem);
+    struct duda_route *r = mk_arena_zalloc(&arena, sizeof(*r));
     assert_non_null(r);
+    assert_int_equal(mk_routes_add(&service.router->routes, &arena, 1 << MK_GET, MK_STR("/:id"), &r->at, &problem), 0);
     r->handler = handle;
     r->timeout_ms = 1000;
     mk_arena_init(&service.arena, NULL, 64 * 1024, NULL, 0);

@@ -32,7 +32,7 @@ struct path_case {
 static void check_paths(const struct map *map, const struct path_case *cases, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        struct route_match m;
+        struct mk_route_match m;
         size_t len = strlen(cases[i].path);
         char *path = mk_test_guarded(cases[i].path, len);
         enum map_result result = map_match(map, mk_str(path, len), false, &m);
@@ -76,7 +76,7 @@ static void test_first_rule_wins(void **state)
 
 static void test_forced_redirect(void **state)
 {
-    struct route_match m;
+    struct mk_route_match m;
     struct world w;
     (void)state;
     open_world(&w);
@@ -110,7 +110,7 @@ static void test_rules(void **state)
         {"/w/a/1", MAP_NOT_FOUND, NULL},
         {"", MAP_NOT_FOUND, NULL},
     };
-    struct route_match m;
+    struct mk_route_match m;
     struct world w;
     (void)state;
     open_world(&w);
@@ -126,25 +126,25 @@ static void test_rules(void **state)
 
 static void test_bad_rules(void **state)
 {
-    char pattern[2 * ROUTES_SEGMENTS_MAX + 3];
+    char pattern[2 * MK_ROUTES_SEGMENTS_MAX + 3];
     struct world w;
     (void)state;
     open_world(&w);
     assert_int_equal(map_add_rule(&w.map, &w.arena, MK_STR(""), handle), -EINVAL);
     assert_int_equal(map_add_rule(&w.map, &w.arena, MK_STR("a"), handle), -EINVAL);
     memcpy(pattern, "/:", 2);
-    for (int i = 1; i <= ROUTES_SEGMENTS_MAX; i++)
+    for (int i = 1; i <= MK_ROUTES_SEGMENTS_MAX; i++)
         memcpy(pattern + 2 * i, "/a", 3);
     assert_int_equal(map_add_rule(&w.map, &w.arena, mk_str_c(pattern), handle), -EINVAL);
     assert_null(w.map.first);
-    pattern[2 * ROUTES_SEGMENTS_MAX] = '\0';
+    pattern[2 * MK_ROUTES_SEGMENTS_MAX] = '\0';
     assert_int_equal(map_add_rule(&w.map, &w.arena, mk_str_c(pattern), handle), 0);
     mk_arena_release(&w.arena);
 }
 
 static void test_root(void **state)
 {
-    struct route_match m;
+    struct mk_route_match m;
     struct map map = {.root = {.handler = handle}};
     (void)state;
     assert_int_equal(map_match(&map, MK_STR(""), false, &m), MAP_FOUND);

@@ -4,11 +4,11 @@
 
 #include <errno.h>
 
-#include "duda/core/routes.h"
+#include <monkey/routes.h>
 
 struct world {
     struct mk_arena arena;
-    struct routes routes;
+    struct mk_routes routes;
 };
 
 static void open_world(struct world *w)
@@ -17,13 +17,15 @@ static void open_world(struct world *w)
     mk_arena_init(&w->arena, NULL, 4 << 20, NULL, 0);
 }
 
-static struct duda_route *add(struct world *w, const char *methods, const char *pattern)
+static struct mk_route *add(struct world *w, const char *methods, const char *pattern)
 {
     const char *problem = NULL;
-    route_methods set = strcmp(methods, "ANY") == 0 ? ROUTES_ANY : routes_read_methods(mk_str_c(methods));
-    struct duda_route *r = routes_add(&w->routes, &w->arena, set, mk_str_c(pattern), &problem);
-    assert_true((r == NULL) == (problem != NULL));
-    return r;
+    mk_methods set = strcmp(methods, "ANY") == 0 ? MK_ROUTES_ANY : mk_routes_read_methods(mk_str_c(methods));
+    struct mk_route *r = mk_arena_zalloc(&w->arena, sizeof(*r));
+    assert_non_null(r);
+    int err = mk_routes_add(&w->routes, &w->arena, set, mk_str_c(pattern), r, &problem);
+    assert_true((err < 0) == (problem != NULL));
+    return err < 0 ? NULL : r;
 }
 
 /* ── patterns ── */
@@ -55,21 +57,21 @@ static void test_patterns(void **state)
 
 static void test_limits(void **state)
 {
-    char pattern[ROUTES_PATTERN_BYTES_MAX + 2];
+    char pattern[MK_ROUTES_PATTERN_BYTES_MAX + 2];
     struct world w;
     (void)state;
     open_world(&w);
     memset(pattern, 'a', sizeof(pattern));
     pattern[0] = '/';
-    pattern[ROUTES_PATTERN_BYTES_MAX] = '\0';
+    pattern[MK_ROUTES_PATTERN_BYTES_MAX] = '\0';
     assert_non_null(add(&w, "GET", pattern));
-    pattern[ROUTES_PATTERN_BYTES_MAX] = 'a';
-    pattern[ROUTES_PATTERN_BYTES_MAX + 1] = '\0';
+    pattern[MK_ROUTES_PATTERN_BYTES_MAX] = 'a';
+    pattern[MK_ROUTES_PATTERN_BYTES_MAX + 1] = '\0';
     assert_null(add(&w, "GET", pattern));
-    for (int i = 0; i <= ROUTES_SEGMENTS_MAX; i++)
+    for (int i = 0; i <= MK_ROUTES_SEGMENTS_MAX; i++)
         memcpy(pattern + 2 * i, "/a", 3);
     assert_null(add(&w, "GET", pattern));
-    pattern[2 * ROUTES_SEGMENTS_MAX] = '\0';
+    pattern[2 * MK_ROUTES_SEGMENTS_MAX] = '\0';
     assert_non_null(add(&w, "GET", pattern));
     mk_arena_release(&w.arena);
 }
@@ -104,19 +106,19 @@ static void test_methods(void **state)
     char text[64];
     struct mk_buf out;
     (void)state;
-    assert_int_equal(routes_read_methods(MK_STR("")), 0);
-    assert_int_equal(routes_read_methods(MK_STR("get")), 0);
-    assert_int_equal(routes_read_methods(MK_STR("GET, LOCK")), 0);
-    assert_int_equal(routes_read_methods(MK_STR("CONNECT")), 0);
-    assert_int_equal(routes_read_methods(MK_STR("POST,GET")), 1 << MK_GET | 1 << MK_POST);
+    assert_int_equal(mk_routes_read_methods(MK_STR("")), 0);
+    assert_int_equal(mk_routes_read_methods(MK_STR("get")), 0);
+    assert_int_equal(mk_routes_read_methods(MK_STR("GET, LOCK")), 0);
+    assert_int_equal(mk_routes_read_methods(MK_STR("CONNECT")), 0);
+    assert_int_equal(mk_routes_read_methods(MK_STR("POST,GET")), 1 << MK_GET | 1 << MK_POST);
     mk_buf_init_fixed(&out, text, sizeof(text));
-    routes_list_methods(&out, ROUTES_KNOWN);
+    mk_routes_list_methods(&out, MK_ROUTES_KNOWN);
     assert_str_equal(mk_buf_str(&out), "GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS");
     mk_buf_init_fixed(&out, text, sizeof(text));
-    routes_list_methods(&out, ROUTES_ANY);
+    mk_routes_list_methods(&out, MK_ROUTES_ANY);
     assert_str_equal(mk_buf_str(&out), "ANY");
     mk_buf_init_fixed(&out, text, sizeof(text));
-    routes_list_methods(&out, routes_allow(1 << MK_GET));
+    mk_routes_list_methods(&out, mk_routes_allow(1 << MK_GET));
     assert_str_equal(mk_buf_str(&out), "GET, HEAD, OPTIONS");
 }
 
@@ -195,7 +197,7 @@ static const struct {
     {MK_GET, "/users//", NULL, "", false, ""},
 };
 
-static struct mk_str join_values(const struct route_match *m, struct mk_buf *out)
+static struct mk_str join_values(const struct mk_route_match *m, struct mk_buf *out)
 {
     for (unsigned i = 0; i < m->n; i++)
         mk_buf_addf(out, "%s%.*s", i ? "|" : "", MK_STR_ARG(m->values[i]));
@@ -204,14 +206,14 @@ static struct mk_str join_values(const struct route_match *m, struct mk_buf *out
 
 static void check_path(const struct world *w, size_t i)
 {
-    struct route_match m;
+    struct mk_route_match m;
     char text[128], allow[128];
     struct mk_buf values, methods;
     size_t len = strlen(paths[i].path);
     char *path = mk_test_guarded(paths[i].path, len);
     mk_buf_init_fixed(&values, text, sizeof(text));
     mk_buf_init_fixed(&methods, allow, sizeof(allow));
-    bool found = routes_match(&w->routes, paths[i].method, mk_str(path, len), &m);
+    bool found = mk_routes_match(&w->routes, paths[i].method, mk_str(path, len), &m);
     if (found != (paths[i].pattern != NULL) || found != (m.route != NULL))
         fail_msg("%s is %s", paths[i].path, found ? m.route->pattern.p : "not found");
     assert_true(m.has_slash_form == paths[i].has_slash_form);
@@ -220,7 +222,7 @@ static void check_path(const struct world *w, size_t i)
         assert_int_equal(m.n, m.route->n);
         assert_str_equal(join_values(&m, &values), paths[i].values);
     } else {
-        routes_list_methods(&methods, m.allow);
+        mk_routes_list_methods(&methods, m.allow);
         assert_str_equal(mk_buf_str(&methods), paths[i].allow);
     }
     mk_test_unguard(path, len);
@@ -247,25 +249,25 @@ static void test_paths(void **state)
 static void test_any_and_own(void **state)
 {
     struct world w;
-    struct route_match m;
+    struct mk_route_match m;
     (void)state;
     open_world(&w);
-    struct duda_route *any = add(&w, "ANY", "/a"), *get = add(&w, "GET", "/a");
-    assert_true(routes_match(&w.routes, MK_GET, MK_STR("/a"), &m) && m.route == get);
-    assert_true(routes_match(&w.routes, MK_HEAD, MK_STR("/a"), &m) && m.route == get);
-    assert_true(routes_match(&w.routes, MK_PUT, MK_STR("/a"), &m) && m.route == any);
+    struct mk_route *any = add(&w, "ANY", "/a"), *get = add(&w, "GET", "/a");
+    assert_true(mk_routes_match(&w.routes, MK_GET, MK_STR("/a"), &m) && m.route == get);
+    assert_true(mk_routes_match(&w.routes, MK_HEAD, MK_STR("/a"), &m) && m.route == get);
+    assert_true(mk_routes_match(&w.routes, MK_PUT, MK_STR("/a"), &m) && m.route == any);
     mk_arena_release(&w.arena);
 }
 
 static void test_names(void **state)
 {
     struct world w;
-    struct route_match m;
+    struct mk_route_match m;
     (void)state;
     open_world(&w);
     add(&w, "GET", "/:a/:b/*c");
     add(&w, "PUT", "/:x/:y/*z");
-    assert_true(routes_match(&w.routes, MK_PUT, MK_STR("/1/2/3/4"), &m));
+    assert_true(mk_routes_match(&w.routes, MK_PUT, MK_STR("/1/2/3/4"), &m));
     assert_int_equal(m.n, 3);
     assert_str_equal(m.route->names[0], "x");
     assert_str_equal(m.route->names[2], "z");
@@ -276,18 +278,19 @@ static void test_names(void **state)
 static int add_without_memory(void *ctx)
 {
     struct world w;
-    struct route_match m;
+    struct mk_route_match m;
     const char *problem;
     int result = 0;
     (void)ctx;
     open_world(&w);
     for (size_t i = 0; i < COUNT(table) && !result; i++) {
-        route_methods set =
-            strcmp(table[i].methods, "ANY") == 0 ? ROUTES_ANY : routes_read_methods(mk_str_c(table[i].methods));
-        if (!routes_add(&w.routes, &w.arena, set, mk_str_c(table[i].pattern), &problem))
+        mk_methods set =
+            strcmp(table[i].methods, "ANY") == 0 ? MK_ROUTES_ANY : mk_routes_read_methods(mk_str_c(table[i].methods));
+        struct mk_route *r = mk_arena_alloc(&w.arena, sizeof(*r));
+        if (!r || mk_routes_add(&w.routes, &w.arena, set, mk_str_c(table[i].pattern), r, &problem) < 0)
             result = -ENOMEM;
     }
-    (void)routes_match(&w.routes, MK_GET, MK_STR("/users/me/posts"), &m);
+    (void)mk_routes_match(&w.routes, MK_GET, MK_STR("/users/me/posts"), &m);
     mk_arena_release(&w.arena);
     return result;
 }

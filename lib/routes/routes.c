@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Routes in a tree of segments (routes.h): patterns are checked and added, paths are found.
+ * The tree of <monkey/routes.h>: patterns are checked and added, paths are found.
  */
-#include "routes.h"
+#include <monkey/routes.h>
+
+#include <errno.h>
 
 /* ── methods ── */
 
@@ -17,21 +19,21 @@ static const struct {
 
 enum { METHODS = sizeof(methods_by_name) / sizeof(methods_by_name[0]) };
 
-static route_methods find_method(struct mk_str name)
+static mk_methods find_method(struct mk_str name)
 {
     for (size_t i = 0; i < METHODS; i++) {
         if (mk_str_eq(methods_by_name[i].name, name))
-            return (route_methods)(1 << methods_by_name[i].method);
+            return (mk_methods)(1 << methods_by_name[i].method);
     }
     return 0;
 }
 
-route_methods routes_read_methods(struct mk_str list)
+mk_methods mk_routes_read_methods(struct mk_str list)
 {
-    route_methods all = 0;
+    mk_methods all = 0;
     struct mk_str name;
     while (mk_str_next(&list, &name)) {
-        route_methods one = find_method(name);
+        mk_methods one = find_method(name);
         if (!one)
             return 0;
         all |= one;
@@ -39,10 +41,10 @@ route_methods routes_read_methods(struct mk_str list)
     return all;
 }
 
-void routes_list_methods(struct mk_buf *out, route_methods methods)
+void mk_routes_list_methods(struct mk_buf *out, mk_methods methods)
 {
     const char *comma = "";
-    if (methods == ROUTES_ANY) {
+    if (methods == MK_ROUTES_ANY) {
         mk_buf_adds(out, MK_STR("ANY"));
         return;
     }
@@ -128,12 +130,12 @@ static const char *check_pattern(struct mk_str pattern, struct mk_str *names, un
     *ret_n = 0;
     if (!pattern.len || pattern.p[0] != '/')
         return "it does not begin with \"/\"";
-    if (pattern.len > ROUTES_PATTERN_BYTES_MAX)
+    if (pattern.len > MK_ROUTES_PATTERN_BYTES_MAX)
         return "it is longer than 1,024 bytes";
     for (struct mk_str rest = pattern; !problem && rest.len;) {
-        struct mk_str segment = routes_cut_segment(&rest);
+        struct mk_str segment = mk_routes_cut_segment(&rest);
         problem = check_segment(segment, !rest.len);
-        if (!problem && ++segments > ROUTES_SEGMENTS_MAX)
+        if (!problem && ++segments > MK_ROUTES_SEGMENTS_MAX)
             problem = "it has more than 32 segments";
         else if (!problem && is_wild(segment) && has_name(names, *ret_n, name_of(segment)))
             problem = "it has a name twice";
@@ -152,7 +154,7 @@ static int compare(struct mk_str a, struct mk_str b)
 }
 
 /* Returns where a segment is among the sorted ones, or where it belongs. */
-static uint32_t find_place(const struct route_node *node, struct mk_str segment)
+static uint32_t find_place(const struct mk_route_node *node, struct mk_str segment)
 {
     uint32_t low = 0, high = node->n;
     while (low < high) {
@@ -165,21 +167,21 @@ static uint32_t find_place(const struct route_node *node, struct mk_str segment)
     return low;
 }
 
-static struct route_node *find_static(const struct route_node *node, struct mk_str segment)
+static struct mk_route_node *find_static(const struct mk_route_node *node, struct mk_str segment)
 {
     uint32_t at = find_place(node, segment);
     return at < node->n && mk_str_eq(node->statics[at]->segment, segment) ? node->statics[at] : NULL;
 }
 
-static struct route_node *insert_static(struct route_node *node, struct mk_arena *arena, struct mk_str segment)
+static struct mk_route_node *insert_static(struct mk_route_node *node, struct mk_arena *arena, struct mk_str segment)
 {
     uint32_t at = find_place(node, segment);
-    struct route_node *child = mk_arena_zalloc(arena, sizeof(*child));
-    struct route_node **statics = mk_arena_grow(arena, node->statics, node->n, sizeof(struct route_node *));
+    struct mk_route_node *child = mk_arena_zalloc(arena, sizeof(*child));
+    struct mk_route_node **statics = mk_arena_grow(arena, node->statics, node->n, sizeof(struct mk_route_node *));
     if (!child || !statics)
         return NULL;
     child->segment = segment;
-    memmove(statics + at + 1, statics + at, (node->n - at) * sizeof(struct route_node *));
+    memmove(statics + at + 1, statics + at, (node->n - at) * sizeof(struct mk_route_node *));
     statics[at] = child;
     node->statics = statics;
     node->n++;
@@ -187,42 +189,42 @@ static struct route_node *insert_static(struct route_node *node, struct mk_arena
 }
 
 /* Returns the node below `node` for a segment of a pattern, which it makes if it is not there; NULL without memory. */
-static struct route_node *get_child(struct route_node *node, struct mk_arena *arena, struct mk_str segment)
+static struct mk_route_node *get_child(struct mk_route_node *node, struct mk_arena *arena, struct mk_str segment)
 {
     if (segment.p[0] == ':') {
         if (!node->param)
             node->param = mk_arena_zalloc(arena, sizeof(*node->param));
         return node->param;
     }
-    struct route_node *child = find_static(node, segment);
+    struct mk_route_node *child = find_static(node, segment);
     return child ? child : insert_static(node, arena, segment);
 }
 
 /* Returns the list to which the routes of a pattern belong; NULL without memory. */
-static struct duda_route **get_end(struct routes *routes, struct mk_arena *arena, struct mk_str pattern)
+static struct mk_route **get_end(struct mk_routes *routes, struct mk_arena *arena, struct mk_str pattern)
 {
-    struct route_node *node = &routes->root;
+    struct mk_route_node *node = &routes->root;
     while (node && pattern.len) {
-        struct mk_str segment = routes_cut_segment(&pattern);
+        struct mk_str segment = mk_routes_cut_segment(&pattern);
         if (!segment.len)
-            return &node->ends[ROUTES_SLASH];
+            return &node->ends[MK_ROUTES_SLASH];
         if (segment.p[0] == '*')
-            return &node->ends[ROUTES_REST];
+            return &node->ends[MK_ROUTES_REST];
         node = get_child(node, arena, segment);
     }
-    return node ? &node->ends[ROUTES_PLAIN] : NULL;
+    return node ? &node->ends[MK_ROUTES_PLAIN] : NULL;
 }
 
-static bool is_twice(const struct duda_route *list, route_methods methods)
+static bool is_twice(const struct mk_route *list, mk_methods methods)
 {
     for (; list; list = list->next_at_node) {
-        if ((list->methods == ROUTES_ANY) == (methods == ROUTES_ANY) && list->methods & methods)
+        if ((list->methods == MK_ROUTES_ANY) == (methods == MK_ROUTES_ANY) && list->methods & methods)
             return true;
     }
     return false;
 }
 
-static struct duda_route *insert_route(struct routes *routes, struct duda_route **end, struct duda_route *r)
+static void insert_route(struct mk_routes *routes, struct mk_route **end, struct mk_route *r)
 {
     r->next_at_node = *end;
     *end = r;
@@ -231,7 +233,6 @@ static struct duda_route *insert_route(struct routes *routes, struct duda_route 
     else
         routes->first = r;
     routes->last = r;
-    return r;
 }
 
 static const struct mk_str *copy_names(struct mk_arena *arena, const struct mk_str *names, unsigned n)
@@ -245,94 +246,97 @@ static const struct mk_str *copy_names(struct mk_arena *arena, const struct mk_s
     return copy;
 }
 
-struct duda_route *routes_add(struct routes *routes, struct mk_arena *arena, route_methods methods,
-                              struct mk_str pattern, const char **ret_problem)
+int mk_routes_add(struct mk_routes *routes, struct mk_arena *arena, mk_methods methods, struct mk_str pattern,
+                  struct mk_route *route, const char **ret_problem)
 {
-    struct mk_str names[ROUTES_SEGMENTS_MAX];
+    struct mk_str names[MK_ROUTES_SEGMENTS_MAX];
     unsigned n;
     *ret_problem = check_pattern(pattern, names, &n);
     if (*ret_problem)
-        return NULL;
+        return -EINVAL;
     *ret_problem = "there is no memory";
-    struct duda_route *r = mk_arena_zalloc(arena, sizeof(*r));
     struct mk_str copy = mk_arena_dup(arena, pattern);
-    struct duda_route **end = r && copy.p ? get_end(routes, arena, copy) : NULL;
+    struct mk_route **end = copy.p ? get_end(routes, arena, copy) : NULL;
     if (!end)
-        return NULL;
-    *r = (struct duda_route){.pattern = copy, .methods = methods, .n = n, .names = copy_names(arena, names, n)};
-    if (!r->names)
-        return NULL;
-    *ret_problem = is_twice(*end, methods) ? "there is a route for its method and pattern already" : NULL;
-    return *ret_problem ? NULL : insert_route(routes, end, r);
+        return -ENOMEM;
+    *route = (struct mk_route){.pattern = copy, .methods = methods, .n = n, .names = copy_names(arena, names, n)};
+    if (!route->names)
+        return -ENOMEM;
+    *ret_problem = "there is a route for its method and pattern already";
+    if (is_twice(*end, methods))
+        return -EEXIST;
+    *ret_problem = NULL;
+    insert_route(routes, end, route);
+    return 0;
 }
 
 /* ── paths ── */
 
 struct search {
     enum mk_method method;
-    struct route_match *match;
+    struct mk_route_match *match;
 };
 
 /* Returns the route of a list that has the method itself; NULL if there is none. */
-static const struct duda_route *find_own(const struct duda_route *list, enum mk_method method)
+static const struct mk_route *find_own(const struct mk_route *list, enum mk_method method)
 {
-    while (list && (list->methods == ROUTES_ANY || !(list->methods & 1 << method)))
+    while (list && (list->methods == MK_ROUTES_ANY || !(list->methods & 1 << method)))
         list = list->next_at_node;
     return list;
 }
 
-static const struct duda_route *find_any(const struct duda_route *list, enum mk_method method)
+static const struct mk_route *find_any(const struct mk_route *list, enum mk_method method)
 {
-    if (!(ROUTES_ANY & 1 << method))
+    if (!(MK_ROUTES_ANY & 1 << method))
         return NULL;
-    while (list && list->methods != ROUTES_ANY)
+    while (list && list->methods != MK_ROUTES_ANY)
         list = list->next_at_node;
     return list;
 }
 
-static bool choose(struct search *s, const struct duda_route *list)
+static bool choose(struct search *s, const struct mk_route *list)
 {
-    const struct duda_route *r = find_own(list, s->method);
+    const struct mk_route *r = find_own(list, s->method);
     if (!r && s->method == MK_HEAD)
         r = find_own(list, MK_GET);
     if (!r)
         r = find_any(list, s->method);
     s->match->route = r;
     for (; !r && list; list = list->next_at_node)
-        s->match->allow |= list->methods & ROUTES_KNOWN;
+        s->match->allow |= list->methods & MK_ROUTES_KNOWN;
     return s->match->route;
 }
 
-static bool choose_rest(struct search *s, const struct route_node *node, struct mk_str path)
+static bool choose_rest(struct search *s, const struct mk_route_node *node, struct mk_str path)
 {
-    struct route_match *m = s->match;
-    if (!node->ends[ROUTES_REST])
+    struct mk_route_match *m = s->match;
+    if (!node->ends[MK_ROUTES_REST])
         return false;
     m->values[m->n++] = mk_str(path.p + 1, path.len - 1);
-    if (choose(s, node->ends[ROUTES_REST]))
+    if (choose(s, node->ends[MK_ROUTES_REST]))
         return true;
     m->n--;
     return false;
 }
 
 /* Searches for the end of a path, "" or "/". */
-static bool search_end(struct search *s, const struct route_node *node, struct mk_str path)
+static bool search_end(struct search *s, const struct mk_route_node *node, struct mk_str path)
 {
     if (path.len)
-        return choose(s, node->ends[ROUTES_SLASH]) || choose_rest(s, node, path);
-    if (node->ends[ROUTES_SLASH] || node->ends[ROUTES_REST])
+        return choose(s, node->ends[MK_ROUTES_SLASH]) || choose_rest(s, node, path);
+    if (node->ends[MK_ROUTES_SLASH] || node->ends[MK_ROUTES_REST])
         s->match->has_slash_form = true;
-    return choose(s, node->ends[ROUTES_PLAIN]);
+    return choose(s, node->ends[MK_ROUTES_PLAIN]);
 }
 
 /* Recurses once for each segment of the longest pattern, and visits each node at most once. */
-static bool search_node(struct search *s, const struct route_node *node, struct mk_str path)
+static bool search_node(struct search *s, const struct mk_route_node *node, struct mk_str path)
 {
-    struct route_match *m = s->match;
+    struct mk_route_match *m = s->match;
     if (path.len <= 1)
         return search_end(s, node, path);
-    struct mk_str rest = path, segment = routes_cut_segment(&rest);
-    const struct route_node *child = find_static(node, segment);
+    struct mk_str rest = path, segment = mk_routes_cut_segment(&rest);
+    const struct mk_route_node *child = find_static(node, segment);
     if (child && search_node(s, child, rest))
         return true;
     if (node->param && segment.len) {
@@ -344,7 +348,8 @@ static bool search_node(struct search *s, const struct route_node *node, struct 
     return choose_rest(s, node, path);
 }
 
-bool routes_match(const struct routes *routes, enum mk_method method, struct mk_str path, struct route_match *ret)
+bool mk_routes_match(const struct mk_routes *routes, enum mk_method method, struct mk_str path,
+                     struct mk_route_match *ret)
 {
     struct search s = {method, ret};
     assert(!path.len || path.p[0] == '/');
