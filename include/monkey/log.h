@@ -22,6 +22,15 @@ enum mk_log_level { MK_LOG_ERROR, MK_LOG_WARN, MK_LOG_INFO, MK_LOG_DEBUG };
 /* Writes lines at `level` and more urgent ones to `fd` from now on; -1: to nowhere. Any thread. */
 MK_API void mk_log_to(int fd, enum mk_log_level level);
 
+/* A line of the log: the message without time and level, in printable ASCII as in the log, with a NUL. */
+typedef void (*mk_log_fn)(enum mk_log_level level, const char *message, void *ctx);
+/*
+ * Passes lines at `level` and more urgent ones to `fn` from now on, instead of writing them to a descriptor. Several
+ * threads call it, also at the same time; it must not block, and must not log. mk_log_to() ends it. Call it while no
+ * server runs. Builds for small devices leave it out.
+ */
+MK_API void mk_log_to_function(mk_log_fn fn, void *ctx, enum mk_log_level level);
+
 /* Changes the level; the next mk_log_to() sets it again. Any thread. Builds for small devices leave it out. */
 MK_API void mk_log_set_level(enum mk_log_level level);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The server as a library: configure, load, start, stop. The program `monkey` uses it.
+ * The server as a library: configure, load, start, stop. The program `monkey` uses it. For programs that answer
+ * requests themselves, or have no configuration files, there is more in <monkey/embed.h>.
  *
  *     new ─► configure or one_shot, set ... ─► load ─► start ─► (signals, reload) ─► stop ─► free
  *
@@ -174,11 +175,12 @@ typedef int (*mk_server_order_fn)(enum mk_server_order order);
  */
 MK_API void mk_server_on_order(struct mk_server *server, mk_server_order_fn fn);
 /*
- * Stops the server; returns when all workers have ended. First it serves on for ShutdownDelay (0 unless set), while
+ * Stops the server, and does nothing if it does not run. First it serves on for ShutdownDelay (0 unless set), while
  * mk_request_draining() returns true. Then it accepts no connections and closes idle ones; exchanges have until
- * ShutdownTimeout to end.
+ * ShutdownTimeout to end. Returns when all workers have ended: 0, or -errno for a call that is a mistake, as from a
+ * handler (<monkey/embed.h>).
  */
-MK_API void mk_server_stop(struct mk_server *server);
+MK_API int mk_server_stop(struct mk_server *server);
 /* Closes idle connections now, in a stop after mk_server_hand_over(). Any thread. */
 MK_API void mk_server_drain_now(struct mk_server *server);
 /* Ends a mk_server_stop() that is under way at once: cuts all connections. Any thread. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Routes: patterns for paths in a tree of segments. A pure lookup, which knows neither requests nor handlers: it takes
- * a method and a path, and finds the route. The web services of Duda use it.
+ * a method and a path, and finds the route. mk_server_handle() (<monkey/embed.h>) and the web services of Duda use it.
  *
  *     GET /users/me   GET /users/:id   GET /users/:id/files/ and *path
  *

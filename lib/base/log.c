@@ -27,6 +27,9 @@ static _Atomic bool log_may_block;
 static _Atomic unsigned lost_lines;      /* since the log has said how many */
 static _Atomic unsigned uncounted_lines; /* since mk__log_take_lost() */
 
+static _Atomic(mk_log_fn) log_fn; /* instead of log_fd; NULL: none */
+static void *_Atomic log_fn_ctx;
+
 static const char level_names[][8] = {"error", "warn ", "info ", "debug"};
 
 void mk_log_to(int fd, enum mk_log_level level)
@@ -37,6 +40,20 @@ void mk_log_to(int fd, enum mk_log_level level)
     log_may_block = fd >= 0 && fstat(fd, &st) == 0 && !S_ISREG(st.st_mode);
     log_level = level;
     log_fd = fd;
+    if (!MK_SMALL)
+        log_fn = NULL;
+}
+
+void mk_log_to_function(mk_log_fn fn, void *ctx, enum mk_log_level level)
+{
+    mk_log_to(-1, level);
+    log_fn_ctx = ctx;
+    log_fn = fn;
+}
+
+static bool has_function(void)
+{
+    return !MK_SMALL && log_fn;
 }
 
 void mk_log_set_level(enum mk_log_level level)
@@ -47,7 +64,7 @@ void mk_log_set_level(enum mk_log_level level)
 
 bool mk_log_wants(enum mk_log_level level)
 {
-    return log_fd >= 0 && (int)level <= log_level;
+    return (log_fd >= 0 || has_function()) && (int)level <= log_level;
 }
 
 static size_t put_number(char *out, unsigned n, unsigned digits, char after)
@@ -134,9 +151,22 @@ static size_t put_line(char *line, enum mk_log_level level, const char *message)
     return n;
 }
 
+static void pass_line(enum mk_log_level level, const char *message)
+{
+    MK_UNINITIALIZED char line[LINE_BYTES];
+    mk_log_fn fn = log_fn;
+    line[put_escaped(line, message)] = '\0';
+    if (fn)
+        fn(level, line, log_fn_ctx);
+}
+
 /* Writes a line. A log that blocks must not stop the server. Returns false if the line is lost. */
 static bool write_line(enum mk_log_level level, const char *message)
 {
+    if (has_function()) {
+        pass_line(level, message);
+        return true;
+    }
     MK_UNINITIALIZED char line[LINE_BYTES];
     size_t n = put_line(line, level, message);
     return !log_would_block(log_fd) && write(log_fd, line, n) == (ssize_t)n;

@@ -145,6 +145,18 @@ unsigned mk__conf_all_errors(const struct mk__conf *conf);
 /* Appends all diagnostics, each with its line, a caret and the chain of includes. */
 void mk__conf_diagnostics(const struct mk__conf *conf, struct mk_buf *out);
 
+/* One diagnostic. The strings are valid as long as the configuration, `line_text` until mk__conf_free_texts(). */
+struct mk__conf_problem {
+    bool warning;
+    struct mk_str place; /* a file, or an option; empty: none */
+    uint32_t line, col;  /* from 1; 0: unknown */
+    struct mk_str text, line_text;
+};
+
+/* Calls `fn` for each diagnostic that was kept. */
+typedef void (*mk__conf_problem_fn)(const struct mk__conf_problem *problem, void *ctx);
+void mk__conf_each_problem(const struct mk__conf *conf, mk__conf_problem_fn fn, void *ctx);
+
 struct mk__conf_counts {
     unsigned errors, warnings;
 };

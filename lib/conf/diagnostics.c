@@ -179,6 +179,19 @@ void mk__conf_diagnostics(const struct mk__conf *conf, struct mk_buf *out)
         mk_buf_adds(out, MK_STR("error: out of memory while reading the configuration\n"));
 }
 
+void mk__conf_each_problem(const struct mk__conf *conf, mk__conf_problem_fn fn, void *ctx)
+{
+    for (const struct mk__conf_diagnostic *p = conf->diagnostics; p; p = p->next) {
+        struct mk__conf_problem one = {.warning = p->warning,
+                                       .place = p->origin.source ? mk_str_c(p->origin.source->name) : MK_STR(""),
+                                       .line = p->origin.line,
+                                       .col = p->origin.col,
+                                       .text = p->text,
+                                       .line_text = mk__diagnostics_line(p->origin)};
+        fn(&one, ctx);
+    }
+}
+
 /*
  * ── lists, as text or as JSON ──
  *

@@ -34,11 +34,9 @@ static struct mk_str find_plugin_name(struct mk_str section)
 {
     static const struct {
         struct mk_str section, plugin;
-    } others[] = {{MK_STR("WEB_SERVICE"), MK_STR("duda")},
-                  {MK_STR("REWRITE"), MK_STR("redirect")},
-                  {MK_STR("RULES"), MK_STR("mandril")},
-                  {MK_STR("CLIENT_LIMITS"), MK_STR("mandril")},
-                  {MK_STR("CONNECTIONS"), MK_STR("mandril")}};
+    } others[] = {{MK_STR("WEB_SERVICE"), MK_STR("duda")},      {MK_STR("DocumentRoot"), MK_STR("static")},
+                  {MK_STR("REWRITE"), MK_STR("redirect")},      {MK_STR("RULES"), MK_STR("mandril")},
+                  {MK_STR("CLIENT_LIMITS"), MK_STR("mandril")}, {MK_STR("CONNECTIONS"), MK_STR("mandril")}};
     for (unsigned i = 0; i < sizeof(others) / sizeof(others[0]); i++)
         if (mk_str_ieq(section, others[i].section))
             return others[i].plugin;
@@ -82,6 +80,18 @@ static int search_dir(struct search *s)
     }
     snprintf(path, sizeof(path), "%s/sites/*", dir);
     return err < 0 ? err : search_files(s, path);
+}
+
+int mk__autoload_find_in_text(struct mk__conf *conf, struct mk_str text, const char *const *names, uint32_t *ret_wanted)
+{
+    struct search s = {.names = names, .conf = conf};
+    s.set = mk__conf_set_new(conf, MK_CONF_SCOPE_SERVER);
+    if (!s.set)
+        return -ENOMEM;
+    mk__conf_on_line(conf, match_line, &s);
+    int err = mk__conf_read_text(conf, s.set, "text", text);
+    *ret_wanted |= s.found;
+    return err == -ENOMEM ? err : 0;
 }
 
 int mk__autoload_find_modules(struct mk__conf *conf, const char *dir, const char *const *names, uint32_t *ret_wanted)

@@ -19,6 +19,9 @@ struct mk__conf;
  * -ENOMEM.
  */
 int mk__autoload_find_modules(struct mk__conf *conf, const char *dir, const char *const *names, uint32_t *ret_wanted);
+/* The same for a text in memory; adds the bits to `*ret_wanted`. */
+int mk__autoload_find_in_text(struct mk__conf *conf, struct mk_str text, const char *const *names,
+                              uint32_t *ret_wanted);
 /* Returns the same bit for one word, such as a value of `TransportLayer` from the command line. */
 uint32_t mk__autoload_match_word(struct mk_str word, const char *const *names);
 

@@ -23,7 +23,7 @@
 #include "server/listen/listeners.h"
 #include "server/vhost.h"
 
-enum { MK__PLUGINS_MAX = 32, MK__OVERRIDES_MAX = 16 };
+enum { MK__PLUGINS_MAX = 32, MK__OVERRIDES_MAX = 16, MK__PROGRAM_PLUGINS_MAX = 16 };
 
 /* The hooks of a request. The first three are called in this order until a plugin takes the request. */
 enum { MK__HOOK_HEAD, MK__HOOK_REQUEST, MK__HOOK_CONTENT, MK__HOOK_RESPONSE, MK__HOOK_DONE, MK__HOOKS };
@@ -53,12 +53,27 @@ struct mk_host {
     bool folders_read; /* by the plugin that serves files */
 };
 
+/* A part of the configuration that the program has passed as text. */
+struct mk__program_text {
+    struct mk__program_text *next;
+    struct mk_str text;
+};
+
+/* What a program that embeds the server adds to a configuration, or passes in place of files. */
+struct mk__program {
+    bool in_caller;                          /* it has one worker, in the thread that calls mk_server_run_once() */
+    struct mk__program_text *server, *hosts; /* each text of `hosts` is one host */
+    const struct mk_plugin *plugins[MK__PROGRAM_PLUGINS_MAX];
+    unsigned n_plugins;
+};
+
 /* Where a configuration comes from. */
 struct mk__generation_source {
-    const char *dir;            /* of monkey.conf, or NULL */
-    const char *root;           /* of one-shot mode, or NULL */
-    bool check_only;            /* it will not be started */
-    bool check_only_supervised; /* the same if it says Supervisor On */
+    const char *dir;                   /* of monkey.conf, or NULL */
+    const char *root;                  /* of one-shot mode, or NULL */
+    bool check_only;                   /* it will not be started */
+    bool check_only_supervised;        /* the same if it says Supervisor On */
+    const struct mk__program *program; /* NULL: nothing */
     struct mk__override {
         const char *section, *key, *value, *origin;
         bool of_plugin; /* without effect if no loaded plugin has the key */

@@ -189,12 +189,16 @@ static int read_server(struct mk_generation *g, const struct mk__generation_sour
         return -ENOMEM;
     if (source->dir)
         read_server_files(g, source->dir);
+    else if (!MK_SMALL && source->program && source->program->server)
+        mk__conf_read_text(g->conf, g->set, "text", source->program->server->text);
     apply_overrides(g, g->set, MK_CONF_SCOPE_SERVER, source);
     int err = mk__conf_check(g->conf, g->set);
     g->settings = mk__conf_get(g->set, &mk__section_server);
     if (!g->settings || err == -ENOMEM)
         return -ENOMEM;
     g->workers = g->settings->workers ? (unsigned)g->settings->workers : mk__cpus_count();
+    if (!MK_SMALL && source->program && source->program->in_caller)
+        g->workers = 1;
     mk__settings_http(g->settings, &g->http);
     for (unsigned i = 0; i < g->n_plugins; i++)
         g->http.times |= (g->plugins[i]->flags & MK_PLUGIN_TIMES) != 0;
@@ -330,8 +334,32 @@ static int make_one_shot_host(struct mk_generation *g, const struct mk__generati
         return -ENOMEM;
     g->default_host = host;
     mk__conf_read_text(g->conf, host->set, "one-shot", MK_STR("[HOST]\n"));
-    mk__conf_override(g->conf, host->set, "HOST", "DocumentRoot", mk_str_c(source->root), "option --one-shot");
+    if (MK_SMALL || source->root)
+        mk__conf_override(g->conf, host->set, "HOST", "DocumentRoot", mk_str_c(source->root), "option --one-shot");
     return finish_host(g, host, source);
+}
+
+/* The hosts of the program's texts. The folder of one-shot mode is the default host, else the first of the texts. */
+static int read_program_hosts(struct mk_generation *g, const struct mk__generation_source *source)
+{
+    const struct mk__program_text *one = source->program ? source->program->hosts : NULL;
+    int err = source->root || !one ? make_one_shot_host(g, source) : 0;
+    for (; one && err == 0; one = one->next) {
+        struct mk_host *host = add_host(g);
+        err = host ? mk__conf_read_text(g->conf, host->set, "text", one->text) : -ENOMEM;
+        if (err == 0 || err == -EINVAL)
+            err = finish_host(g, host, source);
+        if (!g->default_host)
+            g->default_host = host;
+    }
+    return err;
+}
+
+static int make_hosts(struct mk_generation *g, const struct mk__generation_source *source)
+{
+    if (!MK_SMALL && !source->dir)
+        return read_program_hosts(g, source);
+    return source->root ? make_one_shot_host(g, source) : read_hosts(g, source);
 }
 
 /* ── names of hosts ── */
@@ -429,7 +457,7 @@ static int load_generation(struct mk_generation *g, const struct mk__generation_
     if (err == 0)
         err = mk__plugins_start(g);
     if (err == 0)
-        err = source->root ? make_one_shot_host(g, source) : read_hosts(g, source);
+        err = make_hosts(g, source);
     if (err == 0)
         err = make_vhosts(g);
     if (err == 0)

@@ -263,7 +263,6 @@ static void load_module(struct mk_generation *g, const struct mk__generation_sou
         g->plugins[g->n_plugins++] = plugin;
 }
 
-/* Without plugins.load: loads the built-in plugins, and the modules that the configuration mentions. */
 /* Keeps the problems of the files, such as includes without end, if the memory of a configuration does not suffice. */
 static int find_modules(struct mk_generation *g, const char *dir, uint32_t *ret_wanted)
 {
@@ -276,10 +275,37 @@ static int find_modules(struct mk_generation *g, const char *dir, uint32_t *ret_
     return err;
 }
 
+/* Finds the modules that the texts of the program mention. Returns 0 or -ENOMEM. */
+static int search_texts(const struct mk__program_text *text, uint32_t *ret_wanted)
+{
+    int err = 0;
+    for (; text && err == 0; text = text->next) {
+        struct mk__conf *conf = mk__conf_new();
+        err = conf ? mk__autoload_find_in_text(conf, text->text, mk__plugin_order, ret_wanted) : -ENOMEM;
+        mk__conf_free(conf);
+    }
+    return err;
+}
+
+static int search_program(const struct mk__program *program, uint32_t *ret_wanted)
+{
+    int err = search_texts(program->server, ret_wanted);
+    return err == 0 ? search_texts(program->hosts, ret_wanted) : err;
+}
+
+/* Returns whether a program without a folder of files does without the plugin, which would ask for one. */
+static bool is_left_out(const struct mk__generation_source *source, const char *name, bool wanted)
+{
+    return !MK_SMALL && source->program && !source->dir && !source->root && !wanted && strcmp(name, "static") == 0;
+}
+
+/* Without plugins.load: loads the built-in plugins, and the modules that the configuration mentions. */
 static int load_defaults(struct mk_generation *g, const struct mk__generation_source *source)
 {
     uint32_t wanted = 0;
     int err = MK_HAS_MODULES && source->dir ? find_modules(g, source->dir, &wanted) : 0;
+    if (!MK_SMALL && err == 0 && source->program && !source->dir)
+        err = search_program(source->program, &wanted);
     for (unsigned i = 0; MK_HAS_MODULES && i < source->n_overrides; i++)
         if (strcmp(source->overrides[i].key, "TransportLayer") == 0)
             wanted |= mk__autoload_match_word(mk_str_trim(mk_str_c(source->overrides[i].value)), mk__plugin_order);
@@ -290,16 +316,44 @@ static int load_defaults(struct mk_generation *g, const struct mk__generation_so
             g->plugins[g->n_plugins++] = *p;
     for (unsigned i = 0; mk__plugin_order[i]; i++) {
         const struct mk_plugin *plugin = mk__module_find_builtin(mk_str_c(mk__plugin_order[i]));
-        if (plugin)
+        if (plugin && !is_left_out(source, plugin->name, wanted & 1u << i))
             g->plugins[g->n_plugins++] = plugin;
-        else if (wanted & 1u << i)
+        else if (!plugin && wanted & 1u << i)
             load_module(g, source, mk__plugin_order[i]);
     }
     return err;
 }
 
-/* plugins.load is read first: it decides which sections the other files may have. */
-int mk__plugins_read(struct mk_generation *g, const struct mk__generation_source *source)
+static void report_program_plugins(struct mk_generation *g, const struct mk__program *program)
+{
+    for (unsigned i = 0; i < program->n_plugins; i++)
+        if (is_loaded(g, program->plugins[i]->name))
+            mk__conf_error(g->conf, (struct mk__conf_origin){0},
+                           "the plugin \"%s\" of the program has the name of another one", program->plugins[i]->name);
+}
+
+/* Inserts the plugins of the program behind the transports: they are asked before others, and need no name in a file.
+ */
+static void insert_program_plugins(struct mk_generation *g, const struct mk__program *program)
+{
+    unsigned at = 0, n = program->n_plugins;
+    if (g->n_plugins + n > MK__PLUGINS_MAX) {
+        mk__conf_error(g->conf, (struct mk__conf_origin){0}, "more than %d plugins", MK__PLUGINS_MAX);
+        return;
+    }
+    report_program_plugins(g, program);
+    while (at < g->n_plugins && g->plugins[at]->transport)
+        at++;
+    memmove(g->plugins + at + n, g->plugins + at, (g->n_plugins - at) * sizeof(g->plugins[0]));
+    memmove(g->modules + at + n, g->modules + at, (g->n_plugins - at) * sizeof(g->modules[0]));
+    for (unsigned i = 0; i < n; i++) {
+        g->plugins[at + i] = program->plugins[i];
+        g->modules[at + i] = NULL;
+    }
+    g->n_plugins += n;
+}
+
+static int read_plugins(struct mk_generation *g, const struct mk__generation_source *source)
 {
     char path[PATH_BYTES];
     snprintf(path, sizeof(path), "%s/plugins.load", source->dir ? source->dir : "");
@@ -320,6 +374,15 @@ int mk__plugins_read(struct mk_generation *g, const struct mk__generation_source
     if (g->plugins_missing)
         mk__conf_set_plugins_missing(g->conf);
     return err == -ENOMEM ? err : 0;
+}
+
+/* plugins.load is read first: it decides which sections the other files may have. */
+int mk__plugins_read(struct mk_generation *g, const struct mk__generation_source *source)
+{
+    int err = read_plugins(g, source);
+    if (!MK_SMALL && err == 0 && source->program)
+        insert_program_plugins(g, source->program);
+    return err;
 }
 
 /* ── starting and stopping ── */

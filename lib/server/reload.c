@@ -8,6 +8,7 @@
  *
  * The control thread frees what ends later (server/control_thread.h).
  */
+#include "server/caller_thread.h"
 #include "server/counts.h"
 #include "server/generation_load.h"
 #include "server/server.h"
@@ -96,6 +97,15 @@ static void abort_reload(struct reload *c)
 
 typedef void (*phase_fn)(struct mk__worker_reload *a, sem_t *done);
 
+/* A worker in the thread of the caller runs turns of its loop meanwhile. */
+static void wait_for_worker(struct reload *c, sem_t *done)
+{
+    while (mk__server_is_in_caller(c->server) && sem_trywait(done) < 0)
+        mk__caller_thread_turn(c->server->workers[0], -1);
+    while (!mk__server_is_in_caller(c->server) && sem_wait(done) < 0)
+        ;
+}
+
 /* Has all workers run one phase of the step, and waits for them. */
 static void run_phase(struct reload *c, phase_fn phase)
 {
@@ -104,8 +114,7 @@ static void run_phase(struct reload *c, phase_fn phase)
     for (unsigned i = 0; i < c->n_worker_reloads; i++)
         phase(&c->worker_reloads[i], &done);
     for (unsigned i = 0; i < c->n_worker_reloads; i++)
-        while (sem_wait(&done) < 0)
-            ;
+        wait_for_worker(c, &done);
     sem_destroy(&done);
 }
 
@@ -147,7 +156,7 @@ static void finish_balancer(struct reload *c)
 
 static void set_affinities(const struct reload *c)
 {
-    for (unsigned i = 0; i < c->n; i++)
+    for (unsigned i = 0; i < c->n && !mk__server_is_in_caller(c->server); i++)
         mk__thread_set_affinity(c->workers[i], c->next->settings->affinity);
 }
 
@@ -191,7 +200,7 @@ static int prepare_reload(struct reload *c)
 {
     struct mk_server *s = c->server;
     unsigned nth;
-    bool fair = c->next->settings->scheduler == MK__SCHEDULER_FAIR;
+    bool fair = c->next->settings->scheduler == MK__SCHEDULER_FAIR && !mk__server_is_in_caller(s);
     c->n_loops = fair ? 0 : c->n;
     int err = mk__listeners_prepare(&s->listeners, c->next->settings, fair ? 1 : c->n, &nth);
     if (err < 0 && err != -ENOMEM)
@@ -243,8 +252,14 @@ int mk_server_reload(struct mk_server *s)
 {
     if (!MK_HAS_RELOAD)
         return -ENOTSUP;
+    int err = mk__server_begin_call(s);
+    if (err < 0)
+        return err;
     mk__server_begin_asked(s);
-    int err = reload_server(s);
+    s->in_turn = mk__server_is_in_caller(s);
+    err = reload_server(s);
+    s->in_turn = false;
+    s->error = err;
     mk__server_end_asked(s, err);
     return err;
 }

@@ -8,6 +8,7 @@
 #include "server/server.h"
 
 #include "base/file.h"
+#include "server/caller_thread.h"
 #include "server/counts.h"
 #include "server/generation_load.h"
 #include "server/module.h"
@@ -19,6 +20,47 @@
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* ── calls at the wrong time, or by the wrong process or thread ── */
+
+int mk__server_refuse(struct mk_server *s, int err, const char *sentence)
+{
+    s->refusal = sentence;
+    mk_log_error("%s", sentence);
+    assert(!"the program must not make this call now: see the log");
+    return err;
+}
+
+/* Returns whether this is the thread of a worker. */
+static bool is_worker(struct mk_server *s)
+{
+    bool found = false;
+    pthread_mutex_lock(&s->lock);
+    for (unsigned i = 0; i < s->n_workers && !mk__server_is_in_caller(s); i++)
+        found |= s->workers[i]->running && pthread_equal(s->workers[i]->thread, pthread_self());
+    pthread_mutex_unlock(&s->lock);
+    return found;
+}
+
+int mk__server_begin_call(struct mk_server *s)
+{
+    if (MK_SMALL)
+        return 0;
+    if (!s)
+        return -EINVAL;
+    s->refusal = NULL;
+    if (!mk__server_is_running(s))
+        return 0;
+    if (s->pid != getpid()) {
+        s->refusal = "the server belongs to the process that has started it, not to its children";
+        return -EPERM;
+    }
+    if (s->in_turn || is_worker(s))
+        return mk__server_refuse(s, -EDEADLK, "a handler or hook must not start, reload or stop its server");
+    if (mk__server_is_in_caller(s) && s->n_workers && !mk__caller_thread_is_current(s->workers[0]))
+        return mk__server_refuse(s, -EPERM, "the server runs in the thread that has started it: only that may call it");
+    return 0;
+}
 
 /* ── configuring ── */
 
@@ -37,8 +79,12 @@ struct mk_server *mk_server_new(void)
 
 void mk_server_free(struct mk_server *s)
 {
-    if (!s)
-        return;
+    if (!s || mk__server_begin_call(s) < 0)
+        return; /* a server of another process is not freed: its threads are not here */
+    if (!MK_SMALL && mk__server_is_running(s)) {
+        mk__server_refuse(s, 0, "mk_server_free(): the server still runs; it is stopped first");
+        mk_server_stop(s);
+    }
     if (MK_HAS_CONTROL_THREAD && s->control_thread)
         mk__control_thread_free(s->control_thread);
     if (!MK_SMALL)
@@ -50,6 +96,8 @@ void mk_server_free(struct mk_server *s)
         mk__counts_flush();
         mk__counters_memory_close();
     }
+    if (!MK_SMALL && s->embedded)
+        s->embedded_ops->free(s->embedded);
     pthread_mutex_destroy(&s->lock);
     mk_account_free(NULL, s, sizeof(*s));
 }
@@ -104,9 +152,14 @@ int mk__server_load(struct mk_server *s, struct mk_generation **ret_g)
 
 int mk_server_load(struct mk_server *s)
 {
-    assert(!mk__server_is_running(s));
+    int err = mk__server_begin_call(s);
+    if (err == 0 && mk__server_is_running(s))
+        err = mk__server_refuse(s, -EBUSY, "mk_server_load(): the server runs; mk_server_reload() loads anew");
+    if (err < 0)
+        return err;
     mk__generation_free(&s->current);
-    return mk__server_load(s, &s->current);
+    s->error = mk__server_load(s, &s->current);
+    return s->error;
 }
 
 void mk_server_problems(const struct mk_server *s, struct mk_buf *out)
@@ -263,7 +316,7 @@ void mk__server_log_listeners(struct mk_server *s)
 
 static bool uses_balancer(const struct mk_server *s)
 {
-    return MK_HAS_BALANCE && s->current->settings->scheduler == MK__SCHEDULER_FAIR;
+    return MK_HAS_BALANCE && s->current->settings->scheduler == MK__SCHEDULER_FAIR && !mk__server_is_in_caller(s);
 }
 
 static int open_listeners(struct mk_server *s, unsigned workers)
@@ -325,8 +378,13 @@ static void stop_balancer(struct mk_server *s)
 static void close_workers(struct mk_server *s)
 {
     for (unsigned i = 0; i < s->n_workers; i++)
-        mk__thread_join(s->workers[i]);
+        if (mk__server_is_in_caller(s))
+            mk__caller_thread_finish(s->workers[i]);
+        else
+            mk__thread_join(s->workers[i]);
     mk__server_set_state(s, MK__SERVER_STOPPED);
+    if (!MK_SMALL && s->embedded)
+        s->embedded_ops->stopped(s->embedded);
     if (MK_HAS_BALANCE)
         stop_balancer(s);
     mk__thread_pool_close(&s->thread_pool); /* before the loops, which receive the messages of the last jobs */
@@ -354,6 +412,16 @@ static int start_serving(struct mk_server *s)
     return err == 0 && uses_balancer(s) ? start_balancer(s) : err;
 }
 
+static int start_worker(struct mk_server *s, struct mk__thread *t)
+{
+    if (mk__server_is_in_caller(s))
+        return mk__caller_thread_start(t);
+    int err = mk__thread_start(t);
+    if (!MK_SMALL && err == 0)
+        mk__thread_set_affinity(t, s->current->settings->affinity);
+    return err;
+}
+
 static int open_workers(struct mk_server *s, unsigned n)
 {
     assert(n > 0 && !s->workers && !s->n_workers);
@@ -367,9 +435,7 @@ static int open_workers(struct mk_server *s, unsigned n)
         if (!t)
             return -ENOMEM;
         s->workers[s->n_workers++] = t;
-        err = mk__thread_start(t);
-        if (!MK_SMALL && err == 0)
-            mk__thread_set_affinity(t, s->current->settings->affinity);
+        err = start_worker(s, t);
     }
     return err == 0 ? start_serving(s) : err;
 }
@@ -390,15 +456,29 @@ static bool is_fast_open_set(const struct mk_generation *g)
            mk__conf_origin(g->set, g->settings, offsetof(struct mk__settings, fast_open), 0).source;
 }
 
-int mk_server_start(struct mk_server *s)
+/* Checks that the server can be started now, and loads its configuration if that was not done. Returns 0 or -errno. */
+static int prepare_start(struct mk_server *s)
 {
-    assert(!mk__server_is_running(s));
-    if (!s->current || !s->current->settings || s->current->check_only)
-        return -EINVAL;
+    int err = mk__server_begin_call(s);
+    if (err == 0 && mk__server_is_running(s))
+        err = mk__server_refuse(s, -EBUSY, "mk_server_start(): the server runs already");
+    if (!MK_SMALL && err == 0 && !s->current && s->embedded)
+        err = mk_server_load(s);
+    if (err < 0)
+        return err;
+    s->pid = getpid();
+    return s->current && s->current->settings && !s->current->check_only ? 0 : -EINVAL;
+}
+
+static int start_server(struct mk_server *s)
+{
+    int err = prepare_start(s);
+    if (err < 0)
+        return err;
     if (!MK_SMALL)
         mk__limits_set(&s->limits, s->current->settings);
     unsigned n_workers = s->current->workers;
-    int err = s->state == MK__SERVER_LISTENING ? 0 : open_listeners(s, n_workers);
+    err = s->state == MK__SERVER_LISTENING ? 0 : open_listeners(s, n_workers);
     mk__server_set_state(s, MK__SERVER_STOPPED); /* if this start fails, the next one opens them */
     if (err < 0)
         return err;
@@ -425,11 +505,18 @@ int mk_server_start(struct mk_server *s)
     return 0;
 }
 
-void mk_server_stop(struct mk_server *s)
+int mk_server_start(struct mk_server *s)
 {
+    int err = start_server(s);
+    return MK_SMALL || !s ? err : (s->error = err);
+}
+
+int mk_server_stop(struct mk_server *s)
+{
+    int err = mk__server_begin_call(s);
+    if (err < 0 || !mk__server_is_running(s))
+        return err;
     bool handed_over = MK_HAS_SUPERVISOR && s->state >= MK__SERVER_HANDED_OVER;
-    if (!mk__server_is_running(s))
-        return;
     if (s->current->settings->shutdown_delay_ms && !handed_over)
         mk_log_info("answering as before for another %u ms (ShutdownDelay)", s->current->settings->shutdown_delay_ms);
     for (unsigned i = 0; i < s->n_workers; i++)
@@ -440,8 +527,11 @@ void mk_server_stop(struct mk_server *s)
         mk__control_thread_drain_workers_now(s->control_thread);
     if (MK_HAS_CONTROL_THREAD && s->control_thread)
         mk__control_thread_wait_workers(s->control_thread);
+    s->in_turn = mk__server_is_in_caller(s);
     close_workers(s);
+    s->in_turn = false;
     mk__listeners_release(&s->listeners);
+    return 0;
 }
 
 void mk_server_reopen_logs(struct mk_server *s)
@@ -455,6 +545,8 @@ void mk_server_reopen_logs(struct mk_server *s)
 
 void mk_server_stop_now(struct mk_server *s)
 {
+    if (!MK_SMALL && !s)
+        return;
     pthread_mutex_lock(&s->lock);
     if (mk__server_is_running(s))
         stop_workers(s);

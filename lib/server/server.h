@@ -22,6 +22,13 @@ enum mk__server_state {
     MK__SERVER_DRAINING,    /* likewise, and mk_server_drain_now() was called */
 };
 
+struct mk__embedded;
+/* What the functions in server/embed/, which the program `monkey` does without, do at other calls. */
+struct mk__embedded_ops {
+    void (*stopped)(struct mk__embedded *embedded); /* the workers are gone */
+    void (*free)(struct mk__embedded *embedded);
+};
+
 struct mk_server {
     struct mk__generation_source source;
     struct mk_generation *current; /* in use, or loaded last */
@@ -39,6 +46,12 @@ struct mk_server {
     uint32_t loaded;                         /* generations so far */
     mk_server_order_fn order_fn;             /* of mk_server_on_order() */
     struct mk_server_reload *asked, *served; /* reloads that plugins have asked for, under `lock` */
+    const char *refusal;                     /* why the last call failed, if that is a mistake of the program */
+    int error;                               /* -errno of the last load, start or reload; 0: it succeeded */
+    pid_t pid;                               /* the process that has started it */
+    bool in_turn;                            /* of a worker in the thread of the caller */
+    struct mk__embedded *embedded;           /* of server/embed/; NULL: its functions were not called */
+    const struct mk__embedded_ops *embedded_ops;
 };
 
 /* Returns whether the workers exist. */
@@ -46,6 +59,24 @@ static inline bool mk__server_is_running(const struct mk_server *s)
 {
     return s->state >= MK__SERVER_RUNNING;
 }
+
+/* Returns whether its one worker runs in the thread that calls mk_server_run_once(). */
+static inline bool mk__server_is_in_caller(const struct mk_server *s)
+{
+    return !MK_SMALL && s->source.program && s->source.program->in_caller;
+}
+
+/*
+ * Checks that this process and thread may call functions of the server now, and forgets the former refusal.
+ * Returns 0 or, with an explanation in s->refusal, -EINVAL (there is no server), -EPERM (another process or thread) or
+ * -EDEADLK (called by a hook or handler).
+ */
+int mk__server_begin_call(struct mk_server *s);
+/*
+ * Refuses a call that is a mistake of the program: logs the sentence and keeps it. An assertion in debug builds.
+ * Returns `err`.
+ */
+int mk__server_refuse(struct mk_server *s, int err, const char *sentence);
 
 /* Changes the state under the lock. */
 void mk__server_set_state(struct mk_server *s, enum mk__server_state state);

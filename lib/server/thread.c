@@ -417,6 +417,11 @@ void mk__thread_close(struct mk__thread *t)
 
 /* ── the thread ── */
 
+void mk__thread_end(struct mk__thread *t)
+{
+    stop_thread(t);
+}
+
 static void *run_thread(void *ctx)
 {
     struct mk__thread *t = ctx;
@@ -435,7 +440,7 @@ static void *run_thread(void *ctx)
     if (err < 0)
         mk_log_error("worker %u: %s", t->index, strerror(-err));
     else if (!MK_SMALL)
-        stop_thread(t); /* closes what was kept open for the drain, and connections accepted during it */
+        mk__thread_end(t);
     if (t->on_end)
         t->on_end(t);
     return NULL;

@@ -87,6 +87,8 @@ void mk__thread_drain_now(struct mk__thread *t);
 /* Closes all connections and ends the thread. */
 void mk__thread_stop(struct mk__thread *t);
 
+/* Closes what was kept open for the drain, and connections accepted during it: the last step of the thread. */
+void mk__thread_end(struct mk__thread *t);
 /* Waits for the thread's end, if it was created. */
 void mk__thread_join(struct mk__thread *t);
 

@@ -4,8 +4,8 @@ Who may include whom.
 
     base <- conf          base <- loop <- net <- http <- server          conf is reached by server only
 
-Public headers include public headers. Plugins, programs and the libraries that are linked into plugins (lib/routes, lib/store,
-lib/watched, lib/websocket) see the public headers and their own folder, as any stranger's plugin would; tools/ also
+Public headers include public headers. Plugins, programs and the libraries that are linked into plugins (lib/routes,
+lib/store, lib/watched, lib/websocket) see the public headers and their own folder, as any stranger's plugin would; tools/ also
 sees base, loop, net and http/message. A package of the framework sees <duda/...>, the public headers but those of conf
 and server, and its own folder. A header that is not the system's has one place. Run this file alone to see only these
 findings.
@@ -42,8 +42,9 @@ PUBLIC = {
     "epoch.h": "loop", "loop.h": "loop", "store.h": "loop",
     "dial.h": "net", "transport.h": "net",
     "accept.h": "http", "header_id.h": "http", "request.h": "http", "routes.h": "http", "tunnel.h": "http",
-    "websocket.h": "http", "file_cache.h": "server",
-    "inspect.h": "server", "monkey.h": "server", "plugin.h": "server", "request_ref.h": "server", "pattern.h": "base",
+    "websocket.h": "http",
+    "embed.h": "server", "file_cache.h": "server", "inspect.h": "server", "monkey.h": "server", "plugin.h": "server",
+    "request_ref.h": "server", "pattern.h": "base",
 }
 
 # Headers that are neither ours nor the system's, and where they may appear.
