@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that embed the server: the examples, and programs of tests/embed, compiled against what is installed."""
+
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import types
+
+import pytest
+
+from harness import build
+from harness.client import Client as PlainClient
+from harness.content import populate
+from harness.protocol import Client
+from harness.websocket import BINARY, WebSocket
+
+pytestmark = [
+    pytest.mark.wire,
+    pytest.mark.skipif(build.PRESET == "small", reason="the small build has no library for programs"),
+]
+
+EXAMPLES = build.TOP / "docs" / "examples" / "embed"
+PROGRAMS = build.TOP / "tests" / "embed"
+FLAGS = {"asan": ["-fsanitize=address,undefined", "-g"], "tsan": ["-fsanitize=thread", "-g"]}.get(build.PRESET, ["-O2"])
+CLANG = build.PRESET == "clang"
+PACKAGES = {"glib": "glib-2.0", "libuv": "libuv", "libevent": "libevent", "chat": "monkey-websocket"}
+ROUNDS = 1000
+
+
+@pytest.fixture(scope="module")
+def prefix(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("prefix")
+    built = build.TOP / "build" / build.PRESET
+    if not (built / "lib" / "libmonkey.so").exists():
+        pytest.skip(f"the preset {build.PRESET} has no shared library")
+    subprocess.run(["cmake", "--install", built, "--prefix", folder], check=True, capture_output=True)
+    return folder
+
+
+def pkg_config(prefix, *words):
+    folder = next(pathlib.Path(prefix).rglob("monkey.pc")).parent
+    environment = {**os.environ, "PKG_CONFIG_PATH": str(folder)}
+    run = subprocess.run(["pkg-config", *words], env=environment, check=True, capture_output=True, text=True)
+    return run.stdout.split()
+
+
+@pytest.fixture(scope="module")
+def compiled(prefix, tmp_path_factory):
+    """Compiles a source once, and returns the path of the program."""
+    programs = {}
+
+    def compile_one(source, *packages, static=False):
+        key = (source, static)
+        if key in programs:
+            return programs[key]
+        program = tmp_path_factory.mktemp(source.stem) / source.stem
+        cpp = source.suffix == ".cpp"
+        compiler = ("clang++-14" if cpp else "clang-14") if CLANG else "c++" if cpp else "cc"
+        language = ["-std=c++20"] if cpp else ["-std=gnu17", "-Wmissing-prototypes"]
+        command = [compiler, *language, "-Wall", "-Wextra", "-Werror", *FLAGS, source, "-o", program]
+        command += pkg_config(prefix, *(["--static"] if static else []), "--cflags", "--libs", *packages, "monkey")
+        library = next(pathlib.Path(prefix).rglob("libmonkey.so")).parent
+        command += ["-pthread"] if static else ["-pthread", f"-Wl,-rpath,{library}"]
+        if static:
+            command = [library / "libmonkey.a" if word == "-lmonkey" else word for word in command]
+        subprocess.run(list(map(str, command)), check=True)
+        programs[key] = program
+        return program
+
+    return compile_one
+
+
+class Program:
+    """A running example: it prints its URL, and ends with a line on stdin."""
+
+    def __init__(self, *command):
+        self.process = subprocess.Popen(
+            list(map(str, command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=build.environment()
+        )
+        self.line = self.process.stdout.readline().decode()
+        found = re.match(r"\w+://127\.0\.0\.1:(\d+)(/\S*)\n", self.line)
+        assert found, self.line
+        self.address, self.path = ("127.0.0.1", int(found[1])), found[2]
+
+    def ask(self, path=None, *fields, **rest):
+        with Client(self.address) as client:
+            return client.ask(path or self.path, *fields, **rest)
+
+    def end(self):
+        rest, _ = self.process.communicate(b"\n", timeout=60)
+        assert self.process.returncode == 0
+        assert rest == b""  # the library prints nothing
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *rest):
+        if kind:
+            self.process.kill()
+            self.process.communicate()
+        else:
+            self.end()
+
+
+# ── examples ──
+
+
+@pytest.mark.parametrize("static", [False, True], ids=["shared", "static"])
+def test_hello(compiled, tmp_path, static):
+    root = populate(tmp_path / "root", {"a.txt": b"embedded\n"})
+    with Program(compiled(EXAMPLES / "hello.c", static=static), root) as program:
+        assert program.ask().body == b"Hello, you!\n"
+        assert program.ask("/hello/%C3%A4").body == "Hello, ä!\n".encode()
+        assert program.ask("/a.txt").body == b"embedded\n"
+        assert program.ask("/b.txt").status == 404
+        assert program.ask(method="DELETE").status == 405
+
+
+def test_hello_without_a_folder(compiled):
+    with Program(compiled(EXAMPLES / "hello.c")) as program:
+        assert program.ask().body == b"Hello, you!\n"
+        assert program.ask("/a.txt").status == 404
+
+
+def test_hello_in_cpp(compiled):
+    with Program(compiled(EXAMPLES / "hello.cpp")) as program:
+        assert program.ask().body == b"Hello, you!\n"
+        assert program.ask("/hello/nobody").status == 500
+        assert program.ask().body == b"Hello, you!\n"
+
+
+@pytest.mark.parametrize("name", ["glib", "libuv", "libevent"])
+def test_in_a_foreign_loop(compiled, name):
+    """Requests one after the other, and on several connections that are open at the same time."""
+    with Program(compiled(EXAMPLES / f"{name}.c", PACKAGES[name])) as program:
+        for i in range(1, 6):
+            assert program.ask().body == b"%d\n" % i
+        clients = [Client(program.address) for _ in range(5)]
+        for i, client in enumerate(clients * 3, 6):
+            assert client.ask("/count").body == b"%d\n" % i
+        for client in clients:
+            client.close()
+
+
+def test_websockets(compiled):
+    with Program(compiled(EXAMPLES / "chat.c", PACKAGES["chat"])) as program:
+        server = types.SimpleNamespace(way=types.SimpleNamespace(h2=False), open=lambda: PlainClient(program.address))
+        clients = [WebSocket(server, program.path) for _ in range(4)]
+        for i, client in enumerate(clients):
+            client.send_message(b"message %d" % i)
+            for other in clients:
+                assert other.message() == (BINARY, b"message %d" % i)
+        for client in clients:
+            client.drop()
+
+
+def test_every_example_is_asked():
+    asked = {"hello.c", "hello.cpp", "chat.c", "glib.c", "libuv.c", "libevent.c"}
+    assert {path.name for path in EXAMPLES.iterdir() if path.suffix in (".c", ".cpp")} == asked
+
+
+# ── starts and stops ──
+
+
+@pytest.mark.concurrent
+@pytest.mark.parametrize("kind", ["threads", "caller", "several", "forked"])
+def test_starts_and_stops(compiled, tmp_path, kind):
+    """The program compares descriptors, signals, locale, environment and working directory before and after."""
+    root = populate(tmp_path / "root", {"a.txt": b"embedded\n"})
+    rounds = {"several": ROUNDS // 4, "forked": ROUNDS // 4}.get(kind, ROUNDS)
+    program = compiled(PROGRAMS / "storm.c")
+    run = subprocess.run(
+        [program, str(rounds), kind, root], capture_output=True, timeout=500, text=True, env=build.environment()
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+
+
+# ── mistakes of the program ──
+
+MISTAKES = {
+    "start_twice": "mk_server_start(): the server runs already",
+    "load_while_it_runs": "mk_server_load(): the server runs; mk_server_reload() loads anew",
+    "handle_while_it_runs": "the server runs: its configuration and its handlers are set before the start",
+    "handle_nothing": "mk_server_handle(): methods, pattern or function are NULL",
+    "add_nothing": "mk_server_add_plugin(): there is no plugin, or it has no name",
+    "turn_with_threads": "the server has threads of its own; call mk_server_in_caller() before the start",
+    "turn_without_start": "the server does not run",
+    "stop_in_a_handler": "a handler or hook must not start, reload or stop its server",
+    "stop_in_a_turn": "a handler or hook must not start, reload or stop its server",
+    "turn_in_a_turn": "a handler or hook must not start, reload or stop its server",
+    "turn_in_another_thread": "the server runs in the thread that has started it: only that may call it",
+    "free_while_it_runs": "it was stopped first",
+}
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+def test_mistakes(compiled, case):
+    """An assertion where the library has them; else a sentence, and the server serves on."""
+    program = compiled(PROGRAMS / "misuse.c")
+    run = subprocess.run([program, case], capture_output=True, timeout=60, text=True, env=build.environment())
+    if build.OPTIMISED:
+        assert run.returncode == 0, run
+        number, sentence = run.stdout.strip().split(" ", 1)
+        assert int(number) < 0 and MISTAKES[case] in sentence
+    else:
+        assert run.returncode == -signal.SIGABRT, run
+        assert "the program must not make this call now" in run.stderr

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Starts and stops servers, with a client at each, and compares the process before and after. Compiled and run by
+ * tests/e2e/test_embed.py: storm ROUNDS threads|caller|several|forked FOLDER
+ */
+#define _GNU_SOURCE
+#include <monkey/embed.h>
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <locale.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CHECK(fact) \
+    do { \
+        if (!(fact)) { \
+            fprintf(stderr, "%s:%d: %s (%s)\n", __FILE__, __LINE__, #fact, strerror(errno)); \
+            abort(); \
+        } \
+    } while (0)
+
+enum { SERVERS = 4 };
+
+static const char *folder;
+
+/* ── the process ── */
+
+struct process {
+    unsigned descriptors;
+    char cwd[4096], locale[256];
+    size_t environment;
+    sigset_t mask;
+    struct sigaction actions[64];
+};
+
+static unsigned count_descriptors(void)
+{
+    unsigned n = 0;
+    DIR *dir = opendir("/proc/self/fd");
+    CHECK(dir);
+    while (readdir(dir))
+        n++;
+    closedir(dir);
+    return n;
+}
+
+static void describe(struct process *p)
+{
+    memset(p, 0, sizeof(*p));
+    p->descriptors = count_descriptors();
+    CHECK(getcwd(p->cwd, sizeof(p->cwd)));
+    snprintf(p->locale, sizeof(p->locale), "%s", setlocale(LC_ALL, NULL));
+    for (char **one = environ; *one; one++)
+        for (const char *c = *one; *c; c++)
+            p->environment = p->environment * 31 + (unsigned char)*c;
+    CHECK(pthread_sigmask(SIG_BLOCK, NULL, &p->mask) == 0);
+    for (int i = 1; i < 64; i++)
+        sigaction(i, NULL, &p->actions[i]);
+}
+
+static void compare(const struct process *a, const struct process *b)
+{
+    CHECK(a->descriptors == b->descriptors);
+    CHECK(strcmp(a->cwd, b->cwd) == 0 && strcmp(a->locale, b->locale) == 0);
+    CHECK(a->environment == b->environment);
+    for (int i = 1; i < 64; i++) {
+        CHECK(sigismember(&a->mask, i) == sigismember(&b->mask, i));
+        CHECK(a->actions[i].sa_handler == b->actions[i].sa_handler);
+    }
+}
+
+/* ── servers and clients ── */
+
+static int say_hello(struct mk_request *req, void *ctx)
+{
+    (void)ctx;
+    return mk_response_send(req, 200, "text/plain", mk_request_param(req, "name"));
+}
+
+static struct mk_server *start(bool in_caller)
+{
+    struct mk_server *server = mk_server_new();
+    CHECK(mk_server_text(server, "[SERVER]\n    Listen 127.0.0.1:0\n    Workers 2\n") == 0);
+    CHECK(mk_server_folder(server, folder) == 0);
+    CHECK(mk_server_handle(server, "GET", "/hello/:name", say_hello, NULL) == 0);
+    if (in_caller)
+        CHECK(mk_server_in_caller(server) == 0);
+    if (mk_server_start(server) < 0) {
+        fprintf(stderr, "%s\n", mk_server_error(server));
+        abort();
+    }
+    return server;
+}
+
+static int connect_to(int port)
+{
+    struct sockaddr_in addr = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    struct timeval patience = {.tv_sec = 60};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    CHECK(fd >= 0 && port > 0);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    CHECK(connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0);
+    return fd;
+}
+
+static void ask(struct mk_server *server, const char *path, const char *body, bool in_caller)
+{
+    char text[1024];
+    size_t len = 0;
+    int fd = connect_to(mk_server_port(server));
+    int n = snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n", path);
+    CHECK(send(fd, text, (size_t)n, MSG_NOSIGNAL) == n);
+    for (ssize_t got = 1; got != 0;) {
+        if (in_caller)
+            CHECK(mk_server_run_once(server, 10) == 0);
+        got = recv(fd, text + len, sizeof(text) - 1 - len, in_caller ? MSG_DONTWAIT : 0);
+        CHECK(got >= 0 || errno == EAGAIN);
+        len += got > 0 ? (size_t)got : 0;
+    }
+    text[len] = '\0';
+    close(fd);
+    CHECK(strncmp(text, "HTTP/1.1 200 OK\r\n", 17) == 0);
+    CHECK(len > strlen(body) && strcmp(text + len - strlen(body), body) == 0);
+}
+
+static void end(struct mk_server *server)
+{
+    CHECK(mk_server_stop(server) == 0);
+    mk_server_free(server);
+}
+
+/* ── rounds ── */
+
+static void run_one(bool in_caller, int round)
+{
+    struct mk_server *server = start(in_caller);
+    if (round % 2)
+        ask(server, "/hello/you", "\r\n\r\nyou", in_caller);
+    else
+        ask(server, "/a.txt", "\r\n\r\nembedded\n", in_caller);
+    end(server);
+}
+
+static void run_several(int round)
+{
+    struct mk_server *servers[SERVERS];
+    for (int i = 0; i < SERVERS; i++)
+        servers[i] = start(i == 0);
+    for (int i = 0; i < SERVERS; i++)
+        ask(servers[(i + round) % SERVERS], "/hello/you", "\r\n\r\nyou", (i + round) % SERVERS == 0);
+    for (int i = 0; i < SERVERS; i++)
+        end(servers[(i + round / 2) % SERVERS]);
+}
+
+/* A server that is made before the fork, and started by each of two children. */
+static void run_forked(void)
+{
+    struct mk_server *server = mk_server_new();
+    CHECK(mk_server_text(server, "[SERVER]\n    Listen 127.0.0.1:0\n    Workers 1\n") == 0);
+    CHECK(mk_server_handle(server, "GET", "/hello/:name", say_hello, NULL) == 0);
+    CHECK(mk_server_load(server) == 0);
+    for (int i = 0; i < 2; i++) {
+        int status;
+        fflush(NULL);
+        pid_t child = fork();
+        if (child == 0) {
+            CHECK(mk_server_start(server) == 0);
+            ask(server, "/hello/you", "\r\n\r\nyou", false);
+            end(server);
+            exit(0);
+        }
+        CHECK(waitpid(child, &status, 0) == child && status == 0);
+    }
+    mk_server_free(server);
+}
+
+int main(int argc, char **argv)
+{
+    struct process before, after;
+    CHECK(argc == 4);
+    folder = argv[3];
+    setlocale(LC_ALL, "C.UTF-8");
+    run_one(false, 0); /* what the process needs once */
+    describe(&before);
+    for (int i = 0; i < strtol(argv[1], NULL, 10); i++) {
+        if (strcmp(argv[2], "several") == 0)
+            run_several(i);
+        else if (strcmp(argv[2], "forked") == 0)
+            run_forked();
+        else
+            run_one(strcmp(argv[2], "caller") == 0, i);
+    }
+    describe(&after);
+    compare(&before, &after);
+    return 0;
+}
