@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs that embed the server: the examples, and programs of tests/embed, compiled against what is installed."""
 
-import os
-import pathlib
-import re
 import signal
 import subprocess
 import types
 
 import pytest
 
-from harness import build
+from harness import build, embed
 from harness.client import Client as PlainClient
 from harness.content import populate
+from harness.embed import EXAMPLES, PROGRAMS, Program
 from harness.protocol import Client
 from harness.websocket import BINARY, WebSocket
 
@@ -21,29 +19,13 @@ pytestmark = [
     pytest.mark.skipif(build.PRESET == "small", reason="the small build has no library for programs"),
 ]
 
-EXAMPLES = build.TOP / "docs" / "examples" / "embed"
-PROGRAMS = build.TOP / "tests" / "embed"
-FLAGS = {"asan": ["-fsanitize=address,undefined", "-g"], "tsan": ["-fsanitize=thread", "-g"]}.get(build.PRESET, ["-O2"])
-CLANG = build.PRESET == "clang"
 PACKAGES = {"glib": "glib-2.0", "libuv": "libuv", "libevent": "libevent", "chat": "monkey-websocket"}
 ROUNDS = 1000
 
 
 @pytest.fixture(scope="module")
 def prefix(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("prefix")
-    built = build.TOP / "build" / build.PRESET
-    if not (built / "lib" / "libmonkey.so").exists():
-        pytest.skip(f"the preset {build.PRESET} has no shared library")
-    subprocess.run(["cmake", "--install", built, "--prefix", folder], check=True, capture_output=True)
-    return folder
-
-
-def pkg_config(prefix, *words):
-    folder = next(pathlib.Path(prefix).rglob("monkey.pc")).parent
-    environment = {**os.environ, "PKG_CONFIG_PATH": str(folder)}
-    run = subprocess.run(["pkg-config", *words], env=environment, check=True, capture_output=True, text=True)
-    return run.stdout.split()
+    return embed.install(tmp_path_factory.mktemp("prefix"))
 
 
 @pytest.fixture(scope="module")
@@ -51,57 +33,13 @@ def compiled(prefix, tmp_path_factory):
     """Compiles a source once, and returns the path of the program."""
     programs = {}
 
-    def compile_one(source, *packages, static=False):
-        key = (source, static)
-        if key in programs:
-            return programs[key]
-        program = tmp_path_factory.mktemp(source.stem) / source.stem
-        cpp = source.suffix == ".cpp"
-        compiler = ("clang++-14" if cpp else "clang-14") if CLANG else "c++" if cpp else "cc"
-        language = ["-std=c++20"] if cpp else ["-std=gnu17", "-Wmissing-prototypes"]
-        command = [compiler, *language, "-Wall", "-Wextra", "-Werror", *FLAGS, source, "-o", program]
-        command += pkg_config(prefix, *(["--static"] if static else []), "--cflags", "--libs", *packages, "monkey")
-        library = next(pathlib.Path(prefix).rglob("libmonkey.so")).parent
-        command += ["-pthread"] if static else ["-pthread", f"-Wl,-rpath,{library}"]
-        if static:
-            command = [library / "libmonkey.a" if word == "-lmonkey" else word for word in command]
-        subprocess.run(list(map(str, command)), check=True)
-        programs[key] = program
-        return program
+    def compile_once(source, *packages, static=False):
+        if (source, static) not in programs:
+            folder = tmp_path_factory.mktemp(source.stem)
+            programs[source, static] = embed.compile_program(prefix, folder, source, *packages, static=static)
+        return programs[source, static]
 
-    return compile_one
-
-
-class Program:
-    """A running example: it prints its URL, and ends with a line on stdin."""
-
-    def __init__(self, *command):
-        self.process = subprocess.Popen(
-            list(map(str, command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=build.environment()
-        )
-        self.line = self.process.stdout.readline().decode()
-        found = re.match(r"\w+://127\.0\.0\.1:(\d+)(/\S*)\n", self.line)
-        assert found, self.line
-        self.address, self.path = ("127.0.0.1", int(found[1])), found[2]
-
-    def ask(self, path=None, *fields, **rest):
-        with Client(self.address) as client:
-            return client.ask(path or self.path, *fields, **rest)
-
-    def end(self):
-        rest, _ = self.process.communicate(b"\n", timeout=60)
-        assert self.process.returncode == 0
-        assert rest == b""  # the library prints nothing
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, *rest):
-        if kind:
-            self.process.kill()
-            self.process.communicate()
-        else:
-            self.end()
+    return compile_once
 
 
 # ── examples ──
