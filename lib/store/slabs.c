@@ -425,14 +425,28 @@ static void close_slab(struct mk__slabs *s, struct mk__slab *slab)
     }
 }
 
+/* Returns the open slab to close for `bytes` bytes: the smallest that has them, else the largest; NULL without any. */
+static struct mk__slab *choose_slab(struct mk__slabs *s, uint64_t bytes)
+{
+    struct mk__slab *best = NULL;
+    for (struct mk__slab *slab = s->first; slab; slab = slab->next) {
+        if (get_first(slab)->bits & CLOSED)
+            continue;
+        bool fits = slab->bytes >= bytes;
+        if (!best || (fits ? slab->bytes < best->bytes || best->bytes < bytes : slab->bytes > best->bytes))
+            best = slab;
+    }
+    return best;
+}
+
 void mk__slabs_close(struct mk__slabs *s, uint64_t bytes)
 {
     pthread_mutex_lock(&s->lock);
     uint64_t closed = atomic_load_explicit(&s->closing_bytes, memory_order_relaxed);
-    for (struct mk__slab *slab = s->first, *next; slab && closed < bytes; slab = next) {
-        next = slab->next;
-        if (get_first(slab)->bits & CLOSED)
-            continue;
+    while (closed < bytes) {
+        struct mk__slab *slab = choose_slab(s, bytes - closed);
+        if (!slab)
+            break;
         closed += slab->bytes;
         close_slab(s, slab);
     }

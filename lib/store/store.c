@@ -11,7 +11,7 @@
 enum {
     USES_MAX = 3,
     BYTES_PER_PRINT = 1024, /* of the budget */
-    TABLES_PART = 64,       /* this fraction of the budget is for tables at first */
+    TABLES_PART = 32,       /* this fraction of the budget is for tables at first */
 };
 
 static_assert(sizeof(struct mk_item) == 56, "with the head of its block an item begins with 64 bytes");
@@ -362,11 +362,11 @@ void mk_store_discard(struct mk_store *store, struct mk_item *draft)
     mk__slabs_free(&store->slabs, draft);
 }
 
-/* Makes the table larger if it is full. Returns the old one, to be retired. */
+/* Replaces a full table. Returns the old one, to be retired; NULL without memory. */
 static struct mk__table *grow_table(struct mk__part *part)
 {
     struct mk__table *t = part->table;
-    struct mk__table *fresh = mk__table_is_full(t) ? mk__table_rebuild(t) : NULL;
+    struct mk__table *fresh = mk__table_rebuild(t);
     if (!fresh)
         return NULL;
     atomic_store_explicit(&part->table, fresh, memory_order_release);
@@ -401,15 +401,15 @@ void mk_store_put(struct mk_store *store, struct mk_item *draft)
     struct mk__set *set = store->kinds[draft->kind].set;
     assert(draft->state == MK__ITEM_DRAFT);
     pthread_mutex_lock(&part->lock);
-    struct mk__table *table = grow_table(part);
+    bool full = mk__table_is_full(part->table);
+    struct mk__table *table = full ? grow_table(part) : NULL;
     struct mk_item *old = link_item(store, part, draft);
-    bool cramped = mk__table_is_full(part->table);
     pthread_mutex_unlock(&part->lock);
     if (table)
         mk_epoch_retire(&store->retired, &table->retired, mk__table_free);
     if (old)
         mk__store_retire(store, old);
-    if (cramped && !table)
+    if (full && !table)
         mk__store_reserve_tables(store);
     mk__store_trim_set(store, set, 0);
     mk__store_refill(store, set);
