@@ -85,9 +85,10 @@ size_t mk__slabs_block_bytes(size_t bytes)
     return size < BLOCK_MIN ? BLOCK_MIN : size;
 }
 
+/* Without the lock: while a block is used, only its mark of a closed slab changes. */
 size_t mk__slabs_bytes_of(const void *p)
 {
-    return get_size(get_block(p));
+    return __atomic_load_n(&get_block(p)->bits, __ATOMIC_RELAXED) & ~(uint32_t)FLAGS;
 }
 
 /* ── bins ── */
@@ -416,7 +417,7 @@ static void close_slab(struct mk__slabs *s, struct mk__slab *slab)
     for (struct mk__block *b = get_first(slab); b; b = get_next(b)) {
         if (b->bits & FREE)
             take_from_bin(s, b);
-        b->bits |= CLOSED;
+        __atomic_store_n(&b->bits, b->bits | CLOSED, __ATOMIC_RELAXED);
     }
     struct mk__block *b = get_first(slab);
     if (b->bits & FREE && is_whole_slab(b)) {
