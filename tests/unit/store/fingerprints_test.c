@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Sets of hashes that were seen lately: what they remember, for how long, and how often they are wrong. */
+#include "testing.h"
+
+#include <stdlib.h>
+
+#include "store/fingerprints.h"
+
+enum { PLACES = 4096 };
+
+static struct mk__fingerprints set;
+static void *memory;
+
+static int open_set(void **state)
+{
+    (void)state;
+    memset(&set, 0, sizeof(set));
+    assert_int_equal(posix_memalign(&memory, 64, mk__fingerprints_bytes(PLACES)), 0);
+    memset(memory, 0, mk__fingerprints_bytes(PLACES));
+    mk__fingerprints_init(&set, memory, PLACES);
+    return 0;
+}
+
+static int close_set(void **state)
+{
+    (void)state;
+    free(memory);
+    return 0;
+}
+
+/* Returns the n-th of numbers without a pattern. */
+static uint64_t mix(uint64_t n)
+{
+    n = (n + 1) * 0x9e3779b97f4a7c15;
+    n = (n ^ n >> 30) * 0xbf58476d1ce4e5b9;
+    n = (n ^ n >> 27) * 0x94d049bb133111eb;
+    return n ^ n >> 31;
+}
+
+static void test_sizes(void **state)
+{
+    (void)state;
+    assert_int_equal(mk__fingerprints_bytes(0), 4096);
+    assert_int_equal(mk__fingerprints_bytes(PLACES), 4 * PLACES);
+    assert_int_equal(mk__fingerprints_bytes(PLACES + 1), 8 * PLACES);
+}
+
+static void test_remembering(void **state)
+{
+    (void)state;
+    assert_false(mk__fingerprints_has(&set, mix(1)));
+    assert_false(mk__fingerprints_add(&set, mix(1)));
+    assert_true(mk__fingerprints_has(&set, mix(1)));
+    assert_true(mk__fingerprints_add(&set, mix(1)));
+    mk__fingerprints_remove(&set, mix(1));
+    mk__fingerprints_remove(&set, mix(2));
+    assert_false(mk__fingerprints_has(&set, mix(1)));
+    assert_false(mk__fingerprints_has(&set, 0));
+}
+
+static void test_half_of_the_places_are_kept(void **state)
+{
+    (void)state;
+    unsigned kept = 0;
+    for (unsigned i = 0; i < PLACES / 2; i++)
+        mk__fingerprints_add(&set, mix(i));
+    for (unsigned i = 0; i < PLACES / 2; i++)
+        kept += mk__fingerprints_has(&set, mix(i));
+    assert_true(kept > PLACES / 2 * 97 / 100);
+}
+
+static void test_old_ones_are_forgotten(void **state)
+{
+    (void)state;
+    unsigned found = 0, wrong = 0;
+    for (unsigned i = 0; i < 40 * PLACES; i++)
+        found += mk__fingerprints_add(&set, mix(i));
+    assert_true(found < 40 * PLACES / 10000);
+    for (unsigned i = 0; i < 39 * PLACES; i++)
+        wrong += mk__fingerprints_has(&set, mix(i));
+    assert_true(wrong < 39 * PLACES / 10000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test_setup_teardown(test_remembering, open_set, close_set),
+        cmocka_unit_test_setup_teardown(test_half_of_the_places_are_kept, open_set, close_set),
+        cmocka_unit_test_setup_teardown(test_old_ones_are_forgotten, open_set, close_set),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
