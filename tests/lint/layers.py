@@ -5,9 +5,10 @@ Who may include whom.
     base <- conf          base <- loop <- net <- http <- server          conf is reached by server only
 
 Public headers include public headers. Plugins, programs and the libraries that are linked into plugins (lib/routes,
-lib/store, lib/watched, lib/websocket) see the public headers and their own folder, as any stranger's plugin would; tools/ also
-sees base, loop, net and http/message. A package of the framework sees <duda/...>, the public headers but those of conf
-and server, and its own folder. A header that is not the system's has one place. Run this file alone to see only these
+lib/store, lib/watched, lib/websocket) see the public headers and their own folder, as any stranger's plugin would;
+tools/ also sees base, loop, net and http/message. A package of the framework sees <duda/...>, the public headers but
+those of conf and server, and its own folder. A header that is not the system's has one place. Run this file alone to
+see only these
 findings.
 """
 
