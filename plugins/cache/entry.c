@@ -22,7 +22,10 @@ bool entry_make_key(struct entry_key *key, const struct mk_store *store, const s
     key->bytes.name_len = (uint32_t)name->name.len;
     memcpy(key->bytes.name, name->name.p, name->name.len);
     key->len = offsetof(struct entry_key, bytes.name) - offsetof(struct entry_key, bytes) + name->name.len;
-    key->hash = mk_store_hash(store, &key->bytes, key->len);
+    uint64_t rest =
+        name->device ^ types ^ (uint64_t)name->policy << 24 ^ (uint64_t)name->coding << 16 ^ name->no_ranges;
+    key->hash = mk_store_hash(store, &key->bytes.inode, sizeof(key->bytes.inode) + name->name.len) ^
+                rest * UINT64_C(0x9e3779b97f4a7c15);
     return true;
 }
 

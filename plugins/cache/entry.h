@@ -43,16 +43,20 @@ struct entry {
 /* The bytes of an entry besides its body, with the key and the head of the item; names of usual length. */
 enum { ENTRY_HEAD_BYTES_MAX = 1024 };
 
-/* A key: what was opened, and what decides the lines of the head. */
+/*
+ * A key: what was opened, and what decides the lines of the head. All of it is compared. Clients choose the name only,
+ * so the keyed hash is that of inode and name; the rest is mixed in.
+ */
 struct entry_key {
     uint64_t hash;
     size_t len;
     struct {
-        uint64_t device, inode, types;
+        uint64_t device, types;
         uint8_t policy, coding;
         bool no_ranges;
         uint8_t zero;
         uint32_t name_len;
+        uint64_t inode;
         char name[4096];
     } bytes;
 };

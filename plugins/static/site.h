@@ -5,7 +5,7 @@
  *
  * The structs here are shared by the plugin's files. Each file uses those to its left only:
  *
- *     open ◄─ precompressed ◄─ find ◄─ small_file_cache, userdir, alias ◄─ host_path, settings ◄─ static
+ *     open ◄─ precompressed ◄─ find ◄─ small_file_cache, userdir, alias ◄─ disk_lookup, host_path, settings ◄─ static
  *     open ◄─ errors, root ◄─ alias
  */
 #ifndef STATIC_SITE_H

@@ -8,6 +8,7 @@
 #include <monkey/inspect.h>
 
 #include "alias.h"
+#include "disk_lookup.h"
 #include "errors.h"
 #include "file_counters.h"
 #include "find.h"
@@ -196,112 +197,19 @@ static bool is_not_found(const struct find_result *found)
     return found->kind == FOUND_NOTHING && !found->status && open_is_missing(found->err);
 }
 
-/* ── lookups that may wait for a disk, on a disk thread ── */
-
-struct static_lookup {
-    struct mk_job job;
-    struct static_lookup **owner; /* in the request's arena: points to this struct while the lookup runs */
-    struct mk_request *req;
-    struct mk_account *account;
-    struct mk_worker *worker;  /* held: the site is its generation's */
-    struct static_location at; /* its strings are in `storage` */
-    struct mk_str req_path;    /* the path of it that stays as long as the request */
-    uint64_t root_check_ms;    /* when root_begin_check() returned true; 0: it did not */
-    struct mk_accept accept;
-    struct find_result found;
-    size_t bytes;
-    char storage[];
-};
-
-static void run_lookup(struct mk_job *job)
+/* Responds after a lookup on a disk thread. */
+static void respond_later(struct mk_request *req, const struct static_site *site, const struct find_result *found)
 {
-    struct static_lookup *l = MK_CONTAINER_OF(job, struct static_lookup, job);
-    assert(l->at.path.p == l->storage); /* a copy: the request may end meanwhile */
-    if (l->root_check_ms)
-        root_check(l->at.site, l->root_check_ms);
-    if (!MK_SMALL && userdir_is_matched(&l->at))
-        l->found = userdir_find(&l->at, &l->accept);
+    if (is_not_found(found))
+        mk_request_decline(req);
     else
-        l->found = find_path(l->at.site, l->at.path, &l->accept, false);
-}
-
-/* In the worker's thread again: responds, unless the request has ended. */
-static void finish_lookup(struct mk_job *job)
-{
-    struct static_lookup *l = MK_CONTAINER_OF(job, struct static_lookup, job);
-    if (l->req) {
-        assert(*l->owner == l);
-        *l->owner = NULL;
-        if (l->found.name.p == l->at.path.p)
-            l->found.name = l->req_path;
-        if (is_not_found(&l->found))
-            mk_request_decline(l->req);
-        else
-            send_result(l->req, l->at.site, &l->found);
-    } else if (l->found.fd >= 0) {
-        close(l->found.fd);
-    }
-    mk_worker_put(l->worker);
-    mk_account_free(l->account, l, l->bytes);
-}
-
-/* The request has ended. */
-static void cancel_lookup(void *ctx)
-{
-    struct static_lookup **owner = ctx;
-    assert(!*owner || (*owner)->owner == owner);
-    if (*owner)
-        (*owner)->req = NULL;
-}
-
-/* Copies `s` with a NUL behind it. */
-static struct mk_str copy_str(char *to, struct mk_str s)
-{
-    memcpy(to, s.p, s.len);
-    to[s.len] = '\0';
-    return mk_str(to, s.len);
-}
-
-/* Looks a path up on a disk thread, and then responds. Returns 0 or -errno. */
-static int start_lookup(struct mk_request *req, const struct static_location *at, const struct mk_accept *accept,
-                        uint64_t root_check_ms)
-{
-    assert(at->path.len > 0);
-    size_t bytes = sizeof(struct static_lookup) + at->path.len + 1 + (userdir_is_matched(at) ? at->user.len + 1 : 0);
-    struct static_lookup **owner = mk_arena_alloc(mk_request_arena(req), sizeof(struct static_lookup *));
-    struct static_lookup *l = owner ? mk_account_alloc(mk_request_account(req), bytes) : NULL;
-    if (!l)
-        return -ENOMEM;
-    *l = (struct static_lookup){.owner = owner,
-                                .req = req,
-                                .account = mk_request_account(req),
-                                .at = {.site = at->site},
-                                .req_path = at->path,
-                                .root_check_ms = root_check_ms,
-                                .bytes = bytes};
-    l->accept = *accept;
-    l->at.path = copy_str(l->storage, at->path);
-    if (userdir_is_matched(at))
-        l->at.user = copy_str(l->storage + at->path.len + 1, at->user);
-    l->job.work = run_lookup;
-    l->job.done = finish_lookup;
-    *owner = l;
-    l->worker = mk_worker_get(mk_request_worker(req));
-    int err = mk_arena_defer(mk_request_arena(req), cancel_lookup, owner);
-    if (err == 0)
-        err = mk_job_submit(mk_request_loop(req), &l->job);
-    if (err < 0) {
-        *owner = NULL;
-        mk_worker_put(l->worker);
-        mk_account_free(l->account, l, bytes);
-    } else if (!MK_SMALL)
-        file_counters_add_disk_lookup(req);
-    return err;
+        send_result(req, site, found);
 }
 
 /* ── workers ── */
 
 struct worker_state {
+    struct disk_lookups lookups;
     const struct mk_file_cache *cache;   /* of another plugin, or NULL */
     struct small_file_cache small_files; /* without that; else it has no memory */
 };
@@ -317,6 +225,7 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
     struct worker_state *state = mk_account_alloc(mk_worker_account(worker), get_state_bytes(cache));
     if (!state)
         return -ENOMEM;
+    disk_lookups_init(&state->lookups);
     state->cache = cache;
     if (!cache)
         small_file_cache_clear(&state->small_files);
@@ -343,6 +252,17 @@ static struct find_result find_cached(struct mk_request *req, const struct stati
         return small_file_cache_find(&worker->small_files, mk_loop_turns(mk_request_loop(req)), at, accept);
     return find_path_with(at->site, at->path,
                           &(struct find_mode){.accept = accept, .cached = true, .cache = worker->cache, .req = req});
+}
+
+static int serve_location(struct mk_request *req, const struct static_location *at);
+
+static const struct disk_lookup_functions lookup_functions = {.respond = respond_later, .serve = serve_location};
+
+static int start_lookup(struct mk_request *req, const struct static_location *at, const struct mk_accept *accept,
+                        uint64_t root_check_ms)
+{
+    struct worker_state *worker = MK_SMALL ? NULL : mk_worker_state(mk_request_worker(req), &mk_plugin_static);
+    return disk_lookup_start(worker ? &worker->lookups : NULL, req, at, accept, root_check_ms, &lookup_functions);
 }
 
 /* Looks the path up in the kernel's cache, else on a disk thread. */

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Runs lookups on disk threads (disk_lookup.h). The request may end meanwhile, and so may those that wait with it.
+ */
+#include "disk_lookup.h"
+
+#include <monkey/arena.h>
+#include <monkey/plugin.h>
+
+#include "file_counters.h"
+#include "find.h"
+#include "open.h"
+#include "root.h"
+#include "userdir.h"
+
+#include <assert.h>
+#include <errno.h>
+
+struct disk_lookup {
+    struct mk_job job;
+    struct disk_lookup **owner; /* in the request's arena: points to this struct while the lookup runs */
+    struct mk_request *req;     /* NULL: it has ended */
+    const struct disk_lookup_functions *functions;
+    struct mk_account *account;
+    struct mk_worker *worker;  /* held: the site is its generation's */
+    struct static_location at; /* its strings are in `storage` */
+    struct mk_str req_path;    /* the path of it that stays as long as the request */
+    uint64_t root_check_ms;    /* when root_begin_check() returned true; 0: it did not */
+    struct mk_accept accept;
+    struct find_result found;
+    struct mk_list node;    /* in the worker's lookups */
+    struct mk_list waiters; /* requests for the same path */
+    size_t bytes;
+    char storage[];
+};
+
+/* A request that waits for the lookup of another one; in its arena. */
+struct waiter {
+    struct mk_list node;
+    struct mk_request *req;
+    struct static_location at;
+};
+
+/* ── waiting with another request ── */
+
+static void stop_waiting(void *ctx)
+{
+    struct waiter *w = ctx;
+    mk_list_del(&w->node);
+}
+
+static struct disk_lookup *find_running(const struct disk_lookups *all, const struct static_location *at)
+{
+    struct mk_list *n, *save;
+    MK_LIST_EACH(&all->running, n, save) {
+        struct disk_lookup *l = MK_CONTAINER_OF(n, struct disk_lookup, node);
+        if (l->at.site == at->site && mk_str_eq(l->at.path, at->path))
+            return l;
+    }
+    return NULL;
+}
+
+/* Adds the request to those that wait for `l`. Returns 0 or -ENOMEM. */
+static int wait_for(struct disk_lookup *l, struct mk_request *req, const struct static_location *at)
+{
+    struct waiter *w = mk_arena_alloc(mk_request_arena(req), sizeof(*w));
+    if (!w)
+        return -ENOMEM;
+    *w = (struct waiter){.req = req, .at = *at};
+    mk_list_init(&w->node);
+    int err = mk_arena_defer(mk_request_arena(req), stop_waiting, w);
+    if (err == 0)
+        mk_list_add(&l->waiters, &w->node);
+    return err;
+}
+
+/* Serves those that have waited: the kernel has in memory now what they need. */
+static void serve_waiters(struct mk_list *waiters, const struct disk_lookup_functions *functions)
+{
+    while (!mk_list_empty(waiters)) {
+        struct waiter *w = MK_LIST_FIRST(waiters, struct waiter, node);
+        mk_list_del(&w->node);
+        if (functions->serve(w->req, &w->at) == MK_DECLINED)
+            mk_request_decline(w->req);
+    }
+}
+
+/* ── the job ── */
+
+static void run_lookup(struct mk_job *job)
+{
+    struct disk_lookup *l = MK_CONTAINER_OF(job, struct disk_lookup, job);
+    assert(l->at.path.p == l->storage); /* a copy: the request may end meanwhile */
+    if (l->root_check_ms)
+        root_check(l->at.site, l->root_check_ms);
+    if (!MK_SMALL && userdir_is_matched(&l->at))
+        l->found = userdir_find(&l->at, &l->accept);
+    else
+        l->found = find_path(l->at.site, l->at.path, &l->accept, false);
+}
+
+static void respond(struct disk_lookup *l)
+{
+    assert(*l->owner == l);
+    *l->owner = NULL;
+    if (l->found.name.p == l->at.path.p)
+        l->found.name = l->req_path;
+    l->functions->respond(l->req, l->at.site, &l->found);
+}
+
+/* In the worker's thread again: responds, unless the request has ended. */
+static void finish_lookup(struct mk_job *job)
+{
+    struct disk_lookup *l = MK_CONTAINER_OF(job, struct disk_lookup, job);
+    mk_list_del(&l->node);
+    if (l->req)
+        respond(l);
+    else
+        open_release(&l->found);
+    if (!MK_SMALL)
+        serve_waiters(&l->waiters, l->functions);
+    mk_worker_put(l->worker);
+    mk_account_free(l->account, l, l->bytes);
+}
+
+/* The request has ended. */
+static void cancel_lookup(void *ctx)
+{
+    struct disk_lookup **owner = ctx;
+    assert(!*owner || (*owner)->owner == owner);
+    if (*owner)
+        (*owner)->req = NULL;
+}
+
+/* ── starting ── */
+
+/* Copies `s` with a NUL behind it. */
+static struct mk_str copy_str(char *to, struct mk_str s)
+{
+    memcpy(to, s.p, s.len);
+    to[s.len] = '\0';
+    return mk_str(to, s.len);
+}
+
+static struct disk_lookup *make_lookup(struct mk_request *req, const struct static_location *at)
+{
+    size_t bytes = sizeof(struct disk_lookup) + at->path.len + 1 + (userdir_is_matched(at) ? at->user.len + 1 : 0);
+    struct disk_lookup **owner = mk_arena_alloc(mk_request_arena(req), sizeof(struct disk_lookup *));
+    struct disk_lookup *l = owner ? mk_account_alloc(mk_request_account(req), bytes) : NULL;
+    if (!l)
+        return NULL;
+    *l = (struct disk_lookup){.job = {.work = run_lookup, .done = finish_lookup},
+                              .owner = owner,
+                              .req = req,
+                              .account = mk_request_account(req),
+                              .worker = mk_worker_get(mk_request_worker(req)),
+                              .at = {.site = at->site},
+                              .req_path = at->path,
+                              .bytes = bytes};
+    l->at.path = copy_str(l->storage, at->path);
+    if (userdir_is_matched(at))
+        l->at.user = copy_str(l->storage + at->path.len + 1, at->user);
+    mk_list_init(&l->node);
+    mk_list_init(&l->waiters);
+    *owner = l;
+    return l;
+}
+
+static void free_unstarted(struct disk_lookup *l)
+{
+    *l->owner = NULL;
+    mk_worker_put(l->worker);
+    mk_account_free(l->account, l, l->bytes);
+}
+
+int disk_lookup_start(struct disk_lookups *all, struct mk_request *req, const struct static_location *at,
+                      const struct mk_accept *accept, uint64_t root_check_ms,
+                      const struct disk_lookup_functions *functions)
+{
+    assert(at->path.len > 0);
+    bool is_shared = !MK_SMALL && !userdir_is_matched(at) && !root_check_ms;
+    struct disk_lookup *running = is_shared ? find_running(all, at) : NULL;
+    if (!MK_SMALL && running)
+        return wait_for(running, req, at);
+    struct disk_lookup *l = make_lookup(req, at);
+    if (!l)
+        return -ENOMEM;
+    l->functions = functions;
+    l->accept = *accept;
+    l->root_check_ms = root_check_ms;
+    int err = mk_arena_defer(mk_request_arena(req), cancel_lookup, l->owner);
+    if (err == 0)
+        err = mk_job_submit(mk_request_loop(req), &l->job);
+    if (err < 0) {
+        free_unstarted(l);
+        return err;
+    }
+    if (is_shared)
+        mk_list_add(&all->running, &l->node);
+    if (!MK_SMALL)
+        file_counters_add_disk_lookup(req);
+    return 0;
+}
