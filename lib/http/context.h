@@ -13,6 +13,7 @@
 #include "base/counters.h"
 #include "base/pool.h"
 #include "http/message/preface.h"
+#include "http/message/request_head.h"
 #include "net/sock.h"
 
 #include <assert.h>
@@ -162,6 +163,7 @@ struct mk__context {
     struct mk_task *handshake_step; /* the one of the queue that runs now, or NULL */
     struct mk__scratch in, out;
     struct mk__parse parse; /* of the head that is read in this turn */
+    struct mk__host_memo host_memo;
     uint64_t head_since_us; /* when its first byte was read; 0: not yet */
     struct mk__field *fields;
     uint32_t fields_max;

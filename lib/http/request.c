@@ -27,12 +27,12 @@ struct mk_request *mk__request_new(struct mk__context *http, const struct mk__re
     struct mk_request *req = mk__pool_get(&http->requests);
     if (!req)
         return NULL;
-    *req = (struct mk_request){.ops = ops,
-                               .connection = connection,
-                               .http = http,
-                               .limits = &http->settings->limits,
-                               .path = MK_STR(""),
-                               .status = 200};
+    req->ops = ops;
+    req->connection = connection;
+    req->http = http;
+    req->limits = &http->settings->limits;
+    req->path = MK_STR("");
+    req->status = 200;
     mk_arena_init(&req->arena, http->account, MK__REQUEST_ARENA_MAX, req->storage,
                   MK__REQUEST_BYTES - offsetof(struct mk_request, storage));
     http->app->on_init(req, http->app_ctx);

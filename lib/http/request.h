@@ -153,7 +153,6 @@ struct mk_request {
     struct mk_str user, claims, id; /* NULL until set, or first asked for */
     uint16_t access;                /* as mk_request_access() returns it */
     bool defers_denial;
-    struct mk_address client;
     bool client_known, is_https; /* valid with client_known */
     const char *base;
     const struct mk__field *fields;
@@ -203,6 +202,8 @@ struct mk_request {
     struct mk__tunnel *tunnel;           /* a handler has taken the connection over; or NULL */
     struct mk__trailers *trailers;       /* or NULL */
 
+    /* not zeroed when the exchange begins */
+    struct mk_address client; /* valid with client_known */
     struct mk_arena arena;
     _Alignas(16) char storage[];
 };

@@ -116,7 +116,7 @@ static void read_head(struct mk_request *req, struct mk__field *fields, struct m
     req->base = text.p;
     req->fields = fields;
     if (mk__parse_head(&req->parse, fields, &limits, text) == 0 &&
-        mk__request_head_read(&req->parse, fields, text.p, &req->head) == 0)
+        mk__request_head_read(&req->parse, fields, text.p, NULL, &req->head) == 0)
         mk__request_decode_path(req);
 }
 

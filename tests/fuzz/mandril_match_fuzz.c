@@ -115,7 +115,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     req.base = text.p;
     req.fields = fields;
     if (err == 0 && mk__parse_head(&req.parse, fields, &limits, text) == 0 &&
-        mk__request_head_read(&req.parse, fields, text.p, &req.head) == 0 && mk__request_decode_path(&req) == 0)
+        mk__request_head_read(&req.parse, fields, text.p, NULL, &req.head) == 0 && mk__request_decode_path(&req) == 0)
         check(sections, &req);
     mk_buf_release(&error);
     mk_arena_release(&arena);

@@ -164,7 +164,7 @@ static void init_decoder(struct mk_request *req)
 static void begin_exchange(struct mk__conn *c, struct mk_request *req, int status)
 {
     if (status == 0)
-        status = -mk__request_head_read(&req->parse, req->fields, req->base, &req->head);
+        status = -mk__request_head_read(&req->parse, req->fields, req->base, &req->http->host_memo, &req->head);
     if (status)
         mk__conn_close_after(c, MK__CLOSE_UNREAD_INPUT); /* the end of the message is not known */
     else
@@ -430,6 +430,12 @@ static enum mk__conn_state end_turn(struct mk__conn *c, enum progress r, struct 
     }
 }
 
+/* Tells whether there is nothing to do before a read. */
+static bool is_idle(const struct mk__conn *c, struct mk_str in)
+{
+    return !c->req && !in.len && c->close == MK__CLOSE_NEVER && !mk__sock_has_ended(&c->sock);
+}
+
 static enum mk__conn_state run_turn(struct mk__conn *c)
 {
     struct mk__context *http = c->http;
@@ -437,7 +443,7 @@ static enum mk__conn_state run_turn(struct mk__conn *c)
     if (r != 0)
         return r == MK_AGAIN ? MK__CONN_WRITE : drop_conn(c);
     struct mk_str in = restore_input(c);
-    enum progress p = process_input(c, &in);
+    enum progress p = is_idle(c, in) ? NEEDS_INPUT : process_input(c, &in);
     if (p == NEEDS_INPUT && read_input(c, &in, &p) && p != BROKEN)
         p = process_input(c, &in);
     if (MK__PROTOS > 1 && p == SWITCH_PROTO)

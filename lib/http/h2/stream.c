@@ -204,7 +204,7 @@ static int read_head(struct mk_request *req, struct mk_str head)
         return clear_head(req);
     if (r != 0)
         return r == MK_AGAIN ? -400 : r;
-    return mk__request_head_read(&req->parse, req->fields, req->base, &req->head);
+    return mk__request_head_read(&req->parse, req->fields, req->base, &req->http->host_memo, &req->head);
 }
 
 static void apply_priority(struct mk__h2_stream *s, struct mk_request *req)

@@ -23,9 +23,29 @@ static unsigned count_field(const struct mk__parse *p, const struct mk__field *f
     return n;
 }
 
+/* Tells whether the host of `memo` is the one of a Host field; it becomes that of the head. */
+static bool recall_host(const struct mk__host_memo *memo, const char *base, struct mk__span value,
+                        struct mk__request_head *head)
+{
+    if (MK_SMALL || !memo || !value.len || value.len != memo->len ||
+        memcmp(memo->value, base + value.at, value.len) != 0)
+        return false;
+    head->host = (struct mk__span){(uint16_t)(value.at + memo->name.at), memo->name.len};
+    return true;
+}
+
+static void remember_host(struct mk__host_memo *memo, const char *base, struct mk__span value, struct mk__span name)
+{
+    if (MK_SMALL || !memo || value.len > sizeof(memo->value))
+        return;
+    memcpy(memo->value, base + value.at, value.len);
+    memo->len = (uint8_t)value.len;
+    memo->name = (struct mk__span){(uint16_t)(name.at - value.at), name.len};
+}
+
 /* HTTP/1.1 needs exactly one valid Host; the authority of the target takes precedence (RFC 9112 section 3.2). */
 static int read_host(const struct mk__parse *p, const struct mk__field *fields, const char *base,
-                     struct mk_str authority, struct mk__request_head *head)
+                     struct mk_str authority, struct mk__host_memo *memo, struct mk__request_head *head)
 {
     const struct mk__field *field = NULL;
     struct mk__uri_host_port host = {0};
@@ -33,18 +53,23 @@ static int read_host(const struct mk__parse *p, const struct mk__field *fields, 
 
     if (n > 1 || (n == 0 && p->minor > 0))
         return -400;
+    if (n && !authority.len && recall_host(memo, base, field->value, head))
+        return 0;
     if (n && mk__uri_split_authority(mk__span_str(base, field->value), &host) < 0)
         return -400;
     if (authority.len && mk__uri_split_authority(authority, &host) < 0)
         return -400;
     assert(!host.name.len || (host.name.p >= base && host.name.p + host.name.len <= base + p->head_len));
-    if (host.name.len)
-        head->host = (struct mk__span){(uint16_t)(host.name.p - base), (uint16_t)host.name.len};
+    if (!host.name.len)
+        return 0;
+    head->host = (struct mk__span){(uint16_t)(host.name.p - base), (uint16_t)host.name.len};
+    if (!authority.len)
+        remember_host(memo, base, field->value, head->host);
     return 0;
 }
 
 static int read_target(const struct mk__parse *p, const struct mk__field *fields, const char *base,
-                       struct mk__request_head *head)
+                       struct mk__host_memo *memo, struct mk__request_head *head)
 {
     struct mk__uri_parts t;
     if (mk__uri_split_target(mk__span_str(base, p->method_name), mk__span_str(base, p->target), &t) < 0)
@@ -57,7 +82,7 @@ static int read_target(const struct mk__parse *p, const struct mk__field *fields
     head->has_query = t.has_query;
     if (t.has_query)
         head->query = (struct mk__span){(uint16_t)(t.query.p - base), (uint16_t)t.query.len};
-    return read_host(p, fields, base, t.authority, head);
+    return read_host(p, fields, base, t.authority, memo, head);
 }
 
 /* Empty elements are rejected: recipients may skip them, but some take the whole list for another coding. */
@@ -151,12 +176,12 @@ static int read_expectation(const struct mk__parse *p, const struct mk__field *f
 }
 
 int mk__request_head_read(const struct mk__parse *p, const struct mk__field *fields, const char *base,
-                          struct mk__request_head *ret_head)
+                          struct mk__host_memo *memo, struct mk__request_head *ret_head)
 {
     *ret_head = (struct mk__request_head){.body = MK__BODY_NONE};
     int err = read_framing(p, fields, base, ret_head);
     if (err == 0)
-        err = read_target(p, fields, base, ret_head);
+        err = read_target(p, fields, base, memo, ret_head);
     if (err == 0)
         err = read_expectation(p, fields, base, ret_head);
     if (err == 0)

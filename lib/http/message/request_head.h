@@ -23,8 +23,18 @@ struct mk__request_head {
     uint64_t body_bytes; /* of MK__BODY_LENGTH */
 };
 
-/* Returns 0 or a negative status: -400, -417, -501. After -400 and -501 the connection cannot be used any further. */
+/* A Host field that was read before, most often the same as in the next head: it need not be checked again. */
+struct mk__host_memo {
+    uint8_t len; /* of the value; 0: there is none yet */
+    struct mk__span name;
+    char value[58];
+};
+
+/*
+ * Reads and updates `memo`, which may be NULL. Returns 0 or a negative status: -400, -417, -501. After -400 and -501
+ * the connection cannot be used any further.
+ */
 int mk__request_head_read(const struct mk__parse *p, const struct mk__field *fields, const char *base,
-                          struct mk__request_head *ret_head);
+                          struct mk__host_memo *memo, struct mk__request_head *ret_head);
 
 #endif

@@ -165,15 +165,15 @@ static bool is_address(int family, struct mk_str s)
     return inet_pton(family, text, address) == 1;
 }
 
-/* Returns the length of the registered name that `s` begins with; up to the first byte that cannot be part of one. */
-static size_t span_name(struct mk_str s)
+/* Returns the end of the registered name that `s` begins with: the first byte that cannot be part of it. */
+static const char *skip_name(struct mk_str s)
 {
-    size_t i = 0;
-    for (;; i += 3) {
-        while (i < s.len && is_kind(s.p[i], NAME))
-            i++;
-        if (s.len - i < 3 || s.p[i] != '%' || mk_hex_value(s.p[i + 1]) < 0 || mk_hex_value(s.p[i + 2]) < 0)
-            return i;
+    const char *p = s.p, *end = s.p + s.len;
+    for (;; p += 3) {
+        while (p < end && is_kind(*p, NAME))
+            p++;
+        if (end - p < 3 || p[0] != '%' || mk_hex_value(p[1]) < 0 || mk_hex_value(p[2]) < 0)
+            return p;
     }
 }
 
@@ -188,7 +188,7 @@ static int split_name(struct mk_str host, struct mk__uri_host_port *a, struct mk
         *ret_rest = mk_str(ret_rest->p + 1, ret_rest->len - 1);
         return 0;
     }
-    a->name = mk_str(host.p, span_name(host));
+    a->name = mk_str(host.p, (size_t)(skip_name(host) - host.p));
     *ret_rest = mk_str(host.p + a->name.len, host.len - a->name.len); /* begins with ':', or the caller rejects it */
     if (!a->name.len)
         return -EINVAL;

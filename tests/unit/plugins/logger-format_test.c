@@ -64,7 +64,7 @@ static struct mk_request make_request(const char *text)
                              .ops = &request_ops,
                              .client_known = true};
     if (mk__parse_head(&req.parse, lines, &limits, mk_str_c(text)) == 0)
-        mk__request_head_read(&req.parse, lines, text, &req.head);
+        mk__request_head_read(&req.parse, lines, text, NULL, &req.head);
     return req;
 }
 

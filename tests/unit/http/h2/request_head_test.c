@@ -93,7 +93,7 @@ static int parse(struct mk_str head)
     struct mk__parse p = {0};
     struct mk__request_head facts;
     int r = mk__parse_head(&p, fields, &limits, head);
-    return r ? r : mk__request_head_read(&p, fields, head.p, &facts);
+    return r ? r : mk__request_head_read(&p, fields, head.p, NULL, &facts);
 }
 
 static void test_heads(void **state)

@@ -32,7 +32,7 @@ struct head_case {
     int status;
 };
 
-static void check(const struct head_case *c)
+static void check_with(const struct head_case *c, struct mk__host_memo *memo)
 {
     struct mk__field fields[16];
     struct mk__parse parse = {0};
@@ -42,7 +42,7 @@ static void check(const struct head_case *c)
     char *base = mk_test_guarded(text, (size_t)len);
     if (mk__parse_head(&parse, fields, &limits, mk_str(base, (size_t)len)) != 0)
         fail_msg("%s is no head", text);
-    int r = mk__request_head_read(&parse, fields, base, &head);
+    int r = mk__request_head_read(&parse, fields, base, memo, &head);
     if (r != -c->status)
         fail_msg("%s: %d, not %d", text, r, -c->status);
     if (r == 0) {
@@ -51,6 +51,17 @@ static void check(const struct head_case *c)
             fail_msg("%s: \"%s\", not \"%s\"", text, told, c->told);
     }
     mk_test_unguard(base, (size_t)len);
+}
+
+/* What was read before makes no difference: neither the same host nor that of another case. */
+static void check(const struct head_case *c)
+{
+    static struct mk__host_memo of_all;
+    struct mk__host_memo own = {0};
+    check_with(c, NULL);
+    check_with(c, &own);
+    check_with(c, &own);
+    check_with(c, &of_all);
 }
 
 static void check_all(const struct head_case *cases, size_t n)
@@ -139,6 +150,8 @@ static const struct head_case hosts[] = {
     {"GET / HTTP/1.1", "", NULL, 400},
     {"GET / HTTP/1.1", "Host: a\r\nHost: a\r\n", NULL, 400},
     {"GET / HTTP/1.0", "Host: a\r\nHost: b\r\n", NULL, 400},
+    {"GET / HTTP/1.1", "Host: a12345678901234567890123456789012345678901234567890123456:1\r\n",
+     "none / @a12345678901234567890123456789012345678901234567890123456 keep", 0}, /* longer than a memo */
     {"GET / HTTP/1.1", "Host: a b\r\n", NULL, 400},
     {"GET / HTTP/1.1", "Host: a, b\r\n", NULL, 400},
     {"GET / HTTP/1.1", "Host: a/b\r\n", NULL, 400},
