@@ -24,13 +24,18 @@ struct mk__file_read_job {
     char *data; /* `size` bytes */
 };
 
+ssize_t mk__file_read_cached_pieces(int fd, const struct iovec *to, int pieces, uint64_t at, bool is_cached)
+{
+    ssize_t n = is_cached ? -1 : preadv2(fd, to, pieces, (off_t)at, RWF_NOWAIT);
+    if (is_cached || (n < 0 && errno == EOPNOTSUPP))
+        n = preadv(fd, to, pieces, (off_t)at); /* tmpfs and the like, which are in memory anyway */
+    return n < 0 ? -errno : n;
+}
+
 ssize_t mk__file_read_cached(int fd, char *to, size_t size, uint64_t at, bool is_cached)
 {
-    struct iovec vec = {.iov_base = to, .iov_len = size};
-    ssize_t n = is_cached ? -1 : preadv2(fd, &vec, 1, (off_t)at, RWF_NOWAIT);
-    if (is_cached || (n < 0 && errno == EOPNOTSUPP))
-        n = pread(fd, to, size, (off_t)at); /* tmpfs and the like, which are in memory anyway */
-    return n < 0 ? -errno : n;
+    struct iovec piece = {.iov_base = to, .iov_len = size};
+    return mk__file_read_cached_pieces(fd, &piece, 1, at, is_cached);
 }
 
 static void read_in_thread(struct mk_job *job)

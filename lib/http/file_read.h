@@ -7,6 +7,8 @@
 
 #include "http/request.h"
 
+#include <sys/uio.h>
+
 struct mk__file_read_job;
 
 /*
@@ -14,6 +16,8 @@ struct mk__file_read_job;
  * page cache, or another -errno. With `is_cached` they are known to be there, and -EAGAIN is not returned.
  */
 ssize_t mk__file_read_cached(int fd, char *to, size_t size, uint64_t at, bool is_cached);
+/* The same into several pieces of memory. */
+ssize_t mk__file_read_cached_pieces(int fd, const struct iovec *to, int pieces, uint64_t at, bool is_cached);
 
 /*
  * Starts a job that reads the next `want` bytes of the exchange's first part, a file, and then wakes the exchange. With

@@ -53,6 +53,21 @@ static bool call_writable_fn(struct mk_request *req)
     return req->first || req->response_state != MK__RESPONSE_OPEN;
 }
 
+size_t mk__parts_peek(const struct mk__parts_reader *q, const struct iovec *to, int pieces)
+{
+    const struct mk__part *part = q->req->first;
+    if (!part || part->kind != MK__PART_FILE || part->fd < 0)
+        return 0;
+    ssize_t n = mk__file_read_cached_pieces(part->fd, to, pieces, part->at, part->cached_until == UINT64_MAX);
+    return n < 0 ? 0 : (uint64_t)n < part->left ? (size_t)n : (size_t)part->left;
+}
+
+void mk__parts_skip(struct mk__parts_reader *q, size_t bytes)
+{
+    mk__part_advance(q->req->first, bytes);
+    q->read += bytes;
+}
+
 ssize_t mk__parts_read(struct mk__parts_reader *q, char *to, size_t size)
 {
     struct mk_request *req = q->req;

@@ -21,5 +21,12 @@ struct mk__parts_reader {
  * -errno if the response cannot be completed: -EPIPE, -EIO (the file has shrunk), -EMSGSIZE (more than its length).
  */
 ssize_t mk__parts_read(struct mk__parts_reader *q, char *to, size_t size);
+/*
+ * Reads the next bytes of the first part into several pieces of memory, without taking them from the queue. Returns how
+ * many; 0: the part is no file, or the disk would have to be waited for.
+ */
+size_t mk__parts_peek(const struct mk__parts_reader *q, const struct iovec *to, int pieces);
+/* Takes bytes from the queue that mk__parts_peek() has read. */
+void mk__parts_skip(struct mk__parts_reader *q, size_t bytes);
 
 #endif

@@ -23,6 +23,8 @@
     X(void, mk__filter_begin_turn, (struct mk_request * req), (req)) \
     X(struct mk_str, mk__context_date_lines, (struct mk__context * http), (http)) \
     X(ssize_t, mk__parts_read, (struct mk__parts_reader * q, char *to, size_t size), (q, to, size)) \
+    X(size_t, mk__parts_peek, (const struct mk__parts_reader *q, const struct iovec *to, int pieces), (q, to, pieces)) \
+    X(void, mk__parts_skip, (struct mk__parts_reader * q, size_t bytes), (q, bytes)) \
     X(void, mk__request_deliver_body, (struct mk_request * req, struct mk_str piece, bool end), (req, piece, end)) \
     X(void, mk__request_begin, (struct mk_request * req, int status, bool body_ended), (req, status, body_ended)) \
     X(void, mk__request_check_rate, (struct mk_request * req), (req)) \

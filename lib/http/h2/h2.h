@@ -92,6 +92,20 @@ enum mk__h2_grace {
 
 extern const struct mk__proto mk__h2_proto;
 
+enum {
+    MK__H2_FRAME_BYTES = 16 * 1024, /* largest payload of a DATA frame */
+    MK__H2_FRAME_HEAD_BYTES = 9,
+    MK__H2_SETTINGS_ENTRY_BYTES = 6, /* size of an entry of a SETTINGS frame */
+    MK__H2_OUT_FRAMES = 8,
+    MK__H2_OUT_BYTES = MK__H2_OUT_FRAMES * (MK__H2_FRAME_BYTES + MK__H2_FRAME_HEAD_BYTES),
+};
+
+/* Payloads of the next DATA frames that were read in one call: they are in the output, where their frames will be. */
+struct mk__h2_ahead {
+    struct mk__h2_stream *stream;
+    size_t at, bytes; /* offset of the next payload in the output; bytes of all of them */
+};
+
 struct mk__h2 {
     struct mk__conn *conn;
     struct mk__h2_shared *shared;
@@ -107,30 +121,24 @@ struct mk__h2 {
     int32_t last_id, skipped_from; /* highest stream number of the client; first number of those that it skipped last */
     uint32_t batch;                /* bytes to collect for one write; fewer while the client is slow */
     uint32_t sent;                 /* body bytes sent in this turn */
-    uint32_t frame_at;             /* offset in the output of the frame that is being written */
-    uint32_t settings_version;     /* version of the settings at its start; newer settings shut it down */
-    uint32_t error_code;           /* RFC 9113 section 7; valid once it was terminated */
-    uint8_t shutdown;              /* enum mk__h2_shutdown */
-    uint32_t heads_since_notice;   /* heads received since the shutdown notice */
-    uint8_t grace;                 /* enum mk__h2_grace */
-    struct mk_timer grace_timer;   /* armed once */
-    uint64_t acks_max;             /* limit of queued acknowledgements */
-    uint32_t continuations;        /* CONTINUATION frames of the current head */
-    bool frame_counted;            /* the current frame was counted as a flood already */
-    uint64_t window_updates;       /* WINDOW_UPDATE frames received */
-    uint64_t stray_resets;         /* resets received for closed streams */
-    bool out_full;                 /* the output has no room for the next frame */
-    bool data_requested;           /* nghttp2 has asked for DATA of the current stream */
-    bool turn_again;               /* another turn is needed; other connections run first */
-    bool close_requested;          /* a handler called mk_response_close_connection() */
-    bool receiving;                /* nghttp2 is processing input */
-};
-
-enum {
-    MK__H2_FRAME_BYTES = 16 * 1024, /* largest payload of a DATA frame */
-    MK__H2_FRAME_HEAD_BYTES = 9,
-    MK__H2_SETTINGS_ENTRY_BYTES = 6, /* size of an entry of a SETTINGS frame */
-    MK__H2_OUT_BYTES = 4 * (MK__H2_FRAME_BYTES + MK__H2_FRAME_HEAD_BYTES),
+    struct mk__h2_ahead ahead;
+    uint32_t frame_at;           /* offset in the output of the frame that is being written */
+    uint32_t settings_version;   /* version of the settings at its start; newer settings shut it down */
+    uint32_t error_code;         /* RFC 9113 section 7; valid once it was terminated */
+    uint8_t shutdown;            /* enum mk__h2_shutdown */
+    uint32_t heads_since_notice; /* heads received since the shutdown notice */
+    uint8_t grace;               /* enum mk__h2_grace */
+    struct mk_timer grace_timer; /* armed once */
+    uint64_t acks_max;           /* limit of queued acknowledgements */
+    uint32_t continuations;      /* CONTINUATION frames of the current head */
+    bool frame_counted;          /* the current frame was counted as a flood already */
+    uint64_t window_updates;     /* WINDOW_UPDATE frames received */
+    uint64_t stray_resets;       /* resets received for closed streams */
+    bool out_full;               /* the output has no room for the next frame */
+    bool data_requested;         /* nghttp2 has asked for DATA of the current stream */
+    bool turn_again;             /* another turn is needed; other connections run first */
+    bool close_requested;        /* a handler called mk_response_close_connection() */
+    bool receiving;              /* nghttp2 is processing input */
 };
 
 /* How many connections or streams of a worker were ended for one kind of flood. */

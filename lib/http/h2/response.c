@@ -95,6 +95,15 @@ static ssize_t read_bodyless(struct mk_request *req, bool *ret_end)
     return 0;
 }
 
+/* Counts bytes that are sent. Returns their number or -EMSGSIZE: the body is longer or shorter than was announced. */
+static ssize_t count_sent(struct mk_request *req, size_t bytes, bool is_end)
+{
+    if (mk__request_exceeds_length(req, bytes))
+        return -EMSGSIZE;
+    req->sent_bytes += bytes;
+    return is_end && mk__request_misses_length(req) ? -EMSGSIZE : (ssize_t)bytes;
+}
+
 ssize_t mk__h2_response_read(struct mk__h2_stream *s, char *to, size_t size, bool *ret_end)
 {
     struct mk_request *req = s->req;
@@ -119,12 +128,30 @@ ssize_t mk__h2_response_read(struct mk__h2_stream *s, char *to, size_t size, boo
     if (n < 0 && n != -EAGAIN && n != -EBUSY)
         return n;
     *ret_end = n == 0;
-    if (mk__request_exceeds_length(req, len))
-        return -EMSGSIZE;
-    req->sent_bytes += len;
-    if (*ret_end && mk__request_misses_length(req))
-        return -EMSGSIZE;
-    return len || n != -EBUSY ? (ssize_t)len : n;
+    ssize_t counted = count_sent(req, len, *ret_end);
+    return counted || n != -EBUSY ? counted : n;
+}
+
+uint64_t mk__h2_response_file_bytes(const struct mk__h2_stream *s)
+{
+    const struct mk_request *req = s->req;
+    bool is_file = req->response_state != MK__RESPONSE_FAILED && !req->tunnel && !req->bodyless &&
+                   !mk__request_is_filtered(req) && req->first && req->first->kind == MK__PART_FILE;
+    return is_file ? req->first->left : 0;
+}
+
+size_t mk__h2_response_peek(const struct mk__h2_stream *s, const struct iovec *to, int pieces)
+{
+    assert(mk__h2_response_file_bytes(s));
+    return mk__parts_peek(&s->parts, to, pieces);
+}
+
+ssize_t mk__h2_response_skip(struct mk__h2_stream *s, size_t bytes, bool *ret_end)
+{
+    assert(bytes <= mk__h2_response_file_bytes(s));
+    mk__parts_skip(&s->parts, bytes);
+    *ret_end = is_body_complete(s);
+    return count_sent(s->req, bytes, *ret_end);
 }
 
 /* ── the fields ── */

@@ -27,5 +27,11 @@ bool mk__h2_response_trailers(const struct mk__h2_stream *s, struct mk__h2_heade
  * body cannot be completed).
  */
 ssize_t mk__h2_response_read(struct mk__h2_stream *s, char *to, size_t size, bool *ret_end);
+/* Returns how many bytes of a file come next, which mk__h2_response_peek() can read; 0: something else. */
+uint64_t mk__h2_response_file_bytes(const struct mk__h2_stream *s);
+/* Reads these without taking them. Returns their number, 0 if the disk would have to be waited for. */
+size_t mk__h2_response_peek(const struct mk__h2_stream *s, const struct iovec *to, int pieces);
+/* Takes bytes that were read so. Results as mk__h2_response_read(). */
+ssize_t mk__h2_response_skip(struct mk__h2_stream *s, size_t bytes, bool *ret_end);
 
 #endif

@@ -28,6 +28,7 @@ static int flush_out(struct mk__h2 *h2, unsigned flags)
     struct mk__conn *c = h2->conn;
     struct mk__scratch *out = &mk__h2_shared_of(h2)->out;
     bool full = out->len >= h2->batch;
+    h2->ahead.bytes = 0; /* it moves with the output's beginning */
     int r = mk__sock_flush(&c->sock, out, c->http->account, flags);
     if (r == MK_AGAIN)
         h2->batch = BATCH_BYTES_MIN;
@@ -60,6 +61,59 @@ static bool may_send_now(struct mk__h2 *h2, struct mk__h2_stream *s)
     return false;
 }
 
+/* Returns how many bytes of a file come next and have room in the client's windows, if that is more than one frame. */
+static size_t count_bytes_ahead(const struct mk__h2 *h2, const struct mk__h2_stream *s)
+{
+    uint64_t bytes = s->priority.incremental ? 0 : mk__h2_response_file_bytes(s);
+    if (bytes <= MK__H2_FRAME_BYTES)
+        return 0;
+    int32_t window = mk__h2_remote_window(h2, s->id), all = mk__h2_remote_window(h2, 0);
+    window = window < all ? window : all;
+    return window <= MK__H2_FRAME_BYTES ? 0 : bytes < (uint32_t)window ? (size_t)bytes : (size_t)window;
+}
+
+/* Returns whether another frame may begin at this offset of the output, behind `n` others of this turn. */
+static bool has_room_ahead(const struct mk__h2 *h2, size_t at, size_t n)
+{
+    return at < h2->batch && MK__H2_OUT_BYTES - at >= MK__H2_FRAME_HEAD_BYTES + MK__H2_FRAME_BYTES &&
+           h2->sent + n * MK__H2_FRAME_BYTES < TURN_SENT_BYTES;
+}
+
+/* Reads the payloads of all frames of a file that fit into this write, each to where its frame will be. */
+static void read_ahead(struct mk__h2 *h2, struct mk__h2_stream *s)
+{
+    const struct mk__scratch *out = &mk__h2_shared_of(h2)->out;
+    struct iovec payloads[MK__H2_OUT_FRAMES];
+    size_t left = count_bytes_ahead(h2, s), at = out->len;
+    size_t n = 0;
+    for (; left && has_room_ahead(h2, at, n); n++) {
+        size_t len = left < MK__H2_FRAME_BYTES ? left : MK__H2_FRAME_BYTES;
+        payloads[n] = (struct iovec){out->data + at + MK__H2_FRAME_HEAD_BYTES, len};
+        at += MK__H2_FRAME_HEAD_BYTES + len;
+        left -= len;
+    }
+    h2->ahead = (struct mk__h2_ahead){.stream = s, .at = out->len + MK__H2_FRAME_HEAD_BYTES};
+    if (n > 1)
+        h2->ahead.bytes = mk__h2_response_peek(s, payloads, (int)n);
+}
+
+/* Reads the payload of the next frame behind the room for its header. Results as mk__h2_response_read(). */
+static ssize_t read_payload(struct mk__h2 *h2, struct mk__h2_stream *s, size_t size, bool *ret_end)
+{
+    const struct mk__scratch *out = &mk__h2_shared_of(h2)->out;
+    struct mk__h2_ahead *ahead = &h2->ahead;
+    size_t at = out->len + MK__H2_FRAME_HEAD_BYTES;
+    if (!ahead->bytes || ahead->stream != s || ahead->at != at)
+        read_ahead(h2, s);
+    if (!ahead->bytes)
+        return mk__h2_response_read(s, out->data + at, size, ret_end);
+    if (size > ahead->bytes)
+        size = ahead->bytes;
+    ahead->at += size + MK__H2_FRAME_HEAD_BYTES;
+    ahead->bytes = size == MK__H2_FRAME_BYTES ? ahead->bytes - size : 0;
+    return mk__h2_response_skip(s, size, ret_end);
+}
+
 enum mk__h2_read_result mk__h2_send_read_body(struct mk__h2 *h2, struct mk__h2_stream *s, size_t size,
                                               size_t *ret_bytes)
 {
@@ -74,11 +128,11 @@ enum mk__h2_read_result mk__h2_send_read_body(struct mk__h2 *h2, struct mk__h2_s
     h2->data_requested = true;
     if (size > MK__H2_FRAME_BYTES)
         size = MK__H2_FRAME_BYTES;
-    if (out->size - out->len < MK__H2_FRAME_HEAD_BYTES + size) {
+    if (out->len >= h2->batch || out->size - out->len < MK__H2_FRAME_HEAD_BYTES + size) {
         h2->out_full = true;
         return MK__H2_READ_FULL;
     }
-    ssize_t n = mk__h2_response_read(s, out->data + out->len + MK__H2_FRAME_HEAD_BYTES, size, &is_end);
+    ssize_t n = read_payload(h2, s, size, &is_end);
     if (n < 0 && n != -EBUSY) {
         s->reset = true;
         return MK__H2_READ_FAILED;

@@ -72,6 +72,44 @@ static void test_files(void **state)
     assert_int_equal(mk_test_descriptors(), before);
 }
 
+/* Grants windows for three files, of which the third is incremental, until the client has all of them. */
+static void take_files(struct mk_test_h2 *t, uint32_t window)
+{
+    for (size_t n = 0; w.done < 3; n++) {
+        size_t before = t->data[0] + t->data[1] + t->data[2];
+        assert_true(n < 10000);
+        mk_test_settle(&w);
+        h2_listen(t);
+        if (t->data[0] + t->data[1] + t->data[2] == before)
+            mk_test_wait_mail(&w); /* a part was not in the page cache */
+        for (int32_t id = 1; id <= 5; id += 2)
+            h2_window(t, id, window);
+        mk_test_take(t->end, 100000);
+    }
+    mk_test_settle(&w);
+    h2_listen(t);
+}
+
+/* Payloads are read together; the windows and the socket end within them. */
+static void test_files_in_narrow_windows(void **state)
+{
+    static const uint32_t windows[] = {16384, 16385, 50000, 300000};
+    (void)state;
+    for (size_t i = 0; i < COUNT(windows); i++) {
+        announced = FILE_BYTES;
+        struct mk_test_h2 t = open_with_disk(send_file);
+        h2_settings(&t, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, windows[i]);
+        t.end->room = 70000;
+        for (int32_t id = 1; id <= 5; id += 2)
+            h2_ask(&t, id, "/", id == 5 ? "i" : NULL);
+        take_files(&t, windows[i]);
+        for (size_t id = 0; id < 3; id++)
+            assert_int_equal(t.data[id], FILE_BYTES);
+        assert_int_equal(w.aborted, 0);
+        close_with_disk(&t);
+    }
+}
+
 /* The file is shorter than it was. */
 static void test_a_file_that_has_shrunk(void **state)
 {
@@ -123,6 +161,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_files),
+        cmocka_unit_test(test_files_in_narrow_windows),
         cmocka_unit_test(test_a_file_that_has_shrunk),
         cmocka_unit_test(test_a_client_that_resets_a_file),
     };
