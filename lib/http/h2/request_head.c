@@ -66,6 +66,8 @@ void mk__h2_request_head_init(struct mk__h2_request_head *h, char *data, uint32_
 
 static bool keep_pseudo(struct mk__h2_request_head *h, struct mk_str name, struct mk_str value)
 {
+    if (!mk_str_starts(name, MK_STR(":")))
+        return false;
     const struct {
         struct mk_str name;
         struct mk_str *to;
@@ -77,7 +79,7 @@ static bool keep_pseudo(struct mk__h2_request_head *h, struct mk_str name, struc
     for (size_t i = 0; i < sizeof(pseudo) / sizeof(pseudo[0]); i++)
         if (mk_str_eq(name, pseudo[i].name))
             *pseudo[i].to = keep_value(h, value);
-    return name.len && name.p[0] == ':';
+    return true;
 }
 
 void mk__h2_request_head_add(struct mk__h2_request_head *h, struct mk_str name, struct mk_str value)
