@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers that cache files, what they count, and requests by the thousand."""
 
+import os
+import time
+
 from . import build
 from .messages import CLOSE, request
 from .metrics import scrape, status_section, total
 from .server import await_true, section
 
-def start_cached(serve, files="Revalidate 1s", settings=None, *, keys=None, rules=(), config=None, **rest):
-    """A server with metrics. `files` is the rule of the default host for all paths that `rules` do not match:
+def start_cached(serve, mode="Revalidate 1s", settings=None, *, keys=None, rules=(), config=None, **rest):
+    """A server with metrics. `mode` is the rule of the default host for all paths that `rules` do not match:
     [{"Match": "/a", "Files": "Off"}]; `keys` are those of [CACHE] for the server. server.count(name) is a counter's
     value, server.level(name, **labels) that of another figure."""
     made = {"plugins/status/status.conf": status_section(), "plugins/cache/cache.conf": section("CACHE", keys or {})}
-    text = "".join(section("CACHE", rule) for rule in [*rules, {"Files": files}])
+    text = "".join(section("CACHE", rule) for rule in [*rules, {"Files": mode}])
+    settings = {"MaxKeepAliveRequest": 1_000_000, "KeepAliveTimeout": "60s", **(settings or {})}
     server = serve(settings, config={**made, **(config or {})}, text=text, **rest)
     server.count = lambda name, **labels: read_figure(server, f"monkey_cache_{name}_total", **labels)
     server.level = lambda name, **labels: read_figure(server, f"monkey_cache_{name}", **labels)
@@ -21,6 +25,15 @@ def start_cached(serve, files="Revalidate 1s", settings=None, *, keys=None, rule
 def read_figure(server, name, **labels):
     with server.connect() as client:
         return total(scrape(client), name, **labels)
+
+
+SETTLED_SECONDS = 3.05  # after its last change, a file may be kept
+
+
+def await_settled(root):
+    """Waits until all that is there may be kept."""
+    newest = max(os.lstat(path).st_ctime for path in [root, *root.rglob("*")])
+    time.sleep(max(0, newest + SETTLED_SECONDS - time.time()))
 
 
 def is_hit(server, client, path, *fields, **rest):

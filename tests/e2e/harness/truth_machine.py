@@ -24,15 +24,16 @@ from .truth import Window, check
 NOBODY = 65534
 ROOT_SECONDS = 1.0  # the path of a root is looked at once in this time
 SLACK_SECONDS = 0.25  # beside what the scheduler was seen to take
-AGED_SECONDS = 10  # so that entries come to their age several times
 FEW, MANY = 20_000, 1_000_000
 
+AGED_SECONDS = 20  # so that entries come to their age several times
 MODES = {  # how old an answer may be, in seconds; None: as old as the last reload
     "none": 0.0,
     "EachCycle": 0.0,
-    "Revalidate 1s": 1.0,
+    "Revalidate 1s": 2.0,  # an interval, and another one in which a disk thread may be looking
     "Immutable": None,
 }
+LATE_SECONDS = 1.0  # few are older than an interval
 HOSTS = ("off", "inside", "on", "variants", "try", "roots")
 
 # The folder of the server's user, on the file system that is mounted for it and its children alone.
@@ -112,6 +113,7 @@ class Machine:
         self.place.root = disk.here(self.server) / "root"
         for scene in self.scenes:
             scene.start()
+        self.valid_since = time.monotonic()
 
     def find_scene(self, kind):
         return next(scene.name for scene in self.scenes if isinstance(scene, kind))
@@ -274,10 +276,20 @@ class Reader:
             self.take(ask, answer)
         return client.goaway is None
 
+    def is_late(self, ask, answer, window, slack):
+        """Whether the answer is older than an interval, for want of an answer of the disk."""
+        if answer is None or MODES[self.machine.mode] in (0.0, None):
+            return False
+        try:
+            check(ask, answer, window._replace(since=window.asked - LATE_SECONDS - slack))
+            return False
+        except AssertionError:
+            return True
+
     def take(self, ask, answer):
         slack = SLACK_SECONDS + 2 * self.run.lateness.worst
-        mixed = check(ask, answer, self.machine.window(self.asked, self.valid_since, slack))
-        self.run.count(answer, mixed)
+        window = self.machine.window(self.asked, self.valid_since, slack)
+        self.run.count(answer, check(ask, answer, window), self.is_late(ask, answer, window, slack))
         if answer is not None and answer["ETag"] and answer["Last-Modified"]:
             self.known[ask.key] = answer["ETag"], parse_date(answer["Last-Modified"])
 
@@ -298,7 +310,7 @@ class Run:
     def __init__(self, machine, answers):
         self.machine, self.wanted = machine, answers
         self.lateness, self.errors, self.ending = Lateness(), [], threading.Event()
-        self.statuses, self.mixed, self.lost, self.changes = collections.Counter(), 0, 0, 0
+        self.statuses, self.mixed, self.late, self.lost, self.changes = collections.Counter(), 0, 0, 0, 0
         self.earliest = time.monotonic() + (AGED_SECONDS if MODES[machine.mode] != 0 else 0)
 
     def over(self):
@@ -307,9 +319,10 @@ class Run:
     def answers(self):
         return self.statuses.total()
 
-    def count(self, answer, mixed):
+    def count(self, answer, mixed, late):
         self.statuses[answer.status if answer is not None else "end"] += 1
         self.mixed += mixed
+        self.late += late
 
     def write(self, scenes):
         """One thread changes these scenes, each at its pace."""

@@ -401,7 +401,7 @@ class Fallbacks(Scene):
     def start(self):
         super().start()
         self.slots = [self.add_file(name) for name in ("page", "page.html", "last.html")]
-        view = Joined(f"{self.name}/page", lambda *found: next(f for f in found if f is not MISSING), *self.slots)
+        view = Joined(f"{self.name}/page", lambda *found: next((f for f in found if f is not MISSING), MISSING), *self.slots)
         self.views = [(f"/{self.name}/page", view, "try", "")]
 
     def change(self):
@@ -451,7 +451,7 @@ class Roots(Scene):
             os.rename(new, self.folder / "current")
 
 
-HOT, WARM, SLOW = (0.001, 0.02), (0.9, 2.2), (2.0, 4.0)
+HOT, WARM, SLOW = (0.001, 0.02), (0.8, 3.0), (2.0, 4.0)
 
 SCENES = [  # (class, room, pause)
     (Replaced, SMALL, HOT),
