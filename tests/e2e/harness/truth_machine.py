@@ -311,7 +311,7 @@ class Run:
         self.machine, self.wanted = machine, answers
         self.lateness, self.errors, self.ending = Lateness(), [], threading.Event()
         self.statuses, self.mixed, self.late, self.lost, self.changes = collections.Counter(), 0, 0, 0, 0
-        self.earliest = time.monotonic() + (AGED_SECONDS if MODES[machine.mode] != 0 else 0)
+        self.earliest = time.monotonic() + (AGED_SECONDS if machine.mode != "none" else 0)
 
     def over(self):
         return self.ending.is_set() or (self.answers() >= self.wanted and time.monotonic() >= self.earliest)

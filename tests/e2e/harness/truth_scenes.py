@@ -395,13 +395,17 @@ class Variants(Scene):
             os.rename(new, self.place.root / slot.name)
 
 
+def choose_existing(*found):
+    return next((outcome for outcome in found if outcome is not MISSING), MISSING)
+
+
 class Fallbacks(Scene):
     """TryFiles $path $path.html /tried/last.html: which of them exists changes."""
 
     def start(self):
         super().start()
         self.slots = [self.add_file(name) for name in ("page", "page.html", "last.html")]
-        view = Joined(f"{self.name}/page", lambda *found: next((f for f in found if f is not MISSING), MISSING), *self.slots)
+        view = Joined(f"{self.name}/page", choose_existing, *self.slots)
         self.views = [(f"/{self.name}/page", view, "try", "")]
 
     def change(self):
