@@ -447,7 +447,8 @@ typedef void (*mk_worker_visit_fn)(struct mk_worker *worker, void *state, void *
 MK_API void mk_plugin_each_worker(const struct mk_plugin *plugin, mk_worker_visit_fn fn, void *ctx);
 /*
  * Returns the directory of plugins that are configured by name alone, and of files that belong to them: ../lib/monkey
- * beside the program, else where they were installed. The string is static. For the hooks of the configuration.
+ * beside the program, else monkey/ beside libmonkey.so or the folder of that, else where they were installed. The
+ * string is static. For the hooks of the configuration.
  */
 MK_API const char *mk_plugin_dir(void);
 

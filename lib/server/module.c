@@ -11,6 +11,7 @@
 #include <monkey/library.h>
 
 #include <assert.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <glob.h>
 #include <limits.h>
@@ -96,18 +97,42 @@ void mk__module_release_plugin(const struct mk_plugin *plugin)
 
 /* ── modules ── */
 
+enum { FOLDER_BYTES = sizeof("/../lib/monkey") };
+
+/* Replaces the name of a file in a path of `len` bytes by `folder`. Returns whether that is a folder. */
+static bool find_folder(char *path, size_t len, const char *folder)
+{
+    struct stat st;
+    char *slash = memrchr(path, '/', len);
+    if (!slash)
+        return false;
+    memcpy(slash, folder, strlen(folder) + 1);
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* Finds the folder beside the shared library that this function is in: ../lib of a program is not where others are. */
+static bool find_beside_library(char *path, size_t size)
+{
+    static const char *const folders[] = {"/monkey", "/../monkey"};
+    Dl_info info;
+    if (!dladdr((const void *)mk_plugin_dir, &info) || !info.dli_fname || info.dli_fname[0] != '/')
+        return false;
+    size_t len = strlen(info.dli_fname);
+    for (unsigned i = 0; i < 2 && len + FOLDER_BYTES < size; i++) {
+        memcpy(path, info.dli_fname, len + 1);
+        if (find_folder(path, len, folders[i]))
+            return true;
+    }
+    return false;
+}
+
 const char *mk_plugin_dir(void)
 {
     static char beside[PATH_MAX];
-    struct stat st;
-    ssize_t n = readlink("/proc/self/exe", beside, sizeof(beside) - sizeof("/../lib/monkey"));
-    char *slash = n > 0 ? memrchr(beside, '/', (size_t)n) : NULL;
-    if (slash) {
-        memcpy(slash, "/../lib/monkey", sizeof("/../lib/monkey"));
-        if (stat(beside, &st) == 0 && S_ISDIR(st.st_mode))
-            return beside;
-    }
-    return MK__PLUGIN_FOLDER;
+    ssize_t n = readlink("/proc/self/exe", beside, sizeof(beside) - FOLDER_BYTES);
+    if (n > 0 && find_folder(beside, (size_t)n, "/../lib/monkey"))
+        return beside;
+    return find_beside_library(beside, sizeof(beside)) ? beside : MK__PLUGIN_FOLDER;
 }
 
 /* Returns "compress" for "/usr/lib/monkey/compress.so". */
