@@ -148,10 +148,10 @@ void mk_store_set_limit(struct mk_store *store, uint64_t bytes_max)
     atomic_store_explicit(&store->budget.max, bytes_max, memory_order_relaxed);
     atomic_store_explicit(&store->budget.reserved, bytes_max / TABLES_PART, memory_order_relaxed);
     mk__store_limit_sets(store);
+    mk__store_shrink(store); /* first: it evicts the items of whole slabs, after which little remains to be done */
     for (unsigned i = 0; i < store->n_sets; i++)
         mk__store_trim_set(store, &store->sets[i], 0);
     mk_store_reclaim(store);
-    mk__store_shrink(store);
 }
 
 void mk_store_set_items_max(struct mk_store *store, unsigned kind, uint64_t items_max)
