@@ -5,6 +5,7 @@
  * reloads; load.c makes entries, check.c looks at them again, sweep.c closes descriptors that are not used.
  */
 #include <monkey/epoch.h>
+#include <monkey/inspect.h>
 
 #include "check.h"
 #include "load.h"
@@ -19,18 +20,25 @@ extern const struct mk_plugin mk_plugin_cache;
 
 /* ── lookups ── */
 
-static const struct files_policy *find_policy(const struct mk_request *req)
+/* Returns the policy of a path; `ret_rule`: the section that it comes from, or NULL. */
+static const struct files_policy *match_policy(const struct mk_host *host, struct mk_str path, const void **ret_rule)
 {
-    const struct mk_host *host = mk_request_host_conf(req);
-    const void *rule = NULL;
-    if (!mk_request_host_state(req, &mk_plugin_cache))
-        return &settings_default_policy;
-    int r = mk_host_conf_match(host, &settings_sections[SETTINGS_RULES], offsetof(struct cache_rule, match),
-                               mk_request_path(req), &rule);
     static const struct files_policy off = {.mode = FILES_OFF};
+    *ret_rule = NULL;
+    int r = mk_host_conf_match(host, &settings_sections[SETTINGS_RULES], offsetof(struct cache_rule, match), path,
+                               ret_rule);
     if (r < 0) /* a regular expression failed on the path */
         return &off;
-    return rule ? &((const struct cache_rule *)rule)->files : &settings_default_policy;
+    const struct cache_rule *rule = *ret_rule;
+    return rule ? &rule->files : &settings_default_policy;
+}
+
+static const struct files_policy *find_policy(const struct mk_request *req)
+{
+    const void *rule;
+    if (!mk_request_host_state(req, &mk_plugin_cache)) /* the host has no sections */
+        return &settings_default_policy;
+    return match_policy(mk_request_host_conf(req), mk_request_path(req), &rule);
 }
 
 struct mk_named_file lookup_make_named(const struct cache_lookup *l, struct mk_item *item)
@@ -183,6 +191,18 @@ static void stop_worker(struct mk_worker *worker, void *state)
     mk_account_free(mk_worker_account(worker), w, sizeof(*w));
 }
 
+static void explain_policy(const struct mk_host *host, struct mk_explain *e)
+{
+    const void *rule;
+    if (e->phase != MK_EXPLAIN_CONTENT)
+        return;
+    const struct files_policy *policy = match_policy(host, e->path, &rule);
+    if (policy->mode == FILES_REVALIDATE)
+        mk_explain_add(e, host, rule, MK_EXPLAIN_NOTE, "[CACHE] Files Revalidate %ums", policy->interval_ms);
+    else
+        mk_explain_add(e, host, rule, MK_EXPLAIN_NOTE, "[CACHE] Files %s", settings_mode_name(policy->mode));
+}
+
 MK_PLUGIN(cache) = {
     MK_PLUGIN_HEAD("cache", "2.0.0", "keeps files in memory, or open, for the plugins that serve them"),
     .sections = settings_sections,
@@ -191,6 +211,7 @@ MK_PLUGIN(cache) = {
     .host_start = start_host,
     .worker_start = start_worker,
     .worker_stop = stop_worker,
+    .explain = explain_policy,
     .file_cache = &file_cache,
     .low_on_descriptors = give_descriptors_back,
 };

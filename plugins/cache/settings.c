@@ -53,7 +53,7 @@ static int reject(struct mk_buf *error, const char *sentence)
     return -EINVAL;
 }
 
-static int parse_files(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+int settings_parse_files(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
     struct files_policy *policy = field;
     unsigned i = 0;
@@ -77,6 +77,14 @@ static int parse_files(const struct mk_conf_value *value, void *field, struct mk
                                "of the loop there is EachCycle");
 }
 
+const char *settings_mode_name(enum files_mode mode)
+{
+    unsigned i = 0;
+    while (modes[i].mode != mode)
+        i++;
+    return modes[i].name.p;
+}
+
 static const struct mk_conf_key rule_keys[] = {
     MK_CONF_KEY_PATTERN(struct cache_rule, match, "Match", "/",
                         "Which paths: `=/exact`, `/prefix` with everything below it, a glob such as `*.json`, or a "
@@ -86,7 +94,7 @@ static const struct mk_conf_key rule_keys[] = {
         "How soon a change of a file is seen. `Revalidate 1s`: within that time; a file is looked at once "
         "in it, and before it is served if it was not asked for meanwhile. `EachCycle`: at the next "
         "turn of the loop. `Immutable`: after a reload. `Off`: the files are not cached.",
-        .unit = "Off, EachCycle, Revalidate time or Immutable", .parse = parse_files),
+        .unit = "Off, EachCycle, Revalidate time or Immutable", .parse = settings_parse_files),
     {0},
 };
 

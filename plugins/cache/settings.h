@@ -31,6 +31,11 @@ struct cache_conf {
 enum { SETTINGS_SERVER, SETTINGS_RULES };
 extern const struct mk_conf_section settings_sections[];
 
+/* Parses the value of `Files` into a struct files_policy; an mk_conf_parse_fn. */
+int settings_parse_files(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error);
+/* Returns the name of a mode. */
+const char *settings_mode_name(enum files_mode mode);
+
 /* What paths have that no section matches. */
 extern const struct files_policy settings_default_policy;
 
