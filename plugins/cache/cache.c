@@ -25,19 +25,19 @@ static const struct files_policy *match_policy(const struct mk_host *host, struc
 {
     static const struct files_policy off = {.mode = FILES_OFF};
     *ret_rule = NULL;
-    int r = mk_host_conf_match(host, &settings_sections[SETTINGS_RULES], offsetof(struct cache_rule, match), path,
+    int r = mk_host_conf_match(host, &directives_sections[DIRECTIVES_RULES], offsetof(struct cache_rule, match), path,
                                ret_rule);
     if (r < 0) /* a regular expression failed on the path */
         return &off;
     const struct cache_rule *rule = *ret_rule;
-    return rule ? &rule->files : &settings_default_policy;
+    return rule ? &rule->files : &directives_default_policy;
 }
 
 static const struct files_policy *find_policy(const struct mk_request *req)
 {
     const void *rule;
     if (!mk_request_host_state(req, &mk_plugin_cache)) /* the host has no sections */
-        return &settings_default_policy;
+        return &directives_default_policy;
     return match_policy(mk_request_host_conf(req), mk_request_path(req), &rule);
 }
 
@@ -141,9 +141,9 @@ static void give_descriptors_back(void *state)
 static int start_host(struct mk_host *host, void **ret_state)
 {
     static const char has_rules;
-    if (mk_host_conf(host, &settings_sections[SETTINGS_RULES]))
+    if (mk_host_conf(host, &directives_sections[DIRECTIVES_RULES]))
         *ret_state = (void *)(uintptr_t)&has_rules;
-    return mk_host_check_patterns(host, &settings_sections[SETTINGS_RULES], offsetof(struct cache_rule, match));
+    return mk_host_check_patterns(host, &directives_sections[DIRECTIVES_RULES], offsetof(struct cache_rule, match));
 }
 
 /* Files may have a quarter of the descriptors, and none of the last quarter. */
@@ -178,7 +178,7 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
     *w = (struct cache_worker){.cache = cache, .worker = worker};
     sweep_init(w);
     mk_epoch_join(mk_worker_loop(worker));
-    set_limits(cache, mk_generation_conf(g, &settings_sections[SETTINGS_SERVER]));
+    set_limits(cache, mk_generation_conf(g, &directives_sections[DIRECTIVES_SERVER]));
     cache->reset_ms = mk_loop_now_ms(mk_worker_loop(worker));
     *ret_state = w;
     return 0;
@@ -200,12 +200,12 @@ static void explain_policy(const struct mk_host *host, struct mk_explain *e)
     if (policy->mode == FILES_REVALIDATE)
         mk_explain_add(e, host, rule, MK_EXPLAIN_NOTE, "[CACHE] Files Revalidate %ums", policy->interval_ms);
     else
-        mk_explain_add(e, host, rule, MK_EXPLAIN_NOTE, "[CACHE] Files %s", settings_mode_name(policy->mode));
+        mk_explain_add(e, host, rule, MK_EXPLAIN_NOTE, "[CACHE] Files %s", directives_mode_name(policy->mode));
 }
 
 MK_PLUGIN(cache) = {
     MK_PLUGIN_HEAD("cache", "2.0.0", "keeps files in memory, or open, for the plugins that serve them"),
-    .sections = settings_sections,
+    .sections = directives_sections,
     .start = start_process,
     .stop = stop_process,
     .host_start = start_host,

@@ -3,7 +3,7 @@
  * What the files of the plugin share: the cache of the process, and its state in a worker. Each file uses those to its
  * left only:
  *
- *     settings, entry, counters ◄─ load ◄─ check ◄─ lookup ◄─ cache
+ *     directives, entry, counters ◄─ load ◄─ check ◄─ lookup ◄─ cache
  *                                  sweep ◄──────────────────────┘
  */
 #ifndef CACHE_WORKER_H
@@ -11,7 +11,7 @@
 
 #include "counters.h"
 #include "entry.h"
-#include "settings.h"
+#include "directives.h"
 
 /* The cache of the process: it outlives generations. */
 struct cache {

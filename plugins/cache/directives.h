@@ -2,8 +2,8 @@
 /*
  * The directives of [CACHE]: memory in monkey.conf, and what is cached by hosts.
  */
-#ifndef CACHE_SETTINGS_H
-#define CACHE_SETTINGS_H
+#ifndef CACHE_DIRECTIVES_H
+#define CACHE_DIRECTIVES_H
 
 #include <monkey/plugin.h>
 
@@ -28,15 +28,16 @@ struct cache_conf {
 };
 
 /* The sections for struct mk_plugin. */
-enum { SETTINGS_SERVER, SETTINGS_RULES };
-extern const struct mk_conf_section settings_sections[];
+enum { DIRECTIVES_SERVER, DIRECTIVES_RULES };
+extern const struct mk_conf_section directives_sections[];
 
 /* Parses the value of `Files` into a struct files_policy; an mk_conf_parse_fn. */
-int settings_parse_files(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error);
+int directives_parse_files(const struct mk_conf_value *value, void *field, struct mk_arena *arena,
+                           struct mk_buf *error);
 /* Returns the name of a mode. */
-const char *settings_mode_name(enum files_mode mode);
+const char *directives_mode_name(enum files_mode mode);
 
 /* What paths have that no section matches. */
-extern const struct files_policy settings_default_policy;
+extern const struct files_policy directives_default_policy;
 
 #endif

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "../../../plugins/cache/settings.h"
+#include "../../../plugins/cache/directives.h"
 
 enum { WORDS_MAX = 4 };
 
@@ -23,7 +23,7 @@ static int parse(const char *text, struct files_policy *policy)
         rest = mk_str(rest.p + len + (blank != NULL), rest.len - len - (blank != NULL));
     }
     mk_buf_init_fixed(&error, error_text, sizeof(error_text));
-    int err = settings_parse_files(&value, policy, NULL, &error);
+    int err = directives_parse_files(&value, policy, NULL, &error);
     mk_buf_cstr(&error);
     return err;
 }
@@ -85,10 +85,10 @@ static void test_mistakes(void **state)
 static void test_names(void **state)
 {
     (void)state;
-    assert_string_equal(settings_mode_name(FILES_OFF), "Off");
-    assert_string_equal(settings_mode_name(FILES_EACH_CYCLE), "EachCycle");
-    assert_string_equal(settings_mode_name(FILES_REVALIDATE), "Revalidate");
-    assert_string_equal(settings_mode_name(FILES_IMMUTABLE), "Immutable");
+    assert_string_equal(directives_mode_name(FILES_OFF), "Off");
+    assert_string_equal(directives_mode_name(FILES_EACH_CYCLE), "EachCycle");
+    assert_string_equal(directives_mode_name(FILES_REVALIDATE), "Revalidate");
+    assert_string_equal(directives_mode_name(FILES_IMMUTABLE), "Immutable");
 }
 
 int main(void)

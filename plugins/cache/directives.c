@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The directives of the plugin (settings.h).
+ * The directives of the plugin (directives.h).
  */
-#include "settings.h"
+#include "directives.h"
 
 #include "entry.h"
 
@@ -10,7 +10,7 @@
 
 enum { INTERVAL_MS_MAX = 24 * 3600 * 1000, BODIES_IN_MEMORY_MIN = 64 };
 
-const struct files_policy settings_default_policy = {.mode = FILES_REVALIDATE, .interval_ms = 1000};
+const struct files_policy directives_default_policy = {.mode = FILES_REVALIDATE, .interval_ms = 1000};
 
 /* ── Files ── */
 
@@ -53,7 +53,7 @@ static int reject(struct mk_buf *error, const char *sentence)
     return -EINVAL;
 }
 
-int settings_parse_files(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+int directives_parse_files(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
     struct files_policy *policy = field;
     unsigned i = 0;
@@ -62,7 +62,7 @@ int settings_parse_files(const struct mk_conf_value *value, void *field, struct 
         i++;
     if (i == sizeof(modes) / sizeof(modes[0]))
         return reject(error, "the values are Off, EachCycle, Revalidate with a time such as 1s, and Immutable");
-    *policy = (struct files_policy){.mode = modes[i].mode, .interval_ms = settings_default_policy.interval_ms};
+    *policy = (struct files_policy){.mode = modes[i].mode, .interval_ms = directives_default_policy.interval_ms};
     if (value->n == 1)
         return 0;
     if (policy->mode != FILES_REVALIDATE || value->n > 2) {
@@ -77,7 +77,7 @@ int settings_parse_files(const struct mk_conf_value *value, void *field, struct 
                                "of the loop there is EachCycle");
 }
 
-const char *settings_mode_name(enum files_mode mode)
+const char *directives_mode_name(enum files_mode mode)
 {
     unsigned i = 0;
     while (modes[i].mode != mode)
@@ -94,7 +94,7 @@ static const struct mk_conf_key rule_keys[] = {
         "How soon a change of a file is seen. `Revalidate 1s`: within that time; a file is looked at once "
         "in it, and before it is served if it was not asked for meanwhile. `EachCycle`: at the next "
         "turn of the loop. `Immutable`: after a reload. `Off`: the files are not cached.",
-        .unit = "Off, EachCycle, Revalidate time or Immutable", .parse = settings_parse_files),
+        .unit = "Off, EachCycle, Revalidate time or Immutable", .parse = directives_parse_files),
     {0},
 };
 
@@ -131,19 +131,20 @@ static void check_memory(const struct mk_conf_check *check, void *section)
             (unsigned long long)conf->body_bytes_max / 1024, (unsigned long long)(least + 1023) / 1024);
 }
 
-const struct mk_conf_section settings_sections[] = {
-    [SETTINGS_SERVER] = {.name = "CACHE",
-                         .scope = MK_CONF_SCOPE_SERVER,
-                         .size = sizeof(struct cache_conf),
-                         .keys = server_keys,
-                         .doc = MK_CONF_DOC("The memory of the file cache, which all hosts share."),
-                         .check = check_memory},
-    [SETTINGS_RULES] = {.name = "CACHE",
-                        .scope = MK_CONF_SCOPE_HOST,
-                        .flags = MK_CONF_REPEAT,
-                        .size = sizeof(struct cache_rule),
-                        .keys = rule_keys,
-                        .doc = MK_CONF_DOC("Which files of a host are cached, and how soon changes are seen. The first "
-                                           "section that matches a path is used. Without a section: `Revalidate 1s`.")},
+const struct mk_conf_section directives_sections[] = {
+    [DIRECTIVES_SERVER] = {.name = "CACHE",
+                           .scope = MK_CONF_SCOPE_SERVER,
+                           .size = sizeof(struct cache_conf),
+                           .keys = server_keys,
+                           .doc = MK_CONF_DOC("The memory of the file cache, which all hosts share."),
+                           .check = check_memory},
+    [DIRECTIVES_RULES] = {.name = "CACHE",
+                          .scope = MK_CONF_SCOPE_HOST,
+                          .flags = MK_CONF_REPEAT,
+                          .size = sizeof(struct cache_rule),
+                          .keys = rule_keys,
+                          .doc =
+                              MK_CONF_DOC("Which files of a host are cached, and how soon changes are seen. The first "
+                                          "section that matches a path is used. Without a section: `Revalidate 1s`.")},
     {0},
 };
