@@ -136,14 +136,18 @@ static int add_chunk(struct mk_arena *a, size_t need)
     return 0;
 }
 
+/* Allocates in a chunk that is added. Apart, because most calls need none. */
+static __attribute__((noinline)) void *alloc_in_new_chunk(struct mk_arena *a, size_t size, size_t need)
+{
+    return need >= size && add_chunk(a, need) == 0 ? mk_arena_alloc(a, size) : NULL;
+}
+
 void *mk_arena_alloc(struct mk_arena *a, size_t size)
 {
     assert(a->at <= a->end);
     size_t need = size ? (size + ALIGN - 1) & ~(size_t)(ALIGN - 1) : ALIGN;
-    if (need < size)
-        return NULL;
-    if (need > (size_t)(a->end - a->at) && add_chunk(a, need) < 0)
-        return NULL;
+    if (MK_UNLIKELY(need > (size_t)(a->end - a->at) || need < size))
+        return alloc_in_new_chunk(a, size, need);
     void *p = a->at;
     a->at += need;
     mk__asan_unpoison(p, size);

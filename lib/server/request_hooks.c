@@ -159,11 +159,24 @@ static void on_head(struct mk_request *req, void *ctx)
     req->limits = MK_SMALL || !host->path_limits ? &host->limits : &host->path_limits->preliminary;
 }
 
+/* Returns the first value of req->hook at which a plugin is called, or the server itself does something. */
+static unsigned get_first_hook(const struct mk_generation *g, const struct mk_host *host)
+{
+    if (g->hooks[MK__HOOK_HEAD])
+        return MK__HOOK_HEAD * MK__PLUGINS_MAX;
+    if (g->hooks[MK__HOOK_REQUEST] || (!MK_SMALL && host->path_limits))
+        return MK__HOOK_REQUEST * MK__PLUGINS_MAX;
+    return MK__HOOK_CONTENT * MK__PLUGINS_MAX;
+}
+
 static void on_request(struct mk_request *req, void *ctx)
 {
+    const struct mk_generation *g = get_generation(req);
     (void)ctx;
+    if (!MK_SMALL)
+        req->hook = get_first_hook(g, get_host(req));
     req->hook_end = MK__HOOK_RESPONSE * MK__PLUGINS_MAX;
-    run_hooks(req, get_generation(req));
+    run_hooks(req, g);
 }
 
 void mk_request_decline(struct mk_request *req)
