@@ -139,26 +139,29 @@ static bool is_same_word(uint64_t word, uint64_t lower)
     return (word | (lower & mk__word_of(0x40)) >> 1) == lower;
 }
 
-/* Compares with one of `names` of the same length, ignoring the case of letters. */
-static bool is_same_name(struct mk_str name, struct mk_str lower)
+/* Compares a name with one of `names`; both have `len` bytes. */
+static bool is_same_name(const char *name, const char *lower, size_t len)
 {
-    if (MK_SMALL || name.len < MK__WORD_BYTES / 2)
-        return mk_str_ieq(name, lower);
-    if (name.len < MK__WORD_BYTES)
-        return is_same_word(mk__word_load_short(name.p, name.len), mk__word_load_short(lower.p, lower.len));
-    size_t at = 0, last = name.len - MK__WORD_BYTES;
-    while (at < last && is_same_word(mk__word_load(name.p + at), mk__word_load(lower.p + at)))
-        at += MK__WORD_BYTES;
-    return at >= last && is_same_word(mk__word_load(name.p + last), mk__word_load(lower.p + last));
+    if (MK_SMALL || len < MK__WORD_BYTES / 2)
+        return mk_str_ieq(mk_str(name, len), mk_str(lower, len));
+    if (len < MK__WORD_BYTES)
+        return is_same_word(mk__word_load_short(name, len), mk__word_load_short(lower, len));
+    size_t last = len - MK__WORD_BYTES, middle = last < MK__WORD_BYTES ? last : MK__WORD_BYTES;
+    return is_same_word(mk__word_load(name), mk__word_load(lower)) &&
+           is_same_word(mk__word_load(name + middle), mk__word_load(lower + middle)) &&
+           is_same_word(mk__word_load(name + last), mk__word_load(lower + last));
 }
+
+static_assert(NAME_BYTES_MAX <= 3 * MK__WORD_BYTES, "three words cover a name");
 
 static uint8_t find_field(struct mk_str name)
 {
     if (name.len > NAME_BYTES_MAX)
         return MK_HEADER_OTHER;
-    for (unsigned i = first_of_length[name.len]; i < first_of_length[name.len + 1]; i++)
-        if (is_same_name(name, names[i].text))
-            return names[i].id;
+    const struct name *row = &names[first_of_length[name.len]], *end = &names[first_of_length[name.len + 1]];
+    for (; row < end; row++)
+        if (is_same_name(name.p, row->text.p, name.len))
+            return row->id;
     return MK_HEADER_OTHER;
 }
 
@@ -230,24 +233,21 @@ static bool is_space(char c)
  */
 static inline const char *read_field(struct mk__field *field, const char *base, const char *line, const char *end)
 {
-    const char *at = find_colon(line, end), *value;
+    const char *at = find_colon(line, end);
     if (at == line || at == end)
         return NULL;
-    struct mk_str name = mk_str(line, (size_t)(at - line));
-    field->id = find_field(name);
+    field->name = (struct mk__span){(uint16_t)(line - base), (uint16_t)(at - line)};
+    field->id = find_field(mk_str(line, (size_t)(at - line)));
     if (field->id == MK_HEADER_OTHER && skip_token(line, at) != at)
         return NULL;
-    do
+    for (at++; at < end && is_space(*at);)
         at++;
-    while (at < end && is_space(*at));
-    value = at;
-    at = skip_class(at, end, VALUE, mark_not_value);
+    const char *value = at, *value_end;
+    at = value_end = skip_class(at, end, VALUE, mark_not_value);
     if (end - at < 2 || at[0] != '\r' || at[1] != '\n')
         return NULL;
-    const char *value_end = at;
     while (value_end > value && is_space(value_end[-1]))
         value_end--;
-    field->name = (struct mk__span){(uint16_t)(line - base), (uint16_t)name.len};
     field->value = (struct mk__span){(uint16_t)(value - base), (uint16_t)(value_end - value)};
     return at + 2;
 }
@@ -258,20 +258,17 @@ static inline const char *read_field(struct mk__field *field, const char *base, 
  */
 static unsigned read_fields(struct mk__parse *p, struct mk__field *fields, unsigned fields_max, struct mk_str head)
 {
-    const char *at = head.p + p->line_at, *end = head.p + head.len;
-    unsigned n = p->n_fields, before = n;
-    uint32_t seen = p->seen;
-    while (n < fields_max && at < end && *at != '\r') {
-        const char *next = read_field(&fields[n], head.p, at, end);
+    const char *at = head.p + p->line_at, *end = head.p + head.len, *next;
+    struct mk__field *first = fields + p->n_fields, *field = first;
+    for (; field < fields + fields_max && at < end && *at != '\r'; field++, at = next) {
+        next = read_field(field, head.p, at, end);
         if (!next)
             break;
-        seen |= 1u << fields[n++].id;
-        at = next;
+        p->seen |= 1u << field->id;
     }
-    p->n_fields = (uint16_t)n;
-    p->seen = seen;
+    p->n_fields = (uint16_t)(field - fields);
     p->line_at = (uint16_t)(at - head.p);
-    return n - before;
+    return (unsigned)(field - first);
 }
 
 static_assert(MK_HEADER_COUNT <= sizeof(((struct mk__parse *)0)->seen) * CHAR_BIT, "a bit for each field");
