@@ -13,6 +13,7 @@ from harness.content import populate
 from harness.embed import EXAMPLES, PROGRAMS, Program
 from harness.protocol import Client
 from harness.websocket import BINARY, WebSocket
+from test_counter_budget import make_shim
 
 pytestmark = [
     pytest.mark.wire,
@@ -113,6 +114,32 @@ def test_starts_and_stops(compiled, tmp_path, kind):
         [program, str(rounds), kind, root], capture_output=True, timeout=500, text=True, env=build.environment()
     )
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(build.SANITIZED, reason="sanitizers and valgrind exclude each other")
+@pytest.mark.parametrize("kind", ["threads", "caller", "several"])
+def test_under_valgrind(compiled, tmp_path, kind):
+    """Errors of memory that sanitizers do not see, and leaks: with libmonkey.so as it is installed."""
+    root = populate(tmp_path / "root", {"a.txt": b"embedded\n"})
+    command = ["valgrind", "--quiet", "--error-exitcode=99", "--leak-check=full", compiled(PROGRAMS / "storm.c")]
+    environment = {**build.environment(), **make_shim(tmp_path)}
+    run = subprocess.run([*command, "3", kind, root], capture_output=True, timeout=250, text=True, env=environment)
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+
+
+@pytest.mark.skipif(build.SANITIZED, reason="sanitizers cannot be linked statically")
+def test_a_static_program(prefix, tmp_path):
+    """Without any shared library: handlers need no exported symbols."""
+    source = tmp_path / "hello.c"
+    source.write_text((EXAMPLES / "hello.c").read_text())
+    flags = embed.pkg_config(prefix, "--static", "--cflags", "--libs", "monkey")
+    command = [*embed.COMPILERS[".c"], *embed.FLAGS, source, "-o", tmp_path / "hello", *flags, "-static"]
+    subprocess.run(list(map(str, command)), check=True, capture_output=True)
+    root = populate(tmp_path / "root", {"a.txt": b"embedded\n"})
+    with Program(tmp_path / "hello", root) as program:
+        assert program.ask().body == b"Hello, you!\n"
+        assert program.ask("/a.txt").body == b"embedded\n"
 
 
 # ── mistakes of the program ──
