@@ -4,6 +4,7 @@
 import signal
 import subprocess
 import types
+import urllib.request
 
 import pytest
 
@@ -98,6 +99,28 @@ def test_websockets(compiled):
 def test_every_example_is_asked():
     asked = {"hello.c", "hello.cpp", "chat.c", "glib.c", "libuv.c", "libevent.c"}
     assert {path.name for path in EXAMPLES.iterdir() if path.suffix in (".c", ".cpp")} == asked
+
+
+@pytest.mark.parametrize("source, library", [
+    ("monkey.c", None),
+    ("microhttpd.c", "microhttpd"),
+    ("civetweb.c", "civetweb"),
+    ("httplib.cpp", "cpp-httplib"),
+])
+def test_programs_that_are_compared(tmp_path, compiled, source, library):
+    """Those of the table in the guide answer alike."""
+    path, program = PROGRAMS / "peers" / source, tmp_path / "program"
+    if not library:
+        program = compiled(path)
+    else:
+        compiler = "c++" if path.suffix == ".cpp" else "cc"
+        if subprocess.run([compiler, path, "-o", program, f"-l{library}", "-pthread"], capture_output=True).returncode:
+            pytest.skip(f"Debian's package of {library} is not installed")
+    with Program(program) as running:
+        for name in ("you", "others"):  # by another client than ours, which wants the headers of RFC 9110
+            url = f"http://127.0.0.1:{running.address[1]}/hello/{name}"
+            with urllib.request.urlopen(url, timeout=60) as response:
+                assert response.read() == f"Hello, {name}!\n".encode()
 
 
 # ── starts and stops ──
