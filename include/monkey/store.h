@@ -74,8 +74,8 @@ struct mk_store_kind {
     void (*release)(struct mk_item *item, void *ctx);
     /*
      * Percent of the budget that the kind may fill at most; 0: all of it. A kind with `items_max` or `share` has queues
-     * of its own: its limits evict its own items only. A kind with both never displaces others: the others leave its
-     * share free.
+     * of its own: its limits evict its own items only. A kind with `items_max` never displaces items of others; with
+     * both, the others leave free what it is likely to need of its share.
      */
     unsigned share;
 };
@@ -122,6 +122,11 @@ MK_API void mk_item_put(struct mk_item *item);
  * memory of a fixed size, in which old ones are replaced. An answer is wrong once in 30,000 calls or less.
  */
 MK_API bool mk_store_admits(struct mk_store *store, uint64_t hash);
+/*
+ * As mk_store_admits(), for a key of this kind. Keys of kinds that were created with `items_max` are remembered apart:
+ * when clients invent many of them, such as names that do not exist, the others are remembered as long as without.
+ */
+MK_API bool mk_store_admits_kind(struct mk_store *store, unsigned kind, uint64_t hash);
 
 /*
  * Reserves an item of `data_bytes`, whose data the caller then writes, and copies the key; evicts others for it. No

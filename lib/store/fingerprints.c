@@ -6,6 +6,10 @@
  */
 #include "fingerprints.h"
 
+#include <errno.h>
+
+#include "pages.h"
+
 enum {
     GROUP = 16, /* entries of a cache line */
     PLACES_MIN = 1024,
@@ -14,29 +18,38 @@ enum {
     TIME_MASK = (1 << TIME_BITS) - 1,
 };
 
-static uint64_t count_groups(uint64_t n)
+int mk__fingerprints_open(struct mk__fingerprints *f)
 {
-    uint64_t groups = PLACES_MIN / GROUP;
-    while (groups * GROUP < n)
+    f->entries = f->map = mk__pages_reserve(MK__FINGERPRINTS_MAX * sizeof(*f->entries));
+    return f->map ? 0 : -ENOMEM;
+}
+
+void mk__fingerprints_close(struct mk__fingerprints *f)
+{
+    mk__pages_unmap(f->map, MK__FINGERPRINTS_MAX * sizeof(*f->entries));
+}
+
+uint64_t mk__fingerprints_resize(struct mk__fingerprints *f, uint64_t n)
+{
+    uint64_t groups = PLACES_MIN / GROUP, bytes;
+    while (groups * GROUP < n && groups * GROUP < MK__FINGERPRINTS_MAX)
         groups *= 2;
-    return groups;
+    bytes = groups * GROUP * sizeof(*f->entries);
+    uint64_t before = atomic_exchange_explicit(&f->group_mask, groups - 1, memory_order_relaxed) + 1;
+    if (groups < before)
+        mk__pages_forget((char *)f->map + bytes, before * GROUP * sizeof(*f->entries) - bytes);
+    return bytes;
 }
 
-size_t mk__fingerprints_bytes(uint64_t n)
+static uint64_t get_mask(const struct mk__fingerprints *f)
 {
-    return count_groups(n) * GROUP * sizeof(uint32_t);
-}
-
-void mk__fingerprints_init(struct mk__fingerprints *f, void *zeroed, uint64_t n)
-{
-    f->entries = zeroed;
-    f->group_mask = count_groups(n) - 1;
+    return atomic_load_explicit(&f->group_mask, memory_order_relaxed);
 }
 
 static uint32_t read_time(const struct mk__fingerprints *f)
 {
     uint64_t added = atomic_load_explicit(&f->added, memory_order_relaxed);
-    return (uint32_t)(added / ((f->group_mask + 1) * GROUP / STEPS_VALID)) & TIME_MASK;
+    return (uint32_t)(added / ((get_mask(f) + 1) * GROUP / STEPS_VALID)) & TIME_MASK;
 }
 
 /* Returns the entry of a hash without a time; never 0, which is an empty entry. */
@@ -57,7 +70,7 @@ static bool matches(uint32_t entry, uint32_t print)
 
 static _Atomic uint32_t *get_group(const struct mk__fingerprints *f, uint64_t hash)
 {
-    return &f->entries[(hash & f->group_mask) * GROUP];
+    return &f->entries[(hash & get_mask(f)) * GROUP];
 }
 
 static _Atomic uint32_t *find_entry(const struct mk__fingerprints *f, uint64_t hash, uint32_t now)

@@ -20,14 +20,32 @@ static void *map_aligned(size_t bytes)
     return map + before;
 }
 
+static bool must_fail(void)
+{
+    return __builtin_expect(mk__pages_countdown >= 0, 0) && mk__pages_countdown-- == 0;
+}
+
+static void *map(size_t bytes, int flags)
+{
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
 void *mk__pages_map(size_t bytes)
 {
-    if (__builtin_expect(mk__pages_countdown >= 0, 0) && mk__pages_countdown-- == 0)
+    if (must_fail())
         return NULL;
-    if (bytes >= MK__PAGES_HUGE)
-        return map_aligned(bytes);
-    void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return map == MAP_FAILED ? NULL : map;
+    return bytes >= MK__PAGES_HUGE ? map_aligned(bytes) : map(bytes, 0);
+}
+
+void *mk__pages_reserve(size_t bytes)
+{
+    return must_fail() ? NULL : map(bytes, MAP_NORESERVE);
+}
+
+void mk__pages_forget(void *p, size_t bytes)
+{
+    madvise(p, bytes, MADV_DONTNEED);
 }
 
 void mk__pages_unmap(void *p, size_t bytes)

@@ -50,6 +50,11 @@ void mk__queue_remove(struct mk__set *set, struct mk_item *item, uint64_t bytes)
     atomic_fetch_sub_explicit(&set->bytes[which], bytes, memory_order_relaxed);
 }
 
+struct mk_item *mk__queue_next(const struct mk_item *item)
+{
+    return get_item(item->node.next);
+}
+
 enum mk__queue_of mk__queue_choose(const struct mk__set *set)
 {
     uint64_t small = atomic_load_explicit(&set->bytes[MK__QUEUE_SMALL], memory_order_relaxed);

@@ -58,6 +58,8 @@ static inline uint64_t mk__set_bytes(const struct mk__set *set)
 void mk__queue_append(struct mk__set *set, struct mk_item *item, enum mk__queue_of which, uint64_t bytes);
 void mk__queue_remove(struct mk__set *set, struct mk_item *item, uint64_t bytes);
 
+/* Returns the item that was appended after this one; NULL if it is the newest. Under the lock of the part. */
+struct mk_item *mk__queue_next(const struct mk_item *item);
 /* Returns the queue from which the next item should be taken. */
 enum mk__queue_of mk__queue_choose(const struct mk__set *set);
 /* Returns true if the queue of a part has items. Without its lock; the answer may be old. */

@@ -8,6 +8,7 @@
 enum {
     STEPS_MAX = 128,     /* items that one eviction may keep before it takes the next, whatever its use */
     ROUNDS = 8,          /* evictions for a draft that are tried before memory is cleared in one place */
+    ITEM_BYTES = 320,    /* likely, of a kind with a limit of items: a head, a key, little data */
     HELD_MAX = 64,       /* items that are evicted at once from one place */
     SPARE_PART = 128,    /* this fraction of the budget is kept free for the next drafts */
     TABLES_PART_MAX = 8, /* tables take up to a fourth of the budget */
@@ -21,16 +22,24 @@ static uint64_t read(const _Atomic uint64_t *n)
 
 /* ── limits ── */
 
+/* Returns what others leave free for a kind: its share, but not more than its items are likely to need. */
+static uint64_t count_reserved(const struct mk__set *set, uint64_t share)
+{
+    uint64_t likely = read(&set->items_max) * ITEM_BYTES;
+    return !set->reserved ? 0 : likely < share ? likely : share;
+}
+
 void mk__store_limit_sets(struct mk_store *store)
 {
-    uint64_t max = read(&store->budget.max), fixed = store->map_bytes + read(&store->budget.reserved), reserved = 0;
+    uint64_t max = read(&store->budget.max), reserved = 0;
+    uint64_t fixed = store->map_bytes + read(&store->memory_bytes) + read(&store->budget.reserved);
     uint64_t usable = (max - fixed) / 16 * 15; /* what blocks cannot use of slabs is allowed for */
     for (unsigned i = 0; i < store->n_kinds; i++) {
         const struct mk__kind *kind = &store->kinds[i];
         uint64_t share = max / 100 * kind->conf.share;
         if (kind->conf.share)
             atomic_store_explicit(&kind->set->bytes_max, share, memory_order_relaxed);
-        reserved += kind->set->reserved ? share : 0;
+        reserved += count_reserved(kind->set, share);
     }
     for (unsigned i = 0; i < store->n_sets; i++)
         if (!store->sets[i].limited)
@@ -77,7 +86,7 @@ static struct mk_item *evict_or_keep(struct mk_store *store, struct mk__set *set
     if (!uses || !may_keep) {
         mk__store_unlink(store, item);
         if (which == MK__QUEUE_SMALL)
-            mk__fingerprints_add(&store->ghosts, item->hash);
+            mk__fingerprints_add(&mk__store_memory_of(store, item)->ghosts, item->hash);
         atomic_fetch_add_explicit(&store->kinds[item->kind].evicted, 1, memory_order_relaxed);
         return item;
     }

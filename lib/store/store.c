@@ -56,6 +56,7 @@ static void assign_sets(struct mk_store *store, const struct mk_store_conf *conf
     for (unsigned i = 0; i < conf->n_kinds; i++) {
         struct mk__kind *kind = &store->kinds[i];
         kind->conf = conf->kinds[i];
+        kind->counted = kind->conf.items_max > 0;
         kind->set = &store->sets[is_limited(&kind->conf) ? n++ : 0];
         if (!is_limited(&kind->conf))
             continue;
@@ -70,40 +71,73 @@ static size_t round_up(size_t n)
     return (n + 4095) / 4096 * 4096;
 }
 
+/* Sets the budget, and gives fingerprints and tables their parts of it. */
+static void set_budget(struct mk_store *store, uint64_t bytes_max)
+{
+    uint64_t before = atomic_load_explicit(&store->memory_bytes, memory_order_relaxed), bytes = 0;
+    for (unsigned i = 0; i < 2; i++) {
+        uint64_t n = bytes_max / (i ? 4 * BYTES_PER_PRINT : BYTES_PER_PRINT);
+        bytes += mk__fingerprints_resize(&store->memories[i].seen, n);
+        bytes += mk__fingerprints_resize(&store->memories[i].ghosts, n);
+    }
+    atomic_store_explicit(&store->memory_bytes, bytes, memory_order_relaxed);
+    atomic_fetch_add_explicit(&store->budget.bytes, bytes - before, memory_order_relaxed);
+    atomic_store_explicit(&store->budget.max, bytes_max, memory_order_relaxed);
+    atomic_store_explicit(&store->budget.reserved, bytes_max / TABLES_PART, memory_order_relaxed);
+    mk__store_limit_sets(store);
+}
+
+static int open_memories(struct mk_store *store)
+{
+    int err = 0;
+    for (unsigned i = 0; i < 2 && err == 0; i++) {
+        err = mk__fingerprints_open(&store->memories[i].seen);
+        if (err == 0)
+            err = mk__fingerprints_open(&store->memories[i].ghosts);
+    }
+    return err;
+}
+
+static void unmap_store(struct mk_store *store)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        mk__fingerprints_close(&store->memories[i].seen);
+        mk__fingerprints_close(&store->memories[i].ghosts);
+    }
+    pthread_mutex_destroy(&store->limit_lock);
+    mk__pages_unmap(store, store->map_bytes);
+}
+
 int mk_store_new(const struct mk_store_conf *conf, struct mk_store **ret)
 {
     int err = check_conf(conf);
     if (err < 0)
         return err;
     unsigned n_sets = count_sets(conf);
-    uint64_t prints = conf->bytes_max / BYTES_PER_PRINT;
-    size_t print_bytes = mk__fingerprints_bytes(prints);
-    size_t set_bytes = sizeof(struct mk_store) + n_sets * sizeof(struct mk__set);
-    size_t bytes = round_up(set_bytes + 2 * print_bytes);
+    size_t bytes = round_up(sizeof(struct mk_store) + n_sets * sizeof(struct mk__set));
     struct mk_store *store = mk__pages_map(bytes);
     if (!store)
         return -ENOMEM;
+    store->map_bytes = bytes;
+    pthread_mutex_init(&store->limit_lock, NULL);
     err = mk_siphash_key(store->secret);
+    if (err == 0)
+        err = open_memories(store);
     if (err < 0) {
-        mk__pages_unmap(store, bytes);
+        unmap_store(store);
         return err;
     }
-    store->map_bytes = bytes;
     store->ctx = conf->ctx;
     store->n_kinds = conf->n_kinds;
     store->n_sets = n_sets;
     store->sets = (struct mk__set *)(store + 1);
-    mk__fingerprints_init(&store->seen, (char *)store + set_bytes, prints);
-    mk__fingerprints_init(&store->ghosts, (char *)store + set_bytes + print_bytes, prints);
     mk_epoch_queue_init(&store->retired);
-    store->budget.max = conf->bytes_max;
     store->budget.bytes = bytes;
-    store->budget.reserved = conf->bytes_max / TABLES_PART;
     mk__slabs_init(&store->slabs, &store->budget);
     for (unsigned i = 0; i < MK_STORE_PARTS; i++)
         pthread_mutex_init(&store->parts[i].lock, NULL);
     assign_sets(store, conf);
-    mk__store_limit_sets(store);
+    set_budget(store, conf->bytes_max);
     *ret = store;
     return 0;
 }
@@ -136,7 +170,7 @@ void mk_store_free(struct mk_store *store)
         pthread_mutex_destroy(&store->parts[i].lock);
     }
     mk__slabs_release(&store->slabs);
-    mk__pages_unmap(store, store->map_bytes);
+    unmap_store(store);
 }
 
 /* ── limits ── */
@@ -145,9 +179,9 @@ void mk_store_set_limit(struct mk_store *store, uint64_t bytes_max)
 {
     if (bytes_max < MK_STORE_BYTES_MIN)
         bytes_max = MK_STORE_BYTES_MIN;
-    atomic_store_explicit(&store->budget.max, bytes_max, memory_order_relaxed);
-    atomic_store_explicit(&store->budget.reserved, bytes_max / TABLES_PART, memory_order_relaxed);
-    mk__store_limit_sets(store);
+    pthread_mutex_lock(&store->limit_lock);
+    set_budget(store, bytes_max);
+    pthread_mutex_unlock(&store->limit_lock);
     mk__store_shrink(store); /* first: it evicts the items of whole slabs, after which little remains to be done */
     for (unsigned i = 0; i < store->n_sets; i++)
         mk__store_trim_set(store, &store->sets[i], 0);
@@ -159,6 +193,7 @@ void mk_store_set_items_max(struct mk_store *store, unsigned kind, uint64_t item
     struct mk__set *set = store->kinds[kind].set;
     assert(kind < store->n_kinds && set->limited);
     atomic_store_explicit(&set->items_max, items_max, memory_order_relaxed);
+    mk__store_limit_sets(store);
     mk__store_trim_set(store, set, 0);
     mk_store_reclaim(store);
 }
@@ -199,9 +234,30 @@ void mk_item_put(struct mk_item *item)
     mk__slabs_free(&item->store->slabs, item);
 }
 
+static struct mk__memory *get_memory(struct mk_store *store, unsigned kind)
+{
+    return &store->memories[store->kinds[kind].counted];
+}
+
+struct mk__memory *mk__store_memory_of(struct mk_store *store, const struct mk_item *item)
+{
+    return get_memory(store, item->kind);
+}
+
+static bool admits(struct mk__memory *memory, uint64_t hash)
+{
+    return mk__fingerprints_has(&memory->ghosts, hash) || mk__fingerprints_add(&memory->seen, hash);
+}
+
 bool mk_store_admits(struct mk_store *store, uint64_t hash)
 {
-    return mk__fingerprints_has(&store->ghosts, hash) || mk__fingerprints_add(&store->seen, hash);
+    return admits(&store->memories[0], hash);
+}
+
+bool mk_store_admits_kind(struct mk_store *store, unsigned kind, uint64_t hash)
+{
+    assert(kind < store->n_kinds);
+    return admits(get_memory(store, kind), hash);
 }
 
 /* ── removing ── */
@@ -264,33 +320,50 @@ uint64_t mk_store_evict(struct mk_store *store, unsigned kind, uint64_t n)
     return evicted;
 }
 
-/* Returns the removed items of a part, linked by their `retired`. */
-static struct mk_retired *remove_each(struct mk_store *store, struct mk__part *part, unsigned kind,
-                                      bool (*fn)(struct mk_item *item, void *ctx), void *ctx)
+struct visit {
+    struct mk_store *store;
+    unsigned kind;
+    bool (*fn)(struct mk_item *item, void *ctx);
+    void *ctx;
+    struct mk_retired *removed; /* linked items */
+};
+
+static void visit_item(struct visit *v, struct mk_item *item)
 {
-    struct mk_retired *removed = NULL;
-    pthread_mutex_lock(&part->lock);
-    struct mk__table *t = part->table;
-    for (uint32_t i = 0; t && i <= t->mask; i++) {
-        struct mk_item *item = mk__table_item(t->slots[i]);
-        if (!item || item->kind != kind || !fn(item, ctx))
-            continue;
-        mk__store_unlink(store, item);
-        item->retired.next = removed;
-        removed = &item->retired;
-    }
-    pthread_mutex_unlock(&part->lock);
-    return removed;
+    if (item->kind != v->kind || !v->fn(item, v->ctx))
+        return;
+    mk__store_unlink(v->store, item);
+    item->retired.next = v->removed;
+    v->removed = &item->retired;
+}
+
+/* Under the lock of the part. A kind with queues of its own has its items there; others are searched in the table. */
+static void visit_part(struct visit *v, unsigned part)
+{
+    struct mk__set *set = v->store->kinds[v->kind].set;
+    struct mk__table *t = set->limited ? NULL : v->store->parts[part].table;
+    struct mk_item *item, *next;
+    for (uint32_t i = 0; t && i <= t->mask; i++)
+        if ((item = mk__table_item(t->slots[i])))
+            visit_item(v, item);
+    for (unsigned which = 0; set->limited && which < MK__QUEUES; which++)
+        for (item = set->queues[which][part].oldest; item; item = next) {
+            next = mk__queue_next(item);
+            visit_item(v, item);
+        }
 }
 
 void mk_store_each(struct mk_store *store, unsigned kind, bool (*fn)(struct mk_item *item, void *ctx), void *ctx)
 {
     assert(kind < store->n_kinds);
     for (unsigned i = 0; i < MK_STORE_PARTS; i++) {
-        struct mk_retired *removed = remove_each(store, &store->parts[i], kind, fn, ctx), *next;
-        for (; removed; removed = next) {
-            next = removed->next;
-            mk__store_retire(store, MK_CONTAINER_OF(removed, struct mk_item, retired));
+        struct visit v = {store, kind, fn, ctx, NULL};
+        pthread_mutex_lock(&store->parts[i].lock);
+        visit_part(&v, i);
+        pthread_mutex_unlock(&store->parts[i].lock);
+        for (struct mk_retired *next; v.removed; v.removed = next) {
+            next = v.removed->next;
+            mk__store_retire(store, MK_CONTAINER_OF(v.removed, struct mk_item, retired));
         }
     }
     mk_store_reclaim(store);
@@ -379,9 +452,10 @@ static struct mk_item *link_item(struct mk_store *store, struct mk__part *part, 
     struct mk__kind *kind = &store->kinds[item->kind];
     uint64_t bytes = mk__slabs_bytes_of(item);
     struct mk_item *old = mk__table_find(part->table, item->hash, mk_item_key(item), item->key_bytes);
-    bool returns = mk__fingerprints_has(&store->ghosts, item->hash);
+    struct mk__fingerprints *ghosts = &get_memory(store, item->kind)->ghosts;
+    bool returns = mk__fingerprints_has(ghosts, item->hash);
     if (returns)
-        mk__fingerprints_remove(&store->ghosts, item->hash);
+        mk__fingerprints_remove(ghosts, item->hash);
     mk__queue_append(kind->set, item, returns ? MK__QUEUE_MAIN : MK__QUEUE_SMALL, bytes);
     atomic_fetch_add_explicit(&kind->set->items, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&kind->items, 1, memory_order_relaxed);

@@ -5,7 +5,7 @@
  *     store ─┬─ parts: lock, table                      found by the upper bits of the hash
  *            ├─ sets: S3-FIFO queues, one pair per part  of the kinds without limits together, of each other kind
  *            ├─ slabs                                    memory of items
- *            ├─ seen, ghosts: fingerprints               what was asked for once; what was evicted
+ *            ├─ memories: fingerprints                   what was asked for once; what was evicted
  *            └─ retired                                  what waits for the end of turns
  *
  * Locks: that of a part, in it that of the slabs. No thread holds two parts. Functions of the kinds are called under
@@ -30,10 +30,16 @@ struct mk__part {
     _Atomic(struct mk__table *) table; /* NULL: no item yet */
 };
 
+/* What is remembered without being kept: of kinds with a limit of items apart, whose keys clients may invent. */
+struct mk__memory {
+    struct mk__fingerprints seen, ghosts;
+};
+
 /* Figures of a kind; changed by all threads. */
 struct mk__kind {
     struct mk_store_kind conf;
     struct mk__set *set;
+    bool counted; /* it was created with a limit of items */
     _Alignas(64) _Atomic uint64_t items;
     _Atomic uint64_t bytes, evicted, refused;
 };
@@ -45,7 +51,9 @@ struct mk_store {
     uint64_t own_bytes; /* of these in the budget */
     unsigned n_kinds, n_sets;
     struct mk__set *sets;
-    struct mk__fingerprints seen, ghosts;
+    pthread_mutex_t limit_lock;    /* while the budget is changed */
+    struct mk__memory memories[2]; /* of kinds without, and with a limit of items */
+    _Atomic uint64_t memory_bytes; /* of their fingerprints */
     struct mk_epoch_queue retired;
     _Alignas(64) _Atomic uint64_t pending_bytes; /* of items that wait for the end of turns */
     _Atomic unsigned failures;                   /* drafts without memory since the last with */
@@ -61,6 +69,7 @@ struct mk_store {
 void mk__store_unlink(struct mk_store *store, struct mk_item *item);
 /* Frees an unlinked item when it may be. Under no lock. */
 void mk__store_retire(struct mk_store *store, struct mk_item *item);
+struct mk__memory *mk__store_memory_of(struct mk_store *store, const struct mk_item *item);
 
 /* ── room.c ── */
 

@@ -2,29 +2,28 @@
 /* Sets of hashes that were seen lately: what they remember, for how long, and how often they are wrong. */
 #include "testing.h"
 
-#include <stdlib.h>
+#include <errno.h>
 
 #include "store/fingerprints.h"
+#include "store/pages.h"
 
 enum { PLACES = 4096 };
 
 static struct mk__fingerprints set;
-static void *memory;
 
 static int open_set(void **state)
 {
     (void)state;
     memset(&set, 0, sizeof(set));
-    assert_int_equal(posix_memalign(&memory, 64, mk__fingerprints_bytes(PLACES)), 0);
-    memset(memory, 0, mk__fingerprints_bytes(PLACES));
-    mk__fingerprints_init(&set, memory, PLACES);
+    assert_int_equal(mk__fingerprints_open(&set), 0);
+    assert_int_equal(mk__fingerprints_resize(&set, PLACES), 4 * PLACES);
     return 0;
 }
 
 static int close_set(void **state)
 {
     (void)state;
-    free(memory);
+    mk__fingerprints_close(&set);
     return 0;
 }
 
@@ -40,9 +39,24 @@ static uint64_t mix(uint64_t n)
 static void test_sizes(void **state)
 {
     (void)state;
-    assert_int_equal(mk__fingerprints_bytes(0), 4096);
-    assert_int_equal(mk__fingerprints_bytes(PLACES), 4 * PLACES);
-    assert_int_equal(mk__fingerprints_bytes(PLACES + 1), 8 * PLACES);
+    assert_int_equal(mk__fingerprints_resize(&set, 0), 4096);
+    assert_int_equal(mk__fingerprints_resize(&set, PLACES), 4 * PLACES);
+    assert_int_equal(mk__fingerprints_resize(&set, PLACES + 1), 8 * PLACES);
+    assert_int_equal(mk__fingerprints_resize(&set, UINT64_MAX), 4 * MK__FINGERPRINTS_MAX);
+    for (unsigned i = 0; i < 4 * PLACES; i++)
+        mk__fingerprints_add(&set, mix(i));
+    mk__fingerprints_resize(&set, PLACES);
+    assert_false(mk__fingerprints_add(&set, mix(1 << 30)));
+    assert_true(mk__fingerprints_add(&set, mix(1 << 30)));
+    mk__fingerprints_resize(&set, UINT64_MAX); /* the memory that was given back is empty */
+    unsigned kept = 0;
+    for (unsigned i = 0; i < 4 * PLACES; i++)
+        kept += mk__fingerprints_has(&set, mix(i));
+    assert_true(kept < PLACES);
+    mk__pages_countdown = 0;
+    struct mk__fingerprints none = {0};
+    assert_int_equal(mk__fingerprints_open(&none), -ENOMEM);
+    mk__pages_countdown = -1;
 }
 
 static void test_remembering(void **state)
@@ -84,7 +98,7 @@ static void test_old_ones_are_forgotten(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes),
+        cmocka_unit_test_setup_teardown(test_sizes, open_set, close_set),
         cmocka_unit_test_setup_teardown(test_remembering, open_set, close_set),
         cmocka_unit_test_setup_teardown(test_half_of_the_places_are_kept, open_set, close_set),
         cmocka_unit_test_setup_teardown(test_old_ones_are_forgotten, open_set, close_set),

@@ -102,7 +102,8 @@ static inline void check_store(struct mk_store *store)
     }
     assert_int_equal(items, 0);
     assert_true(bytes + store->slabs.free_bytes <= store->slabs.map_bytes);
-    assert_int_equal(store->budget.bytes, store->slabs.map_bytes + store->map_bytes + store->budget.table_bytes);
+    assert_int_equal(store->budget.bytes,
+                     store->slabs.map_bytes + store->map_bytes + store->memory_bytes + store->budget.table_bytes);
     assert_true(mk_store_bytes(store) <= store->budget.max);
 }
 

@@ -227,6 +227,40 @@ static void test_admission(void **state)
     mk_store_free(store);
 }
 
+static void test_invented_names_are_remembered_apart(void **state)
+{
+    (void)state;
+    struct mk_store *store = open_store(1 << 20);
+    uint64_t a = hash_of(store, "a"), b = hash_of(store, "b");
+    assert_false(mk_store_admits_kind(store, BODY, a));
+    put(store, BODY, "b", 10);
+    mk_store_evict(store, BODY, 1);
+    for (unsigned i = 0; i < 50000; i++) {
+        mk_store_admits_kind(store, NAME, hash_of(store, nth("n", i)));
+        put(store, NAME, nth("n", i), 10);
+    }
+    assert_true(mk_store_admits_kind(store, NAME, hash_of(store, nth("n", 49999))));
+    assert_true(mk_store_admits(store, a));
+    assert_true(mk_store_admits(store, b));
+    mk_store_free(store);
+}
+
+/* A store may be made with the least budget, and get its own later. */
+static void test_admission_grows_with_the_budget(void **state)
+{
+    (void)state;
+    unsigned seen = 0;
+    struct mk_store *store = open_store(MK_STORE_BYTES_MIN);
+    mk_store_set_limit(store, 32 << 20);
+    for (unsigned i = 0; i < 10000; i++)
+        mk_store_admits(store, hash_of(store, nth("k", i)));
+    for (unsigned i = 0; i < 10000; i++)
+        seen += mk_store_admits(store, hash_of(store, nth("k", i)));
+    assert_true(seen > 9800);
+    check_store(store);
+    mk_store_free(store);
+}
+
 /* ── each, evict ── */
 
 static unsigned visited;
@@ -365,6 +399,8 @@ int main(void)
         cmocka_unit_test(test_names_displace_no_bodies),
         cmocka_unit_test(test_shares),
         cmocka_unit_test(test_admission),
+        cmocka_unit_test(test_invented_names_are_remembered_apart),
+        cmocka_unit_test(test_admission_grows_with_the_budget),
         cmocka_unit_test(test_each),
         cmocka_unit_test(test_evict),
         cmocka_unit_test(test_failing_mappings),
