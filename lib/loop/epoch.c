@@ -73,8 +73,7 @@ void mk__epoch_remove(struct mk__epoch_reader *reader)
     pthread_mutex_unlock(&joined.lock);
 }
 
-/* Returns the epoch before which objects must have been retired, so that no loop sees them. */
-static uint64_t find_oldest(void)
+uint64_t mk__epoch_oldest(void)
 {
     uint64_t oldest = atomic_load_explicit(&current, memory_order_acquire);
     struct mk_list *node, *next;
@@ -144,7 +143,7 @@ static void free_all(struct mk_retired *retired)
 size_t mk_epoch_reclaim(struct mk_epoch_queue *queue)
 {
     if (__atomic_load_n(&queue->waiting, __ATOMIC_RELAXED))
-        free_all(take_older(queue, find_oldest()));
+        free_all(take_older(queue, mk__epoch_oldest()));
     return __atomic_load_n(&queue->waiting, __ATOMIC_RELAXED);
 }
 

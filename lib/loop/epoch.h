@@ -29,6 +29,9 @@ void mk__epoch_idle(struct mk__epoch_reader *reader);
 /* Publishes that the loop may see what is linked from now on. */
 void mk__epoch_enter(struct mk__epoch_reader *reader);
 
+/* Returns the epoch before which objects must have been retired, so that no loop sees them. Any thread. */
+uint64_t mk__epoch_oldest(void);
+
 void mk__epoch_add(struct mk__epoch_reader *reader);
 void mk__epoch_remove(struct mk__epoch_reader *reader);
 
