@@ -9,9 +9,9 @@ enum {
     STEPS_MAX = 128,     /* items that one eviction may keep before it takes the next, whatever its use */
     ROUNDS = 8,          /* evictions for a draft that are tried before memory is cleared in one place */
     ITEM_BYTES = 320,    /* likely, of a kind with a limit of items: a head, a key, little data */
-    HELD_MAX = 64,       /* items that are evicted at once from one place */
+    HELD_MAX = 256,      /* items that are evicted at once from one place */
     SPARE_PART = 128,    /* this fraction of the budget is kept free for the next drafts */
-    TABLES_PART_MAX = 8, /* tables take up to a fourth of the budget */
+    TABLES_PART_MAX = 8, /* what is reserved for tables is doubled while it is less than this fraction */
     PENDING_PART = 32,   /* with more than this fraction waiting for the end of turns no more is evicted */
 };
 
