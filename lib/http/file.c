@@ -157,6 +157,12 @@ static int add_content_headers(struct mk_request *req, const struct mk_file *fil
     return err | mk_response_set_length(req, bytes);
 }
 
+/* The plugins of small builds read no content. */
+static bool has_content(const struct mk_file *file)
+{
+    return !MK_SMALL && file->content.p;
+}
+
 static bool is_shared(const struct mk_file *file)
 {
     return SHARED_FILES && file->owner;
@@ -164,7 +170,7 @@ static bool is_shared(const struct mk_file *file)
 
 static void close_file(const struct mk_file *file)
 {
-    if (!file->content.p && !is_shared(file))
+    if (!has_content(file) && !is_shared(file))
         close(file->fd);
 }
 
@@ -181,7 +187,7 @@ static void fail_with_503(struct mk_request *req, const struct mk_file *file)
 static int queue_bytes(struct mk_request *req, const struct mk_file *file, struct mk__part *before, uint64_t at,
                        uint64_t bytes)
 {
-    if (file->content.p)
+    if (has_content(file))
         return mk_response_write_ref(req, mk_str(file->content.p + at, bytes));
     if (before)
         return mk__response_write_same_file(req, before, at, bytes);
@@ -287,7 +293,7 @@ static void send_ranges(struct mk_request *req, const struct mk_file *file, cons
 
 static void reject_range(struct mk_request *req, const struct mk_file *file)
 {
-    if (!keep_file(req, file, file->content.p ? -1 : file->fd))
+    if (!keep_file(req, file, has_content(file) ? -1 : file->fd))
         close_file(file);
     mk_response_error(req, 416);
     add_content_range(req, "bytes */%llu", (unsigned long long)file->bytes);

@@ -262,7 +262,8 @@ static struct mk_named_file load_missing(struct cache_lookup *l, int err, bool k
         counters_add(&l->worker->cache->counters, COUNT_WAITS, l->worker->worker);
     if (err == EMFILE || err == ENFILE)
         sweep_evict_descriptors(l->worker->cache);
-    if (keep && is_kept && l->worker->cache->missing_max && mk_store_admits(l->worker->cache->store, l->key.hash))
+    struct mk_store *store = l->worker->cache->store;
+    if (keep && is_kept && l->worker->cache->missing_max && mk_store_admits_kind(store, ENTRY_MISSING, l->key.hash))
         keep_missing(l, err);
     return make_missing(err);
 }

@@ -112,7 +112,8 @@ static void respond(struct disk_lookup *l)
 static void finish_lookup(struct mk_job *job)
 {
     struct disk_lookup *l = MK_CONTAINER_OF(job, struct disk_lookup, job);
-    mk_list_del(&l->node);
+    if (!MK_SMALL)
+        mk_list_del(&l->node);
     if (l->req)
         respond(l);
     else
@@ -160,8 +161,10 @@ static struct disk_lookup *make_lookup(struct mk_request *req, const struct stat
     l->at.path = copy_str(l->storage, at->path);
     if (userdir_is_matched(at))
         l->at.user = copy_str(l->storage + at->path.len + 1, at->user);
-    mk_list_init(&l->node);
-    mk_list_init(&l->waiters);
+    if (!MK_SMALL) {
+        mk_list_init(&l->node);
+        mk_list_init(&l->waiters);
+    }
     *owner = l;
     return l;
 }

@@ -300,7 +300,7 @@ struct find_result open_file(struct static_site *site, const struct find_mode *m
 
 void open_release(struct find_result *f)
 {
-    if (f->fd >= 0 && !f->owner)
+    if (f->fd >= 0 && (MK_SMALL || !f->owner))
         close(f->fd);
     f->fd = -1;
 }

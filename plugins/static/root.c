@@ -119,7 +119,8 @@ int root_open(struct static_site *site, struct mk_str configured_path)
     }
     pthread_mutex_init(&site->lock, NULL);
     site->root_fd = snapshot.fd;
-    open_init_root(site);
+    if (!MK_SMALL)
+        open_init_root(site);
     site->configured_path = configured_path;
     site->next_check_ms = get_now_ms() + ROOT_CHECK_MS;
     adopt_snapshot(site, &snapshot);

@@ -150,10 +150,10 @@ static int get_status(const struct find_result *found)
 static void send_file(struct mk_request *req, const struct static_site *site, const struct find_result *found)
 {
     assert(found->fd >= 0 || found->content.p);
-    struct mk_str content = found->content;
+    struct mk_str content = MK_SMALL ? MK_STR_NONE : found->content;
     if (content.p && !found->owner && !found->in_arena)
         content = mk_arena_dup(mk_request_arena(req), content);
-    if (found->content.p && !content.p) {
+    if (!MK_SMALL && found->content.p && !content.p) {
         mk_response_error(req, 503);
         return;
     }
@@ -164,14 +164,14 @@ static void send_file(struct mk_request *req, const struct static_site *site, co
                               .bytes = found->bytes,
                               .mtime_seconds = found->mtime.tv_sec,
                               .mtime_nanoseconds = (uint32_t)found->mtime.tv_nsec,
-                              .type = found->block ? MK_STR_NONE : mk_request_mime(req, found->name),
+                              .type = !MK_SMALL && found->block ? MK_STR_NONE : mk_request_mime(req, found->name),
                               .coding = open_coding(found->name, found->coding),
                               .no_ranges = !site->settings->ranges,
                               .in_memory = found->in_memory,
                               .content = content,
-                              .block = found->block,
-                              .owner = found->owner,
-                              .owned = found->owned,
+                              .block = MK_SMALL ? NULL : found->block,
+                              .owner = MK_SMALL ? NULL : found->owner,
+                              .owned = MK_SMALL ? NULL : found->owned,
                           });
     if (!MK_SMALL)
         file_counters_add(req, found->coding != MK_CODING_IDENTITY);
@@ -272,7 +272,7 @@ static int serve_location(struct mk_request *req, const struct static_location *
     struct mk_accept accept = {{0}};
     uint64_t now = mk_loop_now_ms(mk_request_loop(req));
     bool swapped = !userdir_is_matched(at) && root_begin_check(site, now);
-    if (site->host->n_codings)
+    if (!MK_SMALL && site->host->n_codings)
         mk_accept_encoding(mk_request_header(req, MK_HEADER_ACCEPT_ENCODING), &accept);
     struct find_result found = {.kind = FOUND_NOTHING, .err = EAGAIN};
     if (!swapped && !userdir_is_matched(at))

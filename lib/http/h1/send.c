@@ -155,7 +155,7 @@ static void replace_head_with_500(struct mk_request *req)
 static char *write_server_lines(char *to, struct mk__context *http, int status)
 {
     struct mk_str reason = mk__status_reason(status);
-    if (status == 200)
+    if (!MK_SMALL && status == 200)
         return write_str(to, mk__context_ok_lines(http));
     to = write_str(to, MK_STR("HTTP/1.1 "));
     to = write_number(to, (uint64_t)status);
