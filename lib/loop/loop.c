@@ -144,7 +144,7 @@ void mk__loop_defer_free(struct mk_loop *loop, struct mk_task *task)
     mk_list_add(&loop->closing, &task->node);
 }
 
-static void run_tasks(struct mk_list *list)
+static __attribute__((noinline)) void run_tasks(struct mk_list *list)
 {
     struct mk_list now;
     mk_list_init(&now);

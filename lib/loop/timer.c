@@ -96,7 +96,7 @@ static void expire_slot(struct mk__wheel *wheel, int level, unsigned slot)
     }
 }
 
-void mk__wheel_advance(struct mk__wheel *wheel, uint64_t now_ms)
+__attribute__((noinline)) void mk__wheel_expire(struct mk__wheel *wheel, uint64_t now_ms)
 {
     while (wheel->next_ms <= now_ms) {
         uint64_t next = wheel->next_ms;
@@ -109,6 +109,4 @@ void mk__wheel_advance(struct mk__wheel *wheel, uint64_t now_ms)
         }
         wheel->next_ms = find_next_ms(wheel);
     }
-    if (now_ms > wheel->now_ms)
-        wheel->now_ms = now_ms;
 }

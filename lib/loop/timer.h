@@ -28,12 +28,22 @@ struct mk__wheel {
 void mk__wheel_init(struct mk__wheel *wheel, uint64_t now_ms);
 /* Sets the deadline of a timer, armed or not; one that has passed fires with the next mk__wheel_advance(). */
 void mk__wheel_arm(struct mk__wheel *wheel, struct mk_timer *timer, uint64_t deadline_ms);
-/* Fires all timers that are due at `now_ms`. */
-void mk__wheel_advance(struct mk__wheel *wheel, uint64_t now_ms);
 /* Returns the time at which mk__wheel_advance() must be called next; UINT64_MAX when the wheel is empty. */
 static inline uint64_t mk__wheel_next_ms(const struct mk__wheel *wheel)
 {
     return wheel->next_ms;
+}
+
+/* Visits the slots that begin up to `now_ms`. */
+void mk__wheel_expire(struct mk__wheel *wheel, uint64_t now_ms);
+
+/* Fires all timers that are due at `now_ms`. */
+static inline void mk__wheel_advance(struct mk__wheel *wheel, uint64_t now_ms)
+{
+    if (wheel->next_ms <= now_ms)
+        mk__wheel_expire(wheel, now_ms);
+    if (now_ms > wheel->now_ms)
+        wheel->now_ms = now_ms;
 }
 
 #endif

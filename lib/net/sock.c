@@ -83,13 +83,13 @@ static int write_output(struct mk__sock *s, struct mk__scratch *out, struct mk_a
 {
     size_t len = out->len;
     out->len = 0;
-    int r = s->held ? (s->writable ? write_held(s, account) : MK_AGAIN) : 0;
+    int r = MK_UNLIKELY(s->held) ? (s->writable ? write_held(s, account) : MK_AGAIN) : 0;
     if (r < 0 || len == 0)
         return r;
     ssize_t n = r == 0 && s->writable ? write_all(s, out->data, len, flags) : 0;
     if (n < 0)
         return (int)n;
-    return (size_t)n == len ? 0 : hold_unsent(s, account, out->data + n, len - (size_t)n);
+    return MK_UNLIKELY((size_t)n < len) ? hold_unsent(s, account, out->data + n, len - (size_t)n) : 0;
 }
 
 /* Writes what the transport itself holds. Returns 0, MK_AGAIN or -errno. */

@@ -314,10 +314,19 @@ bool open_is_missing(int err)
     return false;
 }
 
+/* Tells whether a segment begins with a dot. For short texts a loop is faster than memmem(). */
+static bool has_dotfile(struct mk_str path)
+{
+    for (size_t i = 1; i < path.len; i++)
+        if (path.p[i] == '.' && path.p[i - 1] == '/')
+            return true;
+    return false;
+}
+
 bool open_is_hidden(const struct static_site *site, struct mk_str path)
 {
     struct mk_str known = MK_STR("/.well-known");
     if (mk_str_starts(path, known) && (path.len == known.len || path.p[known.len] == '/'))
         path = mk_str(path.p + known.len, path.len - known.len);
-    return !site->settings->dotfiles && path.len && memmem(path.p, path.len, "/.", 2);
+    return !site->settings->dotfiles && has_dotfile(path);
 }

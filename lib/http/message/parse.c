@@ -176,6 +176,8 @@ static const struct {
 
 enum mk_method mk__parse_method(struct mk_str name)
 {
+    if (!MK_SMALL && mk_str_eq(name, MK_STR("GET"))) /* most are */
+        return MK_GET;
     for (unsigned i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
         if (mk_str_eq(name, methods[i].name))
             return methods[i].method;
