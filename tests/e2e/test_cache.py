@@ -4,6 +4,7 @@
 import gzip
 import os
 import pathlib
+import shutil
 import signal
 import tempfile
 import time
@@ -11,7 +12,16 @@ import time
 import pytest
 
 from harness import build
-from harness.caching import ask_many, await_kept, await_settled, is_hit, needs_cache, start_cached
+from harness.caching import (
+    ask_many,
+    await_kept,
+    await_settled,
+    delay_calls,
+    is_held_up,
+    is_hit,
+    needs_cache,
+    start_cached,
+)
 from harness.certificates import Authority
 from harness.content import OLD, pattern, populate
 from harness.load import Load
@@ -194,6 +204,20 @@ def test_the_first_rule_that_matches(cached):
         assert client.ask(f"/{name}").body == (b"old" if is_kept else b"new"), name
     reload(server)
     assert {client.ask(f"/{name}").body for name in names} == {b"new"}
+
+
+def test_the_default_of_all_hosts(serve):
+    """Stands beside the keys of the server; the section of a host replaces it."""
+    files = {"plugins/cache/cache.conf": section("CACHE", {"Memory": "8M", "Files": "Immutable"})}
+    rule = section("CACHE", {"Files": "EachCycle"})
+    server, other = (serve(files=FILES, config=files, text=text) for text in ("", rule))
+    for one in (server, other):
+        await_settled(one.root)
+        with one.connect() as client:
+            for _ in range(3):
+                assert client.ask("/small.txt").body == SMALL
+            replace(one.root / "small.txt", b"new")
+            assert client.ask("/small.txt").body == (SMALL if one is server else b"new")
 
 
 def test_immutable_until_a_reload(cached):
@@ -384,6 +408,64 @@ def test_a_kept_file_that_shrinks_while_it_is_sent(cached):
         os.truncate(server.root / "f.bin", 1 << 20)
         assert len(client.rest()) < size
         assert other.ask("/a.txt").body == b"a"
+
+
+# ── races, which are held open ──
+
+needs_strace = pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed")
+
+
+@needs_strace
+def test_a_file_that_is_written_while_it_is_loaded(cached):
+    """Between the look at its version and the read. What is kept has the tag of its bytes."""
+    old, new = b"a" * 4000, b"b" * 4000
+    server = cached("Immutable", files={"f.txt": old})
+    await_settled(server.root)
+    client, path = server.connect(), server.root / "f.txt"
+    assert client.ask("/f.txt").body == old
+    with delay_calls(server, "preadv2", 0.5):
+        client.send(request("/f.txt"))
+        await_true(lambda: is_held_up(server), 10, "the read")
+        with open(path, "r+b") as file:
+            file.write(new)
+        answers = [client.response()]
+    answers += [client.ask("/f.txt") for _ in range(3)]
+    tags = {old: f'"{4000:x}-{OLD * 10**9:x}"', new: f'"{4000:x}-{path.stat().st_mtime_ns:x}"'}
+    for answer in answers:
+        assert answer["ETag"].removeprefix("W/") == tags[answer.body], answer
+    assert answers[-1].body == new
+
+
+@needs_strace
+def test_a_root_that_is_swapped_while_a_name_is_opened(serve, tmp_path):
+    """The folder that was opened is not the one for which it would be kept."""
+    for letter in "ab":
+        populate(tmp_path / letter, {"f.txt": letter.encode(), "g.txt": letter.encode()})
+
+    def point(letter):
+        (tmp_path / "new").symlink_to(letter)
+        os.rename(tmp_path / "new", tmp_path / "current")
+
+    point("a")
+    settings = {"Workers": 2, "Scheduler": "fair"}
+    server = start_cached(serve, "Immutable", settings, root=tmp_path / "current")
+    await_settled(tmp_path)
+    one, two = server.connect(), server.connect()
+    assert one.ask("/f.txt").body == b"a" == two.ask("/g.txt").body
+    time.sleep(1.05)  # the root is looked at once a second
+    with delay_calls(server, "openat2", 1.0):
+        point("b")
+        two.send(request("/g.txt"))  # looks at the root
+        await_true(lambda: is_held_up(server), 10, "the look at the root")
+        time.sleep(0.3)
+        one.send(request("/f.txt"))  # opens below the root that is there now
+        assert one.response().body in (b"a", b"b")
+        two.response()
+    await_true(lambda: one.ask("/f.txt").body == b"b", 10, "the new root")
+    point("a")
+    await_true(lambda: one.ask("/g.txt").body == b"a", 10, "the old root")
+    for _ in range(3):
+        assert one.ask("/f.txt").body == b"a"
 
 
 # ── reloads ──

@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers that cache files, what they count, and requests by the thousand."""
 
+import contextlib
 import os
+import pathlib
+import re
+import signal
+import subprocess
 import time
 
 from . import build
@@ -61,6 +66,44 @@ def ask_many(server, paths, status, batch=100, body=None):
             assert found == answered == len(some), f"{found} of {len(some)} were {status}, {answered} were answered"
             assert body is None or data.count(body) == len(some)
     return len(paths)
+
+
+@contextlib.contextmanager
+def delay_calls(server, call, seconds):
+    """Holds each of these system calls up before the kernel sees it."""
+    inject = f"inject={call}:delay_enter={int(seconds * 1e6)}"
+    command = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={call}", "-e", inject, "-p", str(server.pid)]
+    strace = subprocess.Popen(command, stderr=subprocess.PIPE)
+    try:
+        await_true(lambda: strace.poll() is not None or all(map(tracer_of, tasks(server))), 10, "strace")
+        assert strace.poll() is None, strace.stderr.read()
+        yield
+    finally:
+        strace.send_signal(signal.SIGINT)
+        strace.wait(30)
+        strace.stderr.close()
+
+
+def tasks(server):
+    return [pathlib.Path(f"/proc/{server.pid}/task/{thread}") for thread in server.threads()]
+
+
+def tracer_of(task):
+    return int(re.search(r"^TracerPid:\s+(\d+)", (task / "status").read_text(), re.M)[1])
+
+
+def is_held_up(server):
+    """Is a thread stopped by strace, each time that one looks?"""
+
+    def stopped():
+        states = {task: (task / "stat").read_text().rpartition(")")[2].split()[0] for task in tasks(server)}
+        return {task for task, state in states.items() if state == "t"}
+
+    held = stopped()
+    for _ in range(10):
+        time.sleep(0.005)
+        held &= stopped()
+    return bool(held)
 
 
 needs_cache = build.needs_cache

@@ -93,8 +93,7 @@ def with_cache(texts):
         return texts
     if load:
         texts["plugins.load"] = load.replace("Load static", "Load cache\n    Load static")
-    rule = "\n" + section("CACHE", {"Files": build.CACHE})
-    return {name: text + rule * (name.startswith("sites/") and "[HOST]" in text) for name, text in texts.items()}
+    return {**texts, "plugins/cache/cache.conf": section("CACHE", {"Files": build.CACHE})}
 
 
 def run(*args, timeout=120, program=None, **rest):
@@ -227,8 +226,9 @@ class Server:
         return self.process.poll() is None
 
     def descriptors(self):
+        """Without the files that are kept open because of MONKEY_CACHE."""
         try:
-            return len(os.listdir(f"/proc/{self.pid}/fd"))
+            return len(os.listdir(f"/proc/{self.pid}/fd")) - (len(self.cached_files()) if build.CACHE else 0)
         except FileNotFoundError:
             return 0
 
