@@ -158,6 +158,7 @@ int mk_server_load(struct mk_server *s)
     if (err < 0)
         return err;
     mk__generation_free(&s->current);
+    s->is_stale = false;
     s->error = mk__server_load(s, &s->current);
     return s->error;
 }
@@ -462,7 +463,7 @@ static int prepare_start(struct mk_server *s)
     int err = mk__server_begin_call(s);
     if (!MK_SMALL && err == 0 && mk__server_is_running(s))
         err = mk__server_refuse(s, -EBUSY, "mk_server_start(): the server runs already");
-    if (!MK_SMALL && err == 0 && !s->current && s->embedded)
+    if (!MK_SMALL && err == 0 && s->embedded && (!s->current || s->is_stale || s->error))
         err = mk_server_load(s);
     if (err < 0)
         return err;

@@ -49,6 +49,7 @@ struct mk_server {
     const char *refusal;                     /* why the last call failed, if that is a mistake of the program */
     int error;                               /* -errno of the last load, start or reload; 0: it succeeded */
     pid_t pid;                               /* the process that has started it */
+    bool is_stale;                           /* what was loaded is not what the program has passed since */
     bool in_turn;                            /* of a worker in the thread of the caller */
     struct mk__embedded *embedded;           /* of server/embed/; NULL: its functions were not called */
     const struct mk__embedded_ops *embedded_ops;

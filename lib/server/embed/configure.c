@@ -34,14 +34,17 @@ static int make_embedded(struct mk_server *s)
 int mk__embed_configure(struct mk_server *s, struct mk__embedded **ret)
 {
     int err = mk__server_begin_call(s);
-    if (err == 0 && mk__server_is_running(s))
+    if (err == 0 && s->state != MK__SERVER_STOPPED)
         err = mk__server_refuse(s, -EBUSY,
                                 "the server runs: its configuration and its handlers are set before the start");
     if (err == 0 && !s->embedded)
         err = make_embedded(s);
-    if (err == 0)
-        *ret = s->embedded;
-    return err;
+    if (err < 0)
+        return err;
+    s->is_stale = true; /* the next start loads it */
+    s->error = 0;
+    *ret = s->embedded;
+    return 0;
 }
 
 int mk__embed_fail(struct mk_server *s, int err, const char *format, ...)

@@ -216,9 +216,37 @@ static void test_problems(void **state)
     assert_non_null(strstr(all.text, "text:2:5: error: unknown key \"Workerss\""));
     assert_non_null(strstr(all.text, "|    Workerss 2\n"));
     assert_non_null(strstr(all.text, "text:6:5: error: unknown key \"ServerNam\""));
+    assert_int_equal(mk_server_start(server), -EINVAL);      /* as before */
     assert_int_equal(mk_server_text(server, listen_any), 0); /* and corrected */
-    assert_int_equal(mk_server_load(server), 0);
+    assert_string_equal(mk_server_error(server), "");
     start(server);
+    end(server);
+}
+
+/* What is set between a stop and the next start is in use then. */
+static void test_changes_between_starts(void **state)
+{
+    char text[2048];
+    struct mk_server *server = make_server(listen_any);
+    (void)state;
+    start(server);
+    expect(ask(server, "GET", "/hello/you"), "404", "");
+    assert_int_equal(mk_server_stop(server), 0);
+    assert_int_equal(mk_server_handle(server, "GET", "/hello/:name", say_hello, (void *)(uintptr_t) "Hello"), 0);
+    start(server);
+    expect(ask(server, "GET", "/hello/you"), "200", "Hello, you");
+    expect(ask(server, "GET", "/a.txt"), "404", "");
+    assert_int_equal(mk_server_stop(server), 0);
+    snprintf(text, sizeof(text), "%s[HOST]\n    DocumentRoot %s\n", listen_any, root);
+    assert_int_equal(mk_server_text(server, text), 0);
+    start(server);
+    expect(ask(server, "GET", "/a.txt"), "200", "hello");
+    assert_int_equal(mk_server_stop(server), 0);
+    assert_int_equal(mk_server_in_caller(server), 0);
+    start(server);
+    int fd = connect_to(server);
+    send_request(fd, "GET", "/hello/you");
+    expect(read_response(fd, server), "200", "Hello, you");
     end(server);
 }
 
@@ -559,6 +587,7 @@ int main(void)
         cmocka_unit_test(test_a_folder_behind_the_handlers),
         cmocka_unit_test(test_hosts_as_text),
         cmocka_unit_test(test_problems),
+        cmocka_unit_test(test_changes_between_starts),
         cmocka_unit_test(test_a_port_in_use),
         cmocka_unit_test(test_plugins),
         cmocka_unit_test(test_in_the_caller),
