@@ -81,8 +81,6 @@ int mk__caller_thread_turn(struct mk__thread *t, int timeout_ms)
 {
     sigset_t before;
     assert(mk__caller_thread_is_current(t));
-    if (t->loop.stopping)
-        return -ECANCELED;
     block_sigpipe(&before);
     int err = run_turn(&t->loop, timeout_ms);
     restore_sigpipe(&before);

@@ -15,7 +15,8 @@
 int mk__caller_thread_start(struct mk__thread *t);
 /*
  * Runs one turn, which waits for `timeout_ms` at most (below 0: without a limit). SIGPIPE is blocked meanwhile, and one
- * that the turn has caused is discarded. Returns 0, -ECANCELED (the loop was told to stop) or another -errno.
+ * that the turn has caused is discarded. Returns 0, -ECANCELED (the loop was told to stop, now or before) or another
+ * -errno.
  */
 int mk__caller_thread_turn(struct mk__thread *t, int timeout_ms);
 /* Runs the loop until it is told to stop, and then as a thread ends: in place of mk__thread_join(). */

@@ -98,7 +98,7 @@ int mk_server_run_once(struct mk_server *s, int timeout_ms)
     if (!t)
         return err;
     s->in_turn = true;
-    err = mk__caller_thread_turn(t, timeout_ms);
+    err = t->loop.stopping ? -ECANCELED : mk__caller_thread_turn(t, timeout_ms);
     s->in_turn = false;
     if (err == 0)
         update_timer(s->embedded, t);

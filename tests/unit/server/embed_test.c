@@ -398,6 +398,7 @@ static void test_stop_now_in_the_caller(void **state)
     mk_server_stop_now(server);
     assert_int_equal(mk_server_run_once(server, 30000), -ECANCELED);
     assert_int_equal(mk_server_run_once(server, 30000), -ECANCELED);
+    assert_int_equal(mk_server_reload(server), 0); /* does not wait for a loop that has ended */
     end(server);
 }
 
