@@ -248,11 +248,24 @@ static int reload_server(struct mk_server *s)
     return 0;
 }
 
+/* Returns whether mk_server_stop_now() was called: the workers end, and would not answer. */
+static bool is_told_to_stop(const struct mk_server *s)
+{
+    bool stops = false;
+    for (unsigned i = 0; mk__server_is_running(s) && i < s->n_workers; i++)
+        stops |= s->workers[i]->order == MK__THREAD_STOP;
+    return stops;
+}
+
 int mk_server_reload(struct mk_server *s)
 {
     if (!MK_HAS_RELOAD)
         return -ENOTSUP;
     int err = mk__server_begin_call(s);
+    if (err == 0 && is_told_to_stop(s)) {
+        s->refusal = "the server was told to stop at once: call mk_server_stop()";
+        err = -ECANCELED;
+    }
     if (err < 0)
         return err;
     mk__server_begin_asked(s);

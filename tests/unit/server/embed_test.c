@@ -391,14 +391,20 @@ static void test_a_reload_in_the_caller(void **state)
     end(server);
 }
 
-static void test_stop_now_in_the_caller(void **state)
+static void test_stop_now(void **state)
 {
     struct mk_server *server = start_in_caller();
     (void)state;
     mk_server_stop_now(server);
     assert_int_equal(mk_server_run_once(server, 30000), -ECANCELED);
     assert_int_equal(mk_server_run_once(server, 30000), -ECANCELED);
-    assert_int_equal(mk_server_reload(server), 0); /* does not wait for a loop that has ended */
+    assert_int_equal(mk_server_reload(server), -ECANCELED); /* does not wait for a loop that has ended */
+    end(server);
+    server = make_server(listen_any); /* and with threads */
+    start(server);
+    mk_server_stop_now(server);
+    assert_int_equal(mk_server_reload(server), -ECANCELED);
+    assert_non_null(strstr(mk_server_error(server), "mk_server_stop()"));
     end(server);
 }
 
@@ -594,7 +600,7 @@ int main(void)
         cmocka_unit_test(test_in_the_caller),
         cmocka_unit_test(test_the_descriptor),
         cmocka_unit_test(test_a_reload_in_the_caller),
-        cmocka_unit_test(test_stop_now_in_the_caller),
+        cmocka_unit_test(test_stop_now),
         cmocka_unit_test(test_no_sigpipe),
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_no_server),
