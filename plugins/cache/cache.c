@@ -41,25 +41,6 @@ static const struct files_policy *find_policy(const struct mk_request *req)
     return match_policy(mk_request_host_conf(req), mk_request_path(req), &rule);
 }
 
-struct mk_named_file lookup_make_named(const struct cache_lookup *l, struct mk_item *item)
-{
-    struct entry *e = entry_of(item);
-    switch (item->kind) {
-    case ENTRY_MISSING:
-        return (struct mk_named_file){.kind = MK_FILE_NONE, .err = e->err, .file = {.fd = -1}};
-    case ENTRY_FOLDER:
-        return (struct mk_named_file){.kind = MK_FILE_FOLDER, .file = {.fd = -1}};
-    default:
-        break;
-    }
-    struct mk_named_file named = {.kind = MK_FILE_REGULAR, .file = entry_file(item)};
-    named.file.coding = l->name->coding;
-    named.file.no_ranges = l->name->no_ranges;
-    named.file.in_memory =
-        item->kind == ENTRY_BODY || atomic_load_explicit(&e->resident_ms, memory_order_relaxed) > l->now_ms;
-    return named;
-}
-
 static struct mk_named_file open_name(struct mk_request *req, const struct mk_file_name *name)
 {
     struct cache_worker *w = mk_worker_state(mk_request_worker(req), &mk_plugin_cache);
@@ -74,7 +55,7 @@ static struct mk_named_file open_name(struct mk_request *req, const struct mk_fi
     enum check_result r = item ? check_entry(&l, item) : CHECK_CHANGED;
     if (r == CHECK_VALID) {
         counters_add(&w->cache->counters, COUNT_HITS, w->worker);
-        return lookup_make_named(&l, item);
+        return load_describe(&l, item);
     }
     if (r == CHECK_WAITS)
         return (struct mk_named_file){.kind = MK_FILE_NONE, .err = EAGAIN, .file = {.fd = -1}};

@@ -234,6 +234,27 @@ static struct mk_named_file serve_once(const struct cache_lookup *l, struct open
     return named;
 }
 
+/* ── results ── */
+
+struct mk_named_file load_describe(const struct cache_lookup *l, struct mk_item *item)
+{
+    struct entry *e = entry_of(item);
+    switch (item->kind) {
+    case ENTRY_MISSING:
+        return (struct mk_named_file){.kind = MK_FILE_NONE, .err = e->err, .file = {.fd = -1}};
+    case ENTRY_FOLDER:
+        return (struct mk_named_file){.kind = MK_FILE_FOLDER, .file = {.fd = -1}};
+    default:
+        break;
+    }
+    struct mk_named_file named = {.kind = MK_FILE_REGULAR, .file = entry_file(item)};
+    named.file.coding = l->name->coding;
+    named.file.no_ranges = l->name->no_ranges;
+    named.file.in_memory =
+        item->kind == ENTRY_BODY || atomic_load_explicit(&e->resident_ms, memory_order_relaxed) > l->now_ms;
+    return named;
+}
+
 /* ── opening ── */
 
 static struct mk_named_file load_file(struct cache_lookup *l, struct opened *o, bool keep)
@@ -244,7 +265,7 @@ static struct mk_named_file load_file(struct cache_lookup *l, struct opened *o, 
         item = is_small ? keep_body(l, o) : keep_descriptor(l, o);
     if (!item)
         return serve_once(l, o);
-    return lookup_make_named(l, item);
+    return load_describe(l, item);
 }
 
 static struct mk_named_file load_folder(struct cache_lookup *l, const struct opened *o, bool keep)

@@ -10,6 +10,9 @@
 /* Opens the name of a lookup, for which there is no entry. With `keep`, an entry is made if the store admits it. */
 struct mk_named_file load_name(struct cache_lookup *l, bool keep);
 
+/* Returns what the entry of an item says, for the lookup of its name. */
+struct mk_named_file load_describe(const struct cache_lookup *l, struct mk_item *item);
+
 /*
  * Checks whether a file is in the page cache, so that sending it does not wait. Only files of at most a megabyte are
  * checked. Returns the time until which the answer is used; 0: it is not there.

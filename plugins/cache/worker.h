@@ -3,8 +3,7 @@
  * What the files of the plugin share: the cache of the process, and its state in a worker. Each file uses those to its
  * left only:
  *
- *     directives, entry, counters ◄─ load ◄─ check ◄─ lookup ◄─ cache
- *                                  sweep ◄──────────────────────┘
+ *     directives, entry ◄─ counters ◄─ sweep ◄─ load ◄─ check ◄─ cache
  */
 #ifndef CACHE_WORKER_H
 #define CACHE_WORKER_H
@@ -49,8 +48,5 @@ static inline bool lookup_is_in_root(const struct cache_lookup *l)
 {
     return l->name->version % 2 == 0 && l->name->root->version(l->name->context) == l->name->version;
 }
-
-/* Returns what an entry says. */
-struct mk_named_file lookup_make_named(const struct cache_lookup *l, struct mk_item *item);
 
 #endif
