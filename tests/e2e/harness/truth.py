@@ -124,10 +124,14 @@ class Slot:
 
 
 @contextlib.contextmanager
-def changing(outcomes, in_place=()):
-    """Records a change of some slots (slot to its new outcome), and of the bytes of those `in_place`."""
+def changing(outcomes, in_place=(), passing=None):
+    """Records a change of some slots (slot to its new outcome), and of the bytes of those `in_place`. The outcome
+    `passing` may be seen while it goes on."""
     begin, end = time.monotonic(), [None]
     states = [State(outcome, begin) for outcome in outcomes.values()]
+    if passing:
+        for slot in outcomes:
+            slot.states.append(State(passing, begin, begin))
     for slot in in_place:
         slot.writes.append((begin, end))
     for slot, state in zip(outcomes, states):

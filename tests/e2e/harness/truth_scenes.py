@@ -163,15 +163,20 @@ class InPlace(Scene):
 
     def write_anew(self, slot, old, path):
         """Truncated to nothing, then written."""
-        del old
         content = self.new_content(slot.name)
-        with changing({slot: content}, [slot]), open(path, "wb", buffering=0) as file:
+        with changing({slot: content}, [slot], self.cut_short(old, 0)), open(path, "wb", buffering=0) as file:
             file.write(content.body())
             learn_time(path, content)
 
+    def cut_short(self, old, length):
+        """The kernel shows the new length of a file that is truncated before its new times: this looks like a version
+        that has not been changed for long, and may be kept."""
+        return Content(old.name, old.version, length, old.room, old.mtime)
+
     def resize(self, slot, old, path, length):
         content = Content(old.name, old.version, length, old.room)
-        with changing({slot: content}, [slot]):
+        passing = self.cut_short(old, length) if length < old.length else None
+        with changing({slot: content}, [slot], passing):
             if length < old.length:
                 os.truncate(path, length)
             else:
