@@ -15,6 +15,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+enum { CONFIRM_MS = 1000 };
+
 /* ── comparing ── */
 
 /* What a name is now. */
@@ -165,14 +167,25 @@ static enum check_result check_name(struct cache_lookup *l, struct mk_item *item
     return CHECK_VALID;
 }
 
+/*
+ * A new entry is looked at once more: the kernel shows the new length of a file that is being truncated before its new
+ * times, so that it looked settled when it was loaded.
+ */
+static bool is_unconfirmed(const struct cache_lookup *l, const struct entry *e, uint64_t checked_ms)
+{
+    return checked_ms < e->loaded_ms + CONFIRM_MS && l->now_ms >= e->loaded_ms + CONFIRM_MS;
+}
+
 /* Returns whether the name is to be looked at before the entry is served. */
 static bool is_due(const struct cache_lookup *l, const struct mk_item *item)
 {
     const struct cache_worker *w = l->worker;
-    uint64_t checked_ms = atomic_load_explicit(&entry_of(item)->checked_ms, memory_order_acquire);
+    const struct entry *e = entry_of(item);
+    uint64_t checked_ms = atomic_load_explicit(&e->checked_ms, memory_order_acquire);
     switch (l->policy->mode) {
     case FILES_IMMUTABLE:
-        return checked_ms <= atomic_load_explicit(&w->cache->reset_ms, memory_order_relaxed);
+        return checked_ms <= atomic_load_explicit(&w->cache->reset_ms, memory_order_relaxed) ||
+               is_unconfirmed(l, e, checked_ms);
     case FILES_REVALIDATE:
         return checked_ms + l->policy->interval_ms <= l->now_ms;
     default:

@@ -30,7 +30,8 @@ struct file_identity {
 struct entry {
     struct file_identity id;        /* not of ENTRY_MISSING */
     struct mk_response_block block; /* of files */
-    _Atomic uint64_t checked_ms;    /* when the name was last looked at, by the clock of loops */
+    uint64_t loaded_ms;             /* when the name was opened, by the clock of loops */
+    _Atomic uint64_t checked_ms;    /* when it was last looked at */
     _Atomic uint64_t resident_ms;   /* DESCRIPTOR: until when the file counts as being in the page cache */
     int fd;                         /* DESCRIPTOR */
     int err;                        /* MISSING: ENOENT, ENOTDIR or EACCES */

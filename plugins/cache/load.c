@@ -107,7 +107,7 @@ static struct mk_item *draft_item(struct cache_lookup *l, enum entry_kind kind, 
     struct mk_item *item = mk_store_draft(l->worker->cache->store, kind, l->key.hash, &l->key.bytes, l->key.len,
                                           sizeof(struct entry) + bytes);
     if (item)
-        *entry_of(item) = (struct entry){.checked_ms = l->now_ms, .fd = -1};
+        *entry_of(item) = (struct entry){.loaded_ms = l->now_ms, .checked_ms = l->now_ms, .fd = -1};
     return item;
 }
 
