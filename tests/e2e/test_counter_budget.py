@@ -55,7 +55,7 @@ int memfd_create(const char *name, unsigned flags)
 """
 
 
-def count_instructions(serve, folder, requests, env, **rest):
+def count_instructions(serve, folder, requests, env, prepare=lambda server: None, **rest):
     """Returns the user instructions of a server that answers so many requests on one connection."""
     out = folder / f"callgrind.{len(list(folder.glob('callgrind.*')))}"
     server = serve(
@@ -64,6 +64,7 @@ def count_instructions(serve, folder, requests, env, **rest):
         env=env,
         **rest,
     )
+    prepare(server)
     client = server.connect()
     for _ in range(requests):
         client.send(request())

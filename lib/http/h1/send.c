@@ -211,9 +211,12 @@ static enum mk__h1_send_result put_head(struct mk__conn *c, struct mk_request *r
     struct mk__scratch *out = &http->out;
 
     mk__response_run_hooks(req);
-    if (get_head_bytes_max(req) > out->size)
+    size_t bytes_max = get_head_bytes_max(req);
+    if (bytes_max > out->size) {
         replace_head_with_500(req);
-    enum mk__h1_send_result r = make_room(c, get_head_bytes_max(req));
+        bytes_max = get_head_bytes_max(req);
+    }
+    enum mk__h1_send_result r = make_room(c, bytes_max);
     if (r != MK__H1_SEND_DONE)
         return r;
     decide_keep_alive(c, req);
@@ -226,7 +229,7 @@ static enum mk__h1_send_result put_head(struct mk__conn *c, struct mk_request *r
     mk__request_set_head_sent(req);
     req->head_bytes = (uint32_t)(end - head);
     out->len += req->head_bytes;
-    assert(req->head_bytes <= get_head_bytes_max(req));
+    assert(req->head_bytes <= bytes_max);
     return MK__H1_SEND_DONE;
 }
 

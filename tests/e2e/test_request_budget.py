@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a request for a file of 13 bytes costs on a kept connection: user instructions, by callgrind."""
+
+import shutil
+
+import pytest
+
+from harness import build
+from harness.caching import await_settled, needs_cache
+from harness.server import section
+from test_counter_budget import count_per_request, make_shim
+
+pytestmark = pytest.mark.budget
+
+OPENED_MAX, KEPT_MAX, HOOKS_MAX = 5_850, 4_750, 380
+
+
+@pytest.fixture
+def count(serve, tmp_path, record_property):
+    if build.PRESET != "release":
+        pytest.skip("of the release only: other builds check more")
+    assert shutil.which("valgrind"), "valgrind is not installed"
+    shim = make_shim(tmp_path)
+
+    def run(plugins, text=""):
+        config = {"plugins.load": section("PLUGINS", {"Load": plugins})}
+        instructions = count_per_request(
+            serve, tmp_path, shim, config=config, text=text, prepare=lambda server: await_settled(server.root)
+        )
+        record_property(plugins, instructions)
+        print(f"{plugins}: {instructions:.0f} user instructions of a request")
+        return instructions
+
+    return run
+
+
+def test_instructions_of_an_opened_file(count):
+    assert 1000 < count("liana static") <= OPENED_MAX  # it was counted at all
+
+
+@needs_cache
+def test_instructions_of_a_kept_file(count):
+    kept = section("CACHE", {"Files": "Immutable"})
+    alone = count("liana cache static", kept)
+    with_hooks = count("liana cache cors headers static compress", kept)
+    assert 1000 < alone <= KEPT_MAX
+    assert with_hooks - alone <= HOOKS_MAX
