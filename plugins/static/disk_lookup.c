@@ -74,13 +74,13 @@ static int wait_for(struct disk_lookup *l, struct mk_request *req, const struct 
     return err;
 }
 
-/* Serves those that have waited: the kernel has in memory now what they need. */
+/* Serves the waiting requests again: most often the kernel has in memory now what they need. */
 static void serve_waiters(struct mk_list *waiters, const struct disk_lookup_functions *functions)
 {
     while (!mk_list_empty(waiters)) {
         struct waiter *w = MK_LIST_FIRST(waiters, struct waiter, node);
         mk_list_del(&w->node);
-        if (functions->serve(w->req, &w->at) == MK_DECLINED)
+        if (functions->serve_again(w->req, &w->at) == MK_DECLINED)
             mk_request_decline(w->req);
     }
 }
@@ -181,7 +181,7 @@ int disk_lookup_start(struct disk_lookups *all, struct mk_request *req, const st
                       const struct disk_lookup_functions *functions)
 {
     assert(at->path.len > 0);
-    bool is_shared = !MK_SMALL && !userdir_is_matched(at) && !root_check_ms;
+    bool is_shared = !MK_SMALL && all && !userdir_is_matched(at) && !root_check_ms;
     struct disk_lookup *running = is_shared ? find_running(all, at) : NULL;
     if (!MK_SMALL && running)
         return wait_for(running, req, at);

@@ -24,13 +24,16 @@ static inline void disk_lookups_init(struct disk_lookups *all)
 struct disk_lookup_functions {
     /* Responds with the result, or lets another plugin do it. */
     void (*respond)(struct mk_request *req, const struct static_site *site, const struct find_result *found);
-    /* Serves a request again that has waited for another one's lookup. Returns 0 or MK_DECLINED. */
-    int (*serve)(struct mk_request *req, const struct static_location *at);
+    /*
+     * Serves a request again that has waited for another one's lookup; if it needs a disk thread still, it has a lookup
+     * of its own. Returns 0 or MK_DECLINED.
+     */
+    int (*serve_again)(struct mk_request *req, const struct static_location *at);
 };
 
 /*
  * Looks a path up on a disk thread, or waits for a lookup of it that runs. `root_check_ms`: when root_begin_check()
- * returned true, else 0. `all`: NULL in small builds. Returns 0 or -errno.
+ * returned true, else 0. `all`: NULL for a lookup of its own, as always in small builds. Returns 0 or -errno.
  */
 int disk_lookup_start(struct disk_lookups *all, struct mk_request *req, const struct static_location *at,
                       const struct mk_accept *accept, uint64_t root_check_ms,

@@ -254,19 +254,19 @@ static struct find_result find_cached(struct mk_request *req, const struct stati
                           &(struct find_mode){.accept = accept, .cached = true, .cache = worker->cache, .req = req});
 }
 
-static int serve_location(struct mk_request *req, const struct static_location *at);
+static int serve_again(struct mk_request *req, const struct static_location *at);
 
-static const struct disk_lookup_functions lookup_functions = {.respond = respond_later, .serve = serve_location};
+static const struct disk_lookup_functions lookup_functions = {.respond = respond_later, .serve_again = serve_again};
 
-static int start_lookup(struct mk_request *req, const struct static_location *at, const struct mk_accept *accept,
-                        uint64_t root_check_ms)
+/* Returns the lookups that a request may wait for; NULL: it has one of its own. */
+static struct disk_lookups *get_lookups(struct mk_request *req, bool has_waited)
 {
     struct worker_state *worker = MK_SMALL ? NULL : mk_worker_state(mk_request_worker(req), &mk_plugin_static);
-    return disk_lookup_start(worker ? &worker->lookups : NULL, req, at, accept, root_check_ms, &lookup_functions);
+    return worker && !has_waited ? &worker->lookups : NULL;
 }
 
-/* Looks the path up in the kernel's cache, else on a disk thread. */
-static int serve_location(struct mk_request *req, const struct static_location *at)
+/* Looks the path up in the kernel's cache, else on a disk thread. `has_waited`: for a lookup of another request. */
+static int serve_location(struct mk_request *req, const struct static_location *at, bool has_waited)
 {
     struct static_site *site = at->site;
     struct mk_accept accept = {{0}};
@@ -281,12 +281,18 @@ static int serve_location(struct mk_request *req, const struct static_location *
         return MK_DECLINED;
     if (found.kind != FOUND_NOTHING || found.err != EAGAIN) {
         send_result(req, site, &found);
-    } else if (start_lookup(req, at, &accept, swapped ? now : 0) < 0) {
+    } else if (disk_lookup_start(get_lookups(req, has_waited), req, at, &accept, swapped ? now : 0, &lookup_functions) <
+               0) {
         if (swapped)
             root_end_check(site, now);
         mk_response_error(req, 503);
     }
     return 0;
+}
+
+static int serve_again(struct mk_request *req, const struct static_location *at)
+{
+    return serve_location(req, at, true);
 }
 
 static int serve_request(struct mk_request *req)
@@ -311,7 +317,7 @@ static int serve_request(struct mk_request *req)
         redirect_to_directory(req);
         return 0;
     }
-    return serve_location(req, &at);
+    return serve_location(req, &at, false);
 }
 
 static void replace_error_page(struct mk_request *req)
