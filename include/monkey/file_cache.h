@@ -39,6 +39,11 @@ struct mk_file_root {
      * opened between two equal even numbers was opened below one folder. Any thread.
      */
     uint32_t (*version)(void *context);
+    /*
+     * When the folder was opened, in milliseconds of CLOCK_MONOTONIC: entries that were looked at before are looked at
+     * again, since another folder may have got the same numbers. Changes with the version.
+     */
+    uint64_t (*opened_ms)(void *context);
 };
 
 /* A name below a root, and all that decides what a client gets for it. */

@@ -159,9 +159,10 @@ MK_API void mk_store_each(struct mk_store *store, unsigned kind, bool (*fn)(stru
                           void *ctx);
 /*
  * Frees what no loop can see any more. The functions that change the store do this; the owner calls it now and then, so
- * that release() is called for the last items, too.
+ * that release() is called for the last items, too. In a turn of a loop that has joined the epochs, what was removed in
+ * that turn still waits. Returns how many items and tables wait.
  */
-MK_API void mk_store_reclaim(struct mk_store *store);
+MK_API size_t mk_store_reclaim(struct mk_store *store);
 
 struct mk_store_stats {
     uint64_t items;

@@ -36,10 +36,9 @@ static struct mk_str get_type(const struct mk_file *file)
     return has_block(file) ? mk__block_find(file->block->text, MK_STR("Content-Type")) : file->type;
 }
 
-/* The block has the validators: it is made for files only whose validators do not change with the clock. */
+/* The block has the validators, for a file whose validators do not change with the clock any more. */
 static int add_block(struct mk_request *req, const struct mk_file *file, struct file_validators *validators)
 {
-    assert(mk_file_is_settled(file, mk_loop_wall_seconds(req->http->loop)));
     validators->now = mk_loop_wall_seconds(req->http->loop);
     validators->mtime = file->mtime_seconds;
     validators->etag = mk__block_etag(file->block);
@@ -49,7 +48,7 @@ static int add_block(struct mk_request *req, const struct mk_file *file, struct 
 
 static int add_validators(struct mk_request *req, const struct mk_file *file, struct file_validators *validators)
 {
-    if (has_block(file))
+    if (has_block(file) && mk_file_is_settled(file, mk_loop_wall_seconds(req->http->loop)))
         return add_block(req, file, validators);
     char *etag = mk_arena_alloc(&req->arena, MK__BLOCK_ETAG_BYTES);
     char *date = mk_arena_alloc(&req->arena, MK__DATE_BYTES + 1);
@@ -145,11 +144,12 @@ static int add_content_range(struct mk_request *req, const char *format, ...)
 /* Of a file with a block these are the lines of the block, unless `type` is that of a multipart body. */
 static int add_content_headers(struct mk_request *req, const struct mk_file *file, struct mk_str type, uint64_t bytes)
 {
-    if (has_block(file) && type.p == file->type.p)
+    bool is_file_type = type.p == file->type.p;
+    if (!MK_SMALL && req->block && is_file_type)
         return mk_response_set_length(req, bytes);
-    if (has_block(file))
+    if (!MK_SMALL && req->block)
         mk__response_drop_block_content(req);
-    int err = mk_response_header_ref(req, MK_STR("Content-Type"), type);
+    int err = mk_response_header_ref(req, MK_STR("Content-Type"), is_file_type ? get_type(file) : type);
     if (file->coding != MK_CODING_IDENTITY)
         err |= mk__response_add_header(req, MK_STR("Content-Encoding"), mk_coding_name(file->coding));
     if (!file->no_ranges && !mk__request_refuses_ranges(req))

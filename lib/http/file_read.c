@@ -7,7 +7,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -17,6 +16,8 @@ struct mk__file_read_job {
     struct mk_job job;
     struct mk_request *req; /* NULL: the exchange has ended */
     struct mk_account *account;
+    const struct mk_owner *owner; /* of `owned`, which has the descriptor; NULL: the job has it */
+    void *owned;
     int fd;
     bool keep;
     uint64_t at;
@@ -52,7 +53,9 @@ static void read_in_thread(struct mk_job *job)
 
 static void free_file_read(struct mk__file_read_job *r)
 {
-    if (r->fd >= 0)
+    if (r->owner)
+        r->owner->put(r->owned);
+    else if (r->fd >= 0)
         close(r->fd);
     if (r->data)
         mk_account_free(r->account, r->data, r->size);
@@ -89,17 +92,15 @@ static void finish_file_read(struct mk_job *job)
     free_file_read(r);
 }
 
-/* Makes a descriptor of the part's own from one that is borrowed, since the owner may close it before the job ends. */
-static int own_fd(struct mk__part *part)
+/* A borrowed descriptor is held by its owner, even if the exchange ends before the job. */
+static void hold_owner(struct mk__file_read_job *r)
 {
-    if (MK_SMALL || !part->borrowed)
-        return 0;
-    int fd = fcntl(part->fd, F_DUPFD_CLOEXEC, 0);
-    if (fd < 0)
-        return -errno;
-    part->fd = fd;
-    part->borrowed = false;
-    return 0;
+    const struct mk_request *req = r->req;
+    if (MK_SMALL || !req->first->borrowed)
+        return;
+    r->owner = req->owner;
+    r->owned = req->owned;
+    r->owner->get(r->owned);
 }
 
 int mk__file_read_start(struct mk_request *req, size_t want, bool keep)
@@ -112,17 +113,15 @@ int mk__file_read_start(struct mk_request *req, size_t want, bool keep)
     if (!r)
         return -ENOMEM;
     *r = (struct mk__file_read_job){
-        .req = req, .account = account, .fd = -1, .keep = keep, .at = part->at, .want = want};
+        .req = req, .account = account, .fd = part->fd, .keep = keep, .at = part->at, .want = want};
     r->size = want < STEP_BYTES || keep ? want : STEP_BYTES;
     r->data = mk_account_alloc(account, r->size);
     r->job.work = read_in_thread;
     r->job.done = finish_file_read;
-    int err = r->data ? own_fd(part) : -ENOMEM;
-    r->fd = part->fd;
-    if (err == 0)
-        err = mk_job_submit(req->http->loop, &r->job);
+    hold_owner(r);
+    int err = r->data ? mk_job_submit(req->http->loop, &r->job) : -ENOMEM;
     if (err < 0) {
-        r->fd = -1; /* the part still owns it */
+        r->fd = -1; /* the part still has it */
         free_file_read(r);
         return err;
     }

@@ -197,7 +197,7 @@ bool mk_response_header_at(const struct mk_request *req, unsigned n, struct mk_s
 void mk_response_header_remove(struct mk_request *req, struct mk_str name)
 {
     unsigned kept = 0;
-    if (!MK_SMALL && find_in_block(req, name).p)
+    if (!MK_SMALL && req->output_state < MK__OUTPUT_HEAD && find_in_block(req, name).p)
         expand_block(req);
     for (unsigned i = 0; i < req->headers_len; i++)
         if (!mk_str_ieq(req->headers[i].name, name))

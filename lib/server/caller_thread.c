@@ -83,6 +83,8 @@ int mk__caller_thread_turn(struct mk__thread *t, int timeout_ms)
     assert(mk__caller_thread_is_current(t));
     block_sigpipe(&before);
     int err = run_turn(&t->loop, timeout_ms);
+    if (mk__epoch_joined(&t->loop.epoch))
+        mk__epoch_idle(&t->loop.epoch); /* the program may do anything else before the next turn */
     restore_sigpipe(&before);
     return err == 0 && t->loop.stopping ? -ECANCELED : err;
 }

@@ -369,9 +369,9 @@ void mk_store_each(struct mk_store *store, unsigned kind, bool (*fn)(struct mk_i
     mk_store_reclaim(store);
 }
 
-void mk_store_reclaim(struct mk_store *store)
+size_t mk_store_reclaim(struct mk_store *store)
 {
-    mk_epoch_reclaim(&store->retired);
+    return mk_epoch_reclaim(&store->retired);
 }
 
 /* ── adding ── */

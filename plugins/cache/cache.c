@@ -18,6 +18,42 @@
 
 extern const struct mk_plugin mk_plugin_cache;
 
+/* ── limits ── */
+
+/* Files may have a quarter of the descriptors, and none of the last quarter. */
+static void limit_descriptors(struct cache *cache, uint64_t wanted)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur > INT_MAX)
+        limit.rlim_cur = INT_MAX;
+    uint64_t quarter = limit.rlim_cur / 4;
+    cache->descriptors_max = wanted < quarter ? wanted : quarter;
+    cache->fd_alarm = (int)(3 * quarter);
+}
+
+/* A limit of 0, which the store does not have, evicts all. */
+static void set_items_max(struct cache *cache, enum entry_kind kind, uint64_t max)
+{
+    mk_store_set_items_max(cache->store, kind, max ? max : 1);
+    if (!max)
+        mk_store_evict(cache->store, kind, UINT64_MAX);
+}
+
+/* Sets the limits of the worker's generation, with its first request: before that it may still be rejected. */
+static void set_limits(struct cache_worker *w)
+{
+    struct cache *cache = w->cache;
+    const struct cache_conf *conf =
+        mk_generation_conf(mk_worker_generation(w->worker), &directives_sections[DIRECTIVES_SERVER]);
+    w->has_limits = true;
+    mk_store_set_limit(cache->store, conf->bytes_max);
+    cache->body_bytes_max = conf->body_bytes_max;
+    limit_descriptors(cache, (uint64_t)conf->descriptors_max);
+    cache->missing_max = (uint64_t)conf->missing_max;
+    set_items_max(cache, ENTRY_DESCRIPTOR, cache->descriptors_max);
+    set_items_max(cache, ENTRY_MISSING, cache->missing_max);
+}
+
 /* ── lookups ── */
 
 /* Returns the policy of a path; `ret_rule`: the section that it comes from, or NULL. */
@@ -48,6 +84,8 @@ static struct mk_named_file open_name(struct mk_request *req, const struct mk_fi
     l.worker = w;
     l.req = req;
     l.name = name;
+    if (!w->has_limits)
+        set_limits(w);
     l.policy = find_policy(req);
     l.now_ms = mk_loop_now_ms(mk_request_loop(req));
     bool keep = l.policy->mode != FILES_OFF && entry_make_key(&l.key, w->cache->store, name, mk_request_mime_id(req));
@@ -127,28 +165,6 @@ static int start_host(struct mk_host *host, void **ret_state)
     return mk_host_check_patterns(host, &directives_sections[DIRECTIVES_RULES], offsetof(struct cache_rule, match));
 }
 
-/* Files may have a quarter of the descriptors, and none of the last quarter. */
-static void limit_descriptors(struct cache *cache, uint64_t wanted)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur > INT_MAX)
-        limit.rlim_cur = INT_MAX;
-    uint64_t quarter = limit.rlim_cur / 4;
-    cache->descriptors_max = wanted < quarter ? wanted : quarter;
-    cache->fd_alarm = (int)(3 * quarter);
-}
-
-/* Sets the limits of the worker's generation, once it is in use. */
-static void set_limits(struct cache *cache, const struct cache_conf *conf)
-{
-    mk_store_set_limit(cache->store, conf->bytes_max);
-    cache->body_bytes_max = conf->body_bytes_max;
-    limit_descriptors(cache, (uint64_t)conf->descriptors_max);
-    cache->missing_max = (uint64_t)conf->missing_max;
-    mk_store_set_items_max(cache->store, ENTRY_DESCRIPTOR, cache->descriptors_max ? cache->descriptors_max : 1);
-    mk_store_set_items_max(cache->store, ENTRY_MISSING, cache->missing_max ? cache->missing_max : 1);
-}
-
 static int start_worker(struct mk_worker *worker, void **ret_state)
 {
     const struct mk_generation *g = mk_worker_generation(worker);
@@ -159,8 +175,7 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
     *w = (struct cache_worker){.cache = cache, .worker = worker};
     sweep_init(w);
     mk_epoch_join(mk_worker_loop(worker));
-    set_limits(cache, mk_generation_conf(g, &directives_sections[DIRECTIVES_SERVER]));
-    cache->reset_ms = mk_loop_now_ms(mk_worker_loop(worker));
+    sweep_schedule(w); /* goes on with what the worker of the former generation had to do */
     *ret_state = w;
     return 0;
 }

@@ -7,6 +7,7 @@
 #include "check.h"
 
 #include "load.h"
+#include "sweep.h"
 
 #include <monkey/arena.h>
 
@@ -27,7 +28,7 @@ struct name_state {
 };
 
 /* Looks at a name; `err` is EAGAIN if that would wait. Any thread. */
-static struct name_state look_at(const struct mk_file_root *root, void *context, const char *name, uint32_t flags)
+static struct name_state stat_name(const struct mk_file_root *root, void *context, const char *name, uint32_t flags)
 {
     struct stat st;
     struct name_state now = {.err = 0};
@@ -60,12 +61,18 @@ static bool is_unchanged(const struct mk_item *item, const struct name_state *no
     }
 }
 
-/* Confirms or removes an entry after a look at its name. Returns whether it is valid. Any thread. */
-static bool settle(struct cache *cache, struct mk_item *item, const struct name_state *now, uint64_t now_ms)
+static void remove_item(struct cache_worker *w, struct mk_item *item)
+{
+    mk_store_remove(w->cache->store, item);
+    sweep_schedule(w);
+}
+
+/* Confirms or removes an entry after a look at its name. Returns whether it is valid. In the worker's thread. */
+static bool apply_check(struct cache_worker *w, struct mk_item *item, const struct name_state *now, uint64_t now_ms)
 {
     struct entry *e = entry_of(item);
     if (!is_unchanged(item, now)) {
-        mk_store_remove(cache->store, item);
+        remove_item(w, item);
         return false;
     }
     atomic_store_explicit(&e->checked_ms, now_ms, memory_order_release);
@@ -76,8 +83,7 @@ static bool settle(struct cache *cache, struct mk_item *item, const struct name_
 
 struct check_job {
     struct mk_job job;
-    struct cache *cache;
-    struct mk_worker *worker; /* held */
+    struct cache_worker *worker; /* its worker is held */
     struct mk_account *account;
     struct mk_item *item; /* held */
     const struct mk_file_root *root;
@@ -92,19 +98,20 @@ struct check_job {
 static void run_check(struct mk_job *job)
 {
     struct check_job *c = MK_CONTAINER_OF(job, struct check_job, job);
-    c->now = look_at(c->root, c->context, c->name, 0);
+    c->now = stat_name(c->root, c->context, c->name, 0);
 }
 
 static void finish_check(struct mk_job *job)
 {
     struct check_job *c = MK_CONTAINER_OF(job, struct check_job, job);
     struct entry *e = entry_of(c->item);
-    if (c->root->version(c->context) == c->version && settle(c->cache, c->item, &c->now, c->began_ms))
-        counters_add(&c->cache->counters, COUNT_REVALIDATED, c->worker);
+    struct mk_worker *worker = c->worker->worker;
+    if (c->root->version(c->context) == c->version && apply_check(c->worker, c->item, &c->now, c->began_ms))
+        counters_add(&c->worker->cache->counters, COUNT_REVALIDATED, worker);
     atomic_store_explicit(&e->checking, false, memory_order_release);
     mk_item_put(c->item);
-    mk_worker_put(c->worker);
     mk_account_free(c->account, c, c->bytes);
+    mk_worker_put(worker);
 }
 
 /* Has a disk thread look at the name, unless one does already. Without memory nothing happens. */
@@ -121,8 +128,7 @@ static void start_check(struct cache_lookup *l, struct mk_item *item)
         return;
     }
     *c = (struct check_job){.job = {.work = run_check, .done = finish_check},
-                            .cache = l->worker->cache,
-                            .worker = mk_worker_get(l->worker->worker),
+                            .worker = l->worker,
                             .account = account,
                             .item = mk_item_get(item),
                             .root = l->name->root,
@@ -131,11 +137,12 @@ static void start_check(struct cache_lookup *l, struct mk_item *item)
                             .version = l->name->version,
                             .bytes = bytes};
     memcpy(c->name, l->name->name.p, l->name->name.len + 1);
+    mk_worker_get(l->worker->worker);
     if (mk_job_submit(mk_request_loop(l->req), &c->job) == 0)
         return;
     e->checking = false;
     mk_item_put(item);
-    mk_worker_put(c->worker);
+    mk_worker_put(l->worker->worker);
     mk_account_free(account, c, bytes);
 }
 
@@ -154,12 +161,12 @@ static enum check_result wait_for_check(struct cache_lookup *l, struct mk_item *
 
 static enum check_result check_name(struct cache_lookup *l, struct mk_item *item)
 {
-    struct name_state now = look_at(l->name->root, l->name->context, l->name->name.p, MK_FILE_OPEN_CACHED);
+    struct name_state now = stat_name(l->name->root, l->name->context, l->name->name.p, MK_FILE_OPEN_CACHED);
     if (!lookup_is_in_root(l))
         return CHECK_WAITS;
     if (now.err == EAGAIN)
         return wait_for_check(l, item);
-    if (!settle(l->worker->cache, item, &now, l->now_ms))
+    if (!apply_check(l->worker, item, &now, l->now_ms))
         return CHECK_CHANGED;
     counters_add(&l->worker->cache->counters, COUNT_REVALIDATED, l->worker->worker);
     l->worker->turn_item = item;
@@ -182,10 +189,11 @@ static bool is_due(const struct cache_lookup *l, const struct mk_item *item)
     const struct cache_worker *w = l->worker;
     const struct entry *e = entry_of(item);
     uint64_t checked_ms = atomic_load_explicit(&e->checked_ms, memory_order_acquire);
+    if (checked_ms <= l->name->root->opened_ms(l->name->context))
+        return true;
     switch (l->policy->mode) {
     case FILES_IMMUTABLE:
-        return checked_ms <= atomic_load_explicit(&w->cache->reset_ms, memory_order_relaxed) ||
-               is_unconfirmed(l, e, checked_ms);
+        return is_unconfirmed(l, e, checked_ms);
     case FILES_REVALIDATE:
         return checked_ms + l->policy->interval_ms <= l->now_ms;
     default:
@@ -202,7 +210,7 @@ static enum check_result check_descriptor(struct cache_lookup *l, struct mk_item
     now.id = entry_identify(&st);
     if (!now.err && is_unchanged(item, &now))
         return CHECK_VALID;
-    mk_store_remove(l->worker->cache->store, item);
+    remove_item(l->worker, item);
     return CHECK_CHANGED;
 }
 

@@ -66,8 +66,7 @@ int directives_parse_files(const struct mk_conf_value *value, void *field, struc
     if (value->n == 1)
         return 0;
     if (policy->mode != FILES_REVALIDATE || value->n > 2) {
-        mk_buf_addf(error, "only Revalidate has a time, and only one: \"%.*s\" stands alone",
-                    MK_STR_ARG(modes[i].name));
+        mk_buf_addf(error, "only Revalidate takes a time, and at most one; %.*s takes none", MK_STR_ARG(modes[i].name));
         return -EINVAL;
     }
     policy->interval_ms = parse_interval_ms(value->words[1]);
@@ -123,6 +122,8 @@ static void check_memory(const struct mk_conf_check *check, void *section)
 {
     const struct cache_conf *conf = section;
     uint64_t least = (conf->body_bytes_max + ENTRY_HEAD_BYTES_MAX) * BODIES_IN_MEMORY_MIN;
+    if (least < MK_STORE_BYTES_MIN)
+        least = MK_STORE_BYTES_MIN;
     if (conf->bytes_max < least)
         mk_conf_error(
             check, offsetof(struct cache_conf, bytes_max),

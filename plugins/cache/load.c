@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 enum {
-    READS_MAX = 3,                    /* of a file that changes while it is read */
-    SETTLED_SECONDS = 2,              /* since the last change */
+    READS_MAX = 3,       /* of a file that changes while it is read */
+    SETTLED_SECONDS = 3, /* since the last change: one more than mk_file_is_settled(), for other workers' clocks */
     RESIDENT_BYTES_MAX = 1024 * 1024, /* above this only slices are checked, when they are sent */
     READ_AHEAD_BYTES = 128 * 1024,    /* of the kernel, by default */
     RESIDENT_MS = 1000,
@@ -182,8 +182,6 @@ static struct mk_item *keep_body(struct cache_lookup *l, struct opened *o)
 static struct mk_item *keep_descriptor(struct cache_lookup *l, const struct opened *o)
 {
     struct cache *cache = l->worker->cache;
-    if (o->fd >= cache->fd_alarm)
-        sweep_evict_descriptors(cache);
     if (o->fd >= cache->fd_alarm || !cache->descriptors_max)
         return NULL;
     struct mk_item *item = draft_file(l, ENTRY_DESCRIPTOR, o, 0);
@@ -259,9 +257,13 @@ struct mk_named_file load_describe(const struct cache_lookup *l, struct mk_item 
 
 static struct mk_named_file load_file(struct cache_lookup *l, struct opened *o, bool keep)
 {
-    bool is_small = o->id.bytes <= l->worker->cache->body_bytes_max;
+    struct cache *cache = l->worker->cache;
+    bool is_small = o->id.bytes <= cache->body_bytes_max;
     struct mk_item *item = NULL;
-    if (keep && is_settled(l, &o->id) && mk_store_admits(l->worker->cache->store, l->key.hash))
+    if (o->fd >= cache->fd_alarm)
+        sweep_evict_descriptors(cache);
+    if (keep && is_settled(l, &o->id) &&
+        mk_store_admits_kind(cache->store, is_small ? ENTRY_BODY : ENTRY_DESCRIPTOR, l->key.hash))
         item = is_small ? keep_body(l, o) : keep_descriptor(l, o);
     if (!item)
         return serve_once(l, o);

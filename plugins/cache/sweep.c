@@ -55,9 +55,9 @@ static void on_timer(struct mk_timer *timer)
     struct cache *cache = w->cache;
     if (claim_sweep(cache, mk_loop_now_ms(mk_worker_loop(w->worker))))
         mk_store_each(cache->store, ENTRY_DESCRIPTOR, is_unused, NULL);
-    mk_store_reclaim(cache->store);
+    size_t waiting = mk_store_reclaim(cache->store); /* what this turn may have seen waits for the next sweep */
     count_store(cache);
-    if (has_descriptors(cache))
+    if (waiting || has_descriptors(cache))
         sweep_schedule(w);
 }
 

@@ -18,8 +18,7 @@ struct cache {
     struct cache_counters counters;
     _Atomic uint64_t next_sweep_ms; /* of the descriptors, by any worker */
     _Atomic uint64_t body_bytes_max, descriptors_max, missing_max;
-    _Atomic int fd_alarm;      /* from this descriptor on the process is short of them: files are not kept open */
-    _Atomic uint64_t reset_ms; /* the last reload: Immutable entries that were looked at before are due */
+    _Atomic int fd_alarm; /* from this descriptor on the process is short of them: files are not kept open */
     pthread_mutex_t stats_lock;
     struct mk_store_stats counted[ENTRY_KINDS]; /* what the counters have of the store; under the lock */
 };
@@ -29,6 +28,7 @@ struct cache_worker {
     struct cache *cache;
     struct mk_worker *worker;
     struct mk_timer sweep;
+    bool has_limits;                 /* the limits of its generation were set */
     const struct mk_item *turn_item; /* EachCycle: was looked at in the turn `turn` */
     uint64_t turn;
 };

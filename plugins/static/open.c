@@ -239,9 +239,15 @@ static uint32_t get_version(void *context)
     return site->swap_seq;
 }
 
+static uint64_t get_opened_ms(void *context)
+{
+    const struct static_site *site = context;
+    return site->opened_ms;
+}
+
 void open_init_root(struct static_site *site)
 {
-    site->root = (struct mk_file_root){.open = open_for_cache, .version = get_version};
+    site->root = (struct mk_file_root){.open = open_for_cache, .version = get_version, .opened_ms = get_opened_ms};
 }
 
 static bool is_svgz(struct mk_str name)

@@ -76,6 +76,13 @@ static int take_snapshot(const char *configured_path, struct root_snapshot *snap
     return err;
 }
 
+static uint64_t get_now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
 /* Moves the snapshot into the site, which takes `path` over. */
 static void adopt_snapshot(struct static_site *site, const struct root_snapshot *snapshot)
 {
@@ -87,6 +94,8 @@ static void adopt_snapshot(struct static_site *site, const struct root_snapshot 
     site->device = snapshot->st.st_dev;
     site->inode = snapshot->st.st_ino;
     site->in_memory = snapshot->in_memory;
+    if (!MK_SMALL)
+        site->opened_ms = get_now_ms();
 }
 
 /* Returns 0 if openat2(2) can be used, else -ENOSYS or -EPERM. A root that can be searched but not listed is fine. */
@@ -96,13 +105,6 @@ static int probe_openat2(int root_fd)
     if (fd >= 0)
         close(fd);
     return fd == -ENOSYS || fd == -EPERM ? fd : 0;
-}
-
-static uint64_t get_now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
 int root_open(struct static_site *site, struct mk_str configured_path)

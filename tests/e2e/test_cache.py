@@ -14,12 +14,14 @@ import pytest
 from harness import build
 from harness.caching import (
     ask_many,
+    await_confirmed,
     await_kept,
     await_settled,
     delay_calls,
     is_held_up,
     is_hit,
     needs_cache,
+    read_figure,
     start_cached,
 )
 from harness.certificates import Authority
@@ -198,6 +200,7 @@ def test_the_first_rule_that_matches(cached):
     for name in names:
         if name not in ("off/a.js", "immutable/never/d.txt"):
             await_kept(server, client, f"/{name}")
+    await_confirmed(client, "/b.js", "/immutable/c.txt")
     for name in names:
         replace(server.root / name, b"new")
     for name, is_kept in names.items():
@@ -216,6 +219,7 @@ def test_the_default_of_all_hosts(serve):
         with one.connect() as client:
             for _ in range(3):
                 assert client.ask("/small.txt").body == SMALL
+            await_confirmed(client, "/small.txt")
             replace(one.root / "small.txt", b"new")
             assert client.ask("/small.txt").body == (SMALL if one is server else b"new")
 
@@ -225,6 +229,7 @@ def test_immutable_until_a_reload(cached):
     client = server.connect()
     for path in ("/small.txt", "/large.bin", "/nowhere.txt"):
         await_kept(server, client, path)
+    await_confirmed(client, "/small.txt", "/large.bin", "/nowhere.txt")
     replace(server.root / "small.txt", b"new small")
     replace(server.root / "large.bin", LARGE[::-1])
     (server.root / "nowhere.txt").write_bytes(b"somewhere")
@@ -236,6 +241,84 @@ def test_immutable_until_a_reload(cached):
     assert client.ask("/small.txt").body == b"new small"
     assert client.ask("/large.bin").body == LARGE[::-1]
     assert client.ask("/nowhere.txt").body == b"somewhere"
+
+
+@pytest.mark.parametrize("reloads", [False, True], ids=["idle", "after a reload"])
+def test_descriptors_of_files_without_a_name_are_closed(cached, reloads):
+    """By the sweep, without another request."""
+    server = cached("Revalidate 1h")
+    with server.connect() as client:
+        await_kept(server, client, "/large.bin")
+    replace(server.root / "large.bin", LARGE[::-1])
+    if reloads:
+        reload(server)
+    links = pathlib.Path(f"/proc/{server.pid}/fd")
+
+    def is_open():
+        return any(name.startswith(f"{server.root}/large.bin") for name in map(read_link, links.iterdir()))
+
+    await_true(lambda: not is_open(), 20, "a descriptor that is closed")
+
+
+def read_link(path):
+    try:
+        return os.readlink(path)
+    except FileNotFoundError:  # it was closed meanwhile
+        return ""
+
+
+@pytest.mark.slow
+def test_descriptors_that_are_not_used_are_closed(cached):
+    server = cached("Revalidate 1h")
+    with server.connect() as client:
+        await_kept(server, client, "/large.bin")
+        await_true(lambda: server.level("entries", kind="descriptor") == 1, 20, "the figures")
+    await_true(lambda: server.level("entries", kind="descriptor") == 0, 60, "a descriptor that is closed")
+
+
+def test_a_root_that_has_the_number_of_another_one(serve, tmp_path):
+    """File systems use the inodes of deleted folders again: a new release may get that of an old one."""
+    for name in ("one", "two"):
+        populate(tmp_path / name, {"f.txt": name.encode()})
+    current = tmp_path / "current"
+    current.symlink_to("one")
+    server = start_cached(serve, "Immutable", root=current)
+    await_settled(tmp_path)
+    client = server.connect()
+    await_kept(server, client, "/f.txt")
+    assert client.ask("/f.txt").body == b"one"
+    assert client.ask("/new.txt").status == client.ask("/new.txt").status == 404
+
+    def point_to(name):
+        (tmp_path / "next").symlink_to(name)
+        (tmp_path / "next").rename(current)
+        await_true(lambda: client.ask("/f.txt").body == name.encode(), 20, f"the root {name}")
+
+    point_to("two")
+    inode = (tmp_path / "one").stat().st_ino
+    shutil.rmtree(tmp_path / "one")
+    made = [tmp_path / f"made{n}" for n in range(3000)]
+    for path in made:
+        path.mkdir()
+    same = [path for path in made if path.stat().st_ino == inode]
+    if not same:
+        pytest.skip("the file system has not used the inode again")
+    populate(same[0], {"f.txt": same[0].name.encode(), "new.txt": b"new"})
+    point_to(same[0].name)
+    assert client.ask("/new.txt").body == b"new"
+
+
+def test_requests_that_wait_for_one_name(cached):
+    """A link that only a disk thread follows is never kept: each request that has waited has a lookup of its own."""
+    server = cached("Revalidate 1s", {"SymLink": "Inside"})
+    (server.root / "absolute.txt").symlink_to(server.root / "small.txt")
+    clients = [server.connect() for _ in range(20)]
+    for _ in range(3):
+        for client in clients:
+            client.send(request("/absolute.txt"))
+        for client in clients:
+            assert client.response().body == SMALL
+    assert 0 < read_figure(server, "monkey_static_disk_lookups_total") <= 60
 
 
 CHANGES = {
@@ -531,7 +614,7 @@ def test_more_files_than_memory(cached):
         for name, data in names.items():
             assert client.ask(f"/{name}").body == data
         assert client.ask("/0.txt").body == names["0.txt"]
-    assert server.count("evicted") > 0
+    await_true(lambda: server.count("evicted") > 0, 20, "evicted files")
 
 
 @pytest.fixture

@@ -53,6 +53,13 @@ def await_kept(server, client, path, *fields, **rest):
     await_true(lambda: is_hit(server, client, path, *fields, **rest), 30, f"a hit of {path}")
 
 
+def await_confirmed(client, *paths):
+    """A file that is kept is looked at once more after a second, even where files are immutable."""
+    time.sleep(1.1)
+    for path in paths:
+        client.ask(path)
+
+
 def ask_many(server, paths, status, batch=100, body=None):
     """Asks for all paths in pipelines; returns the number of answers with this status, and fails for others."""
     paths, mark = list(paths), b"HTTP/1.1 "

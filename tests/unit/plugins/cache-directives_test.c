@@ -69,10 +69,10 @@ static void test_mistakes(void **state)
         {"Revalidate -1s", "from 1ms to 24h"},
         {"Revalidate 25h", "from 1ms to 24h"},
         {"Revalidate 99999999999999999999", "from 1ms to 24h"},
-        {"Revalidate 1s 2s", "only Revalidate has a time"},
-        {"Immutable 1s", "\"Immutable\" stands alone"},
-        {"Off 1s", "\"Off\" stands alone"},
-        {"EachCycle 10", "\"EachCycle\" stands alone"},
+        {"Revalidate 1s 2s", "only Revalidate takes a time"},
+        {"Immutable 1s", "Immutable takes none"},
+        {"Off 1s", "Off takes none"},
+        {"EachCycle 10", "EachCycle takes none"},
     };
     (void)state;
     for (size_t i = 0; i < COUNT(bad); i++) {
