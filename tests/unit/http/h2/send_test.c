@@ -23,7 +23,7 @@ static void test_slow_clients(void **state)
             h2_ask(&t, id, path, "i");
         mk_test_settle(&w);
         for (size_t n = 0; w.done < 3 || mk_test_connection(t.end)->state == MK__CONN_STREAMS_WRITE; n++) {
-            assert_true(w.account.bytes < 300 * 1024);
+            assert_true(w.account.bytes < 360 * 1024); /* a write, what is held of it, and a session */
             assert_true(n < 100000);
             mk_test_take(t.end, cases[i].each);
             mk_test_settle(&w);
