@@ -577,18 +577,20 @@ def test_entries_are_kept_over_reloads(cached):
 @pytest.mark.concurrent
 @pytest.mark.parametrize("files", ["EachCycle", "Revalidate 1s", "Immutable"])
 def test_a_hundred_reloads_under_load(cached, files):
+    """No answer is wrong. The kernel resets a connection that is made in the moment in which a worker's socket ends:
+    with or without a cache, a few of thousands are lost."""
     server = cached(files, {"Workers": 2}, files={"small": SMALL, "large": LARGE})
     plain = (server.conf / "monkey.conf").read_text()
     address, settings = server.addresses[0], plain.replace("127.0.0.1:0", server.names[0])
     server.baseline += 2 + 3 * 4  # of the thread that ends a generation, and of more workers
-    with Load(address, SMALL, LARGE) as load:
+    with Load(address, SMALL, LARGE, may_lose=True) as load:
         for n in range(100):
             (server.conf / "monkey.conf").write_text(settings.replace("Workers 2", f"Workers {1 + n % 4}"))
             server.send_signal(signal.SIGHUP)
             server.wait_log(DONE, n + 1)
             assert not load.errors, load.errors
         await_true(lambda: load.answers > 100 or load.errors, 60, "answers")
-    assert not load.errors and not load.refused, load.errors
+    assert not load.errors and not load.refused and load.lost <= 10, (load.errors, load.lost)
     server.wait_log("is not in use any more", 100)
 
 

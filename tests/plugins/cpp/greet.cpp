@@ -12,8 +12,11 @@
 #include <monkey/conf.h>
 #include <monkey/counters.h>
 #include <monkey/dial.h>
+#include <monkey/embed.h>
+#include <monkey/epoch.h>
 #include <monkey/escape.h>
 #include <monkey/file.h>
+#include <monkey/file_cache.h>
 #include <monkey/header_id.h>
 #include <monkey/inspect.h>
 #include <monkey/library.h>
@@ -25,8 +28,11 @@
 #include <monkey/plugin.h>
 #include <monkey/request.h>
 #include <monkey/request_ref.h>
+#include <monkey/routes.h>
 #include <monkey/sha1.h>
+#include <monkey/siphash.h>
 #include <monkey/status.h>
+#include <monkey/store.h>
 #include <monkey/str.h>
 #include <monkey/transport.h>
 #include <monkey/tunnel.h>
