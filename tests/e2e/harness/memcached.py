@@ -8,7 +8,7 @@ import socket
 import subprocess
 
 from .fakes import FakeServer
-from .server import await_true, free_port
+from .server import await_true, free_port, send_signal
 
 PROGRAM = shutil.which("memcached")
 
@@ -76,7 +76,7 @@ class Memcached:
 
     def suspend(self, number):
         """SIGSTOP: it takes connections, which the kernel does, and does not answer. SIGCONT ends that."""
-        self.process.send_signal(number)
+        send_signal(self.process, number)
 
 
 class Fake(FakeServer):

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from .fakes import FakeServer
-from .server import await_true, free_port
+from .server import await_true, free_port, send_signal
 
 needs_redis = pytest.mark.skipif(not shutil.which("redis-server"), reason="redis-server is not installed")
 START_SECONDS = 30
@@ -64,7 +64,7 @@ class Redis:
             return [read_bytes(client, int(read_line(client)[1:]) + 2)[:-2].decode() for _ in rows]
 
     def signal(self, number):
-        self.process.send_signal(number)
+        send_signal(self.process, number)
 
     def kill(self):
         """Ends it at once, as the kernel does when memory is out."""

@@ -38,6 +38,18 @@ def await_true(condition, seconds=30.0, what="the condition"):
     return value
 
 
+def send_signal(process, number):
+    """Waits until SIGSTOP has stopped all threads: until then they may still answer."""
+    process.send_signal(number)
+    if number == signal.SIGSTOP:
+        await_true(lambda: all(state == "T" for state in thread_states(process.pid)), 30, "the stop")
+
+
+def thread_states(pid):
+    tasks = pathlib.Path(f"/proc/{pid}/task").iterdir()
+    return [(task / "stat").read_text().rpartition(")")[2].split()[0] for task in tasks]
+
+
 def is_refused(address):
     """Are connections refused there?"""
     try:
