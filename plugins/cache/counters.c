@@ -40,14 +40,21 @@ void counters_add(const struct cache_counters *c, enum cache_count count, const 
     mk_counter_add(c->all[count], worker, 1);
 }
 
+/* A counter that does not change is not written: its memory may not be there yet. */
+static void add_change(const struct mk_counter *counter, uint64_t now, uint64_t last)
+{
+    if (now != last)
+        mk_counter_add(counter, NULL, (int64_t)(now - last));
+}
+
 void counters_add_store(const struct cache_counters *c, struct mk_store *store, struct mk_store_stats *last)
 {
     for (unsigned kind = 0; kind < ENTRY_KINDS; kind++) {
         struct mk_store_stats now;
         mk_store_get_stats(store, kind, &now);
-        mk_counter_add(c->evicted[kind], NULL, (int64_t)(now.evicted - last[kind].evicted));
-        mk_counter_add(c->entries[kind], NULL, (int64_t)(now.items - last[kind].items));
-        mk_counter_add(c->bytes[kind], NULL, (int64_t)(now.bytes - last[kind].bytes));
+        add_change(c->evicted[kind], now.evicted, last[kind].evicted);
+        add_change(c->entries[kind], now.items, last[kind].items);
+        add_change(c->bytes[kind], now.bytes, last[kind].bytes);
         last[kind] = now;
     }
 }
