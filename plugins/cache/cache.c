@@ -175,7 +175,7 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
     *w = (struct cache_worker){.cache = cache, .worker = worker};
     sweep_init(w);
     mk_epoch_join(mk_worker_loop(worker));
-    sweep_schedule(w); /* goes on with what the worker of the former generation had to do */
+    sweep_resume(w);
     *ret_state = w;
     return 0;
 }

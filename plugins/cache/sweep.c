@@ -35,10 +35,10 @@ static void count_store(struct cache *cache)
     pthread_mutex_unlock(&cache->stats_lock);
 }
 
-static bool has_descriptors(const struct cache *cache)
+static bool has_entries(const struct cache *cache, enum entry_kind kind)
 {
     struct mk_store_stats stats;
-    mk_store_get_stats(cache->store, ENTRY_DESCRIPTOR, &stats);
+    mk_store_get_stats(cache->store, kind, &stats);
     return stats.items;
 }
 
@@ -57,7 +57,7 @@ static void on_timer(struct mk_timer *timer)
         mk_store_each(cache->store, ENTRY_DESCRIPTOR, is_unused, NULL);
     size_t waiting = mk_store_reclaim(cache->store); /* what this turn may have seen waits for the next sweep */
     count_store(cache);
-    if (waiting || has_descriptors(cache))
+    if (waiting || has_entries(cache, ENTRY_DESCRIPTOR))
         sweep_schedule(w);
 }
 
@@ -70,6 +70,15 @@ void sweep_schedule(struct cache_worker *w)
 {
     if (mk_list_empty(&w->sweep.node))
         mk_timer_arm(mk_worker_loop(w->worker), &w->sweep, SWEEP_MS);
+}
+
+void sweep_resume(struct cache_worker *w)
+{
+    bool is_needed = mk_store_reclaim(w->cache->store) > 0;
+    for (unsigned kind = 0; kind < ENTRY_KINDS; kind++)
+        is_needed |= has_entries(w->cache, kind);
+    if (is_needed)
+        sweep_schedule(w);
 }
 
 void sweep_cancel(struct cache_worker *w)
