@@ -254,20 +254,20 @@ void mk__loop_close(struct mk_loop *loop)
     loop->poller->close(loop);
 }
 
-static int get_poll_timeout_ms(const struct mk_loop *loop)
+int mk__loop_timeout_ms(const struct mk_loop *loop, uint64_t now_ms)
 {
     if (!mk_list_empty(&loop->tasks))
         return 0;
     uint64_t next = mk__wheel_next_ms(&loop->wheel);
     if (next == UINT64_MAX)
         return -1;
-    uint64_t delay = next > loop->now_ms ? next - loop->now_ms : 0;
+    uint64_t delay = next > now_ms ? next - now_ms : 0;
     return delay > INT_MAX ? INT_MAX : (int)delay;
 }
 
 static int wait_for_events(struct mk_loop *loop)
 {
-    int timeout_ms = get_poll_timeout_ms(loop);
+    int timeout_ms = mk__loop_timeout_ms(loop, loop->now_ms);
     if (!mk__epoch_joined(&loop->epoch))
         return loop->poller->wait(loop, timeout_ms);
     mk__epoch_idle(&loop->epoch);

@@ -73,6 +73,8 @@ int mk__loop_open(struct mk_loop *loop, const struct mk__poller *poller, const s
                   struct mk__thread_pool *pool);
 /* Runs the waiting messages and deferred frees, then closes the descriptors. No other thread may post any more. */
 void mk__loop_close(struct mk_loop *loop);
+/* Returns the milliseconds until there is work at the time `now_ms`: 0 at once, -1 if only events bring some. */
+int mk__loop_timeout_ms(const struct mk_loop *loop, uint64_t now_ms);
 
 /* Runs one turn, which waits until the next timer at most. Returns 0 or -errno. */
 int mk__loop_turn(struct mk_loop *loop);

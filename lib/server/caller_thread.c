@@ -6,7 +6,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <limits.h>
 #include <signal.h>
 
 /* ── SIGPIPE: sendfile(2) has no flag against it, and the program's disposition stays as it is ── */
@@ -91,14 +90,7 @@ int mk__caller_thread_turn(struct mk__thread *t, int timeout_ms)
 
 int mk__caller_thread_timeout_ms(const struct mk__thread *t)
 {
-    const struct mk_loop *loop = &t->loop;
-    uint64_t next = mk__wheel_next_ms(&loop->wheel), now = loop->clock->now_ms(loop->clock->ctx);
-    if (!mk_list_empty(&loop->tasks))
-        return 0;
-    if (next == UINT64_MAX)
-        return -1;
-    uint64_t delay = next > now ? next - now : 0;
-    return delay > INT_MAX ? INT_MAX : (int)delay;
+    return mk__loop_timeout_ms(&t->loop, t->loop.clock->now_ms(t->loop.clock->ctx));
 }
 
 void mk__caller_thread_finish(struct mk__thread *t)
