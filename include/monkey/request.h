@@ -503,6 +503,19 @@ MK_API bool mk_file_is_settled(const struct mk_file *file, int64_t wall_seconds)
 MK_API void mk_response_file(struct mk_request *req, const struct mk_file *file);
 
 /*
+ * Reads bytes of a file that are in the page cache; on a file system without a disk, all are. Any thread.
+ * Returns their number, fewer than `size` if the others are not there, 0 at the end of the file, -EAGAIN (none is in
+ * the page cache) or another -errno.
+ */
+MK_API ssize_t mk_file_read_cached(int fd, char *to, size_t size, uint64_t at);
+/*
+ * Checks that the bytes from `from` up to `to` are in the page cache, so that sending them does not wait for a disk. It
+ * looks at one byte of each 128 KB. Any thread.
+ * Returns 0, -EAGAIN (some are not), -EIO (the file is shorter) or another -errno.
+ */
+MK_API int mk_file_check_cached(int fd, uint64_t from, uint64_t to);
+
+/*
  * Returns the configured type of a file by the extension of its name, with a charset for text. Valid until the exchange
  * ends.
  */

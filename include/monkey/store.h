@@ -119,14 +119,11 @@ MK_API void mk_item_put(struct mk_item *item);
 
 /*
  * Returns true if the key was asked for before, lately; remembers it otherwise. Keys are remembered as fingerprints in
- * memory of a fixed size, in which old ones are replaced. An answer is wrong once in 30,000 calls or less.
+ * memory of a fixed size, in which old ones are replaced. An answer is wrong once in 30,000 calls or less. Keys of
+ * kinds that were created with `items_max` are remembered apart: when clients invent many of them, such as names that
+ * do not exist, the others are remembered as long as without.
  */
-MK_API bool mk_store_admits(struct mk_store *store, uint64_t hash);
-/*
- * As mk_store_admits(), for a key of this kind. Keys of kinds that were created with `items_max` are remembered apart:
- * when clients invent many of them, such as names that do not exist, the others are remembered as long as without.
- */
-MK_API bool mk_store_admits_kind(struct mk_store *store, unsigned kind, uint64_t hash);
+MK_API bool mk_store_admits(struct mk_store *store, unsigned kind, uint64_t hash);
 
 /*
  * Reserves an item of `data_bytes`, whose data the caller then writes, and copies the key; evicts others for it. No

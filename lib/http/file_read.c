@@ -10,7 +10,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { STEP_BYTES = 64 * 1024 };
+enum { STEP_BYTES = 64 * 1024, READ_AHEAD_BYTES = 128 * 1024 /* of the kernel, by default */ };
 
 struct mk__file_read_job {
     struct mk_job job;
@@ -37,6 +37,24 @@ ssize_t mk__file_read_cached(int fd, char *to, size_t size, uint64_t at, bool is
 {
     struct iovec piece = {.iov_base = to, .iov_len = size};
     return mk__file_read_cached_pieces(fd, &piece, 1, at, is_cached);
+}
+
+ssize_t mk_file_read_cached(int fd, char *to, size_t size, uint64_t at)
+{
+    return mk__file_read_cached(fd, to, size, at, false);
+}
+
+/* Reads the last byte of each window that the kernel reads ahead. */
+int mk_file_check_cached(int fd, uint64_t from, uint64_t to)
+{
+    while (from < to) {
+        char byte;
+        from = to - from > READ_AHEAD_BYTES ? from + READ_AHEAD_BYTES : to;
+        ssize_t n = mk__file_read_cached(fd, &byte, 1, from - 1, false);
+        if (n <= 0)
+            return n < 0 ? (int)n : -EIO;
+    }
+    return 0;
 }
 
 static void read_in_thread(struct mk_job *job)

@@ -244,20 +244,11 @@ struct mk__memory *mk__store_memory_of(struct mk_store *store, const struct mk_i
     return get_memory(store, item->kind);
 }
 
-static bool admits(struct mk__memory *memory, uint64_t hash)
-{
-    return mk__fingerprints_has(&memory->ghosts, hash) || mk__fingerprints_add(&memory->seen, hash);
-}
-
-bool mk_store_admits(struct mk_store *store, uint64_t hash)
-{
-    return admits(&store->memories[0], hash);
-}
-
-bool mk_store_admits_kind(struct mk_store *store, unsigned kind, uint64_t hash)
+bool mk_store_admits(struct mk_store *store, unsigned kind, uint64_t hash)
 {
     assert(kind < store->n_kinds);
-    return admits(get_memory(store, kind), hash);
+    struct mk__memory *memory = get_memory(store, kind);
+    return mk__fingerprints_has(&memory->ghosts, hash) || mk__fingerprints_add(&memory->seen, hash);
 }
 
 /* ── removing ── */

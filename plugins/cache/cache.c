@@ -11,7 +11,6 @@
 #include "load.h"
 #include "sweep.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <sys/resource.h>
@@ -96,7 +95,7 @@ static struct mk_named_file open_name(struct mk_request *req, const struct mk_fi
         return load_describe(&l, item);
     }
     if (r == CHECK_WAITS)
-        return (struct mk_named_file){.kind = MK_FILE_NONE, .err = EAGAIN, .file = {.fd = -1}};
+        return entry_make_missing(EAGAIN);
     counters_add(&w->cache->counters, COUNT_MISSES, w->worker);
     return load_name(&l, keep);
 }

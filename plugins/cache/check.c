@@ -11,9 +11,7 @@
 
 #include <monkey/arena.h>
 
-#include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 enum { CONFIRM_MS = 1000 };
@@ -204,11 +202,9 @@ static bool is_due(const struct cache_lookup *l, const struct mk_item *item)
 /* A file that is sent from its descriptor may have been written in place since then. */
 static enum check_result check_descriptor(struct cache_lookup *l, struct mk_item *item)
 {
-    struct stat st;
+    struct file_identity now;
     const struct entry *e = entry_of(item);
-    struct name_state now = {.err = fstat(e->fd, &st) < 0 ? errno : 0, .is_file = true};
-    now.id = entry_identify(&st);
-    if (!now.err && is_unchanged(item, &now))
+    if (entry_identify_fd(e->fd, &now) == 0 && entry_is_same(&now, &e->id))
         return CHECK_VALID;
     remove_item(l->worker, item);
     return CHECK_CHANGED;

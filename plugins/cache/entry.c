@@ -5,6 +5,7 @@
 #include "entry.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <unistd.h>
 
 bool entry_make_key(struct entry_key *key, const struct mk_store *store, const struct mk_file_name *name,
@@ -38,6 +39,15 @@ struct file_identity entry_identify(const struct stat *st)
                                   .ctime = st->st_ctim};
 }
 
+int entry_identify_fd(int fd, struct file_identity *ret_id)
+{
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    *ret_id = entry_identify(&st);
+    return 0;
+}
+
 static bool is_same_time(const struct timespec *a, const struct timespec *b)
 {
     return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
@@ -63,21 +73,26 @@ static void put_item(void *owned)
 
 static const struct mk_owner owner = {get_item, put_item};
 
+struct mk_file entry_make_file(const struct file_identity *id)
+{
+    return (struct mk_file){.fd = -1,
+                            .bytes = id->bytes,
+                            .mtime_seconds = id->mtime.tv_sec,
+                            .mtime_nanoseconds = (uint32_t)id->mtime.tv_nsec};
+}
+
 struct mk_file entry_file(struct mk_item *item)
 {
     struct entry *e = entry_of(item);
+    struct mk_file file = entry_make_file(&e->id);
     assert(item->kind == ENTRY_BODY || item->kind == ENTRY_DESCRIPTOR);
-    const char *body = item->kind == ENTRY_BODY ? e->bytes + e->block.text.len : NULL;
-    return (struct mk_file){
-        .fd = e->fd,
-        .content = body ? mk_str(body, e->id.bytes) : MK_STR_NONE,
-        .bytes = e->id.bytes,
-        .mtime_seconds = e->id.mtime.tv_sec,
-        .mtime_nanoseconds = (uint32_t)e->id.mtime.tv_nsec,
-        .block = &e->block,
-        .owner = &owner,
-        .owned = item,
-    };
+    file.fd = e->fd;
+    if (item->kind == ENTRY_BODY)
+        file.content = mk_str(e->bytes + e->block.text.len, e->id.bytes);
+    file.block = &e->block;
+    file.owner = &owner;
+    file.owned = item;
+    return file;
 }
 
 void entry_release(struct mk_item *item, void *ctx)

@@ -71,12 +71,20 @@ static inline struct entry *entry_of(const struct mk_item *item)
 bool entry_make_key(struct entry_key *key, const struct mk_store *store, const struct mk_file_name *name,
                     uint64_t types);
 
-/* Fills an identity. */
 struct file_identity entry_identify(const struct stat *st);
+/* The same for what is open. Returns 0 or -errno. */
+int entry_identify_fd(int fd, struct file_identity *ret_id);
 bool entry_is_same(const struct file_identity *a, const struct file_identity *b);
 
+/* Returns a file of that version, without a descriptor or content. */
+struct mk_file entry_make_file(const struct file_identity *id);
 /* Returns the file of an entry of the kinds BODY and DESCRIPTOR, without `in_memory`. */
 struct mk_file entry_file(struct mk_item *item);
+/* Returns a name that could not be opened. */
+static inline struct mk_named_file entry_make_missing(int err)
+{
+    return (struct mk_named_file){.kind = MK_FILE_NONE, .err = err, .file = {.fd = -1}};
+}
 
 /* Releases what an entry owns: mk_store_kind.release. */
 void entry_release(struct mk_item *item, void *ctx);

@@ -10,16 +10,13 @@
 
 #include <monkey/arena.h>
 
-#include <assert.h>
 #include <errno.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 enum {
     READS_MAX = 3,       /* of a file that changes while it is read */
     SETTLED_SECONDS = 3, /* since the last change: one more than mk_file_is_settled(), for other workers' clocks */
     RESIDENT_BYTES_MAX = 1024 * 1024, /* above this only slices are checked, when they are sent */
-    READ_AHEAD_BYTES = 128 * 1024,    /* of the kernel, by default */
     RESIDENT_MS = 1000,
 };
 
@@ -29,49 +26,19 @@ struct opened {
     struct file_identity id;
 };
 
-static struct mk_named_file make_missing(int err)
-{
-    return (struct mk_named_file){.kind = MK_FILE_NONE, .err = err, .file = {.fd = -1}};
-}
-
 /* ── reading ── */
-
-/* Reads without waiting for a disk, unless the file system has none. Returns the count or -errno. */
-static ssize_t read_now(int fd, char *to, size_t size, uint64_t at)
-{
-    struct iovec vec = {.iov_base = to, .iov_len = size};
-    ssize_t n = preadv2(fd, &vec, 1, (off_t)at, RWF_NOWAIT);
-    if (n < 0 && errno == EOPNOTSUPP)
-        n = pread(fd, to, size, (off_t)at);
-    return n < 0 ? -errno : n;
-}
 
 uint64_t load_check_residence(int fd, uint64_t bytes, uint64_t now_ms)
 {
-    char byte;
-    if (bytes > RESIDENT_BYTES_MAX)
-        return 0;
-    for (uint64_t at = 0; at < bytes; at += READ_AHEAD_BYTES)
-        if (read_now(fd, &byte, 1, at) != 1)
-            return 0;
-    return bytes == 0 || read_now(fd, &byte, 1, bytes - 1) == 1 ? now_ms + RESIDENT_MS : 0;
-}
-
-static int identify(int fd, struct file_identity *ret_id)
-{
-    struct stat st;
-    if (fstat(fd, &st) < 0)
-        return -errno;
-    *ret_id = entry_identify(&st);
-    return 0;
+    return bytes <= RESIDENT_BYTES_MAX && mk_file_check_cached(fd, 0, bytes) == 0 ? now_ms + RESIDENT_MS : 0;
 }
 
 /* Reads the body of one version. Returns 0, 1 (the file has changed; `o->id` is the new one) or -errno. */
 static int read_once(struct opened *o, char *body)
 {
     struct file_identity after;
-    ssize_t n = read_now(o->fd, body, o->id.bytes, 0);
-    int err = n < 0 ? (int)n : identify(o->fd, &after);
+    ssize_t n = mk_file_read_cached(o->fd, body, o->id.bytes, 0);
+    int err = n < 0 ? (int)n : entry_identify_fd(o->fd, &after);
     if (err < 0)
         return err;
     if ((uint64_t)n == o->id.bytes && entry_is_same(&o->id, &after))
@@ -88,18 +55,15 @@ static bool is_settled(const struct cache_lookup *l, const struct file_identity 
     return mk_loop_wall_seconds(mk_request_loop(l->req)) - last >= SETTLED_SECONDS;
 }
 
+/* Returns what the lines of the head are made of. */
 static struct mk_file describe_file(const struct cache_lookup *l, const struct opened *o)
 {
     struct mk_str shown = l->name->type_name.len ? l->name->type_name : l->name->name;
-    return (struct mk_file){
-        .fd = o->fd,
-        .bytes = o->id.bytes,
-        .mtime_seconds = o->id.mtime.tv_sec,
-        .mtime_nanoseconds = (uint32_t)o->id.mtime.tv_nsec,
-        .type = mk_request_mime(l->req, shown),
-        .coding = l->name->coding,
-        .no_ranges = l->name->no_ranges,
-    };
+    struct mk_file file = entry_make_file(&o->id);
+    file.type = mk_request_mime(l->req, shown);
+    file.coding = l->name->coding;
+    file.no_ranges = l->name->no_ranges;
+    return file;
 }
 
 static struct mk_item *draft_item(struct cache_lookup *l, enum entry_kind kind, size_t bytes)
@@ -216,19 +180,15 @@ static bool read_content(const struct cache_lookup *l, struct opened *o, struct 
 
 static struct mk_named_file serve_once(const struct cache_lookup *l, struct opened *o)
 {
-    struct mk_named_file named = {.kind = MK_FILE_REGULAR};
     struct mk_str content = MK_STR_NONE;
-    if (read_content(l, o, &content)) {
+    bool is_read = read_content(l, o, &content);
+    struct mk_named_file named = {.kind = MK_FILE_REGULAR, .file = entry_make_file(&o->id)};
+    if (is_read) {
         close(o->fd);
-        o->fd = -1;
+        named.file.content = content;
+    } else {
+        named.file.fd = o->fd;
     }
-    named.file = (struct mk_file){
-        .fd = o->fd,
-        .content = o->fd < 0 ? content : MK_STR_NONE,
-        .bytes = o->id.bytes,
-        .mtime_seconds = o->id.mtime.tv_sec,
-        .mtime_nanoseconds = (uint32_t)o->id.mtime.tv_nsec,
-    };
     return named;
 }
 
@@ -239,7 +199,7 @@ struct mk_named_file load_describe(const struct cache_lookup *l, struct mk_item 
     struct entry *e = entry_of(item);
     switch (item->kind) {
     case ENTRY_MISSING:
-        return (struct mk_named_file){.kind = MK_FILE_NONE, .err = e->err, .file = {.fd = -1}};
+        return entry_make_missing(e->err);
     case ENTRY_FOLDER:
         return (struct mk_named_file){.kind = MK_FILE_FOLDER, .file = {.fd = -1}};
     default:
@@ -263,7 +223,7 @@ static struct mk_named_file load_file(struct cache_lookup *l, struct opened *o, 
     if (o->fd >= cache->fd_alarm)
         sweep_evict_descriptors(cache);
     if (keep && is_settled(l, &o->id) &&
-        mk_store_admits_kind(cache->store, is_small ? ENTRY_BODY : ENTRY_DESCRIPTOR, l->key.hash))
+        mk_store_admits(cache->store, is_small ? ENTRY_BODY : ENTRY_DESCRIPTOR, l->key.hash))
         item = is_small ? keep_body(l, o) : keep_descriptor(l, o);
     if (!item)
         return serve_once(l, o);
@@ -273,7 +233,7 @@ static struct mk_named_file load_file(struct cache_lookup *l, struct opened *o, 
 static struct mk_named_file load_folder(struct cache_lookup *l, const struct opened *o, bool keep)
 {
     close(o->fd);
-    if (keep && is_settled(l, &o->id) && mk_store_admits(l->worker->cache->store, l->key.hash))
+    if (keep && is_settled(l, &o->id) && mk_store_admits(l->worker->cache->store, ENTRY_FOLDER, l->key.hash))
         keep_folder(l, &o->id);
     return (struct mk_named_file){.kind = MK_FILE_FOLDER, .file = {.fd = -1}};
 }
@@ -286,9 +246,9 @@ static struct mk_named_file load_missing(struct cache_lookup *l, int err, bool k
     if (err == EMFILE || err == ENFILE)
         sweep_evict_descriptors(l->worker->cache);
     struct mk_store *store = l->worker->cache->store;
-    if (keep && is_kept && l->worker->cache->missing_max && mk_store_admits_kind(store, ENTRY_MISSING, l->key.hash))
+    if (keep && is_kept && l->worker->cache->missing_max && mk_store_admits(store, ENTRY_MISSING, l->key.hash))
         keep_missing(l, err);
-    return make_missing(err);
+    return entry_make_missing(err);
 }
 
 struct mk_named_file load_name(struct cache_lookup *l, bool keep)
@@ -303,5 +263,5 @@ struct mk_named_file load_name(struct cache_lookup *l, bool keep)
         return S_ISREG(st.st_mode) ? load_file(l, &o, keep) : load_folder(l, &o, keep);
     }
     close(o.fd);
-    return make_missing(err ? err : ENOENT); /* devices and the like are not served */
+    return entry_make_missing(err ? err : ENOENT); /* devices and the like are not served */
 }

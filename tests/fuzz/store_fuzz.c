@@ -177,7 +177,7 @@ static void change(unsigned operation, uint32_t key)
         mk_store_set_items_max(w.store, 1, key % 32 + 1);
         break;
     case 6:
-        mk_store_admits(w.store, make_hash(key));
+        mk_store_admits(w.store, key % 2, make_hash(key));
         break;
     case 7:
     case 8:

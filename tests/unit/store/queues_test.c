@@ -186,7 +186,7 @@ static unsigned count_hits(struct mk_store *store, const unsigned *trace, bool a
             hits++;
             continue;
         }
-        if (admits && !mk_store_admits(store, hash))
+        if (admits && !mk_store_admits(store, BODY, hash))
             continue;
         struct mk_item *item = mk_store_draft(store, BODY, hash, &trace[i], sizeof(trace[i]), 900);
         assert_non_null(item);

@@ -209,21 +209,21 @@ static void test_admission(void **state)
     (void)state;
     struct mk_store *store = open_store(1 << 20);
     uint64_t a = hash_of(store, "a");
-    assert_false(mk_store_admits(store, a));
-    assert_true(mk_store_admits(store, a));
+    assert_false(mk_store_admits(store, BODY, a));
+    assert_true(mk_store_admits(store, BODY, a));
     unsigned admitted = 0;
     for (unsigned i = 0; i < 100000; i++)
-        admitted += mk_store_admits(store, hash_of(store, nth("once", i)));
+        admitted += mk_store_admits(store, BODY, hash_of(store, nth("once", i)));
     assert_true(admitted < 40);
-    assert_false(mk_store_admits(store, a)); /* forgotten */
+    assert_false(mk_store_admits(store, BODY, a)); /* forgotten */
     for (unsigned i = 0; i < 300; i++)
-        mk_store_admits(store, hash_of(store, nth("some", i)));
-    assert_true(mk_store_admits(store, a));
+        mk_store_admits(store, BODY, hash_of(store, nth("some", i)));
+    assert_true(mk_store_admits(store, BODY, a));
     put(store, BODY, "a", 10);
     assert_int_equal(mk_store_evict(store, BODY, 1), 1);
     for (unsigned i = 0; i < 100000; i++)
-        mk_store_admits(store, hash_of(store, nth("once", i)));
-    assert_true(mk_store_admits(store, a)); /* it was evicted a short time ago */
+        mk_store_admits(store, BODY, hash_of(store, nth("once", i)));
+    assert_true(mk_store_admits(store, BODY, a)); /* it was evicted a short time ago */
     mk_store_free(store);
 }
 
@@ -232,16 +232,16 @@ static void test_invented_names_are_remembered_apart(void **state)
     (void)state;
     struct mk_store *store = open_store(1 << 20);
     uint64_t a = hash_of(store, "a"), b = hash_of(store, "b");
-    assert_false(mk_store_admits_kind(store, BODY, a));
+    assert_false(mk_store_admits(store, BODY, a));
     put(store, BODY, "b", 10);
     mk_store_evict(store, BODY, 1);
     for (unsigned i = 0; i < 50000; i++) {
-        mk_store_admits_kind(store, NAME, hash_of(store, nth("n", i)));
+        mk_store_admits(store, NAME, hash_of(store, nth("n", i)));
         put(store, NAME, nth("n", i), 10);
     }
-    assert_true(mk_store_admits_kind(store, NAME, hash_of(store, nth("n", 49999))));
-    assert_true(mk_store_admits(store, a));
-    assert_true(mk_store_admits(store, b));
+    assert_true(mk_store_admits(store, NAME, hash_of(store, nth("n", 49999))));
+    assert_true(mk_store_admits(store, BODY, a));
+    assert_true(mk_store_admits(store, BODY, b));
     mk_store_free(store);
 }
 
@@ -253,9 +253,9 @@ static void test_admission_grows_with_the_budget(void **state)
     struct mk_store *store = open_store(MK_STORE_BYTES_MIN);
     mk_store_set_limit(store, 32 << 20);
     for (unsigned i = 0; i < 10000; i++)
-        mk_store_admits(store, hash_of(store, nth("k", i)));
+        mk_store_admits(store, BODY, hash_of(store, nth("k", i)));
     for (unsigned i = 0; i < 10000; i++)
-        seen += mk_store_admits(store, hash_of(store, nth("k", i)));
+        seen += mk_store_admits(store, BODY, hash_of(store, nth("k", i)));
     assert_true(seen > 9800);
     check_store(store);
     mk_store_free(store);

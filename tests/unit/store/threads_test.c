@@ -76,10 +76,14 @@ static void check_item(const struct mk_item *item)
         assert_int_equal(data[i], (unsigned char)key);
 }
 
+static unsigned kind_of(uint32_t key)
+{
+    return key % 5 == 0 ? NAME : BODY;
+}
+
 static void add_key(struct worker *w, uint32_t key, uint64_t hash)
 {
-    struct mk_item *item =
-        mk_store_draft(store, key % 5 == 0 ? NAME : BODY, hash, &key, sizeof(key), choose_bytes(key));
+    struct mk_item *item = mk_store_draft(store, kind_of(key), hash, &key, sizeof(key), choose_bytes(key));
     if (!item)
         return;
     memset(mk_item_data(item), (int)key, item->data_bytes);
@@ -108,7 +112,7 @@ static struct mk_item *do_step(struct worker *w)
     uint64_t hash = hash_key(key);
     struct mk_item *item = mk_store_find(store, hash, &key, sizeof(key));
     if (!item) {
-        if (mk_store_admits(store, hash))
+        if (mk_store_admits(store, kind_of(key), hash))
             add_key(w, key, hash);
         return NULL;
     }
