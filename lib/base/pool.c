@@ -9,7 +9,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <string.h>
 
 struct pool_block {
     struct pool_block *next;
@@ -65,10 +64,9 @@ void *mk__pool_get(struct mk__pool *p)
         object = p->free_list;
         p->free_list = *(void **)object;
     }
-    if (!object)
-        return NULL;
-    p->used++;
-    return p->zeroed_bytes ? memset(object, 0, p->zeroed_bytes) : object;
+    if (object)
+        p->used++;
+    return object;
 }
 
 void mk__pool_put(struct mk__pool *p, void *object)

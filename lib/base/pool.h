@@ -13,7 +13,6 @@ struct mk__pool {
     void *free_list;
     void *blocks;
     uint32_t object_bytes, block_objects;
-    uint32_t zeroed_bytes; /* at the beginning of an object, by mk__pool_get(); 0 until the owner of the pool sets it */
     uint32_t used;
 };
 
@@ -22,10 +21,7 @@ void mk__pool_init(struct mk__pool *p, struct mk_account *account, size_t object
 /* Frees the blocks. All objects must have been put back. */
 void mk__pool_release(struct mk__pool *p);
 
-/*
- * Returns an object with undefined content but for its first zeroed_bytes, aligned to 16 bytes, or NULL if the account
- * or the heap is exhausted.
- */
+/* Returns an object with undefined content, aligned to 16 bytes, or NULL if the account or the heap is exhausted. */
 void *mk__pool_get(struct mk__pool *p);
 /* Puts an object back for the next mk__pool_get(). */
 void mk__pool_put(struct mk__pool *p, void *object);

@@ -37,24 +37,24 @@ static struct mk_str get_type(const struct mk_file *file)
 }
 
 /* The block has the validators, for a file whose validators do not change with the clock any more. */
-static int add_block(struct mk_request *req, const struct mk_file *file, struct file_validators *validators)
+static void add_block(struct mk_request *req, const struct mk_file *file, struct file_validators *validators)
 {
-    validators->now = mk_loop_wall_seconds(req->http->loop);
     validators->mtime = file->mtime_seconds;
     validators->etag = mk__block_etag(file->block);
     mk__response_set_block(req, file->block);
-    return 0;
 }
 
 static int add_validators(struct mk_request *req, const struct mk_file *file, struct file_validators *validators)
 {
-    if (has_block(file) && mk_file_is_settled(file, mk_loop_wall_seconds(req->http->loop)))
-        return add_block(req, file, validators);
+    validators->now = mk_loop_wall_seconds(req->http->loop);
+    if (has_block(file) && mk_file_is_settled(file, validators->now)) {
+        add_block(req, file, validators);
+        return 0;
+    }
     char *etag = mk_arena_alloc(&req->arena, MK__BLOCK_ETAG_BYTES);
     char *date = mk_arena_alloc(&req->arena, MK__DATE_BYTES + 1);
     if (!etag || !date)
         return -1;
-    validators->now = mk_loop_wall_seconds(req->http->loop);
     /* not in the future: RFC 9110 section 8.8.2.1 */
     validators->mtime = file->mtime_seconds > validators->now ? validators->now : file->mtime_seconds;
     /* a file that was just changed may change again without a new time stamp */

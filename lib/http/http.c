@@ -36,7 +36,6 @@ int mk__http_init(struct mk__context *http, struct mk_loop *loop, const struct m
         mk__handshake_init(http);
     mk__pool_init(&http->connections, account, sizeof(struct mk__conn), CONNECTIONS_PER_BLOCK);
     mk__pool_init(&http->requests, account, MK__REQUEST_BYTES, REQUESTS_PER_BLOCK);
-    http->requests.zeroed_bytes = offsetof(struct mk_request, client);
     http->in.data = mk_account_alloc(account, http->in.size);
     http->out.data = mk_account_alloc(account, http->out.size);
     http->fields = mk_account_alloc(account, settings->head.fields_max * sizeof(*http->fields));

@@ -27,6 +27,7 @@ struct mk_request *mk__request_new(struct mk__context *http, const struct mk__re
     struct mk_request *req = mk__pool_get(&http->requests);
     if (!req)
         return NULL;
+    memset(req, 0, offsetof(struct mk_request, client));
     req->ops = ops;
     req->connection = connection;
     req->http = http;

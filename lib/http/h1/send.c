@@ -5,6 +5,7 @@
  * sendfile. A file that is not in the page cache is read by a disk thread first: the loop never waits for a disk.
  */
 #include "http/h1/h1.h"
+#include "base/digits.h"
 #include "http/file_read.h"
 #include "http/message/status.h"
 
@@ -15,13 +16,12 @@
 #include <unistd.h>
 
 enum {
-    COPY_BYTES_MAX = 16 * 1024,    /* up to here read and write are faster than sendfile */
-    SLICE_BYTES = 256 * 1024,      /* of a large body per turn, so that other connections get theirs */
-    SENDFILE_BYTES = 512 * 1024,   /* the same for a file that is not encrypted, of which a byte costs less */
-    READ_AHEAD_BYTES = 128 * 1024, /* of the kernel, by default */
-    CHUNK_BYTES = 20,              /* 16 digits, CRLF, and the CRLF behind the data */
-    SHORT_CHUNK_LINE_BYTES = 6,    /* 4 digits and CRLF: enough for the size of the output buffer */
-    GENERATE_BYTES_MIN = 1024,     /* the least room that a generator is given */
+    COPY_BYTES_MAX = 16 * 1024,  /* up to here read and write are faster than sendfile */
+    SLICE_BYTES = 256 * 1024,    /* of a large body per turn, so that other connections get theirs */
+    SENDFILE_BYTES = 512 * 1024, /* the same for a file that is not encrypted, of which a byte costs less */
+    CHUNK_BYTES = 20,            /* 16 digits, CRLF, and the CRLF behind the data */
+    SHORT_CHUNK_LINE_BYTES = 6,  /* 4 digits and CRLF: enough for the size of the output buffer */
+    GENERATE_BYTES_MIN = 1024,   /* the least room that a generator is given */
 };
 
 /* ── writing to the output buffer ── */
@@ -115,16 +115,6 @@ static char *write_str(char *to, struct mk_str s)
     return mempcpy(to, s.p, s.len);
 }
 
-static char *write_number(char *to, uint64_t value)
-{
-    char *end = to + 1;
-    for (uint64_t left = value; left >= 10; left /= 10)
-        end++;
-    for (char *digit = end; digit > to; value /= 10)
-        *--digit = (char)('0' + value % 10);
-    return end;
-}
-
 static char *write_fields(char *to, const struct mk__header *fields, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
@@ -158,7 +148,7 @@ static char *write_server_lines(char *to, struct mk__context *http, int status)
     if (!MK_SMALL && status == 200)
         return write_str(to, mk__context_ok_lines(http));
     to = write_str(to, MK_STR("HTTP/1.1 "));
-    to = write_number(to, (uint64_t)status);
+    to = mk__digits_write(to, (uint64_t)status);
     to = write_str(to, MK_STR(" "));
     if (reason.len)
         to = write_str(to, reason);
@@ -193,7 +183,7 @@ static char *write_framing(char *to, const struct mk__conn *c, const struct mk_r
         to = write_str(to, MK_STR("Transfer-Encoding: chunked\r\n"));
     } else if (req->framing == MK__FRAMING_LENGTH && mk__status_has_body(req->status) && !is_length_in_block(req)) {
         to = write_str(to, MK_STR("Content-Length: "));
-        to = write_number(to, req->length);
+        to = mk__digits_write(to, req->length);
         to = write_str(to, MK_STR("\r\n"));
     }
     if (req->status == 101 || has_upgrade(req)) /* RFC 9110 section 7.8 */
@@ -292,25 +282,21 @@ static enum mk__h1_send_result copy_file(struct mk__conn *c, struct mk_request *
 }
 
 /*
- * Checks that the next slice is in the page cache, so that sendfile does not wait: one byte of each window that the
- * kernel reads ahead, the last. Returns DONE, NEEDS_DISK (a read job was started) or FAILED.
+ * Checks that the next slice is in the page cache, so that sendfile does not wait. Returns DONE, NEEDS_DISK (a read job
+ * was started) or FAILED.
  */
 static enum mk__h1_send_result cache_slice(struct mk_request *req, struct mk__part *part, size_t slice)
 {
     assert(slice > 0 && slice <= part->left && part->fd >= 0);
-    uint64_t end = part->at + slice;
-    if (part->cached_until < part->at)
-        part->cached_until = part->at;
-    while (part->cached_until < end) {
-        char byte;
-        uint64_t until = end - part->cached_until > READ_AHEAD_BYTES ? part->cached_until + READ_AHEAD_BYTES : end;
-        ssize_t n = mk__file_read_cached(part->fd, &byte, 1, until - 1, false);
-        if (n == -EAGAIN)
-            return start_file_read(req, slice, false);
-        if (n <= 0)
-            return MK__H1_SEND_FAILED; /* the file has shrunk */
-        part->cached_until = until;
-    }
+    uint64_t end = part->at + slice, from = part->cached_until > part->at ? part->cached_until : part->at;
+    if (from >= end)
+        return MK__H1_SEND_DONE;
+    int err = mk_file_check_cached(part->fd, from, end);
+    if (err == -EAGAIN)
+        return start_file_read(req, slice, false);
+    if (err < 0)
+        return MK__H1_SEND_FAILED; /* the file has shrunk */
+    part->cached_until = end;
     return MK__H1_SEND_DONE;
 }
 

@@ -4,6 +4,7 @@
  */
 #include "http/h2/response.h"
 
+#include "base/digits.h"
 #include "http/block.h"
 #include "http/h2/tunnel.h"
 #include "http/message/status.h"
@@ -197,27 +198,21 @@ static void add_header_lines(struct mk__h2_headers *f, struct mk_str lines)
         add_header(f, name, value);
 }
 
-/* Prints a number at the end of `to`: the functions of printf() would be a twentieth of a small response. */
-static struct mk_str print_number(char *to, size_t size, uint64_t value)
+static struct mk_str print_number(char *to, uint64_t value)
 {
-    size_t at = size;
-    do {
-        assert(at > 0);
-        to[--at] = (char)('0' + value % 10);
-    } while (value /= 10);
-    return mk_str(to + at, size - at);
+    return mk_str(to, (size_t)(mk__digits_write(to, value) - to));
 }
 
 void mk__h2_response_headers(const struct mk__h2_stream *s, bool interim, struct mk__h2_headers *f)
 {
     struct mk_request *req = s->req;
     f->n = 0;
-    add_header(f, MK_STR(":status"), print_number(f->status, sizeof(f->status), interim ? 100 : req->status));
+    add_header(f, MK_STR(":status"), print_number(f->status, interim ? 100 : req->status));
     if (interim)
         return;
     add_header_lines(f, mk__context_date_lines(req->http));
     add_headers(f, req->headers, req->headers_len);
     add_header_lines(f, mk__request_block_lines(req));
     if (req->framing == MK__FRAMING_LENGTH && mk__status_has_body(req->status) && !req->tunnel)
-        add_header(f, MK_STR("content-length"), print_number(f->length, sizeof(f->length), req->length));
+        add_header(f, MK_STR("content-length"), print_number(f->length, req->length));
 }
