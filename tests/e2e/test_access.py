@@ -733,7 +733,7 @@ def test_send_rate(way, rate_for):
     assert answer.status == 200 and answer.body == FILES["big.bin"] and 0.8 < took < 6, took
     began = time.monotonic()
     assert client.ask("/a.txt").body == b"a\n"
-    assert time.monotonic() - began < 3  # of a loaded machine
+    assert time.monotonic() - began < 10  # of a loaded machine
 
 
 def test_send_rate_of_a_client_over_connections(guard):

@@ -719,7 +719,7 @@ def test_scrapes_that_are_not_read(watch, tmp_path):
         refused = statuses.count(503) + (client.ask("/metrics").status == 503)
         began = time.monotonic()
         assert client.ask("/a.txt").status == 200
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 10
         for one in slow:
             one.reset()
         await_true(lambda: client.ask("/metrics").status == 200, 10, "a place for a scrape")
