@@ -62,6 +62,11 @@ enum mk_plugin_flags {
      * as wrong is as if it were not set. Without this flag host_start is not called for such a host.
      */
     MK_PLUGIN_CHECKS_ALL = 2,
+    /*
+     * on_head, on_request, on_content, on_response and on_done are not called for hosts whose host_start has left
+     * `*ret_state` NULL, nor for a request whose head is so malformed that no host was chosen.
+     */
+    MK_PLUGIN_STATE_NEEDED = 4,
 };
 
 struct mk_plugin {

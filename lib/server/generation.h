@@ -49,6 +49,7 @@ struct mk_host {
     struct mk__handlers handlers;
     void *states[MK__PLUGINS_MAX];
     uint32_t started; /* plugins whose host_start succeeded, a bit each */
+    uint32_t skipped; /* plugins whose hooks for requests are not called: MK_PLUGIN_STATE_NEEDED */
     struct mk_host_folder *folders, *last_folder;
     bool folders_read; /* by the plugin that serves files */
 };
@@ -109,6 +110,7 @@ struct mk_generation {
     uint32_t used, started;    /* plugins started for the process, and for this generation, a bit each */
     uint32_t failed;           /* those with errors in their sections or starts: no generation_check */
     uint32_t hooks[MK__HOOKS]; /* the plugins that have each hook, a bit each */
+    uint32_t skipped;          /* those with MK_PLUGIN_STATE_NEEDED, for requests without a host */
     unsigned n_plugins, workers;
     uint8_t plugin_slots[MK_SMALL ? 1 : MK__PLUGIN_SLOTS]; /* indexes by hashed addresses; a wrong one does no harm */
     bool check_only;                                       /* it is only checked or shown */
@@ -127,7 +129,7 @@ void mk__generation_put(struct mk_generation *g);
 /* Appends the errors and warnings of its configuration. */
 void mk__generation_diagnostics(const struct mk_generation *g, struct mk_buf *out);
 
-/* Sets `hooks`, once it has its plugins. */
+/* Sets `hooks` and `skipped`, once it has its plugins. */
 void mk__generation_find_hooks(struct mk_generation *g);
 
 /* The slot of a plugin in mk_generation.plugin_slots. */

@@ -253,6 +253,8 @@ static int start_host_plugin(struct mk_generation *g, struct mk_host *host, unsi
     int err = plugin->host_start ? plugin->host_start(host, &host->states[i]) : 0;
     if (err == 0)
         host->started |= 1u << i;
+    if (!host->states[i])
+        host->skipped |= g->skipped & 1u << i;
     if (err < 0 || faults)
         g->failed |= 1u << i;
     /* with faults, or if the plugin has reported an error, the reason is known */

@@ -29,6 +29,15 @@ static const struct mk_host *get_host(const struct mk_request *req)
     return req->app_data;
 }
 
+/* Returns a bit for each plugin whose hook is called for the requests of a host. */
+static uint32_t get_hooks(const struct mk_generation *g, const struct mk_host *host, unsigned hook)
+{
+    if (MK_SMALL)
+        return g->hooks[hook];
+    uint32_t skipped = host ? host->skipped : g->skipped;
+    return g->hooks[hook] & ~skipped;
+}
+
 /*
  * req->hook counts the calls until a plugin takes the request: MK__PLUGINS_MAX for each of MK__HOOK_HEAD, REQUEST and
  * CONTENT, of which those are made whose plugin has the hook.
@@ -104,7 +113,7 @@ static void begin_hook(struct mk_request *req)
 /* Moves req->hook to the next plugin that has the hook. Returns false if no plugin before req->hook_end has it. */
 static bool find_hook(struct mk_request *req, const struct mk_generation *g)
 {
-    uint32_t left = g->hooks[req->hook / MK__PLUGINS_MAX] >> req->hook % MK__PLUGINS_MAX;
+    uint32_t left = get_hooks(g, get_host(req), req->hook / MK__PLUGINS_MAX) >> req->hook % MK__PLUGINS_MAX;
     if (left)
         req->hook += (unsigned)__builtin_ctz(left);
     else
@@ -162,9 +171,9 @@ static void on_head(struct mk_request *req, void *ctx)
 /* Returns the first value of req->hook at which a plugin is called, or the server itself does something. */
 static unsigned get_first_hook(const struct mk_generation *g, const struct mk_host *host)
 {
-    if (g->hooks[MK__HOOK_HEAD])
+    if (get_hooks(g, host, MK__HOOK_HEAD))
         return MK__HOOK_HEAD * MK__PLUGINS_MAX;
-    if (g->hooks[MK__HOOK_REQUEST] || (!MK_SMALL && host->path_limits))
+    if (get_hooks(g, host, MK__HOOK_REQUEST) || (!MK_SMALL && host->path_limits))
         return MK__HOOK_REQUEST * MK__PLUGINS_MAX;
     return MK__HOOK_CONTENT * MK__PLUGINS_MAX;
 }
@@ -191,7 +200,7 @@ static void on_response(struct mk_request *req, void *ctx)
 {
     const struct mk_generation *g = get_generation(req);
     (void)ctx;
-    for (uint32_t left = g->hooks[MK__HOOK_RESPONSE]; left; left &= left - 1)
+    for (uint32_t left = get_hooks(g, get_host(req), MK__HOOK_RESPONSE); left; left &= left - 1)
         g->plugins[__builtin_ctz(left)]->on_response(req);
 }
 
@@ -201,7 +210,7 @@ static void on_done(struct mk_request *req, void *ctx)
     (void)ctx;
     if (!MK_SMALL)
         mk__counts_add_request(req, mk_request_host_conf(req));
-    for (uint32_t left = g->hooks[MK__HOOK_DONE]; left; left &= left - 1)
+    for (uint32_t left = get_hooks(g, get_host(req), MK__HOOK_DONE); left; left &= left - 1)
         g->plugins[__builtin_ctz(left)]->on_done(req);
 }
 

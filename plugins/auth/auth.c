@@ -259,7 +259,7 @@ static void explain_login(const struct mk_host *host, struct mk_explain *e)
 
 MK_PLUGIN(auth) = {
     MK_PLUGIN_HEAD("auth", "2.0.0", "asks clients to log in"),
-    .flags = MK_PLUGIN_CHECKS_ALL,
+    .flags = MK_PLUGIN_CHECKS_ALL | MK_PLUGIN_STATE_NEEDED,
     .about = describe_libraries,
     .sections = auth_sections,
     .start = start_process,

@@ -346,7 +346,7 @@ static void explain_compression(const struct mk_host *host, struct mk_explain *e
 
 MK_PLUGIN(compress) = {
     MK_PLUGIN_HEAD("compress", "2.0.0", "compresses responses: zstd, brotli, gzip"),
-    .flags = MK_PLUGIN_CHECKS_ALL,
+    .flags = MK_PLUGIN_CHECKS_ALL | MK_PLUGIN_STATE_NEEDED,
     .sections = sections,
     .start = start_process,
     .host_start = start_host,

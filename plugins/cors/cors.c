@@ -271,7 +271,7 @@ static void explain_cors(const struct mk_host *host, struct mk_explain *e)
 
 MK_PLUGIN(cors) = {
     MK_PLUGIN_HEAD("cors", "2.0.0", "lets pages of other origins use a host"),
-    .flags = MK_PLUGIN_CHECKS_ALL,
+    .flags = MK_PLUGIN_CHECKS_ALL | MK_PLUGIN_STATE_NEEDED,
     .sections = sections,
     .start = start_process,
     .host_start = start_host,

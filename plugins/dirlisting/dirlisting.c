@@ -110,7 +110,7 @@ static void explain_listing(const struct mk_host *host, struct mk_explain *e)
 
 MK_PLUGIN(dirlisting) = {
     MK_PLUGIN_HEAD("dirlisting", "2.0.0", "lists folders: HTML, JSON, archives"),
-    .flags = MK_PLUGIN_CHECKS_ALL,
+    .flags = MK_PLUGIN_CHECKS_ALL | MK_PLUGIN_STATE_NEEDED,
     .sections = rules_sections,
     .start = start_process,
     .generation_start = page_start_generation,

@@ -355,7 +355,7 @@ static void explain_headers(const struct mk_host *host, struct mk_explain *e)
 
 MK_PLUGIN(headers) = {
     MK_PLUGIN_HEAD("headers", "2.0.0", "adds, replaces and removes headers of responses"),
-    .flags = MK_PLUGIN_CHECKS_ALL,
+    .flags = MK_PLUGIN_CHECKS_ALL | MK_PLUGIN_STATE_NEEDED,
     .sections = sections,
     .start = start_process,
     .host_start = start_host,

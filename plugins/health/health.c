@@ -193,7 +193,7 @@ static void explain_probe(const struct mk_host *host, struct mk_explain *e)
 
 MK_PLUGIN(health) = {
     MK_PLUGIN_HEAD("health", "2.0.0", "tells whether the server is alive and ready"),
-    .flags = MK_PLUGIN_CHECKS_ALL,
+    .flags = MK_PLUGIN_CHECKS_ALL | MK_PLUGIN_STATE_NEEDED,
     .sections = sections,
     .start = start_process,
     .host_start = start_host,

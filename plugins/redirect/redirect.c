@@ -326,7 +326,7 @@ static int allows_path(struct mk_request *req, struct mk_str path)
 
 MK_PLUGIN(redirect) = {
     MK_PLUGIN_HEAD("redirect", "2.0.0", "rewrites requests and redirects clients"),
-    .flags = MK_PLUGIN_CHECKS_ALL,
+    .flags = MK_PLUGIN_CHECKS_ALL | MK_PLUGIN_STATE_NEEDED,
     .sections = redirect_sections,
     .start = start_process,
     .host_start = start_host,

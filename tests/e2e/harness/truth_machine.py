@@ -346,7 +346,9 @@ class Run:
         try:
             work(*args)
         except BaseException as error:  # told by the test
-            self.errors.append(f"{work.__qualname__}: {error!s:.6000}")
+            told = str(error)
+            rest = told[1000:]
+            self.errors.append(f"{work.__qualname__}: {told[:1000]}" + f" ... {rest[-5000:]}" * bool(rest))
             self.ending.set()
 
     def go(self):

@@ -174,6 +174,34 @@ static void test_a_handler_of_a_path(void **state)
     }
 }
 
+/* Hosts that a plugin has no state for, and requests without a host, do without the hooks of a plugin that needs one.
+ */
+static void test_a_plugin_that_needs_a_state(void **state)
+{
+    static const struct {
+        const char *request;
+        uint32_t skipped;
+        const char *trail;
+    } cases[] = {
+        {GET, 1, "r1a1d1"}, {GET, 4, "r0a0h0d0"}, {GET, 5, ""}, {GET, 0, "r0r1a0a1h0d0d1"}, {"nonsense\r\n", 0, "d1"},
+    };
+    struct mk_plugin needy = plugins[0];
+    (void)state;
+    needy.flags = MK_PLUGIN_STATE_NEEDED;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        open_hooks();
+        host.skipped = cases[i].skipped;
+        if (i == COUNT(cases) - 1)
+            set_plugin(0, &needy);
+        words[0][0] = words[0][1] = words[1][0] = words[1][1] = MK_DECLINED;
+        struct mk_test_client *c = mk_test_connect(&w, mk_str_c(cases[i].request));
+        mk_test_settle(&w);
+        assert_true(mk_test_received(c).len > 0);
+        assert_string_equal(trail, cases[i].trail);
+        mk_test_world_close(&w);
+    }
+}
+
 /* ── limits by path ── */
 
 static struct mk_str new_path; /* that on_head sets; `.p` NULL: none */
@@ -408,6 +436,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ways),
         cmocka_unit_test(test_a_handler_of_a_path),
+        cmocka_unit_test(test_a_plugin_that_needs_a_state),
         cmocka_unit_test(test_limits_of_the_final_path),
         cmocka_unit_test(test_a_client_that_leaves),
         cmocka_unit_test(test_where_it_came_by),
