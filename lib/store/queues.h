@@ -41,11 +41,11 @@ struct mk__queue {
 struct mk__set {
     _Alignas(64) _Atomic uint64_t bytes[MK__QUEUES];
     _Atomic uint64_t items;
-    _Atomic uint64_t items_max, bytes_max; /* 0: none */
-    _Atomic unsigned turn[MK__QUEUES];     /* the part whose turn it is, modulo their number */
-    bool limited;                          /* it has one of these limits, and one kind */
-    bool reserved;                         /* both: the others leave its share free */
-    struct mk__queue queues[MK__QUEUES][MK_STORE_PARTS];
+    _Atomic uint64_t items_max, bytes_max;      /* 0: none */
+    _Atomic unsigned turn[MK__QUEUES];          /* the part whose turn it is, modulo their number */
+    bool limited;                               /* it has one of these limits, and one kind */
+    bool reserved;                              /* both: the others leave its share free */
+    struct mk__queue (*queues)[MK_STORE_PARTS]; /* MK__QUEUES of them; apart from what is written at the start */
 };
 
 static inline uint64_t mk__set_bytes(const struct mk__set *set)

@@ -50,7 +50,10 @@ static unsigned count_sets(const struct mk_store_conf *conf)
 /* The first set is that of the kinds without limits, if there are any. */
 static void assign_sets(struct mk_store *store, const struct mk_store_conf *conf)
 {
+    struct mk__queue(*queues)[MK_STORE_PARTS] = (void *)(store + 1);
     unsigned n = 0;
+    for (unsigned i = 0; i < store->n_sets; i++)
+        store->sets[i].queues = queues + (size_t)i * MK__QUEUES;
     for (unsigned i = 0; i < conf->n_kinds; i++)
         n |= !is_limited(&conf->kinds[i]);
     for (unsigned i = 0; i < conf->n_kinds; i++) {
@@ -114,7 +117,8 @@ int mk_store_new(const struct mk_store_conf *conf, struct mk_store **ret)
     if (err < 0)
         return err;
     unsigned n_sets = count_sets(conf);
-    size_t bytes = round_up(sizeof(struct mk_store) + n_sets * sizeof(struct mk__set));
+    size_t queues = sizeof(struct mk__queue[MK__QUEUES][MK_STORE_PARTS]);
+    size_t bytes = round_up(sizeof(struct mk_store) + n_sets * queues);
     struct mk_store *store = mk__pages_map(bytes);
     if (!store)
         return -ENOMEM;
@@ -130,12 +134,9 @@ int mk_store_new(const struct mk_store_conf *conf, struct mk_store **ret)
     store->ctx = conf->ctx;
     store->n_kinds = conf->n_kinds;
     store->n_sets = n_sets;
-    store->sets = (struct mk__set *)(store + 1);
     mk_epoch_queue_init(&store->retired);
     store->budget.bytes = bytes;
     mk__slabs_init(&store->slabs, &store->budget);
-    for (unsigned i = 0; i < MK_STORE_PARTS; i++)
-        pthread_mutex_init(&store->parts[i].lock, NULL);
     assign_sets(store, conf);
     set_budget(store, conf->bytes_max);
     *ret = store;

@@ -26,7 +26,7 @@
 #include "table.h"
 
 struct mk__part {
-    _Alignas(64) pthread_mutex_t lock;
+    _Alignas(64) pthread_mutex_t lock; /* zeros of the mapping, which are an open one: not written before its use */
     _Atomic(struct mk__table *) table; /* NULL: no item yet */
 };
 
@@ -50,7 +50,7 @@ struct mk_store {
     size_t map_bytes;   /* of this struct, its sets and fingerprints */
     uint64_t own_bytes; /* of these in the budget */
     unsigned n_kinds, n_sets;
-    struct mk__set *sets;
+    struct mk__set sets[MK_STORE_KINDS_MAX + 1];
     pthread_mutex_t limit_lock;    /* while the budget is changed */
     struct mk__memory memories[2]; /* of kinds without, and with a limit of items */
     _Atomic uint64_t memory_bytes; /* of their fingerprints */

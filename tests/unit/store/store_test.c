@@ -5,6 +5,7 @@
 #include "store_kit.h"
 
 #include <errno.h>
+#include <pthread.h>
 
 static void test_items(void **state)
 {
@@ -386,6 +387,14 @@ static void test_tables_that_never_grow(void **state)
     mk_store_free(store);
 }
 
+/* A store does not initialise the locks of its parts. */
+static void test_zeros_are_an_open_mutex(void **state)
+{
+    static const pthread_mutex_t zeros, open = PTHREAD_MUTEX_INITIALIZER;
+    (void)state;
+    assert_memory_equal(&open, &zeros, sizeof(zeros));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -406,6 +415,7 @@ int main(void)
         cmocka_unit_test(test_failing_mappings),
         cmocka_unit_test(test_failing_tables),
         cmocka_unit_test(test_tables_that_never_grow),
+        cmocka_unit_test(test_zeros_are_an_open_mutex),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
