@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 bool entry_make_key(struct entry_key *key, const struct mk_store *store, const struct mk_file_name *name,
@@ -39,10 +40,23 @@ struct file_identity entry_identify(const struct stat *st)
                                   .ctime = st->st_ctim};
 }
 
+/* fstat(3) of glibc calls newfstatat(2), which reads an empty path first: 50 ns of 400. */
+#ifdef __x86_64__
+static int read_status(int fd, struct stat *ret)
+{
+    return (int)syscall(SYS_fstat, fd, ret);
+}
+#else
+static int read_status(int fd, struct stat *ret)
+{
+    return fstat(fd, ret);
+}
+#endif
+
 int entry_identify_fd(int fd, struct file_identity *ret_id)
 {
     struct stat st;
-    if (fstat(fd, &st) < 0)
+    if (read_status(fd, &st) < 0)
         return -errno;
     *ret_id = entry_identify(&st);
     return 0;
