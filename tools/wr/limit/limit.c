@@ -91,23 +91,25 @@ static int open_file(const struct file *f)
     return f->name_len < 2 ? -1 : (int)syscall(SYS_openat2, root, f->name + 1, &how, sizeof(how));
 }
 
-/* Writes the fields before Content-Length. A web service's answer has the server's name and the date; this is the date
- * of the start. */
+/* Writes the fields before Content-Length: as many as those of a web service, or of a file that can be validated. The
+ * date is that of the start. */
 static void format_fields(char *ret, size_t size)
 {
     time_t now = time(NULL);
     strftime(ret, size,
              mode->hello ? "Server: wr-limit/1.00\r\nDate: %a, %d %b %Y %H:%M:%S GMT\r\n"
-                         : "Content-Type: text/plain\r\n",
+                         : "Server: wr-limit/1.00\r\nDate: %a, %d %b %Y %H:%M:%S GMT\r\n"
+                           "Last-Modified: %a, %d %b %Y %H:%M:%S GMT\r\nETag: \"0000-0000000000000000\"\r\n"
+                           "Content-Type: application/octet-stream\r\nAccept-Ranges: bytes\r\n",
              gmtime(&now));
 }
 
 static void make_heads(struct file *f, const char *status)
 {
-    char fields[128];
+    char fields[256];
     format_fields(fields, sizeof(fields));
     for (int close = 0; close < 2; close++) {
-        char text[256];
+        char text[384];
         int n = snprintf(text, sizeof(text), "HTTP/1.1 %s\r\n%sContent-Length: %zu\r\n%s\r\n", status, fields, f->size,
                          close ? "Connection: close\r\n" : "");
         size_t body = mode->memory ? f->size : 0, got = 0;
