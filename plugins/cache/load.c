@@ -33,7 +33,10 @@ uint64_t load_check_residence(int fd, uint64_t bytes, uint64_t now_ms)
     return bytes <= RESIDENT_BYTES_MAX && mk_file_check_cached(fd, 0, bytes) == 0 ? now_ms + RESIDENT_MS : 0;
 }
 
-/* Reads the body of one version. Returns 0, 1 (the file has changed; `o->id` is the new one) or -errno. */
+/*
+ * Reads the body of one version. Returns 0, 1 (the file has changed; `o->id` is the new one), -EAGAIN (that would wait
+ * for a disk) or another -errno.
+ */
 static int read_once(struct opened *o, char *body)
 {
     struct file_identity after;
@@ -41,8 +44,8 @@ static int read_once(struct opened *o, char *body)
     int err = n < 0 ? (int)n : entry_identify_fd(o->fd, &after);
     if (err < 0)
         return err;
-    if ((uint64_t)n == o->id.bytes && entry_is_same(&o->id, &after))
-        return 0;
+    if (entry_is_same(&o->id, &after))
+        return (uint64_t)n == o->id.bytes ? 0 : -EAGAIN;
     o->id = after;
     return 1;
 }
@@ -160,36 +163,40 @@ static struct mk_item *keep_descriptor(struct cache_lookup *l, const struct open
 
 /* ── files that are not kept ── */
 
-/* Reads a small file into the request's arena. Returns false if the descriptor is to be used instead. */
-static bool read_content(const struct cache_lookup *l, struct opened *o, struct mk_str *ret_content)
+/* A disk thread has to look, once for all requests that want the name meanwhile. */
+static struct mk_named_file make_waiting(const struct cache_lookup *l)
 {
-    for (unsigned i = 0; i < READS_MAX; i++) {
+    counters_add(&l->worker->cache->counters, COUNT_WAITS, l->worker->worker);
+    return entry_make_missing(EAGAIN);
+}
+
+/* Reads a small file into the request's arena. Returns 0 or -errno: -EAGAIN if that would wait for a disk. */
+static int read_content(const struct cache_lookup *l, struct opened *o, struct mk_str *ret_content)
+{
+    int r = 1;
+    for (unsigned i = 0; i < READS_MAX && r > 0; i++) {
         size_t bytes = o->id.bytes;
         if (bytes > l->worker->cache->body_bytes_max)
-            return false;
+            return -EFBIG;
         char *body = mk_arena_alloc(mk_request_arena(l->req), bytes + 1);
-        int r = body ? read_once(o, body) : -ENOMEM;
-        if (r < 0)
-            return false;
+        r = body ? read_once(o, body) : -ENOMEM;
         *ret_content = mk_str(body, bytes);
-        if (r == 0)
-            return true;
     }
-    return false;
+    return r > 0 ? -EBUSY : r;
 }
 
 static struct mk_named_file serve_once(const struct cache_lookup *l, struct opened *o)
 {
     struct mk_str content = MK_STR_NONE;
-    bool is_read = read_content(l, o, &content);
+    int err = read_content(l, o, &content);
     struct mk_named_file named = {.kind = MK_FILE_REGULAR, .file = entry_make_file(&o->id)};
-    if (is_read) {
-        close(o->fd);
+    if (err == 0)
         named.file.content = content;
-    } else {
-        named.file.fd = o->fd;
-    }
-    return named;
+    else
+        named.file.fd = o->fd; /* which the exchange uses instead */
+    if (err == 0 || err == -EAGAIN)
+        close(o->fd);
+    return err == -EAGAIN ? make_waiting(l) : named;
 }
 
 /* ── results ── */
@@ -242,7 +249,7 @@ static struct mk_named_file load_missing(struct cache_lookup *l, int err, bool k
 {
     bool is_kept = err == ENOENT || err == ENOTDIR || err == EACCES;
     if (err == EAGAIN)
-        counters_add(&l->worker->cache->counters, COUNT_WAITS, l->worker->worker);
+        return make_waiting(l);
     if (err == EMFILE || err == ENFILE)
         sweep_evict_descriptors(l->worker->cache);
     struct mk_store *store = l->worker->cache->store;

@@ -19,6 +19,7 @@ from harness.caching import (
     await_settled,
     delay_calls,
     is_held_up,
+    drop_from_memory,
     is_hit,
     needs_cache,
     read_figure,
@@ -47,6 +48,7 @@ FILES = {
     "border.bin": pattern(8192, 23),
     "above.bin": pattern(8193, 24),
 }
+needs_strace = pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed")
 MODES = ["EachCycle", "Revalidate 1s", "Immutable"]
 DONE = "the new configuration is in use"
 
@@ -321,6 +323,26 @@ def test_requests_that_wait_for_one_name(cached):
     assert 0 < read_figure(server, "monkey_static_disk_lookups_total") <= 60
 
 
+@needs_strace
+def test_a_body_on_a_disk_is_loaded_once(cached):
+    """However many requests wait for it: one lookup by a disk thread, one entry, from which they are answered."""
+    server = cached("Revalidate 1s", {"KeepAliveTimeout": "60s"})
+    await_settled(server.root)
+    clients = [server.connect() for _ in range(20)]
+    if not drop_from_memory(server.root / "small.txt"):
+        pytest.skip("this file system keeps the file in memory")
+    with delay_calls(server, "pread64", 1.0):
+        clients[0].send(request("/small.txt"))
+        await_true(lambda: is_held_up(server), 10, "the read of the disk thread")
+        for client in clients[1:]:
+            client.send(request("/small.txt"))
+        for client in clients:
+            assert client.response().body == SMALL
+    assert read_figure(server, "monkey_static_disk_lookups_total") == 1
+    assert 1 <= server.count("waits") <= 20
+    assert server.count("hits") >= 18
+
+
 CHANGES = {
     "replaced": lambda root: replace(root / "small.txt", b"new"),
     "same size and time": lambda root: replace(root / "small.txt", SMALL[::-1], OLD),
@@ -494,8 +516,6 @@ def test_a_kept_file_that_shrinks_while_it_is_sent(cached):
 
 
 # ── races, which are held open ──
-
-needs_strace = pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed")
 
 
 @needs_strace
