@@ -62,7 +62,7 @@ struct mk_str mk__block_etag(const struct mk_response_block *block)
 
 bool mk_file_is_settled(const struct mk_file *file, int64_t wall_seconds)
 {
-    return wall_seconds - file->mtime_seconds >= MK__ETAG_STRONG_SECONDS;
+    return file->mtime_seconds <= wall_seconds - MK__ETAG_STRONG_SECONDS; /* file systems allow any mtime */
 }
 
 int mk_file_block(const struct mk_file *file, char to[MK_FILE_BLOCK_BYTES], struct mk_response_block *ret_block)

@@ -58,7 +58,7 @@ static int add_validators(struct mk_request *req, const struct mk_file *file, st
     /* not in the future: RFC 9110 section 8.8.2.1 */
     validators->mtime = file->mtime_seconds > validators->now ? validators->now : file->mtime_seconds;
     /* a file that was just changed may change again without a new time stamp */
-    bool weak = validators->now - file->mtime_seconds < MK__ETAG_STRONG_SECONDS;
+    bool weak = file->mtime_seconds > validators->now - MK__ETAG_STRONG_SECONDS;
     validators->etag = mk_str(etag, mk__block_format_etag(file, weak, etag));
     validators->modified = mk_str(date, mk__date_format(validators->mtime, date));
     return mk__response_add_header(req, MK_STR("Last-Modified"), validators->modified) |

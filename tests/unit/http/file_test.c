@@ -291,6 +291,30 @@ static void test_a_young_file_is_weak(void **state)
     }
 }
 
+/* Whoever may write below a document root chooses the time, and tmpfs takes any: none overflows. */
+static void test_times_far_away(void **state)
+{
+    static const struct {
+        int64_t mtime;
+        bool is_weak;
+        const char *modified;
+    } times[] = {
+        {INT64_MIN, false, "\r\nLast-Modified: Sat, 01 Jan 0000 00:00:00 GMT\r\n"},
+        {-1, false, "\r\nLast-Modified: Wed, 31 Dec 1969 23:59:59 GMT\r\n"},
+        {INT64_MAX, true, "\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n"},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(times); i++) {
+        open_world();
+        file.mtime_seconds = times[i].mtime;
+        const char *answer = ask("GET", "");
+        assert_true(mk_str_starts(mk_str_c(answer), MK_STR("HTTP/1.1 200 OK\r\n")));
+        assert_int_equal(strstr(answer, "\r\nETag: W/\"a-") != NULL, times[i].is_weak);
+        assert_non_null(strstr(answer, times[i].modified));
+        mk_test_world_close(&w);
+    }
+}
+
 static void test_without_ranges(void **state)
 {
     (void)state;
@@ -563,6 +587,7 @@ static void test_a_shared_file(void **state)
     test_several_ranges_of_a_coded_file(state);
     test_several_ranges_that_do_not_pay(state);
     test_a_young_file_is_weak(state);
+    test_times_far_away(state);
     test_without_ranges(state);
     test_refused_ranges(state);
     test_refused_multipart(state);
@@ -597,6 +622,7 @@ int main(void)
         cmocka_unit_test(test_several_ranges_of_a_coded_file),
         cmocka_unit_test(test_several_ranges_that_do_not_pay),
         cmocka_unit_test(test_a_young_file_is_weak),
+        cmocka_unit_test(test_times_far_away),
         cmocka_unit_test(test_without_ranges),
         cmocka_unit_test(test_refused_ranges),
         cmocka_unit_test(test_refused_multipart),
