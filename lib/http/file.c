@@ -202,8 +202,10 @@ static void end_file_response(struct mk_request *req, const struct mk_file *file
         mk_response_abort(req);
         return;
     }
-    for (struct mk__part *part = req->first; file->in_memory && part; part = part->next)
-        part->cached_until = UINT64_MAX; /* it needs no disk threads */
+    /* it needs no disk threads; of a shared file that is known for a turn at whose end mk__request_keep() is called */
+    bool is_cached = file->in_memory && !(is_shared(file) && req->holds_owned);
+    for (struct mk__part *part = req->first; is_cached && part; part = part->next)
+        part->cached_until = UINT64_MAX;
     mk_response_end(req);
 }
 

@@ -201,7 +201,7 @@ static void hold_owned(struct mk_request *req)
 static void forget_residence(struct mk_request *req)
 {
     for (struct mk__part *part = req->first; part; part = part->next)
-        if (part->borrowed && part->cached_until == UINT64_MAX)
+        if (part->cached_until == UINT64_MAX)
             part->cached_until = part->at;
 }
 

@@ -148,6 +148,59 @@ static void test_many_ranges_through_a_slow_client(void **state)
     assert_int_equal(mk_test_descriptors(), before);
 }
 
+/* ── a file that a cache knows to be in memory ── */
+
+static struct mk_request *exchange;
+
+static void keep_nothing(void *owned)
+{
+    (void)owned;
+}
+
+static void close_resident(void *ctx)
+{
+    close(*(int *)ctx);
+}
+
+static void send_resident(struct mk_request *req, struct mk_test_world *world)
+{
+    static const struct mk_owner owner = {keep_nothing, keep_nothing};
+    static int fd;
+    (void)world;
+    exchange = req;
+    fd = open(mk_test_path("large"), O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    mk_response_file(req, &(struct mk_file){.fd = fd,
+                                            .bytes = LARGE_BYTES,
+                                            .type = MK_STR("text/x"),
+                                            .in_memory = true,
+                                            .owner = &owner,
+                                            .owned = &fd});
+    assert_int_equal(mk_arena_defer(mk_request_arena(req), close_resident, &fd), 0);
+}
+
+/* That was known for the turn in which the response began: later, each slice of each range is checked. */
+static void test_residence_is_known_for_one_turn(void **state)
+{
+    (void)state;
+    open_large();
+    w.handler = send_resident;
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
+    c->room = 1;
+    mk_test_send(c, mk_str_c(ask_for(16)));
+    mk_test_settle(&w);
+    assert_string_equal(mk_test_state(c), "write");
+    for (struct mk__part *part = exchange->first; part; part = part->next)
+        if (part->kind == MK__PART_FILE)
+            assert_int_equal(part->cached_until, part->at);
+    for (int i = 0; i < 2000 && strcmp(mk_test_state(c), "idle") != 0; i++) {
+        mk_test_take(c, 7777);
+        settle_with_disk(c);
+    }
+    check_ranges(c, 16);
+    close_large();
+}
+
 /* No descriptor stays open, whether it disconnects in a memory part, in a file part or while the disk reads. */
 static void test_a_client_leaves_in_the_middle(void **state)
 {
@@ -191,6 +244,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_many_ranges),
         cmocka_unit_test(test_many_ranges_through_a_slow_client),
+        cmocka_unit_test(test_residence_is_known_for_one_turn),
         cmocka_unit_test(test_a_client_leaves_in_the_middle),
     };
     return cmocka_run_group_tests(tests, set_up, mk_test_folder_remove);

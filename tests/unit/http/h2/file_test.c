@@ -110,6 +110,57 @@ static void test_files_in_narrow_windows(void **state)
     }
 }
 
+/* ── a file that a cache knows to be in memory ── */
+
+static struct mk_request *exchange;
+
+static void keep_nothing(void *owned)
+{
+    (void)owned;
+}
+
+static void close_resident(void *ctx)
+{
+    close(*(int *)ctx);
+}
+
+static void send_resident(struct mk_request *req, struct mk_test_world *world)
+{
+    static const struct mk_owner owner = {keep_nothing, keep_nothing};
+    static int fd;
+    (void)world;
+    exchange = req;
+    fd = open(mk_test_path("file"), O_RDONLY | O_CLOEXEC);
+    assert_int_equal(mk_arena_defer(mk_request_arena(req), close_resident, &fd), 0);
+    mk_response_file(req, &(struct mk_file){.fd = fd,
+                                            .bytes = FILE_BYTES,
+                                            .type = MK_STR("text/x"),
+                                            .in_memory = true,
+                                            .owner = &owner,
+                                            .owned = &fd});
+}
+
+/* A stream without a window may last for long, in which the kernel may drop the pages. */
+static void test_residence_is_not_known_for_a_stream(void **state)
+{
+    (void)state;
+    struct mk_test_h2 t = open_with_disk(send_resident);
+    h2_settings(&t, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 1000);
+    h2_get_path(&t, 1, "/");
+    mk_test_settle(&w);
+    struct mk__part *part = exchange->first;
+    assert_int_equal(part->left, FILE_BYTES - 1000);
+    assert_true(part->cached_until <= part->at);
+    make_cold();
+    h2_window(&t, 1, 2 * FILE_BYTES);
+    mk_test_settle(&w);
+    if (!w.done)
+        wait_for_disk();
+    h2_listen(&t);
+    assert_int_equal(t.data[0], FILE_BYTES);
+    close_with_disk(&t);
+}
+
 /* The file is shorter than it was. */
 static void test_a_file_that_has_shrunk(void **state)
 {
@@ -162,6 +213,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_files_in_narrow_windows),
+        cmocka_unit_test(test_residence_is_not_known_for_a_stream),
         cmocka_unit_test(test_a_file_that_has_shrunk),
         cmocka_unit_test(test_a_client_that_resets_a_file),
     };
