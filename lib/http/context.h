@@ -97,8 +97,10 @@ struct mk__http_app {
     void (*on_response)(struct mk_request *req, void *ctx);
     /* The exchange is over; its memory is released afterwards. */
     void (*on_done)(struct mk_request *req, void *ctx);
-    /* The exchange has been freed; `worker` is its member of that name. */
+    /* The exchange has been freed, or what held its worker has ended; `worker` is its member of that name. */
     void (*on_free)(void *worker);
+    /* Holds the worker of an exchange beyond its end, until on_free() is called once more. */
+    void (*hold_worker)(void *worker);
     /* HandlerTimeout has passed; a 503 follows, or the connection is closed. May be NULL. */
     void (*on_handler_timeout)(struct mk_request *req, void *ctx);
     struct mk_str (*mime)(const struct mk_request *req, struct mk_str path, void *ctx);

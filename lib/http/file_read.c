@@ -18,6 +18,8 @@ struct mk__file_read_job {
     struct mk_account *account;
     const struct mk_owner *owner; /* of `owned`, which has the descriptor; NULL: the job has it */
     void *owned;
+    const struct mk__http_app *app;
+    void *worker; /* held with `owner`, whose functions and data may be those of a plugin */
     int fd;
     bool keep;
     uint64_t at;
@@ -69,10 +71,16 @@ static void read_in_thread(struct mk_job *job)
     }
 }
 
+static void release_owner(struct mk__file_read_job *r)
+{
+    r->owner->put(r->owned);
+    r->app->on_free(r->worker); /* the last reference to a generation may end the plugin */
+}
+
 static void free_file_read(struct mk__file_read_job *r)
 {
-    if (r->owner)
-        r->owner->put(r->owned);
+    if (!MK_SMALL && r->owner)
+        release_owner(r);
     else if (r->fd >= 0)
         close(r->fd);
     if (r->data)
@@ -110,7 +118,10 @@ static void finish_file_read(struct mk_job *job)
     free_file_read(r);
 }
 
-/* A borrowed descriptor is held by its owner, even if the exchange ends before the job. */
+/*
+ * A borrowed descriptor is held by its owner, even if the exchange ends before the job; and so is the generation, whose
+ * end could stop and unload the plugin that is the owner.
+ */
 static void hold_owner(struct mk__file_read_job *r)
 {
     const struct mk_request *req = r->req;
@@ -119,6 +130,9 @@ static void hold_owner(struct mk__file_read_job *r)
     r->owner = req->owner;
     r->owned = req->owned;
     r->owner->get(r->owned);
+    r->app = req->http->app;
+    r->worker = req->worker;
+    r->app->hold_worker(r->worker);
 }
 
 int mk__file_read_start(struct mk_request *req, size_t want, bool keep)

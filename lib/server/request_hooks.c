@@ -157,6 +157,11 @@ static void on_free(void *worker)
     mk__worker_put(worker);
 }
 
+static void hold_worker(void *worker)
+{
+    mk__worker_get(worker);
+}
+
 static void on_head(struct mk_request *req, void *ctx)
 {
     const struct mk_generation *g = get_generation(req);
@@ -254,6 +259,7 @@ const struct mk__http_app mk__request_hooks_app = {
     .on_response = on_response,
     .on_done = on_done,
     .on_free = on_free,
+    .hold_worker = MK_SMALL ? NULL : hold_worker,
     .mime = find_mime,
     .mime_id = MK_SMALL ? NULL : get_mime_id,
     .on_handler_timeout = on_handler_timeout,

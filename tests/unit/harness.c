@@ -467,6 +467,12 @@ static void on_opened(struct mk_request *req, void *ctx)
     w->pins++;
 }
 
+static void on_held(void *pin)
+{
+    struct mk_test_world *w = pin;
+    w->pins++;
+}
+
 static void on_released(void *pin)
 {
     struct mk_test_world *w = pin;
@@ -488,6 +494,7 @@ static const struct mk__http_app app = {
                {.alpn = {"h2", 2}, .load = find_h2, .is_enabled = is_h2_enabled, .recognize = mk__preface_check}},
     .on_init = on_opened,
     .on_free = on_released,
+    .hold_worker = on_held,
     .on_head = on_arrived,
     .on_request = on_request,
     .on_response = on_response,

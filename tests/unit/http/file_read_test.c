@@ -239,6 +239,58 @@ static void test_a_client_leaves_while_the_disk_works(void **state)
     assert_int_equal(mk_test_descriptors(), before);
 }
 
+/* ── a file that is shared ── */
+
+static int shared_fd = -1, references;
+
+static void get_shared(void *owned)
+{
+    assert_ptr_equal(owned, &shared_fd);
+    references++;
+}
+
+/* The functions of the owner are those of a plugin, which is there as long as something holds its worker. */
+static void put_shared(void *owned)
+{
+    assert_ptr_equal(owned, &shared_fd);
+    assert_true(w.pins > 0 && references > 0);
+    references--;
+}
+
+static void send_shared(struct mk_request *req, struct mk_test_world *world)
+{
+    static const struct mk_owner owner = {get_shared, put_shared};
+    (void)world;
+    shared_fd = open(mk_test_path(file_name), O_RDONLY | O_CLOEXEC);
+    mk_response_file(req, &(struct mk_file){.fd = shared_fd,
+                                            .bytes = file_length,
+                                            .type = MK_STR("text/x"),
+                                            .owner = &owner,
+                                            .owned = &shared_fd});
+}
+
+/* A plugin whose files are read must not be stopped, although no exchange is left that holds it. */
+static void test_the_owner_of_a_file_stays_while_the_disk_works(void **state)
+{
+    (void)state;
+    if (!make_cold("large"))
+        skip();
+    open_world("large", 0, 1 << 20);
+    w.handler = send_shared;
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
+    assert_string_equal(mk_test_state(c), "disk");
+    mk_test_reset(c);
+    mk_test_settle(&w);
+    assert_string_equal(mk_test_state(c), "closed");
+    assert_int_equal(w.pins, 1);
+    assert_int_equal(references, 1);
+    assert_true(mk_test_wait_mail(&w));
+    assert_int_equal(w.pins, 0);
+    assert_int_equal(references, 0);
+    assert_int_equal(close(shared_fd), 0);
+    close_world();
+}
+
 static void test_no_thread_for_a_cold_file(void **state)
 {
     (void)state;
@@ -363,6 +415,7 @@ int main(void)
         cmocka_unit_test(test_files_in_chunks),
         cmocka_unit_test(test_cold_files_wait_for_the_disk),
         cmocka_unit_test(test_a_client_leaves_while_the_disk_works),
+        cmocka_unit_test(test_the_owner_of_a_file_stays_while_the_disk_works),
         cmocka_unit_test(test_no_thread_for_a_cold_file),
         cmocka_unit_test(test_files_that_are_shorter_than_announced),
         cmocka_unit_test(test_a_file_shrinks_while_it_is_sent),
