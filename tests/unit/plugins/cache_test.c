@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+/* When names are opened and revalidated, and what is counted, on a clock that the tests advance. */
+#include "cache_world.h"
+
+#define RULE(value) "[CACHE]\n    Files " value "\n"
+
+static struct counts counted;
+
+/* Asks until the name is kept: at the second request. */
+static void keep(const char *name)
+{
+    ask(name);
+    ask(name);
+    clear_calls();
+    counted = read_counts();
+}
+
+static void expect_calls(unsigned opens, unsigned checks)
+{
+    assert_int_equal(disk.opens, opens);
+    assert_int_equal(disk.checks, checks);
+    clear_calls();
+}
+
+static void test_kept_at_the_second_request(void **state)
+{
+    (void)state;
+    open_cache("", RULE("Revalidate 1s"));
+    counted = read_counts();
+    for (int i = 0; i < 5; i++)
+        assert_string_equal(ask_body("a.txt"), "first");
+    expect_calls(2, 0);
+    expect_counts(&counted, COUNTS([COUNT_MISSES] = 2, [COUNT_HITS] = 3));
+    close_cache();
+}
+
+/* However many requests there are. The time counts from the last check, not from the beginning of a second. */
+static void test_one_check_in_an_interval(void **state)
+{
+    (void)state;
+    open_cache("", RULE("Revalidate 1s"));
+    keep("a.txt");
+    for (int seconds = 0; seconds < 3; seconds++) {
+        for (int i = 0; i < 100; i++) {
+            assert_string_equal(ask_body("a.txt"), "first");
+            mk_test_pass(&w, i == 0 ? 0 : 10); /* 990 ms */
+        }
+        expect_calls(0, seconds > 0);
+        mk_test_pass(&w, 9);
+        ask("a.txt");
+        expect_calls(0, 0); /* 999 ms */
+        mk_test_pass(&w, 1);
+    }
+    expect_counts(&counted, COUNTS([COUNT_HITS] = 303, [COUNT_REVALIDATED] = 2));
+    close_cache();
+}
+
+static void test_other_intervals(void **state)
+{
+    (void)state;
+    open_cache("", RULE("Revalidate 1ms"));
+    keep("a.txt");
+    ask("a.txt");
+    expect_calls(0, 0);
+    for (int i = 0; i < 5; i++) {
+        mk_test_pass(&w, 1);
+        ask("a.txt");
+        ask("a.txt");
+    }
+    expect_calls(0, 5);
+    close_cache();
+    open_cache("", RULE("Revalidate 1h"));
+    keep("a.txt");
+    mk_test_pass(&w, 3600 * 1000 - 1);
+    ask("a.txt");
+    expect_calls(0, 0);
+    mk_test_pass(&w, 1);
+    ask("a.txt");
+    expect_calls(0, 1);
+    close_cache();
+}
+
+static void test_checked_before_it_is_served(void **state)
+{
+    (void)state;
+    open_cache("", RULE("Revalidate 1s"));
+    keep("a.txt");
+    replace_file("a.txt", MK_STR("second"));
+    assert_string_equal(ask_body("a.txt"), "first");
+    mk_test_pass(&w, 3600 * 1000);
+    expect_calls(0, 0); /* a name that is not asked for costs nothing */
+    assert_string_equal(ask_body("a.txt"), "second");
+    expect_calls(1, 1);
+    expect_counts(&counted, COUNTS([COUNT_HITS] = 1, [COUNT_MISSES] = 1));
+    close_cache();
+    replace_file("a.txt", MK_STR("first"));
+}
+
+/* Each of the kinds: a body, a descriptor, a folder, and a name that does not exist. */
+static void test_all_kinds(void **state)
+{
+    static const char *const names[] = {"a.txt", "large.bin", "dir", "none"};
+    (void)state;
+    for (size_t i = 0; i < COUNT(names); i++) {
+        open_cache("    BodyMax 8K\n", RULE("Revalidate 1s"));
+        keep(names[i]);
+        for (int n = 0; n < 10; n++)
+            ask(names[i]);
+        expect_calls(0, 0);
+        mk_test_pass(&w, 1000);
+        for (int n = 0; n < 10; n++)
+            ask(names[i]);
+        expect_calls(0, 1);
+        expect_counts(&counted, COUNTS([COUNT_HITS] = 20, [COUNT_REVALIDATED] = 1));
+        close_cache();
+    }
+}
+
+static void test_each_cycle(void **state)
+{
+    (void)state;
+    open_cache("", RULE("EachCycle"));
+    keep("a.txt");
+    for (int i = 0; i < 3; i++)
+        ask("a.txt");
+    expect_calls(0, 3);
+    mk_test_connect(&w, MK_STR("GET /a.txt HTTP/1.1\r\nHost: h\r\n\r\nGET /a.txt HTTP/1.1\r\nHost: h\r\n\r\n"));
+    mk_test_settle(&w);
+    expect_calls(0, 1); /* two requests of one turn */
+    expect_counts(&counted, COUNTS([COUNT_HITS] = 5, [COUNT_REVALIDATED] = 4));
+    close_cache();
+}
+
+/* Once after a second, and then when the root was opened anew. */
+static void test_immutable(void **state)
+{
+    (void)state;
+    open_cache("", RULE("Immutable"));
+    keep("a.txt");
+    mk_test_pass(&w, 999);
+    ask("a.txt");
+    expect_calls(0, 0);
+    mk_test_pass(&w, 1);
+    ask("a.txt");
+    expect_calls(0, 1);
+    mk_test_pass(&w, 24 * 3600 * 1000);
+    ask("a.txt");
+    expect_calls(0, 0);
+    disk.opened_ms = w.now_ms;
+    mk_test_pass(&w, 1);
+    ask("a.txt");
+    ask("a.txt");
+    expect_calls(0, 1);
+    close_cache();
+}
+
+static void test_off(void **state)
+{
+    (void)state;
+    open_cache("", RULE("Off"));
+    counted = read_counts();
+    for (int i = 0; i < 5; i++)
+        assert_string_equal(ask_body("a.txt"), "first");
+    expect_calls(5, 0);
+    expect_counts(&counted, COUNTS([COUNT_MISSES] = 5));
+    close_cache();
+}
+
+/* ── what only a disk thread can tell ── */
+
+/* The old entry serves for one interval more, while one disk thread waits, and not a millisecond longer. */
+static void test_stale(void **state)
+{
+    (void)state;
+    open_cache("", RULE("Revalidate 1s"));
+    keep("a.txt");
+    replace_file("a.txt", MK_STR("second"));
+    disk.waits = true;
+    mk_test_pass(&w, 1000);
+    for (int i = 0; i < 10; i++) {
+        assert_string_equal(ask_body("a.txt"), "first");
+        mk_test_pass(&w, 99);
+    }
+    expect_counts(&counted, COUNTS([COUNT_HITS] = 10, [COUNT_STALE] = 10));
+    mk_test_pass(&w, 9);
+    assert_string_equal(ask_body("a.txt"), "first"); /* 1,999 ms */
+    mk_test_pass(&w, 1);
+    assert_string_equal(ask_body("a.txt"), "503");
+    assert_string_equal(ask_body("a.txt"), "503");
+    expect_counts(&counted, COUNTS([COUNT_HITS] = 1, [COUNT_STALE] = 1, [COUNT_WAITS] = 2));
+    finish_job();
+    assert_int_equal(disk.jobs, 1);
+    expect_calls(0, 1);
+    disk.waits = false;
+    assert_string_equal(ask_body("a.txt"), "second");
+    expect_calls(1, 0);
+    expect_counts(&counted, COUNTS([COUNT_MISSES] = 1));
+    close_cache();
+    replace_file("a.txt", MK_STR("first"));
+}
+
+/* A check of a disk thread counts from the turn in which it began. */
+static void test_stale_and_unchanged(void **state)
+{
+    (void)state;
+    open_cache("", RULE("Revalidate 1s"));
+    keep("a.txt");
+    disk.waits = true;
+    mk_test_pass(&w, 1000);
+    assert_string_equal(ask_body("a.txt"), "first");
+    mk_test_pass(&w, 600);
+    finish_job();
+    expect_counts(&counted, COUNTS([COUNT_HITS] = 1, [COUNT_STALE] = 1, [COUNT_REVALIDATED] = 1));
+    mk_test_pass(&w, 399);
+    assert_string_equal(ask_body("a.txt"), "first");
+    expect_counts(&counted, COUNTS([COUNT_HITS] = 1));
+    mk_test_pass(&w, 1);
+    assert_string_equal(ask_body("a.txt"), "first");
+    expect_counts(&counted, COUNTS([COUNT_HITS] = 1, [COUNT_STALE] = 1));
+    finish_job();
+    expect_counts(&counted, COUNTS([COUNT_REVALIDATED] = 1));
+    assert_int_equal(disk.jobs, 2);
+    close_cache();
+}
+
+/* After a long time the entry is too old to be served meanwhile. */
+static void test_too_old_to_be_stale(void **state)
+{
+    (void)state;
+    open_cache("", RULE("Revalidate 1s"));
+    keep("a.txt");
+    disk.waits = true;
+    mk_test_pass(&w, 2000);
+    assert_string_equal(ask_body("a.txt"), "503");
+    finish_job();
+    expect_counts(&counted, COUNTS([COUNT_WAITS] = 1, [COUNT_REVALIDATED] = 1));
+    assert_string_equal(ask_body("a.txt"), "first");
+    expect_counts(&counted, COUNTS([COUNT_HITS] = 1));
+    close_cache();
+}
+
+/* EachCycle and Immutable do not serve what is due. */
+static void test_no_stale_service(void **state)
+{
+    static const char *const rules[] = {RULE("EachCycle"), RULE("Immutable")};
+    (void)state;
+    for (size_t i = 0; i < COUNT(rules); i++) {
+        open_cache("", rules[i]);
+        keep("a.txt");
+        disk.waits = true;
+        mk_test_pass(&w, 1000);
+        assert_string_equal(ask_body("a.txt"), "503");
+        finish_job();
+        expect_counts(&counted, COUNTS([COUNT_WAITS] = 1, [COUNT_REVALIDATED] = 1));
+        close_cache();
+    }
+}
+
+/* A result for a folder that is the root no more says nothing. */
+static void test_root_swapped_during_a_check(void **state)
+{
+    (void)state;
+    open_cache("", RULE("Revalidate 1s"));
+    keep("a.txt");
+    disk.waits = true;
+    mk_test_pass(&w, 1000);
+    assert_string_equal(ask_body("a.txt"), "first");
+    disk.version += 2;
+    finish_job();
+    expect_counts(&counted, COUNTS([COUNT_HITS] = 1, [COUNT_STALE] = 1));
+    close_cache();
+}
+
+static void test_not_in_memory(void **state)
+{
+    (void)state;
+    open_cache("", RULE("Revalidate 1s"));
+    counted = read_counts();
+    disk.waits = true;
+    assert_string_equal(ask_body("a.txt"), "503");
+    expect_counts(&counted, COUNTS([COUNT_MISSES] = 1, [COUNT_WAITS] = 1));
+    close_cache();
+}
+
+/* ── entries and their memory ── */
+
+static int64_t level_of(const struct mk_counter *counter)
+{
+    mk_test_pass(&w, 2000); /* two sweeps */
+    return mk_counter_read(counter);
+}
+
+static void test_entries_by_kind(void **state)
+{
+    static const struct {
+        const char *name;
+        enum entry_kind kind;
+        size_t body_bytes;
+    } cases[] = {
+        {"a.txt", ENTRY_BODY, 5},
+        {"large.bin", ENTRY_DESCRIPTOR, 0},
+        {"dir", ENTRY_FOLDER, 0},
+        {"none", ENTRY_MISSING, 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        open_cache("    BodyMax 8K\n", RULE("Revalidate 1h"));
+        const struct cache_counters *c = &site.cache->counters;
+        keep(cases[i].name);
+        struct mk_store_stats stats;
+        mk_store_get_stats(site.cache->store, cases[i].kind, &stats);
+        size_t key_bytes =
+            offsetof(struct entry_key, bytes.name) - offsetof(struct entry_key, bytes) + strlen(cases[i].name);
+        size_t least = sizeof(struct mk_item) + key_bytes + sizeof(struct entry) + cases[i].body_bytes;
+        for (unsigned kind = 0; kind < ENTRY_KINDS; kind++) {
+            assert_int_equal(level_of(c->entries[kind]), kind == cases[i].kind);
+            assert_int_equal(level_of(c->bytes[kind]), kind == cases[i].kind ? stats.bytes : 0);
+            assert_int_equal(mk_counter_read(c->evicted[kind]), 0);
+        }
+        assert_in_range(stats.bytes, least, least + MK_FILE_BLOCK_BYTES + 32);
+        close_cache();
+    }
+}
+
+static void test_evictions_are_counted(void **state)
+{
+    (void)state;
+    open_cache("    Missing 10\n", RULE("Revalidate 1h"));
+    const struct cache_counters *c = &site.cache->counters;
+    keep("a.txt");
+    struct mk_store_stats stats;
+    char name[16];
+    for (int i = 0; i < 100; i++) {
+        snprintf(name, sizeof(name), "none%d", i);
+        assert_string_equal(ask_body(name), "404");
+        assert_string_equal(ask_body(name), "404");
+    }
+    mk_store_get_stats(site.cache->store, ENTRY_MISSING, &stats);
+    assert_true(stats.items <= 10);
+    assert_int_equal(stats.items + stats.evicted, 100);
+    assert_int_equal(level_of(c->evicted[ENTRY_MISSING]), stats.evicted);
+    assert_int_equal(mk_counter_read(c->entries[ENTRY_MISSING]), stats.items);
+    assert_int_equal(mk_counter_read(c->entries[ENTRY_BODY]), 1);
+    assert_int_equal(mk_counter_read(c->evicted[ENTRY_BODY]), 0);
+    close_cache();
+}
+
+static int make_files(void **state)
+{
+    static char large[9000];
+    if (make_cache_folder(state) < 0)
+        return -1;
+    memset(large, 'x', sizeof(large));
+    mk_test_write("root/a.txt", MK_STR("first"));
+    mk_test_write("root/large.bin", mk_str(large, sizeof(large)));
+    mk_test_mkdir("root/dir");
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_kept_at_the_second_request),
+        cmocka_unit_test(test_one_check_in_an_interval),
+        cmocka_unit_test(test_other_intervals),
+        cmocka_unit_test(test_checked_before_it_is_served),
+        cmocka_unit_test(test_all_kinds),
+        cmocka_unit_test(test_each_cycle),
+        cmocka_unit_test(test_immutable),
+        cmocka_unit_test(test_off),
+        cmocka_unit_test(test_stale),
+        cmocka_unit_test(test_stale_and_unchanged),
+        cmocka_unit_test(test_too_old_to_be_stale),
+        cmocka_unit_test(test_no_stale_service),
+        cmocka_unit_test(test_root_swapped_during_a_check),
+        cmocka_unit_test(test_not_in_memory),
+        cmocka_unit_test(test_entries_by_kind),
+        cmocka_unit_test(test_evictions_are_counted),
+    };
+    return cmocka_run_group_tests(tests, make_files, mk_test_folder_remove);
+}
