@@ -51,7 +51,8 @@ struct mk_file_name {
     const struct mk_file_root *root;
     void *context;           /* for root->open() */
     uint64_t device, inode;  /* of the root's folder: another folder is another root */
-    uint32_t version;        /* root->version(), read before these two */
+    uint64_t mount;          /* through which the folder was opened: others may have other mounts below it */
+    uint32_t version;        /* root->version(), read before these three */
     struct mk_str name;      /* ends with a NUL; no slash before it, at most 4,095 bytes */
     struct mk_str type_name; /* the name whose extension decides the media type; empty: `name` */
     uint8_t policy;          /* of links; 0 to 255, as the plugin numbers them */

@@ -15,6 +15,7 @@ bool entry_make_key(struct entry_key *key, const struct mk_store *store, const s
     if (name->name.len > sizeof(key->bytes.name))
         return false;
     key->bytes.device = name->device;
+    key->bytes.mount = name->mount;
     key->bytes.inode = name->inode;
     key->bytes.types = types;
     key->bytes.policy = name->policy;
@@ -24,8 +25,8 @@ bool entry_make_key(struct entry_key *key, const struct mk_store *store, const s
     key->bytes.name_len = (uint32_t)name->name.len;
     memcpy(key->bytes.name, name->name.p, name->name.len);
     key->len = offsetof(struct entry_key, bytes.name) - offsetof(struct entry_key, bytes) + name->name.len;
-    uint64_t rest =
-        name->device ^ types ^ (uint64_t)name->policy << 24 ^ (uint64_t)name->coding << 16 ^ name->no_ranges;
+    uint64_t rest = name->device ^ types ^ name->mount << 32 ^ (uint64_t)name->policy << 24 ^
+                    (uint64_t)name->coding << 16 ^ name->no_ranges;
     key->hash = mk_store_hash(store, &key->bytes.inode, sizeof(key->bytes.inode) + name->name.len) ^
                 rest * UINT64_C(0x9e3779b97f4a7c15);
     return true;

@@ -52,7 +52,7 @@ struct entry_key {
     uint64_t hash;
     size_t len;
     struct {
-        uint64_t device, types;
+        uint64_t device, mount, types;
         uint8_t policy, coding;
         bool no_ranges;
         uint8_t zero;

@@ -293,6 +293,7 @@ struct find_result open_file(struct static_site *site, const struct find_mode *m
         .context = site,
         .device = site->device,
         .inode = site->inode,
+        .mount = site->mount,
         .version = version,
         .name = mk_str_c(name),
         .type_name = shown,

@@ -27,9 +27,22 @@ enum { ROOT_FLAGS = O_PATH | O_DIRECTORY | O_CLOEXEC, TRIES_MAX = 8 };
 struct root_snapshot {
     int fd;
     struct stat st;
+    uint64_t mount;
     char *path; /* without links */
     bool in_memory;
 };
+
+/*
+ * Returns the number of the mount through which the folder was opened: what is mounted below a folder, and what a link
+ * to ".." finds, depends on it. 0: the kernel does not tell (before 5.8), or the build has no cache, which needs it.
+ */
+static uint64_t get_mount(int fd)
+{
+    struct statx st;
+    if (MK_SMALL || statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &st) < 0 || !(st.stx_mask & STATX_MNT_ID))
+        return 0;
+    return st.stx_mnt_id;
+}
 
 static bool is_same_inode(const struct stat *a, dev_t device, ino_t inode)
 {
@@ -57,6 +70,7 @@ static int take_snapshot_once(const char *configured_path, struct root_snapshot 
     *snapshot = (struct root_snapshot){.fd = open(configured_path, ROOT_FLAGS)};
     if (snapshot->fd < 0 || fstat(snapshot->fd, &snapshot->st) < 0 || fstatfs(snapshot->fd, &fs) < 0)
         return -errno;
+    snapshot->mount = get_mount(snapshot->fd);
     snapshot->in_memory = fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC;
     snapshot->path = realpath(configured_path, NULL);
     if (!snapshot->path || stat(snapshot->path, &named) < 0)
@@ -94,8 +108,10 @@ static void adopt_snapshot(struct static_site *site, const struct root_snapshot 
     site->device = snapshot->st.st_dev;
     site->inode = snapshot->st.st_ino;
     site->in_memory = snapshot->in_memory;
-    if (!MK_SMALL)
+    if (!MK_SMALL) {
+        site->mount = snapshot->mount;
         site->opened_ms = get_now_ms();
+    }
 }
 
 /* Returns 0 if openat2(2) can be used, else -ENOSYS or -EPERM. A root that can be searched but not listed is fine. */
@@ -145,7 +161,8 @@ static bool has_root_changed(const struct static_site *site)
     int fd = (int)syscall(SYS_openat2, AT_FDCWD, site->configured_path.p, &how, sizeof(how));
     if (fd < 0)
         return errno == EAGAIN;
-    bool changed = fstat(fd, &st) == 0 && !is_same_inode(&st, site->device, site->inode);
+    bool changed =
+        fstat(fd, &st) == 0 && (!is_same_inode(&st, site->device, site->inode) || get_mount(fd) != site->mount);
     close(fd);
     return changed;
 }
@@ -192,7 +209,7 @@ void root_check(struct static_site *site, uint64_t now)
     assert(site->next_check_ms == ROOT_CHECKING); /* no other thread checks the root */
     struct root_snapshot snapshot;
     if (take_snapshot(site->configured_path.p, &snapshot) == 0) {
-        if (!is_same_inode(&snapshot.st, site->device, site->inode))
+        if (!is_same_inode(&snapshot.st, site->device, site->inode) || snapshot.mount != site->mount)
             swap_root(site, &snapshot);
         free_snapshot(&snapshot);
     }

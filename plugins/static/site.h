@@ -66,6 +66,7 @@ struct static_site {
 
     _Atomic uint64_t next_check_ms; /* when the root is checked again; ROOT_CHECKING: a thread checks it */
     _Atomic uint64_t device, inode; /* of the root's folder; consistent if `swap_seq` has not changed meanwhile */
+    _Atomic uint64_t mount;         /* through which it was opened, likewise */
     _Atomic uint64_t opened_ms;     /* when this folder became the root */
     struct mk_file_root root;       /* the root as the cache sees it */
 

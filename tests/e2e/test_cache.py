@@ -2,10 +2,12 @@
 """The cache of files: what is kept, for how long, and that clients see no other difference than time."""
 
 import gzip
+import itertools
 import os
 import pathlib
 import shutil
 import signal
+import subprocess
 import tempfile
 import time
 
@@ -454,6 +456,53 @@ def test_one_root_and_two_policies(serve, tmp_path):
         assert ask("/d/", "one")[1] == b"o"
         assert ask("/d/", "two")[1] == b"i"
     assert server.count("hits") > 10
+
+
+MOUNTS = pytest.mark.skipif(not build.can_mount(), reason="MOUNTS ARE NOT TESTED: it needs root and mounts")
+TWO_MOUNTS = """
+mount --bind "$0/real" "$0/one/root" && mount --bind "$0/real" "$0/two/root" &&
+    mount -t tmpfs none "$0/one/root/sub" && printf above >"$0/one/root/sub/s.txt" && exec "$@"
+"""
+
+TWO_LAYERS = """
+mount --bind "$0/real" "$0/root" && mount -t tmpfs none "$0/root/sub" && printf above >"$0/root/sub/s.txt"
+"""
+
+
+@MOUNTS
+def test_two_mounts_of_one_folder(serve, tmp_path):
+    """The same device and inode: what is mounted below one of them, and what is above it, belongs to that one."""
+    populate(tmp_path, {"real/sub/s.txt": b"below", "one/root/x": b"", "two/root/x": b"",
+                        "one/which.txt": b"one", "two/which.txt": b"two"})  # fmt: skip
+    (tmp_path / "real" / "up.txt").symlink_to("../which.txt")
+    rule = section("CACHE", {"Files": "Revalidate 1h"})
+    keys = {name: {"ServerName": name, "DocumentRoot": tmp_path / name / "root", "SymLink": "On"}
+            for name in ("one", "two")}  # fmt: skip
+    hosts = {f"sites/{name}": section("HOST", keys[name]) + rule for name in keys}
+    wrapper = ["unshare", "-m", "sh", "-c", TWO_MOUNTS, tmp_path]
+    server = start_cached(serve, root=tmp_path / "real", config=hosts, wrapper=wrapper)
+    with server.connect() as client:
+        for host, path in itertools.product(keys, ("/sub/s.txt", "/up.txt")):
+            await_kept(server, client, path, host=host)
+        for _ in range(3):
+            assert client.ask("/sub/s.txt", host="one").body == b"above"
+            assert client.ask("/sub/s.txt", host="two").body == b"below"
+            assert client.ask("/up.txt", host="one").body == b"one"
+            assert client.ask("/up.txt", host="two").body == b"two"
+
+
+@MOUNTS
+def test_a_root_that_is_mounted_again(serve, tmp_path):
+    """The same folder, but through another mount, which is noticed like another folder."""
+    populate(tmp_path, {"real/sub/s.txt": b"below", "root/x": b""})
+    wrapper = ["unshare", "-m", "sh", "-c", 'mount --bind "$0/real" "$0/root" && exec "$@"', tmp_path]
+    server = start_cached(serve, "Immutable", root=tmp_path / "root", wrapper=wrapper)
+    inside = ["nsenter", "-m", "-t", str(server.pid), "sh", "-c", TWO_LAYERS, tmp_path]
+    with server.connect() as client:
+        await_kept(server, client, "/sub/s.txt")
+        assert client.ask("/sub/s.txt").body == b"below"
+        subprocess.run(inside, check=True)
+        await_true(lambda: client.ask("/sub/s.txt").body == b"above", 30, "what is mounted below the root")
 
 
 def test_aliases_and_variants(cached, tmp_path):

@@ -46,6 +46,7 @@ static void test_keys(void **state)
     const struct mk_file_name others[] = {
         {.device = 3, .inode = 2, .name = a.name},
         {.device = 1, .inode = 3, .name = a.name},
+        {.device = 1, .inode = 2, .mount = 1, .name = a.name},
         {.device = 1, .inode = 2, .name = MK_STR("a/b.cs")},
         {.device = 1, .inode = 2, .name = MK_STR("a/b.csss")},
         {.device = 1, .inode = 2, .name = MK_STR("")},
