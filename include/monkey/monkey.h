@@ -184,7 +184,11 @@ MK_API void mk_server_on_order(struct mk_server *server, mk_server_order_fn fn);
 MK_API int mk_server_stop(struct mk_server *server);
 /* Closes idle connections now, in a stop after mk_server_hand_over(). Any thread. */
 MK_API void mk_server_drain_now(struct mk_server *server);
-/* Ends a mk_server_stop() that is under way at once: cuts all connections. Any thread. */
+/*
+ * Ends a mk_server_stop() that is under way at once: cuts all connections. During a mk_server_reload() it takes effect
+ * at the end of the reload. Does not wait. Call mk_server_stop() next, unless it is under way. Any thread, also
+ * handlers.
+ */
 MK_API void mk_server_stop_now(struct mk_server *server);
 
 /* ── about this build ── */

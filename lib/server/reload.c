@@ -218,6 +218,20 @@ static int prepare_reload(struct reload *c)
     return err == 0 ? begin_worker_reloads(c) : err;
 }
 
+static bool is_told_to_stop(struct mk_server *s)
+{
+    pthread_mutex_lock(&s->lock);
+    bool stops = s->told_to_stop;
+    pthread_mutex_unlock(&s->lock);
+    return stops;
+}
+
+static int refuse_to_reload(struct mk_server *s)
+{
+    s->refusal = "the server was told to stop at once: call mk_server_stop()";
+    return -ECANCELED;
+}
+
 static int reload_server(struct mk_server *s)
 {
     struct reload c = {.server = s};
@@ -228,6 +242,8 @@ static int reload_server(struct mk_server *s)
     if (err < 0)
         return err;
     err = mk__server_load(s, &c.next);
+    if (err == 0 && is_told_to_stop(s))
+        err = refuse_to_reload(s);
     if (err == 0) {
         c.n = c.next->workers;
         err = prepare_reload(&c);
@@ -248,31 +264,49 @@ static int reload_server(struct mk_server *s)
     return 0;
 }
 
-/* Returns whether mk_server_stop_now() was called: the workers end, and would not answer. */
-static bool is_told_to_stop(const struct mk_server *s)
+/*
+ * Until end_reload() the workers go on, because a reload waits for their answers: mk_server_stop_now() is carried out
+ * then. Returns whether it was called already.
+ */
+static bool begin_reload(struct mk_server *s)
 {
-    bool stops = false;
-    for (unsigned i = 0; mk__server_is_running(s) && i < s->n_workers; i++)
-        stops |= s->workers[i]->order == MK__THREAD_STOP;
+    pthread_mutex_lock(&s->lock);
+    bool stops = s->told_to_stop;
+    s->reloading = !stops;
+    pthread_mutex_unlock(&s->lock);
     return stops;
+}
+
+static void end_reload(struct mk_server *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->reloading = false;
+    if (s->told_to_stop)
+        mk__server_cut_workers(s);
+    pthread_mutex_unlock(&s->lock);
+}
+
+static int reload_and_report(struct mk_server *s)
+{
+    mk__server_begin_asked(s);
+    int err = reload_server(s);
+    end_reload(s);
+    s->error = err;
+    mk__server_end_asked(s, err);
+    return err;
 }
 
 int mk_server_reload(struct mk_server *s)
 {
     if (!MK_HAS_RELOAD)
         return -ENOTSUP;
-    int err = mk__server_begin_call(s);
-    if (err == 0 && is_told_to_stop(s)) {
-        s->refusal = "the server was told to stop at once: call mk_server_stop()";
-        err = -ECANCELED;
-    }
+    int err = mk__server_enter(s);
     if (err < 0)
         return err;
-    mk__server_begin_asked(s);
-    s->in_turn = mk__server_is_in_caller(s);
-    err = reload_server(s);
-    s->in_turn = false;
-    s->error = err;
-    mk__server_end_asked(s, err);
+    if (begin_reload(s))
+        err = refuse_to_reload(s);
+    else
+        err = reload_and_report(s);
+    mk__server_leave(s);
     return err;
 }

@@ -23,6 +23,8 @@
 
 /* ── calls at the wrong time, or by the wrong process or thread ── */
 
+static const char in_hook[] = "a handler or hook must not start, reload or stop its server";
+
 int mk__server_refuse(struct mk_server *s, int err, const char *sentence)
 {
     s->refusal = sentence;
@@ -42,6 +44,14 @@ static bool is_worker(struct mk_server *s)
     return found;
 }
 
+/* Refuses a call within another one, which a hook makes, or beside one of another thread. */
+static int refuse_second_call(struct mk_server *s)
+{
+    if (s->caller == gettid())
+        return mk__server_refuse(s, -EDEADLK, in_hook);
+    return mk__server_refuse(s, -EPERM, "another thread is within a call for the server: call it from one thread only");
+}
+
 int mk__server_begin_call(struct mk_server *s)
 {
     if (MK_SMALL)
@@ -49,17 +59,35 @@ int mk__server_begin_call(struct mk_server *s)
     if (!s)
         return -EINVAL;
     s->refusal = NULL;
-    if (!mk__server_is_running(s))
-        return 0;
+    int err = s->caller ? refuse_second_call(s) : 0;
+    if (err < 0 || !mk__server_is_running(s))
+        return err;
     if (s->pid != getpid()) {
         s->refusal = "the server belongs to the process that has started it, not to its children";
         return -EPERM;
     }
     if (s->in_turn || is_worker(s))
-        return mk__server_refuse(s, -EDEADLK, "a handler or hook must not start, reload or stop its server");
+        return mk__server_refuse(s, -EDEADLK, in_hook);
     if (mk__server_is_in_caller(s) && s->n_workers && !mk__caller_thread_is_current(s->workers[0]))
         return mk__server_refuse(s, -EPERM, "the server runs in the thread that has started it: only that may call it");
     return 0;
+}
+
+int mk__server_enter(struct mk_server *s)
+{
+    pid_t none = 0;
+    int err = mk__server_begin_call(s);
+    while (!MK_SMALL && err == 0 && !atomic_compare_exchange_strong(&s->caller, &none, gettid())) {
+        none = 0;
+        err = mk__server_begin_call(s);
+    }
+    return err;
+}
+
+void mk__server_leave(struct mk_server *s)
+{
+    if (!MK_SMALL)
+        s->caller = 0;
 }
 
 /* ── configuring ── */
@@ -150,17 +178,25 @@ int mk__server_load(struct mk_server *s, struct mk_generation **ret_g)
     return err;
 }
 
-int mk_server_load(struct mk_server *s)
+static int load_current(struct mk_server *s)
 {
-    int err = mk__server_begin_call(s);
-    if (!MK_SMALL && err == 0 && mk__server_is_running(s))
-        err = mk__server_refuse(s, -EBUSY, "mk_server_load(): the server runs; mk_server_reload() loads anew");
-    if (err < 0)
-        return err;
     mk__generation_free(&s->current);
     s->is_stale = false;
     s->error = mk__server_load(s, &s->current);
     return s->error;
+}
+
+int mk_server_load(struct mk_server *s)
+{
+    int err = mk__server_enter(s);
+    if (err < 0)
+        return err;
+    if (!MK_SMALL && mk__server_is_running(s))
+        err = mk__server_refuse(s, -EBUSY, "mk_server_load(): the server runs; mk_server_reload() loads anew");
+    else
+        err = load_current(s);
+    mk__server_leave(s);
+    return err;
 }
 
 void mk_server_problems(const struct mk_server *s, struct mk_buf *out)
@@ -347,6 +383,8 @@ void mk__server_set_state(struct mk_server *s, enum mk__server_state state)
 {
     pthread_mutex_lock(&s->lock);
     s->state = state;
+    if (MK_HAS_RELOAD && state == MK__SERVER_STOPPED)
+        s->told_to_stop = false;
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -460,11 +498,11 @@ static bool is_fast_open_set(const struct mk_generation *g)
 /* Checks that the server can be started now, and loads its configuration if that was not done. Returns 0 or -errno. */
 static int prepare_start(struct mk_server *s)
 {
-    int err = mk__server_begin_call(s);
-    if (!MK_SMALL && err == 0 && mk__server_is_running(s))
+    int err = 0;
+    if (!MK_SMALL && mk__server_is_running(s))
         err = mk__server_refuse(s, -EBUSY, "mk_server_start(): the server runs already");
     if (!MK_SMALL && err == 0 && s->embedded && (!s->current || s->is_stale || s->error))
-        err = mk_server_load(s);
+        err = load_current(s);
     if (err < 0)
         return err;
     s->pid = getpid();
@@ -508,15 +546,18 @@ static int start_server(struct mk_server *s)
 
 int mk_server_start(struct mk_server *s)
 {
-    int err = start_server(s);
-    return MK_SMALL || !s ? err : (s->error = err);
+    int err = mk__server_enter(s);
+    if (err < 0)
+        return err;
+    err = start_server(s);
+    if (!MK_SMALL)
+        s->error = err;
+    mk__server_leave(s);
+    return err;
 }
 
-int mk_server_stop(struct mk_server *s)
+static void stop_server(struct mk_server *s)
 {
-    int err = mk__server_begin_call(s);
-    if (err < 0 || !mk__server_is_running(s))
-        return err;
     bool handed_over = MK_HAS_SUPERVISOR && s->state >= MK__SERVER_HANDED_OVER;
     if (s->current->settings->shutdown_delay_ms && !handed_over)
         mk_log_info("answering as before for another %u ms (ShutdownDelay)", s->current->settings->shutdown_delay_ms);
@@ -528,10 +569,18 @@ int mk_server_stop(struct mk_server *s)
         mk__control_thread_drain_workers_now(s->control_thread);
     if (MK_HAS_CONTROL_THREAD && s->control_thread)
         mk__control_thread_wait_workers(s->control_thread);
-    s->in_turn = mk__server_is_in_caller(s);
     close_workers(s);
-    s->in_turn = false;
     mk__listeners_release(&s->listeners);
+}
+
+int mk_server_stop(struct mk_server *s)
+{
+    int err = mk__server_enter(s);
+    if (err < 0)
+        return err;
+    if (mk__server_is_running(s))
+        stop_server(s);
+    mk__server_leave(s);
     return 0;
 }
 
@@ -544,14 +593,22 @@ void mk_server_reopen_logs(struct mk_server *s)
     mk__module_unlock_hooks();
 }
 
+void mk__server_cut_workers(struct mk_server *s)
+{
+    stop_workers(s);
+    if (MK_HAS_CONTROL_THREAD && s->control_thread)
+        mk__control_thread_stop_workers(s->control_thread);
+}
+
 void mk_server_stop_now(struct mk_server *s)
 {
     if (!MK_SMALL && !s)
         return;
     pthread_mutex_lock(&s->lock);
-    if (mk__server_is_running(s))
-        stop_workers(s);
-    if (MK_HAS_CONTROL_THREAD && mk__server_is_running(s) && s->control_thread)
-        mk__control_thread_stop_workers(s->control_thread);
+    bool runs = mk__server_is_running(s);
+    if (MK_HAS_RELOAD)
+        s->told_to_stop = runs;
+    if (runs && (!MK_HAS_RELOAD || !s->reloading))
+        mk__server_cut_workers(s);
     pthread_mutex_unlock(&s->lock);
 }

@@ -33,7 +33,7 @@ struct mk_server {
     struct mk__generation_source source;
     struct mk_generation *current; /* in use, or loaded last */
     struct mk_generation *failed;  /* a later one that could not be used, kept for its problems */
-    pthread_mutex_t lock;          /* of `state` and `workers`: other threads may call mk_server_stop_now() and so on */
+    pthread_mutex_t lock; /* of `state`, `workers` ...: other threads may call mk_server_stop_now() and so on */
     _Atomic(enum mk__server_state) state; /* read without the lock too */
     struct mk__listeners listeners;
     struct mk__thread_pool thread_pool;
@@ -46,11 +46,13 @@ struct mk_server {
     uint32_t loaded;                         /* generations so far */
     mk_server_order_fn order_fn;             /* of mk_server_on_order() */
     struct mk_server_reload *asked, *served; /* reloads that plugins have asked for, under `lock` */
-    const char *refusal;                     /* why the last call failed, if that is a mistake of the program */
+    bool reloading, told_to_stop;            /* the second by mk_server_stop_now(); both under `lock` */
+    _Atomic(pid_t) caller;                   /* the thread between mk__server_enter() and mk__server_leave() */
+    const char *_Atomic refusal;             /* why the last call failed, if that is a mistake of the program */
     int error;                               /* -errno of the last load, start or reload; 0: it succeeded */
     pid_t pid;                               /* the process that has started it */
     bool is_stale;                           /* what was loaded is not what the program has passed since */
-    bool in_turn;                            /* of a worker in the thread of the caller */
+    _Atomic bool in_turn;                    /* of a worker in the thread of the caller */
     struct mk__embedded *embedded;           /* of server/embed/; NULL: its functions were not called */
     const struct mk__embedded_ops *embedded_ops;
 };
@@ -73,12 +75,17 @@ static inline bool mk__server_is_in_caller(const struct mk_server *s)
  * -EDEADLK (called by a hook or handler).
  */
 int mk__server_begin_call(struct mk_server *s);
+/* The same for a call that waits or runs hooks: until mk__server_leave() all others are refused. */
+int mk__server_enter(struct mk_server *s);
+void mk__server_leave(struct mk_server *s);
 /*
  * Refuses a call that is a mistake of the program: logs the sentence and keeps it. An assertion in debug builds.
  * Returns `err`.
  */
 int mk__server_refuse(struct mk_server *s, int err, const char *sentence);
 
+/* Ends all workers, those that are retiring too, without waiting for it. Under the lock. */
+void mk__server_cut_workers(struct mk_server *s);
 /* Changes the state under the lock. */
 void mk__server_set_state(struct mk_server *s, enum mk__server_state state);
 

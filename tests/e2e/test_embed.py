@@ -127,11 +127,11 @@ def test_programs_that_are_compared(tmp_path, compiled, source, library):
 
 
 @pytest.mark.concurrent
-@pytest.mark.parametrize("kind", ["threads", "caller", "several", "forked"])
+@pytest.mark.parametrize("kind", ["threads", "caller", "several", "forked", "cut"])
 def test_starts_and_stops(compiled, tmp_path, kind):
     """The program compares descriptors, signals, locale, environment and working directory before and after."""
     root = populate(tmp_path / "root", {"a.txt": b"embedded\n"})
-    rounds = {"several": ROUNDS // 4, "forked": ROUNDS // 4}.get(kind, ROUNDS)
+    rounds = {"several": ROUNDS // 4, "forked": ROUNDS // 4, "cut": ROUNDS // 4}.get(kind, ROUNDS)
     program = compiled(PROGRAMS / "storm.c")
     run = subprocess.run(
         [program, str(rounds), kind, root], capture_output=True, timeout=500, text=True, env=build.environment()
@@ -179,6 +179,8 @@ MISTAKES = {
     "stop_in_a_turn": "a handler or hook must not start, reload or stop its server",
     "turn_in_a_turn": "a handler or hook must not start, reload or stop its server",
     "turn_in_another_thread": "the server runs in the thread that has started it: only that may call it",
+    "stop_beside_a_start": "another thread is within a call for the server: call it from one thread only",
+    "load_in_a_hook": "a handler or hook must not start, reload or stop its server",
     "free_while_it_runs": "it was stopped first",
 }
 

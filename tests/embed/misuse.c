@@ -146,6 +146,53 @@ static void turn_in_another_thread(void)
     pthread_join(thread, NULL);
 }
 
+/* ── in a hook, and beside a call that waits for one ── */
+
+static void *stop_elsewhere(void *ctx)
+{
+    (void)ctx;
+    keep(mk_server_stop(server));
+    return NULL;
+}
+
+static int wait_for_a_stop(struct mk_worker *worker, void **ret_state)
+{
+    pthread_t thread;
+    (void)worker;
+    (void)ret_state;
+    if (result == 0 && pthread_create(&thread, NULL, stop_elsewhere, NULL) == 0)
+        pthread_join(thread, NULL);
+    return 0;
+}
+
+static int load_here(struct mk_generation *g, void **ret_state)
+{
+    (void)g;
+    (void)ret_state;
+    keep(mk_server_load(server));
+    return 0;
+}
+
+static const struct mk_plugin waiting = {MK_PLUGIN_HEAD("waiting", "1", ""), .worker_start = wait_for_a_stop};
+static const struct mk_plugin loading = {MK_PLUGIN_HEAD("loading", "1", ""), .generation_start = load_here};
+
+static void start_with(const struct mk_plugin *plugin)
+{
+    mk_server_stop(server);
+    mk_server_add_plugin(server, plugin);
+    mk_server_start(server);
+}
+
+static void stop_beside_a_start(void)
+{
+    start_with(&waiting);
+}
+
+static void load_in_a_hook(void)
+{
+    start_with(&loading);
+}
+
 static void free_while_it_runs(void)
 {
     struct mk_server *other = mk_server_new();
@@ -171,6 +218,8 @@ static const struct {
     {"stop_in_a_turn", stop_in_a_turn},
     {"turn_in_a_turn", turn_in_a_turn},
     {"turn_in_another_thread", turn_in_another_thread},
+    {"stop_beside_a_start", stop_beside_a_start},
+    {"load_in_a_hook", load_in_a_hook},
     {"free_while_it_runs", free_while_it_runs},
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Starts and stops servers, with a client at each, and compares the process before and after. Compiled and run by
- * tests/e2e/test_embed.py: storm ROUNDS threads|caller|several|forked FOLDER
+ * tests/e2e/test_embed.py: storm ROUNDS threads|caller|several|forked|cut FOLDER
  */
 #define _GNU_SOURCE
 #include <monkey/embed.h>
@@ -13,12 +13,14 @@
 #include <fcntl.h>
 #include <locale.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define CHECK(fact) \
@@ -163,6 +165,28 @@ static void run_several(int round)
         end(servers[(i + round / 2) % SERVERS]);
 }
 
+static void *cut(void *server)
+{
+    struct timespec delay = {.tv_nsec = rand() % 3000000};
+    nanosleep(&delay, NULL);
+    mk_server_stop_now(server);
+    return NULL;
+}
+
+/* A server that reloads until another thread has told it to stop. */
+static void run_cut(int round)
+{
+    struct mk_server *server = start(round % 4 == 0);
+    pthread_t thread;
+    int err = 0;
+    CHECK(pthread_create(&thread, NULL, cut, server) == 0);
+    while (err == 0)
+        err = mk_server_reload(server);
+    CHECK(err == -ECANCELED);
+    CHECK(pthread_join(thread, NULL) == 0);
+    end(server);
+}
+
 /* A server that is made before the fork, and started by each of two children. */
 static void run_forked(void)
 {
@@ -198,6 +222,8 @@ int main(int argc, char **argv)
             run_several(i);
         else if (strcmp(argv[2], "forked") == 0)
             run_forked();
+        else if (strcmp(argv[2], "cut") == 0)
+            run_cut(i);
         else
             run_one(strcmp(argv[2], "caller") == 0, i);
     }

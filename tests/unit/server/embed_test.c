@@ -408,6 +408,64 @@ static void test_stop_now(void **state)
     end(server);
 }
 
+/* ── the end of a server during a reload ── */
+
+static struct mk_server *ended_server; /* by the hook; NULL: not yet */
+static _Atomic int began;
+
+/* In the second generation: the reload waits for this worker, and then for what it does next. */
+static int stop_now_in_worker(struct mk_worker *worker, void **ret_state)
+{
+    (void)worker;
+    (void)ret_state;
+    if (began++ >= 2)
+        mk_server_stop_now(ended_server);
+    return 0;
+}
+
+static const struct mk_plugin ending = {MK_PLUGIN_HEAD("ending", "1", "of a test"), .worker_start = stop_now_in_worker};
+
+/* Workers that were told to stop answer the reload before they end. */
+static void test_stop_now_during_a_reload(void **state)
+{
+    (void)state;
+    for (int in_caller = 0; in_caller < 2; in_caller++) {
+        struct mk_server *server = ended_server = make_server(listen_any);
+        began = in_caller; /* one worker only */
+        if (in_caller)
+            assert_int_equal(mk_server_in_caller(server), 0);
+        assert_int_equal(mk_server_add_plugin(server, &ending), 0);
+        start(server);
+        assert_int_equal(mk_server_reload(server), 0); /* it is too late to give it up */
+        assert_int_equal(mk_server_reload(server), -ECANCELED);
+        end(server);
+    }
+}
+
+static int stop_now_in_load(struct mk_generation *g, void **ret_state)
+{
+    (void)g;
+    (void)ret_state;
+    if (began++)
+        mk_server_stop_now(ended_server);
+    return 0;
+}
+
+static const struct mk_plugin loaded = {MK_PLUGIN_HEAD("loaded", "1", "of a test"),
+                                        .generation_start = stop_now_in_load};
+
+static void test_stop_now_during_the_load(void **state)
+{
+    (void)state;
+    struct mk_server *server = ended_server = make_server(listen_any);
+    began = 0;
+    assert_int_equal(mk_server_add_plugin(server, &loaded), 0);
+    start(server);
+    assert_int_equal(mk_server_reload(server), -ECANCELED); /* given up before the workers take part */
+    assert_non_null(strstr(mk_server_error(server), "mk_server_stop()"));
+    end(server);
+}
+
 /* A client that leaves during a file raises no SIGPIPE, and the mask is as before. */
 static void test_no_sigpipe(void **state)
 {
@@ -601,6 +659,8 @@ int main(void)
         cmocka_unit_test(test_the_descriptor),
         cmocka_unit_test(test_a_reload_in_the_caller),
         cmocka_unit_test(test_stop_now),
+        cmocka_unit_test(test_stop_now_during_a_reload),
+        cmocka_unit_test(test_stop_now_during_the_load),
         cmocka_unit_test(test_no_sigpipe),
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_no_server),
