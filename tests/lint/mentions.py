@@ -20,7 +20,7 @@ ACCESS = re.compile(r"(?:->|(?<=[\s{(])\.|\w\.)([a-z]\w*)\b(?!\()")  # in C: a->
 STRUCT = re.compile(r"^struct (\w+) \{\n(.*?)^\}", re.M | re.S)
 MEMBER = re.compile(r"(\w+)\s*(?:\[[^\]]*\])?\s*(?=[;,:])|\(\*(\w+)\)")
 IDENTIFIER = re.compile(r"\b[A-Za-z_]\w*\b")
-CODE_KINDS = ("c", "python", "shell", "cmake", "template")
+CODE_KINDS = ("c", "python", "shell", "cmake", "template", "rust")
 NOT_OURS = re.compile(r"CHANGELOG\.md$")  # it names what was
 
 # Files and calls of the system and of libraries that documents and comments may name.

@@ -11,6 +11,7 @@ SUFFIX_KINDS = {
     ".c": "c", ".h": "c", ".py": "python", ".sh": "shell", ".cmake": "cmake", ".in": "template", ".md": "text",
     ".conf": "text", ".load": "text", ".mime": "text", ".html": "text", ".css": "text", ".mjs": "text",
     ".json": "text", ".svg": "text", ".txt": "text", ".1": "text", ".ini": "text", ".map": "text", ".dict": "text",
+    ".rs": "rust",
 }
 COMMENT_OR_LITERAL = re.compile(
     r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL)
