@@ -43,8 +43,8 @@ MK_API void mk_server_configure(struct mk_server *server, const char *dir);
 MK_API void mk_server_one_shot(struct mk_server *server, const char *root);
 /*
  * Sets a key of a section of the server, in place of what the files say. Messages name `origin` ("option --port"). The
- * strings must stay valid as for mk_server_configure().
- * Returns 0 or -ENOBUFS (16 keys are set already).
+ * strings must stay valid as for mk_server_configure(). Works at the next load.
+ * Returns 0, -EINVAL (there is no server) or -ENOBUFS (16 keys are set already).
  */
 MK_API int mk_server_set(struct mk_server *server, const char *section, const char *key, const char *value,
                          const char *origin);

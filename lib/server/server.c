@@ -152,8 +152,12 @@ void mk_server_check_only_supervised(struct mk_server *s)
 
 int mk_server_set(struct mk_server *s, const char *section, const char *key, const char *value, const char *origin)
 {
+    if (!MK_SMALL && !s)
+        return -EINVAL;
     if (s->source.n_overrides == MK__OVERRIDES_MAX)
         return -ENOBUFS;
+    if (!MK_SMALL)
+        s->is_stale = true;
     s->source.overrides[s->source.n_overrides++] = (struct mk__override){section, key, value, origin, false};
     return 0;
 }
@@ -505,6 +509,8 @@ static int prepare_start(struct mk_server *s)
         err = load_current(s);
     if (err < 0)
         return err;
+    if (!MK_SMALL && !s->current)
+        s->refusal = "nothing was loaded: call mk_server_text() or mk_server_load() before the start";
     s->pid = getpid();
     return s->current && s->current->settings && !s->current->check_only ? 0 : -EINVAL;
 }

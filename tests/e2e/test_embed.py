@@ -84,16 +84,20 @@ def test_in_a_foreign_loop(compiled, name):
             client.close()
 
 
+def exchange_messages(program):
+    server = types.SimpleNamespace(way=types.SimpleNamespace(h2=False), open=lambda: PlainClient(program.address))
+    clients = [WebSocket(server, program.path) for _ in range(4)]
+    for i, client in enumerate(clients):
+        client.send_message(b"message %d" % i)
+        for other in clients:
+            assert other.message() == (BINARY, b"message %d" % i)
+    for client in clients:
+        client.drop()
+
+
 def test_websockets(compiled):
     with Program(compiled(EXAMPLES / "chat.c", PACKAGES["chat"])) as program:
-        server = types.SimpleNamespace(way=types.SimpleNamespace(h2=False), open=lambda: PlainClient(program.address))
-        clients = [WebSocket(server, program.path) for _ in range(4)]
-        for i, client in enumerate(clients):
-            client.send_message(b"message %d" % i)
-            for other in clients:
-                assert other.message() == (BINARY, b"message %d" % i)
-        for client in clients:
-            client.drop()
+        exchange_messages(program)
 
 
 def test_every_example_is_asked():
@@ -129,7 +133,10 @@ def test_programs_that_are_compared(tmp_path, compiled, source, library):
 @pytest.mark.concurrent
 @pytest.mark.parametrize("kind", ["threads", "caller", "several", "forked", "cut"])
 def test_starts_and_stops(compiled, tmp_path, kind):
-    """The program compares descriptors, signals, locale, environment and working directory before and after."""
+    """
+    The program compares what belongs to it before, meanwhile and after: signals, locale, environment, working
+    directory, limits, users, processors ...; descriptors, threads and the heap before and after.
+    """
     root = populate(tmp_path / "root", {"a.txt": b"embedded\n"})
     rounds = {"several": ROUNDS // 4, "forked": ROUNDS // 4, "cut": ROUNDS // 4}.get(kind, ROUNDS)
     program = compiled(PROGRAMS / "storm.c")
@@ -141,24 +148,36 @@ def test_starts_and_stops(compiled, tmp_path, kind):
 
 @pytest.mark.slow
 @pytest.mark.skipif(build.SANITIZED, reason="sanitizers and valgrind exclude each other")
-@pytest.mark.parametrize("kind", ["threads", "caller", "several"])
+@pytest.mark.parametrize("kind", ["threads", "caller", "several", "cut"])
 def test_under_valgrind(compiled, tmp_path, kind):
     """Errors of memory that sanitizers do not see, and leaks: with libmonkey.so as it is installed."""
     root = populate(tmp_path / "root", {"a.txt": b"embedded\n"})
     command = ["valgrind", "--quiet", "--error-exitcode=99", "--leak-check=full", compiled(PROGRAMS / "storm.c")]
     environment = {**build.environment(), **make_shim(tmp_path)}
-    run = subprocess.run([*command, "3", kind, root], capture_output=True, timeout=250, text=True, env=environment)
+    run = subprocess.run([*command, "10", kind, root], capture_output=True, timeout=250, text=True, env=environment)
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+
+
+def compile_static(prefix, folder, name, *packages):
+    """Without any shared library; nothing is exported."""
+    flags = embed.pkg_config(prefix, "--static", "--cflags", "--libs", *packages, "monkey")
+    program = folder / name
+    command = [*embed.COMPILERS[".c"], *embed.FLAGS, EXAMPLES / f"{name}.c", "-o", program, *flags, "-static"]
+    subprocess.run(list(map(str, command)), check=True, capture_output=True)
+    exported = subprocess.run(["nm", "-D", program], capture_output=True, text=True).stdout
+    assert exported == ""
+    return program
+
+
+@pytest.mark.skipif(build.SANITIZED, reason="sanitizers cannot be linked statically")
+def test_a_static_program_with_a_plugin(prefix, tmp_path):
+    with Program(compile_static(prefix, tmp_path, "chat", PACKAGES["chat"])) as program:
+        exchange_messages(program)
 
 
 @pytest.mark.skipif(build.SANITIZED, reason="sanitizers cannot be linked statically")
 def test_a_static_program(prefix, tmp_path):
-    """Without any shared library: handlers need no exported symbols."""
-    source = tmp_path / "hello.c"
-    source.write_text((EXAMPLES / "hello.c").read_text())
-    flags = embed.pkg_config(prefix, "--static", "--cflags", "--libs", "monkey")
-    command = [*embed.COMPILERS[".c"], *embed.FLAGS, source, "-o", tmp_path / "hello", *flags, "-static"]
-    subprocess.run(list(map(str, command)), check=True, capture_output=True)
+    compile_static(prefix, tmp_path, "hello")
     root = populate(tmp_path / "root", {"a.txt": b"embedded\n"})
     with Program(tmp_path / "hello", root) as program:
         assert program.ask().body == b"Hello, you!\n"
@@ -173,6 +192,8 @@ MISTAKES = {
     "handle_while_it_runs": "the server runs: its configuration and its handlers are set before the start",
     "handle_nothing": "mk_server_handle(): methods, pattern or function are NULL",
     "add_nothing": "mk_server_add_plugin(): there is no plugin, or it has no name",
+    "text_of_nothing": "mk_server_text(): the text is NULL",
+    "folder_of_nothing": "mk_server_folder(): the folder is NULL",
     "turn_with_threads": "the server has threads of its own; call mk_server_in_caller() before the start",
     "turn_without_start": "the server does not run",
     "stop_in_a_handler": "a handler or hook must not start, reload or stop its server",

@@ -94,6 +94,20 @@ static void handle_nothing(void)
     mk_server_start(server);
 }
 
+static void text_of_nothing(void)
+{
+    mk_server_stop(server);
+    keep(mk_server_text(server, NULL));
+    mk_server_start(server);
+}
+
+static void folder_of_nothing(void)
+{
+    mk_server_stop(server);
+    keep(mk_server_folder(server, NULL));
+    mk_server_start(server);
+}
+
 static void add_nothing(void)
 {
     mk_server_stop(server);
@@ -212,6 +226,8 @@ static const struct {
     {"handle_while_it_runs", handle_while_it_runs},
     {"handle_nothing", handle_nothing},
     {"add_nothing", add_nothing},
+    {"text_of_nothing", text_of_nothing},
+    {"folder_of_nothing", folder_of_nothing},
     {"turn_with_threads", turn_with_threads},
     {"turn_without_start", turn_without_start},
     {"stop_in_a_handler", stop_in_a_handler},

@@ -85,10 +85,7 @@ impl Server {
 
     /// The port of the first Listen line that has one, also if the system has chosen it (`Listen 127.0.0.1:0`).
     pub fn port(&self) -> Result<u16, Error> {
-        match unsafe { sys::mk_server_port(self.raw) } {
-            port if port >= 0 => Ok(port as u16),
-            err => Err(Error::new(-err, "the server does not run, or listens at no port")),
-        }
+        self.check(unsafe { sys::mk_server_port(self.raw) }).map(|port| port as u16)
     }
 
     /// Handles what has happened, for a server with [`Server::in_caller`]; waits for something up to `timeout`, or

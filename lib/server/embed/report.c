@@ -77,11 +77,20 @@ const char *mk_server_error(struct mk_server *s)
 
 /* ── the port ── */
 
+/* Keeps why there is no port: the one function for a `const` server that can fail. */
+static int fail_port(const struct mk_server *s, int err, const char *sentence)
+{
+    ((struct mk_server *)(uintptr_t)s)->refusal = sentence;
+    return err;
+}
+
 int mk_server_port(const struct mk_server *s)
 {
     struct mk_list *n, *save;
-    if (!s || s->state == MK__SERVER_STOPPED)
+    if (!s)
         return -EINVAL;
+    if (s->state == MK__SERVER_STOPPED)
+        return fail_port(s, -EINVAL, "mk_server_port(): the server does not run");
     MK_LIST_EACH(&s->listeners.open, n, save) {
         const struct mk__listener *one = MK_CONTAINER_OF(n, struct mk__listener, node);
         if (one->addr.sa.sa_family == AF_INET)
@@ -89,5 +98,5 @@ int mk_server_port(const struct mk_server *s)
         if (one->addr.sa.sa_family == AF_INET6)
             return ntohs(one->addr.in6.sin6_port);
     }
-    return -ENOENT;
+    return fail_port(s, -ENOENT, "mk_server_port(): the server listens at no port");
 }

@@ -36,9 +36,19 @@ static void send_503(int fd)
     send(fd, answer, sizeof(answer) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+/* Returns a descriptor above 0, which stands for none: a program may have closed its stdin. */
+static int move_from_0(int fd)
+{
+    int moved = fcntl(fd, F_DUPFD_CLOEXEC, 1);
+    close(fd);
+    return moved;
+}
+
 static void open_reserve_fd(struct mk__limits *c)
 {
     int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (!MK_SMALL && fd == 0)
+        fd = move_from_0(fd);
     int before = fd >= 0 ? atomic_exchange(&c->reserve_fd, fd) : 0;
     if (before > 0)
         close(before);

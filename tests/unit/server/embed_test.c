@@ -190,6 +190,40 @@ static void test_hosts_as_text(void **state)
     end(server);
 }
 
+/* By calls instead of text. What is set between a stop and the next start is in use then. */
+static void test_keys_by_calls(void **state)
+{
+    struct mk_server *server = mk_server_new();
+    (void)state;
+    assert_int_equal(mk_server_start(server), -EINVAL);
+    assert_non_null(strstr(mk_server_error(server), "nothing was loaded: call mk_server_text()"));
+    assert_int_equal(mk_server_set(server, "SERVER", "Listen", "127.0.0.1:0", "program"), 0);
+    assert_int_equal(mk_server_set(server, "SERVER", "FastOpen", "0", "program"), 0);
+    assert_int_equal(mk_server_handle(server, "GET", "/a", say_text, (void *)(uintptr_t) "by calls"), 0);
+    assert_int_equal(mk_server_port(server), -EINVAL);
+    assert_non_null(strstr(mk_server_error(server), "the server does not run"));
+    start(server);
+    expect(ask(server, "GET", "/a"), "200", "\r\n\r\nby calls");
+    assert_int_equal(mk_server_stop(server), 0);
+    assert_int_equal(mk_server_set(server, "SERVER", "HideVersion", "Nonsense", "program"), 0);
+    assert_int_equal(mk_server_start(server), -EINVAL);
+    assert_non_null(strstr(mk_server_error(server), "program"));
+    assert_non_null(strstr(mk_server_error(server), "HideVersion"));
+    mk_server_free(server);
+}
+
+static void test_no_port(void **state)
+{
+    char text[1024];
+    (void)state;
+    snprintf(text, sizeof(text), "[SERVER]\n    Listen unix:%s/socket\n", root);
+    struct mk_server *server = make_server(text);
+    start(server);
+    assert_int_equal(mk_server_port(server), -ENOENT);
+    assert_non_null(strstr(mk_server_error(server), "listens at no port"));
+    end(server);
+}
+
 struct problems {
     unsigned n;
     char text[2048];
@@ -516,6 +550,7 @@ static void test_no_server(void **state)
     assert_int_equal(mk_server_handle(NULL, "GET", "/", decline, NULL), -EINVAL);
     assert_int_equal(mk_server_add_plugin(NULL, &own), -EINVAL);
     assert_int_equal(mk_server_in_caller(NULL), -EINVAL);
+    assert_int_equal(mk_server_set(NULL, "SERVER", "Workers", "1", "program"), -EINVAL);
     assert_int_equal(mk_server_load(NULL), -EINVAL);
     assert_int_equal(mk_server_start(NULL), -EINVAL);
     assert_int_equal(mk_server_reload(NULL), -EINVAL);
@@ -651,6 +686,8 @@ int main(void)
         cmocka_unit_test(test_handlers),
         cmocka_unit_test(test_a_folder_behind_the_handlers),
         cmocka_unit_test(test_hosts_as_text),
+        cmocka_unit_test(test_keys_by_calls),
+        cmocka_unit_test(test_no_port),
         cmocka_unit_test(test_problems),
         cmocka_unit_test(test_changes_between_starts),
         cmocka_unit_test(test_a_port_in_use),
