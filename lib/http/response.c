@@ -194,15 +194,20 @@ bool mk_response_header_at(const struct mk_request *req, unsigned n, struct mk_s
     return true;
 }
 
-void mk_response_header_remove(struct mk_request *req, struct mk_str name)
+static void remove_rows(struct mk_request *req, struct mk_str name)
 {
     unsigned kept = 0;
-    if (!MK_SMALL && req->output_state < MK__OUTPUT_HEAD && find_in_block(req, name).p)
-        expand_block(req);
     for (unsigned i = 0; i < req->headers_len; i++)
         if (!mk_str_ieq(req->headers[i].name, name))
             req->headers[kept++] = req->headers[i];
     req->headers_len = (uint8_t)kept;
+}
+
+void mk_response_header_remove(struct mk_request *req, struct mk_str name)
+{
+    if (!MK_SMALL && req->output_state < MK__OUTPUT_HEAD && find_in_block(req, name).p)
+        expand_block(req);
+    remove_rows(req, name);
 }
 
 int mk_response_set_length(struct mk_request *req, uint64_t bytes)
@@ -241,9 +246,9 @@ static void remove_content_headers(struct mk_request *req)
     req->framing = MK__FRAMING_NONE;
     if (!MK_SMALL && req->block)
         mk__response_drop_block_content(req);
-    mk_response_header_remove(req, MK_STR("Content-Type"));
-    mk_response_header_remove(req, MK_STR("Content-Encoding"));
-    mk_response_header_remove(req, MK_STR("Accept-Ranges"));
+    remove_rows(req, MK_STR("Content-Type"));
+    remove_rows(req, MK_STR("Content-Encoding"));
+    remove_rows(req, MK_STR("Accept-Ranges"));
 }
 
 void mk__response_run_hooks(struct mk_request *req)

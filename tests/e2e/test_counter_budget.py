@@ -55,7 +55,7 @@ int memfd_create(const char *name, unsigned flags)
 """
 
 
-def count_instructions(serve, folder, requests, env, prepare=lambda server: None, **rest):
+def count_instructions(serve, folder, requests, env, prepare=lambda server: None, fields=(), status=200, **rest):
     """Returns the user instructions of a server that answers so many requests on one connection."""
     out = folder / f"callgrind.{len(list(folder.glob('callgrind.*')))}"
     server = serve(
@@ -67,8 +67,8 @@ def count_instructions(serve, folder, requests, env, prepare=lambda server: None
     prepare(server)
     client = server.connect()
     for _ in range(requests):
-        client.send(request())
-        assert client.response().status == 200
+        client.send(request("/hello.txt", *fields))
+        assert client.response().status == status
     client.close()
     server.stop()
     return int(re.search(r"^(?:totals|summary): (\d+)", out.read_text(), re.M)[1])

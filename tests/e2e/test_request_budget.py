@@ -13,6 +13,7 @@ from test_counter_budget import count_per_request, make_shim
 pytestmark = pytest.mark.budget
 
 OPENED_MAX, KEPT_MAX, HOOKS_MAX = 5_850, 4_750, 50
+FIELD_MAX = 250
 
 
 @pytest.fixture
@@ -22,13 +23,13 @@ def count(serve, tmp_path, record_property):
     assert shutil.which("valgrind"), "valgrind is not installed"
     shim = make_shim(tmp_path)
 
-    def run(plugins, text=""):
+    def run(plugins, text="", **rest):
         config = {"plugins.load": section("PLUGINS", {"Load": plugins})}
         instructions = count_per_request(
-            serve, tmp_path, shim, config=config, text=text, prepare=lambda server: await_settled(server.root)
+            serve, tmp_path, shim, config=config, text=text, prepare=lambda server: await_settled(server.root), **rest
         )
         record_property(plugins, instructions)
-        print(f"{plugins}: {instructions:.0f} user instructions of a request")
+        print(f"{plugins} {rest or ''}: {instructions:.0f} user instructions of a request")
         return instructions
 
     return run
@@ -45,3 +46,10 @@ def test_instructions_of_a_kept_file(count):
     with_hooks = count("liana cache cors headers static compress", kept)
     assert 1000 < alone <= KEPT_MAX
     assert with_hooks - alone <= HOOKS_MAX
+
+
+@needs_cache
+def test_instructions_of_a_kept_file_that_is_not_modified(count):
+    """The same as with a body, and reading one field."""
+    kept = section("CACHE", {"Files": "Immutable"})
+    assert 1000 < count("liana cache static", kept, fields=("If-None-Match: *",), status=304) <= KEPT_MAX + FIELD_MAX
