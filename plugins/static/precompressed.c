@@ -82,12 +82,12 @@ static bool matches_patterns(const struct static_site *site, const char *name)
     return false;
 }
 
-/* Files that are compressed already have no variants. */
+/* Files that are compressed already have no variants. Their names are compared as for Content-Encoding (open.c). */
 static bool is_compressed(struct mk_str name)
 {
     for (unsigned i = 0; i < MK_CODING_COUNT; i++) {
         size_t n = strlen(suffixes[i]);
-        if (name.len >= n && memcmp(name.p + name.len - n, suffixes[i], n) == 0)
+        if (name.len >= n && mk_str_ieq(mk_str(name.p + name.len - n, n), mk_str(suffixes[i], n)))
             return true;
     }
     return false;

@@ -26,6 +26,8 @@ FILES = {
     "dir/index.html.br": b"brotli of index",
     "pic.svgz": b"svgz",
     "pic.svgz.gz": b"never",
+    "PIC2.SVGZ": b"svgz",
+    "PIC2.SVGZ.gz": b"never",
     "large.bin": pattern(300_000),
     "large.bin.gz": pattern(200_000, 9),
     "orphan.js.gz": b"gzip of nothing",
@@ -87,8 +89,9 @@ def test_variants_by_their_own_names(site):
         assert (answer.status, answer["Content-Type"], answer["Content-Encoding"]) == (200, kind, None)
         assert answer["Vary"] is None and answer.body == FILES[path[1:]]
     assert client.ask("/orphan.js", "Accept-Encoding: gzip").status == 404
-    svgz = client.ask("/pic.svgz", "Accept-Encoding: gzip")
-    assert (svgz["Content-Encoding"], svgz["Content-Type"], svgz.body) == ("gzip", "image/svg+xml", b"svgz")
+    for path in ("/pic.svgz", "/PIC2.SVGZ"):
+        svgz = client.ask(path, "Accept-Encoding: gzip")
+        assert (svgz["Content-Encoding"], svgz["Content-Type"], svgz.body) == ("gzip", "image/svg+xml", b"svgz")
 
 
 def test_each_variant_has_its_tag(site):
