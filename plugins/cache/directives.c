@@ -65,10 +65,12 @@ int directives_parse_files(const struct mk_conf_value *value, void *field, struc
     *policy = (struct files_policy){.mode = modes[i].mode, .interval_ms = directives_default_policy.interval_ms};
     if (value->n == 1)
         return 0;
-    if (policy->mode != FILES_REVALIDATE || value->n > 2) {
-        mk_buf_addf(error, "only Revalidate takes a time, and at most one; %.*s takes none", MK_STR_ARG(modes[i].name));
+    if (policy->mode != FILES_REVALIDATE) {
+        mk_buf_addf(error, "only Revalidate takes a time; %.*s takes none", MK_STR_ARG(modes[i].name));
         return -EINVAL;
     }
+    if (value->n > 2)
+        return reject(error, "Revalidate takes one time, a word such as 1s");
     policy->interval_ms = parse_interval_ms(value->words[1]);
     return policy->interval_ms
                ? 0
@@ -102,7 +104,7 @@ static const struct mk_conf_key rule_keys[] = {
 static const struct mk_conf_key server_keys[] = {
     MK_CONF_KEY_SIZE(struct cache_conf, bytes_max, "Memory", "32M",
                      "What the cache may take, of all workers together: bodies, heads, keys and tables.",
-                     .min = 64 << 10, .max = INT64_C(1) << 40),
+                     .min = MK_STORE_BYTES_MIN, .max = INT64_C(1) << 40),
     MK_CONF_KEY_SIZE(struct cache_conf, body_bytes_max, "BodyMax", "8K",
                      "Files up to this size are kept in memory; of larger ones the descriptor is kept, and the kernel "
                      "sends them from its page cache.",
@@ -122,8 +124,6 @@ static void check_memory(const struct mk_conf_check *check, void *section)
 {
     const struct cache_conf *conf = section;
     uint64_t least = (conf->body_bytes_max + ENTRY_HEAD_BYTES_MAX) * BODIES_IN_MEMORY_MIN;
-    if (least < MK_STORE_BYTES_MIN)
-        least = MK_STORE_BYTES_MIN;
     if (conf->bytes_max < least)
         mk_conf_error(
             check, offsetof(struct cache_conf, bytes_max),

@@ -728,14 +728,14 @@ def test_clients_come_before_kept_descriptors(cached, tmp_path):
 
 MISTAKES = {
     # the file, the row, its column, words of the message
-    "memory too small": ("cache", "Memory 4K", 12, ["Memory"]),
-    "memory too small for one body": ("cache", "Memory 256K", 12, ["Memory", "BodyMax"]),
+    "memory too small": ("cache", "Memory 511K", 12, ["Memory", "from 512K"]),
+    "memory too small for one body": ("cache", "Memory 512K", 12, ["Memory", "BodyMax", "576K"]),
     "no number": ("cache", "Descriptors many", 17, ["many"]),
     "unknown key": ("cache", "Memorie 1M", 5, ["Memorie", "Memory"]),
     "interval of nothing": ("default", "Files Revalidate 0", 11, ["Revalidate"]),
     "interval of a word": ("default", "Files Revalidate often", 11, ["Revalidate"]),
     "interval that is too long": ("default", "Files Revalidate 2d", 11, ["Revalidate"]),
-    "two intervals": ("default", "Files Revalidate 1s 2s", 11, ["Revalidate"]),
+    "two intervals": ("default", "Files Revalidate 1s 2s", 11, ["Revalidate takes one time"]),
     "interval beside Immutable": ("default", "Files Immutable 1s", 11, ["Immutable"]),
     "interval beside EachCycle": ("default", "Files EachCycle 1s", 11, ["EachCycle"]),
     "unknown mode": ("default", "Files Sometimes", 11, ["Revalidate"]),

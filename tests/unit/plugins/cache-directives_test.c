@@ -69,7 +69,7 @@ static void test_mistakes(void **state)
         {"Revalidate -1s", "from 1ms to 24h"},
         {"Revalidate 25h", "from 1ms to 24h"},
         {"Revalidate 99999999999999999999", "from 1ms to 24h"},
-        {"Revalidate 1s 2s", "only Revalidate takes a time"},
+        {"Revalidate 1s 2s", "Revalidate takes one time"},
         {"Immutable 1s", "Immutable takes none"},
         {"Off 1s", "Off takes none"},
         {"EachCycle 10", "EachCycle takes none"},
