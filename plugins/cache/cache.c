@@ -38,19 +38,32 @@ static void set_items_max(struct cache *cache, enum entry_kind kind, uint64_t ma
         mk_store_evict(cache->store, kind, UINT64_MAX);
 }
 
-/* Sets the limits of the worker's generation, with its first request: before that it may still be rejected. */
-static void set_limits(struct cache_worker *w)
+static void set_limits(struct cache *cache, const struct cache_conf *conf)
 {
-    struct cache *cache = w->cache;
-    const struct cache_conf *conf =
-        mk_generation_conf(mk_worker_generation(w->worker), &directives_sections[DIRECTIVES_SERVER]);
-    w->has_limits = true;
     mk_store_set_limit(cache->store, conf->bytes_max);
     cache->body_bytes_max = conf->body_bytes_max;
     limit_descriptors(cache, (uint64_t)conf->descriptors_max);
     cache->missing_max = (uint64_t)conf->missing_max;
     set_items_max(cache, ENTRY_DESCRIPTOR, cache->descriptors_max);
     set_items_max(cache, ENTRY_MISSING, cache->missing_max);
+}
+
+/*
+ * Puts the limits of the worker's generation in force, with its first request: before that it may still be rejected. A
+ * worker of an older generation may have its first request when those of a later one are in force: they stay.
+ */
+static void adopt_limits(struct cache_worker *w)
+{
+    struct cache *cache = w->cache;
+    const struct mk_generation *g = mk_worker_generation(w->worker);
+    uint64_t number = (uintptr_t)mk_generation_state(g, &mk_plugin_cache);
+    w->has_limits = true;
+    pthread_mutex_lock(&cache->limits_lock);
+    if (number > cache->limits_number) {
+        cache->limits_number = number;
+        set_limits(cache, mk_generation_conf(g, &directives_sections[DIRECTIVES_SERVER]));
+    }
+    pthread_mutex_unlock(&cache->limits_lock);
 }
 
 /* ── lookups ── */
@@ -84,7 +97,7 @@ static struct mk_named_file open_name(struct mk_request *req, const struct mk_fi
     l.req = req;
     l.name = name;
     if (!w->has_limits)
-        set_limits(w);
+        adopt_limits(w);
     l.policy = find_policy(req);
     l.now_ms = mk_loop_now_ms(mk_request_loop(req));
     bool keep = l.policy->mode != FILES_OFF && entry_make_key(&l.key, w->cache->store, name, mk_request_mime_id(req));
@@ -130,6 +143,7 @@ static int start_process(void **ret_state)
         mk_account_free(NULL, cache, sizeof(*cache));
         return err;
     }
+    pthread_mutex_init(&cache->limits_lock, NULL);
     pthread_mutex_init(&cache->stats_lock, NULL);
     counters_open(&cache->counters);
     *ret_state = cache;
@@ -144,6 +158,7 @@ static void stop_process(void *state)
         mk_counter_add(cache->counters.entries[kind], NULL, -(int64_t)cache->counted[kind].items);
         mk_counter_add(cache->counters.bytes[kind], NULL, -(int64_t)cache->counted[kind].bytes);
     }
+    pthread_mutex_destroy(&cache->limits_lock);
     pthread_mutex_destroy(&cache->stats_lock);
     mk_account_free(NULL, cache, sizeof(*cache));
 }
@@ -153,7 +168,15 @@ static void give_descriptors_back(void *state)
     sweep_evict_descriptors(state);
 }
 
-/* ── hosts and workers ── */
+/* ── generations, hosts and workers ── */
+
+/* The state is the number of the generation, from 1. */
+static int start_generation(struct mk_generation *g, void **ret_state)
+{
+    struct cache *cache = mk_generation_plugin_state(g, &mk_plugin_cache);
+    *ret_state = (void *)(uintptr_t)++cache->generations;
+    return 0;
+}
 
 /* The state tells only whether there are sections. */
 static int start_host(struct mk_host *host, void **ret_state)
@@ -203,6 +226,7 @@ MK_PLUGIN(cache) = {
     .sections = directives_sections,
     .start = start_process,
     .stop = stop_process,
+    .generation_start = start_generation,
     .host_start = start_host,
     .worker_start = start_worker,
     .worker_stop = stop_worker,

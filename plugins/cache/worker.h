@@ -19,6 +19,9 @@ struct cache {
     _Atomic uint64_t next_sweep_ms; /* of the descriptors, by any worker */
     _Atomic uint64_t body_bytes_max, descriptors_max, missing_max;
     _Atomic int fd_alarm; /* from this descriptor on the process is short of them: files are not kept open */
+    uint64_t generations; /* that were loaded; by one thread at a time */
+    pthread_mutex_t limits_lock;
+    uint64_t limits_number; /* of the generation whose limits are in force; under the lock */
     pthread_mutex_t stats_lock;
     struct mk_store_stats counted[ENTRY_KINDS]; /* what the counters have of the store; under the lock */
 };
@@ -28,7 +31,7 @@ struct cache_worker {
     struct cache *cache;
     struct mk_worker *worker;
     struct mk_timer sweep;
-    bool has_limits;                 /* the limits of its generation were set */
+    bool has_limits;                 /* the limits of its generation were set, or later ones are in force */
     const struct mk_item *turn_item; /* EachCycle: was looked at in the turn `turn` */
     uint64_t turn;
 };

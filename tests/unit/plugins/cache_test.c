@@ -345,6 +345,49 @@ static void test_evictions_are_counted(void **state)
     close_cache();
 }
 
+/* ── limits of generations ── */
+
+/* Has requests find a worker, and asks for a name. */
+static void ask_worker(struct mk_worker *worker, const char *name)
+{
+    site.worker = site.thread.worker = worker;
+    site.current = worker->generation;
+    ask(name);
+}
+
+static void expect_missing_max(unsigned max)
+{
+    assert_int_equal(site.cache->missing_max, max);
+}
+
+/* The limits of a generation count with its first request, and not those of an older one that has its first later. */
+static void test_limits_of_generations(void **state)
+{
+    (void)state;
+    open_cache("    Missing 10\n", "");
+    struct mk_worker *first = site.worker;
+    expect_missing_max(0);
+    assert_int_equal(open_worker(&site.generations[0]), 0);
+    struct mk_worker *second = site.worker;
+    ask_worker(first, "none");
+    expect_missing_max(10);
+    assert_int_equal(load_generation(&site.generations[1], "    Missing 20\n", ""), 0);
+    assert_int_equal(open_worker(&site.generations[1]), 0);
+    struct mk_worker *third = site.worker;
+    expect_missing_max(10);
+    ask_worker(third, "none");
+    expect_missing_max(20);
+    ask_worker(second, "none");
+    expect_missing_max(20);
+    mk__worker_free(first);
+    mk__worker_free(second);
+    site.generations[0].n_plugins = N_PLUGINS;
+    mk__generation_release(&site.generations[0]);
+    ask_worker(third, "none");
+    expect_missing_max(20);
+    close_cache();
+}
+
 static int make_files(void **state)
 {
     static char large[9000];
@@ -376,6 +419,7 @@ int main(void)
         cmocka_unit_test(test_not_in_memory),
         cmocka_unit_test(test_entries_by_kind),
         cmocka_unit_test(test_evictions_are_counted),
+        cmocka_unit_test(test_limits_of_generations),
     };
     return cmocka_run_group_tests(tests, make_files, mk_test_folder_remove);
 }

@@ -252,6 +252,7 @@ static inline void add_content(struct mk_generation *g)
     mk__generation_find_hooks(g);
 }
 
+/* Makes a worker of the generation, which takes the place of the one that requests have; that is the caller's. */
 static inline int open_worker(struct mk_generation *g)
 {
     add_content(g);

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Limits of the file cache: what is kept within them, and what a reload changes."""
+
+import signal
+
+import pytest
+
+from harness.caching import await_kept, await_settled, is_hit, needs_cache, start_cached
+from harness.content import pattern
+from harness.server import await_true, section
+from test_cache import reload
+
+pytestmark = [needs_cache, pytest.mark.wire]
+
+LARGE = 10_000  # above the default of BodyMax
+
+
+def write_keys(server, keys):
+    (server.conf / "plugins" / "cache" / "cache.conf").write_text(section("CACHE", keys))
+
+
+def await_levels(server, **levels):
+    """The figures of kinds are brought up to date once a second."""
+    for kind, wanted in levels.items():
+        await_true(lambda: server.level("entries", kind=kind) == wanted, 30, f"{wanted} of {kind}")
+
+
+def ask_often(client, names):
+    """The first request for a name that does not exist waits for the disk, the next two have it kept."""
+    for name in names * 3:
+        client.ask(f"/{name}")
+
+
+@pytest.mark.parametrize("text, most", [("0", 0), ("8K", 8192), ("1M", 1 << 20)])
+def test_body_max(serve, text, most):
+    files = {"most.bin": pattern(most, 1), "more.bin": pattern(most + 1, 2)}
+    server = start_cached(serve, "Revalidate 1h", keys={"BodyMax": text, "Memory": "128M"}, files=files)
+    client = server.connect()
+    for name, data in files.items():
+        await_kept(server, client, f"/{name}")
+        for _ in range(2):
+            assert client.ask(f"/{name}").body == data
+    await_levels(server, body=1, descriptor=1)
+    assert [name.endswith("/more.bin") for name in server.cached_files()] == [True]
+
+
+def test_body_max_changed(serve):
+    """Counts for what is loaded from then on."""
+    files = {f"{n}.txt": pattern(4000, n) for n in range(3)}
+    server = start_cached(serve, "Revalidate 1h", keys={"BodyMax": "8K"}, files=files)
+    for number, (text, kinds) in enumerate([("0", (1, 1)), ("4K", (2, 1))]):
+        with server.connect() as client:
+            await_kept(server, client, f"/{number}.txt")
+            assert is_hit(server, client, "/0.txt")
+        write_keys(server, {"BodyMax": text})
+        reload(server, number + 1)
+        with server.connect() as client:
+            await_kept(server, client, f"/{number + 1}.txt")
+            assert is_hit(server, client, "/0.txt")
+            assert client.ask(f"/{number + 1}.txt").body == files[f"{number + 1}.txt"]
+        await_levels(server, body=kinds[0], descriptor=kinds[1])
+
+
+def test_descriptors_changed(serve):
+    """0 closes all; then they are kept again."""
+    names = [f"{n}.bin" for n in range(20)]
+    server = start_cached(serve, "Revalidate 1h", files={name: pattern(LARGE, 1) for name in names})
+    await_settled(server.root)
+    for number, wanted in enumerate([20, 5, 0, 20]):
+        if number:
+            write_keys(server, {"Descriptors": wanted})
+            reload(server, number)
+        with server.connect() as client:
+            ask_often(client, names)
+        if wanted == 5:
+            await_true(lambda: len(server.cached_files()) <= 5, 30, "closed descriptors")
+            assert server.level("entries", kind="descriptor") <= 5
+        else:
+            await_true(lambda: len(server.cached_files()) == wanted, 30, f"{wanted} descriptors")
+            await_levels(server, descriptor=wanted)
+
+
+def test_missing_changed(serve):
+    names = [f"none{n}" for n in range(20)]
+    server = start_cached(serve, "Revalidate 1h", files={"a.txt": b"a"})
+    await_settled(server.root)
+    for number, wanted in enumerate([20, 5, 0, 20]):
+        if number:
+            write_keys(server, {"Missing": wanted})
+            reload(server, number)
+        with server.connect() as client:
+            ask_often(client, names)
+            assert client.ask("/none0").status == 404
+        if wanted == 5:
+            await_true(lambda: 0 < server.level("entries", kind="missing") <= 5, 30, "fewer names")
+        else:
+            await_levels(server, missing=wanted)
+
+
+def test_memory_changed(serve):
+    """Entries above the new budget are evicted, and what is asked for is still right."""
+    files = {f"{n}.txt": pattern(8000, n) for n in range(300)}
+    server = start_cached(serve, "Revalidate 1h", keys={"Memory": "8M"}, files=files)
+    await_settled(server.root)
+    with server.connect() as client:
+        ask_often(client, list(files))
+    await_levels(server, body=300)
+    assert server.count("evicted") == 0
+    write_keys(server, {"Memory": "1M"})
+    reload(server)
+    with server.connect() as client:
+        assert client.ask("/0.txt").body == files["0.txt"]
+        await_true(lambda: server.level("bytes") <= 1 << 20, 30, "less memory")
+        assert server.level("entries", kind="body") + server.count("evicted", kind="body") >= 300
+        for name, data in files.items():
+            assert client.ask(f"/{name}").body == data
+    assert server.level("bytes") <= 1 << 20
+
+
+def test_a_rejected_reload_changes_nothing(serve):
+    large, names = [f"{n}.bin" for n in range(10)], [f"none{n}" for n in range(10)]
+    server = start_cached(serve, "Revalidate 1h", files={name: pattern(LARGE, 1) for name in large})
+    await_settled(server.root)
+    with server.connect() as client:
+        ask_often(client, large[:5] + names[:5])
+    await_levels(server, descriptor=5, missing=5)
+    write_keys(server, {"Descriptors": 0, "Missing": 0, "Memory": "256K"})
+    server.baseline += 2  # descriptors of the thread that ends a generation
+    server.send_signal(signal.SIGHUP)
+    server.wait_log("Memory.* is too small")
+    server.wait_log("the new configuration cannot be used")
+    with server.connect() as client:
+        ask_often(client, large[5:] + names[5:])
+        assert all(is_hit(server, client, f"/{name}") for name in large + names)
+    await_levels(server, descriptor=10, missing=10)
+
+
+def test_two_sites(serve):
+    """Each has its own rules; what both may serve is kept once."""
+    root = {"a.txt": b"a", "b.txt": b"b"}
+    off = section("CACHE", {"Match": "/a.txt", "Files": "Off"}) + section("CACHE", {"Files": "Revalidate 1h"})
+    on = section("CACHE", {"Match": "*.txt", "Files": "Revalidate 1h"}) + section("CACHE", {"Files": "Off"})
+    server = start_cached(serve, files=root)
+    for name, rules in (("one", off), ("two", on)):
+        host = section("HOST", {"ServerName": name, "DocumentRoot": server.root})
+        (server.conf / "sites" / name).write_text(host + rules)
+    reload(server)
+    server.baseline += 2  # roots
+    await_settled(server.root)
+    with server.connect() as client:
+        for host in ("one", "two"):
+            for path in ("/a.txt", "/b.txt", "/b.txt"):
+                assert client.ask(path, host=host).body == root[path[1:]]
+        assert not is_hit(server, client, "/a.txt", host="one")
+        await_kept(server, client, "/a.txt", host="two")
+        assert not is_hit(server, client, "/a.txt", host="one")
+        assert is_hit(server, client, "/b.txt", host="one")
+        assert is_hit(server, client, "/b.txt", host="two")
+    await_levels(server, body=2)
