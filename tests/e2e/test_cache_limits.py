@@ -61,23 +61,27 @@ def test_body_max_changed(serve):
         await_levels(server, body=kinds[0], descriptor=kinds[1])
 
 
+def count_open(server, client, names):
+    """Files that stay open, although they are asked for all the time."""
+    ask_often(client, names)
+    return len(server.cached_files())
+
+
 def test_descriptors_changed(serve):
     """0 closes all; then they are kept again."""
     names = [f"{n}.bin" for n in range(20)]
     server = start_cached(serve, "Revalidate 1h", files={name: pattern(LARGE, 1) for name in names})
     await_settled(server.root)
     for number, wanted in enumerate([20, 5, 0, 20]):
+        allowed = range(1, 6) if wanted == 5 else [wanted]
         if number:
             write_keys(server, {"Descriptors": wanted})
             reload(server, number)
         with server.connect() as client:
             ask_often(client, names)
-        if wanted == 5:
-            await_true(lambda: len(server.cached_files()) <= 5, 30, "closed descriptors")
-            assert server.level("entries", kind="descriptor") <= 5
-        else:
-            await_true(lambda: len(server.cached_files()) == wanted, 30, f"{wanted} descriptors")
-            await_levels(server, descriptor=wanted)
+            if wanted != 5:  # those that were evicted last are closed later
+                await_true(lambda: count_open(server, client, names) == wanted, 30, f"{wanted} descriptors")
+            await_true(lambda: server.level("entries", kind="descriptor") in allowed, 30, "the figures")
 
 
 def test_missing_changed(serve):
