@@ -40,8 +40,8 @@ struct mk_file_root {
      */
     uint32_t (*version)(void *context);
     /*
-     * When the folder was opened, in milliseconds of CLOCK_MONOTONIC: entries that were looked at before are looked at
-     * again, since another folder may have got the same numbers. Changes with the version.
+     * When the folder was opened, in milliseconds of CLOCK_MONOTONIC: entries that were revalidated before are
+     * revalidated again, since another folder may have got the same numbers. Changes with the version.
      */
     uint64_t (*opened_ms)(void *context);
 };
@@ -80,7 +80,7 @@ struct mk_file_cache {
      * an owner for longer if it is held.
      */
     struct mk_named_file (*open)(struct mk_request *req, const struct mk_file_name *name);
-    /* The request may have changed files: those that are looked at in each turn are looked at again. */
+    /* The request may have changed files: those that are revalidated in each turn are revalidated again. */
     void (*forget_turn)(struct mk_request *req);
 };
 

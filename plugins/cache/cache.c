@@ -2,7 +2,7 @@
 /*
  * cache: keeps what names below document roots are, for the plugins that serve files: small files in memory, larger
  * ones open, folders, and names that do not exist (<monkey/file_cache.h>). One table for all workers, which outlives
- * reloads; load.c makes entries, check.c looks at them again, sweep.c closes descriptors that are not used.
+ * reloads; load.c makes entries, check.c revalidates them, sweep.c closes descriptors that are not used.
  */
 #include <monkey/epoch.h>
 #include <monkey/inspect.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Looks at names again (check.h). The name is opened as a request would open it, but as a path only (O_PATH), so that
+ * Revalidates entries (check.h). The name is opened as a request would open it, but as a path only (O_PATH), so that
  * links and folders on the way count as the policy says; then its version is compared. If the kernel would have to wait
  * for a disk, a thread does it, and the entry is served for one more interval at most.
  */
@@ -25,7 +25,7 @@ struct name_state {
     struct file_identity id;
 };
 
-/* Looks at a name; `err` is EAGAIN if that would wait. Any thread. */
+/* Finds out what a name is; `err` is EAGAIN if that would wait. Any thread. */
 static struct name_state stat_name(const struct mk_file_root *root, void *context, const char *name, uint32_t flags)
 {
     struct stat st;
@@ -65,7 +65,7 @@ static void remove_item(struct cache_worker *w, struct mk_item *item)
     sweep_schedule(w);
 }
 
-/* Confirms or removes an entry after a look at its name. Returns whether it is valid. In the worker's thread. */
+/* Confirms or removes an entry, by what its name is now. Returns whether it is valid. In the worker's thread. */
 static bool apply_check(struct cache_worker *w, struct mk_item *item, const struct name_state *now, uint64_t now_ms)
 {
     struct entry *e = entry_of(item);
@@ -87,7 +87,7 @@ struct check_job {
     const struct mk_file_root *root;
     void *context;
     uint64_t began_ms;
-    uint32_t version; /* of the root, before the look */
+    uint32_t version; /* of the root, before the name was opened */
     struct name_state now;
     size_t bytes;
     char name[];
@@ -112,7 +112,7 @@ static void finish_check(struct mk_job *job)
     mk_worker_put(worker);
 }
 
-/* Has a disk thread look at the name, unless one does already. Without memory nothing happens. */
+/* Has a disk thread revalidate the entry, unless one does already. Without memory nothing happens. */
 static void start_check(struct cache_lookup *l, struct mk_item *item)
 {
     struct entry *e = entry_of(item);
@@ -173,15 +173,15 @@ static enum check_result check_name(struct cache_lookup *l, struct mk_item *item
 }
 
 /*
- * A new entry is looked at once more: the kernel shows the new length of a file that is being truncated before its new
- * times, so that it looked settled when it was loaded.
+ * A new entry is revalidated once more: the kernel shows the new length of a file that is being truncated before its
+ * new times, so that it looked settled when it was loaded.
  */
 static bool is_unconfirmed(const struct cache_lookup *l, const struct entry *e, uint64_t checked_ms)
 {
     return checked_ms < e->loaded_ms + CONFIRM_MS && l->now_ms >= e->loaded_ms + CONFIRM_MS;
 }
 
-/* Returns whether the name is to be looked at before the entry is served. */
+/* Returns whether the entry is to be revalidated before it is served. */
 static bool is_due(const struct cache_lookup *l, const struct mk_item *item)
 {
     const struct cache_worker *w = l->worker;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Decides whether an entry may be served, and looks at its name if that is due.
+ * Decides whether an entry may be served, and revalidates it if that is due.
  */
 #ifndef CACHE_CHECK_H
 #define CACHE_CHECK_H

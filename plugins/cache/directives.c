@@ -74,7 +74,7 @@ int directives_parse_files(const struct mk_conf_value *value, void *field, struc
     policy->interval_ms = parse_interval_ms(value->words[1]);
     return policy->interval_ms
                ? 0
-               : reject(error, "Revalidate needs a time from 1ms to 24h; to look at a file in each turn "
+               : reject(error, "Revalidate needs a time from 1ms to 24h; to revalidate a file in each turn "
                                "of the loop there is EachCycle");
 }
 
@@ -92,9 +92,9 @@ static const struct mk_conf_key rule_keys[] = {
                         "regular expression such as `~^/v[0-9]+/` (`~*` ignores the case)."),
     MK_CONF_KEY_CUSTOM(
         struct cache_rule, files, "Files", "Revalidate 1s",
-        "How soon a change of a file is seen. `Revalidate 1s`: within that time; a file is looked at once "
-        "in it, and before it is served if it was not asked for meanwhile. `EachCycle`: at the next "
-        "turn of the loop. `Immutable`: after a reload. `Off`: the files are not cached.",
+        "How soon a change of a file is seen. `Revalidate 1s`: within that time; a file is revalidated "
+        "once in it at most, and before it is served if it was not asked for meanwhile. `EachCycle`: at the "
+        "next turn of the loop. `Immutable`: after a reload. `Off`: the files are not cached.",
         .unit = "Off, EachCycle, Revalidate time or Immutable", .parse = directives_parse_files),
     {0},
 };

@@ -31,12 +31,12 @@ struct entry {
     struct file_identity id;        /* not of ENTRY_MISSING */
     struct mk_response_block block; /* of files */
     uint64_t loaded_ms;             /* when the name was opened, by the clock of loops */
-    _Atomic uint64_t checked_ms;    /* when it was last looked at */
+    _Atomic uint64_t checked_ms;    /* when it was last revalidated */
     _Atomic uint64_t resident_ms;   /* DESCRIPTOR: until when the file counts as being in the page cache */
     int fd;                         /* DESCRIPTOR */
     int err;                        /* MISSING: ENOENT, ENOTDIR or EACCES */
     _Atomic bool used;              /* DESCRIPTOR: since the last sweep */
-    _Atomic bool checking;          /* a disk thread looks at the name */
+    _Atomic bool checking;          /* a disk thread revalidates it */
     uint8_t idle_sweeps;            /* DESCRIPTOR: under the lock of the store's part */
     char bytes[];                   /* the text of the block, then the body */
 };

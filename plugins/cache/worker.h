@@ -32,7 +32,7 @@ struct cache_worker {
     struct mk_worker *worker;
     struct mk_timer sweep;
     bool has_limits;                 /* the limits of its generation were set, or later ones are in force */
-    const struct mk_item *turn_item; /* EachCycle: was looked at in the turn `turn` */
+    const struct mk_item *turn_item; /* EachCycle: was revalidated in the turn `turn` */
     uint64_t turn;
 };
 

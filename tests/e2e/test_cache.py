@@ -375,7 +375,7 @@ def test_a_change_is_seen(cached, files, change):
 
 @pytest.mark.parametrize("files", ["EachCycle", "Revalidate 1s"])
 def test_a_large_file_that_is_edited_is_seen_at_once(cached, files):
-    """Its descriptor is looked at for each request."""
+    """Its descriptor is checked for each request."""
     server = cached(files)
     client = server.connect()
     await_kept(server, client, "/large.bin")
@@ -569,7 +569,7 @@ def test_a_kept_file_that_shrinks_while_it_is_sent(cached):
 
 @needs_strace
 def test_a_file_that_is_written_while_it_is_loaded(cached):
-    """Between the look at its version and the read. What is kept has the tag of its bytes."""
+    """Between the check of its version and the read. What is kept has the tag of its bytes."""
     old, new = b"a" * 4000, b"b" * 4000
     server = cached("Immutable", files={"f.txt": old})
     await_settled(server.root)
@@ -604,11 +604,11 @@ def test_a_root_that_is_swapped_while_a_name_is_opened(serve, tmp_path):
     await_settled(tmp_path)
     one, two = server.connect(), server.connect()
     assert one.ask("/f.txt").body == b"a" == two.ask("/g.txt").body
-    time.sleep(1.05)  # the root is looked at once a second
+    time.sleep(1.05)  # the root is checked once a second
     with delay_calls(server, "openat2", 1.0):
         point("b")
-        two.send(request("/g.txt"))  # looks at the root
-        await_true(lambda: is_held_up(server), 10, "the look at the root")
+        two.send(request("/g.txt"))  # checks the root
+        await_true(lambda: is_held_up(server), 10, "the check of the root")
         time.sleep(0.3)
         one.send(request("/f.txt"))  # opens below the root that is there now
         assert one.response().body in (b"a", b"b")

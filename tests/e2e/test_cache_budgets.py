@@ -64,7 +64,7 @@ def test_calls_of_a_kept_request(count_calls, files, name):
 
 @pytest.mark.parametrize("files", MODES)
 def test_calls_of_a_large_file(count_calls, files):
-    """One look at the descriptor for each request, and none where files are immutable."""
+    """One check of the descriptor for each request, and none where files are immutable."""
 
     def ask(client):
         assert client.ask("/100k.bin").body == MEDIUM

@@ -56,7 +56,7 @@ def await_kept(server, client, path, *fields, **rest):
 
 
 def await_confirmed(client, *paths):
-    """A file that is kept is looked at once more after a second, even where files are immutable."""
+    """A file that is kept is revalidated once more after a second, even where files are immutable."""
     time.sleep(1.1)
     for path in paths:
         client.ask(path)
