@@ -10,6 +10,8 @@
 #include "http/h2/flood_counters.h"
 #include "server/worker.h"
 
+#include <pthread.h>
+
 static_assert((int)MK__CONN_STATES <= MK__COUNT_STATES_MAX && (int)MK__H2_FLOODS <= MK__COUNT_FLOODS_MAX,
               "a counter for each");
 
@@ -82,30 +84,45 @@ static const char *const flood_names[MK__H2_FLOODS] = {
 
 /* ── opening ── */
 
-/* Of the process: all servers count in the same. */
+/*
+ * Of the process: all servers count in the same. Each start opens them, because the memory may be another one; while it
+ * is in use by any server the pointers stay, so that threads of one may read them during the start of another.
+ */
 static const struct mk_counter *counters[MK__COUNTS], *http_counters[MK__HTTP_COUNTS];
+static pthread_mutex_t start_mutex = PTHREAD_MUTEX_INITIALIZER;
 
-static const struct mk_counter *open_counter(const struct mk_counter_info *info, const char *label, const char *value)
+static void open_counter(const struct mk_counter **ret, const struct mk_counter_info *info, const char *label,
+                         const char *value)
 {
     struct mk_counter_label one = {label, mk_str_c(value)};
-    return mk_counter_open(info, &one, label != NULL);
+    const struct mk_counter *counter = mk_counter_open(info, &one, label != NULL);
+    if (*ret != counter)
+        *ret = counter;
+}
+
+static void open_http_counters(void)
+{
+    const struct mk_counter **states = &http_counters[MK__COUNT_STATES];
+    for (unsigned i = 0; i < MK__COUNT_STATES; i++)
+        open_counter(&http_counters[i], http_rows[i].info, http_rows[i].label, http_rows[i].value);
+    for (unsigned i = 0; i < MK__CONN_STATES; i++)
+        if (i != MK__CONN_CLOSED)
+            open_counter(&states[i], &connections, "state", mk__conn_states[i].name);
+    for (unsigned i = 0; i < MK__CONN_STATES; i++)
+        if (mk__conn_states[i].timeout != MK__TIMEOUTS)
+            open_counter(&http_counters[MK__COUNT_TIMEOUTS + i], &timeouts, "state", mk__conn_states[i].name);
+    open_counter(&http_counters[MK__COUNT_STREAM_TIMEOUTS], &timeouts, "state", "stream");
+    for (unsigned i = 0; i < MK__H2_FLOODS; i++)
+        open_counter(&http_counters[MK__COUNT_FLOODS + i], &floods, "kind", flood_names[i]);
 }
 
 void mk__counts_start(void)
 {
+    pthread_mutex_lock(&start_mutex);
     for (unsigned i = 0; i < MK__COUNTS; i++)
-        counters[i] = open_counter(rows[i].info, rows[i].label, rows[i].value);
-    for (unsigned i = 0; i < MK__COUNT_STATES; i++)
-        http_counters[i] = open_counter(http_rows[i].info, http_rows[i].label, http_rows[i].value);
-    for (unsigned i = 0; i < MK__CONN_STATES; i++)
-        if (i != MK__CONN_CLOSED)
-            http_counters[MK__COUNT_STATES + i] = open_counter(&connections, "state", mk__conn_states[i].name);
-    for (unsigned i = 0; i < MK__CONN_STATES; i++)
-        if (mk__conn_states[i].timeout != MK__TIMEOUTS)
-            http_counters[MK__COUNT_TIMEOUTS + i] = open_counter(&timeouts, "state", mk__conn_states[i].name);
-    http_counters[MK__COUNT_STREAM_TIMEOUTS] = open_counter(&timeouts, "state", "stream");
-    for (unsigned i = 0; i < MK__H2_FLOODS; i++)
-        http_counters[MK__COUNT_FLOODS + i] = open_counter(&floods, "kind", flood_names[i]);
+        open_counter(&counters[i], rows[i].info, rows[i].label, rows[i].value);
+    open_http_counters();
+    pthread_mutex_unlock(&start_mutex);
     mk__counts_add(MK__COUNT_STARTS, 1);
     mk__counters_before_read = mk__counts_flush;
 }

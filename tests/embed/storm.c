@@ -6,35 +6,20 @@
 #define _GNU_SOURCE
 #include <monkey/embed.h>
 
-#include <arpa/inet.h>
-#include <assert.h>
+#include "client.h"
+
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <locale.h>
 #include <malloc.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
-
-#define CHECK(fact) \
-    do { \
-        if (!(fact)) { \
-            fprintf(stderr, "%s:%d: %s (%s)\n", __FILE__, __LINE__, #fact, strerror(errno)); \
-            abort(); \
-        } \
-    } while (0)
 
 enum { SERVERS = 4 };
 
@@ -56,17 +41,6 @@ struct process {
 };
 
 static struct process before;
-
-static unsigned count_entries(const char *path)
-{
-    unsigned n = 0;
-    DIR *dir = opendir(path);
-    CHECK(dir);
-    while (readdir(dir))
-        n++;
-    closedir(dir);
-    return n;
-}
 
 /* Users, groups, capabilities, umask, seccomp and the like. */
 static void read_status(char *out, size_t size)
@@ -168,18 +142,6 @@ static struct mk_server *start(bool in_caller)
         abort();
     }
     return server;
-}
-
-static int connect_to(int port)
-{
-    struct sockaddr_in addr = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    struct timeval patience = {.tv_sec = 60};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    CHECK(fd >= 0 && port > 0);
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-    CHECK(connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0);
-    return fd;
 }
 
 static void ask(struct mk_server *server, const char *path, const char *body, bool in_caller)
