@@ -643,6 +643,29 @@ def test_entries_are_kept_over_reloads(cached):
     server.baseline += 3  # listeners of the workers that have ended
 
 
+def test_the_limits_of_the_last_reload_count(cached):
+    """A thread that ends serves what has begun, with the configuration of before."""
+    server = cached("Revalidate 1h", {"Workers": 2, "Scheduler": "fair"}, keys={"Missing": 1000})
+    clients = [server.connect() for _ in range(6)]
+    for client in clients:
+        assert client.ask("/metrics").status == 200  # is not of the cache
+        client.send(request("/nowhere")[:20])
+    (server.conf / "plugins/cache/cache.conf").write_text(section("CACHE", {"Missing": 10}))
+    text = (server.conf / "monkey.conf").read_text()
+    (server.conf / "monkey.conf").write_text(text.replace("Workers 2", "Workers 1"))
+    server.send_signal(signal.SIGHUP)
+    server.wait_log(DONE)
+    with server.connect() as other:
+        assert other.ask("/nowhere").status == 404
+    for client in clients:
+        client.send(request("/nowhere")[20:])
+        assert client.response().status == 404
+    for _ in range(2):
+        ask_many(server, (f"/missing/{n}" for n in range(100)), 404)
+    await_true(lambda: 0 < server.level("entries", kind="missing") <= 10, 20, "few names")
+    server.baseline += 3  # of the thread that ends a generation, and the listener of the worker that has ended
+
+
 @pytest.mark.concurrent
 @pytest.mark.parametrize("files", ["EachCycle", "Revalidate 1s", "Immutable"])
 def test_a_hundred_reloads_under_load(cached, files):
