@@ -180,7 +180,8 @@ static int read_content(const struct cache_lookup *l, struct opened *o, struct m
             return -EFBIG;
         char *body = mk_arena_alloc(mk_request_arena(l->req), bytes + 1);
         r = body ? read_once(o, body) : -ENOMEM;
-        *ret_content = mk_str(body, bytes);
+        if (r == 0)
+            *ret_content = mk_str(body, bytes);
     }
     return r > 0 ? -EBUSY : r;
 }

@@ -128,7 +128,7 @@ def test_a_rejected_reload_changes_nothing(serve):
     with server.connect() as client:
         ask_often(client, large[:5] + names[:5])
     await_levels(server, descriptor=5, missing=5)
-    write_keys(server, {"Descriptors": 0, "Missing": 0, "Memory": "256K"})
+    write_keys(server, {"Descriptors": 0, "Missing": 0, "Memory": "512K", "BodyMax": "1M"})
     server.baseline += 2  # descriptors of the thread that ends a generation
     server.send_signal(signal.SIGHUP)
     server.wait_log("Memory.* is too small")
