@@ -65,7 +65,11 @@ enum mk_file_kind { MK_FILE_REGULAR, MK_FILE_FOLDER, MK_FILE_NONE };
 /* What a name is. */
 struct mk_named_file {
     enum mk_file_kind kind;
-    int err; /* NONE: the errno, EAGAIN with the meaning of MK_FILE_OPEN_CACHED */
+    /*
+     * NONE: the errno, EAGAIN with the meaning of MK_FILE_OPEN_CACHED. EMFILE and ENFILE: the cache gives its
+     * descriptors back, so that opening the name may succeed in a later turn.
+     */
+    int err;
     /*
      * REGULAR: the file for mk_response_file(). `type` is empty unless there is a block. With an owner nothing is to
      * be closed; without one the caller owns `fd`, unless `content` is set: that belongs to the request's arena.

@@ -118,7 +118,7 @@ static bool request_eviction(struct mk__acceptor *a)
     return false;
 }
 
-static const struct mk__acceptor_callbacks acceptor_callbacks = {assign_accepted, request_eviction};
+static const struct mk__acceptor_callbacks acceptor_callbacks = {assign_accepted, request_eviction, NULL};
 
 static int open_acceptor(void *ctx, struct mk__acceptor *a)
 {

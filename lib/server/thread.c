@@ -76,10 +76,12 @@ static void ask_for_descriptors(struct mk__thread *t)
     const struct mk_generation *g = t->worker->generation;
     if (t->fds_asked_turn == t->loop.turns)
         return;
-    t->fds_asked_turn = t->loop.turns;
-    for (unsigned i = 0; i < g->n_plugins; i++)
-        if (g->plugins[i]->low_on_descriptors)
-            g->plugins[i]->low_on_descriptors(g->plugin_states[i]);
+    for (unsigned i = 0; i < g->n_plugins; i++) {
+        if (!g->plugins[i]->low_on_descriptors)
+            continue;
+        g->plugins[i]->low_on_descriptors(g->plugin_states[i]);
+        t->fds_asked_turn = t->loop.turns;
+    }
 }
 
 /* Takes the descriptor. Returns 0, or -ENOMEM where idle connections should be evicted. */
@@ -113,7 +115,8 @@ static int serve_accepted(struct mk__acceptor *a, int fd)
     struct mk__thread *t = a->ctx;
     if (MK_HAS_BALANCE)
         mk__receiver_count_accepted(&t->receiver);
-    return serve_fd(t, a->listener, fd);
+    int err = serve_fd(t, a->listener, fd);
+    return !MK_SMALL && err == 0 && t->fds_asked_turn == t->loop.turns ? MK_AGAIN : err;
 }
 
 static bool evict_for_acceptor(struct mk__acceptor *a)
@@ -121,7 +124,13 @@ static bool evict_for_acceptor(struct mk__acceptor *a)
     return evict_idle(a->ctx, EVICT_BATCH) > 0;
 }
 
-static const struct mk__acceptor_callbacks acceptor_callbacks = {serve_accepted, evict_for_acceptor};
+static void free_fds(struct mk__acceptor *a)
+{
+    ask_for_descriptors(a->ctx);
+}
+
+static const struct mk__acceptor_callbacks acceptor_callbacks = {serve_accepted, evict_for_acceptor,
+                                                                 MK_SMALL ? NULL : free_fds};
 
 /* ── draining and stopping ── */
 

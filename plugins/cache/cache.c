@@ -12,23 +12,10 @@
 #include "sweep.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <sys/resource.h>
 
 extern const struct mk_plugin mk_plugin_cache;
 
 /* ── limits ── */
-
-/* Files may have a quarter of the descriptors, and none of the last quarter. */
-static void limit_descriptors(struct cache *cache, uint64_t wanted)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur > INT_MAX)
-        limit.rlim_cur = INT_MAX;
-    uint64_t quarter = limit.rlim_cur / 4;
-    cache->descriptors_max = wanted < quarter ? wanted : quarter;
-    cache->fd_alarm = (int)(3 * quarter);
-}
 
 /* A limit of 0, which the store does not have, evicts all. */
 static void set_items_max(struct cache *cache, enum entry_kind kind, uint64_t max)
@@ -42,7 +29,8 @@ static void set_limits(struct cache *cache, const struct cache_conf *conf)
 {
     mk_store_set_limit(cache->store, conf->bytes_max);
     cache->body_bytes_max = conf->body_bytes_max;
-    limit_descriptors(cache, (uint64_t)conf->descriptors_max);
+    cache->descriptors_wanted = (uint64_t)conf->descriptors_max;
+    sweep_limit_descriptors(cache);
     cache->missing_max = (uint64_t)conf->missing_max;
     set_items_max(cache, ENTRY_DESCRIPTOR, cache->descriptors_max);
     set_items_max(cache, ENTRY_MISSING, cache->missing_max);
@@ -107,8 +95,8 @@ static struct mk_named_file open_name(struct mk_request *req, const struct mk_fi
         counters_add(&w->cache->counters, COUNT_HITS, w->worker);
         return load_describe(&l, item);
     }
-    if (r == CHECK_WAITS)
-        return entry_make_missing(EAGAIN);
+    if (r == CHECK_WAITS || r == CHECK_SHORT)
+        return entry_make_missing(r == CHECK_WAITS ? EAGAIN : EMFILE);
     counters_add(&w->cache->counters, COUNT_MISSES, w->worker);
     return load_name(&l, keep);
 }

@@ -25,12 +25,11 @@ struct name_state {
     struct file_identity id;
 };
 
-/* Finds out what a name is; `err` is EAGAIN if that would wait. Any thread. */
-static struct name_state stat_name(const struct mk_file_root *root, void *context, const char *name, uint32_t flags)
+/* Finds out what a name is that was opened: `fd` may be -errno. Closes it. Any thread. */
+static struct name_state stat_name(int fd)
 {
     struct stat st;
     struct name_state now = {.err = 0};
-    int fd = root->open(context, name, flags | MK_FILE_OPEN_PATH);
     if (fd < 0) {
         now.err = -fd;
         return now;
@@ -77,6 +76,11 @@ static bool apply_check(struct cache_worker *w, struct mk_item *item, const stru
     return true;
 }
 
+static bool is_short(const struct name_state *now)
+{
+    return now->err == EMFILE || now->err == ENFILE;
+}
+
 /* ── on a disk thread ── */
 
 struct check_job {
@@ -96,7 +100,7 @@ struct check_job {
 static void run_check(struct mk_job *job)
 {
     struct check_job *c = MK_CONTAINER_OF(job, struct check_job, job);
-    c->now = stat_name(c->root, c->context, c->name, 0);
+    c->now = stat_name(c->root->open(c->context, c->name, MK_FILE_OPEN_PATH));
 }
 
 static void finish_check(struct mk_job *job)
@@ -104,7 +108,8 @@ static void finish_check(struct mk_job *job)
     struct check_job *c = MK_CONTAINER_OF(job, struct check_job, job);
     struct entry *e = entry_of(c->item);
     struct mk_worker *worker = c->worker->worker;
-    if (c->root->version(c->context) == c->version && apply_check(c->worker, c->item, &c->now, c->began_ms))
+    bool is_known = !is_short(&c->now) && c->root->version(c->context) == c->version;
+    if (is_known && apply_check(c->worker, c->item, &c->now, c->began_ms))
         counters_add(&c->worker->cache->counters, COUNT_REVALIDATED, worker);
     atomic_store_explicit(&e->checking, false, memory_order_release);
     mk_item_put(c->item);
@@ -146,24 +151,24 @@ static void start_check(struct cache_lookup *l, struct mk_item *item)
 
 /* ── in the worker ── */
 
-/* The kernel cannot tell at once what the name is. The entry stays for another interval, while a thread looks. */
-static enum check_result wait_for_check(struct cache_lookup *l, struct mk_item *item)
+/* The kernel cannot tell at once what the name is. The entry stays for another interval, while a thread finds out. */
+static enum check_result wait_for_check(struct cache_lookup *l, struct mk_item *item, const struct name_state *now)
 {
     uint64_t age_ms = l->now_ms - atomic_load_explicit(&entry_of(item)->checked_ms, memory_order_relaxed);
     const struct cache *cache = l->worker->cache;
     bool may_serve = l->policy->mode == FILES_REVALIDATE && age_ms < 2 * (uint64_t)l->policy->interval_ms;
     start_check(l, item);
     counters_add(&cache->counters, may_serve ? COUNT_STALE : COUNT_WAITS, l->worker->worker);
-    return may_serve ? CHECK_VALID : CHECK_WAITS;
+    return may_serve ? CHECK_VALID : is_short(now) ? CHECK_SHORT : CHECK_WAITS;
 }
 
 static enum check_result check_name(struct cache_lookup *l, struct mk_item *item)
 {
-    struct name_state now = stat_name(l->name->root, l->name->context, l->name->name.p, MK_FILE_OPEN_CACHED);
+    struct name_state now = stat_name(load_open(l, MK_FILE_OPEN_CACHED | MK_FILE_OPEN_PATH));
     if (!lookup_is_in_root(l))
         return CHECK_WAITS;
-    if (now.err == EAGAIN)
-        return wait_for_check(l, item);
+    if (now.err == EAGAIN || is_short(&now))
+        return wait_for_check(l, item, &now);
     if (!apply_check(l->worker, item, &now, l->now_ms))
         return CHECK_CHANGED;
     counters_add(&l->worker->cache->counters, COUNT_REVALIDATED, l->worker->worker);

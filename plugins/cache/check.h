@@ -11,6 +11,7 @@ enum check_result {
     CHECK_VALID,
     CHECK_CHANGED, /* the entry was removed */
     CHECK_WAITS,   /* only a disk can tell: the name is to be opened by a thread that may wait */
+    CHECK_SHORT,   /* there are no descriptors now: the name is to be opened in another turn */
 };
 
 /* Checks the entry of a lookup by the policy of its path. */

@@ -223,6 +223,16 @@ struct mk_named_file load_describe(const struct cache_lookup *l, struct mk_item 
 
 /* ── opening ── */
 
+int load_open(const struct cache_lookup *l, uint32_t flags)
+{
+    const struct mk_file_name *name = l->name;
+    int fd = name->root->open(name->context, name->name.p, flags);
+    if (fd != -EMFILE && fd != -ENFILE)
+        return fd;
+    sweep_evict_descriptors(l->worker->cache);
+    return name->root->open(name->context, name->name.p, flags);
+}
+
 static struct mk_named_file load_file(struct cache_lookup *l, struct opened *o, bool keep)
 {
     struct cache *cache = l->worker->cache;
@@ -251,8 +261,6 @@ static struct mk_named_file load_missing(struct cache_lookup *l, int err, bool k
     bool is_kept = err == ENOENT || err == ENOTDIR || err == EACCES;
     if (err == EAGAIN)
         return make_waiting(l);
-    if (err == EMFILE || err == ENFILE)
-        sweep_evict_descriptors(l->worker->cache);
     struct mk_store *store = l->worker->cache->store;
     if (keep && is_kept && l->worker->cache->missing_max && mk_store_admits(store, ENTRY_MISSING, l->key.hash))
         keep_missing(l, err);
@@ -262,7 +270,7 @@ static struct mk_named_file load_missing(struct cache_lookup *l, int err, bool k
 struct mk_named_file load_name(struct cache_lookup *l, bool keep)
 {
     struct stat st;
-    struct opened o = {.fd = l->name->root->open(l->name->context, l->name->name.p, MK_FILE_OPEN_CACHED)};
+    struct opened o = {.fd = load_open(l, MK_FILE_OPEN_CACHED)};
     if (o.fd < 0)
         return load_missing(l, -o.fd, keep);
     int err = fstat(o.fd, &st) < 0 ? errno : 0;

@@ -10,6 +10,12 @@
 /* Opens the name of a lookup, for which there is no entry. With `keep`, an entry is made if the store admits it. */
 struct mk_named_file load_name(struct cache_lookup *l, bool keep);
 
+/*
+ * Opens the name of a lookup (enum mk_file_open). Without descriptors those of the cache are given back, and it is
+ * tried again: those that were given back in an earlier turn are closed then. Returns a descriptor or -errno.
+ */
+int load_open(const struct cache_lookup *l, uint32_t flags);
+
 /* Returns what the entry of an item says, for the lookup of its name. */
 struct mk_named_file load_describe(const struct cache_lookup *l, struct mk_item *item);
 

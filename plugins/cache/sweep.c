@@ -4,14 +4,41 @@
  */
 #include "sweep.h"
 
+#include <limits.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
 enum { SWEEP_MS = 1000, IDLE_SWEEPS = 20, EVICTED_MIN = 16 };
+
+/* Files may have a quarter of the descriptors, and none of the last quarter. */
+void sweep_limit_descriptors(struct cache *cache)
+{
+    struct rlimit limit;
+    uint64_t wanted = cache->descriptors_wanted;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur > INT_MAX)
+        limit.rlim_cur = INT_MAX;
+    uint64_t quarter = limit.rlim_cur / 4;
+    cache->descriptors_max = wanted < quarter ? wanted : quarter;
+    cache->fd_alarm = (int)(3 * quarter);
+}
+
+static bool has_descriptor_left(void)
+{
+    int fd = eventfd(0, EFD_CLOEXEC);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
 
 void sweep_evict_descriptors(struct cache *cache)
 {
     struct mk_store_stats stats;
+    sweep_limit_descriptors(cache);
     mk_store_get_stats(cache->store, ENTRY_DESCRIPTOR, &stats);
     if (stats.items)
-        mk_store_evict(cache->store, ENTRY_DESCRIPTOR, stats.items / 2 + EVICTED_MIN);
+        mk_store_evict(cache->store, ENTRY_DESCRIPTOR,
+                       has_descriptor_left() ? stats.items / 2 + EVICTED_MIN : UINT64_MAX);
     mk_store_reclaim(cache->store);
 }
 

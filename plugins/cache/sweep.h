@@ -15,7 +15,12 @@ void sweep_schedule(struct cache_worker *w);
 void sweep_resume(struct cache_worker *w);
 void sweep_cancel(struct cache_worker *w);
 
-/* Gives half of the descriptors back. Any thread; does not block. */
+/* Sets the limits of descriptors by what was configured and by RLIMIT_NOFILE, which may change at any time. */
+void sweep_limit_descriptors(struct cache *cache);
+/*
+ * Gives half of the descriptors back; all of them if the process has none left. They are closed when no loop can see
+ * their entries any more: not in this turn. Any thread; does not block.
+ */
 void sweep_evict_descriptors(struct cache *cache);
 
 #endif

@@ -18,6 +18,7 @@ struct cache {
     struct cache_counters counters;
     _Atomic uint64_t next_sweep_ms; /* of the descriptors, by any worker */
     _Atomic uint64_t body_bytes_max, descriptors_max, missing_max;
+    _Atomic uint64_t descriptors_wanted; /* by the configuration */
     _Atomic int fd_alarm; /* from this descriptor on the process is short of them: files are not kept open */
     uint64_t generations; /* that were loaded; by one thread at a time */
     pthread_mutex_t limits_lock;

@@ -14,6 +14,7 @@
 #include "find.h"
 #include "host_path.h"
 #include "open.h"
+#include "retry.h"
 #include "root.h"
 #include "settings.h"
 #include "small_file_cache.h"
@@ -258,15 +259,33 @@ static int serve_again(struct mk_request *req, const struct static_location *at)
 
 static const struct disk_lookup_functions lookup_functions = {.respond = respond_later, .serve_again = serve_again};
 
-/* Returns the lookups that a request may wait for; NULL: it has one of its own. */
-static struct disk_lookups *get_lookups(struct mk_request *req, bool has_waited)
+/* How often a request was served. */
+enum attempt {
+    ATTEMPT_FIRST,
+    ATTEMPT_WAITED, /* for the lookup of another request */
+    ATTEMPT_RETRY,  /* after the cache has given descriptors back */
+};
+
+/* Returns whether to try again soon: there were no descriptors, and the cache gives its own back. */
+static bool is_retry_due(struct mk_request *req, const struct find_result *found, enum attempt attempt)
 {
-    struct worker_state *worker = MK_SMALL ? NULL : mk_worker_state(mk_request_worker(req), &mk_plugin_static);
-    return worker && !has_waited ? &worker->lookups : NULL;
+    if (found->kind != FOUND_NOTHING || (found->err != EMFILE && found->err != ENFILE) || attempt == ATTEMPT_RETRY)
+        return false;
+    const struct worker_state *worker = MK_SMALL ? NULL : mk_worker_state(mk_request_worker(req), &mk_plugin_static);
+    return worker && worker->cache;
 }
 
-/* Looks the path up in the kernel's cache, else on a disk thread. `has_waited`: for a lookup of another request. */
-static int serve_location(struct mk_request *req, const struct static_location *at, bool has_waited)
+/* Returns the lookups that a request may wait for; NULL: it has one of its own. */
+static struct disk_lookups *get_lookups(struct mk_request *req, enum attempt attempt)
+{
+    struct worker_state *worker = MK_SMALL ? NULL : mk_worker_state(mk_request_worker(req), &mk_plugin_static);
+    return worker && attempt == ATTEMPT_FIRST ? &worker->lookups : NULL;
+}
+
+static int serve_retry(struct mk_request *req, const struct static_location *at);
+
+/* Looks the path up in the kernel's cache, else on a disk thread. */
+static int serve_location(struct mk_request *req, const struct static_location *at, enum attempt attempt)
 {
     struct static_site *site = at->site;
     struct mk_accept accept = {{0}};
@@ -279,9 +298,11 @@ static int serve_location(struct mk_request *req, const struct static_location *
         found = find_cached(req, at, &accept);
     if (is_not_found(&found))
         return MK_DECLINED;
+    if (!MK_SMALL && is_retry_due(req, &found, attempt) && retry_arm(req, at, serve_retry) == 0)
+        return 0;
     if (found.kind != FOUND_NOTHING || found.err != EAGAIN) {
         send_result(req, site, &found);
-    } else if (disk_lookup_start(get_lookups(req, has_waited), req, at, &accept, swapped ? now : 0, &lookup_functions) <
+    } else if (disk_lookup_start(get_lookups(req, attempt), req, at, &accept, swapped ? now : 0, &lookup_functions) <
                0) {
         if (swapped)
             root_end_check(site, now);
@@ -292,7 +313,12 @@ static int serve_location(struct mk_request *req, const struct static_location *
 
 static int serve_again(struct mk_request *req, const struct static_location *at)
 {
-    return serve_location(req, at, true);
+    return serve_location(req, at, ATTEMPT_WAITED);
+}
+
+static int serve_retry(struct mk_request *req, const struct static_location *at)
+{
+    return serve_location(req, at, ATTEMPT_RETRY);
 }
 
 static int serve_request(struct mk_request *req)
@@ -317,7 +343,7 @@ static int serve_request(struct mk_request *req)
         redirect_to_directory(req);
         return 0;
     }
-    return serve_location(req, &at, false);
+    return serve_location(req, &at, ATTEMPT_FIRST);
 }
 
 static void replace_error_page(struct mk_request *req)

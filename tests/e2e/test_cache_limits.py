@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Limits of the file cache: what is kept within them, and what a reload changes."""
 
+import os
+import resource
 import signal
 
 import pytest
 
 from harness.caching import await_kept, await_settled, is_hit, needs_cache, start_cached
 from harness.content import pattern
+from harness.messages import request
 from harness.server import await_true, section
 from test_cache import reload
 
@@ -161,3 +164,69 @@ def test_two_sites(serve):
         assert is_hit(server, client, "/b.txt", host="one")
         assert is_hit(server, client, "/b.txt", host="two")
     await_levels(server, body=2)
+
+
+# ── descriptors that run out ──
+
+KEPT = 150
+
+
+@pytest.fixture
+def full(serve):
+    """A server whose cache keeps KEPT files open, and their names."""
+
+    def start(policy, limit, **rest):
+        files = {f"{n}.bin": pattern(LARGE, n) for n in range(KEPT)} | {"a.txt": b"a", "other.bin": pattern(LARGE, 7)}
+        settings = {"OverCapacity": policy, "FDLimit": limit}
+        server = start_cached(serve, "Revalidate 1h", settings, files=files, **rest)
+        await_settled(server.root)
+        with server.connect() as client:
+            ask_often(client, [f"{n}.bin" for n in range(KEPT)])
+        assert len(server.cached_files()) == KEPT
+        server.baseline += 2  # the reserve of OverCapacity
+        return server
+
+    return start
+
+
+POLICIES = ["Drop", "TooBusy", "Resist"]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_many_clients_at_once(full, policy):
+    """More than there are descriptors left, in one turn of the loop."""
+    server = full(policy, 4 * KEPT)
+    used = server.descriptors() + KEPT
+    os.kill(server.pid, signal.SIGSTOP)
+    clients = [server.connect() for _ in range(4 * KEPT - used - 20)]
+    for client in clients:
+        client.send(request("/a.txt"))
+    os.kill(server.pid, signal.SIGCONT)
+    for client in clients:
+        assert client.response().body == b"a"
+    assert "Too many open files" not in server.log and "over capacity" not in server.log
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_lower_limit_from_outside(full, policy):
+    """Connections and files get the descriptors of the cache: no request is refused."""
+    server = full(policy, 4 * KEPT)
+    with server.connect() as client:
+        resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (KEPT, 4 * KEPT))
+        assert client.ask("/other.bin").body == pattern(LARGE, 7)
+        assert client.ask("/a.txt").body == b"a"
+    for _ in range(3):
+        with server.connect() as client:
+            assert client.ask("/a.txt").body == b"a"
+    assert len(server.cached_files()) <= KEPT // 4
+    assert "Too many open files" not in server.log and "over capacity" not in server.log
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_connection_below_a_lower_limit(full, policy):
+    server = full(policy, 4 * KEPT)
+    resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (KEPT, 4 * KEPT))
+    for _ in range(3):
+        with server.connect() as client:
+            assert client.ask("/other.bin").body == pattern(LARGE, 7)
+    assert "Too many open files" not in server.log and "over capacity" not in server.log

@@ -23,7 +23,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { ACCEPT_BATCH = 64, RETRY_MS = 100, FD_RESERVE_MAX = 64 };
+enum { ACCEPT_BATCH = 64, RETRY_MS = 100, FREE_FDS_MS = 1, FD_RESERVE_MAX = 64 };
 
 static int start_watching(struct mk__acceptor *a);
 
@@ -37,13 +37,18 @@ static const char *describe_error(int err)
     return err == EUSERS ? "there are MaxConnections connections" : strerror(err);
 }
 
+static void stop_watching(struct mk__acceptor *a, uint32_t delay_ms)
+{
+    mk_event_del(a->loop, &a->event);
+    mk_timer_arm(a->loop, &a->retry, delay_ms);
+}
+
 static void pause_accepting(struct mk__acceptor *a, int err)
 {
     assert(err > 0 && mk_list_empty(&a->retry.node));
     if (mk__log_is_due(&a->warned_ms, mk_loop_now_ms(a->loop)))
         mk_log_warn("accept: %s; trying again every %d ms", describe_error(err), RETRY_MS);
-    mk_event_del(a->loop, &a->event);
-    mk_timer_arm(a->loop, &a->retry, RETRY_MS);
+    stop_watching(a, RETRY_MS);
 }
 
 /* Errors of the connection that was to be accepted, not of the listening socket: accept(2). */
@@ -70,24 +75,46 @@ static bool has_pending(const struct mk__acceptor *a)
     return poll(&one, 1, 0) != 0;
 }
 
-/* Accepts one connection. Returns 0, or the positive errno for which the batch ends. */
+/* Asks others for descriptors. Returns whether it was the first time, so that accepting is to be tried again soon. */
+static bool ask_for_fds(struct mk__acceptor *a, int err)
+{
+    if (MK_SMALL || !a->callbacks->free_fds || a->asked_for_fds || (err != EMFILE && err != ENFILE))
+        return false;
+    a->callbacks->free_fds(a);
+    return a->asked_for_fds = true;
+}
+
+static int serve_accepted(struct mk__acceptor *a, int fd)
+{
+    a->asked_for_fds = false;
+    int r = a->callbacks->on_accept(a, fd);
+    if (r == -ENOMEM && !a->callbacks->evict(a))
+        return ENOMEM;
+    if (fd >= a->fd_limit && !a->callbacks->evict(a))
+        return EMFILE;
+    return r == MK_AGAIN ? EBUSY : 0;
+}
+
+/*
+ * Accepts one connection. Returns 0, or the positive errno for which the batch ends; EBUSY: descriptors become free
+ * when the turn ends.
+ */
 static int accept_one(struct mk__acceptor *a)
 {
     bool evicts = mk__limits_evicts(a->limits);
     if (evicts && mk__limits_is_full(a->limits))
         return !has_pending(a) ? EAGAIN : a->callbacks->evict(a) ? 0 : EUSERS;
     int fd = accept4(a->event.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC), err = errno;
-    if (fd >= 0 && (evicts || fd < a->fd_limit) && mk__limits_add_conn(a->limits)) {
-        if (a->callbacks->on_accept(a, fd) == -ENOMEM && !a->callbacks->evict(a))
-            return ENOMEM;
-        return fd >= a->fd_limit && !a->callbacks->evict(a) ? EMFILE : 0;
-    }
+    if (fd >= 0 && (evicts || fd < a->fd_limit) && mk__limits_add_conn(a->limits))
+        return serve_accepted(a, fd);
     if (fd >= 0) {
         mk__limits_reject(a->limits, a->listener, fd);
         return 0;
     }
     if (is_transient_error(err))
         return 0;
+    if (ask_for_fds(a, err))
+        return EBUSY;
     if (is_resource_error(err))
         return !evicts                  ? mk__limits_reject_next(a->limits, a->listener, a->event.fd, err)
                : a->callbacks->evict(a) ? 0
@@ -111,7 +138,9 @@ static void on_ready(struct mk_event *event, uint32_t events)
     int err = accept_batch(a);
     if (err == EINVAL)
         mk_event_del(a->loop, &a->event); /* another worker has shut the shared socket down */
-    else if (err != 0 && err != EAGAIN)
+    else if (err == EBUSY && a->asked_for_fds)
+        stop_watching(a, FREE_FDS_MS);
+    else if (err != 0 && err != EAGAIN && err != EBUSY)
         pause_accepting(a, err);
 }
 
@@ -128,6 +157,8 @@ static void on_retry(struct mk_timer *timer)
 {
     struct mk__acceptor *a = MK_CONTAINER_OF(timer, struct mk__acceptor, retry);
     assert(a->open);
+    if (!MK_SMALL && a->asked_for_fds)
+        a->callbacks->free_fds(a); /* what was given back in the last turn is closed now */
     bool waits = mk__limits_evicts(a->limits) && is_short_of_fds(a) && !a->callbacks->evict(a);
     if (waits || start_watching(a) < 0)
         mk_timer_arm(a->loop, &a->retry, RETRY_MS);
@@ -187,8 +218,9 @@ void mk__acceptor_close(struct mk__acceptor *a)
         mk__acceptor_stop(a);
         return;
     }
-    while (accept_batch(a) == 0)
-        ;
+    int err = 0;
+    while (err == 0 || err == EBUSY)
+        err = accept_batch(a);
     mk__acceptor_stop(a);
     shutdown(a->event.fd, SHUT_RD); /* new connections are refused at once */
 }

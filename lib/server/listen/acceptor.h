@@ -16,11 +16,13 @@ struct mk__limits;
 
 struct mk__acceptor_callbacks {
     /*
-     * Takes over the descriptor, and calls mk__limits_remove_conn() when it is closed. Returns 0 or -ENOMEM: accept no
-     * more for now.
+     * Takes over the descriptor, and calls mk__limits_remove_conn() when it is closed. Returns 0, MK_AGAIN (accept no
+     * more in this turn: descriptors are given back at its end) or -ENOMEM: accept no more for now.
      */
     int (*on_accept)(struct mk__acceptor *a, int fd);
     bool (*evict)(struct mk__acceptor *a); /* descriptors or memory ran out: closes idle connections; false: none */
+    /* Descriptors ran out: others close what they keep, at the end of this turn or in this call. May be NULL. */
+    void (*free_fds)(struct mk__acceptor *a);
 };
 
 struct mk__acceptor {
@@ -35,6 +37,7 @@ struct mk__acceptor {
     int fd_limit;   /* connections get descriptors below this number; the others are for files */
     bool exclusive; /* other loops watch the socket too: EPOLLEXCLUSIVE */
     bool open;
+    bool asked_for_fds; /* since a connection was accepted */
 };
 
 /* Starts accepting at `fd`, which the caller keeps open and closes later. Returns 0 or -errno. */

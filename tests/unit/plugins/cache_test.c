@@ -329,7 +329,7 @@ static void test_evictions_are_counted(void **state)
     const struct cache_counters *c = &site.cache->counters;
     keep("a.txt");
     struct mk_store_stats stats;
-    char name[16];
+    char name[32];
     for (int i = 0; i < 100; i++) {
         snprintf(name, sizeof(name), "none%d", i);
         assert_string_equal(ask_body(name), "404");
@@ -342,6 +342,54 @@ static void test_evictions_are_counted(void **state)
     assert_int_equal(mk_counter_read(c->entries[ENTRY_MISSING]), stats.items);
     assert_int_equal(mk_counter_read(c->entries[ENTRY_BODY]), 1);
     assert_int_equal(mk_counter_read(c->evicted[ENTRY_BODY]), 0);
+    close_cache();
+}
+
+/* ── without descriptors ── */
+
+/* The entry that is due serves for one interval, and is valid again later. */
+static void test_no_descriptors(void **state)
+{
+    static const int errors[] = {EMFILE, ENFILE};
+    (void)state;
+    for (size_t i = 0; i < COUNT(errors); i++) {
+        open_cache("", RULE("Revalidate 1s"));
+        keep("a.txt");
+        mk_test_pass(&w, 1000);
+        disk.error = errors[i];
+        assert_string_equal(ask_body("a.txt"), "first");
+        expect_counts(&counted, COUNTS([COUNT_HITS] = 1, [COUNT_STALE] = 1));
+        finish_job(); /* which has no descriptor either: nothing is known */
+        mk_test_pass(&w, 1000);
+        assert_string_equal(ask_body("a.txt"), "507");
+        finish_job();
+        expect_counts(&counted, COUNTS([COUNT_WAITS] = 1));
+        disk.error = 0;
+        assert_string_equal(ask_body("a.txt"), "first");
+        expect_counts(&counted, COUNTS([COUNT_HITS] = 1, [COUNT_REVALIDATED] = 1));
+        assert_int_equal(level_of(site.cache->counters.entries[ENTRY_BODY]), 1);
+        close_cache();
+    }
+}
+
+/* A name that is not kept is opened twice, and the cache gives descriptors back before the second time. */
+static void test_no_descriptors_for_a_name(void **state)
+{
+    char name[32];
+    (void)state;
+    open_cache("", RULE("Revalidate 1h"));
+    for (int i = 0; i < 20; i++) {
+        snprintf(name, sizeof(name), "large%d.bin", i);
+        keep(name);
+    }
+    assert_int_equal(level_of(site.cache->counters.entries[ENTRY_DESCRIPTOR]), 20);
+    unsigned open = mk_test_descriptors();
+    disk.error = EMFILE;
+    assert_string_equal(ask_body("a.txt"), "507");
+    expect_calls(2, 0);
+    disk.error = 0;
+    assert_int_equal(level_of(site.cache->counters.entries[ENTRY_DESCRIPTOR]), 0); /* half of them, and 16 more */
+    assert_true(mk_test_descriptors() + 20 <= open);
     close_cache();
 }
 
@@ -396,6 +444,11 @@ static int make_files(void **state)
     memset(large, 'x', sizeof(large));
     mk_test_write("root/a.txt", MK_STR("first"));
     mk_test_write("root/large.bin", mk_str(large, sizeof(large)));
+    for (int i = 0; i < 20; i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "root/large%d.bin", i);
+        mk_test_write(name, mk_str(large, sizeof(large)));
+    }
     mk_test_mkdir("root/dir");
     return 0;
 }
@@ -419,6 +472,8 @@ int main(void)
         cmocka_unit_test(test_not_in_memory),
         cmocka_unit_test(test_entries_by_kind),
         cmocka_unit_test(test_evictions_are_counted),
+        cmocka_unit_test(test_no_descriptors),
+        cmocka_unit_test(test_no_descriptors_for_a_name),
         cmocka_unit_test(test_limits_of_generations),
     };
     return cmocka_run_group_tests(tests, make_files, mk_test_folder_remove);

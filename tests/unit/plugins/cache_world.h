@@ -6,7 +6,8 @@
  * configuration and the worker are real ones.
  *
  *     GET /a.txt ─► content ─► cache ─► root: a.txt in the folder `root`
- *         200 with the file, 403 a folder, 404 no such name, 503 the cache could not tell without waiting
+ *         200 with the file, 403 a folder, 404 no such name, 503 the cache could not tell without waiting,
+ *         507 there are no descriptors
  */
 #ifndef MK_UNIT_PLUGINS_CACHE_WORLD_H
 #define MK_UNIT_PLUGINS_CACHE_WORLD_H
@@ -141,7 +142,7 @@ static int answer_file(struct mk_request *req)
     else if (named.kind == MK_FILE_FOLDER)
         mk_response_error(req, 403);
     else
-        mk_response_error(req, named.err == EAGAIN ? 503 : 404);
+        mk_response_error(req, named.err == EAGAIN ? 503 : named.err == EMFILE || named.err == ENFILE ? 507 : 404);
     return 0;
 }
 

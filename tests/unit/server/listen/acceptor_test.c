@@ -43,7 +43,7 @@ static bool make_room(struct mk__acceptor *a)
     return true;
 }
 
-static const struct mk__acceptor_callbacks calls = {take, make_room};
+static const struct mk__acceptor_callbacks calls = {take, make_room, NULL};
 
 static void close_taken(void)
 {
