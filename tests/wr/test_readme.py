@@ -13,18 +13,21 @@ ROUNDS = ROOT / "docs" / "figures" / "readme.jsonl"
 SERVICES = ROOT / "docs" / "figures" / "services.jsonl"
 DATABASES = ROOT / "docs" / "figures" / "sqlite.jsonl"
 REDIS = ROOT / "docs" / "figures" / "redis.jsonl"
+CACHE = ROOT / "docs" / "figures" / "cache.jsonl"
 
 
 def cells_of(line):
     return [cell.strip() for cell in line.strip("|\n").split("|")]
 
 
-def test_table():
-    printed = run_wr("compare", ROUNDS, "--markdown").stdout.splitlines()
-    written = [line for line in (ROOT / "README.md").read_text(encoding="utf-8").splitlines() if line.startswith("|")]
-    begin = next(n for n, line in enumerate(written) if "nginx" in line)
+@pytest.mark.parametrize("page, rounds, mark, rows", [("README.md", ROUNDS, "nginx", 20),
+                                                      ("docs/internals/cache.md", CACHE, "lighttpd", 8)])
+def test_table(page, rounds, mark, rows):
+    printed = run_wr("compare", rounds, "--markdown").stdout.splitlines()
+    written = [line for line in (ROOT / page).read_text(encoding="utf-8").splitlines() if line.startswith("|")]
+    begin = next(n for n, line in enumerate(written) if mark in line)
     table = [cells_of(line) for line in printed if line.startswith("|")]
-    assert len(table) > 20
+    assert len(table) > rows
     assert [cells_of(line) for line in written[begin:begin + len(table)]] == table
 
 
@@ -60,7 +63,7 @@ def test_figures_of_redis():
     assert f"takes {own} µs of the processor, and in Node.js with ioredis {cost}: {ratio} ({interval}) of it" in page
 
 
-@pytest.mark.parametrize("rounds, rules", [(ROUNDS, 6), (SERVICES, 8), (DATABASES, 2), (REDIS, 1)])
+@pytest.mark.parametrize("rounds, rules", [(ROUNDS, 6), (SERVICES, 8), (DATABASES, 2), (REDIS, 1), (CACHE, 3)])
 def test_rules(rounds, rules):
     done = run_wr("check", ROOT / "tools" / "wr" / "data" / "rules.toml", rounds)
     assert done.returncode == 0 and done.stdout.count("holds") >= rules, done.stdout + done.stderr
