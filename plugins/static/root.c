@@ -38,7 +38,7 @@ struct root_snapshot {
  */
 static uint64_t get_mount(int fd)
 {
-    struct statx st;
+    struct statx st = {0};
     if (MK_SMALL || statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &st) < 0 || !(st.stx_mask & STATX_MNT_ID))
         return 0;
     return st.stx_mnt_id;

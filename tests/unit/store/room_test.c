@@ -79,7 +79,7 @@ static unsigned fill(struct mk_store *store, const char *prefix, size_t bytes)
 {
     unsigned n = 0;
     for (found_bytes = 0; found_bytes < store->budget.max / 4 * 3;) {
-        assert_true(n * bytes < 4 * store->budget.max);
+        assert_true(n * bytes < 8 * store->budget.max);
         put(store, BODY, nth(prefix, n), bytes);
         find(store, nth(prefix, n++));
         check_store(store);
