@@ -322,6 +322,7 @@ static void init_thread(struct mk__thread *t, unsigned index)
     t->running = false;
     t->order = MK__THREAD_SERVE;
     t->warned_ms = 0;
+    t->fds_asked_turn = UINT64_MAX;
     t->acceptors = (struct mk__acceptors){0};
     t->replaced = NULL;
     t->on_end = NULL;
