@@ -24,12 +24,13 @@ NAMES = "monkey", "nginx", "lighttpd"
 SHORTER = (
     (r"^monkey -p 2001 ~/my-site &$", ""), (r"-p \$!", "-p PID"), (r"-c 100:1000:100 -n 500000", "-c 1:3:1 -n 500"),
     (r"^PATH=.*", ""), (r"PID", "{pid}"), (r"127\.0\.0\.1:2001/index\.html", "127.0.0.1:{port}/13.txt"),
-    (r"-r 20000 -d 30", "-r 200 -d 0.3"), (r"-r [79]\b", "-r 2 -d 0.2 --repeats 0 --share-cpu"),
+    (r"-r 20000 -d 30", "-r 200 -d 0.3"), (r"-r [579]\b", "-r 2 -d 0.2 --repeats 0 --share-cpu"),
     (r"\$HOME/old/bin/monkey", "{monkey}"), (r"wr-20261120-101500\.jsonl", "{newest}"),
     (r"^wr watch (.*)", r"wr watch \1 --count 1 --interval 0.05"), (r" W3 ", " W2 "),
+    (r"^wr run S2 S2b\b", "wr run S2 S2b -s monkey"),  # the others are built by npm
     (r"^wr run W1 -s monkey -s base=(\S+)", r"wr run W1 -s monkey -s base=\1 -o after.jsonl"),
 )
-ELSEWHERE = re.compile(r"--agent|^wr agent|^ssh ")  # needs another machine: tests/wr/test_agent.py
+ELSEWHERE = re.compile(r"--agent|^wr agent|^ssh |ws://")  # test_agent.py; a server of messages
 NEEDED = shutil.which("wrk") and all(servers.parse_choice(name).program for name in NAMES)
 pytestmark = pytest.mark.skipif(not NEEDED or not (BUILD / "wr-limit").exists(), reason="a server is not installed")
 
@@ -84,7 +85,7 @@ def test_the_commands_of_the_guide(tmp_path, server):
         assert done.returncode == 0, f"{text}\nas {line}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
         ran.append(shlex.split(line)[:2])
     found = {" ".join(words) if words[0] == "wr" and not words[1].startswith("-") else words[0] for words in ran}
-    assert found == {"wr", "wr run", "wr compare", "wr check", "wr watch", "wr report", "wr-load"}
+    assert found == {"wr", "wr run", "wr compare", "wr counts", "wr check", "wr watch", "wr report", "wr-load"}
     assert (tmp_path / "page.html").stat().st_size and "| " in (tmp_path / "tables.md").read_text()
 
 
