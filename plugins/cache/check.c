@@ -76,6 +76,7 @@ static bool apply_check(struct cache_worker *w, struct mk_item *item, const stru
     return true;
 }
 
+/* Tells whether it is not known, because there was no descriptor. */
 static bool is_short(const struct name_state *now)
 {
     return now->err == EMFILE || now->err == ENFILE;

@@ -4,6 +4,7 @@
 #include "harness.h"
 
 #include "http/message/multipart.h"
+#include "http/resident_file.h"
 #include "loop/thread_pool.h"
 
 #include <monkey/buf.h>
@@ -152,31 +153,11 @@ static void test_many_ranges_through_a_slow_client(void **state)
 
 static struct mk_request *exchange;
 
-static void keep_nothing(void *owned)
-{
-    (void)owned;
-}
-
-static void close_resident(void *ctx)
-{
-    close(*(int *)ctx);
-}
-
 static void send_resident(struct mk_request *req, struct mk_test_world *world)
 {
-    static const struct mk_owner owner = {keep_nothing, keep_nothing};
-    static int fd;
     (void)world;
     exchange = req;
-    fd = open(mk_test_path("large"), O_RDONLY | O_CLOEXEC);
-    assert_true(fd >= 0);
-    mk_response_file(req, &(struct mk_file){.fd = fd,
-                                            .bytes = LARGE_BYTES,
-                                            .type = MK_STR("text/x"),
-                                            .in_memory = true,
-                                            .owner = &owner,
-                                            .owned = &fd});
-    assert_int_equal(mk_arena_defer(mk_request_arena(req), close_resident, &fd), 0);
+    send_resident_file(req, "large", LARGE_BYTES);
 }
 
 /* That was known for the turn in which the response began: later, each slice of each range is checked. */

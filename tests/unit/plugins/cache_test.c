@@ -15,6 +15,15 @@ static void keep(const char *name)
     counted = read_counts();
 }
 
+/* Opens a cache with an entry that was revalidated so long ago, and a disk that makes the kernel wait. */
+static void open_with_entry(const char *rule, unsigned age_ms)
+{
+    open_cache("", rule);
+    keep("a.txt");
+    disk.waits = true;
+    mk_test_pass(&w, age_ms);
+}
+
 static void expect_calls(unsigned opens, unsigned checks)
 {
     assert_int_equal(disk.opens, opens);
@@ -203,10 +212,7 @@ static void test_stale(void **state)
 static void test_stale_and_unchanged(void **state)
 {
     (void)state;
-    open_cache("", RULE("Revalidate 1s"));
-    keep("a.txt");
-    disk.waits = true;
-    mk_test_pass(&w, 1000);
+    open_with_entry(RULE("Revalidate 1s"), 1000);
     assert_string_equal(ask_body("a.txt"), "first");
     mk_test_pass(&w, 600);
     finish_job();
@@ -227,10 +233,7 @@ static void test_stale_and_unchanged(void **state)
 static void test_too_old_to_be_stale(void **state)
 {
     (void)state;
-    open_cache("", RULE("Revalidate 1s"));
-    keep("a.txt");
-    disk.waits = true;
-    mk_test_pass(&w, 2000);
+    open_with_entry(RULE("Revalidate 1s"), 2000);
     assert_string_equal(ask_body("a.txt"), "503");
     finish_job();
     expect_counts(&counted, COUNTS([COUNT_WAITS] = 1, [COUNT_REVALIDATED] = 1));
@@ -245,10 +248,7 @@ static void test_no_stale_service(void **state)
     static const char *const rules[] = {RULE("EachCycle"), RULE("Immutable")};
     (void)state;
     for (size_t i = 0; i < COUNT(rules); i++) {
-        open_cache("", rules[i]);
-        keep("a.txt");
-        disk.waits = true;
-        mk_test_pass(&w, 1000);
+        open_with_entry(rules[i], 1000);
         assert_string_equal(ask_body("a.txt"), "503");
         finish_job();
         expect_counts(&counted, COUNTS([COUNT_WAITS] = 1, [COUNT_REVALIDATED] = 1));
@@ -260,10 +260,7 @@ static void test_no_stale_service(void **state)
 static void test_root_swapped_during_a_check(void **state)
 {
     (void)state;
-    open_cache("", RULE("Revalidate 1s"));
-    keep("a.txt");
-    disk.waits = true;
-    mk_test_pass(&w, 1000);
+    open_with_entry(RULE("Revalidate 1s"), 1000);
     assert_string_equal(ask_body("a.txt"), "first");
     disk.version += 2;
     finish_job();

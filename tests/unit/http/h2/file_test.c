@@ -2,6 +2,7 @@
 /* Files on streams of HTTP/2: from the page cache and from the disk, whole and cut off. */
 #include "folder.h"
 #include "http/h2_world.h"
+#include "http/resident_file.h"
 #include "loop/thread_pool.h"
 
 static struct mk__thread_pool jobs;
@@ -114,30 +115,11 @@ static void test_files_in_narrow_windows(void **state)
 
 static struct mk_request *exchange;
 
-static void keep_nothing(void *owned)
-{
-    (void)owned;
-}
-
-static void close_resident(void *ctx)
-{
-    close(*(int *)ctx);
-}
-
 static void send_resident(struct mk_request *req, struct mk_test_world *world)
 {
-    static const struct mk_owner owner = {keep_nothing, keep_nothing};
-    static int fd;
     (void)world;
     exchange = req;
-    fd = open(mk_test_path("file"), O_RDONLY | O_CLOEXEC);
-    assert_int_equal(mk_arena_defer(mk_request_arena(req), close_resident, &fd), 0);
-    mk_response_file(req, &(struct mk_file){.fd = fd,
-                                            .bytes = FILE_BYTES,
-                                            .type = MK_STR("text/x"),
-                                            .in_memory = true,
-                                            .owner = &owner,
-                                            .owned = &fd});
+    send_resident_file(req, "file", FILE_BYTES);
 }
 
 /* A stream without a window may last for long, in which the kernel may drop the pages. */
