@@ -18,7 +18,7 @@ BANNED = {
     "(?:client|frame|head|module|object|request|response|setting)s? of http/[12]": "HTTP/2 frame ...",
     "slip of the keyboard": "a typo", "moments? of a plugin": "hook", "hoards?|hoarders?": "stalled streams",
 }
-TEST_NAME = re.compile(r"\bdef (test_\w+)|\bstatic void (test_\w+)\(")
+TEST_NAME = re.compile(r"\bdef (test_\w+)|^TEST\((\w+)")
 PATTERN = re.compile(r"(?i)\b(?:" + "|".join(f"({word})" for word in BANNED) + r")\b")
 KEYS = list(BANNED)
 

@@ -229,8 +229,8 @@ TREE = [
     ("```c\nstruct own {\n    int mine;\n};\no->mine = 1;\n```\n", 0),
     ("```c\nc->old = {.older = c.oldest};\n```\n", 3),
     ("con.h, h1/conn.h, conn.c\n", 3),
-    ("unit-http-conn, `./dev unit http`, ctest -R conn, ./dev e2e tls\n", 0),
-    ("unit-http-con, `./dev unit htp`, ctest --test-dir x -R h1, ./dev e2e tsl\n", 4),
+    ("unit-http, `./dev unit http`, ctest -R conn, ./dev e2e tls\n", 0),
+    ("unit-htp, `./dev unit htp`, ctest --test-dir x -R h1, ./dev e2e tsl\n", 4),
 ])
 def test_mentions_in_pages(text, count):
     findings = list(mentions.check([*TREE, Source("docs/a.md", text)]))
@@ -296,7 +296,7 @@ def test_preprocessor(text, count):
     ("lib/base/a.c", "/* Whoever comes. */\nint nobody;\n", 1),
     ("lib/base/a.c", 'x = "nobody"; y = "`nobody`";\n', 1),
     ("lib/base/a.c", "/* A client who waits sends a frame of HTTP/2. `kill --kill-whom=main` */\n", 2),
-    ("tests/unit/base/a_test.c", "/* nobody */\nstatic void test_who_waits(void **state)\n", 1),
+    ("tests/unit/base/a_test.c", "/* nobody */\nTEST(who_waits)\n", 1),
     ("tests/e2e/test_a.py", "def test_nobody_waits(serve):\n    pass  # nobody\n", 1),
     ("tests/e2e/test_a.py", "def test_clients_whose_time_is_over(serve):\n", 0),
     ("lib/base/a.c", "/*\n * one\n * deeds\n */\n", 1),

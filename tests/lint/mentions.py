@@ -39,6 +39,7 @@ class Names:
 
     def __init__(self, sources):
         self.words, self.paths, self.fields, self.units, self.e2e = set(), set(), {}, set(), set()
+        self.programs = set()
         for source in sources:
             self.paths.add(source.path)
             if source.kind in CODE_KINDS:
@@ -47,6 +48,7 @@ class Names:
                 self.add_fields("\n".join(source.code))
             if match := re.match(r"tests/unit/(.*)_test\.c$", source.path):
                 self.units.add(match[1].replace("/", "-"))
+                self.programs.add(match[1].rpartition("/")[0].replace("/", "-"))
             if match := re.match(r"tests/e2e/test_(\w+)\.py$", source.path):
                 self.e2e.add(match[1])
         self.files = {part for path in self.paths for part in suffixes(path)}
@@ -87,8 +89,8 @@ def missing_in_line(line, names):
         if name not in names.words:
             yield f"there is no {name}"
     for name in UNIT.findall(line):
-        if name not in names.units:
-            yield f"there is no unit test {name}"
+        if name not in names.programs:
+            yield f"there is no unit program {name}"
     for either in UNIT_PATTERN.findall(line):
         name = "".join(either)
         if not any(name in unit for unit in names.units):

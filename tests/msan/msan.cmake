@@ -2,18 +2,18 @@
 # The preset msan. MemorySanitizer takes what a library writes that was compiled without it for uninitialized. These
 # unit tests and fuzz targets, as patterns of their file names, call such a library:
 set(MK_MSAN_WITHOUT
-    "^base/regex_" "^plugins/logger-filter_" "^plugins/redirect-(target|when)_" "^server/path_limits_" # libpcre2
-    "^http/h2/" "^server/h2_loader" "^h2_" # libnghttp2
-    "^plugins/tls-" "^tls_"           # libssl
+    "^base/regex_" "^plugins/logger/filter_" "^plugins/redirect/(target|when)_" "^server/path_limits_" # libpcre2
+    "^http/h2/" "^server/object/" "^h2_" # libnghttp2
+    "^plugins/tls/" "^tls_"           # libssl
     "^websocket/(broadcast|codecs|deflate)_" "^ws_(deflate|session)_" # zlib
-    "^plugins/compress-"              # zlib, libbrotli, libzstd
-    "^duda/packages/json_" "^json_"   # libcjson
-    "^duda/packages/sqlite_test"      # libsqlite3
-    "^duda/packages/redis_" "^redis_" # libhiredis
+    "^plugins/compress/"              # zlib, libbrotli, libzstd
+    "^duda/packages/json/" "^json_"   # libcjson
+    "^duda/packages/sqlite/sqlite_" # libsqlite3
+    "^duda/packages/redis/" "^redis_" # libhiredis
     "^duda/packages/sha"              # libcrypto
-    "^plugins/auth-(bearer|claims|hash|jws|keys|login|strict_json|token_)" # libcrypt, libcrypto, libjansson
+    "^plugins/auth/(bearer|claims|hash|jws|keys|login|strict_json|token_)" # libcrypt, libcrypto, libjansson
     "^auth_jw"                        # the same
-    "^plugins/dirlisting-(policy|tar|theme|walk)") # libmd, libarchive
+    "^plugins/dirlisting/(policy|tar|theme|walk)") # libmd, libarchive
 list(JOIN MK_MSAN_WITHOUT "|" MK_MSAN_WITHOUT)
 
 add_library(msan-calls OBJECT ${CMAKE_CURRENT_LIST_DIR}/calls.c)

@@ -42,6 +42,49 @@ static void append(struct mk_test_bytes *b, const void *data, size_t len)
     b->p[b->len] = '\0';
 }
 
+/* ── the page cache ── */
+
+enum { PAGE_BYTES = 4096, PAGES_MAX = 1024 };
+
+static bool is_cold;
+static _Atomic bool is_resident[PAGES_MAX]; /* by the number of a page in its file: tests read one file at a time */
+
+void mk_test_make_cold(void)
+{
+    for (unsigned i = 0; i < PAGES_MAX; i++)
+        is_resident[i] = false;
+    is_cold = true;
+}
+
+static bool is_range_resident(off_t at, size_t size)
+{
+    for (uint64_t i = (uint64_t)at / PAGE_BYTES; i * PAGE_BYTES < (uint64_t)at + size; i++)
+        if (i < PAGES_MAX && !is_resident[i])
+            return false;
+    return true;
+}
+
+/* The two calls of the C library by which files are read, in their place. */
+ssize_t preadv2(int fd, const struct iovec *to, int pieces, off_t at, int flags)
+{
+    size_t size = 0;
+    for (int i = 0; i < pieces; i++)
+        size += to[i].iov_len;
+    if (!is_cold || !(flags & RWF_NOWAIT) || is_range_resident(at, size))
+        return preadv(fd, to, pieces, at);
+    errno = EAGAIN;
+    return -1;
+}
+
+ssize_t pread(int fd, void *to, size_t size, off_t at)
+{
+    struct iovec piece = {.iov_base = to, .iov_len = size};
+    ssize_t n = preadv(fd, &piece, 1, at);
+    for (uint64_t i = (uint64_t)at / PAGE_BYTES; n > 0 && i * PAGE_BYTES < (uint64_t)(at + n) && i < PAGES_MAX; i++)
+        is_resident[i] = true;
+    return n;
+}
+
 /* ── the clock and the poller ── */
 
 static struct mk_test_world *world_of(struct mk_loop *loop)
@@ -79,12 +122,8 @@ static void close_nothing(struct mk_loop *loop)
 
 static struct mk_test_client *client_of(struct mk_test_world *w, int fd)
 {
-    struct mk_test_client *c = w->clients;
-    if (c && fd == FIRST_FD + (int)w->n_clients - 1)
-        return w->last_client; /* the one that connects: tests have many */
-    for (int n = FIRST_FD; c && n != fd; n++)
-        c = c->next;
-    return c;
+    unsigned n = (unsigned)(fd - FIRST_FD);
+    return fd >= FIRST_FD && n < w->n_clients ? w->clients[n] : NULL;
 }
 
 /* All that is true of a connection now. */
@@ -104,6 +143,19 @@ static uint32_t readiness(const struct mk_test_client *c)
     return events;
 }
 
+/* Has the poller report an edge. */
+static void add_edge(struct mk_test_client *c)
+{
+    struct mk_test_world *w = c->world;
+    c->pending |= readiness(c);
+    if (c->is_queued)
+        return;
+    c->is_queued = true;
+    c->next_edge = NULL;
+    *(w->first_edge ? w->last_edge : &w->first_edge) = c;
+    w->last_edge = &c->next_edge;
+}
+
 static int control(struct mk_loop *loop, int op, struct mk_event *event, uint32_t events)
 {
     struct mk_test_world *w = world_of(loop);
@@ -114,7 +166,9 @@ static int control(struct mk_loop *loop, int op, struct mk_event *event, uint32_
     if (op == EPOLL_CTL_ADD && w->refuses_events)
         return -ENOSPC;
     c->event = op == EPOLL_CTL_DEL ? NULL : event;
-    c->pending = op == EPOLL_CTL_DEL ? 0 : readiness(c);
+    c->pending = 0;
+    if (c->event)
+        add_edge(c);
     return 0;
 }
 
@@ -133,7 +187,8 @@ static int add_event(struct mk_loop *loop, int n, struct mk_event *event, uint32
 /* Before the loop sleeps: are the last bytes of a connection stuck behind a promise? */
 static void check_corks(const struct mk_test_world *w)
 {
-    for (struct mk_test_client *c = w->clients; c; c = c->next) {
+    for (unsigned i = 0; i < w->n_clients; i++) {
+        struct mk_test_client *c = w->clients[i];
         const struct mk__conn *h1 = mk_test_connection(c);
         EXPECT(!c->corked || !h1 || h1->state == MK__CONN_DISK || h1->state == MK__CONN_WRITE);
     }
@@ -143,7 +198,10 @@ static int wait_in_memory(struct mk_loop *loop, int timeout_ms)
 {
     struct mk_test_world *w = world_of(loop);
     int n = 0;
-    for (struct mk_test_client *c = w->clients; c && n < MK__LOOP_BATCH; c = c->next) {
+    while (w->first_edge && n < MK__LOOP_BATCH) {
+        struct mk_test_client *c = w->first_edge;
+        w->first_edge = c->next_edge;
+        c->is_queued = false;
         if (c->pending && c->event)
             n = add_event(loop, n, c->event, c->pending);
         c->pending = 0;
@@ -200,15 +258,17 @@ void mk_test_world_close(struct mk_test_world *w)
     if (w->http.loop)
         mk__http_release(&w->http);
     EXPECT(w->account.bytes == 0);
-    for (struct mk_test_client *c = w->clients, *next; c; c = next) {
-        next = c->next;
-        EXPECT(c->closed);
-        free(c->to_server.p);
-        free(c->from_server.p);
-        free(c);
+    for (unsigned i = 0; i < w->n_clients; i++) {
+        EXPECT(w->clients[i]->closed);
+        free(w->clients[i]->to_server.p);
+        free(w->clients[i]->from_server.p);
+        free(w->clients[i]);
     }
-    w->clients = w->last_client = NULL;
-    w->n_clients = 0;
+    free(w->clients);
+    w->clients = NULL;
+    w->n_clients = w->clients_size = 0;
+    w->first_edge = NULL;
+    is_cold = false;
 }
 
 /* ── the transport ── */
@@ -240,7 +300,7 @@ static ssize_t read_memory(struct mk_io *io, void *to, size_t size)
     c->read_bytes += n;
     c->reads++;
     if (n == c->read_max && c->read_at < c->to_server.len)
-        c->pending |= readiness(c); /* the next bytes are an arrival of their own */
+        add_edge(c); /* the next bytes are an arrival of their own */
     return (ssize_t)n;
 }
 
@@ -330,9 +390,13 @@ static struct mk_test_client *add_client(struct mk_test_world *w, int *ret_fd)
     EXPECT(c);
     c->world = w;
     c->room = c->read_max = SIZE_MAX;
-    *(w->clients ? &w->last_client->next : &w->clients) = c;
-    w->last_client = c;
-    *ret_fd = FIRST_FD + (int)w->n_clients++;
+    if (w->n_clients == w->clients_size) {
+        w->clients_size = w->clients_size ? 2 * w->clients_size : 8;
+        w->clients = realloc(w->clients, w->clients_size * sizeof(*w->clients));
+        EXPECT(w->clients);
+    }
+    *ret_fd = FIRST_FD + (int)w->n_clients;
+    w->clients[w->n_clients++] = c;
     append(&c->from_server, "", 0);
     return c;
 }
@@ -351,25 +415,25 @@ void mk_test_send(struct mk_test_client *c, struct mk_str bytes)
     if (c->read_at == c->to_server.len)
         c->read_at = c->to_server.len = 0;
     append(&c->to_server, bytes.p, bytes.len);
-    c->pending |= readiness(c);
+    add_edge(c);
 }
 
 void mk_test_fin(struct mk_test_client *c)
 {
     c->fin = true;
-    c->pending |= readiness(c);
+    add_edge(c);
 }
 
 void mk_test_reset(struct mk_test_client *c)
 {
     c->error = ECONNRESET;
-    c->pending |= readiness(c);
+    add_edge(c);
 }
 
 void mk_test_take(struct mk_test_client *c, size_t bytes)
 {
     c->room = bytes > SIZE_MAX - c->room ? SIZE_MAX : c->room + bytes;
-    c->pending |= readiness(c);
+    add_edge(c);
 }
 
 struct mk_str mk_test_received(struct mk_test_client *c)

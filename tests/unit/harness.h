@@ -30,10 +30,11 @@ struct mk_test_world;
 
 /* A client: its end of a connection. */
 struct mk_test_client {
-    struct mk_test_client *next;
+    struct mk_test_client *next_edge;
     struct mk_test_world *world;
     struct mk_event *event; /* the server's, while it watches */
     uint32_t pending;       /* edges not yet reported */
+    bool is_queued;         /* in the list of those */
     struct mk_test_bytes to_server, from_server;
     size_t read_bytes;             /* in all */
     size_t read_at;                /* bytes of to_server that the server has read */
@@ -77,8 +78,9 @@ struct mk_test_world {
     void (*on_done)(struct mk_request *req, struct mk_test_world *world);
     void *ctx; /* the handler's */
     unsigned requests, done, aborted, closed, pins;
-    struct mk_test_client *clients, *last_client;
-    unsigned n_clients;
+    struct mk_test_client **clients; /* by number, which is their descriptor's */
+    unsigned n_clients, clients_size;
+    struct mk_test_client *first_edge, **last_edge; /* those with an edge to report, oldest first */
 };
 
 /* A loop at time 1000, seconds 784111777 ("Sun, 06 Nov 1994 08:49:37 GMT"). 0 or -errno. */
@@ -110,6 +112,12 @@ void mk_test_take(struct mk_test_client *c, size_t bytes); /* makes room */
 
 /* What the server has sent since the last call, NUL-terminated; valid until it sends more. */
 struct mk_str mk_test_received(struct mk_test_client *c);
+
+/*
+ * Which bytes of files are in the page cache, instead of what the kernel keeps: after this call none of any file, until
+ * a disk thread has read their page, for the reads that do not wait. mk_test_world_close() ends that.
+ */
+void mk_test_make_cold(void);
 
 /* Uses up what a request was born with, so that its next allocation asks the heap. */
 void mk_test_fill_arena(struct mk_request *req);

@@ -22,6 +22,37 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
+/*
+ * Defines a test and registers it: TEST(reads_a_line) { ... }. A fixture is an argument, as cmocka's functions that
+ * run before and after the test: TEST(reads_a_line, open_arena, close_arena). The parameter `state` is cmocka's.
+ */
+#define TEST(name_, ...) \
+    static void test_##name_(void **state); \
+    __attribute__((constructor)) static void add_test_##name_(void) \
+    { \
+        static struct mk_test_case row = {.file = __BASE_FILE__, .test = {.name = #name_, .test_func = test_##name_}}; \
+        mk_test_add(&row, (CMFixtureFunction[2]){__VA_ARGS__}); \
+    } \
+    static void test_##name_(__attribute__((unused)) void **state)
+
+/* Functions that run once before and once after all tests of the file: TEST_FILE(make_folder, remove_folder). */
+#define TEST_FILE(...) \
+    __attribute__((constructor)) static void add_file_fixture(void) \
+    { \
+        static struct mk_test_case row = {.file = __BASE_FILE__}; \
+        mk_test_add(&row, (CMFixtureFunction[2]){__VA_ARGS__}); \
+    }
+
+/* A registered test, or the fixture of a file, which has no function. */
+struct mk_test_case {
+    struct mk_test_case *next;
+    const char *file;
+    struct CMUnitTest test;
+};
+
+/* Called by the macros above, before main(). `fixture`: set-up and tear-down, each may be NULL. */
+void mk_test_add(struct mk_test_case *row, const CMFixtureFunction fixture[2]);
+
 /* Asserts that a mk_str holds exactly the text of a C string. */
 #define assert_str_equal(str, text) \
     do { \

@@ -55,9 +55,8 @@ static const struct {
     {"::fffe:c000:201", AF_INET6, 0, "::fffe:c000:201"},
 };
 
-static void test_reads_and_prints(void **state)
+TEST(reads_and_prints)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(good); i++) {
         struct mk_address address;
         if (parse(good[i].text, &address) < 0)
@@ -106,10 +105,9 @@ static const char *const bad[] = {
     "11111:22222:33333:44444:55555:66666:77777:88888:99999",
 };
 
-static void test_refuses(void **state)
+TEST(refuses)
 {
     struct mk_address address;
-    (void)state;
     for (size_t i = 0; i < COUNT(bad); i++)
         if (parse(bad[i], &address) != -EINVAL)
             fail_msg("%s", bad[i]);
@@ -117,10 +115,9 @@ static void test_refuses(void **state)
     assert_int_equal(mk_address_parse(MK_STR_NONE, &address), -EINVAL);
 }
 
-static void test_other_families(void **state)
+TEST(other_families)
 {
     struct mk_address address;
-    (void)state;
     mk_address_set(&address, AF_UNIX, NULL, 0);
     assert_prints(&address, "unix");
     assert_true(mk_address_equal(&address, &address));
@@ -130,10 +127,9 @@ static void test_other_families(void **state)
     assert_int_equal(sizeof(address), 20);
 }
 
-static void test_equality(void **state)
+TEST(equality)
 {
     struct mk_address a, b, c, d;
-    (void)state;
     assert_int_equal(parse("192.0.2.1:1", &a) | parse("::ffff:192.0.2.1", &b) | parse("192.0.2.2:1", &c), 0);
     assert_int_equal(parse("c000:201::", &d), 0); /* the same bytes, another family */
     assert_true(mk_address_equal(&a, &b));
@@ -182,11 +178,10 @@ static void check_all(const struct mk_network *network, const char *words, bool 
     }
 }
 
-static void test_networks(void **state)
+TEST(networks)
 {
     struct mk_address unknown = {0}, local = {.family = AF_UNIX};
     struct mk_network network;
-    (void)state;
     for (size_t i = 0; i < COUNT(networks); i++) {
         if (parse_network(networks[i].network, &network, NULL) < 0)
             fail_msg("%s", networks[i].network);
@@ -224,9 +219,8 @@ static const struct {
     {"2001:db8::1/32", "did you mean \"2001:db8::/32\"?"},
 };
 
-static void test_wrong_networks(void **state)
+TEST(wrong_networks)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(wrong); i++) {
         struct mk_network network;
         struct mk_buf error;
@@ -236,13 +230,4 @@ static void test_wrong_networks(void **state)
             fail_msg("%s: %s", wrong[i].text, mk_buf_cstr(&error));
         mk_buf_release(&error);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reads_and_prints), cmocka_unit_test(test_refuses),  cmocka_unit_test(test_other_families),
-        cmocka_unit_test(test_equality),         cmocka_unit_test(test_networks), cmocka_unit_test(test_wrong_networks),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

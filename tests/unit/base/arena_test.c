@@ -6,12 +6,11 @@
 
 #include <monkey/arena.h>
 
-static void test_uses_storage_first(void **state)
+TEST(uses_storage_first)
 {
     _Alignas(16) char storage[64];
     struct mk_account account = {0};
     struct mk_arena a;
-    (void)state;
     mk_arena_init(&a, &account, 4096, storage, sizeof(storage));
     assert_ptr_equal(mk_arena_alloc(&a, 1), storage);
     assert_ptr_equal(mk_arena_alloc(&a, 48), storage + 16);
@@ -28,11 +27,10 @@ static void test_uses_storage_first(void **state)
 }
 
 /* Some of the smallest chunks wait for the next arena, still on the account; under AddressSanitizer none. */
-static void test_keeps_small_chunks(void **state)
+TEST(keeps_small_chunks)
 {
     struct mk_account account = {0};
     struct mk_arena a[20];
-    (void)state;
     for (int i = 0; i < 20; i++) {
         mk_arena_init(&a[i], &account, 4096, NULL, 0);
         assert_non_null(mk_arena_alloc(&a[i], 1));
@@ -54,12 +52,11 @@ static void test_keeps_small_chunks(void **state)
 }
 
 /* A chunk of its own for one allocation, while the one before goes on. */
-static void test_exact_chunks(void **state)
+TEST(exact_chunks)
 {
     _Alignas(16) char storage[64];
     struct mk_account account = {0};
     struct mk_arena a;
-    (void)state;
     mk_arena_init(&a, &account, 1024, storage, sizeof(storage));
     assert_ptr_equal(mk__arena_alloc_exact(&a, 17), storage);
     char *alone = mk__arena_alloc_exact(&a, 100);
@@ -78,10 +75,9 @@ static void test_exact_chunks(void **state)
     assert_int_equal(account.bytes, 0);
 }
 
-static void test_aligns(void **state)
+TEST(aligns)
 {
     struct mk_arena a;
-    (void)state;
     mk_arena_init(&a, NULL, 1 << 20, NULL, 0);
     for (size_t size = 0; size < 3000; size += 37) {
         char *p = mk_arena_alloc(&a, size);
@@ -92,10 +88,9 @@ static void test_aligns(void **state)
     mk_arena_release(&a);
 }
 
-static void test_limit(void **state)
+TEST(limit)
 {
     struct mk_arena a;
-    (void)state;
     mk_arena_init(&a, NULL, 256, NULL, 0); /* less than a first chunk */
     assert_non_null(mk_arena_alloc(&a, 100));
     assert_int_equal(a.bytes, 256);
@@ -121,10 +116,9 @@ static void test_limit(void **state)
     mk_arena_release(&a);
 }
 
-static void test_account_has_a_budget(void **state)
+TEST(account_has_a_budget)
 {
     struct mk_account account = {.bytes_max = 100};
-    (void)state;
     void *p = mk_account_alloc(&account, 60);
     assert_non_null(p);
     assert_null(mk_account_alloc(&account, 41));
@@ -140,10 +134,9 @@ static void test_account_has_a_budget(void **state)
     mk_account_free(&account, p, 50);
 }
 
-static void test_dups_and_zeroes(void **state)
+TEST(dups_and_zeroes)
 {
     struct mk_arena a;
-    (void)state;
     mk_arena_init(&a, NULL, 4096, NULL, 0);
     struct mk_str s = mk_arena_dup(&a, MK_STR("text"));
     assert_int_equal(s.len, 4);
@@ -174,11 +167,10 @@ static void mark_b_then_a(void *ctx)
 }
 
 /* An array of n items takes the memory of at most 2n, including its former places. */
-static void test_grows_by_doubling(void **state)
+TEST(grows_by_doubling)
 {
     struct mk_arena a;
     uint32_t *items = NULL;
-    (void)state;
     mk_arena_init(&a, NULL, 1 << 16, NULL, 0);
     for (uint32_t n = 0; n < 4096; n++) {
         items = mk_arena_grow(&a, items, n, sizeof(*items));
@@ -191,11 +183,10 @@ static void test_grows_by_doubling(void **state)
     mk_arena_release(&a);
 }
 
-static void test_cleans_in_reverse(void **state)
+TEST(cleans_in_reverse)
 {
     struct mk_arena a;
     struct trail t = {.arena = &a};
-    (void)state;
     mk_arena_init(&a, NULL, 4096, NULL, 0);
     assert_int_equal(mk_arena_defer(&a, mark_a, &t), 0);
     assert_int_equal(mk_arena_defer(&a, mark_b_then_a, &t), 0);
@@ -222,26 +213,8 @@ static int allocate_much(void *ctx)
     return err;
 }
 
-static void test_failing_allocations(void **state)
+TEST(failing_allocations)
 {
     struct mk_account account = {0};
-    (void)state;
     assert_true(mk_test_failing_allocs(allocate_much, &account) >= 4);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_uses_storage_first),
-        cmocka_unit_test(test_keeps_small_chunks),
-        cmocka_unit_test(test_exact_chunks),
-        cmocka_unit_test(test_aligns),
-        cmocka_unit_test(test_limit),
-        cmocka_unit_test(test_account_has_a_budget),
-        cmocka_unit_test(test_dups_and_zeroes),
-        cmocka_unit_test(test_grows_by_doubling),
-        cmocka_unit_test(test_cleans_in_reverse),
-        cmocka_unit_test(test_failing_allocations),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,19 +47,17 @@ static void check(struct mk_str plain, struct mk_str text, enum mk_base64_form f
     mk_buf_release(&b);
 }
 
-static void test_encodes_and_decodes(void **state)
+TEST(encodes_and_decodes)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         check(rows[i].plain, mk_str_c(rows[i].padded), MK_BASE64);
         check(rows[i].plain, mk_str_c(rows[i].url), MK_BASE64_URL);
     }
 }
 
-static void test_decodes_what_it_encodes(void **state)
+TEST(decodes_what_it_encodes)
 {
     char plain[256];
-    (void)state;
     for (size_t i = 0; i < sizeof(plain); i++)
         plain[i] = (char)(i * 37 + 11);
     for (size_t n = 0; n <= sizeof(plain); n++) {
@@ -75,7 +73,7 @@ static void test_decodes_what_it_encodes(void **state)
     }
 }
 
-static void test_rejects_what_is_no_encoding(void **state)
+TEST(rejects_what_is_no_encoding)
 {
     static const struct {
         struct mk_str text;
@@ -91,7 +89,6 @@ static void test_rejects_what_is_no_encoding(void **state)
         {MK_STR("AAAAA"), MK_BASE64_URL}, {MK_STR("Zm9vY"), MK_BASE64_URL}, {MK_STR("Zh"), MK_BASE64_URL},
         {MK_STR("Zm9"), MK_BASE64_URL},   {MK_STR("/+//"), MK_BASE64_URL},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(bad); i++) {
         struct mk_buf b;
         if (decode(&b, bad[i].text, bad[i].form) != -EINVAL)
@@ -103,9 +100,8 @@ static void test_rejects_what_is_no_encoding(void **state)
 }
 
 /* Each byte at each place of a group: exactly 64 of them are digits. */
-static void test_knows_its_digits(void **state)
+TEST(knows_its_digits)
 {
-    (void)state;
     for (size_t place = 0; place < 4; place++) {
         unsigned valid[2] = {0};
         for (unsigned byte = 0; byte < 256; byte++) {
@@ -123,11 +119,10 @@ static void test_knows_its_digits(void **state)
     }
 }
 
-static void test_respects_the_limit_of_the_buffer(void **state)
+TEST(respects_the_limit_of_the_buffer)
 {
     char storage[8];
     struct mk_buf b;
-    (void)state;
     mk_buf_init_fixed(&b, storage, sizeof(storage));
     mk_base64_encode(&b, "foobar", 6, MK_BASE64);
     assert_int_equal(b.err, 0);
@@ -155,21 +150,7 @@ static int encode_and_decode(void *ctx)
     return result;
 }
 
-static void test_reports_missing_memory(void **state)
+TEST(reports_missing_memory)
 {
-    (void)state;
     assert_int_equal(mk_test_failing_allocs(encode_and_decode, NULL), 2);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_encodes_and_decodes),
-        cmocka_unit_test(test_decodes_what_it_encodes),
-        cmocka_unit_test(test_rejects_what_is_no_encoding),
-        cmocka_unit_test(test_knows_its_digits),
-        cmocka_unit_test(test_respects_the_limit_of_the_buffer),
-        cmocka_unit_test(test_reports_missing_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

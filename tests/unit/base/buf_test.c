@@ -6,10 +6,9 @@
 
 #include <monkey/buf.h>
 
-static void test_grows_to_its_maximum(void **state)
+TEST(grows_to_its_maximum)
 {
     struct mk_buf b;
-    (void)state;
     mk_buf_init(&b, 1000);
     assert_null(b.data);
     for (int i = 0; i < 1000; i++)
@@ -29,10 +28,9 @@ static void test_grows_to_its_maximum(void **state)
     mk_buf_release(&b);
 }
 
-static void test_error_sticks(void **state)
+TEST(error_sticks)
 {
     struct mk_buf b;
-    (void)state;
     mk_buf_init(&b, 4);
     mk_buf_adds(&b, MK_STR("abcde"));
     mk_buf_adds(&b, MK_STR("a"));
@@ -43,10 +41,9 @@ static void test_error_sticks(void **state)
     mk_buf_release(&b);
 }
 
-static void test_a_huge_maximum(void **state)
+TEST(a_huge_maximum)
 {
     struct mk_buf b;
-    (void)state;
     mk_buf_init(&b, SIZE_MAX);
     mk_buf_adds(&b, MK_STR("abc"));
     mk__alloc_countdown = 0;
@@ -56,11 +53,10 @@ static void test_a_huge_maximum(void **state)
     mk_buf_release(&b);
 }
 
-static void test_formats(void **state)
+TEST(formats)
 {
     struct mk_buf b;
     char text[300];
-    (void)state;
     memset(text, 'x', sizeof(text) - 1);
     text[sizeof(text) - 1] = '\0';
     mk_buf_init(&b, 4096);
@@ -74,11 +70,10 @@ static void test_formats(void **state)
     mk_buf_release(&b);
 }
 
-static void test_fixed_storage(void **state)
+TEST(fixed_storage)
 {
     char *storage = mk_test_guarded("........", 8);
     struct mk_buf b;
-    (void)state;
     mk_buf_init_fixed(&b, storage, 8);
     mk_buf_adds(&b, MK_STR("12345"));
     mk_buf_addf(&b, "%s", "67");
@@ -96,10 +91,9 @@ static void test_fixed_storage(void **state)
     mk_test_unguard(storage, 8);
 }
 
-static void test_drops(void **state)
+TEST(drops)
 {
     struct mk_buf b;
-    (void)state;
     mk_buf_init(&b, 100);
     mk_buf_adds(&b, MK_STR("abcdef"));
     mk_buf_drop(&b, 2);
@@ -125,19 +119,7 @@ static int append_much(void *ctx)
     return err;
 }
 
-static void test_failing_allocations(void **state)
+TEST(failing_allocations)
 {
-    (void)state;
     assert_int_equal(mk_test_failing_allocs(append_much, NULL), 5); /* 64 128 256 512 1024 */
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_grows_to_its_maximum), cmocka_unit_test(test_error_sticks),
-        cmocka_unit_test(test_a_huge_maximum),       cmocka_unit_test(test_formats),
-        cmocka_unit_test(test_fixed_storage),        cmocka_unit_test(test_drops),
-        cmocka_unit_test(test_failing_allocations),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

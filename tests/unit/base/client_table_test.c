@@ -46,9 +46,8 @@ static uint64_t read_count(struct mk_client_table *t, struct mk_address client, 
     return count;
 }
 
-static void test_networks_are_clients(void **state)
+TEST(networks_are_clients)
 {
-    (void)state;
     struct mk_client_table *t = mk_client_table_new(100, sizeof(struct record), 0, 0);
     assert_non_null(t);
     assert_int_equal(add_one(t, read_address("192.0.2.1"), 1, 100), 1);
@@ -66,9 +65,8 @@ static void test_networks_are_clients(void **state)
     mk_client_table_free(NULL);
 }
 
-static void test_lengths_of_networks(void **state)
+TEST(lengths_of_networks)
 {
-    (void)state;
     struct mk_client_table *t = mk_client_table_new(100, sizeof(struct record), 20, 49);
     assert_int_equal(add_one(t, read_address("10.1.16.1"), 1, 100), 1);
     assert_int_equal(add_one(t, read_address("10.1.31.255"), 1, 100), 2);
@@ -79,9 +77,8 @@ static void test_lengths_of_networks(void **state)
     mk_client_table_free(t);
 }
 
-static void test_an_idle_record_is_as_new(void **state)
+TEST(an_idle_record_is_as_new)
 {
-    (void)state;
     struct mk_client_table *t = mk_client_table_new(10, sizeof(struct record), 0, 0);
     assert_int_equal(add_one(t, make_v4(1), 5, 10), 1);
     assert_int_equal(add_one(t, make_v4(1), 9, 20), 2);
@@ -93,9 +90,8 @@ static void test_an_idle_record_is_as_new(void **state)
 }
 
 /* A flood of addresses replaces the least recently used ones; those that are used meanwhile stay. */
-static void test_flood(void **state)
+TEST(flood)
 {
-    (void)state;
     enum { CLIENTS = 128, FLOOD = 100000 };
     struct mk_client_table *t = mk_client_table_new(CLIENTS, sizeof(struct record), 0, 0);
     for (uint32_t i = 0; i < FLOOD; i++) {
@@ -108,9 +104,8 @@ static void test_flood(void **state)
     mk_client_table_free(t);
 }
 
-static void test_used_up_entries_are_no_loss(void **state)
+TEST(used_up_entries_are_no_loss)
 {
-    (void)state;
     struct mk_client_table *t = mk_client_table_new(16, sizeof(struct record), 0, 0);
     for (uint32_t i = 0; i < 1000; i++)
         add_one(t, make_v4(i), i, i + 1);
@@ -119,9 +114,8 @@ static void test_used_up_entries_are_no_loss(void **state)
 }
 
 /* Records in use are replaced last; then their references find nothing, whatever the entry is used for. */
-static void test_references(void **state)
+TEST(references)
 {
-    (void)state;
     struct mk_client_table *t = mk_client_table_new(4, sizeof(struct record), 0, 0);
     struct mk_address client = make_v4(1);
     struct record *r = mk_client_table_lock(t, &client, 1);
@@ -163,9 +157,8 @@ static void *count_clients(void *ctx)
     return NULL;
 }
 
-static void test_threads_count_exactly(void **state)
+TEST(threads_count_exactly)
 {
-    (void)state;
     struct mk_client_table *t = mk_client_table_new(10000, sizeof(struct record), 0, 0);
     pthread_t threads[THREADS];
     uint64_t sum = 0;
@@ -189,9 +182,8 @@ static void *flood_table(void *ctx)
     return NULL;
 }
 
-static void test_threads_flood(void **state)
+TEST(threads_flood)
 {
-    (void)state;
     struct mk_client_table *t = mk_client_table_new(1000, sizeof(struct record), 0, 0);
     pthread_t threads[THREADS];
     for (unsigned i = 0; i < THREADS; i++)
@@ -200,15 +192,4 @@ static void test_threads_flood(void **state)
         pthread_join(threads[i], NULL);
     assert_in_range(mk_client_table_counts(t).entries, 900, 1100);
     mk_client_table_free(t);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_networks_are_clients),        cmocka_unit_test(test_lengths_of_networks),
-        cmocka_unit_test(test_an_idle_record_is_as_new),    cmocka_unit_test(test_flood),
-        cmocka_unit_test(test_used_up_entries_are_no_loss), cmocka_unit_test(test_references),
-        cmocka_unit_test(test_threads_count_exactly),       cmocka_unit_test(test_threads_flood),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,10 +15,9 @@ static uint64_t precise_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-static void test_monotonic(void **state)
+TEST(monotonic)
 {
     const struct mk__clock *clock = &mk__clock_system;
-    (void)state;
     uint64_t before = precise_ms(), first = clock->now_ms(clock->ctx), last = first;
     assert_true(first + TICK_MS >= before);
     while (last < first + 2 * TICK_MS) {
@@ -29,20 +28,10 @@ static void test_monotonic(void **state)
     assert_true(last <= precise_ms());
 }
 
-static void test_wall(void **state)
+TEST(wall)
 {
     const struct mk__clock *clock = &mk__clock_system;
-    (void)state;
     time_t before = time(NULL);
     int64_t now = clock->wall_seconds(clock->ctx);
     assert_true(now >= before - 1 && now <= time(NULL));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_monotonic),
-        cmocka_unit_test(test_wall),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,9 +47,8 @@ static void assert_listing(const char *expected)
     assert_string_equal(l.text, expected);
 }
 
-static void test_families_are_listed_together(void **state)
+TEST(families_are_listed_together, mk_test_counters_open, mk_test_counters_close)
 {
-    (void)state;
     mk__cell *cells = mk__counters_memory_claim();
     mk__counters_add(cells, open_labelled(&hits, "a"), 2);
     mk__counters_add(cells, mk_counter_open(&open_info, NULL, 0), -3);
@@ -60,9 +59,8 @@ static void test_families_are_listed_together(void **state)
     mk__counters_memory_give_back(cells);
 }
 
-static void test_the_same_name_is_the_same_counter(void **state)
+TEST(the_same_name_is_the_same_counter, mk_test_counters_open, mk_test_counters_close)
 {
-    (void)state;
     const struct mk_counter *a = open_labelled(&hits, "a");
     struct mk_counter_info later = hits;
     later.help = "other words";
@@ -71,9 +69,8 @@ static void test_the_same_name_is_the_same_counter(void **state)
     assert_ptr_not_equal(a, mk_counter_open(&hits, NULL, 0));
 }
 
-static void test_label_values_are_escaped_and_cut(void **state)
+TEST(label_values_are_escaped_and_cut, mk_test_counters_open, mk_test_counters_close)
 {
-    (void)state;
     char text[300];
     memset(text, 'x', sizeof(text) - 1);
     text[sizeof(text) - 1] = '\0';
@@ -87,9 +84,8 @@ static void test_label_values_are_escaped_and_cut(void **state)
     assert_non_null(strstr(l.text, text));
 }
 
-static void test_what_is_invalid_is_not_shown(void **state)
+TEST(what_is_invalid_is_not_shown, mk_test_counters_open, mk_test_counters_close)
 {
-    (void)state;
     struct mk_counter_info other_kind = hits, name = hits, plugin = hits, no_help = hits;
     other_kind.kind = MK_COUNTER_LEVEL;
     name.name = "Hits";
@@ -114,9 +110,8 @@ static void test_what_is_invalid_is_not_shown(void **state)
     assert_listing("cache/hits{} 0\n");
 }
 
-static void test_their_number_is_bounded(void **state)
+TEST(their_number_is_bounded, mk_test_counters_open, mk_test_counters_close)
 {
-    (void)state;
     char value[16];
     for (unsigned i = 0; i < MK_COUNTERS_MAX + 10; i++) {
         snprintf(value, sizeof(value), "%u", i);
@@ -128,9 +123,8 @@ static void test_their_number_is_bounded(void **state)
     assert_int_equal(mk_counter_read(open_labelled(&hits, "16383")), 1); /* it is still found */
 }
 
-static void test_histograms_are_bounded_by_their_cells(void **state)
+TEST(histograms_are_bounded_by_their_cells, mk_test_counters_open, mk_test_counters_close)
 {
-    (void)state;
     char value[16];
     for (unsigned i = 0; i < 6000; i++) {
         snprintf(value, sizeof(value), "%u", i);
@@ -143,9 +137,8 @@ static void test_histograms_are_bounded_by_their_cells(void **state)
 
 /* ── buckets ── */
 
-static void test_buckets(void **state)
+TEST(buckets)
 {
-    (void)state;
     for (uint64_t us = 0; us < 1 << 20; us = us < 1000 ? us + 1 : us + us / 50) {
         unsigned bucket = mk_counter_bucket(us);
         assert_true(us < mk_counter_bucket_end_us(bucket));
@@ -157,9 +150,8 @@ static void test_buckets(void **state)
     assert_true(mk_counter_bucket_end_us(MK_COUNTER_BUCKETS - 2) > 60000000); /* longer than any timeout */
 }
 
-static void test_quantiles(void **state)
+TEST(quantiles)
 {
-    (void)state;
     uint64_t buckets[MK_COUNTER_BUCKETS] = {0};
     assert_int_equal(mk_counter_quantile_us(buckets, 0.5), 0);
     for (unsigned us = 1; us <= 1000; us++)
@@ -182,9 +174,8 @@ static int check_histogram(const struct mk_counter_value *v, void *ctx)
     return 42;
 }
 
-static void test_a_histogram_is_read(void **state)
+TEST(a_histogram_is_read, mk_test_counters_open, mk_test_counters_close)
 {
-    (void)state;
     mk__cell *cells = mk__counters_memory_claim();
     const struct mk_counter *c = mk_counter_open(&times, NULL, 0);
     mk__counters_observe(cells, c, 5);
@@ -215,9 +206,8 @@ static void *count(void *ctx)
     return NULL;
 }
 
-static void test_threads_count_exactly(void **state)
+TEST(threads_count_exactly, mk_test_counters_open, mk_test_counters_close)
 {
-    (void)state;
     const struct mk_counter *c = mk_counter_open(&hits, NULL, 0);
     pthread_t threads[THREADS];
     for (unsigned round = 0; round < 3; round++) {
@@ -235,9 +225,8 @@ static void test_threads_count_exactly(void **state)
     assert_int_equal(mk_counter_read(c), 3 * THREADS * ROUNDS * 2);
 }
 
-static void test_a_block_keeps_sums_and_clears_levels(void **state)
+TEST(a_block_keeps_sums_and_clears_levels, mk_test_counters_open, mk_test_counters_close)
 {
-    (void)state;
     const struct mk_counter *sum = mk_counter_open(&hits, NULL, 0), *level = mk_counter_open(&open_info, NULL, 0);
     mk__cell *first = mk__counters_memory_claim();
     mk__counters_add(first, sum, 3);
@@ -251,9 +240,8 @@ static void test_a_block_keeps_sums_and_clears_levels(void **state)
     mk__counters_memory_give_back(second);
 }
 
-static void test_more_threads_than_blocks(void **state)
+TEST(more_threads_than_blocks, mk_test_counters_open, mk_test_counters_close)
 {
-    (void)state;
     static mk__cell *all[1100];
     unsigned n = 0;
     while (n < 1100 && (all[n] = mk__counters_memory_claim()))
@@ -295,9 +283,8 @@ static void run_until_crash(int fd)
     assert_true(WIFSIGNALED(status));
 }
 
-static void test_the_next_process_goes_on(void **state)
+TEST(the_next_process_goes_on)
 {
-    (void)state;
     int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     assert_true(fd >= 0);
     run_until_crash(fd);
@@ -314,9 +301,8 @@ static void test_the_next_process_goes_on(void **state)
 }
 
 /* It ended while this process was running: nothing else clears what it held. */
-static void test_a_crash_beside_this_process(void **state)
+TEST(a_crash_beside_this_process, mk_test_counters_open, mk_test_counters_close)
 {
-    (void)state;
     pid_t pid = fork();
     if (pid == 0) {
         mk__cell *own = mk__counters_memory_claim();
@@ -334,9 +320,8 @@ static void test_a_crash_beside_this_process(void **state)
     mk__counters_memory_give_back(cells);
 }
 
-static void test_what_cannot_be_inherited(void **state)
+TEST(what_cannot_be_inherited)
 {
-    (void)state;
     int wrong = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     assert_int_equal(write(wrong, "no counters", 11), 11);
     assert_int_equal(mk_counters_inherit(wrong), -EINVAL);
@@ -356,9 +341,8 @@ static void test_what_cannot_be_inherited(void **state)
 }
 
 /* Another process has the same memory, and may be broken: what it writes must not lead beyond the memory. */
-static void test_a_damaged_memory(void **state)
+TEST(a_damaged_memory)
 {
-    (void)state;
     int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     run_until_crash(fd);
     enum { HEAD_WORDS = 4096 };
@@ -378,29 +362,4 @@ static void test_a_damaged_memory(void **state)
     munmap(words, HEAD_WORDS * 4);
     mk__counters_memory_close();
     close(fd);
-}
-
-#define WITH_MEMORY(test) cmocka_unit_test_setup_teardown(test, mk_test_counters_open, mk_test_counters_close)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH_MEMORY(test_families_are_listed_together),
-        WITH_MEMORY(test_the_same_name_is_the_same_counter),
-        WITH_MEMORY(test_label_values_are_escaped_and_cut),
-        WITH_MEMORY(test_what_is_invalid_is_not_shown),
-        WITH_MEMORY(test_their_number_is_bounded),
-        WITH_MEMORY(test_histograms_are_bounded_by_their_cells),
-        cmocka_unit_test(test_buckets),
-        cmocka_unit_test(test_quantiles),
-        WITH_MEMORY(test_a_histogram_is_read),
-        WITH_MEMORY(test_threads_count_exactly),
-        WITH_MEMORY(test_a_block_keeps_sums_and_clears_levels),
-        WITH_MEMORY(test_more_threads_than_blocks),
-        cmocka_unit_test(test_the_next_process_goes_on),
-        WITH_MEMORY(test_a_crash_beside_this_process),
-        cmocka_unit_test(test_what_cannot_be_inherited),
-        cmocka_unit_test(test_a_damaged_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,7 +25,7 @@ static void check(void (*codec)(struct mk_buf *, struct mk_str), const struct ro
     }
 }
 
-static void test_escapes_html(void **state)
+TEST(escapes_html)
 {
     const struct row rows[] = {
         {MK_STR(""), ""},
@@ -34,11 +34,10 @@ static void test_escapes_html(void **state)
         {MK_STR("\x1b[0m\n\0\x7f"), "&#xfffd;[0m&#xfffd;&#xfffd;&#xfffd;"},
         {MK_STR("gr\xc3\xbc\xc3\x9f"), "gr\xc3\xbc\xc3\x9f"},
     };
-    (void)state;
     check(mk_html_escape, rows, COUNT(rows));
 }
 
-static void test_encodes_paths(void **state)
+TEST(encodes_paths)
 {
     const struct row rows[] = {
         {MK_STR("/a-b._~!$&'()*+,;=:@/Z9"), "/a-b._~!$&'()*+,;=:@/Z9"},
@@ -46,11 +45,10 @@ static void test_encodes_paths(void **state)
         {MK_STR("/\xc3\xbc\xff"), "/%C3%BC%FF"},
         {MK_STR("/\r\n\0\"<>\\^`{|}[]\x7f"), "/%0D%0A%00%22%3C%3E%5C%5E%60%7B%7C%7D%5B%5D%7F"},
     };
-    (void)state;
     check(mk_path_encode, rows, COUNT(rows));
 }
 
-static void test_escapes_json(void **state)
+TEST(escapes_json)
 {
     const struct row rows[] = {
         {MK_STR(""), ""},
@@ -62,15 +60,13 @@ static void test_escapes_json(void **state)
         {MK_STR("\xff\xc2"), "\xef\xbf\xbd\xef\xbf\xbd"},
         {MK_STR("\xf0\x9f\x90\""), "\xef\xbf\xbd\\\""},
     };
-    (void)state;
     check(mk_json_escape, rows, COUNT(rows));
 }
 
-static void test_full_buffer_tells(void **state)
+TEST(full_buffer_tells)
 {
     char storage[8];
     struct mk_buf b;
-    (void)state;
     mk_buf_init_fixed(&b, storage, sizeof(storage));
     mk_html_escape(&b, MK_STR("<<<"));
     assert_int_equal(b.err, -ENOBUFS);
@@ -79,9 +75,8 @@ static void test_full_buffer_tells(void **state)
     assert_int_equal(b.err, -ENOBUFS);
 }
 
-static void test_hex_values(void **state)
+TEST(hex_values)
 {
-    (void)state;
     for (int c = -128; c < 256; c++) {
         const char *digits = "0123456789abcdef", *upper = "0123456789ABCDEF";
         const char *at = c > 0 ? strchr(digits, c) : NULL;
@@ -89,14 +84,4 @@ static void test_hex_values(void **state)
             at = digits + (at - upper);
         assert_int_equal(mk_hex_value((char)c), at ? at - digits : -1);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_escapes_html), cmocka_unit_test(test_encodes_paths),
-        cmocka_unit_test(test_escapes_json), cmocka_unit_test(test_full_buffer_tells),
-        cmocka_unit_test(test_hex_values),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,9 +53,8 @@ static const struct read_case reads[] = {
     {"fifo", 10, -EINVAL, NULL},  {"ten/x", 10, -ENOTDIR, NULL},  {"/dev/null", 10, -EINVAL, NULL},
 };
 
-static void test_read(void **state)
+TEST(read)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(reads); i++) {
         struct mk_arena arena;
         struct mk_str text;
@@ -84,9 +83,8 @@ static int read_and_glob(void *ctx)
     return r;
 }
 
-static void test_allocations_fail(void **state)
+TEST(allocations_fail)
 {
-    (void)state;
     assert_int_equal(mk_test_failing_allocs(read_and_glob, NULL), 1);
 }
 
@@ -105,9 +103,8 @@ static const struct glob_case globs[] = {
     {"dir", ""},
 };
 
-static void test_glob(void **state)
+TEST(glob)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(globs); i++) {
         struct mk_arena arena;
         struct mk_str *names;
@@ -124,18 +121,16 @@ static void test_glob(void **state)
 
 static const char *const escapes[][2] = {{"/a b/c.conf", "/a b/c.conf"}, {"*?[]\\{~", "\\*\\?\\[]\\\\{~"}, {"", ""}};
 
-static void test_escape_glob(void **state)
+TEST(escape_glob)
 {
     char dst[64], small[5];
-    (void)state;
     for (size_t i = 0; i < COUNT(escapes); i++)
         assert_string_equal(mk__file_escape_glob(mk_str_c(escapes[i][0]), dst, sizeof(dst)), escapes[i][1]);
     assert_string_equal(mk__file_escape_glob(MK_STR("a[b]"), small, sizeof(small)), "a\\[");
 }
 
-static void test_is_glob(void **state)
+TEST(is_glob)
 {
-    (void)state;
     assert_true(mk__file_is_glob(MK_STR("a/*.conf")));
     assert_true(mk__file_is_glob(MK_STR("a?")));
     assert_true(mk__file_is_glob(MK_STR("[a]")));
@@ -157,10 +152,9 @@ static const struct output_case outputs[] = {
 };
 
 /* Opens, and asks beforehand whether that will succeed; the answers agree. */
-static void test_output(void **state)
+TEST(output)
 {
     struct stat a, b;
-    (void)state;
     assert_int_equal(symlink("dir/", "to-dir") + symlink("later", "to-nothing") + symlink("loop", "loop"), 0);
     for (size_t i = 0; i < COUNT(outputs); i++) {
         assert_int_equal(mk_file_check_output(outputs[i].path), outputs[i].result);
@@ -175,10 +169,9 @@ static void test_output(void **state)
     }
 }
 
-static void test_output_of_long_paths(void **state)
+TEST(output_of_long_paths)
 {
     char path[PATH_MAX + 2];
-    (void)state;
     memset(path, 'a', sizeof(path));
     path[NAME_MAX + 1] = '\0';
     assert_int_equal(mk_file_check_output(path), -ENAMETOOLONG);
@@ -191,10 +184,9 @@ static void test_output_of_long_paths(void **state)
     assert_int_equal(mk_file_check_output(path), -EISDIR);
 }
 
-static void test_output_made(void **state)
+TEST(output_made)
 {
     bool made = false;
-    (void)state;
     for (int i = 0; i < 2; i++) {
         int fd = mk_file_open_output("made", O_WRONLY | O_CREAT, 0640, &made);
         assert_true(fd >= 0);
@@ -205,11 +197,10 @@ static void test_output_made(void **state)
     assert_int_equal(mk_file_open_output("missing", O_WRONLY, 0, NULL), -ENOENT);
 }
 
-static void test_unlink_of_a_socket(void **state)
+TEST(unlink_of_a_socket)
 {
     struct sockaddr_un addr = {.sun_family = AF_UNIX, .sun_path = "socket"};
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-    (void)state;
     assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
     assert_int_equal(mk__file_unlink_socket("socket"), 0);
     assert_int_equal(mk__file_unlink_socket("socket"), -ENOENT);
@@ -218,11 +209,10 @@ static void test_unlink_of_a_socket(void **state)
 }
 
 /* A standard stream, as through /dev/stderr: the kernel follows links of procfs. */
-static void test_output_of_proc(void **state)
+TEST(output_of_proc)
 {
     char path[64];
     int pair[2];
-    (void)state;
     assert_int_equal(pipe(pair), 0);
     snprintf(path, sizeof(path), "/proc/self/fd/%d", pair[1]);
     assert_int_equal(symlink(path, "to-proc"), 0);
@@ -236,19 +226,4 @@ static void test_output_of_proc(void **state)
     close(pair[1]);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_read),
-        cmocka_unit_test(test_allocations_fail),
-        cmocka_unit_test(test_glob),
-        cmocka_unit_test(test_escape_glob),
-        cmocka_unit_test(test_is_glob),
-        cmocka_unit_test(test_output),
-        cmocka_unit_test(test_output_of_long_paths),
-        cmocka_unit_test(test_output_made),
-        cmocka_unit_test(test_unlink_of_a_socket),
-        cmocka_unit_test(test_output_of_proc),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_FILE(set_up, tear_down)

@@ -22,12 +22,11 @@ static void *open_library(const char *file, enum mk_library_mode mode)
     return handle;
 }
 
-static void test_by_name(void **state)
+TEST(by_name)
 {
     size_t (*length)(const char *) = NULL;
     void *nothing = &length;
     const struct mk_library_symbol found = {"strlen", &length}, missing = {"mk_nothing", &nothing};
-    (void)state;
     void *handle = open_library("libc.so.6", MK_LIBRARY_SHARED);
     assert_non_null(handle);
     assert_int_equal(mk_library_find(handle, &found, 1, &error), 0);
@@ -38,9 +37,8 @@ static void test_by_name(void **state)
     dlclose(handle);
 }
 
-static void test_a_name_that_does_not_exist(void **state)
+TEST(a_name_that_does_not_exist)
 {
-    (void)state;
     assert_null(open_library("libmk-nothing.so.9", MK_LIBRARY_SHARED));
     assert_string_equal(reason, "cannot open shared object file: No such file or directory");
 }
@@ -64,13 +62,12 @@ static bool write_zlib(const char *name)
 }
 
 /* Whether a file that is open already is returned again, and whether one that has replaced it is. */
-static void test_the_same_file(void **state)
+TEST(the_same_file)
 {
     static const struct {
         enum mk_library_mode mode;
         bool same, replaced_same;
     } cases[] = {{MK_LIBRARY_SHARED, true, true}, {MK_LIBRARY_REPLACED, true, false}, {MK_LIBRARY_COPY, false, false}};
-    (void)state;
     unsigned before = mk_test_descriptors();
     for (size_t i = 0; i < COUNT(cases); i++) {
         char path[512], next[512];
@@ -91,14 +88,13 @@ static void test_the_same_file(void **state)
 }
 
 /* The file of a copy may be overwritten and truncated: what runs does not change. */
-static void test_a_copy_keeps_its_bytes(void **state)
+TEST(a_copy_keeps_its_bytes)
 {
     static char zeros[300000];
     const char *(*version)(void) = NULL;
     unsigned long (*add)(unsigned long, const unsigned char *, unsigned) = NULL;
     const struct mk_library_symbol symbols[] = {{"zlibVersion", &version}, {"adler32", &add}};
     Dl_info info;
-    (void)state;
     if (!write_zlib("z.so"))
         skip();
     void *first = open_library(mk_test_path("z.so"), MK_LIBRARY_COPY);
@@ -125,9 +121,8 @@ static bool is_mapped(const char *name)
     return strstr(maps, name) != NULL;
 }
 
-static void test_a_copy_of_a_descriptor(void **state)
+TEST(a_copy_of_a_descriptor)
 {
-    (void)state;
     if (!write_zlib("z.so"))
         skip();
     int fd = open(mk_test_path("z.so"), O_RDONLY | O_CLOEXEC);
@@ -144,7 +139,7 @@ static void test_a_copy_of_a_descriptor(void **state)
     close(fd);
 }
 
-static void test_files(void **state)
+TEST(files)
 {
     static const struct {
         const char *name, *reason;
@@ -157,7 +152,6 @@ static void test_files(void **state)
         {"machine.so", "it was compiled for another processor"},
     };
     static char bytes[5000];
-    (void)state;
     assert_int_equal(mkfifo(mk_test_path("fifo.so"), 0600), 0);
     mk_test_write("empty.so", MK_STR(""));
     memset(bytes, 'x', sizeof(bytes));
@@ -179,15 +173,4 @@ static void test_files(void **state)
     assert_null(mk_library_check("/proc/self/exe"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_by_name),
-        cmocka_unit_test(test_a_name_that_does_not_exist),
-        cmocka_unit_test(test_the_same_file),
-        cmocka_unit_test(test_a_copy_keeps_its_bytes),
-        cmocka_unit_test(test_a_copy_of_a_descriptor),
-        cmocka_unit_test(test_files),
-    };
-    return cmocka_run_group_tests(tests, mk_test_folder_make, mk_test_folder_remove);
-}
+TEST_FILE(mk_test_folder_make, mk_test_folder_remove)

@@ -31,11 +31,10 @@ static void fill(struct mk_list *l, struct item *items, int from, int n)
     }
 }
 
-static void test_keeps_order(void **state)
+TEST(keeps_order)
 {
     struct item items[4];
     struct mk_list l;
-    (void)state;
     fill(&l, items, 1, 0);
     assert_numbers(&l, "");
     fill(&l, items, 1, 4);
@@ -43,11 +42,10 @@ static void test_keeps_order(void **state)
     assert_int_equal(MK_LIST_FIRST(&l, struct item, link)->number, 1);
 }
 
-static void test_deletes(void **state)
+TEST(deletes)
 {
     struct item items[4];
     struct mk_list l, *n, *save;
-    (void)state;
     fill(&l, items, 1, 4);
     mk_list_del(&items[1].link);
     assert_numbers(&l, "134");
@@ -61,11 +59,10 @@ static void test_deletes(void **state)
     assert_numbers(&l, "");
 }
 
-static void test_joins(void **state)
+TEST(joins)
 {
     struct item a[2], b[2];
     struct mk_list to, from;
-    (void)state;
     fill(&to, a, 1, 2);
     fill(&from, b, 3, 2);
     mk_list_join(&to, &from);
@@ -76,14 +73,4 @@ static void test_joins(void **state)
     mk_list_join(&from, &to);
     assert_numbers(&from, "1234");
     assert_numbers(&to, "");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_keeps_order),
-        cmocka_unit_test(test_deletes),
-        cmocka_unit_test(test_joins),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -54,12 +54,11 @@ static void assert_matches(const char *text, const char *pattern)
 #define TIME "[0-9]{4}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-6][0-9]\\.[0-9]{3}Z"
 
 /* The same form in the handler of a signal, where the rest of a long message is lost. */
-static void test_writes_in_a_handler(void **state)
+TEST(writes_in_a_handler, open_log, close_log)
 {
     char text[5000];
     time_t before = time(NULL), seconds;
     struct tm tm = {0};
-    (void)state;
     memset(text, 'x', sizeof(text));
     text[sizeof(text) - 1] = '\0';
     mk_log_signal(MK_LOG_ERROR, "it\nbegins");
@@ -72,9 +71,8 @@ static void test_writes_in_a_handler(void **state)
     assert_true(seconds >= before && seconds <= time(NULL));
 }
 
-static void test_writes_lines(void **state)
+TEST(writes_lines, open_log, close_log)
 {
-    (void)state;
     mk_log_error("first %d", 1);
     mk_log_warn("second");
     mk_log_info("third");
@@ -82,17 +80,15 @@ static void test_writes_lines(void **state)
     assert_matches(written(), "^" TIME " error first 1\n" TIME " warn  second\n" TIME " info  third\n$");
 }
 
-static void test_escapes(void **state)
+TEST(escapes, open_log, close_log)
 {
-    (void)state;
     mk_log_error("a\r\nb\t\x1b[31m\x7f\xc3\xbc~ c");
     assert_non_null(strstr(written(), " error a\\x0d\\x0ab\\x09\\x1b[31m\\x7f\\xc3\\xbc~ c\n"));
 }
 
-static void test_cuts_long_messages(void **state)
+TEST(cuts_long_messages, open_log, close_log)
 {
     char message[5000];
-    (void)state;
     memset(message, '\n', sizeof(message) - 1);
     message[sizeof(message) - 1] = '\0';
     mk_log_error("%s", message);
@@ -101,9 +97,8 @@ static void test_cuts_long_messages(void **state)
     assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
 }
 
-static void test_keeps_errno(void **state)
+TEST(keeps_errno, open_log, close_log)
 {
-    (void)state;
     close(pipe_fds[1]);
     errno = ENOTDIR;
     mk_log_error("to a closed descriptor: %m");
@@ -113,9 +108,8 @@ static void test_keeps_errno(void **state)
     assert_int_equal(errno, ENOTDIR);
 }
 
-static void test_levels(void **state)
+TEST(levels, open_log, close_log)
 {
-    (void)state;
     mk_log_to(pipe_fds[1], MK_LOG_WARN);
     assert_true(mk_log_wants(MK_LOG_ERROR));
     assert_true(mk_log_wants(MK_LOG_WARN));
@@ -125,17 +119,4 @@ static void test_levels(void **state)
     mk_log_debug("wanted");
     assert_matches(written(), "^" TIME " debug wanted\n$");
     assert_false(mk_log_wants(MK_LOG_ERROR));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_writes_in_a_handler, open_log, close_log),
-        cmocka_unit_test_setup_teardown(test_writes_lines, open_log, close_log),
-        cmocka_unit_test_setup_teardown(test_escapes, open_log, close_log),
-        cmocka_unit_test_setup_teardown(test_cuts_long_messages, open_log, close_log),
-        cmocka_unit_test_setup_teardown(test_keeps_errno, open_log, close_log),
-        cmocka_unit_test_setup_teardown(test_levels, open_log, close_log),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -117,9 +117,8 @@ static const struct {
     {"?", "/a", false},
 };
 
-static void test_matches(void **state)
+TEST(matches)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct mk_pattern pattern;
         struct mk_buf error;
@@ -135,10 +134,9 @@ static void test_matches(void **state)
     }
 }
 
-static void test_refuses(void **state)
+TEST(refuses)
 {
     static const char *const bad[] = {"", "=", "=a", "plain", "a/b", "a/*.c"};
-    (void)state;
     for (size_t i = 0; i < COUNT(bad); i++) {
         struct mk_pattern pattern;
         struct mk_buf error;
@@ -150,7 +148,7 @@ static void test_refuses(void **state)
 }
 
 /* What no path has once it is normalized: told where it stands. */
-static void test_refuses_what_never_matches(void **state)
+TEST(refuses_what_never_matches)
 {
     static const struct {
         const char *pattern;
@@ -160,7 +158,6 @@ static void test_refuses_what_never_matches(void **state)
         {"/a/.", 3},   {"/a//*.c", 2}, {"**/.", 3}, {"/*/../", 2}, {"/.a", -1}, {"/a/...", -1}, {"/a./..b/", -1},
         {"/?./x", -1}, {"*..", -1},    {"/a.", -1}, {"=/", -1},    {"/", -1},   {"/*/.*", -1},  {"/**", -1},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(never); i++) {
         struct mk_pattern pattern;
         struct mk_buf error;
@@ -176,7 +173,7 @@ static void test_refuses_what_never_matches(void **state)
     }
 }
 
-static void test_rest(void **state)
+TEST(rest)
 {
     static const struct {
         const char *pattern, *path, *rest;
@@ -184,7 +181,6 @@ static void test_rest(void **state)
         {"/a", "/a", ""},     {"/a", "/a/", ""}, {"/a", "/a/b/c", "b/c"}, {"/a/", "/a/b", "b"},
         {"/", "/x/y", "x/y"}, {"=/a", "/a", ""}, {"*.c", "/x.c", ""},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(rests); i++) {
         struct mk_pattern pattern;
         struct mk_buf error;
@@ -203,9 +199,8 @@ static void parse(struct mk_pattern *pattern, const char *text, struct mk_arena 
     assert_int_equal(mk_pattern_parse(pattern, mk_str_c(text), arena, &error), 0);
 }
 
-static void test_covers(void **state)
+TEST(covers)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(covers); i++) {
         struct mk_pattern first, later;
         parse(&first, covers[i].first, NULL);
@@ -216,11 +211,10 @@ static void test_covers(void **state)
 }
 
 /* The longest texts that there may be: what does not fit into its storage is not known. */
-static void test_covers_long_ones(void **state)
+TEST(covers_long_ones)
 {
     static char prefix[4000], glob[MK_PATTERN_GLOB_MAX + 1];
     struct mk_pattern long_prefix, long_glob, short_prefix;
-    (void)state;
     memset(prefix, 'a', sizeof(prefix) - 1);
     memset(glob, '*', sizeof(glob) - 1);
     prefix[0] = glob[0] = '/';
@@ -241,12 +235,11 @@ static const struct {
     bool covers;
 } globs[] = {{"*", true}, {"**", true}, {"/**", true}, {"**/**", true}, {"/*", false}, {"/**/", false}, {"*.c", false}};
 
-static void test_expressions(void **state)
+TEST(expressions)
 {
     struct mk_pattern pattern, same, other, exact, root, glob;
     struct mk_str groups[MK_PATTERN_GROUPS];
     struct mk_arena arena;
-    (void)state;
     mk_arena_init(&arena, NULL, 10000, NULL, 0);
     parse(&pattern, "~^/a/([0-9]+)$", &arena);
     parse(&same, "~^/a/([0-9]+)$", &arena);
@@ -272,14 +265,13 @@ static void test_expressions(void **state)
     mk_arena_release(&arena);
 }
 
-static void test_tells_where_an_expression_is_wrong(void **state)
+TEST(tells_where_an_expression_is_wrong)
 {
     struct mk_pattern pattern;
     struct mk_str text = MK_STR("~*^/a(b");
     struct mk_buf error;
     struct mk_arena arena;
     char storage[200];
-    (void)state;
     mk_arena_init(&arena, NULL, 10000, NULL, 0);
     mk_buf_init_fixed(&error, storage, sizeof(storage));
     assert_int_equal(mk_pattern_parse(&pattern, text, &arena, &error), -EINVAL);
@@ -303,12 +295,11 @@ static void test_expressions(void **state)
 #endif
 
 /* A naive matcher takes ages for these. */
-static void test_is_never_slow(void **state)
+TEST(is_never_slow)
 {
     static char glob[MK_PATTERN_GLOB_MAX + 1], path[20001];
     struct mk_pattern pattern;
     struct mk_buf error = {0};
-    (void)state;
     for (size_t i = 0; i + 2 < sizeof(glob); i += 2)
         memcpy(glob + i, i ? "*a" : "**", 2);
     glob[sizeof(glob) - 2] = 'b'; /* which never comes */
@@ -316,22 +307,4 @@ static void test_is_never_slow(void **state)
     path[0] = '/';
     assert_int_equal(mk_pattern_parse(&pattern, mk_str_c(glob), NULL, &error), 0);
     assert_false(mk_pattern_match(&pattern, mk_str_c(path)));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_matches),
-        cmocka_unit_test(test_refuses),
-        cmocka_unit_test(test_refuses_what_never_matches),
-        cmocka_unit_test(test_rest),
-        cmocka_unit_test(test_covers),
-        cmocka_unit_test(test_covers_long_ones),
-        cmocka_unit_test(test_expressions),
-#ifdef MK_REGEX
-        cmocka_unit_test(test_tells_where_an_expression_is_wrong),
-#endif
-        cmocka_unit_test(test_is_never_slow),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

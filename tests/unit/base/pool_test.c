@@ -6,12 +6,11 @@
 
 #include "base/pool.h"
 
-static void test_recycles(void **state)
+TEST(recycles)
 {
     struct mk_account account = {0};
     struct mk__pool pool;
     char *objects[20];
-    (void)state;
     mk__pool_init(&pool, &account, 100, 8);
     for (int i = 0; i < 20; i++) {
         objects[i] = mk__pool_get(&pool);
@@ -37,13 +36,12 @@ static void test_recycles(void **state)
     assert_int_equal(account.bytes, 0);
 }
 
-static void test_stops_at_the_budget(void **state)
+TEST(stops_at_the_budget)
 {
     struct mk_account account = {.bytes_max = 500};
     struct mk__pool pool;
     void *objects[10];
     int n = 0;
-    (void)state;
     mk__pool_init(&pool, &account, 64, 2);
     while (n < 10 && (objects[n] = mk__pool_get(&pool)))
         n++;
@@ -72,19 +70,8 @@ static int get_many(void *ctx)
     return err;
 }
 
-static void test_failing_allocations(void **state)
+TEST(failing_allocations)
 {
     struct mk_account account = {0};
-    (void)state;
     assert_in_range(mk_test_failing_allocs(get_many, &account), 3, 5);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_recycles),
-        cmocka_unit_test(test_stops_at_the_budget),
-        cmocka_unit_test(test_failing_allocations),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,8 +11,6 @@
 
 #include <monkey/log.h>
 
-#ifdef MK_REGEX
-
 static struct mk_arena arena;
 
 static const struct mk_regex *make(const char *text)
@@ -41,7 +39,7 @@ static int close_arena(void **state)
     return 0;
 }
 
-static void test_matches(void **state)
+TEST(matches, open_arena, close_arena)
 {
     static const struct {
         const char *text, *path;
@@ -62,7 +60,6 @@ static void test_matches(void **state)
         {"~(?<!a)b", "/ab", false},
         {"~(?i)A", "/a", true},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         size_t n = strlen(cases[i].path);
         char *path = mk_test_guarded(cases[i].path, n);
@@ -73,10 +70,9 @@ static void test_matches(void **state)
     assert_true(mk__regex_match(make("~^$"), MK_STR_NONE, NULL, 0));
 }
 
-static void test_captures(void **state)
+TEST(captures, open_arena, close_arena)
 {
     struct mk_str groups[4];
-    (void)state;
     assert_true(mk__regex_match(make("~/(a+)(x)?(b+)(c)"), MK_STR("/aabbc!"), groups, 4));
     assert_str_equal(groups[0], "/aabbc");
     assert_str_equal(groups[1], "aa");
@@ -87,7 +83,7 @@ static void test_captures(void **state)
     assert_str_equal(groups[3], "");
 }
 
-static void test_refuses(void **state)
+TEST(refuses, open_arena, close_arena)
 {
     static char text[1027];
     static const struct {
@@ -105,7 +101,6 @@ static void test_refuses(void **state)
         {"~\\C", "\\C", 2},
         {text, "at most 1,024", 0},
     };
-    (void)state;
     memset(text, 'a', sizeof(text) - 2);
     text[0] = '~';
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -121,13 +116,12 @@ static void test_refuses(void **state)
 }
 
 /* What has no end, what is quadratic, what skips much at each place, and what nests: the log tells, once. */
-static void test_gives_up(void **state)
+TEST(gives_up, open_arena, close_arena)
 {
     static const char *const costly[] = {"~^(a+)+$", "~(?:a|b)*[cd]", "~[a-z]+[.,]", "~^(?:(a)|b)*$"};
     static char path[32001];
     int ends[2];
     char lines[1000];
-    (void)state;
     memset(path, 'a', sizeof(path) - 1);
     path[sizeof(path) - 2] = '!';
     for (size_t i = 0; i < COUNT(costly); i++) {
@@ -149,13 +143,12 @@ static void test_gives_up(void **state)
 }
 
 /* The longest path that there may be is not too long for what people write. */
-static void test_long_paths(void **state)
+TEST(long_paths, open_arena, close_arena)
 {
     static const char *const usual[] = {"~^/[a-z]+/.*\\.php$", "~/(.*)/([^/]*)$", "~*\\.(png|jpe?g|webp)$",
                                         "~^(?!/api/)"};
     static const char end[] = "/x.php";
     static char path[8001];
-    (void)state;
     memset(path, 'a', sizeof(path) - 1);
     path[0] = path[100] = '/';
     memcpy(path + sizeof(path) - sizeof(end), end, sizeof(end));
@@ -180,9 +173,8 @@ static int compile_and_match(void *ctx)
 }
 
 /* The first one of the process opens the library as well. */
-static void test_without_memory(void **state)
+TEST(without_memory)
 {
-    (void)state;
     assert_true(mk_test_failing_allocs(compile_and_match, NULL) >= 5);
 }
 
@@ -194,11 +186,10 @@ static void *match_often(void *ctx)
     return (void *)found;
 }
 
-static void test_threads(void **state)
+TEST(threads, open_arena, close_arena)
 {
     const struct mk_regex *regex = make("~^/(?:[a-z]/?)+$");
     pthread_t threads[4];
-    (void)state;
     for (size_t i = 0; i < COUNT(threads); i++)
         assert_int_equal(pthread_create(&threads[i], NULL, match_often, (void *)(uintptr_t)regex), 0);
     for (size_t i = 0; i < COUNT(threads); i++) {
@@ -207,26 +198,3 @@ static void test_threads(void **state)
         assert_int_equal((uintptr_t)found, 2000);
     }
 }
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_without_memory),
-        cmocka_unit_test_setup_teardown(test_matches, open_arena, close_arena),
-        cmocka_unit_test_setup_teardown(test_captures, open_arena, close_arena),
-        cmocka_unit_test_setup_teardown(test_refuses, open_arena, close_arena),
-        cmocka_unit_test_setup_teardown(test_gives_up, open_arena, close_arena),
-        cmocka_unit_test_setup_teardown(test_long_paths, open_arena, close_arena),
-        cmocka_unit_test_setup_teardown(test_threads, open_arena, close_arena),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
-
-#else
-
-int main(void)
-{
-    return 0;
-}
-
-#endif

@@ -18,10 +18,9 @@ static void check(const char *data, size_t len, const char *expected)
     mk_test_unguard(bytes, len);
 }
 
-static void test_digests_the_vectors_of_the_rfc(void **state)
+TEST(digests_the_vectors_of_the_rfc)
 {
     static char as[1000000], digits[640];
-    (void)state;
     memset(as, 'a', sizeof(as));
     for (size_t i = 0; i < sizeof(digits); i++)
         digits[i] = (char)('0' + i % 8);
@@ -32,7 +31,7 @@ static void test_digests_the_vectors_of_the_rfc(void **state)
     check(digits, sizeof(digits), "dea356a2cddd90c7a7ecedc5ebb563934f460452");
 }
 
-static void test_digests_lengths_around_a_block(void **state)
+TEST(digests_lengths_around_a_block)
 {
     static const struct {
         size_t len;
@@ -46,18 +45,8 @@ static void test_digests_lengths_around_a_block(void **state)
         {129, "4fd6558b2a93925fb7129447e1d1fac8cff56287"}, {1000, "2c4169b2993df842a68ce33d5a1120339ab1057f"},
     };
     char data[1000];
-    (void)state;
     for (size_t i = 0; i < sizeof(data); i++)
         data[i] = (char)(i * 37 + 11);
     for (size_t i = 0; i < COUNT(rows); i++)
         check(data, rows[i].len, rows[i].digest);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_digests_the_vectors_of_the_rfc),
-        cmocka_unit_test(test_digests_lengths_around_a_block),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

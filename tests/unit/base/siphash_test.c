@@ -12,9 +12,8 @@ static const uint64_t vectors[] = {
 
 static const uint64_t key[2] = {0x0706050403020100, 0x0f0e0d0c0b0a0908};
 
-static void test_vectors(void **state)
+TEST(vectors)
 {
-    (void)state;
     char bytes[COUNT(vectors)];
     for (size_t len = 0; len < COUNT(vectors); len++) {
         char *p = mk_test_guarded(bytes, len);
@@ -26,22 +25,12 @@ static void test_vectors(void **state)
     }
 }
 
-static void test_keys(void **state)
+TEST(keys)
 {
-    (void)state;
     uint64_t a[2] = {0}, b[2] = {0};
     assert_int_equal(mk_siphash_key(a), 0);
     assert_int_equal(mk_siphash_key(b), 0);
     assert_true(a[0] != b[0] && a[1] != b[1]);
     assert_true(mk_siphash(a, "x", 1) != mk_siphash(b, "x", 1));
     assert_true(mk_siphash(a, "x", 1) == mk_siphash(a, "x", 1));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_vectors),
-        cmocka_unit_test(test_keys),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,9 +2,8 @@
 /* Strings: comparison, trimming, lists, numbers, distances. */
 #include "testing.h"
 
-static void test_compares(void **state)
+TEST(compares)
 {
-    (void)state;
     assert_true(mk_str_eq(MK_STR("abc"), mk_str_c("abc")));
     assert_true(mk_str_eq(MK_STR_NONE, MK_STR("")));
     assert_false(mk_str_eq(MK_STR("abc"), MK_STR("abC")));
@@ -18,16 +17,15 @@ static void test_compares(void **state)
     assert_int_equal(mk_str_c(NULL).len, 0);
 }
 
-static void test_trims(void **state)
+TEST(trims)
 {
-    (void)state;
     assert_str_equal(mk_str_trim(MK_STR(" \t a b\t ")), "a b");
     assert_str_equal(mk_str_trim(MK_STR("\r\na")), "\r\na");
     assert_str_equal(mk_str_trim(MK_STR(" \t ")), "");
     assert_str_equal(mk_str_trim(MK_STR_NONE), "");
 }
 
-static void test_walks_lists(void **state)
+TEST(walks_lists)
 {
     static const struct {
         const char *list, *elements[4];
@@ -42,7 +40,6 @@ static void test_walks_lists(void **state)
         {"\"open, a", {"\"open, a"}},
         {"\"end\\", {"\"end\\"}},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         size_t len = strlen(cases[i].list), n = 0;
         char *bytes = mk_test_guarded(cases[i].list, len);
@@ -57,7 +54,7 @@ static void test_walks_lists(void **state)
     }
 }
 
-static void test_reads_numbers(void **state)
+TEST(reads_numbers)
 {
     static const struct {
         const char *text;
@@ -80,7 +77,6 @@ static void test_reads_numbers(void **state)
         {"0x1", 10, false, 0},
         {"1\xb2", 100, false, 0},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         uint64_t value = 4711;
         assert_int_equal(mk_str_u64(mk_str_c(cases[i].text), cases[i].max, &value), cases[i].ok);
@@ -88,7 +84,7 @@ static void test_reads_numbers(void **state)
     }
 }
 
-static void test_measures_distances(void **state)
+TEST(measures_distances)
 {
     static const struct {
         const char *a, *b;
@@ -105,7 +101,6 @@ static void test_measures_distances(void **state)
         {"ca", "abc", 3},
     };
     char lengthy[65];
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++)
         assert_int_equal(mk_str_distance(mk_str_c(cases[i].a), mk_str_c(cases[i].b)), cases[i].distance);
     memset(lengthy, 'x', sizeof(lengthy));
@@ -113,23 +108,12 @@ static void test_measures_distances(void **state)
     assert_int_equal(mk_str_distance(mk_str(lengthy, 65), mk_str(lengthy, 65)), 64);
 }
 
-static void test_finds_in_lists(void **state)
+TEST(finds_in_lists)
 {
-    (void)state;
     assert_true(mk_str_list_has(MK_STR("Origin, accept-encoding"), MK_STR("Accept-Encoding")));
     assert_true(mk_str_list_has(MK_STR("max-age=5 ,, No-Transform"), MK_STR("no-transform")));
     assert_false(mk_str_list_has(MK_STR("x-no-transform, no-transform=1"), MK_STR("no-transform")));
     assert_false(mk_str_list_has(MK_STR("a=\"b, no-transform\""), MK_STR("no-transform")));
     assert_false(mk_str_list_has(MK_STR(""), MK_STR("*")));
     assert_false(mk_str_list_has(MK_STR_NONE, MK_STR("*")));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_compares),           cmocka_unit_test(test_trims),
-        cmocka_unit_test(test_walks_lists),        cmocka_unit_test(test_reads_numbers),
-        cmocka_unit_test(test_measures_distances), cmocka_unit_test(test_finds_in_lists),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,10 +20,9 @@ static unsigned count_bytes(uint32_t c)
     return c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
 }
 
-static void test_every_number(void **state)
+TEST(every_number)
 {
     char bytes[4];
-    (void)state;
     for (uint32_t c = 0; c < 1 << 21; c++) {
         unsigned n = count_bytes(c);
         bool is_character = c <= 0x10ffff && (c < 0xd800 || c > 0xdfff);
@@ -36,7 +35,7 @@ static void test_every_number(void **state)
     }
 }
 
-static void test_replacements(void **state)
+TEST(replacements)
 {
     static const struct {
         const char *in, *out; /* a question mark for each U+FFFD */
@@ -63,7 +62,6 @@ static void test_replacements(void **state)
         {"\xf0\x9f\x90", "?"},
         {"\xff\xfe", "??"},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         char storage[64];
         struct mk_buf out;
@@ -78,13 +76,4 @@ static void test_replacements(void **state)
         assert_string_equal(mk_buf_cstr(&out), rows[i].out);
         mk_test_unguard(copy, len);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_number),
-        cmocka_unit_test(test_replacements),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../../../bin/monkey/ipc.c"
+#include "bin/monkey/ipc.c"
 
 static int pair[2];
 
@@ -24,10 +24,9 @@ static int close_pair(void **state)
     return 0;
 }
 
-static void test_text(void **state)
+TEST(text)
 {
     static struct ipc_message sent = {.kind = IPC_PID_FILE, .text = "/run/x", .len = 6}, got;
-    (void)state;
     assert_int_equal(ipc_receive(pair[1], &got), -EAGAIN);
     assert_int_equal(ipc_send(pair[0], &sent), 0);
     sent.kind = IPC_READY;
@@ -42,10 +41,9 @@ static void test_text(void **state)
     assert_int_equal(got.len, 0);
 }
 
-static void test_the_end(void **state)
+TEST(the_end)
 {
     static struct ipc_message message = {.kind = IPC_READY};
-    (void)state;
     close(pair[0]);
     assert_int_equal(ipc_receive(pair[1], &message), -EPIPE);
     assert_int_equal(ipc_send(pair[1], &message), -EPIPE);
@@ -63,11 +61,10 @@ static int open_listener(void)
 enum { MOST = 1000 };
 
 /* More than one message takes; the second list replaces the first. */
-static void test_sockets(void **state)
+TEST(sockets)
 {
     static struct ipc_message message;
     struct ipc_sockets list = {0}, other = {0};
-    (void)state;
     unsigned before = mk_test_descriptors();
     int listener = open_listener();
     for (int i = 0; i < IPC_FDS_MAX * 2 + 5; i++)
@@ -92,11 +89,10 @@ static void test_sockets(void **state)
 }
 
 /* Descriptors beyond what the text tells of, and beyond the most that are wanted, are closed. */
-static void test_sockets_that_are_too_many(void **state)
+TEST(sockets_that_are_too_many)
 {
     static struct ipc_message sent = {.kind = IPC_SOCKETS, .text = {1, 1, 1}, .len = 3, .n_fds = 4}, got;
     struct ipc_sockets list = {0};
-    (void)state;
     unsigned before = mk_test_descriptors();
     int listener = open_listener();
     for (unsigned i = 0; i < sent.n_fds; i++)
@@ -127,11 +123,10 @@ static int open_pipe(void)
 }
 
 /* Descriptors of other kinds are closed. */
-static void test_sockets_that_are_none(void **state)
+TEST(sockets_that_are_none)
 {
     static struct ipc_message sent = {.kind = IPC_SOCKETS, .text = {1}, .len = 1}, got;
     struct ipc_sockets list = {0};
-    (void)state;
     unsigned before = mk_test_descriptors();
     const int kinds[] = {
         open("/dev/null", O_RDWR),
@@ -175,7 +170,7 @@ static void send_raw(const void *bytes, size_t len, unsigned n_fds)
 }
 
 /* Nothing of it stays open. */
-static void test_messages_that_do_not_fit(void **state)
+TEST(messages_that_do_not_fit)
 {
     static char long_text[IPC_TEXT_MAX + 10];
     static struct ipc_message got;
@@ -189,7 +184,6 @@ static void test_messages_that_do_not_fit(void **state)
         {"", 0, 1, -EBADMSG},     {long_text, IPC_TEXT_MAX, 2, 0},     {long_text, IPC_TEXT_MAX + 1, 2, -EBADMSG},
         {"", 0, 0, -EPIPE},
     };
-    (void)state;
     unsigned before = mk_test_descriptors();
     for (size_t i = 0; i < COUNT(rows); i++) {
         send_raw(rows[i].bytes, rows[i].len, rows[i].n_fds);
@@ -201,10 +195,9 @@ static void test_messages_that_do_not_fit(void **state)
 }
 
 /* Only what the sender can write to, and no socket of its own. */
-static void test_logs(void **state)
+TEST(logs)
 {
     int ends[2];
-    (void)state;
     unsigned before = mk_test_descriptors();
     assert_int_equal(pipe(ends), 0);
     const struct {
@@ -233,16 +226,4 @@ static void test_logs(void **state)
     assert_int_equal(mk_test_descriptors(), before);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text),
-        cmocka_unit_test(test_the_end),
-        cmocka_unit_test(test_sockets),
-        cmocka_unit_test(test_sockets_that_are_too_many),
-        cmocka_unit_test(test_sockets_that_are_none),
-        cmocka_unit_test(test_messages_that_do_not_fit),
-        cmocka_unit_test(test_logs),
-    };
-    return cmocka_run_group_tests(tests, open_pair, close_pair);
-}
+TEST_FILE(open_pair, close_pair)

@@ -4,7 +4,7 @@
 
 #include <fcntl.h>
 
-#include "../../../bin/monkey/options.c"
+#include "bin/monkey/options.c"
 
 enum { ARGUMENTS_MAX = 12 };
 
@@ -84,9 +84,8 @@ static void assert_same(const char *a, const char *b)
     assert_string_equal(a ? a : "(none)", b ? b : "(none)");
 }
 
-static void test_understands(void **state)
+TEST(understands)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(good); i++) {
         const struct options *expected = &good[i].expected;
         assert_int_equal(run_with(STDERR_FILENO, read_line, good[i].line), 0);
@@ -134,9 +133,8 @@ static const struct {
     {"-l unix:x", "monkey: --listen wants an address such as 127.0.0.1, [::1]:8080 or unix:/path, not \"unix:x\"\n"},
 };
 
-static void test_complains(void **state)
+TEST(complains)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(bad); i++) {
         assert_int_equal(run_with(STDERR_FILENO, read_line, bad[i].line), EXIT_OPTIONS);
         assert_string_equal(said, bad[i].said);
@@ -163,10 +161,9 @@ static const struct {
     {"unix:/run/x", NULL, "unix:/run/x"},
 };
 
-static void test_listen(void **state)
+TEST(listen)
 {
     char text[256];
-    (void)state;
     for (size_t i = 0; i < COUNT(addresses); i++) {
         struct options o = {.listen = addresses[i].listen, .port = addresses[i].port};
         assert_same(options_listen(&o, text, sizeof(text)), addresses[i].together);
@@ -180,9 +177,8 @@ static int print_help(const char *line)
     return 0;
 }
 
-static void test_help_names_every_option(void **state)
+TEST(help_names_every_option)
 {
-    (void)state;
     run_with(STDOUT_FILENO, print_help, "");
     for (size_t i = 0; i < ROWS; i++) {
         assert_non_null(strstr(said, rows[i].name));
@@ -190,13 +186,4 @@ static void test_help_names_every_option(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_understands),
-        cmocka_unit_test(test_complains),
-        cmocka_unit_test(test_listen),
-        cmocka_unit_test(test_help_names_every_option),
-    };
-    return cmocka_run_group_tests(tests, mk_test_folder_make, mk_test_folder_remove);
-}
+TEST_FILE(mk_test_folder_make, mk_test_folder_remove)

@@ -2,8 +2,8 @@
 /* The objects that the shell reads, and the tables that it makes of them. */
 #include "testing.h"
 
-#include "../../../bin/shell/object.c"
-#include "../../../bin/shell/table.c"
+#include "bin/shell/object.c"
+#include "bin/shell/table.c"
 
 static char storage[64 * 1024];
 
@@ -17,10 +17,9 @@ static bool read_copy(const char *text, struct object *o)
 
 /* ── objects ── */
 
-static void test_object(void **state)
+TEST(object)
 {
     struct object o;
-    (void)state;
     assert_true(read_copy("{\"a\":\"x\\\"y\\n\\u0041\\u00e9\\u20ac\", \"n\":-12, \"t\":true,\"f\" : false}", &o));
     assert_int_equal(o.n, 4);
     assert_string_equal(object_get(&o, "a"), "x\"y\nA\xc3\xa9\xe2\x82\xac");
@@ -34,7 +33,7 @@ static void test_object(void **state)
     assert_int_equal(o.n, 0);
 }
 
-static void test_malformed_objects(void **state)
+TEST(malformed_objects)
 {
     static const char *const texts[] = {
         "",
@@ -57,17 +56,15 @@ static void test_malformed_objects(void **state)
         "{\"a\":\"b\" \"c\"}",
     };
     struct object o;
-    (void)state;
     for (size_t i = 0; i < COUNT(texts); i++)
         if (read_copy(texts[i], &o))
             fail_msg("%s was read", texts[i]);
 }
 
-static void test_many_members(void **state)
+TEST(many_members)
 {
     struct object o;
     char text[4096] = "{";
-    (void)state;
     for (unsigned i = 0; i < OBJECT_MEMBERS_MAX + 5; i++)
         snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s\"k%u\":%u", i ? "," : "", i, i);
     snprintf(text + strlen(text), sizeof(text) - strlen(text), "}");
@@ -103,9 +100,8 @@ static void add_row(const char *text)
     assert_true(table_add(&table, &o));
 }
 
-static void test_table(void **state)
+TEST(table, open_table, close_table)
 {
-    (void)state;
     add_row("{\"id\":7,\"peer\":\"192.0.2.1\",\"age_s\":200,\"sent_bytes\":1536,\"note\":\"\",\"_hidden\":\"x\"}");
     add_row("{\"id\":12,\"peer\":\"::1\",\"age_s\":5,\"sent_bytes\":10,\"note\":\"\",\"path\":\"/a\"}");
     table_print(&table, &out);
@@ -118,9 +114,8 @@ static void test_table(void **state)
     assert_str_equal(mk_buf_str(&out), "100000  x                       \n");
 }
 
-static void test_sort(void **state)
+TEST(sort, open_table, close_table)
 {
-    (void)state;
     add_row("{\"id\":1,\"age_s\":5,\"name\":\"b\"}");
     add_row("{\"id\":2,\"age_s\":50,\"name\":\"c\"}");
     add_row("{\"id\":3,\"age_s\":7,\"name\":\"a\"}");
@@ -135,7 +130,7 @@ static void test_sort(void **state)
     assert_non_null(strstr(mk_buf_cstr(&out), "\n 4"));
 }
 
-static void test_values(void **state)
+TEST(values, open_table, close_table)
 {
     static const struct {
         const char *key, *value, *text;
@@ -152,7 +147,6 @@ static void test_values(void **state)
         {"n", "12345", "12345"},
         {"_s", "5", "5"},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         out.len = 0;
         table_add_value(&out, &(struct object_member){cases[i].key, cases[i].value, OBJECT_NUMBER});
@@ -160,45 +154,24 @@ static void test_values(void **state)
     }
 }
 
-static void test_control_characters(void **state)
+TEST(control_characters, open_table, close_table)
 {
-    (void)state;
     table_add_safe(&out, "a\x1b[31m\n\x7f\xc2\x9b\xc3\xa9");
     assert_str_equal(mk_buf_str(&out), "a\\x1b[31m\\x0a\\x7f\\x9b\xc3\xa9");
 }
 
-static void test_list(void **state)
+TEST(list, open_table, close_table)
 {
     struct object o;
-    (void)state;
     assert_true(read_copy("{\"version\":\"2.0\",\"uptime_s\":61,\"log_level\":\"info\"}", &o));
     table_print_list(&o, false, &out);
     assert_str_equal(mk_buf_str(&out), "version    2.0\nuptime     1m01s\nlog level  info\n");
 }
 
-static void test_colours(void **state)
+TEST(colours, open_table, close_table)
 {
-    (void)state;
     table_init(&table, true);
     add_row("{\"id\":1}");
     table_print(&table, &out);
     assert_str_equal(mk_buf_str(&out), "\033[1mID\033[0m\n 1\n");
-}
-
-#define CASE(fn) cmocka_unit_test_setup_teardown(fn, open_table, close_table)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_object),
-        cmocka_unit_test(test_malformed_objects),
-        cmocka_unit_test(test_many_members),
-        CASE(test_table),
-        CASE(test_sort),
-        CASE(test_values),
-        CASE(test_control_characters),
-        CASE(test_list),
-        CASE(test_colours),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -71,9 +71,8 @@ static void list_values(const struct mk__conf_set *set, struct mk_buf *out)
     }
 }
 
-static void test_precedence(void **state)
+TEST(precedence)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         const struct bind_case *c = &cases[i];
         struct mk__conf *conf = sample_new();
@@ -93,12 +92,11 @@ static void test_precedence(void **state)
     }
 }
 
-static void test_override_results(void **state)
+TEST(override_results)
 {
     struct mk__conf *conf = sample_new();
     struct mk__conf_set *set = mk__conf_set_new(conf, MK_CONF_SCOPE_SERVER);
     const struct sample_server *server = mk__conf_get(set, &sample_server);
-    (void)state;
     assert_int_equal(mk__conf_override(conf, set, "server", "title", MK_STR("a # ${b}"), "option -t"), 0);
     assert_str_equal(server->title, "a # ${b}");
     assert_int_equal(mk__conf_override(conf, set, "SERVER", "Workers", MK_STR("99"), "option -w"), -EINVAL);
@@ -110,7 +108,7 @@ static void test_override_results(void **state)
 }
 
 /* A default that its own row refuses is reported, not swallowed. */
-static void test_wrong_default(void **state)
+TEST(wrong_default)
 {
     static const struct mk_conf_key keys[] = {
         MK_CONF_KEY_BOOL(struct sample_server, keep_alive, "Flag", "Maybe", "x"),
@@ -120,7 +118,6 @@ static void test_wrong_default(void **state)
     static const struct mk_conf_section section = {.name = "A", .keys = keys, .size = sizeof(struct sample_server)};
     struct mk__conf *conf = mk__conf_new();
     struct mk_buf out;
-    (void)state;
     assert_int_equal(mk__conf_declare(conf, &section, NULL), 0);
     assert_non_null(mk__conf_set_new(conf, MK_CONF_SCOPE_SERVER));
     mk_buf_init(&out, 4096);
@@ -131,14 +128,4 @@ static void test_wrong_default(void **state)
                         "environment; ${NOWHERE_AT_ALL:-x} would give it a default\n");
     mk_buf_release(&out);
     mk__conf_free(conf);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_precedence),
-        cmocka_unit_test(test_override_results),
-        cmocka_unit_test(test_wrong_default),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

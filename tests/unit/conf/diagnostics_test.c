@@ -84,9 +84,8 @@ static const struct problem_case cases[] = {
     {MK_CONF_SCOPE_SERVER, "[MIMETYPES]\n  html\n", "t:2:3: error: \"html\" wants a value\n  html\n  ^\n"},
 };
 
-static void test_problems(void **state)
+TEST(problems)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct mk__conf *conf = sample_new();
         struct mk__conf_set *set = mk__conf_set_new(conf, cases[i].scope);
@@ -106,13 +105,12 @@ static void test_problems(void **state)
 }
 
 /* The line vanishes when the texts are given back, the place stays. */
-static void test_settled(void **state)
+TEST(settled)
 {
     struct mk__conf *conf = sample_new();
     struct mk__conf_set *set = mk__conf_set_new(conf, MK_CONF_SCOPE_SERVER);
     const struct sample_server *server = mk__conf_get(set, &sample_server);
     struct mk_buf out;
-    (void)state;
 
     assert_int_equal(mk__conf_read_text(conf, set, "t", MK_STR("[SERVER]\n  Title x\n")), 0);
     mk__conf_free_texts(conf);
@@ -126,13 +124,12 @@ static void test_settled(void **state)
     mk__conf_free(conf);
 }
 
-static void test_only_a_hundred_are_kept(void **state)
+TEST(only_a_hundred_are_kept)
 {
     struct mk__conf *conf = sample_new();
     struct mk__conf_set *set = mk__conf_set_new(conf, MK_CONF_SCOPE_SERVER);
     struct mk_buf text, out;
     unsigned lines = 0;
-    (void)state;
 
     mk_buf_init(&text, 1 << 16);
     mk_buf_init(&out, 1 << 16);
@@ -153,13 +150,12 @@ static void test_only_a_hundred_are_kept(void **state)
 }
 
 /* A line too long to be shown whole is cut; the caret comes only below what is shown. */
-static void test_long_line(void **state)
+TEST(long_line)
 {
     struct mk__conf *conf = sample_new();
     struct mk__conf_set *set = mk__conf_set_new(conf, MK_CONF_SCOPE_SERVER);
     char text[1000], want[400];
     struct mk_buf out;
-    (void)state;
 
     snprintf(text, sizeof(text), "[SERVER]\n  Indexfile %0300d \"x\n", 0);
     assert_int_equal(mk__conf_read_text(conf, set, "t", mk_str_c(text)), -EINVAL);
@@ -169,15 +165,4 @@ static void test_long_line(void **state)
     assert_string_equal(mk_buf_cstr(&out), want);
     mk_buf_release(&out);
     mk__conf_free(conf);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_problems),
-        cmocka_unit_test(test_settled),
-        cmocka_unit_test(test_only_a_hundred_are_kept),
-        cmocka_unit_test(test_long_line),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,11 +44,10 @@ static const struct expand_case cases[] = {
     {"${MK_TEST_CONTROL}", "10: the value of ${MK_TEST_CONTROL} has control bytes"},
 };
 
-static void test_words(void **state)
+TEST(words)
 {
     static struct mk__words words;
     struct mk__expand_error error;
-    (void)state;
 
     setenv("MK_TEST_WORD", "word ", 1);
     setenv("MK_TEST_CONTROL", "a\nb", 1);
@@ -67,22 +66,20 @@ static void test_words(void **state)
     }
 }
 
-static void test_text_has_one_space(void **state)
+TEST(text_has_one_space)
 {
     static struct mk__words words;
     struct mk__expand_error error;
-    (void)state;
     assert_true(mk__expand(&variables, MK_STR("My \t \"great  big\"   site"), 1, &words, &error));
     assert_str_equal(mk_buf_str(&words.text), "My great  big site");
 }
 
-static void test_limits(void **state)
+TEST(limits)
 {
     static struct mk__words words;
     static char many[2 * MK__WORDS_MAX + 2], big[MK__WORDS_BYTES_MAX + 1];
     struct mk__expand_error error;
     struct mk__variable v = {NULL, MK_STR("big"), mk_str(big, sizeof(big)), false};
-    (void)state;
 
     for (size_t i = 0; i < sizeof(many); i++)
         many[i] = i % 2 ? ' ' : 'w';
@@ -98,10 +95,9 @@ static void test_limits(void **state)
     assert_int_equal(words.word[0].len, MK__WORDS_BYTES_MAX);
 }
 
-static void test_literal(void **state)
+TEST(literal)
 {
     static struct mk__words words;
-    (void)state;
     assert_true(mk__expand_literal(MK_STR("a \"${b} # \\"), &words));
     assert_int_equal(words.n, 1);
     assert_str_equal(words.word[0], "a \"${b} # \\");
@@ -109,14 +105,13 @@ static void test_literal(void **state)
 }
 
 /* What is quoted is read back as the same one word. */
-static void test_quote_round_trip(void **state)
+TEST(quote_round_trip)
 {
     static const char *const texts[] = {"",       "plain", "a b",     "\ttab ", "#c", "a#b",    "\"q\"", "back\\slash",
                                         "\\#",    "${x}",  "\\${x}",  "$5",     "a$", "\\\\\"", "[x]",   "@SET",
                                         "\\${\"", "${",    "\xc3\xa9"};
     static struct mk__words words;
     struct mk__expand_error error;
-    (void)state;
     for (size_t i = 0; i < COUNT(texts); i++) {
         struct mk_buf out;
         mk_buf_init(&out, 256);
@@ -126,13 +121,4 @@ static void test_quote_round_trip(void **state)
         assert_str_equal(words.word[0], texts[i]);
         mk_buf_release(&out);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_words),   cmocka_unit_test(test_text_has_one_space), cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_literal), cmocka_unit_test(test_quote_round_trip),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -133,21 +133,19 @@ static void run_case(const struct source_case *c)
     tear_down();
 }
 
-static void test_files(void **state)
+TEST(files)
 {
-    (void)state;
     unsetenv("NOWHERE_AT_ALL");
     for (size_t i = 0; i < COUNT(cases); i++)
         run_case(&cases[i]);
 }
 
-static void test_unreadable(void **state)
+TEST(unreadable)
 {
     struct mk__conf *conf = sample_new();
     struct mk__conf_set *set = mk__conf_set_new(conf, MK_CONF_SCOPE_SERVER);
     static char big[(1 << 20) + 1];
     struct mk_buf out;
-    (void)state;
 
     set_up();
     memset(big, '\n', sizeof(big));
@@ -168,13 +166,12 @@ static void test_unreadable(void **state)
 }
 
 /* A path is seen from the file that holds it, an option's from the working directory. */
-static void test_paths(void **state)
+TEST(paths)
 {
     struct mk__conf *conf = sample_new();
     struct mk__conf_set *set = mk__conf_set_new(conf, MK_CONF_SCOPE_HOST);
     const struct sample_host *host = mk__conf_get(set, &sample_host);
     char want[128];
-    (void)state;
 
     set_up();
     write_file("a", MK_STR("@INCLUDE d/b\n"));
@@ -241,9 +238,8 @@ static void write_files(void)
     write_file("d/x.conf", MK_STR("[SERVER]\n Title ${v}\n Deny a b c\n Listen 80 tls\n PidFile y\n"));
 }
 
-static void test_allocations_fail(void **state)
+TEST(allocations_fail)
 {
-    (void)state;
     write_files();
     assert_true(mk_test_failing_allocs(load_once, NULL) > 10);
     tear_down();
@@ -271,10 +267,9 @@ static int load_within(bool texts, char *storage, size_t size)
 }
 
 /* However small an arena is, the result is -ENOMEM, until it is large enough. */
-static void test_arenas_end(void **state)
+TEST(arenas_end)
 {
     static char storage[32768] __attribute__((aligned(16)));
-    (void)state;
     write_files();
     for (int texts = 0; texts < 2; texts++) {
         size_t size = 0;
@@ -286,14 +281,4 @@ static void test_arenas_end(void **state)
         assert_true(size > 100);
     }
     tear_down();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_files),      cmocka_unit_test(test_unreadable),
-        cmocka_unit_test(test_paths),      cmocka_unit_test(test_allocations_fail),
-        cmocka_unit_test(test_arenas_end),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,12 +30,11 @@ static const char *const pieces[] = {
     "\n## `[SERVICE]`\n\nIn a host's file, `sites/*`. It may appear several times.\n",
 };
 
-static void test_reference(void **state)
+TEST(reference)
 {
     struct mk__conf *conf = sample_new();
     struct mk_buf out;
     const char *at;
-    (void)state;
 
     mk_buf_init(&out, 1 << 16);
     mk__conf_reference(conf, &out);
@@ -48,10 +47,4 @@ static void test_reference(void **state)
     }
     mk_buf_release(&out);
     mk__conf_free(conf);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_reference)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

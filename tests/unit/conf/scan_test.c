@@ -92,9 +92,8 @@ static void scan_all(struct mk_str text, struct mk_buf *out)
     assert_int_equal(l.kind, MK__SCAN_END);
 }
 
-static void test_lines(void **state)
+TEST(lines)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         size_t len = strlen(cases[i].text);
         char *text = mk_test_guarded(cases[i].text, len);
@@ -108,9 +107,8 @@ static void test_lines(void **state)
 }
 
 /* Every beginning of every case is scanned without a fault. */
-static void test_cut_anywhere(void **state)
+TEST(cut_anywhere)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++)
         for (size_t len = strlen(cases[i].text); len-- > 0;) {
             char *text = mk_test_guarded(cases[i].text, len);
@@ -123,11 +121,10 @@ static void test_cut_anywhere(void **state)
         }
 }
 
-static void test_nul_and_long_lines(void **state)
+TEST(nul_and_long_lines)
 {
     char text[MK__SCAN_LINE_MAX + 8];
     struct mk_buf out;
-    (void)state;
 
     mk_buf_init(&out, 1 << 16);
     scan_all(mk_str(" K a\0b", 6), &out);
@@ -142,14 +139,4 @@ static void test_nul_and_long_lines(void **state)
     scan_all(mk_str(text, MK__SCAN_LINE_MAX), &out);
     assert_memory_equal(out.data, "key 1:2 K|xxx", 13);
     mk_buf_release(&out);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lines),
-        cmocka_unit_test(test_cut_anywhere),
-        cmocka_unit_test(test_nul_and_long_lines),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

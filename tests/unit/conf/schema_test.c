@@ -52,9 +52,8 @@ static const struct declare_case cases[] = {
     {SECTION("NEW", outside), -EINVAL, -EINVAL},
 };
 
-static void test_declare(void **state)
+TEST(declare)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct mk__conf *conf = sample_new();
         assert_int_equal(mk__conf_declare(conf, &cases[i].section, "other"), cases[i].result);
@@ -66,11 +65,10 @@ static void test_declare(void **state)
 }
 
 /* Whatever the order, a plugin that is loaded gets the key that one that is not declares too. */
-static void test_loaded_wins(void **state)
+TEST(loaded_wins)
 {
     static const struct mk_conf_section late = SECTION("SERVER", fine);
     struct mk__conf *conf = sample_new();
-    (void)state;
     assert_int_equal(mk__conf_declare_absent(conf, &late, "early"), 0);
     assert_int_equal(mk__conf_declare(conf, &late, "late"), 0);
     assert_int_equal(mk__conf_declare_absent(conf, &late, "last"), 0);
@@ -91,13 +89,12 @@ static void learn(struct mk__conf *conf, void *ctx)
 }
 
 /* Whose a name is may be found out when it is asked, once. */
-static void test_unknown_names_may_be_learnt(void **state)
+TEST(unknown_names_may_be_learnt)
 {
     struct mk__conf *conf = sample_new();
     struct mk_buf out;
     char text[4096];
     unsigned calls = 0;
-    (void)state;
     mk__conf_on_unknown(conf, learn, &calls);
     struct mk__conf_set *set = mk__conf_set_new(conf, MK_CONF_SCOPE_SERVER);
     mk__conf_read_text(conf, set, "good", MK_STR("[SERVER]\n"));
@@ -109,14 +106,4 @@ static void test_unknown_names_may_be_learnt(void **state)
     assert_non_null(strstr(mk_buf_cstr(&out), "[LATE] belongs to the plugin \"late\", which is not loaded"));
     assert_non_null(strstr(mk_buf_cstr(&out), "unknown section [LATER]; did you mean [LATE]?"));
     mk__conf_free(conf);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_declare),
-        cmocka_unit_test(test_loaded_wins),
-        cmocka_unit_test(test_unknown_names_may_be_learnt),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

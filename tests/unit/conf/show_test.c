@@ -50,12 +50,11 @@ static const char server_shown[] = "[SERVER]\n"
                                    "[GATE]\n"
                                    "    Gates                  1  # default\n";
 
-static void test_server(void **state)
+TEST(server)
 {
     struct mk__conf *conf = sample_new();
     struct mk__conf_set *set = read_set(conf, MK_CONF_SCOPE_SERVER, mk_str_c(server_text));
     struct mk_buf out;
-    (void)state;
 
     mk_buf_init(&out, 4096);
     assert_int_equal(mk__conf_override(conf, set, "SERVER", "Workers", MK_STR("9"), "option -w"), 0);
@@ -93,9 +92,8 @@ static void assert_round_trip(enum mk_conf_scope scope, struct mk_str text)
     mk__conf_free(conf);
 }
 
-static void test_round_trips(void **state)
+TEST(round_trips)
 {
-    (void)state;
     assert_round_trip(MK_CONF_SCOPE_SERVER, MK_STR(""));
     assert_round_trip(MK_CONF_SCOPE_SERVER, mk_str(server_shown, sizeof(server_shown) - 1));
     assert_round_trip(MK_CONF_SCOPE_HOST, MK_STR(""));
@@ -104,11 +102,10 @@ static void test_round_trips(void **state)
     assert_round_trip(MK_CONF_SCOPE_SERVER, MK_STR("[SERVER]\n Title \"a {\"\n Deny \"{\" } \"a;\" \"b{\"\n"));
 }
 
-static void test_sections_for_all_hosts(void **state)
+TEST(sections_for_all_hosts)
 {
     struct mk__conf *conf = sample_new();
     struct mk_buf out;
-    (void)state;
     mk_buf_init(&out, 4096);
     mk__conf_show(read_set(conf, MK_CONF_SCOPE_SERVER,
                            MK_STR("[GATE]\n Gates 3\n Location /a\n[PAGES]\n 404 x\n Match /b\n 500 \"y z\"\n")),
@@ -129,11 +126,10 @@ static void test_sections_for_all_hosts(void **state)
     mk__conf_free(conf);
 }
 
-static void test_repeated_section(void **state)
+TEST(repeated_section)
 {
     struct mk__conf *conf = sample_new();
     struct mk_buf out;
-    (void)state;
     mk_buf_init(&out, 4096);
     mk__conf_show(read_set(conf, MK_CONF_SCOPE_HOST, MK_STR("[AUTH]\n Location /a\n[AUTH]\n Location /b\n")), &out);
     assert_string_equal(mk_buf_cstr(&out), "[HOST]\n"
@@ -150,24 +146,13 @@ static void test_repeated_section(void **state)
 }
 
 /* A listing that does not fit says so through its buffer. */
-static void test_full_buffer(void **state)
+TEST(full_buffer)
 {
     struct mk__conf *conf = sample_new();
     char storage[64];
     struct mk_buf out;
-    (void)state;
     mk_buf_init_fixed(&out, storage, sizeof(storage));
     mk__conf_show(mk__conf_set_new(conf, MK_CONF_SCOPE_SERVER), &out);
     assert_int_equal(out.err, -ENOBUFS);
     mk__conf_free(conf);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_server),           cmocka_unit_test(test_round_trips),
-        cmocka_unit_test(test_repeated_section), cmocka_unit_test(test_sections_for_all_hosts),
-        cmocka_unit_test(test_full_buffer),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -149,9 +149,8 @@ static void run_case(const struct value_case *c, struct mk_arena *arena)
     assert_string_equal(mk_buf_cstr(&out), c->printed);
 }
 
-static void test_values(void **state)
+TEST(values)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct mk_arena arena;
         mk_arena_init(&arena, NULL, 1 << 16, NULL, 0);
@@ -160,24 +159,22 @@ static void test_values(void **state)
     }
 }
 
-static void test_fields(void **state)
+TEST(fields)
 {
     struct mk_conf_value v = {.text = MK_STR("2m"), .words = &v.text, .n = 1};
     uint32_t ms = 1;
     uint64_t bytes = 1;
-    (void)state;
     assert_int_equal(mk__value_parse(&duration, &v, &ms, NULL, NULL), 0);
     assert_int_equal(ms, 120000);
     assert_int_equal(mk__value_parse(&size, &v, &bytes, NULL, NULL), 0);
     assert_int_equal(bytes, 2 << 20);
 }
 
-static void test_path_below_the_working_directory(void **state)
+TEST(path_below_the_working_directory)
 {
     struct mk_conf_value v = {.dir = MK_STR("conf/")};
     char cwd[4096], want[5000];
     struct mk_arena arena;
-    (void)state;
     mk_arena_init(&arena, NULL, 1 << 16, NULL, 0);
     assert_non_null(getcwd(cwd, sizeof(cwd)));
     snprintf(want, sizeof(want), "%s/conf/a/b", cwd);
@@ -186,14 +183,4 @@ static void test_path_below_the_working_directory(void **state)
     snprintf(want, sizeof(want), "%s/x", cwd);
     assert_str_equal(mk_conf_path(&v, MK_STR("x"), &arena), want);
     mk_arena_release(&arena);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_fields),
-        cmocka_unit_test(test_path_below_the_working_directory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,12 +32,11 @@ static void assert_origin(struct mk__conf_origin origin, const char *name, unsig
     assert_int_equal(origin.col, col);
 }
 
-static void test_defaults(void **state)
+TEST(defaults)
 {
     struct fixture f = open_set(MK_CONF_SCOPE_SERVER, "");
     const struct sample_server *core = mk__conf_get(f.set, &sample_server);
     const struct sample_server *plugin = mk__conf_get(f.set, &sample_static);
-    (void)state;
 
     assert_int_equal(core->workers, 0);
     assert_true(core->keep_alive);
@@ -61,12 +60,11 @@ static void test_defaults(void **state)
 }
 
 /* The keys of two owners, in any case and order, reach the struct of each. */
-static void test_owners_share_a_section(void **state)
+TEST(owners_share_a_section)
 {
     struct fixture f = open_set(MK_CONF_SCOPE_SERVER, "[Server]\n SYMLINK inside\n workers 3\n[SERVER]\n nice -2\n");
     const struct sample_server *core = mk__conf_get(f.set, &sample_server);
     const struct sample_server *plugin = mk__conf_get(f.set, &sample_static);
-    (void)state;
     assert_int_equal(core->workers, 3);
     assert_int_equal(core->nice, -2);
     assert_int_equal(core->symlink, 0);
@@ -77,12 +75,11 @@ static void test_owners_share_a_section(void **state)
     mk__conf_free(f.conf);
 }
 
-static void test_repeated_section(void **state)
+TEST(repeated_section)
 {
     struct fixture f = open_set(MK_CONF_SCOPE_HOST, "[AUTH]\n Location /a\n Title A\n"
                                                     "[HOST]\n DocumentRoot /srv\n[AUTH]\n Location /b\n");
     const struct sample_auth *a = mk__conf_get(f.set, &sample_auth), *b;
-    (void)state;
     b = mk__conf_next(f.set, &sample_auth, a);
     assert_str_equal(a->location, "/a");
     assert_str_equal(a->title, "A");
@@ -97,11 +94,10 @@ static void test_repeated_section(void **state)
     mk__conf_free(f.conf);
 }
 
-static void test_pairs(void **state)
+TEST(pairs)
 {
     struct fixture f = open_set(MK_CONF_SCOPE_SERVER, "[MIMETYPES]\n html  text/html\n js \"a b\"\n html x y\n");
     const struct mk_conf_pairs *pairs = mk__conf_get(f.set, &sample_mime);
-    (void)state;
     assert_int_equal(pairs->n, 3);
     assert_str_equal(pairs->items[0].key, "html");
     assert_str_equal(pairs->items[0].value, "text/html");
@@ -112,14 +108,13 @@ static void test_pairs(void **state)
     mk__conf_free(f.conf);
 }
 
-static void test_pairs_beside_a_key(void **state)
+TEST(pairs_beside_a_key)
 {
     struct fixture f = open_set(MK_CONF_SCOPE_HOST, "[HOST]\n DocumentRoot /\n[PAGES]\n 404 a\n match /x\n Match2 b\n"
                                                     "[PAGES]\n 500 c\n");
     const struct sample_pages *first = mk__conf_get(f.set, &sample_pages);
     const struct sample_pages *second = mk__conf_next(f.set, &sample_pages, first);
     size_t match = offsetof(struct sample_pages, match);
-    (void)state;
     assert_int_equal(first->pairs.n, 2);
     assert_str_equal(first->pairs.items[1].key, "Match2");
     assert_str_equal(first->match, "/x");
@@ -162,13 +157,12 @@ static void assert_locations(const struct mk__conf_set *set, const struct mk_con
 
 #define ROOT "[HOST]\n DocumentRoot /\n"
 
-static void test_server_sections_follow(void **state)
+TEST(server_sections_follow)
 {
     struct mk__conf_set *server;
     struct fixture f = open_both("[AUTH]\n Location c\n[SERVER]\n[AUTH]\n Location d\n",
                                  ROOT "[AUTH]\n Location a\n[PAGES]\n[AUTH]\n Location b\n", &server);
     struct mk__conf_set *second = mk__conf_set_new(f.conf, MK_CONF_SCOPE_HOST);
-    (void)state;
     mk__conf_set_defaults(f.conf, second, server);
     assert_locations(f.set, &sample_auth, "a,b,c,d");
     assert_locations(second, &sample_auth, "c,d"); /* a host without sections of its own */
@@ -182,12 +176,11 @@ static void test_server_sections_follow(void **state)
 }
 
 /* Both kinds of keys stand in one section; only keys of hosts make one for all hosts. */
-static void test_sections_of_one_name(void **state)
+TEST(sections_of_one_name)
 {
     struct mk__conf_set *server;
     struct fixture f = open_both("[GATE]\n Gates 2\n[GATE]\n Location a\n Title A\n[gate]\n location b\n",
                                  ROOT "[GATE]\n Location x\n", &server);
-    (void)state;
     assert_int_equal(((const struct sample_gate_server *)mk__conf_get(server, &sample_gate_server))->gates, 2);
     assert_locations(f.set, &sample_gate, "x,a,b");
     const struct sample_auth *a = mk__conf_get(server, &sample_gate);
@@ -200,12 +193,11 @@ static void test_sections_of_one_name(void **state)
 }
 
 /* An error in a section for all hosts is found in the server's set only. */
-static void test_errors_of_server_sections(void **state)
+TEST(errors_of_server_sections)
 {
     struct mk__conf *conf = sample_new();
     struct mk__conf_set *server = mk__conf_set_new(conf, MK_CONF_SCOPE_SERVER);
     struct mk__conf_set *host = mk__conf_set_new(conf, MK_CONF_SCOPE_HOST);
-    (void)state;
     assert_int_equal(mk__conf_read_text(conf, server, "t", MK_STR("[GATE]\n Title \"x\n Location a\n")), -EINVAL);
     mk__conf_set_defaults(conf, host, server);
     assert_true(mk__conf_has_errors(server, &sample_gate_server)); /* it is not known whose the bad line is */
@@ -214,13 +206,12 @@ static void test_errors_of_server_sections(void **state)
     mk__conf_free(conf);
 }
 
-static void test_origins_of_items(void **state)
+TEST(origins_of_items)
 {
     struct fixture f =
         open_set(MK_CONF_SCOPE_SERVER, "[SERVER]\n Deny a \"b c\"\n Listen 80\n Deny d\n Listen 443 tls\n");
     const struct sample_server *core = mk__conf_get(f.set, &sample_server);
     size_t deny = offsetof(struct sample_server, deny), ports = offsetof(struct sample_server, ports);
-    (void)state;
     assert_int_equal(core->deny.n, 3);
     assert_origin(mk__conf_origin(f.set, core, deny, 0), "t", 2, 7);
     assert_origin(mk__conf_origin(f.set, core, deny, 1), "t", 2, 9);
@@ -234,32 +225,14 @@ static void test_origins_of_items(void **state)
 }
 
 /* A value in one set is neither in another set of the configuration nor in another configuration. */
-static void test_sets_are_independent(void **state)
+TEST(sets_are_independent)
 {
     struct fixture f = open_set(MK_CONF_SCOPE_SERVER, "[SERVER]\n Workers 1\n");
     struct fixture g = open_set(MK_CONF_SCOPE_SERVER, "[SERVER]\n Workers 2\n");
     struct mk__conf_set *second = mk__conf_set_new(f.conf, MK_CONF_SCOPE_SERVER);
-    (void)state;
     assert_int_equal(((const struct sample_server *)mk__conf_get(f.set, &sample_server))->workers, 1);
     assert_int_equal(((const struct sample_server *)mk__conf_get(second, &sample_server))->workers, 0);
     mk__conf_free(f.conf);
     assert_int_equal(((const struct sample_server *)mk__conf_get(g.set, &sample_server))->workers, 2);
     mk__conf_free(g.conf);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_owners_share_a_section),
-        cmocka_unit_test(test_repeated_section),
-        cmocka_unit_test(test_pairs),
-        cmocka_unit_test(test_pairs_beside_a_key),
-        cmocka_unit_test(test_server_sections_follow),
-        cmocka_unit_test(test_sections_of_one_name),
-        cmocka_unit_test(test_errors_of_server_sections),
-        cmocka_unit_test(test_origins_of_items),
-        cmocka_unit_test(test_sets_are_independent),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,9 +31,8 @@ static const struct {
     {"\x80", BAD, NULL, NULL},
 };
 
-static void test_texts(void **state)
+TEST(texts)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         char text[256];
         struct mk_buf out;
@@ -52,23 +51,13 @@ static void test_texts(void **state)
     }
 }
 
-static void test_a_text_is_cut_between_characters(void **state)
+TEST(a_text_is_cut_between_characters)
 {
     static const struct mk_str text = MK_STR("a\xe2\x82\xac\xff");
     static const size_t lengths[] = {0, 1, 1, 1, 4, 4, 4, 7, 7};
-    (void)state;
     for (size_t size = 0; size < COUNT(lengths); size++) {
         char *to = mk_test_guarded("........", size);
         assert_int_equal(clean_text(to, size, text), lengths[size]);
         mk_test_unguard(to, size);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_texts),
-        cmocka_unit_test(test_a_text_is_cut_between_characters),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

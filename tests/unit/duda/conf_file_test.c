@@ -39,13 +39,12 @@ static const char *get(struct file *f, const char *section, const char *key)
     return found ? found->value.p : NULL;
 }
 
-static void test_sections_have_keys(void **state)
+TEST(sections_have_keys)
 {
     static const char text[] =
         "# comment\n[One]\n    Key  a value \n\tOther\t1\n\n    # comment\n[ two words ]\r\n  key #2\r\n"
         "[ONE]\n    key second";
     struct file f = parse(text, sizeof(text) - 1);
-    (void)state;
     assert_int_equal(f.err, 0);
     assert_string_equal(get(&f, "one", "KEY"), "a value");
     assert_string_equal(get(&f, "ONE", "other"), "1");
@@ -56,10 +55,9 @@ static void test_sections_have_keys(void **state)
     mk_arena_release(&f.arena);
 }
 
-static void test_an_empty_file_has_no_sections(void **state)
+TEST(an_empty_file_has_no_sections)
 {
     static const char *const texts[] = {"", "\n", "   \n\t\n", "# only a comment", "\r\n"};
-    (void)state;
     for (size_t i = 0; i < COUNT(texts); i++) {
         struct file f = parse(texts[i], strlen(texts[i]));
         assert_int_equal(f.err, 0);
@@ -68,7 +66,7 @@ static void test_an_empty_file_has_no_sections(void **state)
     }
 }
 
-static void test_mistakes_are_reported_with_their_line(void **state)
+TEST(mistakes_are_reported_with_their_line)
 {
     static const struct {
         const char *text, *error;
@@ -88,7 +86,6 @@ static void test_mistakes_are_reported_with_their_line(void **state)
         {"[A]\n  K\rey 1", "2: the line has a control character"},
         {"[A]\n  Key \x7f", "2: the line has a control character"},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct file f = parse(rows[i].text, strlen(rows[i].text));
         assert_int_equal(f.err, -EINVAL);
@@ -114,7 +111,7 @@ static struct file parse_long(const char *before, size_t n, const char *after)
     return f;
 }
 
-static void test_names_lines_and_files_have_limits(void **state)
+TEST(names_lines_and_files_have_limits)
 {
     static const struct {
         const char *before;
@@ -129,7 +126,6 @@ static void test_names_lines_and_files_have_limits(void **state)
         {"[A]\n k ", 4094, "\n", "2: the line has more than 4,096 bytes"},
         {"", 1 << 20, "\n", "1: the file has more than 1 MB"},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct file f = parse_long(rows[i].before, rows[i].n, rows[i].after);
         assert_int_equal(f.err, rows[i].error ? -EINVAL : 0);
@@ -139,10 +135,9 @@ static void test_names_lines_and_files_have_limits(void **state)
     }
 }
 
-static void test_words_are_cut(void **state)
+TEST(words_are_cut)
 {
     struct mk_str rest = MK_STR("  one\ttwo   three "), word;
-    (void)state;
     assert_true(conf_file_next_word(&rest, &word));
     assert_str_equal(word, "one");
     assert_true(conf_file_next_word(&rest, &word));
@@ -152,7 +147,7 @@ static void test_words_are_cut(void **state)
     assert_false(conf_file_next_word(&rest, &word));
 }
 
-static void test_numbers_are_decimal(void **state)
+TEST(numbers_are_decimal)
 {
     static const struct {
         const char *text;
@@ -161,7 +156,6 @@ static void test_numbers_are_decimal(void **state)
     static const char *const wrong[] = {
         "", "-", "+-1", "1x", "0x10", "1 2", "1.5", "9223372036854775808", "-9223372036854775809"};
     long number = 99;
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         assert_true(conf_file_get_number(mk_str_c(rows[i].text), &number));
         assert_int_equal(number, rows[i].number);
@@ -172,10 +166,9 @@ static void test_numbers_are_decimal(void **state)
     assert_int_equal(number, 99);
 }
 
-static void test_switches_have_words(void **state)
+TEST(switches_have_words)
 {
     bool value = false;
-    (void)state;
     assert_true(conf_file_get_bool(MK_STR("On"), &value) && value);
     assert_true(conf_file_get_bool(MK_STR("FALSE"), &value) && !value);
     assert_true(conf_file_get_bool(MK_STR("yes"), &value) && value);
@@ -191,24 +184,8 @@ static int parse_with_failures(void *ctx)
     return f.err;
 }
 
-static void test_missing_memory_is_an_error(void **state)
+TEST(missing_memory_is_an_error)
 {
     char text[] = "[A]\n    key value\n[B]\n    key value\n";
-    (void)state;
     assert_true(mk_test_failing_allocs(parse_with_failures, text) > 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sections_have_keys),
-        cmocka_unit_test(test_an_empty_file_has_no_sections),
-        cmocka_unit_test(test_mistakes_are_reported_with_their_line),
-        cmocka_unit_test(test_names_lines_and_files_have_limits),
-        cmocka_unit_test(test_words_are_cut),
-        cmocka_unit_test(test_numbers_are_decimal),
-        cmocka_unit_test(test_switches_have_words),
-        cmocka_unit_test(test_missing_memory_is_an_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,22 +4,20 @@
 
 #include "duda/core/console_path.h"
 
-static void test_paths_that_are_right(void **state)
+TEST(paths_that_are_right)
 {
     static const char *const paths[] = {"/console",       "/console/", "/a/b",    "/a/b/",
                                         "/.well-known/x", "/-._~",     "/..a/..."};
-    (void)state;
     for (size_t i = 0; i < COUNT(paths); i++)
         assert_null(console_path_check(mk_str_c(paths[i])));
 }
 
-static void test_paths_that_are_wrong(void **state)
+TEST(paths_that_are_wrong)
 {
     static const char *const paths[] = {"",      "/",    "//",   "a",      "console/", "//a",  "/a//",
                                         "/a//b", "/.",   "/..",  "/a/../", "/a/./b",   "/a?b", "/a#b",
                                         "/a%20", "/a b", "/a\n", "/<a>",   "/:a",      "/*a",  "/ä"};
     char path[CONSOLE_PATH_BYTES_MAX + 2];
-    (void)state;
     for (size_t i = 0; i < COUNT(paths); i++) {
         size_t len = strlen(paths[i]);
         char *data = mk_test_guarded(paths[i], len);
@@ -32,7 +30,7 @@ static void test_paths_that_are_wrong(void **state)
     assert_non_null(console_path_check(mk_str(path, CONSOLE_PATH_BYTES_MAX + 1)));
 }
 
-static void test_what_requests_mean(void **state)
+TEST(what_requests_mean)
 {
     static const struct {
         const char *rest;
@@ -54,7 +52,6 @@ static void test_what_requests_mean(void **state)
         {"/x/a/c/", CONSOLE_NONE},
         {"*", CONSOLE_NONE},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         size_t len = strlen(rows[i].rest);
         char *data = mk_test_guarded(rows[i].rest, len);
@@ -63,14 +60,4 @@ static void test_what_requests_mean(void **state)
         assert_int_equal(console_path_find(MK_STR(""), mk_str(data, len)), CONSOLE_NONE);
         mk_test_unguard(data, len);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_paths_that_are_right),
-        cmocka_unit_test(test_paths_that_are_wrong),
-        cmocka_unit_test(test_what_requests_mean),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

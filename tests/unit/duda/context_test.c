@@ -65,9 +65,8 @@ static void check_rounds(struct pair *p)
     assert_true(f > ROUNDS && f < ROUNDS + 1);
 }
 
-static void test_switches(void **state)
+TEST(switches)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
         struct pair p;
         char *stack = map_stack();
@@ -82,11 +81,10 @@ static void test_switches(void **state)
 }
 
 /* A new stack begins with the rounding mode of the one that has made it, and each keeps its own. */
-static void test_rounding_modes(void **state)
+TEST(rounding_modes)
 {
     struct pair p;
     char *stack = map_stack();
-    (void)state;
     fesetround(FE_UPWARD);
     open_pair(&p, context_choose(), stack);
     fesetround(FE_TONEAREST);
@@ -100,11 +98,10 @@ static void test_rounding_modes(void **state)
 }
 
 /* The unwinder ends where the stack does. */
-static void test_stack_traces(void **state)
+TEST(stack_traces)
 {
     struct pair p;
     char *stack = map_stack();
-    (void)state;
     open_pair(&p, context_choose(), stack);
     check_rounds(&p);
     assert_in_range(p.trace.n, 2, 12);
@@ -113,10 +110,9 @@ static void test_stack_traces(void **state)
 }
 
 /* Stacks that were left are used again: what sanitizers know of them is gone. */
-static void test_stacks_that_are_used_again(void **state)
+TEST(stacks_that_are_used_again)
 {
     char *stack = map_stack();
-    (void)state;
     for (unsigned i = 0; i < 100; i++) {
         struct pair p;
         open_pair(&p, context_choose(), stack);
@@ -124,15 +120,4 @@ static void test_stacks_that_are_used_again(void **state)
         context_release(&p.own);
     }
     munmap(stack, STACK_BYTES);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_switches),
-        cmocka_unit_test(test_rounding_modes),
-        cmocka_unit_test(test_stack_traces),
-        cmocka_unit_test(test_stacks_that_are_used_again),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

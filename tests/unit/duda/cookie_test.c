@@ -18,9 +18,8 @@ static const struct {
     {";;; ; a=1", "a", "1"},     {"a; b=1", "b", "1"},       {"a=\xff", "a", "\xff"},
 };
 
-static void test_find(void **state)
+TEST(find)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(found); i++) {
         struct mk_str value;
         size_t len = strlen(found[i].header);
@@ -34,10 +33,9 @@ static void test_find(void **state)
     }
 }
 
-static void test_cut(void **state)
+TEST(cut)
 {
     struct mk_str rest = MK_STR("a=1; b; =x; c=3;"), name, value;
-    (void)state;
     assert_true(cookie_cut(&rest, &name, &value));
     assert_str_equal(name, "a");
     assert_true(cookie_cut(&rest, &name, &value));
@@ -110,9 +108,8 @@ static const struct {
     {{.name = "a", .domain = "a" LONG_1024}, NULL},
 };
 
-static void test_write(void **state)
+TEST(write)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(written); i++) {
         char text[COOKIE_BYTES_MAX];
         struct mk_buf out;
@@ -125,12 +122,11 @@ static void test_write(void **state)
 }
 
 /* The longest cookie that is allowed fits into COOKIE_BYTES_MAX. */
-static void test_longest(void **state)
+TEST(longest)
 {
     char value[COOKIE_PAIR_BYTES_MAX], path[COOKIE_ATTRIBUTE_BYTES_MAX + 1], domain[COOKIE_ATTRIBUTE_BYTES_MAX + 1];
     char text[COOKIE_BYTES_MAX];
     struct mk_buf out;
-    (void)state;
     memset(value, 'v', sizeof(value));
     memset(path, '/', sizeof(path));
     memset(domain, 'd', sizeof(domain));
@@ -148,11 +144,10 @@ static void test_longest(void **state)
     assert_int_equal(cookie_write(&out, &c, "/"), 0);
 }
 
-static void test_removal(void **state)
+TEST(removal)
 {
     char text[COOKIE_BYTES_MAX];
     struct mk_buf out;
-    (void)state;
     mk_buf_init_fixed(&out, text, sizeof(text));
     struct duda_cookie c = {.name = "__Host-a", .value = "ignored", .path = "/", .secure = true, .max_age = 5};
     assert_int_equal(cookie_write_removal(&out, &c, "/svc"), 0);
@@ -176,9 +171,8 @@ static const struct {
     {"a=b", "x", 0, NULL},
 };
 
-static void test_old(void **state)
+TEST(old)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(old); i++) {
         char text[256];
         struct mk_buf out;
@@ -187,13 +181,4 @@ static void test_old(void **state)
         assert_int_equal(err, old[i].text ? 0 : -EINVAL);
         assert_str_equal(mk_buf_str(&out), old[i].text ? old[i].text : "");
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_find),    cmocka_unit_test(test_cut),     cmocka_unit_test(test_write),
-        cmocka_unit_test(test_longest), cmocka_unit_test(test_removal), cmocka_unit_test(test_old),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,10 +45,9 @@ static struct mk_str find_row(const struct duda_route *route)
     return counts_find(&service, route)->pattern;
 }
 
-static void test_rows(void **state)
+TEST(rows, mk_test_counters_open, mk_test_counters_close)
 {
     static const unsigned numbers[] = {0, 1, 63, 64, 65, ROUTES};
-    (void)state;
     for (size_t i = 0; i < COUNT(numbers); i++) {
         unsigned n = 0;
         struct service *s = open_service(numbers[i]);
@@ -71,11 +70,10 @@ static int count_series(const struct mk_counter_value *value, void *ctx)
 }
 
 /* Another version of the service has the same counters, and adds none. */
-static void test_the_next_version_counts_on(void **state)
+TEST(the_next_version_counts_on, mk_test_counters_open, mk_test_counters_close)
 {
     const struct mk_counter *before = NULL;
     unsigned first = 0;
-    (void)state;
     for (unsigned version = 0; version < 3; version++) {
         unsigned n = 0;
         struct service *s = open_service(ROUTES);
@@ -102,11 +100,10 @@ static int check_labels(const struct mk_counter_value *value, void *ctx)
     return 0;
 }
 
-static void test_names(void **state)
+TEST(names, mk_test_counters_open, mk_test_counters_close)
 {
     bool found = false;
     struct service *s = open_service(1);
-    (void)state;
     counts_open_service(s);
     assert_int_equal(counts_open_routes(s), 0);
     mk_counters_each(check_labels, &found);
@@ -114,10 +111,9 @@ static void test_names(void **state)
     close_service();
 }
 
-static void test_packages(void **state)
+TEST(packages, mk_test_counters_open, mk_test_counters_close)
 {
     struct service *s = open_service(0);
-    (void)state;
     const struct mk_counter *a = counts_open_package(s, "dice", "dice_rolls", "rolls", false);
     const struct mk_counter *b = counts_open_package(s, "dice", "dice_open", "open dice", true);
     assert_string_equal(s->counts.packages->name, "dice_rolls");
@@ -127,10 +123,9 @@ static void test_packages(void **state)
     close_service();
 }
 
-static void test_without_memory(void **state)
+TEST(without_memory, mk_test_counters_open, mk_test_counters_close)
 {
     int err = -ENOMEM;
-    (void)state;
     for (long n = 0; err < 0; n++) {
         assert_true(n < 20);
         struct service *s = open_service(ROUTES);
@@ -142,16 +137,4 @@ static void test_without_memory(void **state)
         assert_true(n > 0 || err < 0);
         close_service();
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_rows, mk_test_counters_open, mk_test_counters_close),
-        cmocka_unit_test_setup_teardown(test_the_next_version_counts_on, mk_test_counters_open, mk_test_counters_close),
-        cmocka_unit_test_setup_teardown(test_names, mk_test_counters_open, mk_test_counters_close),
-        cmocka_unit_test_setup_teardown(test_packages, mk_test_counters_open, mk_test_counters_close),
-        cmocka_unit_test_setup_teardown(test_without_memory, mk_test_counters_open, mk_test_counters_close),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -136,9 +136,8 @@ static const struct row {
     {EPOLLHUP | EPOLLERR, "t", 0, 0, 0, "", REMOVED},
 };
 
-static void test_callbacks(void **state)
+TEST(callbacks)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         const struct row *row = &rows[i];
         struct fixture f;
@@ -156,10 +155,9 @@ static void test_callbacks(void **state)
     }
 }
 
-static void test_a_timeout_begins_again_with_each_event(void **state)
+TEST(a_timeout_begins_again_with_each_event)
 {
     struct fixture f;
-    (void)state;
     open_fixture(&f, "rt");
     plan.on_read = OWNED;
     descriptor_set_timeout(f.descriptor, 100);
@@ -177,10 +175,9 @@ static void test_a_timeout_begins_again_with_each_event(void **state)
     close_fixture(&f);
 }
 
-static void test_a_timeout_closes(void **state)
+TEST(a_timeout_closes)
 {
     struct fixture f;
-    (void)state;
     open_fixture(&f, "ct");
     plan.on_timeout = CLOSE;
     descriptor_set_timeout(f.descriptor, 100);
@@ -190,14 +187,4 @@ static void test_a_timeout_closes(void **state)
     assert_true(fcntl(f.fd, F_GETFD) < 0);
     f.fd = -1;
     close_fixture(&f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_callbacks),
-        cmocka_unit_test(test_a_timeout_begins_again_with_each_event),
-        cmocka_unit_test(test_a_timeout_closes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

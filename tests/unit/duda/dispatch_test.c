@@ -5,7 +5,7 @@
 
 #include "server/worker.h"
 
-#include "http/h1_world.h"
+#include "http/h1_fixture.h"
 
 #include <errno.h>
 
@@ -116,9 +116,8 @@ static bool dispatch_with(struct plan plan)
     return plan.fails_at >= 0;
 }
 
-static void test_each_allocation_fails(void **state)
+TEST(each_allocation_fails)
 {
-    (void)state;
     for (size_t left = 0; left <= 512; left += 16) {
         long n = 0;
         while (dispatch_with((struct plan){left, n}))
@@ -126,12 +125,4 @@ static void test_each_allocation_fails(void **state)
         assert_true(n >= 1); /* the struct of the request is not in the arena */
         assert_int_equal(hooked, 1);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_allocation_fails),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

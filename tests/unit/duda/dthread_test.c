@@ -90,11 +90,10 @@ static void sleep_and_note(void *data)
     note((char)(*(char *)data + 1));
 }
 
-static void test_sleep(void **state)
+TEST(sleep)
 {
     struct fixture f;
     char letter = 'a';
-    (void)state;
     open_fixture(&f);
     f.id = dthread->create(sleep_and_note, &letter);
     assert_int_not_equal(f.id, 0);
@@ -121,11 +120,10 @@ static void yield_and_note(void *data)
     }
 }
 
-static void test_yield(void **state)
+TEST(yield)
 {
     struct fixture f;
     char a = 'a', b = 'b';
-    (void)state;
     open_fixture(&f);
     dthread->create(yield_and_note, &a);
     dthread->create(yield_and_note, &b);
@@ -143,11 +141,10 @@ static void wait_for_other(void *data)
     assert_int_equal(dthread->join(dthread->running(), 1000), -EDEADLK);
 }
 
-static void test_join(void **state)
+TEST(join)
 {
     struct fixture f;
     char letter = 'a';
-    (void)state;
     open_fixture(&f);
     f.other = dthread->create(sleep_and_note, &letter);
     dthread->create(wait_for_other, NULL);
@@ -167,11 +164,10 @@ static void join_briefly(void *data)
     note('j');
 }
 
-static void test_a_join_that_times_out(void **state)
+TEST(a_join_that_times_out)
 {
     struct fixture f;
     char letter = 'a';
-    (void)state;
     open_fixture(&f);
     f.other = dthread->create(sleep_and_note, &letter);
     dthread->create(join_briefly, NULL);
@@ -192,10 +188,9 @@ static void wait_twice(void *data)
     note('x');
 }
 
-static void test_wake(void **state)
+TEST(wake)
 {
     struct fixture f;
-    (void)state;
     open_fixture(&f);
     f.id = dthread->create(wait_twice, NULL);
     assert_int_equal(dthread->wake(f.id), 0); /* before it waits */
@@ -209,11 +204,10 @@ static void test_wake(void **state)
     close_fixture(&f);
 }
 
-static void test_cancel(void **state)
+TEST(cancel)
 {
     struct fixture f;
     char letter = 'a';
-    (void)state;
     open_fixture(&f);
     f.id = dthread->create(sleep_and_note, &letter);
     settle(&f);
@@ -229,10 +223,9 @@ static void test_cancel(void **state)
     close_fixture(&f);
 }
 
-static void test_waits_outside(void **state)
+TEST(waits_outside)
 {
     struct fixture f;
-    (void)state;
     open_fixture(&f);
     f.channel = dthread->channel(0);
     assert_int_equal(dthread->sleep(1), -EPERM);
@@ -259,10 +252,9 @@ static void wait_in_a_callback(void *data)
     note('a');
 }
 
-static void test_a_callback_below_a_dthread_cannot_wait(void **state)
+TEST(a_callback_below_a_dthread_cannot_wait)
 {
     struct fixture f;
-    (void)state;
     open_fixture(&f);
     dthread->create(wait_in_a_callback, NULL);
     mk_test_pass(&f.world, 1);
@@ -278,11 +270,10 @@ static void create_next(void *data)
         assert_int_not_equal(dthread->create(create_next, left), 0);
 }
 
-static void test_many_one_after_the_other(void **state)
+TEST(many_one_after_the_other)
 {
     struct fixture f;
     unsigned left = 10000;
-    (void)state;
     open_fixture(&f);
     dthread->create(create_next, &left);
     settle(&f);
@@ -296,11 +287,10 @@ static void sleep_long(void *data)
     *(int *)data = dthread->sleep(1000);
 }
 
-static void test_many_at_once(void **state)
+TEST(many_at_once)
 {
     struct fixture f;
     int results[MANY];
-    (void)state;
     open_fixture(&f);
     for (int i = 0; i < MANY; i++) {
         results[i] = 1;
@@ -335,10 +325,9 @@ static struct dthread *start_for_request(struct fixture *f)
     return d;
 }
 
-static void test_a_client_that_leaves(void **state)
+TEST(a_client_that_leaves)
 {
     struct fixture f;
-    (void)state;
     open_fixture(&f);
     start_for_request(&f);
     start_for_request(&f);
@@ -352,10 +341,9 @@ static void test_a_client_that_leaves(void **state)
     close_fixture(&f);
 }
 
-static void test_a_client_that_leaves_before_it_begins(void **state)
+TEST(a_client_that_leaves_before_it_begins)
 {
     struct fixture f;
-    (void)state;
     open_fixture(&f);
     start_for_request(&f);
     dthread_leave_request(&f.request, false);
@@ -364,10 +352,9 @@ static void test_a_client_that_leaves_before_it_begins(void **state)
     close_fixture(&f);
 }
 
-static void test_a_response_that_is_complete(void **state)
+TEST(a_response_that_is_complete)
 {
     struct fixture f;
-    (void)state;
     open_fixture(&f);
     start_for_request(&f);
     settle(&f);
@@ -378,11 +365,10 @@ static void test_a_response_that_is_complete(void **state)
 }
 
 /* Those that end are not in the list of the request any more: the first, one between others and the last. */
-static void test_dthreads_of_a_request_that_end(void **state)
+TEST(dthreads_of_a_request_that_end)
 {
     struct fixture f;
     struct dthread *d[3];
-    (void)state;
     open_fixture(&f);
     for (int i = 0; i < 3; i++)
         d[i] = start_for_request(&f);
@@ -418,10 +404,9 @@ static void poll_descriptors(void *data)
     note('p');
 }
 
-static void test_descriptors(void **state)
+TEST(descriptors)
 {
     struct fixture f;
-    (void)state;
     open_fixture(&f);
     dthread->create(poll_descriptors, NULL);
     settle(&f);
@@ -459,10 +444,9 @@ static void pass_letters(struct fixture *f, unsigned size)
     assert_int_equal(f->result, -EPIPE);
 }
 
-static void test_channels(void **state)
+TEST(channels)
 {
     struct fixture f;
-    (void)state;
     open_fixture(&f);
     pass_letters(&f, 0);
     assert_string_equal(f.log, "<a<<bc"); /* one value at a time, and the sender that was woken goes on first */
@@ -475,11 +459,10 @@ static void test_channels(void **state)
     close_fixture(&f);
 }
 
-static void test_channels_in_callbacks(void **state)
+TEST(channels_in_callbacks)
 {
     struct fixture f;
     void *value;
-    (void)state;
     open_fixture(&f);
     struct duda_channel *c = dthread->channel(1);
     assert_int_equal(dthread->receive(c, &value, 0), -EAGAIN);
@@ -507,10 +490,9 @@ static void select_one(void *data)
     note('s');
 }
 
-static void test_select(void **state)
+TEST(select)
 {
     struct fixture f;
-    (void)state;
     open_fixture(&f);
     f.channel = dthread->channel(1);
     f.second = dthread->channel(1);
@@ -546,11 +528,10 @@ static void send_briefly(void *data)
     note('s');
 }
 
-static void test_senders_that_time_out(void **state)
+TEST(senders_that_time_out)
 {
     struct fixture f;
     void *value;
-    (void)state;
     open_fixture(&f);
     f.channel = dthread->channel(0);
     dthread->create(send_briefly, &f);
@@ -583,10 +564,9 @@ static int create_with_failures(void *ctx)
     return complete ? 0 : -ENOMEM;
 }
 
-static void test_without_memory(void **state)
+TEST(without_memory)
 {
     struct fixture f;
-    (void)state;
     open_fixture(&f);
     assert_true(mk_test_failing_allocs(create_with_failures, &f) > 1);
     close_fixture(&f);
@@ -594,11 +574,10 @@ static void test_without_memory(void **state)
 
 /* ── the end of the service ── */
 
-static void test_the_end_of_the_service(void **state)
+TEST(the_end_of_the_service)
 {
     struct fixture f;
     int results[3] = {1, 1, 1};
-    (void)state;
     open_fixture(&f);
     for (int i = 0; i < 3; i++)
         dthread->create(sleep_long, &results[i]);
@@ -625,10 +604,9 @@ static void wait_for_children(void *data)
     note('d');
 }
 
-static void test_the_end_with_children_on_the_stack(void **state)
+TEST(the_end_with_children_on_the_stack)
 {
     struct fixture f;
-    (void)state;
     open_fixture(&f);
     dthread->create(wait_for_children, NULL);
     settle(&f);
@@ -649,11 +627,10 @@ static void ignore_errors(void *data)
     }
 }
 
-static void test_a_dthread_that_ignores_the_end(void **state)
+TEST(a_dthread_that_ignores_the_end)
 {
     struct fixture f;
     unsigned n = 0;
-    (void)state;
     open_fixture(&f);
     dthread->create(ignore_errors, &n);
     mk_test_pass(&f.world, 100);
@@ -676,11 +653,10 @@ static void *run_thread(void *data)
     return NULL;
 }
 
-static void test_the_end_of_the_thread(void **state)
+TEST(the_end_of_the_thread)
 {
     struct fixture f;
     pthread_t thread;
-    (void)state;
     assert_int_equal(pthread_create(&thread, NULL, run_thread, &f), 0);
     pthread_join(thread, NULL);
     assert_string_equal(f.log, "ab");
@@ -690,35 +666,4 @@ static void test_the_end_of_the_thread(void **state)
     assert_int_equal(stack_count(), 0);
     pthread_mutex_destroy(&f.service.lock);
     mk_test_world_close(&f.world);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sleep),
-        cmocka_unit_test(test_yield),
-        cmocka_unit_test(test_join),
-        cmocka_unit_test(test_a_join_that_times_out),
-        cmocka_unit_test(test_wake),
-        cmocka_unit_test(test_cancel),
-        cmocka_unit_test(test_waits_outside),
-        cmocka_unit_test(test_a_callback_below_a_dthread_cannot_wait),
-        cmocka_unit_test(test_many_one_after_the_other),
-        cmocka_unit_test(test_many_at_once),
-        cmocka_unit_test(test_a_client_that_leaves),
-        cmocka_unit_test(test_a_client_that_leaves_before_it_begins),
-        cmocka_unit_test(test_a_response_that_is_complete),
-        cmocka_unit_test(test_dthreads_of_a_request_that_end),
-        cmocka_unit_test(test_descriptors),
-        cmocka_unit_test(test_channels),
-        cmocka_unit_test(test_channels_in_callbacks),
-        cmocka_unit_test(test_select),
-        cmocka_unit_test(test_senders_that_time_out),
-        cmocka_unit_test(test_without_memory),
-        cmocka_unit_test(test_the_end_of_the_service),
-        cmocka_unit_test(test_the_end_with_children_on_the_stack),
-        cmocka_unit_test(test_a_dthread_that_ignores_the_end),
-        cmocka_unit_test(test_the_end_of_the_thread),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

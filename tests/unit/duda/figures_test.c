@@ -12,11 +12,10 @@
 
 enum { PAGES = 1500 }; /* more than are read at once */
 
-static void test_pages_are_counted(void **state)
+TEST(pages_are_counted)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     uint64_t resident, own;
-    (void)state;
     int fd = memfd_create("pages", MFD_CLOEXEC);
     assert_int_equal(ftruncate(fd, (off_t)(PAGES * page)), 0);
     char *p = mmap(NULL, PAGES * page, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
@@ -63,10 +62,9 @@ static struct figures *make_figures(void)
     return &f;
 }
 
-static void test_json(void **state)
+TEST(json)
 {
     struct mk_buf out;
-    (void)state;
     mk_buf_init(&out, 1 << 20);
     console_json_write(&out, make_figures());
     assert_string_equal(
@@ -84,10 +82,9 @@ static void test_json(void **state)
     mk_buf_release(&out);
 }
 
-static void test_html(void **state)
+TEST(html)
 {
     struct mk_buf out;
-    (void)state;
     mk_buf_init(&out, 1 << 20);
     console_page_write(&out, make_figures(), true);
     const char *text = mk_buf_cstr(&out);
@@ -101,10 +98,9 @@ static void test_html(void **state)
     mk_buf_release(&out);
 }
 
-static void test_plain_text(void **state)
+TEST(plain_text)
 {
     struct mk_buf out;
-    (void)state;
     mk_buf_init(&out, 1 << 20);
     console_text_messages(&out, make_figures());
     console_text_map(&out, make_figures());
@@ -113,10 +109,9 @@ static void test_plain_text(void **state)
 }
 
 /* A page that is longer than its buffer fails, and writes nothing behind it. */
-static void test_without_room(void **state)
+TEST(without_room)
 {
     char storage[600];
-    (void)state;
     for (size_t size = 0; size < sizeof(storage); size += 7) {
         struct mk_buf out;
         mk_buf_init_fixed(&out, storage, size);
@@ -126,13 +121,4 @@ static void test_without_room(void **state)
         console_page_write(&out, make_figures(), false);
         assert_int_equal(out.err, -ENOBUFS);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pages_are_counted), cmocka_unit_test(test_json),         cmocka_unit_test(test_html),
-        cmocka_unit_test(test_plain_text),        cmocka_unit_test(test_without_room),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,11 +37,10 @@ static const char *find(const struct duda_host *host, const char *path, const ch
     return e ? e->segment.p : "none";
 }
 
-static void test_the_first_segment_is_the_name(void **state)
+TEST(the_first_segment_is_the_name)
 {
     static const char *const segments[] = {"a", "ab", "b.c", "shop"};
     struct fixture f;
-    (void)state;
     open_fixture(&f, segments, COUNT(segments));
     assert_string_equal(find(f.host, "/a", ""), "a");
     assert_string_equal(find(f.host, "/a/", "/"), "a");
@@ -55,11 +54,10 @@ static void test_the_first_segment_is_the_name(void **state)
 }
 
 /* It gets the whole path of what no other service has. */
-static void test_the_root_service(void **state)
+TEST(the_root_service)
 {
     static const char *const segments[] = {"", "a"};
     struct fixture f;
-    (void)state;
     open_fixture(&f, segments, COUNT(segments));
     assert_string_equal(find(f.host, "/a/b", "/b"), "a");
     assert_string_equal(find(f.host, "/ab/c", "/ab/c"), "");
@@ -70,12 +68,11 @@ static void test_the_root_service(void **state)
     free(f.host);
 }
 
-static void test_many_services(void **state)
+TEST(many_services)
 {
     struct fixture f;
     const char *segments[SERVICES_MAX];
     char path[16];
-    (void)state;
     for (unsigned n = 0; n <= SERVICES_MAX; n += 1 + n / 8) {
         for (unsigned i = 0; i < n; i++) {
             snprintf(f.names[i], sizeof(f.names[i]), "s%03u", i);
@@ -93,24 +90,12 @@ static void test_many_services(void **state)
 }
 
 /* Two services may choose the same URL in duda_main(): a warning says that the first one gets the requests. */
-static void test_the_first_of_a_name(void **state)
+TEST(the_first_of_a_name)
 {
     static const char *const segments[] = {"a", "b", "b", "b", "c"};
     struct fixture f;
     struct mk_str rest;
-    (void)state;
     open_fixture(&f, segments, COUNT(segments));
     assert_int_equal(host_find(f.host, MK_STR("/b/x"), &rest)->index, 1);
     free(f.host);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_first_segment_is_the_name),
-        cmocka_unit_test(test_the_root_service),
-        cmocka_unit_test(test_many_services),
-        cmocka_unit_test(test_the_first_of_a_name),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,7 +44,7 @@ static void check_paths(const struct map *map, const struct path_case *cases, si
     }
 }
 
-static void test_static_paths_are_prefixes(void **state)
+TEST(static_paths_are_prefixes)
 {
     static const char *const statics[] = {"/apples", "/a", "/pie/"};
     static const struct path_case cases[] = {
@@ -54,7 +54,6 @@ static void test_static_paths_are_prefixes(void **state)
         {"", MAP_NOT_FOUND, NULL},
     };
     struct world w;
-    (void)state;
     open_world(&w);
     for (size_t i = 0; i < COUNT(statics); i++)
         assert_int_equal(map_add_static(&w.map, &w.arena, mk_str_c(statics[i]), handle), 0);
@@ -62,11 +61,10 @@ static void test_static_paths_are_prefixes(void **state)
     mk_arena_release(&w.arena);
 }
 
-static void test_first_rule_wins(void **state)
+TEST(first_rule_wins)
 {
     static const struct path_case cases[] = {{"/apples", MAP_FOUND, "/"}, {"", MAP_NOT_FOUND, NULL}};
     struct world w;
-    (void)state;
     open_world(&w);
     assert_int_equal(map_add_static(&w.map, &w.arena, MK_STR("/"), handle), 0);
     assert_int_equal(map_add_static(&w.map, &w.arena, MK_STR("/apples"), handle), 0);
@@ -74,11 +72,10 @@ static void test_first_rule_wins(void **state)
     mk_arena_release(&w.arena);
 }
 
-static void test_forced_redirect(void **state)
+TEST(forced_redirect)
 {
     struct mk_route_match m;
     struct world w;
-    (void)state;
     open_world(&w);
     assert_int_equal(map_add_static(&w.map, &w.arena, MK_STR("/apples"), handle), 0);
     map_force_redirect(&w.map);
@@ -89,7 +86,7 @@ static void test_forced_redirect(void **state)
     mk_arena_release(&w.arena);
 }
 
-static void test_rules(void **state)
+TEST(rules)
 {
     static const char *const rules[] = {"/foo/", "/bar", "/u/:name/:id", "/v/:x/end/"};
     static const struct path_case cases[] = {
@@ -112,7 +109,6 @@ static void test_rules(void **state)
     };
     struct mk_route_match m;
     struct world w;
-    (void)state;
     open_world(&w);
     for (size_t i = 0; i < COUNT(rules); i++)
         assert_int_equal(map_add_rule(&w.map, &w.arena, mk_str_c(rules[i]), handle), 0);
@@ -124,11 +120,10 @@ static void test_rules(void **state)
     mk_arena_release(&w.arena);
 }
 
-static void test_bad_rules(void **state)
+TEST(bad_rules)
 {
     char pattern[2 * MK_ROUTES_SEGMENTS_MAX + 3];
     struct world w;
-    (void)state;
     open_world(&w);
     assert_int_equal(map_add_rule(&w.map, &w.arena, MK_STR(""), handle), -EINVAL);
     assert_int_equal(map_add_rule(&w.map, &w.arena, MK_STR("a"), handle), -EINVAL);
@@ -142,28 +137,14 @@ static void test_bad_rules(void **state)
     mk_arena_release(&w.arena);
 }
 
-static void test_root(void **state)
+TEST(root)
 {
     struct mk_route_match m;
     struct map map = {.root = {.handler = handle}};
-    (void)state;
     assert_int_equal(map_match(&map, MK_STR(""), false, &m), MAP_FOUND);
     assert_int_equal(map_match(&map, MK_STR("/"), false, &m), MAP_FOUND);
     assert_int_equal(map_match(&map, MK_STR("/a"), false, &m), MAP_NOT_FOUND);
     map.root_adds_slash = true;
     assert_int_equal(map_match(&map, MK_STR(""), false, &m), MAP_SLASH);
     assert_int_equal(map_match(&map, MK_STR("/"), false, &m), MAP_FOUND);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_static_paths_are_prefixes),
-        cmocka_unit_test(test_first_rule_wins),
-        cmocka_unit_test(test_forced_redirect),
-        cmocka_unit_test(test_rules),
-        cmocka_unit_test(test_bad_rules),
-        cmocka_unit_test(test_root),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

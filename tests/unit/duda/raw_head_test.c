@@ -20,9 +20,8 @@ static const struct {
     {"a\r\rb", 0},
 };
 
-static void test_lengths(void **state)
+TEST(lengths)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(heads); i++) {
         size_t len = strlen(heads[i].text);
         char *text = mk_test_guarded(heads[i].text, len);
@@ -41,9 +40,8 @@ static const struct {
     {"HTTP/1.1  200 OK", -EINVAL}, {"HTTP/1.1 2x0 OK", -EINVAL},    {"HTTP/1.", -EINVAL},  {"http/1.1 200", -EINVAL},
 };
 
-static void test_status_lines(void **state)
+TEST(status_lines)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(lines); i++) {
         size_t len = strlen(lines[i].line);
         char *line = mk_test_guarded(lines[i].line, len);
@@ -54,10 +52,9 @@ static void test_status_lines(void **state)
     }
 }
 
-static void test_cutting_lines(void **state)
+TEST(cutting_lines)
 {
     struct mk_str rest = MK_STR("a\r\n\nb\r\r\nc"), line;
-    (void)state;
     assert_true(raw_head_next_line(&rest, &line));
     assert_str_equal(line, "a");
     assert_true(raw_head_next_line(&rest, &line));
@@ -66,14 +63,4 @@ static void test_cutting_lines(void **state)
     assert_str_equal(line, "b\r");
     assert_false(raw_head_next_line(&rest, &line));
     assert_str_equal(rest, "c");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lengths),
-        cmocka_unit_test(test_status_lines),
-        cmocka_unit_test(test_cutting_lines),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,10 +18,9 @@ static void add(struct recent *recent, unsigned first, unsigned n)
     }
 }
 
-static void test_the_last_lines_are_kept(void **state)
+TEST(the_last_lines_are_kept)
 {
     static const unsigned counts[] = {0, 1, 199, 200, 201, 399, 1000};
-    (void)state;
     for (size_t i = 0; i < COUNT(counts); i++) {
         struct recent *recent = recent_new();
         uint64_t all;
@@ -39,12 +38,11 @@ static void test_the_last_lines_are_kept(void **state)
     }
 }
 
-static void test_a_line_is_cut(void **state)
+TEST(a_line_is_cut)
 {
     static char text[4 * RECENT_TEXT_BYTES];
     struct recent *recent = recent_new();
     uint64_t all;
-    (void)state;
     memset(text, 'x', sizeof(text));
     recent_add(recent, "a kind that is too long", mk_str(text, sizeof(text)));
     recent_add(recent, "bug", mk_str(text, RECENT_TEXT_BYTES));
@@ -58,11 +56,10 @@ static void test_a_line_is_cut(void **state)
     recent_put(recent);
 }
 
-static void test_references(void **state)
+TEST(references)
 {
     struct recent *recent = recent_new();
     uint64_t all;
-    (void)state;
     assert_null(recent_get(NULL));
     recent_put(NULL);
     assert_ptr_equal(recent_get(recent), recent);
@@ -72,9 +69,8 @@ static void test_references(void **state)
     recent_put(recent);
 }
 
-static void test_without_memory(void **state)
+TEST(without_memory)
 {
-    (void)state;
     mk__alloc_countdown = 0;
     assert_null(recent_new());
     mk__alloc_countdown = -1;
@@ -90,12 +86,11 @@ static void *add_lines(void *ctx)
     return NULL;
 }
 
-static void test_threads_add_and_read_at_once(void **state)
+TEST(threads_add_and_read_at_once)
 {
     struct recent *recent = recent_new();
     pthread_t threads[THREADS];
     uint64_t all = 0;
-    (void)state;
     for (unsigned i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, add_lines, recent), 0);
     while (all < THREADS * ROUNDS) {
@@ -106,16 +101,4 @@ static void test_threads_add_and_read_at_once(void **state)
     for (unsigned i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     recent_put(recent);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_last_lines_are_kept),
-        cmocka_unit_test(test_a_line_is_cut),
-        cmocka_unit_test(test_references),
-        cmocka_unit_test(test_without_memory),
-        cmocka_unit_test(test_threads_add_and_read_at_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,11 +19,10 @@ static void init_worker(struct service_worker *w)
     mk_list_init(&w->slabs);
 }
 
-static void test_requests_are_found_while_they_live(void **state)
+TEST(requests_are_found_while_they_live)
 {
     struct service_worker w;
     struct duda_request *all[MANY], local;
-    (void)state;
     init_worker(&w);
     for (unsigned i = 0; i < MANY; i++) {
         all[i] = request_pool_get(&w);
@@ -44,10 +43,9 @@ static void test_requests_are_found_while_they_live(void **state)
 }
 
 /* A request that has ended is not taken for the next ones. */
-static void test_memory_is_used_again_late(void **state)
+TEST(memory_is_used_again_late)
 {
     struct service_worker w;
-    (void)state;
     init_worker(&w);
     const struct duda_request *first = request_pool_get(&w);
     request_pool_put((struct duda_request *)(uintptr_t)first);
@@ -59,11 +57,10 @@ static void test_memory_is_used_again_late(void **state)
     request_pool_release(&w);
 }
 
-static void test_full_slabs_come_back(void **state)
+TEST(full_slabs_come_back)
 {
     struct service_worker w;
     struct duda_request *all[64];
-    (void)state;
     init_worker(&w);
     for (unsigned i = 0; i < COUNT(all); i++)
         all[i] = request_pool_get(&w);
@@ -76,10 +73,9 @@ static void test_full_slabs_come_back(void **state)
     request_pool_release(&w);
 }
 
-static void test_without_memory(void **state)
+TEST(without_memory)
 {
     struct service_worker w;
-    (void)state;
     init_worker(&w);
     mk__alloc_countdown = 0;
     assert_null(request_pool_get(&w));
@@ -99,25 +95,12 @@ static const struct {
     {0, 0, 0, 0, 0},         {0, 0, 1, -ERANGE, 0},
 };
 
-static void test_ranges_of_files(void **state)
+TEST(ranges_of_files)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(ranges); i++) {
         uint64_t bytes = 0;
         assert_int_equal(send_file_check_range(ranges[i].size, ranges[i].offset, ranges[i].len, &bytes),
                          ranges[i].result);
         assert_int_equal(bytes, ranges[i].bytes);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_requests_are_found_while_they_live),
-        cmocka_unit_test(test_memory_is_used_again_late),
-        cmocka_unit_test(test_full_slabs_come_back),
-        cmocka_unit_test(test_without_memory),
-        cmocka_unit_test(test_ranges_of_files),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

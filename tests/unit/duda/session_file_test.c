@@ -53,11 +53,10 @@ static unsigned count_files(const char *folder)
     return n;
 }
 
-static void test_files(void **state)
+TEST(files)
 {
     struct session_store *store = open_store("files");
     struct stat st;
-    (void)state;
     assert_int_equal(load(store, 1, now_s()), -ENOENT);
     assert_int_equal(create(store, 1, now_s()), 0);
     assert_int_equal(update(store, 1, "user", "ada", now_s()), 0);
@@ -75,7 +74,7 @@ static void test_files(void **state)
     session_store_drop(store);
 }
 
-static void test_renewal_and_destruction(void **state)
+TEST(renewal_and_destruction)
 {
     struct session_store *store = open_store("renewal");
     struct session_change c = change("user", "ada");
@@ -86,7 +85,6 @@ static void test_renewal_and_destruction(void **state)
                                    .changes = &c,
                                    .ends = now_s() + LIFE};
     struct session_commit destroy = {.has_from = true, .from = make_key(2), .drops = true};
-    (void)state;
     assert_int_equal(create(store, 1, now_s()), 0);
     assert_int_equal(session_file_commit(store, &renew, now_s()), 0);
     assert_int_equal(load(store, 1, now_s()), -ENOENT);
@@ -102,11 +100,10 @@ static void test_renewal_and_destruction(void **state)
     session_store_drop(store);
 }
 
-static void test_expiry(void **state)
+TEST(expiry)
 {
     struct session_store *store = open_store("expiry");
     int64_t now = now_s();
-    (void)state;
     assert_int_equal(create(store, 1, now_s()), 0);
     set_age("expiry", 1, IDLE - 10);
     assert_int_equal(load(store, 1, now_s()), 0); /* which counts as use */
@@ -123,10 +120,9 @@ static void test_expiry(void **state)
     session_store_drop(store);
 }
 
-static void test_cleaning(void **state)
+TEST(cleaning)
 {
     struct session_store *store = open_store("cleaning");
-    (void)state;
     assert_true(session_file_must_clean(store, 1000));
     assert_false(session_file_must_clean(store, 1000));
     for (unsigned n = 1; n <= 3; n++)
@@ -147,10 +143,9 @@ static void test_cleaning(void **state)
     session_store_drop(store);
 }
 
-static void test_the_bound(void **state)
+TEST(the_bound)
 {
     struct session_store *store = open_store("bound");
-    (void)state;
     for (unsigned n = 1; n <= 3; n++) {
         assert_int_equal(create(store, n, now_s()), 0);
         set_age("bound", n, IDLE / 2 - n);
@@ -171,11 +166,10 @@ static void test_the_bound(void **state)
 }
 
 /* A file that is cut anywhere, or has a changed byte, is an expired session, and is removed. */
-static void test_damage(void **state)
+TEST(damage)
 {
     struct session_store *store = open_store("damage");
     char whole[512];
-    (void)state;
     assert_int_equal(create(store, 1, now_s()), 0);
     assert_int_equal(update(store, 1, "user", "ada", now_s()), 0);
     int fd = open(path_of("damage", 1), O_RDONLY);
@@ -200,11 +194,10 @@ static void test_damage(void **state)
     session_store_drop(store);
 }
 
-static void test_foreign_files(void **state)
+TEST(foreign_files)
 {
     struct session_store *store = open_store("foreign");
     char name[128], first[256];
-    (void)state;
     assert_int_equal(create(store, 1, now_s()), 0);
     snprintf(first, sizeof(first), "%s", path_of("foreign", 1));
     snprintf(name, sizeof(name), "foreign/%s", strrchr(path_of("foreign", 2), '/') + 1);
@@ -220,10 +213,9 @@ static void test_foreign_files(void **state)
     session_store_drop(store);
 }
 
-static void test_folders_that_cannot_be_used(void **state)
+TEST(folders_that_cannot_be_used)
 {
     struct session_store *store = open_store("open");
-    (void)state;
     mk_test_mkdir("open"); /* 0755 */
     assert_int_equal(create(store, 1, now_s()), -EIO);
     assert_int_equal(load(store, 1, now_s()), -EIO);
@@ -241,10 +233,9 @@ static void test_folders_that_cannot_be_used(void **state)
 }
 
 /* Another process that keeps a lock delays a request, but not for ever. */
-static void test_a_lock_that_is_kept(void **state)
+TEST(a_lock_that_is_kept)
 {
     struct session_store *store = open_store("locked");
-    (void)state;
     assert_int_equal(create(store, 1, now_s()), 0);
     char name[16];
     snprintf(name, sizeof(name), "locked/lock-%x", make_key(1).bytes[0] >> 4);
@@ -258,10 +249,9 @@ static void test_a_lock_that_is_kept(void **state)
 }
 
 /* With two stores, as two processes have. */
-static void test_concurrent_writes(void **state)
+TEST(concurrent_writes)
 {
     struct session_store *first = open_store("concurrent"), *second = open_store("concurrent");
-    (void)state;
     write_from_threads(first, second, 50, now_s());
     assert_int_equal(count_files("concurrent"), 1);
     mk_list_init(&stores);
@@ -290,30 +280,13 @@ static int use_store(void *ctx)
     return err;
 }
 
-static void test_without_memory(void **state)
+TEST(without_memory)
 {
     struct session_store *store = open_store("memory");
-    (void)state;
     assert_int_equal(create(store, 1, now_s()), 0);
     assert_true(mk_test_failing_allocs(use_store, store) >= 4);
     assert_int_equal(load(store, 1, now_s()), 0);
     session_store_drop(store);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_files),
-        cmocka_unit_test(test_renewal_and_destruction),
-        cmocka_unit_test(test_expiry),
-        cmocka_unit_test(test_cleaning),
-        cmocka_unit_test(test_the_bound),
-        cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_foreign_files),
-        cmocka_unit_test(test_folders_that_cannot_be_used),
-        cmocka_unit_test(test_a_lock_that_is_kept),
-        cmocka_unit_test(test_concurrent_writes),
-        cmocka_unit_test(test_without_memory),
-    };
-    return cmocka_run_group_tests(tests, mk_test_folder_make, mk_test_folder_remove);
-}
+TEST_FILE(mk_test_folder_make, mk_test_folder_remove)

@@ -12,10 +12,9 @@ static struct session_store *open_store(const struct session_limits *l)
     return open_store_of(NULL, l);
 }
 
-static void test_expiry(void **state)
+TEST(expiry)
 {
     struct session_store *store = open_store(&limits);
-    (void)state;
     assert_int_equal(create(store, 1, 0), 0);
     for (int64_t now = 0; now <= 990; now += 99)
         assert_int_equal(load(store, 1, now), 0); /* each use counts */
@@ -31,10 +30,9 @@ static void test_expiry(void **state)
     session_store_drop(store);
 }
 
-static void test_expired_ones_make_room(void **state)
+TEST(expired_ones_make_room)
 {
     struct session_store *store = open_store(&limits);
-    (void)state;
     assert_int_equal(create(store, 1, 0), 0);
     assert_int_equal(create(store, 2, 60), 0);
     assert_int_equal(create(store, 3, 150), 0);
@@ -42,10 +40,9 @@ static void test_expired_ones_make_room(void **state)
     session_store_drop(store);
 }
 
-static void test_the_bound(void **state)
+TEST(the_bound)
 {
     struct session_store *store = open_store(&limits);
-    (void)state;
     for (unsigned n = 1; n <= 3; n++)
         assert_int_equal(create(store, n, n), 0);
     assert_int_equal(load(store, 1, 4), 0);
@@ -57,13 +54,12 @@ static void test_the_bound(void **state)
     session_store_drop(store);
 }
 
-static void test_the_bound_of_bytes(void **state)
+TEST(the_bound_of_bytes)
 {
     struct session_limits l = limits;
     l.bytes_max = 2 * (sizeof(struct session_record) + 500);
     struct session_store *store = open_store(&l);
     static char text[401];
-    (void)state;
     memset(text, 'x', sizeof(text) - 1);
     for (unsigned n = 1; n <= 3; n++) {
         assert_int_equal(create(store, n, n), 0);
@@ -76,11 +72,10 @@ static void test_the_bound_of_bytes(void **state)
     session_store_drop(store);
 }
 
-static void test_the_bound_of_one(void **state)
+TEST(the_bound_of_one)
 {
     struct session_store *store = open_store(&limits);
     static char text[1001];
-    (void)state;
     memset(text, 'x', sizeof(text) - 1);
     assert_int_equal(create(store, 1, 0), 0);
     assert_int_equal(update(store, 1, "text", text, 0), -ENOSPC);
@@ -89,13 +84,12 @@ static void test_the_bound_of_one(void **state)
     session_store_drop(store);
 }
 
-static void test_renewal(void **state)
+TEST(renewal)
 {
     struct session_store *store = open_store(&limits);
     struct session_change c = change("user", "ada");
     struct session_commit renew = {
         .has_from = true, .from = make_key(1), .has_to = true, .to = make_key(2), .changes = &c, .ends = 5000};
-    (void)state;
     assert_int_equal(create(store, 1, 0), 0);
     assert_int_equal(session_memory_commit(store, &renew, 1), 0);
     assert_int_equal(load(store, 1, 1), -ENOENT);
@@ -107,7 +101,7 @@ static void test_renewal(void **state)
     session_store_drop(store);
 }
 
-static void test_destruction(void **state)
+TEST(destruction)
 {
     struct session_store *store = open_store(&limits);
     struct session_change c = change("new", "1");
@@ -119,7 +113,6 @@ static void test_destruction(void **state)
                                   .to = make_key(2),
                                   .changes = &c,
                                   .ends = 100};
-    (void)state;
     assert_int_equal(create(store, 1, 0), 0);
     assert_int_equal(session_memory_commit(store, &destroy, 0), 0);
     assert_int_equal(session_memory_commit(store, &destroy, 0), 0); /* it is gone already */
@@ -132,13 +125,12 @@ static void test_destruction(void **state)
     session_store_drop(store);
 }
 
-static void test_many(void **state)
+TEST(many)
 {
     struct session_limits l = limits;
     enum { MANY = 1000 };
     l.sessions_max = MANY;
     struct session_store *store = open_store(&l);
-    (void)state;
     for (unsigned n = 0; n < 2 * MANY; n++)
         assert_int_equal(create(store, n, 0), 0);
     for (unsigned n = 0; n < 2 * MANY; n++)
@@ -147,21 +139,19 @@ static void test_many(void **state)
     session_store_drop(store);
 }
 
-static void test_concurrent_writes(void **state)
+TEST(concurrent_writes)
 {
     struct session_store *store = open_store(&limits);
-    (void)state;
     write_from_threads(store, store, 500, 0);
     session_store_drop(store);
 }
 
 /* ── the stores of a process ── */
 
-static void test_stores_are_of_a_host_and_a_service(void **state)
+TEST(stores_are_of_a_host_and_a_service)
 {
     struct session_store *store = open_store(&limits);
     struct session_limits other = limits;
-    (void)state;
     other.idle_s = 5;
     assert_int_equal(create(store, 1, 0), 0);
     struct session_store *again = session_store_get(&stores, "localhost", "web", NULL, &other);
@@ -203,26 +193,7 @@ static int use_store(void *ctx)
     return err;
 }
 
-static void test_without_memory(void **state)
+TEST(without_memory)
 {
-    (void)state;
     assert_true(mk_test_failing_allocs(use_store, NULL) >= 7);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_expiry),
-        cmocka_unit_test(test_expired_ones_make_room),
-        cmocka_unit_test(test_the_bound),
-        cmocka_unit_test(test_the_bound_of_bytes),
-        cmocka_unit_test(test_the_bound_of_one),
-        cmocka_unit_test(test_renewal),
-        cmocka_unit_test(test_destruction),
-        cmocka_unit_test(test_many),
-        cmocka_unit_test(test_concurrent_writes),
-        cmocka_unit_test(test_stores_are_of_a_host_and_a_service),
-        cmocka_unit_test(test_without_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

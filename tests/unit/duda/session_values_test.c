@@ -47,10 +47,9 @@ static void assert_value(struct mk_str values, const char *key, const char *valu
         assert_int_equal(found.p[found.len], 0);
 }
 
-static void test_changes(void **state)
+TEST(changes)
 {
     struct mk_str v = MK_STR_NONE;
-    (void)state;
     v = set(v, "a", "1");
     v = set(v, "user", "ada");
     v = set(v, "empty", "");
@@ -72,12 +71,11 @@ static void test_changes(void **state)
     assert_true(session_values_check(v));
 }
 
-static void test_limits(void **state)
+TEST(limits)
 {
     struct mk_str v, none;
     static char text[PLENTY];
     struct session_change c = {.key = MK_STR("k"), .value = mk_str(text, PLENTY - 1 - SESSION_PAIR_BYTES)};
-    (void)state;
     memset(text, 'x', sizeof(text));
     assert_int_equal(session_values_apply(MK_STR_NONE, &c, PLENTY, &v), 0);
     assert_int_equal(v.len, PLENTY);
@@ -90,13 +88,12 @@ static void test_limits(void **state)
     free_values(v);
 }
 
-static void test_the_longest_pair(void **state)
+TEST(the_longest_pair)
 {
     static char key[DUDA_SESSION_KEY_BYTES], text[DUDA_SESSION_BYTES_MAX];
     size_t len = DUDA_SESSION_BYTES_MAX - DUDA_SESSION_KEY_BYTES - SESSION_PAIR_BYTES;
     struct session_change c = {.key = mk_str(key, sizeof(key)), .value = mk_str(text, len)};
     struct mk_str v, found;
-    (void)state;
     memset(key, 'k', sizeof(key));
     memset(text, 'x', sizeof(text));
     assert_int_equal(session_values_apply(MK_STR_NONE, &c, DUDA_SESSION_BYTES_MAX, &v), 0);
@@ -106,12 +103,11 @@ static void test_the_longest_pair(void **state)
     free_values(v);
 }
 
-static void test_too_many_keys(void **state)
+TEST(too_many_keys)
 {
     struct session_change all[DUDA_SESSION_KEYS_MAX + 1];
     char keys[DUDA_SESSION_KEYS_MAX + 1][8];
     struct mk_str v;
-    (void)state;
     for (size_t i = 0; i < COUNT(all); i++) {
         snprintf(keys[i], sizeof(keys[i]), "%zu", i);
         all[i] = (struct session_change){.next = i ? &all[i - 1] : NULL, .key = mk_str_c(keys[i])};
@@ -122,10 +118,9 @@ static void test_too_many_keys(void **state)
 }
 
 /* Every cut of valid values, and every byte of them changed, is read without an access outside. */
-static void test_damaged(void **state)
+TEST(damaged)
 {
     struct mk_str v = set(set(MK_STR_NONE, "key", "value"), "other", "text"), key, value;
-    (void)state;
     for (size_t len = 1; len < v.len; len++) {
         char *p = mk_test_guarded(v.p, len);
         assert_int_equal(session_values_check(mk_str(p, len)), len == SESSION_PAIR_BYTES + strlen("keyvalue"));
@@ -143,13 +138,4 @@ static void test_damaged(void **state)
     }
     assert_false(session_values_check(MK_STR("\0\0\0\0\0"))); /* a key without a byte */
     free_values(v);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_changes),       cmocka_unit_test(test_limits),  cmocka_unit_test(test_the_longest_pair),
-        cmocka_unit_test(test_too_many_keys), cmocka_unit_test(test_damaged),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,11 +17,10 @@ static uint64_t add(struct slots *all, void *item)
     return number;
 }
 
-static void test_a_number_means_one_item(void **state)
+TEST(a_number_means_one_item)
 {
     struct slots all = {0};
     int first, second;
-    (void)state;
     assert_null(slots_find(&all, 0));
     assert_null(slots_find(&all, 1));
     assert_null(slots_get(&all, 0));
@@ -39,12 +38,11 @@ static void test_a_number_means_one_item(void **state)
     assert_null(slots_find(&all, again));
 }
 
-static void test_the_most(void **state)
+TEST(the_most)
 {
     struct slots all = {0};
     int items[64];
     uint64_t numbers[64];
-    (void)state;
     for (int i = 0; i < 64; i++)
         numbers[i] = add(&all, &items[i]);
     assert_int_equal(slots_reserve(&all, 64), -EAGAIN);
@@ -73,18 +71,7 @@ static int reserve(void *ctx)
     return 0;
 }
 
-static void test_without_memory(void **state)
+TEST(without_memory)
 {
-    (void)state;
     assert_true(mk_test_failing_allocs(reserve, NULL) > 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_number_means_one_item),
-        cmocka_unit_test(test_the_most),
-        cmocka_unit_test(test_without_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,9 +27,8 @@ static const struct {
     {NULL, "\r", "x", NULL},
 };
 
-static void test_events(void **state)
+TEST(events)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(events); i++) {
         char text[256];
         struct mk_buf out;
@@ -46,20 +45,10 @@ static void test_events(void **state)
     }
 }
 
-static void test_an_event_that_is_too_long(void **state)
+TEST(an_event_that_is_too_long)
 {
     char text[8];
     struct mk_buf out;
-    (void)state;
     mk_buf_init_fixed(&out, text, sizeof(text));
     assert_int_equal(sse_format(&out, MK_STR_NONE, MK_STR_NONE, MK_STR("abc")), -ENOBUFS);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_events),
-        cmocka_unit_test(test_an_event_that_is_too_long),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,10 +22,9 @@ static struct stack *get(struct stack_pool *pool)
     return stack;
 }
 
-static void test_stacks_are_used_again(void **state)
+TEST(stacks_are_used_again)
 {
     struct stack_pool pool;
-    (void)state;
     stack_pool_init(&pool);
     struct stack *first = get(&pool), *second = get(&pool);
     assert_ptr_not_equal(first, second);
@@ -41,11 +40,10 @@ static void test_stacks_are_used_again(void **state)
     assert_int_equal(stack_count(), 0);
 }
 
-static void test_many_are_given_back(void **state)
+TEST(many_are_given_back)
 {
     struct stack_pool pool;
     struct stack *stacks[IDLE_MAX + 10];
-    (void)state;
     stack_pool_init(&pool);
     for (int i = 0; i < IDLE_MAX + 10; i++)
         stacks[i] = get(&pool);
@@ -57,10 +55,9 @@ static void test_many_are_given_back(void **state)
     assert_int_equal(stack_count(), 0);
 }
 
-static void test_the_guard(void **state)
+TEST(the_guard)
 {
     struct stack_pool pool;
-    (void)state;
     stack_pool_init(&pool);
     struct stack *stack = get(&pool);
     uintptr_t base = (uintptr_t)stack->base;
@@ -85,11 +82,10 @@ static void test_the_guard(void **state)
 }
 
 /* The kernel refuses further memory: a value, and the count is right. */
-static void test_without_memory(void **state)
+TEST(without_memory)
 {
     struct stack_pool pool;
     int err = 0;
-    (void)state;
     pid_t child = fork();
     if (child == 0) {
         stack_pool_init(&pool);
@@ -102,26 +98,13 @@ static void test_without_memory(void **state)
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-static void test_the_limit(void **state)
+TEST(the_limit)
 {
     unsigned long mappings;
     FILE *file = fopen("/proc/sys/vm/max_map_count", "re");
-    (void)state;
     if (!file)
         skip();
     assert_int_equal(fscanf(file, "%lu", &mappings), 1);
     fclose(file);
     assert_in_range(stack_limit(), 1, mappings / 4);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stacks_are_used_again),
-        cmocka_unit_test(test_many_are_given_back),
-        cmocka_unit_test(test_the_guard),
-        cmocka_unit_test(test_without_memory),
-        cmocka_unit_test(test_the_limit),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

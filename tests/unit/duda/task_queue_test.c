@@ -49,9 +49,8 @@ static void finish(int i)
     task_queue_finish(&q, &items[i]);
 }
 
-static void test_in_order(void **state)
+TEST(in_order, begin, end)
 {
-    (void)state;
     take(-1);
     for (int i = 0; i < 3; i++)
         add(i, NULL);
@@ -63,10 +62,9 @@ static void test_in_order(void **state)
         finish(i);
 }
 
-static void test_a_limit(void **state)
+TEST(a_limit, begin, end)
 {
     struct duda_task_line *line = task_queue_new_line(&q);
-    (void)state;
     for (int i = 0; i < ITEMS - 1; i++)
         add(i, i % 2 ? line : NULL);
     assert_int_equal(task_queue_add(&q, &items[ITEMS - 1]), -EBUSY);
@@ -80,10 +78,9 @@ static void test_a_limit(void **state)
 }
 
 /* One of a line begins when the one before it has ended, behind those that are ready by then. */
-static void test_a_line(void **state)
+TEST(a_line, begin, end)
 {
     struct duda_task_line *line = task_queue_new_line(&q);
-    (void)state;
     add(0, line);
     add(1, line);
     add(2, NULL);
@@ -108,10 +105,9 @@ static void test_a_line(void **state)
     finish(4);
 }
 
-static void test_lines_run_beside_each_other(void **state)
+TEST(lines_run_beside_each_other, begin, end)
 {
     struct duda_task_line *first = task_queue_new_line(&q), *second = task_queue_new_line(&q);
-    (void)state;
     add(0, first);
     add(1, first);
     add(2, second);
@@ -128,10 +124,9 @@ static void test_lines_run_beside_each_other(void **state)
     finish(3);
 }
 
-static void test_removing(void **state)
+TEST(removing, begin, end)
 {
     struct duda_task_line *line = task_queue_new_line(&q);
-    (void)state;
     for (int i = 0; i < 4; i++)
         add(i, line);
     task_queue_remove(&q, &items[2]); /* it waits in the line */
@@ -148,10 +143,9 @@ static void test_removing(void **state)
 }
 
 /* A line that is freed runs its tasks first. Sanitizers notice if it is freed too early, or not at all. */
-static void test_freeing_lines(void **state)
+TEST(freeing_lines, begin, end)
 {
     struct duda_task_line *idle = task_queue_new_line(&q), *busy = task_queue_new_line(&q);
-    (void)state;
     assert_non_null(task_queue_new_line(&q)); /* is freed with the queue */
     task_queue_free_line(idle);
     add(0, busy);
@@ -165,17 +159,4 @@ static void test_freeing_lines(void **state)
     add(2, removed);
     task_queue_free_line(removed);
     task_queue_remove(&q, &items[2]);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_in_order, begin, end),
-        cmocka_unit_test_setup_teardown(test_a_limit, begin, end),
-        cmocka_unit_test_setup_teardown(test_a_line, begin, end),
-        cmocka_unit_test_setup_teardown(test_lines_run_beside_each_other, begin, end),
-        cmocka_unit_test_setup_teardown(test_removing, begin, end),
-        cmocka_unit_test_setup_teardown(test_freeing_lines, begin, end),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,10 +48,9 @@ static void count_call(void *data)
     f->calls++;
 }
 
-static void test_a_timer_fires_once_and_an_interval_again(void **state)
+TEST(a_timer_fires_once_and_an_interval_again)
 {
     struct fixture f;
-    (void)state;
     open_fixture(&f);
     start(&f, 10, false, count_call);
     mk_test_pass(&f.world, 9);
@@ -84,10 +83,9 @@ static void cancel_both(void *data)
     assert_int_equal(timer_cancel(&f->worker, f->other), -ENOENT);
 }
 
-static void test_callbacks_cancel_timers(void **state)
+TEST(callbacks_cancel_timers)
 {
     struct fixture f;
-    (void)state;
     for (int interval = 0; interval < 2; interval++) {
         open_fixture(&f);
         f.own = start(&f, 10, interval, cancel_both);
@@ -108,10 +106,9 @@ static void end_all(void *data)
     timer_cancel_all(&f->worker);
 }
 
-static void test_a_callback_may_end_its_worker(void **state)
+TEST(a_callback_may_end_its_worker)
 {
     struct fixture f;
-    (void)state;
     for (int interval = 0; interval < 2; interval++) {
         open_fixture(&f);
         start(&f, 10, interval, end_all);
@@ -123,10 +120,9 @@ static void test_a_callback_may_end_its_worker(void **state)
     }
 }
 
-static void test_numbers_that_mean_nothing_are_refused(void **state)
+TEST(numbers_that_mean_nothing_are_refused)
 {
     struct fixture f;
-    (void)state;
     open_fixture(&f);
     assert_int_equal(timer_cancel(&f.worker, 0), -ENOENT);
     assert_int_equal(timer_cancel(&f.worker, 12345), -ENOENT);
@@ -139,10 +135,9 @@ static void test_numbers_that_mean_nothing_are_refused(void **state)
     close_fixture(&f);
 }
 
-static void test_there_is_a_limit(void **state)
+TEST(there_is_a_limit)
 {
     struct fixture f;
-    (void)state;
     open_fixture(&f);
     for (int i = 0; i < 65536; i++)
         assert_int_not_equal(start(&f, 1000, false, count_call), 0);
@@ -163,24 +158,10 @@ static int start_with_failures(void *ctx)
     return err;
 }
 
-static void test_missing_memory_is_an_error(void **state)
+TEST(missing_memory_is_an_error)
 {
     struct fixture f;
-    (void)state;
     open_fixture(&f);
     assert_true(mk_test_failing_allocs(start_with_failures, &f) > 40);
     close_fixture(&f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_timer_fires_once_and_an_interval_again),
-        cmocka_unit_test(test_callbacks_cancel_timers),
-        cmocka_unit_test(test_a_callback_may_end_its_worker),
-        cmocka_unit_test(test_numbers_that_mean_nothing_are_refused),
-        cmocka_unit_test(test_there_is_a_limit),
-        cmocka_unit_test(test_missing_memory_is_an_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

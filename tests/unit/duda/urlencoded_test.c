@@ -61,26 +61,23 @@ static void check_case(const struct pairs_case *c, read_fn read)
     mk_test_unguard(text, len + 1);
 }
 
-static void test_decoded(void **state)
+TEST(decoded)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(decoded); i++)
         check_case(&decoded[i], urlencoded_decode);
 }
 
-static void test_raw(void **state)
+TEST(raw)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(raw); i++)
         check_case(&raw[i], urlencoded_split);
 }
 
 /* A NUL in a body, which is not encoded. */
-static void test_nul_byte(void **state)
+TEST(nul_byte)
 {
     char text[] = "a=b\0c";
     struct urlencoded_pair pair;
-    (void)state;
     assert_int_equal(urlencoded_decode(text, sizeof(text) - 1, &pair, 1), -EINVAL);
 }
 
@@ -107,9 +104,8 @@ static const struct {
     {"1.5", -EINVAL, 0},
 };
 
-static void test_numbers(void **state)
+TEST(numbers)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(numbers); i++) {
         long value = 12345;
         assert_int_equal(urlencoded_number(numbers[i].text, &value), numbers[i].result);
@@ -119,13 +115,12 @@ static void test_numbers(void **state)
 
 /* ── pairs ── */
 
-static void test_lookup(void **state)
+TEST(lookup)
 {
     struct pairs p = {0};
     struct mk_arena arena;
     long number = 5;
     int at = 0;
-    (void)state;
     mk_arena_init(&arena, NULL, 1 << 20, NULL, 0);
     pairs_read(&p, &arena, MK_STR("tag=a&n=12&tag=b&ab=x&tag="), true);
     assert_true(p.is_read);
@@ -154,11 +149,10 @@ static void test_lookup(void **state)
     mk_arena_release(&arena);
 }
 
-static void test_limit(void **state)
+TEST(limit)
 {
     char text[2 * (URLENCODED_PAIRS_MAX + 1)];
     struct mk_arena arena;
-    (void)state;
     for (size_t i = 0; i < sizeof(text); i++)
         text[i] = "a&"[i % 2];
     for (size_t n = URLENCODED_PAIRS_MAX; n <= URLENCODED_PAIRS_MAX + 1; n++) {
@@ -171,10 +165,9 @@ static void test_limit(void **state)
     }
 }
 
-static void test_nothing(void **state)
+TEST(nothing)
 {
     struct pairs p = {0};
-    (void)state;
     pairs_read(&p, NULL, MK_STR_NONE, true);
     assert_true(p.is_read);
     assert_int_equal(p.n, 0);
@@ -182,14 +175,13 @@ static void test_nothing(void **state)
 }
 
 /* A body may be larger than the arena of its request. */
-static void test_a_text_larger_than_the_arena(void **state)
+TEST(a_text_larger_than_the_arena)
 {
     enum { BYTES = 100000 };
     struct pairs p = {0};
     struct mk_arena arena;
     struct mk_account account = {.bytes_max = 1 << 20};
     static char text[BYTES];
-    (void)state;
     memset(text, 'x', BYTES);
     memcpy(text, "a=1&b=", 6);
     mk_arena_init(&arena, &account, 8192, NULL, 0);
@@ -215,24 +207,11 @@ static int read_without_memory(void *ctx)
     return result;
 }
 
-static void test_memory(void **state)
+TEST(memory)
 {
-    (void)state;
     static char large[5000] = "a=1&b=";
     struct mk_str texts[] = {MK_STR("a=1&b=2"), {large, sizeof(large)}};
     memset(large + 6, 'x', sizeof(large) - 6);
     for (size_t i = 0; i < COUNT(texts); i++)
         assert_true(mk_test_failing_allocs(read_without_memory, &texts[i]) > 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_decoded),  cmocka_unit_test(test_raw),
-        cmocka_unit_test(test_nul_byte), cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_lookup),   cmocka_unit_test(test_limit),
-        cmocka_unit_test(test_nothing),  cmocka_unit_test(test_a_text_larger_than_the_arena),
-        cmocka_unit_test(test_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

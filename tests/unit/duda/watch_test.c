@@ -40,7 +40,7 @@ static const char *read_log(void **state)
     return text;
 }
 
-static void test_a_call_that_blocks(void **state)
+TEST(a_call_that_blocks, open_log, close_log)
 {
     struct watch_slot slot = {.service = "shop", .worker = 3};
     assert_false(watch_check(&slot, 5000));
@@ -60,7 +60,7 @@ static void test_a_call_that_blocks(void **state)
 }
 
 /* A call inside of another one belongs to it; one after another does not. */
-static void test_many_calls_are_not_one(void **state)
+TEST(many_calls_are_not_one, open_log, close_log)
 {
     struct watch_slot slot = {.service = "shop"};
     for (uint64_t now_ms = 1000; now_ms < 60000; now_ms += 250) {
@@ -75,7 +75,7 @@ static void test_many_calls_are_not_one(void **state)
     assert_string_equal(read_log(state), "");
 }
 
-static void test_a_call_outside_of_workers(void **state)
+TEST(a_call_outside_of_workers, open_log, close_log)
 {
     struct watch_slot slot = {.service = "shop", .call = "duda_exit()"};
     crash_use_log();
@@ -90,7 +90,7 @@ static void test_a_call_outside_of_workers(void **state)
 }
 
 /* A thread that runs tasks has a limit of its own. */
-static void test_a_task(void **state)
+TEST(a_task, open_log, close_log)
 {
     struct watch_slot slot = {.service = "shop", .task_ms = 2500};
     watch_begin(&slot);
@@ -127,7 +127,7 @@ static void await_threads(unsigned n)
 }
 
 /* The program may fork before the first slot is added, and after the last one was removed. */
-static void test_the_thread_lives_as_long_as_slots(void **state)
+TEST(the_thread_lives_as_long_as_slots, open_log, close_log)
 {
     struct watch_slot slots[2] = {{.service = "a"}, {.service = "b"}};
     assert_int_equal(watch_add(&slots[0]), 0); /* the first thread may bring one of a sanitizer */
@@ -146,27 +146,13 @@ static void test_the_thread_lives_as_long_as_slots(void **state)
     assert_string_equal(read_log(state), "");
 }
 
-static void test_a_call_wakes_the_thread(void **state)
+TEST(a_call_wakes_the_thread, open_log, close_log)
 {
     struct watch_slot slot = {.service = "a"};
-    (void)state;
     assert_int_equal(watch_add(&slot), 0);
     watch_sleeps = true;
     watch_begin(&slot);
     assert_false(watch_sleeps);
     watch_end(&slot);
     watch_remove(&slot);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_a_call_that_blocks, open_log, close_log),
-        cmocka_unit_test_setup_teardown(test_many_calls_are_not_one, open_log, close_log),
-        cmocka_unit_test_setup_teardown(test_a_call_outside_of_workers, open_log, close_log),
-        cmocka_unit_test_setup_teardown(test_a_task, open_log, close_log),
-        cmocka_unit_test_setup_teardown(test_the_thread_lives_as_long_as_slots, open_log, close_log),
-        cmocka_unit_test_setup_teardown(test_a_call_wakes_the_thread, open_log, close_log),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

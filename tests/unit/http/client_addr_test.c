@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Peers and clients: connections accepted and refused by hooks, PROXY headers, and the client of a request. */
-#include "http/h1_world.h"
+#include "http/h1_fixture.h"
 
 #include <errno.h>
 #include <sys/un.h>
@@ -90,9 +90,8 @@ static void expect_told(struct mk_test_client *c, const char *text)
     assert_string_equal(body_at + 4, text);
 }
 
-static void test_each_connection_is_shown(void **state)
+TEST(each_connection_is_shown)
 {
-    (void)state;
     open_own_world(false);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
     expect_told(c, "10.0.0.1:0 by 10.0.0.1 http");
@@ -105,9 +104,8 @@ static void test_each_connection_is_shown(void **state)
     close_world();
 }
 
-static void test_refused_clients_are_not_read(void **state)
+TEST(refused_clients_are_not_read)
 {
-    (void)state;
     open_own_world(false);
     own.verdict = -EACCES;
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
@@ -120,9 +118,8 @@ static void test_refused_clients_are_not_read(void **state)
     close_world();
 }
 
-static void test_a_client_that_is_refused(void **state)
+TEST(a_client_that_is_refused)
 {
-    (void)state;
     for (int behind_proxy = 0; behind_proxy < 2; behind_proxy++) {
         open_own_world(behind_proxy);
         own.client_verdict = -EACCES;
@@ -136,9 +133,8 @@ static void test_a_client_that_is_refused(void **state)
     }
 }
 
-static void test_no_lookup_without_need(void **state)
+TEST(no_lookup_without_need)
 {
-    (void)state;
     open_own_world(true);
     w.settings.notify_accept = w.settings.notify_client = w.settings.notify_close = false;
     mk_test_connect(&w, MK_STR(CLOSE));
@@ -159,9 +155,8 @@ static const struct {
     {MK_STR(LOCAL), "10.0.0.1:0 by 10.0.0.1 http"},
 };
 
-static void test_a_header_before_the_first_request(void **state)
+TEST(a_header_before_the_first_request)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(headers); i++) {
         char all[256];
         size_t len = headers[i].header.len;
@@ -186,9 +181,8 @@ static void test_a_header_before_the_first_request(void **state)
     }
 }
 
-static void test_byte_by_byte(void **state)
+TEST(byte_by_byte)
 {
-    (void)state;
     open_own_world(true);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
     for (const char *p = PROXY GET; *p; p++) {
@@ -199,10 +193,9 @@ static void test_byte_by_byte(void **state)
     close_world();
 }
 
-static void test_what_is_no_header_ends_it(void **state)
+TEST(what_is_no_header_ends_it)
 {
     static const char *const wrong[] = {GET, "PROXY TCP4 1.2.3.4\r\n", "\r\n" PROXY, PROXY PROXY GET};
-    (void)state;
     for (size_t i = 0; i < COUNT(wrong); i++) {
         open_own_world(true);
         struct mk_test_client *c = mk_test_connect(&w, mk_str_c(wrong[i]));
@@ -213,9 +206,8 @@ static void test_what_is_no_header_ends_it(void **state)
     }
 }
 
-static void test_the_header_has_a_time_limit(void **state)
+TEST(the_header_has_a_time_limit)
 {
-    (void)state;
     open_own_world(true);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR("PROXY "));
     mk_test_pass(&w, 10000);
@@ -228,9 +220,8 @@ static void test_the_header_has_a_time_limit(void **state)
     close_world();
 }
 
-static void test_a_proxy_that_leaves(void **state)
+TEST(a_proxy_that_leaves)
 {
-    (void)state;
     for (int i = 0; i < 3; i++) {
         open_own_world(true);
         struct mk_test_client *c = mk_test_connect(&w, mk_str(PROXY, i == 0 ? 0 : i == 1 ? 10 : sizeof(PROXY) - 1));
@@ -266,9 +257,8 @@ static const struct {
      true},
 };
 
-static void test_fields_of_trusted_peers(void **state)
+TEST(fields_of_trusted_peers)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(asked); i++) {
         open_own_world(false);
         own.peer = asked[i].peer;
@@ -281,10 +271,9 @@ static void test_fields_of_trusted_peers(void **state)
 #define FROM(line) line ASK("X-Forwarded-For: 203.0.113.5\r\n")
 
 /* A PROXY header that names another proxy; and one that names a Unix socket, which is on another machine. */
-static void test_a_header_and_then_fields(void **state)
+TEST(a_header_and_then_fields)
 {
     static const char unix_path[216], head[] = "\r\n\r\n\0\r\nQUIT\n\x21\x31\x00\xd8";
-    (void)state;
     open_own_world(true);
     expect_told(mk_test_connect(&w, MK_STR(FROM("PROXY TCP4 10.0.0.5 10.0.0.9 1 2\r\n"))),
                 "203.0.113.5:0 by unknown http");
@@ -308,10 +297,9 @@ static void ask_twice(struct mk_request *req, struct mk_test_world *world)
     mk_response_end(req);
 }
 
-static void test_one_answer(void **state)
+TEST(one_answer)
 {
     struct mk_address right;
-    (void)state;
     open_own_world(false);
     w.handler = ask_twice;
     mk_test_connect(&w, MK_STR(ASK("X-Forwarded-For: 192.0.2.1\r\n")));
@@ -323,13 +311,12 @@ static void test_one_answer(void **state)
 
 /* ── sockets ── */
 
-static void test_the_system_is_asked_once(void **state)
+TEST(the_system_is_asked_once)
 {
     struct sockaddr_in own_address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)}, theirs;
     socklen_t len = sizeof(own_address);
     char text[32];
     struct mk_buf b;
-    (void)state;
     int listener = socket(AF_INET, SOCK_STREAM, 0), client = socket(AF_INET, SOCK_STREAM, 0);
     assert_int_equal(bind(listener, (struct sockaddr *)&own_address, len) | listen(listener, 1), 0);
     assert_int_equal(getsockname(listener, (struct sockaddr *)&own_address, &len), 0);
@@ -350,10 +337,9 @@ static void test_the_system_is_asked_once(void **state)
     close(listener);
 }
 
-static void test_unix_sockets(void **state)
+TEST(unix_sockets)
 {
     int pair[2];
-    (void)state;
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
     struct mk_io io = {.fd = pair[0]};
     struct mk__peer peer = {0};
@@ -363,25 +349,4 @@ static void test_unix_sockets(void **state)
     close(pair[1]);
     mk__client_addr_init(&peer, &io);
     assert_int_equal(mk__client_addr_get_peer(&peer, &io).family, AF_UNSPEC);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_connection_is_shown),
-        cmocka_unit_test(test_refused_clients_are_not_read),
-        cmocka_unit_test(test_a_client_that_is_refused),
-        cmocka_unit_test(test_no_lookup_without_need),
-        cmocka_unit_test(test_a_header_before_the_first_request),
-        cmocka_unit_test(test_byte_by_byte),
-        cmocka_unit_test(test_what_is_no_header_ends_it),
-        cmocka_unit_test(test_the_header_has_a_time_limit),
-        cmocka_unit_test(test_a_proxy_that_leaves),
-        cmocka_unit_test(test_fields_of_trusted_peers),
-        cmocka_unit_test(test_a_header_and_then_fields),
-        cmocka_unit_test(test_one_answer),
-        cmocka_unit_test(test_the_system_is_asked_once),
-        cmocka_unit_test(test_unix_sockets),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,7 @@
  * The states of a connection: every timeout to the millisecond, on a fake clock, and all ways to close a connection.
  * The table is checked in conn_table_test.c; turns are tested in h1/h1_test.c and h1/body_test.c.
  */
-#include "http/h1_world.h"
+#include "http/h1_fixture.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -93,9 +93,8 @@ static void check_wait(size_t i)
     close_world();
 }
 
-static void test_every_wait_has_its_limit(void **state)
+TEST(every_wait_has_its_limit)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(waits); i++)
         check_wait(i);
 }
@@ -109,9 +108,8 @@ static void drip(struct mk_test_client *c, const char *bytes, unsigned seconds)
     }
 }
 
-static void test_a_head_has_one_limit(void **state)
+TEST(a_head_has_one_limit)
 {
-    (void)state;
     open_world(NULL);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR("G"));
     drip(c, "ET / HTTP/1.1\r\n", 14);
@@ -122,9 +120,8 @@ static void test_a_head_has_one_limit(void **state)
     close_world();
 }
 
-static void test_each_head_has_its_own(void **state)
+TEST(each_head_has_its_own)
 {
-    (void)state;
     open_world(NULL);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR("G"));
     mk_test_pass(&w, 14999);
@@ -137,9 +134,8 @@ static void test_each_head_has_its_own(void **state)
     close_world();
 }
 
-static void test_a_body_may_be_slow_but_not_stand(void **state)
+TEST(a_body_may_be_slow_but_not_stand)
 {
-    (void)state;
     open_world(read_body);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(POST(4)));
     for (int i = 0; i < 4; i++) {
@@ -153,9 +149,8 @@ static void test_a_body_may_be_slow_but_not_stand(void **state)
     close_world();
 }
 
-static void test_a_body_must_bring_its_rate(void **state)
+TEST(a_body_must_bring_its_rate)
 {
-    (void)state;
     open_world(read_body);
     w.settings.limits.body_rate_min = 2;
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(POST(1000)));
@@ -192,9 +187,8 @@ static void read_and_pause(struct mk_request *req, struct mk_test_world *world)
 }
 
 /* The time that a handler takes does not count for MinBodyRate. */
-static void test_a_pause_is_not_the_clients(void **state)
+TEST(a_pause_is_not_the_clients)
 {
-    (void)state;
     open_world(read_and_pause);
     w.settings.limits.body_rate_min = 256;
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(POST(10) "123"));
@@ -210,9 +204,8 @@ static void test_a_pause_is_not_the_clients(void **state)
     close_world();
 }
 
-static void test_a_late_reader_is_not_the_clients(void **state)
+TEST(a_late_reader_is_not_the_clients)
 {
-    (void)state;
     open_world(remember);
     w.settings.limits.body_rate_min = 256;
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(POST(10)));
@@ -226,9 +219,8 @@ static void test_a_late_reader_is_not_the_clients(void **state)
     close_world();
 }
 
-static void test_sending_goes_on_while_the_client_takes(void **state)
+TEST(sending_goes_on_while_the_client_takes)
 {
-    (void)state;
     open_world(NULL);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
     c->room = 1;
@@ -245,9 +237,8 @@ static void test_sending_goes_on_while_the_client_takes(void **state)
 }
 
 /* Output that a handler adds does not restart the timeout of a client that reads nothing. */
-static void test_more_output_is_no_progress(void **state)
+TEST(more_output_is_no_progress)
 {
-    (void)state;
     open_world(remember);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
     c->room = 10;
@@ -264,9 +255,8 @@ static void test_more_output_is_no_progress(void **state)
     close_world();
 }
 
-static void test_a_408_waits_for_room_too(void **state)
+TEST(a_408_waits_for_room_too)
 {
-    (void)state;
     open_world(NULL);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
     c->room = 0;
@@ -283,9 +273,8 @@ static void test_a_408_waits_for_room_too(void **state)
 
 /* ── closing ── */
 
-static void test_a_reset_ends_every_state(void **state)
+TEST(a_reset_ends_every_state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(waits); i++) {
         open_world(waits[i].handler);
         struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
@@ -301,7 +290,7 @@ static void test_a_reset_ends_every_state(void **state)
     }
 }
 
-static void test_ends_of_the_clients_bytes(void **state)
+TEST(ends_of_the_clients_bytes)
 {
     static const struct {
         const char *bytes, *state, *answer;
@@ -315,7 +304,6 @@ static void test_ends_of_the_clients_bytes(void **state)
         {POST(10) "123", "closed", "", read_body, false}, /* it will never be complete */
         {GET, "handler", "", remember, true},             /* the client may still read */
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(ends); i++) {
         open_world(ends[i].handler);
         struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
@@ -329,9 +317,8 @@ static void test_ends_of_the_clients_bytes(void **state)
     }
 }
 
-static void test_lingers_until_the_client_ends(void **state)
+TEST(lingers_until_the_client_ends)
 {
-    (void)state;
     open_world(NULL);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR("x\r\n"));
     mk_test_settle(&w);
@@ -347,10 +334,9 @@ static void test_lingers_until_the_client_ends(void **state)
     close_world();
 }
 
-static void test_lingers_for_so_many_bytes(void **state)
+TEST(lingers_for_so_many_bytes)
 {
     static char much[1 << 20];
-    (void)state;
     open_world(NULL);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR("x\r\n"));
     mk_test_settle(&w);
@@ -365,9 +351,8 @@ static void test_lingers_for_so_many_bytes(void **state)
 
 /* ── drains, and too many connections ── */
 
-static void test_drains(void **state)
+TEST(drains)
 {
-    (void)state;
     open_world(remember);
     struct mk_test_client *busy = mk_test_connect(&w, MK_STR(GET));
     w.handler = remember;
@@ -402,9 +387,8 @@ static void test_drains(void **state)
 }
 
 /* A connection accepted during a drain may send one request, and the drain does not wait for it. */
-static void test_latecomers(void **state)
+TEST(latecomers)
 {
-    (void)state;
     open_world(remember);
     struct mk_test_client *busy = mk_test_connect(&w, MK_STR(GET));
     mk_test_settle(&w);
@@ -434,10 +418,9 @@ static void test_latecomers(void **state)
     close_world();
 }
 
-static void test_closes_idle_ones(void **state)
+TEST(closes_idle_ones)
 {
     struct mk_test_client *c[4];
-    (void)state;
     open_world(NULL);
     for (int i = 0; i < 4; i++)
         c[i] = mk_test_connect(&w, i == 1 ? MK_STR("GET") : MK_STR(GET));
@@ -456,9 +439,8 @@ static void test_closes_idle_ones(void **state)
     close_world();
 }
 
-static void test_cannot_begin(void **state)
+TEST(cannot_begin)
 {
-    (void)state;
     open_world(NULL);
     w.open_error = -EPROTO;
     assert_null(mk_test_connect(&w, MK_STR(GET)));
@@ -474,29 +456,4 @@ static void test_cannot_begin(void **state)
     assert_int_equal(w.closed, 2 + !c);
     mk_test_settle(&w);
     close_world();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_wait_has_its_limit),
-        cmocka_unit_test(test_a_head_has_one_limit),
-        cmocka_unit_test(test_each_head_has_its_own),
-        cmocka_unit_test(test_a_body_may_be_slow_but_not_stand),
-        cmocka_unit_test(test_a_body_must_bring_its_rate),
-        cmocka_unit_test(test_a_pause_is_not_the_clients),
-        cmocka_unit_test(test_a_late_reader_is_not_the_clients),
-        cmocka_unit_test(test_sending_goes_on_while_the_client_takes),
-        cmocka_unit_test(test_more_output_is_no_progress),
-        cmocka_unit_test(test_a_408_waits_for_room_too),
-        cmocka_unit_test(test_a_reset_ends_every_state),
-        cmocka_unit_test(test_ends_of_the_clients_bytes),
-        cmocka_unit_test(test_lingers_until_the_client_ends),
-        cmocka_unit_test(test_lingers_for_so_many_bytes),
-        cmocka_unit_test(test_drains),
-        cmocka_unit_test(test_latecomers),
-        cmocka_unit_test(test_closes_idle_ones),
-        cmocka_unit_test(test_cannot_begin),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

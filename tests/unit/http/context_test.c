@@ -6,9 +6,8 @@
 
 static struct mk_test_world w;
 
-static void test_the_lines_of_the_second(void **state)
+TEST(the_lines_of_the_second)
 {
-    (void)state;
     assert_int_equal(mk_test_world_open(&w, NULL), 0);
     assert_int_equal(mk_test_http_open(&w), 0);
     assert_str_equal(mk__context_date_lines(&w.http), "Server: x\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n");
@@ -25,12 +24,4 @@ static void test_the_lines_of_the_second(void **state)
     assert_str_equal(mk__context_date_lines(&w.http), "Date: Sun, 06 Nov 1994 08:49:39 GMT\r\n");
     assert_str_equal(mk__context_ok_lines(&w.http), "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:39 GMT\r\n");
     mk_test_world_close(&w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_lines_of_the_second),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

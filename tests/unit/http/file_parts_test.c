@@ -45,14 +45,6 @@ static void close_large(void)
     mk_test_world_close(&w);
 }
 
-static void make_cold(void)
-{
-    int fd = open(mk_test_path("large"), O_RDONLY | O_CLOEXEC);
-    fsync(fd);
-    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-    close(fd);
-}
-
 /* Sixteen ranges, the last of the file first: small ones are copied, large ones go by sendfile. */
 static uint64_t first_of(unsigned i)
 {
@@ -112,12 +104,11 @@ static void settle_with_disk(struct mk_test_client *c)
         assert_true(mk_test_wait_mail(&w));
 }
 
-static void test_many_ranges(void **state)
+TEST(many_ranges)
 {
     unsigned before = mk_test_descriptors();
-    (void)state;
     for (unsigned n = 2; n <= 16; n++) {
-        make_cold();
+        mk_test_make_cold();
         open_large();
         unsigned idle = mk_test_descriptors();
         struct mk_test_client *c = mk_test_connect(&w, mk_str_c(ask_for(n)));
@@ -130,11 +121,10 @@ static void test_many_ranges(void **state)
     assert_int_equal(mk_test_descriptors(), before);
 }
 
-static void test_many_ranges_through_a_slow_client(void **state)
+TEST(many_ranges_through_a_slow_client)
 {
     unsigned before = mk_test_descriptors();
-    (void)state;
-    make_cold();
+    mk_test_make_cold();
     open_large();
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
     c->room = 1;
@@ -161,9 +151,8 @@ static void send_resident(struct mk_request *req, struct mk_test_world *world)
 }
 
 /* That was known for the turn in which the response began: later, each slice of each range is checked. */
-static void test_residence_is_known_for_one_turn(void **state)
+TEST(residence_is_known_for_one_turn)
 {
-    (void)state;
     open_large();
     w.handler = send_resident;
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
@@ -183,13 +172,12 @@ static void test_residence_is_known_for_one_turn(void **state)
 }
 
 /* No descriptor stays open, whether it disconnects in a memory part, in a file part or while the disk reads. */
-static void test_a_client_leaves_in_the_middle(void **state)
+TEST(a_client_leaves_in_the_middle)
 {
     unsigned before = mk_test_descriptors();
-    (void)state;
     for (unsigned room = 0; room < 240000; room = room * 3 / 2 + 100) {
         if (room % 2)
-            make_cold();
+            mk_test_make_cold();
         open_large();
         struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
         c->room = room;
@@ -220,13 +208,4 @@ static int set_up(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_many_ranges),
-        cmocka_unit_test(test_many_ranges_through_a_slow_client),
-        cmocka_unit_test(test_residence_is_known_for_one_turn),
-        cmocka_unit_test(test_a_client_leaves_in_the_middle),
-    };
-    return cmocka_run_group_tests(tests, set_up, mk_test_folder_remove);
-}
+TEST_FILE(set_up, mk_test_folder_remove)

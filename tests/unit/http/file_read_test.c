@@ -79,22 +79,6 @@ static void make_file(const char *name, size_t bytes)
     free(text);
 }
 
-/* Drops a file from the page cache. Returns false if that is not possible. */
-static bool make_cold(const char *name)
-{
-    unsigned char resident = 1;
-    int fd = open(mk_test_path(name), O_RDONLY | O_CLOEXEC);
-    void *map = mmap(NULL, 1, PROT_READ, MAP_SHARED, fd, 0);
-    fsync(fd);
-    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-    if (map != MAP_FAILED) {
-        mincore(map, 1, &resident);
-        munmap(map, 1);
-    }
-    close(fd);
-    return !(resident & 1);
-}
-
 #define GET "GET / HTTP/1.1\r\nHost: h\r\n\r\n"
 
 static void check_body(struct mk_test_client *c)
@@ -117,9 +101,8 @@ static void settle_with_disk(struct mk_test_client *c)
         assert_true(mk_test_wait_mail(&w));
 }
 
-static void test_small_files_are_copied(void **state)
+TEST(small_files_are_copied)
 {
-    (void)state;
     unsigned before = mk_test_descriptors();
     open_world("small", 0, 1000);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
@@ -137,9 +120,8 @@ static void test_small_files_are_copied(void **state)
     assert_int_equal(mk_test_descriptors(), before);
 }
 
-static void test_large_files_are_sent(void **state)
+TEST(large_files_are_sent)
 {
-    (void)state;
     open_world("large", 0, 1 << 20);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
     assert_string_equal(mk_test_state(c), "write"); /* yields after a slice */
@@ -157,9 +139,8 @@ static void test_large_files_are_sent(void **state)
     close_world();
 }
 
-static void test_files_through_a_slow_client(void **state)
+TEST(files_through_a_slow_client)
 {
-    (void)state;
     open_world("large", 1, 300000);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
     c->room = 1;
@@ -174,10 +155,9 @@ static void test_files_through_a_slow_client(void **state)
     close_world();
 }
 
-static void test_files_in_chunks(void **state)
+TEST(files_in_chunks)
 {
     static const uint64_t sizes[] = {1, 1000, 16384, 16385, 300000};
-    (void)state;
     for (size_t i = 0; i < COUNT(sizes); i++) {
         char line[32];
         open_world("large", 0, sizes[i]);
@@ -197,13 +177,11 @@ static void test_files_in_chunks(void **state)
     }
 }
 
-static void test_cold_files_wait_for_the_disk(void **state)
+TEST(cold_files_wait_for_the_disk)
 {
     static const uint64_t sizes[] = {100, 16384, 1 << 20};
-    (void)state;
     for (size_t i = 0; i < COUNT(sizes); i++) {
-        if (!make_cold("large"))
-            skip();
+        mk_test_make_cold();
         open_world("large", 0, sizes[i]);
         struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
         mk_test_send(c, MK_STR(GET GET));
@@ -222,12 +200,10 @@ static void test_cold_files_wait_for_the_disk(void **state)
     }
 }
 
-static void test_a_client_leaves_while_the_disk_works(void **state)
+TEST(a_client_leaves_while_the_disk_works)
 {
-    (void)state;
     unsigned before = mk_test_descriptors();
-    if (!make_cold("large"))
-        skip();
+    mk_test_make_cold();
     open_world("large", 0, 1 << 20);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
     assert_string_equal(mk_test_state(c), "disk");
@@ -270,11 +246,9 @@ static void send_shared(struct mk_request *req, struct mk_test_world *world)
 }
 
 /* A plugin whose files are read must not be stopped, although no exchange is left that holds it. */
-static void test_the_owner_of_a_file_stays_while_the_disk_works(void **state)
+TEST(the_owner_of_a_file_stays_while_the_disk_works)
 {
-    (void)state;
-    if (!make_cold("large"))
-        skip();
+    mk_test_make_cold();
     open_world("large", 0, 1 << 20);
     w.handler = send_shared;
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
@@ -291,11 +265,9 @@ static void test_the_owner_of_a_file_stays_while_the_disk_works(void **state)
     close_world();
 }
 
-static void test_no_thread_for_a_cold_file(void **state)
+TEST(no_thread_for_a_cold_file)
 {
-    (void)state;
-    if (!make_cold("large"))
-        skip();
+    mk_test_make_cold();
     open_world("large", 0, 1000);
     w.loop.thread_pool = NULL;
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
@@ -307,7 +279,7 @@ static void test_no_thread_for_a_cold_file(void **state)
 
 /* ── shrinking ── */
 
-static void test_files_that_are_shorter_than_announced(void **state)
+TEST(files_that_are_shorter_than_announced)
 {
     static const struct {
         const char *name;
@@ -317,7 +289,6 @@ static void test_files_that_are_shorter_than_announced(void **state)
         {"small", 0, 1001, 1001},      {"small", 1000, 1, 0}, {"empty", 0, 10, 0}, {"large", 0, (1 << 20) + 1, 1 << 20},
         {"large", 1 << 20, 100000, 0},
     };
-    (void)state;
     unsigned before = mk_test_descriptors();
     for (size_t i = 0; i < COUNT(cases); i++) {
         open_world(cases[i].name, cases[i].at, cases[i].length);
@@ -337,9 +308,8 @@ static void test_files_that_are_shorter_than_announced(void **state)
     assert_int_equal(mk_test_descriptors(), before);
 }
 
-static void test_a_file_shrinks_while_it_is_sent(void **state)
+TEST(a_file_shrinks_while_it_is_sent)
 {
-    (void)state;
     make_file("shrinking", 1 << 20);
     open_world("shrinking", 0, 1 << 20);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
@@ -360,20 +330,19 @@ static void test_a_file_shrinks_while_it_is_sent(void **state)
 
 /* ── memory ── */
 
-static void test_every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
     static const struct {
         const char *name;
         uint64_t length;
         bool cold;
     } cases[] = {{"small", 1000, false}, {"large", 300000, false}, {"large", 1000, true}, {"large", 300000, true}};
-    (void)state;
     unsigned before = mk_test_descriptors();
     for (size_t i = 0; i < COUNT(cases); i++) {
         bool all_fine = false;
         for (long n = 0; !all_fine && n < 100; n++) {
-            if (cases[i].cold && !make_cold(cases[i].name))
-                break;
+            if (cases[i].cold)
+                mk_test_make_cold();
             open_world(cases[i].name, 0, cases[i].length);
             mk__alloc_countdown = n;
             struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
@@ -406,20 +375,4 @@ static int set_up(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_small_files_are_copied),
-        cmocka_unit_test(test_large_files_are_sent),
-        cmocka_unit_test(test_files_through_a_slow_client),
-        cmocka_unit_test(test_files_in_chunks),
-        cmocka_unit_test(test_cold_files_wait_for_the_disk),
-        cmocka_unit_test(test_a_client_leaves_while_the_disk_works),
-        cmocka_unit_test(test_the_owner_of_a_file_stays_while_the_disk_works),
-        cmocka_unit_test(test_no_thread_for_a_cold_file),
-        cmocka_unit_test(test_files_that_are_shorter_than_announced),
-        cmocka_unit_test(test_a_file_shrinks_while_it_is_sent),
-        cmocka_unit_test(test_every_allocation_may_fail),
-    };
-    return cmocka_run_group_tests(tests, set_up, mk_test_folder_remove);
-}
+TEST_FILE(set_up, mk_test_folder_remove)

@@ -167,10 +167,9 @@ static const struct {
     {"GET", "If-None-Match: " TAG "\r\nRange: bytes=100-\r\n", UNCHANGED}, /* conditions come first */
 };
 
-static void test_answers(void **state)
+TEST(answers)
 {
     unsigned before = mk_test_descriptors();
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         open_world();
         assert_string_equal(ask(cases[i].method, cases[i].fields), cases[i].answer);
@@ -179,7 +178,7 @@ static void test_answers(void **state)
     assert_int_equal(mk_test_descriptors(), before);
 }
 
-static void test_refusals(void **state)
+TEST(refusals)
 {
     static const struct {
         const char *method, *fields, *line, *holds;
@@ -191,7 +190,6 @@ static void test_refusals(void **state)
         {"GET", "Range: bytes=-0\r\n", "HTTP/1.1 416 Range Not Satisfiable\r\n", "Content-Range: bytes */10\r\n"},
     };
     unsigned before = mk_test_descriptors();
-    (void)state;
     for (size_t i = 0; i < COUNT(refusals); i++) {
         open_world();
         const char *answer = ask(refusals[i].method, refusals[i].fields);
@@ -220,7 +218,7 @@ static void open_thousand(void)
 #define RANGE(range) "--" BOUNDARY "\r\nContent-Type: text/x\r\nContent-Range: bytes " range "/1000\r\n\r\n"
 #define END "\r\n--" BOUNDARY "--\r\n"
 
-static void test_several_ranges(void **state)
+TEST(several_ranges)
 {
     static const struct {
         const char *fields, *answer;
@@ -232,7 +230,6 @@ static void test_several_ranges(void **state)
          PARTS("296") RANGE("0-0") "0\r\n" RANGE("500-500") "0\r\n" RANGE("999-999") "9" END},
     };
     unsigned before = mk_test_descriptors();
-    (void)state;
     for (size_t i = 0; i < COUNT(several); i++) {
         open_thousand();
         assert_string_equal(ask("GET", several[i].fields), several[i].answer);
@@ -242,9 +239,8 @@ static void test_several_ranges(void **state)
 }
 
 /* Content-Encoding would describe the whole body, not its parts. */
-static void test_several_ranges_of_a_coded_file(void **state)
+TEST(several_ranges_of_a_coded_file)
 {
-    (void)state;
     open_thousand();
     file.coding = MK_CODING_BR;
     const char *answer = ask("GET", "Range: bytes=0-0,500-500\r\n");
@@ -256,7 +252,7 @@ static void test_several_ranges_of_a_coded_file(void **state)
     mk_test_world_close(&w);
 }
 
-static void test_several_ranges_that_do_not_pay(void **state)
+TEST(several_ranges_that_do_not_pay)
 {
     static const char *const fields[] = {
         "Range: bytes=0-400,500-899\r\n", /* no shorter than the file, with their frames */
@@ -264,7 +260,6 @@ static void test_several_ranges_that_do_not_pay(void **state)
         "Range: bytes=0-1,600-\r\nIf-Range: \"other\"\r\n",
     };
     unsigned before = mk_test_descriptors();
-    (void)state;
     for (size_t i = 0; i < COUNT(fields); i++) {
         open_thousand();
         const char *answer = ask("GET", fields[i]);
@@ -277,9 +272,8 @@ static void test_several_ranges_that_do_not_pay(void **state)
     assert_int_equal(mk_test_descriptors(), before);
 }
 
-static void test_a_young_file_is_weak(void **state)
+TEST(a_young_file_is_weak)
 {
-    (void)state;
     for (int age = -5; age < 4; age++) {
         open_world();
         file.mtime_seconds = NOW - age;
@@ -292,7 +286,7 @@ static void test_a_young_file_is_weak(void **state)
 }
 
 /* Whoever may write below a document root chooses the time, and tmpfs takes any: none overflows. */
-static void test_times_far_away(void **state)
+TEST(times_far_away)
 {
     static const struct {
         int64_t mtime;
@@ -303,7 +297,6 @@ static void test_times_far_away(void **state)
         {-1, false, "\r\nLast-Modified: Wed, 31 Dec 1969 23:59:59 GMT\r\n"},
         {INT64_MAX, true, "\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n"},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(times); i++) {
         open_world();
         file.mtime_seconds = times[i].mtime;
@@ -315,9 +308,8 @@ static void test_times_far_away(void **state)
     }
 }
 
-static void test_without_ranges(void **state)
+TEST(without_ranges)
 {
-    (void)state;
     open_world();
     file.no_ranges = true;
     assert_string_equal(ask("GET", "Range: bytes=2-4\r\n"),
@@ -367,12 +359,11 @@ static void expect_whole(const char *answer)
     assert_int_equal(strlen(answer), strlen(WITHOUT_RANGES));
 }
 
-static void test_refused_ranges(void **state)
+TEST(refused_ranges)
 {
     static const char *const fields[] = {"", "Range: bytes=2-4\r\n", "Range: bytes=10-\r\n",
                                          "Range: bytes=2-4,6-7\r\n"};
     unsigned before = mk_test_descriptors();
-    (void)state;
     for (size_t i = 0; i < COUNT(fields) * 4; i++) {
         open_refusing(i & 1, i & 2);
         expect_whole(ask("GET", fields[i / 4]));
@@ -383,10 +374,9 @@ static void test_refused_ranges(void **state)
 }
 
 /* Of a response with several parts, the descriptor belongs to one of them. */
-static void test_refused_multipart(void **state)
+TEST(refused_multipart)
 {
     unsigned before = mk_test_descriptors();
-    (void)state;
     for (int late = 0; late < 2; late++) {
         open_refusing(late, false);
         name = "thousand";
@@ -400,9 +390,8 @@ static void test_refused_multipart(void **state)
     assert_int_equal(mk_test_descriptors(), before);
 }
 
-static void test_refused_ranges_of_an_unchanged_file(void **state)
+TEST(refused_ranges_of_an_unchanged_file)
 {
-    (void)state;
     open_refusing(true, false);
     assert_string_equal(ask("GET", "If-None-Match: " TAG "\r\nRange: bytes=2-4\r\n"), UNCHANGED);
     mk_test_world_close(&w);
@@ -428,9 +417,8 @@ static void filter_and_refuse(struct mk_request *req, struct mk_test_world *worl
     refuse_late(req, world);
 }
 
-static void test_a_filter_gets_the_whole_file(void **state)
+TEST(a_filter_gets_the_whole_file)
 {
-    (void)state;
     open_world();
     w.on_response = filter_and_refuse;
     const char *answer = ask("GET", "Range: bytes=2-4\r\n");
@@ -458,9 +446,8 @@ static void refuse_in_vain(struct mk_request *req, struct mk_test_world *world)
     assert_int_equal(mk_response_no_ranges(req), -ENOTSUP);
 }
 
-static void test_a_part_that_a_handler_has_made(void **state)
+TEST(a_part_that_a_handler_has_made)
 {
-    (void)state;
     open_world();
     w.handler = send_own_part;
     w.on_response = refuse_in_vain;
@@ -478,10 +465,9 @@ static void replace_and_refuse(struct mk_request *req, struct mk_test_world *wor
     refuse_in_vain(req, world);
 }
 
-static void test_a_part_that_was_replaced(void **state)
+TEST(a_part_that_was_replaced)
 {
     unsigned before = mk_test_descriptors();
-    (void)state;
     open_world();
     w.on_response = replace_and_refuse;
     assert_non_null(strstr(ask("GET", "Range: bytes=2-4\r\n"), "\r\n\r\nabc"));
@@ -497,18 +483,16 @@ static void replace_page(struct mk_request *req, struct mk_test_world *world)
     refuse_late(req, world);
 }
 
-static void test_a_416_with_another_page(void **state)
+TEST(a_416_with_another_page)
 {
-    (void)state;
     open_world();
     w.on_response = replace_page;
     expect_whole(ask("GET", "Range: bytes=10-\r\n"));
     mk_test_world_close(&w);
 }
 
-static void test_an_empty_file(void **state)
+TEST(an_empty_file)
 {
-    (void)state;
     open_world();
     file.bytes = 0;
     const char *answer = ask("GET", "Range: bytes=0-0\r\n");
@@ -522,9 +506,8 @@ static void test_an_empty_file(void **state)
     mk_test_world_close(&w);
 }
 
-static void test_huge_files(void **state)
+TEST(huge_files)
 {
-    (void)state;
     open_world();
     file.bytes = 6ull << 30;
     assert_non_null(strstr(ask("HEAD", ""), "\r\nContent-Length: 6442450944\r\n\r\n"));
@@ -538,12 +521,11 @@ static void refuse_if_possible(struct mk_request *req, struct mk_test_world *wor
     assert_true(err == 0 || err == -ENOMEM || err == -EALREADY || (err == -ENOTSUP && status == 206));
 }
 
-static void test_every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
     static const char *const fields[] = {"", "Range: bytes=2-4\r\n", "Range: bytes=1000-\r\n",
                                          "If-Match: \"other\"\r\n", "Range: bytes=0-0,300-300,600-600,900-900\r\n"};
     unsigned before = mk_test_descriptors();
-    (void)state;
     for (size_t i = 0; i < COUNT(fields) * 2; i++) {
         bool all_fine = false;
         is_tight = true;
@@ -565,7 +547,7 @@ static void test_every_allocation_may_fail(void **state)
     assert_int_equal(mk_test_descriptors(), before);
 }
 
-static void test_content_at_hand(void **state)
+TEST(content_at_hand)
 {
     is_at_hand = true;
     test_answers(state);
@@ -578,7 +560,7 @@ static void test_content_at_hand(void **state)
     is_at_hand = false;
 }
 
-static void test_a_shared_file(void **state)
+TEST(a_shared_file)
 {
     is_shared = true;
     test_answers(state);
@@ -613,29 +595,4 @@ static int set_up(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_answers),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_several_ranges),
-        cmocka_unit_test(test_several_ranges_of_a_coded_file),
-        cmocka_unit_test(test_several_ranges_that_do_not_pay),
-        cmocka_unit_test(test_a_young_file_is_weak),
-        cmocka_unit_test(test_times_far_away),
-        cmocka_unit_test(test_without_ranges),
-        cmocka_unit_test(test_refused_ranges),
-        cmocka_unit_test(test_refused_multipart),
-        cmocka_unit_test(test_refused_ranges_of_an_unchanged_file),
-        cmocka_unit_test(test_a_filter_gets_the_whole_file),
-        cmocka_unit_test(test_a_part_that_a_handler_has_made),
-        cmocka_unit_test(test_a_part_that_was_replaced),
-        cmocka_unit_test(test_a_416_with_another_page),
-        cmocka_unit_test(test_an_empty_file),
-        cmocka_unit_test(test_huge_files),
-        cmocka_unit_test(test_every_allocation_may_fail),
-        cmocka_unit_test(test_content_at_hand),
-        cmocka_unit_test(test_a_shared_file),
-    };
-    return cmocka_run_group_tests(tests, set_up, mk_test_folder_remove);
-}
+TEST_FILE(set_up, mk_test_folder_remove)

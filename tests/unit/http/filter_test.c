@@ -4,7 +4,7 @@
  * completed ends without its last chunk, and a filter does not delay other connections.
  */
 #include "folder.h"
-#include "http/h1_world.h"
+#include "http/h1_fixture.h"
 #include "loop/thread_pool.h"
 
 #include <ctype.h>
@@ -124,7 +124,7 @@ static void send_304(struct mk_request *req, struct mk_test_world *world)
     send_two_parts(req, world);
 }
 
-static void test_framing(void **state)
+TEST(framing)
 {
     static const struct {
         const char *request;
@@ -142,7 +142,6 @@ static void test_framing(void **state)
         {REQUEST("GET", "1"), send_304, 1, "HTTP/1.1 304 Not Modified\r\n" STAMP "\r\n"},
         {REQUEST("GET", "1"), generate_x, 1, OK "Transfer-Encoding: chunked\r\n\r\n0001\r\ny\r\n0\r\n\r\n"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         open_with_filters(cases[i].handler);
         plan.n = cases[i].n;
@@ -162,9 +161,8 @@ static void check_length(struct mk_request *req, struct mk_test_world *world)
     assert_true(mk_response_get_length(req, &bytes));
 }
 
-static void test_a_filter_makes_the_length_unknown(void **state)
+TEST(a_filter_makes_the_length_unknown)
 {
-    (void)state;
     open_with_filters(send_two_parts);
     w.on_response = check_length;
     expect_received(mk_test_connect(&w, MK_STR(GET)), OK "Content-Length: 6\r\n\r\nbcdefg");
@@ -180,9 +178,8 @@ static void send_tick(struct mk_request *req, struct mk_test_world *world)
     assert_int_equal(mk_response_write(req, MK_STR("tick")), 0);
 }
 
-static void test_pieces_are_sent_as_they_are_written(void **state)
+TEST(pieces_are_sent_as_they_are_written)
 {
-    (void)state;
     open_with_filters(send_tick);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
     expect_received(c, OK "Transfer-Encoding: chunked\r\n\r\n0004\r\nujdl\r\n");
@@ -223,9 +220,8 @@ static void send_800000_bytes(struct mk_request *req, struct mk_test_world *worl
  * 20 blocks of 40,000 bytes pass the queue without exceeding its limit. A turn reads 64 KB, and what the last read of
  * up to 32 KB is beyond that.
  */
-static void test_a_large_body_is_read_in_turns(void **state)
+TEST(a_large_body_is_read_in_turns)
 {
-    (void)state;
     open_with_filters(send_800000_bytes);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR("GET / HTTP/1.0\r\n\r\n"));
     mk_test_settle(&w);
@@ -238,9 +234,8 @@ static void test_a_large_body_is_read_in_turns(void **state)
     close_with_filters();
 }
 
-static void test_a_slow_client(void **state)
+TEST(a_slow_client)
 {
-    (void)state;
     open_with_filters(send_two_parts);
     plan.bytes_max = 1;
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
@@ -285,9 +280,8 @@ static void add_two_filters(struct mk_request *req, struct mk_test_world *world)
     assert_int_equal(mk_response_filter(req, add_byte, mk_arena_zalloc(mk_request_arena(req), sizeof(bool))), 0);
 }
 
-static void test_a_filter_ends_once(void **state)
+TEST(a_filter_ends_once)
 {
-    (void)state;
     open_with_filters(send_two_parts);
     w.on_response = add_two_filters;
     ends = 0;
@@ -298,11 +292,10 @@ static void test_a_filter_ends_once(void **state)
 }
 
 /* A window of HTTP/2 may have room for one byte only; the filter is given more. */
-static void test_little_room(void **state)
+TEST(little_room)
 {
     char got[16] = "";
     ssize_t n;
-    (void)state;
     open_with_filters(send_tick);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
     mk_test_settle(&w);
@@ -330,10 +323,9 @@ static void open_waiting(struct mk_test_client **ret_c)
     assert_int_equal(plan.calls, 1);
 }
 
-static void test_a_filter_that_is_woken(void **state)
+TEST(a_filter_that_is_woken)
 {
     struct mk_test_client *c;
-    (void)state;
     open_waiting(&c);
     mk_response_wake(held_req);
     mk_test_settle(&w);
@@ -344,10 +336,9 @@ static void test_a_filter_that_is_woken(void **state)
     close_with_filters();
 }
 
-static void test_a_filter_that_is_not_woken(void **state)
+TEST(a_filter_that_is_not_woken)
 {
     struct mk_test_client *c;
-    (void)state;
     open_waiting(&c);
     plan.waits = false;
     mk_test_pass(&w, MK_TEST_DAY_MS); /* HandlerTimeout */
@@ -378,7 +369,7 @@ static void abort_response(struct mk_request *req, struct mk_test_world *world)
     mk_response_abort(req);
 }
 
-static void test_incomplete_responses_have_no_last_chunk(void **state)
+TEST(incomplete_responses_have_no_last_chunk)
 {
     static const struct {
         handler_fn *handler;
@@ -388,7 +379,6 @@ static void test_incomplete_responses_have_no_last_chunk(void **state)
         {announce_too_much, 0, false}, {announce_too_little, 0, false}, {abort_response, 0, false},
         {send_two_parts, -EIO, false}, {send_two_parts, 0, true},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         open_with_filters(cases[i].handler);
         plan.error = cases[i].error;
@@ -408,9 +398,8 @@ static void replace_body(struct mk_request *req, struct mk_test_world *world)
     assert_int_equal(mk_response_replace(req, MK_STR("text/plain"), MK_STR("abc")), 0);
 }
 
-static void test_a_replaced_body_is_not_filtered(void **state)
+TEST(a_replaced_body_is_not_filtered)
 {
-    (void)state;
     open_with_filters(send_two_parts);
     w.on_response = replace_body;
     expect_received(mk_test_connect(&w, MK_STR(GET)), OK "Content-Type: text/plain\r\nContent-Length: 3\r\n\r\nabc");
@@ -424,9 +413,8 @@ static void send_head_first(struct mk_request *req, struct mk_test_world *world)
     mk_response_write(req, MK_STR("x"));
 }
 
-static void test_no_filter_after_the_head(void **state)
+TEST(no_filter_after_the_head)
 {
-    (void)state;
     open_with_filters(send_head_first);
     w.on_response = NULL;
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
@@ -468,9 +456,8 @@ static void request_file(void)
     assert_int_equal(text[FILE_BYTES], '?');
 }
 
-static void test_files(void **state)
+TEST(files)
 {
-    (void)state;
     unsigned before = mk_test_descriptors();
     open_with_filters(send_file);
     request_file();
@@ -478,14 +465,10 @@ static void test_files(void **state)
     assert_int_equal(mk_test_descriptors(), before);
 }
 
-static void test_cold_files(void **state)
+TEST(cold_files)
 {
-    (void)state;
     unsigned before = mk_test_descriptors();
-    int fd = open(mk_test_path("file"), O_RDONLY | O_CLOEXEC);
-    fsync(fd);
-    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-    close(fd);
+    mk_test_make_cold();
     open_with_filters(send_file);
     request_file();
     close_with_filters();
@@ -503,23 +486,4 @@ static int set_up(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_framing),
-        cmocka_unit_test(test_a_filter_makes_the_length_unknown),
-        cmocka_unit_test(test_pieces_are_sent_as_they_are_written),
-        cmocka_unit_test(test_a_large_body_is_read_in_turns),
-        cmocka_unit_test(test_a_slow_client),
-        cmocka_unit_test(test_a_filter_ends_once),
-        cmocka_unit_test(test_little_room),
-        cmocka_unit_test(test_a_filter_that_is_woken),
-        cmocka_unit_test(test_a_filter_that_is_not_woken),
-        cmocka_unit_test(test_incomplete_responses_have_no_last_chunk),
-        cmocka_unit_test(test_a_replaced_body_is_not_filtered),
-        cmocka_unit_test(test_no_filter_after_the_head),
-        cmocka_unit_test(test_files),
-        cmocka_unit_test(test_cold_files),
-    };
-    return cmocka_run_group_tests(tests, set_up, mk_test_folder_remove);
-}
+TEST_FILE(set_up, mk_test_folder_remove)

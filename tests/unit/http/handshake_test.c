@@ -66,9 +66,8 @@ static struct mk_test_client *arrive(void)
     return c;
 }
 
-static void test_it_waits_for_bytes_and_for_room(void **state)
+TEST(it_waits_for_bytes_and_for_room, open_world, close_world)
 {
-    (void)state;
     struct mk_test_client *c = arrive();
     mk_test_settle(&w);
     assert_string_equal(mk_test_state(c), "handshake");
@@ -102,9 +101,8 @@ static void test_it_waits_for_bytes_and_for_room(void **state)
     assert_int_equal(c->shakes, done); /* once is enough */
 }
 
-static void test_one_that_is_done_at_once(void **state)
+TEST(one_that_is_done_at_once, open_world, close_world)
 {
-    (void)state;
     verdict = 0;
     struct mk_test_client *c = mk_test_connect(&w, REQUEST);
     mk_test_settle(&w);
@@ -113,18 +111,16 @@ static void test_one_that_is_done_at_once(void **state)
     assert_string_equal(mk_test_state(c), "idle");
 }
 
-static void test_one_that_is_done_with_nothing_behind_it(void **state)
+TEST(one_that_is_done_with_nothing_behind_it, open_world, close_world)
 {
-    (void)state;
     verdict = 0;
     struct mk_test_client *c = arrive();
     mk_test_settle(&w);
     assert_string_equal(mk_test_state(c), "new");
 }
 
-static void test_one_that_fails(void **state)
+TEST(one_that_fails, open_world, close_world)
 {
-    (void)state;
     struct mk_test_client *c = arrive();
     c->verdict = -EPROTO;
     mk_test_send(c, MK_STR("garbage"));
@@ -137,9 +133,8 @@ static void test_one_that_fails(void **state)
     assert_int_equal(w.requests, 0);
 }
 
-static void test_its_time_is_limited(void **state)
+TEST(its_time_is_limited, open_world, close_world)
 {
-    (void)state;
     struct mk_test_client *c = arrive();
     mk_test_pass(&w, 5000);
     mk_test_send(c, MK_STR("a byte now and then gives no more time"));
@@ -150,9 +145,8 @@ static void test_its_time_is_limited(void **state)
     assert_int_equal(mk_test_received(c).len, 0); /* no response is possible */
 }
 
-static void test_the_head_has_its_own_time(void **state)
+TEST(the_head_has_its_own_time, open_world, close_world)
 {
-    (void)state;
     struct mk_test_client *c = arrive();
     mk_test_pass(&w, 9000);
     c->verdict = 0;
@@ -166,15 +160,14 @@ static void test_the_head_has_its_own_time(void **state)
 static unsigned count_shakes(void)
 {
     unsigned n = 0;
-    for (const struct mk_test_client *c = w.clients; c; c = c->next)
-        n += c->shakes;
+    for (unsigned i = 0; i < w.n_clients; i++)
+        n += w.clients[i]->shakes;
     return n;
 }
 
-static void test_a_turn_has_four_steps(void **state)
+TEST(a_turn_has_four_steps, open_world, close_world)
 {
     struct mk_test_client *clients[11], *served;
-    (void)state;
     w.transport = NULL;
     served = mk_test_connect(&w, REQUEST);
     mk_test_settle(&w);
@@ -199,10 +192,9 @@ static void test_a_turn_has_four_steps(void **state)
 }
 
 /* Connections in the queue are not overtaken by those whose input arrives later. */
-static void test_steps_are_taken_in_order(void **state)
+TEST(steps_are_taken_in_order, open_world, close_world)
 {
     struct mk_test_client *clients[24];
-    (void)state;
     for (size_t i = 0; i < COUNT(clients); i++)
         clients[i] = arrive();
     mk_test_settle(&w);
@@ -217,10 +209,9 @@ static void test_steps_are_taken_in_order(void **state)
     }
 }
 
-static void test_one_that_waits_for_its_step_may_end(void **state)
+TEST(one_that_waits_for_its_step_may_end, open_world, close_world)
 {
     struct mk_test_client *clients[6];
-    (void)state;
     for (size_t i = 0; i < COUNT(clients); i++)
         clients[i] = arrive();
     mk_test_settle(&w);
@@ -234,9 +225,8 @@ static void test_one_that_waits_for_its_step_may_end(void **state)
     mk_test_settle(&w);
 }
 
-static void test_the_oldest_gives_way(void **state)
+TEST(the_oldest_gives_way, open_world, close_world)
 {
-    (void)state;
     w.settings.handshakes_max = 2;
     struct mk_test_client *first = arrive(), *second = arrive();
     first->verdict = 0;
@@ -250,12 +240,11 @@ static void test_the_oldest_gives_way(void **state)
     assert_int_equal(w.http.handshakes, 2);
 }
 
-static void test_all_above_a_lowered_limit_give_way(void **state)
+TEST(all_above_a_lowered_limit_give_way, open_world, close_world)
 {
     struct mk_test_client *clients[5];
     struct mk__context_buffers none = {0};
     static struct mk__http_settings lower;
-    (void)state;
     lower = w.settings;
     for (size_t i = 0; i < COUNT(clients); i++)
         clients[i] = arrive();
@@ -267,18 +256,16 @@ static void test_all_above_a_lowered_limit_give_way(void **state)
     assert_false(clients[4]->closed || last->closed);
 }
 
-static void test_room_is_made_of_handshakes(void **state)
+TEST(room_is_made_of_handshakes, open_world, close_world)
 {
-    (void)state;
     struct mk_test_client *c = arrive();
     assert_int_equal(mk__conn_close_idle(&w.http, 1), 1);
     assert_true(c->closed);
     assert_int_equal(w.http.handshakes, 0);
 }
 
-static void test_a_drain_lets_it_end(void **state)
+TEST(a_drain_lets_it_end, open_world, close_world)
 {
-    (void)state;
     struct mk_test_client *c = arrive();
     mk__conn_drain_all(&w.http);
     mk_test_settle(&w);
@@ -291,9 +278,8 @@ static void test_a_drain_lets_it_end(void **state)
 }
 
 /* After the handshake the drain waits for a request in flight, but not forever. */
-static void test_a_drain_gives_a_moment_behind_it(void **state)
+TEST(a_drain_gives_a_moment_behind_it, open_world, close_world)
 {
-    (void)state;
     verdict = -EINPROGRESS;
     struct mk_test_client *late = arrive();
     verdict = 0;
@@ -321,9 +307,8 @@ static void test_a_drain_gives_a_moment_behind_it(void **state)
 }
 
 /* Neither empty lines nor a turn without input extend the grace period. */
-static void test_the_moment_is_one(void **state)
+TEST(the_moment_is_one, open_world, close_world)
 {
-    (void)state;
     verdict = 0;
     struct mk_test_client *c = arrive();
     mk__conn_drain_all(&w.http);
@@ -338,9 +323,8 @@ static void test_the_moment_is_one(void **state)
 }
 
 /* A transport with an end message sends it; a plain socket is just closed. */
-static void test_an_idle_end_is_told(void **state)
+TEST(an_idle_end_is_told, open_world, close_world)
 {
-    (void)state;
     for (int shakes = 0; shakes < 2; shakes++) {
         w.transport = shakes ? &shaking : NULL;
         verdict = 0;
@@ -353,10 +337,9 @@ static void test_an_idle_end_is_told(void **state)
 }
 
 /* The end message does not fit into the socket until the client reads: SendTimeout limits that. */
-static void test_an_end_waits_for_room(void **state)
+TEST(an_end_waits_for_room, open_world, close_world)
 {
     static const char last[] = "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
-    (void)state;
     for (int takes = 0; takes < 2; takes++) {
         verdict = 0;
         shaking.flush = flush;
@@ -376,39 +359,11 @@ static void test_an_end_waits_for_room(void **state)
     }
 }
 
-static void test_a_client_that_leaves(void **state)
+TEST(a_client_that_leaves, open_world, close_world)
 {
-    (void)state;
     struct mk_test_client *c = arrive();
     c->verdict = -ECONNRESET;
     mk_test_reset(c);
     mk_test_settle(&w);
     assert_true(c->closed);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_it_waits_for_bytes_and_for_room),
-        TEST(test_one_that_is_done_at_once),
-        TEST(test_one_that_is_done_with_nothing_behind_it),
-        TEST(test_one_that_fails),
-        TEST(test_its_time_is_limited),
-        TEST(test_the_head_has_its_own_time),
-        TEST(test_a_turn_has_four_steps),
-        TEST(test_the_oldest_gives_way),
-        TEST(test_steps_are_taken_in_order),
-        TEST(test_one_that_waits_for_its_step_may_end),
-        TEST(test_all_above_a_lowered_limit_give_way),
-        TEST(test_room_is_made_of_handshakes),
-        TEST(test_a_drain_lets_it_end),
-        TEST(test_a_drain_gives_a_moment_behind_it),
-        TEST(test_the_moment_is_one),
-        TEST(test_an_idle_end_is_told),
-        TEST(test_an_end_waits_for_room),
-        TEST(test_a_client_that_leaves),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,18 +18,16 @@ static int open_and_close(void *ctx)
     return err;
 }
 
-static void test_opens(void **state)
+TEST(opens)
 {
-    (void)state;
     assert_int_equal(mk_test_failing_allocs(open_and_close, NULL), 3);
 }
 
 /* A reload amid a head: what was read is kept, the rest is rejected if it is above the new limits. */
-static void test_limits_sink_amid_a_head(void **state)
+TEST(limits_sink_amid_a_head)
 {
     struct mk__context_buffers none = {0};
     struct mk__http_settings lower;
-    (void)state;
     for (uint32_t fields_max = 1; fields_max <= 10; fields_max++) {
         assert_int_equal(mk_test_world_open(&w, NULL), 0);
         assert_int_equal(mk_test_http_open(&w), 0);
@@ -46,13 +44,4 @@ static void test_limits_sink_amid_a_head(void **state)
         assert_true(mk_str_starts(mk_test_received(c), MK_STR("HTTP/1.1 431 ")));
         mk_test_world_close(&w);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_opens),
-        cmocka_unit_test(test_limits_sink_amid_a_head),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

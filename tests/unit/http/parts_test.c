@@ -2,7 +2,7 @@
 /* Reads the queue of parts without a connection, in pieces of any size; the response is complete or fails. */
 #include "folder.h"
 #include "http/parts.h"
-#include "http/h1_world.h"
+#include "http/h1_fixture.h"
 
 #include <errno.h>
 
@@ -81,9 +81,8 @@ static int open_file(void)
     return fd;
 }
 
-static void test_parts_in_their_order(void **state)
+TEST(parts_in_their_order)
 {
-    (void)state;
     for (size_t size = 1; size <= 16; size++) {
         ssize_t end;
         unsigned left = 3;
@@ -103,10 +102,9 @@ static void test_parts_in_their_order(void **state)
     }
 }
 
-static void test_not_ended_yet(void **state)
+TEST(not_ended_yet)
 {
     ssize_t end;
-    (void)state;
     start();
     assert_string_equal(read_text(8, &end), "");
     assert_int_equal(end, -EAGAIN);
@@ -119,14 +117,13 @@ static void test_not_ended_yet(void **state)
     stop();
 }
 
-static void test_lengths_are_kept(void **state)
+TEST(lengths_are_kept)
 {
     static const struct {
         uint64_t length;
         const char *text;
         ssize_t end;
     } cases[] = {{3, "abc", 0}, {4, "abc", -EPIPE}, {2, "", -EMSGSIZE}, {0, "", -EMSGSIZE}};
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         ssize_t end;
         start();
@@ -140,10 +137,9 @@ static void test_lengths_are_kept(void **state)
     }
 }
 
-static void test_generators(void **state)
+TEST(generators)
 {
     static int results[] = {-EAGAIN, -EIO, -EBUSY, -ENOMEM};
-    (void)state;
     for (size_t i = 0; i < COUNT(results); i++) {
         ssize_t end;
         start();
@@ -164,10 +160,9 @@ static void test_generators(void **state)
     stop();
 }
 
-static void test_given_up(void **state)
+TEST(given_up)
 {
     ssize_t end;
-    (void)state;
     start();
     mk_response_write_ref(req, MK_STR("abc"));
     mk_response_abort(req);
@@ -178,11 +173,10 @@ static void test_given_up(void **state)
 
 /* ── files ── */
 
-static void test_a_file_that_has_shrunk(void **state)
+TEST(a_file_that_has_shrunk)
 {
     unsigned before = mk_test_descriptors();
     ssize_t end;
-    (void)state;
     start();
     assert_int_equal(mk_response_write_file(req, open_file(), 8, 5), 0); /* of which there are two */
     mk_response_end(req);
@@ -192,10 +186,9 @@ static void test_a_file_that_has_shrunk(void **state)
     assert_int_equal(mk_test_descriptors(), before);
 }
 
-static void test_a_file_that_is_not_read(void **state)
+TEST(a_file_that_is_not_read)
 {
     unsigned before = mk_test_descriptors();
-    (void)state;
     start();
     mk_response_write_file(req, open_file(), 0, 10);
     mk_response_write_file(req, open_file(), 0, 10);
@@ -216,11 +209,10 @@ static void refill(struct mk_request *r, void *ctx)
         mk_response_end(r);
 }
 
-static void test_the_handler_hears_of_room(void **state)
+TEST(the_handler_hears_of_room)
 {
     static char much[70000];
     static char to[sizeof(much)];
-    (void)state;
     start();
     refills = 2;
     mk_response_on_writable(req, refill, NULL);
@@ -246,17 +238,4 @@ static int set_up(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parts_in_their_order),
-        cmocka_unit_test(test_not_ended_yet),
-        cmocka_unit_test(test_lengths_are_kept),
-        cmocka_unit_test(test_generators),
-        cmocka_unit_test(test_given_up),
-        cmocka_unit_test(test_a_file_that_has_shrunk),
-        cmocka_unit_test(test_a_file_that_is_not_read),
-        cmocka_unit_test(test_the_handler_hears_of_room),
-    };
-    return cmocka_run_group_tests(tests, set_up, mk_test_folder_remove);
-}
+TEST_FILE(set_up, mk_test_folder_remove)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The ID of a request, its user, and its start time. */
-#include "http/h1_world.h"
+#include "http/h1_fixture.h"
 
 #include <stdio.h>
 
@@ -22,7 +22,7 @@ static bool is_random(const char *text)
     return strlen(text) == 32 && strspn(text, "0123456789abcdef") == 32;
 }
 
-static void test_ids(void **state)
+TEST(ids)
 {
     static const struct {
         const char *request, *id;
@@ -36,7 +36,6 @@ static void test_ids(void **state)
         {GET, NULL},
     };
     char before[256] = "";
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         open_world(ask_id);
         mk_test_connect(&w, mk_str_c(cases[i].request));
@@ -50,10 +49,9 @@ static void test_ids(void **state)
     }
 }
 
-static void test_a_long_id(void **state)
+TEST(a_long_id)
 {
     char request[512];
-    (void)state;
     for (int n = 128; n <= 129; n++) {
         snprintf(request, sizeof(request), "GET / HTTP/1.1\r\nHost: h\r\nX-Request-Id: %0*d\r\n\r\n", n, 7);
         open_world(ask_id);
@@ -75,9 +73,8 @@ static void set_user(struct mk_request *req, struct mk_test_world *world)
     mk_response_end(req);
 }
 
-static void test_the_user_is_copied(void **state)
+TEST(the_user_is_copied)
 {
-    (void)state;
     open_world(set_user);
     mk_test_connect(&w, MK_STR(GET));
     mk_test_settle(&w);
@@ -95,9 +92,8 @@ static void set_claims(struct mk_request *req, struct mk_test_world *world)
     mk_response_end(req);
 }
 
-static void test_claims_are_copied(void **state)
+TEST(claims_are_copied)
 {
-    (void)state;
     open_world(set_claims);
     mk_test_connect(&w, MK_STR(GET));
     mk_test_settle(&w);
@@ -122,9 +118,8 @@ static void deny_access(struct mk_request *req, struct mk_test_world *world)
     assert_int_equal(mk_request_deny(req, 451), 0);
 }
 
-static void test_access(void **state)
+TEST(access)
 {
-    (void)state;
     for (int denied = 0; denied < 2; denied++) {
         open_world(denied ? deny_access : decide_access);
         struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
@@ -140,9 +135,8 @@ static void remember_all(struct mk_request *req, struct mk_test_world *world)
 }
 
 /* The head comes in pieces, half a second apart; the answer comes a second later. */
-static void test_times(void **state)
+TEST(times)
 {
-    (void)state;
     for (int wanted = 0; wanted < 2; wanted++) {
         open_world(remember_all);
         w.settings.times = wanted;
@@ -167,17 +161,4 @@ static void test_times(void **state)
         mk_test_settle(&w);
         close_world();
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ids),
-        cmocka_unit_test(test_a_long_id),
-        cmocka_unit_test(test_the_user_is_copied),
-        cmocka_unit_test(test_claims_are_copied),
-        cmocka_unit_test(test_access),
-        cmocka_unit_test(test_times),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -54,9 +54,8 @@ static void look(struct mk_request *req, struct mk_test_world *world)
     mk_response_end(req);
 }
 
-static void test_accessors(void **state)
+TEST(accessors)
 {
-    (void)state;
     open_world(look);
     struct mk_test_client *c = ask("PUT /a/../b%20c//d?e=%20f HTTP/1.1\r\nHost: Example.ORG:80\r\nAccept: a\r\n"
                                    "X-Own: 1\r\naccept: b,c\r\nx-own: 2\r\nAccept:\r\n\r\n");
@@ -75,9 +74,8 @@ static void look_at_little(struct mk_request *req, struct mk_test_world *world)
     mk_response_end(req);
 }
 
-static void test_what_is_not_there(void **state)
+TEST(what_is_not_there)
 {
-    (void)state;
     open_world(look_at_little);
     ask("OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n");
     ask("OPTIONS / HTTP/1.0\r\n\r\n");
@@ -94,9 +92,8 @@ static void look_at_root(struct mk_request *req, struct mk_test_world *world)
     mk_response_end(req);
 }
 
-static void test_an_absolute_target(void **state)
+TEST(an_absolute_target)
 {
-    (void)state;
     open_world(look_at_root);
     ask("GET http://[::1]:80? HTTP/1.1\r\nHost: other\r\n\r\n");
     assert_int_equal(w.requests, 1);
@@ -120,11 +117,10 @@ static void look_for_many_lines(struct mk_request *req, struct mk_test_world *wo
     mk_response_end(req);
 }
 
-static void test_lines_are_joined_once(void **state)
+TEST(lines_are_joined_once)
 {
     char text[4096];
     struct mk_buf head;
-    (void)state;
     mk_buf_init_fixed(&head, text, sizeof(text));
     mk_buf_addf(&head, "GET / HTTP/1.1\r\nHost: h\r\nX-Own: 1\r\n");
     for (unsigned i = 0; i < 10; i++)
@@ -151,7 +147,7 @@ static void look_for_slash_form(struct mk_request *req, struct mk_test_world *wo
     mk_response_end(req);
 }
 
-static void test_a_slash_is_added(void **state)
+TEST(a_slash_is_added)
 {
     static const struct {
         const char *target, *expected;
@@ -163,7 +159,6 @@ static void test_a_slash_is_added(void **state)
         {"//other.example/%5cx", "/other.example/%5Cx/"}, /* no authority */
         {"/a:b@c;d?http://e", "/a:b@c;d/?http://e"},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         char text[256];
         open_world(look_for_slash_form);
@@ -175,10 +170,9 @@ static void test_a_slash_is_added(void **state)
     }
 }
 
-static void test_no_memory_for_a_slash(void **state)
+TEST(no_memory_for_a_slash)
 {
     char text[1024];
-    (void)state;
     open_world(look_for_slash_form);
     slash_form = NULL;
     snprintf(text, sizeof(text), "GET /%0500d HTTP/1.1\r\nHost: h\r\n\r\n", 0);
@@ -199,10 +193,9 @@ static void look_for_long_list(struct mk_request *req, struct mk_test_world *wor
     mk_response_end(req);
 }
 
-static void test_no_memory_to_join(void **state)
+TEST(no_memory_to_join)
 {
     char text[2048];
-    (void)state;
     open_world(look_for_long_list);
     int n = snprintf(text, sizeof(text), "GET / HTTP/1.1\r\nHost: h\r\nA: %0900d\r\nA: %0900d\r\n\r\n", 0, 0);
     assert_true(n < (int)sizeof(text));
@@ -254,9 +247,8 @@ static const struct {
     {POST(4097), 0, NULL}, /* the limit of the settings */
 };
 
-static void test_collects(void **state)
+TEST(collects)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(collections); i++) {
         open_world(collect);
         calls = 0;
@@ -271,9 +263,8 @@ static void test_collects(void **state)
     }
 }
 
-static void test_collects_much_in_pieces(void **state)
+TEST(collects_much_in_pieces)
 {
-    (void)state;
     open_world(collect);
     calls = 0;
     bytes_max = 0;
@@ -296,9 +287,8 @@ static void collect_late(struct mk_request *req, struct mk_test_world *world)
     world->ctx = req;
 }
 
-static void test_collects_later(void **state)
+TEST(collects_later)
 {
-    (void)state;
     open_world(collect_late);
     calls = 0;
     struct mk_test_client *c = ask(POST(5) "hello");
@@ -311,9 +301,8 @@ static void test_collects_later(void **state)
     mk_test_world_close(&w);
 }
 
-static void test_the_account_is_charged(void **state)
+TEST(the_account_is_charged)
 {
-    (void)state;
     open_world(collect);
     bytes_max = 1 << 20;
     w.settings.limits.body_bytes_max = 1 << 20;
@@ -327,22 +316,4 @@ static void test_the_account_is_charged(void **state)
     }
     assert_true(mk_str_starts(mk_test_received(c), MK_STR("HTTP/1.1 503 ")));
     mk_test_world_close(&w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_accessors),
-        cmocka_unit_test(test_what_is_not_there),
-        cmocka_unit_test(test_an_absolute_target),
-        cmocka_unit_test(test_no_memory_to_join),
-        cmocka_unit_test(test_lines_are_joined_once),
-        cmocka_unit_test(test_a_slash_is_added),
-        cmocka_unit_test(test_no_memory_for_a_slash),
-        cmocka_unit_test(test_collects),
-        cmocka_unit_test(test_collects_much_in_pieces),
-        cmocka_unit_test(test_collects_later),
-        cmocka_unit_test(test_the_account_is_charged),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

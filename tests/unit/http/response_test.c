@@ -35,9 +35,8 @@ static void use_statuses(struct mk_request *req, struct mk_test_world *world)
     mk_response_end(req);
 }
 
-static void test_statuses(void **state)
+TEST(statuses)
 {
-    (void)state;
     open_world(use_statuses);
     assert_true(mk_str_starts(ask("GET"), MK_STR("HTTP/1.1 202 Accepted\r\n")));
     mk_test_world_close(&w);
@@ -74,9 +73,8 @@ static void use_fields(struct mk_request *req, struct mk_test_world *world)
     mk_response_end(req);
 }
 
-static void test_fields(void **state)
+TEST(fields)
 {
-    (void)state;
     open_world(use_fields);
     struct mk_str answer = ask("GET");
     assert_non_null(strstr(answer.p, "\r\nX-B: \ttab \xc3\xbc\r\nX-C: c\r\nContent-Length: 0\r\n\r\n"));
@@ -95,10 +93,9 @@ static void use_many_fields(struct mk_request *req, struct mk_test_world *world)
     mk_response_end(req);
 }
 
-static void test_many_fields(void **state)
+TEST(many_fields)
 {
     unsigned n = 0;
-    (void)state;
     open_world(use_many_fields);
     struct mk_str answer = ask("GET");
     for (const char *at = answer.p; (at = strstr(at, "\r\nX: y")); at++)
@@ -112,9 +109,8 @@ static void keep(struct mk_request *req, struct mk_test_world *world)
     world->ctx = req;
 }
 
-static void test_too_late(void **state)
+TEST(too_late)
 {
-    (void)state;
     open_world(keep);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR("GET / HTTP/1.1\r\nHost: h\r\n\r\n"));
     assert_int_equal(mk_response_write(w.ctx, MK_STR("x")), 0);
@@ -150,9 +146,8 @@ static void write_pieces(struct mk_request *req, struct mk_test_world *world)
     mk_response_end(req);
 }
 
-static void test_many_small_parts(void **state)
+TEST(many_small_parts)
 {
-    (void)state;
     open_world(write_pieces);
     struct mk_str answer = ask("GET");
     const char *body = strstr(answer.p, "\r\n\r\n") + 4;
@@ -181,9 +176,8 @@ static void use_all_bytes(struct mk_request *req, struct mk_test_world *world)
     mk_response_end(req);
 }
 
-static void test_all_bytes(void **state)
+TEST(all_bytes)
 {
-    (void)state;
     open_world(use_all_bytes);
     assert_true(mk_str_starts(ask("GET"), MK_STR("HTTP/1.1 200 OK\r\n")));
     mk_test_world_close(&w);
@@ -204,9 +198,8 @@ static void use_trailers(struct mk_request *req, struct mk_test_world *world)
     assert_int_equal(mk_response_trailer(req, MK_STR("X-B"), MK_STR("behind the end, but not behind the body")), 0);
 }
 
-static void test_trailers(void **state)
+TEST(trailers)
 {
-    (void)state;
     open_world(use_trailers);
     struct mk_str answer = ask("GET");
     assert_non_null(strstr(answer.p, "\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\nX-A: copied\r\n"
@@ -228,10 +221,9 @@ static void use_many_trailers(struct mk_request *req, struct mk_test_world *worl
     mk_response_end(req);
 }
 
-static void test_many_trailers(void **state)
+TEST(many_trailers)
 {
     unsigned n = 0;
-    (void)state;
     open_world(use_many_trailers);
     for (const char *at = ask("GET").p; (at = strstr(at, "\r\nX: y")); at++)
         n++;
@@ -264,10 +256,9 @@ static void answer_error(struct mk_request *req, struct mk_test_world *world)
     mk_response_error(req, *(int *)world->ctx);
 }
 
-static void test_errors_start_over(void **state)
+TEST(errors_start_over)
 {
     static int statuses[] = {400, 404, 500, 599, 204};
-    (void)state;
     unsigned before = mk_test_descriptors();
     for (size_t i = 0; i < COUNT(statuses); i++) {
         char line[32];
@@ -297,9 +288,8 @@ static void answer_redirect(struct mk_request *req, struct mk_test_world *world)
     mk_response_redirect(req, 301, mk_str_c(world->ctx));
 }
 
-static void test_redirects(void **state)
+TEST(redirects)
 {
-    (void)state;
     open_world(answer_redirect);
     w.ctx = (void *)(uintptr_t) "/a/?b";
     struct mk_str answer = ask("GET");
@@ -319,9 +309,8 @@ static void answer_allow(struct mk_request *req, struct mk_test_world *world)
     mk_response_method_not_allowed(req, MK_STR("GET, HEAD"));
 }
 
-static void test_allow(void **state)
+TEST(allow)
 {
-    (void)state;
     open_world(answer_allow);
     struct mk_str answer = ask("OPTIONS");
     assert_true(mk_str_starts(answer, MK_STR("HTTP/1.1 204 No Content\r\n")));
@@ -332,13 +321,12 @@ static void test_allow(void **state)
     mk_test_world_close(&w);
 }
 
-static void test_every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
     void (*const handlers[])(struct mk_request *, struct mk_test_world *) = {answer_error, answer_redirect,
                                                                              answer_allow};
     static int status = 404;
     unsigned before = mk_test_descriptors();
-    (void)state;
     for (size_t i = 0; i < COUNT(handlers); i++) {
         bool all_fine = false;
         is_tight = true;
@@ -356,23 +344,4 @@ static void test_every_allocation_may_fail(void **state)
     }
     is_tight = false;
     assert_int_equal(mk_test_descriptors(), before);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_statuses),
-        cmocka_unit_test(test_fields),
-        cmocka_unit_test(test_all_bytes),
-        cmocka_unit_test(test_many_fields),
-        cmocka_unit_test(test_too_late),
-        cmocka_unit_test(test_many_small_parts),
-        cmocka_unit_test(test_trailers),
-        cmocka_unit_test(test_many_trailers),
-        cmocka_unit_test(test_errors_start_over),
-        cmocka_unit_test(test_redirects),
-        cmocka_unit_test(test_allow),
-        cmocka_unit_test(test_every_allocation_may_fail),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

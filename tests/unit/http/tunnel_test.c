@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Exchanges that a handler takes over: the conditions, bytes in both directions, and the end. */
-#include "http/h1_world.h"
+#include "http/h1_fixture.h"
 
 enum { ECHO_BYTES = 64 };
 
@@ -19,7 +19,7 @@ static struct mk_test_client *start(const char *bytes)
     return mk_test_connect(&w, mk_str_c(bytes));
 }
 
-static void test_what_may_be_tunnelled(void **state)
+TEST(what_may_be_tunnelled)
 {
     static const struct {
         const char *request;
@@ -34,7 +34,6 @@ static void test_what_may_be_tunnelled(void **state)
         {"POST / HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\nUpgrade: x\r\nContent-Length: 1\r\n\r\nx", -EINVAL},
         {GET, -EINVAL},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         start(cases[i].request);
         mk_test_settle(&w);
@@ -45,9 +44,8 @@ static void test_what_may_be_tunnelled(void **state)
     }
 }
 
-static void test_echo(void **state)
+TEST(echo)
 {
-    (void)state;
     struct mk_test_client *c = start(UPGRADE "early");
     expect_received(c, SWITCHED "early");
     assert_string_equal(mk_test_state(c), "tunnel");
@@ -62,9 +60,8 @@ static void test_echo(void **state)
     close_world();
 }
 
-static void test_connect(void **state)
+TEST(connect)
 {
-    (void)state;
     struct mk_test_client *c = start(CONNECT "x");
     expect_received(c, OK "Upgrade: echo\r\n\r\nx"); /* the handler has added the field */
     mk__conn_abort_all(&w.http);
@@ -72,9 +69,8 @@ static void test_connect(void **state)
 }
 
 /* One byte at a time in either direction, and more than fits into any buffer. */
-static void test_back_pressure(void **state)
+TEST(back_pressure)
 {
-    (void)state;
     struct mk_test_client *c = start(UPGRADE);
     mk_test_settle(&w);
     mk_test_received(c);
@@ -97,9 +93,8 @@ static void test_back_pressure(void **state)
 }
 
 /* The head cannot be sent at once: the tunnel begins afterwards. */
-static void test_the_head_waits(void **state)
+TEST(the_head_waits)
 {
-    (void)state;
     struct mk_test_client *c = start("");
     c->room = 5;
     mk_test_send(c, MK_STR(UPGRADE "abc"));
@@ -124,7 +119,7 @@ static void assert_header(struct mk_request *req, const char *name, const char *
 }
 
 /* While a tunnel lasts, the head has no more bytes than are of use, and memory has the size of them. */
-static void test_what_is_kept_of_the_head(void **state)
+TEST(what_is_kept_of_the_head)
 {
     static const char *const requests[] = {
         "GET /a%20b?c HTTP/1.1\r\nConnection: Upgrade\r\nSec-WebSocket-Key: k\r\nhOsT:  h:80 \r\nX-A: one\r\n"
@@ -132,7 +127,6 @@ static void test_what_is_kept_of_the_head(void **state)
         "GET http://h:80/a%20b?c HTTP/1.1\r\nHost: h:80\r\nX-A: one, two\r\nConnection: Upgrade\r\nUpgrade: echo\r\n"
         "X-Empty:\r\nSec-WebSocket: w\r\n\r\n",
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(requests); i++) {
         struct mk_test_client *c = start(requests[i]);
         expect_received(c, SWITCHED);
@@ -155,10 +149,9 @@ static void test_what_is_kept_of_the_head(void **state)
     }
 }
 
-static void test_a_long_head_takes_its_own_size(void **state)
+TEST(a_long_head_takes_its_own_size)
 {
     char request[2048];
-    (void)state;
     int n = snprintf(request, sizeof(request),
                      "GET / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: echo\r\n"
                      "X-A: %0600d\r\n\r\n",
@@ -172,9 +165,8 @@ static void test_a_long_head_takes_its_own_size(void **state)
     close_world();
 }
 
-static void test_it_may_be_taken_later(void **state)
+TEST(it_may_be_taken_later)
 {
-    (void)state;
     struct mk_test_client *c = start("");
     echo.late = true;
     mk_test_send(c, MK_STR(UPGRADE "x"));
@@ -186,9 +178,8 @@ static void test_it_may_be_taken_later(void **state)
     close_world();
 }
 
-static void test_silence_is_limited(void **state)
+TEST(silence_is_limited)
 {
-    (void)state;
     struct mk_test_client *c = start(UPGRADE);
     mk_test_settle(&w);
     mk_test_pass(&w, 3599999);
@@ -201,9 +192,8 @@ static void test_silence_is_limited(void **state)
     close_world();
 }
 
-static void test_a_tunnel_that_is_woken(void **state)
+TEST(a_tunnel_that_is_woken)
 {
-    (void)state;
     struct mk_test_client *c = start(UPGRADE);
     mk_test_settle(&w);
     echo.deaf = true;
@@ -221,9 +211,8 @@ static void test_a_tunnel_that_is_woken(void **state)
     close_world();
 }
 
-static void test_it_hears_of_a_drain(void **state)
+TEST(it_hears_of_a_drain)
 {
-    (void)state;
     start(UPGRADE);
     mk_test_settle(&w);
     assert_false(echo.events & MK_TUNNEL_DRAINING);
@@ -238,9 +227,8 @@ static void test_it_hears_of_a_drain(void **state)
     close_world();
 }
 
-static void test_ends(void **state)
+TEST(ends)
 {
-    (void)state;
     struct mk_test_client *c = start(UPGRADE);
     mk_test_settle(&w);
     mk_test_reset(c);
@@ -263,23 +251,4 @@ static void test_ends(void **state)
     mk_test_settle(&w);
     assert_true(c->shut);
     close_world();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_may_be_tunnelled),
-        cmocka_unit_test(test_echo),
-        cmocka_unit_test(test_connect),
-        cmocka_unit_test(test_back_pressure),
-        cmocka_unit_test(test_the_head_waits),
-        cmocka_unit_test(test_what_is_kept_of_the_head),
-        cmocka_unit_test(test_a_long_head_takes_its_own_size),
-        cmocka_unit_test(test_it_may_be_taken_later),
-        cmocka_unit_test(test_silence_is_limited),
-        cmocka_unit_test(test_a_tunnel_that_is_woken),
-        cmocka_unit_test(test_it_hears_of_a_drain),
-        cmocka_unit_test(test_ends),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,9 +49,8 @@ static void close_all(void)
     mk_epoch_queue_release(&queue);
 }
 
-static void test_turns_delay_frees(void **state)
+TEST(turns_delay_frees)
 {
-    (void)state;
     open_all();
     mk_epoch_join(&loops[0]); /* is in a turn now */
     mk_epoch_join(&loops[1]);
@@ -75,9 +74,8 @@ static void test_turns_delay_frees(void **state)
     assert_int_equal(freed, 3);
 }
 
-static void test_loops_that_join_and_leave(void **state)
+TEST(loops_that_join_and_leave)
 {
-    (void)state;
     open_all();
     retire_new();
     assert_int_equal(mk_epoch_reclaim(&queue), 0); /* no loop takes part */
@@ -98,9 +96,8 @@ static void test_loops_that_join_and_leave(void **state)
 }
 
 /* A loop may find an object after a look at all loops, and before it is retired: that look must not free it. */
-static void test_what_is_retired_after_the_look(void **state)
+TEST(what_is_retired_after_the_look)
 {
-    (void)state;
     open_all();
     mk_epoch_join(&loops[0]);
     for (unsigned i = 0; i < 2; i++) {
@@ -124,9 +121,8 @@ static void retire_in_turn(struct mk_task *t)
     stays = mk_epoch_reclaim(&queue) == 1;
 }
 
-static void test_turns_of_a_loop(void **state)
+TEST(turns_of_a_loop)
 {
-    (void)state;
     open_all();
     mk_epoch_join(&loops[0]);
     mk_task_init(&task, retire_in_turn);
@@ -212,28 +208,13 @@ static void check_threads(int readers)
     close_all();
 }
 
-static void test_readers_and_a_writer(void **state)
+TEST(readers_and_a_writer)
 {
-    (void)state;
     check_threads(READERS);
 }
 
 /* With one reader all of them wait often: what is retired after that look must wait nevertheless. */
-static void test_one_reader(void **state)
+TEST(one_reader)
 {
-    (void)state;
     check_threads(1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_turns_delay_frees),
-        cmocka_unit_test(test_loops_that_join_and_leave),
-        cmocka_unit_test(test_what_is_retired_after_the_look),
-        cmocka_unit_test(test_turns_of_a_loop),
-        cmocka_unit_test(test_readers_and_a_writer),
-        cmocka_unit_test(test_one_reader),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -118,14 +118,13 @@ static void on_deferred_free(struct mk_task *task)
     note('g');
 }
 
-static void test_order_of_a_turn(void **state)
+TEST(order_of_a_turn)
 {
     struct mk_loop *loop = open_loop();
     struct mk_event events[2] = {{on_event, 0}, {on_event, 1}};
     struct mk_message message = {.fn = on_message};
     struct mk_timer timer;
     struct mk_task task, to_free;
-    (void)state;
     mk_task_init(&to_free, on_deferred_free);
     mk__loop_defer_free(loop, &to_free);
     mk_task_init(&task, on_task);
@@ -148,10 +147,9 @@ static void test_order_of_a_turn(void **state)
     close_loop();
 }
 
-static void test_the_clock_is_read_once_a_turn(void **state)
+TEST(the_clock_is_read_once_a_turn)
 {
     struct mk_loop *loop = open_loop();
-    (void)state;
     assert_int_equal(mk_loop_now_ms(loop), 1000);
     assert_int_equal(mk_loop_wall_seconds(loop), 784111777);
     f.world.now_ms += 2500;
@@ -162,11 +160,10 @@ static void test_the_clock_is_read_once_a_turn(void **state)
     close_loop();
 }
 
-static void test_waits_for_the_next_timer(void **state)
+TEST(waits_for_the_next_timer)
 {
     struct mk_loop *loop = open_loop();
     struct mk_timer timer;
-    (void)state;
     mk_timer_init(&timer, on_timer);
     mk_timer_arm(loop, &timer, 40);
     assert_int_equal(mk__loop_turn(loop), 0);
@@ -196,11 +193,10 @@ static void on_killer(struct mk_event *event, uint32_t events)
     mk_event_del(&f.world.loop, victim);
 }
 
-static void test_no_event_after_its_removal(void **state)
+TEST(no_event_after_its_removal)
 {
     struct mk_loop *loop = open_loop();
     struct mk_event events[3] = {{on_killer, 0}, {on_event, 1}, {on_event, 2}};
-    (void)state;
     victim = &events[1];
     for (int i = 0; i < 3; i++)
         f.script[i] = &events[i];
@@ -226,12 +222,11 @@ static void on_freeing_event(struct mk_event *event, uint32_t events)
     mk__loop_defer_free(&f.world.loop, &deferred_free); /* moves it from the tasks to the deferred frees */
 }
 
-static void test_deferred_frees_come_last(void **state)
+TEST(deferred_frees_come_last)
 {
     struct mk_loop *loop = open_loop();
     struct mk_event events[2] = {{on_freeing_event, 0}, {on_event, 1}};
     struct mk_task task;
-    (void)state;
     mk_task_init(&task, on_task);
     mk_task_schedule(loop, &task);
     f.script[0] = &events[0];
@@ -251,10 +246,9 @@ static void on_again(struct mk_task *task)
     mk_task_cancel(&other);
 }
 
-static void test_tasks_of_a_turn(void **state)
+TEST(tasks_of_a_turn)
 {
     struct mk_loop *loop = open_loop();
-    (void)state;
     mk_task_init(&again, on_again);
     mk_task_init(&other, on_task);
     mk_task_schedule(loop, &again);
@@ -271,12 +265,11 @@ static void test_tasks_of_a_turn(void **state)
     close_loop();
 }
 
-static void test_closing_delivers_what_is_left(void **state)
+TEST(closing_delivers_what_is_left)
 {
     struct mk_loop *loop = open_loop();
     struct mk_message message = {.fn = on_message};
     struct mk_task to_free;
-    (void)state;
     mk_post(loop, &message);
     mk_task_init(&to_free, on_deferred_free);
     mk__loop_defer_free(loop, &to_free);
@@ -290,11 +283,10 @@ static void on_stop(struct mk_message *message)
     mk__loop_stop(&f.world.loop);
 }
 
-static void test_run_ends(void **state)
+TEST(run_ends)
 {
     struct mk_loop *loop = open_loop();
     struct mk_message message = {.fn = on_stop};
-    (void)state;
     mk_post(loop, &message);
     assert_int_equal(mk__loop_run(loop), 0);
     loop->stopping = false;
@@ -305,9 +297,8 @@ static void test_run_ends(void **state)
     close_loop();
 }
 
-static void test_opening_fails(void **state)
+TEST(opening_fails)
 {
-    (void)state;
     open_loop();
     close_loop();
     f.error = -EMFILE;
@@ -350,10 +341,9 @@ static void *send_messages(void *ctx)
     return NULL;
 }
 
-static void test_posts_from_many_threads(void **state)
+TEST(posts_from_many_threads)
 {
     pthread_t threads[SENDERS];
-    (void)state;
     assert_int_equal(mk__loop_open(&real, &mk__poller_epoll, &mk__clock_system, NULL), 0);
     for (unsigned s = 0; s < SENDERS; s++) {
         for (unsigned i = 0; i < MESSAGES; i++)
@@ -385,9 +375,8 @@ static void spin(struct mk_task *task)
 }
 
 /* A running loop may read a message before its sender writes the eventfd, and be closed: it waits for the sender. */
-static void test_closing_waits_for_the_wakeup(void **state)
+TEST(closing_waits_for_the_wakeup)
 {
-    (void)state;
     for (unsigned i = 0; i < 500; i++) {
         struct mk_message last = {.fn = stop_real};
         struct mk_task task;
@@ -417,12 +406,11 @@ static void on_ready(struct mk_event *event, uint32_t events)
     seen |= events;
 }
 
-static void test_epoll(void **state)
+TEST(epoll)
 {
     struct mk_event event = {on_ready, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
     struct mk_event wrong = {on_ready, -1};
     struct mk_task task;
-    (void)state;
     assert_int_equal(mk__loop_open(&real, &mk__poller_epoll, &mk__clock_system, NULL), 0);
     assert_int_equal(mk_event_add(&real, &wrong, EPOLLIN), -EBADF);
     assert_int_equal(mk_event_add(&real, &event, EPOLLIN), 0);
@@ -445,23 +433,4 @@ static void test_epoll(void **state)
     assert_int_equal(seen, 0);
     close(event.fd);
     mk__loop_close(&real);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order_of_a_turn),
-        cmocka_unit_test(test_the_clock_is_read_once_a_turn),
-        cmocka_unit_test(test_waits_for_the_next_timer),
-        cmocka_unit_test(test_no_event_after_its_removal),
-        cmocka_unit_test(test_deferred_frees_come_last),
-        cmocka_unit_test(test_tasks_of_a_turn),
-        cmocka_unit_test(test_closing_delivers_what_is_left),
-        cmocka_unit_test(test_run_ends),
-        cmocka_unit_test(test_opening_fails),
-        cmocka_unit_test(test_posts_from_many_threads),
-        cmocka_unit_test(test_closing_waits_for_the_wakeup),
-        cmocka_unit_test(test_epoll),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

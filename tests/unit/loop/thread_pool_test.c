@@ -51,10 +51,9 @@ static void start(struct work *w)
     assert_int_equal(mk_job_submit(&world.loop, &w->job), 0);
 }
 
-static void test_jobs_come_back(void **state)
+TEST(jobs_come_back)
 {
     struct mk__thread_pool jobs;
-    (void)state;
     loop_thread = pthread_self();
     done_total = 0;
     mk__thread_pool_open(&jobs, 3);
@@ -75,10 +74,9 @@ static void test_jobs_come_back(void **state)
     mk_test_world_close(&world);
 }
 
-static void test_closing_finishes_the_queue(void **state)
+TEST(closing_finishes_the_queue)
 {
     struct mk__thread_pool jobs;
-    (void)state;
     loop_thread = pthread_self();
     done_total = 0;
     mk__thread_pool_open(&jobs, 1);
@@ -90,11 +88,10 @@ static void test_closing_finishes_the_queue(void **state)
     assert_int_equal(done_total, JOBS);
 }
 
-static void test_without_threads(void **state)
+TEST(without_threads)
 {
     struct work w = {.job = {.work = work, .done = finish}};
     struct mk__thread_pool jobs;
-    (void)state;
     assert_int_equal(mk_test_world_open(&world, NULL), 0);
     assert_int_equal(mk_job_submit(&world.loop, &w.job), -EAGAIN);
     mk_test_world_close(&world);
@@ -102,14 +99,4 @@ static void test_without_threads(void **state)
     mk__thread_pool_open(&jobs, 16); /* no thread until there is work */
     assert_int_equal(jobs.threads, 0);
     mk__thread_pool_close(&jobs);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_jobs_come_back),
-        cmocka_unit_test(test_closing_finishes_the_queue),
-        cmocka_unit_test(test_without_threads),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,10 +67,9 @@ static const uint64_t delays[] = {
 
 static const uint64_t starts[] = {0, 1, 63, 64, 1000, 4095, 4096, 262143, 16777215, REACH - 1, REACH, 123456789012};
 
-static void test_fires_to_the_millisecond(void **state)
+TEST(fires_to_the_millisecond)
 {
     struct probe p;
-    (void)state;
     for (size_t s = 0; s < COUNT(starts); s++) {
         for (size_t d = 0; d < COUNT(delays); d++) {
             uint64_t at = starts[s] + delays[d];
@@ -88,10 +87,9 @@ static void test_fires_to_the_millisecond(void **state)
     }
 }
 
-static void test_one_leap_fires_at_the_right_moments(void **state)
+TEST(one_leap_fires_at_the_right_moments)
 {
     static struct probe p[COUNT(delays)];
-    (void)state;
     mk__wheel_init(&wheel, 4095);
     for (size_t i = 0; i < COUNT(delays); i++) {
         init(&p[i]);
@@ -105,10 +103,9 @@ static void test_one_leap_fires_at_the_right_moments(void **state)
     assert_int_equal(wheel.now_ms, 10 * REACH);
 }
 
-static void test_what_is_due_fires_next(void **state)
+TEST(what_is_due_fires_next)
 {
     struct probe p;
-    (void)state;
     mk__wheel_init(&wheel, 100);
     init(&p);
     arm(&p, 50); /* in the past */
@@ -120,10 +117,9 @@ static void test_what_is_due_fires_next(void **state)
     assert_int_equal(wheel.now_ms, 101);
 }
 
-static void test_later_deadlines_only_write_a_number(void **state)
+TEST(later_deadlines_only_write_a_number)
 {
     struct probe p;
-    (void)state;
     mk__wheel_init(&wheel, 1000);
     init(&p);
     arm(&p, 6000);
@@ -140,10 +136,9 @@ static void test_later_deadlines_only_write_a_number(void **state)
     assert_int_equal(p.fired_ms, 9000);
 }
 
-static void test_earlier_deadlines_move_it(void **state)
+TEST(earlier_deadlines_move_it)
 {
     struct probe p;
-    (void)state;
     mk__wheel_init(&wheel, 1000);
     init(&p);
     arm(&p, 100000);
@@ -157,10 +152,9 @@ static void test_earlier_deadlines_move_it(void **state)
     assert_int_equal(p.fired_ms, 1300);
 }
 
-static void test_cancelled_timers_stay_silent(void **state)
+TEST(cancelled_timers_stay_silent)
 {
     struct probe p[3];
-    (void)state;
     mk__wheel_init(&wheel, 1);
     for (int i = 0; i < 3; i++) {
         init(&p[i]);
@@ -198,10 +192,9 @@ static void on_meddle(struct mk_timer *timer)
     }
 }
 
-static void test_callbacks_may_arm_and_cancel(void **state)
+TEST(callbacks_may_arm_and_cancel)
 {
     struct probe same_slot, next;
-    (void)state;
     struct meddler m = {.cancels = &same_slot, .arms = &next, .arms_at = 150, .rearms = 3};
     mk__wheel_init(&wheel, 10);
     init(&m.own);
@@ -273,11 +266,10 @@ static uint64_t next_of_model(const struct probe *probes)
     return next;
 }
 
-static void test_agrees_with_a_naive_model(void **state)
+TEST(agrees_with_a_naive_model)
 {
     static struct probe probes[PROBES];
     uint64_t now = 77777;
-    (void)state;
     mk__wheel_init(&wheel, now);
     for (int i = 0; i < PROBES; i++)
         init(&probes[i]);
@@ -299,15 +291,4 @@ static void test_agrees_with_a_naive_model(void **state)
         assert_true(mk__wheel_next_ms(&wheel) <= next_of_model(probes));
     }
     assert_true(now > 100 * 24 * HOUR); /* a long simulated time */
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fires_to_the_millisecond),     cmocka_unit_test(test_one_leap_fires_at_the_right_moments),
-        cmocka_unit_test(test_what_is_due_fires_next),       cmocka_unit_test(test_later_deadlines_only_write_a_number),
-        cmocka_unit_test(test_earlier_deadlines_move_it),    cmocka_unit_test(test_cancelled_timers_stay_silent),
-        cmocka_unit_test(test_callbacks_may_arm_and_cancel), cmocka_unit_test(test_agrees_with_a_naive_model),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

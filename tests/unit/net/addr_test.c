@@ -27,9 +27,8 @@ static const struct {
     {"unix:/a:b", AF_UNIX, 0, false, "unix:/a:b"},
 };
 
-static void test_reads_and_prints(void **state)
+TEST(reads_and_prints)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(good); i++) {
         struct mk__addr addr;
         const char *error = NULL;
@@ -85,9 +84,8 @@ static const struct {
     {"unix:run/x", PATH},
 };
 
-static void test_refuses(void **state)
+TEST(refuses)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(bad); i++) {
         struct mk__addr addr;
         const char *error = "";
@@ -97,12 +95,11 @@ static void test_refuses(void **state)
     }
 }
 
-static void test_length_of_a_path(void **state)
+TEST(length_of_a_path)
 {
     char text[5 + 108 + 1] = "unix:/";
     struct mk__addr addr;
     const char *error = "";
-    (void)state;
     memset(text + 6, 'x', 106);
     assert_int_equal(mk__addr_parse(mk_str_c(text), &addr, &error), 0); /* 107 bytes and their NUL */
     assert_int_equal(strlen(addr.un.sun_path), 107);
@@ -111,11 +108,10 @@ static void test_length_of_a_path(void **state)
     assert_string_equal(error, "the path of a Unix socket has at most 107 bytes");
 }
 
-static void test_ports(void **state)
+TEST(ports)
 {
     struct mk__addr addr;
     const char *error;
-    (void)state;
     assert_int_equal(mk__addr_parse(MK_STR("[::1]:1"), &addr, &error), 0);
     mk__addr_set_port(&addr, 4711);
     assert_int_equal(mk__addr_port(&addr), 4711);
@@ -127,7 +123,7 @@ static void test_ports(void **state)
     assert_int_equal(mk__addr_port(&addr), 0);
 }
 
-static void test_plain_addresses(void **state)
+TEST(plain_addresses)
 {
     static const struct {
         const char *text;
@@ -137,7 +133,6 @@ static void test_plain_addresses(void **state)
     struct mk_address plain;
     struct mk__addr addr;
     const char *error;
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         assert_int_equal(mk__addr_parse(mk_str_c(cases[i].text), &addr, &error), 0);
         mk__addr_to_address(&addr, &plain);
@@ -149,14 +144,4 @@ static void test_plain_addresses(void **state)
     mk__addr_to_address(&addr, &plain);
     assert_int_equal(plain.family, AF_UNIX);
     assert_int_equal(plain.bytes[0] | plain.port, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reads_and_prints), cmocka_unit_test(test_refuses),
-        cmocka_unit_test(test_length_of_a_path), cmocka_unit_test(test_ports),
-        cmocka_unit_test(test_plain_addresses),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 #define MK_UNIT_NET_DIAL_CALLS_H
 
 #include "dial_places.h"
-#include "dial_world.h"
+#include "dial_fixture.h"
 
 static struct mk_arena arena;
 static unsigned descriptors;
@@ -114,7 +114,5 @@ static inline int close_test(void **state)
     mk_arena_release(&arena);
     return mk_test_descriptors() == descriptors ? 0 : -1;
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, open_test, close_test)
 
 #endif

@@ -2,10 +2,9 @@
 /* Outgoing connections to names with one or many addresses: which is tried when, and which wins. */
 #include "dial_calls.h"
 
-static void test_a_name_with_one_address(void **state)
+TEST(a_name_with_one_address, open_test, close_test)
 {
     struct place *p = listen_at("127.0.0.2:0", 8);
-    (void)state;
     known[0] = (struct test_host){"one", 0, {"127.0.0.2"}};
     known[1] = (struct test_host){"away", -EAGAIN, {NULL}};
     start(at("one", p->port), 1000);
@@ -21,11 +20,10 @@ static void test_a_name_with_one_address(void **state)
     assert_int_equal(calls, 1);
 }
 
-static void test_the_next_address_when_one_fails(void **state)
+TEST(the_next_address_when_one_fails, open_test, close_test)
 {
     struct place *p = listen_at("127.0.0.3:0", 8);
     unsigned port = free_port();
-    (void)state;
     known[0] = (struct test_host){"three", 0, {"127.0.0.1", "[::1]", "127.0.0.2", "127.0.0.3"}};
     start(at("three", p->port), 1000);
     expect_connected();
@@ -33,10 +31,9 @@ static void test_the_next_address_when_one_fails(void **state)
     assert_int_equal(result(), -ECONNREFUSED);
 }
 
-static void test_the_next_address_after_a_while(void **state)
+TEST(the_next_address_after_a_while, open_test, close_test)
 {
     struct place *good = listen_at("127.0.0.3:0", 8);
-    (void)state;
     hole_at(at("127.0.0.1", good->port));
     hole_at(at("127.0.0.2", good->port));
     known[0] = (struct test_host){"two", 0, {"127.0.0.1", "127.0.0.3"}};
@@ -63,10 +60,9 @@ static void test_the_next_address_after_a_while(void **state)
     expect_connected();
 }
 
-static void test_no_address_answers(void **state)
+TEST(no_address_answers, open_test, close_test)
 {
     struct place *p = hole_at("127.0.0.1:0");
-    (void)state;
     hole_at(at("127.0.0.2", p->port));
     hole_at(at("127.0.0.3", p->port));
     known[0] = (struct test_host){"holes", 0, {"127.0.0.1", "127.0.0.2", "127.0.0.3"}};
@@ -92,11 +88,10 @@ static uint64_t cookie(unsigned attempt)
     return value;
 }
 
-static void test_the_older_one_makes_room(void **state)
+TEST(the_older_one_makes_room, open_test, close_test)
 {
     struct place *p = hole_at("127.0.0.1:0");
     uint64_t first, second, third;
-    (void)state;
     hole_at(at("127.0.0.2", p->port));
     known[0] = (struct test_host){"holes", 0, {"127.0.0.1", "127.0.0.2", "127.0.0.1", "127.0.0.2"}};
     start(at("holes", p->port), 3250);
@@ -122,10 +117,9 @@ static void test_the_older_one_makes_room(void **state)
 }
 
 /* The loop is closed before it has read what a lookup found: the name is freed, and then the dial is cancelled. */
-static void test_a_cancel_after_the_loop(void **state)
+TEST(a_cancel_after_the_loop, open_test, close_test)
 {
     struct place *p = listen_at("127.0.0.1:0", 8);
-    (void)state;
     known[0] = (struct test_host){"one", 0, {"127.0.0.1"}};
     start(at("one", p->port), 1000);
     mk__loop_turn(&loop);
@@ -161,24 +155,11 @@ static int dial_once(void *ctx)
     return 0;
 }
 
-static void test_failing_allocations(void **state)
+TEST(failing_allocations, open_test, close_test)
 {
     struct place *p = listen_at("127.0.0.1:0", 64);
-    (void)state;
     known[0] = (struct test_host){"one", 0, {"127.0.0.1"}};
     assert_true(mk_test_failing_allocs(dial_once, p) >= 2);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_name_with_one_address),
-        TEST(the_next_address_when_one_fails),
-        TEST(the_next_address_after_a_while),
-        TEST(a_cancel_after_the_loop),
-        TEST(no_address_answers),
-        TEST(the_older_one_makes_room),
-        TEST(failing_allocations),
-    };
-    return cmocka_run_group_tests(tests, mk_test_folder_make, mk_test_folder_remove);
-}
+TEST_FILE(mk_test_folder_make, mk_test_folder_remove)

@@ -22,7 +22,21 @@ static int parse(const char *text, int default_port, const struct mk_dial_target
     return err;
 }
 
-static void test_good_ones(void **state)
+static int open_arena(void **state)
+{
+    (void)state;
+    mk_arena_init(&arena, NULL, 1 << 20, NULL, 0);
+    return 0;
+}
+
+static int close_arena(void **state)
+{
+    (void)state;
+    mk_arena_release(&arena);
+    return 0;
+}
+
+TEST(good_ones, open_arena, close_arena)
 {
     static const struct {
         const char *text;
@@ -45,7 +59,6 @@ static void test_good_ones(void **state)
         {LABEL "." LABEL "." LABEL "." LABEL, 80, LABEL "." LABEL "." LABEL "." LABEL, 80, -1},
         {"unix:/run/x.sock", MK_DIAL_PORT_REQUIRED, "/run/x.sock", 0, AF_UNIX},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         const struct mk_dial_target *t = NULL;
         if (rows[i].family < 0) { /* 255 bytes are two too many */
@@ -63,7 +76,7 @@ static void test_good_ones(void **state)
     }
 }
 
-static void test_bad_ones(void **state)
+TEST(bad_ones, open_arena, close_arena)
 {
     static const char *const rows[] = {
         "",
@@ -101,7 +114,6 @@ static void test_bad_ones(void **state)
         "a:80:80",
     };
     const struct mk_dial_target *t = NULL;
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++)
         if (parse(rows[i], 80, &t) != -EINVAL)
             fail_msg("\"%s\" is accepted", rows[i]);
@@ -123,32 +135,7 @@ static int parse_one(void *ctx)
     return err;
 }
 
-static void test_failing_allocations(void **state)
+TEST(failing_allocations)
 {
-    (void)state;
     assert_true(mk_test_failing_allocs(parse_one, NULL) >= 1);
-}
-
-static int open_arena(void **state)
-{
-    (void)state;
-    mk_arena_init(&arena, NULL, 1 << 20, NULL, 0);
-    return 0;
-}
-
-static int close_arena(void **state)
-{
-    (void)state;
-    mk_arena_release(&arena);
-    return 0;
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_good_ones, open_arena, close_arena),
-        cmocka_unit_test_setup_teardown(test_bad_ones, open_arena, close_arena),
-        cmocka_unit_test(test_failing_allocations),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

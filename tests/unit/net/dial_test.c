@@ -11,10 +11,9 @@ static void ignore_event(struct mk_event *event, uint32_t events)
     (void)events;
 }
 
-static void test_tcp(void **state)
+TEST(tcp, open_test, close_test)
 {
     struct place *p = listen_at("127.0.0.1:0", 8);
-    (void)state;
     start(at("127.0.0.1", p->port), 1000);
     int fd = result();
     assert_true(fd >= 0);
@@ -28,9 +27,8 @@ static void test_tcp(void **state)
     expect_connected();
 }
 
-static void test_unix(void **state)
+TEST(unix, open_test, close_test)
 {
-    (void)state;
     const char *text = at_unix("s");
     start(text, 1000);
     assert_int_equal(result(), -ENOENT);
@@ -40,18 +38,16 @@ static void test_unix(void **state)
     unlink(mk_test_path("s"));
 }
 
-static void test_refused(void **state)
+TEST(refused, open_test, close_test)
 {
-    (void)state;
     start(at("127.0.0.1", free_port()), 1000);
     assert_int_equal(result(), -ECONNREFUSED);
     assert_int_equal(calls, 1);
 }
 
-static void test_no_answer(void **state)
+TEST(no_answer, open_test, close_test)
 {
     struct place *p = hole_at("127.0.0.1:0");
-    (void)state;
     start(at("127.0.0.1", p->port), 700);
     pass(699);
     expect_waiting();
@@ -65,9 +61,8 @@ static void test_no_answer(void **state)
     assert_int_equal(result(), -ETIMEDOUT);
 }
 
-static void test_unix_queue_is_full(void **state)
+TEST(unix_queue_is_full, open_test, close_test)
 {
-    (void)state;
     const char *text = at_unix("full");
     struct place *p = hole_at(text);
     start(text, 500);
@@ -87,11 +82,10 @@ static void test_unix_queue_is_full(void **state)
     unlink(mk_test_path("full"));
 }
 
-static void test_means_of_our_own(void **state)
+TEST(means_of_our_own, open_test, close_test)
 {
     struct place *p = hole_at("127.0.0.1:0");
     struct rlimit before, none;
-    (void)state;
     refuses_events = true;
     start(at("127.0.0.1", p->port), 1000);
     assert_int_equal(result(), -ENOSPC);
@@ -105,12 +99,11 @@ static void test_means_of_our_own(void **state)
     assert_int_equal(results[0], -EMFILE);
 }
 
-static void test_local_address(void **state)
+TEST(local_address, open_test, close_test)
 {
     struct mk_dial_options options = {.local = target_of("127.0.0.9")};
     struct mk__addr addr = {.len = sizeof(addr.un)};
     struct place *p = listen_at("127.0.0.1:0", 8);
-    (void)state;
     calls = 0;
     start_nth(0, at("127.0.0.1", p->port), &options);
     int fd = result();
@@ -138,12 +131,11 @@ static bool had_early_data(int fd)
     return info.tcpi_options & TCPI_OPT_SYN_DATA;
 }
 
-static void test_fast_open(void **state)
+TEST(fast_open, open_test, close_test)
 {
     struct mk_dial_options options = {.fast_open = true};
     struct place *p = listen_at("127.0.0.1:0", 8);
     char byte;
-    (void)state;
     for (int i = 0; i < 2; i++) { /* the first one brings the cookie */
         calls = 0;
         start_nth(0, at("127.0.0.1", p->port), &options);
@@ -172,11 +164,10 @@ static void cancel(void)
     assert_int_equal(results[0], NOT_YET);
 }
 
-static void test_cancel_in_each_state(void **state)
+TEST(cancel_in_each_state, open_test, close_test)
 {
     static struct mk_dial never;
     struct place *p = hole_at("127.0.0.1:0");
-    (void)state;
     mk_dial_cancel(&never);
     const char *text = at_unix("c");
     hole_at(text);
@@ -219,10 +210,9 @@ static void cancel_other(struct mk_dial *dial, int fd)
     mk_dial_cancel(&dials[dial == &dials[0]]);
 }
 
-static void test_cancel_in_the_same_turn(void **state)
+TEST(cancel_in_the_same_turn, open_test, close_test)
 {
     struct place *p = listen_at("127.0.0.1:0", 8);
-    (void)state;
     for (unsigned i = 0; i < 2; i++)
         mk_dial_start(&dials[i], &loop, target_of(at("127.0.0.1", p->port)), NULL, cancel_other);
     settle();
@@ -240,9 +230,8 @@ static void start_again(struct mk_dial *dial, int err)
         mk_dial_start(dial, &loop, dial->target, &dial->options, start_again);
 }
 
-static void test_again_from_the_callback(void **state)
+TEST(again_from_the_callback, open_test, close_test)
 {
-    (void)state;
     mk_dial_start(&dials[0], &loop, target_of(at("127.0.0.1", free_port())), NULL, start_again);
     settle();
     while (calls < 3)
@@ -251,30 +240,12 @@ static void test_again_from_the_callback(void **state)
     assert_int_equal(calls, 3);
 }
 
-static void test_phrases(void **state)
+TEST(phrases, open_test, close_test)
 {
     static const int mine[] = {-ENXIO, -EAGAIN, -EBUSY, -ETIMEDOUT};
-    (void)state;
     for (size_t i = 0; i < COUNT(mine); i++)
         assert_string_not_equal(mk_dial_error(mine[i]), strerror(-mine[i]));
     assert_string_equal(mk_dial_error(-ECONNREFUSED), strerror(ECONNREFUSED));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(tcp),
-        TEST(unix),
-        TEST(refused),
-        TEST(no_answer),
-        TEST(unix_queue_is_full),
-        TEST(means_of_our_own),
-        TEST(local_address),
-        TEST(fast_open),
-        TEST(cancel_in_each_state),
-        TEST(cancel_in_the_same_turn),
-        TEST(again_from_the_callback),
-        TEST(phrases),
-    };
-    return cmocka_run_group_tests(tests, mk_test_folder_make, mk_test_folder_remove);
-}
+TEST_FILE(mk_test_folder_make, mk_test_folder_remove)

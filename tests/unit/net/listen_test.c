@@ -38,10 +38,9 @@ static bool answers(const struct mk__addr *addr)
     return connected;
 }
 
-static void test_options_are_set(void **state)
+TEST(options_are_set)
 {
     struct mk__addr addr = address("127.0.0.1:0");
-    (void)state;
     int fd = mk__listen_bind(&addr, &options);
     assert_true(fd >= 0);
     assert_int_not_equal(mk__addr_port(&addr), 0); /* what the system chose */
@@ -60,10 +59,9 @@ static void test_options_are_set(void **state)
     close(fd);
 }
 
-static void test_any_covers_both_families(void **state)
+TEST(any_covers_both_families)
 {
     struct mk__addr addr = address("*:0");
-    (void)state;
     int fd = mk__listen_bind(&addr, &options);
     assert_true(fd >= 0);
     assert_int_equal(mk__listen_start(fd, &addr, &options), 0);
@@ -75,10 +73,9 @@ static void test_any_covers_both_families(void **state)
     close(fd);
 }
 
-static void test_v6_alone(void **state)
+TEST(v6_alone)
 {
     struct mk__addr addr = address("[::1]:0");
-    (void)state;
     int fd = mk__listen_bind(&addr, &options);
     if (fd == -EADDRNOTAVAIL || fd == -EAFNOSUPPORT)
         skip();
@@ -87,11 +84,10 @@ static void test_v6_alone(void **state)
     close(fd);
 }
 
-static void test_ports_are_shared_only_on_request(void **state)
+TEST(ports_are_shared_only_on_request)
 {
     struct mk__listen_options alone = options;
     struct mk__addr addr = address("127.0.0.1:0");
-    (void)state;
     int first = mk__listen_bind(&addr, &options);
     assert_int_equal(mk__listen_start(first, &addr, &options), 0);
     int second = mk__listen_bind(&addr, &options);
@@ -102,19 +98,17 @@ static void test_ports_are_shared_only_on_request(void **state)
     close(second);
 }
 
-static void test_foreign_addresses(void **state)
+TEST(foreign_addresses)
 {
     struct mk__addr addr = address("192.0.2.1:0"); /* of the documentation, on no machine */
     unsigned before = mk_test_descriptors();
-    (void)state;
     assert_int_equal(mk__listen_bind(&addr, &options), -EADDRNOTAVAIL);
     assert_int_equal(mk_test_descriptors(), before);
 }
 
-static void test_unix_sockets(void **state)
+TEST(unix_sockets)
 {
     char text[600];
-    (void)state;
     snprintf(text, sizeof(text), "unix:%s", mk_test_path("s"));
     struct mk__addr addr = address(text);
     int fd = mk__listen_bind(&addr, &options);
@@ -131,11 +125,10 @@ static void test_unix_sockets(void **state)
     close(fd);
 }
 
-static void test_files_are_not_replaced(void **state)
+TEST(files_are_not_replaced)
 {
     char text[600];
     struct stat st;
-    (void)state;
     mk_test_write("file", MK_STR("precious"));
     snprintf(text, sizeof(text), "unix:%s", mk_test_path("file"));
     struct mk__addr addr = address(text);
@@ -144,11 +137,10 @@ static void test_files_are_not_replaced(void **state)
     assert_int_equal(st.st_size, 8);
 }
 
-static void test_fast_open_is_looked_up(void **state)
+TEST(fast_open_is_looked_up)
 {
     FILE *f = fopen("/proc/sys/net/ipv4/tcp_fastopen", "r");
     int value = 0;
-    (void)state;
     if (f) {
         assert_int_equal(fscanf(f, "%d", &value), 1);
         fclose(f);
@@ -156,17 +148,4 @@ static void test_fast_open_is_looked_up(void **state)
     assert_int_equal(mk__listen_has_fast_open(), (value & 2) != 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_options_are_set),
-        cmocka_unit_test(test_any_covers_both_families),
-        cmocka_unit_test(test_v6_alone),
-        cmocka_unit_test(test_ports_are_shared_only_on_request),
-        cmocka_unit_test(test_foreign_addresses),
-        cmocka_unit_test(test_unix_sockets),
-        cmocka_unit_test(test_files_are_not_replaced),
-        cmocka_unit_test(test_fast_open_is_looked_up),
-    };
-    return cmocka_run_group_tests(tests, mk_test_folder_make, mk_test_folder_remove);
-}
+TEST_FILE(mk_test_folder_make, mk_test_folder_remove)

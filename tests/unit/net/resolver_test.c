@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Names: looked up elsewhere, remembered for a while, shared, bounded, and nothing that waits for a resolver. */
-#include "dial_world.h"
+#include "dial_fixture.h"
 
 static const struct test_host known[] = {
     {"one", 0, {"127.0.0.1"}},
@@ -58,9 +58,8 @@ static void expect(const char *host, unsigned n, int err)
     mk__resolver_put(a.name);
 }
 
-static void test_what_is_known_and_for_how_long(void **state)
+TEST(what_is_known_and_for_how_long)
 {
-    (void)state;
     open_world(known);
     expect("one", 1, 0);
     assert_int_equal(asked, 1);
@@ -83,11 +82,10 @@ static void test_what_is_known_and_for_how_long(void **state)
     close_world();
 }
 
-static void test_families_take_turns(void **state)
+TEST(families_take_turns)
 {
     static const char *const order[] = {"[::1]:0", "127.0.0.1:0", "[::2]:0", "127.0.0.2:0", "[::3]:0"};
     struct asking a;
-    (void)state;
     open_world(known);
     assert_int_equal(ask(&a, "both"), MK_AGAIN);
     await(&a);
@@ -104,10 +102,9 @@ static void test_families_take_turns(void **state)
     close_world();
 }
 
-static void test_one_lookup_for_all(void **state)
+TEST(one_lookup_for_all)
 {
     struct asking a, b, c;
-    (void)state;
     open_world(known);
     gated = true;
     assert_int_equal(ask(&a, "one"), MK_AGAIN);
@@ -133,11 +130,10 @@ static void test_one_lookup_for_all(void **state)
     close_world();
 }
 
-static void test_two_at_a_time_and_a_full_table(void **state)
+TEST(two_at_a_time_and_a_full_table)
 {
     static struct asking all[MK__RESOLVER_ENTRIES_MAX + 1];
     char host[16];
-    (void)state;
     open_world(known);
     gated = true;
     for (unsigned i = 0; i < MK__RESOLVER_ENTRIES_MAX; i++) {
@@ -176,10 +172,9 @@ static void test_two_at_a_time_and_a_full_table(void **state)
     close_world();
 }
 
-static void test_closing_does_not_wait(void **state)
+TEST(closing_does_not_wait)
 {
     struct asking a, b, c;
-    (void)state;
     open_world(known);
     gated = true;
     assert_int_equal(ask(&a, "one"), MK_AGAIN);
@@ -205,10 +200,9 @@ static void test_closing_does_not_wait(void **state)
 }
 
 /* Names that are given back after the close: while the lookup runs, and when it has ended; one that has not begun. */
-static void test_closing_with_names_that_are_held(void **state)
+TEST(closing_with_names_that_are_held)
 {
     struct asking before, after, queued, known_one;
-    (void)state;
     open_world(known);
     assert_int_equal(ask(&known_one, "none"), MK_AGAIN);
     await(&known_one);
@@ -236,10 +230,9 @@ static void test_closing_with_names_that_are_held(void **state)
     sem_destroy(&gate);
 }
 
-static void test_closing_with_an_answer_that_is_held(void **state)
+TEST(closing_with_an_answer_that_is_held)
 {
     struct asking a;
-    (void)state;
     open_world(known);
     assert_int_equal(ask(&a, "one"), MK_AGAIN);
     await_mail();
@@ -249,10 +242,9 @@ static void test_closing_with_an_answer_that_is_held(void **state)
     assert_int_equal(a.calls, 0);
 }
 
-static void test_closing_with_an_answer_in_the_mail(void **state)
+TEST(closing_with_an_answer_in_the_mail)
 {
     struct asking a;
-    (void)state;
     open_world(known);
     assert_int_equal(ask(&a, "one"), MK_AGAIN);
     mk_task_cancel(&a.task);
@@ -262,11 +254,10 @@ static void test_closing_with_an_answer_in_the_mail(void **state)
     assert_int_equal(a.calls, 0);
 }
 
-static void test_the_system(void **state)
+TEST(the_system)
 {
     struct mk__addr addrs[MK_DIAL_ADDRESSES_MAX];
     struct asking a;
-    (void)state;
     assert_int_equal(mk__resolver_getaddrinfo("127.0.0.5", addrs, COUNT(addrs)), 1);
     assert_int_equal(addrs[0].in.sin_addr.s_addr, htonl(0x7f000005));
     assert_int_equal(addrs[0].len, sizeof(addrs[0].in));
@@ -301,26 +292,8 @@ static int fail_once(void *ctx)
     return err;
 }
 
-static void test_failing_allocations(void **state)
+TEST(failing_allocations)
 {
-    (void)state;
     hosts = known;
     assert_int_equal(mk_test_failing_allocs(fail_once, NULL), 2);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_is_known_and_for_how_long),
-        cmocka_unit_test(test_families_take_turns),
-        cmocka_unit_test(test_one_lookup_for_all),
-        cmocka_unit_test(test_two_at_a_time_and_a_full_table),
-        cmocka_unit_test(test_closing_does_not_wait),
-        cmocka_unit_test(test_closing_with_names_that_are_held),
-        cmocka_unit_test(test_closing_with_an_answer_that_is_held),
-        cmocka_unit_test(test_closing_with_an_answer_in_the_mail),
-        cmocka_unit_test(test_the_system),
-        cmocka_unit_test(test_failing_allocations),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -84,11 +84,10 @@ static void answer(ssize_t n)
 
 #define ALL SSIZE_MAX
 
-static void test_reads(void **state)
+TEST(reads)
 {
     struct mk__sock s = open_stream();
     char to[16];
-    (void)state;
     answer(16);
     assert_int_equal(mk__sock_read(&s, to, 16), 16);
     assert_true(s.readable); /* there may be more */
@@ -123,11 +122,10 @@ static int flush(struct mk__sock *s, struct mk_account *account, const char *byt
     return r;
 }
 
-static void test_flushes(void **state)
+TEST(flushes)
 {
     struct mk_account account = {0};
     struct mk__sock s = open_stream();
-    (void)state;
     assert_int_equal(flush(&s, &account, "", 0), 0); /* no call at all */
     answer(ALL);
     assert_int_equal(flush(&s, &account, "one", MK_IO_MORE), 0);
@@ -143,11 +141,10 @@ static void test_flushes(void **state)
     assert_int_equal(s.io.fd, -1);
 }
 
-static void test_holds_what_is_not_taken(void **state)
+TEST(holds_what_is_not_taken)
 {
     struct mk_account account = {0};
     struct mk__sock s = open_stream();
-    (void)state;
     answer(2);
     answer(-EAGAIN);
     assert_int_equal(flush(&s, &account, "abcdef", 0), MK_AGAIN);
@@ -171,11 +168,10 @@ static void test_holds_what_is_not_taken(void **state)
     mk__sock_close(&s, &account);
 }
 
-static void test_errors_of_writing(void **state)
+TEST(errors_of_writing)
 {
     struct mk_account account = {0};
     struct mk__sock s = open_stream();
-    (void)state;
     answer(-EPIPE);
     assert_int_equal(flush(&s, &account, "abc", 0), -EPIPE);
     answer(-EAGAIN);
@@ -187,11 +183,10 @@ static void test_errors_of_writing(void **state)
     assert_int_equal(account.bytes, 0);
 }
 
-static void test_no_memory_to_hold(void **state)
+TEST(no_memory_to_hold)
 {
     struct mk_account account = {.bytes_max = 4};
     struct mk__sock s = open_stream();
-    (void)state;
     answer(-EAGAIN);
     assert_int_equal(flush(&s, &account, "12345", 0), -ENOMEM);
     assert_int_equal(flush(&s, &account, "1234", 0), MK_AGAIN);
@@ -201,10 +196,9 @@ static void test_no_memory_to_hold(void **state)
     assert_int_equal(account.bytes, 0);
 }
 
-static void test_sendfile(void **state)
+TEST(sendfile)
 {
     struct mk__sock s = open_stream();
-    (void)state;
     answer(60);
     assert_int_equal(mk__sock_sendfile(&s, 7, 1ull << 33, 100), 60);
     assert_true(s.writable);
@@ -215,17 +209,4 @@ static void test_sendfile(void **state)
     assert_int_equal(mk__sock_sendfile(&s, 7, 1ull << 33, 100), 0);
     answer(-EIO);
     assert_int_equal(mk__sock_sendfile(&s, 7, 1ull << 33, 100), -EIO);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reads),
-        cmocka_unit_test(test_flushes),
-        cmocka_unit_test(test_holds_what_is_not_taken),
-        cmocka_unit_test(test_errors_of_writing),
-        cmocka_unit_test(test_no_memory_to_hold),
-        cmocka_unit_test(test_sendfile),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,10 +41,9 @@ static const char *const bad[] = {
     "/a?b",  "/a#", "/a\x01", "/a\x7f", "/a%20b", "/%C3%bc", "/:a b",  "/:a:b",
 };
 
-static void test_patterns(void **state)
+TEST(patterns)
 {
     struct world w;
-    (void)state;
     for (size_t i = 0; i < COUNT(good) + COUNT(bad); i++) {
         const char *pattern = i < COUNT(good) ? good[i] : bad[i - COUNT(good)];
         open_world(&w);
@@ -55,11 +54,10 @@ static void test_patterns(void **state)
     }
 }
 
-static void test_limits(void **state)
+TEST(limits)
 {
     char pattern[MK_ROUTES_PATTERN_BYTES_MAX + 2];
     struct world w;
-    (void)state;
     open_world(&w);
     memset(pattern, 'a', sizeof(pattern));
     pattern[0] = '/';
@@ -88,10 +86,9 @@ static const struct {
     {"ANY", "/a", "ANY", "/a", true},    {"HEAD", "/a", "GET", "/a", false},
 };
 
-static void test_twice(void **state)
+TEST(twice)
 {
     struct world w;
-    (void)state;
     for (size_t i = 0; i < COUNT(twice); i++) {
         open_world(&w);
         assert_non_null(add(&w, twice[i].methods, twice[i].pattern));
@@ -101,11 +98,10 @@ static void test_twice(void **state)
     }
 }
 
-static void test_methods(void **state)
+TEST(methods)
 {
     char text[64];
     struct mk_buf out;
-    (void)state;
     assert_int_equal(mk_routes_read_methods(MK_STR("")), 0);
     assert_int_equal(mk_routes_read_methods(MK_STR("get")), 0);
     assert_int_equal(mk_routes_read_methods(MK_STR("GET, LOCK")), 0);
@@ -229,9 +225,8 @@ static void check_path(const struct world *w, size_t i)
 }
 
 /* The order of registration does not matter. */
-static void test_paths(void **state)
+TEST(paths)
 {
-    (void)state;
     for (size_t shift = 0; shift < 2 * COUNT(table); shift++) {
         struct world w;
         open_world(&w);
@@ -246,11 +241,10 @@ static void test_paths(void **state)
     }
 }
 
-static void test_any_and_own(void **state)
+TEST(any_and_own)
 {
     struct world w;
     struct mk_route_match m;
-    (void)state;
     open_world(&w);
     struct mk_route *any = add(&w, "ANY", "/a"), *get = add(&w, "GET", "/a");
     assert_true(mk_routes_match(&w.routes, MK_GET, MK_STR("/a"), &m) && m.route == get);
@@ -259,11 +253,10 @@ static void test_any_and_own(void **state)
     mk_arena_release(&w.arena);
 }
 
-static void test_names(void **state)
+TEST(names)
 {
     struct world w;
     struct mk_route_match m;
-    (void)state;
     open_world(&w);
     add(&w, "GET", "/:a/:b/*c");
     add(&w, "PUT", "/:x/:y/*z");
@@ -295,18 +288,7 @@ static int add_without_memory(void *ctx)
     return result;
 }
 
-static void test_memory(void **state)
+TEST(memory)
 {
-    (void)state;
     assert_true(mk_test_failing_allocs(add_without_memory, NULL) > 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_patterns), cmocka_unit_test(test_limits), cmocka_unit_test(test_twice),
-        cmocka_unit_test(test_methods),  cmocka_unit_test(test_paths),  cmocka_unit_test(test_any_and_own),
-        cmocka_unit_test(test_names),    cmocka_unit_test(test_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,7 +26,7 @@ static uint32_t look(void)
     return wanted;
 }
 
-static void test_words(void **state)
+TEST(words)
 {
     static const struct {
         const char *text;
@@ -56,7 +56,6 @@ static void test_words(void **state)
         {"[delta]", 8},
         {"[ALPHA]\r\n[BETA]\n\n[ALPHA]\n", 3},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         mk_test_write("monkey.conf", mk_str_c(cases[i].text));
         if (look() != cases[i].wanted)
@@ -65,18 +64,16 @@ static void test_words(void **state)
     mk_test_write("monkey.conf", MK_STR(""));
 }
 
-static void test_a_value(void **state)
+TEST(a_value)
 {
-    (void)state;
     assert_int_equal(mk__autoload_match_word(MK_STR("beta"), names), 2);
     assert_int_equal(mk__autoload_match_word(MK_STR("DELTA"), names), 8);
     assert_int_equal(mk__autoload_match_word(MK_STR("127.0.0.1:443"), names), 0);
     assert_int_equal(mk__autoload_match_word(MK_STR(""), names), 0);
 }
 
-static void test_places(void **state)
+TEST(places)
 {
-    (void)state;
     assert_int_equal(look(), 0);
     mk_test_write("sites/one", MK_STR("[ALPHA]\n"));
     mk_test_write("sites/two", MK_STR("[BETA]\n"));
@@ -89,9 +86,8 @@ static void test_places(void **state)
     assert_int_equal(look(), 7);
 }
 
-static void test_included_files(void **state)
+TEST(included_files)
 {
-    (void)state;
     mk_test_write("monkey.conf", MK_STR("@INCLUDE extra/*.conf\n[SERVER]\n    Workers 1\n"));
     mk_test_mkdir("extra");
     mk_test_write("extra/one.conf", MK_STR("[DELTA]\n    Key value\n"));
@@ -104,9 +100,8 @@ static void test_included_files(void **state)
 }
 
 /* A variable of monkey.conf is valid in the files that are read after it. */
-static void test_variables(void **state)
+TEST(variables)
 {
-    (void)state;
     mk_test_write("monkey.conf", MK_STR("@SET carrier=delta\n@SET file=../extra/two\n"));
     mk_test_write("plugins/gamma/gamma.conf", MK_STR("[SERVER]\n    Listen 443 ${carrier}\n"));
     assert_int_equal(look() & 8, 8);
@@ -123,10 +118,9 @@ static int look_again(void *ctx)
     return search(ctx, &wanted);
 }
 
-static void test_every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
     char dir[512];
-    (void)state;
     snprintf(dir, sizeof(dir), "%s", mk_test_folder);
     assert_true(mk_test_failing_allocs(look_again, dir) > 3);
 }
@@ -141,12 +135,4 @@ static int set_up(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_words),     cmocka_unit_test(test_a_value),
-        cmocka_unit_test(test_places),    cmocka_unit_test(test_included_files),
-        cmocka_unit_test(test_variables), cmocka_unit_test(test_every_allocation_may_fail),
-    };
-    return cmocka_run_group_tests(tests, set_up, mk_test_folder_remove);
-}
+TEST_FILE(set_up, mk_test_folder_remove)

@@ -4,7 +4,7 @@
 
 #include "server/balancer.h"
 
-static void test_the_least_loaded(void **state)
+TEST(the_least_loaded)
 {
     static const struct {
         uint32_t loads[4];
@@ -15,30 +15,19 @@ static void test_the_least_loaded(void **state)
         {{1, 0, 1, 0}, 4, 1, 3},  {{1, 0, 1, 0}, 4, 3, 1}, {{UINT32_MAX, 0}, 2, 1, 1},
         {{7, 1u << 31}, 2, 0, 0},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++)
         assert_int_equal(mk__balancer_pick(rows[i].loads, rows[i].n, rows[i].last), rows[i].pick);
 }
 
 /* With any initial difference, new connections go to the worker with fewer. */
-static void test_loads_level_out(void **state)
+TEST(loads_level_out)
 {
     uint32_t loads[4] = {90, 3, 40, 0};
     unsigned last = 0;
-    (void)state;
     for (int i = 0; i < 267; i++) {
         last = mk__balancer_pick(loads, 4, last);
         loads[last]++;
     }
     for (int i = 0; i < 4; i++)
         assert_int_equal(loads[i], 100);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_least_loaded),
-        cmocka_unit_test(test_loads_level_out),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

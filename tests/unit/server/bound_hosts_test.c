@@ -54,7 +54,7 @@ static const char *find(const char *name, unsigned listener)
                                                         : "a";
 }
 
-static void test_finds_by_listener(void **state)
+TEST(finds_by_listener)
 {
     static const struct {
         const char *name, *found[3];
@@ -62,7 +62,6 @@ static void test_finds_by_listener(void **state)
         {"x.test", {"a", "b", "default"}},  {"b.b.test", {"a", "b", "default"}}, {"c.test", {"c", "c", "c"}},
         {"nowhere", {"a", "b", "default"}}, {"", {"a", "b", "default"}},
     };
-    (void)state;
     assert_int_equal(load(NULL), 0);
     g.settings->listen.items[0].listener = &sockets[0];
     g.settings->listen.items[1].listener = &sockets[1];
@@ -75,18 +74,10 @@ static void test_finds_by_listener(void **state)
     mk__generation_release(&g);
 }
 
-static void test_no_memory(void **state)
+TEST(no_memory)
 {
-    (void)state;
     mk_test_failing_allocs(load, NULL);
     mk__generation_release(&g);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_finds_by_listener),
-        cmocka_unit_test(test_no_memory),
-    };
-    return cmocka_run_group_tests(tests, set_up, mk_test_folder_remove);
-}
+TEST_FILE(set_up, mk_test_folder_remove)

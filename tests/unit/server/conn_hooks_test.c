@@ -101,9 +101,8 @@ static int prepare(void **state)
     return 0;
 }
 
-static void test_in_order_and_all(void **state)
+TEST(in_order_and_all, prepare)
 {
-    (void)state;
     assert_int_equal(mk__conn_hooks_on_accept(conn, &thread), 0);
     assert_int_equal(mk__conn_hooks_on_client(conn, &thread), 0);
     mk__conn_hooks_on_close(conn, &thread);
@@ -112,9 +111,8 @@ static void test_in_order_and_all(void **state)
 }
 
 /* Those that had accepted it hear of its end; the one that refused, and those behind it, do not. */
-static void test_a_refusal(void **state)
+TEST(a_refusal, prepare)
 {
-    (void)state;
     refuser = 'C';
     assert_int_equal(mk__conn_hooks_on_accept(conn, &thread), -EACCES);
     assert_string_equal(told, "ACab");
@@ -128,10 +126,9 @@ static void test_a_refusal(void **state)
     assert_string_equal(told, "1");
 }
 
-static void test_what_is_asked_for_is_prepared(void **state)
+TEST(what_is_asked_for_is_prepared, prepare)
 {
     struct mk__listen_conf listener = {.mode.proxy = true};
-    (void)state;
     mk__conn_hooks_prepare(&generation);
     assert_true(generation.http.notify_accept && generation.http.notify_client && generation.http.notify_close);
     prepare(state);
@@ -147,9 +144,8 @@ static void test_what_is_asked_for_is_prepared(void **state)
     assert_true(generation.http.notify_accept && !generation.http.notify_close);
 }
 
-static void test_numbers(void **state)
+TEST(numbers, prepare)
 {
-    (void)state;
     uint64_t number = mk_connection_id(conn);
     assert_true(number > 0);
     assert_int_equal(mk_connection_id(&second.handle), number + 1);
@@ -162,7 +158,7 @@ static const struct {
     int result;
 } cases[] = {{true, "10.0.0.1", 0}, {true, "11.0.0.1", -EACCES}, {false, "11.0.0.1", 0}};
 
-static void test_listeners_for_proxies(void **state)
+TEST(listeners_for_proxies)
 {
     struct mk_network trusted;
     assert_int_equal(mk_network_parse(MK_STR("10.0.0.0/8"), &trusted, NULL), 0);
@@ -181,10 +177,9 @@ static void test_listeners_for_proxies(void **state)
     }
 }
 
-static void test_proxies_by_their_clients(void **state)
+TEST(proxies_by_their_clients, prepare)
 {
     struct mk_network trusted[2];
-    (void)state;
     assert_int_equal(mk_network_parse(MK_STR("10.0.0.0/8"), &trusted[0], NULL), 0);
     assert_int_equal(mk_network_parse(MK_STR("unix"), &trusted[1], NULL), 0);
     generation.http.trusted_proxies.networks = (struct mk_networks){trusted, 2};
@@ -208,9 +203,8 @@ static void release(void *state)
     note(*(char *)state);
 }
 
-static void test_states_of_a_connection(void **state)
+TEST(states_of_a_connection, prepare)
 {
-    (void)state;
     assert_null(mk_connection_state(conn, &a));
     assert_int_equal(account.bytes, 0);
     assert_int_equal(mk_connection_set_state(conn, &a, &kept_a, release), 0);
@@ -235,10 +229,9 @@ static int accept_and_keep(struct mk_connection *new)
     return mk_connection_set_state(new, generation.plugins[0], &kept_a, release);
 }
 
-static void test_a_refused_connection_has_states(void **state)
+TEST(a_refused_connection_has_states, prepare)
 {
     static const struct mk_plugin keeper = {.name = "keeper", .on_accept = accept_and_keep, .on_close = close_a};
-    (void)state;
     generation.plugins[0] = &keeper;
     refuser = 'C';
     assert_int_equal(mk__conn_hooks_on_accept(conn, &thread), -EACCES);
@@ -247,10 +240,9 @@ static void test_a_refused_connection_has_states(void **state)
     assert_int_equal(account.bytes, 0);
 }
 
-static void test_states_without_place(void **state)
+TEST(states_without_place, prepare)
 {
     static const struct mk_plugin stranger = {.name = "stranger"};
-    (void)state;
     assert_int_equal(mk_connection_set_state(conn, &stranger, &kept_a, release), -ENOENT);
     account.bytes_max = 1;
     assert_int_equal(mk_connection_set_state(conn, &a, &kept_a, release), -ENOMEM);
@@ -260,11 +252,10 @@ static void test_states_without_place(void **state)
 }
 
 /* A reload has removed a and added nothing; an exchange of the old generation still runs. */
-static void test_states_of_a_removed_plugin(void **state)
+TEST(states_of_a_removed_plugin, prepare)
 {
     struct mk_generation next = {.settings = &settings, .plugins = {&b, &c}, .n_plugins = 2};
     struct mk_worker now = {.generation = &next, .loop = &thread.loop}, older = worker;
-    (void)state;
     assert_int_equal(mk_connection_set_state(conn, &a, &kept_a, release), 0);
     assert_int_equal(mk_connection_set_state(conn, &b, &kept_b, release), 0);
     assert_int_equal(mk_connection_set_state(&second.handle, &a, &kept_2, release), 0);
@@ -284,21 +275,4 @@ static void test_states_of_a_removed_plugin(void **state)
     mk__conn_hooks_on_close(conn, &thread);
     assert_string_equal(told, "xzbcy");
     assert_int_equal(account.bytes, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_in_order_and_all, prepare),
-        cmocka_unit_test_setup(test_a_refusal, prepare),
-        cmocka_unit_test_setup(test_what_is_asked_for_is_prepared, prepare),
-        cmocka_unit_test_setup(test_numbers, prepare),
-        cmocka_unit_test(test_listeners_for_proxies),
-        cmocka_unit_test_setup(test_proxies_by_their_clients, prepare),
-        cmocka_unit_test_setup(test_states_of_a_connection, prepare),
-        cmocka_unit_test_setup(test_a_refused_connection_has_states, prepare),
-        cmocka_unit_test_setup(test_states_without_place, prepare),
-        cmocka_unit_test_setup(test_states_of_a_removed_plugin, prepare),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

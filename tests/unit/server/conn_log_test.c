@@ -58,10 +58,9 @@ static struct mk_connection *get_conn(const struct mk_request *req)
     return &conn;
 }
 
-static void test_connections(void **state)
+TEST(connections, open_log, close_log)
 {
     struct mk_address other;
-    (void)state;
     assert_int_equal(mk_address_parse(MK_STR("2001:db8::1"), &other), 0);
     mk_io_log(&io, &other, MK_LOG_WARN, "closing %s", "it");
     assert_string_equal(read_line(), "warn  closing it, peer: 2001:db8::1, listener: 0.0.0.0:80");
@@ -73,12 +72,11 @@ static void test_connections(void **state)
     assert_string_equal(read_line(), "");
 }
 
-static void test_hosts(void **state)
+TEST(hosts, open_log, close_log)
 {
     struct mk_str names[] = {MK_STR("example.org"), MK_STR("www.example.org")};
     struct mk__host_settings settings = {.names = {names, 2}};
     struct mk_host host = {.settings = &settings};
-    (void)state;
     mk_host_log(&host, MK_LOG_ERROR, "x");
     assert_string_equal(read_line(), "error x, host: example.org");
     settings.names.n = 0;
@@ -89,13 +87,12 @@ static void test_hosts(void **state)
 }
 
 /* What a client sends is escaped, and cannot push the true names out of the line. */
-static void test_requests(void **state)
+TEST(requests, open_log, close_log)
 {
     static const struct mk__request_ops ops = {.major = 1, .io = get_io, .conn = get_conn};
     static const char head[] = "example.org";
     struct mk_request req = {.ops = &ops, .base = head, .head.host = {0, sizeof(head) - 1}};
     char text[2000];
-    (void)state;
     mk_request_log(&req, MK_LOG_WARN, "%s", "/a\nb, peer: 127.0.0.1, host: x");
     assert_string_equal(read_line(), "warn  /a\\x0ab, peer: 127.0.0.1, host: x, peer: 192.0.2.7, listener: 0.0.0.0:80, "
                                      "host: example.org");
@@ -109,23 +106,13 @@ static void test_requests(void **state)
     assert_string_equal(read_line(), "warn  x, peer: 192.0.2.7, listener: 0.0.0.0:80");
 }
 
-static void test_long_names(void **state)
+TEST(long_names, open_log, close_log)
 {
     char name[256];
     struct mk_str names[] = {mk_str(name, sizeof(name))};
     struct mk__host_settings settings = {.names = {names, 1}};
     struct mk_host host = {.settings = &settings};
-    (void)state;
     memset(name, 'h', sizeof(name));
     mk_host_log(&host, MK_LOG_WARN, "x");
     assert_int_equal(strlen(read_line()), strlen("warn  x, host: ") + 128);
-}
-
-#define CASE(fn) cmocka_unit_test_setup_teardown(fn, open_log, close_log)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {CASE(test_connections), CASE(test_hosts), CASE(test_requests),
-                                       CASE(test_long_names)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

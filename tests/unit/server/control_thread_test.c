@@ -56,9 +56,8 @@ static void put_watched(struct mk__control_thread *p, const struct mk_plugin *pl
     mk__generation_put(g);
 }
 
-static void test_stops_in_its_thread(void **state)
+TEST(stops_in_its_thread)
 {
-    (void)state;
     struct mk__control_thread *p = open_thread();
     put_watched(p, &elsewhere);
     while (!stops)
@@ -67,9 +66,8 @@ static void test_stops_in_its_thread(void **state)
     assert_int_equal(stops, 1);
 }
 
-static void test_waits_for_the_hooks(void **state)
+TEST(waits_for_the_hooks)
 {
-    (void)state;
     struct mk__control_thread *p = open_thread();
     mk__module_lock_hooks();
     put_watched(p, &elsewhere);
@@ -93,11 +91,10 @@ static void *hold_hooks(void *ctx)
 }
 
 /* What could not be freed yet is freed by the thread that ends the control thread. */
-static void test_the_end_frees_what_is_left(void **state)
+TEST(the_end_frees_what_is_left)
 {
     _Atomic bool held = false;
     pthread_t other;
-    (void)state;
     struct mk__control_thread *p = open_thread();
     assert_int_equal(pthread_create(&other, NULL, hold_hooks, &held), 0);
     while (!held)
@@ -107,14 +104,4 @@ static void test_the_end_frees_what_is_left(void **state)
     mk__control_thread_free(p);
     pthread_join(other, NULL);
     assert_int_equal(stops, 2);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stops_in_its_thread),
-        cmocka_unit_test(test_waits_for_the_hooks),
-        cmocka_unit_test(test_the_end_frees_what_is_left),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -93,9 +93,8 @@ static void assert_counter(const char *name, const char *labels, int64_t expecte
 #define NOT_FOUND "host=\"example.org\",protocol=\"1.0\",status=\"4xx\""
 #define BAD "host=\"example.org\",protocol=\"1.1\",status=\"4xx\""
 
-static void test_requests_over_reloads(void **state)
+TEST(requests_over_reloads)
 {
-    (void)state;
     start();
     for (unsigned round = 1; round <= 6; round++) {
         for (unsigned i = 0; i < 10; i++)
@@ -115,9 +114,8 @@ static void test_requests_over_reloads(void **state)
     mk_server_free(server);
 }
 
-static void test_what_is_refused(void **state)
+TEST(what_is_refused)
 {
-    (void)state;
     static char head[20000];
     start();
     ask("GET /a.txt HTTP/1.1\r\nConnection: close\r\n\r\n");
@@ -131,9 +129,8 @@ static void test_what_is_refused(void **state)
     mk_server_free(server);
 }
 
-static void test_connections_by_state(void **state)
+TEST(connections_by_state)
 {
-    (void)state;
     int fds[5];
     start();
     for (unsigned i = 0; i < 5; i++)
@@ -155,9 +152,8 @@ static void test_connections_by_state(void **state)
 }
 
 /* Lines that the error log has lost before the server started, and while it ran; another log does not clear them. */
-static void test_lost_log_lines(void **state)
+TEST(lost_log_lines)
 {
-    (void)state;
     int full = open("/dev/full", O_WRONLY | O_CLOEXEC), null = open("/dev/null", O_WRONLY | O_CLOEXEC);
     mk_log_to(full, MK_LOG_ERROR);
     mk_log_error("lost before");
@@ -188,13 +184,4 @@ static int set_up(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_requests_over_reloads),
-        cmocka_unit_test(test_what_is_refused),
-        cmocka_unit_test(test_connections_by_state),
-        cmocka_unit_test(test_lost_log_lines),
-    };
-    return cmocka_run_group_tests(tests, set_up, mk_test_folder_remove);
-}
+TEST_FILE(set_up, mk_test_folder_remove)

@@ -25,17 +25,15 @@ static const struct {
     {"1 100000\n", 1},
 };
 
-static void test_quotas(void **state)
+TEST(quotas)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(quotas); i++)
         assert_int_equal(mk__cpus_from_quota(quotas[i].text), quotas[i].cpus);
 }
 
-static void test_affinity(void **state)
+TEST(affinity)
 {
     cpu_set_t before, one;
-    (void)state;
     assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
     unsigned all = mk__cpus_count();
     assert_in_range(all, 1, (unsigned)CPU_COUNT(&before));
@@ -49,10 +47,9 @@ static void test_affinity(void **state)
     assert_int_equal(mk__cpus_count(), all);
 }
 
-static void test_choosing_one(void **state)
+TEST(choosing_one)
 {
     static const int cpus[] = {0, 3, 64, CPU_SETSIZE - 1};
-    (void)state;
     for (unsigned n = 0; n < 12; n++) {
         cpu_set_t set;
         CPU_ZERO(&set);
@@ -62,14 +59,4 @@ static void test_choosing_one(void **state)
         assert_int_equal(CPU_COUNT(&set), 1);
         assert_true(CPU_ISSET(cpus[n % 4], &set));
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_quotas),
-        cmocka_unit_test(test_affinity),
-        cmocka_unit_test(test_choosing_one),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -127,10 +127,9 @@ static void end(struct mk_server *server)
     mk_server_free(server);
 }
 
-static void test_handlers(void **state)
+TEST(handlers)
 {
     struct mk_server *server = make_server(listen_any);
-    (void)state;
     assert_int_equal(mk_server_port(server), -EINVAL);
     assert_int_equal(mk_server_handle(server, "GET", "/hello/:name", say_hello, (void *)(uintptr_t) "Hello"), 0);
     assert_int_equal(mk_server_handle(server, "PUT, POST", "/hello/:name", say_text, (void *)(uintptr_t) "put"), 0);
@@ -159,10 +158,9 @@ static void test_handlers(void **state)
     end(server);
 }
 
-static void test_a_folder_behind_the_handlers(void **state)
+TEST(a_folder_behind_the_handlers)
 {
     struct mk_server *server = make_server(listen_any);
-    (void)state;
     assert_int_equal(mk_server_folder(server, root), 0);
     assert_int_equal(mk_server_handle(server, "GET", "/a.txt", decline, NULL), 0);
     assert_int_equal(mk_server_handle(server, "PUT", "/b.txt", say_text, (void *)(uintptr_t) "put"), 0);
@@ -176,10 +174,9 @@ static void test_a_folder_behind_the_handlers(void **state)
 
 /* ── configurations as text ── */
 
-static void test_hosts_as_text(void **state)
+TEST(hosts_as_text)
 {
     char text[2048];
-    (void)state;
     snprintf(text, sizeof(text),
              "%s[HOST]\n    ServerName one\n    DocumentRoot %s\n[HOST]\n    ServerName h\n    DocumentRoot %s/sub\n",
              listen_any, root, root);
@@ -191,10 +188,9 @@ static void test_hosts_as_text(void **state)
 }
 
 /* By calls instead of text. What is set between a stop and the next start is in use then. */
-static void test_keys_by_calls(void **state)
+TEST(keys_by_calls)
 {
     struct mk_server *server = mk_server_new();
-    (void)state;
     assert_int_equal(mk_server_start(server), -EINVAL);
     assert_non_null(strstr(mk_server_error(server), "nothing was loaded: call mk_server_text()"));
     assert_int_equal(mk_server_set(server, "SERVER", "Listen", "127.0.0.1:0", "program"), 0);
@@ -212,10 +208,9 @@ static void test_keys_by_calls(void **state)
     mk_server_free(server);
 }
 
-static void test_no_port(void **state)
+TEST(no_port)
 {
     char text[1024];
-    (void)state;
     snprintf(text, sizeof(text), "[SERVER]\n    Listen unix:%s/socket\n", root);
     struct mk_server *server = make_server(text);
     start(server);
@@ -238,11 +233,10 @@ static void add_problem(const struct mk_problem *p, void *ctx)
     all->n++;
 }
 
-static void test_problems(void **state)
+TEST(problems)
 {
     struct mk_server *server = make_server("[SERVER]\n    Workerss 2\n[HOST]\n\n[HOST]\n    ServerNam x\n");
     struct problems all = {.n = 0};
-    (void)state;
     assert_int_equal(mk_server_start(server), -EINVAL);
     assert_non_null(strstr(mk_server_error(server), "text:2:5: unknown key \"Workerss\""));
     mk_server_each_problem(server, add_problem, &all);
@@ -258,11 +252,10 @@ static void test_problems(void **state)
 }
 
 /* What is set between a stop and the next start is in use then. */
-static void test_changes_between_starts(void **state)
+TEST(changes_between_starts)
 {
     char text[2048];
     struct mk_server *server = make_server(listen_any);
-    (void)state;
     start(server);
     expect(ask(server, "GET", "/hello/you"), "404", "");
     assert_int_equal(mk_server_stop(server), 0);
@@ -284,11 +277,10 @@ static void test_changes_between_starts(void **state)
     end(server);
 }
 
-static void test_a_port_in_use(void **state)
+TEST(a_port_in_use)
 {
     char text[128];
     struct mk_server *first = make_server(listen_any);
-    (void)state;
     start(first);
     snprintf(text, sizeof(text), "[SERVER]\n    Listen 127.0.0.1:%d\n", mk_server_port(first));
     struct mk_server *second = make_server(text);
@@ -331,11 +323,10 @@ static const struct mk_plugin own = {
 };
 static const struct mk_plugin named_static = {MK_PLUGIN_HEAD("liana", "1", "has a name that is taken")};
 
-static void test_plugins(void **state)
+TEST(plugins)
 {
     struct mk_plugin other = own;
     struct mk_server *server = make_server(listen_any);
-    (void)state;
     starts = stops = 0;
     assert_int_equal(mk_server_add_plugin(server, &own), 0);
     assert_int_equal(mk_server_add_plugin(server, &own), -EEXIST);
@@ -367,9 +358,8 @@ static struct mk_server *start_in_caller(void)
     return server;
 }
 
-static void test_in_the_caller(void **state)
+TEST(in_the_caller)
 {
-    (void)state;
     unsigned before = mk_test_descriptors();
     for (int round = 0; round < 3; round++) {
         struct mk_server *server = start_in_caller();
@@ -384,10 +374,9 @@ static void test_in_the_caller(void **state)
 }
 
 /* The descriptor alone says when there is something to do: for a connection, and for a timer. */
-static void test_the_descriptor(void **state)
+TEST(the_descriptor)
 {
     char text[256];
-    (void)state;
     unsigned before = mk_test_descriptors();
     snprintf(text, sizeof(text), "%s    KeepAliveTimeout 100ms\n", listen_any);
     struct mk_server *server = make_server(text);
@@ -412,10 +401,9 @@ static void test_the_descriptor(void **state)
     assert_int_equal(mk_test_descriptors(), before);
 }
 
-static void test_a_reload_in_the_caller(void **state)
+TEST(a_reload_in_the_caller)
 {
     struct mk_server *server = start_in_caller();
-    (void)state;
     for (int i = 0; i < 3; i++) {
         int fd = connect_to(server);
         send_request(fd, "GET", "/hello/you");
@@ -425,10 +413,9 @@ static void test_a_reload_in_the_caller(void **state)
     end(server);
 }
 
-static void test_stop_now(void **state)
+TEST(stop_now)
 {
     struct mk_server *server = start_in_caller();
-    (void)state;
     mk_server_stop_now(server);
     assert_int_equal(mk_server_run_once(server, 30000), -ECANCELED);
     assert_int_equal(mk_server_run_once(server, 30000), -ECANCELED);
@@ -460,9 +447,8 @@ static int stop_now_in_worker(struct mk_worker *worker, void **ret_state)
 static const struct mk_plugin ending = {MK_PLUGIN_HEAD("ending", "1", "of a test"), .worker_start = stop_now_in_worker};
 
 /* Workers that were told to stop answer the reload before they end. */
-static void test_stop_now_during_a_reload(void **state)
+TEST(stop_now_during_a_reload)
 {
-    (void)state;
     for (int in_caller = 0; in_caller < 2; in_caller++) {
         struct mk_server *server = ended_server = make_server(listen_any);
         began = in_caller; /* one worker only */
@@ -488,9 +474,8 @@ static int stop_now_in_load(struct mk_generation *g, void **ret_state)
 static const struct mk_plugin loaded = {MK_PLUGIN_HEAD("loaded", "1", "of a test"),
                                         .generation_start = stop_now_in_load};
 
-static void test_stop_now_during_the_load(void **state)
+TEST(stop_now_during_the_load)
 {
-    (void)state;
     struct mk_server *server = ended_server = make_server(listen_any);
     began = 0;
     assert_int_equal(mk_server_add_plugin(server, &loaded), 0);
@@ -501,12 +486,11 @@ static void test_stop_now_during_the_load(void **state)
 }
 
 /* A client that leaves during a file raises no SIGPIPE, and the mask is as before. */
-static void test_no_sigpipe(void **state)
+TEST(no_sigpipe)
 {
     struct mk_server *server = start_in_caller();
     struct linger reset = {.l_onoff = 1};
     sigset_t mask, pending;
-    (void)state;
     for (int i = 0; i < 5; i++) {
         int fd = connect_to(server);
         send_request(fd, "GET", "/large");
@@ -526,10 +510,9 @@ static void test_no_sigpipe(void **state)
 
 /* ── misuse that is no assertion ── */
 
-static void test_errors(void **state)
+TEST(errors)
 {
     struct mk_server *server = make_server(listen_any);
-    (void)state;
     assert_int_equal(mk_server_handle(server, "GET", "/a", decline, NULL), 0);
     assert_int_equal(mk_server_handle(server, "GET", "/a", decline, NULL), -EEXIST);
     assert_non_null(strstr(mk_server_error(server), "(\"/a\") adds no handler: there is a route"));
@@ -542,9 +525,8 @@ static void test_errors(void **state)
     mk_server_free(server);
 }
 
-static void test_no_server(void **state)
+TEST(no_server)
 {
-    (void)state;
     assert_int_equal(mk_server_text(NULL, ""), -EINVAL);
     assert_int_equal(mk_server_folder(NULL, ""), -EINVAL);
     assert_int_equal(mk_server_handle(NULL, "GET", "/", decline, NULL), -EINVAL);
@@ -566,11 +548,10 @@ static void test_no_server(void **state)
 
 /* ── processes ── */
 
-static void test_a_child_does_not_own_the_server(void **state)
+TEST(a_child_does_not_own_the_server)
 {
     struct mk_server *server = make_server(listen_any);
     int status = 0;
-    (void)state;
     start(server);
     pid_t child = fork();
     if (child == 0) {
@@ -598,11 +579,10 @@ static void count_line(enum mk_log_level level, const char *message, void *ctx)
         lines->listening++;
 }
 
-static void test_the_log(void **state)
+TEST(the_log)
 {
     struct lines lines = {0, 0};
     struct mk_server *server = make_server(listen_any);
-    (void)state;
     mk_log_to_function(count_line, &lines, MK_LOG_INFO);
     mk_log_debug("not for this level");
     mk_log_error("%s", "with a \n and \\");
@@ -656,9 +636,8 @@ static int run_in_threads(void *ctx)
     return err;
 }
 
-static void test_every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
-    (void)state;
     unsigned before = mk_test_descriptors();
     assert_true(mk_test_failing_allocs(run_in_caller, NULL) >= 10);
     assert_true(mk_test_failing_allocs(run_in_threads, NULL) >= 10);
@@ -680,30 +659,4 @@ static int set_up(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_handlers),
-        cmocka_unit_test(test_a_folder_behind_the_handlers),
-        cmocka_unit_test(test_hosts_as_text),
-        cmocka_unit_test(test_keys_by_calls),
-        cmocka_unit_test(test_no_port),
-        cmocka_unit_test(test_problems),
-        cmocka_unit_test(test_changes_between_starts),
-        cmocka_unit_test(test_a_port_in_use),
-        cmocka_unit_test(test_plugins),
-        cmocka_unit_test(test_in_the_caller),
-        cmocka_unit_test(test_the_descriptor),
-        cmocka_unit_test(test_a_reload_in_the_caller),
-        cmocka_unit_test(test_stop_now),
-        cmocka_unit_test(test_stop_now_during_a_reload),
-        cmocka_unit_test(test_stop_now_during_the_load),
-        cmocka_unit_test(test_no_sigpipe),
-        cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_no_server),
-        cmocka_unit_test(test_a_child_does_not_own_the_server),
-        cmocka_unit_test(test_the_log),
-        cmocka_unit_test(test_every_allocation_may_fail),
-    };
-    return cmocka_run_group_tests(tests, set_up, mk_test_folder_remove);
-}
+TEST_FILE(set_up, mk_test_folder_remove)

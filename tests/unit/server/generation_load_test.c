@@ -53,10 +53,9 @@ static const char *problems(void)
     return mk_buf_cstr(&out);
 }
 
-static void test_loads(void **state)
+TEST(loads)
 {
     struct mk__generation_source source = source_of_folder();
-    (void)state;
     write_good();
     if (mk__generation_load(&g, &source) != 0)
         fail_msg("%s", problems());
@@ -72,11 +71,10 @@ static void test_loads(void **state)
     clear();
 }
 
-static void test_loads_everything(void **state)
+TEST(loads_everything)
 {
     struct mk__generation_source source = source_of_folder();
     unsigned before = mk_test_descriptors();
-    (void)state;
     write_more();
     source.overrides[source.n_overrides++] = (struct mk__override){"SERVER", "Workers", "7", "option --workers", false};
     if (mk__generation_load(&g, &source) != 0)
@@ -97,11 +95,10 @@ static void test_loads_everything(void **state)
     clear();
 }
 
-static void test_one_shot(void **state)
+TEST(one_shot)
 {
     char root[512];
     struct mk__generation_source source = {.root = root};
-    (void)state;
     snprintf(root, sizeof(root), "%s", mk_test_path("htdocs"));
     if (mk__generation_load(&g, &source) != 0)
         fail_msg("%s", problems());
@@ -141,11 +138,10 @@ static const struct {
     {"conf/monkey.mime", "[MIMETYPES]\n    html\n", "monkey.mime:2"},
 };
 
-static void test_what_is_wrong_is_said(void **state)
+TEST(what_is_wrong_is_said)
 {
     struct mk__generation_source source = source_of_folder();
     unsigned before = mk_test_descriptors();
-    (void)state;
     for (size_t i = 0; i < COUNT(wrong); i++) {
         write_good();
         if (wrong[i].text)
@@ -162,10 +158,9 @@ static void test_what_is_wrong_is_said(void **state)
 }
 
 /* Each host finds it. */
-static void test_what_is_wrong_with_the_server_is_said_once(void **state)
+TEST(what_is_wrong_with_the_server_is_said_once)
 {
     struct mk__generation_source source = source_of_folder();
-    (void)state;
     write_more();
     unlink(mk_test_path("conf/plugins.load"));
     mk_test_write("conf/monkey.conf", MK_STR("[SERVER]\n    Listen 127.0.0.1:0\n    Listen 127.0.0.2:0\n"
@@ -193,11 +188,10 @@ static int load(void *ctx)
     return err;
 }
 
-static void test_every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
     struct mk__generation_source source = source_of_folder();
     unsigned before = mk_test_descriptors();
-    (void)state;
     write_more();
     assert_true(mk_test_failing_allocs(load, &source) > 10);
     clear();
@@ -214,15 +208,4 @@ static int set_up(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_loads),
-        cmocka_unit_test(test_loads_everything),
-        cmocka_unit_test(test_one_shot),
-        cmocka_unit_test(test_what_is_wrong_is_said),
-        cmocka_unit_test(test_what_is_wrong_with_the_server_is_said_once),
-        cmocka_unit_test(test_every_allocation_may_fail),
-    };
-    return cmocka_run_group_tests(tests, set_up, mk_test_folder_remove);
-}
+TEST_FILE(set_up, mk_test_folder_remove)

@@ -17,12 +17,11 @@ static struct mk__listen_conf listener(const struct mk_transport *transport, uin
     return one;
 }
 
-static void test_the_port_of_the_first_listener(void **state)
+TEST(the_port_of_the_first_listener)
 {
     struct mk__listen_conf items[3] = {listener(&others, 80), listener(&ours, 8443), listener(&ours, 443)};
     struct mk__settings settings = {.listen = {items, 3}};
     struct mk_generation g = {.settings = &settings};
-    (void)state;
     assert_int_equal(mk_generation_port(&g, &plugin), 8443);
     assert_int_equal(mk_generation_port(&g, &unused), -ENOENT);
     settings.listen.n = 1;
@@ -32,36 +31,33 @@ static void test_the_port_of_the_first_listener(void **state)
     assert_int_equal(mk_generation_port(&g, &plugin), 0);
 }
 
-static void test_names(void **state)
+TEST(names)
 {
     struct mk_str names[2] = {MK_STR("a.example"), MK_STR("*.b.example")};
     struct mk__host_settings settings = {.names = {names, 2}};
     struct mk_host host = {.settings = &settings};
     struct mk_generation g = {.hosts = &host, .default_host = &host};
-    (void)state;
     assert_str_equal(mk_host_name(&host, 0), "a.example");
     assert_str_equal(mk_host_name(&host, 1), "*.b.example");
     assert_null(mk_host_name(&host, 2).p);
     assert_ptr_equal(mk_generation_host(&g, NULL, MK_STR("any")), &host);
 }
 
-static void test_protocols(void **state)
+TEST(protocols)
 {
     struct mk_generation g = {0};
-    (void)state;
     assert_true(mk_generation_supports_alpn(&g, MK_STR("http/1.1")));
     assert_false(mk_generation_supports_alpn(&g, MK_STR("h2")));
     assert_false(mk_generation_supports_alpn(&g, MK_STR("HTTP/1.1")));
     assert_false(mk_generation_supports_alpn(&g, MK_STR("")));
 }
 
-static void test_a_sentence_about_a_listener(void **state)
+TEST(a_sentence_about_a_listener)
 {
     struct mk__listen_conf items[1] = {listener(&ours, 443)};
     struct mk__settings settings = {.listen = {items, 1}};
     struct mk_generation g = {.settings = &settings, .conf = mk__conf_new()};
     struct mk_buf text;
-    (void)state;
     assert_non_null(g.conf);
     g.set = mk__conf_set_new(g.conf, MK_CONF_SCOPE_SERVER);
     assert_non_null(g.set);
@@ -72,15 +68,4 @@ static void test_a_sentence_about_a_listener(void **state)
     assert_non_null(strstr(mk_buf_cstr(&text), "100% wrong"));
     mk_buf_release(&text);
     mk__conf_free(g.conf);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_port_of_the_first_listener),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_protocols),
-        cmocka_unit_test(test_a_sentence_about_a_listener),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -78,9 +78,8 @@ static uint64_t get_id(unsigned i)
     return mk__inspect_conns_id(mk_test_connection(clients[i]));
 }
 
-static void test_pieces(void **state)
+TEST(pieces, open_world, close_world)
 {
-    (void)state;
     open_cursor();
     assert_true(next(4));
     assert_int_equal(n_seen, 4);
@@ -94,9 +93,8 @@ static void test_pieces(void **state)
 }
 
 /* The connections at the cursor, before it and behind it end between two pieces. */
-static void test_connections_end(void **state)
+TEST(connections_end, open_world, close_world)
 {
-    (void)state;
     uint64_t id4 = get_id(4);
     open_cursor();
     assert_true(next(2));
@@ -113,9 +111,8 @@ static void test_connections_end(void **state)
     mk_inspect_close(&cursor);
 }
 
-static void test_all_end(void **state)
+TEST(all_end, open_world, close_world)
 {
-    (void)state;
     open_cursor();
     for (unsigned i = 0; i < CLIENTS; i++)
         disconnect(i);
@@ -124,10 +121,9 @@ static void test_all_end(void **state)
     mk_inspect_close(&cursor);
 }
 
-static void test_several_cursors(void **state)
+TEST(several_cursors, open_world, close_world)
 {
     struct mk_inspect_cursor other;
-    (void)state;
     open_cursor();
     assert_int_equal(mk__inspect_conns_open(&other, &w.http), 0);
     assert_true(next(1));
@@ -140,9 +136,8 @@ static void test_several_cursors(void **state)
 }
 
 /* Closing the connections that are shown, all of them. */
-static void test_abort(void **state)
+TEST(abort, open_world, close_world)
 {
-    (void)state;
     open_cursor();
     next_action = MK_INSPECT_ABORT;
     assert_true(next(2));
@@ -156,9 +151,8 @@ static void test_abort(void **state)
     mk_inspect_close(&cursor);
 }
 
-static void test_stop(void **state)
+TEST(stop, open_world, close_world)
 {
-    (void)state;
     open_cursor();
     next_action = MK_INSPECT_STOP;
     assert_true(next(9));
@@ -169,13 +163,12 @@ static void test_stop(void **state)
 }
 
 /* 100,000 are listed in pieces, each once and in order, while some of them end and others come. */
-static void test_many(void **state)
+TEST(many, open_world, close_world)
 {
     static struct mk_test_client *many[MANY];
     uint64_t last = 0;
     unsigned shown = 0, ended = 0, pieces = 0;
     bool more = true;
-    (void)state;
     for (unsigned i = 0; i < MANY; i++)
         assert_non_null(many[i] = mk_test_connect(&w, MK_STR("")));
     mk_test_settle(&w);
@@ -212,10 +205,9 @@ static void note_change(struct mk_inspect_trace *trace, const struct mk_inspect_
     strncat(changes, " ", 2);
 }
 
-static void test_trace_one(void **state)
+TEST(trace_one, open_world, close_world)
 {
     struct mk_inspect_trace trace = {.fn = note_change, .id = get_id(1)};
-    (void)state;
     changes[0] = '\0';
     assert_int_equal(mk__inspect_trace_start(&trace, &w.http), 0);
     open_cursor();
@@ -231,22 +223,9 @@ static void test_trace_one(void **state)
     assert_string_equal(changes, "read_head ");
 }
 
-static void test_out_of_memory(void **state)
+TEST(out_of_memory, open_world, close_world)
 {
-    (void)state;
     mk__alloc_countdown = 0;
     assert_int_equal(mk__inspect_conns_open(&cursor, &w.http), -ENOMEM);
     mk__alloc_countdown = -1;
-}
-
-#define CASE(fn) cmocka_unit_test_setup_teardown(fn, open_world, close_world)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(test_pieces),          CASE(test_connections_end), CASE(test_all_end),
-        CASE(test_several_cursors), CASE(test_abort),           CASE(test_stop),
-        CASE(test_trace_one),       CASE(test_out_of_memory),   CASE(test_many),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

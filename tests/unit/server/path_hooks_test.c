@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What plugins and [HANDLERS] say about paths other than that of the request. */
-#include "http/h1_world.h"
+#include "http/h1_fixture.h"
 
 #include <errno.h>
 
@@ -106,7 +106,7 @@ static int ask_with_handler(const char *pattern, unsigned index)
     return found;
 }
 
-static void test_all_plugins_are_asked(void **state)
+TEST(all_plugins_are_asked)
 {
     static const struct {
         int allowed[2], expected, asked[2];
@@ -114,7 +114,6 @@ static void test_all_plugins_are_asked(void **state)
         {{1, 1}, 1, {1, 1}},       {{0, 1}, 0, {1, 0}},       {{1, 0}, 0, {1, 1}},
         {{1, -EIO}, -EIO, {1, 1}}, {{-EIO, 0}, -EIO, {1, 0}},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         memcpy(allowed, cases[i].allowed, sizeof(allowed));
         assert_int_equal(ask_with_handler("", 0), cases[i].expected);
@@ -123,14 +122,13 @@ static void test_all_plugins_are_asked(void **state)
 }
 
 /* A denial is for the plugins behind to replace; otherwise it stands. */
-static void test_decisions_about_access(void **state)
+TEST(decisions_about_access)
 {
     static const struct {
         int decision;
         bool has_login;
         int expected;
     } cases[] = {{0, false, 1}, {1, false, 1}, {403, false, 0}, {403, true, 1}, {599, false, 0}};
-    (void)state;
     allowed[0] = allowed[1] = 1;
     for (size_t i = 0; i < COUNT(cases); i++) {
         decision = cases[i].decision;
@@ -143,9 +141,8 @@ static void test_decisions_about_access(void **state)
 }
 
 /* Content of another plugin is no file; the plugin that shows the path, and those that serve files, do not count. */
-static void test_handlers(void **state)
+TEST(handlers)
 {
-    (void)state;
     allowed[0] = allowed[1] = 1;
     assert_int_equal(ask_with_handler("/other", CONTENT), 0);
     assert_int_equal(ask_with_handler("/other", FILES), 1);
@@ -153,7 +150,7 @@ static void test_handlers(void **state)
     assert_int_equal(ask_with_handler("/", SHOWS), 1);
 }
 
-static void test_the_first_that_has_it_opens_it(void **state)
+TEST(the_first_that_has_it_opens_it)
 {
     static const struct {
         int opened[2], expected;
@@ -164,21 +161,9 @@ static void test_the_first_that_has_it_opens_it(void **state)
         {{-EACCES, 8}, -EACCES},
         {{-ENOENT, -EISDIR}, -EISDIR},
     };
-    (void)state;
     ask_with_handler("", 0);
     for (size_t i = 0; i < COUNT(cases); i++) {
         memcpy(opened, cases[i].opened, sizeof(opened));
         assert_int_equal(mk_host_open_path(&host, MK_STR("/x/"), MK_OPEN_FOLDER), cases[i].expected);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_plugins_are_asked),
-        cmocka_unit_test(test_decisions_about_access),
-        cmocka_unit_test(test_handlers),
-        cmocka_unit_test(test_the_first_that_has_it_opens_it),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

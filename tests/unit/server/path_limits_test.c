@@ -38,17 +38,15 @@ static void unload(void)
     mk_arena_release(&generation.arena);
 }
 
-static void test_no_sections(void **state)
+TEST(no_sections)
 {
-    (void)state;
     load("[SERVER]\n", "[HOST]\n");
     assert_null(host.path_limits);
     unload();
 }
 
-static void test_every_limit(void **state)
+TEST(every_limit)
 {
-    (void)state;
     load("[SERVER]\n",
          "[HOST]\n[LIMITS]\n Match =/x\n BodyTimeout 1\n MinBodyRate 2\n HandlerTimeout 3\n SendTimeout 4\n"
          " MaxRequestSize 5\n MaxBodySize 6\n MaxDiscardSize 7\n");
@@ -76,9 +74,8 @@ static const struct {
     {"/elsewhere", 10, 20}, /* the host's */
 };
 
-static void test_precedence(void **state)
+TEST(precedence)
 {
-    (void)state;
     load("[SERVER]\n MaxBodySize 1\n MaxDiscardSize 2\n"
          "[LIMITS]\n Match /two\n MaxBodySize 30\n[LIMITS]\n Match /shared\n MaxBodySize 31\n MaxDiscardSize 33\n",
          "[HOST]\n MaxBodySize 10\n"
@@ -96,33 +93,21 @@ static void test_precedence(void **state)
     unload();
 }
 
-static void test_no_path(void **state)
+TEST(no_path)
 {
-    (void)state;
     load("[SERVER]\n", "[HOST]\n[LIMITS]\n Match /a\n[LIMITS]\n MaxBodySize 7\n");
     assert_int_equal(mk__path_limits_find(&host, MK_STR("*"))->body_bytes_max, 7);
     assert_int_equal(mk__path_limits_find(&host, MK_STR(""))->body_bytes_max, 7);
     unload();
 }
 
-static void test_a_pattern_that_fails(void **state)
+TEST(a_pattern_that_fails)
 {
     char path[3001] = "/";
-    (void)state;
     memset(path + 1, 'a', sizeof(path) - 3);
     path[sizeof(path) - 2] = '!';
     load("[SERVER]\n", "[HOST]\n[LIMITS]\n Match ~^/(a+)+$\n MaxBodySize 1\n");
     assert_null(mk__path_limits_find(&host, mk_str_c(path)));
     assert_ptr_equal(mk__path_limits_find(&host, MK_STR("/b")), &host.limits);
     unload();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_no_sections),          cmocka_unit_test(test_every_limit),
-        cmocka_unit_test(test_precedence),           cmocka_unit_test(test_no_path),
-        cmocka_unit_test(test_a_pattern_that_fails),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -74,10 +74,9 @@ static void close_generation(struct mk_generation *g)
     mk__conf_free(g->conf);
 }
 
-static void test_generations_share_the_start(void **state)
+TEST(generations_share_the_start)
 {
     struct mk_generation one, two;
-    (void)state;
     memset(calls, 0, sizeof(calls));
     open_generation(&one, 0);
     open_generation(&two, 0);
@@ -86,11 +85,10 @@ static void test_generations_share_the_start(void **state)
     assert_string_equal(calls, "sSCSCEEe");
 }
 
-static void test_generations_share_the_state_of_start(void **state)
+TEST(generations_share_the_state_of_start)
 {
     static const struct mk_plugin other = {.name = "other"};
     struct mk_generation one, two;
-    (void)state;
     open_generation(&one, 0);
     open_generation(&two, 0);
     assert_ptr_equal(mk_generation_plugin_state(&one, &plugin), &process);
@@ -100,24 +98,13 @@ static void test_generations_share_the_state_of_start(void **state)
     close_generation(&two);
 }
 
-static void test_a_failed_start_is_reported(void **state)
+TEST(a_failed_start_is_reported)
 {
     struct mk_generation one;
-    (void)state;
     memset(calls, 0, sizeof(calls));
     open_generation(&one, -EIO);
     assert_int_equal(mk__conf_errors(one.conf), 1);
     assert_int_equal(one.failed, 1);
     close_generation(&one);
     assert_string_equal(calls, "sSe"); /* neither checked nor stopped for the generation */
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_generations_share_the_start),
-        cmocka_unit_test(test_generations_share_the_state_of_start),
-        cmocka_unit_test(test_a_failed_start_is_reported),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,9 +50,8 @@ static void close_all(void)
     mk__receiver_release(&receiver);
 }
 
-static void test_order_and_load(void **state)
+TEST(order_and_load, set_up)
 {
-    (void)state;
     for (int i = 0; i < 100; i++)
         assert_int_equal(hand_over(i), 0);
     mk_post(&loop, &receiver.end_message);
@@ -89,18 +88,16 @@ static int hand_over_some(void *ctx)
 }
 
 /* Without memory nothing is sent or counted; a message that was taken needs no memory again. */
-static void test_messages_are_used_again(void **state)
+TEST(messages_are_used_again, set_up)
 {
-    (void)state;
     assert_int_equal(mk_test_failing_allocs(hand_over_some, NULL), 2);
     assert_int_equal(mk__receiver_load(&receiver), 0 + 1 + 3); /* of the third round, the first message is an old one */
     assert_int_equal(mk_test_failing_allocs(hand_over_some, NULL), 0);
     close_all();
 }
 
-static void test_no_memory_in_the_worker(void **state)
+TEST(no_memory_in_the_worker, set_up)
 {
-    (void)state;
     result = -ENOMEM;
     assert_int_equal(hand_over(3), 0);
     assert_int_equal(mk__loop_turn(&loop), 0);
@@ -111,22 +108,10 @@ static void test_no_memory_in_the_worker(void **state)
 }
 
 /* What waits in the inbox is passed on when the loop is closed. */
-static void test_the_end(void **state)
+TEST(the_end, set_up)
 {
-    (void)state;
     assert_int_equal(hand_over(3), 0);
     assert_int_equal(hand_over(4), 0);
     close_all();
     assert_int_equal(n_served, 2);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_order_and_load, set_up),
-        cmocka_unit_test_setup(test_messages_are_used_again, set_up),
-        cmocka_unit_test_setup(test_no_memory_in_the_worker, set_up),
-        cmocka_unit_test_setup(test_the_end, set_up),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

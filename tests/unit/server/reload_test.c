@@ -77,10 +77,9 @@ static int reload(void *ctx)
 }
 
 /* More workers and listeners, larger buffers: every step of it may fail. */
-static void test_every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
     unsigned before = mk_test_descriptors();
-    (void)state;
     start();
     assert_int_equal(mk_server_reload(server), 0); /* the keeper is there from now on */
     unsigned running = mk_test_descriptors();
@@ -93,22 +92,20 @@ static void test_every_allocation_may_fail(void **state)
     finish(before);
 }
 
-static void test_a_server_that_does_not_run(void **state)
+TEST(a_server_that_does_not_run)
 {
-    (void)state;
     server = mk_server_new();
     assert_int_equal(mk_server_reload(server), -EINVAL);
     mk_server_free(server);
 }
 
 /* The problems are those of the failed one until the next reload; settings are those of the one in use. */
-static void test_problems_and_settings(void **state)
+TEST(problems_and_settings)
 {
     unsigned before = mk_test_descriptors();
     struct mk_server_info info;
     struct mk_buf out;
     char text[4096];
-    (void)state;
     start();
     write_conf("nowhere", 3, false);
     assert_int_equal(mk_server_reload(server), -EINVAL);
@@ -141,12 +138,4 @@ static int set_up(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_allocation_may_fail),
-        cmocka_unit_test(test_a_server_that_does_not_run),
-        cmocka_unit_test(test_problems_and_settings),
-    };
-    return cmocka_run_group_tests(tests, set_up, mk_test_folder_remove);
-}
+TEST_FILE(set_up, mk_test_folder_remove)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The way of a request past the plugins: in which order they are asked, and what their words mean. */
-#include "http/h1_world.h"
+#include "http/h1_fixture.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -128,9 +128,8 @@ static const struct {
     {"nonsense\r\n", {{0, 0}, {0, 0}}, "HTTP/1.1 400 ", "h0d0d1"},
 };
 
-static void test_ways(void **state)
+TEST(ways)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(ways); i++) {
         open_hooks();
         memcpy(words, ways[i].words, sizeof(words));
@@ -145,7 +144,7 @@ static void test_ways(void **state)
 }
 
 /* Of the content hooks only one is called; on_request is called in all plugins. */
-static void test_a_handler_of_a_path(void **state)
+TEST(a_handler_of_a_path)
 {
     static const struct {
         const char *text;
@@ -157,7 +156,6 @@ static void test_a_handler_of_a_path(void **state)
         {"/", 0, {MK_DECLINED, 0}, "r0r1a0h0d0d1"}, {"/", 1, {0, 0}, "r0r1h0d0d1"},
         {"/elsewhere", 2, {0, 0}, "r0r1a0h0d0d1"},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         open_hooks();
         struct mk__handler line = {{.kind = MK_PATTERN_PREFIX, .text = mk_str_c(cases[i].text)},
@@ -176,7 +174,7 @@ static void test_a_handler_of_a_path(void **state)
 
 /* Hosts that a plugin has no state for, and requests without a host, do without the hooks of a plugin that needs one.
  */
-static void test_a_plugin_that_needs_a_state(void **state)
+TEST(a_plugin_that_needs_a_state)
 {
     static const struct {
         const char *request;
@@ -186,7 +184,6 @@ static void test_a_plugin_that_needs_a_state(void **state)
         {GET, 1, "r1a1d1"}, {GET, 4, "r0a0h0d0"}, {GET, 5, ""}, {GET, 0, "r0r1a0a1h0d0d1"}, {"nonsense\r\n", 0, "d1"},
     };
     struct mk_plugin needy = plugins[0];
-    (void)state;
     needy.flags = MK_PLUGIN_STATE_NEEDED;
     for (size_t i = 0; i < COUNT(cases); i++) {
         open_hooks();
@@ -214,7 +211,7 @@ static int change_path(struct mk_request *req)
 }
 
 /* The limits are those of the path that on_head leaves. */
-static void test_limits_of_the_final_path(void **state)
+TEST(limits_of_the_final_path)
 {
     static const struct mk_plugin changing = {.name = "changing", .on_head = change_path};
     static const struct mk_pattern big = {.kind = MK_PATTERN_PREFIX, .text = {"/big", 4}};
@@ -228,7 +225,6 @@ static void test_limits_of_the_final_path(void **state)
         {"/big", "/", 10, "HTTP/1.1 200 "},   {"/", "/big", 101, "HTTP/1.1 413 "},
     };
     struct mk__path_limits *all = calloc(1, sizeof(*all) + sizeof(all->rows[0]));
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         char text[128];
         open_hooks();
@@ -258,10 +254,9 @@ static int take_and_wait(struct mk_request *req)
     return 0;
 }
 
-static void test_a_client_that_leaves(void **state)
+TEST(a_client_that_leaves)
 {
     static const struct mk_plugin waiting = {.name = "waiting", .on_content = take_and_wait};
-    (void)state;
     open_hooks();
     set_plugin(1, &waiting);
     words[0][0] = words[0][1] = words[1][0] = MK_DECLINED;
@@ -284,13 +279,12 @@ static int tell(struct mk_request *req)
     return 0;
 }
 
-static void test_where_it_came_by(void **state)
+TEST(where_it_came_by)
 {
     static const struct mk_plugin teller = {.name = "teller", .on_request = tell};
     struct mk__listener listening[] = {{.text = MK_STR("80")}, {.text = MK_STR("unix:/run/x")}};
     struct mk__listen_conf own = {.text = MK_STR("*:80"), .listener = &listening[0]}; /* the same, written anew */
     const struct mk__settings settings = {.listen = {&own, 1}};
-    (void)state;
     open_hooks();
     generation.settings = &settings;
     set_plugin(0, &teller);
@@ -311,10 +305,9 @@ static void test_where_it_came_by(void **state)
     mk_test_world_close(&w);
 }
 
-static void test_no_host_no_state(void **state)
+TEST(no_host_no_state)
 {
     static const struct mk__request_ops no_ops;
-    (void)state;
     open_hooks();
     struct mk_request *req = mk__request_new(&w.http, &no_ops, NULL);
     assert_null(mk_request_host_state(req, &plugins[0])); /* its head was not readable */
@@ -354,9 +347,8 @@ static const struct mk_plugin keeper = {.name = "keeper",
                                         .on_response = find_state,
                                         .on_done = find_state};
 
-static void test_a_state_of_an_exchange(void **state)
+TEST(a_state_of_an_exchange)
 {
-    (void)state;
     open_hooks();
     set_plugin(1, &keeper);
     words[0][0] = words[0][1] = words[1][0] = MK_DECLINED;
@@ -370,10 +362,9 @@ static void test_a_state_of_an_exchange(void **state)
     mk_test_world_close(&w);
 }
 
-static void test_a_state_without_memory(void **state)
+TEST(a_state_without_memory)
 {
     static const struct mk__request_ops no_ops;
-    (void)state;
     open_hooks();
     set_plugin(1, &keeper);
     struct mk_request *req = mk__request_new(&w.http, &no_ops, NULL);
@@ -406,10 +397,9 @@ static int keep_request(struct mk_request *req)
  * mk_request_decline() lets the next plugin answer, even completely; the request and its arena stay until the callback
  * returns, and its clean-ups run once, with the end of the exchange.
  */
-static void test_a_declined_request_stays_valid(void **state)
+TEST(a_declined_request_stays_valid)
 {
     static const struct mk_plugin waiting = {.name = "waiting", .on_request = keep_request};
-    (void)state;
     open_hooks();
     set_plugin(0, &waiting);
     words[0][1] = 0;
@@ -429,21 +419,4 @@ static void test_a_declined_request_stays_valid(void **state)
     assert_string_equal(trail, "r1d1");
     assert_int_equal(cleaned, 1);
     mk_test_world_close(&w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ways),
-        cmocka_unit_test(test_a_handler_of_a_path),
-        cmocka_unit_test(test_a_plugin_that_needs_a_state),
-        cmocka_unit_test(test_limits_of_the_final_path),
-        cmocka_unit_test(test_a_client_that_leaves),
-        cmocka_unit_test(test_where_it_came_by),
-        cmocka_unit_test(test_no_host_no_state),
-        cmocka_unit_test(test_a_state_of_an_exchange),
-        cmocka_unit_test(test_a_state_without_memory),
-        cmocka_unit_test(test_a_declined_request_stays_valid),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

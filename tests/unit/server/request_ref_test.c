@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Request references: requests that exist, requests that have ended, and that no other request gets their calls. */
-#include "http/h1_world.h"
+#include "http/h1_fixture.h"
 
 #include <errno.h>
 
@@ -48,10 +48,9 @@ static int call(struct mk_request_call *one)
     return mk_request_ref_call(one);
 }
 
-static void test_finds_its_exchange(void **state)
+TEST(finds_its_exchange)
 {
     struct mk_request_call one, two;
-    (void)state;
     open_tickets();
     mk_test_settle(&w);
     assert_int_equal(call(&one), 0);
@@ -64,10 +63,9 @@ static void test_finds_its_exchange(void **state)
 }
 
 /* The slot is taken again by the next exchange, which the old reference does not refer to. */
-static void test_an_exchange_that_is_over(void **state)
+TEST(an_exchange_that_is_over)
 {
     struct mk_request_call one;
-    (void)state;
     struct mk_test_client *c = open_tickets();
     mk_test_settle(&w);
     struct mk_request_ref old = ref;
@@ -85,10 +83,9 @@ static void test_an_exchange_that_is_over(void **state)
 }
 
 /* A handler may make a reference for each piece of a body, and for each of its events. */
-static void test_many_references_to_one_exchange(void **state)
+TEST(many_references_to_one_exchange)
 {
     struct mk_request_call one;
-    (void)state;
     open_tickets();
     mk_test_settle(&w);
     struct mk_request_ref first = ref;
@@ -105,13 +102,12 @@ static void test_many_references_to_one_exchange(void **state)
 }
 
 /* More exchanges at once than the initial number of slots. */
-static void test_many(void **state)
+TEST(many)
 {
     enum { MANY = 200 };
     struct mk_request_call one;
     static struct mk_request_ref all[MANY];
     static struct mk_request *reqs[MANY];
-    (void)state;
     open_tickets();
     for (int i = 0; i < MANY; i++) {
         mk_test_connect(&w, MK_STR(GET));
@@ -127,10 +123,9 @@ static void test_many(void **state)
     close_tickets();
 }
 
-static void test_a_worker_that_is_gone(void **state)
+TEST(a_worker_that_is_gone)
 {
     struct mk_request_call one, late;
-    (void)state;
     open_tickets();
     mk_test_settle(&w);
     assert_int_equal(call(&late), 0); /* in the inbox when the worker ends: it is called without a request */
@@ -152,16 +147,4 @@ static void test_a_worker_that_is_gone(void **state)
     assert_int_equal(call(&one), -ESRCH);
     mk_test_settle(&w);
     close_world();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_finds_its_exchange),
-        cmocka_unit_test(test_an_exchange_that_is_over),
-        cmocka_unit_test(test_many_references_to_one_exchange),
-        cmocka_unit_test(test_many),
-        cmocka_unit_test(test_a_worker_that_is_gone),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

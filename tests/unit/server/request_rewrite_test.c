@@ -33,9 +33,8 @@ static int close_request(void **state)
     return 0;
 }
 
-static void test_new_path(void **state)
+TEST(new_path, open_request, close_request)
 {
-    (void)state;
     assert_str_equal(mk_request_original_path(&req), "/old x");
     assert_int_equal(mk_request_rewrite(&req, MK_STR("/n%65w//y/%2541"), MK_STR("q=%31")), 0);
     assert_str_equal(mk_request_path(&req), "/new/y/%41");
@@ -52,7 +51,7 @@ static void test_new_path(void **state)
     assert_str_equal(mk_request_query(&req), "");
 }
 
-static void test_refused_paths(void **state)
+TEST(refused_paths, open_request, close_request)
 {
     static const struct {
         const char *path, *query;
@@ -83,7 +82,6 @@ static void test_refused_paths(void **state)
         {"/a", "b#c", -EINVAL},
         {"/a", "b\x7f", -EINVAL},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         assert_int_equal(mk_request_rewrite(&req, mk_str_c(cases[i].path), mk_str_c(cases[i].query)), cases[i].err);
         assert_str_equal(mk_request_path(&req), "/old x");
@@ -93,19 +91,17 @@ static void test_refused_paths(void **state)
     assert_str_equal(mk_request_path(&req), "/.../..a/b..");
 }
 
-static void test_requests_without_path(void **state)
+TEST(requests_without_path, open_request, close_request)
 {
-    (void)state;
     req.path = MK_STR("*");
     assert_int_equal(mk_request_rewrite(&req, MK_STR("/a"), MK_STR_NONE), -EINVAL);
     req.path = MK_STR("");
     assert_int_equal(mk_request_rewrite(&req, MK_STR("/a"), MK_STR_NONE), -EINVAL);
 }
 
-static void test_limits(void **state)
+TEST(limits, open_request, close_request)
 {
     static char path[MK_REWRITE_BYTES_MAX + 1];
-    (void)state;
     memset(path, 'a', sizeof(path));
     path[0] = '/';
     assert_int_equal(mk_request_rewrite(&req, mk_str(path, sizeof(path)), MK_STR_NONE), -ENAMETOOLONG);
@@ -117,9 +113,8 @@ static void test_limits(void **state)
     assert_str_equal(mk_request_path(&req), "/a");
 }
 
-static void test_too_late(void **state)
+TEST(too_late, open_request, close_request)
 {
-    (void)state;
     req.hook = MK__HOOK_REQUEST * MK__PLUGINS_MAX; /* of the first plugin */
     assert_int_equal(mk_request_rewrite(&req, MK_STR("/a"), MK_STR_NONE), -EALREADY);
     req.hook = 0;
@@ -127,9 +122,8 @@ static void test_too_late(void **state)
     assert_int_equal(mk_request_rewrite(&req, MK_STR("/a"), MK_STR_NONE), -EALREADY);
 }
 
-static void test_without_memory(void **state)
+TEST(without_memory, open_request, close_request)
 {
-    (void)state;
     for (size_t max = 0; max < 256; max += 16) {
         _Alignas(16) static char small[256];
         mk_arena_release(&req.arena);
@@ -141,15 +135,4 @@ static void test_without_memory(void **state)
         mk_arena_release(&req.arena);
         open_request(NULL);
     }
-}
-
-#define CASE(fn) cmocka_unit_test_setup_teardown(fn, open_request, close_request)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(test_new_path), CASE(test_refused_paths), CASE(test_requests_without_path),
-        CASE(test_limits),   CASE(test_too_late),      CASE(test_without_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,10 +73,9 @@ static struct mk_server *make_server(unsigned port, struct text *t)
 }
 
 /* Plugins know that it is only checked. */
-static void test_only_checked(void **state)
+TEST(only_checked)
 {
     struct mk_server *server = mk_server_new();
-    (void)state;
     assert_non_null(server);
     mk_server_one_shot(server, root);
     assert_int_equal(mk_server_set(server, "SERVER", "Workers", "3", "option"), 0);
@@ -92,11 +91,10 @@ static void test_only_checked(void **state)
     mk_server_free(server);
 }
 
-static void test_serves(void **state)
+TEST(serves)
 {
     struct text t;
     struct mk_server_info info;
-    (void)state;
     unsigned before = mk_test_descriptors(), port = free_port();
     struct mk_server *server = make_server(port, &t);
     mk_server_info(server, &info);
@@ -119,11 +117,10 @@ static void test_serves(void **state)
     assert_int_equal(mk_test_descriptors(), before);
 }
 
-static void test_two_servers(void **state)
+TEST(two_servers)
 {
     struct text t1, t2;
     unsigned port1 = free_port(), port2 = free_port();
-    (void)state;
     if (port1 == port2)
         skip();
     struct mk_server *one = make_server(port1, &t1), *two = make_server(port2, &t2);
@@ -138,13 +135,12 @@ static void test_two_servers(void **state)
     mk_server_free(two);
 }
 
-static void test_a_port_in_use(void **state)
+TEST(a_port_in_use)
 {
     char text[4096];
     struct text t1, t2;
     struct mk_buf out;
     unsigned port = free_port();
-    (void)state;
     struct mk_server *one = make_server(port, &t1), *two = make_server(port, &t2);
     assert_int_equal(mk_server_start(one), 0);
     unsigned before = mk_test_descriptors();
@@ -167,12 +163,11 @@ static void *stop_in_a_moment(void *ctx)
     return NULL;
 }
 
-static void test_a_stop_is_hastened(void **state)
+TEST(a_stop_is_hastened)
 {
     struct text t;
     pthread_t thread;
     unsigned port = free_port();
-    (void)state;
     struct mk_server *server = make_server(port, &t);
     assert_int_equal(mk_server_start(server), 0);
     int busy = connect_to(port);
@@ -185,11 +180,10 @@ static void test_a_stop_is_hastened(void **state)
     close(busy);
 }
 
-static void test_a_drain_has_its_time(void **state)
+TEST(a_drain_has_its_time)
 {
     struct text t;
     unsigned port = free_port();
-    (void)state;
     struct mk_server *server = make_server(port, &t);
     mk_server_set(server, "SERVER", "ShutdownTimeout", "50ms", "option");
     assert_int_equal(mk_server_load(server), 0);
@@ -203,12 +197,11 @@ static void test_a_drain_has_its_time(void **state)
     close(busy);
 }
 
-static void test_a_unix_socket(void **state)
+TEST(a_unix_socket)
 {
     char listen_text[600];
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
     struct mk_server *server = mk_server_new();
-    (void)state;
     snprintf(listen_text, sizeof(listen_text), "unix:%s", mk_test_path("s"));
     memcpy(addr.sun_path, listen_text + 5, strlen(listen_text + 5) + 1);
     mk_server_one_shot(server, root);
@@ -226,12 +219,11 @@ static void test_a_unix_socket(void **state)
     mk_server_free(server);
 }
 
-static void test_wrong_configurations(void **state)
+TEST(wrong_configurations)
 {
     char text[4096];
     struct mk_buf out;
     struct mk_server *server = mk_server_new();
-    (void)state;
     mk_server_configure(server, "/nowhere");
     for (int i = 0; i < 2; i++) /* loading again starts over */
         assert_int_equal(mk_server_load(server), -EINVAL);
@@ -264,18 +256,16 @@ static int start_and_stop(void *ctx)
     return err;
 }
 
-static void test_every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
-    (void)state;
     unsigned before = mk_test_descriptors();
     assert_true(mk_test_failing_allocs(start_and_stop, (void *)(uintptr_t) "127.0.0.1:0") >= 10);
     assert_int_equal(mk_test_descriptors(), before);
 }
 
-static void test_about(void **state)
+TEST(about)
 {
     struct mk_buf out;
-    (void)state;
     mk_buf_init(&out, 1 << 20);
     assert_int_equal(mk_reference(&out), 0);
     assert_non_null(strstr(mk_buf_cstr(&out), "DocumentRoot"));
@@ -303,19 +293,4 @@ static int set_up(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_only_checked),
-        cmocka_unit_test(test_serves),
-        cmocka_unit_test(test_two_servers),
-        cmocka_unit_test(test_a_port_in_use),
-        cmocka_unit_test(test_a_stop_is_hastened),
-        cmocka_unit_test(test_a_drain_has_its_time),
-        cmocka_unit_test(test_a_unix_socket),
-        cmocka_unit_test(test_wrong_configurations),
-        cmocka_unit_test(test_every_allocation_may_fail),
-        cmocka_unit_test(test_about),
-    };
-    return cmocka_run_group_tests(tests, set_up, mk_test_folder_remove);
-}
+TEST_FILE(set_up, mk_test_folder_remove)

@@ -24,10 +24,9 @@ static int read_conf(const char *text)
     return mk__conf_errors(conf) ? -1 : err;
 }
 
-static void test_defaults(void **state)
+TEST(defaults)
 {
     struct mk__http_settings http;
-    (void)state;
     assert_int_equal(read_conf("[SERVER]\n"), 0);
     mk__settings_http(settings, &http);
     assert_int_equal(settings->listen.n, 1);
@@ -56,10 +55,9 @@ static void test_defaults(void **state)
     mk__conf_free(conf);
 }
 
-static void test_every_row_arrives(void **state)
+TEST(every_row_arrives)
 {
     struct mk__http_settings http;
-    (void)state;
     assert_int_equal(read_conf("[SERVER]\n"
                                "    Listen 127.0.0.1:1\n    Listen unix:/x\n    Timeout 1\n    BodyTimeout 2s\n"
                                "    MinBodyRate 3\n    HandlerTimeout 400ms\n    SendTimeout 5\n    KeepAlive Off\n"
@@ -94,11 +92,10 @@ static void test_every_row_arrives(void **state)
     mk__conf_free(conf);
 }
 
-static void test_proxies(void **state)
+TEST(proxies)
 {
     struct mk__http_settings http;
     struct mk_address address;
-    (void)state;
     assert_int_equal(read_conf("[SERVER]\n    Listen 80\n    Listen unix:/x PROXY\n    TrustedProxies 10.0.0.0/8 unix\n"
                                "    TrustedProxies 192.0.2.1\n    RealIPHeader forwarded\n"),
                      0);
@@ -135,9 +132,8 @@ static const struct {
     {"KeepAlive maybe", "KeepAlive"},
 };
 
-static void test_what_is_wrong_is_said(void **state)
+TEST(what_is_wrong_is_said)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(wrong); i++) {
         struct mk_buf out;
         char text[128];
@@ -151,15 +147,4 @@ static void test_what_is_wrong_is_said(void **state)
         mk_buf_release(&out);
         mk__conf_free(conf);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_every_row_arrives),
-        cmocka_unit_test(test_proxies),
-        cmocka_unit_test(test_what_is_wrong_is_said),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

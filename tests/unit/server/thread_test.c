@@ -79,10 +79,9 @@ static void ask(int fd, const char *request, const char *line)
 
 #define GET "GET /a.txt HTTP/1.1\r\nHost: h\r\n\r\n"
 
-static void test_serves_and_drains(void **state)
+TEST(serves_and_drains)
 {
     char byte;
-    (void)state;
     unsigned before = mk_test_descriptors();
     start();
     int idle = connect_one(), fresh = connect_one();
@@ -106,9 +105,8 @@ static void set_delay(uint32_t ms)
     ((struct mk__settings *)(uintptr_t)generation.settings)->shutdown_delay_ms = ms;
 }
 
-static void test_a_drain_is_delayed(void **state)
+TEST(a_drain_is_delayed)
 {
-    (void)state;
     set_delay(20);
     start();
     int idle = connect_one();
@@ -119,9 +117,8 @@ static void test_a_drain_is_delayed(void **state)
     set_delay(0);
 }
 
-static void test_goes_on_during_a_delay(void **state)
+TEST(goes_on_during_a_delay)
 {
-    (void)state;
     set_delay(3600000);
     start();
     int idle = connect_one();
@@ -138,9 +135,8 @@ static void test_goes_on_during_a_delay(void **state)
     set_delay(0);
 }
 
-static void test_a_stop_ends_a_drain(void **state)
+TEST(a_stop_ends_a_drain)
 {
-    (void)state;
     start();
     int busy = connect_one(), idle = connect_one();
     assert_int_equal(send(busy, "GET / HT", 8, MSG_NOSIGNAL), 8); /* it has all of ShutdownTimeout to go on */
@@ -153,9 +149,8 @@ static void test_a_stop_ends_a_drain(void **state)
     close(idle);
 }
 
-static void test_a_drain_after_the_end(void **state)
+TEST(a_drain_after_the_end)
 {
-    (void)state;
     start();
     mk__thread_stop(&thread);
     mk__thread_join(&thread);
@@ -163,9 +158,8 @@ static void test_a_drain_after_the_end(void **state)
     finish();
 }
 
-static void test_unstarted(void **state)
+TEST(unstarted)
 {
-    (void)state;
     open_listener();
     mk__thread_pool_open(&jobs, 1);
     assert_int_equal(open_worker(), 0);
@@ -194,9 +188,8 @@ static void open_fed(void)
     assert_int_equal(thread.acceptors.n, 0);
 }
 
-static void test_serves_what_it_is_given(void **state)
+TEST(serves_what_it_is_given)
 {
-    (void)state;
     open_fed();
     const struct mk__listener *one = MK_LIST_FIRST(&listeners.open, struct mk__listener, node);
     fcntl(one->fds[0], F_SETFL, 0); /* accept waits */
@@ -233,10 +226,9 @@ static void test_serves_what_it_is_given(void **state)
 }
 
 /* A connection that was given to a worker which ended before it took it is closed. */
-static void test_an_end_before_the_first_look(void **state)
+TEST(an_end_before_the_first_look)
 {
     char byte;
-    (void)state;
     unsigned before = mk_test_descriptors();
     open_fed();
     const struct mk__listener *one = MK_LIST_FIRST(&listeners.open, struct mk__listener, node);
@@ -265,9 +257,8 @@ static int open_and_close(void *ctx)
     return err;
 }
 
-static void test_every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
-    (void)state;
     open_listener();
     mk__thread_pool_open(&jobs, 1);
     unsigned before = mk_test_descriptors();
@@ -294,18 +285,4 @@ static int tear_down(void **state)
     return mk_test_folder_remove(state);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_drain_is_delayed),
-        cmocka_unit_test(test_goes_on_during_a_delay),
-        cmocka_unit_test(test_serves_and_drains),
-        cmocka_unit_test(test_a_stop_ends_a_drain),
-        cmocka_unit_test(test_a_drain_after_the_end),
-        cmocka_unit_test(test_unstarted),
-        cmocka_unit_test(test_every_allocation_may_fail),
-        cmocka_unit_test(test_serves_what_it_is_given),
-        cmocka_unit_test(test_an_end_before_the_first_look),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_FILE(set_up, tear_down)

@@ -117,9 +117,8 @@ static const struct {
     {"..", -1},
 };
 
-static void test_finds(void **state)
+TEST(finds)
 {
-    (void)state;
     fill_table(names, COUNT(names));
     for (size_t i = 0; i < COUNT(found); i++)
         if (find(found[i].name, strlen(found[i].name)) != found[i].host)
@@ -129,9 +128,8 @@ static void test_finds(void **state)
     mk_arena_release(&arena);
 }
 
-static void test_without_names(void **state)
+TEST(without_names)
 {
-    (void)state;
     open_table(0);
     assert_int_equal(find("example.org", 11), -1);
     assert_int_equal(find("[::1]", 5), -1);
@@ -139,11 +137,10 @@ static void test_without_names(void **state)
 }
 
 /* At most 253 bytes, however many labels those are; what is longer has no host. */
-static void test_longest(void **state)
+TEST(longest)
 {
     const char *const wild[] = {"*.a.a", "*.a"};
     char text[600];
-    (void)state;
     fill_table(wild, COUNT(wild));
     for (size_t i = 0; i < sizeof(text); i++)
         text[i] = i % 2 ? '.' : 'a';
@@ -194,12 +191,11 @@ static const struct {
      "xn--"},
 };
 
-static void test_refuses(void **state)
+TEST(refuses)
 {
     char longest[256];
     const char *reason;
     const struct mk__vhost *first;
-    (void)state;
     open_table(4);
     for (size_t i = 0; i < COUNT(refused); i++) {
         struct mk_str name = mk_str_c(refused[i].name);
@@ -215,7 +211,7 @@ static void test_refuses(void **state)
 }
 
 /* Names that look different and are the same; the first keeps it. */
-static void test_refuses_doubles(void **state)
+TEST(refuses_doubles)
 {
     static const char *const twice[][2] = {{"example.org", "EXAMPLE.org."},
                                            {"*.example.org", "*.Example.Org."},
@@ -223,7 +219,6 @@ static void test_refuses_doubles(void **state)
                                            {"192.0.2.1", "192.0.2.1"}};
     const char *reason;
     const struct mk__vhost *first;
-    (void)state;
     open_table(8);
     for (size_t i = 0; i < COUNT(twice); i++) {
         assert_int_equal(mk__vhost_add(&table, mk_str_c(twice[i][0]), host_at(i), 3, &reason, &first), 0);
@@ -251,10 +246,9 @@ static unsigned longest_row(void)
 static const char *const patterns[] = {"host-%05zu.example.org", "%zu.example.org", "*.%zu.customers.example",
                                        "www.example%zu", "10.0.%zu.1"};
 
-static void test_ten_thousand(void **state)
+TEST(ten_thousand)
 {
     char name[64];
-    (void)state;
     for (size_t k = 0; k < COUNT(patterns); k++) {
         open_table(COUNT(hosts));
         for (size_t i = 0; i < COUNT(hosts); i++) {
@@ -272,10 +266,9 @@ static void test_ten_thousand(void **state)
     }
 }
 
-static void test_seeds_differ(void **state)
+TEST(seeds_differ)
 {
     struct mk__vhosts other;
-    (void)state;
     fill_table(names, COUNT(names));
     assert_int_equal(mk__vhost_init(&other, &arena, 1), 0);
     assert_true(other.seed != table.seed || other.point != table.point);
@@ -294,20 +287,8 @@ static int build(void *ctx)
     return err;
 }
 
-static void test_every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
-    (void)state;
     assert_true(mk_test_failing_allocs(build, NULL) > 0);
     assert_int_equal(mk__vhost_init(&table, &arena, SIZE_MAX), -ENOMEM);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_finds),           cmocka_unit_test(test_without_names),
-        cmocka_unit_test(test_longest),         cmocka_unit_test(test_refuses),
-        cmocka_unit_test(test_refuses_doubles), cmocka_unit_test(test_ten_thousand),
-        cmocka_unit_test(test_seeds_differ),    cmocka_unit_test(test_every_allocation_may_fail),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

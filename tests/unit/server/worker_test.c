@@ -52,9 +52,8 @@ static struct mk_worker *open_worker(void)
     return worker;
 }
 
-static void test_starts_and_stops_are_pairs(void **state)
+TEST(starts_and_stops_are_pairs)
 {
-    (void)state;
     struct mk_worker *worker = open_worker();
     assert_int_equal(mk__worker_start(worker), 0);
     assert_ptr_equal(mk_worker_state(worker, &second), &worker->states[1]);
@@ -65,9 +64,8 @@ static void test_starts_and_stops_are_pairs(void **state)
     assert_int_equal(generation.refs, 1);
 }
 
-static void test_a_plugin_that_did_not_start_is_not_stopped(void **state)
+TEST(a_plugin_that_did_not_start_is_not_stopped)
 {
-    (void)state;
     struct mk_worker *worker = open_worker();
     fail_at = 1;
     assert_int_equal(mk__worker_start(worker), -EIO);
@@ -75,10 +73,9 @@ static void test_a_plugin_that_did_not_start_is_not_stopped(void **state)
     assert_int_equal(stops, 0);
 }
 
-static void test_an_unused_worker_is_freed_at_once(void **state)
+TEST(an_unused_worker_is_freed_at_once)
 {
     struct mk_worker *list = NULL;
-    (void)state;
     struct mk_worker *worker = open_worker();
     mk_worker_get(worker);
     mk_worker_put(worker); /* in use by its thread */
@@ -88,10 +85,9 @@ static void test_an_unused_worker_is_freed_at_once(void **state)
     assert_int_equal(generation.refs, 1);
 }
 
-static void test_replaced_workers_are_freed_with_the_last_reference(void **state)
+TEST(replaced_workers_are_freed_with_the_last_reference)
 {
     struct mk_worker *list = NULL, *workers[3];
-    (void)state;
     for (unsigned i = 0; i < 3; i++) {
         workers[i] = open_worker();
         mk_worker_get(workers[i]);
@@ -110,10 +106,9 @@ static void test_replaced_workers_are_freed_with_the_last_reference(void **state
 
 /* ── the end of a generation ── */
 
-static void test_a_replaced_worker_is_retired_once(void **state)
+TEST(a_replaced_worker_is_retired_once)
 {
     struct mk_worker *list = NULL;
-    (void)state;
     struct mk_worker *worker = open_worker();
     assert_int_equal(mk__worker_start(worker), 0);
     mk_worker_get(worker);
@@ -124,10 +119,9 @@ static void test_a_replaced_worker_is_retired_once(void **state)
     assert_int_equal(stops, 2);
 }
 
-static void test_an_unused_worker_is_not_retired(void **state)
+TEST(an_unused_worker_is_not_retired)
 {
     struct mk_worker *list = NULL;
-    (void)state;
     struct mk_worker *worker = open_worker();
     assert_int_equal(mk__worker_start(worker), 0);
     mk__worker_replace(worker, &list);
@@ -135,10 +129,9 @@ static void test_an_unused_worker_is_not_retired(void **state)
     assert_int_equal(stops, 2);
 }
 
-static void test_retire_may_release_the_worker(void **state)
+TEST(retire_may_release_the_worker)
 {
     struct mk_worker *list = NULL;
-    (void)state;
     struct mk_worker *worker = open_worker();
     assert_int_equal(mk__worker_start(worker), 0);
     to_put = mk_worker_get(worker);
@@ -170,10 +163,9 @@ static unsigned count_visited(const struct mk_plugin *plugin)
     return seen.n;
 }
 
-static void test_a_visit_finds_the_workers_that_have_started(void **state)
+TEST(a_visit_finds_the_workers_that_have_started)
 {
     struct mk_worker *list = NULL, *older, *newer;
-    (void)state;
     older = open_worker();
     assert_int_equal(count_visited(&second), 0);
     assert_int_equal(mk__worker_start(older), 0);
@@ -207,9 +199,8 @@ static void stop_counted(struct mk_worker *worker, void *state)
 
 static const struct mk_plugin counted = {.name = "counted", .worker_stop = stop_counted};
 
-static void test_a_worker_that_stops_is_not_visited(void **state)
+TEST(a_worker_that_stops_is_not_visited)
 {
-    (void)state;
     generation = (struct mk_generation){.refs = 1, .n_plugins = 1, .plugins = {&counted}};
     struct mk_worker *worker = mk__worker_new(&generation);
     stops = 0;
@@ -246,10 +237,9 @@ static void visit_slowly(struct mk_worker *worker, void *state, void *ctx)
     assert_ptr_equal(mk_worker_state(worker, &second), state);
 }
 
-static void test_no_state_is_freed_during_a_visit(void **state)
+TEST(no_state_is_freed_during_a_visit)
 {
     pthread_t thread;
-    (void)state;
     struct mk_worker *worker = open_worker();
     assert_int_equal(mk__worker_start(worker), 0);
     sem_init(&race.visits, 0, 0);
@@ -259,21 +249,4 @@ static void test_no_state_is_freed_during_a_visit(void **state)
     pthread_join(thread, NULL);
     assert_true(race.ended);
     assert_int_equal(stops, 2);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_starts_and_stops_are_pairs),
-        cmocka_unit_test(test_a_plugin_that_did_not_start_is_not_stopped),
-        cmocka_unit_test(test_an_unused_worker_is_freed_at_once),
-        cmocka_unit_test(test_replaced_workers_are_freed_with_the_last_reference),
-        cmocka_unit_test(test_a_replaced_worker_is_retired_once),
-        cmocka_unit_test(test_an_unused_worker_is_not_retired),
-        cmocka_unit_test(test_retire_may_release_the_worker),
-        cmocka_unit_test(test_a_visit_finds_the_workers_that_have_started),
-        cmocka_unit_test(test_a_worker_that_stops_is_not_visited),
-        cmocka_unit_test(test_no_state_is_freed_during_a_visit),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

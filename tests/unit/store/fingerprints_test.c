@@ -36,9 +36,8 @@ static uint64_t mix(uint64_t n)
     return n ^ n >> 31;
 }
 
-static void test_sizes(void **state)
+TEST(sizes, open_set, close_set)
 {
-    (void)state;
     assert_int_equal(mk__fingerprints_resize(&set, 0), 4096);
     assert_int_equal(mk__fingerprints_resize(&set, PLACES), 4 * PLACES);
     assert_int_equal(mk__fingerprints_resize(&set, PLACES + 1), 8 * PLACES);
@@ -59,9 +58,8 @@ static void test_sizes(void **state)
     mk__pages_countdown = -1;
 }
 
-static void test_remembering(void **state)
+TEST(remembering, open_set, close_set)
 {
-    (void)state;
     assert_false(mk__fingerprints_has(&set, mix(1)));
     assert_false(mk__fingerprints_add(&set, mix(1)));
     assert_true(mk__fingerprints_has(&set, mix(1)));
@@ -72,9 +70,8 @@ static void test_remembering(void **state)
     assert_false(mk__fingerprints_has(&set, 0));
 }
 
-static void test_half_of_the_places_are_kept(void **state)
+TEST(half_of_the_places_are_kept, open_set, close_set)
 {
-    (void)state;
     unsigned kept = 0;
     for (unsigned i = 0; i < PLACES / 2; i++)
         mk__fingerprints_add(&set, mix(i));
@@ -83,9 +80,8 @@ static void test_half_of_the_places_are_kept(void **state)
     assert_true(kept > PLACES / 2 * 97 / 100);
 }
 
-static void test_old_ones_are_forgotten(void **state)
+TEST(old_ones_are_forgotten, open_set, close_set)
 {
-    (void)state;
     unsigned found = 0, wrong = 0;
     for (unsigned i = 0; i < 40 * PLACES; i++)
         found += mk__fingerprints_add(&set, mix(i));
@@ -93,15 +89,4 @@ static void test_old_ones_are_forgotten(void **state)
     for (unsigned i = 0; i < 39 * PLACES; i++)
         wrong += mk__fingerprints_has(&set, mix(i));
     assert_true(wrong < 39 * PLACES / 10000);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_sizes, open_set, close_set),
-        cmocka_unit_test_setup_teardown(test_remembering, open_set, close_set),
-        cmocka_unit_test_setup_teardown(test_half_of_the_places_are_kept, open_set, close_set),
-        cmocka_unit_test_setup_teardown(test_old_ones_are_forgotten, open_set, close_set),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -103,9 +103,8 @@ static void step(struct mk_store *store)
     }
 }
 
-static void test_order(void **state)
+TEST(order)
 {
-    (void)state;
     uint64_t evicted = 0;
     for (unsigned run = 0; run < RUNS; run++) {
         struct mk_store *store = open_store(1 << 20);
@@ -120,9 +119,8 @@ static void test_order(void **state)
 }
 
 /* However many items were asked for, an eviction ends soon. */
-static void test_evictions_are_bounded(void **state)
+TEST(evictions_are_bounded)
 {
-    (void)state;
     enum { N = 3000 };
     struct mk_store *store = open_store(4 << 20);
     for (unsigned i = 0; i < N; i++)
@@ -242,20 +240,9 @@ static void check_hits(double exponent, bool admits)
     test_free(trace);
 }
 
-static void test_hits(void **state)
+TEST(hits)
 {
-    (void)state;
     check_hits(0.9, false);
     check_hits(0.9, true);
     check_hits(1.1, true);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order),
-        cmocka_unit_test(test_evictions_are_bounded),
-        cmocka_unit_test(test_hits),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

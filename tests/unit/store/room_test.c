@@ -18,9 +18,8 @@ static size_t count_resident(const void *p, size_t bytes)
     return n * page;
 }
 
-static void test_an_empty_store_is_small(void **state)
+TEST(an_empty_store_is_small)
 {
-    (void)state;
     struct mk_store *store = open_store(32 << 20);
     assert_null(find(store, "a"));
     size_t resident = count_resident(store, store->map_bytes);
@@ -31,9 +30,8 @@ static void test_an_empty_store_is_small(void **state)
 }
 
 /* 10,000 files of 1 to 8.2 KB, 4.6 KB on average, with the keys and fields that files have. */
-static void test_files_cost_little_more_than_their_bytes(void **state)
+TEST(files_cost_little_more_than_their_bytes)
 {
-    (void)state;
     enum { N = 10000, FIELDS = 160 };
     struct mk_store *store = open_store(64 << 20);
     uint64_t bytes = 0;
@@ -51,9 +49,8 @@ static void test_files_cost_little_more_than_their_bytes(void **state)
     mk_store_free(store);
 }
 
-static void test_small_items(void **state)
+TEST(small_items)
 {
-    (void)state;
     struct mk_store *store = open_store(8 << 20);
     for (unsigned i = 0; !stats_of(store, BODY).evicted; i++)
         assert_non_null(put(store, BODY, nth("0000000000000000-assets/missing-", i), 0));
@@ -90,9 +87,8 @@ static unsigned fill(struct mk_store *store, const char *prefix, size_t bytes)
     return n;
 }
 
-static void test_sizes_change(void **state)
+TEST(sizes_change)
 {
-    (void)state;
     static const size_t sizes[] = {8000, 30000, 900, 16000, 12000, 2000, 30000};
     struct mk_store *store = open_store(2 << 20);
     for (unsigned i = 0; i < COUNT(sizes); i++) {
@@ -104,9 +100,8 @@ static void test_sizes_change(void **state)
 }
 
 /* Small items that are asked for all the time lie everywhere; a large one finds room nevertheless. */
-static void test_large_items_among_popular_ones(void **state)
+TEST(large_items_among_popular_ones)
 {
-    (void)state;
     struct mk_store *store = open_store(2 << 20);
     unsigned n = 0, large = 0;
     while (!stats_of(store, BODY).evicted)
@@ -123,9 +118,8 @@ static void test_large_items_among_popular_ones(void **state)
 
 /* ── loops that still see items, and references ── */
 
-static void test_a_long_turn(void **state)
+TEST(a_long_turn)
 {
-    (void)state;
     struct mk_loop loop;
     struct mk_store *store = open_kinds(4 << 20, 100, 0, 0);
     unsigned n = 0, put_in_turn = 0;
@@ -148,9 +142,8 @@ static void test_a_long_turn(void **state)
     mk_store_free(store);
 }
 
-static void test_held_items(void **state)
+TEST(held_items)
 {
-    (void)state;
     static struct mk_item *held[2000];
     struct mk_store *store = open_store(1 << 20);
     unsigned n = 0;
@@ -173,9 +166,8 @@ static void test_held_items(void **state)
 
 /* ── limits that change ── */
 
-static void test_smaller_and_larger_budgets(void **state)
+TEST(smaller_and_larger_budgets)
 {
-    (void)state;
     struct mk_store *store = open_store(16 << 20);
     unsigned n = 0;
     while (!stats_of(store, BODY).evicted)
@@ -202,9 +194,8 @@ static void test_smaller_and_larger_budgets(void **state)
     mk_store_free(store);
 }
 
-static void test_everything_is_given_back(void **state)
+TEST(everything_is_given_back)
 {
-    (void)state;
     struct mk_store *store = open_store(16 << 20);
     for (unsigned i = 0; i < 3000; i++)
         put(store, BODY, nth("k", i), 4000);
@@ -213,20 +204,4 @@ static void test_everything_is_given_back(void **state)
     assert_true(store->slabs.map_bytes <= 2 << 20);
     check_store(store);
     mk_store_free(store);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_an_empty_store_is_small),
-        cmocka_unit_test(test_files_cost_little_more_than_their_bytes),
-        cmocka_unit_test(test_small_items),
-        cmocka_unit_test(test_sizes_change),
-        cmocka_unit_test(test_large_items_among_popular_ones),
-        cmocka_unit_test(test_a_long_turn),
-        cmocka_unit_test(test_held_items),
-        cmocka_unit_test(test_smaller_and_larger_budgets),
-        cmocka_unit_test(test_everything_is_given_back),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,9 +25,8 @@ static void close_slabs(void)
     assert_int_equal(budget.bytes, 0);
 }
 
-static void test_sizes(void **state)
+TEST(sizes)
 {
-    (void)state;
     open_slabs(64 << 20);
     for (size_t bytes = 1; bytes < 3 << 20; bytes += bytes / 3 + 1) {
         char *p = mk__slabs_alloc(&slabs, bytes, bytes < 56 ? bytes : 56);
@@ -77,9 +76,8 @@ static void change_block(struct block *b)
         memset(b->p, b->fill, b->bytes);
 }
 
-static void test_random_use(void **state)
+TEST(random_use)
 {
-    (void)state;
     static struct block blocks[BLOCKS];
     uint64_t refused = 0;
     srand(7);
@@ -102,9 +100,8 @@ static void test_random_use(void **state)
 }
 
 /* Slabs that small blocks have filled are used for large ones as soon as they are free. */
-static void test_sizes_keep_no_memory(void **state)
+TEST(sizes_keep_no_memory)
 {
-    (void)state;
     static void *p[200000];
     static const size_t sizes[] = {40, 3000, 200, 60000, 56};
     open_slabs(8 << 20);
@@ -135,9 +132,8 @@ static bool hold(void *p)
     return p != fixed;
 }
 
-static void test_windows(void **state)
+TEST(windows)
 {
-    (void)state;
     enum { N = 100, BYTES = 1000 };
     void *p[2000], *held[N];
     unsigned n = 0;
@@ -155,9 +151,8 @@ static void test_windows(void **state)
     close_slabs();
 }
 
-static void test_windows_with_least_use(void **state)
+TEST(windows_with_least_use)
 {
-    (void)state;
     enum { N = 100, BYTES = 1000 };
     void *p[64], *held[N];
     fixed = NULL;
@@ -173,9 +168,8 @@ static void test_windows_with_least_use(void **state)
     close_slabs();
 }
 
-static void test_closed_slabs(void **state)
+TEST(closed_slabs)
 {
-    (void)state;
     enum { N = 4000, BYTES = 1000 };
     static void *p[N], *held[N];
     unsigned n = 0;
@@ -204,9 +198,8 @@ static void test_closed_slabs(void **state)
     close_slabs();
 }
 
-static void test_slabs_are_small_at_first(void **state)
+TEST(slabs_are_small_at_first)
 {
-    (void)state;
     open_slabs(64 << 20);
     assert_non_null(mk__slabs_alloc(&slabs, 100, 0));
     assert_int_equal(slabs.map_bytes, 64 * 1024);
@@ -220,18 +213,4 @@ static void test_slabs_are_small_at_first(void **state)
     assert_int_equal((uintptr_t)slabs.first % MK__PAGES_HUGE, 0);
     assert_int_equal(slabs.map_bytes, 6 << 20);
     close_slabs();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_random_use),
-        cmocka_unit_test(test_sizes_keep_no_memory),
-        cmocka_unit_test(test_windows),
-        cmocka_unit_test(test_windows_with_least_use),
-        cmocka_unit_test(test_closed_slabs),
-        cmocka_unit_test(test_slabs_are_small_at_first),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,9 +7,8 @@
 #include <errno.h>
 #include <pthread.h>
 
-static void test_items(void **state)
+TEST(items)
 {
-    (void)state;
     struct mk_store *store = open_store(1 << 20);
     assert_null(find(store, "a"));
     struct mk_item *a = put(store, BODY, "a", 100);
@@ -41,9 +40,8 @@ static void test_items(void **state)
     mk_store_free(NULL);
 }
 
-static void test_configurations_that_are_refused(void **state)
+TEST(configurations_that_are_refused)
 {
-    (void)state;
     struct mk_store *store;
     struct mk_store_kind kinds[MK_STORE_KINDS_MAX + 1] = {{.name = "x"}};
     struct mk_store_conf conf = {.bytes_max = 1 << 20, .kinds = kinds};
@@ -65,9 +63,8 @@ static void test_configurations_that_are_refused(void **state)
 
 /* ── lifetimes ── */
 
-static void test_items_are_valid_until_the_turn_ends(void **state)
+TEST(items_are_valid_until_the_turn_ends)
 {
-    (void)state;
     struct mk_loop loop;
     struct mk_store *store = open_store(1 << 20);
     assert_int_equal(mk__loop_open(&loop, &mk__poller_epoll, &mk__clock_system, NULL), 0);
@@ -84,9 +81,8 @@ static void test_items_are_valid_until_the_turn_ends(void **state)
     mk_store_free(store);
 }
 
-static void test_references(void **state)
+TEST(references)
 {
-    (void)state;
     struct mk_store *store = open_store(1 << 20);
     struct mk_item *a = mk_item_get(put(store, BODY, "a", 100));
     assert_true(mk_store_remove(store, a));
@@ -107,9 +103,8 @@ static void test_references(void **state)
 
 /* ── keys ── */
 
-static void test_keys_with_the_same_hash(void **state)
+TEST(keys_with_the_same_hash)
 {
-    (void)state;
     enum { N = 500 };
     struct mk_store *store = open_store(1 << 20);
     for (unsigned i = 0; i < N; i++) {
@@ -135,9 +130,8 @@ static void test_keys_with_the_same_hash(void **state)
 
 /* ── limits ── */
 
-static void test_items_larger_than_allowed(void **state)
+TEST(items_larger_than_allowed)
 {
-    (void)state;
     struct mk_store *store = open_store(1 << 20);
     size_t most = (1 << 20) / MK_STORE_ITEM_SHARE - 64;
     assert_non_null(put(store, BODY, "", most));
@@ -148,9 +142,8 @@ static void test_items_larger_than_allowed(void **state)
     mk_store_free(store);
 }
 
-static void test_limits_of_items(void **state)
+TEST(limits_of_items)
 {
-    (void)state;
     struct mk_store *store = open_store(1 << 20);
     for (unsigned i = 0; i < 1000; i++) {
         assert_non_null(put(store, NAME, nth("n", i), 10));
@@ -167,9 +160,8 @@ static void test_limits_of_items(void **state)
     mk_store_free(store);
 }
 
-static void test_names_displace_no_bodies(void **state)
+TEST(names_displace_no_bodies)
 {
-    (void)state;
     struct mk_store *store = open_kinds(4 << 20, 1000, 0, 5);
     unsigned bodies = 0;
     while (!stats_of(store, BODY).evicted)
@@ -186,9 +178,8 @@ static void test_names_displace_no_bodies(void **state)
     mk_store_free(store);
 }
 
-static void test_shares(void **state)
+TEST(shares)
 {
-    (void)state;
     struct mk_store *store = open_kinds(1 << 20, 0, 25, 0);
     for (unsigned i = 0; i < 1000; i++)
         assert_non_null(put(store, BODY, nth("b", i), 2000));
@@ -205,9 +196,8 @@ static void test_shares(void **state)
 
 /* ── admission ── */
 
-static void test_admission(void **state)
+TEST(admission)
 {
-    (void)state;
     struct mk_store *store = open_store(1 << 20);
     uint64_t a = hash_of(store, "a");
     assert_false(mk_store_admits(store, BODY, a));
@@ -228,9 +218,8 @@ static void test_admission(void **state)
     mk_store_free(store);
 }
 
-static void test_invented_names_are_remembered_apart(void **state)
+TEST(invented_names_are_remembered_apart)
 {
-    (void)state;
     struct mk_store *store = open_store(1 << 20);
     uint64_t a = hash_of(store, "a"), b = hash_of(store, "b");
     assert_false(mk_store_admits(store, BODY, a));
@@ -247,9 +236,8 @@ static void test_invented_names_are_remembered_apart(void **state)
 }
 
 /* A store may be made with the least budget, and get its own later. */
-static void test_admission_grows_with_the_budget(void **state)
+TEST(admission_grows_with_the_budget)
 {
-    (void)state;
     unsigned seen = 0;
     struct mk_store *store = open_store(MK_STORE_BYTES_MIN);
     mk_store_set_limit(store, 32 << 20);
@@ -274,9 +262,8 @@ static bool remove_odd(struct mk_item *item, void *ctx)
     return key[item->key_bytes - 1] % 2;
 }
 
-static void test_each(void **state)
+TEST(each)
 {
-    (void)state;
     struct mk_store *store = open_store(1 << 20);
     for (unsigned i = 0; i < 200; i++)
         put(store, i < 100 ? BODY : NAME, nth("k", i), 10);
@@ -291,9 +278,8 @@ static void test_each(void **state)
     assert_int_equal(released[BODY] + released[NAME], 200);
 }
 
-static void test_evict(void **state)
+TEST(evict)
 {
-    (void)state;
     struct mk_store *store = open_store(1 << 20);
     assert_int_equal(mk_store_evict(store, BODY, 5), 0);
     for (unsigned i = 0; i < 100; i++)
@@ -329,9 +315,8 @@ static int fill_some(void *ctx)
     return found < 100 ? -ENOMEM : 0;
 }
 
-static void test_failing_mappings(void **state)
+TEST(failing_mappings)
 {
-    (void)state;
     for (long n = 0;; n++) {
         mk__pages_countdown = n;
         int result = fill_some(NULL);
@@ -347,9 +332,8 @@ static void test_failing_mappings(void **state)
 }
 
 /* Tables that cannot be made are a refusal, those that cannot grow are none. */
-static void test_failing_tables(void **state)
+TEST(failing_tables)
 {
-    (void)state;
     for (long n = 0; n < 200; n++) {
         mk__alloc_countdown = n;
         int result = fill_some(NULL);
@@ -363,9 +347,8 @@ static void test_failing_tables(void **state)
 }
 
 /* Without memory for larger tables each part goes on with its first one. */
-static void test_tables_that_never_grow(void **state)
+TEST(tables_that_never_grow)
 {
-    (void)state;
     struct mk_store *store = open_store(1 << 20);
     for (unsigned i = 0; i < 64; i++) {
         struct mk_item *item = mk_store_draft(store, BODY, (uint64_t)i << 58, "k", 1, 1);
@@ -388,34 +371,8 @@ static void test_tables_that_never_grow(void **state)
 }
 
 /* A store does not initialise the locks of its parts. */
-static void test_zeros_are_an_open_mutex(void **state)
+TEST(zeros_are_an_open_mutex)
 {
     static const pthread_mutex_t zeros, open = PTHREAD_MUTEX_INITIALIZER;
-    (void)state;
     assert_memory_equal(&open, &zeros, sizeof(zeros));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_items),
-        cmocka_unit_test(test_configurations_that_are_refused),
-        cmocka_unit_test(test_items_are_valid_until_the_turn_ends),
-        cmocka_unit_test(test_references),
-        cmocka_unit_test(test_keys_with_the_same_hash),
-        cmocka_unit_test(test_items_larger_than_allowed),
-        cmocka_unit_test(test_limits_of_items),
-        cmocka_unit_test(test_names_displace_no_bodies),
-        cmocka_unit_test(test_shares),
-        cmocka_unit_test(test_admission),
-        cmocka_unit_test(test_invented_names_are_remembered_apart),
-        cmocka_unit_test(test_admission_grows_with_the_budget),
-        cmocka_unit_test(test_each),
-        cmocka_unit_test(test_evict),
-        cmocka_unit_test(test_failing_mappings),
-        cmocka_unit_test(test_failing_tables),
-        cmocka_unit_test(test_tables_that_never_grow),
-        cmocka_unit_test(test_zeros_are_an_open_mutex),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

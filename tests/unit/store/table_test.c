@@ -89,26 +89,23 @@ static void check_operations(uint32_t slots, unsigned hashes, bool grow)
     assert_int_equal(budget.table_bytes, 0);
 }
 
-static void test_tables_that_grow(void **state)
+TEST(tables_that_grow)
 {
-    (void)state;
     check_operations(8, 1 << 20, true);
     check_operations(8, 20, true);
     check_operations(8, 1, true);
 }
 
-static void test_tables_that_displace(void **state)
+TEST(tables_that_displace)
 {
-    (void)state;
     check_operations(8, 1 << 20, false);
     check_operations(64, 1 << 20, false);
     check_operations(64, 3, false);
     check_operations(8, 1, false);
 }
 
-static void test_tables_shrink(void **state)
+TEST(tables_shrink)
 {
-    (void)state;
     make_samples(1 << 20);
     struct mk__table *t = mk__table_new(&budget, 1024);
     for (unsigned i = 0; i < 20; i++)
@@ -120,9 +117,8 @@ static void test_tables_shrink(void **state)
     mk__table_free(&small->retired);
 }
 
-static void test_budgets(void **state)
+TEST(budgets)
 {
-    (void)state;
     struct mk__budget little = {.max = 200};
     struct mk__table *t = mk__table_new(&little, 8);
     assert_non_null(t);
@@ -133,15 +129,4 @@ static void test_budgets(void **state)
     assert_null(mk__table_new(&little, 8));
     mk__alloc_countdown = -1;
     assert_int_equal(little.bytes, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tables_that_grow),
-        cmocka_unit_test(test_tables_that_displace),
-        cmocka_unit_test(test_tables_shrink),
-        cmocka_unit_test(test_budgets),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -189,9 +189,8 @@ static void change_limits(void)
 
 static struct worker workers[WORKERS];
 
-static void test_threads(void **state)
+TEST(threads)
 {
-    (void)state;
     const struct mk_store_kind kinds[KINDS] = {
         [BODY] = {.name = "bodies", .release = count_live},
         [NAME] = {.name = "names", .items_max = 100, .share = 10, .release = count_live},
@@ -220,12 +219,4 @@ static void test_threads(void **state)
     assert_int_equal(store->pending_bytes, 0);
     mk_store_free(store);
     assert_int_equal(live, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_threads),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

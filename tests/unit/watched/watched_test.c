@@ -224,10 +224,9 @@ static void begin_after_look(struct world *world, const char *name)
 
 /* ── what is noticed ── */
 
-static void test_rename_and_write_in_place(void **state)
+TEST(rename_and_write_in_place, set_up, tear_down)
 {
     struct world world;
-    (void)state;
     mk_test_write("a", MK_STR("one"));
     mk_test_link("a", "b");
     begin(&world, "a", "b");
@@ -244,11 +243,10 @@ static void test_rename_and_write_in_place(void **state)
 }
 
 /* As the volumes of Kubernetes: a -> ..data/a, ..data -> ..1; then ..data is switched, and ..1 removed. */
-static void test_switched_link(void **state)
+TEST(switched_link, set_up, tear_down)
 {
     struct world world;
     char old[512];
-    (void)state;
     mk_test_mkdir("..1");
     mk_test_write("..1/a", MK_STR("one"));
     mk_test_link("..1", "..data");
@@ -270,10 +268,9 @@ static void test_switched_link(void **state)
     end(&world);
 }
 
-static void test_folders_on_the_way(void **state)
+TEST(folders_on_the_way, set_up, tear_down)
 {
     struct world world;
-    (void)state;
     mk_test_mkdir("top");
     mk_test_mkdir("top/sub");
     mk_test_write("top/sub/a", MK_STR("one"));
@@ -293,11 +290,10 @@ static void test_folders_on_the_way(void **state)
 }
 
 /* A file that is written by another name, outside of the folders of its path; before and after it is replaced. */
-static void test_hard_link(void **state)
+TEST(hard_link, set_up, tear_down)
 {
     struct world world;
     char from[512];
-    (void)state;
     mk_test_mkdir("elsewhere");
     for (int i = 0; i < 2; i++) {
         char name[32], first[32], text[32];
@@ -324,11 +320,10 @@ static void test_hard_link(void **state)
 }
 
 /* A file that is opened for writing is not loaded before it is closed. */
-static void test_write_by_another_name_that_takes_long(void **state)
+TEST(write_by_another_name_that_takes_long, set_up, tear_down)
 {
     struct world world;
     char from[512];
-    (void)state;
     mk_test_mkdir("elsewhere");
     mk_test_write("a", MK_STR("one"));
     snprintf(from, sizeof(from), "%s", mk_test_path("a"));
@@ -345,10 +340,9 @@ static void test_write_by_another_name_that_takes_long(void **state)
 }
 
 /* The mode of a folder on the way: the files are looked at, but the way to them is not walked again. */
-static void test_attributes_of_a_folder(void **state)
+TEST(attributes_of_a_folder, set_up, tear_down)
 {
     struct world world, other;
-    (void)state;
     mk_test_write("a", MK_STR("one"));
     mk_test_write("b", MK_STR("one"));
     begin_after_look(&world, "a");
@@ -377,10 +371,9 @@ static unsigned count_threads(void)
 }
 
 /* Changes between the load and the start of the thread. */
-static void test_change_before_the_thread(void **state)
+TEST(change_before_the_thread, set_up, tear_down)
 {
     struct world world = {0};
-    (void)state;
     mk_test_write("a", MK_STR("one"));
     assert_int_equal(open_files(&world.files, "a", "a", &world.watched), 0);
     replace("a", "two");
@@ -390,11 +383,10 @@ static void test_change_before_the_thread(void **state)
 }
 
 /* A look at the value before the thread exists does not start it, and takes what the load has made. */
-static void test_peek(void **state)
+TEST(peek, set_up, tear_down)
 {
     struct world world = {0};
     struct mk_watched_ref peek;
-    (void)state;
     mk_test_write("a", MK_STR("one"));
     assert_int_equal(open_files(&world.files, "a", "a", &world.watched), 0);
     unsigned before = count_threads();
@@ -412,11 +404,10 @@ static void test_peek(void **state)
 }
 
 /* Without a descriptor for inotify the files are polled. */
-static void test_polling(void **state)
+TEST(polling, set_up, tear_down)
 {
     struct world world = {0};
     struct rlimit before, few;
-    (void)state;
     mk_test_write("a", MK_STR("one"));
     assert_int_equal(open_files(&world.files, "a", "a", &world.watched), 0);
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -434,13 +425,12 @@ static void test_polling(void **state)
 
 /* ── failures ── */
 
-static void test_first_load_fails(void **state)
+TEST(first_load_fails, set_up, tear_down)
 {
     struct files files = {0};
     struct mk_watched *watched;
     struct mk_str relative = MK_STR("relative"), many[MK_WATCHED_FILES_MAX + 1];
     struct mk_buf message;
-    (void)state;
     mk_test_write("a", MK_STR("one"));
     mk_test_write("b", MK_STR("two"));
     assert_int_equal(open_files(&files, "a", "b", &watched), -EINVAL);
@@ -457,10 +447,9 @@ static void test_first_load_fails(void **state)
 }
 
 /* One file of two is replaced, later the other one. */
-static void test_failed_load_keeps_the_value(void **state)
+TEST(failed_load_keeps_the_value, set_up, tear_down)
 {
     struct world world;
-    (void)state;
     mk_test_write("a", MK_STR("one"));
     mk_test_write("b", MK_STR("one"));
     begin(&world, "a", "b");
@@ -490,9 +479,8 @@ static int run_allocations(void *ctx)
     return 0;
 }
 
-static void test_no_memory(void **state)
+TEST(no_memory, set_up, tear_down)
 {
-    (void)state;
     mk_test_write("a", MK_STR("one"));
     mk_test_failing_allocs(run_allocations, NULL);
     assert_int_equal(values, 0);
@@ -500,11 +488,10 @@ static void test_no_memory(void **state)
 
 /* ── threads and lifetimes ── */
 
-static void test_former_value_lives_as_long_as_its_reference(void **state)
+TEST(former_value_lives_as_long_as_its_reference, set_up, tear_down)
 {
     struct world world;
     struct mk_watched_ref other;
-    (void)state;
     mk_test_write("a", MK_STR("one"));
     begin(&world, "a", "a");
     mk_watched_ref_init(&other, world.watched);
@@ -545,14 +532,13 @@ static void *read_numbers(void *ctx)
     return NULL;
 }
 
-static void test_changes_under_load(void **state)
+TEST(changes_under_load, set_up, tear_down)
 {
     struct files files = {0};
     struct mk_watched *watched;
     struct mk_watched_ref ref;
     struct reader readers[READERS];
     _Atomic bool stop = false;
-    (void)state;
     mk_test_write("a", MK_STR("0."));
     assert_int_equal(open_files(&files, "a", "a", &watched), 0);
     for (unsigned i = 0; i < READERS; i++) {
@@ -586,11 +572,10 @@ static void *close_watched(void *ctx)
 }
 
 /* A close waits for the load that is running, while others open, read and close. */
-static void test_close_during_a_load(void **state)
+TEST(close_during_a_load, set_up, tear_down)
 {
     struct world world, other;
     pthread_t closer;
-    (void)state;
     mk_test_write("a", MK_STR("one"));
     mk_test_write("c", MK_STR("one"));
     for (int i = 0; i < 20; i++) {
@@ -630,39 +615,13 @@ static void *open_and_close(void *ctx)
     return NULL;
 }
 
-static void test_open_and_close_in_threads(void **state)
+TEST(open_and_close_in_threads, set_up, tear_down)
 {
     pthread_t ids[READERS];
-    (void)state;
     mk_test_write("a", MK_STR("one"));
     for (unsigned i = 0; i < READERS; i++)
         assert_int_equal(pthread_create(&ids[i], NULL, open_and_close, NULL), 0);
     for (unsigned i = 0; i < READERS; i++)
         pthread_join(ids[i], NULL);
     assert_int_equal(values, 0);
-}
-
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_rename_and_write_in_place),
-        TEST(test_switched_link),
-        TEST(test_folders_on_the_way),
-        TEST(test_hard_link),
-        TEST(test_write_by_another_name_that_takes_long),
-        TEST(test_attributes_of_a_folder),
-        TEST(test_change_before_the_thread),
-        TEST(test_peek),
-        TEST(test_polling),
-        TEST(test_first_load_fails),
-        TEST(test_failed_load_keeps_the_value),
-        TEST(test_no_memory),
-        TEST(test_former_value_lives_as_long_as_its_reference),
-        TEST(test_changes_under_load),
-        TEST(test_close_during_a_load),
-        TEST(test_open_and_close_in_threads),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 
 #include "websocket/ws.h"
 
-#include "http/h1_world.h"
+#include "http/h1_fixture.h"
 
 #define UPGRADE_TO(host) \
     "GET / HTTP/1.1\r\nHost: " host "\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n" \
@@ -87,9 +87,8 @@ static void finish(void)
 /* A masked frame, whose key is 0. */
 #define FRAME(first, size) first size "\0\0\0\0"
 
-static void test_a_handshake(void **state)
+TEST(a_handshake)
 {
-    (void)state;
     struct mk_test_client *c = start(HANDSHAKE "\r\n");
     expect_received(c, SWITCHED "Connection: Upgrade\r\n\r\n");
     assert_int_equal(opened, 1);
@@ -105,9 +104,8 @@ static void test_a_handshake(void **state)
     finish();
 }
 
-static void test_what_is_agreed_on(void **state)
+TEST(what_is_agreed_on)
 {
-    (void)state;
     struct mk_test_client *c =
         start(HANDSHAKE "Sec-WebSocket-Protocol: soap\r\nSec-WebSocket-Protocol: chat\r\n"
                         "Sec-WebSocket-Extensions: x\r\nSec-WebSocket-Extensions: permessage-deflate\r\n\r\n");
@@ -122,7 +120,7 @@ static void test_what_is_agreed_on(void **state)
     finish();
 }
 
-static void test_refusals(void **state)
+TEST(refusals)
 {
 #define END_LINE "\r\n\r\n"
     static const struct {
@@ -140,7 +138,6 @@ static void test_refusals(void **state)
          "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==" END_LINE,
          "HTTP/1.1 400 ", NULL},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct mk_test_client *c = start(rows[i].request);
         mk_test_settle(&w);
@@ -155,9 +152,8 @@ static void test_refusals(void **state)
     }
 }
 
-static void test_handlers_that_end_it_at_once(void **state)
+TEST(handlers_that_end_it_at_once)
 {
-    (void)state;
     struct mk_test_client *c = start("");
     aborts = true;
     mk_test_send(c, MK_STR(HANDSHAKE "\r\n"));
@@ -174,9 +170,8 @@ static void test_handlers_that_end_it_at_once(void **state)
     finish();
 }
 
-static void test_a_drain(void **state)
+TEST(a_drain)
 {
-    (void)state;
     struct mk_test_client *c = start(HANDSHAKE "\r\n");
     mk_test_settle(&w);
     mk_test_received(c);
@@ -189,9 +184,8 @@ static void test_a_drain(void **state)
 }
 
 /* Whichever allocation fails, it is opened and closed once, or refused; at last none fails. */
-static void test_without_memory(void **state)
+TEST(without_memory)
 {
-    (void)state;
     for (long n = 0;; n++) {
         struct mk_test_client *c = start("");
         mk__alloc_countdown = n;
@@ -211,14 +205,4 @@ static void test_without_memory(void **state)
         if (all_fine)
             return;
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_handshake), cmocka_unit_test(test_what_is_agreed_on),
-        cmocka_unit_test(test_refusals),    cmocka_unit_test(test_handlers_that_end_it_at_once),
-        cmocka_unit_test(test_a_drain),     cmocka_unit_test(test_without_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,9 +34,8 @@ static int agree(const struct mk_ws_request *r, const struct mk_ws_settings *set
     return status;
 }
 
-static void test_statuses(void **state)
+TEST(statuses)
 {
-    (void)state;
     static const struct {
         const char *upgrade, *key, *version, *origin;
         bool post, h2;
@@ -78,9 +77,8 @@ static void test_statuses(void **state)
     }
 }
 
-static void test_origins(void **state)
+TEST(origins)
 {
-    (void)state;
     const struct mk_ws_settings listed = {.origins = "https://a.example, http://b.example:81"};
     const struct mk_ws_settings any = {.origins = "*"};
     struct mk_ws_request r = make_request();
@@ -97,9 +95,8 @@ static void test_origins(void **state)
     assert_int_equal(agree(&r, &any, &a), 101);
 }
 
-static void test_protocols(void **state)
+TEST(protocols)
 {
-    (void)state;
     const char supported[] = "chat, superchat,x";
     const struct mk_ws_settings settings = {.protocols = supported};
     static const char *const rows[][2] = {
@@ -122,9 +119,8 @@ static void test_protocols(void **state)
     }
 }
 
-static void test_compression(void **state)
+TEST(compression)
 {
-    (void)state;
     const struct mk_ws_settings with_context = {.context_takeover = true}, off = {.no_deflate = true};
     static const struct {
         const char *offer;
@@ -165,9 +161,8 @@ static void test_compression(void **state)
     }
 }
 
-static void test_offers_that_are_declined(void **state)
+TEST(offers_that_are_declined)
 {
-    (void)state;
     static const char *const offers[] = {"",
                                          "x",
                                          "permessage-deflate; x",
@@ -186,9 +181,8 @@ static void test_offers_that_are_declined(void **state)
 }
 
 /* Nothing behind a value is read: each ends at a page that cannot be read. */
-static void test_values_at_the_end_of_a_page(void **state)
+TEST(values_at_the_end_of_a_page)
 {
-    (void)state;
     static const char *const values[] = {
         "websocket",     KEY, "13", "chat", "permessage-deflate; client_max_window_bits", "http://example.com:80",
         "example.com:80"};
@@ -207,17 +201,4 @@ static void test_values_at_the_end_of_a_page(void **state)
             mk_test_unguard(guarded, n);
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_statuses),
-        cmocka_unit_test(test_origins),
-        cmocka_unit_test(test_protocols),
-        cmocka_unit_test(test_compression),
-        cmocka_unit_test(test_offers_that_are_declined),
-        cmocka_unit_test(test_values_at_the_end_of_a_page),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

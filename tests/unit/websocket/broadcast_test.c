@@ -24,10 +24,9 @@ static int say(struct fixture *f, int channel, const char *text, const struct mk
     return mk_ws_broadcast(f->group, channel, MK_WS_TEXT, text, strlen(text), except);
 }
 
-static void test_channels(void **state)
+TEST(channels)
 {
     struct fixture f;
-    (void)state;
     fixture_open(&f);
     struct peer *a = join(&f, 1), *b = join(&f, 1), *c = join(&f, 2), *d = join(&f, MK_WS_ALL_CHANNELS);
     assert_int_equal(mk_ws_group_count(f.group), 4);
@@ -62,12 +61,11 @@ static void test_channels(void **state)
 }
 
 /* Frames of clients are masked: a block for many cannot be. */
-static void test_a_client_gets_masked_frames(void **state)
+TEST(a_client_gets_masked_frames)
 {
     const struct mk__ws_rules rules = {.masked = true, .rsv1 = false, .frame_max = FIXTURE_BYTES};
     static char text[3000];
     struct fixture f;
-    (void)state;
     fixture_open(&f);
     memset(text, 'a', sizeof(text) - 1);
     for (int deflate = 0; deflate < 2; deflate++) {
@@ -94,10 +92,9 @@ static void test_a_client_gets_masked_frames(void **state)
 }
 
 /* Messages to one channel leave in one write; others are not waited for. */
-static void test_batches(void **state)
+TEST(batches)
 {
     struct fixture f;
-    (void)state;
     fixture_open(&f);
     struct peer *a = join(&f, 1), *b = join(&f, 1);
     for (int i = 0; i < 3; i++)
@@ -118,11 +115,10 @@ static void test_batches(void **state)
 }
 
 /* Short and long messages in a batch keep their order, also where a part of them has to wait. */
-static void test_batches_that_wait(void **state)
+TEST(batches_that_wait)
 {
     static char large[10000], all[64 * 1024];
     struct fixture f;
-    (void)state;
     memset(large, 'l', sizeof(large) - 1);
     for (size_t room = 0; room < 30000; room += 997) {
         fixture_open(&f);
@@ -145,12 +141,11 @@ static void test_batches_that_wait(void **state)
     }
 }
 
-static void test_many_channels(void **state)
+TEST(many_channels)
 {
     enum { N = 500 };
     static struct peer *peers[N];
     struct fixture f;
-    (void)state;
     fixture_open(&f);
     for (int i = 0; i < N; i++)
         peers[i] = join(&f, i * 16);
@@ -181,12 +176,11 @@ static void end_victims(struct mk_ws *ws, unsigned code, struct mk_str reason, v
             mk_ws_abort(victims[i]->ws);
 }
 
-static void test_receivers_that_end_meanwhile(void **state)
+TEST(receivers_that_end_meanwhile)
 {
     for (unsigned bad = 0; bad < 3; bad++) {
         for (int channel = -1; channel < 1; channel++) {
             struct fixture f;
-            (void)state;
             fixture_open(&f);
             f.settings.handlers.on_close = end_victims;
             for (unsigned i = 0; i < 3; i++)
@@ -204,13 +198,12 @@ static void test_receivers_that_end_meanwhile(void **state)
 }
 
 /* More receivers than one turn takes; some leave between the slices. */
-static void test_slices(void **state)
+TEST(slices)
 {
     enum { N = 3000 };
     static struct mk_ws *all[N];
     static struct peer peer; /* its bytes are those of all */
     struct fixture f;
-    (void)state;
     fixture_open(&f);
     f.settings.handlers = (struct mk_ws_handlers){0};
     memset(&peer, 0, sizeof(peer));
@@ -241,13 +234,12 @@ static void test_slices(void **state)
 }
 
 /* All receivers leave the channel and come back between two slices. */
-static void test_coming_back_between_slices(void **state)
+TEST(coming_back_between_slices)
 {
     enum { N = 3000 };
     static struct mk_ws *all[N];
     static struct peer peer; /* its bytes are those of all */
     struct fixture f;
-    (void)state;
     fixture_open(&f);
     f.settings.handlers = (struct mk_ws_handlers){0};
     memset(&peer, 0, sizeof(peer));
@@ -276,11 +268,10 @@ static void test_coming_back_between_slices(void **state)
     fixture_close(&f);
 }
 
-static void test_slow_readers(void **state)
+TEST(slow_readers)
 {
     for (int drop = 0; drop < 2; drop++) {
         struct fixture f;
-        (void)state;
         fixture_open(&f);
         f.settings.queue_bytes_max = 20;
         f.settings.overflow = drop ? MK_WS_OVERFLOW_DROP : MK_WS_OVERFLOW_CLOSE;
@@ -305,11 +296,10 @@ static void test_slow_readers(void **state)
     }
 }
 
-static void test_limits(void **state)
+TEST(limits)
 {
     static char text[32 * 1024 * 1024];
     struct fixture f;
-    (void)state;
     fixture_open(&f);
     assert_int_equal(mk_ws_broadcast(f.group, -1, MK_WS_PING, "", 0, NULL), -EINVAL);
     assert_int_equal(mk_ws_broadcast(f.group, -1, MK_WS_BINARY, text, 64 * 1024 * 1024 + 1, NULL), -EMSGSIZE);
@@ -334,12 +324,11 @@ static void *say_many(void *arg)
 }
 
 /* Several threads at once: each message arrives once, those of one thread in order. */
-static void test_threads(void **state)
+TEST(threads)
 {
     struct fixture f;
     pthread_t threads[THREADS];
     unsigned expected[MESSAGES] = {0};
-    (void)state;
     fixture_open(&f);
     struct peer *p = join(&f, 1);
     for (int i = 0; i < THREADS; i++)
@@ -363,10 +352,9 @@ static void test_threads(void **state)
 }
 
 /* The part of a thread that has ended serves the next one, without what was said meanwhile. */
-static void test_a_worker_comes_back(void **state)
+TEST(a_worker_comes_back)
 {
     struct fixture f;
-    (void)state;
     fixture_open(&f);
     struct mk_ws_worker *before = f.worker;
     mk_ws_worker_put(f.worker);
@@ -406,11 +394,10 @@ static void *serve(void *arg)
     return NULL;
 }
 
-static void test_a_worker_whose_thread_has_ended(void **state)
+TEST(a_worker_whose_thread_has_ended)
 {
     struct fixture f = {0};
     pthread_t thread;
-    (void)state;
     f.settings = (struct mk_ws_settings){.handlers = {see_open, see_message, see_ping, see_writable, see_close}};
     f.group = mk_ws_group_new();
     assert_non_null(f.group);
@@ -429,35 +416,13 @@ static int say_without_memory(void *ctx)
     return err;
 }
 
-static void test_without_memory(void **state)
+TEST(without_memory)
 {
     struct fixture f;
-    (void)state;
     fixture_open(&f);
     struct peer *p = join(&f, 1);
     assert_true(mk_test_failing_allocs(say_without_memory, &f) >= 2);
     assert_int_equal(atomic_load(&f.group->pending_bytes), 0);
     disconnect(p);
     fixture_close(&f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_channels),
-        cmocka_unit_test(test_a_client_gets_masked_frames),
-        cmocka_unit_test(test_batches),
-        cmocka_unit_test(test_batches_that_wait),
-        cmocka_unit_test(test_many_channels),
-        cmocka_unit_test(test_receivers_that_end_meanwhile),
-        cmocka_unit_test(test_slices),
-        cmocka_unit_test(test_coming_back_between_slices),
-        cmocka_unit_test(test_slow_readers),
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_a_worker_comes_back),
-        cmocka_unit_test(test_a_worker_whose_thread_has_ended),
-        cmocka_unit_test(test_without_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

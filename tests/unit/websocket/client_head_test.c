@@ -18,7 +18,7 @@ static const struct mk_ws_settings defaults, with_context = {.context_takeover =
 
 /* ── URLs ── */
 
-static void test_urls(void **state)
+TEST(urls)
 {
     static const struct {
         const char *url, *authority, *target; /* NULL: it is wrong */
@@ -43,7 +43,6 @@ static void test_urls(void **state)
         {"ws://a/#top", NULL, NULL},
         {"ws://a/\xc3\xa9", NULL, NULL},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         size_t n = strlen(rows[i].url);
         char *url = mk_test_guarded(rows[i].url, n);
@@ -81,10 +80,9 @@ static void assert_request(const char *url, const struct mk_ws_settings *setting
     mk_arena_release(&arena);
 }
 
-static void test_requests(void **state)
+TEST(requests)
 {
 #define HEADERS "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
-    (void)state;
     assert_request("ws://a:81/x?y", &off, "GET /x?y HTTP/1.1\r\nHost: a:81\r\n" HEADERS, "");
     assert_request("ws://a", &off, "GET / HTTP/1.1\r\nHost: a\r\n" HEADERS, "");
     assert_request("ws://a?y", &off, "GET /?y HTTP/1.1\r\nHost: a\r\n" HEADERS, "");
@@ -108,19 +106,17 @@ static int request_without_memory(void *ctx)
     return err;
 }
 
-static void test_requests_without_memory(void **state)
+TEST(requests_without_memory)
 {
-    (void)state;
     assert_int_equal(mk_test_failing_allocs(request_without_memory, NULL), 1);
 }
 
-static void test_keys_differ(void **state)
+TEST(keys_differ)
 {
     const struct mk__ws_url url = {MK_STR("a"), MK_STR("/")};
     char keys[2][MK__WS_KEY_BYTES + 1];
     struct mk_arena arena;
     struct mk_str request;
-    (void)state;
     mk_arena_init(&arena, NULL, 65536, NULL, 0);
     for (int i = 0; i < 2; i++)
         assert_int_equal(mk__ws_client_request(&arena, &url, &defaults, keys[i], &request), 0);
@@ -130,11 +126,10 @@ static void test_keys_differ(void **state)
 
 /* ── responses ── */
 
-static void test_the_end_of_a_head(void **state)
+TEST(the_end_of_a_head)
 {
     static const char head[] = "HTTP/1.1 101 X\r\nA: b\r\n\r\n\x81\x01y";
     const size_t end = sizeof(head) - 1 - 3;
-    (void)state;
     for (size_t n = 0; n < sizeof(head); n++) {
         char *in = mk_test_guarded(head, n);
         assert_int_equal(mk__ws_client_find_end(mk_str(in, n)), n < end ? 0 : end);
@@ -156,7 +151,7 @@ static int check(const char *text, const struct mk_ws_settings *settings, struct
     return err;
 }
 
-static void test_responses_that_are_right(void **state)
+TEST(responses_that_are_right)
 {
     static const struct {
         const char *head;
@@ -178,7 +173,6 @@ static void test_responses_that_are_right(void **state)
         {RIGHT "Sec-WebSocket-Extensions: permessage-deflate; server_no_context_takeover\r\n\r\n", &defaults, "", true,
          false, false, 15, 15},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct mk_ws_agreement a;
         if (check(rows[i].head, rows[i].settings, &a) != 0)
@@ -195,7 +189,7 @@ static void test_responses_that_are_right(void **state)
     }
 }
 
-static void test_responses_that_are_wrong(void **state)
+TEST(responses_that_are_wrong)
 {
     static const struct {
         const char *head;
@@ -230,7 +224,6 @@ static void test_responses_that_are_wrong(void **state)
         {RIGHT "Sec-WebSocket-Extensions: permessage-deflate; x\r\n\r\n", &with_context},
         {RIGHT "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits=8\r\n\r\n", &with_context},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct mk_ws_agreement a;
         if (check(rows[i].head, rows[i].settings, &a) != -EPROTO)
@@ -239,30 +232,14 @@ static void test_responses_that_are_wrong(void **state)
 }
 
 /* A head that was cut anywhere before the end of its last value is wrong. */
-static void test_responses_that_are_cut(void **state)
+TEST(responses_that_are_cut)
 {
     static const char head[] = RIGHT;
     const size_t whole = sizeof(head) - 1 - 2;
     char part[sizeof(head)] = "";
-    (void)state;
     for (size_t n = 0; n <= whole; n++) {
         struct mk_ws_agreement a;
         assert_int_equal(check(part, &defaults, &a), n < whole ? -EPROTO : 0);
         part[n] = head[n];
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_urls),
-        cmocka_unit_test(test_requests),
-        cmocka_unit_test(test_requests_without_memory),
-        cmocka_unit_test(test_keys_differ),
-        cmocka_unit_test(test_the_end_of_a_head),
-        cmocka_unit_test(test_responses_that_are_right),
-        cmocka_unit_test(test_responses_that_are_wrong),
-        cmocka_unit_test(test_responses_that_are_cut),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

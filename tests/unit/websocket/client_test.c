@@ -13,7 +13,7 @@
 #include "websocket/mask.h"
 #include "websocket/ws.h"
 
-#include "net/dial_world.h"
+#include "net/dial_fixture.h"
 
 static struct mk_ws_group *group;
 static struct mk_ws_worker *worker;
@@ -189,9 +189,8 @@ static void expect_end(int fd)
 
 /* ── */
 
-static void test_messages(void **state)
+TEST(messages)
 {
-    (void)state;
     start();
     int fd = open_ws("\x81\x05"
                      "early");
@@ -215,10 +214,9 @@ static void test_messages(void **state)
     finish();
 }
 
-static void test_a_response_byte_by_byte(void **state)
+TEST(a_response_byte_by_byte)
 {
     char accept[MK__WS_ACCEPT_BYTES + 1], response[1024];
-    (void)state;
     start();
     connect_ws(open_listener());
     int fd = take_request(accept);
@@ -235,10 +233,9 @@ static void test_a_response_byte_by_byte(void **state)
     finish();
 }
 
-static void test_what_is_sent_before_it_is_open(void **state)
+TEST(what_is_sent_before_it_is_open)
 {
     char accept[MK__WS_ACCEPT_BYTES + 1], response[1024];
-    (void)state;
     start();
     connect_ws(open_listener());
     assert_int_equal(mk_ws_send(ws, MK_WS_TEXT, "one", 3), 0);
@@ -254,9 +251,8 @@ static void test_what_is_sent_before_it_is_open(void **state)
     finish();
 }
 
-static void test_masked_frames_of_a_server(void **state)
+TEST(masked_frames_of_a_server)
 {
-    (void)state;
     start();
     int fd = open_ws("");
     assert_told("open \"chat\"\n");
@@ -268,9 +264,8 @@ static void test_masked_frames_of_a_server(void **state)
 
 /* ── failures ── */
 
-static void test_a_port_without_a_server(void **state)
+TEST(a_port_without_a_server)
 {
-    (void)state;
     start();
     unsigned port = open_listener();
     close(listener);
@@ -283,10 +278,9 @@ static void test_a_port_without_a_server(void **state)
 }
 
 /* At once: no frame can be sent, so none is waited for. */
-static void test_closed_during_the_handshake(void **state)
+TEST(closed_during_the_handshake)
 {
     char accept[MK__WS_ACCEPT_BYTES + 1];
-    (void)state;
     for (int answers = 0; answers < 2; answers++) {
         start();
         connect_ws(open_listener());
@@ -299,10 +293,9 @@ static void test_closed_during_the_handshake(void **state)
     }
 }
 
-static void test_the_server_leaves_during_the_handshake(void **state)
+TEST(the_server_leaves_during_the_handshake)
 {
     static const char *const parts[] = {"", "HTTP/1.1 101 X\r\nUpgr"};
-    (void)state;
     for (size_t i = 0; i < COUNT(parts); i++) {
         char accept[MK__WS_ACCEPT_BYTES + 1];
         start();
@@ -315,11 +308,10 @@ static void test_the_server_leaves_during_the_handshake(void **state)
     }
 }
 
-static void test_a_wrong_response(void **state)
+TEST(a_wrong_response)
 {
     static const char response[] = "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n";
     char accept[MK__WS_ACCEPT_BYTES + 1];
-    (void)state;
     start();
     connect_ws(open_listener());
     int fd = take_request(accept);
@@ -329,11 +321,10 @@ static void test_a_wrong_response(void **state)
     finish();
 }
 
-static void test_a_response_without_end(void **state)
+TEST(a_response_without_end)
 {
     static char line[9000];
     char accept[MK__WS_ACCEPT_BYTES + 1];
-    (void)state;
     start();
     connect_ws(open_listener());
     int fd = take_request(accept);
@@ -344,10 +335,9 @@ static void test_a_response_without_end(void **state)
     finish();
 }
 
-static void test_a_server_that_does_not_answer(void **state)
+TEST(a_server_that_does_not_answer)
 {
     char accept[MK__WS_ACCEPT_BYTES + 1];
-    (void)state;
     start();
     connect_ws(open_listener());
     int fd = take_request(accept);
@@ -360,10 +350,9 @@ static void test_a_server_that_does_not_answer(void **state)
 }
 
 /* At each moment of the handshake, by abort() and by close(), which waits for close_ms. */
-static void test_it_is_ended_early(void **state)
+TEST(it_is_ended_early)
 {
     char accept[MK__WS_ACCEPT_BYTES + 1];
-    (void)state;
     for (int moment = 0; moment < 4; moment++) {
         start();
         unsigned port = open_listener();
@@ -383,10 +372,9 @@ static void test_it_is_ended_early(void **state)
     }
 }
 
-static void test_urls_that_are_wrong(void **state)
+TEST(urls_that_are_wrong)
 {
     static const char *const urls[] = {"", "http://a", "wss://a", "ws://", "ws://a:x/", "ws://a:70000", "ws://[::1"};
-    (void)state;
     start();
     for (size_t i = 0; i < COUNT(urls); i++) {
         const char *error = NULL;
@@ -397,9 +385,8 @@ static void test_urls_that_are_wrong(void **state)
     finish();
 }
 
-static void test_a_connection_that_cannot_be_watched(void **state)
+TEST(a_connection_that_cannot_be_watched)
 {
-    (void)state;
     start();
     connect_ws(open_listener());
     refuses_events = true;
@@ -412,9 +399,8 @@ static void test_a_connection_that_cannot_be_watched(void **state)
 }
 
 /* Whichever allocation fails: an error at once, or on_close. */
-static void test_without_memory(void **state)
+TEST(without_memory)
 {
-    (void)state;
     for (long n = 0;; n++) {
         char url[64];
         const char *error = NULL;
@@ -431,25 +417,4 @@ static void test_without_memory(void **state)
         if (all_fine)
             return;
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_a_response_byte_by_byte),
-        cmocka_unit_test(test_what_is_sent_before_it_is_open),
-        cmocka_unit_test(test_masked_frames_of_a_server),
-        cmocka_unit_test(test_a_port_without_a_server),
-        cmocka_unit_test(test_closed_during_the_handshake),
-        cmocka_unit_test(test_the_server_leaves_during_the_handshake),
-        cmocka_unit_test(test_a_wrong_response),
-        cmocka_unit_test(test_a_response_without_end),
-        cmocka_unit_test(test_a_server_that_does_not_answer),
-        cmocka_unit_test(test_it_is_ended_early),
-        cmocka_unit_test(test_urls_that_are_wrong),
-        cmocka_unit_test(test_a_connection_that_cannot_be_watched),
-        cmocka_unit_test(test_without_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

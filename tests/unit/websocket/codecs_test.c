@@ -88,11 +88,10 @@ static struct peer *join(struct fixture *f, const struct mk_ws_agreement *agreem
     return p;
 }
 
-static void test_what_is_compressed(void **state)
+TEST(what_is_compressed)
 {
     struct fixture f;
     struct reader r;
-    (void)state;
     fixture_open(&f);
     reader_init(&r, 15, false);
     struct peer *p = join(&f, &no_context);
@@ -114,13 +113,12 @@ static void test_what_is_compressed(void **state)
 }
 
 /* Those without context share one compressor of the worker; its memory is freed with the worker. */
-static void test_compressors_are_shared(void **state)
+TEST(compressors_are_shared)
 {
     enum { N = 20 };
     struct peer *peers[N];
     struct fixture f;
     struct reader r;
-    (void)state;
     fixture_open(&f);
     reader_init(&r, 15, false);
     for (int i = 0; i < N; i++)
@@ -139,11 +137,10 @@ static void test_compressors_are_shared(void **state)
     fixture_close(&f);
 }
 
-static void test_references_to_earlier_messages(void **state)
+TEST(references_to_earlier_messages)
 {
     struct fixture f;
     struct reader r;
-    (void)state;
     fixture_open(&f);
     f.settings.context_takeover = true;
     f.settings.window_bits = 15;
@@ -166,9 +163,8 @@ static void test_references_to_earlier_messages(void **state)
     fixture_close(&f);
 }
 
-static void test_small_windows(void **state)
+TEST(small_windows)
 {
-    (void)state;
     for (unsigned bits = 9; bits <= 15; bits++) {
         const struct mk_ws_agreement agreement = {.deflate = true,
                                                   .send_context = true,
@@ -195,11 +191,10 @@ static void test_small_windows(void **state)
 }
 
 /* A message that was dropped is not in the peer's context. */
-static void test_a_message_that_is_dropped(void **state)
+TEST(a_message_that_is_dropped)
 {
     struct fixture f;
     struct reader r;
-    (void)state;
     fixture_open(&f);
     f.settings.overflow = MK_WS_OVERFLOW_DROP;
     f.settings.queue_bytes_max = 9000;
@@ -244,11 +239,10 @@ static void feed_deflated(struct peer *p, z_stream *z, const void *data, size_t 
     }
 }
 
-static void test_inflaters_are_lent(void **state)
+TEST(inflaters_are_lent)
 {
     z_stream z = {0};
     struct fixture f;
-    (void)state;
     fixture_open(&f);
     assert_int_equal(deflateInit2(&z, 6, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY), Z_OK);
     struct peer *a = join(&f, &no_context), *b = join(&f, &no_context);
@@ -272,12 +266,11 @@ static void test_inflaters_are_lent(void **state)
 }
 
 /* What is not used for a while gives up memory; messages may still refer to those before. */
-static void test_contexts_shrink_while_idle(void **state)
+TEST(contexts_shrink_while_idle)
 {
     z_stream z = {0};
     struct fixture f;
     struct reader r;
-    (void)state;
     fixture_open(&f);
     f.settings.ping_ms = UINT32_MAX;
     f.settings.window_bits = 15;
@@ -303,9 +296,8 @@ static void test_contexts_shrink_while_idle(void **state)
 
 /* Whichever allocation fails: the message is sent as it is, or not at all, and one that arrives is refused with 1011.
  */
-static void test_without_memory(void **state)
+TEST(without_memory)
 {
-    (void)state;
     for (long n = 0;; n++) {
         z_stream z = {0};
         struct fixture f;
@@ -337,17 +329,4 @@ static void test_without_memory(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_is_compressed),
-        cmocka_unit_test(test_compressors_are_shared),
-        cmocka_unit_test(test_references_to_earlier_messages),
-        cmocka_unit_test(test_small_windows),
-        cmocka_unit_test(test_a_message_that_is_dropped),
-        cmocka_unit_test(test_inflaters_are_lent),
-        cmocka_unit_test(test_contexts_shrink_while_idle),
-        cmocka_unit_test(test_without_memory),
-    };
-    return cmocka_run_group_tests(tests, fill_texts, NULL);
-}
+TEST_FILE(fill_texts)

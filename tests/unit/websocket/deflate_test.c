@@ -85,9 +85,8 @@ static const struct example {
     {{MK_STR("\x00\x04\x00\xfb\xff"), MK_STR("\x00\x04\x00\xfb\xff")}, MK_STR("\0\0\xff\xff")},
 };
 
-static void test_decompresses_the_examples_of_the_rfc(void **state)
+TEST(decompresses_the_examples_of_the_rfc)
 {
-    (void)state;
     for (size_t e = 0; e < COUNT(examples); e++) {
         for (size_t piece = 1; piece < 15; piece++) {
             for (size_t room = 1; room < 8; room++) {
@@ -102,12 +101,11 @@ static void test_decompresses_the_examples_of_the_rfc(void **state)
     assert_int_equal(account.bytes, 0);
 }
 
-static void test_goes_on_behind_last_blocks(void **state)
+TEST(goes_on_behind_last_blocks)
 {
     uint8_t payload[64];
     struct mk__ws_inflater i;
     size_t n = 0;
-    (void)state;
     for (const char *part = "ab"; *part; part++) { /* each in a block that is marked as the last one */
         z_stream z = {.next_in = (Bytef *)(uintptr_t)part, .avail_in = 1, .next_out = payload + n, .avail_out = 30};
         assert_int_equal(deflateInit2(&z, 6, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY), Z_OK);
@@ -124,11 +122,10 @@ static void test_goes_on_behind_last_blocks(void **state)
     }
 }
 
-static void test_compresses_the_examples_of_the_rfc(void **state)
+TEST(compresses_the_examples_of_the_rfc)
 {
     struct mk__ws_deflater d;
     struct mk_buf out;
-    (void)state;
     mk__ws_deflater_init(&d, &account, 15, false);
     d.level = 6;
     mk_buf_init(&out, 100);
@@ -179,10 +176,9 @@ static size_t send_message(struct pair *p, struct mk_str message, size_t piece, 
     return n;
 }
 
-static void test_round_trips(void **state)
+TEST(round_trips)
 {
     static const size_t lens[] = {1, 0, 5, 300, 0, 70, TEXT_BYTES, 1, 40000, 1000};
-    (void)state;
     for (unsigned bits = 9; bits <= 15; bits++) {
         for (unsigned no_context = 0; no_context < 2; no_context++) {
             struct pair p;
@@ -196,9 +192,8 @@ static void test_round_trips(void **state)
     }
 }
 
-static void test_round_trips_in_pieces(void **state)
+TEST(round_trips_in_pieces)
 {
-    (void)state;
     for (size_t piece = 1; piece < 400; piece = piece * 3 + 1) {
         for (size_t room = 1; room < 1000; room = room * 3 + 1) {
             struct pair p;
@@ -211,10 +206,9 @@ static void test_round_trips_in_pieces(void **state)
 }
 
 /* A message that was seen before is short, also after the receiver's memory was freed; not without a context. */
-static void test_keeps_the_context(void **state)
+TEST(keeps_the_context)
 {
     struct pair p;
-    (void)state;
     open_pair(&p, 15, false);
     size_t first = send_message(&p, mk_str(text, 5000), 500, 500);
     assert_true(send_message(&p, mk_str(text, 5000), 500, 500) < first / 10);
@@ -235,13 +229,12 @@ static void test_keeps_the_context(void **state)
     close_pair(&p);
 }
 
-static void test_shrinks_between_messages_only(void **state)
+TEST(shrinks_between_messages_only)
 {
     struct mk__ws_inflater i;
     uint8_t to[10];
     struct mk__ws_inflate_data d = {(const uint8_t *)"\xf2\x48\xcd", 3, to, sizeof(to)};
     const char *reason;
-    (void)state;
     mk__ws_inflater_init(&i, &account, 15, false, MESSAGE_MAX);
     mk__ws_inflater_shrink(&i);
     assert_int_equal(mk__ws_inflater_feed(&i, &d, false, &reason), 0);
@@ -271,11 +264,10 @@ static int inflate_all(struct mk_str payload, unsigned bits, uint64_t message_ma
     return result;
 }
 
-static void test_stops_at_the_limit(void **state)
+TEST(stops_at_the_limit)
 {
     static const size_t lens[] = {1, 2, 100, 4096, 65535, 65536, 500000};
     struct mk__ws_deflater d;
-    (void)state;
     for (size_t m = 0; m < COUNT(lens); m++) {
         struct mk_buf payload;
         size_t n, len = lens[m];
@@ -297,17 +289,16 @@ static void test_stops_at_the_limit(void **state)
 }
 
 /* The limit is of each message alone. */
-static void test_counts_each_message(void **state)
+TEST(counts_each_message)
 {
     struct mk__ws_inflater i;
-    (void)state;
     mk__ws_inflater_init(&i, &account, 15, false, 5);
     for (unsigned m = 0; m < 10; m++)
         check_payload(&i, MK_STR("\xf2\x48\xcd\xc9\xc9\x07\x00"), 100, 100, MK_STR("Hello"));
     mk__ws_inflater_release(&i);
 }
 
-static void test_rejects_invalid_payloads(void **state)
+TEST(rejects_invalid_payloads)
 {
     static const struct mk_str bad[] = {
         MK_STR("\x06"), /* a reserved type of block */
@@ -322,7 +313,6 @@ static void test_rejects_invalid_payloads(void **state)
         /* literals of 1 bit and an end of 15: the tail ends the block, but within a byte */
         MK_STR("\x04\xe0\x01\x92\x24\x49\x92\x24\xcb\x22\xb1\xa8\x79\x64\xf5\xec\xfb\xf7\x3f\xee\x07"),
     };
-    (void)state;
     for (size_t m = 0; m < COUNT(bad); m++) {
         for (size_t piece = 1; piece <= bad[m].len; piece++) {
             size_t n;
@@ -333,9 +323,8 @@ static void test_rejects_invalid_payloads(void **state)
 }
 
 /* Without a context, a message must not refer to those before. */
-static void test_rejects_references_without_a_context(void **state)
+TEST(rejects_references_without_a_context)
 {
-    (void)state;
     for (unsigned shrink = 0; shrink < 2; shrink++) {
         struct mk__ws_inflater i;
         struct mk_buf out;
@@ -351,13 +340,12 @@ static void test_rejects_references_without_a_context(void **state)
 }
 
 /* 0 means that there is no output any more of the pieces so far. */
-static void test_holds_no_output_back(void **state)
+TEST(holds_no_output_back)
 {
     struct mk__ws_deflater d;
     struct mk__ws_inflater i;
     struct mk_buf payload;
     const char *reason;
-    (void)state;
     mk__ws_deflater_init(&d, &account, 15, true);
     mk__ws_inflater_init(&i, &account, 15, true, MESSAGE_MAX);
     mk_buf_init(&payload, MESSAGE_MAX);
@@ -378,13 +366,12 @@ static void test_holds_no_output_back(void **state)
     mk_buf_release(&payload);
 }
 
-static void test_rejects_a_larger_window(void **state)
+TEST(rejects_a_larger_window)
 {
     struct mk__ws_deflater d;
     struct mk_buf payload;
     char twice[6000];
     size_t n;
-    (void)state;
     mk__ws_deflater_init(&d, &account, 15, true);
     mk_buf_init(&payload, MESSAGE_MAX);
     memcpy(twice, text, 3000);
@@ -397,11 +384,10 @@ static void test_rejects_a_larger_window(void **state)
     mk_buf_release(&payload);
 }
 
-static void test_respects_the_maximum_of_the_output(void **state)
+TEST(respects_the_maximum_of_the_output)
 {
     struct pair p;
     struct mk_buf out, free;
-    (void)state;
     open_pair(&p, 15, false);
     mk_buf_init(&free, MESSAGE_MAX);
     assert_int_equal(mk__ws_deflater_compress(&p.d, text, 5000, &free), 0);
@@ -425,12 +411,11 @@ static void test_respects_the_maximum_of_the_output(void **state)
 }
 
 /* What was not sent is not referred to later. */
-static void test_forgets_what_was_not_sent(void **state)
+TEST(forgets_what_was_not_sent)
 {
     struct pair p;
     struct mk_buf out;
     char storage[100];
-    (void)state;
     open_pair(&p, 15, false);
     send_message(&p, mk_str(text, 3000), 1000, 1000);
     mk_buf_init_fixed(&out, storage, sizeof(storage));
@@ -469,16 +454,14 @@ static int exchange(void *ctx)
     return result;
 }
 
-static void test_survives_missing_memory(void **state)
+TEST(survives_missing_memory)
 {
-    (void)state;
     assert_true(mk_test_failing_allocs(exchange, NULL) > 10);
 }
 
 /* The figures of deflate.h. */
-static void test_needs_the_memory_that_is_documented(void **state)
+TEST(needs_the_memory_that_is_documented)
 {
-    (void)state;
     for (unsigned bits = 9; bits <= 15; bits++) {
         for (unsigned level = 1; level <= 9; level++) {
             struct pair p;
@@ -500,26 +483,4 @@ static void test_needs_the_memory_that_is_documented(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_decompresses_the_examples_of_the_rfc),
-        cmocka_unit_test(test_goes_on_behind_last_blocks),
-        cmocka_unit_test(test_compresses_the_examples_of_the_rfc),
-        cmocka_unit_test(test_round_trips),
-        cmocka_unit_test(test_round_trips_in_pieces),
-        cmocka_unit_test(test_keeps_the_context),
-        cmocka_unit_test(test_shrinks_between_messages_only),
-        cmocka_unit_test(test_stops_at_the_limit),
-        cmocka_unit_test(test_counts_each_message),
-        cmocka_unit_test(test_rejects_invalid_payloads),
-        cmocka_unit_test(test_rejects_references_without_a_context),
-        cmocka_unit_test(test_holds_no_output_back),
-        cmocka_unit_test(test_rejects_a_larger_window),
-        cmocka_unit_test(test_respects_the_maximum_of_the_output),
-        cmocka_unit_test(test_forgets_what_was_not_sent),
-        cmocka_unit_test(test_survives_missing_memory),
-        cmocka_unit_test(test_needs_the_memory_that_is_documented),
-    };
-    return cmocka_run_group_tests(tests, make_text, NULL);
-}
+TEST_FILE(make_text)

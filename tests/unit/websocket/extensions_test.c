@@ -119,9 +119,8 @@ static int choose(const char *line, const params *ours, params *p)
     return result;
 }
 
-static void test_chooses_offers(void **state)
+TEST(chooses_offers)
 {
-    (void)state;
     for (const struct choice *c = choices; c < choices + COUNT(choices); c++) {
         params p = {};
         struct mk_buf b;
@@ -139,10 +138,9 @@ static void test_chooses_offers(void **state)
     }
 }
 
-static void test_chooses_among_lines(void **state)
+TEST(chooses_among_lines)
 {
     params p = {};
-    (void)state;
     assert_int_equal(choose("foo, " PD "; unheard", &ours_15, &p), 0);
     assert_false(p.on);
     assert_int_equal(choose(PD SB "=10", &ours_15, &p), 0);
@@ -153,10 +151,9 @@ static void test_chooses_among_lines(void **state)
 }
 
 /* Any beginning of a line is read to its end and not beyond it. */
-static void test_reads_beginnings(void **state)
+TEST(reads_beginnings)
 {
     static const char line[] = PD SB "=\"1\\0\"; client_max_window_bits = 12 , foo;bar=\"a\" , " PD;
-    (void)state;
     for (size_t n = 0; n < sizeof(line); n++) {
         params p = {};
         char *bytes = mk_test_guarded(line, n);
@@ -168,13 +165,12 @@ static void test_reads_beginnings(void **state)
 
 /* ── the client ── */
 
-static void test_writes_offers(void **state)
+TEST(writes_offers)
 {
     static const struct {
         const params *ours;
         const char *offer;
     } rows[] = {{&ours_15, PD CB}, {&ours_12, PD SB "=12" CB "=12"}, {&ours_bare, PD SNC CNC CB}};
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct mk_buf b;
         mk_buf_init(&b, 4096);
@@ -216,9 +212,8 @@ static const struct answer {
     {"(", &ours_15, false, {}},
 };
 
-static void test_checks_responses(void **state)
+TEST(checks_responses)
 {
-    (void)state;
     for (const struct answer *a = answers; a < answers + COUNT(answers); a++) {
         params p = {};
         const char *reason = NULL;
@@ -233,20 +228,18 @@ static void test_checks_responses(void **state)
     }
 }
 
-static void test_checks_responses_of_several_lines(void **state)
+TEST(checks_responses_of_several_lines)
 {
     params p = {};
     const char *reason = NULL;
-    (void)state;
     assert_int_equal(mk__ws_deflate_check(MK_STR(PD), &ours_15, &p, &reason), 0);
     assert_int_equal(mk__ws_deflate_check(MK_STR(""), &ours_15, &p, &reason), 0);
     assert_int_equal(mk__ws_deflate_check(MK_STR(PD), &ours_15, &p, &reason), -EINVAL);
 }
 
 /* What a server writes, the client that made the offer accepts, with the same result. */
-static void test_both_sides_agree(void **state)
+TEST(both_sides_agree)
 {
-    (void)state;
     for (unsigned i = 0; i < 4 * 7 * 7 * 4 * 7 * 7; i++) {
         params client = {true, i & 1, i & 2, false, (uint8_t)(9 + i / 16 % 7), (uint8_t)(9 + i / 112 % 7)};
         params server = {true, i & 4, i & 8, false, (uint8_t)(9 + i / 784 % 7), (uint8_t)(9 + i / 5488 % 7)};
@@ -267,15 +260,4 @@ static void test_both_sides_agree(void **state)
         mk_buf_release(&offer);
         mk_buf_release(&response);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_chooses_offers),   cmocka_unit_test(test_chooses_among_lines),
-        cmocka_unit_test(test_reads_beginnings), cmocka_unit_test(test_writes_offers),
-        cmocka_unit_test(test_checks_responses), cmocka_unit_test(test_checks_responses_of_several_lines),
-        cmocka_unit_test(test_both_sides_agree),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

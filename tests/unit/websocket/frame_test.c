@@ -75,9 +75,8 @@ static int parse(const struct row *r, size_t n, struct mk__ws_head *ret)
     return result;
 }
 
-static void test_parses_heads(void **state)
+TEST(parses_heads)
 {
-    (void)state;
     for (const struct row *r = rows; r < rows + COUNT(rows); r++) {
         struct mk__ws_head head;
         for (size_t n = 0; n < r->bytes.len; n++)
@@ -100,9 +99,8 @@ static void test_parses_heads(void **state)
 }
 
 /* An error stays the same, whatever follows the byte that shows it. */
-static void test_errors_do_not_depend_on_what_follows(void **state)
+TEST(errors_do_not_depend_on_what_follows)
 {
-    (void)state;
     for (const struct row *r = rows; r < rows + COUNT(rows); r++) {
         char bytes[32];
         if (r->result >= 0)
@@ -117,21 +115,19 @@ static void test_errors_do_not_depend_on_what_follows(void **state)
     }
 }
 
-static void test_ignores_the_payload(void **state)
+TEST(ignores_the_payload)
 {
     struct mk__ws_head head;
     const char *reason;
-    (void)state;
     assert_int_equal(mk__ws_head_parse("\x81\x05Hello\xff\xff", 9, &client, &head, &reason), 2);
     assert_int_equal(head.len, 5);
 }
 
-static void test_writes_what_it_parses(void **state)
+TEST(writes_what_it_parses)
 {
     static const uint64_t lens[] = {0, 1, 125, 126, 127, 255, 256, 65535, 65536, 1ull << 32, INT64_MAX};
     static const uint8_t opcodes[] = {MK__WS_OP_CONTINUATION, TEXT,          MK__WS_OP_BINARY, CLOSE,
                                       MK__WS_OP_PING,         MK__WS_OP_PONG};
-    (void)state;
     for (size_t i = 0; i < COUNT(lens) * COUNT(opcodes) * 8; i++) {
         struct mk__ws_head in = {.len = lens[i % COUNT(lens)], .opcode = opcodes[i / COUNT(lens) % COUNT(opcodes)]},
                            out;
@@ -182,7 +178,7 @@ static int step(struct mk__ws_sequence *s, char what)
     return result;
 }
 
-static void test_orders_fragments(void **state)
+TEST(orders_fragments)
 {
     static const struct {
         const char *frames;
@@ -209,7 +205,6 @@ static void test_orders_fragments(void **state)
         {"TB", false, true, TEXT, false},
         {"Tpcz", false, true, TEXT, false},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(sequences); i++) {
         struct mk__ws_sequence s = {};
         const char *frames = sequences[i].frames;
@@ -225,16 +220,15 @@ static void test_orders_fragments(void **state)
 
 /* ── Close ── */
 
-static void test_knows_the_codes_that_may_be_sent(void **state)
+TEST(knows_the_codes_that_may_be_sent)
 {
-    (void)state;
     for (unsigned code = 0; code <= 70000; code++) {
         bool valid = (code >= 1000 && code <= 1003) || (code >= 1007 && code <= 1014) || (code >= 3000 && code < 5000);
         assert_int_equal(mk__ws_code_is_valid(code), valid);
     }
 }
 
-static void test_parses_close(void **state)
+TEST(parses_close)
 {
     static const struct {
         struct mk_str bytes;
@@ -260,7 +254,6 @@ static void test_parses_close(void **state)
             -1007, 1005, ""),                         /* cut */
         ROW("\x03\xe8\xed\xa0\x80", -1007, 1005, ""), /* a surrogate */
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(closes); i++) {
         uint16_t code;
         struct mk_str text;
@@ -275,11 +268,10 @@ static void test_parses_close(void **state)
     }
 }
 
-static void test_writes_close(void **state)
+TEST(writes_close)
 {
     uint8_t to[MK__WS_CONTROL_BYTES_MAX];
     char text[200];
-    (void)state;
     assert_int_equal(mk__ws_close_write(to, MK_WS_NO_STATUS, MK_STR("x")), 0);
     assert_int_equal(mk__ws_close_write(to, MK_WS_NORMAL, MK_STR_NONE), 2);
     assert_memory_equal(to, "\x03\xe8", 2);
@@ -300,15 +292,4 @@ static void test_writes_close(void **state)
     assert_int_equal(mk__ws_close_write(to, MK_WS_NORMAL, mk_str(text, 200)), 2 + 121);
     memcpy(text + 120, "\xe4\xb8\xad", 3);
     assert_int_equal(mk__ws_close_write(to, MK_WS_NORMAL, mk_str(text, 200)), 2 + 123);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parses_heads),        cmocka_unit_test(test_errors_do_not_depend_on_what_follows),
-        cmocka_unit_test(test_ignores_the_payload), cmocka_unit_test(test_writes_what_it_parses),
-        cmocka_unit_test(test_orders_fragments),    cmocka_unit_test(test_knows_the_codes_that_may_be_sent),
-        cmocka_unit_test(test_parses_close),        cmocka_unit_test(test_writes_close),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

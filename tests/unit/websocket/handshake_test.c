@@ -4,26 +4,24 @@
 
 #include "websocket/handshake.h"
 
-static void test_computes_the_accept_of_the_rfc(void **state)
+TEST(computes_the_accept_of_the_rfc)
 {
     char accept[MK__WS_ACCEPT_BYTES + 1];
-    (void)state;
     mk__ws_accept_key(accept, MK_STR("dGhlIHNhbXBsZSBub25jZQ=="));
     assert_string_equal(accept, "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
     mk__ws_accept_key(accept, MK_STR("x3JJHMbDL1EzLkh9GBhXDw=="));
     assert_string_equal(accept, "HSmrc0sMlYUkAGmm5OPpG2HaGWk=");
 }
 
-static void test_makes_keys(void **state)
+TEST(makes_keys)
 {
     char key[MK__WS_KEY_BYTES + 1];
-    (void)state;
     mk__ws_key_make(key, (const uint8_t *)"the sample nonce");
     assert_string_equal(key, "dGhlIHNhbXBsZSBub25jZQ==");
     assert_true(mk__ws_key_is_valid(mk_str_c(key)));
 }
 
-static void test_knows_keys(void **state)
+TEST(knows_keys)
 {
     static const struct {
         const char *key;
@@ -37,7 +35,6 @@ static void test_knows_keys(void **state)
         {"dGhlIHNhbXBsZSBub25j Q==", false},     {"-_AAAAAAAAAAAAAAAAAAAA==", false},
         {"dGhlIHNhbXBsZSBub25jZQ==\r\n", false}, {"dGhlIHNhbXBsZSBub25jZTE3", false},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         size_t n = strlen(rows[i].key);
         char *key = mk_test_guarded(rows[i].key, n);
@@ -49,9 +46,8 @@ static void test_knows_keys(void **state)
     assert_false(mk__ws_key_is_valid(MK_STR_NONE));
 }
 
-static void test_knows_the_version(void **state)
+TEST(knows_the_version)
 {
-    (void)state;
     assert_true(mk__ws_version_is_valid(MK_STR("13")));
     assert_false(mk__ws_version_is_valid(MK_STR("8")));
     assert_false(mk__ws_version_is_valid(MK_STR("13, 8")));
@@ -59,7 +55,7 @@ static void test_knows_the_version(void **state)
     assert_false(mk__ws_version_is_valid(MK_STR_NONE));
 }
 
-static void test_chooses_subprotocols(void **state)
+TEST(chooses_subprotocols)
 {
     static const struct {
         const char *offered, *supported, *chosen;
@@ -75,7 +71,6 @@ static void test_chooses_subprotocols(void **state)
         {"", "chat", ""},
         {"chat", "", ""},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         size_t n = strlen(rows[i].offered);
         char *offered = mk_test_guarded(rows[i].offered, n);
@@ -163,9 +158,8 @@ static const struct origin_row {
     {"http://b", "example.com", false, ", ,http://b,", true},
 };
 
-static void test_checks_origins(void **state)
+TEST(checks_origins)
 {
-    (void)state;
     for (const struct origin_row *o = origins; o < origins + COUNT(origins); o++) {
         size_t n = strlen(o->origin), m = strlen(o->authority);
         char *origin = mk_test_guarded(o->origin, n), *authority = mk_test_guarded(o->authority, m);
@@ -176,17 +170,4 @@ static void test_checks_origins(void **state)
     }
     assert_true(mk__ws_origin_allowed(MK_STR_NONE, MK_STR_NONE, true, MK_STR_NONE));
     assert_false(mk__ws_origin_allowed(MK_STR("http://a"), MK_STR_NONE, false, MK_STR_NONE));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_computes_the_accept_of_the_rfc),
-        cmocka_unit_test(test_makes_keys),
-        cmocka_unit_test(test_knows_keys),
-        cmocka_unit_test(test_knows_the_version),
-        cmocka_unit_test(test_chooses_subprotocols),
-        cmocka_unit_test(test_checks_origins),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

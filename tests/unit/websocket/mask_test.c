@@ -13,21 +13,19 @@ static uint32_t get_key(void)
     return key;
 }
 
-static void test_masks_the_example_of_the_rfc(void **state)
+TEST(masks_the_example_of_the_rfc)
 {
     char text[] = "Hello";
-    (void)state;
     mk__ws_mask(text, text, 5, get_key(), 0);
     assert_memory_equal(text, "\x7f\x9f\x4d\x51\x58", 5);
     mk__ws_mask(text, text, 5, get_key(), 0);
     assert_string_equal(text, "Hello");
 }
 
-static void test_masks_every_length(void **state)
+TEST(masks_every_length)
 {
     enum { BYTES = 300 };
     uint8_t from[BYTES], expected[BYTES];
-    (void)state;
     for (size_t i = 0; i < BYTES; i++)
         from[i] = (uint8_t)(i * 7);
     for (size_t n = 0; n <= BYTES; n++) {
@@ -46,11 +44,10 @@ static void test_masks_every_length(void **state)
 }
 
 /* The offset carries the key over the border, also at odd addresses. */
-static void test_masks_in_pieces(void **state)
+TEST(masks_in_pieces)
 {
     enum { BYTES = 200 };
     uint8_t whole[BYTES] = {0}, pieces[BYTES] = {0};
-    (void)state;
     mk__ws_mask(whole, whole, BYTES, get_key(), 0);
     for (size_t cut = 0; cut <= BYTES; cut++) {
         memset(pieces, 0, sizeof(pieces));
@@ -58,14 +55,4 @@ static void test_masks_in_pieces(void **state)
         mk__ws_mask(pieces + cut, pieces + cut, BYTES - cut, get_key(), cut);
         assert_memory_equal(pieces, whole, BYTES);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_masks_the_example_of_the_rfc),
-        cmocka_unit_test(test_masks_every_length),
-        cmocka_unit_test(test_masks_in_pieces),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,10 +2,9 @@
 /* The life of WebSockets: closing by either side, time, failures, and the end of the stream. */
 #include "fixture.h"
 
-static void test_the_peer_closes(void **state)
+TEST(the_peer_closes)
 {
     struct fixture f;
-    (void)state;
     fixture_open(&f);
     struct peer *p = connect_plain(&f);
     feed_frame(p, 0x88,
@@ -25,10 +24,9 @@ static void test_the_peer_closes(void **state)
     fixture_close(&f);
 }
 
-static void test_we_close(void **state)
+TEST(we_close)
 {
     struct fixture f;
-    (void)state;
     fixture_open(&f);
     struct peer *p = connect_plain(&f);
     mk_ws_close(p->ws, 0, MK_STR_NONE);
@@ -48,10 +46,9 @@ static void test_we_close(void **state)
     fixture_close(&f);
 }
 
-static void test_a_peer_that_does_not_answer_the_close(void **state)
+TEST(a_peer_that_does_not_answer_the_close)
 {
     struct fixture f;
-    (void)state;
     fixture_open(&f);
     f.settings.close_ms = 700;
     struct peer *p = connect_plain(&f);
@@ -67,10 +64,9 @@ static void test_a_peer_that_does_not_answer_the_close(void **state)
 }
 
 /* A close frame stands behind what waits, and its peer has until close_ms to take both. */
-static void test_closing_behind_a_queue(void **state)
+TEST(closing_behind_a_queue)
 {
     struct fixture f;
-    (void)state;
     fixture_open(&f);
     struct peer *p = connect_plain(&f);
     p->room = 3;
@@ -88,10 +84,9 @@ static void test_closing_behind_a_queue(void **state)
     fixture_close(&f);
 }
 
-static void test_keep_alive(void **state)
+TEST(keep_alive)
 {
     struct fixture f;
-    (void)state;
     fixture_open(&f);
     f.settings.ping_ms = 1000;
     f.settings.pong_ms = 300;
@@ -116,10 +111,9 @@ static void test_keep_alive(void **state)
     fixture_close(&f);
 }
 
-static void test_without_pings(void **state)
+TEST(without_pings)
 {
     struct fixture f;
-    (void)state;
     fixture_open(&f);
     f.settings.ping_ms = UINT32_MAX;
     struct peer *p = connect_plain(&f);
@@ -131,10 +125,9 @@ static void test_without_pings(void **state)
 }
 
 /* A WebSocket that is paused does not read pongs, and is not ended for that. */
-static void test_pings_while_paused(void **state)
+TEST(pings_while_paused)
 {
     struct fixture f;
-    (void)state;
     fixture_open(&f);
     f.settings.ping_ms = 1000;
     f.settings.pong_ms = 300;
@@ -151,10 +144,9 @@ static void test_pings_while_paused(void **state)
     fixture_close(&f);
 }
 
-static void test_the_server_drains(void **state)
+TEST(the_server_drains)
 {
     struct fixture f;
-    (void)state;
     fixture_open(&f);
     struct peer *p = connect_plain(&f);
     run(p, MK_TUNNEL_DRAINING);
@@ -166,10 +158,9 @@ static void test_the_server_drains(void **state)
     fixture_close(&f);
 }
 
-static void test_the_stream_is_lost(void **state)
+TEST(the_stream_is_lost)
 {
     struct fixture f;
-    (void)state;
     fixture_open(&f);
     struct peer *p = connect_plain(&f);
     feed_frame(p, 0x01, "half", 4);
@@ -184,10 +175,9 @@ static void test_the_stream_is_lost(void **state)
     fixture_close(&f);
 }
 
-static void test_a_write_that_fails(void **state)
+TEST(a_write_that_fails)
 {
     struct fixture f;
-    (void)state;
     fixture_open(&f);
     struct peer *p = connect_plain(&f);
     p->error = -EPIPE;
@@ -210,10 +200,9 @@ static void close_other(struct mk_ws *ws, unsigned code, struct mk_str reason, v
         mk_ws_abort(other->ws);
 }
 
-static void test_handlers_that_end_others(void **state)
+TEST(handlers_that_end_others)
 {
     struct fixture f;
-    (void)state;
     fixture_open(&f);
     f.settings.handlers.on_close = close_other;
     struct peer *p = connect_plain(&f);
@@ -228,10 +217,9 @@ static void test_handlers_that_end_others(void **state)
 }
 
 /* It was not read, so the peer is asked anew before it is given up. */
-static void test_a_pause_that_ends_when_a_pong_is_overdue(void **state)
+TEST(a_pause_that_ends_when_a_pong_is_overdue)
 {
     struct fixture f;
-    (void)state;
     fixture_open(&f);
     f.settings.ping_ms = 1000;
     f.settings.pong_ms = 500;
@@ -250,10 +238,9 @@ static void test_a_pause_that_ends_when_a_pong_is_overdue(void **state)
 }
 
 /* The peer's answer is read although the WebSocket does not want messages. */
-static void test_a_close_while_it_is_paused(void **state)
+TEST(a_close_while_it_is_paused)
 {
     struct fixture f;
-    (void)state;
     fixture_open(&f);
     for (int later = 0; later < 2; later++) {
         struct peer *p = connect_plain(&f);
@@ -316,7 +303,7 @@ static void be_silent(struct peer *p)
     mk_test_pass(&p->fixture->world, 60000);
 }
 
-static void test_causes(void **state)
+TEST(causes)
 {
     static const struct {
         void (*end)(struct peer *p);
@@ -327,7 +314,6 @@ static void test_causes(void **state)
         {abort_ws, MK_WS_CAUSE_OWN},      {break_protocol, MK_WS_CAUSE_ERROR},
         {be_silent, MK_WS_CAUSE_TIMEOUT},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct fixture f;
         fixture_open(&f);
@@ -342,35 +328,12 @@ static void test_causes(void **state)
     }
 }
 
-static void test_utf8(void **state)
+TEST(utf8)
 {
-    (void)state;
     assert_true(mk_ws_is_utf8("gr\xc3\xbc"
                               "n",
                               5));
     assert_true(mk_ws_is_utf8(NULL, 0));
     assert_false(mk_ws_is_utf8("gr\xc3", 3));
     assert_false(mk_ws_is_utf8("\xff", 1));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_peer_closes),
-        cmocka_unit_test(test_we_close),
-        cmocka_unit_test(test_a_peer_that_does_not_answer_the_close),
-        cmocka_unit_test(test_closing_behind_a_queue),
-        cmocka_unit_test(test_keep_alive),
-        cmocka_unit_test(test_without_pings),
-        cmocka_unit_test(test_pings_while_paused),
-        cmocka_unit_test(test_the_server_drains),
-        cmocka_unit_test(test_the_stream_is_lost),
-        cmocka_unit_test(test_a_write_that_fails),
-        cmocka_unit_test(test_handlers_that_end_others),
-        cmocka_unit_test(test_a_pause_that_ends_when_a_pong_is_overdue),
-        cmocka_unit_test(test_a_close_while_it_is_paused),
-        cmocka_unit_test(test_causes),
-        cmocka_unit_test(test_utf8),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,10 +2,9 @@
 /* Input of WebSockets: messages in one piece and in many, control frames between them, limits and errors. */
 #include "fixture.h"
 
-static void test_messages_in_one_read(void **state)
+TEST(messages_in_one_read)
 {
     struct fixture f;
-    (void)state;
     fixture_open(&f);
     struct peer *p = connect_plain(&f);
     feed_text(p, "one");
@@ -22,11 +21,10 @@ static void test_messages_in_one_read(void **state)
 }
 
 /* The same input in reads of any size gives the same calls. */
-static void test_messages_byte_by_byte(void **state)
+TEST(messages_byte_by_byte)
 {
     for (size_t size = 1; size < 40; size++) {
         struct fixture f;
-        (void)state;
         fixture_open(&f);
         struct peer *p = connect_plain(&f);
         p->read_max = size;
@@ -49,11 +47,10 @@ static void test_messages_byte_by_byte(void **state)
     }
 }
 
-static void test_long_messages(void **state)
+TEST(long_messages)
 {
     static char text[300000];
     struct fixture f;
-    (void)state;
     memset(text, 'x', sizeof(text));
     fixture_open(&f);
     struct peer *p = connect_plain(&f);
@@ -78,7 +75,7 @@ struct bad {
     }
 
 /* Each is answered with a close frame that has the code, and nothing behind it is read. */
-static void test_errors_of_the_peer(void **state)
+TEST(errors_of_the_peer)
 {
     static const struct bad rows[] = {
         BAD("\x81\x02hi", 1002),                       /* not masked */
@@ -98,7 +95,6 @@ static void test_errors_of_the_peer(void **state)
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct fixture f;
-        (void)state;
         fixture_open(&f);
         struct peer *p = connect_plain(&f);
         feed(p, rows[i].bytes, rows[i].n);
@@ -116,10 +112,9 @@ static void test_errors_of_the_peer(void **state)
     }
 }
 
-static void test_limits(void **state)
+TEST(limits)
 {
     struct fixture f;
-    (void)state;
     fixture_open(&f);
     f.settings.message_bytes_max = 10;
     f.settings.frame_bytes_max = 8;
@@ -146,10 +141,9 @@ static void pause_peer(struct peer *p)
     mk_ws_pause(p->ws);
 }
 
-static void test_pause_keeps_what_was_read(void **state)
+TEST(pause_keeps_what_was_read)
 {
     struct fixture f;
-    (void)state;
     fixture_open(&f);
     struct peer *p = connect_plain(&f);
     p->then = pause_peer;
@@ -180,10 +174,9 @@ static void abort_peer(struct peer *p)
     mk_ws_abort(p->ws);
 }
 
-static void test_handlers_that_end_it(void **state)
+TEST(handlers_that_end_it)
 {
     struct fixture f;
-    (void)state;
     fixture_open(&f);
     struct peer *p = connect_plain(&f);
     p->then = close_peer;
@@ -208,10 +201,9 @@ static void test_handlers_that_end_it(void **state)
     fixture_close(&f);
 }
 
-static void test_the_end_of_the_stream(void **state)
+TEST(the_end_of_the_stream)
 {
     struct fixture f;
-    (void)state;
     fixture_open(&f);
     struct peer *p = connect_plain(&f);
     feed_frame(p, 0x01, "half", 4);
@@ -249,27 +241,10 @@ static int talk(void *ctx)
     return complete ? 0 : -ENOMEM;
 }
 
-static void test_without_memory(void **state)
+TEST(without_memory)
 {
     struct fixture f;
-    (void)state;
     fixture_open(&f);
     assert_true(mk_test_failing_allocs(talk, &f) > 5);
     fixture_close(&f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_messages_in_one_read),
-        cmocka_unit_test(test_messages_byte_by_byte),
-        cmocka_unit_test(test_long_messages),
-        cmocka_unit_test(test_errors_of_the_peer),
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_pause_keeps_what_was_read),
-        cmocka_unit_test(test_handlers_that_end_it),
-        cmocka_unit_test(test_the_end_of_the_stream),
-        cmocka_unit_test(test_without_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

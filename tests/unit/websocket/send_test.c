@@ -8,10 +8,9 @@ static void answer_thrice(struct peer *p)
         assert_int_equal(mk_ws_send(p->ws, MK_WS_TEXT, "abc", 3), 0);
 }
 
-static void test_frames_of_a_turn_are_one_write(void **state)
+TEST(frames_of_a_turn_are_one_write)
 {
     struct fixture f;
-    (void)state;
     fixture_open(&f);
     struct peer *p = connect_plain(&f);
     p->then = answer_thrice;
@@ -31,12 +30,11 @@ static void test_frames_of_a_turn_are_one_write(void **state)
     fixture_close(&f);
 }
 
-static void test_every_length(void **state)
+TEST(every_length)
 {
     static const size_t lengths[] = {0, 1, 125, 126, 127, 4096, 4097, 65535, 65536, 65537, 200000};
     static char data[200000];
     struct fixture f;
-    (void)state;
     for (size_t i = 0; i < sizeof(data); i++)
         data[i] = (char)(i * 7);
     fixture_open(&f);
@@ -59,12 +57,11 @@ static void test_every_length(void **state)
 }
 
 /* A peer that takes a few bytes at a time gets everything, in order. */
-static void test_a_slow_peer(void **state)
+TEST(a_slow_peer)
 {
     struct fixture f;
     char expected[4096];
     size_t n = 0;
-    (void)state;
     for (size_t room = 1; room < 30; room++) {
         fixture_open(&f);
         struct peer *p = connect_plain(&f);
@@ -89,11 +86,10 @@ static void test_a_slow_peer(void **state)
     }
 }
 
-static void test_back_pressure(void **state)
+TEST(back_pressure)
 {
     static char data[40000];
     struct fixture f;
-    (void)state;
     fixture_open(&f);
     f.settings.queue_bytes_max = 100000;
     f.settings.overflow = MK_WS_OVERFLOW_DROP;
@@ -123,11 +119,10 @@ static void test_back_pressure(void **state)
 }
 
 /* A message that is larger than the queue may become is sent, if nothing waits. */
-static void test_one_large_message(void **state)
+TEST(one_large_message)
 {
     static char data[200000];
     struct fixture f;
-    (void)state;
     fixture_open(&f);
     f.settings.queue_bytes_max = 1000;
     struct peer *p = connect_plain(&f);
@@ -141,11 +136,10 @@ static void test_one_large_message(void **state)
     fixture_close(&f);
 }
 
-static void test_arguments(void **state)
+TEST(arguments)
 {
     static char data[126];
     struct fixture f;
-    (void)state;
     fixture_open(&f);
     struct peer *p = connect_plain(&f);
     assert_int_equal(mk_ws_send(p->ws, (enum mk_ws_opcode)0, "", 0), -EINVAL);
@@ -160,10 +154,9 @@ static void test_arguments(void **state)
     fixture_close(&f);
 }
 
-static void test_clients_mask(void **state)
+TEST(clients_mask)
 {
     struct fixture f;
-    (void)state;
     fixture_open(&f);
     struct peer *p = connect_as(&f, &(struct mk_ws_agreement){.is_client = true}, 1);
     uint32_t keys[2];
@@ -208,10 +201,9 @@ static int send_queued(void *ctx)
     return err;
 }
 
-static void test_without_memory(void **state)
+TEST(without_memory)
 {
     struct fixture f;
-    (void)state;
     fixture_open(&f);
     failing = &f;
     struct peer *p = connect_plain(&f);
@@ -222,11 +214,10 @@ static void test_without_memory(void **state)
 }
 
 /* What waits for a peer that does not read takes about as much memory as it has bytes, and few writes. */
-static void test_small_frames_share_blocks(void **state)
+TEST(small_frames_share_blocks)
 {
     enum { PINGS = 9000 };
     struct fixture f;
-    (void)state;
     fixture_open(&f);
     f.settings.handlers.on_ping = NULL;
     f.settings.queue_bytes_max = 2 * PINGS;
@@ -252,11 +243,10 @@ static void test_small_frames_share_blocks(void **state)
 }
 
 /* Small and large messages, and broadcasts between them, arrive in order. */
-static void test_the_order_of_what_waits(void **state)
+TEST(the_order_of_what_waits)
 {
     static char large[3000];
     struct fixture f;
-    (void)state;
     fixture_open(&f);
     struct peer *p = connect_plain(&f);
     p->room = 1;
@@ -298,21 +288,4 @@ static void test_the_order_of_what_waits(void **state)
     assert_int_equal(at - p->out, p->out_len);
     disconnect(p);
     fixture_close(&f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_frames_of_a_turn_are_one_write),
-        cmocka_unit_test(test_every_length),
-        cmocka_unit_test(test_a_slow_peer),
-        cmocka_unit_test(test_back_pressure),
-        cmocka_unit_test(test_one_large_message),
-        cmocka_unit_test(test_arguments),
-        cmocka_unit_test(test_clients_mask),
-        cmocka_unit_test(test_without_memory),
-        cmocka_unit_test(test_small_frames_share_blocks),
-        cmocka_unit_test(test_the_order_of_what_waits),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

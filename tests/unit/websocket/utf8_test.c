@@ -63,10 +63,9 @@ static void check(const uint8_t *p, size_t n)
 }
 
 /* All beginnings of three bytes, and all of four in whose last byte only the ends of ranges matter. */
-static void test_accepts_what_a_decoder_accepts(void **state)
+TEST(accepts_what_a_decoder_accepts)
 {
     static const uint8_t lasts[] = {0x00, 0x7f, 0x80, 0xbf, 0xc0, 0xff};
-    (void)state;
     for (unsigned n = 0; n < 1 << 24; n += n >> 16 < 0x80 ? 0xff : 1) {
         uint8_t p[4] = {(uint8_t)(n >> 16), (uint8_t)(n >> 8), (uint8_t)n};
         enum verdict expected = expect(p, 3);
@@ -89,12 +88,11 @@ static size_t encode(uint8_t *to, uint32_t c)
     return n;
 }
 
-static void test_accepts_every_character(void **state)
+TEST(accepts_every_character)
 {
     static uint8_t text[0x110000 * 4];
     struct mk__utf8 u = {};
     size_t n = 0;
-    (void)state;
     for (uint32_t c = 0; c < 0x110000; c++)
         n += c >= 0xd800 && c <= 0xdfff ? 0 : encode(text + n, c);
     assert_true(mk__utf8_is_valid(text, n));
@@ -105,7 +103,7 @@ static void test_accepts_every_character(void **state)
 }
 
 /* Errors and ends at every place of texts of every length, whose last byte touches a page that cannot be read. */
-static void test_finds_errors_at_every_place(void **state)
+TEST(finds_errors_at_every_place)
 {
     static const char *const texts[] = {"0123456789abcdefghijklmnopqrstuvwxyz",
                                         "\xc3\xbc",
@@ -117,7 +115,6 @@ static void test_finds_errors_at_every_place(void **state)
                                         "\xf0\x90\x80\x80\xe0\xa0\x80x"};
     static const uint8_t wrong[] = {'a',  0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0, 0xc1, 0xc2,
                                     0xe0, 0xe1, 0xed, 0xef, 0xf0, 0xf1, 0xf4, 0xf5, 0xff};
-    (void)state;
     for (size_t t = 0; t < COUNT(texts); t++) {
         for (size_t n = 1; n <= 150; n += n < 40 ? 1 : 11) {
             uint8_t *p = (uint8_t *)mk_test_guarded("", 0) - n;
@@ -139,13 +136,12 @@ static void test_finds_errors_at_every_place(void **state)
 }
 
 /* Both pieces at a place of their own: neither is read before its beginning or behind its end. */
-static void test_resumes_at_every_place(void **state)
+TEST(resumes_at_every_place)
 {
     static const char text[] = "a\xf0\x9f\x98\x80\xe4\xb8\xad\xc3\xbc"
                                "b\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xe4\xb8\xad"
                                "\xe4\xb8\xad\xe4\xb8\xad\xc3\xbc\xc3\xbc\xc3\xbc the end of this text";
     size_t n = sizeof(text) - 1;
-    (void)state;
     for (size_t cut = 0; cut <= n; cut++) {
         struct mk__utf8 u = {};
         char *first = mk_test_guarded(text, cut), *second = mk_test_guarded(text + cut, n - cut);
@@ -162,7 +158,7 @@ static void test_resumes_at_every_place(void **state)
     }
 }
 
-static void test_cuts_after_a_character(void **state)
+TEST(cuts_after_a_character)
 {
     static const struct {
         const char *text;
@@ -177,17 +173,6 @@ static void test_cuts_after_a_character(void **state)
                  "cd",
                  2},
                 {"\xf0\x9f\x98\x80\xf0\x9f\x98", 4}};
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++)
         assert_int_equal(mk__utf8_prefix(rows[i].text, strlen(rows[i].text)), rows[i].prefix);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_accepts_what_a_decoder_accepts), cmocka_unit_test(test_accepts_every_character),
-        cmocka_unit_test(test_finds_errors_at_every_place),    cmocka_unit_test(test_resumes_at_every_place),
-        cmocka_unit_test(test_cuts_after_a_character),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -97,10 +97,9 @@ static bool has_hex(const unsigned char *digest, const char *expected)
     return strcmp(functions.hex(digest, text), expected) == 0;
 }
 
-static void test_vectors(void **state)
+TEST(vectors)
 {
     unsigned char digest[DIGEST_BYTES_MAX];
-    (void)state;
     for (size_t i = 0; i < functions.n_vectors; i++) {
         size_t len;
         char *text = repeat(functions.vectors[i].text, functions.vectors[i].times, &len);
@@ -114,10 +113,9 @@ static void test_vectors(void **state)
     assert_true(has_hex(digest, functions.vectors[0].hex));
 }
 
-static void test_hmac_vectors(void **state)
+TEST(hmac_vectors)
 {
     unsigned char digest[DIGEST_BYTES_MAX];
-    (void)state;
     for (size_t i = 0; i < functions.n_hmacs; i++) {
         const struct hmac_vector *v = &functions.hmacs[i];
         size_t key_len, len;
@@ -132,10 +130,9 @@ static void test_hmac_vectors(void **state)
 }
 
 /* NULs count as other bytes, and it does not matter where pieces begin. */
-static void test_pieces(void **state)
+TEST(pieces)
 {
     unsigned char whole[DIGEST_BYTES_MAX], digest[DIGEST_BYTES_MAX], data[300];
-    (void)state;
     for (size_t i = 0; i < sizeof(data); i++)
         data[i] = (unsigned char)(i % 7 ? i : 0);
     assert_int_equal(functions.encode(data, sizeof(data), whole), 0);
@@ -154,9 +151,8 @@ static void test_pieces(void **state)
     functions.abort(NULL);
 }
 
-static void test_equal(void **state)
+TEST(equal)
 {
-    (void)state;
     assert_true(functions.is_equal("a\0b", "a\0b", 3));
     assert_false(functions.is_equal("a\0b", "a\0c", 3));
     assert_true(functions.is_equal("a", "b", 0));
@@ -170,10 +166,9 @@ static bool is_zero(const unsigned char *digest)
     return memcmp(digest, zeros, functions.bytes) == 0;
 }
 
-static void test_wrong_arguments(void **state)
+TEST(wrong_arguments)
 {
     unsigned char digest[DIGEST_BYTES_MAX];
-    (void)state;
     memset(digest, 1, sizeof(digest));
     assert_int_equal(functions.encode(NULL, 1, digest), -EINVAL);
     assert_true(is_zero(digest));
@@ -231,9 +226,8 @@ static long fail_each(int (*run)(unsigned char *digest), const char *hex)
     }
 }
 
-static void test_without_memory(void **state)
+TEST(without_memory)
 {
-    (void)state;
     assert_true(fail_each(encode_abc, functions.vectors[1].hex) > 0);
     assert_true(fail_each(encode_pieces, functions.vectors[1].hex) > 0);
     assert_true(fail_each(encode_hmac, functions.hmacs[1].hex) > 0);
@@ -253,11 +247,10 @@ static void *use_in_thread(void *arg)
     return NULL;
 }
 
-static void test_threads(void **state)
+TEST(threads)
 {
     pthread_t threads[THREADS];
     void *result;
-    (void)state;
     for (unsigned i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, use_in_thread, &threads), 0);
     for (unsigned i = 0; i < THREADS; i++) {
@@ -265,10 +258,5 @@ static void test_threads(void **state)
         assert_null(result);
     }
 }
-
-#define SHA_TESTS \
-    cmocka_unit_test(test_vectors), cmocka_unit_test(test_hmac_vectors), cmocka_unit_test(test_pieces), \
-        cmocka_unit_test(test_equal), cmocka_unit_test(test_wrong_arguments), cmocka_unit_test(test_without_memory), \
-        cmocka_unit_test(test_threads)
 
 #endif

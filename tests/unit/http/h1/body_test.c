@@ -2,7 +2,7 @@
 /*
  * Request bodies: in pieces, paused, rejected, after 100 (Continue), and discarded.
  */
-#include "http/h1_world.h"
+#include "http/h1_fixture.h"
 
 /* ── bodies ── */
 
@@ -16,9 +16,8 @@ static const struct {
     {CHUNKED "0\r\n\r\n", ""},
 };
 
-static void test_bodies_in_pieces(void **state)
+TEST(bodies_in_pieces)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(bodies); i++) {
         size_t len = strlen(bodies[i].bytes);
         for (size_t piece = 1; piece <= len; piece++) {
@@ -38,9 +37,8 @@ static void test_bodies_in_pieces(void **state)
     }
 }
 
-static void test_bodies_that_are_refused(void **state)
+TEST(bodies_that_are_refused)
 {
-    (void)state;
     open_world(read_all);
     w.settings.limits.body_bytes_max = 20;
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(CHUNKED "5\r\nhello\r\nx\r\n"));
@@ -73,10 +71,9 @@ static void read_with_pauses(struct mk_request *req, struct mk_test_world *world
     mk_request_read(req, pause_each, NULL);
 }
 
-static void test_a_paused_client_is_not_read(void **state)
+TEST(a_paused_client_is_not_read)
 {
     static char megabyte[1 << 20];
-    (void)state;
     open_world(read_with_pauses);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR("POST / HTTP/1.1\r\nHost: h\r\n"
                                                           "Content-Length: 1048576\r\n\r\n1"));
@@ -109,9 +106,8 @@ static void answer_and_read(struct mk_request *req, struct mk_test_world *world)
     read_all(req, world);
 }
 
-static void test_a_malformed_body_cuts_the_answer(void **state)
+TEST(a_malformed_body_cuts_the_answer)
 {
-    (void)state;
     open_world(answer_and_read);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(CHUNKED "1\r\nx\r\n"));
     expect_received(c, OK "Transfer-Encoding: chunked\r\n\r\n7\r\nalready\r\n");
@@ -127,9 +123,8 @@ static void test_a_malformed_body_cuts_the_answer(void **state)
 
 /* ── bodies without a reader ── */
 
-static void test_a_small_unread_body_is_read_away(void **state)
+TEST(a_small_unread_body_is_read_away)
 {
-    (void)state;
     open_world(NULL);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(POST(10) "0123456789" GET));
     expect_received(c, HELLO HELLO);
@@ -152,9 +147,8 @@ static void answer_and_keep(struct mk_request *req, struct mk_test_world *world)
 }
 
 /* A pause after the response is complete comes too late: the rest of the body is discarded. */
-static void test_a_late_pause_does_not_stop_discarding(void **state)
+TEST(a_late_pause_does_not_stop_discarding)
 {
-    (void)state;
     open_world(answer_and_keep);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(POST(10) "012"));
     mk_test_settle(&w);
@@ -172,9 +166,8 @@ static void test_a_late_pause_does_not_stop_discarding(void **state)
 #define CHUNKED_X "HTTP/1.1 200 OK\r\n" STAMP "Transfer-Encoding: chunked\r\n\r\n0001\r\nx\r\n0\r\n\r\n"
 
 /* The response is completed once, even if the rest of the request takes many turns. */
-static void test_the_last_chunk_comes_once(void **state)
+TEST(the_last_chunk_comes_once)
 {
-    (void)state;
     open_world(generate_x);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(POST(10) "0123456789" GET));
     expect_received(c, CHUNKED_X CHUNKED_X);
@@ -189,10 +182,9 @@ static void test_the_last_chunk_comes_once(void **state)
     close_world();
 }
 
-static void test_a_large_unread_body_ends_the_connection(void **state)
+TEST(a_large_unread_body_ends_the_connection)
 {
     static char rest[10000];
-    (void)state;
     open_world(NULL);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(POST(10000) "0123456789"));
     expect_received(c, HELLO_CLOSE);
@@ -209,9 +201,8 @@ static void test_a_large_unread_body_ends_the_connection(void **state)
     close_world();
 }
 
-static void test_an_endless_unread_body_ends_the_connection(void **state)
+TEST(an_endless_unread_body_ends_the_connection)
 {
-    (void)state;
     open_world(NULL);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(CHUNKED));
     expect_received(c, HELLO);
@@ -226,9 +217,8 @@ static void test_an_endless_unread_body_ends_the_connection(void **state)
     close_world();
 }
 
-static void test_a_malformed_unread_body_does_not_spoil_the_answer(void **state)
+TEST(a_malformed_unread_body_does_not_spoil_the_answer)
 {
-    (void)state;
     open_world(NULL);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(CHUNKED "x\r\n" GET));
     expect_received(c, HELLO);
@@ -237,9 +227,8 @@ static void test_a_malformed_unread_body_does_not_spoil_the_answer(void **state)
     close_world();
 }
 
-static void test_leaving_after_the_answer_is_no_abort(void **state)
+TEST(leaving_after_the_answer_is_no_abort)
 {
-    (void)state;
     open_world(NULL);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(POST(10) "0"));
     expect_received(c, HELLO);
@@ -253,9 +242,8 @@ static void test_leaving_after_the_answer_is_no_abort(void **state)
 
 /* ── Expect: 100-continue ── */
 
-static void test_the_reader_invites(void **state)
+TEST(the_reader_invites)
 {
-    (void)state;
     open_world(read_all);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(EXPECT(5)));
     expect_received(c, CONTINUE);
@@ -269,9 +257,8 @@ static void test_the_reader_invites(void **state)
     close_world();
 }
 
-static void test_no_invitation(void **state)
+TEST(no_invitation)
 {
-    (void)state;
     open_world(NULL);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(EXPECT(5)));
     expect_received(c, HELLO_CLOSE); /* whether the body comes is not known */
@@ -279,9 +266,8 @@ static void test_no_invitation(void **state)
     close_world();
 }
 
-static void test_a_late_invitation(void **state)
+TEST(a_late_invitation)
 {
-    (void)state;
     open_world(remember);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(EXPECT(5)));
     expect_received(c, "");
@@ -291,25 +277,4 @@ static void test_a_late_invitation(void **state)
     expect_received(c, CONTINUE);
     assert_string_equal(mk_test_state(c), "read_body");
     close_world();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bodies_in_pieces),
-        cmocka_unit_test(test_bodies_that_are_refused),
-        cmocka_unit_test(test_a_malformed_body_cuts_the_answer),
-        cmocka_unit_test(test_a_paused_client_is_not_read),
-        cmocka_unit_test(test_a_small_unread_body_is_read_away),
-        cmocka_unit_test(test_a_late_pause_does_not_stop_discarding),
-        cmocka_unit_test(test_the_last_chunk_comes_once),
-        cmocka_unit_test(test_a_large_unread_body_ends_the_connection),
-        cmocka_unit_test(test_an_endless_unread_body_ends_the_connection),
-        cmocka_unit_test(test_a_malformed_unread_body_does_not_spoil_the_answer),
-        cmocka_unit_test(test_leaving_after_the_answer_is_no_abort),
-        cmocka_unit_test(test_the_reader_invites),
-        cmocka_unit_test(test_no_invitation),
-        cmocka_unit_test(test_a_late_invitation),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
  * allocation failing. Bodies are tested in body_test.c.
  */
 #include "base/asan.h"
-#include "http/h1_world.h"
+#include "http/h1_fixture.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -19,10 +19,9 @@ static unsigned count(const char *text, const char *what)
 
 /* ── pipelines ── */
 
-static void test_sixteen_requests_cost_one_read_and_one_write(void **state)
+TEST(sixteen_requests_cost_one_read_and_one_write)
 {
     char all[16 * sizeof(GET)] = "";
-    (void)state;
     open_world(NULL);
     for (size_t i = 0; i < 16; i++)
         memcpy(all + i * (sizeof(GET) - 1), GET, sizeof(GET));
@@ -39,10 +38,9 @@ static void test_sixteen_requests_cost_one_read_and_one_write(void **state)
     close_world();
 }
 
-static void test_a_pipeline_in_pieces(void **state)
+TEST(a_pipeline_in_pieces)
 {
     const char *both = GET CLOSE;
-    (void)state;
     for (size_t piece = 1; piece <= strlen(both); piece++) {
         open_world(NULL);
         struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
@@ -57,11 +55,10 @@ static void test_a_pipeline_in_pieces(void **state)
     }
 }
 
-static void test_pipelines_of_any_depth(void **state)
+TEST(pipelines_of_any_depth)
 {
     enum { DEPTH = 5000 };
     static char all[DEPTH * sizeof(GET)];
-    (void)state;
     open_world(NULL);
     for (size_t i = 0; i < DEPTH; i++)
         memcpy(all + i * (sizeof(GET) - 1), GET, sizeof(GET));
@@ -90,12 +87,11 @@ static void answer_letter(struct mk_request *req, struct mk_test_world *world)
 }
 
 /* A client with one request does not wait until a long pipeline of another one, which came before, is answered. */
-static void test_a_pipeline_leaves_turns_to_others(void **state)
+TEST(a_pipeline_leaves_turns_to_others)
 {
     enum { DEPTH = 100, TURN = 32 };
     static const char one[] = "GET /p HTTP/1.1\r\nHost: h\r\n\r\n";
     static char all[DEPTH * sizeof(one)];
-    (void)state;
     open_world(answer_letter);
     for (size_t i = 0; i < DEPTH; i++)
         memcpy(all + i * (sizeof(one) - 1), one, sizeof(one));
@@ -115,11 +111,10 @@ static void test_a_pipeline_leaves_turns_to_others(void **state)
 }
 
 /* The rest of a pipeline is not lost if the client has closed its side, or the server drains. */
-static void test_a_long_pipeline_that_ends(void **state)
+TEST(a_long_pipeline_that_ends)
 {
     enum { DEPTH = 70 };
     static char all[DEPTH * sizeof(GET) + sizeof(CLOSE)];
-    (void)state;
     open_world(NULL);
     for (size_t i = 0; i < DEPTH; i++)
         memcpy(all + i * (sizeof(GET) - 1), GET, sizeof(GET));
@@ -136,9 +131,8 @@ static void test_a_long_pipeline_that_ends(void **state)
     close_world();
 }
 
-static void test_nothing_is_answered_after_close(void **state)
+TEST(nothing_is_answered_after_close)
 {
-    (void)state;
     open_world(NULL);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(CLOSE GET));
     expect_received(c, HELLO_CLOSE);
@@ -150,9 +144,8 @@ static void test_nothing_is_answered_after_close(void **state)
     close_world();
 }
 
-static void test_so_many_requests_per_connection(void **state)
+TEST(so_many_requests_per_connection)
 {
-    (void)state;
     open_world(NULL);
     w.settings.requests_max = 3;
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET GET));
@@ -170,9 +163,8 @@ static void test_so_many_requests_per_connection(void **state)
     close_world();
 }
 
-static void test_http_1_0(void **state)
+TEST(http_1_0)
 {
-    (void)state;
     open_world(NULL);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR("GET / HTTP/1.0\r\n\r\n"));
     expect_received(c, HELLO_CLOSE);
@@ -203,9 +195,8 @@ static const struct {
     {POST(1048577), "HTTP/1.1 413 Content Too Large\r\n"},
 };
 
-static void test_refuses(void **state)
+TEST(refuses)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(refused); i++) {
         open_world(NULL);
         struct mk_test_client *c = mk_test_connect(&w, mk_str_c(refused[i].bytes));
@@ -219,9 +210,8 @@ static void test_refuses(void **state)
     }
 }
 
-static void test_other_protocols_get_no_answer(void **state)
+TEST(other_protocols_get_no_answer)
 {
-    (void)state;
     open_world(NULL);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR("SAY something nice\r\n\r\n"));
     mk_test_settle(&w);
@@ -231,9 +221,8 @@ static void test_other_protocols_get_no_answer(void **state)
     close_world();
 }
 
-static void test_a_wrong_path_is_no_reason_to_leave(void **state)
+TEST(a_wrong_path_is_no_reason_to_leave)
 {
-    (void)state;
     open_world(NULL);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR("GET /%zz HTTP/1.1\r\nHost: h\r\n\r\n" GET));
     mk_test_settle(&w);
@@ -262,9 +251,8 @@ static void answer_later(struct mk_request *req, struct mk_test_world *world)
     mk_timer_arm(&world->loop, &timer, 300);
 }
 
-static void test_an_answer_from_a_timer(void **state)
+TEST(an_answer_from_a_timer)
 {
-    (void)state;
     open_world(answer_later);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET GET));
     mk_test_pass(&w, 299);
@@ -295,9 +283,8 @@ static void answer_later_with_care(struct mk_request *req, struct mk_test_world 
     assert_int_equal(mk_arena_defer(mk_request_arena(req), clean, NULL), 0);
 }
 
-static void test_a_client_leaves_while_a_handler_works(void **state)
+TEST(a_client_leaves_while_a_handler_works)
 {
-    (void)state;
     open_world(answer_later_with_care);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
     mk_test_pass(&w, 100);
@@ -317,9 +304,8 @@ static void test_a_client_leaves_while_a_handler_works(void **state)
 }
 
 /* The spans of a request that waits stay valid, while other connections use the scratch buffer. */
-static void test_a_waiting_request_keeps_its_head(void **state)
+TEST(a_waiting_request_keeps_its_head)
 {
-    (void)state;
     open_world(remember);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR("PUT /p%20q?r HTTP/1.1\r\nHost: h\r\nX-Own: mine\r\n\r\n"));
     struct mk_request *first = held_req;
@@ -403,9 +389,8 @@ static void play(size_t i)
     close_world();
 }
 
-static void test_every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(scenarios); i++) {
         for (long n = 3;; n++) { /* the first three are mk__http_init's */
             mk__alloc_countdown = n;
@@ -419,9 +404,8 @@ static void test_every_allocation_may_fail(void **state)
     }
 }
 
-static void test_a_budget_is_kept(void **state)
+TEST(a_budget_is_kept)
 {
-    (void)state;
     open_world(remember);
     w.account.bytes_max = w.account.bytes + 64 * 1024;
     unsigned served = 0, refused_count = 0;
@@ -443,10 +427,9 @@ static void test_a_budget_is_kept(void **state)
 
 /* Under AddressSanitizer and MemorySanitizer each object of a pool is an allocation of its own. */
 
-static void test_a_small_request_allocates_nothing(void **state)
+TEST(a_small_request_allocates_nothing)
 {
     enum { MANY = 1 << 20 };
-    (void)state;
     if (MK__POOL_IS_MALLOC)
         skip();
     open_world(NULL);
@@ -466,9 +449,8 @@ static void test_a_small_request_allocates_nothing(void **state)
     close_world();
 }
 
-static void test_an_idle_connection_is_small(void **state)
+TEST(an_idle_connection_is_small)
 {
-    (void)state;
     open_world(NULL);
     mk_test_connect(&w, MK_STR(GET));
     mk_test_settle(&w);
@@ -479,29 +461,4 @@ static void test_an_idle_connection_is_small(void **state)
     assert_true((w.account.bytes - before) / 320 <= 300);
     assert_true(sizeof(struct mk__conn) <= 280); /* budgets of idle connections, and of states of plugins, go by it */
     close_world();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sixteen_requests_cost_one_read_and_one_write),
-        cmocka_unit_test(test_a_pipeline_in_pieces),
-        cmocka_unit_test(test_pipelines_of_any_depth),
-        cmocka_unit_test(test_a_pipeline_leaves_turns_to_others),
-        cmocka_unit_test(test_a_long_pipeline_that_ends),
-        cmocka_unit_test(test_nothing_is_answered_after_close),
-        cmocka_unit_test(test_so_many_requests_per_connection),
-        cmocka_unit_test(test_http_1_0),
-        cmocka_unit_test(test_refuses),
-        cmocka_unit_test(test_other_protocols_get_no_answer),
-        cmocka_unit_test(test_a_wrong_path_is_no_reason_to_leave),
-        cmocka_unit_test(test_an_answer_from_a_timer),
-        cmocka_unit_test(test_a_client_leaves_while_a_handler_works),
-        cmocka_unit_test(test_a_waiting_request_keeps_its_head),
-        cmocka_unit_test(test_every_allocation_may_fail),
-        cmocka_unit_test(test_a_budget_is_kept),
-        cmocka_unit_test(test_a_small_request_allocates_nothing),
-        cmocka_unit_test(test_an_idle_connection_is_small),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

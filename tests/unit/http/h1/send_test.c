@@ -3,7 +3,7 @@
  * Responses on the wire: head and framing, memory and generators (files: file_read_test.c), back-pressure, and
  * responses that cannot be completed. Each is sent at once, and to a client that reads a few bytes at a time.
  */
-#include "http/h1_world.h"
+#include "http/h1_fixture.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -115,10 +115,9 @@ static void check_framing(size_t i, size_t step)
     close_world();
 }
 
-static void test_framing(void **state)
+TEST(framing)
 {
     static const size_t steps[] = {1, 7, 100, SIZE_MAX};
-    (void)state;
     for (size_t i = 0; i < COUNT(framings); i++)
         for (size_t s = 0; s < COUNT(steps); s++)
             check_framing(i, steps[s]);
@@ -134,9 +133,8 @@ static void add_field(struct mk_request *req, struct mk_test_world *world)
     assert_int_equal(mk_response_set_status(req, 201), 0);
 }
 
-static void test_the_hook_changes_the_head(void **state)
+TEST(the_hook_changes_the_head)
 {
-    (void)state;
     open_world(two_parts);
     w.on_response = add_field;
     told = 0;
@@ -159,9 +157,8 @@ static void many_fields(struct mk_request *req, struct mk_test_world *world)
 }
 
 /* A head that is longer than the output buffer is replaced by a 500. */
-static void test_a_head_may_be_too_large(void **state)
+TEST(a_head_may_be_too_large)
 {
-    (void)state;
     open_world(many_fields);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(REQUEST("GET", "1")));
     mk_test_settle(&w);
@@ -189,7 +186,7 @@ static void announce(struct mk_request *req, struct mk_test_world *world)
     held_req = req;
 }
 
-static void test_an_announced_length_is_kept(void **state)
+TEST(an_announced_length_is_kept)
 {
     static const struct {
         uint64_t announced;
@@ -198,7 +195,6 @@ static void test_an_announced_length_is_kept(void **state)
         bool good;
     } cases[] = {{10, 2, 10, true}, {11, 2, 10, false}, {9, 2, 9, false}, {5, 2, 5, false},
                  {0, 0, 0, true},   {1, 0, 0, false},   {0, 1, 0, false}};
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         open_world(announce);
         lengths.announced = cases[i].announced;
@@ -237,9 +233,8 @@ static void generate_too_much(struct mk_request *req, struct mk_test_world *worl
     mk_response_end(req);
 }
 
-static void test_a_generator_is_kept_to_the_length(void **state)
+TEST(a_generator_is_kept_to_the_length)
 {
-    (void)state;
     open_world(generate_too_much);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(REQUEST("GET", "1")));
     mk_test_settle(&w);
@@ -260,9 +255,8 @@ static void give_up(struct mk_request *req, struct mk_test_world *world)
     mk_response_abort(req);
 }
 
-static void test_giving_up(void **state)
+TEST(giving_up)
 {
-    (void)state;
     open_world(give_up);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(REQUEST("GET", "1")));
     mk_test_settle(&w);
@@ -315,9 +309,8 @@ static void generate_from_source(struct mk_request *req, struct mk_test_world *w
     mk_response_end(req);
 }
 
-static void test_a_generator_waits_to_be_woken(void **state)
+TEST(a_generator_waits_to_be_woken)
 {
-    (void)state;
     open_world(generate_from_source);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(REQUEST("GET", "1")));
     mk_test_settle(&w);
@@ -341,9 +334,8 @@ static void test_a_generator_waits_to_be_woken(void **state)
 }
 
 /* A response in pieces may take any time, if each piece comes within HandlerTimeout. */
-static void test_a_stream_of_pieces_goes_on(void **state)
+TEST(a_stream_of_pieces_goes_on)
 {
-    (void)state;
     open_world(generate_from_source);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(REQUEST("GET", "1")));
     mk_test_settle(&w);
@@ -379,9 +371,8 @@ static void generate_much(struct mk_request *req, struct mk_test_world *world)
 }
 
 /* The harness checks that no bytes are held back while all sides wait. */
-static void test_a_generator_that_pauses_at_any_length(void **state)
+TEST(a_generator_that_pauses_at_any_length)
 {
-    (void)state;
     for (uint64_t n = 30000; n < 34000; n += 77) {
         open_world(generate_much);
         fill_left = n;
@@ -393,9 +384,8 @@ static void test_a_generator_that_pauses_at_any_length(void **state)
     }
 }
 
-static void test_a_generator_lets_others_have_their_turn(void **state)
+TEST(a_generator_lets_others_have_their_turn)
 {
-    (void)state;
     open_world(generate_much);
     fill_left = 10 << 20;
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(REQUEST("GET", "1")));
@@ -436,9 +426,8 @@ static void stream_blocks(struct mk_request *req, struct mk_test_world *world)
     on_drain(req, &blocks_left);
 }
 
-static void test_a_handler_is_asked_to_wait(void **state)
+TEST(a_handler_is_asked_to_wait)
 {
-    (void)state;
     open_world(stream_blocks);
     blocks_left = 64; /* 2 MB */
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
@@ -460,9 +449,8 @@ static void test_a_handler_is_asked_to_wait(void **state)
     close_world();
 }
 
-static void test_a_fast_client_does_not_own_the_worker(void **state)
+TEST(a_fast_client_does_not_own_the_worker)
 {
-    (void)state;
     open_world(stream_blocks);
     blocks_left = 320; /* 10 MB */
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(REQUEST("GET", "1")));
@@ -474,9 +462,8 @@ static void test_a_fast_client_does_not_own_the_worker(void **state)
 }
 
 /* The parts of a response to HEAD are dropped: no byte is sent, and the socket never fills up. */
-static void test_a_response_without_a_body_does_not_own_the_worker(void **state)
+TEST(a_response_without_a_body_does_not_own_the_worker)
 {
-    (void)state;
     open_world(stream_blocks);
     blocks_left = 320;
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(REQUEST("HEAD", "1")));
@@ -490,9 +477,8 @@ static void test_a_response_without_a_body_does_not_own_the_worker(void **state)
     close_world();
 }
 
-static void test_a_client_that_leaves_a_response_without_a_body(void **state)
+TEST(a_client_that_leaves_a_response_without_a_body)
 {
-    (void)state;
     open_world(stream_blocks);
     blocks_left = 10000;
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(REQUEST("HEAD", "1")));
@@ -517,35 +503,12 @@ static void end_with_much(struct mk_request *req, struct mk_test_world *world)
     assert_int_equal(mk_response_write_ref(req, MK_STR("too late")), -EALREADY);
 }
 
-static void test_no_drain_after_the_end(void **state)
+TEST(no_drain_after_the_end)
 {
-    (void)state;
     open_world(end_with_much);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(REQUEST("GET", "1")));
     mk_test_settle(&w);
     assert_string_equal(mk_test_state(c), "idle");
     assert_int_equal(drained, 0);
     close_world();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_framing),
-        cmocka_unit_test(test_the_hook_changes_the_head),
-        cmocka_unit_test(test_a_head_may_be_too_large),
-        cmocka_unit_test(test_an_announced_length_is_kept),
-        cmocka_unit_test(test_a_generator_is_kept_to_the_length),
-        cmocka_unit_test(test_giving_up),
-        cmocka_unit_test(test_a_generator_waits_to_be_woken),
-        cmocka_unit_test(test_a_stream_of_pieces_goes_on),
-        cmocka_unit_test(test_a_generator_that_pauses_at_any_length),
-        cmocka_unit_test(test_a_generator_lets_others_have_their_turn),
-        cmocka_unit_test(test_a_handler_is_asked_to_wait),
-        cmocka_unit_test(test_a_fast_client_does_not_own_the_worker),
-        cmocka_unit_test(test_a_response_without_a_body_does_not_own_the_worker),
-        cmocka_unit_test(test_a_client_that_leaves_a_response_without_a_body),
-        cmocka_unit_test(test_no_drain_after_the_end),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,11 +6,10 @@
 
 static struct mk_account account;
 
-static void test_takes_and_gives(void **state)
+TEST(takes_and_gives)
 {
     static const size_t sizes[] = {0, 1, 15, 16, 17, 1000, 100000};
     void *p[COUNT(sizes)];
-    (void)state;
     for (size_t i = 0; i < COUNT(sizes); i++) {
         p[i] = mk__h2_alloc(sizes[i], &account);
         assert_non_null(p[i]);
@@ -24,10 +23,9 @@ static void test_takes_and_gives(void **state)
     assert_int_equal(account.bytes, 0);
 }
 
-static void test_zeroed(void **state)
+TEST(zeroed)
 {
     static const char zeros[1000];
-    (void)state;
     void *dirty = mk__h2_alloc(1000, &account);
     memset(dirty, 0xff, 1000);
     mk__h2_alloc_free(dirty, &account);
@@ -39,7 +37,7 @@ static void test_zeroed(void **state)
     assert_int_equal(account.bytes, 0);
 }
 
-static void test_unused_sizes(void **state)
+TEST(unused_sizes)
 {
     static const struct {
         size_t n, size;
@@ -47,7 +45,6 @@ static void test_unused_sizes(void **state)
         {SIZE_MAX, 2}, {2, SIZE_MAX},      {SIZE_MAX / 2, 3}, {1ull << 32, 1ull << 32},
         {1, SIZE_MAX}, {1, SIZE_MAX - 15}, {1, PTRDIFF_MAX},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         assert_null(mk__h2_alloc_zeroed(cases[i].n, cases[i].size, &account));
         if (cases[i].n == 1)
@@ -60,12 +57,11 @@ static void test_unused_sizes(void **state)
     assert_int_equal(account.bytes, 0);
 }
 
-static void test_grows_and_shrinks(void **state)
+TEST(grows_and_shrinks)
 {
     static const size_t sizes[] = {10, 10, 20, 5, 1000, 0, 3, 70000, 8};
     size_t kept = 0;
     char *p = NULL; /* as with malloc() */
-    (void)state;
     for (size_t i = 0; i < COUNT(sizes); i++) {
         p = mk__h2_alloc_resize(p, sizes[i], &account);
         assert_non_null(p);
@@ -80,9 +76,8 @@ static void test_grows_and_shrinks(void **state)
     assert_int_equal(account.bytes, 0);
 }
 
-static void test_no_memory(void **state)
+TEST(no_memory)
 {
-    (void)state;
     char *p = mk__h2_alloc(8, &account);
     memset(p, 7, 8);
     size_t before = account.bytes;
@@ -121,10 +116,9 @@ static void drop_shared(void)
     assert_int_equal(account.bytes, 0);
 }
 
-static void test_one_room_is_lent(void **state)
+TEST(one_room_is_lent)
 {
     struct mk__h2 first = {.conn = &conn, .shared = &shared}, second = {.conn = &conn, .shared = &shared};
-    (void)state;
     mk__h2_alloc_put_head_buf(&first); /* has none */
     assert_null(shared.head_buf);
     borrow(&first);
@@ -145,10 +139,9 @@ static void test_one_room_is_lent(void **state)
 }
 
 /* Settings of a reload may want larger heads, or smaller ones. */
-static void test_rooms_grow_and_shrink(void **state)
+TEST(rooms_grow_and_shrink)
 {
     struct mk__h2 h2 = {.conn = &conn, .shared = &shared};
-    (void)state;
     borrow(&h2);
     mk__h2_alloc_put_head_buf(&h2);
     for (uint32_t bytes = 2000; bytes; bytes -= 500) {
@@ -160,10 +153,9 @@ static void test_rooms_grow_and_shrink(void **state)
     settings.head.head_bytes_max = 1000;
 }
 
-static void test_no_room(void **state)
+TEST(no_room)
 {
     struct mk__h2 h2 = {.conn = &conn, .shared = &shared};
-    (void)state;
     mk__alloc_countdown = 0;
     assert_null(mk__h2_alloc_get_head_buf(&h2));
     mk__alloc_countdown = -1;
@@ -176,19 +168,4 @@ static void test_no_room(void **state)
     settings.head.head_bytes_max = 1000;
     assert_null(shared.head_buf);
     assert_int_equal(account.bytes, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_takes_and_gives),
-        cmocka_unit_test(test_zeroed),
-        cmocka_unit_test(test_unused_sizes),
-        cmocka_unit_test(test_grows_and_shrinks),
-        cmocka_unit_test(test_no_memory),
-        cmocka_unit_test(test_one_room_is_lent),
-        cmocka_unit_test(test_rooms_grow_and_shrink),
-        cmocka_unit_test(test_no_room),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Request bodies on HTTP/2 streams: their lengths, flow control, and bodies that no handler wants. */
-#include "http/h2_world.h"
+#include "http/h2_fixture.h"
 
-static void test_bodies(void **state)
+TEST(bodies)
 {
     static const struct {
         const char *fields;
@@ -17,7 +17,6 @@ static void test_bodies(void **state)
         {LENGTH(5), {"h", "ello"}, false},
         {LENGTH(5), {"hello"}, true},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         char sent[64] = "";
         int len = 0;
@@ -46,9 +45,8 @@ static void read_later(struct mk_request *req, struct mk_test_world *world)
 }
 
 /* All of it has arrived before it is read. */
-static void test_a_body_that_is_read_later(void **state)
+TEST(a_body_that_is_read_later)
 {
-    (void)state;
     struct mk_test_h2 t = h2_open(read_later);
     h2_post(&t, 1);
     h2_data(&t, 1, 0, MK_STR("abc"));
@@ -64,7 +62,7 @@ static void test_a_body_that_is_read_later(void **state)
 #define REFUSED_413 "1:413,content-type=text/html; charset=utf-8,content-length=* 1:#*!"
 
 /* Lengths that are not kept are the client's fault; those that are too large get an answer. */
-static void test_lengths(void **state)
+TEST(lengths)
 {
     static char much[20000];
     static const struct {
@@ -90,7 +88,6 @@ static void test_lengths(void **state)
         {LENGTH(4097), 4097, true, collect, 5000, REFUSED_413},
         {HEAD("POST", "/"), 4097, true, collect, 5000, REFUSED_413},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct mk_test_h2 t = h2_open(cases[i].handler);
         w.settings.limits.body_bytes_max = cases[i].max;
@@ -119,10 +116,9 @@ static void read_and_answer_early(struct mk_request *req, struct mk_test_world *
 }
 
 /* The handler has ended the response, which waits for its window, when the body becomes too long. */
-static void test_a_response_before_a_body_that_is_too_long(void **state)
+TEST(a_response_before_a_body_that_is_too_long)
 {
     static char much[20000];
-    (void)state;
     struct mk_test_h2 t = h2_open(read_and_answer_early);
     w.settings.limits.body_bytes_max = 100;
     h2_settings(&t, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 0);
@@ -138,9 +134,8 @@ static void test_a_response_before_a_body_that_is_too_long(void **state)
 }
 
 /* A request that says it has a body of some length, and ends with its head. */
-static void test_a_length_without_a_body(void **state)
+TEST(a_length_without_a_body)
 {
-    (void)state;
     struct mk_test_h2 t = h2_open(read_all);
     h2_head(&t, 1, END_HEADERS | END_STREAM, LENGTH(5));
     h2_expect(&t, "1:RST(1)");
@@ -150,9 +145,8 @@ static void test_a_length_without_a_body(void **state)
     h2_close(&t);
 }
 
-static void test_expectations(void **state)
+TEST(expectations)
 {
-    (void)state;
     struct mk_test_h2 t = h2_open(read_all);
     h2_head(&t, 1, END_HEADERS, HEAD("POST", "/") "|expect 100-continue");
     h2_expect(&t, "1:100");
@@ -178,9 +172,8 @@ enum { WINDOW_BYTES = 64 * 1024 };
 
 static char window[WINDOW_BYTES];
 
-static void test_a_paused_handler_stops_its_client(void **state)
+TEST(a_paused_handler_stops_its_client)
 {
-    (void)state;
     struct mk_test_h2 t = h2_open(pause_body);
     size_t before = w.account.bytes;
     h2_post(&t, 1);
@@ -201,9 +194,8 @@ static void test_a_paused_handler_stops_its_client(void **state)
 }
 
 /* Who goes on nevertheless has not understood the protocol. */
-static void test_more_than_the_window(void **state)
+TEST(more_than_the_window)
 {
-    (void)state;
     struct mk_test_h2 t = h2_open(pause_body);
     h2_post(&t, 1);
     h2_data(&t, 1, 0, mk_str(window, sizeof(window)));
@@ -217,9 +209,8 @@ static void test_more_than_the_window(void **state)
 }
 
 /* Bodies of all streams together have one window; one that is paused takes only its share of it. */
-static void test_a_paused_body_does_not_stop_others(void **state)
+TEST(a_paused_body_does_not_stop_others)
 {
-    (void)state;
     struct mk_test_h2 t = h2_open(pause_body);
     for (int32_t id = 1; id <= 5; id += 2) {
         h2_post(&t, id);
@@ -239,9 +230,8 @@ static void test_a_paused_body_does_not_stop_others(void **state)
 }
 
 /* Small pieces cost memory of their own. */
-static void test_many_small_pieces(void **state)
+TEST(many_small_pieces)
 {
-    (void)state;
     struct mk_test_h2 t = h2_open(pause_body);
     h2_post(&t, 1);
     mk_test_settle(&w);
@@ -262,9 +252,8 @@ static void test_many_small_pieces(void **state)
 
 /* ── bodies that no handler wants ── */
 
-static void test_an_early_answer(void **state)
+TEST(an_early_answer)
 {
-    (void)state;
     struct mk_test_h2 t = h2_open(NULL);
     h2_post(&t, 1);
     h2_data(&t, 1, 0, mk_str(window, 100));
@@ -276,9 +265,8 @@ static void test_an_early_answer(void **state)
     h2_close(&t);
 }
 
-static void test_so_much_is_drained(void **state)
+TEST(so_much_is_drained)
 {
-    (void)state;
     struct mk_test_h2 t = h2_open(NULL);
     h2_post(&t, 1);
     h2_expect(&t, HELLO_OF(1));
@@ -294,13 +282,12 @@ static void test_so_much_is_drained(void **state)
 }
 
 /* The limit of the host counts, although its request has ended when the body is discarded. */
-static void test_so_much_of_a_host_is_drained(void **state)
+TEST(so_much_of_a_host_is_drained)
 {
     static const struct {
         uint64_t server, host;
     } cases[] = {{8192, 100}, {10, 100}};
     static struct mk__http_limits own;
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct mk_test_h2 t = h2_open(NULL);
         own = w.settings.limits;
@@ -317,9 +304,8 @@ static void test_so_much_of_a_host_is_drained(void **state)
     }
 }
 
-static void test_and_for_so_long(void **state)
+TEST(and_for_so_long)
 {
-    (void)state;
     struct mk_test_h2 t = h2_open(NULL);
     h2_post(&t, 1);
     h2_expect(&t, HELLO_OF(1));
@@ -334,9 +320,8 @@ static void test_and_for_so_long(void **state)
 }
 
 /* An answer that takes its time while the body waits: the window stays closed. */
-static void test_a_body_that_is_not_read(void **state)
+TEST(a_body_that_is_not_read)
 {
-    (void)state;
     struct mk_test_h2 t = h2_open(give_a_part);
     h2_post(&t, 1);
     h2_data(&t, 1, 0, mk_str(window, sizeof(window)));
@@ -350,9 +335,8 @@ static void test_a_body_that_is_not_read(void **state)
     h2_close(&t);
 }
 
-static void test_a_slow_body(void **state)
+TEST(a_slow_body)
 {
-    (void)state;
     struct mk_test_h2 t = h2_open(read_all);
     w.settings.limits.body_rate_min = 100;
     h2_post(&t, 1);
@@ -365,27 +349,4 @@ static void test_a_slow_body(void **state)
     assert_int_equal(mk_test_state(t.end)[0], 's');
     h2_expect(&t, PAGE(408));
     h2_close(&t);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bodies),
-        cmocka_unit_test(test_a_body_that_is_read_later),
-        cmocka_unit_test(test_lengths),
-        cmocka_unit_test(test_a_response_before_a_body_that_is_too_long),
-        cmocka_unit_test(test_a_length_without_a_body),
-        cmocka_unit_test(test_expectations),
-        cmocka_unit_test(test_a_paused_handler_stops_its_client),
-        cmocka_unit_test(test_more_than_the_window),
-        cmocka_unit_test(test_a_paused_body_does_not_stop_others),
-        cmocka_unit_test(test_many_small_pieces),
-        cmocka_unit_test(test_an_early_answer),
-        cmocka_unit_test(test_so_much_is_drained),
-        cmocka_unit_test(test_so_much_of_a_host_is_drained),
-        cmocka_unit_test(test_and_for_so_long),
-        cmocka_unit_test(test_a_body_that_is_not_read),
-        cmocka_unit_test(test_a_slow_body),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The connection that is closed first at a limit: that of the client on which most streams wait. */
-#include "http/h2_world.h"
+#include "http/h2_fixture.h"
 
 #include "http/conn.h"
 
@@ -14,9 +14,8 @@ static struct mk_test_h2 ask_for(unsigned n, const char *path)
     return t;
 }
 
-static void test_the_connection_with_most_streams(void **state)
+TEST(the_connection_with_most_streams)
 {
-    (void)state;
     open_world(h2_give);
     struct mk_test_h2 few = ask_for(8, "/100000"), many = ask_for(10, "/100000"), most = ask_for(20, "/100000");
     assert_int_equal(mk__conn_close_idle(&w.http, 5), 0); /* they may just be slow */
@@ -36,9 +35,8 @@ static void test_the_connection_with_most_streams(void **state)
 }
 
 /* Their handlers are at work: that is not the client's fault. */
-static void test_handlers_that_work(void **state)
+TEST(handlers_that_work)
 {
-    (void)state;
     open_world(h2_give);
     struct mk_test_h2 t = ask_for(20, "/wait");
     mk_test_pass(&w, 5000);
@@ -48,9 +46,8 @@ static void test_handlers_that_work(void **state)
 }
 
 /* Bodies that do not come. */
-static void test_bodies(void **state)
+TEST(bodies)
 {
-    (void)state;
     open_world(read_all);
     struct mk_test_h2 t = h2_connect();
     for (int32_t id = 1; id < 20; id += 2)
@@ -63,9 +60,8 @@ static void test_bodies(void **state)
 }
 
 /* Connections without streams are closed first. */
-static void test_idle_ones_first(void **state)
+TEST(idle_ones_first)
 {
-    (void)state;
     open_world(h2_give);
     struct mk_test_h2 t = ask_for(10, "/100000"), idle = ask_for(1, "/10");
     struct mk_test_client *fresh = mk_test_connect(&w, MK_STR("GET"));
@@ -78,15 +74,4 @@ static void test_idle_ones_first(void **state)
     assert_string_equal(mk_test_state(fresh), "read_head");
     h2_free(&idle);
     h2_close(&t);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_connection_with_most_streams),
-        cmocka_unit_test(test_handlers_that_work),
-        cmocka_unit_test(test_bodies),
-        cmocka_unit_test(test_idle_ones_first),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

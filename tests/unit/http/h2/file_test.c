@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Files on streams of HTTP/2: from the page cache and from the disk, whole and cut off. */
 #include "folder.h"
-#include "http/h2_world.h"
+#include "http/h2_fixture.h"
 #include "http/resident_file.h"
 #include "loop/thread_pool.h"
 
@@ -46,22 +46,13 @@ static void wait_for_disk(void)
     mk_test_settle(&w);
 }
 
-static void make_cold(void)
-{
-    int fd = open(mk_test_path("file"), O_RDONLY | O_CLOEXEC);
-    fsync(fd);
-    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-    close(fd);
-}
-
-static void test_files(void **state)
+TEST(files)
 {
     unsigned before = mk_test_descriptors();
-    (void)state;
     for (int cold = 0; cold < 2; cold++) {
         announced = FILE_BYTES;
         if (cold)
-            make_cold();
+            mk_test_make_cold();
         struct mk_test_h2 t = open_with_disk(send_file);
         h2_get_path(&t, 1, "/");
         mk_test_settle(&w);
@@ -92,10 +83,9 @@ static void take_files(struct mk_test_h2 *t, uint32_t window)
 }
 
 /* Payloads are read together; the windows and the socket end within them. */
-static void test_files_in_narrow_windows(void **state)
+TEST(files_in_narrow_windows)
 {
     static const uint32_t windows[] = {16384, 16385, 50000, 300000};
-    (void)state;
     for (size_t i = 0; i < COUNT(windows); i++) {
         announced = FILE_BYTES;
         struct mk_test_h2 t = open_with_disk(send_file);
@@ -123,9 +113,8 @@ static void send_resident(struct mk_request *req, struct mk_test_world *world)
 }
 
 /* A stream without a window may last for long, in which the kernel may drop the pages. */
-static void test_residence_is_not_known_for_a_stream(void **state)
+TEST(residence_is_not_known_for_a_stream)
 {
-    (void)state;
     struct mk_test_h2 t = open_with_disk(send_resident);
     h2_settings(&t, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 1000);
     h2_get_path(&t, 1, "/");
@@ -133,7 +122,7 @@ static void test_residence_is_not_known_for_a_stream(void **state)
     struct mk__part *part = exchange->first;
     assert_int_equal(part->left, FILE_BYTES - 1000);
     assert_true(part->cached_until <= part->at);
-    make_cold();
+    mk_test_make_cold();
     h2_window(&t, 1, 2 * FILE_BYTES);
     mk_test_settle(&w);
     if (!w.done)
@@ -144,10 +133,9 @@ static void test_residence_is_not_known_for_a_stream(void **state)
 }
 
 /* The file is shorter than it was. */
-static void test_a_file_that_has_shrunk(void **state)
+TEST(a_file_that_has_shrunk)
 {
     unsigned before = mk_test_descriptors();
-    (void)state;
     announced = FILE_BYTES + 1;
     struct mk_test_h2 t = open_with_disk(send_file);
     h2_get_path(&t, 1, "/");
@@ -160,12 +148,11 @@ static void test_a_file_that_has_shrunk(void **state)
     assert_int_equal(mk_test_descriptors(), before);
 }
 
-static void test_a_client_that_resets_a_file(void **state)
+TEST(a_client_that_resets_a_file)
 {
     unsigned before = mk_test_descriptors();
-    (void)state;
     announced = FILE_BYTES;
-    make_cold();
+    mk_test_make_cold();
     struct mk_test_h2 t = open_with_disk(send_file);
     h2_get_path(&t, 1, "/");
     h2_get_path(&t, 3, "/");
@@ -190,14 +177,4 @@ static int set_up(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_files),
-        cmocka_unit_test(test_files_in_narrow_windows),
-        cmocka_unit_test(test_residence_is_not_known_for_a_stream),
-        cmocka_unit_test(test_a_file_that_has_shrunk),
-        cmocka_unit_test(test_a_client_that_resets_a_file),
-    };
-    return cmocka_run_group_tests(tests, set_up, mk_test_folder_remove);
-}
+TEST_FILE(set_up, mk_test_folder_remove)

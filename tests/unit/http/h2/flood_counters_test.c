@@ -19,21 +19,20 @@ static unsigned admitted(struct mk__h2_flood_counters *g, enum mk__h2_flood floo
     return n;
 }
 
-static void test_each_has_its_limit(void **state)
+TEST(each_has_its_limit)
 {
     static const unsigned expected[MK__H2_FLOOD_RATES] = {[MK__H2_FLOOD_RESET] = 3,
                                                           [MK__H2_FLOOD_STREAM_ERROR] = 2,
                                                           [MK__H2_FLOOD_PING] = 1,
                                                           [MK__H2_FLOOD_WINDOW_UPDATE] = 10};
     struct mk__h2_flood_counters g = {0};
-    (void)state;
     for (unsigned flood = 0; flood < MK__H2_FLOOD_RATES; flood++)
         assert_int_equal(admitted(&g, flood, 10, 5000), expected[flood]);
     for (unsigned flood = 0; flood < MK__H2_FLOOD_RATES; flood++)
         assert_int_equal(admitted(&g, flood, 1, 5000), flood == MK__H2_FLOOD_WINDOW_UPDATE);
 }
 
-static void test_ten_seconds(void **state)
+TEST(ten_seconds)
 {
     static const struct {
         uint64_t first_ms, second_ms;
@@ -41,7 +40,6 @@ static void test_ten_seconds(void **state)
     } cases[] = {
         {0, 9999, 0}, {0, 10000, 3}, {12345, 12345 + 9999, 0}, {12345, 12345 + 10000, 3}, {1ull << 40, 1ull << 41, 3},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct mk__h2_flood_counters g = {0};
         assert_int_equal(admitted(&g, MK__H2_FLOOD_RESET, 4, cases[i].first_ms), 3);
@@ -50,20 +48,9 @@ static void test_ten_seconds(void **state)
 }
 
 /* They run from the first flood, not from each. */
-static void test_a_steady_trickle_is_welcome(void **state)
+TEST(a_steady_trickle_is_welcome)
 {
     struct mk__h2_flood_counters g = {0};
-    (void)state;
     for (uint64_t now = 0; now < 1000000; now += 3400)
         assert_int_equal(admitted(&g, MK__H2_FLOOD_RESET, 1, now), 1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_has_its_limit),
-        cmocka_unit_test(test_ten_seconds),
-        cmocka_unit_test(test_a_steady_trickle_is_welcome),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Connections that end for what their clients do: what a frame or a head may have, and what the operator is told. */
-#include "http/h2_world.h"
+#include "http/h2_fixture.h"
 
 #include "base/log.h"
 #include "http/h2/h2.h"
@@ -43,10 +43,9 @@ static void send_head(struct mk_test_h2 *t, int32_t id, unsigned frames)
     free(block.p);
 }
 
-static void test_continuations(void **state)
+TEST(continuations)
 {
     static const int64_t limits[] = {0, 1, 8, 20};
-    (void)state;
     for (size_t i = 0; i < COUNT(limits); i++) {
         struct mk_test_h2 t = begin();
         own.continuations_max = limits[i];
@@ -61,10 +60,9 @@ static void test_continuations(void **state)
 }
 
 /* Also for those who were there before. */
-static void test_continuations_after_a_reload(void **state)
+TEST(continuations_after_a_reload)
 {
     static struct mk__h2_settings other;
-    (void)state;
     for (int64_t before = 2; before <= 200; before += 198) {
         struct mk_test_h2 t = begin();
         own.continuations_max = before;
@@ -81,10 +79,9 @@ static void test_continuations_after_a_reload(void **state)
     }
 }
 
-static void test_rows_of_settings(void **state)
+TEST(rows_of_settings)
 {
     static char rows[6 * (MK__H2_SETTINGS_ENTRIES_MAX + 1)];
-    (void)state;
     for (size_t n = MK__H2_SETTINGS_ENTRIES_MAX; n <= MK__H2_SETTINGS_ENTRIES_MAX + 1; n++) {
         struct mk_test_h2 t = begin();
         h2_frame(&t, NGHTTP2_SETTINGS, 0, 0, mk_str(rows, 6 * n));
@@ -114,10 +111,9 @@ static void send_fields(struct mk_test_h2 *t, size_t bytes)
 }
 
 /* Four times MaxHeadSize, and 64K. */
-static void test_bombs(void **state)
+TEST(bombs)
 {
     static const uint32_t sizes[] = {1000, 4096, 30000};
-    (void)state;
     for (size_t i = 0; i < 2 * COUNT(sizes); i++) {
         struct mk_test_h2 t = begin();
         own.continuations_max = 100;
@@ -130,9 +126,8 @@ static void test_bombs(void **state)
 
 /* ── what is not counted by nghttp2 ── */
 
-static void test_limits_may_be_high(void **state)
+TEST(limits_may_be_high)
 {
-    (void)state;
     struct mk_test_h2 t = begin();
     h2_free(&t);
     own.rates_max[MK__H2_FLOOD_PING] = own.rates_max[MK__H2_FLOOD_RESET] = own.rates_max[MK__H2_FLOOD_WINDOW_UPDATE] =
@@ -165,11 +160,10 @@ static void end_with_trailers(struct mk_request *req, struct mk_test_world *worl
 }
 
 /* Memory that fails at any place of an exchange: a stream may end for that, but the client has done nothing wrong. */
-static void test_our_own_failures(void **state)
+TEST(our_own_failures)
 {
     unsigned refused = 0, broken = 0;
     bool fails = true;
-    (void)state;
     for (long n = 0; fails; n++) {
         struct mk_test_h2 t = begin();
         own.rates_max[MK__H2_FLOOD_STREAM_ERROR] = 0;
@@ -232,9 +226,8 @@ static void ping_too_often(void)
     h2_free(&t);
 }
 
-static void test_the_first_is_told(void **state)
+TEST(the_first_is_told, open_log, close_log)
 {
-    (void)state;
     struct mk_test_h2 t = begin();
     own.rates_max[MK__H2_FLOOD_PING] = 5;
     ping_too_often();
@@ -256,9 +249,8 @@ static void test_the_first_is_told(void **state)
                 "1 for MaxHeadSize\n");
 }
 
-static void test_one_line_in_ten_seconds(void **state)
+TEST(one_line_in_ten_seconds, open_log, close_log)
 {
-    (void)state;
     struct mk_test_h2 t = begin();
     ping_too_often();
     expect_told("*MaxPings*client), peer: 192.0.2.7\n");
@@ -280,10 +272,9 @@ static void test_one_line_in_ten_seconds(void **state)
 }
 
 /* For these there is nothing to raise. */
-static void test_unneeded_frames(void **state)
+TEST(unneeded_frames, open_log, close_log)
 {
     static char rows[6 * (MK__H2_SETTINGS_ENTRIES_MAX + 1)];
-    (void)state;
     struct mk_test_h2 t = begin();
     h2_frame(&t, NGHTTP2_SETTINGS, 0, 0, mk_str(rows, sizeof(rows)));
     mk_test_settle(&w);
@@ -293,9 +284,8 @@ static void test_unneeded_frames(void **state)
 }
 
 /* Never too many within ten seconds, but no answer is ever taken. */
-static void test_answers_that_are_not_taken(void **state)
+TEST(answers_that_are_not_taken, open_log, close_log)
 {
-    (void)state;
     struct mk_test_h2 t = begin();
     own.rates_max[MK__H2_FLOOD_PING] = 50;
     own.rates_max[MK__H2_FLOOD_SETTINGS] = 10;
@@ -323,9 +313,8 @@ static void ask_for(struct mk_test_h2 *t, unsigned first, unsigned n)
     h2_expect(t, "*");
 }
 
-static void test_streams_that_are_not_read(void **state)
+TEST(streams_that_are_not_read, open_log, close_log)
 {
-    (void)state;
     for (int deaf = 0; deaf < 2; deaf++) {
         struct mk_test_h2 t = begin();
         w.handler = h2_give;
@@ -346,9 +335,8 @@ static void test_streams_that_are_not_read(void **state)
 }
 
 /* A client that may not know how many it may have, and one that does. */
-static void test_more_streams_than_there_may_be(void **state)
+TEST(more_streams_than_there_may_be, open_log, close_log)
 {
-    (void)state;
     struct mk_test_h2 t = begin();
     own.streams_max = 5;
     w.handler = h2_give;
@@ -371,9 +359,8 @@ static void test_more_streams_than_there_may_be(void **state)
                 "MaxConcurrentStreams\n");
 }
 
-static void test_stalled_streams(void **state)
+TEST(stalled_streams, open_log, close_log)
 {
-    (void)state;
     struct mk_test_h2 t = begin();
     w.handler = h2_give;
     ask_for(&t, 0, 10);
@@ -387,36 +374,11 @@ static void test_stalled_streams(void **state)
 }
 
 /* No connection was closed: nothing is logged. */
-static void test_no_totals(void **state)
+TEST(no_totals, open_log, close_log)
 {
-    (void)state;
     struct mk_test_h2 t = begin();
     h2_get_path(&t, 1, "/");
     h2_expect(&t, HELLO_OF(1));
     h2_close(&t);
     expect_told("");
-}
-
-#define told(test) cmocka_unit_test_setup_teardown(test, open_log, close_log)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_continuations),
-        cmocka_unit_test(test_continuations_after_a_reload),
-        cmocka_unit_test(test_rows_of_settings),
-        cmocka_unit_test(test_bombs),
-        cmocka_unit_test(test_limits_may_be_high),
-        cmocka_unit_test(test_our_own_failures),
-
-        told(test_the_first_is_told),
-        told(test_one_line_in_ten_seconds),
-        told(test_unneeded_frames),
-        told(test_answers_that_are_not_taken),
-        told(test_streams_that_are_not_read),
-        told(test_more_streams_than_there_may_be),
-        told(test_stalled_streams),
-        told(test_no_totals),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

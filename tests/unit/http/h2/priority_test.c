@@ -49,7 +49,7 @@ static const char *next(unsigned frames)
     return text;
 }
 
-static void test_fields(void **state)
+TEST(fields)
 {
     static const struct {
         const char *field;
@@ -65,7 +65,6 @@ static void test_fields(void **state)
         {",,u=2,,", 2, false},    {"u=1.0", 3, false},   {";", 3, false},         {"u=2;", 2, false},
         {"u=9, i, u=4", 4, true},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         size_t len = strlen(cases[i].field);
         char *field = mk_test_guarded(cases[i].field, len);
@@ -78,7 +77,7 @@ static void test_fields(void **state)
     }
 }
 
-static void test_turns(void **state)
+TEST(turns)
 {
     static const struct {
         const char *fields[8]; /* NULL: it has nothing to send */
@@ -93,7 +92,6 @@ static void test_turns(void **state)
         {{"u=1, i", "u=1, i", "u=7, i", "u=2"}, "010101"},
         {{"u=7", "u=7, i"}, "0000"},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         start();
         for (unsigned n = 8; n-- > 0;) /* in whatever order they come */
@@ -109,9 +107,8 @@ static void test_turns(void **state)
     }
 }
 
-static void test_they_come_and_go(void **state)
+TEST(they_come_and_go)
 {
-    (void)state;
     start();
     mk__h2_scheduler_remove(place(0)); /* was never there */
     mk__h2_scheduler_rotate(&order, place(0));
@@ -131,9 +128,8 @@ static void test_they_come_and_go(void **state)
 }
 
 /* PRIORITY_UPDATE: a ready stream moves in the queue, another is not added to it. */
-static void test_updates(void **state)
+TEST(updates)
 {
-    (void)state;
     start();
     for (unsigned n = 0; n < 3; n++)
         mk__h2_scheduler_add(&order, place(n));
@@ -149,9 +145,8 @@ static void test_updates(void **state)
     assert_string_equal(next(2), "33");
 }
 
-static void test_blocked_streams_are_passed_over(void **state)
+TEST(blocked_streams_are_passed_over)
 {
-    (void)state;
     start();
     mk__h2_scheduler_add(&order, place(0));
     assert_null(mk__h2_scheduler_pick(&order, not_that_one, place(0)));
@@ -163,10 +158,9 @@ static void test_blocked_streams_are_passed_over(void **state)
 }
 
 /* What is said of streams that are still to come is kept, but not of many. */
-static void test_those_to_come(void **state)
+TEST(those_to_come)
 {
     struct mk__h2_priority p;
-    (void)state;
     start();
     for (int32_t id = 101; id < 101 + 2 * MK__H2_EARLY_MAX; id += 2)
         mk__h2_priority_parse(&order, mk__h2_scheduler_put_early(&order, id), MK_STR("u=1, i"));
@@ -184,14 +178,4 @@ static void test_those_to_come(void **state)
     mk__h2_scheduler_take_early(&order, &p); /* the oldest made room for it */
     assert_false(p.updated);
     assert_string_equal(next(1), "-"); /* none of them is ready */
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fields),           cmocka_unit_test(test_turns),
-        cmocka_unit_test(test_they_come_and_go), cmocka_unit_test(test_updates),
-        cmocka_unit_test(test_those_to_come),    cmocka_unit_test(test_blocked_streams_are_passed_over),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

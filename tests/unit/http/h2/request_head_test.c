@@ -96,11 +96,10 @@ static int parse(struct mk_str head)
     return r ? r : mk__request_head_read(&p, fields, head.p, NULL, &facts);
 }
 
-static void test_heads(void **state)
+TEST(heads)
 {
     char room[1024];
     struct mk__h2_request_head h;
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct mk_str head = build(&h, &cases[i], room, sizeof(room));
         assert_true(head.len > 2 && memcmp(head.p + head.len - 2, "\r\n", 2) == 0);
@@ -111,11 +110,10 @@ static void test_heads(void **state)
 }
 
 /* Every head in buffers of every size: whole or not at all, and no byte is written behind the end. */
-static void test_too_large(void **state)
+TEST(too_large)
 {
     char room[1024];
     struct mk__h2_request_head h;
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct mk_str whole = build(&h, &cases[i], room, sizeof(room));
         bool fitted = false;
@@ -134,11 +132,10 @@ static void test_too_large(void **state)
 }
 
 /* It counts the bytes of the head, even if they do not fit. */
-static void test_counts(void **state)
+TEST(counts)
 {
     char room[64];
     struct mk__h2_request_head h;
-    (void)state;
     mk__h2_request_head_init(&h, room, sizeof(room));
     mk__h2_request_head_add(&h, MK_STR(":method"), MK_STR("GET"));
     for (int i = 0; i < 100; i++)
@@ -149,7 +146,7 @@ static void test_counts(void **state)
     assert_int_equal(mk__h2_request_head_end(&h, false, &head), 431);
 }
 
-static void test_what_is_too_large(void **state)
+TEST(what_is_too_large)
 {
     static const struct {
         size_t path, value;
@@ -158,7 +155,6 @@ static void test_what_is_too_large(void **state)
     char room[100], much[200];
     struct mk__h2_request_head h;
     struct mk_str head;
-    (void)state;
     memset(much, '/', sizeof(much));
     for (size_t i = 0; i < COUNT(sizes); i++) {
         mk__h2_request_head_init(&h, room, sizeof(room));
@@ -167,15 +163,4 @@ static void test_what_is_too_large(void **state)
         mk__h2_request_head_add(&h, MK_STR("x"), mk_str(much, sizes[i].value));
         assert_int_equal(mk__h2_request_head_end(&h, false, &head), sizes[i].status);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_heads),
-        cmocka_unit_test(test_too_large),
-        cmocka_unit_test(test_counts),
-        cmocka_unit_test(test_what_is_too_large),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

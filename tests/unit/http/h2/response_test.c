@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Answers on streams: which have a body, what their fields say, where bytes come from, and those that break off. */
-#include "http/h2_world.h"
+#include "http/h2_fixture.h"
 
 #include <errno.h>
 
@@ -85,7 +85,7 @@ static void error_404(struct mk_request *req, struct mk_test_world *world)
 
 /* ── which have a body ── */
 
-static void test_bodies(void **state)
+TEST(bodies)
 {
     static const struct {
         const char *method;
@@ -111,7 +111,6 @@ static void test_bodies(void **state)
         {"HEAD", 404, error_404, "1:404,content-type=text/html; charset=utf-8,content-length=*!"},
         {"GET", 599, hello, "1:599,content-length=5 1:\"hello\"!"},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         char fields[128];
         start_plan();
@@ -128,7 +127,7 @@ static void test_bodies(void **state)
 }
 
 /* The head leaves before the end is known. */
-static void test_ends_that_come_later(void **state)
+TEST(ends_that_come_later)
 {
     static const struct {
         const char *method;
@@ -141,7 +140,6 @@ static void test_ends_that_come_later(void **state)
         {"GET", 204, "1:204", "1:!"},
         {"GET", 205, "1:205,content-length=0", "1:!"},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         char fields[128];
         start_plan();
@@ -170,9 +168,8 @@ static void fields_of_all_kinds(struct mk_request *req, struct mk_test_world *wo
     hello(req, world);
 }
 
-static void test_fields(void **state)
+TEST(fields)
 {
-    (void)state;
     start_plan();
     struct mk_test_h2 t = h2_open(fields_of_all_kinds);
     h2_get_path(&t, 1, "/");
@@ -194,9 +191,8 @@ static void many_fields(struct mk_request *req, struct mk_test_world *world)
     hello(req, world);
 }
 
-static void test_as_many_as_there_may_be(void **state)
+TEST(as_many_as_there_may_be)
 {
-    (void)state;
     start_plan();
     struct mk_test_h2 t = h2_open(many_fields);
     h2_get_path(&t, 1, "/");
@@ -216,10 +212,9 @@ static void too_much(struct mk_request *req, struct mk_test_world *world)
 }
 
 /* nghttp2 sends no more than 64 KB of fields: the client is told at once. */
-static void test_more_than_there_may_be(void **state)
+TEST(more_than_there_may_be)
 {
     static const char *const heard[] = {"1:RST(2)", "1:200 1:\"hello\" 1:RST(2)"};
-    (void)state;
     for (int trailers = 0; trailers < 2; trailers++) {
         start_plan();
         plan.status = trailers ? 200 : 0;
@@ -238,9 +233,8 @@ static void say_close(struct mk_request *req, struct mk_test_world *world)
 }
 
 /* The connection is not its own: others may be under way. It is shut down gracefully. */
-static void test_a_response_that_closes(void **state)
+TEST(a_response_that_closes)
 {
-    (void)state;
     start_plan();
     struct mk_test_h2 t = h2_open(say_close);
     h2_get_path(&t, 1, "/");
@@ -255,7 +249,7 @@ static void test_a_response_that_closes(void **state)
 
 /* ── where bytes come from ── */
 
-static void test_generators(void **state)
+TEST(generators)
 {
     static const struct {
         size_t bytes, once, length;
@@ -265,7 +259,6 @@ static void test_generators(void **state)
         {100000, 1, SIZE_MAX, false},      {100000, 1000, 100000, true},       {1000000, SIZE_MAX, SIZE_MAX, true},
         {3000000, 16383, SIZE_MAX, false},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         start_plan();
         plan.bytes = cases[i].bytes;
@@ -314,9 +307,8 @@ static void much(struct mk_request *req, struct mk_test_world *world)
     refill(req, NULL);
 }
 
-static void test_a_handler_that_is_told_of_room(void **state)
+TEST(a_handler_that_is_told_of_room)
 {
-    (void)state;
     start_plan();
     struct mk_test_h2 t = h2_open(much);
     h2_open_wide(&t);
@@ -332,13 +324,12 @@ static void much_of_known_length(struct mk_request *req, struct mk_test_world *w
 }
 
 /* A response without a body drops what the handler writes, so that there is room again. */
-static void test_a_handler_that_is_told_of_room_without_a_body(void **state)
+TEST(a_handler_that_is_told_of_room_without_a_body)
 {
     static const struct {
         handler_fn *handler;
         const char *expected;
     } cases[] = {{much, "1:200 1:!"}, {much_of_known_length, "1:200,content-length=800000 1:!"}};
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         start_plan();
         struct mk_test_h2 t = h2_open(cases[i].handler);
@@ -373,11 +364,10 @@ static void endless_or_small(struct mk_request *req, struct mk_test_world *world
 }
 
 /* A handler that never stops writing, to a client that takes all: other streams are served, and each turn ends. */
-static void test_a_handler_that_writes_without_end(void **state)
+TEST(a_handler_that_writes_without_end)
 {
     static const char *const methods[] = {"GET", "HEAD"};
     enum { TURNS = 20, CALLS_PER_TURN = 10 };
-    (void)state;
     for (size_t i = 0; i < COUNT(methods); i++) {
         char fields[100];
         snprintf(fields, sizeof(fields), ":method %s|:scheme http|:path /|:authority h|priority i", methods[i]);
@@ -420,7 +410,7 @@ static void filter(struct mk_request *req, struct mk_test_world *world)
     assert_int_equal(mk_response_filter(req, pass_on, NULL), 0);
 }
 
-static void test_filters(void **state)
+TEST(filters)
 {
     static const struct {
         handler_fn *handler;
@@ -432,7 +422,6 @@ static void test_filters(void **state)
         {hello, EIO, "1:200*1:RST(2)"},
         {hello, EPIPE, "1:200 1:RST(2)"},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         start_plan();
         plan.error = cases[i].error;
@@ -446,9 +435,8 @@ static void test_filters(void **state)
 }
 
 /* Filters have the same room, whatever the client's windows say. */
-static void test_filters_and_small_windows(void **state)
+TEST(filters_and_small_windows)
 {
-    (void)state;
     start_plan();
     struct mk_test_h2 t = h2_open(hello);
     h2_settings(&t, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 1);
@@ -463,9 +451,8 @@ static void test_filters_and_small_windows(void **state)
     h2_close(&t);
 }
 
-static void test_filters_take_turns(void **state)
+TEST(filters_take_turns)
 {
-    (void)state;
     start_plan();
     struct mk_test_h2 t = h2_open(much);
     h2_open_wide(&t);
@@ -476,9 +463,8 @@ static void test_filters_take_turns(void **state)
     h2_close(&t);
 }
 
-static void test_a_filtered_piece_comes_when_it_is_written(void **state)
+TEST(a_filtered_piece_comes_when_it_is_written)
 {
-    (void)state;
     start_plan();
     struct mk_test_h2 t = h2_open(later);
     w.on_response = filter;
@@ -545,9 +531,8 @@ static void give_trailers(struct mk_request *req, struct mk_test_world *world)
     mk_response_end(req);
 }
 
-static void test_trailers(void **state)
+TEST(trailers)
 {
-    (void)state;
     start_plan();
     struct mk_test_h2 t = h2_open(give_trailers);
     h2_get_path(&t, 1, "/");
@@ -556,7 +541,7 @@ static void test_trailers(void **state)
 }
 
 /* The client can tell that it has not got all of it, and the connection goes on. */
-static void test_incomplete_answers(void **state)
+TEST(incomplete_answers)
 {
     static const struct {
         handler_fn *handler;
@@ -569,7 +554,6 @@ static void test_incomplete_answers(void **state)
         {short_generator, "1:200,content-length=6*1:RST(2)"},
         {long_generator, "1:200,content-length=39999*1:RST(2)"},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         start_plan();
         struct mk_test_h2 t = h2_open(cases[i].handler);
@@ -584,9 +568,8 @@ static void test_incomplete_answers(void **state)
     }
 }
 
-static void test_given_up_amid(void **state)
+TEST(given_up_amid)
 {
-    (void)state;
     start_plan();
     struct mk_test_h2 t = h2_open(later);
     h2_get_path(&t, 1, "/");
@@ -595,28 +578,4 @@ static void test_given_up_amid(void **state)
     h2_expect(&t, "1:RST(2)");
     assert_int_equal(w.aborted, 1);
     h2_close(&t);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bodies),
-        cmocka_unit_test(test_ends_that_come_later),
-        cmocka_unit_test(test_fields),
-        cmocka_unit_test(test_as_many_as_there_may_be),
-        cmocka_unit_test(test_more_than_there_may_be),
-        cmocka_unit_test(test_a_response_that_closes),
-        cmocka_unit_test(test_generators),
-        cmocka_unit_test(test_a_handler_that_is_told_of_room),
-        cmocka_unit_test(test_a_handler_that_is_told_of_room_without_a_body),
-        cmocka_unit_test(test_a_handler_that_writes_without_end),
-        cmocka_unit_test(test_filters),
-        cmocka_unit_test(test_filters_and_small_windows),
-        cmocka_unit_test(test_filters_take_turns),
-        cmocka_unit_test(test_a_filtered_piece_comes_when_it_is_written),
-        cmocka_unit_test(test_trailers),
-        cmocka_unit_test(test_incomplete_answers),
-        cmocka_unit_test(test_given_up_amid),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Turns of HTTP/2 connections: whose bytes leave when, slow clients, windows and slices. */
-#include "http/h2_world.h"
+#include "http/h2_fixture.h"
 
 #include <errno.h>
 
 /* ── slow clients ── */
 
 /* The client reads so many bytes at a time: everything arrives, and no more memory is taken than an output is long. */
-static void test_slow_clients(void **state)
+TEST(slow_clients)
 {
     static const struct {
         size_t room, each;
     } cases[] = {{0, 1}, {0, 9}, {10, 100}, {0, 1000}, {100, 16393}, {0, 20000}, {70000, 65535}};
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         size_t bytes = cases[i].each < 100 ? 3000 : 300000;
         char path[32];
@@ -37,9 +36,8 @@ static void test_slow_clients(void **state)
 }
 
 /* The limit is for taking nothing, and there is one stream after the other. */
-static void test_slow_clients_have_their_time(void **state)
+TEST(slow_clients_have_their_time)
 {
-    (void)state;
     struct mk_test_h2 t = h2_open_giving(INT32_MAX);
     t.end->room = 0;
     for (int32_t id = 1; id <= 5; id += 2)
@@ -59,9 +57,8 @@ static void test_slow_clients_have_their_time(void **state)
     h2_close(&t);
 }
 
-static void test_a_client_that_takes_nothing(void **state)
+TEST(a_client_that_takes_nothing)
 {
-    (void)state;
     struct mk_test_h2 t = h2_open_giving(INT32_MAX);
     t.end->room = 20000;
     h2_ask(&t, 1, "/1000000", NULL);
@@ -79,9 +76,8 @@ static void test_a_client_that_takes_nothing(void **state)
 }
 
 /* It takes everything but one stream. */
-static void test_a_window_that_stays_closed(void **state)
+TEST(a_window_that_stays_closed)
 {
-    (void)state;
     struct mk_test_h2 t = h2_open_giving(1000);
     h2_ask(&t, 1, "/100000", NULL);
     h2_expect(&t, "1:200* 1:#1000");
@@ -98,9 +94,8 @@ static void test_a_window_that_stays_closed(void **state)
 }
 
 /* A client that sends requests but reads nothing cannot use up the memory. */
-static void test_questions_without_listening(void **state)
+TEST(questions_without_listening)
 {
-    (void)state;
     struct mk_test_h2 t = h2_open(NULL);
     t.end->room = 0;
     size_t before = w.account.bytes;
@@ -116,13 +111,12 @@ static void test_questions_without_listening(void **state)
 
 /* ── windows ── */
 
-static void test_windows(void **state)
+TEST(windows)
 {
     static const struct {
         uint32_t each;
         size_t bytes;
     } cases[] = {{1, 100}, {10, 1000}, {16384, 100000}, {16385, 100000}, {65535, 200000}};
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         char path[32];
         struct mk_test_h2 t = h2_open_giving(0);
@@ -147,9 +141,8 @@ static void test_windows(void **state)
 }
 
 /* One window for all. */
-static void test_the_connections_window(void **state)
+TEST(the_connections_window)
 {
-    (void)state;
     struct mk_test_h2 t = h2_open(h2_give);
     h2_settings(&t, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, INT32_MAX);
     h2_ask(&t, 1, "/60000", NULL);
@@ -162,9 +155,8 @@ static void test_the_connections_window(void **state)
     h2_close(&t);
 }
 
-static void test_windows_that_shrink_and_burst(void **state)
+TEST(windows_that_shrink_and_burst)
 {
-    (void)state;
     struct mk_test_h2 t = h2_open_giving(1000);
     h2_ask(&t, 1, "/3000", NULL);
     h2_expect(&t, "1:200* 1:#1000");
@@ -183,7 +175,7 @@ static void test_windows_that_shrink_and_burst(void **state)
 
 /* ── whose turn it is ── */
 
-static void test_priorities(void **state)
+TEST(priorities)
 {
     static const struct {
         const char *priorities[3];
@@ -194,7 +186,6 @@ static void test_priorities(void **state)
         {{"u=1,i", "u=0", "u=1,i"}, "333151515"}, {{"u=7", "u=0, i", "u=0, i"}, "353535111"},
         {{"garbled", "u=9", NULL}, "111333555"},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct mk_test_h2 t = h2_open_giving(INT32_MAX);
         for (int32_t n = 0; n < 3; n++)
@@ -216,9 +207,8 @@ static void update(struct mk_test_h2 *t, int32_t id, const char *field)
     h2_frame(t, 0x10, 0, 0, mk_str(payload, 4 + (size_t)len));
 }
 
-static void test_updates(void **state)
+TEST(updates)
 {
-    (void)state;
     struct mk_test_h2 t = h2_open_giving(INT32_MAX);
     t.end->room = 0; /* so that all are there before the first byte leaves */
     for (int32_t id = 1; id <= 5; id += 2)
@@ -238,9 +228,8 @@ static void test_updates(void **state)
 }
 
 /* A stream whose window is closed does not hold up the others, whatever its urgency. */
-static void test_the_urgent_one_cannot(void **state)
+TEST(the_urgent_one_cannot)
 {
-    (void)state;
     struct mk_test_h2 t = h2_open_giving(16384);
     h2_ask(&t, 1, "/49000", "u=0");
     h2_expect(&t, "1:200* 1:#16384");
@@ -252,9 +241,8 @@ static void test_the_urgent_one_cannot(void **state)
 }
 
 /* Of one connection so much, then another one has its turn. */
-static void test_slices(void **state)
+TEST(slices)
 {
-    (void)state;
     struct mk_test_h2 t = h2_open_giving(INT32_MAX), other = h2_connect();
     h2_ask(&t, 1, "/8000000", NULL);
     h2_get_path(&other, 1, "/5");
@@ -273,10 +261,9 @@ static void test_slices(void **state)
 }
 
 /* Input likewise. */
-static void test_slices_of_input(void **state)
+TEST(slices_of_input)
 {
     static char much[16384];
-    (void)state;
     struct mk_test_h2 t = h2_open(read_all), other = h2_connect();
     h2_post(&t, 1);
     mk_test_settle(&w);
@@ -295,9 +282,8 @@ static void test_slices_of_input(void **state)
     h2_close(&t);
 }
 
-static void test_many_at_once(void **state)
+TEST(many_at_once)
 {
-    (void)state;
     struct mk_test_h2 t = h2_open_giving(INT32_MAX);
     for (int32_t n = 0; n < 100; n++)
         h2_ask(&t, 2 * n + 1, n % 2 ? "/1000" : "/20000", n % 3 ? "i" : NULL);
@@ -310,9 +296,8 @@ static void test_many_at_once(void **state)
     h2_close(&t);
 }
 
-static void test_more_than_there_may_be(void **state)
+TEST(more_than_there_may_be)
 {
-    (void)state;
     struct mk_test_h2 t = h2_open(remember);
     for (int32_t n = 0; n < 101; n++)
         h2_get_path(&t, 2 * n + 1, "/");
@@ -328,26 +313,4 @@ static void test_more_than_there_may_be(void **state)
     assert_int_equal(w.requests, 100);
     mk__conn_abort_all(&w.http);
     h2_close(&t);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_slow_clients),
-        cmocka_unit_test(test_slow_clients_have_their_time),
-        cmocka_unit_test(test_a_client_that_takes_nothing),
-        cmocka_unit_test(test_a_window_that_stays_closed),
-        cmocka_unit_test(test_questions_without_listening),
-        cmocka_unit_test(test_windows),
-        cmocka_unit_test(test_the_connections_window),
-        cmocka_unit_test(test_windows_that_shrink_and_burst),
-        cmocka_unit_test(test_priorities),
-        cmocka_unit_test(test_updates),
-        cmocka_unit_test(test_the_urgent_one_cannot),
-        cmocka_unit_test(test_slices),
-        cmocka_unit_test(test_slices_of_input),
-        cmocka_unit_test(test_many_at_once),
-        cmocka_unit_test(test_more_than_there_may_be),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,15 +2,14 @@
 /* What goes over the wire of HTTP/2: greetings, heads in pieces, what clients must not do, and what too often. */
 #include "http/h2/h2.h"
 #include "http/h2/core.h"
-#include "http/h2_world.h"
+#include "http/h2_fixture.h"
 
 #include <errno.h>
 
 /* ── beginnings ── */
 
-static void test_greetings(void **state)
+TEST(greetings)
 {
-    (void)state;
     struct mk_test_h2 t = h2_open(NULL);
     assert_string_equal(mk_test_state(t.end), "new");
     assert_true(mk_str_starts(mk_str_c(mk__h2_library_version()), MK_STR("1.")));
@@ -22,9 +21,8 @@ static void test_greetings(void **state)
 }
 
 /* In pieces of any size. */
-static void test_byte_by_byte(void **state)
+TEST(byte_by_byte)
 {
-    (void)state;
     for (size_t piece = 1; piece < 100; piece = piece * 3 / 2 + 1) {
         open_world(read_all);
         struct mk_test_client *end = mk_test_connect(&w, MK_STR(""));
@@ -39,9 +37,8 @@ static void test_byte_by_byte(void **state)
     }
 }
 
-static void test_what_does_not_begin_so(void **state)
+TEST(what_does_not_begin_so)
 {
-    (void)state;
     open_world(NULL);
     struct mk_test_client *end = mk_test_connect(&w, MK_STR(PREFACE "GET / HTTP/1.1\r\n\r\n"));
     mk_test_settle(&w);
@@ -55,10 +52,9 @@ static void test_what_does_not_begin_so(void **state)
 
 /* ── heads ── */
 
-static void test_heads_in_pieces(void **state)
+TEST(heads_in_pieces)
 {
     struct mk_test_bytes block = h2_encode(HEAD("GET", "/"));
-    (void)state;
     for (size_t pieces = 1; pieces <= 9; pieces++) {
         struct mk_test_h2 t = h2_open(NULL);
         size_t n = block.len / pieces, at = 0;
@@ -76,10 +72,9 @@ static void test_heads_in_pieces(void **state)
 }
 
 /* Two connections that read heads do not share a buffer. */
-static void test_two_heads_at_once(void **state)
+TEST(two_heads_at_once)
 {
     struct mk_test_bytes block = h2_encode(HEAD("GET", "/"));
-    (void)state;
     struct mk_test_h2 t = h2_open(NULL), other = h2_connect();
     h2_frame(&t, NGHTTP2_HEADERS, END_STREAM, 1, mk_str(block.p, 20));
     mk_test_settle(&w);
@@ -97,7 +92,7 @@ static void test_two_heads_at_once(void **state)
 }
 
 /* So many fields of 100 bytes, after which the connection goes on, or not. */
-static void test_large_heads(void **state)
+TEST(large_heads)
 {
     static const struct {
         unsigned fields, bytes;
@@ -109,7 +104,6 @@ static void test_large_heads(void **state)
         {10, 800, "/", "1:431*!", true},          /* head_bytes_max */
         {100, 1000, "/", "*GOAWAY(*,11)", false}, /* far too large: what is that? */
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         static char fields[200000];
         struct mk_test_h2 t = h2_open(NULL);
@@ -132,13 +126,12 @@ static void test_large_heads(void **state)
     }
 }
 
-static void test_long_paths(void **state)
+TEST(long_paths)
 {
     static const struct {
         const char *method, *heard;
     } cases[] = {{"GET", "1:414,*content-length=* 1:*!"}, {"HEAD", "1:414,*content-length=[0-9][0-9][0-9]!"}};
     static char path[5000];
-    (void)state;
     memset(path, 'x', sizeof(path));
     path[0] = '/';
     for (size_t i = 0; i < 18; i++) {
@@ -157,7 +150,7 @@ static void test_long_paths(void **state)
 
 enum { HEADERS_OF_A_GET = 255 }; /* instead of a type */
 
-static void test_faults(void **state)
+TEST(faults)
 {
     static const struct {
         uint8_t type, flags;
@@ -193,7 +186,6 @@ static void test_faults(void **state)
         {0xfa, 0xff, 77, "whatever", 8, ""},
         {NGHTTP2_PRIORITY, 0, 5, "\0\0\0\1\20", 5, ""},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct mk_test_h2 t = h2_open(NULL);
         h2_get_path(&t, 5, "/");
@@ -262,7 +254,7 @@ static void open_a_bit(struct mk_test_h2 *t, int32_t id)
     h2_window(t, 0, MK__H2_WINDOW_UPDATE_MIN - 1);
 }
 
-static void test_floods(void **state)
+TEST(floods)
 {
     static const struct {
         void (*once)(struct mk_test_h2 *t, int32_t id);
@@ -273,7 +265,6 @@ static void test_floods(void **state)
         {send_nothing, MK__H2_FLOOD_EMPTY},    {prioritise_again, MK__H2_FLOOD_PRIORITY},
         {update_again, MK__H2_FLOOD_PRIORITY}, {open_a_bit, MK__H2_FLOOD_WINDOW_UPDATE},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct mk__h2_settings own = {.on = true, .streams_max = 100, .continuations_max = 8};
         for (unsigned n = 0; n < MK__H2_FLOOD_RATES; n++)
@@ -303,11 +294,10 @@ static void test_floods(void **state)
 /* ── memory ── */
 
 /* What an idle connection keeps, after one request. */
-static void test_an_idle_connection_is_small(void **state)
+TEST(an_idle_connection_is_small)
 {
     enum { MANY = 20 };
     struct mk_test_h2 t[MANY];
-    (void)state;
     struct mk_test_h2 first = h2_open(NULL);
     h2_get_path(&first, 1, "/");
     h2_expect(&first, HELLO_OF(1));
@@ -325,9 +315,8 @@ static void test_an_idle_connection_is_small(void **state)
 }
 
 /* HPACK's table does not grow with the client's wishes. */
-static void test_the_table_is_limited(void **state)
+TEST(the_table_is_limited)
 {
-    (void)state;
     struct mk_test_h2 t = h2_open(NULL);
     h2_settings(&t, NGHTTP2_SETTINGS_HEADER_TABLE_SIZE, 1 << 30);
     h2_expect(&t, "ACK");
@@ -347,22 +336,4 @@ static void test_the_table_is_limited(void **state)
     assert_true(w.account.bytes < before + 96 * 1024); /* closed streams are remembered as well */
     h2_listen(&t);
     h2_close(&t);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_greetings),
-        cmocka_unit_test(test_byte_by_byte),
-        cmocka_unit_test(test_what_does_not_begin_so),
-        cmocka_unit_test(test_heads_in_pieces),
-        cmocka_unit_test(test_two_heads_at_once),
-        cmocka_unit_test(test_large_heads),
-        cmocka_unit_test(test_long_paths),
-        cmocka_unit_test(test_faults),
-        cmocka_unit_test(test_floods),
-        cmocka_unit_test(test_an_idle_connection_is_small),
-        cmocka_unit_test(test_the_table_is_limited),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How HTTP/2 connections end: clients that close, timeouts, GOAWAY of either side. */
 #include "http/h2/h2.h"
-#include "http/h2_world.h"
+#include "http/h2_fixture.h"
 #include "http/h2/evict.h"
 
 /* ── ends ── */
 
 /* A client that has closed its side gets what was already written. */
-static void test_the_client_ends_its_side(void **state)
+TEST(the_client_ends_its_side)
 {
-    (void)state;
     struct mk_test_h2 t = h2_open_giving(INT32_MAX);
     h2_ask(&t, 1, "/100000", NULL);
     h2_ask(&t, 3, "/wait", NULL);
@@ -21,10 +20,9 @@ static void test_the_client_ends_its_side(void **state)
     h2_close(&t);
 }
 
-static void test_a_client_that_goes(void **state)
+TEST(a_client_that_goes)
 {
     static const char *const paths[] = {"/wait", "/1000000", NULL};
-    (void)state;
     for (size_t i = 0; i < COUNT(paths); i++) {
         for (int resets = 0; resets < 2; resets++) {
             struct mk_test_h2 t = h2_open_giving(INT32_MAX);
@@ -47,9 +45,8 @@ static void test_a_client_that_goes(void **state)
     }
 }
 
-static void test_idle_connections_end(void **state)
+TEST(idle_connections_end)
 {
-    (void)state;
     struct mk_test_h2 t = h2_open(NULL);
     h2_get_path(&t, 1, "/");
     h2_expect(&t, HELLO_OF(1));
@@ -67,9 +64,8 @@ static void test_idle_connections_end(void **state)
     h2_close(&t);
 }
 
-static void test_nothing_is_asked(void **state)
+TEST(nothing_is_asked)
 {
-    (void)state;
     struct mk_test_h2 t = h2_open(NULL);
     assert_string_equal(mk_test_state(t.end), "new");
     for (int i = 0; i < 14; i++) {
@@ -85,9 +81,8 @@ static void test_nothing_is_asked(void **state)
     h2_close(&t);
 }
 
-static void test_a_head_without_an_end(void **state)
+TEST(a_head_without_an_end)
 {
-    (void)state;
     struct mk_test_h2 t = h2_open(NULL);
     h2_head(&t, 1, 0, HEAD("GET", "/"));
     mk_test_settle(&w);
@@ -127,7 +122,7 @@ static struct mk_test_h2 bring_to(int what)
     return t;
 }
 
-static void test_drain(void **state)
+TEST(drain)
 {
     static const struct {
         int what;
@@ -138,7 +133,6 @@ static void test_drain(void **state)
         {BUSY, "GOAWAY(2147483647,0) PING", "streams"},
         {FRESH, "GOAWAY(2147483647,0) PING", "new"},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct mk_test_h2 t = bring_to(cases[i].what);
         mk__conn_drain_all(&w.http);
@@ -166,9 +160,8 @@ static void test_drain(void **state)
 }
 
 /* The clients do not acknowledge the PING: with any other frames they have the grace period. */
-static void test_a_drain_waits_a_moment(void **state)
+TEST(a_drain_waits_a_moment)
 {
-    (void)state;
     for (int what = FRESH; what <= BUSY; what++) {
         struct mk_test_h2 t = bring_to(what);
         if (what == IDLE) { /* it has had the warning before */
@@ -197,9 +190,8 @@ static void test_a_drain_waits_a_moment(void **state)
     }
 }
 
-static void test_a_moment_is_not_prolonged(void **state)
+TEST(a_moment_is_not_prolonged)
 {
-    (void)state;
     struct mk_test_h2 t = bring_to(FRESH);
     mk__conn_drain_all(&w.http);
     for (int i = 0; i < 9; i++) {
@@ -225,9 +217,8 @@ static void test_a_moment_is_not_prolonged(void **state)
 }
 
 /* Who takes nothing is not even told. */
-static void test_a_moment_for_the_deaf(void **state)
+TEST(a_moment_for_the_deaf)
 {
-    (void)state;
     struct mk_test_h2 t = bring_to(FRESH);
     t.end->room = 0;
     mk__conn_drain_all(&w.http);
@@ -245,9 +236,8 @@ static void answer_and_close(struct mk_request *req, struct mk_test_world *world
     mk_response_end(req);
 }
 
-static void test_a_handler_closes(void **state)
+TEST(a_handler_closes)
 {
-    (void)state;
     struct mk_test_h2 t = h2_open(answer_and_close);
     h2_get_path(&t, 1, "/");
     h2_expect(&t, "GOAWAY(2147483647,0) PING 1:200,content-length=0!");
@@ -260,9 +250,8 @@ static void test_a_handler_closes(void **state)
 }
 
 /* Connections end with what they have; idle ones have their time. */
-static void test_leave(void **state)
+TEST(leave)
 {
-    (void)state;
     struct mk_test_h2 t = bring_to(IDLE);
     mk__conn_retire_all(&w.http);
     h2_expect(&t, "GOAWAY(2147483647,0) PING");
@@ -277,9 +266,8 @@ static void test_leave(void **state)
     h2_close(&t);
 }
 
-static void test_so_many_requests_per_connection(void **state)
+TEST(so_many_requests_per_connection)
 {
-    (void)state;
     struct mk_test_h2 t = h2_open(NULL);
     w.settings.requests_max = 2;
     h2_get_path(&t, 1, "/");
@@ -296,9 +284,8 @@ static void test_so_many_requests_per_connection(void **state)
     h2_close(&t);
 }
 
-static void test_without_keep_alive(void **state)
+TEST(without_keep_alive)
 {
-    (void)state;
     open_world(NULL);
     w.settings.keep_alive = false;
     struct mk_test_h2 t = h2_begin(mk_test_connect(&w, MK_STR("")));
@@ -311,10 +298,9 @@ static void test_without_keep_alive(void **state)
 }
 
 /* The next generation may lie where the last one did. */
-static void test_other_settings_at_the_same_place(void **state)
+TEST(other_settings_at_the_same_place)
 {
     struct mk__context_buffers none = {0};
-    (void)state;
     struct mk_test_h2 t = bring_to(IDLE);
     mk__http_apply_settings(&w.http, w.http.settings, &none);
     h2_expect(&t, "GOAWAY(2147483647,0) PING");
@@ -326,10 +312,9 @@ static void test_other_settings_at_the_same_place(void **state)
 }
 
 /* It never answers our PING, as if it had not heard that it should go. */
-static void test_a_client_that_does_not_go(void **state)
+TEST(a_client_that_does_not_go)
 {
     char goaway[32];
-    (void)state;
     open_world(NULL);
     const int most = (int)w.settings.h2->streams_max;
     w.settings.keep_alive = false;
@@ -347,9 +332,8 @@ static void test_a_client_that_does_not_go(void **state)
 }
 
 /* Its generation has given way to one without HTTP/2. */
-static void test_limits_when_it_is_switched_off(void **state)
+TEST(limits_when_it_is_switched_off)
 {
-    (void)state;
     struct mk_test_h2 t = bring_to(IDLE);
     int64_t most = w.settings.h2->rates_max[MK__H2_FLOOD_PING];
     w.settings.h2 = NULL;
@@ -360,9 +344,8 @@ static void test_limits_when_it_is_switched_off(void **state)
 }
 
 /* An idle session holds more than it is worth when memory is short. */
-static void test_idle_ones_go_when_memory_is_short(void **state)
+TEST(idle_ones_go_when_memory_is_short)
 {
-    (void)state;
     struct mk_test_h2 t = bring_to(IDLE);
     w.account.bytes_max = w.account.bytes + w.account.bytes / 3 + 64 * 1024;
     h2_ping(&t, false);
@@ -377,9 +360,8 @@ static void test_idle_ones_go_when_memory_is_short(void **state)
 }
 
 /* Idle connections have no turn of their own: accepting another one gives them one. */
-static void test_silent_ones_go_when_memory_is_short(void **state)
+TEST(silent_ones_go_when_memory_is_short)
 {
-    (void)state;
     struct mk_test_h2 t[3];
     t[0] = bring_to(IDLE);
     struct mk_test_client *h1 = mk_test_connect(&w, MK_STR("GET / HTTP/1.1\r\nHost: h\r\n\r\n"));
@@ -410,9 +392,8 @@ static void test_silent_ones_go_when_memory_is_short(void **state)
     h2_close(&t[0]);
 }
 
-static void test_goaway_of_the_client(void **state)
+TEST(goaway_of_the_client)
 {
-    (void)state;
     struct mk_test_h2 t = bring_to(BUSY);
     h2_goaway(&t);
     h2_expect(&t, "");
@@ -428,30 +409,4 @@ static void test_goaway_of_the_client(void **state)
     h2_expect(&t, "");
     assert_string_equal(mk_test_state(t.end), "linger");
     h2_close(&t);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_client_ends_its_side),
-        cmocka_unit_test(test_a_client_that_goes),
-        cmocka_unit_test(test_idle_connections_end),
-        cmocka_unit_test(test_nothing_is_asked),
-        cmocka_unit_test(test_a_head_without_an_end),
-        cmocka_unit_test(test_drain),
-        cmocka_unit_test(test_a_drain_waits_a_moment),
-        cmocka_unit_test(test_a_moment_is_not_prolonged),
-        cmocka_unit_test(test_a_moment_for_the_deaf),
-        cmocka_unit_test(test_a_handler_closes),
-        cmocka_unit_test(test_leave),
-        cmocka_unit_test(test_so_many_requests_per_connection),
-        cmocka_unit_test(test_without_keep_alive),
-        cmocka_unit_test(test_other_settings_at_the_same_place),
-        cmocka_unit_test(test_a_client_that_does_not_go),
-        cmocka_unit_test(test_limits_when_it_is_switched_off),
-        cmocka_unit_test(test_idle_ones_go_when_memory_is_short),
-        cmocka_unit_test(test_silent_ones_go_when_memory_is_short),
-        cmocka_unit_test(test_goaway_of_the_client),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

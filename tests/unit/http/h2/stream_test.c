@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Exchanges on streams: the limits of their waits, resets, and memory that runs out everywhere. */
-#include "http/h2_world.h"
+#include "http/h2_fixture.h"
 
 #include "accessors.h"
 
@@ -60,9 +60,8 @@ static const struct {
     {"tunnel", tunnel, 3600000, "1:200", "1:RST(2)", TUNNEL},
 };
 
-static void test_every_wait_has_its_limit(void **state)
+TEST(every_wait_has_its_limit)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(waits); i++) {
         struct mk_test_h2 t = h2_open(waits[i].handler);
         if (waits[i].what & CLOSED) {
@@ -96,9 +95,8 @@ static void test_every_wait_has_its_limit(void **state)
     }
 }
 
-static void test_each_stream_has_its_own(void **state)
+TEST(each_stream_has_its_own)
 {
-    (void)state;
     struct mk_test_h2 t = h2_open(remember);
     h2_get_path(&t, 1, "/");
     mk_test_pass(&w, 30000);
@@ -114,10 +112,9 @@ static void test_each_stream_has_its_own(void **state)
     h2_close(&t);
 }
 
-static void test_limits_of_a_host(void **state)
+TEST(limits_of_a_host)
 {
     static struct mk__http_limits own;
-    (void)state;
     struct mk_test_h2 t = h2_open(remember);
     own = w.settings.limits;
     own.timeout_ms[MK__TIMEOUT_HANDLER] = 10;
@@ -132,7 +129,7 @@ static void test_limits_of_a_host(void **state)
 
 static char block[10000];
 
-static void test_a_client_takes_it_back(void **state)
+TEST(a_client_takes_it_back)
 {
     static const struct {
         handler_fn *handler;
@@ -140,7 +137,6 @@ static void test_a_client_takes_it_back(void **state)
     } cases[] = {
         {remember, false}, {read_all, true}, {pause_body, true}, {give_a_part, false}, {generate_never, false},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct mk_test_h2 t = h2_open(cases[i].handler);
         size_t before = w.account.bytes;
@@ -166,7 +162,7 @@ static void test_a_client_takes_it_back(void **state)
     }
 }
 
-static void test_heads_that_are_not_accepted(void **state)
+TEST(heads_that_are_not_accepted)
 {
     static const struct {
         const char *fields, *heard;
@@ -188,7 +184,6 @@ static void test_heads_that_are_not_accepted(void **state)
         {HEAD("GET", "/") "|transfer-encoding chunked", "1:RST(1)"},
         {"x y|:method GET|:scheme http|:path /|:authority h", "1:RST(1)"},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct mk_test_h2 t = h2_open(NULL);
         h2_head(&t, 1, END_HEADERS | END_STREAM, cases[i].fields);
@@ -211,7 +206,7 @@ static void show_to_hook(struct mk_request *req, struct mk_test_world *world)
 }
 
 /* Logs and hooks see the head of a request that is refused, as far as it was read. */
-static void test_hooks_see_refused_heads(void **state)
+TEST(hooks_see_refused_heads)
 {
     static const struct {
         const char *fields, *heard;
@@ -226,7 +221,6 @@ static void test_hooks_see_refused_heads(void **state)
          "1:431*!",
          {MK_STR("GET"), MK_STR("/many")}},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct mk_test_h2 t = h2_open(NULL);
         struct mk_str seen[2] = {cases[i].seen[0], cases[i].seen[1]};
@@ -310,9 +304,8 @@ static void play(size_t i)
     close_world(); /* which says that nothing is left */
 }
 
-static void test_every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(scenarios); i++) {
         for (long n = 3;; n++) { /* the first three are mk__http_init's */
             mk__alloc_countdown = n;
@@ -327,9 +320,8 @@ static void test_every_allocation_may_fail(void **state)
 }
 
 /* What a connection took is given back when it goes, whatever was under way. */
-static void test_the_account_is_back_where_it_was(void **state)
+TEST(the_account_is_back_where_it_was)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(scenarios); i++) {
         struct mk_test_h2 t = h2_open(scenarios[i].handler), second;
         h2_get_path(&t, 1, "/");
@@ -349,19 +341,4 @@ static void test_the_account_is_back_where_it_was(void **state)
         assert_true(w.account.bytes <= before + 4 * MK__REQUEST_BYTES + 64); /* of pools, which keep a block */
         h2_close(&t);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_wait_has_its_limit),
-        cmocka_unit_test(test_each_stream_has_its_own),
-        cmocka_unit_test(test_limits_of_a_host),
-        cmocka_unit_test(test_a_client_takes_it_back),
-        cmocka_unit_test(test_heads_that_are_not_accepted),
-        cmocka_unit_test(test_hooks_see_refused_heads),
-        cmocka_unit_test(test_every_allocation_may_fail),
-        cmocka_unit_test(test_the_account_is_back_where_it_was),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

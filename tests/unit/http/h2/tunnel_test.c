@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Streams that a handler takes over: conditions, bytes in both directions, and the end. */
-#include "http/h2_world.h"
+#include "http/h2_fixture.h"
 
 enum { ECHO_BYTES = 40000 };
 
@@ -31,7 +31,7 @@ static void finish(struct mk_test_h2 *t)
     h2_close(t);
 }
 
-static void test_what_may_be_tunnelled(void **state)
+TEST(what_may_be_tunnelled)
 {
     static const struct {
         const char *fields;
@@ -49,7 +49,6 @@ static void test_what_may_be_tunnelled(void **state)
         {":method CONNECT|:authority h|:protocol echo", 0, 1, "1:RST(1)"},
         {":method CONNECT|:authority h:1|:path /", 0, 1, "1:RST(1)"},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct mk_test_h2 t = start(NULL);
         echo.result = 1;
@@ -61,9 +60,8 @@ static void test_what_may_be_tunnelled(void **state)
     }
 }
 
-static void test_echo(void **state)
+TEST(echo)
 {
-    (void)state;
     struct mk_test_h2 t = start(EXTENDED);
     h2_data(&t, 1, 0, MK_STR("early"));
     h2_expect(&t, "1:200 1:\"early\"");
@@ -80,11 +78,10 @@ static void test_echo(void **state)
 }
 
 /* Many times what fits into anything, with windows that open by little. */
-static void test_back_pressure(void **state)
+TEST(back_pressure)
 {
     enum { ROUNDS = 40, BYTES = 16384 };
     static char block[BYTES];
-    (void)state;
     struct mk_test_h2 t = start(EXTENDED);
     t.patterned = true;
     h2_settings(&t, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 100);
@@ -112,10 +109,9 @@ static void test_back_pressure(void **state)
     finish(&t);
 }
 
-static void test_no_reader(void **state)
+TEST(no_reader)
 {
     static char window[65536];
-    (void)state;
     struct mk_test_h2 t = start_echo();
     echo.deaf = true;
     h2_data(&t, 1, 0, mk_str(window, sizeof(window)));
@@ -126,9 +122,8 @@ static void test_no_reader(void **state)
     finish(&t);
 }
 
-static void test_it_may_be_taken_later(void **state)
+TEST(it_may_be_taken_later)
 {
-    (void)state;
     struct mk_test_h2 t = start(NULL);
     echo.late = true;
     h2_head(&t, 1, END_HEADERS, EXTENDED);
@@ -139,9 +134,8 @@ static void test_it_may_be_taken_later(void **state)
     finish(&t);
 }
 
-static void test_silence_is_limited(void **state)
+TEST(silence_is_limited)
 {
-    (void)state;
     struct mk_test_h2 t = start_echo();
     mk_test_pass(&w, 3599999);
     h2_data(&t, 1, 0, MK_STR("x"));
@@ -153,9 +147,8 @@ static void test_silence_is_limited(void **state)
     finish(&t);
 }
 
-static void test_a_tunnel_that_is_woken(void **state)
+TEST(a_tunnel_that_is_woken)
 {
-    (void)state;
     struct mk_test_h2 t = start_echo();
     echo.deaf = true;
     h2_data(&t, 1, 0, MK_STR("held"));
@@ -170,9 +163,8 @@ static void test_a_tunnel_that_is_woken(void **state)
     finish(&t);
 }
 
-static void test_it_hears_of_a_drain(void **state)
+TEST(it_hears_of_a_drain)
 {
-    (void)state;
     struct mk_test_h2 t = start_echo();
     assert_false(echo.events & MK_TUNNEL_DRAINING);
     unsigned before = echo.calls;
@@ -189,9 +181,8 @@ static void test_it_hears_of_a_drain(void **state)
     finish(&t);
 }
 
-static void test_ends(void **state)
+TEST(ends)
 {
-    (void)state;
     struct mk_test_h2 t = start_echo();
     mk_test_reset(t.end);
     mk_test_settle(&w);
@@ -222,9 +213,8 @@ static void test_ends(void **state)
 }
 
 /* We end it: what the client still sends is thrown away, for as long as that of others. */
-static void test_our_end(void **state)
+TEST(our_end)
 {
-    (void)state;
     struct mk_test_h2 t = start_echo();
     mk_tunnel_end(held_req);
     h2_expect(&t, "1:!");
@@ -239,10 +229,9 @@ static void test_our_end(void **state)
 }
 
 /* What was written before the end arrives before it. */
-static void test_the_end_comes_last(void **state)
+TEST(the_end_comes_last)
 {
     static char block[16384];
-    (void)state;
     struct mk_test_h2 t = start(NULL);
     h2_settings(&t, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 5);
     h2_head(&t, 1, END_HEADERS, EXTENDED);
@@ -260,9 +249,8 @@ static void test_the_end_comes_last(void **state)
 }
 
 /* We end our side only, and read on. */
-static void test_a_half(void **state)
+TEST(a_half)
 {
-    (void)state;
     struct mk_test_h2 t = start_echo();
     assert_int_equal(mk_tunnel_write(held_req, "last", 4), 4);
     assert_int_equal(mk_tunnel_shutdown(held_req), 0);
@@ -287,14 +275,13 @@ static void test_a_half(void **state)
 }
 
 /* Likewise, and then one side resets it. */
-static void test_ends_of_a_half(void **state)
+TEST(ends_of_a_half)
 {
     static const struct {
         const char *bytes; /* of the client; NULL: its reset; "": our end */
         const char *heard;
         unsigned aborted;
     } cases[] = {{NULL, "", 1}, {"!", "1:RST(2)", 1}, {"", "", 0}};
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct mk_test_h2 t = start_echo();
         mk_tunnel_shutdown(held_req);
@@ -312,24 +299,4 @@ static void test_ends_of_a_half(void **state)
         assert_string_equal(mk_test_state(t.end), "idle");
         h2_close(&t);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_may_be_tunnelled),
-        cmocka_unit_test(test_echo),
-        cmocka_unit_test(test_back_pressure),
-        cmocka_unit_test(test_no_reader),
-        cmocka_unit_test(test_it_may_be_taken_later),
-        cmocka_unit_test(test_silence_is_limited),
-        cmocka_unit_test(test_a_tunnel_that_is_woken),
-        cmocka_unit_test(test_it_hears_of_a_drain),
-        cmocka_unit_test(test_ends),
-        cmocka_unit_test(test_our_end),
-        cmocka_unit_test(test_the_end_comes_last),
-        cmocka_unit_test(test_a_half),
-        cmocka_unit_test(test_ends_of_a_half),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,9 +61,8 @@ static const struct {
     {"gz\x01p", {1000, 0, 0, 0}},
 };
 
-static void test_weights(void **state)
+TEST(weights)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         size_t len = strlen(cases[i].value);
         char *bytes = mk_test_guarded(cases[i].value, len);
@@ -76,10 +75,9 @@ static void test_weights(void **state)
     }
 }
 
-static void test_absent(void **state)
+TEST(absent)
 {
     struct mk_accept accept;
-    (void)state;
     mk_accept_encoding(MK_STR_NONE, &accept);
     assert_int_equal(accept.weight[MK_CODING_IDENTITY], 1000);
     assert_int_equal(accept.weight[GZIP] + accept.weight[BR] + accept.weight[ZSTD], 0);
@@ -105,10 +103,9 @@ static const struct {
     {"deflate", ""},
 };
 
-static void test_order(void **state)
+TEST(order)
 {
     static const uint8_t offered[] = {BR, ZSTD, GZIP};
-    (void)state;
     for (size_t i = 0; i < COUNT(orders); i++) {
         struct mk_accept accept;
         enum mk_coding coding;
@@ -121,14 +118,4 @@ static void test_order(void **state)
             fail_msg("%s: %s, not %s", orders[i].value, taken, orders[i].taken);
         assert_false(mk_accept_next(&accept, offered, 0, &coding));
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_weights),
-        cmocka_unit_test(test_absent),
-        cmocka_unit_test(test_order),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

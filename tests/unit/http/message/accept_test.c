@@ -35,7 +35,7 @@ static void check_rows(const struct row *rows, size_t n, const struct mk_accept_
     }
 }
 
-static void test_metrics(void **unused)
+TEST(metrics)
 {
     static const struct row rows[] = {
         {NULL, 0},
@@ -66,11 +66,10 @@ static void test_metrics(void **unused)
         {"text/plain;q=0,application/openmetrics-text;q=0.001", 1},
         {";;;,=,q=1,text/", 0},
     };
-    (void)unused;
     check_rows(rows, COUNT(rows), metrics);
 }
 
-static void test_status(void **unused)
+TEST(status)
 {
     static const struct row rows[] = {
         {"*/*", 0},
@@ -82,11 +81,10 @@ static void test_status(void **unused)
         {"text/*", 0},
         {"image/png", 0},
     };
-    (void)unused;
     check_rows(rows, COUNT(rows), status);
 }
 
-static void test_listing(void **unused)
+TEST(listing)
 {
     static const struct row rows[] = {
         {NULL, 0},
@@ -131,28 +129,15 @@ static void test_listing(void **unused)
         {"application/json;level=1, text/html;q=0.1", 1},
         {"*/json, application/*json, json", 0},
     };
-    (void)unused;
     check_rows(rows, COUNT(rows), listing);
 }
 
 /* Offers that are not acceptable are never chosen; a list of none has its fallback. */
-static void test_fallback(void **unused)
+TEST(fallback)
 {
-    (void)unused;
     assert_int_equal(mk_accept_choose(MK_STR("*/*"), listing, 0, 7), 7);
     assert_int_equal(mk_accept_choose(MK_STR("image/png"), listing, 2, 7), 7);
     assert_int_equal(mk_accept_choose(MK_STR("text/*;q=0"), listing, 2, 7), 7);
     assert_int_equal(mk_accept_choose(MK_STR_NONE, listing, 2, 7), 7);
     assert_int_equal(mk_accept_choose(MK_STR("*/*"), listing, 2, 7), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_metrics),
-        cmocka_unit_test(test_status),
-        cmocka_unit_test(test_listing),
-        cmocka_unit_test(test_fallback),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

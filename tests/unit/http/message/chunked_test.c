@@ -199,23 +199,20 @@ static const struct body big[] = {
     BIG("0\r\na:\r\nb:" TEN TEN TEN TEN TEN TEN TEN "12\r\n\r\n"),
 };
 
-static void test_decodes(void **state)
+TEST(decodes)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(good); i++)
         check_every_way(&good[i]);
 }
 
-static void test_refuses(void **state)
+TEST(refuses)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(bad); i++)
         check_every_way(&bad[i]);
 }
 
-static void test_limits(void **state)
+TEST(limits)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(big); i++)
         check_every_way(&big[i]);
     /* the same, at the limit */
@@ -229,10 +226,9 @@ static void test_limits(void **state)
         check_every_way(&fits[i]);
 }
 
-static void test_an_error_is_final(void **state)
+TEST(an_error_is_final)
 {
     struct run r;
-    (void)state;
     start(&r);
     assert_int_equal(feed(&r, "x", 1), -EINVAL);
     assert_int_equal(feed(&r, "0\r\n\r\n", 5), -EINVAL);
@@ -242,26 +238,13 @@ static void test_an_error_is_final(void **state)
     assert_true(feed(&r, "\r\n", 2) < 0);
 }
 
-static void test_takes_nothing_when_done(void **state)
+TEST(takes_nothing_when_done)
 {
     struct run r;
     struct mk_str data;
-    (void)state;
     start(&r);
     assert_int_equal(feed(&r, "0\r\n\r\nmore", 9), 0);
     assert_int_equal(r.used, 5);
     assert_int_equal(mk__chunked_decode(&r.chunked, "more", 4, &data), 0);
     assert_int_equal(data.len, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_decodes),
-        cmocka_unit_test(test_refuses),
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_an_error_is_final),
-        cmocka_unit_test(test_takes_nothing_when_done),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@
 
 static const int64_t now_2026 = 1795149843; /* 2026-11-20T05:04:03Z */
 
-static void test_formats(void **state)
+TEST(formats)
 {
     static const struct {
         int64_t seconds;
@@ -27,7 +27,6 @@ static void test_formats(void **state)
         {-62167219200, "Sat, 01 Jan 0000 00:00:00 GMT"},
         {INT64_MIN, "Sat, 01 Jan 0000 00:00:00 GMT"},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         char out[MK__DATE_BYTES + 1];
         assert_int_equal(mk__date_format(cases[i].seconds, out), 29);
@@ -36,9 +35,8 @@ static void test_formats(void **state)
 }
 
 /* Each day of 10,000 years: formats like the C library, and parses what it formats. */
-static void test_agrees_with_the_calendar(void **state)
+TEST(agrees_with_the_calendar)
 {
-    (void)state;
     int64_t second = 0;
     for (int64_t day = -719528; day < 2932897; day += 1 + (day < -40000 || day > 60000) * 13) {
         char out[MK__DATE_BYTES + 1], expected[40];
@@ -110,9 +108,8 @@ static const struct {
     {"Sun, -6 Nov 1994 08:49:37 GMT", INT64_MIN},
 };
 
-static void test_parses(void **state)
+TEST(parses)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         size_t len = strlen(cases[i].text);
         char *bytes = mk_test_guarded(cases[i].text, len);
@@ -125,14 +122,13 @@ static void test_parses(void **state)
 }
 
 /* No prefix of a date is a date, and nothing after it is read. */
-static void test_prefixes(void **state)
+TEST(prefixes)
 {
     static const char *const texts[] = {
         "Sun, 06 Nov 1994 08:49:37 GMT",
         "Wednesday, 06-Nov-94 08:49:37 GMT",
         "Sun Nov  6 08:49:37 1994",
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(texts); i++)
         for (size_t len = 0; len < strlen(texts[i]); len++) {
             char *bytes = mk_test_guarded(texts[i], len);
@@ -143,7 +139,7 @@ static void test_prefixes(void **state)
 }
 
 /* RFC 9110 section 5.6.7: a two-digit year is never more than 50 years ahead. */
-static void test_settles_the_century(void **state)
+TEST(settles_the_century)
 {
     static const struct {
         const char *now, *text, *meant;
@@ -155,7 +151,6 @@ static void test_settles_the_century(void **state)
         {"Tue, 01 Jan 2080 00:00:00 GMT", "Friday, 01-Jan-05 00:00:00 GMT", "Thu, 01 Jan 2105 00:00:00 GMT"},
         {"Tue, 01 Jan 2080 00:00:00 GMT", "Friday, 01-Jan-99 00:00:00 GMT", "Thu, 01 Jan 2099 00:00:00 GMT"},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(years); i++) {
         int64_t now, seconds;
         char out[MK__DATE_BYTES + 1];
@@ -164,13 +159,4 @@ static void test_settles_the_century(void **state)
         mk__date_format(seconds, out);
         assert_string_equal(out, years[i].meant);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_formats),  cmocka_unit_test(test_agrees_with_the_calendar), cmocka_unit_test(test_parses),
-        cmocka_unit_test(test_prefixes), cmocka_unit_test(test_settles_the_century),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

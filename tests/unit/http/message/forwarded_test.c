@@ -110,9 +110,8 @@ static const struct {
     {"192.0.2.1", "10.0.0.1", false},
 };
 
-static void test_x_forwarded_for(void **state)
+TEST(x_forwarded_for)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(plain); i++) {
         struct mk__forwarded f = begin();
         read_line(&f, mk__forwarded_read_x_for, plain[i].line);
@@ -120,9 +119,8 @@ static void test_x_forwarded_for(void **state)
     }
 }
 
-static void test_forwarded(void **state)
+TEST(forwarded)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(forwarded); i++) {
         struct mk__forwarded f = begin();
         read_line(&f, mk__forwarded_read, forwarded[i].line);
@@ -132,10 +130,9 @@ static void test_forwarded(void **state)
     }
 }
 
-static void test_lines_go_on_where_the_last_one_ended(void **state)
+TEST(lines_go_on_where_the_last_one_ended)
 {
     struct mk__forwarded f = begin();
-    (void)state;
     read_line(&f, mk__forwarded_read_x_for, "10.0.0.3, 10.0.0.2");
     read_line(&f, mk__forwarded_read_x_for, "203.0.113.9, 192.0.2.1");
     read_line(&f, mk__forwarded_read_x_for, "198.51.100.1");
@@ -146,20 +143,18 @@ static void test_lines_go_on_where_the_last_one_ended(void **state)
     assert_client(&f, "10.0.0.1", "an end");
 }
 
-static void test_the_port_is_kept(void **state)
+TEST(the_port_is_kept)
 {
     struct mk__forwarded f = begin();
-    (void)state;
     read_line(&f, mk__forwarded_read, "for=\"192.0.2.1:4711\"");
     assert_int_equal(f.client.port, 4711);
 }
 
 /* A long list is not read beyond the limit. */
-static void test_the_walk_is_short(void **state)
+TEST(the_walk_is_short)
 {
     static char line[40000];
     size_t len = 0;
-    (void)state;
     len += (size_t)snprintf(line, sizeof(line), "192.0.2.1");
     for (int i = 0; i < MK__FORWARDED_HOPS_MAX - 1; i++)
         len += (size_t)snprintf(line + len, sizeof(line) - len, ",10.0.1.%d", i);
@@ -193,9 +188,8 @@ static const struct {
     {"203.0.113.9, 192.0.2.1", "https, http", false}, /* what the client says about itself does not count */
 };
 
-static void test_x_forwarded_proto(void **state)
+TEST(x_forwarded_proto)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(protos); i++) {
         struct mk__forwarded f = begin();
         read_line(&f, mk__forwarded_read_x_for, protos[i].addresses);
@@ -205,15 +199,4 @@ static void test_x_forwarded_proto(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_x_forwarded_for),
-        cmocka_unit_test(test_forwarded),
-        cmocka_unit_test(test_lines_go_on_where_the_last_one_ended),
-        cmocka_unit_test(test_the_port_is_kept),
-        cmocka_unit_test(test_the_walk_is_short),
-        cmocka_unit_test(test_x_forwarded_proto),
-    };
-    return cmocka_run_group_tests(tests, prepare, NULL);
-}
+TEST_FILE(prepare)

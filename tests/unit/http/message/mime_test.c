@@ -53,9 +53,8 @@ static const struct row builtin[] = {
     {"/x.\xff\xff", NULL},
 };
 
-static void test_looks_up(void **state)
+TEST(looks_up)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(builtin); i++) {
         size_t len = strlen(builtin[i].path);
         char *bytes = mk_test_guarded(builtin[i].path, len);
@@ -80,10 +79,9 @@ static const char *const extensions =
     "wgsl woff woff2 xht xhtml xls xlsx xml xsl xslt xz yaml yml zip zst";
 
 /* Each row is found (so the table is sorted), text has a charset, and nothing else has. */
-static void test_every_row(void **state)
+TEST(every_row)
 {
     unsigned n = 0;
-    (void)state;
     for (const char *p = extensions; *p; n++) {
         char path[32] = "/a.";
         size_t len = strcspn(p, " ");
@@ -121,11 +119,10 @@ static const struct row overlaid[] = {
     {"/a.txt/b", "application/x-default"},
 };
 
-static void test_overlays(void **state)
+TEST(overlays)
 {
     struct mk_arena arena;
     struct mk__mime m;
-    (void)state;
     mk_arena_init(&arena, NULL, 1 << 16, NULL, 0);
     assert_int_equal(mk__mime_overlay_init(&m, &arena, pairs, COUNT(pairs), MK_STR("application/x-default")), 0);
     assert_int_equal(m.n, COUNT(pairs) - 1);
@@ -134,11 +131,10 @@ static void test_overlays(void **state)
     mk_arena_release(&arena);
 }
 
-static void test_an_empty_overlay(void **state)
+TEST(an_empty_overlay)
 {
     struct mk_arena arena;
     struct mk__mime m;
-    (void)state;
     mk_arena_init(&arena, NULL, 1 << 16, NULL, 0);
     assert_int_equal(mk__mime_overlay_init(&m, &arena, NULL, 0, MK_STR_NONE), 0);
     assert_str_equal(mk__mime_find(&m, MK_STR("/a.css")), "text/css; charset=utf-8");
@@ -157,13 +153,12 @@ static uint64_t get_id(const struct mk__mime_pair *list, unsigned n, struct mk_s
 }
 
 /* Tables with the same types have the same number, in whatever order they are written. */
-static void test_ids(void **state)
+TEST(ids)
 {
     const struct mk__mime_pair ab[] = {{MK_STR("a"), MK_STR("x/1")}, {MK_STR("b"), MK_STR("x/2")}};
     const struct mk__mime_pair ba[] = {ab[1], ab[0]};
     const struct mk__mime_pair moved[] = {{MK_STR("a"), MK_STR("x/1b")}, {MK_STR(""), MK_STR("x/2")}};
     uint64_t id = get_id(ab, 2, MK_STR("x/y"));
-    (void)state;
     assert_true(get_id(ba, 2, MK_STR("x/y")) == id);
     assert_true(get_id(ab, 1, MK_STR("x/y")) != id);
     assert_true(get_id(ab, 2, MK_STR("x/z")) != id);
@@ -171,11 +166,10 @@ static void test_ids(void **state)
 }
 
 /* The arena's limit in place of the heap: every size fails cleanly until one is enough. */
-static void test_little_memory(void **state)
+TEST(little_memory)
 {
     size_t bytes = 0;
     int err = -ENOMEM;
-    (void)state;
     for (; err; bytes += 16) {
         struct mk_arena arena;
         struct mk__mime m;
@@ -200,19 +194,7 @@ static int init_overlay(void *ctx)
     return err;
 }
 
-static void test_failing_allocations(void **state)
+TEST(failing_allocations)
 {
-    (void)state;
     assert_int_equal(mk_test_failing_allocs(init_overlay, NULL), 1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_looks_up),      cmocka_unit_test(test_every_row),
-        cmocka_unit_test(test_overlays),      cmocka_unit_test(test_an_empty_overlay),
-        cmocka_unit_test(test_little_memory), cmocka_unit_test(test_failing_allocations),
-        cmocka_unit_test(test_ids),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

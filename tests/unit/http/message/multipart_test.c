@@ -23,10 +23,9 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void test_frame(void **state)
+TEST(frame, set_up, tear_down)
 {
     struct mk__multipart m;
-    (void)state;
     assert_int_equal(mk__multipart_build(&m, &arena, MK_STR("BO"), ranges, 3, MK_STR("text/x"), 5000000000), 0);
     assert_str_equal(m.type, "multipart/byteranges; boundary=BO");
     assert_str_equal(m.heads[0], "--BO\r\nContent-Type: text/x\r\nContent-Range: bytes 0-0/5000000000\r\n\r\n");
@@ -39,12 +38,11 @@ static void test_frame(void **state)
 }
 
 /* The largest numbers fit, with any type. */
-static void test_largest_frame(void **state)
+TEST(largest_frame, set_up, tear_down)
 {
     static char type[2048];
     struct mk__range far[MK__MULTIPART_MAX];
     char boundary[MK__BOUNDARY_BYTES];
-    (void)state;
     for (unsigned i = 0; i < MK__MULTIPART_MAX; i++)
         far[i] = (struct mk__range){UINT64_MAX - 2, UINT64_MAX - 1};
     memset(type, 't', sizeof(type));
@@ -70,19 +68,17 @@ static int make_frame(void *ctx)
     return r;
 }
 
-static void test_every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail, set_up, tear_down)
 {
     struct mk__multipart m;
-    (void)state;
     assert_int_equal(mk_test_failing_allocs(make_frame, NULL), 1);
     mk_arena_init(&arena, NULL, 256, NULL, 0); /* the limit of the exchange */
     assert_int_equal(mk__multipart_build(&m, &arena, MK_STR("BO"), ranges, 3, MK_STR("text/x"), 5000000000), -ENOMEM);
 }
 
-static void test_boundaries(void **state)
+TEST(boundaries)
 {
     char boundaries[100][MK__BOUNDARY_BYTES];
-    (void)state;
     for (unsigned i = 0; i < COUNT(boundaries); i++) {
         char *guarded = mk_test_guarded(boundaries[i], MK__BOUNDARY_BYTES);
         assert_int_equal(mk__multipart_make_boundary(guarded), 0);
@@ -93,15 +89,4 @@ static void test_boundaries(void **state)
         for (unsigned other = 0; other < i; other++)
             assert_memory_not_equal(boundaries[other], boundaries[i], MK__BOUNDARY_BYTES);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_frame, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_largest_frame, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_every_allocation_may_fail, set_up, tear_down),
-        cmocka_unit_test(test_boundaries),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

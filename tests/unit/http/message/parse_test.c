@@ -230,28 +230,25 @@ static void check_all(const struct head_case *cases, size_t n)
         check_every_way(&cases[i]);
 }
 
-static void test_reads(void **state)
+TEST(reads)
 {
-    (void)state;
     check_all(good, COUNT(good));
     check_all(unfinished, COUNT(unfinished));
 }
 
-static void test_refuses(void **state)
+TEST(refuses)
 {
-    (void)state;
     check_all(bad, COUNT(bad));
 }
 
-static void test_limits(void **state)
+TEST(limits)
 {
-    (void)state;
     check_all(over, COUNT(over));
     check_all(fits, COUNT(fits));
 }
 
 /* The response to a request whose target is too long depends on its method. */
-static void test_the_method_of_a_long_line(void **state)
+TEST(the_method_of_a_long_line)
 {
     static const struct {
         const char *line;
@@ -262,7 +259,6 @@ static void test_the_method_of_a_long_line(void **state)
         {"GET /" TEN TEN TEN TEN, MK_GET},
         {"LOCK /" TEN TEN TEN TEN, MK_METHOD_OTHER},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct run r = {.parse = {.method = MK_CONNECT}};
         assert_int_equal(feed(&r, cases[i].line, strlen(cases[i].line)), -414);
@@ -281,9 +277,8 @@ static int parse_with(const char *format, int byte)
     return feed(&r, text, (size_t)n);
 }
 
-static void test_every_byte(void **state)
+TEST(every_byte)
 {
-    (void)state;
     for (int b = 0; b < 256; b++) {
         char c = (char)b;
         bool token = mk__parse_is_token(mk_str(&c, 1));
@@ -328,9 +323,8 @@ static void check_byte_at(size_t len, size_t at, int b)
     assert_int_equal(parse_filled(LINE "a:", len, at, b, "\r\n\r\n") == 0, value);
 }
 
-static void test_every_byte_at_every_place(void **state)
+TEST(every_byte_at_every_place)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(lengths); i++)
         for (size_t at = 0; at < lengths[i]; at++)
             for (int b = 0; b < 256; b++)
@@ -375,13 +369,12 @@ static uint16_t id_of(const char *name, uint32_t *ret_seen)
     return r.fields[0].id;
 }
 
-static void test_known_fields(void **state)
+TEST(known_fields)
 {
     static const char *const others[] = {
         "X",         "A-Name-That-Is-Longer", "Content-Lengt", "Content-Length1", "Host-",
         "Connectio", "Transfer_Encoding",     "Tee",           "Accept-Range"};
     uint32_t seen;
-    (void)state;
     assert_int_equal(COUNT(known), MK_HEADER_COUNT - 1); /* all of them */
     for (size_t i = 0; i < COUNT(known); i++) {
         char name[32];
@@ -412,9 +405,8 @@ static void check_other_bytes(const char *name, enum mk_header_id id)
     }
 }
 
-static void test_almost_known_fields(void **state)
+TEST(almost_known_fields)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(known); i++)
         check_other_bytes(known[i].name, known[i].id);
 }
@@ -438,9 +430,8 @@ static const struct {
     {"PROPFIND", MK_METHOD_OTHER},
 };
 
-static void test_methods(void **state)
+TEST(methods)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(methods); i++) {
         char text[64];
         struct run r = {0};
@@ -451,11 +442,10 @@ static void test_methods(void **state)
 }
 
 /* A head of the longest length that spans can describe, and one byte more. */
-static void test_the_largest_head(void **state)
+TEST(the_largest_head)
 {
     static char text[70000];
     const struct mk__parse_limits wide = {.line_bytes_max = 70000, .head_bytes_max = 70000, .fields_max = 1};
-    (void)state;
     for (size_t size = UINT16_MAX; size <= UINT16_MAX + 1; size++) {
         struct run r = {0};
         memset(text, 'x', sizeof(text));
@@ -466,16 +456,4 @@ static void test_the_largest_head(void **state)
         if (result == 0)
             assert_int_equal(r.parse.head_len, UINT16_MAX);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reads),        cmocka_unit_test(test_refuses),
-        cmocka_unit_test(test_limits),       cmocka_unit_test(test_the_method_of_a_long_line),
-        cmocka_unit_test(test_every_byte),   cmocka_unit_test(test_every_byte_at_every_place),
-        cmocka_unit_test(test_known_fields), cmocka_unit_test(test_almost_known_fields),
-        cmocka_unit_test(test_methods),      cmocka_unit_test(test_the_largest_head),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,9 +6,8 @@
 
 static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-static void test_the_preface_of_http2(void **state)
+TEST(the_preface_of_http2)
 {
-    (void)state;
     size_t whole = sizeof(preface) - 1;
     for (size_t n = 1; n < whole; n++)
         assert_int_equal(mk__preface_check(mk_str(preface, n)), MK__PREFACE_PARTIAL);
@@ -19,7 +18,7 @@ static void test_the_preface_of_http2(void **state)
         assert_int_equal(mk__preface_check(mk_str_c(others[i])), MK__PREFACE_NONE);
 }
 
-static void test_other_protocols(void **state)
+TEST(other_protocols)
 {
     static const struct {
         const char *line;
@@ -38,20 +37,10 @@ static void test_other_protocols(void **state)
     };
     const struct mk__parse_limits limits = {1024, 4096, 16};
     struct mk__field fields[16];
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct mk__parse p = {0};
         struct mk_str in = mk_str_c(cases[i].line);
         assert_int_equal(mk__parse_head(&p, fields, &limits, in), -400);
         assert_int_equal(mk__preface_is_other_protocol(&p, in), cases[i].foreign);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_preface_of_http2),
-        cmocka_unit_test(test_other_protocols),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -114,10 +114,9 @@ static void check(size_t i, int result, const struct mk__proxy_protocol *header,
     assert_source(header, cases[i].source);
 }
 
-static void test_every_case_every_way(void **state)
+TEST(every_case_every_way)
 {
     struct mk__proxy_protocol header;
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct mk_str bytes = cases[i].bytes;
         char behind[512];
@@ -132,12 +131,11 @@ static void test_every_case_every_way(void **state)
     }
 }
 
-static void test_a_mistake_is_seen_at_once(void **state)
+TEST(a_mistake_is_seen_at_once)
 {
     static const struct mk_str wrong[] = {MK_STR("G"), MK_STR("PROXX"), MK_STR("\n"), MK_STR("\r\n\r\nQ"),
                                           MK_STR(SIGNATURE "\x31")};
     struct mk__proxy_protocol header;
-    (void)state;
     for (size_t i = 0; i < COUNT(wrong); i++) {
         assert_int_equal(feed(wrong[i].p, wrong[i].len - 1, &header), MK_AGAIN);
         assert_int_equal(feed(wrong[i].p, wrong[i].len, &header), -EPROTO);
@@ -145,11 +143,10 @@ static void test_a_mistake_is_seen_at_once(void **state)
 }
 
 /* A line without an end is rejected at its maximal length; a block with TLVs is accepted up to its limit. */
-static void test_limits(void **state)
+TEST(limits)
 {
     static char bytes[MK__PROXY_PROTOCOL_MAX + 1];
     struct mk__proxy_protocol header;
-    (void)state;
     memset(bytes, 'x', sizeof(bytes));
     memcpy(bytes, "PROXY UNKNOWN ", 14);
     assert_int_equal(feed(bytes, MK__PROXY_PROTOCOL_V1_MAX - 1, &header), MK_AGAIN);
@@ -162,14 +159,4 @@ static void test_limits(void **state)
     assert_int_equal(feed(bytes, MK__PROXY_PROTOCOL_MAX, &header), 0);
     assert_int_equal(header.bytes, MK__PROXY_PROTOCOL_MAX);
     assert_source(&header, "192.168.0.1 56324");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_case_every_way),
-        cmocka_unit_test(test_a_mistake_is_seen_at_once),
-        cmocka_unit_test(test_limits),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -75,9 +75,8 @@ static const struct {
     {"bytes=0-0,500-,500-,500-,500-", 100, IGNORE, 0, {{0}}},
 };
 
-static void test_parses(void **state)
+TEST(parses)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         size_t len = strlen(cases[i].value);
         char *bytes = mk_test_guarded(cases[i].value, len);
@@ -96,11 +95,10 @@ static void test_parses(void **state)
     }
 }
 
-static void test_takes_no_more_than_asked(void **state)
+TEST(takes_no_more_than_asked)
 {
     struct mk__range one = {7, 7};
     unsigned n;
-    (void)state;
     assert_int_equal(mk__range_parse(MK_STR("bytes=0-1,2-3"), 100, &one, 1, &n), IGNORE);
     assert_int_equal(n, 0);
     assert_int_equal(mk__range_parse(MK_STR("bytes=2-3"), 100, &one, 1, &n), OK);
@@ -136,9 +134,8 @@ static const struct {
     {"0-18446744073709551613,3-3", "0-18446744073709551613"},
 };
 
-static void test_merges(void **state)
+TEST(merges)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(merges); i++) {
         struct mk__range ranges[8];
         char field[256], text[256];
@@ -159,10 +156,9 @@ static void test_merges(void **state)
 }
 
 /* Merging keeps every requested byte, and the remaining ranges are apart. */
-static void test_merges_lose_nothing(void **state)
+TEST(merges_lose_nothing)
 {
     unsigned seed = 7;
-    (void)state;
     for (int round = 0; round < 2000; round++) {
         struct mk__range ranges[MK__RANGES_MAX];
         bool wanted[1040] = {false}, kept[1040] = {false};
@@ -182,15 +178,4 @@ static void test_merges_lose_nothing(void **state)
         for (unsigned at = 0; at < 1040; at++)
             assert_true(kept[at] || !wanted[at]);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parses),
-        cmocka_unit_test(test_takes_no_more_than_asked),
-        cmocka_unit_test(test_merges),
-        cmocka_unit_test(test_merges_lose_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -208,37 +208,22 @@ static const struct head_case persistence[] = {
     {GET10, "Keep-Alive: 300\r\n", "none /", 0},
 };
 
-static void test_framing(void **state)
+TEST(framing)
 {
-    (void)state;
     check_all(framing, COUNT(framing));
 }
 
-static void test_hosts(void **state)
+TEST(hosts)
 {
-    (void)state;
     check_all(hosts, COUNT(hosts));
 }
 
-static void test_expectations(void **state)
+TEST(expectations)
 {
-    (void)state;
     check_all(expectations, COUNT(expectations));
 }
 
-static void test_persistence(void **state)
+TEST(persistence)
 {
-    (void)state;
     check_all(persistence, COUNT(persistence));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_framing),
-        cmocka_unit_test(test_hosts),
-        cmocka_unit_test(test_expectations),
-        cmocka_unit_test(test_persistence),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 
 #include "http/message/status.h"
 
-static void test_reasons(void **state)
+TEST(reasons)
 {
     static const struct {
         int status;
@@ -24,7 +24,6 @@ static void test_reasons(void **state)
         {511, "Network Authentication Required"},
     };
     unsigned known = 0;
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++)
         assert_str_equal(mk__status_reason(cases[i].status), cases[i].reason);
     for (int status = -1; status < 1000; status++) {
@@ -35,29 +34,26 @@ static void test_reasons(void **state)
     assert_int_equal(known, 61);
 }
 
-static void test_unregistered(void **state)
+TEST(unregistered)
 {
     static const int codes[] = {-1, 0, 99, 104, 199, 209, 299, 306, 399, 418, 420, 499, 509, 512, 599, 1 << 30};
-    (void)state;
     for (size_t i = 0; i < COUNT(codes); i++) {
         assert_null(mk__status_reason(codes[i]).p);
     }
 }
 
-static void test_bodies(void **state)
+TEST(bodies)
 {
     static const int without[] = {100, 101, 103, 199, 204, 304}, with[] = {200, 206, 301, 400, 404, 416, 500, 599};
-    (void)state;
     for (size_t i = 0; i < COUNT(without); i++)
         assert_false(mk__status_has_body(without[i]));
     for (size_t i = 0; i < COUNT(with); i++)
         assert_true(mk__status_has_body(with[i]));
 }
 
-static void test_pages(void **state)
+TEST(pages)
 {
     struct mk_buf b;
-    (void)state;
     mk_buf_init(&b, 4096);
     mk__status_write_page(&b, 404, MK_STR("No <b>\"/a\"</b> & so on."));
     assert_int_equal(b.err, 0);
@@ -95,22 +91,12 @@ static int make_page(void *ctx)
     return err;
 }
 
-static void test_failing_allocations(void **state)
+TEST(failing_allocations)
 {
     struct mk_buf b;
     char storage[100];
-    (void)state;
     assert_true(mk_test_failing_allocs(make_page, NULL) >= 1);
     mk_buf_init_fixed(&b, storage, sizeof(storage));
     mk__status_write_page(&b, 500, MK_STR_NONE);
     assert_int_equal(b.err, -ENOBUFS);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reasons), cmocka_unit_test(test_unregistered),        cmocka_unit_test(test_bodies),
-        cmocka_unit_test(test_pages),   cmocka_unit_test(test_failing_allocations),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

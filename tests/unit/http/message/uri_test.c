@@ -82,16 +82,14 @@ static void check_target(const struct target_case *c)
     mk_test_unguard(bytes, len);
 }
 
-static void test_splits_targets(void **state)
+TEST(splits_targets)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(target_cases); i++)
         check_target(&target_cases[i]);
 }
 
-static void test_every_byte_in_a_target(void **state)
+TEST(every_byte_in_a_target)
 {
-    (void)state;
     for (int c = 0; c < 256; c++) {
         char target[3] = {'/', (char)c, 'x'};
         struct mk__uri_parts t;
@@ -101,9 +99,8 @@ static void test_every_byte_in_a_target(void **state)
 }
 
 /* Of each length up to three times what is read at once, flush against a guard page. */
-static void test_every_byte_at_every_place_of_a_target(void **state)
+TEST(every_byte_at_every_place_of_a_target)
 {
-    (void)state;
     for (size_t len = 2; len <= 24; len++) {
         char *target = mk_test_guarded("/abcdefghijklmnopqrstuvwxyz", len);
         for (size_t at = 1; at < len; at++) {
@@ -181,9 +178,8 @@ static const struct {
     {"\xc3\xbc.example", -EINVAL, NULL, 0},
 };
 
-static void test_splits_authorities(void **state)
+TEST(splits_authorities)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(authority_cases); i++) {
         size_t len = strlen(authority_cases[i].host);
         char *bytes = mk_test_guarded(authority_cases[i].host, len);
@@ -202,10 +198,9 @@ static void test_splits_authorities(void **state)
     }
 }
 
-static void test_nul_in_an_authority(void **state)
+TEST(nul_in_an_authority)
 {
     struct mk__uri_host_port a;
-    (void)state;
     assert_int_equal(mk__uri_split_authority(mk_str("h\0", 2), &a), -EINVAL);
     assert_int_equal(mk__uri_split_authority(mk_str("[::1\0]", 6), &a), -EINVAL);
     assert_int_equal(mk__uri_split_authority(mk_str("127.0.0.1\0", 10), &a), -EINVAL);
@@ -279,9 +274,8 @@ static void check_path(const struct path_case *c)
     mk_test_unguard(bytes, len);
 }
 
-static void test_normalizes_paths(void **state)
+TEST(normalizes_paths)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(path_cases); i++)
         check_path(&path_cases[i]);
     char out[8];
@@ -301,11 +295,10 @@ static void check_with_escape(struct mk_str path)
     mk_test_unguard(bytes, path.len);
 }
 
-static void test_every_byte_at_every_place_of_a_path(void **state)
+TEST(every_byte_at_every_place_of_a_path)
 {
     static const char *const pieces[] = {"/", "//", "/.", "/./", "/..", "/../", "/...", ".", "..", "%41", "%", "%2f"};
     char path[32];
-    (void)state;
     for (size_t len = 3; len <= 20; len++) {
         for (size_t at = 2; at < len; at++) {
             for (int c = 0; c < 256; c++) {
@@ -323,9 +316,8 @@ static void test_every_byte_at_every_place_of_a_path(void **state)
 }
 
 /* A result of n bytes needs n + 1, neither less nor more. */
-static void test_path_sizes(void **state)
+TEST(path_sizes)
 {
-    (void)state;
     for (size_t size = 0; size < 8; size++) {
         char *out = mk_test_guarded("xxxxxxxx", size);
         assert_int_equal(mk__uri_decode_path(MK_STR("/a%41//b/"), out, size), size < 7 ? -ENAMETOOLONG : 6);
@@ -339,9 +331,8 @@ static void test_path_sizes(void **state)
 }
 
 /* A normalized path does not change when it is normalized again. */
-static void test_paths_are_stable(void **state)
+TEST(paths_are_stable)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(path_cases); i++) {
         const char *path = path_cases[i].path;
         char out[64];
@@ -350,20 +341,4 @@ static void test_paths_are_stable(void **state)
             assert_string_equal(out, path);
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_splits_targets),
-        cmocka_unit_test(test_every_byte_in_a_target),
-        cmocka_unit_test(test_every_byte_at_every_place_of_a_target),
-        cmocka_unit_test(test_splits_authorities),
-        cmocka_unit_test(test_nul_in_an_authority),
-        cmocka_unit_test(test_normalizes_paths),
-        cmocka_unit_test(test_every_byte_at_every_place_of_a_path),
-        cmocka_unit_test(test_path_sizes),
-        cmocka_unit_test(test_paths_are_stable),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,10 +11,9 @@
 
 static const int64_t mtime = 784111777, now = 1795149843;
 
-static void test_formats_tags(void **state)
+TEST(formats_tags)
 {
     char out[MK__ETAG_BYTES];
-    (void)state;
     assert_int_equal(mk__validators_format_etag(13, 1, 5, false, out), strlen("\"d-3b9aca05\""));
     assert_string_equal(out, "\"d-3b9aca05\"");
     mk__validators_format_etag(0, 0, 0, true, out);
@@ -67,9 +66,8 @@ static const struct {
     {"\"a\"", "", false, false},
 };
 
-static void test_matches_lists(void **state)
+TEST(matches_lists)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(list_cases); i++) {
         size_t len = strlen(list_cases[i].list);
         char *bytes = mk_test_guarded(list_cases[i].list, len);
@@ -127,9 +125,8 @@ static const struct {
     {NULL, NULL, SAME, SAME, NOT_MODIFIED, PASS},
 };
 
-static void test_checks_in_order(void **state)
+TEST(checks_in_order)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(condition_cases); i++) {
         struct mk__conditions in = {
             .get_or_head = true,
@@ -149,10 +146,9 @@ static void test_checks_in_order(void **state)
     }
 }
 
-static void test_without_validators(void **state)
+TEST(without_validators)
 {
     struct mk__conditions in = {.get_or_head = true, .mtime = MK__MTIME_NONE, .now = now};
-    (void)state;
     in.if_modified_since = MK_STR(LATER);
     assert_int_equal(mk__validators_check(&in), PASS);
     in.if_unmodified_since = MK_STR(OLD);
@@ -163,7 +159,7 @@ static void test_without_validators(void **state)
     assert_int_equal(mk__validators_check(&in), FAILED);
 }
 
-static void test_if_range(void **state)
+TEST(if_range)
 {
     static const struct {
         const char *value, *etag;
@@ -189,21 +185,10 @@ static void test_if_range(void **state)
         {LATER, "\"a\"", now, false},
         {SAME " x", "\"a\"", now, false},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++)
         if (mk__validators_check_if_range(mk_str_c(cases[i].value), mk_str_c(cases[i].etag), mtime, cases[i].now) !=
             cases[i].applies)
             fail_msg("If-Range: %s (case %zu)", cases[i].value, i);
     assert_false(mk__validators_check_if_range(MK_STR(SAME), MK_STR_NONE, MK__MTIME_NONE, now));
     assert_false(mk__validators_check_if_range(MK_STR_NONE, MK_STR_NONE, mtime, now));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_formats_tags),    cmocka_unit_test(test_matches_lists),
-        cmocka_unit_test(test_checks_in_order), cmocka_unit_test(test_without_validators),
-        cmocka_unit_test(test_if_range),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,10 +86,9 @@ static int connect_one(void)
     return fd;
 }
 
-static void test_hands_on_what_comes(void **state)
+TEST(hands_on_what_comes)
 {
     int clients[100];
-    (void)state;
     set_up_acceptor();
     mk_test_turn(&loop);
     assert_int_equal(n_taken, 0);
@@ -104,9 +103,8 @@ static void test_hands_on_what_comes(void **state)
     tear_down_acceptor();
 }
 
-static void test_closing_takes_what_waits(void **state)
+TEST(closing_takes_what_waits)
 {
-    (void)state;
     set_up_acceptor();
     int client = connect_one();
     mk__acceptor_close(&acceptor);
@@ -131,10 +129,9 @@ static void limit_descriptors(rlim_t n)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
-static void test_looks_away_when_descriptors_run_out(void **state)
+TEST(looks_away_when_descriptors_run_out)
 {
     int clients[40];
-    (void)state;
     set_up_acceptor();
     for (int i = 0; i < 40; i++)
         clients[i] = connect_one();
@@ -157,10 +154,9 @@ static void test_looks_away_when_descriptors_run_out(void **state)
     tear_down_acceptor();
 }
 
-static void test_idle_ones_make_room(void **state)
+TEST(idle_ones_make_room)
 {
     int clients[40];
-    (void)state;
     set_up_acceptor();
     for (int i = 0; i < 40; i++)
         clients[i] = connect_one();
@@ -184,10 +180,9 @@ static void set_plan(int plan, int64_t max)
     mk__limits_set(&limits, &settings);
 }
 
-static void test_looks_away_when_there_are_enough(void **state)
+TEST(looks_away_when_there_are_enough)
 {
     int clients[20];
-    (void)state;
     set_up_acceptor();
     set_plan(MK__OVER_CAPACITY_RESIST, 5);
     for (int i = 0; i < 20; i++)
@@ -216,10 +211,9 @@ static void test_looks_away_when_there_are_enough(void **state)
 }
 
 /* By the number of connections, by the descriptors that are kept for files, or with none left at all. */
-static void test_refuses_the_rest(void **state)
+TEST(refuses_the_rest)
 {
     int clients[40];
-    (void)state;
     for (int way = 0; way < 2; way++) {
         set_up_acceptor();
         set_plan(MK__OVER_CAPACITY_DROP, way == 0 ? 5 : 0);
@@ -251,17 +245,4 @@ static void test_refuses_the_rest(void **state)
         tear_down_acceptor();
     }
     set_plan(MK__OVER_CAPACITY_RESIST, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hands_on_what_comes),
-        cmocka_unit_test(test_closing_takes_what_waits),
-        cmocka_unit_test(test_looks_away_when_descriptors_run_out),
-        cmocka_unit_test(test_idle_ones_make_room),
-        cmocka_unit_test(test_looks_away_when_there_are_enough),
-        cmocka_unit_test(test_refuses_the_rest),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

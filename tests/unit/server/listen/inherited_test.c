@@ -46,11 +46,10 @@ static void prepare(unsigned workers)
     assert_int_equal(mk__listeners_prepare(&server.listeners, &settings, workers, &failed), 0);
 }
 
-static void test_port_0_leaves_what_is_named(void **state)
+TEST(port_0_leaves_what_is_named)
 {
     struct mk__addr one, two;
     char text[32];
-    (void)state;
     mk__listeners_init(&server.listeners);
     unsigned before = mk_test_descriptors();
     int first = open_listener("127.0.0.1:0", &one), second = open_listener("127.0.0.1:0", &two);
@@ -72,11 +71,10 @@ static void test_port_0_leaves_what_is_named(void **state)
     assert_int_equal(mk_test_descriptors(), before);
 }
 
-static void test_all_addresses(void **state)
+TEST(all_addresses)
 {
     struct mk__addr one;
     char text[32];
-    (void)state;
     mk__listeners_init(&server.listeners);
     int fd = open_listener("*:0", &one);
     snprintf(text, sizeof(text), "%u", mk__addr_port(&one));
@@ -90,11 +88,10 @@ static void test_all_addresses(void **state)
 }
 
 /* A start that fails removes no path, a server that ends removes its own, and not those of others. */
-static void test_paths(void **state)
+TEST(paths)
 {
     struct mk__addr one;
     char text[600];
-    (void)state;
     snprintf(text, sizeof(text), "unix:%s", mk_test_path("s"));
     set_listen(1, (const char *[]){text});
     for (int kind = 0; kind < 4; kind++) {
@@ -114,11 +111,10 @@ static void test_paths(void **state)
     }
 }
 
-static void test_what_is_refused(void **state)
+TEST(what_is_refused)
 {
     int file = open("/dev/null", O_RDONLY | O_CLOEXEC), idle = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0),
         packets = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    (void)state;
     mk__listeners_init(&server.listeners);
     assert_int_equal(mk_server_inherit(&server, file, true), -ENOTSOCK);
     assert_int_equal(mk_server_inherit(&server, idle, true), -EINVAL);
@@ -130,13 +126,4 @@ static void test_what_is_refused(void **state)
     close(packets);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_port_0_leaves_what_is_named),
-        cmocka_unit_test(test_all_addresses),
-        cmocka_unit_test(test_paths),
-        cmocka_unit_test(test_what_is_refused),
-    };
-    return cmocka_run_group_tests(tests, mk_test_folder_make, mk_test_folder_remove);
-}
+TEST_FILE(mk_test_folder_make, mk_test_folder_remove)

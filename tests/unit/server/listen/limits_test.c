@@ -27,9 +27,8 @@ static void set_plan(int plan, int64_t max)
     mk__limits_set(&limits, &settings);
 }
 
-static void test_counts(void **state)
+TEST(counts)
 {
-    (void)state;
     set_plan(MK__OVER_CAPACITY_RESIST, 1);
     assert_true(mk__limits_evicts(&limits));
     assert_false(mk__limits_is_full(&limits));
@@ -96,9 +95,8 @@ static const struct {
     {MK__OVER_CAPACITY_TOO_BUSY, &coded, ""}, /* the client could not read it */
 };
 
-static void test_refusals(void **state)
+TEST(refusals)
 {
-    (void)state;
     unsigned before = mk_test_descriptors();
     for (size_t i = 0; i < COUNT(refusals); i++) {
         struct mk__settings settings = {.over_capacity = refusals[i].plan};
@@ -115,11 +113,10 @@ static void test_refusals(void **state)
 }
 
 /* With no descriptor left at all, the spare one is given for each that is refused. */
-static void test_refuses_without_descriptors(void **state)
+TEST(refuses_without_descriptors)
 {
     struct mk__listener one = {.transport = &plain};
     struct rlimit before, limit;
-    (void)state;
     unsigned descriptors = mk_test_descriptors();
     set_plan(MK__OVER_CAPACITY_TOO_BUSY, 0);
     connect_client();
@@ -136,14 +133,4 @@ static void test_refuses_without_descriptors(void **state)
     set_plan(MK__OVER_CAPACITY_RESIST, 0);
     assert_int_equal(limits.reserve_fd, 0);
     assert_int_equal(mk_test_descriptors(), descriptors);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_counts),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_refuses_without_descriptors),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

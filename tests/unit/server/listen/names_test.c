@@ -4,7 +4,7 @@
 
 #include "server/listen/names.h"
 
-static void test_what_is_a_name(void **state)
+TEST(what_is_a_name)
 {
     static const struct {
         const char *text, *name;
@@ -23,7 +23,6 @@ static void test_what_is_a_name(void **state)
         {"localhost", NULL},
         {"a/b:80", NULL},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct mk_str name;
         char *text = mk_test_guarded(rows[i].text, strlen(rows[i].text));
@@ -46,7 +45,7 @@ static const char hosts[] = "# 10.0.0.9 commented\n"
                             "10.0.0.7\n"
                             "10.0.0.3 last";
 
-static void test_file_of_hosts(void **state)
+TEST(file_of_hosts)
 {
     static const struct {
         const char *name, *found;
@@ -61,7 +60,6 @@ static void test_file_of_hosts(void **state)
         {"last", "10.0.0.3:0 "},
         {"las", ""},
     };
-    (void)state;
     char *text = mk_test_guarded(hosts, sizeof(hosts) - 1);
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct mk__addr found[MK__LISTEN_NAMES_MAX];
@@ -79,33 +77,20 @@ static void test_file_of_hosts(void **state)
     mk_test_unguard(text, sizeof(hosts) - 1);
 }
 
-static void test_no_more_than_asked_for(void **state)
+TEST(no_more_than_asked_for)
 {
     struct mk__addr found[2];
     struct mk_str text = MK_STR("10.0.0.1 a\n10.0.0.2 a\n10.0.0.3 a\n");
-    (void)state;
     assert_int_equal(mk__listen_names_find(text, MK_STR("a"), found, 2), 2);
 }
 
-static void test_localhost(void **state)
+TEST(localhost)
 {
     struct mk__addr found[MK__LISTEN_NAMES_MAX];
     const char *reason;
-    (void)state;
     int n = mk__listen_names_resolve(MK_STR("LOCALHOST"), found, MK__LISTEN_NAMES_MAX, &reason);
     assert_true(n == 1 || n == 2); /* this machine may have no IPv6 */
     assert_int_equal(found[0].sa.sa_family, AF_INET);
     assert_true(mk__listen_names_resolve(MK_STR("no.such.name.test"), found, MK__LISTEN_NAMES_MAX, &reason) < 0);
     assert_non_null(strstr(reason, "/etc/hosts"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_is_a_name),
-        cmocka_unit_test(test_file_of_hosts),
-        cmocka_unit_test(test_no_more_than_asked_for),
-        cmocka_unit_test(test_localhost),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -112,9 +112,8 @@ static void check_outcome(const struct row *row, struct outcome o)
     assert_str_equal(mk_str(o.body, o.body_len), row->body);
 }
 
-static void test_rows(void **state)
+TEST(rows)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         size_t len = strlen(rows[i].in);
         char *guarded = mk_test_guarded(rows[i].in, len);
@@ -124,18 +123,16 @@ static void test_rows(void **state)
     }
 }
 
-static void test_head_has_no_body(void **state)
+TEST(head_has_no_body)
 {
-    (void)state;
     struct outcome o = parse("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nHT", 40, 7, true);
     assert_true(o.done);
     assert_int_equal(o.used, 38);
     assert_int_equal(o.head_bytes, 38);
 }
 
-static void test_end(void **state)
+TEST(end)
 {
-    (void)state;
     struct answer a;
     struct mk_str body;
     answer_init(&a, false);
@@ -156,9 +153,8 @@ static void test_end(void **state)
 }
 
 /* A field that is not read may be long; one that is may not; all of them together have a limit. */
-static void test_limits(void **state)
+TEST(limits)
 {
-    (void)state;
     static char in[2 * ANSWER_HEAD_MAX];
     static const struct {
         const char *name;
@@ -180,15 +176,4 @@ static void test_limits(void **state)
             assert_int_equal(parse(in, len, piece, false).bad, cases[i].bad);
         assert_int_equal(parse(in, len, len, false).bad, cases[i].bad);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_head_has_no_body),
-        cmocka_unit_test(test_end),
-        cmocka_unit_test(test_limits),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,9 +12,8 @@
 
 static struct histogram h, other;
 
-static void test_index(void **state)
+TEST(index)
 {
-    (void)state;
     assert_int_equal(histogram_index(0), 0);
     assert_int_equal(histogram_index(2047), 2047);
     assert_int_equal(histogram_index(2048), 2048);
@@ -26,9 +25,8 @@ static void test_index(void **state)
 }
 
 /* A percentile is at most 0.1 % above the value. */
-static void test_precision(void **state)
+TEST(precision)
 {
-    (void)state;
     for (uint64_t v = 1; v < HISTOGRAM_VALUE_MAX; v += v / 7 + 1) {
         histogram_init(&h);
         histogram_record(&h, v);
@@ -39,9 +37,8 @@ static void test_precision(void **state)
     }
 }
 
-static void test_percentiles(void **state)
+TEST(percentiles)
 {
-    (void)state;
     histogram_init(&h);
     assert_int_equal(histogram_percentile(&h, 99), 0);
     for (uint64_t v = 1; v <= 1000; v++)
@@ -56,9 +53,8 @@ static void test_percentiles(void **state)
     assert_int_equal(h.max, HISTOGRAM_VALUE_MAX);
 }
 
-static void test_add(void **state)
+TEST(add)
 {
-    (void)state;
     histogram_init(&h);
     histogram_init(&other);
     histogram_record(&h, 5);
@@ -95,9 +91,8 @@ static size_t unpack(struct mk_str text, unsigned char *to, size_t size, unsigne
     return len;
 }
 
-static void test_encoding(void **state)
+TEST(encoding)
 {
-    (void)state;
     static const unsigned char expected[] = {
         0x1c, 0x84, 0x93, 0x13, 0, 0, 0, 9,             /* cookie, bytes of the counters */
         0,    0,    0,    0,    0, 0, 0, 3,             /* offset, digits */
@@ -130,9 +125,8 @@ static void test_encoding(void **state)
     mk_buf_release(&out);
 }
 
-static void test_failing_allocs(void **state)
+TEST(failing_allocs)
 {
-    (void)state;
     for (long n = 0; n < 2; n++) {
         struct mk_buf out;
         mk_buf_init(&out, 1 << 20);
@@ -143,9 +137,8 @@ static void test_failing_allocs(void **state)
     }
 }
 
-static void test_log(void **state)
+TEST(log)
 {
-    (void)state;
     char path[] = "/tmp/histogram-XXXXXX", text[1024] = "";
     int fd = mkstemp(path);
     assert_true(fd >= 0);
@@ -157,14 +150,4 @@ static void test_log(void **state)
     close(fd);
     unlink(path);
     assert_true(histogram_write_log("/nonexistent/x", 0, 0, 0, "") < 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_index), cmocka_unit_test(test_precision), cmocka_unit_test(test_percentiles),
-        cmocka_unit_test(test_add),   cmocka_unit_test(test_encoding),  cmocka_unit_test(test_failing_allocs),
-        cmocka_unit_test(test_log),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

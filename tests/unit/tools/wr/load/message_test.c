@@ -22,16 +22,15 @@ static struct message prepare(size_t bytes, uint32_t key)
 
 /* ── what is sent ── */
 
-static void test_handshake(void **state)
+TEST(handshake)
 {
-    (void)state;
     struct message m = prepare(5, 0);
     assert_true(mk_str_starts(m.handshake, MK_STR("GET /echo HTTP/1.1\r\nHost: h:1\r\nUpgrade: websocket\r\n")));
     assert_memory_equal(m.handshake.p + m.handshake.len - 10, "\r\nA: b\r\n\r\n", 10);
     mk_arena_release(&arena);
 }
 
-static void test_frames(void **state)
+TEST(frames)
 {
     static const struct {
         size_t bytes, head;
@@ -43,7 +42,6 @@ static void test_frames(void **state)
         {65535, 8, "\x81\xfe\xff\xff"},
         {65536, 14, "\x81\xff\x00\x00\x00\x00\x00\x01\x00\x00"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         size_t head = cases[i].head;
         struct message m = prepare(cases[i].bytes, 0x01020304);
@@ -86,7 +84,7 @@ static struct outcome read_all(const struct message *m, const char *in, size_t l
     }
 
 /* The message has 5 bytes: the first five printable characters. */
-static void test_answers(void **state)
+TEST(answers)
 {
     static const struct {
         const char *in;
@@ -118,7 +116,6 @@ static void test_answers(void **state)
         CASE(OPENED "\x8b\x00 ", -EINVAL, 0, 0, 0),
         CASE(OPENED "\x09\x00 ", -EINVAL, 0, 0, 0),
     };
-    (void)state;
     struct message m = prepare(5, 7);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         for (size_t piece = 1; piece <= cases[i].len; piece++) {
@@ -132,7 +129,7 @@ static void test_answers(void **state)
     mk_arena_release(&arena);
 }
 
-static void test_refused_handshakes(void **state)
+TEST(refused_handshakes)
 {
     static const char *const cases[] = {
         "HTTP/1.1 200 OK\r\n\r\n",
@@ -140,7 +137,6 @@ static void test_refused_handshakes(void **state)
         "HTTP/1.0 101 Switching\r\n\r\n",
         "\x81\x05 !\"#$",
     };
-    (void)state;
     struct message m = prepare(5, 7);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         assert_int_equal(read_all(&m, cases[i], strlen(cases[i]), 3).last, -EINVAL);
@@ -149,15 +145,4 @@ static void test_refused_handshakes(void **state)
     assert_int_equal(read_all(&m, head, sizeof(head), 100).last, -EINVAL);
     assert_int_equal(read_all(&m, head, MESSAGE_HANDSHAKE_MAX, 100).last, READER_MORE);
     mk_arena_release(&arena);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_handshake),
-        cmocka_unit_test(test_frames),
-        cmocka_unit_test(test_answers),
-        cmocka_unit_test(test_refused_handshakes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,9 +38,8 @@ static int parse(struct paths *paths, const char *text, unsigned *line, const ch
     return paths_parse(paths, &arena, &form, mk_str_c(text), line, error);
 }
 
-static void test_file(void **state)
+TEST(file)
 {
-    (void)state;
     struct paths paths;
     unsigned line;
     const char *error;
@@ -58,9 +57,8 @@ static void test_file(void **state)
     assert_int_equal(paths.list[3].status, 404);
 }
 
-static void test_wrong_files(void **state)
+TEST(wrong_files)
 {
-    (void)state;
     static const struct {
         const char *text, *error;
         unsigned line;
@@ -79,9 +77,8 @@ static void test_wrong_files(void **state)
     }
 }
 
-static void test_request_with_body(void **state)
+TEST(request_with_body)
 {
-    (void)state;
     struct paths paths = {0};
     struct request_form post = {.method = MK_STR("POST"), .host = MK_STR("h"), .body = MK_STR("xyz"), .close = true};
     assert_int_equal(paths_add(&paths, &arena, &post, MK_STR("/p")), 0);
@@ -102,9 +99,8 @@ static void count_picks(enum pick pick, double exponent, unsigned *counts, unsig
         counts[paths_pick(&paths, &picker)]++;
 }
 
-static void test_sequence(void **state)
+TEST(sequence)
 {
-    (void)state;
     unsigned counts[7], all = 0;
     count_picks(PICK_SEQUENCE, 0, counts, 7, 700);
     for (unsigned i = 0; i < 7; i++)
@@ -131,9 +127,8 @@ static void check_shares(const unsigned *counts, unsigned n, double exponent, un
     }
 }
 
-static void test_shares(void **state)
+TEST(shares)
 {
-    (void)state;
     enum { N = 1000, PICKS = 1000000 };
     static unsigned counts[N];
     static const double exponents[] = {0, 0.8, 1, 1.5};
@@ -145,11 +140,4 @@ static void test_shares(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_file),     cmocka_unit_test(test_wrong_files), cmocka_unit_test(test_request_with_body),
-        cmocka_unit_test(test_sequence), cmocka_unit_test(test_shares),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_FILE(set_up, tear_down)

@@ -8,9 +8,8 @@
 
 #include <errno.h>
 
-static void test_urls(void **state)
+TEST(urls)
 {
-    (void)state;
     static const struct {
         const char *url, *host, *port, *authority, *path;
         bool tls;
@@ -39,9 +38,8 @@ static void test_urls(void **state)
     }
 }
 
-static void test_wrong_urls(void **state)
+TEST(wrong_urls)
 {
-    (void)state;
     static const char *const cases[] = {"",
                                         "a:80",
                                         "ftp://a/",
@@ -65,9 +63,8 @@ static void test_wrong_urls(void **state)
     }
 }
 
-static void test_resolve(void **state)
+TEST(resolve)
 {
-    (void)state;
     struct target t;
     struct mk_str path;
     const char *error;
@@ -76,14 +73,4 @@ static void test_resolve(void **state)
     assert_int_equal(t.addresses_n, 1);
     assert_int_equal(mk__addr_port(&t.addresses[0]), 81);
     assert_int_equal(t.addresses[0].sa.sa_family, AF_INET6);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_urls),
-        cmocka_unit_test(test_wrong_urls),
-        cmocka_unit_test(test_resolve),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What clients say about a listing (query), and how names are written (JSON, Content-Disposition). */
+#include "testing.h"
+
+#include <monkey/buf.h>
+#include <monkey/utf8.h>
+
+#include "plugins/dirlisting/disposition.h"
+#include "plugins/dirlisting/json.h"
+#include "plugins/dirlisting/query.h"
+
+/* ── what clients say ── */
+
+TEST(queries)
+{
+    static const struct {
+        const char *text;
+        int sort, order;
+        const char *archive;
+    } cases[] = {
+        {"", -1, -1, NULL},
+        {"sort=size", LISTING_BY_SIZE, -1, NULL},
+        {"sort=date&order=desc", LISTING_BY_DATE, 1, NULL},
+        {"order=asc&sort=name", LISTING_BY_NAME, 0, NULL},
+        {"sort=name&sort=size", LISTING_BY_NAME, -1, NULL},
+        {"sort=wrong&sort=size", LISTING_BY_SIZE, -1, NULL},
+        {"sort", -1, -1, NULL},
+        {"sort=&=&&&order=up", -1, -1, NULL},
+        {"Sort=size", -1, -1, NULL},
+        {"sort=%73ize", -1, -1, NULL},
+        {"archive=tar.gz", -1, -1, "tar.gz"},
+        {"archive", -1, -1, ""},
+        {"x=1&archive=tar&archive=zip", -1, -1, "tar"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        size_t len = strlen(cases[i].text);
+        char *text = mk_test_guarded(cases[i].text, len);
+        struct query q = query_parse(mk_str(text, len));
+        assert_int_equal(q.sort, cases[i].sort);
+        assert_int_equal(q.order, cases[i].order);
+        assert_int_equal(q.archive.p != NULL, cases[i].archive != NULL);
+        if (cases[i].archive)
+            assert_str_equal(q.archive, cases[i].archive);
+        mk_test_unguard(text, len);
+    }
+    assert_int_equal(query_parse(MK_STR_NONE).sort, -1);
+}
+
+/* ── names ── */
+
+#define R "\xef\xbf\xbd"
+
+static const struct {
+    const char *name, *text;
+} names[] = {
+    {"plain.txt", "\"plain.txt\""},
+    {"", "\"\""},
+    {"a\"b\\c/d", "\"a\\\"b\\\\c/d\""},
+    {"line\nbreak\ttab\x7f\x01", "\"line\\u000abreak\\u0009tab\\u007f\\u0001\""},
+    {"<script>&amp;'", "\"<script>&amp;'\""},
+    {"\xc3\xa4\xe2\x82\xac\xf0\x9f\x90\x92", "\"\xc3\xa4\xe2\x82\xac\xf0\x9f\x90\x92\""},
+    {"\xff", "\"" R "\""},
+    {"a\xc3", "\"a" R "\""},
+    {"\xc3(", "\"" R "(\""},
+    {"\xc0\xaf", "\"" R R "\""},             /* overlong */
+    {"\xe0\x80\xaf", "\"" R R R "\""},       /* overlong */
+    {"\xed\xa0\x80", "\"" R R R "\""},       /* a surrogate */
+    {"\xf4\x90\x80\x80", "\"" R R R R "\""}, /* above U+10FFFF */
+    {"\xf0\x9f\x90x", "\"" R "x\""},         /* a maximal part is one */
+    {"\xe2\x82\xe2\x82\xac", "\"" R "\xe2\x82\xac\""},
+};
+
+TEST(json_strings)
+{
+    for (size_t i = 0; i < COUNT(names); i++) {
+        size_t len = strlen(names[i].name);
+        char *name = mk_test_guarded(names[i].name, len);
+        struct mk_buf out;
+        mk_buf_init(&out, 1000);
+        json_write_string(&out, mk_str(name, len));
+        assert_str_equal(mk_buf_str(&out), names[i].text);
+        mk_buf_release(&out);
+        mk_test_unguard(name, len);
+    }
+}
+
+TEST(json_times)
+{
+    static const struct {
+        int64_t seconds;
+        const char *text;
+    } cases[] = {
+        {0, "\"1970-01-01T00:00:00Z\""},
+        {1795266623, "\"2026-11-21T13:10:23Z\""},
+        {-1, "\"1969-12-31T23:59:59Z\""},
+        {253402300799, "\"9999-12-31T23:59:59Z\""},
+        {253402300800, "null"},
+        {INT64_MIN, "null"},
+        {INT64_MAX, "null"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char storage[64];
+        struct mk_buf out;
+        mk_buf_init_fixed(&out, storage, sizeof(storage));
+        json_write_time(&out, cases[i].seconds);
+        assert_str_equal(mk_buf_str(&out), cases[i].text);
+    }
+}
+
+TEST(json_entries)
+{
+    _Alignas(struct listing_entry) char storage[sizeof(struct listing_entry) + 16];
+    struct listing_entry *entry = (struct listing_entry *)(void *)storage;
+    *entry = (struct listing_entry){.bytes = 12, .mtime_seconds = 0, .name_len = 4};
+    struct listing_view view = {.path = MK_STR("/a b/"), .is_complete = true, .descending = true};
+    struct mk_buf out;
+    memcpy(entry->name, "c\xff\"d", 5);
+    mk_buf_init(&out, 4096);
+    json_format.begin(&out, &view);
+    json_format.entry(&out, &view, entry, 0);
+    entry->is_dir = true;
+    json_format.entry(&out, &view, entry, 1);
+    json_format.end(&out, &view);
+    assert_str_equal(mk_buf_str(&out),
+                     "{\"path\": \"/a b/\", \"sort\": \"name\", \"order\": \"desc\", \"sorted\": true, \"entries\": [\n"
+                     "{\"name\": \"c" R "\\\"d\", \"type\": \"file\", \"bytes\": 12, \"mtime\": "
+                     "\"1970-01-01T00:00:00Z\", \"url\": \"/a%20b/c%FF%22d\"},\n"
+                     "{\"name\": \"c" R "\\\"d\", \"type\": \"folder\", \"bytes\": null, \"mtime\": "
+                     "\"1970-01-01T00:00:00Z\", \"url\": \"/a%20b/c%FF%22d/\"}]}\n");
+    mk_buf_release(&out);
+}
+
+TEST(dispositions)
+{
+    static const struct {
+        const char *name, *value;
+    } cases[] = {
+        {"pub", "attachment; filename=\"pub.tar.gz\""},
+        {"my files", "attachment; filename=\"my files.tar.gz\""},
+        {"", "attachment; filename=\"files.tar.gz\""},
+        {"..", "attachment; filename=\"files.tar.gz\""},
+        {".git", "attachment; filename=\"git.tar.gz\""},
+        {"a\"b", "attachment; filename=\"a_b.tar.gz\"; filename*=UTF-8''a_b.tar.gz"},
+        {"a;b", "attachment; filename=\"a_b.tar.gz\"; filename*=UTF-8''a%3Bb.tar.gz"},
+        {"a\r\nSet-Cookie: x", "attachment; filename=\"a__Set-Cookie_ x.tar.gz\"; "
+                               "filename*=UTF-8''a__Set-Cookie_%20x.tar.gz"},
+        {"\xc3\xa4", "attachment; filename=\"_.tar.gz\"; filename*=UTF-8''%C3%A4.tar.gz"},
+        {"\xff", "attachment; filename=\"_.tar.gz\"; filename*=UTF-8''%EF%BF%BD.tar.gz"},
+        {"\xc2\x85", "attachment; filename=\"_.tar.gz\"; filename*=UTF-8''_.tar.gz"},
+        {"50%\\x", "attachment; filename=\"50__x.tar.gz\"; filename*=UTF-8''50%25_x.tar.gz"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct mk_buf out;
+        mk_buf_init(&out, 4096);
+        disposition_write(&out, mk_str_c(cases[i].name), MK_STR("tar.gz"));
+        assert_str_equal(mk_buf_str(&out), cases[i].value);
+        mk_buf_release(&out);
+    }
+}

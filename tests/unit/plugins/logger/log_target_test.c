@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A log that takes only part of what it is given: lines go on where they ended, whatever came meanwhile. */
+#include "plugins/logger/log_target.h"
+
+#include "folder.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+enum { RING_BYTES = 4096, LATER_MS = 100000 };
+
+static struct log_target s;
+static struct log_producer a, b;
+static char rings[2][RING_BYTES];
+
+static struct queue_ring queue_rings[2];
+
+static void open_channel(struct log_producer *c, unsigned n)
+{
+    queue_rings[n] = (struct queue_ring){.ring = {.data = rings[n], .size = RING_BYTES}};
+    static const struct mk_counter_info lost = {"logger", "lost_lines", "lines that were lost", MK_COUNTER_SUM};
+    *c = (struct log_producer){.target = &s, .users = 1, .lost_counter = mk_counter_open(&lost, NULL, 0)};
+    c->queue = (struct queue){.in = &queue_rings[n], .out = &queue_rings[n], .first = RING_BYTES};
+    mk_list_add(&s.producers, &c->node);
+}
+
+static void open_log_target(void)
+{
+    static char path[512]; /* mk_test_path() has one of its own for all */
+    snprintf(path, sizeof(path), "%s", mk_test_path("log"));
+    s = (struct log_target){.dest = {DEST_FILE, mk_str_c(path)}, .fd = -1};
+    mk_list_init(&s.producers);
+    open_channel(&a, 0);
+    open_channel(&b, 1);
+}
+
+static void put(struct log_producer *c, const char *line)
+{
+    char *room = queue_reserve(&c->queue, 512, false);
+    assert_non_null(room);
+    memcpy(room, line, strlen(line));
+    queue_commit(&c->queue, strlen(line));
+}
+
+static void limit_file(rlim_t bytes)
+{
+    struct rlimit limit;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    limit.rlim_cur = bytes ? bytes : limit.rlim_max;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+static void expect_file(const char *name, const char *text)
+{
+    char data[256];
+    int fd = open(mk_test_path(name), O_RDONLY);
+    ssize_t n = read(fd, data, sizeof(data));
+    close(fd);
+    assert_true(n >= 0);
+    assert_str_equal(mk_str(data, (size_t)n), text);
+}
+
+TEST(the_rest_comes_first)
+{
+    open_log_target();
+    put(&a, "a1\n");
+    put(&b, "b1 long\n");
+    limit_file(6);
+    assert_int_equal(log_target_write(&s, LATER_MS, false), MK_DECLINED);
+    expect_file("log", "a1\nb1 ");
+    put(&a, "a2\n");
+    limit_file(0);
+    assert_int_equal(log_target_write(&s, LATER_MS + 1, false), MK_DECLINED); /* not so soon */
+    assert_int_equal(log_target_write(&s, 2 * LATER_MS, false), 0);
+    expect_file("log", "a1\nb1 long\na2\n");
+    log_target_close(&s);
+}
+
+/* The rest of a line goes to the file that has its beginning; if it does not take it, it is lost as a whole. */
+TEST(not_in_another_file)
+{
+    for (int full = 0; full < 2; full++) {
+        open_log_target();
+        unlink(mk_test_path("log"));
+        put(&a, "a1 long\n");
+        limit_file(3);
+        assert_int_equal(log_target_write(&s, LATER_MS, false), MK_DECLINED);
+        put(&a, "a2\n");
+        char old[512];
+        snprintf(old, sizeof(old), "%s.old", s.dest.path.p);
+        assert_int_equal(rename(s.dest.path.p, old), 0);
+        limit_file(full ? 3 : 0);
+        log_target_write(&s, 2 * LATER_MS, true);
+        limit_file(0);
+        assert_int_equal(log_target_write(&s, 3 * LATER_MS, false), 0);
+        expect_file("log.old", full ? "a1 " : "a1 long\na2\n");
+        expect_file("log", full ? "a2\n" : "");
+        assert_int_equal(a.lost_total, full);
+        log_target_close(&s);
+    }
+}
+
+/* Where no other can be opened the file that was renamed takes lines all the time, not only when that is tried. */
+TEST(meanwhile_the_old_file)
+{
+    char old[512];
+    open_log_target();
+    unlink(mk_test_path("log"));
+    assert_int_equal(log_target_write(&s, LATER_MS, false), 0);
+    snprintf(old, sizeof(old), "%s.moved", s.dest.path.p);
+    assert_int_equal(rename(s.dest.path.p, old), 0);
+    assert_int_equal(mkdir(s.dest.path.p, 0700), 0);
+    put(&a, "a1\n");
+    assert_int_equal(log_target_write(&s, 2 * LATER_MS, false), 0);
+    put(&a, "a2\n");
+    assert_int_equal(log_target_write(&s, 2 * LATER_MS + 1, false), 0);
+    expect_file("log.moved", "a1\na2\n");
+    limit_file(3);
+    put(&a, "a3\n");
+    assert_int_equal(log_target_write(&s, 2 * LATER_MS + 2, false), MK_DECLINED);
+    limit_file(0);
+    assert_int_equal(log_target_write(&s, 2 * LATER_MS + 3, false), MK_DECLINED); /* it did not take them either */
+    assert_int_equal(log_target_write(&s, 3 * LATER_MS, false), 0);
+    unlink(old);
+    put(&a, "a4\n");
+    assert_int_equal(log_target_write(&s, 3 * LATER_MS + 1, false), MK_DECLINED); /* nowhere */
+    assert_int_equal(rmdir(s.dest.path.p), 0);
+    assert_int_equal(log_target_write(&s, 4 * LATER_MS, false), 0);
+    expect_file("log", "a4\n");
+    log_target_close(&s);
+}
+
+/* Who gives up counts what is left. */
+TEST(giving_up)
+{
+    open_log_target();
+    put(&a, "a1\n");
+    put(&a, "a2\n");
+    put(&b, "b1\n");
+    log_target_discard(&s);
+    assert_int_equal(a.lost_total + b.lost_total, 3);
+    assert_int_equal(log_target_write(&s, LATER_MS, false), 0);
+    log_target_close(&s);
+}
+
+static int prepare(void **state)
+{
+    (void)state;
+    signal(SIGXFSZ, SIG_IGN);
+    return mk_test_folder_make(state);
+}
+
+TEST_FILE(prepare, mk_test_folder_remove)

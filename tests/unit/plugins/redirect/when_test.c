@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Conditions: how they are read, where they are wrong, and for which requests they hold. */
+#include "plugins/redirect/when.h"
+
+#include "testing.h"
+
+#include <errno.h>
+
+enum { WORDS_MAX = 16 };
+
+static struct mk_arena arena;
+static char reason[512];
+static size_t fault;
+
+/* Parses a condition whose words are separated by single spaces. */
+static int parse(struct when *when, const char *text)
+{
+    struct mk_str words[WORDS_MAX], rest = mk_str_c(text);
+    struct mk_buf error;
+    uint32_t n = 0;
+    while (rest.len) {
+        const char *blank = memchr(rest.p, ' ', rest.len);
+        size_t len = blank ? (size_t)(blank - rest.p) : rest.len;
+        words[n++] = mk_str(rest.p, len);
+        rest = mk_str(rest.p + len + (blank != NULL), rest.len - len - (blank != NULL));
+    }
+    struct mk_conf_value value = {.text = mk_str_c(text), .words = words, .n = n, .fault = &fault};
+    mk_buf_init_fixed(&error, reason, sizeof(reason));
+    fault = SIZE_MAX;
+    int err = when_parse(&value, when, &arena, &error);
+    mk_buf_cstr(&error);
+    return err;
+}
+
+static int open_arena(void **state)
+{
+    (void)state;
+    mk_arena_init(&arena, NULL, 1 << 20, NULL, 0);
+    return 0;
+}
+
+static int close_arena(void **state)
+{
+    (void)state;
+    mk_arena_release(&arena);
+    return 0;
+}
+
+static struct mk_str get_header(void *ctx, struct mk_str name)
+{
+    (void)ctx;
+    if (mk_str_ieq(name, MK_STR("User-Agent")))
+        return MK_STR("Mozilla/5.0 (GoodBot)");
+    return mk_str_ieq(name, MK_STR("X-Empty")) ? MK_STR("") : MK_STR_NONE;
+}
+
+static const struct when_request request = {
+    .method = MK_STR("GET"),
+    .query = MK_STR("lang=de&empty=&flag&a%20b=1+2&lang=at&&%6Cate=%zz&=anon&long"),
+    .header = get_header,
+};
+
+TEST(conditions, open_arena, close_arena)
+{
+    static const struct {
+        const char *text;
+        int holds;
+    } cases[] = {
+        {"method GET", 1},
+        {"method HEAD GET", 1},
+        {"method POST", 0},
+        {"!method POST", 1},
+        {"!method GET POST", 0},
+        {"query lang", 1},
+        {"query Lang", 0},
+        {"query nothing", 0},
+        {"!query nothing", 1},
+        {"query lang =de", 1},
+        {"query lang =at", 1},
+        {"query lang =d", 0},
+        {"query lang =fr =at", 1},
+        {"query lang ~^[a-z]{2}$", 1},
+        {"query lang ~^A", 0},
+        {"query lang ~*^A", 1},
+        {"!query lang =de", 0},
+        {"!query lang =fr", 1},
+        {"query empty =", 1},
+        {"query flag =", 1},
+        {"query flag", 1},
+        {"query a+b", 0},
+        {"query late =%zz", 1},
+        {"query de", 0},
+        {"header User-Agent ~*bot", 1},
+        {"header user-agent ~bot", 0},
+        {"!header User-Agent ~*bot", 0},
+        {"header Cookie", 0},
+        {"!header Cookie", 1},
+        {"!header Cookie =a", 1},
+        {"header X-Empty", 1},
+        {"header X-Empty =", 1},
+        {"header X-Empty ~.", 0},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct when when = {0};
+        if (parse(&when, cases[i].text) != 0)
+            fail_msg("%s: %s", cases[i].text, reason);
+        if (when_holds(&when, &request) != cases[i].holds)
+            fail_msg("%s", cases[i].text);
+    }
+}
+
+TEST(decoded_names, open_arena, close_arena)
+{
+    struct mk_str words[] = {MK_STR("query"), MK_STR("a b"), MK_STR("=1 2")};
+    struct mk_conf_value value = {.text = MK_STR("query a b =1 2"), .words = words, .n = 3};
+    struct when when = {0};
+    struct mk_buf error;
+    mk_buf_init_fixed(&error, reason, sizeof(reason));
+    assert_int_equal(when_parse(&value, &when, &arena, &error), 0);
+    assert_int_equal(when_holds(&when, &request), 1);
+}
+
+TEST(all_must_hold, open_arena, close_arena)
+{
+    struct when when = {0};
+    assert_int_equal(when_holds(&when, &request), 1);
+    assert_int_equal(parse(&when, "method GET"), 0);
+    assert_false(when_needs_query(&when));
+    assert_int_equal(parse(&when, "query lang"), 0);
+    assert_true(when_needs_query(&when));
+    assert_int_equal(when_holds(&when, &request), 1);
+    assert_int_equal(parse(&when, "header Cookie"), 0);
+    assert_int_equal(when_holds(&when, &request), 0);
+}
+
+TEST(no_query, open_arena, close_arena)
+{
+    struct when_request other = request;
+    struct when when = {0};
+    assert_int_equal(parse(&when, "query lang"), 0);
+    other.query = MK_STR_NONE;
+    assert_int_equal(when_holds(&when, &other), 0);
+    other.query = MK_STR("");
+    assert_int_equal(when_holds(&when, &other), 0);
+}
+
+/* A value that is too long, and an expression that costs too much: it is not known whether the condition holds. */
+TEST(unknown, open_arena, close_arena)
+{
+    static char text[WHEN_VALUE_BYTES_MAX + 8];
+    struct when_request other = request;
+    struct when when = {0}, any = {0}, negated = {0};
+    assert_int_equal(parse(&when, "query v =x"), 0);
+    assert_int_equal(parse(&negated, "!query v =x"), 0);
+    assert_int_equal(parse(&any, "query v"), 0);
+    memset(text, 'x', sizeof(text));
+    memcpy(text, "v=", 2);
+    other.query = mk_str(text, 2 + WHEN_VALUE_BYTES_MAX + 1);
+    assert_int_equal(when_holds(&when, &other), -EOVERFLOW);
+    assert_int_equal(when_holds(&negated, &other), -EOVERFLOW);
+    assert_int_equal(when_holds(&any, &other), 1);
+    other.query = mk_str(text, 2 + WHEN_VALUE_BYTES_MAX);
+    assert_int_equal(when_holds(&when, &other), 0);
+    assert_int_equal(parse(&any, "query v ~^(x+)+$"), 0);
+    memcpy(text + 60, "!", 1);
+    other.query = mk_str(text, 61);
+    assert_int_equal(when_holds(&any, &other), -EOVERFLOW);
+}
+
+TEST(mistakes, open_arena, close_arena)
+{
+    static const struct {
+        const char *text;
+        size_t fault;
+        const char *reason;
+    } cases[] = {
+        {"path /x", 0, "a condition is"},
+        {"!path /x", 1, "a condition is"},
+        {"Method GET", 0, "a condition is"},
+        {"method", 6, "a method is missing"},
+        {"query", 5, "a name is missing"},
+        {"!header", 7, "a name is missing"},
+        {"method GET post", 11, "capitals"},
+        {"method !GET", 7, "in front"},
+        {"method GET,HEAD", 10, "a word such as GET"},
+        {"query lang de", 11, "=text"},
+        {"query lang !=de", 11, "in front"},
+        {"query lang =de ~(", 16, "parenthes"},
+        {"header User-Agent: x", 17, "name of a header"},
+        {"header X y", 9, "=text"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct when when = {0};
+        assert_int_equal(parse(&when, cases[i].text), -EINVAL);
+        if (fault != cases[i].fault || !strstr(reason, cases[i].reason))
+            fail_msg("%s: %s at %zu", cases[i].text, reason, fault);
+        assert_int_equal(when.n, 0);
+    }
+}

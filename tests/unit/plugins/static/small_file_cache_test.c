@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Readings of small files that requests of one turn share. */
+#include "folder.h"
+
+#include "plugins/static/small_file_cache.h"
+
+static struct mk_str index_names[] = {MK_STR("index.html")};
+static struct static_settings settings = {.index = {index_names, 1}};
+static struct static_host plain_host;
+static struct static_site one, other;
+static struct small_file_cache recent;
+
+/* "read TEXT" from a descriptor, "shared TEXT" when there was none, "nothing" or "directory". */
+static const char *ask_at(struct static_site *site, uint64_t turn, const char *path)
+{
+    static char text[SMALL_FILE_BYTES_MAX + 32], asked[5000];
+    struct mk_accept accept = {{0}};
+    struct mk_str name = mk_str(asked, strlen(path)); /* each request has a path of its own */
+    memset(asked, 'x', sizeof(asked));
+    memcpy(asked, path, name.len + 1);
+    struct find_result f =
+        small_file_cache_find(&recent, turn, &(struct static_location){.site = site, .path = name}, &accept);
+    if (f.kind != FOUND_FILE)
+        return f.kind == FOUND_DIRECTORY ? "directory" : "nothing";
+    struct mk_str expected = asked[name.len - 1] == '/' ? MK_STR("index.html") : name;
+    assert_true(mk_str_eq(f.name, expected));
+    if (f.content.p) {
+        assert_int_equal(f.fd, -1);
+        assert_int_equal(f.content.len, f.bytes);
+        snprintf(text, sizeof(text), "shared %.*s", MK_STR_ARG(f.content));
+        return text;
+    }
+    int len = snprintf(text, sizeof(text), "read ");
+    ssize_t n = read(f.fd, text + len, SMALL_FILE_BYTES_MAX);
+    assert_true(n >= 0);
+    text[len + n] = '\0';
+    close(f.fd);
+    return text;
+}
+
+static const char *ask(uint64_t turn, const char *path)
+{
+    return ask_at(&one, turn, path);
+}
+
+TEST(from_the_second_on)
+{
+    assert_string_equal(ask(1, "/a.txt"), "read first");
+    assert_string_equal(ask(1, "/a.txt"), "shared first");
+    assert_string_equal(ask(1, "/a.txt"), "shared first");
+    assert_string_equal(ask(2, "/a.txt"), "read first");
+}
+
+/* And not even that long without a second request for it. */
+TEST(for_one_turn)
+{
+    ask(10, "/a.txt");
+    mk_test_write("root/a.txt", MK_STR("second"));
+    assert_string_equal(ask(10, "/a.txt"), "shared second");
+    mk_test_write("root/a.txt", MK_STR("third one"));
+    assert_string_equal(ask(10, "/a.txt"), "shared second");
+    assert_string_equal(ask(11, "/a.txt"), "read third one");
+    assert_string_equal(ask(11, "/a.txt"), "shared third one");
+    mk_test_write("root/a.txt", MK_STR("first"));
+}
+
+TEST(others_in_between)
+{
+    ask(20, "/a.txt");
+    ask(20, "/a.txt");
+    assert_string_equal(ask(20, "/sub/"), "read index");
+    assert_string_equal(ask(20, "/a.txt"), "read first");
+    assert_string_equal(ask(20, "/a.txt"), "shared first");
+    assert_string_equal(ask(20, "/a.tx"), "nothing");
+    assert_string_equal(ask(20, "/a.txt"), "read first");
+}
+
+TEST(each_site_has_its_own)
+{
+    ask(30, "/a.txt");
+    assert_string_equal(ask_at(&other, 30, "/a.txt"), "read other");
+    assert_string_equal(ask_at(&other, 30, "/a.txt"), "shared other");
+    assert_string_equal(ask(30, "/a.txt"), "read first");
+}
+
+TEST(an_index)
+{
+    assert_string_equal(ask(40, "/sub/"), "read index");
+    assert_string_equal(ask(40, "/sub/"), "shared index");
+    assert_string_equal(ask(40, "/sub/"), "shared index");
+}
+
+TEST(what_is_no_file)
+{
+    for (int i = 0; i < 3; i++) {
+        assert_string_equal(ask(50, "/none"), "nothing");
+        assert_string_equal(ask(51, "/sub"), "directory");
+    }
+    mk_test_write("root/none", MK_STR("new"));
+    assert_string_equal(ask(50, "/none"), "read new");
+    remove(mk_test_path("root/none"));
+}
+
+TEST(sizes)
+{
+    static char text[SMALL_FILE_BYTES_MAX + 1];
+    memset(text, 'x', sizeof(text));
+    for (size_t bytes = 0; bytes <= sizeof(text); bytes += bytes ? 1 : SMALL_FILE_BYTES_MAX - 1) {
+        mk_test_write("root/sized", mk_str(text, bytes));
+        ask(60 + bytes, "/sized");
+        const char *answer = ask(60 + bytes, "/sized");
+        assert_true(mk_str_starts(mk_str_c(answer), mk_str_c(bytes > SMALL_FILE_BYTES_MAX ? "read " : "shared ")));
+    }
+}
+
+/* Files of the kernel have more to say than their size tells. */
+TEST(a_size_that_is_wrong)
+{
+    struct static_site kernel = one;
+    kernel.in_memory = true;
+    kernel.root_fd = open("/proc/sys/kernel", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    for (int i = 0; i < 3; i++)
+        assert_string_equal(ask_at(&kernel, 70, "/ostype"), "read Linux\n");
+    close(kernel.root_fd);
+}
+
+TEST(paths_that_are_long)
+{
+    char path[SMALL_FILE_PATH_BYTES_MAX + 2];
+    for (size_t len = SMALL_FILE_PATH_BYTES_MAX; len <= SMALL_FILE_PATH_BYTES_MAX + 1; len++) {
+        for (size_t i = 0; i < len; i++)
+            path[i] = i % 2 ? '.' : '/';
+        memcpy(path + len - 6, "/a.txt", 7);
+        ask(80 + len, path);
+        assert_string_equal(ask(80 + len, path), len > SMALL_FILE_PATH_BYTES_MAX ? "read first" : "shared first");
+    }
+}
+
+/* What another client would get in another coding is asked for anew. */
+TEST(variants)
+{
+    struct static_host compressed = {.codings = {MK_CODING_GZIP}, .n_codings = 1};
+    struct static_site varied = one;
+    varied.host = &compressed;
+    for (int i = 0; i < 3; i++)
+        assert_string_equal(ask_at(&varied, 90, "/a.txt"), "read first");
+}
+
+TEST(nothing_stays_open)
+{
+    unsigned before = mk_test_descriptors();
+    test_from_the_second_on(state);
+    test_for_one_turn(state);
+    test_sizes(state);
+    test_a_size_that_is_wrong(state);
+    assert_int_equal(mk_test_descriptors(), before);
+}
+
+static void open_site(struct static_site *site, const char *root)
+{
+    *site = (struct static_site){.settings = &settings, .host = &plain_host, .lock = PTHREAD_MUTEX_INITIALIZER};
+    site->root_fd = open(mk_test_path(root), O_PATH | O_DIRECTORY | O_CLOEXEC);
+    assert_true(site->root_fd >= 0);
+}
+
+static int set_up(void **state)
+{
+    if (mk_test_folder_make(state) < 0)
+        return -1;
+    mk_test_mkdir("root");
+    mk_test_mkdir("root/sub");
+    mk_test_mkdir("other");
+    mk_test_write("root/a.txt", MK_STR("first"));
+    mk_test_write("root/sub/index.html", MK_STR("index"));
+    mk_test_write("other/a.txt", MK_STR("other"));
+    open_site(&one, "root");
+    open_site(&other, "other");
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    close(one.root_fd);
+    close(other.root_fd);
+    return mk_test_folder_remove(state);
+}
+
+TEST_FILE(set_up, tear_down)

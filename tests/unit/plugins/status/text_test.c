@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * UTF-8, JSON values and the labels of counters.
+ */
+#include "testing.h"
+
+#include "plugins/status/labels.h"
+#include "plugins/status/text.h"
+
+#include <math.h>
+
+static void check_utf8(const char *bytes, size_t len, const char *text)
+{
+    struct mk_buf out;
+    char *copy = mk_test_guarded(bytes, len);
+    mk_buf_init(&out, 4096);
+    text_write(&out, mk_str(copy, len));
+    assert_str_equal(mk_buf_str(&out), text);
+    mk_buf_release(&out);
+    mk_test_unguard(copy, len);
+}
+
+#define BAD "\xef\xbf\xbd"
+#define CHECK_UTF8(bytes, text) check_utf8(bytes, sizeof(bytes) - 1, text)
+
+TEST(utf8)
+{
+    CHECK_UTF8("plain", "plain");
+    CHECK_UTF8("\xc3\xa9\xe2\x82\xac\xf0\x9f\x90\x92", "\xc3\xa9\xe2\x82\xac\xf0\x9f\x90\x92");
+    CHECK_UTF8("\xc3", BAD);
+    CHECK_UTF8("a\xe2\x82", "a" BAD BAD);
+    CHECK_UTF8("\xc0\xaf", BAD BAD);                 /* longer than needed */
+    CHECK_UTF8("\xe0\x9f\xbf", BAD BAD BAD);         /* the same */
+    CHECK_UTF8("\xed\xa0\x80", BAD BAD BAD);         /* a surrogate */
+    CHECK_UTF8("\xf4\x90\x80\x80", BAD BAD BAD BAD); /* beyond U+10FFFF */
+    CHECK_UTF8("\xf0\x9f\x90x", BAD BAD BAD "x");
+    CHECK_UTF8("\xff\x80z", BAD BAD "z");
+}
+
+TEST(json)
+{
+    char text[512];
+    struct mk_buf out;
+    struct json j = {.out = &out};
+    mk_buf_init_fixed(&out, text, sizeof(text));
+    json_open(&j, NULL, '{');
+    json_text(&j, "a", mk_str("\"\\\n\x7f</script>\xff", 14));
+    json_open(&j, "b", '[');
+    json_number(&j, NULL, INT64_MIN);
+    json_open(&j, NULL, '{');
+    json_close(&j, '}');
+    json_null(&j, NULL);
+    json_close(&j, ']');
+    json_bool(&j, "c", true);
+    json_bool(&j, "d", false);
+    json_real(&j, "e", 0);
+    json_real(&j, "f", 1.25);
+    json_real(&j, "g", 1795279470.671);
+    json_real(&j, "h", 100);
+    json_real(&j, "i", -0.0000004);
+    json_real(&j, "j", NAN);
+    json_real(&j, "k", INFINITY);
+    json_number_at(&j, MK_STR("\""), 1);
+    json_close(&j, '}');
+    assert_str_equal(mk_buf_str(&out),
+                     "{\"a\":\"\\\"\\\\\\u000a\\u007f</script>" BAD "\",\"b\":[-9223372036854775808,{},null],"
+                     "\"c\":true,\"d\":false,\"e\":0,\"f\":1.25,\"g\":1795279470.671,\"h\":100,\"i\":-0,\"j\":null,"
+                     "\"k\":null,\"\\\"\":1}");
+}
+
+TEST(labels)
+{
+    static const struct {
+        const char *labels, *name, *value;
+    } rows[] = {
+        {"host=\"example.org\",status=\"2xx\"", "host", "example.org"},
+        {"host=\"example.org\",status=\"2xx\"", "status", "2xx"},
+        {"host=\"example.org\",status=\"2xx\"", "hos", ""},
+        {"a=\"x\\\"y\\\\z\\n\",b=\"\"", "a", "x\"y\\z\n"},
+        {"a=\"status=\\\"1\\\",\",status=\"2\"", "status", "2"},
+        {"", "a", ""},
+        {"a", "a", ""},
+        {"a=", "a", ""},
+        {"a=\"", "a", ""},
+        {"a=\"b", "a", ""},
+        {"a=\"b\\", "a", ""},
+        {"a=\"b\\\"", "a", ""},
+    };
+    char storage[LABELS_VALUE_BYTES];
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        size_t len = strlen(rows[i].labels);
+        char *copy = mk_test_guarded(rows[i].labels, len);
+        assert_str_equal(labels_get(mk_str(copy, len), mk_str_c(rows[i].name), storage), rows[i].value);
+        mk_test_unguard(copy, len);
+    }
+}
