@@ -24,11 +24,11 @@ def pytest_report_header():
 
 
 def pytest_collection_modifyitems(config, items):
-    """Budgets mean nothing for a build with assertions and sanitizers; bytes of one protocol nothing for another."""
+    """Budgets mean nothing for a build with assertions and sanitizers; tests of one protocol nothing for another."""
     if build.PROTOCOL != "http/1.1":
-        wire = [item for item in items if item.get_closest_marker("wire")]
-        items[:] = [item for item in items if not item.get_closest_marker("wire")]
-        config.hook.pytest_deselected(items=wire)
+        of_one = [item for item in items if item.get_closest_marker("single_protocol")]
+        items[:] = [item for item in items if not item.get_closest_marker("single_protocol")]
+        config.hook.pytest_deselected(items=of_one)
     skip = pytest.mark.skip(reason=f"budgets are for an optimised build, not {build.PRESET}")
     for item in items:
         if item.get_closest_marker("budget") and not build.OPTIMISED:
@@ -133,10 +133,10 @@ def h2(site):
 
 
 @pytest.fixture
-def wire(site):
+def conn(site):
     """A connection of bare frames to the common server."""
-    with frames.Wire(site.addresses[0]) as wire:
-        yield wire
+    with frames.FrameConnection(site.addresses[0]) as conn:
+        yield conn
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from harness import build, embed
 
 pytestmark = [
-    pytest.mark.wire,
+    pytest.mark.single_protocol,
     pytest.mark.skipif(build.PRESET == "small", reason="the small build has no library for programs"),
 ]
 

@@ -919,7 +919,7 @@ def test_rates_of_one_name_in_several_hosts(tmp_path, host_conf):
 # ── monkey.conf ──
 
 
-@pytest.mark.wire  # HTTP/2 connections end after a reload
+@pytest.mark.single_protocol  # HTTP/2 connections end after a reload
 def test_limits_for_all_hosts_have_one_table(guard, tmp_path):
     """A client cannot use the rate once for each host; own sections of a host count apart."""
     root = tmp_path / "server0" / "root"
@@ -952,7 +952,7 @@ def test_a_rule_for_all_hosts_counts_once(guard, tmp_path):
     server.wait_log(r"deny 403 127\.0\.0\.1: GET /secret/key\.txt; 2 so far.*, host: other\.example")
 
 
-@pytest.mark.wire  # HTTP/2 connections end after a reload
+@pytest.mark.single_protocol  # HTTP/2 connections end after a reload
 def test_a_connection_keeps_its_rate_over_a_reload(guard):
     """What it has used of SendRate is not given back by a new configuration."""
     server = guard(limits({"SendRate": "100K", "Name": "slow"}))

@@ -109,7 +109,7 @@ def ask_behind_header(client):
         return False
 
 
-@pytest.mark.wire
+@pytest.mark.single_protocol
 def test_connections_are_exact_over_reloads(serve, tmp_path):
     """Connections of one client come and go in all workers, while reloads change what is asked before them. There are
     never more than MaxConnections, and at the end none is counted."""

@@ -24,7 +24,7 @@ FILES = {"index.html": b"home\n", "a.txt": b"a\n", "big.bin": b"x" * 100_000, "i
 PROXY = b"PROXY TCP4 192.0.2.1 10.0.0.9 4711 80\r\n"
 
 pytestmark = [
-    pytest.mark.wire,
+    pytest.mark.single_protocol,
     pytest.mark.skipif(
         not all((build.PLUGINS / f"{name}.so").exists() for name in NEEDED),
         reason="the preset has no plugin mandril or auth",

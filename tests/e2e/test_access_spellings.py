@@ -119,7 +119,7 @@ def usable_over_h2(target):
     return target.startswith("/") and "#" not in target
 
 
-@pytest.mark.wire
+@pytest.mark.single_protocol
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_http_1(guarded, unguarded, pattern):
     assert len(SPELLINGS) >= COUNT
@@ -129,13 +129,13 @@ def test_http_1(guarded, unguarded, pattern):
     assert denied >= served > 500
 
 
-@pytest.mark.wire
+@pytest.mark.single_protocol
 def test_http_1_absolute_form(server):
     forms = [f"http://{host}{target}" for host in ("localhost", "LOCALHOST:80") for target in SPELLINGS[::4]]
     assert check(Asker(server.connect), ask_h1, forms) > 100
 
 
-@pytest.mark.wire
+@pytest.mark.single_protocol
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_http_2(guarded, pattern):
     targets = [target for target in SPELLINGS if usable_over_h2(target)]

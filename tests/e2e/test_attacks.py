@@ -24,7 +24,7 @@ import test_tls as tls
 import test_tls_scanners as tls_scanners
 from test_log import LINE
 
-pytestmark = pytest.mark.wire
+pytestmark = pytest.mark.single_protocol
 
 NO_GATEWAY = "there is no gateway to other programs yet"
 NO_PROXY = "there is no proxy yet"

@@ -80,7 +80,7 @@ def reload(server):
 # ── over all ways ──
 
 
-@pytest.mark.wire
+@pytest.mark.single_protocol
 @pytest.mark.parametrize("way", WAYS)
 def test_login(protect, users, tmp_path, way):
     way = WAYS[way]
@@ -488,7 +488,7 @@ def test_the_user_in_access_logs(protect, users, tmp_path):
 # ── client certificates ──
 
 
-@pytest.mark.wire
+@pytest.mark.single_protocol
 @pytest.mark.skipif(not build.speaks("tls"), reason="the preset has no tls")
 def test_client_certificates(protect, users, tmp_path):
     ca = Authority(tmp_path / "ca")
@@ -658,7 +658,7 @@ def test_rules_that_never_match(check, users):
 # ── with other parts of the server ──
 
 
-@pytest.mark.wire
+@pytest.mark.single_protocol
 @pytest.mark.skipif(not build.speaks("h2"), reason="the preset has no h2")
 def test_streams_of_one_connection(protect, users):
     """Streams wait for one hash; those that are cancelled meanwhile disturb no other."""
@@ -756,7 +756,7 @@ def test_listings_by_address_or_login(protect, users, satisfy, order):
 # ── other programs ──
 
 
-@pytest.mark.wire
+@pytest.mark.single_protocol
 def test_a_browser(protect, users, tmp_path, tmp_path_factory):
     """The page and all that belongs to it, at once, with one login that the browser remembers."""
     assets = {f"a/{n}.css": b"p { color: red }\n" for n in range(12)}
@@ -774,7 +774,7 @@ def test_a_browser(protect, users, tmp_path, tmp_path_factory):
     assert count_hashes(server) <= 2  # one for each worker at most
 
 
-@pytest.mark.wire
+@pytest.mark.single_protocol
 def test_curl(protect, users):
     server = protect({"Match": "/a", "Users": users})
     command = ["curl", "-sS", "-o", "-", "--anyauth", "-u", "josé:contraseña", f"{server.url}/a/secret.txt"]

@@ -14,7 +14,7 @@ from harness.protocol import Client
 from harness.server import run, section, write_config
 
 pytestmark = [
-    pytest.mark.wire,
+    pytest.mark.single_protocol,
     pytest.mark.skipif(build.PRESET == "small", reason="small builds have no Listener in [HOST]"),
 ]
 A, B, C = "127.0.0.1:0", "127.0.0.2:0", "127.0.0.3:0"

@@ -35,7 +35,7 @@ from harness.server import await_true, run, section, write_config
 from harness.ways import WAYS
 from test_config import problems
 
-pytestmark = [needs_cache, pytest.mark.wire]
+pytestmark = [needs_cache, pytest.mark.single_protocol]
 
 SMALL, LARGE = pattern(4000, 21), pattern(100_000, 22)
 FILES = {

@@ -14,7 +14,7 @@ from harness.truth import Ask, Content, Slot, State, Window, check
 from harness.truth_machine import FEW, MANY, MODES, Machine, Run, make_disk
 
 pytestmark = [
-    pytest.mark.wire,
+    pytest.mark.single_protocol,
     pytest.mark.concurrent,
     pytest.mark.skipif(
         not (build.speaks("tls") and build.speaks("h2")), reason=f"the preset {build.PRESET} lacks tls or HTTP/2"

@@ -238,7 +238,7 @@ def test_a_check_without_a_byte(listener):
         client.assert_closed()
 
 
-@pytest.mark.wire
+@pytest.mark.single_protocol
 def test_only_proxies_may_connect_there(probe):
     server = probe("10.0.0.0/8", Listen="127.0.0.1:0 proxy")
     for start in (b"", V1 + request()):
@@ -395,7 +395,7 @@ def kept_of(client, n):
     assert client.response()["Porter"] == str(n)
 
 
-@pytest.mark.wire  # HTTP/2 connections end after a reload
+@pytest.mark.single_protocol  # HTTP/2 connections end after a reload
 def test_what_is_kept_lasts_over_reloads(porter):
     """What a plugin keeps for a connection is given back with it, or once no configuration has the plugin."""
     server = porter()
@@ -416,7 +416,7 @@ def test_what_is_kept_lasts_over_reloads(porter):
     assert server.log.count("porter forgets") == 2
 
 
-@pytest.mark.wire  # HTTP/2 connections end after a reload
+@pytest.mark.single_protocol  # HTTP/2 connections end after a reload
 def test_what_is_kept_ends_with_its_module(serve, tmp_path):
     """A module whose file has changed is another plugin: it gets nothing that the former one has kept."""
     reload = start_porter(serve, {"Listen": "127.0.0.1:0"})
@@ -476,7 +476,7 @@ def test_a_stop_tells_of_those_that_are_open(porter):
     assert server.wait() == 0
 
 
-@pytest.mark.wire
+@pytest.mark.single_protocol
 @pytest.mark.skipif(not build.speaks("h2"), reason="this build does not speak HTTP/2")
 def test_whose_connection_ends(serve):
     """The log names the client to block, and not the proxy that it came by."""

@@ -460,7 +460,7 @@ def test_memory(probe):
     assert seen.count("zstd") <= 2 and seen.count("br") <= 1 and seen.count("gzip") <= 14
 
 
-@pytest.mark.wire
+@pytest.mark.single_protocol
 def test_cpu_limit(serve, tmp_path):
     """One percent: what is being compressed waits, others have their turns meanwhile and leave as they are."""
     big = text(300_000, 3)

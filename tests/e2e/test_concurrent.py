@@ -79,7 +79,7 @@ def test_new_connections(crowd):
     in_parallel(8, work)
 
 
-@pytest.mark.wire
+@pytest.mark.single_protocol
 def test_drops_on_all_workers(crowd):
     def work(i):
         for length in range(0, 120):
@@ -190,7 +190,7 @@ def test_several_listeners_and_workers(serve, tmp_path):
     in_parallel(9, work)
 
 
-@pytest.mark.wire
+@pytest.mark.single_protocol
 def test_out_of_descriptors_with_several_workers(serve):
     server = serve({"Workers": 3, "Timeout": "60s", "KeepAliveTimeout": "300ms"}, nofile=64)
     clients = [server.connect() for _ in range(150)]

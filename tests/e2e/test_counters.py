@@ -28,7 +28,7 @@ from harness.server import Server, await_true, section, write_config
 from harness.ways import WAYS
 from test_h2_attacks import FLOODS, PATIENT, limits
 
-pytestmark = [needs_status, pytest.mark.wire]
+pytestmark = [needs_status, pytest.mark.single_protocol]
 
 CONF = "plugins/status/status.conf"
 SMALL = b"small" * 100
@@ -300,8 +300,8 @@ def test_clients_of_http2_that_read_nothing(count):
     """The windows are open: the connection waits, and its end is a timeout of its own."""
     server = count({**PATIENT, "SendTimeout": "300ms"})
     for n in (1, 2):
-        with f.Wire(server.addresses[0], rcvbuf=4096, values={f.INITIAL_WINDOW_SIZE: f.WINDOW_MAX}) as wire:
-            wire.send(f.window_update(0, f.WINDOW_MAX - f.WINDOW), f.headers(1, f.get("/large.bin")))
+        with f.FrameConnection(server.addresses[0], rcvbuf=4096, values={f.INITIAL_WINDOW_SIZE: f.WINDOW_MAX}) as conn:
+            conn.send(f.window_update(0, f.WINDOW_MAX - f.WINDOW), f.headers(1, f.get("/large.bin")))
             await_count(server, n, "timeouts", state="streams_write")
 
 
@@ -327,24 +327,24 @@ def test_floods(count, key):
     name = key.split(",")[0]
     server = count({**PATIENT, "MaxBodySize": "1G"}, **limits({name: 4}))
     for _ in range(2):
-        with f.Wire(server.addresses[0], values={f.INITIAL_WINDOW_SIZE: 100}) as wire:
-            wire.send(f.settings(ack=True), first, *[flood(i) for i in range(5 - (name == "MaxSettings"))])
-            assert wire.verdict() == f.ENHANCE_YOUR_CALM
+        with f.FrameConnection(server.addresses[0], values={f.INITIAL_WINDOW_SIZE: 100}) as conn:
+            conn.send(f.settings(ack=True), first, *[flood(i) for i in range(5 - (name == "MaxSettings"))])
+            assert conn.goaway_code() == f.ENHANCE_YOUR_CALM
     await_count(server, 2, "http2_floods", kind=KINDS[name])
     assert server.count("http2_floods") == 2
 
 
-def send_bomb(wire):
+def send_bomb(conn):
     field = b"\x40" + f.integer(6, 7) + b"x-bomb" + f.integer(900, 7) + b"b" * 900
-    wire.send(f.headers(1, f.get() + field), f.headers(3, f.get() + b"\xbe" * 110))
+    conn.send(f.headers(1, f.get() + field), f.headers(3, f.get() + b"\xbe" * 110))
 
 
-def send_continuations(wire):
-    wire.send(f.headers(1, f.get(), whole=False), *[f.continuation(1, b"x") for _ in range(3)])
+def send_continuations(conn):
+    conn.send(f.headers(1, f.get(), whole=False), *[f.continuation(1, b"x") for _ in range(3)])
 
 
-def send_settings_entries(wire):
-    wire.send(f.settings([(0x40 + i, 1) for i in range(40)]))
+def send_settings_entries(conn):
+    conn.send(f.settings([(0x40 + i, 1) for i in range(40)]))
 
 
 ATTACKS = {
@@ -360,9 +360,9 @@ def test_attacks_in_one_head(count, kind):
     attack, settings, keys = ATTACKS[kind]
     server = count({**PATIENT, **settings}, **(limits(keys) if keys else {}))
     for _ in range(2):
-        with f.Wire(server.addresses[0], timeout=20) as wire:
-            attack(wire)
-            assert wire.verdict() == f.ENHANCE_YOUR_CALM
+        with f.FrameConnection(server.addresses[0], timeout=20) as conn:
+            attack(conn)
+            assert conn.goaway_code() == f.ENHANCE_YOUR_CALM
     await_count(server, 2, "http2_floods", kind=kind)
     assert server.count("http2_floods") == 2
 
@@ -373,14 +373,14 @@ def test_streams_above_the_limit(count):
     """Refused until the client has acknowledged the limit; above it then, the connection ends."""
     server = count(PATIENT, program=build.probe(), **limits({"MaxConcurrentStreams": 3}))
     head = f.get("/probe/never")
-    with f.Wire(server.addresses[0]) as wire:
-        wire.until(f.SETTINGS)
-        wire.send(*[f.headers(2 * i + 1, head) for i in range(5)])
+    with f.FrameConnection(server.addresses[0]) as conn:
+        conn.until(f.SETTINGS)
+        conn.send(*[f.headers(2 * i + 1, head) for i in range(5)])
         for _ in range(2):
-            wire.until(f.RST_STREAM)
+            conn.until(f.RST_STREAM)
         await_count(server, 2, "http2_floods", kind="refused_stream")
-        wire.send(f.settings(ack=True), f.headers(101, head))
-        assert wire.verdict() == f.PROTOCOL_ERROR
+        conn.send(f.settings(ack=True), f.headers(101, head))
+        assert conn.goaway_code() == f.PROTOCOL_ERROR
     await_count(server, 1, "http2_floods", kind="too_many_streams")
     assert server.count("http2_floods") == 3
 
@@ -392,15 +392,15 @@ def test_acknowledgements_that_are_not_read(count, tmp_path):
     keys = limits({"MaxPings": most, "MaxSettings": most})
     server = count({**PATIENT, "Listen": ["127.0.0.1:0", f"unix:{path}"]}, listeners=2, **keys)
     burst = (f.ping() + f.settings()) * (most - 1)  # the preface has one SETTINGS
-    with f.Wire(str(path), timeout=60) as wire:
-        wire.send(burst)
+    with f.FrameConnection(str(path), timeout=60) as conn:
+        conn.send(burst)
         time.sleep(FLOOD_INTERVAL_SECONDS + 1)
-        rest = threading.Thread(target=wire.send_all_you_can, args=(burst,))  # the server does not take all of it
+        rest = threading.Thread(target=conn.send_all_you_can, args=(burst,))  # the server does not take all of it
         rest.start()
         try:
             await_true(lambda: server.count("http2_floods", kind="queued_acks") == 1, 60, "the end of the connection")
         finally:
-            wire.sock.shutdown(socket.SHUT_RDWR)
+            conn.sock.shutdown(socket.SHUT_RDWR)
             rest.join()
     assert server.count("http2_floods") == 1
 
@@ -409,9 +409,9 @@ def test_acknowledgements_that_are_not_read(count, tmp_path):
 def test_closed_windows(count):
     """Each stream whose client gives it no window."""
     server = count({**PATIENT, "SendTimeout": "300ms"})
-    with f.Wire(server.addresses[0], values={f.INITIAL_WINDOW_SIZE: 0}) as wire:
-        wire.send(*[f.headers(2 * i + 1, f.get("/large.bin")) for i in range(5)])
-        assert {wire.until(f.RST_STREAM).stream for _ in range(5)} == {1, 3, 5, 7, 9}
+    with f.FrameConnection(server.addresses[0], values={f.INITIAL_WINDOW_SIZE: 0}) as conn:
+        conn.send(*[f.headers(2 * i + 1, f.get("/large.bin")) for i in range(5)])
+        assert {conn.until(f.RST_STREAM).stream for _ in range(5)} == {1, 3, 5, 7, 9}
         await_count(server, 5, "http2_floods", kind="send_timeout")
     assert server.count("http2_floods") == server.count("timeouts", state="stream") == 5
 
@@ -421,12 +421,12 @@ def test_stalled_streams(count):
     """Connections whose streams hold all descriptors give way to new ones."""
     server, slow = count(PATIENT, nofile=128), []
     for _ in range(2):
-        slow.append(f.Wire(server.addresses[0], timeout=20, values={f.INITIAL_WINDOW_SIZE: 0}))
+        slow.append(f.FrameConnection(server.addresses[0], timeout=20, values={f.INITIAL_WINDOW_SIZE: 0}))
         slow[-1].send(*[f.headers(2 * i + 1, f.get("/large.bin")) for i in range(100)])
         slow[-1].sync()
     await_true(lambda: server.count("http2_floods", kind="stalled_streams") >= 1, 20, "room")
-    for wire in slow:
-        wire.close()
+    for conn in slow:
+        conn.close()
 
 
 # ── TLS ──

@@ -10,7 +10,7 @@ from harness.content import HELLO, LARGE, OLD_DATE
 from harness.server import HTTP1_ONLY
 
 pytestmark = [
-    pytest.mark.wire,
+    pytest.mark.single_protocol,
     pytest.mark.skipif(not shutil.which("curl"), reason="curl is not installed"),
 ]
 

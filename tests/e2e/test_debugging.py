@@ -9,7 +9,7 @@ import pytest
 
 from harness import build
 
-pytestmark = pytest.mark.wire
+pytestmark = pytest.mark.single_protocol
 PAGE = (build.TOP / "docs" / "guide" / "debugging.md").read_text()
 HELPERS = re.search(r"```\n(define monkey-request\n.*?)```", PAGE, re.S)[1]
 BREAKPOINTS = re.findall(r"`([^`]+)`", re.search(r"Useful breakpoints: (.*?)\. ", PAGE, re.S)[1])

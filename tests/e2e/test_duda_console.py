@@ -655,7 +655,7 @@ def test_urls_of_level_1(old):
 # ── packages ──
 
 
-@pytest.mark.wire
+@pytest.mark.single_protocol
 @pytest.mark.skipif(not (build.PLUGINS / "packages/websocket.dpkg").exists(), reason="no package websocket")
 def test_websockets(serve_services, tmp_path, way):
     source = (build.TOP / "docs/examples/services/12-wschat/wschat.c").read_text()

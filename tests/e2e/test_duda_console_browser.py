@@ -9,7 +9,7 @@ from harness.tab import brightness, checked_tabs, contrast
 from harness.ways import WAYS
 from test_duda_console import CONSOLE, HOSTILE, SHOP, clean, say
 
-pytestmark = [needs_duda, pytest.mark.wire]
+pytestmark = [needs_duda, pytest.mark.single_protocol]
 
 RESPONSES = "document.querySelector('dd').textContent"
 

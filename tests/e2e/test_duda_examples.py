@@ -30,7 +30,7 @@ PROTOCOLS = {
 
 pytestmark = [
     needs_duda,
-    pytest.mark.wire,
+    pytest.mark.single_protocol,
     pytest.mark.skipif(not shutil.which("curl"), reason="curl is not installed"),
 ]
 

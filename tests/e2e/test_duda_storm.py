@@ -34,7 +34,7 @@ HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "date"}
 
 pytestmark = [
     needs_duda,
-    pytest.mark.wire,
+    pytest.mark.single_protocol,
     pytest.mark.concurrent,
     pytest.mark.skipif(
         not (build.speaks("tls") and build.speaks("h2")), reason=f"the preset {build.PRESET} lacks tls or HTTP/2"

@@ -18,7 +18,7 @@ from harness.server import await_true
 from harness.services import HEAD, build_service, needs_duda, reload, web_service
 from harness.ways import WAYS
 
-pytestmark = [needs_duda, pytest.mark.wire]
+pytestmark = [needs_duda, pytest.mark.single_protocol]
 
 # Echoes. Logs the end of each tunnel. When the service was replaced it writes LAST_BYTES.
 SERVICE = (

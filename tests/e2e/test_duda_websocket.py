@@ -24,7 +24,7 @@ from test_duda_services import NO_HANDLERS
 
 pytestmark = [
     needs_duda,
-    pytest.mark.wire,
+    pytest.mark.single_protocol,
     pytest.mark.skipif(not (build.PLUGINS / "packages/websocket.dpkg").exists(), reason="no package websocket"),
 ]
 

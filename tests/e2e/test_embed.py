@@ -17,7 +17,7 @@ from harness.websocket import BINARY, WebSocket
 from test_counter_budget import make_shim
 
 pytestmark = [
-    pytest.mark.wire,
+    pytest.mark.single_protocol,
     pytest.mark.skipif(build.PRESET == "small", reason="the small build has no library for programs"),
 ]
 

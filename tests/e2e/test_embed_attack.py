@@ -9,7 +9,7 @@ from harness import build, embed
 from harness.embed import PROGRAMS
 
 pytestmark = [
-    pytest.mark.wire,
+    pytest.mark.single_protocol,
     pytest.mark.concurrent,
     pytest.mark.skipif(build.PRESET == "small", reason="the small build has no library for programs"),
 ]

@@ -15,7 +15,7 @@ PAGE = build.TOP / "docs" / "guide" / "embed.md"
 BLOCK = re.compile(r"^```(c|console)\n(.*?)^```", re.S | re.M)
 
 pytestmark = [
-    pytest.mark.wire,
+    pytest.mark.single_protocol,
     pytest.mark.skipif(build.PRESET == "small", reason="the small build has no library for programs"),
 ]
 

@@ -17,7 +17,7 @@ PACKAGE = build.TOP / "bindings" / "python"
 PYTHON = sys.executable
 
 pytestmark = [
-    pytest.mark.wire,
+    pytest.mark.single_protocol,
     pytest.mark.skipif(build.PRESET in ("small", "tsan"), reason="no library, or one that Python cannot load"),
 ]
 

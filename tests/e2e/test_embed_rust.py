@@ -17,7 +17,7 @@ CRATE = build.TOP / "bindings" / "rust"
 EDITION = re.search(r'edition = "(\d+)"', (CRATE / "Cargo.toml").read_text())[1]
 
 pytestmark = [
-    pytest.mark.wire,
+    pytest.mark.single_protocol,
     pytest.mark.skipif(build.PRESET == "small", reason="the small build has no library for programs"),
     pytest.mark.skipif(build.PRESET == "tsan", reason="Rust's own locks are not instrumented: TSan would report races"),
 ]

@@ -102,7 +102,7 @@ def test_mistakes(conf, line, message):
     assert line in result.stderr, "the line itself is shown"
 
 
-@pytest.mark.wire
+@pytest.mark.single_protocol
 @pytest.mark.parametrize("status", [414, 431])
 def test_pages_that_no_client_gets(conf, status):
     """A request whose head is too long has no host: a warning says so, and the server's page is sent."""

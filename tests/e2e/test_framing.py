@@ -6,7 +6,7 @@ import pytest
 
 from harness.messages import CLOSE, LAST, chunked, lines, request, sized
 
-pytestmark = pytest.mark.wire
+pytestmark = pytest.mark.single_protocol
 
 HOST = "Host: localhost"
 SMUGGLED = request("/one.txt")

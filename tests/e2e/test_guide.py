@@ -290,7 +290,7 @@ def first_line(path):
     return await_true(lambda: path.exists() and path.read_text(), 10, f"a line in {path}").splitlines()[0]
 
 
-@pytest.mark.wire
+@pytest.mark.single_protocol
 def test_one_file_for_all_hosts(site, tmp_path):
     needs_modules(COMMON_LOG)
     ask(site(COMMON_LOG), "/missing", "User-Agent: me")
@@ -300,7 +300,7 @@ def test_one_file_for_all_hosts(site, tmp_path):
     assert '404 "GET /missing HTTP/1.1"' in first_line(tmp_path / "srv" / "log" / "error.log")
 
 
-@pytest.mark.wire
+@pytest.mark.single_protocol
 def test_json_with_numbers(site, tmp_path):
     needs_modules(JSON_LOG)
     answer = ask(site(JSON_LOG), "/")
@@ -308,7 +308,7 @@ def test_json_with_numbers(site, tmp_path):
     assert row["request_id"] == answer["X-Request-Id"] and row["request"] == "GET / HTTP/1.1"
 
 
-@pytest.mark.wire
+@pytest.mark.single_protocol
 def test_several_logs_for_one_host(site, tmp_path):
     needs_modules(SEVERAL_LOGS)
     server = site(SEVERAL_LOGS)

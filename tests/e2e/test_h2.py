@@ -17,7 +17,7 @@ from harness.h2 import GoneAway, H2Client, code_of
 from harness.messages import request
 
 pytestmark = [
-    pytest.mark.wire,
+    pytest.mark.single_protocol,
     pytest.mark.skipif(not build.speaks("h2"), reason="this build does not speak HTTP/2"),
 ]
 
@@ -57,10 +57,10 @@ def test_unix_socket(serve, tmp_path):
 @pytest.mark.parametrize("size", [1, 3, 23, 24, 25, 100])
 def test_preface_in_pieces(site, size):
     data = f.PREFACE + f.settings() + f.headers(1, f.get())
-    with f.Wire(site.addresses[0], greet=False) as wire:
+    with f.FrameConnection(site.addresses[0], greet=False) as conn:
         for at in range(0, len(data), size):
-            wire.send(data[at : at + size])
-        assert wire.until(f.DATA).payload == HELLO
+            conn.send(data[at : at + size])
+        assert conn.until(f.DATA).payload == HELLO
 
 
 def test_preface_that_is_none(site):
@@ -73,18 +73,18 @@ def test_preface_that_is_none(site):
 
 
 def test_settings_must_be_first(site):
-    with f.Wire(site.addresses[0], greet=False) as wire:
-        wire.send(f.PREFACE, f.ping(), f.settings())
-        assert wire.verdict() in (f.PROTOCOL_ERROR, None)
+    with f.FrameConnection(site.addresses[0], greet=False) as conn:
+        conn.send(f.PREFACE, f.ping(), f.settings())
+        assert conn.goaway_code() in (f.PROTOCOL_ERROR, None)
 
 
-def test_our_settings(wire):
-    frame = wire.read()
+def test_our_settings(conn):
+    frame = conn.read()
     assert frame.type == f.SETTINGS and not frame.flags
     keys = dict(struct.iter_unpack(">HI", frame.payload))
     assert 1 <= keys[f.MAX_CONCURRENT_STREAMS] <= 1000, keys
     assert keys.get(f.HEADER_TABLE_SIZE, 4096) <= 4096 and f.NO_RFC7540_PRIORITIES not in keys, keys
-    assert wire.until(f.SETTINGS).flags == f.ACK
+    assert conn.until(f.SETTINGS).flags == f.ACK
 
 
 def test_upgrade_is_ignored(site):
@@ -166,7 +166,7 @@ def test_half_closed_client_gets_its_answers(probe):
     """GOAWAY of the client ends nothing that has begun."""
     client = probe().connect_h2()
     late = client.begin("/probe/late?100")
-    client.wire.send(f.goaway())
+    client.conn.send(f.goaway())
     assert client.response(late).body == b"late\n"
 
 
@@ -292,7 +292,7 @@ def test_body_without_length_in_pieces(probe):
     number = client.begin("/probe/collect", method="POST", end=False)
     for piece in (b"a", b"", b"bc", b"d"):
         client.more(number, piece)
-    client.wire.send(f.data(number, b"padded", pad=20), f.data(number, b"", pad=255))
+    client.conn.send(f.data(number, b"padded", pad=20), f.data(number, b"", pad=255))
     client.more(number, b"!", end=True)
     assert client.response(number).body == b"abcdpadded!"
 
@@ -407,14 +407,14 @@ def test_incremental_ones_in_turn(race):
 def test_priority_update(race):
     """The frame changes the order of what runs already."""
     first, second = race.begin("/medium.bin", "Priority: u=2"), race.begin("/medium.bin", "Priority: u=4")
-    race.client.wire.send(f.priority_update(second, "u=0"))
+    race.client.conn.send(f.priority_update(second, "u=0"))
     assert [number for number, _ in itertools.groupby(race.run(40_000))] == [second, first]
 
 
 def test_priority_of_an_idle_stream(race):
     """It may come before its stream."""
     client = race.client
-    client.wire.send(f.priority_update(client.last + 4, "u=0"))
+    client.conn.send(f.priority_update(client.last + 4, "u=0"))
     first, second = race.begin("/medium.bin"), race.begin("/medium.bin")
     assert set(race.run(40_000)) == {first, second}
     assert client.response(first).body == client.response(second).body == MEDIUM
@@ -425,14 +425,14 @@ def test_unreadable_priorities(h2, value):
     """RFC 9218 §4: ignored."""
     client = h2()
     assert client.ask("/hello.txt", ("priority", value)).body == HELLO
-    client.wire.send(f.priority_update(client.last, value))
+    client.conn.send(f.priority_update(client.last, value))
     client.assert_open()
 
 
 @pytest.mark.parametrize("payload", [b"", b"\0\0\0", b"\0\0\0\0u=1"])
-def test_malformed_priority_update(wire, payload):
-    wire.send(f.frame(f.PRIORITY_UPDATE, 0, 0, payload))
-    assert wire.verdict() in (f.FRAME_SIZE_ERROR, f.PROTOCOL_ERROR)
+def test_malformed_priority_update(conn, payload):
+    conn.send(f.frame(f.PRIORITY_UPDATE, 0, 0, payload))
+    assert conn.goaway_code() in (f.FRAME_SIZE_ERROR, f.PROTOCOL_ERROR)
 
 
 # ── the same for all workers ──

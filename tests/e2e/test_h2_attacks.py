@@ -12,7 +12,7 @@ from harness.h2 import GoneAway, StreamReset
 from harness.server import await_true, section
 
 pytestmark = [
-    pytest.mark.wire,
+    pytest.mark.single_protocol,
     pytest.mark.skipif(not build.speaks("h2"), reason="this build does not speak HTTP/2"),
 ]
 
@@ -62,30 +62,30 @@ def probe(victim):
     return start
 
 
-class Siege:
-    """Batches of frames against one server, until it has had enough."""
+class FrameFlood:
+    """Batches of frames against one server, until it closes the connection."""
 
     def __init__(self, server, first=b"", values=None):
-        self.wire, self.seen, self.sent = f.Wire(server.addresses[0], timeout=20, values=values), [], 0
-        self.wire.until(f.SETTINGS)
-        self.wire.send(f.settings(ack=True), first)
+        self.conn, self.seen, self.sent = f.FrameConnection(server.addresses[0], timeout=20, values=values), [], 0
+        self.conn.until(f.SETTINGS)
+        self.conn.send(f.settings(ack=True), first)
 
-    def lay(self, frames_of, count=MOST):
+    def send(self, frames_of, count=MOST):
         """`frames_of(i)` are the bytes of round i. Returns the error code of GOAWAY, None if the connection
         ends without one; a server that endures everything is a failure."""
-        with self.wire:
+        with self.conn:
             for start in range(0, count, BATCH):
                 batch = b"".join(frames_of(i) for i in range(start, start + BATCH))
-                if not self.wire.send_all_you_can(batch) or not self.look():
+                if not self.conn.send_all_you_can(batch) or not self.look():
                     break
                 self.sent += BATCH
-            return self.verdict()
+            return self.goaway_code()
 
-    def lay_one_by_one(self, frames_of, count=MOST):
+    def send_one_by_one(self, frames_of, count=MOST):
         """The same, but each round waits until the server has reset its stream."""
-        with self.wire:
+        with self.conn:
             for i in range(count):
-                if not self.wire.send_all_you_can(frames_of(i)):
+                if not self.conn.send_all_you_can(frames_of(i)):
                     break
                 while (frame := self.read_last()) and frame.type not in (f.RST_STREAM, f.GOAWAY):
                     pass
@@ -95,9 +95,9 @@ class Siege:
                 if frame.type == f.GOAWAY:
                     break
                 self.sent += 1
-            return self.verdict()
+            return self.goaway_code()
 
-    def verdict(self):
+    def goaway_code(self):
         while frame := self.read_last():
             self.seen.append(frame)
         codes = [int.from_bytes(frame.payload[4:8], "big") for frame in self.seen if frame.type == f.GOAWAY]
@@ -105,7 +105,7 @@ class Siege:
 
     def read_last(self):
         try:
-            return self.wire.read()
+            return self.conn.read()
         except ConnectionResetError:
             return None
         except TimeoutError:
@@ -114,7 +114,7 @@ class Siege:
     def look(self):
         """False once the end has been announced."""
         try:
-            self.seen += self.wire.waiting()
+            self.seen += self.conn.waiting()
         except ConnectionResetError:
             return False
         return not any(frame.type == f.GOAWAY for frame in self.seen)
@@ -159,29 +159,29 @@ def test_each_limit_is_the_one_that_is_configured(victim, key):
     """As many as it says are endured, and one more is too many."""
     first, flood = FLOODS[key]
     most = 4 - (key == "MaxSettings")  # the preface has one
-    wire = f.Wire(victim(**limits({key.split(",")[0]: 4})).addresses[0], values={f.INITIAL_WINDOW_SIZE: 100})
-    with wire:
-        wire.send(f.settings(ack=True), first, *[flood(i) for i in range(most)])
-        wire.send(f.headers(1001, f.get()))
-        wire.until(f.DATA, lambda frame: frame.stream == 1001)
-        wire.send(flood(501) if not first else flood(0))
-        assert wire.verdict() == CALM
+    conn = f.FrameConnection(victim(**limits({key.split(",")[0]: 4})).addresses[0], values={f.INITIAL_WINDOW_SIZE: 100})
+    with conn:
+        conn.send(f.settings(ack=True), first, *[flood(i) for i in range(most)])
+        conn.send(f.headers(1001, f.get()))
+        conn.until(f.DATA, lambda frame: frame.stream == 1001)
+        conn.send(flood(501) if not first else flood(0))
+        assert conn.goaway_code() == CALM
 
 
 @build.needs_probe
 def test_so_many_streams_at_once(probe):
     """Those above the limit are refused as long as the client may not know it; each of them is a fault."""
     server, head = probe(**limits({"MaxConcurrentStreams": 3, "MaxStreamErrors": 4})), f.get("/probe/never")
-    with f.Wire(server.addresses[0]) as wire:
-        greeting = wire.until(f.SETTINGS)
+    with f.FrameConnection(server.addresses[0]) as conn:
+        greeting = conn.until(f.SETTINGS)
         assert greeting.payload[:6] == bytes([0, f.MAX_CONCURRENT_STREAMS, 0, 0, 0, 3])
-        wire.send(*[f.headers(number(i), head) for i in range(3 + 4)])
-        refused = [wire.until(f.RST_STREAM) for _ in range(4)]
+        conn.send(*[f.headers(number(i), head) for i in range(3 + 4)])
+        refused = [conn.until(f.RST_STREAM) for _ in range(4)]
         assert [(frame.stream, frame.number) for frame in refused] == [
             (number(i), f.REFUSED_STREAM) for i in range(3, 7)
         ]
-        wire.send(f.headers(number(7), head))
-        assert wire.verdict() == CALM
+        conn.send(f.headers(number(7), head))
+        assert conn.goaway_code() == CALM
 
 
 def head_in_pieces(stream, continuations):
@@ -192,42 +192,43 @@ def head_in_pieces(stream, continuations):
     return b"".join([f.headers(stream, pieces[0], whole=continuations == 0), *more[1:]])
 
 
-def ask_in_pieces(wire, stream, continuations):
-    wire.send(head_in_pieces(stream, continuations))
-    wire.until(f.DATA, lambda frame: frame.stream == stream)
+def ask_in_pieces(conn, stream, continuations):
+    conn.send(head_in_pieces(stream, continuations))
+    conn.until(f.DATA, lambda frame: frame.stream == stream)
 
 
 @pytest.mark.parametrize("most", [0, 3, 12])
 def test_so_many_continuations_of_one_head(victim, most):
     """However many heads there are."""
-    with f.Wire(victim(**limits({"MaxContinuations": most})).addresses[0]) as wire:
+    with f.FrameConnection(victim(**limits({"MaxContinuations": most})).addresses[0]) as conn:
         for i in range(3):
-            ask_in_pieces(wire, number(i), most)
-        wire.send(head_in_pieces(7, most + 1))
-        assert wire.verdict() == CALM
+            ask_in_pieces(conn, number(i), most)
+        conn.send(head_in_pieces(7, most + 1))
+        assert conn.goaway_code() == CALM
 
 
 @pytest.mark.parametrize("head_bytes, code", [(1024, CALM), (32 * 1024, None)])
 def test_bombs_are_measured_by_the_largest_head(victim, head_bytes, code):
     """A head that unpacks to 100,000 bytes is four times as much as the first, and 64K; but not as the second."""
     field = b"\x40" + f.integer(6, 7) + b"x-bomb" + f.integer(900, 7) + b"b" * 900
-    with f.Wire(victim({"MaxHeadSize": head_bytes, "MaxRequestLine": 1024}).addresses[0], timeout=20) as wire:
-        wire.send(f.headers(1, f.get() + field), f.headers(3, f.get() + b"\xbe" * 110))
+    server = victim({"MaxHeadSize": head_bytes, "MaxRequestLine": 1024})
+    with f.FrameConnection(server.addresses[0], timeout=20) as conn:
+        conn.send(f.headers(1, f.get() + field), f.headers(3, f.get() + b"\xbe" * 110))
         if code == CALM:
-            assert wire.verdict() == CALM
+            assert conn.goaway_code() == CALM
             return
-        refusal = wire.until(f.DATA, lambda frame: frame.stream == 3)
+        refusal = conn.until(f.DATA, lambda frame: frame.stream == 3)
         assert b"431" in refusal.payload
 
 
 def test_limits_of_the_library_are_not_in_the_way(victim):
     """More resets, and more PING frames at once, than nghttp2 would bear of its own accord."""
     server = victim(**limits({"MaxResets": 5000, "MaxPings": 5000, "MaxWindowUpdates": 5000}))
-    with f.Wire(server.addresses[0], values={f.INITIAL_WINDOW_SIZE: 0}) as wire:
-        wire.send(f.settings(ack=True), f.ping() * 3000)
+    with f.FrameConnection(server.addresses[0], values={f.INITIAL_WINDOW_SIZE: 0}) as conn:
+        conn.send(f.settings(ack=True), f.ping() * 3000)
         for i in range(2000):
-            wire.send(f.headers(number(i), f.get("/large.bin")) + f.rst_stream(number(i)))
-        wire.sync()
+            conn.send(f.headers(number(i), f.get("/large.bin")) + f.rst_stream(number(i)))
+        conn.sync()
 
 
 # ── the operator is told ──
@@ -237,8 +238,8 @@ def test_the_operator_is_told(victim):
     """Who it was, which limit, and what to do about an honest client; but one line for all that come at once."""
     server = victim(**limits({"MaxPings": 10, "MaxContinuations": 1}))
     for _ in range(5):
-        assert Siege(server).lay(lambda i: f.ping()) == CALM
-    assert Siege(server, f.headers(1, f.get(), whole=False)).lay(lambda i: f.continuation(1)) == CALM
+        assert FrameFlood(server).send(lambda i: f.ping()) == CALM
+    assert FrameFlood(server, f.headers(1, f.get(), whole=False)).send(lambda i: f.continuation(1)) == CALM
     server.wait_log(
         r"warn +HTTP/2 connection closed: more than 10 PING frames within 10 s "
         r"\(MaxPings of \[HTTP2\]: raise it if this is an honest client\), "
@@ -250,9 +251,9 @@ def test_the_operator_is_told(victim):
 def test_totals_are_told_in_the_end(serve):
     server = serve({**PATIENT, "Workers": 1}, **limits({"MaxPings": 10, "MaxSettings": 10}))
     for _ in range(5):
-        assert Siege(server).lay(lambda i: f.ping()) == CALM
+        assert FrameFlood(server).send(lambda i: f.ping()) == CALM
     for _ in range(2):
-        assert Siege(server).lay(lambda i: f.settings()) == CALM
+        assert FrameFlood(server).send(lambda i: f.settings()) == CALM
     server.stop()
     server.wait_log("HTTP/2 connections closed by this worker: 2 for MaxSettings, 5 for MaxPings")
     assert sum("(MaxPings of" in line for line in server.lines) == 1, "one in ten seconds"
@@ -265,15 +266,15 @@ def test_totals_are_told_in_the_end(serve):
 def test_rapid_reset(victim, target):
     """CVE-2023-44487: a request and its cancellation, again and again, never more than one at once."""
     head = f.get(target)
-    siege = Siege(victim())
-    assert siege.lay(lambda i: f.headers(number(i), head) + f.rst_stream(number(i))) == CALM
+    flood = FrameFlood(victim())
+    assert flood.send(lambda i: f.headers(number(i), head) + f.rst_stream(number(i))) == CALM
 
 
 @build.needs_probe
 def test_rapid_reset_of_work(probe):
     """What a handler has begun for such a stream ends with it."""
     server, head = probe(), f.get("/probe/never")
-    assert Siege(server).lay(lambda i: f.headers(number(i), head) + f.rst_stream(number(i))) == CALM
+    assert FrameFlood(server).send(lambda i: f.headers(number(i), head) + f.rst_stream(number(i))) == CALM
     server.wait_log("probe: done /probe/never .* aborted")
 
 
@@ -303,9 +304,9 @@ PROVOCATIONS = {
 def test_made_you_reset(probe, case):
     """CVE-2025-8671: the server resets the streams itself, which must count as well; or the connection ends at once."""
     server, head, (code, provoke) = probe(), f.get("/probe/never"), PROVOCATIONS[case]
-    siege = Siege(server)
-    assert siege.lay_one_by_one(lambda i: f.headers(number(i), head) + provoke(number(i))) == code
-    assert siege.sent <= 101, "MaxStreamErrors, and the last one"
+    flood = FrameFlood(server)
+    assert flood.send_one_by_one(lambda i: f.headers(number(i), head) + provoke(number(i))) == code
+    assert flood.sent <= 101, "MaxStreamErrors, and the last one"
     server.wait_log("probe: done /probe/never")
     assert all("aborted" in line for line in server.lines if "probe: done /probe/never" in line)
 
@@ -321,15 +322,15 @@ MALFORMED = {
 @pytest.mark.parametrize("case", MALFORMED)
 def test_malformed_requests_count(victim, case):
     """Each is a stream error, which costs a reset."""
-    assert Siege(victim()).lay_one_by_one(lambda i: f.headers(number(i), MALFORMED[case])) == CALM
+    assert FrameFlood(victim()).send_one_by_one(lambda i: f.headers(number(i), MALFORMED[case])) == CALM
 
 
 @build.needs_probe
 def test_refused_streams_count(probe):
     """More and more streams, none of which ends, of a client that knows the limit: the first above it is the end."""
     server, head = probe(**limits({"MaxConcurrentStreams": 30})), f.get("/probe/never")
-    siege = Siege(server)
-    assert siege.lay(lambda i: f.headers(number(i), head)) == f.PROTOCOL_ERROR
+    flood = FrameFlood(server)
+    assert flood.send(lambda i: f.headers(number(i), head)) == f.PROTOCOL_ERROR
     server.wait_log("probe: done /probe/never")
     assert sum("probe: done /probe/never" in line for line in server.lines) <= 30
 
@@ -340,63 +341,63 @@ def test_refused_streams_count(probe):
 def test_continuation_flood(victim):
     """CVE-2024-27316: a head without an end."""
     server = victim()
-    siege = Siege(server, f.headers(1, f.get(), whole=False))
+    flood = FrameFlood(server, f.headers(1, f.get(), whole=False))
     piece = f.literal(b"x-flood", b"y" * 100)
-    assert siege.lay(lambda i: f.continuation(1, piece), 100_000) == CALM
+    assert flood.send(lambda i: f.continuation(1, piece), 100_000) == CALM
 
 
 def test_continuation_flood_of_large_frames(victim):
-    siege = Siege(victim(), f.headers(1, f.get(), whole=False))
+    flood = FrameFlood(victim(), f.headers(1, f.get(), whole=False))
     piece = f.literal(b"x-flood", b"y" * 16_000)
-    assert siege.lay(lambda i: f.continuation(1, piece), 10_000) == CALM
+    assert flood.send(lambda i: f.continuation(1, piece), 10_000) == CALM
 
 
 def test_empty_continuations(victim):
     """The same without a single byte."""
-    siege = Siege(victim(), f.headers(1, f.get(), whole=False))
-    assert siege.lay(lambda i: f.continuation(1)) == CALM
+    flood = FrameFlood(victim(), f.headers(1, f.get(), whole=False))
+    assert flood.send(lambda i: f.continuation(1)) == CALM
 
 
 @pytest.mark.parametrize("values", [{}, {f.HEADER_TABLE_SIZE: 0}, {f.INITIAL_WINDOW_SIZE: 1000}], ids=str)
 def test_settings_flood(victim, values):
     """CVE-2019-9515: each wants an ACK."""
-    assert Siege(victim()).lay(lambda i: f.settings(values)) == CALM
+    assert FrameFlood(victim()).send(lambda i: f.settings(values)) == CALM
 
 
 def test_settings_that_change_all_windows(victim):
     """Each of them touches every stream."""
-    siege = Siege(victim(), b"".join(f.headers(number(i), f.get("/large.bin")) for i in range(50)))
-    assert siege.lay(lambda i: f.settings({f.INITIAL_WINDOW_SIZE: i % 1000})) == CALM
+    flood = FrameFlood(victim(), b"".join(f.headers(number(i), f.get("/large.bin")) for i in range(50)))
+    assert flood.send(lambda i: f.settings({f.INITIAL_WINDOW_SIZE: i % 1000})) == CALM
 
 
 def test_one_settings_of_many_rows(victim):
     """2,700 rows in a frame, and frame after frame of them."""
     rows = [(f.INITIAL_WINDOW_SIZE, i) for i in range(2700)]
-    assert Siege(victim()).lay(lambda i: f.settings(rows), 5000) == CALM
+    assert FrameFlood(victim()).send(lambda i: f.settings(rows), 5000) == CALM
 
 
 def test_ping_flood(victim):
     """CVE-2019-9512."""
-    assert Siege(victim()).lay(lambda i: f.ping()) == CALM
+    assert FrameFlood(victim()).send(lambda i: f.ping()) == CALM
 
 
 @pytest.mark.parametrize("piece", [f.ping(), f.settings()], ids=["PING", "SETTINGS"])
 def test_floods_of_a_client_that_does_not_read(victim, piece):
     """The answers pile up, but not without an end."""
     server = victim()
-    with f.Wire(server.addresses[0], timeout=2, rcvbuf=4096) as wire:
+    with f.FrameConnection(server.addresses[0], timeout=2, rcvbuf=4096) as conn:
         for _ in range(2000):
-            if not wire.send_all_you_can(piece * 1000):
+            if not conn.send_all_you_can(piece * 1000):
                 break
-        wire.sock.settimeout(20)
-        wire.frames()  # up to the end of the connection
+        conn.sock.settimeout(20)
+        conn.frames()  # up to the end of the connection
 
 
 def test_unwanted_settings_acks(victim):
     """There is one for our SETTINGS; RFC 9113 does not say what becomes of more."""
-    with f.Wire(victim().addresses[0]) as wire:
-        wire.send_all_you_can(f.settings(ack=True) * 2000)
-        assert wire.verdict() == f.PROTOCOL_ERROR
+    with f.FrameConnection(victim().addresses[0]) as conn:
+        conn.send_all_you_can(f.settings(ack=True) * 2000)
+        assert conn.goaway_code() == f.PROTOCOL_ERROR
 
 
 @build.needs_probe
@@ -404,20 +405,20 @@ def test_unwanted_settings_acks(victim):
 @pytest.mark.parametrize("pad", [None, 0, 10])
 def test_empty_data_flood(probe, path, pad):
     """CVE-2019-9518: frames without content cost no window, or give it back at once."""
-    siege = Siege(probe(), f.headers(1, f.get(path, method="POST"), end=False))
-    code = siege.lay(lambda i: f.data(1, pad=pad))
+    flood = FrameFlood(probe(), f.headers(1, f.get(path, method="POST"), end=False))
+    code = flood.send(lambda i: f.data(1, pad=pad))
     assert code in (CALM,) if pad != 10 else code != f.NO_ERROR
 
 
 def test_empty_data_without_a_reader(victim):
     """The stream has had its answer long ago."""
-    siege = Siege(victim(), f.headers(1, f.get(method="POST"), end=False))
-    assert siege.lay(lambda i: f.data(1)) == CALM
+    flood = FrameFlood(victim(), f.headers(1, f.get(method="POST"), end=False))
+    assert flood.send(lambda i: f.data(1)) == CALM
 
 
 def test_empty_heads(victim):
     """HEADERS and CONTINUATION without a byte, stream after stream."""
-    code = Siege(victim()).lay(
+    code = FrameFlood(victim()).send(
         lambda i: f.headers(number(i), b"", whole=False) + f.continuation(number(i), whole=True)
     )
     assert code in (CALM, f.PROTOCOL_ERROR)
@@ -431,34 +432,34 @@ def test_priority_flood(victim, kind):
         "running": lambda i: f.priority(1, number(i + 1)),
         "update": lambda i: f.priority_update(1, f"u={i % 8}"),
     }[kind]
-    assert Siege(victim(), f.headers(1, f.get("/large.bin"))).lay(frames_of) in (CALM, f.PROTOCOL_ERROR)
+    assert FrameFlood(victim(), f.headers(1, f.get("/large.bin"))).send(frames_of) in (CALM, f.PROTOCOL_ERROR)
 
 
 def test_priority_updates_of_streams_to_come(victim):
     """Nothing is remembered of them without an end."""
-    code = Siege(victim()).lay(lambda i: f.priority_update(number(i), "u=0"))
+    code = FrameFlood(victim()).send(lambda i: f.priority_update(number(i), "u=0"))
     assert code in (CALM, f.PROTOCOL_ERROR)
 
 
 def test_unknown_frames(victim):
     """They are ignored (RFC 9113 §5.5), and cost nothing but their bytes."""
     server = victim()
-    with f.Wire(server.addresses[0]) as wire:
-        wire.send(f.frame(0xFA, 0xFF, 1, bytes(100)) * 5000, f.headers(1, f.get()))
-        assert wire.until(f.DATA).payload == b"Hello, world\n"
+    with f.FrameConnection(server.addresses[0]) as conn:
+        conn.send(f.frame(0xFA, 0xFF, 1, bytes(100)) * 5000, f.headers(1, f.get()))
+        assert conn.until(f.DATA).payload == b"Hello, world\n"
 
 
 @pytest.mark.parametrize("piece", [f.rst_stream(1), f.window_update(1, 1000)], ids=["RST_STREAM", "WINDOW_UPDATE"])
 def test_frames_for_closed_streams(victim, piece):
     """One or two may have been on their way when the stream ended."""
     server = victim(**limits({"MaxWindowUpdates": 5}))
-    with f.Wire(server.addresses[0]) as wire:
+    with f.FrameConnection(server.addresses[0]) as conn:
         for i in range(100):
-            wire.send(f.headers(number(i), f.get()))
-            wire.until(f.DATA)
-            wire.send(piece[:5] + number(i).to_bytes(4, "big") + piece[9:])
-        wire.sync()
-    assert Siege(server, f.headers(1, f.get())).lay(lambda i: piece) == CALM
+            conn.send(f.headers(number(i), f.get()))
+            conn.until(f.DATA)
+            conn.send(piece[:5] + number(i).to_bytes(4, "big") + piece[9:])
+        conn.sync()
+    assert FrameFlood(server, f.headers(1, f.get())).send(lambda i: piece) == CALM
 
 
 # ── tables and windows ──
@@ -467,21 +468,21 @@ def test_frames_for_closed_streams(victim, piece):
 def test_hpack_bomb(victim):
     """CVE-2016-6581: a field of 4,000 bytes in the table, and a head of references to it: one byte each."""
     field = b"\x40" + f.integer(6, 7) + b"x-bomb" + f.integer(3900, 7) + b"b" * 3900
-    with f.Wire(victim().addresses[0], timeout=20) as wire:
-        wire.send(f.headers(1, f.get() + field))
-        assert wire.until(f.DATA).payload == b"Hello, world\n", "one of them is no attack"
-        wire.send(f.headers(3, f.get() + b"\xbe" * 16_000))
-        assert wire.verdict() == CALM
+    with f.FrameConnection(victim().addresses[0], timeout=20) as conn:
+        conn.send(f.headers(1, f.get() + field))
+        assert conn.until(f.DATA).payload == b"Hello, world\n", "one of them is no attack"
+        conn.send(f.headers(3, f.get() + b"\xbe" * 16_000))
+        assert conn.goaway_code() == CALM
 
 
 def test_hpack_bomb_of_cookies(victim):
     """Crumbs are put together again: in all no more than a head may have."""
-    with f.Wire(victim().addresses[0], timeout=20) as wire:
+    with f.FrameConnection(victim().addresses[0], timeout=20) as conn:
         crumb = b"\x40" + f.integer(6, 7) + b"cookie" + f.integer(1, 7) + b"c"
-        wire.send(f.headers(1, f.get() + crumb), f.headers(3, f.get() + b"\xbe" * 16_000))
+        conn.send(f.headers(1, f.get() + crumb), f.headers(3, f.get() + b"\xbe" * 16_000))
         bodies = {}
         while len(bodies) < 2:
-            frame = wire.until(f.DATA)
+            frame = conn.until(f.DATA)
             bodies[frame.stream] = frame.payload
         assert bodies[1] == b"Hello, world\n"
         assert b"431" in bodies[3], "Request Header Fields Too Large"
@@ -489,45 +490,45 @@ def test_hpack_bomb_of_cookies(victim):
 
 def test_table_size_updates(victim):
     """A head may begin with two of them (RFC 7541 §4.2); each of thousands costs a few instructions, and no memory."""
-    with f.Wire(victim().addresses[0]) as wire:
+    with f.FrameConnection(victim().addresses[0]) as conn:
         for i, pairs in enumerate((1, 4000, 4000)):
-            wire.send(f.headers(number(i), b"\x20\x3f\xe1\x1f" * pairs + f.get()))
-            assert wire.until(f.DATA).payload == b"Hello, world\n"
+            conn.send(f.headers(number(i), b"\x20\x3f\xe1\x1f" * pairs + f.get()))
+            assert conn.until(f.DATA).payload == b"Hello, world\n"
 
 
 def test_windows_of_a_byte(victim):
     """CVE-2019-9511: a large file, byte by byte."""
-    siege = Siege(victim(), f.headers(1, f.get("/large.bin")), {f.INITIAL_WINDOW_SIZE: 1})
-    assert siege.lay(lambda i: f.window_update(1, 1)) == CALM
-    sent = [frame for frame in siege.seen if frame.type == f.DATA]
+    flood = FrameFlood(victim(), f.headers(1, f.get("/large.bin")), {f.INITIAL_WINDOW_SIZE: 1})
+    assert flood.send(lambda i: f.window_update(1, 1)) == CALM
+    sent = [frame for frame in flood.seen if frame.type == f.DATA]
     assert len(sent) <= MOST
 
 
 def test_windows_of_a_byte_on_many_streams(victim):
     """The same, spread over streams, so that none of them has many."""
     first = b"".join(f.headers(number(i), f.get("/large.bin")) for i in range(50))
-    siege = Siege(victim(), first, {f.INITIAL_WINDOW_SIZE: 0})
-    assert siege.lay(lambda i: f.window_update(number(i % 50), 1)) == CALM
+    flood = FrameFlood(victim(), first, {f.INITIAL_WINDOW_SIZE: 0})
+    assert flood.send(lambda i: f.window_update(number(i % 50), 1)) == CALM
 
 
 def test_tiny_windows_by_settings(victim):
     """INITIAL_WINDOW_SIZE goes up by one each time."""
-    siege = Siege(victim(), f.headers(1, f.get("/large.bin")), {f.INITIAL_WINDOW_SIZE: 0})
-    assert siege.lay(lambda i: f.settings({f.INITIAL_WINDOW_SIZE: i + 1})) == CALM
+    flood = FrameFlood(victim(), f.headers(1, f.get("/large.bin")), {f.INITIAL_WINDOW_SIZE: 0})
+    assert flood.send(lambda i: f.settings({f.INITIAL_WINDOW_SIZE: i + 1})) == CALM
 
 
 def test_useless_windows(victim):
     """For a connection with open windows."""
-    assert Siege(victim()).lay(lambda i: f.window_update(0, 256)) == CALM
+    assert FrameFlood(victim()).send(lambda i: f.window_update(0, 256)) == CALM
 
 
 def test_windows_that_are_given_back(victim):
     """The smallest updates that are none too small, to the stream and to the connection, for each byte of an answer."""
-    with f.Wire(victim().addresses[0]) as wire:
-        wire.send(f.headers(1, f.get("/large.bin")))
-        while not (frame := wire.until(f.DATA)).flags & f.END_STREAM:
-            wire.send((f.window_update(0, 256) + f.window_update(1, 256)) * (frame.length // 256))
-        wire.sync()
+    with f.FrameConnection(victim().addresses[0]) as conn:
+        conn.send(f.headers(1, f.get("/large.bin")))
+        while not (frame := conn.until(f.DATA)).flags & f.END_STREAM:
+            conn.send((f.window_update(0, 256) + f.window_update(1, 256)) * (frame.length // 256))
+        conn.sync()
 
 
 # ── patience ──
@@ -538,15 +539,15 @@ def test_slow_reading_on_many_streams(victim):
     server = victim()
     before, clients = server.memory_kb(), []
     for _ in range(10):
-        wire = f.Wire(server.addresses[0], rcvbuf=4096, values={f.INITIAL_WINDOW_SIZE: f.WINDOW_MAX})
-        wire.send(f.window_update(0, f.WINDOW_MAX - f.WINDOW))
-        wire.send(*[f.headers(number(i), f.get("/large.bin")) for i in range(90)])
-        clients.append(wire)
+        conn = f.FrameConnection(server.addresses[0], rcvbuf=4096, values={f.INITIAL_WINDOW_SIZE: f.WINDOW_MAX})
+        conn.send(f.window_update(0, f.WINDOW_MAX - f.WINDOW))
+        conn.send(*[f.headers(number(i), f.get("/large.bin")) for i in range(90)])
+        clients.append(conn)
     for client in [server.connect_h2(), server.connect_h2()]:
         assert client.ask("/large.bin").status == 200
     assert server.memory_kb() - before < ROOM_KB, "3 MB for each of 900 streams would be 2,700 MB"
-    for wire in clients:
-        wire.reset()
+    for conn in clients:
+        conn.reset()
 
 
 UNREAD = r"HTTP/2 response aborted: more than 400 ms .*\(SendTimeout of \[SERVER\].*, peer: 127\.0\.0\.1"
@@ -556,13 +557,13 @@ def test_closed_windows_on_many_streams(victim):
     """Each has its SendTimeout; all of them are reset, counted, and told of in a line."""
     server, count = victim({"SendTimeout": "400ms"}), 90
     server.baseline += 2  # what a first reload opens stays open
-    with f.Wire(server.addresses[0], values={f.INITIAL_WINDOW_SIZE: 0}) as wire:
-        wire.send(*[f.headers(number(i), f.get("/large.bin")) for i in range(count)])
-        reset = {wire.until(f.RST_STREAM).stream for _ in range(count)}
+    with f.FrameConnection(server.addresses[0], values={f.INITIAL_WINDOW_SIZE: 0}) as conn:
+        conn.send(*[f.headers(number(i), f.get("/large.bin")) for i in range(count)])
+        reset = {conn.until(f.RST_STREAM).stream for _ in range(count)}
         assert reset == {number(i) for i in range(count)}
         server.wait_log(UNREAD)
-        wire.send(f.headers(number(count), f.get(method="HEAD")))
-        assert wire.until(f.HEADERS).stream == number(count), "the connection lives"
+        conn.send(f.headers(number(count), f.get(method="HEAD")))
+        assert conn.until(f.HEADERS).stream == number(count), "the connection lives"
     server.connect_h2().assert_open()
     server.send_signal(signal.SIGHUP)
     server.wait_log(rf"HTTP/2 requests refused or aborted by this worker: {count} for SendTimeout$")
@@ -572,9 +573,9 @@ def test_closed_windows_on_many_streams(victim):
 def test_streams_of_clients_that_take_nothing(victim):
     """The windows are open, but nothing is read: the connection ends, and its streams are counted."""
     server = victim({"SendTimeout": "400ms"})
-    with f.Wire(server.addresses[0], rcvbuf=4096, values={f.INITIAL_WINDOW_SIZE: f.WINDOW_MAX}) as wire:
-        wire.send(f.window_update(0, f.WINDOW_MAX - f.WINDOW))
-        wire.send(*[f.headers(number(i), f.get("/large.bin")) for i in range(20)])
+    with f.FrameConnection(server.addresses[0], rcvbuf=4096, values={f.INITIAL_WINDOW_SIZE: f.WINDOW_MAX}) as conn:
+        conn.send(f.window_update(0, f.WINDOW_MAX - f.WINDOW))
+        conn.send(*[f.headers(number(i), f.get("/large.bin")) for i in range(20)])
         server.wait_log(UNREAD)
 
 
@@ -582,21 +583,21 @@ def test_streams_of_clients_that_take_nothing(victim):
 def test_more_streams_than_there_may_be(victim, told):
     """MaxConcurrentStreams: excess ones are refused; a client that has acknowledged the limit is disconnected."""
     server = victim(**limits({"MaxConcurrentStreams": 20}))
-    with f.Wire(server.addresses[0], values={f.INITIAL_WINDOW_SIZE: 0}) as wire:
-        wire.send(f.settings(ack=True) if told else b"")
-        wire.send(*[f.headers(number(i), f.get("/large.bin")) for i in range(25)])
+    with f.FrameConnection(server.addresses[0], values={f.INITIAL_WINDOW_SIZE: 0}) as conn:
+        conn.send(f.settings(ack=True) if told else b"")
+        conn.send(*[f.headers(number(i), f.get("/large.bin")) for i in range(25)])
         if told:
-            assert wire.verdict() == f.PROTOCOL_ERROR
+            assert conn.goaway_code() == f.PROTOCOL_ERROR
             server.wait_log(
                 r"HTTP/2 connection closed: more than 20 concurrent requests \(MaxConcurrentStreams of \["
             )
         else:
-            refused = [wire.until(f.RST_STREAM) for _ in range(5)]
+            refused = [conn.until(f.RST_STREAM) for _ in range(5)]
             assert {(frame.stream, frame.number) for frame in refused} == {
                 (number(i), f.REFUSED_STREAM) for i in range(20, 25)
             }
             server.wait_log(r"HTTP/2 request refused: more than 20 concurrent requests \(MaxConcurrentStreams of \[")
-            wire.sync()
+            conn.sync()
 
 
 @build.needs_probe
@@ -677,7 +678,7 @@ def test_files_that_are_not_taken(serve):
     server = serve(PATIENT, nofile=128)
     slow_clients = []
     for _ in range(2):
-        slow_client = f.Wire(server.addresses[0], timeout=20, values={f.INITIAL_WINDOW_SIZE: 0})
+        slow_client = f.FrameConnection(server.addresses[0], timeout=20, values={f.INITIAL_WINDOW_SIZE: 0})
         slow_client.send(b"".join(f.headers(number(i), f.get("/large.bin")) for i in range(100)))
         slow_client.sync()
         slow_clients.append(slow_client)
@@ -699,7 +700,7 @@ def test_idle_connections_give_way(serve):
     with server.connect() as cheap:
         cheap.assert_open()
         crowd = []
-        while not any(session.wire.waiting() for session in silent):
+        while not any(session.conn.waiting() for session in silent):
             crowd += hold(server, 1)
             assert len(crowd) < 200, "nobody gives way"
         cheap.assert_open()

@@ -13,7 +13,7 @@ from harness.content import HELLO, LARGE
 from harness.secure import serve_secure
 
 pytestmark = [
-    pytest.mark.wire,
+    pytest.mark.single_protocol,
     pytest.mark.skipif(not build.speaks("h2"), reason="this build does not speak HTTP/2"),
 ]
 HTDOCS = build.TOP / "dist" / "htdocs"

@@ -15,7 +15,7 @@ from harness.secure import serve_secure
 from harness.server import await_true
 
 pytestmark = [
-    pytest.mark.wire,
+    pytest.mark.single_protocol,
     pytest.mark.skipif(not build.speaks("h2"), reason="this build does not speak HTTP/2"),
 ]
 
@@ -140,24 +140,24 @@ def test_stop_does_not_wait_for_the_silent(serve, site_root, tmp_path, over):
     settings = {**PATIENT, "ShutdownTimeout": "60s", "DeferAccept": 0}
     server = serve(settings) if over == "clear" else serve_secure(serve, tmp_path, site_root, settings)
     context = None if over == "clear" else server.ca.context()
-    with f.Wire(server.addresses[0], context=context) as wire:
-        wire.sync()
+    with f.FrameConnection(server.addresses[0], context=context) as conn:
+        conn.sync()
         server.send_signal(signal.SIGTERM)
-        wire.until(f.GOAWAY)
-        wire.send(f.ping(b"no ACK!!"), f.settings())
-        assert last_of_goaways(wire.frames()) == [0]
+        conn.until(f.GOAWAY)
+        conn.send(f.ping(b"no ACK!!"), f.settings())
+        assert last_of_goaways(conn.frames()) == [0]
         assert server.wait() == 0
 
 
 @build.needs_probe
 def test_stop_does_not_wait_for_answered_clients(probe):
     server = probe({**PATIENT, "ShutdownTimeout": "60s"})
-    with f.Wire(server.addresses[0]) as wire:
-        wire.send(f.headers(1, f.get("/probe/late?300")))
-        wire.sync()
+    with f.FrameConnection(server.addresses[0]) as conn:
+        conn.send(f.headers(1, f.get("/probe/late?300")))
+        conn.sync()
         server.send_signal(signal.SIGTERM)
-        assert wire.until(f.DATA).payload == b"late\n"
-        assert last_of_goaways(wire.frames()) == [1]
+        assert conn.until(f.DATA).payload == b"late\n"
+        assert last_of_goaways(conn.frames()) == [1]
         assert server.wait() == 0
 
 
@@ -165,9 +165,9 @@ def test_stop_does_not_wait_for_answered_clients(probe):
 def test_clear_text_at_a_port_of_tls(serve, site_root, tmp_path):
     """The answer is of the protocol that the client began with, and the end as well: it need not answer any PING."""
     server = serve_secure(serve, tmp_path, site_root, PATIENT)
-    with f.Wire(server.addresses[0]) as wire:
-        wire.send(f.headers(1, f.get()))
-        frames = wire.frames()
+    with f.FrameConnection(server.addresses[0]) as conn:
+        conn.send(f.headers(1, f.get()))
+        frames = conn.frames()
     assert b"This port is for HTTPS" in b"".join(frame.payload for frame in frames if frame.type == f.DATA)
     assert last_of_goaways(frames) == [f.WINDOW_MAX, 1]
 
@@ -266,18 +266,18 @@ def test_silent_connection_ends(serve):
 def test_slow_head(serve):
     """A head that goes on in CONTINUATION, which does not come."""
     server = serve({**PATIENT, "Timeout": "300ms"})
-    with f.Wire(server.addresses[0]) as wire:
-        wire.send(f.headers(1, f.get()[:10], whole=False))
-        frames = wire.frames()
+    with f.FrameConnection(server.addresses[0]) as conn:
+        conn.send(f.headers(1, f.get()[:10], whole=False))
+        frames = conn.frames()
         assert not any(frame.type == f.DATA and HELLO in frame.payload for frame in frames)
 
 
 def test_slow_head_cannot_extend_its_time(serve):
     server = serve({**PATIENT, "Timeout": "500ms"})
-    with f.Wire(server.addresses[0]) as wire:
-        wire.send(f.headers(1, f.get(), whole=False))
+    with f.FrameConnection(server.addresses[0]) as conn:
+        conn.send(f.headers(1, f.get(), whole=False))
         end = time.monotonic() + 10
-        while wire.send_all_you_can(f.continuation(1, f.literal(b"x", b"y"))):
+        while conn.send_all_you_can(f.continuation(1, f.literal(b"x", b"y"))):
             assert time.monotonic() < end, "a field now and then keeps a head open"
             time.sleep(0.05)
 

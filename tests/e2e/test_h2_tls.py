@@ -14,7 +14,7 @@ from harness.certificates import TlsClient
 from harness.server import await_true, section
 
 pytestmark = [
-    pytest.mark.wire,
+    pytest.mark.single_protocol,
     pytest.mark.skipif(
         not (build.speaks("tls") and build.speaks("h2")), reason=f"the preset {build.PRESET} lacks tls or HTTP/2"
     ),

@@ -17,7 +17,7 @@ CASES = 146
 NOT_XML = re.compile(rb"[^\x20-\xff\t\r\n]|&#x(?:[0-8BCEFbcef]|1[0-9a-fA-F]);")
 
 pytestmark = [
-    pytest.mark.wire,
+    pytest.mark.single_protocol,
     pytest.mark.skipif(not build.speaks("h2"), reason="this build does not speak HTTP/2"),
 ]
 

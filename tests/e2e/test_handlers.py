@@ -246,7 +246,7 @@ def test_trailer_of_a_whole_body(probe, query, body):
     client.assert_open()
 
 
-@pytest.mark.wire
+@pytest.mark.single_protocol
 def test_no_trailers_in_http_1_0(probe):
     answer = probe().connect().ask("/probe/trailers?5", version="HTTP/1.0")
     assert (answer.body, answer.trailers, answer["Transfer-Encoding"]) == (b"ggggg", [], None)

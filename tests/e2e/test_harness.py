@@ -16,7 +16,7 @@ import pytest
 from harness import build
 from harness.server import await_true, is_alive
 
-pytestmark = pytest.mark.wire
+pytestmark = pytest.mark.single_protocol
 E2E = pathlib.Path(__file__).parent
 
 # A test that leaves a server, a supervised one, a daemon and a successor behind.

@@ -22,7 +22,7 @@ TREES = {
 }
 
 pytestmark = [
-    pytest.mark.wire,
+    pytest.mark.single_protocol,
     pytest.mark.skipif(not shutil.which("cmake"), reason="NOT TESTED: no cmake here"),
     pytest.mark.skipif(build.PRESET == "small", reason="the small build has no modules, and looks in one place only"),
 ]

@@ -11,7 +11,7 @@ from harness import build
 from harness.content import populate
 from harness.protocol import Client
 
-pytestmark = pytest.mark.wire
+pytestmark = pytest.mark.single_protocol
 
 FLAGS = {
     "asan": ["-fsanitize=address,undefined", "-g"],

@@ -12,7 +12,7 @@ from harness.protocol import Client
 from harness.server import run, section, write_config
 
 pytestmark = [
-    pytest.mark.wire,
+    pytest.mark.single_protocol,
     pytest.mark.skipif(build.PRESET == "small", reason="small builds read addresses only"),
 ]
 

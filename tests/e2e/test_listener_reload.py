@@ -15,7 +15,7 @@ from harness.messages import request
 from harness.server import Server, free_port, section, write_config
 
 pytestmark = [
-    pytest.mark.wire,
+    pytest.mark.single_protocol,
     pytest.mark.concurrent,
     pytest.mark.skipif(not build.speaks("tls"), reason=f"the preset {build.PRESET} lacks tls"),
 ]

@@ -83,7 +83,7 @@ def accepts(path):
         return False
 
 
-@pytest.mark.wire
+@pytest.mark.single_protocol
 def test_log_that_cannot_be_written(serve, tmp_path):
     """A full disk must not stop a worker."""
     server = serve({"LogLevel": "debug", "ErrorLog": "/dev/full", "Listen": f"unix:{tmp_path}/socket"}, wait=False)
@@ -94,7 +94,7 @@ def test_log_that_cannot_be_written(serve, tmp_path):
     server.baseline = server.descriptors()
 
 
-@pytest.mark.wire
+@pytest.mark.single_protocol
 def test_closed_connections_are_named(serve):
     """Peer and listener of each, at the level debug."""
     server = serve({"LogLevel": "debug", "Timeout": "200ms"})

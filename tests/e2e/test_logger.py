@@ -99,7 +99,7 @@ def site(tmp_path):
 # ── what lines say ──
 
 
-@pytest.mark.wire
+@pytest.mark.single_protocol
 def test_common(site):
     site.write().start()
     assert site.ask().status == 200
@@ -145,7 +145,7 @@ def test_combined(site):
     assert second.endswith(f'" 200 {len(HELLO)} "-" "-"')
 
 
-@pytest.mark.wire
+@pytest.mark.single_protocol
 def test_json(site):
     site.write(Format="json").start()
     traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -667,7 +667,7 @@ class Successors:
             await_true(lambda pid=pid: not is_alive(pid), 30, f"the end of {pid}")
 
 
-@pytest.mark.wire
+@pytest.mark.single_protocol
 @pytest.mark.parametrize("flush", ["10ms", "60s"])
 @pytest.mark.parametrize("scheduler", ["reuseport", "fair"])
 def test_upgrades_lose_and_double_no_line(site, scheduler, flush):
@@ -714,7 +714,7 @@ def test_lines_outlive_their_worker(site):
     assert sorted(rows.split()) == sorted(b"/%d" % n for n in range(50))
 
 
-@pytest.mark.wire
+@pytest.mark.single_protocol
 def test_rotation_under_load_loses_nothing(site):
     site.write(Format="$target", workers=2, buffer="1M").start()
     with Askers(site) as load:

@@ -14,7 +14,7 @@ import pytest
 
 from harness.content import OLD, pattern, populate
 
-pytestmark = pytest.mark.wire
+pytestmark = pytest.mark.single_protocol
 
 FILES = 2000
 BIG = {"big/whole disk.img": 24_000_000, "big/über.bin": 20_000_003}  # several segments of aria2 each

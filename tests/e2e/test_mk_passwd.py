@@ -18,7 +18,10 @@ from harness.server import await_true
 
 PROGRAM = build.TOP / "build" / build.PRESET / "bin" / "mk_passwd"
 
-pytestmark = [pytest.mark.wire, pytest.mark.skipif(not PROGRAM.exists(), reason="the preset has no mk_passwd")]
+pytestmark = [
+    pytest.mark.single_protocol,
+    pytest.mark.skipif(not PROGRAM.exists(), reason="the preset has no mk_passwd"),
+]
 
 
 def passwd(*args, password=None, **rest):

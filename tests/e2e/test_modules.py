@@ -186,7 +186,7 @@ def make_fifo(path):
     os.mkfifo(path)
 
 
-@pytest.mark.wire
+@pytest.mark.single_protocol
 @pytest.mark.skipif(not build.speaks("h2"), reason="this build does not speak HTTP/2")
 @pytest.mark.parametrize(
     "spoil, enabled, said",
@@ -223,7 +223,7 @@ def test_http2_that_cannot_be_opened(installed, tmp_path, site_root, spoil, enab
     assert server.log.count("HTTP/2 is not available") == checked.stderr.count("HTTP/2 is not available") == bool(said)
 
 
-@pytest.mark.wire
+@pytest.mark.single_protocol
 @pytest.mark.skipif(not build.speaks("h2"), reason="this build does not speak HTTP/2")
 def test_http2_that_is_something_else(installed, tmp_path, site_root):
     """What only the linker sees is told when the first client asks for it, and once."""

@@ -18,7 +18,7 @@ COMMON = re.compile(r'127\.0\.0\.1 - - \[[^]]+\] "GET /a\.txt HTTP/1\.1" 200 %d'
 FOLDER = re.compile(r"monkey serves (.*) at")
 URL = re.compile(r"    (\S+)")
 
-pytestmark = pytest.mark.wire
+pytestmark = pytest.mark.single_protocol
 
 
 class Output(Server):

@@ -18,7 +18,7 @@ from harness.ways import WAYS
 from test_auth import ADA, BOB, basic, users  # noqa: F401
 from test_counters import await_count, count, secure  # noqa: F401
 
-pytestmark = [needs_status, pytest.mark.wire, pytest.mark.concurrent]
+pytestmark = [needs_status, pytest.mark.single_protocol, pytest.mark.concurrent]
 
 SECRET = "0123456789abcdef0123456789abcdef"
 TEXT = b"a text that can be compressed\n" * 1000

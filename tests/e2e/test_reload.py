@@ -122,7 +122,7 @@ def check(answer, version=None):
     return seen
 
 
-@pytest.mark.wire
+@pytest.mark.single_protocol
 def test_the_next_request_sees_it(site):
     one = site()
     with one.connect() as client:
@@ -294,7 +294,7 @@ def test_workers_come_and_go(site):
     one.await_generations()
 
 
-@pytest.mark.wire
+@pytest.mark.single_protocol
 def test_the_scheduler_changes(site):
     one = site()
     busy = one.connect(rcvbuf=4096)
@@ -312,7 +312,7 @@ def test_the_scheduler_changes(site):
     one.await_generations()
 
 
-@pytest.mark.wire
+@pytest.mark.single_protocol
 def test_a_worker_that_leaves_cuts_no_client_off(site):
     """Idle connections have their next request answered, and hear that it is the last one."""
     one = site()
@@ -347,7 +347,7 @@ def test_a_stop_does_not_wait_for_workers_that_leave(site):
     assert one.server.wait(10) == 0
 
 
-@pytest.mark.wire
+@pytest.mark.single_protocol
 def test_a_worker_that_leaves_finishes_its_requests(site):
     one = site()
     one.write("a", workers=4, server={"ShutdownTimeout": "60"})
@@ -441,7 +441,7 @@ def test_a_transport_that_goes(site):
         check(client.ask("/v"), "b")
 
 
-@pytest.mark.wire
+@pytest.mark.single_protocol
 def test_larger_heads_are_allowed_at_once(site):
     one = site()
     with one.connect() as client:

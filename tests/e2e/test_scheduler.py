@@ -244,7 +244,7 @@ def test_resisting_is_told(full):
     assert server.log.count("over capacity") == 1, "the log is flooded"
 
 
-@pytest.mark.wire
+@pytest.mark.single_protocol
 def test_too_busy_is_polite(serve):
     server = serve({"OverCapacity": "TooBusy", "MaxConnections": 1})
     keep(server, 1)

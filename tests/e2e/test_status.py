@@ -28,7 +28,7 @@ from harness.protocol import Client
 from harness.server import await_true, free_port, run, section, write_config
 from harness.ways import WAYS
 
-pytestmark = [needs_status, pytest.mark.wire, pytest.mark.concurrent]
+pytestmark = [needs_status, pytest.mark.single_protocol, pytest.mark.concurrent]
 
 FILES = {"a.txt": b"a" * 1000, "b.txt": b"b" * 10, "status": b"a file\n", "metrics": b"another\n", "f/x.txt": b"x\n"}
 TEXT, OPEN = "text/plain; version=0.0.4; charset=utf-8", "application/openmetrics-text; version=1.0.0; charset=utf-8"

@@ -11,7 +11,7 @@ from harness.metrics import needs_status, status_of, status_section
 from harness.server import await_true
 from harness.tab import checked_tabs
 
-pytestmark = [needs_status, pytest.mark.wire]
+pytestmark = [needs_status, pytest.mark.single_protocol]
 
 FILES = {"a.txt": b"a" * 1000, "<img src=x onerror=document.title='broken'>": b"x"}
 CHARTS = ["requests", "latency", "connections", "bytes", "errors", "memory", "workers"]

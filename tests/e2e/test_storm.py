@@ -22,7 +22,7 @@ from harness.messages import request
 from harness.server import Server, await_true, free_port, section, write_config
 
 pytestmark = [
-    pytest.mark.wire,
+    pytest.mark.single_protocol,
     pytest.mark.concurrent,
     pytest.mark.skipif(
         not (build.speaks("tls") and build.speaks("h2")), reason=f"the preset {build.PRESET} lacks tls or HTTP/2"

@@ -12,7 +12,7 @@ EXPOSURE_MAX = 20  # tenths
 UNIT = build.TOP / "dist" / "systemd" / "monkey.service.in"
 
 pytestmark = [
-    pytest.mark.wire,
+    pytest.mark.single_protocol,
     pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="NOT TESTED: no systemd-analyze here"),
 ]
 

@@ -8,7 +8,7 @@ import pytest
 from harness.messages import chunked, lines, request
 from harness.server import await_true
 
-pytestmark = pytest.mark.wire
+pytestmark = pytest.mark.single_protocol
 
 HOST = "Host: localhost"
 NEVER = "60s"

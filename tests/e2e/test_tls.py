@@ -26,7 +26,7 @@ TLS = {"Listen": ["127.0.0.1:0 tls", "127.0.0.1:0"]}
 OVER, CLEAR = 0, 1  # the listeners
 
 pytestmark = [
-    pytest.mark.wire,
+    pytest.mark.single_protocol,
     pytest.mark.skipif(not build.speaks("tls"), reason=f"the preset {build.PRESET} has no tls"),
 ]
 
@@ -318,7 +318,7 @@ def make_hello(change):
     return hello.replace(whole, whole[:4] + change(whole[4:]))
 
 
-@pytest.mark.wire
+@pytest.mark.single_protocol
 @pytest.mark.parametrize(
     "change, alert",
     [

@@ -16,7 +16,7 @@ from harness.server import run, section, write_config
 TLS = {"Listen": "127.0.0.1:0 tls"}
 
 pytestmark = [
-    pytest.mark.wire,
+    pytest.mark.single_protocol,
     pytest.mark.skipif(not build.speaks("tls"), reason=f"the preset {build.PRESET} has no tls"),
 ]
 

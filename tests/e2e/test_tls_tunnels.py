@@ -15,7 +15,7 @@ from harness.messages import request
 from harness.secure import serve_secure
 
 pytestmark = [
-    pytest.mark.wire,
+    pytest.mark.single_protocol,
     pytest.mark.concurrent,
     build.needs_probe,
     pytest.mark.skipif(not build.speaks("tls"), reason=f"the preset {build.PRESET} has no tls"),

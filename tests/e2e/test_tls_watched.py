@@ -23,7 +23,7 @@ from harness.load import Clients
 from harness.server import Server, await_true, section, write_config
 
 pytestmark = [
-    pytest.mark.wire,
+    pytest.mark.single_protocol,
     pytest.mark.concurrent,
     pytest.mark.skipif(not build.speaks("tls"), reason=f"the preset {build.PRESET} lacks tls"),
 ]

@@ -96,7 +96,7 @@ def test_what_comes_later_is_read_anew(serve):
         (server.root / "a.txt").write_bytes(str(i).encode())
 
 
-@pytest.mark.wire
+@pytest.mark.single_protocol
 @build.needs_probe
 def test_what_a_handler_changes_is_seen_behind_it(serve):
     """A pipeline is answered as if its requests came one by one (RFC 9112 §9.3.2)."""
@@ -108,7 +108,7 @@ def test_what_a_handler_changes_is_seen_behind_it(serve):
     assert [client.response().body for _ in expected] == expected
 
 
-@pytest.mark.wire
+@pytest.mark.single_protocol
 def test_slow_clients_keep_what_they_were_promised(serve):
     """The reading that they share is over when they take theirs."""
     server = serve(

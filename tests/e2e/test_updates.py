@@ -159,7 +159,7 @@ def test_whole_files(releases, serve):
     crowd(releases, server, FAST, visit)
 
 
-@pytest.mark.wire  # the order of answers
+@pytest.mark.single_protocol  # the order of answers
 def test_pipelined(releases, serve):
     """Ten requests at once: each answer is of one version, and none is older than that before it."""
     server = serve(SETTINGS, root=releases.root)

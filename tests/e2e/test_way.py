@@ -14,7 +14,7 @@ BEGIN, END = "by tests/e2e/test_way.py -->\n", "<!-- end: generated -->"
 HOOKS = ["on_accept", "on_client", "on_head", "on_request", "on_content", "on_response", "on_done", "on_close"]
 
 pytestmark = [
-    pytest.mark.wire,
+    pytest.mark.single_protocol,
     pytest.mark.skipif(build.PRESET == "small", reason="the small build does not print the hooks of plugins"),
 ]
 

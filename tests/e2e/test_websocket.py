@@ -20,7 +20,7 @@ from harness.websocket import (
 )
 from harness.websocket_cases import CHOPS, play_all
 
-pytestmark = [needs_wsprobe, pytest.mark.wire]
+pytestmark = [needs_wsprobe, pytest.mark.single_protocol]
 HELLO, PIECES, RAW = b"Hello, world!", [b"fragment1", b"fragment2"], b"\0\xff\xfe\xfd\xfc\xfb\0\xff"
 PROTOCOL_ERROR, INVALID_DATA, TOO_BIG = 1002, 1007, 1009
 

@@ -10,7 +10,7 @@ from harness.server import await_true
 from harness.ways import WAYS
 from harness.websocket import TEXT, WebSocket, close_frame, needs_wsprobe, start_wsprobe
 
-pytestmark = [needs_wsprobe, pytest.mark.wire, pytest.mark.concurrent]
+pytestmark = [needs_wsprobe, pytest.mark.single_protocol, pytest.mark.concurrent]
 WORKERS = 3
 
 

@@ -16,7 +16,7 @@ from harness.ways import WAYS
 from harness.websocket import TEXT, Closed, WebSocket, frame, needs_wsprobe, run_wsprobe, start_wsprobe
 
 websockets = pytest.importorskip("websockets")
-pytestmark = [needs_wsprobe, pytest.mark.wire]
+pytestmark = [needs_wsprobe, pytest.mark.single_protocol]
 MESSAGES = ["hello", "", "κόσμε " * 1000, b"", bytes(range(256)) * 300, "x" * 70_000]
 over_h1 = pytest.mark.parametrize("ws_server", [way for way in WAYS if not WAYS[way].h2], indirect=True)
 

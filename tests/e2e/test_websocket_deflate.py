@@ -23,7 +23,7 @@ from harness.websocket import (
     needs_wsprobe,
 )
 
-pytestmark = [needs_wsprobe, pytest.mark.wire]
+pytestmark = [needs_wsprobe, pytest.mark.single_protocol]
 SIZES = (16, 64, 256, 1024, 4096, 8192, 16384, 32768, 65536, 131072)
 WHOLE_SIZES = 5  # of the sizes, with several messages each
 

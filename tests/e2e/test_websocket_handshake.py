@@ -12,7 +12,7 @@ from harness.messages import request
 from harness.ways import WAYS
 from harness.websocket import WebSocket, frame, needs_wsprobe
 
-pytestmark = [needs_wsprobe, pytest.mark.wire]
+pytestmark = [needs_wsprobe, pytest.mark.single_protocol]
 UPGRADE = ("Connection: Upgrade", "Upgrade: websocket")
 VERSION, KEY = "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
 RIGHT = (*UPGRADE, VERSION, KEY)

@@ -29,7 +29,7 @@ from harness.websocket import (
     start_wsprobe,
 )
 
-pytestmark = [needs_wsprobe, pytest.mark.wire]
+pytestmark = [needs_wsprobe, pytest.mark.single_protocol]
 MB = 1 << 20
 
 

@@ -10,7 +10,7 @@ from harness.services import reload
 from harness.ways import WAYS
 from harness.websocket import LOAD, TEXT, Closed, WebSocket, close_frame, frame, needs_wsprobe, start_wsprobe
 
-pytestmark = [needs_wsprobe, pytest.mark.wire, pytest.mark.concurrent]
+pytestmark = [needs_wsprobe, pytest.mark.single_protocol, pytest.mark.concurrent]
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from harness.content import cycle
 from harness.websocket import BINARY, PONG, TEXT, WebSocket, close_frame, cut, fragments, frame, needs_wsprobe
 
-pytestmark = [needs_wsprobe, pytest.mark.wire]
+pytestmark = [needs_wsprobe, pytest.mark.single_protocol]
 KB, MB = 1024, 1024 * 1024
 
 

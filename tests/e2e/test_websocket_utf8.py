@@ -7,7 +7,7 @@ import pytest
 from harness.websocket import CONTINUATION, RSV1, TEXT, Closed, WebSocket, cut, fragments, frame, needs_wsprobe
 from harness.websocket_cases import play_all
 
-pytestmark = [needs_wsprobe, pytest.mark.wire]
+pytestmark = [needs_wsprobe, pytest.mark.single_protocol]
 KOSME = "κόσμε".encode()
 EURO = "Hello-µ@ßöäüàá-UTF-8!!".encode()
 BROKEN = b"\xed\xa0\x80" + b"edited"  # a surrogate

@@ -14,7 +14,7 @@ from test_duda_old import level
 
 pytestmark = [
     needs_duda,
-    pytest.mark.wire,
+    pytest.mark.single_protocol,
     pytest.mark.skipif(not (build.PLUGINS / "packages/websocket.dpkg").exists(), reason="no package websocket"),
 ]
 

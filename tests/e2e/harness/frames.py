@@ -172,9 +172,9 @@ def dial(address, timeout, rcvbuf=None, context=None, name="localhost", first=b"
     return sock
 
 
-class Wire:
-    """Frames go out as bytes and come in as `Frame`; nothing is answered by itself, nothing is believed either:
-    a frame of the wrong size or on the wrong stream is told by `complain`."""
+class FrameConnection:
+    """Frames go out as bytes and come in as `Frame`; no frame is answered automatically. Fails at a frame of the
+    wrong size or on the wrong stream (see `check_frame`)."""
 
     def __init__(self, address, timeout=10.0, rcvbuf=None, context=None, greet=True, values=None, first=b""):
         self.sock, self.buffer = dial(address, timeout, rcvbuf, context, first=first), b""
@@ -220,7 +220,7 @@ class Wire:
                 return None
         size, kind, flags, stream = self.size(), *struct.unpack(">BBI", self.buffer[3:9])
         payload, self.buffer = self.buffer[9 : 9 + size], self.buffer[9 + size :]
-        complain(size, kind, flags, stream, self.frame_max)
+        check_frame(size, kind, flags, stream, self.frame_max)
         return Frame(kind, flags, stream, strip(kind, flags, payload), size)
 
     def size(self):
@@ -255,7 +255,7 @@ class Wire:
             pass
         return found
 
-    def verdict(self):
+    def goaway_code(self):
         """The error code of the GOAWAY with which the server ends the connection; None if it says nothing."""
         codes = [struct.unpack(">I", f.payload[4:8])[0] for f in self.frames() if f.type == GOAWAY]
         return codes[-1] if codes else None
@@ -276,7 +276,7 @@ OF_STREAMS = {DATA, HEADERS, PRIORITY, RST_STREAM, PUSH_PROMISE, CONTINUATION}
 OF_CONNECTIONS = {SETTINGS, PING, GOAWAY}
 
 
-def complain(size, kind, flags, stream, most):
+def check_frame(size, kind, flags, stream, most):
     """RFC 9113 §4.1, §4.2, and the sizes and streams of §6."""
     text = f"type {kind}, {size} bytes, flags {flags:#x}, stream {stream:#x}"
     assert size <= most, f"larger than SETTINGS_MAX_FRAME_SIZE: {text}"

@@ -102,7 +102,7 @@ class H2Client:
         values=None,
         first=b"",
     ):
-        self.wire = f.Wire(address, timeout, rcvbuf, context, greet=False, first=first)
+        self.conn = f.FrameConnection(address, timeout, rcvbuf, context, greet=False, first=first)
         self.scheme = "https" if context else "http"
         self.encoder, self.decoder = hpack.Encoder(), hpack.Decoder()
         self.streams, self.last, self.unanswered = {}, -1, []
@@ -112,7 +112,7 @@ class H2Client:
         self.goaway = None  # (last stream, error code)
         self.unacknowledged, self.pongs = [], 0
         self.arrivals = []  # (stream, bytes) of each DATA, in their order
-        self.wire.send(f.PREFACE)
+        self.conn.send(f.PREFACE)
         self.change({f.ENABLE_PUSH: 0, f.INITIAL_WINDOW_SIZE: window, **(values or {})})
 
     def __enter__(self):
@@ -122,10 +122,10 @@ class H2Client:
         self.close()
 
     def close(self):
-        self.wire.close()
+        self.conn.close()
 
     def reset(self):
-        self.wire.reset()
+        self.conn.reset()
 
     # ── sending ──
 
@@ -167,7 +167,7 @@ class H2Client:
         pieces = [text[at : at + self.frame_max] for at in range(0, len(text), self.frame_max)]
         out = [f.headers(number, pieces[0], end=end, whole=len(pieces) == 1)]
         out += [f.continuation(number, piece, whole=piece is pieces[-1]) for piece in pieces[1:]]
-        self.wire.send(*out)
+        self.conn.send(*out)
 
     def flush(self):
         """Sends of all bodies what both windows allow."""
@@ -185,7 +185,7 @@ class H2Client:
         if not size and not last:
             return False
         if size or not stream.last_words:
-            self.wire.send(f.data(number, stream.out[:size], end=last and not stream.last_words))
+            self.conn.send(f.data(number, stream.out[:size], end=last and not stream.last_words))
         stream.out = stream.out[size:]
         self.room -= size
         stream.room -= size
@@ -195,17 +195,17 @@ class H2Client:
         return not last
 
     def cancel(self, number, code=f.CANCEL):
-        self.wire.send(f.rst_stream(number, code))
+        self.conn.send(f.rst_stream(number, code))
         self.streams[number].code = code
 
     def change(self, values):
         """Sends SETTINGS; they count for what comes behind the server's ACK."""
         self.unacknowledged.append(values)
-        self.wire.send(f.settings(values))
+        self.conn.send(f.settings(values))
 
     def grant(self, count, number=0):
         """Lets the server send so much more: on a stream, or (0) on the connection."""
-        self.wire.send(f.window_update(number, count))
+        self.conn.send(f.window_update(number, count))
         if number:
             self.streams[number].credit += count
         else:
@@ -214,7 +214,7 @@ class H2Client:
     def ping(self):
         """Whatever was sent before has been seen, and what came before the answer has been read."""
         before = self.pongs
-        self.wire.send(f.ping(b"in sync?"))
+        self.conn.send(f.ping(b"in sync?"))
         self.settle(lambda: self.pongs > before, "PING's ACK")
 
     # ── receiving ──
@@ -222,7 +222,7 @@ class H2Client:
     def settle(self, condition, what):
         """Reads frames until the condition holds; bodies go on leaving meanwhile."""
         while not condition():
-            frame = self.wire.read()
+            frame = self.conn.read()
             if frame is None:
                 raise GoneAway(self.goaway and self.goaway[1], what)
             self.take(frame)
@@ -320,7 +320,7 @@ class H2Client:
         self.check_open(stream, frame)
         text, part = frame.payload, frame
         while not part.flags & f.END_HEADERS:
-            part = self.wire.read()
+            part = self.conn.read()
             insist(part and part.type == f.CONTINUATION and part.stream == frame.stream, f"within a head: {part}")
             text += part.payload
         fields = [(bytes(name), bytes(value)) for name, value in self.decoder.decode(text, raw=True)]
@@ -360,14 +360,14 @@ class H2Client:
         insist(f.FRAME_MIN <= values.get(f.MAX_FRAME_SIZE, f.FRAME_MIN) < 1 << 24, f"{values}")
         insist(values.get(f.ENABLE_CONNECT_PROTOCOL, 0) in (0, 1), f"{values}")
         self.apply_theirs(values)
-        self.wire.send(f.settings(ack=True))
+        self.conn.send(f.settings(ack=True))
 
     def apply_ours(self, values):
         if f.INITIAL_WINDOW_SIZE in values:
             for stream in self.streams.values():
                 stream.credit += values[f.INITIAL_WINDOW_SIZE] - self.window
             self.window = values[f.INITIAL_WINDOW_SIZE]
-        self.wire.frame_max = values.get(f.MAX_FRAME_SIZE, self.wire.frame_max)
+        self.conn.frame_max = values.get(f.MAX_FRAME_SIZE, self.conn.frame_max)
         if f.HEADER_TABLE_SIZE in values:
             self.decoder.max_allowed_table_size = values[f.HEADER_TABLE_SIZE]
 
@@ -384,7 +384,7 @@ class H2Client:
 
     def take_ping(self, frame):
         if not frame.flags & f.ACK:
-            self.wire.send(f.ping(frame.payload, ack=True))
+            self.conn.send(f.ping(frame.payload, ack=True))
             return
         insist(frame.payload == b"in sync?", f"an answer to another PING: {frame}")
         self.pongs += 1
@@ -413,7 +413,7 @@ class H2Client:
 
     def assert_closed(self, code=f.NO_ERROR):
         """The server says GOAWAY, sends no more on any stream, and closes in an orderly way."""
-        while frame := self.wire.read():
+        while frame := self.conn.read():
             insist(frame.type not in (f.DATA, f.HEADERS), f"unexpected before the close: {frame}")
             self.take(frame)
         assert self.goaway and self.goaway[1] == code, f"closed after GOAWAY {self.goaway}"
@@ -421,8 +421,8 @@ class H2Client:
     def assert_gone(self):
         """The server gives the connection up, by FIN or by RST."""
         try:
-            while self.wire.fill():
-                self.wire.buffer = b""
+            while self.conn.fill():
+                self.conn.buffer = b""
         except ConnectionResetError:
             pass
 

@@ -61,7 +61,7 @@ class TranslatedClient(H2Client):
 
     def send(self, data):
         if not isinstance(data, Requests):
-            skip("bytes on the wire")
+            skip("bytes of HTTP/1.1")
         if any(CLOSE in message.fields for message in data.messages[:-1]):
             skip("requests behind the last one")
         for row in [translate(message) for message in data.messages]:
