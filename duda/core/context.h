@@ -9,7 +9,7 @@
  * the C library, which makes two system calls: for other machines, and for threads with a shadow stack (CET), which the
  * routine does not switch. All contexts of a thread use the same method.
  *
- * Sanitizers are told of each switch. A context stays with its thread.
+ * Each switch is announced to the sanitizers. A context stays with its thread.
  */
 #ifndef DUDA_CORE_CONTEXT_H
 #define DUDA_CORE_CONTEXT_H

@@ -99,7 +99,7 @@ static void redirect(struct mk_request *req, bool is_old)
 
 /* ── the handler ── */
 
-/* Responds in the place of the service, which is told by on_leave(). */
+/* Responds in the place of the service, which on_leave() notifies. */
 static void on_timeout(struct mk_timer *timer)
 {
     struct dispatch *d = MK_CONTAINER_OF(timer, struct dispatch, timer);

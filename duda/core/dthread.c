@@ -343,7 +343,7 @@ int dthread_suspend_for_fd(struct dthread *d, int fd, int mode, uint32_t timeout
 
 /* ── the old API ── */
 
-/* The callback goes on afterwards: the watchdog is told its function again. */
+/* The callback continues afterwards, so the watchdog gets its function again. */
 static void resume_from_callback(struct dthread *d)
 {
     struct service_worker *w = d->worker;

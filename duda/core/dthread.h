@@ -119,7 +119,7 @@ void dthread_interrupt(struct dthread *d, int err);
 
 /*
  * Begins a wait, for the log `call` ("dthread->sleep()"). Returns the dthread that runs and may wait; or NULL with an
- * error in *ret_err: it is none, or is told of its cancellation or the end of its request.
+ * error in *ret_err: it is none, it was cancelled, or its request has ended.
  */
 struct dthread *dthread_begin_wait(const char *call, int *ret_err);
 

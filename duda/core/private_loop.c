@@ -276,14 +276,14 @@ static int watch_service_end(struct private_loop *l)
     return 0;
 }
 
-/* Tells a thread once that its service ends, and ends it when it waits again: old services do not look at results. */
+/* Notifies a thread once that its service ends, and ends it when it waits again: old services ignore results. */
 static bool must_end(void)
 {
     if (!current.thread || !atomic_load(&current.service->threads.stopping))
         return false;
-    if (current.thread->told)
+    if (current.thread->end_notified)
         pthread_exit(NULL); /* the end of the service frees the loop: other threads may use its channels */
-    current.thread->told = true;
+    current.thread->end_notified = true;
     return true;
 }
 

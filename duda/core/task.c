@@ -214,7 +214,7 @@ static int begin_wait(struct task_wait *wait, const struct duda_task_kind *kind,
     return submit_task(t);
 }
 
-/* Returns an error that the dthread was told when it was ready already, or `result`. */
+/* Returns the error of an interrupt that came when the dthread was ready already, or `result`. */
 static int take_interrupt(struct dthread *d, int result)
 {
     if (result < 0 || !d->interrupt)
@@ -254,7 +254,7 @@ int task_run(struct dthread *d, const struct duda_task_kind *kind, void *data, u
     return take_interrupt(d, result);
 }
 
-/* The dthread waits no longer. Returns `result`, or an error that it is told now. */
+/* The dthread waits no longer. Returns `result`, or the error of an interrupt. */
 static int end_await(struct task_wait *wait, int result)
 {
     struct task *t = wait->task;

@@ -22,8 +22,8 @@ struct service_thread {
     pthread_t id;
     struct crash_thread *crash; /* may be NULL */
     bool started;
-    bool is_of_pool; /* it is that of a struct task_thread (task_pool.c) */
-    bool told;       /* event->loop_wait() has returned -1 because the service ends; of the thread itself */
+    bool is_of_pool;   /* it is that of a struct task_thread (task_pool.c) */
+    bool end_notified; /* event->loop_wait() has returned -1 because the service ends; of the thread itself */
     struct global_values values;
 };
 

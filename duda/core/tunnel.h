@@ -12,8 +12,8 @@
 extern const struct duda_api_tunnel object_tunnel;
 
 /*
- * Tells a tunnel that its service was replaced, and ends it. Returns false if `dr` is no tunnel, was told before, or
- * has not begun: the caller cuts it.
+ * Notifies a tunnel that its service was replaced, and ends it. Returns false if `dr` is no tunnel, was notified
+ * before, or has not begun: the caller aborts it.
  */
 bool tunnel_retire(struct duda_request *dr);
 

@@ -106,15 +106,15 @@ bool watch_check(struct watch_slot *slot, uint64_t now_ms)
     unsigned calls = atomic_load_explicit(&slot->calls, memory_order_relaxed);
     bool runs = calls % 2 == 1;
     if (calls == slot->seen_calls) {
-        if (runs && !slot->told && now_ms - slot->seen_ms >= (slot->task_ms ? slot->task_ms : BLOCKED_MS)) {
-            slot->told = true;
+        if (runs && !slot->is_logged && now_ms - slot->seen_ms >= (slot->task_ms ? slot->task_ms : BLOCKED_MS)) {
+            slot->is_logged = true;
             log_begin(slot);
         }
         return runs;
     }
-    if (slot->told)
+    if (slot->is_logged)
         log_end(slot, now_ms);
-    slot->told = false;
+    slot->is_logged = false;
     slot->seen_calls = calls;
     slot->seen_ms = now_ms;
     return true;
@@ -220,7 +220,7 @@ void watch_remove(struct watch_slot *slot)
     pthread_mutex_lock(&watch.lock);
     bool was_watched = !mk_list_empty(&slot->node);
     mk_list_del(&slot->node);
-    if (slot->told)
+    if (slot->is_logged)
         log_end(slot, read_clock_ms());
     bool is_last = was_watched && mk_list_empty(&watch.slots);
     pthread_mutex_unlock(&watch.lock);

@@ -32,7 +32,7 @@ struct watch_slot {
     unsigned worker;            /* its index */
     unsigned seen_calls;        /* this and the next two are the watchdog's */
     uint64_t seen_ms;           /* when `seen_calls` was seen first */
-    bool told;
+    bool is_logged;             /* that it blocks */
 };
 
 extern _Atomic bool watch_sleeps;

@@ -321,7 +321,7 @@ def test_conf(serve_old, tmp_path):
     server = serve_old("conf", ConfDir=folder, LogDir=logs)
     assert text_of(server, "/conf/show/") == "A title of words 42 1 one/two/three/ 0"
     assert text_of(server, "/conf/log/") == "1 1"
-    for text in ("debugging 1", "conf.c:", "told you", "warned", "failed", "info  service conf: stack: .* cb_log"):
+    for text in ("debugging 1", "conf.c:", "hello you", "warned", "failed", "info  service conf: stack: .* cb_log"):
         server.wait_log(text)
     server.stop()
     assert "logged this" in (logs / "access.log").read_text()

@@ -206,7 +206,7 @@ static void *cut(void *server)
     return NULL;
 }
 
-/* A server that reloads until another thread has told it to stop. */
+/* A server that reloads until another thread stops it. */
 static void run_cut(int round)
 {
     struct mk_server *server = start(round % 4 == 0);

@@ -4,7 +4,7 @@
  *
  *     service    struct mc_service, struct duda_memcached     what duda_main() has opened; constant then
  *     worker     struct mc_part ─► mc_pool ─► mc_server ─► mc_conn
- *     command    struct mc_command, in the list of its connection, then in part->done until it is told
+ *     command    struct mc_command, in the list of its connection, then in part->done until it is delivered
  *
  *     mc_pool_submit ─► connection.commands ─► reply, failure, timeout ─► part.done ─► mc_deliver ─► callback, dthread
  *
@@ -100,7 +100,7 @@ struct mc_pool {
 struct mc_part {
     struct duda_package_worker *base;
     struct mc_service *service;
-    struct mk_list done; /* commands that are to be told */
+    struct mk_list done; /* commands to be delivered */
     bool has_news;       /* of a server, for the log */
     bool is_stopping;
     struct mc_server *servers; /* of all pools */
@@ -120,7 +120,7 @@ struct mc_wait {
 
 /* Tells that a request has ended; in memory that its gc frees. */
 struct mc_watch {
-    struct mc_command *command; /* NULL: was told */
+    struct mc_command *command; /* NULL: was delivered */
 };
 
 struct mc_command {
@@ -164,12 +164,12 @@ void mc_pool_stop(struct mc_pool *pool);
 int mc_pool_submit(struct mc_pool *pool, const struct duda_memcached_command *command, struct mc_command **ret);
 /* Drops the reply of a command, which is freed now or when it comes. */
 void mc_command_abandon(struct mc_command *c);
-/* Ends a command: it is told later, or freed. */
+/* Ends a command: it is delivered later, or freed. */
 void mc_command_finish(struct mc_command *c, int result);
 void mc_command_free(struct mc_command *c);
 /* Writes the sentence about a result, if it is an error, to pool->error. */
 void mc_command_explain(const struct mc_command *c);
-/* Tells what is done. The worker may have ended when it returns. */
+/* Delivers what is done. The worker may have ended when it returns. */
 void mc_deliver(struct mc_part *part);
 
 /* ── conn.c ── */

@@ -3,7 +3,7 @@
  * Commands of services: in straight code, several at once, and with a callback.
  *
  *     ask()   struct slot, on the stack of the dthread  ◄── redis_call.owner, until the reply, or the dthread leaves
- *     send()  struct told, on the heap  ◄── redis_call.owner, and the request, which tells it when it ends
+ *     send()  struct callback, on the heap  ◄── redis_call.owner, and the request, until it ends
  */
 #include "format.h"
 #include "redis.h"
@@ -180,7 +180,7 @@ static int fail_wait(struct redis_client *client, int err)
 {
     return fail(client, err,
                 err == -ECONNRESET  ? "the request of the dthread has ended"
-                : err == -ECANCELED ? "the dthread was told to end"
+                : err == -ECANCELED ? "the dthread was cancelled"
                                     : "only a dthread can wait for the reply");
 }
 
@@ -350,7 +350,7 @@ int redis_ask_all(duda_redis_t *db, struct duda_redis_item *items, unsigned n, b
 
 /* ── callbacks ── */
 
-struct told {
+struct callback {
     struct redis_client *client;
     duda_request_t *dr; /* NULL: it has ended, or there is none */
     duda_redis_fn fn;
@@ -359,61 +359,61 @@ struct told {
     const struct redis_result *result;
 };
 
-static void drop_told(struct told *told)
+static void put_callback(struct callback *callback)
 {
-    if (--told->refs == 0)
-        mem->free(told);
+    if (--callback->refs == 0)
+        mem->free(callback);
 }
 
 static void leave_request(void *ptr)
 {
-    struct told *told = ptr;
-    told->dr = NULL;
-    drop_told(told);
+    struct callback *callback = ptr;
+    callback->dr = NULL;
+    put_callback(callback);
 }
 
 static void call_service(void *data)
 {
-    struct told *told = data;
-    const struct redis_result *result = told->result;
+    struct callback *callback = data;
+    const struct redis_result *result = callback->result;
     void (*name)(void);
-    *(duda_redis_fn *)&name = told->fn;
-    fail(told->client, 0, result->text ? result->text : "");
-    duda_package_loader->name_callback(told->client->commands.part->base, name);
-    told->fn(told->dr, result->err, result->reply, told->data);
+    *(duda_redis_fn *)&name = callback->fn;
+    fail(callback->client, 0, result->text ? result->text : "");
+    duda_package_loader->name_callback(callback->client->commands.part->base, name);
+    callback->fn(callback->dr, result->err, result->reply, callback->data);
 }
 
-static void finish_told(void *owner, const struct redis_result *result)
+static void finish_callback(void *owner, const struct redis_result *result)
 {
-    struct told *told = owner;
-    told->result = result;
-    if (told->fn)
-        duda_package_loader->call(told->client->commands.part->base, call_service, told);
+    struct callback *callback = owner;
+    callback->result = result;
+    if (callback->fn)
+        duda_package_loader->call(callback->client->commands.part->base, call_service, callback);
     mem->free(result->reply);
-    drop_told(told);
+    put_callback(callback);
 }
 
-/* Sends a call whose result is told by a function. */
+/* Sends a call whose result is passed to a function. */
 static int send_call(struct redis_client *client, struct redis_call *call, duda_request_t *dr, duda_redis_fn fn,
                      void *data)
 {
-    struct told *told = mem->alloc(sizeof(*told));
-    if (!told) {
+    struct callback *callback = mem->alloc(sizeof(*callback));
+    if (!callback) {
         mem->free(call);
         return fail_format(client, -ENOMEM);
     }
-    *told = (struct told){.client = client, .dr = dr, .fn = fn, .data = data, .refs = 1};
-    if (dr && gc->add_destroy(dr, told, leave_request) < 0) {
+    *callback = (struct callback){.client = client, .dr = dr, .fn = fn, .data = data, .refs = 1};
+    if (dr && gc->add_destroy(dr, callback, leave_request) < 0) {
         mem->free(call);
-        mem->free(told);
+        mem->free(callback);
         return fail(client, -EINVAL, "the request has ended");
     }
-    told->refs += dr != NULL;
-    call->done = finish_told;
-    call->owner = told;
+    callback->refs += dr != NULL;
+    call->done = finish_callback;
+    call->owner = callback;
     int err = submit(client, call);
     if (err < 0)
-        drop_told(told);
+        put_callback(callback);
     return err;
 }
 

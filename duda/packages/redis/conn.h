@@ -88,7 +88,7 @@ struct redis_conn {
     uint64_t serial; /* of the connection: a change tells that it was lost */
     struct redis_reader reader;
     struct mk_list greeting, waiting, sent; /* of calls, by `node` */
-    struct mk_list pending;                 /* all that have not been told, by their deadlines */
+    struct mk_list pending;                 /* all without a result, by their deadlines */
     unsigned n_calls;
     size_t bytes;   /* of calls that were not written */
     size_t written; /* of the first one that is not written whole */

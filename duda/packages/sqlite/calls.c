@@ -72,7 +72,7 @@ static int end_call(struct sq_job *job)
 {
     if (job->result.err >= 0)
         sq_clear_error();
-    else if (job->was_told)
+    else if (job->is_logged)
         keep_error(&job->error);
     else
         sq_report(job->db, sq_job_name(job), &job->error);

@@ -106,7 +106,7 @@ static int run_transaction(struct sq_job *job, struct sq_conn *conn)
     if (err < 0) {
         const char *last = sq_last_error();
         sq_error_set(&job->error, err, "%s", last ? last : "the function of the transaction has returned an error");
-        job->was_told = true;
+        job->is_logged = true;
     }
     return sq_conn_end(conn, err, &job->error);
 }

@@ -23,7 +23,7 @@ struct sq_job {
 
     struct duda_sqlite_result result; /* `err` is that of `error` or what `work` has returned */
     struct sq_error error;
-    bool was_told; /* the error is what the function of a transaction has returned: its calls have logged theirs */
+    bool is_logged; /* the error is what the function of a transaction has returned: its calls have logged theirs */
 };
 
 const char *sq_job_name(const struct sq_job *job);

@@ -70,7 +70,7 @@ struct ws_conn {
     int channel;    /* wr.channel, which the service might change */
     bool is_opened; /* OPEN was called */
     bool is_closed; /* CLOSE and what comes before it are called, or were */
-    bool is_silent; /* the service is told nothing: it could not be opened */
+    bool is_silent; /* the service is not notified: it could not be opened */
 };
 
 extern struct duda_package ws_package;

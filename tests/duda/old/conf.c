@@ -54,7 +54,7 @@ void cb_log(duda_request_t *dr)
     console->debug(dr, "debugging %i", 1);
     console->debug(dr, "plain");
     debug->stacktrace();
-    msg->info("told %s", "you");
+    msg->info("hello %s", "you");
     msg->warn("warned");
     msg->err("failed");
     logger->print(&access_log, "logged %s", "this");

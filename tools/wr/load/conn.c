@@ -712,7 +712,7 @@ static void read_messages(struct conn *c)
     } while (!c->drained);
 }
 
-/* The edge that told of the server's FIN is not repeated. */
+/* The edge of the server's FIN is not repeated. */
 static void read_end(struct conn *c, uint32_t events)
 {
     if (c->loader->plan->target.websocket)
