@@ -234,7 +234,7 @@ def ca(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def good(ca):
+def certificate(ca):
     """A certificate of its, with the key."""
     return ca.make("localhost", "localhost")
 

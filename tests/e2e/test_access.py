@@ -52,7 +52,7 @@ def guard(serve, tmp_path):
 
 
 @pytest.fixture(params=["h1", "h2", "h1-tls", "h2-tls"])
-def way(request, guard, ca, good):
+def way(request, guard, ca, certificate):
     """guard() for each way to ask; `server.open()` makes a client."""
     h2, tls = request.param.startswith("h2"), request.param.endswith("tls")
     for protocol in ("h2",) * h2 + ("tls",) * tls:
@@ -62,7 +62,7 @@ def way(request, guard, ca, good):
     def start(text="", settings=None, **rest):
         if tls:
             settings = {"Listen": "127.0.0.1:0 tls", **(settings or {})}
-            text += section("TLS", good.keys())
+            text += section("TLS", certificate.keys())
         server = guard(text, settings, **rest)
 
         def connect():

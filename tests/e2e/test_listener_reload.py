@@ -26,14 +26,15 @@ PROXY = b"PROXY TCP4 192.0.2.9 192.0.2.1 1000 80\r\n"
 class Listener:
     """A server with one listener, which each generation writes in another way; its host answers with its name."""
 
-    def __init__(self, folder, scheduler, good):
-        self.folder, self.scheduler, self.good, self.port, self.reloads = folder, scheduler, good, free_port(), 0
+    def __init__(self, folder, scheduler, certificate):
+        self.folder, self.scheduler, self.certificate = folder, scheduler, certificate
+        self.port, self.reloads = free_port(), 0
         self.address = f"127.0.0.1:{self.port}"
         for version in ("old", "new"):
             populate(folder / version, {"v": version.encode()})
 
     def write(self, version, transport="", extra=(), plugins=("liana", "tls", "static"), files=()):
-        tls = {"Certificate": self.good.cert, "CertificateKey": self.good.key}
+        tls = {"Certificate": self.certificate.cert, "CertificateKey": self.certificate.key}
         site = section("HOST", {"ServerName": "localhost", "DocumentRoot": self.folder / version})
         stall = build.PLUGINS.parent / "modules" / "stall.so"
         write_config(
@@ -92,8 +93,8 @@ class Listener:
 
 
 @pytest.fixture(params=["reuseport", "fair"])
-def listener(request, tmp_path, good):
-    one = Listener(tmp_path, request.param, good)
+def listener(request, tmp_path, certificate):
+    one = Listener(tmp_path, request.param, certificate)
     yield one
     try:
         one.finish_reload()

@@ -66,8 +66,8 @@ WAYS = ["", "tls", "proxy", None]  # of the listener that changes; None: it is a
 class Storm:
     """A server, and the configurations that it goes through."""
 
-    def __init__(self, folder, good, seed, scheduler):
-        self.folder, self.good, self.random, self.reloads = folder, good, random.Random(seed), 0
+    def __init__(self, folder, certificate, seed, scheduler):
+        self.folder, self.certificate, self.random, self.reloads = folder, certificate, random.Random(seed), 0
         self.plain, self.tls, self.changing = free_port(), free_port(), free_port()
         for version in "ab":
             populate(folder / version, {"v": version.encode() * SMALL, "big": version.encode() * LARGE})
@@ -81,7 +81,7 @@ class Storm:
 
     def site(self, name, version):
         text = section("HOST", {"ServerName": name, "DocumentRoot": self.folder / version})
-        text += section("TLS", self.good.keys()) + section("HEADERS", {"Set": f"X-Version {version}"})
+        text += section("TLS", self.certificate.keys()) + section("HEADERS", {"Set": f"X-Version {version}"})
         if "logger" in self.loaded:
             text += section("LOGGER", {"AccessLog": self.folder / "access.log"})
         return text
@@ -233,11 +233,11 @@ def run_storm(storm, ca, reloads):
 
 
 @pytest.fixture
-def storm(tmp_path, good):
+def storm(tmp_path, certificate):
     made = []
 
     def start(seed, scheduler):
-        made.append(Storm(tmp_path, good, seed, scheduler))
+        made.append(Storm(tmp_path, certificate, seed, scheduler))
         return made[-1]
 
     yield start

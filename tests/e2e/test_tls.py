@@ -79,7 +79,7 @@ def hosts(ca, pairs, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def world(hosts, tmp_path_factory, site_root):
+def tls_server(hosts, tmp_path_factory, site_root):
     conf = write_config(tmp_path_factory.mktemp("conf"), site_root, {**TLS, "Workers": 2}, files=hosts)
     server = Server("-c", conf, listeners=2)
     yield server
@@ -88,17 +88,17 @@ def world(hosts, tmp_path_factory, site_root):
 
 
 @pytest.fixture
-def connect(ca, world):
-    def open_one(name="localhost", *, session=None, server=None, listener=OVER, shake=True, first=b"", **rest):
-        server = server or world
+def connect(ca, tls_server):
+    def open_one(name="localhost", *, session=None, server=None, listener=OVER, do_handshake=True, first=b"", **rest):
+        server = server or tls_server
         context = rest.pop("context", None) or ca.context(**rest)
         address = server.addresses[listener]
-        client = TlsClient(address, context, name, session=session, first=first, shake=shake)
+        client = TlsClient(address, context, name, session=session, first=first, do_handshake=do_handshake)
         server.clients.append(client)
         return client
 
     yield open_one
-    world.settle()
+    tls_server.settle()
 
 
 def reload(server, outcome="the new configuration is in use"):
@@ -130,9 +130,9 @@ OLD = [("-tls1", "localhost"), ("-tls1_1", "localhost"), ("-tls1_2", "modern.exa
 
 
 @pytest.mark.parametrize("version, name", OLD)
-def test_old_versions_are_refused(world, version, name):
+def test_old_versions_are_refused(tls_server, version, name):
     done = subprocess.run(
-        ["openssl", "s_client", "-connect", f"127.0.0.1:{world.port}", version, "-cipher", "ALL:@SECLEVEL=0",
+        ["openssl", "s_client", "-connect", f"127.0.0.1:{tls_server.port}", version, "-cipher", "ALL:@SECLEVEL=0",
          "-servername", name],
         stdin=subprocess.DEVNULL, capture_output=True, timeout=30,
     )  # fmt: skip
@@ -152,7 +152,7 @@ INTERMEDIATE = {
 }
 
 
-def accepted_ciphers(world, ca, names):
+def accepted_ciphers(tls_server, ca, names):
     found = set()
     for name in names:
         context = ca.context(minimum_version=V12, maximum_version=V12)
@@ -160,25 +160,25 @@ def accepted_ciphers(world, ca, names):
             context.set_ciphers(f"{name}:@SECLEVEL=0")
         except ssl.SSLError:
             continue  # this client does not know it
-        with contextlib.suppress(ssl.SSLError, ConnectionError), TlsClient(world.addresses[0], context) as client:
+        with contextlib.suppress(ssl.SSLError, ConnectionError), TlsClient(tls_server.addresses[0], context) as client:
             found.add(client.sock.cipher()[0])
     return found
 
 
-def test_ciphers_of_tls_1_2(world, ca):
+def test_ciphers_of_tls_1_2(tls_server, ca):
     names = openssl("ciphers", "ALL:COMPLEMENTOFALL:@SECLEVEL=0").decode().strip().split(":")
     names = [n for n in names if not n.startswith("TLS_") and "PSK" not in n and "SRP" not in n]
-    assert accepted_ciphers(world, ca, names) == INTERMEDIATE
-    world.settle()
+    assert accepted_ciphers(tls_server, ca, names) == INTERMEDIATE
+    tls_server.settle()
 
 
 OF_TLS_1_3 = {"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"}
 
 
-def test_ciphers_of_tls_1_3(world):
+def test_ciphers_of_tls_1_3(tls_server):
     for suite in (*OF_TLS_1_3, "TLS_AES_128_CCM_SHA256", "TLS_AES_128_CCM_8_SHA256"):
         done = subprocess.run(
-            ["openssl", "s_client", "-connect", f"127.0.0.1:{world.port}", "-tls1_3", "-ciphersuites", suite],
+            ["openssl", "s_client", "-connect", f"127.0.0.1:{tls_server.port}", "-tls1_3", "-ciphersuites", suite],
             input=b"", capture_output=True, timeout=30,
         )  # fmt: skip
         assert (f"Cipher is {suite}".encode() in done.stdout) == (suite in OF_TLS_1_3), suite
@@ -330,12 +330,12 @@ def make_hello(change):
         (lambda ext: ext.replace(b"local", b"loc\0l"), 112),
     ],
 )
-def test_malformed_server_names(world, change, alert):
+def test_malformed_server_names(tls_server, change, alert):
     """RFC 8446 section 6.2: decode_error for what cannot be parsed; unrecognized_name for what is no name."""
-    with world.connect(OVER) as client:
+    with tls_server.connect(OVER) as client:
         client.send(make_hello(change))
         assert client.rest() == b"\x15\x03\x03\x00\x02\x02" + bytes([alert])
-    world.settle()
+    tls_server.settle()
 
 
 @pytest.mark.parametrize(
@@ -485,13 +485,13 @@ def test_sessions_are_resumed_across_workers(connect, ca, version):
         assert resume(connect, "localhost", session, context=context) == (True, 200)
 
 
-def test_each_resumption_brings_a_ticket_for_the_next(world, tmp_path):
+def test_each_resumption_brings_a_ticket_for_the_next(tls_server, tmp_path):
     """Tickets of TLS 1.3 are for one use (RFC 8446 §C.4): a client without one needs a full handshake."""
     ticket, tickets = tmp_path / "ticket", set()
     for resumed in (False, True, True, True):
         known = ["-sess_in", ticket] if resumed else []
         done = openssl(
-            "s_client", "-connect", f"127.0.0.1:{world.port}", "-servername", "localhost", "-tls1_3", "-ign_eof",
+            "s_client", "-connect", f"127.0.0.1:{tls_server.port}", "-servername", "localhost", "-tls1_3", "-ign_eof",
             *known, "-sess_out", ticket, data=bytes(request("/who", CLOSE)),
         )  # fmt: skip
         assert (b"Reused, TLSv1.3" in done) is resumed
@@ -641,9 +641,9 @@ def test_protocols(connect):
             assert ask(client).status == 200
 
 
-def test_a_client_that_wants_another_protocol_is_refused(world, ca):
+def test_a_client_that_wants_another_protocol_is_refused(tls_server, ca):
     with pytest.raises(ssl.SSLError, match="(?i)no.application.protocol"):
-        TlsClient(world.addresses[0], ca.context(alpn=["smtp", "http/1.0"]))
+        TlsClient(tls_server.addresses[0], ca.context(alpn=["smtp", "http/1.0"]))
 
 
 def test_where_http2_is_switched_off(serve, hosts, ca):
@@ -657,14 +657,15 @@ def test_where_http2_is_switched_off(serve, hosts, ca):
             client.assert_open()
 
 
-def test_ocsp_responses_are_stapled(world):
+def test_ocsp_responses_are_stapled(tls_server):
     for signature in ("ECDSA+SHA256", "RSA-PSS+SHA256"):
         done = openssl(
-            "s_client", "-connect", f"127.0.0.1:{world.port}", "-status", "-servername", "localhost",
+            "s_client", "-connect", f"127.0.0.1:{tls_server.port}", "-status", "-servername", "localhost",
             "-sigalgs", signature, data=b"",
         )  # fmt: skip
         assert b"OCSP Response Status: successful" in done and b"Cert Status: good" in done
-    done = openssl("s_client", "-connect", f"127.0.0.1:{world.port}", "-status", "-servername", "a.example", data=b"")
+    address = f"127.0.0.1:{tls_server.port}"
+    done = openssl("s_client", "-connect", address, "-status", "-servername", "a.example", data=b"")
     assert b"OCSP response: no response sent" in done
 
 
@@ -719,8 +720,8 @@ def test_ocsp_responses_begin(serve, ca, tmp_path):
 
 @pytest.mark.concurrent
 @pytest.mark.parametrize("pieces", [1, 1000])
-def test_plain_http_at_the_port_of_tls(world, pieces):
-    with world.connect(OVER) as client:
+def test_plain_http_at_the_port_of_tls(tls_server, pieces):
+    with tls_server.connect(OVER) as client:
         data = request("/hello.txt")
         for i in range(0, len(data), max(1, len(data) // pieces)):
             client.send(data[i : i + max(1, len(data) // pieces)])
@@ -728,30 +729,30 @@ def test_plain_http_at_the_port_of_tls(world, pieces):
         assert (answer.status, answer.closes) == (400, True)
         assert b"https://" in answer.body and b"plain HTTP" in answer.body
         client.assert_closed()
-    world.settle()
+    tls_server.settle()
 
 
-def test_plain_http_that_comes_slowly(world):
+def test_plain_http_that_comes_slowly(tls_server):
     """The failed handshake is behind the connection when the rest of the head comes."""
-    with world.connect(OVER) as client, world.connect(CLEAR) as other:
+    with tls_server.connect(OVER) as client, tls_server.connect(CLEAR) as other:
         data = request("/hello.txt")
         client.send(data[:9])
         assert other.ask("/hello.txt", host="localhost").status == 200  # so those nine bytes were looked at
         client.send(data[9:])
         assert client.response().status == 400
         client.assert_closed()
-    world.settle()
+    tls_server.settle()
 
 
-def test_redirect_to_https(world):
+def test_redirect_to_https(tls_server):
     """Without the port, which the system has chosen here, and the configuration cannot know."""
-    with world.connect(CLEAR) as client:
+    with tls_server.connect(CLEAR) as client:
         answer = client.ask("/who.txt?a=%20b", host="a.example:8080")
         assert (answer.status, answer["Location"]) == (301, "https://a.example/who.txt?a=%20b")
         answer = client.ask("/x%25y z/".replace(" ", "%20"), method="POST", host="a.example", body=b"1")
         assert (answer.status, answer["Location"]) == (308, "https://a.example/x%25y%20z/")
         assert client.ask("/hello.txt").status == 200  # another host
-    world.settle()
+    tls_server.settle()
 
 
 @pytest.mark.parametrize(
@@ -796,12 +797,12 @@ def test_redirects_name_the_port(serve, ca, pairs, tmp_path):
         assert ask(client).status == 200
 
 
-def test_strict_transport_security(connect, world):
+def test_strict_transport_security(connect, tls_server):
     expected = "max-age=31536000; includeSubDomains; preload"
     with connect("a.example") as client:
         for target in ("/hello.txt", "/nothing"):
             assert ask(client, target, "a.example")["Strict-Transport-Security"] == expected
-    with world.connect(CLEAR) as client:
+    with tls_server.connect(CLEAR) as client:
         assert client.ask("/", host="a.example")["Strict-Transport-Security"] is None
     with connect("localhost") as client:
         assert ask(client)["Strict-Transport-Security"] is None
@@ -857,13 +858,13 @@ def test_large_downloads(connect, version):
         assert ask(client, "/big.bin", "localhost", "Range: bytes=100000-1999999").body == BIG[100000:2000000]
 
 
-def test_a_slow_reader_gets_every_byte(ca, world):
-    with TlsClient(world.addresses[0], ca.context(), rcvbuf=4096) as slow:
+def test_a_slow_reader_gets_every_byte(ca, tls_server):
+    with TlsClient(tls_server.addresses[0], ca.context(), rcvbuf=4096) as slow:
         slow.send(request("/big.bin"))
-        with TlsClient(world.addresses[0], ca.context()) as other:  # and no other connection waits for it
+        with TlsClient(tls_server.addresses[0], ca.context()) as other:  # and no other connection waits for it
             assert ask(other, "/big.bin").body == BIG
         assert slow.response().body == BIG
-    world.settle()
+    tls_server.settle()
 
 
 @pytest.mark.parametrize("version", [V12, V13])
@@ -901,10 +902,10 @@ def test_uploads(connect):
             client.assert_open()
 
 
-def test_records_grow(world, ca):
+def test_records_grow(tls_server, ca):
     """Small ones at first, so that a client can use what has come; the largest once the window is open."""
     shuttle = Bytes(ca.context())
-    with socket.create_connection(world.addresses[0], 10) as sock:
+    with socket.create_connection(tls_server.addresses[0], 10) as sock:
         done, out = shuttle.step()
         while not done:
             sock.sendall(out)
@@ -921,15 +922,15 @@ def test_records_grow(world, ca):
         data = data[5 + size :]
     assert all(size <= 1400 for size in sizes[:10]) and max(sizes) > 16384
     assert sum(size > 16384 for size in sizes) > 100
-    world.settle()
+    tls_server.settle()
 
 
 # ── handshakes ──
 
 
-def test_a_handshake_byte_by_byte(world, ca):
+def test_a_handshake_byte_by_byte(tls_server, ca):
     shuttle = Bytes(ca.context())
-    with socket.create_connection(world.addresses[0], 10) as sock:
+    with socket.create_connection(tls_server.addresses[0], 10) as sock:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         done, out = shuttle.step()
         while not done:
@@ -944,7 +945,7 @@ def test_a_handshake_byte_by_byte(world, ca):
             shuttle.incoming.write(sock.recv(65536))
             with contextlib.suppress(ssl.SSLWantReadError):
                 text += shuttle.object.read(65536)
-    world.settle()
+    tls_server.settle()
 
 
 @pytest.mark.parametrize(
@@ -959,31 +960,31 @@ def test_a_handshake_byte_by_byte(world, ca):
     ],
     ids=["no hello", "too long", "data", "version 2", "zeros", "alert"],
 )
-def test_garbage_instead_of_a_handshake(connect, world, data, alert):
-    found = alert_of(world.addresses[0], data)
+def test_garbage_instead_of_a_handshake(connect, tls_server, data, alert):
+    found = alert_of(tls_server.addresses[0], data)
     assert alert in (None, found)
     with connect() as client:  # this does not apply to the next client
         assert ask(client).status == 200
 
 
-def test_a_failure_does_not_touch_others(connect, world):
+def test_a_failure_does_not_touch_others(connect, tls_server):
     with connect() as client:
         for _ in range(3):
-            alert_of(world.addresses[0], b"\x16\x03\x01\x00\x05hello")
+            alert_of(tls_server.addresses[0], b"\x16\x03\x01\x00\x05hello")
             client.assert_open()
 
 
-def test_renegotiation_is_refused(world):
+def test_renegotiation_is_refused(tls_server):
     done = subprocess.run(
-        ["openssl", "s_client", "-connect", f"127.0.0.1:{world.port}", "-tls1_2", "-servername", "localhost"],
+        ["openssl", "s_client", "-connect", f"127.0.0.1:{tls_server.port}", "-tls1_2", "-servername", "localhost"],
         input=b"R\n", capture_output=True, timeout=30,
     )  # fmt: skip
     assert b"RENEGOTIATING" in done.stdout + done.stderr and b"no renegotiation" in done.stderr
-    world.settle()
+    tls_server.settle()
 
 
-def test_neither_compression_nor_early_data(world):
-    done = openssl("s_client", "-connect", f"127.0.0.1:{world.port}", "-servername", "localhost", data=b"")
+def test_neither_compression_nor_early_data(tls_server):
+    done = openssl("s_client", "-connect", f"127.0.0.1:{tls_server.port}", "-servername", "localhost", data=b"")
     assert b"Compression: NONE" in done and b"Max Early Data: 0" in done or b"Early data was not sent" in done
 
 
@@ -1077,7 +1078,7 @@ def test_an_answer_that_was_cut_off_has_no_end(serve, hosts, ca, tmp_path):
             client.rest()
 
 
-def test_clients_that_leave_in_every_way(connect, world):
+def test_clients_that_leave_in_every_way(connect, tls_server):
     for version in (V12, V13):
         for leave in ("unwrap", "close", "reset", "shut"):
             client = connect(minimum_version=version, maximum_version=version)
@@ -1094,7 +1095,7 @@ def test_clients_that_leave_in_every_way(connect, world):
         client.assert_open()
 
 
-def test_a_request_that_was_cut_off_is_none(connect, world):
+def test_a_request_that_was_cut_off_is_none(connect, tls_server):
     with connect() as client:
         client.send(b"POST /hello.txt HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nabc")
         client.sock.shutdown(socket.SHUT_WR)

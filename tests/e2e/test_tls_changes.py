@@ -44,12 +44,12 @@ def own(path, content):
 class Reloaded:
     """A server, the files that it reads at each reload, and clients that are there meanwhile."""
 
-    def __init__(self, serve, ca, good, folder):
+    def __init__(self, serve, ca, certificate, folder):
         self.context = ca.context()
-        self.fingerprint = good.fingerprint
+        self.fingerprint = certificate.fingerprint
         self.files = {
-            "Certificate": own(folder / "cert", good.cert.read_bytes()),
-            "CertificateKey": own(folder / "key", good.key.read_bytes()),
+            "Certificate": own(folder / "cert", certificate.cert.read_bytes()),
+            "CertificateKey": own(folder / "key", certificate.key.read_bytes()),
             "TicketKeys": own(folder / "tickets", os.urandom(80)),
         }
         root = populate(folder / "root", {"hello.txt": b"Hello, world\n"})
@@ -76,8 +76,8 @@ class Reloaded:
 
 
 @pytest.fixture
-def reloaded(serve, ca, good, tmp_path):
-    return Reloaded(serve, ca, good, tmp_path)
+def reloaded(serve, ca, certificate, tmp_path):
+    return Reloaded(serve, ca, certificate, tmp_path)
 
 
 TOLD = {
@@ -133,8 +133,8 @@ POLICIES = {  # [TLS] before and after a reload, whether the client has a certif
 
 @pytest.mark.parametrize("version", [V12, V13])
 @pytest.mark.parametrize("before, after, has_one, goes_on", POLICIES.values(), ids=POLICIES)
-def test_a_session_ends_with_its_policy(serve, ca, good, tmp_path, before, after, has_one, goes_on, version):
-    """Goes on, shakes hands anew (False), or is refused (None); the file of the authorities keeps its name."""
+def test_a_session_ends_with_its_policy(serve, ca, certificate, tmp_path, before, after, has_one, goes_on, version):
+    """Continues, does a full handshake (False), or is refused (None); the file of the authorities keeps its name."""
     authorities = tmp_path / "authorities"
     other = Authority(tmp_path / "other", "other")
     content = {"ca": ca.cert.read_text(), "other": other.cert.read_text()}
@@ -144,7 +144,7 @@ def test_a_session_ends_with_its_policy(serve, ca, good, tmp_path, before, after
     def prepare(policy):
         mode, _, who = policy.partition(" ")
         authorities.write_text(content[who or "ca"])
-        keys = good.keys(ClientCertificate=mode, ClientCA=authorities)
+        keys = certificate.keys(ClientCertificate=mode, ClientCA=authorities)
         return section("HOST", {"ServerName": "localhost", "DocumentRoot": root}) + section("TLS", keys)
 
     server = serve(TLS, config={"sites/default": prepare(before)})
@@ -168,17 +168,17 @@ def test_a_session_ends_with_its_policy(serve, ca, good, tmp_path, before, after
             assert client.sock.session_reused == goes_on
 
 
-def test_an_old_connection_meets_the_new_policy(serve, ca, good, tmp_path):
+def test_an_old_connection_meets_the_new_policy(serve, ca, certificate, tmp_path):
     """It was never asked for a certificate, and the name of its handshake is no way round."""
     root = populate(tmp_path / "root", {"hello.txt": b"Hello, world\n"})
     text = section("HOST", {"ServerName": "localhost", "DocumentRoot": root})
-    server = serve(TLS, config={"sites/default": text + section("TLS", good.keys())})
+    server = serve(TLS, config={"sites/default": text + section("TLS", certificate.keys())})
     server.baseline += 2  # of the loop that waits for old generations
     clients = [TlsClient(server.addresses[0], ca.context()) for _ in range(4)]
     for client in clients:
         client.assert_open()
     (server.conf / "sites" / "default").write_text(
-        text + section("TLS", good.keys(ClientCertificate="Required", ClientCA=ca.cert))
+        text + section("TLS", certificate.keys(ClientCertificate="Required", ClientCA=ca.cert))
     )
     server.send_signal(signal.SIGHUP)
     server.wait_log("is not in use any more")
@@ -191,12 +191,12 @@ def test_an_old_connection_meets_the_new_policy(serve, ca, good, tmp_path):
 
 
 @pytest.fixture
-def secure(chain, good):
+def secure(chain, certificate):
     """A chain of servers that speak HTTP/1 and HTTP/2 over TLS."""
 
     def start(tls=None):
         site = section("HOST", {"ServerName": "localhost", "DocumentRoot": "../../root"}) + section(
-            "TLS", good.keys()
+            "TLS", certificate.keys()
         )
         files = {"sites/default": site, "plugins/tls/tls.conf": section("TLS", tls or {})}
         return chain(TLS, ["tls.so", "protocols/http2.so"], files)

@@ -50,8 +50,8 @@ def own(tmp_path, name, content, mode=0o600):
     return path
 
 
-def test_what_is_right(check, good):
-    assert check(good.keys()) == (0, "monkey: the configuration is fine\n")
+def test_what_is_right(check, certificate):
+    assert check(certificate.keys()) == (0, "monkey: the configuration is fine\n")
 
 
 LINE = r"sites/default:\d+:\d+: {}: .*"
@@ -68,28 +68,29 @@ def test_no_host_has_a_certificate(check):
     assert re.search(r"monkey\.conf:\d+:\d+: error: no host has a certificate for this listener", text), text
 
 
-def test_a_certificate_needs_a_key(check, good):
-    wrong(check({"Certificate": good.cert}), 'there is no "CertificateKey" for this "Certificate"')
-    wrong(check({"CertificateKey": good.key}), 'there is no "Certificate" for this "CertificateKey"')
+def test_a_certificate_needs_a_key(check, certificate):
+    wrong(check({"Certificate": certificate.cert}), 'there is no "CertificateKey" for this "Certificate"')
+    wrong(check({"CertificateKey": certificate.key}), 'there is no "Certificate" for this "CertificateKey"')
     wrong(
-        check({"Certificate": [good.cert, good.cert], "CertificateKey": good.key}),
+        check({"Certificate": [certificate.cert, certificate.cert], "CertificateKey": certificate.key}),
         'there is no "CertificateKey" for this "Certificate", but one for another',
     )
 
 
-def test_files_that_are_not_there(check, good, tmp_path):
+def test_files_that_are_not_there(check, certificate, tmp_path):
     missing = tmp_path / "missing.pem"
     for key, what in (("Certificate", "certificate"), ("CertificateKey", "private key")):
         wrong(
-            check(good.keys(**{key: missing})), f"host localhost: the {what} {missing} cannot be read: No such file"
+            check(certificate.keys(**{key: missing})),
+            f"host localhost: the {what} {missing} cannot be read: No such file",
         )
 
 
-def test_a_start_with_a_wrong_key(good, other, tmp_path):
+def test_a_start_with_a_wrong_key(certificate, other, tmp_path):
     """The same sentence as with -t, and no server."""
     root = populate(tmp_path / "root", {"a.txt": b"a"})
     text = section("HOST", {"ServerName": "localhost", "DocumentRoot": root})
-    text += section("TLS", good.keys(CertificateKey=other.key))
+    text += section("TLS", certificate.keys(CertificateKey=other.key))
     done = run("-c", write_config(tmp_path / "conf", root, TLS, files={"sites/default": text}))
     wrong(
         (done.returncode, done.stderr),
@@ -98,26 +99,26 @@ def test_a_start_with_a_wrong_key(good, other, tmp_path):
     assert "listening" not in done.stderr
 
 
-def test_a_host_without_a_name(check, good, tmp_path):
-    wrong(check(good.keys(Certificate=tmp_path / "x"), names=None), "host without a name: the certificate")
+def test_a_host_without_a_name(check, certificate, tmp_path):
+    wrong(check(certificate.keys(Certificate=tmp_path / "x"), names=None), "host without a name: the certificate")
 
 
 @pytest.mark.parametrize("key, what", [("Certificate", "certificate"), ("CertificateKey", "private key")])
-def test_files_that_hold_something_else(check, good, tmp_path, key, what):
-    wrong(check(good.keys(**{key: own(tmp_path, "e", "")})), rf"the {what} \S+ is empty")
-    wrong(check(good.keys(**{key: tmp_path})), rf"the {what} \S+ is not a regular file")
+def test_files_that_hold_something_else(check, certificate, tmp_path, key, what):
+    wrong(check(certificate.keys(**{key: own(tmp_path, "e", "")})), rf"the {what} \S+ is empty")
+    wrong(check(certificate.keys(**{key: tmp_path})), rf"the {what} \S+ is not a regular file")
     os.mkfifo(tmp_path / "fifo", 0o600)
-    wrong(check(good.keys(**{key: tmp_path / "fifo"})), rf"the {what} \S+ is not a regular file")
+    wrong(check(certificate.keys(**{key: tmp_path / "fifo"})), rf"the {what} \S+ is not a regular file")
     wrong(
-        check(good.keys(**{key: own(tmp_path, "n", "nonsense\n")})),
+        check(certificate.keys(**{key: own(tmp_path, "n", "nonsense\n")})),
         rf"the {what} \S+ holds no {what} in PEM\n",
     )
     broken = own(tmp_path, "b", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
-    wrong(check(good.keys(**{key: broken})), rf"the {what} \S+ holds (no|a) ")
+    wrong(check(certificate.keys(**{key: broken})), rf"the {what} \S+ holds (no|a) ")
     with open(tmp_path / "large", "wb") as file:
         file.truncate(5 << 20)
     (tmp_path / "large").chmod(0o600)
-    wrong(check(good.keys(**{key: tmp_path / "large"})), rf"the {what} \S+ has more than 4194304 bytes")
+    wrong(check(certificate.keys(**{key: tmp_path / "large"})), rf"the {what} \S+ has more than 4194304 bytes")
 
 
 CERTIFICATE, KEY, UNLOCK = "certificate", "private key", ["-passin", "pass:secret"]
@@ -140,44 +141,47 @@ NOT_PEM = {
 
 @pytest.mark.parametrize("key, what", [("Certificate", CERTIFICATE), ("CertificateKey", KEY)])
 @pytest.mark.parametrize("kind", NOT_PEM)
-def test_files_that_are_not_pem(check, good, tmp_path, kind, key, what):
+def test_files_that_are_not_pem(check, certificate, tmp_path, kind, key, what):
     """Each sentence has a command, which helps."""
     made, sentence, answers, helps = NOT_PEM[kind]
-    path = own(tmp_path, "der", openssl(*made.format(good).split()))
-    result = check(good.keys(**{key: path}))
+    path = own(tmp_path, "der", openssl(*made.format(certificate).split()))
+    result = check(certificate.keys(**{key: path}))
     wrong(result, rf"the {what} {path} {sentence}; openssl .* writes")
     command = re.search("; openssl (.*) writes ", result[1])[1].replace("FILE", str(path)).split()
     pem = own(tmp_path, "pem", openssl(*command, *answers))
-    assert (check(good.keys(**{key: pem}))[0] == 0) == (what in helps)
+    assert (check(certificate.keys(**{key: pem}))[0] == 0) == (what in helps)
 
 
-def test_a_part_of_a_file_in_der(check, good, tmp_path):
-    for part in good.der[:-1], good.der[:1], b"0" * 500:
-        wrong(check(good.keys(Certificate=own(tmp_path, "part", part))), r"holds no certificate in PEM\n")
-        wrong(check(good.keys(CertificateKey=own(tmp_path, "part", part))), r"holds no private key in PEM\n")
+def test_a_part_of_a_file_in_der(check, certificate, tmp_path):
+    for part in certificate.der[:-1], certificate.der[:1], b"0" * 500:
+        wrong(check(certificate.keys(Certificate=own(tmp_path, "part", part))), r"holds no certificate in PEM\n")
+        wrong(check(certificate.keys(CertificateKey=own(tmp_path, "part", part))), r"holds no private key in PEM\n")
 
 
-def test_a_key_that_belongs_elsewhere(check, good, other):
-    wrong(check(good.keys(CertificateKey=other.key)), r"the private key \S+ does not belong to the certificate \S+")
+def test_a_key_that_belongs_elsewhere(check, certificate, other):
+    wrong(
+        check(certificate.keys(CertificateKey=other.key)),
+        r"the private key \S+ does not belong to the certificate \S+",
+    )
 
 
-def test_a_key_and_a_certificate_that_changed_places(check, good):
-    wrong(check({"Certificate": good.key, "CertificateKey": good.cert}), r"holds no certificate in PEM")
+def test_a_key_and_a_certificate_that_changed_places(check, certificate):
+    wrong(check({"Certificate": certificate.key, "CertificateKey": certificate.cert}), r"holds no certificate in PEM")
 
 
-def test_a_key_with_a_passphrase(check, good, tmp_path):
+def test_a_key_with_a_passphrase(check, certificate, tmp_path):
     locked = tmp_path / "locked.key"
-    openssl("pkey", "-in", good.key, "-aes256", "-passout", "pass:secret", "-out", locked)
+    openssl("pkey", "-in", certificate.key, "-aes256", "-passout", "pass:secret", "-out", locked)
     locked.chmod(0o600)
-    wrong(check(good.keys(CertificateKey=locked)), r"the private key \S+ has a passphrase")
+    wrong(check(certificate.keys(CertificateKey=locked)), r"the private key \S+ has a passphrase")
 
 
 @pytest.mark.parametrize("mode, fine", [(0o400, True), (0o600, True), (0o640, True), (0o440, True)] + [
     (mode, False) for mode in (0o604, 0o602, 0o644, 0o660, 0o666, 0o601, 0o610)
 ])  # fmt: skip
-def test_keys_that_others_may_read(check, good, tmp_path, mode, fine):
-    key = own(tmp_path, "key", good.key.read_bytes(), mode)
-    result = check(good.keys(CertificateKey=key))
+def test_keys_that_others_may_read(check, certificate, tmp_path, mode, fine):
+    key = own(tmp_path, "key", certificate.key.read_bytes(), mode)
+    result = check(certificate.keys(CertificateKey=key))
     if fine:
         assert result[0] == 0
     else:
@@ -185,11 +189,11 @@ def test_keys_that_others_may_read(check, good, tmp_path, mode, fine):
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="needs another user")
-def test_a_key_that_the_user_cannot_read(good, tmp_path):
+def test_a_key_that_the_user_cannot_read(certificate, tmp_path):
     """At the start root reads it; what a reload would meet is told by -t."""
     root = populate(tmp_path / "root", {"a.txt": b"a"})
-    key = own(tmp_path, "key", good.key.read_bytes())
-    cert = own(tmp_path, "cert", good.cert.read_bytes(), 0o644)
+    key = own(tmp_path, "key", certificate.key.read_bytes())
+    cert = own(tmp_path, "cert", certificate.cert.read_bytes(), 0o644)
     for folder in (tmp_path, *tmp_path.parents):
         if str(folder).startswith("/tmp/"):
             folder.chmod(0o755)
@@ -222,17 +226,17 @@ def test_doubts_are_told_at_a_start_too(serve, ca, tmp_path):
     assert server.log.count("has expired") == 1
 
 
-def test_an_ocsp_response_that_is_out_of_date(check, ca, good):
+def test_an_ocsp_response_that_is_out_of_date(check, ca, certificate):
     wrong(
-        check(good.keys(OCSPFile=ca.staple(good, "20210101000000Z"))),
+        check(certificate.keys(OCSPFile=ca.staple(certificate, "20210101000000Z"))),
         r"the OCSP response \S+ is out of date: no client gets it\n", "warning", 0,
     )  # fmt: skip
-    assert check(good.keys(OCSPFile=ca.staple(good)))[1] == "monkey: the configuration is fine\n"
+    assert check(certificate.keys(OCSPFile=ca.staple(certificate)))[1] == "monkey: the configuration is fine\n"
 
 
-def test_an_ocsp_response_that_is_not_valid_yet(check, ca, good):
+def test_an_ocsp_response_that_is_not_valid_yet(check, ca, certificate):
     wrong(
-        check(good.keys(OCSPFile=ca.staple(good, "20480101000000Z", begin="20470101000000Z"))),
+        check(certificate.keys(OCSPFile=ca.staple(certificate, "20480101000000Z", begin="20470101000000Z"))),
         r"the OCSP response \S+ is not valid yet by the clock of this machine: no client gets it until then\n",
         "warning",
         0,
@@ -245,12 +249,12 @@ UNSIGNED = r"has no valid signature of the certificate's issuer: no client gets 
 
 
 @pytest.mark.parametrize("status, doubt", [("R", REVOKED), (None, UNKNOWN)])
-def test_ocsp_responses_that_say_no_good(check, ca, good, status, doubt):
+def test_ocsp_responses_that_say_no_good(check, ca, certificate, status, doubt):
     wrong(
-        check(good.keys(OCSPFile=ca.staple(good, status=status))),
-        rf"host localhost: the OCSP response {good.cert.with_suffix('.ocsp')} {doubt}", "warning", 0,
+        check(certificate.keys(OCSPFile=ca.staple(certificate, status=status))),
+        rf"host localhost: the OCSP response {certificate.cert.with_suffix('.ocsp')} {doubt}", "warning", 0,
     )  # fmt: skip
-    code, said = check(good.keys(OCSPFile=ca.staple(good, "20210101000000Z", status=status)))
+    code, said = check(certificate.keys(OCSPFile=ca.staple(certificate, "20210101000000Z", status=status)))
     assert code == 0 and re.search(doubt, said) and "is out of date" in said, said
 
 
@@ -260,17 +264,17 @@ def impostor(tmp_path_factory):
     return Authority(tmp_path_factory.mktemp("impostor"))
 
 
-def test_ocsp_responses_of_another_authority(check, ca, good, impostor, tmp_path_factory):
+def test_ocsp_responses_of_another_authority(check, ca, certificate, impostor, tmp_path_factory):
     """By the number alone, they would be about our certificate."""
     stranger = Authority(tmp_path_factory.mktemp("stranger"), "stranger")
     other = r"the file \S+ is an OCSP response about another certificate\n"
     for chain in {}, {"CertificateChain": ca.cert}:
-        wrong(check(good.keys(OCSPFile=stranger.staple(good), **chain)), other)
-        wrong(check(good.keys(OCSPFile=stranger.staple(good, bare=True), **chain)), other)
-    wrong(check(good.keys(OCSPFile=impostor.staple(good), CertificateChain=ca.cert)), other)
+        wrong(check(certificate.keys(OCSPFile=stranger.staple(certificate), **chain)), other)
+        wrong(check(certificate.keys(OCSPFile=stranger.staple(certificate, bare=True), **chain)), other)
+    wrong(check(certificate.keys(OCSPFile=impostor.staple(certificate), CertificateChain=ca.cert)), other)
 
 
-def test_signatures_of_ocsp_responses(check, ca, good, impostor):
+def test_signatures_of_ocsp_responses(check, ca, certificate, impostor):
     """The issuer's signature, or a delegated responder's, whose certificate is in the chain or in the response."""
     helper, idler = ca.make("helper", use="OCSPSigning"), ca.make("idler")
     chain = {"CertificateChain": ca.cert}
@@ -281,20 +285,20 @@ def test_signatures_of_ocsp_responses(check, ca, good, impostor):
         (impostor, False, chain, True),
         (impostor, True, chain, True),
         (idler, False, chain, True),
-        (good, False, chain, True),
+        (certificate, False, chain, True),
         (impostor, True, {}, False),  # cannot be verified
     ):
-        result = check(good.keys(OCSPFile=ca.staple(good, signer=signer, bare=bare), **more))
+        result = check(certificate.keys(OCSPFile=ca.staple(certificate, signer=signer, bare=bare), **more))
         if doubted:
             wrong(result, rf"the OCSP response \S+ {UNSIGNED}", "warning", 0)
         else:
             assert result == (0, "monkey: the configuration is fine\n"), (signer.cert, bare, more)
 
 
-def test_an_ocsp_response_that_was_changed(check, ca, good):
-    path = ca.staple(good, status="R")
+def test_an_ocsp_response_that_was_changed(check, ca, certificate):
+    path = ca.staple(certificate, status="R")
     path.write_bytes(path.read_bytes().replace(b"20240101000000Z", b"20230101000000Z"))  # when it was revoked
-    wrong(check(good.keys(OCSPFile=path)), rf"the OCSP response \S+ {UNSIGNED}", "warning", 0)
+    wrong(check(certificate.keys(OCSPFile=path)), rf"the OCSP response \S+ {UNSIGNED}", "warning", 0)
 
 
 @pytest.mark.parametrize(
@@ -324,11 +328,11 @@ def test_names(check, ca, names, uncovered):
 # ── chains and authorities ──
 
 
-def test_a_chain_of_its_own(serve, ca, good, tmp_path):
+def test_a_chain_of_its_own(serve, ca, certificate, tmp_path):
     root = populate(tmp_path / "root", {"hello.txt": b"Hello, world\n"})
     for keys in (
-        good.keys(CertificateChain=ca.cert),
-        good.keys(Certificate=own(tmp_path, "both.pem", good.cert.read_text() + ca.cert.read_text())),
+        certificate.keys(CertificateChain=ca.cert),
+        certificate.keys(Certificate=own(tmp_path, "both.pem", certificate.cert.read_text() + ca.cert.read_text())),
     ):
         text = section("HOST", {"ServerName": "localhost", "DocumentRoot": root}) + section("TLS", keys)
         server = serve(TLS, config={"sites/default": text})
@@ -336,32 +340,33 @@ def test_a_chain_of_its_own(serve, ca, good, tmp_path):
         assert shown.count(b"BEGIN CERTIFICATE") == 2
 
 
-def test_wrong_chains_and_authorities(check, ca, good, other, tmp_path):
+def test_wrong_chains_and_authorities(check, ca, certificate, other, tmp_path):
     nonsense = own(tmp_path, "n", "nonsense\n")
-    wrong(check(good.keys(CertificateChain=nonsense)), r"the chain \S+ holds no certificate in PEM")
-    wrong(check(good.keys(OCSPFile=nonsense)), r"the file \S+ is not an OCSP response in DER")
+    wrong(check(certificate.keys(CertificateChain=nonsense)), r"the chain \S+ holds no certificate in PEM")
+    wrong(check(certificate.keys(OCSPFile=nonsense)), r"the file \S+ is not an OCSP response in DER")
     wrong(
-        check(good.keys(OCSPFile=ca.staple(other))), r"the file \S+ is an OCSP response about another certificate"
+        check(certificate.keys(OCSPFile=ca.staple(other))),
+        r"the file \S+ is an OCSP response about another certificate",
     )
     asks = {"ClientCertificate": "Required"}
-    wrong(check(good.keys(**asks)), '"ClientCA" is missing')
-    wrong(check(good.keys(**asks, ClientCA=nonsense)), r"the file \S+ holds no certificate in PEM")
+    wrong(check(certificate.keys(**asks)), '"ClientCA" is missing')
+    wrong(check(certificate.keys(**asks, ClientCA=nonsense)), r"the file \S+ holds no certificate in PEM")
     wrong(check({**asks, "ClientCA": ca.cert}), 'needs a "Certificate" of its own')
-    two = {"Certificate": [good.cert, good.cert], "CertificateKey": [good.key, good.key]}
+    two = {"Certificate": [certificate.cert, certificate.cert], "CertificateKey": [certificate.key, certificate.key]}
     wrong(check(two), r"is the second with a key of this kind \(id-ecPublicKey\)")
 
 
-def test_chains_in_a_wrong_order(check, ca, good, other, tmp_path):
-    both = good.keys(Certificate=own(tmp_path, "both", ca.cert.read_text() + good.cert.read_text()))
+def test_chains_in_a_wrong_order(check, ca, certificate, other, tmp_path):
+    both = certificate.keys(Certificate=own(tmp_path, "both", ca.cert.read_text() + certificate.cert.read_text()))
     wrong(check(both), r"the private key \S+ belongs to number 2 of the certificates in \S+both, .* own comes first")
-    for text in (good.cert, other.cert, ca.cert), (good.cert, ca.cert, good.cert):
+    for text in (certificate.cert, other.cert, ca.cert), (certificate.cert, ca.cert, certificate.cert):
         chain = own(tmp_path, "chain", "".join(one.read_text() for one in text))
-        code, said = check(good.keys(Certificate=chain))
+        code, said = check(certificate.keys(Certificate=chain))
         assert code == 0
         number = 1 if text[1] == other.cert else 2
         sentence = f"chain, number {number} was not signed by number {number + 1}"
         assert re.search(rf"default:5:\d+: warning: host localhost: .*{sentence}", said), said
-    for keys in good.keys(), good.keys(CertificateChain=ca.cert):
+    for keys in certificate.keys(), certificate.keys(CertificateChain=ca.cert):
         assert "warning" not in check(keys)[1]
 
 
@@ -371,21 +376,21 @@ def test_an_authority_as_a_host(check, ca):
     wrong((code, said), rf"{ca.cert} is the certificate of an authority \(CA:TRUE\), which", "warning", 0)
 
 
-def test_a_leaf_as_an_authority_of_clients(check, ca, good, tmp_path):
-    both = own(tmp_path, "both", ca.cert.read_text() + good.cert.read_text())
-    for path, number in (ca.cert, None), (good.cert, 1), (both, 2):
-        code, said = check(good.keys(ClientCertificate="Required", ClientCA=path))
+def test_a_leaf_as_an_authority_of_clients(check, ca, certificate, tmp_path):
+    both = own(tmp_path, "both", ca.cert.read_text() + certificate.cert.read_text())
+    for path, number in (ca.cert, None), (certificate.cert, 1), (both, 2):
+        code, said = check(certificate.keys(ClientCertificate="Required", ClientCA=path))
         assert code == 0
         doubt = rf"default:8:\d+: warning: host localhost: of the certificates in {path}, number {number} is not of an"
         assert bool(re.search(doubt, said)) == ("warning" in said) == bool(number), said
 
 
-def test_authorities_that_no_client_is_asked_for(check, ca, good):
+def test_authorities_that_no_client_is_asked_for(check, ca, certificate):
     """An operator who names them expects that other clients are rejected."""
     for mode in {}, {"ClientCertificate": "Off"}:
-        wrong(check(good.keys(ClientCA=ca.cert, **mode)), r"\"ClientCA\" has no effect", "warning", 0)
+        wrong(check(certificate.keys(ClientCA=ca.cert, **mode)), r"\"ClientCA\" has no effect", "warning", 0)
     for mode in "Optional", "Required":
-        assert "warning" not in check(good.keys(ClientCA=ca.cert, ClientCertificate=mode))[1]
+        assert "warning" not in check(certificate.keys(ClientCA=ca.cert, ClientCertificate=mode))[1]
 
 
 @pytest.mark.parametrize("curve, fine", [("P-384", True), ("P-521", True), ("secp256k1", False), ("P-224", False)])
@@ -416,10 +421,10 @@ def test_weak_keys_are_refused(check, ca):
     "order, wrong_at",
     [("liana tls health redirect static", None), ("liana health tls redirect static", 4), ("redirect tls static", 3)],
 )
-def test_tls_comes_before_plugins_that_answer(good, tmp_path, order, wrong_at):
+def test_tls_comes_before_plugins_that_answer(certificate, tmp_path, order, wrong_at):
     """A redirect before it would answer plain HTTP at the port of TLS, and what a 421 is due to."""
     root = populate(tmp_path / "root", {"a.txt": b"a"})
-    text = section("HOST", {"ServerName": "localhost", "DocumentRoot": root}) + section("TLS", good.keys())
+    text = section("HOST", {"ServerName": "localhost", "DocumentRoot": root}) + section("TLS", certificate.keys())
     files = {"sites/default": text, "plugins.load": section("PLUGINS", {"Load": order.split()})}
     done = run("-t", "-c", write_config(tmp_path / "conf", root, TLS, files=files))
     assert done.returncode == bool(wrong_at), done.stderr
@@ -428,12 +433,12 @@ def test_tls_comes_before_plugins_that_answer(good, tmp_path, order, wrong_at):
     assert told and int(told[1]) == wrong_at if wrong_at else not told, done.stderr
 
 
-def test_ticket_keys(check, good, tmp_path):
+def test_ticket_keys(check, certificate, tmp_path):
     keys = tmp_path / "tickets"
 
     def outcome(content, mode=0o600):
         own(tmp_path, "tickets", content, mode)
-        return check(good.keys(), tls={"TicketKeys": keys})
+        return check(certificate.keys(), tls={"TicketKeys": keys})
 
     assert outcome(os.urandom(160))[0] == 0
     key = os.urandom(80)
@@ -459,31 +464,32 @@ def test_ticket_keys(check, good, tmp_path):
         ("365d preloaded", "only includeSubDomains and preload may follow the time"),
     ],
 )
-def test_strict_transport_security(check, good, value, sentence):
-    code, text = check(good.keys(StrictTransportSecurity=value))
+def test_strict_transport_security(check, certificate, value, sentence):
+    code, text = check(certificate.keys(StrictTransportSecurity=value))
     assert code == 1 and re.search(sentence if value else "StrictTransportSecurity", text), text
 
 
-def test_defaults_of_the_server(check, good):
+def test_defaults_of_the_server(check, certificate):
     """Their mistakes are told once, at the line of the server, and only where they take effect."""
-    code, text = check(good.keys(), tls={"Redirect": "https"}, names="*.example")
+    code, text = check(certificate.keys(), tls={"Redirect": "https"}, names="*.example")
     assert code == 0 and re.search(r'plugins/tls/tls.conf:2:\d+: warning: "Redirect https" needs a ServerName', text)
-    code, text = check(good.keys(Redirect="Off"), tls={"Redirect": "https"}, names="*.example")
+    code, text = check(certificate.keys(Redirect="Off"), tls={"Redirect": "https"}, names="*.example")
     assert (code, "Redirect" in text) == (0, False), text
-    code, text = check(good.keys(), tls={"Profile": "server"})
+    code, text = check(certificate.keys(), tls={"Profile": "server"})
     assert code == 1 and '"Profile" wants one of intermediate, modern' in text, text
-    code, text = check(good.keys(), tls={"StrictTransportSecurity": "Off preload"})
+    code, text = check(certificate.keys(), tls={"StrictTransportSecurity": "Off preload"})
     assert code == 1 and "a time is needed, such as 365d" in text
-    code, text = check(good.keys(Profile="moderne"))
+    code, text = check(certificate.keys(Profile="moderne"))
     assert code == 1 and 'did you mean "modern"?' in text
 
 
-def test_hosts_without_a_certificate(serve, ca, good, tmp_path):
+def test_hosts_without_a_certificate(serve, ca, certificate, tmp_path):
     """If the default host has no certificate either, an unknown name is refused."""
     root = populate(tmp_path / "root", {"hello.txt": b"Hello, world\n"})
     server = serve(TLS, config={
         "sites/default": section("HOST", {"DocumentRoot": root}),
-        "sites/own": section("HOST", {"ServerName": "localhost", "DocumentRoot": root}) + section("TLS", good.keys()),
+        "sites/own": section("HOST", {"ServerName": "localhost", "DocumentRoot": root})
+        + section("TLS", certificate.keys()),
     })  # fmt: skip
     with TlsClient(server.addresses[0], ca.context()) as client:
         client.assert_open()
@@ -492,15 +498,15 @@ def test_hosts_without_a_certificate(serve, ca, good, tmp_path):
             TlsClient(server.addresses[0], ca.context(), name)
 
 
-def test_certificates_without_a_listener_are_read_all_the_same(check, good, tmp_path):
-    assert check(good.keys(), server={})[0] == 0
-    wrong(check(good.keys(Certificate=tmp_path / "no"), server={}), "cannot be read")
+def test_certificates_without_a_listener_are_read_all_the_same(check, certificate, tmp_path):
+    assert check(certificate.keys(), server={})[0] == 0
+    wrong(check(certificate.keys(Certificate=tmp_path / "no"), server={}), "cannot be read")
 
 
-def test_a_reload_is_told_the_same(serve, ca, good, tmp_path):
+def test_a_reload_is_told_the_same(serve, ca, certificate, tmp_path):
     root = populate(tmp_path / "root", {"hello.txt": b"Hello, world\n"})
     text = section("HOST", {"ServerName": "localhost", "DocumentRoot": root})
-    server = serve(TLS, config={"sites/default": text + section("TLS", good.keys())})
+    server = serve(TLS, config={"sites/default": text + section("TLS", certificate.keys())})
     (server.conf / "sites" / "default").write_text(text)
     server.baseline += 3  # of the loop that waits for old generations, and what was refused
     server.send_signal(signal.SIGHUP)

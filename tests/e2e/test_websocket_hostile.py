@@ -66,7 +66,7 @@ WORDS = b"".join(
 @pytest.mark.parametrize("way", ["h1", "h1-tls"])
 def test_clients_that_vanish_at_every_byte(start, way, kind):
     server = start(way)
-    ws = WebSocket(server, shake=False)
+    ws = WebSocket(server, do_handshake=False)
     data = bytes(request("/ws/echo", *ws.handshake())) + WORDS
     for n in range(0, len(data) + 1, 1 if way == "h1" else 7):
         client = server.open()

@@ -163,9 +163,9 @@ def change_times(response, begin, end, key):
 
 
 class TlsClient(Client):
-    """A connection whose bytes are encrypted; `first` is sent before, `shake` runs the handshake."""
+    """A connection whose bytes are encrypted; `first` is sent before, `do_handshake` runs the handshake."""
 
-    def __init__(self, address, context, name="localhost", *, session=None, first=b"", shake=True, **rest):
+    def __init__(self, address, context, name="localhost", *, session=None, first=b"", do_handshake=True, **rest):
         super().__init__(address, **rest)
         if first:
             self.sock.sendall(first)
@@ -175,7 +175,7 @@ class TlsClient(Client):
                 self.plain,
                 server_hostname=name,
                 session=session,
-                do_handshake_on_connect=shake,
+                do_handshake_on_connect=do_handshake,
                 suppress_ragged_eofs=False,
             )
         except OSError:

@@ -127,19 +127,19 @@ class Deflate:
 class WebSocket:
     """A WebSocket of a client: a connection of HTTP/1.1, or a stream of HTTP/2.
 
-    `extensions` is the offer; `fields` are further header lines. Without `shake` only the connection is made, and
-    begin() sends a handshake of the test's liking. `early` is sent together with the handshake.
+    `extensions` is the offer; `fields` are further header lines. Without `do_handshake` only the connection is made,
+    and begin() sends a handshake of the test's liking. `early` is sent together with the handshake.
     """
 
     def __init__(
-        self, server, path="/ws/echo", *, extensions=None, fields=(), early=b"", shake=True, client=None, **rest
+        self, server, path="/ws/echo", *, extensions=None, fields=(), early=b"", do_handshake=True, client=None, **rest
     ):
         self.way, self.path, self.offer = server.way, path, extensions
         self.client = client or server.open(**rest)
         self.number, self.deflate, self.ended = None, None, False
         self.controls, self.under_way, self.kind, self.packed = [], [], None, False
         self.answers_pings = False
-        if shake:
+        if do_handshake:
             self.begin(*self.handshake(), *fields, early=early)
             self.accept()
 
