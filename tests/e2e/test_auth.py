@@ -765,12 +765,12 @@ def test_a_browser(protect, users, tmp_path, tmp_path_factory):
     server = protect({"Match": "/a", "Users": slow_users(users)}, limits={"MaxFailures": 3})
     populate(tmp_path / "root", {**assets, "a/page.html": page})
     with open_browser(tmp_path_factory.mktemp("browser"), ", THE LOGIN IS NOT TESTED") as browser:
-        tab = browser.page()
-        tab.navigate(f"http://bob:battery9x@127.0.0.1:{server.port}/a/page.html")
-        assert tab.evaluate("document.title") == "inside"
-        assert tab.evaluate("document.styleSheets.length") == 12
-        assert {answer["status"] for answer in tab.answers() if "/a/" in answer["url"]} == {200}
-        tab.close()
+        browser_page = browser.page()
+        browser_page.navigate(f"http://bob:battery9x@127.0.0.1:{server.port}/a/page.html")
+        assert browser_page.evaluate("document.title") == "inside"
+        assert browser_page.evaluate("document.styleSheets.length") == 12
+        assert {answer["status"] for answer in browser_page.answers() if "/a/" in answer["url"]} == {200}
+        browser_page.close()
     assert count_hashes(server) <= 2  # one for each worker at most
 
 

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from harness import build
-from harness.acting import act, ask, service
+from harness.handler_service import ask, handler, service
 from harness.messages import request
 from harness.server import Server, run, write_config
 from harness.services import CONTROL_THREAD, INCLUDE, build_service, needs_duda, reload, service_config, web_service
@@ -19,12 +19,12 @@ pytestmark = needs_duda
 
 
 def end_of(serve_services, code, number, main="", settings=None):
-    """Starts a server with the service x, asks for /x/act, and returns its log after it has ended by that signal."""
+    """Starts a server with the service x, asks for /x/handle, and returns its log after it has ended by that signal."""
     server = serve_services({"x": service(code, main)}, settings, env=NO_HANDLERS)
     server.stopping = True
     assert ask(server, "/x/") == (200, "fine")
     with server.connect() as client:
-        client.send(request("/x/act"))
+        client.send(request("/x/handle"))
         assert server.wait() == -number, server.log
     return server.log
 
@@ -44,7 +44,7 @@ ENDS = {
 def test_a_callback_that_ends_the_server(serve_services, what):
     """It is a crash: with the status 0 of exit() a supervisor would take it for a stop that was asked for."""
     body, sentence = ENDS[what]
-    log = end_of(serve_services, act(body), signal.SIGABRT)
+    log = end_of(serve_services, handler(body), signal.SIGABRT)
     assert re.search(f"error the {sentence}", log), log
     assert 'error the service "x" has crashed: SIGABRT in worker 0' in log, log
 
@@ -52,7 +52,7 @@ def test_a_callback_that_ends_the_server(serve_services, what):
 @needs_signals
 def test_exit_in_a_thread_that_the_framework_does_not_know(serve_services):
     code = "static void *leave(void *arg) { (void)arg; exit(3); }\n"
-    code += act("pthread_t t; pthread_create(&t, NULL, leave, dr); pthread_join(t, NULL);")
+    code += handler("pthread_t t; pthread_create(&t, NULL, leave, dr); pthread_join(t, NULL);")
     log = end_of(serve_services, code, signal.SIGABRT)
     assert re.search(r'error the service "x" has called exit\(3\)', log), log
 
@@ -62,7 +62,7 @@ def test_exit_in_a_thread_that_the_framework_does_not_know(serve_services):
 def test_a_main_that_ends_the_server(tmp_path, site_root, what):
     """At the start there is no log yet: stderr has it."""
     body, sentence = ENDS[what]
-    build_service(tmp_path / "services", "x", service(act("answer(dr);"), body.replace("(void)dr;", "")))
+    build_service(tmp_path / "services", "x", service(handler("answer(dr);"), body.replace("(void)dr;", "")))
     config = service_config(tmp_path / "services", ["x"], site_root)
     environment = {**build.environment(), **NO_HANDLERS}
     result = run("-c", write_config(tmp_path / "conf", site_root, files=config), env=environment)
@@ -77,7 +77,7 @@ LOADING = 'static void __attribute__((constructor)) begin(void) { %s }\n'
 @pytest.mark.parametrize("option", [(), ("-t",)], ids=["start", "check"])
 def test_a_constructor_that_ends_the_server(tmp_path, site_root, option):
     """A check must not succeed because of it."""
-    build_service(tmp_path / "services", "x", service(LOADING % "exit(0);" + act("answer(dr);")))
+    build_service(tmp_path / "services", "x", service(LOADING % "exit(0);" + handler("answer(dr);")))
     config = service_config(tmp_path / "services", ["x"], site_root)
     environment = {**build.environment(), **NO_HANDLERS}
     result = run("-c", write_config(tmp_path / "conf", site_root, files=config), *option, env=environment)
@@ -90,7 +90,7 @@ def test_a_constructor_that_ends_the_server(tmp_path, site_root, option):
 @pytest.mark.parametrize("option", [(), ("-t",)], ids=["start", "check"])
 def test_a_constructor_that_crashes(tmp_path, site_root, option):
     """It runs before the pointers to the objects are set."""
-    build_service(tmp_path / "services", "x", service(LOADING % "msg->info(NULL);" + act("answer(dr);")))
+    build_service(tmp_path / "services", "x", service(LOADING % "msg->info(NULL);" + handler("answer(dr);")))
     config = service_config(tmp_path / "services", ["x"], site_root)
     result = run("-c", write_config(tmp_path / "conf", site_root, files=config), *option)
     assert result.returncode == -signal.SIGSEGV, result.stderr
@@ -101,13 +101,13 @@ def test_a_constructor_that_crashes(tmp_path, site_root, option):
 @pytest.mark.skipif(build.SANITIZED, reason="UndefinedBehaviorSanitizer reports it itself")
 def test_a_call_of_a_null_pointer(serve_services):
     """Where it has come from is on the stack, although the address is none of code."""
-    log = end_of(serve_services, act("void (*volatile none)(duda_request_t *) = NULL; none(dr);"), signal.SIGSEGV)
+    log = end_of(serve_services, handler("void (*volatile none)(duda_request_t *) = NULL; none(dr);"), signal.SIGSEGV)
     assert re.search(r"error     #0 \S*0x0$", log, re.M), log
     assert re.search(r"error     #1 x\.duda\+0x[0-9a-f]+", log), log
 
 
 FORK = """
-static void act(duda_request_t *dr)
+static void handle(duda_request_t *dr)
 {
     int status = 0;
     pid_t child = fork();
@@ -126,9 +126,9 @@ static void act(duda_request_t *dr)
 def test_a_child_that_returns(serve_services):
     """It ends; it does not serve the client beside the server. A child that calls _exit(), and system(), work."""
     server = serve_services({"x": service(FORK)})
-    assert ask(server, "/x/act?well") == (200, "7 5 0")
+    assert ask(server, "/x/handle?well") == (200, "7 5 0")
     assert "fork" not in server.log
-    assert ask(server, "/x/act") == (200, "1 5 0")
+    assert ask(server, "/x/handle") == (200, "1 5 0")
     server.wait_log(r'error the service "x" has returned in a process of fork\(\), which ends: the child must call')
     assert ask(server, "/x/") == (200, "fine")
 
@@ -137,7 +137,7 @@ THROW = """
 #include <duda/duda.h>
 #include <stdexcept>
 
-static void act(duda_request_t *)
+static void handle(duda_request_t *)
 {
     throw std::runtime_error("nobody catches this");
 }
@@ -150,7 +150,7 @@ static void fine(duda_request_t *dr)
 
 int duda_main(void)
 {
-    return router->get("/", fine) && router->get("/act", act) ? 0 : -1;
+    return router->get("/", fine) && router->get("/handle", handle) ? 0 : -1;
 }
 """
 
@@ -167,7 +167,7 @@ def test_an_exception_that_leaves_a_callback(serve_services, tmp_path):
     server.stopping = True
     assert ask(server, "/x/") == (200, "fine")
     with server.connect() as client:
-        client.send(request("/x/act"))
+        client.send(request("/x/handle"))
         assert server.wait() == -signal.SIGABRT, server.log
     assert 'error the service "x" has crashed: SIGABRT in worker 0' in server.log
     assert re.search(r"#\d+ x\.duda\+0x[0-9a-f]+$", server.log, re.M), server.log
@@ -189,10 +189,10 @@ static void *run_on(void *arg)
 @pytest.mark.skipif(build.SANITIZED, reason="sanitizers keep code mapped or report it themselves")
 def test_a_thread_that_runs_on_without_its_code(serve_services):
     """The framework does not know threads of pthread_create(), and cannot wait for them: it can only say who it was."""
-    code = OUTLIVES + act("answer(dr);")
+    code = OUTLIVES + handler("answer(dr);")
     server = serve_services({"x": service(code, "pthread_t t; pthread_create(&t, NULL, run_on, NULL);")})
     server.stopping = True
-    build_service(server.services, "x", service(act("answer(dr);")))
+    build_service(server.services, "x", service(handler("answer(dr);")))
     server.send_signal(signal.SIGHUP)
     assert server.wait() == -signal.SIGSEGV, server.log
     assert re.search('error the service "x" has ended, but a thread of it ran on and has crashed: SIGSEGV', server.log)
@@ -246,9 +246,9 @@ def test_code_that_cannot_be_unloaded(serve_services, tmp_path):
 
 def test_a_main_that_does_not_return(tmp_path, serve_services):
     """Is logged at a reload, with the name of the service, and again when it goes on."""
-    server = serve_services({"x": service(act("answer(dr);"))})
+    server = serve_services({"x": service(handler("answer(dr);"))})
     wait = f'while (access("{tmp_path}/go", F_OK) != 0) usleep(1000);'
-    build_service(server.services, "x", service(act("answer(dr);"), wait, wait))
+    build_service(server.services, "x", service(handler("answer(dr);"), wait, wait))
     server.send_signal(signal.SIGHUP)
     server.wait_log(r'warn  the service "x" has not returned from duda_main\(\) for more than 1 s: the server waits')
     assert ask(server, "/x/") == (200, "fine")  # of the version that runs
@@ -266,10 +266,10 @@ def test_a_main_that_does_not_return(tmp_path, serve_services):
 @pytest.mark.parametrize("place", ["callback", "duda_exit"])
 def test_the_second_signal_ends_a_server_that_cannot_stop(serve_services, place):
     wait = "for (;;) pause();"
-    server = serve_services({"x": service(act(f"if (request->query(dr)) {{ {wait} }} answer(dr);"), end=wait)})
+    server = serve_services({"x": service(handler(f"if (request->query(dr)) {{ {wait} }} answer(dr);"), end=wait)})
     if place == "callback":
         client = server.connect()
-        client.send(request("/x/act?wait"))
+        client.send(request("/x/handle?wait"))
         server.wait_log(r'the service "x" blocks worker 0')
     server.send_signal(signal.SIGTERM)
     server.wait_log("signal 15: stopping")
@@ -282,7 +282,7 @@ def test_the_second_signal_ends_a_server_that_cannot_stop(serve_services, place)
 
 def test_a_start_that_does_not_end_can_be_stopped(tmp_path, site_root):
     main = r'fputs("begins\n", stderr); for (;;) pause();'
-    build_service(tmp_path / "services", "x", service(act("answer(dr);"), main))
+    build_service(tmp_path / "services", "x", service(handler("answer(dr);"), main))
     config = service_config(tmp_path / "services", ["x"], site_root)
     server = Server("-c", write_config(tmp_path / "conf", site_root, files=config), wait=False)
     server.wait_log("begins")

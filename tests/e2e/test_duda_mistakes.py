@@ -4,7 +4,7 @@
 import pytest
 
 from harness import build
-from harness.acting import act, ask, service
+from harness.handler_service import ask, handler, service
 from harness.messages import request
 from harness.services import needs_duda
 
@@ -12,7 +12,7 @@ pytestmark = needs_duda
 
 # ── arguments ──
 
-NO_ARGUMENTS = act(
+NO_ARGUMENTS = handler(
     """
     struct duda_ticket none = {0};
     duda_timer_t timer;
@@ -105,7 +105,7 @@ MAIN_WITHOUT = """
 def test_arguments_that_are_missing(serve_services):
     """Each is an error of the call; what a mistake of the author causes is logged."""
     server = serve_services({"x": service(WITHOUT + NO_ARGUMENTS, MAIN_WITHOUT)})
-    assert ask(server, "/x/act?a=1") == (200, "fine"), server.log
+    assert ask(server, "/x/handle?a=1") == (200, "fine"), server.log
     server.wait_log(r"service x: response->print\(\): Invalid argument")
     server.wait_log(r"service x: event->loop_wait\(\): there is no loop")
 
@@ -179,9 +179,9 @@ static void read_piece(duda_request_t *dr, const char *piece, size_t len, bool e
 
 def test_no_request(serve_services):
     """All functions with a `dr` of NULL: in a handler, in duda_main() and in duda_exit()."""
-    code = CALLBACKS + EVERY_CALL + act("    call_all(NULL, -EINVAL);\n    answer(dr);")
+    code = CALLBACKS + EVERY_CALL + handler("    call_all(NULL, -EINVAL);\n    answer(dr);")
     server = serve_services({"x": service(code, "call_all(NULL, -EINVAL);", "call_all(NULL, -EINVAL);")})
-    assert ask(server, "/x/act?a=1") == (200, "fine"), server.log
+    assert ask(server, "/x/handle?a=1") == (200, "fine"), server.log
     server.wait_log(r"warn  service x: response->http_status\(\): there is no request: its pointer is NULL")
     server.stop()
 
@@ -192,7 +192,7 @@ static void *use_request(void *dr)
     call_all(dr, -EPERM);
     return NULL;
 }
-static void act(duda_request_t *dr)
+static void handle(duda_request_t *dr)
 {
     pthread_t thread;
     pthread_create(&thread, NULL, use_request, dr);
@@ -205,7 +205,7 @@ static void act(duda_request_t *dr)
 def test_a_request_in_another_thread(serve_services):
     """Of pthread_create(), which the framework does not know: the stack tells which service it is."""
     server = serve_services({"x": service(CALLBACKS + EVERY_CALL + OTHER_THREAD)})
-    assert ask(server, "/x/act?a=1") == (200, "fine"), server.log
+    assert ask(server, "/x/handle?a=1") == (200, "fine"), server.log
     server.wait_log(r"warn  service x: response->http_status\(\): only callbacks of the request's worker can call it")
 
 
@@ -218,7 +218,7 @@ static void use_gone(duda_request_t *dr)
     answer(dr);
 }
 
-static void act(duda_request_t *dr)
+static void handle(duda_request_t *dr)
 {
     before = dr;
     answer(dr);
@@ -229,7 +229,7 @@ static void act(duda_request_t *dr)
 @pytest.mark.skipif(build.PRESET == "asan", reason="AddressSanitizer reports the access itself")
 def test_a_request_that_has_ended(serve_services):
     server = serve_services({"x": service(CALLBACKS + EVERY_CALL + GONE, 'router->get("/gone", use_gone);')})
-    assert ask(server, "/x/act?a=1") == (200, "fine"), server.log
+    assert ask(server, "/x/handle?a=1") == (200, "fine"), server.log
     assert ask(server, "/x/gone?a=1") == (200, "fine"), server.log
     server.wait_log(r"warn  service x: response->http_status\(\): the request has ended: the client has left, or")
 
@@ -290,7 +290,7 @@ static void *run_thread(void *arg)
     return NULL;
 }
 
-static void act(duda_request_t *dr)
+static void handle(duda_request_t *dr)
 {
     pthread_t thread;
     pthread_create(&thread, NULL, run_thread, NULL);
@@ -318,7 +318,7 @@ def test_calls_at_the_wrong_time(serve_services, tmp_path):
     main = "call_worker_functions(); logger->create(&kept, \"kept\"); worker->spawn(run_thread, &kept);"
     end = "call_worker_functions(); call_main_functions(); logger->print(&kept, \"the end\");"
     server = serve_services({"x": service(code, main, end)}, keys={"x": {"LogDir": tmp_path / "logs"}})
-    assert ask(server, "/x/act") == (200, "fine"), server.log
+    assert ask(server, "/x/handle") == (200, "fine"), server.log
     server.wait_log("a thread has made all calls", 2)
     server.stop()
     for call in ("worker->spawn", "event->add", "global->init", "router->get"):
@@ -335,26 +335,26 @@ static ssize_t generate(duda_request_t *dr, char *to, size_t size, void *arg)
     (void)dr, (void)to, (void)arg;
     return (ssize_t)size * 4;
 }
-""" + act("response->generate(dr, generate, NULL); response->end(dr, NULL);")
+""" + handler("response->generate(dr, generate, NULL); response->end(dr, NULL);")
 
 
 def test_a_generator_that_returns_too_much(serve_services):
     """The client gets none of the memory behind the buffer."""
     server = serve_services({"x": service(LIES)})
     with server.connect() as client:
-        client.send(request("/x/act"))
+        client.send(request("/x/handle"))
         assert len(client.rest()) < 1000
     server.wait_log(r"service x: response->generate\(\): the function has returned more bytes than it had room for")
     assert ask(server, "/x/") == (200, "fine")
 
 
-LARGE = act("static char data[1 << 20]; while (response->write(dr, data, sizeof(data)) >= 0) continue; answer(dr);")
+LARGE = handler("static char data[1 << 20]; while (response->write(dr, data, sizeof(data)) >= 0) continue; answer(dr);")
 
 
 def test_a_response_that_no_memory_is_left_for(serve_services):
     server = serve_services({"x": service(LARGE)})
     with server.connect() as client:
-        client.send(request("/x/act"))
+        client.send(request("/x/handle"))
         client.rest()
     server.wait_log(r"service x: response->end\(\): a part could not be added, because there was no memory")
     assert ask(server, "/x/") == (200, "fine")

@@ -51,7 +51,7 @@ def test_no_server_is_left_behind(tmp_path, number, parallel):
     """By a run whose test fails, and by a run that is killed."""
     test, list_of_pids = tmp_path / "test_careless.py", tmp_path / "pids"
     test.write_text(CARELESS.replace("PIDS", str(list_of_pids)).replace("WAITS", "yes" if number else ""))
-    options = ["-p", "harness.leftovers", "-p", "no:cacheprovider", "-n", str(parallel)]
+    options = ["-p", "harness.orphans", "-p", "no:cacheprovider", "-n", str(parallel)]
     pytest_of_it = subprocess.Popen(
         [sys.executable, "-m", "pytest", *options, test],
         env={**os.environ, "PYTHONPATH": str(E2E)},

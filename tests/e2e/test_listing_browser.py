@@ -8,10 +8,10 @@ import pytest
 
 from harness import build
 from harness.browser import open_browser
+from harness.checked_page import COMPLAINTS, CheckedPage, brightness, checked_pages, contrast
 from harness.content import MANY
 from harness.listing import HOSTILE, configure, fill
 from harness.server import Server
-from harness.tab import COMPLAINTS, Tab, brightness, checked_tabs, contrast
 from test_browser import COLUMNS, FONTS, REFERENCE, RENEW, ROWS, CELLS_TOLERATED, count_differences
 from test_listing_page import MODULE, THEMES
 
@@ -65,8 +65,8 @@ def browser(tmp_path_factory):
         yield browser
 
 
-class Listing(Tab):
-    """A tab with the page of a listing."""
+class Listing(CheckedPage):
+    """The page of a listing."""
 
     def shown(self):
         return self.js(SHOWN)
@@ -74,7 +74,7 @@ class Listing(Tab):
 
 @pytest.fixture
 def look(browser, serve, tmp_path):
-    """Lists `files`, or what `root` has, and opens a tab for them; what it did is checked at the end."""
+    """Lists `files`, or what `root` has, and opens their page; what it did is checked at the end."""
 
     def make(files=None, keys=None, root=None, **rest):
         if root is None:
@@ -83,9 +83,9 @@ def look(browser, serve, tmp_path):
         # browsers keep connections for a while, and open some that they do not use
         settings = {"DefaultMimeType": "text/plain", "KeepAlive": "Off", "Timeout": "3s"}
         server = serve(settings, root=root, config=configure(keys, root=root), **rest)
-        return open_tab(server)
+        return open_page(server)
 
-    with checked_tabs(browser, Listing) as open_tab:
+    with checked_pages(browser, Listing) as open_page:
         yield make
 
 
@@ -94,21 +94,21 @@ def look(browser, serve, tmp_path):
 
 @pytest.mark.parametrize("theme", THEMES)
 def test_rows(look, theme):
-    tab = look(keys={"Theme": theme, "ReadMe": "README"}).open()
-    assert [name.rstrip("/") for name in tab.shown()] == NAMES
-    assert tab.js("document.compatMode") == "CSS1Compat" and tab.js("document.characterSet") == "UTF-8"
-    assert tab.js("document.querySelector('pre').textContent").lstrip("\n") == README.decode()
-    assert tab.js("document.querySelectorAll('b').length") == 0, "markup in README is text"
+    page = look(keys={"Theme": theme, "ReadMe": "README"}).open()
+    assert [name.rstrip("/") for name in page.shown()] == NAMES
+    assert page.js("document.compatMode") == "CSS1Compat" and page.js("document.characterSet") == "UTF-8"
+    assert page.js("document.querySelector('pre').textContent").lstrip("\n") == README.decode()
+    assert page.js("document.querySelectorAll('b').length") == 0, "markup in README is text"
     row = "[...document.querySelectorAll('#entries tr')].find(row => row.textContent.includes('part 2'))"
-    assert tab.js(f"[...{row}.cells].slice(1).map(cell => cell.textContent)") == ["20 KB", "2020-09-13 02:26"]
-    assert tab.js(f"{row}.cells[1].title") == "20,000 bytes"
+    assert page.js(f"[...{row}.cells].slice(1).map(cell => cell.textContent)") == ["20 KB", "2020-09-13 02:26"]
+    assert page.js(f"{row}.cells[1].title") == "20,000 bytes"
 
 
 def test_icons(look):
     """Each kind has its own picture, which is in the page itself."""
-    tab = look().open()
+    page = look().open()
     icon = "row => getComputedStyle(row.querySelector('a'), '::before').maskImage"
-    icons = tab.js(f"[...document.querySelectorAll('#entries tr')].map({icon})")
+    icons = page.js(f"[...document.querySelectorAll('#entries tr')].map({icon})")
     assert all(icon.startswith('url("data:image/svg+xml,') for icon in icons)
     assert len({icons[NAMES.index(name)] for name in NAMES if "." in name or name == "changes"}) == 8
     assert icons[0] == icons[1] == icons[2] != icons[3]
@@ -116,38 +116,38 @@ def test_icons(look):
 
 def test_folders(look):
     """Into a folder by its link, and back by the parent's and by the breadcrumbs."""
-    tab = look()
-    fill(tab.server.root / "Pictures", {"a & b/": None})
-    tab.open().click("a[href='Pictures/']")
-    tab.page.wait("Page.loadEventFired")
-    tab.click("#entries a")
-    tab.page.wait("Page.loadEventFired")
-    assert tab.js("location.pathname") == "/Pictures/a%20%26%20b/"
-    assert tab.js("document.querySelector('.nothing').textContent") == "This folder is empty."
-    assert tab.js("document.querySelector('[aria-current]').textContent") == "a & b"
-    tab.click(".up a")
-    tab.page.wait("Page.loadEventFired")
-    assert tab.js("location.pathname") == "/Pictures/"
-    tab.click("nav a")
-    tab.page.wait("Page.loadEventFired")
-    assert tab.js("location.pathname") == "/" and not tab.js("document.querySelector('.up')")
+    page = look()
+    fill(page.server.root / "Pictures", {"a & b/": None})
+    page.open().click("a[href='Pictures/']")
+    page.cdp.wait("Page.loadEventFired")
+    page.click("#entries a")
+    page.cdp.wait("Page.loadEventFired")
+    assert page.js("location.pathname") == "/Pictures/a%20%26%20b/"
+    assert page.js("document.querySelector('.nothing').textContent") == "This folder is empty."
+    assert page.js("document.querySelector('[aria-current]').textContent") == "a & b"
+    page.click(".up a")
+    page.cdp.wait("Page.loadEventFired")
+    assert page.js("location.pathname") == "/Pictures/"
+    page.click("nav a")
+    page.cdp.wait("Page.loadEventFired")
+    assert page.js("location.pathname") == "/" and not page.js("document.querySelector('.up')")
 
 
 def test_hostile_names(look):
     """A click on each of them arrives at the bytes of its file."""
     files = {name: b"content of %d" % n for n, name in enumerate(HOSTILE)}
-    tab = look(files)
+    page = look(files)
     for n in range(len(HOSTILE)):
-        tab.open()
-        assert tab.js("document.querySelectorAll('#entries a').length") == len(HOSTILE)
+        page.open()
+        assert page.js("document.querySelectorAll('#entries a').length") == len(HOSTILE)
         link = f"document.querySelectorAll('#entries a')[{n}]"
-        href = tab.js(f"{link}.getAttribute('href')")
-        tab.js(f"{link}.id = 'this'")
-        tab.click("#this")
-        tab.page.wait("Page.loadEventFired")
+        href = page.js(f"{link}.getAttribute('href')")
+        page.js(f"{link}.id = 'this'")
+        page.click("#this")
+        page.cdp.wait("Page.loadEventFired")
         name = urllib.parse.unquote_to_bytes(href)
-        assert tab.js("document.body.textContent") == files[name].decode()
-        assert tab.js("location.href") == f"{tab.server.url}/{href}"
+        assert page.js("document.body.textContent") == files[name].decode()
+        assert page.js("location.href") == f"{page.server.url}/{href}"
 
 
 # ── order and filter ──
@@ -162,39 +162,39 @@ def by(key, names=NAMES, reverse=False):
 
 def test_order_after_a_click(look):
     """Columns are sorted in the page, without another request, and the address remembers it."""
-    tab = look().open()
-    assert tab.js(ORDERS) == ["ascending", "none", "none"]
-    tab.page.events.clear()
-    tab.click("th:nth-child(2) a")
-    assert tab.shown() == by(lambda name: -len(FILES[name])) and tab.js(ORDERS) == ["none", "descending", "none"]
-    tab.click("th:nth-child(2) a")
-    assert tab.shown() == by(lambda name: len(FILES[name])) and tab.js(ORDERS) == ["none", "ascending", "none"]
-    assert tab.js("location.search") == "?sort=size&order=asc"
-    tab.click("th:nth-child(1) a")
-    assert tab.shown() == NAMES
-    tab.click("th:nth-child(1) a")
-    assert tab.shown() == NAMES[2::-1] + NAMES[:2:-1]
-    assert not [e for e in tab.page.events if e["method"] == "Network.requestWillBeSent"]
-    tab.click("th:nth-child(3) a")
+    page = look().open()
+    assert page.js(ORDERS) == ["ascending", "none", "none"]
+    page.cdp.events.clear()
+    page.click("th:nth-child(2) a")
+    assert page.shown() == by(lambda name: -len(FILES[name])) and page.js(ORDERS) == ["none", "descending", "none"]
+    page.click("th:nth-child(2) a")
+    assert page.shown() == by(lambda name: len(FILES[name])) and page.js(ORDERS) == ["none", "ascending", "none"]
+    assert page.js("location.search") == "?sort=size&order=asc"
+    page.click("th:nth-child(1) a")
+    assert page.shown() == NAMES
+    page.click("th:nth-child(1) a")
+    assert page.shown() == NAMES[2::-1] + NAMES[:2:-1]
+    assert not [e for e in page.cdp.events if e["method"] == "Network.requestWillBeSent"]
+    page.click("th:nth-child(3) a")
     newest = list(FILES)  # each is an hour older than the one before
-    assert tab.shown() == [name.rstrip("/") for name in newest]
-    again = tab.shown()
-    tab.open(tab.js("location.pathname + location.search"))
-    assert tab.shown() == again and tab.js(ORDERS) == ["none", "none", "descending"]
+    assert page.shown() == [name.rstrip("/") for name in newest]
+    again = page.shown()
+    page.open(page.js("location.pathname + location.search"))
+    assert page.shown() == again and page.js(ORDERS) == ["none", "none", "descending"]
 
 
 def test_server_and_browser_agree(look):
     """The order after clicks is that of the server's links."""
-    tab = look()
+    page = look()
     for key, column in (("name", 1), ("size", 2), ("date", 3)):
         for order in ("asc", "desc"):
-            tab.open(f"/?sort={key}&order={order}")
-            sorted_by_server = tab.shown()
-            tab.open("/?sort=date&order=asc" if key != "date" else "/?sort=name&order=desc")
+            page.open(f"/?sort={key}&order={order}")
+            sorted_by_server = page.shown()
+            page.open("/?sort=date&order=asc" if key != "date" else "/?sort=name&order=desc")
             for _ in range(2):
-                tab.click(f"th:nth-child({column}) a")
-                if tab.js("location.search") == f"?sort={key}&order={order}":
-                    assert tab.shown() == sorted_by_server
+                page.click(f"th:nth-child({column}) a")
+                if page.js("location.search") == f"?sort={key}&order={order}":
+                    assert page.shown() == sorted_by_server
                     break
             else:
                 pytest.fail(f"{key} {order} was not reached by two clicks")
@@ -202,46 +202,46 @@ def test_server_and_browser_agree(look):
 
 @pytest.mark.parametrize("theme", THEMES)
 def test_filter(look, theme):
-    tab = look(keys={"Theme": theme}).open()
-    tab.click("#filter")
-    tab.type("PART")
-    assert tab.shown() == ["part 2.txt", "part 10.txt"]
-    tab.js(FILTER % "")
-    assert [name.rstrip("/") for name in tab.shown()] == NAMES
-    tab.js(FILTER % "no such thing")
-    assert tab.shown() == []
+    page = look(keys={"Theme": theme}).open()
+    page.click("#filter")
+    page.type("PART")
+    assert page.shown() == ["part 2.txt", "part 10.txt"]
+    page.js(FILTER % "")
+    assert [name.rstrip("/") for name in page.shown()] == NAMES
+    page.js(FILTER % "no such thing")
+    assert page.shown() == []
 
 
 def test_filter_says_what_it_found(look):
-    tab = look().open()
+    page = look().open()
     summary = "document.querySelector('.summary').textContent"
-    assert tab.js(summary) == "3 folders, 11 files, 11 MB"
-    tab.press("/")
-    assert tab.js("document.activeElement.id") == "filter"
-    tab.type("tar monkey")
-    assert tab.shown() == ["monkey-2.0.0.tar.gz", "monkey-2.0.0.tar.gz.asc"] and tab.js(summary) == "2 of 14 entries"
-    tab.click("th:nth-child(2) a")
-    assert tab.shown() == ["monkey-2.0.0.tar.gz", "monkey-2.0.0.tar.gz.asc"]
-    tab.js("document.querySelector('#filter').focus()")
-    tab.type(" no such thing")
-    assert tab.shown() == [] and tab.js("getComputedStyle(document.querySelector('#nothing')).display") == "block"
-    tab.press("Escape")
-    assert len(tab.shown()) == len(NAMES) and tab.js(summary) == "3 folders, 11 files, 11 MB"
+    assert page.js(summary) == "3 folders, 11 files, 11 MB"
+    page.press("/")
+    assert page.js("document.activeElement.id") == "filter"
+    page.type("tar monkey")
+    assert page.shown() == ["monkey-2.0.0.tar.gz", "monkey-2.0.0.tar.gz.asc"] and page.js(summary) == "2 of 14 entries"
+    page.click("th:nth-child(2) a")
+    assert page.shown() == ["monkey-2.0.0.tar.gz", "monkey-2.0.0.tar.gz.asc"]
+    page.js("document.querySelector('#filter').focus()")
+    page.type(" no such thing")
+    assert page.shown() == [] and page.js("getComputedStyle(document.querySelector('#nothing')).display") == "block"
+    page.press("Escape")
+    assert len(page.shown()) == len(NAMES) and page.js(summary) == "3 folders, 11 files, 11 MB"
 
 
 def test_keys(look):
     """Arrows move through the list; Enter in the box opens the only match."""
-    tab = look().open()
-    tab.press("ArrowDown")
-    tab.press("ArrowDown")
-    assert tab.js("document.activeElement.textContent") == "packages"
-    tab.press("ArrowUp")
-    tab.press("ArrowUp")
-    assert tab.js("document.activeElement.id") == "filter"
-    tab.type("sha256")
-    tab.press("Enter")
-    tab.page.wait("Page.loadEventFired")
-    assert tab.js("location.pathname") == "/SHA256SUMS"
+    page = look().open()
+    page.press("ArrowDown")
+    page.press("ArrowDown")
+    assert page.js("document.activeElement.textContent") == "packages"
+    page.press("ArrowUp")
+    page.press("ArrowUp")
+    assert page.js("document.activeElement.id") == "filter"
+    page.type("sha256")
+    page.press("Enter")
+    page.cdp.wait("Page.loadEventFired")
+    assert page.js("location.pathname") == "/SHA256SUMS"
 
 
 # ── without script, dark, on a phone ──
@@ -250,29 +250,29 @@ def test_keys(look):
 @pytest.mark.parametrize("theme", THEMES)
 def test_without_script(look, theme):
     """Everything but the filter is there; the headings are links that sort."""
-    tab = look(keys={"Theme": theme})
-    tab.page.call("Emulation.setScriptExecutionDisabled", value=True)
-    tab.open()
-    assert [name.rstrip("/") for name in tab.shown()] == NAMES
-    assert not tab.js("document.querySelector('#filter').checkVisibility()")
-    tab.click("th:nth-child(2) a")
-    tab.page.wait("Page.loadEventFired")
-    assert tab.js("location.search") == "?sort=size&order=desc"
-    assert [name.rstrip("/") for name in tab.shown()] == by(lambda name: -len(FILES[name]))
+    page = look(keys={"Theme": theme})
+    page.cdp.call("Emulation.setScriptExecutionDisabled", value=True)
+    page.open()
+    assert [name.rstrip("/") for name in page.shown()] == NAMES
+    assert not page.js("document.querySelector('#filter').checkVisibility()")
+    page.click("th:nth-child(2) a")
+    page.cdp.wait("Page.loadEventFired")
+    assert page.js("location.search") == "?sort=size&order=desc"
+    assert [name.rstrip("/") for name in page.shown()] == by(lambda name: -len(FILES[name]))
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_colours(look, scheme):
     """Dark where that is preferred; text has a contrast of 4.5 at least (WCAG 2 level AA)."""
-    tab = look()
-    tab.media(scheme)
-    tab.open()
+    page = look()
+    page.media(scheme)
+    page.open()
     color = "selector => getComputedStyle(document.querySelector(selector))"
-    paper = tab.js(f"({color})('body').backgroundColor")
-    card = tab.js(f"({color})('.card').backgroundColor")
+    paper = page.js(f"({color})('body').backgroundColor")
+    card = page.js(f"({color})('.card').backgroundColor")
     assert (brightness(paper) < 40) == (brightness(card) < 50) == (scheme == "dark")
     for selector, behind in (("h1", paper), (".summary", paper), ("td a", card), ("td + td", card), ("th a", card)):
-        text = tab.js(f"({color})({selector!r}).color")
+        text = page.js(f"({color})({selector!r}).color")
         assert contrast((text, behind)) >= 4.5, f"{selector}: {text} on {behind}"
 
 
@@ -281,29 +281,29 @@ def test_colours(look, scheme):
 def test_phone(look, width, theme):
     """Nothing is wider than the screen, whatever the names are; rows can be hit with a thumb."""
     long = {"w" * 200 + ".txt": b"", "two words " * 20 + ".txt": b"x", **FILES}
-    tab = look(long, {"Theme": theme, "ReadMe": "README", "Archives": "tar tar.gz"})
-    tab.resize(width, 700, mobile=True)
+    page = look(long, {"Theme": theme, "ReadMe": "README", "Archives": "tar tar.gz"})
+    page.resize(width, 700, mobile=True)
     for path in ("/", "/Pictures/"):
-        tab.open(path)
-        assert tab.js("document.documentElement.scrollWidth") <= width
+        page.open(path)
+        assert page.js("document.documentElement.scrollWidth") <= width
         inside = f"node => node.getBoundingClientRect().right <= {width} && node.getBoundingClientRect().left >= 0"
-        assert tab.js(f"[...document.querySelectorAll('td a, th a, input, h1, pre')].every({inside})")
-    tab.open()
+        assert page.js(f"[...document.querySelectorAll('td a, th a, input, h1, pre')].every({inside})")
+    page.open()
     if theme == "default":
         heights = "[...document.querySelectorAll('td a')].map(a => a.getBoundingClientRect().height)"
-        assert min(tab.js(heights)) >= 30
-        assert tab.js("document.querySelector('td time').checkVisibility()"), "dates are shown, too"
+        assert min(page.js(heights)) >= 30
+        assert page.js("document.querySelector('td time').checkVisibility()"), "dates are shown, too"
 
 
 def test_accessibility(look):
     """What a screen reader gets: the tree has the table, its columns and orders, and labels."""
-    tab = look()
-    fill(tab.server.root / "Pictures", {"x.png": b""})
-    tab.page.call("Accessibility.enable")
+    page = look()
+    fill(page.server.root / "Pictures", {"x.png": b""})
+    page.cdp.call("Accessibility.enable")
     for width in (1024, 375):
-        tab.resize(width, 700)
-        tab.open("/Pictures/")
-        nodes = tab.page.call("Accessibility.getFullAXTree")["nodes"]
+        page.resize(width, 700)
+        page.open("/Pictures/")
+        nodes = page.cdp.call("Accessibility.getFullAXTree")["nodes"]
         found = {(n["role"]["value"], n.get("name", {}).get("value", "")) for n in nodes if not n.get("ignored")}
         assert {
             ("table", "Index of /Pictures/"),
@@ -314,7 +314,7 @@ def test_accessibility(look):
             ("link", "Parent folder"),
         } <= found, found
         assert "row" in {role for role, _ in found} and "columnheader" in {role for role, _ in found}
-    tab.page.call("Accessibility.disable")
+    page.cdp.call("Accessibility.disable")
 
 
 # ── long lists ──
@@ -323,32 +323,32 @@ def test_accessibility(look):
 def test_unsorted(look):
     """What the server cannot sort, the browser does."""
     files = {f"file number {n:04}.txt": b"" for n in range(3000)}
-    tab = look(files, {"MaxListing": "64K"}).open()
-    assert "too large to be sorted" in tab.js("document.querySelector('.note').textContent")
-    assert tab.js("document.querySelector('.summary').textContent") == "3,000 entries"
-    assert len(tab.shown()) == 3000 and tab.shown() != sorted(files)
-    tab.click("th:nth-child(1) a")
-    assert tab.shown() == sorted(files)
-    tab.click("th:nth-child(1) a")
-    assert tab.shown() == sorted(files, reverse=True)
+    page = look(files, {"MaxListing": "64K"}).open()
+    assert "too large to be sorted" in page.js("document.querySelector('.note').textContent")
+    assert page.js("document.querySelector('.summary').textContent") == "3,000 entries"
+    assert len(page.shown()) == 3000 and page.shown() != sorted(files)
+    page.click("th:nth-child(1) a")
+    assert page.shown() == sorted(files)
+    page.click("th:nth-child(1) a")
+    assert page.shown() == sorted(files, reverse=True)
 
 
 def test_100000_entries(look, many_root):
     """All of them are there: a part is shown, the rest as the page is scrolled; filter and order stay quick."""
-    tab = look(keys={"MaxListing": "64M"}, root=many_root).open("/many/")
-    assert tab.js("document.querySelector('.summary').textContent").startswith("100,000 files")
-    shown = tab.js("document.querySelectorAll('#entries tr').length")
+    page = look(keys={"MaxListing": "64M"}, root=many_root).open("/many/")
+    assert page.js("document.querySelector('.summary').textContent").startswith("100,000 files")
+    shown = page.js("document.querySelectorAll('#entries tr').length")
     assert 1000 <= shown <= 3000
-    assert tab.shown()[:3] == ["file-0.txt", "file-1.txt", "file-2.txt"]
-    took = tab.js(FILTER % "9999")
+    assert page.shown()[:3] == ["file-0.txt", "file-1.txt", "file-2.txt"]
+    took = page.js(FILTER % "9999")
     wanted = [f"file-{n}.txt" for n in range(MANY) if "9999" in str(n)]
-    assert tab.shown() == wanted
-    assert tab.js("document.querySelector('.summary').textContent") == f"{len(wanted)} of 100,000 entries"
+    assert page.shown() == wanted
+    assert page.js("document.querySelector('.summary').textContent") == f"{len(wanted)} of 100,000 entries"
     assert took < 2000
-    tab.press("Escape")
-    tab.js("document.querySelector('th a').click()")
-    assert tab.shown()[0] == "file-99999.txt"
-    tab.js("""new Promise(done => {
+    page.press("Escape")
+    page.js("document.querySelector('th a').click()")
+    assert page.shown()[0] == "file-99999.txt"
+    page.js("""new Promise(done => {
         const rows = document.querySelector("#entries").rows;
         const step = () => {
             window.scrollTo(0, document.documentElement.scrollHeight);
@@ -356,7 +356,7 @@ def test_100000_entries(look, many_root):
         };
         step();
     })""")
-    assert tab.shown()[4999] == "file-95000.txt"
+    assert page.shown()[4999] == "file-95000.txt"
 
 
 # ── what it looks like ──
@@ -372,19 +372,19 @@ PICTURES = {
 def test_screenshot(look, name):
     """Compared with a reference, cell by cell, as the tour of the sample site."""
     width, height, scheme = PICTURES[name]
-    tab = look(keys={"ReadMe": "README", "Archives": "tar.gz"})
-    tab.resize(width, height)
-    tab.media(scheme)
-    tab.open()
-    tab.page.call("Page.setBypassCSP", enabled=True)
-    tab.open()
-    tab.js(FONTS)
-    tab.js("document.fonts.ready.then(() => new Promise(done => requestAnimationFrame(done)))")
-    png = tab.page.screenshot()
+    page = look(keys={"ReadMe": "README", "Archives": "tar.gz"})
+    page.resize(width, height)
+    page.media(scheme)
+    page.open()
+    page.cdp.call("Page.setBypassCSP", enabled=True)
+    page.open()
+    page.js(FONTS)
+    page.js("document.fonts.ready.then(() => new Promise(done => requestAnimationFrame(done)))")
+    png = page.cdp.screenshot()
     reference = REFERENCE.with_name(f"listing-{name}.png")
     if os.environ.get(RENEW):
         reference.write_bytes(png)
-    differences = count_differences(tab.page, png, reference.read_bytes())
+    differences = count_differences(page.cdp, png, reference.read_bytes())
     if differences > CELLS_TOLERATED:
         new = build.TOP / "build" / "screenshots" / reference.name
         new.parent.mkdir(parents=True, exist_ok=True)

@@ -20,7 +20,7 @@ import pytest
 
 from harness import build
 from harness.certificates import Authority
-from harness.leftovers import MARK
+from harness.orphans import MARK
 from harness.messages import request
 from harness.metrics import (
     OPENMETRICS, Events, await_status, check_metrics, needs_status, parse, scrape, status_of, status_section, total)

@@ -9,7 +9,7 @@ from harness import build
 from harness.browser import open_browser
 from harness.metrics import needs_status, status_of, status_section
 from harness.server import await_true
-from harness.tab import checked_tabs
+from harness.checked_page import checked_pages
 
 pytestmark = [needs_status, pytest.mark.single_protocol]
 
@@ -26,30 +26,30 @@ def browser(tmp_path_factory):
 
 @pytest.fixture
 def look(browser, serve):
-    """Opens the live page of a server; what the tab did is checked at the end."""
+    """Opens the live page of a server; what it did is checked at the end."""
 
     def make(width=1024, height=1400, settings=None, scheme="light", **keys):
         config = {"plugins/status/status.conf": status_section(**{"Paths": "On", **keys})}
         server = serve({"Workers": 2, **(settings or {})}, files=FILES, config=config)
-        tab = open_tab(server, width=width, height=height)
-        tab.media(scheme)
-        return tab.open("/status/")
+        page = open_page(server, width=width, height=height)
+        page.media(scheme)
+        return page.open("/status/")
 
-    with checked_tabs(browser) as open_tab:
+    with checked_pages(browser) as open_page:
         yield make
 
 
-def await_events(tab, n):
-    await_true(lambda: tab.js("statusPage.events") >= n, 20, f"{n} events")
+def await_events(page, n):
+    await_true(lambda: page.js("statusPage.events") >= n, 20, f"{n} events")
 
 
-def value(tab, name):
-    return float(tab.js(f"document.querySelector('#{name}').dataset.value"))
+def value(page, name):
+    return float(page.js(f"document.querySelector('#{name}').dataset.value"))
 
 
-def last(tab, chart):
+def last(page, chart):
     """The newest values of a chart, by the names of its lines."""
-    return tab.js(f"statusPage.charts.{chart}.last")
+    return page.js(f"statusPage.charts.{chart}.last")
 
 
 class Load:
@@ -78,77 +78,77 @@ class Load:
 
 def test_lines_move_with_the_load(look):
     """All charts have lines; requests, bytes and latency are zero or unknown before the load, and with it not."""
-    tab = look()
-    await_events(tab, 3)
-    assert last(tab, "requests")["all"] < 5
-    with Load(tab.server) as load:
-        await_true(lambda: last(tab, "requests")["all"] > 20, 20, "a line that rises")
-        await_true(lambda: last(tab, "bytes")["sent"] > 20_000, 20, "bytes")
-        await_true(lambda: last(tab, "latency")["p99"] > 0, 20, "a percentile")
-        assert max(last(tab, "workers").values()) > 20
-        assert last(tab, "connections")["all"] >= 2
-        assert value(tab, "rate") > 20 and value(tab, "memory") > 1e6
+    page = look()
+    await_events(page, 3)
+    assert last(page, "requests")["all"] < 5
+    with Load(page.server) as load:
+        await_true(lambda: last(page, "requests")["all"] > 20, 20, "a line that rises")
+        await_true(lambda: last(page, "bytes")["sent"] > 20_000, 20, "bytes")
+        await_true(lambda: last(page, "latency")["p99"] > 0, 20, "a percentile")
+        assert max(last(page, "workers").values()) > 20
+        assert last(page, "connections")["all"] >= 2
+        assert value(page, "rate") > 20 and value(page, "memory") > 1e6
     assert load.count > 20
-    await_true(lambda: last(tab, "requests")["all"] < 5, 20, "a line that falls")
-    drawn = tab.js("[...document.querySelectorAll('.chart')].map(chart => chart.querySelectorAll('canvas').length)")
+    await_true(lambda: last(page, "requests")["all"] < 5, 20, "a line that falls")
+    drawn = page.js("[...document.querySelectorAll('.chart')].map(chart => chart.querySelectorAll('canvas').length)")
     assert drawn == [2] * len(CHARTS)
     ink = """[...document.querySelectorAll('.chart canvas:first-of-type')].map(canvas =>
         canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.some(byte => byte))"""
-    assert all(tab.js(ink))
+    assert all(page.js(ink))
 
 
 def test_numbers_agree(look):
     """Tiles and tables show what /status says."""
-    tab = look()
-    with tab.server.connect() as client:
+    page = look()
+    with page.server.connect() as client:
         for _ in range(50):
             client.ask("/a.txt?secret")
         client.ask("/nothing")
         client.ask("/%3Cimg%20src=x%20onerror=document.title='broken'%3E")
-        shown = tab.js("statusPage.events")
-        await_events(tab, shown + 2)
+        shown = page.js("statusPage.events")
+        await_events(page, shown + 2)
         status = status_of(client)
     # the question itself has not ended when it is answered
-    assert value(tab, "requests") == status["totals"]["requests"]
-    assert value(tab, "errors") == status["totals"]["status"]["5xx"] == 0
-    assert value(tab, "generation") == status["generation"] == 1
-    assert tab.js("statusPage.last.totals.status") == status["totals"]["status"]
-    assert tab.js("statusPage.last.totals.sent_body_bytes") == status["totals"]["sent_body_bytes"]
-    rows = tab.js("[...document.querySelectorAll('#busiest tr')].map(row => [...row.cells].map(c => c.textContent))")
+    assert value(page, "requests") == status["totals"]["requests"]
+    assert value(page, "errors") == status["totals"]["status"]["5xx"] == 0
+    assert value(page, "generation") == status["generation"] == 1
+    assert page.js("statusPage.last.totals.status") == status["totals"]["status"]
+    assert page.js("statusPage.last.totals.sent_body_bytes") == status["totals"]["sent_body_bytes"]
+    rows = page.js("[...document.querySelectorAll('#busiest tr')].map(row => [...row.cells].map(c => c.textContent))")
     assert rows[1][:2] == ["/a.txt", "50"]
     assert [row["path"] for row in status["paths"]["busiest"]][:1] == ["/a.txt"]
     assert "/<img src=x onerror=document.title='broken'>" in {row[0] for row in rows}, "shown as text"
-    assert tab.js("document.title") == "Server status" and tab.js("document.images.length") == 0
-    assert "secret" not in tab.js("document.body.textContent")
-    hosts = tab.js("[...document.querySelectorAll('#hosts tr')].map(row => [...row.cells].map(c => c.textContent))")
+    assert page.js("document.title") == "Server status" and page.js("document.images.length") == 0
+    assert "secret" not in page.js("document.body.textContent")
+    hosts = page.js("[...document.querySelectorAll('#hosts tr')].map(row => [...row.cells].map(c => c.textContent))")
     assert hosts[1][0] == "localhost" and hosts[1][2] == "1"
-    assert tab.js("document.querySelectorAll('#workers tr').length") == 3
+    assert page.js("document.querySelectorAll('#workers tr').length") == 3
 
 
 def test_a_host_is_chosen(look):
-    tab = look()
-    await_events(tab, 2)
-    tab.js("""(() => {
+    page = look()
+    await_events(page, 2)
+    page.js("""(() => {
         const select = document.querySelector("#host");
         select.value = "localhost";
         select.dispatchEvent(new Event("change"));
     })()""")
-    await_events(tab, tab.js("statusPage.events") + 2)
-    assert set(last(tab, "requests")) == {"all", "localhost"}
-    assert value(tab, "requests") > 0
+    await_events(page, page.js("statusPage.events") + 2)
+    assert set(last(page, "requests")) == {"all", "localhost"}
+    assert value(page, "requests") > 0
 
 
 def test_a_reload_and_an_end(look):
     """The page connects again to the next generation, and says when the server does not answer."""
-    tab = look()
-    await_events(tab, 2)
-    tab.server.baseline += 2
-    tab.server.send_signal(1)
-    await_true(lambda: value(tab, "generation") == 2, 20, "the next generation")
-    tab.server.stop()
-    await_true(lambda: tab.js("document.querySelector('#state').className") == "lost", 20, "a word about it")
-    tab.seen.clear()
-    tab.page.events.clear()  # refused connections are what the test is about
+    page = look()
+    await_events(page, 2)
+    page.server.baseline += 2
+    page.server.send_signal(1)
+    await_true(lambda: value(page, "generation") == 2, 20, "the next generation")
+    page.server.stop()
+    await_true(lambda: page.js("document.querySelector('#state').className") == "lost", 20, "a word about it")
+    page.seen.clear()
+    page.cdp.events.clear()  # refused connections are what the test is about
 
 
 @pytest.mark.parametrize(
@@ -156,16 +156,16 @@ def test_a_reload_and_an_end(look):
 )
 def test_screenshot(look, name, width, scheme):
     """Figures change, so that pictures are kept to be seen; what is compared: nothing overflows, colours, columns."""
-    tab = look(width=width, scheme=scheme)
+    page = look(width=width, scheme=scheme)
     if width < 500:
-        tab.resize(width, 1400, mobile=True)
-    with Load(tab.server):
-        await_events(tab, 6)
-        png = tab.page.screenshot()
+        page.resize(width, 1400, mobile=True)
+    with Load(page.server):
+        await_events(page, 6)
+        png = page.cdp.screenshot()
     PICTURES.mkdir(parents=True, exist_ok=True)
     (PICTURES / f"status-{name}.png").write_bytes(png)
-    assert tab.js("document.documentElement.scrollWidth <= innerWidth"), "nothing is wider than the screen"
-    columns = tab.js("getComputedStyle(document.querySelector('#charts')).gridTemplateColumns.split(' ').length")
+    assert page.js("document.documentElement.scrollWidth <= innerWidth"), "nothing is wider than the screen"
+    columns = page.js("getComputedStyle(document.querySelector('#charts')).gridTemplateColumns.split(' ').length")
     assert columns == (1 if width < 500 else 2)
-    back = tab.js("getComputedStyle(document.body).backgroundColor")
+    back = page.js("getComputedStyle(document.body).backgroundColor")
     assert back == ("rgb(245, 246, 248)" if scheme == "light" else "rgb(20, 23, 27)")

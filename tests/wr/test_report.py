@@ -410,28 +410,28 @@ def browser(tmp_path_factory):
 
 @pytest.fixture
 def show(browser, tmp_path):
-    """Opens a page; what it asks for and complains of is in `asked` and `said` of the tab."""
-    tabs = []
+    """Opens a page; what it asks for and complains of is in `asked` and `said` of what it returns."""
+    browser_pages = []
 
     def open_page(text, width=1024, scheme="light"):
         path = tmp_path / "page.html"
         path.write_text(text, encoding="utf-8")
-        tab = browser.page(width, 800)
-        tabs.append(tab)
-        tab.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
-        tab.call("Log.enable")
-        tab.navigate(f"file://{path}")
-        tab.evaluate("0")
-        tab.asked = [each["params"]["request"]["url"] for each in tab.events
-                     if each["method"] == "Network.requestWillBeSent"]
-        tab.said = [each for each in tab.events
-                    if each["method"] in ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown")]
-        assert tab.asked == [f"file://{path}"] and tab.said == []
-        return tab
+        browser_page = browser.page(width, 800)
+        browser_pages.append(browser_page)
+        browser_page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        browser_page.call("Log.enable")
+        browser_page.navigate(f"file://{path}")
+        browser_page.evaluate("0")
+        browser_page.asked = [each["params"]["request"]["url"] for each in browser_page.events
+                              if each["method"] == "Network.requestWillBeSent"]
+        browser_page.said = [each for each in browser_page.events
+                             if each["method"] in ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown")]
+        assert browser_page.asked == [f"file://{path}"] and browser_page.said == []
+        return browser_page
 
     yield open_page
-    for tab in tabs:
-        tab.close()
+    for browser_page in browser_pages:
+        browser_page.close()
 
 
 POINTS = """[...document.querySelectorAll(`[id^="${%s}-series-"] path`)].map(path => {
@@ -453,9 +453,9 @@ def assert_on_a_scale(places, values):
 @pytest.mark.parametrize("scheme, color", [("light", "rgb(0, 96, 168)"), ("dark", "rgb(108, 182, 255)")])
 def test_curves_have_the_values(page, show, scheme, color):
     """The lines of all servers stand on one scale of clients and one of values."""
-    tab, charts = show(page, scheme=scheme), Reader(page).charts
+    browser_page, charts = show(page, scheme=scheme), Reader(page).charts
     for name in ("rps", "cost", "memory", "p99"):
-        lines = tab.evaluate(POINTS % f'"curves-W3-{name}"')
+        lines = browser_page.evaluate(POINTS % f'"curves-W3-{name}"')
         data = charts[f"curves-W3-{name}"]
         assert len(lines) == len(data) == 4 and lines[0][0] == color and all(width > 100 for _, width, _ in lines)
         points = [point for _, _, line in lines for point in line]
@@ -472,19 +472,19 @@ def test_percentiles_have_the_values(page, show):
 
 
 def test_intervals_have_the_values(page, show):
-    tab, data = show(page), Reader(page).charts["cost-W1-chart"]
-    bars = [tab.evaluate(f"""document.querySelector("#cost-W1-chart-interval-{row} path").getAttribute("d")""")
-            for row in range(len(data))]
+    browser_page, data = show(page), Reader(page).charts["cost-W1-chart"]
+    path = 'document.querySelector("#cost-W1-chart-interval-%d path").getAttribute("d")'
+    bars = [browser_page.evaluate(path % row) for row in range(len(data))]
     places = [float(x) for bar in bars for x in re.findall(r"[ML] ([\d.]+)", bar)]
     assert_on_a_scale(places, [value for line in data for value in (line["low"][-1], line["high"][-1])])
 
 
 def test_fits_a_phone(page, show):
-    tab = show(page, width=360)
-    assert tab.evaluate("document.documentElement.scrollWidth") == 360
-    assert tab.evaluate("""[...document.querySelectorAll("svg.chart")].every(
+    browser_page = show(page, width=360)
+    assert browser_page.evaluate("document.documentElement.scrollWidth") == 360
+    assert browser_page.evaluate("""[...document.querySelectorAll("svg.chart")].every(
         chart => chart.getBoundingClientRect().right <= 360)""")
-    assert tab.evaluate("""Math.min(...[...document.querySelectorAll("svg.chart text")].map(text => {
+    assert browser_page.evaluate("""Math.min(...[...document.querySelectorAll("svg.chart text")].map(text => {
         const {a, b} = text.getScreenCTM();
         return parseFloat(getComputedStyle(text).fontSize) * Math.hypot(a, b);
     }))""") > 7
@@ -492,11 +492,11 @@ def test_fits_a_phone(page, show):
 
 def test_charts_have_names(page, show):
     """What a screen reader says; every chart has a table beside it."""
-    tab = show(page)
-    assert tab.evaluate("""[...document.querySelectorAll("svg.chart")].every(chart =>
+    browser_page = show(page)
+    assert browser_page.evaluate("""[...document.querySelectorAll("svg.chart")].every(chart =>
         chart.getAttribute("role") == "img" && chart.getAttribute("aria-labelledby").split(" ").every(
             id => document.getElementById(id).textContent.length >= 10))""")
-    assert tab.evaluate("""[...document.querySelectorAll("figure")].every(
+    assert browser_page.evaluate("""[...document.querySelectorAll("figure")].every(
         figure => figure.closest("section").querySelector("table"))""")
 
 
@@ -504,6 +504,6 @@ def test_evil_names_do_nothing(tmp_path, show):
     sample = sample_results.Sample().add_head({EVIL: 5})
     for clients in (10, 20):
         sample.add_round(EVIL, EVIL, clients, 5, [EVIL])
-    tab = show(report.make_page(sample.write(tmp_path / "r.jsonl")), width=360)
-    assert tab.evaluate("document.images.length + document.scripts.length") == 0
-    assert tab.evaluate("document.documentElement.scrollWidth") == 360
+    browser_page = show(report.make_page(sample.write(tmp_path / "r.jsonl")), width=360)
+    assert browser_page.evaluate("document.images.length + document.scripts.length") == 0
+    assert browser_page.evaluate("document.documentElement.scrollWidth") == 360

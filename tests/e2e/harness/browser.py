@@ -18,7 +18,7 @@ import time
 
 import pytest
 
-from .leftovers import MARK
+from .orphans import MARK
 
 NAME = "chromium"
 CALL_SECONDS = 30
@@ -56,7 +56,7 @@ class BrowserError(Exception):
 
 
 class Browser:
-    """One process with a fresh profile below `folder`; its pages are tabs."""
+    """One process with a fresh profile below `folder`; its pages are those that tests open."""
 
     def __init__(self, folder):
         if not shutil.which(NAME):
@@ -154,7 +154,7 @@ class Browser:
 
 
 class Page:
-    """A tab of fixed size with a light color scheme. `events` holds the events that no call has waited for yet."""
+    """A page of fixed size with a light color scheme. `events` holds the events that no call has waited for yet."""
 
     def __init__(self, browser, width, height):
         self.browser, self.events = browser, []
@@ -203,7 +203,7 @@ class Page:
         return reply["result"].get("value")
 
     def screenshot(self):
-        """What the tab shows, as a PNG."""
+        """What the page looks like, as a PNG."""
         return base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"])
 
     def close(self):

@@ -68,7 +68,7 @@ def strip_colors(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]", "", text)
 
 
-def remove_leftovers(build: pathlib.Path) -> None:
+def remove_orphaned_folders(build: pathlib.Path) -> None:
     """The folders of runs that were killed. That of a run in another container has a lock."""
     for path in build.glob("run-*-*"):
         pid = path.name.split("-")[1]
@@ -86,7 +86,7 @@ class Config:
         self.options = options
         try:
             build.mkdir(parents=True, exist_ok=True)
-            remove_leftovers(build)
+            remove_orphaned_folders(build)
             self.top = pathlib.Path(tempfile.mkdtemp(prefix=f"run-{os.getpid()}-", dir=build))
             self.lock = lock_folder(self.top)
         except OSError as error:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The truth machine: writers change files, readers ask for them over every protocol, a third thread reloads, and each
-answer is compared with what the files were. See truth.py for what is allowed."""
+"""Consistency of answers: writers change files, readers ask for them over every protocol, a third thread reloads, and
+each answer is compared with what the files were. See cache_history.py for what is allowed."""
 
 import collections
 import contextlib
@@ -13,13 +13,13 @@ import tempfile
 import threading
 import time
 
-from . import build, truth_scenes
+from . import build, cache_writers
 from .certificates import Authority, TlsClient
 from .client import Client, ProtocolError, parse_date
 from .h2 import GoneAway, H2Client, StreamReset
 from .messages import request
 from .server import Server, section, write_config
-from .truth import Window, check
+from .cache_history import Window, check
 
 NOBODY = 65534
 ROOT_SECONDS = 1.0  # the path of a root is looked at once in this time
@@ -63,7 +63,7 @@ class Disk:
 @contextlib.contextmanager
 def make_disk(kind):
     """A disk of this kind: "disk" is where temporary files are, "tmpfs" and "overlay" are what they say."""
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="monkey-truth-", dir="/dev/shm" if kind == "tmpfs" else None))
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="monkey-consistency-", dir="/dev/shm" if kind == "tmpfs" else None))
     folder.chmod(0o755)
     try:
         yield Disk(kind, folder)
@@ -93,30 +93,30 @@ class Lateness:
         self.thread.join()
 
 
-class Machine:
+class Environment:
     """A server and its configuration; `mode` is a value of Files, or "none" for a server without the plugin."""
 
     def __init__(self, disk, mode, seed):
         self.disk, self.mode, self.seed, self.folder = disk, mode, seed, disk.folder
         self.random, self.reloads, self.valid_since = random.Random(seed), 0, 0.0
-        self.place = truth_scenes.Place(None)
-        self.scenes = truth_scenes.make_scenes(self.place, seed)
+        self.workspace = cache_writers.Workspace(None)
+        self.writers = cache_writers.make_writers(self.workspace, seed)
         self.ca = Authority(self.folder / "ca")
         self.pair = self.ca.make("localhost", "localhost", *HOSTS)
         if os.geteuid() == 0:
             os.chown(self.pair.key, NOBODY, NOBODY)
-        for scene in self.scenes:
-            scene.lower(disk.lower / "root")
+        for writer in self.writers:
+            writer.lower(disk.lower / "root")
         self.write_config(2)
         arguments = ["-c", self.folder / "conf"]
         self.server = Server(*arguments, listeners=2, wrapper=disk.wrapper, program=build.for_others())
-        self.place.root = disk.here(self.server) / "root"
-        for scene in self.scenes:
-            scene.start()
+        self.workspace.root = disk.here(self.server) / "root"
+        for writer in self.writers:
+            writer.start()
         self.valid_since = time.monotonic()
 
-    def find_scene(self, kind):
-        return next(scene.name for scene in self.scenes if isinstance(scene, kind))
+    def find_writer(self, kind):
+        return next(writer.name for writer in self.writers if isinstance(writer, kind))
 
     def host(self, name):
         root = self.disk.area / "root"
@@ -126,9 +126,9 @@ class Machine:
         elif name == "variants":
             keys |= {"Precompressed": "br gzip", "PrecompressedMatch": "*.js"}
         elif name == "try":
-            keys["TryFiles"] = f"$path $path.html /{self.find_scene(truth_scenes.Fallbacks)}/last.html"
+            keys["TryFiles"] = f"$path $path.html /{self.find_writer(cache_writers.Fallbacks)}/last.html"
         else:
-            keys["DocumentRoot"] = root / self.find_scene(truth_scenes.Roots) / "current"
+            keys["DocumentRoot"] = root / self.find_writer(cache_writers.Roots) / "current"
         text = section("HOST", keys) + section("TLS", self.pair.keys())
         return text if self.mode == "none" else text + section("CACHE", {"Files": self.mode})
 
@@ -168,26 +168,26 @@ class Machine:
 # ── readers ──
 
 
-def connect_plain(machine):
-    return Client(machine.server.addresses[0], timeout=60)
+def connect_plain(environment):
+    return Client(environment.server.addresses[0], timeout=60)
 
 
-def connect_slow(machine):
+def connect_slow(environment):
     """Whose answers are sent in several pieces."""
-    return Client(machine.server.addresses[0], timeout=60, rcvbuf=4096)
+    return Client(environment.server.addresses[0], timeout=60, rcvbuf=4096)
 
 
-def connect_tls(machine):
-    return TlsClient(machine.server.addresses[1], machine.ca.context(alpn=["http/1.1"]), timeout=60)
+def connect_tls(environment):
+    return TlsClient(environment.server.addresses[1], environment.ca.context(alpn=["http/1.1"]), timeout=60)
 
 
-def connect_h2(machine):
-    return open_windows(H2Client(machine.server.addresses[0], timeout=60, window=1 << 30))
+def connect_h2(environment):
+    return open_windows(H2Client(environment.server.addresses[0], timeout=60, window=1 << 30))
 
 
-def connect_h2_tls(machine):
-    context = machine.ca.context(alpn=["h2"])
-    return open_windows(H2Client(machine.server.addresses[1], timeout=60, window=1 << 30, context=context))
+def connect_h2_tls(environment):
+    context = environment.ca.context(alpn=["h2"])
+    return open_windows(H2Client(environment.server.addresses[1], timeout=60, window=1 << 30, context=context))
 
 
 def open_windows(client):
@@ -202,14 +202,14 @@ class Reader:
     """Asks over one protocol, several requests at once, and checks each answer."""
 
     def __init__(self, run, number, connect, batch):
-        self.run, self.machine, self.connect, self.batch = run, run.machine, connect, batch
-        self.random = random.Random(f"{self.machine.seed}-reader-{number}")
+        self.run, self.environment, self.connect, self.batch = run, run.environment, connect, batch
+        self.random = random.Random(f"{self.environment.seed}-reader-{number}")
         self.known = {}
 
     def work(self):
         while not self.run.over():
             self.choose_focus()
-            with self.connect(self.machine) as client:
+            with self.connect(self.environment) as client:
                 ask_all = self.ask_streams if isinstance(client, H2Client) else self.ask_pipeline
                 if not isinstance(client, H2Client):
                     client.ask("/", host="on")  # the first turn may have begun with the connection
@@ -220,19 +220,19 @@ class Reader:
     def ask_batch(self, client, ask_all):
         """Returns false at the end of the connection."""
         asks = [self.choose_ask() for _ in range(self.random.randint(1, self.batch))]
-        self.valid_since, self.asked = self.machine.valid_since, time.monotonic()
+        self.valid_since, self.asked = self.environment.valid_since, time.monotonic()
         return ask_all(client, asks)
 
     def choose_focus(self):
-        """The scenes that a connection asks for, and how often it asks for the same again: a cache lives on that."""
-        scenes = self.machine.scenes
-        self.scenes = scenes if self.random.random() < 0.5 else [self.random.choice(scenes)]
+        """The writers that a connection asks for, and how often it asks for the same again: a cache lives on that."""
+        writers = self.environment.writers
+        self.writers = writers if self.random.random() < 0.5 else [self.random.choice(writers)]
         self.again = self.random.choice([0.1, 0.5, 0.95])
         self.last = None
 
     def choose_ask(self):
         if self.last is None or self.random.random() > self.again:
-            self.last = self.random.choice(self.scenes).make_ask(self.random, self.known)
+            self.last = self.random.choice(self.writers).make_ask(self.random, self.known)
         return self.last
 
     def ask_pipeline(self, client, asks):
@@ -278,7 +278,7 @@ class Reader:
 
     def is_late(self, ask, answer, window, slack):
         """Whether the answer is older than an interval, for want of an answer of the disk."""
-        if answer is None or MODES[self.machine.mode] in (0.0, None):
+        if answer is None or MODES[self.environment.mode] in (0.0, None):
             return False
         try:
             check(ask, answer, window._replace(since=window.asked - LATE_SECONDS - slack))
@@ -288,7 +288,7 @@ class Reader:
 
     def take(self, ask, answer):
         slack = SLACK_SECONDS + 2 * self.run.lateness.worst
-        window = self.machine.window(self.asked, self.valid_since, slack)
+        window = self.environment.window(self.asked, self.valid_since, slack)
         self.run.count(answer, check(ask, answer, window), self.is_late(ask, answer, window, slack))
         if answer is not None and answer["ETag"] and answer["Last-Modified"]:
             self.known[ask.key] = answer["ETag"], parse_date(answer["Last-Modified"])
@@ -305,13 +305,13 @@ READERS = [  # (how to connect, requests at once)
 
 
 class Run:
-    """All threads of a machine, until so many answers have been checked or one was wrong."""
+    """All threads of an environment, until so many answers have been checked or one was wrong."""
 
-    def __init__(self, machine, answers):
-        self.machine, self.wanted = machine, answers
+    def __init__(self, environment, answers):
+        self.environment, self.wanted = environment, answers
         self.lateness, self.errors, self.ending = Lateness(), [], threading.Event()
         self.statuses, self.mixed, self.late, self.lost, self.changes = collections.Counter(), 0, 0, 0, 0
-        self.earliest = time.monotonic() + (AGED_SECONDS if machine.mode != "none" else 0)
+        self.earliest = time.monotonic() + (AGED_SECONDS if environment.mode != "none" else 0)
 
     def over(self):
         return self.ending.is_set() or (self.answers() >= self.wanted and time.monotonic() >= self.earliest)
@@ -324,36 +324,36 @@ class Run:
         self.mixed += mixed
         self.late += late
 
-    def write(self, scenes):
-        """One thread changes these scenes, each at its pace."""
-        due = {scene: time.monotonic() + scene.next_pause() for scene in scenes}
+    def write(self, writers):
+        """One thread runs these writers, each at its pace."""
+        due = {writer: time.monotonic() + writer.next_pause() for writer in writers}
         while not self.over():
-            scene = min(due, key=due.get)
-            if self.ending.wait(max(0, min(0.2, due[scene] - time.monotonic()))):
+            writer = min(due, key=due.get)
+            if self.ending.wait(max(0, min(0.2, due[writer] - time.monotonic()))):
                 return
-            if due[scene] <= time.monotonic():
-                scene.change()
+            if due[writer] <= time.monotonic():
+                writer.change()
                 self.changes += 1
-                due[scene] = time.monotonic() + scene.next_pause()
+                due[writer] = time.monotonic() + writer.next_pause()
 
     def reload(self):
         while not self.over():
-            if self.ending.wait(self.machine.random.uniform(1.0, 3.0)) or self.over():
+            if self.ending.wait(self.environment.random.uniform(1.0, 3.0)) or self.over():
                 return
-            self.machine.reload()
+            self.environment.reload()
 
     def guard(self, work, *args):
         try:
             work(*args)
-        except BaseException as error:  # told by the test
-            told = str(error)
-            rest = told[1000:]
-            self.errors.append(f"{work.__qualname__}: {told[:1000]}" + f" ... {rest[-5000:]}" * bool(rest))
+        except BaseException as error:  # reported by the test
+            text = str(error)
+            rest = text[1000:]
+            self.errors.append(f"{work.__qualname__}: {text[:1000]}" + f" ... {rest[-5000:]}" * bool(rest))
             self.ending.set()
 
-    def go(self):
-        scenes = self.machine.scenes
-        works = [(self.write, scenes[n::3]) for n in range(3)] + [(self.reload,)]
+    def execute(self):
+        writers = self.environment.writers
+        works = [(self.write, writers[n::3]) for n in range(3)] + [(self.reload,)]
         works += [(Reader(self, n, *row).work,) for n, row in enumerate(READERS)]
         threads = [threading.Thread(target=self.guard, args=work) for work in works]
         with self.lateness:
@@ -361,5 +361,5 @@ class Run:
                 thread.start()
             for thread in threads:
                 thread.join()
-        assert not self.errors, f"MONKEY_SEED={self.machine.seed}\n" + "\n\n".join(self.errors)
+        assert not self.errors, f"MONKEY_SEED={self.environment.seed}\n" + "\n\n".join(self.errors)
         return self

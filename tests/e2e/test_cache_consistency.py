@@ -9,9 +9,9 @@ import time
 import pytest
 
 from harness import build
+from harness.cache_consistency import FEW, MANY, MODES, Environment, Run, make_disk
+from harness.cache_history import Ask, Content, Slot, State, Window, check
 from harness.client import Response
-from harness.truth import Ask, Content, Slot, State, Window, check
-from harness.truth_machine import FEW, MANY, MODES, Machine, Run, make_disk
 
 pytestmark = [
     pytest.mark.single_protocol,
@@ -28,8 +28,8 @@ disks = pytest.mark.parametrize("kind", ["disk", "tmpfs", "overlay"])
 
 
 @pytest.fixture
-def machine():
-    """Starts a machine on a disk of this kind."""
+def environment():
+    """Starts an environment on a disk of this kind."""
     made = []
 
     def start(kind, mode, seed):
@@ -37,7 +37,7 @@ def machine():
             pytest.skip("this user can have no mounts of its own")
         disk = make_disk(kind)
         made.append((disk, None))
-        made.append((disk, Machine(disk.__enter__(), mode, seed)))
+        made.append((disk, Environment(disk.__enter__(), mode, seed)))
         return made[-1][1]
 
     yield start
@@ -53,9 +53,9 @@ def machine():
                 disk.__exit__(None, None, None)
 
 
-def run(machine, answers, record_property):
-    done = Run(machine, answers).go()
-    machine.server.assert_healthy()
+def run(environment, answers, record_property):
+    done = Run(environment, answers).execute()
+    environment.server.assert_healthy()
     figures = {
         "answers": done.answers(),
         "changes": done.changes,
@@ -63,7 +63,7 @@ def run(machine, answers, record_property):
         "mixed": done.mixed,
         "late": done.late,
         "lost": done.lost,
-        "reloads": machine.reloads,
+        "reloads": environment.reloads,
         "worst lateness, ms": round(done.lateness.worst * 1000, 1),
     }
     print(figures)
@@ -75,24 +75,24 @@ def run(machine, answers, record_property):
 
 @modes
 @disks
-def test_truth(machine, kind, mode, record_property):
+def test_consistency(environment, kind, mode, record_property):
     seed = int(os.environ.get("MONKEY_SEED") or random.randrange(1 << 32))
-    run(machine(kind, mode, seed), FEW, record_property)
+    run(environment(kind, mode, seed), FEW, record_property)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @modes
 @disks
-def test_truth_of_a_million(machine, kind, mode, record_property):
+def test_consistency_of_a_million(environment, kind, mode, record_property):
     seed = int(os.environ.get("MONKEY_SEED") or random.randrange(1 << 32))
-    run(machine(kind, mode, seed), MANY, record_property)
+    run(environment(kind, mode, seed), MANY, record_property)
 
 
-# ── the judge ──
+# ── the check of an answer ──
 
 
-class Judged:
+class AnswerCase:
     """A file with two versions, the second from 10.0 to 10.1 on, and answers about it."""
 
     def __init__(self):
@@ -111,21 +111,21 @@ class Judged:
         made.body = body
         return made
 
-    def judge(self, answer, asked, since=None, until=None, **fields):
+    def check(self, answer, asked, since=None, until=None, **fields):
         window = Window(asked, since or asked, asked, asked, until or asked + 0.01)
         return check(Ask(self.slot, "/f", **fields), answer, window)
 
 
-def test_the_judge_knows_how_old_an_answer_is():
-    case = Judged()
-    assert case.judge(case.answer(case.old), 9.9) == 0
-    assert case.judge(case.answer(case.new), 9.9, until=10.01) == 0
-    assert case.judge(case.answer(case.old), 10.05) == 0
-    assert case.judge(case.answer(case.old), 10.5, since=10.05) == 0
+def test_the_check_knows_how_old_an_answer_is():
+    case = AnswerCase()
+    assert case.check(case.answer(case.old), 9.9) == 0
+    assert case.check(case.answer(case.new), 9.9, until=10.01) == 0
+    assert case.check(case.answer(case.old), 10.05) == 0
+    assert case.check(case.answer(case.old), 10.5, since=10.05) == 0
     with pytest.raises(AssertionError, match="v1.* <- this one"):
-        case.judge(case.answer(case.old), 10.2)
+        case.check(case.answer(case.old), 10.2)
     with pytest.raises(AssertionError):
-        case.judge(case.answer(case.new), 9.9)
+        case.check(case.answer(case.new), 9.9)
 
 
 @pytest.mark.parametrize(
@@ -143,35 +143,35 @@ def test_the_judge_knows_how_old_an_answer_is():
         lambda case: None,
     ],
 )
-def test_the_judge_finds_mixtures(change):
-    case = Judged()
+def test_the_check_finds_mixtures(change):
+    case = AnswerCase()
     with pytest.raises(AssertionError):
-        case.judge(change(case), 11.0)
+        case.check(change(case), 11.0)
     case.slot.writes.append((10.0, [10.1]))  # before the request
     with pytest.raises(AssertionError):
-        case.judge(change(case), 11.0)
+        case.check(change(case), 11.0)
 
 
-def test_the_judge_knows_what_is_being_written():
+def test_the_check_knows_what_is_being_written():
     """Bytes of both versions, and zeros, but not those of another file."""
-    case = Judged()
+    case = AnswerCase()
     case.slot.writes.append((10.0, [10.1]))
     half = case.old.body()[:70] + case.new.body()[70:100]
-    assert case.judge(case.answer(case.old, half), 9.9, until=10.05) == 1
-    assert case.judge(case.answer(case.old, case.old.body()[:30] + bytes(70)), 9.9, until=10.05) == 1
-    assert case.judge(None, 9.9, until=10.05) == 1
+    assert case.check(case.answer(case.old, half), 9.9, until=10.05) == 1
+    assert case.check(case.answer(case.old, case.old.body()[:30] + bytes(70)), 9.9, until=10.05) == 1
+    assert case.check(None, 9.9, until=10.05) == 1
     with pytest.raises(AssertionError):
-        case.judge(case.answer(case.old, Content("g", 1, 100, 300).body()), 9.9, until=10.05)
+        case.check(case.answer(case.old, Content("g", 1, 100, 300).body()), 9.9, until=10.05)
 
 
-def test_the_judge_knows_conditions_and_ranges():
-    case = Judged()
+def test_the_check_knows_conditions_and_ranges():
+    case = AnswerCase()
     extra = b"\r\nContent-Range: bytes 10-19/200"
     part = case.answer(case.new, case.new.body()[10:20], status=b"206 Partial Content", extra=extra)
-    assert case.judge(part, 11.0, range=(10, 19)) == 0
+    assert case.check(part, 11.0, range=(10, 19)) == 0
     for fields in ({}, {"range": (10, 20)}, {"known": case.new.tag()}):
         with pytest.raises(AssertionError):
-            case.judge(part, 11.0, **fields)
-    assert case.judge(case.answer(case.new, b"", status=b"304 Not Modified"), 11.0, known=f"W/{case.new.tag()}") == 0
+            case.check(part, 11.0, **fields)
+    assert case.check(case.answer(case.new, b"", status=b"304 Not Modified"), 11.0, known=f"W/{case.new.tag()}") == 0
     with pytest.raises(AssertionError):
-        case.judge(case.answer(case.new), 11.0, known=case.new.tag())
+        case.check(case.answer(case.new), 11.0, known=case.new.tag())

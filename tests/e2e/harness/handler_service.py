@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Services with a function that does what a test is about, in a handler."""
+"""Services whose handler does what a test is about."""
 
 from .services import HEAD
 
@@ -31,14 +31,14 @@ static void answer(duda_request_t *dr)
 
 
 def service(code, main="", end=""):
-    """A service with a function `act(dr)`, which answers /x/act; /x/ is answered "fine"."""
+    """A service with a handler `handle(dr)` of /x/handle; /x/ is answered "fine"."""
     return f"""{BEGIN}
 {code}
 int duda_main(void)
 {{
     router->get("/", answer);
     {main}
-    return router->get("/act", act) ? 0 : -1;
+    return router->get("/handle", handle) ? 0 : -1;
 }}
 
 void duda_exit(void)
@@ -48,8 +48,8 @@ void duda_exit(void)
 """
 
 
-def act(body):
-    return "static void act(duda_request_t *dr)\n{\n" + body + "\n}\n"
+def handler(body):
+    return "static void handle(duda_request_t *dr)\n{\n" + body + "\n}\n"
 
 
 def ask(server, target):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The writers of the truth machine: each scene changes a few paths in one way, and records what they are."""
+"""Writers for cache_consistency.py: each changes a few paths in one way, and records what they are."""
 
 import functools
 import itertools
@@ -7,13 +7,13 @@ import os
 import random
 import shutil
 
-from .truth import DENIED, FOLDER, MISSING, Ask, Below, Coded, Content, Joined, Slot, changing
+from .cache_history import DENIED, FOLDER, MISSING, Ask, Below, Coded, Content, Joined, Slot, changing
 
 SMALL, LARGE = 8 << 10, 120_000  # rooms: at most BodyMax, and more than a socket takes at once
 
 
-class Place:
-    """A folder in which scenes live. The root is seen by the server under another path, perhaps."""
+class Workspace:
+    """The folder of the writers' files. The server may see the root under another path."""
 
     def __init__(self, root):
         self.root, self.numbers = root, itertools.count()
@@ -49,11 +49,11 @@ def write_file(path, content):
     learn_time(path, content)
 
 
-class Scene:
+class Writer:
     """`lower` makes what lies in the lower layer of an overlay; `start` makes the rest, below the mounted root."""
 
-    def __init__(self, place, name, room, pause, source):
-        self.place, self.name, self.room, self.pause, self.random = place, name, room, pause, source
+    def __init__(self, workspace, name, room, pause, source):
+        self.workspace, self.name, self.room, self.pause, self.random = workspace, name, room, pause, source
         self.views = []  # [(path, view, host, Accept-Encoding)]; "" is any of the hosts
         self.folder, self.versions = None, itertools.count(1)
 
@@ -61,7 +61,7 @@ class Scene:
         (root / self.name).mkdir(parents=True)
 
     def start(self):
-        self.folder = self.place.root / self.name
+        self.folder = self.workspace.root / self.name
 
     def choose_length(self):
         if self.room == SMALL:
@@ -104,7 +104,7 @@ class Scene:
         return ask
 
 
-class Replaced(Scene):
+class Replaced(Writer):
     """Replaced by rename, with older times, removed and made again."""
 
     def start(self):
@@ -114,14 +114,14 @@ class Replaced(Scene):
 
     def change(self):
         slot = self.random.choice(self.slots)
-        path = self.place.root / slot.name
+        path = self.workspace.root / slot.name
         if slot.now is not MISSING and self.random.random() < 0.3:
             with changing({slot: MISSING}):
                 path.unlink()
             return
         same = self.random.random() < 0.3 and slot.now is not MISSING
         content = self.new_content(slot.name, slot.now.length if same else None)
-        new = self.place.write_apart(content, self.random.choice([None, None, 5, 1_000_000]))
+        new = self.workspace.write_apart(content, self.random.choice([None, None, 5, 1_000_000]))
         if same:  # the same length and time: only the inode, and the time of its change, tell
             os.utime(new, ns=(slot.now.mtime, slot.now.mtime))
             learn_time(new, content)
@@ -129,7 +129,7 @@ class Replaced(Scene):
             os.rename(new, path)
 
 
-class InPlace(Scene):
+class InPlace(Writer):
     """Written, truncated and grown. The first version lies in the lower layer of an overlay."""
 
     names = ["a.txt", "b.txt"]
@@ -151,7 +151,7 @@ class InPlace(Scene):
 
     def change(self):
         slot = self.random.choice(self.slots)
-        old, path = slot.now, self.place.root / slot.name
+        old, path = slot.now, self.workspace.root / slot.name
         self.random.choice([self.write, self.write, self.write_anew, self.cut, self.grow])(slot, old, path)
 
     def write(self, slot, old, path):
@@ -191,12 +191,12 @@ class InPlace(Scene):
         self.resize(slot, old, path, self.random.randint(old.length, old.room))
 
 
-class Folders(Scene):
+class Folders(Writer):
     """Files in a folder that is moved away, back, exchanged with another, and closed."""
 
     def start(self):
         super().start()
-        self.away = [self.place.root / ".new" / f"{self.name}-{n}" for n in range(2)]
+        self.away = [self.workspace.root / ".new" / f"{self.name}-{n}" for n in range(2)]
         self.slots = [self.add(name, Slot(f"{self.name}/{name}")) for name in ("d/x.txt", "d/sub/y.txt")]
         self.folder_slot = self.add("d", Slot(f"{self.name}/d"))
         self.contents = []
@@ -235,7 +235,7 @@ class Folders(Scene):
         self.closed = False
 
 
-class Modes(Scene):
+class Modes(Writer):
     """Files that may not be read for a while."""
 
     def start(self):
@@ -247,10 +247,10 @@ class Modes(Scene):
         n = self.random.randrange(len(self.slots))
         denied = self.slots[n].now is not DENIED
         with changing({self.slots[n]: DENIED if denied else self.contents[n]}):
-            os.chmod(self.place.root / self.slots[n].name, 0 if denied else 0o644)
+            os.chmod(self.workspace.root / self.slots[n].name, 0 if denied else 0o644)
 
 
-class HardLinks(Scene):
+class HardLinks(Writer):
     """One inode under two names, or each name its own; written in place under one of them."""
 
     def start(self):
@@ -259,7 +259,7 @@ class HardLinks(Scene):
         self.linked = False
 
     def change(self):
-        path = [self.place.root / slot.name for slot in (self.one, self.two)]
+        path = [self.workspace.root / slot.name for slot in (self.one, self.two)]
         if self.linked and self.random.random() < 0.6:
             length = self.one.now.length
             content = self.new_content(self.one.name, length)
@@ -270,27 +270,27 @@ class HardLinks(Scene):
             return
         if self.linked:
             content = self.new_content(self.two.name)
-            new = self.place.write_apart(content)
+            new = self.workspace.write_apart(content)
         else:
             content = self.one.now
-            new = self.place.name_apart()
+            new = self.workspace.name_apart()
             os.link(path[0], new)
         with changing({self.two: content}):
             os.rename(new, path[1])
         self.linked = not self.linked
 
 
-class Kinds(Scene):
+class Kinds(Writer):
     """A file, a folder with an index, a FIFO, or nothing, under one name."""
 
     def start(self):
         super().start()
         self.plain, self.below = self.add("p", Slot(f"{self.name}/p")), self.add("p/", Slot(f"{self.name}/p/"))
         self.index = self.add("p/index.html", Slot(f"{self.name}/p/index.html"))
-        (self.place.root / ".new").mkdir(exist_ok=True)
+        (self.workspace.root / ".new").mkdir(exist_ok=True)
 
     def remove(self, path):
-        old = self.place.name_apart()
+        old = self.workspace.name_apart()
         with changing({self.plain: MISSING, self.below: MISSING, self.index: MISSING}):
             if path.is_dir():
                 os.rename(path, old)
@@ -306,29 +306,29 @@ class Kinds(Scene):
         content = self.new_content(self.name)
         kind = self.random.choice(["file", "folder", "fifo"])
         if kind == "file":
-            new = self.place.write_apart(content)
+            new = self.workspace.write_apart(content)
             outcomes = {self.plain: content}
         elif kind == "folder":
-            new = self.place.name_apart()
+            new = self.workspace.name_apart()
             new.mkdir()
             write_file(new / "index.html", content)
             outcomes = {self.plain: FOLDER, self.below: content, self.index: content}
         else:
-            new = self.place.name_apart()
+            new = self.workspace.name_apart()
             os.mkfifo(new)
             outcomes = {self.plain: MISSING}
         with changing(outcomes):
             os.rename(new, path)
 
 
-class Links(Scene):
+class Links(Writer):
     """A link that is pointed at another file, out of the root, at nothing, or replaced by a file. Each policy has a
     host of its own."""
 
     def start(self):
         super().start()
         self.targets = {"t0.txt": self.add_file("t0.txt"), "t1.txt": self.add_file("t1.txt")}
-        outside = self.place.root.parent / f"{self.name}-outside.txt"
+        outside = self.workspace.root.parent / f"{self.name}-outside.txt"
         self.outside = self.new_content(f"{self.name} outside")
         write_file(outside, self.outside)
         self.policies = {policy: self.add("l.txt", Slot(f"{self.name}/l.txt {policy}"), policy) for policy in
@@ -347,21 +347,21 @@ class Links(Scene):
     def change(self):
         if self.random.random() < 0.4:
             n = self.random.randint(0, 1)
-            new = self.place.link_apart(f"real{n}")
+            new = self.workspace.link_apart(f"real{n}")
             with self.record(self.in_linked, MISSING, self.in_folders[n], self.in_folders[n]):
                 os.rename(new, self.folder / "dir")
             return
         kind = self.random.choice(["t0.txt", "t1.txt", "outside", "dangling", "file"])
         if kind == "file":
             content = self.new_content(self.name)
-            new, allowed = self.place.write_apart(content), (content,) * 3
+            new, allowed = self.workspace.write_apart(content), (content,) * 3
         elif kind == "outside":
-            new, allowed = self.place.link_apart(f"../../{self.name}-outside.txt"), (MISSING, MISSING, self.outside)
+            new, allowed = self.workspace.link_apart(f"../../{self.name}-outside.txt"), (MISSING, MISSING, self.outside)
         elif kind == "dangling":
-            new, allowed = self.place.link_apart("nowhere"), (MISSING,) * 3
+            new, allowed = self.workspace.link_apart("nowhere"), (MISSING,) * 3
         else:
             content = self.targets[kind].now
-            new, allowed = self.place.link_apart(kind), (MISSING, content, content)
+            new, allowed = self.workspace.link_apart(kind), (MISSING, content, content)
         with self.record(self.policies, *allowed):
             os.rename(new, self.folder / "l.txt")
 
@@ -376,7 +376,7 @@ def choose_variant(accept, base, br, gz):
     return base
 
 
-class Variants(Scene):
+class Variants(Writer):
     """A script with variants that appear, disappear and are older."""
 
     def start(self):
@@ -392,19 +392,19 @@ class Variants(Scene):
         slot = self.random.choice([self.base, self.br, self.gz])
         if slot is not self.base and slot.now is not MISSING and self.random.random() < 0.4:
             with changing({slot: MISSING}):
-                (self.place.root / slot.name).unlink()
+                (self.workspace.root / slot.name).unlink()
             return
         content = self.new_content(slot.name)
-        new = self.place.write_apart(content, self.random.choice([None, None, 1, 3600]))
+        new = self.workspace.write_apart(content, self.random.choice([None, None, 1, 3600]))
         with changing({slot: content}):
-            os.rename(new, self.place.root / slot.name)
+            os.rename(new, self.workspace.root / slot.name)
 
 
 def choose_existing(*found):
     return next((outcome for outcome in found if outcome is not MISSING), MISSING)
 
 
-class Fallbacks(Scene):
+class Fallbacks(Writer):
     """TryFiles $path $path.html /tried/last.html: which of them exists changes."""
 
     def start(self):
@@ -415,18 +415,18 @@ class Fallbacks(Scene):
 
     def change(self):
         slot = self.random.choice(self.slots)
-        path = self.place.root / slot.name
+        path = self.workspace.root / slot.name
         if slot is not self.slots[2] and slot.now is not MISSING and self.random.random() < 0.6:
             with changing({slot: MISSING}):
                 path.unlink()
             return
         content = self.new_content(slot.name)
-        new = self.place.write_apart(content)
+        new = self.workspace.write_apart(content)
         with changing({slot: content}):
             os.rename(new, path)
 
 
-class Roots(Scene):
+class Roots(Writer):
     """current -> releases/N, swapped by a rename; the files of each release change, too."""
 
     def lower(self, root):
@@ -450,19 +450,19 @@ class Roots(Scene):
         if self.random.random() < 0.5:
             slot = self.random.choice(self.files)
             content = self.new_content(slot.name)
-            new = self.place.write_apart(content)
+            new = self.workspace.write_apart(content)
             with changing({slot: content}):
-                os.rename(new, self.place.root / slot.name)
+                os.rename(new, self.workspace.root / slot.name)
             return
         number = 1 - self.root.now
-        new = self.place.link_apart(f"releases/{number}")
+        new = self.workspace.link_apart(f"releases/{number}")
         with changing({self.root: number}):
             os.rename(new, self.folder / "current")
 
 
 HOT, WARM, SLOW = (0.001, 0.02), (0.8, 3.0), (2.0, 4.0)
 
-SCENES = [  # (class, room, pause)
+WRITERS = [  # (class, room, pause)
     (Replaced, SMALL, HOT),
     (Replaced, SMALL, WARM),
     (Replaced, LARGE, WARM),
@@ -488,8 +488,8 @@ SCENES = [  # (class, room, pause)
 ]
 
 
-def make_scenes(place, seed):
+def make_writers(workspace, seed):
     return [
-        cls(place, f"{cls.__name__.lower()}{number}", room, pause, random.Random(f"{seed}-{number}"))
-        for number, (cls, room, pause) in enumerate(SCENES)
+        cls(workspace, f"{cls.__name__.lower()}{number}", room, pause, random.Random(f"{seed}-{number}"))
+        for number, (cls, room, pause) in enumerate(WRITERS)
     ]

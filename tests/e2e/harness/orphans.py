@@ -28,7 +28,7 @@ def pytest_configure(config):
         return
     os.environ[MARK] = f"{os.getpid()}-{time.monotonic_ns()}"
     environment = {name: value for name, value in os.environ.items() if name != MARK}
-    config.leftovers = subprocess.Popen(
+    config.orphan_killer = subprocess.Popen(
         [sys.executable, __file__, f"{MARK}={os.environ[MARK]}"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -40,7 +40,7 @@ def pytest_configure(config):
 
 
 def pytest_unconfigure(config):
-    process = getattr(config, "leftovers", None)
+    process = getattr(config, "orphan_killer", None)
     if process:
         ended = process.communicate()[0].split()
         if ended:

@@ -1,31 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tab of the browser that looks at a server under test, and what it must not do."""
+"""A page of a server under test in the browser, and what it must not do."""
 
 import contextlib
 
 COMPLAINTS = ("Log.entryAdded", "Runtime.exceptionThrown", "Runtime.consoleAPICalled")
 
 
-class Tab:
-    """A tab that looks at a server, and must not ask another one or break the policy."""
+class CheckedPage:
+    """A page that must not ask another server or break the policy; `cdp` is its session of the DevTools protocol."""
 
-    def __init__(self, page, server):
-        self.page, self.server = page, server
-        page.call("Network.setCacheDisabled", cacheDisabled=True)
-        page.call("Log.enable")
+    def __init__(self, cdp, server):
+        self.cdp, self.server = cdp, server
+        cdp.call("Network.setCacheDisabled", cacheDisabled=True)
+        cdp.call("Log.enable")
         self.seen = []
 
     def open(self, path="/"):
         self.keep()
-        self.page.navigate(self.server.url + path)
+        self.cdp.navigate(self.server.url + path)
         return self
 
     def keep(self):
-        self.page.evaluate("0")
-        self.seen += self.page.events
+        self.cdp.evaluate("0")
+        self.seen += self.cdp.events
 
     def js(self, expression):
-        return self.page.evaluate(expression)
+        return self.cdp.evaluate(expression)
 
     def click(self, selector):
         """A click of the mouse in the middle of an element."""
@@ -36,21 +36,21 @@ class Tab:
             return [box.x + box.width / 2, box.y + box.height / 2];
         }})()""")
         for kind in ("mousePressed", "mouseReleased"):
-            self.page.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+            self.cdp.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
     def press(self, key):
         for kind in ("keyDown", "keyUp"):
             text = {"text": key} if kind == "keyDown" and len(key) == 1 else {}
-            self.page.call("Input.dispatchKeyEvent", type=kind, key=key, **text)
+            self.cdp.call("Input.dispatchKeyEvent", type=kind, key=key, **text)
 
     def type(self, text):
-        self.page.call("Input.insertText", text=text)
+        self.cdp.call("Input.insertText", text=text)
 
     def media(self, scheme):
-        self.page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        self.cdp.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
     def resize(self, width, height, mobile=False):
-        self.page.call(
+        self.cdp.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=mobile
         )
 
@@ -67,20 +67,20 @@ class Tab:
 
 
 @contextlib.contextmanager
-def checked_tabs(browser, kind=Tab):
-    """Yields open_tab(server, width=, height=); what each of its tabs did is checked at the end."""
-    tabs = []
+def checked_pages(browser, kind=CheckedPage):
+    """Yields open_page(server, width=, height=); what each of its pages did is checked at the end."""
+    pages = []
 
-    def open_tab(server, **size):
-        tabs.append(kind(browser.page(**size), server))
-        return tabs[-1]
+    def open_page(server, **size):
+        pages.append(kind(browser.page(**size), server))
+        return pages[-1]
 
-    yield open_tab
-    for tab in tabs:
+    yield open_page
+    for page in pages:
         try:
-            tab.check()
+            page.check()
         finally:
-            tab.page.close()
+            page.cdp.close()
 
 
 # ── colours, as getComputedStyle() has them: "rgb(1, 2, 3)" ──
