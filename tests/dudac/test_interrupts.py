@@ -165,7 +165,7 @@ def test_while_a_service_blocks_in_its_start(tmp_path, start, number, status, ig
     await_true(began.exists, SECONDS)
     server = program.server_pid()
     assert program.stop(number) == status and not is_alive(server) and not list_left(folder)
-    how = "did not end when it was told to, and was killed" if ignores else r"has ended: SIGTERM \(Terminated\)"
+    how = "did not end after SIGTERM, and was killed" if ignores else r"has ended: SIGTERM \(Terminated\)"
     program.wait_line(f"^dudac: the server {how}")
 
 

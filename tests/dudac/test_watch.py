@@ -321,7 +321,7 @@ def test_a_crash_at_the_first_start_waits_for_a_change(tmp_path, start):
 
 
 class Client(threading.Thread):
-    """Asks over one connection until it is told to stop, and counts the answers by text."""
+    """Asks over one connection until `stopping` is set, and counts the answers by text."""
 
     def __init__(self, url):
         super().__init__(daemon=True)

@@ -904,7 +904,7 @@ def test_sections_of_one_name_with_other_rates(host_conf, first, keys, wrong):
 
 
 def test_rates_of_one_name_in_several_hosts(tmp_path, host_conf):
-    """Hosts count apart from each other and from monkey.conf: only pairs of one file are wrong, each is told once."""
+    """Hosts count apart from each other and from monkey.conf: only pairs of one file are wrong, reported once."""
     folder = host_conf(limits({"Rate": "2/d", "Name": "own"}), FILES)
     other = (folder / "sites" / "default").read_text().replace("localhost", "other.example").replace("2/d", "3/d")
     (folder / "sites" / "other").write_text(other)

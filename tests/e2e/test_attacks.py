@@ -886,8 +886,8 @@ def test_log_injection_and_terminal_escapes(probe):
     server.statuses(lines(b"GET /\x1b[2J HTTP/1.1", b"Host: \x1b[31m"))
     server.wait_log("probe: done /last.txt")
     server.stop()
-    told = [row.partition("probe: done ")[2].partition(" status ")[0] for row in server.lines if "done /" in row]
-    assert told == [
+    logged = [row.partition("probe: done ")[2].partition(" status ")[0] for row in server.lines if "done /" in row]
+    assert logged == [
         "/x\\x0a" + forged,
         "/x\\x1b[2J\\x1b]0;t\\x07",
         "/x\\x0d\\x08\\x7f\\xc2\\x9b\\xe2\\x80\\xae",

@@ -49,7 +49,7 @@ def test_stop_while_an_answer_is_on_its_way(serve, times):
     assert server.wait() == 0
 
 
-def test_idle_connection_is_told_by_a_plain_end(serve):
+def test_idle_connection_ends_with_a_fin(serve):
     server = serve({"KeepAliveTimeout": "300ms"}, files=BIG)
     client = server.connect()
     assert client.ask("/small.txt").status == 200

@@ -275,7 +275,7 @@ def test_include_of_itself_ends(folder):
 
 
 def test_includes_that_multiply(folder):
-    """They exhaust the memory of a configuration, and the cause is told, also before the modules are known."""
+    """They exhaust the memory of a configuration, and the cause is logged, also before the modules are known."""
     parts = {f"part{n}": f"@INCLUDE part{n + 1}\n" * 8 for n in range(12)}
     result = run("-c", folder("[SERVER]\n    Listen 127.0.0.1:0\n@INCLUDE part0\n", **parts))
     assert result.returncode == 3 and "files are included more than 10 deep" in result.stderr[:1000]
@@ -532,7 +532,7 @@ def test_error_log_that_cannot_be_opened(folder):
 
 @pytest.mark.parametrize("key", ["FDT On", "UserDir public_html"])
 def test_keys_of_the_original_server(folder, key):
-    """Its users are told what there is instead."""
+    """The message names what there is instead."""
     result = run("-c", folder(f"[SERVER]\n    Listen 127.0.0.1:0\n    {key}\n"), "-t")
     assert result.returncode == 1
     assert f'3:5: error: "{key.split()[0]}" is not a key of [SERVER] here; ' in result.stderr

@@ -671,7 +671,7 @@ def test_exact_over_every_change(tmp_path, way):
 
 
 class Asking(Pausing):
-    """Clients that may be told with GOAWAY that their last request was not looked at."""
+    """Clients that may learn from GOAWAY that their last request was not processed."""
 
     def keep(self):
         with self.connect(self.address, timeout=30) as client:

@@ -443,7 +443,7 @@ def test_routes_are_escaped(plain):
 
 
 def test_the_page(start):
-    """It needs nothing from elsewhere, loads itself again until it is told to stop, and shows the figures."""
+    """It needs nothing from elsewhere, reloads itself until the user stops it, and shows the figures."""
     server = start()
     with server.open() as client:
         for _ in range(3):

@@ -4,8 +4,8 @@
 import pytest
 
 from harness.browser import open_browser
-from harness.services import needs_duda
 from harness.checked_page import brightness, checked_pages, contrast
+from harness.services import needs_duda
 from harness.ways import WAYS
 from test_duda_console import CONSOLE, HOSTILE, SHOP, clean, say
 

@@ -314,7 +314,7 @@ def test_a_response_that_is_aborted(serve_services):
 
 
 def test_a_handler_that_is_late(serve_services):
-    """HandlerTimeout responds, and the dthread is told."""
+    """HandlerTimeout responds, and the dthread is notified."""
     server = serve_services({"t": WAITS}, {"Workers": 1}, host={"HandlerTimeout": "1"})
     with server.connect() as client:
         assert client.ask("/t/long").status == 503
@@ -472,7 +472,7 @@ def test_a_service_that_is_replaced_often(serve_services):
 
 
 def test_requests_of_a_service_that_is_replaced(serve_services):
-    """They are cut after ShutdownTimeout, and their dthreads are told."""
+    """They are cut after ShutdownTimeout, and their dthreads are notified."""
     server = serve_services({"t": version(1)}, {"Workers": 1, "ShutdownTimeout": 1})
     with server.connect() as client:
         client.send(request("/t/hold"))

@@ -1020,8 +1020,8 @@ static void hand_back(void *data)
 def test_another_worker_answers(start):
     """The ticket goes from worker 0 to worker 1, or the reverse, and the answer is sent where the request is."""
     server = start({"w": ASK_WORKER}, {"Workers": 2}, before=JOB + HAND_BACK)
-    told = {server.open().ask("/web/w").body for _ in range(20)}
-    assert told <= {b"from a thread 1", b"from a thread 10"} and told
+    bodies = {server.open().ask("/web/w").body for _ in range(20)}
+    assert bodies <= {b"from a thread 1", b"from a thread 10"} and bodies
 
 
 def test_a_thread_answers_a_request_that_has_ended(serve_services, tmp_path):
@@ -1159,7 +1159,7 @@ static ssize_t generate_nothing(duda_request_t *dr, char *to, size_t size, void 
 
 @pytest.mark.parametrize("ends", ["client", "server"])
 def test_a_connection_that_ends_in_any_state(start, way, ends):
-    """The client resets it, or the server stops: each request is told, once."""
+    """The client resets it, or the server stops: each request is notified, once."""
     tell = """
     request->on_leave(dr, on_leave, "in");
     response->on_done(dr, on_done);

@@ -198,9 +198,9 @@ def test_coroutines(serve_old):
     """A producer and a consumer, whose numbers begin with 0 and are used again."""
     server = serve_old("coroutines")
     for _ in range(3):
-        told = text_of(server, "/coroutines/small")
-        numbers = re.match(r"ids (\d) (\d) ready 1 sum 12345 sent 5 ended 2 seen (\d) 3 dead 0 0 running -1$", told)
-        assert numbers and {numbers[1], numbers[2]} == {"0", "1"} and numbers[3] == numbers[2], told
+        text = text_of(server, "/coroutines/small")
+        numbers = re.match(r"ids (\d) (\d) ready 1 sum 12345 sent 5 ended 2 seen (\d) 3 dead 0 0 running -1$", text)
+        assert numbers and {numbers[1], numbers[2]} == {"0", "1"} and numbers[3] == numbers[2], text
     assert " sum 12345 sent 5 ended 2 " in text_of(server, "/coroutines/large")
     broken = text_of(server, "/coroutines/broken")
     assert " sum 0 sent 1 ended 2 " in broken and " dead 0 0 " in broken

@@ -415,7 +415,7 @@ def test_a_package_that_cannot_start(serve_counting):
 
 
 def test_a_service_that_cannot_start(serve_counting):
-    """Its package has started, and is told of the end."""
+    """Its package has started, and is notified of the end."""
     server = serve_counting(["one"], result="-1")
     assert ask(server, "/one/count").status == 503
     assert lines_of(server, "one")[:2] == ["counter starts", "counter stops after 0"]

@@ -31,7 +31,7 @@ SOURCE = HEAD + r"""
 enum { WORDS_MAX = 64 };
 
 static duda_redis_t *db, *other;
-static _Atomic long waiting, left, told, without_request;
+static _Atomic long waiting, left, notified, without_request;
 static _Thread_local struct duda_redis_arg words[4][WORDS_MAX];
 
 static void print_reply(duda_request_t *dr, const redisReply *reply)
@@ -176,8 +176,8 @@ static void handle_all(duda_request_t *dr)
 
 static void on_reply(duda_request_t *dr, int result, const redisReply *reply, void *data)
 {
-    told++;
-    if (data != &told)
+    notified++;
+    if (data != &notified)
         abort();
     if (dr)
         answer(dr, result, reply);
@@ -188,8 +188,8 @@ static void on_reply(duda_request_t *dr, int result, const redisReply *reply, vo
 static void handle_send(duda_request_t *dr)
 {
     waiting++;
-    int err = qs->get(dr, "key") ? redis->send(db, dr, on_reply, &told, "GET %s", qs->get(dr, "key"))
-                                 : redis->send_args(db, dr, on_reply, &told, words[0], split(dr, "c", words[0]));
+    int err = qs->get(dr, "key") ? redis->send(db, dr, on_reply, &notified, "GET %s", qs->get(dr, "key"))
+                                 : redis->send_args(db, dr, on_reply, &notified, words[0], split(dr, "c", words[0]));
     if (err < 0)
         answer(dr, err, NULL);
 }
@@ -207,7 +207,7 @@ static void handle_wrong(duda_request_t *dr)
 
 static void handle_counts(duda_request_t *dr)
 {
-    response->printf(dr, "waiting %ld left %ld told %ld without %ld", (long)waiting, (long)left, (long)told,
+    response->printf(dr, "waiting %ld left %ld notified %ld without %ld", (long)waiting, (long)left, (long)notified,
                      (long)without_request);
     response->end(dr, NULL);
 }
@@ -629,7 +629,7 @@ def test_clients_that_leave(serve_services, redis):
         client.reset()
     await_true(lambda: count(server)["left"] == "10", 30, "the end of the dthreads")
     one.signal(signal.SIGCONT)
-    await_true(lambda: count(server)["told"] == "10", 30, "the callbacks")
+    await_true(lambda: count(server)["notified"] == "10", 30, "the callbacks")
     assert count(server)["without"] == "10"
     assert run(server, "GET k") == "v"
 

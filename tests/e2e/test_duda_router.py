@@ -120,8 +120,8 @@ def routes(ask):
 
 @every_way
 def test_a_route_gets_its_requests(routes):
-    for method, target, told in FOUND:
-        assert tell(routes(target, method=method)) == (200, told), (method, target)
+    for method, target, body in FOUND:
+        assert tell(routes(target, method=method)) == (200, body), (method, target)
 
 
 @every_way
@@ -568,7 +568,7 @@ def test_a_callback_responds_before_the_body_has_come(ask):
 
 
 def test_a_client_that_waits_for_100_continue(ask):
-    """It is told to go on for a handler that gets the body, not if a callback before it has responded."""
+    """100 is sent for a handler that gets the body, not if a callback before it has responded."""
     svc = ask(BODIES)
     head = b"POST /svc/%s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\nExpect: 100-continue\r\n%s\r\n\r\n"
     with svc.server.connect() as client:

@@ -445,8 +445,8 @@ def test_a_new_version_that_cannot_be_used(serve_services, tmp_path, what):
     reason = make_broken(server.services, what)
     for said in ("x 2", "x 3"):
         lines = reload(server)
-        told = [line for line in lines if 'the service "x" cannot be used, and its last version stays in use' in line]
-        assert len(told) == 1 and re.search(reason, told[0]), lines
+        logged = [line for line in lines if 'the service "x" cannot be used, and its last version stays in use' in line]
+        assert len(logged) == 1 and re.search(reason, logged[0]), lines
         assert text_of(server, "/x/") == said
     assert text_of(server, "/b/") == "b 1"
     if (server.services / "x.duda").is_dir():
@@ -613,7 +613,7 @@ def test_a_storm_of_reloads(serve_services, tmp_path):
 
 
 def test_a_service_that_blocks(serve_services, tmp_path):
-    """Told once with its name and function, and again when it goes on."""
+    """Logged once with its name and function, and again when it continues."""
     wait = f'''
 void wait_for_file(duda_request_t *dr);
 void wait_for_file(duda_request_t *dr)
@@ -627,8 +627,8 @@ void wait_for_file(duda_request_t *dr)
     server = serve_services({"a": source, "b": counter("b")})
     client = server.connect()
     client.send(request("/a/wait"))
-    told = server.wait_log(r'the service "a" blocks worker 0 for more than 1 s in (\S+) ?(\S*):')[0]
-    assert told[1].startswith("a.duda+0x") and told[2] == "(wait_for_file)"
+    logged = server.wait_log(r'the service "a" blocks worker 0 for more than 1 s in (\S+) ?(\S*):')[0]
+    assert logged[1].startswith("a.duda+0x") and logged[2] == "(wait_for_file)"
     (tmp_path / "go").touch()
     assert client.response().status == 200
     server.wait_log(r'the service "a" has blocked worker 0 for \d+\.\d s, which goes on now')

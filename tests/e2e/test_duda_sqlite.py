@@ -315,7 +315,7 @@ def ask(server, target, client=None):
 
 
 def counts(server):
-    """How many calls of dthreads are under way, how many calls were told that their clients have left, and the
+    """How many calls of dthreads are under way, how many calls were notified that their clients have left, and the
     transactions and callbacks that have begun."""
     adding, left, inside = ask(server, "/count").split()
     return {"adding": int(adding), "left": int(left), "inside": int(inside)}
@@ -529,7 +529,7 @@ def test_a_client_that_leaves(serve_notes, path, key):
     client = send(server, path)
     await_true(lambda: counts(server)[key] == 1, 60, what="the call")
     client.reset()
-    await_true(lambda: counts(server)["left"] == 1, 60, what="the dthread is told")
+    await_true(lambda: counts(server)["left"] == 1, 60, what="the dthread is notified")
     assert ask(server, "/add?text=next") == "0 "
     assert ask(server, "/list") == "1=next "
 

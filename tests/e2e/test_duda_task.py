@@ -622,7 +622,7 @@ def test_cancelling(serve_services, gate):
 
 
 def test_clients_that_leave(serve_services, gate):
-    """done() is told; run() waits for the end, await() does not."""
+    """done() is called; run() waits for the end, await() does not."""
     server = serve_blocks(serve_services, gate)
     first = begin(server, "/t/callback", "/t/run")
     await_counts(server, run=2)

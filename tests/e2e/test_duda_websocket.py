@@ -411,7 +411,7 @@ def other_server():
 
 @pytest.mark.parametrize("workers", [1, 3])
 def test_another_server(plain, workers):
-    """What it sends is published; it is told when the service ends."""
+    """What it sends is published; it is notified when the service ends."""
     server = plain({"Workers": workers, "ShutdownTimeout": "100ms"})
     server.baseline += CLIENT_PARTS + 1
     with other_server() as (port, accept):

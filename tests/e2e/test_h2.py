@@ -136,7 +136,7 @@ def test_too_many_streams(probe):
 
 @build.needs_probe
 def test_cancelled(probe):
-    """The plugin is told, and the others go on."""
+    """The plugin is notified, and the others continue."""
     server = probe()
     client = server.connect_h2()
     gone, stays = client.begin("/probe/never"), client.begin("/probe/late?100")
@@ -335,10 +335,10 @@ def test_cancelled_bodies_give_their_windows_back(probe):
 
 @build.needs_probe
 @pytest.mark.parametrize("size, status", [(32 * 1024, 200), (32 * 1024 + 1, 413), (200_000, 413)])
-@pytest.mark.parametrize("told", [True, False])
-def test_collected_up_to_the_limit(probe, size, status, told):
+@pytest.mark.parametrize("has_length", [True, False])
+def test_collected_up_to_the_limit(probe, size, status, has_length):
     client = probe({"MaxRequestSize": 32}).connect_h2()
-    number = client.begin("/probe/collect", *[f"Content-Length: {size}"] * told, method="POST", end=False)
+    number = client.begin("/probe/collect", *[f"Content-Length: {size}"] * has_length, method="POST", end=False)
     client.more(number, b"c" * size, end=True)
     assert client.response(number).status == status
     client.assert_open()

@@ -231,10 +231,10 @@ def test_limits_of_the_library_are_not_in_the_way(victim):
         conn.sync()
 
 
-# ── the operator is told ──
+# ── what is logged ──
 
 
-def test_the_operator_is_told(victim):
+def test_the_end_is_logged(victim):
     """Who it was, which limit, and what to do about an honest client; but one line for all that come at once."""
     server = victim(**limits({"MaxPings": 10, "MaxContinuations": 1}))
     for _ in range(5):
@@ -248,7 +248,7 @@ def test_the_operator_is_told(victim):
     server.wait_log(r"more than 1 CONTINUATION frames of one head \(MaxContinuations of ")
 
 
-def test_totals_are_told_in_the_end(serve):
+def test_totals_are_logged_at_the_end(serve):
     server = serve({**PATIENT, "Workers": 1}, **limits({"MaxPings": 10, "MaxSettings": 10}))
     for _ in range(5):
         assert FrameFlood(server).send(lambda i: f.ping()) == CALM
@@ -554,7 +554,7 @@ UNREAD = r"HTTP/2 response aborted: more than 400 ms .*\(SendTimeout of \[SERVER
 
 
 def test_closed_windows_on_many_streams(victim):
-    """Each has its SendTimeout; all of them are reset, counted, and told of in a line."""
+    """Each has its SendTimeout; all of them are reset, counted, and logged in a line."""
     server, count = victim({"SendTimeout": "400ms"}), 90
     server.baseline += 2  # what a first reload opens stays open
     with f.FrameConnection(server.addresses[0], values={f.INITIAL_WINDOW_SIZE: 0}) as conn:
@@ -579,14 +579,14 @@ def test_streams_of_clients_that_take_nothing(victim):
         server.wait_log(UNREAD)
 
 
-@pytest.mark.parametrize("told", [False, True], ids=["may not know", "knows"])
-def test_more_streams_than_there_may_be(victim, told):
+@pytest.mark.parametrize("acknowledged", [False, True], ids=["not acknowledged", "acknowledged"])
+def test_more_streams_than_there_may_be(victim, acknowledged):
     """MaxConcurrentStreams: excess ones are refused; a client that has acknowledged the limit is disconnected."""
     server = victim(**limits({"MaxConcurrentStreams": 20}))
     with f.FrameConnection(server.addresses[0], values={f.INITIAL_WINDOW_SIZE: 0}) as conn:
-        conn.send(f.settings(ack=True) if told else b"")
+        conn.send(f.settings(ack=True) if acknowledged else b"")
         conn.send(*[f.headers(number(i), f.get("/large.bin")) for i in range(25)])
-        if told:
+        if acknowledged:
             assert conn.goaway_code() == f.PROTOCOL_ERROR
             server.wait_log(
                 r"HTTP/2 connection closed: more than 20 concurrent requests \(MaxConcurrentStreams of \["

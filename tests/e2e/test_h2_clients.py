@@ -42,8 +42,8 @@ def curl(*args):
 def test_curl_loads_the_sample_site(tour, tmp_path):
     """Each file on a connection of its own: curl 7.88 loses its way on the second request after prior knowledge."""
     for name in sample_files():
-        told = curl("-w", "%{http_version} %{http_code}", "-o", tmp_path / "file", f"{tour.url}/{name}")
-        assert told == b"2 200" and (tmp_path / "file").read_bytes() == (HTDOCS / name).read_bytes()
+        output = curl("-w", "%{http_version} %{http_code}", "-o", tmp_path / "file", f"{tour.url}/{name}")
+        assert output == b"2 200" and (tmp_path / "file").read_bytes() == (HTDOCS / name).read_bytes()
 
 
 @needs("curl")
@@ -57,8 +57,8 @@ def test_curl_uploads(site, tmp_path):
 @needs("curl")
 def test_curl_by_upgrade(site):
     """It offers h2c and is content with HTTP/1.1."""
-    told = run("curl", "-sS", "--noproxy", "*", "--http2", "-w", "%{http_version}", f"{site.url}/hello.txt")
-    assert told == HELLO + b"1.1"
+    output = run("curl", "-sS", "--noproxy", "*", "--http2", "-w", "%{http_version}", f"{site.url}/hello.txt")
+    assert output == HELLO + b"1.1"
 
 
 @pytest.fixture(params=["clear", pytest.param("tls", marks=needs_tls)])
@@ -72,10 +72,10 @@ def sample(request, serve, tmp_path):
 @needs("nghttp")
 def test_nghttp_loads_the_sample_site(sample):
     """With -a it fetches what the page refers to, on streams with priorities."""
-    told = run("nghttp", "-nas", f"{sample}/").decode()
-    answers = re.findall(r"^\s*\d+\s+\+\S+\s+\*?\s*\+\S+\s+\S+\s+(\d{3})\s+\S+\s+(/\S*)$", told, re.M)
-    assert {status for status, _ in answers} == {"200"}, told
-    assert {"/", "/style.css", "/logo.svg"} <= {path for _, path in answers}, told
+    output = run("nghttp", "-nas", f"{sample}/").decode()
+    answers = re.findall(r"^\s*\d+\s+\+\S+\s+\*?\s*\+\S+\s+\S+\s+(\d{3})\s+\S+\s+(/\S*)$", output, re.M)
+    assert {status for status, _ in answers} == {"200"}, output
+    assert {"/", "/style.css", "/logo.svg"} <= {path for _, path in answers}, output
 
 
 @needs("nghttp")
@@ -91,11 +91,11 @@ def test_h2load_loads_the_sample_site(sample, tmp_path):
     paths = ["/", *(f"/{name}" for name in sample_files())]
     (tmp_path / "urls").write_text("".join(f"{sample}{path}\n" for path in paths))
     count = 20 * len(paths)
-    told = run("h2load", "-n", count, "-c", "5", "-m", "10", "-i", tmp_path / "urls").decode()
-    assert f"{count} succeeded, 0 failed, 0 errored, 0 timeout" in told, told
-    assert f"status codes: {count} 2xx, 0 3xx, 0 4xx, 0 5xx" in told, told
+    output = run("h2load", "-n", count, "-c", "5", "-m", "10", "-i", tmp_path / "urls").decode()
+    assert f"{count} succeeded, 0 failed, 0 errored, 0 timeout" in output, output
+    assert f"status codes: {count} 2xx, 0 3xx, 0 4xx, 0 5xx" in output, output
     sizes = [(HTDOCS / path[1:] if path[1:] else HTDOCS / "index.html").stat().st_size for path in paths]
-    assert f"({20 * sum(sizes)}) data" in told, told
+    assert f"({20 * sum(sizes)}) data" in output, output
 
 
 @needs("h2load")
@@ -103,8 +103,8 @@ def test_h2load_loads_the_sample_site(sample, tmp_path):
 @pytest.mark.parametrize("target, count", [("/hello.txt", 5000), ("/large.bin", 100)])
 def test_h2load(serve, target, count):
     server = serve({"Workers": 2, "MaxKeepAliveRequest": 0})
-    told = run("h2load", "-n", count, "-c", "5", "-m", "20", f"{server.url}{target}").decode()
-    assert f"{count} succeeded, 0 failed, 0 errored, 0 timeout" in told, told
+    output = run("h2load", "-n", count, "-c", "5", "-m", "20", f"{server.url}{target}").decode()
+    assert f"{count} succeeded, 0 failed, 0 errored, 0 timeout" in output, output
 
 
 @needs("h2load")
@@ -112,8 +112,8 @@ def test_h2load(serve, target, count):
 def test_h2load_after_goaway(serve):
     """Connections end after so many requests; the client comes back, and nothing is lost that was promised."""
     server = serve({"Workers": 2, "MaxKeepAliveRequest": 100})
-    told = run("h2load", "-n", "500", "-c", "5", "-m", "1", f"{server.url}/hello.txt").decode()
-    assert "status codes: 500 2xx, 0 3xx, 0 4xx, 0 5xx" in told, told
+    output = run("h2load", "-n", "500", "-c", "5", "-m", "1", f"{server.url}/hello.txt").decode()
+    assert "status codes: 500 2xx, 0 3xx, 0 4xx, 0 5xx" in output, output
 
 
 @needs_tls
@@ -124,8 +124,8 @@ def test_curl_over_tls(serve, tmp_path, how):
     server, names = serve_secure(serve, tmp_path, HTDOCS), sample_files()
     url = f"https://127.0.0.1:{server.port}"
     outputs = [word for i, name in enumerate(names) for word in ("-o", tmp_path / str(i), f"{url}/{name}")]
-    told = run("curl", "-sSk", "--noproxy", "*", "-w", "%{http_version} %{http_code}\n", *how, *outputs)
-    assert told.decode().splitlines() == ["2 200"] * len(names)
+    output = run("curl", "-sSk", "--noproxy", "*", "-w", "%{http_version} %{http_code}\n", *how, *outputs)
+    assert output.decode().splitlines() == ["2 200"] * len(names)
     for i, name in enumerate(names):
         assert (tmp_path / str(i)).read_bytes() == (HTDOCS / name).read_bytes()
 

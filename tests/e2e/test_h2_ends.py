@@ -175,7 +175,7 @@ def test_clear_text_at_a_port_of_tls(serve, site_root, tmp_path):
 @build.needs_probe
 @pytest.mark.concurrent
 def test_reload_lets_streams_finish(probe):
-    """The old generation's connections are told to go; nothing that had begun is lost."""
+    """The old generation's connections get GOAWAY; no request that had begun is lost."""
     server = probe(PATIENT)
     client = server.connect_h2()
     late = client.begin("/probe/late?300")

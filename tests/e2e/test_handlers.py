@@ -167,7 +167,7 @@ def test_answer_in_pieces_may_take_its_time(probe):
 
 @pytest.mark.parametrize("path", ["/probe/late?5000", "/probe/never", "/probe/ticks?1000", "/probe/stream?100000000"])
 def test_client_leaves_meanwhile(probe, path):
-    """The exchange ends with its client, and the plugin is told."""
+    """The exchange ends with its client, and the plugin is notified."""
     server = probe()
     client = server.connect()
     client.send(request(path))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the server lives and wants requests: told to load balancers, and true while it stops."""
+"""Whether the server lives and wants requests, as load balancers ask; also correct while it stops."""
 
 import re
 import signal
@@ -265,7 +265,7 @@ def test_mistakes(host_conf, rows, message):
     assert re.search(message, result.stderr), result.stderr
 
 
-def test_one_mistake_is_told_once(host_conf):
+def test_one_mistake_is_reported_once(host_conf):
     folder = host_conf("", FILES)
     (folder / "plugins" / "health").mkdir(parents=True)
     path = folder / "plugins" / "health" / "health.conf"

@@ -98,11 +98,11 @@ def compile_with(tree, tmp_path, source, *options, flags, define=(), package="mo
     """Compiles by what pkg-config says; nothing that is installed elsewhere is seen."""
     pc = next(tree[0].glob("lib/**/monkey.pc"))
     env = {**os.environ, "PKG_CONFIG_LIBDIR": str(pc.parent), "PKG_CONFIG_PATH": ""}
-    told = subprocess.run(
+    flags = subprocess.run(
         ["pkg-config", *define, *flags, package], env=env, capture_output=True, text=True, check=True
     ).stdout.split()
-    assert str(tree[0]) in " ".join(told)
-    subprocess.run(["cc", source, *told, *options], check=True, cwd=tmp_path)
+    assert str(tree[0]) in " ".join(flags)
+    subprocess.run(["cc", source, *flags, *options], check=True, cwd=tmp_path)
     plugins = subprocess.run(["pkg-config", "--variable=plugindir", "monkey"], env=env, capture_output=True, text=True)
     return plugins.stdout.strip()
 
@@ -279,6 +279,6 @@ def test_changed_files_of_the_configuration_are_kept(tmp_path):
     changed = tmp_path / "etc/monkey/monkey.conf"
     changed.write_text("# mine\n")
     (tmp_path / "etc/monkey/monkey.mime").unlink()
-    told = install(tmp_path)
-    assert f"Kept: {changed}" in told
+    output = install(tmp_path)
+    assert f"Kept: {changed}" in output
     assert changed.read_text() == "# mine\n" and (tmp_path / "etc/monkey/monkey.mime").exists()

@@ -147,7 +147,7 @@ def test_silence(probe):
     client.assert_closed()
 
 
-def test_a_stop_is_told(probe):
+def test_a_stop_is_notified(probe):
     server = probe()
     client = take_over(server)
     server.send_signal(signal.SIGTERM)

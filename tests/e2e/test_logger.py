@@ -383,7 +383,7 @@ def test_a_planted_link_makes_no_file(site):
     site.server.wait_log("access.log can be written again")
 
 
-def test_renamed_and_told(site):
+def test_renamed_and_signalled(site):
     """As logrotate does: rename, USR1."""
     site.write().start()
     site.ask("/1")
@@ -406,7 +406,7 @@ def test_what_came_before_the_signal_is_in_the_old_file(site):
     assert site.lines(1, site.folder / "old.log") == ["/before"] and not site.log.read_text()
 
 
-def test_renamed_and_not_told(site):
+def test_renamed_without_a_signal(site):
     site.write().start()
     site.ask("/before")
     site.lines(1)
@@ -420,7 +420,7 @@ def test_renamed_and_not_told(site):
     site.lines(1)
 
 
-def test_removed_and_not_told(site):
+def test_removed_without_a_signal(site):
     site.write(Format="$target").start()
     site.ask("/before")
     site.lines(1)
@@ -483,8 +483,8 @@ def test_a_disk_that_has_room_again(site):
     numbers = [int(re.fullmatch(r"/(\d+) \.{90} end", row)[1]) for row in rows if not row.startswith("# ")]
     assert len(set(numbers)) == len(numbers) > 300 and set(numbers) >= set(range(1000, 1016))
     site.server.stop()
-    told = sum(map(int, re.findall(r"logger: (\d+) lines for", site.server.log)))
-    assert told == sum(noted) == 1016 - len(numbers)
+    logged = sum(map(int, re.findall(r"logger: (\d+) lines for", site.server.log)))
+    assert logged == sum(noted) == 1016 - len(numbers)
 
 
 def read_inside(site, word):

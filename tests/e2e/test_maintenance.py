@@ -97,7 +97,7 @@ def test_default_text(host, flag):
 
 
 def test_page(host, flag, tmp_path):
-    """Its type is told by its name; what it needs goes on."""
+    """Its name gives its type; what it needs goes on."""
     (tmp_path / "page.html").write_text("<h1>Back soon</h1>")
     flag.touch()
     with host({"Page": tmp_path / "page.html", "Except": ["/assets", "*.css"]}).connect() as client:

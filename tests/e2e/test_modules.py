@@ -199,7 +199,7 @@ def make_fifo(path):
     ],
 )
 def test_http2_that_cannot_be_opened(installed, tmp_path, site_root, spoil, enabled, said):
-    """Told by -t and at the start, not by the first client; then only its requests fail, the others are served."""
+    """Reported by -t and at the start, not at the first client; then only its requests fail, the others are served."""
     program, folder = installed(HTTP2)
     spoil(folder / HTTP2)
     files = {"plugins/static/static.conf": f"[HTTP2]\n    Enabled {enabled}\n"}
@@ -226,7 +226,7 @@ def test_http2_that_cannot_be_opened(installed, tmp_path, site_root, spoil, enab
 @pytest.mark.single_protocol
 @pytest.mark.skipif(not build.speaks("h2"), reason="this build does not speak HTTP/2")
 def test_http2_that_is_something_else(installed, tmp_path, site_root):
-    """What only the linker sees is told when the first client asks for it, and once."""
+    """What only the linker sees is logged when the first client asks for it, and once."""
     program, folder = installed(HTTP2)
     (folder / HTTP2).write_text("this is no shared object\n")
     server = Server("-c", write_config(tmp_path / "conf", site_root), program=program)

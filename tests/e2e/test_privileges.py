@@ -107,7 +107,7 @@ def test_the_supervisor_keeps_its_user(start):
 
 @root_only
 def test_it_ends_with_its_supervisor(start):
-    """The kernel forgets the wish to follow with the change of the user; it is told again."""
+    """The kernel drops PDEATHSIG at the change of the user; it is set again."""
     server = start({"User": USER}, "--supervise")
     child = int(server.wait_log(r"supervisor: process (\d+) serves")[0][1])
     server.kill()

@@ -460,8 +460,8 @@ def test_what_stays_until_the_next_start(site):
     one.write("b", server={"PidFile": one.folder / "pid", "Supervisor": "On", "ErrorLog": "stderr"})
     one.reload()
     check(one.ask(), "b")
-    told = re.findall(r"warn  (\w+) has changed: the change takes effect at the next start", one.server.log)
-    assert told == ["Supervisor", "PidFile"] and not (one.folder / "pid").exists()
+    changed = re.findall(r"warn  (\w+) has changed: the change takes effect at the next start", one.server.log)
+    assert changed == ["Supervisor", "PidFile"] and not (one.folder / "pid").exists()
     one.write("a")
     one.reload()
     assert one.server.log.count("has changed: the change takes") == 2

@@ -229,7 +229,7 @@ def test_no_room(full, plan):
         client.assert_open()
 
 
-def test_resisting_is_told(full):
+def test_resisting_is_logged(full):
     """The log says that connections were closed to make room, and how many, but not for each."""
     server, way = full("Resist")
     pad = 14_000 if way == "memory" else 10

@@ -20,8 +20,8 @@ import pytest
 
 from harness import build
 from harness.certificates import Authority
-from harness.orphans import MARK
 from harness.messages import request
+from harness.orphans import MARK
 from harness.metrics import (
     OPENMETRICS, Events, await_status, check_metrics, needs_status, parse, scrape, status_of, status_section, total)
 from harness.protocol import Client

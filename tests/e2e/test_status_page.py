@@ -7,9 +7,9 @@ import pytest
 
 from harness import build
 from harness.browser import open_browser
+from harness.checked_page import checked_pages
 from harness.metrics import needs_status, status_of, status_section
 from harness.server import await_true
-from harness.checked_page import checked_pages
 
 pytestmark = [needs_status, pytest.mark.single_protocol]
 

@@ -527,11 +527,11 @@ def impostor(supervised, tmp_path):
 @pytest.mark.parametrize("what", ATTACKS)
 def test_a_server_that_sends_what_no_server_sends(impostor, what):
     """The supervisor keeps nothing of it, goes on with the server that it has, and can be upgraded."""
-    attack, told = ATTACKS[what]
+    attack, message = ATTACKS[what]
     one = impostor(attack)
     await_true(one.done.exists, 20, "the attack")
-    if told:
-        one.server.wait_log(told)
+    if message:
+        one.server.wait_log(message)
     most = 1000 if what == "too many listeners" else 10
     await_true(lambda: len(one.server.open_files()) <= one.files + most, 10, "the end of the other descriptors")
     (other,) = set(children(one.server.pid)) - {serving(one.server)}

@@ -36,7 +36,7 @@ def test_it_is_understood(unit):
     result = analyze("verify", "--man=no", unit)
     assert result.returncode == 0 and unit.name not in result.stdout + result.stderr, result.stdout + result.stderr
     unit.write_text(unit.read_text().replace("ProtectHome=", "ProtectHomes="))
-    assert "ProtectHomes" in analyze("verify", "--man=no", unit).stderr, "it would have been told"
+    assert "ProtectHomes" in analyze("verify", "--man=no", unit).stderr, "it would have been reported"
 
 
 def test_it_is_confined(unit):

@@ -1052,7 +1052,7 @@ def test_proxy_header_before_the_handshake(serve, hosts, ca, tmp_path):
 
 
 @pytest.mark.parametrize("version", [V12, V13])
-def test_the_end_is_told(connect, version):
+def test_the_end_sends_close_notify(connect, version):
     """Python raises where the server leaves without its close_notify."""
     with connect(minimum_version=version, maximum_version=version) as client:
         client.send(request("/hello.txt", CLOSE))
@@ -1184,17 +1184,17 @@ def test_connections_that_one_thread_accepts(serve, hosts, ca):
 
 def test_one_shot_https(site_root):
     server = Server("--https", "--one-shot", site_root, "-l", "127.0.0.1:0")
-    told = server.wait_log(
+    logged = server.wait_log(
         r"made a self-signed certificate, .* for DNS:localhost,.*IP:127\.0\.0\.1,IP:::1, SHA-256 fingerprint (\S+)"
     )
     context = ssl._create_unverified_context()
     with TlsClient(server.addresses[0], context) as client:
         client.assert_open()
-        assert told[0][1].replace(":", "").lower() == client.fingerprint
+        assert logged[0][1].replace(":", "").lower() == client.fingerprint
     reload(server)
     assert server.log.count("made a self-signed certificate") == 1
     with TlsClient(server.addresses[0], context) as client:
-        assert told[0][1].replace(":", "").lower() == client.fingerprint
+        assert logged[0][1].replace(":", "").lower() == client.fingerprint
     server.settle()
     server.stop()
 

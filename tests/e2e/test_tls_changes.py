@@ -80,7 +80,7 @@ def reloaded(serve, ca, certificate, tmp_path):
     return Reloaded(serve, ca, certificate, tmp_path)
 
 
-TOLD = {
+MESSAGES = {
     "TicketKeys": r"tls\.conf:2:\d+: error: the file of ticket keys \S+/tickets ",
     "Certificate": r"sites/default:\d+:\d+: error: host localhost: the certificate \S+/cert ",
     "CertificateKey": r"sites/default:\d+:\d+: error: host localhost: the private key \S+/key ",
@@ -99,7 +99,7 @@ GARBAGE = [
 
 @pytest.mark.parametrize("key, content, fault", GARBAGE, ids=[f"{key}-{fault}" for key, _, fault in GARBAGE])
 def test_garbage_at_a_reload(reloaded, key, content, fault):
-    """The operator is told; connections go on, others begin and resume as before, and so after the repair."""
+    """It is logged; connections continue, others begin and resume as before, and so after the repair."""
     path = reloaded.files[key]
     right = path.read_bytes()
     with reloaded.connect() as client:
@@ -107,7 +107,7 @@ def test_garbage_at_a_reload(reloaded, key, content, fault):
         session = client.sock.session
         own(path, content)
         reloaded.reload(REFUSED)
-        assert re.search(TOLD[key] + fault, reloaded.server.log), reloaded.server.log
+        assert re.search(MESSAGES[key] + fault, reloaded.server.log), reloaded.server.log
         assert all(reloaded.resumes(session) for _ in range(8))
         client.assert_open()
         own(path, right)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an operator gets wrong about certificates and keys, told with file and host."""
+"""What an operator gets wrong about certificates and keys, reported with file and host."""
 
 import os
 import re
@@ -190,7 +190,7 @@ def test_keys_that_others_may_read(check, certificate, tmp_path, mode, fine):
 
 @pytest.mark.skipif(os.getuid() != 0, reason="needs another user")
 def test_a_key_that_the_user_cannot_read(certificate, tmp_path):
-    """At the start root reads it; what a reload would meet is told by -t."""
+    """At the start root reads it; what a reload would meet is reported by -t."""
     root = populate(tmp_path / "root", {"a.txt": b"a"})
     key = own(tmp_path, "key", certificate.key.read_bytes())
     cert = own(tmp_path, "cert", certificate.cert.read_bytes(), 0o644)
@@ -218,7 +218,7 @@ def test_dates(check, ca):
     wrong(check(early.keys()), r"the certificate \S+ is not valid yet: it will be from 2040-01-01", "warning", 0)
 
 
-def test_doubts_are_told_at_a_start_too(serve, ca, tmp_path):
+def test_doubts_are_logged_at_a_start_too(serve, ca, tmp_path):
     old = ca.make("old", "localhost", start="20200101000000Z", end="20210101000000Z")
     text = section("HOST", {"ServerName": "localhost", "DocumentRoot": populate(tmp_path / "root", {"a.txt": b"a"})})
     server = serve(TLS, config={"sites/default": text + section("TLS", old.keys())})
@@ -429,8 +429,8 @@ def test_tls_comes_before_plugins_that_answer(certificate, tmp_path, order, wron
     done = run("-t", "-c", write_config(tmp_path / "conf", root, TLS, files=files))
     assert done.returncode == bool(wrong_at), done.stderr
     first = order.split()[(wrong_at or 3) - 3]
-    told = re.search(rf'plugins\.load:(\d+):\d+: error: the plugin "tls" must come before "{first}"\n', done.stderr)
-    assert told and int(told[1]) == wrong_at if wrong_at else not told, done.stderr
+    error = re.search(rf'plugins\.load:(\d+):\d+: error: the plugin "tls" must come before "{first}"\n', done.stderr)
+    assert error and int(error[1]) == wrong_at if wrong_at else not error, done.stderr
 
 
 def test_ticket_keys(check, certificate, tmp_path):
@@ -470,7 +470,7 @@ def test_strict_transport_security(check, certificate, value, sentence):
 
 
 def test_defaults_of_the_server(check, certificate):
-    """Their mistakes are told once, at the line of the server, and only where they take effect."""
+    """Their mistakes are reported once, at the line of the server, and only where they take effect."""
     code, text = check(certificate.keys(), tls={"Redirect": "https"}, names="*.example")
     assert code == 0 and re.search(r'plugins/tls/tls.conf:2:\d+: warning: "Redirect https" needs a ServerName', text)
     code, text = check(certificate.keys(Redirect="Off"), tls={"Redirect": "https"}, names="*.example")
@@ -503,7 +503,7 @@ def test_certificates_without_a_listener_are_read_all_the_same(check, certificat
     wrong(check(certificate.keys(Certificate=tmp_path / "no"), server={}), "cannot be read")
 
 
-def test_a_reload_is_told_the_same(serve, ca, certificate, tmp_path):
+def test_a_reload_logs_the_same(serve, ca, certificate, tmp_path):
     root = populate(tmp_path / "root", {"hello.txt": b"Hello, world\n"})
     text = section("HOST", {"ServerName": "localhost", "DocumentRoot": root})
     server = serve(TLS, config={"sites/default": text + section("TLS", certificate.keys())})

@@ -2,7 +2,7 @@
 """Files that are replaced while they are downloaded, the way rsync does it: a new file is written beside the old one,
 gets its time, and is renamed over it. Each answer is of one version from its head to its last byte.
 
-A version is told by every block of 16 bytes, and by the time of the file: version N is N seconds older than none. What
+Every block of 16 bytes, and the time of the file, show its version: version N is N seconds older than none. What
 is rewritten in place (rsync --inplace) can't be kept apart by anybody; there the server only has to survive."""
 
 import concurrent.futures

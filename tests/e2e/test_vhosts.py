@@ -167,7 +167,7 @@ def test_unreachable_host(tmp_path):
     assert result.stderr.count("warning:") == 1, result.stderr
 
 
-def test_all_wrong_names_are_told_at_once(tmp_path):
+def test_all_wrong_names_are_reported_at_once(tmp_path):
     _, result = check(tmp_path, {"a": "a.example b..example", "b": "a.example *x", "c": "c:1"})
     assert result.returncode == 1
     assert result.stderr.count("error: ServerName") == 4, result.stderr

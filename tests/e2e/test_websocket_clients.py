@@ -49,7 +49,7 @@ def test_websockets(ws_server, path, compression):
 
 
 @over_h1
-def test_websockets_is_told_how_it_ends(ws_server):
+def test_websockets_gets_the_reason_of_the_end(ws_server):
     async def talk():
         async with connect(ws_server, "/ws/obey", subprotocols=["chat"]) as ws:
             assert ws.subprotocol is None

@@ -112,7 +112,7 @@ def test_a_reload_that_removes_the_plugin(start):
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_stop(start, way, number):
-    """Clients are told 1001, answer, and the server ends without waiting for ShutdownTimeout."""
+    """Clients get 1001, answer, and the server ends without waiting for ShutdownTimeout."""
     server = start(way, {"Workers": 2, "ShutdownTimeout": "60s"})
     sockets = open_many(server, WAYS[way], 12, "/ws/shout", per_connection=3)
     for ws in sockets:

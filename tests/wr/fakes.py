@@ -9,7 +9,7 @@ FAKE_SECONDS = 0.01
 
 
 def make_row(cost, answers=1000, marks=(), p99=100.0, dirty=500, rps=1000.0):
-    """The fields of a round's line that verdicts look at."""
+    """The fields of a round's line that the analysis reads."""
     return {
         "seconds": FAKE_SECONDS, "answers": answers, "errors": {}, "statuses": {"200": answers}, "rps": rps,
         "latency_us": {"p99": p99}, "cpu_us": {"total": cost * answers}, "cost_us": {"total": cost},

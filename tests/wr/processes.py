@@ -46,7 +46,7 @@ def small_server(*options):
 
 
 class Child:
-    """A Python process that runs a text; it is told to go on, and answers, line by line."""
+    """A Python process that runs a text; it reads commands and answers them, line by line."""
 
     def __init__(self, text):
         self.process = subprocess.Popen([PYTHON, "-c", text], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

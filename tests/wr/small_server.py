@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small HTTP server that counts its answers, and that dies or hangs when it is told to.
+"""A small HTTP server that counts its answers, and that dies or hangs on request.
 
     small_server.py [--die-after N | --hang-after N]
 

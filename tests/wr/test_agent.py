@@ -83,8 +83,8 @@ class SshServer:
         shutil.copy(self.folder / "key.pub", self.home / ".ssh" / "authorized_keys")
         (self.home / ".ssh" / "authorized_keys").chmod(0o600)
         subprocess.run(["dropbearkey", "-t", "ed25519", "-f", self.folder / "host_key"], **quiet)
-        told = subprocess.run(["dropbearkey", "-y", "-f", self.folder / "host_key"], **quiet).stdout
-        self.host_key = next(line for line in told.splitlines() if line.startswith("ssh-ed25519"))
+        output = subprocess.run(["dropbearkey", "-y", "-f", self.folder / "host_key"], **quiet).stdout
+        self.host_key = next(line for line in output.splitlines() if line.startswith("ssh-ed25519"))
 
     def write_config(self, **changes):
         (self.folder / "known_hosts").write_text(f"agent {self.host_key}\n")

@@ -185,7 +185,7 @@ def test_a_server_that_dies_keeps_the_rounds_before(wr, tmp_path):
     assert len(read_results(str(path)).rounds) == 2
 
 
-def test_a_server_that_hangs_is_told(wr, tmp_path):
+def test_a_server_that_hangs_is_reported(wr, tmp_path):
     with small_server("--hang-after", 40) as server:
         done = run(wr, "-p", server.pid, "-u", server.url, "-c", "1,2", "-n", 30, "-o", "r", "--stall", "0.5", *QUIET,
                    cwd=tmp_path)

@@ -96,8 +96,8 @@ def test_a_signal_keeps_what_was_measured_and_resume_goes_on(tmp_path):
     while time.monotonic() < end and (not path.exists() or '"pair"' not in path.read_text()):
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    printed, told = process.communicate(timeout=30)
-    assert process.returncode == 130 and "--resume" in told and "W1  13 bytes" in printed
+    printed, errors = process.communicate(timeout=30)
+    assert process.returncode == 130 and "--resume" in errors and "W1  13 bytes" in printed
     folder = pathlib.Path(next(line for line in read_lines(path) if line["type"] == "server")["command"][2]).parents[1]
     assert not folder.exists() and not list_servers_of(str(folder))
     with path.open("a") as file:
@@ -125,7 +125,7 @@ def test_sigterm_ends_the_servers(tmp_path):
     assert not folder.exists() and not list_servers_of(str(folder))
 
 
-def test_a_server_that_hangs_is_told(tmp_path):
+def test_a_server_that_hangs_is_reported(tmp_path):
     """It answers the check, and nothing to 64 clients."""
     own = tmp_path / "own.toml"
     own.write_text(

@@ -10,9 +10,9 @@ import tempfile
 import pytest
 from fakes import make_lines, make_row, measure_by_wrk
 from watch_resources import compare, data, environment, servers, tables, workloads
+from watch_resources.analysis import Results, compare_pairs
 from watch_resources.compare import Comparison, Plan, is_first_ahead, resume_plan
 from watch_resources.data import Problem
-from watch_resources.verdicts import Results, judge
 
 SERVER = """
 name = "NAME"
@@ -110,7 +110,7 @@ def test_each_server_is_ahead_as_often_as_the_other(tmp_path, small, seed):
     results = Results(run(small, plan, measure)[0])
     for other in "bc":
         assert sum(log[n : n + 2] == ["a", other] for n in range(0, len(log), 2)) == 3
-        assert judge(results, "W1", "a", other).interval.ratio == pytest.approx(1)
+        assert compare_pairs(results, "W1", "a", other).interval.ratio == pytest.approx(1)
 
 
 def test_orders_differ_by_seed():
@@ -122,13 +122,13 @@ def test_orders_differ_by_seed():
 
 def test_a_disturbed_pair_counts_only_without_others():
     lines = make_lines("W1", [(7, 10), (7, 10), (28, 10)])
-    assert judge(Results(lines), "W1", "monkey", "nginx").interval.count == 3
+    assert compare_pairs(Results(lines), "W1", "monkey", "nginx").interval.count == 3
     lines[-3]["marks"] = ["disturbed"]
-    found = judge(Results(lines), "W1", "monkey", "nginx").interval
+    found = compare_pairs(Results(lines), "W1", "monkey", "nginx").interval
     assert (found.ratio, found.count) == (pytest.approx(0.7), 2)
     for line in lines:
         line["marks"] = ["disturbed"]
-    assert judge(Results(lines), "W1", "monkey", "nginx").interval.count == 3
+    assert compare_pairs(Results(lines), "W1", "monkey", "nginx").interval.count == 3
 
 
 def test_resume_goes_on_where_it_ended(tmp_path, small):
@@ -232,7 +232,7 @@ def test_resume_needs_the_same_command_line(tmp_path):
         resume_plan(Results([]), "f.jsonl")
 
 
-def test_mistakes_are_told_before_anything_is_measured():
+def test_mistakes_are_reported_before_anything_is_measured():
     with pytest.raises(Problem, match="there is no workload W0"):
         Plan(["W0"], ["monkey"]).choose()
     with pytest.raises(Problem, match="-s monkey is there twice: give one of them another name"):
@@ -302,8 +302,8 @@ def test_end_to_end_with_wrk(small):
     plan = Plan(["W1"], ["nginx", f"again={nginx}"], rounds=2, seconds=1.1, chosen=True)
     lines, problems = run(small, plan, measure_by_wrk)
     assert not problems and len(Results(lines).pairs) == 2
-    verdict = tables.judge(Results(lines), "W1", "nginx", "again")
-    assert 0.5 < verdict.interval.ratio < 2
+    comparison = tables.compare_pairs(Results(lines), "W1", "nginx", "again")
+    assert 0.5 < comparison.interval.ratio < 2
 
 
 def test_contest_names_exist():

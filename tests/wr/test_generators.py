@@ -102,7 +102,7 @@ def test_weighttp_with_json():
 
 
 @pytest.mark.parametrize("name", GENERATORS)
-def test_output_without_a_result_is_told(name):
+def test_output_without_a_result_is_reported(name):
     with pytest.raises(WrError, match=f"{name} printed no result: one / the reason"):
         generator(name).read(Load(URL), "", "one\nthe reason\n", "/nowhere")
     with pytest.raises(WrError, match="nothing at all"):
@@ -168,7 +168,7 @@ def test_large_numbers_are_not_abbreviated():
     ("wrk", {"seconds": 1, "ca": "x"}, "wrk takes no file of authorities"),
     ("ab", {"requests": 10, "clients": 11}, "ab needs at least one request for each of 11 clients: raise -n 10"),
 ])
-def test_what_a_generator_cannot_do_is_told(name, load, said):
+def test_what_a_generator_cannot_do_is_reported(name, load, said):
     with pytest.raises(WrError, match=said):
         generator(name).refuse(Load(URL, **load))
 

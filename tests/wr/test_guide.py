@@ -96,6 +96,6 @@ def test_the_options_of_the_guide_exist():
         if not words or words[0] != "wr":
             continue
         command = [words[1]] if len(words) > 1 and not words[1].startswith("-") else ["rounds"]
-        told = subprocess.run([WR, *command, "--help"], capture_output=True, text=True, timeout=60).stdout
+        output = subprocess.run([WR, *command, "--help"], capture_output=True, text=True, timeout=60).stdout
         for option in filter(lambda word: word.startswith("-"), words[1:]):
-            assert re.search(rf"(^|\s){option}\b", told), (text, option)
+            assert re.search(rf"(^|\s){option}\b", output), (text, option)

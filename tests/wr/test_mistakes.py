@@ -44,7 +44,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_value_of_another_type_is_told_with_its_line(name):
+def test_a_value_of_another_type_is_reported_with_its_line(name):
     line, said = WRONG[name]
     data = to_line(SESSION) + json.dumps(line) + "\n" + to_line(PAIR)
     with pytest.raises(WrError, match=f"^r.jsonl:2: {said}"):

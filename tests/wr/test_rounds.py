@@ -44,7 +44,7 @@ class FakeMachine(Machine):
 
 
 class RecordingMachine(Machine):
-    """Remembers what it is told to leave out."""
+    """Records what it is asked to leave out."""
 
     def others_ns(self, first, last, ours_ns, our_pids):
         self.known_ns, self.pids = ours_ns, set(our_pids)
@@ -372,7 +372,7 @@ def test_local_addresses():
     assert not is_local_address("192.0.2.1") and not is_local_address("2001:db8::1")
 
 
-def test_a_process_that_does_not_listen_is_told():
+def test_a_process_that_does_not_listen_is_reported():
     with small_server() as server, small_server() as other:
         target = make_target(server.pid, server.url)
         assert warn_listener(target, {server.pid}) is None
@@ -407,7 +407,7 @@ class FakeTree:
         return sample(len(self.reads), 1)
 
 
-def test_a_fault_of_the_sampler_is_told():
+def test_a_fault_of_the_sampler_is_reported():
     tree = FakeTree()
     sampler = Sampler(tree, interval=0.01)
     sampler.start()

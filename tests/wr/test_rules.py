@@ -4,9 +4,9 @@
 import pytest
 from fakes import make_lines
 from watch_resources import rules
+from watch_resources.analysis import Results
 from watch_resources.data import Problem
 from watch_resources.rules import Outcome
-from watch_resources.verdicts import Results
 
 CLEAR = [(7 + n / 100, 10) for n in range(8)]  # 0.70 x
 NOISY = [(7 + n, 10) for n in range(-3, 5)]  # 0.4 to 1.1

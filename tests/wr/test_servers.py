@@ -220,7 +220,7 @@ def test_a_server_ends_with_its_parent(tmp_path, root):
     assert not is_alive(int(pid_file.read_text()))
 
 
-def test_a_wrong_answer_is_told(tmp_path, root):
+def test_a_wrong_answer_is_reported(tmp_path, root):
     server = make_own(tmp_path, root, "")
     server.texts["server.py"] = (
         "import socket, sys\n" + LISTEN + "\nwhile True:\n  c = s.accept()[0]; c.recv(9999)\n"
@@ -235,7 +235,7 @@ def test_a_wrong_answer_is_told(tmp_path, root):
         server.stop()
 
 
-def test_a_connection_that_is_not_kept_is_told(tmp_path, root):
+def test_a_connection_that_is_not_kept_is_reported(tmp_path, root):
     server = make_own(tmp_path, root, "")
     server.texts["server.py"] = (
         "import socket, sys\n" + LISTEN + "\nwhile True:\n  c = s.accept()[0]; c.recv(9999)\n"
@@ -251,7 +251,7 @@ def test_a_connection_that_is_not_kept_is_told(tmp_path, root):
         server.stop()
 
 
-def test_one_cpu_is_told(monkeypatch):
+def test_one_cpu_is_reported(monkeypatch):
     assert environment.choose_cpus([3], share=True) == (3, 3)
     with pytest.raises(Problem, match="this machine gives wr one CPU"):
         environment.choose_cpus([3])
@@ -327,7 +327,7 @@ def test_a_variant_has_a_build_of_its_own(tmp_path):
     assert choice.build_key() != make_built(tmp_path, "true").build_key()
 
 
-def test_variants_that_change_a_build_are_told_apart(tmp_path):
+def test_variants_that_change_a_build_are_distinct(tmp_path):
     """They have the same words, but values differ."""
     choice = make_built(tmp_path, "echo @text@ > @built@/made")
     choices = [choice, choice.with_variants(["log"])]

@@ -59,7 +59,7 @@ def test_a_refused_handshake(server):
     ("end", "own has no WebSocket for S2 /end: the server has closed the connection"),
     ("200", "own has no WebSocket for S2 /200: the handshake is answered with"),
 ])  # fmt: skip
-def test_wrong_servers_are_told(server, path, words):
+def test_wrong_servers_are_reported(server, path, words):
     with pytest.raises(Problem, match=words):
         check_answers(workloads.load_workload("S2", path=path), Server(server.port))
 

@@ -52,7 +52,7 @@ OPTIONS = [
 
 
 class BrowserError(Exception):
-    """The browser did not start, ended, or did not do what it was told."""
+    """The browser did not start, ended, or did not do what was asked."""
 
 
 class Browser:

@@ -19,7 +19,7 @@ class Clients:
         while not self.ending.is_set():
             try:
                 kind()
-            except Exception as error:  # told by the test
+            except Exception as error:  # reported by the test
                 if not self.forgives(error):
                     self.errors.append(f"{kind.__name__}: {error!r}")
                     return

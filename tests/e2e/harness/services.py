@@ -170,6 +170,6 @@ def reload(server, accepted=True):
     server.send_signal(signal.SIGHUP)
     server.wait_log(f"{DONE}|{REFUSED}", known + 1)
     lines = server.lines[seen:]
-    told = [line for line in lines if DONE in line or REFUSED in line]
-    assert (DONE in told[0]) == accepted, "\n".join(lines)
+    results = [line for line in lines if DONE in line or REFUSED in line]
+    assert (DONE in results[0]) == accepted, "\n".join(lines)
     return lines

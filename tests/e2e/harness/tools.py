@@ -34,5 +34,5 @@ def fetch(name, *commands, env=None):
         except subprocess.TimeoutExpired:
             pytest.skip(f"{name.upper()} COULD NOT BE FETCHED IN TIME, IT DOES NOT RUN")
         if done.returncode:
-            told = (done.stderr or done.stdout).strip()[-300:]
-            pytest.skip(f"{name.upper()} COULD NOT BE FETCHED, IT DOES NOT RUN: {told}")
+            output = (done.stderr or done.stdout).strip()[-300:]
+            pytest.skip(f"{name.upper()} COULD NOT BE FETCHED, IT DOES NOT RUN: {output}")

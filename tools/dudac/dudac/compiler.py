@@ -47,9 +47,9 @@ class Result:
 
 def find_compiler(service: Service) -> list:
     """$CC, the CC of Makefile.in, or gcc; as words, since CC may have arguments."""
-    told = os.environ.get("CC", "").strip()
-    if told:
-        words = split_words(told, "the environment variable CC")
+    command = os.environ.get("CC", "").strip()
+    if command:
+        words = split_words(command, "the environment variable CC")
         if not shutil.which(words[0]):
             raise DudacError(f'there is no compiler "{words[0]}", which the environment variable CC names')
         return [os.path.abspath(words[0]) if "/" in words[0] else words[0], *words[1:]]

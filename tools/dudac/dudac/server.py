@@ -37,7 +37,7 @@ LISTENING = re.compile(r"listening on \S*:(\d+)$")
 
 
 class ServerEnded(DudacError):
-    """The server has ended without being told to."""
+    """The server has ended without a request for it."""
 
 
 class ServerSilent(DudacError):
@@ -170,7 +170,7 @@ class Server:
         return self.wait_ready(on_other)
 
     def describe_end(self, status: int) -> ServerEnded:
-        how = "did not end when it was told to, and was killed" if self.was_killed else \
+        how = "did not end after SIGTERM, and was killed" if self.was_killed else \
             f"has ended: {describe_status(status)}"
         last = "".join(f"\n    {line}" for line in self.lines)
         return ServerEnded(f"the server {how}" + (f"; its last lines:{last}" if last else ""))

@@ -12,7 +12,7 @@ from .websocket import WebSocket
 
 VERSIONS = {"1.1": "--http1.1", "2": "--http2-prior-knowledge"}
 SECURE_VERSIONS = {"1.1": "--http1.1", "2": "--http2"}
-TOLD = "%{stderr}%{http_version} %{http_code} %header{content-encoding}"
+WRITE_OUT = "%{stderr}%{http_version} %{http_code} %header{content-encoding}"
 SECONDS = 10
 PATHS = 10  # of a workload that has more
 
@@ -31,15 +31,15 @@ class Answer(NamedTuple):
 
 def ask(workload, url):
     versions = SECURE_VERSIONS if workload.tls else VERSIONS
-    command = ["curl", "-sk", "-m", str(SECONDS), versions[workload.protocol], "-w", TOLD]
+    command = ["curl", "-sk", "-m", str(SECONDS), versions[workload.protocol], "-w", WRITE_OUT]
     for name, value in workload.all_headers().items():
         command += ["-H", f"{name}: {value}"]
     try:
         done = subprocess.run([*command, url], capture_output=True)
     except FileNotFoundError:
         raise Problem("answers are checked by curl: install the package curl") from None
-    told = (done.stderr.decode().split(" ") + [""] * 3)[:3]
-    return Answer(*told, done.stdout)
+    fields = (done.stderr.decode().split(" ") + [""] * 3)[:3]
+    return Answer(*fields, done.stdout)
 
 
 def check_connection(workload, server):

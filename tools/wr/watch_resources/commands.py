@@ -9,12 +9,12 @@ from typing import Optional
 import click
 
 from . import VERSION, WrError, clean, counts, rules, tables
+from .analysis import Results
 from .compare import Comparison, Plan, count_files, list_choices, make_session, open_environment, resume_plan
 from .machine import describe_machine
 from .measure import crowd_command, list_tools, measure
 from .results import ResultsWriter, from_fields, read_results, to_fields
 from .servers import parse_choice
-from .verdicts import Results
 from .workloads import load_workload, read_contest
 
 INTERRUPTED = 130
@@ -88,7 +88,7 @@ def run(workloads, chosen, output, resume, with_counts, markdown, **given) -> No
     else:
         seed = random.randrange(1 << 31) if given["seed"] is None else given["seed"]
         plan = Plan.make(workloads, chosen, **{**given, "seed": seed})
-    plan.choose()  # mistakes are told before a file is made
+    plan.choose()  # mistakes are reported before a file is made
     path = resume or output or datetime.datetime.now().strftime("wr-%Y%m%d-%H%M%S.jsonl")
     with ResultsWriter(path, resume is not None) as writer:
         problems = []

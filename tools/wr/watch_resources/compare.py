@@ -13,20 +13,20 @@ import time
 from dataclasses import dataclass, field
 
 from . import WrError, builds, servers, workloads
+from .analysis import is_disturbed
 from .checks import check_answers
 from .data import Problem
 from .environment import Environment
 from .fields import check_fields
 from .results import REPEATED
 from .spawn import Orphans
-from .verdicts import is_disturbed
 
 WARM_UP_SECONDS = 1
 
 
 @dataclass
 class Plan:
-    """What `wr run` was told; it stands in the file of results, so that --resume goes on with the same."""
+    """The arguments of `wr run`, kept in the file of results so that --resume continues with the same."""
 
     workloads: list[str] = field(default_factory=list)
     servers: list[str] = field(default_factory=list)
@@ -118,7 +118,7 @@ class Comparison:
 
     def report(self, problem):
         self.problems.append(str(problem))
-        if self.progress.is_terminal:  # they are all told at the end, too
+        if self.progress.is_terminal:  # they are all reported at the end, too
             self.progress.say(str(problem))
 
     def choices_for(self, workload):

@@ -5,8 +5,8 @@ import enum
 from typing import NamedTuple
 
 from . import data, stats
+from .analysis import compare_pairs
 from .data import DATA, Key
-from .verdicts import judge
 
 PROJECT_RULES = DATA / "rules.toml"
 # key of a rule: (metric, whether more is better)
@@ -76,10 +76,10 @@ def check_rule(results, rule):
     word = "at least" if more_is_better else "at most"
     labels = [results.label_in(workload, name) for name in (server, against)]
     text = f"{workload} {metric} of {server}: {word} {limit:g} x of {results.title_of(labels[1])}"
-    verdict = judge(results, workload, *labels, metric)
-    if not verdict:
+    comparison = compare_pairs(results, workload, *labels, metric)
+    if not comparison:
         return Finding(text, Outcome.UNMEASURED, None)
-    return Finding(text, decide(verdict.interval, limit, more_is_better), verdict.interval)
+    return Finding(text, decide(comparison.interval, limit, more_is_better), comparison.interval)
 
 
 def check(results, rules):

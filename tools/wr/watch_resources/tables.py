@@ -4,7 +4,7 @@
 import statistics
 
 from . import stats
-from .verdicts import find_differences, judge, judge_relative, judge_unpaired, read_cost, value_of
+from .analysis import compare_pairs, compare_relative, compare_unpaired, find_differences, read_cost, value_of
 
 TITLES = {"nginx+cache": "nginx, open_file_cache", "apache": "Apache", "haproxy": "HAProxy", "node": "Node.js",
           "microhttpd": "libmicrohttpd", "go": "Go", "actix": "actix-web"}  # fmt: skip
@@ -26,8 +26,8 @@ def format_row(results, workload, label, first, width):
     costs = [read_cost(row) for row in rows]
     p99s = [value for row in rows if (value := value_of(row, "p99"))]
     memory = [value for row in rows if (value := value_of(row, "memory"))]
-    verdict = judge(results, workload, first, label) if label != first else None
-    words = stats.describe(results.title_of(first), results.title_of(label), verdict.interval) if verdict else ""
+    comparison = compare_pairs(results, workload, first, label) if label != first else None
+    words = stats.describe(results.title_of(first), results.title_of(label), comparison.interval) if comparison else ""
     marks = sorted({mark for row in rows for mark in row.get("marks", [])})
     median, least, most = (format_value(value) for value in (statistics.median(costs), min(costs), max(costs)))
     return (
@@ -84,15 +84,15 @@ def format_two(one, other):
 
 def format_build(one, other, workload, labels, common):
     names = [f"{label} of {results.path}" for label, results in zip(labels, (one, other))]
-    verdict = judge_unpaired(one, other, workload, labels)
-    if not verdict:
+    comparison = compare_unpaired(one, other, workload, labels)
+    if not comparison:
         return
     versions = [results.servers.get(label, {}).get("version", "") for label, results in zip(labels, (one, other))]
     note = f" ({versions[0]}; {versions[1]})" if versions[0] != versions[1] else ""
-    yield f"{workload}  {stats.describe(*names, verdict.interval)}{note}"
+    yield f"{workload}  {stats.describe(*names, comparison.interval)}{note}"
     for reference in common:
         if labels[0] == labels[1] != reference:
-            relative = judge_relative(one, other, workload, labels[0], reference)
+            relative = compare_relative(one, other, workload, labels[0], reference)
             if relative:
                 yield f"    beside {reference}: {stats.describe(*names, relative.interval)}"
                 return
@@ -103,11 +103,11 @@ def format_cell(results, workload, label, first):
     if not costs:
         return ""
     text = format_value(statistics.median(costs))
-    verdict = judge(results, workload, first, label) if label != first else None
-    if not verdict:
+    comparison = compare_pairs(results, workload, first, label) if label != first else None
+    if not comparison:
         return text
-    ratio, low, high = (stats.format_ratio(value) for value in verdict.interval[:3])
-    return f"{text} ({ratio}; {low} to {high})" if verdict.interval.count > 1 else f"{text} ({ratio})"
+    ratio, low, high = (stats.format_ratio(value) for value in comparison.interval[:3])
+    return f"{text} ({ratio}; {low} to {high})" if comparison.interval.count > 1 else f"{text} ({ratio})"
 
 
 def format_count(value):

@@ -122,7 +122,7 @@ class Results:
         return server.get("text", label) if server.get("limit") else label
 
 
-class Verdict(NamedTuple):
+class Comparison(NamedTuple):
     workload: str
     first: str
     second: str
@@ -130,35 +130,35 @@ class Verdict(NamedTuple):
     interval: stats.Interval
 
 
-def judge(results, workload, first, second, metric="cost"):
-    """A Verdict on the pairs of two servers, or None without pairs."""
+def compare_pairs(results, workload, first, second, metric="cost"):
+    """A Comparison of the pairs of two servers, or None without pairs."""
     pairs = [[value_of(row, metric) for row in pair] for pair in results.pairs_of(workload, first, second)]
     pairs = [pair for pair in pairs if None not in pair]
     if not pairs:
         return None
-    return Verdict(workload, first, second, metric, stats.paired_ratio(pairs))
+    return Comparison(workload, first, second, metric, stats.paired_ratio(pairs))
 
 
-def judge_unpaired(one, other, workload, labels, metric="cost"):
-    """A Verdict on one server of each file."""
+def compare_unpaired(one, other, workload, labels, metric="cost"):
+    """A Comparison of one server of each file."""
     values = [
         [value for row in results.rounds_of(workload, label) if (value := value_of(row, metric))]
         for results, label in zip((one, other), labels)
     ]
     if not all(values):
         return None
-    return Verdict(workload, *labels, metric, stats.unpaired_ratio(*values))
+    return Comparison(workload, *labels, metric, stats.unpaired_ratio(*values))
 
 
-def judge_relative(one, other, workload, label, reference, metric="cost"):
-    """A Verdict on a server's ratio to a reference that both files have: slow changes of the machine cancel out."""
+def compare_relative(one, other, workload, label, reference, metric="cost"):
+    """A Comparison of a server's ratio to a reference that both files have: slow changes of the machine cancel out."""
     ratios = []
     for results in (one, other):
         pairs = [[value_of(row, metric) for row in pair] for pair in results.pairs_of(workload, label, reference)]
         ratios.append([pair[0] / pair[1] for pair in pairs if None not in pair])
     if not all(ratios):
         return None
-    return Verdict(workload, label, label, metric, stats.unpaired_ratio(*ratios))
+    return Comparison(workload, label, label, metric, stats.unpaired_ratio(*ratios))
 
 
 def find_differences(one, other):
