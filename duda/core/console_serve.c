@@ -23,7 +23,7 @@ enum console_view console_serve_find(const struct host_service *e, struct mk_str
     return view;
 }
 
-/* ── who may see it ── */
+/* ── access ── */
 
 /* Tells whether the request has come through a proxy that the server does not trust: its client is not known then. */
 static bool is_proxied(struct mk_request *req)

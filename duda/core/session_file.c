@@ -39,7 +39,7 @@ enum { TEMP_NAME_BYTES = SESSION_NAME_BYTES + 4 };
 
 /* ── reading; the lock of the session is held ── */
 
-/* FNV-1a, which finds files that were cut or damaged; who can write to the folder can make any sum. */
+/* FNV-1a, which finds files that were truncated or damaged; a user with write access can forge the sum. */
 static uint64_t add_to_sum(uint64_t sum, const void *data, size_t len)
 {
     const unsigned char *p = data;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may come in, and how often: rules, connections and limits of clients."""
+"""Which clients are served, and how often: rules, connections and limits of clients."""
 
 import contextlib
 import gzip

@@ -358,7 +358,7 @@ CHANGES = {
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("files", ["EachCycle", "Revalidate 1s"])
 def test_a_change_is_seen(cached, files, change):
-    """In the next cycle; or, if nobody has asked for the time of an interval, by the first request."""
+    """In the next cycle; or, if there was no request for an interval, by the next one."""
     server = cached(files)
     client = server.connect()
     await_kept(server, client, "/small.txt")

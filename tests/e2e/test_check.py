@@ -272,7 +272,7 @@ def test_did_you_mean_a_handler(folder, site_root):
     assert '; did you mean "static"?' in result.stderr
 
 
-# ── those who come from nginx ──
+# ── configurations from nginx ──
 
 
 def test_semicolons(folder, site_root):

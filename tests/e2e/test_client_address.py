@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who the client is: trusted proxies, X-Forwarded-For, Forwarded and the PROXY protocol, and who tries to lie."""
+"""The address of a client: trusted proxies, X-Forwarded-For, Forwarded and the PROXY protocol, and forged headers."""
 
 import os
 import re

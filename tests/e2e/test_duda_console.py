@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The console of web services: what it counts, compared with what clients have asked, who may see it, and its forms."""
+"""The console of web services: what it counts, compared with what clients have asked, access, and its forms."""
 
 import html.parser
 import json
@@ -478,7 +478,7 @@ def test_memory(plain):
     assert read(server)["memory_bytes"]["requests"] > 0
 
 
-# ── who may see it ──
+# ── access ──
 
 
 def test_off_by_default(plain):

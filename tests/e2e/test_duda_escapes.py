@@ -188,7 +188,7 @@ static void *run_on(void *arg)
 @needs_signals
 @pytest.mark.skipif(build.SANITIZED, reason="sanitizers keep code mapped or report it themselves")
 def test_a_thread_that_runs_on_without_its_code(serve_services):
-    """The framework does not know threads of pthread_create(), and cannot wait for them: it can only say who it was."""
+    """The framework does not know threads of pthread_create(), and cannot wait for them. It logs the service."""
     code = OUTLIVES + handler("answer(dr);")
     server = serve_services({"x": service(code, "pthread_t t; pthread_create(&t, NULL, run_on, NULL);")})
     server.stopping = True

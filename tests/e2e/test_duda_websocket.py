@@ -444,7 +444,7 @@ def test_the_server_stops_while_a_client_connects(plain):
     server = plain({"Workers": 1})
     server.baseline += CLIENT_PARTS + 1
     with socket.create_server(("127.0.0.1", 0), backlog=0) as listener, contextlib.ExitStack() as stack:
-        for _ in range(3):  # nobody accepts them, and further ones have to wait
+        for _ in range(3):  # they are not accepted, and further ones have to wait
             one = stack.enter_context(socket.socket())
             one.setblocking(False)
             one.connect_ex(listener.getsockname())

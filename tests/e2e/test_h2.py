@@ -356,7 +356,7 @@ def test_body_over_the_limit_of_all_bodies(probe):
 
 
 class Race:
-    """A connection whose window is used up; then streams begin, and what is granted shows who goes first."""
+    """A connection whose window is used up; then streams begin, and what is granted shows which stream goes first."""
 
     def __init__(self, client):
         self.client, filler = client, client.begin("/large.bin")

@@ -235,7 +235,7 @@ def test_limits_of_the_library_are_not_in_the_way(victim):
 
 
 def test_the_end_is_logged(victim):
-    """Who it was, which limit, and what to do about an honest client; but one line for all that come at once."""
+    """The peer, the limit, and what to do about an honest client; but one line for all that come at once."""
     server = victim(**limits({"MaxPings": 10, "MaxContinuations": 1}))
     for _ in range(5):
         assert FrameFlood(server).send(lambda i: f.ping()) == CALM

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients of HTTP/2 that we did not write load the sample site: curl, nghttp, h2load, and Chromium over TLS."""
+"""HTTP/2 clients that we did not write load the sample site: curl, nghttp, h2load, and Chromium over TLS."""
 
 import re
 import shutil

@@ -190,7 +190,7 @@ def test_reload_lets_streams_finish(probe):
 
 
 def test_drain_without_an_end(serve):
-    """ShutdownTimeout is for those who do not read."""
+    """ShutdownTimeout is for clients that do not read."""
     server = serve({**PATIENT, "ShutdownTimeout": "500ms"})
     client = server.connect_h2(window=1, credit=False)
     number = client.begin("/large.bin")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests promise those who run them: no process is left behind, and each failed step of ./dev test is named."""
+"""What the tests promise their user: no process is left behind, and each failed step of ./dev test is named."""
 
 import contextlib
 import os

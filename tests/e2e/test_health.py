@@ -155,7 +155,7 @@ def test_stop_delay_ends(healthy):
 
 
 def test_readiness_while_draining(healthy):
-    """ShutdownDelay 0: only those who are connected can still ask."""
+    """ShutdownDelay 0: only clients that are connected can still ask."""
     server = healthy(settings={"ShutdownTimeout": "30s"})
     client, other = server.connect(), server.connect()
     client.send("GET /readyz HTTP/1.1\r\nHost: localhost\r\n")

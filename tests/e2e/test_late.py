@@ -60,14 +60,14 @@ def test_after_the_client_left(probe):
     client.send(request("/probe/thread?500"))
     await_true(lambda: len(server.threads()) > before, what="the thread")  # a reset discards unread bytes
     client.reset()
-    server.wait_log("probe: nobody waits any more")
+    server.wait_log("probe: the client has left")
     assert server.connect().ask("/probe/thread?1").status == 200
 
 
 def test_after_the_time_limit(probe):
     server = probe({"HandlerTimeout": "100ms"})
     assert server.connect().ask("/probe/thread?400").status == 503
-    server.wait_log("probe: nobody waits any more")
+    server.wait_log("probe: the client has left")
 
 
 def test_after_a_reload(probe):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""User and Group: who the process is once it serves, as the kernel tells it."""
+"""User and Group: the credentials of the process once it serves, as the kernel shows them."""
 
 import grp
 import os
@@ -166,7 +166,7 @@ def test_a_log_that_another_user_planted(start, open_path):
 
 # ── files in folders of other users ──
 
-OTHER = 65534  # a user who wants root to write elsewhere
+OTHER = 65534  # a user that wants root to write elsewhere
 
 
 @pytest.fixture
@@ -266,7 +266,7 @@ def test_a_file_that_may_be_written(place, key, path):
 
 @root_only
 def test_a_link_of_the_user_itself(place):
-    """The user who starts the server may use symbolic links in a folder of his own."""
+    """The user that starts the server may use symbolic links in a folder of his own."""
     link_to(lambda path: path.with_name("file"))(place / "theirs" / "x")
     conf = configure(place, "ErrorLog", place / "theirs" / "x")
     server = Server("-c", conf, user=OTHER, wait=False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plugin status: formats, numbers that a client has counted too, who may see them, and clients that misbehave."""
+"""The plugin status: formats, numbers that a client has counted too, access to them, and clients that misbehave."""
 
 import gzip
 import json

@@ -188,7 +188,7 @@ def test_reader_that_stops(serve):
 
 
 def test_slow_reader_is_served(serve):
-    """SendTimeout is about progress: a slow reader who goes on reading gets everything."""
+    """SendTimeout is about progress: a slow reader that makes progress gets everything."""
     server = serve({**PATIENT, "SendTimeout": "500ms"})
     client = server.connect(rcvbuf=16_384)
     client.send(request("/large.bin"))

@@ -386,7 +386,7 @@ def test_a_leaf_as_an_authority_of_clients(check, ca, certificate, tmp_path):
 
 
 def test_authorities_that_no_client_is_asked_for(check, ca, certificate):
-    """An operator who names them expects that other clients are rejected."""
+    """An operator that names them expects that other clients are rejected."""
     for mode in {}, {"ClientCertificate": "Off"}:
         wrong(check(certificate.keys(ClientCA=ca.cert, **mode)), r"\"ClientCA\" has no effect", "warning", 0)
     for mode in "Optional", "Required":

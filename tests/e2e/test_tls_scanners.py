@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What scanners of TLS find: testssl.sh, and sslyze, which knows the profiles of Mozilla. What they complain about
-stands in a table here with its reason, and what stands there must be found: an exception that nobody needs any more
+stands in a table here with its reason, and what stands there must be found: an exception that is not needed any more
 fails too.
 """
 
@@ -68,7 +68,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def pairs(ca):
-    """For 81 days, which satisfies those who want a short life, and those who warn of its end."""
+    """For 81 days, which satisfies scanners that want a short life, and scanners that warn of its end."""
     now = datetime.datetime.now(datetime.timezone.utc)
     start, end = (f"{now + datetime.timedelta(days):%Y%m%d%H%M%SZ}" for days in (-1, 80))
     return [ca.make(kind, "localhost", kind=kind, start=start, end=end) for kind in ("ec", "rsa")]

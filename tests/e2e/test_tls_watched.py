@@ -176,7 +176,7 @@ def test_links_as_of_kubernetes(serve, tmp_path):
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 def test_sessions_are_resumed(watched, version):
-    """The client has verified the certificate of its session; who has none gets the new one."""
+    """The client has verified the certificate of its session; a client without a session gets the new one."""
     context = watched.ca.context(minimum_version=version, maximum_version=version)
     with watched.connect(context=context) as client:
         client.assert_open()

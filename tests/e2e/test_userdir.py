@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """UserDir: the folders of users. The server runs with a password database of the test's own, in a mount namespace,
-as a user who may not read everything."""
+as a user that may not read everything."""
 
 import os
 import pathlib

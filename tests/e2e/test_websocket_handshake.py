@@ -24,7 +24,7 @@ def ask(server, *fields, path="/ws/echo", **rest):
     """The response to these fields; the connection, or the stream, must serve another request after a refusal."""
     client = server.open()
     client.send(request(path, *fields, **rest))
-    ws = WebSocket(server, shake=False, client=client)
+    ws = WebSocket(server, do_handshake=False, client=client)
     head = ws.read_head()
     if head.status == 101:
         ws.send_frame(1, b"hello")
@@ -146,7 +146,7 @@ def test_a_pipelined_handshake(ws_server):
     client = ws_server.open()
     client.send(request("/hello.txt") + request("/ws/echo", *RIGHT) + frame(1, b"early"))
     assert client.response().status == 200
-    ws = WebSocket(ws_server, client=client, shake=False)
+    ws = WebSocket(ws_server, client=client, do_handshake=False)
     assert ws.read_head().status == 101
     assert ws.message() == (1, b"early")
 
@@ -166,7 +166,7 @@ def test_a_pipelined_handshake(ws_server):
     ],
 )
 def test_refused_over_http_2(ws_server, fields, pseudo, status):
-    ws = WebSocket(ws_server, shake=False)
+    ws = WebSocket(ws_server, do_handshake=False)
     ws.begin(*fields, **pseudo)
     head = ws.read_head()
     assert head.status == status
@@ -185,7 +185,7 @@ def test_a_key_does_not_matter_over_http_2(ws_server):
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_another_method_with_protocol(ws_server, method):
     """RFC 8441: malformed."""
-    ws = WebSocket(ws_server, shake=False)
+    ws = WebSocket(ws_server, do_handshake=False)
     ws.begin(VERSION, method=method)
     with pytest.raises(StreamReset) as reset:
         ws.read_head()
@@ -295,7 +295,7 @@ def own(server, host="localhost"):
 def test_origins(ws_server, path, origin, status):
     names = {"own": own(ws_server), "default": 443 if ws_server.way.tls else 80}
     names["other"] = "http://localhost" if ws_server.way.tls else "https://localhost"
-    ws = WebSocket(ws_server, path, shake=False)
+    ws = WebSocket(ws_server, path, do_handshake=False)
     ws.begin(*ws.handshake(), *([] if origin is None else [f"Origin: {origin.format(**names)}"]))
     if status:
         assert ws.read_head().status == status
@@ -306,7 +306,7 @@ def test_origins(ws_server, path, origin, status):
 
 
 def test_two_origins(ws_server):
-    ws = WebSocket(ws_server, shake=False)
+    ws = WebSocket(ws_server, do_handshake=False)
     ws.begin(*ws.handshake(), f"Origin: {own(ws_server)}", "Origin: http://elsewhere")
     assert ws.read_head().status == 403
 
@@ -333,8 +333,8 @@ def test_handshakes_with_long_keys_and_many_fields(ws_server):
 
 def test_each_key_has_its_own_accept(ws_server):
     for _ in range(20):
-        WebSocket(ws_server, shake=True).close()
+        WebSocket(ws_server, do_handshake=True).close()
     if not ws_server.way.h2:
-        ws = WebSocket(ws_server, shake=False)
+        ws = WebSocket(ws_server, do_handshake=False)
         ws.begin(*ws.handshake(base64.b64encode(os.urandom(16)).decode()))
         ws.accept()

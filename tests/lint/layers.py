@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Who may include whom.
+Which folder may include which.
 
     base <- conf          base <- loop <- net <- http <- server          conf is reached by server only
 

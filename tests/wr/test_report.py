@@ -424,8 +424,8 @@ def show(browser, tmp_path):
         browser_page.evaluate("0")
         browser_page.asked = [each["params"]["request"]["url"] for each in browser_page.events
                               if each["method"] == "Network.requestWillBeSent"]
-        browser_page.said = [each for each in browser_page.events
-                             if each["method"] in ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown")]
+        complaints = ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown")
+        browser_page.said = [each for each in browser_page.events if each["method"] in complaints]
         assert browser_page.asked == [f"file://{path}"] and browser_page.said == []
         return browser_page
 

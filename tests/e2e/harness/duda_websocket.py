@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client of WebSockets for tests of services, on the clients of HTTP/1.1 and HTTP/2. It masks, and checks frames."""
+"""A client of WebSockets for tests of services, on the HTTP/1.1 and HTTP/2 clients. It masks, and checks frames."""
 
 import os
 import struct

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The frames of HTTP/2 (RFC 9113 §4 and §6) as bytes, right ones and wrong ones, and a connection that carries
+"""HTTP/2 frames (RFC 9113 §4 and §6) as bytes, right ones and wrong ones, and a connection that carries
 nothing else: what the attacks are made of, and what harness/h2.py stands on."""
 
 import select

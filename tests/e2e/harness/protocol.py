@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The protocol that tests speak when they do not care: HTTP/1.1, or with MONKEY_PROTOCOL=h2c the same requests over
-HTTP/2. What cannot be said there skips the test, so nobody has to sort them:
+HTTP/2. What cannot be said there skips the test, so they need not be sorted:
 
     test ── ask(), send(request() + request()) ──► HTTP/1.1 or HTTP/2
          ── send(b"GET /..."), until(), closes ──► HTTP/1.1, or pytest.skip

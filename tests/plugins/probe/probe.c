@@ -136,7 +136,7 @@ static void bring(struct mk_request_call *call, struct mk_request *req)
     if (req)
         answer(req, MK_STR("from afar\n"));
     else
-        mk_log_info("probe: nobody waits any more");
+        mk_log_info("probe: the client has left");
     mk_worker_put(errand->worker);
     free(errand);
 }
@@ -382,7 +382,7 @@ static void answer_at_once(struct mk_request *req)
 static void no_content(struct mk_request *req)
 {
     mk_response_set_status(req, 204);
-    answer(req, MK_STR("nobody may see this\n"));
+    answer(req, MK_STR("this must not be sent\n"));
 }
 
 static void add_address(struct mk_buf *b, struct mk_address address)
