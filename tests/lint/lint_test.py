@@ -294,15 +294,42 @@ def test_preprocessor(text, count):
 @pytest.mark.parametrize("path, text, count", [
     ("docs/a.md", "Nobody buries a guest.\n", 3),
     ("lib/base/a.c", "/* Whoever comes. */\nint nobody;\n", 1),
-    ("lib/base/a.c", 'x = "nobody"; y = "`nobody`";\n', 1),
+    ("lib/base/a.c", 'x = "nobody"; y = "`nobody`"; z = "nobody waits";\n', 1),
     ("lib/base/a.c", "/* A client who waits sends a frame of HTTP/2. `kill --kill-whom=main` */\n", 2),
-    ("tests/unit/base/a_test.c", "/* nobody */\nTEST(who_waits)\n", 1),
-    ("tests/e2e/test_a.py", "def test_nobody_waits(serve):\n    pass  # nobody\n", 1),
-    ("tests/e2e/test_a.py", "def test_clients_whose_time_is_over(serve):\n", 0),
+    ("tests/unit/base/a_test.c", "/* nobody */\nTEST(who_waits)\n", 2),
+    ("tests/e2e/test_a.py", "def test_nobody_waits(serve):\n    pass\n", 1),
+    ("tests/e2e/harness/a.py", '"""Who waits.\n\nNobody.\n"""\nX = "nobody"  # whoever\n', 3),
+    ("tools/wr/a.py", 'def f():\n    """One\n    verdict."""\n    x = "verdict"\n', 1),
+    ("duda/core/a.c", '/* Nobody waits. */\nint nobody;\nx = "one who waits";\n', 2),
+    ("tests/plugins/a.c", "/* A truth machine. */\n", 1),
+    ("docs/a.py", "# nobody\n", 0),
+    ("tests/e2e/test_a.py", "def test_clients_whose_time_is_over(serve):\n    pass\n", 0),
     ("lib/base/a.c", "/*\n * one\n * deeds\n */\n", 1),
 ])
 def test_words(path, text, count):
-    assert len(list(language.check_words(Source(path, text)))) == count
+    source = Source(path, text)
+    assert len(list(language.check_words(source)) if language.is_checked(source) else []) == count
+
+
+@pytest.mark.parametrize("path, text, count", [
+    ("tests/e2e/a.py", "def test_told(world, told):\n    open_world(was_told, TOLD, myWorld, x=told.a)\n", 8),
+    ("tests/e2e/a.py", "# world told\nx = 'world told'\n'''verdict'''\nhandshake = stolen = settle\n", 0),
+    ("tests/e2e/a.py", "@fixture\ndef good(ca):\n    good = 1\ndef wire(good):\n    wire = good\n", 2),
+    ("tests/e2e/a.py", "def test_it_still_works():\n    still = 1\nclass Tab:\n    open_tab = add_tabs\n", 3),
+    ("tests/bench/a.c", "struct a_world w; /* world */ f(\"told\", w->scenes, w.shakes, handshakes);\n", 3),
+    ("duda/core/a.c", "static bool is_still(struct verdict *v);\n", 2),
+    ("tools/wr/a.py", "import truth_machine, leftovers, acting, shake_128\n", 3),
+])
+def test_names(path, text, count):
+    source = Source(path, text)
+    assert language.is_checked(source) and language.has_checked_names(source)
+    assert len(list(language.check_names(source))) == count
+
+
+@pytest.mark.parametrize("path", ["lib/base/a.c", "docs/a.md", "tests/lint/lint_test.py", "tests/e2e/a.sh"])
+def test_names_that_are_not_checked(path):
+    source = Source(path, "world")
+    assert not (language.is_checked(source) and language.has_checked_names(source))
 
 
 def test_spelling(tmp_path):
