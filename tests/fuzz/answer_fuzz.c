@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The answers that wr-load reads: one piece, and pieces of a size that the first byte picks, must give the same body,
- * the same end and the same verdict.
+ * the same end and the same handshake_result.
  */
 #include <stdint.h>
 #include <stdlib.h>

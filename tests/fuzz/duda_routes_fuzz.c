@@ -15,7 +15,7 @@
 
 enum { ROUTES_MAX = 16, LINE_MAX_BYTES = 128 };
 
-struct world {
+struct fixture {
     struct mk_arena arena;
     struct mk_routes routes;
     struct map map;
@@ -53,7 +53,7 @@ static bool comes_first(struct mk_str a, struct mk_str b)
     return false;
 }
 
-static const struct mk_route *find_plainly(const struct world *w, enum mk_method method, struct mk_str path)
+static const struct mk_route *find_plainly(const struct fixture *w, enum mk_method method, struct mk_str path)
 {
     const struct mk_route *best = NULL;
     for (unsigned i = 0; i < w->n; i++) {
@@ -73,7 +73,7 @@ static void check_values(const struct mk_route_match *m, struct mk_str path)
         CHECK(m->values[i].p >= path.p && m->values[i].p + m->values[i].len <= path.p + path.len);
 }
 
-static void check_path(const struct world *w, struct mk_str path)
+static void check_path(const struct fixture *w, struct mk_str path)
 {
     static const enum mk_method methods[] = {MK_GET, MK_POST, MK_DELETE};
     struct mk_route_match m;
@@ -93,7 +93,7 @@ static void ignore(duda_request_t *dr)
     (void)dr;
 }
 
-static void add(struct world *w, struct mk_str line)
+static void add(struct fixture *w, struct mk_str line)
 {
     const char *problem;
     bool is_post = line.len && line.p[0] == '!';
@@ -110,7 +110,7 @@ static void add(struct world *w, struct mk_str line)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct world w = {0};
+    struct fixture w = {0};
     struct mk_str rest = mk_str((const char *)data, size);
     const char *end;
     mk_arena_init(&w.arena, NULL, 4 << 20, NULL, 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Sessions: the first line of the input is the value of a cookie, the rest are the bytes of a session's file behind its
- * head, as an attacker who can write there would choose them. An id has one spelling; what is changed and written can
+ * head, as an attacker with write access would choose them. An id has one spelling; what is changed and written can
  * be read again, and has what a map with the same changes would have.
  */
 #include "duda/core/heap.h"

@@ -123,7 +123,7 @@ static void hello(struct mk_request *req)
     mk_response_end(req);
 }
 
-static void handle(struct mk_request *req, struct mk_test_world *world)
+static void handle(struct mk_request *req, struct mk_test_fixture *fixture)
 {
     static void (*const ways[])(struct mk_request * req) = {
         ['b'] = read_body, ['c'] = collect,   ['l'] = answer_late, ['s'] = stream_long,
@@ -131,7 +131,7 @@ static void handle(struct mk_request *req, struct mk_test_world *world)
     };
     struct mk_str path = mk_request_path(req);
     uint8_t way = path.len > 1 ? (uint8_t)path.p[1] : 0;
-    (void)world;
+    (void)fixture;
     if (path.p[path.len] != '\0')
         abort();
     if (mk_request_method(req) == MK_CONNECT)
@@ -144,7 +144,7 @@ static void handle(struct mk_request *req, struct mk_test_world *world)
 
 /* ── the script ── */
 
-static void play(struct mk_test_world *w, const uint8_t *script, const char *in, size_t len)
+static void play(struct mk_test_fixture *w, const uint8_t *script, const char *in, size_t len)
 {
     size_t piece = script[0] < 128 ? SIZE_MAX : script[0] - 127u;
     mk__alloc_countdown = (script[3] >> 2) - 1;
@@ -176,18 +176,18 @@ static void play(struct mk_test_world *w, const uint8_t *script, const char *in,
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static struct mk_test_world w;
+    static struct mk_test_fixture w;
     if (size < SCRIPT_BYTES)
         return 0;
-    if (mk_test_world_open(&w, NULL) < 0)
+    if (mk_test_fixture_open(&w, NULL) < 0)
         abort();
     w.handler = handle;
     w.on_response = w.on_done = on_hook;
     if (mk_test_http_open(&w) < 0)
         abort();
     play(&w, data, (const char *)data + SCRIPT_BYTES, size - SCRIPT_BYTES);
-    mk_test_world_close(&w); /* aborts when a byte is left */
-    if (w.closed != 1 || w.requests > w.done || w.pins != 0)
+    mk_test_fixture_close(&w); /* aborts when a byte is left */
+    if (w.closed != 1 || w.requests > w.done || w.worker_refs != 0)
         abort();
     return 0;
 }

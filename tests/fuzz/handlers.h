@@ -54,10 +54,10 @@ static void stream(struct mk_request *req, unsigned pieces)
     mk_response_end(req);
 }
 
-/* Of `mk_test_world`: the hooks of responses and of ends. */
-static inline void on_hook(struct mk_request *req, struct mk_test_world *world)
+/* Of `mk_test_fixture`: the hooks of responses and of ends. */
+static inline void on_hook(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     call_accessors(req);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Heads of requests: read at once, and in two steps with a cut that the input picks, they must give the same
- * spans, the same verdict and the same meaning.
+ * spans, the same handshake_result and the same meaning.
  */
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* PROXY headers: the verdict does not depend on how the bytes arrive, and never stays open beyond the limit. */
+/* PROXY headers: the handshake_result does not depend on how the bytes arrive, and never stays open beyond the limit.
+ */
 #include <stdint.h>
 #include <stdlib.h>
 

@@ -38,7 +38,7 @@ struct generation {
 
 /* What the script works on. */
 static struct {
-    struct mk_test_world world;
+    struct mk_test_fixture fixture;
     struct mk_test_client *clients[CLIENTS], *current;
     struct generation *generations[GENERATIONS_MAX]; /* the last one is in use */
     unsigned n_generations;
@@ -47,9 +47,9 @@ static struct {
 
 /* ── hooks ── */
 
-static void handle(struct mk_request *req, struct mk_test_world *world)
+static void handle(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     call_accessors(req);
     answer(req, run.plan++);
 }
@@ -59,7 +59,7 @@ static void handle(struct mk_request *req, struct mk_test_world *world)
 /* Frees those that nothing holds any more. */
 static void free_old_generations(unsigned keep)
 {
-    if (run.world.pins || run.n_generations <= keep)
+    if (run.fixture.worker_refs || run.n_generations <= keep)
         return;
     unsigned n = run.n_generations - keep;
     for (unsigned i = 0; i < n; i++)
@@ -154,9 +154,9 @@ static void reload(unsigned first, unsigned last, uint8_t value)
         return;
     for (unsigned i = first; i <= last; i++)
         set_limit(g, i, value);
-    if (mk__context_alloc_buffers(&run.world.http, &g->settings, &buffers) < 0)
+    if (mk__context_alloc_buffers(&run.fixture.http, &g->settings, &buffers) < 0)
         abort();
-    mk__http_apply_settings(&run.world.http, &g->settings, &buffers);
+    mk__http_apply_settings(&run.fixture.http, &g->settings, &buffers);
     mk__context_free_buffers(&buffers);
     free_old_generations(1);
 }
@@ -170,12 +170,12 @@ static void change_client(void)
 
 static void pass_little(void)
 {
-    mk_test_pass(&run.world, 100);
+    mk_test_pass(&run.fixture, 100);
 }
 
 static void pass_long(void)
 {
-    mk_test_pass(&run.world, 16000);
+    mk_test_pass(&run.fixture, 16000);
 }
 
 static void take_little(void)
@@ -205,12 +205,12 @@ static void reset_client(void)
 
 static void retire(void)
 {
-    mk__conn_retire_all(&run.world.http);
+    mk__conn_retire_all(&run.fixture.http);
 }
 
 static void drain(void)
 {
-    mk__conn_drain_all(&run.world.http);
+    mk__conn_drain_all(&run.fixture.http);
 }
 
 /* All limits of heads, bodies and connections at once. */
@@ -226,7 +226,7 @@ static void raise_limits(void)
 
 static void make_room(void)
 {
-    mk__conn_close_idle(&run.world.http, 1);
+    mk__conn_close_idle(&run.fixture.http, 1);
 }
 
 static void (*const operations[])(void) = {change_client, pass_little,  pass_long,    take_little,  take_all,
@@ -259,15 +259,15 @@ static void play(const uint8_t *script, size_t size)
         } else {
             operations[script[at++] % (sizeof(operations) / sizeof(operations[0]))]();
         }
-        mk_test_settle(&run.world);
+        mk_test_settle(&run.fixture);
         mk_test_received(run.current);
     }
 }
 
-static void open_world(void)
+static void open_fixture(void)
 {
-    struct mk_test_world *w = &run.world;
-    if (mk_test_world_open(w, NULL) < 0)
+    struct mk_test_fixture *w = &run.fixture;
+    if (mk_test_fixture_open(w, NULL) < 0)
         abort();
     w->handler = handle;
     w->on_response = w->on_done = on_hook;
@@ -284,15 +284,15 @@ static void open_world(void)
         run.clients[i]->room = SIZE_MAX;
 }
 
-static void close_world(void)
+static void close_fixture(void)
 {
-    struct mk_test_world *w = &run.world;
+    struct mk_test_fixture *w = &run.fixture;
     mk_test_pass(w, MK_TEST_DAY_MS);
     for (unsigned i = 0; i < CLIENTS; i++)
         if (mk_test_connection(run.clients[i]))
             abort();
-    mk_test_world_close(w); /* aborts when a byte is left */
-    if (w->closed != CLIENTS || w->requests > w->done || w->pins != 0)
+    mk_test_fixture_close(w); /* aborts when a byte is left */
+    if (w->closed != CLIENTS || w->requests > w->done || w->worker_refs != 0)
         abort();
     free_old_generations(0);
 }
@@ -302,8 +302,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 1 || size > SCRIPT_BYTES_MAX)
         return 0;
     run.plan = data[0];
-    open_world();
+    open_fixture();
     play(data + 1, size - 1);
-    close_world();
+    close_fixture();
     return 0;
 }

@@ -14,16 +14,16 @@ enum { SCRIPT_BYTES = 4 };
 /* What the handlers do, in turn. */
 static uint8_t plan;
 
-static void handle(struct mk_request *req, struct mk_test_world *world)
+static void handle(struct mk_request *req, struct mk_test_fixture *fixture)
 {
     struct mk_str path = mk_request_path(req);
-    (void)world;
+    (void)fixture;
     if (path.len == 0 || path.p[path.len] != '\0')
         abort();
     answer(req, plan++ ^ (uint8_t)path.len);
 }
 
-static void play(struct mk_test_world *w, const uint8_t *script, const char *in, size_t len)
+static void play(struct mk_test_fixture *w, const uint8_t *script, const char *in, size_t len)
 {
     size_t piece = script[0] % 64 + 1u, room = script[1] < 128 ? SIZE_MAX : script[1];
     struct mk_test_client *c = mk_test_connect(w, MK_STR(""));
@@ -54,10 +54,10 @@ static void play(struct mk_test_world *w, const uint8_t *script, const char *in,
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static struct mk_test_world w;
+    static struct mk_test_fixture w;
     if (size < SCRIPT_BYTES)
         return 0;
-    if (mk_test_world_open(&w, NULL) < 0)
+    if (mk_test_fixture_open(&w, NULL) < 0)
         abort();
     w.handler = handle;
     w.on_response = w.on_done = on_hook;
@@ -65,7 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         abort();
     plan = data[3];
     play(&w, data, (const char *)data + SCRIPT_BYTES, size - SCRIPT_BYTES);
-    mk_test_world_close(&w); /* aborts when an exchange or a byte is left */
+    mk_test_fixture_close(&w); /* aborts when an exchange or a byte is left */
     if (w.closed != 1 || w.requests > w.done)
         abort();
     return 0;

@@ -14,7 +14,7 @@
 
 enum { KEYS = 256, HELD = 8, SEEN_MAX = 64, BYTES_MAX = MK_STORE_BYTES_MIN };
 
-static struct world {
+static struct fixture {
     struct mk_loop loop;
     struct mk_store *store;
     uint32_t version[KEYS]; /* of the last put; 0: it was removed */
@@ -190,7 +190,7 @@ static void change(unsigned operation, uint32_t key)
     }
 }
 
-static void open_world(void)
+static void open_fixture(void)
 {
     static const struct mk_store_kind kinds[] = {{.name = "a", .release = count_release},
                                                  {.name = "b", .items_max = 16, .share = 10, .release = count_release}};
@@ -201,7 +201,7 @@ static void open_world(void)
     mk_epoch_join(&w.loop);
 }
 
-static void close_world(void)
+static void close_fixture(void)
 {
     end_turn();
     for (unsigned i = 0; i < HELD; i++)
@@ -214,11 +214,11 @@ static void close_world(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    open_world();
+    open_fixture();
     for (size_t i = 0; i + 1 < size; i += 2) {
         change(data[i], data[i + 1]);
         check_figures();
     }
-    close_world();
+    close_fixture();
     return 0;
 }

@@ -40,7 +40,7 @@ struct peer {
 
 /* What the script works on. */
 static struct {
-    struct mk_test_world world;
+    struct mk_test_fixture fixture;
     struct mk_ws_group *group;
     struct mk_ws_worker *worker;
     struct mk_ws_settings settings;
@@ -302,7 +302,7 @@ static void settle(void)
     for (unsigned turns = 0; turns < 64; turns++) {
         bool any = false;
         mk__ws_deliver(&run.worker->event, EPOLLIN);
-        mk_test_settle(&run.world);
+        mk_test_settle(&run.fixture);
         for (unsigned i = 0; i < PEERS; i++) {
             struct peer *p = &run.peers[i];
             if (!p->woken || p->ended)
@@ -396,7 +396,7 @@ static void call(void)
 static void pass_time(void)
 {
     uint32_t n = take_byte();
-    mk_test_pass(&run.world, (uint64_t)n * n);
+    mk_test_pass(&run.fixture, (uint64_t)n * n);
 }
 
 static void end_input(void)
@@ -468,10 +468,10 @@ static void set_up(void)
         .deflate_bytes_min = limits & 32 ? 1 : 0,
         .window_bits = limits & 64 ? 9 : 0,
     };
-    EXPECT(mk_test_world_open(&run.world, NULL) == 0);
+    EXPECT(mk_test_fixture_open(&run.fixture, NULL) == 0);
     run.group = mk_ws_group_new();
     EXPECT(run.group);
-    run.worker = mk_ws_worker_get(run.group, &run.world.loop, &run.world.account, NULL, NULL);
+    run.worker = mk_ws_worker_get(run.group, &run.fixture.loop, &run.fixture.account, NULL, NULL);
     EXPECT(run.worker);
     for (unsigned i = 0; i < PEERS; i++)
         run.peers[i].ws = NULL;
@@ -494,8 +494,8 @@ static void tear_down(void)
     EXPECT(mk_ws_group_count(run.group) == 0);
     mk_ws_worker_put(run.worker);
     mk_ws_group_free(run.group);
-    EXPECT(run.world.account.bytes == 0);
-    mk_test_world_close(&run.world);
+    EXPECT(run.fixture.account.bytes == 0);
+    mk_test_fixture_close(&run.fixture);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -47,8 +47,6 @@ IGNORED = "te,ser,crate,statics,hel,fo,ot,nd,ue,ba,ans,inout,clen,ist,nin,ro,com
 SKIPPED = ("docs/figures/", "CHANGELOG.md", "LICENSE", "dist/htdocs/", "tests/lint/language.py",
            "tests/lint/lint_test.py")
 NOT_SPELLED = SKIPPED + ("tests/fuzz/",)  # dictionaries and seeds
-# Of these, only the names of tests are checked until their words are replaced.
-PENDING = ("tests/unit/", "tests/fuzz/")
 
 
 def is_test(source):
@@ -62,8 +60,7 @@ def is_code(source):
 
 
 def has_checked_names(source):
-    is_pending = source.path.startswith(PENDING)
-    return source.kind in ("c", "python") and source.is_in("tests", "duda", "tools") and not is_pending
+    return source.kind in ("c", "python") and source.is_in("tests", "duda", "tools")
 
 
 def is_checked(source):
@@ -98,9 +95,7 @@ def comments_of_python(source):
 
 def text_lines(source):
     """Lines of prose: a document as it is, the comments of code, and the names of tests."""
-    if source.path.startswith(PENDING):
-        pass
-    elif source.kind == "c":
+    if source.kind == "c":
         yield from comments_of_c(source)
     elif source.kind == "python":
         yield from comments_of_python(source)

@@ -87,14 +87,14 @@ ssize_t pread(int fd, void *to, size_t size, off_t at)
 
 /* ── the clock and the poller ── */
 
-static struct mk_test_world *world_of(struct mk_loop *loop)
+static struct mk_test_fixture *fixture_of(struct mk_loop *loop)
 {
-    return MK_CONTAINER_OF(loop, struct mk_test_world, loop);
+    return MK_CONTAINER_OF(loop, struct mk_test_fixture, loop);
 }
 
 static uint64_t now_ms(void *ctx)
 {
-    const struct mk_test_world *w = ctx;
+    const struct mk_test_fixture *w = ctx;
     return w->now_ms;
 }
 
@@ -105,7 +105,7 @@ static uint64_t now_us(void *ctx)
 
 static int64_t wall_seconds(void *ctx)
 {
-    const struct mk_test_world *w = ctx;
+    const struct mk_test_fixture *w = ctx;
     return EPOCH_SECONDS + (int64_t)((w->now_ms - EPOCH_MS) / 1000);
 }
 
@@ -120,7 +120,7 @@ static void close_nothing(struct mk_loop *loop)
     (void)loop;
 }
 
-static struct mk_test_client *client_of(struct mk_test_world *w, int fd)
+static struct mk_test_client *client_of(struct mk_test_fixture *w, int fd)
 {
     unsigned n = (unsigned)(fd - FIRST_FD);
     return fd >= FIRST_FD && n < w->n_clients ? w->clients[n] : NULL;
@@ -146,7 +146,7 @@ static uint32_t readiness(const struct mk_test_client *c)
 /* Has the poller report an edge. */
 static void add_edge(struct mk_test_client *c)
 {
-    struct mk_test_world *w = c->world;
+    struct mk_test_fixture *w = c->fixture;
     c->pending |= readiness(c);
     if (c->is_queued)
         return;
@@ -158,7 +158,7 @@ static void add_edge(struct mk_test_client *c)
 
 static int control(struct mk_loop *loop, int op, struct mk_event *event, uint32_t events)
 {
-    struct mk_test_world *w = world_of(loop);
+    struct mk_test_fixture *w = fixture_of(loop);
     struct mk_test_client *c = client_of(w, event->fd);
     (void)events;
     if (!c)
@@ -172,10 +172,10 @@ static int control(struct mk_loop *loop, int op, struct mk_event *event, uint32_
     return 0;
 }
 
-static bool has_mail(struct mk_loop *loop, int timeout_ms)
+static bool has_wakeup(struct mk_loop *loop, int timeout_ms)
 {
-    struct pollfd bell = {.fd = loop->wakeup_event.fd, .events = POLLIN};
-    return poll(&bell, 1, timeout_ms) > 0;
+    struct pollfd wakeup = {.fd = loop->wakeup_event.fd, .events = POLLIN};
+    return poll(&wakeup, 1, timeout_ms) > 0;
 }
 
 static int add_event(struct mk_loop *loop, int n, struct mk_event *event, uint32_t events)
@@ -185,7 +185,7 @@ static int add_event(struct mk_loop *loop, int n, struct mk_event *event, uint32
 }
 
 /* Before the loop sleeps: are the last bytes of a connection stuck behind a promise? */
-static void check_corks(const struct mk_test_world *w)
+static void check_corks(const struct mk_test_fixture *w)
 {
     for (unsigned i = 0; i < w->n_clients; i++) {
         struct mk_test_client *c = w->clients[i];
@@ -196,7 +196,7 @@ static void check_corks(const struct mk_test_world *w)
 
 static int wait_in_memory(struct mk_loop *loop, int timeout_ms)
 {
-    struct mk_test_world *w = world_of(loop);
+    struct mk_test_fixture *w = fixture_of(loop);
     int n = 0;
     while (w->first_edge && n < MK__LOOP_BATCH) {
         struct mk_test_client *c = w->first_edge;
@@ -206,41 +206,41 @@ static int wait_in_memory(struct mk_loop *loop, int timeout_ms)
             n = add_event(loop, n, c->event, c->pending);
         c->pending = 0;
     }
-    if (n < MK__LOOP_BATCH && has_mail(loop, 0))
+    if (n < MK__LOOP_BATCH && has_wakeup(loop, 0))
         n = add_event(loop, n, &loop->wakeup_event, EPOLLIN);
     if (n || timeout_ms == 0)
         return n;
     check_corks(w);
-    w->still = timeout_ms < 0 || w->now_ms + (uint64_t)timeout_ms > w->limit_ms;
-    w->now_ms = w->still ? w->limit_ms : w->now_ms + (uint64_t)timeout_ms;
+    w->is_idle = timeout_ms < 0 || w->now_ms + (uint64_t)timeout_ms > w->limit_ms;
+    w->now_ms = w->is_idle ? w->limit_ms : w->now_ms + (uint64_t)timeout_ms;
     return 0;
 }
 
-void mk_test_pass(struct mk_test_world *w, uint64_t ms)
+void mk_test_pass(struct mk_test_fixture *w, uint64_t ms)
 {
     w->limit_ms = w->now_ms + ms;
-    w->still = false;
-    for (unsigned turns = 0; !w->still; turns++) {
+    w->is_idle = false;
+    for (unsigned turns = 0; !w->is_idle; turns++) {
         EXPECT(turns < 1000000); /* an endless loop */
         EXPECT(mk__loop_turn(&w->loop) == 0);
     }
 }
 
-void mk_test_settle(struct mk_test_world *w)
+void mk_test_settle(struct mk_test_fixture *w)
 {
     mk_test_pass(w, 0);
 }
 
-bool mk_test_wait_mail(struct mk_test_world *w)
+bool mk_test_wait_wakeup(struct mk_test_fixture *w)
 {
-    bool rang = has_mail(&w->loop, 2000);
+    bool rang = has_wakeup(&w->loop, 2000);
     mk_test_settle(w);
     return rang;
 }
 
-int mk_test_world_open(struct mk_test_world *w, struct mk__thread_pool *jobs)
+int mk_test_fixture_open(struct mk_test_fixture *w, struct mk__thread_pool *jobs)
 {
-    *w = (struct mk_test_world){
+    *w = (struct mk_test_fixture){
         .clock = {.now_ms = now_ms, .now_us = now_us, .wall_seconds = wall_seconds, .ctx = w},
         .poller = {.open = open_nothing, .close = close_nothing, .control = control, .wait = wait_in_memory},
         .now_ms = EPOCH_MS,
@@ -250,7 +250,7 @@ int mk_test_world_open(struct mk_test_world *w, struct mk__thread_pool *jobs)
     return mk__loop_open(&w->loop, &w->poller, &w->clock, jobs);
 }
 
-void mk_test_world_close(struct mk_test_world *w)
+void mk_test_fixture_close(struct mk_test_fixture *w)
 {
     if (w->http.loop)
         mk__conn_abort_all(&w->http);
@@ -277,8 +277,8 @@ static int open_memory(struct mk_io *io, struct mk_worker *worker)
 {
     (void)worker;
     struct mk_test_client *c = io->state;
-    int err = c->world->open_error;
-    c->world->open_error = 0;
+    int err = c->fixture->open_error;
+    c->fixture->open_error = 0;
     return err;
 }
 
@@ -384,11 +384,11 @@ const struct mk_transport mk_test_memory = {
 
 /* ── clients ── */
 
-static struct mk_test_client *add_client(struct mk_test_world *w, int *ret_fd)
+static struct mk_test_client *add_client(struct mk_test_fixture *w, int *ret_fd)
 {
     struct mk_test_client *c = calloc(1, sizeof(*c));
     EXPECT(c);
-    c->world = w;
+    c->fixture = w;
     c->room = c->read_max = SIZE_MAX;
     if (w->n_clients == w->clients_size) {
         w->clients_size = w->clients_size ? 2 * w->clients_size : 8;
@@ -401,7 +401,7 @@ static struct mk_test_client *add_client(struct mk_test_world *w, int *ret_fd)
     return c;
 }
 
-struct mk_test_client *mk_test_connect(struct mk_test_world *w, struct mk_str first)
+struct mk_test_client *mk_test_connect(struct mk_test_fixture *w, struct mk_str first)
 {
     struct mk_io io = {.transport = w->transport ? w->transport : &mk_test_memory, .listener = w->listener};
     struct mk_test_client *c = add_client(w, &io.fd);
@@ -468,7 +468,7 @@ void mk_test_fill_arena(struct mk_request *req)
 
 static void on_request(struct mk_request *req, void *ctx)
 {
-    struct mk_test_world *w = ctx;
+    struct mk_test_fixture *w = ctx;
     w->requests++;
     if (w->handler) {
         w->handler(req, w);
@@ -482,14 +482,14 @@ static void on_request(struct mk_request *req, void *ctx)
 
 static void on_response(struct mk_request *req, void *ctx)
 {
-    struct mk_test_world *w = ctx;
+    struct mk_test_fixture *w = ctx;
     if (w->on_response)
         w->on_response(req, w);
 }
 
 static void on_done(struct mk_request *req, void *ctx)
 {
-    struct mk_test_world *w = ctx;
+    struct mk_test_fixture *w = ctx;
     w->done++;
     w->aborted += req->output_state != MK__OUTPUT_COMPLETE;
     if (w->on_done)
@@ -513,34 +513,34 @@ static uint64_t find_mime_id(const struct mk_request *req, void *ctx)
 
 static void on_closed(void *ctx)
 {
-    struct mk_test_world *w = ctx;
+    struct mk_test_fixture *w = ctx;
     w->closed++;
 }
 
 static void on_arrived(struct mk_request *req, void *ctx)
 {
-    struct mk_test_world *w = ctx;
+    struct mk_test_fixture *w = ctx;
     if (w->limits)
         req->limits = w->limits;
 }
 
 static void on_opened(struct mk_request *req, void *ctx)
 {
-    struct mk_test_world *w = ctx;
+    struct mk_test_fixture *w = ctx;
     req->worker = w;
-    w->pins++;
+    w->worker_refs++;
 }
 
 static void on_held(void *pin)
 {
-    struct mk_test_world *w = pin;
-    w->pins++;
+    struct mk_test_fixture *w = pin;
+    w->worker_refs++;
 }
 
 static void on_released(void *pin)
 {
-    struct mk_test_world *w = pin;
-    w->pins--;
+    struct mk_test_fixture *w = pin;
+    w->worker_refs--;
 }
 
 static const struct mk__proto *find_h2(void)
@@ -593,7 +593,7 @@ void mk_test_settings(struct mk__http_settings *s)
     };
 }
 
-int mk_test_http_open(struct mk_test_world *w)
+int mk_test_http_open(struct mk_test_fixture *w)
 {
     int err = mk__http_init(&w->http, &w->loop, &w->settings, &app, w, &w->account);
     if (err < 0)

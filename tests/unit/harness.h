@@ -26,12 +26,12 @@ struct mk_test_bytes {
     size_t len, size;
 };
 
-struct mk_test_world;
+struct mk_test_fixture;
 
 /* A client: its end of a connection. */
 struct mk_test_client {
     struct mk_test_client *next_edge;
-    struct mk_test_world *world;
+    struct mk_test_fixture *fixture;
     struct mk_event *event; /* the server's, while it watches */
     uint32_t pending;       /* edges not yet reported */
     bool is_queued;         /* in the list of those */
@@ -45,8 +45,8 @@ struct mk_test_client {
     bool fin;                      /* the client's last byte is sent */
     bool shut, closed;             /* by the server */
     bool corked;                   /* the last call promised more */
-    int verdict;                   /* for a test whose transport has a handshake: of its next steps, */
-    unsigned shakes;               /* and how many there were */
+    int handshake_result;          /* for a test whose transport has a handshake: of its next steps, */
+    unsigned handshake_steps;      /* and how many there were */
     unsigned notified;             /* how often it was told the end by a message */
 };
 
@@ -56,12 +56,12 @@ extern const struct mk_transport mk_test_memory;
 /* The longest that a test may let pass in one go. */
 enum { MK_TEST_DAY_MS = 24 * 3600 * 1000 };
 
-struct mk_test_world {
+struct mk_test_fixture {
     struct mk_loop loop;
     struct mk__clock clock;
     struct mk__poller poller;
     uint64_t now_ms, limit_ms;
-    bool still;                           /* nothing happened in the last wait, and no more time is granted */
+    bool is_idle;                         /* nothing happened in the last wait, and no more time is granted */
     bool refuses_events;                  /* mk_event_add() fails */
     int open_error;                       /* of the next connection's transport */
     const struct mk_transport *transport; /* of the next connections; NULL: mk_test_memory */
@@ -73,37 +73,37 @@ struct mk_test_world {
     struct mk__http_settings settings;
     const struct mk__http_limits *limits; /* of the requests, if not those of the settings */
     struct mk__context http;
-    void (*handler)(struct mk_request *req, struct mk_test_world *world);
-    void (*on_response)(struct mk_request *req, struct mk_test_world *world);
-    void (*on_done)(struct mk_request *req, struct mk_test_world *world);
+    void (*handler)(struct mk_request *req, struct mk_test_fixture *fixture);
+    void (*on_response)(struct mk_request *req, struct mk_test_fixture *fixture);
+    void (*on_done)(struct mk_request *req, struct mk_test_fixture *fixture);
     void *ctx; /* the handler's */
-    unsigned requests, done, aborted, closed, pins;
+    unsigned requests, done, aborted, closed, worker_refs;
     struct mk_test_client **clients; /* by number, which is their descriptor's */
     unsigned n_clients, clients_size;
     struct mk_test_client *first_edge, **last_edge; /* those with an edge to report, oldest first */
 };
 
 /* A loop at time 1000, seconds 784111777 ("Sun, 06 Nov 1994 08:49:37 GMT"). 0 or -errno. */
-int mk_test_world_open(struct mk_test_world *w, struct mk__thread_pool *jobs);
+int mk_test_fixture_open(struct mk_test_fixture *w, struct mk__thread_pool *jobs);
 /* Ends HTTP too if it was opened, and frees the clients. Aborts when memory is still in use. */
-void mk_test_world_close(struct mk_test_world *w);
+void mk_test_fixture_close(struct mk_test_fixture *w);
 
 /* Turns the loop until nothing happens any more, without letting time pass. */
-void mk_test_settle(struct mk_test_world *w);
+void mk_test_settle(struct mk_test_fixture *w);
 /* The same, then lets `ms` milliseconds pass, stopping at every timer on the way. */
-void mk_test_pass(struct mk_test_world *w, uint64_t ms);
+void mk_test_pass(struct mk_test_fixture *w, uint64_t ms);
 /* Waits, in real time, until another thread wakes the loop, then settles. Returns false after two seconds. */
-bool mk_test_wait_mail(struct mk_test_world *w);
+bool mk_test_wait_wakeup(struct mk_test_fixture *w);
 
 /*
  * Opens HTTP with generous settings (see harness.c), which may be changed before. The handler answers requests;
  * without one each gets "hello". 0 or -errno.
  */
 void mk_test_settings(struct mk__http_settings *s);
-int mk_test_http_open(struct mk_test_world *w);
+int mk_test_http_open(struct mk_test_fixture *w);
 
 /* Connects, with `first` as the bytes that are there already; NULL when the server has no memory for it. */
-struct mk_test_client *mk_test_connect(struct mk_test_world *w, struct mk_str first);
+struct mk_test_client *mk_test_connect(struct mk_test_fixture *w, struct mk_str first);
 /* Each of these causes an edge; the server acts on it in the next turn. */
 void mk_test_send(struct mk_test_client *c, struct mk_str bytes);
 void mk_test_fin(struct mk_test_client *c);
@@ -115,7 +115,7 @@ struct mk_str mk_test_received(struct mk_test_client *c);
 
 /*
  * Which bytes of files are in the page cache, instead of what the kernel keeps: after this call none of any file, until
- * a disk thread has read their page, for the reads that do not wait. mk_test_world_close() ends that.
+ * a disk thread has read their page, for the reads that do not wait. mk_test_fixture_close() ends that.
  */
 void mk_test_make_cold(void);
 

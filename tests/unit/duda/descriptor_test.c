@@ -12,7 +12,7 @@
 #include "duda/core/service.h"
 
 struct fixture {
-    struct mk_test_world world;
+    struct mk_test_fixture fixture;
     struct service service;
     struct service_worker worker;
     struct descriptor *descriptor;
@@ -71,11 +71,11 @@ static void open_fixture(struct fixture *f, const char *letters)
 {
     memset(f, 0, sizeof(*f));
     memset(&plan, 0, sizeof(plan));
-    assert_int_equal(mk_test_world_open(&f->world, NULL), 0);
+    assert_int_equal(mk_test_fixture_open(&f->fixture, NULL), 0);
     static char name[] = "test";
     f->service.self.name = (struct duda_string){name, 4};
     f->worker.service = &f->service;
-    f->worker.loop = &f->world.loop;
+    f->worker.loop = &f->fixture.loop;
     f->fd = eventfd(0, 0);
     struct duda_event_handler handler = {
         .fd = f->fd,
@@ -98,7 +98,7 @@ static void close_fixture(struct fixture *f)
 {
     descriptor_remove_all(&f->worker);
     close(f->fd);
-    mk_test_world_close(&f->world);
+    mk_test_fixture_close(&f->fixture);
 }
 
 static void happen(struct fixture *f, uint32_t events)
@@ -161,16 +161,16 @@ TEST(a_timeout_begins_again_with_each_event)
     open_fixture(&f, "rt");
     plan.on_read = OWNED;
     descriptor_set_timeout(f.descriptor, 100);
-    mk_test_pass(&f.world, 99);
+    mk_test_pass(&f.fixture, 99);
     happen(&f, EPOLLIN);
-    mk_test_pass(&f.world, 99);
+    mk_test_pass(&f.fixture, 99);
     assert_string_equal(plan.trail, "r");
-    mk_test_pass(&f.world, 1);
+    mk_test_pass(&f.fixture, 1);
     assert_string_equal(plan.trail, "rt");
-    mk_test_pass(&f.world, 100); /* and again after the same time */
+    mk_test_pass(&f.fixture, 100); /* and again after the same time */
     assert_string_equal(plan.trail, "rtt");
     descriptor_set_timeout(f.descriptor, 0);
-    mk_test_pass(&f.world, 1000);
+    mk_test_pass(&f.fixture, 1000);
     assert_string_equal(plan.trail, "rtt");
     close_fixture(&f);
 }
@@ -181,7 +181,7 @@ TEST(a_timeout_closes)
     open_fixture(&f, "ct");
     plan.on_timeout = CLOSE;
     descriptor_set_timeout(f.descriptor, 100);
-    mk_test_pass(&f.world, 1000);
+    mk_test_pass(&f.fixture, 1000);
     assert_string_equal(plan.trail, "tc");
     assert_null(descriptor_find(&f.worker, f.fd));
     assert_true(fcntl(f.fd, F_GETFD) < 0);

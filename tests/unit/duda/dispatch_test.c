@@ -76,13 +76,13 @@ struct plan {
 };
 
 /* What the server does with a request of the service, up to the head of its response. */
-static void dispatch(struct mk_request *req, struct mk_test_world *world)
+static void dispatch(struct mk_request *req, struct mk_test_fixture *fixture)
 {
     struct mk_generation g = {.plugins = {&mk_plugin_duda}, .n_plugins = 1};
     mk__cell *no_cells = NULL;
     struct mk_worker worker = {.generation = &g, .cells = &no_cells};
     void *own = req->worker;
-    struct plan *plan = world->ctx;
+    struct plan *plan = fixture->ctx;
     req->worker = &worker;
     leave_memory(mk_request_arena(req), plan->left);
     mk__alloc_countdown = plan->fails_at;
@@ -105,13 +105,13 @@ static void dispatch(struct mk_request *req, struct mk_test_world *world)
 static bool dispatch_with(struct plan plan)
 {
     open_service();
-    open_world(dispatch);
+    open_fixture(dispatch);
     w.ctx = &plan;
     struct mk_test_client *c = mk_test_connect(&w, MK_STR("GET /7 HTTP/1.1\r\nHost: h\r\n\r\n"));
     mk_test_settle(&w);
     assert_string_equal(mk_test_state(c), "idle");
     assert_int_equal(handled, plan.fails_at < 0);
-    close_world();
+    close_fixture();
     close_service();
     return plan.fails_at >= 0;
 }

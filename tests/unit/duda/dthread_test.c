@@ -20,7 +20,7 @@ static const struct duda_api_dthread *const dthread = &object_dthread;
 enum { MANY = 300 };
 
 struct fixture {
-    struct mk_test_world world;
+    struct mk_test_fixture fixture;
     struct service service;
     struct service_worker worker;
     struct duda_request request;
@@ -44,11 +44,11 @@ static void open_fixture(struct fixture *f)
 {
     memset(f, 0, sizeof(*f));
     fix = f;
-    assert_int_equal(mk_test_world_open(&f->world, NULL), 0);
+    assert_int_equal(mk_test_fixture_open(&f->fixture, NULL), 0);
     pthread_mutex_init(&f->service.lock, NULL);
     f->service.self.name = (struct duda_string){(char *)(uintptr_t) "test", 4};
     f->worker.service = &f->service;
-    f->worker.loop = &f->world.loop;
+    f->worker.loop = &f->fixture.loop;
     f->worker.thread = pthread_self();
     f->worker.watch.service = "test";
     f->request.worker = &f->worker;
@@ -73,12 +73,12 @@ static void close_fixture(struct fixture *f)
     pthread_mutex_destroy(&f->service.lock);
     timer_cancel_all(&f->worker);
     descriptor_remove_all(&f->worker);
-    mk_test_world_close(&f->world);
+    mk_test_fixture_close(&f->fixture);
 }
 
 static void settle(struct fixture *f)
 {
-    mk_test_settle(&f->world);
+    mk_test_settle(&f->fixture);
 }
 
 /* ── running ── */
@@ -102,9 +102,9 @@ TEST(sleep)
     assert_string_equal(f.log, "a");
     assert_true(dthread->alive(f.id));
     assert_int_equal(dthread->running(), 0);
-    mk_test_pass(&f.world, 99);
+    mk_test_pass(&f.fixture, 99);
     assert_string_equal(f.log, "a");
-    mk_test_pass(&f.world, 1);
+    mk_test_pass(&f.fixture, 1);
     assert_string_equal(f.log, "ab");
     assert_int_equal(f.result, 0);
     assert_false(dthread->alive(f.id));
@@ -148,9 +148,9 @@ TEST(join)
     open_fixture(&f);
     f.other = dthread->create(sleep_and_note, &letter);
     dthread->create(wait_for_other, NULL);
-    mk_test_pass(&f.world, 99);
+    mk_test_pass(&f.fixture, 99);
     assert_string_equal(f.log, "a");
-    mk_test_pass(&f.world, 1);
+    mk_test_pass(&f.fixture, 1);
     assert_string_equal(f.log, "abj");
     assert_int_equal(f.result, 0);
     close_fixture(&f);
@@ -171,10 +171,10 @@ TEST(a_join_that_times_out)
     open_fixture(&f);
     f.other = dthread->create(sleep_and_note, &letter);
     dthread->create(join_briefly, NULL);
-    mk_test_pass(&f.world, 10);
+    mk_test_pass(&f.fixture, 10);
     assert_string_equal(f.log, "aj");
     assert_int_equal(f.result, -ETIMEDOUT);
-    mk_test_pass(&f.world, 90);
+    mk_test_pass(&f.fixture, 90);
     assert_string_equal(f.log, "ajb");
     close_fixture(&f);
 }
@@ -197,7 +197,7 @@ TEST(wake)
     assert_int_equal(dthread->wake(f.id), 0); /* counts once */
     settle(&f);
     assert_string_equal(f.log, "w");
-    mk_test_pass(&f.world, 50);
+    mk_test_pass(&f.fixture, 50);
     assert_string_equal(f.log, "wx");
     assert_int_equal(f.result, -ETIMEDOUT);
     assert_int_equal(dthread->wake(f.id), -ESRCH);
@@ -257,7 +257,7 @@ TEST(a_callback_below_a_dthread_cannot_wait)
     struct fixture f;
     open_fixture(&f);
     dthread->create(wait_in_a_callback, NULL);
-    mk_test_pass(&f.world, 1);
+    mk_test_pass(&f.fixture, 1);
     assert_int_equal(f.result, -EPERM);
     assert_string_equal(f.log, "a");
     close_fixture(&f);
@@ -296,7 +296,7 @@ TEST(many_at_once)
         results[i] = 1;
         assert_int_not_equal(dthread->create(sleep_long, &results[i]), 0);
     }
-    mk_test_pass(&f.world, 1000);
+    mk_test_pass(&f.fixture, 1000);
     for (int i = 0; i < MANY; i++)
         assert_int_equal(results[i], 0);
     assert_int_equal(stack_count(), 64); /* the others were given back */
@@ -336,7 +336,7 @@ TEST(a_client_that_leaves)
     assert_null(f.request.dthreads);
     settle(&f);
     assert_string_equal(f.log, "rree"); /* told once: then they wait again */
-    mk_test_pass(&f.world, 100);
+    mk_test_pass(&f.fixture, 100);
     assert_string_equal(f.log, "rree00");
     close_fixture(&f);
 }
@@ -359,7 +359,7 @@ TEST(a_response_that_is_complete)
     start_for_request(&f);
     settle(&f);
     dthread_leave_request(&f.request, true);
-    mk_test_pass(&f.world, 200);
+    mk_test_pass(&f.fixture, 200);
     assert_string_equal(f.log, "r00");
     close_fixture(&f);
 }
@@ -372,13 +372,13 @@ TEST(dthreads_of_a_request_that_end)
     open_fixture(&f);
     for (int i = 0; i < 3; i++)
         d[i] = start_for_request(&f);
-    mk_test_pass(&f.world, 200);
+    mk_test_pass(&f.fixture, 200);
     assert_null(f.request.dthreads);
     for (int i = 0; i < 3; i++)
         d[i] = start_for_request(&f);
     settle(&f);
     dthread_interrupt(d[1], -ECANCELED);
-    mk_test_pass(&f.world, 100);
+    mk_test_pass(&f.fixture, 100);
     assert_non_null(f.request.dthreads);
     dthread_leave_request(&f.request, true);
     close_fixture(&f);
@@ -508,7 +508,7 @@ TEST(select)
     assert_int_equal(f.result, 0);
     assert_ptr_equal(f.value, &f.log);
     dthread->create(select_one, NULL);
-    mk_test_pass(&f.world, 100);
+    mk_test_pass(&f.fixture, 100);
     assert_int_equal(f.result, -ETIMEDOUT);
     assert_null(f.value);
     dthread->create(select_one, NULL);
@@ -541,7 +541,7 @@ TEST(senders_that_time_out)
     settle(&f);
     assert_int_equal(f.result, 0);
     dthread->create(send_briefly, &f);
-    mk_test_pass(&f.world, 10);
+    mk_test_pass(&f.fixture, 10);
     assert_int_equal(f.result, -ETIMEDOUT);
     assert_int_equal(dthread->receive(f.channel, &value, 0), -EAGAIN);
     close_fixture(&f);
@@ -559,7 +559,7 @@ static int create_with_failures(void *ctx)
     f->id = dthread->create(sleep_and_note, &letter);
     bool complete = c && f->id;
     dthread->channel_free(c);
-    mk_test_pass(&f->world, 100);
+    mk_test_pass(&f->fixture, 100);
     assert_string_equal(f->log, f->id ? "ab" : "");
     return complete ? 0 : -ENOMEM;
 }
@@ -633,7 +633,7 @@ TEST(a_dthread_that_ignores_the_end)
     unsigned n = 0;
     open_fixture(&f);
     dthread->create(ignore_errors, &n);
-    mk_test_pass(&f.world, 100);
+    mk_test_pass(&f.fixture, 100);
     unsigned before = n;
     end_dthreads(&f);
     assert_in_range(n - before, 50, 200);
@@ -665,5 +665,5 @@ TEST(the_end_of_the_thread)
     assert_int_equal(f.worker.calls, 0);
     assert_int_equal(stack_count(), 0);
     pthread_mutex_destroy(&f.service.lock);
-    mk_test_world_close(&f.world);
+    mk_test_fixture_close(&f.fixture);
 }

@@ -12,14 +12,14 @@ static void handle(duda_request_t *dr)
     (void)dr;
 }
 
-struct world {
+struct fixture {
     struct mk_arena arena;
     struct map map;
 };
 
-static void open_world(struct world *w)
+static void open_fixture(struct fixture *w)
 {
-    *w = (struct world){0};
+    *w = (struct fixture){0};
     mk_arena_init(&w->arena, NULL, 4 << 20, NULL, 0);
 }
 
@@ -53,8 +53,8 @@ TEST(static_paths_are_prefixes)
         {"/pie", MAP_NOT_FOUND, NULL},     {"/b", MAP_NOT_FOUND, NULL},        {"/", MAP_NOT_FOUND, NULL},
         {"", MAP_NOT_FOUND, NULL},
     };
-    struct world w;
-    open_world(&w);
+    struct fixture w;
+    open_fixture(&w);
     for (size_t i = 0; i < COUNT(statics); i++)
         assert_int_equal(map_add_static(&w.map, &w.arena, mk_str_c(statics[i]), handle), 0);
     check_paths(&w.map, cases, COUNT(cases));
@@ -64,8 +64,8 @@ TEST(static_paths_are_prefixes)
 TEST(first_rule_wins)
 {
     static const struct path_case cases[] = {{"/apples", MAP_FOUND, "/"}, {"", MAP_NOT_FOUND, NULL}};
-    struct world w;
-    open_world(&w);
+    struct fixture w;
+    open_fixture(&w);
     assert_int_equal(map_add_static(&w.map, &w.arena, MK_STR("/"), handle), 0);
     assert_int_equal(map_add_static(&w.map, &w.arena, MK_STR("/apples"), handle), 0);
     check_paths(&w.map, cases, COUNT(cases));
@@ -75,8 +75,8 @@ TEST(first_rule_wins)
 TEST(forced_redirect)
 {
     struct mk_route_match m;
-    struct world w;
-    open_world(&w);
+    struct fixture w;
+    open_fixture(&w);
     assert_int_equal(map_add_static(&w.map, &w.arena, MK_STR("/apples"), handle), 0);
     map_force_redirect(&w.map);
     assert_int_equal(map_match(&w.map, MK_STR("/apples"), false, &m), MAP_SLASH);
@@ -108,8 +108,8 @@ TEST(rules)
         {"", MAP_NOT_FOUND, NULL},
     };
     struct mk_route_match m;
-    struct world w;
-    open_world(&w);
+    struct fixture w;
+    open_fixture(&w);
     for (size_t i = 0; i < COUNT(rules); i++)
         assert_int_equal(map_add_rule(&w.map, &w.arena, mk_str_c(rules[i]), handle), 0);
     check_paths(&w.map, cases, COUNT(cases));
@@ -123,8 +123,8 @@ TEST(rules)
 TEST(bad_rules)
 {
     char pattern[2 * MK_ROUTES_SEGMENTS_MAX + 3];
-    struct world w;
-    open_world(&w);
+    struct fixture w;
+    open_fixture(&w);
     assert_int_equal(map_add_rule(&w.map, &w.arena, MK_STR(""), handle), -EINVAL);
     assert_int_equal(map_add_rule(&w.map, &w.arena, MK_STR("a"), handle), -EINVAL);
     memcpy(pattern, "/:", 2);

@@ -10,7 +10,7 @@
 #include "duda/core/service.h"
 
 struct fixture {
-    struct mk_test_world world;
+    struct mk_test_fixture fixture;
     struct service service;
     struct service_worker worker;
     unsigned calls;
@@ -21,16 +21,16 @@ struct fixture {
 static void open_fixture(struct fixture *f)
 {
     memset(f, 0, sizeof(*f));
-    assert_int_equal(mk_test_world_open(&f->world, NULL), 0);
+    assert_int_equal(mk_test_fixture_open(&f->fixture, NULL), 0);
     f->worker.service = &f->service;
-    f->worker.loop = &f->world.loop;
+    f->worker.loop = &f->fixture.loop;
 }
 
 static void close_fixture(struct fixture *f)
 {
     timer_cancel_all(&f->worker);
     assert_int_equal(f->worker.calls, 0);
-    mk_test_world_close(&f->world);
+    mk_test_fixture_close(&f->fixture);
 }
 
 static duda_timer_t start(struct fixture *f, uint32_t ms, bool interval, duda_call_fn fn)
@@ -53,18 +53,18 @@ TEST(a_timer_fires_once_and_an_interval_again)
     struct fixture f;
     open_fixture(&f);
     start(&f, 10, false, count_call);
-    mk_test_pass(&f.world, 9);
+    mk_test_pass(&f.fixture, 9);
     assert_int_equal(f.calls, 0);
-    mk_test_pass(&f.world, 1);
+    mk_test_pass(&f.fixture, 1);
     assert_int_equal(f.calls, 1);
-    mk_test_pass(&f.world, 100);
+    mk_test_pass(&f.fixture, 100);
     assert_int_equal(f.calls, 1);
     duda_timer_t timer = start(&f, 10, true, count_call);
-    mk_test_pass(&f.world, 35);
+    mk_test_pass(&f.fixture, 35);
     assert_int_equal(f.calls, 4);
     assert_int_equal(timer_cancel(&f.worker, timer), 0);
     assert_int_equal(timer_cancel(&f.worker, timer), -ENOENT);
-    mk_test_pass(&f.world, 100);
+    mk_test_pass(&f.fixture, 100);
     assert_int_equal(f.calls, 4);
     assert_null(current.worker);
     close_fixture(&f);
@@ -90,10 +90,10 @@ TEST(callbacks_cancel_timers)
         open_fixture(&f);
         f.own = start(&f, 10, interval, cancel_both);
         f.other = start(&f, 10, true, count_call);
-        mk_test_pass(&f.world, 40);
+        mk_test_pass(&f.fixture, 40);
         assert_int_equal(f.calls, 1);
         assert_int_equal(f.result, interval ? 0 : -ENOENT); /* a timer that fires once is over when it is called */
-        mk_test_pass(&f.world, 100);
+        mk_test_pass(&f.fixture, 100);
         assert_int_equal(f.calls, 3);
         close_fixture(&f);
     }
@@ -114,7 +114,7 @@ TEST(a_callback_may_end_its_worker)
         start(&f, 10, interval, end_all);
         start(&f, 10, true, count_call);
         start(&f, 11, true, count_call);
-        mk_test_pass(&f.world, 100);
+        mk_test_pass(&f.fixture, 100);
         assert_int_equal(f.calls, 1);
         close_fixture(&f);
     }
@@ -142,7 +142,7 @@ TEST(there_is_a_limit)
     for (int i = 0; i < 65536; i++)
         assert_int_not_equal(start(&f, 1000, false, count_call), 0);
     assert_int_equal(start(&f, 1000, false, count_call), 0);
-    mk_test_pass(&f.world, 1000);
+    mk_test_pass(&f.fixture, 1000);
     assert_int_equal(f.calls, 65536);
     assert_int_not_equal(start(&f, 1000, false, count_call), 0);
     close_fixture(&f);

@@ -18,28 +18,28 @@ static void take_piece(struct mk_request *req, struct mk_str piece, bool end, vo
         mk_response_end(req);
 }
 
-static void read_body(struct mk_request *req, struct mk_test_world *world)
+static void read_body(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     mk_request_read(req, take_piece, NULL);
 }
 
-static void answer_half(struct mk_request *req, struct mk_test_world *world)
+static void answer_half(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     mk_response_set_length(req, 10);
     assert_int_equal(mk_response_write_ref(req, MK_STR("half")), 0);
 }
 
-static void answer_half_and_read(struct mk_request *req, struct mk_test_world *world)
+static void answer_half_and_read(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    answer_half(req, world);
-    read_body(req, world);
+    answer_half(req, fixture);
+    read_body(req, fixture);
 }
 
 static const struct {
     const char *bytes, *state;
-    void (*handler)(struct mk_request *req, struct mk_test_world *world);
+    void (*handler)(struct mk_request *req, struct mk_test_fixture *fixture);
     size_t room;
     uint32_t limit_ms;
     const char *answer; /* how the response begins, "" for none; after one the state is linger */
@@ -62,7 +62,7 @@ static const struct {
 
 static void check_wait(size_t i)
 {
-    open_world(waits[i].handler);
+    open_fixture(waits[i].handler);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
     c->room = waits[i].room;
     mk_test_settle(&w);
@@ -79,7 +79,7 @@ static void check_wait(size_t i)
     if (!waits[i].answer[0]) {
         assert_int_equal(answer.len, 0);
         assert_string_equal(mk_test_state(c), "closed");
-        close_world();
+        close_fixture();
         return;
     }
     assert_true(mk_str_starts(answer, mk_str_c(waits[i].answer)));
@@ -90,7 +90,7 @@ static void check_wait(size_t i)
     assert_string_equal(mk_test_state(c), "linger");
     mk_test_pass(&w, 1);
     assert_string_equal(mk_test_state(c), "closed");
-    close_world();
+    close_fixture();
 }
 
 TEST(every_wait_has_its_limit)
@@ -110,19 +110,19 @@ static void drip(struct mk_test_client *c, const char *bytes, unsigned seconds)
 
 TEST(a_head_has_one_limit)
 {
-    open_world(NULL);
+    open_fixture(NULL);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR("G"));
     drip(c, "ET / HTTP/1.1\r\n", 14);
     mk_test_pass(&w, 999);
     assert_string_equal(mk_test_state(c), "read_head");
     mk_test_pass(&w, 1);
     assert_true(mk_str_starts(mk_test_received(c), MK_STR("HTTP/1.1 408 ")));
-    close_world();
+    close_fixture();
 }
 
 TEST(each_head_has_its_own)
 {
-    open_world(NULL);
+    open_fixture(NULL);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR("G"));
     mk_test_pass(&w, 14999);
     mk_test_send(c, mk_str_c(&(GET "G")[1])); /* the rest, and the start of the next one */
@@ -131,12 +131,12 @@ TEST(each_head_has_its_own)
     assert_string_equal(mk_test_state(c), "read_head");
     mk_test_pass(&w, 1);
     assert_true(mk_str_starts(mk_test_received(c), MK_STR("HTTP/1.1 408 ")));
-    close_world();
+    close_fixture();
 }
 
 TEST(a_body_may_be_slow_but_not_stand)
 {
-    open_world(read_body);
+    open_fixture(read_body);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(POST(4)));
     for (int i = 0; i < 4; i++) {
         mk_test_pass(&w, 29999);
@@ -146,12 +146,12 @@ TEST(a_body_may_be_slow_but_not_stand)
     mk_test_settle(&w);
     assert_string_equal(mk_test_state(c), "idle");
     assert_true(mk_str_starts(mk_test_received(c), MK_STR("HTTP/1.1 200 ")));
-    close_world();
+    close_fixture();
 }
 
 TEST(a_body_must_bring_its_rate)
 {
-    open_world(read_body);
+    open_fixture(read_body);
     w.settings.limits.body_rate_min = 2;
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(POST(1000)));
     drip(c, "x", 5);     /* the last one after 4 s */
@@ -168,7 +168,7 @@ TEST(a_body_must_bring_its_rate)
     mk_test_send(c, MK_STR("12345678901"));
     mk_test_settle(&w);
     assert_true(mk_str_starts(mk_test_received(c), MK_STR("HTTP/1.1 200 ")));
-    close_world();
+    close_fixture();
 }
 
 static void pause_at_once(struct mk_request *req, struct mk_str piece, bool end, void *ctx)
@@ -180,16 +180,16 @@ static void pause_at_once(struct mk_request *req, struct mk_str piece, bool end,
     }
 }
 
-static void read_and_pause(struct mk_request *req, struct mk_test_world *world)
+static void read_and_pause(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     mk_request_read(req, pause_at_once, NULL);
 }
 
 /* The time that a handler takes does not count for MinBodyRate. */
 TEST(a_pause_is_not_the_clients)
 {
-    open_world(read_and_pause);
+    open_fixture(read_and_pause);
     w.settings.limits.body_rate_min = 256;
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(POST(10) "123"));
     mk_test_settle(&w);
@@ -201,12 +201,12 @@ TEST(a_pause_is_not_the_clients)
     mk_test_send(c, MK_STR("4567890"));
     mk_test_settle(&w);
     assert_true(mk_str_starts(mk_test_received(c), MK_STR("HTTP/1.1 200 ")));
-    close_world();
+    close_fixture();
 }
 
 TEST(a_late_reader_is_not_the_clients)
 {
-    open_world(remember);
+    open_fixture(remember);
     w.settings.limits.body_rate_min = 256;
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(POST(10)));
     mk_test_pass(&w, 20000);
@@ -216,12 +216,12 @@ TEST(a_late_reader_is_not_the_clients)
     mk_test_send(c, MK_STR("1234567890"));
     mk_test_settle(&w);
     assert_true(mk_str_starts(mk_test_received(c), MK_STR("HTTP/1.1 200 ")));
-    close_world();
+    close_fixture();
 }
 
 TEST(sending_goes_on_while_the_client_takes)
 {
-    open_world(NULL);
+    open_fixture(NULL);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
     c->room = 1;
     mk_test_send(c, MK_STR(GET));
@@ -233,13 +233,13 @@ TEST(sending_goes_on_while_the_client_takes)
     mk_test_pass(&w, 20000);
     assert_string_equal(mk_test_state(c), "closed");
     assert_int_equal(w.aborted, 0); /* all of it had been passed to the connection */
-    close_world();
+    close_fixture();
 }
 
 /* Output that a handler adds does not restart the timeout of a client that reads nothing. */
 TEST(more_output_is_no_progress)
 {
-    open_world(remember);
+    open_fixture(remember);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
     c->room = 10;
     mk_test_send(c, MK_STR(GET));
@@ -252,12 +252,12 @@ TEST(more_output_is_no_progress)
     mk_test_pass(&w, 1);
     assert_string_equal(mk_test_state(c), "closed");
     assert_int_equal(w.aborted, 1);
-    close_world();
+    close_fixture();
 }
 
 TEST(a_408_waits_for_room_too)
 {
-    open_world(NULL);
+    open_fixture(NULL);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
     c->room = 0;
     mk_test_send(c, MK_STR("GET"));
@@ -268,7 +268,7 @@ TEST(a_408_waits_for_room_too)
     mk_test_settle(&w);
     assert_true(mk_str_starts(mk_test_received(c), MK_STR("HTTP/1.1 408 ")));
     assert_string_equal(mk_test_state(c), "linger");
-    close_world();
+    close_fixture();
 }
 
 /* ── closing ── */
@@ -276,7 +276,7 @@ TEST(a_408_waits_for_room_too)
 TEST(a_reset_ends_every_state)
 {
     for (size_t i = 0; i < COUNT(waits); i++) {
-        open_world(waits[i].handler);
+        open_fixture(waits[i].handler);
         struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
         c->room = waits[i].room;
         mk_test_send(c, mk_str_c(waits[i].bytes));
@@ -286,7 +286,7 @@ TEST(a_reset_ends_every_state)
         mk_test_settle(&w);
         assert_string_equal(mk_test_state(c), "closed");
         assert_int_equal(w.closed, 1);
-        close_world();
+        close_fixture();
     }
 }
 
@@ -294,7 +294,7 @@ TEST(ends_of_the_clients_bytes)
 {
     static const struct {
         const char *bytes, *state, *answer;
-        void (*handler)(struct mk_request *req, struct mk_test_world *world);
+        void (*handler)(struct mk_request *req, struct mk_test_fixture *fixture);
         bool answered;
     } ends[] = {
         {"", "closed", "", NULL, false},
@@ -305,7 +305,7 @@ TEST(ends_of_the_clients_bytes)
         {GET, "handler", "", remember, true},             /* the client may still read */
     };
     for (size_t i = 0; i < COUNT(ends); i++) {
-        open_world(ends[i].handler);
+        open_fixture(ends[i].handler);
         struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
         mk_test_send(c, mk_str_c(ends[i].bytes));
         mk_test_fin(c);
@@ -313,13 +313,13 @@ TEST(ends_of_the_clients_bytes)
         assert_string_equal(mk_test_state(c), ends[i].state);
         assert_true(mk_str_starts(mk_test_received(c), mk_str_c(ends[i].answer)));
         assert_int_equal(w.requests - w.aborted >= 1, ends[i].answered);
-        close_world();
+        close_fixture();
     }
 }
 
 TEST(lingers_until_the_client_ends)
 {
-    open_world(NULL);
+    open_fixture(NULL);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR("x\r\n"));
     mk_test_settle(&w);
     assert_string_equal(mk_test_state(c), "linger");
@@ -331,13 +331,13 @@ TEST(lingers_until_the_client_ends)
     mk_test_fin(c);
     mk_test_settle(&w);
     assert_string_equal(mk_test_state(c), "closed");
-    close_world();
+    close_fixture();
 }
 
 TEST(lingers_for_so_many_bytes)
 {
     static char much[1 << 20];
-    open_world(NULL);
+    open_fixture(NULL);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR("x\r\n"));
     mk_test_settle(&w);
     for (int i = 0; i < 64; i++) {
@@ -346,14 +346,14 @@ TEST(lingers_for_so_many_bytes)
         mk_test_settle(&w);
     }
     assert_string_equal(mk_test_state(c), "closed");
-    close_world();
+    close_fixture();
 }
 
 /* ── drains, and too many connections ── */
 
 TEST(drains)
 {
-    open_world(remember);
+    open_fixture(remember);
     struct mk_test_client *busy = mk_test_connect(&w, MK_STR(GET));
     w.handler = remember;
     struct mk_test_client *working = mk_test_connect(&w, MK_STR(GET GET));
@@ -383,13 +383,13 @@ TEST(drains)
     assert_int_equal(w.requests, 5);
     mk__conn_abort_all(&w.http);
     assert_int_equal(w.aborted, 1);
-    close_world();
+    close_fixture();
 }
 
 /* A connection accepted during a drain may send one request, and the drain does not wait for it. */
 TEST(latecomers)
 {
-    open_world(remember);
+    open_fixture(remember);
     struct mk_test_client *busy = mk_test_connect(&w, MK_STR(GET));
     mk_test_settle(&w);
     w.handler = NULL;
@@ -415,13 +415,13 @@ TEST(latecomers)
     assert_true(w.http.conns_in_drain > 0);
     mk__conn_abort_all(&w.http);
     assert_int_equal(w.http.conns_in_drain, 0);
-    close_world();
+    close_fixture();
 }
 
 TEST(closes_idle_ones)
 {
     struct mk_test_client *c[4];
-    open_world(NULL);
+    open_fixture(NULL);
     for (int i = 0; i < 4; i++)
         c[i] = mk_test_connect(&w, i == 1 ? MK_STR("GET") : MK_STR(GET));
     mk_test_settle(&w);
@@ -436,12 +436,12 @@ TEST(closes_idle_ones)
     assert_string_equal(mk_test_state(c[1]), "closed");
     assert_int_equal(mk__conn_close_idle(&w.http, 2), 0);
     mk_test_settle(&w);
-    close_world();
+    close_fixture();
 }
 
 TEST(cannot_begin)
 {
-    open_world(NULL);
+    open_fixture(NULL);
     w.open_error = -EPROTO;
     assert_null(mk_test_connect(&w, MK_STR(GET)));
     assert_int_equal(w.closed, 1);
@@ -455,5 +455,5 @@ TEST(cannot_begin)
     mk__alloc_countdown = -1;
     assert_int_equal(w.closed, 2 + !c);
     mk_test_settle(&w);
-    close_world();
+    close_fixture();
 }

@@ -4,11 +4,11 @@
 
 #include "harness.h"
 
-static struct mk_test_world w;
+static struct mk_test_fixture w;
 
 TEST(the_lines_of_the_second)
 {
-    assert_int_equal(mk_test_world_open(&w, NULL), 0);
+    assert_int_equal(mk_test_fixture_open(&w, NULL), 0);
     assert_int_equal(mk_test_http_open(&w), 0);
     assert_str_equal(mk__context_date_lines(&w.http), "Server: x\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n");
     mk_test_pass(&w, 999);
@@ -23,5 +23,5 @@ TEST(the_lines_of_the_second)
     mk__loop_turn(&w.loop);
     assert_str_equal(mk__context_date_lines(&w.http), "Date: Sun, 06 Nov 1994 08:49:39 GMT\r\n");
     assert_str_equal(mk__context_ok_lines(&w.http), "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:39 GMT\r\n");
-    mk_test_world_close(&w);
+    mk_test_fixture_close(&w);
 }

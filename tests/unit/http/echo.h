@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A handler that takes exchanges over and sends back what it reads, for tests of any protocol. Include it after the
- * world of the protocol and a definition of ECHO_BYTES, the size of its buffer.
+ * fixture of the protocol and a definition of ECHO_BYTES, the size of its buffer.
  */
 #ifndef MK_UNIT_HTTP_ECHO_H
 #define MK_UNIT_HTTP_ECHO_H
@@ -69,9 +69,9 @@ static void take(struct mk_request *req)
         mk_response_error(req, 400);
 }
 
-static void answer(struct mk_request *req, struct mk_test_world *world)
+static void answer(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    remember(req, world);
+    remember(req, fixture);
     if (!echo.late)
         take(req);
 }

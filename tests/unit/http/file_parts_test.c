@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-static struct mk_test_world w;
+static struct mk_test_fixture w;
 static struct mk__thread_pool jobs;
 
 enum { LARGE_BYTES = 1 << 20 };
@@ -22,10 +22,10 @@ static char byte_at(uint64_t n)
     return (char)('A' + n / 7 % 26);
 }
 
-static void send_large(struct mk_request *req, struct mk_test_world *world)
+static void send_large(struct mk_request *req, struct mk_test_fixture *fixture)
 {
     int fd = open(mk_test_path("large"), O_RDONLY | O_CLOEXEC);
-    (void)world;
+    (void)fixture;
     assert_true(fd >= 0);
     mk_response_file(req, &(struct mk_file){.fd = fd, .bytes = LARGE_BYTES, .type = MK_STR("text/x")});
 }
@@ -33,7 +33,7 @@ static void send_large(struct mk_request *req, struct mk_test_world *world)
 static void open_large(void)
 {
     mk__thread_pool_open(&jobs, 1);
-    assert_int_equal(mk_test_world_open(&w, &jobs), 0);
+    assert_int_equal(mk_test_fixture_open(&w, &jobs), 0);
     w.handler = send_large;
     assert_int_equal(mk_test_http_open(&w), 0);
 }
@@ -42,7 +42,7 @@ static void close_large(void)
 {
     mk__conn_abort_all(&w.http);
     mk__thread_pool_close(&jobs);
-    mk_test_world_close(&w);
+    mk_test_fixture_close(&w);
 }
 
 /* Sixteen ranges, the last of the file first: small ones are copied, large ones go by sendfile. */
@@ -101,7 +101,7 @@ static void settle_with_disk(struct mk_test_client *c)
 {
     mk_test_settle(&w);
     for (int i = 0; i < 1000 && strcmp(mk_test_state(c), "disk") == 0; i++)
-        assert_true(mk_test_wait_mail(&w));
+        assert_true(mk_test_wait_wakeup(&w));
 }
 
 TEST(many_ranges)
@@ -143,9 +143,9 @@ TEST(many_ranges_through_a_slow_client)
 
 static struct mk_request *exchange;
 
-static void send_resident(struct mk_request *req, struct mk_test_world *world)
+static void send_resident(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     exchange = req;
     send_resident_file(req, "large", LARGE_BYTES);
 }

@@ -10,7 +10,7 @@
 
 #include <errno.h>
 
-static struct mk_test_world w;
+static struct mk_test_fixture w;
 static struct mk__thread_pool jobs;
 static const char *file_name;
 static uint64_t file_at, file_length;
@@ -25,10 +25,10 @@ static ssize_t say_nothing(struct mk_request *req, char *to, size_t size, void *
     return 0;
 }
 
-static void send_the_file(struct mk_request *req, struct mk_test_world *world)
+static void send_the_file(struct mk_request *req, struct mk_test_fixture *fixture)
 {
     int fd = open(mk_test_path(file_name), O_RDONLY | O_CLOEXEC);
-    (void)world;
+    (void)fixture;
     assert_true(fd >= 0);
     if (!chunked)
         assert_int_equal(mk_response_set_length(req, file_length), 0);
@@ -42,24 +42,24 @@ static void send_the_file(struct mk_request *req, struct mk_test_world *world)
         mk_response_end(req);
 }
 
-static void open_world(const char *name, uint64_t at, uint64_t length)
+static void open_fixture(const char *name, uint64_t at, uint64_t length)
 {
     file_name = name;
     file_at = at;
     file_length = length;
     chunked = false;
     mk__thread_pool_open(&jobs, 1);
-    assert_int_equal(mk_test_world_open(&w, &jobs), 0);
+    assert_int_equal(mk_test_fixture_open(&w, &jobs), 0);
     w.handler = send_the_file;
     assert_int_equal(mk_test_http_open(&w), 0);
 }
 
-static void close_world(void)
+static void close_fixture(void)
 {
     if (w.http.loop)
         mk__conn_abort_all(&w.http);
     mk__thread_pool_close(&jobs);
-    mk_test_world_close(&w);
+    mk_test_fixture_close(&w);
     assert_int_equal(w.requests <= w.done, true);
 }
 
@@ -98,13 +98,13 @@ static void settle_with_disk(struct mk_test_client *c)
 {
     mk_test_settle(&w);
     for (int i = 0; i < 1000 && strcmp(mk_test_state(c), "disk") == 0; i++)
-        assert_true(mk_test_wait_mail(&w));
+        assert_true(mk_test_wait_wakeup(&w));
 }
 
 TEST(small_files_are_copied)
 {
     unsigned before = mk_test_descriptors();
-    open_world("small", 0, 1000);
+    open_fixture("small", 0, 1000);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
     mk_test_settle(&w);
     check_body(c);
@@ -116,13 +116,13 @@ TEST(small_files_are_copied)
     mk_test_settle(&w);
     check_body(c);
     assert_string_equal(mk_test_state(c), "idle");
-    close_world();
+    close_fixture();
     assert_int_equal(mk_test_descriptors(), before);
 }
 
 TEST(large_files_are_sent)
 {
-    open_world("large", 0, 1 << 20);
+    open_fixture("large", 0, 1 << 20);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
     assert_string_equal(mk_test_state(c), "write"); /* yields after a slice */
     assert_in_range(c->from_server.len, 512 * 1024, 513 * 1024);
@@ -136,12 +136,12 @@ TEST(large_files_are_sent)
     mk_test_send(c, MK_STR(GET));
     mk_test_settle(&w);
     check_body(c);
-    close_world();
+    close_fixture();
 }
 
 TEST(files_through_a_slow_client)
 {
-    open_world("large", 1, 300000);
+    open_fixture("large", 1, 300000);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
     c->room = 1;
     mk_test_send(c, MK_STR(GET));
@@ -152,7 +152,7 @@ TEST(files_through_a_slow_client)
         mk_test_settle(&w);
     }
     check_body(c);
-    close_world();
+    close_fixture();
 }
 
 TEST(files_in_chunks)
@@ -160,7 +160,7 @@ TEST(files_in_chunks)
     static const uint64_t sizes[] = {1, 1000, 16384, 16385, 300000};
     for (size_t i = 0; i < COUNT(sizes); i++) {
         char line[32];
-        open_world("large", 0, sizes[i]);
+        open_fixture("large", 0, sizes[i]);
         chunked = true;
         struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
         mk_test_settle(&w);
@@ -173,7 +173,7 @@ TEST(files_in_chunks)
             assert_int_equal(at[n], byte_at(n));
         assert_string_equal(at + sizes[i], "\r\n6\r\nbehind\r\n0\r\n\r\n");
         assert_string_equal(mk_test_state(c), "idle");
-        close_world();
+        close_fixture();
     }
 }
 
@@ -182,7 +182,7 @@ TEST(cold_files_wait_for_the_disk)
     static const uint64_t sizes[] = {100, 16384, 1 << 20};
     for (size_t i = 0; i < COUNT(sizes); i++) {
         mk_test_make_cold();
-        open_world("large", 0, sizes[i]);
+        open_fixture("large", 0, sizes[i]);
         struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
         mk_test_send(c, MK_STR(GET GET));
         mk_test_settle(&w);
@@ -196,7 +196,7 @@ TEST(cold_files_wait_for_the_disk)
         for (uint64_t n = 0; n < sizes[i]; n++)
             assert_int_equal(body[n], byte_at(n));
         assert_true(mk_str_starts(mk_str_c(body + sizes[i]), MK_STR("HTTP/1.1 200 OK")));
-        close_world();
+        close_fixture();
     }
 }
 
@@ -204,14 +204,14 @@ TEST(a_client_leaves_while_the_disk_works)
 {
     unsigned before = mk_test_descriptors();
     mk_test_make_cold();
-    open_world("large", 0, 1 << 20);
+    open_fixture("large", 0, 1 << 20);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
     assert_string_equal(mk_test_state(c), "disk");
     mk_test_reset(c);
     mk_test_settle(&w);
     assert_string_equal(mk_test_state(c), "closed");
     assert_int_equal(w.aborted, 1);
-    close_world(); /* the job ends without an exchange */
+    close_fixture(); /* the job ends without an exchange */
     assert_int_equal(mk_test_descriptors(), before);
 }
 
@@ -229,14 +229,14 @@ static void get_shared(void *owned)
 static void put_shared(void *owned)
 {
     assert_ptr_equal(owned, &shared_fd);
-    assert_true(w.pins > 0 && references > 0);
+    assert_true(w.worker_refs > 0 && references > 0);
     references--;
 }
 
-static void send_shared(struct mk_request *req, struct mk_test_world *world)
+static void send_shared(struct mk_request *req, struct mk_test_fixture *fixture)
 {
     static const struct mk_owner owner = {get_shared, put_shared};
-    (void)world;
+    (void)fixture;
     shared_fd = open(mk_test_path(file_name), O_RDONLY | O_CLOEXEC);
     mk_response_file(req, &(struct mk_file){.fd = shared_fd,
                                             .bytes = file_length,
@@ -249,32 +249,32 @@ static void send_shared(struct mk_request *req, struct mk_test_world *world)
 TEST(the_owner_of_a_file_stays_while_the_disk_works)
 {
     mk_test_make_cold();
-    open_world("large", 0, 1 << 20);
+    open_fixture("large", 0, 1 << 20);
     w.handler = send_shared;
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
     assert_string_equal(mk_test_state(c), "disk");
     mk_test_reset(c);
     mk_test_settle(&w);
     assert_string_equal(mk_test_state(c), "closed");
-    assert_int_equal(w.pins, 1);
+    assert_int_equal(w.worker_refs, 1);
     assert_int_equal(references, 1);
-    assert_true(mk_test_wait_mail(&w));
-    assert_int_equal(w.pins, 0);
+    assert_true(mk_test_wait_wakeup(&w));
+    assert_int_equal(w.worker_refs, 0);
     assert_int_equal(references, 0);
     assert_int_equal(close(shared_fd), 0);
-    close_world();
+    close_fixture();
 }
 
 TEST(no_thread_for_a_cold_file)
 {
     mk_test_make_cold();
-    open_world("large", 0, 1000);
+    open_fixture("large", 0, 1000);
     w.loop.thread_pool = NULL;
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
     mk_test_settle(&w);
     assert_string_not_equal(mk_test_state(c), "idle");
     assert_int_equal(w.aborted, 1);
-    close_world();
+    close_fixture();
 }
 
 /* ── shrinking ── */
@@ -291,7 +291,7 @@ TEST(files_that_are_shorter_than_announced)
     };
     unsigned before = mk_test_descriptors();
     for (size_t i = 0; i < COUNT(cases); i++) {
-        open_world(cases[i].name, cases[i].at, cases[i].length);
+        open_fixture(cases[i].name, cases[i].at, cases[i].length);
         struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET GET));
         settle_with_disk(c);
         mk_test_settle(&w);
@@ -303,7 +303,7 @@ TEST(files_that_are_shorter_than_announced)
         assert_string_not_equal(mk_test_state(c), "idle");
         assert_int_equal(w.requests, 1); /* no second response in place of the missing bytes */
         assert_int_equal(w.aborted, 1);
-        close_world();
+        close_fixture();
     }
     assert_int_equal(mk_test_descriptors(), before);
 }
@@ -311,7 +311,7 @@ TEST(files_that_are_shorter_than_announced)
 TEST(a_file_shrinks_while_it_is_sent)
 {
     make_file("shrinking", 1 << 20);
-    open_world("shrinking", 0, 1 << 20);
+    open_fixture("shrinking", 0, 1 << 20);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
     c->room = 300000;
     mk_test_send(c, MK_STR(GET));
@@ -325,7 +325,7 @@ TEST(a_file_shrinks_while_it_is_sent)
     assert_true(mk_test_received(c).len <= 300000);
     assert_string_not_equal(mk_test_state(c), "idle");
     assert_int_equal(w.aborted, 1);
-    close_world();
+    close_fixture();
 }
 
 /* ── memory ── */
@@ -343,7 +343,7 @@ TEST(every_allocation_may_fail)
         for (long n = 0; !all_fine && n < 100; n++) {
             if (cases[i].cold)
                 mk_test_make_cold();
-            open_world(cases[i].name, 0, cases[i].length);
+            open_fixture(cases[i].name, 0, cases[i].length);
             mk__alloc_countdown = n;
             struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
             if (c) {
@@ -359,7 +359,7 @@ TEST(every_allocation_may_fail)
             mk__alloc_countdown = -1;
             if (all_fine)
                 check_body(c);
-            close_world();
+            close_fixture();
         }
     }
     assert_int_equal(mk_test_descriptors(), before);

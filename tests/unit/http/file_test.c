@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-static struct mk_test_world w;
+static struct mk_test_fixture w;
 
 enum { NOW = 784111777 };
 
@@ -60,9 +60,9 @@ static void share_file(struct mk_request *req, struct mk_file *f)
 
 /* ── the handler ── */
 
-static void send_file(struct mk_request *req, struct mk_test_world *world)
+static void send_file(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     if (is_tight)
         mk_test_fill_arena(req);
     struct mk_file f = file;
@@ -81,11 +81,11 @@ static void send_file(struct mk_request *req, struct mk_test_world *world)
 }
 
 /* Ten bytes, an hour old. */
-static void open_world(void)
+static void open_fixture(void)
 {
     name = "ten";
     file = (struct mk_file){.bytes = 10, .mtime_seconds = NOW - 3600, .mtime_nanoseconds = 5, .type = MK_STR("text/x")};
-    assert_int_equal(mk_test_world_open(&w, NULL), 0);
+    assert_int_equal(mk_test_fixture_open(&w, NULL), 0);
     w.handler = send_file;
     assert_int_equal(mk_test_http_open(&w), 0);
 }
@@ -171,9 +171,9 @@ TEST(answers)
 {
     unsigned before = mk_test_descriptors();
     for (size_t i = 0; i < COUNT(cases); i++) {
-        open_world();
+        open_fixture();
         assert_string_equal(ask(cases[i].method, cases[i].fields), cases[i].answer);
-        mk_test_world_close(&w);
+        mk_test_fixture_close(&w);
     }
     assert_int_equal(mk_test_descriptors(), before);
 }
@@ -191,13 +191,13 @@ TEST(refusals)
     };
     unsigned before = mk_test_descriptors();
     for (size_t i = 0; i < COUNT(refusals); i++) {
-        open_world();
+        open_fixture();
         const char *answer = ask(refusals[i].method, refusals[i].fields);
         assert_memory_equal(answer, refusals[i].line, strlen(refusals[i].line));
         assert_non_null(strstr(answer, refusals[i].holds));
         assert_null(strstr(answer, "ETag")); /* it is about an error page now */
         assert_null(strstr(answer, "0123456789"));
-        mk_test_world_close(&w);
+        mk_test_fixture_close(&w);
     }
     assert_int_equal(mk_test_descriptors(), before);
 }
@@ -206,7 +206,7 @@ TEST(refusals)
 
 static void open_thousand(void)
 {
-    open_world();
+    open_fixture();
     name = "thousand";
     file.bytes = 1000;
 }
@@ -233,7 +233,7 @@ TEST(several_ranges)
     for (size_t i = 0; i < COUNT(several); i++) {
         open_thousand();
         assert_string_equal(ask("GET", several[i].fields), several[i].answer);
-        mk_test_world_close(&w);
+        mk_test_fixture_close(&w);
     }
     assert_int_equal(mk_test_descriptors(), before);
 }
@@ -249,7 +249,7 @@ TEST(several_ranges_of_a_coded_file)
     answer = ask("GET", "Range: bytes=0-0,20-20\r\n"); /* they come to one */
     assert_true(mk_str_starts(mk_str_c(answer), MK_STR("HTTP/1.1 206 Partial Content\r\n")));
     assert_non_null(strstr(answer, "\r\nContent-Encoding: br\r\n"));
-    mk_test_world_close(&w);
+    mk_test_fixture_close(&w);
 }
 
 TEST(several_ranges_that_do_not_pay)
@@ -267,7 +267,7 @@ TEST(several_ranges_that_do_not_pay)
         assert_non_null(strstr(answer, "\r\nContent-Type: text/x\r\n"));
         assert_non_null(strstr(answer, "\r\nContent-Length: 1000\r\n\r\n0123"));
         assert_null(strstr(answer, "Content-Range"));
-        mk_test_world_close(&w);
+        mk_test_fixture_close(&w);
     }
     assert_int_equal(mk_test_descriptors(), before);
 }
@@ -275,17 +275,17 @@ TEST(several_ranges_that_do_not_pay)
 TEST(a_young_file_is_weak)
 {
     for (int age = -5; age < 4; age++) {
-        open_world();
+        open_fixture();
         file.mtime_seconds = NOW - age;
         const char *answer = ask("GET", "");
         assert_int_equal(strstr(answer, "\r\nETag: W/\"a-") != NULL, age < 2);
         if (age < 0) /* not in the future */
             assert_non_null(strstr(answer, "\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n"));
-        mk_test_world_close(&w);
+        mk_test_fixture_close(&w);
     }
 }
 
-/* Whoever may write below a document root chooses the time, and tmpfs takes any: none overflows. */
+/* Any user with write access below a document root sets the time, and tmpfs takes any: none overflows. */
 TEST(times_far_away)
 {
     static const struct {
@@ -298,24 +298,24 @@ TEST(times_far_away)
         {INT64_MAX, true, "\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n"},
     };
     for (size_t i = 0; i < COUNT(times); i++) {
-        open_world();
+        open_fixture();
         file.mtime_seconds = times[i].mtime;
         const char *answer = ask("GET", "");
         assert_true(mk_str_starts(mk_str_c(answer), MK_STR("HTTP/1.1 200 OK\r\n")));
         assert_int_equal(strstr(answer, "\r\nETag: W/\"a-") != NULL, times[i].is_weak);
         assert_non_null(strstr(answer, times[i].modified));
-        mk_test_world_close(&w);
+        mk_test_fixture_close(&w);
     }
 }
 
 TEST(without_ranges)
 {
-    open_world();
+    open_fixture();
     file.no_ranges = true;
     assert_string_equal(ask("GET", "Range: bytes=2-4\r\n"),
                         "HTTP/1.1 200 OK\r\n" VALIDATORS "Content-Type: text/x\r\nContent-Length: 10\r\n\r\n"
                         "0123456789");
-    mk_test_world_close(&w);
+    mk_test_fixture_close(&w);
 }
 
 /* ── mk_response_no_ranges() ── */
@@ -323,15 +323,15 @@ TEST(without_ranges)
 #define WITHOUT_RANGES "HTTP/1.1 200 OK\r\n" VALIDATORS "Content-Type: text/x\r\nContent-Length: 10\r\n\r\n0123456789"
 #define SEVERAL "Range: bytes=0-0,300-300,600-600,900-900\r\n"
 
-static void refuse_early(struct mk_request *req, struct mk_test_world *world)
+static void refuse_early(struct mk_request *req, struct mk_test_fixture *fixture)
 {
     assert_int_equal(mk_response_no_ranges(req), 0);
-    send_file(req, world);
+    send_file(req, fixture);
 }
 
-static void refuse_late(struct mk_request *req, struct mk_test_world *world)
+static void refuse_late(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     assert_int_equal(mk_response_no_ranges(req), 0);
     assert_int_equal(mk_response_no_ranges(req), 0); /* twice is once */
     if (mk_response_get_status(req) != 304)
@@ -342,7 +342,7 @@ static void refuse_late(struct mk_request *req, struct mk_test_world *world)
 /* In which hook the ranges are refused, and whether the file is in memory. */
 static void open_refusing(bool late, bool in_memory)
 {
-    open_world();
+    open_fixture();
     w.handler = late ? send_file : refuse_early;
     w.on_response = late ? refuse_late : NULL;
     is_at_hand = in_memory;
@@ -367,7 +367,7 @@ TEST(refused_ranges)
     for (size_t i = 0; i < COUNT(fields) * 4; i++) {
         open_refusing(i & 1, i & 2);
         expect_whole(ask("GET", fields[i / 4]));
-        mk_test_world_close(&w);
+        mk_test_fixture_close(&w);
     }
     is_at_hand = false;
     assert_int_equal(mk_test_descriptors(), before);
@@ -385,7 +385,7 @@ TEST(refused_multipart)
         assert_non_null(strstr(answer, "HTTP/1.1 200 OK\r\n"));
         assert_non_null(strstr(answer, "\r\nContent-Length: 1000\r\n"));
         assert_null(strstr(answer, "multipart"));
-        mk_test_world_close(&w);
+        mk_test_fixture_close(&w);
     }
     assert_int_equal(mk_test_descriptors(), before);
 }
@@ -394,7 +394,7 @@ TEST(refused_ranges_of_an_unchanged_file)
 {
     open_refusing(true, false);
     assert_string_equal(ask("GET", "If-None-Match: " TAG "\r\nRange: bytes=2-4\r\n"), UNCHANGED);
-    mk_test_world_close(&w);
+    mk_test_fixture_close(&w);
 }
 
 /* ── with a filter of another plugin ── */
@@ -409,46 +409,46 @@ static ssize_t raise_bytes(struct mk_filter *filter, char *to, size_t size, void
 }
 
 /* The filter is added to a 206 of 3 bytes, with that length; then another plugin refuses the ranges. */
-static void filter_and_refuse(struct mk_request *req, struct mk_test_world *world)
+static void filter_and_refuse(struct mk_request *req, struct mk_test_fixture *fixture)
 {
     assert_int_equal(mk_response_get_status(req), 206);
     assert_int_equal(mk_response_filter(req, raise_bytes, NULL), 0);
     assert_int_equal(mk_response_set_length(req, 3), 0);
-    refuse_late(req, world);
+    refuse_late(req, fixture);
 }
 
 TEST(a_filter_gets_the_whole_file)
 {
-    open_world();
+    open_fixture();
     w.on_response = filter_and_refuse;
     const char *answer = ask("GET", "Range: bytes=2-4\r\n");
     assert_non_null(strstr(answer, "HTTP/1.1 200 OK\r\n"));
     assert_non_null(strstr(answer, "\r\nTransfer-Encoding: chunked\r\n\r\n000a\r\nabcdefghij\r\n0\r\n\r\n"));
-    mk_test_world_close(&w);
+    mk_test_fixture_close(&w);
 }
 
 /* ── when they cannot be refused ── */
 
 static struct mk_request *asked;
 
-static void send_own_part(struct mk_request *req, struct mk_test_world *world)
+static void send_own_part(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     asked = req;
     mk_response_set_status(req, 206);
     mk_response_header(req, MK_STR("Content-Range"), MK_STR("bytes 0-0/10"));
     mk_response_write_ref(req, MK_STR("0"));
 }
 
-static void refuse_in_vain(struct mk_request *req, struct mk_test_world *world)
+static void refuse_in_vain(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     assert_int_equal(mk_response_no_ranges(req), -ENOTSUP);
 }
 
 TEST(a_part_that_a_handler_has_made)
 {
-    open_world();
+    open_fixture();
     w.handler = send_own_part;
     w.on_response = refuse_in_vain;
     struct mk_test_client *c = mk_test_connect(&w, MK_STR("GET / HTTP/1.1\r\nHost: h\r\n\r\n"));
@@ -456,67 +456,67 @@ TEST(a_part_that_a_handler_has_made)
     assert_non_null(strstr(mk_test_received(c).p, "206 Partial Content"));
     assert_int_equal(mk_response_no_ranges(asked), -EALREADY);
     mk_response_end(asked);
-    mk_test_world_close(&w);
+    mk_test_fixture_close(&w);
 }
 
-static void replace_and_refuse(struct mk_request *req, struct mk_test_world *world)
+static void replace_and_refuse(struct mk_request *req, struct mk_test_fixture *fixture)
 {
     assert_int_equal(mk_response_replace(req, MK_STR("text/y"), MK_STR("abc")), 0);
-    refuse_in_vain(req, world);
+    refuse_in_vain(req, fixture);
 }
 
 TEST(a_part_that_was_replaced)
 {
     unsigned before = mk_test_descriptors();
-    open_world();
+    open_fixture();
     w.on_response = replace_and_refuse;
     assert_non_null(strstr(ask("GET", "Range: bytes=2-4\r\n"), "\r\n\r\nabc"));
-    mk_test_world_close(&w);
+    mk_test_fixture_close(&w);
     assert_int_equal(mk_test_descriptors(), before);
 }
 
 /* The server's page of a 416 may have been replaced by the host's. */
-static void replace_page(struct mk_request *req, struct mk_test_world *world)
+static void replace_page(struct mk_request *req, struct mk_test_fixture *fixture)
 {
     if (mk_response_get_status(req) == 416)
         assert_int_equal(mk_response_replace(req, MK_STR("text/y"), MK_STR("abc")), 0);
-    refuse_late(req, world);
+    refuse_late(req, fixture);
 }
 
 TEST(a_416_with_another_page)
 {
-    open_world();
+    open_fixture();
     w.on_response = replace_page;
     expect_whole(ask("GET", "Range: bytes=10-\r\n"));
-    mk_test_world_close(&w);
+    mk_test_fixture_close(&w);
 }
 
 TEST(an_empty_file)
 {
-    open_world();
+    open_fixture();
     file.bytes = 0;
     const char *answer = ask("GET", "Range: bytes=0-0\r\n");
     assert_non_null(strstr(answer, " 416 "));
-    mk_test_world_close(&w);
-    open_world();
+    mk_test_fixture_close(&w);
+    open_fixture();
     file.bytes = 0;
     answer = ask("GET", "");
     assert_non_null(strstr(answer, " 200 OK\r\n"));
     assert_non_null(strstr(answer, "\r\nContent-Length: 0\r\n\r\n"));
-    mk_test_world_close(&w);
+    mk_test_fixture_close(&w);
 }
 
 TEST(huge_files)
 {
-    open_world();
+    open_fixture();
     file.bytes = 6ull << 30;
     assert_non_null(strstr(ask("HEAD", ""), "\r\nContent-Length: 6442450944\r\n\r\n"));
-    mk_test_world_close(&w);
+    mk_test_fixture_close(&w);
 }
 
-static void refuse_if_possible(struct mk_request *req, struct mk_test_world *world)
+static void refuse_if_possible(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     int err = mk_response_no_ranges(req), status = mk_response_get_status(req);
     assert_true(err == 0 || err == -ENOMEM || err == -EALREADY || (err == -ENOTSUP && status == 206));
 }
@@ -539,7 +539,7 @@ TEST(every_allocation_may_fail)
             mk_test_settle(&w);
             all_fine = mk__alloc_countdown >= 0;
             mk__alloc_countdown = -1;
-            mk_test_world_close(&w);
+            mk_test_fixture_close(&w);
         }
         assert_true(all_fine);
     }

@@ -73,9 +73,9 @@ static int add_one(int c)
     return c + 1;
 }
 
-static void add_filters(struct mk_request *req, struct mk_test_world *world)
+static void add_filters(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     held_req = req;
     assert_int_equal(mk_response_filter(req, change_bytes, (void *)add_one), 0);
     if (plan.n > 1)
@@ -88,7 +88,7 @@ static void open_with_filters(handler_fn *handler)
     plan.bytes_max = SIZE_MAX;
     plan.n = 1;
     mk__thread_pool_open(&jobs, 1);
-    assert_int_equal(mk_test_world_open(&w, &jobs), 0);
+    assert_int_equal(mk_test_fixture_open(&w, &jobs), 0);
     w.handler = handler;
     w.on_response = add_filters;
     assert_int_equal(mk_test_http_open(&w), 0);
@@ -99,29 +99,29 @@ static void close_with_filters(void)
     if (w.http.loop)
         mk__conn_abort_all(&w.http);
     mk__thread_pool_close(&jobs);
-    close_world();
+    close_fixture();
 }
 
 /* ── output ── */
 
-static void send_two_parts(struct mk_request *req, struct mk_test_world *world)
+static void send_two_parts(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     assert_int_equal(mk_response_write_ref(req, MK_STR("abc")), 0);
     assert_int_equal(mk_response_write(req, MK_STR("def")), 0);
     mk_response_end(req);
 }
 
-static void send_nothing(struct mk_request *req, struct mk_test_world *world)
+static void send_nothing(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     mk_response_end(req);
 }
 
-static void send_304(struct mk_request *req, struct mk_test_world *world)
+static void send_304(struct mk_request *req, struct mk_test_fixture *fixture)
 {
     mk_response_set_status(req, 304);
-    send_two_parts(req, world);
+    send_two_parts(req, fixture);
 }
 
 TEST(framing)
@@ -150,12 +150,12 @@ TEST(framing)
     }
 }
 
-static void check_length(struct mk_request *req, struct mk_test_world *world)
+static void check_length(struct mk_request *req, struct mk_test_fixture *fixture)
 {
     uint64_t bytes = 0;
     assert_true(mk_response_get_length(req, &bytes));
     assert_int_equal(bytes, 6);
-    add_filters(req, world);
+    add_filters(req, fixture);
     assert_false(mk_response_get_length(req, &bytes));
     assert_int_equal(mk_response_set_length(req, 6), 0);
     assert_true(mk_response_get_length(req, &bytes));
@@ -171,9 +171,9 @@ TEST(a_filter_makes_the_length_unknown)
 
 /* ── pieces ── */
 
-static void send_tick(struct mk_request *req, struct mk_test_world *world)
+static void send_tick(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     held_req = req;
     assert_int_equal(mk_response_write(req, MK_STR("tick")), 0);
 }
@@ -208,9 +208,9 @@ static void fill_queue(struct mk_request *req, void *ctx)
         mk_response_end(req);
 }
 
-static void send_800000_bytes(struct mk_request *req, struct mk_test_world *world)
+static void send_800000_bytes(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     blocks_left = 20;
     mk_response_on_writable(req, fill_queue, NULL);
     fill_queue(req, NULL);
@@ -273,9 +273,9 @@ static ssize_t add_byte(struct mk_filter *filter, char *to, size_t size, void *c
     return 1;
 }
 
-static void add_two_filters(struct mk_request *req, struct mk_test_world *world)
+static void add_two_filters(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     assert_int_equal(mk_response_filter(req, end_once, NULL), 0);
     assert_int_equal(mk_response_filter(req, add_byte, mk_arena_zalloc(mk_request_arena(req), sizeof(bool))), 0);
 }
@@ -350,21 +350,21 @@ TEST(a_filter_that_is_not_woken)
 
 /* ── responses that cannot be completed ── */
 
-static void announce_too_much(struct mk_request *req, struct mk_test_world *world)
+static void announce_too_much(struct mk_request *req, struct mk_test_fixture *fixture)
 {
     mk_response_set_length(req, 10);
-    send_two_parts(req, world);
+    send_two_parts(req, fixture);
 }
 
-static void announce_too_little(struct mk_request *req, struct mk_test_world *world)
+static void announce_too_little(struct mk_request *req, struct mk_test_fixture *fixture)
 {
     mk_response_set_length(req, 2);
-    send_two_parts(req, world);
+    send_two_parts(req, fixture);
 }
 
-static void abort_response(struct mk_request *req, struct mk_test_world *world)
+static void abort_response(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     mk_response_write(req, MK_STR("abc"));
     mk_response_abort(req);
 }
@@ -391,9 +391,9 @@ TEST(incomplete_responses_have_no_last_chunk)
     }
 }
 
-static void replace_body(struct mk_request *req, struct mk_test_world *world)
+static void replace_body(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    add_filters(req, world);
+    add_filters(req, fixture);
     assert_int_equal(mk_response_header(req, MK_STR("Content-Encoding"), MK_STR("gzip")), 0);
     assert_int_equal(mk_response_replace(req, MK_STR("text/plain"), MK_STR("abc")), 0);
 }
@@ -406,9 +406,9 @@ TEST(a_replaced_body_is_not_filtered)
     close_with_filters();
 }
 
-static void send_head_first(struct mk_request *req, struct mk_test_world *world)
+static void send_head_first(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     held_req = req;
     mk_response_write(req, MK_STR("x"));
 }
@@ -430,9 +430,9 @@ TEST(no_filter_after_the_head)
 
 enum { FILE_BYTES = 1 << 20 };
 
-static void send_file(struct mk_request *req, struct mk_test_world *world)
+static void send_file(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     int fd = open(mk_test_path("file"), O_RDONLY | O_CLOEXEC);
     assert_int_equal(mk_response_write_ref(req, MK_STR("<")), 0);
     assert_true(mk_response_write_file(req, fd, 1, FILE_BYTES - 1) >= 0);
@@ -445,7 +445,7 @@ static void request_file(void)
     struct mk_test_client *c = mk_test_connect(&w, MK_STR("GET / HTTP/1.0\r\n\r\n"));
     mk_test_settle(&w);
     for (int i = 0; i < 1000 && strcmp(mk_test_state(c), "disk") == 0; i++)
-        assert_true(mk_test_wait_mail(&w));
+        assert_true(mk_test_wait_wakeup(&w));
     struct mk_str all = mk_test_received(c);
     const char *text = strstr(all.p, "\r\n\r\n") + 4;
     assert_int_equal(all.len - (size_t)(text - all.p), FILE_BYTES + 1);

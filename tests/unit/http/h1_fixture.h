@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * For tests of HTTP/1 connections: one world, and requests and responses as text.
+ * For tests of HTTP/1 connections: one fixture, and requests and responses as text.
  */
-#ifndef MK_UNIT_HTTP_H1_WORLD_H
-#define MK_UNIT_HTTP_H1_WORLD_H
+#ifndef MK_UNIT_HTTP_H1_FIXTURE_H
+#define MK_UNIT_HTTP_H1_FIXTURE_H
 
 #include "testing.h"
 
 #include "harness.h"
 
-typedef void handler_fn(struct mk_request *req, struct mk_test_world *world);
+typedef void handler_fn(struct mk_request *req, struct mk_test_fixture *fixture);
 
-static struct mk_test_world w;
+static struct mk_test_fixture w;
 
-static inline void open_world(handler_fn *handler)
+static inline void open_fixture(handler_fn *handler)
 {
-    assert_int_equal(mk_test_world_open(&w, NULL), 0);
+    assert_int_equal(mk_test_fixture_open(&w, NULL), 0);
     w.handler = handler;
     assert_int_equal(mk_test_http_open(&w), 0);
 }
 
 /* Checks that every request has ended once. */
-static inline void close_world(void)
+static inline void close_fixture(void)
 {
-    mk_test_world_close(&w);
+    mk_test_fixture_close(&w);
     assert_true(w.requests <= w.done);
 }
 
@@ -31,9 +31,9 @@ static inline void close_world(void)
 __attribute__((unused)) static struct mk_request *held_req;
 
 /* A handler that does not answer yet. */
-static inline void remember(struct mk_request *req, struct mk_test_world *world)
+static inline void remember(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     held_req = req;
 }
 
@@ -69,10 +69,10 @@ static inline ssize_t one_x(struct mk_request *req, char *to, size_t size, void 
     return 1;
 }
 
-static inline void generate_x(struct mk_request *req, struct mk_test_world *world)
+static inline void generate_x(struct mk_request *req, struct mk_test_fixture *fixture)
 {
     bool *said = mk_arena_zalloc(mk_request_arena(req), sizeof(*said));
-    (void)world;
+    (void)fixture;
     if (!said || mk_response_generate(req, one_x, said) < 0)
         mk_response_abort(req);
     else
@@ -99,9 +99,9 @@ static inline void gather(struct mk_request *req, struct mk_str piece, bool end,
     }
 }
 
-static inline void read_all(struct mk_request *req, struct mk_test_world *world)
+static inline void read_all(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     body.len = body.ends = 0;
     mk_request_read(req, gather, NULL);
 }

@@ -7,8 +7,8 @@
  * "!" is the end of a stream; DATA frames of one stream in a row are one piece of text, or their number of bytes where
  * that is long: 1:#40000. Fields that every response has are left out. Expectations are patterns of fnmatch(3).
  */
-#ifndef MK_UNIT_HTTP_H2_WORLD_H
-#define MK_UNIT_HTTP_H2_WORLD_H
+#ifndef MK_UNIT_HTTP_H2_FIXTURE_H
+#define MK_UNIT_HTTP_H2_FIXTURE_H
 
 #include "http/h1_fixture.h"
 
@@ -341,7 +341,7 @@ static inline struct mk_test_h2 h2_connect(void)
 
 static inline struct mk_test_h2 h2_open(handler_fn *handler)
 {
-    open_world(handler);
+    open_fixture(handler);
     return h2_connect();
 }
 
@@ -349,21 +349,21 @@ static inline struct mk_test_h2 h2_open(handler_fn *handler)
 static inline void h2_close(struct mk_test_h2 *t)
 {
     h2_free(t);
-    close_world();
+    close_fixture();
 }
 
 /* ── handlers ── */
 
-static inline void give_a_part(struct mk_request *req, struct mk_test_world *world)
+static inline void give_a_part(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    remember(req, world);
+    remember(req, fixture);
     mk_response_write_ref(req, MK_STR("part"));
 }
 
-static inline void pause_body(struct mk_request *req, struct mk_test_world *world)
+static inline void pause_body(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    remember(req, world);
-    read_all(req, world);
+    remember(req, fixture);
+    read_all(req, fixture);
     mk_request_pause(req);
 }
 
@@ -381,9 +381,9 @@ static inline void collected(struct mk_request *req, struct mk_str data, bool en
         mk_response_end(req);
 }
 
-static inline void collect(struct mk_request *req, struct mk_test_world *world)
+static inline void collect(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     mk_request_collect(req, 0, collected, NULL);
 }
 
@@ -404,10 +404,10 @@ static inline ssize_t h2_generate(struct mk_request *req, char *to, size_t size,
     return (ssize_t)n;
 }
 
-static inline void h2_give(struct mk_request *req, struct mk_test_world *world)
+static inline void h2_give(struct mk_request *req, struct mk_test_fixture *fixture)
 {
     struct mk_str path = mk_request_path(req);
-    remember(req, world);
+    remember(req, fixture);
     if (path.p[1] == 'w')
         return;
     struct h2_rest *rest = mk_arena_zalloc(mk_request_arena(req), sizeof(*rest));

@@ -11,19 +11,20 @@
 
 #define REQUEST MK_STR("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
 
-static struct mk_test_world w;
+static struct mk_test_fixture w;
 static struct mk_transport shaking;
-static int verdict; /* of the first step of each connection, and of those behind it until a test says otherwise */
+static int
+    handshake_result; /* of the first step of each connection, and of those behind it until a test says otherwise */
 
 /* Reads the input, as a handshake does, unless it is its last step. */
-static int shake(struct mk_io *io)
+static int handshake(struct mk_io *io)
 {
     struct mk_test_client *c = io->state;
     assert_false(c->closed);
-    if (!c->shakes++)
-        c->verdict = verdict;
-    c->read_at = c->verdict == -EAGAIN ? c->to_server.len : c->read_at;
-    return c->verdict;
+    if (!c->handshake_steps++)
+        c->handshake_result = handshake_result;
+    c->read_at = c->handshake_result == -EAGAIN ? c->to_server.len : c->read_at;
+    return c->handshake_result;
 }
 
 static void notify_close(struct mk_io *io)
@@ -39,23 +40,23 @@ static int flush(struct mk_io *io)
     return c->room ? 0 : -EAGAIN;
 }
 
-static int open_world(void **state)
+static int open_fixture(void **state)
 {
     (void)state;
-    assert_int_equal(mk_test_world_open(&w, NULL), 0);
+    assert_int_equal(mk_test_fixture_open(&w, NULL), 0);
     shaking = mk_test_memory;
-    shaking.handshake = shake;
+    shaking.handshake = handshake;
     shaking.close_notify = notify_close;
     w.transport = &shaking;
-    verdict = -EAGAIN;
+    handshake_result = -EAGAIN;
     w.settings.handshakes_max = 100;
     return mk_test_http_open(&w);
 }
 
-static int close_world(void **state)
+static int close_fixture(void **state)
 {
     (void)state;
-    mk_test_world_close(&w);
+    mk_test_fixture_close(&w);
     return 0;
 }
 
@@ -66,74 +67,74 @@ static struct mk_test_client *arrive(void)
     return c;
 }
 
-TEST(it_waits_for_bytes_and_for_room, open_world, close_world)
+TEST(it_waits_for_bytes_and_for_room, open_fixture, close_fixture)
 {
     struct mk_test_client *c = arrive();
     mk_test_settle(&w);
     assert_string_equal(mk_test_state(c), "handshake");
-    unsigned before = c->shakes;
+    unsigned before = c->handshake_steps;
     mk_test_send(c, MK_STR("hello"));
     mk_test_settle(&w);
-    assert_int_equal(c->shakes, before + 1);
+    assert_int_equal(c->handshake_steps, before + 1);
     mk_test_take(c, 1); /* it does not wait for that */
     mk_test_settle(&w);
-    assert_int_equal(c->shakes, before + 1);
-    c->verdict = -EINPROGRESS;
+    assert_int_equal(c->handshake_steps, before + 1);
+    c->handshake_result = -EINPROGRESS;
     mk_test_send(c, MK_STR("hello"));
     mk_test_settle(&w);
-    assert_int_equal(c->shakes, before + 2);
+    assert_int_equal(c->handshake_steps, before + 2);
     mk_test_take(c, 1);
     mk_test_settle(&w);
-    assert_int_equal(c->shakes, before + 3);
+    assert_int_equal(c->handshake_steps, before + 3);
     assert_string_equal(mk_test_state(c), "handshake");
     assert_int_equal(w.requests, 0);
 
-    c->verdict = 0;
+    c->handshake_result = 0;
     mk_test_send(c, REQUEST); /* with the last of the handshake */
     mk_test_settle(&w);
     assert_string_equal(mk_test_state(c), "idle");
     assert_int_equal(w.requests, 1);
     assert_int_equal(w.http.handshakes, 0);
-    unsigned done = c->shakes;
+    unsigned done = c->handshake_steps;
     mk_test_send(c, REQUEST);
     mk_test_settle(&w);
     assert_int_equal(w.requests, 2);
-    assert_int_equal(c->shakes, done); /* once is enough */
+    assert_int_equal(c->handshake_steps, done); /* once is enough */
 }
 
-TEST(one_that_is_done_at_once, open_world, close_world)
+TEST(one_that_is_done_at_once, open_fixture, close_fixture)
 {
-    verdict = 0;
+    handshake_result = 0;
     struct mk_test_client *c = mk_test_connect(&w, REQUEST);
     mk_test_settle(&w);
-    assert_int_equal(c->shakes, 1);
+    assert_int_equal(c->handshake_steps, 1);
     assert_int_equal(w.requests, 1);
     assert_string_equal(mk_test_state(c), "idle");
 }
 
-TEST(one_that_is_done_with_nothing_behind_it, open_world, close_world)
+TEST(one_that_is_done_with_nothing_behind_it, open_fixture, close_fixture)
 {
-    verdict = 0;
+    handshake_result = 0;
     struct mk_test_client *c = arrive();
     mk_test_settle(&w);
     assert_string_equal(mk_test_state(c), "new");
 }
 
-TEST(one_that_fails, open_world, close_world)
+TEST(one_that_fails, open_fixture, close_fixture)
 {
     struct mk_test_client *c = arrive();
-    c->verdict = -EPROTO;
+    c->handshake_result = -EPROTO;
     mk_test_send(c, MK_STR("garbage"));
     mk_test_settle(&w);
     assert_true(c->closed);
     assert_int_equal(w.closed, 1);
     assert_int_equal(w.http.handshakes, 0);
-    verdict = -EPROTO;
+    handshake_result = -EPROTO;
     assert_true(arrive()->closed);
     assert_int_equal(w.requests, 0);
 }
 
-TEST(its_time_is_limited, open_world, close_world)
+TEST(its_time_is_limited, open_fixture, close_fixture)
 {
     struct mk_test_client *c = arrive();
     mk_test_pass(&w, 5000);
@@ -145,11 +146,11 @@ TEST(its_time_is_limited, open_world, close_world)
     assert_int_equal(mk_test_received(c).len, 0); /* no response is possible */
 }
 
-TEST(the_head_has_its_own_time, open_world, close_world)
+TEST(the_head_has_its_own_time, open_fixture, close_fixture)
 {
     struct mk_test_client *c = arrive();
     mk_test_pass(&w, 9000);
-    c->verdict = 0;
+    c->handshake_result = 0;
     mk_test_send(c, MK_STR("G"));
     mk_test_pass(&w, 14999);
     assert_string_equal(mk_test_state(c), "read_head");
@@ -157,15 +158,15 @@ TEST(the_head_has_its_own_time, open_world, close_world)
     assert_true(mk_str_starts(mk_test_received(c), MK_STR("HTTP/1.1 408 ")));
 }
 
-static unsigned count_shakes(void)
+static unsigned count_handshake_steps(void)
 {
     unsigned n = 0;
     for (unsigned i = 0; i < w.n_clients; i++)
-        n += w.clients[i]->shakes;
+        n += w.clients[i]->handshake_steps;
     return n;
 }
 
-TEST(a_turn_has_four_steps, open_world, close_world)
+TEST(a_turn_has_four_steps, open_fixture, close_fixture)
 {
     struct mk_test_client *clients[11], *served;
     w.transport = NULL;
@@ -175,15 +176,15 @@ TEST(a_turn_has_four_steps, open_world, close_world)
     for (size_t i = 0; i < COUNT(clients); i++)
         clients[i] = arrive();
     mk_test_settle(&w);
-    unsigned before = count_shakes();
+    unsigned before = count_handshake_steps();
     for (size_t i = 0; i < COUNT(clients); i++) {
-        clients[i]->verdict = 0;
+        clients[i]->handshake_result = 0;
         mk_test_send(clients[i], MK_STR("x"));
     }
     mk_test_send(served, REQUEST);
     for (unsigned turn = 1; turn <= 3; turn++) {
         assert_int_equal(mk__loop_turn(&w.loop), 0);
-        assert_int_equal(count_shakes() - before, turn < 3 ? turn * 4 : 11);
+        assert_int_equal(count_handshake_steps() - before, turn < 3 ? turn * 4 : 11);
         assert_int_equal(w.requests, 2); /* in the first turn, besides the handshakes */
     }
     mk_test_settle(&w);
@@ -192,7 +193,7 @@ TEST(a_turn_has_four_steps, open_world, close_world)
 }
 
 /* Connections in the queue are not overtaken by those whose input arrives later. */
-TEST(steps_are_taken_in_order, open_world, close_world)
+TEST(steps_are_taken_in_order, open_fixture, close_fixture)
 {
     struct mk_test_client *clients[24];
     for (size_t i = 0; i < COUNT(clients); i++)
@@ -204,12 +205,12 @@ TEST(steps_are_taken_in_order, open_world, close_world)
             mk_test_send(clients[sent++], MK_STR("x"));
         assert_int_equal(mk__loop_turn(&w.loop), 0);
         for (unsigned i = 0; i < COUNT(clients); i++)
-            if (clients[i]->shakes != (i < turn * 4 ? 2 : 1))
-                fail_msg("turn %u, client %u: %u steps", turn, i, clients[i]->shakes);
+            if (clients[i]->handshake_steps != (i < turn * 4 ? 2 : 1))
+                fail_msg("turn %u, client %u: %u steps", turn, i, clients[i]->handshake_steps);
     }
 }
 
-TEST(one_that_waits_for_its_step_may_end, open_world, close_world)
+TEST(one_that_waits_for_its_step_may_end, open_fixture, close_fixture)
 {
     struct mk_test_client *clients[6];
     for (size_t i = 0; i < COUNT(clients); i++)
@@ -218,18 +219,18 @@ TEST(one_that_waits_for_its_step_may_end, open_world, close_world)
     for (size_t i = 0; i < COUNT(clients); i++)
         mk_test_send(clients[i], MK_STR("x"));
     assert_int_equal(mk__loop_turn(&w.loop), 0);
-    assert_int_equal(clients[5]->shakes, 1);
+    assert_int_equal(clients[5]->handshake_steps, 1);
     assert_int_equal(mk__conn_close_idle(&w.http, 6), 6);
     for (size_t i = 0; i < COUNT(clients); i++)
         assert_true(clients[i]->closed);
     mk_test_settle(&w);
 }
 
-TEST(the_oldest_gives_way, open_world, close_world)
+TEST(the_oldest_gives_way, open_fixture, close_fixture)
 {
     w.settings.handshakes_max = 2;
     struct mk_test_client *first = arrive(), *second = arrive();
-    first->verdict = 0;
+    first->handshake_result = 0;
     mk_test_send(first, MK_STR("x"));
     mk_test_settle(&w);
     struct mk_test_client *third = arrive();
@@ -240,7 +241,7 @@ TEST(the_oldest_gives_way, open_world, close_world)
     assert_int_equal(w.http.handshakes, 2);
 }
 
-TEST(all_above_a_lowered_limit_give_way, open_world, close_world)
+TEST(all_above_a_lowered_limit_give_way, open_fixture, close_fixture)
 {
     struct mk_test_client *clients[5];
     struct mk__context_buffers none = {0};
@@ -256,7 +257,7 @@ TEST(all_above_a_lowered_limit_give_way, open_world, close_world)
     assert_false(clients[4]->closed || last->closed);
 }
 
-TEST(room_is_made_of_handshakes, open_world, close_world)
+TEST(room_is_made_of_handshakes, open_fixture, close_fixture)
 {
     struct mk_test_client *c = arrive();
     assert_int_equal(mk__conn_close_idle(&w.http, 1), 1);
@@ -264,13 +265,13 @@ TEST(room_is_made_of_handshakes, open_world, close_world)
     assert_int_equal(w.http.handshakes, 0);
 }
 
-TEST(a_drain_lets_it_end, open_world, close_world)
+TEST(a_drain_lets_it_end, open_fixture, close_fixture)
 {
     struct mk_test_client *c = arrive();
     mk__conn_drain_all(&w.http);
     mk_test_settle(&w);
     assert_string_equal(mk_test_state(c), "handshake");
-    c->verdict = 0;
+    c->handshake_result = 0;
     mk_test_send(c, REQUEST);
     mk_test_settle(&w);
     struct mk_str answer = mk_test_received(c);
@@ -278,11 +279,11 @@ TEST(a_drain_lets_it_end, open_world, close_world)
 }
 
 /* After the handshake the drain waits for a request in flight, but not forever. */
-TEST(a_drain_gives_a_moment_behind_it, open_world, close_world)
+TEST(a_drain_gives_a_moment_behind_it, open_fixture, close_fixture)
 {
-    verdict = -EINPROGRESS;
+    handshake_result = -EINPROGRESS;
     struct mk_test_client *late = arrive();
-    verdict = 0;
+    handshake_result = 0;
     struct mk_test_client *early = arrive(), *silent = arrive(), *idle = arrive();
     mk_test_send(idle, REQUEST);
     mk_test_pass(&w, 3000);
@@ -290,7 +291,7 @@ TEST(a_drain_gives_a_moment_behind_it, open_world, close_world)
     mk_test_settle(&w);
     assert_true(idle->closed);
     assert_string_equal(mk_test_state(late), "handshake");
-    late->verdict = 0;
+    late->handshake_result = 0;
     mk_test_take(late, 1);
     mk_test_pass(&w, 999);
     struct mk_test_client *asks[] = {early, late};
@@ -307,9 +308,9 @@ TEST(a_drain_gives_a_moment_behind_it, open_world, close_world)
 }
 
 /* Neither empty lines nor a turn without input extend the grace period. */
-TEST(the_moment_is_one, open_world, close_world)
+TEST(the_moment_is_one, open_fixture, close_fixture)
 {
-    verdict = 0;
+    handshake_result = 0;
     struct mk_test_client *c = arrive();
     mk__conn_drain_all(&w.http);
     for (int i = 0; i < 3; i++) {
@@ -323,25 +324,25 @@ TEST(the_moment_is_one, open_world, close_world)
 }
 
 /* A transport with an end message sends it; a plain socket is just closed. */
-TEST(an_idle_end_is_told, open_world, close_world)
+TEST(an_idle_end_is_notified, open_fixture, close_fixture)
 {
-    for (int shakes = 0; shakes < 2; shakes++) {
-        w.transport = shakes ? &shaking : NULL;
-        verdict = 0;
+    for (int handshake_steps = 0; handshake_steps < 2; handshake_steps++) {
+        w.transport = handshake_steps ? &shaking : NULL;
+        handshake_result = 0;
         struct mk_test_client *c = mk_test_connect(&w, REQUEST);
         mk_test_settle(&w);
         mk_test_pass(&w, 5000);
         assert_true(c->closed);
-        assert_int_equal(c->notified, shakes);
+        assert_int_equal(c->notified, handshake_steps);
     }
 }
 
 /* The end message does not fit into the socket until the client reads: SendTimeout limits that. */
-TEST(an_end_waits_for_room, open_world, close_world)
+TEST(an_end_waits_for_room, open_fixture, close_fixture)
 {
     static const char last[] = "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
     for (int takes = 0; takes < 2; takes++) {
-        verdict = 0;
+        handshake_result = 0;
         shaking.flush = flush;
         struct mk_test_client *c = arrive();
         mk_test_send(c, mk_str(last, sizeof(last) - 1));
@@ -359,10 +360,10 @@ TEST(an_end_waits_for_room, open_world, close_world)
     }
 }
 
-TEST(a_client_that_leaves, open_world, close_world)
+TEST(a_client_that_leaves, open_fixture, close_fixture)
 {
     struct mk_test_client *c = arrive();
-    c->verdict = -ECONNRESET;
+    c->handshake_result = -ECONNRESET;
     mk_test_reset(c);
     mk_test_settle(&w);
     assert_true(c->closed);

@@ -4,17 +4,17 @@
 
 #include "harness.h"
 
-static struct mk_test_world w;
+static struct mk_test_fixture w;
 
 static int open_and_close(void *ctx)
 {
     (void)ctx;
     long left = mk__alloc_countdown;
     mk__alloc_countdown = -1;
-    assert_int_equal(mk_test_world_open(&w, NULL), 0);
+    assert_int_equal(mk_test_fixture_open(&w, NULL), 0);
     mk__alloc_countdown = left;
     int err = mk_test_http_open(&w);
-    mk_test_world_close(&w); /* checks the account */
+    mk_test_fixture_close(&w); /* checks the account */
     return err;
 }
 
@@ -29,7 +29,7 @@ TEST(limits_sink_amid_a_head)
     struct mk__context_buffers none = {0};
     struct mk__http_settings lower;
     for (uint32_t fields_max = 1; fields_max <= 10; fields_max++) {
-        assert_int_equal(mk_test_world_open(&w, NULL), 0);
+        assert_int_equal(mk_test_fixture_open(&w, NULL), 0);
         assert_int_equal(mk_test_http_open(&w), 0);
         struct mk_test_client *c = mk_test_connect(&w, MK_STR("GET / HTTP/1.1\r\nHost: h\r\n"));
         for (int i = 0; i < 9; i++)
@@ -42,6 +42,6 @@ TEST(limits_sink_amid_a_head)
             mk_test_send(c, MK_STR("b: 1\r\n"));
         mk_test_settle(&w);
         assert_true(mk_str_starts(mk_test_received(c), MK_STR("HTTP/1.1 431 ")));
-        mk_test_world_close(&w);
+        mk_test_fixture_close(&w);
     }
 }

@@ -21,7 +21,7 @@ static struct mk__parts_reader queue;
 
 static void start(void)
 {
-    open_world(NULL);
+    open_fixture(NULL);
     wakes = 0;
     req = mk__request_new(&w.http, &request_ops, NULL);
     assert_non_null(req);
@@ -31,7 +31,7 @@ static void start(void)
 static void stop(void)
 {
     mk__request_free(req);
-    mk_test_world_close(&w);
+    mk_test_fixture_close(&w);
 }
 
 /* Reads all that there is, `size` bytes at a time. Returns the text; `*ret_end` is the last result. */

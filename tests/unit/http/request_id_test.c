@@ -6,9 +6,9 @@
 
 static char id[256];
 
-static void ask_id(struct mk_request *req, struct mk_test_world *world)
+static void ask_id(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     struct mk_str one = mk_request_id(req), again = mk_request_id(req);
     assert_ptr_equal(one.p, again.p);
     snprintf(id, sizeof(id), "%.*s", MK_STR_ARG(one));
@@ -37,7 +37,7 @@ TEST(ids)
     };
     char before[256] = "";
     for (size_t i = 0; i < COUNT(cases); i++) {
-        open_world(ask_id);
+        open_fixture(ask_id);
         mk_test_connect(&w, mk_str_c(cases[i].request));
         mk_test_settle(&w);
         if (cases[i].id)
@@ -45,7 +45,7 @@ TEST(ids)
         else
             assert_true(is_random(id) && strcmp(id, before) != 0);
         memcpy(before, id, sizeof(id));
-        close_world();
+        close_fixture();
     }
 }
 
@@ -54,18 +54,18 @@ TEST(a_long_id)
     char request[512];
     for (int n = 128; n <= 129; n++) {
         snprintf(request, sizeof(request), "GET / HTTP/1.1\r\nHost: h\r\nX-Request-Id: %0*d\r\n\r\n", n, 7);
-        open_world(ask_id);
+        open_fixture(ask_id);
         mk_test_connect(&w, mk_str_c(request));
         mk_test_settle(&w);
         assert_int_equal(strlen(id), n == 128 ? 128 : 32);
-        close_world();
+        close_fixture();
     }
 }
 
-static void set_user(struct mk_request *req, struct mk_test_world *world)
+static void set_user(struct mk_request *req, struct mk_test_fixture *fixture)
 {
     char name[] = "ada";
-    (void)world;
+    (void)fixture;
     assert_null(mk_request_user(req).p);
     assert_int_equal(mk_request_set_user(req, mk_str(name, 3)), 0);
     memset(name, 'x', 3);
@@ -75,16 +75,16 @@ static void set_user(struct mk_request *req, struct mk_test_world *world)
 
 TEST(the_user_is_copied)
 {
-    open_world(set_user);
+    open_fixture(set_user);
     mk_test_connect(&w, MK_STR(GET));
     mk_test_settle(&w);
-    close_world();
+    close_fixture();
 }
 
-static void set_claims(struct mk_request *req, struct mk_test_world *world)
+static void set_claims(struct mk_request *req, struct mk_test_fixture *fixture)
 {
     char json[] = "{}";
-    (void)world;
+    (void)fixture;
     assert_null(mk_request_claims(req).p);
     assert_int_equal(mk_request_set_claims(req, mk_str(json, 2)), 0);
     memset(json, 'x', 2);
@@ -94,15 +94,15 @@ static void set_claims(struct mk_request *req, struct mk_test_world *world)
 
 TEST(claims_are_copied)
 {
-    open_world(set_claims);
+    open_fixture(set_claims);
     mk_test_connect(&w, MK_STR(GET));
     mk_test_settle(&w);
-    close_world();
+    close_fixture();
 }
 
-static void decide_access(struct mk_request *req, struct mk_test_world *world)
+static void decide_access(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     assert_int_equal(mk_request_access(req), 0);
     mk_request_allow(req);
     assert_int_equal(mk_request_access(req), 1);
@@ -112,33 +112,33 @@ static void decide_access(struct mk_request *req, struct mk_test_world *world)
     mk_response_end(req);
 }
 
-static void deny_access(struct mk_request *req, struct mk_test_world *world)
+static void deny_access(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     assert_int_equal(mk_request_deny(req, 451), 0);
 }
 
 TEST(access)
 {
     for (int denied = 0; denied < 2; denied++) {
-        open_world(denied ? deny_access : decide_access);
+        open_fixture(denied ? deny_access : decide_access);
         struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
         mk_test_settle(&w);
         assert_true(mk_str_starts(mk_test_received(c), denied ? MK_STR("HTTP/1.1 451 ") : MK_STR("HTTP/1.1 200 ")));
-        close_world();
+        close_fixture();
     }
 }
 
-static void remember_all(struct mk_request *req, struct mk_test_world *world)
+static void remember_all(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    remember(req, world);
+    remember(req, fixture);
 }
 
 /* The head comes in pieces, half a second apart; the answer comes a second later. */
 TEST(times)
 {
     for (int wanted = 0; wanted < 2; wanted++) {
-        open_world(remember_all);
+        open_fixture(remember_all);
         w.settings.times = wanted;
         uint64_t start = w.now_ms * 1000;
         struct mk_test_client *c = mk_test_connect(&w, MK_STR("GET / HT"));
@@ -159,6 +159,6 @@ TEST(times)
         assert_int_equal(mk_request_began_us(held_req), wanted ? start + 1500000 : 0); /* each has its own */
         mk_response_end(held_req);
         mk_test_settle(&w);
-        close_world();
+        close_fixture();
     }
 }

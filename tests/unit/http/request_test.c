@@ -7,11 +7,11 @@
 #include <errno.h>
 #include <stdio.h>
 
-static struct mk_test_world w;
+static struct mk_test_fixture w;
 
-static void open_world(void (*handler)(struct mk_request *req, struct mk_test_world *world))
+static void open_fixture(void (*handler)(struct mk_request *req, struct mk_test_fixture *fixture))
 {
-    assert_int_equal(mk_test_world_open(&w, NULL), 0);
+    assert_int_equal(mk_test_fixture_open(&w, NULL), 0);
     w.handler = handler;
     assert_int_equal(mk_test_http_open(&w), 0);
 }
@@ -25,7 +25,7 @@ static struct mk_test_client *ask(const char *bytes)
 
 /* ── accessors ── */
 
-static void look(struct mk_request *req, struct mk_test_world *world)
+static void look(struct mk_request *req, struct mk_test_fixture *fixture)
 {
     struct mk_str name, value;
     assert_int_equal(mk_request_method(req), MK_PUT);
@@ -36,7 +36,7 @@ static void look(struct mk_request *req, struct mk_test_world *world)
     assert_str_equal(mk_request_query(req), "e=%20f");
     assert_str_equal(mk_request_host(req), "Example.ORG");
     assert_int_equal(mk_request_minor(req), 1);
-    assert_ptr_equal(mk_request_loop(req), &world->loop);
+    assert_ptr_equal(mk_request_loop(req), &fixture->loop);
     assert_str_equal(mk_request_mime(req, MK_STR("x.html")), "text/plain");
     assert_str_equal(mk_request_header(req, MK_HEADER_ACCEPT), "a, b,c, ");
     assert_null(mk_request_header(req, MK_HEADER_RANGE).p);
@@ -56,17 +56,17 @@ static void look(struct mk_request *req, struct mk_test_world *world)
 
 TEST(accessors)
 {
-    open_world(look);
+    open_fixture(look);
     struct mk_test_client *c = ask("PUT /a/../b%20c//d?e=%20f HTTP/1.1\r\nHost: Example.ORG:80\r\nAccept: a\r\n"
                                    "X-Own: 1\r\naccept: b,c\r\nx-own: 2\r\nAccept:\r\n\r\n");
     assert_string_equal(mk_test_state(c), "idle");
     assert_int_equal(w.requests, 1);
-    mk_test_world_close(&w);
+    mk_test_fixture_close(&w);
 }
 
-static void look_at_little(struct mk_request *req, struct mk_test_world *world)
+static void look_at_little(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     assert_int_equal(mk_request_method(req), MK_OPTIONS);
     assert_str_equal(mk_request_path(req), mk_request_minor(req) ? "*" : "/");
     assert_null(mk_request_query(req).p);
@@ -76,16 +76,16 @@ static void look_at_little(struct mk_request *req, struct mk_test_world *world)
 
 TEST(what_is_not_there)
 {
-    open_world(look_at_little);
+    open_fixture(look_at_little);
     ask("OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n");
     ask("OPTIONS / HTTP/1.0\r\n\r\n");
     assert_int_equal(w.requests, 2);
-    mk_test_world_close(&w);
+    mk_test_fixture_close(&w);
 }
 
-static void look_at_root(struct mk_request *req, struct mk_test_world *world)
+static void look_at_root(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     assert_str_equal(mk_request_path(req), "/");
     assert_str_equal(mk_request_host(req), "[::1]");
     assert_str_equal(mk_request_query(req), "");
@@ -94,17 +94,17 @@ static void look_at_root(struct mk_request *req, struct mk_test_world *world)
 
 TEST(an_absolute_target)
 {
-    open_world(look_at_root);
+    open_fixture(look_at_root);
     ask("GET http://[::1]:80? HTTP/1.1\r\nHost: other\r\n\r\n");
     assert_int_equal(w.requests, 1);
-    mk_test_world_close(&w);
+    mk_test_fixture_close(&w);
 }
 
 /* Asked for again and again, as by a handler that reads one cookie after the other. */
-static void look_for_many_lines(struct mk_request *req, struct mk_test_world *world)
+static void look_for_many_lines(struct mk_request *req, struct mk_test_fixture *fixture)
 {
     struct mk_str cookies = mk_request_header(req, MK_HEADER_COOKIE), own;
-    size_t bytes = world->account.bytes;
+    size_t bytes = fixture->account.bytes;
     assert_int_equal(cookies.len, 10 * 202 - 2);
     assert_memory_equal(cookies.p + 200, "; 00", 4);
     for (unsigned i = 0; i < 1000; i++) {
@@ -113,7 +113,7 @@ static void look_for_many_lines(struct mk_request *req, struct mk_test_world *wo
         assert_str_equal(own, "1, , 3");
         assert_ptr_equal(mk_request_header_by_name(req, MK_STR("X-Own")).p, own.p);
     }
-    assert_in_range(world->account.bytes, bytes, bytes + 4096);
+    assert_in_range(fixture->account.bytes, bytes, bytes + 4096);
     mk_response_end(req);
 }
 
@@ -126,17 +126,17 @@ TEST(lines_are_joined_once)
     for (unsigned i = 0; i < 10; i++)
         mk_buf_addf(&head, "Cookie: %0200d\r\n", 0);
     mk_buf_addf(&head, "x-own:\r\nX-OWN: 3\r\n\r\n");
-    open_world(look_for_many_lines);
+    open_fixture(look_for_many_lines);
     ask(mk_buf_cstr(&head));
     assert_int_equal(w.requests, 1);
-    mk_test_world_close(&w);
+    mk_test_fixture_close(&w);
 }
 
 static const char *slash_form; /* NULL: without memory */
 
-static void look_for_slash_form(struct mk_request *req, struct mk_test_world *world)
+static void look_for_slash_form(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     mk__alloc_countdown = slash_form ? -1 : 0;
     struct mk_str found = mk_request_add_slash(req);
     mk__alloc_countdown = -1;
@@ -161,29 +161,29 @@ TEST(a_slash_is_added)
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         char text[256];
-        open_world(look_for_slash_form);
+        open_fixture(look_for_slash_form);
         slash_form = cases[i].expected;
         snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: h\r\n\r\n", cases[i].target);
         ask(text);
         assert_int_equal(w.requests, 1);
-        mk_test_world_close(&w);
+        mk_test_fixture_close(&w);
     }
 }
 
 TEST(no_memory_for_a_slash)
 {
     char text[1024];
-    open_world(look_for_slash_form);
+    open_fixture(look_for_slash_form);
     slash_form = NULL;
     snprintf(text, sizeof(text), "GET /%0500d HTTP/1.1\r\nHost: h\r\n\r\n", 0);
     ask(text);
     assert_int_equal(w.requests, 1);
-    mk_test_world_close(&w);
+    mk_test_fixture_close(&w);
 }
 
-static void look_for_long_list(struct mk_request *req, struct mk_test_world *world)
+static void look_for_long_list(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     mk__alloc_countdown = 0;
     struct mk_str joined = mk_request_header_by_name(req, MK_STR("A"));
     bool failed = mk__alloc_countdown < 0;
@@ -196,12 +196,12 @@ static void look_for_long_list(struct mk_request *req, struct mk_test_world *wor
 TEST(no_memory_to_join)
 {
     char text[2048];
-    open_world(look_for_long_list);
+    open_fixture(look_for_long_list);
     int n = snprintf(text, sizeof(text), "GET / HTTP/1.1\r\nHost: h\r\nA: %0900d\r\nA: %0900d\r\n\r\n", 0, 0);
     assert_true(n < (int)sizeof(text));
     ask(text);
     assert_int_equal(w.requests, 1);
-    mk_test_world_close(&w);
+    mk_test_fixture_close(&w);
 }
 
 /* ── collecting ── */
@@ -221,9 +221,9 @@ static void on_body(struct mk_request *req, struct mk_str data, bool end, void *
     mk_response_end(req);
 }
 
-static void collect(struct mk_request *req, struct mk_test_world *world)
+static void collect(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     mk_request_collect(req, bytes_max, on_body, &calls);
 }
 
@@ -250,7 +250,7 @@ static const struct {
 TEST(collects)
 {
     for (size_t i = 0; i < COUNT(collections); i++) {
-        open_world(collect);
+        open_fixture(collect);
         calls = 0;
         bytes_max = collections[i].bytes_max;
         struct mk_test_client *c = ask(collections[i].bytes);
@@ -259,13 +259,13 @@ TEST(collects)
         assert_true(mk_str_starts(answer, collections[i].body ? MK_STR("HTTP/1.1 200 ") : MK_STR("HTTP/1.1 413 ")));
         if (collections[i].body)
             assert_str_equal(mk_str(body, body_len), collections[i].body);
-        mk_test_world_close(&w);
+        mk_test_fixture_close(&w);
     }
 }
 
 TEST(collects_much_in_pieces)
 {
-    open_world(collect);
+    open_fixture(collect);
     calls = 0;
     bytes_max = 0;
     struct mk_test_client *c = ask(POST(4096));
@@ -279,17 +279,17 @@ TEST(collects_much_in_pieces)
     assert_int_equal(body_len, 4096);
     for (int i = 0; i < 4096; i++)
         assert_int_equal(body[i], 'a' + i % 26);
-    mk_test_world_close(&w);
+    mk_test_fixture_close(&w);
 }
 
-static void collect_late(struct mk_request *req, struct mk_test_world *world)
+static void collect_late(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    world->ctx = req;
+    fixture->ctx = req;
 }
 
 TEST(collects_later)
 {
-    open_world(collect_late);
+    open_fixture(collect_late);
     calls = 0;
     struct mk_test_client *c = ask(POST(5) "hello");
     mk_test_pass(&w, 100);
@@ -298,12 +298,12 @@ TEST(collects_later)
     assert_int_equal(calls, 1);
     assert_string_equal(body, "hello");
     assert_string_equal(mk_test_state(c), "idle");
-    mk_test_world_close(&w);
+    mk_test_fixture_close(&w);
 }
 
 TEST(the_account_is_charged)
 {
-    open_world(collect);
+    open_fixture(collect);
     bytes_max = 1 << 20;
     w.settings.limits.body_bytes_max = 1 << 20;
     struct mk_test_client *c = ask("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000\r\n\r\n");
@@ -315,5 +315,5 @@ TEST(the_account_is_charged)
         assert_true(w.account.bytes <= w.account.bytes_max);
     }
     assert_true(mk_str_starts(mk_test_received(c), MK_STR("HTTP/1.1 503 ")));
-    mk_test_world_close(&w);
+    mk_test_fixture_close(&w);
 }

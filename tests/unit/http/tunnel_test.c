@@ -15,7 +15,7 @@ enum { ECHO_BYTES = 64 };
 static struct mk_test_client *start(const char *bytes)
 {
     reset_echo();
-    open_world(answer);
+    open_fixture(answer);
     return mk_test_connect(&w, mk_str_c(bytes));
 }
 
@@ -40,7 +40,7 @@ TEST(what_may_be_tunnelled)
         assert_int_equal(echo.result, cases[i].result);
         assert_int_equal(echo.calls > 0, cases[i].result == 0);
         mk__conn_abort_all(&w.http);
-        close_world();
+        close_fixture();
     }
 }
 
@@ -57,7 +57,7 @@ TEST(echo)
     assert_string_equal(mk_test_state(c), "closed");
     assert_int_equal(w.done, 1);
     assert_int_equal(w.aborted, 0);
-    close_world();
+    close_fixture();
 }
 
 TEST(connect)
@@ -65,7 +65,7 @@ TEST(connect)
     struct mk_test_client *c = start(CONNECT "x");
     expect_received(c, OK "Upgrade: echo\r\n\r\nx"); /* the handler has added the field */
     mk__conn_abort_all(&w.http);
-    close_world();
+    close_fixture();
 }
 
 /* One byte at a time in either direction, and more than fits into any buffer. */
@@ -89,7 +89,7 @@ TEST(back_pressure)
     for (size_t i = 0; i < all.len; i++)
         assert_int_equal(all.p[i], '0' + i % 10);
     mk__conn_abort_all(&w.http);
-    close_world();
+    close_fixture();
 }
 
 /* The head cannot be sent at once: the tunnel begins afterwards. */
@@ -106,7 +106,7 @@ TEST(the_head_waits)
     }
     assert_string_equal(mk_test_received(c).p, SWITCHED "abc");
     mk__conn_abort_all(&w.http);
-    close_world();
+    close_fixture();
 }
 
 static void assert_header(struct mk_request *req, const char *name, const char *value)
@@ -145,7 +145,7 @@ TEST(what_is_kept_of_the_head)
         assert_null(mk_request_header(held_req, MK_HEADER_UPGRADE).p);
         assert_int_equal(mk_request_head_bytes(held_req), strlen(requests[i]));
         mk__conn_abort_all(&w.http);
-        close_world();
+        close_fixture();
     }
 }
 
@@ -162,7 +162,7 @@ TEST(a_long_head_takes_its_own_size)
     assert_int_equal(mk_request_header_by_name(held_req, MK_STR("X-A")).len, 600);
     assert_in_range(held_req->arena.bytes, 600, 700);
     mk__conn_abort_all(&w.http);
-    close_world();
+    close_fixture();
 }
 
 TEST(it_may_be_taken_later)
@@ -175,7 +175,7 @@ TEST(it_may_be_taken_later)
     take(held_req);
     expect_received(c, SWITCHED "x");
     mk__conn_abort_all(&w.http);
-    close_world();
+    close_fixture();
 }
 
 TEST(silence_is_limited)
@@ -189,7 +189,7 @@ TEST(silence_is_limited)
     mk_test_pass(&w, 1);
     assert_string_equal(mk_test_state(c), "closed");
     assert_int_equal(w.aborted, 1);
-    close_world();
+    close_fixture();
 }
 
 TEST(a_tunnel_that_is_woken)
@@ -208,7 +208,7 @@ TEST(a_tunnel_that_is_woken)
     assert_int_equal(echo.calls, before + 1);
     assert_non_null(strstr(mk_test_received(c).p, "held"));
     mk__conn_abort_all(&w.http);
-    close_world();
+    close_fixture();
 }
 
 TEST(it_hears_of_a_drain)
@@ -224,7 +224,7 @@ TEST(it_hears_of_a_drain)
     mk_test_settle(&w);
     assert_int_equal(w.done, 1);
     mk__conn_abort_all(&w.http);
-    close_world();
+    close_fixture();
 }
 
 TEST(ends)
@@ -234,7 +234,7 @@ TEST(ends)
     mk_test_reset(c);
     mk_test_settle(&w);
     assert_string_equal(mk_test_state(c), "closed");
-    close_world();
+    close_fixture();
 
     c = start(UPGRADE);
     mk_test_settle(&w);
@@ -242,7 +242,7 @@ TEST(ends)
     mk_test_settle(&w);
     assert_string_equal(mk_test_state(c), "closed");
     assert_int_equal(w.aborted, 1);
-    close_world();
+    close_fixture();
 
     c = start(UPGRADE "x");
     mk_test_settle(&w);
@@ -250,5 +250,5 @@ TEST(ends)
     mk_test_fin(c);
     mk_test_settle(&w);
     assert_true(c->shut);
-    close_world();
+    close_fixture();
 }

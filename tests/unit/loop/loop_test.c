@@ -30,7 +30,7 @@ static const struct mk__poller scripted;
 
 /* A loop whose poller delivers what the test put into `script`. */
 struct fixture {
-    struct mk_test_world world;
+    struct mk_test_fixture fixture;
     struct mk_event *script[4];
     uint32_t events;
     int n, error, refuse_add;
@@ -76,14 +76,14 @@ static struct mk_loop *open_loop(void)
 {
     memset(&f, 0, sizeof(f));
     trail[0] = '\0';
-    assert_int_equal(mk_test_world_open(&f.world, NULL), 0);
-    f.world.loop.poller = &scripted;
-    return &f.world.loop;
+    assert_int_equal(mk_test_fixture_open(&f.fixture, NULL), 0);
+    f.fixture.loop.poller = &scripted;
+    return &f.fixture.loop;
 }
 
 static void close_loop(void)
 {
-    mk__loop_close(&f.world.loop);
+    mk__loop_close(&f.fixture.loop);
 }
 
 /* ── the order ── */
@@ -137,7 +137,7 @@ TEST(order_of_a_turn)
     f.script[1] = &events[0];
     f.n = 2;
     f.events = EPOLLIN;
-    f.world.now_ms += 5;
+    f.fixture.now_ms += 5;
     assert_int_equal(mk__loop_turn(loop), 0);
     expect_trail("bamtkg");
     assert_int_equal(last_timeout, 0); /* a task does not wait */
@@ -152,7 +152,7 @@ TEST(the_clock_is_read_once_a_turn)
     struct mk_loop *loop = open_loop();
     assert_int_equal(mk_loop_now_ms(loop), 1000);
     assert_int_equal(mk_loop_wall_seconds(loop), 784111777);
-    f.world.now_ms += 2500;
+    f.fixture.now_ms += 2500;
     assert_int_equal(mk_loop_now_ms(loop), 1000);
     assert_int_equal(mk__loop_turn(loop), 0);
     assert_int_equal(mk_loop_now_ms(loop), 3500);
@@ -168,12 +168,12 @@ TEST(waits_for_the_next_timer)
     mk_timer_arm(loop, &timer, 40);
     assert_int_equal(mk__loop_turn(loop), 0);
     assert_int_equal(last_timeout, 40);
-    f.world.now_ms += 39;
+    f.fixture.now_ms += 39;
     assert_int_equal(mk__loop_turn(loop), 0);
     expect_trail("");
     assert_int_equal(mk__loop_turn(loop), 0);
     assert_int_equal(last_timeout, 1);
-    f.world.now_ms += 1;
+    f.fixture.now_ms += 1;
     assert_int_equal(mk__loop_turn(loop), 0);
     expect_trail("t");
     mk_timer_arm(loop, &timer, UINT32_MAX); /* 49 days: further than the wheel reaches */
@@ -190,7 +190,7 @@ static struct mk_event *victim;
 static void on_killer(struct mk_event *event, uint32_t events)
 {
     on_event(event, events);
-    mk_event_del(&f.world.loop, victim);
+    mk_event_del(&f.fixture.loop, victim);
 }
 
 TEST(no_event_after_its_removal)
@@ -218,8 +218,8 @@ static void on_freeing_event(struct mk_event *event, uint32_t events)
 {
     on_event(event, events);
     mk_task_init(&deferred_free, on_deferred_free);
-    mk_task_schedule(&f.world.loop, &deferred_free);
-    mk__loop_defer_free(&f.world.loop, &deferred_free); /* moves it from the tasks to the deferred frees */
+    mk_task_schedule(&f.fixture.loop, &deferred_free);
+    mk__loop_defer_free(&f.fixture.loop, &deferred_free); /* moves it from the tasks to the deferred frees */
 }
 
 TEST(deferred_frees_come_last)
@@ -242,7 +242,7 @@ static struct mk_task again, other;
 static void on_again(struct mk_task *task)
 {
     note('r');
-    mk_task_schedule(&f.world.loop, task); /* next turn, not this one */
+    mk_task_schedule(&f.fixture.loop, task); /* next turn, not this one */
     mk_task_cancel(&other);
 }
 
@@ -280,7 +280,7 @@ TEST(closing_delivers_what_is_left)
 static void on_stop(struct mk_message *message)
 {
     (void)message;
-    mk__loop_stop(&f.world.loop);
+    mk__loop_stop(&f.fixture.loop);
 }
 
 TEST(run_ends)
@@ -302,11 +302,11 @@ TEST(opening_fails)
     open_loop();
     close_loop();
     f.error = -EMFILE;
-    assert_int_equal(mk__loop_open(&f.world.loop, &scripted, &f.world.clock, NULL), -EMFILE);
+    assert_int_equal(mk__loop_open(&f.fixture.loop, &scripted, &f.fixture.clock, NULL), -EMFILE);
     f.error = 0;
     f.refuse_add = -ENOSPC;
     trail[0] = '\0';
-    assert_int_equal(mk__loop_open(&f.world.loop, &scripted, &f.world.clock, NULL), -ENOSPC);
+    assert_int_equal(mk__loop_open(&f.fixture.loop, &scripted, &f.fixture.clock, NULL), -ENOSPC);
     expect_trail("-"); /* the poller was closed again */
 }
 

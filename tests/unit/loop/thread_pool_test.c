@@ -22,7 +22,7 @@ struct work {
 static struct work works[JOBS];
 static pthread_t loop_thread;
 static unsigned done_total;
-static struct mk_test_world world;
+static struct mk_test_fixture fixture;
 
 static void work(struct mk_job *job)
 {
@@ -48,7 +48,7 @@ static void finish(struct mk_job *job)
 static void start(struct work *w)
 {
     *w = (struct work){.job = {.work = work, .done = finish}};
-    assert_int_equal(mk_job_submit(&world.loop, &w->job), 0);
+    assert_int_equal(mk_job_submit(&fixture.loop, &w->job), 0);
 }
 
 TEST(jobs_come_back)
@@ -57,21 +57,21 @@ TEST(jobs_come_back)
     loop_thread = pthread_self();
     done_total = 0;
     mk__thread_pool_open(&jobs, 3);
-    assert_int_equal(mk_test_world_open(&world, &jobs), 0);
+    assert_int_equal(mk_test_fixture_open(&fixture, &jobs), 0);
     for (int i = 0; i < JOBS; i++)
         start(&works[i]);
     while (done_total < JOBS)
-        assert_true(mk_test_wait_mail(&world));
+        assert_true(mk_test_wait_wakeup(&fixture));
     for (int i = 0; i < JOBS; i++)
         assert_int_equal(works[i].done, 1);
     assert_in_range(jobs.threads, 1, 3);
     start(&works[0]);      /* threads that were idle work again */
     while (!works[0].done) /* a late wakeup may come first */
-        assert_true(mk_test_wait_mail(&world));
+        assert_true(mk_test_wait_wakeup(&fixture));
     assert_int_equal(works[0].done, 1);
     assert_in_range(jobs.threads, 1, 3);
     mk__thread_pool_close(&jobs);
-    mk_test_world_close(&world);
+    mk_test_fixture_close(&fixture);
 }
 
 TEST(closing_finishes_the_queue)
@@ -80,11 +80,11 @@ TEST(closing_finishes_the_queue)
     loop_thread = pthread_self();
     done_total = 0;
     mk__thread_pool_open(&jobs, 1);
-    assert_int_equal(mk_test_world_open(&world, &jobs), 0);
+    assert_int_equal(mk_test_fixture_open(&fixture, &jobs), 0);
     for (int i = 0; i < JOBS; i++)
         start(&works[i]);
     mk__thread_pool_close(&jobs);
-    mk_test_world_close(&world); /* runs the loop's last messages */
+    mk_test_fixture_close(&fixture); /* runs the loop's last messages */
     assert_int_equal(done_total, JOBS);
 }
 
@@ -92,9 +92,9 @@ TEST(without_threads)
 {
     struct work w = {.job = {.work = work, .done = finish}};
     struct mk__thread_pool jobs;
-    assert_int_equal(mk_test_world_open(&world, NULL), 0);
-    assert_int_equal(mk_job_submit(&world.loop, &w.job), -EAGAIN);
-    mk_test_world_close(&world);
+    assert_int_equal(mk_test_fixture_open(&fixture, NULL), 0);
+    assert_int_equal(mk_job_submit(&fixture.loop, &w.job), -EAGAIN);
+    mk_test_fixture_close(&fixture);
     assert_int_equal(w.worked, 0);
     mk__thread_pool_open(&jobs, 16); /* no thread until there is work */
     assert_int_equal(jobs.threads, 0);

@@ -101,7 +101,7 @@ static inline int open_test(void **state)
     memset(known, 0, sizeof(known));
     n_places = calls = 0;
     mk_arena_init(&arena, NULL, 1 << 20, NULL, 0);
-    open_world(known);
+    open_fixture(known);
     return 0;
 }
 
@@ -110,7 +110,7 @@ static inline int close_test(void **state)
     (void)state;
     close_places();
     pass(100000); /* no late callback, no timer is left */
-    close_world();
+    close_fixture();
     mk_arena_release(&arena);
     return mk_test_descriptors() == descriptors ? 0 : -1;
 }

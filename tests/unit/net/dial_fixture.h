@@ -3,8 +3,8 @@
  * A loop with real descriptors on a clock of the test's: time passes only when nothing is ready, so that a wait of
  * ten seconds is tested to the millisecond at once. And a resolver that knows what the test told it.
  */
-#ifndef MK_UNIT_NET_DIAL_WORLD_H
-#define MK_UNIT_NET_DIAL_WORLD_H
+#ifndef MK_UNIT_NET_DIAL_FIXTURE_H
+#define MK_UNIT_NET_DIAL_FIXTURE_H
 
 #include "folder.h"
 
@@ -19,7 +19,7 @@
 
 static struct mk_loop loop;
 static uint64_t now_ms, limit_ms;
-static bool still, refuses_events;
+static bool is_idle, refuses_events;
 
 static uint64_t test_now_ms(void *ctx)
 {
@@ -55,8 +55,8 @@ static int test_wait(struct mk_loop *l, int timeout_ms)
     int n = mk__poller_epoll.wait(l, 0);
     if (n || timeout_ms == 0)
         return n;
-    still = timeout_ms < 0 || now_ms + (uint64_t)timeout_ms > limit_ms;
-    now_ms = still ? limit_ms : now_ms + (uint64_t)timeout_ms;
+    is_idle = timeout_ms < 0 || now_ms + (uint64_t)timeout_ms > limit_ms;
+    now_ms = is_idle ? limit_ms : now_ms + (uint64_t)timeout_ms;
     return 0;
 }
 
@@ -65,7 +65,7 @@ static const struct mk__poller test_poller = {test_open, test_close, test_contro
 static inline void pass(uint64_t ms)
 {
     limit_ms = now_ms + ms;
-    for (still = false; !still;)
+    for (is_idle = false; !is_idle;)
         assert_int_equal(mk__loop_turn(&loop), 0);
 }
 
@@ -75,10 +75,10 @@ static inline void settle(void)
 }
 
 /* Waits, in real time, until a thread has something to say; it is not read yet. */
-static inline void await_mail(void)
+static inline void await_wakeup(void)
 {
-    struct pollfd bell = {.fd = loop.wakeup_event.fd, .events = POLLIN};
-    assert_int_equal(poll(&bell, 1, 5000), 1);
+    struct pollfd wakeup = {.fd = loop.wakeup_event.fd, .events = POLLIN};
+    assert_int_equal(poll(&wakeup, 1, 5000), 1);
 }
 
 /* ── the resolver ── */
@@ -146,7 +146,7 @@ static void *do_nothing(void *ctx)
     return ctx;
 }
 
-static inline void open_world(const struct test_host *known)
+static inline void open_fixture(const struct test_host *known)
 {
     pthread_t first; /* sanitizers start a thread of their own with the first one */
     assert_int_equal(pthread_create(&first, NULL, do_nothing, NULL), 0);
@@ -161,7 +161,7 @@ static inline void open_world(const struct test_host *known)
     assert_int_equal(mk__resolver_open(&loop, look_up), 0);
 }
 
-static inline void close_world(void)
+static inline void close_fixture(void)
 {
     mk__resolver_close(&loop);
     mk__loop_close(&loop);

@@ -123,7 +123,7 @@ TEST(a_cancel_after_the_loop, open_test, close_test)
     known[0] = (struct test_host){"one", 0, {"127.0.0.1"}};
     start(at("one", p->port), 1000);
     mk__loop_turn(&loop);
-    await_mail();
+    await_wakeup();
     mk__resolver_close(&loop);
     mk__loop_close(&loop);
     mk_dial_cancel(&dials[0]);

@@ -189,7 +189,7 @@ TEST(cancel_in_each_state, open_test, close_test)
     pass(MK__RESOLVER_TTL_MS);
     start(at("two", p->port), 1000); /* its result is in the inbox */
     mk__loop_turn(&loop);
-    await_mail();
+    await_wakeup();
     cancel();
     gated = true;
     start("elsewhere:80", 1000); /* the lookup is running, and goes on without us */

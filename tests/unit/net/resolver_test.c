@@ -38,7 +38,7 @@ static int ask(struct asking *a, const char *host)
 static void await(struct asking *a)
 {
     while (!a->calls) {
-        await_mail();
+        await_wakeup();
         settle();
     }
     assert_int_equal(a->calls, 1);
@@ -60,7 +60,7 @@ static void expect(const char *host, unsigned n, int err)
 
 TEST(what_is_known_and_for_how_long)
 {
-    open_world(known);
+    open_fixture(known);
     expect("one", 1, 0);
     assert_int_equal(asked, 1);
     pass(MK__RESOLVER_TTL_MS - 1);
@@ -79,14 +79,14 @@ TEST(what_is_known_and_for_how_long)
     pass(1);
     expect("away", 0, -EAGAIN);
     assert_int_equal(asked, 6);
-    close_world();
+    close_fixture();
 }
 
 TEST(families_take_turns)
 {
     static const char *const order[] = {"[::1]:0", "127.0.0.1:0", "[::2]:0", "127.0.0.2:0", "[::3]:0"};
     struct asking a;
-    open_world(known);
+    open_fixture(known);
     assert_int_equal(ask(&a, "both"), MK_AGAIN);
     await(&a);
     assert_int_equal(a.name->n, COUNT(order));
@@ -99,13 +99,13 @@ TEST(families_take_turns)
     }
     mk__resolver_put(a.name);
     expect("many", MK_DIAL_ADDRESSES_MAX, 0);
-    close_world();
+    close_fixture();
 }
 
 TEST(one_lookup_for_all)
 {
     struct asking a, b, c;
-    open_world(known);
+    open_fixture(known);
     gated = true;
     assert_int_equal(ask(&a, "one"), MK_AGAIN);
     assert_int_equal(ask(&b, "one"), MK_AGAIN);
@@ -127,14 +127,14 @@ TEST(one_lookup_for_all)
     mk__resolver_put(a.name);
     mk__resolver_put(b.name);
     mk__resolver_put(c.name);
-    close_world();
+    close_fixture();
 }
 
 TEST(two_at_a_time_and_a_full_table)
 {
     static struct asking all[MK__RESOLVER_ENTRIES_MAX + 1];
     char host[16];
-    open_world(known);
+    open_fixture(known);
     gated = true;
     for (unsigned i = 0; i < MK__RESOLVER_ENTRIES_MAX; i++) {
         snprintf(host, sizeof(host), "n%u", i);
@@ -147,7 +147,7 @@ TEST(two_at_a_time_and_a_full_table)
     mk__resolver_put(all[9].name);
     assert_int_equal(ask(&all[9], "more"), MK_AGAIN);
     sem_post(&gate);
-    await_mail();
+    await_wakeup();
     settle();
     while (asked < MK__RESOLVER_RUNNING_MAX + 1)
         sched_yield();
@@ -169,13 +169,13 @@ TEST(two_at_a_time_and_a_full_table)
     assert_int_equal(asked, MK__RESOLVER_ENTRIES_MAX + 1);
     expect("n0", 0, -ENXIO);
     assert_int_equal(asked, MK__RESOLVER_ENTRIES_MAX + 2);
-    close_world();
+    close_fixture();
 }
 
 TEST(closing_does_not_wait)
 {
     struct asking a, b, c;
-    open_world(known);
+    open_fixture(known);
     gated = true;
     assert_int_equal(ask(&a, "one"), MK_AGAIN);
     assert_int_equal(ask(&b, "away"), MK_AGAIN);
@@ -203,7 +203,7 @@ TEST(closing_does_not_wait)
 TEST(closing_with_names_that_are_held)
 {
     struct asking before, after, queued, known_one;
-    open_world(known);
+    open_fixture(known);
     assert_int_equal(ask(&known_one, "none"), MK_AGAIN);
     await(&known_one);
     gated = true;
@@ -233,24 +233,24 @@ TEST(closing_with_names_that_are_held)
 TEST(closing_with_an_answer_that_is_held)
 {
     struct asking a;
-    open_world(known);
+    open_fixture(known);
     assert_int_equal(ask(&a, "one"), MK_AGAIN);
-    await_mail();
-    close_world();
+    await_wakeup();
+    close_fixture();
     mk_task_cancel(&a.task);
     mk__resolver_put(a.name);
     assert_int_equal(a.calls, 0);
 }
 
-TEST(closing_with_an_answer_in_the_mail)
+TEST(closing_with_an_answer_in_the_inbox)
 {
     struct asking a;
-    open_world(known);
+    open_fixture(known);
     assert_int_equal(ask(&a, "one"), MK_AGAIN);
     mk_task_cancel(&a.task);
     mk__resolver_put(a.name);
-    await_mail();
-    close_world();
+    await_wakeup();
+    close_fixture();
     assert_int_equal(a.calls, 0);
 }
 
@@ -264,14 +264,14 @@ TEST(the_system)
     assert_int_equal(mk__resolver_getaddrinfo("::1", addrs, COUNT(addrs)), 1);
     assert_int_equal(addrs[0].len, sizeof(addrs[0].in6));
     assert_int_equal(mk__resolver_getaddrinfo("", addrs, COUNT(addrs)), -ENXIO);
-    open_world(known);
+    open_fixture(known);
     mk__resolver_close(&loop);
     assert_int_equal(ask(&a, "127.0.0.5"), MK_AGAIN);
     await(&a);
     assert_int_equal(a.name->n, 1);
     assert_int_equal(asked, 0);
     mk__resolver_put(a.name);
-    close_world();
+    close_fixture();
 }
 
 static int fail_once(void *ctx)

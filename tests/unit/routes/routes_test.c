@@ -6,18 +6,18 @@
 
 #include <monkey/routes.h>
 
-struct world {
+struct fixture {
     struct mk_arena arena;
     struct mk_routes routes;
 };
 
-static void open_world(struct world *w)
+static void open_fixture(struct fixture *w)
 {
-    *w = (struct world){0};
+    *w = (struct fixture){0};
     mk_arena_init(&w->arena, NULL, 4 << 20, NULL, 0);
 }
 
-static struct mk_route *add(struct world *w, const char *methods, const char *pattern)
+static struct mk_route *add(struct fixture *w, const char *methods, const char *pattern)
 {
     const char *problem = NULL;
     mk_methods set = strcmp(methods, "ANY") == 0 ? MK_ROUTES_ANY : mk_routes_read_methods(mk_str_c(methods));
@@ -43,10 +43,10 @@ static const char *const bad[] = {
 
 TEST(patterns)
 {
-    struct world w;
+    struct fixture w;
     for (size_t i = 0; i < COUNT(good) + COUNT(bad); i++) {
         const char *pattern = i < COUNT(good) ? good[i] : bad[i - COUNT(good)];
-        open_world(&w);
+        open_fixture(&w);
         bool added = add(&w, "GET", pattern);
         if (added != (i < COUNT(good)))
             fail_msg("\"%s\" was %s", pattern, added ? "added" : "refused");
@@ -57,8 +57,8 @@ TEST(patterns)
 TEST(limits)
 {
     char pattern[MK_ROUTES_PATTERN_BYTES_MAX + 2];
-    struct world w;
-    open_world(&w);
+    struct fixture w;
+    open_fixture(&w);
     memset(pattern, 'a', sizeof(pattern));
     pattern[0] = '/';
     pattern[MK_ROUTES_PATTERN_BYTES_MAX] = '\0';
@@ -88,9 +88,9 @@ static const struct {
 
 TEST(twice)
 {
-    struct world w;
+    struct fixture w;
     for (size_t i = 0; i < COUNT(twice); i++) {
-        open_world(&w);
+        open_fixture(&w);
         assert_non_null(add(&w, twice[i].methods, twice[i].pattern));
         if ((add(&w, twice[i].again_methods, twice[i].again) == NULL) != twice[i].is_twice)
             fail_msg("%s %s and %s %s", twice[i].methods, twice[i].pattern, twice[i].again_methods, twice[i].again);
@@ -200,7 +200,7 @@ static struct mk_str join_values(const struct mk_route_match *m, struct mk_buf *
     return mk_buf_str(out);
 }
 
-static void check_path(const struct world *w, size_t i)
+static void check_path(const struct fixture *w, size_t i)
 {
     struct mk_route_match m;
     char text[128], allow[128];
@@ -228,8 +228,8 @@ static void check_path(const struct world *w, size_t i)
 TEST(paths)
 {
     for (size_t shift = 0; shift < 2 * COUNT(table); shift++) {
-        struct world w;
-        open_world(&w);
+        struct fixture w;
+        open_fixture(&w);
         for (size_t i = 0; i < COUNT(table); i++) {
             size_t at = (i + shift) % COUNT(table);
             at = shift < COUNT(table) ? at : COUNT(table) - 1 - at;
@@ -243,9 +243,9 @@ TEST(paths)
 
 TEST(any_and_own)
 {
-    struct world w;
+    struct fixture w;
     struct mk_route_match m;
-    open_world(&w);
+    open_fixture(&w);
     struct mk_route *any = add(&w, "ANY", "/a"), *get = add(&w, "GET", "/a");
     assert_true(mk_routes_match(&w.routes, MK_GET, MK_STR("/a"), &m) && m.route == get);
     assert_true(mk_routes_match(&w.routes, MK_HEAD, MK_STR("/a"), &m) && m.route == get);
@@ -255,9 +255,9 @@ TEST(any_and_own)
 
 TEST(names)
 {
-    struct world w;
+    struct fixture w;
     struct mk_route_match m;
-    open_world(&w);
+    open_fixture(&w);
     add(&w, "GET", "/:a/:b/*c");
     add(&w, "PUT", "/:x/:y/*z");
     assert_true(mk_routes_match(&w.routes, MK_PUT, MK_STR("/1/2/3/4"), &m));
@@ -270,12 +270,12 @@ TEST(names)
 
 static int add_without_memory(void *ctx)
 {
-    struct world w;
+    struct fixture w;
     struct mk_route_match m;
     const char *problem;
     int result = 0;
     (void)ctx;
-    open_world(&w);
+    open_fixture(&w);
     for (size_t i = 0; i < COUNT(table) && !result; i++) {
         mk_methods set =
             strcmp(table[i].methods, "ANY") == 0 ? MK_ROUTES_ANY : mk_routes_read_methods(mk_str_c(table[i].methods));

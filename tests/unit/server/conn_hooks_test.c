@@ -13,12 +13,12 @@
 #include "server/plugin_states.h"
 #include "server/thread.h"
 
-static char told[64]; /* a character for each call: capitals for on_accept, digits for on_client */
+static char calls[64]; /* a character for each call: capitals for on_accept, digits for on_client */
 static char refuser;
 
 static void note(char name)
 {
-    told[strlen(told)] = name;
+    calls[strlen(calls)] = name;
 }
 
 static int note_accept(char name)
@@ -96,7 +96,7 @@ static int prepare(void **state)
     mk_list_add(&thread.http.conns, &first.link);
     mk_list_add(&thread.http.conns, &second.link);
     account = (struct mk_account){0};
-    memset(told, 0, sizeof(told));
+    memset(calls, 0, sizeof(calls));
     refuser = '\0';
     return 0;
 }
@@ -106,7 +106,7 @@ TEST(in_order_and_all, prepare)
     assert_int_equal(mk__conn_hooks_on_accept(conn, &thread), 0);
     assert_int_equal(mk__conn_hooks_on_client(conn, &thread), 0);
     mk__conn_hooks_on_close(conn, &thread);
-    assert_string_equal(told, "AC12abc");
+    assert_string_equal(calls, "AC12abc");
     assert_ptr_equal(mk_connection_worker(conn), &worker);
 }
 
@@ -115,15 +115,15 @@ TEST(a_refusal, prepare)
 {
     refuser = 'C';
     assert_int_equal(mk__conn_hooks_on_accept(conn, &thread), -EACCES);
-    assert_string_equal(told, "ACab");
+    assert_string_equal(calls, "ACab");
     prepare(state);
     refuser = 'A';
     assert_int_equal(mk__conn_hooks_on_accept(conn, &thread), -EACCES);
-    assert_string_equal(told, "A");
+    assert_string_equal(calls, "A");
     prepare(state);
     refuser = '1';
     assert_int_equal(mk__conn_hooks_on_client(conn, &thread), -EACCES);
-    assert_string_equal(told, "1");
+    assert_string_equal(calls, "1");
 }
 
 TEST(what_is_asked_for_is_prepared, prepare)
@@ -173,7 +173,7 @@ TEST(listeners_for_proxies)
         assert_int_equal(mk_address_parse(mk_str_c(cases[i].peer), &conn->peer.address), 0);
         assert_int_equal(mk__conn_hooks_on_accept(conn, &thread), cases[i].result);
         assert_int_equal(conn->peer.expects_proxy_header, cases[i].proxy);
-        assert_string_equal(told, cases[i].result ? "" : "AC"); /* no plugin meets a stranger there */
+        assert_string_equal(calls, cases[i].result ? "" : "AC"); /* no plugin meets a stranger there */
     }
 }
 
@@ -215,12 +215,12 @@ TEST(states_of_a_connection, prepare)
     assert_ptr_equal(mk_connection_state(conn, &b), &kept_2);
     assert_ptr_equal(mk_connection_state(&second.handle, &b), &kept_b);
     assert_null(mk_connection_state(&second.handle, &a));
-    assert_string_equal(told, "");
+    assert_string_equal(calls, "");
     mk__conn_hooks_on_close(conn, &thread);
-    assert_string_equal(told, "abcxz");
+    assert_string_equal(calls, "abcxz");
     assert_null(mk_connection_state(conn, &a));
     mk__conn_hooks_on_close(&second.handle, &thread);
-    assert_string_equal(told, "abcxzabcy");
+    assert_string_equal(calls, "abcxzabcy");
     assert_int_equal(account.bytes, 0);
 }
 
@@ -235,7 +235,7 @@ TEST(a_refused_connection_has_states, prepare)
     generation.plugins[0] = &keeper;
     refuser = 'C';
     assert_int_equal(mk__conn_hooks_on_accept(conn, &thread), -EACCES);
-    assert_string_equal(told, "Cabx");
+    assert_string_equal(calls, "Cabx");
     assert_null(conn->states);
     assert_int_equal(account.bytes, 0);
 }
@@ -248,7 +248,7 @@ TEST(states_without_place, prepare)
     assert_int_equal(mk_connection_set_state(conn, &a, &kept_a, release), -ENOMEM);
     assert_null(mk_connection_state(conn, &a));
     mk__conn_hooks_on_close(conn, &thread);
-    assert_string_equal(told, "abc");
+    assert_string_equal(calls, "abc");
 }
 
 /* A reload has removed a and added nothing; an exchange of the old generation still runs. */
@@ -263,16 +263,16 @@ TEST(states_of_a_removed_plugin, prepare)
     thread.replaced = &worker;
     worker.next = &older; /* from a reload before, with the same plugins */
     mk__worker_reload_forget(&older);
-    assert_string_equal(told, "");
+    assert_string_equal(calls, "");
     assert_int_equal(mk_connection_set_state(&second.handle, &a, &kept_2, release), 0); /* by the exchange */
     thread.replaced = NULL;
     worker.next = NULL;
     mk__worker_reload_forget(&worker);
-    assert_string_equal(told, "xz");
+    assert_string_equal(calls, "xz");
     assert_ptr_equal(mk_connection_state(conn, &b), &kept_b);
     assert_null(mk_connection_state(conn, &a));
     assert_int_equal(mk_connection_set_state(conn, &a, &kept_a, release), -ENOENT);
     mk__conn_hooks_on_close(conn, &thread);
-    assert_string_equal(told, "xzbcy");
+    assert_string_equal(calls, "xzbcy");
     assert_int_equal(account.bytes, 0);
 }

@@ -591,7 +591,7 @@ TEST(the_log)
     end(server);
     mk_log_to(-1, MK_LOG_INFO);
     int before = lines.n;
-    mk_log_error("to nobody");
+    mk_log_error("to no log");
     assert_int_equal(lines.n, before);
     assert_int_equal(lines.listening, 1);
 }

@@ -10,7 +10,7 @@
 
 enum { CLIENTS = 6, MANY = 100000, PIECE = 64 };
 
-static struct mk_test_world w;
+static struct mk_test_fixture w;
 static struct mk__listener listener;
 static struct mk_test_client *clients[CLIENTS];
 static struct mk_inspect_cursor cursor;
@@ -20,11 +20,11 @@ static struct mk_str hello(void)
     return MK_STR("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
 }
 
-static int open_world(void **state)
+static int open_fixture(void **state)
 {
     (void)state;
     listener.text = MK_STR("test:1");
-    if (mk_test_world_open(&w, NULL) < 0 || mk_test_http_open(&w) < 0)
+    if (mk_test_fixture_open(&w, NULL) < 0 || mk_test_http_open(&w) < 0)
         return -1;
     w.listener = &listener;
     for (unsigned i = 0; i < CLIENTS; i++)
@@ -33,11 +33,11 @@ static int open_world(void **state)
     return 0;
 }
 
-static int close_world(void **state)
+static int close_fixture(void **state)
 {
     (void)state;
     assert_null(w.http.inspector);
-    mk_test_world_close(&w);
+    mk_test_fixture_close(&w);
     memset(&w, 0, sizeof(w));
     return 0;
 }
@@ -78,7 +78,7 @@ static uint64_t get_id(unsigned i)
     return mk__inspect_conns_id(mk_test_connection(clients[i]));
 }
 
-TEST(pieces, open_world, close_world)
+TEST(pieces, open_fixture, close_fixture)
 {
     open_cursor();
     assert_true(next(4));
@@ -93,7 +93,7 @@ TEST(pieces, open_world, close_world)
 }
 
 /* The connections at the cursor, before it and behind it end between two pieces. */
-TEST(connections_end, open_world, close_world)
+TEST(connections_end, open_fixture, close_fixture)
 {
     uint64_t id4 = get_id(4);
     open_cursor();
@@ -111,7 +111,7 @@ TEST(connections_end, open_world, close_world)
     mk_inspect_close(&cursor);
 }
 
-TEST(all_end, open_world, close_world)
+TEST(all_end, open_fixture, close_fixture)
 {
     open_cursor();
     for (unsigned i = 0; i < CLIENTS; i++)
@@ -121,7 +121,7 @@ TEST(all_end, open_world, close_world)
     mk_inspect_close(&cursor);
 }
 
-TEST(several_cursors, open_world, close_world)
+TEST(several_cursors, open_fixture, close_fixture)
 {
     struct mk_inspect_cursor other;
     open_cursor();
@@ -136,7 +136,7 @@ TEST(several_cursors, open_world, close_world)
 }
 
 /* Closing the connections that are shown, all of them. */
-TEST(abort, open_world, close_world)
+TEST(abort, open_fixture, close_fixture)
 {
     open_cursor();
     next_action = MK_INSPECT_ABORT;
@@ -151,7 +151,7 @@ TEST(abort, open_world, close_world)
     mk_inspect_close(&cursor);
 }
 
-TEST(stop, open_world, close_world)
+TEST(stop, open_fixture, close_fixture)
 {
     open_cursor();
     next_action = MK_INSPECT_STOP;
@@ -163,7 +163,7 @@ TEST(stop, open_world, close_world)
 }
 
 /* 100,000 are listed in pieces, each once and in order, while some of them end and others come. */
-TEST(many, open_world, close_world)
+TEST(many, open_fixture, close_fixture)
 {
     static struct mk_test_client *many[MANY];
     uint64_t last = 0;
@@ -205,7 +205,7 @@ static void note_change(struct mk_inspect_trace *trace, const struct mk_inspect_
     strncat(changes, " ", 2);
 }
 
-TEST(trace_one, open_world, close_world)
+TEST(trace_one, open_fixture, close_fixture)
 {
     struct mk_inspect_trace trace = {.fn = note_change, .id = get_id(1)};
     changes[0] = '\0';
@@ -223,7 +223,7 @@ TEST(trace_one, open_world, close_world)
     assert_string_equal(changes, "read_head ");
 }
 
-TEST(out_of_memory, open_world, close_world)
+TEST(out_of_memory, open_fixture, close_fixture)
 {
     mk__alloc_countdown = 0;
     assert_int_equal(mk__inspect_conns_open(&cursor, &w.http), -ENOMEM);

@@ -94,7 +94,7 @@ static int ask_with_handler(const char *pattern, unsigned index)
     worker = (struct mk_worker){.generation = &generation};
     thread.worker = &worker;
     thread.receiver = (struct mk__receiver){.assigned = 1000};
-    open_world(NULL);
+    open_fixture(NULL);
     host.limits = w.settings.limits;
     w.http.app = &mk__request_hooks_app;
     w.http.app_ctx = &thread;
@@ -102,7 +102,7 @@ static int ask_with_handler(const char *pattern, unsigned index)
     asked[0] = asked[1] = 0;
     mk_test_connect(&w, MK_STR(GET));
     mk_test_settle(&w);
-    mk_test_world_close(&w);
+    mk_test_fixture_close(&w);
     return found;
 }
 

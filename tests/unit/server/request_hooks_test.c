@@ -99,7 +99,7 @@ static void open_hooks(void)
     worker = (struct mk_worker){.generation = &generation};
     thread.worker = &worker;
     thread.receiver = (struct mk__receiver){.assigned = 1000};
-    open_world(NULL);
+    open_fixture(NULL);
     host.limits = w.settings.limits;
     w.http.app = &mk__request_hooks_app;
     w.http.app_ctx = &thread;
@@ -139,7 +139,7 @@ TEST(ways)
         assert_true(mk_str_starts(answer, mk_str_c(ways[i].line)));
         assert_non_null(strstr(answer.p, "\r\nX-Seen: yes\r\n"));
         assert_string_equal(trail, ways[i].trail);
-        mk_test_world_close(&w);
+        mk_test_fixture_close(&w);
     }
 }
 
@@ -168,7 +168,7 @@ TEST(a_handler_of_a_path)
         mk_test_connect(&w, MK_STR(GET));
         mk_test_settle(&w);
         assert_string_equal(trail, cases[i].trail);
-        mk_test_world_close(&w);
+        mk_test_fixture_close(&w);
     }
 }
 
@@ -195,7 +195,7 @@ TEST(a_plugin_that_needs_a_state)
         mk_test_settle(&w);
         assert_true(mk_test_received(c).len > 0);
         assert_string_equal(trail, cases[i].trail);
-        mk_test_world_close(&w);
+        mk_test_fixture_close(&w);
     }
 }
 
@@ -243,7 +243,7 @@ TEST(limits_of_the_final_path)
         struct mk_test_client *c = mk_test_connect(&w, mk_str_c(text));
         mk_test_settle(&w);
         assert_true(mk_str_starts(mk_test_received(c), mk_str_c(cases[i].line)));
-        mk_test_world_close(&w);
+        mk_test_fixture_close(&w);
     }
     free(all);
 }
@@ -266,22 +266,22 @@ TEST(a_client_that_leaves)
     mk_test_reset(c);
     mk_test_settle(&w);
     assert_string_equal(trail, "r0r1a0x0x1"); /* no head has left, but all hear of the end */
-    mk_test_world_close(&w);
+    mk_test_fixture_close(&w);
 }
 
-static char told[64];
+static char output[64];
 
-static int tell(struct mk_request *req)
+static int describe(struct mk_request *req)
 {
     struct mk_str text = mk_request_listener(req);
-    snprintf(told, sizeof(told), "%.*s %d", MK_STR_ARG(text), mk_request_draining(req));
+    snprintf(output, sizeof(output), "%.*s %d", MK_STR_ARG(text), mk_request_draining(req));
     mk_response_error(req, 404);
     return 0;
 }
 
 TEST(where_it_came_by)
 {
-    static const struct mk_plugin teller = {.name = "teller", .on_request = tell};
+    static const struct mk_plugin teller = {.name = "teller", .on_request = describe};
     struct mk__listener listening[] = {{.text = MK_STR("80")}, {.text = MK_STR("unix:/run/x")}};
     struct mk__listen_conf own = {.text = MK_STR("*:80"), .listener = &listening[0]}; /* the same, written anew */
     const struct mk__settings settings = {.listen = {&own, 1}};
@@ -290,19 +290,19 @@ TEST(where_it_came_by)
     set_plugin(0, &teller);
     w.listener = &listening[0];
     mk_test_connect(&w, MK_STR(GET));
-    assert_string_equal(told, "*:80 0");
+    assert_string_equal(output, "*:80 0");
     w.listener = &listening[1];
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
-    assert_string_equal(told, "unix:/run/x 0");
+    assert_string_equal(output, "unix:/run/x 0");
     w.http.shutdown = MK__SHUTDOWN_ANNOUNCED;
     mk_test_send(c, MK_STR(GET));
     mk_test_settle(&w);
-    assert_string_equal(told, "unix:/run/x 1");
+    assert_string_equal(output, "unix:/run/x 1");
     w.http.shutdown = MK__SHUTDOWN_DRAINING;
     mk_test_connect(&w, MK_STR(GET));
-    assert_string_equal(told, "unix:/run/x 1");
+    assert_string_equal(output, "unix:/run/x 1");
     w.http.shutdown = MK__SHUTDOWN_NONE;
-    mk_test_world_close(&w);
+    mk_test_fixture_close(&w);
 }
 
 TEST(no_host_no_state)
@@ -316,7 +316,7 @@ TEST(no_host_no_state)
     static const struct mk_plugin stranger = {.name = "stranger"};
     assert_null(mk_request_host_state(req, &stranger));
     mk__request_free(req);
-    mk_test_world_close(&w);
+    mk_test_fixture_close(&w);
 }
 
 /* ── states of an exchange ── */
@@ -359,7 +359,7 @@ TEST(a_state_of_an_exchange)
     mk_test_send(c, MK_STR(GET)); /* the next exchange may have the same memory */
     mk_test_settle(&w);
     assert_int_equal(found, 4);
-    mk_test_world_close(&w);
+    mk_test_fixture_close(&w);
 }
 
 TEST(a_state_without_memory)
@@ -373,7 +373,7 @@ TEST(a_state_without_memory)
     assert_int_equal(mk_request_set_state(req, &keeper, &kept), -ENOMEM);
     assert_null(mk_request_state(req, &keeper));
     mk__request_free(req);
-    mk_test_world_close(&w);
+    mk_test_fixture_close(&w);
 }
 
 /* ── declining later ── */
@@ -418,5 +418,5 @@ TEST(a_declined_request_stays_valid)
     mk_test_settle(&w);
     assert_string_equal(trail, "r1d1");
     assert_int_equal(cleaned, 1);
-    mk_test_world_close(&w);
+    mk_test_fixture_close(&w);
 }

@@ -11,9 +11,9 @@ static struct mk_request_ref ref;
 static struct mk_request *found;
 static unsigned calls;
 
-static void give(struct mk_request *req, struct mk_test_world *world)
+static void give(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    remember(req, world);
+    remember(req, fixture);
     assert_int_equal(mk__request_ref_create(&refs, req, &ref), 0);
 }
 
@@ -26,7 +26,7 @@ static void note(struct mk_request_call *call, struct mk_request *req)
 
 static struct mk_test_client *open_tickets(void)
 {
-    open_world(give);
+    open_fixture(give);
     assert_int_equal(mk__request_ref_open(&refs, &w.loop, &w.account), 0);
     found = NULL;
     calls = 0;
@@ -39,7 +39,7 @@ static void close_tickets(void)
     mk_test_settle(&w);
     mk__request_ref_close(&refs);
     mk__request_ref_release(&refs);
-    close_world();
+    close_fixture();
 }
 
 static int call(struct mk_request_call *one)
@@ -56,7 +56,7 @@ TEST(finds_its_exchange)
     assert_int_equal(call(&one), 0);
     assert_int_equal(call(&two), 0);
     assert_int_equal(calls, 0); /* never from within the call */
-    assert_true(mk_test_wait_mail(&w));
+    assert_true(mk_test_wait_wakeup(&w));
     assert_int_equal(calls, 2);
     assert_ptr_equal(found, held_req);
     close_tickets();
@@ -77,7 +77,7 @@ TEST(an_exchange_that_is_over)
     ref = old;
     found = held_req;
     assert_int_equal(call(&one), 0);
-    assert_true(mk_test_wait_mail(&w));
+    assert_true(mk_test_wait_wakeup(&w));
     assert_null(found);
     close_tickets();
 }
@@ -96,7 +96,7 @@ TEST(many_references_to_one_exchange)
     }
     assert_int_equal(w.account.bytes, bytes);
     assert_int_equal(call(&one), 0);
-    assert_true(mk_test_wait_mail(&w));
+    assert_true(mk_test_wait_wakeup(&w));
     assert_ptr_equal(found, held_req);
     close_tickets();
 }
@@ -117,7 +117,7 @@ TEST(many)
     for (int i = 0; i < MANY; i += 7) {
         ref = all[i];
         assert_int_equal(call(&one), 0);
-        assert_true(mk_test_wait_mail(&w));
+        assert_true(mk_test_wait_wakeup(&w));
         assert_ptr_equal(found, reqs[i]);
     }
     close_tickets();
@@ -132,7 +132,7 @@ TEST(a_worker_that_is_gone)
     mk__request_ref_close(&refs);
     assert_int_equal(call(&one), -ESRCH);
     mk__conn_abort_all(&w.http);
-    assert_true(mk_test_wait_mail(&w));
+    assert_true(mk_test_wait_wakeup(&w));
     assert_int_equal(calls, 1);
     assert_null(found);
     mk__request_ref_release(&refs);
@@ -146,5 +146,5 @@ TEST(a_worker_that_is_gone)
     ref.entry = UINT32_MAX;
     assert_int_equal(call(&one), -ESRCH);
     mk_test_settle(&w);
-    close_world();
+    close_fixture();
 }

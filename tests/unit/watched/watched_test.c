@@ -186,72 +186,72 @@ static void rename_in_folder(const char *from, const char *to)
     assert_int_equal(rename(path, mk_test_path(to)), 0);
 }
 
-struct world {
+struct fixture {
     struct files files;
     struct mk_watched *watched;
     struct mk_watched_ref ref;
 };
 
-static void begin(struct world *world, const char *first, const char *second)
+static void begin(struct fixture *fixture, const char *first, const char *second)
 {
-    *world = (struct world){0};
-    assert_int_equal(open_files(&world->files, first, second, &world->watched), 0);
-    mk_watched_ref_init(&world->ref, world->watched);
+    *fixture = (struct fixture){0};
+    assert_int_equal(open_files(&fixture->files, first, second, &fixture->watched), 0);
+    mk_watched_ref_init(&fixture->ref, fixture->watched);
 }
 
-static void close_world(struct world *world)
+static void close_fixture(struct fixture *fixture)
 {
-    mk_watched_ref_release(&world->ref);
-    mk_watched_close(world->watched);
+    mk_watched_ref_release(&fixture->ref);
+    mk_watched_close(fixture->watched);
 }
 
-static void end(struct world *world)
+static void end(struct fixture *fixture)
 {
-    close_world(world);
+    close_fixture(fixture);
     assert_int_equal(values, 0);
 }
 
 /* Begins, and waits until the thread has looked at the file for the first time: it then looks at another one. */
-static void begin_after_look(struct world *world, const char *name)
+static void begin_after_look(struct fixture *fixture, const char *name)
 {
-    struct world next;
+    struct fixture next;
     unsigned before = watches;
-    begin(world, name, name);
+    begin(fixture, name, name);
     begin(&next, name, name);
     WAIT_UNTIL(watches > before + 2 * count_steps(name));
-    close_world(&next);
+    close_fixture(&next);
 }
 
 /* ── what is noticed ── */
 
 TEST(rename_and_write_in_place, set_up, tear_down)
 {
-    struct world world;
+    struct fixture fixture;
     mk_test_write("a", MK_STR("one"));
     mk_test_link("a", "b");
-    begin(&world, "a", "b");
-    assert_string_equal(get_text(&world.ref), "one");
+    begin(&fixture, "a", "b");
+    assert_string_equal(get_text(&fixture.ref), "one");
     replace("a", "two");
-    wait_for_text(&world.ref, "two");
+    wait_for_text(&fixture.ref, "two");
     mk_test_write("a", MK_STR("three"));
-    wait_for_text(&world.ref, "three");
+    wait_for_text(&fixture.ref, "three");
     assert_int_equal(unlink(mk_test_path("a")), 0);
     mk_test_write("a", MK_STR("four"));
-    wait_for_text(&world.ref, "four");
+    wait_for_text(&fixture.ref, "four");
     WAIT_UNTIL(count_logged("test: loaded again") == 3);
-    end(&world);
+    end(&fixture);
 }
 
 /* As the volumes of Kubernetes: a -> ..data/a, ..data -> ..1; then ..data is switched, and ..1 removed. */
 TEST(switched_link, set_up, tear_down)
 {
-    struct world world;
+    struct fixture fixture;
     char old[512];
     mk_test_mkdir("..1");
     mk_test_write("..1/a", MK_STR("one"));
     mk_test_link("..1", "..data");
     mk_test_link("..data/a", "a");
-    begin(&world, "a", "a");
+    begin(&fixture, "a", "a");
     for (int i = 2; i < 5; i++) {
         char folder[32], file[32], text[32];
         snprintf(folder, sizeof(folder), "..%d", i);
@@ -263,36 +263,36 @@ TEST(switched_link, set_up, tear_down)
         rename_in_folder("..data_tmp", "..data");
         snprintf(old, sizeof(old), "%s/..%d", mk_test_folder, i - 1);
         assert_int_equal(mk_test_remove(old), 0);
-        wait_for_text(&world.ref, text);
+        wait_for_text(&fixture.ref, text);
     }
-    end(&world);
+    end(&fixture);
 }
 
 TEST(folders_on_the_way, set_up, tear_down)
 {
-    struct world world;
+    struct fixture fixture;
     mk_test_mkdir("top");
     mk_test_mkdir("top/sub");
     mk_test_write("top/sub/a", MK_STR("one"));
-    begin(&world, "top/sub/../sub/./a", "top//sub/a");
+    begin(&fixture, "top/sub/../sub/./a", "top//sub/a");
     mk_test_mkdir("next");
     mk_test_mkdir("next/sub");
     mk_test_write("next/sub/a", MK_STR("two"));
     rename_in_folder("top", "old");
     rename_in_folder("next", "top");
-    wait_for_text(&world.ref, "two");
+    wait_for_text(&fixture.ref, "two");
     rename_in_folder("top", "gone"); /* nothing is left, until it comes back */
     WAIT_UNTIL(has_logged("the former state stays"));
     mk_test_write("gone/sub/a", MK_STR("three"));
     rename_in_folder("gone", "top");
-    wait_for_text(&world.ref, "three");
-    end(&world);
+    wait_for_text(&fixture.ref, "three");
+    end(&fixture);
 }
 
 /* A file that is written by another name, outside of the folders of its path; before and after it is replaced. */
 TEST(hard_link, set_up, tear_down)
 {
-    struct world world;
+    struct fixture fixture;
     char from[512];
     mk_test_mkdir("elsewhere");
     for (int i = 0; i < 2; i++) {
@@ -305,47 +305,47 @@ TEST(hard_link, set_up, tear_down)
         assert_int_equal(link(from, mk_test_path(name)), 0);
         rename_in_folder("a~", "a");
         if (i == 0)
-            begin(&world, "a", "a");
-        wait_for_text(&world.ref, first);
+            begin(&fixture, "a", "a");
+        wait_for_text(&fixture.ref, first);
         mk_test_write(name, mk_str_c(text));
-        wait_for_text(&world.ref, text);
+        wait_for_text(&fixture.ref, text);
     }
-    int loads = world.files.loads;
+    int loads = fixture.files.loads;
     mk_test_write("elsewhere/0", MK_STR("of the former file"));
     mk_test_write("elsewhere/1", MK_STR("three"));
-    wait_for_text(&world.ref, "three");
-    assert_int_equal(world.files.loads, loads + 1);
-    assert_int_equal(world.files.failures, 0);
-    end(&world);
+    wait_for_text(&fixture.ref, "three");
+    assert_int_equal(fixture.files.loads, loads + 1);
+    assert_int_equal(fixture.files.failures, 0);
+    end(&fixture);
 }
 
 /* A file that is opened for writing is not loaded before it is closed. */
 TEST(write_by_another_name_that_takes_long, set_up, tear_down)
 {
-    struct world world;
+    struct fixture fixture;
     char from[512];
     mk_test_mkdir("elsewhere");
     mk_test_write("a", MK_STR("one"));
     snprintf(from, sizeof(from), "%s", mk_test_path("a"));
     assert_int_equal(link(from, mk_test_path("elsewhere/a")), 0);
-    begin_after_look(&world, "a");
+    begin_after_look(&fixture, "a");
     FILE *file = fopen(mk_test_path("elsewhere/a"), "w");
     assert_non_null(file);
     usleep(1500 * 1000); /* longer than the time after which a new file counts as complete */
     fputs("two", file);
     fclose(file);
-    wait_for_text(&world.ref, "two");
-    assert_int_equal(world.files.failures, 0);
-    end(&world);
+    wait_for_text(&fixture.ref, "two");
+    assert_int_equal(fixture.files.failures, 0);
+    end(&fixture);
 }
 
 /* The mode of a folder on the way: the files are looked at, but the way to them is not walked again. */
 TEST(attributes_of_a_folder, set_up, tear_down)
 {
-    struct world world, other;
+    struct fixture fixture, other;
     mk_test_write("a", MK_STR("one"));
     mk_test_write("b", MK_STR("one"));
-    begin_after_look(&world, "a");
+    begin_after_look(&fixture, "a");
     begin_after_look(&other, "b");
     mk_test_write("b", MK_STR("two"));
     wait_for_text(&other.ref, "two");
@@ -354,9 +354,9 @@ TEST(attributes_of_a_folder, set_up, tear_down)
     replace("b", "three"); /* due at the same time or later, and behind in the list */
     wait_for_text(&other.ref, "three");
     assert_int_equal(watches, before + 2 * count_steps("b"));
-    assert_int_equal(world.files.loads, 1);
-    close_world(&other);
-    end(&world);
+    assert_int_equal(fixture.files.loads, 1);
+    close_fixture(&other);
+    end(&fixture);
 }
 
 static unsigned count_threads(void)
@@ -373,54 +373,54 @@ static unsigned count_threads(void)
 /* Changes between the load and the start of the thread. */
 TEST(change_before_the_thread, set_up, tear_down)
 {
-    struct world world = {0};
+    struct fixture fixture = {0};
     mk_test_write("a", MK_STR("one"));
-    assert_int_equal(open_files(&world.files, "a", "a", &world.watched), 0);
+    assert_int_equal(open_files(&fixture.files, "a", "a", &fixture.watched), 0);
     replace("a", "two");
-    mk_watched_ref_init(&world.ref, world.watched);
-    wait_for_text(&world.ref, "two");
-    end(&world);
+    mk_watched_ref_init(&fixture.ref, fixture.watched);
+    wait_for_text(&fixture.ref, "two");
+    end(&fixture);
 }
 
 /* A look at the value before the thread exists does not start it, and takes what the load has made. */
 TEST(peek, set_up, tear_down)
 {
-    struct world world = {0};
+    struct fixture fixture = {0};
     struct mk_watched_ref peek;
     mk_test_write("a", MK_STR("one"));
-    assert_int_equal(open_files(&world.files, "a", "a", &world.watched), 0);
+    assert_int_equal(open_files(&fixture.files, "a", "a", &fixture.watched), 0);
     unsigned before = count_threads();
-    mk_watched_ref_peek(&peek, world.watched);
+    mk_watched_ref_peek(&peek, fixture.watched);
     assert_non_null(mk_watched_ref_get(&peek));
     assert_int_equal(count_threads(), before);
     mk_watched_ref_release(&peek);
-    mk_watched_ref_init(&world.ref, world.watched);
-    mk_watched_ref_peek(&peek, world.watched); /* and with a thread */
+    mk_watched_ref_init(&fixture.ref, fixture.watched);
+    mk_watched_ref_peek(&peek, fixture.watched); /* and with a thread */
     replace("a", "two");
-    wait_for_text(&world.ref, "two");
+    wait_for_text(&fixture.ref, "two");
     wait_for_text(&peek, "two");
     mk_watched_ref_release(&peek);
-    end(&world);
+    end(&fixture);
 }
 
 /* Without a descriptor for inotify the files are polled. */
 TEST(polling, set_up, tear_down)
 {
-    struct world world = {0};
+    struct fixture fixture = {0};
     struct rlimit before, few;
     mk_test_write("a", MK_STR("one"));
-    assert_int_equal(open_files(&world.files, "a", "a", &world.watched), 0);
+    assert_int_equal(open_files(&fixture.files, "a", "a", &fixture.watched), 0);
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     int next = dup(0);
     close(next);
     few = (struct rlimit){(rlim_t)next + 1, before.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-    mk_watched_ref_init(&world.ref, world.watched);
+    mk_watched_ref_init(&fixture.ref, fixture.watched);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     assert_true(has_logged("files are looked at every 2 s"));
     replace("a", "two");
-    wait_for_text(&world.ref, "two");
-    end(&world);
+    wait_for_text(&fixture.ref, "two");
+    end(&fixture);
 }
 
 /* ── failures ── */
@@ -449,22 +449,22 @@ TEST(first_load_fails, set_up, tear_down)
 /* One file of two is replaced, later the other one. */
 TEST(failed_load_keeps_the_value, set_up, tear_down)
 {
-    struct world world;
+    struct fixture fixture;
     mk_test_write("a", MK_STR("one"));
     mk_test_write("b", MK_STR("one"));
-    begin(&world, "a", "b");
+    begin(&fixture, "a", "b");
     replace("a", "two");
     WAIT_UNTIL(has_logged("test: the files have changed, but cannot be used, and the former state stays: two and one "
                           "differ"));
-    assert_int_equal(world.files.failures, 3); /* the first one and two retries */
-    assert_string_equal(get_text(&world.ref), "one");
+    assert_int_equal(fixture.files.failures, 3); /* the first one and two retries */
+    assert_string_equal(get_text(&fixture.ref), "one");
     replace("b", "two");
-    wait_for_text(&world.ref, "two");
+    wait_for_text(&fixture.ref, "two");
     assert_int_equal(count_logged("former state"), 1);
     replace("a", "");
     WAIT_UNTIL(count_logged("former state") == 2);
-    assert_string_equal(get_text(&world.ref), "two");
-    end(&world);
+    assert_string_equal(get_text(&fixture.ref), "two");
+    end(&fixture);
 }
 
 static int run_allocations(void *ctx)
@@ -490,21 +490,21 @@ TEST(no_memory, set_up, tear_down)
 
 TEST(former_value_lives_as_long_as_its_reference, set_up, tear_down)
 {
-    struct world world;
+    struct fixture fixture;
     struct mk_watched_ref other;
     mk_test_write("a", MK_STR("one"));
-    begin(&world, "a", "a");
-    mk_watched_ref_init(&other, world.watched);
+    begin(&fixture, "a", "a");
+    mk_watched_ref_init(&other, fixture.watched);
     const char *kept = get_text(&other);
     replace("a", "two");
-    wait_for_text(&world.ref, "two");
+    wait_for_text(&fixture.ref, "two");
     assert_string_equal(kept, "one");
     assert_int_equal(values, 2);
     assert_string_equal(get_text(&other), "two");
     WAIT_UNTIL(values == 1); /* the watching thread frees it */
     mk_watched_ref_release(&other);
     mk_watched_ref_release(&other);
-    end(&world);
+    end(&fixture);
 }
 
 struct reader {
@@ -574,26 +574,26 @@ static void *close_watched(void *ctx)
 /* A close waits for the load that is running, while others open, read and close. */
 TEST(close_during_a_load, set_up, tear_down)
 {
-    struct world world, other;
+    struct fixture fixture, other;
     pthread_t closer;
     mk_test_write("a", MK_STR("one"));
     mk_test_write("c", MK_STR("one"));
     for (int i = 0; i < 20; i++) {
         char text[16];
         snprintf(text, sizeof(text), "%d", i);
-        begin(&world, "a", "a");
-        int loads = world.files.loads;
-        atomic_store(&world.files.hold, true);
+        begin(&fixture, "a", "a");
+        int loads = fixture.files.loads;
+        atomic_store(&fixture.files.hold, true);
         replace("a", text);
-        mk_watched_ref_release(&world.ref);
+        mk_watched_ref_release(&fixture.ref);
         if (i % 2)
-            WAIT_UNTIL(world.files.begun > loads);
-        assert_int_equal(pthread_create(&closer, NULL, close_watched, world.watched), 0);
+            WAIT_UNTIL(fixture.files.begun > loads);
+        assert_int_equal(pthread_create(&closer, NULL, close_watched, fixture.watched), 0);
         begin(&other, "c", "c");
         assert_string_equal(get_text(&other.ref), "one");
-        atomic_store(&world.files.hold, false);
+        atomic_store(&fixture.files.hold, false);
         pthread_join(closer, NULL);
-        assert_true(world.files.loads <= loads + 1);
+        assert_true(fixture.files.loads <= loads + 1);
         end(&other);
     }
 }

@@ -47,9 +47,9 @@ static const struct mk_ws_settings settings = {
     .protocols = "chat",
 };
 
-static void accept_request(struct mk_request *req, struct mk_test_world *world)
+static void accept_request(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     ws = mk_ws_accept(req, worker, &settings, 1, &group);
 }
 
@@ -63,7 +63,7 @@ static struct mk_test_client *start(const char *bytes)
     static struct mk__http_app app;
     opened = closed = 0;
     aborts = closes = false;
-    open_world(accept_request);
+    open_fixture(accept_request);
     app = *w.http.app;
     app.trusted_proxies = trust_all;
     w.http.app = &app;
@@ -81,7 +81,7 @@ static void finish(void)
     assert_int_equal(mk_ws_group_count(group), 0);
     mk_ws_worker_put(worker);
     mk_ws_group_free(group);
-    close_world();
+    close_fixture();
 }
 
 /* A masked frame, whose key is 0. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Broadcasts: who gets them, in which order, in slices, and while WebSockets come, go and move. */
+/* Broadcasts: which connections get them, in which order, in slices, and while WebSockets come, go and move. */
 #include "fixture.h"
 
 #include <pthread.h>
@@ -9,13 +9,13 @@
 static void deliver(struct fixture *f)
 {
     mk__ws_deliver(&f->worker->event, EPOLLIN);
-    mk_test_settle(&f->world);
+    mk_test_settle(&f->fixture);
 }
 
 static struct peer *join(struct fixture *f, int channel)
 {
     struct peer *p = connect_as(f, &(struct mk_ws_agreement){0}, channel);
-    assert_told(f, "open\n");
+    assert_logged(f, "open\n");
     return p;
 }
 
@@ -72,7 +72,7 @@ TEST(a_client_gets_masked_frames)
         const struct mk_ws_agreement agreement = {
             .is_client = true, .deflate = deflate, .send_context = true, .send_bits = 15, .receive_bits = 15};
         struct peer *p = connect_as(&f, &agreement, 1);
-        assert_told(&f, "open\n");
+        assert_logged(&f, "open\n");
         assert_int_equal(say(&f, 1, text, NULL), 0);
         deliver(&f);
         struct mk__ws_head head;
@@ -223,7 +223,7 @@ TEST(slices)
         all[i] = NULL;
         peer.ended = false;
     }
-    mk_test_settle(&f.world);
+    mk_test_settle(&f.fixture);
     assert_int_equal(peer.out_len, 3 * (N - 5));
     for (int i = 0; i < N; i++) {
         if (all[i])
@@ -258,7 +258,7 @@ TEST(coming_back_between_slices)
         assert_int_equal(mk_ws_set_channel(all[i], 6), 0);
         assert_int_equal(mk_ws_set_channel(all[i], 5), 0);
     }
-    mk_test_settle(&f.world);
+    mk_test_settle(&f.fixture);
     assert_true(peer.out_len / 3 <= N); /* none twice; those that had left may miss it */
     assert_true(peer.out_len / 3 >= N / 2);
     for (int i = 0; i < N; i++) {
@@ -282,7 +282,7 @@ TEST(slow_readers)
         deliver(&f);
         assert_int_equal(fast->out_len, 50);
         assert_true(drop ? slow->ws && mk_ws_queued_bytes(slow->ws) == 20 : !slow->ws);
-        assert_told(&f, drop ? "" : "close 1008 \"reads too slowly\"\n");
+        assert_logged(&f, drop ? "" : "close 1008 \"reads too slowly\"\n");
         if (drop) {
             slow->room = 1000;
             run(slow, MK_TUNNEL_WRITE);
@@ -359,9 +359,9 @@ TEST(a_worker_comes_back)
     struct mk_ws_worker *before = f.worker;
     mk_ws_worker_put(f.worker);
     assert_int_equal(say(&f, -1, "lost", NULL), 0);
-    f.worker = mk_ws_worker_get(f.group, &f.world.loop, &f.world.account, NULL, NULL);
+    f.worker = mk_ws_worker_get(f.group, &f.fixture.loop, &f.fixture.account, NULL, NULL);
     assert_ptr_equal(f.worker, before);
-    assert_ptr_equal(mk_ws_worker_get(f.group, &f.world.loop, &f.world.account, NULL, NULL), before);
+    assert_ptr_equal(mk_ws_worker_get(f.group, &f.fixture.loop, &f.fixture.account, NULL, NULL), before);
     mk_ws_worker_put(before);
     struct peer *p = join(&f, -1);
     assert_int_equal(say(&f, -1, "new", NULL), 0);
@@ -379,8 +379,8 @@ static void *serve(void *arg)
     char text[200];
     memset(text, 'x', sizeof(text));
     struct mk_account *account = test_calloc(1, sizeof(*account));
-    assert_int_equal(mk_test_world_open(&f->world, NULL), 0);
-    f->worker = mk_ws_worker_get(f->group, &f->world.loop, account, NULL, NULL);
+    assert_int_equal(mk_test_fixture_open(&f->fixture, NULL), 0);
+    f->worker = mk_ws_worker_get(f->group, &f->fixture.loop, account, NULL, NULL);
     assert_non_null(f->worker);
     struct peer *p = connect_as(f, &agreement, 1);
     assert_int_equal(mk_ws_send(p->ws, MK_WS_TEXT, text, sizeof(text)), 0);
@@ -389,7 +389,7 @@ static void *serve(void *arg)
     run(p, MK_TUNNEL_READ);
     assert_non_null(strstr(f->log, "text \"hello\""));
     disconnect(p);
-    mk_test_world_close(&f->world);
+    mk_test_fixture_close(&f->fixture);
     test_free(account);
     return NULL;
 }

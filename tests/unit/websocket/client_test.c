@@ -60,19 +60,19 @@ static const struct mk_ws_settings settings = {
     .no_deflate = true,
 };
 
-#define assert_told(text) \
+#define assert_logged(text) \
     do { \
         settle(); \
         assert_string_equal(log_text, text); \
         log_text[0] = '\0'; \
     } while (0)
 
-/* ── the world ── */
+/* ── the fixture ── */
 
 static void start(void)
 {
     static const struct test_host none[] = {{0}};
-    open_world(none);
+    open_fixture(none);
     account = (struct mk_account){0};
     log_text[0] = '\0';
     group = mk_ws_group_new();
@@ -91,7 +91,7 @@ static void finish(void)
     mk_ws_group_free(group);
     mk_account_trim(&account);
     assert_int_equal(account.bytes, 0);
-    close_world();
+    close_fixture();
 }
 
 /* Returns the port of a socket on which a server listens. */
@@ -194,7 +194,7 @@ TEST(messages)
     start();
     int fd = open_ws("\x81\x05"
                      "early");
-    assert_told("open \"chat\"\nmessage \"early\"\n");
+    assert_logged("open \"chat\"\nmessage \"early\"\n");
     assert_int_equal(mk_ws_channel(ws), 3);
     assert_int_equal(mk_ws_send(ws, MK_WS_TEXT, "hello", 5), 0);
     expect_frame(fd, 0x81, "hello");
@@ -202,14 +202,14 @@ TEST(messages)
                "\x81\x03"
                "you\x89\x02hi",
                9);
-    assert_told("message \"you\"\n");
+    assert_logged("message \"you\"\n");
     expect_frame(fd, 0x8a, "hi");
     mk_ws_close(ws, 4001, MK_STR("bye"));
     expect_frame(fd, 0x88,
                  "\x0f\xa1"
                  "bye");
     send_bytes(fd, "\x88\x02\x0f\xa1", 4);
-    assert_told("close 4001 \"bye\"\n");
+    assert_logged("close 4001 \"bye\"\n");
     expect_end(fd);
     finish();
 }
@@ -222,12 +222,12 @@ TEST(a_response_byte_by_byte)
     int fd = take_request(accept);
     size_t n = write_response(response, sizeof(response), accept);
     for (size_t i = 0; i < n; i++) {
-        assert_told("");
+        assert_logged("");
         send_bytes(fd, response + i, 1);
     }
-    assert_told("open \"chat\"\n");
+    assert_logged("open \"chat\"\n");
     send_bytes(fd, "\x88\x00", 2);
-    assert_told("close 1005 \"\"\n");
+    assert_logged("close 1005 \"\"\n");
     expect_frame(fd, 0x88, "");
     expect_end(fd);
     finish();
@@ -243,11 +243,11 @@ TEST(what_is_sent_before_it_is_open)
     assert_int_equal(mk_ws_send(ws, MK_WS_BINARY, "two", 3), 0);
     size_t n = write_response(response, sizeof(response), accept);
     send_bytes(fd, response, n);
-    assert_told("open \"chat\"\n");
+    assert_logged("open \"chat\"\n");
     expect_frame(fd, 0x81, "one");
     expect_frame(fd, 0x82, "two");
     close(fd);
-    assert_told("close 1006 \"\"\n");
+    assert_logged("close 1006 \"\"\n");
     finish();
 }
 
@@ -255,9 +255,9 @@ TEST(masked_frames_of_a_server)
 {
     start();
     int fd = open_ws("");
-    assert_told("open \"chat\"\n");
+    assert_logged("open \"chat\"\n");
     send_bytes(fd, "\x81\x81\0\0\0\0x", 7);
-    assert_told("close 1002 \"a frame of the server is masked\"\n");
+    assert_logged("close 1002 \"a frame of the server is masked\"\n");
     close(fd);
     finish();
 }
@@ -286,7 +286,7 @@ TEST(closed_during_the_handshake)
         connect_ws(open_listener());
         int fd = answers ? take_request(accept) : -1;
         mk_ws_close(ws, 4001, MK_STR("bye"));
-        assert_told("close 4001 \"bye\"\n");
+        assert_logged("close 4001 \"bye\"\n");
         if (answers)
             expect_end(fd);
         finish();
@@ -303,7 +303,7 @@ TEST(the_server_leaves_during_the_handshake)
         int fd = take_request(accept);
         send_bytes(fd, parts[i], strlen(parts[i]));
         close(fd);
-        assert_told("close 1006 \"the server has closed the connection during the handshake\"\n");
+        assert_logged("close 1006 \"the server has closed the connection during the handshake\"\n");
         finish();
     }
 }
@@ -316,7 +316,7 @@ TEST(a_wrong_response)
     connect_ws(open_listener());
     int fd = take_request(accept);
     send_bytes(fd, response, sizeof(response) - 1);
-    assert_told("close 1006 \"the server does not accept the WebSocket\"\n");
+    assert_logged("close 1006 \"the server does not accept the WebSocket\"\n");
     expect_end(fd);
     finish();
 }
@@ -330,7 +330,7 @@ TEST(a_response_without_end)
     int fd = take_request(accept);
     memset(line, 'x', sizeof(line));
     send_bytes(fd, line, sizeof(line));
-    assert_told("close 1006 \"the server's response head is too long\"\n");
+    assert_logged("close 1006 \"the server's response head is too long\"\n");
     close(fd);
     finish();
 }
@@ -342,9 +342,9 @@ TEST(a_server_that_does_not_answer)
     connect_ws(open_listener());
     int fd = take_request(accept);
     pass(MK_DIAL_TIMEOUT_MS - 1);
-    assert_told("");
+    assert_logged("");
     pass(1);
-    assert_told("close 1006 \"the server does not answer\"\n");
+    assert_logged("close 1006 \"the server does not answer\"\n");
     expect_end(fd);
     finish();
 }
@@ -363,7 +363,7 @@ TEST(it_is_ended_early)
         else
             mk_ws_close(ws, 4000, MK_STR("no more"));
         pass(MK__WS_CLOSE_MS);
-        assert_told(moment & 1 ? "close 1006 \"\"\n" : "close 4000 \"no more\"\n");
+        assert_logged(moment & 1 ? "close 1006 \"\"\n" : "close 4000 \"no more\"\n");
         if (fd >= 0)
             expect_end(fd);
         else
@@ -380,7 +380,7 @@ TEST(urls_that_are_wrong)
         const char *error = NULL;
         assert_null(mk_ws_connect(worker, &settings, urls[i], 0, NULL, &error));
         assert_non_null(error);
-        assert_told("");
+        assert_logged("");
     }
     finish();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* permessage-deflate of WebSockets: who has which compressor, what refers to what, and memory. */
+/* permessage-deflate of WebSockets: which connection has which compressor, what refers to what, and memory. */
 #include "fixture.h"
 
 #include <zlib.h>
@@ -84,7 +84,7 @@ static int fill_texts(void **state)
 static struct peer *join(struct fixture *f, const struct mk_ws_agreement *agreement)
 {
     struct peer *p = connect_as(f, agreement, MK_WS_ALL_CHANNELS);
-    assert_told(f, "open\n");
+    assert_logged(f, "open\n");
     return p;
 }
 
@@ -123,14 +123,14 @@ TEST(compressors_are_shared)
     reader_init(&r, 15, false);
     for (int i = 0; i < N; i++)
         peers[i] = join(&f, &no_context);
-    size_t one = 0, before = f.world.account.bytes;
+    size_t one = 0, before = f.fixture.account.bytes;
     for (int i = 0; i < N; i++) {
         assert_int_equal(mk_ws_send(peers[i]->ws, MK_WS_TEXT, text, 5000), 0);
         assert_read(&r, peers[i], text, 5000);
-        one = i ? one : f.world.account.bytes - before;
+        one = i ? one : f.fixture.account.bytes - before;
     }
     assert_true(one > 0);
-    assert_int_equal(f.world.account.bytes, before + one);
+    assert_int_equal(f.fixture.account.bytes, before + one);
     for (int i = 0; i < N; i++)
         disconnect(peers[i]);
     inflateEnd(&r.z);
@@ -255,7 +255,7 @@ TEST(inflaters_are_lent)
         run(a, MK_TUNNEL_READ);
         run(b, MK_TUNNEL_READ);
     }
-    assert_told(&f, "binary of 5000\nbinary of 6000\n");
+    assert_logged(&f, "binary of 5000\nbinary of 6000\n");
     assert_null(a->ws->inflater);
     assert_null(b->ws->inflater);
     assert_non_null(f.worker->codecs.spare);
@@ -277,16 +277,16 @@ TEST(contexts_shrink_while_idle)
     assert_int_equal(deflateInit2(&z, 6, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY), Z_OK);
     reader_init(&r, 15, true);
     struct peer *p = join(&f, &with_context);
-    size_t idle = f.world.account.bytes;
+    size_t idle = f.fixture.account.bytes;
     for (int i = 0; i < 3; i++) {
         feed_deflated(p, &z, noise, sizeof(noise), 1000);
         run(p, MK_TUNNEL_READ);
-        assert_told(&f, "binary of 8000\n");
+        assert_logged(&f, "binary of 8000\n");
         assert_int_equal(mk_ws_send(p->ws, MK_WS_BINARY, text, 8000), 0);
         assert_read(&r, p, text, 8000);
-        assert_true(f.world.account.bytes > idle + 200 * 1024);
-        mk_test_pass(&f.world, 2 * MK__WS_PING_MS);
-        assert_true(f.world.account.bytes < idle + 70 * 1024);
+        assert_true(f.fixture.account.bytes > idle + 200 * 1024);
+        mk_test_pass(&f.fixture, 2 * MK__WS_PING_MS);
+        assert_true(f.fixture.account.bytes < idle + 70 * 1024);
     }
     deflateEnd(&z);
     inflateEnd(&r.z);
@@ -316,7 +316,7 @@ TEST(without_memory)
         if (err == 0)
             assert_read(&r, p, text, 8000);
         if (all_fine)
-            assert_told(&f, "binary of 6000\n");
+            assert_logged(&f, "binary of 6000\n");
         else
             assert_true(!strcmp(f.log, "binary of 6000\n") || !strcmp(f.log, "") || !strncmp(f.log, "close 1011", 10) ||
                         !strncmp(f.log, "close 1006", 10));

@@ -18,7 +18,7 @@
 enum { FIXTURE_BYTES = 1024 * 1024 };
 
 struct fixture {
-    struct mk_test_world world;
+    struct mk_test_fixture fixture;
     struct mk_ws_group *group;
     struct mk_ws_worker *worker;
     struct mk_ws_settings settings;
@@ -153,11 +153,11 @@ static inline void see_close(struct mk_ws *ws, unsigned code, struct mk_str reas
 static inline void fixture_open(struct fixture *f)
 {
     memset(f, 0, sizeof(*f));
-    assert_int_equal(mk_test_world_open(&f->world, NULL), 0);
+    assert_int_equal(mk_test_fixture_open(&f->fixture, NULL), 0);
     f->settings = (struct mk_ws_settings){.handlers = {see_open, see_message, see_ping, see_writable, see_close}};
     f->group = mk_ws_group_new();
     assert_non_null(f->group);
-    f->worker = mk_ws_worker_get(f->group, &f->world.loop, &f->world.account, NULL, NULL);
+    f->worker = mk_ws_worker_get(f->group, &f->fixture.loop, &f->fixture.account, NULL, NULL);
     assert_non_null(f->worker);
 }
 
@@ -166,12 +166,12 @@ static inline void fixture_close(struct fixture *f)
     assert_int_equal(mk_ws_group_count(f->group), 0);
     mk_ws_worker_put(f->worker);
     mk_ws_group_free(f->group);
-    assert_int_equal(f->world.account.bytes, 0);
-    mk_test_world_close(&f->world);
+    assert_int_equal(f->fixture.account.bytes, 0);
+    mk_test_fixture_close(&f->fixture);
 }
 
 /* What the handlers were told since the last call. */
-#define assert_told(f, text) \
+#define assert_logged(f, text) \
     do { \
         assert_string_equal((f)->log, text); \
         (f)->log[0] = '\0'; \
@@ -192,7 +192,7 @@ static inline struct peer *connect_as(struct fixture *f, const struct mk_ws_agre
 static inline struct peer *connect_plain(struct fixture *f)
 {
     struct peer *p = connect_as(f, &(struct mk_ws_agreement){0}, MK_WS_ALL_CHANNELS);
-    assert_told(f, "open\n");
+    assert_logged(f, "open\n");
     return p;
 }
 

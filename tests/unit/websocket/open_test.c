@@ -13,13 +13,13 @@ TEST(the_peer_closes)
                5);
     run(p, MK_TUNNEL_READ);
     assert_sent_text(p, "\x88\x02\x03\xe8");
-    assert_told(&f, "close 1000 \"bye\"\n");
+    assert_logged(&f, "close 1000 \"bye\"\n");
     disconnect(p);
     p = connect_plain(&f);
     feed_frame(p, 0x88, "", 0);
     run(p, MK_TUNNEL_READ);
     assert_sent_text(p, "\x88\x00");
-    assert_told(&f, "close 1005 \"\"\n");
+    assert_logged(&f, "close 1005 \"\"\n");
     disconnect(p);
     fixture_close(&f);
 }
@@ -37,10 +37,10 @@ TEST(we_close)
     feed_text(p, "too late");
     feed_frame(p, 0x89, "", 0);
     run(p, MK_TUNNEL_READ);
-    assert_told(&f, "");
+    assert_logged(&f, "");
     feed_frame(p, 0x88, "", 0);
     run(p, MK_TUNNEL_READ);
-    assert_told(&f, "close 1005 \"\"\n");
+    assert_logged(&f, "close 1005 \"\"\n");
     assert_sent(p, "", 0);
     disconnect(p);
     fixture_close(&f);
@@ -54,11 +54,11 @@ TEST(a_peer_that_does_not_answer_the_close)
     struct peer *p = connect_plain(&f);
     mk_ws_close(p->ws, 1001, MK_STR("restart"));
     run(p, 0);
-    mk_test_pass(&f.world, 699);
+    mk_test_pass(&f.fixture, 699);
     assert_false(p->ended);
-    mk_test_pass(&f.world, 1);
+    mk_test_pass(&f.fixture, 1);
     assert_true(p->ended);
-    assert_told(&f, "close 1001 \"restart\"\n");
+    assert_logged(&f, "close 1001 \"restart\"\n");
     disconnect(p);
     fixture_close(&f);
 }
@@ -79,7 +79,7 @@ TEST(closing_behind_a_queue)
     run(p, MK_TUNNEL_WRITE);
     assert_sent_text(p, "\x81\x05hello\x88\x02\x03\xe8");
     assert_true(p->ended);
-    assert_told(&f, "close 1000 \"\"\n");
+    assert_logged(&f, "close 1000 \"\"\n");
     disconnect(p);
     fixture_close(&f);
 }
@@ -91,22 +91,22 @@ TEST(keep_alive)
     f.settings.ping_ms = 1000;
     f.settings.pong_ms = 300;
     struct peer *p = connect_plain(&f);
-    mk_test_pass(&f.world, 600);
+    mk_test_pass(&f.fixture, 600);
     feed_text(p, "alive");
     run(p, MK_TUNNEL_READ);
-    mk_test_pass(&f.world, 999);
+    mk_test_pass(&f.fixture, 999);
     assert_sent(p, "", 0);
-    mk_test_pass(&f.world, 1);
+    mk_test_pass(&f.fixture, 1);
     assert_sent_text(p, "\x89\x00");
     feed_frame(p, 0x8a, "", 0);
     run(p, MK_TUNNEL_READ);
-    mk_test_pass(&f.world, 1000);
+    mk_test_pass(&f.fixture, 1000);
     assert_sent_text(p, "\x89\x00");
-    mk_test_pass(&f.world, 299);
+    mk_test_pass(&f.fixture, 299);
     assert_false(p->ended);
-    mk_test_pass(&f.world, 1);
+    mk_test_pass(&f.fixture, 1);
     assert_true(p->ended);
-    assert_told(&f, "text \"alive\"\npong \"\"\nclose 1006 \"\"\n");
+    assert_logged(&f, "text \"alive\"\npong \"\"\nclose 1006 \"\"\n");
     disconnect(p);
     fixture_close(&f);
 }
@@ -117,7 +117,7 @@ TEST(without_pings)
     fixture_open(&f);
     f.settings.ping_ms = UINT32_MAX;
     struct peer *p = connect_plain(&f);
-    mk_test_pass(&f.world, MK_TEST_DAY_MS);
+    mk_test_pass(&f.fixture, MK_TEST_DAY_MS);
     assert_sent(p, "", 0);
     assert_false(p->ended);
     disconnect(p);
@@ -133,11 +133,11 @@ TEST(pings_while_paused)
     f.settings.pong_ms = 300;
     struct peer *p = connect_plain(&f);
     mk_ws_pause(p->ws);
-    mk_test_pass(&f.world, 10000);
+    mk_test_pass(&f.fixture, 10000);
     assert_false(p->ended);
     mk_ws_resume(p->ws);
     p->woken = false;
-    mk_test_pass(&f.world, 10000);
+    mk_test_pass(&f.fixture, 10000);
     assert_true(p->ended);
     f.log[0] = '\0';
     disconnect(p);
@@ -153,7 +153,7 @@ TEST(the_server_drains)
     assert_sent_text(p, "\x88\x02\x03\xe9");
     feed_frame(p, 0x88, "\x03\xe9", 2);
     run(p, MK_TUNNEL_READ);
-    assert_told(&f, "close 1001 \"\"\n");
+    assert_logged(&f, "close 1001 \"\"\n");
     disconnect(p);
     fixture_close(&f);
 }
@@ -169,7 +169,7 @@ TEST(the_stream_is_lost)
     assert_int_equal(mk_ws_send(p->ws, MK_WS_TEXT, "queued", 6), 0);
     struct mk_ws *ws = p->ws;
     mk_ws_lost(ws);
-    assert_told(&f, "close 1006 \"\"\n");
+    assert_logged(&f, "close 1006 \"\"\n");
     p->ended = true;
     disconnect(p);
     fixture_close(&f);
@@ -185,7 +185,7 @@ TEST(a_write_that_fails)
     assert_non_null(p->ws); /* not from within the call */
     assert_true(p->woken);
     run(p, 0);
-    assert_told(&f, "close 1006 \"\"\n");
+    assert_logged(&f, "close 1006 \"\"\n");
     disconnect(p);
     fixture_close(&f);
 }
@@ -209,7 +209,7 @@ TEST(handlers_that_end_others)
     other = connect_plain(&f);
     p->error = -EPIPE;
     run(p, MK_TUNNEL_READ);
-    assert_told(&f, "close 1006 \"\"\nclose 1006 \"\"\n");
+    assert_logged(&f, "close 1006 \"\"\nclose 1006 \"\"\n");
     disconnect(p);
     disconnect(other);
     other = NULL;
@@ -225,14 +225,14 @@ TEST(a_pause_that_ends_when_a_pong_is_overdue)
     f.settings.pong_ms = 500;
     struct peer *p = connect_plain(&f);
     mk_ws_pause(p->ws);
-    mk_test_pass(&f.world, 1400); /* the ping was sent after 1000 */
+    mk_test_pass(&f.fixture, 1400); /* the ping was sent after 1000 */
     assert_sent_text(p, "\x89\x00");
     mk_ws_resume(p->ws);
-    mk_test_pass(&f.world, 200); /* the pong would be overdue after 100 */
+    mk_test_pass(&f.fixture, 200); /* the pong would be overdue after 100 */
     assert_false(p->ended);
-    mk_test_pass(&f.world, 2000);
+    mk_test_pass(&f.fixture, 2000);
     assert_true(p->ended);
-    assert_told(&f, "close 1006 \"\"\n");
+    assert_logged(&f, "close 1006 \"\"\n");
     disconnect(p);
     fixture_close(&f);
 }
@@ -255,7 +255,7 @@ TEST(a_close_while_it_is_paused)
         feed_frame(p, 0x88, "\x0f\xa0", 2);
         run(p, MK_TUNNEL_READ);
         assert_true(p->ended);
-        assert_told(&f, "close 4000 \"\"\n");
+        assert_logged(&f, "close 4000 \"\"\n");
         disconnect(p);
     }
     fixture_close(&f);
@@ -300,7 +300,7 @@ static void break_protocol(struct peer *p)
 
 static void be_silent(struct peer *p)
 {
-    mk_test_pass(&p->fixture->world, 60000);
+    mk_test_pass(&p->fixture->fixture, 60000);
 }
 
 TEST(causes)

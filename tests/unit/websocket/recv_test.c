@@ -13,10 +13,10 @@ TEST(messages_in_one_read)
     feed_frame(p, 0x89, "hi", 2);
     feed_frame(p, 0x8a, "", 0);
     run(p, MK_TUNNEL_READ);
-    assert_told(&f, "text \"one\"\ntext \"\"\nbinary \"\"\nping \"hi\"\npong \"\"\n");
+    assert_logged(&f, "text \"one\"\ntext \"\"\nbinary \"\"\nping \"hi\"\npong \"\"\n");
     assert_sent_text(p, "\x8a\x02hi");
     disconnect(p);
-    assert_told(&f, "close 1006 \"\"\n");
+    assert_logged(&f, "close 1006 \"\"\n");
     fixture_close(&f);
 }
 
@@ -38,8 +38,8 @@ TEST(messages_byte_by_byte)
         feed_frame(p, 0x80, "", 0);
         feed_frame(p, 0x88, "\x0f\xa0gone", 6);
         run(p, MK_TUNNEL_READ);
-        assert_told(&f, "text \"gr\xc3\xbc\xc3\x9f dich\"\nping \"between\"\ntext \"fragments\"\nbinary \"\"\n"
-                        "close 4000 \"gone\"\n");
+        assert_logged(&f, "text \"gr\xc3\xbc\xc3\x9f dich\"\nping \"between\"\ntext \"fragments\"\nbinary \"\"\n"
+                          "close 4000 \"gone\"\n");
         assert_sent_text(p, "\x8a\x07"
                             "between\x88\x02\x0f\xa0");
         disconnect(p);
@@ -58,7 +58,7 @@ TEST(long_messages)
     feed_frame(p, 0x01, text, sizeof(text) / 2);
     feed_frame(p, 0x80, text, sizeof(text) / 2);
     run(p, MK_TUNNEL_READ);
-    assert_told(&f, "binary of 300000\ntext of 300000\n");
+    assert_logged(&f, "binary of 300000\ntext of 300000\n");
     disconnect(p);
     fixture_close(&f);
 }
@@ -124,7 +124,7 @@ TEST(limits)
     feed_frame(p, 0x01, "12345", 5);
     feed_frame(p, 0x80, "678901", 6);
     run(p, MK_TUNNEL_READ);
-    assert_told(&f, "text \"1234567890\"\nclose 1009 \"the message is too long\"\n");
+    assert_logged(&f, "text \"1234567890\"\nclose 1009 \"the message is too long\"\n");
     disconnect(p);
     p = connect_plain(&f);
     feed_frame(p, 0x82, "123456789", 9);
@@ -151,14 +151,14 @@ TEST(pause_keeps_what_was_read)
     feed_text(p, "two");
     feed_frame(p, 0x01, "th", 2);
     run(p, MK_TUNNEL_READ);
-    assert_told(&f, "text \"one\"\n");
+    assert_logged(&f, "text \"one\"\n");
     mk_ws_resume(p->ws);
     run(p, 0);
-    assert_told(&f, "text \"two\"\n");
+    assert_logged(&f, "text \"two\"\n");
     feed_frame(p, 0x80, "ree", 3);
     mk_ws_resume(p->ws);
     run(p, 0);
-    assert_told(&f, "text \"three\"\n");
+    assert_logged(&f, "text \"three\"\n");
     disconnect(p);
     f.log[0] = '\0';
     fixture_close(&f);
@@ -183,20 +183,20 @@ TEST(handlers_that_end_it)
     feed_text(p, "one");
     feed_text(p, "two");
     run(p, MK_TUNNEL_READ);
-    assert_told(&f, "text \"one\"\n");
+    assert_logged(&f, "text \"one\"\n");
     assert_sent_text(p, "\x88\x08\x0f\xa1"
                         "enough");
     assert_false(p->ended);
     feed_frame(p, 0x88, "\x0f\xa2", 2);
     run(p, MK_TUNNEL_READ);
-    assert_told(&f, "close 4001 \"enough\"\n");
+    assert_logged(&f, "close 4001 \"enough\"\n");
     disconnect(p);
     p = connect_plain(&f);
     p->then = abort_peer;
     feed_text(p, "one");
     feed_text(p, "two");
     run(p, MK_TUNNEL_READ);
-    assert_told(&f, "text \"one\"\nclose 1006 \"\"\n");
+    assert_logged(&f, "text \"one\"\nclose 1006 \"\"\n");
     disconnect(p);
     fixture_close(&f);
 }
@@ -209,12 +209,12 @@ TEST(the_end_of_the_stream)
     feed_frame(p, 0x01, "half", 4);
     p->fin = true;
     run(p, MK_TUNNEL_READ);
-    assert_told(&f, "close 1006 \"\"\n");
+    assert_logged(&f, "close 1006 \"\"\n");
     disconnect(p);
     p = connect_plain(&f);
     p->error = -ECONNRESET;
     run(p, MK_TUNNEL_READ);
-    assert_told(&f, "close 1006 \"\"\n");
+    assert_logged(&f, "close 1006 \"\"\n");
     disconnect(p);
     fixture_close(&f);
 }

@@ -100,12 +100,12 @@ TEST(back_pressure)
     assert_int_equal(mk_ws_send(p->ws, MK_WS_BINARY, data, sizeof(data)), -ENOBUFS);
     p->room = 50000;
     run(p, MK_TUNNEL_WRITE);
-    assert_told(&f, "");
+    assert_logged(&f, "");
     p->room = 50000;
     run(p, MK_TUNNEL_WRITE);
-    assert_told(&f, "writable\n");
+    assert_logged(&f, "writable\n");
     run(p, MK_TUNNEL_WRITE);
-    assert_told(&f, ""); /* once */
+    assert_logged(&f, ""); /* once */
     assert_int_equal(p->out_len, 2 * (sizeof(data) + 4));
     f.settings.overflow = MK_WS_OVERFLOW_CLOSE;
     p->room = 0;
@@ -223,7 +223,7 @@ TEST(small_frames_share_blocks)
     f.settings.queue_bytes_max = 2 * PINGS;
     f.settings.overflow = MK_WS_OVERFLOW_DROP;
     struct peer *p = connect_plain(&f);
-    size_t before = f.world.account.bytes;
+    size_t before = f.fixture.account.bytes;
     p->room = 0;
     assert_int_equal(mk_ws_send(p->ws, MK_WS_TEXT, "", 0), 0);
     for (int i = 0; i < PINGS; i++)
@@ -231,7 +231,7 @@ TEST(small_frames_share_blocks)
     run(p, MK_TUNNEL_READ);
     size_t queued = mk_ws_queued_bytes(p->ws);
     assert_true(queued > 2 * PINGS - 20 && queued <= 2 * PINGS);
-    assert_true(f.world.account.bytes - before < 3 * PINGS);
+    assert_true(f.fixture.account.bytes - before < 3 * PINGS);
     assert_int_equal(mk_ws_send(p->ws, MK_WS_TEXT, "more", 4), -ENOBUFS);
     unsigned writes = p->writes;
     p->room = SIZE_MAX / 2;

@@ -27,9 +27,9 @@ static int decode(const uint8_t *p, size_t n)
     return len <= n ? (int)len : -1;
 }
 
-enum verdict { BAD, INCOMPLETE, GOOD };
+enum handshake_result { BAD, INCOMPLETE, GOOD };
 
-static enum verdict expect(const uint8_t *p, size_t n)
+static enum handshake_result expect(const uint8_t *p, size_t n)
 {
     while (n) {
         int len = decode(p, n);
@@ -41,7 +41,7 @@ static enum verdict expect(const uint8_t *p, size_t n)
     return GOOD;
 }
 
-static enum verdict judge(const struct mk__utf8 *u, bool fine)
+static enum handshake_result judge(const struct mk__utf8 *u, bool fine)
 {
     assert_int_equal(fine, !u->bad);
     return !fine ? BAD : mk__utf8_complete(u) ? GOOD : INCOMPLETE;
@@ -50,7 +50,7 @@ static enum verdict judge(const struct mk__utf8 *u, bool fine)
 static void check(const uint8_t *p, size_t n)
 {
     struct mk__utf8 whole = {}, bytes = {};
-    enum verdict expected = expect(p, n);
+    enum handshake_result expected = expect(p, n);
     bool fine = true;
     for (size_t i = 0; i < n && fine; i++) {
         fine = mk__utf8_feed(&bytes, p + i, 1);
@@ -68,7 +68,7 @@ TEST(accepts_what_a_decoder_accepts)
     static const uint8_t lasts[] = {0x00, 0x7f, 0x80, 0xbf, 0xc0, 0xff};
     for (unsigned n = 0; n < 1 << 24; n += n >> 16 < 0x80 ? 0xff : 1) {
         uint8_t p[4] = {(uint8_t)(n >> 16), (uint8_t)(n >> 8), (uint8_t)n};
-        enum verdict expected = expect(p, 3);
+        enum handshake_result expected = expect(p, 3);
         if (mk__utf8_is_valid(p, 3) != (expected == GOOD))
             fail_msg("%02x %02x %02x", p[0], p[1], p[2]);
         for (size_t i = 0; expected == INCOMPLETE && i < COUNT(lasts); i++) {

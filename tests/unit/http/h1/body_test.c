@@ -21,7 +21,7 @@ TEST(bodies_in_pieces)
     for (size_t i = 0; i < COUNT(bodies); i++) {
         size_t len = strlen(bodies[i].bytes);
         for (size_t piece = 1; piece <= len; piece++) {
-            open_world(read_all);
+            open_fixture(read_all);
             struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
             for (size_t at = 0; at < len; at += piece) {
                 mk_test_send(c, mk_str(bodies[i].bytes + at, len - at < piece ? len - at : piece));
@@ -32,14 +32,14 @@ TEST(bodies_in_pieces)
             assert_str_equal(mk_str(body.bytes, body.len), bodies[i].body);
             mk_test_send(c, MK_STR(GET)); /* the connection is in step */
             expect_received(c, HELLO);
-            close_world();
+            close_fixture();
         }
     }
 }
 
 TEST(bodies_that_are_refused)
 {
-    open_world(read_all);
+    open_fixture(read_all);
     w.settings.limits.body_bytes_max = 20;
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(CHUNKED "5\r\nhello\r\nx\r\n"));
     mk_test_settle(&w);
@@ -53,7 +53,7 @@ TEST(bodies_that_are_refused)
     c = mk_test_connect(&w, MK_STR(POST(21)));
     mk_test_settle(&w);
     assert_true(mk_str_starts(mk_test_received(c), MK_STR("HTTP/1.1 413 ")));
-    close_world();
+    close_fixture();
 }
 
 static void pause_each(struct mk_request *req, struct mk_str piece, bool end, void *ctx)
@@ -64,9 +64,9 @@ static void pause_each(struct mk_request *req, struct mk_str piece, bool end, vo
     held_req = req;
 }
 
-static void read_with_pauses(struct mk_request *req, struct mk_test_world *world)
+static void read_with_pauses(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     body.len = body.ends = 0;
     mk_request_read(req, pause_each, NULL);
 }
@@ -74,7 +74,7 @@ static void read_with_pauses(struct mk_request *req, struct mk_test_world *world
 TEST(a_paused_client_is_not_read)
 {
     static char megabyte[1 << 20];
-    open_world(read_with_pauses);
+    open_fixture(read_with_pauses);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR("POST / HTTP/1.1\r\nHost: h\r\n"
                                                           "Content-Length: 1048576\r\n\r\n1"));
     mk_test_settle(&w);
@@ -97,18 +97,18 @@ TEST(a_paused_client_is_not_read)
     }
     assert_true(mk_str_starts(mk_test_received(c), MK_STR("HTTP/1.1 200 ")));
     assert_string_equal(mk_test_state(c), "idle");
-    close_world();
+    close_fixture();
 }
 
-static void answer_and_read(struct mk_request *req, struct mk_test_world *world)
+static void answer_and_read(struct mk_request *req, struct mk_test_fixture *fixture)
 {
     assert_int_equal(mk_response_write(req, MK_STR("already")), 0);
-    read_all(req, world);
+    read_all(req, fixture);
 }
 
 TEST(a_malformed_body_cuts_the_answer)
 {
-    open_world(answer_and_read);
+    open_fixture(answer_and_read);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(CHUNKED "1\r\nx\r\n"));
     expect_received(c, OK "Transfer-Encoding: chunked\r\n\r\n7\r\nalready\r\n");
     assert_string_equal(mk_test_state(c), "read_body");
@@ -118,14 +118,14 @@ TEST(a_malformed_body_cuts_the_answer)
     assert_string_not_equal(mk_test_state(c), "idle");
     assert_int_equal(w.aborted, 1);
     assert_int_equal(body.ends, 0);
-    close_world();
+    close_fixture();
 }
 
 /* ── bodies without a reader ── */
 
 TEST(a_small_unread_body_is_read_away)
 {
-    open_world(NULL);
+    open_fixture(NULL);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(POST(10) "0123456789" GET));
     expect_received(c, HELLO HELLO);
     mk_test_send(c, MK_STR(POST(10) "012"));
@@ -136,12 +136,12 @@ TEST(a_small_unread_body_is_read_away)
     assert_string_equal(mk_test_state(c), "idle");
     assert_int_equal(w.done, 4);
     assert_int_equal(w.aborted, 0);
-    close_world();
+    close_fixture();
 }
 
-static void answer_and_keep(struct mk_request *req, struct mk_test_world *world)
+static void answer_and_keep(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     held_req = req;
     mk_response_error(req, 404);
 }
@@ -149,7 +149,7 @@ static void answer_and_keep(struct mk_request *req, struct mk_test_world *world)
 /* A pause after the response is complete comes too late: the rest of the body is discarded. */
 TEST(a_late_pause_does_not_stop_discarding)
 {
-    open_world(answer_and_keep);
+    open_fixture(answer_and_keep);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(POST(10) "012"));
     mk_test_settle(&w);
     assert_true(mk_str_starts(mk_test_received(c), MK_STR("HTTP/1.1 404 ")));
@@ -160,7 +160,7 @@ TEST(a_late_pause_does_not_stop_discarding)
     assert_string_equal(mk_test_state(c), "idle");
     assert_int_equal(w.done, 1);
     assert_int_equal(w.aborted, 0);
-    close_world();
+    close_fixture();
 }
 
 #define CHUNKED_X "HTTP/1.1 200 OK\r\n" STAMP "Transfer-Encoding: chunked\r\n\r\n0001\r\nx\r\n0\r\n\r\n"
@@ -168,7 +168,7 @@ TEST(a_late_pause_does_not_stop_discarding)
 /* The response is completed once, even if the rest of the request takes many turns. */
 TEST(the_last_chunk_comes_once)
 {
-    open_world(generate_x);
+    open_fixture(generate_x);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(POST(10) "0123456789" GET));
     expect_received(c, CHUNKED_X CHUNKED_X);
     mk_test_send(c, MK_STR(POST(10)));
@@ -179,13 +179,13 @@ TEST(the_last_chunk_comes_once)
     }
     mk_test_send(c, MK_STR(GET));
     expect_received(c, CHUNKED_X);
-    close_world();
+    close_fixture();
 }
 
 TEST(a_large_unread_body_ends_the_connection)
 {
     static char rest[10000];
-    open_world(NULL);
+    open_fixture(NULL);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(POST(10000) "0123456789"));
     expect_received(c, HELLO_CLOSE);
     assert_string_equal(mk_test_state(c), "linger");
@@ -198,12 +198,12 @@ TEST(a_large_unread_body_ends_the_connection)
     mk_test_settle(&w);
     assert_string_equal(mk_test_state(c), "closed");
     assert_int_equal(w.aborted, 0);
-    close_world();
+    close_fixture();
 }
 
 TEST(an_endless_unread_body_ends_the_connection)
 {
-    open_world(NULL);
+    open_fixture(NULL);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(CHUNKED));
     expect_received(c, HELLO);
     for (int i = 0; i < 2000 && strcmp(mk_test_state(c), "read_body") == 0; i++) {
@@ -214,22 +214,22 @@ TEST(an_endless_unread_body_ends_the_connection)
     assert_in_range(c->read_bytes, 8192, 16384);
     assert_int_equal(w.aborted, 0);
     expect_received(c, "");
-    close_world();
+    close_fixture();
 }
 
 TEST(a_malformed_unread_body_does_not_spoil_the_answer)
 {
-    open_world(NULL);
+    open_fixture(NULL);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(CHUNKED "x\r\n" GET));
     expect_received(c, HELLO);
     assert_string_equal(mk_test_state(c), "linger");
     assert_int_equal(w.requests, 1);
-    close_world();
+    close_fixture();
 }
 
 TEST(leaving_after_the_answer_is_no_abort)
 {
-    open_world(NULL);
+    open_fixture(NULL);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(POST(10) "0"));
     expect_received(c, HELLO);
     mk_test_fin(c);
@@ -237,14 +237,14 @@ TEST(leaving_after_the_answer_is_no_abort)
     assert_string_equal(mk_test_state(c), "closed");
     assert_int_equal(w.done, 1);
     assert_int_equal(w.aborted, 0);
-    close_world();
+    close_fixture();
 }
 
 /* ── Expect: 100-continue ── */
 
 TEST(the_reader_invites)
 {
-    open_world(read_all);
+    open_fixture(read_all);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(EXPECT(5)));
     expect_received(c, CONTINUE);
     mk_test_send(c, MK_STR("01"));
@@ -254,21 +254,21 @@ TEST(the_reader_invites)
     assert_string_equal(mk_test_state(c), "idle");
     mk_test_send(c, MK_STR(EXPECT(5) "01234")); /* it did not wait */
     expect_received(c, HELLO);
-    close_world();
+    close_fixture();
 }
 
 TEST(no_invitation)
 {
-    open_world(NULL);
+    open_fixture(NULL);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(EXPECT(5)));
     expect_received(c, HELLO_CLOSE); /* whether the body comes is not known */
     assert_string_equal(mk_test_state(c), "linger");
-    close_world();
+    close_fixture();
 }
 
 TEST(a_late_invitation)
 {
-    open_world(remember);
+    open_fixture(remember);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(EXPECT(5)));
     expect_received(c, "");
     mk_test_pass(&w, 1000);
@@ -276,5 +276,5 @@ TEST(a_late_invitation)
     read_all(held_req, &w);
     expect_received(c, CONTINUE);
     assert_string_equal(mk_test_state(c), "read_body");
-    close_world();
+    close_fixture();
 }

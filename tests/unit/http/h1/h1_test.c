@@ -22,7 +22,7 @@ static unsigned count(const char *text, const char *what)
 TEST(sixteen_requests_cost_one_read_and_one_write)
 {
     char all[16 * sizeof(GET)] = "";
-    open_world(NULL);
+    open_fixture(NULL);
     for (size_t i = 0; i < 16; i++)
         memcpy(all + i * (sizeof(GET) - 1), GET, sizeof(GET));
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
@@ -35,14 +35,14 @@ TEST(sixteen_requests_cost_one_read_and_one_write)
     assert_int_equal(w.done, 16);
     assert_int_equal(count(mk_test_received(c).p, HELLO), 16);
     assert_string_equal(mk_test_state(c), "idle");
-    close_world();
+    close_fixture();
 }
 
 TEST(a_pipeline_in_pieces)
 {
     const char *both = GET CLOSE;
     for (size_t piece = 1; piece <= strlen(both); piece++) {
-        open_world(NULL);
+        open_fixture(NULL);
         struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
         for (size_t at = 0; at < strlen(both); at += piece) {
             size_t left = strlen(both) - at;
@@ -51,7 +51,7 @@ TEST(a_pipeline_in_pieces)
         }
         expect_received(c, HELLO HELLO_CLOSE);
         assert_string_equal(mk_test_state(c), "closed");
-        close_world();
+        close_fixture();
     }
 }
 
@@ -59,7 +59,7 @@ TEST(pipelines_of_any_depth)
 {
     enum { DEPTH = 5000 };
     static char all[DEPTH * sizeof(GET)];
-    open_world(NULL);
+    open_fixture(NULL);
     for (size_t i = 0; i < DEPTH; i++)
         memcpy(all + i * (sizeof(GET) - 1), GET, sizeof(GET));
     struct mk_test_client *c = mk_test_connect(&w, mk_str_c(all));
@@ -71,16 +71,16 @@ TEST(pipelines_of_any_depth)
     mk_test_settle(&w);
     assert_int_equal(count(mk_test_received(c).p, HELLO), DEPTH);
     assert_string_equal(mk_test_state(c), "idle");
-    close_world();
+    close_fixture();
 }
 
 /* In the order of the answers: the first letters of the targets. */
 static char answered[256];
 
-static void answer_letter(struct mk_request *req, struct mk_test_world *world)
+static void answer_letter(struct mk_request *req, struct mk_test_fixture *fixture)
 {
     struct mk_str path = mk_request_path(req);
-    (void)world;
+    (void)fixture;
     strncat(answered, path.p + 1, 1);
     mk_response_write_ref(req, MK_STR("hello"));
     mk_response_end(req);
@@ -92,7 +92,7 @@ TEST(a_pipeline_leaves_turns_to_others)
     enum { DEPTH = 100, TURN = 32 };
     static const char one[] = "GET /p HTTP/1.1\r\nHost: h\r\n\r\n";
     static char all[DEPTH * sizeof(one)];
-    open_world(answer_letter);
+    open_fixture(answer_letter);
     for (size_t i = 0; i < DEPTH; i++)
         memcpy(all + i * (sizeof(one) - 1), one, sizeof(one));
     struct mk_test_client *pipeline = mk_test_connect(&w, MK_STR("")), *other = mk_test_connect(&w, MK_STR(""));
@@ -107,7 +107,7 @@ TEST(a_pipeline_leaves_turns_to_others)
     assert_int_equal(pipeline->reads, 1);
     assert_int_equal(count(mk_test_received(pipeline).p, HELLO), DEPTH);
     assert_string_equal(mk_test_state(pipeline), "idle");
-    close_world();
+    close_fixture();
 }
 
 /* The rest of a pipeline is not lost if the client has closed its side, or the server drains. */
@@ -115,7 +115,7 @@ TEST(a_long_pipeline_that_ends)
 {
     enum { DEPTH = 70 };
     static char all[DEPTH * sizeof(GET) + sizeof(CLOSE)];
-    open_world(NULL);
+    open_fixture(NULL);
     for (size_t i = 0; i < DEPTH; i++)
         memcpy(all + i * (sizeof(GET) - 1), GET, sizeof(GET));
     struct mk_test_client *c = mk_test_connect(&w, mk_str_c(all));
@@ -128,12 +128,12 @@ TEST(a_long_pipeline_that_ends)
     mk_test_settle(&w);
     assert_int_equal(count(mk_test_received(c).p, "HTTP/1.1 200"), DEPTH + 1);
     assert_string_equal(mk_test_state(c), "closed");
-    close_world();
+    close_fixture();
 }
 
 TEST(nothing_is_answered_after_close)
 {
-    open_world(NULL);
+    open_fixture(NULL);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(CLOSE GET));
     expect_received(c, HELLO_CLOSE);
     assert_int_equal(w.requests, 1);
@@ -141,12 +141,12 @@ TEST(nothing_is_answered_after_close)
     c = mk_test_connect(&w, MK_STR(CLOSE));
     expect_received(c, HELLO_CLOSE);
     assert_string_equal(mk_test_state(c), "closed");
-    close_world();
+    close_fixture();
 }
 
 TEST(so_many_requests_per_connection)
 {
-    open_world(NULL);
+    open_fixture(NULL);
     w.settings.requests_max = 3;
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET GET));
     mk_test_settle(&w);
@@ -160,19 +160,19 @@ TEST(so_many_requests_per_connection)
     w.settings.keep_alive = false;
     c = mk_test_connect(&w, MK_STR(GET));
     expect_received(c, HELLO_CLOSE);
-    close_world();
+    close_fixture();
 }
 
 TEST(http_1_0)
 {
-    open_world(NULL);
+    open_fixture(NULL);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR("GET / HTTP/1.0\r\n\r\n"));
     expect_received(c, HELLO_CLOSE);
     assert_string_equal(mk_test_state(c), "closed");
     c = mk_test_connect(&w, MK_STR("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"));
     expect_received(c, "HTTP/1.1 200 OK\r\n" STAMP "Content-Length: 5\r\nConnection: keep-alive\r\n\r\nhello");
     assert_string_equal(mk_test_state(c), "idle");
-    close_world();
+    close_fixture();
 }
 
 /* ── malformed requests ── */
@@ -198,7 +198,7 @@ static const struct {
 TEST(refuses)
 {
     for (size_t i = 0; i < COUNT(refused); i++) {
-        open_world(NULL);
+        open_fixture(NULL);
         struct mk_test_client *c = mk_test_connect(&w, mk_str_c(refused[i].bytes));
         mk_test_settle(&w);
         struct mk_str answer = mk_test_received(c);
@@ -206,31 +206,31 @@ TEST(refuses)
         assert_int_equal(count(answer.p, "HTTP/1.1 "), 1);
         assert_int_equal(w.requests, 0); /* the handler has not seen it */
         assert_int_equal(w.done, 1);
-        close_world();
+        close_fixture();
     }
 }
 
 TEST(other_protocols_get_no_answer)
 {
-    open_world(NULL);
+    open_fixture(NULL);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR("SAY something nice\r\n\r\n"));
     mk_test_settle(&w);
     assert_str_equal(mk_test_received(c), "");
     assert_string_equal(mk_test_state(c), "closed");
     assert_int_equal(w.done, 0);
-    close_world();
+    close_fixture();
 }
 
 TEST(a_wrong_path_is_no_reason_to_leave)
 {
-    open_world(NULL);
+    open_fixture(NULL);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR("GET /%zz HTTP/1.1\r\nHost: h\r\n\r\n" GET));
     mk_test_settle(&w);
     struct mk_str answer = mk_test_received(c);
     assert_true(mk_str_starts(answer, MK_STR("HTTP/1.1 400 ")));
     assert_non_null(strstr(answer.p, HELLO));
     assert_string_equal(mk_test_state(c), "idle");
-    close_world();
+    close_fixture();
 }
 
 /* ── handlers that answer later ── */
@@ -244,16 +244,16 @@ static void on_timer(struct mk_timer *t)
     mk_response_end(held_req);
 }
 
-static void answer_later(struct mk_request *req, struct mk_test_world *world)
+static void answer_later(struct mk_request *req, struct mk_test_fixture *fixture)
 {
     held_req = req;
     mk_timer_init(&timer, on_timer);
-    mk_timer_arm(&world->loop, &timer, 300);
+    mk_timer_arm(&fixture->loop, &timer, 300);
 }
 
 TEST(an_answer_from_a_timer)
 {
-    open_world(answer_later);
+    open_fixture(answer_later);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET GET));
     mk_test_pass(&w, 299);
     assert_string_equal(mk_test_state(c), "handler");
@@ -264,7 +264,7 @@ TEST(an_answer_from_a_timer)
     mk_test_pass(&w, 300);
     expect_received(c, HELLO);
     assert_string_equal(mk_test_state(c), "idle");
-    close_world();
+    close_fixture();
 }
 
 static unsigned cleaned;
@@ -276,16 +276,16 @@ static void clean(void *ctx)
     mk_timer_cancel(&timer);
 }
 
-static void answer_later_with_care(struct mk_request *req, struct mk_test_world *world)
+static void answer_later_with_care(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    answer_later(req, world);
+    answer_later(req, fixture);
     cleaned = 0;
     assert_int_equal(mk_arena_defer(mk_request_arena(req), clean, NULL), 0);
 }
 
 TEST(a_client_leaves_while_a_handler_works)
 {
-    open_world(answer_later_with_care);
+    open_fixture(answer_later_with_care);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
     mk_test_pass(&w, 100);
     mk_test_reset(c);
@@ -300,13 +300,13 @@ TEST(a_client_leaves_while_a_handler_works)
     assert_true(mk_str_starts(mk_test_received(c), MK_STR("HTTP/1.1 200 ")));
     assert_int_equal(cleaned, 1);
     assert_int_equal(w.aborted, 1);
-    close_world();
+    close_fixture();
 }
 
 /* The spans of a request that waits stay valid, while other connections use the scratch buffer. */
 TEST(a_waiting_request_keeps_its_head)
 {
-    open_world(remember);
+    open_fixture(remember);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR("PUT /p%20q?r HTTP/1.1\r\nHost: h\r\nX-Own: mine\r\n\r\n"));
     struct mk_request *first = held_req;
     for (int i = 0; i < 10; i++)
@@ -319,7 +319,7 @@ TEST(a_waiting_request_keeps_its_head)
     assert_str_equal(mk_request_host(first), "h");
     assert_str_equal(mk_request_header_by_name(first, MK_STR("x-own")), "mine");
     assert_string_equal(mk_test_state(c), "handler");
-    close_world();
+    close_fixture();
 }
 
 /* ── memory ── */
@@ -335,9 +335,9 @@ static void collected(struct mk_request *req, struct mk_str data, bool end, void
         mk_response_end(req);
 }
 
-static void collect(struct mk_request *req, struct mk_test_world *world)
+static void collect(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     mk_test_fill_arena(req);
     mk_request_collect(req, 0, collected, NULL);
 }
@@ -370,7 +370,7 @@ static const struct {
 /* Whichever allocation fails: the connection is closed or continues, and nothing leaks. */
 static void play(size_t i)
 {
-    open_world(scenarios[i].handler);
+    open_fixture(scenarios[i].handler);
     long countdown = mk__alloc_countdown;
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
     if (c) {
@@ -386,7 +386,7 @@ static void play(size_t i)
     }
     assert_int_equal(w.closed, 1);
     assert_true(countdown < 0 || c || mk__alloc_countdown < 0);
-    close_world();
+    close_fixture();
 }
 
 TEST(every_allocation_may_fail)
@@ -406,7 +406,7 @@ TEST(every_allocation_may_fail)
 
 TEST(a_budget_is_kept)
 {
-    open_world(remember);
+    open_fixture(remember);
     w.account.bytes_max = w.account.bytes + 64 * 1024;
     unsigned served = 0, refused_count = 0;
     for (int i = 0; i < 200; i++) {
@@ -422,7 +422,7 @@ TEST(a_budget_is_kept)
     mk_test_settle(&w);
     w.handler = NULL;
     expect_received(mk_test_connect(&w, MK_STR(GET)), HELLO); /* it recovers */
-    close_world();
+    close_fixture();
 }
 
 /* Under AddressSanitizer and MemorySanitizer each object of a pool is an allocation of its own. */
@@ -432,7 +432,7 @@ TEST(a_small_request_allocates_nothing)
     enum { MANY = 1 << 20 };
     if (MK__POOL_IS_MALLOC)
         skip();
-    open_world(NULL);
+    open_fixture(NULL);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
     expect_received(c, HELLO);
     size_t bytes = w.account.bytes;
@@ -446,12 +446,12 @@ TEST(a_small_request_allocates_nothing)
     mk__alloc_countdown = -1;
     assert_int_equal(left, MANY);
     assert_int_equal(w.account.bytes, bytes);
-    close_world();
+    close_fixture();
 }
 
 TEST(an_idle_connection_is_small)
 {
-    open_world(NULL);
+    open_fixture(NULL);
     mk_test_connect(&w, MK_STR(GET));
     mk_test_settle(&w);
     size_t before = w.account.bytes;
@@ -460,5 +460,5 @@ TEST(an_idle_connection_is_small)
     mk_test_settle(&w);
     assert_true((w.account.bytes - before) / 320 <= 300);
     assert_true(sizeof(struct mk__conn) <= 280); /* budgets of idle connections, and of states of plugins, go by it */
-    close_world();
+    close_fixture();
 }

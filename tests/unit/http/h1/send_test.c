@@ -12,18 +12,18 @@
 
 /* ── framing ── */
 
-static void two_parts(struct mk_request *req, struct mk_test_world *world)
+static void two_parts(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     assert_int_equal(mk_response_write_ref(req, MK_STR("hello ")), 0);
     assert_int_equal(mk_response_write(req, MK_STR("world")), 0);
     assert_int_equal(mk_response_write(req, MK_STR("")), 0); /* no part, and above all no last chunk */
     mk_response_end(req);
 }
 
-static void nothing(struct mk_request *req, struct mk_test_world *world)
+static void nothing(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     mk_response_end(req);
 }
 
@@ -38,36 +38,36 @@ static ssize_t count_down(struct mk_request *req, char *to, size_t size, void *c
     return 1;
 }
 
-static void generated(struct mk_request *req, struct mk_test_world *world)
+static void generated(struct mk_request *req, struct mk_test_fixture *fixture)
 {
     unsigned *left = mk_arena_alloc(mk_request_arena(req), sizeof(*left));
-    (void)world;
+    (void)fixture;
     *left = 3;
     assert_int_equal(mk_response_generate(req, count_down, left), 0);
     mk_response_end(req);
 }
 
-static void generated_of_known_length(struct mk_request *req, struct mk_test_world *world)
+static void generated_of_known_length(struct mk_request *req, struct mk_test_fixture *fixture)
 {
     assert_int_equal(mk_response_set_length(req, 3), 0);
-    generated(req, world);
+    generated(req, fixture);
 }
 
-static void no_content(struct mk_request *req, struct mk_test_world *world)
+static void no_content(struct mk_request *req, struct mk_test_fixture *fixture)
 {
     assert_int_equal(mk_response_set_status(req, 204), 0);
-    two_parts(req, world);
+    two_parts(req, fixture);
 }
 
-static void not_modified(struct mk_request *req, struct mk_test_world *world)
+static void not_modified(struct mk_request *req, struct mk_test_fixture *fixture)
 {
     assert_int_equal(mk_response_set_status(req, 304), 0);
-    generated(req, world);
+    generated(req, fixture);
 }
 
-static void with_fields(struct mk_request *req, struct mk_test_world *world)
+static void with_fields(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     assert_int_equal(mk_response_set_status(req, 599), 0); /* not registered */
     assert_int_equal(mk_response_header(req, MK_STR("X-A"), MK_STR("1")), 0);
     assert_int_equal(mk_response_header_ref(req, MK_STR("X-B"), MK_STR("")), 0);
@@ -101,7 +101,7 @@ static const struct {
 static void check_framing(size_t i, size_t step)
 {
     char got[1024] = "";
-    open_world(framings[i].handler);
+    open_fixture(framings[i].handler);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
     c->room = step;
     mk_test_send(c, mk_str_c(framings[i].request));
@@ -112,7 +112,7 @@ static void check_framing(size_t i, size_t step)
     assert_string_equal(got, framings[i].answer);
     assert_string_equal(mk_test_state(c), framings[i].closes ? "linger" : "idle");
     assert_int_equal(w.aborted, 0);
-    close_world();
+    close_fixture();
 }
 
 TEST(framing)
@@ -123,33 +123,33 @@ TEST(framing)
             check_framing(i, steps[s]);
 }
 
-static unsigned told;
+static unsigned notified;
 
-static void add_field(struct mk_request *req, struct mk_test_world *world)
+static void add_field(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
-    told++;
+    (void)fixture;
+    notified++;
     assert_int_equal(mk_response_header_ref(req, MK_STR("X-Hook"), MK_STR("was here")), 0);
     assert_int_equal(mk_response_set_status(req, 201), 0);
 }
 
 TEST(the_hook_changes_the_head)
 {
-    open_world(two_parts);
+    open_fixture(two_parts);
     w.on_response = add_field;
-    told = 0;
+    notified = 0;
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(REQUEST("GET", "1")));
     mk_test_settle(&w);
     assert_string_equal(mk_test_received(c).p,
                         "HTTP/1.1 201 Created\r\n" STAMP "X-Hook: was here\r\nContent-Length: 11\r\n\r\nhello world");
-    assert_int_equal(told, 1);
-    close_world();
+    assert_int_equal(notified, 1);
+    close_fixture();
 }
 
-static void many_fields(struct mk_request *req, struct mk_test_world *world)
+static void many_fields(struct mk_request *req, struct mk_test_fixture *fixture)
 {
     static char value[900];
-    (void)world;
+    (void)fixture;
     memset(value, 'v', sizeof(value));
     for (int i = 0; i < 40; i++)
         assert_int_equal(mk_response_header_ref(req, MK_STR("X"), mk_str(value, sizeof(value))), 0);
@@ -159,14 +159,14 @@ static void many_fields(struct mk_request *req, struct mk_test_world *world)
 /* A head that is longer than the output buffer is replaced by a 500. */
 TEST(a_head_may_be_too_large)
 {
-    open_world(many_fields);
+    open_fixture(many_fields);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(REQUEST("GET", "1")));
     mk_test_settle(&w);
     assert_string_equal(mk_test_received(c).p,
                         "HTTP/1.1 500 Internal Server Error\r\n" STAMP "Content-Length: 0\r\n\r\n");
     assert_string_equal(mk_test_state(c), "idle");
     assert_int_equal(w.aborted, 0);
-    close_world();
+    close_fixture();
 }
 
 /* ── announced lengths ── */
@@ -176,9 +176,9 @@ static struct {
     unsigned pieces;
 } lengths;
 
-static void announce(struct mk_request *req, struct mk_test_world *world)
+static void announce(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     assert_int_equal(mk_response_set_length(req, lengths.announced), 0);
     for (unsigned i = 0; i < lengths.pieces; i++)
         mk_response_write_ref(req, MK_STR("12345"));
@@ -196,7 +196,7 @@ TEST(an_announced_length_is_kept)
     } cases[] = {{10, 2, 10, true}, {11, 2, 10, false}, {9, 2, 9, false}, {5, 2, 5, false},
                  {0, 0, 0, true},   {1, 0, 0, false},   {0, 1, 0, false}};
     for (size_t i = 0; i < COUNT(cases); i++) {
-        open_world(announce);
+        open_fixture(announce);
         lengths.announced = cases[i].announced;
         lengths.pieces = cases[i].pieces;
         struct mk_test_client *c = mk_test_connect(&w, MK_STR(REQUEST("GET", "1") REQUEST("GET", "1")));
@@ -213,7 +213,7 @@ TEST(an_announced_length_is_kept)
             assert_int_equal(w.requests, 1); /* the response to the next request must not fill this gap */
             assert_int_equal(w.aborted, 1);
         }
-        close_world();
+        close_fixture();
     }
 }
 
@@ -225,9 +225,9 @@ static ssize_t say_too_much(struct mk_request *req, char *to, size_t size, void 
     return (ssize_t)size;
 }
 
-static void generate_too_much(struct mk_request *req, struct mk_test_world *world)
+static void generate_too_much(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     assert_int_equal(mk_response_set_length(req, 10), 0);
     assert_int_equal(mk_response_generate(req, say_too_much, NULL), 0);
     mk_response_end(req);
@@ -235,7 +235,7 @@ static void generate_too_much(struct mk_request *req, struct mk_test_world *worl
 
 TEST(a_generator_is_kept_to_the_length)
 {
-    open_world(generate_too_much);
+    open_fixture(generate_too_much);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(REQUEST("GET", "1")));
     mk_test_settle(&w);
     const char *end = strstr(mk_test_received(c).p, "\r\n\r\n");
@@ -243,21 +243,21 @@ TEST(a_generator_is_kept_to_the_length)
     assert_true(strlen(end + 4) <= 10);
     assert_string_not_equal(mk_test_state(c), "idle");
     assert_int_equal(w.aborted, 1);
-    close_world();
+    close_fixture();
 }
 
 /* ── giving up ── */
 
-static void give_up(struct mk_request *req, struct mk_test_world *world)
+static void give_up(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     mk_response_write_ref(req, MK_STR("half an ans"));
     mk_response_abort(req);
 }
 
 TEST(giving_up)
 {
-    open_world(give_up);
+    open_fixture(give_up);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(REQUEST("GET", "1")));
     mk_test_settle(&w);
     assert_string_equal(mk_test_received(c).p, ""); /* nothing was sent */
@@ -274,7 +274,7 @@ TEST(giving_up)
     assert_null(strstr(answer.p, "0\r\n\r\n")); /* so that the client sees that it is incomplete */
     assert_string_not_equal(mk_test_state(c), "idle");
     assert_int_equal(w.aborted, 2);
-    close_world();
+    close_fixture();
 }
 
 /* ── generators ── */
@@ -301,9 +301,9 @@ static ssize_t from_source(struct mk_request *req, char *to, size_t size, void *
     return (ssize_t)n;
 }
 
-static void generate_from_source(struct mk_request *req, struct mk_test_world *world)
+static void generate_from_source(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    remember(req, world);
+    remember(req, fixture);
     memset(&source, 0, sizeof(source));
     assert_int_equal(mk_response_generate(req, from_source, NULL), 0);
     mk_response_end(req);
@@ -311,7 +311,7 @@ static void generate_from_source(struct mk_request *req, struct mk_test_world *w
 
 TEST(a_generator_waits_to_be_woken)
 {
-    open_world(generate_from_source);
+    open_fixture(generate_from_source);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(REQUEST("GET", "1")));
     mk_test_settle(&w);
     assert_string_equal(mk_test_received(c).p, OK "Transfer-Encoding: chunked\r\n\r\n");
@@ -330,13 +330,13 @@ TEST(a_generator_waits_to_be_woken)
     assert_string_equal(mk_test_received(c).p, "");
     assert_string_not_equal(mk_test_state(c), "idle");
     assert_int_equal(w.aborted, 1);
-    close_world();
+    close_fixture();
 }
 
 /* A response in pieces may take any time, if each piece comes within HandlerTimeout. */
 TEST(a_stream_of_pieces_goes_on)
 {
-    open_world(generate_from_source);
+    open_fixture(generate_from_source);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(REQUEST("GET", "1")));
     mk_test_settle(&w);
     for (int i = 0; i < 10; i++) {
@@ -348,7 +348,7 @@ TEST(a_stream_of_pieces_goes_on)
     }
     mk_test_pass(&w, 60000);
     assert_string_equal(mk_test_state(c), "closed");
-    close_world();
+    close_fixture();
 }
 
 static ssize_t fill(struct mk_request *req, char *to, size_t size, void *ctx)
@@ -363,9 +363,9 @@ static ssize_t fill(struct mk_request *req, char *to, size_t size, void *ctx)
 
 static uint64_t fill_left;
 
-static void generate_much(struct mk_request *req, struct mk_test_world *world)
+static void generate_much(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    remember(req, world);
+    remember(req, fixture);
     assert_int_equal(mk_response_generate(req, fill, &fill_left), 0);
     mk_response_end(req);
 }
@@ -374,19 +374,19 @@ static void generate_much(struct mk_request *req, struct mk_test_world *world)
 TEST(a_generator_that_pauses_at_any_length)
 {
     for (uint64_t n = 30000; n < 34000; n += 77) {
-        open_world(generate_much);
+        open_fixture(generate_much);
         fill_left = n;
         struct mk_test_client *c = mk_test_connect(&w, MK_STR(REQUEST("GET", "0")));
         mk_test_pass(&w, 10);
         assert_string_equal(mk_test_state(c), "handler");
         assert_int_equal(strlen(strstr(mk_test_received(c).p, "\r\n\r\n") + 4), n);
-        close_world();
+        close_fixture();
     }
 }
 
 TEST(a_generator_lets_others_have_their_turn)
 {
-    open_world(generate_much);
+    open_fixture(generate_much);
     fill_left = 10 << 20;
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(REQUEST("GET", "1")));
     assert_in_range(c->from_server.len, 256 * 1024, 320 * 1024); /* one slice in the first turn */
@@ -394,7 +394,7 @@ TEST(a_generator_lets_others_have_their_turn)
     mk_test_settle(&w);
     assert_int_equal(fill_left, 0);
     assert_string_equal(mk_test_state(c), "handler");
-    close_world();
+    close_fixture();
 }
 
 /* ── back-pressure ── */
@@ -418,9 +418,9 @@ static void on_drain(struct mk_request *req, void *ctx)
 
 static unsigned blocks_left;
 
-static void stream_blocks(struct mk_request *req, struct mk_test_world *world)
+static void stream_blocks(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     drained = 0;
     mk_response_on_writable(req, on_drain, &blocks_left);
     on_drain(req, &blocks_left);
@@ -428,7 +428,7 @@ static void stream_blocks(struct mk_request *req, struct mk_test_world *world)
 
 TEST(a_handler_is_asked_to_wait)
 {
-    open_world(stream_blocks);
+    open_fixture(stream_blocks);
     blocks_left = 64; /* 2 MB */
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
     c->room = 1000;
@@ -446,25 +446,25 @@ TEST(a_handler_is_asked_to_wait)
     assert_string_equal(mk_test_state(c), "idle");
     assert_true(drained > 15);
     assert_int_equal(w.aborted, 0);
-    close_world();
+    close_fixture();
 }
 
 TEST(a_fast_client_does_not_own_the_worker)
 {
-    open_world(stream_blocks);
+    open_fixture(stream_blocks);
     blocks_left = 320; /* 10 MB */
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(REQUEST("GET", "1")));
     assert_true(c->from_server.len < 1 << 20); /* of the first turn */
     mk_test_settle(&w);
     assert_string_equal(mk_test_state(c), "idle");
     assert_int_equal(blocks_left, 0);
-    close_world();
+    close_fixture();
 }
 
 /* The parts of a response to HEAD are dropped: no byte is sent, and the socket never fills up. */
 TEST(a_response_without_a_body_does_not_own_the_worker)
 {
-    open_world(stream_blocks);
+    open_fixture(stream_blocks);
     blocks_left = 320;
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(REQUEST("HEAD", "1")));
     assert_in_range(drained, 1, 2); /* of the first turn */
@@ -474,12 +474,12 @@ TEST(a_response_without_a_body_does_not_own_the_worker)
     assert_string_equal(mk_test_state(c), "idle");
     assert_int_equal(blocks_left, 0);
     assert_int_equal(w.aborted, 0);
-    close_world();
+    close_fixture();
 }
 
 TEST(a_client_that_leaves_a_response_without_a_body)
 {
-    open_world(stream_blocks);
+    open_fixture(stream_blocks);
     blocks_left = 10000;
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(REQUEST("HEAD", "1")));
     mk_test_fin(c);
@@ -488,13 +488,13 @@ TEST(a_client_that_leaves_a_response_without_a_body)
     assert_true(blocks_left > 9000);
     assert_int_equal(w.aborted, 1);
     assert_non_null(strstr(mk_test_received(c).p, "\r\n\r\n"));
-    close_world();
+    close_fixture();
 }
 
-static void end_with_much(struct mk_request *req, struct mk_test_world *world)
+static void end_with_much(struct mk_request *req, struct mk_test_fixture *fixture)
 {
     static char block[100 * 1024];
-    (void)world;
+    (void)fixture;
     drained = 0;
     blocks_left = 0;
     mk_response_on_writable(req, on_drain, &blocks_left);
@@ -505,10 +505,10 @@ static void end_with_much(struct mk_request *req, struct mk_test_world *world)
 
 TEST(no_drain_after_the_end)
 {
-    open_world(end_with_much);
+    open_fixture(end_with_much);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(REQUEST("GET", "1")));
     mk_test_settle(&w);
     assert_string_equal(mk_test_state(c), "idle");
     assert_int_equal(drained, 0);
-    close_world();
+    close_fixture();
 }

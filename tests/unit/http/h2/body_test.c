@@ -39,9 +39,9 @@ TEST(bodies)
     }
 }
 
-static void read_later(struct mk_request *req, struct mk_test_world *world)
+static void read_later(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    remember(req, world);
+    remember(req, fixture);
 }
 
 /* All of it has arrived before it is read. */
@@ -109,9 +109,9 @@ static void answer_early(struct mk_request *req, struct mk_str piece, bool end, 
     mk_response_end(req);
 }
 
-static void read_and_answer_early(struct mk_request *req, struct mk_test_world *world)
+static void read_and_answer_early(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     mk_request_read(req, answer_early, NULL);
 }
 
@@ -193,7 +193,7 @@ TEST(a_paused_handler_stops_its_client)
     h2_close(&t);
 }
 
-/* Who goes on nevertheless has not understood the protocol. */
+/* A client that sends more violates the protocol. */
 TEST(more_than_the_window)
 {
     struct mk_test_h2 t = h2_open(pause_body);

@@ -16,7 +16,7 @@ static struct mk_test_h2 ask_for(unsigned n, const char *path)
 
 TEST(the_connection_with_most_streams)
 {
-    open_world(h2_give);
+    open_fixture(h2_give);
     struct mk_test_h2 few = ask_for(8, "/100000"), many = ask_for(10, "/100000"), most = ask_for(20, "/100000");
     assert_int_equal(mk__conn_close_idle(&w.http, 5), 0); /* they may just be slow */
     mk_test_pass(&w, 999);
@@ -37,7 +37,7 @@ TEST(the_connection_with_most_streams)
 /* Their handlers are at work: that is not the client's fault. */
 TEST(handlers_that_work)
 {
-    open_world(h2_give);
+    open_fixture(h2_give);
     struct mk_test_h2 t = ask_for(20, "/wait");
     mk_test_pass(&w, 5000);
     assert_int_equal(mk__conn_close_idle(&w.http, 5), 0);
@@ -48,7 +48,7 @@ TEST(handlers_that_work)
 /* Bodies that do not come. */
 TEST(bodies)
 {
-    open_world(read_all);
+    open_fixture(read_all);
     struct mk_test_h2 t = h2_connect();
     for (int32_t id = 1; id < 20; id += 2)
         h2_post(&t, id);
@@ -62,7 +62,7 @@ TEST(bodies)
 /* Connections without streams are closed first. */
 TEST(idle_ones_first)
 {
-    open_world(h2_give);
+    open_fixture(h2_give);
     struct mk_test_h2 t = ask_for(10, "/100000"), idle = ask_for(1, "/10");
     struct mk_test_client *fresh = mk_test_connect(&w, MK_STR("GET"));
     mk_test_settle(&w);

@@ -12,10 +12,10 @@ static size_t announced;
 
 enum { FILE_BYTES = 1 << 20 };
 
-static void send_file(struct mk_request *req, struct mk_test_world *world)
+static void send_file(struct mk_request *req, struct mk_test_fixture *fixture)
 {
     int fd = open(mk_test_path("file"), O_RDONLY | O_CLOEXEC);
-    remember(req, world);
+    remember(req, fixture);
     assert_true(mk_response_write_file(req, fd, 0, announced) >= 0);
     mk_response_end(req);
 }
@@ -23,7 +23,7 @@ static void send_file(struct mk_request *req, struct mk_test_world *world)
 static struct mk_test_h2 open_with_disk(handler_fn *handler)
 {
     mk__thread_pool_open(&jobs, 1);
-    assert_int_equal(mk_test_world_open(&w, &jobs), 0);
+    assert_int_equal(mk_test_fixture_open(&w, &jobs), 0);
     w.handler = handler;
     assert_int_equal(mk_test_http_open(&w), 0);
     struct mk_test_h2 t = h2_connect();
@@ -41,7 +41,7 @@ static void close_with_disk(struct mk_test_h2 *t)
 static void wait_for_disk(void)
 {
     for (int i = 0; i < 1000 && !w.done; i++)
-        if (!mk_test_wait_mail(&w))
+        if (!mk_test_wait_wakeup(&w))
             break;
     mk_test_settle(&w);
 }
@@ -73,7 +73,7 @@ static void take_files(struct mk_test_h2 *t, uint32_t window)
         mk_test_settle(&w);
         h2_listen(t);
         if (t->data[0] + t->data[1] + t->data[2] == before)
-            mk_test_wait_mail(&w); /* a part was not in the page cache */
+            mk_test_wait_wakeup(&w); /* a part was not in the page cache */
         for (int32_t id = 1; id <= 5; id += 2)
             h2_window(t, id, window);
         mk_test_take(t->end, 100000);
@@ -105,9 +105,9 @@ TEST(files_in_narrow_windows)
 
 static struct mk_request *exchange;
 
-static void send_resident(struct mk_request *req, struct mk_test_world *world)
+static void send_resident(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     exchange = req;
     send_resident_file(req, "file", FILE_BYTES);
 }

@@ -21,7 +21,7 @@ static struct mk_test_h2 come(void)
 
 static struct mk_test_h2 begin(void)
 {
-    open_world(NULL);
+    open_fixture(NULL);
     own = *w.settings.h2;
     w.settings.h2 = &own;
     w.settings.limits.timeout_ms[MK__TIMEOUT_HEAD] = w.settings.limits.timeout_ms[MK__TIMEOUT_SEND] = 1000000;
@@ -59,7 +59,7 @@ TEST(continuations)
     }
 }
 
-/* Also for those who were there before. */
+/* Also for connections that were open before. */
 TEST(continuations_after_a_reload)
 {
     static struct mk__h2_settings other;
@@ -151,9 +151,9 @@ TEST(limits_may_be_high)
 
 /* ── whose fault it is ── */
 
-static void end_with_trailers(struct mk_request *req, struct mk_test_world *world)
+static void end_with_trailers(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     mk_response_trailer(req, MK_STR("x-a"), MK_STR("b"));
     mk_response_write(req, MK_STR("hello"));
     mk_response_end(req);
@@ -206,14 +206,14 @@ static int close_log(void **state)
 }
 
 /* All that the log has since the last time, without the time. */
-#define expect_told(pattern) \
+#define expect_logged(pattern) \
     do { \
-        char told_[4096]; \
-        ssize_t n_ = read(ends[0], told_, sizeof(told_) - 1); \
-        told_[n_ > 0 ? n_ : 0] = '\0'; \
-        const char *line_ = n_ > 25 ? told_ + 25 : told_; \
+        char logged_[4096]; \
+        ssize_t n_ = read(ends[0], logged_, sizeof(logged_) - 1); \
+        logged_[n_ > 0 ? n_ : 0] = '\0'; \
+        const char *line_ = n_ > 25 ? logged_ + 25 : logged_; \
         if (fnmatch(pattern, line_, 0) != 0) \
-            fail_msg("told \"%s\", not \"%s\"", line_, pattern); \
+            fail_msg("logged \"%s\", not \"%s\"", line_, pattern); \
     } while (0)
 
 /* A client connects, sends one PING too many, and is disconnected. */
@@ -226,49 +226,49 @@ static void ping_too_often(void)
     h2_free(&t);
 }
 
-TEST(the_first_is_told, open_log, close_log)
+TEST(the_first_is_logged, open_log, close_log)
 {
     struct mk_test_h2 t = begin();
     own.rates_max[MK__H2_FLOOD_PING] = 5;
     ping_too_often();
-    expect_told("warn  HTTP/2 connection closed: more than 5 PING frames within 10 s (MaxPings of "
-                "\\[HTTP2\\]: raise it if this is an honest client), peer: 192.0.2.7\n");
+    expect_logged("warn  HTTP/2 connection closed: more than 5 PING frames within 10 s (MaxPings of "
+                  "\\[HTTP2\\]: raise it if this is an honest client), peer: 192.0.2.7\n");
     send_head(&t, 1, 10); /* other counters are independent of it */
     mk_test_settle(&w);
-    expect_told(
+    expect_logged(
         "warn  * more than 8 CONTINUATION frames of one head (MaxContinuations of \\[HTTP2\\]: *), peer: 192.0.2.7\n");
     own.continuations_max = 100;
     struct mk_test_h2 other = come();
     send_fields(&other, 200000);
     mk_test_settle(&w);
-    expect_told(
+    expect_logged(
         "* more than 81920 bytes of decompressed header fields in one head (MaxHeadSize of \\[SERVER\\]: *)*\n");
     h2_free(&other);
     h2_close(&t);
-    expect_told("info  HTTP/2 connections closed by this worker: 1 for MaxPings, 1 for MaxContinuations, "
-                "1 for MaxHeadSize\n");
+    expect_logged("info  HTTP/2 connections closed by this worker: 1 for MaxPings, 1 for MaxContinuations, "
+                  "1 for MaxHeadSize\n");
 }
 
 TEST(one_line_in_ten_seconds, open_log, close_log)
 {
     struct mk_test_h2 t = begin();
     ping_too_often();
-    expect_told("*MaxPings*client), peer: 192.0.2.7\n");
+    expect_logged("*MaxPings*client), peer: 192.0.2.7\n");
     for (unsigned i = 0; i < 3; i++)
         ping_too_often();
-    expect_told("");
+    expect_logged("");
     mk_test_pass(&w, MK__LOG_REPEAT_MS);
     ping_too_often();
-    expect_told("*MaxPings*client); 3 more since the last such line, 5 in total in this worker, peer: *\n");
+    expect_logged("*MaxPings*client); 3 more since the last such line, 5 in total in this worker, peer: *\n");
     mk_test_pass(&w, MK__LOG_REPEAT_MS);
     ping_too_often();
-    expect_told("*MaxPings*client); 0 more since the last such line, 6 in total in this worker, peer: *\n");
+    expect_logged("*MaxPings*client); 0 more since the last such line, 6 in total in this worker, peer: *\n");
     ping_too_often();
     struct mk__context_buffers none = {0};
     mk__http_apply_settings(&w.http, w.http.settings, &none); /* a reload */
-    expect_told("info  *: 7 for MaxPings\n");
+    expect_logged("info  *: 7 for MaxPings\n");
     h2_close(&t);
-    expect_told("info  *: 7 for MaxPings\n");
+    expect_logged("info  *: 7 for MaxPings\n");
 }
 
 /* For these there is nothing to raise. */
@@ -278,9 +278,9 @@ TEST(unneeded_frames, open_log, close_log)
     struct mk_test_h2 t = begin();
     h2_frame(&t, NGHTTP2_SETTINGS, 0, 0, mk_str(rows, sizeof(rows)));
     mk_test_settle(&w);
-    expect_told("*more than 32 entries in one SETTINGS frame, peer: 192.0.2.7\n");
+    expect_logged("*more than 32 entries in one SETTINGS frame, peer: 192.0.2.7\n");
     h2_close(&t);
-    expect_told("*1 for entries in one SETTINGS frame\n");
+    expect_logged("*1 for entries in one SETTINGS frame\n");
 }
 
 /* Never too many within ten seconds, but no answer is ever taken. */
@@ -297,10 +297,10 @@ TEST(answers_that_are_not_taken, open_log, close_log)
             h2_ping(&deaf, false);
         mk_test_pass(&w, MK__H2_FLOOD_INTERVAL_MS);
     }
-    expect_told("*more than 61 unread acknowledgements of PING and SETTINGS frames, peer: *\n");
+    expect_logged("*more than 61 unread acknowledgements of PING and SETTINGS frames, peer: *\n");
     h2_free(&deaf);
     h2_close(&t);
-    expect_told("*");
+    expect_logged("*");
 }
 
 /* ── streams ── */
@@ -323,14 +323,14 @@ TEST(streams_that_are_not_read, open_log, close_log)
             t.end->room = 0;
         ask_for(&t, 0, 90);
         mk_test_pass(&w, 4999);
-        expect_told("");
+        expect_logged("");
         mk_test_pass(&w, 1);
-        expect_told("warn  HTTP/2 response aborted: more than 5000 ms without progress (SendTimeout "
-                    "of \\[SERVER\\]: raise it if this is an honest client), peer: 192.0.2.7\n");
+        expect_logged("warn  HTTP/2 response aborted: more than 5000 ms without progress (SendTimeout "
+                      "of \\[SERVER\\]: raise it if this is an honest client), peer: 192.0.2.7\n");
         assert_int_equal(w.aborted, 90);
         assert_string_equal(mk_test_state(t.end), deaf ? "closed" : "idle");
         h2_close(&t);
-        expect_told("info  HTTP/2 requests refused or aborted by this worker: 90 for SendTimeout\n");
+        expect_logged("info  HTTP/2 requests refused or aborted by this worker: 90 for SendTimeout\n");
     }
 }
 
@@ -342,21 +342,22 @@ TEST(more_streams_than_there_may_be, open_log, close_log)
     w.handler = h2_give;
     struct mk_test_h2 hasty = h2_begin(mk_test_connect(&w, MK_STR("")));
     ask_for(&hasty, 0, 5);
-    expect_told("");
+    expect_logged("");
     for (int32_t id = 11; id < 17; id += 2)
         h2_get_path(&hasty, id, "/1000000");
     h2_expect(&hasty, "11:RST(7) 13:RST(7) 15:RST(7)");
-    expect_told("*HTTP/2 request refused: more than 5 concurrent requests (MaxConcurrentStreams of \\[HTTP2\\]: *)*\n");
+    expect_logged(
+        "*HTTP/2 request refused: more than 5 concurrent requests (MaxConcurrentStreams of \\[HTTP2\\]: *)*\n");
     h2_frame(&hasty, NGHTTP2_SETTINGS, NGHTTP2_FLAG_ACK, 0, MK_STR(""));
     h2_get_path(&hasty, 17, "/1000000");
     h2_expect(&hasty, "GOAWAY(*,1)");
-    expect_told("*HTTP/2 connection closed: more than 5 concurrent requests (MaxConcurrentStreams of *)*\n");
+    expect_logged("*HTTP/2 connection closed: more than 5 concurrent requests (MaxConcurrentStreams of *)*\n");
     h2_free(&hasty);
     h2_head(&t, 1, END_STREAM | END_HEADERS, ":method GET"); /* is not for their number */
     h2_expect(&t, "1:RST(1)");
     h2_close(&t);
-    expect_told("info  HTTP/2 connections closed by this worker: 1 for MaxConcurrentStreams\n*: 3 for "
-                "MaxConcurrentStreams\n");
+    expect_logged("info  HTTP/2 connections closed by this worker: 1 for MaxConcurrentStreams\n*: 3 for "
+                  "MaxConcurrentStreams\n");
 }
 
 TEST(stalled_streams, open_log, close_log)
@@ -366,11 +367,11 @@ TEST(stalled_streams, open_log, close_log)
     ask_for(&t, 0, 10);
     mk_test_pass(&w, 1000);
     assert_int_equal(mk__conn_close_idle(&w.http, 5), 1);
-    expect_told("*HTTP/2 connection closed: more than 8 stalled requests while there is no room for new "
-                "connections, peer: *\n");
+    expect_logged("*HTTP/2 connection closed: more than 8 stalled requests while there is no room for new "
+                  "connections, peer: *\n");
     assert_string_equal(mk_test_state(t.end), "closed");
     h2_close(&t);
-    expect_told("*1 for stalled requests while there is no room for new connections\n");
+    expect_logged("*1 for stalled requests while there is no room for new connections\n");
 }
 
 /* No connection was closed: nothing is logged. */
@@ -380,5 +381,5 @@ TEST(no_totals, open_log, close_log)
     h2_get_path(&t, 1, "/");
     h2_expect(&t, HELLO_OF(1));
     h2_close(&t);
-    expect_told("");
+    expect_logged("");
 }

@@ -35,7 +35,7 @@ static bool not_that_one(struct mk__h2_priority *p, void *ctx)
     return p != ctx;
 }
 
-/* The numbers of those who send the next frames, each of which leaves more to send. */
+/* The numbers of the streams that send the next frames, each of which leaves more to send. */
 static const char *next(unsigned frames)
 {
     static char text[64];

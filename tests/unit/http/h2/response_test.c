@@ -41,9 +41,9 @@ static ssize_t generate(struct mk_request *req, char *to, size_t size, void *ctx
     return (ssize_t)n;
 }
 
-static void give(struct mk_request *req, struct mk_test_world *world)
+static void give(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    remember(req, world);
+    remember(req, fixture);
     if (plan.status)
         mk_response_set_status(req, plan.status);
     if (plan.length != SIZE_MAX)
@@ -52,34 +52,34 @@ static void give(struct mk_request *req, struct mk_test_world *world)
     mk_response_end(req);
 }
 
-static void nothing(struct mk_request *req, struct mk_test_world *world)
+static void nothing(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    remember(req, world);
+    remember(req, fixture);
     if (plan.status)
         mk_response_set_status(req, plan.status);
     mk_response_end(req);
 }
 
-static void hello(struct mk_request *req, struct mk_test_world *world)
+static void hello(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    remember(req, world);
+    remember(req, fixture);
     if (plan.status)
         mk_response_set_status(req, plan.status);
     mk_response_write_ref(req, MK_STR("hello"));
     mk_response_end(req);
 }
 
-static void later(struct mk_request *req, struct mk_test_world *world)
+static void later(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    remember(req, world);
+    remember(req, fixture);
     if (plan.status)
         mk_response_set_status(req, plan.status);
     mk_response_write_ref(req, MK_STR("hello"));
 }
 
-static void error_404(struct mk_request *req, struct mk_test_world *world)
+static void error_404(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     mk_response_error(req, 404);
 }
 
@@ -159,13 +159,13 @@ TEST(ends_that_come_later)
 
 /* ── fields ── */
 
-static void fields_of_all_kinds(struct mk_request *req, struct mk_test_world *world)
+static void fields_of_all_kinds(struct mk_request *req, struct mk_test_fixture *fixture)
 {
     assert_int_equal(mk_response_header(req, MK_STR("X-One"), MK_STR("1")), 0);
     assert_int_equal(mk_response_header(req, MK_STR("Upgrade"), MK_STR("h3")), 0);
     assert_int_equal(mk_response_header(req, MK_STR("Proxy-Connection"), MK_STR("x")), 0);
     assert_int_equal(mk_response_header(req, MK_STR("X-Empty"), MK_STR("")), 0);
-    hello(req, world);
+    hello(req, fixture);
 }
 
 TEST(fields)
@@ -180,7 +180,7 @@ TEST(fields)
     h2_close(&t);
 }
 
-static void many_fields(struct mk_request *req, struct mk_test_world *world)
+static void many_fields(struct mk_request *req, struct mk_test_fixture *fixture)
 {
     char value[100];
     unsigned n = 0;
@@ -188,7 +188,7 @@ static void many_fields(struct mk_request *req, struct mk_test_world *world)
     while (mk_response_header(req, MK_STR("X-Many"), mk_str(value, sizeof(value))) == 0)
         n++;
     assert_true(n >= 60);
-    hello(req, world);
+    hello(req, fixture);
 }
 
 TEST(as_many_as_there_may_be)
@@ -202,13 +202,13 @@ TEST(as_many_as_there_may_be)
     h2_close(&t);
 }
 
-static void too_much(struct mk_request *req, struct mk_test_world *world)
+static void too_much(struct mk_request *req, struct mk_test_fixture *fixture)
 {
     static char value[70000];
     struct mk_str name = MK_STR("X-Much"), much = mk_str(value, sizeof(value));
     memset(value, 'v', sizeof(value));
     assert_int_equal(plan.status ? mk_response_trailer(req, name, much) : mk_response_header(req, name, much), 0);
-    hello(req, world);
+    hello(req, fixture);
 }
 
 /* nghttp2 sends no more than 64 KB of fields: the client is told at once. */
@@ -226,10 +226,10 @@ TEST(more_than_there_may_be)
     }
 }
 
-static void say_close(struct mk_request *req, struct mk_test_world *world)
+static void say_close(struct mk_request *req, struct mk_test_fixture *fixture)
 {
     mk_response_close_connection(req);
-    hello(req, world);
+    hello(req, fixture);
 }
 
 /* The connection is not its own: others may be under way. It is shut down gracefully. */
@@ -299,15 +299,15 @@ static void refill(struct mk_request *req, void *ctx)
         mk_response_end(req);
 }
 
-static void much(struct mk_request *req, struct mk_test_world *world)
+static void much(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     refills = 20;
     mk_response_on_writable(req, refill, NULL);
     refill(req, NULL);
 }
 
-TEST(a_handler_that_is_told_of_room)
+TEST(a_handler_that_is_notified_of_room)
 {
     start_plan();
     struct mk_test_h2 t = h2_open(much);
@@ -317,14 +317,14 @@ TEST(a_handler_that_is_told_of_room)
     h2_close(&t);
 }
 
-static void much_of_known_length(struct mk_request *req, struct mk_test_world *world)
+static void much_of_known_length(struct mk_request *req, struct mk_test_fixture *fixture)
 {
     mk_response_set_length(req, 800000);
-    much(req, world);
+    much(req, fixture);
 }
 
 /* A response without a body drops what the handler writes, so that there is room again. */
-TEST(a_handler_that_is_told_of_room_without_a_body)
+TEST(a_handler_that_is_notified_of_room_without_a_body)
 {
     static const struct {
         handler_fn *handler;
@@ -353,10 +353,10 @@ static void write_endlessly(struct mk_request *req, void *ctx)
         ;
 }
 
-static void endless_or_small(struct mk_request *req, struct mk_test_world *world)
+static void endless_or_small(struct mk_request *req, struct mk_test_fixture *fixture)
 {
     if (!mk_str_eq(mk_request_path(req), MK_STR("/"))) {
-        hello(req, world);
+        hello(req, fixture);
         return;
     }
     mk_response_on_writable(req, write_endlessly, NULL);
@@ -404,9 +404,9 @@ static ssize_t pass_on(struct mk_filter *filter, char *to, size_t size, void *ct
     return plan.error && n == 0 ? -plan.error : n;
 }
 
-static void filter(struct mk_request *req, struct mk_test_world *world)
+static void filter(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     assert_int_equal(mk_response_filter(req, pass_on, NULL), 0);
 }
 
@@ -479,50 +479,50 @@ TEST(a_filtered_piece_comes_when_it_is_written)
 
 /* ── those that break off ── */
 
-static void fail_at_once(struct mk_request *req, struct mk_test_world *world)
+static void fail_at_once(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     mk_response_abort(req);
 }
 
-static void too_short(struct mk_request *req, struct mk_test_world *world)
+static void too_short(struct mk_request *req, struct mk_test_fixture *fixture)
 {
     mk_response_set_length(req, 6);
-    hello(req, world);
+    hello(req, fixture);
 }
 
-static void too_long(struct mk_request *req, struct mk_test_world *world)
+static void too_long(struct mk_request *req, struct mk_test_fixture *fixture)
 {
     mk_response_set_length(req, 4);
-    hello(req, world);
+    hello(req, fixture);
 }
 
-static void fail_generator(struct mk_request *req, struct mk_test_world *world)
+static void fail_generator(struct mk_request *req, struct mk_test_fixture *fixture)
 {
     plan.bytes = 5;
     plan.error = EIO;
-    give(req, world);
+    give(req, fixture);
 }
 
-static void short_generator(struct mk_request *req, struct mk_test_world *world)
+static void short_generator(struct mk_request *req, struct mk_test_fixture *fixture)
 {
     plan.bytes = 5;
     plan.length = 6;
-    give(req, world);
+    give(req, fixture);
 }
 
-static void long_generator(struct mk_request *req, struct mk_test_world *world)
+static void long_generator(struct mk_request *req, struct mk_test_fixture *fixture)
 {
     plan.bytes = 40000;
     plan.length = 39999;
-    give(req, world);
+    give(req, fixture);
 }
 
 /* ── trailers ── */
 
-static void give_trailers(struct mk_request *req, struct mk_test_world *world)
+static void give_trailers(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    remember(req, world);
+    remember(req, fixture);
     mk_response_write(req, MK_STR("hello"));
     mk_response_trailer(req, MK_STR("Keep-Alive"), MK_STR("timeout=5"));
     mk_response_trailer(req, MK_STR("X-A"), MK_STR("b"));

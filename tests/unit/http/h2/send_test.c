@@ -305,7 +305,7 @@ TEST(more_than_there_may_be)
     assert_int_equal(w.requests, 100);
     h2_close(&t);
 
-    open_world(remember);
+    open_fixture(remember);
     t = h2_begin(mk_test_connect(&w, MK_STR("")));
     for (int32_t n = 0; n < 101; n++)
         h2_get_path(&t, 2 * n + 1, "/");

@@ -24,7 +24,7 @@ TEST(greetings)
 TEST(byte_by_byte)
 {
     for (size_t piece = 1; piece < 100; piece = piece * 3 / 2 + 1) {
-        open_world(read_all);
+        open_fixture(read_all);
         struct mk_test_client *end = mk_test_connect(&w, MK_STR(""));
         end->read_max = piece;
         struct mk_test_h2 t = h2_begin(end);
@@ -39,7 +39,7 @@ TEST(byte_by_byte)
 
 TEST(what_does_not_begin_so)
 {
-    open_world(NULL);
+    open_fixture(NULL);
     struct mk_test_client *end = mk_test_connect(&w, MK_STR(PREFACE "GET / HTTP/1.1\r\n\r\n"));
     mk_test_settle(&w);
     assert_string_equal(mk_test_state(end), "linger");
@@ -47,7 +47,7 @@ TEST(what_does_not_begin_so)
     end = mk_test_connect(&w, MK_STR(PREFACE));
     mk_test_settle(&w);
     assert_true(mk_str_starts(mk_test_received(end), MK_STR("HTTP/1.1 505 ")));
-    close_world();
+    close_fixture();
 }
 
 /* ── heads ── */
@@ -269,7 +269,7 @@ TEST(floods)
         struct mk__h2_settings own = {.on = true, .streams_max = 100, .continuations_max = 8};
         for (unsigned n = 0; n < MK__H2_FLOOD_RATES; n++)
             own.rates_max[n] = n == cases[i].flood ? 20 : 1000;
-        open_world(remember);
+        open_fixture(remember);
         w.settings.h2 = &own;
         w.settings.limits.timeout_ms[MK__TIMEOUT_IDLE] = w.settings.limits.timeout_ms[MK__TIMEOUT_HEAD] = 1000000;
         struct mk_test_h2 t = h2_connect();

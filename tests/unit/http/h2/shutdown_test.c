@@ -100,9 +100,9 @@ TEST(a_head_without_an_end)
 
 /* ── GOAWAY ── */
 
-static void wait_or_hello(struct mk_request *req, struct mk_test_world *world)
+static void wait_or_hello(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    remember(req, world);
+    remember(req, fixture);
     if (mk_request_path(req).len > 1)
         return;
     mk_response_write_ref(req, MK_STR("hello"));
@@ -216,7 +216,7 @@ TEST(a_moment_is_not_prolonged)
     h2_close(&t);
 }
 
-/* Who takes nothing is not even told. */
+/* A client that reads nothing gets no GOAWAY either. */
 TEST(a_moment_for_the_deaf)
 {
     struct mk_test_h2 t = bring_to(FRESH);
@@ -229,9 +229,9 @@ TEST(a_moment_for_the_deaf)
     h2_close(&t);
 }
 
-static void answer_and_close(struct mk_request *req, struct mk_test_world *world)
+static void answer_and_close(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     mk_response_close_connection(req);
     mk_response_end(req);
 }
@@ -286,7 +286,7 @@ TEST(so_many_requests_per_connection)
 
 TEST(without_keep_alive)
 {
-    open_world(NULL);
+    open_fixture(NULL);
     w.settings.keep_alive = false;
     struct mk_test_h2 t = h2_begin(mk_test_connect(&w, MK_STR("")));
     h2_get_path(&t, 1, "/");
@@ -315,7 +315,7 @@ TEST(other_settings_at_the_same_place)
 TEST(a_client_that_does_not_go)
 {
     char goaway[32];
-    open_world(NULL);
+    open_fixture(NULL);
     const int most = (int)w.settings.h2->streams_max;
     w.settings.keep_alive = false;
     struct mk_test_h2 t = h2_begin(mk_test_connect(&w, MK_STR("")));

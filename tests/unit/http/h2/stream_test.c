@@ -9,9 +9,9 @@
 
 /* ── the limits of waits, to the millisecond ── */
 
-static void give_a_part_and_read(struct mk_request *req, struct mk_test_world *world)
+static void give_a_part_and_read(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    give_a_part(req, world);
+    give_a_part(req, fixture);
     mk_request_read(req, gather, NULL);
 }
 
@@ -21,9 +21,9 @@ static ssize_t never(struct mk_request *req, char *to, size_t size, void *ctx)
     return -EAGAIN;
 }
 
-static void generate_never(struct mk_request *req, struct mk_test_world *world)
+static void generate_never(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     mk_response_generate(req, never, NULL);
     mk_response_end(req);
 }
@@ -33,9 +33,9 @@ static void take_over(struct mk_request *req, unsigned events, void *ctx)
     (void)req, (void)events, (void)ctx;
 }
 
-static void tunnel(struct mk_request *req, struct mk_test_world *world)
+static void tunnel(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     assert_int_equal(mk_request_take_over(req, take_over, NULL), 0);
 }
 
@@ -51,7 +51,7 @@ static const struct {
     {"body", read_all, 30000, "", PAGE(408), BODY},
     {"body, after the head", give_a_part_and_read, 30000, "1:200 1:\"part\"", "1:RST(2)", BODY},
     {"handler", remember, 60000, "", PAGE(503), 0},
-    {"handler, with a body that nobody reads", remember, 60000, "", PAGE(503), BODY},
+    {"handler, with a body that is not read", remember, 60000, "", PAGE(503), BODY},
     {"handler, after the head", give_a_part, 60000, "1:200 1:\"part\"", "1:RST(2)", 0},
     {"paused body", pause_body, 60000, "", PAGE(503), BODY},
     {"generator", generate_never, 60000, "1:200", "1:RST(2)", 0},
@@ -195,9 +195,9 @@ TEST(heads_that_are_not_accepted)
     }
 }
 
-static void show_to_hook(struct mk_request *req, struct mk_test_world *world)
+static void show_to_hook(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    struct mk_str *seen = world->ctx;
+    struct mk_str *seen = fixture->ctx;
     call_accessors(req);
     if (mk_str_eq(mk_request_method_name(req), seen[0]) && mk_str_eq(mk_request_target(req), seen[1]))
         return;
@@ -235,10 +235,10 @@ TEST(hooks_see_refused_heads)
 
 /* ── memory ── */
 
-static void fill_and_collect(struct mk_request *req, struct mk_test_world *world)
+static void fill_and_collect(struct mk_request *req, struct mk_test_fixture *fixture)
 {
     mk_test_fill_arena(req);
-    collect(req, world);
+    collect(req, fixture);
 }
 
 static void echo_ready(struct mk_request *req, unsigned events, void *ctx)
@@ -255,9 +255,9 @@ static void echo_ready(struct mk_request *req, unsigned events, void *ctx)
         mk_tunnel_end(req);
 }
 
-static void echo(struct mk_request *req, struct mk_test_world *world)
+static void echo(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     if (mk_request_take_over(req, echo_ready, NULL) < 0)
         mk_response_error(req, 503);
 }
@@ -282,7 +282,7 @@ static const struct {
 /* Whatever is missing: streams or the connection end, or go on, and nothing is lost. */
 static void play(size_t i)
 {
-    open_world(scenarios[i].handler);
+    open_fixture(scenarios[i].handler);
     struct mk_test_client *end = mk_test_connect(&w, MK_STR(""));
     if (end) {
         end->room = scenarios[i].room;
@@ -301,7 +301,7 @@ static void play(size_t i)
         h2_free(&t);
     }
     assert_int_equal(w.closed, 1);
-    close_world(); /* which says that nothing is left */
+    close_fixture(); /* which says that nothing is left */
 }
 
 TEST(every_allocation_may_fail)

@@ -26,11 +26,11 @@ static int feed(struct run *r, const char *bytes, size_t len)
 struct head_case {
     struct mk_str bytes;
     int result;
-    const char *told; /* "method|target|minor|name=value|..." */
-    size_t rest;      /* bytes behind the head */
+    const char *expected; /* "method|target|minor|name=value|..." */
+    size_t rest;          /* bytes behind the head */
 };
 
-static void tell(const struct run *r, const char *base, char *to, size_t size)
+static void describe(const struct run *r, const char *base, char *to, size_t size)
 {
     const struct mk__parse *p = &r->parse;
     int n = snprintf(to, size, "%.*s|%.*s|%u", MK_STR_ARG(mk__span_str(base, p->method_name)),
@@ -42,13 +42,13 @@ static void tell(const struct run *r, const char *base, char *to, size_t size)
 
 static void check(const struct head_case *c, const struct run *r, int result, const char *how)
 {
-    char told[512];
+    char output[512];
     if (result != c->result)
         fail_msg("%s, \"%.*s\": %d, not %d", how, MK_STR_ARG(c->bytes), result, c->result);
     if (result != 0)
         return;
-    tell(r, c->bytes.p, told, sizeof(told));
-    assert_string_equal(told, c->told);
+    describe(r, c->bytes.p, output, sizeof(output));
+    assert_string_equal(output, c->expected);
     assert_int_equal(r->parse.head_len, c->bytes.len - c->rest);
     assert_int_equal(r->parse.phase, MK__PARSE_DONE);
 }

@@ -32,9 +32,9 @@ static void assert_source(const struct mk__proxy_protocol *header, const char *t
 #define TEN "0123456789"
 #define PATH TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN "12345678"
 
-#define CASE(text, told) \
+#define CASE(text, expected) \
     { \
-        {text, sizeof(text) - 1}, told \
+        {text, sizeof(text) - 1}, expected \
     }
 
 static const struct {

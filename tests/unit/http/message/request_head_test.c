@@ -11,7 +11,7 @@ static const struct mk__parse_limits limits = {.line_bytes_max = 4096, .head_byt
 static const char *const bodies[] = {"none", "length", "chunked"};
 
 /* "body bytes path ?query @host keep continue *", as far as they apply; or the status. */
-static void tell(const struct mk__request_head *h, const char *base, char *to, size_t size)
+static void describe(const struct mk__request_head *h, const char *base, char *to, size_t size)
 {
     int n = snprintf(to, size, "%s", bodies[h->body]);
     if (h->body == MK__BODY_LENGTH)
@@ -28,7 +28,7 @@ static void tell(const struct mk__request_head *h, const char *base, char *to, s
 
 struct head_case {
     const char *line, *fields; /* without the last CRLF of the head */
-    const char *told;          /* or NULL, and: */
+    const char *expected;      /* or NULL, and: */
     int status;
 };
 
@@ -37,7 +37,7 @@ static void check_with(const struct head_case *c, struct mk__host_memo *memo)
     struct mk__field fields[16];
     struct mk__parse parse = {0};
     struct mk__request_head head;
-    char text[1024], told[512];
+    char text[1024], output[512];
     int len = snprintf(text, sizeof(text), "%s\r\n%s\r\n", c->line, c->fields);
     char *base = mk_test_guarded(text, (size_t)len);
     if (mk__parse_head(&parse, fields, &limits, mk_str(base, (size_t)len)) != 0)
@@ -46,9 +46,9 @@ static void check_with(const struct head_case *c, struct mk__host_memo *memo)
     if (r != -c->status)
         fail_msg("%s: %d, not %d", text, r, -c->status);
     if (r == 0) {
-        tell(&head, base, told, sizeof(told));
-        if (strcmp(told, c->told) != 0)
-            fail_msg("%s: \"%s\", not \"%s\"", text, told, c->told);
+        describe(&head, base, output, sizeof(output));
+        if (strcmp(output, c->expected) != 0)
+            fail_msg("%s: \"%s\", not \"%s\"", text, output, c->expected);
     }
     mk_test_unguard(base, (size_t)len);
 }

@@ -9,8 +9,8 @@
  *         200 with the file, 403 a folder, 404 no such name, 503 the cache could not tell without waiting,
  *         507 there are no descriptors
  */
-#ifndef MK_UNIT_PLUGINS_CACHE_WORLD_H
-#define MK_UNIT_PLUGINS_CACHE_WORLD_H
+#ifndef MK_UNIT_PLUGINS_CACHE_FIXTURE_H
+#define MK_UNIT_PLUGINS_CACHE_FIXTURE_H
 
 #include "folder.h"
 #include "http/h1_fixture.h"
@@ -178,7 +178,7 @@ static inline void finish_job(void)
     sem_post(&disk.allowed);
     bool done = false;
     for (int i = 0; i < 60 && !done; i++)
-        done = mk_test_wait_mail(&w);
+        done = mk_test_wait_wakeup(&w);
     assert_true(done);
 }
 
@@ -223,7 +223,7 @@ static int64_t later_wall_seconds(void *ctx)
     static int64_t began;
     if (!began)
         began = time(NULL) + SETTLED_SECONDS_LATER;
-    return began + (int64_t)(((const struct mk_test_world *)ctx)->now_ms / 1000);
+    return began + (int64_t)(((const struct mk_test_fixture *)ctx)->now_ms / 1000);
 }
 
 /* Returns what mk__generation_load() returns. */
@@ -283,7 +283,7 @@ static inline void open_cache(const char *keys, const char *rules)
     assert_int_equal(mk__counters_memory_open(), 0);
     assert_int_equal(load_generation(&site.generations[0], keys, rules), 0);
     mk__thread_pool_open(&site.jobs, 1);
-    assert_int_equal(mk_test_world_open(&w, &site.jobs), 0);
+    assert_int_equal(mk_test_fixture_open(&w, &site.jobs), 0);
     w.clock.wall_seconds = later_wall_seconds;
     assert_int_equal(mk_test_http_open(&w), 0);
     site.limits.open = CONNS_MAX;
@@ -305,7 +305,7 @@ static inline void close_cache(void)
     mk_test_settle(&w);
     assert_int_equal(site.worker->refs, 0);
     mk__worker_free(site.worker);
-    mk_test_world_close(&w);
+    mk_test_fixture_close(&w);
     site.current->n_plugins = N_PLUGINS;
     mk__generation_release(site.current);
     mk__counters_memory_close();

@@ -19,15 +19,15 @@ static enum mk_coding coding;
 static int started; /* what filter_start() said */
 static char plain[BODY_BYTES];
 
-static void start(struct mk_request *req, struct mk_test_world *world)
+static void start(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     started = filter_start(req, coding, 4, ENCODER_SIZE_UNKNOWN, &limits, NULL);
 }
 
-static void answer_body(struct mk_request *req, struct mk_test_world *world)
+static void answer_body(struct mk_request *req, struct mk_test_fixture *fixture)
 {
-    (void)world;
+    (void)fixture;
     if (mk_response_write_ref(req, mk_str(plain, sizeof(plain))) < 0)
         mk_response_abort(req);
     else
@@ -37,7 +37,7 @@ static void answer_body(struct mk_request *req, struct mk_test_world *world)
 static struct mk_str ask(long countdown)
 {
     limits.streams = 1;
-    open_world(answer_body);
+    open_fixture(answer_body);
     w.on_response = start;
     mk__alloc_countdown = countdown;
     struct mk_test_client *c = mk_test_connect(&w, MK_STR("GET / HTTP/1.0\r\n\r\n"));
@@ -84,7 +84,7 @@ TEST(every_allocation_may_fail)
                 assert_memory_equal(got.p, plain, BODY_BYTES);
                 whole++;
             }
-            close_world();
+            close_fixture();
             assert_books_are_even();
         }
         assert_true(all_fine && started == 0 && whole > 0);
@@ -99,7 +99,7 @@ TEST(no_room)
     struct mk_str got = ask(-1);
     assert_int_equal(started, -EBUSY);
     assert_int_equal(got.len, BODY_BYTES);
-    close_world();
+    close_fixture();
     budget_release(1);
 }
 

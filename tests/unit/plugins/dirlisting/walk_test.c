@@ -87,14 +87,14 @@ static void run_with(const char *text, int (*fn)(void *ctx))
     mk__generation_find_hooks(&generation);
     thread.worker = &worker;
     thread.receiver = (struct mk__receiver){.assigned = 1000};
-    open_world(NULL);
+    open_fixture(NULL);
     host.limits = w.settings.limits;
     w.http.app = &mk__request_hooks_app;
     w.http.app_ctx = &thread;
     run = fn;
     mk_test_connect(&w, MK_STR(GET));
     mk_test_settle(&w);
-    mk_test_world_close(&w);
+    mk_test_fixture_close(&w);
     mk__conf_free(generation.conf);
 }
 

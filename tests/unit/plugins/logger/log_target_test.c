@@ -131,7 +131,7 @@ TEST(meanwhile_the_old_file)
     log_target_close(&s);
 }
 
-/* Who gives up counts what is left. */
+/* A target that is discarded counts the lines that are left. */
 TEST(giving_up)
 {
     open_log_target();

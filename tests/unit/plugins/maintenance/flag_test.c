@@ -70,7 +70,7 @@ TEST(any_kind_of_file)
 }
 
 /* Its path leads in a circle: whatever was known stays. */
-TEST(what_cannot_be_told_changes_nothing)
+TEST(what_cannot_be_posted_changes_nothing)
 {
     start("way/flag");
     mk_test_mkdir("way");

@@ -46,7 +46,7 @@ static void open_all(void)
     thread.worker = &worker;
     n_taken = 0;
     mk__thread_pool_open(&jobs, 1);
-    assert_int_equal(mk_test_world_open(&w, &jobs), 0);
+    assert_int_equal(mk_test_fixture_open(&w, &jobs), 0);
     assert_int_equal(mk_test_http_open(&w), 0);
     w.http.app = &mk__request_hooks_app;
     w.http.app_ctx = &thread;
@@ -56,7 +56,7 @@ static void close_all(void)
 {
     mk__conn_abort_all(&w.http);
     mk__thread_pool_close(&jobs);
-    mk_test_world_close(&w);
+    mk_test_fixture_close(&w);
     memcpy(generation.plugins, loaded, sizeof(loaded));
     mk__generation_release(&generation);
 }
@@ -68,7 +68,7 @@ static const char *await_answer(struct mk_test_client *c)
         struct mk_str text = mk_test_received(c);
         if (text.len)
             return text.p;
-        assert_true(mk_test_wait_mail(&w));
+        assert_true(mk_test_wait_wakeup(&w));
     }
     return "";
 }
@@ -76,7 +76,7 @@ static const char *await_answer(struct mk_test_client *c)
 static void await_taken(int n)
 {
     for (int i = 0; i < 1000 && n_taken < n; i++)
-        assert_true(mk_test_wait_mail(&w));
+        assert_true(mk_test_wait_wakeup(&w));
     assert_int_equal(n_taken, n);
 }
 
@@ -100,7 +100,7 @@ TEST(is_gone_before_the_answer)
     open_all();
     mk_test_connect(&w, MK_STR(GET));
     mk__conn_abort_all(&w.http);
-    assert_true(mk_test_wait_mail(&w));
+    assert_true(mk_test_wait_wakeup(&w));
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
     assert_non_null(strstr(await_answer(c), "HTTP/1.1 503 "));
     close_all();

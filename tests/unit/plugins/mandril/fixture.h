@@ -4,8 +4,8 @@
  * content by path: "/hold" is never answered, "/big" is BIG_BYTES long, all others are "hello". A test chooses what the
  * address of the next connection is, and whether a PROXY header follows; 127.0.0.0/8 is trusted.
  */
-#ifndef MK_UNIT_PLUGINS_MANDRIL_WORLD_H
-#define MK_UNIT_PLUGINS_MANDRIL_WORLD_H
+#ifndef MK_UNIT_PLUGINS_MANDRIL_FIXTURE_H
+#define MK_UNIT_PLUGINS_MANDRIL_FIXTURE_H
 
 #include "folder.h"
 #include "http/h1_fixture.h"
@@ -170,7 +170,7 @@ static int open_guard(void **state)
     (void)state;
     memset(&guard, 0, sizeof(guard));
     load_generation();
-    assert_int_equal(mk_test_world_open(&w, NULL), 0);
+    assert_int_equal(mk_test_fixture_open(&w, NULL), 0);
     assert_int_equal(mk_test_http_open(&w), 0);
     guard.process.zones = zones_new();
     decision_counters_open(&guard.process.decisions);
@@ -202,7 +202,7 @@ static int close_guard(void **state)
 {
     (void)state;
     mk__conn_abort_all(&w.http);
-    mk_test_world_close(&w);
+    mk_test_fixture_close(&w);
     remove_sections();
     zones_free(guard.process.zones); /* asserts that there are none */
     struct mk_generation *g = &guard.generation;

@@ -8,7 +8,7 @@
 #include <errno.h>
 
 /* What `path` is: "file:CONTENT name", "directory" or the name of an error. */
-static const char *tell(struct find_result *f)
+static const char *describe(struct find_result *f)
 {
     static char text[256];
     char content[32] = "";
@@ -27,15 +27,15 @@ static void check(enum symlink_mode mode, const char *path, const char *expected
 {
     settings.symlinks = mode;
     struct find_result waiting = find_path(&site, mk_str_c(path), NULL, false);
-    const char *told = tell(&waiting);
-    if (strcmp(told, expected) != 0)
-        fail_msg("mode %d, %s: %s, not %s", mode, path, told, expected);
+    const char *found = describe(&waiting);
+    if (strcmp(found, expected) != 0)
+        fail_msg("mode %d, %s: %s, not %s", mode, path, found, expected);
     struct find_result cached = find_path(&site, mk_str_c(path), NULL, true);
     if (cached.kind == FOUND_NOTHING && cached.err == EAGAIN)
         return; /* it would have to wait: allowed at any time */
-    told = tell(&cached);
-    if (strcmp(told, expected) != 0)
-        fail_msg("mode %d, cached, %s: %s, not %s", mode, path, told, expected);
+    found = describe(&cached);
+    if (strcmp(found, expected) != 0)
+        fail_msg("mode %d, cached, %s: %s, not %s", mode, path, found, expected);
 }
 
 /* In every mode. */

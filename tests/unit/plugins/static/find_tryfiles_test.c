@@ -5,7 +5,7 @@
 #include <errno.h>
 
 /* What is found: "content name", "directory", the name of an error, or =CODE. */
-static const char *tell(struct find_result *f)
+static const char *describe(struct find_result *f)
 {
     static char text[256];
     char content[32] = "";
@@ -70,10 +70,10 @@ TEST(names)
     for (size_t i = 0; i < 2 * COUNT(cases); i++) {
         use(i / 2, items);
         struct find_result f = find_path(&site, mk_str_c(cases[i / 2].path), NULL, i % 2);
-        const char *told = tell(&f);
-        bool must_wait = i % 2 && strcmp(told, "EAGAIN") == 0;
-        if (strcmp(told, cases[i / 2].expected) != 0 && !must_wait)
-            fail_msg("%s: %s, not %s", cases[i / 2].path, told, cases[i / 2].expected);
+        const char *found = describe(&f);
+        bool must_wait = i % 2 && strcmp(found, "EAGAIN") == 0;
+        if (strcmp(found, cases[i / 2].expected) != 0 && !must_wait)
+            fail_msg("%s: %s, not %s", cases[i / 2].path, found, cases[i / 2].expected);
     }
     assert_int_equal(mk_test_descriptors(), before);
 }
@@ -86,7 +86,7 @@ TEST(long_names)
     for (size_t i = 0; i < sizeof(path) - 1; i++)
         path[i] = i % 2 ? 'x' : '/';
     struct find_result f = find_path(&site, mk_str_c(path), NULL, false);
-    assert_string_equal(tell(&f), "top /index.html");
+    assert_string_equal(describe(&f), "top /index.html");
 }
 
 TEST(variants_of_what_was_tried)
@@ -97,7 +97,7 @@ TEST(variants_of_what_was_tried)
     mk_accept_encoding(MK_STR("gzip"), &accept);
     struct find_result f = find_path(&site, MK_STR("/users/42"), &accept, false);
     assert_int_equal(f.coding, MK_CODING_GZIP);
-    assert_string_equal(tell(&f), "top-gz /index.html");
+    assert_string_equal(describe(&f), "top-gz /index.html");
 }
 
 static int set_up(void **state)

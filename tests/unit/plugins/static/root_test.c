@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The document root as a place that is swapped: when it is looked at, what is noticed, and who sees what. */
+/* The document root as a place that is swapped: when it is checked, what is noticed, and which request sees which. */
 #include "folder.h"
 
 #include <errno.h>
@@ -141,7 +141,7 @@ static void *swap_for_ever(void *ctx)
     return NULL;
 }
 
-/* One file of three names leads into each release; who saw two releases would find none of them. */
+/* One file of three names leads into each release; a client that saw two releases would find none of them. */
 TEST(no_request_sees_two)
 {
     static struct mk_str index[] = {MK_STR("only-a"), MK_STR("only-b")};

@@ -99,7 +99,7 @@ TEST(without_the_key)
 
 /* ── users ── */
 
-static const char *tell(const char *user, const char *path)
+static const char *describe(const char *user, const char *path)
 {
     static char content[32];
     struct static_location at = {&site, mk_str_c(path), mk_str_c(user)};
@@ -148,9 +148,9 @@ TEST(users)
     unsigned before = mk_test_descriptors();
     for (size_t i = 0; i < COUNT(finds); i++)
         for (settings.symlinks = SYMLINKS_OFF; settings.symlinks <= SYMLINKS_ON; settings.symlinks++) {
-            const char *told = tell(finds[i].user, finds[i].path);
-            if (strcmp(told, finds[i].expected[settings.symlinks]) != 0)
-                fail_msg("mode %d, %s%s: %s", settings.symlinks, finds[i].user, finds[i].path, told);
+            const char *found = describe(finds[i].user, finds[i].path);
+            if (strcmp(found, finds[i].expected[settings.symlinks]) != 0)
+                fail_msg("mode %d, %s%s: %s", settings.symlinks, finds[i].user, finds[i].path, found);
         }
     settings.symlinks = SYMLINKS_OFF;
     assert_int_equal(mk_test_descriptors(), before);
@@ -160,10 +160,10 @@ TEST(users)
 TEST(how_often_is_asked)
 {
     asked = 0;
-    assert_string_equal(tell("", "/"), "ENOENT");
+    assert_string_equal(describe("", "/"), "ENOENT");
     assert_int_equal(asked, 0);
-    tell("bob", "/a");
-    tell("bob", "/a");
+    describe("bob", "/a");
+    describe("bob", "/a");
     assert_int_equal(asked, 2);
 }
 
@@ -172,7 +172,7 @@ TEST(without_tryfiles)
     struct mk_str tries[] = {MK_STR("/a")};
     host.try_files = (struct mk_conf_list){tries, 1};
     host.n_tries = 1;
-    assert_string_equal(tell("bob", "/none"), "ENOENT");
+    assert_string_equal(describe("bob", "/none"), "ENOENT");
     host.n_tries = 0;
 }
 
@@ -183,7 +183,7 @@ TEST(long_homes)
     memset(name, 'x', sizeof(name) - 1);
     for (size_t len = STATIC_NAME_BYTES - 600; len <= STATIC_NAME_BYTES; len += 50) {
         host.user_dir = mk_str(name + sizeof(name) - 1 - len, len);
-        assert_string_equal(tell("bob", "/a"), "ENOENT");
+        assert_string_equal(describe("bob", "/a"), "ENOENT");
     }
     host.user_dir = before;
 }

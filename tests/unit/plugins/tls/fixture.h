@@ -3,8 +3,8 @@
  * A worker with the plugin tls, one host, and a certificate of the plugin's own making: made by hand, so that a test
  * has the calls of the transport at the one end of a socket pair, and the bytes at the other. Of the fuzz target too.
  */
-#ifndef MK_UNIT_TLS_WORLD_H
-#define MK_UNIT_TLS_WORLD_H
+#ifndef MK_UNIT_TLS_FIXTURE_H
+#define MK_UNIT_TLS_FIXTURE_H
 
 #include "plugins/tls/handshake.h"
 #include "plugins/tls/selfsigned.h"
@@ -35,64 +35,65 @@ static struct {
     struct tls_generation tls;
     struct mk_worker *worker;
     SSL_CTX *client;
-} tls_world;
+} tls_fixture;
 
-static inline void tls_world_open(void)
+static inline void tls_fixture_open(void)
 {
     X509 *leaf;
     EVP_PKEY *key;
-    tls_world.g.plugins[0] = &mk_plugin_tls;
-    tls_world.g.n_plugins = 1;
-    tls_world.g.states[0] = &tls_world.tls;
-    tls_world.g.refs = 1;
-    tls_world.g.hosts = tls_world.g.default_host = &tls_world.host;
-    tls_world.host.generation = &tls_world.g;
-    tls_world.host.settings = &tls_world.host_settings;
-    tls_world.host.states[0] = &tls_world.tls_host;
-    tls_world.server_conf.ticket_lifetime_ms = 3600000;
-    tls_world.tls_host = (struct tls_host){&tls_world.host_conf, &tls_world.host, &tls_world.tls, NULL, 0, NULL};
-    tls_world.tls = (struct tls_generation){.g = &tls_world.g, .conf = &tls_world.server_conf};
+    tls_fixture.g.plugins[0] = &mk_plugin_tls;
+    tls_fixture.g.n_plugins = 1;
+    tls_fixture.g.states[0] = &tls_fixture.tls;
+    tls_fixture.g.refs = 1;
+    tls_fixture.g.hosts = tls_fixture.g.default_host = &tls_fixture.host;
+    tls_fixture.host.generation = &tls_fixture.g;
+    tls_fixture.host.settings = &tls_fixture.host_settings;
+    tls_fixture.host.states[0] = &tls_fixture.tls_host;
+    tls_fixture.server_conf.ticket_lifetime_ms = 3600000;
+    tls_fixture.tls_host =
+        (struct tls_host){&tls_fixture.host_conf, &tls_fixture.host, &tls_fixture.tls, NULL, 0, NULL};
+    tls_fixture.tls = (struct tls_generation){.g = &tls_fixture.g, .conf = &tls_fixture.server_conf};
     tls_counters_open();
     int err = socket_bio_start();
     err = err < 0 ? err : handshake_init();
     err = err < 0 ? err : selfsigned_get(&leaf, &key);
-    err = err < 0 ? err : ssl_context_make_self_signed(&tls_world.tls_host, leaf, key);
-    tls_world.worker = mk__thread_new_worker(&tls_world.thread, &tls_world.g);
-    tls_world.client = SSL_CTX_new(TLS_client_method());
-    if (err < 0 || !tls_world.worker || !tls_world.client)
+    err = err < 0 ? err : ssl_context_make_self_signed(&tls_fixture.tls_host, leaf, key);
+    tls_fixture.worker = mk__thread_new_worker(&tls_fixture.thread, &tls_fixture.g);
+    tls_fixture.client = SSL_CTX_new(TLS_client_method());
+    if (err < 0 || !tls_fixture.worker || !tls_fixture.client)
         abort();
-    tls_world.worker->states[0] = tls_worker_new(tls_world.worker, &tls_world.tls);
+    tls_fixture.worker->states[0] = tls_worker_new(tls_fixture.worker, &tls_fixture.tls);
 }
 
-static inline void tls_world_close(void)
+static inline void tls_fixture_close(void)
 {
-    tls_worker_free(tls_world.worker->states[0]);
-    mk__worker_free(tls_world.worker);
-    tls_host_release(&tls_world.tls_host);
-    SSL_CTX_free(tls_world.client);
+    tls_worker_free(tls_fixture.worker->states[0]);
+    mk__worker_free(tls_fixture.worker);
+    tls_host_release(&tls_fixture.tls_host);
+    SSL_CTX_free(tls_fixture.client);
     handshake_cleanup();
     selfsigned_stop();
-    if (tls_world.thread.account.bytes)
+    if (tls_fixture.thread.account.bytes)
         abort();
 }
 
 /* A connection; `*ret_fd` is the client's end, non-blocking as well. */
-static inline struct mk_io tls_world_connect(int *ret_fd)
+static inline struct mk_io tls_fixture_connect(int *ret_fd)
 {
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair) < 0)
         abort();
     struct mk_io io = {.transport = &tls_transport, .fd = pair[0]};
     *ret_fd = pair[1];
-    if (tls_transport.open(&io, tls_world.worker) < 0)
+    if (tls_transport.open(&io, tls_fixture.worker) < 0)
         abort();
     return io;
 }
 
 /* A client of libssl at that end. */
-static inline SSL *tls_world_client(int fd)
+static inline SSL *tls_fixture_client(int fd)
 {
-    SSL *ssl = SSL_new(tls_world.client);
+    SSL *ssl = SSL_new(tls_fixture.client);
     if (!ssl || SSL_set_fd(ssl, fd) != 1)
         abort();
     SSL_set_connect_state(ssl);
@@ -100,7 +101,7 @@ static inline SSL *tls_world_client(int fd)
 }
 
 /* Both take steps until the server is done: what its last one said. */
-static inline int tls_world_shake(struct mk_io *io, SSL *client)
+static inline int tls_fixture_handshake(struct mk_io *io, SSL *client)
 {
     int r = -EAGAIN;
     for (int i = 0; i < 10 && r == -EAGAIN; i++) {

@@ -20,23 +20,23 @@ static int open_all(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(bytes); i++)
         bytes[i] = (char)(i * 2654435761u >> 13);
-    tls_world_open();
+    tls_fixture_open();
     return 0;
 }
 
 static int close_all(void **state)
 {
     (void)state;
-    tls_world_close();
+    tls_fixture_close();
     return 0;
 }
 
 static int meet(void **state)
 {
     (void)state;
-    io = tls_world_connect(&fd);
-    client = tls_world_client(fd);
-    assert_int_equal(tls_world_shake(&io, client), 0);
+    io = tls_fixture_connect(&fd);
+    client = tls_fixture_client(fd);
+    assert_int_equal(tls_fixture_handshake(&io, client), 0);
     char byte;
     assert_int_equal(tls_transport.read(&io, &byte, 1), -EAGAIN); /* the first turn */
     assert_int_equal(tls_transport.flush(&io), 0);
@@ -49,7 +49,7 @@ static int part(void **state)
     SSL_free(client);
     tls_transport.close(&io);
     close(fd);
-    assert_int_equal(tls_world.worker->refs, 0);
+    assert_int_equal(tls_fixture.worker->refs, 0);
     return 0;
 }
 
@@ -76,11 +76,11 @@ static const struct tls_conn *session(void)
 TEST(the_handshake_holds_the_worker)
 {
     int own;
-    struct mk_io waiting = tls_world_connect(&own);
-    assert_int_equal(tls_world.worker->refs, 1);
+    struct mk_io waiting = tls_fixture_connect(&own);
+    assert_int_equal(tls_fixture.worker->refs, 1);
     assert_int_equal(tls_transport.handshake(&waiting), -EAGAIN);
     tls_transport.close(&waiting);
-    assert_int_equal(tls_world.worker->refs, 0);
+    assert_int_equal(tls_fixture.worker->refs, 0);
     close(own);
 }
 
@@ -218,10 +218,10 @@ TEST(plain_http)
     struct mk_tls_info known;
     char to[100];
     int own;
-    struct mk_io plain = tls_world_connect(&own);
+    struct mk_io plain = tls_fixture_connect(&own);
     assert_int_equal(write(own, request, 3), 3);
     assert_int_equal(tls_transport.handshake(&plain), 0);
-    assert_int_equal(tls_world.worker->refs, 0);
+    assert_int_equal(tls_fixture.worker->refs, 0);
     assert_int_equal(tls_transport.tls_info(&plain, &known), -ENOENT);
     assert_int_equal(tls_transport.protocol(&plain).len, 0);
     assert_int_equal(write(own, request + 3, sizeof(request) - 4), (ssize_t)sizeof(request) - 4);
@@ -241,8 +241,8 @@ TEST(plain_http)
 TEST(a_client_that_leaves_amid_the_handshake)
 {
     int own;
-    struct mk_io waiting = tls_world_connect(&own);
-    SSL *amid = tls_world_client(own);
+    struct mk_io waiting = tls_fixture_connect(&own);
+    SSL *amid = tls_fixture_client(own);
     SSL_do_handshake(amid);
     shutdown(own, SHUT_WR);
     int r = tls_transport.handshake(&waiting);
@@ -258,8 +258,8 @@ TEST(a_client_that_leaves_amid_the_handshake)
 TEST(a_handshake_that_cannot_be_sent)
 {
     int own;
-    struct mk_io deaf = tls_world_connect(&own);
-    SSL *amid = tls_world_client(own);
+    struct mk_io deaf = tls_fixture_connect(&own);
+    SSL *amid = tls_fixture_client(own);
     SSL_do_handshake(amid);
     shutdown(own, SHUT_RD);
     assert_int_equal(tls_transport.handshake(&deaf), -EPIPE);
@@ -293,7 +293,7 @@ TEST(a_batch_is_one_message, meet, part)
 TEST(what_another_one_could_not_send_is_not_forgotten, meet, part)
 {
     int own;
-    struct mk_io other = tls_world_connect(&own);
+    struct mk_io other = tls_fixture_connect(&own);
     assert_int_equal(write_bytes("lost", 4, MK_IO_MORE), 4);
     assert_true(socket_bio_is_pending(session()));
     shutdown(fd, SHUT_RDWR);
@@ -312,13 +312,13 @@ TEST(without_a_batch)
     size_t sent = 0, got = 0;
     char to[100];
     int own, file = memfd_create("file", MFD_CLOEXEC);
-    struct mk_io direct = tls_world_connect(&own);
+    struct mk_io direct = tls_fixture_connect(&own);
     struct tls_conn *s = direct.state;
     assert_int_equal(SSL_set_fd(s->ssl, direct.fd), 1);
     s->ktls = true;
     assert_int_equal(tls_transport.handshake(&direct), -EAGAIN);
-    SSL *peer = tls_world_client(own);
-    assert_int_equal(tls_world_shake(&direct, peer), 0);
+    SSL *peer = tls_fixture_client(own);
+    assert_int_equal(tls_fixture_handshake(&direct, peer), 0);
     assert_int_equal(SSL_write(peer, "hello", 5), 5);
     assert_int_equal(tls_transport.read(&direct, to, sizeof(to)), 5);
     assert_int_equal(tls_transport.read(&direct, to, sizeof(to)), -EAGAIN);
@@ -348,7 +348,7 @@ TEST(plain_http_without_a_batch)
 {
     char to[10];
     int own;
-    struct mk_io plain = tls_world_connect(&own);
+    struct mk_io plain = tls_fixture_connect(&own);
     ((struct tls_conn *)plain.state)->ktls = true;
     assert_int_equal(tls_transport.handshake(&plain), -EAGAIN);
     assert_int_equal(write(own, "GET", 3), 3);

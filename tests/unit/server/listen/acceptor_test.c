@@ -95,7 +95,7 @@ TEST(hands_on_what_comes)
     for (int i = 0; i < 100; i++)
         clients[i] = connect_one();
     mk_test_turn(&loop);
-    assert_in_range(n_taken, 1, 99); /* a batch, so that those who are served get their turn */
+    assert_in_range(n_taken, 1, 99); /* a batch, so that open connections get their turn */
     mk_test_turn(&loop);
     assert_int_equal(n_taken, 100);
     for (int i = 0; i < 100; i++)

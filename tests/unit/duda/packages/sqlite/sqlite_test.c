@@ -258,7 +258,7 @@ static int add_nothing(duda_sqlite_t *db, void *given)
     return 0;
 }
 
-/* A file that is replaced while it is open, as by an operator who restores a copy. */
+/* A file that is replaced while it is open, as when an operator restores a copy. */
 TEST(a_file_that_is_replaced, begin, end)
 {
     duda_sqlite_t *db = open_goods();
