@@ -15,7 +15,7 @@ from harness.server import Server, write_config
 from harness.ways import WAYS
 from harness.websocket import run_wsprobe
 
-pytest_plugins = ["harness.orphans", "harness.products"]
+pytest_plugins = ["harness.orphans", "harness.products", "harness.schedule"]
 
 
 def pytest_report_header():

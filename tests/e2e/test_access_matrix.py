@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Access by address, limits and logins over each way to ask: plain, TLS, HTTP/2, and behind a PROXY header.
 
-`./dev test --full` runs all of it; the smaller run has each way once, and each topic once."""
+`./dev test slow` runs the rest; the smaller run has each way once, and each topic once."""
 
 import itertools
 import re

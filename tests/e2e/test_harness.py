@@ -100,7 +100,7 @@ def test_others(a, b):
 
 @pytest.mark.parametrize("combinations, kept", [(3, 4), (9, 9)])
 def test_a_product_with_ways_runs_in_part(tmp_path, combinations, kept):
-    """Each way and each other value is in it, and --full runs all."""
+    """Each way and each other value is in it, and the rest is slow."""
     test = tmp_path / "test_products.py"
     test.write_text(PRODUCTS.replace("COMBINATIONS", str(combinations)))
 
@@ -137,6 +137,10 @@ STUBS = {  # commands that ./dev calls, with what they do here
 }
 
 
+DEFAULT_STEPS = ["lint", "build, asan", "unit tests and seeds, asan", "end to end, asan", "wr and dudac, asan",
+                 "build, release and small", "budgets, release and small"]
+
+
 def make_executable(path, text):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"#!/bin/sh\n{text}\n")
@@ -149,7 +153,6 @@ def test_all_steps_run_and_each_failed_one_is_named(tmp_path, breaks):
     shutil.copy(build.TOP / "dev", tmp_path / "dev")
     for name, text in STUBS.items():
         make_executable(tmp_path / "bin" / name, text if breaks or name != "ctest" else "echo 100% tests passed")
-    make_executable(tmp_path / "tests/fuzz/run", "echo 12 targets survived")
     code, failing = ("raise SystemExit(1)", "assert False") if breaks else ("", "pass")
     for path, text in {
         "tests/lint/check.py": code,
@@ -169,14 +172,29 @@ def test_all_steps_run_and_each_failed_one_is_named(tmp_path, breaks):
         timeout=280,
     )
     ran = [row.removeprefix("==> ") for row in done.stdout.splitlines() if row.startswith("==> ")]
-    units = ["unit tests, asan", "unit tests, clang", "unit tests and fuzz targets, msan"]
-    assert [name for name in ran if "unit tests" in name] == units, done.stdout
-    assert "end to end, tsan" in ran, done.stdout
-    assert "12 targets survived" in done.stdout
+    assert ran[:-1] == ["packages", *DEFAULT_STEPS], done.stdout
+    summary = done.stdout.rpartition("==> ")[2].splitlines()
+    assert len(summary) < 24
+    for step in DEFAULT_STEPS:
+        assert any(re.match(rf"  {step} +\d+ s", row) for row in summary), done.stdout
     if breaks:
         assert done.returncode == 1
         named = [row.strip() for row in done.stderr.rpartition("failed steps:")[2].splitlines()]
-        assert [name for name in named if name] == ["lint", "unit tests, asan", "budgets, release and small"]
+        expected = ["lint", "unit tests and seeds, asan", "budgets, release and small"]
+        assert [name for name in named if name] == expected
+        assert any("FAILED tests/e2e/test_it.py::test_bad" in row for row in summary)
     else:
         assert done.returncode == 0, done.stdout + done.stderr
         assert ran[-1] == "everything passed"
+
+
+def test_words():
+    """Each word of `./dev test` has steps; `--full` has all of them, and `--turn` one, by the commit."""
+    text = (build.TOP / "dev").read_text()
+    words = re.search(r"^words='(.*)'$", text, re.M)[1].split()
+    steps = re.search(r"^steps_of\(\).*?^}$", text, re.M | re.S)[0]
+    assert re.findall(r"^    ([a-z0-9]+)\)", steps, re.M) == words
+    turns = re.search(r"^word_of_commit\(\).*?set -- ([a-z0-9 ]+)$", text, re.M | re.S)[1].split()
+    assert set(turns) < set(words)
+    contributing = (build.TOP / "CONTRIBUTING.md").read_text()
+    assert all(f"`{word}`" in contributing for word in words)

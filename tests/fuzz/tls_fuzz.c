@@ -4,7 +4,7 @@
  * first byte says what the others are: all that a client sends; changes in the greeting of a real one; records behind a
  * real handshake; bytes inside of its records.
  */
-#include "../unit/plugins/tls_fixture.h"
+#include "../unit/plugins/tls/fixture.h"
 
 enum kind { ALL, GREETING, RECORDS, INSIDE, KINDS };
 enum { HELLO_BYTES = 4096, PIECE_BYTES = 700 };

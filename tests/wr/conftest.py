@@ -13,4 +13,4 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in the backgrou
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "slow: takes a minute, or part of a product; ./dev test leaves it to --full")
+    config.addinivalue_line("markers", "slow: takes a minute, or part of a product; run by ./dev test slow")

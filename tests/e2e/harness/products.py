@@ -3,7 +3,7 @@
 
 A test that asks over every way (HTTP/1.1 and HTTP/2, in the clear and by TLS) and has other parameters, too, runs over
 one way for each combination of those: the first over the first way, the second over the second, and so on, so that each
-value of each parameter appears. The rest of the product is marked `slow`, which ./dev test leaves to --full.
+value of each parameter appears. The rest of the product is marked `slow`, which ./dev test slow runs.
 """
 
 import zlib
