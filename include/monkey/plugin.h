@@ -362,7 +362,7 @@ MK_API const struct mk_host_folder *mk_host_folders(struct mk_host *host);
 
 /*
  * Return the first host of the generation, and the next one after `host`; NULL: there is none. From generation_check
- * on.
+ * on, which is not called for a configuration without hosts: there is a first one.
  */
 MK_API struct mk_host *mk_generation_first_host(const struct mk_generation *g);
 MK_API struct mk_host *mk_host_next(const struct mk_host *host);

@@ -462,7 +462,7 @@ static int load_generation(struct mk_generation *g, const struct mk__generation_
         err = make_hosts(g, source);
     if (err == 0)
         err = make_vhosts(g);
-    if (err == 0)
+    if (err == 0 && g->hosts) /* without one, which has been reported, plugins have nothing to check */
         err = mk__plugins_check(g);
     if (err < 0)
         return err;
