@@ -92,6 +92,23 @@ static int watch_file(struct auth_file *file, struct mk_buf *message)
     return mk_watched_open(&source, message, &file->watched);
 }
 
+/* A file with its own copy of the list of keys: the watching thread reads it after host_stop has freed the host's. */
+static struct auth_file *new_file(const struct auth_file *like)
+{
+    struct auth_file *file = mk_account_alloc(NULL, sizeof(*file) + like->n_keys * sizeof(*like->keys));
+    if (!file)
+        return NULL;
+    *file = *like;
+    if (like->n_keys)
+        file->keys = memcpy(file + 1, like->keys, like->n_keys * sizeof(*like->keys));
+    return file;
+}
+
+static void free_file(struct auth_file *file)
+{
+    mk_account_free(NULL, file, sizeof(*file) + file->n_keys * sizeof(*file->keys));
+}
+
 /* Opens what `like` describes. Returns 0 or -errno with a message. */
 static int open_file(struct auth_generation *g, const struct auth_file *like, struct mk_buf *message)
 {
@@ -99,15 +116,14 @@ static int open_file(struct auth_generation *g, const struct auth_file *like, st
         mk_buf_addf(message, "there are more than %d files of keys", MK_WATCHED_FILES_MAX);
         return -EINVAL;
     }
-    struct auth_file *file = mk_account_alloc(NULL, sizeof(*file));
+    struct auth_file *file = new_file(like);
     if (!file)
         return -ENOMEM;
-    *file = *like;
     file->index = g->n_files;
     file->next = g->files;
     int err = watch_file(file, message);
     if (err < 0) {
-        mk_account_free(NULL, file, sizeof(*file));
+        free_file(file);
         return err;
     }
     g->files = file;
@@ -159,7 +175,7 @@ void rules_close_files(struct auth_generation *g)
         struct auth_file *file = g->files;
         g->files = file->next;
         mk_watched_close(file->watched);
-        mk_account_free(NULL, file, sizeof(*file));
+        free_file(file);
     }
 }
 

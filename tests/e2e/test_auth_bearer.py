@@ -299,6 +299,22 @@ def test_keys_are_read_again(start, tmp_path, keys):
     assert [site.ask(token).status for token in (old, new)] == [401, 200]
 
 
+def test_keys_change_when_a_reload_ends_their_generation(start, tmp_path, keys):
+    """The thread that watches keys loads them about 100 ms after a change, when the hosts of the former generation may
+    have ended. Many files make that load take longer."""
+    paths = [tmp_path / f"{i}.json" for i in range(30)]
+    for path in paths:
+        path.write_text(jwks(keys))
+    site = start({"Type": "Bearer", "Keys": paths})
+    for delay in range(90, 126, 2):
+        (tmp_path / "next").write_text(jwks(keys))
+        os.rename(tmp_path / "next", paths[0])
+        time.sleep(delay / 1000)  # when the load begins cannot be seen from outside
+        reload(site.server)
+    token = jwt.encode(claims(), keys["ES256"], "ES256", headers={"kid": "ES256"})
+    assert site.ask(token).status == 200
+
+
 def test_reload(start, secret):
     """Other rules hold for a token that was remembered under the former ones, on the same connection."""
     site = start({"Type": "Bearer", "Secret": secret, "Audience": "old"})

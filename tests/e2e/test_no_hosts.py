@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A configuration without hosts, as when a deployment replaces `sites/` for a moment: refused at the start, at -t and at a
-reload, with plugins that have sections of the server, and the running server goes on."""
+"""A configuration without hosts, as when a deployment replaces `sites/` for a moment, with plugins that have sections
+of the server: refused at the start, at -t and at a reload, and the running server goes on."""
 
 import os
 import shutil
