@@ -152,9 +152,11 @@ static int defer_denial(struct mk_request *req)
     return MK_DECLINED;
 }
 
-static bool is_preflight(struct mk_request *req)
+/* Returns whether the request is a CORS preflight, which the rule lets pass without a login. */
+static bool passes_as_preflight(struct mk_request *req, const struct auth_rule *rule)
 {
-    return mk_request_method(req) == MK_OPTIONS && mk_request_header(req, MK_HEADER_ORIGIN).p &&
+    return rule && rule->conf->allow_preflight && mk_request_method(req) == MK_OPTIONS &&
+           mk_request_header(req, MK_HEADER_ORIGIN).p &&
            mk_request_header_by_name(req, MK_STR("Access-Control-Request-Method")).p;
 }
 
@@ -183,12 +185,13 @@ static int check_request(struct mk_request *req)
         mk_response_error(req, 500); /* the rule may protect the path */
         return 0;
     }
-    if (access >= 400 && !is_alternative(rule)) { /* the path was another one in on_head */
+    /* A deferred denial stands where no login follows: the path was another one in on_head, or it is a preflight. */
+    bool is_open = passes_as_preflight(req, rule);
+    if (access >= 400 && (is_open || !is_alternative(rule))) {
         mk_response_error(req, access);
         return 0;
     }
-    if (!rule || !rules_protects(rule) || (access == 1 && is_alternative(rule)) ||
-        (rule->conf->allow_preflight && is_preflight(req)))
+    if (!rule || !rules_protects(rule) || (access == 1 && is_alternative(rule)) || is_open)
         return MK_DECLINED;
     return check_rule(req, rule);
 }

@@ -169,8 +169,10 @@ static const struct mk_conf_key host_keys[] = {
                          .min = 0, .max = 600000, .unit = "s"),
     MK_CONF_KEY_BOOL(struct auth_conf, expiry_required, "RequireExpiry", "On",
                      "Whether a token without `exp` is refused."),
-    MK_CONF_KEY_BOOL(struct auth_conf, allow_preflight, "AllowPreflight", "Off",
-                     "Whether CORS preflight requests pass without a login: browsers never send one with them."),
+    MK_CONF_KEY_BOOL(
+        struct auth_conf, allow_preflight, "AllowPreflight", "Off",
+        "Whether CORS preflight requests pass without a login: browsers never send one with them. With `Satisfy "
+        "any`, the client's address must be allowed."),
     {0},
 };
 

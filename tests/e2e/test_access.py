@@ -2,6 +2,7 @@
 """Which clients are served, and how often: rules, connections and limits of clients."""
 
 import contextlib
+import functools
 import gzip
 import pathlib
 import re
@@ -183,6 +184,21 @@ def test_a_login_may_replace_a_network(guard, tmp_path):
     client = guard(text, BEHIND_PROXY).connect()
     assert client.ask("/secret/key.txt", "X-Forwarded-For: 10.0.0.1").status == 200
     assert client.ask("/secret/key.txt", "X-Forwarded-For: 11.0.0.1").status == 401
+
+
+def test_a_preflight_replaces_no_network(guard, tmp_path):
+    """It passes the login, but not a denial that a login would replace."""
+    users = tmp_path / "users"
+    users.write_text("me:$apr1$abcdefgh$" + "x" * 22 + "\n")
+    users.chmod(0o600)
+    text = rules({"Match": "/secret", "Network": "10.0.0.0/8", "Action": "allow"})
+    text += rules({"Match": "/secret", "Action": "deny"})
+    text += section("AUTH", {"Match": "/secret", "Users": users, "Satisfy": "any", "AllowPreflight": "On"})
+    client = guard(text, BEHIND_PROXY).connect()
+    fields = ("Origin: https://a.example", "Access-Control-Request-Method: GET")
+    ask = functools.partial(client.ask, "/secret/key.txt", *fields, method="OPTIONS")
+    assert ask("X-Forwarded-For: 10.0.0.1").status == 204
+    assert ask("X-Forwarded-For: 11.0.0.1").status == 403
 
 
 def test_drop_and_delay(way):
