@@ -15,7 +15,7 @@ from harness import build
 from harness.fakes import killed_at_the_end
 from harness.memcached import PROGRAM, Fake, Memcached, each_command
 from harness.server import REPORT, await_true, free_port
-from harness.services import CPP, HEAD, build_cpp, build_old_service, build_service, needs_duda, reload, web_service
+from harness.services import CPP, HEAD, build_cpp, build_old_service, build_service, needs_duda, patched, reload, web_service
 
 pytestmark = [
     needs_duda,
@@ -327,7 +327,12 @@ def source(*servers, **conf):
     conf = {"timeout_ms": 30000, "connect_timeout_ms": 30000, **conf}
     fields = "".join(f", .{name} = {value}" for name, value in conf.items())
     addresses = " ".join(getattr(server, "address", server) for server in servers)
-    return SERVICE.replace("CONF", f'.servers = "{addresses}"{fields}')
+    return SERVICE.replace("CONF", f".servers = {patched(addresses)}{fields}")
+
+
+def version(number):
+    """For the end of a source: makes another file of it."""
+    return f"const char *version = {patched(number)};\n"
 
 
 def ask(server, target):
@@ -792,7 +797,7 @@ def test_the_end_of_a_service(serve_services, caches, way):
     asking = Asking(server, ["/call/fetch/a", "/send/fetch/a"] * 10)
     await_true(lambda: ask(server, "/begun") == "21", 60, "all wait")
     if way == "swap":
-        build_service(server.services, "t", source(cache) + "int version = 2;\n")
+        build_service(server.services, "t", source(cache, timeout_ms=60000) + version(2))
         reload(server)
         server.wait_log("service t: (call -104|call -125|send -125)", 20, 60)
         cache.suspend(signal.SIGCONT)
@@ -811,7 +816,7 @@ def test_a_dthread_that_ignores_the_end(serve_services, caches, way):
     asking = Asking(server, ["/for-ever"] * 5)
     await_true(lambda: ask(server, "/begun") == "5", 60, "all wait")
     if way == "swap":
-        build_service(server.services, "t", source(cache) + "int version = 2;\n")
+        build_service(server.services, "t", source(cache, timeout_ms=60000) + version(2))
         reload(server)
         server.wait_log("service t: 5 dthreads had not ended although the service has", 1, 60)
         cache.suspend(signal.SIGCONT)
@@ -857,8 +862,8 @@ def test_reloads_under_load(serve_services, caches):
     threads = [threading.Thread(target=load, args=[number]) for number in range(4)]
     for thread in threads:
         thread.start()
-    for version in range(4):
-        build_service(server.services, "t", f"{text}int version = {version};\n")
+    for number in range(4):
+        build_service(server.services, "t", text + version(number))
         reload(server)
         cache.kill()
         cache.start()
@@ -938,7 +943,7 @@ DUDA_REGISTER("tests", "memcached");
 
 void cb_all(duda_request_t *dr)
 {
-    const char *conf = "SERVERS";
+    const char *conf = SERVERS;
     memcached_t *conn = memcached->connect(conf, strlen(conf), dr);
     size_t len = 0;
     uint32_t flags = 0;
@@ -967,7 +972,7 @@ int duda_main()
 
 def ask_old(serve_services, folder, servers, expected):
     """Asks until the answer is the right one: a call fails after 250 ms, which a busy machine may take."""
-    build_old_service(folder / "services", "old", OLD.replace("SERVERS", servers))
+    build_old_service(folder / "services", "old", OLD.replace("SERVERS", patched(servers)))
     server = serve_services({}, {"Workers": 1}, text=web_service("old"))
 
     def ask_once():

@@ -18,7 +18,7 @@ from harness import build
 from harness.fakes import killed_at_the_end
 from harness.redis import Fake, Redis, needs_redis
 from harness.server import REPORT, await_true, free_port
-from harness.services import HEAD, build_old_service, build_service, needs_duda, reload, web_service
+from harness.services import HEAD, build_old_service, build_service, needs_duda, patched, reload, web_service
 
 pytestmark = [needs_duda, needs_redis]
 
@@ -255,11 +255,16 @@ int duda_main(void)
 
 def source(address, *, subscribes=False, other="NULL", **conf):
     """The service. Where no time is the matter, a busy machine has enough of it."""
-    fields = [f'.address = "{address}"'] if address else []
+    fields = [f".address = {patched(address)}"] if address else []
     for key, value in {"timeout_ms": 30000, "connect_timeout_ms": 30000, **conf}.items():
         fields.append(f".{key} = " + (f'"{value}"' if isinstance(value, str) else str(value)))
     text = SOURCE.replace("@CONF@", ", ".join(fields)).replace("@OTHER@", other)
     return text.replace("@SUBSCRIBES@", str(int(subscribes)))
+
+
+def version(number):
+    """For the end of a source: makes another file of it."""
+    return f"const char *version = {patched(number)};\n"
 
 
 @pytest.fixture
@@ -666,7 +671,7 @@ def test_reload_and_swap_under_load(serve_services, redis):
         running = [pool.submit(ask_on) for _ in range(4)]
         for number in range(4):
             if number % 2:
-                build_service(server.services, "web", source(one.address) + f"int version = {number};\n")
+                build_service(server.services, "web", source(one.address) + version(number))
             reload(server)
             seen = len(answers)
             await_true(lambda n=seen: len(answers) > n + 5, 30, "further answers")
@@ -695,7 +700,7 @@ def test_a_dthread_that_ignores_the_end(serve_services, fake, end):
         client.sock.sendall(b"GET /web/for-ever HTTP/1.1\r\nHost: localhost\r\n\r\n")
     await_true(lambda: count(server)["waiting"] == "5", 60, "all wait")
     if end == "swap":
-        build_service(server.services, "web", source(one.address) + "int version = 2;\n")
+        build_service(server.services, "web", source(one.address, timeout_ms=60000) + version(2))
         reload(server)
         server.wait_log("service web: 5 dthreads had not ended although the service has", 1, 60)
         await_true(lambda: count(server)["waiting"] == "0", 60, "the new version serves")
@@ -719,7 +724,7 @@ def test_the_end_while_it_connects(serve_services, end):
         send(client, 1)
         await_true(lambda: count(server)["waiting"] == "1", 60, "it waits")
         if end == "swap":
-            build_service(server.services, "web", source("127.0.0.1:%d" % address[1]) + "int version = 2;\n")
+            build_service(server.services, "web", text + version(2))
             reload(server)
             await_true(lambda: count(server)["waiting"] == "0", 60, "the new version serves")
         if end == "stop with clients":
@@ -823,6 +828,7 @@ def test_the_examples_of_the_page(serve_services, redis):
 # ── the original API ──
 
 OLD = r"""
+#include <stdlib.h>
 #include "webservice.h"
 #include "packages/redis/redis.h"
 
@@ -862,7 +868,7 @@ void on_reply(redisAsyncContext *c, void *r, void *privdata)
 
 void cb_get(duda_request_t *dr)
 {
-    redisAsyncContext *rc = redis->connect("@HOST@", @PORT@, dr);
+    redisAsyncContext *rc = redis->connect("@HOST@", atoi(@PORT@), dr);
 
     if (rc == NULL || rc->err) {
         response->http_status(dr, 500);
@@ -893,7 +899,7 @@ void on_message(redisAsyncContext *c, void *r, void *privdata)
 
 void cb_listen(duda_request_t *dr)
 {
-    redisAsyncContext *rc = redis->connect("@HOST@", @PORT@, dr);
+    redisAsyncContext *rc = redis->connect("@HOST@", atoi(@PORT@), dr);
 
     redis->attach(rc, dr);
     response->wait(dr);
@@ -935,7 +941,7 @@ int duda_main()
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 def test_the_calls_of_the_original(serve_services, redis, tmp_path, host):
     one = redis()
-    text = OLD.replace("@HOST@", host).replace("@PORT@", str(one.port))
+    text = OLD.replace("@HOST@", host).replace("@PORT@", patched(one.port))
     build_old_service(tmp_path / "services", "old", text)
     server = serve_services({}, {"Workers": 1}, text=web_service("old"))
     for _ in range(3):

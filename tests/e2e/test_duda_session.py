@@ -14,7 +14,7 @@ import pytest
 from harness.fakes import killed_at_the_end
 from harness.redis import Redis, needs_redis
 from harness.server import await_true
-from harness.services import HEAD, build_service, needs_duda, reload
+from harness.services import HEAD, build_service, needs_duda, patched, reload
 from harness.ways import WAYS
 
 pytestmark = needs_duda
@@ -144,7 +144,7 @@ static void do_release(duda_request_t *dr)
 
 static void version(duda_request_t *dr)
 {
-    response->printf(dr, VERSION);
+    response->printf(dr, "%s", VERSION);
     response->end(dr, NULL);
 }
 
@@ -203,15 +203,15 @@ def source(version="1", redis=None, redis_ms=30000, **conf):
     The service with these settings of struct duda_session_conf: texts are quoted. `redis`: the address of the server
     that keeps the sessions, which has `redis_ms` to reply: a busy machine needs more than the usual 2 seconds.
     """
-    rows = [f'.{name} = "{value}"' if isinstance(value, str) else f".{name} = {value}" for name, value in conf.items()]
+    rows = [f".{name} = {patched(value) if isinstance(value, str) else value}" for name, value in conf.items()]
     text = SOURCE
     if redis:
-        opened = f'redis->open(&(struct duda_redis_conf){{.address = "{redis}", .timeout_ms = {redis_ms}}})'
+        opened = f'redis->open(&(struct duda_redis_conf){{.address = {patched(redis)}, .timeout_ms = {redis_ms}}})'
         rows.append(f".backend = redis->sessions({opened})")
         main = "int duda_main(void)\n{\n"
         text = text.replace(main, main + '    duda_load_package(redis, "redis");\n')
         text = text.replace("#include <stdio.h>", "#include <duda/packages/redis/redis.h>\n#include <stdio.h>", 1)
-    return f'#define VERSION "{version}"\n' + text.replace("CONF", ", ".join(rows) or ".cookie = NULL")
+    return f"#define VERSION {patched(version)}\n" + text.replace("CONF", ", ".join(rows) or ".cookie = NULL")
 
 
 class Browser:

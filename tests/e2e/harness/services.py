@@ -52,7 +52,8 @@ def cached(variable, default=""):
 
 
 def compile_command(*, warnings=STRICT):
-    command = [cached("CMAKE_C_COMPILER", "cc"), *warnings, "-O1", "-g", "-fPIC", "-shared", "-pthread"]
+    """Without optimisation: most services are compiled for one test, and half of the time goes into that."""
+    command = [cached("CMAKE_C_COMPILER", "cc"), *warnings, "-O0", "-g1", "-fPIC", "-shared", "-pthread"]
     command += ["-Wl,-z,noseparate-code"]  # as dudac: fewer pages
     if sanitizers := cached("MK_SANITIZE"):
         command += [f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"]
@@ -79,10 +80,43 @@ def compile_once(command, made):
         new.rename(copy)
 
 
+PATCHED = re.compile(r'PATCHED\("([^"\\]*)"\)')
+PATCHED_BYTES = 512
+
+
+def patched(text):
+    """A string for the source of a service, such as the address of a server. It is written into the compiled file, so
+    that sources that differ only in such strings are compiled once."""
+    return f'PATCHED("{text}")'
+
+
+def extract_patches(source):
+    """Returns the source with an array of characters for each of the strings, and the strings."""
+    texts = []
+
+    def replace(found):
+        texts.append(found[1])
+        return f"patched_{len(texts) - 1}"
+
+    source = PATCHED.sub(replace, source)
+    hidden = '__attribute__((visibility("hidden")))'
+    arrays = [f'{hidden} char patched_{n}[{PATCHED_BYTES}] = "@patched {n}@";\n' for n in range(len(texts))]
+    return "".join(arrays) + ("#line 1\n" if texts else "") + source, texts
+
+
+def write_patches(path, texts):
+    data = path.read_bytes()
+    for number, text in enumerate(texts):
+        old, new = (each.encode().ljust(PATCHED_BYTES, b"\0") for each in (f"@patched {number}@", text))
+        assert data.count(old) == 1 and len(new) == PATCHED_BYTES, text
+        data = data.replace(old, new)
+    path.write_bytes(data)
+
+
 def build_service(folder, name, source, *, flags=(), warnings=STRICT, files=None):
     """Compiles folder/NAME.duda and returns its path; a file of that name is replaced by rename(), as deployments do.
 
-    source    text of the service's C file
+    source    text of the service's C file, which may have strings of patched()
     files     further files, name to text: each *.c is compiled, headers are only written
     flags     for the compiler and the linker; ["-DNAME=1"] ...
     warnings  instead of the strict ones, for sources of the old API
@@ -90,6 +124,7 @@ def build_service(folder, name, source, *, flags=(), warnings=STRICT, files=None
     folder = pathlib.Path(folder)
     sources = folder / f"{name}.src"
     sources.mkdir(parents=True, exist_ok=True)
+    source, patches = extract_patches(source)
     texts = {f"{name}.c": source, **(files or {})}
     for file, text in texts.items():
         (sources / file).parent.mkdir(parents=True, exist_ok=True)
@@ -97,6 +132,7 @@ def build_service(folder, name, source, *, flags=(), warnings=STRICT, files=None
     result, made = folder / f"{name}.duda", sources / f"{name}.new"
     inputs = [file for file in texts if file.endswith(".c")]
     compile_once([*compile_command(warnings=warnings), *flags, *inputs], made.resolve())
+    write_patches(made, patches)
     made.rename(result)
     return result
 
