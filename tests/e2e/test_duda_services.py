@@ -739,6 +739,7 @@ def test_a_crash_at_the_start(tmp_path, site_root):
 def test_the_supervisor_starts_the_server_again(serve_services):
     server = serve_services({"x": crashing(CRASHES["SIGABRT"], "worker")}, {"Supervisor": "On"}, env=NO_HANDLERS)
     for n in (1, 2):
+        server.wait_log("supervisor: process \\d+ serves", n)  # otherwise it has not started properly
         with server.connect() as client:
             client.send(request("/x/crash"))
             assert client.rest() == b""
