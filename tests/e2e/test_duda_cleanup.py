@@ -6,7 +6,7 @@ import pytest
 from harness import build
 from harness.messages import request
 from harness.server import await_true, section
-from harness.services import HEAD, build_service, needs_duda, reload, web_service
+from harness.services import HEAD, build_service, needs_duda, reload, version_line, web_service
 
 pytestmark = needs_duda
 
@@ -74,7 +74,7 @@ def test_private_loops_that_are_not_freed(serve_services):
     server.drop_clients()
     before = server.open_files()
     for n in range(1, 4):
-        build_service(server.services, "loops", LOOPS + f"int version = {n};\n")
+        build_service(server.services, "loops", LOOPS + version_line(n))
         reload(server)
         fill(server, "loops")
         server.wait_log("^still open$", n)
@@ -112,7 +112,7 @@ def test_a_service_is_freed_when_its_threads_have_ended(serve_services, tmp_path
     waits.touch()
     source = f'#define FILE_NAME "{waits}"\n' + LATE
     server = serve_services({"late": source})
-    build_service(server.services, "late", source + "int version = 2;\n")
+    build_service(server.services, "late", source + version_line(2))
     reload(server)
     server.wait_log("service late: it stays in memory: it has ended, but 1 of its threads")
     waits.unlink()

@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from harness.server import await_true
-from harness.services import NUMBERS_HEAD, build_service, needs_duda
+from harness.services import NUMBERS_HEAD, build_service, needs_duda, patched, version_line
 
 pytestmark = needs_duda
 
@@ -155,7 +155,7 @@ def test_timers_of_a_replaced_service_end(serve_services):
     server = serve_services({"timers": TIMERS})
     await_true(lambda: int(ask(server, "/timers/ticks")) > 20)
     for count in range(1, 6):
-        build_service(server.services, "timers", TIMERS + f"int version = {count};\n")
+        build_service(server.services, "timers", TIMERS + version_line(count))
         reload(server, count)
         await_true(lambda: int(ask(server, "/timers/ticks")) > 20)
     assert_checks(server)
@@ -372,7 +372,7 @@ def test_a_callback_removes_another_descriptor_of_the_same_turn(descriptors):
 def test_a_number_that_was_closed_without_delete_is_taken_again(descriptors):
     get, server = descriptors
     assert get("careless") == "3"
-    build_service(server.services, "fds", DESCRIPTORS + "int version = 2;\n")
+    build_service(server.services, "fds", DESCRIPTORS + version_line(2))
     with server.connect() as client:  # it may have the number that the service has left in its table
         assert client.ask("/fds/calls").status == 200
         reload(server)
@@ -396,7 +396,7 @@ def test_descriptors_that_a_service_leaves_are_removed(descriptors):
     get, server = descriptors
     assert get("leave") == "0"
     server.baseline += 1  # it was never closed
-    build_service(server.services, "fds", DESCRIPTORS + "int version = 2;\n")
+    build_service(server.services, "fds", DESCRIPTORS + version_line(2))
     reload(server)
     assert get("calls") == "0"
 
@@ -585,7 +585,7 @@ def test_signals_and_calls_reach_all_workers_and_threads(serve_services):
 
 def test_threads_and_values_end_with_the_service(serve_services):
     server = start_workers(serve_services)
-    build_service(server.services, "team", WORKERS + "int version = 2;\n")
+    build_service(server.services, "team", WORKERS + version_line(2))
     reload(server)
     server.drop_clients()
     server.wait_log("exit: made 10 destroyed 5 ended 1")
@@ -639,7 +639,7 @@ int duda_main(void)
 def test_a_service_stays_in_memory_while_a_thread_of_it_runs(serve_services):
     server = serve_services({"stubborn": STUBBORN})
     assert ask(server, "/stubborn/") == "1"
-    build_service(server.services, "stubborn", STUBBORN + "int version = 2;\n")
+    build_service(server.services, "stubborn", STUBBORN + version_line(2))
     reload(server)
     server.drop_clients()
     server.wait_log("service stubborn: it stays in memory: it has ended, but 1 of its threads")
@@ -681,7 +681,7 @@ def test_a_thread_that_waits_on_and_on_is_ended(serve_services):
     server.baseline += 2  # its loop, and what wakes it
     assert ask(server, "/old/") == "1"
     for count in range(1, 4):
-        build_service(server.services, "old", OLD_THREAD + f"int version = {count};\n")
+        build_service(server.services, "old", OLD_THREAD + version_line(count))
         reload(server, count)
         assert ask(server, "/old/") == "1"
     server.stop()
@@ -782,7 +782,8 @@ int duda_main(void)
 
 def test_a_callback_may_end_the_last_exchange_of_its_generation(serve_services, tmp_path):
     def source(version):
-        return f'#define VERSION {version}\n#define SIGNAL "{tmp_path}/go{version}"\n' + ENDS_EXCHANGE
+        name = patched(f"{tmp_path}/go{version}")
+        return f"#define VERSION atoi({patched(version)})\n#define SIGNAL {name}\n" + ENDS_EXCHANGE
 
     server = serve_services({"slow": source(0)})
     for version in range(1, 8):
@@ -1106,7 +1107,7 @@ def test_logs_survive_swaps(serve_services, folders):
     server.baseline += 1
     for count in range(1, 6):
         ask(server, "/logs/visit")
-        build_service(server.services, "logs", LOGS + f"int version = {count};\n")
+        build_service(server.services, "logs", LOGS + version_line(count))
         reload(server, count)
     server.stop()
     lines = texts(folders["LogDir"] / "visits.log")

@@ -7,7 +7,17 @@ import threading
 import pytest
 
 from harness.server import await_true
-from harness.services import CPP, HEAD, build_cpp, build_old_service, build_service, needs_duda, reload, web_service
+from harness.services import (
+    CPP,
+    HEAD,
+    build_cpp,
+    build_old_service,
+    build_service,
+    needs_duda,
+    reload,
+    version_line,
+    web_service,
+)
 
 pytestmark = needs_duda
 
@@ -161,7 +171,7 @@ def test_a_store_ends_with_the_version_of_its_service(serve_services):
     assert ask(server, "/web/count/n") == "0 1"
     reload(server)
     assert ask(server, "/web/count/n") == "0 2"
-    build_service(server.services, "web", SERVICE + "/* another version */\nint version = 2;\n")
+    build_service(server.services, "web", SERVICE + version_line(2))
     reload(server)
     assert ask(server, "/web/count/n") == "0 1"
 

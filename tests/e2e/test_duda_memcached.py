@@ -15,7 +15,18 @@ from harness import build
 from harness.fakes import killed_at_the_end
 from harness.memcached import PROGRAM, Fake, Memcached, each_command
 from harness.server import REPORT, await_true, free_port
-from harness.services import CPP, HEAD, build_cpp, build_old_service, build_service, needs_duda, patched, reload, web_service
+from harness.services import (
+    CPP,
+    HEAD,
+    build_cpp,
+    build_old_service,
+    build_service,
+    needs_duda,
+    patched,
+    reload,
+    version_line,
+    web_service,
+)
 
 pytestmark = [
     needs_duda,
@@ -328,11 +339,6 @@ def source(*servers, **conf):
     fields = "".join(f", .{name} = {value}" for name, value in conf.items())
     addresses = " ".join(getattr(server, "address", server) for server in servers)
     return SERVICE.replace("CONF", f".servers = {patched(addresses)}{fields}")
-
-
-def version(number):
-    """For the end of a source: makes another file of it."""
-    return f"const char *version = {patched(number)};\n"
 
 
 def ask(server, target):
@@ -797,7 +803,7 @@ def test_the_end_of_a_service(serve_services, caches, way):
     asking = Asking(server, ["/call/fetch/a", "/send/fetch/a"] * 10)
     await_true(lambda: ask(server, "/begun") == "21", 60, "all wait")
     if way == "swap":
-        build_service(server.services, "t", source(cache, timeout_ms=60000) + version(2))
+        build_service(server.services, "t", source(cache, timeout_ms=60000) + version_line(2))
         reload(server)
         server.wait_log("service t: (call -104|call -125|send -125)", 20, 60)
         cache.suspend(signal.SIGCONT)
@@ -816,7 +822,7 @@ def test_a_dthread_that_ignores_the_end(serve_services, caches, way):
     asking = Asking(server, ["/for-ever"] * 5)
     await_true(lambda: ask(server, "/begun") == "5", 60, "all wait")
     if way == "swap":
-        build_service(server.services, "t", source(cache, timeout_ms=60000) + version(2))
+        build_service(server.services, "t", source(cache, timeout_ms=60000) + version_line(2))
         reload(server)
         server.wait_log("service t: 5 dthreads had not ended although the service has", 1, 60)
         cache.suspend(signal.SIGCONT)
@@ -863,7 +869,7 @@ def test_reloads_under_load(serve_services, caches):
     for thread in threads:
         thread.start()
     for number in range(4):
-        build_service(server.services, "t", text + version(number))
+        build_service(server.services, "t", text + version_line(number))
         reload(server)
         cache.kill()
         cache.start()

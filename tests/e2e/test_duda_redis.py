@@ -18,7 +18,16 @@ from harness import build
 from harness.fakes import killed_at_the_end
 from harness.redis import Fake, Redis, needs_redis
 from harness.server import REPORT, await_true, free_port
-from harness.services import HEAD, build_old_service, build_service, needs_duda, patched, reload, web_service
+from harness.services import (
+    HEAD,
+    build_old_service,
+    build_service,
+    needs_duda,
+    patched,
+    reload,
+    version_line,
+    web_service,
+)
 
 pytestmark = [needs_duda, needs_redis]
 
@@ -260,11 +269,6 @@ def source(address, *, subscribes=False, other="NULL", **conf):
         fields.append(f".{key} = " + (f'"{value}"' if isinstance(value, str) else str(value)))
     text = SOURCE.replace("@CONF@", ", ".join(fields)).replace("@OTHER@", other)
     return text.replace("@SUBSCRIBES@", str(int(subscribes)))
-
-
-def version(number):
-    """For the end of a source: makes another file of it."""
-    return f"const char *version = {patched(number)};\n"
 
 
 @pytest.fixture
@@ -671,7 +675,7 @@ def test_reload_and_swap_under_load(serve_services, redis):
         running = [pool.submit(ask_on) for _ in range(4)]
         for number in range(4):
             if number % 2:
-                build_service(server.services, "web", source(one.address) + version(number))
+                build_service(server.services, "web", source(one.address) + version_line(number))
             reload(server)
             seen = len(answers)
             await_true(lambda n=seen: len(answers) > n + 5, 30, "further answers")
@@ -700,7 +704,7 @@ def test_a_dthread_that_ignores_the_end(serve_services, fake, end):
         client.sock.sendall(b"GET /web/for-ever HTTP/1.1\r\nHost: localhost\r\n\r\n")
     await_true(lambda: count(server)["waiting"] == "5", 60, "all wait")
     if end == "swap":
-        build_service(server.services, "web", source(one.address, timeout_ms=60000) + version(2))
+        build_service(server.services, "web", source(one.address, timeout_ms=60000) + version_line(2))
         reload(server)
         server.wait_log("service web: 5 dthreads had not ended although the service has", 1, 60)
         await_true(lambda: count(server)["waiting"] == "0", 60, "the new version serves")
@@ -724,7 +728,7 @@ def test_the_end_while_it_connects(serve_services, end):
         send(client, 1)
         await_true(lambda: count(server)["waiting"] == "1", 60, "it waits")
         if end == "swap":
-            build_service(server.services, "web", text + version(2))
+            build_service(server.services, "web", text + version_line(2))
             reload(server)
             await_true(lambda: count(server)["waiting"] == "0", 60, "the new version serves")
         if end == "stop with clients":

@@ -554,21 +554,21 @@ def count_maps(server):
 
 
 @pytest.mark.concurrent
-def test_two_hundred_swaps(serve_services, tmp_path):
+def test_a_hundred_swaps(serve_services, tmp_path):
     """Under load nothing is lost, the unchanged service goes on, and nothing is left of the versions before."""
     server = serve_services({"a": counter("a0"), "b": counter("b")}, {"Workers": 2, "MaxKeepAliveRequest": 1000000})
     versions = [build_service(tmp_path / f"v{i}", "a", counter(f"a{i}")).read_bytes() for i in range(3)]
     with Askers(server, ["/a/", "/b/"]) as askers:
-        for i in range(200):
+        for i in range(100):
             (server.services / "new").write_bytes(versions[i % 3])
             (server.services / "new").rename(server.services / "a.duda")
             reload(server)
-            if i == 40:
+            if i == 20:
                 memory, maps = server.memory_kb(), count_maps(server)
     assert not askers.errors
     counts = [int(said.split()[2]) for target, said in askers.answers if target == "/b/"]
     assert text_of(server, "/b/") == f"b {len(counts) + 1}" and sorted(set(counts)) == list(range(1, len(counts) + 1))
-    assert text_of(server, "/a/").startswith("a1 ")
+    assert text_of(server, "/a/").startswith("a0 ")
     await_true(lambda: len(read_maps(server, "a")) == len(read_maps(server, "b")) == 1)
     assert count_maps(server) < maps + 40
     assert build.SANITIZED or server.memory_kb() < memory + 2000

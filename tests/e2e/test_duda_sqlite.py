@@ -15,7 +15,17 @@ import pytest
 from harness import build
 from harness.messages import request
 from harness.server import await_true
-from harness.services import CPP, HEAD, build_cpp, build_old_service, build_service, needs_duda, reload, web_service
+from harness.services import (
+    CPP,
+    HEAD,
+    build_cpp,
+    build_old_service,
+    build_service,
+    needs_duda,
+    patched,
+    reload,
+    web_service,
+)
 
 pytestmark = needs_duda
 
@@ -27,15 +37,6 @@ SERVICE = """
 #include <stdio.h>
 #include <unistd.h>
 
-#ifndef BUSY_MS
-#define BUSY_MS 100
-#endif
-#ifndef QUERY_MS
-#define QUERY_MS 60000
-#endif
-#ifndef WAITING_MAX
-#define WAITING_MAX 1000
-#endif
 #ifndef READ_ONLY
 #define READ_ONLY false
 #endif
@@ -286,8 +287,12 @@ int duda_main(void)
 """
 
 
+LIMITS = {"BUSY_MS": 100, "QUERY_MS": 60000, "WAITING_MAX": 1000}
+
+
 def service_with(**defines):
-    lines = "".join(f"#define {name} {value}\n" for name, value in defines.items())
+    limits = {name: f"(unsigned)atoi({patched(defines.pop(name, value))})" for name, value in LIMITS.items()}
+    lines = "".join(f"#define {name} {value}\n" for name, value in {**limits, **defines}.items())
     return HEAD + lines + SERVICE
 
 
@@ -513,8 +518,8 @@ def test_too_many_tasks(serve_notes):
 
 
 def test_a_query_that_does_not_end(serve_notes):
-    server = serve_notes(QUERY_MS=3000)
-    late = "notes.db: the call has taken 3000 ms (query_ms), and was ended"
+    server = serve_notes(QUERY_MS=1500)
+    late = "notes.db: the call has taken 1500 ms (query_ms), and was ended"
     clients = [send(server, path) for path in ("/forever", "/then/forever")]
     for client, number in zip(clients, ("-110", "-110 0"), strict=True):
         client.sock.settimeout(60)
@@ -536,7 +541,7 @@ def test_a_client_that_leaves(serve_notes, path, key):
 
 def test_a_client_that_leaves_a_callback(serve_notes):
     """It is called without a request, and frees what it has."""
-    server = serve_notes(QUERY_MS=4000)
+    server = serve_notes(QUERY_MS=2000)
     client = send(server, "/then/forever")
     await_true(lambda: counts(server)["inside"] == 1, 60, what="the call")
     client.reset()

@@ -11,7 +11,7 @@ import pytest
 from harness import build
 from harness.messages import request
 from harness.server import await_true, section
-from harness.services import HEAD, build_service, needs_duda, reload
+from harness.services import HEAD, build_service, needs_duda, patched, reload
 
 pytestmark = needs_duda
 
@@ -319,7 +319,7 @@ def test_many_clients(serve_services):
 
 # A task waits for the file FILE; with FILE.stop it also heeds task->stopping().
 BLOCKS = COMMON + """
-static int version = VERSION;
+static int version;
 static _Atomic long waiting, running, ended, dropped;
 
 struct block {
@@ -489,6 +489,7 @@ static void handle_crash(duda_request_t *dr)
 DUDA_REGISTER("tests", "blocks");
 int duda_main(void)
 {
+    version = VERSION;
     struct duda_task_conf conf = {.threads = 2, .queue = 3, .slow_ms = 500};
     task->init(&conf);
     router->get("/callback", handle_callback);
@@ -510,7 +511,7 @@ def gate(tmp_path):
 
 
 def blocks(gate, version=1):
-    text = BLOCKS.replace("VERSION", str(version)).replace("GATE", f'"{gate}"')
+    text = BLOCKS.replace("VERSION", f"atoi({patched(version)})").replace("GATE", patched(gate))
     return text.replace("#include <errno.h>", "#include <errno.h>\n#include <pthread.h>")
 
 

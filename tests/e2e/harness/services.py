@@ -55,6 +55,7 @@ def compile_command(*, warnings=STRICT):
     """Without optimisation: most services are compiled for one test, and half of the time goes into that."""
     command = [cached("CMAKE_C_COMPILER", "cc"), *warnings, "-O0", "-g1", "-fPIC", "-shared", "-pthread"]
     command += ["-Wl,-z,noseparate-code"]  # as dudac: fewer pages
+    command += ["-fuse-ld=mold"] if shutil.which("mold") else []
     if sanitizers := cached("MK_SANITIZE"):
         command += [f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"]
     return [*command, f"-I{INCLUDE}"]
@@ -90,6 +91,11 @@ def patched(text):
     return f'PATCHED("{text}")'
 
 
+def version_line(number):
+    """For the end of a source: makes another file of it, which needs no compiler again."""
+    return f"const char *version = {patched(number)};\n"
+
+
 def extract_patches(source):
     """Returns the source with an array of characters for each of the strings, and the strings."""
     texts = []
@@ -101,7 +107,7 @@ def extract_patches(source):
     source = PATCHED.sub(replace, source)
     hidden = '__attribute__((visibility("hidden")))'
     arrays = [f'{hidden} char patched_{n}[{PATCHED_BYTES}] = "@patched {n}@";\n' for n in range(len(texts))]
-    return "".join(arrays) + ("#line 1\n" if texts else "") + source, texts
+    return "".join([*arrays, "#line 1\n"]) + source if texts else source, texts
 
 
 def write_patches(path, texts):
