@@ -104,7 +104,7 @@ def await_messages(page, expected):
     assert page.evaluate(MESSAGES) == expected
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", ["http", pytest.param("https", marks=pytest.mark.slow), "h2"])
 def test_three_pages(start, tmp_path_factory, way):
     """A message reaches the other two, and not the sender."""
     server = start(way)
