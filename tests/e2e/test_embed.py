@@ -22,7 +22,7 @@ pytestmark = [
 ]
 
 PACKAGES = {"glib": "glib-2.0", "libuv": "libuv", "libevent": "libevent", "chat": "monkey-websocket"}
-ROUNDS = 1000
+ROUNDS = {"threads": 250, "caller": 250, "several": 100, "forked": 50, "cut": 100}
 
 
 @pytest.fixture(scope="module")
@@ -131,17 +131,21 @@ def test_programs_that_are_compared(tmp_path, compiled, source, library):
 
 
 @pytest.mark.concurrent
-@pytest.mark.parametrize("kind", ["threads", "caller", "several", "forked", "cut"])
-def test_starts_and_stops(compiled, tmp_path, kind):
+@pytest.mark.parametrize("times", [1, pytest.param(5, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", ROUNDS)
+def test_starts_and_stops(compiled, tmp_path, kind, times):
     """
     The program compares what belongs to it before, meanwhile and after: signals, locale, environment, working
     directory, limits, users, processors ...; descriptors, threads and the heap before and after.
     """
     root = populate(tmp_path / "root", {"a.txt": b"embedded\n"})
-    rounds = {"several": ROUNDS // 4, "forked": ROUNDS // 4, "cut": ROUNDS // 4}.get(kind, ROUNDS)
     program = compiled(PROGRAMS / "storm.c")
     run = subprocess.run(
-        [program, str(rounds), kind, root], capture_output=True, timeout=500, text=True, env=build.environment()
+        [program, str(ROUNDS[kind] * times), kind, root],
+        capture_output=True,
+        timeout=500,
+        text=True,
+        env=build.environment(),
     )
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
 

@@ -2,8 +2,10 @@
 """The Python package of bindings/python: its examples, with the library that was installed."""
 
 import os
+import shutil
 import subprocess
 import sys
+import zipfile
 
 import pytest
 
@@ -96,6 +98,21 @@ def test_errors_have_sentences(environment):
     assert "adds no handler: it does not begin with" in run.stderr
 
 
+def test_the_package_can_be_built(environment, tmp_path):
+    """By what pip calls; the wheel has all that the package needs."""
+    pytest.importorskip("setuptools", reason="setuptools is not installed")
+    source = tmp_path / "source"
+    shutil.copytree(PACKAGE, source)
+    code = "import sys\nfrom setuptools import build_meta\nprint(build_meta.build_wheel(sys.argv[1]))\n"
+    run = subprocess.run([PYTHON, "-c", code, tmp_path], cwd=source, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    with zipfile.ZipFile(tmp_path / run.stdout.splitlines()[-1]) as wheel:
+        wheel.extractall(tmp_path / "site")
+    run = run_python({**environment, "PYTHONPATH": str(tmp_path / "site")}, "import monkey; print(monkey.__file__)")
+    assert run.stdout == f"{tmp_path / 'site' / 'monkey' / '__init__.py'}\n", run.stderr
+
+
+@pytest.mark.slow
 def test_the_package_can_be_installed(environment, tmp_path):
     pytest.importorskip("setuptools", reason="setuptools is not installed")
     command = [PYTHON, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation"]
