@@ -2,6 +2,7 @@
 """The example plugins, built out of tree against the installed headers, by a C11 compiler that knows nothing else."""
 
 import re
+import select
 import shutil
 import socket
 import subprocess
@@ -11,7 +12,7 @@ import pytest
 
 from harness import build
 from harness.messages import request
-from harness.server import run, section, write_config
+from harness.server import await_true, run, section, write_config
 
 EXAMPLES = build.TOP / "docs" / "examples" / "plugins"
 PAGE = build.TOP / "docs" / "guide" / "plugins.md"
@@ -197,10 +198,12 @@ def test_relay_waits_for_a_slow_client(relay, backend):
     client = relay.connect(rcvbuf=4096)
     client.send(request("/relay/all"))
     sock, _ = take(backend)
-    text = bytes(range(256)) * 40_000  # more than all buffers together
+    text = bytes(range(256)) * 8_000
     with sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65536)  # the kernel would make it larger
         sender = threading.Thread(target=lambda: (sock.sendall(text), sock.shutdown(socket.SHUT_WR)))
         sender.start()
+        await_true(lambda: not select.select([], [sock], [], 0)[1], 60, "all buffers are full")
         assert client.response().body == text
         sender.join()
 
