@@ -18,6 +18,7 @@ from harness.server import await_true, is_alive
 
 pytestmark = pytest.mark.single_protocol
 E2E = pathlib.Path(__file__).parent
+ALONE = {"PYTHONPATH": str(E2E), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # plugins need half a second
 
 # A test that leaves a server, a supervised one, a daemon and a successor behind.
 CARELESS = """
@@ -45,16 +46,25 @@ def test_it(tmp_path):
 """
 
 
-@pytest.mark.parametrize("parallel", [0, 1])
-@pytest.mark.parametrize("number", [None, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number, parallel",
+    [
+        (None, 1),
+        (signal.SIGTERM, 0),
+        (signal.SIGKILL, 1),
+        pytest.param(None, 0, marks=pytest.mark.slow),
+        pytest.param(signal.SIGTERM, 1, marks=pytest.mark.slow),
+        pytest.param(signal.SIGKILL, 0, marks=pytest.mark.slow),
+    ],
+)
 def test_no_server_is_left_behind(tmp_path, number, parallel):
     """By a run whose test fails, and by a run that is killed."""
     test, list_of_pids = tmp_path / "test_careless.py", tmp_path / "pids"
     test.write_text(CARELESS.replace("PIDS", str(list_of_pids)).replace("WAITS", "yes" if number else ""))
-    options = ["-p", "harness.orphans", "-p", "no:cacheprovider", "-n", str(parallel)]
+    options = ["-p", "xdist.plugin", "-p", "harness.orphans", "-p", "no:cacheprovider", "-n", str(parallel)]
     pytest_of_it = subprocess.Popen(
         [sys.executable, "-m", "pytest", *options, test],
-        env={**os.environ, "PYTHONPATH": str(E2E)},
+        env={**os.environ, **ALONE},
         cwd=tmp_path,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -108,7 +118,7 @@ def test_a_product_with_ways_runs_in_part(tmp_path, combinations, kept):
         command = [sys.executable, "-m", "pytest", "-p", "harness.products", "-p", "no:cacheprovider", "-q"]
         done = subprocess.run(
             [*command, "--collect-only", *options, test],
-            env={**os.environ, "PYTHONPATH": str(E2E)},
+            env={**os.environ, **ALONE},
             cwd=tmp_path,
             capture_output=True,
             text=True,

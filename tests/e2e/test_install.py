@@ -36,7 +36,13 @@ def install(prefix, root=""):
 
 
 @pytest.fixture(
-    scope="module", params=[*TREES, "prefix", pytest.param("usr, optimised", marks=pytest.mark.budget)]
+    scope="module",
+    params=[
+        "usr",
+        pytest.param("local", marks=pytest.mark.slow),
+        "prefix",
+        pytest.param("usr, optimised", marks=pytest.mark.budget),
+    ],
 )
 def tree(request, tmp_path_factory):
     """The installation's folder for programs, its configuration and its site, as they lie here."""
