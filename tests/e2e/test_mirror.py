@@ -17,7 +17,7 @@ from harness.content import OLD, pattern, populate
 pytestmark = pytest.mark.single_protocol
 
 FILES = 1000
-BIG = {"big/whole disk.img": 18_000_000, "big/über.bin": 16_000_003}  # several segments of aria2 each
+BIG = {"big/whole disk.img": 9_000_000, "big/über.bin": 7_000_003}  # several segments of aria2 each
 WORDS = [
     "plain",
     "with blank",
@@ -92,7 +92,7 @@ def assert_same(mirror, original):
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory):
-    """The site's folder and its tree. Some 50 MB: nothing is left of it for a later look."""
+    """The site's folder and its tree. Some 35 MB: nothing is left of it for a later look."""
     root = populate(tmp_path_factory.mktemp("original"), with_indexes(contents()))
     yield root, tree(root)
     shutil.rmtree(root)
