@@ -20,6 +20,7 @@ import pytest
 
 from counting_server import BODY, CountingServer
 from harness.server import free_port
+from watch_resources.report_data import decode_histogram
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 BUILD = TOP / "build" / os.environ.get("MONKEY_PRESET", "asan")
@@ -347,6 +348,7 @@ print(json.dumps([show(HdrHistogram.decode(sys.argv[1])), show(interval), interv
 """
 
 
+@pytest.mark.slow  # fetches it
 def test_hdr_is_read_by_hdrhistogram(serve, hdrhistogram, tmp_path):
     log = tmp_path / "x.hdr"
     server = serve(stall=(0.3, 0.3))
@@ -365,9 +367,17 @@ def test_hdr_is_read_by_hdrhistogram(serve, hdrhistogram, tmp_path):
     assert abs((end - start) / 1000 - result["seconds"]) < 0.01
 
 
-def test_hdr_starts_with_the_cookie(serve):
-    result, _ = load("-n", 5, serve().url("/bytes/5"))
+def test_hdr_has_the_percentiles(serve):
+    """As the decoder of `wr report` reads it, which has three digits."""
+    result, _ = load("-d", 0.6, "-r", 300, "-c", 3, serve(stall=(0.2, 0.2)).url("/bytes/5"))
     assert base64.b64decode(result["hdr"])[:4] == bytes.fromhex("1c849314")
+    counts = decode_histogram(result["hdr"])
+    values = [value for value in sorted(counts) for _ in range(counts[value])]
+    assert len(values) == result["answers"]
+    for name, wanted in result["latency_us"].items():
+        if name.startswith("p"):
+            value = values[max(int(float(name[1:]) / 100 * len(values) + 0.5), 1) - 1]
+            assert abs(value - wanted) <= max(1, wanted / 1000), name
 
 
 # ── TLS: our server ──

@@ -96,21 +96,26 @@ def build_server(tmp_path_factory):
     shutil.rmtree(folder)
 
 
-@pytest.mark.parametrize("workload", map(WORKLOADS.get, DIFFERENT), ids=DIFFERENT)
-@pytest.mark.parametrize(
-    "name",
-    [
-        # building what is fetched takes more than all other tests
-        *(pytest.param(name, marks=[pytest.mark.slow] * (name in FETCHED)) for name in NAMES if name[:6] != "limit-"),
-        "nginx+cache",
-    ],
-)
+def choose(name):
+    return servers.parse_choice(f"{name}={MONKEY}" if name == "monkey" else name)
+
+
+def list_answers():
+    """The workloads of each server that is installed, and one row for each that is not."""
+    for name in [*(name for name in NAMES if name[:6] != "limit-"), "nginx+cache"]:
+        choice = choose(name)
+        marks = [pytest.mark.slow] * (name in FETCHED)  # building what is fetched takes more than all other tests
+        if not choice.program:
+            yield pytest.param(name, "", marks=[*marks, pytest.mark.skip(f"{name} is not installed")])
+            continue
+        for workload in DIFFERENT:
+            if not choice.kind.lacks(WORKLOADS[workload]):
+                yield pytest.param(name, workload, marks=marks)
+
+
+@pytest.mark.parametrize("name, workload", list_answers())
 def test_server_answers(work, root, build_server, name, workload):
-    choice = servers.parse_choice(f"{name}={MONKEY}" if name == "monkey" else name)
-    if not choice.program:
-        pytest.skip(f"{name} is not installed")
-    if reason := choice.kind.lacks(workload):
-        pytest.skip(reason)
+    workload, choice = WORKLOADS[workload], choose(name)
     choice = choice.with_variants(workload.variants)
     server = servers.Server(choice, work / name, root, built=build_server(choice))
     server.start()
