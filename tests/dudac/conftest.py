@@ -17,6 +17,10 @@ import pytest  # noqa: E402
 from running import Running  # noqa: E402
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "slow: takes a minute, or part of a product; ./dev test leaves it to --full")
+
+
 @pytest.fixture
 def start():
     """Starts `dudac`, and ends it after the test."""

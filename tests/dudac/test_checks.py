@@ -26,31 +26,40 @@ def run_checks(tmp_path, checks, **files):
     return run_dudac("test", make_folder(tmp_path, files=files))
 
 
-@pytest.mark.parametrize("expectation", [
-    "", "status = 200", 'body = "one\\n"', 'contains = "n"', 'matches = "^o.e$"',
-    'headers = {Content-Length = "4"}', 'name = "its name"', 'send_headers = {Accept = "*/*"}',
-])
-def test_a_check_that_passes(tmp_path, expectation):
-    done = run_checks(tmp_path, f'[[check]]\nget = "/"\n{expectation}\n')
+RIGHT = ["", "status = 200", 'body = "one\\n"', 'contains = "n"', 'matches = "^o.e$"',
+         'headers = {Content-Length = "4"}', 'send_headers = {Accept = "*/*"}']
+WRONG = {
+    "status = 404": "the status is 200 instead of 404: 'one\\n'",
+    'body = "one"': "the body is 'one\\n' instead of 'one'",
+    'contains = "two"': "the body 'one\\n' does not contain 'two'",
+    'matches = "^two$"': "the body 'one\\n' does not match ^two$",
+    'json = 1': "the body 'one\\n' is no JSON: ",
+    'headers = {Content-Type = "text/html"}': "Content-Type is missing instead of 'text/html'",
+    'headers = {content-length = "5"}': "content-length is '4' instead of '5'",
+}
+
+
+def test_checks_that_pass(tmp_path):
+    checks = [f'[[check]]\nget = "/"\n{expectation}\n' for expectation in [*RIGHT, 'name = "its name"']]
+    done = run_checks(tmp_path, "".join(checks))
     assert done.returncode == 0, done.stdout + done.stderr
-    name = "its name" if "name" in expectation else "GET /"
-    assert f"passed   {name}\n1 of 1 checks passed\n" in done.stdout
+    assert "passed   GET /\n" * len(RIGHT) + "passed   its name\n8 of 8 checks passed\n" in done.stdout
 
 
-@pytest.mark.parametrize("expectation, sentence", [
-    ("status = 404", "the status is 200 instead of 404: 'one\\n'"),
-    ('body = "one"', "the body is 'one\\n' instead of 'one'"),
-    ('contains = "two"', "the body 'one\\n' does not contain 'two'"),
-    ('matches = "^two$"', "the body 'one\\n' does not match ^two$"),
-    ('json = 1', "the body 'one\\n' is no JSON: "),
-    ('headers = {Content-Type = "text/html"}', "Content-Type is missing instead of 'text/html'"),
-    ('headers = {content-length = "5"}', "content-length is '4' instead of '5'"),
-])
-def test_a_check_that_fails(tmp_path, expectation, sentence):
-    done = run_checks(tmp_path, PASSES + f'[[check]]\nname = "second"\nget = "/"\n{expectation}\n' + PASSES)
+def test_checks_that_fail(tmp_path):
+    """Each between two that pass."""
+    checks = [f'[[check]]\nname = "number {number}"\nget = "/"\n{expectation}\n' + PASSES
+              for number, expectation in enumerate(WRONG)]
+    done = run_checks(tmp_path, PASSES + "".join(checks))
     assert done.returncode == 1
-    assert f"failed   second\n         {sentence}" in done.stdout
-    assert done.stdout.endswith("passed   GET /\n2 of 3 checks passed\n")
+    for number, sentence in enumerate(WRONG.values()):
+        assert f"passed   GET /\nfailed   number {number}\n         {sentence}" in done.stdout
+    assert done.stdout.endswith("passed   GET /\n8 of 15 checks passed\n")
+
+
+def test_one_check_that_fails(tmp_path):
+    done = run_checks(tmp_path, '[[check]]\nget = "/"\nstatus = 404\n')
+    assert done.returncode == 1 and done.stdout.endswith("0 of 1 checks passed\n")
 
 
 def test_json(tmp_path):
@@ -192,7 +201,8 @@ def test_tests_in_python(tmp_path, wanted, status):
     assert "1 of 1 checks passed" in done.stdout and f"1 {'failed' if status else 'passed'}" in done.stdout
 
 
-@pytest.mark.parametrize("top", ["a::b", "a[b]", "-x", "a b'c"])
+@pytest.mark.parametrize("top", ["-a b'c::d[e]", *(pytest.param(top, marks=pytest.mark.slow)
+                                                  for top in ("a::b", "a[b]", "-x", "a b'c"))])
 def test_tests_in_a_folder_that_pytest_would_take_apart(tmp_path, top):
     """A file beside them that is named like a module of Python is not imported in its place."""
     files = {"apple.c": make_source(), "test_apple.py": "def test_it():\n    pass\n", "random.py": "1 / 0\n"}

@@ -13,6 +13,8 @@ from harness.server import await_true, is_alive
 from running import SECONDS, make_folder, make_source, run_dudac
 
 SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+# One handler serves all: where a test has each of them for one command, the others have one.
+ONE_SIGNAL = [SIGNALS[0], *(pytest.param(*each, marks=pytest.mark.slow) for each in SIGNALS[1:])]
 CHECKS = '[[check]]\nget = "/"\n'
 # A compiler that never ends, with a child that has its output open and ignores SIGTERM.
 HANGING = '#!/bin/sh\n(trap "" TERM; echo $$ >PIDS.new; exec sleep 1000) &\necho $! >>PIDS\necho $$ >>PIDS\nwait\n'
@@ -69,9 +71,13 @@ def make_compiler(tmp_path):
     return path, tmp_path / "pids"
 
 
-@pytest.mark.parametrize("number, status", SIGNALS)
-@pytest.mark.parametrize("command", [["build"], ["run", "-p", 0], ["run", "--watch", "-p", 0], ["test"], ["routes"]],
-                         ids=lambda words: "-".join(map(str, words)))
+COMMANDS = ["build"], ["run", "-p", 0], ["run", "--watch", "-p", 0], ["test"], ["routes"]
+HANGS = [pytest.param(words, *each, marks=[pytest.mark.slow] * (row > 0 and row % 3 != column),
+                      id="-".join(map(str, [*words, each[0].name])))
+         for row, words in enumerate(COMMANDS) for column, each in enumerate(SIGNALS)]
+
+
+@pytest.mark.parametrize("command, number, status", HANGS)
 def test_while_a_compiler_hangs(tmp_path, start, command, number, status):
     folder = make_folder(tmp_path, files={"apple.c": make_source(), "checks.toml": CHECKS})
     compiler, pids = make_compiler(tmp_path)
@@ -110,7 +116,7 @@ def test_what_has_compiled_before_is_kept(tmp_path, start):
     assert done.returncode == 0 and "compile  " not in done.stdout, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("number, status", SIGNALS)
+@pytest.mark.parametrize("number, status", ONE_SIGNAL)
 def test_while_a_makefile_runs_a_command(tmp_path, start, number, status):
     pids = tmp_path / "pids"
     text = f"NAME = pear\nCFLAGS = $(shell sh -c 'echo $$$$ >>{pids}; exec sleep 1000'; true)\n"
@@ -120,7 +126,7 @@ def test_while_a_makefile_runs_a_command(tmp_path, start, number, status):
     await_true(lambda: not any(map(is_alive, processes)))
 
 
-@pytest.mark.parametrize("number, status", SIGNALS)
+@pytest.mark.parametrize("number, status", ONE_SIGNAL)
 def test_while_a_check_waits(tmp_path, start, number, status):
     asked = tmp_path / "asked"
     folder = make_folder(tmp_path, files={"apple.c": SILENT.replace("ASKED", str(asked)), "checks.toml": CHECKS})
@@ -130,7 +136,7 @@ def test_while_a_check_waits(tmp_path, start, number, status):
     assert program.stop(number) == status and not is_alive(server) and not list_left(folder)
 
 
-@pytest.mark.parametrize("number, status", SIGNALS)
+@pytest.mark.parametrize("number, status", ONE_SIGNAL)
 def test_while_pytest_runs(tmp_path, start, number, status):
     """Its fixtures end what they have started."""
     pids = tmp_path / "pids"
@@ -142,7 +148,7 @@ def test_while_pytest_runs(tmp_path, start, number, status):
     await_true(lambda: not any(map(is_alive, processes)))
 
 
-@pytest.mark.parametrize("number, status", SIGNALS)
+@pytest.mark.parametrize("number, status", ONE_SIGNAL)
 def test_while_it_waits_for_a_change(tmp_path, start, number, status):
     pytest.importorskip("watchdog", reason="NOT TESTED: no python3-watchdog here")
     folder = make_folder(tmp_path)
@@ -153,7 +159,7 @@ def test_while_it_waits_for_a_change(tmp_path, start, number, status):
 
 
 @pytest.mark.parametrize("ignores", [False, True])
-@pytest.mark.parametrize("number, status", SIGNALS)
+@pytest.mark.parametrize("number, status", ONE_SIGNAL)
 def test_while_a_service_blocks_in_its_start(tmp_path, start, number, status, ignores):
     """SIGTERM ends the server, unless the service ignores it: then it is killed."""
     began = tmp_path / "began"

@@ -12,6 +12,7 @@ from running import DUDAC, PYTHON, ask, environment, make_folder, make_source
 
 CHECKS = '[[check]]\nget = "/"\n'
 COMMAND = f"{PYTHON} -B {DUDAC}"
+needs_full = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="NOT TESTED: no /dev/full here")
 
 
 def run_shell(script, cwd, env=None):
@@ -28,8 +29,13 @@ def make_checked(top, name="apple", files=None):
 # ── closed streams ──
 
 
-@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-", "2>/dev/full"])
-@pytest.mark.parametrize("words", ["build", "test", "--help"])
+ALL_CLOSED = "<&- >&- 2>&-"
+CLOSED = [pytest.param(words, closed, marks=[*[pytest.mark.slow] * (words == "test" and len(closed) < 5),
+                                             *[needs_full] * ("full" in closed)])
+          for words in ("build", "test", "--help") for closed in ("<&-", ">&-", "2>&-", ALL_CLOSED, "2>/dev/full")]
+
+
+@pytest.mark.parametrize("words, closed", CLOSED)
 def test_closed_streams(tmp_path, words, closed):
     test = "import sys\n\n\ndef test_it():\n    print('text', file=sys.stderr)\n"
     make_checked(tmp_path, files={"test_apple.py": test})
@@ -48,6 +54,7 @@ def test_a_reader_that_has_gone(tmp_path, words):
     assert not list((folder / "build").glob("run-*"))
 
 
+@needs_full
 def test_a_full_disk_for_its_output(tmp_path):
     status, _, err = run_shell(f"{COMMAND} build >/dev/full", make_folder(tmp_path))
     assert status == 1 and b"No space left on device" in err and b"Traceback" not in err
@@ -77,11 +84,21 @@ def test_a_log_without_a_reader(tmp_path, start):
 # ── locales and environments ──
 
 
-@pytest.mark.parametrize("env", [
+# Several of them at once; the marked ones tell which one it is.
+COMBINED = [
+    {"LC_ALL": "POSIX", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0", "HOME": None, "TERM": "dumb"},
+    {"LC_ALL": "xx_YY.nonsense", "PYTHONIOENCODING": "ascii", "TERM": None, "COLUMNS": "1"},
+    {"LC_ALL": "C", "TERM": "nonsense", "NO_COLOR": "", "TMPDIR": "/nonexistent"},
+]
+SINGLE = [
     {"LC_ALL": "C"}, {"LC_ALL": "POSIX", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}, {"LC_ALL": "xx_YY.nonsense"},
     {"PYTHONIOENCODING": "ascii"}, {"HOME": None}, {"TERM": None}, {"TERM": "dumb"}, {"TERM": "nonsense"},
     {"NO_COLOR": ""}, {"TMPDIR": "/nonexistent"}, {"COLUMNS": "1"},
-], ids=lambda env: " ".join(f"{key}={value}" for key, value in env.items()))
+]
+
+
+@pytest.mark.parametrize("env", [*COMBINED, *(pytest.param(env, marks=pytest.mark.slow) for env in SINGLE)],
+                         ids=lambda env: " ".join(f"{key}={value}" for key, value in env.items()))
 def test_environments(tmp_path, env):
     """With a folder whose name is neither ASCII nor UTF-8."""
     top = tmp_path / os.fsdecode("é".encode() + b"\xff")
@@ -143,7 +160,8 @@ def list_files(folder):
 
 
 @needs_mounts
-@pytest.mark.parametrize("kilobytes", [4, 16, 24, 48, 64, 128])
+@pytest.mark.parametrize("kilobytes", [4, 24, 64, *(pytest.param(size, marks=pytest.mark.slow)
+                                                    for size in (16, 48, 128))])
 def test_a_full_disk(tmp_path, kilobytes):
     """A sentence, and nothing but what was compiled is left; with more room it works."""
     make_checked(tmp_path)
