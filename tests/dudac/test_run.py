@@ -25,7 +25,7 @@ def run_folders(folder):
 def test_run_serves_and_prints_the_url(tmp_path, start):
     port = free_port()
     program = start("run", make_folder(tmp_path), "-p", port)
-    assert program.wait_url() == f"http://localhost:{port}/apple/"
+    assert program.wait_url() == f"http://127.0.0.1:{port}/apple/"
     assert ask(f"http://127.0.0.1:{port}/apple/") == (200, "one\n")
     status, page = ask(f"http://127.0.0.1:{port}/")
     assert status == 200 and '<a href="/apple/">' in page
@@ -126,7 +126,7 @@ def test_two_services_of_one_folder(tmp_path, start):
 def test_the_original_spelling(tmp_path, start, spelling):
     folder, port = make_folder(tmp_path, files=OLD), free_port()
     words = [word.replace("DIR", str(folder)).replace("PORT", str(port)) for word in spelling]
-    assert start(*words).wait_url() == f"http://localhost:{port}/pear/"
+    assert start(*words).wait_url() == f"http://127.0.0.1:{port}/pear/"
     assert ask(f"http://127.0.0.1:{port}/pear/") == (200, "one\n")
 
 

@@ -28,6 +28,7 @@ from .server import Server, ServerEnded, ServerSilent, find_problems
 QUIET_SECONDS = 0.05  # after a change, before a build; an editor makes several changes at once
 CHECK_SECONDS = 1  # without a change, whether the folder is there
 QUIET_SECONDS_MAX = 1  # if there is always another one
+LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # by address, since not every machine knows the name localhost
 
 
 def check_port(options: Options) -> None:
@@ -92,7 +93,7 @@ class Session:
         self.options = self.config.options = dataclasses.replace(self.options, port=self.server.port)
 
     def urls(self) -> list:
-        host = "localhost" if self.options.address in ("127.0.0.1", "::1", "0.0.0.0", "::") else self.options.address
+        host = LOOPBACK.get(self.options.address, self.options.address)
         host = f"[{host}]" if ":" in host else host
         return [f"{self.options.scheme}://{host}:{self.server.port}{service.path}" for service in self.services]
 
