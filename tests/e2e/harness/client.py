@@ -4,6 +4,7 @@ test asks."""
 
 import calendar
 import email.utils
+import functools
 import re
 import socket
 import struct
@@ -29,11 +30,13 @@ class ProtocolError(AssertionError):
     """The server sent something that no server may send."""
 
 
-def insist(condition, message):
+def insist(condition, message, *values):
+    """A message with {} is formatted with the values only when it is needed."""
     if not condition:
-        raise ProtocolError(message)
+        raise ProtocolError(message.format(*values) if values else message)
 
 
+@functools.lru_cache(maxsize=4096)
 def parse_date(text):
     insist(IMF_DATE.fullmatch(text), f"not an IMF-fixdate: {text!r}")
     return calendar.timegm(email.utils.parsedate(text))
@@ -58,9 +61,9 @@ class Response:
     def __init__(self, head, method):
         self.head, self.method, self.body, self.trailers = head, method, b"", []
         rows = head.split(b"\r\n")
-        insist(not re.search(rb"(?<!\r)\n|\r(?!\n)|\0", head), f"bare line end or NUL in {head!r}")
+        insist(not re.search(rb"(?<!\r)\n|\r(?!\n)|\0", head), "bare line end or NUL in {!r}", head)
         line = STATUS_LINE.fullmatch(rows[0])
-        insist(line, f"malformed status line {rows[0]!r}")
+        insist(line, "malformed status line {!r}", rows[0])
         self.status, self.reason = int(line[1]), line[2].decode()
         self.fields = [parse_field(row) for row in rows[1:]]
         self.check_names()
@@ -68,7 +71,7 @@ class Response:
 
     def __getitem__(self, name):
         """The value of a field, None without it."""
-        return next((value for key, value in self.fields if key.lower() == name.lower()), None)
+        return self.values.get(name.lower())
 
     def __repr__(self):
         return f"<{self.status} {self.reason}, {len(self.body)} bytes: {self.fields}>"
@@ -91,35 +94,37 @@ class Response:
 
     def check_names(self):
         names = [name.lower() for name, _ in self.fields]
-        repeated = {name for name in names if names.count(name) > 1} - REPEATABLE
-        insist(not repeated, f"repeated fields {repeated}: {self}")
+        self.values = {name: field[1] for name, field in zip(reversed(names), reversed(self.fields))}  # the first counts
+        if len(self.values) < len(names):
+            repeated = {name for name in names if names.count(name) > 1} - REPEATABLE
+            insist(not repeated, "repeated fields {}: {}", repeated, self)
 
     def check_head(self):
         """The fields that each status owes (RFC 9110 §15), and the rules of framing (RFC 9112 §6)."""
         length, coding = self["Content-Length"], self["Transfer-Encoding"]
-        insist(length is None or re.fullmatch(r"\d+", length), f"Content-Length: {length!r}")
-        insist(length is None or coding is None, f"Content-Length beside Transfer-Encoding: {self}")
+        insist(length is None or re.fullmatch(r"\d+", length), "Content-Length: {!r}", length)
+        insist(length is None or coding is None, "Content-Length beside Transfer-Encoding: {}", self)
         if self.interim or self.status == 204:
-            insist(length is None and coding is None, f"framing fields in {self.status}: {self}")
+            insist(length is None and coding is None, "framing fields in {}: {}", self.status, self)
         if self.interim:
             return
-        insist(self["Date"], f"no Date: {self}")
-        insist(abs(parse_date(self["Date"]) - time.time()) < 30, f"stale Date: {self['Date']}")
+        insist(self["Date"], "no Date: {}", self)
+        insist(abs(parse_date(self["Date"]) - time.time()) < 30, "stale Date: {}", self["Date"])
         owed = self.OWED.get(self.status)
-        insist(owed is None or self[owed] is not None, f"{self.status} without {owed}: {self}")
+        insist(owed is None or self[owed] is not None, "{} without {}: {}", self.status, owed, self)
         if self["Last-Modified"]:
-            insist(parse_date(self["Last-Modified"]) <= parse_date(self["Date"]), f"modified in the future: {self}")
+            insist(parse_date(self["Last-Modified"]) <= parse_date(self["Date"]), "modified in the future: {}", self)
         if self["ETag"]:
-            insist(re.fullmatch(r'(W/)?"[\x21\x23-\x7e]*"', self["ETag"]), f"ETag: {self['ETag']}")
+            insist(re.fullmatch(r'(W/)?"[\x21\x23-\x7e]*"', self["ETag"]), "ETag: {}", self["ETag"])
 
     def check_body(self):
         if self.body and self.status != 206 and self.type_is_owed:
-            insist(self["Content-Type"], f"a body without Content-Type: {self}")
+            insist(self["Content-Type"], "a body without Content-Type: {}", self)
 
 
 def parse_field(row):
     field = FIELD.fullmatch(row)
-    insist(field, f"malformed field {row!r}")
+    insist(field, "malformed field {!r}", row)
     return field[1].decode(), field[2].decode("latin-1")
 
 

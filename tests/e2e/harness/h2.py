@@ -49,8 +49,8 @@ class H2Response(Response):
     def __init__(self, fields, method, client):
         self.head, self.method, self.body, self.trailers = None, method, b"", []
         self.client, self.reason = client, ""
-        insist(fields and fields[0][0] == b":status", f"does not begin with :status: {fields}")
-        insist(re.fullmatch(rb"[1-5][0-9][0-9]", fields[0][1]), f":status {fields[0][1]!r}")
+        insist(fields and fields[0][0] == b":status", "does not begin with :status: {}", fields)
+        insist(re.fullmatch(rb"[1-5][0-9][0-9]", fields[0][1]), ":status {!r}", fields[0][1])
         self.status = int(fields[0][1])
         insist(self.status != 101, "101 over HTTP/2")
         self.fields = plain_fields(fields[1:])
@@ -65,9 +65,9 @@ class H2Response(Response):
 
 def plain_fields(fields):
     for name, value in fields:
-        insist(NAME.fullmatch(name), f"malformed name {name!r}")
-        insist(VALUE.fullmatch(value), f"malformed value of {name!r}: {value!r}")
-        insist(name not in OF_HTTP_1, f"a field of HTTP/1 connections: {name!r}")
+        insist(NAME.fullmatch(name), "malformed name {!r}", name)
+        insist(VALUE.fullmatch(value), "malformed value of {!r}: {!r}", name, value)
+        insist(name not in OF_HTTP_1, "a field of HTTP/1 connections: {!r}", name)
     return [(name.decode(), value.decode("latin-1")) for name, value in fields]
 
 
@@ -84,6 +84,10 @@ class Stream:
     @property
     def over(self):
         return self.ended or self.code is not None
+
+    @property
+    def active(self):
+        return not (self.over and (self.sent or self.code is not None))
 
 
 class H2Client:
@@ -106,6 +110,7 @@ class H2Client:
         self.scheme = "https" if context else "http"
         self.encoder, self.decoder = hpack.Encoder(), hpack.Decoder()
         self.streams, self.last, self.unanswered = {}, -1, []
+        self.unfinished = {}  # the streams that are active, and some that were
         self.granting, self.credit, self.window = credit, f.WINDOW, f.WINDOW
         self.room, self.stream_room, self.frame_max = f.WINDOW, f.WINDOW, f.FRAME_MIN
         self.theirs, self.most_streams = None, 100  # until they are there, what every server should allow
@@ -141,7 +146,7 @@ class H2Client:
             rows.append(("content-length", str(len(body))))
         self.last += 2
         stream = Stream(method, self.window, self.stream_room)
-        self.streams[self.last] = stream
+        self.streams[self.last] = self.unfinished[self.last] = stream
         self.unanswered.append(self.last)
         over = end and not body and not trailers
         self.send_block(self.last, rows, over)
@@ -171,8 +176,8 @@ class H2Client:
 
     def flush(self):
         """Sends of all bodies what both windows allow."""
-        for number in self.streams:
-            while self.push(number):
+        for number, stream in self.unfinished.items():
+            while not stream.sent and self.push(number):
                 pass
 
     def push(self, number):
@@ -229,7 +234,8 @@ class H2Client:
             self.flush()
 
     def active(self):
-        return sum(not (stream.over and (stream.sent or stream.code is not None)) for stream in self.streams.values())
+        self.unfinished = {number: stream for number, stream in self.unfinished.items() if stream.active}
+        return len(self.unfinished)
 
     def next_stream(self, number):
         return self.unanswered[0] if number is None else number
@@ -274,11 +280,11 @@ class H2Client:
             self.unanswered.remove(number)
 
     def take(self, frame):
-        insist(self.theirs is not None or frame.type == f.SETTINGS, f"the first frame is no SETTINGS: {frame}")
+        insist(self.theirs is not None or frame.type == f.SETTINGS, "the first frame is no SETTINGS: {}", frame)
         insist(frame.type != f.PUSH_PROMISE, "a promise that was not allowed")
         insist(frame.type != f.CONTINUATION, "CONTINUATION without a head")
         if frame.stream:
-            insist(frame.stream in self.streams, f"on a stream that nobody opened: {frame}")
+            insist(frame.stream in self.streams, "on a stream that nobody opened: {}", frame)
         handler = TAKERS.get(frame.type)
         if handler:
             handler(self, frame)
@@ -286,12 +292,12 @@ class H2Client:
     def take_data(self, frame):
         stream = self.streams[frame.stream]
         self.check_open(stream, frame)
-        insist(stream.answer, f"a body before its head: {frame}")
+        insist(stream.answer, "a body before its head: {}", frame)
         self.arrivals.append((frame.stream, len(frame.payload)))
         self.credit -= frame.length
         stream.credit -= frame.length
-        insist(self.credit >= 0 and stream.credit >= 0, f"more than the window allows: {frame}")
-        insist(not stream.answer.bodiless or not frame.payload, f"a body that may not be: {frame}, {stream.answer}")
+        insist(self.credit >= 0 and stream.credit >= 0, "more than the window allows: {}", frame)
+        insist(not stream.answer.bodiless or not frame.payload, "a body that may not be: {}, {}", frame, stream.answer)
         if stream.code is None:
             stream.body += frame.payload
         if self.granting:
@@ -306,14 +312,14 @@ class H2Client:
             self.grant(self.window - stream.credit, frame.stream)
 
     def check_open(self, stream, frame):
-        insist(not stream.ended, f"behind the end of its stream: {frame}")
+        insist(not stream.ended, "behind the end of its stream: {}", frame)
 
     def end(self, stream):
         """RFC 9113 §8.1.1: the length that was promised is the length that came."""
         stream.ended = stream.code is None
         answer = stream.answer
         if stream.ended and not answer.bodiless and answer.length is not None:
-            insist(answer.length == len(stream.body), f"{len(stream.body)} bytes came of {answer}")
+            insist(answer.length == len(stream.body), "{} bytes came of {}", len(stream.body), answer)
 
     def take_headers(self, frame):
         stream = self.streams[frame.stream]
@@ -321,7 +327,7 @@ class H2Client:
         text, part = frame.payload, frame
         while not part.flags & f.END_HEADERS:
             part = self.conn.read()
-            insist(part and part.type == f.CONTINUATION and part.stream == frame.stream, f"within a head: {part}")
+            insist(part and part.type == f.CONTINUATION and part.stream == frame.stream, "within a head: {}", part)
             text += part.payload
         fields = [(bytes(name), bytes(value)) for name, value in self.decoder.decode(text, raw=True)]
         over = frame.flags & f.END_STREAM
@@ -330,7 +336,7 @@ class H2Client:
             stream.trailers = plain_fields(fields)
         else:
             answer = self.make_response(fields, stream.method)
-            insist(not (answer.interim and over), f"ends with an interim response: {answer}")
+            insist(not (answer.interim and over), "ends with an interim response: {}", answer)
             if answer.interim:
                 stream.interims.append(answer)
                 return
