@@ -21,10 +21,15 @@ pytestmark = [
     ),
 ]
 
-modes = pytest.mark.parametrize(
-    "mode", [pytest.param(mode, marks=[build.needs_cache] if mode != "none" else []) for mode in MODES]
-)
-disks = pytest.mark.parametrize("kind", ["disk", "tmpfs", "overlay"])
+KINDS = ["disk", "tmpfs", "overlay"]
+IN_EACH_RUN = {("disk", "none"), ("tmpfs", "EachCycle"), ("disk", "Revalidate 1s"), ("overlay", "Immutable")}
+
+
+def combine(marks_of):
+    """Each kind of disk with each mode of the cache."""
+    product = [(kind, mode) for kind in KINDS for mode in MODES]
+    marks = [marks_of(pair) + [build.needs_cache] * (pair[1] != "none") for pair in product]
+    return pytest.mark.parametrize("kind, mode", [pytest.param(*pair, marks=m) for pair, m in zip(product, marks)])
 
 
 @pytest.fixture
@@ -73,17 +78,14 @@ def run(environment, answers, record_property):
     return done
 
 
-@modes
-@disks
+@combine(lambda pair: [] if pair in IN_EACH_RUN else [pytest.mark.slow])
 def test_consistency(environment, kind, mode, record_property):
     seed = int(os.environ.get("MONKEY_SEED") or random.randrange(1 << 32))
     run(environment(kind, mode, seed), FEW, record_property)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(3600)
-@modes
-@disks
+@combine(lambda pair: [pytest.mark.slow])
 def test_consistency_of_a_million(environment, kind, mode, record_property):
     seed = int(os.environ.get("MONKEY_SEED") or random.randrange(1 << 32))
     run(environment(kind, mode, seed), MANY, record_property)

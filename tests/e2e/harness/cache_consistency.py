@@ -24,9 +24,9 @@ from .cache_history import Window, check
 NOBODY = 65534
 ROOT_SECONDS = 1.0  # the path of a root is looked at once in this time
 SLACK_SECONDS = 0.25  # beside what the scheduler was seen to take
-FEW, MANY = 20_000, 1_000_000
+FEW, MANY = 6_000, 1_000_000
 
-AGED_SECONDS = 20  # so that entries come to their age several times
+AGED_SECONDS = {"EachCycle": 4, "Revalidate 1s": 14, "Immutable": 6}  # for several ages of an entry, and reloads
 MODES = {  # how old an answer may be, in seconds; None: as old as the last reload
     "none": 0.0,
     "EachCycle": 0.0,
@@ -311,7 +311,7 @@ class Run:
         self.environment, self.wanted = environment, answers
         self.lateness, self.errors, self.ending = Lateness(), [], threading.Event()
         self.statuses, self.mixed, self.late, self.lost, self.changes = collections.Counter(), 0, 0, 0, 0
-        self.earliest = time.monotonic() + (AGED_SECONDS if environment.mode != "none" else 0)
+        self.earliest = time.monotonic() + AGED_SECONDS.get(environment.mode, 0)
 
     def over(self):
         return self.ending.is_set() or (self.answers() >= self.wanted and time.monotonic() >= self.earliest)
