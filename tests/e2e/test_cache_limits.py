@@ -10,7 +10,7 @@ import signal
 import pytest
 
 from harness.caching import await_kept, await_settled, is_hit, needs_cache, start_cached
-from harness.content import pattern
+from harness.content import pattern, populate
 from harness.messages import request
 from harness.server import await_true, section
 from test_cache import reload
@@ -174,17 +174,24 @@ FEW, MANY = 200, 600  # limits of descriptors, of which the cache may have a qua
 REFUSALS = re.compile("Too many open files|over capacity|connections were")
 
 
+@pytest.fixture(scope="module")
+def full_root(tmp_path_factory):
+    """Files to be read, which may be kept."""
+    files = {f"{n}.bin": pattern(LARGE, 1) for n in range(MANY // 4)} | {"a.txt": b"a", "other.bin": pattern(LARGE, 7)}
+    root = populate(tmp_path_factory.mktemp("full"), files)
+    await_settled(root)
+    return root
+
+
 @pytest.fixture
-def full(serve):
+def full(serve, full_root):
     """A server whose cache keeps as many files open as it may."""
 
-    def start(policy, limit, **rest):
-        kept = [f"{n}.bin" for n in range(limit // 4)]
-        files = {name: pattern(LARGE, 1) for name in kept} | {"a.txt": b"a", "other.bin": pattern(LARGE, 7)}
-        server = start_cached(serve, "Revalidate 1h", {"OverCapacity": policy, "FDLimit": limit}, files=files, **rest)
-        await_settled(server.root)
+    def start(policy, limit):
+        settings = {"OverCapacity": policy, "FDLimit": limit}
+        server = start_cached(serve, "Revalidate 1h", settings, root=full_root)
         with server.connect() as client:
-            ask_often(client, kept)
+            ask_often(client, [f"{n}.bin" for n in range(limit // 4)])
         assert len(server.cached_files()) > limit // 5
         return server
 

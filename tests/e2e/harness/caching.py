@@ -3,6 +3,7 @@
 
 import contextlib
 import ctypes
+import itertools
 import mmap
 import os
 import pathlib
@@ -12,9 +13,11 @@ import subprocess
 import time
 
 from . import build
+from .content import populate
 from .messages import CLOSE, request
 from .metrics import scrape, status_section, total
 from .server import await_true, section
+
 
 def start_cached(serve, mode="Revalidate 1s", settings=None, *, keys=None, rules=(), config=None, **rest):
     """A server with metrics. `mode` is the rule of the default host for all paths that `rules` do not match:
@@ -52,7 +55,20 @@ def is_hit(server, client, path, *fields, **rest):
 
 def await_kept(server, client, path, *fields, **rest):
     """Asks until the answer comes from the cache: a file that has just been changed is not kept yet."""
-    await_true(lambda: is_hit(server, client, path, *fields, **rest), 30, f"a hit of {path}")
+
+    def ask():
+        return is_hit(server, client, path, *fields, **rest)
+
+    await_true(ask, 30, f"a hit of {path}", pause=0.1)
+
+
+def make_aged_roots(folder, files, count=40):
+    """Yields roots with these files, of which all but those after `count` may soon be kept."""
+    roots = [populate(folder / f"root{n}", files) for n in range(count)]
+    await_settled(folder)
+    yield from roots
+    for n in itertools.count(count):
+        yield populate(folder / f"root{n}", files)
 
 
 def await_confirmed(client, *paths):

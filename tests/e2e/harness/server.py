@@ -28,13 +28,13 @@ STOP_SECONDS = 20
 SETTLE_SECONDS = 30  # a busy machine closes the last descriptors late
 
 
-def await_true(condition, seconds=30.0, what="the condition"):
+def await_true(condition, seconds=30.0, what="the condition", pause=0.005):
     """Polls for what has no event to wait for; the condition's last value is returned."""
     deadline = time.monotonic() + seconds
     while not (value := condition()):
         if time.monotonic() > deadline:
             raise AssertionError(f"{what} did not come true within {seconds} s")
-        time.sleep(0.005)
+        time.sleep(pause)
     return value
 
 
