@@ -9,7 +9,7 @@ from harness import build, frames, services
 from harness.certificates import Authority
 from harness.chain import Chain
 from harness.client import Response
-from harness.content import make_many, make_once, populate
+from harness.content import MANY, make_many, make_once, populate
 from harness.protocol import TranslatedClient
 from harness.server import Server, write_config
 from harness.ways import WAYS
@@ -70,14 +70,23 @@ def site_root(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def many_root(tmp_path_factory):
-    """A root with MANY files in its folder `many`, only to be read: one for all tests and processes of a run."""
+def make_many_root(tmp_path_factory):
+    """Makes a root with so many files in its folder `many`, only to be read: one for all processes of a run."""
 
-    def make(root):
-        make_many(populate(root, {"hello.txt": b"Hello, world\n"}) / "many")
+    def make(count):
+        folder = tmp_path_factory.getbasetemp()
+        folder = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+        return make_once(folder / f"root-of-{count}", lambda root: fill(root, count))
 
-    folder = tmp_path_factory.getbasetemp()
-    return make_once((folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "many-root", make)
+    def fill(root, count):
+        make_many(populate(root, {"hello.txt": b"Hello, world\n"}) / "many", count)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def many_root(make_many_root):
+    return make_many_root(MANY)
 
 
 @pytest.fixture(scope="session", autouse=True)

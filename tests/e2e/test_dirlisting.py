@@ -14,7 +14,7 @@ import pytest
 
 from harness import build
 from harness.certificates import Authority
-from harness.content import MANY, OLD, populate
+from harness.content import MANY, MOST, OLD, populate
 from harness.messages import request
 from harness.server import run, section
 from harness.ways import WAYS
@@ -356,9 +356,10 @@ def test_readme(start, root):
 # ── large folders ──
 
 
-def test_100000_entries(start, many_root):
+@pytest.mark.parametrize("count", [MANY, pytest.param(MOST, marks=pytest.mark.slow)])
+def test_many_entries(start, make_many_root, count):
     """Others on the same worker are answered before the listing begins, and while it is sent."""
-    server = start(root=many_root, settings={"MaxKeepAliveRequest": 1000000, "HandlerTimeout": "60s"})
+    server = start(root=make_many_root(count), settings={"MaxKeepAliveRequest": 1000000, "HandlerTimeout": "60s"})
     answers, client = ask_meanwhile(server, "/many/", JSON)
     assert answers >= 3
     head = client.head()
@@ -366,7 +367,7 @@ def test_100000_entries(start, many_root):
     body, _ = client.chunks()
     found = json.loads(body)
     assert head.status == 200 and found["sorted"]
-    assert names(found) == [f"file-{n}.txt" for n in range(MANY)]
+    assert names(found) == [f"file-{n}.txt" for n in range(count)]
 
 
 def ask_meanwhile(server, target, *fields):

@@ -250,7 +250,7 @@ def storm(tmp_path, certificate):
 
 @pytest.mark.parametrize("seed, scheduler", [(1, "reuseport"), (2, "fair")])
 def test_a_storm_of_reloads(storm, ca, seed, scheduler):
-    run_storm(storm(seed, scheduler), ca, 60)
+    run_storm(storm(seed, scheduler), ca, 25)
 
 
 class FullLoad(StormLoad):
@@ -293,7 +293,7 @@ def run_full(storm, ca, reloads):
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_storm_of_reloads_of_a_full_server(storm, ca, seed):
     """Room is made while workers, schedulers and listeners change."""
-    run_full(storm(seed, "fair"), ca, 60)
+    run_full(storm(seed, "fair"), ca, 25)
 
 
 @pytest.mark.slow
@@ -302,3 +302,10 @@ def test_a_storm_of_reloads_of_a_full_server(storm, ca, seed):
 def test_a_long_storm_of_reloads(storm, ca, seed):
     answers = run_storm(storm(seed, "fair" if seed % 2 else "reuseport"), ca, 300)
     print(f"{answers} answers, 300 reloads")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("seed", [3, 4])
+def test_a_long_storm_of_reloads_of_a_full_server(storm, ca, seed):
+    run_full(storm(seed, "fair"), ca, 300)

@@ -69,14 +69,14 @@ def populate(root, files=None):
     return root
 
 
-MANY = 100_000
+MANY, MOST = 20_000, 100_000
 
 
-def make_many(folder):
-    """A new folder of MANY files; links to a few, which are made in half of the time."""
+def make_many(folder, count):
+    """A new folder of `count` files; links to a few, which are made in half of the time."""
     folder.mkdir()
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    for n in range(MANY):
+    for n in range(count):
         name = f"file-{n}.txt"
         if n % 10_000 == 0:
             first = name
