@@ -658,7 +658,7 @@ def test_thousands_of_idle_streams(probe):
     assert (server.memory_kb() - before) / streams < (40 if build.SANITIZED else 12), "kilobytes for a stream"
     for client in clients:
         client.reset()
-    server.wait_log("probe: done /probe/never .* aborted")
+    server.wait_log("probe: done /probe/never .* aborted", streams)
 
 
 def test_streams_that_wait_for_their_bodies(victim):

@@ -6,6 +6,7 @@ import pathlib
 import pty
 import re
 import shutil
+import signal
 import stat
 import subprocess
 import tempfile
@@ -224,6 +225,7 @@ def type_at(answers, *args):
     """Runs it at a terminal; `answers` are typed at each question. Returns its exit code and what was shown."""
     pid, terminal = pty.fork()
     if pid == 0:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a run in the background ignores it
         os.execv(PROGRAM, [str(PROGRAM), *map(str, args)])
     shown = b""
     for n, answer in enumerate(answers):
