@@ -49,6 +49,8 @@ SEEN = {
     *("cert_trust", "cert_chain_of_trust", "cert_expirationStatus", "OCSP_stapling", "ticketbleed"),
 }
 
+BRIEF = {"heartbleed", "CCS", "ticketbleed", "secure_renego", "secure_client_renego"}
+
 HEADERS = """
 [HEADERS]
     Set X-Frame-Options DENY
@@ -126,16 +128,27 @@ def is_severe(name, severity):
     return severity in ("MEDIUM", "HIGH", "CRITICAL", "FATAL") or (severity == "WARN" and name not in CHANCE)
 
 
-def judge(found, exceptions):
+def judge_part(found, exceptions, seen):
     severe = {name: rows for name, rows in found.items() if any(is_severe(name, row[0]) for row in rows)}
     assert_found(severe, exceptions)
-    missing = {name for name in SEEN if not all(row[0] == "OK" for row in found.get(name, [("absent", "")]))}
+    missing = {name for name in seen if not all(row[0] == "OK" for row in found.get(name, [("absent", "")]))}
     assert not missing, {name: found.get(name) for name in missing}
+
+
+def judge(found, exceptions):
+    judge_part(found, exceptions, SEEN)
     if build.speaks("h2"):
         assert found["ALPN_HTTP2"] == [("OK", "h2")]
     assert found["cert_numbers"] == [("INFO", "2")]
 
 
+def test_testssl_brief(scanned, ca, tmp_path):
+    """The attacks that take seconds; test_mozilla looks at protocols and ciphers."""
+    found = run_testssl(scanned("intermediate"), ca, tmp_path, "-H", "-I", "-T", "-R")
+    judge_part(found, {"engine_problem": BOTH["engine_problem"]}, BRIEF)
+
+
+@pytest.mark.slow
 def test_testssl(scanned, ca, tmp_path):
     """Protocols, ciphers, certificates, headers, and every attack that it knows."""
     found = run_testssl(scanned("intermediate"), ca, tmp_path, *CORE)
