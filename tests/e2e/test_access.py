@@ -713,10 +713,10 @@ def test_a_flood_of_addresses(guard):
     before = None
     for round_ in range(20):
         batch = b"".join(
-            request("/a.txt", f"X-Forwarded-For: 10.{round_}.{n // 250}.{n % 250}") for n in range(500)
+            request("/a.txt", f"X-Forwarded-For: 10.{round_}.{n // 250}.{n % 250}") for n in range(250)
         )
         client.send(batch)
-        assert [client.response().status for _ in range(500)].count(200) == 500
+        assert [client.response().status for _ in range(250)].count(200) == 250
         if round_ == 5:
             before = server.memory_kb()
     assert server.memory_kb() < before + (40_000 if build.SANITIZED else 2_000)

@@ -106,7 +106,7 @@ def test_each_coding(start, coding):
 
 
 @pytest.mark.parametrize("coding", CODINGS)
-@pytest.mark.parametrize("size", [0, 1, 1023, 1024, 65_537, 1_000_000, 20_000_000])
+@pytest.mark.parametrize("size", [0, 1, 1023, 1024, 65_537, 1_000_000, 6_000_000])
 def test_unknown_length(probe, coding, size):
     client = probe(settings={"KeepAliveTimeout": "5m"}).connect()
     answer = client.ask(f"/probe/stream?{size}", f"Accept-Encoding: {coding}")

@@ -102,7 +102,7 @@ def test_upgrade_is_ignored(site):
 @pytest.mark.concurrent
 def test_many_streams(h2):
     client, names = h2(), [name for name in FILES if re.fullmatch(r"[a-z]+\.(txt|bin)", name)]
-    streams = [(client.begin(f"/{name}"), name) for name in names * 100]
+    streams = [(client.begin(f"/{name}"), name) for name in names * 40]
     for number, name in reversed(streams):
         assert client.response(number).body == FILES[name]
 

@@ -150,6 +150,7 @@ def test_many_ask_at_once(host, flag):
                 for _ in range(2):
                     if client.response().status not in (200, 503):
                         faults.append(client)
+            end.wait(0.003)
 
     visitors = [threading.Thread(target=visit) for _ in range(4)]
     for visitor in visitors:

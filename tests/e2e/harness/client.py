@@ -94,7 +94,8 @@ class Response:
 
     def check_names(self):
         names = [name.lower() for name, _ in self.fields]
-        self.values = {name: field[1] for name, field in zip(reversed(names), reversed(self.fields))}  # the first counts
+        values = [value for _, value in self.fields]
+        self.values = dict(zip(reversed(names), reversed(values)))  # the first of a name counts
         if len(self.values) < len(names):
             repeated = {name for name in names if names.count(name) > 1} - REPEATABLE
             insist(not repeated, "repeated fields {}: {}", repeated, self)
@@ -248,7 +249,7 @@ class Client:
         return answer
 
     def chunks(self):
-        body = b""
+        body = bytearray()
         while True:
             line = self.until(b"\r\n", 4096)
             size = CHUNK_LINE.fullmatch(line)
@@ -260,7 +261,7 @@ class Client:
         trailers = []
         while row := self.until(b"\r\n", 4096):
             trailers.append(parse_field(row))
-        return body, trailers
+        return bytes(body), trailers
 
     def responses(self, methods=()):
         """All responses until the server closes; `methods` names those that are not GET, in order."""
