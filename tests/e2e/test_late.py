@@ -84,7 +84,7 @@ def test_after_a_reload(probe):
     server.wait_log("the new configuration is in use")
     gone.reset()
     assert client.response().body == b"from afar\n"
-    server.wait_log("probe: (nobody waits any more|the worker has gone)")
+    server.wait_log("probe: (the client has left|the worker has gone)")
     server.wait_log("is not in use any more")
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The threads and inotify instances of a server are those that the guide lists."""
 
+import contextlib
 import os
 import pathlib
 import re
@@ -35,8 +36,12 @@ def thread_names(server):
 
 
 def inotify_files(server):
-    folder = f"/proc/{server.pid}/fd"
-    return [fd for fd in os.listdir(folder) if os.readlink(f"{folder}/{fd}") == "anon_inode:inotify"]
+    found = []
+    for fd in pathlib.Path(f"/proc/{server.pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed since
+            if os.readlink(fd) == "anon_inode:inotify":
+                found.append(fd.name)
+    return found
 
 
 @pytest.mark.parametrize("scheduler", ["reuseport", "fair"])

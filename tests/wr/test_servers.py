@@ -183,7 +183,7 @@ def test_a_server_that_does_not_listen(tmp_path, root, monkeypatch):
 
 
 def test_a_server_that_dies(tmp_path, root):
-    server = make_own(tmp_path, root, LISTEN + '; print("ready", flush=True); time.sleep(60)')
+    server = make_own(tmp_path, root, f'print("ready", flush=True); {LISTEN}; time.sleep(60)')
     server.start()
     server.check_health()
     os.kill(server.pid, signal.SIGSEGV)
