@@ -93,6 +93,12 @@ def test_strangers(client, origin):
     assert answer.status == 200 and not allowed(answer) and vary(answer) == {"origin"}
 
 
+def test_without_an_origin(client):
+    """A cache must not give this answer to the pages of an origin."""
+    answer = client.ask("/api/a.json")
+    assert not allowed(answer) and vary(answer) == {"origin"}
+
+
 def test_everybody(client):
     answer = client.ask("/open/b.json", "Origin: https://any.example")
     assert allowed(answer) == {"origin": "*"} and not vary(answer)
