@@ -101,6 +101,18 @@ TEST(not_in_another_file)
     }
 }
 
+TEST(a_file_that_was_left_is_closed)
+{
+    open_log_target();
+    assert_int_equal(log_target_write(&s, LATER_MS, false), 0);
+    int left = s.fd;
+    assert_int_equal(unlink(mk_test_path("log")), 0);
+    assert_int_equal(log_target_write(&s, 2 * LATER_MS, true), 0);
+    assert_int_not_equal(s.fd, left);
+    assert_int_equal(fcntl(left, F_GETFD), -1);
+    log_target_close(&s);
+}
+
 /* Where no other can be opened the file that was renamed takes lines all the time, not only when that is tried. */
 TEST(meanwhile_the_old_file)
 {
