@@ -281,12 +281,11 @@ TEST(tells_where_an_expression_is_wrong)
 
 #else
 
-static void test_expressions(void **state)
+TEST(expressions)
 {
     struct mk_pattern pattern;
     struct mk_buf error;
     char storage[200];
-    (void)state;
     mk_buf_init_fixed(&error, storage, sizeof(storage));
     assert_int_equal(mk_pattern_parse(&pattern, MK_STR("~a"), NULL, &error), -EINVAL);
     assert_non_null(strstr(mk_buf_cstr(&error), "no regular expressions"));
