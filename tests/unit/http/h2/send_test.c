@@ -93,6 +93,28 @@ TEST(a_window_that_stays_closed)
     h2_close(&t);
 }
 
+/* A stream may wait while others have the window of the connection; when they no longer send, its time begins anew. */
+TEST(a_stream_behind_others)
+{
+    struct mk_test_h2 t = h2_open(h2_give);
+    h2_settings(&t, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, INT32_MAX);
+    h2_ask(&t, 1, "/100000", "u=0");
+    h2_ask(&t, 3, "/1000", NULL);
+    h2_expect(&t, "ACK*1:#65535*");
+    mk_test_pass(&w, 15000);
+    h2_window(&t, 0, 1000);
+    h2_expect(&t, "1:#1000");
+    mk_test_pass(&w, 19999);
+    h2_expect(&t, "");
+    mk_test_pass(&w, 1);
+    h2_expect(&t, "1:RST(2)");
+    mk_test_pass(&w, 4999);
+    h2_expect(&t, "");
+    mk_test_pass(&w, 1);
+    h2_expect(&t, "3:RST(2)");
+    h2_close(&t);
+}
+
 /* A client that sends requests but reads nothing cannot use up the memory. */
 TEST(questions_without_listening)
 {
