@@ -308,6 +308,24 @@ def test_resists_by_letting_them_wait(serve, scheduler, limit):
     assert server.log.count("trying again") == 1
 
 
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_resists_once_some_are_idle(serve, scheduler):
+    """First none can be closed for a new connection; then those that are idle are."""
+    settings = {"BodyTimeout": "60s", "KeepAliveTimeout": "60s", "MinBodyRate": 0, "MaxConnections": 20}
+    server = serve({"Scheduler": scheduler, "Workers": 1, **settings})
+    busy = [server.connect() for _ in range(20)]
+    for client in busy:
+        client.send("POST /hello.txt HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nab")
+        assert client.response().status == 405  # the rest of the body is read
+    late = server.connect()
+    late.send(request("/hello.txt"))
+    server.wait_log("trying again every 100 ms")
+    late.assert_quiet()  # the worker was asked, too
+    for client in busy:
+        client.send("cde")
+    assert late.response().body == HELLO
+
+
 def switches(server):
     """How often any thread of the server has run."""
     total = 0
