@@ -200,6 +200,23 @@ TEST(cold_files_wait_for_the_disk)
     }
 }
 
+/* That one slice is in memory says nothing about the next. */
+TEST(a_file_whose_end_is_cold)
+{
+    static char slice[512 * 1024];
+    mk_test_make_cold();
+    open_fixture("large", 0, 1 << 20);
+    int fd = open(mk_test_path("large"), O_RDONLY | O_CLOEXEC);
+    assert_int_equal(pread(fd, slice, sizeof(slice), 0), sizeof(slice));
+    close(fd);
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
+    mk_test_settle(&w);
+    assert_int_equal(jobs.threads, 1);
+    settle_with_disk(c);
+    check_body(c);
+    close_fixture();
+}
+
 TEST(a_client_leaves_while_the_disk_works)
 {
     unsigned before = mk_test_descriptors();
