@@ -294,6 +294,40 @@ def test_threads_end_when_they_are_idle(serve_services):
         await_true(lambda: server.threads_named("duda: t") == 0, what="the threads have ended")
 
 
+ENDS = COMMON + """
+static void work(void *data)
+{
+    (void)data;
+}
+
+static void run(duda_request_t *dr, void *data)
+{
+    int err = 0;
+    (void)data;
+    for (useconds_t us = 900; us < 1500 && err == 0; us++) {
+        usleep(us);
+        err = task->run(NULL, work, NULL, 5000);
+    }
+    answer(dr, name_of(err));
+}
+
+static void handle(duda_request_t *dr)
+{
+    dthread->handle(dr, run, NULL);
+}
+
+int duda_main(void)
+{
+    struct duda_task_conf conf = {.threads = 1, .idle_ms = 1};
+    return task->init(&conf) == 0 && router->get("/", handle) ? 0 : -1;
+}
+"""
+
+
+def test_tasks_that_come_when_the_thread_ends(serve_services):
+    assert ask(serve_services({"t": ENDS}, {"Workers": 1}), "/t/") == "0"
+
+
 @pytest.mark.concurrent
 def test_many_clients(serve_services):
     server = serve_services({"t": RESULTS}, {"Workers": 4})
