@@ -314,7 +314,7 @@ TEST(opening_fails)
 
 static struct mk_loop real;
 
-enum { SENDERS = 4, MESSAGES = 5000 };
+enum { SENDERS = 4, MESSAGES = 5000, FEW = 2 };
 
 struct numbered_message {
     struct mk_message message;
@@ -322,7 +322,8 @@ struct numbered_message {
 };
 
 static struct numbered_message messages[SENDERS][MESSAGES];
-static unsigned next_number[SENDERS], received;
+static _Atomic unsigned next_number[SENDERS];
+static unsigned received;
 
 static void on_numbered_message(struct mk_message *message)
 {
@@ -333,11 +334,15 @@ static void on_numbered_message(struct mk_message *message)
         mk__loop_stop(&real);
 }
 
+/* Posts a few messages and waits for them, so that many are posted while the loop takes others or falls asleep. */
 static void *send_messages(void *ctx)
 {
     struct numbered_message *own = ctx;
-    for (unsigned i = 0; i < MESSAGES; i++)
+    for (unsigned i = 0; i < MESSAGES; i++) {
         mk_post(&real, &own[i].message);
+        while (i % FEW == 0 && next_number[own->sender] < i)
+            sched_yield();
+    }
     return NULL;
 }
 
