@@ -40,6 +40,7 @@ def test_functions(environment, tmp_path):
     program = Program(PYTHON, PACKAGE / "examples" / "hello.py", root, env=environment)
     assert program.ask().body == b"Hello, you!\n"
     assert program.ask("/hello/%C3%A4").body == "Hello, ä!\n".encode()
+    assert program.ask("/hello/%FF").body == b"Hello, \xff!\n"  # a path that is not UTF-8, sent back as it came
     assert program.ask("/a.txt").body == b"embedded\n"
     assert program.ask("/notes/1", method="PUT", body=b"x" * 30_000).status == 201
     assert program.ask("/notes/1").body == b"x" * 30_000

@@ -85,7 +85,9 @@ def answer(request, result):
     """Sends what a function has returned: text, bytes or (status, type, body)."""
     status, kind, body = result if isinstance(result, tuple) else (200, None, result)
     kind = kind or ("text/plain; charset=utf-8" if isinstance(body, str) else "application/octet-stream")
-    request.respond(status, [("Content-Type", kind)], body.encode() if isinstance(body, str) else bytes(body))
+    # Text from a path or a parameter may have bytes that are not UTF-8: they are sent as they came.
+    data = body.encode("utf-8", "surrogateescape") if isinstance(body, str) else bytes(body)
+    request.respond(status, [("Content-Type", kind)], data)
 
 
 def run(fn, handle, body):
