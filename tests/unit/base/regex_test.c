@@ -3,15 +3,13 @@
  * Regular expressions: what they match and capture, what is said about wrong ones, that none costs more than it may,
  * and what happens without memory. Several threads use the same one.
  */
-#include "testing.h"
+#include "arena.h"
 
 #include "base/regex.h"
 
 #include <pthread.h>
 
 #include <monkey/log.h>
-
-static struct mk_arena arena;
 
 static const struct mk_regex *make(const char *text)
 {
@@ -25,21 +23,7 @@ static const struct mk_regex *make(const char *text)
     return regex;
 }
 
-static int open_arena(void **state)
-{
-    (void)state;
-    mk_arena_init(&arena, NULL, 1 << 20, NULL, 0);
-    return 0;
-}
-
-static int close_arena(void **state)
-{
-    (void)state;
-    mk_arena_release(&arena);
-    return 0;
-}
-
-TEST(matches, open_arena, close_arena)
+TEST(matches, mk_test_arena_open, mk_test_arena_close)
 {
     static const struct {
         const char *text, *path;
@@ -70,7 +54,7 @@ TEST(matches, open_arena, close_arena)
     assert_true(mk__regex_match(make("~^$"), MK_STR_NONE, NULL, 0));
 }
 
-TEST(captures, open_arena, close_arena)
+TEST(captures, mk_test_arena_open, mk_test_arena_close)
 {
     struct mk_str groups[4];
     assert_true(mk__regex_match(make("~/(a+)(x)?(b+)(c)"), MK_STR("/aabbc!"), groups, 4));
@@ -83,7 +67,7 @@ TEST(captures, open_arena, close_arena)
     assert_str_equal(groups[3], "");
 }
 
-TEST(refuses, open_arena, close_arena)
+TEST(refuses, mk_test_arena_open, mk_test_arena_close)
 {
     static char text[1027];
     static const struct {
@@ -116,7 +100,7 @@ TEST(refuses, open_arena, close_arena)
 }
 
 /* What has no end, what is quadratic, what skips much at each place, and what nests: the log tells, once. */
-TEST(gives_up, open_arena, close_arena)
+TEST(gives_up, mk_test_arena_open, mk_test_arena_close)
 {
     static const char *const costly[] = {"~^(a+)+$", "~(?:a|b)*[cd]", "~[a-z]+[.,]", "~^(?:(a)|b)*$"};
     static char path[32001];
@@ -143,7 +127,7 @@ TEST(gives_up, open_arena, close_arena)
 }
 
 /* The longest path that there may be is not too long for what people write. */
-TEST(long_paths, open_arena, close_arena)
+TEST(long_paths, mk_test_arena_open, mk_test_arena_close)
 {
     static const char *const usual[] = {"~^/[a-z]+/.*\\.php$", "~/(.*)/([^/]*)$", "~*\\.(png|jpe?g|webp)$",
                                         "~^(?!/api/)"};
@@ -186,7 +170,7 @@ static void *match_often(void *ctx)
     return (void *)found;
 }
 
-TEST(threads, open_arena, close_arena)
+TEST(threads, mk_test_arena_open, mk_test_arena_close)
 {
     const struct mk_regex *regex = make("~^/(?:[a-z]/?)+$");
     pthread_t threads[4];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Where to dial, as people write it. */
-#include "testing.h"
+#include "arena.h"
 
 #include <errno.h>
 
@@ -9,8 +9,6 @@
 #include "net/addr.h"
 
 #define LABEL "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijk"
-
-static struct mk_arena arena;
 
 static int parse(const char *text, int default_port, const struct mk_dial_target **ret)
 {
@@ -22,21 +20,7 @@ static int parse(const char *text, int default_port, const struct mk_dial_target
     return err;
 }
 
-static int open_arena(void **state)
-{
-    (void)state;
-    mk_arena_init(&arena, NULL, 1 << 20, NULL, 0);
-    return 0;
-}
-
-static int close_arena(void **state)
-{
-    (void)state;
-    mk_arena_release(&arena);
-    return 0;
-}
-
-TEST(good_ones, open_arena, close_arena)
+TEST(good_ones, mk_test_arena_open, mk_test_arena_close)
 {
     static const struct {
         const char *text;
@@ -76,7 +60,7 @@ TEST(good_ones, open_arena, close_arena)
     }
 }
 
-TEST(bad_ones, open_arena, close_arena)
+TEST(bad_ones, mk_test_arena_open, mk_test_arena_close)
 {
     static const char *const rows[] = {
         "",

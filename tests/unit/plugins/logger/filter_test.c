@@ -2,13 +2,12 @@
 /* Conditions of access logs: how they are read, and which exchanges get a line. */
 #include "plugins/logger/filter.h"
 
-#include "testing.h"
+#include "arena.h"
 
 #include <errno.h>
 
 enum { WORDS_MAX = 8 };
 
-static struct mk_arena arena;
 static char reason[512];
 static size_t fault;
 
@@ -31,20 +30,6 @@ static int parse(mk_conf_parse_fn fn, void *field, const char *text)
     return err;
 }
 
-static int open_arena(void **state)
-{
-    (void)state;
-    mk_arena_init(&arena, NULL, 1 << 20, NULL, 0);
-    return 0;
-}
-
-static int close_arena(void **state)
-{
-    (void)state;
-    mk_arena_release(&arena);
-    return 0;
-}
-
 static bool passes(const struct filter *f, const char *path, int status, bool aborted, uint64_t time_us)
 {
     uint32_t credit = 0;
@@ -52,14 +37,14 @@ static bool passes(const struct filter *f, const char *path, int status, bool ab
     return filter_passes(f, &e, &credit);
 }
 
-TEST(no_conditions, open_arena, close_arena)
+TEST(no_conditions, mk_test_arena_open, mk_test_arena_close)
 {
     struct filter f = {0};
     assert_true(passes(&f, "/", 200, false, 0));
     assert_true(passes(&f, "", 400, true, 0));
 }
 
-TEST(paths, open_arena, close_arena)
+TEST(paths, mk_test_arena_open, mk_test_arena_close)
 {
     struct filter f = {0};
     assert_int_equal(parse(filter_parse_patterns, &f.except, "=/healthz *.css"), 0);
@@ -75,7 +60,7 @@ TEST(paths, open_arena, close_arena)
     assert_true(passes(&f, costly, 200, false, 0));
 }
 
-TEST(statuses, open_arena, close_arena)
+TEST(statuses, mk_test_arena_open, mk_test_arena_close)
 {
     struct filter f = {0};
     assert_int_equal(parse(filter_parse_statuses, &f.statuses, "404 5xx"), 0);
@@ -94,7 +79,7 @@ TEST(statuses, open_arena, close_arena)
     assert_true(passes(&only, "/", 200, true, 0));
 }
 
-TEST(slow_requests, open_arena, close_arena)
+TEST(slow_requests, mk_test_arena_open, mk_test_arena_close)
 {
     struct filter f = {.slower_ms = 500};
     assert_false(passes(&f, "/", 200, false, 499999));
@@ -112,7 +97,7 @@ static unsigned count_passes(const struct filter *f, unsigned n)
     return passed;
 }
 
-TEST(samples, open_arena, close_arena)
+TEST(samples, mk_test_arena_open, mk_test_arena_close)
 {
     static const struct {
         const char *text;
@@ -131,7 +116,7 @@ TEST(samples, open_arena, close_arena)
 }
 
 /* Exchanges that other conditions leave out do not count. */
-TEST(a_sample_of_errors, open_arena, close_arena)
+TEST(a_sample_of_errors, mk_test_arena_open, mk_test_arena_close)
 {
     struct filter f = {.sample = {1, 2}};
     uint32_t credit = 0;
@@ -144,7 +129,7 @@ TEST(a_sample_of_errors, open_arena, close_arena)
     assert_int_equal(passed, 5);
 }
 
-TEST(mistakes, open_arena, close_arena)
+TEST(mistakes, mk_test_arena_open, mk_test_arena_close)
 {
     static const struct {
         mk_conf_parse_fn fn;

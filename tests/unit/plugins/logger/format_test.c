@@ -2,7 +2,7 @@
 /* Formats: how they are read, what is wrong with those that cannot be, and what each field says of a request. */
 #include "plugins/logger/format.h"
 
-#include "testing.h"
+#include "arena.h"
 
 #include "http/client_addr.h"
 #include "http/request.h"
@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-static struct mk_arena arena;
 static char reason[512], storage[LINE_BYTES_MAX];
 static struct line l;
 
@@ -259,18 +258,4 @@ TEST(no_memory)
     mk_arena_init(&arena, NULL, 1 << 20, NULL, 0);
 }
 
-static int open_arena(void **state)
-{
-    (void)state;
-    mk_arena_init(&arena, NULL, 1 << 20, NULL, 0);
-    return 0;
-}
-
-static int close_arena(void **state)
-{
-    (void)state;
-    mk_arena_release(&arena);
-    return 0;
-}
-
-TEST_FILE(open_arena, close_arena)
+TEST_FILE(mk_test_arena_open, mk_test_arena_close)

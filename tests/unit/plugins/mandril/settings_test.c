@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Values of rules and limits as operators write them, and their mistakes. */
-#include "testing.h"
+#include "arena.h"
 
 #include <errno.h>
 
@@ -8,7 +8,6 @@
 
 enum { WORDS_MAX = 8 };
 
-static struct mk_arena arena;
 static char error_text[256];
 
 /* Parses a text whose words have one blank between them; `error_text` gets the mistake. */
@@ -132,18 +131,4 @@ TEST(memory)
     assert_true(mk_test_failing_allocs(parse_once, NULL) > 0);
 }
 
-static int open_arena(void **state)
-{
-    (void)state;
-    mk_arena_init(&arena, NULL, 1 << 20, NULL, 0);
-    return 0;
-}
-
-static int close_arena(void **state)
-{
-    (void)state;
-    mk_arena_release(&arena);
-    return 0;
-}
-
-TEST_FILE(open_arena, close_arena)
+TEST_FILE(mk_test_arena_open, mk_test_arena_close)

@@ -2,11 +2,10 @@
 /* Targets: what they may be, and what captures can and cannot do to them; and the paths that rewrites make. */
 #include "plugins/redirect/rewrite.h"
 
-#include "testing.h"
+#include "arena.h"
 
 #include <errno.h>
 
-static struct mk_arena arena;
 static char reason[512];
 static size_t fault;
 
@@ -23,21 +22,7 @@ static int parse(mk_conf_parse_fn fn, struct target *to, const char *text)
     return err;
 }
 
-static int open_arena(void **state)
-{
-    (void)state;
-    mk_arena_init(&arena, NULL, 1 << 20, NULL, 0);
-    return 0;
-}
-
-static int close_arena(void **state)
-{
-    (void)state;
-    mk_arena_release(&arena);
-    return 0;
-}
-
-TEST(paths, open_arena, close_arena)
+TEST(paths, mk_test_arena_open, mk_test_arena_close)
 {
     static const struct {
         const char *text;
@@ -98,7 +83,7 @@ static void build(struct built *b, const char *match, const char *to, const char
         memcpy(b->query, "-", 2);
 }
 
-TEST(rewrites, open_arena, close_arena)
+TEST(rewrites, mk_test_arena_open, mk_test_arena_close)
 {
     static const struct {
         const char *match, *to, *path, *query;
@@ -129,7 +114,7 @@ TEST(rewrites, open_arena, close_arena)
     }
 }
 
-TEST(hosts, open_arena, close_arena)
+TEST(hosts, mk_test_arena_open, mk_test_arena_close)
 {
     struct target to;
     assert_int_equal(parse(target_parse_any, &to, "https://example.org:8080/a"), 0);

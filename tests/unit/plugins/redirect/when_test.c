@@ -2,13 +2,12 @@
 /* Conditions: how they are read, where they are wrong, and for which requests they hold. */
 #include "plugins/redirect/when.h"
 
-#include "testing.h"
+#include "arena.h"
 
 #include <errno.h>
 
 enum { WORDS_MAX = 16 };
 
-static struct mk_arena arena;
 static char reason[512];
 static size_t fault;
 
@@ -32,20 +31,6 @@ static int parse(struct when *when, const char *text)
     return err;
 }
 
-static int open_arena(void **state)
-{
-    (void)state;
-    mk_arena_init(&arena, NULL, 1 << 20, NULL, 0);
-    return 0;
-}
-
-static int close_arena(void **state)
-{
-    (void)state;
-    mk_arena_release(&arena);
-    return 0;
-}
-
 static struct mk_str get_header(void *ctx, struct mk_str name)
 {
     (void)ctx;
@@ -60,7 +45,7 @@ static const struct when_request request = {
     .header = get_header,
 };
 
-TEST(conditions, open_arena, close_arena)
+TEST(conditions, mk_test_arena_open, mk_test_arena_close)
 {
     static const struct {
         const char *text;
@@ -109,7 +94,7 @@ TEST(conditions, open_arena, close_arena)
     }
 }
 
-TEST(decoded_names, open_arena, close_arena)
+TEST(decoded_names, mk_test_arena_open, mk_test_arena_close)
 {
     struct mk_str words[] = {MK_STR("query"), MK_STR("a b"), MK_STR("=1 2")};
     struct mk_conf_value value = {.text = MK_STR("query a b =1 2"), .words = words, .n = 3};
@@ -120,7 +105,7 @@ TEST(decoded_names, open_arena, close_arena)
     assert_int_equal(when_holds(&when, &request), 1);
 }
 
-TEST(all_must_hold, open_arena, close_arena)
+TEST(all_must_hold, mk_test_arena_open, mk_test_arena_close)
 {
     struct when when = {0};
     assert_int_equal(when_holds(&when, &request), 1);
@@ -133,7 +118,7 @@ TEST(all_must_hold, open_arena, close_arena)
     assert_int_equal(when_holds(&when, &request), 0);
 }
 
-TEST(no_query, open_arena, close_arena)
+TEST(no_query, mk_test_arena_open, mk_test_arena_close)
 {
     struct when_request other = request;
     struct when when = {0};
@@ -145,7 +130,7 @@ TEST(no_query, open_arena, close_arena)
 }
 
 /* A value that is too long, and an expression that costs too much: it is not known whether the condition holds. */
-TEST(unknown, open_arena, close_arena)
+TEST(unknown, mk_test_arena_open, mk_test_arena_close)
 {
     static char text[WHEN_VALUE_BYTES_MAX + 8];
     struct when_request other = request;
@@ -167,7 +152,7 @@ TEST(unknown, open_arena, close_arena)
     assert_int_equal(when_holds(&any, &other), -EOVERFLOW);
 }
 
-TEST(mistakes, open_arena, close_arena)
+TEST(mistakes, mk_test_arena_open, mk_test_arena_close)
 {
     static const struct {
         const char *text;

@@ -123,7 +123,7 @@ TEST(histogram)
 
 TEST(limits)
 {
-    char name[METRICS_NAME_BYTES];
+    char name[METRICS_NAME_BYTES] = {0};
     struct mk_counter_value v = {.name = mk_str(name, sizeof(name)), .value = 1};
     struct metrics m;
     struct mk_buf out;
