@@ -5,7 +5,7 @@ A worker takes whole files, so that fixtures of a module are made once, and thos
 worker runs alone at the end.
 """
 
-from xdist.scheduler import LoadScopeScheduling
+from xdist.scheduler import LoadFileScheduling
 
 # The files that take longest, the longest first: 95 to 25 s with six workers on two cores.
 LONGEST = """
@@ -16,13 +16,8 @@ LONGEST = """
 ORDER = {f"test_{name}.py": place for place, name in enumerate(LONGEST)}
 
 
-class FileScheduling(LoadScopeScheduling):
-    def _split_scope(self, nodeid):
-        return nodeid.partition("::")[0]
-
-
 def pytest_xdist_make_scheduler(config, log):
-    return FileScheduling(config, log)
+    return LoadFileScheduling(config, log)
 
 
 def pytest_collection_modifyitems(items):
