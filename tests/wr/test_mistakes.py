@@ -179,3 +179,13 @@ def test_closed_and_full_outputs(tmp_path):
         command = shell.format(f"{PYTHON} {WR} compare r")
         done = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=60)
         assert done.returncode == status and "Traceback" not in done.stderr and "Error" not in done.stderr, command
+
+
+@pytest.mark.parametrize("module", ["click", "rich"])
+def test_a_missing_module_is_a_sentence(tmp_path, module):
+    (tmp_path / f"{module}.py").write_text(f"raise ModuleNotFoundError('gone', name='{module}')\n")
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([PYTHON, WR, "watch", str(os.getpid()), "--count", "1"], env=env, text=True,
+                          capture_output=True, stdin=subprocess.DEVNULL, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"wr: the Python module {module} is missing: install the Debian package python3-{module}\n"

@@ -4,6 +4,7 @@
 Exit statuses: 0; 1 when something could not be measured; 2 for wrong options; 130 after Ctrl-C; 143 after SIGTERM."""
 
 import functools
+import importlib
 import os
 import signal
 import sys
@@ -18,11 +19,31 @@ DEFAULT_SECONDS = 10.0
 INTERRUPTED = 130
 
 
+# Commands of other modules, which are imported when a command is used: NAME: (module, attribute).
+ELSEWHERE = {
+    "run": (".commands", "run"), "compare": (".commands", "compare"), "check": (".commands", "check"),
+    "counts": (".commands", "count"), "report": (".report", "command"), "agent": (".agent", "command"),
+}
+
+
 class DefaultGroup(click.Group):
     """`wr -p PID ...` without a command means `wr rounds -p PID ...`."""
 
     default = "rounds"
     own_options = "--help", "-h", "--version"
+
+    def list_commands(self, ctx: click.Context) -> list:
+        return sorted({*super().list_commands(ctx), *ELSEWHERE})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> Optional[click.Command]:
+        if cmd_name not in ELSEWHERE:
+            return super().get_command(ctx, cmd_name)
+        if cmd_name not in self.commands:
+            module, attribute = ELSEWHERE[cmd_name]
+            command = getattr(importlib.import_module(module, __package__), attribute)
+            command.callback = reports_errors(command.callback)
+            self.add_command(command, cmd_name)
+        return self.commands[cmd_name]
 
     def parse_args(self, ctx: click.Context, args: list) -> list:
         if args and args[0].startswith("-") and args[0] not in self.own_options:
@@ -201,14 +222,7 @@ def watch(pid: int, port: Optional[int], interval: float, count: Optional[int]) 
 
 
 def main() -> None:
-    from .agent import command as agent
-    from .commands import COMMANDS
-    from .report import command as report
-
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by the shell, as in >&-
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
-    for each in (*COMMANDS, report, agent):
-        each.callback = reports_errors(each.callback)
-        group.add_command(each)
     group(prog_name="wr")
