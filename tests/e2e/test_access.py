@@ -409,6 +409,7 @@ def test_connections_are_dropped_before_a_byte(guard):
     )
 
 
+@pytest.mark.single_protocol  # asks how a connection ends
 def test_connections_in_a_dry_run(guard):
     """Sections in a dry run only log: those behind them decide."""
     shared = rules(
@@ -465,6 +466,7 @@ def test_a_proxy_header_names_the_client(guard):
     behind_header(server, "192.0.2.7", request("/a.txt")).assert_closed()
 
 
+@pytest.mark.single_protocol  # asks how a connection ends
 def test_connections_of_a_client(guard):
     shared = rules({"MaxConnections": 2}, name="CONNECTIONS")
     server = guard(shared=shared)

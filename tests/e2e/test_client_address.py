@@ -354,6 +354,7 @@ def test_connections_come_and_go(porter):
     assert said == [f"{moment} {n} 127.0.0.1 127.0.0.1:0" for n in (1, 2) for moment in ("accepted", "closed")]
 
 
+@pytest.mark.single_protocol  # asks how a connection ends
 def test_refused_clients_are_gone(porter):
     server = porter(refuse="127.0.0.0/8")
     with server.connect() as client:

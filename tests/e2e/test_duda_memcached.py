@@ -842,6 +842,7 @@ def test_names_are_looked_up(serve_services, caches):
 
 
 @pytest.mark.concurrent
+@pytest.mark.single_protocol  # some clients send bytes of HTTP/1.1
 def test_reloads_under_load(serve_services, caches):
     """Requests of several clients, while the service is replaced, its server restarted, and clients leave."""
     cache = caches()

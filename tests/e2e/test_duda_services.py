@@ -736,6 +736,7 @@ def test_a_crash_at_the_start(tmp_path, site_root):
 
 
 @pytest.mark.skipif(build.PRESET == "tsan", reason="ThreadSanitizer has handlers of its own")
+@pytest.mark.single_protocol  # asks how a connection ends
 def test_the_supervisor_starts_the_server_again(serve_services):
     server = serve_services({"x": crashing(CRASHES["SIGABRT"], "worker")}, {"Supervisor": "On"}, env=NO_HANDLERS)
     for n in (1, 2):

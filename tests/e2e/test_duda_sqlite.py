@@ -414,6 +414,7 @@ def test_workers_write_at_the_same_time(serve_notes):
 
 
 @pytest.mark.concurrent
+@pytest.mark.single_protocol  # uses the socket of the client
 def test_a_blocked_writer_delays_no_other_request(serve_notes):
     """Order of events: while another process holds the lock, and a request waits for it, others are answered."""
     server = serve_notes(BUSY_MS=600000, QUERY_MS=600000)
@@ -456,6 +457,7 @@ def test_a_locked_database(serve_notes):
     assert ask(server, "/add?text=a") == "0 "
 
 
+@pytest.mark.single_protocol  # uses the socket of the client
 def test_a_lock_for_longer_than_a_call(serve_notes):
     """With busy_ms above query_ms, query_ms is what ends the call."""
     server = serve_notes(BUSY_MS=600000, QUERY_MS=2000)

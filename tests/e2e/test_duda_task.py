@@ -854,6 +854,7 @@ int duda_main(void)
 """
 
 
+@pytest.mark.single_protocol  # asks how a connection ends
 def test_a_package(serve_services, tmp_path, gate):
     """Its tasks belong to the service; worker_stop() comes when they have ended."""
     source = SLOW.replace("GATE", f'"{gate}"')

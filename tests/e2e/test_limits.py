@@ -164,6 +164,7 @@ def test_a_pattern_that_fails_on_a_path(probe, tmp_path):
 
 
 @pytest.mark.parametrize("h2", [False, True], ids=["h1", "h2"])
+@pytest.mark.single_protocol  # has a row for each
 def test_a_reload_amid_a_body(probe, tmp_path, h2):
     """An exchange keeps the limits with which it began; the next one has the new ones."""
     host = section("HOST", {"DocumentRoot": tmp_path})

@@ -864,6 +864,7 @@ def fill(site):
         answered += 1
 
 
+@pytest.mark.single_protocol  # a request that has timed out is asked for again
 def test_a_log_that_is_not_taken(site):
     """Requests wait, other hosts and the loop go on, and what waits too long is refused."""
     other = section("HOST", {"ServerName": "other", "DocumentRoot": site.folder / "root"})

@@ -525,6 +525,7 @@ def impostor(supervised, tmp_path):
 
 
 @pytest.mark.parametrize("what", ATTACKS)
+@pytest.mark.single_protocol  # the fake server knows HTTP/1.1 only
 def test_a_server_that_sends_what_no_server_sends(impostor, what):
     """The supervisor keeps nothing of it, goes on with the server that it has, and can be upgraded."""
     attack, message = ATTACKS[what]
@@ -545,6 +546,7 @@ def test_a_server_that_sends_what_no_server_sends(impostor, what):
     one.ask()
 
 
+@pytest.mark.single_protocol  # the fake server knows HTTP/1.1 only
 def test_a_server_that_never_stops_sending(impostor):
     """Signals are still heard."""
     begin = "pathlib.Path('DONE').write_text('')\nfor i in range(3): os.fork()\n"
@@ -558,6 +560,7 @@ def test_a_server_that_never_stops_sending(impostor):
     one.server.stop()
 
 
+@pytest.mark.single_protocol  # the fake server knows HTTP/1.1 only
 def test_a_server_that_closes_its_listeners(impostor):
     """It is ready without any: those of before are kept for the next one."""
     one = impostor("send(b'R')")

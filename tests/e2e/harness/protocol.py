@@ -13,7 +13,7 @@ import pytest
 from . import build
 from .client import FIELD
 from .client import Client as Http1Client
-from .h2 import H2Client, H2Response
+from .h2 import GoneAway, H2Client, H2Response
 from .messages import CLOSE, Requests, octets, request
 
 METHOD = re.compile(r"[A-Z]+")
@@ -51,6 +51,10 @@ class TranslatedClient(H2Client):
 
     asked = 0  # requests of the whole run
 
+    def __init__(self, *arguments, **options):
+        self.arguments, self.options = arguments, options
+        super().__init__(*arguments, **options)
+
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
@@ -78,7 +82,17 @@ class TranslatedClient(H2Client):
     send_in_background = send
 
     def ask(self, target="/hello.txt", *fields, method="GET", **rest):
-        self.send(request(target, *fields, method=method, **rest))
+        """A request that the server has not taken before its GOAWAY is sent on a new connection (RFC 9113 6.8)."""
+        message = request(target, *fields, method=method, **rest)
+        self.send(message)
+        try:
+            return self.response()
+        except GoneAway:
+            if not self.goaway or self.goaway[1] or self.last <= self.goaway[0]:
+                raise
+        self.close()
+        self.__init__(*self.arguments, **self.options)
+        self.send(message)
         return self.response()
 
     def response(self, method=None):  # each stream knows its own
