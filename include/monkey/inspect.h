@@ -119,6 +119,11 @@ struct mk_inspect_worker {
 };
 
 void mk_inspect_worker(const struct mk_worker *worker, struct mk_inspect_worker *ret);
+/*
+ * Returns the worker in use in the thread of `worker`, which may be of an older generation, or of one that is not
+ * accepted yet. Valid until the callback returns. From worker_start on, until the worker_stop of `worker`.
+ */
+const struct mk_worker *mk_inspect_current(const struct mk_worker *worker);
 
 /* ── the server ── */
 

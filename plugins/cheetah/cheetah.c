@@ -67,7 +67,8 @@ static const struct mk_conf_key keys[] = {
                      "`/tmp/monkey-shell-UID.sock`."),
     MK_CONF_KEY_CUSTOM(struct cheetah_conf, users, "AllowedUsers", NULL,
                        "Users that may connect, besides root, the user of the server and the owner of the socket. The "
-                       "mode of the socket is 0600 all the same: a user needs the right to write to it, too.",
+                       "mode of the socket is 0600 all the same: a user needs the right to write to it, too. A reload "
+                       "that takes the right away closes the shells of the user.",
                        .flags = MK_CONF_REPEAT, .unit = "users", .parse = parse_users),
     MK_CONF_KEY_INT(struct cheetah_conf, clients_max, "MaxClients", "16", "How many shells may be connected at a time.",
                     .min = 1, .max = 1000),
@@ -178,36 +179,77 @@ static int check_generation(struct mk_generation *g, void *ctx)
 
 /* ── workers ── */
 
-static bool is_allowed(const struct cheetah_conf *conf, const struct endpoint *e, uid_t uid)
+static const char not_allowed[] = "your user may not control this server (AllowedUsers)";
+
+static bool is_allowed(const struct cheetah_generation *g, uid_t uid)
 {
-    for (uint32_t i = 0; i < conf->users.n; i++)
-        if (conf->users.ids[i] == uid)
+    for (uint32_t i = 0; i < g->conf->users.n; i++)
+        if (g->conf->users.ids[i] == uid)
             return true;
-    return uid == 0 || uid == geteuid() || uid == e->owner;
+    return uid == 0 || uid == geteuid() || uid == g->endpoint->owner;
+}
+
+/* Returns what the configuration in use says, or NULL if it does not have this plugin. In the thread of `t`. */
+static const struct cheetah_generation *find_current(const struct thread *t)
+{
+    const struct mk_worker *worker = threads_worker(t);
+    return worker ? mk_generation_state(mk_worker_generation(mk_inspect_current(worker)), &mk_plugin_cheetah) : NULL;
+}
+
+/* Returns why the shell of a user may do nothing, or NULL. A reload may have taken the right away. */
+static const char *find_objection(const struct thread *t, uid_t uid)
+{
+    const struct cheetah_generation *g = find_current(t);
+    return !g                    ? "the server's configuration does not permit shells any more (plugins.load)"
+           : !is_allowed(g, uid) ? not_allowed
+                                 : NULL;
+}
+
+static void run_command(struct client *c, const struct words *words)
+{
+    const char *objection = find_objection(c->thread, c->uid);
+    if (!objection) {
+        commands_run(c, words);
+        return;
+    }
+    client_end(c, objection);
+    c->closing = true;
+}
+
+/* Closes the shells that the configuration in use does not permit. */
+static void check_clients(struct thread *t)
+{
+    struct mk_list *n, *save;
+    MK_LIST_EACH(&t->clients, n, save) {
+        struct client *c = MK_CONTAINER_OF(n, struct client, node);
+        const char *objection = c->closing ? NULL : find_objection(t, c->uid);
+        if (!objection)
+            continue;
+        mk_log_info("cheetah: closing the shell of process %d, user %u: %s", c->pid, c->uid, objection);
+        client_expel(c, objection);
+    }
 }
 
 static void refuse_user(int fd, const struct ucred *peer)
 {
-    static const char text[] =
-        "{\"end\":true,\"ok\":false,\"error\":\"your user may not control this server (AllowedUsers)\"}\n";
+    char text[256];
+    int len = snprintf(text, sizeof(text), "{\"end\":true,\"ok\":false,\"error\":\"%s\"}\n", not_allowed);
     mk_log_warn("cheetah: refusing the shell of process %d: user %u may not control this server (AllowedUsers)",
                 peer->pid, peer->uid);
-    (void)!send(fd, text, sizeof(text) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    (void)!send(fd, text, (size_t)len, MSG_DONTWAIT | MSG_NOSIGNAL);
     close(fd);
 }
 
 static void accept_shell(struct endpoint *e, int fd)
 {
     struct thread *t = e->ctx;
-    const struct mk_worker *worker = threads_worker(t);
-    const struct cheetah_generation *g =
-        worker ? mk_generation_state(mk_worker_generation(worker), &mk_plugin_cheetah) : NULL;
+    const struct cheetah_generation *g = find_current(t);
     struct ucred peer = {.uid = (uid_t)-1};
     socklen_t len = sizeof(peer);
     if (!g || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
         close(fd);
-    else if (is_allowed(g->conf, e, peer.uid))
-        client_open(t, fd, commands_run, g->conf->timeout_ms, (unsigned)g->conf->clients_max);
+    else if (is_allowed(g, peer.uid))
+        client_open(t, fd, run_command, g->conf->timeout_ms, (unsigned)g->conf->clients_max);
     else
         refuse_user(fd, &peer);
 }
@@ -244,12 +286,30 @@ static void close_clients(struct thread *t, bool loop_lives)
         client_close(MK_LIST_FIRST(&t->clients, struct client, node), loop_lives);
 }
 
+/* Another worker may have taken this one's place: closes what its generation does not permit. */
+static void leave_worker(struct mk_worker *worker, struct cheetah_worker *state)
+{
+    struct thread *t = state->base->thread;
+    if (mk_inspect_current(worker) == worker)
+        return;
+    const struct cheetah_generation *g = find_current(t);
+    if (state->endpoint && (!g || g->endpoint != state->endpoint))
+        endpoint_close(state->endpoint, t->loop);
+    check_clients(t);
+}
+
+static void retire_worker(struct mk_worker *worker, void *ctx)
+{
+    leave_worker(worker, ctx);
+}
+
 static void stop_worker(struct mk_worker *worker, void *ctx)
 {
     struct cheetah_worker *state = ctx;
     struct thread *t = state->base->thread;
     bool loop_lives = pthread_equal(t->self, pthread_self()), is_last = t->workers.next == t->workers.prev;
-    (void)worker;
+    if (loop_lives)
+        leave_worker(worker, state);
     if (state->endpoint)
         endpoint_unwatch(state->endpoint, t->loop, loop_lives);
     if (is_last)
@@ -268,4 +328,5 @@ MK_PLUGIN(cheetah) = {
     .generation_check = check_generation,
     .worker_start = start_worker,
     .worker_stop = stop_worker,
+    .worker_retire = retire_worker,
 };

@@ -243,6 +243,18 @@ void client_flush(struct client *c)
         client_close(c, true);
 }
 
+void client_expel(struct client *c, const char *error)
+{
+    struct run *run = c->run;
+    assert(!c->in_step);
+    c->run = NULL;
+    if (run)
+        run->stop(run);
+    client_end(c, error);
+    c->closing = true;
+    client_flush(c);
+}
+
 static void on_event(struct mk_event *event, uint32_t events)
 {
     struct client *c = MK_CONTAINER_OF(event, struct client, event);

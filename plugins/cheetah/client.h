@@ -54,6 +54,8 @@ struct client {
 void client_open(struct thread *t, int fd, client_request_fn on_request, uint32_t timeout_ms, unsigned clients_max);
 /* Closes it. `loop_lives`: the thread runs. */
 void client_close(struct client *c, bool loop_lives);
+/* Ends its command, sends the sentence, and closes it. Not within a request or a run of the client. */
+void client_expel(struct client *c, const char *error);
 
 static inline bool client_is_full(const struct client *c)
 {

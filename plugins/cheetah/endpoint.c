@@ -201,7 +201,7 @@ static struct endpoint *find_endpoint(struct endpoints *all, const char *path)
     struct mk_list *n, *save;
     MK_LIST_EACH(&all->all, n, save) {
         struct endpoint *e = MK_CONTAINER_OF(n, struct endpoint, node);
-        if (strcmp(e->path, path) == 0)
+        if (!e->closed && strcmp(e->path, path) == 0)
             return e;
     }
     return NULL;
@@ -233,17 +233,32 @@ struct endpoint *endpoint_get(struct endpoints *all, const char *path, struct mk
     return NULL;
 }
 
-void endpoint_put(struct endpoint *e)
+static void close_socket(struct endpoint *e)
 {
     struct stat st;
+    if (e->closed)
+        return;
+    e->closed = true;
+    if (lstat(e->path, &st) == 0 && st.st_dev == e->device && st.st_ino == e->inode)
+        unlink(e->path);
+    close(e->event.fd);
+}
+
+void endpoint_put(struct endpoint *e)
+{
     if (--e->refs)
         return;
     assert(!e->watchers);
     mk_list_del(&e->node);
-    if (lstat(e->path, &st) == 0 && st.st_dev == e->device && st.st_ino == e->inode)
-        unlink(e->path);
-    close(e->event.fd);
+    close_socket(e);
     mk_account_free(NULL, e, sizeof(*e));
+}
+
+void endpoint_close(struct endpoint *e, struct mk_loop *loop)
+{
+    if (!e->closed && e->watchers)
+        mk_event_del(loop, &e->event);
+    close_socket(e);
 }
 
 int endpoint_watch(struct endpoint *e, struct mk_loop *loop)
@@ -256,6 +271,6 @@ int endpoint_watch(struct endpoint *e, struct mk_loop *loop)
 void endpoint_unwatch(struct endpoint *e, struct mk_loop *loop, bool loop_lives)
 {
     assert(e->watchers);
-    if (--e->watchers == 0 && loop_lives)
+    if (--e->watchers == 0 && loop_lives && !e->closed)
         mk_event_del(loop, &e->event);
 }

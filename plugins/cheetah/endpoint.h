@@ -25,6 +25,7 @@ struct endpoint {
     struct mk_list node;
     unsigned refs;     /* generations */
     unsigned watchers; /* workers that accept, all in one thread */
+    bool closed;       /* by endpoint_close() */
     struct mk_event event;
     void (*on_accept)(struct endpoint *e, int fd); /* the descriptor is close-on-exec and does not block */
     void *ctx;
@@ -41,6 +42,11 @@ struct endpoint {
 struct endpoint *endpoint_get(struct endpoints *all, const char *path, struct mk_buf *error);
 /* Releases it; the last release closes the socket, and removes the path if it still leads to it. */
 void endpoint_put(struct endpoint *e);
+/*
+ * Does that now, because the configuration in use does not have it, although others may still hold it. In the thread
+ * that accepts, while a reload waits for it.
+ */
+void endpoint_close(struct endpoint *e, struct mk_loop *loop);
 
 /* Accept in a loop as long as there is a watcher. endpoint_watch() returns 0 or -errno. */
 int endpoint_watch(struct endpoint *e, struct mk_loop *loop);

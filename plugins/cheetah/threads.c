@@ -26,9 +26,14 @@ void threads_release(struct threads *all)
 
 struct mk_worker *threads_worker(const struct thread *t)
 {
-    if (mk_list_empty(&t->workers))
-        return NULL;
-    return MK_CONTAINER_OF(t->workers.prev, struct thread_worker, node)->worker;
+    struct mk_list *n, *save;
+    struct mk_worker *worker = NULL;
+    MK_LIST_EACH(&t->workers, n, save) {
+        worker = MK_CONTAINER_OF(n, struct thread_worker, node)->worker;
+        if (worker == mk_inspect_current(worker))
+            break; /* the one behind it is of a generation that is not accepted yet */
+    }
+    return worker;
 }
 
 /* ── calls ── */

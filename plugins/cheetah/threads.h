@@ -78,7 +78,10 @@ void threads_put(struct thread *t);
  */
 unsigned threads_list(struct thread *t, struct thread **ret, unsigned max);
 
-/* Returns the worker in use, in its thread; NULL if there is none any more. */
+/*
+ * Returns the worker in use, in its thread; if that does not have this plugin any more, one of those that the thread
+ * keeps from before. NULL if there is none.
+ */
 struct mk_worker *threads_worker(const struct thread *t);
 
 #endif

@@ -74,9 +74,12 @@ class Shell:
         assert end["ok"], (line, end)
         return rows
 
-    def refused(self, line):
+    def answer_to(self, line):
         self.send(line)
-        _, end = self.answer()
+        return self.answer()
+
+    def refused(self, line):
+        _, end = self.answer_to(line)
         assert not end["ok"], line
         return end["error"]
 
@@ -1182,6 +1185,114 @@ def test_under_a_supervisor(path, tmp_path, site_root):
         assert one.ask("drain")
     server.stopping = True
     assert server.wait() == 0
+
+
+# ── rights that a reload takes away ──
+
+NOBODY = 65534
+CONNECT = """
+import socket, sys
+shell = socket.socket(socket.AF_UNIX)
+shell.connect(sys.argv[1])
+socket.send_fds(socket.socket(fileno=int(sys.argv[2])), [b"."], [shell.fileno()])
+"""
+
+
+class PassedShell(Shell):
+    """A shell that another user has connected."""
+
+    def __init__(self, path, uid):
+        here, there = socket.socketpair()
+        with here, there:
+            subprocess.run(
+                ["/usr/bin/python3", "-c", CONNECT, path, str(there.fileno())],
+                pass_fds=[there.fileno()],
+                user=uid,
+                group=uid,
+                extra_groups=[],
+                cwd="/",
+                timeout=60,
+                check=True,
+            )
+            fd = socket.recv_fds(here, 1, 1)[1][0]
+        self.socket = socket.socket(fileno=fd)
+        self.socket.settimeout(20)
+        self.file = self.socket.makefile("rb")
+
+    def expelled(self):
+        """The sentence that it gets last."""
+        rows, end = self.answer()
+        assert not end["ok"] and self.file.read() == b"", (rows, end)
+        return end["error"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_a_reload_takes_the_right_away(shown, open_folder):
+    """Shells of a user that is not allowed any more end with a sentence, also amid a command; others go on."""
+    path = open_folder / "shell.sock"
+    server = shown({"Workers": 2}, cheetah={"AllowedUsers": "nobody", "Listen": path})
+    server.baseline += RELOADED
+    path.chmod(0o666)
+    with (
+        PassedShell(path, NOBODY) as idle,
+        PassedShell(path, NOBODY) as tracing,
+        PassedShell(path, NOBODY) as reloading,
+        PassedShell(path, 0) as root,
+    ):
+        assert idle.ask("uptime") and root.ask("uptime")
+        tracing.send("trace peer=192.0.2.1")
+        assert tracing.read()["begin"] == "trace"
+        conf = server.conf / "plugins" / "cheetah" / "cheetah.conf"
+        before = conf.read_text()
+        conf.write_text(before.replace("nobody", "no-such-user"))
+        assert "no-such-user" in str(reloading.answer_to("reload"))
+        assert idle.ask("uptime"), "a refused configuration takes nothing away"
+        conf.write_text(before.replace("AllowedUsers", "#"))
+        reloading.send("reload")
+        for one in (reloading, idle, tracing):
+            assert one.expelled() == "your user may not control this server (AllowedUsers)"
+        assert root.ask("uptime")
+        with PassedShell(path, NOBODY) as late:
+            assert late.expelled() == "your user may not control this server (AllowedUsers)"
+    server.wait_log(r"cheetah: closing the shell of process \d+, user 65534", 3)
+
+
+def test_a_reload_removes_the_plugin(shown, shell, path):
+    """While a response of the old generation goes on: its shells end, its socket is closed, and may be opened again."""
+    server = shown({"Workers": 2, "ShutdownTimeout": "60s"}, files={"big.bin": b"x" * (32 << 20), "hello.txt": b"x"})
+    server.baseline += RELOADED
+    conf, load = server.conf / "plugins" / "cheetah" / "cheetah.conf", server.conf / "plugins.load"
+    before = conf.read_text()
+    with server.connect(rcvbuf=4096) as slow:
+        slow.send(request("/big.bin"))
+        assert slow.head().status == 200
+        one, other = shell(), shell()
+        assert one.ask("uptime")
+        other.send("trace peer=192.0.2.1")
+        assert other.read()["begin"] == "trace"
+        conf.unlink()
+        load.write_text(section("PLUGINS", {"Load": "liana"}) + "    Load static\n")
+        server.send_signal(signal.SIGHUP)
+        for each in (one, other):
+            rows, end = each.answer()
+            assert end["error"] == "the server's configuration does not permit shells any more (plugins.load)", rows
+            assert each.file.read() == b""
+        assert not path.exists()
+        conf.write_text(before)
+        load.unlink()
+        server.send_signal(signal.SIGHUP)
+        await_true(path.exists)
+        with Shell(path) as late:
+            assert any(row["older_generations"] for row in late.ask("workers")), "the old one is still there"
+        moved = path.with_name("moved.sock")
+        conf.write_text(before.replace(str(path), str(moved)))
+        late = shell()
+        assert late.ask("reload") and late.ask("uptime")
+        assert moved.exists() and not path.exists()
+        slow.close()
+        server.wait_log("the configuration before the last reload is not in use any more", 2)
+        with Shell(moved) as late:
+            assert late.ask("uptime")
 
 
 def stat_of(pid):

@@ -84,3 +84,8 @@ void mk_inspect_worker(const struct mk_worker *worker, struct mk_inspect_worker 
     for (const struct mk_worker *w = t->replaced; w; w = w->next)
         add_generation(w, ret);
 }
+
+const struct mk_worker *mk_inspect_current(const struct mk_worker *worker)
+{
+    return mk__inspect_core_thread(worker)->worker;
+}
