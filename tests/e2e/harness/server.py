@@ -184,12 +184,16 @@ class Server:
     def wait_log(self, pattern, count=1, seconds=START_SECONDS):
         """Waits until `count` lines match; returns the matches."""
 
-        def matches():
-            return [m for m in map(re.compile(pattern).search, self.lines) if m]
+        search, found, seen = re.compile(pattern).search, [], 0
+
+        def has_enough():
+            nonlocal seen
+            found.extend(filter(None, map(search, self.lines[seen:])))
+            seen = len(self.lines)
+            return len(found) >= count
 
         with self.news:
-            self.news.wait_for(lambda: len(matches()) >= count or self.ended, seconds)
-            found = matches()
+            self.news.wait_for(lambda: has_enough() or self.ended, seconds)
         assert len(found) >= count, f"{count} x {pattern!r} not in the log:\n{self.log}"
         return found
 

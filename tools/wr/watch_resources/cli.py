@@ -3,6 +3,7 @@
 
 Exit statuses: 0; 1 when something could not be measured; 2 for wrong options; 130 after Ctrl-C; 143 after SIGTERM."""
 
+import contextlib
 import functools
 import importlib
 import os
@@ -225,4 +226,8 @@ def main() -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by the shell, as in >&-
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
-    group(prog_name="wr")
+    try:
+        group(prog_name="wr")
+    finally:
+        with contextlib.suppress(OSError):  # it was reported; Python would try again, and end with another status
+            sys.stdout.close()
