@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`dudac run` and the original spelling: what is served, and what ends with it."""
 
+import contextlib
 import os
 import pathlib
 import signal
@@ -9,6 +10,7 @@ import ssl
 import urllib.request
 
 import pytest
+from dudac.server import NotifySocket
 
 from harness.server import await_true, free_port, is_alive, is_refused
 from running import ask, make_folder, make_source, run_dudac
@@ -177,6 +179,19 @@ def test_a_service_that_does_not_start(tmp_path, source, sentence):
     done = run_dudac("test", folder)
     assert done.returncode == 1 and sentence in done.stderr.splitlines()[-1]
     assert done.stderr.splitlines()[-1].startswith("dudac: ") and not run_folders(folder)
+
+
+def test_notifications_of_other_processes_do_not_count():
+    """Every local user can send to the socket."""
+    notify = NotifySocket()
+    with contextlib.closing(notify.socket), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+        address = "\0" + notify.name[1:]
+        sender.sendto(b"READY=1\n", address)
+        assert not notify.is_ready(os.getpid() + 1)
+        sender.sendto(b"STATUS=x\nREADY=1\n", address)
+        assert notify.is_ready(os.getpid())
+        sender.sendto(b"READY=10\n", address)
+        assert not notify.is_ready(os.getpid())
 
 
 def test_a_server_that_dies(tmp_path, start):

@@ -243,6 +243,21 @@ def test_errors_of_the_compiler_are_shown_until_it_compiles(tmp_path, start):
     assert ask(url) == (200, "two\n")
 
 
+def test_names_of_others_get_no_page(tmp_path, start):
+    """A page of another site may have its name lead here (DNS rebinding); it must not read sources."""
+    folder = make_folder(tmp_path)
+    program, url = watch(start, folder, "--name", "box.example")
+    port = urlsplit(url).port
+    own = ("localhost", f"localhost:{port}", "apple.localhost:80", "127.0.0.1", f"[::1]:{port}", "Box.Example")
+    others = ("evil.example", f"evil.example:{port}", "localhost.evil.example", "127.0.0.1.evil.example", "xbox.example")
+    assert [ask(url, headers={"Host": host}) for host in own] == [(200, "one\n")] * len(own)
+    assert {ask(url, headers={"Host": host})[0] for host in others} == {421}
+    make_folder(tmp_path, files={"apple.c": BROKEN})
+    await_true(lambda: "return_" in ask(url)[1])
+    assert [ask(url, headers={"Host": host})[0] for host in own] == [503] * len(own)
+    assert not any("return_" in ask(url, headers={"Host": host})[1] for host in others)
+
+
 def test_the_page_shows_the_last_error(tmp_path, start):
     folder = make_folder(tmp_path)
     program, url = watch(start, folder)

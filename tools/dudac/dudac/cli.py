@@ -134,15 +134,18 @@ def serve_changes(session: Session) -> None:
 @click.option("-p", "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0: a free one.")
 @click.option("-w", "--watch", is_flag=True, help="Build again and swap the service when a file changes.")
 @click.option("-l", "--listen", "address", default="127.0.0.1", show_default=True, help="Address; 0.0.0.0 is all.")
+@click.option("--name", "names", multiple=True, metavar="NAME",
+              help="A name that clients may ask for, besides addresses and localhost.")
 @click.option("--workers", type=click.IntRange(0, 1024), default=2, show_default=True, help="0: one for each CPU.")
 @click.option("--https", is_flag=True, help="With a certificate that no client trusts.")
 @build_option
 @verbose_option
 @reports_errors
-def run(folder: str, port: int, watch: bool, address: str, workers: int, https: bool, build_dir: Optional[str],
-        verbose: bool) -> None:
+def run(folder: str, port: int, watch: bool, address: str, names: tuple, workers: int, https: bool,
+        build_dir: Optional[str], verbose: bool) -> None:
     """Build a service and serve it."""
-    serve_folder(folder, build_dir, Options(port, address, workers, https), watch, Screen(verbose))
+    options = Options(port, address, workers, https, names=names)
+    serve_folder(folder, build_dir, options, watch, Screen(verbose))
 
 
 @group.command(hidden=True)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The configuration of a server for services, in a temporary folder below the build folder:
 
-conf/monkey.conf, plugins.load, sites/default
+conf/monkey.conf, plugins.load, sites/default; requests for names of others are refused
 site/index.html         the document root: links to the services
 error.html              what is shown while the file `failed` exists, instead of the services
 """
@@ -19,7 +19,7 @@ from . import DudacError
 from .folder import check_path
 from .lock import lock_folder
 
-PLUGINS = ("liana", "maintenance", "duda", "static")  # in the order in which they handle a request
+PLUGINS = ("liana", "mandril", "maintenance", "duda", "static")  # in the order in which they handle a request
 SHUTDOWN_SECONDS = 2
 ERROR_CHARS_MAX = 10_000  # 6 bytes each at most, and the server takes a page of 64 KB
 PAGE = """<!DOCTYPE html>
@@ -31,6 +31,8 @@ pre{{background:#222;color:#eee;padding:1rem;overflow-x:auto;border-left:.4rem s
 {body}
 </body></html>
 """
+# A page of another site can have its own name lead to this machine (DNS rebinding), but no address and no localhost.
+OWN_NAMES = r"!~*^(|localhost|.*\.localhost|[0-9.]+|\[[0-9a-f:.]+\]{})(:[0-9]+)?$"
 REFRESH = '\n<meta http-equiv="refresh" content="1">'
 
 
@@ -43,6 +45,7 @@ class Options:
     workers: int = 2
     https: bool = False
     log_level: str = "info"
+    names: tuple = ()  # that clients may ask for, besides addresses and localhost
 
     @property
     def scheme(self) -> str:
@@ -125,6 +128,8 @@ class Config:
 
     def host_text(self, services: list) -> str:
         text = section("HOST", {"ServerName": "localhost", "DocumentRoot": quote(self.site)})
+        names = "".join(f"|{re.escape(name)}" for name in self.options.names)
+        text += section("RULES", {"Header": f"Host {quote(OWN_NAMES.format(names))}", "Action": "deny 421"})
         text += section("MAINTENANCE", {"FlagFile": quote(self.flag), "Page": quote(self.page), "RetryAfter": "1s"})
         for service in services:
             if service.file.exists():

@@ -16,6 +16,7 @@ import re
 import selectors
 import signal
 import socket
+import struct
 import subprocess
 import threading
 import time
@@ -30,6 +31,7 @@ LAST_LINES = 20
 LINE_BYTES_MAX = 1 << 16
 READS_MAX = 64  # before notifications are looked at again; more than the log's pipe holds
 PR_SET_PDEATHSIG = 1
+CREDENTIALS = struct.Struct("3i")  # process, user, group: struct ucred
 # What the server says about its configuration, of which only the services can be wrong, and about duda_main().
 PROBLEM = re.compile(r"/conf/(?:monkey\.conf|sites/default):\d+:\d+: (?:error|warning): (.*)$|"
                      r"^\S+Z error +(service \S+: duda_main\(\) .*)$|(the new configuration cannot be used .*)$")
@@ -58,15 +60,21 @@ def prepare_child(libc) -> None:
 
 
 class NotifySocket:
-    """Receives READY=1 of the protocol of sd_notify; the name is in the abstract namespace."""
+    """Receives READY=1 of the protocol of sd_notify; the name is in the abstract namespace, where every local user can
+    send, so the sender is looked at."""
 
     def __init__(self):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         self.socket.bind("")  # a name that the kernel chooses
         self.name = "@" + os.fsdecode(self.socket.getsockname()[1:])
 
-    def is_ready(self) -> bool:
-        return b"READY=1" in self.socket.recv(4096).split(b"\n")
+    def is_ready(self, pid: int) -> bool:
+        """Receives a message. Returns whether it says so, and comes from that process."""
+        text, rest, _, _ = self.socket.recvmsg(4096, socket.CMSG_SPACE(CREDENTIALS.size))
+        senders = [CREDENTIALS.unpack(data)[0] for level, kind, data in rest
+                   if (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS)]
+        return senders == [pid] and b"READY=1" in text.split(b"\n")
 
 
 class Server:
@@ -110,7 +118,8 @@ class Server:
                 selector.register(file, selectors.EVENT_READ)
             while not ended:
                 files = [key.fileobj for key, _ in selector.select()]
-                ready, ended = self.notify.socket in files and self.notify.is_ready(), self.pidfd in files
+                ended = self.pidfd in files
+                ready = self.notify.socket in files and self.notify.is_ready(self.process.pid)
                 rest, is_open = self.read_lines(log, rest)
                 if not is_open and log in files:
                     selector.unregister(log)
