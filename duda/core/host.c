@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { NAME_BYTES_MAX = 64, ERROR_BYTES_MAX = PATH_MAX + 1024 };
+enum { NAME_BYTES_MAX = 64, SITE_BYTES_MAX = PATH_MAX + 512, ERROR_BYTES_MAX = PATH_MAX + 1024 };
 
 #define OFFSET(field) offsetof(struct service_conf, field)
 
@@ -164,9 +164,9 @@ static void open_service(struct duda_host *h, struct host_service *e, const stru
     if (err < 0)
         mk_buf_addf(&error, "%s", strerror(-err));
     else
-        e->service = service_open(h->set, mk_host_name(h->host, 0), &conf, &error);
+        e->service = service_open(h->set, h->host, mk_buf_str(&h->site), &conf, &error);
     if (!e->service) {
-        e->service = service_find(h->set, mk_host_name(h->host, 0), &conf);
+        e->service = service_find(h->set, mk_buf_str(&h->site), &conf);
         report_failure(h, e, &error);
     }
     if (e->service && e->console.len)
@@ -188,6 +188,24 @@ static size_t host_bytes(unsigned sections)
     return sizeof(struct duda_host) + sections * sizeof(struct host_service);
 }
 
+/* The name of the file is without folders, so that it is the same on other machines. Returns 0 or -errno. */
+static int set_site(struct duda_host *h)
+{
+    struct mk_buf file;
+    mk_buf_init(&file, SITE_BYTES_MAX);
+    mk_host_file(h->host, &file);
+    const char *slash = file.len ? memrchr(file.data, '/', file.len) : NULL;
+    size_t begin = slash ? (size_t)(slash + 1 - file.data) : 0;
+    mk_buf_init(&h->site, SITE_BYTES_MAX);
+    mk_buf_adds(&h->site, mk_host_name(h->host, 0));
+    mk_buf_addc(&h->site, '@');
+    if (file.len)
+        mk_buf_adds(&h->site, mk_str(file.data + begin, file.len - begin));
+    int err = file.err ? file.err : h->site.err;
+    mk_buf_release(&file);
+    return err;
+}
+
 int host_open(struct mk_host *host, struct service_set *set, const struct mk_conf_section *section,
               const struct duda_conf *server, unsigned *n_services, struct duda_host **ret)
 {
@@ -199,6 +217,9 @@ int host_open(struct mk_host *host, struct service_set *set, const struct mk_con
     h->host = host;
     h->set = set;
     h->sections = sections;
+    int err = set_site(h);
+    if (err < 0)
+        return err;
     const struct service_conf *conf = mk_host_conf(host, section);
     for (; conf; conf = mk_host_conf_next(host, section, conf)) {
         if (!conf->enabled)
@@ -222,6 +243,7 @@ void host_close(struct duda_host *h)
     for (unsigned i = 0; i < h->n; i++)
         if (h->services[i].service)
             service_put(h->services[i].service);
+    mk_buf_release(&h->site);
     heap_free(h, host_bytes(h->sections));
 }
 
@@ -234,7 +256,7 @@ static void run_service(struct duda_host *h, struct host_service *e)
     mk_buf_init(&error, ERROR_BYTES_MAX);
     struct service *s = e->service;
     if (s && service_run(s, &error) < 0) {
-        e->service = service_find(h->set, s->host, &s->conf);
+        e->service = service_find(h->set, s->site, &s->conf);
         if (e->service && e->console.len)
             service_keep_messages(e->service);
         service_put(s);

@@ -26,6 +26,7 @@ struct duda_host {
     struct duda_host *next; /* in the generation */
     struct mk_host *host;
     struct service_set *set;
+    struct mk_buf site;        /* "NAME@FILE", since listeners may have hosts of the same name */
     struct host_service *root; /* NULL: none */
     unsigned n, sections;      /* services; sections[WEB_SERVICE], which are at least as many */
     struct host_service services[];

@@ -204,7 +204,7 @@ static struct mk_str make_url(struct mk_arena *arena, const struct service_conf 
 }
 
 /* Copies the configuration, which lives only as long as its generation. Returns 0 or -ENOMEM. */
-static int copy_conf(struct service *s, struct mk_str host, const struct service_conf *conf)
+static int copy_conf(struct service *s, const struct mk_host *host, struct mk_str site, const struct service_conf *conf)
 {
     struct mk_arena *a = &s->arena;
     s->conf = (struct service_conf){
@@ -218,7 +218,8 @@ static int copy_conf(struct service *s, struct mk_str host, const struct service
         .enabled = conf->enabled,
         .root = conf->root,
     };
-    s->host = mk_arena_dup(a, host);
+    s->host = mk_arena_dup(a, mk_host_name(host, 0));
+    s->site = mk_arena_dup(a, site);
     s->self = (struct duda_self){
         .name = to_string(s->conf.name),
         .url = to_string(make_url(a, &s->conf)),
@@ -231,7 +232,7 @@ static int copy_conf(struct service *s, struct mk_str host, const struct service
     s->gate = ticket_gate_new(s);
     bool complete = s->router && s->gate && s->conf.name.p && s->conf.file.p && s->conf.document_root.p &&
                     s->conf.conf_dir.p && s->conf.data_dir.p && s->conf.log_dir.p && s->conf.packages_root.p &&
-                    s->host.p && s->self.url.data && s->self.docroot.data && s->self.confdir.data &&
+                    s->host.p && s->site.p && s->self.url.data && s->self.docroot.data && s->self.confdir.data &&
                     s->self.datadir.data && s->self.logdir.data;
     return complete ? 0 : -ENOMEM;
 }
@@ -272,8 +273,8 @@ static void free_service(struct service *s)
     heap_free(s, sizeof(*s));
 }
 
-static struct service *new_service(struct service_set *set, struct mk_str host, const struct service_conf *conf, int fd,
-                                   struct mk_buf *error)
+static struct service *new_service(struct service_set *set, const struct mk_host *host, struct mk_str site,
+                                   const struct service_conf *conf, int fd, struct mk_buf *error)
 {
     struct service *s = heap_zalloc(sizeof(*s));
     if (!s) {
@@ -289,7 +290,7 @@ static struct service *new_service(struct service_set *set, struct mk_str host, 
     private_loops_init(&s->loops);
     s->set = set;
     s->refs = 1;
-    if (copy_conf(s, host, conf) < 0)
+    if (copy_conf(s, host, site, conf) < 0)
         mk_buf_addf(error, "%s", strerror(ENOMEM));
     else if (load(s, fd, error) == 0)
         return s;
@@ -306,13 +307,13 @@ static bool is_same_conf(const struct service_conf *a, const struct service_conf
 }
 
 /* Returns the newest service of that name in the host; NULL: there is none. */
-static struct service *find_newest(struct service_set *set, struct mk_str host, struct mk_str name)
+static struct service *find_newest(struct service_set *set, struct mk_str site, struct mk_str name)
 {
     struct service *found = NULL;
     struct mk_list *n, *next;
     MK_LIST_EACH(&set->services, n, next) {
         struct service *s = MK_CONTAINER_OF(n, struct service, node);
-        if (s->state != SERVICE_FAILED && mk_str_eq(s->host, host) && mk_str_eq(s->conf.name, name))
+        if (s->state != SERVICE_FAILED && mk_str_eq(s->site, site) && mk_str_eq(s->conf.name, name))
             found = s;
     }
     return found;
@@ -322,24 +323,24 @@ static struct service *find_newest(struct service_set *set, struct mk_str host, 
  * Returns the newest service of that name in the host, if the section is the same; NULL: there is none. Older ones have
  * been replaced already: a section that is changed back begins a new service.
  */
-static struct service *find_service(struct service_set *set, struct mk_str host, const struct service_conf *conf)
+static struct service *find_service(struct service_set *set, struct mk_str site, const struct service_conf *conf)
 {
-    struct service *found = find_newest(set, host, conf->name);
+    struct service *found = find_newest(set, site, conf->name);
     return found && is_same_conf(&found->conf, conf) ? found : NULL;
 }
 
-struct service *service_open(struct service_set *set, struct mk_str host, const struct service_conf *conf,
-                             struct mk_buf *error)
+struct service *service_open(struct service_set *set, const struct mk_host *host, struct mk_str site,
+                             const struct service_conf *conf, struct mk_buf *error)
 {
     struct service_file file;
     int fd = open_file(conf->file.p, &file, error);
     if (fd < 0)
         return NULL;
-    struct service *s = find_service(set, host, conf);
+    struct service *s = find_service(set, site, conf);
     if (s && s->file.bytes == file.bytes && s->file.sum == file.sum) {
         s->refs++;
-    } else if ((s = new_service(set, host, conf, fd, error))) {
-        struct service *before = find_newest(set, host, conf->name);
+    } else if ((s = new_service(set, host, site, conf, fd, error))) {
+        struct service *before = find_newest(set, site, conf->name);
         s->file = file;
         s->recent = before ? recent_get(before->recent) : NULL;
         mk_list_add(&set->services, &s->node);
@@ -348,9 +349,9 @@ struct service *service_open(struct service_set *set, struct mk_str host, const 
     return s;
 }
 
-struct service *service_find(struct service_set *set, struct mk_str host, const struct service_conf *conf)
+struct service *service_find(struct service_set *set, struct mk_str site, const struct service_conf *conf)
 {
-    struct service *s = find_service(set, host, conf);
+    struct service *s = find_service(set, site, conf);
     if (!s || s->state != SERVICE_RUNS)
         return NULL;
     s->refs++;

@@ -110,6 +110,7 @@ struct service {
     enum service_state state;
     struct mk_arena arena;
     struct mk_str host;       /* the first name of its host */
+    struct mk_str site;       /* of struct duda_host */
     struct service_conf conf; /* a copy */
     struct service_file file; /* what was loaded */
     void *handle;
@@ -153,12 +154,12 @@ void service_set_free(struct service_set *set);
  * Returns the service of a section with a reference: one that runs already for this host, section and file, or one that
  * is loaded but does not run yet. Returns NULL with a sentence in `error` if it cannot be loaded.
  */
-struct service *service_open(struct service_set *set, struct mk_str host, const struct service_conf *conf,
-                             struct mk_buf *error);
+struct service *service_open(struct service_set *set, const struct mk_host *host, struct mk_str site,
+                             const struct service_conf *conf, struct mk_buf *error);
 /*
  * Returns the service that runs for this host and section, whatever the file is now, with a reference; NULL: none does.
  */
-struct service *service_find(struct service_set *set, struct mk_str host, const struct service_conf *conf);
+struct service *service_find(struct service_set *set, struct mk_str site, const struct service_conf *conf);
 /* Calls duda_main() unless the service runs. Returns 0, or -1 with a sentence in `error`. */
 int service_run(struct service *s, struct mk_buf *error);
 /* Keeps the last messages of the service from now on. In the hooks of the configuration. */

@@ -49,7 +49,7 @@ static int begin_session(struct session_state *s)
     int err = session_exists(s) ? 0 : session_id_make(&s->new_id);
     if (err < 0 || session_exists(s))
         return err;
-    session_id_digest(&s->new_id, &s->new_key);
+    session_id_digest(&s->new_id, s->store, &s->new_key);
     s->begins = true;
     return 0;
 }
@@ -95,7 +95,7 @@ static struct mk_str copy_value(struct duda_request *dr, struct mk_str value)
 int session_set(struct duda_request *dr, struct session_state *s, struct mk_str key, struct mk_str value)
 {
     struct session_change *change;
-    if (value.len > session_store_limits(dr->worker->service->sessions.store).session_bytes)
+    if (value.len > dr->worker->service->sessions.limits.session_bytes)
         return -EMSGSIZE;
     struct mk_str copy = copy_value(dr, value);
     if (!copy.p)
@@ -126,7 +126,7 @@ int session_renew(struct session_state *s)
     int err = session_id_make(&s->new_id);
     if (err < 0)
         return err;
-    session_id_digest(&s->new_id, &s->new_key);
+    session_id_digest(&s->new_id, s->store, &s->new_key);
     s->renews = true;
     return 0;
 }

@@ -29,6 +29,8 @@ struct session_id {
 /* What a service has said in session->init(); in struct service. */
 struct service_sessions {
     struct session_store *store;                /* NULL: nothing */
+    struct session_limits limits;               /* of the store, once the service has served */
+    unsigned version;                           /* of the service, for the store */
     const struct duda_session_backend *backend; /* it has the sessions, and `store` only their limits; or NULL */
     const char *cookie;                         /* in the arena of the service; over TLS "__Host-" comes before it */
     int64_t absolute_s;
@@ -49,6 +51,7 @@ struct session_state {
     bool hides;            /* `values` are of a session that was destroyed */
     struct session_key key, new_key;
     struct session_id new_id;
+    const struct session_store *store;
     int64_t life_s;                         /* of a new id; 0: as the service has said */
     int64_t cookie_expires;                 /* since 1970; 0: see `persistent` */
     struct mk_str values;                   /* as they were read; on the heap */
@@ -64,7 +67,8 @@ struct session_state {
 
 /* Returns 0 or -EIO. */
 int session_id_make(struct session_id *ret);
-void session_id_digest(const struct session_id *id, struct session_key *ret);
+/* Sets the key of the session in the store: ids of other hosts and services have other keys. */
+void session_id_digest(const struct session_id *id, const struct session_store *store, struct session_key *ret);
 /* Appends the id in hexadecimal digits; `is_old`: with "-" in the middle. */
 void session_id_print(const struct session_id *id, bool is_old, struct mk_buf *out);
 /* Reads what session_id_print() writes, and nothing else. */

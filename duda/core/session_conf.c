@@ -93,7 +93,7 @@ static int take_store(struct service *s, const struct duda_session_conf *c)
 {
     const char *base = c->folder && *c->folder != '/' ? s->self.datadir.data : "";
     char *folder = c->folder ? join(&s->arena, base, c->folder) : NULL;
-    struct session_limits limits = {
+    s->sessions.limits = (struct session_limits){
         .idle_s = c->idle_s,
         .bytes_max = c->bytes_max,
         .sessions_max = c->sessions_max,
@@ -101,7 +101,8 @@ static int take_store(struct service *s, const struct duda_session_conf *c)
     };
     if (c->folder && !folder)
         return -ENOMEM;
-    s->sessions.store = session_store_get(&s->set->session_stores, s->host.p, s->self.name.data, folder, &limits);
+    s->sessions.store =
+        session_store_get(&s->set->session_stores, s->site.p, s->self.name.data, folder, &s->sessions.version);
     return s->sessions.store ? 0 : -ENOMEM;
 }
 

@@ -21,9 +21,12 @@ int session_id_make(struct session_id *ret)
     return getrandom(ret, sizeof(*ret), GRND_NONBLOCK) == sizeof(*ret) ? 0 : -EIO;
 }
 
-void session_id_digest(const struct session_id *id, struct session_key *ret)
+void session_id_digest(const struct session_id *id, const struct session_store *store, struct session_key *ret)
 {
-    mk_sha1(ret->bytes, id, sizeof(*id));
+    unsigned char text[sizeof(*id) + sizeof(store->owner)];
+    memcpy(text, id, sizeof(*id));
+    memcpy(text + sizeof(*id), &store->owner, sizeof(store->owner));
+    mk_sha1(ret->bytes, text, sizeof(text));
 }
 
 void session_id_print(const struct session_id *id, bool is_old, struct mk_buf *out)
@@ -85,7 +88,7 @@ bool session_cookie_find(struct duda_request *dr, struct session_key *ret, bool 
         return false;
     *ret_valid = session_id_parse(value, get_conf(dr)->is_old, &id);
     if (*ret_valid)
-        session_id_digest(&id, ret);
+        session_id_digest(&id, get_conf(dr)->store, ret);
     return true;
 }
 

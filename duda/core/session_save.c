@@ -285,15 +285,18 @@ static int load_slowly(struct duda_request *dr, struct session_state *s, duda_se
 
 int session_open(struct duda_request *dr, duda_session_fn fn, void *data)
 {
-    struct session_store *store = dr->worker->service->sessions.store;
+    const struct service_sessions *conf = &dr->worker->service->sessions;
+    struct session_store *store = conf->store;
     struct session_state *s = mk_arena_zalloc(mk_request_arena(dr->req), sizeof(*s));
     struct mk_str values = MK_STR_NONE;
     bool is_valid;
     if (!s)
         return -ENOMEM;
     dr->session = s;
+    s->store = store;
+    session_store_adopt(store, conf->version, &conf->limits);
     s->has_cookie = session_cookie_find(dr, &s->key, &is_valid);
-    if (is_valid && session_is_slow(&dr->worker->service->sessions)) {
+    if (is_valid && session_is_slow(conf)) {
         int err = load_slowly(dr, s, fn, data);
         if (err < 0)
             dr->session = NULL;

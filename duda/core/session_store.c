@@ -47,6 +47,17 @@ static void free_store(struct session_store *store)
     heap_free(store, sizeof(*store));
 }
 
+/* Two digests: a name ends where its digest does. */
+static void set_owner(struct session_store *store)
+{
+    struct session_key names[2];
+    if (!store->host || !store->service)
+        return;
+    mk_sha1(names[0].bytes, store->host, strlen(store->host));
+    mk_sha1(names[1].bytes, store->service, strlen(store->service));
+    mk_sha1(store->owner.bytes, names, sizeof(names));
+}
+
 static struct session_store *new_store(const char *host, const char *service, const char *folder)
 {
     struct session_store *store = heap_zalloc(sizeof(*store));
@@ -62,6 +73,7 @@ static struct session_store *new_store(const char *host, const char *service, co
     store->host = dup_text(host);
     store->service = dup_text(service);
     store->folder = folder ? dup_text(folder) : NULL;
+    set_owner(store);
     store->slots = heap_zalloc(SLOTS_MIN * sizeof(*store->slots));
     store->n_slots = store->slots ? SLOTS_MIN : 0;
     if (store->host && store->service && (store->folder || !folder) && store->slots)
@@ -89,7 +101,7 @@ static struct session_store *find_store(struct mk_list *stores, const char *host
 }
 
 struct session_store *session_store_get(struct mk_list *stores, const char *host, const char *service,
-                                        const char *folder, const struct session_limits *limits)
+                                        const char *folder, unsigned *ret_version)
 {
     struct session_store *store = find_store(stores, host, service, folder);
     if (!store && (store = new_store(host, service, folder)))
@@ -97,10 +109,20 @@ struct session_store *session_store_get(struct mk_list *stores, const char *host
     if (!store)
         return NULL;
     store->users++;
-    pthread_mutex_lock(&store->lock);
-    store->limits = *limits;
-    pthread_mutex_unlock(&store->lock);
+    *ret_version = ++store->versions;
     return store;
+}
+
+void session_store_adopt(struct session_store *store, unsigned version, const struct session_limits *limits)
+{
+    if (MK_LIKELY(version <= atomic_load_explicit(&store->version, memory_order_relaxed)))
+        return;
+    pthread_mutex_lock(&store->lock);
+    if (version > atomic_load_explicit(&store->version, memory_order_relaxed)) {
+        store->limits = *limits;
+        atomic_store_explicit(&store->version, version, memory_order_relaxed);
+    }
+    pthread_mutex_unlock(&store->lock);
 }
 
 void session_store_unref(struct session_store *store)

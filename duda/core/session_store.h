@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Where sessions are kept. A store belongs to a host and a service by their names, so that it stays while a new version
- * of the service takes the place of the old one.
+ * of the service takes the place of the old one, and has the limits of the newest that has served.
  *
  *     service_set ─► session_store ◄─ services (`users`), jobs on disk threads (`refs`)
  *
@@ -42,8 +42,11 @@ struct session_record {
 struct session_store {
     struct mk_list node;   /* in service_set.session_stores; it and `users` are for the hooks of the configuration */
     unsigned users;        /* services */
+    unsigned versions;     /* so many services have taken it; of these three, too */
     _Atomic unsigned refs; /* one for all services, and one for each job */
     char *host, *service, *folder; /* `folder` is NULL: in memory */
+    struct session_key owner;      /* digest of host and service */
+    _Atomic unsigned version;      /* of the service whose limits hold */
 
     pthread_mutex_t lock; /* of the next fields */
     struct session_limits limits;
@@ -82,11 +85,11 @@ static inline bool session_commit_has_new_key(const struct session_commit *c)
 /* ── the stores of a process; for the hooks of the configuration ── */
 
 /*
- * Returns the store of a service, with one user more, which has these limits from now on. `folder` is NULL for one in
- * memory. Returns NULL without memory.
+ * Returns the store of a service, with one user more, and a higher `*ret_version` than that of the services before.
+ * `host` must tell the host apart from all others. `folder` is NULL for a store in memory. Returns NULL without memory.
  */
 struct session_store *session_store_get(struct mk_list *stores, const char *host, const char *service,
-                                        const char *folder, const struct session_limits *limits);
+                                        const char *folder, unsigned *ret_version);
 /* Drops a user; after the last one, and the last job, the store is freed. */
 void session_store_drop(struct session_store *store);
 
@@ -97,6 +100,11 @@ static inline void session_store_ref(struct session_store *store)
 }
 void session_store_unref(struct session_store *store);
 
+/*
+ * Has the limits of a service hold, unless those of a newer version do. To be called when it serves a request: a
+ * service whose configuration is refused sets no limits, and one that is about to end sets them no more. Any thread.
+ */
+void session_store_adopt(struct session_store *store, unsigned version, const struct session_limits *limits);
 struct session_limits session_store_limits(struct session_store *store);
 /* Returns the time that the store goes by, in seconds: since the start of the system, or since 1970 for files. */
 int64_t session_store_now(const struct session_store *store);

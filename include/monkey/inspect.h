@@ -140,8 +140,6 @@ bool mk_inspect_listener(const struct mk_generation *g, unsigned n, struct mk_st
                          struct mk_str *ret_transport);
 /* Appends the effective configuration: of the server, or with `host` that of the host. Any thread. */
 void mk_inspect_show(const struct mk_generation *g, const struct mk_host *host, struct mk_buf *out);
-/* Appends the path of the host's file. Any thread. */
-void mk_inspect_host_file(const struct mk_host *host, struct mk_buf *out);
 
 /* A reload that a plugin asks for. Must stay in place until it is done or cancelled. */
 struct mk_server_reload {
@@ -197,9 +195,12 @@ struct mk_explain {
     const struct mk_explain_header *headers;
     unsigned n_headers;
     struct mk_address client; /* unknown (AF_UNSPEC) unless it was given */
+    struct mk_str scheme;     /* "http", "https"; empty: unknown, as the next one */
+    struct mk_str listener;   /* the address of its Listen line */
     const struct mk_worker *worker;
     struct mk_str plugin; /* whose hook is called */
     bool answered;        /* set by mk_explain_add() with MK_EXPLAIN_ANSWERS */
+    bool claimed;         /* as mk_request_claim(); to be set in MK_EXPLAIN_HEAD */
     uint64_t hits;        /* in MK_EXPLAIN_RULES */
     /* Use mk_explain_add() and mk_explain_rewrite(). */
     void (*add)(struct mk_explain *e, const struct mk_host *host, const void *section_struct,

@@ -313,6 +313,12 @@ MK_API void mk_host_warn(struct mk_host *host, const void *section_struct, size_
  * any thread. Builds for small devices leave it out.
  */
 MK_API void mk_host_place(const struct mk_host *host, const void *section_struct, struct mk_buf *out);
+/*
+ * Appends the file of the host ("sites/default"). With the host's first name it tells the host apart from all others,
+ * also over reloads: hosts of different listeners may have the same name. From host_start on, any thread. Builds for
+ * small devices leave it out.
+ */
+MK_API void mk_host_file(const struct mk_host *host, struct mk_buf *out);
 
 /*
  * Writes a line to the error log as mk_log(), and behind the message the first name of the host: ", host: example.org".
@@ -557,6 +563,14 @@ enum { MK_REWRITES_MAX = 10, MK_REWRITE_BYTES_MAX = 16384 };
  * rewritten MK_REWRITES_MAX times) or -ENOMEM. Builds for small devices leave it out.
  */
 MK_API int mk_request_rewrite(struct mk_request *req, struct mk_str path, struct mk_str query);
+
+/*
+ * mk_request_claim(), in on_head: the plugin responds to the URI of the client, as to a probe, whatever the order of the
+ * plugins is; so none redirects the request, unless rules and logins refuse it. mk_request_is_claimed(): in on_request,
+ * for plugins that redirect. Builds for small devices leave them out.
+ */
+MK_API void mk_request_claim(struct mk_request *req);
+MK_API bool mk_request_is_claimed(const struct mk_request *req);
 
 /* Returns the address of the Listen line of the request's connection; valid until the exchange ends. */
 MK_API struct mk_str mk_request_listener(const struct mk_request *req);

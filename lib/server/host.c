@@ -216,6 +216,13 @@ void mk_host_place(const struct mk_host *host, const void *section_struct, struc
     mk__conf_origin_print(find_field(host, section_struct, MK__CONF_SECTION, 0), out);
 }
 
+void mk_host_file(const struct mk_host *host, struct mk_buf *out)
+{
+    struct mk__conf_origin origin = find_field(host, host->settings, MK__CONF_SECTION, 0);
+    origin.line = 0;
+    mk__conf_origin_print(origin, out);
+}
+
 /* Returns the line of the rule's pattern, else of its section. */
 static struct mk__conf_origin find_rule(const struct mk_host *host, const void *rule, size_t pattern)
 {

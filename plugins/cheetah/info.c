@@ -208,7 +208,7 @@ static void show_config(struct host_run *r, const struct mk_generation *g, const
     mk_buf_init(&text, SHOW_BYTES_MAX);
     if (host) {
         mk_buf_addf(&text, "\n# ");
-        mk_inspect_host_file(host, &text);
+        mk_host_file(host, &text);
         mk_buf_addc(&text, '\n');
     }
     mk_inspect_show(g, host, &text);
@@ -250,7 +250,7 @@ static void show_host(struct host_run *r, const struct mk_generation *g, const s
     struct mk_str name;
     for (unsigned i = 0; (name = mk_host_name(host, i)).p; i++)
         mk_buf_addf(&names, "%s%.*s", i ? " " : "", MK_STR_ARG(name));
-    mk_inspect_host_file(host, &file);
+    mk_host_file(host, &file);
     json_begin(&c->out);
     json_string(&c->out, "names", mk_buf_str(&names));
     json_string(&c->out, "file", mk_buf_str(&file));

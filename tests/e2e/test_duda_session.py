@@ -13,8 +13,8 @@ import pytest
 
 from harness.fakes import killed_at_the_end
 from harness.redis import Redis, needs_redis
-from harness.server import await_true
-from harness.services import HEAD, build_service, needs_duda, patched, reload
+from harness.server import await_true, free_port, section
+from harness.services import HEAD, build_service, needs_duda, patched, reload, web_service
 from harness.ways import WAYS
 
 pytestmark = needs_duda
@@ -270,8 +270,9 @@ def start(request, serve_services, tmp_path, redis):
     kept = redis() if request.param == "redis" else None
     store = {"folder": str(folder)} if folder else {"redis": kept.address} if kept else {}
 
-    def begin(settings=None, **conf):
-        return serve_services({"web": source(**store, **conf)}, {"Workers": 2, **(settings or {})})
+    def begin(settings=None, files=None, listeners=1, **conf):
+        settings = {"Workers": 2, **(settings or {})}
+        return serve_services({"web": source(**store, **conf)}, settings, files=files, listeners=listeners)
 
     begin.folder, begin.redis, begin.store = folder, kept, store
     return begin
@@ -618,6 +619,50 @@ def test_two_services_do_not_share_sessions(serve_services):
     assert one.get("user") == "ada"
 
 
+def test_hosts_of_one_name_do_not_share_sessions(start, site_root, tmp_path):
+    """Two listeners may each have a host of a name; a reload restarts the service of neither."""
+    ports = [free_port(), free_port()]
+    listen = [f"127.0.0.1:{port}" for port in ports]
+
+    def site(n):
+        host = {"ServerName": "localhost", "DocumentRoot": site_root, "Listener": listen[n]}
+        return section("HOST", host) + web_service("web")
+
+    files = {"sites/default": site(0), "sites/other": site(1)}
+    server = start({"Listen": listen}, files=files, listeners=2)
+    pair = [type("Place", (), {"connect": lambda self, n=n: server.connect(n)})() for n in (0, 1)]
+    one, other = (Browser(place) for place in pair)
+    one.ask("/login")
+    assert other.set("mine", "2") == 0
+    lines = reload(server)
+    assert not [line for line in lines if "service web" in line]
+    assert Browser(pair[1], one.cookies).get("user") == "none"
+    assert Browser(pair[0], other.cookies).get("mine") == "none"
+    assert (one.copy().get("user"), other.copy().get("mine")) == ("ada", "2")
+
+
+def test_a_refused_reload_keeps_limits(serve_services):
+    """Those of a new version hold when it serves."""
+    server = serve_services({"web": source(sessions_max=4)})
+    browsers = [Browser(server) for _ in range(4)]
+    for browser in browsers:
+        browser.ask("/login")
+    site = server.conf / "sites" / "default"
+    before = site.read_text()
+    build_service(server.services, "web", source("2", sessions_max=1))
+    site.write_text(before + "    Nonsense 1\n")
+    reload(server, accepted=False)
+    site.write_text(before + section("RULES", {"Match": "/x", "Action": "deny", "File": "/none"}))
+    reload(server, accepted=False)
+    assert [browser.get("user") for browser in browsers] == ["ada"] * 4
+    assert browsers[0].set("b", "2") == 0
+    assert [browser.get("user") for browser in browsers] == ["ada"] * 4
+    site.write_text(before)
+    reload(server)
+    assert browsers[3].copy().set("b", "2") == 0
+    assert [browser.copy().get("user") for browser in browsers] == ["none"] * 3 + ["ada"]
+
+
 # ── Redis ──
 
 
@@ -643,7 +688,7 @@ def test_what_redis_knows(serve_services, redis):
     browser = Browser(server)
     browser.set("a", "b" * 50)
     (key,) = keys_in(one)
-    assert re.fullmatch(r"duda:session:\{\w+/web\}:[0-9a-f]{40}", key)
+    assert re.fullmatch(r"duda:session:\{localhost@default/web\}:[0-9a-f]{40}", key)
     assert browser.id.replace("-", "") not in key
     assert 490 <= int(one.ask("TTL", key)) <= 500
     one.ask("HSET", key, "e", "1")  # its end, whatever Redis does by itself

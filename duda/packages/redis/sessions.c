@@ -2,8 +2,8 @@
 /*
  * Sessions in Redis, for the object `session` (<duda/session.h>).
  *
- *     duda:session:{HOST/SERVICE}:DIGEST    a hash: e: when it ends, u: the last use, kKEY: a value
- *     duda:session:{HOST/SERVICE}:          a sorted set of the digests by their last use, in microseconds
+ *     duda:session:{NAME@FILE/SERVICE}:DIGEST    a hash: e: when it ends, u: the last use, kKEY: a value
+ *     duda:session:{NAME@FILE/SERVICE}:          a sorted set of the digests by their last use, in microseconds
  *
  * Each call is one script, which the server runs as one step: so two requests cannot lose a key of each other. Times
  * are those of Redis, so that the clocks of the servers that share it need not agree. Redis removes what has expired by

@@ -133,6 +133,10 @@ static int read_request(struct explanation *x, const struct mk_explain_request *
     bool is_https = mk_str_ieq(parts.scheme, MK_STR("https"));
     if (parts.authority.len)
         x->listener = find_listener(x->g, at.has_port ? at.port : is_https ? 443 : 80);
+    if (parts.authority.len)
+        x->e.scheme = is_https ? MK_STR("https") : MK_STR("http");
+    if (x->listener)
+        x->e.listener = x->listener->text;
     x->e.query = parts.has_query ? parts.query : MK_STR_NONE;
     err = decode_path(x, parts.path, &x->e.path);
     x->e.original_path = x->e.path;
@@ -158,7 +162,7 @@ static void tell_host(struct explanation *x)
     struct mk_buf place;
     struct mk_str name = mk_host_name(x->host, 0), asked = x->e.name;
     mk_buf_init_fixed(&place, storage, sizeof(storage));
-    mk_inspect_host_file(x->host, &place);
+    mk_host_file(x->host, &place);
     if (mk_host_has_name(x->host, asked))
         tell(x, "host", mk_buf_str(&place), MK_EXPLAIN_NOTE, "the host %.*s serves the name %.*s", MK_STR_ARG(name),
              MK_STR_ARG(asked));

@@ -40,13 +40,6 @@ bool mk_inspect_listener(const struct mk_generation *g, unsigned n, struct mk_st
     return true;
 }
 
-void mk_inspect_host_file(const struct mk_host *host, struct mk_buf *out)
-{
-    struct mk__conf_origin origin = mk_inspect_core.conf_origin(host->set, host->settings, MK__CONF_SECTION, 0);
-    origin.line = 0;
-    mk_inspect_core.print_origin(origin, out);
-}
-
 void mk_inspect_show(const struct mk_generation *g, const struct mk_host *host, struct mk_buf *out)
 {
     mk_inspect_core.show(host ? host->set : g->set, out);

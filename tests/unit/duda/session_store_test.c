@@ -148,19 +148,42 @@ TEST(concurrent_writes)
 
 /* ── the stores of a process ── */
 
+/* A version of a service that never serves changes nothing. */
+TEST(limits_are_of_the_newest_that_serves)
+{
+    struct session_store *store = open_store(&limits);
+    struct session_limits fewer = limits, least = limits;
+    unsigned refused, used;
+    fewer.sessions_max = 2;
+    least.sessions_max = 1;
+    for (unsigned i = 1; i <= 3; i++)
+        assert_int_equal(create(store, i, 0), 0);
+    assert_ptr_equal(session_store_get(&stores, "localhost", "web", NULL, &refused), store);
+    session_store_drop(store);
+    assert_int_equal(create(store, 4, 0), 0);
+    assert_int_equal(store->n, 3);
+    assert_ptr_equal(session_store_get(&stores, "localhost", "web", NULL, &used), store);
+    session_store_adopt(store, used, &fewer);
+    session_store_adopt(store, refused, &least);
+    assert_int_equal(session_store_limits(store).sessions_max, 2);
+    assert_int_equal(create(store, 5, 0), 0);
+    assert_int_equal(store->n, 2);
+    session_store_drop(store);
+    session_store_drop(store);
+}
+
 TEST(stores_are_of_a_host_and_a_service)
 {
     struct session_store *store = open_store(&limits);
-    struct session_limits other = limits;
-    other.idle_s = 5;
+    unsigned version;
     assert_int_equal(create(store, 1, 0), 0);
-    struct session_store *again = session_store_get(&stores, "localhost", "web", NULL, &other);
-    struct session_store *host = session_store_get(&stores, "other", "web", NULL, &limits);
-    struct session_store *folder = session_store_get(&stores, "localhost", "web", "/x", &limits);
+    struct session_store *again = session_store_get(&stores, "localhost", "web", NULL, &version);
+    struct session_store *host = session_store_get(&stores, "other", "web", NULL, &version);
+    struct session_store *folder = session_store_get(&stores, "localhost", "web", "/x", &version);
     assert_ptr_equal(again, store);
     assert_ptr_not_equal(host, store);
     assert_ptr_not_equal(folder, store);
-    assert_int_equal(session_store_limits(store).idle_s, 5);
+    assert_memory_not_equal(&host->owner, &store->owner, sizeof(store->owner));
     session_store_drop(host);
     session_store_drop(folder);
     session_store_drop(store); /* the old version of the service ends */
@@ -180,9 +203,11 @@ static int use_store(void *ctx)
     struct session_key key = make_key(1);
     (void)ctx;
     mk_list_init(&stores);
-    struct session_store *store = session_store_get(&stores, "h", "s", NULL, &limits);
+    unsigned version;
+    struct session_store *store = session_store_get(&stores, "h", "s", NULL, &version);
     if (!store)
         return -ENOMEM;
+    session_store_adopt(store, version, &limits);
     int err = create(store, 1, 0);
     if (err == 0)
         err = update(store, 1, "a", "b", 0);

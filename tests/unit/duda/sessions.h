@@ -28,8 +28,10 @@ static struct mk_list stores;
 static inline struct session_store *open_store_of(const char *folder, const struct session_limits *l)
 {
     mk_list_init(&stores);
-    struct session_store *store = session_store_get(&stores, "localhost", "web", folder, l);
+    unsigned version;
+    struct session_store *store = session_store_get(&stores, "localhost", "web", folder, &version);
     assert_non_null(store);
+    session_store_adopt(store, version, l);
     return store;
 }
 
