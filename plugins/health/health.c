@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * health: tells load balancers and supervisors whether the server is alive, and whether it is ready for requests. It
- * responds on every host, or on listeners of its own, before other plugins that come later in the order.
+ * responds on every host, or on listeners of its own, before other plugins that come later in the order, and before
+ * redirects of any.
  */
 #include <monkey/counters.h>
 #include <monkey/inspect.h>
@@ -158,37 +159,67 @@ static void send_health(struct mk_request *req, bool ready)
     mk_response_end(req);
 }
 
-static int answer_probe(struct mk_request *req)
+enum probe { NO_PROBE, PROBE_OF_LIFE, PROBE_OF_READINESS, PROBE_UNKNOWN };
+
+/* Returns what a path is at a listener; PROBE_UNKNOWN: no probe, but the listener serves nothing else. */
+static enum probe find_probe(const struct health_conf *h, struct mk_str path, struct mk_str listener)
+{
+    if (h->listeners.n && !is_health_listener(h, listener))
+        return NO_PROBE;
+    if (path.len && mk_str_eq(path, h->ready))
+        return PROBE_OF_READINESS;
+    if (path.len && mk_str_eq(path, h->live))
+        return PROBE_OF_LIFE;
+    return h->listeners.n ? PROBE_UNKNOWN : NO_PROBE;
+}
+
+static enum probe find_probe_of(const struct mk_request *req)
 {
     const struct health_conf *h = mk_request_host_state(req, &mk_plugin_health);
-    if (!h)
-        return MK_DECLINED;
-    struct mk_str path = mk_request_original_path(req);
+    return h ? find_probe(h, mk_request_original_path(req), mk_request_listener(req)) : NO_PROBE;
+}
+
+static int claim_probe(struct mk_request *req)
+{
+    if (find_probe_of(req) != NO_PROBE)
+        mk_request_claim(req);
+    return MK_DECLINED;
+}
+
+static int answer_probe(struct mk_request *req)
+{
+    enum probe probe = find_probe_of(req);
     enum mk_method method = mk_request_method(req);
-    assert(h->live.len || h->ready.len || h->listeners.n);
-    bool ready = path.len && mk_str_eq(path, h->ready), live = path.len && mk_str_eq(path, h->live);
-    if (h->listeners.n && !is_health_listener(h, mk_request_listener(req)))
+    if (probe == NO_PROBE)
         return MK_DECLINED;
-    if (!ready && !live) {
-        if (!h->listeners.n)
-            return MK_DECLINED;
+    if (probe == PROBE_UNKNOWN)
         mk_response_error(req, 404);
-    } else if (method != MK_GET && method != MK_HEAD)
+    else if (method != MK_GET && method != MK_HEAD)
         mk_response_method_not_allowed(req, MK_STR("GET, HEAD, OPTIONS"));
     else
-        send_health(req, ready);
+        send_health(req, probe == PROBE_OF_READINESS);
     return 0;
 }
 
 static void explain_probe(const struct mk_host *host, struct mk_explain *e)
 {
+    static const char *const names[] = {
+        [PROBE_OF_LIFE] = "[HEALTH] answers the liveness check",
+        [PROBE_OF_READINESS] = "[HEALTH] answers the readiness check",
+        [PROBE_UNKNOWN] = "404: the listener of [HEALTH] serves nothing else",
+    };
     const struct health_conf *h = mk_host_state(host, &mk_plugin_health);
-    bool live = h && mk_str_eq(e->original_path, h->live), ready = h && mk_str_eq(e->original_path, h->ready);
-    if (e->phase != MK_EXPLAIN_REQUEST || (!live && !ready))
+    bool is_unknown = h && h->listeners.n && !e->listener.len;
+    if (!h)
         return;
-    mk_explain_add(e, host, h, h->listeners.n ? MK_EXPLAIN_MAYBE : MK_EXPLAIN_ANSWERS,
-                   "[HEALTH] answers the %s check%s", live ? "liveness" : "readiness",
-                   h->listeners.n ? " at the listeners of its section" : "");
+    enum probe probe = find_probe(h, e->original_path, is_unknown ? h->listeners.items[0] : e->listener);
+    if (probe == NO_PROBE || (is_unknown && probe == PROBE_UNKNOWN))
+        return;
+    if (e->phase == MK_EXPLAIN_HEAD)
+        e->claimed = !is_unknown;
+    else if (e->phase == MK_EXPLAIN_REQUEST)
+        mk_explain_add(e, host, h, is_unknown ? MK_EXPLAIN_MAYBE : MK_EXPLAIN_ANSWERS, "%s%s", names[probe],
+                       is_unknown ? " at the listeners of its section" : "");
 }
 
 MK_PLUGIN(health) = {
@@ -197,6 +228,7 @@ MK_PLUGIN(health) = {
     .sections = sections,
     .start = start_process,
     .host_start = start_host,
+    .on_head = claim_probe,
     .on_request = answer_probe,
     .explain = explain_probe,
 };

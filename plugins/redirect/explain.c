@@ -93,7 +93,7 @@ static void explain_redirects(const struct mk_host *host, struct mk_explain *e)
 
 void explain_rules(const struct mk_host *host, struct mk_explain *e)
 {
-    if (e->phase == MK_EXPLAIN_REQUEST)
+    if (e->phase == MK_EXPLAIN_REQUEST && !e->claimed)
         explain_redirects(host, e);
     while (e->phase == MK_EXPLAIN_HEAD && rewrite_once(host, e))
         ;

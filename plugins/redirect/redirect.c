@@ -273,7 +273,7 @@ static int redirect_request(struct mk_request *req)
 {
     const struct redirect_state *s = mk_request_host_state(req, &mk_plugin_redirect);
     struct mk_str path = mk_request_path(req), groups[MK_PATTERN_GROUPS];
-    if (!s || !s->redirects || path.len == 0 || path.p[0] != '/')
+    if (!s || !s->redirects || path.len == 0 || path.p[0] != '/' || mk_request_is_claimed(req))
         return MK_DECLINED;
     const struct redirect_rule *r;
     const struct redirect_host *whole = mk_host_conf(s->host, &redirect_sections[RULES_HOST]);

@@ -91,7 +91,7 @@ static bool is_local(const struct mk_address *address)
     return address->family == AF_UNIX;
 }
 
-static bool has_listener(const struct settings *s, struct mk_str text)
+bool section_has_listener(const struct settings *s, struct mk_str text)
 {
     for (uint32_t i = 0; i < s->listeners.n; i++)
         if (mk_str_eq(s->listeners.items[i], text))
@@ -114,7 +114,7 @@ static bool is_own_name(struct mk_request *req)
 bool section_allows(const struct settings *s, struct mk_request *req)
 {
     if (s->listeners.n)
-        return has_listener(s, mk_request_listener(req));
+        return section_has_listener(s, mk_request_listener(req));
     struct mk_address peer = mk_request_peer(req), client = mk_request_client(req);
     return is_local(&peer) && is_local(&client) && (peer.family == AF_UNIX || is_own_name(req));
 }

@@ -24,5 +24,7 @@ int section_check_host(struct mk_host *host, const struct settings *s);
  * its other end and the client are on this machine.
  */
 bool section_allows(const struct settings *s, struct mk_request *req);
+/* Returns whether the status is on a listener, by the address of its Listen line. */
+bool section_has_listener(const struct settings *s, struct mk_str text);
 
 #endif

@@ -14,6 +14,7 @@
 #include "stream.h"
 
 #include <monkey/accept.h>
+#include <monkey/inspect.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -234,10 +235,25 @@ static struct target find_target(struct mk_str path, const struct settings *s)
     return (struct target){0};
 }
 
+/* A path that was rewritten may lead here, and one of the status stays here if it was rewritten. */
+static struct target find_target_of(const struct mk_request *req, const struct settings *s)
+{
+    struct target target = s ? find_target(mk_request_original_path(req), s) : (struct target){0};
+    return s && !target.send ? find_target(mk_request_path(req), s) : target;
+}
+
+static int claim_request(struct mk_request *req)
+{
+    const struct settings *s = mk_request_host_state(req, &mk_plugin_status);
+    if (s && (s->listeners.n || find_target(mk_request_original_path(req), s).send) && section_allows(s, req))
+        mk_request_claim(req);
+    return MK_DECLINED;
+}
+
 static int answer_request(struct mk_request *req)
 {
     const struct settings *s = mk_request_host_state(req, &mk_plugin_status);
-    struct target target = s ? find_target(mk_request_path(req), s) : (struct target){0};
+    struct target target = find_target_of(req, s);
     if (!s || (!target.send && !s->listeners.n) || !section_allows(s, req))
         return MK_DECLINED;
     enum mk_method method = mk_request_method(req);
@@ -248,6 +264,26 @@ static int answer_request(struct mk_request *req)
     else
         target.send(req, mk_worker_state(mk_request_worker(req), &mk_plugin_status), target.file);
     return 0;
+}
+
+static void explain_status(const struct mk_host *host, struct mk_explain *e)
+{
+    const struct settings *s = mk_host_state(host, &mk_plugin_status);
+    bool is_here = s && find_target(e->original_path, s).send;
+    bool is_known = s && (!s->listeners.n || e->listener.len);
+    if (!s || (s->listeners.n && e->listener.len && !section_has_listener(s, e->listener)))
+        return;
+    if (!is_here && (!s->listeners.n || !is_known))
+        return;
+    if (e->phase == MK_EXPLAIN_HEAD)
+        e->claimed |= is_known;
+    else if (e->phase == MK_EXPLAIN_CONTENT)
+        mk_explain_add(e, host, mk_host_server_conf(host, section_status),
+                       s->listeners.n && is_known ? MK_EXPLAIN_ANSWERS : MK_EXPLAIN_MAYBE, "%s%s",
+                       is_here ? "[STATUS] answers" : "404: the listener of [STATUS] serves nothing else",
+                       !s->listeners.n ? " clients on this machine"
+                       : is_known      ? ""
+                                       : " at the listeners of its section");
 }
 
 MK_PLUGIN(status) = {
@@ -262,6 +298,8 @@ MK_PLUGIN(status) = {
     .worker_start = start_worker,
     .worker_stop = stop_worker,
     .worker_retire = retire_worker,
+    .on_head = claim_request,
     .on_content = answer_request,
+    .explain = explain_status,
     .on_done = count_request,
 };

@@ -94,7 +94,7 @@ static const char *const redirects[] = {"server", [1 + TLS_REDIRECT_OFF] = "Off"
 #define REDIRECT_DOC \
     "`https`: redirects unencrypted requests to the same URI with https, at the port of the first listener with " \
     "`tls`: 301, or 308 if the method is neither GET nor HEAD. A `Host` that is neither a name of this host nor the " \
-    "address of the connection is replaced by the first name."
+    "address of the connection is replaced by the first name. Paths of `[HEALTH]` and `[STATUS]` are not redirected."
 
 static const struct mk_conf_key server_keys[] = {
     MK_CONF_KEY_PATH(struct tls_server_conf, ticket_keys, "TicketKeys", NULL,

@@ -4,6 +4,7 @@
  * connection of a request. transport.c and io.c handle connections.
  */
 #include <monkey/escape.h>
+#include <monkey/inspect.h>
 #include <monkey/plugin.h>
 
 #include "ssl_context.h"
@@ -324,9 +325,23 @@ static int check_request(struct mk_request *req)
         return 0;
     }
     if (conn || !tls_host || settings_redirect(tls_host->generation->conf, tls_host->conf) == TLS_REDIRECT_OFF ||
-        mk_str_eq(mk_request_scheme(req), MK_STR("https")))
+        mk_str_eq(mk_request_scheme(req), MK_STR("https")) || mk_request_is_claimed(req))
         return MK_DECLINED;
     return redirect_to_https(req, mk_generation_state(mk_worker_generation(mk_request_worker(req)), &mk_plugin_tls));
+}
+
+static void explain_redirect(const struct mk_host *host, struct mk_explain *e)
+{
+    const struct tls_host *tls_host = mk_host_state(host, &mk_plugin_tls);
+    if (e->phase != MK_EXPLAIN_REQUEST || e->claimed || mk_str_eq(e->scheme, MK_STR("https")) || !tls_host)
+        return;
+    const struct tls_server_conf *server = tls_host->generation->conf;
+    bool own = tls_host->conf->redirect,
+         get = mk_str_eq(e->method, MK_STR("GET")) || mk_str_eq(e->method, MK_STR("HEAD"));
+    if (settings_redirect(server, tls_host->conf) != TLS_REDIRECT_OFF)
+        mk_explain_add(e, host, own ? (const void *)tls_host->conf : server,
+                       e->scheme.len ? MK_EXPLAIN_ANSWERS : MK_EXPLAIN_MAYBE,
+                       "Redirect https: %d to the same URI with https", get ? 301 : 308);
 }
 
 static void add_hsts_header(struct mk_request *req)
@@ -357,4 +372,5 @@ MK_PLUGIN(tls) = {
     .worker_stop = stop_worker,
     .on_request = check_request,
     .on_response = add_hsts_header,
+    .explain = explain_redirect,
 };

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether the server lives and wants requests, as load balancers ask; also correct while it stops."""
 
+import json
 import re
 import signal
 
 import pytest
 
+from harness import build
 from harness.messages import request
 from harness.server import await_true, is_refused, run, section
 
@@ -72,6 +74,44 @@ def test_every_host(healthy):
         assert server.talk(request("/healthz", "Connection: close", host=host))[0].body == b"ok\n"
     assert server.talk(request("/readyz", host=None, version="HTTP/1.0"))[0].body == b"ready\n"
     assert server.statuses(request("/", "Connection: close")) == [301]
+
+
+REDIRECTS = {
+    "of the host": "    Redirect https://example.org/\n",
+    "by a rule": "[REDIRECT]\n    Match ~^/\n    To https://example.org/\n",
+    "to https": "[TLS]\n    Redirect https\n",
+}
+PROBES = ("health", "status", "redirect", "mandril", "cheetah")
+
+
+@pytest.mark.parametrize("names", [PROBES, PROBES[::-1]], ids=["first", "last"])
+@pytest.mark.parametrize("kind", REDIRECTS)
+def test_probes_and_status_come_before_redirects(serve, tmp_path, names, kind):
+    """A load balancer takes 301 as healthy, also while the server stops. The shell's `explain` says the same."""
+    if any(not (build.PLUGINS / f"{name}.so").exists() for name in names):
+        pytest.skip("a plugin is missing here")
+    shell = tmp_path / "shell.sock"
+    host = section("HOST", {"ServerName": "localhost", "DocumentRoot": tmp_path}) + REDIRECTS[kind]
+    rules = "[RULES]\n    Match /healthz\n    Header X-From outside\n    Action deny\n"
+    config = {
+        "plugins.load": section("PLUGINS", {"Load": ["liana", "tls", *names, "static"]}),
+        "plugins/health/health.conf": section("HEALTH", BOTH),
+        "plugins/status/status.conf": section("STATUS", {"Enabled": "On"}),
+        "plugins/cheetah/cheetah.conf": section("CHEETAH", {"Listen": shell}),
+        "plugins/tls/tls.conf": section("TLS", {"SelfSigned": "On"}),
+        "sites/default": host + rules,
+    }
+    server = serve({"Listen": ["127.0.0.1:0", "127.0.0.1:0 tls"]}, config=config, listeners=2)
+    paths = {"/healthz": 200, "/readyz": 200, "/metrics": 200, "/status": 200, "/status/events/x": 301, "/x": 301}
+    with server.connect() as client:
+        assert {path: client.ask(path).status for path in paths} == paths
+        refused = client.ask("/healthz", "X-From: outside").status
+        assert refused == (403 if names[0] != "health" else 200), "rules come where plugins.load says"
+    for path, status in paths.items():
+        done = run("shell", "-s", shell, "--json", "explain", "GET", f"http://localhost:{server.port}{path}")
+        rows = [json.loads(line) for line in done.stdout.splitlines()]
+        redirects = [row for row in rows if row.get("plugin") in ("tls", "redirect") and row["effect"] == "answers"]
+        assert rows and bool(redirects) == (status == 301), (path, rows)
 
 
 # ── a listener of its own ──
