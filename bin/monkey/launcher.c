@@ -234,10 +234,16 @@ static void call_for_each(unsigned n, const char *names, void (*fn)(int fd, bool
     }
 }
 
+static bool has_listen_fds(unsigned *ret_n)
+{
+    *ret_n = read_env_number("LISTEN_FDS");
+    return *ret_n > 0 && *ret_n <= FDS_MAX && read_env_number("LISTEN_PID") == (unsigned)getpid();
+}
+
 void launcher_each_listen_fd(void (*fn)(int fd, bool own, void *ctx), void *ctx)
 {
-    unsigned n = read_env_number("LISTEN_FDS");
-    if (n > 0 && n <= FDS_MAX && read_env_number("LISTEN_PID") == (unsigned)getpid())
+    unsigned n;
+    if (has_listen_fds(&n))
         call_for_each(n, getenv("LISTEN_FDNAMES"), fn, ctx);
     unsetenv("LISTEN_FDS");
     unsetenv("LISTEN_PID");
@@ -251,6 +257,20 @@ static void inherit_listener(int fd, bool own, void *ctx)
         return;
     mk_log_warn("inherited descriptor %d is no listening stream socket (%s): it is closed", fd, strerror(-err));
     close(fd);
+}
+
+static void offer_socket(int fd, bool own, void *ctx)
+{
+    (void)ctx;
+    if (own)
+        mk_socket_offer(fd);
+}
+
+void launcher_offer_listen_fds(void)
+{
+    unsigned n;
+    if (has_listen_fds(&n))
+        call_for_each(n, getenv("LISTEN_FDNAMES"), offer_socket, NULL);
 }
 
 void launcher_inherit_listen_fds(struct mk_server *server)

@@ -38,6 +38,8 @@ void launcher_notify_stopping(void);
 /* Logs if the counters of the process before cannot be used. Call once the error log is open. */
 void launcher_report_counters(void);
 
+/* Offers the sockets of LISTEN_FDS that the process before has opened to plugins. Before the load. */
+void launcher_offer_listen_fds(void);
 /* Passes the sockets of LISTEN_FDS (sd_listen_fds(3)) to the server, and removes its variables from the environment. */
 void launcher_inherit_listen_fds(struct mk_server *server);
 /* The same for a process without a server: calls `fn` for each socket. */

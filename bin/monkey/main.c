@@ -58,8 +58,10 @@ static int run_action(const struct options *o)
         fprintf(stderr, "monkey: out of memory\n");
         return EXIT_RUN;
     }
-    if (!MK_SMALL && o->action == ACTION_SERVE)
+    if (!MK_SMALL && o->action == ACTION_SERVE) {
         errorlog_keep();
+        launcher_offer_listen_fds();
+    }
     int err = config_load(server, o, listen_text, sizeof(listen_text)), code = EXIT_OK;
     if (o->action == ACTION_TEST)
         code = test_config(server, o, err);

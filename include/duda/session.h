@@ -137,7 +137,7 @@ struct duda_session_pair {
 
 /* The sessions of a service: those of other services, also of the same backend, are none of it. */
 struct duda_session_scope {
-    const char *host, *service; /* `host`: "NAME@FILE" */
+    const char *host, *service;                   /* `host`: "NAME@FILE" */
     uint32_t idle_s, sessions_max, session_bytes; /* see struct duda_session_conf */
 };
 

@@ -123,6 +123,13 @@ MK_API int mk_server_show_host(const struct mk_server *server, struct mk_str nam
  */
 MK_API int mk_server_inherit(struct mk_server *server, int fd, bool own);
 /*
+ * Offers plugins a listening socket that the process has inherited from a server before it, whose plugins may have had
+ * it (mk_socket_take()). Before mk_server_load(); mk_server_inherit() has to be called for the same descriptor later,
+ * and closes it if a plugin has taken it. Of more than 16 the last ones are not offered. Builds for small devices leave
+ * it out.
+ */
+MK_API void mk_socket_offer(int fd);
+/*
  * Opens the listeners without starting, for a program that drops privileges before mk_server_start(). Call
  * mk_server_start() or mk_server_free() next.
  * Returns 0, -EINVAL (nothing was loaded) or another -errno (mk_server_problems() says why).
@@ -138,7 +145,7 @@ struct mk_server_process {
 /* Gets these settings; all are false, NULL or 0 before mk_server_load() has succeeded. */
 MK_API void mk_server_process(const struct mk_server *server, struct mk_server_process *ret);
 
-/* Calls `fn` for each listening socket of a running server; `own` as for mk_server_inherit(). */
+/* Calls `fn` for each listening socket of a running server and of its plugins; `own` as for mk_server_inherit(). */
 MK_API void mk_server_each_socket(const struct mk_server *server, void (*fn)(int fd, bool own, void *ctx), void *ctx);
 /*
  * Prepares the next stop for the case that another process now accepts at the same sockets: it leaves the sockets'

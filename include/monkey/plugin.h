@@ -391,6 +391,21 @@ MK_API struct mk_generation *mk_host_generation(const struct mk_host *host);
  * start. Plugins then look at files and services, but neither change nor run them. Any thread.
  */
 MK_API bool mk_generation_is_check(const struct mk_generation *g);
+/*
+ * Listening Unix sockets that a plugin opens at paths of its own, and that shall outlive the process: an upgrade passes
+ * them on, and a supervisor keeps them over a crash. The next process may lack the rights to open them again.
+ * mk_socket_take(): returns the socket at a path that the process before has passed on, and passes it on, too; -ENOENT
+ *     or another -errno. In generation_check.
+ * mk_socket_keep(): passes a new socket on from now on. Returns 0 or -ENOSPC: all plugins keep 16 at most.
+ * mk_socket_drop(): does not any more; to be called before the plugin closes the socket. Returns whether another
+ *     process has it, so that its path must stay: the next one, or the one before if this one has not served.
+ * mk_socket_is_handed_over(): another process accepts there, so this one should not. In worker_retire.
+ * Any thread, unless it says otherwise. Builds for small devices leave them out.
+ */
+MK_API int mk_socket_take(const char *path);
+MK_API int mk_socket_keep(int fd);
+MK_API bool mk_socket_drop(int fd);
+MK_API bool mk_socket_is_handed_over(void);
 /* Returns the number of workers of the generation, whose indexes begin with 0; constant. Any thread. */
 MK_API unsigned mk_generation_workers(const struct mk_generation *g);
 /* Returns ShutdownTimeout in milliseconds: how long exchanges may go on once a thread ends. Any thread. */
@@ -565,9 +580,9 @@ enum { MK_REWRITES_MAX = 10, MK_REWRITE_BYTES_MAX = 16384 };
 MK_API int mk_request_rewrite(struct mk_request *req, struct mk_str path, struct mk_str query);
 
 /*
- * mk_request_claim(), in on_head: the plugin responds to the URI of the client, as to a probe, whatever the order of the
- * plugins is; so none redirects the request, unless rules and logins refuse it. mk_request_is_claimed(): in on_request,
- * for plugins that redirect. Builds for small devices leave them out.
+ * mk_request_claim(), in on_head: the plugin responds to the URI of the client, as to a probe, unless rules or logins
+ * refuse the request; so no plugin redirects it, whatever their order. mk_request_is_claimed(): in on_request, for
+ * plugins that redirect. Builds for small devices leave them out.
  */
 MK_API void mk_request_claim(struct mk_request *req);
 MK_API bool mk_request_is_claimed(const struct mk_request *req);

@@ -3,11 +3,17 @@
  * Listening sockets that the server inherits from another process, and the handover of its own to the next one, up to
  * the drain after it (<monkey/monkey.h>). Left out of small builds.
  */
+#include "server/plugin_sockets.h"
 #include "server/server.h"
+
+#include <unistd.h>
 
 int mk_server_inherit(struct mk_server *s, int fd, bool own)
 {
-    return mk__inherited_add(&s->listeners, fd, own);
+    if (!own || !mk__plugin_sockets_have(fd))
+        return mk__inherited_add(&s->listeners, fd, own);
+    close(fd); /* the plugin has a descriptor of its own */
+    return 0;
 }
 
 void mk_server_each_socket(const struct mk_server *s, void (*fn)(int fd, bool own, void *ctx), void *ctx)
@@ -18,6 +24,7 @@ void mk_server_each_socket(const struct mk_server *s, void (*fn)(int fd, bool ow
         for (unsigned i = 0; i < one->n; i++)
             fn(one->fds[i], one->owner != MK__LISTENER_EXTERNAL, ctx);
     }
+    mk__plugin_sockets_each(fn, ctx);
 }
 
 void mk_server_hand_over(struct mk_server *s)
@@ -25,6 +32,7 @@ void mk_server_hand_over(struct mk_server *s)
     struct mk_list *n, *save;
     if (s->state == MK__SERVER_RUNNING)
         mk__server_set_state(s, MK__SERVER_HANDED_OVER);
+    mk__plugin_sockets_hand_over();
     MK_LIST_EACH(&s->listeners.open, n, save) {
         struct mk__listener *one = MK_CONTAINER_OF(n, struct mk__listener, node);
         if (one->owner == MK__LISTENER_OURS)

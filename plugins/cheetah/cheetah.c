@@ -164,8 +164,8 @@ static int check_generation(struct mk_generation *g, void *ctx)
     mk_buf_init_fixed(&path, path_text, sizeof(path_text));
     mk_buf_init_fixed(&error, error_text, sizeof(error_text));
     get_path(state->conf, &path);
-    if (path.err || path.len + 8 > ENDPOINT_PATH_MAX)
-        mk_buf_addf(&error, "the path of a Unix socket has at most %d bytes here", ENDPOINT_PATH_MAX - 8);
+    if (path.err || path.len > ENDPOINT_PATH_MAX)
+        mk_buf_addf(&error, "the path of a Unix socket has at most %d bytes here", ENDPOINT_PATH_MAX);
     else if (mk_generation_is_check(g))
         return 0;
     else
@@ -286,10 +286,17 @@ static void close_clients(struct thread *t, bool loop_lives)
         client_close(MK_LIST_FIRST(&t->clients, struct client, node), loop_lives);
 }
 
-/* Another worker may have taken this one's place: closes what its generation does not permit. */
+/*
+ * Another process may accept now, or another worker may have taken this one's place: closes what its generation does
+ * not permit.
+ */
 static void leave_worker(struct mk_worker *worker, struct cheetah_worker *state)
 {
     struct thread *t = state->base->thread;
+    if (state->endpoint && mk_socket_is_handed_over()) {
+        endpoint_unwatch(state->endpoint, t->loop, true);
+        state->endpoint = NULL;
+    }
     if (mk_inspect_current(worker) == worker)
         return;
     const struct cheetah_generation *g = find_current(t);

@@ -5,11 +5,12 @@
 #include "endpoint.h"
 
 #include <monkey/arena.h>
+#include <monkey/plugin.h>
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -57,38 +58,6 @@ static int find_owner(const char *path)
     return err == ECONNREFUSED || err == ENOENT ? 0 : err == EAGAIN ? INT_MAX : -err;
 }
 
-/* Returns the parent of a process, or 0. */
-static int find_parent(int pid)
-{
-    char path[64], text[512];
-    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC), parent = 0;
-    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-    if (fd >= 0)
-        close(fd);
-    text[n > 0 ? n : 0] = '\0';
-    const char *behind_name = strrchr(text, ')');
-    return behind_name && sscanf(behind_name, ") %*c %d", &parent) == 1 ? parent : 0;
-}
-
-static bool runs_this_program(int pid)
-{
-    char path[64];
-    struct stat own, other;
-    snprintf(path, sizeof(path), "/proc/%d/exe", pid);
-    return stat("/proc/self/exe", &own) == 0 && stat(path, &other) == 0 && own.st_dev == other.st_dev &&
-           own.st_ino == other.st_ino;
-}
-
-/* Returns whether a process is the one that this one replaces: its parent, or the other child of its supervisor. */
-static bool is_predecessor(int pid)
-{
-    int parent = getppid();
-    if (pid == getpid() || pid == parent)
-        return pid == parent;
-    return parent > 1 && find_parent(pid) == parent && runs_this_program(parent);
-}
-
 /* Returns 0 if the path may be taken, or -errno with a sentence. */
 static int check_path(const char *path, struct mk_buf *error)
 {
@@ -100,11 +69,9 @@ static int check_path(const char *path, struct mk_buf *error)
         return -EEXIST;
     }
     int pid = find_owner(path);
-    if (pid == 0 || (pid > 0 && pid != INT_MAX && is_predecessor(pid)))
-        return 0;
-    if (pid < 0 && pid != -EACCES)
+    if (pid == 0 || (pid < 0 && pid != -EACCES))
         return pid;
-    if (pid > 0 && pid != INT_MAX)
+    if (pid > 0 && pid != INT_MAX && (kill(pid, 0) == 0 || errno == EPERM)) /* it has not forked since */
         mk_buf_addf(error, "another server (process %d) uses the socket %s: give one of them another Listen", pid,
                     path);
     else
@@ -113,17 +80,6 @@ static int check_path(const char *path, struct mk_buf *error)
 }
 
 /* ── opening ── */
-
-/* Removes the socket of a process that had this number before. Returns 0, -EEXIST (it is no socket) or -errno. */
-static int remove_socket(const char *path)
-{
-    struct stat st;
-    if (lstat(path, &st) < 0)
-        return errno == ENOENT ? 0 : -errno;
-    if (!S_ISSOCK(st.st_mode))
-        return -EEXIST;
-    return unlink(path) < 0 ? -errno : 0;
-}
 
 /* Binds a new socket to a path where nothing is, and listens. Returns the descriptor or -errno. */
 static int bind_socket(const char *path)
@@ -146,38 +102,31 @@ static int bind_socket(const char *path)
     return fd;
 }
 
-/*
- * Binds a socket to a temporary name beside the path. Returns the descriptor, or -errno: `error` has a sentence if
- * something else is there.
+/* Binds a socket, in place of one whose process has died. Returns the descriptor or -errno; `error` may have a
+ * sentence.
  */
-static int bind_beside(const char *path, char *temporary, size_t size, struct mk_buf *error)
+static int bind_path(const char *path, struct mk_buf *error)
 {
-    int n = snprintf(temporary, size, "%s.%d", path, getpid());
-    if (n < 0 || (size_t)n >= size)
-        return -ENAMETOOLONG;
-    int err = remove_socket(temporary);
-    if (err == -EEXIST)
-        mk_buf_addf(error, "%s exists, and is not a socket: the server needs this name for a moment", temporary);
-    return err < 0 ? err : bind_socket(temporary);
+    int err = check_path(path, error);
+    if (err == 0 && unlink(path) < 0 && errno != ENOENT)
+        err = -errno;
+    return err < 0 ? err : bind_socket(path);
 }
 
 /* Returns the descriptor or -errno; `error` may have a sentence. */
 static int open_socket(struct endpoint *e, struct mk_buf *error)
 {
-    char temporary[ENDPOINT_PATH_MAX + 1];
-    struct stat st;
-    int err = check_path(e->path, error);
+    struct stat st = {.st_uid = geteuid()};
+    int fd = mk_socket_take(e->path);
+    bool is_new = fd == -ENOENT;
+    if (is_new)
+        fd = bind_path(e->path, error);
+    int err = fd < 0 ? fd : is_new ? mk_socket_keep(fd) : 0;
+    if (err < 0 && fd >= 0)
+        close(fd);
     if (err < 0)
         return err;
-    int fd = bind_beside(e->path, temporary, sizeof(temporary), error);
-    if (fd < 0)
-        return fd;
-    if (lstat(temporary, &st) < 0 || rename(temporary, e->path) < 0) {
-        err = -errno;
-        unlink(temporary);
-        close(fd);
-        return err;
-    }
+    lstat(e->path, &st); /* if the path is gone, there is nothing to be removed at the end */
     e->owner = st.st_uid;
     e->device = st.st_dev;
     e->inode = st.st_ino;
@@ -188,7 +137,7 @@ static void accept_shells(struct mk_event *event, uint32_t events)
 {
     struct endpoint *e = MK_CONTAINER_OF(event, struct endpoint, event);
     (void)events;
-    for (unsigned i = 0; i < ACCEPTS_AT_ONCE; i++) {
+    for (unsigned i = 0; i < ACCEPTS_AT_ONCE && !mk_socket_is_handed_over(); i++) {
         int fd = accept4(event->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0)
             return;
@@ -239,7 +188,8 @@ static void close_socket(struct endpoint *e)
     if (e->closed)
         return;
     e->closed = true;
-    if (lstat(e->path, &st) == 0 && st.st_dev == e->device && st.st_ino == e->inode)
+    bool stays = mk_socket_drop(e->event.fd);
+    if (!stays && lstat(e->path, &st) == 0 && st.st_dev == e->device && st.st_ino == e->inode)
         unlink(e->path);
     close(e->event.fd);
 }

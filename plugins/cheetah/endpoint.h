@@ -2,8 +2,8 @@
 /*
  * The Unix socket at which shells connect. Generations with the same path share it, so that a reload keeps it.
  *
- * A path in use by a server that lives is refused, except by its successor (an upgrade), which takes the path over; the
- * socket of a server that has died is replaced. Both by rename(2), so that the path always leads to a socket.
+ * An upgrade passes the socket on (mk_socket_keep()). A path in use by another server that lives is refused; the socket
+ * of a server that has died is replaced.
  */
 #ifndef CHEETAH_ENDPOINT_H
 #define CHEETAH_ENDPOINT_H

@@ -249,7 +249,7 @@ def test_names_of_others_get_no_page(tmp_path, start):
     program, url = watch(start, folder, "--name", "box.example")
     port = urlsplit(url).port
     own = ("localhost", f"localhost:{port}", "apple.localhost:80", "127.0.0.1", f"[::1]:{port}", "Box.Example")
-    others = ("evil.example", f"evil.example:{port}", "localhost.evil.example", "127.0.0.1.evil.example", "xbox.example")
+    others = ("evil.example", f"evil.example:{port}", "localhost.evil.example", "127.0.0.1.evil.test", "xbox.example")
     assert [ask(url, headers={"Host": host}) for host in own] == [(200, "one\n")] * len(own)
     assert {ask(url, headers={"Host": host})[0] for host in others} == {421}
     make_folder(tmp_path, files={"apple.c": BROKEN})

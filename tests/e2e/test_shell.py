@@ -783,25 +783,23 @@ def test_a_path_that_is_no_socket(path, tmp_path, site_root):
     assert path.read_text() == "precious"
 
 
-def test_what_is_at_the_temporary_name(shown, path):
-    """The socket of a process that has died is removed; anything else is left alone, and refused."""
+def test_what_is_at_the_new_path(shown, path):
+    """The socket of a process that has died is replaced; anything else is left alone, and refused."""
     server = shown()
     server.baseline += RELOADED
     new = path.with_name("other.sock")
-    temporary = new.with_name(f"{new.name}.{server.pid}")
-    temporary.write_text("precious")
+    new.write_text("precious")
     (server.conf / "plugins" / "cheetah" / "cheetah.conf").write_text(section("CHEETAH", {"Listen": new}))
     server.send_signal(signal.SIGHUP)
-    server.wait_log(f"{re.escape(str(temporary))} exists, and is not a socket")
-    assert temporary.read_text() == "precious" and not new.exists()
+    server.wait_log(f"{re.escape(str(new))} exists, and is not a socket")
+    assert new.read_text() == "precious"
     with Shell(path) as one:  # the old configuration stays
         assert one.ask("uptime")
-    temporary.unlink()
+    new.unlink()
     with socket.socket(socket.AF_UNIX) as dead:
-        dead.bind(str(temporary))
+        dead.bind(str(new))
     server.send_signal(signal.SIGHUP)
     server.wait_log("the new configuration is in use")
-    assert new.is_socket() and not temporary.exists()
     with Shell(new) as one:
         assert one.ask("uptime")
 
@@ -1146,22 +1144,65 @@ def test_the_path_changes(shown, shell, path, tmp_path):
     assert one.ask("uptime") and server.alive
 
 
-def test_upgrade(shown, path, tmp_path, site_root):
-    """The successor takes the path over; the old process does not remove it."""
+def process_of(path):
+    """The process that answers at the socket."""
+    with Shell(path) as one:
+        return one.ask("status")[0]["process"]
+
+
+def process_after(path, before):
+    """The process that has taken the place of another; None as long as that one answers, or ends with the shell."""
+    with contextlib.suppress(ConnectionError, AssertionError):
+        now = process_of(path)
+        return now if now != before else None
+
+
+def ended(pid):
+    return " Z " in stat_of(pid)
+
+
+@pytest.mark.parametrize("user", [None, "nobody"])
+@pytest.mark.parametrize("kind", ["foreground", "background", "supervised"])
+def test_upgrades(open_folder, kind, user):
+    """The socket is passed on, also by a user that could not open it again; one that fails takes nothing away."""
+    if user and os.geteuid() != 0:
+        pytest.skip("needs root")
+    place, pid_file, log = open_folder / "run", open_folder / "run" / "pid", open_folder / "error.log"
+    place.mkdir(mode=0o755)
+    path = place / "shell.sock"
+    settings = {"PidFile": pid_file, "ErrorLog": log, "User": user}
+    settings["Supervisor"] = "On" if kind == "supervised" else "Off"
     conf = {"plugins/cheetah/cheetah.conf": section("CHEETAH", {"Listen": path})}
-    folder = write_config(tmp_path / "up", site_root, {"PidFile": tmp_path / "pid"}, files=conf)
-    server = Server("-c", folder)
-    server.send_signal(signal.SIGUSR2)
-    server.stopping = True
-    assert server.wait() == 0
-    new = int((tmp_path / "pid").read_text())
+    folder = write_config(open_folder / "conf", open_folder, settings, files=conf)
+    main = subprocess.Popen(
+        [build.for_others(), "-c", folder, *(["-D"] if kind == "background" else [])],
+        env=build.environment(),
+        stderr=subprocess.DEVNULL,
+    )
+    if kind == "background":
+        assert main.wait(60) == 0
+    await_true(path.exists, 60)
+    now = await_true(lambda: process_after(path, None), 60)
     try:
-        with Shell(path) as one:
-            assert one.ask("status")[0]["process"] == new != server.pid
+        text = (folder / "sites" / "default").read_text()
+        (folder / "sites" / "default").write_text(text + "    Nonsense 1\n")
+        os.kill(main.pid if kind == "supervised" else now, signal.SIGUSR2)
+        await_true(lambda: "keeps serving" in log.read_text(), 60)
+        assert process_of(path) == now
+        (folder / "sites" / "default").write_text(text)
+        for _ in range(2):
+            before = now
+            os.kill(main.pid if kind == "supervised" else before, signal.SIGUSR2)
+            now = await_true(lambda was=before: process_after(path, was), 60)
+            await_true(lambda was=before: ended(was), 60, log.read_text())
+            assert process_of(path) == now
     finally:
-        os.kill(new, signal.SIGTERM)
-        await_true(lambda: not pathlib.Path(f"/proc/{new}").exists() or " Z " in stat_of(new), 20)
-    await_true(lambda: not path.exists())
+        os.kill(main.pid if kind == "supervised" else now, signal.SIGTERM)
+        await_true(lambda: ended(now), 60)
+        if kind != "background":
+            main.wait(60)
+    with pytest.raises(ConnectionRefusedError if user else FileNotFoundError):
+        Shell(path)
 
 
 def test_under_a_supervisor(path, tmp_path, site_root):
@@ -1172,16 +1213,15 @@ def test_under_a_supervisor(path, tmp_path, site_root):
     server = Server("-c", folder, "--supervise")
     serves = r"supervisor: process (\d+) serves"
     first = int(server.wait_log(serves)[0][1])
-    with Shell(path) as one:
-        assert one.ask("status")[0]["process"] == first
+    assert process_of(path) == first
     os.kill(first, signal.SIGKILL)
     second = int(server.wait_log(serves, 2)[1][1])
-    with Shell(path) as one:
-        assert one.ask("status")[0]["process"] == second
+    assert process_of(path) == second
     server.send_signal(signal.SIGUSR2)
     third = int(server.wait_log(serves, 3)[2][1])
+    await_true(lambda: ended(second))
+    assert process_of(path) == third
     with Shell(path) as one:
-        assert one.ask("status")[0]["process"] == third
         assert one.ask("drain")
     server.stopping = True
     assert server.wait() == 0

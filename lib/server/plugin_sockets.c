@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Listening Unix sockets of plugins that outlive the process (<monkey/plugin.h>, <monkey/monkey.h>). A process may have
+ * dropped the rights that opening them again would need. Left out of small builds.
+ *
+ *     process before ─► mk_socket_offer() ─► mk_socket_take(), or mk_socket_keep() of a new one ─► next process
+ */
+#include "server/plugin_sockets.h"
+
+#include <monkey/monkey.h>
+#include <monkey/plugin.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { SOCKETS_MAX = 16 };
+
+struct kept {
+    int fd;
+    bool taken; /* from the process before, which has it until this one serves */
+};
+
+/* Of the process, since its servers share plugins. */
+static struct {
+    pthread_mutex_t lock;
+    int offered[SOCKETS_MAX];
+    struct kept kept[SOCKETS_MAX];
+    unsigned n_offered, n_kept;
+    bool serves, handed_over;
+} all = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Returns whether the socket listens at the path. */
+static bool is_at(int fd, const char *path)
+{
+    struct sockaddr_un addr = {.sun_family = AF_UNSPEC};
+    socklen_t len = sizeof(addr);
+    int listens = 0;
+    socklen_t listens_len = sizeof(listens);
+    return getsockname(fd, (struct sockaddr *)&addr, &len) == 0 && addr.sun_family == AF_UNIX &&
+           getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &listens_len) == 0 && listens &&
+           strncmp(addr.sun_path, path, sizeof(addr.sun_path)) == 0;
+}
+
+void mk_socket_offer(int fd)
+{
+    pthread_mutex_lock(&all.lock);
+    if (all.n_offered < SOCKETS_MAX)
+        all.offered[all.n_offered++] = fd;
+    pthread_mutex_unlock(&all.lock);
+}
+
+/* The lock is held, as for the next one. Returns 0 or -ENOSPC. */
+static int add_kept(int fd, bool taken)
+{
+    if (all.n_kept == SOCKETS_MAX)
+        return -ENOSPC;
+    all.kept[all.n_kept++] = (struct kept){fd, taken};
+    return 0;
+}
+
+/* Returns a descriptor of the socket that was offered, or -errno. */
+static int take(int offered)
+{
+    int fd = fcntl(offered, F_DUPFD_CLOEXEC, 0);
+    int err = fd < 0 ? -errno : add_kept(fd, true);
+    if (err == 0)
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return err;
+}
+
+int mk_socket_take(const char *path)
+{
+    int found = -ENOENT;
+    pthread_mutex_lock(&all.lock);
+    for (unsigned i = 0; i < all.n_offered && found == -ENOENT; i++)
+        if (is_at(all.offered[i], path))
+            found = take(all.offered[i]);
+    pthread_mutex_unlock(&all.lock);
+    return found;
+}
+
+int mk_socket_keep(int fd)
+{
+    pthread_mutex_lock(&all.lock);
+    int err = add_kept(fd, false);
+    pthread_mutex_unlock(&all.lock);
+    return err;
+}
+
+bool mk_socket_drop(int fd)
+{
+    pthread_mutex_lock(&all.lock);
+    bool stays = all.handed_over;
+    unsigned i = 0;
+    while (i < all.n_kept && all.kept[i].fd != fd)
+        i++;
+    if (i < all.n_kept) {
+        stays |= all.kept[i].taken && !all.serves;
+        all.kept[i] = all.kept[--all.n_kept];
+    }
+    pthread_mutex_unlock(&all.lock);
+    return stays;
+}
+
+bool mk_socket_is_handed_over(void)
+{
+    pthread_mutex_lock(&all.lock);
+    bool handed_over = all.handed_over;
+    pthread_mutex_unlock(&all.lock);
+    return handed_over;
+}
+
+/* ── for the server ── */
+
+/* Returns the path of a Unix socket; empty: it has none. */
+static struct sockaddr_un get_address(int fd)
+{
+    struct sockaddr_un addr = {.sun_family = AF_UNSPEC};
+    socklen_t len = sizeof(addr);
+    bool is_unix = getsockname(fd, (struct sockaddr *)&addr, &len) == 0 && addr.sun_family == AF_UNIX;
+    return is_unix ? addr : (struct sockaddr_un){.sun_family = AF_UNSPEC};
+}
+
+bool mk__plugin_sockets_have(int fd)
+{
+    struct sockaddr_un addr = get_address(fd);
+    bool found = false;
+    pthread_mutex_lock(&all.lock);
+    for (unsigned i = 0; addr.sun_path[0] && i < all.n_kept; i++)
+        found |= all.kept[i].taken && is_at(all.kept[i].fd, addr.sun_path);
+    pthread_mutex_unlock(&all.lock);
+    return found;
+}
+
+void mk__plugin_sockets_each(void (*fn)(int fd, bool own, void *ctx), void *ctx)
+{
+    pthread_mutex_lock(&all.lock);
+    for (unsigned i = 0; i < all.n_kept; i++)
+        fn(all.kept[i].fd, true, ctx);
+    pthread_mutex_unlock(&all.lock);
+}
+
+void mk__plugin_sockets_serve(void)
+{
+    pthread_mutex_lock(&all.lock);
+    all.serves = true;
+    pthread_mutex_unlock(&all.lock);
+}
+
+void mk__plugin_sockets_hand_over(void)
+{
+    pthread_mutex_lock(&all.lock);
+    all.handed_over = true;
+    pthread_mutex_unlock(&all.lock);
+}
