@@ -2,7 +2,7 @@
 /*
  * Revalidates entries (check.h). The name is opened as a request would open it, but as a path only (O_PATH), so that
  * links and folders on the way count as the policy says; then its version is compared. If the kernel would have to wait
- * for a disk, a thread does it, and the entry is served for one more interval at most.
+ * for a disk, a thread does it, and the requests for the name wait for threads, too: what is due is not served.
  */
 #include "check.h"
 
@@ -152,15 +152,12 @@ static void start_check(struct cache_lookup *l, struct mk_item *item)
 
 /* ── in the worker ── */
 
-/* The kernel cannot tell at once what the name is. The entry stays for another interval, while a thread finds out. */
+/* The kernel cannot tell at once what the name is. The entry is not served, while a thread finds out. */
 static enum check_result wait_for_check(struct cache_lookup *l, struct mk_item *item, const struct name_state *now)
 {
-    uint64_t age_ms = l->now_ms - atomic_load_explicit(&entry_of(item)->checked_ms, memory_order_relaxed);
-    const struct cache *cache = l->worker->cache;
-    bool may_serve = l->policy->mode == FILES_REVALIDATE && age_ms < 2 * (uint64_t)l->policy->interval_ms;
     start_check(l, item);
-    counters_add(&cache->counters, may_serve ? COUNT_STALE : COUNT_WAITS, l->worker->worker);
-    return may_serve ? CHECK_VALID : is_short(now) ? CHECK_SHORT : CHECK_WAITS;
+    counters_add(&l->worker->cache->counters, COUNT_WAITS, l->worker->worker);
+    return is_short(now) ? CHECK_SHORT : CHECK_WAITS;
 }
 
 static enum check_result check_name(struct cache_lookup *l, struct mk_item *item)

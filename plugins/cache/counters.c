@@ -9,7 +9,6 @@
 static const struct mk_counter_info infos[CACHE_COUNTS] = {
     [COUNT_HITS] = {"cache", "hits", "names that were answered from the cache", MK_COUNTER_SUM},
     [COUNT_MISSES] = {"cache", "misses", "names that were opened", MK_COUNTER_SUM},
-    [COUNT_STALE] = {"cache", "stale", "names that were answered while a disk thread revalidated them", MK_COUNTER_SUM},
     [COUNT_REVALIDATED] = {"cache", "revalidated", "entries that were revalidated and had not changed", MK_COUNTER_SUM},
     [COUNT_WAITS] = {"cache", "waits", "names that could not be opened without waiting for a disk", MK_COUNTER_SUM},
 };

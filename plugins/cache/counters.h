@@ -13,7 +13,6 @@
 enum cache_count {
     COUNT_HITS,        /* answered from an entry */
     COUNT_MISSES,      /* no entry, or one that was not valid any more */
-    COUNT_STALE,       /* answered from an entry while a disk thread revalidated it */
     COUNT_REVALIDATED, /* entries that were revalidated and had not changed */
     COUNT_WAITS,       /* lookups that had to wait for a disk */
     CACHE_COUNTS,

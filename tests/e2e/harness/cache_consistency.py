@@ -30,10 +30,9 @@ AGED_SECONDS = {"EachCycle": 4, "Revalidate 1s": 14, "Immutable": 6}  # for seve
 MODES = {  # how old an answer may be, in seconds; None: as old as the last reload
     "none": 0.0,
     "EachCycle": 0.0,
-    "Revalidate 1s": 2.0,  # an interval, and another one in which a disk thread may be looking
+    "Revalidate 1s": 1.0,
     "Immutable": None,
 }
-LATE_SECONDS = 1.0  # few are older than an interval
 HOSTS = ("off", "inside", "on", "variants", "try", "roots")
 
 # The folder of the server's user, on the file system that is mounted for it and its children alone.
@@ -276,20 +275,10 @@ class Reader:
             self.take(ask, answer)
         return client.goaway is None
 
-    def is_late(self, ask, answer, window, slack):
-        """Whether the answer is older than an interval, for want of an answer of the disk."""
-        if answer is None or MODES[self.environment.mode] in (0.0, None):
-            return False
-        try:
-            check(ask, answer, window._replace(since=window.asked - LATE_SECONDS - slack))
-            return False
-        except AssertionError:
-            return True
-
     def take(self, ask, answer):
         slack = SLACK_SECONDS + 2 * self.run.lateness.worst
         window = self.environment.window(self.asked, self.valid_since, slack)
-        self.run.count(answer, check(ask, answer, window), self.is_late(ask, answer, window, slack))
+        self.run.count(answer, check(ask, answer, window))
         if answer is not None and answer["ETag"] and answer["Last-Modified"]:
             self.known[ask.key] = answer["ETag"], parse_date(answer["Last-Modified"])
 
@@ -310,7 +299,7 @@ class Run:
     def __init__(self, environment, answers):
         self.environment, self.wanted = environment, answers
         self.lateness, self.errors, self.ending = Lateness(), [], threading.Event()
-        self.statuses, self.mixed, self.late, self.lost, self.changes = collections.Counter(), 0, 0, 0, 0
+        self.statuses, self.mixed, self.lost, self.changes = collections.Counter(), 0, 0, 0
         self.earliest = time.monotonic() + AGED_SECONDS.get(environment.mode, 0)
 
     def over(self):
@@ -319,10 +308,9 @@ class Run:
     def answers(self):
         return self.statuses.total()
 
-    def count(self, answer, mixed, late):
+    def count(self, answer, mixed):
         self.statuses[answer.status if answer is not None else "end"] += 1
         self.mixed += mixed
-        self.late += late
 
     def write(self, writers):
         """One thread runs these writers, each at its pace."""

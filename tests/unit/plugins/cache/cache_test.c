@@ -169,25 +169,20 @@ TEST(off)
 
 /* ── what only a disk thread can tell ── */
 
-/* The old entry serves for one interval more, while one disk thread waits, and not a millisecond longer. */
-TEST(stale)
+/* What is due is not served while a disk thread looks, and not a millisecond longer. */
+TEST(due_while_a_thread_looks)
 {
     open_cache("", RULE("Revalidate 1s"));
     keep("a.txt");
     replace_file("a.txt", MK_STR("second"));
     disk.waits = true;
-    mk_test_pass(&w, 1000);
-    for (int i = 0; i < 10; i++) {
-        assert_string_equal(ask_body("a.txt"), "first");
-        mk_test_pass(&w, 99);
-    }
-    expect_counts(&counted, COUNTS([COUNT_HITS] = 10, [COUNT_STALE] = 10));
-    mk_test_pass(&w, 9);
-    assert_string_equal(ask_body("a.txt"), "first"); /* 1,999 ms */
+    mk_test_pass(&w, 999);
+    assert_string_equal(ask_body("a.txt"), "first");
+    expect_counts(&counted, COUNTS([COUNT_HITS] = 1));
     mk_test_pass(&w, 1);
-    assert_string_equal(ask_body("a.txt"), "503");
-    assert_string_equal(ask_body("a.txt"), "503");
-    expect_counts(&counted, COUNTS([COUNT_HITS] = 1, [COUNT_STALE] = 1, [COUNT_WAITS] = 2));
+    for (int i = 0; i < 10; i++)
+        assert_string_equal(ask_body("a.txt"), "503");
+    expect_counts(&counted, COUNTS([COUNT_WAITS] = 10));
     finish_job();
     assert_int_equal(disk.jobs, 1);
     expect_calls(0, 1);
@@ -200,41 +195,29 @@ TEST(stale)
 }
 
 /* A check of a disk thread counts from the turn in which it began. */
-TEST(stale_and_unchanged)
+TEST(due_and_unchanged)
 {
     open_with_entry(RULE("Revalidate 1s"), 1000);
-    assert_string_equal(ask_body("a.txt"), "first");
+    assert_string_equal(ask_body("a.txt"), "503");
     mk_test_pass(&w, 600);
     finish_job();
-    expect_counts(&counted, COUNTS([COUNT_HITS] = 1, [COUNT_STALE] = 1, [COUNT_REVALIDATED] = 1));
+    expect_counts(&counted, COUNTS([COUNT_WAITS] = 1, [COUNT_REVALIDATED] = 1));
     mk_test_pass(&w, 399);
     assert_string_equal(ask_body("a.txt"), "first");
     expect_counts(&counted, COUNTS([COUNT_HITS] = 1));
     mk_test_pass(&w, 1);
-    assert_string_equal(ask_body("a.txt"), "first");
-    expect_counts(&counted, COUNTS([COUNT_HITS] = 1, [COUNT_STALE] = 1));
+    assert_string_equal(ask_body("a.txt"), "503");
+    expect_counts(&counted, COUNTS([COUNT_WAITS] = 1));
     finish_job();
     expect_counts(&counted, COUNTS([COUNT_REVALIDATED] = 1));
     assert_int_equal(disk.jobs, 2);
     close_cache();
 }
 
-/* After a long time the entry is too old to be served meanwhile. */
-TEST(too_old_to_be_stale)
+/* In all modes, and after a long time. */
+TEST(modes_while_a_thread_looks)
 {
-    open_with_entry(RULE("Revalidate 1s"), 2000);
-    assert_string_equal(ask_body("a.txt"), "503");
-    finish_job();
-    expect_counts(&counted, COUNTS([COUNT_WAITS] = 1, [COUNT_REVALIDATED] = 1));
-    assert_string_equal(ask_body("a.txt"), "first");
-    expect_counts(&counted, COUNTS([COUNT_HITS] = 1));
-    close_cache();
-}
-
-/* EachCycle and Immutable do not serve what is due. */
-TEST(no_stale_service)
-{
-    static const char *const rules[] = {RULE("EachCycle"), RULE("Immutable")};
+    static const char *const rules[] = {RULE("EachCycle"), RULE("Immutable"), RULE("Revalidate 300ms")};
     for (size_t i = 0; i < COUNT(rules); i++) {
         open_with_entry(rules[i], 1000);
         assert_string_equal(ask_body("a.txt"), "503");
@@ -248,10 +231,10 @@ TEST(no_stale_service)
 TEST(root_swapped_during_a_check)
 {
     open_with_entry(RULE("Revalidate 1s"), 1000);
-    assert_string_equal(ask_body("a.txt"), "first");
+    assert_string_equal(ask_body("a.txt"), "503");
     disk.version += 2;
     finish_job();
-    expect_counts(&counted, COUNTS([COUNT_HITS] = 1, [COUNT_STALE] = 1));
+    expect_counts(&counted, COUNTS([COUNT_WAITS] = 1));
     close_cache();
 }
 
@@ -328,7 +311,7 @@ TEST(evictions_are_counted)
 
 /* ── without descriptors ── */
 
-/* The entry that is due serves for one interval, and is valid again later. */
+/* The entry that is due waits for a descriptor, and is valid again later. */
 TEST(no_descriptors)
 {
     static const int errors[] = {EMFILE, ENFILE};
@@ -337,8 +320,8 @@ TEST(no_descriptors)
         keep("a.txt");
         mk_test_pass(&w, 1000);
         disk.error = errors[i];
-        assert_string_equal(ask_body("a.txt"), "first");
-        expect_counts(&counted, COUNTS([COUNT_HITS] = 1, [COUNT_STALE] = 1));
+        assert_string_equal(ask_body("a.txt"), "507");
+        expect_counts(&counted, COUNTS([COUNT_WAITS] = 1));
         finish_job(); /* which has no descriptor either: nothing is known */
         mk_test_pass(&w, 1000);
         assert_string_equal(ask_body("a.txt"), "507");
