@@ -67,7 +67,7 @@ static const struct mk_counter *open_counter(enum family family, const struct mk
     return mk_counter_open(&info, labels, n);
 }
 
-void counts_open_service(struct service *s)
+static void open_service(struct service *s)
 {
     struct mk_counter_label labels[LABELS];
     set_labels(labels, s);
@@ -106,12 +106,9 @@ static void open_durations(struct service *s)
     }
 }
 
-static struct route_counts *add_row(struct service *s, struct mk_str methods, struct mk_str pattern)
+static void add_row(struct service *s, struct mk_str methods, struct mk_str pattern)
 {
-    struct route_counts *row = &s->counts.rows[s->counts.n++];
-    *row = (struct route_counts){.methods = methods, .pattern = pattern};
-    open_row(s, row);
-    return row;
+    s->counts.rows[s->counts.n++] = (struct route_counts){.methods = methods, .pattern = pattern};
 }
 
 struct listing {
@@ -128,7 +125,7 @@ static void count_route(struct duda_route *route, struct mk_str methods, struct 
 }
 
 /* A method of several interfaces is one route, which the first of them names. */
-static void open_route(struct duda_route *route, struct mk_str methods, struct mk_str pattern, void *ctx)
+static void name_route(struct duda_route *route, struct mk_str methods, struct mk_str pattern, void *ctx)
 {
     struct listing *listing = ctx;
     struct service *s = listing->service;
@@ -149,7 +146,7 @@ static void open_route(struct duda_route *route, struct mk_str methods, struct m
     route->row = (uint16_t)s->counts.n;
 }
 
-int counts_open_routes(struct service *s)
+int counts_make(struct service *s)
 {
     struct listing listing = {.service = s};
     router_list(s->router, count_route, &listing);
@@ -157,12 +154,24 @@ int counts_open_routes(struct service *s)
     s->counts.rows = mk_arena_alloc(&s->arena, n * sizeof(*s->counts.rows));
     if (!s->counts.rows)
         return -ENOMEM;
-    router_list(s->router, open_route, &listing);
+    router_list(s->router, name_route, &listing);
     if (listing.failed)
         return -ENOMEM;
     add_row(s, MK_STR(""), MK_STR("none"));
-    open_durations(s);
     return 0;
+}
+
+void counts_open(struct service *s)
+{
+    pthread_mutex_lock(&s->lock);
+    if (!s->counts.is_open) {
+        open_service(s);
+        for (unsigned i = 0; i < s->counts.n; i++)
+            open_row(s, &s->counts.rows[i]);
+        open_durations(s);
+        s->counts.is_open = true;
+    }
+    pthread_mutex_unlock(&s->lock);
 }
 
 void counts_open_tasks(const struct service *s, struct task_counts *ret)

@@ -3,7 +3,7 @@
  * What is counted of a service (<monkey/counters.h>), by the names of its host, itself and its routes: so counts last
  * over reloads and new versions. Packages have counters of their own.
  *
- *     duda_main() is over: counts_open_routes() ─► request: its route's counts ─► head of the response ─► end
+ *     duda_main() is over: counts_make() ─► the first worker serves: counts_open() ─► requests
  */
 #ifndef DUDA_CORE_COUNTS_H
 #define DUDA_CORE_COUNTS_H
@@ -51,8 +51,9 @@ struct package_counts {
     const struct mk_counter *counter;
 };
 
-/* Of a service; constant after duda_main(). In its arena. */
+/* Of a service; constant after duda_main() and counts_open(). In its arena. */
 struct counts {
+    bool is_open;              /* under service.lock */
     struct route_counts *rows; /* the routes in the order of registration, "other" if there are too many, "none" */
     unsigned n;
     const struct mk_counter *active; /* requests that have not ended */
@@ -61,10 +62,12 @@ struct counts {
     struct package_counts *packages;
 };
 
-/* Opens the counters of the service itself; before duda_main(). */
-void counts_open_service(struct service *s);
-/* Opens those of its routes; after duda_main(). Returns 0 or -ENOMEM. */
-int counts_open_routes(struct service *s);
+/* Names the rows of its routes; after duda_main(). Returns 0 or -ENOMEM. */
+int counts_make(struct service *s);
+/*
+ * Opens the counters of a service and its routes when it begins to serve, since names are kept for ever. Any thread.
+ */
+void counts_open(struct service *s);
 /* Opens those of its tasks, for the first one. Any thread. */
 void counts_open_tasks(const struct service *s, struct task_counts *ret);
 /* Opens a counter of a package for a service, in its service_start(). Returns NULL without memory. */

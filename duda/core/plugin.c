@@ -212,6 +212,14 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
     return err;
 }
 
+static void serve_worker(struct mk_worker *worker, void *state)
+{
+    struct duda_worker *w = state;
+    for (unsigned i = 0; i < w->n; i++)
+        if (w->items[i])
+            service_worker_serve(w->items[i], worker);
+}
+
 static void retire_worker(struct mk_worker *worker, void *state)
 {
     struct duda_worker *w = state;
@@ -280,6 +288,7 @@ MK_PLUGIN(duda) = {
     .generation_check = check_generation,
     .host_start = start_host,
     .worker_start = start_worker,
+    .worker_serve = serve_worker,
     .worker_stop = stop_worker,
     .worker_retire = retire_worker,
     .on_content = handle_request,

@@ -390,10 +390,10 @@ void service_add_message(struct service *s, const char *kind, struct mk_str text
         recent_add(recent, kind, text);
 }
 
-/* Opens the counters of a service that is about to serve. Returns 0 or -ENOMEM. */
+/* Makes the rows of counters of a service that is about to serve. Returns 0 or -ENOMEM. */
 static int count_routes(struct service *s, struct mk_buf *error)
 {
-    int err = counts_open_routes(s);
+    int err = counts_make(s);
     if (err < 0)
         mk_buf_addf(error, "%s", strerror(-err));
     s->settings_bytes = s->arena.bytes;
@@ -405,7 +405,6 @@ int service_run(struct service *s, struct mk_buf *error)
     if (s->state != SERVICE_LOADED)
         return s->state == SERVICE_RUNS ? 0 : -1;
     s->started_s = time(NULL);
-    counts_open_service(s);
     int result = call_main(s, error);
     old_service_fill(s);
     if (result != 0 && !mk_buf_str(error).len)

@@ -181,6 +181,8 @@ struct service_worker *service_worker_find(struct service *s, const struct mk_lo
  * ShutdownTimeout.
  */
 void service_worker_retire(struct service_worker *w);
+/* The generation of `worker` is in use now: it has called service_worker_get(). */
+void service_worker_serve(struct service_worker *w, struct mk_worker *worker);
 /* `retired`: service_worker_retire() was called for this generation. */
 void service_worker_put(struct service_worker *w, const struct mk_worker *worker, bool retired);
 

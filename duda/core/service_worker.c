@@ -187,19 +187,31 @@ struct service_worker *service_worker_get(struct service *s, struct mk_worker *w
         w = start_worker(s, worker);
     if (!w)
         return NULL;
-    w->worker = worker;
     w->refs++;
     w->current++;
+    return w;
+}
+
+void service_worker_serve(struct service_worker *w, struct mk_worker *worker)
+{
+    w->worker = worker;
     w->cut_ms = mk_generation_shutdown_timeout_ms(mk_worker_generation(worker));
     mk_timer_cancel(&w->cut_timer);
-    return w;
+    counts_open(w->service);
+}
+
+/* No generation that serves has it: what is left of its requests is cut in some time. */
+static void arm_cut_timer(struct service_worker *w)
+{
+    if (mk_list_empty(&w->cut_timer.node)) /* else a generation that was refused has had it, too */
+        mk_timer_arm(w->loop, &w->cut_timer, w->cut_ms);
 }
 
 void service_worker_retire(struct service_worker *w)
 {
     assert(w->current > 0);
     if (--w->current == 0)
-        mk_timer_arm(w->loop, &w->cut_timer, w->cut_ms);
+        arm_cut_timer(w);
 }
 
 /* A generation without exchanges of its own is not retired; older ones, which were, may still have some. */
@@ -212,7 +224,7 @@ void service_worker_put(struct service_worker *w, const struct mk_worker *worker
     if (--w->refs == 0)
         stop_worker(w);
     else if (!retired && w->current == 0)
-        mk_timer_arm(w->loop, &w->cut_timer, w->cut_ms);
+        arm_cut_timer(w);
 }
 
 struct current service_worker_enter(struct service_worker *w)

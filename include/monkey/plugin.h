@@ -10,7 +10,7 @@
  * When hooks are called:
  *
  *     configuration  start ─► generation_start ─► host_start (each host) ─► generation_check ─► worker_start (each
- *                    worker); the stops in the opposite order, worker_retire before them
+ *                    worker) ─► worker_serve; the stops in the opposite order, worker_retire before them
  *     connection     on_accept ─► on_client ─► (requests) ─► on_close
  *     request        on_head, on_request ─► on_content ─► on_response ─► on_done
  *                    all, until one         the first     all           all
@@ -46,7 +46,7 @@
 MK_C_BEGIN
 
 /* Changes when this header, or one that it includes, changes so that compiled plugins must be compiled again. */
-enum { MK_PLUGIN_ABI = 13 };
+enum { MK_PLUGIN_ABI = 14 };
 
 struct mk_connection; /* valid until on_close has returned, in its worker's thread */
 struct mk_explain;    /* <monkey/inspect.h> */
@@ -124,6 +124,13 @@ struct mk_plugin {
      */
     int (*worker_start)(struct mk_worker *worker, void **ret_state);
     void (*worker_stop)(struct mk_worker *worker, void *state);
+    /*
+     * The generation is accepted, and in use in the worker's thread from now on: in that thread, after worker_start of
+     * all workers and before the first request under this generation. A generation may still be refused in all starts
+     * before, beside another one that serves; so what outlives a generation, such as limits of the state of start, is
+     * changed here. Not called for a generation that is refused.
+     */
+    void (*worker_serve)(struct mk_worker *worker, void *state);
     /*
      * The worker ends, but exchanges or others may still hold it: a newer generation is in use in its thread, or the
      * thread itself ends after a reload with fewer workers, an upgrade or a stop (when ShutdownDelay is over). Called

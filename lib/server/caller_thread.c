@@ -40,6 +40,8 @@ int mk__caller_thread_start(struct mk__thread *t)
     t->loop.owner = pthread_self();
     t->loop.owned = true;
     t->start_err = mk__worker_start(t->worker);
+    if (t->start_err == 0)
+        mk__worker_serve(t->worker); /* it is the only one */
     return t->start_err;
 }
 

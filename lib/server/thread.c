@@ -445,6 +445,8 @@ static void *run_thread(void *ctx)
     }
     while (WAITS_FOR_OTHERS && err == 0 && sem_wait(&t->may_serve) < 0)
         ;
+    if (WAITS_FOR_OTHERS && err == 0 && t->order != MK__THREAD_STOP)
+        mk__worker_serve(t->worker);
     if (err == 0)
         err = mk__loop_run(&t->loop);
     if (err < 0)

@@ -78,6 +78,15 @@ void mk__worker_free(struct mk_worker *worker)
     mk_account_free(NULL, worker, bytes);
 }
 
+void mk__worker_serve(struct mk_worker *worker)
+{
+    for (unsigned i = 0; i < worker->started; i++) {
+        const struct mk_plugin *plugin = worker->generation->plugins[i];
+        if (plugin->worker_serve)
+            plugin->worker_serve(worker, worker->states[i]);
+    }
+}
+
 void mk__worker_retire(struct mk_worker *worker)
 {
     for (unsigned i = 0; i < worker->started && !worker->retired; i++) {

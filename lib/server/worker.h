@@ -40,6 +40,8 @@ void mk__worker_free(struct mk_worker *worker);
 /* Calls the plugins' worker_start. Returns 0, or the -errno of the first that fails, which is logged. */
 int mk__worker_start(struct mk_worker *worker);
 
+/* Calls the plugins' worker_serve: the generation is in use now. In the worker's thread. */
+void mk__worker_serve(struct mk_worker *worker);
 /* Calls the plugins' worker_retire, once. The worker is held meanwhile by the caller, if another one is in use. */
 void mk__worker_retire(struct mk_worker *worker);
 /*

@@ -76,6 +76,7 @@ static void switch_generation(struct mk__thread *t, struct mk__worker_reload *a)
     a->next = NULL;
     t->account.bytes_max = g->settings->memory_bytes_max;
     mk__http_apply_settings(&t->http, &g->http, &a->buffers);
+    mk__worker_serve(t->worker);
     mk__worker_replace(before, &t->replaced);
 }
 

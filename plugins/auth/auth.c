@@ -108,7 +108,6 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
 {
     struct mk_generation *g = mk_worker_generation(worker);
     const struct auth_generation *state = mk_generation_state(g, &mk_plugin_auth);
-    struct auth_process *process = mk_generation_plugin_state(g, &mk_plugin_auth);
     struct auth_worker *w = mk_account_alloc(mk_worker_account(worker), worker_bytes(state->n_files));
     if (!w)
         return -ENOMEM;
@@ -120,9 +119,17 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
         if (file->kind == AUTH_FILE_KEYS && !w->tokens)
             w->tokens = token_cache_new(mk_worker_account(worker));
     }
-    pool_set_limits(process->pool, (unsigned)state->limits->threads, (unsigned)state->limits->queue);
     *ret_state = w;
     return 0;
+}
+
+static void serve_worker(struct mk_worker *worker, void *state)
+{
+    struct mk_generation *g = mk_worker_generation(worker);
+    struct auth_process *process = mk_generation_plugin_state(g, &mk_plugin_auth);
+    const struct auth_generation *generation = mk_generation_state(g, &mk_plugin_auth);
+    (void)state;
+    pool_set_limits(process->pool, (unsigned)generation->limits->threads, (unsigned)generation->limits->queue);
 }
 
 static void stop_worker(struct mk_worker *worker, void *state)
@@ -273,6 +280,7 @@ MK_PLUGIN(auth) = {
     .host_stop = stop_host,
     .generation_check = check_generation,
     .worker_start = start_worker,
+    .worker_serve = serve_worker,
     .worker_stop = stop_worker,
     .on_head = defer_denial,
     .on_request = check_request,

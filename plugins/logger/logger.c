@@ -58,15 +58,19 @@ static void set_syslog_sender(struct logger_worker *w)
     w->sender = mk_str_c(w->sender_text);
 }
 
+static const struct logger_server_conf *get_settings(const struct mk_generation *g)
+{
+    static const struct logger_server_conf defaults = {8 * 1024 * 1024, 1000};
+    const struct logger_server_conf *settings = mk_generation_conf(g, &logger_sections[SETTINGS_SERVER]);
+    return settings ? settings : &defaults;
+}
+
 static int start_worker(struct mk_worker *worker, void **ret_state)
 {
     const struct mk_generation *g = mk_worker_generation(worker);
     const struct log_table *t = mk_generation_state(g, &mk_plugin_logger);
-    const struct logger_server_conf *settings = mk_generation_conf(g, &logger_sections[SETTINGS_SERVER]);
-    struct logger_server_conf defaults = {8 * 1024 * 1024, 1000};
-    if (!settings)
-        settings = &defaults;
-    int err = t->n ? writer_start(t->writer, settings->flush_ms) : 0;
+    const struct logger_server_conf *settings = get_settings(g);
+    int err = t->n ? writer_start(t->writer) : 0;
     if (err < 0)
         return err;
     size_t bytes = sizeof(struct logger_worker) + t->n * sizeof(struct log_producer *);
@@ -87,6 +91,15 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
     else
         *ret_state = w;
     return err;
+}
+
+static void serve_worker(struct mk_worker *worker, void *state)
+{
+    const struct mk_generation *g = mk_worker_generation(worker);
+    const struct log_table *t = mk_generation_state(g, &mk_plugin_logger);
+    (void)state;
+    if (t->n)
+        writer_set_flush(t->writer, get_settings(g)->flush_ms);
 }
 
 static void stop_worker(struct mk_worker *worker, void *state)
@@ -306,6 +319,7 @@ MK_PLUGIN(logger) = {
     .host_start = hosts_start,
     .host_stop = hosts_stop,
     .worker_start = start_worker,
+    .worker_serve = serve_worker,
     .worker_stop = stop_worker,
     .on_head = wait_for_room,
     .on_response = add_request_id,

@@ -403,14 +403,18 @@ static int start_writer_thread(struct writer *w)
     return -err;
 }
 
-int writer_start(struct writer *w, uint32_t flush_ms)
+int writer_start(struct writer *w)
 {
     pthread_mutex_lock(&log_targets_lock);
-    w->flush_ms = flush_ms;
     int err = w->running ? 0 : start_writer_thread(w);
     w->running = err == 0;
     pthread_mutex_unlock(&log_targets_lock);
     return err;
+}
+
+void writer_set_flush(struct writer *w, uint32_t flush_ms)
+{
+    w->flush_ms = flush_ms;
 }
 
 struct writer *writer_new(void)

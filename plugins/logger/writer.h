@@ -40,8 +40,10 @@ static inline char *writer_reserve(struct log_producer *producer)
 /* Sends the line of writer_reserve(), with its newline. */
 void writer_send(struct log_producer *producer, size_t bytes);
 
-/* Starts the thread if it does not run, and sets Flush. Returns 0 or -errno. Any thread. */
-int writer_start(struct writer *w, uint32_t flush_ms);
+/* Starts the thread if it does not run. Returns 0 or -errno. Any thread. */
+int writer_start(struct writer *w);
+/* Sets Flush; from the next wait on. Any thread. */
+void writer_set_flush(struct writer *w, uint32_t flush_ms);
 /* Returns a writer without a thread; NULL without memory. */
 struct writer *writer_new(void);
 /* Writes the lines that wait, for a second at most, ends the thread and frees the writer. Not in workers. */

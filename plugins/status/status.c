@@ -71,7 +71,7 @@ static int start_host(struct mk_host *host, void **ret_state)
     return err;
 }
 
-/* The first worker of a generation numbers it: generations that were only checked have no number. */
+/* The first worker of a generation numbers it: those that were only checked, or refused, have no number. */
 static void number_generation(struct state *state, struct state_generation *g)
 {
     pthread_mutex_lock(&state->lock);
@@ -96,10 +96,16 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
         mk_account_free(NULL, w, sizeof(*w));
         return err;
     }
-    number_generation(w->state, w->generation);
     stream_init(w);
     *ret_state = w;
     return 0;
+}
+
+static void serve_worker(struct mk_worker *worker, void *state)
+{
+    struct state_worker *w = state;
+    (void)worker;
+    number_generation(w->state, w->generation);
 }
 
 static void stop_worker(struct mk_worker *worker, void *state)
@@ -296,6 +302,7 @@ MK_PLUGIN(status) = {
     .generation_stop = stop_generation,
     .host_start = start_host,
     .worker_start = start_worker,
+    .worker_serve = serve_worker,
     .worker_stop = stop_worker,
     .worker_retire = retire_worker,
     .on_head = claim_request,

@@ -69,6 +69,7 @@ def test_from_start_to_stop(ledger):
         "first generation_start",
         "first host_start",
         "first worker_start",
+        "first worker_serve",
         "first on_request",
         "first on_done",
         "first worker_stop",
@@ -91,7 +92,8 @@ def test_from_one_generation_to_the_next(ledger):
     assert moments[-1] == "stop" and moments.count("stop") == moments.count("start") == 1
     for name in ("first", "second"):
         own = [moment.split()[1] for moment in moments if moment.startswith(name) and " on_" not in moment]
-        assert own == ["generation_start", "host_start", "worker_start", "worker_stop", "host_stop", "generation_stop"]
+        starts = ["generation_start", "host_start", "worker_start", "worker_serve"]
+        assert own == [*starts, "worker_stop", "host_stop", "generation_stop"]
     assert "second on_request" in moments and "first on_request" not in moments
     assert moments.index("second worker_start") < moments.index("first worker_stop")
 
@@ -145,6 +147,8 @@ def test_a_reload_that_fails(ledger, hook, workers):
             starts, stops = moments.count(f"{name} {what}_start"), moments.count(f"{name} {what}_stop")
             failed = name == "second" and hook.strip('"').startswith(what)
             assert starts == stops or (failed and starts > stops), f"{name} {what}: {moments}"
+    serves = [moments.count(f"{name} worker_serve") for name in ("first", "second", "third")]
+    assert serves[::2] == [2, 2] and bool(serves[1]) == ((hook, workers) == ('"worker 1"', 1)), moments
 
 
 def test_a_check_is_known(ledger):
@@ -182,7 +186,8 @@ def test_a_worker_with_exchanges_is_retired(ledger):
     ledger.await_moment("first generation_stop")
     server.stop()
     moments = ledger.moments()
-    assert moments.index("second worker_start") < moments.index("first worker_retire")
+    assert moments.index("second worker_start") < moments.index("second worker_serve")
+    assert moments.index("second worker_serve") < moments.index("first worker_retire")
     assert moments.index("first worker_retire") < moments.index("first on_done") < moments.index("first worker_stop")
     assert moments.count("first worker_retire") == 1
 

@@ -95,6 +95,11 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
     return mk_worker_index(worker) == 1 && mk_str_eq(settings_of(g)->fail, MK_STR("worker 1")) ? -EIO : err;
 }
 
+static void serve_worker(struct mk_worker *worker, void *state)
+{
+    note(mk_worker_generation(worker), state == worker ? "worker_serve" : "a state that is not its own");
+}
+
 static void retire_worker(struct mk_worker *worker, void *state)
 {
     note(mk_worker_generation(worker), state == worker ? "worker_retire" : "a state that is not its own");
@@ -139,6 +144,7 @@ MK_PLUGIN(ledger) = {
     .host_start = start_host,
     .host_stop = stop_host,
     .worker_start = start_worker,
+    .worker_serve = serve_worker,
     .worker_stop = stop_worker,
     .worker_retire = retire_worker,
     .on_request = see_request,

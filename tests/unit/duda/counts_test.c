@@ -51,8 +51,8 @@ TEST(rows, mk_test_counters_open, mk_test_counters_close)
     for (size_t i = 0; i < COUNT(numbers); i++) {
         unsigned n = 0;
         struct service *s = open_service(numbers[i]);
-        counts_open_service(s);
-        assert_int_equal(counts_open_routes(s), 0);
+        assert_int_equal(counts_make(s), 0);
+        counts_open(s);
         for (const struct mk_route *r = s->router->routes.first; r; r = r->next, n++)
             assert_true(mk_str_eq(find_row(routes_get_owner(r)), n < COUNTS_ROUTES_MAX ? r->pattern : MK_STR("other")));
         assert_int_equal(n, numbers[i]);
@@ -77,8 +77,8 @@ TEST(the_next_version_counts_on, mk_test_counters_open, mk_test_counters_close)
     for (unsigned version = 0; version < 3; version++) {
         unsigned n = 0;
         struct service *s = open_service(ROUTES);
-        counts_open_service(s);
-        assert_int_equal(counts_open_routes(s), 0);
+        assert_int_equal(counts_make(s), 0);
+        counts_open(s);
         const struct mk_counter *now = counts_find(s, routes_get_owner(s->router->routes.first))->classes[1];
         mk_counter_add(now, NULL, 1);
         assert_int_equal(mk_counter_read(now), version + 1);
@@ -104,8 +104,8 @@ TEST(names, mk_test_counters_open, mk_test_counters_close)
 {
     bool found = false;
     struct service *s = open_service(1);
-    counts_open_service(s);
-    assert_int_equal(counts_open_routes(s), 0);
+    assert_int_equal(counts_make(s), 0);
+    counts_open(s);
     mk_counters_each(check_labels, &found);
     assert_true(found);
     close_service();
@@ -130,7 +130,7 @@ TEST(without_memory, mk_test_counters_open, mk_test_counters_close)
         assert_true(n < 20);
         struct service *s = open_service(ROUTES);
         mk__alloc_countdown = n;
-        err = counts_open_routes(s);
+        err = counts_make(s);
         bool failed = mk__alloc_countdown < 0;
         mk__alloc_countdown = -1;
         assert_int_equal(err, failed ? -ENOMEM : 0);

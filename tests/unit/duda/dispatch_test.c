@@ -47,8 +47,8 @@ static void open_service(void)
     r->handler = handle;
     r->timeout_ms = 1000;
     mk_arena_init(&service.arena, NULL, 64 * 1024, NULL, 0);
-    counts_open_service(&service);
-    assert_int_equal(counts_open_routes(&service), 0);
+    assert_int_equal(counts_make(&service), 0);
+    counts_open(&service);
     service.router->after = &after;
     handled = hooked = 0;
 }

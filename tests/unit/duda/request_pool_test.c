@@ -13,7 +13,7 @@ static void init_worker(struct service_worker *w)
 {
     static struct service service;
     memset(w, 0, sizeof(*w));
-    counts_open_service(&service);
+    counts_open(&service);
     w->service = &service;
     mk_list_init(&w->requests);
     mk_list_init(&w->slabs);
