@@ -460,6 +460,19 @@ struct mk_owner {
     void (*put)(void *owned);
 };
 
+/*
+ * Returns a number for mk_file.version. The inode tells files of equal size and time apart, as in two releases that
+ * were unpacked with the times of their archive, and the time of the last change of the inode tells versions of one
+ * file apart, since that of the content can be set to any value.
+ */
+static inline uint64_t mk_file_version(uint64_t inode, int64_t ctime_seconds, uint32_t ctime_nanoseconds)
+{
+    uint64_t x = (uint64_t)ctime_seconds * 1000000000 + ctime_nanoseconds;
+    x = (x ^ x >> 32) * UINT64_C(0x9e3779b97f4a7c15) ^ inode;
+    x = (x ^ x >> 29) * UINT64_C(0xbf58476d1ce4e5b9);
+    return (x ^ x >> 32) | 1;
+}
+
 /* An open regular file. */
 struct mk_file {
     int fd;                /* mk_response_file() takes it over, unless there is an owner; not used with `content` */
@@ -467,6 +480,7 @@ struct mk_file {
     uint64_t bytes;
     int64_t mtime_seconds;
     uint32_t mtime_nanoseconds;
+    uint64_t version;      /* of mk_file_version(), for the entity tag; 0: the tag is weak, and made of size and time */
     struct mk_str type;    /* Content-Type, unless there is a block; valid until the exchange ends */
     enum mk_coding coding; /* Content-Encoding; the entity tag ends with it, because the bytes are others */
     bool no_ranges;        /* Range is ignored */

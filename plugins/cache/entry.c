@@ -21,12 +21,12 @@ bool entry_make_key(struct entry_key *key, const struct mk_store *store, const s
     key->bytes.policy = name->policy;
     key->bytes.coding = name->coding;
     key->bytes.no_ranges = name->no_ranges;
-    key->bytes.zero = 0;
+    key->bytes.no_version = name->no_version;
     key->bytes.name_len = (uint32_t)name->name.len;
     memcpy(key->bytes.name, name->name.p, name->name.len);
     key->len = offsetof(struct entry_key, bytes.name) - offsetof(struct entry_key, bytes) + name->name.len;
     uint64_t rest = name->device ^ types ^ name->mount << 32 ^ (uint64_t)name->policy << 24 ^
-                    (uint64_t)name->coding << 16 ^ name->no_ranges;
+                    (uint64_t)name->coding << 16 ^ (uint64_t)name->no_version << 8 ^ name->no_ranges;
     key->hash = mk_store_hash(store, &key->bytes.inode, sizeof(key->bytes.inode) + name->name.len) ^
                 rest * UINT64_C(0x9e3779b97f4a7c15);
     return true;
@@ -93,7 +93,8 @@ struct mk_file entry_make_file(const struct file_identity *id)
     return (struct mk_file){.fd = -1,
                             .bytes = id->bytes,
                             .mtime_seconds = id->mtime.tv_sec,
-                            .mtime_nanoseconds = (uint32_t)id->mtime.tv_nsec};
+                            .mtime_nanoseconds = (uint32_t)id->mtime.tv_nsec,
+                            .version = mk_file_version(id->inode, id->ctime.tv_sec, (uint32_t)id->ctime.tv_nsec)};
 }
 
 struct mk_file entry_file(struct mk_item *item)

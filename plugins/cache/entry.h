@@ -54,8 +54,7 @@ struct entry_key {
     struct {
         uint64_t device, mount, types;
         uint8_t policy, coding;
-        bool no_ranges;
-        uint8_t zero;
+        bool no_ranges, no_version;
         uint32_t name_len;
         uint64_t inode;
         char name[4096];

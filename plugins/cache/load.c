@@ -66,6 +66,8 @@ static struct mk_file describe_file(const struct cache_lookup *l, const struct o
     file.type = mk_request_mime(l->req, shown);
     file.coding = l->name->coding;
     file.no_ranges = l->name->no_ranges;
+    if (l->name->no_version)
+        file.version = 0;
     return file;
 }
 

@@ -224,6 +224,7 @@ struct find_result open_stat(int fd, struct mk_str name)
     if (f.kind == FOUND_FILE) {
         f.bytes = (uint64_t)st.st_size;
         f.mtime = st.st_mtim;
+        f.version = mk_file_version(st.st_ino, st.st_ctim.tv_sec, (uint32_t)st.st_ctim.tv_nsec);
     } else {
         close(fd);
         f.fd = -1;
@@ -277,6 +278,7 @@ static struct find_result make_result(const struct mk_named_file *named, struct 
         .in_memory = file->in_memory,
         .bytes = file->bytes,
         .mtime = {.tv_sec = file->mtime_seconds, .tv_nsec = file->mtime_nanoseconds},
+        .version = file->version,
         .name = shown,
     };
 }
@@ -300,6 +302,7 @@ struct find_result open_file(struct static_site *site, const struct find_mode *m
         .policy = (uint8_t)site->settings->symlinks,
         .coding = (uint8_t)open_coding(shown, coding),
         .no_ranges = !site->settings->ranges,
+        .no_version = site->settings->tags == STATIC_TAGS_PORTABLE,
     };
     struct mk_named_file named = mode->cache->open(mode->req, &file_name);
     return make_result(&named, shown);

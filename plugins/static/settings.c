@@ -21,7 +21,9 @@
     }
 #else
 #define NOT_IN_SMALL(...) __VA_ARGS__
+static const char *const tag_names[] = {[STATIC_TAGS_EXACT] = "Exact", [STATIC_TAGS_PORTABLE] = "Portable", NULL};
 /* The values by which a host overrides the server's: "Server" (as the server), then those of the server. */
+static const char *const own_tag_names[] = {"Server", "Exact", "Portable", NULL};
 static const char *const own_switch_names[] = {"Server", "Off", "On", NULL};
 static const char *const own_symlink_names[] = {"Server", "Off", "Inside", "On", NULL};
 #endif
@@ -39,6 +41,13 @@ static const struct mk_conf_key server_keys[] = {
     MK_CONF_KEY_BOOL(struct static_settings, ranges, "Resume", "On", "Whether parts of files are served (Range)."),
     MK_CONF_KEY_BOOL(struct static_settings, dotfiles, "DotFiles", "Off",
                      "Whether names that begin with a dot are served. `/.well-known/` always is."),
+    NOT_IN_SMALL(MK_CONF_KEY_ENUM(struct static_settings, tags, "ETag", "Exact",
+                                  "What entity tags are made of. `Exact`: size, time, inode and the time of the "
+                                  "inode's last change; two versions of "
+                                  "a file never have the same. `Portable`: size and time, so that machines behind a "
+                                  "balancer with copies of a file "
+                                  "send the same; these tags are weak, and a download cannot be continued by them.",
+                                  .names = tag_names)),
     {0},
 };
 
@@ -74,6 +83,8 @@ static const struct mk_conf_key host_keys[] = {
         MK_CONF_KEY_ENUM(struct static_host, ranges, "Resume", "Server",
                          "Overrides `Resume` of the server for this host. `Server`: as there.",
                          .names = own_switch_names),
+        MK_CONF_KEY_ENUM(struct static_host, tags, "ETag", "Server",
+                         "Overrides `ETag` of the server for this host. `Server`: as there.", .names = own_tag_names),
         MK_CONF_KEY_ENUM(struct static_host, dotfiles, "DotFiles", "Server",
                          "Overrides `DotFiles` of the server for this host. `Server`: as there.",
                          .names = own_switch_names)),
@@ -134,6 +145,7 @@ const struct static_settings *settings_merge(struct static_site *site, const str
         .index = host->index.n ? host->index : server->index,
         .symlinks = choose_value(host->symlinks, server->symlinks),
         .ranges = choose_value(host->ranges, server->ranges),
+        .tags = choose_value(host->tags, server->tags),
         .dotfiles = choose_value(host->dotfiles, server->dotfiles),
     };
     return &site->own_settings;

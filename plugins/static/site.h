@@ -26,10 +26,14 @@ enum symlink_mode { SYMLINKS_OFF, SYMLINKS_INSIDE, SYMLINKS_ON };
 
 enum { STATIC_NAME_BYTES = 4096 };
 
+/* What entity tags of files are made of: ETag. */
+enum static_tags { STATIC_TAGS_EXACT, STATIC_TAGS_PORTABLE };
+
 struct static_settings {
     struct mk_conf_list index;
     int symlinks; /* enum symlink_mode */
     bool ranges, dotfiles;
+    int tags; /* enum static_tags */
 };
 
 struct static_patterns {
@@ -41,9 +45,9 @@ struct static_host {
     struct mk_str root, user_dir;
     struct mk_conf_list precompressed, try_files;
     struct static_patterns precompressed_match;
-    struct mk_conf_list index;        /* this and the next three override static_settings: */
-    int symlinks, ranges, dotfiles;   /* 0: as the server, otherwise the value plus one */
-    uint8_t codings[MK_CODING_COUNT]; /* those that `precompressed` names */
+    struct mk_conf_list index;            /* this and the next three override static_settings: */
+    int symlinks, ranges, tags, dotfiles; /* 0: as the server, otherwise the value plus one */
+    uint8_t codings[MK_CODING_COUNT];     /* those that `precompressed` names */
     unsigned n_codings;
     unsigned n_tries; /* the names in `try_files` */
     int last_status;  /* the status at its end; 0: it ends with a name */
@@ -107,6 +111,7 @@ struct find_result {
     enum mk_coding coding; /* of the file's bytes */
     uint64_t bytes;
     struct timespec mtime;
+    uint64_t version;   /* as in struct mk_file */
     struct mk_str name; /* for its media type; lives as long as the path or the settings */
 };
 

@@ -165,6 +165,7 @@ static void send_file(struct mk_request *req, const struct static_site *site, co
                               .bytes = found->bytes,
                               .mtime_seconds = found->mtime.tv_sec,
                               .mtime_nanoseconds = (uint32_t)found->mtime.tv_nsec,
+                              .version = site->settings->tags == STATIC_TAGS_EXACT ? found->version : 0,
                               .type = !MK_SMALL && found->block ? MK_STR_NONE : mk_request_mime(req, found->name),
                               .coding = open_coding(found->name, found->coding),
                               .no_ranges = !site->settings->ranges,

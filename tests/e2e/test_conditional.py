@@ -2,13 +2,16 @@
 """Validators and preconditions (RFC 9110 §13): the fields one by one, then their precedence."""
 
 import os
+import re
 import shutil
+import signal
 import time
 
 import pytest
 
 from harness.content import HELLO, OLD, OLD_DATE
 from harness.messages import LAST, request
+from harness.server import await_true
 
 BEFORE, AFTER = "Sun, 13 Sep 2020 12:26:39 GMT", "Sun, 13 Sep 2020 12:26:41 GMT"
 ANCIENT, FUTURE = "Thu, 01 Jan 1970 00:00:00 GMT", "Fri, 01 Jan 2100 00:00:00 GMT"
@@ -120,15 +123,54 @@ def test_304_pipelined(site):
 # ── the tag ──
 
 
-def test_same_file_same_tag(serve, tmp_path):
-    """Two machines with the same files give the same tags: size and time, not the inode."""
-    first, second = tmp_path / "first", tmp_path / "second"
-    for folder in (first, second):
-        folder.mkdir()
-        (folder / "a.txt").write_bytes(b"same")
-        os.utime(folder / "a.txt", ns=(OLD * 10**9, OLD * 10**9 + 123_456_789))
-    tags = [serve(root=folder).connect().ask("/a.txt")["ETag"] for folder in (first, second)]
-    assert tags[0] == tags[1]
+def make_releases(folder):
+    """Two folders with a file of equal size and time, as archives with reproducible times make them."""
+    releases = folder / "first", folder / "second"
+    for release, text in zip(releases, (b"one 1", b"two 2")):
+        release.mkdir()
+        (release / "a.txt").write_bytes(text)
+        os.utime(release / "a.txt", ns=(OLD * 10**9, OLD * 10**9 + 123_456_789))
+    return releases
+
+
+def test_two_releases_have_two_tags(serve, tmp_path):
+    """Else a client keeps the old file (304), or joins parts of both (If-Range)."""
+    first, second = make_releases(tmp_path)
+    current = tmp_path / "current"
+    current.symlink_to(first.name)
+    server = serve({"Workers": 2}, root=current)
+    before = server.connect().ask("/a.txt")
+    assert re.fullmatch('"5-[0-9a-f]{1,16}"', before["ETag"])
+    (tmp_path / "new").symlink_to(second.name)
+    os.rename(tmp_path / "new", current)
+    client = server.connect()
+    await_true(lambda: client.ask("/a.txt").body == b"two 2")
+    after = client.ask("/a.txt", f"If-None-Match: {before['ETag']}", "If-Modified-Since: " + before["Last-Modified"])
+    assert (after.status, after.body) == (200, b"two 2") and after["ETag"] != before["ETag"]
+    part = client.ask("/a.txt", "Range: bytes=2-", f"If-Range: {before['ETag']}")
+    assert (part.status, part.body) == (200, b"two 2")
+    part = client.ask("/a.txt", "Range: bytes=2-", f"If-Range: {after['ETag']}")
+    assert (part.status, part.body) == (206, b"o 2")
+    assert {server.connect().ask("/a.txt")["ETag"] for _ in range(8)} == {after["ETag"]}  # of both workers
+    server.baseline += 2  # of the thread that reloads
+    server.send_signal(signal.SIGHUP)
+    server.wait_log("the new configuration is in use")
+    assert server.connect().ask("/a.txt")["ETag"] == after["ETag"]
+
+
+@pytest.mark.parametrize("by", ["the server", "the host"])
+def test_portable_tags(serve, tmp_path, by):
+    """Machines behind a balancer that have copies of a file send the same tag, which is weak."""
+    keys = {"settings": {"ETag": "Portable"}} if by == "the server" else {"host": {"ETag": "Portable"}}
+    tags = set()
+    for folder in make_releases(tmp_path):
+        client = serve(root=folder, **keys).connect()
+        tags.add(client.ask("/a.txt")["ETag"])
+        assert client.ask("/a.txt", f"If-None-Match: {list(tags)[0]}").status == 304
+        assert client.ask("/a.txt", "Range: bytes=2-", f"If-Range: {list(tags)[0]}").status == 200
+        assert client.ask("/a.txt", "Range: bytes=2-").status == 206
+    number = OLD * 10**9 + 123_456_789
+    assert tags == {f'W/"5-{number:x}"'}
 
 
 @pytest.mark.parametrize("change", ["size", "second", "nanosecond"])

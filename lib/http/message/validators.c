@@ -17,18 +17,19 @@ static char *put_hex(char *out, uint64_t value)
     return out + digits;
 }
 
-size_t mk__validators_format_etag(uint64_t size, int64_t mtime_s, uint32_t mtime_ns, bool weak,
+size_t mk__validators_format_etag(uint64_t size, int64_t mtime_s, uint32_t mtime_ns, uint64_t version, bool weak,
                                   char out[MK__ETAG_BYTES])
 {
+    uint64_t time = (uint64_t)mtime_s * 1000000000 + mtime_ns;
     char *p = out;
-    if (weak) {
+    if (weak || !version) {
         *p++ = 'W';
         *p++ = '/';
     }
     *p++ = '"';
     p = put_hex(p, size);
     *p++ = '-';
-    p = put_hex(p, (uint64_t)mtime_s * 1000000000 + mtime_ns);
+    p = put_hex(p, version ? time * UINT64_C(0x9e3779b97f4a7c15) ^ version : time);
     *p++ = '"';
     *p = '\0';
     return (size_t)(p - out);

@@ -18,10 +18,11 @@ enum {
 #define MK__MTIME_NONE INT64_MIN
 
 /*
- * Writes `"size-mtime"` (hexadecimal, the time in nanoseconds), after W/ if `weak`, and a NUL. The same file has the
- * same tag on every machine. Returns the length without the NUL.
+ * Writes `"size-number"` (hexadecimal) and a NUL, after W/ if `weak` or `version` is 0. The number is that of the time
+ * (in nanoseconds) and the version, as in struct mk_file; of a version 0 it is the time, so that copies of a file have
+ * the same tag on every machine. Returns the length without the NUL.
  */
-size_t mk__validators_format_etag(uint64_t size, int64_t mtime_s, uint32_t mtime_ns, bool weak,
+size_t mk__validators_format_etag(uint64_t size, int64_t mtime_s, uint32_t mtime_ns, uint64_t version, bool weak,
                                   char out[MK__ETAG_BYTES]);
 
 /*

@@ -138,6 +138,7 @@ class Environment:
             "Workers": workers,
             "MaxKeepAliveRequest": 1_000_000,
             "KeepAliveTimeout": "60s",
+            "ETag": "Portable",
         }
         loaded = ["liana", "tls"] + ["cache"] * (self.mode != "none") + ["static"]
         files = {"plugins.load": section("PLUGINS", {"Load": loaded})}

@@ -49,6 +49,7 @@ class Content:
         return self.mtime // 1_000_000_000
 
     def tag(self, coding=None):
+        """Without W/: with `ETag Portable` it is made of what the test sets."""
         return f'"{self.length:x}-{self.mtime:x}{"-" + coding if coding else ""}"'
 
 

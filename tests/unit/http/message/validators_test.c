@@ -2,6 +2,8 @@
 /* Entity tags, preconditions in their order, If-Range. */
 #include "testing.h"
 
+#include <monkey/request.h>
+
 #include "http/message/validators.h"
 
 #define OLD "Sun, 06 Nov 1994 08:49:36 GMT"
@@ -14,14 +16,26 @@ static const int64_t mtime = 784111777, now = 1795149843;
 TEST(formats_tags)
 {
     char out[MK__ETAG_BYTES];
-    assert_int_equal(mk__validators_format_etag(13, 1, 5, false, out), strlen("\"d-3b9aca05\""));
-    assert_string_equal(out, "\"d-3b9aca05\"");
-    mk__validators_format_etag(0, 0, 0, true, out);
+    assert_int_equal(mk__validators_format_etag(13, 1, 5, 0, false, out), strlen("W/\"d-3b9aca05\""));
+    assert_string_equal(out, "W/\"d-3b9aca05\"");
+    mk__validators_format_etag(0, 0, 0, 0, true, out);
     assert_string_equal(out, "W/\"0-0\"");
-    mk__validators_format_etag(0x10, 0, 15, false, out);
+    mk__validators_format_etag(0x10, 0, 0, 15, false, out);
     assert_string_equal(out, "\"10-f\"");
-    assert_int_equal(mk__validators_format_etag(UINT64_MAX, -1, 999999999, true, out), 2 + 1 + 16 + 1 + 16 + 1);
+    mk__validators_format_etag(0x10, 0, 0, 15, true, out);
+    assert_string_equal(out, "W/\"10-f\"");
+    mk__validators_format_etag(0x10, 0, 1, 15, false, out);
+    assert_string_equal(out, "\"10-9e3779b97f4a7c1a\"");
+    assert_int_equal(mk__validators_format_etag(UINT64_MAX, -1, 999999999, 0, true, out), 2 + 1 + 16 + 1 + 16 + 1);
     assert_string_equal(out, "W/\"ffffffffffffffff-ffffffffffffffff\"");
+}
+
+TEST(versions_of_files)
+{
+    uint64_t first = mk_file_version(7, 1000, 1);
+    assert_true(first && first == mk_file_version(7, 1000, 1));
+    assert_true(first != mk_file_version(8, 1000, 1) && first != mk_file_version(7, 1001, 1));
+    assert_true(first != mk_file_version(7, 1000, 2) && mk_file_version(0, 0, 0));
 }
 
 static const struct {
