@@ -213,6 +213,12 @@ MK_API int mk_conf_networks(const struct mk_conf_value *value, void *field, stru
  * `arena`. `.p` is NULL if memory or the working directory is missing.
  */
 MK_API struct mk_str mk_conf_path(const struct mk_conf_value *value, struct mk_str path, struct mk_arena *arena);
+/*
+ * Stores such a path in `*ret`. In a file of the configuration, one that means something else in a shell or a browser,
+ * such as ~/www, is an error. Returns 0, -ENOMEM or -EINVAL with a sentence in `error`.
+ */
+MK_API int mk_conf_read_path(const struct mk_conf_value *value, struct mk_str path, struct mk_str *ret,
+                             struct mk_arena *arena, struct mk_buf *error);
 
 MK_C_END
 

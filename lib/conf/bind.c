@@ -3,6 +3,7 @@
  * Stores the words of a line in a field of a struct, and records where the value was set. Decides which of several
  * settings wins: an option over a file over the default, and otherwise the later one.
  */
+#include "conf/foreign_syntax.h"
 #include "conf/internal.h"
 #include "conf/scan.h"
 #include "conf/value.h"
@@ -132,6 +133,29 @@ static bool reject_semicolon(struct mk__conf *conf, const struct mk_conf_key *ke
     return !text;
 }
 
+/*
+ * Returns the word that begins a comment of other servers' syntax behind the value; 0: there is none. The value of a
+ * text may have such a word.
+ */
+static uint32_t find_comment(const struct mk__words *w, const struct mk_conf_key *key)
+{
+    for (uint32_t i = 1; MK__SCAN_HINTS && !is_text(key) && i < w->n; i++)
+        if (mk__foreign_syntax_is_comment(w->word[i]))
+            return i;
+    return 0;
+}
+
+/* Reports a comment behind the value that does not begin with a `#`. Returns whether there is one. */
+static bool reject_comment(struct mk__conf *conf, const struct mk_conf_key *key, struct mk__conf_origin origin)
+{
+    uint32_t i = find_comment(&conf->words, key);
+    if (!i)
+        return false;
+    origin.col = conf->words.col[i];
+    mk__conf_error(conf, origin, "a comment begins with #, not with %.2s", conf->words.word[i].p);
+    return true;
+}
+
 static int parse_words(struct mk__conf *conf, const struct mk_conf_key *key, void *field, struct mk__conf_origin origin)
 {
     const struct mk__words *w = &conf->words;
@@ -215,7 +239,8 @@ static void bind_setting(struct mk__conf *conf, struct mk__conf_values *values, 
         mk__conf_out_of_memory(conf);
     if (!field)
         return;
-    int r = is_text(key) || !reject_semicolon(conf, key, origin) ? parse_words(conf, key, field, origin) : -EINVAL;
+    bool rejected = reject_comment(conf, key, origin) || (!is_text(key) && reject_semicolon(conf, key, origin));
+    int r = rejected ? -EINVAL : parse_words(conf, key, field, origin);
     if (r == 0 && is_text(key))
         reject_semicolon(conf, key, origin);
     if (wins && r == 0)
@@ -259,6 +284,14 @@ void mk__bind_failure(struct mk__conf *conf, const struct mk__conf_section *sec,
         add_failure(conf, find_values(sec, ref.registration), ref.key, origin, state);
 }
 
+void mk__bind_unknown(struct mk__conf *conf, const struct mk__conf_section *sec, struct mk_str name,
+                      struct mk__conf_origin origin)
+{
+    const char *meant = mk__unknown_key_report(conf, sec->type, name, origin);
+    if (meant)
+        mk__bind_failure(conf, sec, mk_str_c(meant), origin, MK__SETTING_GUESSED);
+}
+
 void mk__bind_key(struct mk__conf *conf, const struct mk__conf_section *sec, struct mk_str name,
                   struct mk__conf_origin origin)
 {
@@ -267,9 +300,7 @@ void mk__bind_key(struct mk__conf *conf, const struct mk__conf_section *sec, str
     struct mk__conf_key_ref ref = mk__schema_find_key(sec->type, name);
 
     if (!pairs && (!ref.key || ref.registration->absent)) {
-        const char *meant = mk__unknown_key_report(conf, sec->type, name, origin);
-        if (meant)
-            mk__bind_failure(conf, sec, mk_str_c(meant), origin, MK__SETTING_GUESSED);
+        mk__bind_unknown(conf, sec, name, origin);
     } else if (!conf->words.n) {
         mk__conf_error(conf, origin, "\"%.*s\" wants a value", MK_STR_ARG(name));
         mk__bind_failure(conf, sec, name, origin, MK__SETTING_FAILED);

@@ -166,6 +166,10 @@ struct mk__conf_section *mk__values_add_section(struct mk__conf *conf, struct mk
 void mk__bind_key(struct mk__conf *conf, const struct mk__conf_section *sec, struct mk_str name,
                   struct mk__conf_origin origin);
 
+/* bind.c: reports a key that no loaded table has, and records the key that was probably meant. */
+void mk__bind_unknown(struct mk__conf *conf, const struct mk__conf_section *sec, struct mk_str name,
+                      struct mk__conf_origin origin);
+
 /* bind.c: records that a line of this key at `origin` was reported as wrong. */
 void mk__bind_failure(struct mk__conf *conf, const struct mk__conf_section *sec, struct mk_str name,
                       struct mk__conf_origin origin, enum mk__setting_state state);

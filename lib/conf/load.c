@@ -6,6 +6,7 @@
  */
 #include "conf/internal.h"
 #include "base/file.h"
+#include "conf/foreign_syntax.h"
 #include "conf/scan.h"
 
 #include <assert.h>
@@ -132,12 +133,41 @@ static struct mk__conf_section *choose_section(struct reader *r, struct mk_str k
     return r->hosts;
 }
 
+static void report_sign(struct reader *r, const struct mk__foreign_key *key)
+{
+    int shown = key->value.len > 80 ? 80 : (int)key->value.len;
+    mk__conf_error(r->conf, make_origin(r, key->col),
+                   "a blank separates a key from its value, not \"%c\": write \"%.*s %.*s\"", key->sign,
+                   MK_STR_ARG(key->name), shown ? shown : 5, shown ? key->value.p : "VALUE");
+}
+
+/* Reports a key that another sign than a blank separates from its value. Returns whether it is one. */
+static bool reject_sign(struct reader *r, const struct mk__scan_line *line)
+{
+    struct mk__foreign_key key;
+    bool pairs = r->sec->type->flags & MK_CONF_PAIRS;
+    if (!mk__foreign_syntax_split_key(line, &key) || (pairs && key.within))
+        return false;
+    struct mk__conf_section *sec = choose_section(r, key.name);
+    struct mk__conf_origin origin = make_origin(r, line->col);
+    struct mk__conf_key_ref ref = sec ? mk__schema_find_key(sec->type, key.name) : (struct mk__conf_key_ref){0};
+    if (sec && !pairs && (!ref.key || ref.registration->absent)) {
+        mk__bind_unknown(r->conf, sec, key.name, origin);
+    } else if (sec) {
+        report_sign(r, &key);
+        mk__bind_failure(r->conf, sec, key.name, origin, MK__SETTING_FAILED);
+    }
+    return true;
+}
+
 static void read_key(struct reader *r, const struct mk__scan_line *line)
 {
     if (!r->sec && !r->skip_keys) {
         mk__conf_error(r->conf, make_origin(r, line->col), "a key needs a [SECTION] above it");
         r->skip_keys = true;
     }
+    if (MK__SCAN_HINTS && !r->skip_keys && reject_sign(r, line))
+        return;
     struct mk__conf_section *sec = r->skip_keys ? NULL : choose_section(r, line->name);
     if (!sec)
         return;
@@ -316,6 +346,7 @@ static void read_lines(struct mk__conf *conf, struct mk__conf_set *set, struct m
     struct mk__scan_line line;
 
     mk__scan_init(&r.scan, source->text);
+    r.scan.foreign = MK__SCAN_HINTS ? mk__foreign_syntax_scan : NULL;
     for (mk__scan_next(&r.scan, &line); line.kind != MK__SCAN_END; mk__scan_next(&r.scan, &line))
         handlers[line.kind](&r, &line);
 }

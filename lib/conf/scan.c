@@ -265,40 +265,6 @@ static void scan_key(struct mk__scan *s, struct mk__scan_line *l, struct mk_str 
     scan_value(l, text, indent + len);
 }
 
-/* Returns whether a line opens a block: its last word ends with a brace, which is not that of a `${`. */
-static bool opens_block(struct mk_str text)
-{
-    struct mk__scan_word word, last = {MK_STR_NONE, false};
-    const char *error;
-
-    while (mk__scan_word(&text, &word, &error) > 0)
-        last = word;
-    size_t n = last.raw.len;
-    return !error && !last.quoted && n && last.raw.p[n - 1] == '{' && (n == 1 || last.raw.p[n - 2] != '$');
-}
-
-/*
- * Skips blocks in braces, which nginx uses in place of sections; reports the first one.
- * Returns whether this line was skipped or reported.
- */
-static bool scan_braces(struct mk__scan *s, struct mk__scan_line *l, struct mk_str text, size_t indent)
-{
-    bool opens = opens_block(skip_bytes(text, indent)), closes = text.p[indent] == '}';
-
-    if (!opens && !closes)
-        return s->braces > 0;
-    if (opens)
-        s->braces++;
-    if (closes && s->braces > 0)
-        s->braces--;
-    if (!s->had_braces)
-        set_error(l, indent,
-                  "braces are not used: a section begins with a line [NAME], and its keys are indented below it, "
-                  "without a semicolon at their end");
-    s->had_braces = true;
-    return true;
-}
-
 static struct mk_str read_line(struct mk__scan *s)
 {
     assert(s->rest.len);
@@ -335,6 +301,13 @@ void mk__scan_init(struct mk__scan *s, struct mk_str text)
     *s = (struct mk__scan){.rest = mk_str_starts(text, MK_STR("\xef\xbb\xbf")) ? skip_bytes(text, 3) : text};
 }
 
+/* A block or a comment whose end is missing must not hide the rest of the file. */
+static void end_blocks(struct mk__scan *s)
+{
+    s->blocks = 0;
+    s->comment_end = MK_STR_NONE;
+}
+
 /* Returns whether the line has something to report; false: it is blank, a comment, or skipped. */
 static bool scan_line(struct mk__scan *s, struct mk__scan_line *l, struct mk_str text)
 {
@@ -346,9 +319,10 @@ static bool scan_line(struct mk__scan *s, struct mk__scan_line *l, struct mk_str
     if (indent == text.len || text.p[indent] == '#')
         return false;
     if (text.p[indent] == '[') {
-        s->braces = 0; /* a block whose end is missing must not hide the rest of the file */
+        if (MK__SCAN_HINTS)
+            end_blocks(s);
         scan_section(l, text, indent);
-    } else if (MK__SCAN_HINTS && scan_braces(s, l, text, indent)) {
+    } else if (MK__SCAN_HINTS && s->foreign && s->foreign(s, l, text, indent)) {
         return l->kind == MK__SCAN_ERROR;
     } else if (text.p[indent] == '@') {
         scan_directive(l, text, indent);

@@ -19,16 +19,21 @@ enum mk__scan_kind { MK__SCAN_END, MK__SCAN_ERROR, MK__SCAN_SECTION, MK__SCAN_KE
 
 enum { MK__SCAN_LINE_MAX = 4096 };
 
-/* Whether messages explain nginx syntax, such as braces and semicolons. Builds for small devices do not. */
+/* Whether messages explain the syntax of other servers (conf/foreign_syntax.h). Builds for small devices do not. */
 enum { MK__SCAN_HINTS = !MK_SMALL };
+
+struct mk__scan_line;
 
 struct mk__scan {
     struct mk_str rest;   /* the lines to come */
     uint32_t line;        /* number of the line read last */
     struct mk_str indent; /* of the first key; empty before it */
     uint32_t indent_line; /* line of that key */
-    uint32_t braces;      /* number of open blocks, whose lines are skipped */
-    bool had_braces;      /* a brace was reported */
+    uint32_t blocks;      /* number of open blocks of another server's syntax, whose lines are skipped */
+    bool had_blocks;      /* there was such a block */
+    /* Gets each line that is not a section's, from `indent` on, first. Returns whether it was reported or skipped. */
+    bool (*foreign)(struct mk__scan *s, struct mk__scan_line *line, struct mk_str text, size_t indent);
+    struct mk_str comment_end; /* of another server's comment, whose lines are skipped; empty: none is open */
 };
 
 struct mk__scan_line {
@@ -37,7 +42,7 @@ struct mk__scan_line {
     struct mk_str value;     /* from the first word to the last, with quotes; empty: none */
     uint32_t col, value_col; /* from 1, in bytes; column of an error */
     bool section;            /* with an error: the line is that of a section */
-    char error[160];
+    char error[MK__SCAN_HINTS ? 320 : 160];
 };
 
 struct mk__scan_word {

@@ -5,6 +5,7 @@
  */
 #include "conf/value.h"
 #include "base/regex.h"
+#include "conf/foreign_syntax.h"
 #include "conf/suggest.h"
 
 #include <assert.h>
@@ -240,9 +241,27 @@ struct mk_str mk_conf_path(const struct mk_conf_value *value, struct mk_str path
     return mk_str(p, p ? len : 0);
 }
 
+/* Returns what is wrong with the path of a file's line; options have been read by a shell. NULL: nothing. */
+static const char *find_fault(const struct mk_conf_value *value, struct mk_str path)
+{
+    return MK_SMALL || !value->dir.len ? NULL : mk__foreign_syntax_check_path(path);
+}
+
+int mk_conf_read_path(const struct mk_conf_value *value, struct mk_str text, struct mk_str *ret, struct mk_arena *arena,
+                      struct mk_buf *error)
+{
+    const char *wrong = find_fault(value, text);
+    if (wrong) {
+        mk_buf_addf(error, "%s", wrong);
+        return -EINVAL;
+    }
+    *ret = mk_conf_path(value, text, arena);
+    return ret->p ? 0 : -ENOMEM;
+}
+
 static int parse_path(const struct mk_conf_key *key, const struct mk_conf_value *v, void *field, struct mk_arena *a)
 {
-    if (!v->text.len && key->flags & MK_CONF_REQUIRED)
+    if ((!v->text.len && key->flags & MK_CONF_REQUIRED) || find_fault(v, v->text))
         return -EINVAL;
     struct mk_str s = mk_conf_path(v, v->text, a);
     if (!s.p)
@@ -402,11 +421,15 @@ int mk__value_parse(const struct mk_conf_key *key, const struct mk_conf_value *v
     if (key->type == MK_CONF_CUSTOM)
         return parse_custom(key, value, field, arena, error);
     if (!t->words && value->n > 1) {
-        mk_buf_addf(error, " takes one value only");
+        mk_buf_addf(error, !MK_SMALL && t->units ? " takes a number with its unit, and no blank between them"
+                                                 : " takes one value only");
         return -E2BIG;
     }
     int r = t->parse(key, value, field, arena);
-    if (r == -EINVAL)
+    const char *fault = r == -EINVAL && key->type == MK_CONF_PATH ? find_fault(value, value->text) : NULL;
+    if (fault)
+        mk_buf_addf(error, ": %s", fault);
+    else if (r == -EINVAL)
         describe_bad_value(key, value->text, error);
     return r;
 }

@@ -5,6 +5,7 @@
  */
 #include "server/settings.h"
 
+#include "server/listen/mistakes.h"
 #include "server/listen/names.h"
 #include "server/user.h"
 #include "version.h"
@@ -45,6 +46,8 @@ static int parse_option(struct mk_str word, struct mk__listen_conf *one, struct 
             *(bool *)((char *)one + listener_options[i].flag) = true;
             return 0;
         }
+    if (mk__listen_mistakes_find_option(word, error))
+        return -EINVAL;
     if (one->transport.len) {
         mk_buf_addf(error, "one plugin carries connections, not %.*s and %.*s", MK_STR_ARG(one->transport),
                     word.len < 80 ? (int)word.len : 80, word.p);
@@ -108,6 +111,8 @@ static int parse_listen(const struct mk_conf_value *value, void *field, struct m
     const char *reason = "one address a line";
     if (!one.text.p)
         return -ENOMEM;
+    if (!MK_SMALL && mk__listen_mistakes_find(one.text, error))
+        return -EINVAL;
     bool named = !MK_SMALL && mk__listen_names_split(one.text, &name);
     if ((!MK_HAS_TLS && value->n > 1) || (!named && mk__addr_parse(one.text, &one.addr, &reason) < 0)) {
         mk_buf_addf(error, "%s", reason);
@@ -122,12 +127,7 @@ static int parse_listen(const struct mk_conf_value *value, void *field, struct m
 /* Parses a path, or the word stderr, which leaves the path empty. */
 static int parse_log(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
-    struct mk_str *path = field;
-    (void)error;
-    if (mk_str_eq(value->text, MK_STR("stderr")))
-        return 0;
-    *path = mk_conf_path(value, value->text, arena);
-    return path->p ? 0 : -ENOMEM;
+    return mk_str_eq(value->text, MK_STR("stderr")) ? 0 : mk_conf_read_path(value, value->text, field, arena, error);
 }
 
 /* The groups of LARGE() are not calls. */

@@ -70,9 +70,10 @@ static int add_key_file(const struct mk_conf_value *value, struct auth_key_files
         return -EINVAL;
     }
     struct keys_file *items = mk_arena_grow(arena, files->items, files->n, sizeof(*items));
-    struct mk_str path = mk_conf_path(value, value->text, arena);
-    if (!items || !path.p)
-        return -ENOMEM;
+    struct mk_str path;
+    int err = items ? mk_conf_read_path(value, value->text, &path, arena, error) : -ENOMEM;
+    if (err < 0)
+        return err;
     items[files->n] = (struct keys_file){path, kind};
     *files = (struct auth_key_files){items, files->n + 1};
     return 0;

@@ -59,7 +59,9 @@ static int parse_theme(const struct mk_conf_value *value, void *field, struct mk
         mk_buf_addf(error, "a theme has a name");
         return -EINVAL;
     }
-    *theme = memchr(text.p, '/', text.len) ? mk_conf_path(value, text, arena) : mk_arena_dup(arena, text);
+    if (memchr(text.p, '/', text.len))
+        return mk_conf_read_path(value, text, theme, arena, error);
+    *theme = mk_arena_dup(arena, text);
     return theme->p ? 0 : -ENOMEM;
 }
 

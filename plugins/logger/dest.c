@@ -42,9 +42,9 @@ int dest_parse(const struct mk_conf_value *value, void *dest, struct mk_arena *a
         t->kind = DEST_SYSLOG;
         text = mk_str(text.p + syslog_prefix.len, text.len - syslog_prefix.len);
     }
-    t->path = mk_conf_path(value, text, arena);
-    if (!t->path.p)
-        return -ENOMEM;
+    int err = mk_conf_read_path(value, text, &t->path, arena, error);
+    if (err < 0)
+        return err;
     size_t most = t->kind == DEST_SYSLOG ? sizeof(((struct sockaddr_un *)0)->sun_path) : PATH_MAX;
     if (!text.len || t->path.len >= most) {
         mk_buf_addf(error, "a path of 1 to %zu bytes is needed", most - 1);

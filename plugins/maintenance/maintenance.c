@@ -59,11 +59,11 @@ static int read_page(struct maintenance_page *page, int fd, struct mk_arena *are
 static int parse_page(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
     struct maintenance_page *page = field;
-    page->path = mk_conf_path(value, value->text, arena);
-    if (!page->path.p)
-        return -ENOMEM;
+    int err = mk_conf_read_path(value, value->text, &page->path, arena, error);
+    if (err < 0)
+        return err;
     int fd = open(page->path.p, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    int err = read_page(page, fd, arena);
+    err = read_page(page, fd, arena);
     if (fd >= 0)
         close(fd);
     if (err < 0)

@@ -16,9 +16,10 @@ static int parse_path(const struct mk_conf_value *value, void *field, struct mk_
         return -EINVAL;
     }
     struct mk_str *items = mk_arena_grow(arena, paths->items, paths->n, sizeof(*items));
-    struct mk_str path = mk_conf_path(value, value->text, arena);
-    if (!items || !path.p)
-        return -ENOMEM;
+    struct mk_str path;
+    int err = items ? mk_conf_read_path(value, value->text, &path, arena, error) : -ENOMEM;
+    if (err < 0)
+        return err;
     items[paths->n] = path;
     *paths = (struct tls_paths){items, paths->n + 1};
     return 0;

@@ -97,7 +97,7 @@ static const struct value_case cases[] = {
     {&duration, "4294967296ms", NULL, " wants a duration, not \"4294967296ms\" (units: ms, s, m, h, d)"},
     {&duration, "50d", NULL, " wants a duration, not \"50d\" (units: ms, s, m, h, d)"},
     {&duration, "5M", NULL, " wants a duration, not \"5M\" (units: ms, s, m, h, d)"},
-    {&duration, "1 s", NULL, " takes one value only"},
+    {&duration, "1 s", NULL, " takes a number with its unit, and no blank between them"},
     {&duration, "1year", NULL, " wants a duration, not \"1year\" (units: ms, s, m, h, d)"},
     {&millis, "750", "750ms", ""},
     {&millis, "499", NULL, " wants a duration of at least 500ms, not \"499\" (units: ms, s, m, h, d)"},
