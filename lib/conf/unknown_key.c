@@ -3,6 +3,7 @@
  * Reports names that are not valid where they stand: they belong elsewhere, or to a plugin that is not loaded, or are
  * misspelt.
  */
+#include "conf/foreign_words.h"
 #include "conf/internal.h"
 #include "conf/suggest.h"
 
@@ -48,6 +49,59 @@ static const char *suggest_section(const struct mk__conf *conf, enum mk_conf_sco
     return suggestion.name;
 }
 
+/* ── words of other servers ── */
+
+/* Returns the section of that name, of hosts if there is one; NULL: its plugin is not installed. */
+static const struct mk__conf_section_type *find_any_type(const struct mk__conf *conf, const char *name)
+{
+    const struct mk__conf_section_type *type = mk__schema_find_type(conf, mk_str_c(name), MK_CONF_SCOPE_HOST);
+    return type ? type : mk__schema_find_type(conf, mk_str_c(name), MK_CONF_SCOPE_SERVER);
+}
+
+/*
+ * Reports a section that has another name here, or none. Returns that name if the section may stand here, else NULL.
+ */
+static const char *report_foreign_section(struct mk__conf *conf, enum mk_conf_scope scope, struct mk_str name,
+                                          const struct mk__foreign_word *word, struct mk__conf_origin origin)
+{
+    const struct mk__conf_section_type *type = word->section ? find_any_type(conf, word->section) : NULL;
+    bool here = type && (type->scope == scope || mk__schema_find_type(conf, type->name, scope));
+
+    if (here)
+        mk__conf_error(conf, origin, "unknown section [%.*s]" MK__SUGGEST_PHRASE "[%s]?", MK_STR_ARG(name),
+                       word->section);
+    else if (type)
+        mk__conf_error(conf, origin, "unknown section [%.*s]; it is called [%s] here, and belongs in %s",
+                       MK_STR_ARG(name), word->section, file_names[type->scope]);
+    else if (word->section)
+        mk__conf_error(conf, origin, "unknown section [%.*s]; it is called [%s] here", MK_STR_ARG(name), word->section);
+    else
+        mk__conf_error(conf, origin, "unknown section [%.*s]; %s", MK_STR_ARG(name), word->here);
+    return here ? word->section : NULL;
+}
+
+/* Reports a key of another server. Returns the key that was meant if it belongs in this section, else NULL. */
+static const char *report_foreign_key(struct mk__conf *conf, const struct mk__conf_section_type *type,
+                                      struct mk_str name, const struct mk__foreign_word *word,
+                                      struct mk__conf_origin origin)
+{
+    const struct mk__conf_section_type *there = word->section ? find_any_type(conf, word->section) : NULL;
+    const struct mk_conf_key *key = word->section ? mk__schema_find_key(type, mk__foreign_words_key(word)).key : NULL;
+
+    if (!word->section)
+        mk__conf_error(conf, origin, "unknown key \"%.*s\" in [%.*s]; %s", MK_STR_ARG(name), MK_STR_ARG(type->name),
+                       word->here);
+    else if (key)
+        mk__conf_error(conf, origin, "unknown key \"%.*s\" in [%.*s]" MK__SUGGEST_PHRASE "\"%s\"?", MK_STR_ARG(name),
+                       MK_STR_ARG(type->name), key->name);
+    else
+        mk__conf_error(conf, origin, "unknown key \"%.*s\" in [%.*s]; write \"%s\"%s%s%s in [%s]%s%s", MK_STR_ARG(name),
+                       MK_STR_ARG(type->name), word->here, word->also ? " and \"" : "", word->also ? word->also : "",
+                       word->also ? "\"" : "", word->section, there ? ", in " : "",
+                       there ? file_names[there->scope] : "");
+    return key ? key->name : NULL;
+}
+
 const char *mk__unknown_key_report_section(struct mk__conf *conf, enum mk_conf_scope scope, struct mk_str name,
                                            struct mk__conf_origin origin)
 {
@@ -57,8 +111,11 @@ const char *mk__unknown_key_report_section(struct mk__conf *conf, enum mk_conf_s
     const struct mk__conf_section_type *there = mk__schema_find_type(conf, name, other);
     if (!MK_SMALL && !here && there && mk__schema_is_for_server(there->registrations->section))
         here = there->scope == MK_CONF_SCOPE_HOST ? there : NULL; /* of a plugin that is not loaded */
-    const char *suggestion = here || there ? NULL : suggest_section(conf, scope, name);
+    const struct mk__foreign_word *foreign = MK_SMALL || here || there ? NULL : mk__foreign_words_find_section(name);
+    const char *suggestion = here || there || foreign ? NULL : suggest_section(conf, scope, name);
 
+    if (foreign)
+        return report_foreign_section(conf, scope, name, foreign, origin);
     if (conf->plugins_missing && (here || (!there && !suggestion)))
         mk__conf_suppress(conf); /* it may belong to a plugin whose failure was reported */
     else if (here)
@@ -121,7 +178,12 @@ const char *mk__unknown_key_report(struct mk__conf *conf, const struct mk__conf_
     const char *instead = find_foreign(type, name);
     const char *suggestion = suggest_key(conf, type, name);
     const struct mk__conf_section_type *there = find_type_with_key(conf, name);
+    const struct mk__foreign_word *foreign = MK_SMALL || instead ? NULL : mk__foreign_words_find_key(name);
 
+    if (!MK_SMALL && there && there->scope != type->scope)
+        suggestion = NULL; /* a name that is right, in the wrong file */
+    if (foreign && !absent.key)
+        return report_foreign_key(conf, type, name, foreign, origin);
     if (conf->plugins_missing && (absent.key || (!instead && !suggestion && !there)))
         mk__conf_suppress(conf); /* it may belong to a plugin whose failure was reported */
     else if (absent.key)

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Names of sections and keys in the configurations of nginx, Apache, lighttpd and Caddy, and what is written here in
+ * their place. Builds for small devices leave this out.
+ */
+#ifndef MK_CONF_FOREIGN_WORDS_H
+#define MK_CONF_FOREIGN_WORDS_H
+
+#include <monkey/str.h>
+
+struct mk__foreign_word {
+    const char *word;
+    const char *section; /* where the line belongs; NULL: there is no such line */
+    const char *here;    /* the line, or without a section a phrase that follows a semicolon */
+    const char *also;    /* another line that it needs, or NULL */
+};
+
+/* Find a key, in any case, and a section by the first word of its name. Return NULL if the name is not known. */
+const struct mk__foreign_word *mk__foreign_words_find_key(struct mk_str name);
+const struct mk__foreign_word *mk__foreign_words_find_section(struct mk_str name);
+
+/* Returns the key of the line to write. */
+struct mk_str mk__foreign_words_key(const struct mk__foreign_word *word);
+
+#endif
