@@ -56,6 +56,10 @@ static const char *explain_byte(char c)
         return "there is nothing between two dots";
     case ':':
         return "a name has no port, and an IPv6 address stands in brackets";
+    case '/':
+        return MK_SMALL ? "names have no such character" : "a name has no slash: write it as in example.org";
+    case ',':
+        return MK_SMALL ? "names have no such character" : "a blank separates names, not a comma";
     case '*':
         return "a * can only be the whole first label, as in *.example.org";
     default:
@@ -80,6 +84,8 @@ static const char *check_name(struct mk_str name, struct mk_str normal)
 {
     bool address = name.len && name.p[0] == '[';
     size_t cut = mk_str_starts(normal, MK_STR("*.")) ? 2 : 0;
+    if (!MK_SMALL && name.len && memmem(name.p, name.len, "://", 3))
+        return "a name is not a URL: write it as in example.org";
     if (!normal.len && address)
         return "an IPv6 address is written as [2001:db8::1], without a port";
     if (!normal.len)

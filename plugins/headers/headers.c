@@ -55,11 +55,38 @@ static bool is_name(struct mk_str s)
     return s.len > 0;
 }
 
+static const char *const verbs[] = {[CHANGE_ADD] = "Add", [CHANGE_SET] = "Set", [CHANGE_REMOVE] = "Remove"};
+
+static size_t count_until_colon(struct mk_str s)
+{
+    const char *colon = s.len ? memchr(s.p, ':', s.len) : NULL;
+    return colon ? (size_t)(colon - s.p) : s.len;
+}
+
+/* Returns whether a colon follows the name, as on the wire: "X-Foo: bar", in quotes or not. */
+static bool has_colon(struct mk_str text, struct mk_str first)
+{
+    size_t n = count_until_colon(text);
+    return n < first.len && is_name(mk_str(text.p, n));
+}
+
+static int report_colon(struct mk_buf *error, struct mk_str text, enum change_kind kind)
+{
+    size_t n = count_until_colon(text);
+    struct mk_str value = mk_str_trim(mk_str(text.p + n + 1, text.len - n - 1));
+    int shown = kind == CHANGE_REMOVE ? 0 : value.len > 80 ? 80 : (int)value.len;
+    mk_buf_addf(error, "a blank separates name and value, not a colon: write \"%s %.*s%s%.*s\"", verbs[kind], (int)n,
+                text.p, shown ? " " : "", shown, value.p);
+    return -EINVAL;
+}
+
 static int parse_change(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error,
                         enum change_kind kind)
 {
     struct header_changes *all = field;
     struct mk_str text = value->text, name = value->n ? value->words[0] : MK_STR("");
+    if (has_colon(text, name))
+        return report_colon(error, text, kind);
     if (!is_name(name))
         return set_error(error, "the name of a header has letters, digits and dashes only");
     if (mk_response_header_reserved(name))
@@ -330,9 +357,9 @@ static int start_host(struct mk_host *host, void **ret_state)
 static void explain_changes(const struct mk_host *host, struct mk_explain *e, const struct headers_rule *r,
                             const struct header_changes *changes)
 {
-    static const char *const verbs[] = {[CHANGE_ADD] = "adds", [CHANGE_SET] = "sets", [CHANGE_REMOVE] = "removes"};
+    static const char *const says[] = {[CHANGE_ADD] = "adds", [CHANGE_SET] = "sets", [CHANGE_REMOVE] = "removes"};
     for (const struct header_change *c = changes->first; c; c = c->next)
-        mk_explain_add(e, host, r, MK_EXPLAIN_NOTE, "[HEADERS] %s %.*s%s%.*s%s", verbs[c->kind], MK_STR_ARG(c->name),
+        mk_explain_add(e, host, r, MK_EXPLAIN_NOTE, "[HEADERS] %s %.*s%s%.*s%s", says[c->kind], MK_STR_ARG(c->name),
                        c->value.len ? ": " : "", MK_STR_ARG(c->value), r->on_errors ? ", also of errors" : "");
 }
 

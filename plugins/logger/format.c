@@ -4,6 +4,8 @@
  */
 #include "format.h"
 
+#include "foreign.h"
+
 #include <assert.h>
 #include <errno.h>
 
@@ -85,7 +87,7 @@ static const struct log_variable *find_variable(struct format_parser *parser, st
     for (const struct log_variable *variable = log_variables; variable->name; variable++)
         if (is_named(variable, name))
             return variable;
-    const char *near = find_nearest(name);
+    const char *same = foreign_find_variable(name), *near = same ? same : find_nearest(name);
     mk_buf_addf(parser->error, "there is no variable \"%.*s\"", MK_STR_ARG(name));
     if (near)
         mk_buf_addf(parser->error, "; did you mean \"%s\"?", near);
@@ -203,6 +205,24 @@ static int parse_json(struct format_parser *parser, struct mk_str text, size_t *
     return add_literal(parser, parser->format->n ? MK_STR("}") : MK_STR("{}"));
 }
 
+/*
+ * Reports a directive of Apache in a format without variables, which would make each line the same. Returns 0 or
+ * -EINVAL.
+ */
+static int check_directives(struct format_parser *parser, struct mk_str text, size_t *ret_at)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        const char *here = foreign_find_directive(mk_str(text.p + i, text.len - i));
+        if (!here)
+            continue;
+        *ret_at = i;
+        mk_buf_addf(parser->error, "a variable begins with a dollar: write $%s in place of %.*s", here,
+                    text.len - i < 2 ? 1 : 2, text.p + i);
+        return -EINVAL;
+    }
+    return 0;
+}
+
 static size_t count_dollars(struct mk_str text)
 {
     size_t n = 0;
@@ -228,6 +248,8 @@ int format_parse(const struct mk_conf_value *value, void *format, struct mk_aren
     int err = text.len ? f->json ? parse_json(&parser, text, &at) : parse_text(&parser, text, &at) : -EINVAL;
     if (!text.len)
         mk_buf_addf(error, "a format is common, combined, json or a text with variables such as $status");
+    if (err == 0 && parser.ops_max == 1)
+        err = check_directives(&parser, text, &at);
     if (err == -EINVAL && value->fault && text.p == value->text.p)
         *value->fault = at;
     if (err == 0 && f->fixed > LINE_FIXED_MAX) {

@@ -1,0 +1,638 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`monkey -t` on typical mistakes: words and syntax of nginx, Apache, lighttpd and Caddy, and misspelt names.
+Each is one error, with its place and a sentence that says what would be right here."""
+
+import os
+import re
+
+import pytest
+
+from harness.server import run, write_config
+
+PLACE = re.compile(r"^(?P<file>\S+?):(?P<line>\d+):(?P<col>\d+): (?P<severity>error|warning): (?P<text>.*)$", re.M)
+
+BRACES = (
+    "braces are not used: a section begins with a line [NAME], and its keys are indented below it, without a semicolon "
+    "at their end"
+)
+BRACKETS = "<...> is not used: a section begins with a line [NAME], and its keys are indented below it"
+A_HOST = "; a host is a file of sites/ that begins with [HOST]"
+SOME_PATHS = "; a section for some paths has a line Match, such as [HEADERS], [AUTH], [ALIAS] and [RULES]"
+NO_UPSTREAM = "; this server does not pass requests on to other servers"
+
+# What the text of a case is put below, unless it begins with a line of its own.
+SERVER, HOST, LOAD = "monkey.conf", "default", "plugins.load"
+HEADS = {SERVER: "[SERVER]\n", HOST: "[HOST]\n    DocumentRoot {root}\n", LOAD: "[PLUGINS]\n"}
+
+# The file, its text, line and column of the mistake, and the sentence.
+CASES = {
+    "an equals sign": (
+        SERVER,
+        "    Workers = 2\n",
+        2,
+        13,
+        'a blank separates a key from its value, not "=": write "Workers 2"',
+    ),
+    "an equals sign without blanks": (
+        SERVER,
+        "    Workers=2\n",
+        2,
+        12,
+        'a blank separates a key from its value, not "=": write "Workers 2"',
+    ),
+    "a colon": (
+        SERVER,
+        "    KeepAlive: On\n",
+        2,
+        14,
+        'a blank separates a key from its value, not ":": write "KeepAlive On"',
+    ),
+    "an equals sign before a path": (
+        HOST,
+        "    DocumentRoot = {root}\n",
+        2,
+        18,
+        'a blank separates a key from its value, not "=": write "DocumentRoot {root}"',
+    ),
+    "a comment with slashes": (SERVER, "    // a comment\n", 2, 5, "a comment begins with #, not with //"),
+    "a comment of C": (
+        SERVER,
+        "    /* a comment\n       of two lines */\n    Workers 1\n",
+        2,
+        5,
+        "a comment begins with # in each of its lines, not with /*",
+    ),
+    "a comment with a semicolon": (SERVER, "    ; a comment\n", 2, 5, "a comment begins with #, not with a semicolon"),
+    "a comment of HTML": (
+        SERVER,
+        "    <!-- a comment -->\n",
+        2,
+        5,
+        "a comment begins with # in each of its lines, not with <!--",
+    ),
+    "slashes behind a value": (SERVER, "    Workers 2 // two\n", 2, 15, "a comment begins with #, not with //"),
+    "slashes behind an address": (
+        SERVER,
+        "    Listen 127.0.0.1:0 // all\n",
+        2,
+        24,
+        '"Listen": a comment begins with #, not with //',
+    ),
+    "a semicolon": (
+        SERVER,
+        "    Workers 2;\n",
+        2,
+        5,
+        'lines do not end with a semicolon: remove it from the value of "Workers"',
+    ),
+    "a home": (
+        HOST,
+        "    DocumentRoot ~/www\n",
+        2,
+        18,
+        '"DocumentRoot": ~ is not replaced by a folder here: write ${HOME}/ or the whole path',
+    ),
+    "a home of a log": (
+        SERVER,
+        "    ErrorLog ~/error.log\n",
+        2,
+        14,
+        '"ErrorLog": ~ is not replaced by a folder here: write ${HOME}/ or the whole path',
+    ),
+    "a path as a URL": (
+        HOST,
+        "    DocumentRoot file:///srv/www\n",
+        2,
+        18,
+        '"DocumentRoot": a path is not a URL: write it without file://',
+    ),
+    "single quotes": (
+        SERVER,
+        "    PidFile '/run/a pid'\n",
+        2,
+        13,
+        '"PidFile": single quotes become part of the path: put it in "double quotes", or in none',
+    ),
+    "curly quotes": (
+        SERVER,
+        "    ErrorLog “/var/log/x”\n",
+        2,
+        14,
+        '"ErrorLog": these quotes become part of the path: put it in "straight quotes", or in none',
+    ),
+    "a unit apart": (
+        SERVER,
+        "    Timeout 10 s\n",
+        2,
+        16,
+        '"Timeout" takes a number with its unit, and no blank between them',
+    ),
+    "a unit in words": (
+        SERVER,
+        "    Timeout 1min\n",
+        2,
+        13,
+        '"Timeout" wants a duration from 100ms to 1h, not "1min" (units: ms, s, m, h, d)',
+    ),
+    "a unit with its byte": (
+        SERVER,
+        "    MaxBodySize 10MB\n",
+        2,
+        17,
+        '"MaxBodySize" wants a size, not "10MB" (units: B, K, M, G)',
+    ),
+    "yes": (SERVER, "    KeepAlive yes\n", 2, 15, '"KeepAlive" wants On or Off, not "yes"; did you mean "On"?'),
+    "a key of another file": (
+        HOST,
+        "    Listen 80\n",
+        3,
+        5,
+        'unknown key "Listen" in [HOST]; it belongs in [SERVER], in monkey.conf',
+    ),
+    "a misspelt key": (SERVER, "    Listten 80\n", 2, 5, 'unknown key "Listten" in [SERVER]; did you mean "Listen"?'),
+    "a misspelt section": (
+        HOST,
+        "[REDIRET]\n    Match /a\n    To /b\n",
+        3,
+        1,
+        "unknown section [REDIRET]; did you mean [REDIRECT]?",
+    ),
+    "nginx: a server": (
+        HOST,
+        "server {\n    listen 80;\n    root /srv;\n}\n[HOST]\n    DocumentRoot {root}\n",
+        1,
+        1,
+        BRACES + A_HOST,
+    ),
+    "nginx: a server in a line": (
+        HOST,
+        "server { listen 80; root /srv; }\n[HOST]\n    DocumentRoot {root}\n",
+        1,
+        1,
+        BRACES + A_HOST,
+    ),
+    "nginx: a location": (
+        HOST,
+        "    location /x {\n        expires 3d;\n    }\n",
+        3,
+        5,
+        BRACES + SOME_PATHS + ", in a file of sites/",
+    ),
+    "nginx: http": (
+        SERVER,
+        "http {\n    sendfile on;\n}\n[SERVER]\n    Listen 127.0.0.1:0\n",
+        1,
+        1,
+        BRACES + "; what holds for the whole server is in [SERVER] of monkey.conf",
+    ),
+    "nginx: upstream": (
+        SERVER,
+        "upstream backend {\n    server 127.0.0.1:8080;\n}\n[SERVER]\n    Listen 127.0.0.1:0\n",
+        1,
+        1,
+        BRACES + NO_UPSTREAM,
+    ),
+    "nginx: listen": (
+        SERVER,
+        "    listen 80 default_server\n",
+        2,
+        15,
+        '"Listen": the host in sites/default is the default: leave the word out',
+    ),
+    "nginx: ssl http2": (
+        SERVER,
+        "    Listen 443 ssl http2\n",
+        2,
+        20,
+        '"Listen": leave the word out: [HTTP2] says whether HTTP/2 is spoken',
+    ),
+    "nginx: worker_processes": (
+        SERVER,
+        "    worker_processes auto\n",
+        2,
+        5,
+        'unknown key "worker_processes" in [SERVER]; did you mean "Workers"?',
+    ),
+    "nginx: client_max_body_size": (
+        SERVER,
+        "    client_max_body_size 10m\n",
+        2,
+        5,
+        'unknown key "client_max_body_size" in [SERVER]; did you mean "MaxBodySize"?',
+    ),
+    "nginx: server_tokens": (
+        SERVER,
+        "    server_tokens off\n",
+        2,
+        5,
+        'unknown key "server_tokens" in [SERVER]; write "HideVersion On" in [SERVER], in monkey.conf',
+    ),
+    "nginx: include": (
+        SERVER,
+        "    include mime.types\n",
+        2,
+        5,
+        'unknown key "include" in [SERVER]; write @INCLUDE FILE at the start of a line',
+    ),
+    "nginx: gzip": (
+        SERVER,
+        "    gzip on\n",
+        2,
+        5,
+        'unknown key "gzip" in [SERVER]; write "Codings gzip" in [COMPRESS], in a file of sites/',
+    ),
+    "nginx: user": (
+        SERVER,
+        "    error_log /var/log/e.log\n",
+        2,
+        5,
+        'unknown key "error_log" in [SERVER]; did you mean "ErrorLog"?',
+    ),
+    "nginx: root": (HOST, "    root {root}\n", 2, 5, 'unknown key "root" in [HOST]; did you mean "DocumentRoot"?'),
+    "nginx: server_name": (
+        HOST,
+        "    server_name example.org\n",
+        3,
+        5,
+        'unknown key "server_name" in [HOST]; did you mean "ServerName"?',
+    ),
+    "nginx: index": (HOST, "    index index.html\n", 3, 5, 'unknown key "index" in [HOST]; did you mean "Indexfile"?'),
+    "nginx: try_files": (
+        HOST,
+        "    try_files $uri /index.html\n",
+        3,
+        5,
+        'unknown key "try_files" in [HOST]; did you mean "TryFiles"?',
+    ),
+    "nginx: proxy_pass": (
+        HOST,
+        "    proxy_pass http://127.0.0.1:8080\n",
+        3,
+        5,
+        'unknown key "proxy_pass" in [HOST]' + NO_UPSTREAM,
+    ),
+    "nginx: return": (
+        HOST,
+        "    return 301 https://example.org/\n",
+        3,
+        5,
+        'unknown key "return" in [HOST]; write "Match PATH" and "To TARGET" in [REDIRECT], in a file of sites/',
+    ),
+    "nginx: rewrite": (
+        HOST,
+        "    rewrite ^/a /b\n",
+        3,
+        5,
+        'unknown key "rewrite" in [HOST]; write "Match ~EXPRESSION" and "To PATH" in [REWRITE], in a file of sites/',
+    ),
+    "nginx: error_page": (
+        HOST,
+        "    error_page 404 /404.html\n",
+        3,
+        5,
+        'unknown key "error_page" in [HOST]; write "404 /404.html" in [ERROR_PAGES], in a file of sites/',
+    ),
+    "nginx: access_log": (
+        HOST,
+        "    access_log /var/log/a.log\n",
+        3,
+        5,
+        'unknown key "access_log" in [HOST]; write "AccessLog FILE" in [LOGGER], in a file of sites/',
+    ),
+    "nginx: add_header": (
+        HOST,
+        "    add_header X-Foo bar\n",
+        3,
+        5,
+        'unknown key "add_header" in [HOST]; write "Set NAME VALUE" in [HEADERS], in a file of sites/',
+    ),
+    "nginx: autoindex": (
+        HOST,
+        "    autoindex on\n",
+        3,
+        5,
+        'unknown key "autoindex" in [HOST]; write "Enabled On" in [DIRLISTING], in a file of sites/',
+    ),
+    "nginx: alias": (
+        HOST,
+        "    alias /srv/x\n",
+        3,
+        5,
+        'unknown key "alias" in [HOST]; write "Match PATH" and "To FOLDER" in [ALIAS], in a file of sites/',
+    ),
+    "nginx: ssl_certificate": (
+        HOST,
+        "    ssl_certificate /etc/x.pem\n",
+        3,
+        5,
+        'unknown key "ssl_certificate" in [HOST]; write "Certificate FILE" in [TLS], in a file of sites/',
+    ),
+    "nginx: deny": (
+        HOST,
+        "    deny all\n",
+        3,
+        5,
+        'unknown key "deny" in [HOST]; write "Network NETWORK" and "Action deny" in [RULES], in a file of sites/',
+    ),
+    "nginx: a log variable": (
+        HOST,
+        '[LOGGER]\n    Format "$remote_addr $status"\n',
+        4,
+        13,
+        '"Format": there is no variable "remote_addr"; did you mean "client"?',
+    ),
+    "Apache: a virtual host": (
+        HOST,
+        "<VirtualHost *:80>\n  DocumentRoot /srv\n</VirtualHost>\n[HOST]\n    DocumentRoot {root}\n",
+        1,
+        1,
+        BRACKETS + A_HOST,
+    ),
+    "Apache: a directory": (
+        HOST,
+        "    <Directory /srv>\n        Require all granted\n    </Directory>\n",
+        3,
+        5,
+        BRACKETS + SOME_PATHS + ", in a file of sites/",
+    ),
+    "Apache: a module": (
+        SERVER,
+        "<IfModule ssl_module>\nListen 443\n</IfModule>\n[SERVER]\n    Listen 127.0.0.1:0\n",
+        1,
+        1,
+        BRACKETS + "; plugins.load says which plugins are loaded",
+    ),
+    "Apache: ServerRoot": (
+        SERVER,
+        "    ServerRoot /etc\n",
+        2,
+        5,
+        'unknown key "ServerRoot" in [SERVER]; leave it out: relative paths start at the folder of '
+        "the file that they stand in",
+    ),
+    "Apache: LoadModule": (
+        SERVER,
+        "    LoadModule a_module a.so\n",
+        2,
+        5,
+        'unknown key "LoadModule" in [SERVER]; write "Load NAME" in [PLUGINS] of plugins.load',
+    ),
+    "Apache: ServerAlias": (
+        HOST,
+        "    ServerAlias www.example.org\n",
+        3,
+        5,
+        'unknown key "ServerAlias" in [HOST]; write all names in the line ServerName of [HOST]',
+    ),
+    "Apache: DirectoryIndex": (
+        HOST,
+        "    DirectoryIndex a.html\n",
+        3,
+        5,
+        'unknown key "DirectoryIndex" in [HOST]; did you mean "Indexfile"?',
+    ),
+    "Apache: AllowOverride": (
+        HOST,
+        "    AllowOverride None\n",
+        3,
+        5,
+        'unknown key "AllowOverride" in [HOST]; leave it out: there are no .htaccess files',
+    ),
+    "Apache: Options": (
+        HOST,
+        "    Options Indexes\n",
+        3,
+        5,
+        'unknown key "Options" in [HOST]; lists of folders are the section [DIRLISTING], symbolic '
+        "links the key SymLink",
+    ),
+    "Apache: ErrorDocument": (
+        HOST,
+        "    ErrorDocument 404 /404.html\n",
+        3,
+        5,
+        'unknown key "ErrorDocument" in [HOST]; write "404 /404.html" in [ERROR_PAGES], in a file of sites/',
+    ),
+    "Apache: CustomLog": (
+        HOST,
+        "    CustomLog /var/log/a.log combined\n",
+        3,
+        5,
+        'unknown key "CustomLog" in [HOST]; write "AccessLog FILE" in [LOGGER], in a file of sites/',
+    ),
+    "Apache: Header": (
+        HOST,
+        "    Header set X-Foo bar\n",
+        3,
+        5,
+        'unknown key "Header" in [HOST]; write "Set NAME VALUE" in [HEADERS], in a file of sites/',
+    ),
+    "Apache: RewriteRule": (
+        HOST,
+        "    RewriteRule ^/a /b\n",
+        3,
+        5,
+        'unknown key "RewriteRule" in [HOST]; write "Match ~EXPRESSION" and "To PATH" in '
+        "[REWRITE], in a file of sites/",
+    ),
+    "Apache: ProxyPass": (
+        HOST,
+        "    ProxyPass /a http://127.0.0.1/\n",
+        3,
+        5,
+        'unknown key "ProxyPass" in [HOST]' + NO_UPSTREAM,
+    ),
+    "Apache: a log format": (
+        HOST,
+        '[LOGGER]\n    Format "%h %t"\n',
+        4,
+        13,
+        '"Format": a variable begins with a dollar: write $client in place of %h',
+    ),
+    "Apache: [VirtualHost]": (
+        SERVER,
+        "[VirtualHost]\n    ServerName a\n",
+        2,
+        1,
+        "unknown section [VirtualHost]; it is called [HOST] here, and belongs in a file of sites/",
+    ),
+    "lighttpd: server.port": (
+        SERVER,
+        "    server.port = 80\n",
+        2,
+        5,
+        'unknown key "server.port" in [SERVER]; did you mean "Listen"?',
+    ),
+    "lighttpd: a root": (
+        HOST,
+        '    server.document-root = "{root}"\n',
+        2,
+        5,
+        'unknown key "server.document-root" in [HOST]; did you mean "DocumentRoot"?',
+    ),
+    "lighttpd: a condition": (
+        HOST,
+        '$HTTP["host"] == "a.example" {\n}\n[HOST]\n    DocumentRoot {root}\n',
+        1,
+        1,
+        BRACES + A_HOST,
+    ),
+    "lighttpd: modules": (
+        SERVER,
+        '    server.modules += ( "mod_x" )\n',
+        2,
+        5,
+        'unknown key "server.modules" in [SERVER]; write "Load NAME" in [PLUGINS] of plugins.load',
+    ),
+    "Caddy: a host": (
+        HOST,
+        "example.org {\n    root * /srv\n}\n[HOST]\n    DocumentRoot {root}\n",
+        1,
+        1,
+        BRACES + A_HOST,
+    ),
+    "Caddy: reverse_proxy": (
+        HOST,
+        "    reverse_proxy localhost:8080\n",
+        3,
+        5,
+        'unknown key "reverse_proxy" in [HOST]' + NO_UPSTREAM,
+    ),
+    "Caddy: encode": (
+        HOST,
+        "    encode gzip\n",
+        3,
+        5,
+        'unknown key "encode" in [HOST]; write "Codings zstd gzip" in [COMPRESS], in a file of sites/',
+    ),
+    "Caddy: file_server": (
+        HOST,
+        "    file_server\n",
+        3,
+        5,
+        'unknown key "file_server" in [HOST]; leave it out: files below DocumentRoot are served',
+    ),
+    "Caddy: import": (
+        HOST,
+        "    import snippets\n",
+        3,
+        5,
+        'unknown key "import" in [HOST]; write @INCLUDE FILE at the start of a line',
+    ),
+    "a URL to listen at": (
+        SERVER,
+        "    Listen http://localhost:8080\n",
+        2,
+        12,
+        '"Listen": an address is not a URL: write "Listen localhost:8080"',
+    ),
+    "a URL without a port": (
+        SERVER,
+        "    Listen http://localhost/\n",
+        2,
+        12,
+        '"Listen": an address is not a URL: write "Listen localhost:80"',
+    ),
+    "a URL with https": (
+        SERVER,
+        "    Listen https://127.0.0.1/\n",
+        2,
+        12,
+        '"Listen": an address is not a URL: write "Listen 127.0.0.1:443 tls"',
+    ),
+    "a port with a colon": (
+        SERVER,
+        "    Listen :8080\n",
+        2,
+        12,
+        '"Listen": a port on all addresses has no colon: write "Listen 8080"',
+    ),
+    "a list of ports": (
+        SERVER,
+        "    Listen 80, 443\n",
+        2,
+        12,
+        '"Listen": one address a line, without a comma: write a line Listen for each',
+    ),
+    "a header with a colon": (
+        HOST,
+        '[HEADERS]\n    Add "X-Foo: bar"\n',
+        4,
+        10,
+        '"Add": a blank separates name and value, not a colon: write "Add X-Foo bar"',
+    ),
+    "a header with a colon and no quotes": (
+        HOST,
+        "[HEADERS]\n    Set X-Foo: bar baz\n",
+        4,
+        9,
+        '"Set": a blank separates name and value, not a colon: write "Set X-Foo bar baz"',
+    ),
+    "a header to remove with a colon": (
+        HOST,
+        "[HEADERS]\n    Remove X-Foo:\n",
+        4,
+        12,
+        '"Remove": a blank separates name and value, not a colon: write "Remove X-Foo"',
+    ),
+    "a name as a URL": (
+        HOST,
+        "    ServerName https://example.org/\n",
+        3,
+        16,
+        'ServerName "https://example.org/": a name is not a URL: write it as in example.org',
+    ),
+    "a name with a port": (
+        HOST,
+        "    ServerName example.org:80\n",
+        3,
+        16,
+        'ServerName "example.org:80": a name has no port, and an IPv6 address stands in brackets',
+    ),
+    "names with commas": (
+        HOST,
+        "    ServerName a.example, b.example\n",
+        3,
+        16,
+        'ServerName "a.example,": a blank separates names, not a comma',
+    ),
+    "a misspelt variable of a log": (
+        HOST,
+        '[LOGGER]\n    Format "$stauts"\n',
+        4,
+        13,
+        '"Format": there is no variable "stauts"; did you mean "status"?',
+    ),
+    "[SSL]": (HOST, "[SSL]\n    Certificate a\n", 3, 1, "unknown section [SSL]; did you mean [TLS]?"),
+    "[LOCATION /x]": (HOST, "[LOCATION /x]\n    Expires 3d\n", 3, 1, "unknown section [LOCATION /x]" + SOME_PATHS),
+    "[PROXY]": (HOST, "[PROXY]\n    To http://a/\n", 3, 1, "unknown section [PROXY]" + NO_UPSTREAM),
+}
+
+
+def add_head(file, text):
+    if not text.startswith(("    ", "[")):
+        return text
+    sets_root = "DocumentRoot" in text or re.search(r"    (\S*\.)?(document-)?root ", text)
+    return ("[HOST]\n" if sets_root else HEADS[file]) + text
+
+
+@pytest.fixture
+def check(tmp_path, site_root):
+    def write(file, text):
+        path = "sites/default" if file == HOST else file
+        text = add_head(file, text).replace("{root}", str(site_root))
+        write_config(tmp_path / "conf", site_root, files={path: text})
+        return run("-c", tmp_path / "conf", "-t")
+
+    return write
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_mistake(check, case, site_root):
+    file, text, line, col, sentence = CASES[case]
+    result = check(file, text)
+    found = [
+        (os.path.basename(m["file"]), int(m["line"]), int(m["col"]), m["text"]) for m in PLACE.finditer(result.stderr)
+    ]
+    assert result.returncode == 1, result.stderr
+    assert found == [(file, line, col, sentence.replace("{root}", str(site_root)))], result.stderr
