@@ -95,6 +95,16 @@ static void notify_ready(struct mk_server *server)
     launcher_notify_ready(server, info.workers);
 }
 
+static void log_reload(int err)
+{
+    if (err == 0)
+        mk_log_info("the new configuration is in use");
+    else if (err == -EINVAL) /* its problems were logged */
+        mk_log_error("the new configuration cannot be used, the old one stays");
+    else
+        mk_log_error("the new configuration cannot be used (%s), the old one stays", strerror(-err));
+}
+
 static bool reload_config(struct mk_server *server)
 {
     if (MK_HAS_SUPERVISOR)
@@ -105,10 +115,7 @@ static bool reload_config(struct mk_server *server)
     errorlog_write_problems(server, err == 0 ? MK_LOG_WARN : MK_LOG_ERROR);
     if (!MK_SMALL && err == 0)
         warn_restart_needed(server);
-    if (err == 0)
-        mk_log_info("the new configuration is in use");
-    else
-        mk_log_error("the new configuration cannot be used (%s), the old one stays", strerror(-err));
+    log_reload(err);
     if (MK_HAS_SUPERVISOR)
         notify_ready(server);
     return false;
