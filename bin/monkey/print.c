@@ -76,6 +76,35 @@ static void list_sections(struct mk_str manual, struct mk_buf *out)
     }
 }
 
+/* Returns the section whose name is most similar, if at most a third of the letters differ; `.p` NULL: there is none.
+ */
+static struct mk_str find_nearest_section(struct mk_str manual, struct mk_str wanted)
+{
+    struct mk_str best = MK_STR_NONE;
+    unsigned least = wanted.len < 6 ? 2 : (unsigned)wanted.len / 3 + 1;
+    for (size_t at = find_text(manual, 0, section_heading); at < manual.len;
+         at = find_text(manual, at + 1, section_heading)) {
+        struct mk_str name = get_name(manual, at);
+        unsigned distance = mk_str_distance(wanted, name);
+        if (distance < least) {
+            best = name;
+            least = distance;
+        }
+    }
+    return best;
+}
+
+static void report_unknown_section(struct mk_str manual, const char *name, struct mk_buf *list)
+{
+    struct mk_str near = find_nearest_section(manual, remove_brackets(name));
+    list_sections(manual, list);
+    if (near.p)
+        fprintf(stderr, "monkey: the manual has no section [%s]; did you mean [%.*s]? It has %s\n", name,
+                MK_STR_ARG(near), mk_buf_cstr(list));
+    else
+        fprintf(stderr, "monkey: the manual has no section [%s]; it has %s\n", name, mk_buf_cstr(list));
+}
+
 /* Prints one section of the manual. */
 static int print_section(const char *name)
 {
@@ -84,10 +113,8 @@ static int print_section(const char *name)
     mk_buf_init(&text, TEXT_BYTES_MAX);
     mk_reference(&manual);
     int err = add_section(mk_buf_str(&manual), name, &text);
-    if (err == -ENOENT) {
-        list_sections(mk_buf_str(&manual), &text);
-        fprintf(stderr, "monkey: the manual has no section [%s]; it has %s\n", name, mk_buf_cstr(&text));
-    }
+    if (err == -ENOENT)
+        report_unknown_section(mk_buf_str(&manual), name, &text);
     mk_buf_release(&manual);
     if (err == 0)
         return print_buffer(stdout, &text);

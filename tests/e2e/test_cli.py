@@ -239,3 +239,11 @@ def test_closed_standard_streams(tmp_path, site_root):
     finally:
         process.kill()
         process.wait()
+
+
+@pytest.mark.parametrize("name, meant", [("redirct", "REDIRECT"), ("[Hots]", "HOST"), ("xyzzy", None)])
+def test_an_unknown_section_of_the_manual(name, meant):
+    done = run("--reference", name)
+    assert done.returncode == 2 and done.stdout == "", done.stderr
+    wanted = f"; did you mean [{meant}]? It has SERVER " if meant else "; it has SERVER "
+    assert done.stderr.startswith(f"monkey: the manual has no section [{name}]{wanted}"), done.stderr
