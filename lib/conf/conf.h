@@ -136,6 +136,9 @@ void mk__conf_warn(struct mk__conf *conf, struct mk__conf_origin origin, const c
 void mk__conf_report(struct mk__conf *conf, bool warning, struct mk__conf_origin origin, const char *format,
                      va_list args) MK_PRINTF(4, 0);
 
+/* Returns a place for a message about a whole file that is not read. */
+struct mk__conf_origin mk__conf_file_origin(struct mk__conf *conf, const char *path);
+
 /* Returns the number of errors so far. */
 unsigned mk__conf_errors(const struct mk__conf *conf);
 /* mk__conf_suppress() counts an error that only follows from another one; mk__conf_all_errors() includes these. */

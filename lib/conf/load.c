@@ -418,3 +418,8 @@ int mk__conf_override(struct mk__conf *conf, struct mk__conf_set *set, const cha
         mk__conf_error(conf, where, "the value is too long or contains control bytes");
     return get_result(conf, before);
 }
+
+struct mk__conf_origin mk__conf_file_origin(struct mk__conf *conf, const char *path)
+{
+    return (struct mk__conf_origin){add_source(conf, mk_str_c(path), MK__CONF_FILE), 0, 0};
+}

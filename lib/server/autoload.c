@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "conf/conf.h"
+#include "server/skipped_files.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -61,7 +62,7 @@ static int search_files(struct search *s, const char *pattern)
     mk_arena_init(&arena, NULL, ARENA_BYTES_MAX, NULL, 0);
     int err = mk__file_glob(pattern, &arena, &files, &n) == -ENOMEM ? -ENOMEM : 0;
     for (size_t i = 0; i < n && err == 0; i++)
-        if (files[i].p[files[i].len - 1] != '~') /* an editor's backup */
+        if (!mk__skipped_files_describe(files[i].p))
             err = mk__conf_read(s->conf, s->set, files[i].p) == -ENOMEM ? -ENOMEM : 0;
     mk_arena_release(&arena);
     return err;

@@ -16,6 +16,7 @@
 #include "server/module.h"
 #include "server/path_limits.h"
 #include "server/plugins.h"
+#include "server/skipped_files.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -292,6 +293,17 @@ static bool is_hidden(const char *path)
     return name[0] == '.' || name[strlen(name) - 1] == '~';
 }
 
+/* Returns whether a file of sites/ is no host by its name. Those that do not begin with a dot get a warning. */
+static bool is_skipped(struct mk_generation *g, const char *path)
+{
+    const char *what = MK_SMALL ? NULL : mk__skipped_files_describe(path);
+    if (MK_SMALL || !what)
+        return is_hidden(path);
+    mk__conf_warn(g->conf, mk__conf_file_origin(g->conf, path),
+                  "this file is skipped: by its name it is %s, not a host", what);
+    return true;
+}
+
 static int read_hosts(struct mk_generation *g, const struct mk__generation_source *source)
 {
     char dir[PATH_BYTES], pattern[2 * PATH_BYTES], standard[PATH_BYTES];
@@ -313,9 +325,11 @@ static int read_hosts(struct mk_generation *g, const struct mk__generation_sourc
     }
     for (size_t i = 0; i < files.gl_pathc && err == 0; i++) {
         const char *path = files.gl_pathv[i];
-        struct mk_host *host = is_hidden(path) ? NULL : add_host(g);
+        if (is_skipped(g, path))
+            continue;
+        struct mk_host *host = add_host(g);
         if (!host) {
-            err = is_hidden(path) ? 0 : -ENOMEM;
+            err = -ENOMEM;
             continue;
         }
         int read = mk__conf_read(g->conf, host->set, path);

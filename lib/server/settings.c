@@ -386,7 +386,10 @@ const struct mk_conf_section mk__section_host = {
     .keys = host_keys,
     .foreign = host_foreign,
     .doc = MK_CONF_DOC(
-        "One host; each file in `sites/` holds one. `sites/default` answers for every name that no other host has."),
+        "One host; each file in `sites/` holds one. `sites/default` answers for every name that no other host "
+        "has." LARGE(
+            " Copies that editors and package managers leave (`*~`, `*.bak`, `*.orig`, `*.swp`, `*.dpkg-old`, "
+            "`*.rpmnew`, `#*#` and the like) are skipped with a warning; names that begin with a dot without one.")),
 };
 
 const struct mk_conf_section mk__section_mimetypes = {

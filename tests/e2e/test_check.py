@@ -13,7 +13,7 @@ import pytest
 
 from harness import build
 from harness.content import populate
-from harness.server import run, write_config
+from harness.server import Server, run, write_config
 from harness.certificates import Authority
 
 PLACE = re.compile(r"^(?P<file>\S+?):(?P<line>\d+)(:\d+)?: (?P<severity>error|warning): (?P<text>.*)$", re.M)
@@ -302,6 +302,32 @@ def test_braces(folder, site_root):
 def test_braces_within_words(folder, site_root):
     host = f"@SET a={site_root}\n[HOST]\n    DocumentRoot ${{a}}\n[REDIRECT]\n    Match ~^/a{{2}}$\n    To /b\n"
     assert check(folder(sites__default=host)).returncode == 0
+
+
+# ── copies of files ──
+
+COPIES = ["a.bak", "a.orig", "a.swp", "a~", "a.dpkg-old", "a.dpkg-dist", "a.rpmnew", "a.rpmsave", "#a#"]
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_copies_in_sites_are_skipped(folder, site_root, name):
+    """They would have the names of the hosts that they are copies of. A start logs the same line."""
+    conf = folder(**{f"sites__{name}": f"[HOST]\n    ServerName localhost\n    DocumentRoot {site_root}\n[AUHT]\n"})
+    result = check(conf)
+    lines = result.stderr.splitlines()
+    assert result.returncode == 0 and len(lines) == 2, result.stderr
+    sentence = rf".*/sites/{re.escape(name)}: warning: this file is skipped: by its name it is .*, not a host"
+    assert re.fullmatch(sentence, lines[0])
+    server = Server("-c", conf)
+    try:
+        server.wait_log(rf"/sites/{re.escape(name)}: warning: this file is skipped")
+    finally:
+        server.stop()
+
+
+def test_hidden_files_in_sites(folder):
+    """No warning while an editor has a file open."""
+    assert check(folder(**{"sites__.default.swp": "x", "sites__.gitignore": "x"})).stderr.count("\n") == 1
 
 
 # ── another user ──

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Which names of sites/ are copies, and which are hosts. */
+#include "testing.h"
+
+#include "server/skipped_files.h"
+
+TEST(names)
+{
+    static const char *const skipped[] = {
+        "default~",    "a.bak",
+        "a.BAK",       "a.orig",
+        "a.swp",       "sites/a.dpkg-old",
+        "a.dpkg-dist", "a.example.org.rpmnew",
+        "a.rpmsave",   "#a#",
+        "sites/#a#",   "#a#b#",
+        ".a.swp",
+    };
+    static const char *const hosts[] = {"default", "a.example",     "bak", "a.bak/default", "#a", "#",
+                                        "a#",      "a.bak.example", "~a"};
+    for (size_t i = 0; i < COUNT(skipped); i++)
+        if (!mk__skipped_files_describe(skipped[i]))
+            fail_msg("%s", skipped[i]);
+    for (size_t i = 0; i < COUNT(hosts); i++)
+        if (mk__skipped_files_describe(hosts[i]))
+            fail_msg("%s", hosts[i]);
+}
