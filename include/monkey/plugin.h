@@ -290,6 +290,8 @@ MK_API void mk_host_accept_in_drain(struct mk_host *host, struct mk_str text);
  * wildcard, and the port is that of a TCP listener for plain HTTP.
  */
 MK_API bool mk_host_serves(const struct mk_host *host, struct mk_str authority);
+/* Returns true if a request for https://`authority`/ certainly goes to this host, at a listener with tls. */
+MK_API bool mk_host_serves_https(const struct mk_host *host, struct mk_str authority);
 
 /*
  * Returns true if clients of the host are asked for a certificate when they connect with TLS, so that mk_tls_info may

@@ -56,19 +56,17 @@ void mk_host_accept_in_drain(struct mk_host *host, struct mk_str text)
             all->items[i].accept_in_drain = true;
 }
 
-/* Only the transport "liana" is known to be plain HTTP. */
-static bool is_plain_http(const struct mk_generation *g, const struct mk__listen_conf *one)
+static bool has_transport(const struct mk_generation *g, const struct mk__listen_conf *one, struct mk_str name)
 {
-    struct mk_str name = one->transport.len ? one->transport : g->settings->transport;
-    return mk_str_ieq(name, MK_STR("liana"));
+    return mk_str_ieq(one->transport.len ? one->transport : g->settings->transport, name);
 }
 
-static bool has_port(const struct mk_host *host, uint16_t port)
+static bool has_port(const struct mk_host *host, uint16_t port, struct mk_str transport)
 {
     const struct mk_generation *g = host->generation;
     const struct mk__listen_confs *all = &g->settings->listen;
     for (uint32_t i = 0; i < all->n; i++)
-        if (port && mk__addr_port(&all->items[i].addr) == port && is_plain_http(g, &all->items[i]) &&
+        if (port && mk__addr_port(&all->items[i].addr) == port && has_transport(g, &all->items[i], transport) &&
             (MK_SMALL || mk__bound_hosts_answers(host, &all->items[i])))
             return true;
     return false;
@@ -82,15 +80,26 @@ static bool is_same_name(struct mk_str a, struct mk_str b)
     return mk_str_ieq(a, b);
 }
 
-bool mk_host_serves(const struct mk_host *host, struct mk_str authority)
+static bool serves(const struct mk_host *host, struct mk_str authority, uint16_t port, struct mk_str transport)
 {
     struct mk__uri_host_port at;
-    if (mk__uri_split_authority(authority, &at) < 0 || !has_port(host, at.has_port ? at.port : 80))
+    if (mk__uri_split_authority(authority, &at) < 0 || !has_port(host, at.has_port ? at.port : port, transport))
         return false;
     for (uint32_t i = 0; i < host->settings->names.n; i++)
         if (is_same_name(host->settings->names.items[i], at.name))
             return true;
     return false;
+}
+
+/* Only the transport "liana" is known to be plain HTTP. */
+bool mk_host_serves(const struct mk_host *host, struct mk_str authority)
+{
+    return serves(host, authority, 80, MK_STR("liana"));
+}
+
+bool mk_host_serves_https(const struct mk_host *host, struct mk_str authority)
+{
+    return serves(host, authority, 443, MK_STR("tls"));
 }
 
 bool mk_host_asks_certificate(const struct mk_host *host)

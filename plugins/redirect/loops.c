@@ -172,15 +172,29 @@ static bool find_redirect(const struct walk *w, const struct redirect_rule **ret
     return !r || (match > 0 && r->when.n == 0);
 }
 
+static const struct {
+    struct mk_str start;
+    bool (*serves)(const struct mk_host *host, struct mk_str authority);
+} schemes[] = {{MK_STR("http://"), mk_host_serves}, {MK_STR("https://"), mk_host_serves_https}};
+
+/* Returns whether a URI, whose host ends at `end`, is one of this host: a request for it has the same rules. */
+static bool is_own_uri(const struct mk_host *host, struct mk_str to, size_t end)
+{
+    for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
+        size_t n = schemes[i].start.len;
+        if (end > n && mk_str_ieq(mk_str(to.p, n), schemes[i].start))
+            return schemes[i].serves(host, mk_str(to.p + n, end - n));
+    }
+    return false;
+}
+
 /* Returns the path of a target on this host, also of a URI; `.p` NULL if the target is elsewhere. */
 static struct mk_str find_local_path(const struct mk_host *host, struct mk_str to)
 {
-    struct mk_str scheme = MK_STR("http://");
     if (to.len && target_is_path(to))
         return to;
     size_t end = to.len ? target_find_host_end(to) : 0;
-    if (end <= scheme.len || !mk_str_ieq(mk_str(to.p, scheme.len), scheme) ||
-        !mk_host_serves(host, mk_str(to.p + scheme.len, end - scheme.len)))
+    if (!is_own_uri(host, to, end))
         return MK_STR_NONE;
     if (end == to.len)
         return MK_STR("/");
@@ -250,9 +264,11 @@ static bool is_endless_redirect(const struct mk_host *host, const struct redirec
            first == r && is_redirect_loop(&w);
 }
 
-static int report_redirect(struct mk_host *host, const void *section_struct, size_t offset)
+static int report_redirect(struct mk_host *host, const void *section_struct, size_t offset, struct mk_str to)
 {
-    mk_host_error(host, section_struct, offset, 0, "this redirect never ends: its target is redirected again");
+    bool https = to.len >= 6 && mk_str_ieq(mk_str(to.p, 6), MK_STR("https:"));
+    mk_host_error(host, section_struct, offset, 0, "this redirect never ends: its target is redirected again%s",
+                  https ? "; to redirect unencrypted requests only, write \"Redirect https\" in [TLS]" : "");
     return -EINVAL;
 }
 
@@ -263,8 +279,8 @@ int loops_check_redirects(struct mk_host *host)
     int err = 0;
     for (const struct redirect_rule *r = mk_host_conf(host, redirects); r; r = mk_host_conf_next(host, redirects, r))
         if (is_endless_redirect(host, r))
-            err = report_redirect(host, r, offsetof(struct redirect_rule, to));
+            err = report_redirect(host, r, offsetof(struct redirect_rule, to), r->to.text);
     if (whole->to.text.len && is_redirect_loop(&w))
-        err = report_redirect(host, whole, offsetof(struct redirect_host, to));
+        err = report_redirect(host, whole, offsetof(struct redirect_host, to), whole->to.text);
     return err;
 }

@@ -147,6 +147,12 @@ int target_parse_any(const struct mk_conf_value *value, void *field, struct mk_a
 int target_parse_host(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
     struct target *to = field;
+    if (mk_str_ieq(value->text, MK_STR("https")))
+        return set_error(value, 0, error, "write \"Redirect https\" in [TLS], which redirects unencrypted requests");
+    if (value->n > 1)
+        return set_error(value, 0, error,
+                         "one URI is needed, to which all requests are redirected; [REDIRECT] has a status and "
+                         "redirects some paths");
     int err = target_parse_any(value, field, arena, error);
     if (err < 0 || !target_has_captures(to->text))
         return err;

@@ -203,6 +203,8 @@ def test_a_fragment_stays_at_the_end(rules, match, to, path, location):
         ("[REDIRECT]\n    Match /a\n    To /a#b\n", "never ends"),
         ("[REDIRECT]\n    Match /a\n    To /b\n[REDIRECT]\n    Match /b\n    To /a\n", "never ends"),
         ("    Redirect https://example.org$1/\n", "default:4:14: error: \"Redirect\": only [REDIRECT] has captures"),
+        ("    Redirect https\n", 'default:4:14: error: "Redirect": write "Redirect https" in [TLS]'),
+        ("    Redirect 301 https://a.example/\n", "one URI is needed, to which all requests are redirected"),
         ("    Redirect /a\n", "default:4:14: error: this redirect never ends"),
         ("    Redirect /a\n[REDIRECT]\n    Match =/b\n    To /c\n", "default:7:8: error: this redirect never ends"),
         ("[REDIRECT]\n    Match /a\n    To /b\n[REDIRECT]\n    Match /b/\n    To /a\n", "never ends"),  # /a/x
@@ -257,6 +259,35 @@ def test_back_to_the_same_host_by_its_name(tmp_path, text, loops):
         file.write(text.format(port=port))
     result = run("-c", folder, "-t")
     assert ("never ends" in result.stderr) == loops and result.returncode == int(loops), result.stderr
+
+
+@pytest.mark.skipif(not build.speaks("tls"), reason="NOT TESTED: this build has no TLS")
+@pytest.mark.parametrize(
+    "text, loops",
+    [
+        ("    Redirect https://localhost:{port}/\n", True),
+        ("    Redirect HTTPS://localhost:{port}/base\n", True),
+        ("[REDIRECT]\n    Match /a\n    To https://localhost:{port}/a\n", True),
+        ("[REDIRECT]\n    Match /a\n    To https://localhost:{port}/b\n", False),
+        ("    Redirect https://localhost/\n", False),  # port 443 is not ours
+        ("    Redirect https://elsewhere.example:{port}/\n", False),
+        ("    Redirect https://localhost:{port}/\n    Listener 127.0.0.1:0\n", False),  # it does not answer with tls
+    ],
+)
+def test_back_to_the_same_host_over_tls(tmp_path, text, loops):
+    """Requests that come over TLS are redirected as well: the host would redirect to itself."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    server = f"[SERVER]\n    Listen 127.0.0.1:0\n    Listen 127.0.0.1:{port} tls\n[TLS]\n    SelfSigned On\n"
+    root = populate(tmp_path / "root", FILES)
+    other = f"[HOST]\n    ServerName other\n    DocumentRoot {root}\n    Listener 127.0.0.1:{port}\n"
+    files = {"monkey.conf": server, **({"sites/other": other} if "Listener" in text else {})}
+    folder = write_config(tmp_path / "conf", root, files=files)
+    with open(folder / "sites" / "default", "a") as file:
+        file.write(text.format(port=port))
+    result = run("-c", folder, "-t")
+    sentence = 'its target is redirected again; to redirect unencrypted requests only, write "Redirect https" in [TLS]'
+    assert (sentence in result.stderr) == loops and result.returncode == int(loops), result.stderr
 
 
 @pytest.mark.parametrize(
