@@ -51,6 +51,16 @@ typedef void (*mk__conf_unknown_fn)(struct mk__conf *conf, void *ctx);
 void mk__conf_on_unknown(struct mk__conf *conf, mk__conf_unknown_fn fn, void *ctx);
 
 /*
+ * Sets a callback for the message that the plugin of a section or key is not loaded: it adds the place of the line to
+ * add, behind "add \"Load NAME\" to plugins.load". Its context is that of mk__conf_on_unknown().
+ */
+typedef void (*mk__conf_absent_fn)(const char *owner, struct mk_buf *out, void *ctx);
+void mk__conf_on_absent(struct mk__conf *conf, mk__conf_absent_fn fn);
+
+/* Returns the text of the file that was read first; empty after mk__conf_free_texts(). */
+struct mk_str mk__conf_first_text(const struct mk__conf *conf);
+
+/*
  * Sets a callback that gets the names of sections (`value` NULL) and the keys with their values in place of the sets,
  * so that files can be read before their sections are declared. It is not called for lines with errors.
  */

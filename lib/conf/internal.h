@@ -106,8 +106,9 @@ struct mk__conf {
     bool semicolon;                 /* the current value ends in an unquoted semicolon */
     bool out_of_memory;             /* an allocation has failed */
     mk__conf_unknown_fn on_unknown; /* called once, before the first unknown name is reported */
-    void *unknown_ctx;
-    mk__conf_line_fn on_line; /* NULL: lines are stored in sets */
+    mk__conf_absent_fn on_absent;   /* NULL: messages name no place */
+    void *unknown_ctx;              /* of both */
+    mk__conf_line_fn on_line;       /* NULL: lines are stored in sets */
     void *line_ctx;
     struct mk__words words; /* words of the current line; the last member, because it is not zeroed */
 };

@@ -423,3 +423,11 @@ struct mk__conf_origin mk__conf_file_origin(struct mk__conf *conf, const char *p
 {
     return (struct mk__conf_origin){add_source(conf, mk_str_c(path), MK__CONF_FILE), 0, 0};
 }
+
+struct mk_str mk__conf_first_text(const struct mk__conf *conf)
+{
+    const struct mk__conf_source *s = conf->sources;
+    while (s && s->next)
+        s = s->next;
+    return s ? s->text : MK_STR_NONE;
+}

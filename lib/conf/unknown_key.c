@@ -9,6 +9,8 @@
 
 #include <assert.h>
 
+enum { PLACE_BYTES = 100 };
+
 static const char *const file_names[] = {
     [MK_CONF_SCOPE_SERVER] = "monkey.conf",
     [MK_CONF_SCOPE_HOST] = "a file of sites/",
@@ -19,6 +21,11 @@ void mk__conf_on_unknown(struct mk__conf *conf, mk__conf_unknown_fn fn, void *ct
     assert(fn);
     conf->on_unknown = fn;
     conf->unknown_ctx = ctx;
+}
+
+void mk__conf_on_absent(struct mk__conf *conf, mk__conf_absent_fn fn)
+{
+    conf->on_absent = fn;
 }
 
 void mk__conf_set_plugins_missing(struct mk__conf *conf)
@@ -34,6 +41,17 @@ static void declare_absent_plugins(struct mk__conf *conf)
     conf->on_unknown = NULL;
     if (fn)
         fn(conf, conf->unknown_ctx);
+}
+
+/* Returns the place of the line that would load the plugin, as the end of a message. */
+static const char *describe_place(const struct mk__conf *conf, const char *owner, char *text, size_t size)
+{
+    struct mk_buf out;
+    if (MK_SMALL || !conf->on_absent)
+        return "";
+    mk_buf_init_fixed(&out, text, size);
+    conf->on_absent(owner, &out, conf->unknown_ctx);
+    return mk_buf_cstr(&out);
 }
 
 /* ── sections ── */
@@ -105,6 +123,7 @@ static const char *report_foreign_key(struct mk__conf *conf, const struct mk__co
 const char *mk__unknown_key_report_section(struct mk__conf *conf, enum mk_conf_scope scope, struct mk_str name,
                                            struct mk__conf_origin origin)
 {
+    char place[PLACE_BYTES];
     declare_absent_plugins(conf);
     enum mk_conf_scope other = scope == MK_CONF_SCOPE_SERVER ? MK_CONF_SCOPE_HOST : MK_CONF_SCOPE_SERVER;
     const struct mk__conf_section_type *here = mk__schema_find_type(conf, name, scope);
@@ -120,8 +139,9 @@ const char *mk__unknown_key_report_section(struct mk__conf *conf, enum mk_conf_s
         mk__conf_suppress(conf); /* it may belong to a plugin whose failure was reported */
     else if (here)
         mk__conf_error(conf, origin,
-                       "[%.*s] belongs to the plugin \"%s\", which is not loaded: add \"Load %s\" to plugins.load",
-                       MK_STR_ARG(here->name), here->registrations->owner, here->registrations->owner);
+                       "[%.*s] belongs to the plugin \"%s\", which is not loaded: add \"Load %s\" to plugins.load%s",
+                       MK_STR_ARG(here->name), here->registrations->owner, here->registrations->owner,
+                       describe_place(conf, here->registrations->owner, place, sizeof(place)));
     else if (there)
         mk__conf_error(conf, origin, "[%.*s] belongs in %s, not here", MK_STR_ARG(there->name), file_names[other]);
     else if (suggestion)
@@ -173,6 +193,7 @@ static const char *find_foreign(const struct mk__conf_section_type *type, struct
 const char *mk__unknown_key_report(struct mk__conf *conf, const struct mk__conf_section_type *type, struct mk_str name,
                                    struct mk__conf_origin origin)
 {
+    char place[PLACE_BYTES];
     declare_absent_plugins(conf);
     struct mk__conf_key_ref absent = mk__schema_find_key(type, name);
     const char *instead = find_foreign(type, name);
@@ -188,8 +209,9 @@ const char *mk__unknown_key_report(struct mk__conf *conf, const struct mk__conf_
         mk__conf_suppress(conf); /* it may belong to a plugin whose failure was reported */
     else if (absent.key)
         mk__conf_error(conf, origin,
-                       "\"%s\" belongs to the plugin \"%s\", which is not loaded: add \"Load %s\" to plugins.load",
-                       absent.key->name, absent.registration->owner, absent.registration->owner);
+                       "\"%s\" belongs to the plugin \"%s\", which is not loaded: add \"Load %s\" to plugins.load%s",
+                       absent.key->name, absent.registration->owner, absent.registration->owner,
+                       describe_place(conf, absent.registration->owner, place, sizeof(place)));
     else if (instead)
         mk__conf_error(conf, origin, "\"%.*s\" is not a key of [%.*s] here; %s", MK_STR_ARG(name),
                        MK_STR_ARG(type->name), instead);

@@ -120,6 +120,8 @@ static const char *describe_cure(const struct mk_generation *g, struct mk_str na
     }
     if (g->load_conf)
         mk_buf_addf(&cure, ": it takes \"Load %.*s\" in plugins.load", MK_STR_ARG(name));
+    if (g->load_conf && meant)
+        mk__plugins_describe_place(meant, &cure, (void *)(uintptr_t)g);
     if (MK_HAS_MODULES && !mk__module_find_builtin(name))
         mk_buf_addf(&cure, "%s the file %s/%.*s.so", cure.len ? " and" : ": it takes", mk_plugin_dir(),
                     MK_STR_ARG(name));

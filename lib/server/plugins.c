@@ -11,6 +11,7 @@
 #include "server/handlers.h"
 #include "server/module.h"
 #include "server/path_limits.h"
+#include "server/plugin_place.h"
 #include "server/autoload.h"
 
 #include <assert.h>
@@ -88,6 +89,12 @@ static void declare_absent_modules(struct mk__conf *conf, void *ctx)
     mk__module_each(declare_absent, ctx);
 }
 
+void mk__plugins_describe_place(const char *name, struct mk_buf *out, void *generation)
+{
+    const struct mk_generation *g = generation;
+    mk__plugin_place_describe(mk__conf_first_text(g->load_conf), mk__plugin_order, name, out);
+}
+
 int mk__plugins_declare(struct mk_generation *g)
 {
     int err = declare_core(g->conf);
@@ -98,6 +105,8 @@ int mk__plugins_declare(struct mk_generation *g)
             err = declare_plugin(g->conf, *p, false);
     if (MK_HAS_MODULES)
         mk__conf_on_unknown(g->conf, declare_absent_modules, g);
+    if (MK_HAS_MODULES && g->load_conf)
+        mk__conf_on_absent(g->conf, mk__plugins_describe_place);
     return err;
 }
 
@@ -205,6 +214,17 @@ static bool is_guessed(struct mk_generation *g, const char *name)
     return false;
 }
 
+/* Reports plugins that do not work in front of this one. */
+static void check_place(struct mk_generation *g, const struct mk_plugin *plugin, struct mk__conf_origin origin)
+{
+    for (unsigned i = 0; i < g->n_plugins; i++) {
+        const char *consequence = mk__plugin_place_check(plugin->name, g->plugins[i]->name);
+        if (consequence)
+            mk__conf_error(g->load_conf, origin, "the plugin \"%s\" must come before \"%s\": %s", plugin->name,
+                           g->plugins[i]->name, consequence);
+    }
+}
+
 /* A transport with on_request checks the connection, which must come before other plugins answer. */
 static void check_order(struct mk_generation *g, const struct mk_plugin *plugin, struct mk__conf_origin origin)
 {
@@ -234,6 +254,8 @@ static void load_plugin(struct mk_generation *g, const struct mk__generation_sou
     g->guessed |= meant ? 1u << g->n_plugins : 0;
     if (MK_HAS_TLS && !meant && plugin->transport && plugin->on_request)
         check_order(g, plugin, origin);
+    if (!MK_SMALL && !meant)
+        check_place(g, plugin, origin);
     if (!is_loaded(g, plugin->name)) {
         g->plugins[g->n_plugins++] = plugin;
         return;

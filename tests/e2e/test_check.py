@@ -304,6 +304,44 @@ def test_braces_within_words(folder, site_root):
     assert check(folder(sites__default=host)).returncode == 0
 
 
+# ── plugins.load ──
+
+SHIPPED = (build.TOP / "dist" / "conf" / "plugins.load").read_text()
+CORS = "[CORS]\n    Origins *\n"
+BELOW_LIANA, BELOW_STATIC = ', below "Load liana" in line 2', ', below "Load static" in line 2'
+MISSING = {
+    "in a comment": (SHIPPED, CORS, "cors", f": remove the # in line {SHIPPED.splitlines().index('    #Load cors') + 1}"),
+    "behind another": ("    Load liana\n    Load static\n", CORS, "cors", BELOW_LIANA),
+    "at the end": ("    Load liana static\n", "[LOGGER]\n    AccessLog a\n", "logger", BELOW_STATIC),
+    "a key": ("    Load liana\n    Load static\n", "    Redirect /a\n", "redirect", BELOW_LIANA),
+}
+
+
+@pytest.mark.parametrize("case", MISSING, ids=str)
+def test_where_a_missing_plugin_belongs(folder, site_root, case):
+    load, text, name, place = MISSING[case]
+    load = load if load == SHIPPED else f"[PLUGINS]\n{load}"
+    host = f"[HOST]\n    DocumentRoot {site_root}\n{text}"
+    result = check(folder(sites__default=host, **{"plugins.load": load}))
+    exactly(result, ("default", 3))
+    assert f'which is not loaded: add "Load {name}" to plugins.load{place}\n' in result.stderr, result.stderr
+
+
+def test_where_a_missing_transport_belongs(folder):
+    load = {"plugins.load": "[PLUGINS]\n    Load liana\n    Load static\n"}
+    result = check(folder("[SERVER]\n    Listen 127.0.0.1:0 tls\n", **load))
+    exactly(result, ("monkey.conf", 2))
+    assert 'it takes "Load tls" in plugins.load, below "Load liana" in line 2' in result.stderr
+
+
+def test_a_plugin_that_lists_folders_before_their_index_is_found(folder):
+    load = {"plugins.load": "[PLUGINS]\n    Load liana\n    Load dirlisting\n    Load static\n"}
+    result = check(folder(**load))
+    exactly(result, ("plugins.load", 4))
+    sentence = 'the plugin "static" must come before "dirlisting": folders with an index would be listed'
+    assert f"plugins.load:4:10: error: {sentence}" in result.stderr
+
+
 # ── copies of files ──
 
 COPIES = ["a.bak", "a.orig", "a.swp", "a~", "a.dpkg-old", "a.dpkg-dist", "a.rpmnew", "a.rpmsave", "#a#"]

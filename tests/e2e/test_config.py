@@ -230,6 +230,14 @@ def test_configuration_of_the_distribution():
     assert not problems(result)
 
 
+def test_plugins_of_the_distribution():
+    """plugins.load has a line for each plugin of the build, in their order."""
+    text = (build.TOP / "dist" / "conf" / "plugins.load").read_text()
+    names = re.findall(r"^    #?Load (\w+)$", text, re.M)
+    order = re.search(r"^their order without plugins.load: (.*)$", run("-b").stdout, re.M)[1].split()
+    assert names == order if build.PRESET != "small" else set(order) <= {*names}
+
+
 def test_include(folder):
     conf = folder(
         "[SERVER]\n    Listen 127.0.0.1:0\n@INCLUDE parts/*.conf\n",

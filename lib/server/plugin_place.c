@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Searches the text of plugins.load for lines of plugins (server/plugin_place.h).
+ */
+#include "server/plugin_place.h"
+
+/* A line `Load a b`, or with a # in front. */
+struct load_line {
+    struct mk_str names;
+    bool commented;
+};
+
+static struct mk_str take_line(struct mk_str *rest)
+{
+    const char *end = memchr(rest->p, '\n', rest->len);
+    size_t n = end ? (size_t)(end - rest->p) : rest->len, taken = end ? n + 1 : n;
+    struct mk_str line = mk_str(rest->p, n);
+    *rest = mk_str(rest->p + taken, rest->len - taken);
+    return line;
+}
+
+static struct mk_str take_word(struct mk_str *rest)
+{
+    *rest = mk_str_trim(*rest);
+    size_t n = 0;
+    while (n < rest->len && rest->p[n] != ' ' && rest->p[n] != '\t')
+        n++;
+    struct mk_str word = mk_str(rest->p, n);
+    *rest = mk_str(rest->p + n, rest->len - n);
+    return word;
+}
+
+static bool parse_line(struct mk_str line, struct load_line *ret)
+{
+    line = mk_str_trim(line);
+    ret->commented = line.len && line.p[0] == '#';
+    if (ret->commented)
+        line = mk_str(line.p + 1, line.len - 1);
+    bool loads = mk_str_ieq(take_word(&line), MK_STR("Load"));
+    ret->names = mk_str_trim(line);
+    return loads;
+}
+
+/* Returns the number of the line that has the plugin in a comment, alone; 0: there is none. */
+static unsigned find_commented(struct mk_str text, const char *name)
+{
+    struct load_line line;
+    for (unsigned n = 1; text.len; n++)
+        if (parse_line(take_line(&text), &line) && line.commented && mk_str_ieq(line.names, mk_str_c(name)))
+            return n;
+    return 0;
+}
+
+/* Returns the number of the line that loads the plugin; 0: there is none. */
+static unsigned find_loaded(struct mk_str text, const char *name)
+{
+    struct load_line line;
+    for (unsigned n = 1; text.len; n++) {
+        bool loads = parse_line(take_line(&text), &line) && !line.commented;
+        while (loads && line.names.len)
+            if (mk_str_ieq(take_word(&line.names), mk_str_c(name)))
+                return n;
+    }
+    return 0;
+}
+
+static int find_in_order(const char *const *order, const char *name)
+{
+    for (int i = 0; order[i]; i++)
+        if (strcmp(order[i], name) == 0)
+            return i;
+    return -1;
+}
+
+void mk__plugin_place_describe(struct mk_str text, const char *const *order, const char *name, struct mk_buf *out)
+{
+    unsigned commented = find_commented(text, name), line = 0;
+    int i = find_in_order(order, name);
+    if (commented)
+        mk_buf_addf(out, ": remove the # in line %u", commented);
+    while (!commented && !line && i-- > 0)
+        line = find_loaded(text, order[i]);
+    if (line)
+        mk_buf_addf(out, ", below \"Load %s\" in line %u", order[i], line);
+}
+
+static const struct {
+    const char *name, *before, *consequence;
+} wrong[] = {
+    {"static", "dirlisting", "folders with an index would be listed, because static could not serve it"},
+};
+
+const char *mk__plugin_place_check(const char *name, const char *before)
+{
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+        if (strcmp(wrong[i].name, name) == 0 && strcmp(wrong[i].before, before) == 0)
+            return wrong[i].consequence;
+    return NULL;
+}
