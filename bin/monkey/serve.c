@@ -101,6 +101,16 @@ static bool is_upgrade(void)
     return launcher_exists() && !launcher_is_supervisor();
 }
 
+static void print_urls(const struct mk_server *server, const struct options *o)
+{
+    if (is_upgrade())
+        return;
+    if (o->root)
+        urls_print(server, o->root);
+    else
+        urls_print_on_terminal(server);
+}
+
 int serve(struct mk_server *server, const struct options *o)
 {
     char pid_file[PATH_MAX];
@@ -122,8 +132,7 @@ int serve(struct mk_server *server, const struct options *o)
     if (!MK_SMALL && code == EXIT_OK) {
         errorlog_write_problems(server, MK_LOG_WARN);
         launcher_notify_ready(server, info.workers);
-        if (o->root && !is_upgrade())
-            urls_print(server, o->root, o->https);
+        print_urls(server, o);
     }
     daemon_ready(code, o->daemon);
     if (code != EXIT_OK)

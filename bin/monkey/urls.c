@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The URLs of one-shot mode (urls.h), from the addresses of the listening sockets. Workers can have a socket each for
+ * The URLs of a server (urls.h), from the addresses of the listening sockets. Workers can have a socket each for
  * the same address, so every URL is printed once only.
  */
 #include "urls.h"
+
+#include "launcher.h"
 
 #include <monkey/address.h>
 
@@ -17,11 +19,13 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 enum { URLS_MAX = 32, URL_BYTES = sizeof(((struct sockaddr_un *)0)->sun_path) + 16 };
 
 struct urls {
-    bool https;
+    const struct mk_server *server;
+    bool https; /* of the listener at hand */
     unsigned n;
     char texts[URLS_MAX][URL_BYTES];
 };
@@ -103,7 +107,10 @@ static void add_listener(int fd, bool own, void *ctx)
 {
     union address addr = {.sa = {0}};
     socklen_t len = sizeof(addr);
+    struct urls *urls = ctx;
+    const char *transport = mk_server_socket_transport(urls->server, fd);
     (void)own;
+    urls->https = transport && strcmp(transport, "tls") == 0;
     if (getsockname(fd, &addr.sa, &len) < 0)
         return;
     if (addr.sa.sa_family == AF_UNIX)
@@ -118,14 +125,35 @@ static void add_listener(int fd, bool own, void *ctx)
         add_address(ctx, &addr, ntohs(addr.in6.sin6_port));
 }
 
-void urls_print(const struct mk_server *server, const char *root, bool https)
+static void print_all(const struct urls *urls, FILE *to)
 {
-    struct urls urls = {.https = https};
+    for (unsigned i = 0; i < urls->n; i++)
+        fprintf(to, "    %s\n", urls->texts[i]);
+}
+
+void urls_print(const struct mk_server *server, const char *root)
+{
+    struct urls urls = {.server = server};
     char folder[PATH_MAX];
     mk_server_each_socket(server, add_listener, &urls);
     printf("monkey serves %s at\n", realpath(root, folder) ? folder : root);
-    for (unsigned i = 0; i < urls.n; i++)
-        printf("    %s\n", urls.texts[i]);
+    print_all(&urls, stdout);
     printf("Ctrl-C stops it.\n");
     fflush(stdout);
+}
+
+void urls_print_on_terminal(const struct mk_server *server)
+{
+    struct urls urls = {.server = server};
+    int terminal = dup(launcher_get_stderr());
+    FILE *to = isatty(terminal) ? fdopen(terminal, "w") : NULL;
+    if (!to) {
+        if (terminal >= 0)
+            close(terminal);
+        return;
+    }
+    mk_server_each_socket(server, add_listener, &urls);
+    fprintf(to, "monkey serves at\n");
+    print_all(&urls, to);
+    fclose(to);
 }

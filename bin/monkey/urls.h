@@ -9,8 +9,11 @@
 
 /*
  * Prints the folder `root` and the URLs of all listeners on stdout. For a listener on all addresses these are localhost
- * and the addresses of the network interfaces, without link-local ones. `https`: the scheme.
+ * and the addresses of the network interfaces, without link-local ones.
  */
-void urls_print(const struct mk_server *server, const char *root, bool https);
+void urls_print(const struct mk_server *server, const char *root);
+
+/* Prints the URLs on stderr, if that is a terminal: after the log's lines of the start. */
+void urls_print_on_terminal(const struct mk_server *server);
 
 #endif

@@ -116,8 +116,8 @@ MK_API int mk_server_show_host(const struct mk_server *server, struct mk_str nam
  * Passes a listening stream socket to the server, which uses it for the Listen line of its address instead of opening
  * one. Call it after mk_server_load() and before the start, which closes sockets that no Listen line names. `own`: the
  * path of a Unix socket is removed at the end. On success the server closes the descriptor. Builds for small devices
- * leave out this function, mk_server_listen(), mk_server_process(), mk_server_each_socket(), mk_server_hand_over() and
- * mk_server_drain_now().
+ * leave out this function, mk_server_listen(), mk_server_process(), mk_server_each_socket(),
+ * mk_server_socket_transport(), mk_server_hand_over() and mk_server_drain_now().
  * Returns 0, -EPROTOTYPE (not a stream socket), -EINVAL (it does not listen), -EAFNOSUPPORT (neither IPv4, IPv6 nor a
  * Unix socket with a path), -ENOMEM or another -errno, such as -ENOTSOCK.
  */
@@ -147,6 +147,8 @@ MK_API void mk_server_process(const struct mk_server *server, struct mk_server_p
 
 /* Calls `fn` for each listening socket of a running server and of its plugins; `own` as for mk_server_inherit(). */
 MK_API void mk_server_each_socket(const struct mk_server *server, void (*fn)(int fd, bool own, void *ctx), void *ctx);
+/* Returns the name of the transport of such a socket, such as "liana" or "tls"; NULL: the server does not have it. */
+MK_API const char *mk_server_socket_transport(const struct mk_server *server, int fd);
 /*
  * Prepares the next stop for the case that another process now accepts at the same sockets: it leaves the sockets'
  * paths, and skips ShutdownDelay. Idle connections are not closed at once, but with their next response, after

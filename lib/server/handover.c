@@ -27,6 +27,18 @@ void mk_server_each_socket(const struct mk_server *s, void (*fn)(int fd, bool ow
     mk__plugin_sockets_each(fn, ctx);
 }
 
+const char *mk_server_socket_transport(const struct mk_server *s, int fd)
+{
+    struct mk_list *n, *save;
+    MK_LIST_EACH(&s->listeners.open, n, save) {
+        const struct mk__listener *one = MK_CONTAINER_OF(n, struct mk__listener, node);
+        for (unsigned i = 0; i < one->n; i++)
+            if (one->fds[i] == fd)
+                return one->transport->name;
+    }
+    return NULL;
+}
+
 void mk_server_hand_over(struct mk_server *s)
 {
     struct mk_list *n, *save;

@@ -307,10 +307,11 @@ def test_braces_within_words(folder, site_root):
 # ── plugins.load ──
 
 SHIPPED = (build.TOP / "dist" / "conf" / "plugins.load").read_text()
+LINES = SHIPPED.splitlines()
 CORS = "[CORS]\n    Origins *\n"
 BELOW_LIANA, BELOW_STATIC = ', below "Load liana" in line 2', ', below "Load static" in line 2'
 MISSING = {
-    "in a comment": (SHIPPED, CORS, "cors", f": remove the # in line {SHIPPED.splitlines().index('    #Load cors') + 1}"),
+    "in a comment": (SHIPPED, CORS, "cors", f": remove the # in line {LINES.index('    #Load cors') + 1}"),
     "behind another": ("    Load liana\n    Load static\n", CORS, "cors", BELOW_LIANA),
     "at the end": ("    Load liana static\n", "[LOGGER]\n    AccessLog a\n", "logger", BELOW_STATIC),
     "a key": ("    Load liana\n    Load static\n", "    Redirect /a\n", "redirect", BELOW_LIANA),

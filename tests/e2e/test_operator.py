@@ -6,6 +6,7 @@ import fcntl
 import itertools
 import os
 import pathlib
+import pty
 import re
 import resource
 import signal
@@ -331,3 +332,51 @@ def test_tls_on_a_plain_port(site):
     client.send(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
     assert client.response().status == 400
     assert time.monotonic() - start < 5
+
+
+# ── the last lines of a start ──
+
+
+def read_terminal(conf, *args, until):
+    """What a server prints on a terminal, up to a line with `until`."""
+    ours, theirs = pty.openpty()
+    process = spawn(conf, *args, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=theirs)
+    os.close(theirs)
+    text = b""
+    try:
+        while until not in text or not text.endswith(b"\n"):
+            text += os.read(ours, 4096)
+        return text.decode().splitlines()
+    finally:
+        process.terminate()
+        process.wait(20)
+        os.close(ours)
+
+
+def test_urls_are_the_last_lines_on_a_terminal(conf):
+    folder, port, _ = conf
+    url = f"    http://127.0.0.1:{port}/"
+    lines = read_terminal(folder, until=url.encode())
+    assert lines[-2:] == ["monkey serves at", url] and "serves with 1 workers" in "".join(lines[:-2])
+
+
+def test_urls_below_a_supervisor(conf):
+    """Its own line, "process N serves", comes before or after them."""
+    folder, port, _ = conf
+    assert f"    http://127.0.0.1:{port}/" in read_terminal(folder, "--supervise", until=f":{port}/".encode())
+
+
+@pytest.mark.skipif(not build.speaks("tls"), reason="NOT TESTED: this build has no TLS")
+def test_schemes_of_the_urls(tmp_path, site_root):
+    plain, tls = free_port(), free_port()
+    text = f"[SERVER]\n    Listen 127.0.0.1:{plain}\n    Listen 127.0.0.1:{tls} tls\n[TLS]\n    SelfSigned On\n"
+    folder = write_config(tmp_path / "conf", site_root, files={"monkey.conf": text})
+    lines = read_terminal(folder, until=f":{tls}/".encode())
+    assert lines[-2:] == [f"    http://127.0.0.1:{plain}/", f"    https://127.0.0.1:{tls}/"]
+
+
+def test_no_urls_in_a_log(conf):
+    server = Server("-c", conf[0])
+    server.wait_log("serves with")
+    server.stop()
+    assert "http://" not in server.log
