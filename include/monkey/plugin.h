@@ -415,6 +415,8 @@ MK_API int mk_socket_take(const char *path);
 MK_API int mk_socket_keep(int fd);
 MK_API bool mk_socket_drop(int fd);
 MK_API bool mk_socket_is_handed_over(void);
+/* Returns whether the server serves a folder without a configuration (mk_server_one_shot()). Any thread. */
+MK_API bool mk_generation_is_one_shot(const struct mk_generation *g);
 /* Returns the number of workers of the generation, whose indexes begin with 0; constant. Any thread. */
 MK_API unsigned mk_generation_workers(const struct mk_generation *g);
 /* Returns ShutdownTimeout in milliseconds: how long exchanges may go on once a thread ends. Any thread. */

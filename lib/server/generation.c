@@ -62,6 +62,11 @@ bool mk_generation_is_check(const struct mk_generation *g)
     return g->check_only;
 }
 
+bool mk_generation_is_one_shot(const struct mk_generation *g)
+{
+    return g->one_shot;
+}
+
 unsigned mk_generation_workers(const struct mk_generation *g)
 {
     return g->workers;

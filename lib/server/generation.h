@@ -114,6 +114,7 @@ struct mk_generation {
     unsigned n_plugins, workers;
     uint8_t plugin_slots[MK_SMALL ? 1 : MK__PLUGIN_SLOTS]; /* indexes by hashed addresses; a wrong one does no harm */
     bool check_only;                                       /* it is only checked or shown */
+    bool one_shot;                                         /* a folder is served, by no program of its own */
     bool stopped;                                          /* the plugins' stops were called */
     uint32_t guessed;     /* plugins that were loaded for a misspelt name, to check the rest of the configuration */
     bool plugins_missing; /* plugins.load names one that could not be loaded; it was reported */

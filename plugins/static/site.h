@@ -6,7 +6,7 @@
  * The structs here are shared by the plugin's files. Each file uses those to its left only:
  *
  *     open ◄─ precompressed ◄─ find ◄─ small_file_cache, userdir, alias ◄─ disk_lookup, host_path, settings ◄─ static
- *     open ◄─ errors, root ◄─ alias
+ *     open ◄─ errors, listing_hint, root ◄─ alias
  */
 #ifndef STATIC_SITE_H
 #define STATIC_SITE_H
@@ -59,7 +59,8 @@ struct alias;
 struct static_site {
     struct error_pages *errors; /* a list */
     struct alias *aliases;
-    struct mk_str prefix; /* of the paths of an alias or user, without a last slash; empty for a document root */
+    bool hints_at_listing; /* in one-shot mode */
+    struct mk_str prefix;  /* of the paths of an alias or user, without a last slash; empty for a document root */
     struct static_settings own_settings; /* those of the server with what the host overrides */
     const struct static_settings *settings;
     const struct static_host *host;

@@ -13,6 +13,7 @@
 #include "file_counters.h"
 #include "find.h"
 #include "host_path.h"
+#include "listing_hint.h"
 #include "open.h"
 #include "retry.h"
 #include "root.h"
@@ -76,6 +77,7 @@ static int start_host(struct mk_host *host, void **ret_state)
         return -ENOMEM;
     *site = (struct static_site){.host = conf, .owner = host};
     site->settings = mk_host_server_conf(host, &settings_sections[SETTINGS_SERVER]);
+    site->hints_at_listing = !MK_SMALL && mk_generation_is_one_shot(mk_host_generation(host));
     if (!MK_SMALL)
         site->settings = settings_merge(site, site->settings);
     int err = open_root(host, site, conf);
@@ -349,7 +351,9 @@ static int serve_request(struct mk_request *req)
 
 static void replace_error_page(struct mk_request *req)
 {
-    const struct static_site *site = mk_request_host_state(req, &mk_plugin_static);
+    struct static_site *site = mk_request_host_state(req, &mk_plugin_static);
+    if (site && site->hints_at_listing)
+        listing_hint_give(req, site);
     if (site && site->errors)
         errors_apply(req, site, &settings_sections[SETTINGS_ERROR_PAGES]);
 }

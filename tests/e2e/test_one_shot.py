@@ -12,7 +12,7 @@ import pytest
 from harness import build
 from harness.content import HELLO
 from harness.protocol import Client
-from harness.server import Server, await_true, run
+from harness.server import Server, await_true, run, write_config
 
 COMMON = re.compile(r'127\.0\.0\.1 - - \[[^]]+\] "GET /a\.txt HTTP/1\.1" 200 %d' % len(HELLO))
 FOLDER = re.compile(r"monkey serves (.*) at")
@@ -97,6 +97,28 @@ def test_without_the_logger(tmp_path, start):
     server = start("-o", "site", "-l", "127.0.0.1:0", program=program)
     assert server.connect().ask("/a.txt").body == HELLO
     assert server.find(URL)
+
+
+def test_a_folder_without_an_index(start, tmp_path):
+    """The log says once how to list it, the client gets the 404 alone."""
+    (tmp_path / "site" / "folder").mkdir()
+    server = start("-o", "site", "-l", "127.0.0.1:0")
+    hint = "the folder has no index.html; the option --list lists such folders"
+    with server.connect() as client:
+        assert client.ask("/nothing/").status == 404 and client.ask("/a.txt/").status == 404
+        assert hint not in server.log
+        pages = [client.ask(path) for path in ("/folder/", "/folder/", "/")]
+    assert [page.status for page in pages] == [404] * 3 and not any(b"--list" in page.body for page in pages)
+    server.wait_log(f"404 for /folder/: {hint}")
+    server.stop()
+    assert server.log.count(hint) == 1
+
+
+def test_no_hint_at_lists_of_a_configuration(tmp_path, site_root):
+    server = Server("-c", write_config(tmp_path / "conf", site_root))
+    assert server.connect().ask("/dir/").status in (200, 404)
+    server.stop()
+    assert "--list" not in server.log
 
 
 def test_background_writes_no_accesses(tmp_path):
