@@ -196,7 +196,8 @@ static bool scan_block(struct mk__scan *s, struct mk__scan_line *l, struct mk_st
 
 bool mk__foreign_syntax_scan(struct mk__scan *s, struct mk__scan_line *line, struct mk_str text, size_t indent)
 {
-    return scan_block(s, line, text, indent) || scan_comment(s, line, text, indent);
+    bool within_block = s->blocks > 0 && !s->comment_end.len;
+    return (!within_block && scan_comment(s, line, text, indent)) || scan_block(s, line, text, indent);
 }
 
 /* ── keys ── */

@@ -133,7 +133,7 @@ const char *mk__unknown_key_report_section(struct mk__conf *conf, enum mk_conf_s
     const struct mk__foreign_word *foreign = MK_SMALL || here || there ? NULL : mk__foreign_words_find_section(name);
     const char *suggestion = here || there || foreign ? NULL : suggest_section(conf, scope, name);
 
-    if (foreign)
+    if (foreign && !conf->plugins_missing)
         return report_foreign_section(conf, scope, name, foreign, origin);
     if (conf->plugins_missing && (here || (!there && !suggestion)))
         mk__conf_suppress(conf); /* it may belong to a plugin whose failure was reported */
@@ -203,7 +203,7 @@ const char *mk__unknown_key_report(struct mk__conf *conf, const struct mk__conf_
 
     if (!MK_SMALL && there && there->scope != type->scope)
         suggestion = NULL; /* a name that is right, in the wrong file */
-    if (foreign && !absent.key)
+    if (foreign && !absent.key && !conf->plugins_missing)
         return report_foreign_key(conf, type, name, foreign, origin);
     if (conf->plugins_missing && (absent.key || (!instead && !suggestion && !there)))
         mk__conf_suppress(conf); /* it may belong to a plugin whose failure was reported */
