@@ -445,6 +445,8 @@ MK_API void mk_generation_listen_error(struct mk_generation *g, const struct mk_
 
 /* Returns true if the address is in TrustedProxies. Any thread. Builds for small devices leave it out. */
 MK_API bool mk_generation_trusts(const struct mk_generation *g, const struct mk_address *address);
+/* Returns true if TrustedProxies is set. Any thread. Builds for small devices leave it out. */
+MK_API bool mk_generation_trusts_proxies(const struct mk_generation *g);
 
 /*
  * Returns the number of the worker, from 0. This and the other functions of a worker: in its thread only, except where

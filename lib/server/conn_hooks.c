@@ -101,6 +101,11 @@ bool mk_generation_trusts(const struct mk_generation *g, const struct mk_address
     return mk_networks_contain(&g->http.trusted_proxies.networks, address);
 }
 
+bool mk_generation_trusts_proxies(const struct mk_generation *g)
+{
+    return g->http.trusted_proxies.networks.n > 0;
+}
+
 struct mk_address mk_connection_peer(struct mk_connection *conn)
 {
     return mk__client_addr_get_peer(&conn->peer, &mk__conn_of(conn)->sock.io);

@@ -119,13 +119,23 @@ static struct mk_str find_plain_name(const struct mk_host *host)
     return MK_STR_NONE;
 }
 
-/* Warns if redirect_host() would have no name for a Host of another host. */
-static void check_redirect(struct mk_host *host, const struct tls_server_conf *server, const struct tls_host_conf *conf)
+/*
+ * Warns if redirect_host() would have no name for a Host of another host, and if redirects can only lead to a proxy
+ * that speaks TLS and sends each request here again, without a sign that it came over TLS.
+ */
+static void check_redirect(struct mk_host *host, const struct tls_generation *t, const struct tls_host_conf *conf)
 {
     bool own = conf->redirect;
+    const void *where = own ? (const void *)conf : t->conf;
     size_t offset = own ? offsetof(struct tls_host_conf, redirect) : offsetof(struct tls_server_conf, redirect);
-    if (settings_redirect(server, conf) != TLS_REDIRECT_OFF && !find_plain_name(host).p)
-        mk_host_warn(host, own ? (const void *)conf : server, offset, 0,
+    if (settings_redirect(t->conf, conf) == TLS_REDIRECT_OFF)
+        return;
+    if (t->port == -ENOENT && !mk_generation_trusts_proxies(t->g))
+        mk_host_warn(host, where, offset, 0,
+                     "\"Redirect https\" never ends: no Listen line has tls, and behind a proxy that speaks TLS all "
+                     "requests are redirected again, unless TrustedProxies names it");
+    if (!find_plain_name(host).p)
+        mk_host_warn(host, where, offset, 0,
                      "\"Redirect https\" needs a ServerName without a star: requests for a Host that is neither the "
                      "address of the connection nor covered by a wildcard get 400");
 }
@@ -142,7 +152,7 @@ static int start_host(struct mk_host *host, void **ret_state)
     err = err == 0 ? keys : err;
     ERR_clear_error();
     if (err == 0) {
-        check_redirect(host, t->conf, tls_host->conf);
+        check_redirect(host, t, tls_host->conf);
         *ret_state = tls_host;
         return 0;
     }

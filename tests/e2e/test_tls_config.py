@@ -469,6 +469,17 @@ def test_strict_transport_security(check, certificate, value, sentence):
     assert code == 1 and re.search(sentence if value else "StrictTransportSecurity", text), text
 
 
+@pytest.mark.parametrize("listen, proxies, warned", [("", "", True), (" tls", "", False), ("", "127.0.0.1", False)])
+def test_a_redirect_that_leads_nowhere(tmp_path, site_root, listen, proxies, warned):
+    """Without a listener with tls it is for a proxy, which must say that the client has used TLS."""
+    text = f"[SERVER]\n    Listen 127.0.0.1:0{listen}\n" + (f"    TrustedProxies {proxies}\n" if proxies else "")
+    files = {"monkey.conf": text + "[TLS]\n    SelfSigned On\n"}
+    folder = write_config(tmp_path / "conf", site_root, files=files, text="[TLS]\n    Redirect https\n")
+    done = run("-c", folder, "-t")
+    place = 'default:5:14: warning: "Redirect https" never ends: no Listen line has tls'
+    assert done.returncode == 0 and (place in done.stderr) == warned, done.stderr
+
+
 def test_defaults_of_the_server(check, certificate):
     """Their mistakes are reported once, at the line of the server, and only where they take effect."""
     code, text = check(certificate.keys(), tls={"Redirect": "https"}, names="*.example")
