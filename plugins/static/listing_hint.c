@@ -29,6 +29,6 @@ void listing_hint_give(struct mk_request *req, struct static_site *site)
     if (!site->hints_at_listing || given || !named || mk_response_get_status(req) != 404 || !is_folder(site, path))
         return;
     if (!atomic_exchange(&given, true))
-        mk_log_info("404 for %.*s: the folder has no index.html; the option --list lists such folders",
+        mk_log_info("404 for %.*s: the folder has no index.html; `monkey DIR --list` lists such folders",
                     MK_STR_ARG(path));
 }

@@ -103,7 +103,7 @@ def test_a_folder_without_an_index(start, tmp_path):
     """The log says once how to list it, the client gets the 404 alone."""
     (tmp_path / "site" / "folder").mkdir()
     server = start("-o", "site", "-l", "127.0.0.1:0")
-    hint = "the folder has no index.html; the option --list lists such folders"
+    hint = "the folder has no index.html; `monkey DIR --list` lists such folders"
     with server.connect() as client:
         assert client.ask("/nothing/").status == 404 and client.ask("/a.txt/").status == 404
         assert hint not in server.log
