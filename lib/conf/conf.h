@@ -146,6 +146,9 @@ void mk__conf_warn(struct mk__conf *conf, struct mk__conf_origin origin, const c
 void mk__conf_report(struct mk__conf *conf, bool warning, struct mk__conf_origin origin, const char *format,
                      va_list args) MK_PRINTF(4, 0);
 
+/* Returns whether an allocation has failed, for example that of a warning. */
+bool mk__conf_is_out_of_memory(const struct mk__conf *conf);
+
 /* Returns a place for a message about a whole file that is not read. */
 struct mk__conf_origin mk__conf_file_origin(struct mk__conf *conf, const char *path);
 

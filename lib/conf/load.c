@@ -52,6 +52,11 @@ int mk__conf_out_of_memory(struct mk__conf *conf)
     return -ENOMEM;
 }
 
+bool mk__conf_is_out_of_memory(const struct mk__conf *conf)
+{
+    return conf->out_of_memory;
+}
+
 /* ── lines ── */
 
 struct reader {

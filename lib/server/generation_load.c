@@ -327,8 +327,10 @@ static int read_hosts(struct mk_generation *g, const struct mk__generation_sourc
     }
     for (size_t i = 0; i < files.gl_pathc && err == 0; i++) {
         const char *path = files.gl_pathv[i];
-        if (is_skipped(g, path))
+        if (is_skipped(g, path)) {
+            err = mk__conf_is_out_of_memory(g->conf) ? -ENOMEM : 0;
             continue;
+        }
         struct mk_host *host = add_host(g);
         if (!host) {
             err = -ENOMEM;

@@ -32,6 +32,7 @@ static struct mk_str take_word(struct mk_str *rest)
 
 static bool parse_line(struct mk_str line, struct load_line *ret)
 {
+    line.len -= line.len && line.p[line.len - 1] == '\r';
     line = mk_str_trim(line);
     ret->commented = line.len && line.p[0] == '#';
     if (ret->commented)

@@ -183,8 +183,9 @@ static const struct {
     {"[fe80::1%eth0]", "without a port"},
     {"*.[::1]", "no such character"},
     {"exa mple.org", "no such character"},
-    {"example.org/x", "no such character"},
-    {"http://example.org", "no port"},
+    {"example.org/x", "a name has no slash"},
+    {"a.example,", "a blank separates names"},
+    {"http://example.org", "a name is not a URL"},
     {"ex%61mple.org", "no such character"},
     {"b\xc3\xbc"
      "cher.example",
