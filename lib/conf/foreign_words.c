@@ -10,234 +10,244 @@
 #define A_TYPE "write \"EXTENSION TYPE\" in [MIMETYPES] of monkey.mime"
 #define NOT_NEEDED(what) "leave it out: " what
 
-/* Rows: a line, two lines of a section, the name of a section, and a phrase. */
-#define LINE(word, section, here) \
-    { \
-        word, section, here, NULL \
-    }
-#define LINES(word, section, here, also) \
-    { \
-        word, section, here, also \
-    }
-#define SECTION(word, section) LINE(word, section, "")
-#define PHRASE(word, phrase) LINE(word, NULL, phrase)
+/*
+ * Rows: a line, two lines of a section, the name of a section, and a phrase. Each is four strings in a row, because an
+ * array of pointers would take three times the memory, and a relocation for each.
+ */
+#define LINES(word, section, here, also) word "\0" section "\0" here "\0" also "\0"
+#define LINE(word, section, here) LINES(word, section, here, "")
+#define SECTION(word, section) LINES(word, section, "", "")
+#define PHRASE(word, phrase) LINES(word, "", phrase, "")
 
 // clang-format off
-static const struct mk__foreign_word keys[] = {
+static const char keys[] =
     /* the server as a whole */
-    LINE("worker_processes", "SERVER", "Workers 0"),
-    LINE("worker_connections", "SERVER", "MaxConnections NUMBER"),
-    LINE("MaxRequestWorkers", "SERVER", "MaxConnections NUMBER"),
-    LINE("MaxClients", "SERVER", "MaxConnections NUMBER"),
-    LINE("ThreadsPerChild", "SERVER", "Workers 0"),
-    LINE("server.max-connections", "SERVER", "MaxConnections NUMBER"),
-    LINE("worker_rlimit_nofile", "SERVER", "FDLimit NUMBER"),
-    LINE("server.max-fds", "SERVER", "FDLimit NUMBER"),
-    LINE("pid", "SERVER", "PidFile FILE"),
-    LINE("server.pid-file", "SERVER", "PidFile FILE"),
-    LINE("server.username", "SERVER", "User NAME"),
-    LINE("server.groupname", "SERVER", "Group NAME"),
-    LINE("server.port", "SERVER", "Listen PORT"),
-    LINE("server.bind", "SERVER", "Listen ADDRESS:PORT"),
-    LINE("http_port", "SERVER", "Listen PORT"),
-    LINE("https_port", "SERVER", "Listen PORT tls"),
-    LINE("error_log", "SERVER", "ErrorLog FILE"),
-    LINE("server.errorlog", "SERVER", "ErrorLog FILE"),
-    PHRASE("server_tokens", HIDE_VERSION),
-    PHRASE("ServerTokens", HIDE_VERSION),
-    PHRASE("ServerSignature", HIDE_VERSION),
-    PHRASE("server.tag", HIDE_VERSION),
-    LINE("keepalive_timeout", "SERVER", "KeepAliveTimeout 5s"),
-    LINE("keepalive_requests", "SERVER", "MaxKeepAliveRequest NUMBER"),
-    LINE("MaxKeepAliveRequests", "SERVER", "MaxKeepAliveRequest NUMBER"),
-    LINE("client_header_timeout", "SERVER", "Timeout 15s"),
-    LINE("client_body_timeout", "SERVER", "BodyTimeout 30s"),
-    LINE("send_timeout", "SERVER", "SendTimeout 30s"),
-    LINE("client_max_body_size", "SERVER", "MaxBodySize 10M"),
-    LINE("LimitRequestBody", "SERVER", "MaxBodySize 10M"),
-    LINE("server.max-request-size", "SERVER", "MaxBodySize 10M"),
-    LINE("default_type", "SERVER", "DefaultMimeType TYPE"),
-    LINE("set_real_ip_from", "SERVER", "TrustedProxies NETWORK"),
-    LINE("RemoteIPTrustedProxy", "SERVER", "TrustedProxies NETWORK"),
-    LINE("real_ip_header", "SERVER", "RealIPHeader X-Forwarded-For"),
-    LINE("RemoteIPHeader", "SERVER", "RealIPHeader X-Forwarded-For"),
-    LINE("http2", "HTTP2", "Enabled On"),
-    PHRASE("server.modules", A_PLUGIN),
-    PHRASE("LoadModule", A_PLUGIN),
-    PHRASE("load_module", A_PLUGIN),
-    PHRASE("types", A_TYPE),
-    PHRASE("AddType", A_TYPE),
-    PHRASE("mimetype.assign", A_TYPE),
-    PHRASE("include", "write @INCLUDE FILE at the start of a line"),
-    PHRASE("IncludeOptional", "write @INCLUDE FILE at the start of a line"),
-    PHRASE("import", "write @INCLUDE FILE at the start of a line"),
-    PHRASE("Define", "write @SET NAME=VALUE at the start of a line"),
-    PHRASE("ServerRoot", NOT_NEEDED("relative paths start at the folder of the file that they stand in")),
-    PHRASE("sendfile", NOT_NEEDED("files are sent with sendfile() where it is of use")),
-    PHRASE("tcp_nopush", NOT_NEEDED("the server sets the options of its sockets")),
-    PHRASE("tcp_nodelay", NOT_NEEDED("the server sets the options of its sockets")),
-    PHRASE("multi_accept", NOT_NEEDED("each worker accepts what waits")),
-    PHRASE("HostnameLookups", NOT_NEEDED("names of clients are never looked up")),
-    PHRASE("AllowOverride", NOT_NEEDED("there are no .htaccess files")),
-    PHRASE("ServerAdmin", NOT_NEEDED("no page shows it")),
+    LINE("worker_processes", "SERVER", "Workers 0")
+    LINE("worker_connections", "SERVER", "MaxConnections NUMBER")
+    LINE("MaxRequestWorkers", "SERVER", "MaxConnections NUMBER")
+    LINE("MaxClients", "SERVER", "MaxConnections NUMBER")
+    LINE("ThreadsPerChild", "SERVER", "Workers 0")
+    LINE("server.max-connections", "SERVER", "MaxConnections NUMBER")
+    LINE("worker_rlimit_nofile", "SERVER", "FDLimit NUMBER")
+    LINE("server.max-fds", "SERVER", "FDLimit NUMBER")
+    LINE("pid", "SERVER", "PidFile FILE")
+    LINE("server.pid-file", "SERVER", "PidFile FILE")
+    LINE("server.username", "SERVER", "User NAME")
+    LINE("server.groupname", "SERVER", "Group NAME")
+    LINE("server.port", "SERVER", "Listen PORT")
+    LINE("server.bind", "SERVER", "Listen ADDRESS:PORT")
+    LINE("http_port", "SERVER", "Listen PORT")
+    LINE("https_port", "SERVER", "Listen PORT tls")
+    LINE("error_log", "SERVER", "ErrorLog FILE")
+    LINE("server.errorlog", "SERVER", "ErrorLog FILE")
+    PHRASE("server_tokens", HIDE_VERSION)
+    PHRASE("ServerTokens", HIDE_VERSION)
+    PHRASE("ServerSignature", HIDE_VERSION)
+    PHRASE("server.tag", HIDE_VERSION)
+    LINE("keepalive_timeout", "SERVER", "KeepAliveTimeout 5s")
+    LINE("keepalive_requests", "SERVER", "MaxKeepAliveRequest NUMBER")
+    LINE("MaxKeepAliveRequests", "SERVER", "MaxKeepAliveRequest NUMBER")
+    LINE("client_header_timeout", "SERVER", "Timeout 15s")
+    LINE("client_body_timeout", "SERVER", "BodyTimeout 30s")
+    LINE("send_timeout", "SERVER", "SendTimeout 30s")
+    LINE("client_max_body_size", "SERVER", "MaxBodySize 10M")
+    LINE("LimitRequestBody", "SERVER", "MaxBodySize 10M")
+    LINE("server.max-request-size", "SERVER", "MaxBodySize 10M")
+    LINE("default_type", "SERVER", "DefaultMimeType TYPE")
+    LINE("set_real_ip_from", "SERVER", "TrustedProxies NETWORK")
+    LINE("RemoteIPTrustedProxy", "SERVER", "TrustedProxies NETWORK")
+    LINE("real_ip_header", "SERVER", "RealIPHeader X-Forwarded-For")
+    LINE("RemoteIPHeader", "SERVER", "RealIPHeader X-Forwarded-For")
+    LINE("http2", "HTTP2", "Enabled On")
+    PHRASE("server.modules", A_PLUGIN)
+    PHRASE("LoadModule", A_PLUGIN)
+    PHRASE("load_module", A_PLUGIN)
+    PHRASE("types", A_TYPE)
+    PHRASE("AddType", A_TYPE)
+    PHRASE("mimetype.assign", A_TYPE)
+    PHRASE("include", "write @INCLUDE FILE at the start of a line")
+    PHRASE("IncludeOptional", "write @INCLUDE FILE at the start of a line")
+    PHRASE("import", "write @INCLUDE FILE at the start of a line")
+    PHRASE("Define", "write @SET NAME=VALUE at the start of a line")
+    PHRASE("ServerRoot", NOT_NEEDED("relative paths start at the folder of the file that they stand in"))
+    PHRASE("sendfile", NOT_NEEDED("files are sent with sendfile() where it is of use"))
+    PHRASE("tcp_nopush", NOT_NEEDED("the server sets the options of its sockets"))
+    PHRASE("tcp_nodelay", NOT_NEEDED("the server sets the options of its sockets"))
+    PHRASE("multi_accept", NOT_NEEDED("each worker accepts what waits"))
+    PHRASE("HostnameLookups", NOT_NEEDED("names of clients are never looked up"))
+    PHRASE("AllowOverride", NOT_NEEDED("there are no .htaccess files"))
+    PHRASE("ServerAdmin", NOT_NEEDED("no page shows it"))
 
     /* a host and its files */
-    LINE("root", "HOST", "DocumentRoot FOLDER"),
-    LINE("server.document-root", "HOST", "DocumentRoot FOLDER"),
-    LINE("server_name", "HOST", "ServerName NAME"),
-    LINE("server.name", "HOST", "ServerName NAME"),
-    PHRASE("ServerAlias", "write all names in the line ServerName of [HOST]"),
-    LINE("index", "HOST", "Indexfile index.html"),
-    LINE("DirectoryIndex", "HOST", "Indexfile index.html"),
-    LINE("index-file.names", "HOST", "Indexfile index.html"),
-    LINE("try_files", "HOST", "TryFiles $path /index.html"),
-    LINE("FallbackResource", "HOST", "TryFiles $path /index.html"),
-    LINE("FollowSymLinks", "HOST", "SymLink Inside"),
-    PHRASE("disable_symlinks", "write \"SymLink Off\" in [HOST], in a file of sites/"),
-    LINE("gzip_static", "HOST", "Precompressed gzip"),
-    LINE("brotli_static", "HOST", "Precompressed br"),
-    PHRASE("file_server", NOT_NEEDED("files below DocumentRoot are served")),
-    LINES("alias", "ALIAS", "Match PATH", "To FOLDER"),
-    LINES("alias.url", "ALIAS", "Match PATH", "To FOLDER"),
-    LINE("autoindex", "DIRLISTING", "Enabled On"),
-    LINE("dir-listing.activate", "DIRLISTING", "Enabled On"),
-    LINE("IndexOptions", "DIRLISTING", "Enabled On"),
-    PHRASE("Options", "lists of folders are the section [DIRLISTING], symbolic links the key SymLink"),
-    LINE("error_page", "ERROR_PAGES", "404 /404.html"),
-    LINE("ErrorDocument", "ERROR_PAGES", "404 /404.html"),
-    LINE("handle_errors", "ERROR_PAGES", "404 /404.html"),
-    LINE("server.error-handler-404", "ERROR_PAGES", "404 /404.html"),
+    LINE("root", "HOST", "DocumentRoot FOLDER")
+    LINE("server.document-root", "HOST", "DocumentRoot FOLDER")
+    LINE("server_name", "HOST", "ServerName NAME")
+    LINE("server.name", "HOST", "ServerName NAME")
+    PHRASE("ServerAlias", "write all names in the line ServerName of [HOST]")
+    LINE("index", "HOST", "Indexfile index.html")
+    LINE("DirectoryIndex", "HOST", "Indexfile index.html")
+    LINE("index-file.names", "HOST", "Indexfile index.html")
+    LINE("try_files", "HOST", "TryFiles $path /index.html")
+    LINE("FallbackResource", "HOST", "TryFiles $path /index.html")
+    LINE("FollowSymLinks", "HOST", "SymLink Inside")
+    PHRASE("disable_symlinks", "write \"SymLink Off\" in [HOST], in a file of sites/")
+    LINE("gzip_static", "HOST", "Precompressed gzip")
+    LINE("brotli_static", "HOST", "Precompressed br")
+    PHRASE("file_server", NOT_NEEDED("files below DocumentRoot are served"))
+    LINES("alias", "ALIAS", "Match PATH", "To FOLDER")
+    LINES("alias.url", "ALIAS", "Match PATH", "To FOLDER")
+    LINE("autoindex", "DIRLISTING", "Enabled On")
+    LINE("dir-listing.activate", "DIRLISTING", "Enabled On")
+    LINE("IndexOptions", "DIRLISTING", "Enabled On")
+    PHRASE("Options", "lists of folders are the section [DIRLISTING], symbolic links the key SymLink")
+    LINE("error_page", "ERROR_PAGES", "404 /404.html")
+    LINE("ErrorDocument", "ERROR_PAGES", "404 /404.html")
+    LINE("handle_errors", "ERROR_PAGES", "404 /404.html")
+    LINE("server.error-handler-404", "ERROR_PAGES", "404 /404.html")
 
     /* plugins */
-    LINE("add_header", "HEADERS", "Set NAME VALUE"),
-    LINE("Header", "HEADERS", "Set NAME VALUE"),
-    LINE("setenv.add-response-header", "HEADERS", "Set NAME VALUE"),
-    LINE("expires", "HEADERS", "Expires 30d"),
-    LINE("ExpiresDefault", "HEADERS", "Expires 30d"),
-    LINE("ExpiresByType", "HEADERS", "Expires 30d"),
-    LINE("ExpiresActive", "HEADERS", "Expires 30d"),
-    LINES("return", "REDIRECT", "Match PATH", "To TARGET"),
-    LINES("redir", "REDIRECT", "Match PATH", "To TARGET"),
-    LINES("RedirectMatch", "REDIRECT", "Match ~EXPRESSION", "To TARGET"),
-    LINES("RedirectPermanent", "REDIRECT", "Match PATH", "To TARGET"),
-    LINES("url.redirect", "REDIRECT", "Match PATH", "To TARGET"),
-    LINES("rewrite", "REWRITE", "Match ~EXPRESSION", "To PATH"),
-    LINES("RewriteRule", "REWRITE", "Match ~EXPRESSION", "To PATH"),
-    LINE("RewriteCond", "REWRITE", "When CONDITION"),
-    PHRASE("RewriteEngine", NOT_NEEDED("a section [REWRITE] or [REDIRECT] is enough")),
-    LINES("url.rewrite-once", "REWRITE", "Match ~EXPRESSION", "To PATH"),
-    LINE("access_log", "LOGGER", "AccessLog FILE"),
-    LINE("CustomLog", "LOGGER", "AccessLog FILE"),
-    LINE("TransferLog", "LOGGER", "AccessLog FILE"),
-    LINE("accesslog.filename", "LOGGER", "AccessLog FILE"),
-    LINE("log_format", "LOGGER", "Format combined"),
-    LINE("LogFormat", "LOGGER", "Format combined"),
-    LINE("gzip", "COMPRESS", "Codings gzip"),
-    LINE("brotli", "COMPRESS", "Codings br"),
-    LINE("encode", "COMPRESS", "Codings zstd gzip"),
-    LINE("gzip_types", "COMPRESS", "Types TYPE"),
-    LINE("gzip_comp_level", "COMPRESS", "GzipLevel NUMBER"),
-    LINE("gzip_min_length", "COMPRESS", "MinSize BYTES"),
-    LINE("open_file_cache", "CACHE", "Memory 32M"),
-    LINE("ssl_certificate", "TLS", "Certificate FILE"),
-    LINE("SSLCertificateFile", "TLS", "Certificate FILE"),
-    LINE("ssl.pemfile", "TLS", "Certificate FILE"),
-    LINE("ssl_certificate_key", "TLS", "CertificateKey FILE"),
-    LINE("SSLCertificateKeyFile", "TLS", "CertificateKey FILE"),
-    LINE("ssl.privkey", "TLS", "CertificateKey FILE"),
-    LINE("SSLCertificateChainFile", "TLS", "CertificateChain FILE"),
-    LINE("ssl_client_certificate", "TLS", "ClientCA FILE"),
-    LINE("SSLCACertificateFile", "TLS", "ClientCA FILE"),
-    LINE("ssl_protocols", "TLS", "Profile NAME"),
-    LINE("ssl_ciphers", "TLS", "Profile NAME"),
-    LINE("SSLProtocol", "TLS", "Profile NAME"),
-    LINE("SSLCipherSuite", "TLS", "Profile NAME"),
-    PHRASE("ssl", "write \"Listen 443 tls\" in [SERVER] of monkey.conf"),
-    PHRASE("SSLEngine", "write \"Listen 443 tls\" in [SERVER] of monkey.conf"),
-    PHRASE("ssl.engine", "write \"Listen 443 tls\" in [SERVER] of monkey.conf"),
-    LINE("tls", "TLS", "Certificate FILE"),
-    LINE("auth_basic", "AUTH", "Realm NAME"),
-    LINE("auth_basic_user_file", "AUTH", "Users FILE"),
-    LINE("AuthName", "AUTH", "Realm NAME"),
-    LINE("AuthType", "AUTH", "Type basic"),
-    LINE("AuthUserFile", "AUTH", "Users FILE"),
-    LINE("basicauth", "AUTH", "Users FILE"),
-    LINE("basic_auth", "AUTH", "Users FILE"),
-    PHRASE("Require", "networks are the section [RULES], users the section [AUTH]"),
-    LINES("allow", "RULES", "Network NETWORK", "Action allow"),
-    LINES("deny", "RULES", "Network NETWORK", "Action deny"),
-    LINES("Order", "RULES", "Network NETWORK", "Action deny"),
-    LINE("limit_req", "CLIENT_LIMITS", "Rate NUMBER/s"),
-    LINE("limit_conn", "CLIENT_LIMITS", "MaxRequests NUMBER"),
-    LINE("limit_rate", "CLIENT_LIMITS", "SendRate BYTES"),
-    LINE("stub_status", "STATUS", "Enabled On"),
+    LINE("add_header", "HEADERS", "Set NAME VALUE")
+    LINE("Header", "HEADERS", "Set NAME VALUE")
+    LINE("setenv.add-response-header", "HEADERS", "Set NAME VALUE")
+    LINE("expires", "HEADERS", "Expires 30d")
+    LINE("ExpiresDefault", "HEADERS", "Expires 30d")
+    LINE("ExpiresByType", "HEADERS", "Expires 30d")
+    LINE("ExpiresActive", "HEADERS", "Expires 30d")
+    LINES("return", "REDIRECT", "Match PATH", "To TARGET")
+    LINES("redir", "REDIRECT", "Match PATH", "To TARGET")
+    LINES("RedirectMatch", "REDIRECT", "Match ~EXPRESSION", "To TARGET")
+    LINES("RedirectPermanent", "REDIRECT", "Match PATH", "To TARGET")
+    LINES("url.redirect", "REDIRECT", "Match PATH", "To TARGET")
+    LINES("rewrite", "REWRITE", "Match ~EXPRESSION", "To PATH")
+    LINES("RewriteRule", "REWRITE", "Match ~EXPRESSION", "To PATH")
+    LINE("RewriteCond", "REWRITE", "When CONDITION")
+    PHRASE("RewriteEngine", NOT_NEEDED("a section [REWRITE] or [REDIRECT] is enough"))
+    LINES("url.rewrite-once", "REWRITE", "Match ~EXPRESSION", "To PATH")
+    LINE("access_log", "LOGGER", "AccessLog FILE")
+    LINE("CustomLog", "LOGGER", "AccessLog FILE")
+    LINE("TransferLog", "LOGGER", "AccessLog FILE")
+    LINE("accesslog.filename", "LOGGER", "AccessLog FILE")
+    LINE("log_format", "LOGGER", "Format combined")
+    LINE("LogFormat", "LOGGER", "Format combined")
+    LINE("gzip", "COMPRESS", "Codings gzip")
+    LINE("brotli", "COMPRESS", "Codings br")
+    LINE("encode", "COMPRESS", "Codings zstd gzip")
+    LINE("gzip_types", "COMPRESS", "Types TYPE")
+    LINE("gzip_comp_level", "COMPRESS", "GzipLevel NUMBER")
+    LINE("gzip_min_length", "COMPRESS", "MinSize BYTES")
+    LINE("open_file_cache", "CACHE", "Memory 32M")
+    LINE("ssl_certificate", "TLS", "Certificate FILE")
+    LINE("SSLCertificateFile", "TLS", "Certificate FILE")
+    LINE("ssl.pemfile", "TLS", "Certificate FILE")
+    LINE("ssl_certificate_key", "TLS", "CertificateKey FILE")
+    LINE("SSLCertificateKeyFile", "TLS", "CertificateKey FILE")
+    LINE("ssl.privkey", "TLS", "CertificateKey FILE")
+    LINE("SSLCertificateChainFile", "TLS", "CertificateChain FILE")
+    LINE("ssl_client_certificate", "TLS", "ClientCA FILE")
+    LINE("SSLCACertificateFile", "TLS", "ClientCA FILE")
+    LINE("ssl_protocols", "TLS", "Profile NAME")
+    LINE("ssl_ciphers", "TLS", "Profile NAME")
+    LINE("SSLProtocol", "TLS", "Profile NAME")
+    LINE("SSLCipherSuite", "TLS", "Profile NAME")
+    PHRASE("ssl", "write \"Listen 443 tls\" in [SERVER] of monkey.conf")
+    PHRASE("SSLEngine", "write \"Listen 443 tls\" in [SERVER] of monkey.conf")
+    PHRASE("ssl.engine", "write \"Listen 443 tls\" in [SERVER] of monkey.conf")
+    LINE("tls", "TLS", "Certificate FILE")
+    LINE("auth_basic", "AUTH", "Realm NAME")
+    LINE("auth_basic_user_file", "AUTH", "Users FILE")
+    LINE("AuthName", "AUTH", "Realm NAME")
+    LINE("AuthType", "AUTH", "Type basic")
+    LINE("AuthUserFile", "AUTH", "Users FILE")
+    LINE("basicauth", "AUTH", "Users FILE")
+    LINE("basic_auth", "AUTH", "Users FILE")
+    PHRASE("Require", "networks are the section [RULES], users the section [AUTH]")
+    LINES("allow", "RULES", "Network NETWORK", "Action allow")
+    LINES("deny", "RULES", "Network NETWORK", "Action deny")
+    LINES("Order", "RULES", "Network NETWORK", "Action deny")
+    LINE("limit_req", "CLIENT_LIMITS", "Rate NUMBER/s")
+    LINE("limit_conn", "CLIENT_LIMITS", "MaxRequests NUMBER")
+    LINE("limit_rate", "CLIENT_LIMITS", "SendRate BYTES")
+    LINE("stub_status", "STATUS", "Enabled On")
 
     /* what there is not */
-    PHRASE("proxy_pass", NO_UPSTREAM),
-    PHRASE("proxy_set_header", NO_UPSTREAM),
-    PHRASE("proxy.server", NO_UPSTREAM),
-    PHRASE("reverse_proxy", NO_UPSTREAM),
-    PHRASE("ProxyPass", NO_UPSTREAM),
-    PHRASE("ProxyPassReverse", NO_UPSTREAM),
-    PHRASE("fastcgi_pass", NO_UPSTREAM),
-    PHRASE("fastcgi.server", NO_UPSTREAM),
-    PHRASE("php_fastcgi", NO_UPSTREAM),
-    PHRASE("uwsgi_pass", NO_UPSTREAM),
-    PHRASE("ScriptAlias", "this server runs no CGI programs"),
-    PHRASE("php_value", "this server runs no PHP"),
-    PHRASE("php_flag", "this server runs no PHP"),
-};
+    PHRASE("proxy_pass", NO_UPSTREAM)
+    PHRASE("proxy_set_header", NO_UPSTREAM)
+    PHRASE("proxy.server", NO_UPSTREAM)
+    PHRASE("reverse_proxy", NO_UPSTREAM)
+    PHRASE("ProxyPass", NO_UPSTREAM)
+    PHRASE("ProxyPassReverse", NO_UPSTREAM)
+    PHRASE("fastcgi_pass", NO_UPSTREAM)
+    PHRASE("fastcgi.server", NO_UPSTREAM)
+    PHRASE("php_fastcgi", NO_UPSTREAM)
+    PHRASE("uwsgi_pass", NO_UPSTREAM)
+    PHRASE("ScriptAlias", "this server runs no CGI programs")
+    PHRASE("php_value", "this server runs no PHP")
+    PHRASE("php_flag", "this server runs no PHP")
+    ;
 
-static const struct mk__foreign_word sections[] = {
-    SECTION("VHOST", "HOST"),
-    SECTION("VIRTUALHOST", "HOST"),
-    SECTION("VIRTUAL_HOST", "HOST"),
-    SECTION("SITE", "HOST"),
-    SECTION("HTTP", "SERVER"),
-    SECTION("GLOBAL", "SERVER"),
-    SECTION("MAIN", "SERVER"),
-    SECTION("SSL", "TLS"),
-    SECTION("HTTPS", "TLS"),
-    SECTION("GZIP", "COMPRESS"),
-    SECTION("DEFLATE", "COMPRESS"),
-    SECTION("COMPRESSION", "COMPRESS"),
-    SECTION("LOG", "LOGGER"),
-    SECTION("LOGS", "LOGGER"),
-    SECTION("LOGGING", "LOGGER"),
-    SECTION("ACCESS_LOG", "LOGGER"),
-    SECTION("AUTOINDEX", "DIRLISTING"),
-    SECTION("LISTING", "DIRLISTING"),
-    SECTION("MIME", "MIMETYPES"),
-    SECTION("TYPES", "MIMETYPES"),
-    SECTION("ERRORS", "ERROR_PAGES"),
-    SECTION("ERROR", "ERROR_PAGES"),
-    SECTION("ACCESS", "RULES"),
-    SECTION("FIREWALL", "RULES"),
-    SECTION("SECURITY", "RULES"),
-    SECTION("MANDRIL", "RULES"),
-    SECTION("RATE_LIMIT", "CLIENT_LIMITS"),
-    PHRASE("LOCATION", "a section for some paths has a line Match, such as [HEADERS], [AUTH], [ALIAS] and [RULES]"),
-    PHRASE("DIRECTORY", "a section for some paths has a line Match, such as [HEADERS], [AUTH], [ALIAS] and [RULES]"),
-    PHRASE("PROXY", NO_UPSTREAM),
-    PHRASE("PROXY_REVERSE", NO_UPSTREAM),
-    PHRASE("UPSTREAM", NO_UPSTREAM),
-    PHRASE("FASTCGI", NO_UPSTREAM),
-    PHRASE("CGI", "this server runs no CGI programs"),
-    PHRASE("PHP", "this server runs no PHP"),
-};
+static const char sections[] =
+    SECTION("VHOST", "HOST")
+    SECTION("VIRTUALHOST", "HOST")
+    SECTION("VIRTUAL_HOST", "HOST")
+    SECTION("SITE", "HOST")
+    SECTION("HTTP", "SERVER")
+    SECTION("GLOBAL", "SERVER")
+    SECTION("MAIN", "SERVER")
+    SECTION("SSL", "TLS")
+    SECTION("HTTPS", "TLS")
+    SECTION("GZIP", "COMPRESS")
+    SECTION("DEFLATE", "COMPRESS")
+    SECTION("COMPRESSION", "COMPRESS")
+    SECTION("LOG", "LOGGER")
+    SECTION("LOGS", "LOGGER")
+    SECTION("LOGGING", "LOGGER")
+    SECTION("ACCESS_LOG", "LOGGER")
+    SECTION("AUTOINDEX", "DIRLISTING")
+    SECTION("LISTING", "DIRLISTING")
+    SECTION("MIME", "MIMETYPES")
+    SECTION("TYPES", "MIMETYPES")
+    SECTION("ERRORS", "ERROR_PAGES")
+    SECTION("ERROR", "ERROR_PAGES")
+    SECTION("ACCESS", "RULES")
+    SECTION("FIREWALL", "RULES")
+    SECTION("SECURITY", "RULES")
+    SECTION("MANDRIL", "RULES")
+    SECTION("RATE_LIMIT", "CLIENT_LIMITS")
+    PHRASE("LOCATION", "a section for some paths has a line Match, such as [HEADERS], [AUTH], [ALIAS] and [RULES]")
+    PHRASE("DIRECTORY", "a section for some paths has a line Match, such as [HEADERS], [AUTH], [ALIAS] and [RULES]")
+    PHRASE("PROXY", NO_UPSTREAM)
+    PHRASE("PROXY_REVERSE", NO_UPSTREAM)
+    PHRASE("UPSTREAM", NO_UPSTREAM)
+    PHRASE("FASTCGI", NO_UPSTREAM)
+    PHRASE("CGI", "this server runs no CGI programs")
+    PHRASE("PHP", "this server runs no PHP")
+    ;
 // clang-format on
 
-static const struct mk__foreign_word *find_word(const struct mk__foreign_word *rows, size_t n, struct mk_str name)
+static const char *take_string(const char **at)
 {
-    for (size_t i = 0; i < n; i++)
-        if (mk_str_ieq(mk_str_c(rows[i].word), name))
-            return &rows[i];
-    return NULL;
+    const char *string = *at;
+    *at += strlen(string) + 1;
+    return string;
 }
 
-const struct mk__foreign_word *mk__foreign_words_find_key(struct mk_str name)
+/* An empty string ends the rows. */
+static bool find_word(const char *rows, struct mk_str name, struct mk__foreign_word *ret)
 {
-    return find_word(keys, sizeof(keys) / sizeof(keys[0]), name);
+    while (*rows) {
+        *ret = (struct mk__foreign_word){.word = take_string(&rows)};
+        ret->section = take_string(&rows);
+        ret->here = take_string(&rows);
+        ret->also = take_string(&rows);
+        if (mk_str_ieq(mk_str_c(ret->word), name))
+            return true;
+    }
+    return false;
+}
+
+bool mk__foreign_words_find_key(struct mk_str name, struct mk__foreign_word *ret)
+{
+    return find_word(keys, name, ret);
 }
 
 /* Returns the part up to the first blank. */
@@ -249,9 +259,9 @@ static struct mk_str get_first_word(struct mk_str s)
     return mk_str(s.p, n);
 }
 
-const struct mk__foreign_word *mk__foreign_words_find_section(struct mk_str name)
+bool mk__foreign_words_find_section(struct mk_str name, struct mk__foreign_word *ret)
 {
-    return find_word(sections, sizeof(sections) / sizeof(sections[0]), get_first_word(name));
+    return find_word(sections, get_first_word(name), ret);
 }
 
 struct mk_str mk__foreign_words_key(const struct mk__foreign_word *word)

@@ -10,14 +10,14 @@
 
 struct mk__foreign_word {
     const char *word;
-    const char *section; /* where the line belongs; NULL: there is no such line */
+    const char *section; /* where the line belongs; empty: there is no such line */
     const char *here;    /* the line, or without a section a phrase that follows a semicolon */
-    const char *also;    /* another line that it needs, or NULL */
+    const char *also;    /* another line that it needs, or empty */
 };
 
-/* Find a key, in any case, and a section by the first word of its name. Return NULL if the name is not known. */
-const struct mk__foreign_word *mk__foreign_words_find_key(struct mk_str name);
-const struct mk__foreign_word *mk__foreign_words_find_section(struct mk_str name);
+/* Find a key, in any case, and a section by the first word of its name. Return whether the name is known. */
+bool mk__foreign_words_find_key(struct mk_str name, struct mk__foreign_word *ret);
+bool mk__foreign_words_find_section(struct mk_str name, struct mk__foreign_word *ret);
 
 /* Returns the key of the line to write. */
 struct mk_str mk__foreign_words_key(const struct mk__foreign_word *word);

@@ -82,7 +82,7 @@ static const struct mk__conf_section_type *find_any_type(const struct mk__conf *
 static const char *report_foreign_section(struct mk__conf *conf, enum mk_conf_scope scope, struct mk_str name,
                                           const struct mk__foreign_word *word, struct mk__conf_origin origin)
 {
-    const struct mk__conf_section_type *type = word->section ? find_any_type(conf, word->section) : NULL;
+    const struct mk__conf_section_type *type = word->section[0] ? find_any_type(conf, word->section) : NULL;
     bool here = type && (type->scope == scope || mk__schema_find_type(conf, type->name, scope));
 
     if (here)
@@ -91,7 +91,7 @@ static const char *report_foreign_section(struct mk__conf *conf, enum mk_conf_sc
     else if (type)
         mk__conf_error(conf, origin, "unknown section [%.*s]; it is called [%s] here, and belongs in %s",
                        MK_STR_ARG(name), word->section, file_names[type->scope]);
-    else if (word->section)
+    else if (word->section[0])
         mk__conf_error(conf, origin, "unknown section [%.*s]; it is called [%s] here", MK_STR_ARG(name), word->section);
     else
         mk__conf_error(conf, origin, "unknown section [%.*s]; %s", MK_STR_ARG(name), word->here);
@@ -103,10 +103,11 @@ static const char *report_foreign_key(struct mk__conf *conf, const struct mk__co
                                       struct mk_str name, const struct mk__foreign_word *word,
                                       struct mk__conf_origin origin)
 {
-    const struct mk__conf_section_type *there = word->section ? find_any_type(conf, word->section) : NULL;
-    const struct mk_conf_key *key = word->section ? mk__schema_find_key(type, mk__foreign_words_key(word)).key : NULL;
+    const struct mk__conf_section_type *there = word->section[0] ? find_any_type(conf, word->section) : NULL;
+    const struct mk_conf_key *key =
+        word->section[0] ? mk__schema_find_key(type, mk__foreign_words_key(word)).key : NULL;
 
-    if (!word->section)
+    if (!word->section[0])
         mk__conf_error(conf, origin, "unknown key \"%.*s\" in [%.*s]; %s", MK_STR_ARG(name), MK_STR_ARG(type->name),
                        word->here);
     else if (key)
@@ -114,8 +115,8 @@ static const char *report_foreign_key(struct mk__conf *conf, const struct mk__co
                        MK_STR_ARG(type->name), key->name);
     else
         mk__conf_error(conf, origin, "unknown key \"%.*s\" in [%.*s]; write \"%s\"%s%s%s in [%s]%s%s", MK_STR_ARG(name),
-                       MK_STR_ARG(type->name), word->here, word->also ? " and \"" : "", word->also ? word->also : "",
-                       word->also ? "\"" : "", word->section, there ? ", in " : "",
+                       MK_STR_ARG(type->name), word->here, word->also[0] ? " and \"" : "", word->also,
+                       word->also[0] ? "\"" : "", word->section, there ? ", in " : "",
                        there ? file_names[there->scope] : "");
     return key ? key->name : NULL;
 }
@@ -130,11 +131,12 @@ const char *mk__unknown_key_report_section(struct mk__conf *conf, enum mk_conf_s
     const struct mk__conf_section_type *there = mk__schema_find_type(conf, name, other);
     if (!MK_SMALL && !here && there && mk__schema_is_for_server(there->registrations->section))
         here = there->scope == MK_CONF_SCOPE_HOST ? there : NULL; /* of a plugin that is not loaded */
-    const struct mk__foreign_word *foreign = MK_SMALL || here || there ? NULL : mk__foreign_words_find_section(name);
+    struct mk__foreign_word word;
+    bool foreign = !MK_SMALL && !here && !there && mk__foreign_words_find_section(name, &word);
     const char *suggestion = here || there || foreign ? NULL : suggest_section(conf, scope, name);
 
     if (foreign && !conf->plugins_missing)
-        return report_foreign_section(conf, scope, name, foreign, origin);
+        return report_foreign_section(conf, scope, name, &word, origin);
     if (conf->plugins_missing && (here || (!there && !suggestion)))
         mk__conf_suppress(conf); /* it may belong to a plugin whose failure was reported */
     else if (here)
@@ -199,12 +201,13 @@ const char *mk__unknown_key_report(struct mk__conf *conf, const struct mk__conf_
     const char *instead = find_foreign(type, name);
     const char *suggestion = suggest_key(conf, type, name);
     const struct mk__conf_section_type *there = find_type_with_key(conf, name);
-    const struct mk__foreign_word *foreign = MK_SMALL || instead ? NULL : mk__foreign_words_find_key(name);
+    struct mk__foreign_word word;
+    bool foreign = !MK_SMALL && !instead && mk__foreign_words_find_key(name, &word);
 
     if (!MK_SMALL && there && there->scope != type->scope)
         suggestion = NULL; /* a name that is right, in the wrong file */
     if (foreign && !absent.key && !conf->plugins_missing)
-        return report_foreign_key(conf, type, name, foreign, origin);
+        return report_foreign_key(conf, type, name, &word, origin);
     if (conf->plugins_missing && (absent.key || (!instead && !suggestion && !there)))
         mk__conf_suppress(conf); /* it may belong to a plugin whose failure was reported */
     else if (absent.key)
