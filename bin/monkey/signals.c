@@ -200,7 +200,7 @@ static void *watch_signals(void *ctx)
 
 static void log_stop(int number, bool upgraded)
 {
-    if (upgraded)
+    if (MK_HAS_SUPERVISOR && upgraded)
         mk_log_info("stopping: another process serves; connections end with their next response");
     else
         mk_log_info("signal %d: stopping; another one stops at once", number);

@@ -200,7 +200,7 @@ struct mk_explain {
     const struct mk_worker *worker;
     struct mk_str plugin; /* whose hook is called */
     bool answered;        /* set by mk_explain_add() with MK_EXPLAIN_ANSWERS */
-    bool claimed;         /* as mk_request_claim(); to be set in MK_EXPLAIN_HEAD */
+    bool claimed;         /* by a plugin (mk_plugin.claims), which sets it in MK_EXPLAIN_HEAD */
     uint64_t hits;        /* in MK_EXPLAIN_RULES */
     /* Use mk_explain_add() and mk_explain_rewrite(). */
     void (*add)(struct mk_explain *e, const struct mk_host *host, const void *section_struct,

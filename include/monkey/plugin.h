@@ -196,6 +196,12 @@ struct mk_plugin {
      */
     int (*allows_path)(struct mk_request *req, struct mk_str path);
     /*
+     * Returns whether the plugin responds to the URI that the client has sent, as to a probe, so that no plugin
+     * redirects the request, whatever their order is; rules and logins may still refuse it. Is called by
+     * mk_request_is_claimed(), also for hosts that have no state of the plugin.
+     */
+    bool (*claims)(struct mk_request *req);
+    /*
      * Opens what GET of a path of the host would send, for a plugin that serves files: see mk_host_open_path(), which
      * calls it. Any thread; may block. Uses only what does not change after generation_check, or its own locks.
      * Returns a descriptor, -ENOENT (nothing here: the next plugin is asked) or another -errno.
@@ -593,12 +599,10 @@ enum { MK_REWRITES_MAX = 10, MK_REWRITE_BYTES_MAX = 16384 };
 MK_API int mk_request_rewrite(struct mk_request *req, struct mk_str path, struct mk_str query);
 
 /*
- * mk_request_claim(), in on_head: the plugin responds to the URI of the client, as to a probe, unless rules or logins
- * refuse the request; so no plugin redirects it, whatever their order. mk_request_is_claimed(): in on_request, for
- * plugins that redirect. Builds for small devices leave them out.
+ * Returns whether a plugin claims the request (mk_plugin.claims). For plugins that redirect, before they do. Builds for
+ * small devices leave it out.
  */
-MK_API void mk_request_claim(struct mk_request *req);
-MK_API bool mk_request_is_claimed(const struct mk_request *req);
+MK_API bool mk_request_is_claimed(struct mk_request *req);
 
 /* Returns the address of the Listen line of the request's connection; valid until the exchange ends. */
 MK_API struct mk_str mk_request_listener(const struct mk_request *req);

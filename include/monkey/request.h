@@ -467,10 +467,8 @@ struct mk_owner {
  */
 static inline uint64_t mk_file_version(uint64_t inode, int64_t ctime_seconds, uint32_t ctime_nanoseconds)
 {
-    uint64_t x = (uint64_t)ctime_seconds * 1000000000 + ctime_nanoseconds;
-    x = (x ^ x >> 32) * UINT64_C(0x9e3779b97f4a7c15) ^ inode;
-    x = (x ^ x >> 29) * UINT64_C(0xbf58476d1ce4e5b9);
-    return (x ^ x >> 32) | 1;
+    uint64_t time = (uint64_t)ctime_seconds * 1000000000 + ctime_nanoseconds;
+    return time * UINT64_C(0x9e3779b97f4a7c15) + inode;
 }
 
 /* An open regular file. */

@@ -152,7 +152,7 @@ struct mk_request {
     uint64_t began_us;
     struct mk_str user, claims, id; /* NULL until set, or first asked for */
     uint16_t access;                /* as mk_request_access() returns it */
-    bool defers_denial, claimed;
+    bool defers_denial;
     bool client_known, is_https; /* valid with client_known */
     const char *base;
     const struct mk__field *fields;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Asks the plugins about paths of a host other than that of the request (<monkey/plugin.h>): may the client GET them,
- * and which file is there. Left out of small builds.
+ * and which file is there; and whether one of them claims the request. Left out of small builds.
  */
 #include "server/thread.h"
 
@@ -56,4 +56,13 @@ int mk_host_open_path(const struct mk_host *host, struct mk_str path, uint32_t f
         if (g->plugins[i]->open_path)
             r = g->plugins[i]->open_path(host, path, flags);
     return r;
+}
+
+bool mk_request_is_claimed(struct mk_request *req)
+{
+    const struct mk_generation *g = mk_worker_generation(req->worker);
+    bool is_claimed = false;
+    for (unsigned i = 0; i < g->n_plugins && !is_claimed; i++)
+        is_claimed = g->plugins[i]->claims && g->plugins[i]->claims(req);
+    return is_claimed;
 }

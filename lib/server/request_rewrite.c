@@ -90,13 +90,3 @@ struct mk_str mk_request_original_path(const struct mk_request *req)
 {
     return req->rewritten ? req->rewritten->original : req->path;
 }
-
-void mk_request_claim(struct mk_request *req)
-{
-    req->claimed = true;
-}
-
-bool mk_request_is_claimed(const struct mk_request *req)
-{
-    return req->claimed;
-}

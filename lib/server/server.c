@@ -546,7 +546,7 @@ static int start_server(struct mk_server *s)
     mk__server_set_state(s, MK__SERVER_RUNNING);
     if (!MK_SMALL)
         mk__plugin_sockets_serve();
-    if (is_fast_open_set(s->current) && !mk__listen_has_fast_open())
+    if (!MK_SMALL && is_fast_open_set(s->current) && !mk__listen_has_fast_open())
         mk_log_warn("FastOpen has no effect: net.ipv4.tcp_fastopen lacks the bit of value 2 "
                     "(sysctl -w net.ipv4.tcp_fastopen=3), or set FastOpen 0");
     mk__server_log_listeners(s);

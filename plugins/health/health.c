@@ -179,11 +179,9 @@ static enum probe find_probe_of(const struct mk_request *req)
     return h ? find_probe(h, mk_request_original_path(req), mk_request_listener(req)) : NO_PROBE;
 }
 
-static int claim_probe(struct mk_request *req)
+static bool claims_probe(struct mk_request *req)
 {
-    if (find_probe_of(req) != NO_PROBE)
-        mk_request_claim(req);
-    return MK_DECLINED;
+    return find_probe_of(req) != NO_PROBE;
 }
 
 static int answer_probe(struct mk_request *req)
@@ -228,7 +226,7 @@ MK_PLUGIN(health) = {
     .sections = sections,
     .start = start_process,
     .host_start = start_host,
-    .on_head = claim_probe,
     .on_request = answer_probe,
+    .claims = claims_probe,
     .explain = explain_probe,
 };

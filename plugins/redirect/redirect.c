@@ -273,7 +273,7 @@ static int redirect_request(struct mk_request *req)
 {
     const struct redirect_state *s = mk_request_host_state(req, &mk_plugin_redirect);
     struct mk_str path = mk_request_path(req), groups[MK_PATTERN_GROUPS];
-    if (!s || !s->redirects || path.len == 0 || path.p[0] != '/' || mk_request_is_claimed(req))
+    if (!s || !s->redirects || path.len == 0 || path.p[0] != '/')
         return MK_DECLINED;
     const struct redirect_rule *r;
     const struct redirect_host *whole = mk_host_conf(s->host, &redirect_sections[RULES_HOST]);
@@ -282,6 +282,8 @@ static int redirect_request(struct mk_request *req)
         mk_response_error(req, 500); /* the rule may be there to hide what the path has */
         return 0;
     }
+    if ((r || whole->to.text.len) && mk_request_is_claimed(req))
+        return MK_DECLINED;
     if (r)
         send_redirect(req, r->to.text, r->keep_path ? &r->match : NULL, groups, r->status);
     else if (whole->to.text.len)

@@ -47,8 +47,8 @@ static const struct mk_conf_key server_keys[] = {
                                   "a file never have the same. `Portable`: size and time, so that machines behind a "
                                   "balancer with copies of a file "
                                   "send the same; these tags are weak, and a download cannot be continued by them.",
-                                  .names = tag_names)),
-    {0},
+                                  .names = tag_names),
+                 {0}),
 };
 
 static const struct mk_conf_key host_keys[] = {

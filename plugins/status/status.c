@@ -248,12 +248,10 @@ static struct target find_target_of(const struct mk_request *req, const struct s
     return s && !target.send ? find_target(mk_request_path(req), s) : target;
 }
 
-static int claim_request(struct mk_request *req)
+static bool claims_request(struct mk_request *req)
 {
     const struct settings *s = mk_request_host_state(req, &mk_plugin_status);
-    if (s && (s->listeners.n || find_target(mk_request_original_path(req), s).send) && section_allows(s, req))
-        mk_request_claim(req);
-    return MK_DECLINED;
+    return s && (s->listeners.n || find_target(mk_request_original_path(req), s).send) && section_allows(s, req);
 }
 
 static int answer_request(struct mk_request *req)
@@ -305,8 +303,8 @@ MK_PLUGIN(status) = {
     .worker_serve = serve_worker,
     .worker_stop = stop_worker,
     .worker_retire = retire_worker,
-    .on_head = claim_request,
     .on_content = answer_request,
+    .claims = claims_request,
     .explain = explain_status,
     .on_done = count_request,
 };

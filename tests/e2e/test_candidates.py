@@ -171,9 +171,9 @@ LOAD = """
     Load logger
     Load duda
     Load {modules}/wsprobe.so
-    Load dirlisting
     Load cache
     Load static
+    Load dirlisting
     Load cheetah
     Load compress
 """

@@ -29,7 +29,7 @@ size_t mk__validators_format_etag(uint64_t size, int64_t mtime_s, uint32_t mtime
     *p++ = '"';
     p = put_hex(p, size);
     *p++ = '-';
-    p = put_hex(p, version ? time * UINT64_C(0x9e3779b97f4a7c15) ^ version : time);
+    p = put_hex(p, version ? (time + version) * UINT64_C(0xbf58476d1ce4e5b9) : time);
     *p++ = '"';
     *p = '\0';
     return (size_t)(p - out);
