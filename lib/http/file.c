@@ -301,7 +301,7 @@ static void reject_range(struct mk_request *req, const struct mk_file *file)
     add_content_range(req, "bytes */%llu", (unsigned long long)file->bytes);
 }
 
-/* Response hooks see and may change the headers of the 200: RFC 9110 section 15.4.5. */
+/* Response hooks see and may change the headers of the 200; those that a 304 does not repeat are removed later. */
 static void send_not_modified(struct mk_request *req, const struct mk_file *file)
 {
     if (add_content_headers(req, file, file->type, file->bytes) != 0) {
@@ -309,7 +309,6 @@ static void send_not_modified(struct mk_request *req, const struct mk_file *file
         return;
     }
     req->status = 304;
-    req->not_modified = true;
     mk_response_end(req);
 }
 

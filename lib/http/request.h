@@ -178,7 +178,6 @@ struct mk_request {
     uint8_t framing;        /* enum mk__framing */
     bool bodyless;          /* no body is sent, whatever the framing */
     bool close_wanted, is_default_error;
-    bool not_modified; /* a 304 that has the headers of the 200 until its head is sent */
     bool no_ranges;
     uint8_t headers_len, headers_max;
     uint32_t head_bytes;

@@ -240,7 +240,8 @@ void mk_response_close_connection(struct mk_request *req)
     req->close_wanted = true;
 }
 
-/* Removes the headers of the 200 that a 304 does not repeat. */
+/* Removes the headers of the 200 that a 304 does not repeat, whichever handler has set them (RFC 9110 section 15.4.5).
+ */
 static void remove_content_headers(struct mk_request *req)
 {
     req->framing = MK__FRAMING_NONE;
@@ -257,7 +258,7 @@ void mk__response_run_hooks(struct mk_request *req)
         return;
     req->output_state = MK__OUTPUT_HOOKED;
     req->http->app->on_response(req, req->http->app_ctx);
-    if (req->not_modified && req->status == 304)
+    if (req->status == 304)
         remove_content_headers(req);
     if (mk__request_refuses_ranges(req))
         mk_response_header_remove(req, MK_STR("Accept-Ranges"));

@@ -153,15 +153,6 @@ static bool has_header(const struct mk_request *req, struct mk_str name)
     return mk_response_get_header(req, name).p;
 }
 
-/* Returns the type of the response. A 304 may have none: then that of the path. */
-static struct mk_str get_media_type(const struct mk_request *req)
-{
-    struct mk_str type = mk_response_get_header(req, MK_STR("Content-Type"));
-    if (!type.p && mk_response_get_status(req) == 304)
-        type = mk_request_mime(req, mk_request_path(req));
-    return type;
-}
-
 static bool is_type_compressible(const struct compress_rule *r, struct mk_str type)
 {
     for (uint32_t i = 0; type.p && i < r->types.n; i++)
@@ -180,13 +171,18 @@ static bool is_status_compressible(int status)
            status >= 400;
 }
 
-/* Returns true if it would be compressed for a client that accepts all codings. */
+/*
+ * Returns true if it would be compressed for a client that accepts all codings. A 304 that a handler has made itself
+ * may have neither the length nor the type of the 200: then that may have been compressed.
+ */
 static bool is_compressible(const struct mk_request *req, const struct compress_rule *r, uint64_t *ret_size)
 {
     uint64_t size;
-    *ret_size = mk_response_get_length(req, &size) ? size : ENCODER_SIZE_UNKNOWN;
+    struct mk_str type = mk_response_get_header(req, MK_STR("Content-Type"));
+    bool is_304 = mk_response_get_status(req) == 304, is_known = mk_response_get_length(req, &size);
+    *ret_size = is_known && !(is_304 && size == 0) ? size : ENCODER_SIZE_UNKNOWN;
     return is_status_compressible(mk_response_get_status(req)) && mk_request_method(req) != MK_CONNECT &&
-           *ret_size > 0 && *ret_size >= r->size_min && is_type_compressible(r, get_media_type(req)) &&
+           *ret_size > 0 && *ret_size >= r->size_min && (is_type_compressible(r, type) || (is_304 && !type.p)) &&
            !has_header(req, MK_STR("Content-Encoding")) && !has_header(req, MK_STR("Content-Range")) &&
            !has_header_word(req, MK_STR("Cache-Control"), MK_STR("no-transform"));
 }

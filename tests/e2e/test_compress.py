@@ -563,3 +563,25 @@ def test_not_loaded(tmp_path, root):
     assert result.returncode == 1
     words = '[COMPRESS] belongs to the plugin "compress", which is not loaded: add "Load compress" to plugins.load'
     assert words in result.stderr
+
+
+# ── a 304 that a handler makes itself ──
+
+
+@pytest.mark.skipif(not (build.PLUGINS / "dirlisting.so").exists(), reason="no plugin dirlisting")
+@pytest.mark.parametrize("codings", [None, "gzip"])
+def test_a_304_of_a_listing(serve, tmp_path, codings):
+    """It has the Vary and the ETag of the 200, so that a cache does not give gzip to a client that takes none."""
+    populate(tmp_path / "root", {f"pub/{n}.txt": b"x" for n in range(100)})
+    load = ("liana", "static", "dirlisting", "compress")
+    config = files_of(tmp_path / "root", load=load, extra=section("DIRLISTING", {}))
+    server = serve(root=tmp_path / "root", config=config)
+    with server.connect() as client:
+        fields = [f"Accept-Encoding: {codings}"] if codings else []
+        first = client.ask("/pub/", *fields)
+        assert (first.status, first["Content-Encoding"]) == (200, codings)
+        again = client.ask("/pub/", f"If-None-Match: {first['ETag']}", *fields)
+        assert (again.status, again["ETag"]) == (304, first["ETag"])
+        varies = [[value for name, value in answer.fields if name.lower() == "vary"] for answer in (first, again)]
+        assert varies == [["Accept", "Accept-Encoding"]] * 2
+        assert not again["Content-Type"] and not again["Content-Length"]

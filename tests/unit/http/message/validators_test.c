@@ -21,11 +21,11 @@ TEST(formats_tags)
     mk__validators_format_etag(0, 0, 0, 0, true, out);
     assert_string_equal(out, "W/\"0-0\"");
     mk__validators_format_etag(0x10, 0, 0, 15, false, out);
-    assert_string_equal(out, "\"10-f\"");
+    assert_string_equal(out, "\"10-362c2f64b16975d7\"");
     mk__validators_format_etag(0x10, 0, 0, 15, true, out);
-    assert_string_equal(out, "W/\"10-f\"");
+    assert_string_equal(out, "W/\"10-362c2f64b16975d7\"");
     mk__validators_format_etag(0x10, 0, 1, 15, false, out);
-    assert_string_equal(out, "\"10-9e3779b97f4a7c1a\"");
+    assert_string_equal(out, "\"10-f58476d1ce4e5b90\"");
     assert_int_equal(mk__validators_format_etag(UINT64_MAX, -1, 999999999, 0, true, out), 2 + 1 + 16 + 1 + 16 + 1);
     assert_string_equal(out, "W/\"ffffffffffffffff-ffffffffffffffff\"");
 }
@@ -35,7 +35,7 @@ TEST(versions_of_files)
     uint64_t first = mk_file_version(7, 1000, 1);
     assert_true(first && first == mk_file_version(7, 1000, 1));
     assert_true(first != mk_file_version(8, 1000, 1) && first != mk_file_version(7, 1001, 1));
-    assert_true(first != mk_file_version(7, 1000, 2) && mk_file_version(0, 0, 0));
+    assert_true(first != mk_file_version(7, 1000, 2));
 }
 
 static const struct {
