@@ -110,9 +110,9 @@ static void add_listener(int fd, bool own, void *ctx)
     struct urls *urls = ctx;
     const char *transport = mk_server_socket_transport(urls->server, fd);
     (void)own;
-    urls->https = transport && strcmp(transport, "tls") == 0;
-    if (getsockname(fd, &addr.sa, &len) < 0)
+    if (!transport || getsockname(fd, &addr.sa, &len) < 0) /* without one it is a plugin's */
         return;
+    urls->https = strcmp(transport, "tls") == 0;
     if (addr.sa.sa_family == AF_UNIX)
         add_unix(ctx, &addr.un);
     else if (addr.sa.sa_family == AF_INET && addr.in.sin_addr.s_addr == htonl(INADDR_ANY))

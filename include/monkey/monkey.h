@@ -125,8 +125,8 @@ MK_API int mk_server_inherit(struct mk_server *server, int fd, bool own);
 /*
  * Offers plugins a listening socket that the process has inherited from a server before it, whose plugins may have had
  * it (mk_socket_take()). Before mk_server_load(); mk_server_inherit() has to be called for the same descriptor later,
- * and closes it if a plugin has taken it. Of more than 16 the last ones are not offered. Builds for small devices leave
- * it out.
+ * and closes it if a plugin has taken it. Only Unix sockets with a path are offered, 256 at most. Builds for small
+ * devices leave it out.
  */
 MK_API void mk_socket_offer(int fd);
 /*

@@ -329,9 +329,9 @@ MK_API void mk_host_warn(struct mk_host *host, const void *section_struct, size_
  */
 MK_API void mk_host_place(const struct mk_host *host, const void *section_struct, struct mk_buf *out);
 /*
- * Appends the file of the host ("sites/default"). With the host's first name it tells the host apart from all others,
- * also over reloads: hosts of different listeners may have the same name. From host_start on, any thread. Builds for
- * small devices leave it out.
+ * Appends the file of the host ("sites/default"), not one that it includes. With the host's first name it tells the
+ * host apart from all others, also over reloads: hosts of different listeners may have the same name. Hosts of a
+ * program (<monkey/embed.h>) have "text". From host_start on, any thread. Builds for small devices leave it out.
  */
 MK_API void mk_host_file(const struct mk_host *host, struct mk_buf *out);
 

@@ -196,6 +196,11 @@ static bool is_of_field(const struct mk__conf_setting *setting, size_t offset)
     return MK_SMALL || offset < sizeof(struct mk_conf_pairs);
 }
 
+struct mk__conf_origin mk__conf_origin_file(const struct mk__conf_set *set)
+{
+    return (struct mk__conf_origin){.source = set->source};
+}
+
 struct mk__conf_origin mk__conf_origin(const struct mk__conf_set *set, const void *data, size_t offset, unsigned nth)
 {
     const struct mk__conf_section *sec;

@@ -227,9 +227,7 @@ void mk_host_place(const struct mk_host *host, const void *section_struct, struc
 
 void mk_host_file(const struct mk_host *host, struct mk_buf *out)
 {
-    struct mk__conf_origin origin = find_field(host, host->settings, MK__CONF_SECTION, 0);
-    origin.line = 0;
-    mk__conf_origin_print(origin, out);
+    mk__conf_origin_print(mk__conf_origin_file(host->set), out);
 }
 
 /* Returns the line of the rule's pattern, else of its section. */

@@ -17,7 +17,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { SOCKETS_MAX = 16 };
+enum { SOCKETS_MAX = 16, OFFERS_MAX = 256 }; /* Unix sockets of Listen are offered, too */
 
 struct kept {
     int fd;
@@ -27,28 +27,36 @@ struct kept {
 /* Of the process, since its servers share plugins. */
 static struct {
     pthread_mutex_t lock;
-    int offered[SOCKETS_MAX];
+    int offered[OFFERS_MAX];
     struct kept kept[SOCKETS_MAX];
     unsigned n_offered, n_kept;
     bool serves, handed_over;
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Returns whether the socket listens at the path. */
-static bool is_at(int fd, const char *path)
+/* Returns the path of a Unix socket; empty: it has none. */
+static struct sockaddr_un get_address(int fd)
 {
     struct sockaddr_un addr = {.sun_family = AF_UNSPEC};
     socklen_t len = sizeof(addr);
+    bool is_unix = getsockname(fd, (struct sockaddr *)&addr, &len) == 0 && addr.sun_family == AF_UNIX;
+    return is_unix ? addr : (struct sockaddr_un){.sun_family = AF_UNSPEC};
+}
+
+/* Returns whether the socket listens at the path. */
+static bool is_at(int fd, const char *path)
+{
+    struct sockaddr_un addr = get_address(fd);
     int listens = 0;
-    socklen_t listens_len = sizeof(listens);
-    return getsockname(fd, (struct sockaddr *)&addr, &len) == 0 && addr.sun_family == AF_UNIX &&
-           getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &listens_len) == 0 && listens &&
-           strncmp(addr.sun_path, path, sizeof(addr.sun_path)) == 0;
+    socklen_t len = sizeof(listens);
+    return addr.sun_path[0] && strncmp(addr.sun_path, path, sizeof(addr.sun_path)) == 0 &&
+           getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len) == 0 && listens;
 }
 
 void mk_socket_offer(int fd)
 {
+    bool has_path = get_address(fd).sun_path[0] == '/';
     pthread_mutex_lock(&all.lock);
-    if (all.n_offered < SOCKETS_MAX)
+    if (has_path && all.n_offered < OFFERS_MAX)
         all.offered[all.n_offered++] = fd;
     pthread_mutex_unlock(&all.lock);
 }
@@ -117,15 +125,6 @@ bool mk_socket_is_handed_over(void)
 }
 
 /* ── for the server ── */
-
-/* Returns the path of a Unix socket; empty: it has none. */
-static struct sockaddr_un get_address(int fd)
-{
-    struct sockaddr_un addr = {.sun_family = AF_UNSPEC};
-    socklen_t len = sizeof(addr);
-    bool is_unix = getsockname(fd, (struct sockaddr *)&addr, &len) == 0 && addr.sun_family == AF_UNIX;
-    return is_unix ? addr : (struct sockaddr_un){.sun_family = AF_UNSPEC};
-}
 
 bool mk__plugin_sockets_have(int fd)
 {

@@ -294,14 +294,14 @@ static void leave_worker(struct mk_worker *worker, struct cheetah_worker *state)
 {
     struct thread *t = state->base->thread;
     if (state->endpoint && mk_socket_is_handed_over()) {
-        endpoint_unwatch(state->endpoint, t->loop, true);
+        endpoint_unwatch(state->endpoint, true);
         state->endpoint = NULL;
     }
     if (mk_inspect_current(worker) == worker)
         return;
     const struct cheetah_generation *g = find_current(t);
     if (state->endpoint && (!g || g->endpoint != state->endpoint))
-        endpoint_close(state->endpoint, t->loop);
+        endpoint_close(state->endpoint);
     check_clients(t);
 }
 
@@ -318,7 +318,7 @@ static void stop_worker(struct mk_worker *worker, void *ctx)
     if (loop_lives)
         leave_worker(worker, state);
     if (state->endpoint)
-        endpoint_unwatch(state->endpoint, t->loop, loop_lives);
+        endpoint_unwatch(state->endpoint, loop_lives);
     if (is_last)
         close_clients(t, loop_lives);
     threads_remove_worker(state->base);

@@ -113,11 +113,23 @@ static int bind_path(const char *path, struct mk_buf *error)
     return err < 0 ? err : bind_socket(path);
 }
 
+/* Returns the socket that the process before has passed on, -ENOENT (there is none, or its path is gone) or -errno. */
+static int take_socket(const char *path)
+{
+    struct stat st;
+    int fd = mk_socket_take(path);
+    if (fd < 0 || (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode)))
+        return fd;
+    mk_socket_drop(fd);
+    close(fd);
+    return -ENOENT;
+}
+
 /* Returns the descriptor or -errno; `error` may have a sentence. */
 static int open_socket(struct endpoint *e, struct mk_buf *error)
 {
     struct stat st = {.st_uid = geteuid()};
-    int fd = mk_socket_take(e->path);
+    int fd = take_socket(e->path);
     bool is_new = fd == -ENOENT;
     if (is_new)
         fd = bind_path(e->path, error);
@@ -133,11 +145,22 @@ static int open_socket(struct endpoint *e, struct mk_buf *error)
     return fd;
 }
 
+static void stop_watching(struct endpoint *e)
+{
+    if (e->watched)
+        mk_event_del(e->loop, &e->event);
+    e->watched = false;
+}
+
 static void accept_shells(struct mk_event *event, uint32_t events)
 {
     struct endpoint *e = MK_CONTAINER_OF(event, struct endpoint, event);
     (void)events;
-    for (unsigned i = 0; i < ACCEPTS_AT_ONCE && !mk_socket_is_handed_over(); i++) {
+    if (mk_socket_is_handed_over()) { /* the next process accepts */
+        stop_watching(e);
+        return;
+    }
+    for (unsigned i = 0; i < ACCEPTS_AT_ONCE; i++) {
         int fd = accept4(event->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0)
             return;
@@ -204,23 +227,27 @@ void endpoint_put(struct endpoint *e)
     mk_account_free(NULL, e, sizeof(*e));
 }
 
-void endpoint_close(struct endpoint *e, struct mk_loop *loop)
+void endpoint_close(struct endpoint *e)
 {
-    if (!e->closed && e->watchers)
-        mk_event_del(loop, &e->event);
+    stop_watching(e);
     close_socket(e);
 }
 
 int endpoint_watch(struct endpoint *e, struct mk_loop *loop)
 {
     int err = e->watchers ? 0 : mk_event_add(loop, &e->event, EPOLLIN);
+    if (!e->watchers && err == 0) {
+        e->watched = true;
+        e->loop = loop;
+    }
     e->watchers += err == 0;
     return err;
 }
 
-void endpoint_unwatch(struct endpoint *e, struct mk_loop *loop, bool loop_lives)
+void endpoint_unwatch(struct endpoint *e, bool loop_lives)
 {
     assert(e->watchers);
-    if (--e->watchers == 0 && loop_lives && !e->closed)
-        mk_event_del(loop, &e->event);
+    e->watched &= loop_lives;
+    if (--e->watchers == 0)
+        stop_watching(e);
 }

@@ -26,6 +26,8 @@ struct endpoint {
     unsigned refs;     /* generations */
     unsigned watchers; /* workers that accept, all in one thread */
     bool closed;       /* by endpoint_close() */
+    bool watched;      /* its event is in `loop` */
+    struct mk_loop *loop;
     struct mk_event event;
     void (*on_accept)(struct endpoint *e, int fd); /* the descriptor is close-on-exec and does not block */
     void *ctx;
@@ -46,11 +48,11 @@ void endpoint_put(struct endpoint *e);
  * Does that now, because the configuration in use does not have it, although others may still hold it. In the thread
  * that accepts, while a reload waits for it.
  */
-void endpoint_close(struct endpoint *e, struct mk_loop *loop);
+void endpoint_close(struct endpoint *e);
 
 /* Accept in a loop as long as there is a watcher. endpoint_watch() returns 0 or -errno. */
 int endpoint_watch(struct endpoint *e, struct mk_loop *loop);
-void endpoint_unwatch(struct endpoint *e, struct mk_loop *loop, bool loop_lives);
+void endpoint_unwatch(struct endpoint *e, bool loop_lives);
 
 /* Appends the path that is used if the configuration has none. */
 void endpoint_default_path(struct mk_buf *out);

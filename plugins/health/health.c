@@ -214,7 +214,7 @@ static void explain_probe(const struct mk_host *host, struct mk_explain *e)
     if (probe == NO_PROBE || (is_unknown && probe == PROBE_UNKNOWN))
         return;
     if (e->phase == MK_EXPLAIN_HEAD)
-        e->claimed = !is_unknown;
+        e->claimed |= !is_unknown;
     else if (e->phase == MK_EXPLAIN_REQUEST)
         mk_explain_add(e, host, h, is_unknown ? MK_EXPLAIN_MAYBE : MK_EXPLAIN_ANSWERS, "%s%s", names[probe],
                        is_unknown ? " at the listeners of its section" : "");

@@ -278,6 +278,8 @@ static int redirect_request(struct mk_request *req)
     const struct redirect_rule *r;
     const struct redirect_host *whole = mk_host_conf(s->host, &redirect_sections[RULES_HOST]);
     if (find_match(req, s->host, groups, &r) < 0) {
+        if (mk_request_is_claimed(req))
+            return MK_DECLINED;
         redirect_counters_add(REDIRECT_COUNT_PATTERN, req);
         mk_response_error(req, 500); /* the rule may be there to hide what the path has */
         return 0;

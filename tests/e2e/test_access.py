@@ -398,6 +398,7 @@ def test_a_host_may_override_rules_for_all(tmp_path, host_conf):
 # ── connections ──
 
 
+@pytest.mark.single_protocol  # asks how a connection ends
 def test_connections_are_dropped_before_a_byte(guard):
     shared = rules({"Network": "127.0.0.1", "Action": "drop"}, name="CONNECTIONS")
     server = guard(shared=shared)

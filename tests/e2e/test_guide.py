@@ -228,6 +228,7 @@ def test_limits_for_clients(site):
     assert ask(server, "/downloads/system-2.iso").body == TREE["downloads/system-2.iso"]
 
 
+@pytest.mark.single_protocol  # asks how a connection ends
 def test_connections_and_defaults(site, tmp_path):
     server = site(FOR_ALL_HOSTS)
     assert ask(server, "/").body == b"www\n"

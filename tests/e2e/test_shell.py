@@ -1170,7 +1170,7 @@ def test_upgrades(open_folder, kind, user):
     place, pid_file, log = open_folder / "run", open_folder / "run" / "pid", open_folder / "error.log"
     place.mkdir(mode=0o755)
     path = place / "shell.sock"
-    settings = {"PidFile": pid_file, "ErrorLog": log, "User": user}
+    settings = {"PidFile": pid_file, "ErrorLog": log, "User": user, "Workers": 17}  # and as many sockets of Listen
     settings["Supervisor"] = "On" if kind == "supervised" else "Off"
     conf = {"plugins/cheetah/cheetah.conf": section("CHEETAH", {"Listen": path})}
     folder = write_config(open_folder / "conf", open_folder, settings, files=conf)

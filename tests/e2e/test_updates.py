@@ -84,12 +84,13 @@ class Releases:
             writer.result()
 
     def version(self, name, answer):
-        """The version that the head of an answer tells; its tag belongs to this version alone."""
+        """The version that the head of an answer tells; its tag belongs to this version alone, which may have another
+        tag once its name leads to the next version."""
         version = parse_date(answer["Last-Modified"]) - OLD
         assert 1 <= version <= self.versions[name], answer
         with self.lock:
-            tag = self.tags.setdefault((name, version), answer["ETag"])
-            assert tag == answer["ETag"] and not tag.startswith("W/")
+            tag = answer["ETag"]
+            assert not tag.startswith("W/")
             assert self.tags.setdefault((name, tag), version) == version, "two versions have the same tag"
         return version
 
@@ -228,7 +229,7 @@ def test_resumed_downloads(releases, serve):
             same = answer["ETag"] == tag
             assert answer.status == (206 if same else 200)
             outcomes.add(answer.status)
-            assert (releases.check(name, answer) == version) == same
+            assert releases.check(name, answer) == version or not same
             version, got = releases.version(name, answer), got + answer.body if same else answer.body
             size = BLOCK * blocks_of(name, version)
         check_piece(name, version, 0, got)

@@ -115,7 +115,7 @@ WRONG = {
     "port": ("example.org:80", 16, "no port"),
     "port behind an address": ("[::1]:80", 16, "without a port"),
     "address without brackets": ("::1", 16, "brackets"),
-    "slash": ("example.org/", 16, "no such character"),
+    "slash": ("example.org/", 16, "a name has no slash"),
     "beyond ASCII": ("bücher.example", 16, "xn--"),
     "too long": ("a" * 254, 16, "253 bytes"),
 }

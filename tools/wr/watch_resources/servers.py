@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers: data/servers/*.toml says how each is configured and started; this starts them, asks them and ends them."""
 
+import contextlib
 import ctypes
 import dataclasses
 import os
 import pathlib
+import random
 import re
 import shutil
 import signal
@@ -202,9 +204,15 @@ def parse_choice(text):
 
 
 def free_port():
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
+    """Below the ports that the kernel gives to clients, which may take a free one of theirs at any time."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as file:
+        first_of_clients = int(file.read().split()[0])
+    for _ in range(1000):
+        port = random.randrange(max(1024, min(10000, first_of_clients - 1000)), first_of_clients)
+        with contextlib.suppress(OSError), socket.socket() as sock:
+            sock.bind(("127.0.0.1", port))
+            return port
+    raise Problem("no port below those of clients is free")
 
 
 def make_certificate(folder):
