@@ -149,6 +149,7 @@ void mk__plugin_sockets_serve(void)
 {
     pthread_mutex_lock(&all.lock);
     all.serves = true;
+    all.n_offered = 0; /* they are closed, or the server's: their numbers may be those of others by now */
     pthread_mutex_unlock(&all.lock);
 }
 

@@ -53,6 +53,7 @@ TEST(from_process_to_process)
     assert_int_equal(mk_server_inherit(server, unused, true), 0);
     assert_int_equal(mk_test_descriptors(), before + 2);
     mk__plugin_sockets_serve();
+    assert_int_equal(mk_socket_take(mk_test_path("b")), -ENOENT); /* it is the server's now */
     int fresh = open_socket("d");
     assert_int_equal(mk_socket_keep(fresh), 0);
     assert_int_equal(count_kept(server), 2);
