@@ -290,8 +290,9 @@ static void close_clients(struct thread *t, bool loop_lives)
  * Another process may accept now, or another worker may have taken this one's place: closes what its generation does
  * not permit.
  */
-static void leave_worker(struct mk_worker *worker, struct cheetah_worker *state)
+static void retire_worker(struct mk_worker *worker, void *ctx)
 {
+    struct cheetah_worker *state = ctx;
     struct thread *t = state->base->thread;
     if (state->endpoint && mk_socket_is_handed_over()) {
         endpoint_unwatch(state->endpoint, true);
@@ -305,18 +306,13 @@ static void leave_worker(struct mk_worker *worker, struct cheetah_worker *state)
     check_clients(t);
 }
 
-static void retire_worker(struct mk_worker *worker, void *ctx)
-{
-    leave_worker(worker, ctx);
-}
-
 static void stop_worker(struct mk_worker *worker, void *ctx)
 {
     struct cheetah_worker *state = ctx;
     struct thread *t = state->base->thread;
     bool loop_lives = pthread_equal(t->self, pthread_self()), is_last = t->workers.next == t->workers.prev;
     if (loop_lives)
-        leave_worker(worker, state);
+        retire_worker(worker, state);
     if (state->endpoint)
         endpoint_unwatch(state->endpoint, loop_lives);
     if (is_last)

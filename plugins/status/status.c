@@ -244,8 +244,9 @@ static struct target find_target(struct mk_str path, const struct settings *s)
 /* A path that was rewritten may lead here, and one of the status stays here if it was rewritten. */
 static struct target find_target_of(const struct mk_request *req, const struct settings *s)
 {
-    struct target target = s ? find_target(mk_request_original_path(req), s) : (struct target){0};
-    return s && !target.send ? find_target(mk_request_path(req), s) : target;
+    struct mk_str original = mk_request_original_path(req), path = mk_request_path(req);
+    struct target target = find_target(original, s);
+    return target.send || original.p == path.p ? target : find_target(path, s);
 }
 
 static bool claims_request(struct mk_request *req)
@@ -257,7 +258,7 @@ static bool claims_request(struct mk_request *req)
 static int answer_request(struct mk_request *req)
 {
     const struct settings *s = mk_request_host_state(req, &mk_plugin_status);
-    struct target target = find_target_of(req, s);
+    struct target target = s ? find_target_of(req, s) : (struct target){0};
     if (!s || (!target.send && !s->listeners.n) || !section_allows(s, req))
         return MK_DECLINED;
     enum mk_method method = mk_request_method(req);
@@ -273,21 +274,22 @@ static int answer_request(struct mk_request *req)
 static void explain_status(const struct mk_host *host, struct mk_explain *e)
 {
     const struct settings *s = mk_host_state(host, &mk_plugin_status);
-    bool is_here = s && find_target(e->original_path, s).send;
-    bool is_known = s && (!s->listeners.n || e->listener.len);
-    if (!s || (s->listeners.n && e->listener.len && !section_has_listener(s, e->listener)))
+    if (!s)
         return;
-    if (!is_here && (!s->listeners.n || !is_known))
+    bool is_path = find_target(e->original_path, s).send;
+    bool has_own = s->listeners.n, is_unknown = has_own && !e->listener.len; /* listeners of its own; which one it is */
+    bool is_own = has_own && !is_unknown && section_has_listener(s, e->listener);
+    if (has_own && !is_unknown && !is_own)
         return;
+    if (!is_path && !is_own)
+        return;
+    const char *where = !has_own ? " clients on this machine" : is_own ? "" : " at the listeners of its section";
     if (e->phase == MK_EXPLAIN_HEAD)
-        e->claimed |= is_known;
+        e->claimed |= !is_unknown;
     else if (e->phase == MK_EXPLAIN_CONTENT)
         mk_explain_add(e, host, mk_host_server_conf(host, section_status),
-                       s->listeners.n && is_known ? MK_EXPLAIN_ANSWERS : MK_EXPLAIN_MAYBE, "%s%s",
-                       is_here ? "[STATUS] answers" : "404: the listener of [STATUS] serves nothing else",
-                       !s->listeners.n ? " clients on this machine"
-                       : is_known      ? ""
-                                       : " at the listeners of its section");
+                       is_own ? MK_EXPLAIN_ANSWERS : MK_EXPLAIN_MAYBE, "%s%s",
+                       is_path ? "[STATUS] answers" : "404: the listener of [STATUS] serves nothing else", where);
 }
 
 MK_PLUGIN(status) = {
