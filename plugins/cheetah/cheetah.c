@@ -280,6 +280,15 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
     return err;
 }
 
+/* Before this the generation in use has other rights, or no shells at all. */
+static void serve_worker(struct mk_worker *worker, void *ctx)
+{
+    struct cheetah_worker *state = ctx;
+    (void)worker;
+    if (state->endpoint)
+        endpoint_accept(state->endpoint);
+}
+
 static void close_clients(struct thread *t, bool loop_lives)
 {
     while (!mk_list_empty(&t->clients))
@@ -330,6 +339,7 @@ MK_PLUGIN(cheetah) = {
     .generation_stop = stop_generation,
     .generation_check = check_generation,
     .worker_start = start_worker,
+    .worker_serve = serve_worker,
     .worker_stop = stop_worker,
     .worker_retire = retire_worker,
 };

@@ -235,13 +235,20 @@ void endpoint_close(struct endpoint *e)
 
 int endpoint_watch(struct endpoint *e, struct mk_loop *loop)
 {
-    int err = e->watchers ? 0 : mk_event_add(loop, &e->event, EPOLLIN);
+    int err = e->watchers ? 0 : mk_event_add(loop, &e->event, 0);
     if (!e->watchers && err == 0) {
         e->watched = true;
         e->loop = loop;
     }
     e->watchers += err == 0;
     return err;
+}
+
+void endpoint_accept(struct endpoint *e)
+{
+    int err = e->watched ? mk_event_change(e->loop, &e->event, EPOLLIN) : 0;
+    assert(err == 0);
+    (void)err;
 }
 
 void endpoint_unwatch(struct endpoint *e, bool loop_lives)

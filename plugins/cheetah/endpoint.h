@@ -24,7 +24,7 @@ struct endpoints {
 struct endpoint {
     struct mk_list node;
     unsigned refs;     /* generations */
-    unsigned watchers; /* workers that accept, all in one thread */
+    unsigned watchers; /* workers that hold it in their loop, all in one thread */
     bool closed;       /* by endpoint_close() */
     bool watched;      /* its event is in `loop` */
     struct mk_loop *loop;
@@ -50,8 +50,12 @@ void endpoint_put(struct endpoint *e);
  */
 void endpoint_close(struct endpoint *e);
 
-/* Accept in a loop as long as there is a watcher. endpoint_watch() returns 0 or -errno. */
+/*
+ * Hold it in a loop as long as there is a watcher. endpoint_watch() returns 0 or -errno; shells wait in the backlog of
+ * the socket until endpoint_accept(), from which on they are accepted.
+ */
 int endpoint_watch(struct endpoint *e, struct mk_loop *loop);
+void endpoint_accept(struct endpoint *e);
 void endpoint_unwatch(struct endpoint *e, bool loop_lives);
 
 /* Appends the path that is used if the configuration has none. */

@@ -1335,6 +1335,22 @@ def test_a_reload_removes_the_plugin(shown, shell, path):
             assert late.ask("uptime")
 
 
+@build.needs_modules
+def test_a_reload_adds_the_plugin(serve, path):
+    """A shell that connects before the new configuration is in use waits for it."""
+    server = serve({"Workers": 2})
+    server.baseline += RELOADED + 3  # the socket, and what wakes each worker
+    folder = server.conf / "plugins" / "cheetah"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "cheetah.conf").write_text(section("CHEETAH", {"Listen": path}))
+    plugins = ["liana", "cheetah", build.MODULES / "slow.so", "static"]
+    (server.conf / "plugins.load").write_text(section("PLUGINS", {"Load": plugins}))
+    server.send_signal(signal.SIGHUP)
+    server.wait_log("slow: a worker starts")
+    with Shell(path) as early:
+        assert early.ask("uptime")
+
+
 def stat_of(pid):
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         return pathlib.Path(f"/proc/{pid}/stat").read_text()
