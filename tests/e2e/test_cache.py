@@ -5,6 +5,7 @@ import gzip
 import itertools
 import os
 import pathlib
+import select
 import shutil
 import signal
 import subprocess
@@ -20,8 +21,8 @@ from harness.caching import (
     await_kept,
     await_settled,
     delay_calls,
-    is_held_up,
     drop_from_memory,
+    is_held_up,
     is_hit,
     make_aged_roots,
     needs_cache,
@@ -333,24 +334,34 @@ def test_requests_that_wait_for_one_name(cached):
     assert 0 < read_figure(server, "monkey_static_disk_lookups_total") <= 60
 
 
+def has_response(client):
+    return bool(select.select([client.sock], [], [], 0)[0])
+
+
 @needs_strace
+@pytest.mark.single_protocol
 def test_a_body_on_a_disk_is_loaded_once(cached):
     """However many requests wait for it: one lookup by a disk thread, one entry, from which they are answered."""
-    server = cached("Revalidate 1s", {"KeepAliveTimeout": "60s"})
-    await_settled(server.root)
-    clients = [server.connect() for _ in range(20)]
-    if not drop_from_memory(server.root / "small.txt"):
-        pytest.skip("this file system keeps the file in memory")
-    with delay_calls(server, "pread64", 1.0):
-        clients[0].send(request("/small.txt"))
-        await_true(lambda: is_held_up(server), 10, "the read of the disk thread")
-        for client in clients[1:]:
-            client.send(request("/small.txt"))
-        for client in clients:
-            assert client.response().body == SMALL
-    assert read_figure(server, "monkey_static_disk_lookups_total") == 1
-    assert 1 <= server.count("waits") <= 20
-    assert server.count("hits") >= 18
+    for _ in range(5):  # a disk that is fast enough has the file before the worker looks whether it must wait
+        server = cached("Revalidate 1s", {"KeepAliveTimeout": "60s"})
+        await_settled(server.root)
+        first, *others = [server.connect() for _ in range(20)]
+        if not drop_from_memory(server.root / "small.txt"):
+            pytest.skip("this file system keeps the file in memory")
+        with delay_calls(server, "pread64", 1.0):
+            first.send(request("/small.txt"))
+            await_true(lambda: is_held_up(server) or has_response(first), 10, "the read of the disk thread")
+            if has_response(first):
+                continue
+            for client in others:
+                client.send(request("/small.txt"))
+            for client in (first, *others):
+                assert client.response().body == SMALL
+        assert read_figure(server, "monkey_static_disk_lookups_total") == 1
+        assert 1 <= server.count("waits") <= 20
+        assert server.count("hits") >= 18
+        return
+    pytest.fail("no read of a disk thread was seen")
 
 
 CHANGES = {  # what is done to a file, and its response then
