@@ -670,6 +670,7 @@ def test_streams_of_one_connection(protect, users):
             client.cancel(stream)
         assert {client.response(stream).status for stream in streams[1::2]} == {200}
         assert client.response(other).status == 401
+    server.wait_log("password hashes were computed", 2)
     assert count_hashes(server) == 2
 
 
@@ -771,6 +772,7 @@ def test_a_browser(protect, users, tmp_path, tmp_path_factory):
         assert browser_page.evaluate("document.styleSheets.length") == 12
         assert {answer["status"] for answer in browser_page.answers() if "/a/" in answer["url"]} == {200}
         browser_page.close()
+    server.wait_log("password hashes were computed")
     assert count_hashes(server) <= 2  # one for each worker at most
 
 
