@@ -30,6 +30,7 @@ SUM(lost_log_lines, "lost_log_lines", "lines that the error log has lost");
 SUM(requests, "requests", "requests, by host, protocol and class of the status");
 SUM(received, "received_body_bytes", "bytes of request bodies, by host");
 SUM(sent, "sent_body_bytes", "bytes of response bodies, by host");
+SUM(aborted, "responses_aborted", "responses that were begun and not sent completely, by host");
 static const struct mk_counter_info connections = {NULL, "connections", "open connections, by state", MK_COUNTER_LEVEL};
 static const struct mk_counter_info duration = {NULL, "request_duration",
                                                 "time from the first byte of a request to "
@@ -144,7 +145,7 @@ static const char *const protocol_names[PROTOCOLS] = {"1.0", "1.1", "2"};
 static const char *const class_names[CLASSES] = {"none", "1xx", "2xx", "3xx", "4xx", "5xx"};
 
 struct mk__host_counts {
-    const struct mk_counter *requests[PROTOCOLS][CLASSES], *duration, *received, *sent;
+    const struct mk_counter *requests[PROTOCOLS][CLASSES], *duration, *received, *sent, *aborted;
 };
 
 static const struct mk_counter *open_host_counter(const struct mk_counter_info *info, struct mk_str host)
@@ -173,6 +174,7 @@ static void open_host(struct mk_host *host)
             c->requests[i][j] = open_requests(name, i, j);
     c->received = open_host_counter(&received, name);
     c->sent = open_host_counter(&sent, name);
+    c->aborted = open_host_counter(&aborted, name);
     c->duration = open_host_counter(&duration, name); /* last: without times the many cells of it take no page */
     host->counts = c;
 }
@@ -225,6 +227,8 @@ void mk__counts_add_request(const struct mk_request *req, const struct mk_host *
         mk__counters_add(cells, c->received, (int64_t)req->body_bytes);
     if (req->sent_bytes)
         mk__counters_add(cells, c->sent, (int64_t)req->sent_bytes);
+    if (req->output_state == MK__OUTPUT_HEAD) /* and not complete */
+        mk__counters_add(cells, c->aborted, 1);
     if (req->began_us)
         mk__counters_observe(cells, c->duration, mk_loop_now_us(req->http->loop) - req->began_us);
 }

@@ -69,6 +69,7 @@ static void add_requests(struct json *j, const struct totals_host *h)
     json_close(j, '}');
     json_number(j, "received_body_bytes", (int64_t)h->received_body_bytes);
     json_number(j, "sent_body_bytes", (int64_t)h->sent_body_bytes);
+    json_number(j, "responses_aborted", (int64_t)h->responses_aborted);
 }
 
 static void add_percentiles(struct json *j, const struct totals_host *h)

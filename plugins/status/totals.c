@@ -80,6 +80,11 @@ static void add_sent(struct totals_host *host, const struct mk_counter_value *v)
     host->sent_body_bytes += (uint64_t)v->value;
 }
 
+static void add_aborted(struct totals_host *host, const struct mk_counter_value *v)
+{
+    host->responses_aborted += (uint64_t)v->value;
+}
+
 static void add_durations(struct totals_host *host, const struct mk_counter_value *v)
 {
     host->sum_us += v->sum_us;
@@ -92,9 +97,8 @@ static const struct {
     struct mk_str name;
     void (*add)(struct totals_host *host, const struct mk_counter_value *v);
 } host_rows[] = {
-    {MK_STR("requests"), add_requests},
-    {MK_STR("received_body_bytes"), add_received},
-    {MK_STR("sent_body_bytes"), add_sent},
+    {MK_STR("requests"), add_requests},          {MK_STR("received_body_bytes"), add_received},
+    {MK_STR("sent_body_bytes"), add_sent},       {MK_STR("responses_aborted"), add_aborted},
     {MK_STR("request_duration"), add_durations},
 };
 

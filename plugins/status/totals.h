@@ -16,7 +16,7 @@ struct totals_host {
     char name[LABELS_VALUE_BYTES];
     uint16_t name_len;
     uint64_t requests, classes[TOTALS_CLASSES];
-    uint64_t received_body_bytes, sent_body_bytes;
+    uint64_t received_body_bytes, sent_body_bytes, responses_aborted;
     uint64_t sum_us, buckets[MK_COUNTER_BUCKETS];
 };
 

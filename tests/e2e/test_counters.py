@@ -80,16 +80,21 @@ def ask_what_is_refused(client, kind):
     assert client.ask(*words, **rest).status == status
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_refused_requests(count, tmp_path, site_root, way):
-    """By reason, in each protocol."""
-    config, settings, one = {}, LIMITS, WAYS[way]
+def start_way(count, folder, root, way, settings=None):
+    """A server whose first listener is asked this way, and its metrics in the clear."""
+    config, one = {}, WAYS[way]
     if one.h2 and not build.speaks("h2") or one.tls and not build.speaks("tls"):
         pytest.skip(f"the preset {build.PRESET} has no {way}")
     if one.tls:
-        one.ca, config["sites/default"] = secure(tmp_path, site_root)
-        settings = {**settings, "Listen": ["127.0.0.1:0 tls", "127.0.0.2:0"]}
-    server = count(settings, config, listener=int(one.tls), listeners=1 + one.tls)
+        one.ca, config["sites/default"] = secure(folder, root)
+        settings = {**(settings or {}), "Listen": ["127.0.0.1:0 tls", "127.0.0.2:0"]}
+    return count(settings, config, listener=int(one.tls), listeners=1 + one.tls, root=root), one
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_refused_requests(count, tmp_path, site_root, way):
+    """By reason, in each protocol."""
+    server, one = start_way(count, tmp_path, site_root, way, LIMITS)
     wanted = {"target_too_long": 1, "head_too_large": 2, "body_too_large": 3}
     for kind, n in wanted.items():
         for _ in range(n):
@@ -129,6 +134,68 @@ def test_slow_bodies(count):
         client.sock.settimeout(10)
         assert client.response().status == 408
     assert server.count("rejected_requests", reason="min_body_rate") == server.count("rejected_requests") == 1
+
+
+# ── responses that are not complete ──
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_responses_aborted(count, tmp_path, way):
+    """Those that were begun. They stand among the requests with their status, and in the log with `$aborted`."""
+    root = populate(tmp_path / "root", {"hello.txt": SMALL, "big.bin": b"x" * (16 << 20)})
+    server, one = start_way(count, tmp_path, root, way)
+    for n in (1, 2):
+        with one.connect(server, rcvbuf=4096) as client:
+            client.send(request("/big.bin")) if not one.h2 else client.begin("/big.bin")
+            assert client.head().status == 200
+        await_count(server, n, "responses_aborted", host="localhost")
+    with one.connect(server) as client:
+        for method, path, *fields in (
+            ("GET", "/hello.txt"),
+            ("HEAD", "/big.bin"),
+            ("GET", "/nowhere"),
+            ("GET", "/big.bin", "Range: bytes=0-9"),
+        ):
+            client.ask(path, *fields, method=method)
+    await_count(server, 1, "requests", status="4xx")
+    assert server.count("responses_aborted") == 2
+    assert server.count("requests", status="none") == 0
+
+
+@needs_h2
+def test_streams_aborted(count, tmp_path):
+    """The connection goes on."""
+    server = count(root=populate(tmp_path / "root", {"hello.txt": SMALL, "big.bin": b"x" * (1 << 20)}))
+    with server.connect_h2(credit=False) as client:
+        client.begin("/big.bin")
+        assert client.head().status == 200
+        client.cancel(1)
+        await_count(server, 1, "responses_aborted", host="localhost")
+        assert client.ask("/hello.txt", method="HEAD").status == 200
+    assert server.count("responses_aborted") == 1
+
+
+@build.needs_probe
+def test_tunnels_are_complete(count):
+    """However they end."""
+    server = count(program=build.probe())
+    for _ in range(2):
+        with server.connect() as client:
+            client.send(request("/probe/upgrade", "Upgrade: echo", "Connection: Upgrade"))
+            assert client.until(b"\r\n\r\n").startswith(b"HTTP/1.1 101 ")
+    await_count(server, 2, "requests", status="1xx")
+    assert server.count("responses_aborted") == 0
+
+
+def test_heads_that_take_too_long_have_a_duration(count):
+    """From their first byte to the end of the 408."""
+    server = count({"Timeout": "300ms"})
+    with server.connect() as client:
+        client.send(b"GET / HTTP/1.1\r\nHost: a")
+        assert client.response().status == 408
+    await_count(server, 1, "requests", status="4xx")
+    with server.connect() as client:
+        assert total(scrape(client), "monkey_request_duration_seconds_sum") >= 0.25
 
 
 # ── refused connections ──

@@ -14,7 +14,7 @@ from harness.server import await_true
 pytestmark = [needs_status, pytest.mark.single_protocol]
 
 FILES = {"a.txt": b"a" * 1000, "<img src=x onerror=document.title='broken'>": b"x"}
-CHARTS = ["requests", "latency", "connections", "bytes", "errors", "memory", "workers"]
+CHARTS = ["requests", "latency", "connections", "bytes", "errors", "cut", "memory", "workers"]
 PICTURES = build.TOP / "build" / "screenshots"
 
 
@@ -149,6 +149,41 @@ def test_a_reload_and_an_end(look):
     await_true(lambda: page.js("document.querySelector('#state').className") == "lost", 20, "a word about it")
     page.seen.clear()
     page.cdp.events.clear()  # refused connections are what the test is about
+
+
+def test_rows_are_full(look):
+    """No tile and no chart is alone in a row, on screens of all widths."""
+    page = look()
+    await_events(page, 2)
+    count = """id => [document.getElementById(id).childElementCount,
+        getComputedStyle(document.getElementById(id)).gridTemplateColumns.split(" ").length]"""
+    for width in (375, 600, 800, 1024, 1440, 1920):
+        page.resize(width, 1000)
+        for name in ("tiles", "charts"):
+            items, columns = page.js(f"({count})('{name}')")
+            assert items % columns == 0, (width, name, items, columns)
+        assert page.js("document.documentElement.scrollWidth <= innerWidth"), width
+
+
+def test_plain_words(look):
+    """Times of less than a millisecond, and what counters are called."""
+    page = look()
+    await_events(page, 2)
+    assert page.js("[0, 0.042, 0.9996, 3.5, 250, 2500].map(formatMs)") == [
+        "0 ms",
+        "42 µs",
+        "1000 µs",
+        "3.50 ms",
+        "250 ms",
+        "2.50 s",
+    ]
+    with page.server.connect() as client:
+        client.send("GET / HTTP/1.1\r\nHost: a")
+        await_true(lambda: "headers of a request" in last(page, "connections"), 20, "the state of a connection")
+        client.send("\r\nHost: b\r\n\r\n")
+        assert client.response().status == 400
+    rows = "[...document.querySelectorAll('#refused td')].map(cell => cell.textContent)"
+    await_true(lambda: page.js(rows) == ["rejected: malformed", "1"], 20, "a row")
 
 
 @pytest.mark.parametrize(

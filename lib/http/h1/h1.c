@@ -463,10 +463,12 @@ static enum mk__conn_state on_ready(struct mk__conn *c)
 /* A head that did not come in time is answered as well, by an exchange without a request. */
 static bool begin_failed_exchange(struct mk__conn *c)
 {
+    const struct mk__h1_saved_input *saved = c->proto_data;
     c->req = mk__request_new(c->http, &mk__h1_request_ops, c);
     if (!c->req)
         return false;
     c->req->base = "";
+    c->req->began_us = saved ? saved->since_us : 0;
     mk__h1_free_saved_input(c);
     return true;
 }

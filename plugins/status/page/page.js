@@ -28,13 +28,26 @@ function formatNumber(n) {
 }
 
 function formatMs(ms) {
-    return ms >= 1000 ? `${(ms / 1000).toFixed(2)} s` : `${formatNumber(ms)} ms`;
+    return ms >= 1000 ? `${(ms / 1000).toFixed(2)} s` : ms >= 1 || !ms ? `${formatNumber(ms)} ms` : `${Math.round(ms * 1000)} µs`;
 }
 
 function formatSeconds(s) {
     const days = Math.floor(s / 86400), time = new Date(s * 1000).toISOString().slice(11, 19);
     return days ? `${days} d ${time}` : time;
 }
+
+/** What the names of the counters mean. A name that is not here is shown as it is. */
+const words = {
+    handshake: "TLS handshake", new: "first request", idle: "next request", read_head: "headers of a request",
+    read_body: "body of a request", handler: "a plugin or service", disk: "disk", write: "client reads slowly",
+    tunnel: "WebSockets and tunnels", streams: "HTTP/2", streams_write: "HTTP/2, client reads slowly", linger: "client closes",
+    stream: "HTTP/2 stream",
+    plugin: "by a plugin", proxy_header: "no or wrong PROXY header", max_handshakes: "too many TLS handshakes",
+    over_capacity: "too many connections", evicted: "closed for a newer one",
+    malformed: "malformed", target_too_long: "URL too long", head_too_large: "headers too large",
+    body_too_large: "body too large", min_body_rate: "body too slow",
+};
+const word = name => words[name] ?? name.replaceAll("_", " ");
 
 /** The numbers of one host, or of all. */
 function find(status, host) {
@@ -123,6 +136,7 @@ class Chart {
             gridLineColor: lineColor(),
             strokeWidth: 1.5,
             includeZero: true,
+            labelsKMG2: this.format === formatBytes,
             axes: {y: {axisLabelFormatter: this.format, axisLabelWidth: 62}, x: {pixelsPerLabel: 70}},
         });
     }
@@ -163,8 +177,8 @@ function latency(now) {
 function openConnections(now) {
     const values = {all: now.totals.connections};
     for (const [state, n] of Object.entries(now.connections))
-        if (n > 0 || charts.connections.names.includes(state))
-            values[state] = n;
+        if (n > 0 || charts.connections.names.includes(word(state)))
+            values[word(state)] = n;
     return values;
 }
 
@@ -179,6 +193,12 @@ function errors(now, before) {
     return {
         "4xx": rate(now, before, s => find(s, chosen())?.status["4xx"]),
         "5xx": rate(now, before, s => find(s, chosen())?.status["5xx"]),
+    };
+}
+
+function cut(now, before) {
+    return {
+        "cut short": rate(now, before, s => find(s, chosen())?.responses_aborted),
         "refused": rate(now, before, s => s.totals.refused_connections + s.totals.rejected_requests),
         "timeouts": rate(now, before, s => s.totals.timeouts),
     };
@@ -244,19 +264,19 @@ function fillPaths(id, paths) {
 function fillTables(now) {
     fillPaths("busiest", now.paths?.busiest);
     fillPaths("slowest", now.paths?.slowest);
-    fillTable("hosts", ["host", "requests", "4xx", "5xx", "sent", "p50", "p99"], now.hosts.map(host => ({
+    fillTable("hosts", ["host", "requests", "4xx", "5xx", "cut short", "sent", "half within", "99 % within"], now.hosts.map(host => ({
         cells: [host.name, formatNumber(host.requests), formatNumber(host.status["4xx"]), formatNumber(host.status["5xx"]),
-            formatBytes(host.sent_body_bytes), formatMs(host.latency.p50_ms), formatMs(host.latency.p99_ms)],
+            formatNumber(host.responses_aborted), formatBytes(host.sent_body_bytes), formatMs(host.latency.p50_ms), formatMs(host.latency.p99_ms)],
     })));
-    fillTable("workers", ["worker", "requests", "connections", "memory", "turns"], now.workers.map(worker => ({
+    fillTable("workers", ["worker", "requests", "connections", "memory", "turns of its loop"], now.workers.map(worker => ({
         cells: worker.up ? [String(worker.index), formatNumber(worker.requests), formatNumber(worker.connections),
             formatBytes(worker.memory_bytes), formatNumber(worker.loop_turns)]
             : [`${worker.index} does not answer`, "-", "-", "-", "-"],
         down: !worker.up,
     })));
-    const kinds = {refused_connections: "refused", rejected_requests: "rejected", timeouts: "timeout", http2_floods: "HTTP/2"};
-    fillTable("refused", ["reason", "number"], Object.entries(kinds).flatMap(([key, kind]) =>
-        Object.entries(now[key]).filter(([, n]) => n).map(([name, n]) => ({cells: [`${kind}: ${name}`, formatNumber(n)]}))));
+    const kinds = {refused_connections: "refused", rejected_requests: "rejected", timeouts: "timed out", http2_floods: "HTTP/2 abuse"};
+    fillTable("refused", ["what", "number"], Object.entries(kinds).flatMap(([key, kind]) =>
+        Object.entries(now[key]).filter(([, n]) => n).map(([name, n]) => ({cells: [`${kind}: ${word(name)}`, formatNumber(n)]}))));
 }
 
 function fillHosts(now) {
@@ -296,10 +316,11 @@ function connect() {
 }
 
 charts.requests = new Chart("chart-requests", requestsByHost, formatNumber);
-charts.latency = new Chart("chart-latency", latency, formatNumber);
+charts.latency = new Chart("chart-latency", latency, formatMs);
 charts.connections = new Chart("chart-connections", openConnections, formatNumber);
 charts.bytes = new Chart("chart-bytes", bytes, formatBytes);
 charts.errors = new Chart("chart-errors", errors, formatNumber);
+charts.cut = new Chart("chart-cut", cut, formatNumber);
 charts.memory = new Chart("chart-memory", memory, formatBytes);
 charts.workers = new Chart("chart-workers", requestsByWorker, formatNumber);
 get("host").addEventListener("change", () => {

@@ -29,6 +29,8 @@ static const struct mk_counter_value counters[] = {
     SERVER("requests", "host=\"b\",protocol=\"1.1\",status=\"none\"", 100),
     SERVER("sent_body_bytes", "host=\"a\"", 1000),
     SERVER("sent_body_bytes", "host=\"b\"", 1),
+    SERVER("responses_aborted", "host=\"a\"", 6),
+    SERVER("responses_aborted", "host=\"b\"", 2),
     SERVER("received_body_bytes", "host=\"b\"", 77),
     SERVER("something_new", "host=\"b\"", 1),
     {.name = MK_STR("request_duration"),
@@ -181,7 +183,7 @@ TEST(document)
         "\"workers\":[{\"index\":0,\"up\":true,\"memory_bytes\":11,\"memory_limit_bytes\":0,\"loop_turns\":12,"
         "\"connections\":14,\"requests\":13},{\"index\":2,\"up\":false}]",
         "\"totals\":{\"requests\":132,\"status\":{\"none\":100,\"1xx\":0,\"2xx\":30,\"3xx\":0,\"4xx\":0,\"5xx\":2},",
-        "\"accepted_connections\":50,\"refused_connections\":7,",
+        "\"responses_aborted\":8,\"accepted_connections\":50,\"refused_connections\":7,",
         "\"rates\":{\"1s\":null,\"10s\":{\"seconds\":10,\"requests\":10,\"errors\":0,",
         "\"60s\":null}",
         "\"latency\":{\"count\":4,\"mean_ms\":2,\"p50_ms\":1.024,",
