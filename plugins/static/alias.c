@@ -37,7 +37,7 @@ static int parse_match(const struct mk_conf_value *value, void *field, struct mk
     return -EINVAL;
 }
 
-const struct mk_conf_key alias_keys[] = {
+const struct mk_conf_key mk__static_alias_keys[] = {
     MK_CONF_KEY_CUSTOM(struct alias_rule, match, "Match", NULL,
                        "Which paths: `/prefix` with everything below it, or `=/exact`. A section whose paths all match "
                        "an earlier one is an error.",
@@ -112,12 +112,12 @@ static int check_readable(struct alias *a)
 
 static int open_alias(struct alias *a)
 {
-    int err = root_open(&a->site, mk_str_c(a->folder));
+    int err = mk__static_root_open(&a->site, mk_str_c(a->folder));
     if (err < 0)
         return err;
     err = check_readable(a);
     if (err < 0)
-        root_close(&a->site);
+        mk__static_root_close(&a->site);
     return err;
 }
 
@@ -131,7 +131,7 @@ static int check_rule(struct mk_host *host, const struct static_site *site, cons
     struct mk_str text = rule->match.text;
     if (mk_host_is_wrong(host, rule, offsetof(struct alias_rule, match)) || !text.p || !rule->to.len)
         return -EINVAL; /* that was reported */
-    bool hidden = open_is_hidden(site, text);
+    bool hidden = mk__static_open_is_hidden(site, text);
     if (hidden)
         mk_host_error(
             host, rule, offsetof(struct alias_rule, match), 0,
@@ -156,7 +156,7 @@ static int add_alias(struct mk_host *host, struct static_site *site, const struc
     return err == -ENOMEM ? err : -EINVAL;
 }
 
-int alias_load(struct mk_host *host, struct static_site *site, const struct mk_conf_section *section)
+int mk__static_alias_load(struct mk_host *host, struct static_site *site, const struct mk_conf_section *section)
 {
     assert(!site->aliases);
     int result = 0;
@@ -182,7 +182,7 @@ static struct alias **find_last(struct static_site *site)
     return last;
 }
 
-int alias_add_folder(struct mk_host *host, struct static_site *site, const struct mk_host_folder *folder)
+int mk__static_alias_add_folder(struct mk_host *host, struct static_site *site, const struct mk_host_folder *folder)
 {
     struct alias_rule rule = {.match = {.kind = MK_PATTERN_PREFIX, .text = folder->url.len ? folder->url : MK_STR("/")},
                               .to = folder->path};
@@ -199,12 +199,12 @@ int alias_add_folder(struct mk_host *host, struct static_site *site, const struc
     return err == -ENOMEM ? err : -EINVAL;
 }
 
-void alias_free(struct static_site *site)
+void mk__static_alias_free(struct static_site *site)
 {
     for (struct alias *a = site->aliases, *next; a; a = next) {
         next = a->next;
         if (a->site.root_fd >= 0)
-            root_close(&a->site);
+            mk__static_root_close(&a->site);
         mk_account_free(NULL, a, a->bytes);
     }
     site->aliases = NULL;
@@ -212,7 +212,7 @@ void alias_free(struct static_site *site)
 
 /* ── requests ── */
 
-bool alias_find(struct static_location *at)
+bool mk__static_alias_find(struct static_location *at)
 {
     struct alias *a = at->site->aliases;
     while (a && mk_pattern_match(&a->rule.match, at->path) <= 0) /* never below 0: it is not a regular expression */

@@ -17,20 +17,20 @@ struct alias_rule {
     struct mk_str to;
 };
 
-extern const struct mk_conf_key alias_keys[]; /* of struct alias_rule */
+extern const struct mk_conf_key mk__static_alias_keys[]; /* of struct alias_rule */
 
 /*
- * Opens the aliases of the host, in the order of their sections. Call alias_free() in any case.
+ * Opens the aliases of the host, in the order of their sections. Call mk__static_alias_free() in any case.
  * Returns 0, -EINVAL (errors were reported) or -ENOMEM.
  */
-int alias_load(struct mk_host *host, struct static_site *site, const struct mk_conf_section *section);
-void alias_free(struct static_site *site);
+int mk__static_alias_load(struct mk_host *host, struct static_site *site, const struct mk_conf_section *section);
+void mk__static_alias_free(struct static_site *site);
 
 /* Opens a folder of mk_host_folders() as an alias behind the others. Returns 0, -EINVAL (reported) or -ENOMEM. */
-int alias_add_folder(struct mk_host *host, struct static_site *site, const struct mk_host_folder *folder);
+int mk__static_alias_add_folder(struct mk_host *host, struct static_site *site, const struct mk_host_folder *folder);
 
 /* Finds the first alias of `at->site` that matches `at->path`; sets `at` to its site. Returns false if none does. */
-bool alias_find(struct static_location *at);
+bool mk__static_alias_find(struct static_location *at);
 
 /* Returns true if the path is the root of an alias or user without its slash. */
 static inline bool alias_needs_slash(const struct static_location *at)

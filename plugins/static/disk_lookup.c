@@ -29,7 +29,7 @@ struct disk_lookup {
     struct mk_worker *worker;  /* held: the site is its generation's */
     struct static_location at; /* its strings are in `storage` */
     struct mk_str req_path;    /* the path of it that stays as long as the request */
-    uint64_t root_check_ms;    /* when root_begin_check() returned true; 0: it did not */
+    uint64_t root_check_ms;    /* when mk__static_root_begin_check() returned true; 0: it did not */
     struct mk_accept accept;
     struct find_result found;
     struct mk_list node;    /* in the worker's lookups */
@@ -106,9 +106,9 @@ static void run_lookup(struct mk_job *job)
     struct disk_lookup *l = MK_CONTAINER_OF(job, struct disk_lookup, job);
     assert(l->at.path.p == l->storage); /* a copy: the request may end meanwhile */
     if (l->root_check_ms)
-        root_check(l->at.site, l->root_check_ms);
+        mk__static_root_check(l->at.site, l->root_check_ms);
     if (!MK_SMALL && userdir_is_matched(&l->at))
-        l->found = userdir_find(&l->at, &l->accept);
+        l->found = mk__static_userdir_find(&l->at, &l->accept);
     else
         l->found = find_path(l->at.site, l->at.path, &l->accept, false);
     read_ahead(&l->found);
@@ -132,7 +132,7 @@ static void finish_lookup(struct mk_job *job)
     if (l->req)
         respond(l);
     else
-        open_release(&l->found);
+        mk__static_open_release(&l->found);
     if (!MK_SMALL)
         serve_waiters(&l->waiters, l->functions);
     mk_worker_put(l->worker);
@@ -191,9 +191,9 @@ static void free_unstarted(struct disk_lookup *l)
     mk_account_free(l->account, l, l->bytes);
 }
 
-int disk_lookup_start(struct disk_lookups *all, struct mk_request *req, const struct static_location *at,
-                      const struct mk_accept *accept, uint64_t root_check_ms,
-                      const struct disk_lookup_functions *functions)
+int mk__static_disk_lookup_start(struct disk_lookups *all, struct mk_request *req, const struct static_location *at,
+                                 const struct mk_accept *accept, uint64_t root_check_ms,
+                                 const struct disk_lookup_functions *functions)
 {
     assert(at->path.len > 0);
     bool is_shared = !MK_SMALL && all && !userdir_is_matched(at) && !root_check_ms;
@@ -216,6 +216,6 @@ int disk_lookup_start(struct disk_lookups *all, struct mk_request *req, const st
     if (is_shared)
         mk_list_add(&all->running, &l->node);
     if (!MK_SMALL)
-        file_counters_add_disk_lookup(req);
+        mk__static_file_counters_add_disk_lookup(req);
     return 0;
 }

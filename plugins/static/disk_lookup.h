@@ -32,11 +32,12 @@ struct disk_lookup_functions {
 };
 
 /*
- * Looks a path up on a disk thread, or waits for a lookup of it that runs. `root_check_ms`: when root_begin_check()
- * returned true, else 0. `all`: NULL for a lookup of its own, as always in small builds. Returns 0 or -errno.
+ * Looks a path up on a disk thread, or waits for a lookup of it that runs. `root_check_ms`: when
+ * mk__static_root_begin_check() returned true, else 0. `all`: NULL for a lookup of its own, as always in small builds.
+ * Returns 0 or -errno.
  */
-int disk_lookup_start(struct disk_lookups *all, struct mk_request *req, const struct static_location *at,
-                      const struct mk_accept *accept, uint64_t root_check_ms,
-                      const struct disk_lookup_functions *functions);
+int mk__static_disk_lookup_start(struct disk_lookups *all, struct mk_request *req, const struct static_location *at,
+                                 const struct mk_accept *accept, uint64_t root_check_ms,
+                                 const struct disk_lookup_functions *functions);
 
 #endif

@@ -12,7 +12,7 @@
 
 enum { STATUS_MIN = 400, STATUS_MAX = 599 };
 
-const struct mk_conf_key error_pages_keys[] = {
+const struct mk_conf_key mk__static_error_pages_keys[] = {
     MK_CONF_KEY_PATTERN(struct error_pages_conf, match, "Match", "/",
                         "Which paths: `=/exact`, `/prefix` with everything below it, a glob such as `*.json`, or a "
                         "regular expression such as `~^/v[0-9]+/` (`~*` ignores the case)."),
@@ -44,7 +44,7 @@ static struct error_page *find_page(const struct error_pages *all, int status)
 static int read_page_file(const struct static_site *site, struct error_pages *all, int status, struct mk_str name)
 {
     struct stat st;
-    int fd = open_beneath(site->root_fd, name.p + 1), err = 0;
+    int fd = mk__static_open_beneath(site->root_fd, name.p + 1), err = 0;
     if (fd < 0)
         return fd;
     if (fstat(fd, &st) < 0)
@@ -134,7 +134,7 @@ static int load_pages(const struct error_source *from, struct error_pages *all)
     return result;
 }
 
-int errors_load(struct mk_host *host, struct static_site *site, const struct mk_conf_section *section)
+int mk__static_errors_load(struct mk_host *host, struct static_site *site, const struct mk_conf_section *section)
 {
     assert(!site->errors);
     const struct error_pages_conf *shared = mk_host_server_conf(host, section);
@@ -163,7 +163,7 @@ static void free_pages(struct error_pages *all)
     }
 }
 
-void errors_free(struct static_site *site)
+void mk__static_errors_free(struct static_site *site)
 {
     for (struct error_pages *all = site->errors, *next; all; all = next) {
         next = all->next;
@@ -175,7 +175,8 @@ void errors_free(struct static_site *site)
 
 /* ── responses ── */
 
-void errors_apply(struct mk_request *req, const struct static_site *site, const struct mk_conf_section *section)
+void mk__static_errors_apply(struct mk_request *req, const struct static_site *site,
+                             const struct mk_conf_section *section)
 {
     const void *conf; /* NULL, too, if a pattern fails on the path: the server's page is sent */
     int status = mk_response_get_status(req);

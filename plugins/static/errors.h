@@ -27,7 +27,7 @@ struct error_pages_conf {
     struct mk_pattern match;
 };
 
-extern const struct mk_conf_key error_pages_keys[]; /* of struct error_pages_conf */
+extern const struct mk_conf_key mk__static_error_pages_keys[]; /* of struct error_pages_conf */
 
 /* The pages of a section. */
 struct error_pages {
@@ -37,13 +37,14 @@ struct error_pages {
 };
 
 /*
- * Reads the pages of the host's sections; files are below the site's root. Call errors_free() in any case.
+ * Reads the pages of the host's sections; files are below the site's root. Call mk__static_errors_free() in any case.
  * Returns 0, -EINVAL (errors were reported) or -ENOMEM.
  */
-int errors_load(struct mk_host *host, struct static_site *site, const struct mk_conf_section *section);
-void errors_free(struct static_site *site);
+int mk__static_errors_load(struct mk_host *host, struct static_site *site, const struct mk_conf_section *section);
+void mk__static_errors_free(struct static_site *site);
 
 /* Replaces the server's error page by that of the first section that matches the path, if it has one for the status. */
-void errors_apply(struct mk_request *req, const struct static_site *site, const struct mk_conf_section *section);
+void mk__static_errors_apply(struct mk_request *req, const struct static_site *site,
+                             const struct mk_conf_section *section);
 
 #endif

@@ -31,7 +31,7 @@ static const struct {
 
 static const struct mk_counter *counters[FILE_COUNTS];
 
-void file_counters_open(void)
+void mk__static_file_counters_open(void)
 {
     for (unsigned i = 0; i < FILE_COUNTS; i++) {
         struct mk_counter_label label = {"kind", rows[i].kind ? mk_str_c(rows[i].kind) : MK_STR("")};
@@ -47,7 +47,7 @@ static void add_count(const struct mk_request *req, enum file_count count)
     mk_counter_add(counters[count], mk_request_worker(req), 1);
 }
 
-void file_counters_add(const struct mk_request *req, bool precompressed)
+void mk__static_file_counters_add(const struct mk_request *req, bool precompressed)
 {
     int status = mk_response_get_status(req);
     if (status == 200)
@@ -56,7 +56,7 @@ void file_counters_add(const struct mk_request *req, bool precompressed)
         add_count(req, status == 206 ? FILE_COUNT_PART : FILE_COUNT_NOT_MODIFIED);
 }
 
-void file_counters_add_disk_lookup(const struct mk_request *req)
+void mk__static_file_counters_add_disk_lookup(const struct mk_request *req)
 {
     add_count(req, FILE_COUNT_DISK_LOOKUPS);
 }

@@ -10,13 +10,13 @@
 #include <monkey/plugin.h>
 
 /* Opens the counters. In the start of the plugin; opening them again changes nothing. */
-void file_counters_open(void);
+void mk__static_file_counters_open(void);
 /*
  * Counts a file whose response was begun, by its status; others than 200, 206 and 304 are not counted. `precompressed`:
  * it is a variant of the file that was asked for. In the thread of the request's worker.
  */
-void file_counters_add(const struct mk_request *req, bool precompressed);
+void mk__static_file_counters_add(const struct mk_request *req, bool precompressed);
 /* Counts a lookup on a disk thread. In the thread of the request's worker. */
-void file_counters_add_disk_lookup(const struct mk_request *req);
+void mk__static_file_counters_add_disk_lookup(const struct mk_request *req);
 
 #endif

@@ -30,9 +30,9 @@ static struct find_result find_index(struct static_site *site, struct mk_str pat
         int n = snprintf(name, sizeof(name), "%s%.*s", path.p + 1, MK_STR_ARG(index->items[i]));
         if (n >= (int)sizeof(name))
             return f;
-        f = open_file(site, mode, name, index->items[i], MK_CODING_IDENTITY);
+        f = mk__static_open_file(site, mode, name, index->items[i], MK_CODING_IDENTITY);
         if (!MK_SMALL)
-            precompressed_select(site, name, mode, &f);
+            mk__static_precompressed_select(site, name, mode, &f);
         if (f.kind == FOUND_FILE || (f.kind == FOUND_NOTHING && f.err != ENOENT))
             return f;
     }
@@ -45,9 +45,9 @@ static struct find_result find_file(struct static_site *site, struct mk_str path
     assert(path.len > 0 && path.p[0] == '/' && path.p[path.len] == '\0');
     if (path.p[path.len - 1] == '/')
         return find_index(site, path, mode);
-    struct find_result f = open_file(site, mode, path.p + 1, path, MK_CODING_IDENTITY);
+    struct find_result f = mk__static_open_file(site, mode, path.p + 1, path, MK_CODING_IDENTITY);
     if (!MK_SMALL)
-        precompressed_select(site, path.p + 1, mode, &f);
+        mk__static_precompressed_select(site, path.p + 1, mode, &f);
     return f;
 }
 
@@ -81,7 +81,7 @@ static bool is_valid_entry(struct mk_str word)
     return dollar == at && (!at || !memchr(at + 1, '$', word.len - (size_t)(at + 1 - word.p)));
 }
 
-void find_check_tryfiles(const struct mk_conf_check *check, struct static_host *host)
+void mk__static_find_check_tryfiles(const struct mk_conf_check *check, struct static_host *host)
 {
     const struct mk_conf_list *list = &host->try_files;
     size_t offset = offsetof(struct static_host, try_files);
@@ -107,7 +107,7 @@ static size_t compose_name(const struct static_site *site, struct mk_str entry, 
     if (at && after[0] == '/' && path.p[path.len - 1] == '/')
         after++;
     int n = snprintf(to, STATIC_NAME_BYTES, "%.*s%s%s", (int)before, entry.p, at ? path.p : "", after);
-    return n < STATIC_NAME_BYTES && !open_is_hidden(site, mk_str(to, (size_t)n)) ? (size_t)n : 0;
+    return n < STATIC_NAME_BYTES && !mk__static_open_is_hidden(site, mk_str(to, (size_t)n)) ? (size_t)n : 0;
 }
 
 static struct find_result try_entry(struct static_site *site, struct mk_str entry, struct mk_str path,
@@ -123,7 +123,7 @@ static struct find_result try_entry(struct static_site *site, struct mk_str entr
         f.name = ends_with(entry, PATH_WORD) ? path : entry;
     if (f.kind != FOUND_FILE || !ends_with(entry, MK_STR("$path/")) || path.p[path.len - 1] == '/')
         return f;
-    open_release(&f); /* a directory without its slash is redirected, for its relative links */
+    mk__static_open_release(&f); /* a directory without its slash is redirected, for its relative links */
     return (struct find_result){.kind = FOUND_DIRECTORY, .fd = -1};
 }
 
@@ -132,7 +132,7 @@ static bool is_final(const struct find_result *f, struct mk_str entry)
 {
     if (f->kind == FOUND_DIRECTORY)
         return ends_with(entry, MK_STR("$path/"));
-    return f->kind == FOUND_FILE || !open_is_missing(f->err);
+    return f->kind == FOUND_FILE || !mk__static_open_is_missing(f->err);
 }
 
 /* Finds the first name that exists. */
@@ -162,29 +162,31 @@ static void wait_for_swap(struct static_site *site)
 }
 
 /* If swap_seq has changed, some names may have been those of another root: find them again. */
-struct find_result find_path_with(struct static_site *site, struct mk_str path, const struct find_mode *mode)
+struct find_result mk__static_find_path_with(struct static_site *site, struct mk_str path, const struct find_mode *mode)
 {
     assert(site->settings && site->host);
     assert(path.len > 0 && path.p[0] == '/' && path.p[path.len] == '\0');
     for (int i = 0;; i++) {
         unsigned swap_seq = site->swap_seq;
-        bool in_memory = site->in_memory && mode->cached; /* then open_name() does not enter other file systems */
+        bool in_memory =
+            site->in_memory && mode->cached; /* then mk__static_open_name() does not enter other file systems */
         struct find_result f = find_once(site, path, mode);
         f.in_memory |= in_memory;
         if ((swap_seq == site->swap_seq && swap_seq % 2 == 0) || i == TRIES_MAX)
             return f;
-        open_release(&f);
+        mk__static_open_release(&f);
         if (mode->cached)
             return (struct find_result){.kind = FOUND_NOTHING, .fd = -1, .err = EAGAIN};
         wait_for_swap(site);
     }
 }
 
-struct find_result find_folder(struct static_site *site, struct mk_str path)
+struct find_result mk__static_find_folder(struct static_site *site, struct mk_str path)
 {
     assert(path.len > 0 && path.p[0] == '/' && path.p[path.len] == '\0');
     struct stat st;
-    struct find_result f = {.kind = FOUND_NOTHING, .fd = open_name(site, path.len > 1 ? path.p + 1 : ".", false)};
+    struct find_result f = {.kind = FOUND_NOTHING,
+                            .fd = mk__static_open_name(site, path.len > 1 ? path.p + 1 : ".", false)};
     if (f.fd >= 0 && fstat(f.fd, &st) == 0 && S_ISDIR(st.st_mode)) {
         f.kind = FOUND_DIRECTORY;
         return f;

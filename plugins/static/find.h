@@ -14,21 +14,22 @@
  * tried belong to one root, even if it is swapped meanwhile. `path` must not change during the call, and the result may
  * point into it.
  */
-struct find_result find_path_with(struct static_site *site, struct mk_str path, const struct find_mode *mode);
+struct find_result mk__static_find_path_with(struct static_site *site, struct mk_str path,
+                                             const struct find_mode *mode);
 /* The same without a cache. */
 static inline struct find_result find_path(struct static_site *site, struct mk_str path, const struct mk_accept *accept,
                                            bool cached)
 {
-    return find_path_with(site, path, &(struct find_mode){.accept = accept, .cached = cached});
+    return mk__static_find_path_with(site, path, &(struct find_mode){.accept = accept, .cached = cached});
 }
 
 /*
  * Opens a directory, whose path ends with a slash, for reading; without its index and TryFiles. May wait for a disk.
  * Returns FOUND_DIRECTORY with a descriptor, or FOUND_NOTHING. Small builds leave it out.
  */
-struct find_result find_folder(struct static_site *site, struct mk_str path);
+struct find_result mk__static_find_folder(struct static_site *site, struct mk_str path);
 
 /* Checks the words of TryFiles, parses a last "=CODE", and reports errors. */
-void find_check_tryfiles(const struct mk_conf_check *check, struct static_host *host);
+void mk__static_find_check_tryfiles(const struct mk_conf_check *check, struct static_host *host);
 
 #endif

@@ -20,8 +20,8 @@ static const struct mk_accept no_codings;
 static struct find_result find_at(const struct static_location *at, bool folder)
 {
     if (userdir_is_matched(at))
-        return folder ? userdir_find_folder(at) : userdir_find(at, &no_codings);
-    return folder ? find_folder(at->site, at->path) : find_path(at->site, at->path, &no_codings, false);
+        return folder ? mk__static_userdir_find_folder(at) : mk__static_userdir_find(at, &no_codings);
+    return folder ? mk__static_find_folder(at->site, at->path) : find_path(at->site, at->path, &no_codings, false);
 }
 
 /* Returns the descriptor of a file that has this path, or is the index of it; else closes it. */
@@ -44,19 +44,19 @@ static int open_location(const struct static_location *at, bool folder)
         return take_file(&found, at->path);
     if (found.kind == FOUND_DIRECTORY)
         return -EISDIR;
-    if (!has_slash || found.status || !open_is_missing(found.err))
+    if (!has_slash || found.status || !mk__static_open_is_missing(found.err))
         return found.status ? -ENOENT : -found.err;
     found = find_at(at, true);
     return found.kind == FOUND_DIRECTORY ? found.fd : -found.err;
 }
 
-int host_path_open(struct static_site *site, struct mk_str path, uint32_t flags)
+int mk__static_host_path_open(struct static_site *site, struct mk_str path, uint32_t flags)
 {
     struct static_location at = {site, path, MK_STR_NONE};
     char user[USERDIR_NAME_BYTES + 1];
-    if (open_is_hidden(site, path))
+    if (mk__static_open_is_hidden(site, path))
         return -ENOENT;
-    if (!alias_find(&at) && userdir_match(&at)) {
+    if (!mk__static_alias_find(&at) && mk__static_userdir_match(&at)) {
         memcpy(user, at.user.p, at.user.len);
         user[at.user.len] = '\0';
         at.user.p = user;

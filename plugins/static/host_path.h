@@ -13,6 +13,6 @@
  * As mk_host_open_path(), for a path of the host whose site is `site`. A file that TryFiles would send in place of the
  * path does not count: -ENOENT.
  */
-int host_path_open(struct static_site *site, struct mk_str path, uint32_t flags);
+int mk__static_host_path_open(struct static_site *site, struct mk_str path, uint32_t flags);
 
 #endif

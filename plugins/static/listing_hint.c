@@ -15,14 +15,14 @@ static _Atomic bool given; /* by this process */
 static bool is_folder(struct static_site *site, struct mk_str path)
 {
     struct stat st;
-    int fd = open_name(site, path.len > 1 ? path.p + 1 : ".", true);
+    int fd = mk__static_open_name(site, path.len > 1 ? path.p + 1 : ".", true);
     bool folder = fd >= 0 && fstat(fd, &st) == 0 && S_ISDIR(st.st_mode);
     if (fd >= 0)
         close(fd);
     return folder;
 }
 
-void listing_hint_give(struct mk_request *req, struct static_site *site)
+void mk__static_listing_hint_give(struct mk_request *req, struct static_site *site)
 {
     struct mk_str path = mk_request_path(req);
     bool named = path.len && path.p[0] == '/' && path.p[path.len - 1] == '/';

@@ -8,6 +8,6 @@
 #include "site.h"
 
 /* Logs the line if the request was answered with 404 for a folder. Does not wait for a disk. */
-void listing_hint_give(struct mk_request *req, struct static_site *site);
+void mk__static_listing_hint_give(struct mk_request *req, struct static_site *site);
 
 #endif

@@ -38,7 +38,7 @@ static int retry_openat2(int root_fd, const char *path, uint64_t flags, uint64_t
     return fd;
 }
 
-int open_beneath(int root_fd, const char *path)
+int mk__static_open_beneath(int root_fd, const char *path)
 {
     return call_openat2(root_fd, path, FILE_FLAGS, RESOLVE_BENEATH);
 }
@@ -184,7 +184,7 @@ static int open_with_flags(struct static_site *site, const char *name, bool cach
     return fd == -EXDEV && site->settings->symlinks == SYMLINKS_INSIDE ? open_through_links(site, name, flags) : fd;
 }
 
-int open_name(struct static_site *site, const char *name, bool cached)
+int mk__static_open_name(struct static_site *site, const char *name, bool cached)
 {
     return open_with_flags(site, name, cached, FILE_FLAGS);
 }
@@ -196,7 +196,7 @@ static int open_for_cache(void *context, const char *name, uint32_t flags)
     return open_with_flags(context, name, flags & MK_FILE_OPEN_CACHED, open_flags);
 }
 
-int open_dir(const struct static_site *site, int fd, const char *name)
+int mk__static_open_dir(const struct static_site *site, int fd, const char *name)
 {
     assert(name[0] != '/' && (unsigned)site->settings->symlinks <= SYMLINKS_ON);
     MK_UNINITIALIZED char path[STATIC_NAME_BYTES];
@@ -205,7 +205,7 @@ int open_dir(const struct static_site *site, int fd, const char *name)
                                  : -ENAMETOOLONG;
 }
 
-struct find_result open_stat(int fd, struct mk_str name)
+struct find_result mk__static_open_stat(int fd, struct mk_str name)
 {
     struct find_result f = {.kind = FOUND_NOTHING, .fd = fd, .name = name};
     struct stat st;
@@ -246,7 +246,7 @@ static uint64_t get_opened_ms(void *context)
     return site->opened_ms;
 }
 
-void open_init_root(struct static_site *site)
+void mk__static_open_init_root(struct static_site *site)
 {
     site->root = (struct mk_file_root){.open = open_for_cache, .version = get_version, .opened_ms = get_opened_ms};
 }
@@ -256,7 +256,7 @@ static bool is_svgz(struct mk_str name)
     return name.len >= 5 && mk_str_ieq(mk_str(name.p + name.len - 5, 5), MK_STR(".svgz"));
 }
 
-enum mk_coding open_coding(struct mk_str name, enum mk_coding variant)
+enum mk_coding mk__static_open_coding(struct mk_str name, enum mk_coding variant)
 {
     return is_svgz(name) ? MK_CODING_GZIP : variant;
 }
@@ -283,11 +283,11 @@ static struct find_result make_result(const struct mk_named_file *named, struct 
     };
 }
 
-struct find_result open_file(struct static_site *site, const struct find_mode *mode, const char *name,
-                             struct mk_str shown, enum mk_coding coding)
+struct find_result mk__static_open_file(struct static_site *site, const struct find_mode *mode, const char *name,
+                                        struct mk_str shown, enum mk_coding coding)
 {
     if (MK_SMALL || !mode->cache)
-        return open_stat(open_name(site, name, mode->cached), shown);
+        return mk__static_open_stat(mk__static_open_name(site, name, mode->cached), shown);
     assert(mode->cached);
     uint32_t version = site->swap_seq; /* before the folder's numbers */
     struct mk_file_name file_name = {
@@ -300,7 +300,7 @@ struct find_result open_file(struct static_site *site, const struct find_mode *m
         .name = mk_str_c(name),
         .type_name = shown,
         .policy = (uint8_t)site->settings->symlinks,
-        .coding = (uint8_t)open_coding(shown, coding),
+        .coding = (uint8_t)mk__static_open_coding(shown, coding),
         .no_ranges = !site->settings->ranges,
         .no_version = site->settings->tags == STATIC_TAGS_PORTABLE,
     };
@@ -308,14 +308,14 @@ struct find_result open_file(struct static_site *site, const struct find_mode *m
     return make_result(&named, shown);
 }
 
-void open_release(struct find_result *f)
+void mk__static_open_release(struct find_result *f)
 {
     if (f->fd >= 0 && (MK_SMALL || !f->owner))
         close(f->fd);
     f->fd = -1;
 }
 
-bool open_is_missing(int err)
+bool mk__static_open_is_missing(int err)
 {
     static const int missing[] = {ENOENT, ENOTDIR, ELOOP, EXDEV, ENAMETOOLONG, ENXIO};
     for (size_t i = 0; i < sizeof(missing) / sizeof(missing[0]); i++)
@@ -333,7 +333,7 @@ static bool has_dotfile(struct mk_str path)
     return false;
 }
 
-bool open_is_hidden(const struct static_site *site, struct mk_str path)
+bool mk__static_open_is_hidden(const struct static_site *site, struct mk_str path)
 {
     struct mk_str known = MK_STR("/.well-known");
     if (mk_str_starts(path, known) && (path.len == known.len || path.p[known.len] == '/'))

@@ -26,7 +26,7 @@ static unsigned find_coding(struct mk_str name)
     return i;
 }
 
-void precompressed_check(const struct mk_conf_check *check, struct static_host *host)
+void mk__static_precompressed_check(const struct mk_conf_check *check, struct static_host *host)
 {
     size_t offset = offsetof(struct static_host, precompressed);
     for (uint32_t i = 0; i < host->precompressed.n; i++) {
@@ -44,8 +44,8 @@ void precompressed_check(const struct mk_conf_check *check, struct static_host *
                      "\"PrecompressedMatch\" does nothing without \"Precompressed\"");
 }
 
-int precompressed_parse_match(const struct mk_conf_value *value, void *field, struct mk_arena *arena,
-                              struct mk_buf *error)
+int mk__static_precompressed_parse_match(const struct mk_conf_value *value, void *field, struct mk_arena *arena,
+                                         struct mk_buf *error)
 {
     struct static_patterns *all = field;
     for (uint32_t i = 0; i < value->n; i++) {
@@ -104,16 +104,16 @@ static struct find_result find_variant(struct static_site *site, const char *nam
     assert(coding > MK_CODING_IDENTITY && coding < MK_CODING_COUNT);
     MK_UNINITIALIZED char path[STATIC_NAME_BYTES];
     int n = snprintf(path, sizeof(path), "%s%s", name, suffixes[coding]);
-    struct find_result v = n < (int)sizeof(path) ? open_file(site, mode, path, f->name, coding)
+    struct find_result v = n < (int)sizeof(path) ? mk__static_open_file(site, mode, path, f->name, coding)
                                                  : (struct find_result){.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT};
     if (v.kind != FOUND_FILE || !is_older(&v.mtime, &f->mtime))
         return v;
-    open_release(&v); /* of an earlier version of the file */
+    mk__static_open_release(&v); /* of an earlier version of the file */
     return (struct find_result){.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT};
 }
 
-void precompressed_select(struct static_site *site, const char *name, const struct find_mode *mode,
-                          struct find_result *f)
+void mk__static_precompressed_select(struct static_site *site, const char *name, const struct find_mode *mode,
+                                     struct find_result *f)
 {
     assert(f->kind != FOUND_FILE || f->fd >= 0 || f->content.p);
     const struct static_host *host = site->host;
@@ -127,7 +127,7 @@ void precompressed_select(struct static_site *site, const char *name, const stru
         bool must_wait = v.kind == FOUND_NOTHING && v.err == EAGAIN;
         if (v.kind != FOUND_FILE && !must_wait)
             continue;
-        open_release(f);
+        mk__static_open_release(f);
         *f = v;
         f->coding = coding;
         f->varies = true;

@@ -6,17 +6,17 @@
 #include "site.h"
 
 /* Parses a line of PrecompressedMatch; an mk_conf_parse_fn. */
-int precompressed_parse_match(const struct mk_conf_value *value, void *field, struct mk_arena *arena,
-                              struct mk_buf *error);
+int mk__static_precompressed_parse_match(const struct mk_conf_value *value, void *field, struct mk_arena *arena,
+                                         struct mk_buf *error);
 
 /* Parses the words of Precompressed into `codings`, and reports errors. */
-void precompressed_check(const struct mk_conf_check *check, struct static_host *host);
+void mk__static_precompressed_check(const struct mk_conf_check *check, struct static_host *host);
 
 /*
  * Replaces `f`, the file `name`, by the variant with the highest weight in `accept` that exists and is not older. With
  * `cached`, `f` may become FOUND_NOTHING with EAGAIN. Does nothing if PrecompressedMatch does not match the file.
  */
-void precompressed_select(struct static_site *site, const char *name, const struct find_mode *mode,
-                          struct find_result *f);
+void mk__static_precompressed_select(struct static_site *site, const char *name, const struct find_mode *mode,
+                                     struct find_result *f);
 
 #endif

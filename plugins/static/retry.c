@@ -32,8 +32,8 @@ static void cancel_retry(void *ctx)
     mk_timer_cancel(&r->timer);
 }
 
-int retry_arm(struct mk_request *req, const struct static_location *at,
-              int (*serve)(struct mk_request *req, const struct static_location *at))
+int mk__static_retry_arm(struct mk_request *req, const struct static_location *at,
+                         int (*serve)(struct mk_request *req, const struct static_location *at))
 {
     struct retry *r = mk_arena_alloc(mk_request_arena(req), sizeof(*r));
     if (!r)

@@ -11,7 +11,7 @@
  * Has `serve` called for the request in a later turn of the loop, unless it ends before. It returns 0, or MK_DECLINED,
  * which is done for it. Returns 0 or -ENOMEM.
  */
-int retry_arm(struct mk_request *req, const struct static_location *at,
-              int (*serve)(struct mk_request *req, const struct static_location *at));
+int mk__static_retry_arm(struct mk_request *req, const struct static_location *at,
+                         int (*serve)(struct mk_request *req, const struct static_location *at));
 
 #endif

@@ -117,13 +117,13 @@ static void adopt_snapshot(struct static_site *site, const struct root_snapshot 
 /* Returns 0 if openat2(2) can be used, else -ENOSYS or -EPERM. A root that can be searched but not listed is fine. */
 static int probe_openat2(int root_fd)
 {
-    int fd = open_beneath(root_fd, ".");
+    int fd = mk__static_open_beneath(root_fd, ".");
     if (fd >= 0)
         close(fd);
     return fd == -ENOSYS || fd == -EPERM ? fd : 0;
 }
 
-int root_open(struct static_site *site, struct mk_str configured_path)
+int mk__static_root_open(struct static_site *site, struct mk_str configured_path)
 {
     assert(configured_path.len > 0 && configured_path.p[configured_path.len] == '\0');
     struct root_snapshot snapshot;
@@ -138,14 +138,14 @@ int root_open(struct static_site *site, struct mk_str configured_path)
     pthread_mutex_init(&site->lock, NULL);
     site->root_fd = snapshot.fd;
     if (!MK_SMALL)
-        open_init_root(site);
+        mk__static_open_init_root(site);
     site->configured_path = configured_path;
     site->next_check_ms = get_now_ms() + ROOT_CHECK_MS;
     adopt_snapshot(site, &snapshot);
     return 0;
 }
 
-void root_close(struct static_site *site)
+void mk__static_root_close(struct static_site *site)
 {
     assert(site->root_fd >= 0);
     close(site->root_fd);
@@ -167,18 +167,18 @@ static bool has_root_changed(const struct static_site *site)
     return changed;
 }
 
-bool root_begin_check(struct static_site *site, uint64_t now)
+bool mk__static_root_begin_check(struct static_site *site, uint64_t now)
 {
     uint64_t due = site->next_check_ms;
     if (now < due || !atomic_compare_exchange_strong(&site->next_check_ms, &due, ROOT_CHECKING))
         return false;
     if (has_root_changed(site))
         return true;
-    root_end_check(site, now);
+    mk__static_root_end_check(site, now);
     return false;
 }
 
-void root_end_check(struct static_site *site, uint64_t now)
+void mk__static_root_end_check(struct static_site *site, uint64_t now)
 {
     assert(site->next_check_ms == ROOT_CHECKING);
     site->next_check_ms = now + ROOT_CHECK_MS;
@@ -204,7 +204,7 @@ static void swap_root(struct static_site *site, struct root_snapshot *snapshot)
     snapshot->path = NULL; /* the site owns it */
 }
 
-void root_check(struct static_site *site, uint64_t now)
+void mk__static_root_check(struct static_site *site, uint64_t now)
 {
     assert(site->next_check_ms == ROOT_CHECKING); /* no other thread checks the root */
     struct root_snapshot snapshot;
@@ -213,5 +213,5 @@ void root_check(struct static_site *site, uint64_t now)
             swap_root(site, &snapshot);
         free_snapshot(&snapshot);
     }
-    root_end_check(site, now);
+    mk__static_root_end_check(site, now);
 }

@@ -15,17 +15,18 @@ enum { ROOT_CHECK_MS = 1000 };
  * Opens `configured_path`, and checks that openat2(2) can be used: old kernels and some seccomp filters refuse it.
  * Returns 0 or -errno.
  */
-int root_open(struct static_site *site, struct mk_str configured_path);
-void root_close(struct static_site *site);
+int mk__static_root_open(struct static_site *site, struct mk_str configured_path);
+void mk__static_root_close(struct static_site *site);
 
 /*
  * Checks the root, if a second has passed since the last time (three system calls). Returns true if the root was
- * replaced, or if that cannot be told without waiting for a disk: then the caller calls root_check() on a thread that
- * may wait, or root_end_check() if that cannot be done. Until then no other thread checks the root.
+ * replaced, or if that cannot be told without waiting for a disk: then the caller calls mk__static_root_check() on a
+ * thread that may wait, or mk__static_root_end_check() if that cannot be done. Until then no other thread checks the
+ * root.
  */
-bool root_begin_check(struct static_site *site, uint64_t now_ms);
+bool mk__static_root_begin_check(struct static_site *site, uint64_t now_ms);
 /* Opens the new root and swaps it in, if it was replaced; ends the check. May wait for a disk. */
-void root_check(struct static_site *site, uint64_t now_ms);
-void root_end_check(struct static_site *site, uint64_t now_ms);
+void mk__static_root_check(struct static_site *site, uint64_t now_ms);
+void mk__static_root_end_check(struct static_site *site, uint64_t now_ms);
 
 #endif

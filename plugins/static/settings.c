@@ -64,7 +64,7 @@ static const struct mk_conf_key host_keys[] = {
             struct static_host, precompressed_match, "PrecompressedMatch", NULL,
             "The files for which variants are looked for: patterns of their paths (`/assets`, `*.css`). An index "
             "has the path of its own name. Without this key, all files.",
-            .flags = MK_CONF_REPEAT, .unit = "patterns", .parse = precompressed_parse_match),
+            .flags = MK_CONF_REPEAT, .unit = "patterns", .parse = mk__static_precompressed_parse_match),
         MK_CONF_KEY_LIST(
             struct static_host, try_files, "TryFiles", NULL,
             "Names that are tried for a path, in this order; `$path` is the path. `$path/` is a directory with an "
@@ -74,7 +74,7 @@ static const struct mk_conf_key host_keys[] = {
             struct static_host, user_dir, "UserDir", NULL,
             "Serves `/~name/` from this folder in the user's home, such as `public_html`, for users with a number of "
             "1000 and above, except the user `nobody`.",
-            .unit = "folder", .parse = userdir_parse),
+            .unit = "folder", .parse = mk__static_userdir_parse),
         MK_CONF_KEY_LIST(struct static_host, index, "Indexfile", NULL,
                          "Overrides `Indexfile` of the server for this host."),
         MK_CONF_KEY_ENUM(struct static_host, symlinks, "SymLink", "Server",
@@ -93,11 +93,11 @@ static const struct mk_conf_key host_keys[] = {
 
 static void check_host(const struct mk_conf_check *check, void *section)
 {
-    precompressed_check(check, section);
-    find_check_tryfiles(check, section);
+    mk__static_precompressed_check(check, section);
+    mk__static_find_check_tryfiles(check, section);
 }
 
-const struct mk_conf_section settings_sections[] = {
+const struct mk_conf_section mk__static_settings_sections[] = {
     {.name = "SERVER",
      .scope = MK_CONF_SCOPE_SERVER,
      .size = sizeof(struct static_settings),
@@ -114,7 +114,7 @@ const struct mk_conf_section settings_sections[] = {
          .scope = MK_CONF_SCOPE_HOST,
          .flags = MK_CONF_PAIRS | MK_CONF_REPEAT,
          .size = sizeof(struct error_pages_conf),
-         .keys = error_pages_keys,
+         .keys = mk__static_error_pages_keys,
          .doc = MK_CONF_DOC(
              "Pages for errors by status: `404 /errors/404.html`, a file below the document root of at most "
              "64 KB, or `503 \"Back in a minute.\"`, a text, which is HTML if it begins with `<`. They are read "
@@ -126,7 +126,7 @@ const struct mk_conf_section settings_sections[] = {
          .scope = MK_CONF_SCOPE_HOST,
          .flags = MK_CONF_REPEAT,
          .size = sizeof(struct alias_rule),
-         .keys = alias_keys,
+         .keys = mk__static_alias_keys,
          .doc = MK_CONF_DOC("Paths that are served from another folder, or file, than the document root. The first "
                             "section that matches is used, before the document root.")}),
     {0},
@@ -137,7 +137,7 @@ static int choose_value(int own, int servers)
     return own ? own - 1 : servers;
 }
 
-const struct static_settings *settings_merge(struct static_site *site, const struct static_settings *server)
+const struct static_settings *mk__static_settings_merge(struct static_site *site, const struct static_settings *server)
 {
     const struct static_host *host = site->host;
     assert(host);

@@ -15,14 +15,14 @@ static bool is_same_path(const struct small_file_cache *cache, uint64_t turn, co
     return cache->turn == turn && cache->site == at->site && mk_str_eq(mk_str(cache->path, cache->path_len), at->path);
 }
 
-void small_file_cache_clear(struct small_file_cache *cache)
+void mk__static_small_file_cache_clear(struct small_file_cache *cache)
 {
     cache->turn = 0;
 }
 
 static void start_entry(struct small_file_cache *cache, uint64_t turn, const struct static_location *at)
 {
-    small_file_cache_clear(cache);
+    mk__static_small_file_cache_clear(cache);
     if (at->path.len > sizeof(cache->path))
         return;
     cache->turn = turn;
@@ -48,8 +48,8 @@ static void store_file(struct small_file_cache *cache, const struct static_locat
         cache->found.name = MK_STR_NONE;
 }
 
-struct find_result small_file_cache_find(struct small_file_cache *cache, uint64_t turn,
-                                         const struct static_location *at, const struct mk_accept *accept)
+struct find_result mk__static_small_file_cache_find(struct small_file_cache *cache, uint64_t turn,
+                                                    const struct static_location *at, const struct mk_accept *accept)
 {
     assert(turn > 0);
     bool again = is_same_path(cache, turn, at);

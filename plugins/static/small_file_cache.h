@@ -20,11 +20,11 @@ struct small_file_cache {
     char path[SMALL_FILE_PATH_BYTES_MAX], bytes[SMALL_FILE_BYTES_MAX];
 };
 
-void small_file_cache_clear(struct small_file_cache *cache);
+void mk__static_small_file_cache_clear(struct small_file_cache *cache);
 
 /* As find_path() with `cached`. A file from the cache has `content`, which is valid until the next call, and no `fd`.
  */
-struct find_result small_file_cache_find(struct small_file_cache *cache, uint64_t turn,
-                                         const struct static_location *at, const struct mk_accept *accept);
+struct find_result mk__static_small_file_cache_find(struct small_file_cache *cache, uint64_t turn,
+                                                    const struct static_location *at, const struct mk_accept *accept);
 
 #endif

@@ -32,7 +32,7 @@ extern const struct mk_plugin mk_plugin_static;
 static int start_process(void **ret_state)
 {
     (void)ret_state;
-    file_counters_open();
+    mk__static_file_counters_open();
     return 0;
 }
 
@@ -43,21 +43,21 @@ static void stop_host(struct mk_host *host, void *state)
     struct static_site *site = state;
     (void)host;
     if (!MK_SMALL) {
-        errors_free(site);
-        alias_free(site);
+        mk__static_errors_free(site);
+        mk__static_alias_free(site);
     }
     if (site->root_fd >= 0)
-        root_close(site);
+        mk__static_root_close(site);
     mk_account_free(NULL, site, sizeof(*site));
 }
 
 /* Opens the document root. If that fails, root_fd is -1, and what needs no root is still checked. */
 static int open_root(struct mk_host *host, struct static_site *site, const struct static_host *conf)
 {
-    int err = conf->root.len ? root_open(site, conf->root) : -EINVAL;
+    int err = conf->root.len ? mk__static_root_open(site, conf->root) : -EINVAL;
     if (!MK_SMALL && err == 0 && access(conf->root.p, X_OK) < 0) { /* O_PATH alone checks no permission */
         err = -errno;
-        root_close(site);
+        mk__static_root_close(site);
     }
     if (err == 0)
         return 0;
@@ -71,22 +71,22 @@ static int open_root(struct mk_host *host, struct static_site *site, const struc
 
 static int start_host(struct mk_host *host, void **ret_state)
 {
-    const struct static_host *conf = mk_host_conf(host, &settings_sections[SETTINGS_HOST]);
+    const struct static_host *conf = mk_host_conf(host, &mk__static_settings_sections[SETTINGS_HOST]);
     struct static_site *site = mk_account_alloc(NULL, sizeof(*site));
     if (!site)
         return -ENOMEM;
     *site = (struct static_site){.host = conf, .owner = host};
-    site->settings = mk_host_server_conf(host, &settings_sections[SETTINGS_SERVER]);
+    site->settings = mk_host_server_conf(host, &mk__static_settings_sections[SETTINGS_SERVER]);
     site->hints_at_listing = !MK_SMALL && mk_generation_is_one_shot(mk_host_generation(host));
     if (!MK_SMALL)
-        site->settings = settings_merge(site, site->settings);
+        site->settings = mk__static_settings_merge(site, site->settings);
     int err = open_root(host, site, conf);
     if (!MK_SMALL && err != -ENOMEM) {
-        int pages = errors_load(host, site, &settings_sections[SETTINGS_ERROR_PAGES]);
+        int pages = mk__static_errors_load(host, site, &mk__static_settings_sections[SETTINGS_ERROR_PAGES]);
         err = err < 0 && pages != -ENOMEM ? err : pages;
     }
     if (!MK_SMALL && err != -ENOMEM) {
-        int aliases = alias_load(host, site, &settings_sections[SETTINGS_ALIAS]);
+        int aliases = mk__static_alias_load(host, site, &mk__static_settings_sections[SETTINGS_ALIAS]);
         err = err < 0 && aliases != -ENOMEM ? err : aliases;
     }
     if (err < 0) {
@@ -102,7 +102,7 @@ static int add_folders(struct mk_host *host)
     struct static_site *site = mk_host_state(host, &mk_plugin_static);
     int result = 0;
     for (const struct mk_host_folder *f = mk_host_folders(host); f && site && result != -ENOMEM; f = f->next) {
-        int err = alias_add_folder(host, site, f);
+        int err = mk__static_alias_add_folder(host, site, f);
         result = err < 0 ? err : result;
     }
     return result;
@@ -142,7 +142,7 @@ static int get_status(const struct find_result *found)
 {
     if (found->status)
         return found->status;
-    if (open_is_missing(found->err))
+    if (mk__static_open_is_missing(found->err))
         return 404;
     for (size_t i = 0; i < sizeof(error_statuses) / sizeof(error_statuses[0]); i++)
         if (error_statuses[i].err == found->err)
@@ -169,7 +169,7 @@ static void send_file(struct mk_request *req, const struct static_site *site, co
                               .mtime_nanoseconds = (uint32_t)found->mtime.tv_nsec,
                               .version = site->settings->tags == STATIC_TAGS_EXACT ? found->version : 0,
                               .type = !MK_SMALL && found->block ? MK_STR_NONE : mk_request_mime(req, found->name),
-                              .coding = open_coding(found->name, found->coding),
+                              .coding = mk__static_open_coding(found->name, found->coding),
                               .no_ranges = !site->settings->ranges,
                               .in_memory = found->in_memory,
                               .content = content,
@@ -178,7 +178,7 @@ static void send_file(struct mk_request *req, const struct static_site *site, co
                               .owned = MK_SMALL ? NULL : found->owned,
                           });
     if (!MK_SMALL)
-        file_counters_add(req, found->coding != MK_CODING_IDENTITY);
+        mk__static_file_counters_add(req, found->coding != MK_CODING_IDENTITY);
 }
 
 static void send_result(struct mk_request *req, const struct static_site *site, const struct find_result *found)
@@ -198,7 +198,7 @@ static void send_result(struct mk_request *req, const struct static_site *site, 
 /* Returns true if another plugin may have content for the path. */
 static bool is_not_found(const struct find_result *found)
 {
-    return found->kind == FOUND_NOTHING && !found->status && open_is_missing(found->err);
+    return found->kind == FOUND_NOTHING && !found->status && mk__static_open_is_missing(found->err);
 }
 
 /* Responds after a lookup on a disk thread. */
@@ -232,7 +232,7 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
     disk_lookups_init(&state->lookups);
     state->cache = cache;
     if (!cache)
-        small_file_cache_clear(&state->small_files);
+        mk__static_small_file_cache_clear(&state->small_files);
     *ret_state = state;
     return 0;
 }
@@ -253,9 +253,9 @@ static struct find_result find_cached(struct mk_request *req, const struct stati
         return find_path(at->site, at->path, accept, true);
     struct worker_state *worker = mk_worker_state(mk_request_worker(req), &mk_plugin_static);
     if (!worker->cache)
-        return small_file_cache_find(&worker->small_files, mk_loop_turns(mk_request_loop(req)), at, accept);
-    return find_path_with(at->site, at->path,
-                          &(struct find_mode){.accept = accept, .cached = true, .cache = worker->cache, .req = req});
+        return mk__static_small_file_cache_find(&worker->small_files, mk_loop_turns(mk_request_loop(req)), at, accept);
+    return mk__static_find_path_with(
+        at->site, at->path, &(struct find_mode){.accept = accept, .cached = true, .cache = worker->cache, .req = req});
 }
 
 static int serve_again(struct mk_request *req, const struct static_location *at);
@@ -293,7 +293,7 @@ static int serve_location(struct mk_request *req, const struct static_location *
     struct static_site *site = at->site;
     struct mk_accept accept = {{0}};
     uint64_t now = mk_loop_now_ms(mk_request_loop(req));
-    bool swapped = !userdir_is_matched(at) && root_begin_check(site, now);
+    bool swapped = !userdir_is_matched(at) && mk__static_root_begin_check(site, now);
     if (!MK_SMALL && site->host->n_codings)
         mk_accept_encoding(mk_request_header(req, MK_HEADER_ACCEPT_ENCODING), &accept);
     struct find_result found = {.kind = FOUND_NOTHING, .err = EAGAIN};
@@ -301,14 +301,14 @@ static int serve_location(struct mk_request *req, const struct static_location *
         found = find_cached(req, at, &accept);
     if (is_not_found(&found))
         return MK_DECLINED;
-    if (!MK_SMALL && is_retry_due(req, &found, attempt) && retry_arm(req, at, serve_retry) == 0)
+    if (!MK_SMALL && is_retry_due(req, &found, attempt) && mk__static_retry_arm(req, at, serve_retry) == 0)
         return 0;
     if (found.kind != FOUND_NOTHING || found.err != EAGAIN) {
         send_result(req, site, &found);
-    } else if (disk_lookup_start(get_lookups(req, attempt), req, at, &accept, swapped ? now : 0, &lookup_functions) <
-               0) {
+    } else if (mk__static_disk_lookup_start(get_lookups(req, attempt), req, at, &accept, swapped ? now : 0,
+                                            &lookup_functions) < 0) {
         if (swapped)
-            root_end_check(site, now);
+            mk__static_root_end_check(site, now);
         mk_response_error(req, 503);
     }
     return 0;
@@ -336,12 +336,12 @@ static int serve_request(struct mk_request *req)
         return 0;
     }
     struct static_location at = {site, mk_request_path(req), MK_STR_NONE};
-    if (open_is_hidden(site, at.path)) {
+    if (mk__static_open_is_hidden(site, at.path)) {
         mk_response_error(req, 404);
         return 0;
     }
-    if (!MK_SMALL && !alias_find(&at))
-        userdir_match(&at);
+    if (!MK_SMALL && !mk__static_alias_find(&at))
+        mk__static_userdir_match(&at);
     if (!MK_SMALL && alias_needs_slash(&at)) {
         redirect_to_directory(req);
         return 0;
@@ -353,9 +353,9 @@ static void replace_error_page(struct mk_request *req)
 {
     struct static_site *site = mk_request_host_state(req, &mk_plugin_static);
     if (site && site->hints_at_listing)
-        listing_hint_give(req, site);
+        mk__static_listing_hint_give(req, site);
     if (site && site->errors)
-        errors_apply(req, site, &settings_sections[SETTINGS_ERROR_PAGES]);
+        mk__static_errors_apply(req, site, &mk__static_settings_sections[SETTINGS_ERROR_PAGES]);
 }
 
 /* A request that is neither GET nor HEAD may have changed files: later ones must not get the cached one. */
@@ -368,13 +368,13 @@ static void clear_cache(struct mk_request *req)
     if (worker->cache)
         worker->cache->forget_turn(req);
     else
-        small_file_cache_clear(&worker->small_files);
+        mk__static_small_file_cache_clear(&worker->small_files);
 }
 
 static int open_path(const struct mk_host *host, struct mk_str path, uint32_t flags)
 {
     struct static_site *site = mk_host_state(host, &mk_plugin_static);
-    return site ? host_path_open(site, path, flags) : -ENOENT;
+    return site ? mk__static_host_path_open(site, path, flags) : -ENOENT;
 }
 
 static void explain_file(const struct mk_host *host, struct mk_explain *e)
@@ -384,17 +384,18 @@ static void explain_file(const struct mk_host *host, struct mk_explain *e)
     if (e->phase != MK_EXPLAIN_CONTENT || !site)
         return;
     bool reads = mk_str_eq(e->method, MK_STR("GET")) || mk_str_eq(e->method, MK_STR("HEAD"));
-    if (!reads || open_is_hidden(site, e->path))
+    if (!reads || mk__static_open_is_hidden(site, e->path))
         mk_explain_add(e, host, NULL, MK_EXPLAIN_ANSWERS, "%s", reads ? "404: hidden" : "405, or 501");
     else
         mk_explain_add(e, host, NULL, MK_EXPLAIN_MAYBE, "sends a file below %s",
-                       alias_find(&at) || !userdir_match(&at) ? at.site->configured_path.p : "a folder of UserDir");
+                       mk__static_alias_find(&at) || !mk__static_userdir_match(&at) ? at.site->configured_path.p
+                                                                                    : "a folder of UserDir");
 }
 
 MK_PLUGIN(static) = {
     MK_PLUGIN_HEAD("static", "2.0.0", "serves the files below a document root"),
     .flags = MK_PLUGIN_CHECKS_ALL,
-    .sections = settings_sections,
+    .sections = mk__static_settings_sections,
     .start = MK_SMALL ? NULL : start_process,
     .host_start = start_host,
     .host_stop = stop_host,

@@ -39,7 +39,8 @@ static bool is_relative_path(struct mk_str path)
     return true;
 }
 
-int userdir_parse(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+int mk__static_userdir_parse(const struct mk_conf_value *value, void *field, struct mk_arena *arena,
+                             struct mk_buf *error)
 {
     struct mk_str *name = field;
     if (value->n != 1 || !is_relative_path(value->text)) {
@@ -69,7 +70,7 @@ static bool is_name(struct mk_str name)
     return name.len > 0 && name.len <= USERDIR_NAME_BYTES;
 }
 
-bool userdir_match(struct static_location *at)
+bool mk__static_userdir_match(struct static_location *at)
 {
     assert(!at->user.p);
     struct mk_str path = at->path;
@@ -118,7 +119,7 @@ static int open_user_dir(const struct static_location *at, char ret_path[STATIC_
     int home = open(user->pw_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (home < 0)
         return mask_errno(errno);
-    int fd = open_dir(at->site, home, name);
+    int fd = mk__static_open_dir(at->site, home, name);
     close(home);
     return fd < 0 ? mask_errno(-fd) : fd;
 }
@@ -140,17 +141,18 @@ static struct find_result find_in_user_dir(const struct static_location *at, con
                                .lock = PTHREAD_MUTEX_INITIALIZER,
                                .prefix = mk_str_c(prefix),
                                .configured_path = mk_str_c(path)};
-    struct find_result found = folder ? find_folder(&site, at->path) : find_path(&site, at->path, accept, false);
+    struct find_result found =
+        folder ? mk__static_find_folder(&site, at->path) : find_path(&site, at->path, accept, false);
     close(fd);
     return found;
 }
 
-struct find_result userdir_find(const struct static_location *at, const struct mk_accept *accept)
+struct find_result mk__static_userdir_find(const struct static_location *at, const struct mk_accept *accept)
 {
     return find_in_user_dir(at, accept, false);
 }
 
-struct find_result userdir_find_folder(const struct static_location *at)
+struct find_result mk__static_userdir_find_folder(const struct static_location *at)
 {
     return find_in_user_dir(at, NULL, true);
 }

@@ -127,6 +127,29 @@ def test_programs_that_are_compared(tmp_path, compiled, source, library):
                 assert response.read() == f"Hello, {name}!\n".encode()
 
 
+# ── names ──
+
+
+def read_names(library):
+    """What a library defines for those that are linked with it."""
+    dynamic = [] if library.suffix == ".a" else ["-D"]
+    command = ["nm", "-g", "--defined-only", "--format=posix", *dynamic, library]
+    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    words = [line.split() for line in lines if not line.endswith(":")]
+    return {word[0] for word in words if len(word) > 2}
+
+
+def test_names_of_installed_libraries(prefix):
+    """A program may use any other name for its own functions, also where it is linked statically."""
+    libraries = [path for kind in ("*.a", "*.so*") for path in prefix.rglob(kind) if not path.is_symlink()]
+    found = {path.name: read_names(path) for path in libraries}
+    assert {"libmonkey.a", "libmonkey-websocket.a", "libmonkey.so.2.0.0", "tls.so"} <= set(found)
+    assert all(found.values())
+    foreign = {(name, each) for name, names in found.items() for each in names if not each.startswith("mk_")}
+    versions, sanitizers = {"LIBMONKEY_2.0"}, ("__asan_", "__odr_asan", "__ubsan_")
+    assert not {(file, name) for file, name in foreign if name not in versions and not name.startswith(sanitizers)}
+
+
 # ── starts and stops ──
 
 

@@ -29,7 +29,7 @@ TEST(matches)
         struct mk_str word = mk_str_c(cases[i].text);
         struct mk_conf_value value = {.text = word, .words = &word, .n = 1};
         mk_buf_init_fixed(&error, text, sizeof(text));
-        if (alias_keys[0].parse(&value, &match, &arena, &error) != (cases[i].good ? 0 : -EINVAL))
+        if (mk__static_alias_keys[0].parse(&value, &match, &arena, &error) != (cases[i].good ? 0 : -EINVAL))
             fail_msg("%s: %s", cases[i].text, mk_buf_cstr(&error));
         assert_int_equal(error.len == 0, cases[i].good);
     }
@@ -42,7 +42,7 @@ static const struct mk_conf_section section = {.name = "ALIAS",
                                                .scope = MK_CONF_SCOPE_HOST,
                                                .flags = MK_CONF_REPEAT,
                                                .size = sizeof(struct alias_rule),
-                                               .keys = alias_keys};
+                                               .keys = mk__static_alias_keys};
 static struct static_settings settings;
 static struct static_host host = {.n_tries = 3, .codings = {MK_CODING_GZIP}, .n_codings = 1};
 static struct mk_generation generation;
@@ -59,12 +59,12 @@ static int load(const char *format)
     owner.set = mk__conf_set_new(generation.conf, MK_CONF_SCOPE_HOST);
     mk__conf_read_text(generation.conf, owner.set, "test", mk_str_c(text));
     assert_int_equal(mk__conf_check(generation.conf, owner.set), 0);
-    return alias_load(&owner, &site, &section);
+    return mk__static_alias_load(&owner, &site, &section);
 }
 
 static void unload(void)
 {
-    alias_free(&site);
+    mk__static_alias_free(&site);
     assert_null(site.aliases);
     mk__conf_free(generation.conf);
 }
@@ -84,7 +84,7 @@ TEST(places)
                      0);
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct static_location at = {&site, mk_str_c(cases[i].path), MK_STR_NONE};
-        assert_int_equal(alias_find(&at), cases[i].rest != NULL);
+        assert_int_equal(mk__static_alias_find(&at), cases[i].rest != NULL);
         assert_str_equal(at.path, cases[i].rest ? cases[i].rest : cases[i].path);
         assert_int_equal(at.site != &site, cases[i].rest != NULL);
         assert_int_equal(alias_needs_slash(&at), strcmp(cases[i].path, "/a") == 0);
@@ -96,7 +96,7 @@ TEST(places)
         assert_true(mk_str_eq(at.site->configured_path, mk_str_c(mk_test_path("dir"))));
     }
     struct static_location at = {&site, MK_STR("/one"), MK_STR_NONE};
-    alias_find(&at);
+    mk__static_alias_find(&at);
     struct find_result f = find_path(at.site, at.path, NULL, false);
     assert_int_equal(f.kind, FOUND_FILE);
     close(f.fd);
@@ -120,8 +120,8 @@ static int load_some(void *ctx)
 {
     unsigned before = mk_test_descriptors();
     (void)ctx;
-    int err = alias_load(&owner, &site, &section);
-    alias_free(&site);
+    int err = mk__static_alias_load(&owner, &site, &section);
+    mk__static_alias_free(&site);
     assert_int_equal(mk_test_descriptors(), before);
     return err;
 }
@@ -129,7 +129,7 @@ static int load_some(void *ctx)
 TEST(without_memory)
 {
     assert_int_equal(load("[ALIAS]\n Match /a\n To %s/dir\n[ALIAS]\n Match =/b\n To %s/dir/file\n"), 0);
-    alias_free(&site);
+    mk__static_alias_free(&site);
     assert_int_equal(mk_test_failing_allocs(load_some, NULL), 3); /* two aliases, and the look at their order */
     unload();
 }

@@ -183,9 +183,9 @@ static const struct {
 TEST(hidden_names)
 {
     for (size_t i = 0; i < COUNT(dots); i++) {
-        assert_int_equal(open_is_hidden(&site, mk_str_c(dots[i].path)), dots[i].hidden);
+        assert_int_equal(mk__static_open_is_hidden(&site, mk_str_c(dots[i].path)), dots[i].hidden);
         settings.dotfiles = true;
-        assert_false(open_is_hidden(&site, mk_str_c(dots[i].path)));
+        assert_false(mk__static_open_is_hidden(&site, mk_str_c(dots[i].path)));
         settings.dotfiles = false;
     }
 }

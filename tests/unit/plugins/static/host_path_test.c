@@ -15,7 +15,7 @@ static const char *tell(const char *path, uint32_t flags)
 {
     static char text[64];
     struct stat st;
-    int fd = host_path_open(&site, mk_str_c(path), flags);
+    int fd = mk__static_host_path_open(&site, mk_str_c(path), flags);
     if (fd < 0)
         return strerrorname_np(-fd);
     assert_int_equal(fstat(fd, &st), 0);

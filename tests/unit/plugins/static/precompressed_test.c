@@ -137,16 +137,16 @@ static int read_patterns(void *ctx)
     (void)ctx;
     mk_buf_init_fixed(&error, text, sizeof(text));
     mk_arena_init(&arena, NULL, 4096, NULL, 0);
-    int err = precompressed_parse_match(&first, &all, &arena, &error);
+    int err = mk__static_precompressed_parse_match(&first, &all, &arena, &error);
     if (err == 0)
-        err = precompressed_parse_match(&second, &all, &arena, &error);
+        err = mk__static_precompressed_parse_match(&second, &all, &arena, &error);
     if (err == 0) {
         assert_int_equal(all.n, 3);
         assert_int_equal(all.items[0].kind, MK_PATTERN_NAME);
         assert_str_equal(all.items[1].text, "/a");
         assert_str_equal(all.items[2].text, "/b");
         words[0] = MK_STR("nonsense");
-        assert_int_equal(precompressed_parse_match(&first, &all, &arena, &error), -EINVAL);
+        assert_int_equal(mk__static_precompressed_parse_match(&first, &all, &arena, &error), -EINVAL);
         assert_int_equal(all.n, 3);
         assert_true(error.len > 0);
     }

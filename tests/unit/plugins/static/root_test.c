@@ -38,7 +38,7 @@ static void start(void)
 {
     publish("releases/a");
     site = (struct static_site){.settings = &settings, .host = &host};
-    assert_int_equal(root_open(&site, mk_str_c(written)), 0);
+    assert_int_equal(mk__static_root_open(&site, mk_str_c(written)), 0);
     assert_true(site.next_check_ms > ROOT_CHECK_MS);
     site.next_check_ms = 5000;
 }
@@ -47,38 +47,38 @@ static void start(void)
 static void check_at_once(void)
 {
     site.next_check_ms = ROOT_CHECKING;
-    root_check(&site, 0);
+    mk__static_root_check(&site, 0);
 }
 
 /* As a request does. The kernel may say at any time that it would have to wait: then a disk thread looks. */
 static void look(uint64_t now)
 {
-    if (root_begin_check(&site, now))
-        root_check(&site, now);
+    if (mk__static_root_begin_check(&site, now))
+        mk__static_root_check(&site, now);
     assert_int_equal(site.next_check_ms, now + ROOT_CHECK_MS);
 }
 
 TEST(looks_once_a_second)
 {
     start();
-    assert_false(root_begin_check(&site, 4999));
+    assert_false(mk__static_root_begin_check(&site, 4999));
     assert_int_equal(site.next_check_ms, 5000);
     look(5000);
     assert_int_equal(site.swap_seq, 0);
     publish("releases/b");
-    assert_false(root_begin_check(&site, 5999));
-    assert_true(root_begin_check(&site, 6000));
-    assert_false(root_begin_check(&site, 9000)); /* another call has begun it */
-    root_end_check(&site, 9000);
+    assert_false(mk__static_root_begin_check(&site, 5999));
+    assert_true(mk__static_root_begin_check(&site, 6000));
+    assert_false(mk__static_root_begin_check(&site, 9000)); /* another call has begun it */
+    mk__static_root_end_check(&site, 9000);
     assert_int_equal(site.next_check_ms, 10000);
     assert_int_equal(read_letter("/file"), 'a');
-    assert_true(root_begin_check(&site, 10000));
-    root_check(&site, 10000);
+    assert_true(mk__static_root_begin_check(&site, 10000));
+    mk__static_root_check(&site, 10000);
     assert_int_equal(site.next_check_ms, 11000);
     assert_int_equal(read_letter("/file"), 'b');
     look(11000);
     assert_int_equal(site.swap_seq, 2);
-    root_close(&site);
+    mk__static_root_close(&site);
 }
 
 TEST(the_directory_itself)
@@ -95,10 +95,10 @@ TEST(the_directory_itself)
     assert_int_equal(read_letter("/file"), 'b'); /* better than nothing */
     mk_test_mkdir("releases/b");
     mk_test_write("releases/b/file", MK_STR("c"));
-    assert_true(root_begin_check(&site, 9000));
-    root_check(&site, 9000);
+    assert_true(mk__static_root_begin_check(&site, 9000));
+    mk__static_root_check(&site, 9000);
     assert_int_equal(read_letter("/file"), 'c');
-    root_close(&site);
+    mk__static_root_close(&site);
     assert_int_equal(mk_test_remove(b), 0);
     assert_int_equal(rename(moved, b), 0);
 }
@@ -112,7 +112,7 @@ TEST(links_inside)
     check_at_once();
     assert_int_equal(read_letter("/absolute"), 'b');
     assert_int_equal(read_letter("/other"), '-'); /* leads into releases/a */
-    root_close(&site);
+    mk__static_root_close(&site);
 }
 
 TEST(what_cannot_be_opened)
@@ -121,9 +121,9 @@ TEST(what_cannot_be_opened)
     char path[600];
     site = (struct static_site){.settings = &settings, .host = &host};
     snprintf(path, sizeof(path), "%s", mk_test_path("nowhere"));
-    assert_int_equal(root_open(&site, mk_str_c(path)), -ENOENT);
+    assert_int_equal(mk__static_root_open(&site, mk_str_c(path)), -ENOENT);
     snprintf(path, sizeof(path), "%s", mk_test_path("releases/a/file"));
-    assert_int_equal(root_open(&site, mk_str_c(path)), -ENOTDIR);
+    assert_int_equal(mk__static_root_open(&site, mk_str_c(path)), -ENOTDIR);
     assert_int_equal(mk_test_descriptors(), before);
 }
 
@@ -159,7 +159,7 @@ TEST(no_request_sees_two)
     pthread_join(thread, NULL);
     assert_int_equal(seen['-'], 0);
     assert_true(seen['a'] > 0 && seen['b'] > 0);
-    root_close(&site);
+    mk__static_root_close(&site);
     settings.index.n = 0;
 }
 

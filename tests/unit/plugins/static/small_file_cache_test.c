@@ -19,7 +19,7 @@ static const char *ask_at(struct static_site *site, uint64_t turn, const char *p
     memset(asked, 'x', sizeof(asked));
     memcpy(asked, path, name.len + 1);
     struct find_result f =
-        small_file_cache_find(&recent, turn, &(struct static_location){.site = site, .path = name}, &accept);
+        mk__static_small_file_cache_find(&recent, turn, &(struct static_location){.site = site, .path = name}, &accept);
     if (f.kind != FOUND_FILE)
         return f.kind == FOUND_DIRECTORY ? "directory" : "nothing";
     struct mk_str expected = asked[name.len - 1] == '/' ? MK_STR("index.html") : name;

@@ -78,7 +78,7 @@ TEST(paths)
 {
     for (size_t i = 0; i < COUNT(paths); i++) {
         struct static_location at = {&site, mk_str_c(paths[i].path), MK_STR_NONE};
-        assert_int_equal(userdir_match(&at), paths[i].user != NULL);
+        assert_int_equal(mk__static_userdir_match(&at), paths[i].user != NULL);
         assert_int_equal(userdir_is_matched(&at), paths[i].user != NULL);
         if (!paths[i].user)
             continue;
@@ -92,7 +92,7 @@ TEST(without_the_key)
     struct mk_str before = host.user_dir;
     struct static_location at = {&site, MK_STR("/~bob/"), MK_STR_NONE};
     host.user_dir = MK_STR_NONE;
-    assert_false(userdir_match(&at));
+    assert_false(mk__static_userdir_match(&at));
     assert_str_equal(at.path, "/~bob/");
     host.user_dir = before;
 }
@@ -103,7 +103,7 @@ static const char *describe(const char *user, const char *path)
 {
     static char content[32];
     struct static_location at = {&site, mk_str_c(path), mk_str_c(user)};
-    struct find_result f = userdir_find(&at, NULL);
+    struct find_result f = mk__static_userdir_find(&at, NULL);
     if (f.kind == FOUND_DIRECTORY)
         return "directory";
     if (f.kind == FOUND_NOTHING)
@@ -203,11 +203,11 @@ TEST(values)
         struct mk_str word = mk_str_c(is_good ? good[i] : bad[i - COUNT(good)]), name = MK_STR_NONE;
         struct mk_conf_value value = {.text = word, .words = &word, .n = 1};
         mk_buf_init_fixed(&error, text, sizeof(text));
-        assert_int_equal(userdir_parse(&value, &name, &arena, &error), is_good ? 0 : -EINVAL);
+        assert_int_equal(mk__static_userdir_parse(&value, &name, &arena, &error), is_good ? 0 : -EINVAL);
         assert_int_equal(error.len == 0, is_good);
         assert_true(!is_good || mk_str_eq(name, word));
         value.n = 2;
-        assert_int_equal(userdir_parse(&value, &name, &arena, &error), -EINVAL);
+        assert_int_equal(mk__static_userdir_parse(&value, &name, &arena, &error), -EINVAL);
     }
     mk_arena_release(&arena);
 }
