@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 enum {
-    ERROR_PAGE_BYTES = 768,
     FILE_PART_COST = 4096, /* it holds a descriptor */
     GATHERED_BYTES_MAX = 256,
     GATHER_BYTES = 4096,
@@ -554,11 +553,11 @@ static bool restart_response(struct mk_request *req, int status)
 static void add_error_page(struct mk_request *req)
 {
     struct mk_buf page;
-    char *storage = mk_arena_alloc(&req->arena, ERROR_PAGE_BYTES);
+    char *storage = mk_arena_alloc(&req->arena, MK__STATUS_PAGE_BYTES);
     if (!storage || !mk__status_has_body(req->status) || req->status == 205)
         return; /* no page */
-    mk_buf_init_fixed(&page, storage, ERROR_PAGE_BYTES);
-    mk__status_write_page(&page, req->status, MK_STR_NONE);
+    mk_buf_init_fixed(&page, storage, MK__STATUS_PAGE_BYTES);
+    mk__status_write_page(&page, req->status);
     if (page.err == 0 && mk_response_header_ref(req, MK_STR("Content-Type"), MK_STR("text/html; charset=utf-8")) == 0)
         req->is_default_error = mk_response_write_ref(req, mk_buf_str(&page)) >= 0;
 }

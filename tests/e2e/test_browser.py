@@ -114,6 +114,21 @@ def test_page_that_does_not_exist(page, tour):
         assert page.evaluate("location.pathname") == path
 
 
+@pytest.mark.parametrize("scheme, back", [("light", 255), ("dark", 18)])
+def test_built_in_error_page(page, serve, scheme, back):
+    """With a sentence, for both kinds of screens; the browser asks for nothing else, not even for an icon."""
+    server = serve()
+    page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+    page.navigate(f"{server.url}/nothing")
+    assert statuses(page, server) == {"/nothing": [404]}
+    assert page.evaluate("document.title") == "404 Not Found"
+    assert page.evaluate("document.body.textContent").strip() == "404 Not FoundThere is nothing at this address."
+    assert page.evaluate("document.documentElement.outerHTML.length") < 1024
+    picture = page.screenshot()
+    assert page.evaluate(GRID % (base64.b64encode(picture).decode(), 1, 24))[-1] == [back] * 3
+    keep_picture(f"error-{scheme}.png", picture)
+
+
 # ── seeking ──
 
 SEEK = """new Promise((done, fail) => {
@@ -203,6 +218,14 @@ FONTS = """document.head.append(Object.assign(document.createElement("style"), {
 }))"""
 
 
+def keep_picture(name, png):
+    """To be seen; returns its path."""
+    path = build.TOP / "build" / "screenshots" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(png)
+    return path
+
+
 def look_at(page, server, *without):
     """A screenshot of the first page, as it is when these files do not arrive."""
     page.call("Network.setBlockedURLs", urls=[f"*/{name}" for name in without])
@@ -225,9 +248,7 @@ def test_screenshot(page, tour):
         REFERENCE.write_bytes(png)
     differences = count_differences(page, png, REFERENCE.read_bytes())
     if differences > CELLS_TOLERATED:
-        new = build.TOP / "build" / "screenshots" / "index.png"
-        new.parent.mkdir(parents=True, exist_ok=True)
-        new.write_bytes(png)
+        new = keep_picture("index.png", png)
         pytest.fail(
             f"{differences} of {COLUMNS * ROWS} cells of the first page look different from {REFERENCE}. How it looks "
             f"now is in {new}; if that is as it should be, run this test with {RENEW}=1 and commit the reference."

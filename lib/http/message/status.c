@@ -7,7 +7,8 @@
  */
 #include "http/message/status.h"
 
-#include <monkey/escape.h>
+#include <stdio.h>
+#include <string.h>
 
 /* As registered with IANA, without the codes that are marked unused. */
 #define STATUSES(X) \
@@ -101,22 +102,48 @@ struct mk_str mk__status_reason(int status)
     return mk_str((const char *)&reasons + row->at, row->len);
 }
 
-void mk__status_write_page(struct mk_buf *out, int status, struct mk_str detail)
+/* Each is the code and a sentence for people; they are in one string, so that no pointer has to be relocated. */
+static const char sentences[] = "400 The server could not make sense of the request.\0"
+                                "401 You have to log in to see this.\0"
+                                "403 You may not see this.\0"
+                                "404 There is nothing at this address.\0"
+                                "405 This cannot be done with this address.\0"
+                                "408 The request took too long to arrive.\0"
+                                "410 What was here is gone, and will not come back.\0"
+                                "413 What was sent is larger than the server takes.\0"
+                                "414 The address is too long.\0"
+                                "429 Too many requests. Please try again later.\0"
+                                "431 The headers are too large; deleting the site's cookies may help.\0"
+                                "500 The server has made a mistake. Please try again later.\0"
+                                "502 Another server has not answered as it should. Please try again later.\0"
+                                "503 The server cannot answer now. Please try again later.\0"
+                                "504 Another server has not answered in time. Please try again later.\0";
+
+static struct mk_str find_sentence(int status)
+{
+    char code[16];
+    struct mk_str s = MK_STR_NONE;
+    snprintf(code, sizeof(code), "%d ", status);
+    for (const char *p = sentences; !MK_SMALL && *p; p += strlen(p) + 1)
+        if (strncmp(p, code, strlen(code)) == 0)
+            s = mk_str_c(p + strlen(code));
+    return s;
+}
+
+void mk__status_write_page(struct mk_buf *out, int status)
 {
     static const char head[] =
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">"
         "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">"
-        "<meta name=\"color-scheme\" content=\"light dark\">"
-        "<style>body{font:1rem/1.5 system-ui,sans-serif;max-width:40rem;margin:15vh auto;padding:0 1rem}</style>";
-    struct mk_str reason = mk__status_reason(status);
+        "<meta name=\"color-scheme\" content=\"light dark\"><link rel=\"icon\" href=\"data:,\">"
+        "<style>body{font:1rem/1.5 system-ui,sans-serif;max-width:36rem;margin:20vh auto;padding:0 1.5rem;"
+        "border-left:.25rem solid #d9622b}h1{font-size:1.5rem;margin:0}p{margin:.5rem 0 0}</style>";
+    struct mk_str reason = mk__status_reason(status), sentence = find_sentence(status);
     if (!reason.len)
         reason = status < 400 ? MK_STR("Status") : MK_STR("Error");
     mk_buf_add(out, head, sizeof(head) - 1);
     mk_buf_addf(out, "<title>%d %.*s</title><h1>%d %.*s</h1>", status, MK_STR_ARG(reason), status, MK_STR_ARG(reason));
-    if (detail.len) {
-        mk_buf_adds(out, MK_STR("<p>"));
-        mk_html_escape(out, detail);
-        mk_buf_adds(out, MK_STR("</p>"));
-    }
+    if (sentence.len)
+        mk_buf_addf(out, "<p>%.*s</p>", MK_STR_ARG(sentence));
     mk_buf_addc(out, '\n');
 }

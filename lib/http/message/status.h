@@ -19,10 +19,12 @@ static inline bool mk__status_has_body(int status)
     return status >= 200 && status != 204 && status != 304;
 }
 
+enum { MK__STATUS_PAGE_BYTES = 576 };
+
 /*
- * Appends a small HTML page in UTF-8. `detail` is a sentence or empty; it is escaped here. Errors are in the sticky
- * error of the buffer.
+ * Appends a small HTML page in UTF-8, for light and dark screens, with which browsers ask for nothing else. It fits in
+ * MK__STATUS_PAGE_BYTES. Errors are in the sticky error of the buffer.
  */
-void mk__status_write_page(struct mk_buf *out, int status, struct mk_str detail);
+void mk__status_write_page(struct mk_buf *out, int status);
 
 #endif

@@ -105,7 +105,7 @@ TEST(serves)
     assert_int_equal(mk_server_start(server), 0);
     for (int i = 0; i < 20; i++)
         ask(connect_to(port), "/a.txt", "HTTP/1.1 200 OK\r\n", "\r\n\r\nhello");
-    ask(connect_to(port), "/nowhere", "HTTP/1.1 404 Not Found\r\n", "Not Found</h1>\n");
+    ask(connect_to(port), "/nowhere", "HTTP/1.1 404 Not Found\r\n", "There is nothing at this address.</p>\n");
     mk_server_stop(server);
     assert_int_equal(connect_to(port), -1);
     mk_server_stop(server); /* twice is once */
