@@ -18,7 +18,7 @@ const struct command commands[] = {
     {"vhosts", 'v', "", "the hosts, their names and files", info_vhosts, NULL},
     {"workers", 'w', "", "the workers with their connections and the generations that they hold", workers_list, NULL},
     {"connections", '\0',
-     "[state=S] [peer=A] [listener=L] [host=H] [older=SECONDS] [id=N] [limit=N] [sort=KEY] | close ID",
+     "[state=S] [peer=A] [listener=L] [host=H] [older=SECONDS] [request=yes|no] [id=N] [limit=N] [sort=KEY] | close ID",
      "lists connections, or closes one", conns_run, "connection"},
     {"top", '\0', "[SECONDS]", "requests per second, until q", NULL, NULL},
     {"timers", '\0', "", "armed timers, and when the next one fires", workers_timers, NULL},

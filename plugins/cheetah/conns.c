@@ -61,6 +61,13 @@ static bool set_id(struct conns_query *q, struct mk_str value)
     return mk_str_u64(value, UINT64_MAX, &q->filter.id) && q->filter.id;
 }
 
+static bool set_request(struct conns_query *q, struct mk_str value)
+{
+    q->filter.with_request = mk_str_eq(value, MK_STR("yes"));
+    q->filter.without_request = mk_str_eq(value, MK_STR("no"));
+    return q->filter.with_request || q->filter.without_request;
+}
+
 static bool set_limit(struct conns_query *q, struct mk_str value)
 {
     return mk_str_u64(value, UINT64_MAX, &q->limit);
@@ -78,7 +85,7 @@ static const struct {
     bool (*set)(struct conns_query *q, struct mk_str value);
 } keys[] = {{"state", set_state}, {"listener", set_listener}, {"host", set_host},
             {"peer", set_peer},   {"older", set_age},         {"id", set_id},
-            {"limit", set_limit}, {"sort", set_sort}};
+            {"limit", set_limit}, {"sort", set_sort},         {"request", set_request}};
 
 bool conns_read_argument(struct client *c, struct mk_str word, struct conns_query *q)
 {

@@ -8,6 +8,7 @@
 #include <monkey/counters.h>
 
 #include <fnmatch.h>
+#include <inttypes.h>
 #include <stdio.h>
 
 enum { PATTERN_BYTES = 256, NAME_BYTES = 1024 };
@@ -22,6 +23,22 @@ static void make_name(const struct mk_counter_value *v, char *to, size_t size)
     snprintf(to, size, "%.*s%s%.*s", MK_STR_ARG(v->plugin), v->plugin.len ? "_" : "", MK_STR_ARG(v->name));
 }
 
+/* Adds the buckets that are not empty, as "END:NUMBER END:NUMBER ..." with the microseconds behind the bucket. */
+static void add_buckets(struct mk_buf *out, const uint64_t *buckets)
+{
+    char text[MK_COUNTER_BUCKETS * 44]; /* two numbers of 20 digits, and what separates them */
+    int len = 0;
+    for (unsigned i = 0; i < MK_COUNTER_BUCKETS; i++) {
+        uint64_t end = mk_counter_bucket_end_us(i);
+        const char *blank = len ? " " : "";
+        if (buckets[i] && end == UINT64_MAX)
+            len += snprintf(text + len, sizeof(text) - (size_t)len, "%sinf:%" PRIu64, blank, buckets[i]);
+        else if (buckets[i])
+            len += snprintf(text + len, sizeof(text) - (size_t)len, "%s%" PRIu64 ":%" PRIu64, blank, end, buckets[i]);
+    }
+    json_string(out, "_buckets", mk_str(text, (size_t)len));
+}
+
 static void add_counter(struct mk_buf *out, const struct mk_counter_value *v, const char *name)
 {
     static const char *const kinds[] = {"sum", "level", "histogram"};
@@ -30,8 +47,10 @@ static void add_counter(struct mk_buf *out, const struct mk_counter_value *v, co
     json_string(out, "labels", v->labels);
     json_text(out, "kind", kinds[v->kind]);
     json_number(out, "value", v->value);
-    if (v->kind == MK_COUNTER_HISTOGRAM)
+    if (v->kind == MK_COUNTER_HISTOGRAM) {
         json_number(out, "sum_us", (int64_t)v->sum_us);
+        add_buckets(out, v->buckets);
+    }
     json_string(out, "help", v->help);
     json_end(out);
 }

@@ -12,6 +12,7 @@
 #include "json.h"
 
 #include <assert.h>
+#include <time.h>
 
 enum { TRACERS_MAX = 256, TRACE_BYTES_MAX = 64 * 1024 };
 
@@ -116,6 +117,16 @@ static void stop_tracing(struct thread_call *call, struct mk_worker *worker)
     put_tracer(t);
 }
 
+/* Returns the time of day of a moment of the loop's clock. */
+static uint64_t get_unix_us(uint64_t loop_us)
+{
+    struct timespec real, steady;
+    clock_gettime(CLOCK_REALTIME, &real);
+    clock_gettime(CLOCK_MONOTONIC, &steady);
+    uint64_t now_us = (uint64_t)real.tv_sec * 1000000 + (uint64_t)real.tv_nsec / 1000;
+    return now_us + loop_us - ((uint64_t)steady.tv_sec * 1000000 + (uint64_t)steady.tv_nsec / 1000);
+}
+
 static void add_change(struct tracer *t, const struct mk_inspect_change *change)
 {
     if (t->out.len > TRACE_BYTES_MAX) {
@@ -123,6 +134,7 @@ static void add_change(struct tracer *t, const struct mk_inspect_change *change)
         return;
     }
     json_begin(&t->out);
+    json_number(&t->out, "time_unix_us", (int64_t)get_unix_us(change->time_us));
     json_number(&t->out, "time_us", (int64_t)change->time_us);
     json_number(&t->out, "id", (int64_t)change->id);
     json_number(&t->out, "worker", t->thread->index);

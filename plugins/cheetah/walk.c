@@ -74,6 +74,7 @@ bool conn_filter_holds(const struct conn_filter *f, const struct mk_inspect_conn
            (!f->state[0] || strcmp(f->state, conn->state) == 0) &&
            (!f->listener[0] || mk_str_eq(conn->listener, mk_str_c(f->listener))) &&
            (!f->host[0] || (conn->has_request && mk_str_ieq(conn->host, mk_str_c(f->host)))) &&
+           !(f->with_request && !conn->has_request) && !(f->without_request && conn->has_request) &&
            conn->age_s >= f->age_min_s;
 }
 

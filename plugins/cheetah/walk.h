@@ -30,6 +30,7 @@ struct conn_filter {
     bool by_peer;
     char state[24], listener[WALK_TEXT_MAX], host[WALK_TEXT_MAX];
     uint32_t age_min_s;
+    bool with_request, without_request; /* only those that have one under way, or none */
 };
 
 struct piece {

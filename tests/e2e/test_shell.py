@@ -267,6 +267,17 @@ def test_connections(shown, shell):
         assert idle.ask("/hello.txt").status == 200
 
 
+def test_connections_with_a_request(shown, shell):
+    server = shown({"BodyTimeout": "20s"})
+    with server.connect() as idle, server.connect() as busy:
+        idle.ask("/hello.txt")
+        busy.send(request("/upload", "Content-Length: 10", method="POST") + b"abc")
+        one = shell()
+        await_true(lambda: [row["state"] for row in one.ask("connections request=yes")] == ["read_body"])
+        assert [row["state"] for row in one.ask("connections request=no")] == ["idle"]
+        assert "request=maybe is not understood" in one.refused("connections request=maybe")
+
+
 @pytest.fixture
 def shown_secure(shown, tmp_path, site_root):
     """A server behind TLS with a socket for shells."""
@@ -388,6 +399,21 @@ def test_counters(counting):
     assert not one.ask("counters nonsense")
 
 
+def test_histograms(shown, shell):
+    """Their buckets are for programs: END:NUMBER, with the microseconds behind the bucket."""
+    server = shown(config={"plugins/status/status.conf": section("STATUS", {"Enabled": "On"})})
+    one = shell()
+    with server.connect() as client:
+        for _ in range(5):
+            client.ask("/hello.txt")
+
+    def read():
+        return next((row for row in one.ask("counters request_duration") if row["value"] == 5), None)
+
+    buckets = [bucket.split(":") for bucket in await_true(read)["_buckets"].split()]
+    assert sum(int(number) for _, number in buckets) == 5 and all(int(end) > 0 for end, _ in buckets)
+
+
 def test_top_counts_requests(counting, path):
     server, _ = counting
     top = subprocess.Popen(
@@ -453,6 +479,17 @@ def test_trace_a_client(shown, shown_secure, shell, way):
             closed.add(row["id"])
     one.send("")
     assert one.answer()[1]["ok"]
+
+
+def test_trace_has_the_time_of_day(shown, shell):
+    server = shown()
+    with server.connect() as client:
+        client.ask("/hello.txt")
+        before, one = time.time(), shell()
+        one.send("trace peer=127.0.0.1")
+        assert one.read()["view"] == "stream"
+        row = one.read()
+        assert before - 1 < row["time_unix_us"] / 1e6 < time.time() + 1 and row["time_us"] > 0
 
 
 def test_a_trace_ends_with_its_shell(shown, shell):
