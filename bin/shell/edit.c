@@ -141,8 +141,8 @@ static void find_words(const char *kind)
 {
     static const char *const levels[] = {"level", "error", "warn", "info", "debug", NULL};
     static const char *const methods[] = {"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", NULL};
-    static const char *const keys[] = {"close",  "state=", "peer=", "listener=", "host=",
-                                       "older=", "limit=", "sort=", NULL};
+    static const char *const keys[] = {"close",  "state=",   "peer=",  "listener=", "host=",
+                                       "older=", "request=", "limit=", "sort=",     NULL};
     clear_words(&edit.found);
     if (strcmp(kind, "command") == 0)
         for (unsigned i = 0; i < edit.commands.n; i++)

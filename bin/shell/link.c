@@ -119,12 +119,19 @@ static int send_all(int fd, struct mk_str data)
 }
 
 /* Waits for bytes of the server. Returns 1, or 0: there is input at `wait_fd`; or -errno. */
-static int wait_input(const struct link *l, int wait_fd)
+static int wait_input(struct link *l, int wait_fd)
 {
     struct pollfd fds[2] = {{.fd = l->fd, .events = POLLIN}, {.fd = wait_fd, .events = POLLIN}};
-    int n = poll(fds, 2, -1);
+    int n;
+    if (l->wait) {
+        int err = l->wait(l, l->wait_ctx);
+        return err < 0 ? err : 1;
+    }
+    do
+        n = poll(fds, 2, -1);
+    while (n < 0 && errno == EINTR); /* by a change of the window's size */
     if (n < 0)
-        return errno == EINTR ? 0 : -errno;
+        return -errno;
     return fds[0].revents ? 1 : 0;
 }
 

@@ -12,6 +12,9 @@
 struct link {
     int fd;
     struct mk_buf in;
+    /* Waits until `fd` can be read, in place of poll(2). Returns 0, or -errno: the answer is given up. NULL: none. */
+    int (*wait)(struct link *l, void *ctx);
+    void *wait_ctx;
     char path[512];
 };
 

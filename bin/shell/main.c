@@ -8,6 +8,8 @@
 #include "view.h"
 
 #include <getopt.h>
+#include <langinfo.h>
+#include <locale.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,10 +55,21 @@ static bool read_arguments(int argc, char **argv, struct arguments *ret)
     return true;
 }
 
-static bool wants_colours(void)
+static bool knows_sequences(void)
 {
-    const char *term = getenv("TERM"), *no = getenv("NO_COLOR");
-    return isatty(STDOUT_FILENO) && !(no && no[0]) && term && strcmp(term, "dumb") != 0;
+    const char *term = getenv("TERM");
+    return isatty(STDOUT_FILENO) && term && term[0] && strcmp(term, "dumb") != 0;
+}
+
+/* A locale that does not exist is that of ASCII. */
+static struct text_style get_style(void)
+{
+    const char *no = getenv("NO_COLOR");
+    bool terminal = isatty(STDOUT_FILENO);
+    setlocale(LC_CTYPE, "");
+    return (struct text_style){.terminal = terminal,
+                               .colours = knows_sequences() && !(no && no[0]),
+                               .unicode = terminal && strcmp(nl_langinfo(CODESET), "UTF-8") == 0};
 }
 
 /* ── commands of the shell itself ── */
@@ -150,7 +163,10 @@ int main(int argc, char **argv)
     if (link_open(&l, a.socket) < 0)
         return EXIT_USAGE;
     bool terminal = isatty(STDIN_FILENO) && optind == argc;
-    struct view_options options = {.json = a.json, .colours = wants_colours(), .interactive = isatty(STDIN_FILENO)};
+    struct view_options options = {.json = a.json,
+                                   .interactive = isatty(STDIN_FILENO),
+                                   .full_screen = knows_sequences(),
+                                   .style = get_style()};
     int code = optind < argc ? run_once(&l, argv + optind, argc - optind, &options)
                : terminal    ? run_terminal(&l, &options)
                              : run_lines(&l, &options);

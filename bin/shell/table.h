@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Answers as text for people: aligned columns, or a value in each line. Units of keys are resolved: memory_bytes
- * becomes MEMORY with 1.5M, age_s AGE with 3m20s. Control characters are shown as \xNN, so that nothing that a client
- * of the server has sent reaches the terminal as an escape sequence. Keys that begin with an underscore are for
- * programs only.
+ * Answers as text for people: aligned columns, or a value in each line; values as value.h says. On a terminal tables of
+ * connections fit its width: columns that matter least are left out, then long texts are cut.
  */
 #ifndef SHELL_TABLE_H
 #define SHELL_TABLE_H
 
 #include "object.h"
-
-#include <monkey/buf.h>
+#include "text.h"
 
 enum { TABLE_COLUMNS_MAX = OBJECT_MEMBERS_MAX, TABLE_CELL_MAX = 512 };
 
@@ -23,11 +20,13 @@ struct table_row {
 struct table_column {
     char *key;
     size_t width;
-    bool number, empty;
+    bool number, empty, left_out;
 };
 
 struct table {
-    bool colours;
+    struct text_style style;
+    bool stream; /* rows are printed as they come */
+    bool fits;   /* it must fit the terminal */
     unsigned n_columns;
     struct table_column columns[TABLE_COLUMNS_MAX];
     struct table_row *first, **last;
@@ -35,8 +34,10 @@ struct table {
     bool began; /* the heading was printed: the widths stay */
 };
 
-void table_init(struct table *t, bool colours);
+void table_init(struct table *t, const struct text_style *style);
 void table_release(struct table *t);
+/* Removes the rows. */
+void table_clear(struct table *t);
 /* Adds a row. Returns false without memory. */
 bool table_add(struct table *t, const struct object *o);
 /* Sorts the rows by a column, numbers from the greatest; `key` with or without its unit. Returns false if there is
@@ -46,10 +47,6 @@ bool table_sort(struct table *t, const char *key);
 void table_print(struct table *t, struct mk_buf *out);
 
 /* Appends the members of an object, one in a line. */
-void table_print_list(const struct object *o, bool colours, struct mk_buf *out);
-/* Appends a text; control characters as \xNN. */
-void table_add_safe(struct mk_buf *out, const char *text);
-/* Appends a value in the form for people, by the unit at the end of the key. */
-void table_add_value(struct mk_buf *out, const struct object_member *m);
+void table_print_list(const struct object *o, const struct text_style *style, struct mk_buf *out);
 
 #endif

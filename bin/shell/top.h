@@ -8,8 +8,9 @@
 #include "view.h"
 
 /*
- * Refreshes every `seconds`; on something other than a terminal it adds a line each time, until input or output ends.
- * Returns as view_ask().
+ * Draws the screen every `seconds`. Elsewhere than on a terminal it writes a line each time, with --json an object,
+ * until its output is closed, a signal ends it or, if both ends are a terminal, a line is entered. Returns as
+ * view_ask().
  */
 int top_run(struct link *l, double seconds, const struct view_options *options);
 

@@ -4,6 +4,7 @@
  */
 #include "view.h"
 
+#include "screen.h"
 #include "table.h"
 
 #include <stdio.h>
@@ -29,12 +30,21 @@ static bool flush(struct view *v)
     return fflush(stdout) == 0 && good;
 }
 
-static void begin(struct view *v, const char *name)
+/* Lists that are long and wide; the sentences of other answers are shown whole. */
+static bool must_fit(const char *command, const struct text_style *style)
+{
+    bool listed = command && (strcmp(command, "connections") == 0 || strcmp(command, "trace") == 0);
+    return listed && style->terminal && style->columns;
+}
+
+static void begin(struct view *v, const char *command, const char *name)
 {
     static const char *const names[] = {"table", "list", "text", "stream"};
     for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (name && strcmp(names[i], name) == 0)
             v->kind = (enum view_kind)i;
+    v->table.stream = v->kind == VIEW_STREAM;
+    v->table.fits = must_fit(command, &v->table.style);
 }
 
 static bool show_row(struct view *v, const struct object *o)
@@ -42,11 +52,11 @@ static bool show_row(struct view *v, const struct object *o)
     const char *text;
     switch (v->kind) {
     case VIEW_LIST:
-        table_print_list(o, v->options->colours, &v->out);
+        table_print_list(o, &v->options->style, &v->out);
         return flush(v);
     case VIEW_TEXT:
         text = object_get(o, "text");
-        table_add_safe(&v->out, text ? text : "");
+        text_add_safe(&v->out, text ? text : "");
         mk_buf_addc(&v->out, '\n');
         return v->out.len < 64 * 1024 || flush(v);
     default:
@@ -64,13 +74,13 @@ static bool take_object(struct object *o, const char *line, void *ctx)
     struct view *v = ctx;
     const char *warning = object_get(o, "warning");
     if (object_get(o, "begin")) {
-        begin(v, object_get(o, "view"));
+        begin(v, object_get(o, "begin"), object_get(o, "view"));
         return true;
     }
     if (warning) {
         struct mk_buf text;
         mk_buf_init(&text, 8192);
-        table_add_safe(&text, warning);
+        text_add_safe(&text, warning);
         fprintf(stderr, "monkey shell: %s\n", mk_buf_cstr(&text));
         mk_buf_release(&text);
         return true;
@@ -125,11 +135,12 @@ int view_ask(struct link *l, struct mk_str line, const struct view_options *opti
     struct mk_buf error;
     mk_buf_init(&error, 64 * 1024);
     mk_buf_init(&v.out, OUT_BYTES_MAX);
-    table_init(&v.table, options->colours);
+    table_init(&v.table, &options->style);
+    screen_measure(&v.table.style.columns, NULL);
     find_sort(line, v.sort, sizeof(v.sort));
     int result = link_ask(l, line, options->interactive ? STDIN_FILENO : -1, take_object, &v, &error);
     finish(&v);
-    report(result, &error, options->colours && isatty(STDERR_FILENO));
+    report(result, &error, options->style.colours && isatty(STDERR_FILENO));
     mk_buf_release(&error);
     return result;
 }

@@ -6,10 +6,13 @@
 #define SHELL_VIEW_H
 
 #include "link.h"
+#include "text.h"
 
 struct view_options {
-    bool json, colours;
+    bool json;
     bool interactive; /* a line of input ends an answer that goes on */
+    bool full_screen; /* the terminal can be drawn as a whole */
+    struct text_style style;
 };
 
 /*

@@ -20,7 +20,7 @@ const struct command commands[] = {
     {"connections", '\0',
      "[state=S] [peer=A] [listener=L] [host=H] [older=SECONDS] [request=yes|no] [id=N] [limit=N] [sort=KEY] | close ID",
      "lists connections, or closes one", conns_run, "connection"},
-    {"top", '\0', "[SECONDS]", "requests per second, until q", NULL, NULL},
+    {"top", '\0', "[SECONDS]", "a live view of requests, hosts and paths, until q", NULL, NULL},
     {"timers", '\0', "", "armed timers, and when the next one fires", workers_timers, NULL},
     {"memory", '\0', "", "memory by account and pool", workers_memory, NULL},
     {"log", '\0', "level [error|warn|info|debug]", "shows or sets the level of the error log until the next reload",

@@ -5,9 +5,7 @@ import contextlib
 import json
 import os
 import pathlib
-import pty
 import re
-import select
 import shutil
 import signal
 import socket
@@ -25,6 +23,7 @@ from harness.h2 import H2Client
 from harness.messages import request
 from harness.secure import serve_secure
 from harness.server import Server, await_true, run, section, write_config
+from harness.terminal import Terminal
 
 pytestmark = [
     pytest.mark.skipif(not (build.PLUGINS / "cheetah.so").exists(), reason="the preset has no plugin cheetah"),
@@ -1056,64 +1055,30 @@ def test_escape_sequences_of_clients(shown, path, target, shown_as, as_json):
         assert "\033" not in done.stdout and "\x9b" not in done.stdout and as_json in done.stdout
 
 
-class Terminal:
-    """monkey shell on a pseudo terminal."""
+@pytest.fixture
+def terminal(path, tmp_path):
+    """Opens monkey shell with these words on a pseudo terminal; `home` is the folder of its history."""
+    with contextlib.ExitStack() as stack:
 
-    def __init__(self, path, home):
-        self.pid, self.fd = pty.fork()
-        if self.pid == 0:
-            env = {**os.environ, **build.environment(), "TERM": "xterm", "XDG_STATE_HOME": str(home)}
-            os.execve(build.binary(), ["monkey", "shell", "-s", str(path)], env)
-        self.seen = ""
+        def start(*words, columns=80, rows=24, home=tmp_path, **env):
+            env = {**os.environ, **build.environment(), "TERM": "xterm", "LC_ALL": "C.UTF-8", **env}
+            argv = [build.binary(), "shell", "-s", path, *words]
+            return stack.enter_context(Terminal(argv, {**env, "XDG_STATE_HOME": str(home)}, columns, rows))
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(self.pid, 0)
-        os.close(self.fd)
-
-    def wait(self, pattern, seconds=20):
-        deadline = time.monotonic() + seconds
-        while not (found := re.search(pattern, self.seen)):
-            left = deadline - time.monotonic()
-            assert left > 0, f"{pattern!r} not in {self.seen!r}"
-            if select.select([self.fd], [], [], left)[0]:
-                try:
-                    self.seen += os.read(self.fd, 65536).decode("utf-8", "replace")
-                except OSError:
-                    raise AssertionError(f"ended before {pattern!r}: {self.seen!r}") from None
-        self.seen = self.seen[found.end() :]
-        return found
-
-    def type(self, text):
-        """Types what the shell reads key by key: Control-D in a line that the terminal edits would be a NUL."""
-        await_true(lambda: not termios.tcgetattr(self.fd)[3] & termios.ICANON, 20, "the shell reads keys")
-        os.write(self.fd, text.encode())
-
-    def end(self, text):
-        """Types, and returns the code that the shell ends with."""
-        self.type(text)
-        with contextlib.suppress(OSError):  # EIO: the shell has closed the terminal
-            while os.read(self.fd, 65536):
-                pass
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        yield start
 
 
-def test_terminal(shown, path, tmp_path):
+def test_terminal(shown, terminal, path):
     """Editing, completion, colours, history; the end by Control-D."""
     server = shown()
-    with server.connect() as client, Terminal(path, tmp_path / "state") as terminal:
+    with server.connect() as client:
         client.ask("/hello.txt")
-        (tmp_path / "state").mkdir(exist_ok=True)
+        terminal = terminal()
         terminal.wait("monkey> ")
         terminal.type("upt\t")
         terminal.wait("ime")
         terminal.type("\r")
-        terminal.wait(r"\033\[1muptime\033\[0m +\d+s")
+        terminal.wait(r"\033\[1muptime\033\[0m +\d+ s")
         terminal.wait("monkey> ")
         terminal.type("hlep\b\b\belp trace\r")  # backspace edits
         terminal.wait(r"COMMAND.*\n.*trace")
@@ -1130,36 +1095,225 @@ def test_terminal(shown, path, tmp_path):
         assert terminal.end("quit\r") == 0
 
 
-def test_history(shown, path, tmp_path):
+def test_history(shown, terminal, tmp_path):
     shown()
     home = tmp_path / "state"
     home.mkdir()
-    with Terminal(path, home) as terminal:
-        terminal.wait("monkey> ")
-        terminal.type("plugins\r")
-        terminal.wait("cheetah")
-        terminal.wait("monkey> ")
-        assert terminal.end("\x04") == 0
+    first = terminal(home=home)
+    first.wait("monkey> ")
+    first.type("plugins\r")
+    first.wait("cheetah")
+    first.wait("monkey> ")
+    assert first.end("\x04") == 0
     history = home / "monkey" / "shell_history"
     assert "plugins" in history.read_text()
     assert history.stat().st_mode & 0o777 == 0o600 and history.parent.stat().st_mode & 0o777 == 0o700
-    with Terminal(path, home) as terminal:
-        terminal.wait("monkey> ")
-        terminal.type("\x1b[A\r")
-        terminal.wait("SUMMARY")
+    second = terminal(home=home)
+    second.wait("monkey> ")
+    second.type("\x1b[A\r")
+    second.wait("SUMMARY")
 
 
-def test_top_on_a_terminal(shown, path, tmp_path):
+# ── for people: tables and the live view on a terminal ──
+
+HOSTILE = "/%1b%5b31m%0a%c2%9b31m%e2%80%ae"  # escape sequences, a new line, CSI in one character, right to left
+HARMLESS = "/\\x1b[31m\\x0a\\x9b31m\\u{202e}"
+
+
+@pytest.fixture
+def watched(shown, site_root):
+    """A server with two hosts that measures durations, and a client whose request is under way on the second one."""
+    other = section("HOST", {"ServerName": "www.example.org", "DocumentRoot": site_root})
+    config = {"sites/other": other, "plugins/status/status.conf": section("STATUS", {"Enabled": "On"})}
+    server = shown({"Workers": 2, "BodyTimeout": "60s"}, config=config)
+    with server.connect() as client:
+        client.send(request(HOSTILE, "Content-Length: 10", method="POST", host="www.example.org"))
+        yield server
+
+
+def ask_until(server, terminal, holds):
+    """Asks for a file in a loop, until the screen is as wanted."""
+    with server.connect() as client:
+
+        def ask(screen):
+            assert client.ask("/hello.txt").status == 200
+            return holds(screen)
+
+        return terminal.wait_screen(ask)
+
+
+def is_restored(terminal):
+    modes = terminal.screen.modes
+    flags = termios.tcgetattr(terminal.fd)[3]
+    edits = flags & termios.ICANON and flags & termios.ECHO and flags & termios.ISIG
+    return edits and modes == {"wraps": True, "cursor": True, "alternate": False}
+
+
+def end_of(terminal, text=""):
+    """Ends it, and returns its code with what it wrote behind the last screen."""
+    code = terminal.end(text)
+    shown, _, behind = terminal.seen.rpartition("\x1b[?1049l")
+    terminal.screen.feed(shown + "\x1b[?1049l")
+    assert is_restored(terminal)
+    return code, behind
+
+
+@pytest.mark.parametrize("columns, rows", [(80, 24), (132, 40), (40, 20)])
+def test_top_on_a_terminal(watched, terminal, columns, rows):
+    """Rates, latency, hosts and paths; what a client has sent is escaped. The harness checks that all lines fit."""
+    top = terminal("top", "0.2", columns=columns, rows=rows)
+    row = ask_until(watched, top, lambda screen: re.search(r"^ localhost +[1-9].*100%", screen.text(), re.M))
+    screen = top.screen
+    assert screen.modes == {"wraps": False, "cursor": False, "alternate": True}
+    assert re.search(r"^ Requests +[\d.,]+/s", screen.text(), re.M)
+    assert re.search(r"^ Sent +[\d.]+ K?B/s", screen.text(), re.M)
+    assert screen.lines()[-1].startswith(" q ends")
+    if columns >= 80:
+        assert re.search(r"^ Latency +p50 [\d.]+ ms +p99 [\d.]+ ms$", screen.text(), re.M)
+        assert re.search(r"^ Errors +0.0%  2xx 100.0%$", screen.text(), re.M)
+        assert re.search(r"^ Connections +2  .*read_body 1", screen.text(), re.M)
+        assert re.search(r"[\d.]+ K?B +[\d.]+ ms +[\d.]+ ms  █+ ", row[0])
+        top.wait_screen(lambda screen: " POST    www.example.org" in screen.text() and HARMLESS[:20] in screen.text())
+    if columns >= 132:
+        assert HARMLESS in screen.text()
+    assert end_of(top, "q") == (0, "")
+
+
+def test_top_within_the_shell(watched, terminal):
+    one = terminal()
+    one.wait("monkey> ")
+    one.type("top 0.2\r")
+    one.wait(r"(?s)Requests.*q ends")
+    one.type("q")
+    one.wait("monkey> ")
+    one.type("uptime\r")
+    one.wait(r"uptime\033\[0m +\d+ s")
+    assert one.end("quit\r") == 0
+
+
+@pytest.mark.parametrize("key", ["q", "\r", "\x03", "\x04"])
+def test_keys_that_end_top(watched, terminal, key):
+    top = terminal("top")
+    top.wait_screen(lambda screen: "q ends" in screen.text())
+    assert end_of(top, key) == (0, "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT])
+def test_signals_that_end_top(watched, terminal, number):
+    top = terminal("top")
+    top.wait_screen(lambda screen: "q ends" in screen.text())
+    os.kill(top.pid, number)
+    assert end_of(top) == (-number, "")
+
+
+def test_top_of_a_server_that_stops(shown, terminal):
     server = shown()
-    with server.connect() as client, Terminal(path, tmp_path) as terminal:
+    top = terminal("top", "0.2")
+    top.wait_screen(lambda screen: "q ends" in screen.text())
+    server.stop()
+    code, said = end_of(top)
+    assert code == 2 and "the connection to the server is lost" in said
+
+
+def test_top_of_a_server_that_does_not_answer(shown, terminal):
+    """The screen tells it, and keys work."""
+    server = shown()
+    top = terminal("top", "0.2")
+    top.wait_screen(lambda screen: "q ends" in screen.text())
+    server.send_signal(signal.SIGSTOP)
+    try:
+        top.wait_screen(lambda screen: "NO ANSWER FOR" in screen.text())
+        code, said = end_of(top, "q")
+    finally:
+        server.send_signal(signal.SIGCONT)
+    assert code == 2 and "the server does not answer" in said
+
+
+@build.needs_modules
+def test_top_with_a_worker_that_does_not_answer(shown, terminal):
+    """It is named, and the figures of the others are shown."""
+    server = shown({"Workers": 2}, config={"plugins/stall/stall.conf": ""})
+    threads = [t for t in server.threads() if read_comm(server, t) == "monkey: w1"]
+    top = terminal("top", "0.2")
+    top.wait_screen(lambda screen: re.search(r"^ Workers +2", screen.text(), re.M))
+    with stopped_thread(threads[0]):
+        top.wait_screen(lambda screen: screen.lines()[-1].endswith("worker 1 does not answer"))
+        assert re.search(r"^ Workers +1", top.screen.text(), re.M) and "NO ANSWER" not in top.screen.text()
+    top.wait_screen(lambda screen: re.search(r"^ Workers +2", screen.text(), re.M))
+    assert end_of(top, "q") == (0, "")
+
+
+def test_top_fits_another_size(watched, terminal):
+    top = terminal("top", "3600")
+    top.wait_screen(lambda screen: "q ends" in screen.lines()[23])
+    for columns, rows in ((132, 40), (50, 10)):
+        top.resize(columns, rows)
+        top.wait_screen(lambda screen, last=rows - 1: "q ends" in screen.lines()[last])
+    assert end_of(top, "q") == (0, "")
+
+
+def test_top_without_colours(watched, terminal):
+    top = terminal("top", "0.2", NO_COLOR="1")
+    ask_until(watched, top, lambda screen: re.search(r"^ localhost +[1-9]", screen.text(), re.M))
+    assert not any(style for row in top.screen.cells for _, style in row)
+    assert end_of(top, "q") == (0, "")
+
+
+def test_top_in_ascii(watched, terminal):
+    top = terminal("top", "0.2", LC_ALL="C")
+    row = ask_until(watched, top, lambda screen: re.search(r"^ localhost +[1-9].*100%", screen.text(), re.M))
+    assert "  |||||||| 100%" in row[0] and top.screen.text().isascii()
+
+
+def test_top_on_a_simple_terminal(watched, terminal):
+    """One that knows no escape sequences gets lines."""
+    top = terminal("top", "0.2", TERM="dumb")
+    for _ in range(3):
+        top.wait(r"\d+ requests/s, \d+ connections, \d+ requests under way, sent [\d.]+ K?B/s, received .*serving\r\n")
+    assert "\x1b" not in top.seen
+    os.write(top.fd, b"\n")
+    assert top.end() == 0
+
+
+def test_top_for_programs(watched, path):
+    argv = [build.binary(), "shell", "-s", path, "--json", "top", "0.2"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, env=build.environment()) as top:
+        with watched.connect() as client:
+            while (row := json.loads(top.stdout.readline()))["requests_per_s"] == 0:
+                client.ask("/hello.txt")
+        top.kill()
+    assert row["connections"] == 2 and row["p99_us"] >= row["p50_us"] > 0 and row["sent_bytes_per_s"] > 0
+
+
+def test_connections_on_a_terminal(watched, terminal, path):
+    """Units, colours, the width of the terminal; elsewhere the whole table."""
+    with watched.connect() as client:
         client.ask("/hello.txt")
-        terminal.wait("monkey> ")
-        terminal.type("top 0.2\r")
-        terminal.wait("1 connections")
-        terminal.wait("1 connections")
-        terminal.type("q")
-        terminal.wait("monkey> ")
-        assert terminal.end("quit\r") == 0
+        whole = command(path, "connections").stdout
+        assert HARMLESS in whole and "TRANSPORT" in whole and re.search(r" \d+s ", whole)
+        for columns in (80, 132):
+            one = terminal("connections", columns=columns)
+            assert one.end() == 0
+            lines = re.sub(r"\x1b\[\d+m", "", one.seen).splitlines()
+            assert len(lines) == 3 and max(map(len, lines)) <= columns and "TRANSPORT" not in lines[0]
+            assert re.search(r"\x1b\[36mread_body\x1b\[0m +\d+ s .* POST +www.example.org +/\\x1b\[31m", one.seen)
+            assert re.search(r"\x1b\[2midle\x1b\[0m +\d+ s .*\d B", one.seen)
+        plain = terminal("connections", NO_COLOR="1")
+        assert plain.end() == 0 and "\x1b" not in plain.seen and "read_body" in plain.seen
+
+
+def test_trace_in_local_time(watched, terminal):
+    """For people in local time."""
+    people = terminal("trace", "peer=127.0.0.1", TZ="UTC")
+    people.wait(r"TIME +ID +WORKER +PEER +BEFORE +AFTER")
+    clock = people.wait(r"(\d\d):(\d\d):(\d\d)\.\d{3} .*read_body")
+    seconds = sum(int(n) * unit for n, unit in zip(clock.groups(), (3600, 60, 1)))
+    assert (time.time() - seconds) % 86400 < 60
+    with watched.connect() as client:
+        client.ask("/hello.txt")
+        people.wait(r"\d\d\.\d{3} .*\x1b\[2midle")
+    os.write(people.fd, b"\n")
+    assert people.end() == 0
 
 
 # ── reloads of the section itself, upgrades ──

@@ -56,18 +56,19 @@ static void split_line(char *line, size_t size)
     }
 }
 
-static void show_object(char *line, size_t size)
+static void show_object(char *line, size_t size, const struct text_style *style)
 {
     struct object o;
     struct table table;
     struct mk_buf out;
     if (!object_read(line, size, &o))
         return;
-    table_init(&table, false);
+    table_init(&table, style);
+    table.fits = style->terminal;
     mk_buf_init(&out, 1 << 24);
     CHECK(table_add(&table, &o) && table_add(&table, &o));
     table_print(&table, &out);
-    table_print_list(&o, false, &out);
+    table_print_list(&o, style, &out);
     for (size_t i = 0; i < out.len; i++)
         CHECK((unsigned char)out.data[i] >= 0x20 || out.data[i] == '\n');
     table_release(&table);
@@ -76,13 +77,16 @@ static void show_object(char *line, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    static const struct text_style styles[] = {{0}, {.terminal = true, .unicode = true, .columns = 40}};
     if (size > WORDS_LINE_BYTES)
         return 0;
     char *line = copy_line(data, size);
     split_line(line, size);
-    memcpy(line, data, size);
-    line[size] = '\n';
-    show_object(line, size);
+    for (unsigned i = 0; i < 2; i++) {
+        memcpy(line, data, size);
+        line[size] = '\n';
+        show_object(line, size, &styles[i]);
+    }
     free(line);
     return 0;
 }

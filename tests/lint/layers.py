@@ -87,9 +87,9 @@ GENERATED = {"version.h": ("lib/server/", "lib/http/h2/module.c", "tools/wr/load
 SYSTEM_FOLDERS = ("arpa/", "linux/", "net/", "netinet/", "sys/")
 SYSTEM = set("""
     assert.h ctype.h dirent.h dlfcn.h endian.h errno.h execinfo.h fcntl.h fenv.h float.h fnmatch.h getopt.h glob.h grp.h
-    ftw.h ifaddrs.h inttypes.h limits.h link.h locale.h malloc.h math.h netdb.h poll.h pthread.h pwd.h regex.h sched.h
-    semaphore.h setjmp.h signal.h spawn.h stdalign.h stdarg.h stdatomic.h stdbool.h stddef.h stdint.h stdio.h stdlib.h
-    stdnoreturn.h string.h strings.h syslog.h termios.h threads.h time.h ucontext.h unistd.h wchar.h
+    ftw.h ifaddrs.h inttypes.h langinfo.h limits.h link.h locale.h malloc.h math.h netdb.h poll.h pthread.h pwd.h
+    regex.h sched.h semaphore.h setjmp.h signal.h spawn.h stdalign.h stdarg.h stdatomic.h stdbool.h stddef.h stdint.h
+    stdio.h stdlib.h stdnoreturn.h string.h strings.h syslog.h termios.h threads.h time.h ucontext.h unistd.h wchar.h
     sanitizer/asan_interface.h sanitizer/msan_interface.h
     """.split())
 

@@ -2,8 +2,11 @@
 /* The objects that the shell reads, and the tables that it makes of them. */
 #include "testing.h"
 
-#include "bin/shell/object.c"
-#include "bin/shell/table.c"
+#include "bin/shell/table.h"
+#include "bin/shell/value.h"
+
+#include <stdio.h>
+#include <stdlib.h>
 
 static char storage[64 * 1024];
 
@@ -75,13 +78,14 @@ TEST(many_members)
 
 /* ── tables ── */
 
+static const struct text_style plain, coloured = {.terminal = true, .colours = true};
 static struct table table;
 static struct mk_buf out;
 
 static int open_table(void **state)
 {
     (void)state;
-    table_init(&table, false);
+    table_init(&table, &plain);
     mk_buf_init_fixed(&out, storage, sizeof(storage));
     return 0;
 }
@@ -133,45 +137,100 @@ TEST(sort, open_table, close_table)
 TEST(values, open_table, close_table)
 {
     static const struct {
-        const char *key, *value, *text;
+        const char *key, *value, *text, *on_terminal;
     } cases[] = {
-        {"n_bytes", "0", "0B"},
-        {"n_bytes", "1023", "1023B"},
-        {"n_bytes", "10240", "10K"},
-        {"n_bytes", "1048576", "1.0M"},
-        {"n_bytes", "5497558138880", "5.0T"},
-        {"n_s", "59", "59s"},
-        {"n_s", "3661", "1h01m"},
-        {"n_s", "90000", "1d01h"},
-        {"n_ms", "12", "12ms"},
-        {"n", "12345", "12345"},
-        {"_s", "5", "5"},
+        {"n_bytes", "0", "0B", "0 B"},
+        {"n_bytes", "1023", "1023B", "1023 B"},
+        {"n_bytes", "10240", "10K", "10.0 KB"},
+        {"n_bytes", "1048576", "1.0M", "1.0 MB"},
+        {"n_bytes", "5497558138880", "5.0T", "5.0 TB"},
+        {"n_s", "59", "59s", "59 s"},
+        {"n_s", "3661", "1h01m", "1 h 1 min"},
+        {"n_s", "90000", "1d01h", "1 d 1 h"},
+        {"n_ms", "12", "12ms", "12 ms"},
+        {"n_unix_us", "1700000000123456", "22:13:20.123", "22:13:20.123"},
+        {"n", "12345", "12345", "12345"},
+        {"_s", "5", "5", "5"},
     };
+    assert_int_equal(setenv("TZ", "UTC", 1), 0);
     for (size_t i = 0; i < COUNT(cases); i++) {
+        struct object_member m = {cases[i].key, cases[i].value, OBJECT_NUMBER};
         out.len = 0;
-        table_add_value(&out, &(struct object_member){cases[i].key, cases[i].value, OBJECT_NUMBER});
+        value_add(&out, &m, &plain, 2);
         assert_str_equal(mk_buf_str(&out), cases[i].text);
+        out.len = 0;
+        value_add(&out, &m, &coloured, 2);
+        assert_str_equal(mk_buf_str(&out), cases[i].on_terminal);
     }
 }
 
-TEST(control_characters, open_table, close_table)
+TEST(values_for_programs, open_table, close_table)
 {
-    table_add_safe(&out, "a\x1b[31m\n\x7f\xc2\x9b\xc3\xa9");
-    assert_str_equal(mk_buf_str(&out), "a\\x1b[31m\\x0a\\x7f\\x9b\xc3\xa9");
+    add_row("{\"_buckets\":\"1:2\",\"time_us\":5,\"id\":1}");
+    table_print(&table, &out);
+    assert_str_equal(mk_buf_str(&out), "ID\n 1\n");
+}
+
+/* The columns of a stream are known before its rows are. */
+TEST(stream, open_table, close_table)
+{
+    table.stream = true;
+    add_row("{\"id\":7,\"before\":\"\",\"after\":\"idle\",\"requests\":1}");
+    table_print(&table, &out);
+    add_row("{\"id\":7,\"before\":\"idle\",\"after\":\"read_head\",\"requests\":1}");
+    table_print(&table, &out);
+    assert_str_equal(mk_buf_str(&out), "   ID  BEFORE         AFTER          REQUESTS\n"
+                                       "    7                 idle                  1\n"
+                                       "    7  idle           read_head             1\n");
+}
+
+/* ── tables that fit the terminal ── */
+
+static void print_connection(size_t columns)
+{
+    struct text_style style = {.terminal = true, .unicode = true, .columns = columns};
+    table_release(&table);
+    table_init(&table, &style);
+    table.fits = true;
+    out.len = 0;
+    add_row("{\"id\":12,\"worker\":0,\"peer\":\"2001:db8::1\",\"port\":443,\"transport\":\"liana\",\"age_s\":200,"
+            "\"sent_bytes\":1536,\"host\":\"downloads.example.org\",\"path\":\"/a/very/long/path/of/a/file\"}");
+    table_print(&table, &out);
+}
+
+TEST(fit, open_table, close_table)
+{
+    print_connection(120);
+    assert_str_equal(mk_buf_str(&out),
+                     "ID  WORKER  PEER         PORT  TRANSPORT    AGE    SENT  HOST                   PATH\n"
+                     "12       0  2001:db8::1   443  liana      3 min  1.5 KB  downloads.example.org  "
+                     "/a/very/long/path/of/a/file\n");
+    print_connection(80);
+    assert_str_equal(mk_buf_str(&out),
+                     "ID  WORKER  PEER         PORT    AGE    SENT  HOST              PATH\n"
+                     "12       0  2001:db8::1   443  3 min  1.5 KB  downloads.examp…  /a/very/long/pa…\n");
+    print_connection(50);
+    assert_str_equal(mk_buf_str(&out), "ID  PEER           AGE  HOST          PATH\n"
+                                       "12  2001:db8::1  3 min  downloads.e…  /a/very/lon…\n");
 }
 
 TEST(list, open_table, close_table)
 {
     struct object o;
     assert_true(read_copy("{\"version\":\"2.0\",\"uptime_s\":61,\"log_level\":\"info\"}", &o));
-    table_print_list(&o, false, &out);
+    table_print_list(&o, &plain, &out);
     assert_str_equal(mk_buf_str(&out), "version    2.0\nuptime     1m01s\nlog level  info\n");
 }
 
 TEST(colours, open_table, close_table)
 {
-    table_init(&table, true);
-    add_row("{\"id\":1}");
+    table_init(&table, &coloured);
+    add_row("{\"id\":1,\"state\":\"write\",\"host\":\"write\"}");
     table_print(&table, &out);
-    assert_str_equal(mk_buf_str(&out), "\033[1mID\033[0m\n 1\n");
+    assert_str_equal(mk_buf_str(&out), "\033[1mID  STATE  HOST\033[0m\n 1  \033[32mwrite\033[0m  write\n");
+    out.len = 0;
+    struct object o;
+    assert_true(read_copy("{\"state\":\"draining\"}", &o));
+    table_print_list(&o, &coloured, &out);
+    assert_str_equal(mk_buf_str(&out), "\033[1mstate\033[0m  \033[33mdraining\033[0m\n");
 }

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Asks a server for its figures (sample.h).
+ */
+#include "sample.h"
+
+#include "screen.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static long long get_number(const struct object *o, const char *key)
+{
+    const char *value = object_get(o, key);
+    return value ? atoll(value) : 0;
+}
+
+static void copy_text(char *to, size_t size, const struct object *o, const char *key)
+{
+    const char *value = object_get(o, key);
+    snprintf(to, size, "%s", value ? value : "");
+}
+
+static bool take_status(struct object *o, const char *line, void *ctx)
+{
+    struct sample *s = ctx;
+    (void)line;
+    if (object_get(o, "begin"))
+        return true;
+    if (object_get(o, "warning")) {
+        copy_text(s->warning, sizeof(s->warning), o, "warning");
+        return true;
+    }
+    copy_text(s->version, sizeof(s->version), o, "version");
+    copy_text(s->state, sizeof(s->state), o, "state");
+    s->process = get_number(o, "process");
+    s->uptime_s = get_number(o, "uptime_s");
+    s->workers = get_number(o, "worker_threads");
+    s->connections = get_number(o, "connections");
+    s->under_way = get_number(o, "requests_under_way");
+    s->memory_bytes = get_number(o, "workers_memory_bytes");
+    return true;
+}
+
+/* ── counters ── */
+
+/* Copies the value of a label of a="x",b="y" without its backslashes; an empty one if there is none. */
+static void get_label(const char *labels, const char *name, char *to, size_t size)
+{
+    size_t len = strlen(name), n = 0;
+    while (*labels && !(strncmp(labels, name, len) == 0 && labels[len] == '=')) {
+        for (bool quoted = false; *labels && (quoted || *labels != ','); labels++) {
+            quoted ^= *labels == '"';
+            labels += *labels == '\\' && labels[1];
+        }
+        labels += *labels == ',';
+    }
+    for (labels += *labels ? len + 2 : 0; *labels && *labels != '"' && n + 1 < size; labels++) {
+        labels += *labels == '\\' && labels[1];
+        to[n++] = *labels;
+    }
+    to[n] = '\0';
+}
+
+const struct sample_counts *sample_find(const struct sample *s, const char *host)
+{
+    for (unsigned i = 0; i < s->n_hosts; i++)
+        if (strcmp(s->hosts[i].name, host) == 0)
+            return &s->hosts[i].counts;
+    return NULL;
+}
+
+/* Returns the counts of the host of the labels, which is added if it is new; NULL: there is no room. */
+static struct sample_counts *get_host(struct sample *s, const char *labels)
+{
+    struct sample_host *last = s->n_hosts ? &s->hosts[s->n_hosts - 1] : NULL;
+    char name[SAMPLE_HOST_BYTES];
+    get_label(labels, "host", name, sizeof(name));
+    if (last && strcmp(last->name, name) == 0)
+        return &last->counts;
+    for (unsigned i = 0; i < s->n_hosts; i++)
+        if (strcmp(s->hosts[i].name, name) == 0)
+            return &s->hosts[i].counts;
+    if (s->n_hosts == SAMPLE_HOSTS_MAX)
+        return NULL;
+    struct sample_host *host = &s->hosts[s->n_hosts++];
+    memset(host, 0, sizeof(*host));
+    memcpy(host->name, name, sizeof(name));
+    return &host->counts;
+}
+
+static void add_requests(struct sample *s, const struct object *o, const char *labels, uint64_t value)
+{
+    struct sample_counts *host = get_host(s, labels);
+    char class[8];
+    (void)o;
+    get_label(labels, "status", class, sizeof(class));
+    unsigned i = class[0] >= '1' && class[0] <= '5' ? (unsigned)(class[0] - '0') : 0;
+    s->total.classes[i] += value;
+    if (host)
+        host->classes[i] += value;
+}
+
+static void add_sent(struct sample *s, const struct object *o, const char *labels, uint64_t value)
+{
+    struct sample_counts *host = get_host(s, labels);
+    (void)o;
+    s->total.sent += value;
+    if (host)
+        host->sent += value;
+}
+
+static void add_received(struct sample *s, const struct object *o, const char *labels, uint64_t value)
+{
+    struct sample_counts *host = get_host(s, labels);
+    (void)o;
+    s->total.received += value;
+    if (host)
+        host->received += value;
+}
+
+/* Buckets are "END:NUMBER END:NUMBER ...", with the microseconds behind the bucket, or inf. */
+static void add_durations(struct sample *s, const struct object *o, const char *labels, uint64_t value)
+{
+    struct sample_counts *host = get_host(s, labels);
+    const char *at = object_get(o, "_buckets");
+    s->total.durations += value;
+    if (host)
+        host->durations += value;
+    while (at && *at) {
+        char *behind;
+        uint64_t end = strncmp(at, "inf", 3) == 0 ? UINT64_MAX : strtoull(at, NULL, 10);
+        at = strchr(at, ':');
+        uint64_t n = at ? strtoull(at + 1, &behind, 10) : 0;
+        unsigned i = mk_counter_bucket(end ? end - 1 : 0);
+        s->total.buckets[i] += n;
+        if (host)
+            host->buckets[i] += n;
+        at = at && *behind == ' ' ? behind + 1 : NULL;
+    }
+}
+
+static void add_state(struct sample *s, const struct object *o, const char *labels, uint64_t value)
+{
+    (void)o;
+    if (!value || s->n_states == SAMPLE_STATES_MAX)
+        return;
+    struct sample_state *state = &s->states[s->n_states++];
+    get_label(labels, "state", state->name, sizeof(state->name));
+    state->connections = (long long)value;
+}
+
+static void add_accepted(struct sample *s, const struct object *o, const char *labels, uint64_t value)
+{
+    (void)o;
+    (void)labels;
+    s->accepted += value;
+}
+
+static void add_refused(struct sample *s, const struct object *o, const char *labels, uint64_t value)
+{
+    (void)o;
+    (void)labels;
+    s->refused += value;
+}
+
+static void add_timeouts(struct sample *s, const struct object *o, const char *labels, uint64_t value)
+{
+    (void)o;
+    (void)labels;
+    s->timeouts += value;
+}
+
+static bool take_counter(struct object *o, const char *line, void *ctx)
+{
+    static const struct {
+        const char *name;
+        void (*add)(struct sample *s, const struct object *o, const char *labels, uint64_t value);
+    } counters[] = {
+        {"requests", add_requests},           {"sent_body_bytes", add_sent}, {"received_body_bytes", add_received},
+        {"request_duration", add_durations},  {"connections", add_state},    {"accepted_connections", add_accepted},
+        {"refused_connections", add_refused}, {"timeouts", add_timeouts}};
+    const char *name = object_get(o, "counter"), *labels = object_get(o, "labels");
+    (void)line;
+    for (size_t i = 0; name && i < sizeof(counters) / sizeof(counters[0]); i++)
+        if (strcmp(counters[i].name, name) == 0)
+            counters[i].add(ctx, o, labels ? labels : "", (uint64_t)get_number(o, "value"));
+    return true;
+}
+
+/* ── asking ── */
+
+static int ask(struct link *l, const char *line, link_fn fn, struct sample *s)
+{
+    struct mk_buf error;
+    mk_buf_init(&error, 4096);
+    int result = link_ask(l, mk_str_c(line), -1, fn, s, &error);
+    mk_buf_release(&error);
+    return result;
+}
+
+int sample_take(struct link *l, struct sample *ret)
+{
+    /* what is read here, and little more: a server may have thousands of counters */
+    static const char *const patterns[] = {"counters requests", "counters _body_bytes", "counters request_duration",
+                                           "counters connections", "counters timeouts"};
+    ret->n_hosts = ret->n_states = 0;
+    ret->warning[0] = '\0';
+    ret->accepted = ret->refused = ret->timeouts = 0;
+    ret->total = (struct sample_counts){.sent = 0};
+    int result = ask(l, "status", take_status, ret);
+    for (size_t i = 0; result > 0 && i < sizeof(patterns) / sizeof(patterns[0]); i++)
+        result = ask(l, patterns[i], take_counter, ret);
+    ret->at = screen_time();
+    return result;
+}
+
+/* ── comparing ── */
+
+static uint64_t get_growth(uint64_t before, uint64_t now)
+{
+    return now >= before ? now - before : now;
+}
+
+void sample_compare(const struct sample_counts *before, const struct sample_counts *now, double seconds,
+                    struct sample_rates *ret)
+{
+    static const struct sample_counts nothing;
+    uint64_t buckets[MK_COUNTER_BUCKETS];
+    double share = seconds > 0 ? 1 / seconds : 0;
+    before = before ? before : &nothing;
+    *ret = (struct sample_rates){.timed = now->durations > 0};
+    for (unsigned i = 0; i < SAMPLE_CLASSES; i++) {
+        ret->classes[i] = (double)get_growth(before->classes[i], now->classes[i]) * share;
+        ret->requests += ret->classes[i];
+    }
+    ret->sent = (double)get_growth(before->sent, now->sent) * share;
+    ret->received = (double)get_growth(before->received, now->received) * share;
+    for (unsigned i = 0; i < MK_COUNTER_BUCKETS; i++)
+        buckets[i] = get_growth(before->buckets[i], now->buckets[i]);
+    ret->p50_us = mk_counter_quantile_us(buckets, 0.5);
+    ret->p99_us = mk_counter_quantile_us(buckets, 0.99);
+}
