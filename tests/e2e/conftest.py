@@ -2,6 +2,8 @@
 """Fixtures. `site` is one server for the tests that only read; `serve` starts another one to a test's own liking."""
 
 import os
+import pathlib
+import tempfile
 
 import pytest
 
@@ -146,6 +148,14 @@ def conn(site):
     """A connection of bare frames to the common server."""
     with frames.FrameConnection(site.addresses[0]) as conn:
         yield conn
+
+
+@pytest.fixture
+def open_folder():
+    """A folder that other users may enter; they may not enter the one above tmp_path."""
+    with tempfile.TemporaryDirectory(prefix="monkey-open-") as folder:
+        os.chmod(folder, 0o755)
+        yield pathlib.Path(folder)
 
 
 @pytest.fixture

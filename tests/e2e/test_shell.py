@@ -10,7 +10,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import tempfile
 import termios
 import threading
 import time
@@ -97,14 +96,6 @@ def shown(serve, path):
         return serve(settings, config={"plugins/cheetah/cheetah.conf": conf, **(config or {})}, **rest)
 
     return start
-
-
-@pytest.fixture
-def open_folder():
-    """A folder that other users may enter; they may not enter the one above tmp_path."""
-    with tempfile.TemporaryDirectory(prefix="monkey-shell-") as folder:
-        os.chmod(folder, 0o755)
-        yield pathlib.Path(folder)
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The unit that is installed: systemd understands it, and finds little to object to."""
 
+import re
 import shutil
 import subprocess
 
@@ -37,6 +38,16 @@ def test_it_is_understood(unit):
     assert result.returncode == 0 and unit.name not in result.stdout + result.stderr, result.stdout + result.stderr
     unit.write_text(unit.read_text().replace("ProtectHome=", "ProtectHomes="))
     assert "ProtectHomes" in analyze("verify", "--man=no", unit).stderr, "it would have been reported"
+
+
+def test_the_group_of_certificates(unit):
+    """What the guide adds for certbot."""
+    (lines,) = re.findall(r"```ini\n(.*?)```", (build.TOP / "docs" / "guide" / "operate.md").read_text(), re.S)
+    unit.write_text(unit.read_text() + lines)
+    result = analyze("verify", "--man=no", unit)
+    assert result.returncode == 0 and unit.name not in result.stdout + result.stderr, result.stdout + result.stderr
+    result = analyze("security", "--offline=yes", f"--threshold={EXPOSURE_MAX}", unit)
+    assert result.returncode == 0, result.stdout
 
 
 def test_it_is_confined(unit):
