@@ -482,7 +482,7 @@ static void report_dropped(const struct service_worker *w, unsigned n)
                        "%u dthreads had not ended although the service has: what they hold is lost", n);
 }
 
-void dthread_tell_end(struct service_worker *w)
+void dthread_report_end(struct service_worker *w)
 {
     assert(!w->dthreads.running && w->ended);
     unsigned dropped = run_all(w);

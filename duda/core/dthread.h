@@ -86,7 +86,7 @@ void dthread_init(struct service_worker *w);
 /* The service ends in the worker: no timer or descriptor wakes a dthread any more. */
 void dthread_stop(struct service_worker *w);
 /* Runs those that are ready, and has the waits of the others fail, once. On the thread's own stack. */
-void dthread_tell_end(struct service_worker *w);
+void dthread_report_end(struct service_worker *w);
 /* Runs all to their ends and frees what there is. On the thread's own stack, behind dthread_stop(). */
 void dthread_end_all(struct service_worker *w);
 

@@ -83,7 +83,7 @@ static void begin_pending(struct service_worker *w)
     pthread_cond_signal(&w->service->idle);
     pthread_mutex_unlock(&w->service->lock);
     w->calls++;
-    dthread_tell_end(w);
+    dthread_report_end(w);
     w->calls--;
 }
 

@@ -217,7 +217,7 @@ void mk__ws_flush_output(struct mk_ws_worker *w)
 /* ── frames ── */
 
 /* Returns the result for a frame that was sent or queued. */
-static int tell_queued(struct mk_ws *ws)
+static int report_queued(struct mk_ws *ws)
 {
     if (ws->is_failed)
         return -EPIPE;
@@ -253,7 +253,7 @@ static int send_small(struct mk_ws *ws, const struct mk__ws_head *head, const vo
     size_t n = write_frame(bytes, head, data), done = write_bytes(ws, bytes, n);
     if (done < n && !ws->is_failed)
         queue_rest(ws, bytes + done, n - done);
-    return tell_queued(ws);
+    return report_queued(ws);
 }
 
 static int send_owned(struct mk_ws *ws, struct mk__ws_block *block)
@@ -268,7 +268,7 @@ static int send_owned(struct mk_ws *ws, struct mk__ws_block *block)
             mk__ws_set_failed(ws);
         return -ENOMEM;
     }
-    return tell_queued(ws);
+    return report_queued(ws);
 }
 
 /* Returns the last block that waits, if a frame of `n` bytes fits behind it; or NULL. */
@@ -287,7 +287,7 @@ static int queue_small(struct mk_ws *ws, const struct mk__ws_head *head, const v
         size_t n = write_frame(block->bytes + block->len, head, data);
         block->len += n;
         ws->queue->bytes += n;
-        return tell_queued(ws);
+        return report_queued(ws);
     }
     block = alloc_block(ws->worker->account, SHARED_BYTES);
     if (block)
@@ -307,7 +307,7 @@ int mk__ws_send_frame(struct mk_ws *ws, uint8_t opcode, bool rsv1, const void *d
         write_output(w);
     if (gathers && !ws->queue && n <= MK__WS_OUTPUT_BYTES) {
         gather_frame(ws, &head, data);
-        return tell_queued(ws);
+        return report_queued(ws);
     }
     if (!ws->queue && len <= COPY_BYTES_MAX)
         return send_small(ws, &head, data);
@@ -327,7 +327,7 @@ int mk__ws_send_block(struct mk_ws *ws, struct mk__ws_block *block)
     if (gathers && fits_output(ws, block->len)) {
         memcpy(w->output + w->output_len, block->bytes, block->len);
         w->output_len += block->len;
-        return tell_queued(ws);
+        return report_queued(ws);
     }
     atomic_fetch_add_explicit(&block->refs, 1, memory_order_relaxed);
     return send_owned(ws, block);

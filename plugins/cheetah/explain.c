@@ -67,7 +67,7 @@ static void look_up(struct mk_job *job)
     close(fd);
 }
 
-static void tell_file(struct client *c, const struct explain_run *r)
+static void report_file(struct client *c, const struct explain_run *r)
 {
     json_begin(&c->out);
     json_text(&c->out, "phase", "file");
@@ -89,7 +89,7 @@ static void finish_look_up(struct mk_job *job)
     struct mk_worker *worker = r->worker;
     struct client *c = r->run.client;
     if (c) {
-        tell_file(c, r);
+        report_file(c, r);
         client_end(c, NULL);
     }
     free_run(r);

@@ -254,7 +254,7 @@ static void accepted(duda_request_t *dr)
     response->header(dr, "X-First", "%s", "all");
 }
 /* What the callbacks before it have left. */
-static void tell_order(duda_request_t *dr)
+static void report_order(duda_request_t *dr)
 {
     response->header(dr, "X-Order", "%s", "last");
     response->header_remove(dr, "X-First");
@@ -279,7 +279,7 @@ int duda_main(void)
     router->before(router->get("/careless", must_not_run), refuse_carelessly);
     r = router->get("/after", end);
     router->after(r, teapot);
-    router->after(r, tell_order);
+    router->after(r, report_order);
     router->limit(router->post("/small", end), 10);
     if (getenv("DUDA_TEST_PAGES")) {
         router->after_all(accepted);

@@ -128,15 +128,15 @@ def is_severe(name, severity):
     return severity in ("MEDIUM", "HIGH", "CRITICAL", "FATAL") or (severity == "WARN" and name not in CHANCE)
 
 
-def judge_part(found, exceptions, seen):
+def check_part(found, exceptions, seen):
     severe = {name: rows for name, rows in found.items() if any(is_severe(name, row[0]) for row in rows)}
     assert_found(severe, exceptions)
     missing = {name for name in seen if not all(row[0] == "OK" for row in found.get(name, [("absent", "")]))}
     assert not missing, {name: found.get(name) for name in missing}
 
 
-def judge(found, exceptions):
-    judge_part(found, exceptions, SEEN)
+def check_findings(found, exceptions):
+    check_part(found, exceptions, SEEN)
     if build.speaks("h2"):
         assert found["ALPN_HTTP2"] == [("OK", "h2")]
     assert found["cert_numbers"] == [("INFO", "2")]
@@ -145,14 +145,14 @@ def judge(found, exceptions):
 def test_testssl_brief(scanned, ca, tmp_path):
     """The attacks that take seconds; test_mozilla looks at protocols and ciphers."""
     found = run_testssl(scanned("intermediate"), ca, tmp_path, "-H", "-I", "-T", "-R")
-    judge_part(found, {"engine_problem": BOTH["engine_problem"]}, BRIEF)
+    check_part(found, {"engine_problem": BOTH["engine_problem"]}, BRIEF)
 
 
 @pytest.mark.slow
 def test_testssl(scanned, ca, tmp_path):
     """Protocols, ciphers, certificates, headers, and every attack that it knows."""
     found = run_testssl(scanned("intermediate"), ca, tmp_path, *CORE)
-    judge(found, {**EXCEPTIONS["intermediate"], **RC4})
+    check_findings(found, {**EXCEPTIONS["intermediate"], **RC4})
 
 
 @pytest.mark.slow
@@ -161,7 +161,7 @@ def test_testssl(scanned, ca, tmp_path):
 def test_testssl_whole(scanned, ca, tmp_path, profile):
     """And every cipher with every protocol, known faults of implementations, and what clients would get."""
     found = run_testssl(scanned(profile), ca, tmp_path, "--full", seconds=800)
-    judge(found, EXCEPTIONS[profile])
+    check_findings(found, EXCEPTIONS[profile])
     assert any(name.startswith("clientsimulation-") for name in found)
 
 

@@ -105,7 +105,7 @@ def test_the_cpu_share_of_a_generator_that_does_not_report_it():
         answers = Answers(1, 1.0, 1.0, {}, {})
         described = measuring.describe_generator(program, answers)
         assert described["cpu_share"] == pytest.approx(0.92)
-        assert GENERATOR_LIMITED in measuring.judge(0.0, described["cpu_share"], answers)
+        assert GENERATOR_LIMITED in measuring.find_marks(0.0, described["cpu_share"], answers)
 
 
 def test_threads_share_the_cpus(monkeypatch):
@@ -115,7 +115,7 @@ def test_threads_share_the_cpus(monkeypatch):
     with small_server() as server:
         for threads, share, limited in ((8, 0.24, True), (8, 0.2, False), (2, 0.91, True), (1, 0.5, False)):
             measuring = measurement(server, clients=8, threads=threads)
-            assert (GENERATOR_LIMITED in measuring.judge(0.0, share, answers)) == limited, threads
+            assert (GENERATOR_LIMITED in measuring.find_marks(0.0, share, answers)) == limited, threads
 
 
 def test_other_programs_disturb_and_the_own_ones_do_not():

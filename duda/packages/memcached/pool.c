@@ -220,7 +220,7 @@ static void log_news(struct mc_part *part)
     }
 }
 
-static void tell_all(void *data)
+static void report_all(void *data)
 {
     struct mc_part *part = data;
     if (part->has_news)
@@ -232,7 +232,7 @@ static void tell_all(void *data)
 void mc_deliver(struct mc_part *part)
 {
     if (part->has_news || !mk_list_empty(&part->done))
-        duda_package_loader->call(part->base, tell_all, part);
+        duda_package_loader->call(part->base, report_all, part);
 }
 
 /* ── servers and connections ── */

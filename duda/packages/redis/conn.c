@@ -69,7 +69,7 @@ static void remove_call(struct redis_conn *conn, struct redis_call *call)
 }
 
 /* Tells what has become of a call; it may stay in its list. */
-static void tell_result(struct redis_conn *conn, struct redis_call *call, struct redis_result *result)
+static void report_result(struct redis_conn *conn, struct redis_call *call, struct redis_result *result)
 {
     redis_done_fn done = call->done;
     call->done = NULL;
@@ -86,7 +86,7 @@ static void tell_result(struct redis_conn *conn, struct redis_call *call, struct
 
 static void tell(struct redis_conn *conn, struct redis_call *call, int err, const char *text)
 {
-    tell_result(conn, call, &(struct redis_result){.err = err, .text = text});
+    report_result(conn, call, &(struct redis_result){.err = err, .text = text});
 }
 
 /* Tells an error to all calls of a list, and frees them. What they begin meanwhile is in other lists. */
@@ -320,13 +320,13 @@ static void note_reply(struct redis_conn *conn)
 }
 
 /* Tells a reply that may be an error. */
-static void tell_reply(struct redis_conn *conn, struct redis_call *call, redisReply *reply)
+static void report_reply(struct redis_conn *conn, struct redis_call *call, redisReply *reply)
 {
     struct redis_result result = {.reply = reply};
     bool is_error = reply->type == REDIS_REPLY_ERROR;
     if (is_error)
         result = (struct redis_result){.err = redis_status_of(reply->str), .text = reply->str, .refusal = reply};
-    tell_result(conn, call, &result);
+    report_result(conn, call, &result);
     if (is_error)
         mem->free(reply);
 }
@@ -367,7 +367,7 @@ static void match_reply(struct redis_conn *conn, redisReply *reply)
     mk_list_del(&call->node);
     conn->n_calls--;
     redis_part_count(conn->part, REDIS_WAITING, -1);
-    tell_reply(conn, call, reply);
+    report_reply(conn, call, reply);
     remove_call(conn, call);
 }
 

@@ -201,14 +201,14 @@ void redis_old_stop(struct redis_part *part, bool has_loop)
 
 /* ── the connection ── */
 
-static void tell_ready(struct redis_conn *conn)
+static void report_ready(struct redis_conn *conn)
 {
     struct old_context *ctx = conn->owner;
     ctx->is_connected = true;
     call_service((struct event_call){.ctx = ctx, .event = EVENT_CONNECT, .status = REDIS_OK});
 }
 
-static void tell_down(struct redis_conn *conn)
+static void report_down(struct redis_conn *conn)
 {
     struct old_context *ctx = conn->owner;
     set_error(ctx, conn->text);
@@ -241,9 +241,9 @@ static bool take_message(struct redis_conn *conn, redisReply *reply)
 
 static const struct redis_role old_role = {
     .is_single = true,
-    .on_ready = tell_ready,
+    .on_ready = report_ready,
     .on_reply = take_message,
-    .on_down = tell_down,
+    .on_down = report_down,
 };
 
 /* ── contexts ── */

@@ -158,7 +158,7 @@ static unsigned make_pairs(const redisReply *reply, struct duda_session_pair pai
     return n;
 }
 
-static void tell_load(const struct session_call *call, const redisReply *reply)
+static void report_load(const struct session_call *call, const redisReply *reply)
 {
     struct duda_session_pair pairs[DUDA_SESSION_KEYS_MAX];
     if (reply->type == REDIS_REPLY_ARRAY)
@@ -167,7 +167,7 @@ static void tell_load(const struct session_call *call, const redisReply *reply)
         call->fn(call->ctx, -ENOENT, NULL, 0);
 }
 
-static void tell_commit(const struct session_call *call, const redisReply *reply)
+static void report_commit(const struct session_call *call, const redisReply *reply)
 {
     const char *text = reply->str ? reply->str : "";
     int result = strcmp(text, "ok") == 0      ? 0
@@ -194,7 +194,7 @@ static int send_script(struct session_call *call, struct mk_str command)
 }
 
 /* Tells an error, which is logged. */
-static void tell_error(const struct session_call *call, int err, const char *text)
+static void report_error(const struct session_call *call, int err, const char *text)
 {
     call->fn(call->ctx, err == -ENOMEM ? err : fail(call->client->commands.part, text), NULL, 0);
 }
@@ -211,11 +211,11 @@ static void finish(void *owner, const struct redis_result *result)
         text = call->client->commands.text;
     }
     if (err < 0)
-        tell_error(call, err, text);
+        report_error(call, err, text);
     else if (call->script == SCRIPT_LOAD)
-        tell_load(call, result->reply);
+        report_load(call, result->reply);
     else
-        tell_commit(call, result->reply);
+        report_commit(call, result->reply);
     mem->free(result->reply);
     mem->free(call);
 }

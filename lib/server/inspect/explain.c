@@ -39,8 +39,8 @@ static const char *const phase_names[] = {"head", "request", "content", "respons
 
 static void tell(struct explanation *x, const char *phase, struct mk_str place, enum mk_explain_effect effect,
                  const char *format, ...) MK_PRINTF(5, 6);
-static void tell_args(struct explanation *x, const char *phase, struct mk_str place, enum mk_explain_effect effect,
-                      const char *format, va_list args)
+static void report_args(struct explanation *x, const char *phase, struct mk_str place, enum mk_explain_effect effect,
+                        const char *format, va_list args)
 {
     char storage[SENTENCE_BYTES];
     int n = vsnprintf(storage, sizeof(storage), format, args);
@@ -54,7 +54,7 @@ static void tell(struct explanation *x, const char *phase, struct mk_str place, 
 {
     va_list args;
     va_start(args, format);
-    tell_args(x, phase, place, effect, format, args);
+    report_args(x, phase, place, effect, format, args);
     va_end(args);
 }
 
@@ -69,7 +69,7 @@ static void add_sentence(struct mk_explain *e, const struct mk_host *host, const
     if (section_struct)
         mk_host_place(host, section_struct, &place);
     va_start(args, format);
-    tell_args(x, x->phase, mk_buf_str(&place), effect, format, args);
+    report_args(x, x->phase, mk_buf_str(&place), effect, format, args);
     va_end(args);
     e->answered |= effect == MK_EXPLAIN_ANSWERS;
 }
@@ -145,7 +145,7 @@ static int read_request(struct explanation *x, const struct mk_explain_request *
 
 /* ── what the server itself decides ── */
 
-static void tell_listener(struct explanation *x)
+static void report_listener(struct explanation *x)
 {
     if (x->listener)
         tell(x, "listener", MK_STR_NONE, MK_EXPLAIN_NOTE, "Listen %.*s, by the transport %s%s",
@@ -156,7 +156,7 @@ static void tell_listener(struct explanation *x)
              "no Listen line is known for the request: hosts that are bound to listeners are left out");
 }
 
-static void tell_host(struct explanation *x)
+static void report_host(struct explanation *x)
 {
     char storage[PLACE_BYTES];
     struct mk_buf place;
@@ -182,7 +182,7 @@ static const void *find_section(const struct mk_host *host, const struct mk_conf
 }
 
 /* As mk__path_limits_find(), and says which section it is. */
-static void tell_limits(struct explanation *x)
+static void report_limits(struct explanation *x)
 {
     const struct mk__path_limits *all = x->host->path_limits;
     const struct mk__http_limits *limits = &x->host->limits;
@@ -221,7 +221,7 @@ static void print_handler_line(const struct mk_host *host, uint32_t nth, struct 
 }
 
 /* Finds the plugin that [HANDLERS] gives the path to; NULL: all are asked. */
-static const struct mk__handler *tell_handler(struct explanation *x)
+static const struct mk__handler *report_handler(struct explanation *x)
 {
     const struct mk__handler *handler;
     char storage[PLACE_BYTES];
@@ -268,7 +268,7 @@ static void run_phase(struct explanation *x, enum mk_explain_phase phase)
 
 static void explain_content(struct explanation *x)
 {
-    const struct mk__handler *handler = x->e.answered ? NULL : tell_handler(x);
+    const struct mk__handler *handler = x->e.answered ? NULL : report_handler(x);
     if (handler)
         ask_plugin(x, x->g->plugins[handler->index], MK_EXPLAIN_CONTENT);
     else
@@ -280,12 +280,12 @@ static void explain_content(struct explanation *x)
 
 static void explain_phases(struct explanation *x)
 {
-    tell_listener(x);
-    tell_host(x);
+    report_listener(x);
+    report_host(x);
     run_phase(x, MK_EXPLAIN_HEAD);
     x->phase = "limits";
     if (!x->e.answered)
-        tell_limits(x);
+        report_limits(x);
     run_phase(x, MK_EXPLAIN_REQUEST);
     explain_content(x);
     run_phase(x, MK_EXPLAIN_RESPONSE);

@@ -391,7 +391,7 @@ static void add_address(struct mk_buf *b, struct mk_address address)
     mk_buf_addf(b, "|%u|", address.port);
 }
 
-static void tell_client(struct mk_request *req)
+static void report_client(struct mk_request *req)
 {
     char text[160];
     struct mk_buf b;
@@ -402,7 +402,7 @@ static void tell_client(struct mk_request *req)
     answer(req, mk_buf_str(&b));
 }
 
-static void tell_secured(struct mk_request *req)
+static void report_secured(struct mk_request *req)
 {
     char text[512];
     struct mk_buf b;
@@ -445,8 +445,8 @@ static const struct {
     {MK_STR("/hello.txt"), think},
     {MK_STR("/probe/now"), answer_at_once},
     {MK_STR("/probe/nothing"), no_content},
-    {MK_STR("/probe/client"), tell_client},
-    {MK_STR("/probe/secured"), tell_secured},
+    {MK_STR("/probe/client"), report_client},
+    {MK_STR("/probe/secured"), report_secured},
 };
 
 static int refuse(struct mk_request *req)

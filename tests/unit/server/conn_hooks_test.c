@@ -83,7 +83,7 @@ static struct mk__listen_conf line = {.text = MK_STR("own"), .listener = &listen
 static struct mk__conn first, second;
 static struct mk_connection *const conn = &first.handle;
 
-static int prepare(void **state)
+static int set_up(void **state)
 {
     (void)state;
     generation = (struct mk_generation){.settings = &settings, .plugins = {&a, &b, &none, &c}, .n_plugins = 4};
@@ -101,7 +101,7 @@ static int prepare(void **state)
     return 0;
 }
 
-TEST(in_order_and_all, prepare)
+TEST(in_order_and_all, set_up)
 {
     assert_int_equal(mk__conn_hooks_on_accept(conn, &thread), 0);
     assert_int_equal(mk__conn_hooks_on_client(conn, &thread), 0);
@@ -111,31 +111,31 @@ TEST(in_order_and_all, prepare)
 }
 
 /* Those that had accepted it hear of its end; the one that refused, and those behind it, do not. */
-TEST(a_refusal, prepare)
+TEST(a_refusal, set_up)
 {
     refuser = 'C';
     assert_int_equal(mk__conn_hooks_on_accept(conn, &thread), -EACCES);
     assert_string_equal(calls, "ACab");
-    prepare(state);
+    set_up(state);
     refuser = 'A';
     assert_int_equal(mk__conn_hooks_on_accept(conn, &thread), -EACCES);
     assert_string_equal(calls, "A");
-    prepare(state);
+    set_up(state);
     refuser = '1';
     assert_int_equal(mk__conn_hooks_on_client(conn, &thread), -EACCES);
     assert_string_equal(calls, "1");
 }
 
-TEST(what_is_asked_for_is_prepared, prepare)
+TEST(what_is_asked_for_is_prepared, set_up)
 {
     struct mk__listen_conf listener = {.mode.proxy = true};
     mk__conn_hooks_prepare(&generation);
     assert_true(generation.http.notify_accept && generation.http.notify_client && generation.http.notify_close);
-    prepare(state);
+    set_up(state);
     generation.plugins[0] = &none, generation.plugins[3] = &none;
     mk__conn_hooks_prepare(&generation);
     assert_true(!generation.http.notify_accept && generation.http.notify_client && generation.http.notify_close);
-    prepare(state);
+    set_up(state);
     generation.n_plugins = 0;
     mk__conn_hooks_prepare(&generation);
     assert_false(generation.http.notify_accept || generation.http.notify_client || generation.http.notify_close);
@@ -144,7 +144,7 @@ TEST(what_is_asked_for_is_prepared, prepare)
     assert_true(generation.http.notify_accept && !generation.http.notify_close);
 }
 
-TEST(numbers, prepare)
+TEST(numbers, set_up)
 {
     uint64_t number = mk_connection_id(conn);
     assert_true(number > 0);
@@ -163,7 +163,7 @@ TEST(listeners_for_proxies)
     struct mk_network trusted;
     assert_int_equal(mk_network_parse(MK_STR("10.0.0.0/8"), &trusted, NULL), 0);
     for (size_t i = 0; i < COUNT(cases); i++) {
-        prepare(state);
+        set_up(state);
         thread.http.warned_ms = 1; /* it has just been said */
         generation.http.trusted_proxies.networks = (struct mk_networks){&trusted, 1};
         struct mk_loop loop = {.now_ms = 1};
@@ -177,7 +177,7 @@ TEST(listeners_for_proxies)
     }
 }
 
-TEST(proxies_by_their_clients, prepare)
+TEST(proxies_by_their_clients, set_up)
 {
     struct mk_network trusted[2];
     assert_int_equal(mk_network_parse(MK_STR("10.0.0.0/8"), &trusted[0], NULL), 0);
@@ -203,7 +203,7 @@ static void release(void *state)
     note(*(char *)state);
 }
 
-TEST(states_of_a_connection, prepare)
+TEST(states_of_a_connection, set_up)
 {
     assert_null(mk_connection_state(conn, &a));
     assert_int_equal(account.bytes, 0);
@@ -229,7 +229,7 @@ static int accept_and_keep(struct mk_connection *new)
     return mk_connection_set_state(new, generation.plugins[0], &kept_a, release);
 }
 
-TEST(a_refused_connection_has_states, prepare)
+TEST(a_refused_connection_has_states, set_up)
 {
     static const struct mk_plugin keeper = {.name = "keeper", .on_accept = accept_and_keep, .on_close = close_a};
     generation.plugins[0] = &keeper;
@@ -240,7 +240,7 @@ TEST(a_refused_connection_has_states, prepare)
     assert_int_equal(account.bytes, 0);
 }
 
-TEST(states_without_place, prepare)
+TEST(states_without_place, set_up)
 {
     static const struct mk_plugin stranger = {.name = "stranger"};
     assert_int_equal(mk_connection_set_state(conn, &stranger, &kept_a, release), -ENOENT);
@@ -252,7 +252,7 @@ TEST(states_without_place, prepare)
 }
 
 /* A reload has removed a and added nothing; an exchange of the old generation still runs. */
-TEST(states_of_a_removed_plugin, prepare)
+TEST(states_of_a_removed_plugin, set_up)
 {
     struct mk_generation next = {.settings = &settings, .plugins = {&b, &c}, .n_plugins = 2};
     struct mk_worker now = {.generation = &next, .loop = &thread.loop}, older = worker;

@@ -41,7 +41,7 @@ static enum handshake_result expect(const uint8_t *p, size_t n)
     return GOOD;
 }
 
-static enum handshake_result judge(const struct mk__utf8 *u, bool fine)
+static enum handshake_result get_result(const struct mk__utf8 *u, bool fine)
 {
     assert_int_equal(fine, !u->bad);
     return !fine ? BAD : mk__utf8_complete(u) ? GOOD : INCOMPLETE;
@@ -57,8 +57,8 @@ static void check(const uint8_t *p, size_t n)
         if (!fine)
             assert_int_equal(expect(p, i), INCOMPLETE + (expect(p, i) == GOOD)); /* not before, not after */
     }
-    assert_int_equal(judge(&bytes, fine), expected);
-    assert_int_equal(judge(&whole, mk__utf8_feed(&whole, p, n)), expected);
+    assert_int_equal(get_result(&bytes, fine), expected);
+    assert_int_equal(get_result(&whole, mk__utf8_feed(&whole, p, n)), expected);
     assert_int_equal(mk__utf8_is_valid(p, n), expected == GOOD);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The way of a request: taken from the thread's schedule, sent, and its answer received, parsed, judged and counted. A
+ * The way of a request: taken from the thread's schedule, sent, and its answer received, parsed, checked and counted. A
  * request that is answered in one piece costs one send(2) and one recv(2).
  */
 #include "conn.h"
@@ -449,7 +449,7 @@ static bool is_hash_right(struct conn *c, const struct path *path)
 }
 
 /* Compares an answer with its path. Counts the first thing that is wrong. */
-static void judge_answer(struct conn *c, const struct flight *flight)
+static void check_answer(struct conn *c, const struct flight *flight)
 {
     const struct answer *a = &c->answer;
     const struct path *path = get_path(c, flight);
@@ -485,7 +485,7 @@ static void count_answer(struct conn *c, const struct flight *flight, uint64_t n
     counts->statuses[c->answer.status]++;
     histogram_record(&l->latencies, now_ns > flight->start_ns ? (now_ns - flight->start_ns) / 1000 : 0);
     if (c->hashing || !is_expected(&c->answer, get_path(c, flight)))
-        judge_answer(c, flight);
+        check_answer(c, flight);
 }
 
 static void finish_answer(struct conn *c, uint64_t now_ns)
@@ -525,7 +525,7 @@ static ssize_t read_socket(struct conn *c, bool *ret_skipped)
 }
 
 /* Compares a message with what was sent, and keeps its sizes. */
-static void judge_message(struct conn *c, const struct flight *flight)
+static void check_message(struct conn *c, const struct flight *flight)
 {
     struct loader *l = c->loader;
     const struct reader *r = &c->reader;
@@ -542,7 +542,7 @@ static int take_echo(struct conn *c, uint64_t now_ns)
 {
     if (!c->n)
         return -EINVAL;
-    judge_message(c, get_flight(c, 0));
+    check_message(c, get_flight(c, 0));
     finish_answer(c, now_ns);
     loader_add_ready(c->loader, c);
     return 0;
@@ -557,7 +557,7 @@ static int take_broadcast(struct conn *c, uint64_t now_ns)
     if (at >= sender->n)
         return -EINVAL;
     struct flight *flight = get_flight(sender, (uint32_t)at);
-    judge_message(c, flight);
+    check_message(c, flight);
     count_answer(c, flight, now_ns);
     flight->receipts++;
     sender->since_ns = now_ns;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A connection of the generator: opens itself, sends prepared requests, reads answers and judges them, and opens itself
+ * A connection of the generator: opens itself, sends prepared requests, reads and checks answers, and opens itself
  * again. It lives as long as its thread.
  *
  *     CLOSED ─► CONNECTING ─► (HANDSHAKE) ─► (UPGRADE) ─► OPEN ─► CLOSING ─► CLOSED

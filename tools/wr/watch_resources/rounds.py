@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs one round: a generator against a server while a sampler reads /proc, and judges whether it may be trusted.
+"""Runs one round: a generator against a server while a sampler reads /proc, and marks it if it may not be trusted.
 
     machine, tree ── first sample          last sample ── machine, tree
                           │ generator runs      │
@@ -212,7 +212,7 @@ class Measurement:
             tcp={"queue_max": self.sampler.queue_max(), "drops": tcp.drops - counts.drops,
                  "retransmits": tcp.retransmits - counts.retransmits},
             others_share=round(share, 4), pressure=pressure_between(*machine), page_cache_kb=machine[1].page_cache_kb,
-            marks=self.judge(share, generator["cpu_share"], answers), samples=rows(samples),
+            marks=self.find_marks(share, generator["cpu_share"], answers), samples=rows(samples),
             sampler_us=self.sampler.cpu_ns // 1000)
 
     def helpers_ns(self, first: MachineSample, last: MachineSample) -> int:
@@ -229,7 +229,7 @@ class Measurement:
         return {"name": self.generator.name, "version": self.generator.version(), "command": program.command,
                 "cpu_us": cpu_us, "cpu_share": round(share, 4)}
 
-    def judge(self, others_share: float, generator_share: float, answers: Answers) -> list[str]:
+    def find_marks(self, others_share: float, generator_share: float, answers: Answers) -> list[str]:
         threads = self.load.used_threads
         usable = min(threads, self.generator.cpus) / threads  # the share that threads get which have no CPU each
         marks = {

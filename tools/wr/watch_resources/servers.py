@@ -332,7 +332,7 @@ class Server:
         end = time.monotonic() + START_SECONDS
         while time.monotonic() < end:
             if self.process.poll() is not None:
-                raise Problem(self.tell(f"does not start: it ended with {self.tell_status()}"))
+                raise Problem(self.tell(f"does not start: it ended with {self.end_status()}"))
             if self.accepts():
                 return
             time.sleep(0.02)
@@ -352,13 +352,13 @@ class Server:
     def is_alive(self):
         return self.process is not None and self.process.poll() is None
 
-    def tell_status(self):
+    def end_status(self):
         code = self.process.returncode
         return f"signal {signal.Signals(-code).name}" if code < 0 else f"status {code}"
 
     def check_alive(self):
         if not self.is_alive():
-            raise Problem(self.tell(f"died: {self.tell_status()}"))
+            raise Problem(self.tell(f"died: {self.end_status()}"))
 
     def check_health(self):
         """Raises a Problem when it has died or does not accept connections."""

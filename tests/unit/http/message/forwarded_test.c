@@ -9,7 +9,7 @@
 static struct mk_network items[3];
 static const struct mk_networks trusted = {items, COUNT(items)};
 
-static int prepare(void **state)
+static int set_up(void **state)
 {
     (void)state;
     return mk_network_parse(MK_STR("10.0.0.0/8"), &items[0], NULL) |
@@ -199,4 +199,4 @@ TEST(x_forwarded_proto)
     }
 }
 
-TEST_FILE(prepare)
+TEST_FILE(set_up)

@@ -201,11 +201,11 @@ TEST(every_allocation_may_fail)
     }
 }
 
-static int prepare(void **state)
+static int set_up(void **state)
 {
     (void)state;
     fill_plain();
     return 0;
 }
 
-TEST_FILE(prepare)
+TEST_FILE(set_up)

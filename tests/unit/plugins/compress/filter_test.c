@@ -103,7 +103,7 @@ TEST(no_room)
     budget_release(1);
 }
 
-static int prepare(void **state)
+static int set_up(void **state)
 {
     (void)state;
     coding_counters_open();
@@ -112,4 +112,4 @@ static int prepare(void **state)
     return 0;
 }
 
-TEST_FILE(prepare)
+TEST_FILE(set_up)

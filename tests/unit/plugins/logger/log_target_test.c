@@ -156,11 +156,11 @@ TEST(giving_up)
     log_target_close(&s);
 }
 
-static int prepare(void **state)
+static int set_up(void **state)
 {
     (void)state;
     signal(SIGXFSZ, SIG_IGN);
     return mk_test_folder_make(state);
 }
 
-TEST_FILE(prepare, mk_test_folder_remove)
+TEST_FILE(set_up, mk_test_folder_remove)

@@ -145,11 +145,11 @@ TEST(without_memory)
     countdown = -1;
 }
 
-static int prepare(void **state)
+static int set_up(void **state)
 {
     (void)state;
     mem = &failing_mem;
     return 0;
 }
 
-TEST_FILE(prepare)
+TEST_FILE(set_up)

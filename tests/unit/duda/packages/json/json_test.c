@@ -306,11 +306,11 @@ TEST(threads)
     }
 }
 
-static int prepare(void **state)
+static int set_up(void **state)
 {
     (void)state;
     mem = &failing_mem;
     return 0;
 }
 
-TEST_FILE(prepare)
+TEST_FILE(set_up)

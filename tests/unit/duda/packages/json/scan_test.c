@@ -298,11 +298,11 @@ TEST(how_many_bytes)
     }
 }
 
-static int prepare(void **state)
+static int set_up(void **state)
 {
     (void)state;
     mem = &heap;
     return 0;
 }
 
-TEST_FILE(prepare)
+TEST_FILE(set_up)

@@ -26,7 +26,7 @@ static int encode(const void *data, size_t len, unsigned char *digest)
     return api->encode(data, digest, len);
 }
 
-static int prepare(void **state)
+static int set_up(void **state)
 {
     (void)state;
     use_failing_memory();
@@ -37,4 +37,4 @@ static int prepare(void **state)
     return 0;
 }
 
-TEST_FILE(prepare)
+TEST_FILE(set_up)

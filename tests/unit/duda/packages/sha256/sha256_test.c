@@ -36,7 +36,7 @@ TEST(a_negative_length)
     assert_int_equal(digest[0], 0);
 }
 
-static int prepare(void **state)
+static int set_up(void **state)
 {
     (void)state;
     use_failing_memory();
@@ -47,4 +47,4 @@ static int prepare(void **state)
     return 0;
 }
 
-TEST_FILE(prepare)
+TEST_FILE(set_up)
