@@ -7,10 +7,10 @@
 #include "session.h"
 
 #include <monkey/escape.h>
+#include <monkey/random.h>
 
 #include <errno.h>
 #include <stdio.h>
-#include <sys/random.h>
 
 static const char secure_prefix[] = "__Host-";
 
@@ -18,7 +18,7 @@ static const char secure_prefix[] = "__Host-";
 
 int session_id_make(struct session_id *ret)
 {
-    return getrandom(ret, sizeof(*ret), GRND_NONBLOCK) == sizeof(*ret) ? 0 : -EIO;
+    return mk_random(ret, sizeof(*ret)) < 0 ? -EIO : 0;
 }
 
 void session_id_digest(const struct session_id *id, const struct session_store *store, struct session_key *ret)

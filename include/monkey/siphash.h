@@ -13,7 +13,7 @@
 
 MK_C_BEGIN
 
-/* Fills a key with random bytes of the kernel. Returns 0 or -errno. */
+/* Fills a key with random bytes of the kernel. Returns as mk_random() (<monkey/random.h>). */
 MK_API int mk_siphash_key(uint64_t key[2]);
 /* Returns the hash of `len` bytes. The same key and bytes have the same hash, on any machine. Any thread. */
 MK_API uint64_t mk_siphash(const uint64_t key[2], const void *data, size_t len);

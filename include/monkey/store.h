@@ -89,7 +89,7 @@ struct mk_store_conf {
 
 /*
  * Makes an empty store. The kinds are copied. Memory is taken as items come. Returns 0, -EINVAL (no kind, too many of
- * them, a budget that is too small, shares above 100), -ENOMEM, or -errno of getrandom(2).
+ * them, a budget that is too small, shares above 100), -ENOMEM, or -errno of mk_random().
  */
 MK_API int mk_store_new(const struct mk_store_conf *conf, struct mk_store **ret);
 /* Releases all items and frees the store; NULL is allowed. No thread uses it or its items any more. */

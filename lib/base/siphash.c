@@ -2,15 +2,14 @@
 /* SipHash-1-3 of <monkey/siphash.h>: one round for each word of 8 bytes, three at the end. */
 #include <monkey/siphash.h>
 
+#include <monkey/random.h>
+
 #include <endian.h>
-#include <errno.h>
 #include <string.h>
-#include <sys/random.h>
 
 int mk_siphash_key(uint64_t key[2])
 {
-    ssize_t n = getrandom(key, 2 * sizeof(key[0]), 0);
-    return n < 0 ? -errno : n == 2 * sizeof(key[0]) ? 0 : -EIO;
+    return mk_random(key, 2 * sizeof(key[0]));
 }
 
 static inline uint64_t rotate(uint64_t x, int bits)

@@ -4,8 +4,7 @@
  */
 #include "http/request.h"
 
-#include <errno.h>
-#include <sys/random.h>
+#include <monkey/random.h>
 
 enum { ID_BYTES_MAX = 128, RANDOM_BYTES = 16 };
 
@@ -24,7 +23,7 @@ static struct mk_str make_id(struct mk_request *req)
 {
     unsigned char bytes[RANDOM_BYTES];
     char *text = mk_arena_alloc(&req->arena, 2 * RANDOM_BYTES);
-    if (!text || getrandom(bytes, sizeof(bytes), 0) != RANDOM_BYTES)
+    if (!text || mk_random(bytes, sizeof(bytes)) < 0)
         return MK_STR_NONE;
     for (int i = 0; i < RANDOM_BYTES; i++) {
         text[2 * i] = "0123456789abcdef"[bytes[i] >> 4];

@@ -5,10 +5,11 @@
  */
 #include "server/vhost.h"
 
+#include <monkey/random.h>
+
 #include <assert.h>
 #include <arpa/inet.h>
 #include <errno.h>
-#include <sys/random.h>
 
 enum { TEXT_BYTES = MK__VHOST_NAME_MAX + 3, SLOTS_MIN = 4 };
 
@@ -145,8 +146,10 @@ int mk__vhost_init(struct mk__vhosts *t, struct mk_arena *arena, size_t names)
         return -ENOMEM;
     while (n < names * 2)
         n *= 2;
-    if (getrandom(&t->point, sizeof(t->point), 0) < 0 || getrandom(&t->seed, sizeof(t->seed), 0) < 0)
-        return -errno;
+    int err = mk_random(&t->point, sizeof(t->point));
+    err = err == 0 ? mk_random(&t->seed, sizeof(t->seed)) : err;
+    if (err < 0)
+        return err;
     t->point &= (1 << 30) - 1;
     t->mask = (uint32_t)n - 1;
     t->slots = mk_arena_zalloc(arena, n * sizeof(*t->slots));

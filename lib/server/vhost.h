@@ -35,7 +35,7 @@ struct mk__vhosts {
     uint64_t seed;
 };
 
-/* Makes room for `names` names. Returns 0, -ENOMEM, or the -errno of getrandom(2). */
+/* Makes room for `names` names. Returns 0, -ENOMEM, or as mk_random(). */
 int mk__vhost_init(struct mk__vhosts *t, struct mk_arena *arena, size_t names);
 
 /*

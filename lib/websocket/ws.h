@@ -16,12 +16,12 @@
 #include "frame.h"
 #include "utf8.h"
 
+#include <monkey/random.h>
 #include <monkey/tunnel.h>
 #include <monkey/websocket.h>
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <sys/random.h>
 
 enum {
     MK__WS_INPUT_BYTES = 64 * 1024,       /* read at a time */
@@ -315,9 +315,9 @@ static inline void mk__ws_call(struct mk_ws_worker *w, void (*fn)(void *arg), vo
 /* Fills `to` with random bytes for a mask or a key: so few are always there once the system has started. */
 static inline void mk__ws_fill_random(void *to, size_t n)
 {
-    ssize_t got = getrandom(to, n, 0);
-    assert(got == (ssize_t)n);
-    (void)got;
+    int err = mk_random(to, n);
+    assert(err == 0);
+    (void)err;
 }
 
 static inline size_t mk__ws_get_message_max(const struct mk_ws *ws)

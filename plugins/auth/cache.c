@@ -5,6 +5,7 @@
 #include "cache.h"
 
 #include <monkey/arena.h>
+#include <monkey/random.h>
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
@@ -12,7 +13,6 @@
 
 #include <assert.h>
 #include <pthread.h>
-#include <sys/random.h>
 
 enum { WAYS = 4, SETS = CACHE_ENTRIES / WAYS, TEXT_BYTES = 1100 };
 
@@ -33,7 +33,7 @@ struct cache *cache_new(void)
     if (!c)
         return NULL;
     memset(c, 0, sizeof(*c));
-    if (getrandom(c->secret, sizeof(c->secret), 0) != (ssize_t)sizeof(c->secret)) {
+    if (mk_random(c->secret, sizeof(c->secret)) < 0) {
         mk_account_free(NULL, c, sizeof(*c));
         return NULL;
     }

@@ -6,10 +6,10 @@
 #include "http/message/multipart.h"
 
 #include <monkey/buf.h>
+#include <monkey/random.h>
 
 #include <assert.h>
 #include <errno.h>
-#include <sys/random.h>
 
 /* The most that precedes a part, without type and boundary: fixed text and three numbers. */
 enum { HEAD_BYTES = 112 };
@@ -17,11 +17,10 @@ enum { HEAD_BYTES = 112 };
 int mk__multipart_make_boundary(char *ret_boundary)
 {
     const char *digits = "abcdefghijklmnopqrstuvwxyz234567";
-    if (getrandom(ret_boundary, MK__BOUNDARY_BYTES, GRND_NONBLOCK) != MK__BOUNDARY_BYTES)
-        return -EAGAIN;
-    for (unsigned i = 0; i < MK__BOUNDARY_BYTES; i++)
+    int err = mk_random(ret_boundary, MK__BOUNDARY_BYTES);
+    for (unsigned i = 0; err == 0 && i < MK__BOUNDARY_BYTES; i++)
         ret_boundary[i] = digits[ret_boundary[i] & 31];
-    return 0;
+    return err;
 }
 
 /* A line end belongs to the delimiter that follows it (RFC 2046 section 5.1.1); the first delimiter has none. */

@@ -24,8 +24,8 @@ struct mk__multipart {
 };
 
 /*
- * Writes MK__BOUNDARY_BYTES random characters, 120 bits, so that a file cannot contain its own delimiter. Returns 0, or
- * -EAGAIN if the kernel has no random numbers yet.
+ * Writes MK__BOUNDARY_BYTES random characters, 120 bits, so that a file cannot contain its own delimiter. Returns as
+ * mk_random().
  */
 int mk__multipart_make_boundary(char *ret_boundary);
 

@@ -26,6 +26,7 @@
 #include <monkey/monkey.h>
 #include <monkey/pattern.h>
 #include <monkey/plugin.h>
+#include <monkey/random.h>
 #include <monkey/request.h>
 #include <monkey/request_ref.h>
 #include <monkey/routes.h>
