@@ -2,11 +2,12 @@
 /*
  * The sessions of a service (session.h).
  */
-#include "cookie.h"
 #include "folder.h"
 #include "message.h"
 #include "service.h"
 #include "session.h"
+
+#include <monkey/cookie.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -39,11 +40,11 @@ static struct duda_session_conf add_defaults(const struct duda_session_conf *con
 /* Checks the name as the cookie's own checks do. */
 static bool is_name(const char *name)
 {
-    char text[COOKIE_BYTES_MAX];
+    char text[MK_COOKIE_BYTES_MAX];
     struct mk_buf out;
     mk_buf_init_fixed(&out, text, sizeof(text));
     return strlen(name) <= SESSION_COOKIE_NAME_BYTES &&
-           cookie_write(&out, &(struct duda_cookie){.name = name, .value = "0"}, "/") == 0;
+           mk_cookie_write(&out, &(struct mk_cookie){.name = mk_str_c(name)}) == 0;
 }
 
 static const char *find_fault(const struct service *s, const struct duda_session_conf *c)

@@ -2,10 +2,10 @@
 /*
  * Ids of sessions, and their cookies (session.h).
  */
-#include "cookie.h"
 #include "request.h"
 #include "session.h"
 
+#include <monkey/cookie.h>
 #include <monkey/escape.h>
 #include <monkey/random.h>
 
@@ -81,10 +81,10 @@ static struct mk_str print_name(const struct duda_request *dr, char *to, size_t 
 bool session_cookie_find(struct duda_request *dr, struct session_key *ret, bool *ret_valid)
 {
     char name[SESSION_COOKIE_NAME_BYTES + sizeof(secure_prefix)];
-    struct mk_str value;
     struct session_id id;
+    struct mk_str value = mk_request_cookie(dr->req, print_name(dr, name, sizeof(name)));
     *ret_valid = false;
-    if (!cookie_find(mk_request_header(dr->req, MK_HEADER_COOKIE), print_name(dr, name, sizeof(name)), &value))
+    if (!value.p)
         return false;
     *ret_valid = session_id_parse(value, get_conf(dr)->is_old, &id);
     if (*ret_valid)
@@ -96,24 +96,20 @@ int session_cookie_set(struct duda_request *dr, const struct session_id *id, int
 {
     const struct service_sessions *conf = get_conf(dr);
     const struct duda_self *self = &dr->worker->service->self;
-    char name[SESSION_COOKIE_NAME_BYTES + sizeof(secure_prefix)], value[2 * SESSION_ID_BYTES + 2], text[1024];
-    struct mk_buf id_text, out;
+    char name[SESSION_COOKIE_NAME_BYTES + sizeof(secure_prefix)], value[2 * SESSION_ID_BYTES + 2];
+    struct mk_buf id_text;
     mk_buf_init_fixed(&id_text, value, sizeof(value));
-    mk_buf_init_fixed(&out, text, sizeof(text));
     if (id)
         session_id_print(id, conf->is_old, &id_text);
-    mk_buf_addc(&id_text, '\0');
-    print_name(dr, name, sizeof(name));
-    struct duda_cookie cookie = {
-        .name = name,
-        .value = value,
-        .path = !self->url.len || (is_secure(dr) && !conf->is_old) ? "/" : self->url.data,
-        .max_age = conf->persistent ? conf->absolute_s : 0,
-        .expires = expires,
+    struct mk_cookie cookie = {
+        .name = print_name(dr, name, sizeof(name)),
+        .value = mk_buf_str(&id_text),
+        .path = !self->url.len || (is_secure(dr) && !conf->is_old) ? MK_STR("/") : mk_str_c(self->url.data),
+        .max_age_s = conf->persistent ? conf->absolute_s : 0,
+        .expires_s = expires,
+        .same_site = MK_SAME_SITE_LAX,
         .secure = is_secure(dr),
         .http_only = true,
-        .same_site = DUDA_SAME_SITE_LAX,
     };
-    int err = (id ? cookie_write : cookie_write_removal)(&out, &cookie, "/");
-    return err < 0 ? err : mk_response_header(dr->req, MK_STR("Set-Cookie"), mk_buf_str(&out));
+    return id ? mk_response_cookie(dr->req, &cookie) : mk_response_remove_cookie(dr->req, &cookie);
 }

@@ -4,6 +4,9 @@
  */
 #include "objects.h"
 
+#include <monkey/buf.h>
+#include <monkey/request.h>
+
 #include <stdio.h>
 #include <time.h>
 
@@ -38,17 +41,15 @@ static bool split_time(int64_t seconds, struct tm *ret)
     return gmtime_r(&t, ret) && ret->tm_year + YEAR_0 >= 1 && ret->tm_year + YEAR_0 <= YEAR_MAX;
 }
 
-/* The names are those of the standard, not of the process's locale. */
 static char *write_http_date(int64_t seconds, char *text, size_t size)
 {
-    static const char days[7][4] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
-    static const char months[12][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
-                                       "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+    struct mk_buf out;
     struct tm t;
     if (!text || size < DUDA_HTTP_DATE_BYTES || !split_time(seconds, &t))
         return NULL;
-    snprintf(text, size, "%s, %02d %s %04d %02d:%02d:%02d GMT", days[t.tm_wday], t.tm_mday, months[t.tm_mon],
-             t.tm_year + YEAR_0, t.tm_hour, t.tm_min, t.tm_sec);
+    mk_buf_init_fixed(&out, text, size);
+    mk_date_write(&out, seconds);
+    mk_buf_cstr(&out);
     return text;
 }
 

@@ -33,6 +33,7 @@
 
 MK_C_BEGIN
 
+struct mk_buf;
 struct mk_request;
 struct mk_io;
 struct mk_tls_info;
@@ -275,6 +276,11 @@ MK_API int mk_response_header_ref(struct mk_request *req, struct mk_str name, st
  * Returns as mk_response_header(): 0, -EALREADY, -EINVAL or -ENOMEM.
  */
 MK_API int mk_response_header_date(struct mk_request *req, struct mk_str name, int64_t seconds);
+/*
+ * Appends such a date, for a value that has more in it: `Sun, 06 Nov 1994 08:49:37 GMT`, in every locale. Seconds
+ * outside the years 0000 to 9999 are moved to the nearest end of them. Any thread.
+ */
+MK_API void mk_date_write(struct mk_buf *out, int64_t seconds);
 /*
  * Returns true for headers that only the server sets: Connection, Content-Length (see mk_response_set_length()), Date,
  * Keep-Alive, Server and Transfer-Encoding.

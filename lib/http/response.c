@@ -121,6 +121,12 @@ int mk_response_header_date(struct mk_request *req, struct mk_str name, int64_t 
     return mk_response_header(req, name, mk_str(date, mk__date_format(seconds, date)));
 }
 
+void mk_date_write(struct mk_buf *out, int64_t seconds)
+{
+    char date[MK__DATE_BYTES + 1];
+    mk_buf_add(out, date, mk__date_format(seconds, date));
+}
+
 /* ── the block ── */
 
 void mk__response_set_block(struct mk_request *req, const struct mk_response_block *block)

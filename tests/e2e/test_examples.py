@@ -18,7 +18,8 @@ EXAMPLES = build.TOP / "docs" / "examples" / "plugins"
 PAGE = build.TOP / "docs" / "guide" / "plugins.md"
 NAMES = sorted(path.stem for path in EXAMPLES.glob("*.c"))
 
-LIBRARIES = {"echo": [f"-L{build.TOP / 'build' / build.PRESET / 'lib'}", "-lmonkey-websocket", "-lz"]}
+BUILT = f"-L{build.TOP / 'build' / build.PRESET / 'lib'}"
+LIBRARIES = {"echo": [BUILT, "-lmonkey-websocket", "-lz"], "visitor": [BUILT, "-lmonkey-cookie"]}
 
 pytestmark = pytest.mark.skipif(build.PRESET == "small", reason="the small build opens no modules")
 
@@ -64,7 +65,7 @@ def configure(serve, examples, tmp_path):
 
 
 def test_each_has_a_test():
-    assert NAMES == ["echo", "gate", "later", "meter", "relay", "shout"]
+    assert NAMES == ["echo", "gate", "later", "meter", "relay", "shout", "visitor"]
 
 
 def test_the_smallest(configure):
@@ -121,6 +122,51 @@ def test_meter(configure):
         assert len(client.ask("/big").body) == 3_000_000
     ((counted),) = server.wait_log(r"meter: (\d+) bytes in, (\d+) bytes out")
     assert int(counted[1]) > 50 and int(counted[2]) > 3_001_000
+
+
+# ── visitor ──
+
+
+def test_visitor(configure):
+    client = configure("visitor").connect()
+    first = client.ask("/visitor")
+    rest = "; Max-Age=31536000; Path=/visitor; HttpOnly; SameSite=Lax"
+    visitor, ident = re.fullmatch(r"(visitor=([0-9a-f]{32}))" + re.escape(rest), first["Set-Cookie"]).groups()
+    assert first.body == b"Welcome"
+    again = client.ask("/visitor", f"Cookie: {visitor}")
+    assert again.body == b"You are " + ident.encode() and again["Set-Cookie"] is None
+    other = client.ask("/visitor")
+    assert other.body == b"Welcome" and ident not in other["Set-Cookie"]
+    removed = client.ask("/visitor", f"Cookie: {visitor}", method="DELETE")
+    gone = "; Max-Age=0; Expires=Thu, 01 Jan 1970 00:00:00 GMT; Path=/visitor; HttpOnly; SameSite=Lax"
+    assert removed["Set-Cookie"] == "visitor=" + gone
+
+
+IDENT = "0123456789abcdef" * 2
+
+
+@pytest.mark.parametrize("fields", [
+    [f"visitor={IDENT}"],
+    [f"a=1; visitor={IDENT};b=2"],
+    ["a=1", f"visitor={IDENT}", "b=2"],  # RFC 9113 section 8.2.3
+    ["a=1; b=2", f"visitor={IDENT}; c=3"],
+    [f"visitor={IDENT}", "visitor=" + "f" * 32],  # the first counts
+    [f'Visitor=x; visitors=y; a="visitor"; visitor = {IDENT}'],
+])
+def test_cookies_of_requests(configure, fields):
+    client = configure("visitor").connect()
+    answer = client.ask("/visitor", *(f"Cookie: {field}" for field in fields))
+    assert answer.body == b"You are " + IDENT.encode()
+
+
+@pytest.mark.parametrize("field", [
+    "", "visitor", "visitor=", f'visitor="{IDENT}"', f"VISITOR={IDENT}", f"x=visitor={IDENT}", f"visitor={IDENT}0",
+    f"visitor={IDENT},b=2", f"__Host-visitor={IDENT}", "visitor=%00", "=" * 4000, ";" * 4000,
+])
+def test_no_cookie_of_that_name(configure, field):
+    """What is no id is replaced by one."""
+    answer = configure("visitor").connect().ask("/visitor", f"Cookie: {field}")
+    assert answer.body == b"Welcome" and answer["Set-Cookie"].startswith("visitor=")
 
 
 # ── echo ──

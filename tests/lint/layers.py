@@ -28,7 +28,7 @@ LAYERS = {
 }
 
 # Folders of lib/ that are not part of the server: they see what plugins see.
-APART = ("lib/routes", "lib/store", "lib/watched", "lib/websocket")
+APART = ("lib/cookie", "lib/routes", "lib/store", "lib/watched", "lib/websocket")
 
 # What of lib/ programs in tools/ may include.
 TOOLS_SEE = ("base/", "loop/", "net/", "http/message/")
@@ -42,8 +42,8 @@ PUBLIC = {
     "conf.h": "conf",
     "epoch.h": "loop", "loop.h": "loop", "store.h": "loop",
     "dial.h": "net", "transport.h": "net",
-    "accept.h": "http", "header_id.h": "http", "request.h": "http", "routes.h": "http", "tunnel.h": "http",
-    "websocket.h": "http",
+    "accept.h": "http", "cookie.h": "http", "header_id.h": "http", "request.h": "http", "routes.h": "http",
+    "tunnel.h": "http", "websocket.h": "http",
     "embed.h": "server", "file_cache.h": "server", "inspect.h": "server", "monkey.h": "server", "plugin.h": "server",
     "request_ref.h": "server", "pattern.h": "base", "random.h": "base",
 }

@@ -3,7 +3,7 @@
  * Cookies: the first line of the input is a Cookie header, the others are the fields of a cookie to set. What is set
  * can be read again, and never has a byte that ends a header or an attribute.
  */
-#include "duda/core/cookie.h"
+#include <monkey/cookie.h>
 
 #include <stdlib.h>
 
@@ -15,43 +15,32 @@
 
 static void check_header(struct mk_str header)
 {
-    struct mk_str rest = header, name, value, found;
-    while (cookie_cut(&rest, &name, &value)) {
+    struct mk_str rest = header, name, value;
+    while (mk_cookie_next(&rest, &name, &value)) {
         CHECK(name.len && !memchr(name.p, ';', name.len) && !memchr(name.p, '=', name.len));
         CHECK(!value.len || !memchr(value.p, ';', value.len));
         CHECK(name.p > header.p - 1 && value.p + value.len <= header.p + header.len);
-        CHECK(cookie_find(header, name, &found));
+        CHECK(mk_cookie_find(header, name).p);
     }
     CHECK(rest.len == 0);
 }
 
 /* The pair of a Set-Cookie, as a browser sends it back. */
-static void check_written(const struct duda_cookie *c)
+static void check_written(const struct mk_cookie *c)
 {
-    char text[COOKIE_BYTES_MAX];
+    char text[MK_COOKIE_BYTES_MAX];
     struct mk_buf out;
-    struct mk_str value;
     mk_buf_init_fixed(&out, text, sizeof(text));
-    if (cookie_write(&out, c, "/svc") < 0) {
+    if (mk_cookie_write(&out, c) < 0) {
         CHECK(!out.len && !out.err);
         return;
     }
     for (size_t i = 0; i < out.len; i++)
         CHECK(text[i] >= ' ' && text[i] < 0x7f);
     const char *end = memchr(text, ';', out.len);
-    CHECK(end && cookie_find(mk_str(text, (size_t)(end - text)), mk_str_c(c->name), &value));
-    CHECK(mk_str_eq(value, mk_str_c(c->value)));
-}
-
-static void check_old(const struct duda_cookie *c)
-{
-    char text[COOKIE_BYTES_MAX];
-    struct mk_buf out;
-    mk_buf_init_fixed(&out, text, sizeof(text));
-    if (cookie_write_old(&out, mk_str_c(c->name), mk_str_c(c->value), "/svc", c->expires) < 0)
-        return;
-    for (size_t i = 0; i < out.len; i++)
-        CHECK((unsigned char)text[i] >= ' ' && text[i] != 0x7f);
+    CHECK(end);
+    struct mk_str value = mk_cookie_find(mk_str(text, (size_t)(end - text)), c->name);
+    CHECK(value.p && mk_str_eq(value, c->value));
 }
 
 /* Cuts a line off the text, in place. */
@@ -74,17 +63,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_header(mk_str_c(cut_line(&rest)));
     const char *name = cut_line(&rest), *value = cut_line(&rest), *path = cut_line(&rest), *domain = cut_line(&rest);
     const unsigned char flags = (unsigned char)*rest;
-    struct duda_cookie c = {.name = name,
-                            .value = value,
-                            .path = *path ? path : NULL,
-                            .domain = *domain ? domain : NULL,
-                            .secure = flags & 1,
-                            .http_only = flags & 2,
-                            .same_site = (enum duda_same_site)(flags >> 2 & 3),
-                            .max_age = flags & 16,
-                            .expires = flags & 32 ? 784111777 : 0};
+    struct mk_cookie c = {.name = mk_str_c(name),
+                          .value = mk_str_c(value),
+                          .path = mk_str_c(*path ? path : NULL),
+                          .domain = mk_str_c(*domain ? domain : NULL),
+                          .max_age_s = flags & 16,
+                          .expires_s = flags & 32 ? 784111777 : 0,
+                          .same_site = (enum mk_same_site)(flags >> 2 & 3),
+                          .secure = flags & 1,
+                          .http_only = flags & 2,
+                          .partitioned = flags & 64};
     check_written(&c);
-    check_old(&c);
     free(text);
     return 0;
 }
