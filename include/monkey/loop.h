@@ -54,7 +54,7 @@ MK_API int mk_event_add(struct mk_loop *loop, struct mk_event *event, uint32_t e
 MK_API int mk_event_change(struct mk_loop *loop, struct mk_event *event, uint32_t events);
 /*
  * Stops watching. `event` gets no callback after this call, not even for events of this turn. Call it before the
- * descriptor is closed.
+ * descriptor is closed. In a worker_stop whose thread has ended it does nothing (<monkey/plugin.h>).
  */
 MK_API void mk_event_del(struct mk_loop *loop, struct mk_event *event);
 

@@ -120,6 +120,20 @@ struct mk_plugin {
      * worker_start: in the worker's thread, before its first request under this generation. worker_stop: after its last
      * one, in the same thread; in another one, beside other hooks, if that thread has ended (because the server stops,
      * could not start, or was reloaded with fewer workers).
+     *
+     * When that thread has ended its loop is closed: nothing in it calls back any more. No exchange and no connection
+     * is left then. So that worker_stop need not know its thread, it may in either case call, of the functions of a
+     * worker and its loop, only
+     *
+     *     mk_worker_index(), mk_worker_generation(), mk_worker_state(), and what a generation is asked for
+     *     mk_worker_account(), to return memory that was taken from it
+     *     mk_worker_loop(), for mk_event_del(), mk_timer_cancel() and mk_task_cancel(): to undo what is left
+     *     functions whose description names worker_stop, such as mk_ws_worker_put() and mk_watched_ref_release()
+     *
+     * and functions that any thread may call, such as mk_log() and mk_counter_add() with NULL. It must not begin
+     * anything: no event, timer, task, job or dial, no mk_post() to the loop, no mk_worker_get(). Builds of the server
+     * without NDEBUG assert that for events, timers, tasks and mk_worker_get(). What workers share needs a lock.
+     *
      * worker_start returns 0 or -errno: the generation cannot be used.
      */
     int (*worker_start)(struct mk_worker *worker, void **ret_state);
@@ -459,7 +473,10 @@ MK_API bool mk_generation_trusts_proxies(const struct mk_generation *g);
  * mk_plugin_each_worker() allows it.
  */
 MK_API unsigned mk_worker_index(const struct mk_worker *worker);
-/* Return the loop of the worker, and the account of its memory. Both live as long as the thread. */
+/*
+ * Return the loop of the worker, and the account of its memory. Both live as long as the thread, and until worker_stop
+ * has returned.
+ */
 MK_API struct mk_loop *mk_worker_loop(const struct mk_worker *worker);
 MK_API struct mk_account *mk_worker_account(const struct mk_worker *worker);
 /* Returns how many connections are open in the worker's thread, whichever generation accepted them. */

@@ -79,19 +79,21 @@ static struct mk_event removed_event = {.ready = ignore_event, .fd = -1};
 
 int mk_event_add(struct mk_loop *loop, struct mk_event *event, uint32_t events)
 {
-    assert(mk__loop_is_owner(loop) && event->ready);
+    assert(mk__loop_is_owner(loop) && !loop->closed && event->ready);
     return loop->poller->control(loop, EPOLL_CTL_ADD, event, events);
 }
 
 int mk_event_change(struct mk_loop *loop, struct mk_event *event, uint32_t events)
 {
-    assert(mk__loop_is_owner(loop));
+    assert(mk__loop_is_owner(loop) && !loop->closed);
     return loop->poller->control(loop, EPOLL_CTL_MOD, event, events);
 }
 
 void mk_event_del(struct mk_loop *loop, struct mk_event *event)
 {
     assert(mk__loop_is_owner(loop));
+    if (loop->closed) /* another file may have the number of its epoll descriptor */
+        return;
     loop->poller->control(loop, EPOLL_CTL_DEL, event, 0);
     for (int i = loop->batch_at; i < loop->batch_len; i++)
         if (loop->batch[i].data.ptr == event)
@@ -109,7 +111,7 @@ void mk_timer_init(struct mk_timer *timer, mk_timer_fn fn)
 
 void mk_timer_arm(struct mk_loop *loop, struct mk_timer *timer, uint32_t delay_ms)
 {
-    assert(mk__loop_is_owner(loop) && timer->fn);
+    assert(mk__loop_is_owner(loop) && !loop->closed && timer->fn);
     mk__wheel_arm(&loop->wheel, timer, loop->now_ms + delay_ms);
 }
 
@@ -127,7 +129,7 @@ void mk_task_init(struct mk_task *task, mk_task_fn fn)
 
 void mk_task_schedule(struct mk_loop *loop, struct mk_task *task)
 {
-    assert(mk__loop_is_owner(loop) && task->fn);
+    assert(mk__loop_is_owner(loop) && !loop->closed && task->fn);
     if (mk_list_empty(&task->node))
         mk_list_add(&loop->tasks, &task->node);
 }
@@ -214,7 +216,7 @@ int mk__loop_open(struct mk_loop *loop, const struct mk__poller *poller, const s
     loop->poller = poller;
     loop->clock = clock;
     loop->thread_pool = pool;
-    loop->stopping = loop->owned = false;
+    loop->stopping = loop->owned = loop->closed = false;
     loop->jobs_pending = 0;
     loop->turns = 0;
     loop->resolver = NULL;
@@ -252,6 +254,7 @@ void mk__loop_close(struct mk_loop *loop)
     mk_event_del(loop, &loop->wakeup_event);
     close(loop->wakeup_event.fd);
     loop->poller->close(loop);
+    loop->closed = true;
 }
 
 int mk__loop_timeout_ms(const struct mk_loop *loop, uint64_t now_ms)

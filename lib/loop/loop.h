@@ -44,7 +44,7 @@ struct mk_loop {
     int64_t wall_seconds;
     int poll_fd;
     int batch_at, batch_len;
-    bool stopping, owned;
+    bool stopping, owned, closed;
     pthread_t owner;               /* the thread that runs turns; valid while `owned` */
     uint64_t turns;                /* turns begun so far */
     unsigned jobs_pending;         /* jobs submitted whose `done` has not been called yet */

@@ -68,6 +68,7 @@ void mk__worker_free(struct mk_worker *worker)
     assert(worker->started <= worker->generation->n_plugins);
     if (MK__PLUGIN_STARTS)
         hide_worker(worker);
+    worker->stopping = true;
     while (MK__PLUGIN_STARTS && worker->started--) {
         const struct mk_plugin *plugin = worker->generation->plugins[worker->started];
         if (plugin->worker_stop)

@@ -29,6 +29,7 @@ struct mk_worker {
     unsigned refs;                               /* exchanges, jobs and others that hold it */
     unsigned started;                            /* so many plugins have had their worker_start */
     bool retired;                                /* worker_retire was called */
+    bool stopping;                               /* worker_stop is called */
     void *states[];                              /* one for each plugin of the generation */
 };
 
@@ -56,6 +57,7 @@ void mk__worker_free_replaced(struct mk_worker *worker);
 /* Take and release a reference. The last release frees the worker, unless it is the one in use. */
 static inline void mk__worker_get(struct mk_worker *worker)
 {
+    assert(!worker->stopping);
     worker->refs++;
 }
 static inline void mk__worker_put(struct mk_worker *worker)

@@ -6,7 +6,10 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -344,6 +347,93 @@ TEST(plugins)
     assert_int_equal(mk_server_start(server), -EINVAL);
     assert_non_null(strstr(mk_server_error(server), "has the name of another one"));
     mk_server_free(server);
+}
+
+/* What a plugin keeps in the loop of a worker, which it removes in worker_stop. */
+struct kept {
+    pthread_t thread;
+    struct mk_event event;
+    struct mk_timer timer;
+    struct mk_task task;
+};
+static struct {
+    _Atomic unsigned elsewhere, here;
+} stopped;
+
+static void on_kept_event(struct mk_event *event, uint32_t events)
+{
+    (void)event;
+    (void)events;
+}
+
+static void on_kept_timer(struct mk_timer *timer)
+{
+    (void)timer;
+}
+
+static void on_kept_task(struct mk_task *task)
+{
+    (void)task;
+}
+
+static int start_keeping(struct mk_worker *worker, void **ret_state)
+{
+    struct kept *k = mk_account_alloc(mk_worker_account(worker), sizeof(*k));
+    if (!k)
+        return -ENOMEM;
+    *ret_state = k;
+    k->thread = pthread_self();
+    k->event = (struct mk_event){on_kept_event, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    mk_timer_init(&k->timer, on_kept_timer);
+    mk_timer_arm(mk_worker_loop(worker), &k->timer, 3600000);
+    mk_task_init(&k->task, on_kept_task);
+    mk_task_schedule(mk_worker_loop(worker), &k->task);
+    return mk_event_add(mk_worker_loop(worker), &k->event, EPOLLIN);
+}
+
+extern const struct mk_plugin keeping;
+
+/* All that the header allows there, in whatever thread. */
+static void stop_keeping(struct mk_worker *worker, void *worker_state)
+{
+    struct kept *k = worker_state;
+    assert(mk_worker_state(worker, &keeping) == k && mk_worker_index(worker) < 2);
+    assert(!mk_generation_is_check(mk_worker_generation(worker)));
+    if (pthread_equal(k->thread, pthread_self()))
+        stopped.here++;
+    else
+        stopped.elsewhere++;
+    mk_event_del(mk_worker_loop(worker), &k->event);
+    mk_timer_cancel(&k->timer);
+    mk_task_cancel(&k->task);
+    close(k->event.fd);
+    mk_account_free(mk_worker_account(worker), k, sizeof(*k));
+}
+
+const struct mk_plugin keeping = {
+    MK_PLUGIN_HEAD("keeping", "1", "of a test"),
+    .worker_start = start_keeping,
+    .worker_stop = stop_keeping,
+};
+
+TEST(worker_stop_in_either_thread)
+{
+    unsigned before = mk_test_descriptors();
+    struct mk_server *server = make_server(listen_any);
+    stopped.here = stopped.elsewhere = 0;
+    assert_int_equal(mk_server_add_plugin(server, &keeping), 0);
+    start(server);
+    assert_int_equal(mk_server_reload(server), 0); /* nothing holds the former workers */
+    end(server);
+    assert_int_equal(stopped.here, 2);
+    assert_int_equal(stopped.elsewhere, 2);
+    server = make_server(listen_any);
+    assert_int_equal(mk_server_add_plugin(server, &keeping), 0);
+    assert_int_equal(mk_server_in_caller(server), 0);
+    start(server);
+    end(server); /* the loop is closed, in the same thread */
+    assert_int_equal(stopped.here, 3);
+    assert_int_equal(mk_test_descriptors(), before);
 }
 
 /* ── in the thread of the caller ── */
