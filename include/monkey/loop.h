@@ -37,6 +37,11 @@ struct mk_event;
 /* `events`: as of epoll_wait(2). The callback may remove its event and free the struct that holds it. */
 typedef void (*mk_event_fn)(struct mk_event *event, uint32_t events);
 
+/*
+ * `ready` is read when an event occurs. So the callbacks of the loop may replace it at any time, in place of removing
+ * and adding the event: what occurs from then on goes to the new function, also what is known already in this turn. It
+ * must not become NULL while the event is added. `fd` must not change meanwhile.
+ */
 struct mk_event {
     mk_event_fn ready;
     int fd;

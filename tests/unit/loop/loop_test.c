@@ -212,6 +212,35 @@ TEST(no_event_after_its_removal)
     close_loop();
 }
 
+static void on_replaced(struct mk_event *event, uint32_t events)
+{
+    on_event(event, events);
+    note('!');
+}
+
+static void on_replacer(struct mk_event *event, uint32_t events)
+{
+    on_event(event, events);
+    event->ready = on_event;
+    victim->ready = on_replaced;
+}
+
+/* A callback replaces the functions of two events, of which one is in the same batch. */
+TEST(another_function_for_an_event)
+{
+    struct mk_loop *loop = open_loop();
+    struct mk_event events[2] = {{on_replacer, 0}, {on_event, 1}};
+    victim = &events[1];
+    for (int turn = 0; turn < 2; turn++) {
+        for (int i = 0; i < 2; i++)
+            f.script[i] = &events[i];
+        f.n = 2;
+        assert_int_equal(mk__loop_turn(loop), 0);
+        expect_trail("ab!");
+    }
+    close_loop();
+}
+
 static struct mk_task deferred_free;
 
 static void on_freeing_event(struct mk_event *event, uint32_t events)
@@ -403,6 +432,32 @@ TEST(closing_waits_for_the_wakeup)
     }
 }
 
+/* Descriptors that are opened after the loop was closed have its numbers: their events must stay. */
+TEST(removal_after_the_end)
+{
+    int epolls[8];
+    struct mk_event event = {on_event, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    struct mk_timer timer;
+    struct epoll_event wanted = {.events = EPOLLIN};
+    assert_int_equal(mk__loop_open(&real, &mk__poller_epoll, &mk__clock_system, NULL), 0);
+    assert_int_equal(mk_event_add(&real, &event, EPOLLIN), 0);
+    mk_timer_init(&timer, on_timer);
+    mk_timer_arm(&real, &timer, 1000);
+    mk__loop_close(&real);
+    for (size_t i = 0; i < COUNT(epolls); i++) {
+        epolls[i] = epoll_create1(EPOLL_CLOEXEC);
+        assert_int_equal(epoll_ctl(epolls[i], EPOLL_CTL_ADD, event.fd, &wanted), 0);
+    }
+    mk_event_del(&real, &event);
+    mk_timer_cancel(&timer);
+    for (size_t i = 0; i < COUNT(epolls); i++) {
+        assert_int_equal(epoll_ctl(epolls[i], EPOLL_CTL_ADD, event.fd, &wanted), -1);
+        assert_int_equal(errno, EEXIST);
+        close(epolls[i]);
+    }
+    close(event.fd);
+}
+
 static uint32_t seen;
 
 static void on_ready(struct mk_event *event, uint32_t events)
@@ -432,32 +487,6 @@ TEST(epoll)
     assert_int_equal(mk__loop_turn(&real), 0);
     assert_int_equal(seen, EPOLLOUT);
     mk_event_del(&real, &event);
-/* Descriptors that are opened after the loop was closed have its numbers: their events must stay. */
-TEST(removal_after_the_end)
-{
-    int epolls[8];
-    struct mk_event event = {on_event, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-    struct mk_timer timer;
-    struct epoll_event wanted = {.events = EPOLLIN};
-    assert_int_equal(mk__loop_open(&real, &mk__poller_epoll, &mk__clock_system, NULL), 0);
-    assert_int_equal(mk_event_add(&real, &event, EPOLLIN), 0);
-    mk_timer_init(&timer, on_timer);
-    mk_timer_arm(&real, &timer, 1000);
-    mk__loop_close(&real);
-    for (size_t i = 0; i < COUNT(epolls); i++) {
-        epolls[i] = epoll_create1(EPOLL_CLOEXEC);
-        assert_int_equal(epoll_ctl(epolls[i], EPOLL_CTL_ADD, event.fd, &wanted), 0);
-    }
-    mk_event_del(&real, &event);
-    mk_timer_cancel(&timer);
-    for (size_t i = 0; i < COUNT(epolls); i++) {
-        assert_int_equal(epoll_ctl(epolls[i], EPOLL_CTL_ADD, event.fd, &wanted), -1);
-        assert_int_equal(errno, EEXIST);
-        close(epolls[i]);
-    }
-    close(event.fd);
-}
-
     mk_task_schedule(&real, &task);
     seen = 0;
     assert_int_equal(mk__loop_turn(&real), 0);
