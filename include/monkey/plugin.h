@@ -178,7 +178,8 @@ struct mk_plugin {
 
     /*
      * Is called before on_request of all plugins, for what must come first wherever the plugin stands in the order.
-     * Returns as on_request.
+     * Once for each request: after mk_request_rewrite() the plugins behind see the new path, and those before are not
+     * called again. What goes by the path that is used belongs to on_request. Returns as on_request.
      */
     int (*on_head)(struct mk_request *req);
     /*
@@ -606,7 +607,8 @@ enum { MK_REWRITES_MAX = 10, MK_REWRITE_BYTES_MAX = 16384 };
  * the client has sent. `path` is not decoded; it is decoded once and normalized as the path of a target. `query`, not
  * decoded, is what mk_request_query() returns from then on; `.p` NULL: none. Copies both.
  *
- * Only before the first on_request: in on_head, or before the mk_request_decline() that ends a wait in on_head.
+ * Only before the first on_request: in on_head, or before the mk_request_decline() that ends a wait in on_head. No
+ * on_head that was called is called again, and the host stays.
  * Returns 0 or, with nothing changed, -EALREADY (it is too late, or a response has ended), -EINVAL (the request has no
  * path, as CONNECT; or `path` does not begin with a slash, has a byte other than visible ASCII, a `?`, `#`, backslash,
  * malformed escape, NUL, or a segment "." or ".."; or `query` has a byte other than visible ASCII, or a `#`), -ENOENT

@@ -248,6 +248,55 @@ TEST(limits_of_the_final_path)
     free(all);
 }
 
+static int note_head(struct mk_request *req, char plugin)
+{
+    note('p', plugin);
+    note('=', mk_request_path(req).p[1]);
+    return MK_DECLINED;
+}
+
+static int head_0(struct mk_request *req)
+{
+    return note_head(req, '0');
+}
+
+static int head_and_rewrite(struct mk_request *req)
+{
+    assert_int_equal(mk_request_rewrite(req, MK_STR("/m"), MK_STR_NONE), 0);
+    assert_int_equal(mk_request_rewrite(req, MK_STR("/new"), MK_STR_NONE), 0);
+    return note_head(req, '1');
+}
+
+static int request_of_path(struct mk_request *req)
+{
+    note('r', mk_request_path(req).p[1]);
+    return MK_DECLINED;
+}
+
+static int head_2(struct mk_request *req)
+{
+    return note_head(req, '2');
+}
+
+/* A rewrite does not call on_head again: the plugins before have seen the old path, and those behind see the new one.
+ */
+TEST(each_on_head_once)
+{
+    static const struct mk_plugin heads[] = {
+        {.name = "before", .on_head = head_0, .on_request = request_of_path},
+        {.name = "rewrites", .on_head = head_and_rewrite},
+        {.name = "behind", .on_head = head_2},
+    };
+    open_hooks();
+    for (unsigned i = 0; i < COUNT(heads); i++)
+        set_plugin(i, &heads[i]);
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR("GET /old HTTP/1.1\r\nHost: h\r\n\r\n"));
+    mk_test_settle(&w);
+    assert_true(mk_str_starts(mk_test_received(c), MK_STR("HTTP/1.1 404 ")));
+    assert_string_equal(trail, "p0=op1=np2=nrn");
+    mk_test_fixture_close(&w);
+}
+
 static int take_and_wait(struct mk_request *req)
 {
     (void)req;
