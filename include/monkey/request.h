@@ -14,7 +14,8 @@
  *
  * Time: a handler may send the response before it returns, or later from another callback in the same worker (a timer,
  * a job, a message). In the second case it returns 0 and calls `mk_response_end()` when the response is complete. If
- * it does not begin a response within HandlerTimeout, the server sends 503.
+ * it does not begin a response within HandlerTimeout, the server sends 503. A response that has begun and then adds
+ * nothing for HandlerTimeout is cut: the connection is closed or the stream reset, and mk_request_aborted() is true.
  */
 #ifndef MONKEY_REQUEST_H
 #define MONKEY_REQUEST_H

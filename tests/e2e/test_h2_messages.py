@@ -161,6 +161,13 @@ def test_incomplete_answers_are_reset(probe, path):
 
 
 @build.needs_probe
+def test_quiet_answer_is_reset(probe):
+    client = probe({"HandlerTimeout": "300ms"}).connect_h2()
+    assert code_of(client, client.begin("/probe/quiet")) != f.NO_ERROR
+    assert client.ask("/probe/now").body == b"at once\n"
+
+
+@build.needs_probe
 @pytest.mark.parametrize("size", [0, 1, 5000, 2_000_000])
 def test_generated(probe, size):
     client = probe().connect_h2()

@@ -148,6 +148,18 @@ def test_no_answer_is_answered(probe):
     server.wait_log(r"plugin probe: no answer within HandlerTimeout \(localhost/probe/never\)")
 
 
+def test_quiet_answer_is_cut(probe):
+    """It has begun, so that there can be no 503: the end of the connection says that the body is incomplete."""
+    server = probe({"HandlerTimeout": "300ms"})
+    client = server.connect()
+    client.send(request("/probe/quiet"))
+    assert client.head().status == 200
+    assert client.rest() == b"6\r\nbegun\n\r\n"
+    client.assert_closed()
+    server.wait_log(r"plugin probe: no answer within HandlerTimeout \(localhost/probe/quiet\)")
+    server.wait_log(r"probe: done \S+ status 200 bytes 6 aborted")
+
+
 def test_half_an_answer_is_none(probe):
     """Of a plugin that declines the request: the client does not see it, and the log names the plugin."""
     server = probe()

@@ -122,6 +122,12 @@ static void send_ticks(struct mk_request *req)
     tick(&late->timer);
 }
 
+/* Begins a response, and adds nothing to it. */
+static void begin_quietly(struct mk_request *req)
+{
+    mk_response_write_ref(req, MK_STR("begun\n"));
+}
+
 /* ── answers from other threads ── */
 
 struct errand {
@@ -432,6 +438,7 @@ static const struct {
     {MK_STR("/probe/upgrade"), upgrade},
     {MK_STR("/probe/ticks"), send_ticks},
     {MK_STR("/probe/never"), stay_silent},
+    {MK_STR("/probe/quiet"), begin_quietly},
     {MK_STR("/probe/stream"), stream},
     {MK_STR("/probe/append"), append},
     {MK_STR("/probe/trailers"), send_trailers},
