@@ -148,9 +148,10 @@ struct mk_conf_section {
     void (*check)(const struct mk_conf_check *check, void *section);
 };
 
-#ifdef __cplusplus
+/* Rows need C++20, as designated initializers do; without them the headers are for C++17, too. */
+#if defined(__cplusplus) && __cplusplus > 201703L
 #define MK_CONF_MORE(...) __VA_OPT__(, ) __VA_ARGS__
-#else
+#elif !defined(__cplusplus)
 #define MK_CONF_MORE(...) , ##__VA_ARGS__
 #endif
 /*

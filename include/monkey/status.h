@@ -8,7 +8,8 @@
 #ifndef MONKEY_STATUS_H
 #define MONKEY_STATUS_H
 
-/* Around the declarations of a header: programs and plugins may be written in C++, too (C++20 for MK_PLUGIN). */
+/* Around the declarations of a header: programs and plugins may be written in C++17, too (C++20 for MK_PLUGIN and
+ * MK_CONF_KEY). */
 #ifdef __cplusplus
 #define MK_C_BEGIN extern "C" {
 #define MK_C_END }

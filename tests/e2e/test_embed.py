@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs that embed the server: the examples, and programs of tests/embed, compiled against what is installed."""
 
+import shutil
 import signal
 import subprocess
 import types
@@ -69,6 +70,42 @@ def test_hello_in_cpp(compiled):
         assert program.ask().body == b"Hello, you!\n"
         assert program.ask("/hello/nobody").status == 500
         assert program.ask().body == b"Hello, you!\n"
+
+
+CPP17 = ["-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+CPP_COMPILERS = {"g++": [], "clang++-14": ["-nostdlib++"]}  # there is no library of C++ in clang-14
+HEADERS = sorted(path.name for path in (build.TOP / "include" / "monkey").glob("*.h"))
+needs_compiler = pytest.mark.parametrize("compiler", [
+    pytest.param(name, marks=pytest.mark.skipif(not shutil.which(name), reason=f"NOT TESTED: no {name} here"))
+    for name in CPP_COMPILERS
+])
+
+
+@needs_compiler
+def test_each_header_in_cpp17(prefix, tmp_path, compiler):
+    """Each one alone, so that it includes what it needs."""
+    for name in HEADERS:
+        source = tmp_path / f"{name}.cpp"
+        source.write_text(f"#include <monkey/{name}>\n#include <monkey/{name}>\n")
+        command = [compiler, *CPP17, f"-I{prefix}/include", "-fsyntax-only", source]
+        run = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+        assert run.returncode == 0, run.stderr
+
+
+@needs_compiler
+def test_a_program_in_cpp17(prefix, tmp_path, compiler):
+    program, library = tmp_path / "small", next(prefix.rglob("libmonkey.so")).parent
+    command = [compiler, *CPP17, *embed.FLAGS, *CPP_COMPILERS[compiler], PROGRAMS / "small.cpp", "-o", program]
+    command += [*embed.pkg_config(prefix, "--cflags", "--libs", "monkey"), "-pthread", f"-Wl,-rpath,{library}"]
+    if compiler.startswith("clang") != (build.PRESET == "clang"):
+        if build.SANITIZED:
+            pytest.skip("the library has the sanitizer of another compiler")
+    subprocess.run(list(map(str, command)), check=True)
+    with Program(program) as running:
+        assert running.ask().body == b"Hello, you!\n"
+        assert running.ask("/count").body == b"1\n"
+        answer = running.ask("/count")
+        assert (answer.body, answer["Set-Cookie"]) == (b"2\n", "seen=yes; Path=/; HttpOnly")
 
 
 @pytest.mark.parametrize("name", ["glib", "libuv", "libevent"])
