@@ -41,6 +41,9 @@ MK_C_BEGIN
  * line [HOST] begins a host, as a file of sites/ does: the first one answers for names that no other has. @INCLUDE is
  * refused; relative paths begin at the working directory. Plugins that the text mentions are loaded. Without a
  * DocumentRoot no files are served. A second call replaces the first.
+ *
+ * A server that runs keeps its text: the call changes nothing then, and mk_server_reload() loads the same text again,
+ * with plugins and files that have changed. For another one call mk_server_stop(), mk_server_text(), mk_server_start().
  * Returns 0, -EBUSY (the server runs) or -ENOMEM. mk_server_start(), or mk_server_load(), reports what is wrong in it.
  */
 MK_API int mk_server_text(struct mk_server *server, const char *text);

@@ -253,6 +253,8 @@ def test_a_static_program(prefix, tmp_path):
 MISTAKES = {
     "start_twice": "mk_server_start(): the server runs already",
     "load_while_it_runs": "mk_server_load(): the server runs; mk_server_reload() loads anew",
+    "text_while_it_runs": "the server runs: its configuration and its handlers are set before the start",
+    "folder_while_it_runs": "the server runs: its configuration and its handlers are set before the start",
     "handle_while_it_runs": "the server runs: its configuration and its handlers are set before the start",
     "handle_nothing": "mk_server_handle(): methods, pattern or function are NULL",
     "add_nothing": "mk_server_add_plugin(): there is no plugin, or it has no name",

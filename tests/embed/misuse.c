@@ -82,6 +82,22 @@ static void load_while_it_runs(void)
     keep(mk_server_load(server));
 }
 
+/* Also what a reload then loads is the text of the start. */
+static void text_while_it_runs(void)
+{
+    int port = mk_server_port(server);
+    keep(mk_server_text(server, "[SERVER]\n    Nonsense 1\n"));
+    if (result != -EBUSY || mk_server_reload(server) < 0 || mk_server_port(server) != port)
+        exit(7);
+}
+
+static void folder_while_it_runs(void)
+{
+    keep(mk_server_folder(server, "/"));
+    if (result != -EBUSY)
+        exit(7);
+}
+
 static void handle_while_it_runs(void)
 {
     keep(mk_server_handle(server, "GET", "/late", decline, NULL));
@@ -223,6 +239,8 @@ static const struct {
 } cases[] = {
     {"start_twice", start_twice},
     {"load_while_it_runs", load_while_it_runs},
+    {"text_while_it_runs", text_while_it_runs},
+    {"folder_while_it_runs", folder_while_it_runs},
     {"handle_while_it_runs", handle_while_it_runs},
     {"handle_nothing", handle_nothing},
     {"add_nothing", add_nothing},
