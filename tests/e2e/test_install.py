@@ -11,7 +11,7 @@ import urllib.request
 
 import pytest
 
-from harness import build
+from harness import build, embed
 from harness.messages import request
 from harness.server import Server, run
 
@@ -152,6 +152,90 @@ def test_a_program_built_by_pkg_config(tree, tmp_path):
     source = build.TOP / "docs" / "examples" / "embed.c"
     compile_with(tree, tmp_path, source, "-pthread", "-o", "embed", flags=["--cflags", "--libs"])
     assert (tmp_path / "embed").exists()
+
+
+# ── the CMake package ──
+
+PROJECT = """cmake_minimum_required(VERSION 3.25)
+project(guest VERSION 1 LANGUAGES C CXX)
+find_package(monkey {version} REQUIRED)
+add_executable(shared {examples}/embed/hello.c)
+target_link_libraries(shared PRIVATE monkey::monkey)
+add_executable(static {examples}/embed/hello.c)
+target_link_libraries(static PRIVATE monkey::static)
+add_executable(cpp {tests}/small.cpp)
+set_target_properties(cpp PROPERTIES CXX_STANDARD 17)
+target_link_libraries(cpp PRIVATE monkey::monkey)
+file(WRITE ${{CMAKE_BINARY_DIR}}/plugins "${{monkey_PLUGIN_DIR}}")
+"""
+
+
+def configure_project(tree, tmp_path, text, version):
+    """A project that knows nothing but the installation's prefix. Returns the run of cmake, and its folder."""
+    examples, flags = build.TOP / "docs" / "examples", " ".join(embed.FLAGS)
+    fields = {"examples": examples, "tests": build.TOP / "tests" / "embed", "version": version}
+    (tmp_path / "CMakeLists.txt").write_text(text.format(**fields))
+    command = ["cmake", "-S", tmp_path, "-B", tmp_path / "out", f"-DCMAKE_PREFIX_PATH={tree[0]}"]
+    command += [f"-DCMAKE_C_FLAGS={flags}", f"-DCMAKE_CXX_FLAGS={flags}"]
+    return subprocess.run(list(map(str, command)), capture_output=True, text=True), tmp_path / "out"
+
+
+def run_cmake_build(folder):
+    subprocess.run(["cmake", "--build", folder], check=True, capture_output=True)
+
+
+@pytest.mark.skipif(build.PRESET == "clang", reason="the libraries have the sanitizer of another compiler")
+def test_programs_by_find_package(tree, tmp_path):
+    run, out = configure_project(tree, tmp_path, PROJECT, "2.0")
+    assert run.returncode == 0, run.stderr
+    run_cmake_build(out)
+    for name in ("shared", "static", "cpp"):
+        with embed.Program(out / name) as program:
+            assert program.ask().body == b"Hello, you!\n"
+    links = subprocess.run(["ldd", out / "shared"], capture_output=True, text=True, check=True).stdout
+    assert f"libmonkey.so.2 => {tree[0]}/" in links
+    assert "libmonkey" not in subprocess.run(["ldd", out / "static"], capture_output=True, text=True).stdout
+    assert pathlib.Path((out / "plugins").read_text()) == tree[0] / "lib/monkey"
+
+
+def test_another_version_is_refused(tree, tmp_path):
+    for version in ("1.9", "3", "2.99"):
+        run, _ = configure_project(tree, tmp_path, PROJECT, version)
+        assert run.returncode != 0 and "monkey-config.cmake, version: 2.0.0" in run.stderr
+
+
+PLUGINS = """cmake_minimum_required(VERSION 3.25)
+project(plugins VERSION 1 LANGUAGES C)
+find_package(monkey {version} REQUIRED)
+foreach(name IN ITEMS visitor echo)
+    add_library(${{name}} MODULE {examples}/plugins/${{name}}.c)
+    set_target_properties(${{name}} PROPERTIES PREFIX "")
+endforeach()
+target_link_libraries(visitor PRIVATE monkey::headers monkey::cookie)
+target_link_libraries(echo PRIVATE monkey::websocket)
+install(TARGETS visitor echo DESTINATION ${{monkey_PLUGIN_DIR}})
+"""
+
+
+def test_plugins_by_find_package(tree, start, tmp_path):
+    run, out = configure_project(tree, tmp_path, PLUGINS, "2")
+    assert run.returncode == 0, run.stderr
+    run_cmake_build(out)
+    subprocess.run(["cmake", "--install", out], check=True, capture_output=True)
+    conf = tmp_path / "copy"
+    shutil.copytree(tree[1], conf)
+    with (conf / "plugins.load").open("a") as file:
+        file.write("    Load visitor\n    Load echo\n")
+    (conf / "sites" / "default").write_text(f"[HOST]\n    DocumentRoot {tree[2]}\n")
+    with start("-c", conf).connect() as client:
+        assert client.ask("/visitor").body == b"Welcome"
+
+
+def test_no_file_of_the_package_names_the_build(tree):
+    """It can be moved, and used on another machine."""
+    for path in tree[0].glob("lib/**/cmake/monkey/*.cmake"):
+        text = path.read_text()
+        assert str(build.TOP) not in text and "/libz" not in text, path
 
 
 def test_the_unit_names_the_installed_files(tmp_path):
