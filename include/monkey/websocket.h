@@ -188,6 +188,11 @@ int mk_ws_send(struct mk_ws *ws, enum mk_ws_opcode opcode, const void *data, siz
 void mk_ws_close(struct mk_ws *ws, unsigned code, struct mk_str reason);
 /* Ends it at once, without a close frame; in a function of its handlers when that returns. */
 void mk_ws_abort(struct mk_ws *ws);
+/*
+ * The same behind a close frame, as of mk_ws_close(), if the stream takes it at once. Waits for nothing, so that it may
+ * be called in worker_stop when the thread has ended (<monkey/plugin.h>).
+ */
+void mk_ws_end(struct mk_ws *ws, unsigned code, struct mk_str reason);
 /* Stop and continue reading: the peer is stopped by flow control. Pings do not end a WebSocket that does not read. */
 void mk_ws_pause(struct mk_ws *ws);
 void mk_ws_resume(struct mk_ws *ws);

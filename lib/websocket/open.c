@@ -85,14 +85,25 @@ static uint32_t choose(uint32_t value, uint32_t fallback)
 }
 
 /* Queues a close frame: from now on nothing else is sent. */
-static void send_close(struct mk_ws *ws, unsigned code, struct mk_str reason)
+static void queue_close(struct mk_ws *ws, unsigned code, struct mk_str reason)
 {
     uint8_t payload[MK__WS_CONTROL_BYTES_MAX];
     size_t n = mk__ws_close_write(payload, (uint16_t)(code ? code : MK_WS_NO_STATUS), reason);
     ws->state = MK__WS_CLOSING;
     if (mk__ws_send_frame(ws, MK__WS_OP_CLOSE, false, payload, n) < 0)
         mk__ws_set_failed(ws); /* the queue is full of what the peer does not read, or there is no memory */
+}
+
+/* The same, and limits the time until the peer has answered. */
+static void send_close(struct mk_ws *ws, unsigned code, struct mk_str reason)
+{
+    queue_close(ws, code, reason);
     mk_timer_arm(ws->worker->loop, &ws->timer, choose(ws->settings->close_ms, MK__WS_CLOSE_MS));
+}
+
+static bool may_send_close(const struct mk_ws *ws)
+{
+    return !ws->is_client || ws->is_opened; /* in a client's handshake no frame can be sent */
 }
 
 void mk_ws_close(struct mk_ws *ws, unsigned code, struct mk_str reason)
@@ -101,7 +112,7 @@ void mk_ws_close(struct mk_ws *ws, unsigned code, struct mk_str reason)
         return;
     ws->cause = MK_WS_CAUSE_OWN;
     set_code(ws, code, reason);
-    if (ws->is_client && !ws->is_opened) { /* during the handshake no frame can be sent */
+    if (!may_send_close(ws)) {
         mk__ws_set_failed(ws);
         return;
     }
@@ -145,6 +156,21 @@ void mk_ws_abort(struct mk_ws *ws)
     mk__ws_enter(ws);
     if (ws->state == MK__WS_OPEN)
         ws->cause = MK_WS_CAUSE_OWN;
+    ws->is_failed = true;
+    mk__ws_leave(ws);
+}
+
+void mk_ws_end(struct mk_ws *ws, unsigned code, struct mk_str reason)
+{
+    if (ws->state == MK__WS_ENDED)
+        return;
+    mk__ws_enter(ws);
+    if (ws->state == MK__WS_OPEN) {
+        ws->cause = MK_WS_CAUSE_OWN;
+        set_code(ws, code, reason);
+        if (may_send_close(ws))
+            queue_close(ws, code, reason);
+    }
     ws->is_failed = true;
     mk__ws_leave(ws);
 }

@@ -54,16 +54,12 @@ ws_request_t *ws_connect(const char *url, const ws_endpoint_t *endpoint, void *d
     return &conn->wr;
 }
 
-/*
- * At a stop of the server the thread may have ended. Its loop is closed then, but still there: the library may cancel
- * timers, and the close frame is sent if the socket takes it.
- */
+/* At a stop of the server the thread may have ended, and its loop is closed. */
 void ws_connect_stop(struct ws_part *part)
 {
     part->is_stopping = true;
     while (!mk_list_empty(&part->clients)) {
         struct ws_conn *conn = MK_LIST_FIRST(&part->clients, struct ws_conn, node);
-        mk_ws_close(conn->ws, MK_WS_GOING_AWAY, MK_STR_NONE);
-        mk_ws_abort(conn->ws);
+        mk_ws_end(conn->ws, MK_WS_GOING_AWAY, MK_STR_NONE);
     }
 }

@@ -190,6 +190,21 @@ TEST(a_write_that_fails)
     fixture_close(&f);
 }
 
+/* At once, behind a close frame if there is room for it; no timer and no wakeup is needed. */
+TEST(ended)
+{
+    struct fixture f;
+    fixture_open(&f);
+    struct peer *p = connect_plain(&f);
+    p->woken = false;
+    mk_ws_end(p->ws, MK_WS_GOING_AWAY, MK_STR_NONE);
+    assert_true(p->ended && !p->woken);
+    assert_logged(&f, "close 1001 \"\"\n");
+    assert_sent_text(p, "\x88\x02\x03\xe9");
+    disconnect(p);
+    fixture_close(&f);
+}
+
 /* on_close of one WebSocket may end another one. */
 static struct peer *other;
 
