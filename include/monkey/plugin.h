@@ -425,7 +425,8 @@ MK_API bool mk_generation_is_check(const struct mk_generation *g);
  * Listening Unix sockets that a plugin opens at paths of its own, and that shall outlive the process: an upgrade passes
  * them on, and a supervisor keeps them over a crash. The next process may lack the rights to open them again.
  * mk_socket_take(): returns the socket at a path that the process before has passed on, and passes it on, too; -ENOENT
- *     or another -errno. In generation_check; nothing is left to be taken once the process serves.
+ *     (also if the path is gone or leads to another socket) or another -errno. Connects to the path. In
+ *     generation_check; nothing is left to be taken once the process serves.
  * mk_socket_keep(): passes a new socket on from now on. Returns 0 or -ENOSPC: all plugins keep 16 at most.
  * mk_socket_drop(): does not any more; to be called before the plugin closes the socket. Returns whether another
  *     process has it, so that its path must stay: the next one, or the one before if this one has not served.

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -32,6 +33,43 @@ static bool is_stale_socket(const struct mk__addr *addr)
     bool refused = connect(fd, &addr->sa, addr->len) < 0 && errno == ECONNREFUSED;
     close(fd);
     return refused;
+}
+
+/* The process that has called listen(2): a client sees that of the socket to which it has connected. */
+static pid_t get_listening_process(int fd)
+{
+    struct ucred peer = {.pid = 0};
+    socklen_t len = sizeof(peer);
+    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len);
+    return peer.pid;
+}
+
+/* Connects to a path, and tells in `ret_same` whether the socket there is `fd`. Returns 0 or -errno. */
+static int compare_sockets(int fd, const char *path, bool *ret_same)
+{
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    int client = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (client < 0)
+        return -errno;
+    assert(strlen(path) < sizeof(addr.sun_path));
+    memcpy(addr.sun_path, path, strlen(path));
+    int err = connect(client, (const struct sockaddr *)&addr, sizeof(addr)) < 0 ? -errno : 0;
+    *ret_same = err == 0 && get_listening_process(client) == get_listening_process(fd);
+    close(client);
+    return err;
+}
+
+bool mk__listen_is_at(int fd, const char *path)
+{
+    bool same;
+    int err = compare_sockets(fd, path, &same);
+    return err == 0 ? same : err == -EAGAIN || err == -EACCES; /* its queue is full; or it is for other users */
+}
+
+bool mk__listen_is_replaced(int fd, const char *path)
+{
+    bool same;
+    return compare_sockets(fd, path, &same) == 0 && !same;
 }
 
 static int bind_once(int fd, struct mk__addr *addr)

@@ -7,6 +7,8 @@
  */
 #include "server/plugin_sockets.h"
 
+#include "net/listen.h"
+
 #include <monkey/monkey.h>
 #include <monkey/plugin.h>
 
@@ -42,7 +44,7 @@ static struct sockaddr_un get_address(int fd)
     return is_unix ? addr : (struct sockaddr_un){.sun_family = AF_UNSPEC};
 }
 
-/* Returns whether the socket listens at the path. */
+/* Returns whether the socket listens, and was bound to the path. */
 static bool is_at(int fd, const char *path)
 {
     struct sockaddr_un addr = get_address(fd);
@@ -87,7 +89,7 @@ int mk_socket_take(const char *path)
     int found = -ENOENT;
     pthread_mutex_lock(&all.lock);
     for (unsigned i = 0; i < all.n_offered && found == -ENOENT; i++)
-        if (is_at(all.offered[i], path))
+        if (is_at(all.offered[i], path) && mk__listen_is_at(all.offered[i], path))
             found = take(all.offered[i]);
     pthread_mutex_unlock(&all.lock);
     return found;

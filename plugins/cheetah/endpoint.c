@@ -81,7 +81,10 @@ static int check_path(const char *path, struct mk_buf *error)
 
 /* ── opening ── */
 
-/* Binds a new socket to a path where nothing is, and listens. Returns the descriptor or -errno. */
+/*
+ * Binds a new socket to a path where nothing is, and listens. The entry gets the mode of the descriptor.
+ * Returns the descriptor or -errno.
+ */
 static int bind_socket(const char *path)
 {
     struct sockaddr_un addr = make_address(path);
@@ -93,7 +96,7 @@ static int bind_socket(const char *path)
         close(fd);
         return err;
     }
-    if (chmod(path, 0600) < 0 || listen(fd, BACKLOG) < 0) {
+    if (listen(fd, BACKLOG) < 0) {
         int err = -errno;
         unlink(path);
         close(fd);
@@ -113,23 +116,11 @@ static int bind_path(const char *path, struct mk_buf *error)
     return err < 0 ? err : bind_socket(path);
 }
 
-/* Returns the socket that the process before has passed on, -ENOENT (there is none, or its path is gone) or -errno. */
-static int take_socket(const char *path)
-{
-    struct stat st;
-    int fd = mk_socket_take(path);
-    if (fd < 0 || (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode)))
-        return fd;
-    mk_socket_drop(fd);
-    close(fd);
-    return -ENOENT;
-}
-
 /* Returns the descriptor or -errno; `error` may have a sentence. */
 static int open_socket(struct endpoint *e, struct mk_buf *error)
 {
     struct stat st = {.st_uid = geteuid()};
-    int fd = take_socket(e->path);
+    int fd = mk_socket_take(e->path);
     bool is_new = fd == -ENOENT;
     if (is_new)
         fd = bind_path(e->path, error);

@@ -1339,6 +1339,48 @@ def process_after(path, before):
         return now if now != before else None
 
 
+def upgrade(server):
+    """The process that serves instead."""
+    server.send_signal(signal.SIGUSR2)
+    return int(server.wait_log(r"upgrade: process (\d+) serves")[-1][1])
+
+
+def end(pid):
+    os.kill(pid, signal.SIGTERM)
+    await_true(lambda: not pathlib.Path(f"/proc/{pid}").exists(), 60, "the end")
+
+
+@pytest.mark.parametrize("place", ["nothing", "a dead socket"])
+def test_an_upgrade_where_the_path_is_gone(shown, path, place):
+    """The next process opens it again."""
+    server = shown()
+    path.unlink()
+    if place == "a dead socket":
+        with socket.socket(socket.AF_UNIX) as other:
+            other.bind(str(path))
+    now = upgrade(server)
+    try:
+        assert await_true(lambda: process_after(path, None), 30) == now
+        server.wait()
+        assert process_of(path) == now
+    finally:
+        end(now)
+    assert not path.exists()
+
+
+def test_an_upgrade_where_the_path_is_of_another_server(shown, path):
+    """It fails, and takes nothing away; the other server keeps the path to its end."""
+    server = shown()
+    path.unlink()
+    other = shown()
+    server.send_signal(signal.SIGUSR2)
+    server.wait_log(rf"another server \(process {other.pid}\) uses the socket")
+    server.wait_log("keeps serving")
+    assert process_of(path) == other.pid
+    server.stop()
+    assert process_of(path) == other.pid
+
+
 def ended(pid):
     return " Z " in stat_of(pid)
 

@@ -175,6 +175,27 @@ def test_unix_sockets_keep_their_place(chain, tmp_path):
     assert not path.exists()
 
 
+@pytest.mark.parametrize("end", ["stop", "reload", "upgrade without", "upgrade"])
+def test_the_path_of_a_unix_socket_is_of_another_server(chain, serve, tmp_path, end):
+    """It has been removed, and another server has taken its place: that one keeps it."""
+    path = tmp_path / "socket"
+    one = chain({"Listen": ["127.0.0.1:0", f"unix:{path}"]}, listeners=2)
+    path.unlink()
+    serve({"Listen": ["127.0.0.1:0", f"unix:{path}"]}, listeners=2)
+    if end in ("reload", "upgrade without"):
+        write_config(one.folder / "conf", one.root, {**one.settings, "Listen": "127.0.0.1:0"})
+    if end == "reload":
+        one.server.send_signal(signal.SIGHUP)
+        one.server.wait_log("the configuration before the last reload is not in use any more")
+    if end.startswith("upgrade"):
+        one.upgrade()
+        one.await_old()
+    assert path.exists()
+    one.stop()
+    with Client(str(path)) as client:
+        client.assert_open()
+
+
 def test_workers_and_listeners_may_change(chain, tmp_path):
     one = chain()
     address = "{}:{}".format(*one.server.addresses[0])
