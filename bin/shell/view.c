@@ -100,7 +100,7 @@ static void finish(struct view *v)
     mk_buf_release(&v->out);
 }
 
-static void report(int result, const struct mk_buf *error, bool colours)
+static void report(int result, const char *error, bool colours)
 {
     struct mk_buf text;
     if (result > 0)
@@ -109,8 +109,7 @@ static void report(int result, const struct mk_buf *error, bool colours)
     if (result < 0)
         mk_buf_addf(&text, "the connection to the server is lost");
     else
-        for (size_t i = 0; i < error->len; i++)
-            mk_buf_addc(&text, (unsigned char)error->data[i] < 0x20 ? '?' : error->data[i]);
+        text_add_safe(&text, error);
     fprintf(stderr, "%s%s%s\n", colours ? "\033[31m" : "", mk_buf_cstr(&text), colours ? "\033[0m" : "");
     mk_buf_release(&text);
 }
@@ -140,7 +139,7 @@ int view_ask(struct link *l, struct mk_str line, const struct view_options *opti
     find_sort(line, v.sort, sizeof(v.sort));
     int result = link_ask(l, line, options->interactive ? STDIN_FILENO : -1, take_object, &v, &error);
     finish(&v);
-    report(result, &error, options->style.colours && isatty(STDERR_FILENO));
+    report(result, mk_buf_cstr(&error), options->style.colours && isatty(STDERR_FILENO));
     mk_buf_release(&error);
     return result;
 }

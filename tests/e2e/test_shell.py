@@ -1105,6 +1105,27 @@ def test_history(shown, terminal, tmp_path):
     second.wait("SUMMARY")
 
 
+def test_errors_of_a_hostile_server(path):
+    """What a terminal would obey is shown, not sent."""
+    answer = {"end": True, "ok": False, "error": "\x9b31m\x7f\x1b[31m\u202e"}
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+
+        def serve():
+            client = listener.accept()[0]
+            with client, client.makefile("rb") as lines:
+                lines.readline()
+                client.sendall(json.dumps(answer, ensure_ascii=False).encode() + b"\n")
+                lines.readline()
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        done = command(path, "status")
+        thread.join(30)
+    assert done.returncode == 1 and done.stderr == "\\x9b31m\\x7f\\x1b[31m\\u{202e}\n"
+
+
 # ── for people: tables and the live view on a terminal ──
 
 HOSTILE = "/%1b%5b31m%0a%c2%9b31m%e2%80%ae"  # escape sequences, a new line, CSI in one character, right to left
