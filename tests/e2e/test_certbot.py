@@ -22,11 +22,55 @@ NAME = "site.example"
 
 pytestmark = [
     pytest.mark.single_protocol,
-    pytest.mark.slow,
     pytest.mark.skipif(os.geteuid() != 0, reason="certbot wants root"),
     pytest.mark.skipif(not build.speaks("tls"), reason=f"the preset {build.PRESET} lacks tls"),
-    pytest.mark.skipif(not shutil.which("certbot") or not shutil.which("pebble"), reason="no certbot, or no pebble"),
 ]
+
+
+def copy_by_hook(folder):
+    populate(folder / "live" / NAME, {"fullchain.pem": b"certificate", "privkey.pem": b"key"})
+    environment = {
+        "PATH": os.environ["PATH"],
+        "RENEWED_LINEAGE": str(folder / "live" / NAME),
+        "MONKEY_CERTIFICATES": str(folder / "certificates"),
+        "MONKEY_TLS_GROUP": str(GROUP),
+    }
+    return subprocess.run([HOOK], env=environment, capture_output=True, text=True, timeout=60)
+
+
+def test_the_hook(tmp_path):
+    """Its folders are those of root and the group, also if another user has made them."""
+    (tmp_path / "certificates").mkdir()
+    os.chown(tmp_path / "certificates", 65534, 65534)
+    for _ in range(2):
+        result = copy_by_hook(tmp_path)
+        assert result.returncode == 0, result.stderr
+    place = tmp_path / "certificates" / NAME
+    for path, mode in ((place.parent, 0o750), (place, 0o750), (place / "privkey.pem", 0o640)):
+        status = path.stat()
+        assert (status.st_uid, status.st_gid, status.st_mode & 0o7777) == (0, GROUP, mode), path
+    assert {path.name: path.read_bytes() for path in place.iterdir()} == {
+        "fullchain.pem": b"certificate",
+        "privkey.pem": b"key",
+    }
+
+
+@pytest.mark.parametrize("name", ["certificates", f"certificates/{NAME}"])
+def test_the_hook_follows_no_link(tmp_path, name):
+    outside, link = tmp_path / "outside", tmp_path / name
+    outside.mkdir(mode=0o700)
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(outside)
+    result = copy_by_hook(tmp_path)
+    assert result.returncode == 1 and "is a link" in result.stderr
+    assert not list(outside.iterdir()) and outside.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("name", ["privkey.pem", "privkey.pem.new"])
+def test_the_hook_reports_what_is_in_its_way(tmp_path, name):
+    (tmp_path / "certificates" / NAME / name).mkdir(parents=True)
+    result = copy_by_hook(tmp_path)
+    assert result.returncode == 1 and "cannot overwrite directory" in result.stderr
 
 
 class Pebble:
@@ -104,6 +148,8 @@ class Certbot:
         self.run("renew", "--force-renewal", "--no-random-sleep-on-renew")
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("certbot") or not shutil.which("pebble"), reason="no certbot, or no pebble")
 def test_certbot(open_folder):
     """The first certificate, over plain HTTP; a renewal, without a signal and with connections that stay."""
     root = populate(open_folder / "root", {"hello.txt": b"hello"})
