@@ -21,18 +21,28 @@ static int set_option(int fd, int level, int name, int value)
     return setsockopt(fd, level, name, &value, sizeof(value)) < 0 ? -errno : 0;
 }
 
+/* Returns a descriptor that is connected to the Unix socket of an address, or -errno. */
+static int connect_to(const struct sockaddr *addr, socklen_t len)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int err = fd < 0 || connect(fd, addr, len) < 0 ? -errno : 0;
+    if (err == 0)
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return err;
+}
+
 /* Returns whether a path is a socket that no process listens to, which a crash has left behind. */
 static bool is_stale_socket(const struct mk__addr *addr)
 {
     struct stat st;
     if (lstat(addr->un.sun_path, &st) < 0 || !S_ISSOCK(st.st_mode))
         return false; /* because connect(2) returns ECONNREFUSED for other files, too */
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return false;
-    bool refused = connect(fd, &addr->sa, addr->len) < 0 && errno == ECONNREFUSED;
-    close(fd);
-    return refused;
+    int fd = connect_to(&addr->sa, addr->len);
+    if (fd >= 0)
+        close(fd);
+    return fd == -ECONNREFUSED;
 }
 
 /* The process that has called listen(2): a client sees that of the socket to which it has connected. */
@@ -44,32 +54,30 @@ static pid_t get_listening_process(int fd)
     return peer.pid;
 }
 
-/* Connects to a path, and tells in `ret_same` whether the socket there is `fd`. Returns 0 or -errno. */
-static int compare_sockets(int fd, const char *path, bool *ret_same)
+/* Returns whether the socket at a path is `fd`: 1 or 0, or -errno of a connection to it. */
+static int compare_sockets(int fd, const char *path)
 {
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
-    int client = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (client < 0)
-        return -errno;
     assert(strlen(path) < sizeof(addr.sun_path));
     memcpy(addr.sun_path, path, strlen(path));
-    int err = connect(client, (const struct sockaddr *)&addr, sizeof(addr)) < 0 ? -errno : 0;
-    *ret_same = err == 0 && get_listening_process(client) == get_listening_process(fd);
+    int client = connect_to((const struct sockaddr *)&addr, sizeof(addr));
+    if (client < 0)
+        return client;
+    bool same = get_listening_process(client) == get_listening_process(fd);
     close(client);
-    return err;
+    return same;
 }
 
 bool mk__listen_is_at(int fd, const char *path)
 {
-    bool same;
-    int err = compare_sockets(fd, path, &same);
-    return err == 0 ? same : err == -EAGAIN || err == -EACCES; /* its queue is full; or it is for other users */
+    int same = compare_sockets(fd, path);
+    return same == 1 || same == -EAGAIN || same == -EACCES; /* its queue is full; or it is for other users */
 }
 
-bool mk__listen_is_replaced(int fd, const char *path)
+void mk__listen_unlink(int fd, const char *path)
 {
-    bool same;
-    return compare_sockets(fd, path, &same) == 0 && !same;
+    if (MK_SMALL || compare_sockets(fd, path) != 0)
+        mk__file_unlink_socket(path);
 }
 
 static int bind_once(int fd, struct mk__addr *addr)

@@ -27,12 +27,12 @@ int mk__listen_bind(struct mk__addr *addr, const struct mk__listen_options *opti
 int mk__listen_start(int fd, const struct mk__addr *addr, const struct mk__listen_options *options);
 
 /*
- * Tell whether clients that connect to `path` come to the listening Unix socket `fd`, and whether they come to one of
- * another process, which has replaced it. Both are false if the path leads to none. If the queue is full or the socket
- * is not for this user, it is taken for that of `fd`. They connect to the path.
+ * Returns whether clients that connect to `path` come to the listening Unix socket `fd`. Connects to it; if the queue
+ * is full or the socket is not for this user, it is taken for that of `fd`.
  */
 bool mk__listen_is_at(int fd, const char *path);
-bool mk__listen_is_replaced(int fd, const char *path);
+/* Removes the path of a Unix socket that is closed, unless the socket of another process has replaced it. */
+void mk__listen_unlink(int fd, const char *path);
 
 /* Returns whether TCP Fast Open is enabled for servers in this network namespace. */
 bool mk__listen_has_fast_open(void);

@@ -5,7 +5,6 @@
  */
 #include "server/listen/listeners.h"
 
-#include "base/file.h"
 #include "net/listen.h"
 
 #include <monkey/arena.h>
@@ -167,9 +166,8 @@ void mk__inherited_release(struct mk__listeners *s, bool used)
         mk__addr_print(&one->addr, &text);
         if (used)
             mk_log_warn("closing the inherited socket %s: no Listen names it", mk_buf_cstr(&text));
-        if (used && one->own && one->addr.sa.sa_family == AF_UNIX &&
-            !mk__listen_is_replaced(one->fd, one->addr.un.sun_path))
-            mk__file_unlink_socket(one->addr.un.sun_path);
+        if (used && one->own && one->addr.sa.sa_family == AF_UNIX)
+            mk__listen_unlink(one->fd, one->addr.un.sun_path);
         close(one->fd);
         mk_list_del(&one->node);
         mk_account_free(NULL, one, sizeof(*one));

@@ -5,7 +5,6 @@
  */
 #include "server/listen/listeners.h"
 
-#include "base/file.h"
 #include "net/listen.h"
 
 #include <monkey/arena.h>
@@ -69,9 +68,8 @@ static void close_fds(struct mk__listener *one, unsigned first)
 /* The path of a Unix socket is unlinked only if this process alone has it. */
 static void close_listener(struct mk__listener *one)
 {
-    if (one->n && one->addr.sa.sa_family == AF_UNIX && one->owner == MK__LISTENER_OURS &&
-        (MK_SMALL || !mk__listen_is_replaced(one->fds[0], one->addr.un.sun_path)))
-        mk__file_unlink_socket(one->addr.un.sun_path);
+    if (one->n && one->addr.sa.sa_family == AF_UNIX && one->owner == MK__LISTENER_OURS)
+        mk__listen_unlink(one->fds[0], one->addr.un.sun_path);
     close_fds(one, 0);
     mk_account_free(NULL, one->fds, 0);
     one->fds = NULL;
