@@ -171,7 +171,7 @@ void mk_ws_end(struct mk_ws *ws, unsigned code, struct mk_str reason)
         if (may_send_close(ws))
             queue_close(ws, code, reason);
     }
-    ws->is_failed = true;
+    mk_ws_abort(ws);
     mk__ws_leave(ws);
 }
 

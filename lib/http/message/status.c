@@ -7,7 +7,6 @@
  */
 #include "http/message/status.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* As registered with IANA, without the codes that are marked unused. */
@@ -121,13 +120,10 @@ static const char sentences[] = "400 The server could not make sense of the requ
 
 static struct mk_str find_sentence(int status)
 {
-    char code[16];
-    struct mk_str s = MK_STR_NONE;
-    snprintf(code, sizeof(code), "%d ", status);
     for (const char *p = sentences; !MK_SMALL && *p; p += strlen(p) + 1)
-        if (strncmp(p, code, strlen(code)) == 0)
-            s = mk_str_c(p + strlen(code));
-    return s;
+        if ((p[0] - '0') * 100 + (p[1] - '0') * 10 + (p[2] - '0') == status)
+            return mk_str_c(p + sizeof("400"));
+    return MK_STR_NONE;
 }
 
 void mk__status_write_page(struct mk_buf *out, int status)
