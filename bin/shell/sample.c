@@ -63,12 +63,19 @@ static void get_label(const char *labels, const char *name, char *to, size_t siz
     to[n] = '\0';
 }
 
+/* Returns the index of the host, or `n_hosts`. */
+static unsigned find_index(const struct sample *s, const char *host)
+{
+    unsigned i = 0;
+    while (i < s->n_hosts && strcmp(s->hosts[i].name, host) != 0)
+        i++;
+    return i;
+}
+
 const struct sample_counts *sample_find(const struct sample *s, const char *host)
 {
-    for (unsigned i = 0; i < s->n_hosts; i++)
-        if (strcmp(s->hosts[i].name, host) == 0)
-            return &s->hosts[i].counts;
-    return NULL;
+    unsigned i = find_index(s, host);
+    return i < s->n_hosts ? &s->hosts[i].counts : NULL;
 }
 
 /* Returns the counts of the host of the labels, which is added if it is new; NULL: there is no room. */
@@ -79,9 +86,9 @@ static struct sample_counts *get_host(struct sample *s, const char *labels)
     get_label(labels, "host", name, sizeof(name));
     if (last && strcmp(last->name, name) == 0)
         return &last->counts;
-    for (unsigned i = 0; i < s->n_hosts; i++)
-        if (strcmp(s->hosts[i].name, name) == 0)
-            return &s->hosts[i].counts;
+    unsigned i = find_index(s, name);
+    if (i < s->n_hosts)
+        return &s->hosts[i].counts;
     if (s->n_hosts == SAMPLE_HOSTS_MAX)
         return NULL;
     struct sample_host *host = &s->hosts[s->n_hosts++];
