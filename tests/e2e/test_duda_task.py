@@ -697,8 +697,11 @@ def test_a_service_that_is_replaced(serve_services, gate):
     server.wait_log("version 1: alone 0 1$")
     server.wait_log("version 1: again canceled 0$", 2)
     await_true(lambda: server.threads_named("duda: t") == 0, what="the threads have ended")
-    reload(server)
-    server.wait_log("service t: its threads have returned: it is not in memory any more")
+
+    def is_removed():  # at the first reload after its worker has taken the last result
+        return any("service t: its threads have returned" in line for line in reload(server))
+
+    await_true(is_removed, what="the service is not in memory")
     assert ask(server, "/t/callback") == "0"
 
 

@@ -3,6 +3,8 @@
 
 import threading
 
+import pytest
+
 from .client import Client, ProtocolError
 from .messages import request
 from .server import await_true
@@ -12,13 +14,16 @@ class Clients:
     """Each kind is called in a thread of its own, again and again; the test tells of the errors."""
 
     def __init__(self, kinds):
-        self.ending, self.errors = threading.Event(), []
+        self.ending, self.errors, self.skipped = threading.Event(), [], None
         self.threads = [threading.Thread(target=self.run, args=(kind,)) for kind in kinds]
 
     def run(self, kind):
         while not self.ending.is_set():
             try:
                 kind()
+            except pytest.skip.Exception as skipped:  # the protocol of this run cannot say it
+                self.skipped = skipped
+                self.ending.set()
             except Exception as error:  # reported by the test
                 if not self.forgives(error):
                     self.errors.append(f"{kind.__name__}: {error!r}")
@@ -37,6 +42,8 @@ class Clients:
         self.ending.set()
         for thread in self.threads:
             thread.join(60)
+        if self.skipped:
+            raise self.skipped
 
 
 class Load(Clients):
