@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -47,6 +48,9 @@ static void append(struct mk_test_bytes *b, const void *data, size_t len)
 enum { PAGE_BYTES = 4096, PAGES_MAX = 1024 };
 
 static bool is_cold;
+static pthread_mutex_t disk_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t disk_released = PTHREAD_COND_INITIALIZER;
+static bool disk_held;
 static _Atomic bool is_resident[PAGES_MAX]; /* by the number of a page in its file: tests read one file at a time */
 
 void mk_test_make_cold(void)
@@ -54,6 +58,22 @@ void mk_test_make_cold(void)
     for (unsigned i = 0; i < PAGES_MAX; i++)
         is_resident[i] = false;
     is_cold = true;
+}
+
+void mk_test_hold_disk(bool held)
+{
+    pthread_mutex_lock(&disk_lock);
+    disk_held = held;
+    pthread_cond_broadcast(&disk_released);
+    pthread_mutex_unlock(&disk_lock);
+}
+
+static void wait_for_disk(void)
+{
+    pthread_mutex_lock(&disk_lock);
+    while (disk_held)
+        pthread_cond_wait(&disk_released, &disk_lock);
+    pthread_mutex_unlock(&disk_lock);
 }
 
 static bool is_range_resident(off_t at, size_t size)
@@ -79,6 +99,7 @@ ssize_t preadv2(int fd, const struct iovec *to, int pieces, off_t at, int flags)
 ssize_t pread(int fd, void *to, size_t size, off_t at)
 {
     struct iovec piece = {.iov_base = to, .iov_len = size};
+    wait_for_disk();
     ssize_t n = preadv(fd, &piece, 1, at);
     for (uint64_t i = (uint64_t)at / PAGE_BYTES; n > 0 && i * PAGE_BYTES < (uint64_t)(at + n) && i < PAGES_MAX; i++)
         is_resident[i] = true;
@@ -233,7 +254,7 @@ void mk_test_settle(struct mk_test_fixture *w)
 
 bool mk_test_wait_wakeup(struct mk_test_fixture *w)
 {
-    bool rang = has_wakeup(&w->loop, 2000);
+    bool rang = has_wakeup(&w->loop, 60000);
     mk_test_settle(w);
     return rang;
 }

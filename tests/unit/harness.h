@@ -92,7 +92,7 @@ void mk_test_fixture_close(struct mk_test_fixture *w);
 void mk_test_settle(struct mk_test_fixture *w);
 /* The same, then lets `ms` milliseconds pass, stopping at every timer on the way. */
 void mk_test_pass(struct mk_test_fixture *w, uint64_t ms);
-/* Waits, in real time, until another thread wakes the loop, then settles. Returns false after two seconds. */
+/* Waits, in real time, until another thread wakes the loop, then settles. Returns false after a minute. */
 bool mk_test_wait_wakeup(struct mk_test_fixture *w);
 
 /*
@@ -118,6 +118,8 @@ struct mk_str mk_test_received(struct mk_test_client *c);
  * a disk thread has read their page, for the reads that do not wait. mk_test_fixture_close() ends that.
  */
 void mk_test_make_cold(void);
+/* Makes disk threads wait in their reads until they are released; they are before the thread pool is closed. */
+void mk_test_hold_disk(bool held);
 
 /* Uses up what a request was born with, so that its next allocation asks the heap. */
 void mk_test_fill_arena(struct mk_request *req);

@@ -222,12 +222,14 @@ TEST(a_client_leaves_while_the_disk_works)
     unsigned before = mk_test_descriptors();
     mk_test_make_cold();
     open_fixture("large", 0, 1 << 20);
+    mk_test_hold_disk(true);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
     assert_string_equal(mk_test_state(c), "disk");
     mk_test_reset(c);
     mk_test_settle(&w);
     assert_string_equal(mk_test_state(c), "closed");
     assert_int_equal(w.aborted, 1);
+    mk_test_hold_disk(false);
     close_fixture(); /* the job ends without an exchange */
     assert_int_equal(mk_test_descriptors(), before);
 }
@@ -268,6 +270,7 @@ TEST(the_owner_of_a_file_stays_while_the_disk_works)
     mk_test_make_cold();
     open_fixture("large", 0, 1 << 20);
     w.handler = send_shared;
+    mk_test_hold_disk(true);
     struct mk_test_client *c = mk_test_connect(&w, MK_STR(GET));
     assert_string_equal(mk_test_state(c), "disk");
     mk_test_reset(c);
@@ -275,6 +278,7 @@ TEST(the_owner_of_a_file_stays_while_the_disk_works)
     assert_string_equal(mk_test_state(c), "closed");
     assert_int_equal(w.worker_refs, 1);
     assert_int_equal(references, 1);
+    mk_test_hold_disk(false);
     assert_true(mk_test_wait_wakeup(&w));
     assert_int_equal(w.worker_refs, 0);
     assert_int_equal(references, 0);
