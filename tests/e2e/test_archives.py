@@ -17,11 +17,9 @@ from harness.content import OLD, cycle, pattern, populate
 from harness.messages import request
 from harness.server import await_true, section
 from harness.ways import WAYS
-from test_dirlisting import FILES, JSON, MODULES, ODD, listing, reload, root, start, way
+from test_dirlisting import FILES, JSON, ODD, listing, reload, root, start, way
 
-pytestmark = pytest.mark.skipif(
-    not (MODULES / "monkey" / "dirlisting.so").exists(), reason=f"the preset {build.PRESET} does not build dirlisting"
-)
+pytestmark = build.needs_modules
 __all__ = ["root", "start", "way"]  # fixtures
 
 KINDS = {"tar": "application/x-tar", "tar.gz": "application/gzip", "tar.zst": "application/zstd"}
@@ -177,7 +175,7 @@ def test_an_alias_within(start, tmp_path):
 
 def test_handlers_of_content(start):
     rule = section("HANDLERS", {"Match": "*.php hello"})
-    client = start(ALL, extra=rule, more=[MODULES / "modules" / "hello.so"]).open()
+    client = start(ALL, extra=rule, more=[build.MODULES / "hello.so"]).open()
     assert "pub/page.php" not in unpack(fetch(client, "/pub/"))[0]
 
 
@@ -194,7 +192,7 @@ def test_rewrites_and_redirects(start):
 
 
 @pytest.mark.skipif(
-    not all((MODULES / "monkey" / f"{name}.so").exists() for name in ("auth", "mandril")), reason="needs both plugins"
+    not all((build.PLUGINS / f"{name}.so").exists() for name in ("auth", "mandril")), reason="needs both plugins"
 )
 def test_rules_and_logins_of_subfolders(start, root, tmp_path, way):
     """Clients that may not enter a folder see neither its name nor its files; others get them."""

@@ -19,10 +19,7 @@ from harness.messages import request
 from harness.server import run, section
 from harness.ways import WAYS
 
-MODULES = build.binary().parent.parent / "lib"
-pytestmark = pytest.mark.skipif(
-    not (MODULES / "monkey" / "dirlisting.so").exists(), reason=f"the preset {build.PRESET} does not build dirlisting"
-)
+pytestmark = build.needs_modules
 
 JSON = "Accept: application/json"
 ODD = ["a b", "quote\"'.txt", "<script>&amp;.txt", "line\nbreak", "100%.txt", "gr\u00fc\u00dfe", "back\\slash", "#?;"]
@@ -48,7 +45,7 @@ FILES = {
 
 
 def plugins(*more):
-    names = ["liana", "tls", MODULES / "modules" / "picky.so", *more, "static", "dirlisting"]
+    names = ["liana", "tls", build.MODULES / "picky.so", *more, "static", "dirlisting"]
     return section("PLUGINS", {"Load": names})
 
 
@@ -190,7 +187,7 @@ def test_only_what_single_requests_get(start, root, mode, dotfiles, key):
 
 def test_handlers_of_content(start):
     """A path that a plugin answers is not the file of that name."""
-    client = start(extra=section("HANDLERS", {"Match": "*.php hello"}), more=[MODULES / "modules" / "hello.so"]).open()
+    client = start(extra=section("HANDLERS", {"Match": "*.php hello"}), more=[build.MODULES / "hello.so"]).open()
     assert "page.php" not in names(listing(client, "/pub/"))
 
 

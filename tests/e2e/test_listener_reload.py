@@ -17,6 +17,7 @@ from harness.server import Server, free_port, section, write_config
 pytestmark = [
     pytest.mark.single_protocol,
     pytest.mark.concurrent,
+    build.needs_modules,
     pytest.mark.skipif(not build.speaks("tls"), reason=f"the preset {build.PRESET} lacks tls"),
 ]
 DONE = "the new configuration is in use"
@@ -36,7 +37,7 @@ class Listener:
     def write(self, version, transport="", extra=(), plugins=("liana", "tls", "static"), files=()):
         tls = {"Certificate": self.certificate.cert, "CertificateKey": self.certificate.key}
         site = section("HOST", {"ServerName": "localhost", "DocumentRoot": self.folder / version})
-        stall = build.PLUGINS.parent / "modules" / "stall.so"
+        stall = build.MODULES / "stall.so"
         write_config(
             self.folder / "conf",
             self.folder / version,

@@ -130,6 +130,7 @@ def test_waits_of_a_host(limited):
         assert client.response().status == 408
 
 
+@build.needs_probe
 def test_bodies_that_are_read_away_by_a_host(limited):
     """More than MaxDiscardSize is not: the answer says close."""
     for server, own, closing in (("64K", "1000B", (False, True)), ("1000B", "64K", (True, False))):
