@@ -468,14 +468,17 @@ struct mk_owner {
 };
 
 /*
- * Returns a number for mk_file.version. The inode tells files of equal size and time apart, as in two releases that
- * were unpacked with the times of their archive, and the time of the last change of the inode tells versions of one
- * file apart, since that of the content can be set to any value.
+ * Returns a number for mk_file.version. The device and the inode tell files of equal size and time apart, as in two
+ * releases that were unpacked with the times of their archive. The time of the last change of the inode tells versions
+ * of one file apart, since that of the content can be set to any value. It has no fraction of a second on file systems
+ * that do not record it, such as images that are only read: the number is 0 there, and the tag weak.
  */
-static inline uint64_t mk_file_version(uint64_t inode, int64_t ctime_seconds, uint32_t ctime_nanoseconds)
+static inline uint64_t mk_file_version(uint64_t device, uint64_t inode, int64_t ctime_seconds,
+                                       uint32_t ctime_nanoseconds)
 {
     uint64_t time = (uint64_t)ctime_seconds * 1000000000 + ctime_nanoseconds;
-    return time * UINT64_C(0x9e3779b97f4a7c15) + inode;
+    uint64_t version = time * UINT64_C(0x9e3779b97f4a7c15) + device * UINT64_C(0xc2b2ae3d27d4eb4f) + inode;
+    return ctime_nanoseconds ? version : 0;
 }
 
 /* An open regular file. */

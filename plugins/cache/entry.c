@@ -88,20 +88,26 @@ static void put_item(void *owned)
 
 static const struct mk_owner owner = {get_item, put_item};
 
-struct mk_file entry_make_file(const struct file_identity *id)
+static struct mk_file make_file(const struct file_identity *id, uint64_t version)
 {
     return (struct mk_file){.fd = -1,
                             .bytes = id->bytes,
                             .mtime_seconds = id->mtime.tv_sec,
                             .mtime_nanoseconds = (uint32_t)id->mtime.tv_nsec,
-                            .version = mk_file_version(id->inode, id->ctime.tv_sec, (uint32_t)id->ctime.tv_nsec)};
+                            .version = version};
+}
+
+struct mk_file entry_make_file(const struct file_identity *id)
+{
+    uint32_t nanoseconds = (uint32_t)id->ctime.tv_nsec;
+    return make_file(id, mk_file_version(id->device, id->inode, id->ctime.tv_sec, nanoseconds));
 }
 
 struct mk_file entry_file(struct mk_item *item)
 {
     struct entry *e = entry_of(item);
-    struct mk_file file = entry_make_file(&e->id);
     assert(item->kind == ENTRY_BODY || item->kind == ENTRY_DESCRIPTOR);
+    struct mk_file file = make_file(&e->id, e->version);
     file.fd = e->fd;
     if (item->kind == ENTRY_BODY)
         file.content = mk_str(e->bytes + e->block.text.len, e->id.bytes);

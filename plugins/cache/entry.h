@@ -29,6 +29,7 @@ struct file_identity {
 
 struct entry {
     struct file_identity id;        /* not of ENTRY_MISSING */
+    uint64_t version;               /* of mk_file_version(); 0: the tag is weak */
     struct mk_response_block block; /* of files */
     uint64_t loaded_ms;             /* when the name was opened, by the clock of loops */
     _Atomic uint64_t checked_ms;    /* when it was last revalidated */

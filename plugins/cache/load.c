@@ -127,6 +127,7 @@ static struct mk_item *draft_file(struct cache_lookup *l, enum entry_kind kind, 
     block.text.p = e->bytes;
     e->block = block;
     e->id = o->id;
+    e->version = file.version;
     return item;
 }
 

@@ -224,7 +224,7 @@ struct find_result mk__static_open_stat(int fd, struct mk_str name)
     if (f.kind == FOUND_FILE) {
         f.bytes = (uint64_t)st.st_size;
         f.mtime = st.st_mtim;
-        f.version = mk_file_version(st.st_ino, st.st_ctim.tv_sec, (uint32_t)st.st_ctim.tv_nsec);
+        f.version = mk_file_version(st.st_dev, st.st_ino, st.st_ctim.tv_sec, (uint32_t)st.st_ctim.tv_nsec);
     } else {
         close(fd);
         f.fd = -1;

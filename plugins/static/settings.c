@@ -42,9 +42,10 @@ static const struct mk_conf_key server_keys[] = {
     MK_CONF_KEY_BOOL(struct static_settings, dotfiles, "DotFiles", "Off",
                      "Whether names that begin with a dot are served. `/.well-known/` always is."),
     NOT_IN_SMALL(MK_CONF_KEY_ENUM(struct static_settings, tags, "ETag", "Exact",
-                                  "What entity tags are made of. `Exact`: size, time, inode and the time of the "
-                                  "inode's last change; two versions of "
-                                  "a file never have the same. `Portable`: size and time, so that machines behind a "
+                                  "What entity tags are made of. `Exact`: size, time, device, inode and the time of "
+                                  "the inode's last change; two versions of a file never have the same. Where that "
+                                  "has no fraction of a second, as on images that are only read, tags are weak, as "
+                                  "with `Portable`. `Portable`: size and time, so that machines behind a "
                                   "balancer with copies of a file "
                                   "send the same; these tags are weak, and a download cannot be continued by them.",
                                   .names = tag_names),

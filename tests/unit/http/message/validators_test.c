@@ -32,10 +32,15 @@ TEST(formats_tags)
 
 TEST(versions_of_files)
 {
-    uint64_t first = mk_file_version(7, 1000, 1);
-    assert_true(first && first == mk_file_version(7, 1000, 1));
-    assert_true(first != mk_file_version(8, 1000, 1) && first != mk_file_version(7, 1001, 1));
-    assert_true(first != mk_file_version(7, 1000, 2));
+    uint64_t first = mk_file_version(3, 7, 1000, 1);
+    assert_true(first && first == mk_file_version(3, 7, 1000, 1));
+    assert_true(first != mk_file_version(3, 8, 1000, 1) && first != mk_file_version(3, 7, 1001, 1));
+    assert_true(first != mk_file_version(3, 7, 1000, 2) && first != mk_file_version(4, 7, 1000, 1));
+}
+
+TEST(a_change_without_a_fraction_of_a_second_is_no_version)
+{
+    assert_int_equal(mk_file_version(3, 7, 1000, 0), 0);
 }
 
 static const struct {
