@@ -101,8 +101,10 @@ struct mk__conf {
     unsigned errors;
     unsigned suppressed;            /* errors that only follow from a reported one */
     unsigned kept, dropped;         /* diagnostics in the list, and those beyond its limit */
+    unsigned includes;              /* files that were included */
     bool plugins_missing;           /* unknown names may belong to a plugin that could not be loaded */
     bool include_failed;            /* an include failed, so variables may be missing */
+    bool includes_refused;          /* no further file is included */
     bool semicolon;                 /* the current value ends in an unquoted semicolon */
     bool out_of_memory;             /* an allocation has failed */
     mk__conf_unknown_fn on_unknown; /* called once, before the first unknown name is reported */

@@ -12,7 +12,7 @@
 #include <assert.h>
 #include <errno.h>
 
-enum { FILE_BYTES_MAX = 1 << 20, DEPTH_MAX = 10 };
+enum { FILE_BYTES_MAX = 1 << 20, DEPTH_MAX = 10, INCLUDES_MAX = 100000 };
 
 /* Far more than any configuration needs, and far less than a machine has: stops includes that multiply. */
 static const size_t arena_bytes_max = 64 << 20;
@@ -212,6 +212,23 @@ static const char *describe_error(int err)
     return err == -EINVAL ? "it is not a regular file" : strerror(-err);
 }
 
+/* Returns false from the first include on that has no end, which is reported: includes of each other multiply. */
+static bool may_include(struct reader *r, uint32_t col)
+{
+    struct mk__conf *conf = r->conf;
+    if (!MK_SMALL && conf->includes_refused)
+        return false;
+    if (r->source->depth + 1 >= DEPTH_MAX)
+        mk__conf_error(conf, make_origin(r, col), "files are included more than %d deep", DEPTH_MAX);
+    else if (!MK_SMALL && ++conf->includes > INCLUDES_MAX)
+        mk__conf_error(conf, make_origin(r, col), "more than %d files are included", INCLUDES_MAX);
+    else
+        return true;
+    if (!MK_SMALL)
+        r->set->incomplete = conf->include_failed = conf->includes_refused = true;
+    return false;
+}
+
 static void include_file(struct reader *r, struct mk_str path, uint32_t col)
 {
     assert(path.len && !r->source->no_include);
@@ -221,10 +238,8 @@ static void include_file(struct reader *r, struct mk_str path, uint32_t col)
         mk__conf_error(conf, make_origin(r, col), "\"%.*s\" includes itself", MK_STR_ARG(path));
         return;
     }
-    if (r->source->depth + 1 >= DEPTH_MAX) {
-        mk__conf_error(conf, make_origin(r, col), "files are included more than %d deep", DEPTH_MAX);
+    if (!may_include(r, col))
         return;
-    }
     struct mk__conf_source *s = add_source(conf, path, MK__CONF_FILE);
     if (!s)
         return;

@@ -282,12 +282,25 @@ def test_include_of_itself_ends(folder):
     assert problems(result)
 
 
-def test_includes_that_multiply(folder):
-    """They exhaust the memory of a configuration, and the cause is logged, also before the modules are known."""
-    same = "./" * 50  # long names exhaust it sooner
-    parts = {f"part{n}": f"@INCLUDE {same}part{n + 1}\n" * 8 for n in range(12)}
-    result = run("-c", folder("[SERVER]\n    Listen 127.0.0.1:0\n@INCLUDE part0\n", **parts))
-    assert result.returncode == 3 and "files are included more than 10 deep" in result.stderr[:1000]
+def multiplying_includes(folder):
+    parts = {f"part{n}": f"@INCLUDE part{n + 1}\n" * 8 for n in range(12)}
+    return folder("[SERVER]\n    Listen 127.0.0.1:0\n@INCLUDE part0\n", **parts)
+
+
+def sites_that_include_all(folder):
+    sites = {f"sites__{n}": "@INCLUDE ../sites/*\n@INCLUDE ../sites/*\n" for n in range(9)}
+    return folder("[SERVER]\n    Listen 127.0.0.1:0\n", **sites)
+
+
+@pytest.mark.parametrize("options", [[], ["-t"], ["-t", "--json"]], ids=["start", "check", "json"])
+@pytest.mark.parametrize("make", [multiplying_includes, sites_that_include_all])
+def test_includes_that_multiply(folder, make, options):
+    """The first that has no end is named, and no file is included behind it."""
+    text = "files are included more than 10 deep"
+    result = run("-c", make(folder), *options)
+    output = result.stderr + result.stdout
+    assert result.returncode in (1, 3) and text in output and "out of memory" not in output, output[-1000:]
+    assert output.count(text) == 1
 
 
 def test_include_glob_without_match(folder):
