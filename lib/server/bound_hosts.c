@@ -69,12 +69,14 @@ static struct mk_host *find_default(const struct mk_generation *g, const struct 
     return best;
 }
 
+/* A listener that no line sets is the only one: each host has a "Listener" that was reported as unknown. */
 static void report_empty(struct mk_generation *g, uint32_t nth)
 {
-    mk__conf_error(g->conf,
-                   mk__conf_origin(g->set, g->settings, offsetof(struct mk__settings, listen),
-                                   mk__settings_listen_line(g->settings, nth)),
-                   "no host answers at this listener: each has \"Listener\" with other ones");
+    struct mk__conf_origin origin = mk__conf_origin(g->set, g->settings, offsetof(struct mk__settings, listen),
+                                                    mk__settings_listen_line(g->settings, nth));
+    if (origin.source)
+        mk__conf_error(g->conf, origin, "no host answers at this listener: each has \"Listener\" with other ones");
+    assert(mk__conf_errors(g->conf) > 0);
 }
 
 /* ── tables ── */

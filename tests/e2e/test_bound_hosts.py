@@ -152,6 +152,13 @@ def test_a_listener_without_a_host(tmp_path):
     assert re.search(r"monkey\.conf:3:\d+: error: no host answers at this listener", result.stderr), result.stderr
 
 
+def test_listeners_without_a_line(tmp_path):
+    """The server listens at its default: what names another listener is the mistake."""
+    result = check(tmp_path, {"default": (None, [A]), "one": ("one.test", [A])}, [])
+    found = re.findall(r"^\S+:\d+:\d+: error: there is no line|error:", result.stderr, re.MULTILINE)
+    assert result.returncode == 1 and len(found) == 2 and "error:" not in found, result.stderr
+
+
 @pytest.mark.parametrize("first, second", [([A], [A, B]), ([A, B], [B]), (None, [B]), ([B], None)])
 def test_a_name_twice_at_one_listener(tmp_path, first, second):
     result = check(tmp_path, {"default": (None, None), "one": ("x.test", first), "two": ("x.test", second)})
