@@ -67,6 +67,20 @@ void text_add_safe(struct mk_buf *out, const char *text)
     }
 }
 
+void text_add_json(struct mk_buf *out, const char *line)
+{
+    uint32_t c;
+    for (size_t n; *line; line += n ? n : 1) {
+        n = read_character(line, &c);
+        if (n && find_kind(c) != ESCAPED)
+            mk_buf_add(out, line, n);
+        else if (n && c > 0xffff)
+            mk_buf_addf(out, "\\u%04x\\u%04x", 0xd7c0 + (c >> 10), 0xdc00 + (c & 0x3ff));
+        else
+            mk_buf_addf(out, "\\u%04x", n ? c : 0xfffd);
+    }
+}
+
 static size_t measure_character(const char *text, size_t *ret_bytes)
 {
     static const size_t columns[] = {[NARROW] = 1, [WIDE] = 2, [COMBINING] = 0, [ESCAPED] = 0};

@@ -24,6 +24,8 @@ enum text_colour { PLAIN, BOLD, DIM, RED, GREEN, YELLOW, BLUE, CYAN, HEADING };
 void text_add_colour(struct mk_buf *out, const struct text_style *style, enum text_colour colour);
 /* Appends a text, escaped. */
 void text_add_safe(struct mk_buf *out, const char *text);
+/* Appends a line of JSON; in its strings the same characters become \uNNNN, and malformed bytes \ufffd. */
+void text_add_json(struct mk_buf *out, const char *line);
 /* Returns the columns that an escaped text takes on a terminal. */
 size_t text_width(const char *text);
 /* Appends an escaped text, cut to `width` columns, the last of which shows that. Returns the columns that were used. */

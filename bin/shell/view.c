@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 /* So many rows decide how wide the columns are. Sorted rows are kept, all of them. */
-enum { ROWS_AT_ONCE = 500, OUT_BYTES_MAX = 256 * 1024 * 1024 };
+enum { ROWS_AT_ONCE = 500, FLUSH_BYTES = 64 * 1024, OUT_BYTES_MAX = 256 * 1024 * 1024 };
 
 enum view_kind { VIEW_TABLE, VIEW_LIST, VIEW_TEXT, VIEW_STREAM };
 
@@ -58,7 +58,7 @@ static bool show_row(struct view *v, const struct object *o)
         text = object_get(o, "text");
         text_add_safe(&v->out, text ? text : "");
         mk_buf_addc(&v->out, '\n');
-        return v->out.len < 64 * 1024 || flush(v);
+        return v->out.len < FLUSH_BYTES || flush(v);
     default:
         if (!table_add(&v->table, o))
             return false;
@@ -87,7 +87,9 @@ static bool take_object(struct object *o, const char *line, void *ctx)
     }
     if (!v->options->json)
         return show_row(v, o);
-    return puts(line) >= 0 && (v->kind != VIEW_STREAM || fflush(stdout) == 0);
+    text_add_json(&v->out, line);
+    mk_buf_addc(&v->out, '\n');
+    return (v->kind != VIEW_STREAM && v->out.len < FLUSH_BYTES) || flush(v);
 }
 
 static void finish(struct view *v)

@@ -1105,9 +1105,8 @@ def test_history(shown, terminal, tmp_path):
     second.wait("SUMMARY")
 
 
-def test_errors_of_a_hostile_server(path):
-    """What a terminal would obey is shown, not sent."""
-    answer = {"end": True, "ok": False, "error": "\x9b31m\x7f\x1b[31m\u202e"}
+def ask_hostile(path, answers, *words):
+    """What the shell prints of answers that a server sends as they are, without escapes."""
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
         listener.listen()
@@ -1116,14 +1115,28 @@ def test_errors_of_a_hostile_server(path):
             client = listener.accept()[0]
             with client, client.makefile("rb") as lines:
                 lines.readline()
-                client.sendall(json.dumps(answer, ensure_ascii=False).encode() + b"\n")
+                for answer in answers:
+                    client.sendall(json.dumps(answer, ensure_ascii=False).encode() + b"\n")
                 lines.readline()
 
         thread = threading.Thread(target=serve)
         thread.start()
-        done = command(path, "status")
+        done = command(path, *words)
         thread.join(30)
+    return done
+
+
+def test_errors_of_a_hostile_server(path):
+    """What a terminal would obey is shown, not sent."""
+    done = ask_hostile(path, [{"end": True, "ok": False, "error": "\x9b31m\x7f\x1b[31m\u202e"}], "status")
     assert done.returncode == 1 and done.stderr == "\\x9b31m\\x7f\\x1b[31m\\u{202e}\n"
+
+
+def test_json_of_a_hostile_server(path):
+    """The same for --json; it stays JSON."""
+    row = {"path": "\x9b31m\x7f\u202e é"}
+    done = ask_hostile(path, [row, {"end": True, "ok": True}], "connections", "--json")
+    assert done.stdout == '{"path": "\\u009b31m\\u007f\\u202e é"}\n' and json.loads(done.stdout) == row
 
 
 # ── for people: tables and the live view on a terminal ──

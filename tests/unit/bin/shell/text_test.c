@@ -45,6 +45,23 @@ TEST(escapes, open_out, close_out)
     }
 }
 
+TEST(lines_of_json, open_out, close_out)
+{
+    static const struct {
+        const char *line, *shown;
+    } cases[] = {
+        {"{\"a\":\"\\u001b\\\" \xc3\xa9\"}", "{\"a\":\"\\u001b\\\" \xc3\xa9\"}"},
+        {"{\"a\":\"\x1b[31m\x7f\xc2\x9b\"}", "{\"a\":\"\\u001b[31m\\u007f\\u009b\"}"},
+        {"\x9b\xc3", "\\ufffd\\ufffd"},
+        {"\xe2\x80\xae\xf3\xa0\x80\x81", "\\u202e\\udb40\\udc01"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        out.len = 0;
+        text_add_json(&out, cases[i].line);
+        assert_str_equal(mk_buf_str(&out), cases[i].shown);
+    }
+}
+
 TEST(cuts, open_out, close_out)
 {
     static const struct {
