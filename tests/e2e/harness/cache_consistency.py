@@ -24,7 +24,7 @@ from .cache_history import Window, check
 NOBODY = 65534
 ROOT_SECONDS = 1.0  # the path of a root is looked at once in this time
 SLACK_SECONDS = 0.25  # beside what the scheduler was seen to take
-FEW, MANY = 6_000, 1_000_000
+FEW, MANY = 6_000, 100_000
 
 AGED_SECONDS = {"EachCycle": 4, "Revalidate 1s": 14, "Immutable": 6}  # for several ages of an entry, and reloads
 MODES = {  # how old an answer may be, in seconds; None: as old as the last reload
