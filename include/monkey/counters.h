@@ -67,6 +67,20 @@ enum {
 MK_API const struct mk_counter *mk_counter_open(const struct mk_counter_info *info,
                                                 const struct mk_counter_label *labels, unsigned n_labels);
 
+enum { MK_COUNTER_ROW_LABELS_MAX = 3 };
+
+/* A counter in the table of a plugin. */
+struct mk_counter_row {
+    const struct mk_counter_info *info;
+    const char *labels[2 * MK_COUNTER_ROW_LABELS_MAX]; /* names, each with its value; NULL: no more */
+};
+
+/*
+ * Opens the counters of a table and stores each at its place in `to`, a variable of the plugin. For its start,
+ * any number of times: what has not changed is not written, since requests that have outlived a stop may be reading.
+ */
+MK_API void mk_counters_open(const struct mk_counter_row *rows, unsigned n, const struct mk_counter **to);
+
 /*
  * Adds to a sum, or to a level (a negative number as well). `worker` is the worker in whose thread the caller runs.
  * NULL: another thread, which takes an atomic operation. Any thread; no system call.

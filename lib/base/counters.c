@@ -215,6 +215,19 @@ const struct mk_counter *mk_counter_open(const struct mk_counter_info *info, con
     return i >= 0 ? &counters[i] : &spare_counter;
 }
 
+void mk_counters_open(const struct mk_counter_row *rows, unsigned n, const struct mk_counter **to)
+{
+    for (unsigned i = 0; i < n; i++) {
+        struct mk_counter_label labels[MK_COUNTER_ROW_LABELS_MAX];
+        unsigned n_labels = 0;
+        for (const char *const *text = rows[i].labels; n_labels < MK_COUNTER_ROW_LABELS_MAX && *text; text += 2)
+            labels[n_labels++] = (struct mk_counter_label){text[0], mk_str_c(text[1])};
+        const struct mk_counter *counter = mk_counter_open(rows[i].info, labels, n_labels);
+        if (to[i] != counter)
+            to[i] = counter;
+    }
+}
+
 /* ── reading ── */
 
 static uint64_t sum_cells(uint32_t slot)

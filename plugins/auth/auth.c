@@ -35,7 +35,7 @@ static int start_process(void **ret_state)
     process->pool = pool_new();
     process->cache = cache_new();
     process->failures = failures_new();
-    login_counters_open(&process->logins);
+    login_counters_open();
     if (process->pool && process->cache && process->failures) {
         *ret_state = process;
         return 0;

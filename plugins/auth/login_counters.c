@@ -9,26 +9,31 @@
 static const struct mk_counter_info logins = {"auth", "logins", "logins of requests, by type and result",
                                               MK_COUNTER_SUM};
 
-static const char *const types[LOGIN_TYPES] = {
-    [LOGIN_PASSWORD] = "password", [LOGIN_TOKEN] = "token", [LOGIN_CERTIFICATE] = "certificate"};
+#define PLACE(type, result) ((type)*LOGIN_RESULTS + (result))
+#define ROW(type, type_text, result, result_text) \
+    [PLACE(type, result)] = {&logins, {"type", type_text, "result", result_text}}
+#define ROWS(type, text) \
+    ROW(type, text, LOGIN_ACCEPTED, "accepted"), ROW(type, text, LOGIN_MISSING, "missing"), \
+        ROW(type, text, LOGIN_WRONG, "wrong"), ROW(type, text, LOGIN_FORBIDDEN, "forbidden"), \
+        ROW(type, text, LOGIN_BLOCKED, "blocked"), ROW(type, text, LOGIN_BUSY, "busy")
 
-static const char *const results[LOGIN_RESULTS] = {
-    [LOGIN_ACCEPTED] = "accepted",   [LOGIN_MISSING] = "missing", [LOGIN_WRONG] = "wrong",
-    [LOGIN_FORBIDDEN] = "forbidden", [LOGIN_BLOCKED] = "blocked", [LOGIN_BUSY] = "busy",
+enum { LOGIN_COUNTS = LOGIN_TYPES * LOGIN_RESULTS };
+
+static const struct mk_counter_row rows[LOGIN_COUNTS] = {
+    ROWS(LOGIN_PASSWORD, "password"),
+    ROWS(LOGIN_TOKEN, "token"),
+    ROWS(LOGIN_CERTIFICATE, "certificate"),
 };
 
-void login_counters_open(struct login_counters *ret)
+static const struct mk_counter *counters[LOGIN_COUNTS];
+
+void login_counters_open(void)
 {
-    for (unsigned i = 0; i < LOGIN_TYPES; i++)
-        for (unsigned j = 0; j < LOGIN_RESULTS; j++) {
-            struct mk_counter_label labels[] = {{"type", mk_str_c(types[i])}, {"result", mk_str_c(results[j])}};
-            ret->all[i][j] = mk_counter_open(&logins, labels, 2);
-        }
+    mk_counters_open(rows, LOGIN_COUNTS, counters);
 }
 
-void login_counters_add(const struct login_counters *c, enum login_type type, enum login_result result,
-                        const struct mk_worker *worker)
+void login_counters_add(enum login_type type, enum login_result result, const struct mk_worker *worker)
 {
     assert(type < LOGIN_TYPES && result < LOGIN_RESULTS);
-    mk_counter_add(c->all[type][result], worker, 1);
+    mk_counter_add(counters[PLACE(type, result)], worker, 1);
 }

@@ -19,14 +19,9 @@ enum login_result {
     LOGIN_RESULTS,
 };
 
-struct login_counters {
-    const struct mk_counter *all[LOGIN_TYPES][LOGIN_RESULTS];
-};
-
 /* Opens the counters. In the start of the plugin. */
-void login_counters_open(struct login_counters *ret);
+void login_counters_open(void);
 /* Counts the result of a login. In the thread of the worker. */
-void login_counters_add(const struct login_counters *c, enum login_type type, enum login_result result,
-                        const struct mk_worker *worker);
+void login_counters_add(enum login_type type, enum login_result result, const struct mk_worker *worker);
 
 #endif

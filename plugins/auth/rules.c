@@ -300,7 +300,7 @@ struct auth_process *rules_process(const struct mk_request *req)
 
 void rules_count_login(const struct mk_request *req, enum login_type type, enum login_result result)
 {
-    login_counters_add(&rules_process(req)->logins, type, result, mk_request_worker(req));
+    login_counters_add(type, result, mk_request_worker(req));
 }
 
 const struct auth_limits *rules_limits(const struct mk_request *req)

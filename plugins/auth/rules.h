@@ -25,7 +25,6 @@ struct auth_process {
     struct cache *cache;
     struct mk_client_table *failures;
     struct failures_evictions evictions; /* of that table */
-    struct login_counters logins;
 };
 
 enum auth_file_kind { AUTH_FILE_USERS, AUTH_FILE_GROUPS, AUTH_FILE_KEYS };

@@ -92,12 +92,12 @@ static struct mk_named_file open_name(struct mk_request *req, const struct mk_fi
     struct mk_item *item = keep ? mk_store_find(w->cache->store, l.key.hash, &l.key.bytes, l.key.len) : NULL;
     enum check_result r = item ? check_entry(&l, item) : CHECK_CHANGED;
     if (r == CHECK_VALID) {
-        counters_add(&w->cache->counters, COUNT_HITS, w->worker);
+        cache_counters_add(COUNT_HITS, w->worker);
         return load_describe(&l, item);
     }
     if (r == CHECK_WAITS || r == CHECK_SHORT)
         return entry_make_missing(r == CHECK_WAITS ? EAGAIN : EMFILE);
-    counters_add(&w->cache->counters, COUNT_MISSES, w->worker);
+    cache_counters_add(COUNT_MISSES, w->worker);
     return load_name(&l, keep);
 }
 
@@ -133,7 +133,7 @@ static int start_process(void **ret_state)
     }
     pthread_mutex_init(&cache->limits_lock, NULL);
     pthread_mutex_init(&cache->stats_lock, NULL);
-    counters_open(&cache->counters);
+    cache_counters_open();
     *ret_state = cache;
     return 0;
 }
@@ -143,8 +143,8 @@ static void stop_process(void *state)
     struct cache *cache = state;
     mk_store_free(cache->store);
     for (unsigned kind = 0; kind < ENTRY_KINDS; kind++) {
-        mk_counter_add(cache->counters.entries[kind], NULL, -(int64_t)cache->counted[kind].items);
-        mk_counter_add(cache->counters.bytes[kind], NULL, -(int64_t)cache->counted[kind].bytes);
+        mk_counter_add(cache_counters[COUNT_ENTRIES + kind], NULL, -(int64_t)cache->counted[kind].items);
+        mk_counter_add(cache_counters[COUNT_BYTES + kind], NULL, -(int64_t)cache->counted[kind].bytes);
     }
     pthread_mutex_destroy(&cache->limits_lock);
     pthread_mutex_destroy(&cache->stats_lock);

@@ -111,7 +111,7 @@ static void finish_check(struct mk_job *job)
     struct mk_worker *worker = c->worker->worker;
     bool is_known = !is_short(&c->now) && c->root->version(c->context) == c->version;
     if (is_known && apply_check(c->worker, c->item, &c->now, c->began_ms))
-        counters_add(&c->worker->cache->counters, COUNT_REVALIDATED, worker);
+        cache_counters_add(COUNT_REVALIDATED, worker);
     atomic_store_explicit(&e->checking, false, memory_order_release);
     mk_item_put(c->item);
     mk_account_free(c->account, c, c->bytes);
@@ -156,7 +156,7 @@ static void start_check(struct cache_lookup *l, struct mk_item *item)
 static enum check_result wait_for_check(struct cache_lookup *l, struct mk_item *item, const struct name_state *now)
 {
     start_check(l, item);
-    counters_add(&l->worker->cache->counters, COUNT_WAITS, l->worker->worker);
+    cache_counters_add(COUNT_WAITS, l->worker->worker);
     return is_short(now) ? CHECK_SHORT : CHECK_WAITS;
 }
 
@@ -169,7 +169,7 @@ static enum check_result check_name(struct cache_lookup *l, struct mk_item *item
         return wait_for_check(l, item, &now);
     if (!apply_check(l->worker, item, &now, l->now_ms))
         return CHECK_CHANGED;
-    counters_add(&l->worker->cache->counters, COUNT_REVALIDATED, l->worker->worker);
+    cache_counters_add(COUNT_REVALIDATED, l->worker->worker);
     l->worker->turn_item = item;
     l->worker->turn = mk_loop_turns(mk_request_loop(l->req));
     return CHECK_VALID;

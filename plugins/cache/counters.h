@@ -15,19 +15,19 @@ enum cache_count {
     COUNT_MISSES,      /* no entry, or one that was not valid any more */
     COUNT_REVALIDATED, /* entries that were revalidated and had not changed */
     COUNT_WAITS,       /* lookups that had to wait for a disk */
-    CACHE_COUNTS,
+    COUNT_EVICTED,     /* and behind it, of each kind of entry; the same for the next two */
+    COUNT_ENTRIES = COUNT_EVICTED + ENTRY_KINDS,
+    COUNT_BYTES = COUNT_ENTRIES + ENTRY_KINDS,
+    CACHE_COUNTS = COUNT_BYTES + ENTRY_KINDS,
 };
 
-struct cache_counters {
-    const struct mk_counter *all[CACHE_COUNTS];
-    const struct mk_counter *evicted[ENTRY_KINDS], *entries[ENTRY_KINDS], *bytes[ENTRY_KINDS];
-};
+extern const struct mk_counter *cache_counters[CACHE_COUNTS];
 
 /* Opens the counters; opening them again changes nothing. */
-void counters_open(struct cache_counters *c);
+void cache_counters_open(void);
 /* Counts one event. In the thread of the worker. */
-void counters_add(const struct cache_counters *c, enum cache_count count, const struct mk_worker *worker);
+void cache_counters_add(enum cache_count count, const struct mk_worker *worker);
 /* Adds what has changed in the store since `last`, which it updates. One thread at a time. */
-void counters_add_store(const struct cache_counters *c, struct mk_store *store, struct mk_store_stats *last);
+void cache_counters_add_store(struct mk_store *store, struct mk_store_stats *last);
 
 #endif

@@ -169,7 +169,7 @@ static struct mk_item *keep_descriptor(struct cache_lookup *l, const struct open
 /* A disk thread has to look, once for all requests that want the name meanwhile. */
 static struct mk_named_file make_waiting(const struct cache_lookup *l)
 {
-    counters_add(&l->worker->cache->counters, COUNT_WAITS, l->worker->worker);
+    cache_counters_add(COUNT_WAITS, l->worker->worker);
     return entry_make_missing(EAGAIN);
 }
 

@@ -15,7 +15,6 @@
 /* The cache of the process: it outlives generations. */
 struct cache {
     struct mk_store *store;
-    struct cache_counters counters;
     _Atomic uint64_t next_sweep_ms; /* of the descriptors, by any worker */
     _Atomic uint64_t body_bytes_max, descriptors_max, missing_max;
     _Atomic uint64_t descriptors_wanted; /* by the configuration */

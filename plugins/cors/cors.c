@@ -107,13 +107,10 @@ static const struct mk_counter_info refused = {
     "cors", "refused_requests", "requests of pages of other hosts, whose origin is not allowed, without preflights",
     MK_COUNTER_SUM};
 
-static const struct {
-    const struct mk_counter_info *info;
-    const char *result; /* NULL: no label */
-} count_rows[CORS_COUNTS] = {
-    [CORS_PREFLIGHTS_ALLOWED] = {&preflights, "allowed"},
-    [CORS_PREFLIGHTS_REFUSED] = {&preflights, "refused"},
-    [CORS_OTHERS_REFUSED] = {&refused, NULL},
+static const struct mk_counter_row rows[CORS_COUNTS] = {
+    [CORS_PREFLIGHTS_ALLOWED] = {&preflights, {"result", "allowed"}},
+    [CORS_PREFLIGHTS_REFUSED] = {&preflights, {"result", "refused"}},
+    [CORS_OTHERS_REFUSED] = {&refused, {0}},
 };
 
 static const struct mk_counter *counters[CORS_COUNTS];
@@ -121,13 +118,7 @@ static const struct mk_counter *counters[CORS_COUNTS];
 static int start_process(void **ret_state)
 {
     (void)ret_state;
-    for (unsigned i = 0; i < CORS_COUNTS; i++) {
-        const char *result = count_rows[i].result;
-        struct mk_counter_label label = {"result", result ? mk_str_c(result) : MK_STR("")};
-        const struct mk_counter *counter = mk_counter_open(count_rows[i].info, &label, result != NULL);
-        if (counters[i] != counter) /* requests that have outlived a stop of the plugin may be reading */
-            counters[i] = counter;
-    }
+    mk_counters_open(rows, CORS_COUNTS, counters);
     return 0;
 }
 

@@ -174,24 +174,22 @@ static const struct mk_conf_section sections[] = {
 
 enum headers_count { HEADERS_REJECTED, HEADERS_LOST, HEADERS_COUNTS };
 
+static const struct mk_counter_info rejected = {
+    "headers", "rejected_requests", "requests answered with 500, because a pattern takes too much time for the path",
+    MK_COUNTER_SUM};
+static const struct mk_counter_info lost = {
+    "headers", "lost_headers", "headers that were not added, for lack of memory or because of too many headers",
+    MK_COUNTER_SUM};
+
+static const struct mk_counter_row rows[HEADERS_COUNTS] = {
+    [HEADERS_REJECTED] = {&rejected, {0}}, [HEADERS_LOST] = {&lost, {0}}};
+
 static const struct mk_counter *counters[HEADERS_COUNTS];
 
 static int start_process(void **ret_state)
 {
-    static const struct mk_counter_info infos[HEADERS_COUNTS] = {
-        [HEADERS_REJECTED] = {"headers", "rejected_requests",
-                              "requests answered with 500, because a pattern takes too much time for the path",
-                              MK_COUNTER_SUM},
-        [HEADERS_LOST] = {"headers", "lost_headers",
-                          "headers that were not added, for lack of memory or because of too many headers",
-                          MK_COUNTER_SUM},
-    };
     (void)ret_state;
-    for (unsigned i = 0; i < HEADERS_COUNTS; i++) {
-        const struct mk_counter *counter = mk_counter_open(&infos[i], NULL, 0);
-        if (counters[i] != counter) /* requests that have outlived a stop of the plugin may be reading */
-            counters[i] = counter;
-    }
+    mk_counters_open(rows, HEADERS_COUNTS, counters);
     return 0;
 }
 

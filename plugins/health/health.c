@@ -84,28 +84,21 @@ static const struct mk_conf_section sections[] = {
 
 enum probe_count { PROBE_LIVE, PROBE_READY, PROBE_DRAINING, PROBE_COUNTS };
 
-static const struct {
-    const char *kind, *result;
-} probe_labels[PROBE_COUNTS] = {
-    [PROBE_LIVE] = {"liveness", "ok"},
-    [PROBE_READY] = {"readiness", "ok"},
-    [PROBE_DRAINING] = {"readiness", "draining"},
+static const struct mk_counter_info probes = {"health", "probes", "answered probes, by kind and result",
+                                              MK_COUNTER_SUM};
+
+static const struct mk_counter_row rows[PROBE_COUNTS] = {
+    [PROBE_LIVE] = {&probes, {"kind", "liveness", "result", "ok"}},
+    [PROBE_READY] = {&probes, {"kind", "readiness", "result", "ok"}},
+    [PROBE_DRAINING] = {&probes, {"kind", "readiness", "result", "draining"}},
 };
 
-static const struct mk_counter *probes[PROBE_COUNTS];
+static const struct mk_counter *counters[PROBE_COUNTS];
 
 static int start_process(void **ret_state)
 {
-    static const struct mk_counter_info info = {"health", "probes", "answered probes, by kind and result",
-                                                MK_COUNTER_SUM};
     (void)ret_state;
-    for (unsigned i = 0; i < PROBE_COUNTS; i++) {
-        struct mk_counter_label labels[] = {{"kind", mk_str_c(probe_labels[i].kind)},
-                                            {"result", mk_str_c(probe_labels[i].result)}};
-        const struct mk_counter *counter = mk_counter_open(&info, labels, 2);
-        if (probes[i] != counter) /* requests that have outlived a stop of the plugin may be reading */
-            probes[i] = counter;
-    }
+    mk_counters_open(rows, PROBE_COUNTS, counters);
     return 0;
 }
 
@@ -146,7 +139,7 @@ static void send_health(struct mk_request *req, bool ready)
     struct mk_str text = ready ? MK_STR("ready\n") : MK_STR("ok\n");
     bool draining = ready && mk_request_draining(req);
     enum probe_count count = draining ? PROBE_DRAINING : ready ? PROBE_READY : PROBE_LIVE;
-    mk_counter_add(probes[count], mk_request_worker(req), 1);
+    mk_counter_add(counters[count], mk_request_worker(req), 1);
     if (draining) {
         text = MK_STR("draining\n");
         mk_response_set_status(req, 503);

@@ -70,7 +70,7 @@ static void log_decision(const struct connection_rule *rule, struct mk_str what,
         .dry_run = rule->conf->dry_run,
     };
     struct mk_worker *worker = s->req ? mk_request_worker(s->req) : mk_connection_worker(s->conn);
-    decision_counters_add(&s->process->decisions, DECISION_CONNECTION_DROP, line.dry_run, worker);
+    decision_counters_add(DECISION_CONNECTION_DROP, line.dry_run, worker);
     zone_log(rule->base.zone, &line, mk_loop_now_ms(s->loop));
 }
 

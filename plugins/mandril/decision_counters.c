@@ -10,28 +10,25 @@ static const struct mk_counter_info decisions = {"mandril", "decisions",
                                                  "decisions about requests and connections, by section and action",
                                                  MK_COUNTER_SUM};
 
-static const struct {
-    const char *section, *action;
-} names[DECISION_KINDS] = {
-    [DECISION_RULE_ALLOW] = {"rules", "allow"},        [DECISION_RULE_DENY] = {"rules", "deny"},
-    [DECISION_RULE_DROP] = {"rules", "drop"},          [DECISION_RULE_DELAY] = {"rules", "delay"},
-    [DECISION_LIMIT_DENY] = {"client_limits", "deny"}, [DECISION_CONNECTION_DROP] = {"connections", "drop"},
+#define ROWS(kind, section, action) \
+    [2 * (kind)] = {&decisions, {"section", section, "action", action, "dry_run", "no"}}, \
+         [2 * (kind) + 1] = {&decisions, {"section", section, "action", action, "dry_run", "yes"}}
+
+static const struct mk_counter_row rows[2 * DECISION_KINDS] = {
+    ROWS(DECISION_RULE_ALLOW, "rules", "allow"),        ROWS(DECISION_RULE_DENY, "rules", "deny"),
+    ROWS(DECISION_RULE_DROP, "rules", "drop"),          ROWS(DECISION_RULE_DELAY, "rules", "delay"),
+    ROWS(DECISION_LIMIT_DENY, "client_limits", "deny"), ROWS(DECISION_CONNECTION_DROP, "connections", "drop"),
 };
 
-void decision_counters_open(struct decision_counters *ret)
+static const struct mk_counter *counters[2 * DECISION_KINDS];
+
+void decision_counters_open(void)
 {
-    for (unsigned i = 0; i < DECISION_KINDS; i++)
-        for (unsigned dry = 0; dry < 2; dry++) {
-            struct mk_counter_label labels[] = {{"section", mk_str_c(names[i].section)},
-                                                {"action", mk_str_c(names[i].action)},
-                                                {"dry_run", dry ? MK_STR("yes") : MK_STR("no")}};
-            ret->all[i][dry] = mk_counter_open(&decisions, labels, 3);
-        }
+    mk_counters_open(rows, 2 * DECISION_KINDS, counters);
 }
 
-void decision_counters_add(const struct decision_counters *c, enum decision_kind kind, bool dry_run,
-                           const struct mk_worker *worker)
+void decision_counters_add(enum decision_kind kind, bool dry_run, const struct mk_worker *worker)
 {
     assert(kind < DECISION_KINDS);
-    mk_counter_add(c->all[kind][dry_run], worker, 1);
+    mk_counter_add(counters[2 * kind + dry_run], worker, 1);
 }

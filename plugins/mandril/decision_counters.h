@@ -18,14 +18,9 @@ enum decision_kind {
     DECISION_KINDS,
 };
 
-struct decision_counters {
-    const struct mk_counter *all[DECISION_KINDS][2]; /* [1]: of sections in a dry run */
-};
-
 /* Opens the counters. In the start of the plugin. */
-void decision_counters_open(struct decision_counters *ret);
+void decision_counters_open(void);
 /* Counts a decision. In the thread of the worker. */
-void decision_counters_add(const struct decision_counters *c, enum decision_kind kind, bool dry_run,
-                           const struct mk_worker *worker);
+void decision_counters_add(enum decision_kind kind, bool dry_run, const struct mk_worker *worker);
 
 #endif

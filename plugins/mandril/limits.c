@@ -62,9 +62,7 @@ static void log_refusal(const struct limit *limit, const struct conditions_subje
         .level = MK_LOG_INFO,
         .dry_run = limit->conf->dry_run,
     };
-    const struct host_state *host = mk_request_host_state(subject->req, &mk_plugin_mandril);
-    decision_counters_add(&host->process->decisions, DECISION_LIMIT_DENY, line.dry_run,
-                          mk_request_worker(subject->req));
+    decision_counters_add(DECISION_LIMIT_DENY, line.dry_run, mk_request_worker(subject->req));
     zone_log(limit->base.zone, &line, mk_loop_now_ms(mk_request_loop(subject->req)));
 }
 

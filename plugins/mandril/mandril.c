@@ -31,7 +31,7 @@ static int start_process(void **ret_state)
     if (!state)
         return -ENOMEM;
     *state = (struct process_state){.zones = zones_new()};
-    decision_counters_open(&state->decisions);
+    decision_counters_open();
     *ret_state = state;
     if (state->zones)
         return 0;

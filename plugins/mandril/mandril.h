@@ -49,7 +49,6 @@ struct connection_rule {
 
 struct process_state {
     struct zones *zones;
-    struct decision_counters decisions;
 };
 
 struct generation_state {

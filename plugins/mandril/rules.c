@@ -25,8 +25,7 @@ static enum decision_kind get_kind(const struct rule_decision *d)
 }
 
 /* Counts and logs a decision; allowed requests are logged at the level debug. */
-static void log_decision(const struct rule_decision *d, const struct conditions_subject *subject,
-                         const struct process_state *process)
+static void log_decision(const struct rule_decision *d, const struct conditions_subject *subject)
 {
     const struct active_section *s = &d->rule->base;
     struct zone_decision line = {
@@ -38,7 +37,7 @@ static void log_decision(const struct rule_decision *d, const struct conditions_
         .level = d->kind == ACTION_ALLOW ? MK_LOG_DEBUG : MK_LOG_INFO,
         .dry_run = d->rule->conf->dry_run,
     };
-    decision_counters_add(&process->decisions, get_kind(d), line.dry_run, mk_request_worker(subject->req));
+    decision_counters_add(get_kind(d), line.dry_run, mk_request_worker(subject->req));
     zone_log(s->zone, &line, mk_loop_now_ms(mk_request_loop(subject->req)));
 }
 
@@ -66,7 +65,7 @@ struct rule_decision rules_decide(const struct host_state *host, struct files_re
         if (!ask_rule(&host->rules[i], files, subject, &d))
             continue;
         if (!quiet)
-            log_decision(&d, subject, host->process);
+            log_decision(&d, subject);
         if (!d.rule->conf->dry_run)
             return d;
     }

@@ -13,33 +13,25 @@ static const struct mk_counter_info failures = {"redirect", "failures",
                                                 "requests that could not be redirected or rewritten, by reason",
                                                 MK_COUNTER_SUM};
 
-static const struct {
-    const struct mk_counter_info *info;
-    const char *label, *value; /* NULL: no label */
-} rows[REDIRECT_COUNTS] = {
-    [REDIRECT_COUNT_301] = {&redirects, "status", "301"},
-    [REDIRECT_COUNT_302] = {&redirects, "status", "302"},
-    [REDIRECT_COUNT_303] = {&redirects, "status", "303"},
-    [REDIRECT_COUNT_307] = {&redirects, "status", "307"},
-    [REDIRECT_COUNT_308] = {&redirects, "status", "308"},
-    [REDIRECT_COUNT_REWRITES] = {&rewrites, NULL, NULL},
-    [REDIRECT_COUNT_PATTERN] = {&failures, "reason", "pattern"},
-    [REDIRECT_COUNT_LOOP] = {&failures, "reason", "loop"},
-    [REDIRECT_COUNT_TOO_LONG] = {&failures, "reason", "too_long"},
-    [REDIRECT_COUNT_INVALID_PATH] = {&failures, "reason", "invalid_path"},
-    [REDIRECT_COUNT_NO_MEMORY] = {&failures, "reason", "no_memory"},
+static const struct mk_counter_row rows[REDIRECT_COUNTS] = {
+    [REDIRECT_COUNT_301] = {&redirects, {"status", "301"}},
+    [REDIRECT_COUNT_302] = {&redirects, {"status", "302"}},
+    [REDIRECT_COUNT_303] = {&redirects, {"status", "303"}},
+    [REDIRECT_COUNT_307] = {&redirects, {"status", "307"}},
+    [REDIRECT_COUNT_308] = {&redirects, {"status", "308"}},
+    [REDIRECT_COUNT_REWRITES] = {&rewrites, {0}},
+    [REDIRECT_COUNT_PATTERN] = {&failures, {"reason", "pattern"}},
+    [REDIRECT_COUNT_LOOP] = {&failures, {"reason", "loop"}},
+    [REDIRECT_COUNT_TOO_LONG] = {&failures, {"reason", "too_long"}},
+    [REDIRECT_COUNT_INVALID_PATH] = {&failures, {"reason", "invalid_path"}},
+    [REDIRECT_COUNT_NO_MEMORY] = {&failures, {"reason", "no_memory"}},
 };
 
 static const struct mk_counter *counters[REDIRECT_COUNTS];
 
 void redirect_counters_open(void)
 {
-    for (unsigned i = 0; i < REDIRECT_COUNTS; i++) {
-        struct mk_counter_label label = {rows[i].label, rows[i].label ? mk_str_c(rows[i].value) : MK_STR("")};
-        const struct mk_counter *counter = mk_counter_open(rows[i].info, &label, rows[i].label != NULL);
-        if (counters[i] != counter) /* requests that have outlived a stop of the plugin may be reading */
-            counters[i] = counter;
-    }
+    mk_counters_open(rows, REDIRECT_COUNTS, counters);
 }
 
 void redirect_counters_add(enum redirect_count count, const struct mk_request *req)

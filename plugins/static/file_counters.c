@@ -20,25 +20,17 @@ static const struct mk_counter_info files = {"static", "files", "files that were
 static const struct mk_counter_info lookups = {"static", "disk_lookups",
                                                "requests that waited until a file was found on a disk", MK_COUNTER_SUM};
 
-static const struct {
-    const struct mk_counter_info *info;
-    const char *kind; /* NULL: no label */
-} rows[FILE_COUNTS] = {
-    [FILE_COUNT_WHOLE] = {&files, "whole"},       [FILE_COUNT_PRECOMPRESSED] = {&files, "precompressed"},
-    [FILE_COUNT_PART] = {&files, "part"},         [FILE_COUNT_NOT_MODIFIED] = {&files, "not_modified"},
-    [FILE_COUNT_DISK_LOOKUPS] = {&lookups, NULL},
+static const struct mk_counter_row rows[FILE_COUNTS] = {
+    [FILE_COUNT_WHOLE] = {&files, {"kind", "whole"}}, [FILE_COUNT_PRECOMPRESSED] = {&files, {"kind", "precompressed"}},
+    [FILE_COUNT_PART] = {&files, {"kind", "part"}},   [FILE_COUNT_NOT_MODIFIED] = {&files, {"kind", "not_modified"}},
+    [FILE_COUNT_DISK_LOOKUPS] = {&lookups, {0}},
 };
 
 static const struct mk_counter *counters[FILE_COUNTS];
 
 void mk__static_file_counters_open(void)
 {
-    for (unsigned i = 0; i < FILE_COUNTS; i++) {
-        struct mk_counter_label label = {"kind", rows[i].kind ? mk_str_c(rows[i].kind) : MK_STR("")};
-        const struct mk_counter *counter = mk_counter_open(rows[i].info, &label, rows[i].kind != NULL);
-        if (counters[i] != counter) /* requests that have outlived a stop of the plugin may be reading */
-            counters[i] = counter;
-    }
+    mk_counters_open(rows, FILE_COUNTS, counters);
 }
 
 static void add_count(const struct mk_request *req, enum file_count count)

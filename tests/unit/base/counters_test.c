@@ -59,6 +59,23 @@ TEST(families_are_listed_together, mk_test_counters_open, mk_test_counters_close
     mk__counters_memory_give_back(cells);
 }
 
+TEST(a_table, mk_test_counters_open, mk_test_counters_close)
+{
+    static const struct mk_counter_row rows[] = {{&hits, {0}},
+                                                 {&hits, {"host", "a"}},
+                                                 {&open_info, {"kind", "b", "result", "c", "dry_run", "no"}}};
+    const struct mk_counter *opened[3] = {NULL}, *before[3];
+    mk_counters_open(rows, 3, opened);
+    memcpy(before, opened, sizeof(before));
+    mk_counters_open(rows, 3, opened);
+    assert_memory_equal(before, opened, sizeof(before));
+    for (unsigned i = 0; i < 3; i++)
+        mk__counters_add(NULL, opened[i], i + 1);
+    assert_listing("cache/hits{} 1\n"
+                   "cache/hits{host=\"a\"} 2\n"
+                   "/open{kind=\"b\",result=\"c\",dry_run=\"no\"} 3\n");
+}
+
 TEST(the_same_name_is_the_same_counter, mk_test_counters_open, mk_test_counters_close)
 {
     const struct mk_counter *a = open_labelled(&hits, "a");

@@ -186,18 +186,18 @@ static inline void finish_job(void)
 
 static inline int64_t count_of(enum cache_count count)
 {
-    return mk_counter_read(site.cache->counters.all[count]);
+    return mk_counter_read(cache_counters[count]);
 }
 
-/* What was counted: hits, misses, stale, revalidated, waits. */
+/* What was counted: hits, misses, revalidated, waits. */
 struct counts {
-    int64_t n[CACHE_COUNTS];
+    int64_t n[COUNT_EVICTED];
 };
 
 static inline struct counts read_counts(void)
 {
     struct counts c;
-    for (unsigned i = 0; i < CACHE_COUNTS; i++)
+    for (unsigned i = 0; i < COUNT_EVICTED; i++)
         c.n[i] = count_of(i);
     return c;
 }
@@ -206,7 +206,7 @@ static inline struct counts read_counts(void)
 static inline void expect_counts(struct counts *before, struct counts wanted)
 {
     struct counts now = read_counts();
-    for (unsigned i = 0; i < CACHE_COUNTS; i++)
+    for (unsigned i = 0; i < COUNT_EVICTED; i++)
         if (now.n[i] - before->n[i] != wanted.n[i])
             fail_msg("counter %u: %lld instead of %lld", i, (long long)(now.n[i] - before->n[i]),
                      (long long)wanted.n[i]);

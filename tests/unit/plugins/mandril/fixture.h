@@ -173,7 +173,7 @@ static int open_guard(void **state)
     assert_int_equal(mk_test_fixture_open(&w, NULL), 0);
     assert_int_equal(mk_test_http_open(&w), 0);
     guard.process.zones = zones_new();
-    decision_counters_open(&guard.process.decisions);
+    decision_counters_open();
     guard.g = (struct generation_state){.process = &guard.process, .connections = guard.connections};
     guard.host = (struct host_state){.process = &guard.process, .limits = guard.limits_in_use};
     guard.limits.open = CONNS_MAX;
