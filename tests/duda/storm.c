@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -225,25 +226,53 @@ static int stop_for_a_while(duda_request_t *dr)
 
 /* ── timers ── */
 
+/* Its timer does not ring any more when the service ends: duda_exit() frees those that are left. */
 struct later {
+    struct later *next, **before;
     struct duda_ticket ticket;
     duda_event_fn fn;
 };
+
+static struct later *all_later;
+static pthread_mutex_t later_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct later *add_later(duda_event_fn fn)
+{
+    struct later *later = calloc(1, sizeof(*later));
+    later->fn = fn;
+    pthread_mutex_lock(&later_lock);
+    later->next = all_later;
+    later->before = &all_later;
+    if (all_later)
+        all_later->before = &later->next;
+    all_later = later;
+    pthread_mutex_unlock(&later_lock);
+    return later;
+}
+
+static void free_later(struct later *later)
+{
+    pthread_mutex_lock(&later_lock);
+    *later->before = later->next;
+    if (later->next)
+        later->next->before = later->before;
+    pthread_mutex_unlock(&later_lock);
+    free(later);
+}
 
 static void on_timer(void *data)
 {
     struct later *later = data;
     response->deliver(&later->ticket, later->fn, NULL);
-    free(later);
+    free_later(later);
 }
 
 static int call_later(duda_request_t *dr, uint32_t ms, duda_event_fn fn)
 {
-    struct later *later = calloc(1, sizeof(*later));
-    later->fn = fn;
+    struct later *later = add_later(fn);
     if (response->ticket(dr, &later->ticket) == 0 && event->timer(ms, on_timer, later))
         return 0;
-    free(later);
+    free_later(later);
     return -1;
 }
 
@@ -552,5 +581,7 @@ void duda_exit(void)
 {
     close(jobs[0]);
     close(jobs[1]);
+    while (all_later)
+        free_later(all_later);
     fprintf(stderr, "storm %d: %lu begun, %lu done\n", VERSION, begun, done);
 }

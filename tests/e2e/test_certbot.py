@@ -27,6 +27,10 @@ pytestmark = [
 ]
 
 
+def settings(*listen):
+    return {"Listen": list(listen), "KeepAliveTimeout": "10m"}  # a renewal takes longer than the default
+
+
 def copy_by_hook(folder):
     populate(folder / "live" / NAME, {"fullchain.pem": b"certificate", "privkey.pem": b"key"})
     environment = {
@@ -158,7 +162,7 @@ def test_certbot(open_folder):
     plain, secure = free_port(), free_port()
     alias = {"Match": "/.well-known/acme-challenge", "To": challenges / ".well-known" / "acme-challenge"}
     host = {"ServerName": NAME}
-    write_config(open_folder / "conf", root, {"Listen": f"127.0.0.1:{plain}"}, host=host, text=section("ALIAS", alias))
+    write_config(open_folder / "conf", root, settings(f"127.0.0.1:{plain}"), host=host, text=section("ALIAS", alias))
     as_user = ["setpriv", "--reuid=64122", "--regid=64122", f"--groups={GROUP}"]
     server = Server("-c", open_folder / "conf", wrapper=as_user, program=build.for_others())
     try:
@@ -176,7 +180,7 @@ def test_certbot(open_folder):
             keys = {"Certificate": folder / "fullchain.pem", "CertificateKey": folder / "privkey.pem"}
             text = section("ALIAS", alias) + section("TLS", keys)
             listen = [f"127.0.0.1:{plain}", f"127.0.0.1:{secure} tls"]
-            write_config(open_folder / "conf", root, {"Listen": listen}, host=host, text=text)
+            write_config(open_folder / "conf", root, settings(*listen), host=host, text=text)
             server.send_signal(1)
             server.wait_log("the new configuration is in use")
             with TlsClient(("127.0.0.1", secure), context, NAME) as before:

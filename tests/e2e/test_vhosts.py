@@ -180,9 +180,10 @@ def start_with_sites(serve, roots, count):
     return serve(config={
         f"sites/s{i:05}": f"[HOST]\n    ServerName host{i}.example *.w{i}.example\n    DocumentRoot {roots[i % 7]}\n"
         for i in range(count)
-    })
+    }, start_seconds=600)
 
 
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("count", [2000, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_thousands_of_sites(tmp_path, serve, count):
     """They load with work that grows with their number, not with its square, and all are found."""

@@ -12,6 +12,7 @@ import signal
 import tempfile
 import threading
 import time
+import traceback
 
 from . import build, cache_writers
 from .certificates import Authority, TlsClient
@@ -236,9 +237,11 @@ class Reader:
         return self.last
 
     def ask_pipeline(self, client, asks):
-        client.send(b"".join(request(a.path, *a.fields(), method=a.method, host=a.host) for a in asks))
+        data = b"".join(request(a.path, *a.fields(), method=a.method, host=a.host) for a in asks)
         for number, ask in enumerate(asks):
             try:
+                if number == 0:
+                    client.send(data)
                 answer = client.response(ask.method)
             except (ProtocolError, ConnectionError) as error:
                 return self.end(client, ask, error, number)
@@ -335,7 +338,7 @@ class Run:
         try:
             work(*args)
         except BaseException as error:  # reported by the test
-            text = str(error)
+            text = f"{error}, {traceback.extract_tb(error.__traceback__)[-3:]}"
             rest = text[1000:]
             self.errors.append(f"{work.__qualname__}: {text[:1000]}" + f" ... {rest[-5000:]}" * bool(rest))
             self.ending.set()

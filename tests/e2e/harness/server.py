@@ -130,6 +130,7 @@ class Server:
         cwd=None,
         program=None,
         pass_fds=(),
+        start_seconds=START_SECONDS,
     ):
         self.lines, self.news, self.clients = [], threading.Condition(), []
         self.conf = next((after for before, after in zip(args, args[1:]) if before == "-c"), None)
@@ -150,7 +151,7 @@ class Server:
         self.names = []
         if wait:
             try:
-                self.await_listeners(listeners)
+                self.await_listeners(listeners, start_seconds)
             except BaseException:
                 self.kill()
                 raise
@@ -197,8 +198,8 @@ class Server:
         assert len(found) >= count, f"{count} x {pattern!r} not in the log:\n{self.log}"
         return found
 
-    def await_listeners(self, count):
-        self.names = [m[1] for m in self.wait_log(LISTENING.pattern, count)]
+    def await_listeners(self, count, seconds=START_SECONDS):
+        self.names = [m[1] for m in self.wait_log(LISTENING.pattern, count, seconds)]
 
     # ── addresses ──
 
