@@ -6,11 +6,13 @@
 
 #include <monkey/buf.h>
 #include <monkey/request.h>
+#include <monkey/time.h>
 
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
-enum { HOUR_SECONDS = 3600, YEAR_0 = 1900, YEAR_MAX = 9999 };
+enum { HOUR_SECONDS = 3600 };
 
 static int64_t get_now(void)
 {
@@ -34,18 +36,17 @@ static uint64_t get_ticks_ms(void)
     return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-/* Returns whether the time can be written with a year of four digits. */
-static bool split_time(int64_t seconds, struct tm *ret)
+/* Writes the time without its zone. Returns false if its year is not one of 1 to 9999. */
+static bool write_iso(int64_t seconds, char iso[MK_TIME_ISO_BYTES])
 {
-    time_t t = (time_t)seconds;
-    return gmtime_r(&t, ret) && ret->tm_year + YEAR_0 >= 1 && ret->tm_year + YEAR_0 <= YEAR_MAX;
+    return mk_time_iso(seconds, iso) && strncmp(iso, "0000", 4) != 0;
 }
 
 static char *write_http_date(int64_t seconds, char *text, size_t size)
 {
     struct mk_buf out;
-    struct tm t;
-    if (!text || size < DUDA_HTTP_DATE_BYTES || !split_time(seconds, &t))
+    char iso[MK_TIME_ISO_BYTES];
+    if (!text || size < DUDA_HTTP_DATE_BYTES || !write_iso(seconds, iso))
         return NULL;
     mk_buf_init_fixed(&out, text, size);
     mk_date_write(&out, seconds);
@@ -55,11 +56,10 @@ static char *write_http_date(int64_t seconds, char *text, size_t size)
 
 static char *write_iso_date(int64_t seconds, char *text, size_t size)
 {
-    struct tm t;
-    if (!text || size < DUDA_ISO_DATE_BYTES || !split_time(seconds, &t))
+    char iso[MK_TIME_ISO_BYTES];
+    if (!text || size < DUDA_ISO_DATE_BYTES || !write_iso(seconds, iso))
         return NULL;
-    snprintf(text, size, "%04d-%02d-%02dT%02d:%02d:%02dZ", t.tm_year + YEAR_0, t.tm_mon + 1, t.tm_mday, t.tm_hour,
-             t.tm_min, t.tm_sec);
+    snprintf(text, size, "%sZ", iso);
     return text;
 }
 

@@ -4,6 +4,8 @@
  */
 #include "base/log.h"
 
+#include <monkey/time.h>
+
 #include <assert.h>
 #include <errno.h>
 #include <limits.h>
@@ -67,46 +69,16 @@ bool mk_log_wants(enum mk_log_level level)
     return (log_fd >= 0 || has_function()) && (int)level <= log_level;
 }
 
-static size_t put_number(char *out, unsigned n, unsigned digits, char after)
-{
-    for (unsigned i = digits; i-- > 0; n /= 10)
-        out[i] = (char)('0' + n % 10);
-    out[digits] = after;
-    return digits + 1;
-}
-
-static unsigned count_days(unsigned year, unsigned month)
-{
-    static const uint8_t days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-    bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-    return days[month] + (month == 1 && leap);
-}
-
-/* Writes "2026-11-20"; async-signal-safe, unlike gmtime_r(). */
-static size_t put_date(char *out, uint64_t days)
-{
-    unsigned year = 1970, month = 0;
-    for (; days >= count_days(year, month); month = (month + 1) % 12) {
-        days -= count_days(year, month);
-        year += month == 11;
-    }
-    size_t n = put_number(out, year, 4, '-');
-    n += put_number(out + n, month + 1, 2, '-');
-    return n + put_number(out + n, (unsigned)days + 1, 2, 'T');
-}
-
+/* Writes "2026-11-22T19:45:00.123Z ". */
 static size_t put_time(char *out)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    uint64_t seconds = now.tv_sec > 0 ? (uint64_t)now.tv_sec : 0;
-    size_t n = put_date(out, seconds / 86400);
-    n += put_number(out + n, (unsigned)(seconds / 3600 % 24), 2, ':');
-    n += put_number(out + n, (unsigned)(seconds / 60 % 60), 2, ':');
-    n += put_number(out + n, (unsigned)(seconds % 60), 2, '.');
-    n += put_number(out + n, (unsigned)(now.tv_nsec / 1000000), 3, 'Z');
-    out[n++] = ' ';
-    return n;
+    unsigned ms = (unsigned)(now.tv_nsec / 1000000);
+    size_t n = mk_time_iso(now.tv_sec, out);
+    const char rest[] = {'.', (char)('0' + ms / 100), (char)('0' + ms / 10 % 10), (char)('0' + ms % 10), 'Z', ' '};
+    memcpy(out + n, rest, sizeof(rest));
+    return n + sizeof(rest);
 }
 
 static size_t put_text(char *out, const char *text)

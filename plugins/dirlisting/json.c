@@ -7,8 +7,7 @@
 #include "order.h"
 
 #include <monkey/escape.h>
-
-#include <time.h>
+#include <monkey/time.h>
 
 /* ── values ── */
 
@@ -21,12 +20,9 @@ void json_write_string(struct mk_buf *out, struct mk_str text)
 
 void json_write_time(struct mk_buf *out, int64_t seconds)
 {
-    time_t t = (time_t)seconds;
-    struct tm tm;
-    char text[32];
-    if (gmtime_r(&t, &tm) && tm.tm_year >= -1900 && tm.tm_year <= 8099 &&
-        strftime(text, sizeof(text), "\"%Y-%m-%dT%H:%M:%SZ\"", &tm) == 22)
-        mk_buf_adds(out, mk_str_c(text));
+    char text[MK_TIME_ISO_BYTES];
+    if (mk_time_iso(seconds, text))
+        mk_buf_addf(out, "\"%sZ\"", text);
     else
         mk_buf_adds(out, MK_STR("null"));
 }

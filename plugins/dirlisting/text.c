@@ -4,11 +4,11 @@
  */
 #include "text.h"
 
+#include <monkey/time.h>
 #include <monkey/utf8.h>
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <time.h>
 
 /* ── HTML ── */
 
@@ -160,22 +160,18 @@ struct mk_str text_size(char *storage, uint64_t bytes)
     return get_length(storage, snprintf(storage, TEXT_BYTES, "%u %s", (unsigned)whole, units[unit]));
 }
 
-static struct mk_str format_time(char *storage, int64_t seconds, const char *format)
-{
-    enum { YEAR_0 = -1900, YEAR_9999 = 8099 };
-    struct tm tm;
-    time_t t = (time_t)seconds;
-    if (!gmtime_r(&t, &tm) || tm.tm_year < YEAR_0 || tm.tm_year > YEAR_9999)
-        return MK_STR("");
-    return mk_str(storage, strftime(storage, TEXT_BYTES, format, &tm));
-}
-
 struct mk_str text_time(char *storage, int64_t seconds)
 {
-    return format_time(storage, seconds, "%Y-%m-%d %H:%M");
+    size_t n = mk_time_iso(seconds, storage);
+    if (n)
+        storage[sizeof("2026-11-22") - 1] = ' ';
+    return mk_str(storage, n ? sizeof("2026-11-22 19:45") - 1 : 0);
 }
 
 struct mk_str text_iso_time(char *storage, int64_t seconds)
 {
-    return format_time(storage, seconds, "%Y-%m-%dT%H:%M:%SZ");
+    size_t n = mk_time_iso(seconds, storage);
+    if (n)
+        storage[n++] = 'Z';
+    return mk_str(storage, n);
 }

@@ -4,9 +4,10 @@
  */
 #include "line.h"
 
+#include <monkey/time.h>
+
 #include <assert.h>
 #include <stdio.h>
-#include <time.h>
 
 /* Returns 0 (never escaped), 1 (a blank) or 2 (always escaped). */
 static uint8_t get_char_class(unsigned char c)
@@ -66,19 +67,15 @@ void line_set_time(struct line *l, int64_t second, uint32_t ms)
     assert(ms < 1000);
     static const char months[][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                      "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
-    struct tm tm;
     l->ms = ms;
     if (l->second == second && l->clf[0])
         return;
-    time_t t = (time_t)second;
-    gmtime_r(&t, &tm);
     l->second = second;
-    unsigned year = (unsigned)(tm.tm_year + 1900) % 10000, month = (unsigned)tm.tm_mon % 12, day = (unsigned)tm.tm_mday;
-    unsigned hour = (unsigned)tm.tm_hour, minute = (unsigned)tm.tm_min, sec = (unsigned)tm.tm_sec;
-    snprintf(l->clf, sizeof(l->clf), "%02u/%s/%04u:%02u:%02u:%02u +0000", day % 100, months[month], year, hour % 100,
-             minute % 100, sec % 100);
-    snprintf(l->iso, sizeof(l->iso), "%04u-%02u-%02uT%02u:%02u:%02u", year, month + 1, day % 100, hour % 100,
-             minute % 100, sec % 100);
+    if (!mk_time_iso(second, l->iso))
+        mk_time_iso(0, l->iso);
+    unsigned month = (unsigned)(l->iso[5] - '0') * 10 + (unsigned)(l->iso[6] - '0');
+    snprintf(l->clf, sizeof(l->clf), "%.2s/%s/%.4s:%.8s +0000", l->iso + 8, months[(month - 1) % 12], l->iso,
+             l->iso + 11);
 }
 
 void line_put_iso(struct line *l)

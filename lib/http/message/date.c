@@ -1,96 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * HTTP dates by arithmetic. Responsible for the calendar and the three formats; validators.c compares dates.
- *
- * Years are counted from March, so that the leap day is the last day of a year.
+ * HTTP dates: the three formats. The calendar is that of base/civil.h; validators.c compares dates.
  */
 #include "http/message/date.h"
+#include "base/civil.h"
 
 #include <assert.h>
 #include <errno.h>
 
-enum { DAY_SECONDS = 86400, DAYS_400_YEARS = 146097 };
-
-/* 1970-01-01, counted in days from 1 March of the year -400 (so that no number below is negative). */
-static const int64_t epoch_days = 719468 + DAYS_400_YEARS;
-static const int64_t seconds_min = -62167219200; /* 0000-01-01T00:00:00Z */
-static const int64_t seconds_max = 253402300799; /* 9999-12-31T23:59:59Z */
-
-struct civil {
-    int year, month, day, hour, minute, second; /* month and day from 1 */
-};
-
 static const char weekdays[7][10] = {"Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"};
 static const char months[12][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
 
-/* Days from 1 March of year 0 to 1 March of `year`. */
-static int64_t days_to_march(int64_t year)
-{
-    return year * 365 + year / 4 - year / 100 + year / 400;
-}
-
-/* Days from 1 March to the first day of the month `n` months later: 31 30 31 30 31, two and a half times. */
-static int days_to_month(int n)
-{
-    return (153 * n + 2) / 5;
-}
-
-static int64_t to_seconds(const struct civil *c)
-{
-    int64_t year = c->year + 400 - (c->month <= 2);
-    int64_t days = days_to_march(year) + days_to_month((c->month + 9) % 12) + c->day - 1 - epoch_days;
-    return days * DAY_SECONDS + c->hour * 3600 + c->minute * 60 + c->second;
-}
-
-/* Converts seconds since 1970 to a date. `*ret_weekday` counts from Sunday. */
-static struct civil convert_to_civil(int64_t seconds, int *ret_weekday)
-{
-    int64_t shifted = seconds + epoch_days * DAY_SECONDS;
-    int64_t days = shifted / DAY_SECONDS, year = days * 400 / DAYS_400_YEARS;
-    int rest = (int)(shifted % DAY_SECONDS);
-
-    if (days_to_march(year) > days)
-        year--;
-    else if (days_to_march(year + 1) <= days)
-        year++;
-    int day = (int)(days - days_to_march(year)), n = (day * 5 + 2) / 153;
-    *ret_weekday = (int)((days + 3) % 7); /* day 0 was a Wednesday */
-    return (struct civil){
-        .year = (int)year - 400 + (n >= 10),
-        .month = n < 10 ? n + 3 : n - 9,
-        .day = day - days_to_month(n) + 1,
-        .hour = rest / 3600,
-        .minute = rest / 60 % 60,
-        .second = rest % 60,
-    };
-}
-
-static char *put_two_digits(char *out, int value, char after)
-{
-    assert(value >= 0 && value < 100);
-    out[0] = (char)('0' + value / 10);
-    out[1] = (char)('0' + value % 10);
-    out[2] = after;
-    return out + 3;
-}
-
 size_t mk__date_format(int64_t seconds, char out[MK__DATE_BYTES + 1])
 {
-    int weekday;
     char *p = out;
-
-    seconds = seconds < seconds_min ? seconds_min : seconds > seconds_max ? seconds_max : seconds;
-    struct civil c = convert_to_civil(seconds, &weekday);
-    memcpy(p, weekdays[weekday], 3);
+    if (seconds < MK__CIVIL_SECONDS_MIN)
+        seconds = MK__CIVIL_SECONDS_MIN;
+    if (seconds > MK__CIVIL_SECONDS_MAX)
+        seconds = MK__CIVIL_SECONDS_MAX;
+    struct mk__civil c = mk__civil_of(seconds);
+    memcpy(p, weekdays[c.weekday], 3);
     memcpy(p + 3, ", ", 2);
-    p = put_two_digits(p + 5, c.day, ' ');
+    p = mk__civil_put(p + 5, c.day, ' ');
     memcpy(p, months[c.month - 1], 3);
     p[3] = ' ';
-    p = put_two_digits(p + 4, c.year / 100, ' ') - 1;
-    p = put_two_digits(p, c.year % 100, ' ');
-    p = put_two_digits(p, c.hour, ':');
-    p = put_two_digits(p, c.minute, ':');
-    p = put_two_digits(p, c.second, ' ');
+    p = mk__civil_put(p + 4, c.year / 100, ' ') - 1;
+    p = mk__civil_put(p, c.year % 100, ' ');
+    p = mk__civil_put(p, c.hour, ':');
+    p = mk__civil_put(p, c.minute, ':');
+    p = mk__civil_put(p, c.second, ' ');
     assert(p + 3 == out + MK__DATE_BYTES);
     memcpy(p, "GMT", sizeof("GMT"));
     return MK__DATE_BYTES;
@@ -130,7 +68,7 @@ static int cut_number(struct mk_str *s, unsigned n, bool padded)
 }
 
 /* Reads one field of a format; the letters are those of strftime. Returns its value, or -1. */
-static int cut_field(struct mk_str *s, char field, struct civil *c)
+static int cut_field(struct mk_str *s, char field, struct mk__civil *c)
 {
     switch (field) {
     case 'a':
@@ -156,7 +94,7 @@ static int cut_field(struct mk_str *s, char field, struct civil *c)
     }
 }
 
-static bool match_format(struct mk_str s, const char *format, struct civil *ret)
+static bool match_format(struct mk_str s, const char *format, struct mk__civil *ret)
 {
     for (const char *f = format; *f; f++) {
         if (*f == '%') {
@@ -176,7 +114,7 @@ static bool is_leap(int year)
     return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
 }
 
-static bool is_valid_date(const struct civil *c)
+static bool is_valid_date(const struct mk__civil *c)
 {
     static const int8_t lengths[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
     assert(c->month >= 1 && c->month <= 12);
@@ -185,13 +123,12 @@ static bool is_valid_date(const struct civil *c)
 }
 
 /* Sets the latest year with these two digits in which the date is at most 50 years after `now`. */
-static void resolve_century(struct civil *c, int64_t now)
+static void resolve_century(struct mk__civil *c, int64_t now)
 {
-    int weekday;
-    struct civil limit = convert_to_civil(now, &weekday);
+    struct mk__civil limit = mk__civil_of(now);
     limit.year += 50;
     c->year += limit.year / 100 * 100;
-    if (to_seconds(c) > to_seconds(&limit))
+    if (mk__civil_seconds(c) > mk__civil_seconds(&limit))
         c->year -= 100;
 }
 
@@ -204,14 +141,14 @@ int mk__date_parse(struct mk_str text, int64_t now, int64_t *ret_seconds)
         "%a %b %e %H:%M:%S %Y",
     };
     for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
-        struct civil c = {0};
+        struct mk__civil c = {0};
         if (!match_format(text, formats[i], &c))
             continue;
         if (i == RFC850)
             resolve_century(&c, now);
         if (!is_valid_date(&c))
             return -EINVAL;
-        *ret_seconds = to_seconds(&c);
+        *ret_seconds = mk__civil_seconds(&c);
         return 0;
     }
     return -EINVAL;

@@ -36,6 +36,7 @@
 #include <monkey/status.h>
 #include <monkey/store.h>
 #include <monkey/str.h>
+#include <monkey/time.h>
 #include <monkey/transport.h>
 #include <monkey/tunnel.h>
 #include <monkey/utf8.h>
