@@ -43,13 +43,11 @@ static enum kind find_kind(uint32_t c)
     return NARROW;
 }
 
-/* Reads a character of UTF-8. Returns its bytes; 0: it is malformed. */
+/* Reads a character of UTF-8. Returns its bytes; 0: it is malformed, and `*ret` its first byte. */
 static size_t read_character(const char *text, uint32_t *ret)
 {
     size_t n = mk_utf8_length(mk_str(text, strnlen(text, 4)));
-    *ret = (unsigned char)*text & (n > 1 ? 0x7fu >> n : 0x7fu);
-    for (size_t i = 1; i < n; i++)
-        *ret = *ret << 6 | ((unsigned char)text[i] & 0x3f);
+    *ret = n ? mk_utf8_decode(mk_str(text, n)) : (unsigned char)*text;
     return n;
 }
 
@@ -61,7 +59,7 @@ void text_add_safe(struct mk_buf *out, const char *text)
         if (n && find_kind(c) != ESCAPED)
             mk_buf_add(out, text, n);
         else if (!n || c < 0x100)
-            mk_buf_addf(out, "\\x%02x", n ? c : (unsigned char)*text);
+            mk_buf_addf(out, "\\x%02x", c);
         else
             mk_buf_addf(out, "\\u{%x}", c);
     }

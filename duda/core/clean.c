@@ -7,19 +7,11 @@
 #include <monkey/escape.h>
 #include <monkey/utf8.h>
 
-/* Cuts the next character off `text`. Returns it, or what stands for it. */
+/* Cuts the next character off `text`. Returns it, or what is written in its place. */
 static struct mk_str cut_char(struct mk_str *text)
 {
-    size_t n = mk_utf8_length(*text);
-    struct mk_str c = n ? mk_str(text->p, n) : MK_UTF8_REPLACEMENT;
-    bool is_c1 = n == 2 && (unsigned char)c.p[0] == 0xc2 && (unsigned char)c.p[1] < 0xa0;
-    if (n == 1 && ((unsigned char)*c.p < ' ' || *c.p == 0x7f))
-        c = MK_STR(" ");
-    else if (is_c1)
-        c = MK_STR(" ");
-    n = n ? n : 1;
-    *text = mk_str(text->p + n, text->len - n);
-    return c;
+    struct mk_str c = mk_utf8_next(text);
+    return mk_utf8_is_control(c) ? MK_STR(" ") : c;
 }
 
 size_t clean_text(char *to, size_t size, struct mk_str text)

@@ -8,6 +8,7 @@
 
 #include <assert.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "str.h"
 
@@ -63,6 +64,25 @@ static inline struct mk_str mk_utf8_next(struct mk_str *rest)
     struct mk_str character = valid ? mk_str(rest->p, n) : MK_UTF8_REPLACEMENT;
     *rest = mk_str(rest->p + n, rest->len - n);
     return character;
+}
+
+/* Returns the code point of a character, which is not malformed. */
+static inline uint32_t mk_utf8_decode(struct mk_str character)
+{
+    assert(character.len && character.len <= 4);
+    uint32_t c = (unsigned char)character.p[0];
+    if (character.len > 1)
+        c &= 0x7fu >> character.len;
+    for (size_t i = 1; i < character.len; i++)
+        c = c << 6 | ((unsigned char)character.p[i] & 0x3f);
+    return c;
+}
+
+/* Returns whether a character is a control character of C0 or C1 (U+0080 to U+009F), which terminals obey, or DEL. */
+static inline bool mk_utf8_is_control(struct mk_str character)
+{
+    unsigned char first = (unsigned char)character.p[0];
+    return first < 0x20 || first == 0x7f || (first == 0xc2 && (unsigned char)character.p[1] < 0xa0);
 }
 
 MK_C_END

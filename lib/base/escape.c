@@ -54,19 +54,12 @@ void mk_path_encode(struct mk_buf *out, struct mk_str path)
     }
 }
 
-/* Returns whether a character is a control character of ASCII or of C1 (U+0080 to U+009F). */
-static bool is_control(struct mk_str character)
-{
-    unsigned char first = (unsigned char)character.p[0];
-    return first < 0x20 || first == 0x7f || (first == 0xc2 && (unsigned char)character.p[1] < 0xa0);
-}
-
 void mk_json_escape(struct mk_buf *out, struct mk_str text)
 {
     while (text.len) {
         struct mk_str character = mk_utf8_next(&text);
         char last = character.p[character.len - 1];
-        if (is_control(character))
+        if (mk_utf8_is_control(character))
             mk_buf_addf(out, "\\u%04x", (unsigned char)last);
         else if (last == '"' || last == '\\')
             mk_buf_addf(out, "\\%c", last);

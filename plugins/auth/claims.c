@@ -2,6 +2,8 @@
 /* Types, times, names and demanded values of claims (claims.h). */
 #include "claims.h"
 
+#include <monkey/utf8.h>
+
 #include <math.h>
 #include <stdio.h>
 
@@ -29,14 +31,11 @@ static bool is_string_or_absent(const json_t *claims, const char *name)
     return !value || json_is_string(value);
 }
 
-/* Returns true without control characters: C0, DEL and C1, which is C2 80 to C2 9F in UTF-8. */
 static bool is_printable(struct mk_str text)
 {
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.p[i], next = i + 1 < text.len ? (unsigned char)text.p[i + 1] : 0;
-        if (c < ' ' || c == 0x7f || (c == 0xc2 && next >= 0x80 && next < 0xa0))
+    while (text.len)
+        if (mk_utf8_is_control(mk_utf8_next(&text)))
             return false;
-    }
     return true;
 }
 

@@ -52,11 +52,8 @@ static bool next_entry(struct htpasswd_reader *r, struct mk_str *ret)
 /* Returns the length of the character that `s` begins with; 0 if it is none, or a control character. */
 static size_t measure_text(struct mk_str s)
 {
-    unsigned char first = (unsigned char)s.p[0];
-    if (first < 0x20 || first == 0x7f)
-        return 0;
-    bool control = first == 0xc2 && s.len > 1 && (unsigned char)s.p[1] < 0xa0; /* U+0080 to U+009F */
-    return control ? 0 : mk_utf8_length(s);
+    size_t n = mk_utf8_length(s);
+    return n && !mk_utf8_is_control(mk_str(s.p, n)) ? n : 0;
 }
 
 bool htpasswd_is_text(struct mk_str text, size_t *ret_at)

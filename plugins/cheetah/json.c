@@ -4,7 +4,7 @@
  */
 #include "json.h"
 
-#include <monkey/utf8.h>
+#include <monkey/escape.h>
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,19 +22,7 @@ void json_end(struct mk_buf *out)
 static void add_string(struct mk_buf *out, struct mk_str s)
 {
     mk_buf_addc(out, '"');
-    for (size_t i = 0; i < s.len;) {
-        unsigned char c = (unsigned char)s.p[i];
-        size_t n = mk_utf8_length(mk_str(s.p + i, s.len - i));
-        if (c == '"' || c == '\\')
-            mk_buf_addf(out, "\\%c", c);
-        else if (c < 0x20 || c == 0x7f || n == 0)
-            mk_buf_addf(out, "\\u%04x", c);
-        else if (c == 0xc2 && (unsigned char)s.p[i + 1] < 0xa0) /* C1 controls, which terminals obey */
-            mk_buf_addf(out, "\\u%04x", (unsigned char)s.p[i + 1]);
-        else
-            mk_buf_add(out, s.p + i, n);
-        i += n ? n : 1;
-    }
+    mk_json_escape(out, s);
     mk_buf_addc(out, '"');
 }
 

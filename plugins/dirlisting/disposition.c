@@ -15,12 +15,6 @@ static bool is_safe(char c)
     return (low >= 'a' && low <= 'z') || (c >= '0' && c <= '9') || (c && strchr("-._+~!$&#^", c) != NULL);
 }
 
-static bool is_control(struct mk_str character)
-{
-    unsigned char c = (unsigned char)character.p[0], second = character.len > 1 ? (unsigned char)character.p[1] : 0;
-    return c < 0x20 || c == 0x7f || (c == 0xc2 && second < 0xa0); /* also the C1 controls */
-}
-
 static bool is_plain(struct mk_str name)
 {
     for (size_t i = 0; i < name.len; i++)
@@ -42,7 +36,7 @@ static void write_encoded(struct mk_buf *out, struct mk_str name)
 {
     while (name.len) {
         struct mk_str character = mk_utf8_next(&name);
-        if (is_control(character) || strchr("/\\:*?\"<>|", character.p[0]))
+        if (mk_utf8_is_control(character) || strchr("/\\:*?\"<>|", character.p[0]))
             character = MK_STR("_");
         if (character.len == 1 && is_safe(character.p[0]))
             mk_buf_addc(out, character.p[0]);

@@ -4,6 +4,7 @@
  */
 #include "text.h"
 
+#include <monkey/escape.h>
 #include <monkey/time.h>
 #include <monkey/utf8.h>
 
@@ -12,41 +13,12 @@
 
 /* ── HTML ── */
 
-/* Returns the code point of a UTF-8 character. */
-static uint32_t decode_char(struct mk_str bytes)
-{
-    uint32_t c = (unsigned char)bytes.p[0];
-    if (bytes.len > 1)
-        c &= 0x7fu >> bytes.len;
-    for (size_t i = 1; i < bytes.len; i++)
-        c = c << 6 | ((unsigned char)bytes.p[i] & 0x3f);
-    return c;
-}
-
 /* Control characters, those of HTML that are none (U+FDD0 ..., U+FFFE), and those that change the direction. */
 static bool is_hidden_char(uint32_t c)
 {
     return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || (c >= 0x200b && c <= 0x200f) ||
            (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff ||
            (c >= 0xfdd0 && c <= 0xfdef) || (c & 0xfffe) == 0xfffe;
-}
-
-static struct mk_str find_reference(uint32_t c)
-{
-    switch (c) {
-    case '&':
-        return MK_STR("&amp;");
-    case '<':
-        return MK_STR("&lt;");
-    case '>':
-        return MK_STR("&gt;");
-    case '"':
-        return MK_STR("&quot;");
-    case '\'':
-        return MK_STR("&#39;");
-    default:
-        return MK_STR_NONE;
-    }
 }
 
 /* Appends a control character of a name as the picture of it (U+2400 and following). */
@@ -58,16 +30,13 @@ static void add_picture(struct mk_buf *out, uint32_t c)
 
 static void add_char(struct mk_buf *out, struct mk_str bytes, bool lines)
 {
-    uint32_t c = decode_char(bytes);
-    struct mk_str reference = find_reference(c);
-    if (reference.len)
-        mk_buf_adds(out, reference);
-    else if (lines && (c == '\n' || c == '\t'))
+    uint32_t c = mk_utf8_decode(bytes);
+    if (lines && (c == '\n' || c == '\t'))
         mk_buf_addc(out, (char)c);
     else if (!lines && (c == '\n' || c == '\t' || c == '\r'))
         add_picture(out, c);
     else if (!lines || c != '\r')
-        mk_buf_adds(out, is_hidden_char(c) ? MK_UTF8_REPLACEMENT : bytes);
+        mk_html_escape(out, is_hidden_char(c) ? MK_UTF8_REPLACEMENT : bytes);
 }
 
 static bool is_plain(unsigned char c)

@@ -39,11 +39,11 @@ TEST(strings, begin)
         {"a\"b\\c", "\"a\\\"b\\\\c\""},
         {"\n\x1b[31m\x7f", "\"\\u000a\\u001b[31m\\u007f\""},
         {"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\""},
-        {"\xff\xc3", "\"\\u00ff\\u00c3\""},            /* no UTF-8 */
-        {"\xc0\x80", "\"\\u00c0\\u0080\""},            /* a long form */
-        {"\xed\xa0\x80", "\"\\u00ed\\u00a0\\u0080\""}, /* half of a pair */
-        {"\xf4\x90\x80\x80", "\"\\u00f4\\u0090\\u0080\\u0080\""},
-        {"\xe0\x80\x80", "\"\\u00e0\\u0080\\u0080\""},
+        {"\xff\xc3", "\"\xef\xbf\xbd\xef\xbf\xbd\""},                 /* no UTF-8 */
+        {"\xc0\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\""},                 /* a long form */
+        {"\xed\xa0\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""}, /* half of a pair */
+        {"\xe0\x80\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""},
+        {"\xf4\x90\x80\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         char *text = mk_test_guarded(cases[i].text, strlen(cases[i].text));
