@@ -90,7 +90,7 @@ static void make_arguments(const char **argv, bool supervise)
                 {"-l", options->listen},
                 {"-w", options->workers}};
     *argv++ = "monkey";
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < MK_COUNT_OF(rows); i++) {
         if (!rows[i].value)
             continue;
         *argv++ = rows[i].option;

@@ -53,7 +53,7 @@ static const struct option_row {
 /* clang-format on */
 
 enum { WORKERS_MAX = 1024 }; /* as the directive */
-enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
+enum { ROWS = MK_COUNT_OF(rows) };
 
 void options_help(void)
 {

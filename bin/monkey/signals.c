@@ -23,7 +23,7 @@ static void block_signals(sigset_t *ret_set)
 {
     static const int ours[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
     sigemptyset(ret_set);
-    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(ours); i++)
         sigaddset(ret_set, ours[i]);
     pthread_sigmask(SIG_BLOCK, ret_set, NULL);
 }
@@ -32,7 +32,7 @@ void signals_reset(void)
 {
     static const int defaults[] = {SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD};
     sigset_t none;
-    for (size_t i = 0; i < sizeof(defaults) / sizeof(defaults[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(defaults); i++)
         signal(defaults[i], SIG_DFL);
     signal(SIGPIPE, SIG_IGN);
     sigemptyset(&none);
@@ -83,7 +83,7 @@ static void warn_restart_needed(const struct mk_server *server)
                 {"Group", now.uid == at_start.uid && now.gid != at_start.gid},
                 {"Supervisor", now.supervisor != at_start.supervisor},
                 {"PidFile", strcmp(now.pid_file, at_start.pid_file) != 0}};
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(rows); i++)
         if (rows[i].changed)
             mk_log_warn("%s has changed: the change takes effect at the next start", rows[i].key);
 }
@@ -144,7 +144,7 @@ static const struct {
 /* Acts on a signal; without a server it only decides. Returns true if the server shall stop. */
 static bool handle_signal(int number, struct mk_server *server)
 {
-    for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(actions); i++)
         if (actions[i].number == number)
             return server && actions[i].act(server);
     return true;

@@ -392,7 +392,7 @@ static const struct {
     void (*act)(int number);
 } actions[] = {{SIGCHLD, on_sigchld},    {SIGTERM, stop_all},       {SIGINT, stop_all},
                {SIGHUP, forward_signal}, {SIGUSR1, forward_signal}, {SIGUSR2, start_upgrade}};
-enum { ACTIONS = sizeof(actions) / sizeof(actions[0]) };
+enum { ACTIONS = MK_COUNT_OF(actions) };
 
 /* Returns a descriptor or -errno. */
 static int open_signals(void)

@@ -190,7 +190,7 @@ static bool take_counter(struct object *o, const char *line, void *ctx)
         {"refused_connections", add_refused}, {"timeouts", add_timeouts}};
     const char *name = object_get(o, "counter"), *labels = object_get(o, "labels");
     (void)line;
-    for (size_t i = 0; name && i < sizeof(counters) / sizeof(counters[0]); i++)
+    for (size_t i = 0; name && i < MK_COUNT_OF(counters); i++)
         if (strcmp(counters[i].name, name) == 0)
             counters[i].add(ctx, o, labels ? labels : "", (uint64_t)get_number(o, "value"));
     return true;
@@ -217,7 +217,7 @@ int sample_take(struct link *l, struct sample *ret)
     ret->accepted = ret->refused = ret->timeouts = 0;
     ret->total = (struct sample_counts){.sent = 0};
     int result = ask(l, "status", take_status, ret);
-    for (size_t i = 0; result > 0 && i < sizeof(patterns) / sizeof(patterns[0]); i++)
+    for (size_t i = 0; result > 0 && i < MK_COUNT_OF(patterns); i++)
         result = ask(l, patterns[i], take_counter, ret);
     ret->at = screen_time();
     return result;

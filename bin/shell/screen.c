@@ -21,7 +21,7 @@ enum { RESIZE_SIGNALS = 2 };
 
 static const int end_signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE};
 static const int resize_signals[RESIZE_SIGNALS] = {SIGWINCH, SIGCONT};
-enum { SIGNALS = sizeof(end_signals) / sizeof(end_signals[0]) + RESIZE_SIGNALS };
+enum { SIGNALS = MK_COUNT_OF(end_signals) + RESIZE_SIGNALS };
 
 static struct {
     struct termios before, raw;

@@ -46,7 +46,7 @@ static size_t get_stream_width(const char *key)
         const char *key;
         size_t width;
     } widths[] = {{"before", 13}, {"after", 13}, {"peer", 15}, {"id", 5}};
-    for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(widths); i++)
         if (strcmp(widths[i].key, key) == 0)
             return widths[i].width;
     return 0;

@@ -64,7 +64,7 @@ static struct table_column *find_longest_text(struct table *t)
 
 static void fit_columns(struct table *t)
 {
-    size_t n = sizeof(least_important) / sizeof(least_important[0]);
+    size_t n = MK_COUNT_OF(least_important);
     for (size_t i = 0; i < n && measure_table(t, true) > t->style.columns; i++)
         leave_out(t, least_important[i]);
     struct table_column *longest;

@@ -37,7 +37,7 @@ static const struct {
 
 static enum kind find_kind(uint32_t c)
 {
-    for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(ranges); i++)
         if (c >= ranges[i].first && c <= ranges[i].last)
             return ranges[i].kind;
     return NARROW;

@@ -143,7 +143,7 @@ static const struct {
               {"Latency", add_latency},   {"Errors", add_errors}, {"Connections", add_connections},
               {"Workers", add_workers}};
 
-enum { METERS = sizeof(meters) / sizeof(meters[0]) };
+enum { METERS = MK_COUNT_OF(meters) };
 
 static void add_meter(const struct top_view *v, unsigned i, struct mk_buf *out)
 {

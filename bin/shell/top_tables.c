@@ -81,7 +81,7 @@ static const struct {
                     {"P50", 9, 72, make_host_p50, PLAIN},
                     {"P99", 9, 56, make_host_p99, PLAIN}};
 
-enum { HOST_COLUMNS = sizeof(host_columns) / sizeof(host_columns[0]) };
+enum { HOST_COLUMNS = MK_COUNT_OF(host_columns) };
 
 /* Returns the columns that are left for the name of a host. */
 static size_t get_host_width(const struct top_view *v)

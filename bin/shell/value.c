@@ -71,7 +71,7 @@ static const struct unit *find_unit(const char *key, size_t *ret_len)
 {
     size_t len = strlen(key);
     *ret_len = len;
-    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+    for (size_t i = 0; i < MK_COUNT_OF(units); i++) {
         size_t n = strlen(units[i].suffix);
         if (len <= n || strcmp(key + len - n, units[i].suffix) != 0)
             continue;
@@ -120,9 +120,9 @@ enum text_colour value_colour(const char *key, const char *value)
         {"retiring", YELLOW},
     };
     bool has_state = false;
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(keys); i++)
         has_state |= strcmp(keys[i], key) == 0;
-    for (size_t i = 0; has_state && i < sizeof(states) / sizeof(states[0]); i++)
+    for (size_t i = 0; has_state && i < MK_COUNT_OF(states); i++)
         if (strcmp(states[i].state, value) == 0)
             return states[i].colour;
     return PLAIN;

@@ -40,7 +40,7 @@ static bool must_fit(const char *command, const struct text_style *style)
 static void begin(struct view *v, const char *command, const char *name)
 {
     static const char *const names[] = {"table", "list", "text", "stream"};
-    for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    for (unsigned i = 0; i < MK_COUNT_OF(names); i++)
         if (name && strcmp(names[i], name) == 0)
             v->kind = (enum view_kind)i;
     v->table.stream = v->kind == VIEW_STREAM;

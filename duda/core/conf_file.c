@@ -172,7 +172,7 @@ bool conf_file_get_bool(struct mk_str value, bool *ret)
         {{"on", 2}, true},   {{"yes", 3}, true}, {{"true", 4}, true},
         {{"off", 3}, false}, {{"no", 2}, false}, {{"false", 5}, false},
     };
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+    for (size_t i = 0; i < MK_COUNT_OF(words); i++) {
         if (mk_str_ieq(value, words[i].word)) {
             *ret = words[i].value;
             return true;

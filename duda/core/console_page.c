@@ -191,7 +191,7 @@ static void add_memory(struct mk_buf *out, const struct figures_memory *m)
     };
     mk_buf_adds(out, MK_STR("<h2>Memory</h2><p>Without what the service has from malloc(), and bodies and responses of "
                             "requests.</p><div class=wide><table id=memory>\n"));
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < MK_COUNT_OF(rows); i++) {
         if (!rows[i].is_known)
             continue;
         mk_buf_addf(out, "<tr><td>%s<td>", rows[i].name);

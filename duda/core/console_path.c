@@ -51,7 +51,7 @@ enum console_view console_path_find(struct mk_str path, struct mk_str rest)
     if (!path.len || !mk_str_starts(rest, path))
         return CONSOLE_NONE;
     rest = mk_str(rest.p + path.len, rest.len - path.len);
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(rows); i++)
         if (mk_str_eq(mk_str_c(rows[i].rest), rest))
             return rows[i].view;
     return CONSOLE_NONE;

@@ -31,7 +31,7 @@ static bool is_proxied(struct mk_request *req)
     static const char headers[][16] = {"X-Forwarded-For", "Forwarded", "X-Real-IP"};
     struct mk_address peer = mk_request_peer(req);
     bool has_header = false;
-    for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(headers); i++)
         has_header |= mk_request_header_by_name(req, mk_str_c(headers[i])).p != NULL;
     return has_header && !mk_generation_trusts(mk_worker_generation(mk_request_worker(req)), &peer);
 }
@@ -110,7 +110,7 @@ static int add_headers(struct mk_request *req, struct mk_str type)
                                                    "form-action 'none'; frame-ancestors 'none'")},
     };
     int err = 0;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && err == 0; i++)
+    for (size_t i = 0; i < MK_COUNT_OF(rows) && err == 0; i++)
         err = mk_response_header(req, rows[i].name, rows[i].value);
     return err;
 }

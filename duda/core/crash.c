@@ -34,7 +34,7 @@ static const struct {
     {SIGSEGV, "SIGSEGV"}, {SIGBUS, "SIGBUS"}, {SIGFPE, "SIGFPE"}, {SIGILL, "SIGILL"}, {SIGABRT, "SIGABRT"},
 };
 
-enum { SIGNALS = sizeof(signals) / sizeof(signals[0]) };
+enum { SIGNALS = MK_COUNT_OF(signals) };
 
 /* ── objects ── */
 

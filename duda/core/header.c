@@ -41,7 +41,7 @@ static const struct reserved {
 
 static int set_reserved(struct duda_request *dr, struct mk_str name, struct mk_str value)
 {
-    for (size_t i = 0; i < sizeof(reserved) / sizeof(reserved[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(reserved); i++)
         if (mk_str_ieq(name, reserved[i].name))
             return reserved[i].set(dr, value);
     return -EINVAL;
@@ -101,7 +101,7 @@ static bool describes_body(struct mk_str name)
     struct mk_str prefix = MK_STR("Content-");
     if (name.len > prefix.len && mk_str_ieq(mk_str(name.p, prefix.len), prefix))
         return true;
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(names); i++)
         if (mk_str_ieq(name, names[i]))
             return true;
     return false;

@@ -88,7 +88,7 @@ static bool check_folders(struct mk_host *host, const struct service_conf *conf)
                    {OFFSET(data_dir), "DataDir"},
                    {OFFSET(log_dir), "LogDir"}};
     bool fine = true;
-    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(folders); i++)
         fine &= check_folder(host, conf, folders[i].offset, folders[i].key);
     return fine;
 }

@@ -52,7 +52,7 @@ static const struct object objects[] = {
 
 static int find_object(const struct service *s, const char *name, struct object *ret)
 {
-    for (size_t i = 0; i < sizeof(objects) / sizeof(objects[0]); i++) {
+    for (size_t i = 0; i < MK_COUNT_OF(objects); i++) {
         *ret = objects[i];
         if (strcmp(name, ret->name) == 0)
             return 0;

@@ -22,7 +22,7 @@ int old_find_object(const struct service *s, const char *name, struct object *re
     *ret = (struct object){"self.1", sizeof(s->old.self), s ? &s->old.self : NULL};
     if (strcmp(name, ret->name) == 0)
         return 0;
-    for (size_t i = 0; i < sizeof(objects) / sizeof(objects[0]); i++) {
+    for (size_t i = 0; i < MK_COUNT_OF(objects); i++) {
         *ret = objects[i];
         if (strcmp(name, ret->name) == 0)
             return 0;

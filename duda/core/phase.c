@@ -33,7 +33,7 @@ enum phase phase_now(void)
 
 static const char *get_place(unsigned phases)
 {
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    for (size_t i = 0; i < MK_COUNT_OF(names); i++) {
         if (names[i].phases == phases)
             return names[i].where;
     }

@@ -149,7 +149,7 @@ static void block_signals(sigset_t *ret_before)
     static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
     sigset_t set;
     sigfillset(&set);
-    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(faults); i++)
         sigdelset(&set, faults[i]);
     pthread_sigmask(SIG_BLOCK, &set, ret_before);
 }

@@ -36,6 +36,9 @@
 /* Returns the struct of that type whose `member` is at `ptr`. */
 #define MK_CONTAINER_OF(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
+/* Returns the number of elements of an array, which is not a pointer. */
+#define MK_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
 enum mk_status {
     MK_OK = 0,
     MK_AGAIN = 1,    /* not done yet; the function says when to call again */

@@ -42,7 +42,7 @@ static struct mk_str find_last_segment(struct mk_str path)
 static const char *find_abnormal(struct mk_str path)
 {
     static const char *const never[] = {"//", "/./", "/../"};
-    for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++) {
+    for (size_t i = 0; i < MK_COUNT_OF(never); i++) {
         const char *at = memmem(path.p, path.len, never[i], strlen(never[i]));
         if (at)
             return at;

@@ -75,7 +75,7 @@ static int find_functions(void)
     struct mk_buf error;
     mk_buf_init_fixed(&error, reason, sizeof(reason));
     void *library = mk_library_open("libpcre2-8.so.0", MK_LIBRARY_SHARED, &error);
-    bool found = library && mk_library_find(library, symbols, sizeof(symbols) / sizeof(symbols[0]), &error) == 0;
+    bool found = library && mk_library_find(library, symbols, MK_COUNT_OF(symbols), &error) == 0;
     return found ? 0 : -ENOENT;
 }
 

@@ -53,7 +53,7 @@ static bool scan_comment(struct mk__scan *s, struct mk__scan_line *l, struct mk_
             s->comment_end = MK_STR_NONE;
         return true;
     }
-    for (size_t i = 0; i < sizeof(comments) / sizeof(comments[0]); i++) {
+    for (size_t i = 0; i < MK_COUNT_OF(comments); i++) {
         if (!mk_str_starts(rest, comments[i].start))
             continue;
         if (comments[i].end.len && !contains(skip_bytes(rest, comments[i].start.len), comments[i].end))
@@ -124,7 +124,7 @@ static bool is_address(struct mk_str word)
 
 static const char *find_block(struct mk_str word)
 {
-    for (size_t i = 0; i < sizeof(blocks) / sizeof(blocks[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(blocks); i++)
         if (mk_str_ieq(word, blocks[i].word))
             return blocks[i].here;
     return is_address(word) ? A_HOST : "";
@@ -206,7 +206,7 @@ bool mk__foreign_syntax_scan(struct mk__scan *s, struct mk__scan_line *line, str
 static size_t count_sign(struct mk_str s)
 {
     static const struct mk_str signs[] = {MK_STR("=>"), MK_STR(":="), MK_STR("+="), MK_STR("="), MK_STR(":")};
-    for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(signs); i++)
         if (mk_str_starts(s, signs[i]))
             return signs[i].len;
     return 0;
@@ -262,7 +262,7 @@ static const struct {
 
 const char *mk__foreign_syntax_check_path(struct mk_str path)
 {
-    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(paths); i++)
         if (mk_str_starts(path, paths[i].start))
             return paths[i].here;
     return NULL;

@@ -362,7 +362,7 @@ static const struct {
 
 static const char *find_synonym(struct mk_str text, const char *name)
 {
-    for (size_t i = 0; i < sizeof(synonyms) / sizeof(synonyms[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(synonyms); i++)
         if (is_word(text, synonyms[i].word) && is_word(mk_str_c(name), synonyms[i].meant))
             return name;
     return NULL;

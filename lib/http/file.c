@@ -361,7 +361,7 @@ static int change_headers(struct mk_request *req, const struct mk_file *file)
 {
     static const struct mk_str names[] = {MK_STR("Content-Range"), MK_STR("Content-Type")};
     struct file_validators validators;
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(names); i++)
         mk_response_header_remove(req, names[i]);
     if (req->status == 206)
         return mk__response_add_header(req, MK_STR("Content-Type"), get_type(file));

@@ -65,7 +65,7 @@ bool mk_response_header_reserved(struct mk_str name)
 {
     static const struct mk_str own[] = {MK_STR("connection"), MK_STR("content-length"), MK_STR("date"),
                                         MK_STR("keep-alive"), MK_STR("server"),         MK_STR("transfer-encoding")};
-    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(own); i++)
         if (mk_str_ieq(name, own[i]))
             return true;
     return false;

@@ -16,7 +16,7 @@ enum { STACK_BYTES = 128 * 1024 };
 
 void mk__thread_pool_open(struct mk__thread_pool *pool, unsigned threads_max)
 {
-    assert(threads_max && threads_max <= sizeof(pool->ids) / sizeof(pool->ids[0]));
+    assert(threads_max && threads_max <= MK_COUNT_OF(pool->ids));
     *pool = (struct mk__thread_pool){.threads_max = threads_max, .last = &pool->first};
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->wake, NULL);

@@ -17,7 +17,7 @@ static const struct {
     {MK_STR("OPTIONS"), MK_OPTIONS},
 };
 
-enum { METHODS = sizeof(methods_by_name) / sizeof(methods_by_name[0]) };
+enum { METHODS = MK_COUNT_OF(methods_by_name) };
 
 static mk_methods find_method(struct mk_str name)
 {

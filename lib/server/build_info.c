@@ -78,7 +78,7 @@ static bool has_hook(const struct mk_plugin *plugin, size_t offset)
 static void print_hooks(const struct mk_plugin *plugin, struct mk_buf *out)
 {
     const char *blank = "";
-    for (size_t i = 0; i < sizeof(hook_fields) / sizeof(hook_fields[0]); i++) {
+    for (size_t i = 0; i < MK_COUNT_OF(hook_fields); i++) {
         if (!has_hook(plugin, hook_fields[i].offset))
             continue;
         mk_buf_addf(out, "%s%s", blank, hook_fields[i].name);

@@ -158,7 +158,7 @@ static const struct mk_counter *open_requests(struct mk_str host, unsigned proto
     struct mk_counter_label labels[] = {{"host", host},
                                         {"protocol", mk_str_c(protocol_names[protocol])},
                                         {"status", mk_str_c(class_names[class])}};
-    return mk_counter_open(&requests, labels, sizeof(labels) / sizeof(labels[0]));
+    return mk_counter_open(&requests, labels, MK_COUNT_OF(labels));
 }
 
 static void open_host(struct mk_host *host)

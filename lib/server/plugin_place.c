@@ -93,7 +93,7 @@ static const struct {
 
 const char *mk__plugin_place_check(const char *name, const char *before)
 {
-    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(wrong); i++)
         if (strcmp(wrong[i].name, name) == 0 && strcmp(wrong[i].before, before) == 0)
             return wrong[i].consequence;
     return NULL;

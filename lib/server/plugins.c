@@ -39,7 +39,7 @@ static int declare_plugin(struct mk__conf *conf, const struct mk_plugin *plugin,
 static int declare_core(struct mk__conf *conf)
 {
     int err = 0;
-    for (unsigned i = 0; i < sizeof(core_sections) / sizeof(core_sections[0]) && err == 0; i++)
+    for (unsigned i = 0; i < MK_COUNT_OF(core_sections) && err == 0; i++)
         err = mk__conf_declare(conf, core_sections[i], NULL);
     if (MK_HAS_HTTP2 && err == 0)
         err = mk__conf_declare(conf, &mk__section_http2, NULL);

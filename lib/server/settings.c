@@ -36,7 +36,7 @@ static const struct {
     {"proxy", offsetof(struct mk__listen_conf, mode.proxy)},
 };
 
-enum { LISTENER_OPTIONS = sizeof(listener_options) / sizeof(*listener_options) };
+enum { LISTENER_OPTIONS = MK_COUNT_OF(listener_options) };
 
 /* Any other word is the name of a transport plugin, which is searched when the plugins are loaded. */
 static int parse_option(struct mk_str word, struct mk__listen_conf *one, struct mk_arena *arena, struct mk_buf *error)

@@ -37,7 +37,7 @@ const char *mk__skipped_files_describe(const char *path)
 {
     const char *slash = strrchr(path, '/');
     struct mk_str name = mk_str_c(slash ? slash + 1 : path);
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(rows); i++)
         if (ends_with(name, rows[i].end))
             return rows[i].what;
     return name.len > 1 && name.p[0] == '#' && ends_with(name, MK_STR("#")) ? "a temporary file of an editor" : NULL;

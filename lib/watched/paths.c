@@ -222,7 +222,7 @@ static bool is_remote(const char *path)
     struct statfs fs;
     if (statfs(path, &fs) < 0)
         return false;
-    for (size_t i = 0; i < sizeof(remote) / sizeof(remote[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(remote); i++)
         if ((uint32_t)fs.f_type == remote[i])
             return true;
     return false;

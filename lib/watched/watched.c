@@ -38,7 +38,7 @@ enum {
 
 /* A load that fails is repeated after these times, before the failure is logged. */
 static const unsigned retries_ms[] = {200, 1000};
-enum { RETRIES = sizeof(retries_ms) / sizeof(retries_ms[0]) };
+enum { RETRIES = MK_COUNT_OF(retries_ms) };
 
 struct mk_watched_value {
     void *data;

@@ -128,7 +128,7 @@ static int take_field(struct answer *a, const struct field *f, const struct mk__
                 {"Connection", &a->connection},
                 {"Sec-WebSocket-Accept", &a->accept},
                 {"Sec-WebSocket-Protocol", &a->protocol}};
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < MK_COUNT_OF(rows); i++) {
         if (!mk_str_ieq(f->name, mk_str_c(rows[i].name)))
             continue;
         *ret_reason = "the server's response has a field twice";

@@ -143,7 +143,7 @@ static const struct rule {
 
 static const struct rule *find_rule(struct mk_str name)
 {
-    for (size_t i = 0; i < sizeof(rules) / sizeof(*rules); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(rules); i++)
         if (mk_str_ieq(rules[i].name, name))
             return &rules[i];
     return NULL;

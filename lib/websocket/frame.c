@@ -166,7 +166,7 @@ int mk__ws_sequence_step(struct mk__ws_sequence *s, const struct mk__ws_head *h,
 bool mk__ws_code_is_valid(unsigned code)
 {
     static const uint16_t ranges[][2] = {{1000, 1003}, {1007, 1014}, {3000, 4999}};
-    for (size_t i = 0; i < sizeof(ranges) / sizeof(*ranges); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(ranges); i++)
         if (code >= ranges[i][0] && code <= ranges[i][1])
             return true;
     return false;

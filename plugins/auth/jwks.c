@@ -157,7 +157,7 @@ static const struct key_type {
 static const struct key_type *find_type(const struct jwk *jwk)
 {
     struct mk_str name = strict_json_string(jwk->json, "kty");
-    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(types); i++)
         if (mk_str_eq(name, mk_str_c(types[i].name)))
             return &types[i];
     return NULL;
@@ -217,7 +217,7 @@ static int read_jwk(struct key_set *keys, struct jwk *jwk)
 static bool has_private_members(const json_t *jwk)
 {
     static const char *const members[] = {"d", "p", "q", "dp", "dq", "qi", "oth"};
-    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(members); i++)
         if (json_object_get(jwk, members[i]))
             return true;
     return false;

@@ -22,7 +22,7 @@ static const struct {
 
 bool jws_find_alg(struct mk_str name, enum jws_alg *ret)
 {
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(names); i++)
         if (mk_str_eq(name, names[i].name)) {
             *ret = names[i].alg;
             return true;

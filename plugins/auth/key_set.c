@@ -96,7 +96,7 @@ static const struct {
 
 static int check_type(const EVP_PKEY *pkey, enum jws_alg *ret, struct mk_buf *message)
 {
-    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(types); i++)
         if (EVP_PKEY_is_a(pkey, types[i].type)) {
             *ret = types[i].alg;
             return types[i].check ? types[i].check(pkey, message) : 0;

@@ -47,7 +47,7 @@ struct block {
 
 static const struct block_kind *find_kind(const char *label)
 {
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(kinds); i++)
         if (strcmp(label, kinds[i].label) == 0)
             return &kinds[i];
     return NULL;

@@ -96,7 +96,7 @@ static int start_thread(struct pool *p)
     static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
     sigset_t all, before;
     sigfillset(&all);
-    for (unsigned i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+    for (unsigned i = 0; i < MK_COUNT_OF(faults); i++)
         sigdelset(&all, faults[i]);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int err = create_thread(p);

@@ -162,7 +162,7 @@ static const struct {
     {"$apr1$", "apr1", SCHEME_APR1, scan_apr1},          {"{SHA}", "SHA-1", SCHEME_SHA1, scan_sha1},
 };
 
-enum { ROWS = sizeof(rows) / sizeof(rows[0]), DES_DIGITS = 13 };
+enum { ROWS = MK_COUNT_OF(rows), DES_DIGITS = 13 };
 
 const char *scheme_name(enum scheme scheme)
 {

@@ -15,7 +15,7 @@ static const struct {
     enum auth_require_kind kind;
 } kinds[] = {{"valid", AUTH_REQUIRE_VALID}, {"user", AUTH_REQUIRE_USER}, {"group", AUTH_REQUIRE_GROUP}};
 
-enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+enum { KINDS = MK_COUNT_OF(kinds) };
 
 /* Finds the kind of a line; KINDS: it is wrong. */
 static unsigned find_kind(const struct mk_conf_value *value)

@@ -2,6 +2,8 @@
 /* The table of results (token_result.h). */
 #include "token_result.h"
 
+#include <monkey/status.h>
+
 #include <assert.h>
 #include <stddef.h>
 
@@ -28,7 +30,7 @@ static const struct token_meaning meanings[] = {
     [TOKEN_MEMORY] = {503, NULL, "there is not enough memory", false},
 };
 
-_Static_assert(sizeof(meanings) / sizeof(meanings[0]) == TOKEN_RESULTS, "one row for each result");
+_Static_assert(MK_COUNT_OF(meanings) == TOKEN_RESULTS, "one row for each result");
 
 const struct token_meaning *token_result_meaning(enum token_result result)
 {

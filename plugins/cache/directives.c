@@ -58,9 +58,9 @@ int directives_parse_files(const struct mk_conf_value *value, void *field, struc
     struct files_policy *policy = field;
     unsigned i = 0;
     (void)arena;
-    while (i < sizeof(modes) / sizeof(modes[0]) && !(value->n && mk_str_ieq(value->words[0], modes[i].name)))
+    while (i < MK_COUNT_OF(modes) && !(value->n && mk_str_ieq(value->words[0], modes[i].name)))
         i++;
-    if (i == sizeof(modes) / sizeof(modes[0]))
+    if (i == MK_COUNT_OF(modes))
         return reject(error, "the values are Off, EachCycle, Revalidate with a time such as 1s, and Immutable");
     *policy = (struct files_policy){.mode = modes[i].mode, .interval_ms = directives_default_policy.interval_ms};
     if (value->n == 1)

@@ -91,7 +91,7 @@ bool conns_read_argument(struct client *c, struct mk_str word, struct conns_quer
 {
     const char *equals = memchr(word.p, '=', word.len);
     size_t n = equals ? (size_t)(equals - word.p) : 0;
-    for (size_t i = 0; equals && i < sizeof(keys) / sizeof(keys[0]); i++)
+    for (size_t i = 0; equals && i < MK_COUNT_OF(keys); i++)
         if (mk_str_eq(mk_str_c(keys[i].name), mk_str(word.p, n)) &&
             keys[i].set(q, mk_str(word.p + n + 1, word.len - n - 1)))
             return true;

@@ -218,7 +218,7 @@ static void remove_stale_headers(struct mk_request *req)
 {
     static const struct mk_str names[] = {MK_STR("Accept-Ranges"), MK_STR("Content-MD5"), MK_STR("Content-Digest"),
                                           MK_STR("Repr-Digest"), MK_STR("Digest")};
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(names); i++)
         mk_response_header_remove(req, names[i]);
 }
 

@@ -125,7 +125,7 @@ static const struct {
 static void send_error(struct archive *a)
 {
     int status = 500;
-    for (size_t i = 0; i < sizeof(error_statuses) / sizeof(error_statuses[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(error_statuses); i++)
         if (error_statuses[i].err == -a->result)
             status = error_statuses[i].status;
     mk_response_error(a->req, status);

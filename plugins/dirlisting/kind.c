@@ -61,7 +61,7 @@ static bool get_extension(struct mk_str name, char ret[EXTENSION_BYTES])
 struct mk_str kind_of(struct mk_str name)
 {
     char extension[EXTENSION_BYTES];
-    size_t low = 0, high = sizeof(rows) / sizeof(rows[0]);
+    size_t low = 0, high = MK_COUNT_OF(rows);
     if (!get_extension(name, extension))
         return MK_STR("file");
     while (low < high) {

@@ -71,7 +71,7 @@ static struct mk_str attribute_name(const struct markup *m)
 
 static enum content find_content(struct mk_str name)
 {
-    for (size_t i = 0; i < sizeof(elements) / sizeof(elements[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(elements); i++)
         if (mk_str_eq(elements[i].name, name))
             return elements[i].content;
     return CONTENT_NORMAL;
@@ -79,7 +79,7 @@ static enum content find_content(struct mk_str name)
 
 static enum markup_place find_value_place(struct mk_str name)
 {
-    for (size_t i = 0; i < sizeof(attributes) / sizeof(attributes[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(attributes); i++)
         if (mk_str_eq(attributes[i].name, name))
             return attributes[i].place;
     return mk_str_starts(name, MK_STR("on")) ? MARKUP_CODE : MARKUP_ATTRIBUTE;

@@ -95,7 +95,7 @@ static bool is_missing(int err)
 static void send_error(struct mk_request *req, int err)
 {
     int status = 500;
-    for (size_t i = 0; i < sizeof(error_statuses) / sizeof(error_statuses[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(error_statuses); i++)
         if (error_statuses[i].err == -err)
             status = error_statuses[i].status;
     if (is_missing(err))

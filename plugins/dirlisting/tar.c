@@ -46,7 +46,7 @@ int tar_load(struct mk_buf *error)
     pthread_mutex_lock(&load_lock);
     if (!is_loaded) {
         void *handle = mk_library_open("libarchive.so.13", MK_LIBRARY_SHARED, error);
-        is_loaded = handle && mk_library_find(handle, symbols, sizeof(symbols) / sizeof(symbols[0]), error) == 0;
+        is_loaded = handle && mk_library_find(handle, symbols, MK_COUNT_OF(symbols), error) == 0;
     }
     pthread_mutex_unlock(&load_lock);
     return is_loaded ? 0 : -ENOENT;

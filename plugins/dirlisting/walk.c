@@ -152,7 +152,7 @@ void walk_set_output(struct walk *w, struct mk_buf *out)
 static int forgive_missing(int err)
 {
     static const int missing[] = {ENOENT, ENOTDIR, EISDIR, ELOOP, EXDEV, EACCES, EPERM, ENXIO, ENAMETOOLONG};
-    for (size_t i = 0; i < sizeof(missing) / sizeof(missing[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(missing); i++)
         if (err == -missing[i])
             return 0;
     return err;
@@ -297,7 +297,7 @@ static const struct {
 
 const char *walk_error(int err)
 {
-    for (size_t i = 0; i < sizeof(phrases) / sizeof(phrases[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(phrases); i++)
         if (phrases[i].err == -err)
             return phrases[i].phrase;
     return strerror(-err);

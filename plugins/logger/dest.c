@@ -33,7 +33,7 @@ int dest_parse(const struct mk_conf_value *value, void *dest, struct mk_arena *a
         return -EINVAL;
     }
     *t = (struct log_dest){.kind = DEST_FILE, .path = MK_STR("")};
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(words); i++)
         if (mk_str_ieq(text, words[i].name)) {
             *t = (struct log_dest){words[i].kind, words[i].kind == DEST_SYSLOG ? syslog_path : MK_STR("")};
             return 0;

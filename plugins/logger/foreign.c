@@ -40,7 +40,7 @@ static const struct {
 
 const char *foreign_find_variable(struct mk_str name)
 {
-    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(variables); i++)
         if (mk_str_ieq(name, variables[i].name))
             return variables[i].here;
     return NULL;
@@ -70,7 +70,7 @@ static const struct {
 
 const char *foreign_find_directive(struct mk_str s)
 {
-    for (size_t i = 0; i < sizeof(directives) / sizeof(directives[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(directives); i++)
         if (mk_str_starts(s, directives[i].start))
             return directives[i].here;
     return NULL;

@@ -27,7 +27,7 @@ static const struct {
 
 static struct mk_str resolve_name(struct mk_str text)
 {
-    for (size_t i = 0; i < sizeof(named_formats) / sizeof(named_formats[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(named_formats); i++)
         if (mk_str_ieq(text, mk_str_c(named_formats[i].name)))
             return named_formats[i].text;
     return text;

@@ -152,7 +152,7 @@ static void put_request(struct line *l, const struct log_entry *e, const struct 
     put_quote(l, op);
     if (!parts[0].p)
         line_put_char(l, '-');
-    for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]) && parts[i].p; i++) {
+    for (unsigned i = 0; i < MK_COUNT_OF(parts) && parts[i].p; i++) {
         if (i)
             line_put_value(l, MK_STR(" "), op->form);
         line_put_value(l, parts[i], op->form);

@@ -20,7 +20,7 @@ static enum decision_kind get_kind(const struct rule_decision *d)
         [ACTION_DROP] = DECISION_RULE_DROP,
         [ACTION_DELAY] = DECISION_RULE_DELAY,
     };
-    assert(d->kind != ACTION_NONE && (size_t)d->kind < sizeof(kinds) / sizeof(kinds[0]));
+    assert(d->kind != ACTION_NONE && (size_t)d->kind < MK_COUNT_OF(kinds));
     return kinds[d->kind];
 }
 

@@ -21,7 +21,7 @@ static int parse_status(struct mk_str word, struct rule_action *action, struct m
         mk_buf_addf(error, "the status of deny is from 400 to 599");
         return -EINVAL;
     }
-    for (unsigned i = 0; i < sizeof(with_fields) / sizeof(*with_fields); i++)
+    for (unsigned i = 0; i < MK_COUNT_OF(with_fields); i++)
         if (n == with_fields[i]) {
             mk_buf_addf(error, "%u needs a header that only a login or a handler knows; write 403 or 404", (unsigned)n);
             return -EINVAL;
@@ -62,9 +62,9 @@ static const struct {
 static int set_action(struct rule_action *action, const struct mk_conf_value *value, struct mk_buf *error)
 {
     unsigned i = 0;
-    while (i < sizeof(actions) / sizeof(*actions) && !(value->n && mk_str_ieq(value->words[0], actions[i].name)))
+    while (i < MK_COUNT_OF(actions) && !(value->n && mk_str_ieq(value->words[0], actions[i].name)))
         i++;
-    if (i == sizeof(actions) / sizeof(*actions) || value->n < actions[i].words_min || value->n > actions[i].words_max) {
+    if (i == MK_COUNT_OF(actions) || value->n < actions[i].words_min || value->n > actions[i].words_max) {
         mk_buf_addf(error, "an action is allow, deny, deny STATUS, drop or delay TIME");
         return -EINVAL;
     }
@@ -95,7 +95,7 @@ static uint32_t find_period(struct mk_str unit)
         char letter;
         uint32_t seconds;
     } periods[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
-    for (unsigned i = 0; i < sizeof(periods) / sizeof(*periods); i++)
+    for (unsigned i = 0; i < MK_COUNT_OF(periods); i++)
         if (unit.len == 1 && unit.p[0] == periods[i].letter)
             return periods[i].seconds;
     return 0;

@@ -180,7 +180,7 @@ static const struct {
 /* Returns whether a URI, whose host ends at `end`, is one of this host: a request for it has the same rules. */
 static bool is_own_uri(const struct mk_host *host, struct mk_str to, size_t end)
 {
-    for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
+    for (size_t i = 0; i < MK_COUNT_OF(schemes); i++) {
         size_t n = schemes[i].start.len;
         if (end > n && mk_str_ieq(mk_str(to.p, n), schemes[i].start))
             return schemes[i].serves(host, mk_str(to.p + n, end - n));

@@ -164,7 +164,7 @@ static int check_host(struct mk_host *host)
         loops_check_redirects(host),
     };
     int err = 0;
-    for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(errors); i++)
         err = errors[i] < 0 ? errors[i] : err;
     return err;
 }

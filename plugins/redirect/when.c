@@ -10,7 +10,7 @@
 #include <errno.h>
 
 static const char *const subject_names[] = {[WHEN_METHOD] = "method", [WHEN_QUERY] = "query", [WHEN_HEADER] = "header"};
-enum { SUBJECTS = sizeof(subject_names) / sizeof(subject_names[0]) };
+enum { SUBJECTS = MK_COUNT_OF(subject_names) };
 
 /* ── parsing ── */
 

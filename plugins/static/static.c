@@ -144,7 +144,7 @@ static int get_status(const struct find_result *found)
         return found->status;
     if (mk__static_open_is_missing(found->err))
         return 404;
-    for (size_t i = 0; i < sizeof(error_statuses) / sizeof(error_statuses[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(error_statuses); i++)
         if (error_statuses[i].err == found->err)
             return error_statuses[i].status;
     return 500;

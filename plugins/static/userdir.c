@@ -93,7 +93,7 @@ bool mk__static_userdir_match(struct static_location *at)
 static int mask_errno(int err)
 {
     static const int ours[] = {EMFILE, ENFILE, ENOMEM, EAGAIN};
-    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(ours); i++)
         if (err == ours[i])
             return -err;
     return -ENOENT;

@@ -83,7 +83,7 @@ static void add_percentiles(struct json *j, const struct totals_host *h)
         n += h->buckets[i];
     json_number(j, "count", (int64_t)n);
     json_real(j, "mean_ms", n ? (double)h->sum_us / (double)n / 1e3 : 0);
-    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    for (unsigned i = 0; i < MK_COUNT_OF(rows); i++)
         json_real(j, rows[i].key, (double)mk_counter_quantile_us(h->buckets, rows[i].share) / 1e3);
 }
 
@@ -164,7 +164,7 @@ static void add_rate(struct json *j, const char *key, const struct history_sampl
     double seconds = (double)(now->ms - old->ms) / 1e3;
     json_open(j, key, '{');
     json_real(j, "seconds", seconds);
-    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (unsigned i = 0; i < MK_COUNT_OF(rows); i++) {
         uint64_t before = *(const uint64_t *)(const void *)((const char *)old + rows[i].offset);
         uint64_t after = *(const uint64_t *)(const void *)((const char *)now + rows[i].offset);
         json_real(j, rows[i].key, after > before ? (double)(after - before) / seconds : 0);
@@ -179,7 +179,7 @@ static void add_rates(struct json *j, const struct document *d)
         uint64_t ms;
     } windows[] = {{"1s", 1000}, {"10s", 10000}, {"60s", 60000}};
     json_open(j, "rates", '{');
-    for (unsigned i = 0; i < sizeof(windows) / sizeof(windows[0]); i++)
+    for (unsigned i = 0; i < MK_COUNT_OF(windows); i++)
         add_rate(j, windows[i].key, history_find(d->history, &d->sample, windows[i].ms), &d->sample);
     json_close(j, '}');
 }

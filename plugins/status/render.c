@@ -49,7 +49,7 @@ static void add_one(struct metrics *m, const char *name, enum mk_counter_kind ki
 
 static void add_process(struct metrics *m, const struct process *p)
 {
-    for (unsigned i = 0; i < sizeof(process_values) / sizeof(process_values[0]); i++) {
+    for (unsigned i = 0; i < MK_COUNT_OF(process_values); i++) {
         const struct value *v = &process_values[i];
         int64_t number = *(const int64_t *)(const void *)((const char *)p + v->offset);
         if (number >= 0)
@@ -111,7 +111,7 @@ static const struct worker_value {
 static void add_workers(struct metrics *m, const struct look_worker *workers, unsigned n)
 {
     char labels[32];
-    for (unsigned i = 0; i < sizeof(worker_values) / sizeof(worker_values[0]); i++) {
+    for (unsigned i = 0; i < MK_COUNT_OF(worker_values); i++) {
         const struct worker_value *v = &worker_values[i];
         metrics_family(m, v->name, v->kind, v->help);
         for (unsigned k = 0; k < n; k++) {

@@ -50,7 +50,7 @@ int respond_headers(struct mk_request *req, struct mk_str type, struct mk_str ca
     int err = mk_response_header_ref(req, MK_STR("Content-Type"), type);
     if (err == 0)
         err = mk_response_header_ref(req, MK_STR("Cache-Control"), cache_control);
-    for (unsigned i = 0; err == 0 && i < sizeof(rows) / sizeof(rows[0]); i++)
+    for (unsigned i = 0; err == 0 && i < MK_COUNT_OF(rows); i++)
         err = mk_response_header_ref(req, rows[i].name, rows[i].value);
     return err;
 }

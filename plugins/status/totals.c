@@ -118,10 +118,10 @@ static const struct {
 void totals_add(struct totals *t, const struct mk_counter_value *v)
 {
     char storage[LABELS_VALUE_BYTES];
-    for (unsigned i = 0; i < sizeof(server_rows) / sizeof(server_rows[0]); i++)
+    for (unsigned i = 0; i < MK_COUNT_OF(server_rows); i++)
         if (mk_str_eq(v->name, server_rows[i].name))
             *(int64_t *)(void *)((char *)t + server_rows[i].offset) += v->value;
-    for (unsigned i = 0; i < sizeof(host_rows) / sizeof(host_rows[0]); i++) {
+    for (unsigned i = 0; i < MK_COUNT_OF(host_rows); i++) {
         if (!mk_str_eq(v->name, host_rows[i].name))
             continue;
         struct totals_host *host = find_host(t, labels_get(v->labels, MK_STR("host"), storage));

@@ -133,7 +133,7 @@ static bool is_common_key(const EVP_PKEY *key)
     if (kind != EVP_PKEY_EC)
         return kind == EVP_PKEY_RSA || kind == EVP_PKEY_RSA_PSS || kind == EVP_PKEY_ED25519 || kind == EVP_PKEY_ED448;
     EVP_PKEY_get_group_name(key, curve, sizeof(curve), NULL);
-    for (size_t i = 0; i < sizeof(curves) / sizeof(curves[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(curves); i++)
         if (strcmp(curve, curves[i]) == 0)
             return true;
     return false;

@@ -140,7 +140,7 @@ static bool explain_format(const struct pem_file *file, struct mk_buf *fault)
     if (bytes[0] != 0x30) /* a SEQUENCE, as all of them */
         return false;
     ERR_set_mark();
-    for (size_t i = 0; !phrase && i < sizeof(kinds) / sizeof(kinds[0]); i++)
+    for (size_t i = 0; !phrase && i < MK_COUNT_OF(kinds); i++)
         if (kinds[i].is(bytes, (long)file->len))
             phrase = kinds[i].phrase;
     ERR_pop_to_mark();

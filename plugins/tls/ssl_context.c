@@ -172,7 +172,7 @@ static unsigned list_files(const struct tls_host_conf *conf, struct mk_str *to)
 {
     const struct tls_paths *all[] = {&conf->certificates, &conf->keys, &conf->chains, &conf->ocsp_files};
     unsigned n = 0;
-    for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++)
+    for (size_t k = 0; k < MK_COUNT_OF(all); k++)
         for (uint32_t i = 0; i < all[k]->n && i < TLS_HOST_CERTS_MAX; i++)
             to[n++] = all[k]->items[i];
     if (conf->client != TLS_CLIENT_OFF && conf->client_ca.len)

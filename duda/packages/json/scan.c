@@ -150,7 +150,7 @@ static bool scan_number(struct scanner *s)
 static bool scan_word(struct scanner *s)
 {
     static const char *const words[] = {"true", "false", "null"};
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+    for (size_t i = 0; i < MK_COUNT_OF(words); i++) {
         size_t len = strlen(words[i]);
         if ((size_t)(s->end - s->at) >= len && memcmp(s->at, words[i], len) == 0) {
             s->at += len;

@@ -57,7 +57,7 @@ static const struct number numbers[] = {
 /* Fills in the defaults. Returns whether all numbers are within their limits; else with a clause. */
 static bool set_numbers(struct duda_memcached_conf *conf, char *ret_error, size_t size)
 {
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+    for (size_t i = 0; i < MK_COUNT_OF(numbers); i++) {
         uint32_t *field = (uint32_t *)(void *)((char *)conf + numbers[i].offset);
         if (!*field)
             *field = numbers[i].otherwise;

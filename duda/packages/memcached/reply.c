@@ -102,9 +102,9 @@ static int read_line(struct mk_str line, struct mc_reply *ret, const char **ret_
 {
     struct mk_str rest = line, name = take_word(&rest);
     size_t i = 0;
-    while (i < sizeof(codes) / sizeof(codes[0]) && !mk_str_eq(codes[i].name, name))
+    while (i < MK_COUNT_OF(codes) && !mk_str_eq(codes[i].name, name))
         i++;
-    if (i == sizeof(codes) / sizeof(codes[0]))
+    if (i == MK_COUNT_OF(codes))
         return fail(ret_error, "its reply is not of the meta protocol");
     ret->code = codes[i].code;
     ret->text = mk_str_trim(rest);

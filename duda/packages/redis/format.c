@@ -173,7 +173,7 @@ const char *redis_format_refuse(struct mk_str command)
     struct mk_str name;
     if (!redis_format_next(&command, &name))
         return "it has no word";
-    for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(refused); i++)
         if (mk_str_ieq(name, refused[i].name))
             return refused[i].reason;
     bool may_block = mk_str_ieq(name, MK_STR("xread")) || mk_str_ieq(name, MK_STR("xreadgroup"));

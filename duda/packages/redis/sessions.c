@@ -319,7 +319,7 @@ const struct duda_session_backend *redis_sessions(duda_redis_t *db)
         db->backend = mk_arena_zalloc(&service->arena, sizeof(*db->backend));
     if (!db->backend)
         return NULL;
-    for (unsigned i = 0; i < sizeof(scripts) / sizeof(*scripts); i++) {
+    for (unsigned i = 0; i < MK_COUNT_OF(scripts); i++) {
         uint8_t digest[MK_SHA1_BYTES];
         mk_sha1(digest, scripts[i], strlen(scripts[i]));
         print_hex(service->script_digests[i], digest);

@@ -4,6 +4,8 @@
  */
 #include "status.h"
 
+#include <monkey/status.h>
+
 #include <errno.h>
 #include <string.h>
 
@@ -31,7 +33,7 @@ static const struct {
 
 int redis_status_of(const char *text)
 {
-    for (size_t i = 0; i < sizeof(errors) / sizeof(*errors); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(errors); i++)
         if (strncmp(text, errors[i].begin, strlen(errors[i].begin)) == 0)
             return errors[i].err;
     return -EREMOTEIO;

@@ -44,7 +44,7 @@ static const struct {
 
 int sq_error_number(int code, int system_errno)
 {
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(numbers); i++)
         if (numbers[i].code == code || numbers[i].code == (code & 0xff))
             return numbers[i].err;
     if ((code & 0xff) == SQLITE_CANTOPEN)

@@ -93,7 +93,7 @@ static int authorize(void *ctx, int action, const char *name, const char *value,
     (void)trigger;
     if (action != SQLITE_PRAGMA || !value)
         return SQLITE_OK;
-    for (size_t i = 0; i < sizeof(pragmas) / sizeof(pragmas[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(pragmas); i++)
         if (sqlite3_stricmp(pragmas[i], name) == 0)
             return SQLITE_OK;
     return SQLITE_DENY;

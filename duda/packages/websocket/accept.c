@@ -123,7 +123,7 @@ static void refuse_version(duda_request_t *dr)
 static void answer(duda_request_t *dr, int status)
 {
     static const char *const ours[] = {"Sec-WebSocket-Accept", "Sec-WebSocket-Protocol", "Sec-WebSocket-Extensions"};
-    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(ours); i++)
         response->header_remove(dr, ours[i]);
     if (status == 426)
         refuse_version(dr);

@@ -76,7 +76,7 @@ static bool keep_pseudo(struct mk__h2_request_head *h, struct mk_str name, struc
                   {MK_STR(":path"), &h->path},
                   {MK_STR(":authority"), &h->authority},
                   {MK_STR(":protocol"), &h->protocol}};
-    for (size_t i = 0; i < sizeof(pseudo) / sizeof(pseudo[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(pseudo); i++)
         if (mk_str_eq(name, pseudo[i].name))
             *pseudo[i].to = keep_value(h, value);
     return true;

@@ -167,7 +167,7 @@ static void add_header(struct mk__h2_headers *f, struct mk_str name, struct mk_s
 static bool is_hop_by_hop(struct mk_str name)
 {
     static const struct mk_str own[] = {MK_STR("upgrade"), MK_STR("proxy-connection"), MK_STR("keep-alive")};
-    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(own); i++)
         if (mk_str_ieq(name, own[i]))
             return true;
     return false;

@@ -350,7 +350,7 @@ static int submit_settings(struct mk__h2 *h2)
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, settings->head.head_bytes_max},
         {NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL, 1},
     };
-    int err = nghttp2_submit_settings(get_session(h2), NGHTTP2_FLAG_NONE, entries, sizeof(entries) / sizeof(*entries));
+    int err = nghttp2_submit_settings(get_session(h2), NGHTTP2_FLAG_NONE, entries, MK_COUNT_OF(entries));
     if (err == 0)
         err = nghttp2_session_set_local_window_size(get_session(h2), NGHTTP2_FLAG_NONE, 0, CONNECTION_WINDOW_BYTES);
     return err ? -ENOMEM : 0;

@@ -140,7 +140,7 @@ int mk__date_parse(struct mk_str text, int64_t now, int64_t *ret_seconds)
         [RFC850] = "%A, %d-%b-%y %H:%M:%S GMT",
         "%a %b %e %H:%M:%S %Y",
     };
-    for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+    for (size_t i = 0; i < MK_COUNT_OF(formats); i++) {
         struct mk__civil c = {0};
         if (!match_format(text, formats[i], &c))
             continue;

@@ -326,7 +326,7 @@ static int compare_extension(struct mk_str a, struct mk_str b)
 struct mk_str mk__mime_find_builtin(struct mk_str path)
 {
     struct mk_str extension = get_extension(path);
-    size_t low = 0, high = extension.len ? sizeof(rows) / sizeof(rows[0]) : 0;
+    size_t low = 0, high = extension.len ? MK_COUNT_OF(rows) : 0;
     while (low < high) {
         size_t middle = (low + high) / 2;
         const struct row *row = &rows[middle];

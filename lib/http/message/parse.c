@@ -125,7 +125,7 @@ static const struct name names[] = {
     {MK_STR("if-unmodified-since"), MK_HEADER_IF_UNMODIFIED_SINCE},
 };
 
-enum { NAMES = sizeof(names) / sizeof(names[0]), NAME_BYTES_MAX = 19 };
+enum { NAMES = MK_COUNT_OF(names), NAME_BYTES_MAX = 19 };
 
 /* The first row of `names` whose text has this length (the rows are sorted by it). */
 static const uint8_t first_of_length[NAME_BYTES_MAX + 2] = {
@@ -178,7 +178,7 @@ enum mk_method mk__parse_method(struct mk_str name)
 {
     if (!MK_SMALL && mk_str_eq(name, MK_STR("GET"))) /* most are */
         return MK_GET;
-    for (unsigned i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
+    for (unsigned i = 0; i < MK_COUNT_OF(methods); i++)
         if (mk_str_eq(name, methods[i].name))
             return methods[i].method;
     return MK_METHOD_OTHER;

@@ -91,7 +91,7 @@ static int read_v2_addresses(uint8_t kind, struct mk_str block, struct mk_addres
         uint8_t family, address_bytes, ports_bytes;
     } kinds[] = {{AF_UNSPEC, 0, 0}, {AF_INET, 4, 4}, {AF_INET6, 16, 4}, {AF_UNIX, UNIX_PATH_BYTES, 0}};
     unsigned family = kind >> 4;
-    if (family >= sizeof(kinds) / sizeof(*kinds) || (kind & 15) > 2)
+    if (family >= MK_COUNT_OF(kinds) || (kind & 15) > 2)
         return -EPROTO;
     if (block.len < 2u * kinds[family].address_bytes + kinds[family].ports_bytes)
         return -EPROTO;

@@ -102,7 +102,7 @@ static int check_authority(struct mk_str authority, bool port_wanted)
 static bool cut_scheme(struct mk_str *s, struct mk_str *ret_scheme)
 {
     static const char schemes[][9] = {"http://", "https://"};
-    for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
+    for (size_t i = 0; i < MK_COUNT_OF(schemes); i++) {
         struct mk_str prefix = mk_str_c(schemes[i]);
         if (s->len < prefix.len || !mk_str_ieq(mk_str(s->p, prefix.len), prefix))
             continue;

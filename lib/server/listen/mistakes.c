@@ -25,7 +25,7 @@ static bool has_port(struct mk_str host)
 
 static bool find_url(struct mk_str address, struct mk_buf *error)
 {
-    for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
+    for (size_t i = 0; i < MK_COUNT_OF(schemes); i++) {
         struct mk_str start = schemes[i].start;
         if (address.len <= start.len || !mk_str_ieq(mk_str(address.p, start.len), start))
             continue;
@@ -69,7 +69,7 @@ static const struct {
 bool mk__listen_mistakes_find_option(struct mk_str word, struct mk_buf *error)
 {
     word = cut_at(word, ';');
-    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+    for (size_t i = 0; i < MK_COUNT_OF(options); i++)
         if (mk_str_ieq(word, options[i].word)) {
             mk_buf_addf(error, "%s", options[i].here);
             return true;

@@ -33,7 +33,7 @@ static int fail_errno(const char *path, int err)
         {-ENOLINK, "this is a link to a file that does not exist: remove the link, or name the file itself"},
         {-EPERM, "only root can replace a file of another owner or group; nothing was changed"},
     };
-    for (unsigned i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
+    for (unsigned i = 0; i < MK_COUNT_OF(reasons); i++)
         if (reasons[i].err == err)
             return fail(path, reasons[i].reason);
     return fail(path, strerror(-err));

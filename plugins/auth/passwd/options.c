@@ -48,7 +48,7 @@ static const struct {
     {"apr1", SCHEME_APR1, 0, 0, 0},
 };
 
-enum { TYPES = sizeof(types) / sizeof(types[0]) };
+enum { TYPES = MK_COUNT_OF(types) };
 
 static bool fail_usage(int *ret_code, const char *message)
 {

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 static const int caught[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP};
-enum { CAUGHT = sizeof(caught) / sizeof(caught[0]) };
+enum { CAUGHT = MK_COUNT_OF(caught) };
 
 static volatile sig_atomic_t received; /* the number of a signal; 0: none */
 
