@@ -169,8 +169,8 @@ bool conf_file_get_bool(struct mk_str value, bool *ret)
         struct mk_str word;
         bool value;
     } words[] = {
-        {{"on", 2}, true},   {{"yes", 3}, true}, {{"true", 4}, true},
-        {{"off", 3}, false}, {{"no", 2}, false}, {{"false", 5}, false},
+        {MK_STR_INIT("on"), true},   {MK_STR_INIT("yes"), true}, {MK_STR_INIT("true"), true},
+        {MK_STR_INIT("off"), false}, {MK_STR_INIT("no"), false}, {MK_STR_INIT("false"), false},
     };
     for (size_t i = 0; i < MK_COUNT_OF(words); i++) {
         if (mk_str_ieq(value, words[i].word)) {

@@ -35,8 +35,8 @@ static const struct reserved {
     struct mk_str name;
     int (*set)(struct duda_request *dr, struct mk_str value);
 } reserved[] = {
-    {{"Content-Length", 14}, set_length},
-    {{"Connection", 10}, set_connection},
+    {MK_STR_INIT("Content-Length"), set_length},
+    {MK_STR_INIT("Connection"), set_connection},
 };
 
 static int set_reserved(struct duda_request *dr, struct mk_str name, struct mk_str value)

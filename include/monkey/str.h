@@ -31,6 +31,11 @@ struct mk_str {
 #define MK_STR(literal) ((struct mk_str){"" literal, sizeof(literal) - 1})
 #define MK_STR_NONE ((struct mk_str){NULL, 0})
 #endif
+/* A literal as the initializer of a static variable. */
+// clang-format off
+#define MK_STR_INIT(literal) {"" literal, sizeof(literal) - 1}
+// clang-format on
+
 /* For "%.*s". */
 #define MK_STR_ARG(s) (int)(s).len, (s).p
 

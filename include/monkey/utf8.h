@@ -29,7 +29,7 @@ static inline size_t mk_utf8_measure(struct mk_str s, bool *ret_valid)
     };
     assert(s.len);
     unsigned char first = (unsigned char)s.p[0];
-    size_t i = 0, n = 1, count = sizeof(sequences) / sizeof(sequences[0]);
+    size_t i = 0, n = 1, count = MK_COUNT_OF(sequences);
     while (i < count && (first < sequences[i].first || first > sequences[i].last))
         i++;
     size_t length = i < count ? sequences[i].length : 1;

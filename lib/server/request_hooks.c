@@ -249,7 +249,7 @@ static bool is_h2_enabled(const struct mk__http_settings *settings)
 
 const struct mk__http_app mk__request_hooks_app = {
     .protos = {{.proto = &mk__h1_proto},
-               {.alpn = {"h2", 2},
+               {.alpn = MK_STR_INIT("h2"),
                 .load = MK_HAS_HTTP2 ? mk__h2_loader_open : NULL,
                 .is_enabled = is_h2_enabled,
                 .recognize = MK_HAS_HTTP2 ? mk__preface_check : NULL}},

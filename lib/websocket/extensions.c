@@ -135,10 +135,10 @@ static const struct rule {
     unsigned bit;
     bool may_have_value, needs_value;
 } rules[] = {
-    {{"server_no_context_takeover", 26}, SERVER_NO_CONTEXT, false, false},
-    {{"client_no_context_takeover", 26}, CLIENT_NO_CONTEXT, false, false},
-    {{"server_max_window_bits", 22}, SERVER_BITS, true, true},
-    {{"client_max_window_bits", 22}, CLIENT_BITS, true, false},
+    {MK_STR_INIT("server_no_context_takeover"), SERVER_NO_CONTEXT, false, false},
+    {MK_STR_INIT("client_no_context_takeover"), CLIENT_NO_CONTEXT, false, false},
+    {MK_STR_INIT("server_max_window_bits"), SERVER_BITS, true, true},
+    {MK_STR_INIT("client_max_window_bits"), CLIENT_BITS, true, false},
 };
 
 static const struct rule *find_rule(struct mk_str name)

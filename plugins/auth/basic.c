@@ -9,7 +9,7 @@
 /* Cuts the scheme off. Returns false if it is not Basic. */
 static bool cut_scheme(struct mk_str *value)
 {
-    static const struct mk_str name = {"Basic", 5};
+    static const struct mk_str name = MK_STR_INIT("Basic");
     if (value->len < name.len || !mk_str_ieq(mk_str(value->p, name.len), name))
         return false;
     *value = mk_str(value->p + name.len, value->len - name.len);

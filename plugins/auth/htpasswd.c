@@ -10,7 +10,7 @@
 
 void htpasswd_begin(struct htpasswd_reader *r, struct mk_str text)
 {
-    static const struct mk_str mark = {"\xef\xbb\xbf", 3};
+    static const struct mk_str mark = MK_STR_INIT("\xef\xbb\xbf");
     if (mk_str_starts(text, mark))
         text = mk_str(text.p + mark.len, text.len - mark.len);
     *r = (struct htpasswd_reader){.rest = text};

@@ -16,8 +16,8 @@ static const struct {
     enum jws_alg alg;
 } names[] = {
     /* first one for each algorithm, in its order */
-    {{"HS256", 5}, JWS_HS256}, {{"RS256", 5}, JWS_RS256},   {{"ES256", 5}, JWS_ES256},
-    {{"EdDSA", 5}, JWS_EDDSA}, {{"Ed25519", 7}, JWS_EDDSA}, /* RFC 9864 */
+    {MK_STR_INIT("HS256"), JWS_HS256}, {MK_STR_INIT("RS256"), JWS_RS256},   {MK_STR_INIT("ES256"), JWS_ES256},
+    {MK_STR_INIT("EdDSA"), JWS_EDDSA}, {MK_STR_INIT("Ed25519"), JWS_EDDSA}, /* RFC 9864 */
 };
 
 bool jws_find_alg(struct mk_str name, enum jws_alg *ret)

@@ -107,7 +107,7 @@ static bool scan_bcrypt(struct scheme_scan *s)
 /* Reads the rounds that may be given, the salt and `n` digits. */
 static bool scan_sha_crypt(struct scheme_scan *s, size_t n)
 {
-    static const struct mk_str key = {"rounds=", 7};
+    static const struct mk_str key = MK_STR_INIT("rounds=");
     unsigned rounds;
     if (mk_str_starts(mk_str(s->hash.p + s->at, s->hash.len - s->at), key)) {
         s->at += key.len;

@@ -18,16 +18,20 @@ static const struct {
     struct mk_str name;
     uint8_t mode;
 } modes[] = {
-    {{"Off", 3}, FILES_OFF},
-    {{"EachCycle", 9}, FILES_EACH_CYCLE},
-    {{"Revalidate", 10}, FILES_REVALIDATE},
-    {{"Immutable", 9}, FILES_IMMUTABLE},
+    {MK_STR_INIT("Off"), FILES_OFF},
+    {MK_STR_INIT("EachCycle"), FILES_EACH_CYCLE},
+    {MK_STR_INIT("Revalidate"), FILES_REVALIDATE},
+    {MK_STR_INIT("Immutable"), FILES_IMMUTABLE},
 };
 
 static const struct {
     struct mk_str suffix;
     uint32_t ms;
-} units[] = {{{"ms", 2}, 1}, {{"s", 1}, 1000}, {{"m", 1}, 60 * 1000}, {{"h", 1}, 3600 * 1000}, {{"", 0}, 1000}};
+} units[] = {{MK_STR_INIT("ms"), 1},
+             {MK_STR_INIT("s"), 1000},
+             {MK_STR_INIT("m"), 60 * 1000},
+             {MK_STR_INIT("h"), 3600 * 1000},
+             {MK_STR_INIT(""), 1000}};
 
 static bool ends_with(struct mk_str s, struct mk_str end)
 {

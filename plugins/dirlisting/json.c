@@ -61,7 +61,7 @@ static void end_listing(struct mk_buf *out, const struct listing_view *view)
 }
 
 const struct listing_format json_format = {
-    .type = {"application/json", 16},
+    .type = MK_STR_INIT("application/json"),
     .begin = begin_listing,
     .entry = write_entry,
     .end = end_listing,

@@ -430,7 +430,7 @@ static void end_page(struct mk_buf *out, const struct listing_view *view)
 }
 
 const struct listing_format page_format = {
-    .type = {"text/html; charset=utf-8", 24},
+    .type = MK_STR_INIT("text/html; charset=utf-8"),
     .add_headers = add_page_headers,
     .begin = begin_page,
     .entry = write_entry,

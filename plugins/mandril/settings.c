@@ -53,10 +53,10 @@ static const struct {
     struct mk_str name;
     uint8_t kind, words_min, words_max;
 } actions[] = {
-    {{"allow", 5}, ACTION_ALLOW, 1, 1},
-    {{"deny", 4}, ACTION_DENY, 1, 2},
-    {{"drop", 4}, ACTION_DROP, 1, 1},
-    {{"delay", 5}, ACTION_DELAY, 2, 2},
+    {MK_STR_INIT("allow"), ACTION_ALLOW, 1, 1},
+    {MK_STR_INIT("deny"), ACTION_DENY, 1, 2},
+    {MK_STR_INIT("drop"), ACTION_DROP, 1, 1},
+    {MK_STR_INIT("delay"), ACTION_DELAY, 2, 2},
 };
 
 static int set_action(struct rule_action *action, const struct mk_conf_value *value, struct mk_buf *error)

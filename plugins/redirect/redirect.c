@@ -267,7 +267,7 @@ static int find_match(struct mk_request *req, const struct mk_host *host, struct
     return match < 0 ? match : 0;
 }
 
-static const struct mk_pattern all_paths = {.kind = MK_PATTERN_PREFIX, .text = {"/", 1}};
+static const struct mk_pattern all_paths = {.kind = MK_PATTERN_PREFIX, .text = MK_STR_INIT("/")};
 
 static int redirect_request(struct mk_request *req)
 {
