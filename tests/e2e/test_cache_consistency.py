@@ -161,6 +161,8 @@ def test_the_check_knows_what_is_being_written():
     half = case.old.body()[:70] + case.new.body()[70:100]
     assert case.check(case.answer(case.old, half), 9.9, until=10.05) == 1
     assert case.check(case.answer(case.old, case.old.body()[:30] + bytes(70)), 9.9, until=10.05) == 1
+    pieces = case.new.body()[:64] + case.old.body()[64:72] + case.new.body()[72:80] + case.old.body()[80:100]
+    assert case.check(case.answer(case.old, pieces), 9.9, until=10.05) == 1
     assert case.check(None, 9.9, until=10.05) == 1
     with pytest.raises(AssertionError):
         case.check(case.answer(case.old, Content("g", 1, 100, 300).body()), 9.9, until=10.05)

@@ -54,6 +54,7 @@ def exchange_over_reloads(server, way, count, reloads):
     speaker.send_frame(TEXT, b"the end")
     for ws in sockets:
         assert ws.message()[1] == b"the end"
+    for ws in sockets:  # each of them ends the connection that it shares with others
         ws.drop()
 
 

@@ -301,15 +301,9 @@ def is_of(block, wanted):
 
 
 def is_small_mixture(block, streams):
-    """A block with a border in it."""
-    zeros = bytes(len(block))
-    sources = [*streams, zeros]
-    return any(
-        block[:at] == one[:at] and block[at:] == two[at : len(block)]
-        for at in range(1, len(block))
-        for one in sources
-        for two in sources
-    )
+    """A block that was copied while it was written, each byte of one of the versions: a processor copies in pieces, and
+    in no certain order."""
+    return all(byte == 0 or any(byte == each[at] for each in streams) for at, byte in enumerate(block))
 
 
 def check(ask, answer, window):
