@@ -5,6 +5,7 @@
 import sys
 
 import circles
+import commits
 import contracts
 import keys
 import language
@@ -19,11 +20,11 @@ from source import read_tree
 
 def main():
     sources = read_tree()
-    checks = (circles, contracts, language, layers, mentions, prefixes, preprocessor, style, tools)
+    checks = (circles, commits, contracts, language, layers, mentions, prefixes, preprocessor, style, tools)
     findings = sorted({*(each for check in checks for each in check.check(sources)), *keys.check()})
     for finding in findings:
         print(finding)
-    print(f"lint: {len(sources)} files, {len(style.RULES) + len(tools.PROGRAMS) + 8} rules, {len(findings)} findings")
+    print(f"lint: {len(sources)} files, {len(style.RULES) + len(tools.PROGRAMS) + 9} rules, {len(findings)} findings")
     return 1 if findings else 0
 
 

@@ -4,6 +4,7 @@
 import pytest
 
 import circles
+import commits
 import contracts
 import keys
 import language
@@ -353,6 +354,22 @@ def test_tools(tmp_path, path, good, bad):
 def test_tools_that_fail_without_a_report_are_findings(tmp_path):
     findings = list(tools.check([Source("gone.c", "")], root=tmp_path))
     assert len(findings) == 1 and "failed" in findings[0].text
+
+
+@pytest.mark.parametrize("subject, fails", [
+    ("http: read a head", False),
+    ("http, net: read a head", False),
+    ("plugins/tls: read .pem files", False),
+    ("fixup! anything", False),
+    ("a: " + "x" * (commits.MOST - 3), False),
+    ("a: " + "x" * (commits.MOST - 2), True),
+    ("read a head", True),
+    ("HTTP: read a head", True),
+    ("http: read a head.", True),
+    ("http:read a head", True),
+])
+def test_subjects_of_commits(subject, fails):
+    assert bool(commits.find_fault(subject)) == fails
 
 
 @pytest.mark.parametrize("kind", ["", "EC ", "RSA ", "ENCRYPTED ", "OPENSSH "])
