@@ -741,11 +741,15 @@ def test_more_files_than_memory(cached):
     server = cached("Revalidate 1h", {"MaxKeepAliveRequest": 1_000_000}, keys={"Memory": "1M"}, files=names)
     client = server.connect()
     await_kept(server, client, "/0.txt")
-    for _ in range(3):
+
+    def evicts():  # once the files are old enough to be kept
         for name, data in names.items():
             assert client.ask(f"/{name}").body == data
         assert client.ask("/0.txt").body == names["0.txt"]
-    await_true(lambda: server.count("evicted") > 0, 20, "evicted files")
+        return server.count("evicted") > 0
+
+    await_true(evicts, what="evicted files")
+    evicts()
 
 
 @pytest.fixture

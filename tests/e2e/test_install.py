@@ -175,7 +175,7 @@ def configure_project(tree, tmp_path, text, version):
     examples, flags = build.TOP / "docs" / "examples", " ".join(embed.FLAGS)
     fields = {"examples": examples, "tests": build.TOP / "tests" / "embed", "version": version}
     (tmp_path / "CMakeLists.txt").write_text(text.format(**fields))
-    command = ["cmake", "-S", tmp_path, "-B", tmp_path / "out", f"-DCMAKE_PREFIX_PATH={tree[0]}"]
+    command = ["cmake", "-G", "Ninja", "-S", tmp_path, "-B", tmp_path / "out", f"-DCMAKE_PREFIX_PATH={tree[0]}"]
     command += [f"-DCMAKE_C_FLAGS={flags}", f"-DCMAKE_CXX_FLAGS={flags}"]
     return subprocess.run(list(map(str, command)), capture_output=True, text=True), tmp_path / "out"
 
