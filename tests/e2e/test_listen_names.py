@@ -74,6 +74,22 @@ def test_a_reload_keeps_the_sockets(serve):
         assert get(address) == 200
 
 
+def test_a_reload_names_the_chosen_port(serve):
+    """The socket stays open, so that no connection that waits in it is reset."""
+    server = serve({"Listen": ["127.0.0.1:0"], "Workers": 1})
+    server.baseline += 2  # of the loop that waits for old generations
+    with Client(server.addresses[0]) as client:
+        assert client.ask("/hello.txt").status == 200
+        before = inodes(server)
+        for count, listen in enumerate((server.names[0], "127.0.0.1:0", server.names[0]), 1):
+            (server.conf / "monkey.conf").write_text(section("SERVER", {"Listen": listen, "Workers": 1}))
+            server.send_signal(signal.SIGHUP)
+            server.wait_log("the new configuration is in use", count)
+            assert set(before) <= set(inodes(server)), listen
+        assert client.ask("/hello.txt").status == 200
+    assert get(server.addresses[0]) == 200
+
+
 def test_a_host_is_bound_to_the_name(serve, site_root):
     """Both sockets are one listener."""
     host = section("HOST", {"ServerName": "a.test", "DocumentRoot": site_root, "Listener": "localhost:0"})

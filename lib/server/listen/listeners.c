@@ -157,15 +157,21 @@ struct mk__listen_mode mk__listeners_mode(const struct mk__listener *one)
 
 /* ── all of them ── */
 
+/* Returns the one that was configured so, or the one that the system has bound to this address for port 0; or NULL. */
 static struct mk__listener *find_listener(struct mk__listeners *s, const struct mk__listen_conf *directive)
 {
     struct mk_list *n, *save;
+    struct mk__listener *bound = NULL;
     MK_LIST_EACH(&s->open, n, save) {
         struct mk__listener *one = MK_CONTAINER_OF(n, struct mk__listener, node);
-        if (one->state == MK__LISTENER_UNCLAIMED && mk__addr_equal(&one->configured, &directive->addr))
+        if (one->state != MK__LISTENER_UNCLAIMED)
+            continue;
+        if (mk__addr_equal(&one->configured, &directive->addr))
             return one;
+        if (mk__addr_equal(&one->addr, &directive->addr))
+            bound = one;
     }
-    return NULL;
+    return bound;
 }
 
 int mk__listeners_prepare(struct mk__listeners *s, const struct mk__settings *settings, unsigned workers,
