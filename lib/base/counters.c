@@ -13,7 +13,13 @@
 #include <pthread.h>
 #include <unistd.h>
 
-enum { LABELS_BYTES_MAX = 2048, LOCK_TRIES = 200, LOCK_PAUSE_US = 5000 };
+enum {
+    LABELS_BYTES_MAX = 2048,
+    LOCK_TRIES = 200,
+    LOCK_PAUSE_US = 5000,
+    INDEX_FROM = 1024, /* counters; fewer are found in the list of their family */
+    INDEX_SLOTS = 2 * MK_COUNTERS_MAX,
+};
 
 void (*_Atomic mk__counters_before_read)(void);
 
@@ -77,6 +83,11 @@ static struct mk_str get_name(const struct mk__counter_family *f)
 static struct mk_str get_help(const struct mk__counter_family *f)
 {
     return mk_str(f->text + f->plugin_len + f->name_len + 2, f->help_len);
+}
+
+static uint32_t place_of(const void *record)
+{
+    return (uint32_t)((const char *)record - (const char *)mk__counters_head);
 }
 
 /* Returns the place of a new record, or 0: the head is full. */
@@ -156,14 +167,83 @@ static struct mk__counter_series *add_series(struct mk__counter_family *f, struc
     return s;
 }
 
-static struct mk__counter_series *find_series(const struct mk__counter_family *f, struct mk_str labels, uint32_t hash)
+static bool has_labels(const struct mk__counter_series *s, struct mk_str labels, uint32_t hash)
+{
+    return s->hash == hash && mk_str_eq(mk_str(s->labels, s->labels_len), labels);
+}
+
+static struct mk__counter_series *find_listed(const struct mk__counter_family *f, struct mk_str labels, uint32_t hash)
 {
     struct mk__counter_series *s = NULL;
     unsigned n = 0;
     while ((s = mk__counters_memory_next_series(f, s)) && n++ < MK_COUNTERS_MAX)
-        if (s->hash == hash && mk_str_eq(mk_str(s->labels, s->labels_len), labels))
+        if (has_labels(s, labels, hash))
             return s;
     return NULL;
+}
+
+/* ── many counters: an index of this process, by family and labels, of records that other processes may add to ── */
+
+static struct {
+    uint32_t n; /* counters in it; 0: it is not in use */
+    struct {
+        uint32_t family, series; /* their places */
+    } slots[INDEX_SLOTS];
+} by_labels;
+
+static unsigned first_slot(uint32_t family, uint32_t hash)
+{
+    return (hash ^ family * 0x9e3779b1u) % INDEX_SLOTS;
+}
+
+static int index_series(const struct mk__counter_family *f, const struct mk__counter_series *s, void *ctx)
+{
+    (void)ctx;
+    unsigned i = first_slot(place_of(f), s->hash);
+    while (by_labels.slots[i].series)
+        i = (i + 1) % INDEX_SLOTS;
+    by_labels.slots[i].family = place_of(f);
+    by_labels.slots[i].series = place_of(s);
+    return 0;
+}
+
+static void update_index(void)
+{
+    if (by_labels.n == mk__counters_head->n_series)
+        return;
+    memset(by_labels.slots, 0, sizeof(by_labels.slots));
+    mk__counters_memory_visit(index_series, NULL);
+    by_labels.n = mk__counters_head->n_series;
+}
+
+static struct mk__counter_series *find_indexed(const struct mk__counter_family *f, struct mk_str labels, uint32_t hash)
+{
+    uint32_t family = place_of(f);
+    update_index();
+    for (unsigned i = first_slot(family, hash); by_labels.slots[i].series; i = (i + 1) % INDEX_SLOTS) {
+        struct mk__counter_series *s = mk__counters_memory_get_series(by_labels.slots[i].series);
+        if (s && by_labels.slots[i].family == family && has_labels(s, labels, hash))
+            return s;
+    }
+    return NULL;
+}
+
+/* Returns the counter of a family with these labels, which is added if it is new; NULL: there is no room for it. */
+static struct mk__counter_series *open_series_of(struct mk__counter_family *f, struct mk_str labels)
+{
+    uint32_t hash = hash_labels(labels), n = mk__counters_head->n_series;
+    bool indexed = !MK_SMALL && n >= INDEX_FROM;
+    struct mk__counter_series *s = indexed ? find_indexed(f, labels, hash) : find_listed(f, labels, hash);
+    if (!indexed)
+        by_labels.n = 0;
+    if (s)
+        return s;
+    s = add_series(f, labels, hash);
+    if (s && indexed) {
+        index_series(f, s, NULL);
+        by_labels.n++;
+    }
+    return s;
 }
 
 /* Returns the counter's number, -EINVAL (its name is that of another kind) or -ENOSPC. */
@@ -172,10 +252,7 @@ static int open_series(const struct mk_counter_info *info, struct mk_str labels)
     struct mk__counter_family *f = open_family(info);
     if (f && f->kind != info->kind)
         return -EINVAL;
-    uint32_t hash = hash_labels(labels);
-    struct mk__counter_series *s = f ? find_series(f, labels, hash) : NULL;
-    if (f && !s)
-        s = add_series(f, labels, hash);
+    struct mk__counter_series *s = f ? open_series_of(f, labels) : NULL;
     if (!s || s->number >= MK_COUNTERS_MAX)
         return -ENOSPC;
     uint32_t slot = mk__counters_memory_get_slot(s), number = s->number;

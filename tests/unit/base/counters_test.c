@@ -337,6 +337,47 @@ TEST(a_crash_beside_this_process, mk_test_counters_open, mk_test_counters_close)
     mk__counters_memory_give_back(cells);
 }
 
+static const struct mk_counter *open_numbered(const struct mk_counter_info *info, unsigned i)
+{
+    char value[16];
+    snprintf(value, sizeof(value), "%u", i);
+    return open_labelled(info, value);
+}
+
+/* Above a number an index finds them, which has to learn what another process has added. */
+TEST(many_counters_of_two_processes, mk_test_counters_open, mk_test_counters_close)
+{
+    enum { OURS = 3000, ALL = OURS + 500 };
+    static const struct mk_counter *opened[2][ALL];
+    const struct mk_counter_info *infos[] = {&hits, &open_info};
+    for (unsigned i = 0; i < OURS; i++)
+        for (unsigned f = 0; f < 2; f++)
+            opened[f][i] = open_numbered(infos[f], i);
+    pid_t pid = fork();
+    if (pid == 0) {
+        for (unsigned i = OURS; i < ALL; i++)
+            mk__counters_add(NULL, open_numbered(&hits, i), 1);
+        _exit(open_numbered(&hits, 7) == opened[0][7] ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    for (unsigned i = OURS; i < ALL; i++) {
+        assert_int_equal(mk_counter_read(opened[0][i] = open_numbered(&hits, i)), 1);
+        opened[1][i] = open_numbered(&open_info, i);
+    }
+    for (unsigned i = 0; i < ALL; i++)
+        for (unsigned f = 0; f < 2; f++)
+            assert_ptr_equal(open_numbered(infos[f], i), opened[f][i]);
+    struct listing l = {.text = ""};
+    assert_int_equal(mk_counters_each(list_one, &l), 0);
+    assert_int_equal(l.n, 2 * ALL);
+    mk__counters_memory_close();
+    mk_test_counters_open(NULL);
+    mk__counters_add(NULL, open_numbered(&hits, 7), 2);
+    assert_listing("cache/hits{host=\"7\"} 2\n"); /* nothing is left of what the first memory had */
+}
+
 TEST(what_cannot_be_inherited)
 {
     int wrong = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
