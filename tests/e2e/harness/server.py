@@ -94,7 +94,9 @@ def write_config(folder, root, server=None, *, host=None, text="", mime=None, fi
     for name, text in with_cache({**texts, **(files or {})}).items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        written = path.with_name(f".{path.name}.new")
+        written.write_text(text)
+        written.replace(path)  # a server that starts or reloads at this moment reads a whole file
     return folder
 
 
