@@ -17,8 +17,8 @@ foreach(library IN LISTS exported)
     install(TARGETS ${library} EXPORT monkey INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 endforeach()
 
-if(TARGET monkey-websocket) # by name, since zlib is elsewhere on the machine of a program
-    set_property(TARGET monkey-websocket PROPERTY INTERFACE_LINK_LIBRARIES
+if(MK_WEBSOCKET AND TARGET monkey-kit) # by name, since zlib is elsewhere on the machine of a program
+    set_property(TARGET monkey-kit PROPERTY INTERFACE_LINK_LIBRARIES
         $<BUILD_INTERFACE:$<LINK_ONLY:${MK_z_LIBRARY}>> $<INSTALL_INTERFACE:$<LINK_ONLY:z>>)
 endif()
 

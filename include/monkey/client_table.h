@@ -19,7 +19,7 @@
  *
  * Time is a number of the caller's clock, in any unit. Any thread may call these functions, except new and free.
  *
- * The functions are a library of their own, libmonkey-client-table.a: plugins link it (pkg-config monkey-client-table).
+ * The functions are in the kit, libmonkey-kit.a: plugins link it (pkg-config monkey-kit).
  */
 #ifndef MONKEY_CLIENT_TABLE_H
 #define MONKEY_CLIENT_TABLE_H

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Cookies (RFC 6265, with the prefixes of names and SameSite of draft-ietf-httpbis-rfc6265bis): reads those that a
- * request has, and has a browser keep or delete one. libmonkey has these functions; a plugin links them:
- * `pkg-config --libs monkey-cookie`.
+ * request has, and has a browser keep or delete one. libmonkey has these functions; a plugin links the
+ * kit: `pkg-config --libs monkey-kit`.
  *
  *     struct mk_str theme = mk_request_cookie(req, MK_STR("theme"));
  *     struct mk_cookie cookie = {.name = MK_STR("theme"), .value = MK_STR("dark"), .max_age_s = 86400};

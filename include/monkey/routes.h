@@ -15,8 +15,7 @@
  *
  * Threads: one at a time adds routes; then any number may match paths.
  *
- * The functions are a library of their own, libmonkey-routes.a, which libmonkey contains: plugins link it
- * (pkg-config monkey-routes).
+ * libmonkey has these functions; a plugin links the kit: `pkg-config --libs monkey-kit`.
  */
 #ifndef MONKEY_ROUTES_H
 #define MONKEY_ROUTES_H

@@ -18,7 +18,10 @@
 #define MK_C_END
 #endif
 
+/* Libraries that are linked into plugins are built with an empty one, so that each plugin calls its own copy. */
+#ifndef MK_API
 #define MK_API __attribute__((visibility("default")))
+#endif
 #define MK_PRINTF(nth, first) __attribute__((format(printf, nth, first)))
 
 /*

@@ -13,7 +13,7 @@
  * Any thread may call these functions, with the exceptions that their comments name. None of them waits for another
  * thread, but for short sections under a lock.
  *
- * The functions are a library of their own, libmonkey-store.a: plugins link it (pkg-config monkey-store).
+ * The functions are in the kit, libmonkey-kit.a: plugins link it (pkg-config monkey-kit).
  */
 #ifndef MONKEY_STORE_H
 #define MONKEY_STORE_H
@@ -43,7 +43,7 @@ struct mk_item {
     uint32_t key_bytes, data_bytes;
     uint8_t kind;  /* index into the kinds of the store */
     uint8_t uses;  /* lookups since the queues have looked at it, at most 3 */
-    uint8_t state; /* of enum in lib/store/store.h */
+    uint8_t state; /* of enum in lib/kit/store/store.h */
     uint32_t refs;
     struct mk_store *store;
     union {

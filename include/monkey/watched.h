@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A value that is made from files, and made again when they change, without a reload of the server: certificates,
- * lists of networks, password files. A static library of its own, monkey-watched: link plugins with -lmonkey-watched.
+ * lists of networks, password files. In the kit: plugins link -lmonkey-kit.
  *
  *     struct mk_watched       the files and the current value, opened and closed by host_start and host_stop
  *     struct mk_watched_ref   what one worker holds of it, in the state of the worker

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * WebSockets (RFC 6455) with permessage-deflate (RFC 7692), over HTTP/1.1 and HTTP/2 (RFC 8441). A static library of
- * its own, monkey-websocket: link plugins with -lmonkey-websocket -lz.
+ * WebSockets (RFC 6455) with permessage-deflate (RFC 7692), over HTTP/1.1 and HTTP/2 (RFC 8441). In the kit: plugins
+ * link -lmonkey-kit -lz.
  *
  *     process    struct mk_ws_group      all WebSockets of one purpose; broadcasts reach them in every thread
  *     thread     struct mk_ws_worker     those of one worker

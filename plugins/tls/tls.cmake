@@ -3,4 +3,4 @@
 set(otherwise "leave the plugin out of MK_MODULES")
 mk_link_library(monkey-tls openssl/ssl.h ssl libssl-dev "the plugin tls" "${otherwise}")
 mk_link_library(monkey-tls openssl/evp.h crypto libssl-dev "the plugin tls" "${otherwise}")
-target_link_libraries(monkey-tls PRIVATE monkey-watched)
+target_link_libraries(monkey-tls PRIVATE monkey-kit)

@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.skipif(build.PRESET == "small", reason="the small build has no library for programs"),
 ]
 
-PACKAGES = {"glib": "glib-2.0", "libuv": "libuv", "libevent": "libevent", "chat": "monkey-websocket"}
+PACKAGES = {"glib": "glib-2.0", "libuv": "libuv", "libevent": "libevent", "chat": "monkey-kit"}
 ROUNDS = {"threads": 250, "caller": 250, "several": 100, "forked": 50, "cut": 100}
 
 
@@ -180,7 +180,7 @@ def test_names_of_installed_libraries(prefix):
     """A program may use any other name for its own functions, also where it is linked statically."""
     libraries = [path for kind in ("*.a", "*.so*") for path in prefix.rglob(kind) if not path.is_symlink()]
     found = {path.name: read_names(path) for path in libraries}
-    assert {"libmonkey.a", "libmonkey-websocket.a", "libmonkey.so.2.0.0", "tls.so"} <= set(found)
+    assert {"libmonkey.a", "libmonkey-kit.a", "libmonkey.so.2.0.0", "tls.so"} <= set(found)
     assert all(found.values())
     foreign = {(name, each) for name, names in found.items() for each in names if not each.startswith("mk_")}
     versions, sanitizers = {"LIBMONKEY_2.0"}, ("__asan_", "__odr_asan", "__ubsan_")

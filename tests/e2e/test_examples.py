@@ -19,7 +19,7 @@ PAGE = build.TOP / "docs" / "guide" / "plugins.md"
 NAMES = sorted(path.stem for path in EXAMPLES.glob("*.c"))
 
 BUILT = f"-L{build.TOP / 'build' / build.PRESET / 'lib'}"
-LIBRARIES = {"echo": [BUILT, "-lmonkey-websocket", "-lz"], "visitor": [BUILT, "-lmonkey-cookie"]}
+LIBRARIES = {"echo": [BUILT, "-lmonkey-kit", "-lz"], "visitor": [BUILT, "-lmonkey-kit"]}
 
 pytestmark = pytest.mark.skipif(build.PRESET == "small", reason="the small build opens no modules")
 

@@ -133,7 +133,7 @@ def test_a_plugin_built_by_pkg_config(tree, start, tmp_path, define):
 def test_a_plugin_with_websockets_built_by_pkg_config(tree, start, tmp_path):
     source = build.TOP / "tests" / "plugins" / "modules" / "wsprobe.c"
     options = ["-shared", "-fPIC", "-o", "wsprobe.so"]
-    compile_with(tree, tmp_path, source, *options, flags=["--cflags", "--libs"], package="monkey-websocket")
+    compile_with(tree, tmp_path, source, *options, flags=["--cflags", "--libs"], package="monkey-kit")
     conf = tmp_path / "copy"
     shutil.copytree(tree[1], conf)
     with (conf / "plugins.load").open("a") as file:
@@ -211,8 +211,8 @@ foreach(name IN ITEMS visitor echo)
     add_library(${{name}} MODULE {examples}/plugins/${{name}}.c)
     set_target_properties(${{name}} PROPERTIES PREFIX "")
 endforeach()
-target_link_libraries(visitor PRIVATE monkey::headers monkey::cookie)
-target_link_libraries(echo PRIVATE monkey::websocket)
+target_link_libraries(visitor PRIVATE monkey::headers monkey::kit)
+target_link_libraries(echo PRIVATE monkey::kit)
 install(TARGETS visitor echo DESTINATION ${{monkey_PLUGIN_DIR}})
 """
 

@@ -13,7 +13,7 @@ from test_budgets import Trace, allocation_counter
 
 pytestmark = [
     pytest.mark.budget,
-    pytest.mark.skipif(not (build.LIB / "libmonkey-websocket.a").exists(), reason="no WebSocket library is built"),
+    pytest.mark.skipif(not (build.LIB / "libmonkey-kit.a").exists(), reason="no WebSocket library is built"),
 ]
 SOURCE = build.TOP / "docs/examples/plugins/echo.c"
 KEY = [0x11, 0x22, 0x33, 0x44]
@@ -44,7 +44,7 @@ PLAIN = HANDSHAKE.replace(b"Sec-WebSocket-Extensions: permessage-deflate\r\n", b
 def plugin(tmp_path_factory):
     path = tmp_path_factory.mktemp("plugin") / "echo.so"
     command = ["cc", "-O2", "-shared", "-fPIC", f"-I{build.TOP / 'include'}", SOURCE, "-o", path]
-    subprocess.run([*map(str, command), f"-L{build.LIB}", "-lmonkey-websocket", "-lz"], check=True)
+    subprocess.run([*map(str, command), f"-L{build.LIB}", "-lmonkey-kit", "-lz"], check=True)
     with open(path, "rb") as file:
         os.fsync(file.fileno())
     return path

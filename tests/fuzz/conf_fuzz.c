@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "../unit/conf/sample.h"
+#include "../unit/core/conf/sample.h"
 #include "conf/scan.h"
 
 static void check(bool holds)

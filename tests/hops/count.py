@@ -4,8 +4,8 @@
 
 Builds the server without optimization and with -finstrument-functions, serves kept requests, and counts those calls
 that happen in each request: all of them, those from one source file to another, and of these the ones that remain
-without lib/base, lib/loop and the accessors of requests, which a reader need not follow. Functions in headers count as
-calls, but not as calls to another file.
+without lib/core/base, lib/core/loop and the accessors of requests, which a reader need not follow. Functions in headers
+count as calls, but not as calls to another file.
 
     tests/hops/count.py [-v] [TREE]     -v: print the calls from file to file; TREE: another checkout
 """
@@ -107,7 +107,7 @@ def name_places(program, tree, addresses):
 
 
 def is_followed(place):
-    return not place[0].startswith(("lib/base/", "lib/loop/")) and not place[1].startswith("mk_request_")
+    return not place[0].startswith(("lib/core/base/", "lib/core/loop/")) and not place[1].startswith("mk_request_")
 
 
 def describe(edges):

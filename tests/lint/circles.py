@@ -17,7 +17,8 @@ def graph_of(sources):
         node = os.path.splitext(path)[0]
         matches = map(INCLUDE.match, source.code)
         for name in (match[2] for match in matches if match and match[1] == '"'):
-            for target in ("lib/" + name, os.path.normpath(os.path.join(os.path.dirname(path), name))):
+            beside = os.path.normpath(os.path.join(os.path.dirname(path), name))
+            for target in ("lib/core/" + name, "lib/" + name, beside):
                 if target in paths and os.path.splitext(target)[0] != node:
                     graph[node].add(os.path.splitext(target)[0])
     return graph

@@ -4,12 +4,11 @@ Which folder may include which.
 
     base <- conf          base <- loop <- net <- http <- server          conf is reached by server only
 
-Public headers include public headers. Plugins, programs and the libraries that are linked into plugins (lib/routes,
-lib/store, lib/watched, lib/websocket) see the public headers and their own folder, as any stranger's plugin would;
-tools/ also sees base, loop, net and http/message. A package of the framework sees <duda/...>, the public headers but
-those of conf and server, and its own folder. A header that is not the system's has one place. Run this file alone to
-see only these
-findings.
+These are the folders of lib/core, the server. Public headers include public headers. Plugins, programs and each folder
+of lib/kit, which is linked into plugins, see the public headers and their own folder, as any stranger's plugin would;
+lib/embed and lib/inspect see lib/core, which sees neither; tools/ sees base, loop, net and http/message. A package
+of the framework sees <duda/...>, the public headers but those of conf and server, and its own folder. A header that is
+not the system's has one place. Run this file alone to see only these findings.
 """
 
 import os
@@ -27,16 +26,16 @@ LAYERS = {
     "server": {"base", "conf", "loop", "net", "http", "server"},
 }
 
-# Folders of lib/ that are not part of the server: they see what plugins see.
-APART = ("lib/cookie", "lib/routes", "lib/store", "lib/watched", "lib/websocket")
+# Folders of lib/ that see all of lib/core.
+ABOVE = ("embed", "inspect")
 
-# What of lib/ programs in tools/ may include.
+# What of lib/core programs in tools/ may include.
 TOOLS_SEE = ("base/", "loop/", "net/", "http/message/")
 
 # The layer that a public header speaks for: a lower layer must not know it.
 PUBLIC = {
     "address.h": "base", "arena.h": "base", "base64.h": "base", "buf.h": "base", "counters.h": "base",
-    "client_table.h": "base", "escape.h": "base", "file.h": "base",
+    "client_table.h": "http", "escape.h": "base", "file.h": "base",
     "library.h": "base", "list.h": "base", "log.h": "base", "sha1.h": "base", "siphash.h": "base", "status.h": "base",
     "str.h": "base", "utf8.h": "base", "watched.h": "base",
     "conf.h": "conf",
@@ -59,8 +58,8 @@ THIRD_PARTY = {
     "glib-unix.h": ("docs/examples/embed/",),
     "uv.h": ("docs/examples/embed/",),
     "hiredis/": ("duda/packages/redis/", "tests/unit/duda/packages/"),
-    "nghttp2/": ("lib/http/h2/session.c", "tests/unit/http/", "tests/fuzz/"),
-    "pcre2.h": ("lib/base/regex.c",),
+    "nghttp2/": ("lib/core/http/h2/session.c", "tests/unit/core/http/", "tests/fuzz/"),
+    "pcre2.h": ("lib/core/base/regex.c",),
     "crypt.h": ("plugins/auth/auth.c", "plugins/auth/hash.c"),
     "jansson.h": ("plugins/auth/", "tests/unit/plugins/"),
     "openssl/ssl.h": ("plugins/tls/", "tools/wr/load/tls.c", "tests/unit/plugins/", "tests/fuzz/tls_fuzz.c"),
@@ -77,12 +76,13 @@ THIRD_PARTY = {
     "openssl/evp.h": ("plugins/tls/", "plugins/auth/", "duda/packages/sha/", "tools/wr/load/"),
     "sqlite3.h": ("duda/packages/sqlite/", "tests/unit/duda/packages/"),
     "unwind.h": ("duda/core/trace.c",),
-    "zlib.h": ("plugins/compress/encoder.c", "lib/websocket/deflate.c", "tools/wr/load/histogram.c",
-               "tests/unit/plugins/", "tests/unit/tools/", "tests/unit/websocket/"),
+    "zlib.h": ("plugins/compress/encoder.c", "lib/kit/websocket/deflate.c", "tools/wr/load/histogram.c",
+               "tests/unit/plugins/", "tests/unit/tools/", "tests/unit/kit/websocket/"),
     "zstd.h": ("plugins/compress/encoder.c", "tests/unit/plugins/"),
 }
 
-GENERATED = {"version.h": ("lib/server/", "lib/http/h2/module.c", "tools/wr/load/options.c", "tools/wr/load/report.c")}
+GENERATED = {"version.h": ("lib/core/server/", "lib/inspect/", "lib/core/http/h2/module.c", "tools/wr/load/options.c",
+                           "tools/wr/load/report.c")}
 
 SYSTEM_FOLDERS = ("arpa/", "linux/", "net/", "netinet/", "sys/")
 SYSTEM = set("""
@@ -97,8 +97,9 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 
 def layer_of(path):
+    """The folder of lib/core, or None."""
     parts = path.split("/")
-    return parts[1] if parts[0] == "lib" and len(parts) > 2 else None
+    return parts[2] if parts[:2] == ["lib", "core"] and len(parts) > 3 else None
 
 
 def check_angle(source, name):
@@ -124,7 +125,7 @@ def check_public(source, name):
     if source.is_in("duda/packages") and PUBLIC[name] in ("conf", "server"):
         return f"a package must not know <monkey/{name}>, which speaks for {PUBLIC[name]}"
     if layer in LAYERS and PUBLIC[name] not in LAYERS[layer]:
-        return f"lib/{layer} must not know <monkey/{name}>, which speaks for {PUBLIC[name]}"
+        return f"lib/core/{layer} must not know <monkey/{name}>, which speaks for {PUBLIC[name]}"
     return None
 
 
@@ -139,22 +140,23 @@ def check_quoted(source, name):
         target = os.path.normpath(os.path.join(folder, name))
         library = "/".join(source.path.split("/")[:2])
         return None if target.startswith(library + "/") else f'a public header must not include "{name}"'
-    if source.is_in("lib") and not source.is_in(*APART):
+    if source.is_in("lib") and not source.is_in("lib/kit"):
         return check_inside(source, name)
     if source.is_in("tools") and name.split("/")[0] in LAYERS:
         return None if name.startswith(TOOLS_SEE) else f'tools/ must not include "{name}"'
-    own = "/".join(source.path.split("/")[:3 if source.is_in("duda/packages") else 2])
+    own = "/".join(source.path.split("/")[:3 if source.is_in("duda/packages", "lib/kit") else 2])
     target = os.path.normpath(os.path.join(folder, name))
     return None if target.startswith(own + "/") else f'{own} may include <monkey/...> and its own folder, not "{name}"'
 
 
 def check_inside(source, name):
-    layer, target = layer_of(source.path), name.split("/")[0] if "/" in name else layer_of(source.path)
+    part, layer = source.path.split("/")[1], layer_of(source.path)
+    target = name.split("/")[0] if "/" in name else layer or part
+    if part in ABOVE:
+        return None if target in LAYERS or target == part else f'lib/{part} must not include "{name}"'
     if layer not in LAYERS:
-        return f"lib/{layer} is no layer of tests/lint/layers.py"
-    if target not in LAYERS[layer]:
-        return f'lib/{layer} must not include "{name}"'
-    return None
+        return f"{os.path.dirname(source.path)} is no layer of tests/lint/layers.py"
+    return None if target in LAYERS[layer] else f'lib/core/{layer} must not include "{name}"'
 
 
 def check(sources):

@@ -31,43 +31,43 @@ def table(rows, indent=""):
 # rule: (path, text, lines of the findings)
 STYLE_CASES = {
     "licence": [
-        ("lib/base/a.c", HEAD, []),
-        ("lib/base/a.c", "/* mine */\n", [1]),
+        ("lib/core/base/a.c", HEAD, []),
+        ("lib/core/base/a.c", "/* mine */\n", [1]),
         ("tool", "#!/bin/sh\n# SPDX-License-Identifier: Apache-2.0\n", []),
         ("tool", "#!/bin/sh\ntrue\n", [1]),
         ("CMakeLists.txt", "project(x)\n", [1]),
         ("README.md", "text\n", []),
     ],
     "opening": [
-        ("lib/base/a.c", HEAD, []),
-        ("lib/base/a.c", "// SPDX-License-Identifier: Apache-2.0\n/* One line. */\n", []),
-        ("lib/base/a.c", "// SPDX-License-Identifier: Apache-2.0\n#include <stdio.h>\n", [2]),
-        ("lib/base/a.c", "// SPDX-License-Identifier: Apache-2.0\n/*\n */\n", [2]),
+        ("lib/core/base/a.c", HEAD, []),
+        ("lib/core/base/a.c", "// SPDX-License-Identifier: Apache-2.0\n/* One line. */\n", []),
+        ("lib/core/base/a.c", "// SPDX-License-Identifier: Apache-2.0\n#include <stdio.h>\n", [2]),
+        ("lib/core/base/a.c", "// SPDX-License-Identifier: Apache-2.0\n/*\n */\n", [2]),
     ],
     "banned_functions": [
-        ("lib/base/a.c", "x = snprintf(a, n, b);\nx->system(a); mk_str_strcpy(a);\n", []),
-        ("lib/base/a.c", "/* strcpy(a, b) */ x = \"sprintf(\"; // gets(a)\n", []),
-        ("lib/base/a.c", "strcpy(a, b);\nx = a + sprintf (b, c);\n/*\n\n*/ gets(a);\n", [1, 2, 5]),
-        *[("tests/unit/base/a_test.c", f"    {name}(a);\n", [1]) for name in style.BANNED],
+        ("lib/core/base/a.c", "x = snprintf(a, n, b);\nx->system(a); mk_str_strcpy(a);\n", []),
+        ("lib/core/base/a.c", "/* strcpy(a, b) */ x = \"sprintf(\"; // gets(a)\n", []),
+        ("lib/core/base/a.c", "strcpy(a, b);\nx = a + sprintf (b, c);\n/*\n\n*/ gets(a);\n", [1, 2, 5]),
+        *[("tests/unit/core/base/a_test.c", f"    {name}(a);\n", [1]) for name in style.BANNED],
     ],
     "allocation": [
-        ("lib/base/arena.c", "p = malloc(3);\nfree(p);\n", []),
-        ("tests/unit/base/a_test.c", "free(p);\n", []),
-        ("lib/http/a.c", "mk_buf_free(b);\npool.free(p);\npool->free(p);\n", []),
-        ("lib/http/a.c", "p = malloc(3);\nx = !realloc(p, 4);\nfree(p);\n", [1, 2, 3]),
+        ("lib/core/base/arena.c", "p = malloc(3);\nfree(p);\n", []),
+        ("tests/unit/core/base/a_test.c", "free(p);\n", []),
+        ("lib/core/http/a.c", "mk_buf_free(b);\npool.free(p);\npool->free(p);\n", []),
+        ("lib/core/http/a.c", "p = malloc(3);\nx = !realloc(p, 4);\nfree(p);\n", [1, 2, 3]),
         *[("plugins/x/x.c", f"q = {name}(p);\n", [1]) for name in style.ALLOCATORS.split()],
     ],
     "function_length": [
-        ("lib/base/a.c", function(60), []),
-        ("lib/base/a.c", "\n" + function(61), [2]),
-        ("lib/base/a.c", "int g(void)\n{\n" + table(70, "    ") + "}\n", []),
-        ("lib/base/a.c", "int g(void)\n{\n" + table(9, "    ") + "    a++;\n" * 56 + "}\n", [1]),
-        ("lib/base/a.c", "struct s {\n" + "    int a;\n" * 70 + "};\n", []),
+        ("lib/core/base/a.c", function(60), []),
+        ("lib/core/base/a.c", "\n" + function(61), [2]),
+        ("lib/core/base/a.c", "int g(void)\n{\n" + table(70, "    ") + "}\n", []),
+        ("lib/core/base/a.c", "int g(void)\n{\n" + table(9, "    ") + "    a++;\n" * 56 + "}\n", [1]),
+        ("lib/core/base/a.c", "struct s {\n" + "    int a;\n" * 70 + "};\n", []),
     ],
     "file_length": [
-        ("lib/base/a.c", "\n" * 800, []),
-        ("lib/base/a.c", "\n" * 801, [1]),
-        ("lib/base/a.c", "\n" * 700 + table(300), []),
+        ("lib/core/base/a.c", "\n" * 800, []),
+        ("lib/core/base/a.c", "\n" * 801, [1]),
+        ("lib/core/base/a.c", "\n" * 700 + table(300), []),
     ],
     "trailing_space": [
         ("a.md", "a\nb\n", []),
@@ -80,8 +80,8 @@ STYLE_CASES = {
         ("a.py", "a\n\n", [3]),
     ],
     "tabs": [
-        ("lib/base/a.c", "    a\n", []),
-        ("lib/base/a.c", "\ta\n", [1]),
+        ("lib/core/base/a.c", "    a\n", []),
+        ("lib/core/base/a.c", "\ta\n", [1]),
         ("a.py", "\ta\n", [1]),
     ],
     "line_length": [
@@ -105,23 +105,28 @@ STYLE_CASES = {
 
 # path, text, how many findings
 LAYER_CASES = [
-    ("lib/base/a.c", '#include "base/b.h"\n#include "b.h"\n#include <monkey/str.h>\n#include <sys/socket.h>\n', 0),
-    ("lib/conf/a.c", '#include "base/b.h"\n#include <monkey/conf.h>\n', 0),
-    ("lib/http/a.c", '#include "net/b.h"\n#include "loop/b.h"\n#include "http/b.h"\n', 0),
-    ("lib/server/a.c", '#include "conf/b.h"\n#include "http/b.h"\n#include <monkey/plugin.h>\n', 0),
-    ("lib/server/a.c", '#include "version.h"\n', 0),
-    ("lib/base/a.c", '#include "conf/b.h"\n#include "loop/b.h"\n', 2),
-    ("lib/conf/a.c", '#include "loop/b.h"\n#include "server/b.h"\n', 2),
-    ("lib/loop/a.c", '#include "net/b.h"\n', 1),
-    ("lib/net/a.h", '  #  include "http/b.h"\n', 1),
-    ("lib/http/a.c", '#include "server/b.h"\n#include "conf/b.h"\n#include "../server/b.h"\n', 3),
-    ("lib/http/a.c", '// #include "server/b.h"\n/*\n#include "server/b.h"\n*/\n', 0),
-    ("lib/http/a.c", "#include <monkey/plugin.h>\n#include <monkey/unheard.h>\n", 2),
-    ("lib/http/a.c", '#include "version.h"\n', 1),
+    ("lib/core/base/a.c", '#include "base/b.h"\n#include "b.h"\n#include <monkey/str.h>\n#include <sys/socket.h>\n', 0),
+    ("lib/core/conf/a.c", '#include "base/b.h"\n#include <monkey/conf.h>\n', 0),
+    ("lib/core/http/a.c", '#include "net/b.h"\n#include "loop/b.h"\n#include "http/b.h"\n', 0),
+    ("lib/core/server/a.c", '#include "conf/b.h"\n#include "http/b.h"\n#include <monkey/plugin.h>\n', 0),
+    ("lib/core/server/a.c", '#include "version.h"\n', 0),
+    ("lib/core/base/a.c", '#include "conf/b.h"\n#include "loop/b.h"\n', 2),
+    ("lib/core/conf/a.c", '#include "loop/b.h"\n#include "server/b.h"\n', 2),
+    ("lib/core/loop/a.c", '#include "net/b.h"\n', 1),
+    ("lib/core/net/a.h", '  #  include "http/b.h"\n', 1),
+    ("lib/core/http/a.c", '#include "server/b.h"\n#include "conf/b.h"\n#include "../server/b.h"\n', 3),
+    ("lib/core/http/a.c", '// #include "server/b.h"\n/*\n#include "server/b.h"\n*/\n', 0),
+    ("lib/core/http/a.c", "#include <monkey/plugin.h>\n#include <monkey/unheard.h>\n", 2),
+    ("lib/core/http/a.c", '#include "version.h"\n', 1),
     ("lib/misc/a.c", '#include "b.h"\n', 1),
-    ("lib/websocket/a.c", '#include "b.h"\n#include <monkey/buf.h>\n#include <monkey/tunnel.h>\n', 0),
-    ("lib/websocket/a.c", '#include "../base/arena.h"\n#include "../http/tunnel.h"\n', 2),
-    ("lib/http/a.c", '#include "websocket/frame.h"\n', 1),
+    ("lib/core/misc/a.c", '#include "b.h"\n', 1),
+    ("lib/core/http/a.c", '#include "inspect/a.h"\n', 1),
+    ("lib/inspect/a.c", '#include "b.h"\n#include "inspect/b.h"\n#include "server/server.h"\n', 0),
+    ("lib/embed/a.c", '#include "inspect/b.h"\n#include "store/store.h"\n', 2),
+    ("lib/kit/store/a.c", '#include "../watched/paths.h"\n', 1),
+    ("lib/kit/websocket/a.c", '#include "b.h"\n#include <monkey/buf.h>\n#include <monkey/tunnel.h>\n', 0),
+    ("lib/kit/websocket/a.c", '#include "../base/arena.h"\n#include "../http/tunnel.h"\n', 2),
+    ("lib/core/http/a.c", '#include "websocket/frame.h"\n', 1),
     ("plugins/x/x.c", '#include <monkey/plugin.h>\n#include "x.h"\n#include "part/y.h"\n', 0),
     ("plugins/x/x.c", '#include "../y/y.h"\n#include "../../lib/http/h1/h1.h"\n', 2),
     ("bin/monkey/main.c", '#include <monkey/monkey.h>\n#include "options.h"\n', 0),
@@ -137,11 +142,11 @@ LAYER_CASES = [
     ("duda/packages/json/a.c", '#include <duda/duda.h>\n#include <monkey/loop.h>\n#include "scan.h"\n', 0),
     ("duda/packages/json/a.c", '#include <monkey/plugin.h>\n#include "../sha/b.h"\n#include "../../core/b.h"\n', 3),
     ("duda/packages/json/a.c", "#include <cjson/cJSON.h>\n#include <openssl/evp.h>\n", 1),
-    ("tests/unit/http/a_test.c", '#include "http/h1/h1.h"\n#include "check.h"\n#include <cmocka.h>\n', 0),
-    ("lib/http/h2/session.c", "#include <nghttp2/nghttp2.h>\n", 0),
-    ("lib/http/h1.c", "#include <nghttp2/nghttp2.h>\n#include <openssl/ssl.h>\n#include <cmocka.h>\n", 3),
+    ("tests/unit/core/http/a_test.c", '#include "http/h1/h1.h"\n#include "check.h"\n#include <cmocka.h>\n', 0),
+    ("lib/core/http/h2/session.c", "#include <nghttp2/nghttp2.h>\n", 0),
+    ("lib/core/http/h1.c", "#include <nghttp2/nghttp2.h>\n#include <openssl/ssl.h>\n#include <cmocka.h>\n", 3),
     ("plugins/auth/auth.c", "#include <openssl/evp.h>\n#include <openssl/ssl.h>\n", 1),
-    ("lib/base/a.c", "#include <unheard.h>\n", 1),
+    ("lib/core/base/a.c", "#include <unheard.h>\n", 1),
 ]
 
 
@@ -164,8 +169,8 @@ def test_layers(path, text, count):
 
 
 def test_layers_reports_the_line():
-    assert [str(finding) for finding in layers.check([Source("lib/base/a.c", '\n\n#include "net/addr.h"\n')])] == [
-        'lib/base/a.c:3: lib/base must not include "net/addr.h"']
+    assert [str(finding) for finding in layers.check([Source("lib/core/base/a.c", '\n\n#include "net/addr.h"\n')])] == [
+        'lib/core/base/a.c:3: lib/core/base must not include "net/addr.h"']
 
 
 def includes(**files):
@@ -198,23 +203,23 @@ def test_circles(graph, count):
 ])
 def test_contracts(text, count):
     assert len(list(contracts.check([Source("include/monkey/a.h", text)]))) == count
-    assert not list(contracts.check([Source("lib/base/a.h", text)]))
+    assert not list(contracts.check([Source("lib/core/base/a.h", text)]))
 
 
 @pytest.mark.parametrize("text, count", [
-    ("`lib/base/a.c`, `base/a.c`, `a.c` and `known()`, `open()`\n", 0),
-    ("`lib/base/b.c`\n`b.c`\n`other/a.c`\n", 3),
+    ("`lib/core/base/a.c`, `base/a.c`, `a.c` and `known()`, `open()`\n", 0),
+    ("`lib/core/base/b.c`\n`b.c`\n`other/a.c`\n", 3),
     ("`unknown()`, `SSL_read()`\n", 1),
 ])
 def test_mentions(text, count):
-    sources = [Source("lib/base/a.c", "int known(void);\n"), Source("docs/a.md", text)]
+    sources = [Source("lib/core/base/a.c", "int known(void);\n"), Source("docs/a.md", text)]
     assert len(list(mentions.check(sources))) == count
 
 
 TREE = [
-    Source("lib/http/conn.h", "struct mk__conn {\n    int state, n[3];\n    void (*fn)(int);\n};\n"
+    Source("lib/core/http/conn.h", "struct mk__conn {\n    int state, n[3];\n    void (*fn)(int);\n};\n"
                               "int mk__conn_open(void);\n"),
-    Source("tests/unit/http/conn_test.c", ""),
+    Source("tests/unit/core/http/conn_test.c", ""),
     Source("tests/e2e/test_tls.py", ""),
 ]
 
@@ -243,7 +248,7 @@ def test_mentions_in_pages(text, count):
     ("/*\n * mk__conn_shut, con.h,\n * gone()\n */\nx = \"mk__none none.h\";\n", 3),
 ])
 def test_mentions_in_comments(text, count):
-    findings = list(mentions.check([*TREE, Source("lib/http/a.c", text)]))
+    findings = list(mentions.check([*TREE, Source("lib/core/http/a.c", text)]))
     assert len(findings) == count, findings
 
 
@@ -251,34 +256,34 @@ A_FUNCTION = "int mk__{}(int a,\n        int b)\n{{\n}}\n"
 
 
 @pytest.mark.parametrize("path, name, count", [
-    ("lib/http/conn.c", "conn_open", 0),
-    ("lib/http/conn.c", "con_open", 1),
-    ("lib/http/conn.c", "connect", 1),
-    ("lib/http/h2/stream.c", "stream_new", 0),
-    ("lib/http/h2/stream.c", "h2_stream_new", 0),
-    ("lib/http/h2/session.c", "h2_open", 0),
-    ("lib/http/h2/session.c", "h2_load", 1),
-    ("lib/loop/timer.c", "wheel_arm", 0),
-    ("lib/loop/timer.c", "loop_arm", 1),
-    ("lib/websocket/frame.c", "ws_open", 0),
-    ("lib/websocket/frame.c", "wss_open", 1),
-    ("lib/loop/frame.c", "ws_open", 1),
+    ("lib/core/http/conn.c", "conn_open", 0),
+    ("lib/core/http/conn.c", "con_open", 1),
+    ("lib/core/http/conn.c", "connect", 1),
+    ("lib/core/http/h2/stream.c", "stream_new", 0),
+    ("lib/core/http/h2/stream.c", "h2_stream_new", 0),
+    ("lib/core/http/h2/session.c", "h2_open", 0),
+    ("lib/core/http/h2/session.c", "h2_load", 1),
+    ("lib/core/loop/timer.c", "wheel_arm", 0),
+    ("lib/core/loop/timer.c", "loop_arm", 1),
+    ("lib/kit/websocket/frame.c", "ws_open", 0),
+    ("lib/kit/websocket/frame.c", "wss_open", 1),
+    ("lib/core/loop/frame.c", "ws_open", 1),
 ])
 def test_prefixes(path, name, count):
-    headers = [Source("lib/http/h2/h2.h", "int mk__h2_open(void);\n"),
-               Source("lib/loop/timer.h", "struct mk__wheel {\n    int a;\n};\n")]
+    headers = [Source("lib/core/http/h2/h2.h", "int mk__h2_open(void);\n"),
+               Source("lib/core/loop/timer.h", "struct mk__wheel {\n    int a;\n};\n")]
     assert len(list(prefixes.check([*headers, Source(path, A_FUNCTION.format(name))], set()))) == count
 
 
 def test_prefixes_in_headers():
     text = "static inline int mk__b_get(void)\n{\n}\nint mk__c_new(int a,\n              int b);\n"
-    assert len(list(prefixes.check([Source("lib/base/a.h", text)], set()))) == 1
+    assert len(list(prefixes.check([Source("lib/core/base/a.h", text)], set()))) == 1
 
 
 def test_prefixes_that_are_known():
-    sources = [Source("lib/base/a.c", A_FUNCTION.format("b_get"))]
-    assert not list(prefixes.check(sources, {("lib/base/a.c", "b_get")}))
-    assert len(list(prefixes.check(sources, {("lib/base/a.c", "b_get"), ("lib/base/a.c", "b_put")}))) == 1
+    sources = [Source("lib/core/base/a.c", A_FUNCTION.format("b_get"))]
+    assert not list(prefixes.check(sources, {("lib/core/base/a.c", "b_get")}))
+    assert len(list(prefixes.check(sources, {("lib/core/base/a.c", "b_get"), ("lib/core/base/a.c", "b_put")}))) == 1
 
 
 @pytest.mark.parametrize("text, count", [
@@ -288,16 +293,16 @@ def test_prefixes_that_are_known():
     ("#if X\n#endif\n" * (preprocessor.TESTS_MAX + 1), 1),
 ])
 def test_preprocessor(text, count):
-    assert len(list(preprocessor.check([Source("lib/base/a.c", text)]))) == count
+    assert len(list(preprocessor.check([Source("lib/core/base/a.c", text)]))) == count
     assert not list(preprocessor.check([Source("tests/unit/a_test.c", text)]))
 
 
 @pytest.mark.parametrize("path, text, count", [
     ("docs/a.md", "Nobody buries a guest.\n", 3),
-    ("lib/base/a.c", "/* Whoever comes. */\nint nobody;\n", 1),
-    ("lib/base/a.c", 'x = "nobody"; y = "`nobody`"; z = "nobody waits";\n', 1),
-    ("lib/base/a.c", "/* A client who waits sends a frame of HTTP/2. `kill --kill-whom=main` */\n", 2),
-    ("tests/unit/base/a_test.c", "/* nobody */\nTEST(who_waits)\n", 2),
+    ("lib/core/base/a.c", "/* Whoever comes. */\nint nobody;\n", 1),
+    ("lib/core/base/a.c", 'x = "nobody"; y = "`nobody`"; z = "nobody waits";\n', 1),
+    ("lib/core/base/a.c", "/* A client who waits sends a frame of HTTP/2. `kill --kill-whom=main` */\n", 2),
+    ("tests/unit/core/base/a_test.c", "/* nobody */\nTEST(who_waits)\n", 2),
     ("tests/e2e/test_a.py", "def test_nobody_waits(serve):\n    pass\n", 1),
     ("tests/e2e/harness/a.py", '"""Who waits.\n\nNobody.\n"""\nX = "nobody"  # whoever\n', 3),
     ("tools/wr/a.py", 'def f():\n    """One\n    verdict."""\n    x = "verdict"\n', 1),
@@ -305,7 +310,7 @@ def test_preprocessor(text, count):
     ("tests/plugins/a.c", "/* A truth machine. */\n", 1),
     ("docs/a.py", "# nobody\n", 0),
     ("tests/e2e/test_a.py", "def test_clients_whose_time_is_over(serve):\n    pass\n", 0),
-    ("lib/base/a.c", "/*\n * one\n * deeds\n */\n", 1),
+    ("lib/core/base/a.c", "/*\n * one\n * deeds\n */\n", 1),
 ])
 def test_words(path, text, count):
     source = Source(path, text)
@@ -327,7 +332,7 @@ def test_names(path, text, count):
     assert len(list(language.check_names(source))) == count
 
 
-@pytest.mark.parametrize("path", ["lib/base/a.c", "docs/a.md", "tests/lint/lint_test.py", "tests/e2e/a.sh"])
+@pytest.mark.parametrize("path", ["lib/core/base/a.c", "docs/a.md", "tests/lint/lint_test.py", "tests/e2e/a.sh"])
 def test_names_that_are_not_checked(path):
     source = Source(path, "world")
     assert not (language.is_checked(source) and language.has_checked_names(source))
@@ -386,4 +391,4 @@ def test_keys(tmp_path, kind):
 def test_the_tree_is_read():
     paths = {source.path: source.kind for source in read_tree()}
     assert paths["dev"] == "shell" and paths["tests/lint/check.py"] == "python" and paths["CMakeLists.txt"] == "cmake"
-    assert paths["lib/base/arena.c"] == "c" and not any(path.startswith(("build/", ".git/")) for path in paths)
+    assert paths["lib/core/base/arena.c"] == "c" and not any(path.startswith(("build/", ".git/")) for path in paths)

@@ -48,7 +48,8 @@ class Names:
                 self.add_fields("\n".join(source.code))
             if match := re.match(r"tests/unit/(.*)_test\.c$", source.path):
                 self.units.add(match[1].replace("/", "-"))
-                self.programs.add(match[1].rpartition("/")[0].replace("/", "-"))
+                folder = match[1].rpartition("/")[0]
+                self.programs.add(re.sub("^(core|kit)/", "", folder).replace("/", "-"))
             if match := re.match(r"tests/e2e/test_(\w+)\.py$", source.path):
                 self.e2e.add(match[1])
         self.files = {part for path in self.paths for part in suffixes(path)}

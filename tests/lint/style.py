@@ -19,7 +19,7 @@ BANNED = {
     "system": "it runs a shell", "popen": "it runs a shell", "alloca": "the stack has no limit to ask",
 }
 ALLOCATORS = "malloc calloc realloc reallocarray free strdup strndup asprintf vasprintf aligned_alloc posix_memalign"
-ALLOCATOR_HOME = "lib/base/arena.c"
+ALLOCATOR_HOME = "lib/core/base/arena.c"
 SERVICES_HEAP = "duda/core/mem.c"  # what services free themselves
 SHELL = "bin/shell/"  # passes memory to libedit, and frees what that returns
 

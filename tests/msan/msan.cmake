@@ -2,10 +2,11 @@
 # The preset msan. MemorySanitizer takes what a library writes that was compiled without it for uninitialized. These
 # unit tests and fuzz targets, as patterns of their file names, call such a library:
 set(MK_MSAN_WITHOUT
-    "^base/regex_" "^plugins/logger/filter_" "^plugins/redirect/(target|when)_" "^server/path_limits_" # libpcre2
-    "^http/h2/" "^server/object/" "^h2_" # libnghttp2
+    "^core/base/regex_" "^plugins/logger/filter_" "^plugins/redirect/(target|when)_"
+    "^core/server/path_limits_"       # libpcre2
+    "^core/http/h2/" "^core/server/object/" "^h2_" # libnghttp2
     "^plugins/tls/" "^tls_"           # libssl
-    "^websocket/(broadcast|codecs|deflate)_" "^ws_(deflate|session)_" # zlib
+    "^kit/websocket/(broadcast|codecs|deflate)_" "^ws_(deflate|session)_" # zlib
     "^plugins/compress/"              # zlib, libbrotli, libzstd
     "^duda/packages/json/" "^json_"   # libcjson
     "^duda/packages/sqlite/sqlite_" # libsqlite3

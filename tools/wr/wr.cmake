@@ -4,10 +4,10 @@ file(GLOB MK_WR_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tools/wr/load/*.c)
 list(REMOVE_ITEM MK_WR_SOURCES ${CMAKE_SOURCE_DIR}/tools/wr/load/main.c) # the rest is tested apart
 
 add_library(wr-load-parts OBJECT ${MK_WR_SOURCES})
-target_include_directories(wr-load-parts PRIVATE include lib ${CMAKE_BINARY_DIR}/gen
+target_include_directories(wr-load-parts PRIVATE include lib/core ${CMAKE_BINARY_DIR}/gen
     $<TARGET_PROPERTY:wr-load,INCLUDE_DIRECTORIES>)
 add_executable(wr-load tools/wr/load/main.c $<TARGET_OBJECTS:wr-load-parts> ${MK_OBJECTS})
-target_include_directories(wr-load PRIVATE include lib ${CMAKE_BINARY_DIR}/gen)
+target_include_directories(wr-load PRIVATE include lib/core ${CMAKE_BINARY_DIR}/gen)
 target_link_libraries(wr-load PRIVATE m Threads::Threads)
 set(otherwise "build without wr (-D MK_WR=OFF)")
 mk_link_library(wr-load zlib.h z zlib1g-dev wr-load "${otherwise}")

@@ -3,7 +3,7 @@
  * WebSockets inside a program: what one client sends reaches all of them. A plugin of the program has a WebSocket
  * worker for each thread, and a handler accepts. It ends with a line on stdin.
  *
- *     cc chat.c $(pkg-config --cflags --libs monkey-websocket monkey) -lz -o chat && ./chat
+ *     cc chat.c $(pkg-config --cflags --libs monkey-kit monkey) -lz -o chat && ./chat
  */
 #include <monkey/embed.h>
 #include <monkey/websocket.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * echo: two WebSocket endpoints. What a client sends to /echo comes back; what it sends to /all goes to the clients of
- * /all in all threads. Link it with -lmonkey-websocket -lz.
+ * /all in all threads. Link it with -lmonkey-kit -lz.
  */
 #include <monkey/plugin.h>
 #include <monkey/websocket.h>

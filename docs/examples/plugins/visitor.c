@@ -3,7 +3,7 @@
  * visitor: knows browsers again. GET /visitor gives a browser a random id in a cookie, and says which one it has;
  * DELETE /visitor has it forget the id.
  *
- *     cc -shared -fPIC $(pkg-config --cflags monkey) visitor.c -o visitor.so $(pkg-config --libs monkey-cookie)
+ *     cc -shared -fPIC $(pkg-config --cflags monkey) visitor.c -o visitor.so $(pkg-config --libs monkey-kit)
  */
 #include <monkey/cookie.h>
 #include <monkey/escape.h>

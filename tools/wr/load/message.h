@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The client's side of a WebSocket (RFC 6455): the handshake, a message that is sent, and the messages that are
- * received, which must have the same bytes. Pure and resumable, and independent of lib/websocket, which it measures.
+ * received, which must have the same bytes. Pure and resumable, and independent of lib/kit/websocket, which it
+ * measures.
  */
 #ifndef WR_LOAD_MESSAGE_H
 #define WR_LOAD_MESSAGE_H

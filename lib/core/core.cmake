@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+# The sources of the server, by the builds that have them. A source that is in no list is an error.
+
+# In every build.
+set(MK_CORE_SOURCES
+    base/arena.c base/buf.c base/civil.c base/clock.c base/escape.c base/file.c base/library.c base/log.c
+    base/pattern.c base/pool.c base/random.c base/str.c conf/bind.c conf/diagnostics.c conf/expand.c conf/load.c
+    conf/reference.c conf/scan.c conf/schema.c conf/show.c conf/unknown_key.c conf/value.c conf/values.c
+    http/block.c http/conn.c http/context.c http/file.c http/file_read.c http/h1/h1.c http/h1/send.c http/http.c
+    http/message/accept.c http/message/accept_encoding.c http/message/chunked.c http/message/date.c
+    http/message/mime.c http/message/multipart.c http/message/parse.c http/message/range.c
+    http/message/request_head.c http/message/status.c http/message/uri.c http/message/validators.c
+    http/message/weight.c http/request.c http/response.c loop/loop.c loop/thread_pool.c loop/timer.c net/addr.c
+    net/listen.c net/sock.c server/build_info.c server/cpus.c server/generation.c server/generation_load.c
+    server/host.c server/listen/acceptor.c server/listen/listeners.c server/module.c server/plugins.c
+    server/reload.c server/request_hooks.c server/server.c server/settings.c server/show.c server/thread.c
+    server/vhost.c server/worker.c)
+
+# Not in small builds, where calls into them are not compiled (MK_HAS_..., MK_SMALL).
+set(large
+    base/address.c base/base64.c base/counters.c base/counters_memory.c base/sha1.c base/siphash.c
+    conf/foreign_syntax.c conf/foreign_words.c http/client_addr.c http/filter.c http/h1/tunnel.c http/h2/core.c
+    http/handshake.c http/message/forwarded.c http/message/preface.c http/message/proxy_protocol.c http/parts.c
+    http/request_id.c http/tunnel.c loop/epoch.c loop/epoch_join.c net/dial.c net/resolver.c server/autoload.c
+    server/balancer.c server/bound_hosts.c server/caller_thread.c server/conn_hooks.c server/conn_log.c
+    server/control_thread.c server/counts.c server/h2_loader.c server/handlers.c server/handover.c
+    server/inspect_core.c server/listen/inherited.c server/listen/limits.c server/listen/mistakes.c
+    server/listen/names.c server/orders.c server/path_hooks.c server/path_limits.c server/plugin_place.c
+    server/plugin_sockets.c server/plugin_states.c server/receiver.c server/request_ref.c
+    server/request_rewrite.c server/skipped_files.c server/user.c server/worker_reload.c)
+
+# HTTP/2, in an object of its own, which module.c opens.
+set(MK_H2_SOURCES
+    http/h2/alloc.c http/h2/evict.c http/h2/flood.c http/h2/flood_counters.c http/h2/priority.c http/h2/recv.c
+    http/h2/request_head.c http/h2/response.c http/h2/send.c http/h2/session.c http/h2/stream.c
+    http/h2/timeout.c http/h2/tunnel.c)
+
+# What runs at the start and at reloads only.
+set(MK_CORE_AT_START
+    base/counters.c base/counters_memory.c conf/bind.c conf/diagnostics.c conf/expand.c conf/foreign_syntax.c
+    conf/foreign_words.c conf/load.c conf/reference.c conf/scan.c conf/schema.c conf/show.c conf/unknown_key.c
+    conf/value.c conf/values.c server/autoload.c server/bound_hosts.c server/build_info.c server/caller_thread.c
+    server/control_thread.c server/cpus.c server/generation_load.c server/handover.c server/listen/inherited.c
+    server/listen/names.c server/module.c server/plugins.c server/reload.c server/server.c server/settings.c
+    server/show.c server/user.c server/worker_reload.c)
+
+# With the libraries and sanitizers that a build has.
+set(with_pcre2 base/regex.c)
+set(with_asan base/asan.c)
+
+file(GLOB_RECURSE left RELATIVE ${CMAKE_CURRENT_LIST_DIR} CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.c)
+list(REMOVE_ITEM left ${MK_CORE_SOURCES} ${large} ${MK_H2_SOURCES} ${with_pcre2} ${with_asan} http/h2/module.c)
+if(left)
+    list(JOIN left ", " left)
+    message(FATAL_ERROR "lib/core/core.cmake has no list for ${left}")
+endif()
+
+if(NOT MK_LEAN)
+    list(APPEND MK_CORE_SOURCES ${large})
+endif()
+if(MK_REGEX AND NOT MK_LEAN)
+    find_path(PCRE2_INCLUDE_DIR pcre2.h)
+    if(NOT PCRE2_INCLUDE_DIR)
+        message(FATAL_ERROR "pcre2.h is missing: install it (Debian: libpcre2-dev), or build without regular "
+            "expressions (-D MK_REGEX=OFF)")
+    endif()
+    add_compile_definitions(MK_REGEX)
+    list(APPEND MK_CORE_SOURCES ${with_pcre2})
+    set_property(SOURCE ${CMAKE_CURRENT_LIST_DIR}/base/regex.c APPEND PROPERTY
+        INCLUDE_DIRECTORIES ${PCRE2_INCLUDE_DIR})
+endif()
+if(MK_HAS_ASAN)
+    list(APPEND MK_CORE_SOURCES ${with_asan})
+endif()
+list(SORT MK_CORE_SOURCES) # neighbours share pages
+foreach(name IN ITEMS MK_CORE_SOURCES MK_H2_SOURCES MK_CORE_AT_START)
+    list(TRANSFORM ${name} PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
+endforeach()

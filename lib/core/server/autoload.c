@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Finds the modules that a configuration mentions (server/autoload.h). lib/core/conf reads the files into a
+ * configuration without sections.
+ */
+#include "server/autoload.h"
+
+#include "base/file.h"
+#include "conf/conf.h"
+#include "server/skipped_files.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+enum { PATH_BYTES = 4096, ARENA_BYTES_MAX = 64 * 1024 * 1024 };
+
+struct search {
+    const char *dir;
+    const char *const *names;
+    uint32_t found;
+    struct mk__conf *conf;
+    struct mk__conf_set *set;
+};
+
+uint32_t mk__autoload_match_word(struct mk_str word, const char *const *names)
+{
+    for (unsigned i = 0; names[i]; i++)
+        if (mk_str_ieq(word, mk_str_c(names[i])))
+            return 1u << i;
+    return 0;
+}
+
+/* Sections that are not named like their plugin. */
+static struct mk_str find_plugin_name(struct mk_str section)
+{
+    static const struct {
+        struct mk_str section, plugin;
+    } others[] = {{MK_STR("WEB_SERVICE"), MK_STR("duda")},      {MK_STR("DocumentRoot"), MK_STR("static")},
+                  {MK_STR("REWRITE"), MK_STR("redirect")},      {MK_STR("RULES"), MK_STR("mandril")},
+                  {MK_STR("CLIENT_LIMITS"), MK_STR("mandril")}, {MK_STR("CONNECTIONS"), MK_STR("mandril")}};
+    for (unsigned i = 0; i < MK_COUNT_OF(others); i++)
+        if (mk_str_ieq(section, others[i].section))
+            return others[i].plugin;
+    return section;
+}
+
+static void match_line(struct mk_str name, const struct mk_conf_value *value, void *ctx)
+{
+    struct search *s = ctx;
+    name = find_plugin_name(name);
+    bool transport = mk_str_ieq(name, MK_STR("Listen")) || mk_str_ieq(name, MK_STR("TransportLayer"));
+    s->found |= mk__autoload_match_word(name, s->names);
+    for (uint32_t i = 0; value && transport && i < value->n; i++)
+        s->found |= mk__autoload_match_word(value->words[i], s->names);
+}
+
+static int search_files(struct search *s, const char *pattern)
+{
+    struct mk_arena arena;
+    struct mk_str *files;
+    size_t n = 0;
+    mk_arena_init(&arena, NULL, ARENA_BYTES_MAX, NULL, 0);
+    int err = mk__file_glob(pattern, &arena, &files, &n) == -ENOMEM ? -ENOMEM : 0;
+    for (size_t i = 0; i < n && err == 0; i++)
+        if (!mk__skipped_files_describe(files[i].p))
+            err = mk__conf_read(s->conf, s->set, files[i].p) == -ENOMEM ? -ENOMEM : 0;
+    mk_arena_release(&arena);
+    return err;
+}
+
+/* The files in the order in which the server reads them, because variables are valid in later files too. */
+static int search_dir(struct search *s)
+{
+    char dir[PATH_BYTES], path[2 * PATH_BYTES];
+    mk__file_escape_glob(mk_str_c(s->dir), dir, sizeof(dir));
+    snprintf(path, sizeof(path), "%s/monkey.conf", dir);
+    int err = search_files(s, path);
+    for (unsigned i = 0; s->names[i] && err == 0; i++) {
+        snprintf(path, sizeof(path), "%s/plugins/%s/%s.conf", dir, s->names[i], s->names[i]);
+        err = search_files(s, path);
+    }
+    snprintf(path, sizeof(path), "%s/sites/*", dir);
+    return err < 0 ? err : search_files(s, path);
+}
+
+int mk__autoload_find_in_text(struct mk__conf *conf, struct mk_str text, const char *const *names, uint32_t *ret_wanted)
+{
+    struct search s = {.names = names, .conf = conf};
+    s.set = mk__conf_set_new(conf, MK_CONF_SCOPE_SERVER);
+    if (!s.set)
+        return -ENOMEM;
+    mk__conf_on_line(conf, match_line, &s);
+    int err = mk__conf_read_text(conf, s.set, "text", text);
+    *ret_wanted |= s.found;
+    return err == -ENOMEM ? err : 0;
+}
+
+int mk__autoload_find_modules(struct mk__conf *conf, const char *dir, const char *const *names, uint32_t *ret_wanted)
+{
+    struct search s = {.dir = dir, .names = names, .conf = conf};
+    s.set = mk__conf_set_new(conf, MK_CONF_SCOPE_SERVER);
+    if (s.set)
+        mk__conf_on_line(conf, match_line, &s);
+    int err = s.set ? search_dir(&s) : -ENOMEM;
+    *ret_wanted = s.found;
+    return err;
+}

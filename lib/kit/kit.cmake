@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+# What only loaded plugins link: one archive, of which a plugin carries what it calls. Its symbols are hidden there, so
+# that a plugin calls its own copy. Programs that embed the server find cookies and routes in libmonkey.
+set(sources client_table/client_table.c cookie/cookie.c routes/routes.c)
+set(folders store watched)
+if(MK_WEBSOCKET)
+    list(APPEND folders websocket)
+endif()
+foreach(folder IN LISTS folders)
+    file(GLOB found RELATIVE ${CMAKE_CURRENT_LIST_DIR} CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/${folder}/*.c)
+    list(APPEND sources ${found})
+endforeach()
+list(TRANSFORM sources PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
+add_library(monkey-kit STATIC ${sources})
+target_include_directories(monkey-kit PUBLIC ${CMAKE_SOURCE_DIR}/include)
+target_compile_definitions(monkey-kit PRIVATE MK_API=)
+if(MK_WEBSOCKET)
+    mk_link_library(monkey-kit zlib.h z zlib1g-dev "the WebSocket library" "build without it (-D MK_WEBSOCKET=OFF)")
+    set(MK_KIT_LIBS " -Wl,--push-state,--as-needed -lz -Wl,--pop-state") # for those who use no WebSockets
+endif()
