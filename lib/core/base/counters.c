@@ -5,6 +5,7 @@
  */
 #include "base/counters.h"
 
+#include <monkey/arena.h>
 #include <monkey/buf.h>
 #include <monkey/log.h>
 
@@ -184,11 +185,14 @@ static struct mk__counter_series *find_listed(const struct mk__counter_family *f
 
 /* ── many counters: an index of this process, by family and labels, of records that other processes may add to ── */
 
+struct index_slot {
+    uint32_t family, series; /* their places */
+};
+
+/* It is allocated when it is first needed, and stays. */
 static struct {
     uint32_t n; /* counters in it; 0: it is not in use */
-    struct {
-        uint32_t family, series; /* their places */
-    } slots[INDEX_SLOTS];
+    struct index_slot *slots;
 } by_labels;
 
 static unsigned first_slot(uint32_t family, uint32_t hash)
@@ -207,19 +211,28 @@ static int index_series(const struct mk__counter_family *f, const struct mk__cou
     return 0;
 }
 
-static void update_index(void)
+/* Returns whether there is an index, which has all counters. */
+static bool update_index(void)
 {
-    if (by_labels.n == mk__counters_head->n_series)
-        return;
-    memset(by_labels.slots, 0, sizeof(by_labels.slots));
+    enum { BYTES = INDEX_SLOTS * sizeof(struct index_slot) };
+    uint32_t n = mk__counters_head->n_series;
+    if (n < INDEX_FROM) {
+        by_labels.n = 0;
+        return false;
+    }
+    if (by_labels.n == n)
+        return true;
+    if (!by_labels.slots && !(by_labels.slots = mk_account_alloc(NULL, BYTES)))
+        return false;
+    memset(by_labels.slots, 0, BYTES);
     mk__counters_memory_visit(index_series, NULL);
-    by_labels.n = mk__counters_head->n_series;
+    by_labels.n = n;
+    return true;
 }
 
 static struct mk__counter_series *find_indexed(const struct mk__counter_family *f, struct mk_str labels, uint32_t hash)
 {
     uint32_t family = place_of(f);
-    update_index();
     for (unsigned i = first_slot(family, hash); by_labels.slots[i].series; i = (i + 1) % INDEX_SLOTS) {
         struct mk__counter_series *s = mk__counters_memory_get_series(by_labels.slots[i].series);
         if (s && by_labels.slots[i].family == family && has_labels(s, labels, hash))
@@ -231,11 +244,9 @@ static struct mk__counter_series *find_indexed(const struct mk__counter_family *
 /* Returns the counter of a family with these labels, which is added if it is new; NULL: there is no room for it. */
 static struct mk__counter_series *open_series_of(struct mk__counter_family *f, struct mk_str labels)
 {
-    uint32_t hash = hash_labels(labels), n = mk__counters_head->n_series;
-    bool indexed = !MK_SMALL && n >= INDEX_FROM;
+    uint32_t hash = hash_labels(labels);
+    bool indexed = update_index();
     struct mk__counter_series *s = indexed ? find_indexed(f, labels, hash) : find_listed(f, labels, hash);
-    if (!indexed)
-        by_labels.n = 0;
     if (s)
         return s;
     s = add_series(f, labels, hash);
