@@ -30,6 +30,9 @@ MK_API uint64_t mk_loop_turns(const struct mk_loop *loop);
 /* Returns the monotonic clock at the moment of the call, in microseconds. A call takes about 24 ns. */
 MK_API uint64_t mk_loop_now_us(const struct mk_loop *loop);
 
+/* Returns whether the loop has ended, as it may have before a worker_stop (<monkey/plugin.h>). */
+MK_API bool mk_loop_has_ended(const struct mk_loop *loop);
+
 /* ── descriptors ── */
 
 struct mk_event;
@@ -115,8 +118,16 @@ struct mk_message {
 /*
  * Calls `message->fn` in the loop's thread. Any thread may call this; it never blocks and never fails. The message
  * belongs to the loop until `fn` is called. Messages of one thread arrive in order.
+ *
+ * A worker's loop may have ended before its worker_stop is called (<monkey/plugin.h>): until that has returned, this
+ * does nothing then.
  */
 MK_API void mk_post(struct mk_loop *loop, struct mk_message *message);
+/*
+ * Takes a message back that was posted, if its `fn` has not been called: it will not be. No other thread may be posting
+ * it. In the loop's thread, or in a worker_stop whose thread has ended, where it does nothing.
+ */
+MK_API void mk_message_cancel(struct mk_loop *loop, struct mk_message *message);
 
 /* ── jobs: work that may wait for a disk, on another thread ── */
 

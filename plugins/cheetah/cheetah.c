@@ -90,7 +90,7 @@ static const struct mk_conf_section sections[] = {
 /* ── the process and its generations ── */
 
 struct cheetah_process {
-    struct threads threads;
+    struct mk_threads threads;
     struct endpoints endpoints;
 };
 
@@ -101,7 +101,7 @@ struct cheetah_generation {
 
 /* The state of a worker. */
 struct cheetah_worker {
-    struct thread_worker *base;
+    struct mk_thread_worker base;
     struct endpoint *endpoint; /* that it watches; NULL: it is not the first worker */
 };
 
@@ -110,7 +110,7 @@ static int start_process(void **ret_state)
     struct cheetah_process *process = mk_account_alloc(NULL, sizeof(*process));
     if (!process)
         return -ENOMEM;
-    threads_init(&process->threads);
+    mk_threads_init(&process->threads, &thread_type);
     mk_list_init(&process->endpoints.all);
     *ret_state = process;
     return 0;
@@ -120,7 +120,7 @@ static void stop_process(void *state)
 {
     struct cheetah_process *process = state;
     assert(mk_list_empty(&process->endpoints.all));
-    threads_release(&process->threads);
+    mk_threads_release(&process->threads);
     mk_account_free(NULL, process, sizeof(*process));
 }
 
@@ -192,7 +192,7 @@ static bool is_allowed(const struct cheetah_generation *g, uid_t uid)
 /* Returns what the configuration in use says, or NULL if it does not have this plugin. In the thread of `t`. */
 static const struct cheetah_generation *find_current(const struct thread *t)
 {
-    const struct mk_worker *worker = threads_worker(t);
+    const struct mk_worker *worker = thread_worker(t);
     return worker ? mk_generation_state(mk_worker_generation(mk_inspect_current(worker)), &mk_plugin_cheetah) : NULL;
 }
 
@@ -254,6 +254,11 @@ static void accept_shell(struct endpoint *e, int fd)
         refuse_user(fd, &peer);
 }
 
+static struct thread *get_thread(const struct cheetah_worker *state)
+{
+    return thread_of(state->base.thread);
+}
+
 static int start_worker(struct mk_worker *worker, void **ret_state)
 {
     struct mk_generation *g = mk_worker_generation(worker);
@@ -262,22 +267,24 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
     struct cheetah_worker *state = mk_account_alloc(NULL, sizeof(*state));
     if (!state)
         return -ENOMEM;
-    *state = (struct cheetah_worker){.base = threads_add_worker(&process->threads, worker)};
-    int err = state->base ? 0 : -ENOMEM;
-    if (err == 0 && mk_worker_index(worker) == 0) {
-        generation->endpoint->on_accept = accept_shell;
-        generation->endpoint->ctx = state->base->thread;
-        err = endpoint_watch(generation->endpoint, mk_worker_loop(worker));
-        state->endpoint = err == 0 ? generation->endpoint : NULL;
+    int err = mk_threads_add_worker(&process->threads, &state->base, worker);
+    if (err < 0) {
+        mk_account_free(NULL, state, sizeof(*state));
+        return err;
     }
-    if (err == 0) {
-        *ret_state = state;
-        return 0;
+    state->endpoint = mk_worker_index(worker) == 0 ? generation->endpoint : NULL;
+    if (state->endpoint) {
+        state->endpoint->on_accept = accept_shell;
+        state->endpoint->ctx = get_thread(state);
+        err = endpoint_watch(state->endpoint, mk_worker_loop(worker));
     }
-    if (state->base)
-        threads_remove_worker(state->base);
-    mk_account_free(NULL, state, sizeof(*state));
-    return err;
+    if (err < 0) {
+        mk_threads_remove_worker(&state->base);
+        mk_account_free(NULL, state, sizeof(*state));
+        return err;
+    }
+    *ret_state = state;
+    return 0;
 }
 
 /* Before this the generation in use has other rights, or no shells at all. */
@@ -289,10 +296,10 @@ static void serve_worker(struct mk_worker *worker, void *ctx)
         endpoint_accept(state->endpoint);
 }
 
-static void close_clients(struct thread *t, bool loop_lives)
+static void close_clients(struct thread *t)
 {
     while (!mk_list_empty(&t->clients))
-        client_close(MK_LIST_FIRST(&t->clients, struct client, node), loop_lives);
+        client_close(MK_LIST_FIRST(&t->clients, struct client, node));
 }
 
 /*
@@ -302,7 +309,7 @@ static void close_clients(struct thread *t, bool loop_lives)
 static void retire_worker(struct mk_worker *worker, void *ctx)
 {
     struct cheetah_worker *state = ctx;
-    struct thread *t = state->base->thread;
+    struct thread *t = get_thread(state);
     if (state->endpoint && mk_socket_is_handed_over()) {
         endpoint_unwatch(state->endpoint, true);
         state->endpoint = NULL;
@@ -318,15 +325,15 @@ static void retire_worker(struct mk_worker *worker, void *ctx)
 static void stop_worker(struct mk_worker *worker, void *ctx)
 {
     struct cheetah_worker *state = ctx;
-    struct thread *t = state->base->thread;
-    bool loop_lives = pthread_equal(t->self, pthread_self()), is_last = t->workers.next == t->workers.prev;
+    struct thread *t = get_thread(state);
+    bool loop_lives = !mk_loop_has_ended(t->base.loop), is_last = t->base.workers.next == t->base.workers.prev;
     if (loop_lives)
         retire_worker(worker, state);
     if (state->endpoint)
         endpoint_unwatch(state->endpoint, loop_lives);
     if (is_last)
-        close_clients(t, loop_lives);
-    threads_remove_worker(state->base);
+        close_clients(t);
+    mk_threads_remove_worker(&state->base);
     mk_account_free(NULL, state, sizeof(*state));
 }
 

@@ -17,18 +17,17 @@ enum { READ_BYTES = 4096, LINES_AT_ONCE = 16 };
 
 static struct mk_loop *get_loop(const struct client *c)
 {
-    return c->thread->loop;
+    return c->thread->base.loop;
 }
 
-void client_close(struct client *c, bool loop_lives)
+void client_close(struct client *c)
 {
     struct run *run = c->run;
     c->run = NULL;
     if (run)
         run->stop(run);
     mk_timer_cancel(&c->timer);
-    if (loop_lives)
-        mk_event_del(get_loop(c), &c->event);
+    mk_event_del(get_loop(c), &c->event);
     close(c->event.fd);
     mk_list_del(&c->node);
     c->thread->n_clients--;
@@ -240,7 +239,7 @@ void client_flush(struct client *c)
     bool goes_on = step(c);
     c->in_step = false;
     if (!goes_on)
-        client_close(c, true);
+        client_close(c);
 }
 
 void client_expel(struct client *c, const char *error)
@@ -259,7 +258,7 @@ static void on_event(struct mk_event *event, uint32_t events)
 {
     struct client *c = MK_CONTAINER_OF(event, struct client, event);
     if (events & (EPOLLERR | EPOLLHUP) && !(events & EPOLLIN)) {
-        client_close(c, true);
+        client_close(c);
         return;
     }
     c->in_step = true;
@@ -270,14 +269,14 @@ static void on_event(struct mk_event *event, uint32_t events)
     if (alive)
         client_flush(c);
     else
-        client_close(c, true);
+        client_close(c);
 }
 
 static void on_timer(struct mk_timer *timer)
 {
     struct client *c = MK_CONTAINER_OF(timer, struct client, timer);
     mk_log_info("cheetah: the shell of process %d takes nothing of its answer: its connection is closed", c->pid);
-    client_close(c, true);
+    client_close(c);
 }
 
 void client_open(struct thread *t, int fd, client_request_fn on_request, uint32_t timeout_ms, unsigned clients_max)

@@ -52,8 +52,8 @@ struct client {
 
 /* Serves a connection; takes the descriptor. */
 void client_open(struct thread *t, int fd, client_request_fn on_request, uint32_t timeout_ms, unsigned clients_max);
-/* Closes it. `loop_lives`: the thread runs. */
-void client_close(struct client *c, bool loop_lives);
+/* Closes it. */
+void client_close(struct client *c);
 /* Ends its command, sends the sentence, and closes it. Not within a request or a run of the client. */
 void client_expel(struct client *c, const char *error);
 
@@ -84,7 +84,7 @@ void client_end(struct client *c, const char *error);
 /* Returns the worker in use in the client's thread, which is that of the caller. */
 static inline struct mk_worker *client_worker(const struct client *c)
 {
-    return threads_worker(c->thread);
+    return thread_worker(c->thread);
 }
 
 #endif

@@ -138,7 +138,7 @@ static enum mk_inspect_action list_conn(const struct mk_inspect_conn *conn, void
     struct piece *p = ctx;
     if (conn_filter_holds(&p->filter, conn)) {
         p->found++;
-        add_conn(&p->out, p->thread->index, conn);
+        add_conn(&p->out, p->thread->base.index, conn);
     }
     return p->found_max && p->found >= p->found_max ? MK_INSPECT_STOP : MK_INSPECT_GO_ON;
 }
@@ -149,7 +149,7 @@ static enum mk_inspect_action close_conn(const struct mk_inspect_conn *conn, voi
     if (!conn_filter_holds(&p->filter, conn))
         return MK_INSPECT_GO_ON;
     p->found++;
-    add_conn(&p->out, p->thread->index, conn);
+    add_conn(&p->out, p->thread->base.index, conn);
     return MK_INSPECT_ABORT;
 }
 

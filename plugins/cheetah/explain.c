@@ -112,7 +112,7 @@ static int start_look_up(struct client *c, const struct mk_explain_result *resul
                               .job = {.work = look_up, .done = finish_look_up},
                               .worker = mk_worker_get(client_worker(c)),
                               .result = *result};
-    int err = mk_job_submit(c->thread->loop, &r->job);
+    int err = mk_job_submit(c->thread->base.loop, &r->job);
     if (err == 0) {
         c->run = &r->run;
         return 0;

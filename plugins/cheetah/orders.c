@@ -101,7 +101,7 @@ static void on_reload(struct mk_message *message)
 static void stop_reload(struct run *run)
 {
     struct reload_run *r = MK_CONTAINER_OF(run, struct reload_run, run);
-    const struct mk_worker *worker = threads_worker(r->thread);
+    const struct mk_worker *worker = thread_worker(r->thread);
     run->client = NULL;
     mk_timer_cancel(&r->timer);
     if (worker && mk_inspect_reload_cancel(worker, &r->reload))
@@ -138,7 +138,7 @@ void orders_reload(struct client *c, const struct words *words)
         return;
     }
     mk_log_info("cheetah: process %d asks for a reload", c->pid);
-    mk_timer_arm(c->thread->loop, &r->timer, RELOAD_MS_MAX);
+    mk_timer_arm(c->thread->base.loop, &r->timer, RELOAD_MS_MAX);
     c->run = &r->run;
 }
 

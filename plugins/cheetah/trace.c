@@ -19,8 +19,8 @@ enum { TRACERS_MAX = 256, TRACE_BYTES_MAX = 64 * 1024 };
 struct trace_run;
 
 struct tracer {
-    struct thread_call event_call; /* its changes are on their way, if `posted` */
-    struct thread_call stop_call;
+    struct mk_thread_call event_call; /* its changes are on their way, if `posted` */
+    struct mk_thread_call stop_call;
     struct thread *thread, *home;
     pthread_mutex_t lock; /* of the following */
     struct mk_buf out;
@@ -48,8 +48,8 @@ static void put_tracer(struct tracer *t)
     if (!last)
         return;
     assert(!t->tracing);
-    threads_put(t->thread);
-    threads_put(t->home);
+    mk_thread_put(&t->thread->base);
+    mk_thread_put(&t->home->base);
     pthread_mutex_destroy(&t->lock);
     mk_buf_release(&t->out);
     mk_account_free(NULL, t, sizeof(*t));
@@ -71,10 +71,10 @@ static void take_changes(struct tracer *t, struct client *c)
     pthread_mutex_unlock(&t->lock);
 }
 
-static void on_changes(struct thread_call *call, struct mk_worker *worker)
+static void on_changes(struct mk_thread_call *call, struct mk_thread *thread)
 {
     struct tracer *t = MK_CONTAINER_OF(call, struct tracer, event_call);
-    struct client *c = t->run && worker ? t->run->run.client : NULL;
+    struct client *c = t->run && thread ? t->run->run.client : NULL;
     pthread_mutex_lock(&t->lock);
     t->posted = false;
     pthread_mutex_unlock(&t->lock);
@@ -109,10 +109,10 @@ static void on_thread_end(struct thread_at_end *at_end)
     end_tracing(MK_CONTAINER_OF(at_end, struct tracer, at_end));
 }
 
-static void stop_tracing(struct thread_call *call, struct mk_worker *worker)
+static void stop_tracing(struct mk_thread_call *call, struct mk_thread *thread)
 {
     struct tracer *t = MK_CONTAINER_OF(call, struct tracer, stop_call);
-    (void)worker;
+    (void)thread;
     end_tracing(t);
     put_tracer(t);
 }
@@ -137,7 +137,7 @@ static void add_change(struct tracer *t, const struct mk_inspect_change *change)
     json_number(&t->out, "time_unix_us", (int64_t)get_unix_us(change->time_us));
     json_number(&t->out, "time_us", (int64_t)change->time_us);
     json_number(&t->out, "id", (int64_t)change->id);
-    json_number(&t->out, "worker", t->thread->index);
+    json_number(&t->out, "worker", t->thread->base.index);
     json_address(&t->out, "peer", &change->peer);
     json_text(&t->out, "before", change->before);
     json_text(&t->out, "after", change->after);
@@ -154,7 +154,7 @@ static void on_change(struct mk_inspect_trace *trace, const struct mk_inspect_ch
     t->posted |= posts;
     t->refs += posts;
     pthread_mutex_unlock(&t->lock);
-    if (posts && !threads_call(t->home, &t->event_call))
+    if (posts && mk_thread_call(&t->home->base, &t->event_call) < 0)
         put_tracer(t); /* the client has gone with its thread; `posted` stays, so that nothing more is sent */
 }
 
@@ -194,8 +194,8 @@ static struct tracer *new_tracer(const struct piece *p)
                          .refs = 2, /* of the traced thread, and of the piece that carries it */
                          .trace = {.fn = on_change, .id = p->filter.id, .peer = p->filter.peer},
                          .at_end = {.fn = on_thread_end}};
-    threads_get(t->thread);
-    threads_get(t->home);
+    mk_thread_get(&t->thread->base);
+    mk_thread_get(&t->home->base);
     pthread_mutex_init(&t->lock, NULL);
     mk_buf_init(&t->out, TRACE_BYTES_MAX + 4096);
     mk_list_init(&t->at_end.node);
@@ -242,7 +242,7 @@ static void mark_piece(struct piece *p, struct mk_worker *worker)
 static void drop_tracer(struct tracer *t)
 {
     t->run = NULL;
-    if (!threads_call(t->thread, &t->stop_call)) /* which takes the reference */
+    if (mk_thread_call(&t->thread->base, &t->stop_call) < 0) /* which takes the reference */
         put_tracer(t);
 }
 

@@ -25,8 +25,8 @@ static void free_piece(struct piece *p)
     assert(!p->open);
     if (p->release)
         p->release(p);
-    threads_put(p->thread);
-    threads_put(p->home);
+    mk_thread_put(&p->thread->base);
+    mk_thread_put(&p->home->base);
     mk_buf_release(&p->out);
     mk_account_free(NULL, p, sizeof(*p));
 }
@@ -37,10 +37,10 @@ static void on_thread_end(struct thread_at_end *at_end)
 }
 
 /* The walk has ended before the piece came back, or between two pieces. */
-static void close_piece(struct thread_call *call, struct mk_worker *worker)
+static void close_piece(struct mk_thread_call *call, struct mk_thread *thread)
 {
     struct piece *p = MK_CONTAINER_OF(call, struct piece, call);
-    (void)worker;
+    (void)thread;
     close_cursor(p);
     free_piece(p);
 }
@@ -49,23 +49,23 @@ static void close_piece(struct thread_call *call, struct mk_worker *worker)
 static void drop_piece(struct piece *p)
 {
     p->call.fn = close_piece;
-    if (!threads_call(p->thread, &p->call))
+    if (mk_thread_call(&p->thread->base, &p->call) < 0)
         free_piece(p);
 }
 
-static void take_piece(struct thread_call *call, struct mk_worker *worker);
+static void take_piece(struct mk_thread_call *call, struct mk_thread *thread);
 
-static void answer_piece(struct thread_call *call, struct mk_worker *worker)
+static void answer_piece(struct mk_thread_call *call, struct mk_thread *thread)
 {
     struct piece *p = MK_CONTAINER_OF(call, struct piece, call);
     p->more = false;
-    if (worker)
-        p->fn(p, worker);
+    if (thread)
+        p->fn(p, thread_worker(thread_of(thread)));
     if (!p->more)
         close_cursor(p);
     p->call.fn = take_piece;
-    if (!threads_call(p->home, &p->call))
-        close_piece(call, worker);
+    if (mk_thread_call(&p->home->base, &p->call) < 0)
+        close_piece(call, thread);
 }
 
 bool conn_filter_holds(const struct conn_filter *f, const struct mk_inspect_conn *conn)
@@ -94,8 +94,8 @@ static void free_walk(struct walk *w)
 {
     mk_timer_cancel(&w->timer);
     for (; w->at < w->n; w->at++)
-        threads_put(w->threads[w->at]);
-    mk_account_free(NULL, w->threads, THREADS_MAX * sizeof(struct thread *));
+        mk_thread_put(w->threads[w->at]);
+    mk_account_free(NULL, w->threads, THREADS_MAX * sizeof(struct mk_thread *));
     mk_account_free(NULL, w, sizeof(*w));
 }
 
@@ -116,13 +116,13 @@ static void send_piece(struct walk *w)
     struct piece *p = w->piece;
     p->call.fn = answer_piece;
     p->found_max = w->found_max ? w->found_max - w->found : 0;
-    w->waiting = threads_call(p->thread, &p->call);
+    w->waiting = mk_thread_call(&p->thread->base, &p->call) == 0;
     if (!w->waiting) { /* the thread has ended */
         free_piece(p);
         w->piece = NULL;
         return;
     }
-    mk_timer_arm(w->run.client->thread->loop, &w->timer, WALK_ANSWER_MS);
+    mk_timer_arm(w->run.client->thread->base.loop, &w->timer, WALK_ANSWER_MS);
 }
 
 /* Begins with the next thread. Returns false if there is none left. */
@@ -131,10 +131,10 @@ static bool ask_next(struct walk *w)
     bool enough = w->found_max && w->found >= w->found_max;
     if (w->at == w->n || enough)
         return false;
-    struct thread *t = w->threads[w->at++];
+    struct thread *t = thread_of(w->threads[w->at++]);
     struct piece *p = mk_account_alloc(NULL, sizeof(*p));
     if (!p) {
-        threads_put(t);
+        mk_thread_put(&t->base);
         return true;
     }
     *p = (struct piece){.walk = w,
@@ -145,7 +145,7 @@ static bool ask_next(struct walk *w)
                         .filter = w->filter};
     mk_list_init(&p->at_end.node);
     mk_buf_init(&p->out, WALK_PIECE_BYTES);
-    threads_get(p->home);
+    mk_thread_get(&p->home->base);
     w->piece = p;
     send_piece(w);
     return true;
@@ -174,11 +174,11 @@ static void resume_walk(struct run *run)
         finish_walk(w);
 }
 
-static void take_piece(struct thread_call *call, struct mk_worker *worker)
+static void take_piece(struct mk_thread_call *call, struct mk_thread *thread)
 {
     struct piece *p = MK_CONTAINER_OF(call, struct piece, call);
     struct walk *w = p->walk;
-    (void)worker;
+    (void)thread;
     if (!w) {
         drop_piece(p);
         return;
@@ -208,7 +208,7 @@ static void on_timer(struct mk_timer *timer)
     struct walk *w = MK_CONTAINER_OF(timer, struct walk, timer);
     struct client *c = w->run.client;
     assert(w->waiting && w->piece);
-    client_warn(c, "worker %u does not answer", w->piece->thread->index);
+    client_warn(c, "worker %u does not answer", w->piece->thread->base.index);
     w->piece->walk = NULL;
     w->piece = NULL;
     w->waiting = false;
@@ -218,7 +218,7 @@ static void on_timer(struct mk_timer *timer)
 struct walk *walk_new(struct client *c, piece_fn fn)
 {
     struct walk *w = mk_account_alloc(NULL, sizeof(*w));
-    struct thread **threads = w ? mk_account_alloc(NULL, THREADS_MAX * sizeof(struct thread *)) : NULL;
+    struct mk_thread **threads = w ? mk_account_alloc(NULL, THREADS_MAX * sizeof(struct mk_thread *)) : NULL;
     if (!threads) {
         mk_account_free(NULL, w, sizeof(*w));
         client_end(c, "out of memory");
@@ -226,7 +226,7 @@ struct walk *walk_new(struct client *c, piece_fn fn)
     }
     *w = (struct walk){.run = {.client = c, .resume = resume_walk, .stop = stop_walk}, .fn = fn, .threads = threads};
     mk_timer_init(&w->timer, on_timer);
-    w->n = threads_list(c->thread, threads, THREADS_MAX);
+    w->n = thread_list_all(c->thread, threads, THREADS_MAX);
     return w;
 }
 

@@ -34,7 +34,7 @@ struct conn_filter {
 };
 
 struct piece {
-    struct thread_call call;
+    struct mk_thread_call call;
     struct walk *walk; /* of the client's thread only; NULL: it has ended */
     struct thread *thread, *home;
     piece_fn fn;
@@ -71,7 +71,7 @@ struct walk {
     struct piece *piece; /* of the thread that is asked now */
     bool waiting;
     struct mk_timer timer;
-    struct thread **threads;
+    struct mk_thread **threads;
     unsigned n, at;
 };
 

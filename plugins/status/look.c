@@ -12,9 +12,8 @@
 enum look_state { LOOK_ASKING, LOOK_RENDERING, LOOK_OVER };
 
 struct question {
-    struct mail mail;
+    struct mk_thread_call call;
     struct look *look;
-    struct thread *asked; /* not valid once it has ended: only compared */
     struct look_worker answer;
     bool answered;
 };
@@ -22,8 +21,7 @@ struct question {
 struct look {
     struct mk_job job;
     struct mk_timer timer;
-    struct thread *thread;
-    struct threads *all;
+    struct mk_thread *thread; /* held */
     struct mk_worker *worker; /* held until it is over */
     const struct look_callbacks *callbacks;
     void *ctx;
@@ -47,6 +45,7 @@ static void release_look(struct look *look)
         return;
     for (unsigned i = 0; i < look->n; i++)
         mk_account_free(NULL, look->workers[i].sketch, sizeof(struct sketch));
+    mk_thread_put(look->thread);
     mk_account_free(NULL, look, count_bytes(look->size));
 }
 
@@ -121,11 +120,11 @@ static void keep_answer(struct look *look, struct question *q)
 }
 
 /* The answer has arrived in the thread that has asked; `thread` NULL: that thread has ended. */
-static void take_answer(struct mail *mail, struct thread *thread)
+static void take_answer(struct mk_thread_call *call, struct mk_thread *thread)
 {
-    struct question *q = MK_CONTAINER_OF(mail, struct question, mail);
+    struct question *q = MK_CONTAINER_OF(call, struct question, call);
     struct look *look = q->look;
-    bool wanted = thread && thread == look->thread && look->state == LOOK_ASKING;
+    bool wanted = thread && look->state == LOOK_ASKING;
     if (wanted && q->answered)
         keep_answer(look, q);
     mk_account_free(NULL, q->answer.sketch, sizeof(struct sketch));
@@ -143,70 +142,56 @@ static struct sketch *copy_sketch(const struct sketch *sketch)
     return copy;
 }
 
-static void count_answer(struct thread *thread)
-{
-    pthread_mutex_lock(&thread->all->lock);
-    assert(thread->waiting);
-    thread->waiting--;
-    pthread_mutex_unlock(&thread->all->lock);
-}
-
 /* In the thread that was asked; `thread` NULL: it has ended. */
-static void answer(struct mail *mail, struct thread *thread)
+static void answer(struct mk_thread_call *call, struct mk_thread *base)
 {
-    struct question *q = MK_CONTAINER_OF(mail, struct question, mail);
+    struct question *q = MK_CONTAINER_OF(call, struct question, call);
+    struct thread *thread = base ? thread_of(base) : NULL;
     if (thread) {
-        count_answer(thread);
+        thread->waiting--;
         q->answer = (struct look_worker){
-            .index = thread->index,
+            .index = base->index,
             .up = true,
             .memory_bytes = thread->account->bytes,
             .memory_bytes_max = thread->account->bytes_max,
-            .loop_turns = mk_loop_turns(thread->loop),
+            .loop_turns = mk_loop_turns(base->loop),
             .requests = thread->requests,
-            .connections = threads_count_connections(thread),
+            .connections = thread_count_connections(thread),
             .sketch = q->look->paths ? copy_sketch(thread->sketch) : NULL,
         };
         q->answered = true;
     }
-    q->mail.fn = take_answer;
-    threads_reply(q->look->all, q->look->thread, &q->mail);
+    q->call.fn = take_answer;
+    if (mk_thread_call(q->look->thread, &q->call) < 0)
+        take_answer(&q->call, NULL);
 }
 
-/* Under the lock. */
-static void ask(struct look *look, struct thread *thread)
+static void ask(struct look *look, struct mk_thread *base)
 {
+    struct thread *thread = thread_of(base);
     for (unsigned i = 0; i < look->n; i++)
-        if (look->workers[i].index == thread->index)
+        if (look->workers[i].index == base->index)
             return; /* a newer thread has its number, or another server of the process */
-    look->workers[look->n++] = (struct look_worker){.index = thread->index};
+    look->workers[look->n++] = (struct look_worker){.index = base->index};
     struct question *q = thread->waiting < LOOK_WAITING_MAX ? mk_account_alloc(NULL, sizeof(*q)) : NULL;
     if (!q)
         return;
-    *q = (struct question){.mail = {.fn = answer}, .look = look};
+    *q = (struct question){.call.fn = answer, .look = look};
     look->refs++;
     thread->waiting++;
-    threads_post(thread, &q->mail);
+    if (mk_thread_call(base, &q->call) < 0)
+        take_answer(&q->call, NULL); /* it has ended */
 }
 
 /* ── life ── */
 
-static unsigned count_threads(const struct threads *all)
-{
-    unsigned n = 0;
-    for (const struct mk_list *node = all->list.next; node != &all->list; node = node->next)
-        n++;
-    return n;
-}
-
-static struct look *new_look(struct thread *thread, struct mk_worker *worker, unsigned size)
+static struct look *new_look(struct mk_thread *thread, struct mk_worker *worker, unsigned size)
 {
     struct look *look = mk_account_alloc(NULL, count_bytes(size));
     if (!look)
         return NULL;
     memset(look, 0, count_bytes(size));
-    look->thread = thread;
-    look->all = thread->all;
+    look->thread = mk_thread_get(thread);
     look->worker = mk_worker_get(worker);
     look->refs = 1;
     look->size = size;
@@ -215,21 +200,31 @@ static struct look *new_look(struct thread *thread, struct mk_worker *worker, un
     return look;
 }
 
-struct look *look_start(struct thread *thread, struct mk_worker *worker, bool paths,
+/* Asks the threads, the newest of those with one index first. */
+static void ask_all(struct look *look, struct mk_thread **threads)
+{
+    unsigned n = mk_threads_list(look->thread->threads, threads, look->size, NULL, NULL);
+    n = n < look->size ? n : look->size; /* some may have begun since they were counted */
+    while (n > 0) {
+        ask(look, threads[--n]);
+        mk_thread_put(threads[n]);
+    }
+}
+
+struct look *look_start(struct mk_thread *thread, struct mk_worker *worker, bool paths,
                         const struct look_callbacks *callbacks, void *ctx)
 {
-    struct threads *all = thread->all;
-    pthread_mutex_lock(&all->lock);
-    struct look *look = new_look(thread, worker, count_threads(all));
+    unsigned size = mk_threads_list(thread->threads, NULL, 0, NULL, NULL);
+    struct mk_thread **threads = mk_account_alloc(NULL, size * sizeof(struct mk_thread *));
+    struct look *look = threads ? new_look(thread, worker, size) : NULL;
     if (look) {
         look->callbacks = callbacks;
         look->ctx = ctx;
         look->paths = paths;
-        for (struct mk_list *n = all->list.prev; n != &all->list; n = n->prev)
-            ask(look, MK_CONTAINER_OF(n, struct thread, node));
+        ask_all(look, threads);
         mk_timer_arm(thread->loop, &look->timer, LOOK_WAIT_MS);
     }
-    pthread_mutex_unlock(&all->lock);
+    mk_account_free(NULL, threads, size * sizeof(struct mk_thread *));
     return look;
 }
 

@@ -2,7 +2,7 @@
 /*
  * One look at the server: asks all workers for their figures, then renders a text from them and from the counters.
  *
- *     look_start ─► mail to each thread ─► replies, or LOOK_WAIT_MS ─► job: render ─► done
+ *     look_start ─► a call to each thread ─► replies, or LOOK_WAIT_MS ─► job: render ─► done
  *
  * A worker that does not answer in time is marked. One that has LOOK_WAITING_MAX questions already is not asked again.
  */
@@ -38,7 +38,7 @@ struct look_callbacks {
  * Begins a look for `worker`, whose thread calls this and is `thread`. `paths`: with copies of the sketches.
  * Returns the look, which is valid until `done` is called or look_cancel(); NULL without memory: nothing is called.
  */
-struct look *look_start(struct thread *thread, struct mk_worker *worker, bool paths,
+struct look *look_start(struct mk_thread *thread, struct mk_worker *worker, bool paths,
                         const struct look_callbacks *callbacks, void *ctx);
 
 /* Ends the look; `done` is not called any more. In its thread. `release` is called now, or when the job has ended. */

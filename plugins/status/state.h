@@ -14,7 +14,7 @@
 enum { STATE_REPLIES_MAX = 16 /* at the same time, in the process */ };
 
 struct state {
-    struct threads threads;
+    struct mk_threads threads;
     double start_time;                 /* of the process, since 1970 */
     _Atomic unsigned replies, streams; /* now */
     pthread_mutex_t lock;              /* of the rest; held for moments only */
@@ -30,7 +30,7 @@ struct state_generation {
 struct state_worker {
     struct state *state;
     struct state_generation *generation;
-    struct thread_worker own; /* in the list of its thread */
+    struct mk_thread_worker own;
     bool retired;
     /* of the streams (stream.c) */
     struct mk_list streams;

@@ -29,7 +29,7 @@ static int start_process(void **ret_state)
     if (!s)
         return -ENOMEM;
     memset(s, 0, sizeof(*s));
-    threads_init(&s->threads);
+    mk_threads_init(&s->threads, &thread_type);
     pthread_mutex_init(&s->lock, NULL);
     s->start_time = process_start_time();
     *ret_state = s;
@@ -40,7 +40,7 @@ static void stop_process(void *state)
 {
     struct state *s = state;
     assert(!s->replies && !s->streams);
-    threads_release(&s->threads);
+    mk_threads_release(&s->threads);
     pthread_mutex_destroy(&s->lock);
     mk_account_free(NULL, s, sizeof(*s));
 }
@@ -89,9 +89,10 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
     memset(w, 0, sizeof(*w));
     w->state = mk_generation_plugin_state(g, &mk_plugin_status);
     w->generation = mk_generation_state(g, &mk_plugin_status);
-    w->own.worker = worker;
     const struct settings *s = w->generation->settings;
-    int err = threads_add_worker(&w->state->threads, &w->own, s->enabled && s->paths);
+    int err = mk_threads_add_worker(&w->state->threads, &w->own, worker);
+    if (err == 0 && s->enabled && s->paths && (err = thread_count_paths(thread_of(w->own.thread))) < 0)
+        mk_threads_remove_worker(&w->own);
     if (err < 0) {
         mk_account_free(NULL, w, sizeof(*w));
         return err;
@@ -113,7 +114,7 @@ static void stop_worker(struct mk_worker *worker, void *state)
     struct state_worker *w = state;
     (void)worker;
     assert(mk_list_empty(&w->streams) && !w->look && !w->event);
-    threads_remove_worker(&w->own);
+    mk_threads_remove_worker(&w->own);
     mk_account_free(NULL, w, sizeof(*w));
 }
 
@@ -140,9 +141,10 @@ static void add_path(struct sketch *sketch, struct mk_request *req)
 static void count_request(struct mk_request *req)
 {
     const struct state_worker *w = mk_worker_state(mk_request_worker(req), &mk_plugin_status);
-    w->own.thread->requests++;
-    if (w->generation->settings->paths && w->own.thread->sketch)
-        add_path(w->own.thread->sketch, req);
+    struct thread *t = thread_of(w->own.thread);
+    t->requests++;
+    if (w->generation->settings->paths && t->sketch)
+        add_path(t->sketch, req);
 }
 
 /* ── requests ── */

@@ -44,7 +44,8 @@ PUBLIC = {
     "accept.h": "http", "cookie.h": "http", "header_id.h": "http", "request.h": "http", "routes.h": "http",
     "tunnel.h": "http", "websocket.h": "http",
     "embed.h": "server", "file_cache.h": "server", "inspect.h": "server", "monkey.h": "server", "plugin.h": "server",
-    "request_ref.h": "server", "pattern.h": "base", "random.h": "base", "time.h": "base",
+    "request_ref.h": "server", "pattern.h": "base", "random.h": "base", "time.h": "base", "threads.h": "server",
+    "inbox.h": "loop",
 }
 
 # Headers that are neither ours nor the system's, and where they may appear.

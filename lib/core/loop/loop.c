@@ -66,6 +66,11 @@ uint64_t mk_loop_turns(const struct mk_loop *loop)
     return loop->turns;
 }
 
+bool mk_loop_has_ended(const struct mk_loop *loop)
+{
+    return loop->closed;
+}
+
 /* ── descriptors ── */
 
 static void ignore_event(struct mk_event *event, uint32_t events)
@@ -160,6 +165,9 @@ static __attribute__((noinline)) void run_tasks(struct mk_list *list)
 
 /* ── messages ── */
 
+/* The inbox of a loop that has ended. */
+static struct mk_message closed_inbox;
+
 void mk_post(struct mk_loop *loop, struct mk_message *message)
 {
     assert(message->fn);
@@ -167,7 +175,8 @@ void mk_post(struct mk_loop *loop, struct mk_message *message)
     atomic_fetch_add_explicit(&loop->wakeups_in_flight, 1, memory_order_relaxed);
     do
         message->next = newest;
-    while (!atomic_compare_exchange_weak_explicit(&loop->inbox, &newest, message, memory_order_release,
+    while (newest != &closed_inbox &&
+           !atomic_compare_exchange_weak_explicit(&loop->inbox, &newest, message, memory_order_release,
                                                   memory_order_relaxed));
     /* From here on the message may be freed. Only the sender that found the inbox empty writes the eventfd. */
     if (!newest)
@@ -175,20 +184,43 @@ void mk_post(struct mk_loop *loop, struct mk_message *message)
     atomic_fetch_sub_explicit(&loop->wakeups_in_flight, 1, memory_order_release);
 }
 
-static void run_messages(struct mk_loop *loop)
+/* Moves the messages of the inbox behind those that were taken before. */
+static void take_messages(struct mk_loop *loop)
 {
     struct mk_message *newest = atomic_exchange_explicit(&loop->inbox, NULL, memory_order_acquire), *oldest = NULL;
+    assert(newest != &closed_inbox);
     while (newest) {
         struct mk_message *next = newest->next;
         newest->next = oldest;
         oldest = newest;
         newest = next;
     }
-    while (oldest) {
-        struct mk_message *next = oldest->next;
-        oldest->fn(oldest);
-        oldest = next;
+    struct mk_message **end = &loop->taken;
+    while (*end)
+        end = &(*end)->next;
+    *end = oldest;
+}
+
+static void run_messages(struct mk_loop *loop)
+{
+    take_messages(loop);
+    for (struct mk_message *message; (message = loop->taken);) {
+        loop->taken = message->next;
+        message->fn(message);
     }
+}
+
+void mk_message_cancel(struct mk_loop *loop, struct mk_message *message)
+{
+    assert(mk__loop_is_owner(loop));
+    if (loop->closed)
+        return;
+    take_messages(loop);
+    for (struct mk_message **at = &loop->taken; *at; at = &(*at)->next)
+        if (*at == message) {
+            *at = message->next;
+            return;
+        }
 }
 
 static void on_wakeup(struct mk_event *event, uint32_t events)
@@ -222,6 +254,7 @@ int mk__loop_open(struct mk_loop *loop, const struct mk__poller *poller, const s
     loop->resolver = NULL;
     loop->batch_at = loop->batch_len = 0;
     loop->inbox = NULL;
+    loop->taken = NULL;
     loop->wakeups_in_flight = 0;
     loop->epoch.users = 0;
     loop->epoch.seen = 0;
@@ -243,10 +276,18 @@ int mk__loop_open(struct mk_loop *loop, const struct mk__poller *poller, const s
     return err;
 }
 
+static bool close_inbox(struct mk_loop *loop)
+{
+    struct mk_message *none = NULL;
+    return atomic_compare_exchange_strong(&loop->inbox, &none, &closed_inbox);
+}
+
 void mk__loop_close(struct mk_loop *loop)
 {
-    run_messages(loop); /* finished jobs and other messages that wait get their callback */
-    run_tasks(&loop->closing);
+    do { /* finished jobs and other messages that wait get their callback */
+        run_messages(loop);
+        run_tasks(&loop->closing);
+    } while (loop->taken || !close_inbox(loop));
     while (atomic_load_explicit(&loop->wakeups_in_flight, memory_order_acquire))
         sched_yield(); /* a sender may be about to write the eventfd, whose number is reused after close() */
     if (mk__epoch_joined(&loop->epoch))
@@ -259,7 +300,7 @@ void mk__loop_close(struct mk_loop *loop)
 
 int mk__loop_timeout_ms(const struct mk_loop *loop, uint64_t now_ms)
 {
-    if (!mk_list_empty(&loop->tasks))
+    if (!mk_list_empty(&loop->tasks) || loop->taken)
         return 0;
     uint64_t next = mk__wheel_next_ms(&loop->wheel);
     if (next == UINT64_MAX)
@@ -296,7 +337,7 @@ int mk__loop_turn(struct mk_loop *loop)
     loop->batch_len = n < 0 ? 0 : n;
     for (loop->batch_at = 0; loop->batch_at < loop->batch_len;)
         dispatch_event(&loop->batch[loop->batch_at++]);
-    if (atomic_load_explicit(&loop->inbox, memory_order_relaxed))
+    if (atomic_load_explicit(&loop->inbox, memory_order_relaxed) || loop->taken)
         run_messages(loop);
     mk__wheel_advance(&loop->wheel, loop->now_ms);
     if (!mk_list_empty(&loop->tasks))

@@ -51,7 +51,8 @@ struct mk_loop {
     struct mk__resolver *resolver; /* see net/resolver.h; NULL until the first name is looked up */
     struct mk_list tasks;
     struct mk_list closing;
-    _Atomic(struct mk_message *) inbox; /* newest message first */
+    _Atomic(struct mk_message *) inbox; /* newest message first; when the loop has ended, a mark that it is closed */
+    struct mk_message *taken;           /* out of it, oldest message first */
     _Atomic unsigned wakeups_in_flight; /* calls of mk_post() that may still write the eventfd */
     struct mk_event wakeup_event;
     struct mk__epoch_reader epoch;
@@ -71,7 +72,7 @@ static inline bool mk__loop_is_owner(const struct mk_loop *loop)
  */
 int mk__loop_open(struct mk_loop *loop, const struct mk__poller *poller, const struct mk__clock *clock,
                   struct mk__thread_pool *pool);
-/* Runs the waiting messages and deferred frees, then closes the descriptors. No other thread may post any more. */
+/* Runs the waiting messages and deferred frees, then closes the descriptors. Messages are ignored from then on. */
 void mk__loop_close(struct mk_loop *loop);
 /* Returns the milliseconds until there is work at the time `now_ms`: 0 at once, -1 if only events bring some. */
 int mk__loop_timeout_ms(const struct mk_loop *loop, uint64_t now_ms);

@@ -432,6 +432,107 @@ TEST(closing_waits_for_the_wakeup)
     }
 }
 
+/* ── messages that are taken back, and loops that have ended ── */
+
+enum { LETTERS = 4 };
+
+static struct lettered {
+    struct mk_message message;
+    char letter;
+    int cancels; /* another one of them; -1: none */
+} lettered[LETTERS];
+
+static void on_lettered(struct mk_message *message)
+{
+    struct lettered *one = MK_CONTAINER_OF(message, struct lettered, message);
+    note(one->letter);
+    if (one->cancels >= 0)
+        mk_message_cancel(&real, &lettered[one->cancels].message);
+}
+
+static int open_real(void **state)
+{
+    (void)state;
+    trail[0] = '\0';
+    for (int i = 0; i < LETTERS; i++)
+        lettered[i] = (struct lettered){{.fn = on_lettered}, (char)('a' + i), -1};
+    return mk__loop_open(&real, &mk__poller_epoll, &mk__clock_system, NULL);
+}
+
+static void post_letters(void)
+{
+    for (unsigned i = 0; i < LETTERS; i++)
+        mk_post(&real, &lettered[i].message);
+}
+
+static int close_real(void **state)
+{
+    (void)state;
+    if (!real.closed)
+        mk__loop_close(&real);
+    return 0;
+}
+
+TEST(a_message_is_taken_back, open_real, close_real)
+{
+    for (int i = 0; i < LETTERS; i++) {
+        post_letters();
+        mk_message_cancel(&real, &lettered[i].message);
+        mk_message_cancel(&real, &lettered[i].message);
+        assert_int_equal(mk__loop_turn(&real), 0);
+        expect_trail((const char *[]){"bcd", "acd", "abd", "abc"}[i]);
+    }
+}
+
+TEST(messages_take_each_other_back, open_real, close_real)
+{
+    lettered[0].cancels = 2;
+    lettered[3].cancels = 1; /* which has run */
+    post_letters();
+    assert_int_equal(mk__loop_turn(&real), 0);
+    expect_trail("abd");
+    mk__loop_close(&real); /* likewise here */
+    expect_trail("");
+}
+
+static struct mk_message *later;
+
+static void cancel_later(struct mk_task *task)
+{
+    (void)task;
+    post_letters();
+    mk_message_cancel(&real, later);
+}
+
+/* What was taken out of the inbox at the end of a turn does not wait for an event. */
+TEST(the_others_are_not_forgotten, open_real, close_real)
+{
+    struct mk_task task;
+    later = &lettered[2].message;
+    mk_task_init(&task, cancel_later);
+    mk_task_schedule(&real, &task);
+    assert_int_equal(mk__loop_turn(&real), 0);
+    expect_trail("");
+    assert_int_equal(mk__loop_timeout_ms(&real, mk_loop_now_ms(&real)), 0);
+    assert_int_equal(mk__loop_turn(&real), 0);
+    expect_trail("abd");
+}
+
+/* A deferred free is the last that runs: it may still take messages back, and post some. */
+TEST(a_loop_that_has_ended, open_real, close_real)
+{
+    struct mk_task task;
+    later = &lettered[1].message;
+    mk_task_init(&task, cancel_later);
+    mk__loop_defer_free(&real, &task);
+    mk__loop_close(&real);
+    expect_trail("acd");
+    post_letters();
+    mk_message_cancel(&real, &lettered[0].message);
+    post_letters();
+    expect_trail("");
+}
+
 /* Descriptors that are opened after the loop was closed have its numbers: their events must stay. */
 TEST(removal_after_the_end)
 {
