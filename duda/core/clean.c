@@ -32,15 +32,3 @@ void clean_html(struct mk_buf *out, struct mk_str text)
     while (text.len)
         mk_html_escape(out, cut_char(&text));
 }
-
-void clean_json(struct mk_buf *out, struct mk_str text)
-{
-    mk_buf_addc(out, '"');
-    while (text.len) {
-        struct mk_str c = cut_char(&text);
-        if (*c.p == '"' || *c.p == '\\')
-            mk_buf_addc(out, '\\');
-        mk_buf_adds(out, c);
-    }
-    mk_buf_addc(out, '"');
-}

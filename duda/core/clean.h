@@ -13,8 +13,7 @@
  */
 size_t clean_text(char *to, size_t size, struct mk_str text);
 
-/* Append a text, cleaned in this way: escaped for HTML, or as a JSON string with its quotes. */
+/* Appends a text, cleaned in this way and escaped for HTML. */
 void clean_html(struct mk_buf *out, struct mk_str text);
-void clean_json(struct mk_buf *out, struct mk_str text);
 
 #endif

@@ -6,7 +6,6 @@ target_compile_definitions(monkey-duda PRIVATE DUDA_FRAMEWORK)
 set_property(SOURCE duda/core/context.c duda/core/stack.c APPEND PROPERTY
     COMPILE_DEFINITIONS MK_HAS_TSAN=${MK_HAS_TSAN})
 target_link_options(monkey-duda PRIVATE -Wl,-z,nodelete)
-target_link_libraries(monkey-duda PRIVATE monkey-kit)
 # Stack traces of crashes go through the framework to the service that has called it.
 target_compile_options(monkey-duda PRIVATE -fasynchronous-unwind-tables)
 # The handler of crashes has an unwinder of its own (crash.c).

@@ -4,7 +4,6 @@ set(otherwise "leave the plugin out of MK_MODULES")
 mk_link_library(monkey-auth crypt.h crypt libcrypt-dev "the plugin auth" "${otherwise}")
 mk_link_library(monkey-auth openssl/evp.h crypto libssl-dev "the plugin auth" "${otherwise}")
 mk_link_library(monkey-auth jansson.h jansson libjansson-dev "the plugin auth" "${otherwise}")
-target_link_libraries(monkey-auth PRIVATE monkey-kit)
 
 file(GLOB MK_PASSWD_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/plugins/auth/passwd/*.c)
 add_executable(mk_passwd ${MK_PASSWD_SOURCES} plugins/auth/apr1.c plugins/auth/hash.c plugins/auth/htpasswd.c

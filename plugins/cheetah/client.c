@@ -4,7 +4,7 @@
  */
 #include "client.h"
 
-#include "json.h"
+#include <monkey/json.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -51,10 +51,10 @@ bool client_has_room(struct client *c)
 void client_begin(struct client *c, const char *view)
 {
     c->cut = false;
-    json_begin(&c->out);
-    json_text(&c->out, "begin", c->command);
-    json_text(&c->out, "view", view);
-    json_end(&c->out);
+    mk_json_open(&c->out, NULL, '{');
+    mk_json_cstr(&c->out, "begin", c->command);
+    mk_json_cstr(&c->out, "view", view);
+    mk_json_close_line(&c->out);
 }
 
 void client_warn(struct client *c, const char *format, ...)
@@ -64,9 +64,9 @@ void client_warn(struct client *c, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    json_begin(&c->out);
-    json_text(&c->out, "warning", text);
-    json_end(&c->out);
+    mk_json_open(&c->out, NULL, '{');
+    mk_json_cstr(&c->out, "warning", text);
+    mk_json_close_line(&c->out);
 }
 
 void client_add_lines(struct client *c, struct mk_str text)
@@ -74,9 +74,9 @@ void client_add_lines(struct client *c, struct mk_str text)
     while (text.len && client_has_room(c)) {
         const char *end = memchr(text.p, '\n', text.len);
         size_t len = end ? (size_t)(end - text.p) : text.len;
-        json_begin(&c->out);
-        json_string(&c->out, "text", mk_str(text.p, len));
-        json_end(&c->out);
+        mk_json_open(&c->out, NULL, '{');
+        mk_json_str(&c->out, "text", mk_str(text.p, len));
+        mk_json_close_line(&c->out);
         len += end != NULL;
         text = mk_str(text.p + len, text.len - len);
     }
@@ -84,12 +84,12 @@ void client_add_lines(struct client *c, struct mk_str text)
 
 void client_end(struct client *c, const char *error)
 {
-    json_begin(&c->out);
-    json_bool(&c->out, "end", true);
-    json_bool(&c->out, "ok", !error);
+    mk_json_open(&c->out, NULL, '{');
+    mk_json_bool(&c->out, "end", true);
+    mk_json_bool(&c->out, "ok", !error);
     if (error)
-        json_text(&c->out, "error", error);
-    json_end(&c->out);
+        mk_json_cstr(&c->out, "error", error);
+    mk_json_close_line(&c->out);
     c->run = NULL;
 }
 

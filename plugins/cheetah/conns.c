@@ -5,7 +5,8 @@
 #include "conns.h"
 
 #include "commands.h"
-#include "json.h"
+
+#include <monkey/json.h>
 
 #include <stdio.h>
 
@@ -104,33 +105,33 @@ bool conns_read_argument(struct client *c, struct mk_str word, struct conns_quer
 
 static void add_text(struct mk_buf *out, const char *key, struct mk_str text)
 {
-    json_string(out, key, mk_str(text.p, text.len < TEXT_MAX ? text.len : TEXT_MAX));
+    mk_json_str(out, key, mk_str(text.p, text.len < TEXT_MAX ? text.len : TEXT_MAX));
 }
 
 static void add_conn(struct mk_buf *out, unsigned worker, const struct mk_inspect_conn *conn)
 {
-    json_begin(out);
-    json_number(out, "id", (int64_t)conn->id);
-    json_number(out, "worker", worker);
-    json_address(out, "peer", &conn->peer);
-    json_number(out, "port", conn->peer.port);
+    mk_json_open(out, NULL, '{');
+    mk_json_number(out, "id", (int64_t)conn->id);
+    mk_json_number(out, "worker", worker);
+    mk_json_address(out, "peer", &conn->peer);
+    mk_json_number(out, "port", conn->peer.port);
     add_text(out, "listener", conn->listener);
     add_text(out, "transport", conn->transport);
-    json_text(out, "protocol", conn->protocol);
-    json_text(out, "state", conn->state);
-    json_number(out, "age_s", conn->age_s);
-    json_number(out, "requests", conn->requests);
+    mk_json_cstr(out, "protocol", conn->protocol);
+    mk_json_cstr(out, "state", conn->state);
+    mk_json_number(out, "age_s", conn->age_s);
+    mk_json_number(out, "requests", conn->requests);
     if (conn->counts_bytes) {
-        json_number(out, "received_bytes", (int64_t)conn->received);
-        json_number(out, "sent_bytes", (int64_t)conn->sent);
+        mk_json_number(out, "received_bytes", (int64_t)conn->received);
+        mk_json_number(out, "sent_bytes", (int64_t)conn->sent);
     }
-    json_number(out, "streams", conn->streams);
+    mk_json_number(out, "streams", conn->streams);
     if (conn->has_request) {
         add_text(out, "method", conn->method);
         add_text(out, "host", conn->host);
         add_text(out, "path", conn->path);
     }
-    json_end(out);
+    mk_json_close_line(out);
 }
 
 static enum mk_inspect_action list_conn(const struct mk_inspect_conn *conn, void *ctx)

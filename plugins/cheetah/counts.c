@@ -3,9 +3,9 @@
  * The command `counters`: what the server and its plugins have counted.
  */
 #include "commands.h"
-#include "json.h"
 
 #include <monkey/counters.h>
+#include <monkey/json.h>
 
 #include <fnmatch.h>
 #include <inttypes.h>
@@ -36,23 +36,23 @@ static void add_buckets(struct mk_buf *out, const uint64_t *buckets)
         else if (buckets[i])
             len += snprintf(text + len, sizeof(text) - (size_t)len, "%s%" PRIu64 ":%" PRIu64, blank, end, buckets[i]);
     }
-    json_string(out, "_buckets", mk_str(text, (size_t)len));
+    mk_json_str(out, "_buckets", mk_str(text, (size_t)len));
 }
 
 static void add_counter(struct mk_buf *out, const struct mk_counter_value *v, const char *name)
 {
     static const char *const kinds[] = {"sum", "level", "histogram"};
-    json_begin(out);
-    json_text(out, "counter", name);
-    json_string(out, "labels", v->labels);
-    json_text(out, "kind", kinds[v->kind]);
-    json_number(out, "value", v->value);
+    mk_json_open(out, NULL, '{');
+    mk_json_cstr(out, "counter", name);
+    mk_json_str(out, "labels", v->labels);
+    mk_json_cstr(out, "kind", kinds[v->kind]);
+    mk_json_number(out, "value", v->value);
     if (v->kind == MK_COUNTER_HISTOGRAM) {
-        json_number(out, "sum_us", (int64_t)v->sum_us);
+        mk_json_number(out, "sum_us", (int64_t)v->sum_us);
         add_buckets(out, v->buckets);
     }
-    json_string(out, "help", v->help);
-    json_end(out);
+    mk_json_str(out, "help", v->help);
+    mk_json_close_line(out);
 }
 
 static int show_counter(const struct mk_counter_value *v, void *ctx)

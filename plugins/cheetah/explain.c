@@ -4,9 +4,9 @@
  * by a job, because that may wait for a disk.
  */
 #include "commands.h"
-#include "json.h"
 
 #include <monkey/inspect.h>
+#include <monkey/json.h>
 
 #include <errno.h>
 #include <limits.h>
@@ -30,13 +30,13 @@ static void add_step(const struct mk_explain_step *step, void *ctx)
     struct client *c = ctx;
     if (!client_has_room(c))
         return;
-    json_begin(&c->out);
-    json_text(&c->out, "phase", step->phase);
-    json_string(&c->out, "plugin", step->plugin);
-    json_text(&c->out, "effect", step->effect);
-    json_string(&c->out, "what", step->text);
-    json_string(&c->out, "place", step->place);
-    json_end(&c->out);
+    mk_json_open(&c->out, NULL, '{');
+    mk_json_cstr(&c->out, "phase", step->phase);
+    mk_json_str(&c->out, "plugin", step->plugin);
+    mk_json_cstr(&c->out, "effect", step->effect);
+    mk_json_str(&c->out, "what", step->text);
+    mk_json_str(&c->out, "place", step->place);
+    mk_json_close_line(&c->out);
 }
 
 /* ── the file ── */
@@ -69,18 +69,18 @@ static void look_up(struct mk_job *job)
 
 static void report_file(struct client *c, const struct explain_run *r)
 {
-    json_begin(&c->out);
-    json_text(&c->out, "phase", "file");
-    json_text(&c->out, "plugin", "");
-    json_text(&c->out, "effect", "note");
+    mk_json_open(&c->out, NULL, '{');
+    mk_json_cstr(&c->out, "phase", "file");
+    mk_json_cstr(&c->out, "plugin", "");
+    mk_json_cstr(&c->out, "effect", "note");
     if (r->err == 0 && r->is_folder)
-        json_sentence(&c->out, "what", "the folder %s has no index", r->file);
+        mk_json_format(&c->out, "what", "the folder %s has no index", r->file);
     else if (r->err == 0)
-        json_sentence(&c->out, "what", "the file %s with %lld bytes", r->file, (long long)r->bytes);
+        mk_json_format(&c->out, "what", "the file %s with %lld bytes", r->file, (long long)r->bytes);
     else
-        json_sentence(&c->out, "what", "there is no file: %s", strerror(-r->err));
-    json_text(&c->out, "place", "");
-    json_end(&c->out);
+        mk_json_format(&c->out, "what", "there is no file: %s", strerror(-r->err));
+    mk_json_cstr(&c->out, "place", "");
+    mk_json_close_line(&c->out);
 }
 
 static void finish_look_up(struct mk_job *job)

@@ -5,9 +5,9 @@
 #include "info.h"
 
 #include "commands.h"
-#include "json.h"
 
 #include <monkey/inspect.h>
+#include <monkey/json.h>
 
 #include <assert.h>
 #include <fcntl.h>
@@ -31,14 +31,14 @@ static void add_help(struct client *c, const struct command *command)
     char letter[3] = {'\\', command->letter, '\0'};
     if (command->name[0] == '\\')
         return;
-    json_begin(&c->out);
-    json_text(&c->out, "command", command->name);
-    json_text(&c->out, "short", command->letter ? letter : "");
-    json_text(&c->out, "help", command->help);
-    json_text(&c->out, "arguments", command->arguments);
+    mk_json_open(&c->out, NULL, '{');
+    mk_json_cstr(&c->out, "command", command->name);
+    mk_json_cstr(&c->out, "short", command->letter ? letter : "");
+    mk_json_cstr(&c->out, "help", command->help);
+    mk_json_cstr(&c->out, "arguments", command->arguments);
     if (command->complete)
-        json_text(&c->out, "_complete", command->complete);
-    json_end(&c->out);
+        mk_json_cstr(&c->out, "_complete", command->complete);
+    mk_json_close_line(&c->out);
 }
 
 void info_help(struct client *c, const struct words *words)
@@ -104,20 +104,20 @@ void info_add_status(struct client *c)
 {
     const struct mk_generation *g = get_generation(c);
     struct mk_str text, transport;
-    json_text(&c->out, "version", mk_version());
-    json_number(&c->out, "process", getpid());
-    json_number(&c->out, "uptime_s", get_uptime());
-    json_number(&c->out, "generation", mk_inspect_generation(g));
-    json_number(&c->out, "workers", mk_generation_workers(g));
-    json_number(&c->out, "hosts", count_hosts(g));
-    json_number(&c->out, "plugins", count_plugins(g));
+    mk_json_cstr(&c->out, "version", mk_version());
+    mk_json_number(&c->out, "process", getpid());
+    mk_json_number(&c->out, "uptime_s", get_uptime());
+    mk_json_number(&c->out, "generation", mk_inspect_generation(g));
+    mk_json_number(&c->out, "workers", mk_generation_workers(g));
+    mk_json_number(&c->out, "hosts", count_hosts(g));
+    mk_json_number(&c->out, "plugins", count_plugins(g));
     struct mk_buf listeners;
     mk_buf_init(&listeners, 16 * 1024);
     for (unsigned i = 0; mk_inspect_listener(g, i, &text, &transport); i++)
         mk_buf_addf(&listeners, "%s%.*s", i ? " " : "", MK_STR_ARG(text));
-    json_string(&c->out, "listeners", mk_buf_str(&listeners));
+    mk_json_str(&c->out, "listeners", mk_buf_str(&listeners));
     mk_buf_release(&listeners);
-    json_text(&c->out, "log_level", get_log_level());
+    mk_json_cstr(&c->out, "log_level", get_log_level());
 }
 
 void info_status(struct client *c, const struct words *words)
@@ -130,9 +130,9 @@ void info_uptime(struct client *c, const struct words *words)
 {
     (void)words;
     client_begin(c, "list");
-    json_begin(&c->out);
-    json_number(&c->out, "uptime_s", get_uptime());
-    json_end(&c->out);
+    mk_json_open(&c->out, NULL, '{');
+    mk_json_number(&c->out, "uptime_s", get_uptime());
+    mk_json_close_line(&c->out);
     client_end(c, NULL);
 }
 
@@ -143,12 +143,12 @@ void info_plugins(struct client *c, const struct words *words)
     (void)words;
     client_begin(c, "table");
     for (unsigned i = 0; (plugin = mk_inspect_plugin(g, i)); i++) {
-        json_begin(&c->out);
-        json_text(&c->out, "plugin", plugin->name);
-        json_text(&c->out, "version", plugin->version);
-        json_text(&c->out, "kind", mk_inspect_is_built_in(g, i) ? "built in" : "module");
-        json_text(&c->out, "summary", plugin->summary);
-        json_end(&c->out);
+        mk_json_open(&c->out, NULL, '{');
+        mk_json_cstr(&c->out, "plugin", plugin->name);
+        mk_json_cstr(&c->out, "version", plugin->version);
+        mk_json_cstr(&c->out, "kind", mk_inspect_is_built_in(g, i) ? "built in" : "module");
+        mk_json_cstr(&c->out, "summary", plugin->summary);
+        mk_json_close_line(&c->out);
     }
     client_end(c, NULL);
 }
@@ -251,10 +251,10 @@ static void show_host(struct host_run *r, const struct mk_generation *g, const s
     for (unsigned i = 0; (name = mk_host_name(host, i)).p; i++)
         mk_buf_addf(&names, "%s%.*s", i ? " " : "", MK_STR_ARG(name));
     mk_host_file(host, &file);
-    json_begin(&c->out);
-    json_string(&c->out, "names", mk_buf_str(&names));
-    json_string(&c->out, "file", mk_buf_str(&file));
-    json_end(&c->out);
+    mk_json_open(&c->out, NULL, '{');
+    mk_json_str(&c->out, "names", mk_buf_str(&names));
+    mk_json_str(&c->out, "file", mk_buf_str(&file));
+    mk_json_close_line(&c->out);
     mk_buf_release(&names);
     mk_buf_release(&file);
 }
@@ -277,12 +277,12 @@ static void add_rule(const struct mk_explain_step *step, void *ctx)
     snprintf(text, sizeof(text), "%.*s", MK_STR_ARG(step->text));
     if (fnmatch(r->pattern, text, 0) != 0 || !client_has_room(r->run.client))
         return;
-    json_begin(out);
-    json_number(out, "hits", (int64_t)step->hits);
-    json_text(out, "rule", text);
-    json_string(out, "host", host.p ? host : MK_STR("default"));
-    json_string(out, "place", step->place);
-    json_end(out);
+    mk_json_open(out, NULL, '{');
+    mk_json_number(out, "hits", (int64_t)step->hits);
+    mk_json_cstr(out, "rule", text);
+    mk_json_str(out, "host", host.p ? host : MK_STR("default"));
+    mk_json_str(out, "place", step->place);
+    mk_json_close_line(out);
 }
 
 static void show_rules(struct host_run *r, const struct mk_generation *g, const struct mk_host *host)

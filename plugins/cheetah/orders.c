@@ -3,9 +3,9 @@
  * Commands that change the server: log level, reload, drain, reopen. The program carries them out in its main thread.
  */
 #include "commands.h"
-#include "json.h"
 
 #include <monkey/inspect.h>
+#include <monkey/json.h>
 
 #include <errno.h>
 
@@ -44,9 +44,9 @@ void orders_log(struct client *c, const struct words *words)
         mk_log_info("cheetah: process %d has set the log level to %s", c->pid, level_names[level]);
     }
     client_begin(c, "list");
-    json_begin(&c->out);
-    json_text(&c->out, "log_level", level_names[get_level()]);
-    json_end(&c->out);
+    mk_json_open(&c->out, NULL, '{');
+    mk_json_cstr(&c->out, "log_level", level_names[get_level()]);
+    mk_json_close_line(&c->out);
     client_end(c, NULL);
 }
 
@@ -77,10 +77,10 @@ static void finish_reload(struct reload_run *r)
     struct client *c = r->run.client;
     add_problems(c, &r->reload.problems);
     if (r->reload.err == 0) {
-        json_begin(&c->out);
-        json_sentence(&c->out, "text", "the new configuration is in use (generation %u)",
-                      mk_inspect_generation(mk_worker_generation(client_worker(c))));
-        json_end(&c->out);
+        mk_json_open(&c->out, NULL, '{');
+        mk_json_format(&c->out, "text", "the new configuration is in use (generation %u)",
+                       mk_inspect_generation(mk_worker_generation(client_worker(c))));
+        mk_json_close_line(&c->out);
     }
     bool failed = r->reload.err < 0;
     free_reload(r);
@@ -149,9 +149,9 @@ static void give_order(struct client *c, enum mk_server_order order, const char 
     int err = mk_inspect_order(client_worker(c), order);
     client_begin(c, "text");
     if (err == 0) {
-        json_begin(&c->out);
-        json_text(&c->out, "text", done);
-        json_end(&c->out);
+        mk_json_open(&c->out, NULL, '{');
+        mk_json_cstr(&c->out, "text", done);
+        mk_json_close_line(&c->out);
     }
     client_end(c, err == 0           ? NULL
                   : err == -ENOTSUP  ? "the program that runs the server takes no orders"

@@ -9,7 +9,8 @@
  */
 #include "commands.h"
 #include "conns.h"
-#include "json.h"
+
+#include <monkey/json.h>
 
 #include <assert.h>
 #include <time.h>
@@ -133,16 +134,16 @@ static void add_change(struct tracer *t, const struct mk_inspect_change *change)
         t->lost++;
         return;
     }
-    json_begin(&t->out);
-    json_number(&t->out, "time_unix_us", (int64_t)get_unix_us(change->time_us));
-    json_number(&t->out, "time_us", (int64_t)change->time_us);
-    json_number(&t->out, "id", (int64_t)change->id);
-    json_number(&t->out, "worker", t->thread->base.index);
-    json_address(&t->out, "peer", &change->peer);
-    json_text(&t->out, "before", change->before);
-    json_text(&t->out, "after", change->after);
-    json_number(&t->out, "requests", change->requests);
-    json_end(&t->out);
+    mk_json_open(&t->out, NULL, '{');
+    mk_json_number(&t->out, "time_unix_us", (int64_t)get_unix_us(change->time_us));
+    mk_json_number(&t->out, "time_us", (int64_t)change->time_us);
+    mk_json_number(&t->out, "id", (int64_t)change->id);
+    mk_json_number(&t->out, "worker", t->thread->base.index);
+    mk_json_address(&t->out, "peer", &change->peer);
+    mk_json_cstr(&t->out, "before", change->before);
+    mk_json_cstr(&t->out, "after", change->after);
+    mk_json_number(&t->out, "requests", change->requests);
+    mk_json_close_line(&t->out);
 }
 
 static void on_change(struct mk_inspect_trace *trace, const struct mk_inspect_change *change)

@@ -4,8 +4,6 @@
  */
 #include "walk.h"
 
-#include "json.h"
-
 #include <assert.h>
 
 enum { THREADS_MAX = 4096 };

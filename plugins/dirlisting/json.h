@@ -2,11 +2,11 @@
 /*
  * The listing as JSON (RFC 8259):
  *
- *     {"path": "/pub/", "sort": "name", "order": "asc", "sorted": true, "entries": [
- *     {"name": "a b.txt", "type": "file", "bytes": 12, "mtime": "2026-11-21T13:10:23Z", "url": "/pub/a%20b.txt"},
- *     {"name": "c", "type": "folder", "bytes": null, "mtime": "2026-11-21T13:10:23Z", "url": "/pub/c/"}]}
+ *     {"path":"/pub/","sort":"name","order":"asc","sorted":true,"entries":[
+ *     {"name":"a b.txt","type":"file","bytes":12,"mtime":"2026-11-21T13:10:23Z","url":"/pub/a%20b.txt"},
+ *     {"name":"c","type":"folder","bytes":null,"mtime":"2026-11-21T13:10:23Z","url":"/pub/c/"}]}
  *
- * `name` is text: bytes that are not UTF-8 are replaced by U+FFFD. `url` is exact. With "sorted": false the folder does
+ * `name` is text: bytes that are not UTF-8 are replaced by U+FFFD. `url` is exact. With "sorted":false the folder does
  * not fit into MaxListing, and the entries come in the order of the file system.
  */
 #ifndef DIRLISTING_JSON_H
@@ -15,11 +15,5 @@
 #include "folder.h"
 
 extern const struct listing_format json_format;
-
-/* Appends a JSON string with its quotes; each maximal part of a malformed sequence becomes U+FFFD. Any bytes. */
-void json_write_string(struct mk_buf *out, struct mk_str text);
-
-/* Appends a time as RFC 3339 has it: "2026-11-21T13:10:23Z", with quotes; null if its year has not four digits. */
-void json_write_time(struct mk_buf *out, int64_t seconds);
 
 #endif

@@ -4,6 +4,8 @@
  */
 #include "collect.h"
 
+#include <monkey/json.h>
+
 /* Counters of the server that are shown by one label. */
 static const struct {
     struct mk_str name, label;
@@ -17,30 +19,27 @@ const char *const collect_breakdown_keys[COLLECT_BREAKDOWNS] = {
     "connections", "refused_connections", "rejected_requests", "timeouts", "http2_floods", "reloads",
 };
 
-static void init_part(struct collect_part *part, size_t bytes_max)
-{
-    mk_buf_init(&part->text, bytes_max);
-    part->json = (struct json){.out = &part->text};
-}
-
 static void add_to_breakdowns(struct collected *c, const struct mk_counter_value *v)
 {
     char storage[LABELS_VALUE_BYTES];
-    for (unsigned i = 0; i < COLLECT_BREAKDOWNS; i++)
-        if (mk_str_eq(v->name, breakdowns[i].name))
-            json_number_at(&c->breakdowns[i].json, labels_get(v->labels, breakdowns[i].label, storage), v->value);
+    for (unsigned i = 0; i < COLLECT_BREAKDOWNS; i++) {
+        if (!mk_str_eq(v->name, breakdowns[i].name))
+            continue;
+        mk_json_key(&c->breakdowns[i], labels_get(v->labels, breakdowns[i].label, storage));
+        mk_json_number(&c->breakdowns[i], NULL, v->value);
+    }
 }
 
-static void add_plugin_counter(struct json *j, const struct mk_counter_value *v)
+static void add_plugin_counter(struct mk_buf *out, const struct mk_counter_value *v)
 {
-    json_open(j, NULL, '{');
-    json_text(j, "plugin", v->plugin);
-    json_text(j, "name", v->name);
-    json_text(j, "labels", v->labels);
-    json_number(j, "value", v->value);
+    mk_json_open(out, NULL, '{');
+    mk_json_str(out, "plugin", v->plugin);
+    mk_json_str(out, "name", v->name);
+    mk_json_str(out, "labels", v->labels);
+    mk_json_number(out, "value", v->value);
     if (v->kind == MK_COUNTER_HISTOGRAM)
-        json_real(j, "sum_ms", (double)v->sum_us / 1e3);
-    json_close(j, '}');
+        mk_json_real(out, "sum_ms", (double)v->sum_us / 1e3);
+    mk_json_close(out, '}');
 }
 
 static int add_counter(const struct mk_counter_value *v, void *ctx)
@@ -49,8 +48,8 @@ static int add_counter(const struct mk_counter_value *v, void *ctx)
     if (!v->plugin.len) {
         totals_add(&c->totals, v);
         add_to_breakdowns(c, v);
-    } else if (c->with_plugins && !c->plugins.text.err) {
-        add_plugin_counter(&c->plugins.json, v);
+    } else if (c->with_plugins && !c->plugins.err) {
+        add_plugin_counter(&c->plugins, v);
     }
     return 0;
 }
@@ -59,8 +58,8 @@ void collect_counters(struct collected *c, bool with_plugins, size_t bytes_max, 
 {
     *c = (struct collected){.with_plugins = with_plugins};
     for (unsigned i = 0; i < COLLECT_BREAKDOWNS; i++)
-        init_part(&c->breakdowns[i], bytes_max);
-    init_part(&c->plugins, bytes_max);
+        mk_buf_init(&c->breakdowns[i], bytes_max);
+    mk_buf_init(&c->plugins, bytes_max);
     each(add_counter, c);
     totals_sort(&c->totals);
 }
@@ -68,7 +67,7 @@ void collect_counters(struct collected *c, bool with_plugins, size_t bytes_max, 
 void collect_release(struct collected *c)
 {
     for (unsigned i = 0; i < COLLECT_BREAKDOWNS; i++)
-        mk_buf_release(&c->breakdowns[i].text);
-    mk_buf_release(&c->plugins.text);
+        mk_buf_release(&c->breakdowns[i]);
+    mk_buf_release(&c->plugins);
     totals_release(&c->totals);
 }

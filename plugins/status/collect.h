@@ -5,7 +5,7 @@
 #ifndef STATUS_COLLECT_H
 #define STATUS_COLLECT_H
 
-#include "text.h"
+#include <monkey/buf.h>
 #include "totals.h"
 
 /* As mk_counters_each(): tests have counters of their own. */
@@ -13,16 +13,10 @@ typedef int (*collect_each_fn)(mk_counter_fn fn, void *ctx);
 
 enum { COLLECT_BREAKDOWNS = 6 };
 
-/* The members of an object, or the elements of an array. */
-struct collect_part {
-    struct mk_buf text;
-    struct json json;
-};
-
 struct collected {
     struct totals totals;
-    struct collect_part breakdowns[COLLECT_BREAKDOWNS]; /* counters of the server, by one label */
-    struct collect_part plugins;                        /* counters of plugins */
+    struct mk_buf breakdowns[COLLECT_BREAKDOWNS]; /* members: counters of the server, by one label */
+    struct mk_buf plugins;                        /* elements: counters of plugins */
     bool with_plugins;
 };
 

@@ -4,75 +4,76 @@
  */
 #include "document.h"
 
+#include <monkey/json.h>
 #include <monkey/monkey.h>
 
 /* ── the process and its workers ── */
 
 /* -1: unknown */
-static void add_known(struct json *j, const char *key, int64_t value)
+static void add_known(struct mk_buf *out, const char *key, int64_t value)
 {
     if (value < 0)
-        json_null(j, key);
+        mk_json_null(out, key);
     else
-        json_number(j, key, value);
+        mk_json_number(out, key, value);
 }
 
-static void add_process(struct json *j, const struct process *p)
+static void add_process(struct mk_buf *out, const struct process *p)
 {
-    json_open(j, "process", '{');
-    json_number(j, "pid", p->pid);
-    add_known(j, "threads", p->threads);
-    add_known(j, "resident_bytes", p->resident_bytes);
-    add_known(j, "virtual_bytes", p->virtual_bytes);
-    add_known(j, "open_fds", p->open_fds);
-    add_known(j, "max_fds", p->max_fds);
-    json_real(j, "cpu_seconds", p->cpu_seconds);
-    json_close(j, '}');
+    mk_json_open(out, "process", '{');
+    mk_json_number(out, "pid", p->pid);
+    add_known(out, "threads", p->threads);
+    add_known(out, "resident_bytes", p->resident_bytes);
+    add_known(out, "virtual_bytes", p->virtual_bytes);
+    add_known(out, "open_fds", p->open_fds);
+    add_known(out, "max_fds", p->max_fds);
+    mk_json_real(out, "cpu_seconds", p->cpu_seconds);
+    mk_json_close(out, '}');
 }
 
-static void add_worker(struct json *j, const struct look_worker *w)
+static void add_worker(struct mk_buf *out, const struct look_worker *w)
 {
-    json_open(j, NULL, '{');
-    json_number(j, "index", w->index);
-    json_bool(j, "up", w->up);
+    mk_json_open(out, NULL, '{');
+    mk_json_number(out, "index", w->index);
+    mk_json_bool(out, "up", w->up);
     if (w->up) {
-        json_number(j, "memory_bytes", (int64_t)w->memory_bytes);
-        json_number(j, "memory_limit_bytes", (int64_t)w->memory_bytes_max);
-        json_number(j, "loop_turns", (int64_t)w->loop_turns);
-        json_number(j, "connections", w->connections);
-        json_number(j, "requests", (int64_t)w->requests);
+        mk_json_number(out, "memory_bytes", (int64_t)w->memory_bytes);
+        mk_json_number(out, "memory_limit_bytes", (int64_t)w->memory_bytes_max);
+        mk_json_number(out, "loop_turns", (int64_t)w->loop_turns);
+        mk_json_number(out, "connections", w->connections);
+        mk_json_number(out, "requests", (int64_t)w->requests);
     }
-    json_close(j, '}');
+    mk_json_close(out, '}');
 }
 
 /* By their indexes, of which there are few. */
-static void add_workers(struct json *j, const struct document *d)
+static void add_workers(struct mk_buf *out, const struct document *d)
 {
-    json_open(j, "workers", '[');
+    mk_json_open(out, "workers", '[');
     for (unsigned index = 0, left = d->n_workers; left; index++)
         for (unsigned i = 0; i < d->n_workers; i++)
             if (d->workers[i].index == index) {
-                add_worker(j, &d->workers[i]);
+                add_worker(out, &d->workers[i]);
                 left--;
             }
-    json_close(j, ']');
+    mk_json_close(out, ']');
 }
 
 /* ── requests ── */
 
-static void add_requests(struct json *j, const struct totals_host *h)
+static void add_requests(struct mk_buf *out, const struct totals_host *h)
 {
-    json_number(j, "requests", (int64_t)h->requests);
-    json_open(j, "status", '{');
+    mk_json_number(out, "requests", (int64_t)h->requests);
+    mk_json_open(out, "status", '{');
     for (unsigned i = 0; i < TOTALS_CLASSES; i++)
-        json_number(j, totals_class_names[i], (int64_t)h->classes[i]);
-    json_close(j, '}');
-    json_number(j, "received_body_bytes", (int64_t)h->received_body_bytes);
-    json_number(j, "sent_body_bytes", (int64_t)h->sent_body_bytes);
-    json_number(j, "responses_aborted", (int64_t)h->responses_aborted);
+        mk_json_number(out, totals_class_names[i], (int64_t)h->classes[i]);
+    mk_json_close(out, '}');
+    mk_json_number(out, "received_body_bytes", (int64_t)h->received_body_bytes);
+    mk_json_number(out, "sent_body_bytes", (int64_t)h->sent_body_bytes);
+    mk_json_number(out, "responses_aborted", (int64_t)h->responses_aborted);
 }
 
-static void add_percentiles(struct json *j, const struct totals_host *h)
+static void add_percentiles(struct mk_buf *out, const struct totals_host *h)
 {
     static const struct {
         const char *key;
@@ -81,70 +82,70 @@ static void add_percentiles(struct json *j, const struct totals_host *h)
     uint64_t n = 0;
     for (unsigned i = 0; i < MK_COUNTER_BUCKETS; i++)
         n += h->buckets[i];
-    json_number(j, "count", (int64_t)n);
-    json_real(j, "mean_ms", n ? (double)h->sum_us / (double)n / 1e3 : 0);
+    mk_json_number(out, "count", (int64_t)n);
+    mk_json_real(out, "mean_ms", n ? (double)h->sum_us / (double)n / 1e3 : 0);
     for (unsigned i = 0; i < MK_COUNT_OF(rows); i++)
-        json_real(j, rows[i].key, (double)mk_counter_quantile_us(h->buckets, rows[i].share) / 1e3);
+        mk_json_real(out, rows[i].key, (double)mk_counter_quantile_us(h->buckets, rows[i].share) / 1e3);
 }
 
 /* Each bucket that is not empty: its end in milliseconds (null: none) and its number. */
-static void add_buckets(struct json *j, const struct totals_host *h)
+static void add_buckets(struct mk_buf *out, const struct totals_host *h)
 {
-    json_open(j, "buckets", '[');
+    mk_json_open(out, "buckets", '[');
     for (unsigned i = 0; i < MK_COUNTER_BUCKETS; i++) {
         if (!h->buckets[i])
             continue;
-        json_open(j, NULL, '[');
+        mk_json_open(out, NULL, '[');
         if (i == MK_COUNTER_BUCKETS - 1)
-            json_null(j, NULL);
+            mk_json_null(out, NULL);
         else
-            json_real(j, NULL, (double)mk_counter_bucket_end_us(i) / 1e3);
-        json_number(j, NULL, (int64_t)h->buckets[i]);
-        json_close(j, ']');
+            mk_json_real(out, NULL, (double)mk_counter_bucket_end_us(i) / 1e3);
+        mk_json_number(out, NULL, (int64_t)h->buckets[i]);
+        mk_json_close(out, ']');
     }
-    json_close(j, ']');
+    mk_json_close(out, ']');
 }
 
-static void add_latency(struct json *j, const struct totals_host *h)
+static void add_latency(struct mk_buf *out, const struct totals_host *h)
 {
-    json_open(j, "latency", '{');
-    add_percentiles(j, h);
-    add_buckets(j, h);
-    json_close(j, '}');
+    mk_json_open(out, "latency", '{');
+    add_percentiles(out, h);
+    add_buckets(out, h);
+    mk_json_close(out, '}');
 }
 
-static void add_totals(struct json *j, const struct totals *t)
+static void add_totals(struct mk_buf *out, const struct totals *t)
 {
-    json_open(j, "totals", '{');
-    add_requests(j, &t->all);
-    json_number(j, "accepted_connections", (int64_t)t->accepted_connections);
-    json_number(j, "refused_connections", (int64_t)t->refused_connections);
-    json_number(j, "rejected_requests", (int64_t)t->rejected_requests);
-    json_number(j, "timeouts", (int64_t)t->timeouts);
-    json_number(j, "http2_floods", (int64_t)t->floods);
-    json_number(j, "connections", t->connections);
-    add_latency(j, &t->all);
-    json_close(j, '}');
+    mk_json_open(out, "totals", '{');
+    add_requests(out, &t->all);
+    mk_json_number(out, "accepted_connections", (int64_t)t->accepted_connections);
+    mk_json_number(out, "refused_connections", (int64_t)t->refused_connections);
+    mk_json_number(out, "rejected_requests", (int64_t)t->rejected_requests);
+    mk_json_number(out, "timeouts", (int64_t)t->timeouts);
+    mk_json_number(out, "http2_floods", (int64_t)t->floods);
+    mk_json_number(out, "connections", t->connections);
+    add_latency(out, &t->all);
+    mk_json_close(out, '}');
 }
 
-static void add_hosts(struct json *j, const struct document *d, const struct totals *t)
+static void add_hosts(struct mk_buf *out, const struct document *d, const struct totals *t)
 {
     unsigned n = d->hosts_max && d->hosts_max < t->n_hosts ? d->hosts_max : t->n_hosts;
-    json_open(j, "hosts", '[');
+    mk_json_open(out, "hosts", '[');
     for (unsigned i = 0; i < n; i++) {
-        json_open(j, NULL, '{');
-        json_text(j, "name", mk_str(t->hosts[i].name, t->hosts[i].name_len));
-        add_requests(j, &t->hosts[i]);
-        add_latency(j, &t->hosts[i]);
-        json_close(j, '}');
+        mk_json_open(out, NULL, '{');
+        mk_json_str(out, "name", mk_str(t->hosts[i].name, t->hosts[i].name_len));
+        add_requests(out, &t->hosts[i]);
+        add_latency(out, &t->hosts[i]);
+        mk_json_close(out, '}');
     }
-    json_close(j, ']');
-    json_bool(j, "omits_hosts", t->omits_hosts || n < t->n_hosts);
+    mk_json_close(out, ']');
+    mk_json_bool(out, "omits_hosts", t->omits_hosts || n < t->n_hosts);
 }
 
 /* ── rates ── */
 
-static void add_rate(struct json *j, const char *key, const struct history_sample *old,
+static void add_rate(struct mk_buf *out, const char *key, const struct history_sample *old,
                      const struct history_sample *now)
 {
     static const struct {
@@ -158,100 +159,99 @@ static void add_rate(struct json *j, const char *key, const struct history_sampl
         {"accepted_connections", offsetof(struct history_sample, accepted_connections)},
     };
     if (!old) {
-        json_null(j, key);
+        mk_json_null(out, key);
         return;
     }
     double seconds = (double)(now->ms - old->ms) / 1e3;
-    json_open(j, key, '{');
-    json_real(j, "seconds", seconds);
+    mk_json_open(out, key, '{');
+    mk_json_real(out, "seconds", seconds);
     for (unsigned i = 0; i < MK_COUNT_OF(rows); i++) {
         uint64_t before = *(const uint64_t *)(const void *)((const char *)old + rows[i].offset);
         uint64_t after = *(const uint64_t *)(const void *)((const char *)now + rows[i].offset);
-        json_real(j, rows[i].key, after > before ? (double)(after - before) / seconds : 0);
+        mk_json_real(out, rows[i].key, after > before ? (double)(after - before) / seconds : 0);
     }
-    json_close(j, '}');
+    mk_json_close(out, '}');
 }
 
-static void add_rates(struct json *j, const struct document *d)
+static void add_rates(struct mk_buf *out, const struct document *d)
 {
     static const struct {
         const char *key;
         uint64_t ms;
     } windows[] = {{"1s", 1000}, {"10s", 10000}, {"60s", 60000}};
-    json_open(j, "rates", '{');
+    mk_json_open(out, "rates", '{');
     for (unsigned i = 0; i < MK_COUNT_OF(windows); i++)
-        add_rate(j, windows[i].key, history_find(d->history, &d->sample, windows[i].ms), &d->sample);
-    json_close(j, '}');
+        add_rate(out, windows[i].key, history_find(d->history, &d->sample, windows[i].ms), &d->sample);
+    mk_json_close(out, '}');
 }
 
 /* ── counters one by one ── */
 
-static void add_part(struct json *j, const char *key, const char brackets[2], const struct collect_part *part)
+static void add_part(struct mk_buf *out, const char *key, const char brackets[2], const struct mk_buf *part)
 {
-    json_open(j, key, brackets[0]);
-    mk_buf_adds(j->out, mk_buf_str(&part->text));
-    if (part->text.err)
-        j->out->err = part->text.err;
-    json_close(j, brackets[1]);
+    mk_json_open(out, key, brackets[0]);
+    mk_buf_adds(out, mk_buf_str(part));
+    if (part->err)
+        out->err = part->err;
+    mk_json_close(out, brackets[1]);
 }
 
-static void add_breakdowns(struct json *j, const struct collected *c)
+static void add_breakdowns(struct mk_buf *out, const struct collected *c)
 {
     for (unsigned i = 0; i < COLLECT_BREAKDOWNS; i++)
-        add_part(j, collect_breakdown_keys[i], "{}", &c->breakdowns[i]);
+        add_part(out, collect_breakdown_keys[i], "{}", &c->breakdowns[i]);
 }
 
 /* ── paths ── */
 
-static void add_paths(struct json *j, const char *key, const struct sketch_path *paths, unsigned n)
+static void add_paths(struct mk_buf *out, const char *key, const struct sketch_path *paths, unsigned n)
 {
-    json_open(j, key, '[');
+    mk_json_open(out, key, '[');
     for (unsigned i = 0; i < n; i++) {
         const struct sketch_path *p = &paths[i];
         uint64_t counted = p->requests - p->excess;
-        json_open(j, NULL, '{');
-        json_text(j, "path", mk_str(p->path, p->len));
-        json_number(j, "requests", (int64_t)p->requests);
-        json_number(j, "excess", (int64_t)p->excess);
-        json_real(j, "mean_ms", counted ? (double)p->total_us / (double)counted / 1e3 : 0);
-        json_real(j, "max_ms", (double)p->max_us / 1e3);
-        json_close(j, '}');
+        mk_json_open(out, NULL, '{');
+        mk_json_str(out, "path", mk_str(p->path, p->len));
+        mk_json_number(out, "requests", (int64_t)p->requests);
+        mk_json_number(out, "excess", (int64_t)p->excess);
+        mk_json_real(out, "mean_ms", counted ? (double)p->total_us / (double)counted / 1e3 : 0);
+        mk_json_real(out, "max_ms", (double)p->max_us / 1e3);
+        mk_json_close(out, '}');
     }
-    json_close(j, ']');
+    mk_json_close(out, ']');
 }
 
-static void add_path_lists(struct json *j, const struct sketch_lists *lists)
+static void add_path_lists(struct mk_buf *out, const struct sketch_lists *lists)
 {
     if (!lists) {
-        json_null(j, "paths");
+        mk_json_null(out, "paths");
         return;
     }
-    json_open(j, "paths", '{');
-    json_number(j, "minutes", SKETCH_MINUTES);
-    add_paths(j, "busiest", lists->busiest, lists->n_busiest);
-    add_paths(j, "slowest", lists->slowest, lists->n_slowest);
-    json_close(j, '}');
+    mk_json_open(out, "paths", '{');
+    mk_json_number(out, "minutes", SKETCH_MINUTES);
+    add_paths(out, "busiest", lists->busiest, lists->n_busiest);
+    add_paths(out, "slowest", lists->slowest, lists->n_slowest);
+    mk_json_close(out, '}');
 }
 
 /* ── the document ── */
 
 void document_write(const struct document *d, const struct collected *c, struct mk_buf *out)
 {
-    struct json j = {.out = out};
-    json_open(&j, NULL, '{');
-    json_text(&j, "version", mk_str_c(mk_version()));
-    json_real(&j, "time", d->now);
-    json_real(&j, "started", d->process.start_time_seconds);
-    json_real(&j, "uptime", d->now - d->process.start_time_seconds);
-    json_number(&j, "generation", (int64_t)d->generation);
-    add_process(&j, &d->process);
-    add_workers(&j, d);
-    add_totals(&j, &c->totals);
-    add_rates(&j, d);
-    add_hosts(&j, d, &c->totals);
-    add_breakdowns(&j, c);
-    add_path_lists(&j, d->paths);
+    mk_json_open(out, NULL, '{');
+    mk_json_str(out, "version", mk_str_c(mk_version()));
+    mk_json_real(out, "time", d->now);
+    mk_json_real(out, "started", d->process.start_time_seconds);
+    mk_json_real(out, "uptime", d->now - d->process.start_time_seconds);
+    mk_json_number(out, "generation", (int64_t)d->generation);
+    add_process(out, &d->process);
+    add_workers(out, d);
+    add_totals(out, &c->totals);
+    add_rates(out, d);
+    add_hosts(out, d, &c->totals);
+    add_breakdowns(out, c);
+    add_path_lists(out, d->paths);
     if (c->with_plugins)
-        add_part(&j, "plugins", "[]", &c->plugins);
-    json_close(&j, '}');
+        add_part(out, "plugins", "[]", &c->plugins);
+    mk_json_close(out, '}');
 }

@@ -6,8 +6,9 @@
  */
 #include "../../bin/shell/object.h"
 #include "../../bin/shell/table.h"
-#include "../../plugins/cheetah/json.h"
 #include "../../plugins/cheetah/words.h"
+
+#include <monkey/json.h>
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -32,9 +33,9 @@ static void check_word(struct mk_str word)
     struct mk_buf out;
     struct object o;
     mk_buf_init(&out, 8 * word.len + 64);
-    json_begin(&out);
-    json_string(&out, "word", word);
-    json_end(&out);
+    mk_json_open(&out, NULL, '{');
+    mk_json_str(&out, "word", word);
+    mk_json_close_line(&out);
     CHECK(!out.err && out.data[out.len - 1] == '\n' && !memchr(out.data, '\n', out.len - 1));
     bool has_nul = word.len && memchr(word.p, '\0', word.len);
     CHECK(object_read(out.data, out.len - 1, &o) && o.n == 1);

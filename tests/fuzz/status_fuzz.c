@@ -8,6 +8,8 @@
 #include "../../plugins/status/sketch.h"
 #include "../../plugins/status/text.h"
 
+#include <monkey/json.h>
+
 #include <assert.h>
 #include <stdlib.h>
 
@@ -26,9 +28,8 @@ static void check_output(struct mk_str text)
 static void check_json(struct mk_str input)
 {
     struct mk_buf out;
-    struct json j = {.out = &out};
     mk_buf_init(&out, 1 << 20);
-    json_text(&j, NULL, input);
+    mk_json_str(&out, NULL, input);
     assert(!out.err && out.len >= 2);
     check_output(mk_buf_str(&out));
     mk_buf_release(&out);

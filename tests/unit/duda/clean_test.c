@@ -7,28 +7,28 @@
 #define BAD "\xef\xbf\xbd"
 
 static const struct {
-    const char *text, *clean, *html, *json;
+    const char *text, *clean, *html;
 } rows[] = {
-    {"", "", "", "\"\""},
-    {"a b", "a b", "a b", "\"a b\""},
-    {"<b>&\"'</b>", "<b>&\"'</b>", "&lt;b&gt;&amp;&quot;&#39;&lt;/b&gt;", "\"<b>&\\\"'</b>\""},
-    {"\\\"", "\\\"", "\\&quot;", "\"\\\\\\\"\""},
-    {"a\nb\x1b[31m\x7f", "a b [31m ", "a b [31m ", "\"a b [31m \""},
-    {"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80", "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80", NULL, NULL},
-    {"\xc2\x85\xc2\xa0", " \xc2\xa0", NULL, NULL}, /* NEXT LINE is a control character of C1 */
+    {"", "", ""},
+    {"a b", "a b", "a b"},
+    {"<b>&\"'</b>", "<b>&\"'</b>", "&lt;b&gt;&amp;&quot;&#39;&lt;/b&gt;"},
+    {"\\\"", "\\\"", "\\&quot;"},
+    {"a\nb\x1b[31m\x7f", "a b [31m ", "a b [31m "},
+    {"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80", "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80", NULL},
+    {"\xc2\x85\xc2\xa0", " \xc2\xa0", NULL}, /* NEXT LINE is a control character of C1 */
     {"\xff"
      "a\xfe",
-     BAD "a" BAD, NULL, NULL},         /* no byte of UTF-8 */
-    {"\xc0\xaf", BAD BAD, NULL, NULL}, /* longer than needed */
-    {"\xe0\x80\xaf", BAD BAD BAD, NULL, NULL},
-    {"\xf0\x80\x80\xaf", BAD BAD BAD BAD, NULL, NULL},
-    {"\xed\xa0\x80", BAD BAD BAD, NULL, NULL},         /* a surrogate */
-    {"\xf4\x90\x80\x80", BAD BAD BAD BAD, NULL, NULL}, /* beyond U+10FFFF */
-    {"\xe2\x82", BAD, NULL, NULL},                     /* it is cut: one for its maximal part */
+     BAD "a" BAD, NULL},         /* no byte of UTF-8 */
+    {"\xc0\xaf", BAD BAD, NULL}, /* longer than needed */
+    {"\xe0\x80\xaf", BAD BAD BAD, NULL},
+    {"\xf0\x80\x80\xaf", BAD BAD BAD BAD, NULL},
+    {"\xed\xa0\x80", BAD BAD BAD, NULL},         /* a surrogate */
+    {"\xf4\x90\x80\x80", BAD BAD BAD BAD, NULL}, /* beyond U+10FFFF */
+    {"\xe2\x82", BAD, NULL},                     /* it is cut: one for its maximal part */
     {"\xe2\x82"
      "a",
-     BAD "a", NULL, NULL},
-    {"\x80", BAD, NULL, NULL},
+     BAD "a", NULL},
+    {"\x80", BAD, NULL},
 };
 
 TEST(texts)
@@ -43,10 +43,6 @@ TEST(texts)
         mk_buf_init_fixed(&out, text, sizeof(text));
         clean_html(&out, mk_str(data, len));
         assert_str_equal(mk_buf_str(&out), rows[i].html ? rows[i].html : rows[i].clean);
-        mk_buf_init_fixed(&out, text, sizeof(text));
-        clean_json(&out, mk_str(data, len));
-        if (rows[i].json)
-            assert_str_equal(mk_buf_str(&out), rows[i].json);
         mk_test_unguard(data, len);
     }
 }

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * UTF-8, JSON values and the labels of counters.
+ * UTF-8 and the labels of counters.
  */
 #include "testing.h"
 
 #include "plugins/status/labels.h"
 #include "plugins/status/text.h"
-
-#include <math.h>
 
 static void check_utf8(const char *bytes, size_t len, const char *text)
 {
@@ -35,37 +33,6 @@ TEST(utf8)
     CHECK_UTF8("\xf4\x90\x80\x80", BAD BAD BAD BAD); /* beyond U+10FFFF */
     CHECK_UTF8("\xf0\x9f\x90x", BAD BAD BAD "x");
     CHECK_UTF8("\xff\x80z", BAD BAD "z");
-}
-
-TEST(json)
-{
-    char text[512];
-    struct mk_buf out;
-    struct json j = {.out = &out};
-    mk_buf_init_fixed(&out, text, sizeof(text));
-    json_open(&j, NULL, '{');
-    json_text(&j, "a", mk_str("\"\\\n\x7f</script>\xff", 14));
-    json_open(&j, "b", '[');
-    json_number(&j, NULL, INT64_MIN);
-    json_open(&j, NULL, '{');
-    json_close(&j, '}');
-    json_null(&j, NULL);
-    json_close(&j, ']');
-    json_bool(&j, "c", true);
-    json_bool(&j, "d", false);
-    json_real(&j, "e", 0);
-    json_real(&j, "f", 1.25);
-    json_real(&j, "g", 1795279470.671);
-    json_real(&j, "h", 100);
-    json_real(&j, "i", -0.0000004);
-    json_real(&j, "j", NAN);
-    json_real(&j, "k", INFINITY);
-    json_number_at(&j, MK_STR("\""), 1);
-    json_close(&j, '}');
-    assert_str_equal(mk_buf_str(&out),
-                     "{\"a\":\"\\\"\\\\\\u000a\\u007f</script>" BAD "\",\"b\":[-9223372036854775808,{},null],"
-                     "\"c\":true,\"d\":false,\"e\":0,\"f\":1.25,\"g\":1795279470.671,\"h\":100,\"i\":-0,\"j\":null,"
-                     "\"k\":null,\"\\\"\":1}");
 }
 
 TEST(labels)
