@@ -157,18 +157,19 @@ struct answer {
 static bool take_line(struct answer *a, char *line, size_t len)
 {
     struct object o;
-    char *raw = strndup(line, len);
-    bool good = raw && object_read(line, len, &o);
-    if (good && object_get(&o, "end")) {
+    line[len] = '\0'; /* in place of the newline */
+    if (!object_read(line, len, &o))
+        return false;
+    if (object_get(&o, "end")) {
         const char *ok = object_get(&o, "ok"), *error = object_get(&o, "error");
         a->ended = true;
         a->ok = ok && strcmp(ok, "true") == 0;
         mk_buf_adds(a->error, mk_str_c(error ? error : ""));
-    } else if (good && !a->fn(&o, raw, a->ctx)) {
+    } else if (!a->fn(&o, line, a->ctx)) {
         a->stops = true;
     }
-    free(raw);
-    return good;
+    object_release(&o);
+    return true;
 }
 
 static int take_lines(struct link *l, struct answer *a)

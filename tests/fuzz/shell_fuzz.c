@@ -40,6 +40,7 @@ static void check_word(struct mk_str word)
     bool has_nul = word.len && memchr(word.p, '\0', word.len);
     CHECK(object_read(out.data, out.len - 1, &o) && o.n == 1);
     CHECK(has_nul || strlen(o.items[0].value) >= word.len);
+    object_release(&o);
     mk_buf_release(&out);
 }
 
@@ -73,6 +74,7 @@ static void show_object(char *line, size_t size, const struct text_style *style)
     for (size_t i = 0; i < out.len; i++)
         CHECK((unsigned char)out.data[i] >= 0x20 || out.data[i] == '\n');
     table_release(&table);
+    object_release(&o);
     mk_buf_release(&out);
 }
 
