@@ -19,7 +19,9 @@
 #include <monkey/file.h>
 #include <monkey/file_cache.h>
 #include <monkey/header_id.h>
+#include <monkey/inbox.h>
 #include <monkey/inspect.h>
+#include <monkey/json.h>
 #include <monkey/library.h>
 #include <monkey/list.h>
 #include <monkey/log.h>
@@ -36,6 +38,7 @@
 #include <monkey/status.h>
 #include <monkey/store.h>
 #include <monkey/str.h>
+#include <monkey/threads.h>
 #include <monkey/time.h>
 #include <monkey/transport.h>
 #include <monkey/tunnel.h>
