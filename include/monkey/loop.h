@@ -145,7 +145,7 @@ struct mk_job {
  * Runs `work` on one of the process's few disk threads, then `done` in this loop. The job must stay valid until `done`,
  * even if the request that it was made for has ended.
  *
- * Returns 0, or -ENOMEM or -EAGAIN when no thread can be started; then neither function is called.
+ * Returns 0, or -ENOMEM or -EAGAIN when no thread can be started or the loop ends; then neither function is called.
  */
 MK_API int mk_job_submit(struct mk_loop *loop, struct mk_job *job);
 

@@ -187,9 +187,9 @@ void mk_post(struct mk_loop *loop, struct mk_message *message)
 /* Moves the messages of the inbox behind those that were taken before. */
 static void take_messages(struct mk_loop *loop)
 {
-    struct mk_message *newest = atomic_exchange_explicit(&loop->inbox, NULL, memory_order_acquire), *oldest = NULL;
-    assert(newest != &closed_inbox);
-    while (newest) {
+    struct mk_message *left = loop->inbox_closed ? &closed_inbox : NULL, *oldest = NULL;
+    struct mk_message *newest = atomic_exchange_explicit(&loop->inbox, left, memory_order_acquire);
+    while (newest && newest != &closed_inbox) {
         struct mk_message *next = newest->next;
         newest->next = oldest;
         oldest = newest;
@@ -248,7 +248,7 @@ int mk__loop_open(struct mk_loop *loop, const struct mk__poller *poller, const s
     loop->poller = poller;
     loop->clock = clock;
     loop->thread_pool = pool;
-    loop->stopping = loop->owned = loop->closed = false;
+    loop->stopping = loop->owned = loop->inbox_closed = loop->closed = false;
     loop->jobs_pending = 0;
     loop->turns = 0;
     loop->resolver = NULL;
@@ -276,18 +276,12 @@ int mk__loop_open(struct mk_loop *loop, const struct mk__poller *poller, const s
     return err;
 }
 
-static bool close_inbox(struct mk_loop *loop)
-{
-    struct mk_message *none = NULL;
-    return atomic_compare_exchange_strong(&loop->inbox, &none, &closed_inbox);
-}
-
 void mk__loop_close(struct mk_loop *loop)
 {
-    do { /* finished jobs and other messages that wait get their callback */
-        run_messages(loop);
-        run_tasks(&loop->closing);
-    } while (loop->taken || !close_inbox(loop));
+    loop->thread_pool = NULL; /* `done` would have no loop any more */
+    loop->inbox_closed = true;
+    run_messages(loop); /* finished jobs and other messages that wait get their callback */
+    run_tasks(&loop->closing);
     while (atomic_load_explicit(&loop->wakeups_in_flight, memory_order_acquire))
         sched_yield(); /* a sender may be about to write the eventfd, whose number is reused after close() */
     if (mk__epoch_joined(&loop->epoch))

@@ -44,7 +44,7 @@ struct mk_loop {
     int64_t wall_seconds;
     int poll_fd;
     int batch_at, batch_len;
-    bool stopping, owned, closed;
+    bool stopping, owned, inbox_closed, closed;
     pthread_t owner;               /* the thread that runs turns; valid while `owned` */
     uint64_t turns;                /* turns begun so far */
     unsigned jobs_pending;         /* jobs submitted whose `done` has not been called yet */
@@ -72,7 +72,10 @@ static inline bool mk__loop_is_owner(const struct mk_loop *loop)
  */
 int mk__loop_open(struct mk_loop *loop, const struct mk__poller *poller, const struct mk__clock *clock,
                   struct mk__thread_pool *pool);
-/* Runs the waiting messages and deferred frees, then closes the descriptors. Messages are ignored from then on. */
+/*
+ * Runs the waiting messages and deferred frees, then closes the descriptors. What is posted meanwhile and later is
+ * ignored, and jobs are refused.
+ */
 void mk__loop_close(struct mk_loop *loop);
 /* Returns the milliseconds until there is work at the time `now_ms`: 0 at once, -1 if only events bring some. */
 int mk__loop_timeout_ms(const struct mk_loop *loop, uint64_t now_ms);

@@ -3,6 +3,7 @@
 #include "testing.h"
 
 #include "harness.h"
+#include "loop/thread_pool.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -518,19 +519,49 @@ TEST(the_others_are_not_forgotten, open_real, close_real)
     expect_trail("abd");
 }
 
-/* A deferred free is the last that runs: it may still take messages back, and post some. */
-TEST(a_loop_that_has_ended, open_real, close_real)
+/* What waits is run, and may still be taken back; what is posted then is ignored. */
+TEST(a_loop_that_ends, open_real, close_real)
 {
     struct mk_task task;
     later = &lettered[1].message;
+    lettered[1].cancels = 3;
     mk_task_init(&task, cancel_later);
     mk__loop_defer_free(&real, &task);
-    mk__loop_close(&real);
-    expect_trail("acd");
     post_letters();
+    mk__loop_close(&real);
+    expect_trail("abc");
     mk_message_cancel(&real, &lettered[0].message);
     post_letters();
     expect_trail("");
+    assert_true(mk_loop_has_ended(&real));
+}
+
+static struct mk_job late_job;
+static int late_err;
+
+static void start_again(struct mk_message *message)
+{
+    mk_post(&real, message);
+    late_err = mk_job_submit(&real, &late_job);
+}
+
+static void do_nothing(struct mk_job *job)
+{
+    (void)job;
+}
+
+TEST(a_message_that_starts_something_at_the_end)
+{
+    struct mk__thread_pool pool;
+    struct mk_message message = {.fn = start_again};
+    late_job = (struct mk_job){.work = do_nothing, .done = do_nothing};
+    late_err = 0;
+    mk__thread_pool_open(&pool, 1);
+    assert_int_equal(mk__loop_open(&real, &mk__poller_epoll, &mk__clock_system, &pool), 0);
+    mk_post(&real, &message);
+    mk__thread_pool_close(&pool); /* as a server that stops */
+    mk__loop_close(&real);
+    assert_int_equal(late_err, -EAGAIN);
 }
 
 /* Descriptors that are opened after the loop was closed have its numbers: their events must stay. */
