@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Calls into a service's worker from any thread. An eventfd of its own wakes the loop: mk_post() must not be called for
- * a loop that has ended, which other threads cannot know.
+ * Calls into a service's worker from any thread. An eventfd of its own wakes the loop, since a task of the service may
+ * run on when the worker and its loop have gone.
  *
  *     any thread ─► inbox (lock, limit) ─► eventfd ─► the worker's loop: calls in order, then tasks that have ended
  */

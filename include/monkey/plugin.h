@@ -127,12 +127,13 @@ struct mk_plugin {
      *
      *     mk_worker_index(), mk_worker_generation(), mk_worker_state(), and what a generation is asked for
      *     mk_worker_account(), to return memory that was taken from it
-     *     mk_worker_loop(), for mk_event_del(), mk_timer_cancel() and mk_task_cancel(): to undo what is left
+     *     mk_worker_loop(), for mk_event_del(), mk_timer_cancel(), mk_task_cancel() and mk_message_cancel(): to undo
+     *         what is left
      *     functions whose description names worker_stop, such as mk_ws_worker_put() and mk_watched_ref_release()
      *
      * and functions that any thread may call, such as mk_log() and mk_counter_add() with NULL. It must not begin
-     * anything: no event, timer, task, job or dial, no mk_post() to the loop, no mk_worker_get(). Builds of the server
-     * without NDEBUG assert that for events, timers, tasks and mk_worker_get(). What workers share needs a lock.
+     * anything: no event, timer, task, job or dial, no mk_worker_get(). Builds of the server without NDEBUG assert that
+     * for events, timers, tasks and mk_worker_get(). What workers share needs a lock.
      *
      * worker_start returns 0 or -errno: the generation cannot be used.
      */

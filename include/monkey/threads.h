@@ -63,7 +63,10 @@ struct mk_thread_worker {
 };
 
 struct mk_thread_call;
-/* Runs in the thread. `thread` NULL: it has ended, and this is the thread that has stopped its last worker. */
+/*
+ * Runs in the thread, or when that has ended in the one that closes its loop: jobs are refused then. `thread` NULL: the
+ * last worker has stopped.
+ */
 typedef void (*mk_thread_call_fn)(struct mk_thread_call *call, struct mk_thread *thread);
 
 /* Is the library's from mk_thread_call() until `fn` is called. */
@@ -72,7 +75,10 @@ struct mk_thread_call {
     mk_thread_call_fn fn;
 };
 
-/* Initialize and release the list. `type` must stay. Every worker has been removed before the second. */
+/*
+ * Initialize and release the list. `type` must stay. Every worker has been removed and every record been put before the
+ * second.
+ */
 MK_API void mk_threads_init(struct mk_threads *all, const struct mk_thread_type *type);
 MK_API void mk_threads_release(struct mk_threads *all);
 
