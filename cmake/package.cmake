@@ -18,8 +18,9 @@ foreach(library IN LISTS exported)
 endforeach()
 
 if(MK_WEBSOCKET AND TARGET monkey-kit) # by name, since zlib is elsewhere on the machine of a program
+    string(REPLACE "," "$<COMMA>" flags "${MK_KIT_LIBS}")
     set_property(TARGET monkey-kit PROPERTY INTERFACE_LINK_LIBRARIES
-        $<BUILD_INTERFACE:$<LINK_ONLY:${MK_z_LIBRARY}>> $<INSTALL_INTERFACE:$<LINK_ONLY:z>>)
+        $<BUILD_INTERFACE:$<LINK_ONLY:${MK_z_LIBRARY}>> $<INSTALL_INTERFACE:$<LINK_ONLY:${flags}>>)
 endif()
 
 set(folder ${CMAKE_INSTALL_LIBDIR}/cmake/monkey)

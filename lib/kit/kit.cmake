@@ -16,5 +16,5 @@ target_include_directories(monkey-kit PUBLIC ${CMAKE_SOURCE_DIR}/include)
 target_compile_definitions(monkey-kit PRIVATE MK_API=)
 if(MK_WEBSOCKET)
     mk_link_library(monkey-kit zlib.h z zlib1g-dev "the WebSocket library" "build without it (-D MK_WEBSOCKET=OFF)")
-    set(MK_KIT_LIBS " -Wl,--push-state,--as-needed -lz -Wl,--pop-state") # for those who use no WebSockets
+    set(MK_KIT_LIBS -Wl,--push-state,--as-needed,-lz,--pop-state) # for those who use no WebSockets
 endif()
