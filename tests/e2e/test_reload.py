@@ -319,7 +319,7 @@ def test_a_worker_that_leaves_cuts_no_client_off(site):
     one = site()
     one.write("a", workers=4)
     one.reload()
-    clients = [one.connect() for _ in range(24)]
+    clients = [one.connect() for _ in range(64)]  # of 24, all were at workers that leave in one of 1,000 runs
     for client in clients:
         check(client.ask("/v"), "a")
     one.write("b", workers=1)
@@ -327,7 +327,7 @@ def test_a_worker_that_leaves_cuts_no_client_off(site):
     answers = [client.ask("/v") for client in clients]
     assert {check(answer) for answer in answers} <= {"a", "b"}
     last = [client for client, answer in zip(clients, answers) if answer["Connection"] == "close"]
-    assert 0 < len(last) < 24
+    assert 0 < len(last) < len(clients)
     for client in last:
         client.assert_closed()
     await_true(lambda: one.server.count_workers() == 1, 5, "one worker")
