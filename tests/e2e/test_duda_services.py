@@ -3,6 +3,7 @@
 
 import contextlib
 import gzip
+import json
 import os
 import pathlib
 import random
@@ -773,7 +774,7 @@ int duda_main(void)
     def names(path):
         with server.connect() as client:
             answer = client.ask(path, "Accept: application/json")
-        return re.findall('"name": "([^"]*)"', answer.body.decode())
+        return [entry["name"] for entry in json.loads(answer.body)["entries"]]
 
     assert ask(server, "/web/taken.txt").body == b"made"
     assert names("/web/") == ["free.txt", "upload.txt"]
