@@ -6,7 +6,6 @@
 
 #include <jansson.h>
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
