@@ -161,13 +161,17 @@ def make_executable(path, text):
 def test_all_steps_run_and_each_failed_one_is_named(tmp_path, breaks):
     """In a copy of ./dev whose commands do next to nothing."""
     shutil.copy(build.TOP / "dev", tmp_path / "dev")
+    compiled = pathlib.Path(os.environ.get("PYTHONPYCACHEPREFIX", build.TOP / "build/pycache"), "usr")
+    if compiled.exists():  # pytest and its plugins, which would be compiled once more
+        (tmp_path / "build/pycache").mkdir(parents=True)
+        (tmp_path / "build/pycache/usr").symlink_to(compiled)
     for name, text in STUBS.items():
         make_executable(tmp_path / "bin" / name, text if breaks or name != "ctest" else "echo 100% tests passed")
     code, failing = ("raise SystemExit(1)", "assert False") if breaks else ("", "pass")
     for path, text in {
         "tests/lint/check.py": code,
         "tests/lint/lint_test.py": "def test_it(): pass",
-        "tests/wr/test_it.py": "def test_it(): pass",
+        "tests/wr/test_it.py": f"def test_it(): {failing}",
         "tests/dudac/test_it.py": "def test_it(): pass",
         "tests/e2e/test_it.py": "import pytest\n"
         f"def test_good(): pass\n@pytest.mark.budget\ndef test_bad(): {failing}\n",
@@ -190,9 +194,10 @@ def test_all_steps_run_and_each_failed_one_is_named(tmp_path, breaks):
     if breaks:
         assert done.returncode == 1
         named = [row.strip() for row in done.stderr.rpartition("failed steps:")[2].splitlines()]
-        expected = ["lint", "unit tests and seeds, asan", "budgets, release and small"]
+        expected = ["lint", "unit tests and seeds, asan", "tools", "budgets, release and small"]
         assert [name for name in named if name] == expected
         assert any("FAILED tests/e2e/test_it.py::test_bad" in row for row in summary)
+        assert any("FAILED tests/wr/test_it.py::test_it" in row for row in summary)
     else:
         assert done.returncode == 0, done.stdout + done.stderr
         assert ran[-1] == "everything passed"
@@ -201,7 +206,7 @@ def test_all_steps_run_and_each_failed_one_is_named(tmp_path, breaks):
 def test_words():
     """Each word of `./dev test` has steps; `--full` has all of them, and `--turn` one, by the commit."""
     text = (build.TOP / "dev").read_text()
-    words = re.search(r"^words='(.*)'$", text, re.M)[1].split()
+    words = ["tools", *re.search(r"^words='(.*)'$", text, re.M)[1].split()]
     steps = re.search(r"^steps_of\(\).*?^}$", text, re.M | re.S)[0]
     assert re.findall(r"^    ([a-z0-9]+)\)", steps, re.M) == words
     turns = re.search(r"^word_of_commit\(\).*?set -- ([a-z0-9 ]+)$", text, re.M | re.S)[1].split()

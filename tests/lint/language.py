@@ -2,6 +2,7 @@
 """Spelling (codespell), and words that this project does not use: metaphors, and persons where programs are meant."""
 
 import ast
+import functools
 import io
 import re
 import subprocess
@@ -79,8 +80,9 @@ def comments_of_c(source):
         yield from enumerate(match[0].split("\n"), first)
 
 
+@functools.lru_cache(maxsize=1)  # of the source that is checked
 def python_tokens(source):
-    return tokenize.generate_tokens(io.StringIO(source.text).readline)
+    return list(tokenize.generate_tokens(io.StringIO(source.text).readline))
 
 
 def comments_of_python(source):
