@@ -2,8 +2,9 @@
 # The plugin duda, the framework for web services. Once opened it stays in memory: threads of services, which end when
 # they want, return into it.
 target_compile_definitions(monkey-duda PRIVATE DUDA_FRAMEWORK)
+target_include_directories(monkey-duda PRIVATE duda/core)
 # Only here, because it would compile everything else again.
-set_property(SOURCE duda/core/context.c duda/core/stack.c APPEND PROPERTY
+set_property(SOURCE duda/core/dthread/context.c duda/core/dthread/stack.c APPEND PROPERTY
     COMPILE_DEFINITIONS MK_HAS_TSAN=${MK_HAS_TSAN})
 target_link_options(monkey-duda PRIVATE -Wl,-z,nodelete)
 # Stack traces of crashes go through the framework to the service that has called it.

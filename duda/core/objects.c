@@ -4,9 +4,9 @@
  */
 #include "objects.h"
 
-#include "old.h"
-#include "package.h"
-#include "service.h"
+#include "compat/old.h"
+#include "service/package.h"
+#include "service/service.h"
 
 #include <errno.h>
 #include <string.h>

@@ -5,14 +5,14 @@
  *     generation ─► its services, each once        worker ─► the same services in this thread, by their index
  *     host ─► its services by name, and the one that is its root
  */
-#include "console_serve.h"
-#include "crash.h"
-#include "dispatch.h"
-#include "explain.h"
-#include "guard.h"
-#include "heap.h"
-#include "host.h"
-#include "request.h"
+#include "common/heap.h"
+#include "console/console_serve.h"
+#include "crash/crash.h"
+#include "crash/guard.h"
+#include "request/request.h"
+#include "route/dispatch.h"
+#include "route/explain.h"
+#include "service/host.h"
 
 #include <errno.h>
 

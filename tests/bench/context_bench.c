@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "../../duda/core/context.h"
+#include "../../duda/core/dthread/context.h"
 
 enum { SWITCHES = 10000000, SLOW_SWITCHES = 1000000, STACK_BYTES = 64 * 1024, STACKS_MAX = 1000 };
 

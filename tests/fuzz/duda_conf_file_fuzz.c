@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "duda/core/conf_file.h"
+#include "duda/core/service/conf_file.h"
 
 #define CHECK(fact) \
     do { \

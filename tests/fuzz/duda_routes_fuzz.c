@@ -3,7 +3,7 @@
  * Routes: the lines of the input are patterns for GET or, behind "!", for POST; the last one is a path. The tree finds
  * what a plain comparison of all patterns finds. The same lines are rules of the old API.
  */
-#include "duda/core/map.h"
+#include "duda/core/compat/map.h"
 
 #include <stdlib.h>
 

@@ -4,8 +4,8 @@
  * head, as an attacker with write access would choose them. An id has one spelling; what is changed and written can
  * be read again, and has what a map with the same changes would have.
  */
-#include "duda/core/heap.h"
-#include "duda/core/session.h"
+#include "duda/core/common/heap.h"
+#include "duda/core/session/session.h"
 
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
 /*
  * Queries and forms: decoded strings end where they should, and encoding them again gives the same pairs.
  */
-#include "duda/core/urlencoded.h"
+#include "duda/core/request/urlencoded.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -6,9 +6,10 @@ Which folder may include which.
 
 These are the folders of lib/core, the server. Public headers include public headers. Plugins, programs and each folder
 of lib/kit, which is linked into plugins, see the public headers and their own folder, as any stranger's plugin would;
-lib/embed and lib/inspect see lib/core, which sees neither; tools/ sees base, loop, net and http/message. A package
-of the framework sees <duda/...>, the public headers but those of conf and server, and its own folder. A header that is
-not the system's has one place. Run this file alone to see only these findings.
+lib/embed and lib/inspect see lib/core, which sees neither; the folders of duda/core see each other; tools/
+sees base, loop, net and http/message. A package of the framework sees <duda/...>, the public headers but those of conf
+and server, and its own folder. A header that is not the system's has one place. Run this file alone to see only these
+findings.
 """
 
 import os
@@ -76,7 +77,7 @@ THIRD_PARTY = {
     "ulfius.h": ("tools/wr/data/peers/",),
     "openssl/evp.h": ("plugins/tls/", "plugins/auth/", "duda/packages/sha/", "tools/wr/load/"),
     "sqlite3.h": ("duda/packages/sqlite/", "tests/unit/duda/packages/"),
-    "unwind.h": ("duda/core/trace.c",),
+    "unwind.h": ("duda/core/crash/trace.c",),
     "zlib.h": ("plugins/compress/encoder.c", "lib/kit/websocket/deflate.c", "tools/wr/load/histogram.c",
                "tests/unit/plugins/", "tests/unit/tools/", "tests/unit/kit/websocket/"),
     "zstd.h": ("plugins/compress/encoder.c", "tests/unit/plugins/"),
@@ -146,7 +147,7 @@ def check_quoted(source, name):
     if source.is_in("tools") and name.split("/")[0] in LAYERS:
         return None if name.startswith(TOOLS_SEE) else f'tools/ must not include "{name}"'
     own = "/".join(source.path.split("/")[:3 if source.is_in("duda/packages", "lib/kit") else 2])
-    target = os.path.normpath(os.path.join(folder, name))
+    target = f"duda/core/{name}" if own == "duda/core" else os.path.normpath(os.path.join(folder, name))
     return None if target.startswith(own + "/") else f'{own} may include <monkey/...> and its own folder, not "{name}"'
 
 

@@ -20,7 +20,7 @@ BANNED = {
 }
 ALLOCATORS = "malloc calloc realloc reallocarray free strdup strndup asprintf vasprintf aligned_alloc posix_memalign"
 ALLOCATOR_HOME = "lib/core/base/arena.c"
-SERVICES_HEAP = "duda/core/mem.c"  # what services free themselves
+SERVICES_HEAP = "duda/core/common/mem.c"  # what services free themselves
 SHELL = "bin/shell/"  # passes memory to libedit, and frees what that returns
 
 BANNED_CALL = re.compile(r"(?<![\w.>])(" + "|".join(BANNED) + r")\s*\(")

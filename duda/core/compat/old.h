@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The original API: what its objects need of the framework. A service of it has a level below 3 in its
+ * duda_service_info; for all others nothing of this runs.
+ *
+ *     old_objects.c    finds the tables that only "webservice.h" has
+ *     old_service.c    `self`, and the fields of duda_request_t
+ *     old_request.c, old_response.c, old_event.c, old_monkey.c, old_console.c, old_dthread.c, old_session.c
+ *                      one object or two each
+ */
+#ifndef DUDA_CORE_COMPAT_OLD_H
+#define DUDA_CORE_COMPAT_OLD_H
+
+#include <duda/event.h>
+#include <duda/map.h>
+#include <duda/old_console.h>
+#include <duda/old_dthread.h>
+#include <duda/old_event.h>
+#include <duda/old_monkey.h>
+#include <duda/old_request.h>
+#include <duda/old_response.h>
+#include <duda/old_routes.h>
+#include <duda/old_service.h>
+#include <duda/old_session.h>
+#include <monkey/request.h>
+#include <stdarg.h>
+
+struct service;
+struct object;
+
+/* What a service of the original API has beside the rest; in struct service. */
+struct old_service {
+    struct web_service self;
+};
+
+extern const struct duda_old_request_calls old_request;
+extern const struct duda_old_response old_response;
+extern const struct duda_old_event_0 old_event_0;
+extern const struct duda_old_monkey old_monkey;
+extern const struct duda_old_console old_console;
+extern const struct duda_old_debug old_debug;
+extern const struct duda_old_param old_param;
+extern const struct duda_old_session old_session;
+extern const struct duda_old_dthread old_dthread;
+
+/* Returns whether the service was written for the original API. */
+bool old_is(const struct service *s);
+
+/* Finds an object that only the original API has; `s` is NULL for a package. Returns 0 or -ENOENT. */
+int old_find_object(const struct service *s, const char *name, struct object *ret);
+
+/* Fills what the service sees as `self`; before its objects are bound. */
+void old_service_fill(struct service *s);
+
+/* Responds to a request that the original did not take: GET with a body. Returns whether it did. */
+bool old_refuse(struct mk_request *req);
+
+/* Fills the fields of a request whose route is known. `path` is below the service's URL. Returns 0 or -ENOMEM. */
+int old_request_fill(duda_request_t *dr, struct mk_str path);
+
+/* Returns formatted text for free(), or NULL; *ret_len is its length. */
+char *old_format(const char *format, va_list args, size_t *ret_len);
+
+#endif

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The original API: the object `response`. Errors are -1.
+ */
+#include "compat/old.h"
+
+#include "log/message.h"
+#include "objects.h"
+#include "request/request.h"
+
+static int to_old_result(int result)
+{
+    return result < 0 ? -1 : 0;
+}
+
+/* ── the head ── */
+
+static int set_status(duda_request_t *dr, int status)
+{
+    int err = object_response.http_status(dr, status);
+    if (err == 0)
+        dr->old_has_status = true;
+    return to_old_result(err);
+}
+
+static int add_header(duda_request_t *dr, const char *row)
+{
+    return row ? to_old_result(object_response.http_header(dr, row)) : -1;
+}
+
+static int add_header_n(duda_request_t *dr, const char *row, int len)
+{
+    return row && len >= 0 ? to_old_result(object_response.http_header_n(dr, row, len)) : -1;
+}
+
+static int set_content_type(duda_request_t *dr, const char *extension)
+{
+    return extension ? to_old_result(object_response.http_content_type(dr, extension)) : -1;
+}
+
+static int set_content_length(duda_request_t *dr, long length)
+{
+    return to_old_result(object_response.http_content_length(dr, length));
+}
+
+static int omit_headers(duda_request_t *dr)
+{
+    int err = object_response.headers_off(dr);
+    if (err == 0)
+        dr->old_has_status = true;
+    return to_old_result(err);
+}
+
+/* A service of the original that did not set a status ended the server. */
+static void require_status(duda_request_t *dr)
+{
+    if (!object_request.validate_request(dr) || dr->old_has_status)
+        return;
+    dr->old_has_status = true;
+    if (object_response.http_status(dr, 500) == 0)
+        message_log_of(dr->worker->service, MK_LOG_ERROR,
+                       "the response has no status: response->http_status() was not called");
+}
+
+static int send_headers(duda_request_t *dr)
+{
+    require_status(dr);
+    return to_old_result(object_response.send_headers(dr));
+}
+
+/* ── the body ── */
+
+static int add_bytes(duda_request_t *dr, const char *data, int len)
+{
+    return (data || len == 0) && len >= 0 ? to_old_result(object_response.print(dr, data, len)) : -1;
+}
+
+static int add_formatted(duda_request_t *dr, const char *format, ...)
+{
+    size_t len;
+    va_list args;
+    va_start(args, format);
+    char *text = old_format(format, args, &len);
+    va_end(args);
+    int err = text ? object_response.write(dr, text, len) : output_miss(dr);
+    object_mem.free(text);
+    return to_old_result(err);
+}
+
+static int add_file(duda_request_t *dr, const char *path)
+{
+    return path ? to_old_result(object_response.sendfile(dr, path)) : -1;
+}
+
+static int add_file_range(duda_request_t *dr, const char *path, off_t offset, size_t count)
+{
+    return path && offset >= 0 ? to_old_result(object_response.sendfile_range(dr, path, offset, count)) : -1;
+}
+
+/* ── the end ── */
+
+static int wait(duda_request_t *dr)
+{
+    return to_old_result(object_response.wait(dr));
+}
+
+static int cont(duda_request_t *dr)
+{
+    return to_old_result(object_response.cont(dr));
+}
+
+static int finalize(duda_request_t *dr, duda_request_fn done)
+{
+    require_status(dr);
+    return to_old_result(object_response.finalize(dr, done));
+}
+
+static int flush(duda_request_t *dr)
+{
+    require_status(dr);
+    return to_old_result(object_response.flush(dr));
+}
+
+const struct duda_old_response old_response = {
+    .http_status = set_status,
+    .http_header = add_header,
+    .http_header_n = add_header_n,
+    .http_content_type = set_content_type,
+    .http_content_length = set_content_length,
+    .headers_off = omit_headers,
+    .send_headers = send_headers,
+    .print = add_bytes,
+    .printf = add_formatted,
+    .sendfile = add_file,
+    .sendfile_range = add_file_range,
+    .wait = wait,
+    .cont = cont,
+    .finalize = finalize,
+    .flush = flush,
+};

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The original API: `self`, and the fields of duda_request_t (old.h).
+ */
+#include "compat/old.h"
+
+#include "request/request.h"
+#include "route/dispatch.h"
+
+#include <monkey/transport.h>
+
+#include <errno.h>
+#include <string.h>
+
+bool old_is(const struct service *s)
+{
+    return s->info->level < 3;
+}
+
+/* ── self ── */
+
+static struct duda_old_string to_old_string(struct duda_string s)
+{
+    return (struct duda_old_string){s.len ? s.data : NULL, s.len};
+}
+
+void old_service_fill(struct service *s)
+{
+    struct duda_old_string url = to_old_string(s->self.url);
+    s->old.self = (struct web_service){
+        .name = url.data ? (struct duda_old_string){url.data + 1, url.len - 1} : to_old_string(s->self.name),
+        .fixed_name = to_old_string(s->self.name),
+        .docroot = to_old_string(s->self.docroot),
+        .confdir = to_old_string(s->self.confdir),
+        .datadir = to_old_string(s->self.datadir),
+        .logdir = to_old_string(s->self.logdir),
+    };
+}
+
+/* ── requests ── */
+
+/* What the pointers of a duda_request_t lead to. */
+struct old_parts {
+    struct client_session client;
+    struct session_request session;
+    struct duda_old_string params[DUDA_OLD_SEGMENTS_MAX];
+};
+
+/* Copies a string and puts a blank and a NUL behind it, which `len` does not count. */
+static struct duda_old_string copy_with_blank(struct mk_arena *arena, struct mk_str s)
+{
+    char *copy = mk_arena_alloc(arena, s.len + 2);
+    if (!copy)
+        return (struct duda_old_string){NULL, 0};
+    if (s.len)
+        memcpy(copy, s.p, s.len);
+    memcpy(copy + s.len, " ", 2);
+    return (struct duda_old_string){copy, s.len};
+}
+
+static struct mk_str path_of(struct mk_str target)
+{
+    const char *query = target.len ? memchr(target.p, '?', target.len) : NULL;
+    return mk_str(target.p, query ? (size_t)(query - target.p) : target.len);
+}
+
+static int fill_session(struct session_request *session, struct mk_request *req)
+{
+    struct mk_arena *arena = mk_request_arena(req);
+    struct mk_str query = mk_request_query(req);
+    session->uri = copy_with_blank(arena, path_of(mk_request_target(req)));
+    session->uri_processed = copy_with_blank(arena, mk_request_path(req));
+    if (query.p)
+        session->query_string = copy_with_blank(arena, query);
+    return session->uri.data && session->uri_processed.data && (!query.p || session->query_string.data) ? 0 : -ENOMEM;
+}
+
+/* Fills the fields that a route of an interface has: "/interface/method/params". */
+static int fill_route(duda_request_t *dr, struct mk_str path)
+{
+    const struct dispatch *d = dr->dispatch;
+    struct mk_arena *arena = mk_request_arena(dr->req);
+    if (!d->route || !d->route->at.pattern.len || d->route->at.pattern.p[0] == '/')
+        return 0;
+    dr->old.interface = copy_with_blank(arena, mk_routes_cut_segment(&path));
+    dr->old.method = copy_with_blank(arena, mk_routes_cut_segment(&path));
+    for (unsigned i = 0; i < d->n && i < DUDA_OLD_SEGMENTS_MAX; i++)
+        dr->old.params[dr->old.n_params++] = copy_with_blank(arena, d->values[i]);
+    return dr->old.interface.data && dr->old.method.data ? 0 : -ENOMEM;
+}
+
+int old_request_fill(duda_request_t *dr, struct mk_str path)
+{
+    struct service *s = dr->worker->service;
+    struct old_parts *parts = mk_arena_zalloc(mk_request_arena(dr->req), sizeof(*parts));
+    if (!parts || fill_session(&parts->session, dr->req) < 0)
+        return -ENOMEM;
+    parts->client.socket = mk_request_io(dr->req)->fd;
+    dr->old = (struct duda_old_request){
+        .socket = parts->client.socket,
+        .cs = &parts->client,
+        .sr = &parts->session,
+        .ws_root = &s->old.self,
+        .appname = s->old.self.name,
+        .params = parts->params,
+    };
+    return fill_route(dr, path);
+}
+
+bool old_refuse(struct mk_request *req)
+{
+    struct mk_str length = mk_request_header(req, MK_HEADER_CONTENT_LENGTH);
+    if (mk_request_method(req) != MK_GET || !length.len || mk_str_eq(length, MK_STR("0")))
+        return false;
+    mk_response_error(req, 400);
+    return true;
+}

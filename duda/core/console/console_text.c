@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The console of a service as lines of plain text (console_page.h).
+ */
+#include "console/console_page.h"
+
+#include "common/clean.h"
+
+#include <time.h>
+
+void console_text_time(struct mk_buf *out, int64_t wall_ms)
+{
+    char text[32];
+    struct tm tm;
+    time_t seconds = (time_t)(wall_ms / 1000);
+    gmtime_r(&seconds, &tm);
+    mk_buf_add(out, text, strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm));
+    mk_buf_addf(out, ".%03uZ", (unsigned)(wall_ms % 1000));
+}
+
+void console_text_messages(struct mk_buf *out, const struct figures *f)
+{
+    for (unsigned i = 0; i < f->n_lines; i++) {
+        const struct recent_line *line = &f->lines[i];
+        console_text_time(out, line->wall_ms);
+        mk_buf_addf(out, " %-5s %.*s\n", line->kind, (int)line->len, line->text);
+    }
+}
+
+void console_text_map(struct mk_buf *out, const struct figures *f)
+{
+    for (unsigned i = 0; i < f->n; i++) {
+        char text[1024];
+        const struct figures_row *row = &f->rows[i];
+        if (row->methods.len)
+            mk_buf_addf(out, "%.*s %.*s\n", MK_STR_ARG(row->methods), (int)clean_text(text, sizeof(text), row->pattern),
+                        text);
+    }
+}

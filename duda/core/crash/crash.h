@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Logs a crash inside a service with its name and a stack trace: SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT in
+ * duda_main(), in a worker, or in a thread of the service's own. Then the signal has its default effect, so that the
+ * supervisor starts the server again. Other crashes are not touched.
+ */
+#ifndef DUDA_CORE_CRASH_CRASH_H
+#define DUDA_CORE_CRASH_CRASH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Handles the signals that have their default action; sanitizers keep theirs. Call crash_stop() at the end. */
+void crash_start(void);
+void crash_stop(void);
+
+/* A worker has started: the log is open. Before that, crashes are written to stderr, too. */
+void crash_use_log(void);
+bool crash_log_is_open(void);
+
+/* Where the shared object of a service or package is in memory. */
+struct crash_object;
+
+enum crash_kind { CRASH_SERVICE, CRASH_PACKAGE };
+
+/* Finds the object that contains `address`. Returns NULL without memory: then its stack traces show no names. */
+struct crash_object *crash_add_object(enum crash_kind kind, const char *name, const void *address);
+/* Has crashes of an object counted, whose counter outlives the process; see <monkey/counters.h>. */
+struct mk_counter;
+void crash_count_object(struct crash_object *object, const struct mk_counter *counter);
+/* Returns where the object begins and ends in memory. */
+void crash_get_range(const struct crash_object *object, uintptr_t *ret_begin, uintptr_t *ret_end);
+/* It has ended. A crash at an address of it is still logged with its name, until another object is added. */
+void crash_remove_object(struct crash_object *object);
+/* Returns whether an object of the process contains the address. */
+bool crash_is_mapped(const void *address);
+
+/* Returns the name of the service whose function has called this one, by the stack; NULL: there is none. */
+const char *crash_find_caller(void);
+/* Log `the service "NAME" TEXT`; to stderr, too, before the log is open. Async-signal-safe. */
+void crash_log(const char *service, const char *text);
+void crash_log_warning(const char *service, const char *text);
+
+/* Writes "function" or "NAME.duda+0x1234", an address for addr2line(1), with a NUL. Async-signal-safe. */
+void crash_describe(uintptr_t address, char *to, size_t size);
+
+/* A thread that runs code of services: it has a stack for the handler, so that an overflow of its own is logged, too.
+ */
+struct crash_thread;
+
+/*
+ * Prepares the calling thread: its stack, and its mask, because threads of the server block all signals. Threads that a
+ * service creates need it only for overflows of their stacks.
+ * Returns NULL if the thread has a stack already (a sanitizer's), or without memory. Each call needs a
+ * crash_leave_thread(), in the same thread or after its end.
+ */
+struct crash_thread *crash_enter_thread(void);
+void crash_leave_thread(struct crash_thread *thread); /* may be NULL */
+
+#endif

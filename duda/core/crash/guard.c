@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Functions that the C library calls at the end of the process, at the end of a thread, and in a new process (guard.h).
+ */
+#include "crash/guard.h"
+
+#include "common/current.h"
+#include "crash/crash.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+bool guard_is_child;
+
+static pthread_key_t thread_end;
+
+static const char *get_name(void)
+{
+    return current.service ? current.service->self.name.data : NULL;
+}
+
+/* Is called by exit(), in the thread that has called it; that may be one which the framework does not know. */
+static void on_process_end(int status, void *ctx)
+{
+    char text[96];
+    (void)ctx;
+    const char *name = get_name();
+    if (!name)
+        name = crash_find_caller();
+    if (!name || guard_is_child)
+        return;
+    snprintf(text, sizeof(text), "has called exit(%d), which would end the server: a service must return", status);
+    crash_log(name, text);
+    abort();
+}
+
+/* Is called by pthread_exit(), and when a thread of the server ends as it should. */
+static void on_thread_end(void *value)
+{
+    (void)value;
+    if (!current.service)
+        return;
+    crash_log(get_name(), "has called pthread_exit() in a thread of the server: a callback must return");
+    abort();
+}
+
+static void on_fork(void)
+{
+    guard_is_child = current.service;
+}
+
+void guard_end_child(void)
+{
+    crash_log(get_name(), "has returned in a process of fork(), which ends: the child must call execve() or _exit()");
+    _exit(1);
+}
+
+static void install(void)
+{
+    on_exit(on_process_end, NULL);
+    pthread_key_create(&thread_end, on_thread_end);
+    pthread_atfork(NULL, NULL, on_fork);
+}
+
+/* The plugin is never unmapped (duda.cmake), so that the functions stay where they are. */
+void guard_start(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, install);
+}
+
+void guard_enter_thread(void)
+{
+    guard_start();
+    pthread_setspecific(thread_end, &thread_end);
+}

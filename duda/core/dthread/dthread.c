@@ -1,0 +1,508 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Runs coroutines of services (dthread.h).
+ */
+#include "dthread/dthread.h"
+
+#include "common/current.h"
+#include "common/heap.h"
+#include "common/misuse.h"
+#include "dthread/channel.h"
+#include "dthread/dthread_threads.h"
+#include "log/message.h"
+#include "request/request.h"
+
+#include <assert.h>
+#include <errno.h>
+
+enum { DTHREADS_MAX = 1 << 20, RUNS_OF_A_TURN = 256, CANCELS_MAX = 100 };
+
+/* ── switching ── */
+
+static void unlink_dthread(struct dthread *d)
+{
+    mk_list_del(&d->node);
+    if (d->link_of_request) {
+        *d->link_of_request = d->next_of_request;
+        if (d->next_of_request)
+            d->next_of_request->link_of_request = d->link_of_request;
+    }
+    slots_remove(&d->worker->dthreads.slots, d->slot);
+}
+
+static void free_dthread(struct dthread *d)
+{
+    struct service_worker *w = d->worker;
+    unlink_dthread(d);
+    context_release(&d->context);
+    stack_put(&w->dthreads.stacks, d->stack);
+    heap_free(d, sizeof(*d));
+}
+
+/* Frees the one that has ended: its stack does not run any more. */
+static void reap(struct dthreads *all)
+{
+    if (all->dead)
+        free_dthread(all->dead);
+    all->dead = NULL;
+}
+
+static struct context *get_context(struct dthreads *all, struct dthread *d)
+{
+    return d ? &d->context : &all->main;
+}
+
+static void leave_for_ever(struct dthread *d, struct dthread *to);
+
+/* Runs `to`, or what has called the dthreads (NULL). Returns when this stack goes on. */
+static void transfer(struct dthreads *all, struct dthread *to)
+{
+    struct dthread *from = all->running;
+    all->running = to;
+    if (to)
+        to->state = STATE_RUNNING;
+    context_switch(get_context(all, from), get_context(all, to), false);
+    reap(all);
+    if (from && from->dropped)
+        leave_for_ever(from, NULL);
+}
+
+static void leave_for_ever(struct dthread *d, struct dthread *to)
+{
+    struct dthreads *all = &d->worker->dthreads;
+    all->dead = d;
+    all->running = to;
+    if (to)
+        to->state = STATE_RUNNING;
+    context_switch(&d->context, get_context(all, to), true);
+}
+
+/* Returns the one that goes on at the end of a dthread of the old API; NULL: a callback. */
+static struct dthread *find_resumer(const struct dthread *d)
+{
+    struct dthread *resumer = dthread_find(d->worker, d->resumer);
+    return resumer && resumer->state == STATE_SUSPENDED ? resumer : NULL;
+}
+
+static void wake_joiners(struct dthread *d)
+{
+    while (!mk_list_empty(&d->joiners))
+        dthread_wake(MK_LIST_FIRST(&d->joiners, struct waiter, node)->dthread, 0);
+}
+
+/* The first function on a stack. */
+static void run_dthread(void *ctx)
+{
+    struct dthread *d = ctx;
+    reap(&d->worker->dthreads);
+    if (d->event)
+        d->event(d->dr, d->data);
+    else
+        d->call(d->data);
+    wake_joiners(d);
+    leave_for_ever(d, find_resumer(d));
+}
+
+/* Runs a dthread from the thread's own stack, until one goes back to it. */
+static void run_from_main(struct dthread *d)
+{
+    struct service_worker *w = d->worker;
+    uintptr_t fn = d->event ? (uintptr_t)d->event : (uintptr_t)d->call;
+    atomic_store_explicit(&w->watch.function, fn, memory_order_relaxed);
+    atomic_store_explicit(&w->watch.is_dthread, true, memory_order_relaxed);
+    w->dthreads.depth = w->watch.depth;
+    d->begun = true;
+    transfer(&w->dthreads, d);
+}
+
+/* ── the queue ── */
+
+static void add_ready(struct dthread *d, struct mk_list *queue)
+{
+    struct service_worker *w = d->worker;
+    d->state = STATE_READY;
+    mk_list_add(queue, &d->queue);
+    if (!w->ended && !w->dthreads.runs)
+        mk_task_schedule(w->loop, &w->dthreads.task);
+}
+
+static struct dthread *take_ready(struct dthreads *all)
+{
+    struct dthread *d = MK_LIST_FIRST(&all->ready, struct dthread, queue);
+    mk_list_del(&d->queue);
+    return d;
+}
+
+/* A callback of the loop. Ends when the service ends in the worker, which may then be freed. */
+static void run_ready(struct mk_task *task)
+{
+    struct dthreads *all = MK_CONTAINER_OF(task, struct dthreads, task);
+    struct service_worker *w = MK_CONTAINER_OF(all, struct service_worker, dthreads);
+    bool ended = false;
+    all->runs = true; /* nothing schedules the task */
+    mk_list_join(&all->ready, &all->later);
+    for (unsigned n = 0; n < RUNS_OF_A_TURN && !ended && !mk_list_empty(&all->ready); n++) {
+        struct current outer = service_worker_enter(w);
+        run_from_main(take_ready(all));
+        ended = w->ended;
+        service_worker_leave(w, outer);
+    }
+    if (ended)
+        return;
+    all->runs = false;
+    if (!mk_list_empty(&all->ready) || !mk_list_empty(&all->later))
+        mk_task_schedule(w->loop, &all->task);
+}
+
+/* ── life ── */
+
+static void on_time(struct mk_timer *timer)
+{
+    dthread_wake(MK_CONTAINER_OF(timer, struct dthread, timer), -ETIMEDOUT);
+}
+
+static struct dthread *make_dthread(struct service_worker *w, struct stack *stack)
+{
+    struct dthread *d = heap_zalloc(sizeof(*d));
+    if (!d)
+        return NULL;
+    *d = (struct dthread){.worker = w, .stack = stack, .fd = -1};
+    d->number = slots_add(&w->dthreads.slots, d, &d->slot);
+    mk_list_add(&w->dthreads.all, &d->node);
+    mk_list_init(&d->queue);
+    mk_list_init(&d->joiners);
+    mk_timer_init(&d->timer, on_time);
+    context_init(&d->context, w->dthreads.main.method, stack->base, stack->bytes, run_dthread, d);
+    return d;
+}
+
+struct dthread *dthread_new(struct service_worker *w, duda_call_fn call, duda_event_fn event, void *data, int *ret_err)
+{
+    struct dthreads *all = &w->dthreads;
+    *ret_err = dthread_threads_enter(w);
+    if (*ret_err == 0)
+        *ret_err = slots_reserve(&all->slots, DTHREADS_MAX);
+    struct stack *stack = *ret_err == 0 ? stack_get(&all->stacks, ret_err) : NULL;
+    if (!stack)
+        return NULL;
+    struct dthread *d = make_dthread(w, stack);
+    if (!d) {
+        stack_put(&all->stacks, stack);
+        *ret_err = -ENOMEM;
+        return NULL;
+    }
+    d->call = call;
+    d->event = event;
+    d->data = data;
+    return d;
+}
+
+void dthread_attach(struct dthread *d, struct duda_request *dr)
+{
+    d->dr = dr;
+    d->next_of_request = dr->dthreads;
+    d->link_of_request = &dr->dthreads;
+    if (dr->dthreads)
+        dr->dthreads->link_of_request = &d->next_of_request;
+    dr->dthreads = d;
+}
+
+void dthread_leave_request(struct duda_request *dr, bool is_complete)
+{
+    while (dr->dthreads) {
+        struct dthread *d = dr->dthreads;
+        dr->dthreads = d->next_of_request;
+        d->dr = NULL;
+        d->next_of_request = NULL;
+        d->link_of_request = NULL;
+        if (!is_complete)
+            dthread_interrupt(d, -ECONNRESET);
+    }
+}
+
+void dthread_start(struct dthread *d)
+{
+    add_ready(d, &d->worker->dthreads.ready);
+}
+
+struct dthread *dthread_find(const struct service_worker *w, duda_dthread_t number)
+{
+    return slots_find(&w->dthreads.slots, number);
+}
+
+/* ── waiting ── */
+
+bool dthread_may_wait(const struct service_worker *w)
+{
+    return w->dthreads.running && w->watch.depth == w->dthreads.depth;
+}
+
+struct dthread *dthread_begin_wait(const char *call, int *ret_err)
+{
+    struct service_worker *w = current.worker;
+    *ret_err = -EPERM;
+    if (!w || !w->dthreads.running) {
+        misuse_log(w, call, "only a dthread can wait");
+        return NULL;
+    }
+    if (!dthread_may_wait(w)) {
+        misuse_log(w, call, "a function that the framework calls cannot wait, also not below a dthread");
+        return NULL;
+    }
+    struct dthread *d = w->dthreads.running;
+    *ret_err = d->interrupt;
+    d->interrupt = 0;
+    return *ret_err ? NULL : d;
+}
+
+/* Removes it from what could wake it. */
+static void end_wait(struct dthread *d)
+{
+    struct descriptor *descriptor = d->fd >= 0 ? descriptor_find(d->worker, d->fd) : NULL;
+    mk_timer_cancel(&d->timer);
+    for (unsigned i = 0; i < d->n_waiters; i++)
+        mk_list_del(&d->waiters[i].node);
+    if (descriptor && descriptor->handler.data == d)
+        descriptor_remove(descriptor);
+    d->n_waiters = 0;
+    d->fd = -1;
+}
+
+void dthread_wake(struct dthread *d, int result)
+{
+    assert(d->state == STATE_WAITING);
+    end_wait(d);
+    d->result = result;
+    add_ready(d, &d->worker->dthreads.ready);
+}
+
+void dthread_interrupt(struct dthread *d, int err)
+{
+    if (d->state == STATE_WAITING)
+        dthread_wake(d, err);
+    else
+        d->interrupt = err;
+}
+
+int dthread_suspend_for(struct dthread *d, struct waiter *waiters, unsigned n, uint32_t timeout_ms)
+{
+    struct service_worker *w = d->worker;
+    assert(d == w->dthreads.running && timeout_ms);
+    d->state = STATE_WAITING;
+    d->waiters = waiters;
+    d->n_waiters = n;
+    if (timeout_ms != DUDA_FOREVER && !w->ended)
+        mk_timer_arm(w->loop, &d->timer, timeout_ms);
+    transfer(&w->dthreads, NULL);
+    return d->result;
+}
+
+int dthread_suspend(struct dthread *d, uint32_t timeout_ms)
+{
+    return dthread_suspend_for(d, NULL, 0, timeout_ms);
+}
+
+int dthread_suspend_turn(struct dthread *d)
+{
+    add_ready(d, &d->worker->dthreads.later);
+    d->result = 0;
+    transfer(&d->worker->dthreads, NULL);
+    return d->result;
+}
+
+static int on_readable(int fd, void *data)
+{
+    (void)fd;
+    dthread_wake(data, DUDA_EVENT_READ);
+    return DUDA_EVENT_OWNED;
+}
+
+static int on_writable(int fd, void *data)
+{
+    (void)fd;
+    dthread_wake(data, DUDA_EVENT_WRITE);
+    return DUDA_EVENT_OWNED;
+}
+
+int dthread_suspend_for_fd(struct dthread *d, int fd, int mode, uint32_t timeout_ms)
+{
+    struct duda_event_handler handler = {
+        .fd = fd,
+        .mode = mode,
+        .behavior = DUDA_EVENT_LEVEL_TRIGGERED,
+        .on_read = mode & DUDA_EVENT_READ ? on_readable : NULL,
+        .on_write = mode & DUDA_EVENT_WRITE ? on_writable : NULL,
+        .data = d,
+    };
+    int err = d->worker->ended ? 0 : descriptor_add(d->worker, &handler);
+    if (err < 0)
+        return err;
+    d->fd = fd;
+    return dthread_suspend(d, timeout_ms);
+}
+
+/* ── the old API ── */
+
+/* The callback continues afterwards, so the watchdog gets its function again. */
+static void resume_from_callback(struct dthread *d)
+{
+    struct service_worker *w = d->worker;
+    struct current outer = service_worker_enter(w);
+    uintptr_t function = atomic_load_explicit(&w->watch.function, memory_order_relaxed);
+    run_from_main(d);
+    atomic_store_explicit(&w->watch.function, function, memory_order_relaxed);
+    atomic_store_explicit(&w->watch.is_dthread, false, memory_order_relaxed);
+    service_worker_leave(w, outer);
+}
+
+void dthread_resume(struct dthread *d)
+{
+    struct dthreads *all = &d->worker->dthreads;
+    struct dthread *from = all->running;
+    if (!d->begun)
+        d->resumer = from ? from->number : 0;
+    d->begun = true;
+    if (from) {
+        from->state = STATE_SUSPENDED;
+        transfer(all, d);
+    } else {
+        resume_from_callback(d);
+    }
+}
+
+void dthread_yield(struct dthread *d)
+{
+    d->state = STATE_SUSPENDED;
+    transfer(&d->worker->dthreads, NULL);
+}
+
+/* ── the end ── */
+
+void dthread_init(struct service_worker *w)
+{
+    struct dthreads *all = &w->dthreads;
+    mk_list_init(&all->all);
+    mk_list_init(&all->ready);
+    mk_list_init(&all->later);
+    mk_list_init(&all->channels);
+    mk_list_init(&all->in_thread);
+    mk_task_init(&all->task, run_ready);
+    stack_pool_init(&all->stacks);
+}
+
+void dthread_stop(struct service_worker *w)
+{
+    struct mk_list *n, *next;
+    mk_task_cancel(&w->dthreads.task);
+    MK_LIST_EACH(&w->dthreads.all, n, next) {
+        struct dthread *d = MK_CONTAINER_OF(n, struct dthread, node);
+        mk_timer_cancel(&d->timer);
+        if (d->fd >= 0)
+            dthread_wake(d, -ECANCELED);
+    }
+}
+
+/* Frees one that does not go on; if it has begun, its stack runs once more, to be left. Returns whether it has. */
+static bool drop(struct dthread *d)
+{
+    bool begun = d->begun;
+    mk_list_del(&d->queue);
+    end_wait(d);
+    wake_joiners(d);
+    d->dropped = true;
+    if (begun)
+        run_from_main(d);
+    else
+        free_dthread(d);
+    return begun;
+}
+
+void dthread_strand(struct dthread *d)
+{
+    mk_list_del(&d->queue);
+    end_wait(d);
+    wake_joiners(d);
+    unlink_dthread(d);
+}
+
+void dthread_free_stranded(struct dthread *d)
+{
+    struct stack_pool pool;
+    context_release(&d->context);
+    stack_pool_init(&pool);
+    stack_put(&pool, d->stack);
+    stack_pool_release(&pool);
+    heap_free(d, sizeof(*d));
+}
+
+/* Runs those that are ready. Returns how many were abandoned. */
+static unsigned run_all(struct service_worker *w)
+{
+    struct dthreads *all = &w->dthreads;
+    unsigned n = 0;
+    mk_list_join(&all->ready, &all->later);
+    while (!mk_list_empty(&all->ready)) {
+        struct dthread *d = take_ready(all);
+        bool ignores = d->cancelled > CANCELS_MAX;
+        n += ignores;
+        struct current outer = current_enter(w->service, w);
+        if (ignores)
+            drop(d);
+        else
+            run_from_main(d);
+        current_leave(outer);
+    }
+    return n;
+}
+
+/* Tells those that wait or yield that the service ends. Returns how many were abandoned: those of the old API. */
+static unsigned cancel_all(struct service_worker *w)
+{
+    struct mk_list *n, *next;
+    unsigned dropped = 0;
+    MK_LIST_EACH(&w->dthreads.all, n, next) {
+        struct dthread *d = MK_CONTAINER_OF(n, struct dthread, node);
+        if (d->is_held)
+            continue;
+        d->cancelled++;
+        if (d->state == STATE_WAITING)
+            dthread_wake(d, -ECANCELED);
+        else if (d->state == STATE_READY)
+            d->result = -ECANCELED;
+        else
+            dropped += drop(d);
+    }
+    return dropped;
+}
+
+static void report_dropped(const struct service_worker *w, unsigned n)
+{
+    if (n)
+        message_log_of(w->service, MK_LOG_WARN,
+                       "%u dthreads had not ended although the service has: what they hold is lost", n);
+}
+
+void dthread_report_end(struct service_worker *w)
+{
+    assert(!w->dthreads.running && w->ended);
+    unsigned dropped = run_all(w);
+    dropped += cancel_all(w);
+    dropped += run_all(w);
+    report_dropped(w, dropped);
+}
+
+void dthread_end_all(struct service_worker *w)
+{
+    struct dthreads *all = &w->dthreads;
+    unsigned dropped = 0;
+    assert(!all->running && w->ended);
+    while (!mk_list_empty(&all->all)) {
+        dropped += run_all(w);
+        dropped += cancel_all(w);
+    }
+    report_dropped(w, dropped);
+    channel_free_all(w);
+    stack_pool_release(&all->stacks);
+    slots_release(&all->slots);
+    dthread_threads_leave(w);
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Log files of services. Any thread adds lines to a log's buffer; one thread of the process writes them. It runs as
+ * long as a service with logs has workers.
+ */
+#ifndef DUDA_CORE_LOG_LOG_H
+#define DUDA_CORE_LOG_LOG_H
+
+#include <duda/logger.h>
+#include <monkey/status.h>
+
+#include <stdarg.h>
+
+struct service;
+
+/* Of a service; grows in duda_main() only. */
+struct logs {
+    struct duda_log *first;
+    unsigned n;
+    bool started;              /* counted as a user of the writer */
+    struct duda_log *messages; /* of conf->bind_messages(), or NULL */
+};
+
+/* Makes a log of the service for LogDir/NAME. Logs failures of `call`. Returns NULL on failure. duda_main(). */
+struct duda_log *log_new(struct service *s, const char *name, const char *call);
+
+/* Adds a line. Returns 0, or -1: it is lost. Any thread; never waits for the disk. */
+int log_vadd(struct duda_log *log, const char *format, va_list args) MK_PRINTF(2, 0);
+int log_add(struct duda_log *log, const char *format, ...) MK_PRINTF(2, 3);
+
+/* Starts writing the service's logs, unless that was done. Any thread. */
+void log_start(struct service *s);
+/* Writes what waits. May block. */
+void log_flush(struct service *s);
+/* Writes what waits and closes the service's logs. May block. */
+void log_end(struct service *s);
+/* The plugin's hook reopen: has all logs opened again. Does not wait. */
+void log_reopen_all(void *state);
+
+#endif

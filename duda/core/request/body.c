@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The body of a request in pieces: request->read(), pause(), resume().
+ */
+#include "common/current.h"
+#include "common/misuse.h"
+#include "request/request.h"
+#include "route/dispatch.h"
+
+#include <errno.h>
+
+struct piece_reader {
+    struct duda_request *dr;
+    duda_piece_fn fn; /* NULL: the body is too long */
+    void *data;
+    uint64_t bytes, bytes_max;
+};
+
+static void reject_body(struct piece_reader *r)
+{
+    r->fn = NULL;
+    output_stop(r->dr);
+    mk_response_error(r->dr->req, 413);
+}
+
+static void pass_piece(struct mk_request *req, struct mk_str piece, bool end, void *ctx)
+{
+    struct piece_reader *r = ctx;
+    (void)req;
+    if (!r->fn)
+        return;
+    if (piece.len > r->bytes_max - r->bytes) {
+        reject_body(r);
+        return;
+    }
+    r->bytes += piece.len;
+    struct current outer = current_enter(r->dr->worker->service, r->dr->worker);
+    r->fn(r->dr, piece.len ? piece.p : "", piece.len, end, r->data);
+    current_leave(outer);
+}
+
+static bool is_announced_longer(struct mk_request *req, uint64_t bytes_max)
+{
+    uint64_t bytes;
+    struct mk_str value = mk_request_header(req, MK_HEADER_CONTENT_LENGTH);
+    return value.p && mk_str_u64(value, UINT64_MAX, &bytes) && bytes > bytes_max;
+}
+
+/* Returns true in callbacks before a handler that gets the whole body: it is read for the handler. */
+static bool is_too_early(const struct duda_request *dr)
+{
+    const struct dispatch *d = dr->dispatch;
+    return d->route && !d->route->in_pieces && !d->is_handled;
+}
+
+int body_read(duda_request_t *dr, uint64_t bytes_max, duda_piece_fn fn, void *data)
+{
+    static const char call[] = "request->read()";
+    int err = request_check(dr, call);
+    if (err == 0 && (!fn || is_too_early(dr)))
+        err = misuse_error(dr->worker, call, -EINVAL);
+    if (err < 0)
+        return err;
+    if (dr->is_read || dr->output.state == OUTPUT_ENDED)
+        return -EALREADY;
+    struct piece_reader *r = mk_arena_alloc(mk_request_arena(dr->req), sizeof(*r));
+    if (!r)
+        return -ENOMEM;
+    *r = (struct piece_reader){dr, fn, data, 0, bytes_max ? bytes_max : UINT64_MAX};
+    dr->is_read = true;
+    if (is_announced_longer(dr->req, r->bytes_max))
+        reject_body(r);
+    else if (dr->has_body)
+        pass_piece(dr->req, dr->body, true, r);
+    else
+        mk_request_read(dr->req, pass_piece, r);
+    return 0;
+}
+
+void body_pause(duda_request_t *dr)
+{
+    if (request_check(dr, "request->pause()") == 0)
+        mk_request_pause(dr->req);
+}
+
+void body_resume(duda_request_t *dr)
+{
+    if (request_check(dr, "request->resume()") == 0)
+        mk_request_resume(dr->req);
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The object `gc`. The first items are in the request's arena, but not among its clean-ups: they must outlive the
+ * request's last callback. Further ones are on the heap, because the arena is small.
+ */
+#include "request/gc.h"
+
+#include "common/heap.h"
+#include "common/mem.h"
+#include "objects.h"
+#include "request/request.h"
+
+enum { ARENA_ITEMS = 64 };
+
+struct gc_item {
+    struct gc_item *next; /* the one that was added before */
+    unsigned n;           /* of those that were added before */
+    void *ptr;
+    void (*destroy)(void *ptr);
+};
+
+void gc_release(struct gc_item **first)
+{
+    while (*first) {
+        struct gc_item *item = *first;
+        *first = item->next;
+        item->destroy(item->ptr);
+        if (item->n >= ARENA_ITEMS)
+            heap_free(item, sizeof(*item));
+    }
+}
+
+static struct gc_item *new_item(duda_request_t *dr)
+{
+    struct gc_item *item;
+    unsigned n = dr->gc ? dr->gc->n + 1 : 0;
+    if (n < ARENA_ITEMS)
+        item = mk_arena_alloc(mk_request_arena(dr->req), sizeof(*item));
+    else
+        item = heap_zalloc(sizeof(*item));
+    if (item)
+        *item = (struct gc_item){.next = dr->gc, .n = n};
+    return item;
+}
+
+static int add_destroy(duda_request_t *dr, void *ptr, void (*destroy)(void *ptr))
+{
+    if (request_check(dr, "gc->add_destroy()") < 0)
+        return -1;
+    if (!ptr)
+        return 0;
+    struct gc_item *item = destroy ? new_item(dr) : NULL;
+    if (!item)
+        return -1;
+    item->ptr = ptr;
+    item->destroy = destroy;
+    dr->gc = item;
+    return 0;
+}
+
+static int add(duda_request_t *dr, void *ptr)
+{
+    return add_destroy(dr, ptr, mem_free);
+}
+
+const struct duda_api_gc object_gc = {
+    .add = add,
+    .add_destroy = add_destroy,
+};

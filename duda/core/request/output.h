@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The body of a response on its way to the server. It is held back until it ends or is flushed; then it is passed on,
+ * and no faster than the client takes it.
+ *
+ *     output_*: parts ─► HELD ─► flush: SENDING ─► end: ENDING (parts wait) ─► ENDED
+ *
+ * Functions that add return 0, MK_AGAIN (added; more than 64 KB wait in the server), -EALREADY or -ENOMEM.
+ */
+#ifndef DUDA_CORE_REQUEST_OUTPUT_H
+#define DUDA_CORE_REQUEST_OUTPUT_H
+
+#include <duda/response.h>
+#include <monkey/request.h>
+
+struct output_part;
+
+enum output_state { OUTPUT_HELD, OUTPUT_SENDING, OUTPUT_ENDING, OUTPUT_ENDED };
+
+/* Values of `length` that are no length. */
+enum { OUTPUT_LENGTH_OMITTED = -1, OUTPUT_LENGTH_SUM = -2 };
+
+struct output {
+    enum output_state state;
+    bool blocked;        /* the server has enough until continue_output() */
+    bool has_parts;      /* something was added */
+    bool is_unknown;     /* a generator was added: `bytes` is not the length */
+    bool is_bodyless;    /* the server will drop the body (HEAD, 204 ...), which is known when it begins to be sent */
+    bool is_fixed;       /* `length` is set */
+    bool is_incomplete;  /* there was no memory for a part */
+    int64_t length;      /* with `is_fixed`: Content-Length, or OUTPUT_LENGTH_OMITTED */
+    uint64_t bytes;      /* of all parts that were added */
+    unsigned parts_n;    /* that were allocated in the arena */
+    unsigned text_bytes; /* of text in the arena */
+    struct output_part *first, *last, *free;
+};
+
+/* Adds bytes without a copy, or with one. */
+int output_add_ref(struct duda_request *dr, struct mk_str data);
+int output_add_copy(struct duda_request *dr, struct mk_str data);
+/* Adds a part of a file. Takes `fd` over in any case. */
+int output_add_file(struct duda_request *dr, int fd, uint64_t offset, uint64_t length);
+int output_add_generator(struct duda_request *dr, duda_generate_fn fn, void *data);
+
+/* Notes that there was no memory for a part: the response is not sent as if it were complete. Returns -ENOMEM. */
+int output_miss(struct duda_request *dr);
+
+/* Begins to send. Returns 0, MK_AGAIN, or -ENOMEM: the response is cut. */
+int output_flush(struct duda_request *dr);
+/* Ends the response. Returns 0, or -ENOMEM: the response is cut. */
+int output_end(struct duda_request *dr);
+/* Frees what waits. */
+void output_drop(struct duda_request *dr);
+/* The response was ended or cut in another way. */
+void output_stop(struct duda_request *dr);
+
+#endif

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A request of a service, from the call of its handler until the exchange ends.
+ */
+#ifndef DUDA_CORE_REQUEST_REQUEST_H
+#define DUDA_CORE_REQUEST_REQUEST_H
+
+#include "common/current.h"
+#include "request/output.h"
+#include "service/service.h"
+
+#include <duda/request.h>
+
+struct dispatch;
+struct heartbeat;
+struct raw_head;
+struct request_slab;
+struct task;
+struct tunnel;
+
+/* Strings that are copied when they are first asked for. */
+enum request_string {
+    REQUEST_METHOD,
+    REQUEST_TARGET,
+    REQUEST_QUERY,
+    REQUEST_HOST,
+    REQUEST_CLIENT,
+    REQUEST_STRINGS,
+};
+
+struct request_event {
+    duda_event_fn fn; /* NULL: none */
+    void *data;
+};
+
+/* In a slab of its worker, which outlives it: an access after its end is found, and harms no other memory. */
+struct duda_request {
+    struct duda_old_request old; /* what services of the original API see; first, see old.h */
+    struct mk_request *req;      /* NULL: it has ended */
+    struct service_worker *worker;
+    struct request_slab *slab;
+    struct mk_list node; /* in worker->requests */
+
+    bool old_has_status; /* of such a service: response->http_status() was called */
+    struct mk_str body;
+    bool has_body; /* it was collected: `body` is valid, and followed by a NUL */
+    bool is_read;  /* by request->read() */
+    const char *strings[REQUEST_STRINGS];
+
+    struct output output;
+    struct raw_head *raw;        /* the service prints status line and headers itself; or NULL */
+    struct heartbeat *heartbeat; /* of server-sent events; or NULL */
+    struct tunnel *tunnel;       /* the service has taken the exchange over (tunnel.h); or NULL */
+    bool is_before_head;         /* functions run that may still change the head, although the response has ended */
+    bool answered;               /* the service has ended the response */
+    bool is_cut;                 /* the service, or a reload, has cut the response */
+    duda_request_fn done;
+    struct request_event leave, writable;
+    struct gc_item *gc;            /* gc.h */
+    struct session_state *session; /* session.h; NULL: it was not opened */
+    struct dispatch *dispatch;     /* its route and what was read of it (dispatch.h) */
+    struct dthread *dthreads;      /* those that run for it; or NULL */
+    struct task *tasks;            /* of task->start() for it; or NULL */
+};
+
+/* Makes the request of an exchange, which is found by mk_request_state(). Returns NULL without memory. */
+struct duda_request *request_new(struct mk_request *req, struct service_worker *worker);
+
+/* Sets the collected body, which has a NUL behind it and is valid until the exchange ends. */
+void request_set_body(struct duda_request *dr, struct mk_str data);
+
+/* Logs why `dr` cannot be used. Returns -EINVAL, -EPERM or -ESTALE. */
+int request_report(const struct duda_request *dr, const char *call);
+
+/*
+ * Checks that `dr` is a request of the calling worker that has not ended; if not, logs that `call` ("request->body()")
+ * was a mistake. Returns 0, -EINVAL (`dr` is NULL), -EPERM (another thread or service) or -ESTALE.
+ */
+static inline int request_check(const struct duda_request *dr, const char *call)
+{
+    if (MK_LIKELY(dr && current.worker && dr->worker == current.worker && dr->req))
+        return 0;
+    return request_report(dr, call);
+}
+
+/* Returns whether the response has ended, or its end is under way. */
+static inline bool request_is_answered(const struct duda_request *dr)
+{
+    return dr->output.state >= OUTPUT_ENDING;
+}
+
+/* Returns whether the server has not sent the head of the response yet. */
+bool request_holds_head(struct duda_request *dr);
+
+/* Sends the page of the host for a status, instead of what the service has begun. */
+void request_send_page(struct duda_request *dr, int status);
+
+/* Call a function of the service. */
+void request_call(struct duda_request *dr, duda_request_fn fn);
+void request_call_event(struct duda_request *dr, struct request_event event);
+
+/* Ends the request of an exchange, if it has one: calls its functions for that. For the plugin's hook on_done. */
+void request_finish(struct mk_request *req);
+
+/* Copies a string into the arena of the exchange. Returns NULL for a string without address, or without memory. */
+const char *request_dup(struct duda_request *dr, struct mk_str s);
+
+/* ── request_pool.c ── */
+
+/* Returns a zeroed request of the worker's slabs, or NULL without memory. */
+struct duda_request *request_pool_get(struct service_worker *w);
+void request_pool_put(struct duda_request *dr);
+/* Returns whether `dr`, any address, is a request that was got and not put. */
+bool request_pool_has(const struct service_worker *w, const struct duda_request *dr);
+/* Frees the slabs of a worker that has no requests any more. */
+void request_pool_release(struct service_worker *w);
+
+/* ── body.c ── */
+
+int body_read(duda_request_t *dr, uint64_t bytes_max, duda_piece_fn fn, void *data);
+void body_pause(duda_request_t *dr);
+void body_resume(duda_request_t *dr);
+
+#endif

@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The object `response`: checks each call, and passes it on.
+ */
+#include "common/misuse.h"
+#include "objects.h"
+#include "request/header.h"
+#include "request/raw_head.h"
+#include "request/request.h"
+#include "request/send_file.h"
+#include "request/sse.h"
+#include "request/ticket.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+enum { TEXT_BYTES = 512 };
+
+/* A larger length is a negative number. */
+static const size_t WRITE_BYTES_MAX = SIZE_MAX / 2;
+
+/* ── checks ── */
+
+/* Returns whether the server has answered a response that the service has not begun: HandlerTimeout, a body ... */
+static bool was_answered_by_server(duda_request_t *dr)
+{
+    if (dr->output.state != OUTPUT_HELD || request_holds_head(dr))
+        return false;
+    output_stop(dr);
+    return true;
+}
+
+/* Logs a call for a request that is a tunnel. Returns -EALREADY. */
+static int refuse_tunnel(duda_request_t *dr, const char *call)
+{
+    misuse_log(dr->worker, call, "the request is a tunnel since tunnel->open()");
+    return -EALREADY;
+}
+
+/* Checks that the response can be changed. Returns 0, -EALREADY or as request_check(); an error is logged. */
+static int check(duda_request_t *dr, const char *call)
+{
+    int err = request_check(dr, call);
+    if (err < 0)
+        return err;
+    if (MK_UNLIKELY(dr->tunnel))
+        return refuse_tunnel(dr, call);
+    if (MK_UNLIKELY(request_is_answered(dr) || was_answered_by_server(dr)))
+        return misuse_error(dr->worker, call, -EALREADY);
+    return 0;
+}
+
+/* Logs an error of a call whose arguments may be the reason. Returns it. */
+static int report(duda_request_t *dr, const char *call, int err)
+{
+    return err < 0 && err != -ENOMEM ? misuse_error(dr->worker, call, err) : err;
+}
+
+/* Checks that the head can be changed: nothing was passed to the server, or it is about to be sent. */
+static int check_head(duda_request_t *dr, const char *call)
+{
+    int err = request_check(dr, call);
+    if (err == 0 && dr->is_before_head)
+        return 0;
+    if (err == 0)
+        err = check(dr, call);
+    return err == 0 && dr->output.state != OUTPUT_HELD ? misuse_error(dr->worker, call, -EALREADY) : err;
+}
+
+/* The same for what would change the status, which a tunnel needs. */
+static int check_status(duda_request_t *dr, const char *call)
+{
+    int err = check_head(dr, call);
+    return err == 0 && dr->tunnel ? refuse_tunnel(dr, call) : err;
+}
+
+/* ── status and headers ── */
+
+static int set_status(duda_request_t *dr, int status)
+{
+    int err = check_status(dr, "response->http_status()");
+    return err == 0 ? report(dr, "response->http_status()", mk_response_set_status(dr->req, status)) : err;
+}
+
+static int add_row(duda_request_t *dr, struct mk_str row)
+{
+    static const char call[] = "response->http_header()";
+    int err = check_head(dr, call);
+    return err == 0 ? report(dr, call, row.p ? header_add_row(dr, row) : -EINVAL) : err;
+}
+
+static int add_header_row(duda_request_t *dr, const char *row)
+{
+    return add_row(dr, mk_str_c(row));
+}
+
+static int add_header_row_n(duda_request_t *dr, const char *row, int len)
+{
+    return add_row(dr, row && len >= 0 ? mk_str(row, (size_t)len) : MK_STR_NONE);
+}
+
+/* Returns formatted text in `buf` (TEXT_BYTES) or, if it is longer, in the heap; `.p` NULL without memory. */
+static struct mk_str format_text(struct mk_account *account, char *buf, const char *format, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    int n = vsnprintf(buf, TEXT_BYTES, format, args);
+    char *text = buf;
+    if (n >= TEXT_BYTES) {
+        text = mk_account_alloc(account, (size_t)n + 1);
+        if (text)
+            vsnprintf(text, (size_t)n + 1, format, again);
+    }
+    va_end(again);
+    return n < 0 || !text ? MK_STR_NONE : mk_str(text, (size_t)n);
+}
+
+static void free_text(struct mk_account *account, const char *buf, struct mk_str text)
+{
+    if (text.p && text.p != buf)
+        mk_account_free(account, (void *)(uintptr_t)text.p, text.len + 1);
+}
+
+static int add_header(duda_request_t *dr, const char *name, const char *format, ...)
+{
+    char buf[TEXT_BYTES];
+    va_list args;
+    int err = check_head(dr, "response->header()");
+    if (err == 0 && (!name || !format))
+        err = report(dr, "response->header()", -EINVAL);
+    if (err < 0)
+        return err;
+    va_start(args, format);
+    struct mk_str value = format_text(mk_request_account(dr->req), buf, format, args);
+    va_end(args);
+    struct mk_str own_name = mk_arena_dup(mk_request_arena(dr->req), mk_str_c(name));
+    err = value.p && own_name.p ? header_add(dr, own_name, value) : -ENOMEM;
+    free_text(mk_request_account(dr->req), buf, value);
+    return report(dr, "response->header()", err);
+}
+
+static int remove_header(duda_request_t *dr, const char *name)
+{
+    int err = check_head(dr, "response->header_remove()");
+    if (err == 0)
+        mk_response_header_remove(dr->req, mk_str_c(name));
+    return err;
+}
+
+static int set_content_type(duda_request_t *dr, const char *extension)
+{
+    int err = check_head(dr, "response->http_content_type()");
+    return err == 0 ? header_set_type(dr, mk_str_c(extension)) : err;
+}
+
+static int set_content_length(duda_request_t *dr, int64_t bytes)
+{
+    int err = check_head(dr, "response->http_content_length()");
+    if (err == 0 && bytes < OUTPUT_LENGTH_OMITTED)
+        err = report(dr, "response->http_content_length()", -EINVAL);
+    if (err < 0)
+        return err;
+    dr->output.length = bytes;
+    dr->output.is_fixed = true;
+    return 0;
+}
+
+static int set_headers_off(duda_request_t *dr)
+{
+    int err = check_status(dr, "response->headers_off()");
+    if (err == 0 && (dr->raw || dr->output.has_parts))
+        err = report(dr, "response->headers_off()", -EALREADY);
+    return err == 0 ? raw_head_begin(dr) : err;
+}
+
+static int send_headers(duda_request_t *dr)
+{
+    int err = check_head(dr, "response->send_headers()");
+    if (err == 0 && (dr->raw || dr->output.has_parts))
+        err = report(dr, "response->send_headers()", -EALREADY);
+    if (err == 0)
+        err = output_flush(dr);
+    return err < 0 ? err : 0;
+}
+
+/* ── body ── */
+
+/* Ends a response with 500 because of a head that the service has printed, which is wrong or incomplete. */
+static int reject_raw_head(duda_request_t *dr, const char *call, int err)
+{
+    misuse_log(dr->worker, call, "after headers_off() the service must print a status line and headers: sending 500");
+    raw_head_free(dr);
+    request_send_page(dr, 500);
+    return err;
+}
+
+/* Checks that a part can be added that is not text. */
+static int check_part(duda_request_t *dr, const char *call)
+{
+    int err = check(dr, call);
+    return err == 0 && dr->raw ? reject_raw_head(dr, call, -EINVAL) : err;
+}
+
+/* Adds bytes, which are copied, part of which may belong to a head that the service prints. */
+static int add_raw(duda_request_t *dr, const char *call, struct mk_str data)
+{
+    struct mk_str rest;
+    int err = raw_head_add(dr, data, &rest);
+    return err < 0 ? reject_raw_head(dr, call, err) : output_add_copy(dr, rest);
+}
+
+static int print(duda_request_t *dr, const char *data, int len)
+{
+    int err = check(dr, "response->print()");
+    if (err < 0)
+        return err;
+    if (len < 0 || (len && !data))
+        return report(dr, "response->print()", -EINVAL);
+    struct mk_str text = mk_str(data, (size_t)len);
+    return dr->raw ? add_raw(dr, "response->print()", text) : output_add_ref(dr, text);
+}
+
+static int add_copy(duda_request_t *dr, const char *call, struct mk_str data)
+{
+    return dr->raw ? add_raw(dr, call, data) : output_add_copy(dr, data);
+}
+
+static int write_bytes(duda_request_t *dr, const void *data, size_t len)
+{
+    int err = check(dr, "response->write()");
+    if (err == 0 && (len > WRITE_BYTES_MAX || (len && !data)))
+        err = report(dr, "response->write()", -EINVAL);
+    return err == 0 ? add_copy(dr, "response->write()", mk_str(data, len)) : err;
+}
+
+static int print_formatted(duda_request_t *dr, const char *format, ...)
+{
+    MK_UNINITIALIZED char buf[TEXT_BYTES];
+    va_list args;
+    int r = check(dr, "response->printf()");
+    if (r == 0 && !format)
+        r = report(dr, "response->printf()", -EINVAL);
+    if (r < 0)
+        return r;
+    struct mk_account *account = mk_request_account(dr->req);
+    va_start(args, format);
+    struct mk_str text = format_text(account, buf, format, args);
+    va_end(args);
+    r = text.p ? add_copy(dr, "response->printf()", text) : output_miss(dr);
+    free_text(account, buf, text);
+    return r;
+}
+
+static int send_file_range(duda_request_t *dr, const char *path, off_t offset, size_t len)
+{
+    int err = check_part(dr, "response->sendfile()");
+    if (err == 0 && !path)
+        err = report(dr, "response->sendfile()", -EINVAL);
+    return err == 0 ? send_file_add(dr, path, offset, len) : err;
+}
+
+static int send_file(duda_request_t *dr, const char *path)
+{
+    return send_file_range(dr, path, 0, 0);
+}
+
+static int generate(duda_request_t *dr, duda_generate_fn fn, void *data)
+{
+    int err = check_part(dr, "response->generate()");
+    if (err == 0 && !fn)
+        err = report(dr, "response->generate()", -EINVAL);
+    return err == 0 ? output_add_generator(dr, fn, data) : err;
+}
+
+static int wake_generator(duda_request_t *dr)
+{
+    int err = request_check(dr, "response->wake()");
+    if (err == 0 && dr->output.state != OUTPUT_HELD)
+        mk_response_wake(dr->req);
+    return err;
+}
+
+static int flush(duda_request_t *dr)
+{
+    int err = check_part(dr, "response->flush()");
+    return err == 0 ? output_flush(dr) : err;
+}
+
+static int set_writable(duda_request_t *dr, duda_event_fn fn, void *data)
+{
+    int err = check(dr, "response->on_writable()");
+    if (err == 0)
+        dr->writable = (struct request_event){fn, data};
+    return err;
+}
+
+/* ── the end ── */
+
+static int set_done(duda_request_t *dr, duda_request_fn fn)
+{
+    int err = request_check(dr, "response->on_done()");
+    if (err == 0)
+        dr->done = fn;
+    return err;
+}
+
+static int end(duda_request_t *dr, duda_request_fn done)
+{
+    int err = check_part(dr, "response->end()");
+    if (err < 0)
+        return err;
+    if (done)
+        dr->done = done;
+    dr->answered = true;
+    return output_end(dr);
+}
+
+static int wait(duda_request_t *dr)
+{
+    int err = check(dr, "response->wait()");
+    if (err == 0)
+        mk_request_pause(dr->req);
+    return err;
+}
+
+static int cont(duda_request_t *dr)
+{
+    int err = check(dr, "response->cont()");
+    if (err == 0)
+        mk_request_resume(dr->req);
+    return err;
+}
+
+static bool is_redirect(int status)
+{
+    return (status >= 301 && status <= 303) || status == 307 || status == 308;
+}
+
+static int redirect(duda_request_t *dr, int status, const char *location)
+{
+    int err = check(dr, "response->redirect()");
+    if (err == 0 && (!is_redirect(status) || !location))
+        err = report(dr, "response->redirect()", -EINVAL);
+    if (err < 0)
+        return err;
+    struct header_list headers;
+    header_save(dr, &headers);
+    output_stop(dr);
+    dr->answered = true;
+    mk_response_redirect(dr->req, status, mk_str_c(location));
+    header_restore(dr, &headers);
+    return 0;
+}
+
+static int send_error(duda_request_t *dr, int status)
+{
+    int err = check(dr, "response->error()");
+    if (err == 0 && (status < 200 || status > 599))
+        err = report(dr, "response->error()", -EINVAL);
+    if (err < 0)
+        return err;
+    struct header_list headers;
+    header_save(dr, &headers);
+    request_send_page(dr, status);
+    header_restore(dr, &headers);
+    return 0;
+}
+
+static int cut(duda_request_t *dr)
+{
+    int err = request_check(dr, "response->abort()");
+    if (err == 0 && !(dr->tunnel && !dr->is_before_head))
+        err = check(dr, "response->abort()");
+    if (err < 0)
+        return err;
+    output_stop(dr);
+    dr->leave.fn = NULL; /* the service itself has ended it */
+    dr->is_cut = true;
+    mk_response_abort(dr->req);
+    return 0;
+}
+
+/* ── server-sent events ── */
+
+static int begin_events(duda_request_t *dr, unsigned heartbeat_s)
+{
+    int err = check_head(dr, "response->sse_begin()");
+    return err == 0 ? report(dr, "response->sse_begin()", sse_begin(dr, heartbeat_s)) : err;
+}
+
+static int check_events(duda_request_t *dr, const char *call)
+{
+    int err = check(dr, call);
+    return err == 0 && dr->output.state != OUTPUT_SENDING ? report(dr, call, -EINVAL) : err;
+}
+
+static int send_event(duda_request_t *dr, const char *event, const char *id, const char *format, ...)
+{
+    MK_UNINITIALIZED char buf[TEXT_BYTES];
+    va_list args;
+    int r = check_events(dr, "response->sse_send()");
+    if (r == 0 && !format)
+        r = report(dr, "response->sse_send()", -EINVAL);
+    if (r < 0)
+        return r;
+    struct mk_account *account = mk_request_account(dr->req);
+    va_start(args, format);
+    struct mk_str data = format_text(account, buf, format, args);
+    va_end(args);
+    r = data.p ? sse_send(dr, event, id, data) : -ENOMEM;
+    free_text(account, buf, data);
+    return report(dr, "response->sse_send()", r);
+}
+
+static int set_retry(duda_request_t *dr, unsigned delay_ms)
+{
+    int err = check_events(dr, "response->sse_retry()");
+    return err == 0 ? sse_set_retry(dr, delay_ms) : err;
+}
+
+/* ── other threads ── */
+
+static int make_ticket(duda_request_t *dr, struct duda_ticket *ret)
+{
+    int err = request_check(dr, "response->ticket()");
+    if (err == 0 && !ret)
+        err = report(dr, "response->ticket()", -EINVAL);
+    return err == 0 ? ticket_make(dr, ret) : err;
+}
+
+const struct duda_api_response object_response = {
+    .http_status = set_status,
+    .print = print,
+    .printf = print_formatted,
+    .end = end,
+    .http_header = add_header_row,
+    .http_header_n = add_header_row_n,
+    .header = add_header,
+    .header_remove = remove_header,
+    .http_content_type = set_content_type,
+    .http_content_length = set_content_length,
+    .headers_off = set_headers_off,
+    .send_headers = send_headers,
+    .write = write_bytes,
+    .sendfile = send_file,
+    .sendfile_range = send_file_range,
+    .generate = generate,
+    .wake = wake_generator,
+    .flush = flush,
+    .on_writable = set_writable,
+    .finalize = end,
+    .wait = wait,
+    .cont = cont,
+    .on_done = set_done,
+    .redirect = redirect,
+    .error = send_error,
+    .abort = cut,
+    .sse_begin = begin_events,
+    .sse_send = send_event,
+    .sse_retry = set_retry,
+    .ticket = make_ticket,
+    .deliver = ticket_deliver,
+};

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Names and values of query strings and forms (urlencoded.h).
+ */
+#include "request/urlencoded.h"
+
+#include <monkey/escape.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+size_t urlencoded_bound(const char *text, size_t len)
+{
+    size_t n = len > 0;
+    for (size_t i = 0; i < len; i++)
+        n += text[i] == '&';
+    return n;
+}
+
+/* Decodes the byte at `*at`, and moves `*at` behind it. */
+static char decode_byte(const char *text, size_t len, size_t *at)
+{
+    char c = text[(*at)++];
+    if (c == '+')
+        return ' ';
+    if (c != '%' || len - *at < 2)
+        return c;
+    int high = mk_hex_value(text[*at]), low = mk_hex_value(text[*at + 1]);
+    if (high < 0 || low < 0)
+        return c;
+    *at += 2;
+    return (char)(high << 4 | low);
+}
+
+/* Decodes in place, and ends the result with a NUL. Returns 0 or -EINVAL. */
+static int decode(char *text, size_t len)
+{
+    size_t to = 0;
+    for (size_t at = 0; at < len;) {
+        char c = decode_byte(text, len, &at);
+        if (!c)
+            return -EINVAL;
+        text[to++] = c;
+    }
+    text[to] = '\0';
+    return 0;
+}
+
+/* Cuts the next pair that is not empty off a text, and ends it with a NUL. Returns false after the last one. */
+static bool cut_pair(char **text, size_t *left, char **ret_pair, size_t *ret_len)
+{
+    while (*left) {
+        char *end = memchr(*text, '&', *left);
+        size_t len = end ? (size_t)(end - *text) : *left;
+        *ret_pair = *text;
+        *ret_len = len;
+        (*text)[len] = '\0';
+        *text += end ? len + 1 : len;
+        *left -= end ? len + 1 : len;
+        if (len)
+            return true;
+    }
+    return false;
+}
+
+static int decode_pair(char *pair, size_t len, struct urlencoded_pair *ret)
+{
+    char *equals = memchr(pair, '=', len);
+    size_t name_len = equals ? (size_t)(equals - pair) : len;
+    ret->name = pair;
+    ret->value = "";
+    if (decode(pair, name_len) < 0)
+        return -EINVAL;
+    if (!equals)
+        return 0;
+    ret->value = equals + 1;
+    return decode(equals + 1, len - name_len - 1);
+}
+
+int urlencoded_decode(char *text, size_t len, struct urlencoded_pair *pairs, size_t max)
+{
+    size_t n = 0, pair_len;
+    char *pair;
+    while (cut_pair(&text, &len, &pair, &pair_len)) {
+        if (n == max)
+            return -E2BIG;
+        if (decode_pair(pair, pair_len, &pairs[n++]) < 0)
+            return -EINVAL;
+    }
+    return (int)n;
+}
+
+int urlencoded_split(char *text, size_t len, struct urlencoded_pair *pairs, size_t max)
+{
+    size_t n = 0, pair_len;
+    char *pair;
+    while (n < max && cut_pair(&text, &len, &pair, &pair_len)) {
+        char *equals = memchr(pair, '=', pair_len);
+        if (!equals)
+            continue;
+        *equals = '\0';
+        pairs[n++] = (struct urlencoded_pair){pair, equals + 1};
+    }
+    return (int)n;
+}
+
+int urlencoded_number(const char *text, long *ret)
+{
+    size_t sign = *text == '-' || *text == '+', digits = strspn(text + sign, "0123456789");
+    if (!digits || text[sign + digits])
+        return -EINVAL;
+    errno = 0;
+    long value = strtol(text, NULL, 10);
+    if (errno)
+        return -ERANGE;
+    *ret = value;
+    return 0;
+}

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The way of a request to its handler (dispatch.h).
+ */
+#include "route/dispatch.h"
+
+#include "common/current.h"
+#include "request/request.h"
+
+#include <errno.h>
+
+static const struct router *router_of(const struct dispatch *d)
+{
+    return d->dr->worker->service->router;
+}
+
+/* ── errors and redirects ── */
+
+static void respond_error(struct dispatch *d, int status)
+{
+    struct duda_request *dr = d->dr;
+    duda_error_fn fn = router_of(d)->error;
+    if (!fn) {
+        request_send_page(d->dr, status);
+        return;
+    }
+    mk_response_set_status(dr->req, status);
+    struct current outer = current_enter(dr->worker->service, dr->worker);
+    fn(dr, status);
+    current_leave(outer);
+}
+
+static void respond_not_found(struct dispatch *d)
+{
+    duda_request_fn fn = router_of(d)->not_found;
+    if (!fn) {
+        respond_error(d, 404);
+        return;
+    }
+    mk_response_set_status(d->dr->req, 404);
+    request_call(d->dr, fn);
+}
+
+static void respond_method(struct dispatch *d, mk_methods allow)
+{
+    struct mk_request *req = d->dr->req;
+    char text[64];
+    struct mk_buf methods;
+    mk_buf_init_fixed(&methods, text, sizeof(text));
+    mk_routes_list_methods(&methods, mk_routes_allow(allow));
+    if (mk_request_method(req) == MK_METHOD_OTHER) {
+        respond_error(d, 501);
+    } else if (mk_request_method(req) == MK_OPTIONS || !router_of(d)->error) {
+        mk_response_method_not_allowed(req, mk_buf_str(&methods));
+    } else {
+        mk_response_header(req, MK_STR("Allow"), mk_buf_str(&methods));
+        respond_error(d, 405);
+    }
+}
+
+/* Redirects to an absolute URI, without a page, as the original did. */
+static void redirect_old(struct mk_request *req, struct mk_str reference)
+{
+    struct mk_buf uri;
+    struct mk_str scheme = mk_request_scheme(req), host = mk_request_header(req, MK_HEADER_HOST);
+    size_t size = scheme.len + strlen("://") + host.len + reference.len;
+    char *storage = mk_arena_alloc(mk_request_arena(req), size);
+    mk_buf_init_fixed(&uri, storage, storage ? size : 0);
+    if (host.len) {
+        mk_buf_adds(&uri, scheme);
+        mk_buf_adds(&uri, MK_STR("://"));
+        mk_buf_adds(&uri, host);
+    }
+    mk_buf_adds(&uri, reference);
+    mk_response_set_status(req, 301);
+    if (uri.err < 0 || mk_response_header_ref(req, MK_STR("Location"), mk_buf_str(&uri)) < 0)
+        mk_response_error(req, 503);
+    else
+        mk_response_end(req);
+}
+
+static int redirect_status(struct mk_request *req)
+{
+    enum mk_method method = mk_request_method(req);
+    return method == MK_GET || method == MK_HEAD ? 301 : 308;
+}
+
+/* Redirects to the path with a slash behind it. */
+static void redirect(struct mk_request *req, bool is_old)
+{
+    struct mk_str location = mk_request_add_slash(req);
+    if (!location.p)
+        mk_response_error(req, 503);
+    else if (is_old)
+        redirect_old(req, location);
+    else
+        mk_response_redirect(req, redirect_status(req), location);
+}
+
+/* ── the handler ── */
+
+/* Responds in the place of the service, which on_leave() notifies. */
+static void on_timeout(struct mk_timer *timer)
+{
+    struct dispatch *d = MK_CONTAINER_OF(timer, struct dispatch, timer);
+    if (d->dr->tunnel || !request_holds_head(d->dr))
+        return;
+    output_stop(d->dr);
+    mk_response_error(d->dr->req, 503);
+}
+
+static void cancel_timer(void *ctx)
+{
+    struct dispatch *d = ctx;
+    mk_timer_cancel(&d->timer);
+}
+
+static int arm_timer(struct dispatch *d)
+{
+    struct mk_request *req = d->dr->req;
+    if (mk_arena_defer(mk_request_arena(req), cancel_timer, d) < 0)
+        return -ENOMEM;
+    mk_timer_init(&d->timer, on_timeout);
+    mk_timer_arm(mk_request_loop(req), &d->timer, d->route->timeout_ms);
+    return 0;
+}
+
+static void call_handler(struct dispatch *d)
+{
+    d->is_handled = true;
+    if (d->route->timeout_ms && arm_timer(d) < 0)
+        request_send_page(d->dr, 503);
+    else
+        request_call(d->dr, d->route->handler);
+}
+
+static void on_body(struct mk_request *req, struct mk_str body, bool end, void *ctx)
+{
+    struct dispatch *d = ctx;
+    (void)req;
+    (void)end;
+    request_set_body(d->dr, body);
+    call_handler(d);
+}
+
+static void on_no_body(struct mk_request *req, struct mk_str body, bool end, void *ctx)
+{
+    (void)req;
+    (void)body;
+    (void)end;
+    call_handler(ctx);
+}
+
+static bool is_too_long(struct mk_request *req, size_t bytes_max)
+{
+    struct mk_str length = mk_request_header(req, MK_HEADER_CONTENT_LENGTH);
+    uint64_t bytes;
+    return bytes_max && length.len && mk_str_u64(length, UINT64_MAX, &bytes) && bytes > bytes_max;
+}
+
+/* Calls the handler now, or when it has the body. */
+static void start_handler(struct dispatch *d)
+{
+    struct mk_request *req = d->dr->req;
+    size_t bytes_max = d->route->body_bytes_max;
+    if (is_too_long(req, bytes_max)) {
+        respond_error(d, 413);
+        return;
+    }
+    if (d->route->in_pieces) {
+        call_handler(d);
+        return;
+    }
+    mk_request_read(req, on_no_body, d); /* calls it at once if there is no body */
+    if (!d->is_handled)
+        mk_request_collect(req, bytes_max, on_body, d);
+}
+
+/* ── callbacks before the handler ── */
+
+static const struct route_hook *cut_hook(struct dispatch *d)
+{
+    const struct route_hook *hook = d->hook;
+    if (!hook && !d->is_own_hook) {
+        d->is_own_hook = true;
+        hook = d->route->before;
+    }
+    d->hook = hook ? hook->next : NULL;
+    return hook;
+}
+
+/* Returns true if the request goes on. */
+static bool call_hook(struct dispatch *d, const struct route_hook *hook)
+{
+    struct duda_request *dr = d->dr;
+    struct current outer = current_enter(dr->worker->service, dr->worker);
+    d->is_in_hook = true;
+    int result = hook->before(dr);
+    d->is_in_hook = false;
+    current_leave(outer);
+    bool goes_on = (result == 0 || d->is_resumed) && !request_is_answered(dr);
+    d->is_stopped = !goes_on && !request_is_answered(dr);
+    d->is_resumed = false;
+    return goes_on;
+}
+
+static void run_hooks(struct dispatch *d)
+{
+    const struct route_hook *hook;
+    while ((hook = cut_hook(d))) {
+        if (!call_hook(d, hook))
+            return;
+    }
+    start_handler(d);
+}
+
+int dispatch_next(struct duda_request *dr)
+{
+    int err = request_check(dr, "router->next()");
+    if (err < 0)
+        return err;
+    struct dispatch *d = dr->dispatch;
+    if (d->is_in_hook && !d->is_resumed) {
+        d->is_resumed = true;
+        return 0;
+    }
+    if (!d->is_stopped)
+        return -EINVAL;
+    d->is_stopped = false;
+    run_hooks(d);
+    return 0;
+}
+
+/* ── requests ── */
+
+/* Copies the values of the parameters, each with a NUL behind it. */
+static int copy_values(struct dispatch *d, struct mk_arena *arena, const struct mk_route_match *match)
+{
+    size_t size = match->n * sizeof(*d->values);
+    for (unsigned i = 0; i < match->n; i++)
+        size += match->values[i].len + 1;
+    if (!size)
+        return 0;
+    d->values = mk_arena_alloc(arena, size);
+    if (!d->values)
+        return -ENOMEM;
+    char *to = (char *)(d->values + match->n);
+    for (d->n = 0; d->n < match->n; d->n++) {
+        struct mk_str value = match->values[d->n];
+        memcpy(to, value.p, value.len);
+        to[value.len] = '\0';
+        d->values[d->n] = mk_str(to, value.len);
+        to += value.len + 1;
+    }
+    return 0;
+}
+
+/* Makes the request of an exchange. `match` is NULL if no route has matched. */
+static struct dispatch *new_dispatch(struct mk_request *req, struct service_worker *worker,
+                                     const struct mk_route_match *match)
+{
+    struct dispatch *d = mk_arena_zalloc(mk_request_arena(req), sizeof(*d));
+    struct duda_request *dr = d ? request_new(req, worker) : NULL; /* last: hooks of the exchange need its dispatch */
+    if (!dr)
+        return NULL;
+    d->dr = dr;
+    dr->dispatch = d;
+    d->counts = counts_find(worker->service, match ? routes_get_owner(match->route) : NULL);
+    d->began_us = counts_wants_time(worker->service, req) ? mk_loop_now_us(mk_request_loop(req)) : 0;
+    if (!match)
+        return d;
+    d->route = routes_get_owner(match->route);
+    d->hook = router_of(d)->before;
+    return copy_values(d, mk_request_arena(req), match) < 0 ? NULL : d;
+}
+
+/* Tells whether there are files behind the routes: those of the service, or those of the host for a root service. */
+static bool has_files(const struct service *s)
+{
+    return s->self.docroot.len || (!s->self.url.len && !s->router->not_found);
+}
+
+/* Tells whether a request that no route takes may be one for a file. */
+static bool may_be_file(const struct service *s, enum router_result result, enum mk_method method)
+{
+    bool reads = method == MK_GET || method == MK_HEAD;
+    return has_files(s) && (result == ROUTER_NOT_FOUND || (result == ROUTER_METHOD && reads));
+}
+
+bool dispatch_leaves_file(const struct service *s, struct mk_str path)
+{
+    struct mk_route_match match;
+    return may_be_file(s, router_match(s->router, MK_GET, path, false, &match), MK_GET);
+}
+
+int dispatch_request(struct mk_request *req, struct service_worker *worker, struct mk_str path)
+{
+    const struct service *s = worker->service;
+    struct mk_route_match match;
+    if (path.len && path.p[0] != '/') /* OPTIONS * */
+        return MK_DECLINED;
+    enum mk_method method = mk_request_method(req);
+    enum router_result result = router_match(s->router, method, path, mk_request_query(req).p, &match);
+    if (may_be_file(s, result, method))
+        return MK_DECLINED;
+    if (old_is(s) && old_refuse(req))
+        return 0;
+    struct dispatch *d = new_dispatch(req, worker, result == ROUTER_FOUND ? &match : NULL);
+    if (!d || (old_is(s) && old_request_fill(d->dr, path) < 0))
+        return -ENOMEM;
+    if (result == ROUTER_FOUND)
+        run_hooks(d);
+    else if (result == ROUTER_METHOD)
+        respond_method(d, match.allow);
+    else if (result == ROUTER_NOT_FOUND)
+        respond_not_found(d);
+    else
+        redirect(req, result == ROUTER_SLASH_OLD);
+    return 0;
+}
+
+/* ── callbacks after the handler ── */
+
+static void call_after(struct duda_request *dr, const struct route_hook *hook)
+{
+    for (; hook; hook = hook->next)
+        request_call(dr, hook->after);
+}
+
+void dispatch_before_head(struct duda_request *dr)
+{
+    const struct duda_route *route = dr->dispatch->route;
+    dr->is_before_head = true;
+    call_after(dr, router_of(dr->dispatch)->after);
+    call_after(dr, route ? route->after : NULL);
+    dr->is_before_head = false;
+    counts_respond(dr);
+}

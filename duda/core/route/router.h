@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * All routes of a service: those of `router`, and the maps of the old API. duda_main() adds them; then they are
+ * constant, and all workers read them.
+ */
+#ifndef DUDA_CORE_ROUTE_ROUTER_H
+#define DUDA_CORE_ROUTE_ROUTER_H
+
+#include "compat/map.h"
+#include "route/routes.h"
+
+#include <monkey/buf.h>
+
+struct router {
+    struct mk_arena *arena;
+    struct mk_routes routes;
+    struct route_hook *before, *after; /* of all routes */
+    bool has_after;                    /* of any route */
+    duda_request_fn not_found;
+    duda_error_fn error;
+    struct map map;
+};
+
+/* What becomes of a request. */
+enum router_result {
+    ROUTER_FOUND,
+    ROUTER_SLASH,     /* redirect it to the path with a slash, by 301 or 308 */
+    ROUTER_SLASH_OLD, /* by 301 to an absolute URL */
+    ROUTER_METHOD,    /* there are routes for other methods */
+    ROUTER_NOT_FOUND,
+};
+
+/* Returns a router without routes; NULL without memory. */
+struct router *router_new(struct mk_arena *arena);
+
+/* Returns 0, or -EINVAL with a sentence in `error`: duda_main() has added what cannot work. */
+int router_check(const struct router *router, struct mk_buf *error);
+
+/*
+ * Finds the route of a path below the service's URL: "", "/", "/a" ... `match->route` is set for ROUTER_FOUND only, and
+ * `match->allow` for ROUTER_METHOD.
+ */
+enum router_result router_match(const struct router *router, enum mk_method method, struct mk_str path, bool has_query,
+                                struct mk_route_match *match);
+
+/*
+ * Calls `fn` for each route in the order of registration: methods as "GET, POST" or "ANY", and the pattern. Both
+ * strings are valid until `fn` returns. A route of several patterns comes several times (map_list()).
+ */
+typedef void (*router_list_fn)(struct duda_route *route, struct mk_str methods, struct mk_str pattern, void *ctx);
+void router_list(struct router *router, router_list_fn fn, void *ctx);
+
+/* Returns the router of the service whose duda_main() calls `function`; NULL, which is logged, outside of it. */
+struct router *router_of_main(const char *function);
+
+#endif

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The object `conf`.
+ */
+#include "common/current.h"
+#include "common/phase.h"
+#include "log/log.h"
+#include "log/message.h"
+#include "objects.h"
+#include "route/router.h"
+#include "service/service.h"
+
+#include <stdio.h>
+
+enum { NAME_BYTES_MAX = 128 };
+
+static int force_redirect(void)
+{
+    if (!phase_check(PHASE_MAIN, "conf->force_redirect()"))
+        return -1;
+    map_force_redirect(&current.service->router->map);
+    return 0;
+}
+
+static int bind_messages(void)
+{
+    static const char call[] = "conf->bind_messages()";
+    char name[NAME_BYTES_MAX + sizeof(".messages")];
+    if (!phase_check(PHASE_MAIN, call))
+        return -1;
+    struct service *s = current.service;
+    snprintf(name, sizeof(name), "%.*s.messages", (int)NAME_BYTES_MAX, s->self.name.data);
+    s->logs.messages = log_new(s, name, call);
+    return s->logs.messages ? 0 : -1;
+}
+
+static bool is_name(const char *name)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~";
+    return name && *name && strlen(name) <= NAME_BYTES_MAX && !name[strspn(name, allowed)] && strcmp(name, ".") != 0 &&
+           strcmp(name, "..") != 0;
+}
+
+static int set_name(const char *name)
+{
+    static const char call[] = "conf->service_name()";
+    if (!phase_check(PHASE_MAIN, call))
+        return -1;
+    if (!is_name(name)) {
+        message_log(MK_LOG_ERROR, "%s: \"%s\" cannot be part of a URL", call, name ? name : "NULL");
+        return -1;
+    }
+    struct service *s = current.service;
+    size_t len = strlen(name);
+    char *url = mk_arena_alloc(&s->arena, len + 2);
+    if (!url)
+        return -1;
+    url[0] = '/';
+    memcpy(url + 1, name, len + 1);
+    s->self.name = (struct duda_string){url + 1, len};
+    if (s->self.url.len)
+        s->self.url = (struct duda_string){url, len + 1};
+    return 0;
+}
+
+static int become_root(void)
+{
+    if (!phase_check(PHASE_MAIN, "conf->service_root()"))
+        return -1;
+    current.service->self.url.len = 0;
+    current.service->self.url.data = current.service->self.name.data + current.service->self.name.len; /* "" */
+    return 0;
+}
+
+const struct duda_api_conf object_conf = {
+    .force_redirect = force_redirect,
+    .bind_messages = bind_messages,
+    .service_name = set_name,
+    .service_root = become_root,
+};

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The object `global`, and the values behind it (global.h).
+ */
+#include "service/global.h"
+
+#include "common/current.h"
+#include "common/heap.h"
+#include "common/phase.h"
+#include "log/message.h"
+#include "objects.h"
+#include "service/service.h"
+#include "service/thread.h"
+
+#include <errno.h>
+
+enum { KEYS_MAX = 4096 };
+
+int global_make_values(const struct service *s, struct global_values *values)
+{
+    if (!s->globals.n)
+        return 0;
+    values->items = heap_zalloc(s->globals.n * sizeof(void *));
+    if (!values->items)
+        return -ENOMEM;
+    values->n = s->globals.n;
+    for (unsigned i = 0; i < values->n; i++) {
+        const struct global_key *key = &s->globals.keys[i];
+        values->items[i] = key->make ? key->make(key->data) : NULL;
+    }
+    return 0;
+}
+
+void global_destroy_values(const struct service *s, struct global_values *values)
+{
+    for (unsigned i = values->n; i-- > 0;) {
+        void *value = values->items[i];
+        values->items[i] = NULL;
+        if (value && s->globals.keys[i].destroy)
+            s->globals.keys[i].destroy(value);
+    }
+    heap_free(values->items, values->n * sizeof(void *));
+    *values = (struct global_values){0};
+}
+
+/* ── the object ── */
+
+static int add_key(duda_global_t *key, struct global_key wanted, const char *call)
+{
+    if (!phase_check(PHASE_MAIN, call))
+        return -1;
+    if (!key) {
+        message_log(MK_LOG_ERROR, "%s: there is no key", call);
+        return -1;
+    }
+    struct service *s = current.service;
+    struct global_key *keys =
+        s->globals.n < KEYS_MAX ? mk_arena_grow(&s->arena, s->globals.keys, s->globals.n, sizeof(*keys)) : NULL;
+    if (!keys)
+        return -1;
+    keys[s->globals.n++] = wanted;
+    s->globals.keys = keys;
+    key->id = s->globals.n;
+    return 0;
+}
+
+static int init_key(duda_global_t *key, void *(*make)(void *data), void *data)
+{
+    return add_key(key, (struct global_key){make, data, NULL}, "global->init()");
+}
+
+static int init_key_destroy(duda_global_t *key, void *(*make)(void *data), void *data, void (*destroy)(void *value))
+{
+    return add_key(key, (struct global_key){make, data, destroy}, "global->init_destroy()");
+}
+
+static void **find_value(duda_global_t key, const char *call)
+{
+    struct global_values *values = current.worker   ? &current.worker->values
+                                   : current.thread ? &current.thread->values
+                                                    : NULL;
+    if (!phase_check(PHASE_RUNNING, call))
+        return NULL;
+    if (key.id > 0 && key.id <= values->n)
+        return &values->items[key.id - 1];
+    message_log(MK_LOG_ERROR, "%s: the key was not made by global->init()", call);
+    return NULL;
+}
+
+static void *get_value(duda_global_t key)
+{
+    void **value = find_value(key, "global->get()");
+    return value ? *value : NULL;
+}
+
+static int set_value(duda_global_t key, void *new_value)
+{
+    void **value = find_value(key, "global->set()");
+    if (value)
+        *value = new_value;
+    return value ? 0 : -1;
+}
+
+const struct duda_api_global object_global = {
+    .init = init_key,
+    .init_destroy = init_key_destroy,
+    .get = get_value,
+    .set = set_value,
+};

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Carries calls to the workers of a service (inbox.h).
+ */
+#include "service/inbox.h"
+
+#include "common/current.h"
+#include "common/heap.h"
+#include "service/service.h"
+#include "task/task.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum { CALLS_MAX = 65536 };
+
+/* ── in the worker ── */
+
+static struct inbox_call *take_calls(struct inbox *inbox)
+{
+    pthread_mutex_lock(&inbox->lock);
+    struct inbox_call *first = inbox->first;
+    inbox->first = NULL;
+    inbox->end = &inbox->first;
+    inbox->n = 0;
+    pthread_mutex_unlock(&inbox->lock);
+    return first;
+}
+
+static void free_calls(struct inbox_call *call)
+{
+    while (call) {
+        struct inbox_call *next = call->next;
+        heap_free(call, sizeof(*call));
+        call = next;
+    }
+}
+
+static void run_call(const struct service_worker *w, const struct inbox_call *call)
+{
+    if (call->fn)
+        call->fn(call->data);
+    else if (w->service->signals.callback)
+        w->service->signals.callback(w->inbox.event.fd, call->value);
+}
+
+static void on_calls(struct mk_event *event, uint32_t events)
+{
+    struct service_worker *w = MK_CONTAINER_OF(event, struct service_worker, inbox.event);
+    eventfd_t count;
+    (void)events;
+    eventfd_read(event->fd, &count);
+    struct inbox_call *first = take_calls(&w->inbox);
+    struct current outer = service_worker_enter(w);
+    for (struct inbox_call *call = first; call && !w->ended; call = call->next)
+        run_call(w, call);
+    free_calls(first);
+    tasks_deliver(w);
+    service_worker_leave(w, outer);
+}
+
+int inbox_open(struct inbox *inbox, struct mk_loop *loop)
+{
+    *inbox = (struct inbox){.event = {on_calls, eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)}};
+    inbox->end = &inbox->first;
+    if (inbox->event.fd < 0)
+        return -errno;
+    int err = mk_event_add(loop, &inbox->event, EPOLLIN);
+    if (err < 0) {
+        close(inbox->event.fd);
+        return err;
+    }
+    pthread_mutex_init(&inbox->lock, NULL);
+    return 0;
+}
+
+void inbox_close(struct inbox *inbox, struct mk_loop *loop)
+{
+    if (loop)
+        mk_event_del(loop, &inbox->event);
+    close(inbox->event.fd);
+    free_calls(take_calls(inbox));
+    pthread_mutex_destroy(&inbox->lock);
+}
+
+/* ── from any thread ── */
+
+static int add_call(struct inbox *inbox, struct inbox_call *call)
+{
+    pthread_mutex_lock(&inbox->lock);
+    int err = inbox->n < CALLS_MAX ? 0 : -EAGAIN;
+    if (err == 0) {
+        bool wakes = !inbox->first;
+        *inbox->end = call;
+        inbox->end = &call->next;
+        inbox->n++;
+        if (wakes)
+            eventfd_write(inbox->event.fd, 1);
+    }
+    pthread_mutex_unlock(&inbox->lock);
+    return err;
+}
+
+static int copy_call(struct inbox *inbox, const struct inbox_call *call)
+{
+    struct inbox_call *copy = heap_zalloc(sizeof(*copy));
+    if (!copy)
+        return -ENOMEM;
+    *copy = *call;
+    int err = add_call(inbox, copy);
+    if (err < 0)
+        heap_free(copy, sizeof(*copy));
+    return err;
+}
+
+int inbox_send(struct service *s, int worker, struct inbox_call call)
+{
+    int result = worker < 0 ? 0 : -ENOENT;
+    call.next = NULL;
+    pthread_mutex_lock(&s->lock);
+    for (struct mk_list *node = s->workers.next; node != &s->workers; node = node->next) {
+        struct service_worker *w = MK_CONTAINER_OF(node, struct service_worker, node);
+        if (w->ended || (worker >= 0 && w->index != (unsigned)worker))
+            continue;
+        int err = copy_call(&w->inbox, &call);
+        if (worker >= 0 || err < 0)
+            result = err;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return result;
+}

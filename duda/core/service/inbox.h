@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Calls into a service's worker from any thread. An eventfd of its own wakes the loop, since a task of the service may
+ * run on when the worker and its loop have gone.
+ *
+ *     any thread ─► inbox (lock, limit) ─► eventfd ─► the worker's loop: calls in order, then tasks that have ended
+ */
+#ifndef DUDA_CORE_SERVICE_INBOX_H
+#define DUDA_CORE_SERVICE_INBOX_H
+
+#include <duda/event.h>
+#include <monkey/loop.h>
+
+#include <pthread.h>
+
+struct service;
+
+/* One call: `fn(data)`, or the service's signal callback with `value` if `fn` is NULL. */
+struct inbox_call {
+    struct inbox_call *next;
+    duda_call_fn fn;
+    void *data;
+    uint64_t value;
+};
+
+struct inbox {
+    pthread_mutex_t lock; /* of the calls */
+    struct inbox_call *first, **end;
+    unsigned n;
+    struct mk_event event;
+};
+
+/* Opens the inbox and watches it. Returns 0 or -errno. */
+int inbox_open(struct inbox *inbox, struct mk_loop *loop);
+/* Stops watching (`loop` NULL: it has ended), and frees the calls that wait. No other thread may add any more. */
+void inbox_close(struct inbox *inbox, struct mk_loop *loop);
+
+/* Adds a call to the inbox of one worker of the service, or of all (-1). Returns 0, -ENOENT, -EAGAIN or -ENOMEM. */
+int inbox_send(struct service *s, int worker, struct inbox_call call);
+
+#endif

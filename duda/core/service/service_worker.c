@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The parts of a service in the workers' threads: makes, retires and ends them (service.h).
+ */
+#include "service/service.h"
+
+#include "common/current.h"
+#include "common/heap.h"
+#include "request/request.h"
+#include "request/tunnel.h"
+#include "task/task.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { TUNNEL_END_MS = 5000 }; /* how long what a tunnel has written at its end may take */
+
+static struct service_worker *find_worker(struct service *s, const struct mk_loop *loop)
+{
+    struct mk_list *n, *next;
+    MK_LIST_EACH(&s->workers, n, next) {
+        struct service_worker *w = MK_CONTAINER_OF(n, struct service_worker, node);
+        if (w->loop == loop && !w->ended)
+            return w;
+    }
+    return NULL;
+}
+
+/*
+ * Cuts the requests of a service that was replaced: event streams and others that do not end by themselves. Tunnels are
+ * asked to end first, and are cut by a second call.
+ */
+static void cut_requests(struct mk_timer *timer)
+{
+    struct service_worker *w = MK_CONTAINER_OF(timer, struct service_worker, cut_timer);
+    struct mk_list begun;
+    bool waits = false;
+    mk_list_init(&begun);
+    mk_list_join(&begun, &w->requests);
+    struct current outer = service_worker_enter(w); /* the end of the last request may end the generation */
+    while (!mk_list_empty(&begun)) {
+        struct duda_request *dr = MK_LIST_FIRST(&begun, struct duda_request, node);
+        mk_list_del(&dr->node);
+        mk_list_add(&w->requests, &dr->node);
+        if (tunnel_retire(dr)) {
+            waits = true;
+            continue;
+        }
+        dr->is_cut = true;
+        mk_response_abort(dr->req);
+    }
+    if (waits && !w->ended)
+        mk_timer_arm(w->loop, &w->cut_timer, TUNNEL_END_MS);
+    service_worker_leave(w, outer);
+}
+
+static void end_worker(struct service_worker *w)
+{
+    struct service *s = w->service;
+    struct current outer = current_enter(s, w);
+    w->calls++; /* package->call() in a hook does not end the worker again */
+    dthread_end_all(w);
+    bool has_lost = tasks_release(w);
+    if (!has_lost)
+        package_stop_worker(w);
+    global_destroy_values(s, &w->values);
+    current_leave(outer);
+    watch_remove(&w->watch);
+    inbox_close(&w->inbox, service_worker_has_loop(w) ? w->loop : NULL);
+    request_pool_release(w);
+    pthread_mutex_lock(&s->lock); /* the service may be freed behind it */
+    mk_list_del(&w->node);
+    pthread_cond_signal(&s->idle);
+    pthread_mutex_unlock(&s->lock);
+    heap_free(w, sizeof(*w));
+}
+
+/* Tasks run: tells the dthreads of the end, and the main thread that it may last. */
+static void begin_pending(struct service_worker *w)
+{
+    pthread_mutex_lock(&w->service->lock);
+    w->is_pending = true;
+    pthread_cond_signal(&w->service->idle);
+    pthread_mutex_unlock(&w->service->lock);
+    w->calls++;
+    dthread_report_end(w);
+    w->calls--;
+}
+
+/* Ends the worker if no callback of it runs, and no task holds it; the last one that is delivered ends it then. */
+static void try_end_worker(struct service_worker *w)
+{
+    if (w->calls)
+        return;
+    if (!tasks_are_pending(w))
+        end_worker(w);
+    else if (!w->is_pending)
+        begin_pending(w);
+}
+
+/* Removes what the service has in the loop: nothing of it is called any more. */
+static void stop_worker(struct service_worker *w)
+{
+    pthread_mutex_lock(&w->service->lock);
+    w->ended = true;
+    pthread_mutex_unlock(&w->service->lock);
+    mk_timer_cancel(&w->cut_timer);
+    dthread_stop(w);
+    descriptor_remove_all(w);
+    timer_cancel_all(w);
+    tasks_stop(w);
+    try_end_worker(w);
+}
+
+static struct service_worker *new_worker(struct service *s, struct mk_worker *worker)
+{
+    struct service_worker *w = heap_zalloc(sizeof(*w));
+    if (!w)
+        return NULL;
+    w->service = s;
+    w->loop = mk_worker_loop(worker);
+    w->account = mk_worker_account(worker);
+    w->index = mk_worker_index(worker);
+    w->thread = pthread_self();
+    w->watch.service = s->self.name.data;
+    w->watch.worker = w->index;
+    mk_timer_init(&w->cut_timer, cut_requests);
+    mk_list_init(&w->requests);
+    mk_list_init(&w->slabs);
+    dthread_init(w);
+    if (inbox_open(&w->inbox, w->loop) < 0) {
+        heap_free(w, sizeof(*w));
+        return NULL;
+    }
+    pthread_mutex_lock(&s->lock);
+    mk_list_add(&s->workers, &w->node);
+    pthread_mutex_unlock(&s->lock);
+    int err = watch_add(&w->watch);
+    if (err < 0)
+        mk_log_warn("service \"%s\": that it blocks worker %u would not be noticed: %s", w->watch.service, w->index,
+                    strerror(-err));
+    return w;
+}
+
+/* Calls what the service has for the begin of a worker. Returns 0 or -ENOMEM. */
+static int run_worker(struct service_worker *w)
+{
+    struct service *s = w->service;
+    struct current outer = current_enter(s, w);
+    int err = global_make_values(s, &w->values);
+    if (err == 0)
+        err = package_start_worker(w);
+    for (const struct pre_loop *row = s->pre_loops; row && err == 0; row = row->next)
+        row->fn(row->data);
+    current_leave(outer);
+    if (err == 0) {
+        log_start(s);
+        thread_start_all(s);
+    }
+    return err;
+}
+
+static struct service_worker *start_worker(struct service *s, struct mk_worker *worker)
+{
+    struct service_worker *w = new_worker(s, worker);
+    if (w && s->state == SERVICE_RUNS && run_worker(w) < 0) {
+        stop_worker(w);
+        return NULL;
+    }
+    return w;
+}
+
+struct service_worker *service_worker_find(struct service *s, const struct mk_loop *loop)
+{
+    pthread_mutex_lock(&s->lock);
+    struct service_worker *w = find_worker(s, loop);
+    pthread_mutex_unlock(&s->lock);
+    return w;
+}
+
+struct service_worker *service_worker_get(struct service *s, struct mk_worker *worker)
+{
+    pthread_mutex_lock(&s->lock);
+    struct service_worker *w = find_worker(s, mk_worker_loop(worker));
+    pthread_mutex_unlock(&s->lock);
+    if (!w)
+        w = start_worker(s, worker);
+    if (!w)
+        return NULL;
+    w->refs++;
+    w->current++;
+    return w;
+}
+
+void service_worker_serve(struct service_worker *w, struct mk_worker *worker)
+{
+    w->worker = worker;
+    w->cut_ms = mk_generation_shutdown_timeout_ms(mk_worker_generation(worker));
+    mk_timer_cancel(&w->cut_timer);
+    counts_open(w->service);
+}
+
+/* No generation that serves has it: what is left of its requests is cut in some time. */
+static void arm_cut_timer(struct service_worker *w)
+{
+    if (mk_list_empty(&w->cut_timer.node)) /* else a generation that was refused has had it, too */
+        mk_timer_arm(w->loop, &w->cut_timer, w->cut_ms);
+}
+
+void service_worker_retire(struct service_worker *w)
+{
+    assert(w->current > 0);
+    if (--w->current == 0)
+        arm_cut_timer(w);
+}
+
+/* A generation without exchanges of its own is not retired; older ones, which were, may still have some. */
+void service_worker_put(struct service_worker *w, const struct mk_worker *worker, bool retired)
+{
+    if (w->worker == worker)
+        w->worker = NULL;
+    assert(w->refs > 0 && (retired || w->current > 0));
+    w->current -= !retired;
+    if (--w->refs == 0)
+        stop_worker(w);
+    else if (!retired && w->current == 0)
+        arm_cut_timer(w);
+}
+
+struct current service_worker_enter(struct service_worker *w)
+{
+    w->calls++;
+    return current_enter(w->service, w);
+}
+
+void service_worker_leave(struct service_worker *w, struct current outer)
+{
+    current_leave(outer);
+    w->calls--;
+    if (MK_UNLIKELY(w->ended))
+        try_end_worker(w);
+}
+
+void service_worker_end_pending(struct service_worker *w)
+{
+    if (w->is_pending && w->calls == 0)
+        end_worker(w);
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Starts and ends threads of services (thread.h).
+ */
+#include "service/thread.h"
+
+#include "common/current.h"
+#include "crash/crash.h"
+#include "event/signals.h"
+#include "log/message.h"
+#include "service/service.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { THREADS_MAX = 256, WAIT_SECONDS = 1 };
+
+void thread_init_cond(pthread_cond_t *cond)
+{
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(cond, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+int thread_init(struct thread_set *set)
+{
+    pthread_mutex_init(&set->lock, NULL);
+    thread_init_cond(&set->ended);
+    set->stop_fd = -1;
+    return 0;
+}
+
+void thread_release(struct thread_set *set)
+{
+    if (set->stop_fd >= 0)
+        close(set->stop_fd);
+    pthread_cond_destroy(&set->ended);
+    pthread_mutex_destroy(&set->lock);
+}
+
+int thread_add(struct service *s, void *(*fn)(void *arg), void *arg)
+{
+    struct thread_set *set = &s->threads;
+    if (set->n == THREADS_MAX)
+        return -EAGAIN;
+    if (set->stop_fd < 0)
+        set->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (set->stop_fd < 0)
+        return -errno;
+    struct service_thread *t = mk_arena_zalloc(&s->arena, sizeof(*t));
+    if (!t)
+        return -ENOMEM;
+    *t = (struct service_thread){.next = set->first, .service = s, .fn = fn, .arg = arg};
+    set->first = t;
+    set->n++;
+    return 0;
+}
+
+/* ── a thread ── */
+
+/* Runs at the end of a thread, also when pthread_exit() ends it. */
+static void end_thread(void *ctx)
+{
+    struct service_thread *t = ctx;
+    struct service *s = t->service;
+    struct thread_set *set = &s->threads;
+    guard_check_process();
+    global_destroy_values(s, &t->values);
+    current = (struct current){0};
+    crash_leave_thread(t->crash);
+    pthread_mutex_lock(&set->lock);
+    void (*on_last)(struct service * s) = --set->running == 0 ? set->on_last : NULL;
+    pthread_cond_signal(&set->ended);
+    pthread_mutex_unlock(&set->lock);
+    if (on_last)
+        on_last(s);
+}
+
+static void *run_thread(void *ctx)
+{
+    struct service_thread *t = ctx;
+    char name[16] = "duda: ";
+    strncat(name, t->service->self.name.data, sizeof(name) - strlen(name) - 1);
+    prctl(PR_SET_NAME, name);
+    current = (struct current){t->service, NULL, t};
+    t->crash = crash_enter_thread();
+    pthread_cleanup_push(end_thread, t);
+    if (global_make_values(t->service, &t->values) == 0)
+        t->fn(t->arg);
+    else
+        message_log(MK_LOG_ERROR, "a thread has no memory for its values, and ends");
+    pthread_cleanup_pop(1);
+    return NULL;
+}
+
+/* The threads may use all processors of the process, even if this worker is bound to one. */
+static void set_affinity(pthread_attr_t *attr)
+{
+    cpu_set_t cpus;
+    if (sched_getaffinity(getpid(), sizeof(cpus), &cpus) == 0)
+        pthread_attr_setaffinity_np(attr, sizeof(cpus), &cpus);
+}
+
+int thread_create(pthread_t *ret, size_t stack_bytes, void *(*fn)(void *ctx), void *ctx)
+{
+    pthread_attr_t attr;
+    sigset_t all, before;
+    pthread_attr_init(&attr);
+    set_affinity(&attr);
+    if (stack_bytes)
+        pthread_attr_setstacksize(&attr, stack_bytes);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int err = pthread_create(ret, &attr, fn, ctx);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
+    return -err;
+}
+
+void thread_start_all(struct service *s)
+{
+    struct thread_set *set = &s->threads;
+    pthread_mutex_lock(&set->lock);
+    bool first = !set->started;
+    set->started = true;
+    for (struct service_thread *t = set->first; t && first; t = t->next) {
+        int err = thread_create(&t->id, 0, run_thread, t);
+        t->started = err == 0;
+        set->running += t->started;
+        if (err < 0)
+            message_log_of(s, MK_LOG_ERROR, "a thread cannot start: %s", strerror(-err));
+    }
+    pthread_mutex_unlock(&set->lock);
+}
+
+/* ── the end ── */
+
+static unsigned wait_threads(struct thread_set *set)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += WAIT_SECONDS;
+    pthread_mutex_lock(&set->lock);
+    while (set->running && pthread_cond_timedwait(&set->ended, &set->lock, &until) == 0)
+        ;
+    unsigned running = set->running;
+    pthread_mutex_unlock(&set->lock);
+    return running;
+}
+
+static void join_threads(struct thread_set *set)
+{
+    for (struct service_thread *t = set->first; t; t = t->next) {
+        if (t->started)
+            pthread_join(t->id, NULL);
+        t->started = false;
+    }
+}
+
+unsigned thread_stop_all(struct service *s)
+{
+    struct thread_set *set = &s->threads;
+    atomic_store(&set->stopping, true);
+    if (set->stop_fd >= 0)
+        eventfd_write(set->stop_fd, 1);
+    signals_end(&s->signals);
+    unsigned running = wait_threads(set);
+    if (!running)
+        join_threads(set);
+    return running;
+}
+
+bool thread_join_all(struct service *s)
+{
+    pthread_mutex_lock(&s->threads.lock);
+    bool all = s->threads.running == 0;
+    pthread_mutex_unlock(&s->threads.lock);
+    if (all)
+        join_threads(&s->threads);
+    return all;
+}
+
+void thread_detach_all(struct service *s, void (*fn)(struct service *s))
+{
+    struct thread_set *set = &s->threads;
+    pthread_mutex_lock(&set->lock);
+    for (struct service_thread *t = set->first; t; t = t->next) {
+        if (t->started)
+            pthread_detach(t->id);
+    }
+    bool all = set->running == 0;
+    set->on_last = fn;
+    pthread_mutex_unlock(&set->lock);
+    if (all)
+        fn(s);
+}

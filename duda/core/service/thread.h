@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Threads of a service's own (worker->spawn()). They start with the first worker of the service, and are asked to
+ * return when it ends.
+ */
+#ifndef DUDA_CORE_SERVICE_THREAD_H
+#define DUDA_CORE_SERVICE_THREAD_H
+
+#include "service/global.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct crash_thread;
+struct service;
+
+struct service_thread {
+    struct service_thread *next;
+    struct service *service;
+    void *(*fn)(void *arg);
+    void *arg;
+    pthread_t id;
+    struct crash_thread *crash; /* may be NULL */
+    bool started;
+    bool is_of_pool;   /* it is that of a struct task_thread (task_pool.c) */
+    bool end_notified; /* event->loop_wait() has returned -1 because the service ends; of the thread itself */
+    struct global_values values;
+};
+
+struct thread_set {
+    struct service_thread *first;
+    unsigned n;
+    pthread_mutex_t lock; /* of what follows */
+    pthread_cond_t ended; /* `running` has become less */
+    unsigned running;
+    bool started;
+    void (*on_last)(struct service *s); /* called by the last thread that ends, which nothing joins; or NULL */
+    atomic_bool stopping;
+    int stop_fd; /* an eventfd that is readable once `stopping` is true; -1: not made */
+};
+
+/* Initializes a condition variable whose clock is monotonic. */
+void thread_init_cond(pthread_cond_t *cond);
+/*
+ * Starts a thread that blocks all signals and may use all processors of the process. `stack_bytes`: 0 for the default.
+ * Returns 0 or -errno.
+ */
+int thread_create(pthread_t *ret, size_t stack_bytes, void *(*fn)(void *ctx), void *ctx);
+
+int thread_init(struct thread_set *set);
+void thread_release(struct thread_set *set);
+
+/* Adds a thread, in duda_main(). Returns 0 or -errno. */
+int thread_add(struct service *s, void *(*fn)(void *arg), void *arg);
+/* Starts the threads, unless they have been started. Logs failures. Any thread. */
+void thread_start_all(struct service *s);
+/* Asks the threads to return, and waits for them, a second at most. Returns how many still run. */
+unsigned thread_stop_all(struct service *s);
+/* Returns whether all threads have ended, and joins them then. */
+bool thread_join_all(struct service *s);
+/* Leaves the threads alone: `fn` is called once all have ended, by the last one or at once. */
+void thread_detach_all(struct service *s, void (*fn)(struct service *s));
+
+#endif

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The object `worker`.
+ */
+#include "common/current.h"
+#include "common/phase.h"
+#include "log/message.h"
+#include "objects.h"
+#include "service/service.h"
+
+#include <errno.h>
+
+static int spawn(void *(*fn)(void *arg), void *arg)
+{
+    if (!phase_check(PHASE_MAIN, "worker->spawn()"))
+        return -1;
+    int err = fn ? thread_add(current.service, fn, arg) : -EINVAL;
+    if (err < 0)
+        message_log(MK_LOG_ERROR, "worker->spawn(): %s", strerror(-err));
+    return err < 0 ? -1 : 0;
+}
+
+static int add_pre_loop(void (*fn)(void *data), void *data)
+{
+    if (!phase_check(PHASE_MAIN, "worker->pre_loop()") || !fn)
+        return -1;
+    struct service *s = current.service;
+    struct pre_loop *row = mk_arena_zalloc(&s->arena, sizeof(*row)), **end = &s->pre_loops;
+    if (!row)
+        return -1;
+    *row = (struct pre_loop){NULL, fn, data};
+    while (*end)
+        end = &(*end)->next;
+    *end = row;
+    return 0;
+}
+
+static bool is_stopping(void)
+{
+    return current.service && atomic_load(&current.service->threads.stopping);
+}
+
+static int get_index(void)
+{
+    return current.worker ? (int)current.worker->index : -1;
+}
+
+static int count_workers(void)
+{
+    if (!phase_check(PHASE_ANY, "worker->count()"))
+        return 0;
+    struct service *s = current.service;
+    int n = 0;
+    pthread_mutex_lock(&s->lock);
+    for (struct mk_list *node = s->workers.next; node != &s->workers; node = node->next)
+        n += !MK_CONTAINER_OF(node, struct service_worker, node)->ended;
+    pthread_mutex_unlock(&s->lock);
+    return n;
+}
+
+const struct duda_api_worker object_worker = {
+    .spawn = spawn,
+    .pre_loop = add_pre_loop,
+    .stopping = is_stopping,
+    .index = get_index,
+    .count = count_workers,
+};

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The object `session`: what a request reads and changes (session.h).
+ */
+#include "session/session.h"
+
+#include "common/current.h"
+#include "common/heap.h"
+#include "common/misuse.h"
+#include "common/phase.h"
+#include "objects.h"
+#include "request/request.h"
+
+#include <errno.h>
+
+struct session_state *session_find(struct duda_request *dr, const char *call)
+{
+    struct session_state *s = dr->session;
+    if (s && s->phase == SESSION_OPEN)
+        return s;
+    misuse_log(dr->worker, call,
+               s && s->phase == SESSION_SAVING ? "session->save() has not called its function yet"
+                                               : "session->open() has not called its function yet");
+    return NULL;
+}
+
+bool session_exists(const struct session_state *s)
+{
+    return s->begins || (s->found && !s->destroys);
+}
+
+/* ── reading ── */
+
+bool session_get(const struct session_state *s, struct mk_str key, struct mk_str *ret)
+{
+    const struct session_change *change = session_values_find_change(s->changes, key);
+    if (!change)
+        change = session_values_find_change(s->saved, key);
+    if (!change)
+        return !s->hides && session_values_find(s->values, key, ret);
+    *ret = change->value;
+    return !change->removes;
+}
+
+/* ── changing ── */
+
+static int begin_session(struct session_state *s)
+{
+    int err = session_exists(s) ? 0 : session_id_make(&s->new_id);
+    if (err < 0 || session_exists(s))
+        return err;
+    session_id_digest(&s->new_id, s->store, &s->new_key);
+    s->begins = true;
+    return 0;
+}
+
+static struct session_change *add_change(struct duda_request *dr, struct session_state *s, struct mk_str key)
+{
+    struct mk_arena *arena = mk_request_arena(dr->req);
+    struct session_change *c = mk_arena_zalloc(arena, sizeof(*c));
+    if (!c || !(c->key = mk_arena_dup(arena, key)).p)
+        return NULL;
+    c->next = s->changes;
+    s->changes = c;
+    s->n_changes++;
+    return c;
+}
+
+/* Finds the change of a key, or adds one. Returns 0, -EINVAL (the key), -EMSGSIZE (too many) or -ENOMEM. */
+static int get_change(struct duda_request *dr, struct session_state *s, struct mk_str key, struct session_change **ret)
+{
+    if (!key.len || key.len > DUDA_SESSION_KEY_BYTES)
+        return -EINVAL;
+    *ret = (struct session_change *)(uintptr_t)session_values_find_change(s->changes, key);
+    if (*ret)
+        return 0;
+    if (s->n_changes == DUDA_SESSION_KEYS_MAX)
+        return -EMSGSIZE;
+    *ret = add_change(dr, s, key);
+    return *ret ? 0 : -ENOMEM;
+}
+
+/* Copies a value to where it stays until the request ends: values that were read before stay valid. */
+static struct mk_str copy_value(struct duda_request *dr, struct mk_str value)
+{
+    char *copy = heap_alloc_until(mk_request_arena(dr->req), value.len + 1);
+    if (!copy)
+        return MK_STR_NONE;
+    if (value.len)
+        memcpy(copy, value.p, value.len);
+    copy[value.len] = '\0';
+    return mk_str(copy, value.len);
+}
+
+int session_set(struct duda_request *dr, struct session_state *s, struct mk_str key, struct mk_str value)
+{
+    struct session_change *change;
+    if (value.len > dr->worker->service->sessions.limits.session_bytes)
+        return -EMSGSIZE;
+    struct mk_str copy = copy_value(dr, value);
+    if (!copy.p)
+        return -ENOMEM;
+    int err = begin_session(s);
+    if (err == 0)
+        err = get_change(dr, s, key, &change);
+    if (err < 0)
+        return err;
+    change->value = copy;
+    change->removes = false;
+    return 0;
+}
+
+static int remove_key(struct duda_request *dr, struct session_state *s, struct mk_str key)
+{
+    struct session_change *change;
+    int err = get_change(dr, s, key, &change);
+    if (err == 0)
+        change->removes = true;
+    return err;
+}
+
+int session_renew(struct session_state *s)
+{
+    if (!s->found || s->destroys || s->renews || s->is_own_id)
+        return 0;
+    int err = session_id_make(&s->new_id);
+    if (err < 0)
+        return err;
+    session_id_digest(&s->new_id, s->store, &s->new_key);
+    s->renews = true;
+    return 0;
+}
+
+void session_destroy(struct session_state *s)
+{
+    s->destroys = true;
+    s->begins = s->renews = false;
+    s->changes = s->saved = NULL;
+    s->n_changes = 0;
+    s->hides = true;
+}
+
+/* ── the object ── */
+
+static int init(const struct duda_session_conf *conf)
+{
+    if (!phase_check(PHASE_MAIN, "session->init()"))
+        return -EINVAL;
+    return session_conf_set(current.service, conf, false);
+}
+
+static int open_session(duda_request_t *dr, duda_session_fn fn, void *data)
+{
+    static const char call[] = "session->open()";
+    int err = request_check(dr, call);
+    if (err < 0)
+        return err;
+    if (!dr->worker->service->sessions.store || !fn) {
+        misuse_log(dr->worker, call, fn ? "duda_main() has not called session->init()" : "there is no function");
+        return -EINVAL;
+    }
+    if (dr->session) {
+        misuse_log(dr->worker, call, "the request has called it before");
+        return -EALREADY;
+    }
+    return session_open(dr, fn, data);
+}
+
+/* Returns the open session of a request; NULL: there is none, which was logged. */
+static struct session_state *check(duda_request_t *dr, const char *call)
+{
+    return request_check(dr, call) < 0 ? NULL : session_find(dr, call);
+}
+
+static bool exists(duda_request_t *dr)
+{
+    struct session_state *s = check(dr, "session->exists()");
+    return s && session_exists(s);
+}
+
+static const char *get(duda_request_t *dr, const char *key, size_t *ret_len)
+{
+    struct session_state *s = check(dr, "session->get()");
+    struct mk_str value = MK_STR_NONE;
+    bool found = s && session_get(s, mk_str_c(key), &value);
+    if (ret_len)
+        *ret_len = found ? value.len : 0;
+    return found ? value.p : NULL;
+}
+
+static int set(duda_request_t *dr, const char *key, const void *value, ssize_t len)
+{
+    struct session_state *s = check(dr, "session->set()");
+    if (!s || len < -1 || (!value && len != 0))
+        return -EINVAL;
+    struct mk_str text = len < 0 ? mk_str_c(value) : mk_str(value, (size_t)len);
+    return session_set(dr, s, mk_str_c(key), text);
+}
+
+static int remove_value(duda_request_t *dr, const char *key)
+{
+    struct session_state *s = check(dr, "session->remove()");
+    return s ? remove_key(dr, s, mk_str_c(key)) : -EINVAL;
+}
+
+static int renew(duda_request_t *dr)
+{
+    struct session_state *s = check(dr, "session->renew()");
+    return s ? session_renew(s) : -EINVAL;
+}
+
+static int destroy(duda_request_t *dr)
+{
+    struct session_state *s = check(dr, "session->destroy()");
+    if (!s)
+        return -EINVAL;
+    session_destroy(s);
+    return 0;
+}
+
+static int save(duda_request_t *dr, duda_session_fn fn, void *data)
+{
+    static const char call[] = "session->save()";
+    int err = request_check(dr, call);
+    struct session_state *s = err < 0 ? NULL : session_find(dr, call);
+    if (!s)
+        return err < 0 ? err : -EINVAL;
+    if (!fn && session_is_slow(&dr->worker->service->sessions)) {
+        misuse_log(dr->worker, call, "sessions that are not in memory need a function");
+        return -EINVAL;
+    }
+    return session_save(dr, s, fn, data);
+}
+
+const struct duda_api_session object_session = {
+    .init = init,
+    .open = open_session,
+    .exists = exists,
+    .get = get,
+    .set = set,
+    .remove = remove_value,
+    .renew = renew,
+    .destroy = destroy,
+    .save = save,
+};

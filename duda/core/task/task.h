@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Tasks of services in their workers (<duda/task.h>). A task belongs to the worker that has started it: it holds the
+ * service there until it was delivered, removed or, at a stop of the server, given to its thread.
+ */
+#ifndef DUDA_CORE_TASK_TASK_H
+#define DUDA_CORE_TASK_TASK_H
+
+#include "common/slots.h"
+#include "task/task_pool.h"
+
+#include <monkey/loop.h>
+
+struct dthread;
+struct duda_request;
+
+/* A dthread that waits for a task; on its stack. */
+struct task_wait {
+    struct dthread *dthread;
+    struct task *task; /* NULL: it was left to its thread */
+    bool is_over;      /* the task was delivered */
+};
+
+struct task {
+    struct task_item item; /* the node: in the queue, then in tasks.ended */
+    struct task_pool *pool;
+    struct service_worker *worker; /* NULL: the thread frees the task. Under the lock of the pool */
+    enum task_state state;         /* likewise */
+    struct dthread *stranded;      /* likewise: it waits, and its stack is freed with the task; or NULL */
+    atomic_bool stopping;
+    struct duda_task_kind kind;
+    void *data;
+    /* of the worker */
+    struct mk_list node; /* in tasks.all */
+    duda_task_t number;
+    uint32_t slot;
+    bool is_removed;        /* it has not begun, and does not */
+    struct mk_timer timer;  /* of kind.queue_ms */
+    struct task_wait *wait; /* NULL: no dthread waits for it */
+    bool uses_stack;        /* its data may be on the stack of this dthread */
+    struct duda_request *dr;
+    struct task *next_of_request, **link_of_request;
+};
+
+/* Of a service in a worker; made by the first task. */
+struct tasks {
+    struct mk_list all;
+    struct mk_list ended; /* under the lock of the pool */
+    unsigned pending;     /* those that were neither delivered nor removed */
+    struct slots slots;
+    bool has_lost; /* a task was left to its thread: what it uses stays in memory */
+};
+
+/* Runs `fn(data)` and waits for its end, as task->run(). In the dthread that runs and may wait. */
+int task_run(struct dthread *d, const struct duda_task_kind *kind, void *data, uint32_t timeout_ms);
+/* The same for task->await(). */
+int task_await(struct dthread *d, const struct duda_task_kind *kind, void *data, uint32_t timeout_ms);
+/* Starts a task. Returns its number, or 0 with -errno in *ret_err. */
+duda_task_t task_start(struct service_worker *w, struct duda_request *dr, const struct duda_task_kind *kind, void *data,
+                       int *ret_err);
+/* Returns 0, -EBUSY (it runs) or -ESRCH. */
+int task_cancel(struct service_worker *w, duda_task_t number);
+
+/* A request has ended, which has tasks. */
+void task_leave_request(struct duda_request *dr);
+/* Gives the worker the tasks that have ended; a callback of its loop, entered. */
+void tasks_deliver(struct service_worker *w);
+/* Returns whether tasks hold the worker. */
+bool tasks_are_pending(const struct service_worker *w);
+/* The service ends in the worker: removes the tasks that have not begun. */
+void tasks_stop(struct service_worker *w);
+/* The thread ends: waits for the tasks, a second at most, and leaves those that still run to their threads. */
+void tasks_wait(struct service_worker *w);
+/* Frees what the worker has for tasks, of which it has none any more. Returns whether some were left to their threads,
+ * and so may still use what packages have for the worker. */
+bool tasks_release(struct service_worker *w);
+
+/* Calls `drop` of a task that is in no list, and frees it. Any thread. */
+void task_drop(struct task *t);
+
+#endif
