@@ -32,7 +32,7 @@ foreach(name IN LISTS MK_PACKAGES)
         mk_link_package(sqlite sqlite3.h sqlite3 libsqlite3-dev)
     elseif(name STREQUAL "memcached")
         mk_add_package(memcached memcached/memcached.c memcached/calls.c memcached/command.c memcached/conn.c
-            memcached/hash.c memcached/old.c memcached/pool.c memcached/reply.c)
+            memcached/hash.c memcached/pool.c memcached/reply.c)
     elseif(name STREQUAL "redis")
         mk_add_package(redis redis/redis.c redis/calls.c redis/conn.c redis/format.c redis/old.c redis/printf.c
             redis/reader.c redis/sessions.c redis/status.c redis/subscribe.c)

@@ -19,7 +19,6 @@ from harness.services import (
     CPP,
     HEAD,
     build_cpp,
-    build_old_service,
     build_service,
     needs_duda,
     patched,
@@ -930,76 +929,11 @@ def test_the_page(serve_services):
     table = HEADER.read_text().partition("struct duda_api_memcached {")[2]
     functions = re.findall(r"^    \S.*\(\*(\w+)\)\(", table, re.M)
     example = next(build.TOP.glob("docs/examples/services/*-memcached/memcached.c")).read_text()
-    assert len(functions) == 22
+    assert len(functions) == 18
     assert [name for name in functions if not re.search(rf"`[^`\n]*\b{name}\b", text)] == []
-    assert [name for name in functions if f"memcached->{name}(" not in SERVICE + OLD + example] == []
+    assert [name for name in functions if f"memcached->{name}(" not in SERVICE + example] == []
     service, more = re.findall(r"^```c\n(.*?)^```$", text, re.S | re.M)
     service = "#include <errno.h>\n" + service.replace("10.0.0.1:11211 10.0.0.2:11211", "127.0.0.1:1")
     more = more.replace("static void count", "void count(duda_request_t *dr);\nvoid count")
     server = serve_services({"t": service.replace("int duda_main", f"{more}\nint duda_main")})
     assert ask(server, "/") == "memcached 127.0.0.1:1: Connection refused\n"
-
-
-# ── the original API ──
-
-OLD = """
-#include "webservice.h"
-#include "packages/memcached/memcached.h"
-
-DUDA_REGISTER("tests", "memcached");
-
-void cb_all(duda_request_t *dr)
-{
-    const char *conf = SERVERS;
-    memcached_t *conn = memcached->connect(conf, strlen(conf), dr);
-    size_t len = 0;
-    uint32_t flags = 0;
-    response->http_status(dr, 200);
-    if (!conn) {
-        response->printf(dr, "none");
-        response->end(dr, NULL);
-    }
-    int set = memcached->set(conn, "name", 4, "ada", 3, 60, 7);
-    char *value = memcached->get(conn, "name", 4, &len, &flags);
-    char *missing = memcached->get(conn, "other", 5, &len, &flags);
-    response->printf(dr, "%d %s %u %d", set, value ? value : "none", flags, missing != NULL);
-    free(value);
-    memcached->disconnect(conn);
-    response->end(dr, NULL);
-}
-
-int duda_main()
-{
-    duda_load_package(memcached, "memcached");
-    map->static_add("/all", "cb_all");
-    return 0;
-}
-"""
-
-
-def ask_old(serve_services, folder, servers, expected):
-    """Asks until the answer is the right one: a call fails after 250 ms, which a busy machine may take."""
-    build_old_service(folder / "services", "old", OLD.replace("SERVERS", patched(servers)))
-    server = serve_services({}, {"Workers": 1}, text=web_service("old"))
-
-    def ask_once():
-        with server.connect(timeout=60) as client:
-            return client.ask("/old/all", host="localhost").body.decode()
-
-    await_true(lambda: ask_once() == expected, 60, f"{expected!r}")
-
-
-@pytest.mark.parametrize("form", ["--SERVER={}", "--SERVER={} --SERVER={}"])
-def test_the_calls_of_the_original(serve_services, tmp_path, caches, form):
-    servers = form.format(*(caches().address for _ in range(form.count("{}"))))
-    ask_old(serve_services, tmp_path, servers, "0 ada 7 0")
-
-
-@pytest.mark.parametrize("servers", ["--SERVER=127.0.0.1:1", "localhost:11211", "--SERVER=example.org:11211", ""])
-def test_the_original_without_a_server(serve_services, tmp_path, servers):
-    ask_old(serve_services, tmp_path, servers, "none")
-
-
-def test_the_original_and_a_silent_server(serve_services, tmp_path, fake):
-    one = fake(lambda connection, file: [line for line in file])
-    ask_old(serve_services, tmp_path, f"--SERVER={one.address}", "-1 none 0 0")

@@ -263,9 +263,5 @@ struct duda_package *duda_package_main(void)
 {
     table = mc_calls;
     table.open = open_cache;
-    table.connect = mc_old_connect;
-    table.set = mc_old_set;
-    table.get = mc_old_get;
-    table.disconnect = mc_old_disconnect;
     return &mc_package;
 }

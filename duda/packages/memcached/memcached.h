@@ -190,12 +190,4 @@ void mc_conn_flush_all(struct mk_task *task);
 
 extern const struct duda_api_memcached mc_calls;
 
-/* ── old.c ── */
-
-memcached_t *mc_old_connect(const char *conf, size_t len, duda_request_t *dr);
-int mc_old_set(memcached_t *conn, const char *key, size_t key_len, const char *value, size_t len, int64_t expires,
-               uint32_t flags);
-char *mc_old_get(memcached_t *conn, const char *key, size_t key_len, size_t *ret_len, uint32_t *ret_flags);
-void mc_old_disconnect(memcached_t *conn);
-
 #endif

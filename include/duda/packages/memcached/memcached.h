@@ -40,9 +40,6 @@
 
 #include "../../package.h"
 
-/* A connection of the original API. */
-typedef struct memcached_conn memcached_t;
-
 /* Servers that are known to a service. */
 typedef struct duda_memcached duda_memcached_t;
 
@@ -127,21 +124,6 @@ struct duda_memcached_reply {
 typedef void (*duda_memcached_fn)(duda_request_t *dr, struct duda_memcached_reply *reply, void *data);
 
 struct duda_api_memcached {
-    /*
-     * ── the original API: a connection of its own for each call of connect(), for which the worker waits, 250 ms at
-     * most in each call. After an error all calls fail. For one thread at a time ──
-     *
-     * connect() reads "--SERVER=host[:port]" once or several times; hosts are addresses and "localhost". It returns
-     * NULL, which is logged, if the text is wrong, no server can be reached, or there is no memory. set() returns 0 or
-     * -1; `expires` is in seconds, 0: never. get() returns a new string for free(), with a NUL behind it; NULL: there
-     * is none, or an error.
-     */
-    memcached_t *(*connect)(const char *conf, size_t len, duda_request_t *dr);
-    int (*set)(memcached_t *conn, const char *key, size_t key_len, const char *value, size_t len, int64_t expires,
-               uint32_t flags);
-    char *(*get)(memcached_t *conn, const char *key, size_t key_len, size_t *ret_len, uint32_t *ret_flags);
-    void (*disconnect)(memcached_t *conn);
-
     /* ── servers ── */
 
     /*
