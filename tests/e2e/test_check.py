@@ -207,10 +207,12 @@ def test_one_mistake_of_a_certificate_is_one_error(folder, site_root, tmp_path, 
     exactly(result, ("default", 6 if line else 5))
 
 
-def test_the_rest_is_checked_with_the_plugin_that_was_meant(folder):
+def test_keys_of_a_misspelt_plugin_are_no_errors(folder):
     load = {"plugins.load": "[PLUGINS]\n    Load liana\n    Load sttaic\n"}
-    result = check(folder(**load, sites__default="[HOST]\n    DocumentRoot /nonexistent\n"))
-    exactly(result, ("plugins.load", 3), ("default", 2))
+    host = "[HOST]\n    DocumentRoot /nonexistent\n"
+    result = check(folder("[SERVER]\n    Workerz 1\n", **load, sites__default=host))
+    exactly(result, ("plugins.load", 3), ("monkey.conf", 2))
+    assert 'did you mean "static"?' in result.stderr
 
 
 def test_a_start_and_a_reload_refuse_the_same(folder):

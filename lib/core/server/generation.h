@@ -116,7 +116,6 @@ struct mk_generation {
     bool check_only;                                       /* it is only checked or shown */
     bool one_shot;                                         /* a folder is served, by no program of its own */
     bool stopped;                                          /* the plugins' stops were called */
-    uint32_t guessed;     /* plugins that were loaded for a misspelt name, to check the rest of the configuration */
     bool plugins_missing; /* plugins.load names one that could not be loaded; it was reported */
     struct mk_host *hosts, *last_host, *default_host;
     struct mk__vhosts vhosts;

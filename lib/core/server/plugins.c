@@ -153,9 +153,8 @@ static const char *suggest_plugin(struct mk_str name)
     return suggestion.name;
 }
 
-/* Reports the error. Returns the name of the plugin that was probably meant, or NULL. */
-static const char *report_unknown_plugin(struct mk__conf *conf, struct mk__conf_origin origin, struct mk_str name,
-                                         const char *path)
+static void report_unknown_plugin(struct mk__conf *conf, struct mk__conf_origin origin, struct mk_str name,
+                                  const char *path)
 {
     const char *meant = MK_SMALL ? NULL : suggest_plugin(name);
     char place[PATH_BYTES + 32] = " in this build";
@@ -166,7 +165,6 @@ static const char *report_unknown_plugin(struct mk__conf *conf, struct mk__conf_
                        place, meant);
     else
         mk__conf_error(conf, origin, "there is no plugin \"%.*s\"%s; `monkey -b` lists them", MK_STR_ARG(name), place);
-    return meant;
 }
 
 static const struct mk_plugin *open_module(struct mk_generation *g, const char *path, struct mk__conf_origin origin)
@@ -182,10 +180,7 @@ static const struct mk_plugin *open_module(struct mk_generation *g, const char *
     return plugin;
 }
 
-/*
- * Returns the built-in plugin of that name, else the module. In place of an unknown one it returns the one that was
- * probably meant, to check the rest of the configuration. NULL: none.
- */
+/* Returns the built-in plugin of that name, else the module; NULL with a message: there is none. */
 static const struct mk_plugin *find_plugin(struct mk_generation *g, const struct mk__generation_source *source,
                                            struct mk_str name, struct mk__conf_origin origin)
 {
@@ -196,22 +191,8 @@ static const struct mk_plugin *find_plugin(struct mk_generation *g, const struct
         return plugin;
     if (MK_HAS_MODULES && (memchr(name.p, '/', name.len) || mk__file_exists(path)))
         return open_module(g, path, origin);
-    const char *meant = report_unknown_plugin(g->load_conf, origin, name, MK_HAS_MODULES ? path : NULL);
-    if (!meant || (plugin = mk__module_find_builtin(mk_str_c(meant))))
-        return plugin;
-    get_module_path(source, mk_str_c(meant), path, sizeof(path));
-    return MK_HAS_MODULES && mk__file_exists(path) ? open_module(g, path, origin) : NULL;
-}
-
-/* Returns whether the plugin was loaded for a misspelt name. Then the line that names it is not a duplicate. */
-static bool is_guessed(struct mk_generation *g, const char *name)
-{
-    for (unsigned i = 0; i < g->n_plugins; i++)
-        if (g->guessed >> i & 1 && strcmp(g->plugins[i]->name, name) == 0) {
-            g->guessed &= ~(1u << i);
-            return true;
-        }
-    return false;
+    report_unknown_plugin(g->load_conf, origin, name, MK_HAS_MODULES ? path : NULL);
+    return NULL;
 }
 
 /* Reports plugins that do not work in front of this one. */
@@ -241,27 +222,19 @@ static void load_plugin(struct mk_generation *g, const struct mk__generation_sou
         mk__conf_error(g->load_conf, origin, "more than %d plugins", MK__PLUGINS_MAX);
         return;
     }
-    unsigned before = mk__conf_errors(g->load_conf);
     const struct mk_plugin *plugin = find_plugin(g, source, name, origin);
-    bool meant = mk__conf_errors(g->load_conf) > before;
     g->plugins_missing |= !plugin;
     if (!plugin)
         return;
-    if (is_guessed(g, plugin->name)) { /* the misspelt word was meant for another plugin */
-        close_module(g, g->n_plugins, plugin);
-        return;
-    }
-    g->guessed |= meant ? 1u << g->n_plugins : 0;
-    if (MK_HAS_TLS && !meant && plugin->transport && plugin->on_request)
+    if (MK_HAS_TLS && plugin->transport && plugin->on_request)
         check_order(g, plugin, origin);
-    if (!MK_SMALL && !meant)
+    if (!MK_SMALL)
         check_place(g, plugin, origin);
     if (!is_loaded(g, plugin->name)) {
         g->plugins[g->n_plugins++] = plugin;
         return;
     }
-    if (!meant)
-        mk__conf_error(g->load_conf, origin, "the plugin \"%s\" is loaded already", plugin->name);
+    mk__conf_error(g->load_conf, origin, "the plugin \"%s\" is loaded already", plugin->name);
     close_module(g, g->n_plugins, plugin);
 }
 
