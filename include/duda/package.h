@@ -3,14 +3,7 @@
  * Packages: shared objects, NAME.dpkg in PackagesRoot, that offer services a further table of functions.
  *
  *     static const struct duda_api_dice dice = {.roll = roll_dice};
- *     static struct duda_package package = {
- *         .name = "dice", .version = "1.0.0", .api = &dice, .abi = DUDA_PACKAGE_ABI,
- *     };
- *
- *     struct duda_package *duda_package_main(void)
- *     {
- *         return &package;
- *     }
+ *     DUDA_PACKAGE_MAIN(package, "dice", "1.0.0", &dice)
  *
  * A package is loaded when the first service asks for it, in the main thread, and stays in memory as long as a service
  * uses it; all services share it. Its functions are called in the threads of the services. It may use the objects of
@@ -19,6 +12,8 @@
  * A package that keeps something for each service, or each thread, has hooks for that, all optional:
  *
  *     duda_main(): service_start ─► worker threads: worker_start ... worker_stop ─► duda_exit() ─► service_stop
+ *
+ *     DUDA_PACKAGE_MAIN(package, "dice", "1.0.0", &dice, .worker_start = start, .worker_stop = stop)
  *
  * A reload that leaves a service unchanged calls none of them. A service that stays in memory because threads of its
  * own run on gets no service_stop. Packages start in the order in which they were loaded, and stop in reverse.
@@ -79,6 +74,18 @@ typedef struct duda_package duda_package_t;
 DUDA_C_BEGIN
 
 struct duda_package *duda_package_main(void) __attribute__((visibility("default")));
+
+/*
+ * Defines duda_package_main(), and the struct `variable` that it returns: the package's name, version and table, and
+ * fields for its hooks. A package that computes its table when it is loaded defines both itself.
+ */
+#define DUDA_PACKAGE_MAIN(variable, text, number, table, ...) \
+    struct duda_package variable __attribute__((visibility( \
+        "hidden"))) = {.name = (text), .version = (number), .api = (table), .abi = DUDA_PACKAGE_ABI, ##__VA_ARGS__}; \
+    struct duda_package *duda_package_main(void) \
+    { \
+        return &variable; \
+    }
 
 DUDA_C_END
 

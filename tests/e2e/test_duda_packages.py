@@ -35,10 +35,15 @@ static int say_roll(duda_request_t *dr)
     return response->printf(dr, "roll %d", roll_dice());
 }
 static const struct api_dice table = {roll_dice, say_roll};
-static struct duda_package package = {.name = "dice", .version = "1.0", .api = &table, .abi = DUDA_PACKAGE_ABI};
+DUDA_PACKAGE_MAIN(package, "dice", "1.0", &table)
+"""
+
+DICE_MAIN = DICE.splitlines()[-1]
+OLDER_MAIN = """
+static struct duda_package older = {.name = "dice", .version = "1.0", .api = &table, .abi = DUDA_PACKAGE_ABI + 1};
 struct duda_package *duda_package_main(void)
 {
-    return &package;
+    return &older;
 }
 """
 
@@ -142,8 +147,8 @@ def test_package(serve_players, packages):
 def test_bad_package(serve_players, packages, name, reason):
     """A service whose package cannot be loaded does not go on: one error that names both, and the others run."""
     build_package(packages, "plain", "int number = 1;")
-    build_package(packages, "older", DICE.replace("ABI};", "ABI + 1};"))
-    build_package(packages, "empty", DICE.replace("return &package", "return package.abi ? NULL : &package"))
+    build_package(packages, "older", DICE.replace(DICE_MAIN, OLDER_MAIN))
+    build_package(packages, "empty", DICE.replace(DICE_MAIN, OLDER_MAIN.replace("&older", "older.abi ? NULL : &older")))
     server = serve_players({"eager": EAGER.replace("NAME", name), "other": OTHER})
     assert ask(server, "/eager/").status == 503
     assert ask(server, "/other/").body == b"other"

@@ -103,14 +103,4 @@ static const struct duda_api_base64 table = {
     .decode_url = decode_url,
 };
 
-static struct duda_package package = {
-    .name = "base64",
-    .version = "2.0.0",
-    .api = &table,
-    .abi = DUDA_PACKAGE_ABI,
-};
-
-struct duda_package *duda_package_main(void)
-{
-    return &package;
-}
+DUDA_PACKAGE_MAIN(base64_package, "base64", "2.0.0", &table)

@@ -270,14 +270,4 @@ static const struct duda_api_json table = {
     .send = send_value,
 };
 
-static struct duda_package package = {
-    .name = "json",
-    .version = "2.0.0",
-    .api = &table,
-    .abi = DUDA_PACKAGE_ABI,
-};
-
-struct duda_package *duda_package_main(void)
-{
-    return &package;
-}
+DUDA_PACKAGE_MAIN(json_package, "json", "2.0.0", &table)

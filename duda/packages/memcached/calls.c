@@ -350,6 +350,7 @@ static const char *get_error(duda_memcached_t *cache)
 }
 
 const struct duda_api_memcached mc_calls = {
+    .open = mc_open,
     .fetch = fetch,
     .store = store,
     .add = add,

@@ -151,7 +151,7 @@ static struct duda_memcached *make_cache(const struct duda_memcached_conf *conf,
     return NULL;
 }
 
-static duda_memcached_t *open_cache(const struct duda_memcached_conf *conf)
+duda_memcached_t *mc_open(const struct duda_memcached_conf *conf)
 {
     struct mc_service *service = duda_package_loader->service_state(&mc_package);
     char error[TEXT_BYTES] = "it works only in duda_main()";
@@ -246,22 +246,5 @@ static void stop_worker(struct duda_package_worker *base)
     mem->free(part);
 }
 
-static struct duda_api_memcached table;
-
-struct duda_package mc_package = {
-    .name = "memcached",
-    .version = "2.0.0",
-    .api = &table,
-    .abi = DUDA_PACKAGE_ABI,
-    .service_start = start_service,
-    .service_stop = stop_service,
-    .worker_start = start_worker,
-    .worker_stop = stop_worker,
-};
-
-struct duda_package *duda_package_main(void)
-{
-    table = mc_calls;
-    table.open = open_cache;
-    return &mc_package;
-}
+DUDA_PACKAGE_MAIN(mc_package, "memcached", "2.0.0", &mc_calls, .service_start = start_service,
+                  .service_stop = stop_service, .worker_start = start_worker, .worker_stop = stop_worker)

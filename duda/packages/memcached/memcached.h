@@ -148,6 +148,8 @@ extern struct duda_package mc_package;
 
 /* Logs a mistake, at most one in 10 seconds; `reason` is a clause. Returns `err`. */
 int mc_refuse(struct mc_part *part, const char *call, int err, const char *reason);
+/* Makes servers known to the service (<duda/packages/memcached/memcached.h>). */
+duda_memcached_t *mc_open(const struct duda_memcached_conf *conf);
 /* Adds to a counter of the service. */
 void mc_count(struct mc_part *part, const struct mk_counter *counter, int64_t n);
 

@@ -266,18 +266,5 @@ static const struct duda_api_redis table = {
     .sessions = redis_sessions,
 };
 
-struct duda_package redis_package = {
-    .name = "redis",
-    .version = "2.0.0",
-    .api = &table,
-    .abi = DUDA_PACKAGE_ABI,
-    .service_start = start_service,
-    .service_stop = stop_service,
-    .worker_start = start_worker,
-    .worker_stop = stop_worker,
-};
-
-struct duda_package *duda_package_main(void)
-{
-    return &redis_package;
-}
+DUDA_PACKAGE_MAIN(redis_package, "redis", "2.0.0", &table, .service_start = start_service, .service_stop = stop_service,
+                  .worker_start = start_worker, .worker_stop = stop_worker)

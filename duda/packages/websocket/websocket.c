@@ -288,18 +288,5 @@ static const struct duda_api_websocket table = {
     .queued = ws_queued,
 };
 
-struct duda_package ws_package = {
-    .name = "websocket",
-    .version = "2.0.0",
-    .api = &table,
-    .abi = DUDA_PACKAGE_ABI,
-    .service_start = start_service,
-    .service_stop = stop_service,
-    .worker_start = start_worker,
-    .worker_stop = stop_worker,
-};
-
-struct duda_package *duda_package_main(void)
-{
-    return &ws_package;
-}
+DUDA_PACKAGE_MAIN(ws_package, "websocket", "2.0.0", &table, .service_start = start_service,
+                  .service_stop = stop_service, .worker_start = start_worker, .worker_stop = stop_worker)
