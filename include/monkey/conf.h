@@ -200,6 +200,16 @@ MK_API int mk_conf_pattern(const struct mk_conf_value *value, void *field, struc
                 .parse = mk_conf_pattern)
 
 /*
+ * Parses a struct mk_patterns: one or more per line; with MK_CONF_REPEAT further lines append. Returns as
+ * mk_conf_parse_fn.
+ */
+MK_API int mk_conf_patterns(const struct mk_conf_value *value, void *field, struct mk_arena *arena,
+                            struct mk_buf *error);
+#define MK_CONF_KEY_PATTERNS(owner, field, ...) \
+    MK_CONF_KEY(MK_CONF_CUSTOM, struct mk_patterns, owner, field, __VA_ARGS__, .unit = "pattern ...", \
+                .parse = mk_conf_patterns)
+
+/*
  * Parses a struct mk_networks (<monkey/address.h>): one or more per line; with MK_CONF_REPEAT further lines append.
  * Returns as mk_conf_parse_fn.
  */

@@ -58,6 +58,16 @@ MK_API int mk_pattern_parse(struct mk_pattern *pattern, struct mk_str text, stru
  */
 MK_API int mk_pattern_match(const struct mk_pattern *pattern, struct mk_str path);
 
+/* Several patterns, of which one is to match (mk_conf_patterns()). */
+struct mk_patterns {
+    struct mk_pattern *items;
+    uint32_t n;
+};
+
+/* Matches a path with each in turn. Returns the first result of mk_pattern_match() that is not 0; or 0: none matches.
+ */
+MK_API int mk_patterns_match(const struct mk_patterns *all, struct mk_str path);
+
 /*
  * Like mk_pattern_match(). If it returns 1, `groups` gets what an expression found: the whole match, then the captured
  * texts, which are empty for groups that took no part. For other kinds all are empty. They point into `path`.

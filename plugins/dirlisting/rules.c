@@ -30,28 +30,6 @@ struct mk_str rules_archive_name(enum archive_kind kind)
     return archive_names[kind];
 }
 
-static int parse_hidden(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
-{
-    struct rules_patterns *all = field;
-    for (uint32_t i = 0; i < value->n; i++) {
-        struct mk_conf_value word = {.text = value->words[i],
-                                     .dir = value->dir,
-                                     .place = value->place,
-                                     .fault = value->fault};
-        struct mk_pattern *items = mk_arena_grow(arena, all->items, all->n, sizeof(*items));
-        if (!items)
-            return -ENOMEM;
-        all->items = items;
-        int err = mk_conf_pattern(&word, &items[all->n], arena, error);
-        if (err == -EINVAL && value->fault)
-            *value->fault += (size_t)(word.text.p - value->text.p);
-        if (err < 0)
-            return err;
-        all->n++;
-    }
-    return 0;
-}
-
 static int parse_theme(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
     struct mk_str *theme = field, text = value->text;
@@ -107,10 +85,10 @@ static const struct mk_conf_key rule_keys[] = {
     MK_CONF_KEY_LIST(struct listing_rule, readme, "ReadMe", NULL,
                      "Names of files, such as `README README.md`: the text of the first that the folder has is shown "
                      "below the list, up to 64 KB of it."),
-    MK_CONF_KEY_CUSTOM(struct listing_rule, hidden, "Hidden", NULL,
-                       "Patterns of paths, as in `Match`, that no listing and no archive has, such as `*.bak`. The "
-                       "files can still be requested by their names.",
-                       .flags = MK_CONF_REPEAT, .unit = "pattern ...", .parse = parse_hidden),
+    MK_CONF_KEY_PATTERNS(struct listing_rule, hidden, "Hidden", NULL,
+                         "Patterns of paths, as in `Match`, that no listing and no archive has, such as `*.bak`. The "
+                         "files can still be requested by their names.",
+                         .flags = MK_CONF_REPEAT),
     MK_CONF_KEY_LIST(struct listing_rule, archive_names, "Archives", NULL,
                      "The kinds of archives in which clients can get a folder (`?archive=tar.gz`): `tar`, `tar.gz`, "
                      "`tar.zst`."),
@@ -176,8 +154,5 @@ const struct listing_limits *rules_limits(const struct mk_host *host)
 
 bool rules_is_hidden(const struct listing_rule *rule, struct mk_str path)
 {
-    for (uint32_t i = 0; i < rule->hidden.n; i++)
-        if (mk_pattern_match(&rule->hidden.items[i], path)) /* below 0: it is not known */
-            return true;
-    return false;
+    return mk_patterns_match(&rule->hidden, path) != 0; /* below 0: it is not known */
 }

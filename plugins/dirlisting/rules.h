@@ -12,11 +12,6 @@
 
 enum archive_kind { ARCHIVE_NONE, ARCHIVE_TAR, ARCHIVE_TAR_GZ, ARCHIVE_TAR_ZST, ARCHIVE_KINDS };
 
-struct rules_patterns {
-    struct mk_pattern *items;
-    uint32_t n;
-};
-
 /* A section [DIRLISTING] of a host. */
 struct listing_rule {
     struct mk_pattern match;
@@ -27,7 +22,7 @@ struct listing_rule {
     struct mk_str theme; /* a name, or an absolute path */
     struct mk_str theme_url;
     struct mk_conf_list readme;
-    struct rules_patterns hidden;
+    struct mk_patterns hidden;
     struct mk_conf_list archive_names;
     uint64_t archive_bytes_max;
     int64_t archive_entries_max, archive_depth_max;

@@ -21,37 +21,6 @@ static int set_error(const struct mk_conf_value *value, unsigned word, size_t at
     return -EINVAL;
 }
 
-/* ── paths ── */
-
-static int parse_pattern(const struct mk_conf_value *value, unsigned word, struct filter_patterns *list,
-                         struct mk_arena *arena, struct mk_buf *error)
-{
-    size_t fault = 0;
-    struct mk_conf_value one = {.text = value->words[word],
-                                .words = &value->words[word],
-                                .n = 1,
-                                .dir = value->dir,
-                                .place = value->place,
-                                .fault = &fault};
-    struct mk_pattern *items = mk_arena_grow(arena, list->items, list->n, sizeof(*items));
-    if (!items)
-        return -ENOMEM;
-    list->items = items;
-    int err = mk_conf_pattern(&one, &items[list->n], arena, error);
-    if (err == -EINVAL)
-        return set_error(value, word, fault, error, NULL);
-    list->n += err == 0;
-    return err;
-}
-
-int filter_parse_patterns(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
-{
-    int err = value->n ? 0 : set_error(value, 0, 0, error, "a pattern for paths is missing");
-    for (unsigned i = 0; i < value->n && err == 0; i++)
-        err = parse_pattern(value, i, field, arena, error);
-    return err;
-}
-
 /* ── statuses ── */
 
 /* Parses "404" or "4xx". Returns false if it is neither. */
@@ -132,15 +101,6 @@ int filter_parse_sample(const struct mk_conf_value *value, void *field, struct m
 
 /* ── exchanges ── */
 
-/* An expression that fails on the path does not match: a line too much is better than one too few. */
-static bool is_excepted(const struct filter_patterns *except, struct mk_str path)
-{
-    for (uint32_t i = 0; i < except->n; i++)
-        if (mk_pattern_match(&except->items[i], path) > 0)
-            return true;
-    return false;
-}
-
 static bool has_status(const struct filter_statuses *list, const struct filter_exchange *e)
 {
     if (list->n == 0 && !list->aborted)
@@ -155,7 +115,9 @@ static bool has_status(const struct filter_statuses *list, const struct filter_e
 
 bool filter_passes(const struct filter *f, const struct filter_exchange *e, uint32_t *credit)
 {
-    if (is_excepted(&f->except, e->path) || !has_status(&f->statuses, e) || e->time_us < (uint64_t)f->slower_ms * 1000)
+    /* an expression that fails on the path does not match: a line too much is better than one too few */
+    if (mk_patterns_match(&f->except, e->path) > 0 || !has_status(&f->statuses, e) ||
+        e->time_us < (uint64_t)f->slower_ms * 1000)
         return false;
     if (f->sample.of == 0)
         return true;

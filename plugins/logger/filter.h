@@ -7,11 +7,6 @@
 
 #include <monkey/conf.h>
 
-struct filter_patterns {
-    struct mk_pattern *items;
-    uint32_t n;
-};
-
 struct filter_range {
     uint16_t first, last;
 };
@@ -29,7 +24,7 @@ struct filter_sample {
 };
 
 struct filter {
-    struct filter_patterns except;
+    struct mk_patterns except;
     struct filter_statuses statuses;
     struct filter_sample sample;
     uint32_t slower_ms; /* 0: all */
@@ -44,10 +39,9 @@ struct filter_exchange {
 };
 
 /*
- * Parse the values of keys, each an mk_conf_parse_fn: patterns (a struct filter_patterns; further lines append), "404
- * 5xx aborted" (a struct filter_statuses; further lines append), "1%" or "1/100" (a struct filter_sample).
+ * Parse the values of keys, each an mk_conf_parse_fn: "404 5xx aborted" (a struct filter_statuses; further lines
+ * append), "1%" or "1/100" (a struct filter_sample).
  */
-int filter_parse_patterns(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error);
 int filter_parse_statuses(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error);
 int filter_parse_sample(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error);
 

@@ -46,9 +46,9 @@ static const struct mk_conf_key host_keys[] = {
     MK_CONF_KEY_CUSTOM(struct logger_host_conf, formats[ERRORS], "ErrorFormat", "error",
                        "The format of a line of the error log: as `Format`, or `error`.", .unit = "format",
                        .parse = format_parse),
-    MK_CONF_KEY_CUSTOM(struct logger_host_conf, filter.except, "Except", NULL,
-                       "Requests for these paths are not in the access log: patterns as for `Match`.",
-                       .flags = MK_CONF_REPEAT, .unit = "pattern ...", .parse = filter_parse_patterns),
+    MK_CONF_KEY_PATTERNS(struct logger_host_conf, filter.except, "Except", NULL,
+                         "Requests for these paths are not in the access log: patterns as for `Match`.",
+                         .flags = MK_CONF_REPEAT),
     MK_CONF_KEY_CUSTOM(
         struct logger_host_conf, filter.statuses, "Status", NULL,
         "Only exchanges with one of these statuses are in the access log: `404`, `5xx`; `aborted` stands "

@@ -61,14 +61,6 @@ static bool is_exact(const struct alias *a)
     return a->rule.match.kind == MK_PATTERN_EXACT;
 }
 
-static bool matches_patterns(const struct static_patterns *patterns, struct mk_str path)
-{
-    for (uint32_t i = 0; i < patterns->n; i++)
-        if (mk_pattern_match(&patterns->items[i], path) > 0)
-            return true;
-    return patterns->n == 0;
-}
-
 static struct alias *make_alias(const struct static_site *parent, const struct alias_rule *rule)
 {
     const char *slash = memrchr(rule->to.p, '/', rule->to.len);
@@ -91,7 +83,8 @@ static struct alias *make_alias(const struct static_site *parent, const struct a
     if (!exact)
         return a;
     a->name = mk_str_c(slash);
-    if (!matches_patterns(&a->host.precompressed_match, rule->match.text))
+    const struct mk_patterns *patterns = &a->host.precompressed_match;
+    if (patterns->n && mk_patterns_match(patterns, rule->match.text) <= 0)
         a->host.n_codings = 0;
     a->host.precompressed_match.n = 0; /* decided above, by the path and not the name of the file */
     return a;

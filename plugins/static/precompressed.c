@@ -44,42 +44,16 @@ void mk__static_precompressed_check(const struct mk_conf_check *check, struct st
                      "\"PrecompressedMatch\" does nothing without \"Precompressed\"");
 }
 
-int mk__static_precompressed_parse_match(const struct mk_conf_value *value, void *field, struct mk_arena *arena,
-                                         struct mk_buf *error)
-{
-    struct static_patterns *all = field;
-    for (uint32_t i = 0; i < value->n; i++) {
-        struct mk_conf_value word = {.text = value->words[i],
-                                     .dir = value->dir,
-                                     .place = value->place,
-                                     .fault = value->fault};
-        struct mk_pattern *items = mk_arena_grow(arena, all->items, all->n, sizeof(*items));
-        if (!items)
-            return -ENOMEM;
-        all->items = items;
-        int err = mk_conf_pattern(&word, &items[all->n], arena, error);
-        if (err == -EINVAL && value->fault)
-            *value->fault += (size_t)(word.text.p - value->text.p);
-        if (err < 0)
-            return err;
-        all->n++;
-    }
-    return 0;
-}
-
 /* Compares the path by which a client would request the file. */
 static bool matches_patterns(const struct static_site *site, const char *name)
 {
-    const struct static_patterns *patterns = &site->host->precompressed_match;
+    const struct mk_patterns *patterns = &site->host->precompressed_match;
     MK_UNINITIALIZED char path[STATIC_NAME_BYTES];
     if (!patterns->n)
         return true;
     int n = snprintf(path, sizeof(path), "%.*s/%s", MK_STR_ARG(site->prefix), name);
-    for (uint32_t i = 0; i < patterns->n && n < (int)sizeof(path); i++)
-        if (mk_pattern_match(&patterns->items[i], mk_str(path, (size_t)n)) >
-            0) /* on an error the file itself is sent */
-            return true;
-    return false;
+    /* on an error the file itself is sent */
+    return n < (int)sizeof(path) && mk_patterns_match(patterns, mk_str(path, (size_t)n)) > 0;
 }
 
 /* Files that are compressed already have no variants. Their names are compared as for Content-Encoding (open.c). */

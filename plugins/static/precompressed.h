@@ -5,10 +5,6 @@
 
 #include "site.h"
 
-/* Parses a line of PrecompressedMatch; an mk_conf_parse_fn. */
-int mk__static_precompressed_parse_match(const struct mk_conf_value *value, void *field, struct mk_arena *arena,
-                                         struct mk_buf *error);
-
 /* Parses the words of Precompressed into `codings`, and reports errors. */
 void mk__static_precompressed_check(const struct mk_conf_check *check, struct static_host *host);
 

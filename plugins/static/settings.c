@@ -61,11 +61,11 @@ static const struct mk_conf_key host_keys[] = {
             "Which precompressed variants of a file are looked for beside it: `br` (`F.br`), `zstd` (`F.zst`) and "
             "`gzip` (`F.gz`). The one with the highest weight in Accept-Encoding is served, among equals the first in "
             "this list, unless it is older than the file. Each lookup costs a system call."),
-        MK_CONF_KEY_CUSTOM(
+        MK_CONF_KEY_PATTERNS(
             struct static_host, precompressed_match, "PrecompressedMatch", NULL,
             "The files for which variants are looked for: patterns of their paths (`/assets`, `*.css`). An index "
             "has the path of its own name. Without this key, all files.",
-            .flags = MK_CONF_REPEAT, .unit = "patterns", .parse = mk__static_precompressed_parse_match),
+            .flags = MK_CONF_REPEAT),
         MK_CONF_KEY_LIST(
             struct static_host, try_files, "TryFiles", NULL,
             "Names that are tried for a path, in this order; `$path` is the path. `$path/` is a directory with an "

@@ -36,15 +36,10 @@ struct static_settings {
     int tags; /* enum static_tags */
 };
 
-struct static_patterns {
-    struct mk_pattern *items;
-    uint32_t n;
-};
-
 struct static_host {
     struct mk_str root, user_dir;
     struct mk_conf_list precompressed, try_files;
-    struct static_patterns precompressed_match;
+    struct mk_patterns precompressed_match;
     struct mk_conf_list index;            /* this and the next three override static_settings: */
     int symlinks, ranges, tags, dotfiles; /* 0: as the server, otherwise the value plus one */
     uint8_t codings[MK_CODING_COUNT];     /* those that `precompressed` names */

@@ -202,6 +202,14 @@ int mk_pattern_match(const struct mk_pattern *pattern, struct mk_str path)
     }
 }
 
+int mk_patterns_match(const struct mk_patterns *all, struct mk_str path)
+{
+    int match = 0;
+    for (uint32_t i = 0; i < all->n && match == 0; i++)
+        match = mk_pattern_match(&all->items[i], path);
+    return match;
+}
+
 struct mk_str mk_pattern_rest(const struct mk_pattern *pattern, struct mk_str path)
 {
     size_t n = pattern->text.len;

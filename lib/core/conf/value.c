@@ -204,6 +204,28 @@ int mk_conf_pattern(const struct mk_conf_value *value, void *field, struct mk_ar
     return place.p || !value->place.len ? 0 : -ENOMEM;
 }
 
+int mk_conf_patterns(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    struct mk_patterns *list = field;
+    for (uint32_t i = 0; i < value->n; i++) {
+        struct mk_conf_value word = *value;
+        struct mk_pattern *items = mk_arena_grow(arena, list->items, list->n, sizeof(*items));
+        if (!items)
+            return -ENOMEM;
+        word.text = value->words[i];
+        list->items = items;
+        int err = mk_conf_pattern(&word, &items[list->n], arena, error);
+        if (err == -EINVAL && value->fault)
+            *value->fault += (size_t)(word.text.p - value->text.p);
+        if (err < 0)
+            return err;
+        list->n++;
+    }
+    if (!value->n)
+        mk_buf_addf(error, "a pattern for paths is missing");
+    return value->n ? 0 : -EINVAL;
+}
+
 int mk_conf_networks(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
     struct mk_networks *list = field;

@@ -184,3 +184,82 @@ TEST(path_below_the_working_directory)
     assert_str_equal(mk_conf_path(&v, MK_STR("x"), &arena), want);
     mk_arena_release(&arena);
 }
+
+/* ── lists of patterns ── */
+
+static int read_patterns(void *ctx)
+{
+    struct mk_str words[] = {MK_STR("*.css"), MK_STR("/a"), MK_STR("=/b")};
+    struct mk_conf_value first = {.words = words, .n = 2}, second = {.words = words + 2, .n = 1};
+    struct mk_patterns all = {NULL, 0};
+    struct mk_arena arena;
+    char text[200];
+    struct mk_buf error;
+    (void)ctx;
+    mk_buf_init_fixed(&error, text, sizeof(text));
+    mk_arena_init(&arena, NULL, 4096, NULL, 0);
+    int err = mk_conf_patterns(&first, &all, &arena, &error);
+    if (err == 0)
+        err = mk_conf_patterns(&second, &all, &arena, &error);
+    if (err == 0) {
+        assert_int_equal(all.n, 3);
+        assert_int_equal(all.items[0].kind, MK_PATTERN_NAME);
+        assert_str_equal(all.items[1].text, "/a");
+        assert_str_equal(all.items[2].text, "/b");
+        words[0] = MK_STR("nonsense");
+        assert_int_equal(mk_conf_patterns(&first, &all, &arena, &error), -EINVAL);
+        assert_int_equal(all.n, 3);
+        assert_true(error.len > 0);
+    }
+    mk_arena_release(&arena);
+    return err;
+}
+
+TEST(reading_patterns)
+{
+    assert_true(mk_test_failing_allocs(read_patterns, NULL) > 0);
+}
+
+TEST(mistakes_in_patterns)
+{
+    const struct {
+        struct mk_str words[2];
+        uint32_t n;
+        size_t fault;
+    } wrong[] = {
+        {{MK_STR_NONE}, 0, 0},
+        {{mk_str("/a", 2), mk_str("b", 1)}, 2, 3},
+        {{mk_str("/a", 2), mk_str("~(", 2)}, 2, 4},
+    };
+    for (size_t i = 0; i < MK_COUNT_OF(wrong); i++) {
+        char text[40] = "", reason[200];
+        struct mk_str words[2];
+        size_t len = 0, fault = 0;
+        for (uint32_t n = 0; n < wrong[i].n; n++) {
+            words[n] = mk_str(text + len, wrong[i].words[n].len);
+            len += (size_t)snprintf(text + len, sizeof(text) - len, "%.*s ", MK_STR_ARG(wrong[i].words[n]));
+        }
+        struct mk_conf_value value = {.text = mk_str(text, len), .words = words, .n = wrong[i].n, .fault = &fault};
+        struct mk_patterns all = {NULL, 0};
+        struct mk_arena arena;
+        struct mk_buf error;
+        mk_buf_init_fixed(&error, reason, sizeof(reason));
+        mk_arena_init(&arena, NULL, 4096, NULL, 0);
+        assert_int_equal(mk_conf_patterns(&value, &all, &arena, &error), -EINVAL);
+        assert_true(error.len > 0);
+        assert_int_equal(fault, wrong[i].fault);
+        mk_arena_release(&arena);
+    }
+}
+
+TEST(patterns_match_one_after_the_other)
+{
+    struct mk_pattern items[2];
+    struct mk_patterns all = {items, 2}, none = {NULL, 0};
+    assert_int_equal(mk_pattern_parse(&items[0], MK_STR("*.css"), NULL, NULL), 0);
+    assert_int_equal(mk_pattern_parse(&items[1], MK_STR("/a"), NULL, NULL), 0);
+    assert_int_equal(mk_patterns_match(&all, MK_STR("/x.css")), 1);
+    assert_int_equal(mk_patterns_match(&all, MK_STR("/a/b")), 1);
+    assert_int_equal(mk_patterns_match(&all, MK_STR("/b")), 0);
+    assert_int_equal(mk_patterns_match(&none, MK_STR("/b")), 0);
+}

@@ -114,7 +114,7 @@ TEST(patterns)
         struct mk_pattern patterns[2];
         assert_int_equal(mk_pattern_parse(&patterns[0], MK_STR("=/nothing"), NULL, NULL), 0);
         assert_int_equal(mk_pattern_parse(&patterns[1], mk_str_c(meant[i].pattern), NULL, NULL), 0);
-        host.precompressed_match = (struct static_patterns){patterns, 2};
+        host.precompressed_match = (struct mk_patterns){patterns, 2};
         site.prefix = mk_str_c(meant[i].prefix);
         struct find_result f = find_path(&site, mk_str_c(meant[i].path), &accept, false);
         assert_int_equal(f.kind, FOUND_FILE);
@@ -124,39 +124,6 @@ TEST(patterns)
     }
     host.precompressed_match.n = 0;
     site.prefix = MK_STR("");
-}
-
-static int read_patterns(void *ctx)
-{
-    struct mk_str words[] = {MK_STR("*.css"), MK_STR("/a"), MK_STR("=/b")};
-    struct mk_conf_value first = {.words = words, .n = 2}, second = {.words = words + 2, .n = 1};
-    struct static_patterns all = {NULL, 0};
-    struct mk_arena arena;
-    char text[200];
-    struct mk_buf error;
-    (void)ctx;
-    mk_buf_init_fixed(&error, text, sizeof(text));
-    mk_arena_init(&arena, NULL, 4096, NULL, 0);
-    int err = mk__static_precompressed_parse_match(&first, &all, &arena, &error);
-    if (err == 0)
-        err = mk__static_precompressed_parse_match(&second, &all, &arena, &error);
-    if (err == 0) {
-        assert_int_equal(all.n, 3);
-        assert_int_equal(all.items[0].kind, MK_PATTERN_NAME);
-        assert_str_equal(all.items[1].text, "/a");
-        assert_str_equal(all.items[2].text, "/b");
-        words[0] = MK_STR("nonsense");
-        assert_int_equal(mk__static_precompressed_parse_match(&first, &all, &arena, &error), -EINVAL);
-        assert_int_equal(all.n, 3);
-        assert_true(error.len > 0);
-    }
-    mk_arena_release(&arena);
-    return err;
-}
-
-TEST(reading_patterns)
-{
-    assert_true(mk_test_failing_allocs(read_patterns, NULL) > 0);
 }
 
 static void set_age(const char *name, long seconds, long nanoseconds)
