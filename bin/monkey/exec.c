@@ -128,8 +128,8 @@ int exec_supervisor(void)
 /* ── the environment ── */
 
 /*
- * Returns the memory of the counters, with which the new process goes on; a supervisor, which counts nothing, makes an
- * empty one for all its servers. Negative: there is none, and the new process begins at 0.
+ * Returns the memory of the counters, with which the new process continues; a supervisor, which counts nothing, makes
+ * an empty one for all its servers. Negative: there is none, and the new process begins at 0.
  */
 static int get_counters_fd(void)
 {

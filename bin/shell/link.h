@@ -29,7 +29,7 @@ void link_close(struct link *l);
 typedef bool (*link_fn)(struct object *o, const char *line, void *ctx);
 
 /*
- * Sends a line and passes the answer on. `wait_fd` (-1: none): input there ends an answer that goes on (trace).
+ * Sends a line and passes the answer on. `wait_fd` (-1: none): input there ends an answer that continues (trace).
  * Returns 1 (done), 0 (the command has failed: `error` has the sentence) or -errno (the connection is lost).
  */
 int link_ask(struct link *l, struct mk_str line, int wait_fd, link_fn fn, void *ctx, struct mk_buf *error);

@@ -10,7 +10,7 @@
 
 struct view_options {
     bool json;
-    bool interactive; /* a line of input ends an answer that goes on */
+    bool interactive; /* a line of input ends an answer that continues */
     bool full_screen; /* the terminal can be drawn as a whole */
     struct text_style style;
 };

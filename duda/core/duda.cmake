@@ -9,7 +9,7 @@ set_property(SOURCE duda/core/dthread/context.c duda/core/dthread/stack.c APPEND
 target_link_options(monkey-duda PRIVATE -Wl,-z,nodelete)
 # Stack traces of crashes go through the framework to the service that has called it.
 target_compile_options(monkey-duda PRIVATE -fasynchronous-unwind-tables)
-# The handler of crashes has an unwinder of its own (crash.c).
+# The handler of crashes has its own unwinder (crash.c).
 target_link_options(monkey-duda PRIVATE -static-libgcc)
 # What a request does not pass is compiled for size: less of the file is in memory.
 set(frequent "body|counts|dispatch|gc|output|param|pairs|request|request_pool|response|router|tunnel|urlencoded")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The object `dthread`: coroutines. A dthread is a function with a stack of its own, which waits in straight code while
+ * The object `dthread`: coroutines. A dthread is a function with its own stack, which waits in straight code while
  * its worker serves others (docs/reference/duda/dthread.md).
  *
  *     static void answer(duda_request_t *dr, void *data)
@@ -14,7 +14,7 @@
  *     static void handler(duda_request_t *dr) { dthread->handle(dr, answer, NULL); }
  *
  * A dthread runs in the worker that has created it, between other callbacks, and never at the same time as they do. It
- * goes on until it waits or returns: nothing else of the worker runs meanwhile. So what blocks is not for dthreads
+ * continues until it waits or returns: nothing else of the worker runs meanwhile. So what blocks is not for dthreads
  * either. A stack has 64 KB; an overflow ends the server with a line that names the function.
  *
  * Waits: functions with a timeout, in milliseconds. 0: -EAGAIN instead of waiting; DUDA_FOREVER: none. They return
@@ -24,13 +24,12 @@
  *     -ECONNRESET   the request of the dthread (handle()) has ended before its response was complete: the client has
  *                   left (noticed as by request->on_leave()), HandlerTimeout or response->abort(). Told once; `dr` must
  *                   not be used any more
- *     -ECANCELED    cancel() was called, which is told once; or the service ends in this worker, which is told by each
- *                   wait that cannot end otherwise: return
- *     -EPERM        only a dthread can wait, and not in a function that the framework calls for it (an after callback,
- *                   on_done ...); logged
+ *     -ECANCELED    cancel() was called, which is reported once; or the service ends in this worker, which is reported
+ * by each wait that cannot end otherwise: return -EPERM        only a dthread can wait, and not in a function that the
+ * framework calls for it (an after callback, on_done ...); logged
  *
- * When the service ends (a reload with a new version, a stop), its dthreads are told and run to their ends. One that
- * ignores -ECANCELED 100 times is abandoned, which is logged: what it holds is lost.
+ * When the service ends (a reload with a new version, a stop), its dthreads are notified and run to their ends. One
+ * that ignores -ECANCELED 100 times is abandoned, which is logged: what it holds is lost.
  *
  * Unless said otherwise, functions are for callbacks of a worker and for dthreads, and concern dthreads and channels of
  * this worker only. Mistakes are logged.
@@ -70,7 +69,7 @@ struct duda_api_dthread {
 
     /* Waits for `ms` milliseconds; 0 is yield(). Returns 0 or an error. */
     int (*sleep)(uint32_t ms);
-    /* Lets the worker do other work, and goes on in the next turn. Returns 0 or an error. */
+    /* Lets the worker do other work, and continues in the next turn. Returns 0 or an error. */
     int (*yield)(void);
     /*
      * Waits until a descriptor can be read or written (`mode`: DUDA_EVENT_READ, WRITE or RW), has an error, or was

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The object `global`: variables of which each worker, and each thread of worker->spawn(), has a value of its own, so
+ * The object `global`: variables of which each worker, and each thread of worker->spawn(), has its own value, so
  * that no lock is needed.
  *
  *     static duda_global_t connection;

@@ -30,7 +30,7 @@
 enum { DUDA_ABI = 1 };
 
 /*
- * 3: the API of <duda/duda.h>. 0, 1, 2: the levels of the original API, which have a header of their own; the framework
+ * 3: the API of <duda/duda.h>. 0, 1, 2: the levels of the original API, which have their own header; the framework
  * then fills the fields of duda_request_t.
  */
 #ifndef DUDA_API_LEVEL

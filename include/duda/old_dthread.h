@@ -22,7 +22,7 @@ struct duda_old_dthread {
     void (*yield)(void);
     /*
      * Runs a dthread now. Returns when it yields, if a callback has called; otherwise when the caller is resumed. At
-     * its end that goes on which has resumed it first. One that has ended, or runs, is a mistake, which is logged.
+     * its end that continues which has resumed it first. One that has ended, or runs, is a mistake, which is logged.
      */
     void (*resume)(int id);
     /* Returns the number of the caller; -1: it is no dthread. */

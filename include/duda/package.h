@@ -130,7 +130,7 @@ struct duda_api_package {
      * error the package forgets `wait`.
      */
     int (*wait)(struct duda_package_wait *wait, uint32_t timeout_ms);
-    /* Ends a wait with `result`. In the worker's thread; the dthread goes on later. Later calls do nothing. */
+    /* Ends a wait with `result`. In the worker's thread; the dthread continues later. Later calls do nothing. */
     void (*wake)(struct duda_package_wait *wait, int result);
 
     /* ── counters, which the console of the service shows (<monkey/counters.h>) ── */

@@ -30,7 +30,7 @@ struct duda_route;
 
 /*
  * Is called before the handler, and before the request's body is read.
- * Returns 0, after which the request goes on, unless this function has ended the response; or another value: this
+ * Returns 0, after which the request continues, unless this function has ended the response; or another value: this
  * function has ended the response, will end it, or will call router->next().
  */
 typedef int (*duda_before_fn)(duda_request_t *dr);

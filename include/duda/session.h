@@ -10,7 +10,7 @@
  * of them has set are not lost. A session that was destroyed or renewed meanwhile is not written: -ESTALE.
  *
  * The id is made by the first set() of a request without a session, and by renew(). A login calls renew(): an id that
- * an attacker has planted in a browser before (session fixation) then stands for nothing. The id of a client is never
+ * an attacker has planted in a browser before (session fixation) then means nothing. The id of a client is never
  * taken for a new session. A request that came with the old id, and saves after renew(), gets -ESTALE.
  *
  * The cookie is HttpOnly and SameSite=Lax. Over TLS it is also Secure, and its name begins with "__Host-", so that no
@@ -126,7 +126,7 @@ DUDA_OBJECT(struct duda_api_session, session)
 /* ── backends: for packages that keep sessions. Their functions are called in workers, in callbacks of the service ──
  */
 
-enum { DUDA_SESSION_DIGEST_BYTES = 20 }; /* what stands for an id; a backend never sees ids */
+enum { DUDA_SESSION_DIGEST_BYTES = 20 }; /* by which a backend knows a session: it never sees ids */
 
 /* A key with its value, or what a request does to one. */
 struct duda_session_pair {

@@ -60,7 +60,7 @@ struct duda_api_tunnel {
      */
     ssize_t (*write)(duda_request_t *dr, const void *from, size_t size);
     /*
-     * Ends the service's side: the client reads the end behind what was written. Reading goes on. Returns 0, -EPIPE
+     * Ends the service's side: the client reads the end behind what was written. Reading continues. Returns 0, -EPIPE
      * (after end()) or another -errno (the connection has failed).
      */
     int (*shutdown)(duda_request_t *dr);

@@ -18,7 +18,7 @@
 
 struct duda_api_worker {
     /*
-     * Runs `fn(arg)` in a thread of its own, which starts with the first worker. It has values of all global keys
+     * Runs `fn(arg)` in its own thread, which starts with the first worker. It has values of all global keys
      * (global->init()), blocks all signals, and may use what says "any thread". It may return at any time, and must
      * when stopping() is true: see stopping(). At most 256 per service.
      * Returns 0 or -1. Only in duda_main().

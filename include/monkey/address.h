@@ -52,7 +52,7 @@ struct mk_networks {
 };
 
 /*
- * Reads an address, an address with a prefix length (`10.0.0.0/8`), or `unix`, which stands for all clients of Unix
+ * Reads an address, an address with a prefix length (`10.0.0.0/8`), or `unix`, which means all clients of Unix
  * sockets.
  * Returns 0, or -EINVAL with a sentence in `error`.
  */

@@ -2,7 +2,7 @@
 // clang-format off
 /*
  * Directives as tables: a plugin (or the core) declares its sections and keys as const rows, and gets the checked
- * values in a struct of its own.
+ * values in its own struct.
  *
  *     [CACHE]                struct cache_conf { uint64_t bytes; uint32_t age_ms; };
  *         Bytes  64M   ──►   static const struct mk_conf_key keys[] = {

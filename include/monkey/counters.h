@@ -102,11 +102,11 @@ struct mk_counter_value {
     const uint64_t *buckets; /* of a histogram: MK_COUNTER_BUCKETS numbers, not cumulative */
 };
 
-/* Returns 0 to go on; another value ends mk_counters_each(), which returns it. */
+/* Returns 0 to continue; another value ends mk_counters_each(), which returns it. */
 typedef int (*mk_counter_fn)(const struct mk_counter_value *value, void *ctx);
 /*
  * Calls `fn` for all counters: those of one plugin and name one after the other, in the order in which they were
- * opened. Any thread, without a lock: workers go on counting meanwhile. With thousands of counters it takes
+ * opened. Any thread, without a lock: workers continue counting meanwhile. With thousands of counters it takes
  * milliseconds: call it in a job (<monkey/loop.h>) then. Returns 0 or what `fn` returned.
  */
 MK_API int mk_counters_each(mk_counter_fn fn, void *ctx);
@@ -148,7 +148,7 @@ MK_API uint64_t mk_counter_quantile_us(const uint64_t *buckets, double share);
 /* ── for programs that start another process (bin/monkey) ── */
 
 /*
- * The memory of the counters, for a process that is to go on with them: an upgrade, or the next one after a crash.
+ * The memory of the counters, for a process that is to continue with them: an upgrade, or the next one after a crash.
  * mk_counters_fd() returns its descriptor, which stays the library's (close-on-exec), or -ENOENT: there is no server.
  * mk_counters_inherit() takes a descriptor of that kind, before the first server is made. Returns 0 or, with the
  * descriptor closed, -EINVAL (it is that of another version: counters begin at 0) or -errno. A descriptor that is not

@@ -40,7 +40,7 @@ struct mk_retired {
 };
 
 /*
- * The objects of one owner that wait to be freed, oldest first. An owner has a queue of its own so that it can free all
+ * The objects of one owner that wait to be freed, oldest first. An owner has its own queue so that it can free all
  * of them before its code is unloaded.
  */
 struct mk_epoch_queue {

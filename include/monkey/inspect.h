@@ -3,7 +3,7 @@
  * Looking into a running server, for plugins that show it to its operator: connections, timers, memory, generations,
  * and what would become of a request. Costs nothing as long as nothing is looked at.
  *
- * The functions are a library of their own, libmonkey-inspect.a, which plugins link. It reads structs of the server: it
+ * The functions are their own library, libmonkey-inspect.a, which plugins link. It reads structs of the server: it
  * works with the server that it was built with, and with no other (mk_inspect_check()).
  *
  * All functions run in the worker's thread, in a callback of its loop, unless they say otherwise.
@@ -43,8 +43,8 @@ struct mk_inspect_conn {
 enum mk_inspect_action {
     MK_INSPECT_GO_ON,
     MK_INSPECT_STOP,  /* returns; the cursor is behind this connection */
-    MK_INSPECT_ABORT, /* closes the connection at once, and goes on */
-    MK_INSPECT_TRACE, /* tells the traces of this worker of its further states, and goes on */
+    MK_INSPECT_ABORT, /* closes the connection at once, and continues */
+    MK_INSPECT_TRACE, /* tells the traces of this worker of its further states, and continues */
 };
 
 /*
@@ -173,7 +173,7 @@ enum mk_explain_phase {
 };
 
 enum mk_explain_effect {
-    MK_EXPLAIN_NOTE,    /* something holds for the request, which goes on */
+    MK_EXPLAIN_NOTE,    /* something holds for the request, which continues */
     MK_EXPLAIN_MAYBE,   /* it depends on what is not known here; the request may end */
     MK_EXPLAIN_ANSWERS, /* the request ends here: no further plugin is asked for its content */
 };

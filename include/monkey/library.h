@@ -23,7 +23,7 @@ MK_C_BEGIN
 enum mk_library_mode {
     MK_LIBRARY_SHARED,   /* as dlopen(3) */
     MK_LIBRARY_REPLACED, /* sees whether the file was replaced */
-    MK_LIBRARY_COPY, /* a copy of the file in memory; each call makes an object of its own, with its own variables */
+    MK_LIBRARY_COPY,     /* a copy of the file in memory; each call makes its own object, with its own variables */
 };
 
 /* A symbol, and the pointer that gets its address: a `void **`, or a pointer to a pointer to a function. */

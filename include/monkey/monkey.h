@@ -167,7 +167,7 @@ MK_API int mk_server_start(struct mk_server *server);
  * listeners and workers are added and removed as it says. mk_server_info() and mk_server_show() describe the new one.
  * Returns 0, -EINVAL (the server does not run, or mk_server_problems() says what is wrong), -ENOMEM, -ENOTSUP (in
  * builds for small devices), -ECANCELED (mk_server_stop_now() was called) or another -errno. After a failure the server
- * goes on with the old configuration.
+ * continues with the old configuration.
  */
 MK_API int mk_server_reload(struct mk_server *server);
 /*

@@ -32,7 +32,7 @@
  * process, a generation, a host and a worker. An exchange may have one, too (mk_request_set_state()), and a connection
  * (mk_connection_set_state()).
  *
- * A generation is one loaded configuration. A reload makes a new generation beside the current one; exchanges that
+ * A generation is one loaded configuration. A reload makes a new generation next to the current one; exchanges that
  * began under the old one end under it.
  */
 #ifndef MONKEY_PLUGIN_H
@@ -118,7 +118,7 @@ struct mk_plugin {
 
     /*
      * worker_start: in the worker's thread, before its first request under this generation. worker_stop: after its last
-     * one, in the same thread; in another one, beside other hooks, if that thread has ended (because the server stops,
+     * one, in the same thread; in another one, next to other hooks, if that thread has ended (because the server stops,
      * could not start, or was reloaded with fewer workers).
      *
      * When that thread has ended its loop is closed: nothing in it calls back any more. No exchange and no connection
@@ -185,7 +185,7 @@ struct mk_plugin {
     int (*on_head)(struct mk_request *req);
     /*
      * Checks a request whose head is complete: access, redirects, limits.
-     * Returns MK_DECLINED (the request goes on), 0 (this plugin responds now or later, or calls mk_request_decline()
+     * Returns MK_DECLINED (the request continues), 0 (this plugin responds now or later, or calls mk_request_decline()
      * later) or -errno (the server logs it and sends 500). It is an error, too, to return MK_DECLINED after it has
      * begun a response.
      */
@@ -442,7 +442,7 @@ MK_API bool mk_socket_is_handed_over(void);
 MK_API bool mk_generation_is_one_shot(const struct mk_generation *g);
 /* Returns the number of workers of the generation, whose indexes begin with 0; constant. Any thread. */
 MK_API unsigned mk_generation_workers(const struct mk_generation *g);
-/* Returns ShutdownTimeout in milliseconds: how long exchanges may go on once a thread ends. Any thread. */
+/* Returns ShutdownTimeout in milliseconds: how long exchanges may continue once a thread ends. Any thread. */
 MK_API uint32_t mk_generation_shutdown_timeout_ms(const struct mk_generation *g);
 
 /* ── generations, for plugins with a transport; builds for small devices leave these out ── */
@@ -491,7 +491,7 @@ MK_API void *mk_worker_state(const struct mk_worker *worker, const struct mk_plu
 
 /*
  * mk_worker_get() holds the worker, and so the generation with all states of its hosts and of this worker, until
- * mk_worker_put() in the same thread. An exchange holds its worker. Work that may go on after the exchange (a job, a
+ * mk_worker_put() in the same thread. An exchange holds its worker. Work that may continue after the exchange (a job, a
  * connection to a backend) holds it itself. mk_worker_get() returns `worker`.
  */
 MK_API struct mk_worker *mk_worker_get(struct mk_worker *worker);
@@ -504,15 +504,16 @@ typedef void (*mk_worker_visit_fn)(struct mk_worker *worker, void *state, void *
  * `plugin` has succeeded and worker_stop was not called yet: of all servers, and during a reload of the new generation
  * and of those that still have exchanges. Any thread, also within a hook; not within `fn`.
  *
- * The workers go on running. So `fn` may read of the states only what is atomic or does not change after worker_start,
- * and call only mk_worker_index() and mk_worker_generation(). No state is freed meanwhile: a worker that starts or ends
- * waits for the visit, so `fn` must not block. A count that should last longer than its worker is added to the state of
- * start by worker_stop, at which time the worker is not visited any more. Builds for small devices leave it out.
+ * The workers continue running. So `fn` may read of the states only what is atomic or does not change after
+ * worker_start, and call only mk_worker_index() and mk_worker_generation(). No state is freed meanwhile: a worker that
+ * starts or ends waits for the visit, so `fn` must not block. A count that should last longer than its worker is added
+ * to the state of start by worker_stop, at which time the worker is not visited any more. Builds for small devices
+ * leave it out.
  */
 MK_API void mk_plugin_each_worker(const struct mk_plugin *plugin, mk_worker_visit_fn fn, void *ctx);
 /*
  * Returns the directory of plugins that are configured by name alone, and of files that belong to them: ../lib/monkey
- * beside the program, else monkey/ beside libmonkey.so or the folder of that, else where they were installed. The
+ * next to the program, else monkey/ next to libmonkey.so or the folder of that, else where they were installed. The
  * string is static. For the hooks of the configuration.
  */
 MK_API const char *mk_plugin_dir(void);
@@ -527,7 +528,7 @@ MK_API struct mk_address mk_connection_peer(struct mk_connection *conn);
  */
 MK_API struct mk_address mk_connection_client(const struct mk_connection *conn);
 /*
- * Returns true if mk_connection_client() is one of TrustedProxies: each request has a client of its own, which its
+ * Returns true if mk_connection_client() is one of TrustedProxies: each request has its own client, which its
  * RealIPHeader names, or none. Asks the configuration in use.
  */
 MK_API bool mk_connection_is_proxy(const struct mk_connection *conn);

@@ -77,7 +77,7 @@ struct mk_transport {
      * Returns 0 (it holds none), -EAGAIN (call again when the descriptor is writable) or another -errno.
      */
     int (*flush)(struct mk_io *io);
-    /* Ends the server's side, as shutdown(2) with SHUT_WR; reading goes on. Returns 0 or -errno. */
+    /* Ends the server's side, as shutdown(2) with SHUT_WR; reading continues. Returns 0 or -errno. */
     int (*shutdown)(struct mk_io *io);
     /*
      * Tells the client by a message (close_notify of TLS) that no more bytes will come, where the end of the TCP

@@ -92,7 +92,7 @@ MK_API void mk_watched_ref_init(struct mk_watched_ref *ref, struct mk_watched *w
 MK_API void mk_watched_ref_peek(struct mk_watched_ref *ref, struct mk_watched *w);
 /*
  * Returns the current value. It is valid until this is called again for the same reference, or it is released: work in
- * another thread, or one that goes on later, needs a reference of its own. Takes no lock unless the value has changed.
+ * another thread, or one that continues later, needs its own reference. Takes no lock unless the value has changed.
  */
 MK_API void *mk_watched_ref_get(struct mk_watched_ref *ref);
 /* Releases a reference; does nothing if it is zeroed or was released. */

@@ -98,7 +98,7 @@ enum mk_ws_overflow {
     MK_WS_OVERFLOW_DROP,  /* drops the message; the WebSocket stays open */
 };
 
-/* Constant, and valid as long as a WebSocket that was opened with them. 0 and NULL stand for the defaults. */
+/* Constant, and valid as long as a WebSocket that was opened with them. 0 and NULL mean the defaults. */
 struct mk_ws_settings {
     struct mk_ws_handlers handlers;
     size_t message_bytes_max; /* received; 1 MB. More is closed with MK_WS_TOO_BIG */

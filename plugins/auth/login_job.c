@@ -185,7 +185,7 @@ static void record_result(const struct login_job *job, struct mk_request *req, u
     job_log_evictions(job->process, now_ms);
 }
 
-/* In the worker's thread. A waiter may end the requests of others when it is told the result. */
+/* In the worker's thread. A waiter may end the requests of others when it is notified of the result. */
 static void finish_job(struct mk_request_call *call, struct mk_request *req)
 {
     struct login_job *job = MK_CONTAINER_OF(call, struct login_job, call);

@@ -34,7 +34,7 @@ enum token_result {
 
 /* What a result means; the strings are static ASCII text without quotes. */
 struct token_meaning {
-    uint16_t status;    /* of the response; 0: the request goes on */
+    uint16_t status;    /* of the response; 0: the request continues */
     const char *error;  /* the parameter "error" of WWW-Authenticate, or NULL */
     const char *reason; /* "the token has expired" */
     bool is_failure;    /* counted and delayed as a wrong password: not what a client with a right token may send */

@@ -147,7 +147,7 @@ static void run_lines(struct client *c)
     }
 }
 
-/* A command that goes on until a line comes is stopped by it; the line itself says nothing. */
+/* A command that continues until a line comes is stopped by it; the line itself says nothing. */
 static void stop_stream(struct client *c)
 {
     struct run *run = c->run;

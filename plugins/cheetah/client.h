@@ -30,7 +30,7 @@ struct run {
     void (*resume)(struct run *run);
     /* The client has gone, or (`streams`) sent a line to end it: frees the run, or leaves that to a call under way. */
     void (*stop)(struct run *run);
-    bool streams; /* it goes on until the client sends something */
+    bool streams; /* it continues until the client sends something */
 };
 
 struct client {
@@ -63,7 +63,7 @@ static inline bool client_is_full(const struct client *c)
 }
 
 /*
- * Returns whether another object has room, for commands that cannot go on later. The first time that it has not, it
+ * Returns whether another object has room, for commands that cannot continue later. The first time that it has not, it
  * adds a warning: the rest of the answer is left out.
  */
 bool client_has_room(struct client *c);

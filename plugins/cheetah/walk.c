@@ -200,7 +200,7 @@ static void take_piece(struct mk_thread_call *call, struct mk_thread *thread)
     client_flush(c);
 }
 
-/* The thread does not answer: the walk goes on without it. */
+/* The thread does not answer: the walk continues without it. */
 static void on_timer(struct mk_timer *timer)
 {
     struct walk *w = MK_CONTAINER_OF(timer, struct walk, timer);

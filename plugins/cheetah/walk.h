@@ -6,8 +6,8 @@
  *     ask ───────── piece ───────► fn(piece, worker)
  *     add to the answer ◄───────── piece
  *
- * A thread that does not answer within two seconds is named in the answer, which goes on without it. Its piece is freed
- * when it comes back. Between two pieces the connections of a thread may change: see struct mk_inspect_cursor.
+ * A thread that does not answer within two seconds is named in the answer, which continues without it. Its piece is
+ * freed when it comes back. Between two pieces the connections of a thread may change: see struct mk_inspect_cursor.
  */
 #ifndef CHEETAH_WALK_H
 #define CHEETAH_WALK_H

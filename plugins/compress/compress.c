@@ -162,7 +162,7 @@ static bool is_type_compressible(const struct compress_rule *r, struct mk_str ty
 }
 
 /*
- * Returns true for successes and errors with content, and for 304, which stands for a 200. Ranges and deltas (206, 226)
+ * Returns true for successes and errors with content, and for 304, which replaces a 200. Ranges and deltas (206, 226)
  * must not be changed; redirects are too small.
  */
 static bool is_status_compressible(int status)

@@ -242,7 +242,7 @@ static void finish_step(struct mk_job *job)
     else if (a->result == WALK_CHECK)
         check_entries(&a->check_task);
     else
-        mk_response_wake(a->req); /* the generator goes on */
+        mk_response_wake(a->req); /* the generator continues */
 }
 
 /* ── requests ── */

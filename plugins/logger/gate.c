@@ -72,7 +72,7 @@ static void release_worker(struct gate *g)
     mk_worker_put(worker);
 }
 
-/* Lets requests go on in their order, while there is room for more lines. */
+/* Lets requests continue in their order, while there is room for more lines. */
 static void release_waiters(struct gate *g)
 {
     while (!mk_list_empty(&g->waiting) && !is_full(g)) {

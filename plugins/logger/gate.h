@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * WhenFull wait, for one log in one worker: requests wait at the gate while too much of the log is not written. The
- * worker's loop goes on; the writer sends it a message when there is room.
+ * worker's loop continues; the writer sends it a message when there is room.
  *
  *     open ── half of `Buffer` waits to be written ──► closed ── a quarter or less waits ──► open: requests go on
  */

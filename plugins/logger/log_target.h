@@ -45,7 +45,7 @@ struct log_target {
     unsigned users;                     /* hosts that use it; log_targets_lock */
     _Atomic bool stalled;               /* it cannot be written now: workers need not wake the writer */
     int fd;                             /* -1: not open */
-    bool is_regular, is_socket, is_own; /* `is_own`: a file description of its own, which is O_NONBLOCK */
+    bool is_regular, is_socket, is_own; /* `is_own`: its own file description, which is O_NONBLOCK */
     bool is_stale;                      /* the file was renamed, and the new one cannot be opened */
     bool blocked;                       /* it is full: poll for POLLOUT */
     int err;                            /* that was logged last */

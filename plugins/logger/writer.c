@@ -329,7 +329,7 @@ static bool is_signalled(const struct writer *w)
     return w->flush_now || w->reopen || w->stop;
 }
 
-/* Sleeps until there are lines, then for Flush or until it is told not to wait. */
+/* Sleeps until there are lines, then for Flush or until it is notified not to wait. */
 static void sleep_until_due(struct writer *w, bool something_left)
 {
     if (something_left)

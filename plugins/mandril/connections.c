@@ -113,7 +113,7 @@ static int ask_section(const struct connection_rule *rule, struct conn_subject *
 }
 
 /*
- * Finds what the sections decide. Returns 0 (it goes on; `s->counted` are the counts to end), -EACCES (it is dropped)
+ * Finds what the sections decide. Returns 0 (it continues; `s->counted` are the counts to end), -EACCES (it is dropped)
  * or -ENOMEM. A section in a dry run counts and logs, and the next one is asked.
  */
 static int decide(const struct generation_state *g, struct files_refs *files, struct conn_subject *s)

@@ -18,7 +18,7 @@ static enum client_match match_client(const struct active_section *s, struct fil
     return filter_contains(&s->clients, files, &e->client) ? CLIENT_MATCHES : CLIENT_OTHER;
 }
 
-/* Returns what the plain words for an action are worth: an allow lets the request go on. */
+/* Returns what the plain words for an action are worth: an allow lets the request continue. */
 static enum mk_explain_effect get_effect(const struct rule *rule, enum client_match client)
 {
     uint8_t kind = rule->conf->action.kind;

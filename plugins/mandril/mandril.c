@@ -187,7 +187,7 @@ static void end_delay(struct exchange *x)
     x->delayed = NULL;
 }
 
-/* The time of a delay is over: the request goes on with the limits. */
+/* The time of a delay is over: the request continues with the limits. */
 static void finish_delay(struct mk_timer *timer)
 {
     struct exchange *x = MK_CONTAINER_OF(timer, struct exchange, timer);

@@ -147,7 +147,7 @@ int reach_check_connections(struct mk_host *host, const struct generation_state 
 
 struct rule_decision {
     const struct rule *rule; /* NULL: none has decided */
-    uint8_t kind;            /* enum action_kind; ACTION_NONE: the request goes on */
+    uint8_t kind;            /* enum action_kind; ACTION_NONE: the request continues */
     uint16_t status;
     bool too_costly; /* a pattern took too much time */
 };
@@ -160,7 +160,7 @@ struct rule_decision rules_decide(const struct host_state *host, struct files_re
 
 /*
  * Applies the limits of the host to a request.
- * Returns MK_DECLINED (it goes on), 0 (it was refused) or -ENOMEM.
+ * Returns MK_DECLINED (it continues), 0 (it was refused) or -ENOMEM.
  */
 int limits_apply(const struct host_state *host, struct files_refs *files, const struct conditions_subject *subject);
 /* Adds the headers of rate limits to a response. */
@@ -185,7 +185,7 @@ void explain_sections(const struct mk_host *host, struct mk_explain *e);
 
 /* Applies [CONNECTIONS] to the client of a connection. Returns as on_client. */
 int connections_check_client(struct mk_connection *conn);
-/* Applies [CONNECTIONS] to a request. Returns MK_DECLINED (it goes on), 0 (it was dropped) or -ENOMEM. */
+/* Applies [CONNECTIONS] to a request. Returns MK_DECLINED (it continues), 0 (it was dropped) or -ENOMEM. */
 int connections_check_request(struct generation_state *g, struct files_refs *files,
                               const struct conditions_subject *subject);
 /* End the counts of a request under way, or of a connection. */

@@ -22,7 +22,7 @@ bool networks_contain(const struct network_set *set, const struct mk_address *ad
 /* Returns whether the set contains all addresses of all networks of `other`. */
 bool networks_cover(const struct network_set *set, const struct network_set *other);
 /*
- * Returns how many nodes a lookup of the address reads, each in a cache line of its own: what a lookup costs without a
+ * Returns how many nodes a lookup of the address reads, each in its own cache line: what a lookup costs without a
  * clock, for tests. Unix sockets: 0.
  */
 unsigned networks_count_nodes(const struct network_set *set, const struct mk_address *address);
@@ -30,7 +30,7 @@ unsigned networks_count_nodes(const struct network_set *set, const struct mk_add
 size_t networks_count(const struct network_set *set);
 
 /*
- * Reads networks as a file has them: one in a line, `#` begins a comment. `name` stands for the file in messages.
+ * Reads networks as a file has them: one in a line, `#` begins a comment. `name` means the file in messages.
  * Returns 0, -ENOMEM, or -EINVAL (a line is wrong) or -EFBIG with "name:line:column: what is wrong" in `message`.
  */
 int networks_read(struct mk_str text, struct mk_str name, struct network_set **ret, struct mk_buf *message);

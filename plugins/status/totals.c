@@ -35,7 +35,7 @@ static bool grow_hosts(struct totals *t)
 /* Returns the host of that name, a new one if there is none yet; NULL: there are too many. */
 static struct totals_host *find_host(struct totals *t, struct mk_str name)
 {
-    for (unsigned i = t->n_hosts; i--;) /* the counters of a host stand beside each other */
+    for (unsigned i = t->n_hosts; i--;) /* the counters of a host stand next to each other */
         if (mk_str_eq(mk_str(t->hosts[i].name, t->hosts[i].name_len), name))
             return &t->hosts[i];
     if (t->n_hosts == t->room && !grow_hosts(t)) {

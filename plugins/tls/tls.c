@@ -241,7 +241,7 @@ static int get_min_version(const SSL_CTX *ctx)
 }
 
 /*
- * Returns true for 421 (RFC 9110 section 15.5.20): on a connection of its own, the request's host would have another
+ * Returns true for 421 (RFC 9110 section 15.5.20): on its own connection, the request's host would have another
  * certificate, another policy for client certificates or another minimum version. A client that has sent no name (SNI)
  * and requests an address cannot do better.
  */

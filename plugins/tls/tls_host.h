@@ -61,7 +61,7 @@ void tls_host_release(struct tls_host *tls_host);
 struct tls_credentials *tls_host_add_credentials(SSL_CTX *ctx);
 /* Returns the credentials of an SSL_CTX; NULL if it is not of a host. */
 const struct tls_credentials *tls_host_credentials(const SSL_CTX *ctx);
-/* Returns true if the host has a certificate of its own, or the self-signed one. */
+/* Returns true if the host has its own certificate, or the self-signed one. */
 bool tls_host_has_certificate(const struct tls_host *tls_host);
 
 /*

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # `dudac` (docs/guide/dudac.md), a program in Python. bin/dudac of the build runs from the checkout, since the program
-# finds its package beside the file that a link leads to; that of an installation looks in share/monkey/dudac.
+# finds its package next to the file that a link leads to; that of an installation looks in share/monkey/dudac.
 file(MAKE_DIRECTORY ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
 file(CREATE_LINK ${CMAKE_SOURCE_DIR}/tools/dudac/start.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/dudac SYMBOLIC)
 install(PROGRAMS tools/dudac/start.py TYPE BIN RENAME dudac)

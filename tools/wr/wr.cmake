@@ -17,7 +17,7 @@ mk_link_library(wr-load openssl/evp.h crypto libssl-dev wr-load "${otherwise}")
 add_executable(wr-limit tools/wr/limit/limit.c)
 install(TARGETS wr-load wr-limit)
 
-# bin/wr of the build runs from the checkout, since the program finds its package beside the file that a link leads to;
+# bin/wr of the build runs from the checkout, since the program finds its package next to the file that a link leads to;
 # that of an installation looks in share/monkey/wr.
 file(MAKE_DIRECTORY ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
 file(CREATE_LINK ${CMAKE_SOURCE_DIR}/tools/wr/wr ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/wr SYMBOLIC)

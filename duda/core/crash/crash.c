@@ -363,7 +363,7 @@ static bool begin_handling(void)
     return false;
 }
 
-/* An atomic addition to memory that the next process goes on with. */
+/* An atomic addition to memory that the next process continues with. */
 static void count_crash(const struct mk_counter *crashes)
 {
     if (crashes)

@@ -45,7 +45,7 @@ void crash_log_warning(const char *service, const char *text);
 /* Writes "function" or "NAME.duda+0x1234", an address for addr2line(1), with a NUL. Async-signal-safe. */
 void crash_describe(uintptr_t address, char *to, size_t size);
 
-/* A thread that runs code of services: it has a stack for the handler, so that an overflow of its own is logged, too.
+/* A thread that runs code of services: it has a stack for the handler, so that its own overflow is logged, too.
  */
 struct crash_thread;
 

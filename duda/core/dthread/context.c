@@ -25,7 +25,7 @@ void *__tsan_create_fiber(unsigned flags);
 void __tsan_destroy_fiber(void *fiber);
 void __tsan_switch_to_fiber(void *fiber, unsigned flags);
 
-/* Saves the state of the stack that runs, sets *save to it, and goes on with the state `to`. */
+/* Saves the state of the stack that runs, sets *save to it, and continues with the state `to`. */
 void duda_context_swap(void **save, void *to) __attribute__((visibility("hidden")));
 /* Where a new context begins: calls the function in a register with the argument in another one. */
 void duda_context_begin(void) __attribute__((visibility("hidden")));

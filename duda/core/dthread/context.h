@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Switches between stacks of one thread. A context is what a stack that does not run goes on with.
+ * Switches between stacks of one thread. A context is what a stack that does not run continues with.
  *
  *     context_init(&own, stack, bytes, fn, arg)
  *     context_switch(&from, &own, false) ─► fn(arg) ... context_switch(&own, &from, true): it is never run again

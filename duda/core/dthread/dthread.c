@@ -54,7 +54,7 @@ static struct context *get_context(struct dthreads *all, struct dthread *d)
 
 static void leave_for_ever(struct dthread *d, struct dthread *to);
 
-/* Runs `to`, or what has called the dthreads (NULL). Returns when this stack goes on. */
+/* Runs `to`, or what has called the dthreads (NULL). Returns when this stack continues. */
 static void transfer(struct dthreads *all, struct dthread *to)
 {
     struct dthread *from = all->running;
@@ -77,7 +77,7 @@ static void leave_for_ever(struct dthread *d, struct dthread *to)
     context_switch(&d->context, get_context(all, to), true);
 }
 
-/* Returns the one that goes on at the end of a dthread of the old API; NULL: a callback. */
+/* Returns the one that continues at the end of a dthread of the old API; NULL: a callback. */
 static struct dthread *find_resumer(const struct dthread *d)
 {
     struct dthread *resumer = dthread_find(d->worker, d->resumer);
@@ -402,7 +402,7 @@ void dthread_stop(struct service_worker *w)
     }
 }
 
-/* Frees one that does not go on; if it has begun, its stack runs once more, to be left. Returns whether it has. */
+/* Frees one that does not continue; if it has begun, its stack runs once more, to be left. Returns whether it has. */
 static bool drop(struct dthread *d)
 {
     bool begun = d->begun;

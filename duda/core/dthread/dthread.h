@@ -62,7 +62,7 @@ struct dthread {
     bool begun;
     bool woken, waits_for_wake; /* wake() was called before it has waited; it waits for that */
     bool is_held;               /* a task uses its stack: its wait is not ended */
-    bool dropped;               /* it does not go on, but leaves its stack */
+    bool dropped;               /* it does not continue, but leaves its stack */
     duda_dthread_t resumer;     /* old API: the one that has resumed it first; 0: a callback */
 };
 

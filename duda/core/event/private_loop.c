@@ -104,7 +104,7 @@ void private_loop_free(struct duda_event_loop *loop)
     heap_free(l, sizeof(*l));
 }
 
-/* Closes the other end of a channel, unless the service has: the number may stand for something else then. */
+/* Closes the other end of a channel, unless the service has: the number may refer to something else then. */
 static void close_write_end(const struct row *row)
 {
     struct stat st;
@@ -114,7 +114,7 @@ static void close_write_end(const struct row *row)
 
 /*
  * Closes what the loop has made and the service has not closed: the kernel knows a number in an epoll set only as long
- * as it stands for the file that was added.
+ * as it refers to the file that was added.
  */
 static void close_own(struct private_loop *l)
 {

@@ -189,7 +189,7 @@ static const struct route_hook *cut_hook(struct dispatch *d)
     return hook;
 }
 
-/* Returns true if the request goes on. */
+/* Returns true if the request continues. */
 static bool call_hook(struct dispatch *d, const struct route_hook *hook)
 {
     struct duda_request *dr = d->dr;

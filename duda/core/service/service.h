@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A service: one shared object that runs for one virtual host. It lives as long as a generation uses it; a reload that
- * changes neither its file nor its section goes on with the same service.
+ * changes neither its file nor its section continues with the same service.
  *
  *     service_open ─► service_run: duda_main() ─► service_worker_get (each worker) ─► requests
  *     service_put, the last one: duda_exit() ─► dlclose
@@ -56,7 +56,7 @@ struct service_conf {
     struct mk_str name, file, document_root, conf_dir, data_dir, log_dir;
     struct mk_str packages_root; /* of [DUDA] */
     bool enabled, root;
-    struct mk_str console; /* this and the next are of a generation: a service goes on if they change */
+    struct mk_str console; /* this and the next are of a generation: a service continues if they change */
     struct mk_networks console_allow;
 };
 

@@ -214,7 +214,7 @@ void service_worker_retire(struct service_worker *w)
         arm_cut_timer(w);
 }
 
-/* A generation without exchanges of its own is not retired; older ones, which were, may still have some. */
+/* A generation that has had no exchange is not retired; older ones, which were, may still have some. */
 void service_worker_put(struct service_worker *w, const struct mk_worker *worker, bool retired)
 {
     if (w->worker == worker)

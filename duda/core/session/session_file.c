@@ -172,7 +172,7 @@ static int write_bytes(int fd, const void *data, size_t len)
     return 0;
 }
 
-/* Writes a file whole beside the old one, and then puts it in its place. Returns 0 or -errno. */
+/* Writes a file whole next to the old one, and then puts it in its place. Returns 0 or -errno. */
 static int write_file(int folder, const struct session_key *key, struct mk_str values, int64_t ends)
 {
     char name[SESSION_NAME_BYTES], temp[TEMP_NAME_BYTES];

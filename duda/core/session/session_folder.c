@@ -113,7 +113,7 @@ int session_folder_lock(struct session_store *store, int folder, const struct se
 void session_folder_unlock(struct session_lock *lock)
 {
     if (lock->fd >= 0)
-        close(lock->fd); /* which also unlocks it: no other descriptor stands for this open file */
+        close(lock->fd); /* which also unlocks it: no other descriptor refers to this open file */
     pthread_mutex_unlock(lock->mutex);
 }
 

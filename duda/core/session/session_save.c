@@ -63,7 +63,7 @@ static int send_cookie(struct duda_request *dr, const struct session_state *s)
     return session_cookie_set(dr, session_exists(s) ? &s->new_id : NULL, s->cookie_expires);
 }
 
-/* The request goes on with what it has written. */
+/* The request continues with what it has written. */
 static void keep_changes(struct session_state *s)
 {
     bool is_new = s->begins || s->renews;

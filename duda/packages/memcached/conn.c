@@ -247,7 +247,7 @@ static int take_reply(struct mc_command *c, const struct mc_reply *reply, struct
     return result == 0 && (reply->code == MC_VA || reply->code == MC_ME) ? take_value(c, value) : result;
 }
 
-/* Returns a clause about a reply that the connection cannot go on after; or NULL. */
+/* Returns a clause about a reply that the connection cannot continue after; or NULL. */
 static const char *check_reply(const struct mc_command *c, const struct mc_reply *reply)
 {
     bool is_plain = reply->code == MC_EN || reply->code == MC_ME || reply->code == MC_MN || reply->code >= MC_ERROR;

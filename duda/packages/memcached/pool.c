@@ -156,7 +156,7 @@ static bool is_stuck(const struct mc_command *c, uint64_t now_ms)
 {
     uint64_t timeout_ms = c->pool->cache->conf.timeout_ms;
     if (c->conn->state != MC_OPEN)
-        return false; /* the dial has a timeout of its own */
+        return false; /* the dial has its own timeout */
     return c->conn->received_ms <= c->sent_ms || now_ms - c->sent_ms >= 2 * timeout_ms;
 }
 

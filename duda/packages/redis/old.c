@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The calls of the original API: contexts as those of hiredis, each with a connection of its own that is not made
+ * The calls of the original API: contexts as those of hiredis, each with its own connection that is not made
  * again.
  *
  *     connect ─► attach ─► (dial) ─► commands ─► disconnect, free, or a failure ─► the end of the turn: freed

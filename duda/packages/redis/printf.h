@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Commands by a format, as hiredis reads it. A file of its own: the types of hiredis and those of the package's header,
+ * Commands by a format, as hiredis reads it. Its own file: the types of hiredis and those of the package's header,
  * which does not need hiredis, are not for the same file.
  */
 #ifndef DUDA_PACKAGES_REDIS_PRINTF_H

@@ -8,7 +8,7 @@
  * Each call is one script, which the server runs as one step: so two requests cannot lose a key of each other. Times
  * are those of Redis, so that the clocks of the servers that share it need not agree. Redis removes what has expired by
  * itself; the script checks it nevertheless, for an `idle_s` that has become shorter. When memory is out, Redis refuses
- * a script at the first write that takes memory, and lets one go on that has written before: so a commit begins with
+ * a script at the first write that takes memory, and lets one continue that has written before: so a commit begins with
  * HSET, and fails as a whole, and a load with EXPIRE, and works. Digests are made by the core: Redis never sees an id.
  */
 #include "format.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What the packages sha1 and sha256 share: a digest of libcrypto, and its HMAC. Each package has a copy of its own.
+ * What the packages sha1 and sha256 share: a digest of libcrypto, and its HMAC. Each package has its own copy.
  */
 #ifndef DUDA_PACKAGES_SHA_DIGEST_H
 #define DUDA_PACKAGES_SHA_DIGEST_H

@@ -221,7 +221,7 @@ static int step_rows(struct sq_conn *c, sqlite3_stmt *stmt, struct sq_builder *b
     return err == 0 ? 0 : set_result_error(c, err, e);
 }
 
-/* SQLite goes on with a file that has no name any more: what is written there is lost. */
+/* SQLite continues with a file that has no name any more: what is written there is lost. */
 static int check_file(struct sq_conn *c, struct sq_error *e)
 {
     int has_moved = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Time as an argument: the loop calls these functions, so that unit tests can use a clock of their own.
+ * Time as an argument: the loop calls these functions, so that unit tests can use their own clock.
  */
 #ifndef MK_BASE_CLOCK_H
 #define MK_BASE_CLOCK_H

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The memory of the counters (<monkey/counters.h>): one file in memory (memfd), which the next process can go on with.
+ * The memory of the counters (<monkey/counters.h>): one file in memory (memfd), which the next process can continue
+ * with.
  *
  *     head ─► family ─► counter ─► counter ...      records in the order in which they were added, close together, so
  *                └────► family ─► counter ...       that few counters take few pages
@@ -9,8 +10,8 @@
  *
  * A counter has the same slot in all blocks: one cell, or for a histogram one for the sum and one for each bucket. Only
  * the thread that has claimed a block writes to it; each process has one block more, which its other threads share with
- * atomic additions. A block that its thread gives back keeps its values, and the next thread goes on adding to them, so
- * that the sum over all blocks is exact at all times. Pages that nothing has touched take no memory.
+ * atomic additions. A block that its thread gives back keeps its values, and the next thread continues adding to them,
+ * so that the sum over all blocks is exact at all times. Pages that nothing has touched take no memory.
  *
  * Records never change, except for the place of the next one. They are found by their place, in bytes from the head;
  * 0: none. The memory is shared with other processes, one of which may be broken: places, lengths and slots that are

@@ -134,7 +134,7 @@ struct path_walk {
     char rest[PATH_MAX];
 };
 
-/* In a user namespace, the owner of "/" stands for root, which may have no number there. */
+/* In a user namespace, the owner of "/" is taken for root, which may have no number there. */
 static bool is_trusted(uid_t uid)
 {
     struct stat top;

@@ -84,7 +84,7 @@ struct mk__conf_set *mk__conf_set_new(struct mk__conf *conf, enum mk_conf_scope 
 int mk__conf_read(struct mk__conf *conf, struct mk__conf_set *set, const char *path);
 
 /*
- * Like mk__conf_read(), from memory. `name` stands for the file in messages. Includes are refused; paths are relative
+ * Like mk__conf_read(), from memory. `name` means the file in messages. Includes are refused; paths are relative
  * to the working directory.
  */
 int mk__conf_read_text(struct mk__conf *conf, struct mk__conf_set *set, const char *name, struct mk_str text);

@@ -7,7 +7,7 @@
  *     [HOST]
  *         DocumentRoot "${root}/a b" # a comment begins at the start of a word
  *
- * A word is bare or as a whole in double quotes. `\"`, `\#` and `\${` stand for the character itself, in quotes also
+ * A word is bare or as a whole in double quotes. `\"`, `\#` and `\${` mean the character itself, in quotes also
  * `\\`; any other backslash stays. `${...}` is part of its word, whatever it contains.
  */
 #ifndef MK_CONF_SCAN_H
@@ -54,7 +54,8 @@ struct mk__scan_word {
 void mk__scan_init(struct mk__scan *s, struct mk_str text);
 
 /*
- * Reads the next line that is not blank. After the last one, `kind` is MK__SCAN_END. After an error the scan can go on.
+ * Reads the next line that is not blank. After the last one, `kind` is MK__SCAN_END. After an error the scan can
+ * continue.
  */
 void mk__scan_next(struct mk__scan *s, struct mk__scan_line *line);
 

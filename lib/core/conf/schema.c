@@ -78,7 +78,7 @@ const struct mk__conf_section_type *mk__schema_find_default_key(const struct mk_
     return hosts && has_loaded_key(hosts, key) ? hosts : NULL;
 }
 
-/* Returns whether a row has what its type needs, lies within the struct, and has a name of its own. */
+/* Returns whether a row has what its type needs, lies within the struct, and has its own name. */
 static bool is_valid_key(const struct mk_conf_section *section, const struct mk_conf_key *key)
 {
     bool can_repeat = key->type == MK_CONF_LIST || key->type == MK_CONF_CUSTOM;

@@ -65,7 +65,7 @@ struct mk__state_info {
     bool limits_rate;        /* the client must send its body at MinBodyRate */
     uint16_t next;           /* a bit for each state that may follow */
     /* of connections */
-    uint8_t want;  /* which edge goes on */
+    uint8_t want;  /* the edge that is waited for */
     uint8_t turn;  /* enum mk__conn_turn */
     bool idle;     /* no request has begun: the connection may end */
     uint8_t evict; /* enum mk__conn_evict */
@@ -79,7 +79,7 @@ extern const struct mk__state_info mk__conn_states[MK__CONN_STATES];
 /* Grace period after a drain begins for connections without a request: one may be in flight. */
 enum { MK__CONN_DRAIN_GRACE_MS = 1000 };
 
-/* Whether the connection ends after the current response, and what its client may still send. It only goes on. */
+/* Whether the connection ends after the current response, and what its client may still send. It only moves forward. */
 enum mk__close {
     MK__CLOSE_NEVER,
     MK__CLOSE_AFTER_RESPONSE, /* the client may have sent another request already */
@@ -118,7 +118,7 @@ struct mk__proto {
     enum mk__conn_state (*on_timeout)(struct mk__conn *c);
     /* A timeout aborts the connection: logs what ends with it. NULL: nothing. */
     void (*on_abort)(struct mk__conn *c);
-    /* Tells whether a change is announced in a turn of its own. Otherwise the next response tells it. */
+    /* Tells whether a change is announced in its own turn. Otherwise the next response tells it. */
     bool (*announces)(const struct mk__conn *c, enum mk__conn_change change);
     /* The connection closes: ends its exchanges and frees c->proto_data. May be called after it has done so. */
     void (*close)(struct mk__conn *c);
@@ -157,7 +157,7 @@ struct mk__conn {
     uint8_t close;              /* enum mk__close */
     bool running;               /* a turn is in progress: wake() need not schedule one */
     bool accepted_in_drain;     /* accepted during a drain, which does not wait for it */
-    bool traced;                /* http->inspector is told of its states */
+    bool traced;                /* http->inspector is notified of its states */
 };
 
 /* Returns the connection that plugins see as `handle`. */

@@ -131,7 +131,7 @@ enum {
 /* The status line that most HTTP/1 responses have. */
 #define MK__OK_LINE "HTTP/1.1 200 OK\r\n"
 
-/* How far the shutdown of the thread is. It only goes on; a thread that is retired skips ANNOUNCED. */
+/* How far the shutdown of the thread is. It only moves forward; a thread that is retired skips ANNOUNCED. */
 enum mk__shutdown {
     MK__SHUTDOWN_NONE,
     MK__SHUTDOWN_ANNOUNCED, /* ShutdownDelay: requests are served, and health checks fail */

@@ -131,7 +131,7 @@ static struct mk__span append_span(char *text, size_t *at, const char *base, str
     return span;
 }
 
-/* Copies what stands for a field in a tunnel, and the host in its value. */
+/* Copies what replaces a field in a tunnel, and the host in its value. */
 static struct mk__field append_field(struct mk_request *req, char *text, size_t *at, struct mk__field field)
 {
     struct mk__span old = field.value, *host = &req->head.host;

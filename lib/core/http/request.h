@@ -37,8 +37,8 @@ struct mk__request_ops {
     /* Schedules a turn: a part was queued, the body is wanted, or the response has ended. */
     void (*wake)(struct mk_request *req);
     /*
-     * Returns true in a turn of the connection at whose end mk__request_keep() is called for an exchange that goes on.
-     * NULL: never.
+     * Returns true in a turn of the connection at whose end mk__request_keep() is called for an exchange that
+     * continues. NULL: never.
      */
     bool (*in_turn)(const struct mk_request *req);
     /* Return the connection of the request, as transports and as plugins see it. */
@@ -115,7 +115,7 @@ enum mk__body_state {
     MK__BODY_STATE_FAILED,     /* the request or its body was rejected: the handler gets no end */
 };
 
-/* What the handler has made of the response. It only goes on, but for mk_response_replace(). */
+/* What the handler has made of the response. It only moves forward, but for mk_response_replace(). */
 enum mk__response_state {
     MK__RESPONSE_OPEN,   /* headers and parts may be added */
     MK__RESPONSE_ENDED,  /* all parts are queued */

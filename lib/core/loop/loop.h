@@ -4,7 +4,7 @@
  *
  *     wait ─► descriptors ─► messages ─► timers ─► tasks scheduled before this point ─► deferred frees
  *
- * Clock and poller are arguments: the unit tests run whole connections on a clock of their own.
+ * Clock and poller are arguments: the unit tests run whole connections on their own clock.
  */
 #ifndef MK_LOOP_LOOP_H
 #define MK_LOOP_LOOP_H

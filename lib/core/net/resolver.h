@@ -26,7 +26,7 @@ enum {
 };
 
 /*
- * Looks up the addresses of `host` (with port 0), at most `max`. Called on a thread of its own.
+ * Looks up the addresses of `host` (with port 0), at most `max`. Called on its own thread.
  * Returns the number of addresses or -errno.
  */
 typedef int (*mk__resolver_fn)(const char *host, struct mk__addr *ret, unsigned max);

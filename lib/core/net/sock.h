@@ -23,7 +23,7 @@ struct mk__scratch {
     size_t len, size;
 };
 
-/* What may still be read. It only goes on. */
+/* What may still be read. It only moves forward. */
 enum mk__sock_input {
     MK__SOCK_INPUT_OPEN,
     MK__SOCK_INPUT_HUNG_UP, /* the peer has sent its FIN: read until 0 is returned */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The control thread has a loop of its own. It frees what ends later (a generation with its last exchange, a retired
+ * The control thread has its own loop. It frees what ends later (a generation with its last exchange, a retired
  * worker with its last connection) and, with the fair scheduler, accepts (server/balancer.h). It exists from the start
  * with that scheduler, else from the first reload on. The functions are called by the main thread (which starts,
  * reloads and stops the server), unless they say otherwise.

@@ -12,7 +12,7 @@ int mk_server_inherit(struct mk_server *s, int fd, bool own)
 {
     if (!own || !mk__plugin_sockets_have(fd))
         return mk__inherited_add(&s->listeners, fd, own);
-    close(fd); /* the plugin has a descriptor of its own */
+    close(fd); /* the plugin has its own descriptor */
     return 0;
 }
 

@@ -110,7 +110,7 @@ static bool find_folder(char *path, size_t len, const char *folder)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* Finds the folder beside the shared library that this function is in: ../lib of a program is not where others are. */
+/* Finds the folder next to the shared library that this function is in: ../lib of a program is not where others are. */
 static bool find_beside_library(char *path, size_t size)
 {
     static const char *const folders[] = {"/monkey", "/../monkey"};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Passes connections from the control thread to a worker (server/receiver.h). A message that was taken goes on a stack;
- * the control thread takes all of the stack when it has no spare message left, so that neither waits for the other.
+ * Passes connections from the control thread to a worker (server/receiver.h). A message that was taken is put on a
+ * stack; the control thread takes all of the stack when it has no spare message left, so that neither waits for the
+ * other.
  */
 #include "server/receiver.h"
 

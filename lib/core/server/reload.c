@@ -189,7 +189,7 @@ static void commit_reload(struct reload *c)
     mk__generation_put(before);
 }
 
-/* Checks a new ErrorLog. The one in use goes on in any case, even if it was renamed and could not be opened again. */
+/* Checks a new ErrorLog. The one in use continues in any case, even if it was renamed and could not be opened again. */
 static int check_log(const struct reload *c)
 {
     struct mk_str next = c->next->settings->error_log;
@@ -265,8 +265,8 @@ static int reload_server(struct mk_server *s)
 }
 
 /*
- * Until end_reload() the workers go on, because a reload waits for their answers: mk_server_stop_now() is carried out
- * then. Returns whether it was called already.
+ * Until end_reload() the workers continue, because a reload waits for their answers: mk_server_stop_now() is carried
+ * out then. Returns whether it was called already.
  */
 static bool begin_reload(struct mk_server *s)
 {

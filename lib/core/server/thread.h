@@ -80,7 +80,7 @@ void mk__thread_set_affinity(struct mk__thread *t, bool bound);
 
 /* Drains the thread after ShutdownDelay: it accepts no more, and ends with its last exchange or at ShutdownTimeout. */
 void mk__thread_drain(struct mk__thread *t);
-/* Retires the thread while others go on: its connections end as they become idle, or at ShutdownTimeout. */
+/* Retires the thread while others continue: its connections end as they become idle, or at ShutdownTimeout. */
 void mk__thread_retire(struct mk__thread *t);
 /* Drains a retiring thread without further delay, because the server stops. To be called once. */
 void mk__thread_drain_now(struct mk__thread *t);

@@ -105,7 +105,7 @@ void mk__table_remove(struct mk__table *t, _Atomic uintptr_t *slot)
         atomic_store_explicit(slot, REMOVED, memory_order_relaxed);
         return;
     }
-    /* No search goes on behind this slot: it and the marks before it are empty from now on. */
+    /* No search continues behind this slot: it and the marks before it are empty from now on. */
     do {
         atomic_store_explicit(&t->slots[i], EMPTY, memory_order_relaxed);
         t->full--;

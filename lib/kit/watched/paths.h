@@ -32,7 +32,7 @@ void mk__paths_release(struct mk__paths *p);
  */
 void mk__paths_watch(struct mk__paths *p, int inotify);
 
-/* Returns whether an event of this folder may change the files; an empty name stands for all entries. */
+/* Returns whether an event of this folder may change the files; an empty name means all entries. */
 bool mk__paths_has_step(const struct mk__paths *p, int wd, const char *name);
 /* Returns whether a watch is that of one of the files. */
 bool mk__paths_has_file(const struct mk__paths *p, int wd);

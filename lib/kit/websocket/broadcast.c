@@ -157,7 +157,7 @@ static bool is_excepted(const struct mk__ws_broadcast *b, const struct mk_ws *ws
     return b->except_worker == ws->worker && b->except_id == ws->id;
 }
 
-/* Frames of clients are masked, each with a key of its own. */
+/* Frames of clients are masked, each with its own key. */
 static int send_masked(struct mk_ws *ws, const struct mk__ws_block *block)
 {
     const struct mk__ws_rules rules = {.frame_max = MK__WS_SENT_BYTES_MAX};

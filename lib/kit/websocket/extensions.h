@@ -20,7 +20,7 @@ enum {
 
 /*
  * permessage-deflate, as the configuration wants it or as it was negotiated. A context that is not kept makes each
- * message a stream of its own, so that its memory can be freed between two messages.
+ * message its own stream, so that its memory can be freed between two messages.
  */
 struct mk__ws_deflate_params {
     bool on;

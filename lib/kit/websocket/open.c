@@ -48,7 +48,7 @@ static void end_stream(struct mk_ws *ws)
     ops->end(stream);
 }
 
-/* Remembers what on_close is told; the first call counts. */
+/* Remembers what on_close gets; the first call counts. */
 static void set_code(struct mk_ws *ws, unsigned code, struct mk_str reason)
 {
     if (ws->code)

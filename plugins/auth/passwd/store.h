@@ -30,7 +30,7 @@ int store_open(struct store *s, const char *path, bool change);
 void store_close(struct store *s);
 
 /*
- * Replaces the file: a new one is written beside it, synced and renamed. It keeps owner, group and mode; a file that
+ * Replaces the file: a new one is written next to it, synced and renamed. It keeps owner, group and mode; a file that
  * did not exist gets mode 600. Returns 0, or -errno (nothing was changed): -EPERM (the owner cannot be kept), -EACCES
  * (the folder cannot be written), -EEXIST (there is a file of the temporary name).
  */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Level 2: a private loop in a thread of its own, and functions before the workers' loops. */
+/* Level 2: a private loop in its own thread, and functions before the workers' loops. */
 #include "webservice.h"
 
 DUDA_REGISTER("Old services", "Loops");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * hello: a plugin in a file of its own, with a section and a host's state.
+ * hello: a plugin in its own file, with a section and a host's state.
  */
 #include <monkey/plugin.h>
 

@@ -104,7 +104,7 @@ TEST(sockets_that_are_too_many)
         assert_int_equal(ipc_receive_sockets(&list, &got, most), 4 - kept);
         assert_int_equal(list.n, kept);
     }
-    sent.text[0] = 0; /* the list goes on */
+    sent.text[0] = 0; /* the list continues */
     assert_int_equal(ipc_send(pair[0], &sent), 0);
     assert_int_equal(ipc_receive(pair[1], &got), 0);
     assert_int_equal(ipc_receive_sockets(&list, &got, 3), 3);

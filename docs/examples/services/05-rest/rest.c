@@ -20,7 +20,7 @@ enum { NOTES = 100, NOTE_BYTES_MAX = 1000 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char notes[NOTES][NOTE_BYTES_MAX + 1];
 
-/* Returns 0: the request goes on; -1: it was answered. */
+/* Returns 0: the request continues; -1: it was answered. */
 static int check_token(duda_request_t *dr)
 {
     if (request->is_get(dr) || request->is_head(dr) || request->header_cmp(dr, "Authorization", "Bearer secret") == 0)

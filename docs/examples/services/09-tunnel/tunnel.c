@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * tunnel: a protocol of its own behind an upgrade. A client that asks for GET /tunnel/ with "Upgrade: rot13" gets each
+ * tunnel: its own protocol behind an upgrade. A client that asks for GET /tunnel/ with "Upgrade: rot13" gets each
  * letter that it sends back as the one 13 places further.
  */
 #include <duda/duda.h>

@@ -8,7 +8,7 @@
  * The first one is a callback, the second one straight code in a dthread.
  *
  *     worker: hash_password ─► start()     thread: run_hash     worker: send_hash ─► response
- *     worker: resolve ─► dthread: await() ─► thread: run_lookup ─► the dthread goes on ─► response
+ *     worker: resolve ─► dthread: await() ─► thread: run_lookup ─► the dthread continues ─► response
  */
 #include <duda/duda.h>
 #include <duda/packages/sha256/sha256.h>

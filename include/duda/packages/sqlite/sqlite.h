@@ -15,7 +15,7 @@
  * each other. They work on the threads of the object `task`; a worker never waits for the disk or for a lock:
  *
  *     query()               ─► one of the connections that read  ─┐
- *     exec(), transaction() ─► the one that writes, in order     ─┴─► the caller goes on with the result
+ *     exec(), transaction() ─► the one that writes, in order     ─┴─► the caller continues with the result
  *
  * Where query(), exec() and transaction() may be called:
  *
@@ -137,7 +137,7 @@ static inline struct duda_sqlite_value duda_sqlite_blob(const void *bytes, size_
 
 /*
  * The last two arguments of query() and others: an array of the values, which compilers check, and their number. C++
- * has no such arrays: there it is a variable of its own.
+ * has no such arrays: there it is its own variable.
  */
 #define DUDA_SQLITE_ARGS(...) \
     (const struct duda_sqlite_value[]){__VA_ARGS__}, \

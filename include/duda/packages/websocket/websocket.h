@@ -99,7 +99,7 @@ enum ws_result {
     WS_ENDED = -ESTALE,       /* a mistake: the WebSocket has ended */
 };
 
-/* What the WebSockets of an endpoint do. 0 and NULL stand for the defaults, which handshake() has. */
+/* What the WebSockets of an endpoint do. 0 and NULL mean the defaults, which handshake() has. */
 struct ws_settings {
     /* Instead of those of set_callback(). on_writable: what waited after WS_AGAIN was sent. */
     ws_callback_t on_open, on_message, on_error, on_close, on_timeout, on_writable;

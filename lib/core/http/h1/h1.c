@@ -495,7 +495,7 @@ static void close_exchange(struct mk__conn *c)
     mk__h1_free_saved_input(c);
 }
 
-/* The handler of a tunnel is told of a shutdown at once; clients are told by "Connection: close". */
+/* The handler of a tunnel is notified of a shutdown at once; clients are by "Connection: close". */
 static bool announces(const struct mk__conn *c, enum mk__conn_change change)
 {
     return change == MK__CONN_CHANGE_SHUTDOWN && c->state == MK__CONN_TUNNEL;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * An HTTP/2 connection (RFC 9113): many concurrent exchanges, each on a stream of its own.
+ * An HTTP/2 connection (RFC 9113): many concurrent exchanges, each on its own stream.
  *
  *     bytes ─► nghttp2 (session.c) ─► head (recv.c), chunks of a body ─► stream (stream.c) ─► request ─► hooks ...
  *     bytes ◄─ nghttp2 (session.c) ◄─ a DATA frame of the chosen stream (send.c) ◄─ response (response.c)
@@ -75,7 +75,7 @@ struct mk__h2_stream {
     uint64_t discard_left; /* how many more body bytes may be discarded, after the response is complete */
 };
 
-/* How far the connection's shutdown has come; it only goes on. */
+/* How far the connection's shutdown has come; it only moves forward. */
 enum mk__h2_shutdown {
     MK__H2_SHUTDOWN_NONE,
     MK__H2_SHUTDOWN_NOTICE,     /* the shutdown notice was sent: requests in flight are still accepted */

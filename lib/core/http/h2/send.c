@@ -428,7 +428,7 @@ static enum mk__conn_state begin_session(struct mk__conn *c, struct mk_str in)
     return mk__h2_open(c) < 0 ? MK__CONN_CLOSED : run_turn(c, in);
 }
 
-/* Clients are told by a GOAWAY frame. */
+/* Clients are notified by a GOAWAY frame. */
 static bool announces(const struct mk__conn *c, enum mk__conn_change change)
 {
     (void)change;

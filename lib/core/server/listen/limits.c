@@ -36,7 +36,7 @@ static void send_503(int fd)
     send(fd, answer, sizeof(answer) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* Returns a descriptor above 0, which stands for none: a program may have closed its stdin. */
+/* Returns a descriptor above 0, which means none: a program may have closed its stdin. */
 static int move_from_0(int fd)
 {
     int moved = fcntl(fd, F_DUPFD_CLOEXEC, 1);

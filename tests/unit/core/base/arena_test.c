@@ -51,7 +51,7 @@ TEST(keeps_small_chunks)
     assert_int_equal(account.bytes, 0);
 }
 
-/* A chunk of its own for one allocation, while the one before goes on. */
+/* Its own chunk for one allocation, while the one before continues. */
 TEST(exact_chunks)
 {
     _Alignas(16) char storage[64];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Whole files and patterns, in a directory of their own. */
+/* Whole files and patterns, in their own directory. */
 #include "folder.h"
 
 #include <errno.h>

@@ -144,7 +144,7 @@ static const struct mk_conf_section sample_gate = {
     .size = sizeof(struct sample_auth),
 };
 
-/* pairs beside a key */
+/* pairs next to a key */
 struct sample_pages {
     struct mk_conf_pairs pairs;
     struct mk_str match;

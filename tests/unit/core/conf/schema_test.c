@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What may be declared beside what. */
+/* What may be declared next to what. */
 #include "testing.h"
 
 #include "conf/internal.h"

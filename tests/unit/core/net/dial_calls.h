@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Dials of a test, and what came of them. Each test has an environment of its own, and must leave no descriptor behind.
+ * Dials of a test, and what came of them. Each test has its own environment, and must leave no descriptor behind.
  */
 #ifndef MK_UNIT_NET_DIAL_CALLS_H
 #define MK_UNIT_NET_DIAL_CALLS_H

@@ -148,7 +148,7 @@ static void *do_nothing(void *ctx)
 
 static inline void open_fixture(const struct test_host *known)
 {
-    pthread_t first; /* sanitizers start a thread of their own with the first one */
+    pthread_t first; /* sanitizers start their own thread with the first one */
     assert_int_equal(pthread_create(&first, NULL, do_nothing, NULL), 0);
     pthread_join(first, NULL);
     threads_before = threads();

@@ -192,7 +192,7 @@ TEST(cancel_in_each_state, open_test, close_test)
     await_wakeup();
     cancel();
     gated = true;
-    start("elsewhere:80", 1000); /* the lookup is running, and goes on without us */
+    start("elsewhere:80", 1000); /* the lookup is running, and continues without us */
     settle();
     cancel();
     start("nowhere:80", 100); /* the time ends it */

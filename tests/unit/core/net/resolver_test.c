@@ -119,7 +119,7 @@ TEST(one_lookup_for_all)
     assert_int_equal(c.calls, 1);
     assert_int_equal(asked, 1);
     pass(MK__RESOLVER_TTL_MS);
-    assert_int_equal(ask(&b, "one"), MK_AGAIN); /* a new one, beside what others still use */
+    assert_int_equal(ask(&b, "one"), MK_AGAIN); /* a new one, next to what others still use */
     assert_ptr_not_equal(a.name, b.name);
     sem_post(&gate);
     await(&b);

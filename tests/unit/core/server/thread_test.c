@@ -139,7 +139,7 @@ TEST(a_stop_ends_a_drain)
 {
     start();
     int busy = connect_one(), idle = connect_one();
-    assert_int_equal(send(busy, "GET / HT", 8, MSG_NOSIGNAL), 8); /* it has all of ShutdownTimeout to go on */
+    assert_int_equal(send(busy, "GET / HT", 8, MSG_NOSIGNAL), 8); /* it has all of ShutdownTimeout to continue */
     ask(idle, GET, "HTTP/1.1 200 OK\r\n");
     mk__thread_drain(&thread);
     mk__thread_stop(&thread);
@@ -216,7 +216,7 @@ TEST(serves_what_it_is_given)
     while (mk__receiver_load(&thread.receiver) != 2)
         ; /* the last one is being closed */
     mk__thread_drain(&thread);
-    ask(idle, GET, "HTTP/1.1 200 OK\r\n"); /* it goes on until it gets no more */
+    ask(idle, GET, "HTTP/1.1 200 OK\r\n"); /* it continues until it gets no more */
     mk_post(&thread.loop, &thread.receiver.end_message);
     finish();
     assert_int_equal(limits.open, 0);

@@ -346,7 +346,7 @@ TEST(failing_tables)
     fail();
 }
 
-/* Without memory for larger tables each part goes on with its first one. */
+/* Without memory for larger tables each part continues with its first one. */
 TEST(tables_that_never_grow)
 {
     struct mk_store *store = open_store(1 << 20);

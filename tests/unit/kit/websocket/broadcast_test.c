@@ -371,7 +371,7 @@ TEST(a_worker_comes_back)
     fixture_close(&f);
 }
 
-/* A thread with an account of its own, which compresses and decompresses, and ends. */
+/* A thread with its own account, which compresses and decompresses, and ends. */
 static void *serve(void *arg)
 {
     static const struct mk_ws_agreement agreement = {.deflate = true, .send_bits = 15, .receive_bits = 15};

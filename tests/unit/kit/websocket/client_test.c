@@ -22,7 +22,7 @@ static struct mk_ws *ws;
 static char log_text[4096];
 static int listener = -1;
 
-/* ── handlers, which write down what they are told ── */
+/* ── handlers, which write down what they get ── */
 
 static void note(const char *format, ...)
 {

@@ -101,7 +101,7 @@ static inline void peer_end(void *stream)
 
 static const struct mk_ws_stream_ops peer_ops = {peer_read, peer_write, peer_wake, peer_end};
 
-/* ── handlers, which write down what they are told ── */
+/* ── handlers, which write down what they get ── */
 
 static inline void see_open(struct mk_ws *ws, void *ctx)
 {

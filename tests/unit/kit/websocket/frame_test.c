@@ -152,7 +152,7 @@ TEST(writes_what_it_parses)
 
 /* ── fragments ── */
 
-/* T, B: a message begins; c: goes on; capital C: ends; t, b: a message of one frame; p: a ping; z: one with RSV1. */
+/* T, B: a message begins; c: continues; capital C: ends; t, b: a message of one frame; p: a ping; z: one with RSV1. */
 static int step(struct mk__ws_sequence *s, char what)
 {
     static const struct {

@@ -193,7 +193,7 @@ static int send_queued(void *ctx)
         err = mk_ws_send(p->ws, MK_WS_BINARY, "0123456789", 10);
     p->room = 1000;
     run(p, MK_TUNNEL_WRITE);
-    if (!p->ws) { /* a frame was cut: the WebSocket cannot go on */
+    if (!p->ws) { /* a frame was cut: the WebSocket cannot continue */
         p->ended = false;
         p->ws = mk_ws_open(failing->worker, &failing->settings, &(struct mk_ws_agreement){0}, -1, p, &peer_ops, p);
         return p->ws ? -ENOMEM : -1;

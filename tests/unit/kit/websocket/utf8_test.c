@@ -135,7 +135,7 @@ TEST(finds_errors_at_every_place)
     }
 }
 
-/* Both pieces at a place of their own: neither is read before its beginning or behind its end. */
+/* Both pieces at their own place: neither is read before its beginning or behind its end. */
 TEST(resumes_at_every_place)
 {
     static const char text[] = "a\xf0\x9f\x98\x80\xe4\xb8\xad\xc3\xbc"

@@ -126,7 +126,7 @@ TEST(mistakes_of_users)
         assert_int_equal(r.line, cases[i].line);
         assert_int_equal(r.column, cases[i].column);
         assert_non_null(strstr(r.error, cases[i].words));
-        assert_int_equal(htpasswd_next_user(&r, &user), 0); /* goes on behind the line */
+        assert_int_equal(htpasswd_next_user(&r, &user), 0); /* continues behind the line */
     }
 }
 

@@ -36,7 +36,7 @@ enum { N_PLUGINS = 2, CONNS_MAX = 1000, SETTLED_SECONDS_LATER = 3600 };
 static struct {
     int fd;
     bool waits;    /* the kernel would have to wait for a disk */
-    sem_t allowed; /* disk threads that may go on */
+    sem_t allowed; /* disk threads that may continue */
     int error;     /* of the next calls, instead of opening */
     uint32_t version;
     uint64_t opened_ms;
@@ -148,7 +148,7 @@ static int answer_file(struct mk_request *req)
 
 static const struct mk_plugin content = {.name = "content", .on_content = answer_file};
 
-/* Sends a request with a connection of its own, and returns the response. */
+/* Sends a request with its own connection, and returns the response. */
 static inline const char *ask(const char *name)
 {
     char text[128];
@@ -172,7 +172,7 @@ static inline const char *ask_body(const char *name)
     return status;
 }
 
-/* Lets a disk thread go on, and waits until its answer has come. */
+/* Lets a disk thread continue, and waits until its answer has come. */
 static inline void finish_job(void)
 {
     sem_post(&disk.allowed);

@@ -100,7 +100,7 @@ TEST(shuts_its_side, open_pair, close_pair)
     assert_int_equal(transport->shutdown(&io), 0);
     assert_int_equal(read(peer, to, sizeof(to)), 0);
     assert_int_equal(write(peer, "late", 4), 4);
-    assert_int_equal(transport->read(&io, to, sizeof(to)), 4); /* reading goes on */
+    assert_int_equal(transport->read(&io, to, sizeof(to)), 4); /* reading continues */
     int fd = io.fd;
     io.fd = -1;
     assert_int_equal(transport->shutdown(&io), -EBADF);

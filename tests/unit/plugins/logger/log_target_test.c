@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A log that takes only part of what it is given: lines go on where they ended, whatever came meanwhile. */
+/* A log that takes only part of what it is given: lines continue where they ended, whatever came meanwhile. */
 #include "plugins/logger/log_target.h"
 
 #include "folder.h"

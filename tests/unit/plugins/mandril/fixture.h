@@ -123,7 +123,7 @@ static void stop_section(struct active_section *s)
     zones_put(guard.process.zones, s->zone);
 }
 
-/* As a reload that removes all sections; what was counted goes on. */
+/* As a reload that removes all sections; what was counted continues. */
 static void remove_sections(void)
 {
     for (uint32_t i = 0; i < guard.host.n_limits; i++)

@@ -142,7 +142,7 @@ TEST(buckets_of_a_connection, open_guard, close_guard)
     assert_int_equal(first->base.zone->refs, 1);
 }
 
-/* A reload replaces the section: the response goes on, and the next one finds the bucket by the name. */
+/* A reload replaces the section: the response continues, and the next one finds the bucket by the name. */
 TEST(a_bucket_lasts_over_reloads, open_guard, close_guard)
 {
     add_rate("slow", SEND_RATE_CONNECTION);

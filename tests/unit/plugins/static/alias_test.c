@@ -104,7 +104,7 @@ TEST(places)
     assert_int_equal(mk_test_descriptors(), before);
 }
 
-/* All of them are told at once, and nothing stays behind. */
+/* All of them are reported at once, and nothing stays behind. */
 TEST(what_cannot_be_opened)
 {
     unsigned before = mk_test_descriptors();

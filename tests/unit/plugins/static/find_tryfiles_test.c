@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* TryFiles: which name stands for a path. */
+/* TryFiles: which name is taken for a path. */
 #include "site.h"
 
 #include <errno.h>

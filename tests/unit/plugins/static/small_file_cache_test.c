@@ -15,7 +15,7 @@ static const char *ask_at(struct static_site *site, uint64_t turn, const char *p
 {
     static char text[SMALL_FILE_BYTES_MAX + 32], asked[5000];
     struct mk_accept accept = {{0}};
-    struct mk_str name = mk_str(asked, strlen(path)); /* each request has a path of its own */
+    struct mk_str name = mk_str(asked, strlen(path)); /* each request has its own path */
     memset(asked, 'x', sizeof(asked));
     memcpy(asked, path, name.len + 1);
     struct find_result f =

@@ -425,7 +425,7 @@ TEST(a_budget_is_kept)
     close_fixture();
 }
 
-/* Under AddressSanitizer and MemorySanitizer each object of a pool is an allocation of its own. */
+/* Under AddressSanitizer and MemorySanitizer each object of a pool is its own allocation. */
 
 TEST(a_small_request_allocates_nothing)
 {

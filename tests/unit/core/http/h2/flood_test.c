@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Connections that end for what their clients do: what a frame or a head may have, and what the operator is told. */
+/* Connections that end for what their clients do: what a frame or a head may have, and what the log says. */
 #include "http/h2_fixture.h"
 
 #include "base/log.h"
@@ -184,7 +184,7 @@ TEST(our_own_failures)
     assert_true(broken > 0);
 }
 
-/* ── what the operator is told ── */
+/* ── what the log says ── */
 
 static int ends[2];
 

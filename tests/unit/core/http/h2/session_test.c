@@ -91,7 +91,7 @@ TEST(two_heads_at_once)
     h2_close(&t);
 }
 
-/* So many fields of 100 bytes, after which the connection goes on, or not. */
+/* So many fields of 100 bytes, after which the connection continues, or not. */
 TEST(large_heads)
 {
     static const struct {

@@ -279,7 +279,7 @@ static const struct {
     {NULL, HEAD("GET", "/%zz"), SIZE_MAX},
 };
 
-/* Whatever is missing: streams or the connection end, or go on, and nothing is lost. */
+/* Whatever is missing: streams or the connection end, or continue, and nothing is lost. */
 static void play(size_t i)
 {
     open_fixture(scenarios[i].handler);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Opening http2.so, which happens once in a process: each case is a copy of this program beside an object
+ * Opening http2.so, which happens once in a process: each case is a copy of this program next to an object
  * of its own, and says what it found.
  */
 #include "folder.h"

@@ -72,7 +72,7 @@ TEST(the_caller)
     crash_stop();
 }
 
-/* Each call needs one of crash_leave_thread(); a sanitizer has a stack of its own for its handlers. */
+/* Each call needs one of crash_leave_thread(); a sanitizer has its own stack for its handlers. */
 TEST(the_stack_of_a_thread)
 {
     stack_t before, now;

@@ -89,7 +89,7 @@ TEST(a_call_outside_of_workers, open_log, close_log)
     assert_non_null(strstr(read_log(state), "the service \"shop\" has returned from duda_exit() after 2.5 s"));
 }
 
-/* A thread that runs tasks has a limit of its own. */
+/* A thread that runs tasks has its own limit. */
 TEST(a_task, open_log, close_log)
 {
     struct watch_slot slot = {.service = "shop", .task_ms = 2500};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Coroutines in a loop with a clock of their own, called as services do. */
+/* Coroutines in a loop with their own clock, called as services do. */
 #include "testing.h"
 
 #include <errno.h>
@@ -449,7 +449,7 @@ TEST(channels)
     struct fixture f;
     open_fixture(&f);
     pass_letters(&f, 0);
-    assert_string_equal(f.log, "<a<<bc"); /* one value at a time, and the sender that was woken goes on first */
+    assert_string_equal(f.log, "<a<<bc"); /* one value at a time, and the sender that was woken continues first */
     memset(f.log, 0, sizeof(f.log));
     pass_letters(&f, 2);
     assert_string_equal(f.log, "<<<abc");

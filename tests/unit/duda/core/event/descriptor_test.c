@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Descriptors of services: which callbacks are called for what has happened, and timeouts on a clock of their own. */
+/* Descriptors of services: which callbacks are called for what has happened, and timeouts on their own clock. */
 #include "testing.h"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Timers of services, on a clock of their own. */
+/* Timers of services, on their own clock. */
 #include "testing.h"
 
 #include <errno.h>

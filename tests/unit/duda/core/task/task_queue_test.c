@@ -137,7 +137,7 @@ TEST(removing, begin, end)
     finish(1);
     task_queue_remove(&q, &items[3]);
     take(-1);
-    add(0, line); /* the line goes on */
+    add(0, line); /* the line continues */
     take(0);
     finish(0);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * echo PORT [CERTIFICATE KEY]: WebSockets with libwebsockets, one thread. What comes on /echo is sent back, and what
- * comes on /all to all clients of /all. The library asks for a write in a callback of its own: messages wait in a ring
+ * comes on /all to all clients of /all. The library asks for a write in its own callback: messages wait in a ring
  * until then, and as many are written as the socket takes.
  */
 #include <libwebsockets.h>
