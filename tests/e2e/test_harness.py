@@ -157,30 +157,39 @@ def make_executable(path, text):
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
 
 
+@pytest.fixture
+def copy_dev(tmp_path):
+    """Copies ./dev into a tree of small tests, whose commands do next to nothing: copy_dev({path: text})."""
+
+    def make(files, fails=False):
+        shutil.copy(build.TOP / "dev", tmp_path / "dev")
+        compiled = pathlib.Path(os.environ.get("PYTHONPYCACHEPREFIX", build.TOP / "build/pycache"), "usr")
+        if compiled.exists():  # pytest and its plugins, which would be compiled once more
+            (tmp_path / "build/pycache").mkdir(parents=True)
+            (tmp_path / "build/pycache/usr").symlink_to(compiled)
+        for name, text in STUBS.items():
+            make_executable(tmp_path / "bin" / name, text if fails or name != "ctest" else "echo 100% tests passed")
+        for path, text in {"tests/lint/lint_test.py": "def test_it(): pass", **files}.items():
+            (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / path).write_text(text + "\n")
+        return {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
+
+    return make
+
+
 @pytest.mark.parametrize("breaks", [True, False])
-def test_all_steps_run_and_each_failed_one_is_named(tmp_path, breaks):
-    """In a copy of ./dev whose commands do next to nothing."""
-    shutil.copy(build.TOP / "dev", tmp_path / "dev")
-    compiled = pathlib.Path(os.environ.get("PYTHONPYCACHEPREFIX", build.TOP / "build/pycache"), "usr")
-    if compiled.exists():  # pytest and its plugins, which would be compiled once more
-        (tmp_path / "build/pycache").mkdir(parents=True)
-        (tmp_path / "build/pycache/usr").symlink_to(compiled)
-    for name, text in STUBS.items():
-        make_executable(tmp_path / "bin" / name, text if breaks or name != "ctest" else "echo 100% tests passed")
+def test_all_steps_run_and_each_failed_one_is_named(tmp_path, copy_dev, breaks):
     code, failing = ("raise SystemExit(1)", "assert False") if breaks else ("", "pass")
-    for path, text in {
+    environment = copy_dev({
         "tests/lint/check.py": code,
-        "tests/lint/lint_test.py": "def test_it(): pass",
         "tests/wr/test_it.py": f"def test_it(): {failing}",
         "tests/dudac/test_it.py": "def test_it(): pass",
         "tests/e2e/test_it.py": "import pytest\n"
         f"def test_good(): pass\n@pytest.mark.budget\ndef test_bad(): {failing}\n",
-    }.items():
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(text + "\n")
+    }, fails=breaks)
     done = subprocess.run(
         [tmp_path / "dev", "test", "tests/e2e/test_it.py"],
-        env={"PATH": f"{tmp_path}/bin:{os.environ['PATH']}"},
+        env=environment,
         capture_output=True,
         text=True,
         timeout=280,
@@ -201,6 +210,28 @@ def test_all_steps_run_and_each_failed_one_is_named(tmp_path, breaks):
     else:
         assert done.returncode == 0, done.stdout + done.stderr
         assert ran[-1] == "everything passed"
+
+
+def test_an_interrupt_ends_the_tests_that_run_beside(tmp_path, copy_dev):
+    """They are in a session of their own, which Ctrl-C does not reach."""
+    pid_file = tmp_path / "pid"
+    write = f"pathlib.Path({str(pid_file)!r}).write_text(str(os.getpid()))"
+    environment = copy_dev({
+        "tests/lint/check.py": "",
+        "tests/wr/test_it.py": f"import os, pathlib, time\ndef test_it(): {write}; time.sleep(280)",
+        "tests/dudac/test_it.py": "def test_it(): pass",
+        "tests/e2e/test_it.py": "import time\ndef test_it(): time.sleep(280)",
+    })
+    dev = subprocess.Popen([tmp_path / "dev", "test"], env=environment, start_new_session=True,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        await_true(lambda: pid_file.exists() and pid_file.read_text(), 120, "the start of the tests of wr")
+        os.killpg(dev.pid, signal.SIGINT)
+        assert dev.wait(60) == 130
+        await_true(lambda: not is_alive(int(pid_file.read_text())), 60, "the end of the tests of wr")
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(dev.pid, signal.SIGKILL)
 
 
 def test_words():
