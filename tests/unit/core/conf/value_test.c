@@ -229,7 +229,7 @@ TEST(mistakes_in_patterns)
     } wrong[] = {
         {{MK_STR_NONE}, 0, 0},
         {{mk_str("/a", 2), mk_str("b", 1)}, 2, 3},
-        {{mk_str("/a", 2), mk_str("~(", 2)}, 2, 4},
+        {{mk_str("/a", 2), mk_str("/b//c", 5)}, 2, 5},
     };
     for (size_t i = 0; i < MK_COUNT_OF(wrong); i++) {
         char text[40] = "", reason[200];
