@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * monkey-shell, which `monkey shell` executes: shows and controls a running server through the socket of the plugin
- * cheetah. Its own program, so that line editing never enters the server.
+ * cheetah. A separate program, so that line editing never enters the server.
  */
 #include "edit.h"
 #include "top.h"

@@ -3,7 +3,7 @@
  * Looking into a running server, for plugins that show it to its operator: connections, timers, memory, generations,
  * and what would become of a request. Costs nothing as long as nothing is looked at.
  *
- * The functions are their own library, libmonkey-inspect.a, which plugins link. It reads structs of the server: it
+ * The functions are a separate library, libmonkey-inspect.a, which plugins link. It reads structs of the server: it
  * works with the server that it was built with, and with no other (mk_inspect_check()).
  *
  * All functions run in the worker's thread, in a callback of its loop, unless they say otherwise.

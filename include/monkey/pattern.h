@@ -15,7 +15,7 @@
  *
  * Expressions match bytes, not characters; a dot matches any byte, and `$` only the end. A match may take 50,000 steps
  * (a few milliseconds) and 1 MiB of memory. If it would take more, it is not known whether the expression matches,
- * which is its own result: clients choose paths, so a rule that protects something must then refuse. The log names
+ * which is a separate result: clients choose paths, so a rule that protects something must then refuse. The log names
  * the line of the rule, at most once in ten seconds.
  */
 #ifndef MONKEY_PATTERN_H

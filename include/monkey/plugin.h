@@ -118,8 +118,8 @@ struct mk_plugin {
 
     /*
      * worker_start: in the worker's thread, before its first request under this generation. worker_stop: after its last
-     * one, in the same thread; in another one, next to other hooks, if that thread has ended (because the server stops,
-     * could not start, or was reloaded with fewer workers).
+     * one, in the same thread; in another one, while other hooks run, if that thread has ended (because the server
+     * stops, could not start, or was reloaded with fewer workers).
      *
      * When that thread has ended its loop is closed: nothing in it calls back any more. No exchange and no connection
      * is left then. So that worker_stop need not know its thread, it may in either case call, of the functions of a

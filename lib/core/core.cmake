@@ -29,7 +29,7 @@ set(large
     server/plugin_sockets.c server/plugin_states.c server/receiver.c server/request_ref.c
     server/request_rewrite.c server/skipped_files.c server/user.c server/worker_reload.c)
 
-# HTTP/2, in its own object, which module.c opens.
+# HTTP/2, in a separate object, which module.c opens.
 set(MK_H2_SOURCES
     http/h2/alloc.c http/h2/evict.c http/h2/flood.c http/h2/flood_counters.c http/h2/priority.c http/h2/recv.c
     http/h2/request_head.c http/h2/response.c http/h2/send.c http/h2/session.c http/h2/stream.c

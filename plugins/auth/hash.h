@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Computes and compares password hashes. Each call takes milliseconds to half a second, and with yescrypt 16 MiB or
- * more: not for a worker's thread. Any other thread, with its own work space.
+ * more: not for a worker's thread. Any other thread, each with its own work space.
  */
 #ifndef AUTH_HASH_H
 #define AUTH_HASH_H

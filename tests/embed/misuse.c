@@ -176,7 +176,7 @@ static void turn_in_another_thread(void)
     pthread_join(thread, NULL);
 }
 
-/* ── in a hook, and next to a call that waits for one ── */
+/* ── in a hook, and during a call that waits for one ── */
 
 static void *stop_elsewhere(void *ctx)
 {

@@ -16,7 +16,7 @@
             abort(); \
     } while (0)
 
-/* Reads its own copy, so that AddressSanitizer sees reads beyond its end. */
+/* Reads a copy, so that AddressSanitizer sees reads beyond its end. */
 static int parse(const uint8_t *data, size_t n, struct mc_reply *ret)
 {
     const char *error;

@@ -17,7 +17,7 @@ static void expect(bool fine)
         abort();
 }
 
-/* Its own copy, so that AddressSanitizer sees reads beyond its end. */
+/* A copy, so that AddressSanitizer sees reads beyond its end. */
 static uint8_t *copy(const uint8_t *p, size_t n)
 {
     uint8_t *own = malloc(n ? n : 1);

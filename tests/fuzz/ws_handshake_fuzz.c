@@ -15,7 +15,7 @@ static void expect(bool fine)
         abort();
 }
 
-/* Cuts a line off, as its own copy. */
+/* Cuts a line off, as a copy. */
 static struct mk_str cut_line(const uint8_t **p, size_t *size)
 {
     const uint8_t *end = *size ? memchr(*p, '\n', *size) : NULL;

@@ -321,7 +321,7 @@ static ssize_t read_memory(struct mk_io *io, void *to, size_t size)
     c->read_bytes += n;
     c->reads++;
     if (n == c->read_max && c->read_at < c->to_server.len)
-        add_edge(c); /* the next bytes are their own arrival */
+        add_edge(c); /* the next bytes arrive separately */
     return (ssize_t)n;
 }
 

@@ -28,7 +28,7 @@
 struct service;
 struct object;
 
-/* What a service of the original API has next to the rest; in struct service. */
+/* What a service of the original API has besides the rest; in struct service. */
 struct old_service {
     struct web_service self;
 };

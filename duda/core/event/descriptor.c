@@ -55,7 +55,7 @@ static int watch(struct descriptor *d, int mode, int behavior)
     return err;
 }
 
-/* The event is removed from the current turn, too. If the number means another file now, that one stays watched.
+/* The event is removed from the current turn, too. If the number refers to another file now, that one stays watched.
  */
 static void unwatch(struct descriptor *d)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Calls into a service's worker from any thread. Its own eventfd wakes the loop, since a task of the service may
+ * Calls into a service's worker from any thread. A separate eventfd wakes the loop, since a task of the service may
  * run on when the worker and its loop have gone.
  *
  *     any thread ─► inbox (lock, limit) ─► eventfd ─► the worker's loop: calls in order, then tasks that have ended

@@ -299,7 +299,7 @@ static struct redis_call *make_transaction(struct redis_client *client, const st
     return call;
 }
 
-/* Copies a reply into its own block; an error becomes the result. */
+/* Copies a reply into a separate block; an error becomes the result. */
 static void copy_reply(struct duda_redis_item *item, const redisReply *from)
 {
     if (from->type == REDIS_REPLY_ERROR)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Commands by a format, as hiredis reads it. Its own file: the types of hiredis and those of the package's header,
- * which does not need hiredis, are not for the same file.
+ * Commands by a format, as hiredis reads it. In a separate file, since the types of hiredis and those of the package's
+ * header, which does not need hiredis, are not for the same file.
  */
 #ifndef DUDA_PACKAGES_REDIS_PRINTF_H
 #define DUDA_PACKAGES_REDIS_PRINTF_H

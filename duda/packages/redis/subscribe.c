@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Messages of channels: its own connection, which subscribes whenever it is made. It asks for a sign of life while
+ * Messages of channels: a separate connection, which subscribes whenever it is made. It asks for a sign of life while
  * nothing comes: a connection that was cut without a word is so noticed.
  */
 #include "redis.h"

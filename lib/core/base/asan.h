@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The interface to AddressSanitizer and MemorySanitizer. CMakeLists.txt defines MK_HAS_ASAN and MK_HAS_MSAN as 0 or 1,
- * according to MK_SANITIZE. With one of them each pool object is its own allocation (MK__POOL_IS_MALLOC), so that
+ * according to MK_SANITIZE. With one of them each pool object is a separate allocation (MK__POOL_IS_MALLOC), so that
  * a use after free, or before initialization, is found.
  */
 #ifndef MK_BASE_ASAN_H

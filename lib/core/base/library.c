@@ -76,7 +76,7 @@ const char *mk_library_check(const char *path)
 
 /*
  * dlopen() identifies objects by path, and would return the old object for a file that was replaced. So each call uses
- * its own path for the descriptor: a counter, written as slashes and dots between "/proc/self/fd" and the number.
+ * a new path for the descriptor: a counter, written as slashes and dots between "/proc/self/fd" and the number.
  */
 static void make_unique_path(int fd, char *to, size_t size)
 {
@@ -99,7 +99,7 @@ static void *open_object(const char *name, struct mk_buf *error)
     return handle;
 }
 
-/* Opens the object of a descriptor, which is checked first. `path`: of the file, or NULL for its own path. */
+/* Opens the object of a descriptor, which is checked first. `path`: of the file, or NULL for a new one. */
 static void *open_checked(int fd, const char *path, struct mk_buf *error)
 {
     char unique[128];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The pool of base/pool.h: a list of blocks, and a list of free objects in them. With AddressSanitizer or
- * MemorySanitizer each object is its own allocation, so that a use after free is found.
+ * MemorySanitizer each object is a separate allocation, so that a use after free is found.
  */
 #include "base/pool.h"
 

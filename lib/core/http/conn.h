@@ -118,7 +118,7 @@ struct mk__proto {
     enum mk__conn_state (*on_timeout)(struct mk__conn *c);
     /* A timeout aborts the connection: logs what ends with it. NULL: nothing. */
     void (*on_abort)(struct mk__conn *c);
-    /* Tells whether a change is announced in its own turn. Otherwise the next response tells it. */
+    /* Tells whether a change is announced in a separate turn. Otherwise the next response tells it. */
     bool (*announces)(const struct mk__conn *c, enum mk__conn_change change);
     /* The connection closes: ends its exchanges and frees c->proto_data. May be called after it has done so. */
     void (*close)(struct mk__conn *c);

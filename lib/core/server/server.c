@@ -45,7 +45,7 @@ static bool is_worker(struct mk_server *s)
     return found;
 }
 
-/* Refuses a call within another one, which a hook makes, or next to one of another thread. */
+/* Refuses a call within another one, which a hook makes, or during one of another thread. */
 static int refuse_second_call(struct mk_server *s)
 {
     if (s->caller == gettid())

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Slabs and their blocks. A search takes the first block of its bin that is large enough, then one of the next bin that
- * has any: two looks at bit sets. What remains of a block is its own free block.
+ * has any: two looks at bit sets. What remains of a block is a separate free block.
  */
 #include "slabs.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The server's side of the handshake: what a request asks for, next to what the settings allow.
+ * The server's side of the handshake: what a request asks for, compared with what the settings allow.
  */
 #include "handshake.h"
 #include "ws.h"

@@ -279,7 +279,7 @@ static struct mk__ws_block *find_room(const struct mk_ws *ws, size_t n)
     return last->account && last->size - last->len >= n ? last : NULL; /* those of broadcasts have no account */
 }
 
-/* Queues a small frame behind others, in one block with them: its own block would be many times its size. */
+/* Queues a small frame behind others, in one block with them: a separate block would be many times its size. */
 static int queue_small(struct mk_ws *ws, const struct mk__ws_head *head, const void *data)
 {
     struct mk__ws_block *block = find_room(ws, MK__WS_HEAD_BYTES_MAX + head->len);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Level 1: global values, its own thread, and signals to the workers. */
+/* Level 1: global values, a thread of the service, and signals to the workers. */
 #include "webservice.h"
 
 DUDA_REGISTER("Old services", "Threads");

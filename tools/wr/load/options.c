@@ -23,7 +23,7 @@
 enum {
     BODY_BYTES_MAX = 1 << 30,
     MESSAGE_BYTES_DEFAULT = 125,
-    DESCRIPTORS_EXTRA = 32, /* next to the connections; plus some for each thread */
+    DESCRIPTORS_EXTRA = 32, /* besides the connections; plus some for each thread */
 };
 
 static const char help[] =

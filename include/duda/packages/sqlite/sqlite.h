@@ -137,7 +137,7 @@ static inline struct duda_sqlite_value duda_sqlite_blob(const void *bytes, size_
 
 /*
  * The last two arguments of query() and others: an array of the values, which compilers check, and their number. C++
- * has no such arrays: there it is its own variable.
+ * has no such arrays: there it is a separate variable.
  */
 #define DUDA_SQLITE_ARGS(...) \
     (const struct duda_sqlite_value[]){__VA_ARGS__}, \

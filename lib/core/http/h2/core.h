@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * HTTP/2 is in its own shared object, because it needs libnghttp2: the object is opened when the first client uses
+ * HTTP/2 is in a separate shared object, because it needs libnghttp2: the object is opened when the first client uses
  * HTTP/2. These tables hold the functions that it and the rest of lib/core/http call of each other. Tests link both
  * together.
  *

@@ -51,7 +51,7 @@ TEST(keeps_small_chunks)
     assert_int_equal(account.bytes, 0);
 }
 
-/* Its own chunk for one allocation, while the one before continues. */
+/* A separate chunk for one allocation, while the one before continues. */
 TEST(exact_chunks)
 {
     _Alignas(16) char storage[64];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What may be declared next to what. */
+/* Which declarations may stand together. */
 #include "testing.h"
 
 #include "conf/internal.h"

@@ -165,7 +165,7 @@ TEST(server_sections_follow)
     struct mk__conf_set *second = mk__conf_set_new(f.conf, MK_CONF_SCOPE_HOST);
     mk__conf_set_defaults(f.conf, second, server);
     assert_locations(f.set, &sample_auth, "a,b,c,d");
-    assert_locations(second, &sample_auth, "c,d"); /* its own host without sections */
+    assert_locations(second, &sample_auth, "c,d"); /* a host that has no sections itself */
     assert_locations(server, &sample_auth, "c,d");
     assert_locations(f.set, &sample_gate, "");
     const struct sample_auth *shared = mk__conf_get(server, &sample_auth);

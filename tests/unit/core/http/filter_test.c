@@ -261,7 +261,7 @@ static ssize_t end_once(struct mk_filter *filter, char *to, size_t size, void *c
     return n;
 }
 
-/* Has its own last byte, and reads below it again before it ends. */
+/* Adds a last byte, and reads below it again before it ends. */
 static ssize_t add_byte(struct mk_filter *filter, char *to, size_t size, void *ctx)
 {
     bool *added = ctx;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The timing wheel next to a naive model: a list of deadlines that is searched. */
+/* The timing wheel against a naive model: a list of deadlines that is searched. */
 #include "testing.h"
 
 #include <stdlib.h>

@@ -148,7 +148,7 @@ static int answer_file(struct mk_request *req)
 
 static const struct mk_plugin content = {.name = "content", .on_content = answer_file};
 
-/* Sends a request with its own connection, and returns the response. */
+/* Sends a request with a new connection, and returns the response. */
 static inline const char *ask(const char *name)
 {
     char text[128];

@@ -425,7 +425,7 @@ TEST(a_budget_is_kept)
     close_fixture();
 }
 
-/* Under AddressSanitizer and MemorySanitizer each object of a pool is its own allocation. */
+/* Under AddressSanitizer and MemorySanitizer each object of a pool is a separate allocation. */
 
 TEST(a_small_request_allocates_nothing)
 {

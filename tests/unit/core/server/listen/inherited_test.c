@@ -60,7 +60,7 @@ TEST(port_0_leaves_what_is_named)
     prepare(3);
     assert_int_equal(nth(0)->n, 1);
     assert_int_equal(nth(0)->fds[0], second);
-    assert_true(nth(0)->shared); /* next to a borrowed socket nothing is opened */
+    assert_true(nth(0)->shared); /* with a borrowed socket nothing is opened */
     assert_int_equal(nth(1)->n, 3);
     assert_int_equal(nth(1)->fds[0], first);
     assert_false(nth(1)->shared);
