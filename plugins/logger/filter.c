@@ -16,8 +16,7 @@ static int set_error(const struct mk_conf_value *value, unsigned word, size_t at
         at += value->words[i].len + 1;
     if (value->fault)
         *value->fault = at;
-    if (reason)
-        mk_buf_addf(error, "%s", reason);
+    mk_buf_addf(error, "%s", reason);
     return -EINVAL;
 }
 
