@@ -255,6 +255,7 @@ def test_screenshot(page, tour):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", ["style.css", "logo.svg"])
 def test_screenshot_would_tell(page, tour, missing):
     """A page without its style sheet or without its picture does not look like the reference."""

@@ -335,7 +335,7 @@ def check_counts(server):
     assert counts and all(begun == done for begun, done in counts), counts
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_the_same_request_gets_the_same_response(start, seed):
     server = start()
     compare(server, seed, 40)
@@ -550,7 +550,7 @@ def finish(server, reloads):
     check_counts(server)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_storm_of_hostile_clients(start, seed):
     server = start({"HandlerTimeout": "1s", "ShutdownTimeout": "2s"})
     storm(server, seed, 3, 3)

@@ -40,7 +40,7 @@ def install(prefix, root=""):
     params=[
         "usr",
         pytest.param("local", marks=pytest.mark.slow),
-        "prefix",
+        pytest.param("prefix", marks=pytest.mark.slow),
         pytest.param("usr, optimised", marks=pytest.mark.budget),
     ],
 )

@@ -187,7 +187,12 @@ def test_plain_words(look):
 
 
 @pytest.mark.parametrize(
-    "name, width, scheme", [("light", 1024, "light"), ("dark", 1024, "dark"), ("phone", 375, "dark")]
+    "name, width, scheme",
+    [
+        pytest.param("light", 1024, "light", marks=pytest.mark.slow),
+        pytest.param("dark", 1024, "dark", marks=pytest.mark.slow),
+        ("phone", 375, "dark"),
+    ],
 )
 def test_screenshot(look, name, width, scheme):
     """Figures change, so that pictures are kept to be seen; what is compared: nothing overflows, colours, columns."""

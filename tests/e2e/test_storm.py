@@ -290,7 +290,7 @@ def run_full(storm, ca, reloads):
     storm.finish()
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_storm_of_reloads_of_a_full_server(storm, ca, seed):
     """Room is made while workers, schedulers and listeners change."""
     run_full(storm(seed, "fair"), ca, 25)

@@ -142,6 +142,7 @@ def check_findings(found, exceptions):
     assert found["cert_numbers"] == [("INFO", "2")]
 
 
+@pytest.mark.slow
 def test_testssl_brief(scanned, ca, tmp_path):
     """The attacks that take seconds; test_mozilla looks at protocols and ciphers."""
     found = run_testssl(scanned("intermediate"), ca, tmp_path, "-H", "-I", "-T", "-R")
@@ -207,6 +208,7 @@ def sslyze():
     return folder / "bin" / "python"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("profile", PROFILES)
 def test_mozilla(sslyze, scanned, ca, profile):
     command = [sslyze, "-c", CHECK, str(scanned(profile).port), profile, ca.cert]

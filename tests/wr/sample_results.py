@@ -80,7 +80,7 @@ class Sample:
         noise = self.random.gauss(1, 0.03)
         cost = round(base * noise * (1 + clients / 4000) * (1.6 if "disturbed" in marks else 1), 3)
         rps = round(900_000 / cost)
-        values = [int(self.random.lognormvariate(math.log(40 + clients), 0.3)) + 20 for _ in range(2000)]
+        values = [int(self.random.lognormvariate(math.log(40 + clients), 0.3)) + 20 for _ in range(400)]
         values[0] = 40_000
         self.rounds += 1
         memory = 4000 + 8 * clients

@@ -109,10 +109,10 @@ TEST(requests, open_log, close_log)
 TEST(long_names, open_log, close_log)
 {
     char name[256];
+    memset(name, 'h', sizeof(name));
     struct mk_str names[] = {mk_str(name, sizeof(name))};
     struct mk__host_settings settings = {.names = {names, 1}};
     struct mk_host host = {.settings = &settings};
-    memset(name, 'h', sizeof(name));
     mk_host_log(&host, MK_LOG_WARN, "x");
     assert_int_equal(strlen(read_line()), strlen("warn  x, host: ") + 128);
 }
