@@ -33,9 +33,11 @@ foreach(name IN LISTS MK_PACKAGES)
     elseif(name STREQUAL "memcached")
         mk_add_package(memcached memcached/memcached.c memcached/calls.c memcached/command.c memcached/conn.c
             memcached/hash.c memcached/pool.c memcached/reply.c)
+        target_link_libraries(duda-memcached PRIVATE monkey-kit)
     elseif(name STREQUAL "redis")
         mk_add_package(redis redis/redis.c redis/calls.c redis/conn.c redis/format.c redis/old.c redis/printf.c
             redis/reader.c redis/sessions.c redis/status.c redis/subscribe.c)
+        target_link_libraries(duda-redis PRIVATE monkey-kit)
         mk_link_package(redis hiredis/read.h hiredis libhiredis-dev)
     elseif(name STREQUAL "websocket")
         if(MK_WEBSOCKET)

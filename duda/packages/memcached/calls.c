@@ -51,7 +51,7 @@ static void take_reply(struct mc_command *c, reply_t *ret)
     mc_command_explain(c);
     *ret = c->reply;
     c->reply.value = NULL;
-    mc_command_free(c);
+    mc_command_put(c);
 }
 
 /* Returns the pool if a dthread may wait; else NULL with an error. */

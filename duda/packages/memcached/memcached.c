@@ -95,20 +95,38 @@ static struct mk_str take_server(struct mk_str *rest)
 static bool has_target(const struct duda_memcached *cache, struct mk_str text)
 {
     for (unsigned i = 0; i < cache->n; i++)
-        if (mk_str_eq(cache->targets[i].dial->text, text))
+        if (mk_str_eq(cache->targets[i].options.target->text, text))
             return true;
     return false;
+}
+
+static struct mk_upstream_options make_options(const struct duda_memcached_conf *conf,
+                                               const struct mk_dial_target *target)
+{
+    return (struct mk_upstream_options){
+        .name = "memcached",
+        .target = target,
+        .connect_timeout_ms = conf->connect_timeout_ms,
+        .timeout_ms = conf->timeout_ms,
+        .timeouts_max = 1,
+        .closes_late = true,
+        .redials_at_once = true,
+        .pending_max = conf->pending_max,
+        .queue_bytes_max = conf->queue_bytes_max,
+    };
 }
 
 static bool add_target(struct duda_memcached *cache, struct mk_str text, char *ret_error, size_t size)
 {
     const char *error = NULL;
+    const struct mk_dial_target *dial;
     struct mc_target *target = &cache->targets[cache->n];
     if (cache->n == DUDA_MEMCACHED_SERVERS_MAX)
         error = "there are more than 64 servers";
     else if (has_target(cache, text))
         error = "it is there twice";
-    else if (mk_dial_target_parse(&cache->arena, text, PORT, &target->dial, &error) == 0) {
+    else if (mk_dial_target_parse(&cache->arena, text, PORT, &dial, &error) == 0) {
+        target->options = make_options(&cache->conf, dial);
         target->hash = mc_hash(text);
         cache->n++;
         return true;
@@ -206,6 +224,20 @@ static void stop_service(void *state)
 
 /* ── workers ── */
 
+static void enter_service(struct mk_upstream_group *group, void (*fn)(void *data), void *data)
+{
+    duda_package_loader->call(MK_CONTAINER_OF(group, struct mc_part, group)->base, fn, data);
+}
+
+static void log_server(struct mk_upstream_group *group, bool has_failed, const char *text)
+{
+    (void)group;
+    if (has_failed)
+        msg->warn("%s", text);
+    else
+        msg->info("%s", text);
+}
+
 static int start_worker(struct duda_package_worker *base)
 {
     struct mc_service *service = base->service_state;
@@ -215,16 +247,22 @@ static int start_worker(struct duda_package_worker *base)
         n_servers += cache->n;
     struct mc_part *part = mem->alloc_z(sizeof(*part) + service->n * sizeof(part->pools[0]));
     struct mc_server *servers = mem->alloc_z((n_servers + 1) * sizeof(*servers));
-    if (!part || !servers) {
+    char *buffer = mem->alloc(MK_UPSTREAM_READ_BYTES);
+    if (!part || !servers || !buffer) {
+        mem->free(buffer);
         mem->free(part);
         mem->free(servers);
         return -ENOMEM;
     }
     part->base = base;
+    part->loop = base->loop;
+    part->buffer = buffer;
+    mk_upstream_group_init(&part->group, base->loop, buffer);
+    part->group.enter = enter_service;
+    part->group.log = log_server;
     part->service = service;
     part->servers = servers;
     part->n_pools = service->n;
-    mk_list_init(&part->done);
     for (const struct duda_memcached *cache = service->first; cache; cache = cache->next) {
         mc_pool_init(&part->pools[cache->index], part, cache, servers);
         servers += cache->n;
@@ -238,10 +276,9 @@ static void stop_worker(struct duda_package_worker *base)
     struct mc_part *part = base->state;
     part->is_stopping = true; /* callbacks may not send any more */
     for (unsigned i = 0; i < part->n_pools; i++)
-        mc_pool_stop(&part->pools[i]);
-    part->has_news = false;
-    mc_deliver(part);
+        mc_pool_stop(&part->pools[i], base->loop);
     base->state = NULL;
+    mem->free(part->buffer);
     mem->free(part->servers);
     mem->free(part);
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Commands of a worker: finds the server of a key and a connection to it, sends, ends what takes too long, and tells
- * the results.
+ * Commands of a worker: finds the server of a key and a connection to it, sends, and tells the results.
  */
 #include "memcached.h"
 
@@ -9,7 +8,6 @@
 
 #include <duda/dthread.h>
 #include <duda/mem.h>
-#include <duda/msg.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -26,13 +24,20 @@ static void clean_text(char *text)
             *text = '?';
 }
 
-static void set_error(struct mc_pool *pool, const struct mc_server *s, const char *clause)
+/* Returns a copy, or NULL. */
+static char *make_sentence(const struct mc_server *s, const char *clause)
 {
-    if (s)
-        snprintf(pool->error, sizeof(pool->error), "memcached %.*s: %s", (int)(s->target->dial->text.len),
-                 s->target->dial->text.p, clause);
-    else
-        snprintf(pool->error, sizeof(pool->error), "%s", clause);
+    char text[MC_ERROR_BYTES];
+    snprintf(text, sizeof(text), "memcached %.*s: %s", MK_STR_ARG(s->target->options.target->text), clause);
+    char *copy = mem->alloc(strlen(text) + 1);
+    if (copy)
+        memcpy(copy, text, strlen(text) + 1);
+    return copy;
+}
+
+static void set_error(struct mc_pool *pool, const char *sentence)
+{
+    snprintf(pool->error, sizeof(pool->error), "%s", sentence);
     clean_text(pool->error);
 }
 
@@ -43,50 +48,53 @@ static bool is_error(int result)
 
 void mc_command_explain(const struct mc_command *c)
 {
-    int result = c->reply.result;
-    char text[MC_REASON_BYTES];
-    if (!is_error(result))
-        return;
-    if (result == -ECANCELED)
-        set_error(c->pool, NULL, "the service ends in this worker");
-    else if (c->has_lost_conn)
-        set_error(c->pool, c->server, c->server->reason);
-    else if (result == -ETIMEDOUT) {
-        snprintf(text, sizeof(text), "no reply within %u ms", c->pool->cache->conf.timeout_ms);
-        set_error(c->pool, c->server, text);
-    } else if (result == -EMSGSIZE)
-        set_error(c->pool, c->server, "the value is longer than value_bytes_max");
-    else if (c->text) {
-        snprintf(text, sizeof(text), "it says: %.120s", c->text);
-        set_error(c->pool, c->server, text);
-    } else
-        set_error(c->pool, c->server, strerror(-result));
+    if (is_error(c->reply.result))
+        set_error(c->server->pool, c->text ? c->text : strerror(-c->reply.result));
 }
 
 /* ── commands ── */
 
-static void on_time(struct mk_timer *timer);
-
-static struct mc_command *new_command(struct mc_conn *conn, unsigned op)
+/* Makes an empty command of a connection and a caller. */
+static struct mc_command *new_command(struct mc_server *s, unsigned op, size_t bytes)
 {
     struct mc_command *c = mem->alloc_z(sizeof(*c));
     if (!c)
         return NULL;
-    struct mc_server *s = conn->server;
-    struct mc_part *part = s->pool->part;
-    *c = (struct mc_command){.pool = s->pool, .server = s, .conn = conn, .op = op, .opaque = ++part->last_opaque};
-    c->sent_ms = mk_loop_now_ms(part->base->loop);
-    mk_timer_init(&c->timer, on_time);
-    mk_timer_arm(part->base->loop, &c->timer, s->pool->cache->conf.timeout_ms);
-    mk_list_add(&conn->commands, &c->node);
-    conn->n_commands++;
+    c->server = s;
+    c->op = op;
+    c->opaque = ++s->pool->part->last_opaque;
+    c->refs = 2;
     s->pool->pending++;
+    mk_buf_init(&c->bytes, bytes + MC_HEAD_BYTES_MAX);
     return c;
 }
 
-static bool has_caller(const struct mc_command *c)
+static void drop_command(struct mc_command *c)
 {
-    return c->wait || c->fn;
+    c->server->pool->pending--;
+    c->refs = 1;
+    mc_command_put(c);
+}
+
+/* Returns a command whose bytes are written, or NULL if there was no memory for them. */
+static struct mc_command *finish_new(struct mc_command *c)
+{
+    if (c->bytes.err < 0) {
+        drop_command(c);
+        return NULL;
+    }
+    mk_upstream_call_init(&c->base, mk_str(c->bytes.data, c->bytes.len));
+    return c;
+}
+
+struct mc_command *mc_command_new_noop(struct mc_server *server)
+{
+    struct mc_command *c = new_command(server, MC_NOOP, 0);
+    if (!c)
+        return NULL;
+    c->refs = 1;
+    mc_command_write_noop(&c->bytes);
+    return finish_new(c);
 }
 
 static void forget_request(struct mc_command *c)
@@ -97,29 +105,15 @@ static void forget_request(struct mc_command *c)
     c->dr = NULL;
 }
 
-void mc_command_free(struct mc_command *c)
+void mc_command_put(struct mc_command *c)
 {
+    if (--c->refs)
+        return;
     forget_request(c);
+    mk_buf_release(&c->bytes);
     mem->free(c->reply.value);
     mem->free(c->text);
     mem->free(c);
-}
-
-void mc_command_finish(struct mc_command *c, int result)
-{
-    struct mc_part *part = c->pool->part;
-    mk_timer_cancel(&c->timer);
-    mk_list_del(&c->node);
-    c->conn->n_commands--;
-    c->pool->pending--;
-    c->conn = NULL;
-    c->reply.result = result;
-    if (is_error(result) && c->op != MC_NOOP && has_caller(c))
-        mc_count(part, part->service->counters.errors, 1);
-    if (has_caller(c))
-        mk_list_add(&part->done, &c->node);
-    else
-        mc_command_free(c);
 }
 
 void mc_command_abandon(struct mc_command *c)
@@ -127,134 +121,69 @@ void mc_command_abandon(struct mc_command *c)
     forget_request(c);
     c->wait = NULL;
     c->fn = NULL;
-    if (c->conn)
-        return; /* its reply is still to come */
-    mk_list_del(&c->node);
-    mc_command_free(c);
+    mc_command_put(c);
 }
 
-/* ── timeouts ── */
-
-/* The caller has its error; the late reply is dropped. */
-static void time_out(struct mc_command *c)
+static void call_service(void *data)
 {
-    struct mc_conn *conn = c->conn;
-    struct mc_command *rest = new_command(conn, c->op);
-    if (!rest) {
-        mc_conn_fail(conn, -ENOMEM, strerror(ENOMEM));
-        return;
-    }
-    rest->opaque = c->opaque;
-    rest->sent_ms = c->sent_ms;
-    mk_list_del(&rest->node);
-    mk_list_add(&c->node, &rest->node); /* before `c` */
-    mc_command_finish(c, -ETIMEDOUT);
-}
-
-/* Returns whether the server answers no more: nothing came since the command was sent, or its reply is long overdue. */
-static bool is_stuck(const struct mc_command *c, uint64_t now_ms)
-{
-    uint64_t timeout_ms = c->pool->cache->conf.timeout_ms;
-    if (c->conn->state != MC_OPEN)
-        return false; /* the dial has its own timeout */
-    return c->conn->received_ms <= c->sent_ms || now_ms - c->sent_ms >= 2 * timeout_ms;
-}
-
-static void on_time(struct mk_timer *timer)
-{
-    struct mc_command *c = MK_CONTAINER_OF(timer, struct mc_command, timer);
-    struct mc_part *part = c->pool->part;
-    if (is_stuck(c, mk_loop_now_ms(part->base->loop)))
-        mc_conn_fail(c->conn, -ETIMEDOUT, "it does not answer");
-    else if (has_caller(c))
-        time_out(c);
-    else
-        mk_timer_arm(part->base->loop, timer, c->pool->cache->conf.timeout_ms);
-    mc_deliver(part);
-}
-
-/* ── telling ── */
-
-static void call_back(struct mc_command *c)
-{
-    struct duda_package_worker *base = c->pool->part->base;
-    duda_memcached_fn fn = c->fn;
+    struct mc_command *c = data;
+    struct duda_package_worker *base = c->server->pool->part->base;
     duda_request_t *dr = c->dr && duda_package_loader->worker_of(&mc_package, c->dr) ? c->dr : NULL;
     mc_command_explain(c);
-    forget_request(c);
-    c->fn = NULL;
-    duda_package_loader->name_callback(base, (void (*)(void))fn);
-    fn(dr, &c->reply, c->data);
-    mc_command_free(c);
+    duda_package_loader->name_callback(base, (void (*)(void))c->fn);
+    c->fn(dr, &c->reply, c->data);
 }
 
-static void tell(struct mc_command *c)
+/* Notifies the caller, which has the command until it has taken the result. */
+static void report_result(struct mc_command *c)
 {
-    mk_list_del(&c->node);
-    if (!c->wait)
-        call_back(c);
-    else if (c->pool->part->is_stopping)
-        mc_command_free(c); /* of a dthread that was abandoned: its stack is gone */
-    else if (--c->wait->left == 0)
+    struct mc_part *part = c->server->pool->part;
+    if (c->fn) {
+        duda_package_loader->call(part->base, call_service, c);
+        mc_command_abandon(c);
+    } else if (part->is_stopping) {
+        mc_command_abandon(c); /* of a dthread that was abandoned: its stack is gone */
+    } else if (--c->wait->left == 0) {
         dthread->wake(c->wait->dthread);
-}
-
-static void log_news(struct mc_part *part)
-{
-    part->has_news = false;
-    for (unsigned i = 0; i < part->n_pools; i++) {
-        struct mc_pool *pool = &part->pools[i];
-        for (unsigned k = 0; k < pool->cache->n; k++) {
-            struct mc_server *s = &pool->servers[k];
-            struct mk_str name = s->target->dial->text;
-            if (s->news == MC_NO_NEWS)
-                continue;
-            s->is_logged = s->news == MC_FAILED;
-            clean_text(s->reason);
-            if (s->news == MC_FAILED)
-                msg->warn("memcached %.*s: %s; commands to it fail", MK_STR_ARG(name), s->reason);
-            else
-                msg->info("memcached %.*s answers again", MK_STR_ARG(name));
-            s->news = MC_NO_NEWS;
-        }
     }
 }
 
-static void report_all(void *data)
+void mc_command_finish(struct mc_command *c, int result, const char *clause)
 {
-    struct mc_part *part = data;
-    if (part->has_news)
-        log_news(part);
-    while (!mk_list_empty(&part->done))
-        tell(MK_LIST_FIRST(&part->done, struct mc_command, node));
-}
-
-void mc_deliver(struct mc_part *part)
-{
-    if (part->has_news || !mk_list_empty(&part->done))
-        duda_package_loader->call(part->base, report_all, part);
+    struct mc_part *part = c->server->pool->part;
+    if (!c->wait && !c->fn)
+        return;
+    c->reply.result = result;
+    if (is_error(result))
+        mc_count(part, part->service->counters.errors, 1);
+    if (clause && !c->text)
+        c->text = make_sentence(c->server, clause);
+    report_result(c);
 }
 
 /* ── servers and connections ── */
 
 static bool is_down(const struct mc_server *s, uint64_t now_ms)
 {
-    return s->down_until_ms > now_ms;
+    return s->up.down_until_ms > now_ms;
 }
 
 static struct mc_conn *add_conn(struct mc_server *s)
 {
-    struct mc_conn *conn = mc_conn_new(s);
-    if (conn)
-        s->conns[s->n_conns++] = conn;
+    struct mc_conn *conn = mem->alloc_z(sizeof(*conn));
+    if (!conn)
+        return NULL;
+    conn->server = s;
+    mk_upstream_conn_init(&conn->base, &s->up, &mc_protocol);
+    s->conns[s->n_conns++] = conn;
     return conn;
 }
 
 /* Returns whether to prefer one: the fewest commands, but none that the server has just refused. */
 static bool is_better(const struct mc_conn *conn, const struct mc_conn *than, uint64_t now_ms)
 {
-    bool is_refused = conn->retry_ms > now_ms, other_is = than->retry_ms > now_ms;
-    return is_refused != other_is ? other_is : conn->n_commands < than->n_commands;
+    bool is_refused = conn->base.retry_ms > now_ms, other_is = than->base.retry_ms > now_ms;
+    return is_refused != other_is ? other_is : conn->base.n_calls < than->base.n_calls;
 }
 
 /* Returns the best connection, or a new one if all have many commands; NULL without memory. */
@@ -264,23 +193,10 @@ static struct mc_conn *choose_conn(struct mc_server *s, uint64_t now_ms)
     for (unsigned i = 1; i < s->n_conns; i++)
         if (is_better(s->conns[i], best, now_ms))
             best = s->conns[i];
-    if (best && (best->n_commands < BUSY_COMMANDS || s->n_conns == s->pool->cache->conf.connections_max))
+    if (best && (best->base.n_calls < BUSY_COMMANDS || s->n_conns == s->pool->cache->conf.connections_max))
         return best;
     struct mc_conn *added = add_conn(s);
     return added ? added : best;
-}
-
-/* Opens the connection if it is closed; its first command asks whether it is a server of the right version. */
-static int open_conn(struct mc_conn *conn)
-{
-    if (conn->state != MC_CLOSED)
-        return 0;
-    mc_conn_open(conn);
-    mc_command_write_noop(&conn->out);
-    if (conn->out.err == 0 && new_command(conn, MC_NOOP))
-        return 0;
-    mc_conn_fail(conn, -ENOMEM, strerror(ENOMEM));
-    return -ENOMEM;
 }
 
 /*
@@ -289,11 +205,11 @@ static int open_conn(struct mc_conn *conn)
  */
 static bool is_dead(struct mc_server *s, uint64_t now_ms)
 {
-    if (!s->down_until_ms || !s->pool->cache->conf.skip_dead)
+    if (!s->up.failures || !s->pool->cache->conf.skip_dead)
         return false;
     struct mc_conn *conn = is_down(s, now_ms) ? NULL : choose_conn(s, now_ms);
     if (conn)
-        open_conn(conn);
+        mk_upstream_connect(&conn->base);
     return true;
 }
 
@@ -317,77 +233,59 @@ static struct mc_server *choose_server(struct mc_pool *pool, struct mk_str key, 
     return best_alive ? best_alive : best;
 }
 
-/* Returns 0, -EBUSY or -ENOMEM. */
-static int make_room(struct mc_conn *conn, size_t n)
-{
-    if (conn->out.len - conn->out_sent + n > conn->out.max)
-        return -EBUSY;
-    if (conn->out.len + n > conn->out.max) {
-        mk_buf_drop(&conn->out, conn->out_sent);
-        conn->out_sent = 0;
-    }
-    int err = mk_buf_reserve(&conn->out, n);
-    if (err < 0)
-        mc_conn_fail(conn, err, strerror(-err));
-    return err;
-}
-
 /* ── sending ── */
 
-static int refuse(struct mc_pool *pool, const struct mc_server *s, int err, const char *clause)
+static int refuse(struct mc_pool *pool, int err, const char *sentence)
 {
     mc_count(pool->part, pool->part->service->counters.errors, 1);
-    set_error(pool, s, clause);
-    mk_task_schedule(pool->part->base->loop, &pool->flush); /* tells those that have failed with it */
+    set_error(pool, sentence);
     return err;
 }
 
 static int refuse_down(struct mc_pool *pool, const struct mc_server *s, uint64_t now_ms)
 {
-    char text[2 * MC_REASON_BYTES];
-    snprintf(text, sizeof(text), "%s; it is tried again in %llu ms", s->reason,
-             (unsigned long long)(s->down_until_ms - now_ms));
-    return refuse(pool, s, s->err, text);
+    char text[MC_ERROR_BYTES];
+    snprintf(text, sizeof(text), "%s; it is tried again in %llu ms", s->up.text,
+             (unsigned long long)(s->up.down_until_ms - now_ms));
+    return refuse(pool, mc_to_error(s->up.err), text);
 }
 
-/* Writes the command to a connection. Returns it, or NULL with an error in `*ret_err`. */
-static struct mc_command *write_command(struct mc_conn *conn, const struct duda_memcached_command *command,
-                                        int *ret_err)
+/* Sends a command on a connection. Returns 0 or an error. */
+static int send_command(struct mc_conn *conn, const struct duda_memcached_command *command, struct mc_command **ret)
 {
-    *ret_err = open_conn(conn);
-    if (*ret_err == 0)
-        *ret_err = make_room(conn, command->len + MC_HEAD_BYTES_MAX);
-    struct mc_command *c = *ret_err == 0 ? new_command(conn, (unsigned)command->op) : NULL;
-    if (!c) {
-        *ret_err = *ret_err ? *ret_err : -ENOMEM;
-        return NULL;
+    struct mc_command *c = new_command(conn->server, (unsigned)command->op, command->len);
+    if (c) {
+        mc_command_write(&c->bytes, command, c->opaque, mk_loop_wall_seconds(conn->server->pool->part->loop));
+        c = finish_new(c);
     }
-    mc_command_write(&conn->out, command, c->opaque, mk_loop_wall_seconds(c->pool->part->base->loop));
-    mc_conn_schedule(conn);
-    return c;
+    if (!c)
+        return -ENOMEM;
+    int err = mk_upstream_send(&conn->base, &c->base);
+    if (err < 0)
+        drop_command(c);
+    else
+        *ret = c;
+    return err;
 }
 
 int mc_pool_submit(struct mc_pool *pool, const struct duda_memcached_command *command, struct mc_command **ret)
 {
     const struct duda_memcached_conf *conf = &pool->cache->conf;
-    uint64_t now_ms = mk_loop_now_ms(pool->part->base->loop);
+    uint64_t now_ms = mk_loop_now_ms(pool->part->loop);
     const char *clause;
     int err = mc_command_check(command, conf->value_bytes_max, &clause);
     pool->error[0] = '\0';
     mc_count(pool->part, pool->part->service->counters.commands, 1);
     if (err < 0)
-        return refuse(pool, NULL, err, clause);
+        return refuse(pool, err, clause);
     if (pool->pending >= conf->pending_max)
-        return refuse(pool, NULL, -EBUSY, "pending_max commands of this worker wait for replies");
+        return refuse(pool, -EBUSY, "pending_max commands of this worker wait for replies");
     struct mc_server *s = choose_server(pool, mc_command_key(command), now_ms);
     if (is_down(s, now_ms))
         return refuse_down(pool, s, now_ms);
     struct mc_conn *conn = choose_conn(s, now_ms);
-    *ret = conn ? write_command(conn, command, &err) : NULL;
-    if (*ret)
-        return 0;
-    err = conn ? err : -ENOMEM;
-    return refuse(pool, s, err, err == -EBUSY ? "queue_bytes_max bytes wait to be sent" : strerror(-err));
+    err = conn ? send_command(conn, command, ret) : -ENOMEM;
+    return err == 0 ? 0 : refuse(pool, err, err == -EBUSY ? "queue_bytes_max bytes wait to be sent" : strerror(-err));
 }
 
 /* ── the worker's begin and end ── */
@@ -396,18 +294,20 @@ void mc_pool_init(struct mc_pool *pool, struct mc_part *part, const struct duda_
                   struct mc_server *servers)
 {
     *pool = (struct mc_pool){.part = part, .cache = cache, .servers = servers};
-    mk_list_init(&pool->dirty);
-    mk_task_init(&pool->flush, mc_conn_flush_all);
-    for (unsigned i = 0; i < cache->n; i++)
+    for (unsigned i = 0; i < cache->n; i++) {
         servers[i] = (struct mc_server){.pool = pool, .target = &cache->targets[i]};
+        mk_upstream_init(&servers[i].up, &part->group, &cache->targets[i].options);
+    }
 }
 
-void mc_pool_stop(struct mc_pool *pool)
+void mc_pool_stop(struct mc_pool *pool, bool has_loop)
 {
-    mk_task_cancel(&pool->flush);
     for (unsigned i = 0; i < pool->cache->n; i++) {
         struct mc_server *s = &pool->servers[i];
-        while (s->n_conns)
-            mc_conn_free(s->conns[--s->n_conns], pool->part->base->loop);
+        while (s->n_conns) {
+            struct mc_conn *conn = s->conns[--s->n_conns];
+            mk_upstream_stop(&conn->base, has_loop);
+            mem->free(conn);
+        }
     }
 }

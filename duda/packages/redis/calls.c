@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-const struct redis_role redis_commands_role = {0};
+const struct redis_role redis_commands_role = {.protocol = {REDIS_PROTOCOL}};
 
 /* ── errors ── */
 
@@ -103,7 +103,7 @@ static struct redis_call *make_formatted_call(struct redis_client *client, const
 static int submit(struct redis_client *client, struct redis_call *call)
 {
     int err = redis_conn_send(&client->commands, call);
-    return err < 0 ? fail(client, err, client->commands.text) : 0;
+    return err < 0 ? fail(client, err, client->commands.up.text) : 0;
 }
 
 /* ── straight code ── */

@@ -168,7 +168,7 @@ static void free_context(struct old_context *ctx)
 static void end_context(struct old_context *ctx, bool has_loop)
 {
     int status = ctx->pub.err ? REDIS_ERR : REDIS_OK;
-    redis_conn_stop(&ctx->conn, has_loop);
+    mk_upstream_stop(&ctx->conn.base, has_loop);
     if (ctx->is_connected)
         call_service((struct event_call){.ctx = ctx, .event = EVENT_DISCONNECT, .status = status});
     else if (status == REDIS_ERR)
@@ -201,17 +201,17 @@ void redis_old_stop(struct redis_part *part, bool has_loop)
 
 /* ── the connection ── */
 
-static void report_ready(struct redis_conn *conn)
+static void report_ready(struct mk_upstream_conn *base)
 {
-    struct old_context *ctx = conn->owner;
+    struct old_context *ctx = redis_conn_of(base)->owner;
     ctx->is_connected = true;
     call_service((struct event_call){.ctx = ctx, .event = EVENT_CONNECT, .status = REDIS_OK});
 }
 
-static void report_down(struct redis_conn *conn)
+static void report_failed(struct mk_upstream_conn *base)
 {
-    struct old_context *ctx = conn->owner;
-    set_error(ctx, conn->text);
+    struct old_context *ctx = redis_conn_of(base)->owner;
+    set_error(ctx, ctx->conn.up.text);
     begin_end(ctx);
 }
 
@@ -240,10 +240,8 @@ static bool take_message(struct redis_conn *conn, redisReply *reply)
 }
 
 static const struct redis_role old_role = {
-    .is_single = true,
-    .on_ready = report_ready,
+    .protocol = {REDIS_PROTOCOL, .on_ready = report_ready, .on_failed = report_failed, .is_single = true},
     .on_reply = take_message,
-    .on_down = report_down,
 };
 
 /* ── contexts ── */
@@ -257,7 +255,7 @@ static bool set_target(struct old_context *ctx, const char *ip, int port)
     snprintf(text, sizeof(text), "%s%s%s:%d", is_v6 ? "[" : "", ip ? ip : "", is_v6 ? "]" : "", port);
     struct mk_str copy = mk_arena_dup(&ctx->arena, mk_str_c(text));
     if (copy.p && port > 0 &&
-        mk_dial_target_parse(&ctx->arena, copy, MK_DIAL_PORT_REQUIRED, &ctx->server.target, &fault) == 0)
+        mk_dial_target_parse(&ctx->arena, copy, MK_DIAL_PORT_REQUIRED, &ctx->server.options.target, &fault) == 0)
         return true;
     set_error(ctx, fault);
     ctx->pub.err = ctx->pub.c.err = ERR_OTHER;
@@ -273,9 +271,7 @@ redisAsyncContext *redis_old_connect(const char *ip, int port, duda_request_t *d
     ctx->part = part;
     ctx->pub.errstr = ctx->pub.c.errstr;
     ctx->server = (struct redis_server){
-        .connect_timeout_ms = CONTEXT_MS,
-        .timeout_ms = CONTEXT_MS,
-        .pending_max = CONTEXT_PENDING,
+        .options = redis_options(CONTEXT_MS, CONTEXT_MS, CONTEXT_PENDING),
         .reply_bytes_max = CONTEXT_REPLY_BYTES,
     };
     mk_arena_init(&ctx->arena, NULL, ARENA_BYTES, NULL, 0);
@@ -295,7 +291,7 @@ int redis_old_attach(redisAsyncContext *pub, duda_request_t *dr)
     if (!ctx || ctx->pub.err || ctx->is_leaving)
         return REDIS_ERR;
     set_request(ctx, dr);
-    redis_conn_open(&ctx->conn);
+    mk_upstream_connect(&ctx->conn.base);
     return REDIS_OK;
 }
 

@@ -12,7 +12,6 @@
 
 enum {
     ARENA_BYTES_MAX = 1 << 20,
-    BUFFER_BYTES = 65536,
     CONNECT_MS = 1000,
     COMMAND_MS = 2000,
     WAIT_MS_MAX = 60000,
@@ -54,19 +53,8 @@ struct redis_client *redis_part_client(struct redis_part *part, const struct dud
         return NULL;
     redis_conn_init(&(*client)->commands, part, &db->server, &redis_commands_role, *client);
     redis_conn_init(&(*client)->messages, part, &db->server, &redis_messages_role, (void *)(uintptr_t)db);
+    mk_timer_init(&(*client)->ping, redis_subscribe_ping);
     return *client;
-}
-
-char *redis_part_buffer(struct redis_part *part, size_t *ret_size)
-{
-    *ret_size = BUFFER_BYTES;
-    return part->buffer;
-}
-
-uint32_t redis_part_random(struct redis_part *part)
-{
-    part->random = part->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (uint32_t)(part->random >> 33);
 }
 
 /* ── counters ── */
@@ -157,15 +145,13 @@ static struct duda_redis *make_server(struct redis_service *service, const struc
         .user = copy_text(arena, c->user),
         .password = copy_text(arena, c->password),
         .db = c->db,
-        .connect_timeout_ms = c->connect_timeout_ms,
-        .timeout_ms = c->timeout_ms,
-        .pending_max = c->pending_max,
+        .options = redis_options(c->connect_timeout_ms, c->timeout_ms, c->pending_max),
         .reply_bytes_max = c->reply_bytes_max,
     };
     struct mk_str address = mk_arena_dup(arena, mk_str_c(c->address));
     if (!address.p || (c->user && !db->server.user) || (c->password && !db->server.password))
         return NULL;
-    int err = mk_dial_target_parse(arena, address, 6379, &db->server.target, ret_fault);
+    int err = mk_dial_target_parse(arena, address, 6379, &db->server.options.target, ret_fault);
     return err < 0 ? NULL : db;
 }
 
@@ -214,8 +200,9 @@ static void stop_worker(struct duda_package_worker *base)
     for (unsigned i = 0; i < REDIS_SERVERS_MAX; i++) {
         if (!part->clients[i])
             continue;
-        redis_conn_stop(&part->clients[i]->commands, has_loop);
-        redis_conn_stop(&part->clients[i]->messages, has_loop);
+        mk_timer_cancel(&part->clients[i]->ping);
+        mk_upstream_stop(&part->clients[i]->commands.base, has_loop);
+        mk_upstream_stop(&part->clients[i]->messages.base, has_loop);
         mem->free(part->clients[i]);
     }
     redis_old_stop(part, has_loop);
@@ -226,6 +213,20 @@ static void stop_worker(struct duda_package_worker *base)
     mem->free(part);
 }
 
+static void enter_service(struct mk_upstream_group *group, void (*fn)(void *data), void *data)
+{
+    duda_package_loader->call(MK_CONTAINER_OF(group, struct redis_part, group)->base, fn, data);
+}
+
+static void log_server(struct mk_upstream_group *group, bool has_failed, const char *text)
+{
+    (void)group;
+    if (has_failed)
+        msg->warn("%s", text);
+    else
+        msg->info("%s", text);
+}
+
 static int start_worker(struct duda_package_worker *base)
 {
     struct redis_part *part = mem->alloc_z(sizeof(*part));
@@ -234,8 +235,10 @@ static int start_worker(struct duda_package_worker *base)
     part->base = base;
     part->loop = base->loop;
     part->service = base->service_state;
-    part->random = mk_loop_now_us(base->loop) ^ (uintptr_t)part;
-    part->buffer = mem->alloc(BUFFER_BYTES);
+    part->buffer = mem->alloc(MK_UPSTREAM_READ_BYTES);
+    mk_upstream_group_init(&part->group, base->loop, part->buffer);
+    part->group.enter = enter_service;
+    part->group.log = log_server;
     mk_list_init(&part->contexts);
     mk_task_init(&part->counting, on_counting);
     atomic_store(&part->service->started, true);

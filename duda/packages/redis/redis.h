@@ -47,6 +47,8 @@ struct redis_service {
 
 struct redis_client {
     struct redis_conn commands, messages;
+    struct mk_timer ping;         /* of `messages`: the next look whether it lives */
+    bool has_life;                /* something has come since the last one */
     char error[REDIS_TEXT_BYTES]; /* of the last call */
 };
 
@@ -58,8 +60,8 @@ struct redis_part {
     struct mk_list contexts;                         /* of the original API */
     unsigned n_contexts;
     uint64_t sessions_logged_ms; /* 0: never */
-    char *buffer;                /* what was read last; or NULL */
-    uint64_t random;
+    struct mk_upstream_group group;
+    char *buffer;                 /* of the group; or NULL */
     int64_t counts[REDIS_COUNTS]; /* not added to the counters yet */
     struct mk_task counting;
     bool is_stopping;
@@ -73,11 +75,8 @@ extern struct duda_package redis_package;
 struct redis_part *redis_part_find(const char *call);
 /* Returns what a worker has of a server, or NULL without memory. */
 struct redis_client *redis_part_client(struct redis_part *part, const struct duda_redis *db);
-/* Returns the buffer for bytes that are read, which all connections of a worker share. */
-char *redis_part_buffer(struct redis_part *part, size_t *ret_size);
 /* Adds to a counter, at the end of the turn. */
 void redis_part_count(struct redis_part *part, enum redis_count which, int64_t n);
-uint32_t redis_part_random(struct redis_part *part);
 /* Returns the service whose duda_main() runs, or NULL, which is logged. */
 struct redis_service *redis_service_find(const char *call);
 
@@ -99,6 +98,8 @@ const char *redis_error(duda_redis_t *db);
 int redis_subscribe(duda_redis_t *db, const char *channel, unsigned flags, duda_redis_message_fn fn, void *data);
 /* Begins to receive messages in a worker. Returns 0 or -ENOMEM. */
 int redis_subscribe_start(struct redis_part *part);
+/* The callback of redis_client.ping. */
+void redis_subscribe_ping(struct mk_timer *timer);
 /* The role of a connection for messages. */
 extern const struct redis_role redis_messages_role;
 

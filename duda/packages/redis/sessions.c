@@ -208,7 +208,7 @@ static void finish(void *owner, const struct redis_result *result)
         err = send_script(call, result->command);
         if (err == 0)
             return;
-        text = call->client->commands.text;
+        text = call->client->commands.up.text;
     }
     if (err < 0)
         report_error(call, err, text);
@@ -259,7 +259,7 @@ static int run_script(struct duda_redis *db, enum script script, struct duda_red
     if (err == 0)
         return 0;
     mem->free(call);
-    return err == -ENOMEM ? err : fail(part, client->commands.text);
+    return err == -ENOMEM ? err : fail(part, client->commands.up.text);
 }
 
 static void print_set(char to[SET_BYTES_MAX], const struct duda_session_scope *scope)

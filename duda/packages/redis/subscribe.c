@@ -20,8 +20,20 @@ static bool is_here(const struct redis_conn *conn, const struct redis_subscripti
     return !(s->flags & DUDA_REDIS_ONE_WORKER) || conn->part->base->index == 0;
 }
 
-static void subscribe_all(struct redis_conn *conn)
+static struct redis_client *client_of(struct redis_conn *conn)
 {
+    return MK_CONTAINER_OF(conn, struct redis_client, messages);
+}
+
+static void arm_ping(struct redis_client *client)
+{
+    client->has_life = false;
+    mk_timer_arm(client->messages.part->loop, &client->ping, PING_MS);
+}
+
+static void subscribe_all(struct mk_upstream_conn *base)
+{
+    struct redis_conn *conn = redis_conn_of(base);
     const struct duda_redis *db = conn->owner;
     for (const struct redis_subscription *s = db->subscriptions; s; s = s->next) {
         const char *command = s->flags & DUDA_REDIS_PATTERN ? "PSUBSCRIBE" : "SUBSCRIBE";
@@ -30,19 +42,28 @@ static void subscribe_all(struct redis_conn *conn)
         if (redis_conn_push(conn, (const struct duda_redis_arg[]){{command, -1}, {s->channel, -1}}, 2) < 0)
             msg->err("redis->subscribe(): no memory; the messages of %s are missing", s->channel);
     }
-    mk_timer_arm(conn->part->loop, &conn->retry, PING_MS);
+    arm_ping(client_of(conn));
 }
 
 /* PING_MS after the last look. */
-static void check_life(struct redis_conn *conn)
+static void check_life(void *data)
 {
-    if (!conn->has_replied) {
-        redis_conn_fail(conn, -ETIMEDOUT, "the connection for messages does not reply");
+    struct redis_client *client = data;
+    struct redis_conn *conn = &client->messages;
+    if (conn->base.state != MK_UPSTREAM_READY)
+        return; /* it is armed again when it is */
+    if (!client->has_life) {
+        mk_upstream_fail(&conn->base, -ETIMEDOUT, "the connection for messages does not reply", false);
         return;
     }
-    conn->has_replied = false; /* until the reply to the next line */
     redis_conn_push(conn, (const struct duda_redis_arg[]){{"PING", -1}}, 1);
-    mk_timer_arm(conn->part->loop, &conn->retry, PING_MS);
+    arm_ping(client);
+}
+
+void redis_subscribe_ping(struct mk_timer *timer)
+{
+    struct redis_client *client = MK_CONTAINER_OF(timer, struct redis_client, ping);
+    duda_package_loader->call(client->messages.part->base, check_life, client);
 }
 
 /* ── messages ── */
@@ -88,8 +109,9 @@ static void deliver(struct redis_conn *conn, bool is_pattern, const redisReply *
 
 static bool take_reply(struct redis_conn *conn, redisReply *reply)
 {
+    client_of(conn)->has_life = true;
     if (reply->type == REDIS_REPLY_ERROR)
-        redis_conn_fail(conn, redis_status_of(reply->str), reply->str);
+        mk_upstream_fail(&conn->base, redis_status_of(reply->str), reply->str, false);
     else if (has_strings(reply, 3) && strcmp(reply->element[0]->str, "message") == 0)
         deliver(conn, false, reply->element[1], reply->element[1], reply->element[2]);
     else if (has_strings(reply, 4) && strcmp(reply->element[0]->str, "pmessage") == 0)
@@ -99,10 +121,8 @@ static bool take_reply(struct redis_conn *conn, redisReply *reply)
 }
 
 const struct redis_role redis_messages_role = {
-    .is_lasting = true,
-    .on_ready = subscribe_all,
+    .protocol = {REDIS_PROTOCOL, .on_ready = subscribe_all, .is_lasting = true},
     .on_reply = take_reply,
-    .on_timer = check_life,
 };
 
 /* ── subscribing ── */
@@ -137,7 +157,7 @@ int redis_subscribe_start(struct redis_part *part)
         if (is_needed && !client)
             return -ENOMEM;
         if (client)
-            redis_conn_open(&client->messages);
+            mk_upstream_connect(&client->messages.base);
     }
     return 0;
 }

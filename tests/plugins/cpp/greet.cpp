@@ -42,6 +42,7 @@
 #include <monkey/time.h>
 #include <monkey/transport.h>
 #include <monkey/tunnel.h>
+#include <monkey/upstream.h>
 #include <monkey/utf8.h>
 #include <monkey/watched.h>
 #include <monkey/websocket.h>
