@@ -16,6 +16,7 @@ enum {
     MISUSE_INTERVAL_MS = 10000,
     PORT = 11211,
     ARENA_BYTES_MAX = 64 << 10,
+    VALUE_BYTES_MAX = 64 << 20,
     TEXT_BYTES = 320,
 };
 
@@ -50,7 +51,7 @@ static const struct number numbers[] = {
     {"timeout_ms", offsetof(struct duda_memcached_conf, timeout_ms), 1000, 60000},
     {"connections_max", offsetof(struct duda_memcached_conf, connections_max), 2, MC_CONNECTIONS_MAX},
     {"pending_max", offsetof(struct duda_memcached_conf, pending_max), 10000, 1000000},
-    {"value_bytes_max", offsetof(struct duda_memcached_conf, value_bytes_max), 1 << 20, 64 << 20},
+    {"value_bytes_max", offsetof(struct duda_memcached_conf, value_bytes_max), 1 << 20, VALUE_BYTES_MAX},
     {"queue_bytes_max", offsetof(struct duda_memcached_conf, queue_bytes_max), 16 << 20, 256 << 20},
 };
 
@@ -257,6 +258,7 @@ static int start_worker(struct duda_package_worker *base)
     part->base = base;
     part->loop = base->loop;
     part->buffer = buffer;
+    mk_buf_init(&part->scratch, VALUE_BYTES_MAX + MC_HEAD_BYTES_MAX);
     mk_upstream_group_init(&part->group, base->loop, buffer);
     part->group.enter = enter_service;
     part->group.log = log_server;
@@ -279,6 +281,7 @@ static void stop_worker(struct duda_package_worker *base)
         mc_pool_stop(&part->pools[i], base->loop);
     base->state = NULL;
     mem->free(part->buffer);
+    mk_buf_release(&part->scratch);
     mem->free(part->servers);
     mem->free(part);
 }

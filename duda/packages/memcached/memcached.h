@@ -79,7 +79,8 @@ struct mc_part {
     struct mk_loop *loop; /* also when base->loop is NULL */
     struct mc_service *service;
     struct mk_upstream_group group;
-    char *buffer; /* of the group */
+    char *buffer;          /* of the group */
+    struct mk_buf scratch; /* the command that is written */
     bool is_stopping;
     struct mc_server *servers; /* of all pools */
     uint32_t last_opaque;
@@ -104,7 +105,6 @@ struct mc_watch {
 struct mc_command {
     struct mk_upstream_call base;
     struct mc_server *server;
-    struct mk_buf bytes;
     unsigned op;
     uint32_t opaque;
     unsigned refs;        /* of the connection, and of the caller */
@@ -115,6 +115,7 @@ struct mc_command {
     struct mc_watch *watch;
     char *text; /* of an error: a sentence, or NULL */
     struct duda_memcached_reply reply;
+    char bytes[];
 };
 
 extern struct duda_package mc_package;

@@ -12,7 +12,10 @@
 #include <errno.h>
 #include <stdio.h>
 
-enum { BUSY_COMMANDS = 16 }; /* without a reply, on each connection: then a further one is opened */
+enum {
+    BUSY_COMMANDS = 16,       /* without a reply, on each connection: then a further one is opened */
+    SCRATCH_BYTES = 64 << 10, /* that a worker keeps */
+};
 
 /* ── sentences ── */
 
@@ -54,47 +57,30 @@ void mc_command_explain(const struct mc_command *c)
 
 /* ── commands ── */
 
-/* Makes an empty command of a connection and a caller. */
-static struct mc_command *new_command(struct mc_server *s, unsigned op, size_t bytes)
+/* Makes a command of what is written in the worker's buffer. Returns NULL without memory. */
+static struct mc_command *make_command(struct mc_server *s, unsigned op, uint32_t opaque)
 {
-    struct mc_command *c = mem->alloc_z(sizeof(*c));
-    if (!c)
-        return NULL;
-    c->server = s;
-    c->op = op;
-    c->opaque = ++s->pool->part->last_opaque;
-    c->refs = 2;
-    s->pool->pending++;
-    mk_buf_init(&c->bytes, bytes + MC_HEAD_BYTES_MAX);
-    return c;
-}
-
-static void drop_command(struct mc_command *c)
-{
-    c->server->pool->pending--;
-    c->refs = 1;
-    mc_command_put(c);
-}
-
-/* Returns a command whose bytes are written, or NULL if there was no memory for them. */
-static struct mc_command *finish_new(struct mc_command *c)
-{
-    if (c->bytes.err < 0) {
-        drop_command(c);
-        return NULL;
+    struct mk_buf *bytes = &s->pool->part->scratch;
+    struct mc_command *c = bytes->err < 0 ? NULL : mem->alloc(sizeof(*c) + bytes->len);
+    if (c) {
+        *c = (struct mc_command){.server = s, .op = op, .opaque = opaque, .refs = 2};
+        memcpy(c->bytes, bytes->data, bytes->len);
+        mk_upstream_call_init(&c->base, mk_str(c->bytes, bytes->len));
+        s->pool->pending++;
     }
-    mk_upstream_call_init(&c->base, mk_str(c->bytes.data, c->bytes.len));
+    mk_buf_drop(bytes, bytes->len);
+    if (bytes->size > SCRATCH_BYTES || bytes->err < 0)
+        mk_buf_release(bytes);
     return c;
 }
 
 struct mc_command *mc_command_new_noop(struct mc_server *server)
 {
-    struct mc_command *c = new_command(server, MC_NOOP, 0);
-    if (!c)
-        return NULL;
-    c->refs = 1;
-    mc_command_write_noop(&c->bytes);
-    return finish_new(c);
+    mc_command_write_noop(&server->pool->part->scratch);
+    struct mc_command *c = make_command(server, MC_NOOP, 0);
+    if (c)
+        c->refs = 1; /* it has no caller */
+    return c;
 }
 
 static void forget_request(struct mc_command *c)
@@ -110,7 +96,6 @@ void mc_command_put(struct mc_command *c)
     if (--c->refs)
         return;
     forget_request(c);
-    mk_buf_release(&c->bytes);
     mem->free(c->reply.value);
     mem->free(c->text);
     mem->free(c);
@@ -253,18 +238,19 @@ static int refuse_down(struct mc_pool *pool, const struct mc_server *s, uint64_t
 /* Sends a command on a connection. Returns 0 or an error. */
 static int send_command(struct mc_conn *conn, const struct duda_memcached_command *command, struct mc_command **ret)
 {
-    struct mc_command *c = new_command(conn->server, (unsigned)command->op, command->len);
-    if (c) {
-        mc_command_write(&c->bytes, command, c->opaque, mk_loop_wall_seconds(conn->server->pool->part->loop));
-        c = finish_new(c);
-    }
+    struct mc_part *part = conn->server->pool->part;
+    mc_command_write(&part->scratch, command, ++part->last_opaque, mk_loop_wall_seconds(part->loop));
+    struct mc_command *c = make_command(conn->server, (unsigned)command->op, part->last_opaque);
     if (!c)
         return -ENOMEM;
     int err = mk_upstream_send(&conn->base, &c->base);
-    if (err < 0)
-        drop_command(c);
-    else
+    if (err == 0) {
         *ret = c;
+        return 0;
+    }
+    c->refs = 1; /* the connection has not taken it */
+    conn->server->pool->pending--;
+    mc_command_put(c);
     return err;
 }
 
