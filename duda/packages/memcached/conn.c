@@ -155,10 +155,12 @@ static void match_reply(struct mc_conn *conn, const struct mc_reply *reply, stru
         mk_upstream_fail(&conn->base, -EPROTO, "a number that it has sent is none", true);
         return;
     }
-    snprintf(text, sizeof(text), "it says: %.*s", limit_text(reply->text), reply->text.p);
+    bool is_refused = result == -EREMOTEIO;
+    if (is_refused)
+        snprintf(text, sizeof(text), "it says: %.*s", limit_text(reply->text), reply->text.p);
     mk_upstream_note_reply(&conn->base);
     count_reply(conn, c, result);
-    finish_command(conn, c, result, result == -EREMOTEIO ? text : NULL);
+    finish_command(conn, c, result, is_refused ? text : NULL);
 }
 
 /* A value that is longer than the limit is dropped as it comes. */
