@@ -54,4 +54,7 @@ struct object {
  */
 int objects_bind(struct service *s, const struct duda_service_info *info, struct mk_buf *error);
 
+/* Returns whether a pointer of a service is that to an object. */
+bool objects_have(const struct duda_service_info *info, const void *ptr);
+
 #endif

@@ -27,8 +27,11 @@ struct duda_old_dthread {
     void (*resume)(int id);
     /* Returns the number of the caller; -1: it is no dthread. */
     int (*running)(void);
-    /* Returns a channel for `size` pointers (0: one), or NULL without memory. */
-    duda_dthread_channel_t *(*chan_create)(int size);
+    /*
+     * Returns a channel for `size` pointers (0: one), or NULL without memory. chan_free() calls the second argument, if
+     * there is one and it is not NULL, for those that were not received.
+     */
+    duda_dthread_channel_t *(*chan_create)(int size, void (*free_value)(void *value));
     void (*chan_free)(duda_dthread_channel_t *channel);
     int (*chan_get_sender)(duda_dthread_channel_t *channel);
     void (*chan_set_sender)(duda_dthread_channel_t *channel, int id);
@@ -44,5 +47,11 @@ struct duda_old_dthread {
 };
 
 DUDA_OBJECT_AS(struct duda_old_dthread, dthread, "dthread.1")
+
+#ifndef DUDA_FRAMEWORK
+#define DUDA_OLD_SECOND(first, second, ...) second
+#define DUDA_OLD_FIRST(first, ...) first
+#define chan_create(...) chan_create(DUDA_OLD_FIRST(__VA_ARGS__, 0), DUDA_OLD_SECOND(__VA_ARGS__, 0, 0))
+#endif
 
 #endif

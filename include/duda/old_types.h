@@ -36,6 +36,9 @@ typedef struct duda_old_string mk_ptr_t;
 #define MK_STR_SENSITIVE 0
 #define MK_STR_INSENSITIVE 1
 
+#define mk_likely(condition) __builtin_expect(!!(condition), 1)
+#define mk_unlikely(condition) __builtin_expect(!!(condition), 0)
+
 #ifndef TRUE
 #define TRUE 1
 #endif

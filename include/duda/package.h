@@ -23,6 +23,11 @@
 
 #include "types.h"
 
+/* Services of the original API saw all objects by the header of a package alone. */
+#ifdef DUDA_OLD_SERVICE
+#include "webservice.h"
+#endif
+
 /* Changes when struct duda_package changes. */
 enum { DUDA_PACKAGE_ABI = 2 };
 

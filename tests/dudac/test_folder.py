@@ -149,6 +149,23 @@ def test_a_makefile_in(tmp_path):
     assert service.units[0].flags == ["-Wall", "-DA=1", "-I./inc"]
 
 
+RULES = "\n.c.o:\n\t$(CC) $(CFLAGS) $(DEFS) -I$(INCDIR) -fPIC -c $<\n\nclean:\n\trm -rf *.o *~ *.duda\n"
+
+
+@pytest.mark.parametrize("rule", [
+    "all: pear.duda\n\npear.duda: $(OBJECTS)\n\t$(CC) -shared -o $@ $^ -lc\n",
+    "pear.duda : $(OBJECTS) ; $(CC) -shared -o $@ $^\n",
+    "OUT = ../pear.duda\n\nall: $(OUT)\n$(OUT): $(OBJECTS)\n\t$(CC) -shared -o $@ $^ -lc\n",
+    "NAME = pear\n\n$(NAME).duda: $(OBJECTS)\n\t$(CC) -shared -o $@ $^ -lc\n",
+    "NAME = pear\n\napple.duda: $(OBJECTS)\n\t$(CC) -shared -o $@ $^ -lc\n"])
+def test_a_makefile_in_of_2012(tmp_path, rule):
+    """The service is named by its rule, and INCDIR begins with a folder."""
+    text = f"CC = gcc -g -Wall -DDEBUG\nINCDIR = ../src -I../../include/ -DA -I inc\nOBJECTS = main.o\n{rule}{RULES}"
+    [service] = read_folder(make_folder(tmp_path, "x", {"Makefile.in": text, "main.c": make_source()}))
+    assert (service.name, service.compiler, sources(service)) == ("pear", "gcc -g -Wall -DDEBUG", ["main.c"])
+    assert service.units[0].flags == ["-I../src", "-I../../include/", "-DA", "-I", "inc"]
+
+
 def test_a_name_with_dots_leads_to_the_folders_of_another(tmp_path):
     """In service/src, whose shared object the original has made in service."""
     make_folder(tmp_path, "service", {"src/Makefile.in": "NAME = ../pear\nOBJECTS = a.o\n", "src/a.c": "",

@@ -176,6 +176,33 @@ def test_interfaces(serve_old, any_level):
     assert text_of(server, "/rest/texts/show/a%20b/c") == "2 a b/c 3 none | rest texts show 2 c"
 
 
+def test_parts_of_the_path(serve_old):
+    """They are there for routes by a prefix, too."""
+    server = serve_old("fields")
+    assert text_of(server, "/fields/") == "[] [] 0"
+    assert text_of(server, "/fields/one") == "[one] [] 0"
+    assert text_of(server, "/fields/one/two/") == "[one] [two] 0"
+    assert text_of(server, "/fields/one/two/3/f%6fur/5?six=6") == "[one] [two] 3 3 four 5"
+    assert text_of(server, "/fields" + "/x" * 60) == "[x] [x] 32" + " x" * 32
+
+
+def test_garbage(serve_old):
+    server = serve_old("collected")
+    assert text_of(server, "/collected/twice/") == "text 0 0"
+    assert text_of(server, "/collected/object/") == "-1 -1"
+    server.wait_log(r"service collected: gc->add\(\): the pointer was added before; it is freed once")
+
+
+def test_channels_that_free(serve_old):
+    assert text_of(serve_old("leftovers"), "/leftovers/channel/") == "3"
+
+
+def test_a_file_with_the_header_of_a_package(serve_old):
+    server = serve_old("alone")
+    assert text_of(server, "/alone/") == "none 1"
+    assert text_of(server, "/alone/") == "before 1"
+
+
 @pytest.mark.parametrize("any_level", [False, True])
 def test_routes(serve_old, any_level):
     server = serve_old("routes", any_level=any_level)
@@ -259,9 +286,27 @@ def test_sessions(serve_old):
     assert text_of(server, "/cookies/user/", f"Cookie: DUDA_SESSION={first}") == "none none -1"
     answer = ask(server, "/cookies/logout/", f"Cookie: DUDA_SESSION={second}")
     assert answer.body == b"0"
-    assert "Set-Cookie: DUDA_SESSION=; Max-Age=0; " in fields_of(answer)
+    end = "Set-Cookie: DUDA_SESSION=deleted; path=/cookies; expires=Fri, 12 Sep 1980 11:43:00 GMT"
+    assert end in fields_of(answer)
     assert text_of(server, "/cookies/user/", f"Cookie: DUDA_SESSION={second}") == "none none -1"
     assert text_of(server, "/cookies/logout/", f"Cookie: DUDA_SESSION={second}") == "-1"
+
+
+def test_cookies_of_level_2(serve_old):
+    """They were for all paths."""
+    server = serve_old("cookies2")
+    assert "Set-Cookie: unit=test; path=/\r\n" in fields_of(ask(server, "/cookies2/set/"))
+    expiring = "Set-Cookie: unit=test; path=/; expires=Fri, 14 Jul 2017 02:40:00 GMT\r\n"
+    assert expiring in fields_of(ask(server, "/cookies2/expire/"))
+    assert "Set-Cookie: unit=deleted; path=/; expires=Fri, 12 Sep 1980" in fields_of(ask(server, "/cookies2/destroy/"))
+    answer = ask(server, "/cookies2/login/")
+    row, first = session_cookie(answer)
+    assert answer.body == b"0" and "; Path=/; " in row
+    assert text_of(server, "/cookies2/user/", f"Cookie: DUDA_SESSION={first}") == "'ada'"
+    answer = ask(server, "/cookies2/logout/", f"Cookie: DUDA_SESSION={first}")
+    assert answer.body == b"0"
+    assert "Set-Cookie: DUDA_SESSION=deleted; path=/; expires=Fri, 12 Sep 1980" in fields_of(answer)
+    assert text_of(server, "/cookies2/user/", "Cookie: DUDA_SESSION=deleted") == "'(null)'"
 
 
 def test_the_server_ends_sessions(serve_old):
@@ -284,6 +329,7 @@ def test_headers(serve_old):
     assert ask(server, "/headers/length/")["content-length"] is None
     answer = ask(server, "/headers/raw/")
     assert (answer.status, answer["x-raw"], answer.body) == (203, "yes", b"raw")
+    assert text_of(server, "/headers/version/") == "OK\n"
     assert text_of(server, "/headers/sent/") == "0 -1!"
 
 
@@ -330,6 +376,19 @@ def test_conf(serve_old, tmp_path):
         server.wait_log(text)
     server.stop()
     assert "logged this" in (logs / "access.log").read_text()
+
+
+def test_folders_that_a_callback_sets(serve_old, tmp_path):
+    """All workers see them, and pointers to the former path stay valid."""
+    data, conf = make_folder(tmp_path / "data"), make_folder(tmp_path / "config")
+    server = serve_old("folders", DataDir=data, ConfDir=conf, workers=2)
+    assert text_of(server, "/folders/data/") == f"{data}/ {data}/something 0 /tmp/"
+    for _ in range(5):
+        assert text_of(server, "/folders/data/") == "/tmp/ /tmp/something 0 /tmp/"
+        assert text_of(server, "/folders/conf/") == "-1 0 /tmp/"
+    server.wait_log(r"service folders: fconf->set_path\(\): /no/such/folder: No such file or directory")
+    assert int(text_of(server, "/folders/many/")) < 64  # what callbacks may set is limited
+    assert text_of(server, "/folders/conf/") == "-1 0 /tmp/"
 
 
 def test_several_files(serve_old):

@@ -86,6 +86,7 @@ struct duda_dthread_channel {
     unsigned size, begin, n;
     int sender, receiver; /* -1: none */
     bool ended;
+    void (*free_value)(void *value); /* or NULL */
     void *values[];
 };
 
@@ -94,19 +95,22 @@ static size_t get_bytes(unsigned size)
     return sizeof(struct duda_dthread_channel) + size * sizeof(void *);
 }
 
-static duda_dthread_channel_t *create_channel(int size)
+static duda_dthread_channel_t *create_channel(int size, void (*free_value)(void *value))
 {
     unsigned places = size > 0 ? (unsigned)size : 1;
     duda_dthread_channel_t *c = places <= CHANNEL_MAX ? heap_zalloc(get_bytes(places)) : NULL;
     if (c)
-        *c = (duda_dthread_channel_t){.size = places, .sender = -1, .receiver = -1};
+        *c = (duda_dthread_channel_t){.size = places, .sender = -1, .receiver = -1, .free_value = free_value};
     return c;
 }
 
 static void free_channel(duda_dthread_channel_t *c)
 {
-    if (c)
-        heap_free(c, get_bytes(c->size));
+    if (!c)
+        return;
+    for (unsigned i = 0; c->free_value && i < c->n; i++)
+        c->free_value(c->values[(c->begin + i) % c->size]);
+    heap_free(c, get_bytes(c->size));
 }
 
 static int get_sender(duda_dthread_channel_t *c)

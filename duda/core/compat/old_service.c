@@ -75,18 +75,26 @@ static int fill_session(struct session_request *session, struct mk_request *req)
     return session->uri.data && session->uri_processed.data && (!query.p || session->query_string.data) ? 0 : -ENOMEM;
 }
 
-/* Fills the fields that a route of an interface has: "/interface/method/params". */
+/* Fills a field with the next segment, if there is one. */
+static int fill_segment(struct mk_arena *arena, struct mk_str *path, struct duda_old_string *field)
+{
+    struct mk_str segment = path->len ? mk_routes_cut_segment(path) : MK_STR("");
+    if (!segment.len)
+        return 0;
+    *field = copy_with_blank(arena, segment);
+    return field->data ? 0 : -ENOMEM;
+}
+
+/* Fills the fields that are those of the path, "/interface/method/params", whatever its route is. */
 static int fill_route(duda_request_t *dr, struct mk_str path)
 {
-    const struct dispatch *d = dr->dispatch;
     struct mk_arena *arena = mk_request_arena(dr->req);
-    if (!d->route || !d->route->at.pattern.len || d->route->at.pattern.p[0] == '/')
-        return 0;
-    dr->old.interface = copy_with_blank(arena, mk_routes_cut_segment(&path));
-    dr->old.method = copy_with_blank(arena, mk_routes_cut_segment(&path));
-    for (unsigned i = 0; i < d->n && i < DUDA_OLD_SEGMENTS_MAX; i++)
-        dr->old.params[dr->old.n_params++] = copy_with_blank(arena, d->values[i]);
-    return dr->old.interface.data && dr->old.method.data ? 0 : -ENOMEM;
+    int err = fill_segment(arena, &path, &dr->old.interface);
+    if (err == 0)
+        err = fill_segment(arena, &path, &dr->old.method);
+    while (err == 0 && path.len > 1 && dr->old.n_params < DUDA_OLD_SEGMENTS_MAX)
+        err = fill_segment(arena, &path, &dr->old.params[dr->old.n_params++]);
+    return err;
 }
 
 int old_request_fill(duda_request_t *dr, struct mk_str path)

@@ -128,7 +128,8 @@ static int set_old(duda_request_t *dr, const char *key, int key_len, const char 
     char text[MK_COOKIE_BYTES_MAX];
     struct mk_buf out;
     mk_buf_init_fixed(&out, text, sizeof(text));
-    int err = cookie_write_old(&out, counted(key, key_len), counted(value, value_len), get_path(dr), expires);
+    const char *path = dr->worker->service->info->level == 2 ? "/" : get_path(dr); /* as in each of them */
+    int err = cookie_write_old(&out, counted(key, key_len), counted(value, value_len), path, expires);
     return err < 0 || mk_response_header(dr->req, MK_STR("Set-Cookie"), mk_buf_str(&out)) < 0 ? -1 : 0;
 }
 

@@ -7,10 +7,11 @@
 
 #include "common/heap.h"
 #include "common/mem.h"
+#include "common/misuse.h"
 #include "objects.h"
 #include "request/request.h"
 
-enum { ARENA_ITEMS = 64 };
+enum { ARENA_ITEMS = 64, SEARCHED_ITEMS = 256 };
 
 struct gc_item {
     struct gc_item *next; /* the one that was added before */
@@ -58,8 +59,29 @@ static int add_destroy(duda_request_t *dr, void *ptr, void (*destroy)(void *ptr)
     return 0;
 }
 
+/* Returns whether free() will be called for a pointer, of the items that were added last. */
+static bool has_item(const duda_request_t *dr, const void *ptr)
+{
+    const struct gc_item *item = dr->gc;
+    for (unsigned i = 0; item && i < SEARCHED_ITEMS; i++, item = item->next)
+        if (item->ptr == ptr && item->destroy == mem_free)
+            return true;
+    return false;
+}
+
 static int add(duda_request_t *dr, void *ptr)
 {
+    static const char call[] = "gc->add()";
+    if (request_check(dr, call) < 0)
+        return -1;
+    if (ptr && objects_have(dr->worker->service->info, ptr)) {
+        misuse_log(dr->worker, call, "the pointer is an object of the API; it is not freed");
+        return -1;
+    }
+    if (ptr && has_item(dr, ptr)) {
+        misuse_log(dr->worker, call, "the pointer was added before; it is freed once");
+        return 0;
+    }
     return add_destroy(dr, ptr, mem_free);
 }
 

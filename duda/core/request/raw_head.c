@@ -39,12 +39,13 @@ size_t raw_head_length(struct mk_str text)
 
 int raw_head_status(struct mk_str line)
 {
-    uint64_t status;
-    struct mk_str http = MK_STR("HTTP/1.");
-    if (!mk_str_starts(line, http) || line.len < http.len + 5 || line.p[http.len + 1] != ' ')
+    uint64_t status, major, minor;
+    struct mk_str http = MK_STR("HTTP/1.1 ");
+    if (!mk_str_starts(line, MK_STR("HTTP/")) || line.len < http.len + 3 || line.p[6] != '.' || line.p[8] != ' ')
         return -EINVAL;
-    bool ends = line.len == http.len + 5 || line.p[http.len + 5] == ' ';
-    return ends && mk_str_u64(mk_str(line.p + http.len + 2, 3), 599, &status) ? (int)status : -EINVAL;
+    bool ends = line.len == http.len + 3 || line.p[http.len + 3] == ' ';
+    bool has_version = mk_str_u64(mk_str(line.p + 5, 1), 9, &major) && mk_str_u64(mk_str(line.p + 7, 1), 9, &minor);
+    return ends && has_version && mk_str_u64(mk_str(line.p + http.len, 3), 599, &status) ? (int)status : -EINVAL;
 }
 
 /* ── gathering ── */

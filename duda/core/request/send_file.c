@@ -34,10 +34,11 @@ static int open_below(const char *folder, const char *path)
     return fd;
 }
 
-static int open_file(const struct service *s, const char *path)
+static int open_file(struct service *s, const char *path)
 {
+    const struct duda_string *folder = folder_get(s, FOLDER_DATA);
     if (*path != '/')
-        return s->self.datadir.len ? open_below(s->self.datadir.data, path) : -EINVAL;
+        return folder->len ? open_below(folder->data, path) : -EINVAL;
     int fd = open(path, FLAGS);
     return fd < 0 ? -errno : fd;
 }

@@ -12,21 +12,21 @@ static char *get_path(void)
 {
     if (!phase_check(PHASE_ANY, "data->get_path()"))
         return NULL;
-    const struct duda_string *folder = &current.service->self.datadir;
+    const struct duda_string *folder = folder_get(current.service, FOLDER_DATA);
     return folder->len ? folder->data : NULL;
 }
 
 static int set_path(const char *path)
 {
-    static const char call[] = "data->set_path()";
-    return phase_check(PHASE_MAIN, call) ? folder_set(&current.service->self.datadir, path, call) : -1;
+    return folder_set(FOLDER_DATA, path, "data->set_path()");
 }
 
 static char *locate(duda_request_t *dr, const char *file)
 {
     if (request_check(dr, "data->locate()") < 0)
         return NULL;
-    return folder_join(mk_request_arena(dr->req), &dr->worker->service->self.datadir, file, "data->locate()");
+    const struct duda_string *folder = folder_get(dr->worker->service, FOLDER_DATA);
+    return folder_join(mk_request_arena(dr->req), folder, file, "data->locate()");
 }
 
 const struct duda_api_data object_data = {

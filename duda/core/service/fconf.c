@@ -108,7 +108,7 @@ static struct duda_config *read_conf(const char *file)
     if (!conf)
         return NULL;
     mk_arena_init(&conf->arena, NULL, ARENA_BYTES_MAX, NULL, 0);
-    char *path = folder_join(&conf->arena, &current.service->self.confdir, file, call);
+    char *path = folder_join(&conf->arena, folder_get(current.service, FOLDER_CONF), file, call);
     size_t len = 0;
     char *text = path ? open_and_read(path, CONF_FILE_BYTES_MAX, &len) : NULL;
     int err = text ? parse(conf, path, mk_str(text, len)) : -1;
@@ -249,14 +249,13 @@ static char *get_path(void)
 {
     if (!phase_check(PHASE_ANY, "fconf->get_path()"))
         return NULL;
-    const struct duda_string *folder = &current.service->self.confdir;
+    const struct duda_string *folder = folder_get(current.service, FOLDER_CONF);
     return folder->len ? folder->data : NULL;
 }
 
 static int set_path(const char *path)
 {
-    static const char call[] = "fconf->set_path()";
-    return phase_check(PHASE_MAIN, call) ? folder_set(&current.service->self.confdir, path, call) : -1;
+    return folder_set(FOLDER_CONF, path, "fconf->set_path()");
 }
 
 const struct duda_api_fconf object_fconf = {

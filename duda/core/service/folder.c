@@ -5,12 +5,15 @@
 #include "service/folder.h"
 
 #include "common/current.h"
+#include "common/heap.h"
 #include "common/phase.h"
 #include "log/message.h"
 #include "service/service.h"
 
 #include <errno.h>
 #include <sys/stat.h>
+
+enum { CHANGES_MAX = 64 }; /* paths that callbacks of a service may set */
 
 struct mk_str folder_dup(struct mk_arena *arena, struct mk_str path)
 {
@@ -32,18 +35,79 @@ static int check_folder(const char *path)
     return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
 }
 
-int folder_set(struct duda_string *folder, const char *path, const char *call)
+static struct duda_string *own_folder(struct service *s, enum folder_kind kind)
 {
-    int err = check_folder(path);
-    struct mk_str copy = err == 0 ? folder_dup(&current.service->arena, mk_str_c(path)) : MK_STR_NONE;
-    if (err == 0 && !copy.p)
-        err = -ENOMEM;
-    if (err < 0) {
-        message_log(MK_LOG_ERROR, "%s: %s: %s", call, path ? path : "NULL", strerror(-err));
-        return -1;
-    }
-    *folder = (struct duda_string){(char *)(uintptr_t)copy.p, copy.len};
+    return kind == FOLDER_DATA ? &s->self.datadir : &s->self.confdir;
+}
+
+const struct duda_string *folder_get(struct service *s, enum folder_kind kind)
+{
+    const struct duda_string *changed = atomic_load_explicit(&s->folders.changed[kind], memory_order_acquire);
+    return changed ? changed : own_folder(s, kind);
+}
+
+static int set_own(struct service *s, enum folder_kind kind, const char *path)
+{
+    struct mk_str copy = folder_dup(&s->arena, mk_str_c(path));
+    if (!copy.p)
+        return -ENOMEM;
+    *own_folder(s, kind) = (struct duda_string){(char *)(uintptr_t)copy.p, copy.len};
     return 0;
+}
+
+/* Returns a path that was set before, or a new one; NULL: there is no memory, or there are too many. */
+static const struct folder_change *find_change(struct folders *all, const char *path)
+{
+    size_t len = strlen(path);
+    bool has_slash = len && path[len - 1] == '/';
+    len += !has_slash;
+    for (const struct folder_change *c = all->first; c; c = c->next)
+        if (c->path.len == len && strncmp(c->path.data, path, len - !has_slash) == 0)
+            return c;
+    struct folder_change *c = all->n < CHANGES_MAX ? heap_zalloc(sizeof(*c) + len + 1) : NULL;
+    if (!c)
+        return NULL;
+    c->path = (struct duda_string){(char *)(c + 1), len};
+    memcpy(c->path.data, path, len - !has_slash);
+    c->path.data[len - 1] = '/';
+    c->next = all->first;
+    all->first = c;
+    all->n++;
+    return c;
+}
+
+/* Other threads use the folder meanwhile, and the service may have its former path. */
+static int change(struct service *s, enum folder_kind kind, const char *path)
+{
+    pthread_mutex_lock(&s->lock);
+    const struct folder_change *c = find_change(&s->folders, path);
+    if (c)
+        atomic_store_explicit(&s->folders.changed[kind], &c->path, memory_order_release);
+    pthread_mutex_unlock(&s->lock);
+    return c ? 0 : -ENOMEM;
+}
+
+int folder_set(enum folder_kind kind, const char *path, const char *call)
+{
+    struct service *s = current.service;
+    if (!phase_check(s && old_is(s) ? PHASE_ANY : PHASE_MAIN, call))
+        return -1;
+    int err = check_folder(path);
+    if (err == 0)
+        err = phase_now() == PHASE_MAIN ? set_own(s, kind, path) : change(s, kind, path);
+    if (err == 0)
+        return 0;
+    message_log(MK_LOG_ERROR, "%s: %s: %s", call, path ? path : "NULL", strerror(-err));
+    return -1;
+}
+
+void folders_release(struct folders *folders)
+{
+    for (struct folder_change *c = folders->first, *next; c; c = next) {
+        next = c->next;
+        heap_free(c, sizeof(*c) + c->path.len + 1);
+    }
+    folders->first = NULL;
 }
 
 /* Returns whether one of the path's segments is "..". */

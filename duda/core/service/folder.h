@@ -8,11 +8,37 @@
 #include <duda/service.h>
 #include <monkey/arena.h>
 
+struct service;
+
 /* Returns a copy of a folder's path with a slash at its end; of an empty path an empty one. `.p` is NULL on failure. */
 struct mk_str folder_dup(struct mk_arena *arena, struct mk_str path);
 
-/* Sets a folder, which must exist, for the current service. Logs failures of `call`. Returns 0 or -1. duda_main(). */
-int folder_set(struct duda_string *folder, const char *path, const char *call);
+/*
+ * The folder of a service that functions of the API use. It is that of `self`, which does not change once duda_main()
+ * has returned, unless a service of the original API has set another one in a callback: those last as long as the
+ * service.
+ */
+enum folder_kind { FOLDER_DATA, FOLDER_CONF, FOLDER_KINDS };
+
+struct folder_change {
+    struct duda_string path;
+    struct folder_change *next; /* the one before */
+};
+
+struct folders {
+    _Atomic(const struct duda_string *) changed[FOLDER_KINDS]; /* NULL: those of `self` */
+    struct folder_change *first;                               /* all of them; under the lock */
+    unsigned n;
+};
+
+const struct duda_string *folder_get(struct service *s, enum folder_kind kind);
+/*
+ * Sets a folder, which must exist, for the current service: in duda_main(), and with the original API in callbacks,
+ * too. Logs failures of `call`. Returns 0 or -1.
+ */
+int folder_set(enum folder_kind kind, const char *path, const char *call);
+/* Frees what callbacks have set. */
+void folders_release(struct folders *folders);
 
 /*
  * Returns the path of a file in a folder, with a NUL. NULL, which is logged: the folder is not set, `file` is absolute

@@ -20,6 +20,7 @@
 #include "event/timer.h"
 #include "log/log.h"
 #include "service/counts.h"
+#include "service/folder.h"
 #include "service/global.h"
 #include "service/inbox.h"
 #include "service/package.h"
@@ -122,6 +123,7 @@ struct service {
     struct router *router;
     struct package_use *packages;
     struct old_service old;
+    struct folders folders;
     struct ticket_gate *gate;
     struct globals globals;
     struct pre_loop *pre_loops;

@@ -2,6 +2,7 @@
 /*
  * Ids of sessions, and their cookies (session.h).
  */
+#include "objects.h"
 #include "request/request.h"
 #include "session/session.h"
 
@@ -92,19 +93,28 @@ bool session_cookie_find(struct duda_request *dr, struct session_key *ret, bool 
     return true;
 }
 
+static bool is_for_all_paths(const struct duda_request *dr, const struct service_sessions *conf)
+{
+    const struct service *s = dr->worker->service;
+    return !s->self.url.len || (conf->is_old ? s->info->level == 2 : is_secure(dr));
+}
+
 int session_cookie_set(struct duda_request *dr, const struct session_id *id, int64_t expires)
 {
     const struct service_sessions *conf = get_conf(dr);
-    const struct duda_self *self = &dr->worker->service->self;
+    const struct service *s = dr->worker->service;
     char name[SESSION_COOKIE_NAME_BYTES + sizeof(secure_prefix)], value[2 * SESSION_ID_BYTES + 2];
     struct mk_buf id_text;
+    struct mk_str cookie_name = print_name(dr, name, sizeof(name));
+    if (!id && conf->is_old)
+        return object_cookie_1.destroy(dr, cookie_name.p, (int)cookie_name.len);
     mk_buf_init_fixed(&id_text, value, sizeof(value));
     if (id)
         session_id_print(id, conf->is_old, &id_text);
     struct mk_cookie cookie = {
-        .name = print_name(dr, name, sizeof(name)),
+        .name = cookie_name,
         .value = mk_buf_str(&id_text),
-        .path = !self->url.len || (is_secure(dr) && !conf->is_old) ? MK_STR("/") : mk_str_c(self->url.data),
+        .path = is_for_all_paths(dr, conf) ? MK_STR("/") : mk_str_c(s->self.url.data),
         .max_age_s = conf->persistent ? conf->absolute_s : 0,
         .expires_s = expires,
         .same_site = MK_SAME_SITE_LAX,

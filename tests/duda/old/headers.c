@@ -55,6 +55,16 @@ void cb_raw(duda_request_t *dr)
     response->end(dr, NULL);
 }
 
+/* The version is the server's, whatever the service says. */
+void cb_version(duda_request_t *dr)
+{
+    response->headers_off(dr);
+    response->printf(dr, "HTTP/5.0 200 OK\r\n");
+    response->printf(dr, "Content-Length: 3\r\n\r\n");
+    response->printf(dr, "OK\n");
+    response->end(dr, NULL);
+}
+
 void cb_sent(duda_request_t *dr)
 {
     int first, second;
@@ -75,6 +85,7 @@ int duda_main()
     map->static_add("/types/", "cb_types");
     map->static_add("/length/", "cb_length");
     map->static_add("/raw/", "cb_raw");
+    map->static_add("/version/", "cb_version");
     map->static_add("/sent/", "cb_sent");
     return 0;
 }

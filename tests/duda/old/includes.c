@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Level 1: what services used without including more than this. */
 #include "webservice.h"
+#include "mk_list.h"
+#include "mk_memory.h"
 
 DUDA_REGISTER("Old services", "Includes");
 
@@ -24,6 +26,8 @@ void cb_show(duda_request_t *dr)
     pid_t thread = syscall(SYS_gettid);
     char path[MK_MAX_PATH];
 
+    if (mk_unlikely(!mk_likely(path)))
+        mk_mem_free(mk_mem_malloc(1));
     errno = 0;
     response->http_status(dr, 200);
     snprintf(path, sizeof(path), "%i %i %i %i", MK_TRUE, MK_FALSE, MK_ERROR, thread > 0);

@@ -211,7 +211,7 @@ def read_makefiles(folder: pathlib.Path, build: pathlib.Path, paths: list) -> li
     services = {}
     for path in paths:
         makefile = Makefile(path)
-        base = os.path.basename(makefile.get("NAME").rstrip("/"))
+        base = os.path.basename(find_target(makefile).rstrip("/"))
         name = base.removesuffix(".duda") or next(iter(services), folder.name)
         units = list_units(makefile)
         if name in services:
@@ -222,9 +222,16 @@ def read_makefiles(folder: pathlib.Path, build: pathlib.Path, paths: list) -> li
     return list(services.values())
 
 
+def find_target(makefile: Makefile) -> str:
+    """NAME; files of 2012 have none, but a rule for NAME.duda."""
+    made = (target for target in makefile.targets() if target.endswith(".duda") and target != ".duda")
+    return makefile.get("NAME") or next(made, "")
+
+
 def make_service(name: str, folder: pathlib.Path, build: pathlib.Path, makefile: Makefile, units: list) -> Service:
     here = makefile.path.parent
-    places = [here, folder] if "/" not in makefile.get("NAME") else [here, folder, (here / makefile.get("NAME")).parent]
+    target = find_target(makefile)
+    places = [here, folder, (here / target).parent] if "/" in target else [here, folder]
     return Service(
         name=check_name(name, makefile.path),
         folder=here,
@@ -236,9 +243,19 @@ def make_service(name: str, folder: pathlib.Path, build: pathlib.Path, makefile:
     )
 
 
+def list_include_flags(makefile: Makefile) -> list:
+    """INCDIR has options; the recipes of 2012 say -I$(INCDIR), so that it begins with a folder."""
+    words, flags = iter(makefile.words("INCDIR")), []
+    for word in words:
+        flags.append(word if word.startswith("-") else f"-I{word}")
+        if word in ("-I", "-D", "-include", "-isystem", "-iquote"):
+            flags += [next(words, "")]
+    return flags
+
+
 def list_units(makefile: Makefile) -> list:
     folder = makefile.path.parent
-    flags = [*makefile.words("CFLAGS"), *makefile.words("DEFS"), *makefile.words("INCDIR")]
+    flags = [*makefile.words("CFLAGS"), *makefile.words("DEFS"), *list_include_flags(makefile)]
     objects = makefile.words("OBJECTS")
     sources = [folder / re.sub(r"\.o$", ".c", each) for each in objects] or sorted(folder.glob("*.c"))
     if not sources:

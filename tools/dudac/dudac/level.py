@@ -12,7 +12,7 @@ NEW_LEVEL = 3
 
 NEW_FLAGS = ("-std=gnu17", "-Wall", "-Wextra", "-pthread", "-fPIC", "-D_GNU_SOURCE=")
 OLD_FLAGS = ("-std=gnu17", "-fgnu89-inline", "-fcommon", "-fno-strict-aliasing", "-w", "-pthread", "-fPIC",
-             "-D_GNU_SOURCE=")
+             "-D_GNU_SOURCE=", "-DDUDA_OLD_SERVICE=1")
 LINK_FLAGS = ("-shared", "-pthread", "-Wl,-Bsymbolic", "-Wl,-z,noseparate-code")
 
 NEW_HEADER = re.compile(r'^[ \t]*#[ \t]*include[ \t]+["<]duda/duda\.h[">]', re.M)

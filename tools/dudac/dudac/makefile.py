@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the variables of a Makefile.in: assignments, references, and the functions that such files use. Rules are left
-out, and of conditionals all branches count."""
+"""Reads the variables of a Makefile.in: assignments, references, and the functions that such files use. Of rules only
+the targets are read, and of conditionals all branches count."""
 
 import glob
 import os
@@ -59,9 +59,12 @@ class Makefile:
 
     def __init__(self, path: pathlib.Path):
         self.path, self.values, self.references = path, {}, 0
+        self.rules = []  # what is before the colons
         for line in join_lines(read_text(path, BYTES_MAX, "replace")):
             if match := ASSIGNMENT.match(line):
                 self.assign(*match.groups())
+            elif RULE.match(line):
+                self.rules.append(line.partition(":")[0])
 
     def assign(self, name: str, operator: str, value: str) -> None:
         if operator == "+=":
@@ -86,6 +89,10 @@ class Makefile:
             return shlex.split(value)
         except ValueError as error:
             raise DudacError(f"{self.path}: {name}: {error}") from None
+
+    def targets(self) -> list:
+        self.references = 0
+        return [target for rule in self.rules for target in self.expand(rule).split()]
 
     def expand(self, text: str, depth: int = 0) -> str:
         if depth > DEPTH_MAX:

@@ -28,6 +28,17 @@ enum { DUDA_KV_OK, DUDA_KV_BUSY, DUDA_KV_NOTFOUND, DUDA_KV_IOERR, DUDA_KV_NOMEM 
 enum { DUDA_KV_KEY_BYTES = 1024 }; /* of a key at most */
 
 typedef int64_t kv_int_t;
+
+/* Names of the library on which the original package was. */
+#if defined(DUDA_OLD_SERVICE) && !defined(UNQLITE_OK)
+typedef kv_int_t unqlite_int64;
+#define UNQLITE_OK DUDA_KV_OK
+#define UNQLITE_BUSY DUDA_KV_BUSY
+#define UNQLITE_NOTFOUND DUDA_KV_NOTFOUND
+#define UNQLITE_IOERR DUDA_KV_IOERR
+#define UNQLITE_NOMEM DUDA_KV_NOMEM
+#endif
+
 typedef struct kv_conn kv_conn_t;
 typedef struct kv_cursor kv_cursor_t;
 typedef struct duda_kv duda_kv_t;
