@@ -101,6 +101,40 @@ def test_a_service_of_the_original(tmp_path, start):
     assert url.endswith("/chat/") and [ask(url, "count/") for _ in range(2)] == [(200, "1"), (200, "2")]
 
 
+# As the hello world of 2012: a complete makefile, whose recipes say -I$(INCDIR), and a header by that.
+COMPLETE = {
+    "src/Makefile.in": "CC      = gcc -g -Wall\nINCDIR  = ../include -I../../src/include/\nSOURCES = hello.c\n"
+                       "OBJECTS = hello.o\n\nall: hello.duda\n\nhello.duda: $(OBJECTS)\n"
+                       "\t$(CC) $(CFLAGS) $(LDFLAGS) $(DEFS) -shared -o $@ $^ -lc\n\n.c.o: $(SOURCES)\n"
+                       "\t$(CC) $(CFLAGS) $(LDFLAGS) $(DEFS) -I$(INCDIR) -fPIC -c $<\n\nclean:\n\trm -rf *.o *~\n",
+    "include/text.h": '#define TEXT "hello world!"\n',
+    "src/hello.c": """#include "webservice.h"
+#include "text.h"
+
+DUDA_REGISTER("Tests", "Hello");
+
+void cb_hello(duda_request_t *dr)
+{
+    response->http_status(dr, 200);
+    response->printf(dr, "%s", TEXT);
+    response->end(dr, NULL);
+}
+
+int duda_main()
+{
+    map->static_add("/", "cb_hello");
+    return 0;
+}
+""",
+}
+
+
+def test_a_complete_makefile(tmp_path, start):
+    make_folder(tmp_path, "service", COMPLETE)
+    url = start("-w", tmp_path / "service/src", "-p", "0").wait_url()
+    assert url.endswith("/hello/") and ask(url, "") == (200, "hello world!")
+
+
 def test_a_service_of_the_original_with_a_package(tmp_path, start):
     url = start("-w", make_folder(tmp_path, "numbers", PACKAGE), "-p", "0").wait_url()
     assert ask(url, "number/") == (200, "7")

@@ -167,11 +167,11 @@ def test_body_in_time(serve):
     """A body that keeps the rate is read to its end, though it takes longer than BodyTimeout."""
     server = serve({**PATIENT, "BodyTimeout": "400ms", "MinBodyRate": 100})
     client = server.connect()
-    client.send(lines("POST /hello.txt HTTP/1.1", HOST, "Content-Length: 12000"))
+    client.send(lines("POST /hello.txt HTTP/1.1", HOST, "Content-Length: 12000") + b"x" * 1000)  # for ten seconds
     assert client.response().status == 405
-    for _ in range(12):
-        client.send(b"x" * 1000)
+    for _ in range(11):
         time.sleep(0.08)
+        client.send(b"x" * 1000)
     client.assert_open()
 
 
