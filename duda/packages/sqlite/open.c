@@ -40,18 +40,66 @@ static int check_version(struct sq_conn *c, int64_t version, int64_t known, stru
     return 0;
 }
 
+/* ── migrations ── */
+
+/* Returns a number of the text, whatever white space is between its words (FNV-1a, 64 bits). */
+static int64_t hash_sql(const char *sql)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    bool was_space = true;
+    for (; *sql; sql++) {
+        bool is_space = strchr(" \t\r\n", *sql);
+        if (!is_space || !was_space)
+            hash = (hash ^ (is_space ? ' ' : (unsigned char)*sql)) * UINT64_C(0x100000001b3);
+        was_space = is_space;
+    }
+    return (int64_t)hash;
+}
+
+/* Checks that the migrations that were done are those of the service, as far as it is recorded. */
+static int read_records(struct sq_conn *c, const char *const *migrations, int64_t version, bool *ret_has_table,
+                        struct sq_error *e)
+{
+    sqlite3_stmt *stmt;
+    int err = 0, code = sqlite3_prepare_v2(c->db, "SELECT number, hash FROM duda_migrations", -1, &stmt, NULL);
+    *ret_has_table = code == SQLITE_OK;
+    while (code == SQLITE_OK && err == 0 && (code = sqlite3_step(stmt)) == SQLITE_ROW) {
+        int64_t n = sqlite3_column_int64(stmt, 0);
+        if (n >= 1 && n <= version && sqlite3_column_int64(stmt, 1) != hash_sql(migrations[n - 1]))
+            err = sq_error_set(e, -EINVAL, "%s: migration %lld (%.60s) has changed since it was done", c->conf->name,
+                               (long long)n, migrations[n - 1]);
+        code = SQLITE_OK;
+    }
+    sqlite3_finalize(stmt);
+    return err;
+}
+
+static int record_migration(struct sq_conn *c, int64_t number, const char *sql, struct sq_error *e)
+{
+    char text[128];
+    snprintf(text, sizeof(text), "INSERT OR IGNORE INTO duda_migrations VALUES (%lld, %lld)", (long long)number,
+             (long long)hash_sql(sql));
+    return sq_conn_sql(c, text, e);
+}
+
 /* In a transaction: another process may have been faster. */
 static int run_migrations(struct sq_conn *c, const char *const *migrations, int64_t known, struct sq_error *e)
 {
+    static const char records[] =
+        "CREATE TABLE IF NOT EXISTS duda_migrations (number INTEGER PRIMARY KEY, hash INTEGER NOT NULL)";
     char sql[64];
     int64_t version;
     int err = read_version(c, &version, e);
     if (err == 0)
         err = check_version(c, version, known, e);
-    for (int64_t i = version; err == 0 && i < known; i++) {
-        err = sq_conn_sql(c, migrations[i], e);
+    if (err == 0)
+        err = sq_conn_sql(c, records, e);
+    for (int64_t i = 0; err == 0 && i < known; i++) {
+        err = i < version ? 0 : sq_conn_sql(c, migrations[i], e);
         if (err == 0 && sqlite3_get_autocommit(c->db))
             err = sq_error_set(e, -EINVAL, "%s: migration %lld ends the transaction", c->conf->name, (long long)i + 1);
+        if (err == 0)
+            err = record_migration(c, i + 1, migrations[i], e);
     }
     snprintf(sql, sizeof(sql), "PRAGMA user_version = %lld", (long long)known);
     return err ? err : sq_conn_sql(c, sql, e);
@@ -60,15 +108,21 @@ static int run_migrations(struct sq_conn *c, const char *const *migrations, int6
 int sq_migrate(struct sq_conn *c, const char *const *migrations, struct sq_error *e)
 {
     int64_t known = 0, version;
+    bool has_table = true;
     while (migrations && migrations[known])
         known++;
     int err = read_version(c, &version, e); /* also finds out whether the file is a database */
     if (err == 0 && migrations)
         err = check_version(c, version, known, e);
-    if (err || !migrations || version == known)
+    if (err == 0 && migrations)
+        err = read_records(c, migrations, version, &has_table, e);
+    if (err || !migrations || (version == known && (has_table || !known || c->conf->read_only)))
         return err;
     err = sq_conn_begin(c, e);
-    return err ? err : sq_conn_end(c, run_migrations(c, migrations, known, e), e);
+    if (err == 0)
+        err = sq_conn_end(c, run_migrations(c, migrations, known, e), e);
+    sqlite3_set_last_insert_rowid(c->db, 0); /* of the records */
+    return err;
 }
 
 /* ── opening ── */

@@ -155,7 +155,8 @@ struct duda_sqlite_conf {
      * The steps that made the database what the service needs: SQL of one or more statements each, with NULL behind the
      * last one. PRAGMA user_version of the file says how many were done; open() does those that are missing, all or
      * none. A file on which more were done than there are is one of a newer version: -ENOTSUP. Add new steps at the
-     * end, and leave the old ones alone. NULL: the version does not matter.
+     * end, and leave the old ones alone: one that has changed since it was done, other than in its white space, is
+     * -EINVAL, by the table duda_migrations. NULL: the version does not matter.
      */
     const char *const *migrations;
     bool read_only;          /* the file must exist, and nothing is written [it is made if it is missing] */

@@ -368,6 +368,33 @@ TEST(a_transaction_that_ends_itself, begin, end)
 
 /* ── versions ── */
 
+TEST(migrations_that_were_edited, begin, end)
+{
+    static const char *const first[] = {"CREATE TABLE a (n INTEGER)", "INSERT INTO a VALUES (1)", NULL};
+    static const char *const spaced[] = {"CREATE TABLE  a\n(n INTEGER)", "INSERT INTO a VALUES (1)", NULL};
+    static const char *const edited[] = {"CREATE TABLE a (n INTEGER)", "INSERT INTO a VALUES (2)",
+                                         "INSERT INTO a VALUES (3)", NULL};
+    struct duda_sqlite_conf conf = {.path = "a.db", .migrations = first};
+    duda_sqlite_t *db = sqlite->open(&conf);
+    assert_non_null(db);
+    conf.migrations = spaced;
+    assert_non_null(sqlite->open(&conf));
+    conf.migrations = edited;
+    assert_null(sqlite->open(&conf));
+    assert_error(-errno, -EINVAL, "a.db: migration 2 (INSERT INTO a VALUES (2)) has changed since it was done");
+    assert_int_equal(get_number(db, "SELECT count(*) FROM a"), 1);
+    /* A file of a version that kept no records: they are those of the next open(). */
+    assert_int_equal(sqlite->exec(db, NULL, "DROP TABLE duda_migrations", DUDA_SQLITE_NO_ARGS), 0);
+    conf.migrations = first;
+    conf.read_only = true;
+    assert_non_null(sqlite->open(&conf));
+    conf.read_only = false;
+    assert_non_null(sqlite->open(&conf));
+    assert_int_equal(get_number(db, "SELECT count(*) FROM duda_migrations"), 2);
+    conf.migrations = edited;
+    assert_null(sqlite->open(&conf));
+}
+
 TEST(migrations, begin, end)
 {
     const char *const first[] = {"CREATE TABLE a(x); INSERT INTO a VALUES(1)", NULL};
