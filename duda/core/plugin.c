@@ -11,6 +11,7 @@
 #include "crash/guard.h"
 #include "request/request.h"
 #include "route/dispatch.h"
+#include "route/error_page.h"
 #include "route/explain.h"
 #include "service/host.h"
 
@@ -265,9 +266,31 @@ static int allows_path(struct mk_request *req, struct mk_str path)
     return e->service && console_serve_find(e, rest) == CONSOLE_NONE && dispatch_leaves_file(e->service, rest);
 }
 
+/* Returns what the worker has of the service whose URL is above the path; NULL: there is none. */
+static struct service_worker *find_worker(struct mk_request *req)
+{
+    const struct duda_host *h = mk_request_host_state(req, &mk_plugin_duda);
+    struct mk_str rest;
+    const struct host_service *e = h ? host_find(h, mk_request_path(req), &rest) : NULL;
+    if (!e || !e->service)
+        return NULL;
+    const struct duda_worker *w = mk_worker_state(mk_request_worker(req), &mk_plugin_duda);
+    return w->items[e->index];
+}
+
+/* A service gives the errors below its URL its own pages, those of its files included. */
+static void replace_page(struct mk_request *req, const struct duda_request *dr)
+{
+    struct service_worker *worker = dr ? dr->worker : find_worker(req);
+    if (worker)
+        error_page_replace(req, worker);
+}
+
 static void handle_response(struct mk_request *req)
 {
     struct duda_request *dr = mk_request_state(req, &mk_plugin_duda);
+    if (MK_UNLIKELY(mk_response_is_default_error(req)))
+        replace_page(req, dr);
     if (dr)
         dispatch_before_head(dr);
 }

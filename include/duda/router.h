@@ -91,12 +91,19 @@ struct duda_api_router {
      */
     int (*in_pieces)(struct duda_route *route);
 
-    /* Sets the function for paths without a route, instead of the 404 page of the host. Returns 0 or -EPERM. */
+    /*
+     * Sets the function for paths without a route, and without a file, instead of the 404 page of the host. Returns 0
+     * or -EPERM.
+     */
     int (*not_found)(duda_request_fn fn);
     /*
-     * Sets the function for other errors that the framework finds before it calls the handler: 405, 413 (the announced
-     * length is above the limit() of the route) and 501; also 404 if not_found() was not called. The status is set
-     * already. Returns 0 or -EPERM.
+     * Sets the function for other errors below the URL of the service, wherever they are found, instead of the page of
+     * the host: 405, 413, 416, 501, 503 of a timeout, those of access rules and of response->error() ...; also 404 if
+     * not_found() was not called. The status is set already. Returns 0 or -EPERM.
+     *
+     * Where the server has responded already, by a page of its own, these functions make its body only: they must end
+     * the response before they return, with up to 8 KB and without generators; the request is another one than that of
+     * the handler, and may come from a client that access rules refuse. If they do not, the page stays.
      */
     int (*error)(duda_error_fn fn);
 

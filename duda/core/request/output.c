@@ -19,6 +19,7 @@ enum {
     HEAP_TEXT_BYTES_MIN = 16 * 1024,
     GATHERED_BYTES_MAX = 256, /* shorter than this, bytes are copied behind others */
     WINDOW_BYTES = 64 * 1024, /* what the server takes at once */
+    GATHER_BYTES_MAX = 8 * 1024,
 };
 
 enum part_kind { PART_REF, PART_TEXT, PART_HEAP_TEXT, PART_FILE, PART_GENERATOR };
@@ -247,6 +248,10 @@ static int reject_incomplete(struct duda_request *dr)
 static int send_output(struct duda_request *dr, enum output_state state)
 {
     bool begins = dr->output.state == OUTPUT_HELD;
+    if (dr->is_page) { /* it is gathered when the function has returned */
+        dr->output.state = state == OUTPUT_ENDING ? OUTPUT_ENDED : OUTPUT_HELD;
+        return 0;
+    }
     if (dr->output.is_incomplete)
         return reject_incomplete(dr);
     dr->output.state = state;
@@ -362,4 +367,36 @@ int output_add_generator(struct duda_request *dr, duda_generate_fn fn, void *dat
     part->ctx = data;
     dr->output.is_unknown = true;
     return count_added(dr, 0);
+}
+
+/* ── gathering ── */
+
+/* Appends a part. Returns whether it could be. */
+static bool gather_part(const struct output_part *part, struct mk_buf *to)
+{
+    if (part->kind == PART_GENERATOR || mk_buf_reserve(to, part->len) < 0)
+        return false;
+    if (part->kind != PART_FILE) {
+        mk_buf_add(to, part->data, part->len);
+        return true;
+    }
+    ssize_t n = pread(part->fd, to->data + to->len, part->len, (off_t)part->offset);
+    to->len += n > 0 ? (size_t)n : 0;
+    return n >= 0 && (size_t)n == part->len;
+}
+
+struct mk_str output_gather(struct duda_request *dr, struct mk_arena *arena)
+{
+    struct mk_buf whole;
+    size_t size = dr->output.bytes;
+    char *storage = size <= GATHER_BYTES_MAX && !dr->output.is_incomplete ? mk_arena_alloc(arena, size + 1) : NULL;
+    if (!storage)
+        return MK_STR_NONE;
+    mk_buf_init_fixed(&whole, storage, size + 1);
+    while (dr->output.first) {
+        if (!gather_part(dr->output.first, &whole))
+            return MK_STR_NONE;
+        remove_first(dr);
+    }
+    return mk_str(storage, whole.len);
 }

@@ -53,5 +53,10 @@ int output_end(struct duda_request *dr);
 void output_drop(struct duda_request *dr);
 /* The response was ended or cut in another way. */
 void output_stop(struct duda_request *dr);
+/*
+ * Copies all parts of a page (request.h) into an arena, and removes them. Returns MK_STR_NONE: there are generators,
+ * more than 8 KB, or no memory.
+ */
+struct mk_str output_gather(struct duda_request *dr, struct mk_arena *arena);
 
 #endif

@@ -61,13 +61,9 @@ void request_send_page(struct duda_request *dr, int status)
     mk_response_error(dr->req, status);
 }
 
-void request_finish(struct mk_request *req)
+void request_release(struct duda_request *dr)
 {
-    struct duda_request *dr = mk_request_state(req, &mk_plugin_duda);
-    if (!dr)
-        return;
     bool is_complete = dr->answered && !mk_request_aborted(dr->req);
-    counts_end(dr);
     output_stop(dr);
     tunnel_finish(dr);
     if (!is_complete && dr->leave.fn)
@@ -83,6 +79,15 @@ void request_finish(struct mk_request *req)
     raw_head_free(dr);
     mk_list_del(&dr->node);
     request_pool_put(dr);
+}
+
+void request_finish(struct mk_request *req)
+{
+    struct duda_request *dr = mk_request_state(req, &mk_plugin_duda);
+    if (!dr)
+        return;
+    counts_end(dr);
+    request_release(dr);
 }
 
 struct duda_request *request_new(struct mk_request *req, struct service_worker *worker)

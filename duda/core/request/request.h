@@ -52,6 +52,7 @@ struct duda_request {
     struct heartbeat *heartbeat; /* of server-sent events; or NULL */
     struct tunnel *tunnel;       /* the service has taken the exchange over (tunnel.h); or NULL */
     bool is_before_head;         /* functions run that may still change the head, although the response has ended */
+    bool is_page;                /* of an error of the server, whose response has ended (route/error_page.h) */
     bool answered;               /* the service has ended the response */
     bool is_cut;                 /* the service, or a reload, has cut the response */
     duda_request_fn done;
@@ -99,6 +100,8 @@ void request_send_page(struct duda_request *dr, int status);
 void request_call(struct duda_request *dr, duda_request_fn fn);
 void request_call_event(struct duda_request *dr, struct request_event event);
 
+/* Releases a request and what it has. */
+void request_release(struct duda_request *dr);
 /* Ends the request of an exchange, if it has one: calls its functions for that. For the plugin's hook on_done. */
 void request_finish(struct mk_request *req);
 

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Bodies of a service for errors of the server (error_page.h). The service's function gets a request that lives until
+ * it returns; what it writes is gathered, because the response has ended already.
+ */
+#include "route/error_page.h"
+
+#include "common/misuse.h"
+#include "request/request.h"
+#include "route/dispatch.h"
+
+#include <errno.h>
+
+static const struct mk_str html = MK_STR_INIT("text/html; charset=utf-8"); /* of the server's page */
+
+/* Returns whether the service has a function for a status. */
+static bool has_function(const struct router *router, int status)
+{
+    return status >= 400 && (router->error || (status == 404 && router->not_found));
+}
+
+static struct duda_request *new_page(struct mk_request *req, struct service_worker *worker)
+{
+    struct dispatch *d = mk_arena_zalloc(mk_request_arena(req), sizeof(*d));
+    struct duda_request *page = d ? request_pool_get(worker) : NULL;
+    if (!page)
+        return NULL;
+    page->req = req;
+    page->is_before_head = page->is_page = true;
+    page->dispatch = d;
+    mk_list_add(&worker->requests, &page->node);
+    d->dr = page;
+    d->counts = counts_find(worker->service, NULL);
+    d->began_us = counts_wants_time(worker->service, req) ? mk_loop_now_us(mk_request_loop(req)) : 0;
+    return page;
+}
+
+static void call_function(struct duda_request *page, int status)
+{
+    const struct router *router = page->worker->service->router;
+    if (status == 404 && router->not_found) {
+        request_call(page, router->not_found);
+        return;
+    }
+    struct current outer = current_enter(page->worker->service, page->worker);
+    router->error(page, status);
+    current_leave(outer);
+}
+
+/* Gives the response what the service has written. Returns 0 or a negative error. */
+static int use_page(struct duda_request *page)
+{
+    struct mk_request *req = page->req;
+    if (!request_is_answered(page)) {
+        misuse_log(page->worker, "router->error()",
+                   "the function has returned without the end of the response, for which "
+                   "it cannot wait: the server's page is sent");
+        return -EINVAL;
+    }
+    struct mk_str body = output_gather(page, mk_request_arena(req));
+    struct mk_str type = mk_response_get_header(req, MK_STR("Content-Type"));
+    struct mk_str copy = mk_arena_dup(mk_request_arena(req), type.len ? type : MK_STR("text/plain; charset=utf-8"));
+    return body.p && copy.p ? mk_response_replace(req, copy, body) : -ENOMEM;
+}
+
+void error_page_replace(struct mk_request *req, struct service_worker *worker)
+{
+    int status = mk_response_get_status(req);
+    bool is_new = !mk_request_state(req, &mk_plugin_duda);
+    if (!mk_response_is_default_error(req) || !has_function(worker->service->router, status))
+        return;
+    struct duda_request *page = new_page(req, worker);
+    if (!page)
+        return;
+    mk_response_header_remove(req, MK_STR("Content-Type"));
+    call_function(page, status);
+    if (use_page(page) < 0) {
+        mk_response_header_remove(req, MK_STR("Content-Type"));
+        mk_response_header_ref(req, MK_STR("Content-Type"), html);
+    }
+    if (is_new)
+        counts_respond(page);
+    request_release(page);
+}

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""router->not_found() and router->error(): every error below the URL of a service has the body that it makes."""
+
+import json
+
+import pytest
+
+from harness.messages import lines
+from harness.content import populate
+from harness.server import section
+from harness.services import HEAD, needs_duda
+from harness.ways import WAYS
+
+pytestmark = needs_duda
+
+every_way = pytest.mark.parametrize("way", WAYS)
+
+JSON = (
+    HEAD
+    + """
+static void respond(duda_request_t *dr, const char *kind, int status)
+{
+    char text[100];
+    snprintf(text, sizeof(text), "{\\"kind\\": \\"%s\\", \\"status\\": %d}", kind, status);
+    response->http_content_type(dr, "json");
+    response->http_header(dr, "X-Kind: service");
+    response->print(dr, "", 0);
+    response->printf(dr, "%.*s", 5, text);
+    response->printf(dr, "%s", text + 5);
+    response->end(dr, NULL);
+}
+static void missing(duda_request_t *dr) { respond(dr, "missing", 404); }
+static void failed(duda_request_t *dr, int status) { respond(dr, "failed", status); }
+static void ok(duda_request_t *dr)
+{
+    response->printf(dr, "ok");
+    response->end(dr, NULL);
+}
+static void forget(duda_request_t *dr) { (void)dr; }
+static void wait(duda_request_t *dr)
+{
+    response->printf(dr, "this is never sent");
+    response->wait(dr);
+}
+static void give_up(duda_request_t *dr) { response->error(dr, 410); }
+int duda_main(void)
+{
+    router->get("/ok", ok);
+    router->get("/forgotten", forget);
+    router->get("/waits", wait);
+    router->get("/gone", give_up);
+    router->timeout(router->get("/slow", wait), 50);
+    router->limit(router->post("/small", ok), 10);
+    router->not_found(missing);
+    router->error(failed);
+    return 0;
+}
+"""
+).replace("#include <stdlib.h>", "#include <stdio.h>\n#include <stdlib.h>")
+
+
+def expect(answer, kind, status):
+    assert answer.status == status, answer
+    assert answer["content-type"] == "application/json" and answer["x-kind"] == "service"
+    assert json.loads(answer.body) == {"kind": kind, "status": status}
+
+
+@pytest.fixture
+def start(serve_services, tmp_path):
+    def make(source=JSON, settings=None, way=WAYS["h1"], keys=None, **rest):
+        html = populate(tmp_path / "html", {"file.txt": b"the file"})
+        keys = {"svc": {"DocumentRoot": html, **(keys or {})}}
+        return way.start(serve_services, tmp_path, {"svc": source}, {"HandlerTimeout": "300ms", **(settings or {})},
+                         keys=keys, **rest)
+
+    return make
+
+
+def ask(server, target, *fields, **rest):
+    with server.open() as client:
+        return client.ask(target, *fields, **rest)
+
+
+@every_way
+def test_each_error(start, way):
+    """With files behind the routes, too."""
+    server = start(way=WAYS[way])
+    assert ask(server, "/svc/ok").body == b"ok"
+    assert ask(server, "/svc/file.txt").body == b"the file"
+    expect(ask(server, "/svc/nothing.txt"), "missing", 404)
+    expect(ask(server, "/svc/file.txt", "Range: bytes=100-"), "failed", 416)
+    expect(ask(server, "/svc/ok", method="DELETE"), "failed", 405)
+    expect(ask(server, "/svc/small", method="POST", body=b"x" * 11), "failed", 413)
+    expect(ask(server, "/svc/slow"), "failed", 503)
+    expect(ask(server, "/svc/waits"), "failed", 503)
+    expect(ask(server, "/svc/forgotten"), "failed", 503)
+    expect(ask(server, "/svc/gone"), "failed", 410)
+    assert ask(server, "/svc/ok").body == b"ok"
+    outside = ask(server, "/nothing")
+    assert outside.status == 404 and outside["x-kind"] is None and b"<html" in outside.body
+
+
+def test_head(start):
+    client = start().open()
+    length = client.ask("/svc/nothing.txt")["content-length"]
+    answer = client.ask("/svc/nothing.txt", method="HEAD")
+    assert (answer.status, answer["content-length"], answer["content-type"]) == (404, length, "application/json")
+
+
+def test_a_chunked_body_above_the_limit(start):
+    """The head does not tell how long it will be."""
+    with start().connect() as client:
+        client.send(lines("POST /svc/small HTTP/1.1", "Host: localhost", "Transfer-Encoding: chunked"))
+        client.send(b"b\r\nhello world\r\n0\r\n\r\n")
+        expect(client.response(), "failed", 413)
+
+
+def test_errors_count_on_the_console(start):
+    """Those of files, which have no route, are in the row of what was not found."""
+    server = start(keys={"Console": "/console/"})
+    for path in ("/svc/nothing", "/svc/none", "/svc/waits", "/svc/ok", "/svc/file.txt"):
+        ask(server, path)
+    rows = json.loads(ask(server, "/svc/console/", "Accept: application/json").body)["routes"]
+    counts = {row["route"]: {name: row[name] for name in ("2xx", "4xx", "5xx") if row[name]} for row in rows}
+    assert counts["/waits"] == {"5xx": 1} and counts["/ok"] == {"2xx": 1}
+    assert {"4xx": 2} in counts.values()
+
+
+def test_errors_of_other_plugins(start):
+    """A refusal keeps its status; pages of the host are for what the service leaves."""
+    text = section("RULES", {"Match": "/svc/private", "Action": "deny 403"})
+    text += section("ERROR_PAGES", {"404": '"chosen"'})
+    server = start(text=text)
+    expect(ask(server, "/svc/private"), "failed", 403)
+    expect(ask(server, "/svc/chosen"), "missing", 404)
+    assert ask(server, "/chosen").body == b"chosen"
+
+
+WRONG = (
+    HEAD
+    + """
+static void failed(duda_request_t *dr, int status)
+{
+    const char *how = qs->get(dr, "how");
+    static char large[20000];
+    memset(large, 'x', sizeof(large));
+    if (how && strcmp(how, "large") == 0)
+        response->print(dr, large, sizeof(large));
+    if (how && strcmp(how, "file") == 0)
+        response->sendfile(dr, request->path(dr));
+    if (how && strcmp(how, "again") == 0)
+        response->error(dr, 500);
+    if (how && strcmp(how, "other") == 0)
+        response->http_status(dr, 418);
+    if (how && strcmp(how, "wait") == 0)
+        response->wait(dr);
+    else if (!how || strcmp(how, "forget") != 0)
+        response->end(dr, NULL);
+    (void)status;
+}
+int duda_main(void)
+{
+    router->error(failed);
+    return 0;
+}
+"""
+)
+
+
+def test_functions_that_make_no_page(start):
+    """The server's page is sent instead."""
+    server = start(WRONG)
+    client = server.open()
+    for how in ("large", "wait", "forget"):
+        answer = client.ask(f"/svc/x?how={how}")
+        assert answer.status == 404 and b"<html" in answer.body, how
+        assert answer["content-type"] == "text/html; charset=utf-8"
+    assert client.ask("/svc/x?how=other").status == 418
+    answer = client.ask("/svc/x")
+    assert (answer.status, answer.body) == (404, b"")
+    server.wait_log("service svc: router->error\\(\\): the function has returned without the end of the response")
