@@ -46,14 +46,15 @@ struct mk_upstream_options {
     const char *name; /* of the protocol, for sentences: "Redis" */
     const struct mk_dial_target *target;
     uint32_t connect_timeout_ms;
-    uint32_t timeout_ms;      /* of a call, from mk_upstream_send() to its reply */
-    unsigned timeouts_max;    /* the connection is closed when nothing was received since so many of them were sent */
-    bool closes_late;         /* and when a reply takes twice as long as it may */
-    uint32_t patience_ms;     /* a server may fail for so long before calls fail instead of waiting for it */
+    uint32_t timeout_ms;   /* of a call, from mk_upstream_send() to its reply */
+    unsigned timeouts_max; /* in a row, before the connection is closed */
+    bool closes_late;      /* those count only if nothing was received since the call was sent; and a reply that takes
+                              twice as long closes it */
+    uint32_t patience_ms;  /* a server may fail for so long before calls fail instead of waiting for it */
     bool fails_while_dialing; /* then also calls that come while it is dialed again */
     bool redials_at_once;     /* after a connection that has worked was lost: the server may be reachable again */
     uint32_t pending_max;     /* calls of a connection without a reply */
-    size_t queue_bytes_max;   /* of calls that were not written */
+    size_t queue_bytes_max;   /* of these calls */
 };
 
 /* A server, as the connections of one loop know it. */
@@ -92,7 +93,10 @@ struct mk_upstream_protocol {
      * has changed then.
      */
     void (*feed)(struct mk_upstream_conn *conn, const char *bytes, size_t n);
-    /* A call has failed; `text` is a sentence, valid until it returns. `free` follows, now or with a late reply. */
+    /*
+     * A call that has a reply has failed; `text` is a sentence, valid until it returns. `free` follows, now or with a
+     * late reply.
+     */
     void (*done)(struct mk_upstream_conn *conn, struct mk_upstream_call *call, int err, const char *text);
     void (*free)(struct mk_upstream_conn *conn, struct mk_upstream_call *call);
     /* The connection is READY. May be NULL. */
@@ -102,7 +106,7 @@ struct mk_upstream_protocol {
     /* It has failed, and all calls know. May be NULL. */
     void (*on_failed)(struct mk_upstream_conn *conn);
     bool is_lasting; /* it is dialed also if no call waits */
-    bool is_single;  /* it is not dialed again */
+    bool is_single;  /* it is not dialed again after it has failed, and its owner sends no more */
 };
 
 enum mk_upstream_state {
@@ -125,7 +129,7 @@ struct mk_upstream_conn {
     struct mk_list pending;                 /* those with a deadline, the first one first */
     unsigned n_calls;                       /* without a reply */
     unsigned n_greetings;
-    size_t queue_bytes; /* of calls that were not written */
+    size_t queue_bytes; /* of calls that it has */
     size_t written;     /* of the first one that is not written whole */
     bool has_replied;   /* since it is READY */
     bool is_timer_armed;
@@ -149,8 +153,8 @@ void mk_upstream_init(struct mk_upstream *server, struct mk_upstream_group *grou
 void mk_upstream_conn_init(struct mk_upstream_conn *conn, struct mk_upstream *server,
                            const struct mk_upstream_protocol *protocol);
 /*
- * Closes it, and fails all calls with -ECANCELED. `has_loop` is false if the thread has ended: its loop is closed then,
- * but still in memory.
+ * Closes it, and fails all calls with -ECANCELED; done() must not send again. `has_loop` is false if the thread has
+ * ended: its loop is closed then, but still in memory. Not below `enter`.
  */
 void mk_upstream_stop(struct mk_upstream_conn *conn, bool has_loop);
 /* Begins to connect, if it is CLOSED. */

@@ -87,7 +87,7 @@ static void do_ask(duda_request_t *dr, void *data)
     (void)data;
     waiting++;
     int err = redis->ask_args(db, &reply, words[0], split(dr, "c", words[0]));
-    if (err == -ECONNRESET) {
+    if (err == -ECONNABORTED) {
         left++;
         return;
     }

@@ -276,8 +276,9 @@ static void report_error(struct mk_upstream_conn *base, struct mk_upstream_call 
 
 static void free_call(struct mk_upstream_conn *base, struct mk_upstream_call *call)
 {
-    conn_of(base)->server->pool->pending--;
-    mc_command_put(command_of(call));
+    struct mc_command *c = command_of(call);
+    conn_of(base)->server->pool->pending -= c->op != MC_NOOP;
+    mc_command_put(c);
 }
 
 static void on_close(struct mk_upstream_conn *base)

@@ -112,7 +112,7 @@ static struct mk_upstream_options make_options(const struct duda_memcached_conf 
         .timeouts_max = 1,
         .closes_late = true,
         .redials_at_once = true,
-        .pending_max = conf->pending_max,
+        .pending_max = conf->pending_max + 1, /* and mn; the pool counts the others */
         .queue_bytes_max = conf->queue_bytes_max,
     };
 }

@@ -66,7 +66,7 @@ static struct mc_command *make_command(struct mc_server *s, unsigned op, uint32_
         *c = (struct mc_command){.server = s, .op = op, .opaque = opaque, .refs = 2};
         memcpy(c->bytes, bytes->data, bytes->len);
         mk_upstream_call_init(&c->base, mk_str(c->bytes, bytes->len));
-        s->pool->pending++;
+        s->pool->pending += op != MC_NOOP;
     }
     mk_buf_drop(bytes, bytes->len);
     if (bytes->size > SCRATCH_BYTES || bytes->err < 0)

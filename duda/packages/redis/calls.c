@@ -179,9 +179,9 @@ static int wait_for_slots(struct asked *asked, struct slot *slots, unsigned n)
 static int fail_wait(struct redis_client *client, int err)
 {
     return fail(client, err,
-                err == -ECONNRESET  ? "the request of the dthread has ended"
-                : err == -ECANCELED ? "the dthread was cancelled"
-                                    : "only a dthread can wait for the reply");
+                err == -ECONNABORTED ? "the request of the dthread has ended"
+                : err == -ECANCELED  ? "the dthread was cancelled"
+                                     : "only a dthread can wait for the reply");
 }
 
 /* Sends a call and waits for its reply. */

@@ -141,9 +141,13 @@ static void match_reply(struct redis_conn *conn, redisReply *reply)
 static void handle_reply(struct redis_conn *conn, redisReply *reply)
 {
     uint64_t serial = conn->base.serial;
-    if (conn->up.failures)
-        redis_part_count(conn->part, REDIS_RECONNECTS, 1);
-    mk_upstream_note_reply(&conn->base);
+    bool is_refusal = reply->type == REDIS_REPLY_ERROR && (conn->base.state == MK_UPSTREAM_GREETING ||
+                                                           conn->role->protocol.is_lasting); /* it is of no use */
+    if (!is_refusal) {
+        if (conn->up.failures)
+            redis_part_count(conn->part, REDIS_RECONNECTS, 1);
+        mk_upstream_note_reply(&conn->base);
+    }
     bool is_taken = conn->base.state == MK_UPSTREAM_READY && conn->role->on_reply && conn->role->on_reply(conn, reply);
     if (!is_taken && conn->base.serial == serial)
         match_reply(conn, reply);

@@ -190,7 +190,8 @@ static void on_end(struct mk_task *task)
 static void begin_end(struct old_context *ctx)
 {
     ctx->is_leaving = true;
-    mk_task_schedule(ctx->part->loop, &ctx->end);
+    if (!ctx->part->is_stopping)
+        mk_task_schedule(ctx->part->loop, &ctx->end);
 }
 
 void redis_old_stop(struct redis_part *part, bool has_loop)

@@ -37,7 +37,7 @@ void mk_upstream_call_init(struct mk_upstream_call *call, struct mk_str bytes)
     mk_list_init(&call->by_time);
 }
 
-/* It does not wait to be written any more. */
+/* Its bytes are not needed any more. */
 static void uncount(struct mk_upstream_conn *conn, struct mk_upstream_call *call)
 {
     if (call->is_counted)
@@ -69,7 +69,7 @@ static void report_error(struct mk_upstream_conn *conn, struct mk_upstream_call 
         conn->protocol->done(conn, call, err, text);
 }
 
-void upstream_fail_calls(struct mk_upstream_conn *conn, struct mk_list *calls, int err, const char *text)
+void mk__upstream_fail_calls(struct mk_upstream_conn *conn, struct mk_list *calls, int err, const char *text)
 {
     while (!mk_list_empty(calls)) {
         struct mk_upstream_call *call = MK_LIST_FIRST(calls, struct mk_upstream_call, node);
@@ -123,7 +123,6 @@ static void take_written(struct mk_upstream_conn *conn, size_t n)
             break;
         conn->written -= call->bytes.len;
         mk_list_del(&call->node);
-        uncount(conn, call);
         call->is_sent = true;
         if (call->has_reply)
             mk_list_add(&conn->sent, &call->node);
@@ -164,7 +163,7 @@ static void do_flush(struct mk_upstream_conn *conn, int64_t unused)
 
 static void on_flush(struct mk_task *task)
 {
-    upstream_enter(MK_CONTAINER_OF(task, struct mk_upstream_conn, flush), do_flush, 0);
+    mk__upstream_enter(MK_CONTAINER_OF(task, struct mk_upstream_conn, flush), do_flush, 0);
 }
 
 /* ── reading ── */
@@ -172,9 +171,10 @@ static void on_flush(struct mk_task *task)
 static void handle_end(struct mk_upstream_conn *conn, ssize_t n)
 {
     const struct mk_upstream_protocol *protocol = conn->protocol;
-    bool is_idle = conn->has_replied && mk_list_empty(&conn->sent) && conn->state == MK_UPSTREAM_READY && n == 0;
+    bool has_worked = conn->has_replied || mk_list_empty(&conn->waiting); /* else it may be so each time */
+    bool is_idle = conn->state == MK_UPSTREAM_READY && has_worked && mk_list_empty(&conn->sent) && n == 0;
     if (is_idle && !conn->written && !protocol->is_single && !protocol->is_lasting)
-        upstream_close_idle(conn);
+        mk__upstream_close_idle(conn);
     else
         mk_upstream_fail(conn, -EPIPE, n == 0 ? "the server has closed the connection" : "the connection was lost",
                          false);
@@ -210,7 +210,7 @@ static void do_event(struct mk_upstream_conn *conn, int64_t events)
 
 static void on_event(struct mk_event *event, uint32_t events)
 {
-    upstream_enter(MK_CONTAINER_OF(event, struct mk_upstream_conn, event), do_event, events);
+    mk__upstream_enter(MK_CONTAINER_OF(event, struct mk_upstream_conn, event), do_event, events);
 }
 
 /* ── deadlines ── */
@@ -244,7 +244,7 @@ static void time_out(struct mk_upstream_conn *conn, struct mk_upstream_call *cal
         return;
     }
     mk_list_del(&call->by_time);
-    if (conn->received_ms <= call->since_ms)
+    if (!o->closes_late || conn->received_ms <= call->since_ms)
         conn->timeouts++;
     if (o->closes_late)
         arm_call(conn, call);
@@ -274,7 +274,7 @@ static void do_timer(struct mk_upstream_conn *conn, int64_t unused)
 
 static void on_timer(struct mk_timer *timer)
 {
-    upstream_enter(MK_CONTAINER_OF(timer, struct mk_upstream_conn, timer), do_timer, 0);
+    mk__upstream_enter(MK_CONTAINER_OF(timer, struct mk_upstream_conn, timer), do_timer, 0);
 }
 
 /* ── sending ── */
@@ -298,11 +298,11 @@ int mk_upstream_send(struct mk_upstream_conn *conn, struct mk_upstream_call *cal
     bool is_down = server->down_until_ms > now_ms(conn) ||
                    (o->fails_while_dialing && server->failures && conn->state == MK_UPSTREAM_DIALING);
     if (conn->n_calls >= o->pending_max || conn->queue_bytes + call->bytes.len > o->queue_bytes_max) {
-        snprintf(server->text, sizeof(server->text), "%s %.*s: %u calls of this worker wait for their replies", o->name,
-                 MK_STR_ARG(o->target->text), conn->n_calls);
+        snprintf(server->text, sizeof(server->text), "%s %.*s: %u calls of this worker with %zu bytes wait for replies",
+                 o->name, MK_STR_ARG(o->target->text), conn->n_calls, conn->queue_bytes);
         return -EBUSY;
     }
-    if (is_down && !is_connected(conn) && upstream_has_lost_patience(server))
+    if (is_down && !is_connected(conn) && mk__upstream_has_lost_patience(server))
         return server->err;
     add_call(conn, &conn->waiting, call);
     if (conn->state == MK_UPSTREAM_READY)
@@ -319,7 +319,7 @@ void mk_upstream_greet(struct mk_upstream_conn *conn, struct mk_upstream_call *c
     conn->n_greetings++;
 }
 
-void upstream_io_init(struct mk_upstream_conn *conn)
+void mk__upstream_io_init(struct mk_upstream_conn *conn)
 {
     conn->event = (struct mk_event){.ready = on_event, .fd = -1};
     mk_timer_init(&conn->timer, on_timer);

@@ -42,14 +42,14 @@ static uint64_t now_ms(const struct mk_upstream *server)
     return mk_loop_now_ms(server->group->loop);
 }
 
-void upstream_set_error(struct mk_upstream *server, int err, const char *text)
+void mk__upstream_set_error(struct mk_upstream *server, int err, const char *text)
 {
     const struct mk_upstream_options *o = server->options;
     server->err = err;
     snprintf(server->text, sizeof(server->text), "%s %.*s: %s", o->name, MK_STR_ARG(o->target->text), text);
 }
 
-bool upstream_has_lost_patience(const struct mk_upstream *server)
+bool mk__upstream_has_lost_patience(const struct mk_upstream *server)
 {
     uint64_t down_ms = server->failed_ms ? now_ms(server) - server->failed_ms : 0;
     return down_ms >= server->options->patience_ms;
@@ -88,11 +88,11 @@ void mk_upstream_note_reply(struct mk_upstream_conn *conn)
     conn->timeouts = 0;
     conn->has_replied = true;
     conn->retry_ms = 0;
+    server->err = 0;
     if (!server->failures)
         return;
     server->failures = 0;
     server->failed_ms = server->down_until_ms = 0;
-    server->err = 0;
     snprintf(line, sizeof(line), "%s %.*s: connected again", server->options->name,
              MK_STR_ARG(server->options->target->text));
     if (server->is_logged)
@@ -104,7 +104,7 @@ void mk_upstream_note_reply(struct mk_upstream_conn *conn)
 
 struct entry {
     struct mk_upstream_conn *conn;
-    upstream_fn fn;
+    mk__upstream_fn fn;
     int64_t argument;
 };
 
@@ -114,7 +114,7 @@ static void run_entry(void *data)
     entry->fn(entry->conn, entry->argument);
 }
 
-void upstream_enter(struct mk_upstream_conn *conn, upstream_fn fn, int64_t argument)
+void mk__upstream_enter(struct mk_upstream_conn *conn, mk__upstream_fn fn, int64_t argument)
 {
     struct mk_upstream_group *group = conn->server->group;
     struct entry entry = {conn, fn, argument};
@@ -196,21 +196,21 @@ void mk_upstream_fail(struct mk_upstream_conn *conn, int err, const char *text, 
         take_back_part(conn, &lost);
     mk_list_join(&lost, &conn->greeting);
     close_fd(conn, true);
-    upstream_set_error(conn->server, err, copy);
+    mk__upstream_set_error(conn->server, err, copy);
     if (!may_redial)
         note_failure(conn);
-    if (fails_waiting || protocol->is_single || (!may_redial && upstream_has_lost_patience(conn->server)))
+    if (fails_waiting || protocol->is_single || (!may_redial && mk__upstream_has_lost_patience(conn->server)))
         mk_list_join(&unsent, &conn->waiting);
     if (!protocol->is_single && (protocol->is_lasting || !mk_list_empty(&conn->waiting)))
         back_off(conn);
     memcpy(copy, conn->server->text, sizeof(copy));
-    upstream_fail_calls(conn, &lost, err, copy);
-    upstream_fail_calls(conn, &unsent, err, copy);
+    mk__upstream_fail_calls(conn, &lost, err, copy);
+    mk__upstream_fail_calls(conn, &unsent, err, copy);
     if (protocol->on_failed)
         protocol->on_failed(conn);
 }
 
-void upstream_close_idle(struct mk_upstream_conn *conn)
+void mk__upstream_close_idle(struct mk_upstream_conn *conn)
 {
     close_fd(conn, true);
     if (!mk_list_empty(&conn->waiting))
@@ -267,7 +267,7 @@ static void do_dialed(struct mk_upstream_conn *conn, int64_t fd)
 
 static void on_dialed(struct mk_dial *dial, int fd)
 {
-    upstream_enter(MK_CONTAINER_OF(dial, struct mk_upstream_conn, dial), do_dialed, fd);
+    mk__upstream_enter(MK_CONTAINER_OF(dial, struct mk_upstream_conn, dial), do_dialed, fd);
 }
 
 void mk_upstream_connect(struct mk_upstream_conn *conn)
@@ -296,7 +296,7 @@ static void do_retry(struct mk_upstream_conn *conn, int64_t unused)
 
 static void on_retry(struct mk_timer *timer)
 {
-    upstream_enter(MK_CONTAINER_OF(timer, struct mk_upstream_conn, retry), do_retry, 0);
+    mk__upstream_enter(MK_CONTAINER_OF(timer, struct mk_upstream_conn, retry), do_retry, 0);
 }
 
 /* ── life ── */
@@ -310,7 +310,7 @@ void mk_upstream_conn_init(struct mk_upstream_conn *conn, struct mk_upstream *se
     mk_list_init(&conn->sent);
     mk_list_init(&conn->pending);
     mk_timer_init(&conn->retry, on_retry);
-    upstream_io_init(conn);
+    mk__upstream_io_init(conn);
 }
 
 void mk_upstream_stop(struct mk_upstream_conn *conn, bool has_loop)
@@ -325,5 +325,5 @@ void mk_upstream_stop(struct mk_upstream_conn *conn, bool has_loop)
     mk_list_join(&all, &conn->sent);
     mk_list_join(&all, &conn->greeting);
     mk_list_join(&all, &conn->waiting);
-    upstream_fail_calls(conn, &all, -ECANCELED, "the service ends in this worker");
+    mk__upstream_fail_calls(conn, &all, -ECANCELED, "the service ends in this worker");
 }

@@ -7,24 +7,24 @@
 
 #include <monkey/upstream.h>
 
-typedef void (*upstream_fn)(struct mk_upstream_conn *conn, int64_t argument);
+typedef void (*mk__upstream_fn)(struct mk_upstream_conn *conn, int64_t argument);
 
 /* ── upstream.c ── */
 
 /* Calls a function below the group's `enter`. */
-void upstream_enter(struct mk_upstream_conn *conn, upstream_fn fn, int64_t argument);
+void mk__upstream_enter(struct mk_upstream_conn *conn, mk__upstream_fn fn, int64_t argument);
 /* Sets the error of a server, of a clause. */
-void upstream_set_error(struct mk_upstream *server, int err, const char *text);
+void mk__upstream_set_error(struct mk_upstream *server, int err, const char *text);
 /* Returns whether calls that wait for the server fail. */
-bool upstream_has_lost_patience(const struct mk_upstream *server);
+bool mk__upstream_has_lost_patience(const struct mk_upstream *server);
 /* The server has closed a connection that was not in use. */
-void upstream_close_idle(struct mk_upstream_conn *conn);
+void mk__upstream_close_idle(struct mk_upstream_conn *conn);
 
 /* ── calls.c ── */
 
 /* Prepares the event, the timer and the task of a connection. */
-void upstream_io_init(struct mk_upstream_conn *conn);
+void mk__upstream_io_init(struct mk_upstream_conn *conn);
 /* Fails all calls of a list, and frees them. What they begin meanwhile is in other lists. */
-void upstream_fail_calls(struct mk_upstream_conn *conn, struct mk_list *calls, int err, const char *text);
+void mk__upstream_fail_calls(struct mk_upstream_conn *conn, struct mk_list *calls, int err, const char *text);
 
 #endif

@@ -29,8 +29,8 @@
  *     -EINVAL                      an argument is wrong
  *     -ENOMEM
  *
- * error() has a sentence for each. After a failure the next connection is tried after 100 ms, then 200 ms and so on, at
- * most 2 seconds; until then commands to that server fail at once.
+ * error() has a sentence for each. After a failure the next connection is tried after 25 to 50 ms, then twice as long
+ * each time, at most one second; until then commands to that server fail at once.
  *
  * A late reply to a command that has timed out is dropped. If the server has sent nothing at all since the command was
  * sent, or owes a reply for twice the time, the connection is closed: all commands on it fail with -ETIMEDOUT.
@@ -55,7 +55,7 @@ struct duda_memcached_conf {
     uint32_t connections_max;    /* of each worker to each server [2]; at most 16 */
     uint32_t pending_max;        /* commands that wait in each worker [10000]; at most 1000000 */
     uint32_t value_bytes_max;    /* of a value, also of one that is received [1 MB]; at most 64 MB */
-    uint32_t queue_bytes_max;    /* of commands that a connection has not sent [16 MB]; at most 256 MB */
+    uint32_t queue_bytes_max;    /* of commands without a reply, for a connection [16 MB]; at most 256 MB */
     /*
      * While a server is not reachable its keys are those of the others. Else they are errors. What is written meanwhile
      * is not seen when the server is back, with what it had before.
@@ -134,7 +134,7 @@ struct duda_api_memcached {
 
     /*
      * ── straight code: a dthread waits for the reply. Functions return 0 or an error, and also what each wait of a
-     * dthread returns: -ECONNRESET (its request has ended), -ECANCELED or -EPERM (no dthread waits here). Keys are
+     * dthread returns: -ECONNABORTED (its request has ended), -ECANCELED or -EPERM (no dthread waits here). Keys are
      * strings. `ret` may be NULL where a function does not only read; else it is set, also after an error ──
      */
 

@@ -199,7 +199,7 @@ struct duda_api_redis {
 
     /*
      * ── commands in straight code: a dthread waits for the reply. They return 0 or an error, and also what each wait
-     * of a dthread returns: -ECONNRESET (its request has ended), -ECANCELED or -EPERM (no dthread waits here). `*ret`
+     * of a dthread returns: -ECONNABORTED (its request has ended), -ECANCELED or -EPERM (no dthread waits here). `*ret`
      * is the reply, one block for free() or gc->add(), or NULL after an error; if `ret` is NULL the reply is dropped ──
      */
 

@@ -516,7 +516,12 @@ TEST(several_connections, open_all, close_all)
     mk_upstream_connect(&other);
     accept_peer();
     assert_int_equal(server.n_ready, 2);
+    struct line *lost = &lines[n_lines++];
+    write_line(lost, "lost");
+    assert_int_equal(mk_upstream_send(&other, &lost->base), 0);
+    expect("lost\n");
     close_peer();
+    expect_error(lost, -EPIPE, "the server has closed the connection");
     assert_int_equal(server.n_ready, 1);
     assert_int_equal(server.failures, 0);
     assert_true(other.retry_ms > now_ms);
