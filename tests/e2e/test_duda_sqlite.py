@@ -88,7 +88,7 @@ static void add(duda_request_t *dr, void *given)
     int err = sqlite->exec(db, NULL, "INSERT INTO notes(text) VALUES(?)",
                            DUDA_SQLITE_ARGS(duda_sqlite_text(qs->get(dr, "text"))));
     adding--;
-    if (err == -ECONNRESET)
+    if (err == -ECONNABORTED)
         left++;
     else
         answer(dr, err);
@@ -132,7 +132,7 @@ static void wait_in_transaction(duda_request_t *dr, void *given)
 {
     (void)given;
     int err = sqlite->transaction(db, wait_inside, NULL);
-    if (err == -ECONNRESET)
+    if (err == -ECONNABORTED)
         left++;
     else
         answer(dr, err);
@@ -145,7 +145,7 @@ static void run_forever(duda_request_t *dr, void *given)
     adding++;
     int err = sqlite->query(db, &rows, forever, DUDA_SQLITE_NO_ARGS);
     adding--;
-    if (err == -ECONNRESET)
+    if (err == -ECONNABORTED)
         left++;
     else
         answer(dr, err);

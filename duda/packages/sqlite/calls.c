@@ -40,7 +40,7 @@ static int keep_error(const struct sq_error *e)
 
 static bool is_of_client(int err)
 {
-    return err == -EEXIST || err == -ERANGE || err == -ECONNRESET || err == -ECANCELED;
+    return err == -EEXIST || err == -ERANGE || err == -ECONNABORTED || err == -ECANCELED;
 }
 
 static bool may_log(duda_sqlite_t *db)
@@ -93,7 +93,7 @@ static int fail_task(struct sq_job *job, int err)
         return fail(job, -EAGAIN, "too many tasks of the service wait for a thread");
     case -ETIMEDOUT:
         return fail(job, err, "the call has waited too long for its turn, or the disk does not answer");
-    case -ECONNRESET:
+    case -ECONNABORTED:
         return fail(job, err, "the request has ended meanwhile");
     case -ECANCELED:
         return fail(job, err, "the call was cancelled, or the service ends");

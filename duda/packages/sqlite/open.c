@@ -46,12 +46,13 @@ static int check_version(struct sq_conn *c, int64_t version, int64_t known, stru
 static int64_t hash_sql(const char *sql)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    bool was_space = true;
-    for (; *sql; sql++) {
-        bool is_space = strchr(" \t\r\n", *sql);
-        if (!is_space || !was_space)
+    const char *spaces = " \t\r\n";
+    for (sql += strspn(sql, spaces); *sql; sql++) {
+        bool is_space = strchr(spaces, *sql);
+        if (is_space)
+            sql += strspn(sql, spaces) - 1;
+        if (!is_space || sql[1])
             hash = (hash ^ (is_space ? ' ' : (unsigned char)*sql)) * UINT64_C(0x100000001b3);
-        was_space = is_space;
     }
     return (int64_t)hash;
 }

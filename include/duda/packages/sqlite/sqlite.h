@@ -43,7 +43,7 @@
  *     -EIO           the disk has an error
  *     -EAGAIN        `waiting_max` calls wait already, or the service has too many tasks (task.h)
  *     -ENOMEM
- *     -ECONNRESET, -ECANCELED, -EPERM   as those of waits (dthread.h); a write may be done nevertheless
+ *     -ECONNABORTED, -ECANCELED, -EPERM   as those of waits (dthread.h); a write may be done nevertheless
  *
  * SQL is one statement in UTF-8. Each connection keeps its last 32 prepared statements: give values as arguments
  * (`?`) rather than as parts of the SQL. ATTACH, VACUUM and extensions are not available; foreign keys are checked.

@@ -371,7 +371,7 @@ TEST(a_transaction_that_ends_itself, begin, end)
 TEST(migrations_that_were_edited, begin, end)
 {
     static const char *const first[] = {"CREATE TABLE a (n INTEGER)", "INSERT INTO a VALUES (1)", NULL};
-    static const char *const spaced[] = {"CREATE TABLE  a\n(n INTEGER)", "INSERT INTO a VALUES (1)", NULL};
+    static const char *const spaced[] = {" CREATE TABLE  a\n(n INTEGER)", "INSERT INTO a VALUES (1)\n ", NULL};
     static const char *const edited[] = {"CREATE TABLE a (n INTEGER)", "INSERT INTO a VALUES (2)",
                                          "INSERT INTO a VALUES (3)", NULL};
     struct duda_sqlite_conf conf = {.path = "a.db", .migrations = first};

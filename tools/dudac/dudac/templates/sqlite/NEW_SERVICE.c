@@ -36,7 +36,7 @@ static void end_with(duda_request_t *dr, int status)
 /* The log has the sentence of the error. `dr` must not be used when the client has left, or the service ends. */
 static void send_error(duda_request_t *dr, int err)
 {
-    if (err != -ECONNRESET && err != -ECANCELED)
+    if (err != -ECONNABORTED && err != -ECANCELED)
         response->error(dr, 503);
 }
 
