@@ -402,6 +402,40 @@ def test_several_files(serve_old):
 
 # ── whole services of the time ──
 
+
+@pytest.mark.parametrize(
+    "name, requests",
+    [
+        ("hello0", [("/hello0/examples/hello", "hello world!")]),
+        ("globals", [("/globals/values/", "0 made of data"), ("/globals/values/", "1 made of data")]),
+        ("alarm", [("/alarm/", "rang 1"), ("/alarm/", "rang 1")]),
+        ("lists", [("/lists/", "empty"), ("/lists/add?word=a", ""), ("/lists/add?word=b", ""),
+                   ("/lists/", "a b "), ("/lists/remove?word=a", ""), ("/lists/", "b "), ("/lists/remove?word=b", ""),
+                   ("/lists/", "empty")]),
+        ("named", [("/shop/", "root of shop"), ("/shop/tea/id/12/", "tea 0 12"), ("/shop/tea/id/x/", "tea -1 -1")]),
+        ("spawned", [("/spawned/show/", "7 1")]),
+    ],
+)
+def test_answers(serve_old, name, requests):
+    server = serve_old(name)
+    for target, text in requests:
+        assert text_of(server, target) == text, target
+
+
+def test_upload(serve_old, tmp_path):
+    server = serve_old("upload", DataDir=make_folder(tmp_path / "data"))
+    assert text_of(server, "/upload/show", status=404) == ""
+    assert text_of(server, "/upload/save", status=400) == ""
+    assert text_of(server, "/upload/save", method="POST", body=b"some text", status=201) == "9"
+    assert text_of(server, "/upload/show") == "some text"
+
+
+def test_json_of_a_body(serve_old):
+    server = serve_old("drawn")
+    assert text_of(server, "/drawn/sum", method="POST", body=b'{"items": [1, 2, 3.5]}') == '{"sum":6.5}'
+    for body in (b"{", b"{}"):
+        assert text_of(server, "/drawn/sum", method="POST", body=body, status=400) == "{}"
+
 FORM = "Content-Type: application/x-www-form-urlencoded"
 
 

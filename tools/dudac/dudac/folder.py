@@ -224,8 +224,9 @@ def read_makefiles(folder: pathlib.Path, build: pathlib.Path, paths: list) -> li
 
 def find_target(makefile: Makefile) -> str:
     """NAME; files of 2012 have none, but a rule for NAME.duda."""
-    made = (target for target in makefile.targets() if target.endswith(".duda") and target != ".duda")
-    return makefile.get("NAME") or next(made, "")
+    name = makefile.get("NAME")
+    made = [] if name else [target for target in makefile.targets() if target.endswith(".duda") and target != ".duda"]
+    return name or next(iter(made), "")
 
 
 def make_service(name: str, folder: pathlib.Path, build: pathlib.Path, makefile: Makefile, units: list) -> Service:

@@ -13,6 +13,7 @@ from .programs import Program, run_program
 
 ASSIGNMENT = re.compile(r"^(?:export +)?([A-Za-z_]\w*)\s*(\+=|\?=|:{0,2}=)\s*(.*)$")
 RULE = re.compile(r"^[^\t#=]*:(?!=)")
+REFERENCE_IN_RULE = re.compile(r"^[^:]*\$[({][^:)}]*:")  # $(OBJECTS:.o=.d), whose colon is none of a rule
 CLOSING = {"(": ")", "{": "}"}
 DEPTH_MAX = 32
 BYTES_MAX = 1 << 20  # of a file, and of what a reference stands for
@@ -63,7 +64,7 @@ class Makefile:
         for line in join_lines(read_text(path, BYTES_MAX, "replace")):
             if match := ASSIGNMENT.match(line):
                 self.assign(*match.groups())
-            elif RULE.match(line):
+            elif RULE.match(line) and not REFERENCE_IN_RULE.match(line):
                 self.rules.append(line.partition(":")[0])
 
     def assign(self, name: str, operator: str, value: str) -> None:
