@@ -278,8 +278,8 @@ static struct service_worker *find_worker(struct mk_request *req)
     return w->items[e->index];
 }
 
-/* A service gives the errors below its URL its own pages, those of its files included. */
-static void replace_page(struct mk_request *req, const struct duda_request *dr)
+/* A service gives the errors below its URL its own pages, those of its files included. Not on the stack of others. */
+static __attribute__((noinline)) void replace_page(struct mk_request *req, const struct duda_request *dr)
 {
     struct service_worker *worker = dr ? dr->worker : find_worker(req);
     if (worker)

@@ -19,14 +19,15 @@
  *
  * Waits: functions with a timeout, in milliseconds. 0: -EAGAIN instead of waiting; DUDA_FOREVER: none. They return
  *
- *     -ETIMEDOUT    the time is over
- *     -EAGAIN       it would have waited, and the timeout is 0
- *     -ECONNRESET   the request of the dthread (handle()) has ended before its response was complete: the client has
- *                   left (noticed as by request->on_leave()), HandlerTimeout or response->abort(). Told once; `dr` must
- *                   not be used any more
- *     -ECANCELED    cancel() was called, which is reported once; or the service ends in this worker, which is reported
- * by each wait that cannot end otherwise: return -EPERM        only a dthread can wait, and not in a function that the
- * framework calls for it (an after callback, on_done ...); logged
+ *     -ETIMEDOUT      the time is over
+ *     -EAGAIN         it would have waited, and the timeout is 0
+ *     -ECONNABORTED   the request of the dthread (handle()) has ended before its response was complete: the client has
+ *                     left (noticed as by request->on_leave()), HandlerTimeout or response->abort(). Told once; `dr`
+ *                     must not be used any more. No call returns it for another reason
+ *     -ECANCELED      cancel() was called, which is reported once; or the service ends in this worker, which is
+ *                     reported by each wait that cannot end otherwise: return
+ *     -EPERM          only a dthread can wait, and not in a function that the framework calls for it (an after
+ *                     callback, on_done ...); logged
  *
  * When the service ends (a reload with a new version, a stop), its dthreads are notified and run to their ends. One
  * that ignores -ECANCELED 100 times is abandoned, which is logged: what it holds is lost.

@@ -126,12 +126,12 @@ struct duda_api_package {
 
     /*
      * Begins a wait of the calling dthread, which `call` ("redis->ask()") names in the log. Returns 0, or what each
-     * wait of a dthread returns instead: -EPERM (no dthread runs, or it cannot wait here; logged), -ECONNRESET or
+     * wait of a dthread returns instead: -EPERM (no dthread runs, or it cannot wait here; logged), -ECONNABORTED or
      * -ECANCELED.
      */
     int (*begin_wait)(struct duda_package_wait *wait, const char *call);
     /*
-     * Waits until wake() was called, also before. Returns its result, -ETIMEDOUT, -ECONNRESET or -ECANCELED; after an
+     * Waits until wake() was called, also before. Returns its result, -ETIMEDOUT, -ECONNABORTED or -ECANCELED; after an
      * error the package forgets `wait`.
      */
     int (*wait)(struct duda_package_wait *wait, uint32_t timeout_ms);

@@ -92,18 +92,20 @@ struct duda_api_router {
     int (*in_pieces)(struct duda_route *route);
 
     /*
-     * Sets the function for paths without a route, and without a file, instead of the 404 page of the host. Returns 0
-     * or -EPERM.
+     * Sets the function for all errors with the status 404 below the URL of the service: paths without a route and
+     * without a file, access rules, response->error(). Returns 0 or -EPERM.
      */
     int (*not_found)(duda_request_fn fn);
     /*
-     * Sets the function for other errors below the URL of the service, wherever they are found, instead of the page of
-     * the host: 405, 413, 416, 501, 503 of a timeout, those of access rules and of response->error() ...; also 404 if
-     * not_found() was not called. The status is set already. Returns 0 or -EPERM.
+     * Sets the function for other errors below the URL of the service, which for a root service is that of the host,
+     * wherever they are found: 405, 413, 416, 501, 503 of a timeout, those of access rules and of response->error()
+     * ...; also 404 if not_found() was not called. The status is set already. Returns 0 or -EPERM.
      *
-     * Where the server has responded already, by a page of its own, these functions make its body only: they must end
-     * the response before they return, with up to 8 KB and without generators; the request is another one than that of
-     * the handler, and may come from a client that access rules refuse. If they do not, the page stays.
+     * Where the server has responded already, by a page of its own, these functions make its body only: they end the
+     * response before they return, with up to 8 KB and without generators; otherwise, and after response->error(), the
+     * page stays. The request is another one than that of the handler, ends when they return, and may come from a
+     * client that access rules refuse. Calls that need it longer are -EPERM: wait(), ticket(), sse_begin(),
+     * redirect(), request->read(), dthread->handle().
      */
     int (*error)(duda_error_fn fn);
 

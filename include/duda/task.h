@@ -89,7 +89,7 @@ struct duda_api_task {
      *     -EAGAIN       the same for `timeout_ms` 0, or no thread can be started
      *     -EBUSY        the queue is full: `fn` was not called
      *     -ENOMEM, -EPERM, -EINVAL: `fn` was not called
-     *     -ECONNRESET   the request of the dthread has ended
+     *     -ECONNABORTED   the request of the dthread has ended
      *     -ECANCELED    dthread->cancel(); or the service ends, and `fn` had not begun
      *
      * With the last two `fn` was not called if it had not begun then. Otherwise it has been told by stopping() and has

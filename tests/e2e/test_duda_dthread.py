@@ -25,7 +25,7 @@ static void sleep_and_answer(duda_request_t *dr, void *data)
     waiting++;
     int err = dthread->sleep((uint32_t)(intptr_t)data);
     waiting--;
-    if (err == -ECONNRESET)
+    if (err == -ECONNABORTED)
         left++;
     else
         answer(dr, err);
@@ -225,7 +225,7 @@ static void abort_response(duda_request_t *dr, void *data)
 {
     (void)data;
     response->abort(dr);
-    left += dthread->sleep(3600000) == -ECONNRESET;
+    left += dthread->sleep(3600000) == -ECONNABORTED;
     ended++;
 }
 

@@ -139,6 +139,14 @@ def test_errors_of_other_plugins(start):
 WRONG = (
     HEAD
     + """
+#include <errno.h>
+static struct duda_ticket ticket;
+static void run(duda_request_t *dr, void *data) { (void)dr, (void)data, abort(); }
+static void on_leave(duda_request_t *dr, void *data) { (void)dr, (void)data, msg->info("the page was left"); }
+static void on_piece(duda_request_t *dr, const char *piece, size_t len, bool end, void *data)
+{
+    (void)dr, (void)piece, (void)len, (void)end, (void)data, abort();
+}
 static void failed(duda_request_t *dr, int status)
 {
     const char *how = qs->get(dr, "how");
@@ -152,6 +160,22 @@ static void failed(duda_request_t *dr, int status)
         response->error(dr, 500);
     if (how && strcmp(how, "other") == 0)
         response->http_status(dr, 418);
+    if (how && strcmp(how, "later") == 0 &&
+        (response->wait(dr) != -EPERM || response->ticket(dr, &ticket) != -EPERM ||
+         response->sse_begin(dr, 1) != -EPERM || response->redirect(dr, 302, "/") != -EPERM ||
+         dthread->handle(dr, run, NULL) ||
+         request->read(dr, 0, on_piece, NULL) != -EPERM))
+        response->printf(dr, "a call was not refused");
+    request->on_leave(dr, on_leave, NULL);
+    if (how && strcmp(how, "changed") == 0) {
+        response->http_status(dr, 200);
+        response->http_header(dr, "Content-Encoding: gzip");
+        response->print(dr, large, sizeof(large));
+    }
+    if (how && strcmp(how, "zipped") == 0) {
+        response->http_header(dr, "Content-Encoding: gzip");
+        response->printf(dr, "zipped");
+    }
     if (how && strcmp(how, "wait") == 0)
         response->wait(dr);
     else if (!how || strcmp(how, "forget") != 0)
@@ -171,11 +195,15 @@ def test_functions_that_make_no_page(start):
     """The server's page is sent instead."""
     server = start(WRONG)
     client = server.open()
-    for how in ("large", "wait", "forget"):
+    for how in ("large", "wait", "forget", "changed", "again"):
         answer = client.ask(f"/svc/x?how={how}")
         assert answer.status == 404 and b"<html" in answer.body, how
-        assert answer["content-type"] == "text/html; charset=utf-8"
+        assert answer["content-type"] == "text/html; charset=utf-8" and answer["content-encoding"] is None
+    answer = client.ask("/svc/x?how=zipped")
+    assert (answer.status, answer.body, answer["content-encoding"]) == (404, b"zipped", "gzip")
+    assert client.ask("/svc/x?how=later").body == b""
     assert client.ask("/svc/x?how=other").status == 418
     answer = client.ask("/svc/x")
     assert (answer.status, answer.body) == (404, b"")
-    server.wait_log("service svc: router->error\\(\\): the function has returned without the end of the response")
+    server.wait_log("service svc: router->error\\(\\): a page has 8 KB at most, and no generator")
+    assert server.log.count("the page was left") == 2  # wait and forget did not end it

@@ -85,7 +85,7 @@ static void wait_for_call(duda_request_t *dr, void *data)
     read_command(dr, &c);
     begun++;
     int result = memcached->call(cache, &c, &r);
-    if (result == -ECONNRESET || result == -ECANCELED) {{
+    if (result == -ECONNABORTED || result == -ECANCELED) {{
         msg->info("call %d", result);
         return;
     }}
@@ -787,7 +787,7 @@ def test_clients_that_leave(serve_services, caches):
     await_true(lambda: ask(server, "/begun") == "21", 60, "all wait")
     for client in asking.clients:
         client.reset()
-    server.wait_log("service t: call -104", 10, 60)
+    server.wait_log("service t: call -103", 10, 60)
     cache.suspend(signal.SIGCONT)
     server.wait_log("service t: no request 0", 10, 60)
     assert "value=1" in ask(server, "/call/fetch/a")
@@ -805,12 +805,12 @@ def test_the_end_of_a_service(serve_services, caches, way):
     if way == "swap":
         build_service(server.services, "t", source(cache, timeout_ms=60000) + version_line(2))
         reload(server)
-        server.wait_log("service t: (call -104|call -125|send -125)", 20, 60)
+        server.wait_log("service t: (call -103|call -125|send -125)", 20, 60)
         cache.suspend(signal.SIGCONT)
         await_true(lambda: "value=1" in ask(server, "/call/fetch/a"), 60, "the new version serves")
     else:
         end(server)
-        assert len(re.findall("service t: (call -104|call -125|send -125)", server.log)) == 20
+        assert len(re.findall("service t: (call -103|call -125|send -125)", server.log)) == 20
     assert asking
 
 

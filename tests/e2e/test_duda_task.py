@@ -36,7 +36,7 @@ static inline void answer(duda_request_t *dr, const char *text)
 static const char *name_of(int err)
 {
     static const struct { int err; const char *name; } rows[] = {
-        {0, "0"}, {-ETIMEDOUT, "time"}, {-EAGAIN, "again"}, {-EBUSY, "busy"}, {-ECONNRESET, "reset"},
+        {0, "0"}, {-ETIMEDOUT, "time"}, {-EAGAIN, "again"}, {-EBUSY, "busy"}, {-ECONNABORTED, "reset"},
         {-ECANCELED, "canceled"}, {-ESRCH, "gone"}, {-EPERM, "perm"}, {-EINVAL, "invalid"}, {-EALREADY, "already"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -443,7 +443,7 @@ static void run(duda_request_t *dr, void *data)
     int err = task->run(NULL, wait_for_file, &b, ms);
     waiting--;
     note("run", err, b.version);
-    if (err != -ECONNRESET && err != -ECANCELED)
+    if (err != -ECONNABORTED && err != -ECANCELED)
         answer(dr, name_of(err));
     else if (err == -ECANCELED && request->validate_request(dr))
         answer(dr, name_of(err));
@@ -464,7 +464,7 @@ static void await(duda_request_t *dr, void *data)
     int err = task->await(&kind, b, ms);
     waiting--;
     note("await", err, err == 0 ? b->version : 0);
-    if (err != -ECONNRESET && err != -ECANCELED)
+    if (err != -ECONNABORTED && err != -ECANCELED)
         answer(dr, name_of(err));
     if (err == 0)
         free(b);

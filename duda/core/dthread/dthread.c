@@ -216,7 +216,7 @@ void dthread_leave_request(struct duda_request *dr, bool is_complete)
         d->next_of_request = NULL;
         d->link_of_request = NULL;
         if (!is_complete)
-            dthread_interrupt(d, -ECONNRESET);
+            dthread_interrupt(d, -ECONNABORTED);
     }
 }
 

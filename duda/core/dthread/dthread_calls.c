@@ -56,7 +56,7 @@ static duda_dthread_t create(duda_call_fn fn, void *data)
 static duda_dthread_t handle(duda_request_t *dr, duda_event_fn fn, void *data)
 {
     static const char call[] = "dthread->handle()";
-    if (request_check(dr, call) < 0)
+    if (request_check_lasting(dr, call) < 0)
         return 0;
     struct dthread *d = make(call, NULL, fn, data);
     if (!d)

@@ -56,7 +56,7 @@ static bool is_too_early(const struct duda_request *dr)
 int body_read(duda_request_t *dr, uint64_t bytes_max, duda_piece_fn fn, void *data)
 {
     static const char call[] = "request->read()";
-    int err = request_check(dr, call);
+    int err = request_check_lasting(dr, call);
     if (err == 0 && (!fn || is_too_early(dr)))
         err = misuse_error(dr->worker, call, -EINVAL);
     if (err < 0)
@@ -79,12 +79,12 @@ int body_read(duda_request_t *dr, uint64_t bytes_max, duda_piece_fn fn, void *da
 
 void body_pause(duda_request_t *dr)
 {
-    if (request_check(dr, "request->pause()") == 0)
+    if (request_check_lasting(dr, "request->pause()") == 0)
         mk_request_pause(dr->req);
 }
 
 void body_resume(duda_request_t *dr)
 {
-    if (request_check(dr, "request->resume()") == 0)
+    if (request_check_lasting(dr, "request->resume()") == 0)
         mk_request_resume(dr->req);
 }

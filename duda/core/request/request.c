@@ -34,6 +34,15 @@ int request_report(const struct duda_request *dr, const char *call)
     return dr ? -EPERM : -EINVAL;
 }
 
+int request_check_lasting(const struct duda_request *dr, const char *call)
+{
+    int err = request_check(dr, call);
+    if (err < 0 || !dr->is_page)
+        return err;
+    misuse_log(dr->worker, call, "the server has responded already: the request ends when this function returns");
+    return -EPERM;
+}
+
 void request_call(struct duda_request *dr, duda_request_fn fn)
 {
     struct current outer = current_enter(dr->worker->service, dr->worker);
@@ -58,12 +67,15 @@ void request_send_page(struct duda_request *dr, int status)
 {
     output_stop(dr);
     dr->answered = true;
-    mk_response_error(dr->req, status);
+    if (dr->is_page)
+        dr->output.is_incomplete = true; /* that of the server stays */
+    else
+        mk_response_error(dr->req, status);
 }
 
 void request_release(struct duda_request *dr)
 {
-    bool is_complete = dr->answered && !mk_request_aborted(dr->req);
+    bool is_complete = dr->answered && (dr->is_page || !mk_request_aborted(dr->req));
     output_stop(dr);
     tunnel_finish(dr);
     if (!is_complete && dr->leave.fn)

@@ -84,6 +84,9 @@ static inline int request_check(const struct duda_request *dr, const char *call)
     return request_report(dr, call);
 }
 
+/* The same for calls whose effect comes later: -EPERM also for a page, which is logged. */
+int request_check_lasting(const struct duda_request *dr, const char *call);
+
 /* Returns whether the response has ended, or its end is under way. */
 static inline bool request_is_answered(const struct duda_request *dr)
 {

@@ -318,7 +318,9 @@ static int end(duda_request_t *dr, duda_request_fn done)
 
 static int wait(duda_request_t *dr)
 {
-    int err = check(dr, "response->wait()");
+    int err = request_check_lasting(dr, "response->wait()");
+    if (err == 0)
+        err = check(dr, "response->wait()");
     if (err == 0)
         mk_request_pause(dr->req);
     return err;
@@ -339,7 +341,9 @@ static bool is_redirect(int status)
 
 static int redirect(duda_request_t *dr, int status, const char *location)
 {
-    int err = check(dr, "response->redirect()");
+    int err = request_check_lasting(dr, "response->redirect()");
+    if (err == 0)
+        err = check(dr, "response->redirect()");
     if (err == 0 && (!is_redirect(status) || !location))
         err = report(dr, "response->redirect()", -EINVAL);
     if (err < 0)
@@ -361,6 +365,10 @@ static int send_error(duda_request_t *dr, int status)
     if (err < 0)
         return err;
     struct header_list headers;
+    if (dr->is_page) { /* whose headers are those of the response */
+        request_send_page(dr, status);
+        return 0;
+    }
     header_save(dr, &headers);
     request_send_page(dr, status);
     header_restore(dr, &headers);
@@ -385,7 +393,9 @@ static int cut(duda_request_t *dr)
 
 static int begin_events(duda_request_t *dr, unsigned heartbeat_s)
 {
-    int err = check_head(dr, "response->sse_begin()");
+    int err = request_check_lasting(dr, "response->sse_begin()");
+    if (err == 0)
+        err = check_head(dr, "response->sse_begin()");
     return err == 0 ? report(dr, "response->sse_begin()", sse_begin(dr, heartbeat_s)) : err;
 }
 
@@ -423,7 +433,7 @@ static int set_retry(duda_request_t *dr, unsigned delay_ms)
 
 static int make_ticket(duda_request_t *dr, struct duda_ticket *ret)
 {
-    int err = request_check(dr, "response->ticket()");
+    int err = request_check_lasting(dr, "response->ticket()");
     if (err == 0 && !ret)
         err = report(dr, "response->ticket()", -EINVAL);
     return err == 0 ? ticket_make(dr, ret) : err;

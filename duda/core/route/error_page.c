@@ -47,20 +47,43 @@ static void call_function(struct duda_request *page, int status)
     current_leave(outer);
 }
 
+/* Returns what the function has written; MK_STR_NONE: nothing that can be sent. */
+static struct mk_str get_body(struct duda_request *page)
+{
+    bool has_ended = request_is_answered(page), has_given_up = page->output.is_incomplete;
+    struct mk_str body = has_ended ? output_gather(page, mk_request_arena(page->req)) : MK_STR_NONE;
+    if (!body.p && !has_given_up)
+        misuse_log(page->worker, "router->error()",
+                   has_ended ? "a page has 8 KB at most, and no generator: that of the server is sent"
+                             : "the function must end the response before it returns: the server's page is sent");
+    return body;
+}
+
+/* Returns a copy of a header of the response, or what stands for one that is not there. */
+static struct mk_str copy_header(struct mk_request *req, struct mk_str name, struct mk_str otherwise)
+{
+    struct mk_str value = mk_response_get_header(req, name);
+    return mk_arena_dup(mk_request_arena(req), value.len ? value : otherwise);
+}
+
 /* Gives the response what the service has written. Returns 0 or a negative error. */
 static int use_page(struct duda_request *page)
 {
     struct mk_request *req = page->req;
-    if (!request_is_answered(page)) {
-        misuse_log(page->worker, "router->error()",
-                   "the function has returned without the end of the response, for which "
-                   "it cannot wait: the server's page is sent");
-        return -EINVAL;
-    }
-    struct mk_str body = output_gather(page, mk_request_arena(req));
-    struct mk_str type = mk_response_get_header(req, MK_STR("Content-Type"));
-    struct mk_str copy = mk_arena_dup(mk_request_arena(req), type.len ? type : MK_STR("text/plain; charset=utf-8"));
-    return body.p && copy.p ? mk_response_replace(req, copy, body) : -ENOMEM;
+    struct mk_str body = get_body(page);
+    struct mk_str type = copy_header(req, MK_STR("Content-Type"), MK_STR("text/plain; charset=utf-8"));
+    struct mk_str encoding = copy_header(req, MK_STR("Content-Encoding"), MK_STR(""));
+    int err = body.p && type.p && encoding.p ? mk_response_replace(req, type, body) : -ENOMEM;
+    return err == 0 && encoding.len ? mk_response_header_ref(req, MK_STR("Content-Encoding"), encoding) : err;
+}
+
+/* Takes back what the function has changed of the page's head. */
+static void restore_page(struct mk_request *req, int status)
+{
+    mk_response_set_status(req, status);
+    mk_response_header_remove(req, MK_STR("Content-Encoding"));
+    mk_response_header_remove(req, MK_STR("Content-Type"));
+    mk_response_header_ref(req, MK_STR("Content-Type"), html);
 }
 
 void error_page_replace(struct mk_request *req, struct service_worker *worker)
@@ -74,10 +97,8 @@ void error_page_replace(struct mk_request *req, struct service_worker *worker)
         return;
     mk_response_header_remove(req, MK_STR("Content-Type"));
     call_function(page, status);
-    if (use_page(page) < 0) {
-        mk_response_header_remove(req, MK_STR("Content-Type"));
-        mk_response_header_ref(req, MK_STR("Content-Type"), html);
-    }
+    if (use_page(page) < 0)
+        restore_page(req, status);
     if (is_new)
         counts_respond(page);
     request_release(page);

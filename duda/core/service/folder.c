@@ -42,7 +42,8 @@ static struct duda_string *own_folder(struct service *s, enum folder_kind kind)
 
 const struct duda_string *folder_get(struct service *s, enum folder_kind kind)
 {
-    const struct duda_string *changed = atomic_load_explicit(&s->folders.changed[kind], memory_order_acquire);
+    struct folders *all = atomic_load_explicit(&s->folders, memory_order_acquire);
+    const struct duda_string *changed = all ? atomic_load_explicit(&all->changed[kind], memory_order_acquire) : NULL;
     return changed ? changed : own_folder(s, kind);
 }
 
@@ -80,9 +81,11 @@ static const struct folder_change *find_change(struct folders *all, const char *
 static int change(struct service *s, enum folder_kind kind, const char *path)
 {
     pthread_mutex_lock(&s->lock);
-    const struct folder_change *c = find_change(&s->folders, path);
+    struct folders *all = s->folders ? s->folders : heap_zalloc(sizeof(*all));
+    const struct folder_change *c = all ? find_change(all, path) : NULL;
     if (c)
-        atomic_store_explicit(&s->folders.changed[kind], &c->path, memory_order_release);
+        atomic_store_explicit(&all->changed[kind], &c->path, memory_order_release);
+    atomic_store_explicit(&s->folders, all, memory_order_release);
     pthread_mutex_unlock(&s->lock);
     return c ? 0 : -ENOMEM;
 }
@@ -101,13 +104,15 @@ int folder_set(enum folder_kind kind, const char *path, const char *call)
     return -1;
 }
 
-void folders_release(struct folders *folders)
+void folders_release(struct service *s)
 {
-    for (struct folder_change *c = folders->first, *next; c; c = next) {
+    struct folders *all = s->folders;
+    for (struct folder_change *c = all ? all->first : NULL, *next; c; c = next) {
         next = c->next;
         heap_free(c, sizeof(*c) + c->path.len + 1);
     }
-    folders->first = NULL;
+    if (all)
+        heap_free(all, sizeof(*all));
 }
 
 /* Returns whether one of the path's segments is "..". */

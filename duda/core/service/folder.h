@@ -38,7 +38,7 @@ const struct duda_string *folder_get(struct service *s, enum folder_kind kind);
  */
 int folder_set(enum folder_kind kind, const char *path, const char *call);
 /* Frees what callbacks have set. */
-void folders_release(struct folders *folders);
+void folders_release(struct service *s);
 
 /*
  * Returns the path of a file in a folder, with a NUL. NULL, which is logged: the folder is not set, `file` is absolute

@@ -268,7 +268,7 @@ static void free_service(struct service *s)
     private_loops_release(&s->loops);
     pthread_cond_destroy(&s->idle);
     pthread_mutex_destroy(&s->lock);
-    folders_release(&s->folders);
+    folders_release(s);
     recent_put(s->recent);
     mk_arena_release(&s->arena);
     heap_free(s, sizeof(*s));

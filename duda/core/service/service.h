@@ -123,7 +123,7 @@ struct service {
     struct router *router;
     struct package_use *packages;
     struct old_service old;
-    struct folders folders;
+    _Atomic(struct folders *) folders; /* NULL: no callback has set one */
     struct ticket_gate *gate;
     struct globals globals;
     struct pre_loop *pre_loops;

@@ -117,7 +117,7 @@ static void answer(duda_request_t *dr, void *data)
     static const struct duda_task_kind looking = {.fn = run_lookup, .drop = free};
     struct lookup *l = data;
     int err = task->await(&looking, l, 5000);
-    if (err == -ECONNRESET || err == -ECANCELED)
+    if (err == -ECONNABORTED || err == -ECANCELED)
         return; /* the client has left, or the service ends */
     if (err < 0) {
         response->error(dr, err == -ETIMEDOUT ? 504 : 503);

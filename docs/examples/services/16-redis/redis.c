@@ -26,7 +26,7 @@ static duda_redis_t *db;
 /* Ends a request whose command has failed. */
 static void fail(duda_request_t *dr, int err)
 {
-    if (err == -ECONNRESET || err == -ECANCELED) /* the client has left, or the service ends */
+    if (err == -ECONNABORTED || err == -ECANCELED) /* the client has left, or the service ends */
         return;
     msg->warn("%s", redis->error(db));
     response->error(dr, 503);

@@ -72,7 +72,7 @@ static void print_form(duda_request_t *dr, const char *action, const char *field
 /* Sends the status that fits an error of the database. The sentence is for the log, not for visitors. */
 static void send_error(duda_request_t *dr, int err)
 {
-    if (err != -ECONNRESET && err != -ECANCELED) /* the client has left, or the service ends: `dr` must not be used */
+    if (err != -ECONNABORTED && err != -ECANCELED) /* the client has left, or the service ends: `dr` must not be used */
         response->error(dr, err == -ERANGE ? 400 : err == -ENOENT ? 404 : err == -ENOSPC ? 507 : 503);
 }
 

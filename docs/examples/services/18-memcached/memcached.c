@@ -35,7 +35,7 @@ static _Atomic long made;
 
 static bool has_ended(int err)
 {
-    return err == -ECONNRESET || err == -ECANCELED;
+    return err == -ECONNABORTED || err == -ECANCELED;
 }
 
 /* Returns 0: `page` has a value; or an error, and page->won: make it. */

@@ -43,7 +43,7 @@ static void read_note(duda_request_t *dr, void *data)
     err = sqlite->query(db, &rows, "SELECT text FROM notes WHERE id = ?", DUDA_SQLITE_ARGS(duda_sqlite_int(id)));
     if (err == 0)
         send_note(dr, rows);
-    else if (err != -ECONNRESET && err != -ECANCELED)
+    else if (err != -ECONNABORTED && err != -ECANCELED)
         response->error(dr, 503);
 }
 

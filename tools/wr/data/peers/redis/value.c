@@ -18,7 +18,7 @@ static void answer(duda_request_t *dr, void *data)
     redisReply *reply;
     (void)data;
     int err = redis->ask_args(db, &reply, DUDA_REDIS_ARGS({"GET", 3}, {"value", 5}));
-    if (!dr || (err < 0 && (err == -ECONNRESET || err == -ECANCELED)))
+    if (!dr || (err < 0 && (err == -ECONNABORTED || err == -ECANCELED)))
         return;
     if (err < 0 || !reply->str) {
         response->error(dr, 503);
