@@ -65,6 +65,8 @@ int objects_bind(struct service *s, const struct duda_service_info *info, struct
 {
     struct object object;
     for (const struct duda_object_row *row = info->begin; row < info->end; row++) {
+        if (row->size == 0)
+            continue; /* a package */
         if (find_object(s, row->name, &object) < 0) {
             mk_buf_addf(error, "it needs the object \"%s\", which this version does not have", row->name);
             return -ENOEXEC;
@@ -82,7 +84,7 @@ int objects_bind(struct service *s, const struct duda_service_info *info, struct
 bool objects_have(const struct duda_service_info *info, const void *ptr)
 {
     const struct duda_object_row *row = info->begin;
-    while (row < info->end && *(void *const *)row->pointer != ptr)
+    while (row < info->end && (row->size == 0 || *(void *const *)row->pointer != ptr))
         row++;
     return row < info->end;
 }

@@ -39,7 +39,7 @@ enum { DUDA_ABI = 1 };
 
 struct duda_object_row {
     const char *name;
-    size_t size;   /* of the struct that the service knows */
+    size_t size;   /* of the struct that the service knows; 0: the pointer of a package, which load() sets */
     void *pointer; /* the address of the service's pointer */
 };
 
@@ -65,15 +65,18 @@ __attribute__((used)) const struct duda_service_info duda_service_info = {
 
 DUDA_C_END
 
+#define DUDA_OBJECT_ROW(variable, object_name, size) \
+    static const struct duda_object_row duda_row_of_##variable \
+        __attribute__((used, section("duda_objects"), aligned(sizeof(void *)))) = {object_name, size, \
+                                                                                   (void *)&variable};
+
 /* The pointer `variable` to an object of the framework, whose name may differ from that of the variable. */
 #define DUDA_OBJECT_AS(type, variable, object_name) \
     DUDA_C_BEGIN \
     extern const type *variable __attribute__((visibility("hidden"))); \
     __attribute__((weak)) const type *variable; \
     DUDA_C_END \
-    static const struct duda_object_row duda_row_of_##variable \
-        __attribute__((used, section("duda_objects"), aligned(sizeof(void *)))) = {object_name, sizeof(type), \
-                                                                                   (void *)&variable};
+    DUDA_OBJECT_ROW(variable, object_name, sizeof(type))
 
 #else /* the framework itself defines the objects */
 

@@ -158,7 +158,10 @@ DUDA_OBJECT_AS(struct duda_api_package, duda_package_loader, "package")
 /* Sets the pointer `object` to the table of a package: duda_load_package(dice, "dice"). */
 #define duda_load_package(object, name) ((object) = (__typeof__(object))duda_package_loader->load(name))
 
-/* The pointer of a service to the table of a package. */
+/*
+ * The pointer of a service to the table of a package. It has a row of size 0 (object.h), so that a crash by a package
+ * that was not loaded is explained.
+ */
 #ifdef DUDA_FRAMEWORK
 #define DUDA_PACKAGE(type, variable)
 #else
@@ -166,7 +169,8 @@ DUDA_OBJECT_AS(struct duda_api_package, duda_package_loader, "package")
     DUDA_C_BEGIN \
     extern const type *variable __attribute__((visibility("hidden"))); \
     __attribute__((weak)) const type *variable; \
-    DUDA_C_END
+    DUDA_C_END \
+    DUDA_OBJECT_ROW(variable, #variable, 0)
 #endif
 
 #endif

@@ -10,6 +10,7 @@ import random
 import re
 import shutil
 import signal
+import socket
 import tempfile
 
 import pytest
@@ -628,8 +629,8 @@ void wait_for_file(duda_request_t *dr)
     server = serve_services({"a": source, "b": counter("b")})
     client = server.connect()
     client.send(request("/a/wait"))
-    logged = server.wait_log(r'the service "a" blocks worker 0 for more than 1 s in (\S+) ?(\S*):')[0]
-    assert logged[1].startswith("a.duda+0x") and logged[2] == "(wait_for_file)"
+    logged = server.wait_log(r'the service "a" blocks worker 0 for more than 1 s in (\S+) ?([^:]*:[^:]*):')[0]
+    assert logged[1].startswith("a.duda+0x") and re.fullmatch(r"\(wait_for_file, \S*a\.c:\d+\)", logged[2])
     (tmp_path / "go").touch()
     assert client.response().status == 200
     server.wait_log(r'the service "a" has blocked worker 0 for \d+\.\d s, which goes on now')
@@ -699,7 +700,7 @@ def test_a_crash(serve_services, name, where):
     place = " in worker 0" if where == "worker" else ""
     line = rf'error the service "x" has crashed: {name}(?: at address 0x[0-9a-f]+)?{place}$'
     assert re.search(line, server.log, re.M), server.log
-    assert re.search(r"error     #\d x\.duda\+0x[0-9a-f]+ \(crash\)$", server.log, re.M), server.log
+    assert re.search(r"error     #\d x\.duda\+0x[0-9a-f]+ \(crash, \S*x\.c:\d+\)$", server.log, re.M), server.log
     assert "handle_crash" not in server.log and (where != "worker" or "duda.so+0x" in server.log)
 
 
@@ -711,7 +712,7 @@ def test_a_crash_that_a_service_causes_in_the_framework(serve_services):
         client.send(request("/x/crash"))
         assert server.wait() == -signal.SIGSEGV
     assert 'error the service "x" has crashed: SIGSEGV' in server.log
-    assert re.search(r"#\d+ x\.duda\+0x[0-9a-f]+ \(crash\)$", server.log, re.M), server.log
+    assert re.search(r"#\d+ x\.duda\+0x[0-9a-f]+ \(crash, \S*x\.c:\d+\)$", server.log, re.M), server.log
 
 
 @pytest.mark.skipif(build.PRESET == "tsan", reason="ThreadSanitizer has handlers of its own")
@@ -749,6 +750,36 @@ def test_the_supervisor_starts_the_server_again(serve_services):
         server.wait_log("supervisor: process \\d+ serves", n + 1)
         server.baseline = server.descriptors() if n == 1 else server.baseline
     assert text_of(server, "/x/") == "x 1"
+
+
+@pytest.mark.skipif(build.PRESET == "tsan", reason="ThreadSanitizer has handlers of its own")
+@pytest.mark.single_protocol  # asks how a connection ends
+def test_crashes_under_load_refuse_no_connection(serve_services):
+    """What was under way is lost, since the process has ended; new connections wait for the next one."""
+    server = serve_services({"x": crashing(CRASHES["SIGABRT"], "worker")}, {"Supervisor": "On"}, env=NO_HANDLERS)
+    served, lost = [], []
+
+    def ask_once():
+        with socket.create_connection(("127.0.0.1", server.port), timeout=30) as sock:
+            try:
+                sock.sendall(request("/x/", "Connection: close"))
+                (served if sock.recv(4096) else lost).append(1)
+            except (ConnectionResetError, BrokenPipeError):
+                lost.append(1)
+
+    for n in (1, 2, 3):
+        server.wait_log("supervisor: process \\d+ serves", n)
+        with Clients([ask_once] * 4) as clients:
+            before = len(served)
+            await_true(lambda: len(served) > before + 50)
+            with server.connect() as client:
+                client.send(request("/x/crash"))
+                client.rest()
+            server.wait_log("supervisor: process \\d+ serves", n + 1)
+            before = len(served)
+            await_true(lambda: len(served) > before + 50)
+        assert not clients.errors
+        server.baseline = server.descriptors() if n == 1 else server.baseline
 
 
 @pytest.mark.skipif(not (build.PLUGINS / "dirlisting.so").exists(), reason="no plugin dirlisting")

@@ -898,7 +898,8 @@ def test_a_package(serve_services, tmp_path, gate):
 def test_a_task_that_runs_for_long(serve_services, gate):
     server = serve_blocks(serve_services, gate)
     (client,) = begin(server, "/t/callback")
-    pattern = r'the service "t" has a task that runs for more than 0\.5 s: t\.duda\+0x\w+ \(wait_for_file\)$'
+    place = r"t\.duda\+0x\w+ \(wait_for_file, \S*t\.c:\d+\)"
+    pattern = rf'the service "t" has a task that runs for more than 0\.5 s: {place}$'
     server.wait_log(pattern)
     gate.touch()
     assert client.response().body == b"0"
@@ -912,7 +913,8 @@ def test_a_crash(serve_services, gate):
     server.stopping = True
     begin(server, "/t/crash")
     assert server.wait() == -signal.SIGSEGV
-    line = r'error the service "t" has crashed: SIGSEGV at address 0x10 in the task t\.duda\+0x[0-9a-f]+ \(crash\)$'
+    place = r"t\.duda\+0x[0-9a-f]+ \(crash, \S*t\.c:\d+\)"
+    line = rf'error the service "t" has crashed: SIGSEGV at address 0x10 in the task {place}$'
     assert re.search(line, server.log, re.M), server.log
 
 

@@ -77,6 +77,7 @@ THIRD_PARTY = {
     "ulfius.h": ("tools/wr/data/peers/",),
     "openssl/evp.h": ("plugins/tls/", "plugins/auth/", "duda/packages/sha/", "tools/wr/load/"),
     "sqlite3.h": ("duda/packages/sqlite/", "tests/unit/duda/packages/"),
+    "backtrace.h": ("duda/core/crash/names.c",),
     "unwind.h": ("duda/core/crash/trace.c",),
     "zlib.h": ("plugins/compress/encoder.c", "lib/kit/websocket/deflate.c", "tools/wr/load/histogram.c",
                "tests/unit/plugins/", "tests/unit/tools/", "tests/unit/kit/websocket/"),

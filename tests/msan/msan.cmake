@@ -8,6 +8,7 @@ set(MK_MSAN_WITHOUT
     "^plugins/tls/" "^tls_"           # libssl
     "^kit/websocket/(broadcast|codecs|deflate)_" "^ws_(deflate|session)_" # zlib
     "^plugins/compress/"              # zlib, libbrotli, libzstd
+    "^duda/core/crash/names_" # libbacktrace
     "^duda/packages/json/" "^json_"   # libcjson
     "^duda/packages/sqlite/sqlite_" # libsqlite3
     "^duda/packages/redis/" "^redis_" # libhiredis

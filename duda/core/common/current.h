@@ -12,6 +12,8 @@ struct current {
     struct service *service;       /* NULL: no code of a service runs */
     struct service_worker *worker; /* NULL: duda_main(), duda_exit() or a thread of the service's own */
     struct service_thread *thread; /* of worker->spawn(), or NULL */
+    struct duda_request *request;  /* it was called for; or NULL. A dthread has its own */
+    bool frees;                    /* what gc->add() was given */
 };
 
 /* Initial-exec: the handler of crashes reads it, and must not allocate. */
@@ -21,7 +23,7 @@ extern __attribute__((tls_model("initial-exec"))) _Thread_local struct current c
 static inline struct current current_enter(struct service *service, struct service_worker *worker)
 {
     struct current outer = current;
-    current = (struct current){service, worker, NULL};
+    current = (struct current){.service = service, .worker = worker};
     if (worker)
         watch_begin(&worker->watch);
     return outer;

@@ -5,6 +5,7 @@
 #include "console/figures.h"
 
 #include "crash/crash.h"
+#include "crash/crash_object.h"
 #include "service/service.h"
 #include "task/task_pool.h"
 

@@ -7,6 +7,10 @@
 
 #include "common/current.h"
 #include "common/heap.h"
+#include "crash/crash_object.h"
+#include "crash/line.h"
+#include "crash/names.h"
+#include "crash/reason.h"
 #include "crash/trace.h"
 #include "task/task.h"
 
@@ -15,17 +19,14 @@
 #include <assert.h>
 #include <dlfcn.h>
 #include <errno.h>
-#include <link.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { LINE_BYTES = 512, NAME_BYTES = 72, STACK_BYTES = 64 * 1024 };
+enum { LINE_BYTES = 512, STACK_BYTES = 64 * 1024 };
 
 static const struct {
     int number;
@@ -36,147 +37,7 @@ static const struct {
 
 enum { SIGNALS = MK_COUNT_OF(signals) };
 
-/* ── objects ── */
-
-/* Is never freed before crash_stop(), because a handler may read it at any time, but used again. */
-struct crash_object {
-    struct crash_object *next;
-    _Atomic uintptr_t begin, end;
-    _Atomic bool has_ended; /* the place may be used again */
-    enum crash_kind kind;
-    uintptr_t bias;                             /* what is added to the addresses of the file */
-    _Atomic(const struct mk_counter *) crashes; /* NULL: not counted */
-    char name[NAME_BYTES];
-};
-
-/* Written by the hooks of the configuration, which run one at a time. */
-static _Atomic(struct crash_object *) objects;
-
-static struct crash_object *find_object(uintptr_t address)
-{
-    struct crash_object *found = NULL;
-    for (struct crash_object *o = atomic_load(&objects); o; o = o->next)
-        if (address >= o->begin && address < o->end && (!found || found->has_ended))
-            found = o;
-    return found;
-}
-
-static struct crash_object *get_free_object(void)
-{
-    for (struct crash_object *o = atomic_load(&objects); o; o = o->next)
-        if (o->has_ended)
-            return o;
-    struct crash_object *fresh = heap_zalloc(sizeof(*fresh));
-    if (!fresh)
-        return NULL;
-    fresh->next = atomic_load(&objects);
-    atomic_store(&objects, fresh);
-    return fresh;
-}
-
-struct search {
-    uintptr_t address, begin, end, bias;
-};
-
-/* Is called for each object of the process: finds the bounds of the one that contains the address. */
-static int check_object(struct dl_phdr_info *info, size_t size, void *ctx)
-{
-    struct search *s = ctx;
-    uintptr_t begin = UINTPTR_MAX, end = 0;
-    (void)size;
-    for (unsigned i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-        uintptr_t at = info->dlpi_addr + segment->p_vaddr;
-        if (segment->p_type != PT_LOAD)
-            continue;
-        begin = at < begin ? at : begin;
-        end = at + segment->p_memsz > end ? at + segment->p_memsz : end;
-    }
-    if (s->address < begin || s->address >= end)
-        return 0;
-    *s = (struct search){s->address, begin, end, info->dlpi_addr};
-    return 1;
-}
-
-struct crash_object *crash_add_object(enum crash_kind kind, const char *name, const void *address)
-{
-    struct search s = {.address = (uintptr_t)address};
-    struct crash_object *o = dl_iterate_phdr(check_object, &s) ? get_free_object() : NULL;
-    if (!o)
-        return NULL;
-    o->begin = o->end = 0;
-    o->crashes = NULL;
-    o->bias = s.bias;
-    o->kind = kind;
-    snprintf(o->name, sizeof(o->name), "%s", name);
-    o->begin = s.begin;
-    o->end = s.end;
-    o->has_ended = false;
-    return o;
-}
-
-void crash_count_object(struct crash_object *object, const struct mk_counter *counter)
-{
-    object->crashes = counter;
-}
-
-void crash_get_range(const struct crash_object *object, uintptr_t *ret_begin, uintptr_t *ret_end)
-{
-    *ret_begin = object->begin;
-    *ret_end = object->end;
-}
-
-void crash_remove_object(struct crash_object *object)
-{
-    object->has_ended = true;
-}
-
-bool crash_is_mapped(const void *address)
-{
-    struct search s = {.address = (uintptr_t)address};
-    return dl_iterate_phdr(check_object, &s) != 0;
-}
-
-/* Those in use stay: they belong to services with threads that have not ended. */
-static void free_objects(void)
-{
-    struct crash_object *next, *kept = NULL;
-    for (struct crash_object *o = atomic_exchange(&objects, NULL); o; o = next) {
-        next = o->next;
-        if (o->has_ended) {
-            heap_free(o, sizeof(*o));
-            continue;
-        }
-        o->next = kept;
-        kept = o;
-    }
-    atomic_store(&objects, kept);
-}
-
-/* ── lines ── */
-
-struct line {
-    char *data;
-    size_t len, size; /* `size` includes the NUL */
-};
-
-static void put_text(struct line *l, const char *text)
-{
-    while (*text && l->len + 1 < l->size)
-        l->data[l->len++] = *text++;
-    l->data[l->len] = '\0';
-}
-
-static void put_number(struct line *l, uintptr_t n, unsigned base)
-{
-    char digits[2 + sizeof(n) * 3], *at = digits + sizeof(digits) - 1;
-    *at = '\0';
-    do
-        *--at = "0123456789abcdef"[n % base];
-    while (n /= base);
-    put_text(l, base == 16 ? "0x" : "");
-    put_text(l, at);
-}
+/* ── addresses ── */
 
 static const char *find_base_name(const char *path)
 {
@@ -184,31 +45,60 @@ static const char *find_base_name(const char *path)
     return slash ? slash + 1 : path && path[0] ? path : "?";
 }
 
-/* Returns the file's name; this plugin, services and packages were opened under names that say nothing. */
-static const char *find_file_name(const struct crash_object *o, const Dl_info *info)
+/* Adds "NAME.duda+0x1234". This plugin, services and packages were opened under names that say nothing. */
+static void put_place(struct line *l, const struct crash_object *o, uintptr_t address, const Dl_info *info)
 {
     Dl_info own;
-    if (o)
-        return o->name;
-    if (dladdr(&signals, &own) != 0 && own.dli_fbase == info->dli_fbase)
-        return "duda.so";
-    return find_base_name(info->dli_fname);
+    bool is_own = dladdr(&signals, &own) != 0 && own.dli_fbase == info->dli_fbase;
+    line_add(l, o ? o->name : is_own ? "duda.so" : find_base_name(info->dli_fname));
+    line_add(l, !o ? "" : o->kind == CRASH_SERVICE ? ".duda" : ".dpkg");
+    line_add(l, "+");
+    line_add_number(l, address - (o ? o->bias : (uintptr_t)info->dli_fbase), 16);
+}
+
+/* Adds " (find_items, shop.c:42)", of what is known. */
+static void put_name(struct line *l, const struct name *name)
+{
+    line_add(l, " (");
+    line_add(l, name->function);
+    if (name->file && name->line > 0) {
+        line_add(l, ", ");
+        line_add(l, name->file);
+        line_add(l, ":");
+        line_add_number(l, (uintptr_t)name->line, 10);
+    }
+    line_add(l, ")");
+}
+
+/* Calls fn for each name of an address; services have names of static functions, too. Returns how many there are. */
+static unsigned find_names(struct crash_object *o, uintptr_t address, const Dl_info *info, name_fn fn, void *ctx)
+{
+    unsigned n = o ? names_find(o, address, fn, ctx) : 0;
+    if (n > 0 || !info->dli_sname)
+        return n;
+    fn(ctx, &(struct name){.function = info->dli_sname});
+    return 1;
+}
+
+struct address_line {
+    struct line *line;
+    size_t len; /* before the name */
+};
+
+static void put_last_name(void *ctx, const struct name *name)
+{
+    struct address_line *a = ctx;
+    a->line->len = a->len;
+    put_name(a->line, name);
 }
 
 static void put_address(struct line *l, uintptr_t address)
 {
     Dl_info info = {0};
-    const struct crash_object *o = find_object(address);
-    bool found = dladdr((const void *)address, &info) != 0;
-    put_text(l, find_file_name(o, &info));
-    put_text(l, !o ? "" : o->kind == CRASH_SERVICE ? ".duda" : ".dpkg");
-    put_text(l, "+");
-    put_number(l, address - (o ? o->bias : (uintptr_t)info.dli_fbase), 16);
-    if (found && info.dli_sname) {
-        put_text(l, " (");
-        put_text(l, info.dli_sname);
-        put_text(l, ")");
-    }
+    struct crash_object *o = crash_find_object(address);
+    dladdr((const void *)address, &info);
+    put_place(l, o, address, &info);
+    find_names(o, address, &info, put_last_name, &(struct address_line){l, l->len});
 }
 
 void crash_describe(uintptr_t address, char *to, size_t size)
@@ -224,7 +114,7 @@ static const struct crash_object *find_first_object(const struct trace *t)
 {
     const struct crash_object *o = NULL;
     for (int i = t->first; i < t->n && !o; i++) {
-        o = find_object(t->frames[i]);
+        o = crash_find_object(t->frames[i]);
         o = o && o->kind == CRASH_SERVICE ? o : NULL;
     }
     return o;
@@ -233,8 +123,6 @@ static const struct crash_object *find_first_object(const struct trace *t)
 const char *crash_find_caller(void)
 {
     struct trace t;
-    if (!atomic_load(&objects))
-        return NULL;
     trace_read(&t);
     const struct crash_object *o = find_first_object(&t);
     return o ? o->name : NULL;
@@ -258,16 +146,16 @@ static void log_line(enum mk_log_level level, struct line *l)
     mk_log_signal(level, l->data);
     if (log_is_open)
         return;
-    put_text(l, "\n");
+    line_add(l, "\n");
     if (write(STDERR_FILENO, l->data, l->len) < 0)
         return; /* nothing more can be done */
 }
 
 static void put_service(struct line *l, const char *service)
 {
-    put_text(l, "the service \"");
-    put_text(l, service);
-    put_text(l, "\" ");
+    line_add(l, "the service \"");
+    line_add(l, service);
+    line_add(l, "\" ");
 }
 
 static void log_sentence(enum mk_log_level level, const char *service, const char *text)
@@ -275,7 +163,7 @@ static void log_sentence(enum mk_log_level level, const char *service, const cha
     char data[LINE_BYTES];
     struct line l = {data, 0, sizeof(data)};
     put_service(&l, service);
-    put_text(&l, text);
+    line_add(&l, text);
     log_line(level, &l);
 }
 
@@ -294,20 +182,20 @@ static void put_dthread(struct line *l, const struct dthread *d, uintptr_t addre
 {
     if (!d)
         return;
-    put_text(l, ", in the dthread ");
+    line_add(l, ", in the dthread ");
     put_address(l, d->event ? (uintptr_t)d->event : (uintptr_t)d->call);
     if (!stack_has_guard(d->stack, address))
         return;
-    put_text(l, ", whose stack of ");
-    put_number(l, stack_kilobytes(), 10);
-    put_text(l, " KB has overflowed");
+    line_add(l, ", whose stack of ");
+    line_add_number(l, stack_kilobytes(), 10);
+    line_add(l, " KB has overflowed");
 }
 
 static void put_task(struct line *l, const struct task *t)
 {
     if (!t)
         return;
-    put_text(l, " in the task ");
+    line_add(l, " in the task ");
     put_address(l, (uintptr_t)t->kind.fn);
 }
 
@@ -317,30 +205,64 @@ static void log_headline(const char *service, bool has_ended, int number, const 
     char data[LINE_BYTES];
     struct line l = {data, 0, sizeof(data)};
     put_service(&l, service);
-    put_text(&l, has_ended ? "has ended, but a thread of it ran on and has crashed: " : "has crashed: ");
+    line_add(&l, has_ended ? "has ended, but a thread of it ran on and has crashed: " : "has crashed: ");
     for (int i = 0; i < SIGNALS; i++)
-        put_text(&l, signals[i].number == number ? signals[i].name : "");
+        line_add(&l, signals[i].number == number ? signals[i].name : "");
     if (number != SIGABRT && info->si_code > 0) {
-        put_text(&l, " at address ");
-        put_number(&l, (uintptr_t)info->si_addr, 16);
+        line_add(&l, " at address ");
+        line_add_number(&l, (uintptr_t)info->si_addr, 16);
     }
     if (current.service && current.worker) {
-        put_text(&l, " in worker ");
-        put_number(&l, current.worker->watch.worker, 10);
+        line_add(&l, " in worker ");
+        line_add_number(&l, current.worker->watch.worker, 10);
         put_dthread(&l, current.worker->dthreads.running, (uintptr_t)info->si_addr);
     }
     put_task(&l, task_pool_running());
+    if (number == SIGABRT)
+        reason_add_abort(&l);
     log_line(MK_LOG_ERROR, &l);
 }
 
-static void log_frame(const struct trace *t, int i)
+struct frame {
+    const struct crash_object *object;
+    uintptr_t address;
+    Dl_info info;
+    unsigned *number;
+};
+
+static void log_frame(void *ctx, const struct name *name)
+{
+    struct frame *f = ctx;
+    char data[LINE_BYTES];
+    struct line l = {data, 0, sizeof(data)};
+    line_add(&l, "    #");
+    line_add_number(&l, (*f->number)++, 10);
+    line_add(&l, " ");
+    put_place(&l, f->object, f->address, &f->info);
+    if (name)
+        put_name(&l, name);
+    log_line(MK_LOG_ERROR, &l);
+}
+
+/* A function that was inlined has a frame of its own, as in a debugger. */
+static void log_frames(const struct trace *t)
+{
+    unsigned number = 0;
+    for (int i = t->first; i < t->n; i++) {
+        uintptr_t address = t->frames[i] - (i > t->first); /* the call, and not what follows it */
+        struct crash_object *o = crash_find_object(address);
+        struct frame f = {.object = o, .address = address, .number = &number};
+        dladdr((const void *)address, &f.info);
+        if (find_names(o, address, &f.info, log_frame, &f) == 0)
+            log_frame(&f, NULL);
+    }
+}
+
+static void log_reason(const char *text)
 {
     char data[LINE_BYTES];
     struct line l = {data, 0, sizeof(data)};
-    put_text(&l, "    #");
-    put_number(&l, (uintptr_t)(i - t->first), 10);
-    put_text(&l, " ");
-    put_address(&l, t->frames[i] - (i > t->first)); /* the call, and not what follows it */
+    line_add(&l, text);
     log_line(MK_LOG_ERROR, &l);
 }
 
@@ -389,8 +311,10 @@ static void handle_crash(int number, siginfo_t *info, void *context)
         count_crash(o->crashes);
         log_headline(service, o->has_ended, number, info);
     }
-    for (int i = t.first; i < t.n && service; i++)
-        log_frame(&t, i);
+    if (service)
+        log_frames(&t);
+    if (current.service)
+        reason_log(number, info, log_reason);
     end_by_signal(number);
 }
 
@@ -402,6 +326,7 @@ static bool has_handler(int number, struct sigaction *ret)
 void crash_start(void)
 {
     struct sigaction now, own = {.sa_sigaction = handle_crash, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    reason_start();
     for (int i = 0; i < SIGNALS; i++)
         if (sigaction(signals[i].number, NULL, &now) == 0 && !(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_DFL)
             sigaction(signals[i].number, &own, NULL);
@@ -413,7 +338,7 @@ void crash_stop(void)
     for (int i = 0; i < SIGNALS; i++)
         if (has_handler(signals[i].number, &now))
             signal(signals[i].number, SIG_DFL);
-    free_objects();
+    crash_free_objects();
 }
 
 /* ── threads ── */

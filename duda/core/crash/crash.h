@@ -19,23 +19,6 @@ void crash_stop(void);
 void crash_use_log(void);
 bool crash_log_is_open(void);
 
-/* Where the shared object of a service or package is in memory. */
-struct crash_object;
-
-enum crash_kind { CRASH_SERVICE, CRASH_PACKAGE };
-
-/* Finds the object that contains `address`. Returns NULL without memory: then its stack traces show no names. */
-struct crash_object *crash_add_object(enum crash_kind kind, const char *name, const void *address);
-/* Has crashes of an object counted, whose counter outlives the process; see <monkey/counters.h>. */
-struct mk_counter;
-void crash_count_object(struct crash_object *object, const struct mk_counter *counter);
-/* Returns where the object begins and ends in memory. */
-void crash_get_range(const struct crash_object *object, uintptr_t *ret_begin, uintptr_t *ret_end);
-/* It has ended. A crash at an address of it is still logged with its name, until another object is added. */
-void crash_remove_object(struct crash_object *object);
-/* Returns whether an object of the process contains the address. */
-bool crash_is_mapped(const void *address);
-
 /* Returns the name of the service whose function has called this one, by the stack; NULL: there is none. */
 const char *crash_find_caller(void);
 /* Log `the service "NAME" TEXT`; to stderr, too, before the log is open. Async-signal-safe. */

@@ -34,7 +34,7 @@ static void pass_piece(struct mk_request *req, struct mk_str piece, bool end, vo
         return;
     }
     r->bytes += piece.len;
-    struct current outer = current_enter(r->dr->worker->service, r->dr->worker);
+    struct current outer = request_enter(r->dr);
     r->fn(r->dr, piece.len ? piece.p : "", piece.len, end, r->data);
     current_leave(outer);
 }

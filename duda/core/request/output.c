@@ -130,7 +130,7 @@ static ssize_t run_generator(struct mk_request *req, char *to, size_t size, void
 {
     const struct output_part *part = ctx;
     (void)req;
-    struct current outer = current_enter(part->dr->worker->service, part->dr->worker);
+    struct current outer = request_enter(part->dr);
     ssize_t n = part->generate(part->dr, to, size, part->ctx);
     current_leave(outer);
     if (n <= 0 || (size_t)n <= size)

@@ -45,7 +45,7 @@ int request_check_lasting(const struct duda_request *dr, const char *call)
 
 void request_call(struct duda_request *dr, duda_request_fn fn)
 {
-    struct current outer = current_enter(dr->worker->service, dr->worker);
+    struct current outer = request_enter(dr);
     atomic_store_explicit(&dr->worker->watch.function, (uintptr_t)fn, memory_order_relaxed);
     fn(dr);
     current_leave(outer);
@@ -53,7 +53,7 @@ void request_call(struct duda_request *dr, duda_request_fn fn)
 
 void request_call_event(struct duda_request *dr, struct request_event event)
 {
-    struct current outer = current_enter(dr->worker->service, dr->worker);
+    struct current outer = request_enter(dr);
     event.fn(dr, event.data);
     current_leave(outer);
 }
@@ -82,7 +82,8 @@ void request_release(struct duda_request *dr)
         request_call_event(dr, dr->leave);
     if (dr->done)
         request_call(dr, dr->done);
-    struct current outer = current_enter(dr->worker->service, dr->worker);
+    struct current outer = request_enter(dr);
+    current.frees = true;
     gc_release(&dr->gc);
     current_leave(outer);
     dthread_leave_request(dr, is_complete);

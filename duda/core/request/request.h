@@ -99,6 +99,14 @@ bool request_holds_head(struct duda_request *dr);
 /* Sends the page of the host for a status, instead of what the service has begun. */
 void request_send_page(struct duda_request *dr, int status);
 
+/* Begins a call into the service for a request; current_leave() ends it. */
+static inline struct current request_enter(struct duda_request *dr)
+{
+    struct current outer = current_enter(dr->worker->service, dr->worker);
+    current.request = dr;
+    return outer;
+}
+
 /* Call a function of the service. */
 void request_call(struct duda_request *dr, duda_request_fn fn);
 void request_call_event(struct duda_request *dr, struct request_event event);

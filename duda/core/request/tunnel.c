@@ -47,7 +47,7 @@ static int check(duda_request_t *dr, const char *call)
 static void call_ready(struct duda_request *dr, unsigned events)
 {
     struct tunnel *t = dr->tunnel;
-    struct current outer = current_enter(dr->worker->service, dr->worker);
+    struct current outer = request_enter(dr);
     atomic_store_explicit(&dr->worker->watch.function, (uintptr_t)t->ready, memory_order_relaxed);
     t->ready(dr, events, t->data);
     current_leave(outer);

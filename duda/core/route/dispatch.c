@@ -25,7 +25,7 @@ static void respond_error(struct dispatch *d, int status)
         return;
     }
     mk_response_set_status(dr->req, status);
-    struct current outer = current_enter(dr->worker->service, dr->worker);
+    struct current outer = request_enter(dr);
     fn(dr, status);
     current_leave(outer);
 }
@@ -193,7 +193,7 @@ static const struct route_hook *cut_hook(struct dispatch *d)
 static bool call_hook(struct dispatch *d, const struct route_hook *hook)
 {
     struct duda_request *dr = d->dr;
-    struct current outer = current_enter(dr->worker->service, dr->worker);
+    struct current outer = request_enter(dr);
     d->is_in_hook = true;
     int result = hook->before(dr);
     d->is_in_hook = false;

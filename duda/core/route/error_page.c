@@ -42,7 +42,7 @@ static void call_function(struct duda_request *page, int status)
         request_call(page, router->not_found);
         return;
     }
-    struct current outer = current_enter(page->worker->service, page->worker);
+    struct current outer = request_enter(page);
     router->error(page, status);
     current_leave(outer);
 }

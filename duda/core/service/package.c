@@ -8,6 +8,7 @@
 #include "common/current.h"
 #include "common/heap.h"
 #include "crash/crash.h"
+#include "crash/crash_object.h"
 #include "dthread/dthread.h"
 #include "log/message.h"
 #include "objects.h"

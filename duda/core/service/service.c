@@ -7,6 +7,7 @@
 #include "common/current.h"
 #include "common/heap.h"
 #include "crash/crash.h"
+#include "crash/crash_object.h"
 #include "log/message.h"
 #include "log/recent.h"
 #include "objects.h"
@@ -118,11 +119,11 @@ static int check_info(const struct duda_service_info *info, struct mk_buf *error
     return -ENOEXEC;
 }
 
-static int find_symbols(struct service *s, struct mk_buf *error)
+static int find_symbols(struct service *s, int fd, struct mk_buf *error)
 {
     s->info = dlsym(s->handle, "duda_service_info");
-    if (s->info)
-        s->object = crash_add_object(CRASH_SERVICE, s->self.name.data, s->info);
+    if (s->info && (s->object = crash_add_object(CRASH_SERVICE, s->self.name.data, s->info)))
+        crash_set_file(s->object, s->conf.file.p, fd);
     if (check_info(s->info, error) < 0)
         return -ENOEXEC;
     *(void **)&s->main = dlsym(s->handle, "duda_main");
@@ -182,7 +183,7 @@ static int load(struct service *s, int fd, struct mk_buf *error)
     begin_call(&call, s, "a function that runs when it is loaded");
     s->handle = mk_library_open_copy(fd, s->conf.name.p, error);
     end_call(&call);
-    return s->handle ? find_symbols(s, error) : -ENOEXEC;
+    return s->handle ? find_symbols(s, fd, error) : -ENOEXEC;
 }
 
 /* ── the service ── */

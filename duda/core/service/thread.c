@@ -89,7 +89,7 @@ static void *run_thread(void *ctx)
     char name[16] = "duda: ";
     strncat(name, t->service->self.name.data, sizeof(name) - strlen(name) - 1);
     prctl(PR_SET_NAME, name);
-    current = (struct current){t->service, NULL, t};
+    current = (struct current){.service = t->service, .thread = t};
     t->crash = crash_enter_thread();
     pthread_cleanup_push(end_thread, t);
     if (global_make_values(t->service, &t->values) == 0)

@@ -160,7 +160,7 @@ static void deliver_job(struct session_job *job)
     } else {
         result = finish_save(dr, s, result);
     }
-    struct current outer = current_enter(dr->worker->service, dr->worker);
+    struct current outer = request_enter(dr);
     atomic_store_explicit(&dr->worker->watch.function, (uintptr_t)s->fn, memory_order_relaxed);
     s->fn(dr, result, s->data);
     current_leave(outer);

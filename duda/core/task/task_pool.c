@@ -111,7 +111,7 @@ static void serve_tasks(struct task_thread *thread)
 static void enter_thread(struct task_thread *thread)
 {
     struct service *s = thread->pool->service;
-    current = (struct current){s, NULL, &thread->base};
+    current = (struct current){.service = s, .thread = &thread->base};
     thread->base.crash = crash_enter_thread();
     guard_enter_thread();
     watch_add(&thread->watch);

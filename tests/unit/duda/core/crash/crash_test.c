@@ -12,6 +12,7 @@
 
 #include "duda/core/common/current.h"
 #include "duda/core/crash/crash.h"
+#include "duda/core/crash/crash_object.h"
 
 enum { LOG_BYTES_MAX = 16384 };
 

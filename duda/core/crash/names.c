@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Names by libbacktrace (names.h), which belongs to gcc. It reads the file of the program and those of all objects by
+ * their names in the process; a service is a copy in memory and has none. So the file of the service is given as that
+ * of the program, in whose place it is read, and addresses are moved there.
+ */
+#include "crash/names.h"
+
+#include <backtrace.h>
+#include <fcntl.h>
+#include <link.h>
+#include <string.h>
+#include <unistd.h>
+
+struct search {
+    const struct crash_object *object;
+    name_fn fn;
+    void *ctx;
+    unsigned n;
+};
+
+static void ignore_error(void *data, const char *text, int err)
+{
+    (void)data, (void)text, (void)err;
+}
+
+/* The first object is the program. */
+static int get_program(struct dl_phdr_info *info, size_t size, void *ctx)
+{
+    (void)size;
+    *(uintptr_t *)ctx = info->dlpi_addr;
+    return 1;
+}
+
+/* Returns whether the file is still the one that was loaded: a newer one has other addresses. */
+static bool is_unchanged(const struct crash_object *o)
+{
+    const struct stat *loaded = &o->loaded;
+    struct stat now;
+    return o->file[0] && stat(o->file, &now) == 0 && now.st_ino == loaded->st_ino && now.st_dev == loaded->st_dev &&
+           now.st_size == loaded->st_size && now.st_mtim.tv_sec == loaded->st_mtim.tv_sec &&
+           now.st_mtim.tv_nsec == loaded->st_mtim.tv_nsec;
+}
+
+static struct backtrace_state *get_state(struct crash_object *o)
+{
+    struct backtrace_state *state = atomic_load(&o->names);
+    if (!state && is_unchanged(o)) {
+        state = backtrace_create_state(o->file, true, ignore_error, NULL);
+        atomic_store(&o->names, state);
+    }
+    return state;
+}
+
+/* Returns the path below the folder of the service's file, where authors know it from. */
+static const char *shorten(const struct crash_object *o, const char *file)
+{
+    const char *slash = strrchr(o->file, '/');
+    size_t n = slash ? (size_t)(slash + 1 - o->file) : 0;
+    return file && strncmp(file, o->file, n) == 0 ? file + n : file;
+}
+
+static int add_line(void *data, uintptr_t pc, const char *file, int line, const char *function)
+{
+    struct search *s = data;
+    (void)pc;
+    if (!function)
+        return 0;
+    s->n++;
+    s->fn(s->ctx, &(struct name){function, shorten(s->object, file), line});
+    return 0;
+}
+
+static void add_symbol(void *data, uintptr_t pc, const char *function, uintptr_t value, uintptr_t size)
+{
+    (void)value, (void)size;
+    add_line(data, pc, NULL, 0, function);
+}
+
+unsigned names_find(struct crash_object *object, uintptr_t address, name_fn fn, void *ctx)
+{
+    struct search search = {object, fn, ctx, 0};
+    uintptr_t program = 0;
+    struct backtrace_state *state = get_state(object);
+    if (!state)
+        return 0;
+    dl_iterate_phdr(get_program, &program);
+    uintptr_t pc = address - object->bias + program;
+    backtrace_pcinfo(state, pc, add_line, ignore_error, &search);
+    if (search.n == 0)
+        backtrace_syminfo(state, pc, add_symbol, ignore_error, &search);
+    return search.n;
+}

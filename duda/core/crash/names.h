@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Functions, files and lines of addresses in services, from the symbols and the DWARF of the file that was loaded.
+ */
+#ifndef DUDA_CORE_CRASH_NAMES_H
+#define DUDA_CORE_CRASH_NAMES_H
+
+#include "crash/crash_object.h"
+
+/* `file`: below the folder of the service, or absolute; NULL without debug information, as line 0. */
+struct name {
+    const char *function, *file;
+    int line;
+};
+
+typedef void (*name_fn)(void *ctx, const struct name *name);
+
+/*
+ * Calls fn for each function at an address: those that were inlined there first, the one that contains it last. Returns
+ * how many; 0: the file is stripped, has changed since it was loaded, or cannot be read.
+ * Async-signal-safe, except for a lock of the dynamic linker. What was read of a file stays in memory, since
+ * libbacktrace cannot free it: once for each object that has crashed or blocked a worker.
+ */
+unsigned names_find(struct crash_object *object, uintptr_t address, name_fn fn, void *ctx);
+
+#endif

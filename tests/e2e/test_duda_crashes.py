@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the log says of a crash in a web service: where it was, for which request, and why, where that is known."""
+
+import re
+import signal
+import subprocess
+
+import pytest
+
+from harness import build
+from harness.handler_service import ask, handler, service
+from harness.messages import request
+from harness.services import build_service, needs_duda, reload
+
+pytestmark = [needs_duda, pytest.mark.skipif(build.PRESET == "tsan", reason="ThreadSanitizer has handlers of its own")]
+glibc_only = pytest.mark.skipif(build.SANITIZED, reason="AddressSanitizer reports it itself")
+
+# AddressSanitizer would report first.
+NO_HANDLERS = {"ASAN_OPTIONS": "handle_abort=0:handle_segv=0:handle_sigbus=0:detect_leaks=0"}
+UNCHECKED = '__attribute__((no_sanitize("undefined", "address"))) '
+
+# Functions that a trace names: static ones, of which gcc inlines the second one.
+READ = f"""
+static {UNCHECKED}__attribute__((noinline)) int read_it(const int *p)
+{{
+    return *(const volatile int *)p;
+}}
+"""
+WORD = f"""
+static {UNCHECKED}inline __attribute__((always_inline)) int read_word(const int *p)
+{{
+    return *(const volatile int *)p;
+}}
+"""
+
+
+def crash(serve_services, code, number=signal.SIGSEGV, main="", path="/x/handle", fields=(), prepare=None):
+    """Returns the log of a server whose service x has crashed."""
+    server = serve_services({"x": service(code, main)}, {"Workers": 1}, env=NO_HANDLERS)
+    server.stopping = True
+    assert ask(server, "/x/") == (200, "fine")
+    if prepare:
+        prepare(server)
+    with server.connect() as client:
+        client.send(request(path, *fields))
+        assert server.wait() == -number, server.log
+    return server.log
+
+
+def frames(log):
+    return re.findall(r"error     #\d+ x\.duda\+0x[0-9a-f]+ \((.*)\)$", log, re.M)
+
+
+def test_static_functions_have_names_and_lines(serve_services):
+    code = READ + UNCHECKED + handler("response->http_status(dr, 200 + read_it((int *)16));").lstrip()
+    log = crash(serve_services, code)
+    names = frames(log)
+    text = service(code).split("\n")
+    for name, (function, line) in zip(names, [("read_it", "*(const volatile"), ("handle", "read_it((int *)16)")]):
+        number = 1 + next(i for i, row in enumerate(text) if line in row)
+        assert re.fullmatch(rf"{function}, \S*x\.c:{number}", name), names
+    assert re.search(r"error     request: GET /x/handle$", log, re.M), log
+
+
+def test_a_function_that_was_inlined_has_a_frame(serve_services):
+    log = crash(serve_services, WORD + UNCHECKED + handler("response->http_status(dr, read_word((int *)16));").lstrip())
+    assert [name.split(",")[0] for name in frames(log)][:2] == ["read_word", "handle"], log
+    assert re.search(r"#0 x.*\n.*#1 x.*\n.*#2 duda\.so", log), log
+
+
+def test_the_request_is_named(serve_services):
+    """Its path without control characters, and the identifier that other logs have."""
+    main = 'router->get("/sub/:name", handle);'
+    log = crash(serve_services, handler("(void)dr; abort();"), signal.SIGABRT, main, "/x/sub/a%09b?secret=1",
+                ["X-Request-Id: id-7"])
+    assert re.search(r"error     request: GET /x/sub/a\?b, X-Request-Id id-7$", log, re.M), log
+    assert "secret" not in log
+
+
+def test_the_request_of_a_dthread_is_named(serve_services):
+    code = "static void run(duda_request_t *dr, void *data)\n{\n    (void)dr;\n    (void)data;\n    abort();\n}\n"
+    log = crash(serve_services, code + handler("dthread->handle(dr, run, NULL);"), signal.SIGABRT)
+    assert re.search(r"in worker 0, in the dthread x\.duda\+0x[0-9a-f]+ \(run, \S*x\.c:\d+\)", log), log
+    assert re.search(r"error     request: GET /x/handle$", log, re.M), log
+
+
+def test_a_crash_without_a_request(serve_services):
+    code = "static void tick(void *data)\n{\n    (void)data;\n    abort();\n}\n"
+    log = crash(serve_services, code + handler("event->timer(1, tick, NULL); answer(dr);"), signal.SIGABRT)
+    assert frames(log)[0].startswith("tick, ") and "error     request:" not in log
+
+
+PACKAGES = "#include <duda/packages/json/json.h>\n#include <duda/packages/sha1/sha1.h>\n"
+LOADED = 'duda_load_package(sha1, "sha1");'
+
+
+def test_a_package_that_was_not_loaded(serve_services):
+    code = PACKAGES + UNCHECKED + handler("answer(json->create_object() ? dr : NULL);").lstrip()
+    log = crash(serve_services, code, main=LOADED)
+    assert 'error     the package "json" was not loaded: duda_main() must call duda_load_package()' in log, log
+    assert '"sha1"' not in log
+
+
+def test_packages_have_no_part_in_other_crashes(serve_services):
+    log = crash(serve_services, PACKAGES + handler("answer(json ? dr : NULL); abort();"), signal.SIGABRT, LOADED)
+    assert "was not loaded" not in log
+
+
+def test_an_assertion(serve_services):
+    code = "#undef NDEBUG\n#include <assert.h>\n" + handler("assert(!dr);")
+    log = crash(serve_services, code, signal.SIGABRT)
+    assert re.search(r"has crashed: SIGABRT in worker 0: .*x\.c:\d+: handle: Assertion `!dr' failed\.$", log, re.M), log
+
+
+@glibc_only
+def test_memory_that_is_freed_twice(serve_services):
+    code = handler("void (*volatile drop)(void *) = free; void *p = malloc(99); drop(p); drop(p); answer(dr);")
+    log = crash(serve_services, code, signal.SIGABRT)
+    assert re.search(r"SIGABRT in worker 0: free\(\): double free detected", log), log
+    assert frames(log)[0].startswith("handle, ") and "gc->add()" not in log, log
+
+
+@glibc_only
+def test_memory_that_gc_frees_again(serve_services):
+    code = handler("char *volatile p = malloc(99); gc->add(dr, p); free(p); answer(dr);")
+    log = crash(serve_services, code, signal.SIGABRT)
+    assert "error     it was freed at the end of a request, because of gc->add() or gc->add_destroy()" in log, log
+    assert re.search(r"error     request: GET /x/handle$", log, re.M), log
+
+
+STRIP = {"without lines": ["-g"], "without symbols": ["-s"]}
+
+
+@pytest.mark.parametrize("how", [*STRIP, "replaced"])
+def test_a_file_without_names(serve_services, how, tmp_path):
+    """A newer file has other addresses: no name is better than a wrong one."""
+    code = READ + UNCHECKED + handler("response->http_status(dr, 200 + read_it((int *)16));").lstrip()
+
+    def change(server):
+        file = next(tmp_path.rglob("x.duda"))
+        if how == "replaced":
+            build_service(file.parent, "x", service("int other;\n" + code))
+        else:
+            copy = file.with_name("copy")
+            subprocess.run(["strip", *STRIP[how], "-o", copy, file], check=True)
+            copy.rename(file)
+            reload(server)
+
+    log = crash(serve_services, code, prepare=change)
+    names = frames(log)
+    assert names[:2] == ["read_it", "handle"] if how == "without lines" else not names, log
+    assert re.search(r"error     #0 x\.duda\+0x[0-9a-f]+", log), log
