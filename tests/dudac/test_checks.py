@@ -12,13 +12,18 @@ import time
 
 import pytest
 from dudac import DudacError
-from dudac.checks import Answer, find_mistake, make_check, read_checks
+from dudac.check_file import Place, make_check, read_checks
+from dudac.checks import find_mistake
+from dudac.expect import Answer, compare, expect_headers
 from dudac.new import TEMPLATES, list_templates
 
 from running import make_folder, make_source, run_dudac
 
 JSON = make_source().replace('"%s\\n", "one"', '"{\\"a\\": [1, true]}"')
 PASSES = '[[check]]\nget = "/"\nbody = "one\\n"\n'
+
+
+HERE = Place("here", {})
 
 
 def run_checks(tmp_path, checks, **files):
@@ -75,22 +80,199 @@ def test_without_an_expectation_the_status_is_200(tmp_path):
 
 
 def test_what_a_check_sends():
-    check = make_check({"post": "/x?a=b", "send_json": {"a": 1}, "send_headers": {"X-A": "b"}}, "here")
-    assert (check.method, check.path, json.loads(check.send)) == ("POST", "/x?a=b", {"a": 1})
-    assert check.send_headers == {"X-A": "b", "Content-Type": "application/json"}
-    assert make_check({"put": "/", "send": "é"}, "here").send == "é".encode()
+    [[request]] = make_check({"post": "/x?a=b", "send_json": {"a": 1}, "send_headers": {"X-A": "b"}}, HERE).steps
+    assert (request.method, request.path, json.loads(request.send)) == ("POST", "/x?a=b", {"a": 1})
+    assert request.send_headers == {"X-A": "b", "Content-Type": "application/json"}
+    assert make_check({"put": "/", "send": "é"}, HERE).steps[0][0].send == "é".encode()
+    [[request]] = make_check({"put": "/", "send_json": 1, "send_headers": {"content-type": "x/y"}}, HERE).steps
+    assert request.send_headers == {"content-type": "x/y"}
 
 
 def test_a_header_that_is_sent_twice():
     headers = http.client.HTTPMessage()
     headers["Set-Cookie"], headers["Set-Cookie"] = "a=1", "b=2"
-    from dudac.checks import expect_headers
+    answer = Answer(200, headers, b"")
+    assert expect_headers(answer, {"Set-Cookie": "b=2"}) is None
+    assert expect_headers(answer, {"set-cookie": {"matches": "^b="}, "X-A": {"absent": True}}) is None
+    assert expect_headers(answer, {"Set-Cookie": {"matches": "^c="}}) == (
+        "Set-Cookie is 'a=1', 'b=2' which does not match ^c=")
+    assert expect_headers(answer, {"Set-Cookie": {"absent": True}}) == (
+        "Set-Cookie is 'a=1', 'b=2' instead of absent")
+    assert expect_headers(answer, {"X-A": {"any": "value"}}) == "X-A is missing instead of any value"
 
-    assert expect_headers(Answer(200, headers, b""), {"Set-Cookie": "b=2"}) is None
+
+VALUE = {"id": 7, "name": "apple", "ok": True, "none": None, "list": [1, {"a": 2, "b": 3}], "half": 0.5}
+
+
+@pytest.mark.parametrize("wanted, sentence", [
+    ({}, None), ({"id": 7, "name": "apple"}, None), (VALUE, None), ({"list": [1, {"b": 3}]}, None),
+    ({"name": {"matches": "^ap+le$"}, "id": {"any": "integer"}, "half": {"any": "number"}}, None),
+    ({"ok": {"any": "boolean"}, "none": {"any": "value"}, "list": {"any": "array"}, "other": {"absent": True}}, None),
+    ({"list": [{"any": "number"}, {"any": "object"}]}, None),
+    ({"id": 8}, "the body.id is 7 instead of 8"),
+    ({"ok": 1}, "the body.ok is true instead of 1"),
+    ({"other": 1}, "the body.other is missing instead of 1"),
+    ({"name": {"matches": "^p"}}, 'the body.name is "apple", which does not match ^p'),
+    ({"id": {"matches": "7"}}, "the body.id is 7, which does not match 7"),
+    ({"half": {"any": "integer"}}, "the body.half is 0.5, instead of any integer"),
+    ({"ok": {"any": "number"}}, "the body.ok is true, instead of any number"),
+    ({"other": {"any": "value"}}, "the body.other is missing, instead of any value"),
+    ({"id": {"absent": True}}, "the body.id is 7, instead of absent"),
+    ({"list": [1]}, 'the body.list has 2 elements instead of 1: [1, {"a": 2, "b": 3}]'),
+    ({"list": [1, {"a": 3}]}, "the body.list[1].a is 2 instead of 3"),
+    ({"list": {"a": 1}}, 'the body.list is [1, {"a": 2, "b": 3}] instead of {"a": 1}'),
+    ([], "instead of []"),
+])
+def test_parts_of_json(wanted, sentence):
+    mistake = compare(VALUE, wanted, "the body")
+    assert mistake is None if sentence is None else sentence in mistake
+
+
+def test_json_has(tmp_path):
+    check = '[[check]]\nget = "/"\njson_has = {a = [{any = "%s"}, true]}\n'
+    done = run_checks(tmp_path, check % "number" + check % "string", source=JSON)
+    assert "passed   GET /\nfailed   GET /\n         the body.a[0] is 1, instead of any string\n" in done.stdout
+
+
+# Counts in a cookie, and in a variable of all workers; says which of them it was.
+COUNTS = """#include <duda/duda.h>
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+DUDA_REGISTER("test", "test");
+
+static atomic_int total;
+
+static void count(duda_request_t *dr)
+{
+    const char *name = cookie->get(dr, "n");
+    int own = name ? atoi(name) + 1 : 1;
+    cookie->set(dr, &(struct duda_cookie){.name = "n", .value = own % 2 ? "1" : "2", .secure = true});
+    response->printf(dr, "%d %d", own, atomic_fetch_add(&total, 1) + 1);
+    response->end(dr, NULL);
+}
+
+int duda_main(void)
+{
+    return router->get("/", count) ? 0 : -1;
+}
+"""
+
+STEPS = """
+[[check]]
+name = "has cookies between its steps"
+
+[[check.step]]
+get = "/"
+body = "1 1"
+
+[[check.step]]
+get = "/"
+body = "2 2"
+
+[[check.step]]
+get = "/"
+send_headers = {Cookie = "n=5"}
+body = "6 3"
+
+[[check]]
+name = "begins without them"
+get = "/"
+times = 50
+matches = "^1 "
+
+[[check]]
+name = "was asked each time"
+
+[[check.step]]
+at_once = [
+    {get = "/", times = 3, matches = "^1 5[4-9]$"},
+    {get = "/nothing", status = 404},
+]
+
+[[check.step]]
+get = "/"
+matches = " 57$"
+
+[[check]]
+name = "fails in a step"
+
+[[check.step]]
+get = "/"
+
+[[check.step]]
+[[check.step.at_once]]
+get = "/"
+times = 2
+body = "x"
+
+[[check.step.at_once]]
+get = "/nothing"
+status = 404
+"""
+
+
+def test_steps(tmp_path):
+    done = run_checks(tmp_path, STEPS, source=COUNTS)
+    assert "passed   has cookies between its steps\npassed   begins without them\npassed   was asked" in done.stdout
+    line = STEPS[:STEPS.index("[[check.step.at_once]]")].count("\n") + 1
+    assert (f"failed   fails in a step\n         step 2, line {line}, GET /: 2 of 3 at once: the body is '2 "
+            in done.stdout)
+    assert done.returncode == 1 and done.stdout.endswith("3 of 4 checks passed\n")
+
+
+# Appends a byte to a file of its data, and says how many it has.
+WRITES = """#include <duda/duda.h>
+
+#include <stdio.h>
+
+DUDA_REGISTER("test", "test");
+
+static void append(duda_request_t *dr)
+{
+    char path[4096];
+    snprintf(path, sizeof(path), "%s/x", data->get_path());
+    FILE *file = fopen(path, "a");
+    fputc('x', file);
+    response->printf(dr, "%ld", ftell(file));
+    fclose(file);
+    response->end(dr, NULL);
+}
+
+int duda_main(void)
+{
+    return router->get("/", append) ? 0 : -1;
+}
+"""
+
+
+def test_data_of_its_own(tmp_path):
+    """Each test begins with the same; the folder data is not changed."""
+    checks = '[[check]]\nget = "/"\nbody = "3"\n'
+    for _ in range(2):
+        done = run_checks(tmp_path, checks, source=WRITES, **{"data/x": "ab"})
+        assert done.returncode == 0, done.stdout + done.stderr
+    folder = tmp_path / "apple"
+    assert (folder / "data/x").read_text() == "ab"
+    done = run_checks(tmp_path, checks, source=WRITES, **{"test-data/x": "abcd"})
+    assert done.returncode == 1 and "the body is '5' instead of '3'" in done.stdout
+    assert sorted(path.name for path in (folder / "build").iterdir()) == [".gitignore", "apple.duda", "obj"]
+    done = run_dudac("test", folder, "--keep", cwd=tmp_path)
+    assert done.returncode == 1 and "the data of the test is in apple/build/test-data\n" in done.stderr
+    assert (folder / "build/test-data/apple/x").read_text() == "abcdx"
+
+
+def test_data_that_is_too_large(tmp_path):
+    folder = make_folder(tmp_path, files={"apple.c": WRITES, "checks.toml": PASSES, "data/x": ""})
+    os.truncate(folder / "data/x", 1 << 27)
+    done = run_dudac("test", folder)
+    assert done.returncode == 1 and "has more than 10000 files or 64 MB" in done.stderr
+    assert "make a folder test-data" in done.stderr
 
 
 def test_no_answer():
-    mistake = find_mistake("http://127.0.0.1:1/x/", make_check({"get": "/"}, "here"))
+    mistake = find_mistake("http://127.0.0.1:1/x/", make_check({"get": "/"}, HERE))
     assert mistake.startswith("no answer: ")
 
 
@@ -127,13 +309,13 @@ class Peer:
 def test_an_answer_that_never_ends(monkeypatch, head, piece):
     monkeypatch.setattr("dudac.checks.SECONDS", 0.3)
     with contextlib.closing(Peer(head, piece)) as peer:
-        assert find_mistake(peer.url, make_check({"get": "/"}, "here")).startswith("no answer: ")
+        assert find_mistake(peer.url, make_check({"get": "/"}, HERE)).startswith("no answer: ")
 
 
 def test_a_body_that_is_too_long(monkeypatch):
     monkeypatch.setattr("dudac.checks.BODY_BYTES_MAX", 10_000)
     with contextlib.closing(Peer(b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 5_000)) as peer:
-        mistake = find_mistake(peer.url, make_check({"get": "/"}, "here"))
+        mistake = find_mistake(peer.url, make_check({"get": "/"}, HERE))
     assert mistake == "no answer: the body has more than 10000 bytes"
 
 
@@ -161,30 +343,57 @@ def test_paths_are_encoded(tmp_path):
     assert done.returncode == 0, done.stdout
 
 
+STEP = '[[check]]\nname = "a"\n[[check.step]]\n'
+
+
 @pytest.mark.parametrize("text, sentence", [
-    ("", "it must have sections [[check]], and nothing else"),
-    ("check = 1", "it must have sections [[check]], and nothing else"),
-    ("x = 1\n" + PASSES, "it must have sections [[check]], and nothing else"),
-    ("[[check]]\nget = ", "Invalid value"),
-    ("[[check]]\n", 'check 1: it must have one request, such as get = "/"'),
-    (PASSES + '[[check]]\nget = "/"\nput = "/"', "check 2: it must have one request"),
-    ('[[check]]\nget = "x"', "whose path begins with a slash"),
-    ('[[check]]\nget = "/"\nstats = 1', 'check 1: there is no "stats"; it can have name, send'),
-    ('[[check]]\nget = "/"\nstatus = "200"', "status must be a number"),
-    ('[[check]]\nget = "/"\nstatus = true', "status must be a number"),
-    ('[[check]]\nget = "/"\nheaders = {a = 1}', "the values of headers must be texts"),
-    ('[[check]]\nget = "/"\nmatches = "("', "matches: missing ), unterminated subpattern"),
-    ('[[check]]\nget = "/"\nsend = "a"\nsend_json = 1', "it can have send or send_json, not both"),
-    ('[[check]]\nget = "/"\nsend_json = 1979-05-27', "send_json: Object of type date"),
-    ('[[check]]\nget = "/"\njson = 1979-05-27', "check 1: json: Object of type date"),
-    ("x = " + "[" * 5000, "the values are nested too deeply"),
+    ("", "1: it must have sections [[check]], and nothing else"),
+    ("check = 1", "1: it must have sections [[check]], and nothing else"),
+    ("\nx = 1\n" + PASSES, "2: it must have sections [[check]], and nothing else"),
+    ("[[check]]\nget = /", '2:7: Invalid value; a text must be in quotes: "text"'),
+    ("[[check]]\n", '1: it must have one request, such as get = "/"'),
+    (PASSES + '[[check]]\nget = "/"\nput = "/"', "4: it must have one request"),
+    ('[[check]]\nget = "x"', "1: it must have one request, such as get = \"/\", whose path begins with a slash"),
+    ('[[check]]\nget = "/"\nstats = 1', '3: there is no "stats"; did you mean "status"?'),
+    ('[[check]]\nget = "/"\n\nxyz = 1', '4: there is no "xyz"; it can have name, get'),
+    ('[[check]]\nsend = """\nstatus = 1\n"""\nget = "/"\nstatus = "200"',
+     "6: status must be a number, as in status = 200"),
+    ('[[check]]\nget = "/"\nstatus = true', "3: status must be a number"),
+    ('[[check]]\nget = "/"\nsend_headers = {a = 1}', "3: the values of send_headers must be texts"),
+    ('[[check]]\nget = "/"\n[check.headers]\na = 1', "3: the values of headers must be texts or patterns"),
+    ('[[check]]\nget = "/"\nheaders = {a = {any = "x"}}', "3: headers: any must be one of value, string"),
+    ('[[check]]\nget = "/"\nmatches = "("', "3: matches: missing ), unterminated subpattern"),
+    ('[[check]]\nget = "/"\njson_has = [{a = {matches = 1}}]', "3: json_has: matches must be a regular expression"),
+    ('[[check]]\nget = "/"\njson_has = {a = {absent = false}}', "3: json_has: absent can only be true"),
+    ('[[check]]\nget = "/"\nsend = "a"\nsend_json = 1', "3: it can have send or send_json, not both"),
+    ('[[check]]\nget = "/"\nsend_json = 1979-05-27', "3: send_json: Object of type date"),
+    ('[[check]]\nget = "/"\njson = 1979-05-27', "3: json: Object of type date"),
+    ('[[check]]\nget = "/"\ntimes = 0', "3: times must be 1 to 100"),
+    ('[[check]]\nget = "/"\ntimes = 101', "3: times must be 1 to 100"),
+    ('[[check]]\nget = "/"\n[[check.step]]\nget = "/"', "2: get must be below a [[check.step]]"),
+    ('[[check]]\n[[check.step]]\nget = "/"', "1: a check with steps must have a name and a step"),
+    ('[[check]]\nname = "a"\nstep = []', "1: a check with steps must have a name and a step"),
+    ('[[check]]\nname = "a"\nstep = 1', "3: step must be a list of tables, as in [[check.step]]"),
+    ('[[check]]\nname = "a"\nstep = [1]', '3: it must be a request, as in {get = "/"}'),
+    (STEP + 'get = "/"\n[[check.step]]\nname = "b"', '6: there is no "name"; it can have get'),
+    (STEP + "at_once = []", '4: at_once must have requests, as in at_once = [{get = "/"}'),
+    (STEP + 'get = "/"\nat_once = [{get = "/"}]', "4: get must be in one of the requests of at_once"),
+    (STEP + '[[check.step.at_once]]\nget = "/"\n[[check.step.at_once]]\nstatus = 2', "6: it must have one request"),
+    (STEP + 'at_once = [\n{get = "/", times = 51}, {get = "/", times = 50}]',
+     "3: it can send 100 requests at once at most"),
 ])
 def test_wrong_checks(tmp_path, text, sentence):
     path = tmp_path / "checks.toml"
     path.write_text(text)
     with pytest.raises(DudacError) as error:
         read_checks(path)
-    assert sentence in str(error.value) and str(path) in str(error.value)
+    assert f"{path}:{sentence}" in str(error.value)
+
+
+def test_values_that_are_nested_too_deeply(tmp_path):
+    (tmp_path / "checks.toml").write_text("x = " + "[" * 5000)
+    with pytest.raises(DudacError, match="checks.toml: the values are nested too deeply"):
+        read_checks(tmp_path / "checks.toml")
 
 
 def test_no_checks(tmp_path):

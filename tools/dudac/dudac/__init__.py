@@ -9,6 +9,8 @@ config, server      a configuration in a temporary folder, and the server as a p
 session             builds and serves; with --watch again after each change
 lock                one dudac builds in a folder at a time
 interrupts          signals that end dudac
+check_file, expect  the format of checks.toml; what responses must be
+data                the data of a test
 checks, routes      what `dudac test` and `dudac routes` ask a running service
 """
 

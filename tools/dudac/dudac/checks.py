@@ -1,178 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of a service, `dudac test`: the requests and expectations of checks.toml, and test_*.py by pytest."""
+"""Checks of a service, `dudac test`: the requests of checks.toml, and test_*.py by pytest."""
 
 import contextlib
 import http.client
-import json
+import http.cookiejar
 import os
 import pathlib
-import re
 import signal
 import socket
 import ssl
 import subprocess
 import sys
 import threading
-from dataclasses import dataclass, field
+import urllib.request
 from typing import Optional
 from urllib.parse import quote, urlsplit
 
 from . import DudacError
-from .folder import read_toml
+from .check_file import Check, Request, read_checks
+from .expect import EXPECTATIONS, Answer
 from .interrupts import hold_interrupts
 from .programs import Program, run_program
 from .screen import Screen
 
 FILE = "checks.toml"
-SECONDS = 30  # of one check
+SECONDS = 30  # of one request
 BODY_BYTES_MAX = 1 << 24
-SHOWN_CHARS = 200  # of a body
 END_SECONDS = 5  # of pytest, after it was interrupted
 URL_CHARACTERS = "".join(map(chr, range(0x21, 0x7f)))
-METHODS = ("get", "head", "post", "put", "delete", "options", "patch")
-# key: its type, and how that is said
-KEYS = {
-    "name": (str, "a text"), "send": (str, "a text"), "send_json": (object, ""), "send_headers": (dict, "a table"),
-    "status": (int, "a number"), "body": (str, "a text"), "contains": (str, "a text"), "matches": (str, "a text"),
-    "json": (object, ""), "headers": (dict, "a table"), **dict.fromkeys(METHODS, (str, "a path")),
-}
-
-
-@dataclass
-class Check:
-    name: str
-    method: str
-    path: str
-    send: Optional[bytes] = None
-    send_headers: dict = field(default_factory=dict)
-    expected: dict = field(default_factory=dict)  # status, body, contains, matches, json, headers
-
-
-@dataclass
-class Answer:
-    status: int
-    headers: http.client.HTTPMessage
-    body: bytes
-
-    @property
-    def text(self) -> str:
-        return self.body.decode("utf-8", "replace")
-
-
-# ── the file ──
-
-
-def read_checks(path: pathlib.Path) -> list:
-    tables = read_toml(path)
-    rows = tables.pop("check", [])
-    if tables or not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
-        raise DudacError(f"{path}: it must have sections [[check]], and nothing else")
-    return [make_check(row, f"{path}, check {number}") for number, row in enumerate(rows, 1)]
-
-
-def make_check(row: dict, origin: str) -> Check:
-    for key, value in row.items():
-        if key not in KEYS:
-            raise DudacError(f'{origin}: there is no "{key}"; it can have {", ".join(KEYS)}')
-        kind, noun = KEYS[key]
-        if not isinstance(value, kind) or isinstance(value, bool) and kind is int:
-            raise DudacError(f"{origin}: {key} must be {noun}")
-    methods = [key for key in row if key in METHODS]
-    if len(methods) != 1 or not row[methods[0]].startswith("/"):
-        raise DudacError(f'{origin}: it must have one request, such as get = "/", whose path begins with a slash')
-    return Check(
-        name=row.get("name", f"{methods[0].upper()} {row[methods[0]]}"),
-        method=methods[0].upper(),
-        path=row[methods[0]],
-        send=encode_body(row, origin),
-        send_headers=check_headers(row, "send_headers", origin),
-        expected=make_expected(row, origin),
-    )
-
-
-def encode_body(row: dict, origin: str) -> Optional[bytes]:
-    if "send" in row and "send_json" in row:
-        raise DudacError(f"{origin}: it can have send or send_json, not both")
-    if "send_json" in row:
-        return dump_json(row, "send_json", origin).encode()
-    return row["send"].encode() if "send" in row else None
-
-
-def dump_json(row: dict, key: str, origin: str) -> str:
-    try:
-        return json.dumps(row.get(key))
-    except TypeError as error:
-        raise DudacError(f"{origin}: {key}: {error}") from None
-
-
-def check_headers(row: dict, key: str, origin: str) -> dict:
-    headers = dict(row.get(key, {}))
-    if not all(isinstance(value, str) for value in headers.values()):
-        raise DudacError(f"{origin}: the values of {key} must be texts")
-    if key == "send_headers" and "send_json" in row:
-        headers.setdefault("Content-Type", "application/json")
-    return headers
-
-
-def make_expected(row: dict, origin: str) -> dict:
-    check_headers(row, "headers", origin)
-    dump_json(row, "json", origin)
-    try:
-        re.compile(row.get("matches", ""))
-    except re.error as error:
-        raise DudacError(f"{origin}: matches: {error}") from None
-    return {key: row[key] for key in EXPECTATIONS if key in row} or {"status": 200}
-
-
-# ── expectations: each returns what is wrong, or nothing ──
-
-
-def shorten(text: str) -> str:
-    return shorten_text(repr(text[:SHOWN_CHARS + 1]), len(text))
-
-
-def shorten_text(shown: str, length: int = 0) -> str:
-    return shown if len(shown) <= SHOWN_CHARS else f"{shown[:SHOWN_CHARS]}... ({length or len(shown)} characters)"
-
-
-def expect_status(answer: Answer, wanted: int):
-    if answer.status != wanted:
-        return f"the status is {answer.status} instead of {wanted}: {shorten(answer.text)}"
-
-
-def expect_body(answer: Answer, wanted: str):
-    if answer.text != wanted:
-        return f"the body is {shorten(answer.text)} instead of {shorten(wanted)}"
-
-
-def expect_contains(answer: Answer, wanted: str):
-    if wanted not in answer.text:
-        return f"the body {shorten(answer.text)} does not contain {shorten(wanted)}"
-
-
-def expect_matches(answer: Answer, wanted: str):
-    if not re.search(wanted, answer.text, re.M):
-        return f"the body {shorten(answer.text)} does not match {wanted}"
-
-
-def expect_json(answer: Answer, wanted):
-    try:
-        value = json.loads(answer.text)
-    except (ValueError, RecursionError) as error:
-        return f"the body {shorten(answer.text)} is no JSON: {error}"
-    if value != wanted:
-        return f"the body is {shorten_text(json.dumps(value))} instead of {shorten_text(json.dumps(wanted))}"
-
-
-def expect_headers(answer: Answer, wanted: dict):
-    for name, value in wanted.items():
-        found = answer.headers.get_all(name, [])
-        if value not in found:
-            return f"{name} is {', '.join(map(repr, found)) or 'missing'} instead of {value!r}"
-
-
-EXPECTATIONS = {"status": expect_status, "headers": expect_headers, "body": expect_body,
-                "contains": expect_contains, "matches": expect_matches, "json": expect_json}
 
 
 # ── running ──
@@ -200,14 +55,43 @@ def open_connection(url: str) -> http.client.HTTPConnection:
     return http.client.HTTPConnection(parts.netloc, timeout=SECONDS)
 
 
-def ask(url: str, check: Check) -> Answer:
+class Cookies:
+    """What a check has got, as a browser would keep it, which has cookies for https also for localhost."""
+
+    def __init__(self):
+        policy = http.cookiejar.DefaultCookiePolicy(secure_protocols=("http", "https"))
+        self.jar = http.cookiejar.CookieJar(policy)
+
+    def add_to(self, url: str, request: Request) -> dict:
+        """Returns the headers of a request with its cookies, unless it has others."""
+        asked = urllib.request.Request(make_url(url, request))
+        self.jar.add_cookie_header(asked)
+        cookie = asked.get_header("Cookie")
+        has_cookie = "cookie" in map(str.lower, request.send_headers)
+        return request.send_headers if has_cookie or not cookie else {**request.send_headers, "Cookie": cookie}
+
+    def take(self, response: http.client.HTTPResponse, url: str) -> None:
+        self.jar.extract_cookies(response, urllib.request.Request(url))
+
+
+def make_url(url: str, request: Request) -> str:
+    return url.rstrip("/") + quote(request.path, safe=URL_CHARACTERS)
+
+
+def find_target(url: str) -> str:
+    """What of a URL is sent: all behind the host."""
+    return "/" + url.split("/", 3)[3]
+
+
+def ask(url: str, request: Request, headers: dict, cookies: Cookies) -> Answer:
+    full = make_url(url, request)
     with contextlib.closing(open_connection(url)) as connection:
         connection.connect()
         limit = Limit(connection)
         try:
-            path = urlsplit(url).path.rstrip("/") + quote(check.path, safe=URL_CHARACTERS)
-            connection.request(check.method, path, check.send, check.send_headers)
+            connection.request(request.method, find_target(full), request.send, headers)
             response = connection.getresponse()
+            cookies.take(response, full)
             answer = Answer(response.status, response.headers, response.read(BODY_BYTES_MAX + 1))
         except (OSError, http.client.HTTPException):
             if not limit.is_over:
@@ -221,14 +105,46 @@ def ask(url: str, check: Check) -> Answer:
     return answer
 
 
-def find_mistake(url: str, check: Check) -> Optional[str]:
+def try_request(url: str, request: Request, headers: dict, cookies: Cookies) -> Optional[str]:
+    """Returns what is wrong with its response."""
     try:
-        answer = ask(url, check)
+        answer = ask(url, request, headers, cookies)
     except (OSError, http.client.HTTPException, ValueError) as error:
         return f"no answer: {error or type(error).__name__}"
-    for key, wanted in check.expected.items():
-        if mistake := EXPECTATIONS[key](answer, wanted):
-            return mistake
+    return next(filter(None, (EXPECTATIONS[key](answer, wanted) for key, wanted in request.expected.items())), None)
+
+
+def send_at_once(url: str, requests: list, cookies: Cookies) -> list:
+    """Returns what is wrong with each response. All have the cookies of the steps before."""
+    headers = [cookies.add_to(url, request) for request in requests]
+    if len(requests) == 1:
+        return [try_request(url, requests[0], headers[0], cookies)]
+    mistakes, barrier = ["it was not sent"] * len(requests), threading.Barrier(len(requests))
+
+    def run(number: int) -> None:
+        barrier.wait(SECONDS)
+        mistakes[number] = try_request(url, requests[number], headers[number], cookies)
+
+    # daemons, so that they do not delay an interrupt
+    threads = [threading.Thread(target=run, args=(number,), daemon=True) for number in range(len(requests))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return mistakes
+
+
+def find_mistake(url: str, check: Check) -> Optional[str]:
+    """Returns what is wrong with the first response of the first step that is not as wanted."""
+    cookies = Cookies()
+    for number, requests in enumerate(check.steps, 1):
+        mistakes = send_at_once(url, requests, cookies)
+        wrong = [(request, mistake) for request, mistake in zip(requests, mistakes) if mistake]
+        if wrong:
+            request, mistake = wrong[0]
+            step = f"step {number}, line {request.line}, {request.method} {request.path}: " if len(check.steps) > 1 \
+                else ""
+            return step + (f"{len(wrong)} of {len(requests)} at once: " if len(requests) > 1 else "") + mistake
     return None
 
 

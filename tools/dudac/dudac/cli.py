@@ -173,10 +173,11 @@ def open_session(folder: str, build_dir, options: Options, screen: Screen) -> Se
 
 @group.command()
 @folder_argument
+@click.option("--keep", is_flag=True, help="Keep the data of a test that fails.")
 @build_option
 @verbose_option
 @reports_errors
-def test(folder: str, build_dir: Optional[str], verbose: bool) -> None:
+def test(folder: str, keep: bool, build_dir: Optional[str], verbose: bool) -> None:
     """Start a service on a free port and run its checks: checks.toml, test_*.py."""
     from .checks import find_tests, run_checks, run_pytest
     from .folder import open_folder
@@ -186,13 +187,19 @@ def test(folder: str, build_dir: Optional[str], verbose: bool) -> None:
     checks, files = find_tests(top)
     with contextlib.closing(open_session(folder, build_dir, Options(0), screen)) as session:
         session.build()
-        session.start()
-        url = session.urls()[0]
-        failed = run_checks(url, checks, screen) if checks else 0
-        passed = run_pytest(url.rstrip("/"), top, files) if files else True
-        session.end()
-    if failed or not passed:
-        sys.exit(1)
+        session.use_own_data()
+        try:
+            session.start()
+            url = session.urls()[0]
+            failed = run_checks(url, checks, screen) if checks else 0
+            passed = run_pytest(url.rstrip("/"), top, files) if files else True
+            session.end()
+            if failed or not passed:
+                sys.exit(1)
+        except (DudacError, SystemExit):
+            if keep:
+                session.keep_data()
+            raise
 
 
 @group.command()

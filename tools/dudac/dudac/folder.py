@@ -152,9 +152,18 @@ def read_toml(path: pathlib.Path) -> dict:
     try:
         return tomllib.loads(read_text(path, SETTINGS_BYTES_MAX))
     except ValueError as error:
-        raise DudacError(f"{path}: {error}") from None
+        raise DudacError(describe_mistake(path, error)) from None
     except RecursionError:
         raise DudacError(f"{path}: the values are nested too deeply") from None
+
+
+def describe_mistake(path: pathlib.Path, error: ValueError) -> str:
+    """FILE:LINE:COLUMN and the sentence of tomllib; it says that a value is invalid where quotes are missing."""
+    match = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", str(error))
+    if not match:
+        return f"{path}: {error}"
+    hint = '; a text must be in quotes: "text"' if match[1] == "Invalid value" else ""
+    return f"{path}:{match[2]}:{match[3]}: {match[1]}{hint}"
 
 
 def describe_type(kind: type) -> str:

@@ -11,14 +11,17 @@ import contextlib
 import dataclasses
 import errno
 import ipaddress
+import os
 import pathlib
 import queue
+import shutil
 import socket
 import time
 
 from . import DudacError
 from .compiler import CompileError, build_services
 from .config import Config, Options
+from .data import copy_data
 from .folder import read_folder
 from .installation import Installation
 from .interrupts import hold_interrupts, ignore_interrupts
@@ -65,6 +68,22 @@ class Session:
     def build(self):
         self.services = read_folder(self.folder, self.build_folder)
         return build_services(self.services, self.installation, self.screen)
+
+    # ── the data of a test ──
+
+    def use_own_data(self) -> None:
+        """Gives each service with data a folder of this run."""
+        for service in self.services:
+            if "DataDir" in service.folders:
+                service.folders["DataDir"] = copy_data(service, self.open_config().top / "data" / service.name)
+
+    def keep_data(self) -> None:
+        """Moves them into the build folder, in the place of those that an earlier run has left."""
+        if (made := self.open_config().top / "data").exists():
+            kept = self.services[0].build / "test-data"
+            shutil.rmtree(kept, ignore_errors=True)
+            made.rename(kept)
+            self.screen.notice(f"the data of the test is in {os.path.relpath(kept)}")
 
     # ── serve ──
 

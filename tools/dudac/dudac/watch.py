@@ -8,7 +8,7 @@ import queue
 from . import DudacError
 
 # What a service does not begin anew for: its data, and files that the server reads for each request.
-IGNORED_FOLDERS = {"html", "data", "logs", "__pycache__"}
+IGNORED_FOLDERS = {"html", "data", "test-data", "logs", "__pycache__"}
 CHANGES = {"created", "modified", "moved", "deleted"}
 
 
