@@ -33,6 +33,28 @@ def test_run_serves_and_prints_the_url(tmp_path, start):
     assert status == 200 and '<a href="/apple/">' in page
 
 
+def test_run_has_the_console(tmp_path, start):
+    program = start("run", make_folder(tmp_path), "-p", 0)
+    url = program.wait_url()
+    assert program.wait_line(r"^console  (\S+)")[1] == f"{url}console/"
+    assert ask(url) == (200, "one\n")
+    status, page = ask(url, "console/", headers={"Accept": "text/html"})
+    assert status == 200 and "<html" in page
+
+
+@pytest.mark.parametrize("path, status", [("/other/", 200), ("Off", 404)])
+def test_the_path_of_the_console(tmp_path, start, path, status):
+    program = start("run", make_folder(tmp_path), "-p", 0, "--console", path)
+    url = program.wait_url()
+    assert ask(url, "other/")[0] == status and ask(url, "console/")[0] == 404
+    assert program.stop() == 130 and ("console  " in program.output) == (status == 200)
+
+
+def test_a_path_that_a_console_cannot_have(tmp_path):
+    done = run_dudac("run", make_folder(tmp_path), "-p", 0, "--console", "console")
+    assert done.returncode == 2 and "Invalid value for --console: it is a path below the URL" in done.stderr
+
+
 @pytest.mark.parametrize("number, status", [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_signal_ends_everything(tmp_path, start, number, status):
     folder = make_folder(tmp_path)

@@ -67,7 +67,7 @@ def test_files_that_do_not_count(tmp_path, start):
     make_folder(tmp_path, text="two")
     program.wait_url(2)
     assert ask(url) == (200, "two\n")
-    assert program.output.count("serving") == 2
+    assert program.output.count("serving") == 2 and program.output.count("console  ") == 1
 
 
 HEADER = {

@@ -114,7 +114,7 @@ def serve_folder(folder: str, build_dir, options: Options, watch: bool, screen: 
         else:
             session.build()
             session.start()
-            screen.say("serving  " + " ".join(session.urls()), fg="green")
+            session.say_urls()
             session.wait_end()
 
 
@@ -138,13 +138,18 @@ def serve_changes(session: Session) -> None:
               help="A name that clients may ask for, besides addresses and localhost.")
 @click.option("--workers", type=click.IntRange(0, 1024), default=2, show_default=True, help="0: one for each CPU.")
 @click.option("--https", is_flag=True, help="With a certificate that no client trusts.")
+@click.option("--console", metavar="PATH", default="/console/", show_default=True,
+              help="Path of the console below the service; Off: none.")
 @build_option
 @verbose_option
 @reports_errors
-def run(folder: str, port: int, watch: bool, address: str, names: tuple, workers: int, https: bool,
+def run(folder: str, port: int, watch: bool, address: str, names: tuple, workers: int, https: bool, console: str,
         build_dir: Optional[str], verbose: bool) -> None:
     """Build a service and serve it."""
-    options = Options(port, address, workers, https, names=names)
+    if not console.startswith("/") and console.lower() != "off":
+        raise click.BadParameter("it is a path below the URL of the service, such as /console/, or Off",
+                                 param_hint="--console")
+    options = Options(port, address, workers, https, names=names, console=console)
     serve_folder(folder, build_dir, options, watch, Screen(verbose))
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from . import DudacError
 from .folder import check_path
+from .level import NEW_LEVEL
 from .lock import lock_folder
 
 PLUGINS = ("liana", "mandril", "maintenance", "duda", "static")  # in the order in which they handle a request
@@ -46,6 +47,7 @@ class Options:
     https: bool = False
     log_level: str = "info"
     names: tuple = ()  # that clients may ask for, besides addresses and localhost
+    console: str = ""  # the path of the console below the URL of a service; Off: none
 
     @property
     def scheme(self) -> str:
@@ -135,8 +137,15 @@ class Config:
             if service.file.exists():
                 folders = {key: quote(f"{path}/") for key, path in service.folders.items()}
                 text += section("WEB_SERVICE", {"Name": service.name, "Root": "On" if service.root else "Off",
-                                                "File": quote(service.file), **folders})
+                                                "File": quote(service.file), **folders, **self.console_row(service)})
         return text
+
+    def console_row(self, service) -> dict:
+        return {"Console": quote(self.options.console)} if self.has_console(service) else {}
+
+    def has_console(self, service) -> bool:
+        """Services of the original API ask for one themselves."""
+        return bool(self.options.console) and service.level == NEW_LEVEL
 
     def index_text(self, services: list) -> str:
         links = "".join(f'<li><a href="{service.path}">{service.path}</a></li>' for service in services)

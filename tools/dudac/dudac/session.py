@@ -60,6 +60,7 @@ class Session:
         self.options, self.screen = options, screen
         self.services, self.events = [], queue.SimpleQueue()
         self.server = self.config = self.failure = None
+        self.has_said_console = False
         self.changed = set()  # paths since the last build
         self.served = None  # see describe_served()
 
@@ -112,9 +113,22 @@ class Session:
         self.options = self.config.options = dataclasses.replace(self.options, port=self.server.port)
 
     def urls(self) -> list:
+        return [self.make_url(service) for service in self.services]
+
+    def make_url(self, service) -> str:
         host = LOOPBACK.get(self.options.address, self.options.address)
         host = f"[{host}]" if ":" in host else host
-        return [f"{self.options.scheme}://{host}:{self.server.port}{service.path}" for service in self.services]
+        return f"{self.options.scheme}://{host}:{self.server.port}{service.path}"
+
+    def say_urls(self) -> None:
+        """Those of the consoles only once."""
+        self.screen.say("serving  " + " ".join(self.urls()), fg="green")
+        path = self.options.console
+        consoles = [self.make_url(service).rstrip("/") + path for service in self.services
+                    if self.config.has_console(service) and path.lower() != "off"]
+        if consoles and not self.has_said_console:
+            self.screen.say("console  " + " ".join(consoles), fg="green")
+            self.has_said_console = True
 
     def wait_end(self) -> None:
         """Returns never: raises ServerEnded, or what a signal raises."""
@@ -160,7 +174,7 @@ class Session:
             self.server.reload(self.note_change)  # reads the page
         self.config.show_failure(bool(self.failure))
         if not self.failure:
-            self.screen.say("serving  " + " ".join(self.urls()), fg="green")
+            self.say_urls()
 
     def try_serve(self) -> None:
         try:
