@@ -54,6 +54,12 @@ struct duda_api_dthread {
      * create() runs `fn(data)` in a new dthread, at the end of this turn of the loop. handle() runs `fn(dr, data)` for
      * a request, which the handler leaves without a response: the dthread sends it. `dr` is NULL if the request has
      * ended before it begins. A request may have any number of dthreads.
+     *
+     * If the last one returns without a response, the client gets 500 at once, which is logged with `fn`, unless
+     * something else sends it: the body has begun (flush(), an event stream), or the request has a ticket, a task of
+     * start(), a request->read(), session->open() or save() that has not ended, or was continued by router->next().
+     * For what the framework does not see (a timer, a descriptor, a command of a package) call response->wait().
+     *
      * Returns its number, or 0, which is logged: `fn` is NULL, `dr` has ended, no memory, or the process has as many
      * stacks as a quarter of vm.max_map_count.
      */

@@ -97,7 +97,10 @@ struct duda_api_response {
 
     /* The same as end(). */
     int (*finalize)(duda_request_t *dr, duda_request_fn done);
-    /* wait() says that the response comes later, and stops reading the body; cont() reads it again. Both optional. */
+    /*
+     * wait() says that the response comes later, and stops reading the body; cont() reads it again. Both are optional,
+     * but in a dthread that returns before (dthread->handle()).
+     */
     int (*wait)(duda_request_t *dr);
     int (*cont)(duda_request_t *dr);
     /*

@@ -502,6 +502,217 @@ def test_a_dthread_that_ignores_the_end(serve_services):
     await_true(lambda: ask(server, "/t/") == "52", what="the new version serves")
 
 
+# ── dthreads that return without a response ──
+
+FORGETS = NUMBERS_HEAD + """
+void forget(duda_request_t *dr, void *data);
+void forget(duda_request_t *dr, void *data)
+{
+    response->printf(dr, "this is never sent");
+    dthread->sleep((uint32_t)(intptr_t)data);
+}
+
+static void handle_forgets(duda_request_t *dr)
+{
+    dthread->handle(dr, forget, (void *)(intptr_t)1);
+}
+
+static void finish(duda_request_t *dr, void *data)
+{
+    if (dr)
+        answer(dr, (long)(intptr_t)data);
+}
+
+static void finish_alone(void *dr)
+{
+    answer(dr, 1);
+}
+
+static void finish_task(duda_request_t *dr, int result, void *data)
+{
+    (void)data;
+    answer(dr, result + 2);
+}
+
+static void finish_read(duda_request_t *dr, const char *data, size_t len, bool end, void *sum)
+{
+    (void)data, (void)sum;
+    if (end)
+        answer(dr, (long)len);
+}
+
+static void finish_session(duda_request_t *dr, int result, void *data)
+{
+    (void)data;
+    answer(dr, result == 0 ? 6 : -1);
+}
+
+static void nothing(void *data) { (void)data; }
+
+static void pass_to_timer(duda_request_t *dr, void *data)
+{
+    (void)data;
+    response->wait(dr);
+    event->timer(20, finish_alone, dr);
+}
+
+static void pass_to_ticket(duda_request_t *dr, void *data)
+{
+    struct duda_ticket ticket;
+    (void)data;
+    response->ticket(dr, &ticket);
+    response->deliver(&ticket, finish, (void *)(intptr_t)3);
+}
+
+static void pass_to_task(duda_request_t *dr, void *data)
+{
+    struct duda_task_kind kind = {.fn = nothing, .done = finish_task};
+    task->start(dr, &kind, data);
+}
+
+static void answer_late(duda_request_t *dr, void *data)
+{
+    dthread->sleep(20);
+    finish(dr, data);
+}
+
+static void pass_to_dthread(duda_request_t *dr, void *data)
+{
+    (void)data;
+    dthread->handle(dr, answer_late, (void *)(intptr_t)4);
+}
+
+static void pass_to_reader(duda_request_t *dr, void *data)
+{
+    request->read(dr, 0, finish_read, data);
+}
+
+static void finish_stream(void *dr)
+{
+    response->sse_send(dr, NULL, NULL, "5");
+    response->end(dr, NULL);
+}
+
+static void pass_to_stream(duda_request_t *dr, void *data)
+{
+    (void)data;
+    response->sse_begin(dr, 0);
+    event->timer(20, finish_stream, dr);
+}
+
+static void pass_to_session(duda_request_t *dr, void *data)
+{
+    session->open(dr, finish_session, data);
+}
+
+static void ignore_piece(duda_request_t *dr, const char *data, size_t len, bool end, void *reader)
+{
+    (void)dr, (void)data, (void)len;
+    if (end)
+        dthread->wake(*(const duda_dthread_t *)reader);
+}
+
+static void read_and_forget(duda_request_t *dr, void *data)
+{
+    duda_dthread_t own = dthread->running();
+    (void)data;
+    if (request->read(dr, 0, ignore_piece, &own) == 0)
+        dthread->wait(10000);
+}
+
+static void go_on(duda_request_t *dr, void *data)
+{
+    if (dthread->sleep(5) == 0 && !data)
+        router->next(dr);
+}
+
+static int check_late(duda_request_t *dr) { return dthread->handle(dr, go_on, NULL) ? 1 : 0; }
+static int check_never(duda_request_t *dr) { return dthread->handle(dr, go_on, (void *)1) ? 1 : 0; }
+
+#define HANDLER(fn) static void handle_##fn(duda_request_t *dr) { dthread->handle(dr, fn, NULL); }
+HANDLER(pass_to_timer)
+HANDLER(pass_to_ticket)
+HANDLER(pass_to_task)
+HANDLER(pass_to_dthread)
+HANDLER(pass_to_reader)
+HANDLER(pass_to_stream)
+HANDLER(pass_to_session)
+HANDLER(read_and_forget)
+
+static void answer_by_timer(duda_request_t *dr) { event->timer(20, finish_alone, dr); }
+
+static void failed(duda_request_t *dr, int status)
+{
+    response->printf(dr, "sorry: %d", status);
+    response->end(dr, NULL);
+}
+
+DUDA_REGISTER("tests", "forgets");
+int duda_main(void)
+{
+    static const struct duda_session_conf files = {.folder = "sessions"};
+    router->get("/forgets", handle_forgets);
+    router->get("/timer", handle_pass_to_timer);
+    router->get("/ticket", handle_pass_to_ticket);
+    router->get("/task", handle_pass_to_task);
+    router->get("/dthread", handle_pass_to_dthread);
+    router->in_pieces(router->post("/reader", handle_pass_to_reader));
+    router->in_pieces(router->post("/read-and-forget", handle_read_and_forget));
+    router->get("/stream", handle_pass_to_stream);
+    router->get("/session", handle_pass_to_session);
+    router->before(router->get("/checked", answer_by_timer), check_late);
+    router->before(router->get("/checked-forgets", handle_forgets), check_late);
+    router->before(router->get("/unchecked", answer_by_timer), check_never);
+    router->error(failed);
+    return session->init(&files);
+}
+"""
+
+
+@pytest.fixture
+def forgets(serve_services, tmp_path):
+    settings = {"HandlerTimeout": "1h"}
+    return serve_services({"t": FORGETS}, {"Workers": 1}, host=settings, keys={"t": {"DataDir": tmp_path}})
+
+
+def ask_any(server, path, *fields, **rest):
+    with server.connect() as client:
+        got = client.ask(f"/t/{path}", *fields, **rest)
+        return got.status, got.body
+
+
+@pytest.mark.parametrize("path", ["forgets", "checked-forgets"])
+def test_a_dthread_without_a_response(forgets, path):
+    """Its client gets the error of the service at once, and the log names the function."""
+    assert ask_any(forgets, path) == (500, b"sorry: 500")
+    reason = "has returned without a response, and nothing else sends it: sending 500"
+    forgets.wait_log(r"service t: dthread->handle\(\): t.duda\+0x[0-9a-f]+ \(forget\) " + reason)
+
+
+def test_other_dthreads_without_a_response(forgets):
+    """After a body that was read to its end, and in the place of router->next()."""
+    assert ask_any(forgets, "unchecked") == (500, b"sorry: 500")
+    assert ask_any(forgets, "read-and-forget", method="POST", body=b"x") == (500, b"sorry: 500")
+
+
+def test_requests_that_dthreads_pass_on(forgets):
+    """Something else sends the response, after the dthread has returned."""
+    cookie = f"Cookie: t-session={'0' * 32}"
+    paths = ("timer", "task", "ticket", "dthread", "session", "checked")
+    results = {path: ask_any(forgets, path, cookie) for path in paths}
+    assert results == {
+        "timer": (200, b"1"), "task": (200, b"2"), "ticket": (200, b"3"), "dthread": (200, b"4"),
+        "session": (200, b"6"), "checked": (200, b"1"),
+    }  # fmt: skip
+    assert ask_any(forgets, "stream") == (200, b"data: 5\n\n")
+    with forgets.connect() as client:
+        client.send(request("/t/reader", "Content-Length: 1", method="POST"))
+        assert ask_any(forgets, "dthread") == (200, b"4")  # meanwhile the dthread of the first has returned
+        client.send(b"x")
+        assert client.response().body == b"1"
+    assert "without a response" not in forgets.log
+
+
 # ── dthreads that go wrong ──
 
 WRONG = "#include <pthread.h>\n" + NUMBERS_HEAD + """

@@ -7,6 +7,7 @@
 #include "common/current.h"
 #include "common/heap.h"
 #include "common/misuse.h"
+#include "crash/crash.h"
 #include "dthread/channel.h"
 #include "dthread/dthread_threads.h"
 #include "log/message.h"
@@ -14,8 +15,9 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 
-enum { DTHREADS_MAX = 1 << 20, RUNS_OF_A_TURN = 256, CANCELS_MAX = 100 };
+enum { DTHREADS_MAX = 1 << 20, RUNS_OF_A_TURN = 256, CANCELS_MAX = 100, TEXT_BYTES = 128 };
 
 /* ── switching ── */
 
@@ -90,6 +92,20 @@ static void wake_joiners(struct dthread *d)
         dthread_wake(MK_LIST_FIRST(&d->joiners, struct waiter, node)->dthread, 0);
 }
 
+/* Answers a request whose last dthread has returned without a response, if nothing else would send one. */
+static void answer_forgotten(struct dthread *d)
+{
+    char function[TEXT_BYTES], reason[2 * TEXT_BYTES];
+    bool is_last = d->dr && d->dr->dthreads == d && !d->next_of_request;
+    if (!is_last || d->has_passed_on || !request_is_forgotten(d->dr))
+        return;
+    crash_describe((uintptr_t)d->event, function, sizeof(function));
+    snprintf(reason, sizeof(reason), "%s has returned without a response, and nothing else sends it: sending 500",
+             function);
+    misuse_log(d->worker, "dthread->handle()", reason);
+    request_send_page(d->dr, 500);
+}
+
 /* The first function on a stack. */
 static void run_dthread(void *ctx)
 {
@@ -99,6 +115,7 @@ static void run_dthread(void *ctx)
         d->event(d->dr, d->data);
     else
         d->call(d->data);
+    answer_forgotten(d);
     wake_joiners(d);
     leave_for_ever(d, find_resumer(d));
 }
@@ -218,6 +235,12 @@ void dthread_leave_request(struct duda_request *dr, bool is_complete)
         if (!is_complete)
             dthread_interrupt(d, -ECONNABORTED);
     }
+}
+
+void dthread_pass_on(struct service_worker *w)
+{
+    if (w->dthreads.running)
+        w->dthreads.running->has_passed_on = true;
 }
 
 void dthread_start(struct dthread *d)

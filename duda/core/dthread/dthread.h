@@ -60,6 +60,7 @@ struct dthread {
     int interrupt;      /* an error that the next wait returns; 0: none */
     unsigned cancelled; /* waits that have failed because the service ends */
     bool begun;
+    bool has_passed_on;         /* router->next(): the response is not its own any more */
     bool woken, waits_for_wake; /* wake() was called before it has waited; it waits for that */
     bool is_held;               /* a task uses its stack: its wait is not ended */
     bool dropped;               /* it does not continue, but leaves its stack */
@@ -96,6 +97,8 @@ struct dthread *dthread_new(struct service_worker *w, duda_call_fn call, duda_ev
 void dthread_attach(struct dthread *d, struct duda_request *dr);
 /* A request has ended, which has dthreads. */
 void dthread_leave_request(struct duda_request *dr, bool is_complete);
+/* The request continues without the dthread that runs, if one does. */
+void dthread_pass_on(struct service_worker *w);
 /* Has a new dthread run at the end of this turn. */
 void dthread_start(struct dthread *d);
 

@@ -34,6 +34,7 @@ static void pass_piece(struct mk_request *req, struct mk_str piece, bool end, vo
         return;
     }
     r->bytes += piece.len;
+    r->dr->is_reading = !end;
     struct current outer = request_enter(r->dr);
     r->fn(r->dr, piece.len ? piece.p : "", piece.len, end, r->data);
     current_leave(outer);
@@ -67,7 +68,7 @@ int body_read(duda_request_t *dr, uint64_t bytes_max, duda_piece_fn fn, void *da
     if (!r)
         return -ENOMEM;
     *r = (struct piece_reader){dr, fn, data, 0, bytes_max ? bytes_max : UINT64_MAX};
-    dr->is_read = true;
+    dr->is_read = dr->is_reading = true;
     if (is_announced_longer(dr->req, r->bytes_max))
         reject_body(r);
     else if (dr->has_body)

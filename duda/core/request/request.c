@@ -63,6 +63,12 @@ bool request_holds_head(struct duda_request *dr)
     return mk_response_set_status(dr->req, mk_response_get_status(dr->req)) == 0;
 }
 
+bool request_is_forgotten(struct duda_request *dr)
+{
+    bool is_under_way = dr->tasks || dr->is_reading || (dr->session && dr->session->job);
+    return dr->output.state == OUTPUT_HELD && !dr->is_kept && !is_under_way && request_holds_head(dr);
+}
+
 void request_send_page(struct duda_request *dr, int status)
 {
     output_stop(dr);

@@ -43,8 +43,9 @@ struct duda_request {
 
     bool old_has_status; /* of such a service: response->http_status() was called */
     struct mk_str body;
-    bool has_body; /* it was collected: `body` is valid, and followed by a NUL */
-    bool is_read;  /* by request->read() */
+    bool has_body;   /* it was collected: `body` is valid, and followed by a NUL */
+    bool is_read;    /* by request->read() */
+    bool is_reading; /* which has not had the end yet */
     const char *strings[REQUEST_STRINGS];
 
     struct output output;
@@ -54,6 +55,7 @@ struct duda_request {
     bool is_before_head;         /* functions run that may still change the head, although the response has ended */
     bool is_page;                /* of an error of the server, whose response has ended (route/error_page.h) */
     bool answered;               /* the service has ended the response */
+    bool is_kept;                /* the service has said that the response comes later: wait(), ticket() */
     bool is_cut;                 /* the service, or a reload, has cut the response */
     duda_request_fn done;
     struct request_event leave, writable;
@@ -92,6 +94,12 @@ static inline bool request_is_answered(const struct duda_request *dr)
 {
     return dr->output.state >= OUTPUT_ENDING;
 }
+
+/*
+ * Returns whether a response is missing, and nothing is known that would send it: a ticket, a task, a session or a body
+ * that is read ...; dthreads are not looked at.
+ */
+bool request_is_forgotten(struct duda_request *dr);
 
 /* Returns whether the server has not sent the head of the response yet. */
 bool request_holds_head(struct duda_request *dr);

@@ -321,9 +321,11 @@ static int wait(duda_request_t *dr)
     int err = request_check_lasting(dr, "response->wait()");
     if (err == 0)
         err = check(dr, "response->wait()");
-    if (err == 0)
-        mk_request_pause(dr->req);
-    return err;
+    if (err < 0)
+        return err;
+    dr->is_kept = true;
+    mk_request_pause(dr->req);
+    return 0;
 }
 
 static int cont(duda_request_t *dr)
@@ -436,7 +438,11 @@ static int make_ticket(duda_request_t *dr, struct duda_ticket *ret)
     int err = request_check_lasting(dr, "response->ticket()");
     if (err == 0 && !ret)
         err = report(dr, "response->ticket()", -EINVAL);
-    return err == 0 ? ticket_make(dr, ret) : err;
+    if (err == 0)
+        err = ticket_make(dr, ret);
+    if (err == 0)
+        dr->is_kept = true;
+    return err;
 }
 
 const struct duda_api_response object_response = {

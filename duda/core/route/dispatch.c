@@ -227,6 +227,7 @@ int dispatch_next(struct duda_request *dr)
     if (!d->is_stopped)
         return -EINVAL;
     d->is_stopped = false;
+    dthread_pass_on(dr->worker);
     run_hooks(d);
     return 0;
 }
