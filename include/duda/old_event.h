@@ -53,6 +53,12 @@ static inline __attribute__((unused)) int duda_global_init(duda_global_t *key, v
     return global->init(key, make, data);
 }
 
+/* Until the summer of 2012: duda_global_init(key, make), whose key is no pointer. */
+#define duda_old_global_init_2(key, make) (duda_global_init)(&(key), make, NULL)
+#define duda_old_global_init_3(key, make, data) (duda_global_init)(key, make, data)
+#define duda_global_init(...) \
+    DUDA_OLD_6TH(__VA_ARGS__, , , duda_old_global_init_3, duda_old_global_init_2, , )(__VA_ARGS__)
+
 static inline __attribute__((unused)) int duda_logger_create(duda_logger_t *log, const char *file)
 {
     return logger->create(log, file);

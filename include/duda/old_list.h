@@ -52,8 +52,9 @@ static inline __attribute__((unused)) int mk_list_is_empty(struct mk_list *head)
 /* Returns the number of nodes. */
 static inline __attribute__((unused)) int mk_list_size(struct mk_list *head)
 {
+    struct mk_list *i; /* declared here for -std=gnu89 */
     int n = 0;
-    for (struct mk_list *i = head->next; i != head; i = i->next)
+    for (i = head->next; i != head; i = i->next)
         n++;
     return n;
 }

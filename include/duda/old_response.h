@@ -27,6 +27,10 @@ struct duda_old_response {
     int (*cont)(duda_request_t *dr);
     int (*finalize)(duda_request_t *dr, duda_request_fn done);
     int (*flush)(duda_request_t *dr);
+    /* Names of print() and printf() until the summer of 2012. */
+    int (*body_print)(duda_request_t *dr, const char *data, int len);
+    int (*body_printf)(duda_request_t *dr, const char *format, ...);
+    int (*body_write)(duda_request_t *dr, const char *data, int len);
 };
 
 DUDA_OBJECT_AS(struct duda_old_response, response, "response.1")
@@ -39,6 +43,10 @@ DUDA_OBJECT_AS(struct duda_old_response, response, "response.1")
         return; \
         0; \
     })
+
+/* Until the summer of 2012 http_header() had the length of the row. Other numbers of arguments are left alone. */
+#define http_header(...) \
+    DUDA_OLD_6TH(__VA_ARGS__, http_header, http_header, http_header_n, http_header, http_header, )(__VA_ARGS__)
 
 #endif
 

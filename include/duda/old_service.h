@@ -22,6 +22,10 @@ DUDA_OBJECT_AS(struct web_service, self, "self.1")
 
 #ifndef DUDA_FRAMEWORK
 
+/* Begin and end duda_main(struct duda_api_objects *api) of the summer of 2012. */
+#define duda_service_init() ((void)0)
+#define duda_service_ready() return 0
+
 /* Says what the service is, at file scope. */
 struct duda_registration {
     const char *app, *title;

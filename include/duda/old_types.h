@@ -33,8 +33,14 @@ typedef struct duda_old_string mk_ptr_t;
 #define MK_FALSE 0
 #define MK_ERROR -1
 #define MK_MAX_PATH 1024
+#ifndef MAX_PATH
+#define MAX_PATH MK_MAX_PATH
+#endif
 #define MK_STR_SENSITIVE 0
 #define MK_STR_INSENSITIVE 1
+
+/* The 6th argument: chooses a form of a macro by the number of its arguments, which are in front of the forms. */
+#define DUDA_OLD_6TH(a, b, c, d, e, f, ...) f
 
 #define mk_likely(condition) __builtin_expect(!!(condition), 1)
 #define mk_unlikely(condition) __builtin_expect(!!(condition), 0)

@@ -42,6 +42,7 @@ struct duda_api_param_2 {
     char *(*get)(duda_request_t *dr, const char *name);
     /* Returns 0, or -1; `*ret` is then unchanged. */
     int (*get_number)(duda_request_t *dr, const char *name, long *ret);
+    short (*count)(duda_request_t *dr);
 };
 
 DUDA_OBJECT(struct duda_api_param, param)

@@ -39,6 +39,20 @@ def make_folder(path):
 
 
 @pytest.fixture
+def serve_all(serve_services, tmp_path):
+    """Starts a server with several old services, name to the keys of each; {path} in a key is the test's folder."""
+
+    def start(rows, workers=1):
+        for name in rows:
+            build_old(tmp_path / "services", name)
+        keys = {name: {key: value.format(path=tmp_path) for key, value in row.items()} for name, row in rows.items()}
+        web = "".join(section("WEB_SERVICE", {"Name": name, **row}) for name, row in keys.items())
+        return serve_services({}, {"Workers": workers}, text=web)
+
+    return start
+
+
+@pytest.fixture
 def serve_old(serve_services, tmp_path):
     """Starts a server with one old service: serve_old("maps", any_level=True, LogDir=tmp_path)."""
 
@@ -214,7 +228,7 @@ def test_routes(serve_old, any_level):
     assert text_of(server, "/routes/user/ada/1/more/segments") == "ada is 1."
     assert text_of(server, "/routes/static/file?query") == "static /routes/static/file"
     assert ask(server, "/routes/user/ada").status == ask(server, "/routes/none/").status == 404
-    assert ask(server, "/routes/dashboard")["location"] == "/routes/dashboard/"
+    assert ask(server, "/routes/dashboard")["location"] == "http://localhost/routes/dashboard/"
     assert "<td><code>ANY /user/:name/:age</code><td class=none>0<td class=n>3" in text_of(server, "/routes/dashboard/")
 
 
@@ -403,23 +417,56 @@ def test_several_files(serve_old):
 # ── whole services of the time ──
 
 
-@pytest.mark.parametrize(
-    "name, requests",
-    [
-        ("hello0", [("/hello0/examples/hello", "hello world!")]),
-        ("globals", [("/globals/values/", "0 made of data"), ("/globals/values/", "1 made of data")]),
-        ("alarm", [("/alarm/", "rang 1"), ("/alarm/", "rang 1")]),
-        ("lists", [("/lists/", "empty"), ("/lists/add?word=a", ""), ("/lists/add?word=b", ""),
-                   ("/lists/", "a b "), ("/lists/remove?word=a", ""), ("/lists/", "b "), ("/lists/remove?word=b", ""),
-                   ("/lists/", "empty")]),
-        ("named", [("/shop/", "root of shop"), ("/shop/tea/id/12/", "tea 0 12"), ("/shop/tea/id/x/", "tea -1 -1")]),
-        ("spawned", [("/spawned/show/", "7 1")]),
-    ],
-)
-def test_answers(serve_old, name, requests):
-    server = serve_old(name)
-    for target, text in requests:
-        assert text_of(server, target) == text, target
+# Requests without more than a path, in this order, and the texts of the answers; None: there is no such page.
+ANSWERS = {
+    "hello0": [("examples/hello", "hello world!")],
+    "globals": [("values/", "0 made of data"), ("values/", "1 made of data")],
+    "alarm": [("", "rang 1"), ("", "rang 1")],
+    "lists": [("", "empty"), ("add?word=a", ""), ("add?word=b", ""), ("", "a b "), ("remove?word=a", ""), ("", "b "),
+              ("remove?word=b", ""), ("", "empty")],
+    "named": [("../shop/", "root of shop"), ("../shop/tea/id/12/", "tea 0 12"), ("../shop/tea/id/x/", "tea -1 -1")],
+    "spawned": [("show/", "7 1")],
+    "summer": [("items/text", "word 0 (nil) s"), ("items/text/", "word 1 (nil) s"), ("items/show/a/b", None),
+               ("items/show/a%20b", '{\n\t"name":\t"a b"\n}'), ("items/show/long-name", None)],
+    "spring": [("system/cpu/1", "cpu\n"), ("system/cpu", None)],
+    "behind": [("api/", "all"), ("api/cpu", "cpu 0"), ("api/cpu/", "cpu 0"), ("api/cpu/load?x=/y/z", "cpu 1"),
+               ("api/c%70u/0//load/avg", "cpu 3 2"), ("api/cpu/a/b/c", "cpu 3 2")],
+    "notes": [("?name=a", "new 1 1"), ("?name=b", "new 1 1"), ("?name=a", "known /notes/a.md 1"),
+              ("?name=a", "new 1 1")],
+}  # fmt: skip
+
+
+def test_answers(serve_all):
+    server = serve_all(dict.fromkeys(ANSWERS, {}))
+    with server.connect() as client:
+        for name, requests in ANSWERS.items():
+            for target, text in requests:
+                target = target[2:] if target.startswith("..") else f"/{name}/{target}"
+                answer = client.ask(target, host="localhost")
+                expected = (404, None) if text is None else (200, text)
+                assert (answer.status, answer.body.decode() if answer.status == 200 else None) == expected, target
+
+
+def test_headers_of_2012(serve_all):
+    """Those with a length are cut to it."""
+    answer = ask(serve_all({"summer": {}}), "/summer/items/text")
+    assert (answer["content-type"], answer["x-two"]) == ("text/plain", "2")
+
+
+def test_lengths(serve_all, tmp_path):
+    """A body is not longer than the service says, and has the length that it has if it is shorter."""
+    populate(tmp_path / "data", {"numbers.txt": b"123"})
+    server = serve_all({"lengths": {"DataDir": "{path}/data"}})
+    with server.connect() as client:
+        for length in range(10):
+            answer = client.ask(f"/lengths/length/?length={length}", host="localhost")
+            assert (answer["content-length"], answer.body) == (str(length), b"abc123xyz"[:length])
+        assert client.ask("/lengths/length/?length=12", host="localhost").body == b"abc123xyz"
+    server.wait_log(r"http_content_length\(\): the body is longer, and is cut to this length")
+    assert text_of(server, "/lengths/count/?a=1&b=2") == "0"
+    assert text_of(server, "/lengths/count2/1/2") == "2"
+    answer = ask(server, "/lengths/dash")
+    assert (answer.status, answer["location"], answer.body) == (301, "http://localhost/lengths/dash/", b"")
 
 
 def test_upload(serve_old, tmp_path):

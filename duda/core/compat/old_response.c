@@ -4,6 +4,7 @@
  */
 #include "compat/old.h"
 
+#include "common/misuse.h"
 #include "log/message.h"
 #include "objects.h"
 #include "request/request.h"
@@ -109,9 +110,21 @@ static int cont(duda_request_t *dr)
     return to_old_result(object_response.cont(dr));
 }
 
+/* The length that a service has set is what its clients read: the body is cut to it. */
+static void cut_body(duda_request_t *dr)
+{
+    const struct output *o = &dr->output;
+    if (!o->is_fixed || o->length < 0 || o->state != OUTPUT_HELD || (uint64_t)o->length >= o->bytes)
+        return;
+    misuse_log(dr->worker, "response->http_content_length()", "the body is longer, and is cut to this length");
+    output_cut(dr, (uint64_t)o->length);
+}
+
 static int finalize(duda_request_t *dr, duda_request_fn done)
 {
     require_status(dr);
+    if (object_request.validate_request(dr))
+        cut_body(dr);
     return to_old_result(object_response.finalize(dr, done));
 }
 
@@ -137,4 +150,7 @@ const struct duda_old_response old_response = {
     .cont = cont,
     .finalize = finalize,
     .flush = flush,
+    .body_print = add_bytes,
+    .body_printf = add_formatted,
+    .body_write = add_bytes,
 };

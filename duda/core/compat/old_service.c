@@ -75,26 +75,25 @@ static int fill_session(struct session_request *session, struct mk_request *req)
     return session->uri.data && session->uri_processed.data && (!query.p || session->query_string.data) ? 0 : -ENOMEM;
 }
 
-/* Fills a field with the next segment, if there is one. */
-static int fill_segment(struct mk_arena *arena, struct mk_str *path, struct duda_old_string *field)
+/* Returns the next segment, which is a part of `path`, as a field. */
+static struct duda_old_string cut_field(struct mk_str *path)
 {
     struct mk_str segment = path->len ? mk_routes_cut_segment(path) : MK_STR("");
-    if (!segment.len)
-        return 0;
-    *field = copy_with_blank(arena, segment);
-    return field->data ? 0 : -ENOMEM;
+    return (struct duda_old_string){segment.len ? (char *)(uintptr_t)segment.p : NULL, segment.len};
 }
 
-/* Fills the fields that are those of the path, "/interface/method/params", whatever its route is. */
-static int fill_route(duda_request_t *dr, struct mk_str path)
+/*
+ * Fills the fields that are those of the path, "/interface/method/params", whatever its route is. They are parts of
+ * uri_processed, because services read on behind a field: there is the rest of the path.
+ */
+static void fill_route(duda_request_t *dr, size_t path_len)
 {
-    struct mk_arena *arena = mk_request_arena(dr->req);
-    int err = fill_segment(arena, &path, &dr->old.interface);
-    if (err == 0)
-        err = fill_segment(arena, &path, &dr->old.method);
-    while (err == 0 && path.len > 1 && dr->old.n_params < DUDA_OLD_SEGMENTS_MAX)
-        err = fill_segment(arena, &path, &dr->old.params[dr->old.n_params++]);
-    return err;
+    const struct duda_old_string *uri = &dr->old.sr->uri_processed;
+    struct mk_str path = mk_str(uri->data + uri->len - path_len, path_len);
+    dr->old.interface = cut_field(&path);
+    dr->old.method = cut_field(&path);
+    while (path.len > 1 && dr->old.n_params < DUDA_OLD_SEGMENTS_MAX)
+        dr->old.params[dr->old.n_params++] = cut_field(&path);
 }
 
 int old_request_fill(duda_request_t *dr, struct mk_str path)
@@ -112,7 +111,8 @@ int old_request_fill(duda_request_t *dr, struct mk_str path)
         .appname = s->old.self.name,
         .params = parts->params,
     };
-    return fill_route(dr, path);
+    fill_route(dr, path.len);
+    return 0;
 }
 
 bool old_refuse(struct mk_request *req)

@@ -6,7 +6,9 @@
 #include "console/console_serve.h"
 
 #include "common/heap.h"
+#include "compat/old.h"
 #include "console/console_page.h"
+#include "route/dispatch.h"
 
 #include <monkey/accept.h>
 #include <monkey/plugin.h>
@@ -203,11 +205,7 @@ int console_serve_view(struct mk_request *req, const struct host_service *e, enu
     } else if (method != MK_GET && method != MK_HEAD) {
         mk_response_method_not_allowed(req, MK_STR("GET, HEAD"));
     } else if (view == CONSOLE_SLASH) {
-        struct mk_str location = mk_request_add_slash(req);
-        if (location.p)
-            mk_response_redirect(req, 301, location);
-        else
-            mk_response_error(req, 503);
+        dispatch_redirect(req, old_is(e->service));
     } else {
         start_job(req, e, view);
     }

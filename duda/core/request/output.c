@@ -228,6 +228,15 @@ static int begin_output(struct duda_request *dr)
     return mk_response_generate(dr->req, generate_nothing, NULL);
 }
 
+void output_cut(struct duda_request *dr, uint64_t bytes)
+{
+    dr->output.bytes = bytes;
+    for (struct output_part *part = dr->output.first; part; part = part->next) {
+        part->len = part->len < bytes ? part->len : bytes;
+        bytes -= part->len;
+    }
+}
+
 int output_miss(struct duda_request *dr)
 {
     dr->output.is_incomplete = true;

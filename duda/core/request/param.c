@@ -133,4 +133,5 @@ static int get_number_or_fail(duda_request_t *dr, const char *name, long *ret)
 const struct duda_api_param_2 object_param_2 = {
     .get = get_text,
     .get_number = get_number_or_fail,
+    .count = count_short,
 };

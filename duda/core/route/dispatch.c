@@ -85,8 +85,7 @@ static int redirect_status(struct mk_request *req)
     return method == MK_GET || method == MK_HEAD ? 301 : 308;
 }
 
-/* Redirects to the path with a slash behind it. */
-static void redirect(struct mk_request *req, bool is_old)
+void dispatch_redirect(struct mk_request *req, bool is_old)
 {
     struct mk_str location = mk_request_add_slash(req);
     if (!location.p)
@@ -316,7 +315,7 @@ int dispatch_request(struct mk_request *req, struct service_worker *worker, stru
     else if (result == ROUTER_NOT_FOUND)
         respond_not_found(d);
     else
-        redirect(req, result == ROUTER_SLASH_OLD);
+        dispatch_redirect(req, result == ROUTER_SLASH_OLD);
     return 0;
 }
 

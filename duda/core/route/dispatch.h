@@ -44,6 +44,9 @@ int dispatch_request(struct mk_request *req, struct service_worker *worker, stru
 /* Returns whether a service leaves GET of a path below its URL to its files, or those of the host. */
 bool dispatch_leaves_file(const struct service *s, struct mk_str path);
 
+/* Redirects to the path with a slash behind it; is_old: as the original did, to an absolute URI and without a page. */
+void dispatch_redirect(struct mk_request *req, bool is_old);
+
 /* Calls the callbacks after the handler of a request whose head is about to be sent. */
 void dispatch_before_head(struct duda_request *dr);
 

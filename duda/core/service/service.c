@@ -128,6 +128,8 @@ static int find_symbols(struct service *s, int fd, struct mk_buf *error)
         return -ENOEXEC;
     *(void **)&s->main = dlsym(s->handle, "duda_main");
     *(void **)&s->exit = dlsym(s->handle, "duda_exit");
+    if (!s->main && old_is(s)) /* until the summer of 2012 */
+        *(void **)&s->main = dlsym(s->handle, "duda_init");
     if (!s->main) {
         mk_buf_addf(error, "it has no duda_main()");
         return -ENOEXEC;

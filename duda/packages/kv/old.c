@@ -37,8 +37,9 @@ static int init(kv_conn_t *conn)
 
 static int close_store(kv_conn_t *conn)
 {
-    int err = conn && conn->db ? kv_close(conn->db) : -EINVAL;
-    if (err == 0)
+    void *store = conn ? conn->db : NULL;
+    int err = store ? kv_close(store) : -EINVAL;
+    if (err == 0 && store != (void *)conn)
         conn->db = NULL;
     return to_result(err);
 }

@@ -41,6 +41,7 @@ struct duda_kv *kv_open(const struct duda_kv_conf *conf)
     if (conf && conf->items_max)
         limits.items_max = conf->items_max;
     kv_table_init(&store->table, &limits);
+    store->self.db = store;
     pthread_mutex_lock(&service->lock);
     store->next = service->first;
     service->first = store;

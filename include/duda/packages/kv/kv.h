@@ -37,12 +37,18 @@ typedef kv_int_t unqlite_int64;
 #define UNQLITE_NOTFOUND DUDA_KV_NOTFOUND
 #define UNQLITE_IOERR DUDA_KV_IOERR
 #define UNQLITE_NOMEM DUDA_KV_NOMEM
+#define KV_OK DUDA_KV_OK
+#define KV_BUSY DUDA_KV_BUSY
+#define KV_NOTFOUND DUDA_KV_NOTFOUND
+#define KV_IOERR DUDA_KV_IOERR
+#define KV_NOMEM DUDA_KV_NOMEM
 #endif
 
 typedef struct kv_conn kv_conn_t;
 typedef struct kv_cursor kv_cursor_t;
 typedef struct duda_kv duda_kv_t;
 
+/* Services of 2013 have a pointer, kv_conn_t *conn, and call init(&conn) and store(conn, ...), which works, too. */
 struct kv_conn {
     void *db;
 };

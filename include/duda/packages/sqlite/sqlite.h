@@ -304,5 +304,8 @@ struct duda_api_sqlite {
 DUDA_PACKAGE(struct duda_api_sqlite, sqlite)
 
 #define sqlite_foreach(handle) while (sqlite->step(handle) == SQLITE_ROW)
+#ifdef DUDA_OLD_SERVICE
+#define SQLITE_FOREACH sqlite_foreach
+#endif
 
 #endif
