@@ -137,8 +137,7 @@ def test_names_that_a_configuration_would_split(tmp_path, start):
 def test_two_services_of_one_folder(tmp_path, start):
     files = {**OLD, "sub/Makefile.in": "NAME = ../plum\nOBJECTS = b.o\n", "sub/b.c": make_source("two")}
     program = start("-w", make_folder(tmp_path, files=files), "-p", 0)
-    program.wait_url()
-    first, second = program.lines[-1].split()[1:]
+    first, second = program.wait_line(r"^serving  (\S+ \S+)$")[1].split()
     assert first.endswith("/pear/") and second.endswith("/plum/")
     assert ask(first) == (200, "one\n") and ask(second) == (200, "two\n")
 

@@ -4,6 +4,7 @@
 import contextlib
 import http.client
 import os
+import re
 import shutil
 import subprocess
 import threading
@@ -23,8 +24,8 @@ pytest.importorskip("watchdog", reason="NOT TESTED: no python3-watchdog here")
 BROKEN = make_source().replace("return router", "return_ router")
 
 
-def watch(start, folder, *arguments):
-    program = start("run", folder, "--watch", "-p", 0, *arguments)
+def watch(start, folder, *arguments, **rest):
+    program = start("run", folder, "--watch", "-p", 0, *arguments, **rest)
     return program, program.wait_url()
 
 
@@ -210,7 +211,8 @@ def test_a_service_that_blocks_waits_for_a_change(tmp_path, monkeypatch):
     session = Session(folder, None, find_installation(str(DUDAC)), Options(0), Screen())
     with contextlib.closing(session):
         session.start_watched()
-        assert session.server is None
+        status, page = ask(session.urls()[0])
+        assert status == 503 and "the server has said nothing for 3 s" in page
         make_folder(tmp_path, text="two")
         monkeypatch.setattr("dudac.server.START_SECONDS", SECONDS)
         assert session.rebuild()
@@ -315,22 +317,48 @@ def test_the_first_build_may_fail(tmp_path, start):
     assert ask(url) == (200, "two\n")
 
 
-def test_a_server_that_dies_is_started_again_after_a_change(tmp_path, start):
+def ask_or_wait(url):
+    """The next server listens in a moment."""
+    with contextlib.suppress(ConnectionError):
+        return ask(url)
+
+
+def test_a_failed_start_is_shown_with_what_the_service_has_said(tmp_path, start):
     program, url = watch(start, make_folder(tmp_path))
+    source = make_source().replace("return router", 'msg->warn("no table %s", "fruits"); return 7; return router')
+    make_folder(tmp_path, files={"apple.c": source})
+    status, page = await_true(lambda: (found := ask(url))[0] == 503 and found)
+    assert "duda_main() has returned 7" in page and "no table fruits" in page
+
+
+# AddressSanitizer would report first.
+NO_HANDLERS = {"ASAN_OPTIONS": "handle_sigill=0:detect_leaks=0"}
+
+
+def test_after_a_crash_the_page_shows_where_it_was(tmp_path, start):
+    program, url = watch(start, make_folder(tmp_path), env=NO_HANDLERS)
     make_folder(tmp_path, files={"apple.c": make_source().replace("response->end", "__builtin_trap(); response->end")})
     program.wait_url(2)
     with pytest.raises((OSError, http.client.HTTPException)):
         ask(url)
     program.wait_line("^dudac: the server has ended: ")
     program.wait_line("^dudac: it starts again after the next change")
+    status, page = await_true(lambda: ask_or_wait(url))
+    assert status == 503 and "<h1>the service &quot;apple&quot; has crashed: SIGILL" in page
+    assert re.search(r"#0 apple\.duda\+0x[0-9a-f]+ \(\w+, \S*apple\.c:\d+\)", page), page
+    assert "request: GET /apple/" in page
     make_folder(tmp_path, text="two")
     assert program.wait_url(3) == url and ask(url) == (200, "two\n")
 
 
-def test_a_crash_at_the_first_start_waits_for_a_change(tmp_path, start):
+def test_a_crash_at_the_first_start_is_shown(tmp_path, start):
     source = make_source().replace("return router", "__builtin_trap(); return router")
-    program = start("run", make_folder(tmp_path, files={"apple.c": source}), "--watch", "-p", 0)
+    program = start("run", make_folder(tmp_path, files={"apple.c": source}), "--watch", "-p", 0, "-v",
+                    env=NO_HANDLERS)
     program.wait_line("^dudac: it starts again after the next change")
+    port = program.wait_line(r"listening on 127.0.0.1:(\d+)")[1]
+    status, page = await_true(lambda: ask_or_wait(f"http://127.0.0.1:{port}/apple/"))
+    assert status == 503 and re.search(r"has crashed: SIGILL(.|\n)*\(duda_main, \S*apple\.c:\d+\)", page), page
     make_folder(tmp_path, text="two")
     assert ask(program.wait_url()) == (200, "two\n")
 
@@ -391,8 +419,7 @@ def test_swaps_under_load_leave_the_other_service_alone(tmp_path, start):
     }
     folder = make_folder(tmp_path, "apple", files)
     program = start("run", folder, "--watch", "-p", 0)
-    program.wait_url()
-    apple, plum = program.lines[-1].split()[1:]
+    apple, plum = program.wait_line(r"^serving  (\S+ \S+)$")[1].split()
     clients = [Client(url) for url in (apple, plum, plum)]
     try:
         for number in range(1, 6):

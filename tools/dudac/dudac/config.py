@@ -154,7 +154,7 @@ class Config:
     def set_failure(self, title: str, text: str) -> None:
         """Writes the error page, which the server reads at its next reload."""
         body = f"<pre>{html.escape(strip_colors(text)[:ERROR_CHARS_MAX])}</pre>"
-        note = "<p>This page shows the service again once it compiles and starts.</p>"
+        note = "<p>The service comes back in this place after the next change with which it compiles and starts.</p>"
         self.top.mkdir(parents=True, exist_ok=True)  # the build folder may have been removed
         self.page.write_text(make_page(title, body + note, refresh=True), encoding="utf-8", errors="replace")
 

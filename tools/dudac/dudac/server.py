@@ -27,7 +27,7 @@ from .interrupts import hold_interrupts
 
 START_SECONDS = 60
 STOP_SECONDS = SHUTDOWN_SECONDS + 8
-LAST_LINES = 20
+LAST_LINES = 60  # of which a stack trace takes most
 LINE_BYTES_MAX = 1 << 16
 READS_MAX = 64  # before notifications are looked at again; more than the log's pipe holds
 PR_SET_PDEATHSIG = 1
@@ -35,6 +35,8 @@ CREDENTIALS = struct.Struct("3i")  # process, user, group: struct ucred
 # What the server says about its configuration, of which only the services can be wrong, and about duda_main().
 PROBLEM = re.compile(r"/conf/(?:monkey\.conf|sites/default):\d+:\d+: (?:error|warning): (.*)$|"
                      r"^\S+Z error +(service \S+: duda_main\(\) .*)$|(the new configuration cannot be used .*)$")
+CRASH = re.compile(r"(?:^|Z error +)(the service \".*\" has crashed: .*)$")
+WARNING = re.compile(r"^\S+Z (?:warn|error) ")
 LISTENING = re.compile(r"listening on \S*:(\d+)$")
 
 
@@ -209,3 +211,13 @@ def find_problems(lines: list) -> list:
     """What the lines say of services that were not loaded or have not started."""
     found = [match[1] or match[2] or match[3] for match in map(PROBLEM.search, lines) if match]
     return list(dict.fromkeys(found))
+
+
+def find_warnings(lines: list) -> list:
+    """The warnings and errors that the log has besides: why duda_main() has returned an error."""
+    return [line for line in lines if WARNING.search(line) and not PROBLEM.search(line)]
+
+
+def find_crash(lines) -> str:
+    """What the log says of the crash of a service; or nothing."""
+    return next((match[1] for match in map(CRASH.search, lines) if match), "")

@@ -26,7 +26,7 @@ from .folder import read_folder
 from .installation import Installation
 from .interrupts import hold_interrupts, ignore_interrupts
 from .screen import Screen
-from .server import Server, ServerEnded, ServerSilent, find_problems
+from .server import Server, ServerEnded, ServerSilent, find_crash, find_problems, find_warnings
 
 QUIET_SECONDS = 0.05  # after a change, before a build; an editor makes several changes at once
 CHECK_SECONDS = 1  # without a change, whether the folder is there
@@ -103,8 +103,8 @@ class Session:
                 self.config = Config(self.services[0].build, self.options)
         return self.config
 
-    def open_server(self) -> None:
-        self.open_config().write(self.services)
+    def open_server(self, services: list | None = None) -> None:
+        self.open_config().write(self.services if services is None else services)
         self.server = Server(self.installation.server, self.config, self.events, self.screen.log)
         self.server.start()
 
@@ -169,7 +169,7 @@ class Session:
         lines = self.apply()
         problems = find_problems(lines)
         if problems and not self.failure:
-            self.note_failure(problems[0], "\n".join(problems))
+            self.note_failure(problems[0], "\n".join([*problems, "", *find_warnings(lines)]).strip())
             self.config.set_failure(*self.failure)
             self.server.reload(self.note_change)  # reads the page
         self.config.show_failure(bool(self.failure))
@@ -183,14 +183,30 @@ class Session:
             self.drop_server(error)
 
     def drop_server(self, error: DudacError) -> None:
-        """After its crash, or because it blocks."""
+        """After its crash, or because it blocks: the next one shows why, and has no services until the next change."""
         self.screen.error(str(error))
         self.screen.notice("it starts again after the next change")
+        log = self.server.lines
+        if self.server.port:
+            self.keep_port()
         self.server.stop()
         self.server = None
         with contextlib.suppress(queue.Empty):  # what it has said until then is not said by the next one
             while True:
                 self.note_change(*self.events.get_nowait())
+        self.failure = (find_crash(log) or str(error).split(";")[0], "\n".join(log))
+        self.serve_page()
+
+    def serve_page(self) -> None:
+        self.open_config().set_failure(*self.failure)
+        self.config.show_failure(True)
+        try:
+            self.open_server([])
+            self.server.wait_ready(self.note_change)
+            self.keep_port()
+        except (ServerEnded, ServerSilent):  # then there is no page
+            self.server.stop()
+            self.server = None
 
     def describe_served(self) -> tuple:
         """Differs if there is something new to serve, also if another dudac has built it."""
