@@ -3,7 +3,7 @@
  * The object `dthread`: coroutines. A dthread is a function with its own stack, which waits in straight code while
  * its worker serves others (docs/reference/duda/dthread.md).
  *
- *     static void answer(duda_request_t *dr, void *data)
+ *     static void answer(duda_request_t *dr)
  *     {
  *         if (dthread->sleep(100) < 0)
  *             return; // the client has left, or the service ends: `dr` must not be used
@@ -11,7 +11,7 @@
  *         response->end(dr, NULL);
  *     }
  *
- *     static void handler(duda_request_t *dr) { dthread->handle(dr, answer, NULL); }
+ *     router->in_dthread(router->get("/", answer));
  *
  * A dthread runs in the worker that has created it, between other callbacks, and never at the same time as they do. It
  * continues until it waits or returns: nothing else of the worker runs meanwhile. So what blocks is not for dthreads

@@ -116,6 +116,13 @@ struct duda_api_router {
     int (*next)(duda_request_t *dr);
     /* Returns the pattern of the request's route, "/users/:id"; NULL without one. Valid as long as the service. */
     const char *(*pattern)(duda_request_t *dr);
+
+    /*
+     * Calls the handler in a dthread of the request (dthread.h), as dthread->handle() does: it may wait in straight
+     * code, and must respond before it returns. It is not called if the request has ended before. If there is no stack
+     * for it the client gets 503. Returns 0, -EINVAL or -EPERM.
+     */
+    int (*in_dthread)(struct duda_route *route);
 };
 
 DUDA_OBJECT(struct duda_api_router, router)

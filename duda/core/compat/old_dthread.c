@@ -22,7 +22,7 @@ static int create(void (*fn)(void *), void *data)
     int err = -EINVAL;
     if (!phase_check(PHASE_WORKER, call))
         return -1;
-    struct dthread *d = fn ? dthread_new(current.worker, fn, NULL, data, &err) : NULL;
+    struct dthread *d = fn ? dthread_new(current.worker, (struct dthread_entry){.call = fn, .data = data}, &err) : NULL;
     if (!d)
         misuse_log(current.worker, call, err == -EAGAIN ? "too many dthreads" : strerror(-err));
     return d ? (int)d->slot : -1;

@@ -183,7 +183,7 @@ static void put_dthread(struct line *l, const struct dthread *d, uintptr_t addre
     if (!d)
         return;
     line_add(l, ", in the dthread ");
-    put_address(l, d->event ? (uintptr_t)d->event : (uintptr_t)d->call);
+    put_address(l, dthread_get_function(d));
     if (!stack_has_guard(d->stack, address))
         return;
     line_add(l, ", whose stack of ");

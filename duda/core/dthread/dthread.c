@@ -99,11 +99,22 @@ static void answer_forgotten(struct dthread *d)
     bool is_last = d->dr && d->dr->dthreads == d && !d->next_of_request;
     if (!is_last || d->has_passed_on || !request_is_forgotten(d->dr))
         return;
-    crash_describe((uintptr_t)d->event, function, sizeof(function));
+    crash_describe(dthread_get_function(d), function, sizeof(function));
     snprintf(reason, sizeof(reason), "%s has returned without a response, and nothing else sends it: sending 500",
              function);
-    misuse_log(d->worker, "dthread->handle()", reason);
+    misuse_log(d->worker, d->entry.handler ? "router->in_dthread()" : "dthread->handle()", reason);
     request_send_page(d->dr, 500);
+}
+
+static void call_function(struct dthread *d)
+{
+    const struct dthread_entry *e = &d->entry;
+    if (e->call)
+        e->call(e->data);
+    else if (e->event)
+        e->event(d->dr, e->data);
+    else if (d->dr)
+        e->handler(d->dr);
 }
 
 /* The first function on a stack. */
@@ -111,10 +122,7 @@ static void run_dthread(void *ctx)
 {
     struct dthread *d = ctx;
     reap(&d->worker->dthreads);
-    if (d->event)
-        d->event(d->dr, d->data);
-    else
-        d->call(d->data);
+    call_function(d);
     answer_forgotten(d);
     wake_joiners(d);
     leave_for_ever(d, find_resumer(d));
@@ -124,8 +132,7 @@ static void run_dthread(void *ctx)
 static void run_from_main(struct dthread *d)
 {
     struct service_worker *w = d->worker;
-    uintptr_t fn = d->event ? (uintptr_t)d->event : (uintptr_t)d->call;
-    atomic_store_explicit(&w->watch.function, fn, memory_order_relaxed);
+    atomic_store_explicit(&w->watch.function, dthread_get_function(d), memory_order_relaxed);
     atomic_store_explicit(&w->watch.is_dthread, true, memory_order_relaxed);
     w->dthreads.depth = w->watch.depth;
     d->begun = true;
@@ -193,7 +200,7 @@ static struct dthread *make_dthread(struct service_worker *w, struct stack *stac
     return d;
 }
 
-struct dthread *dthread_new(struct service_worker *w, duda_call_fn call, duda_event_fn event, void *data, int *ret_err)
+struct dthread *dthread_new(struct service_worker *w, struct dthread_entry entry, int *ret_err)
 {
     struct dthreads *all = &w->dthreads;
     *ret_err = dthread_threads_enter(w);
@@ -208,9 +215,7 @@ struct dthread *dthread_new(struct service_worker *w, duda_call_fn call, duda_ev
         *ret_err = -ENOMEM;
         return NULL;
     }
-    d->call = call;
-    d->event = event;
-    d->data = data;
+    d->entry = entry;
     return d;
 }
 

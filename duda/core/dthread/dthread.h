@@ -37,6 +37,14 @@ struct waiter {
     bool is_closed; /* the channel was closed */
 };
 
+/* The function that a dthread runs: one of three. */
+struct dthread_entry {
+    duda_call_fn call;
+    duda_event_fn event;
+    duda_request_fn handler; /* of a route; it is not called if the request has ended before */
+    void *data;
+};
+
 struct dthread {
     struct mk_list node;  /* in dthreads.all */
     struct mk_list queue; /* in dthreads.ready or .later */
@@ -46,9 +54,7 @@ struct dthread {
     duda_dthread_t number;
     uint32_t slot;
     enum dthread_state state;
-    duda_call_fn call; /* or */
-    duda_event_fn event;
-    void *data;
+    struct dthread_entry entry;
     struct duda_request *dr; /* it runs for a request that has not ended; or NULL */
     struct dthread *next_of_request, **link_of_request;
     struct mk_timer timer;
@@ -92,7 +98,13 @@ void dthread_report_end(struct service_worker *w);
 void dthread_end_all(struct service_worker *w);
 
 /* Makes a dthread. Returns NULL with -errno in *ret_err: -EAGAIN for stack_limit(). */
-struct dthread *dthread_new(struct service_worker *w, duda_call_fn call, duda_event_fn event, void *data, int *ret_err);
+struct dthread *dthread_new(struct service_worker *w, struct dthread_entry entry, int *ret_err);
+/* Returns the address of the function that it runs. */
+static inline uintptr_t dthread_get_function(const struct dthread *d)
+{
+    const struct dthread_entry *e = &d->entry;
+    return e->call ? (uintptr_t)e->call : e->event ? (uintptr_t)e->event : (uintptr_t)e->handler;
+}
 /* Attaches a new dthread to a request. */
 void dthread_attach(struct dthread *d, struct duda_request *dr);
 /* A request has ended, which has dthreads. */
@@ -131,9 +143,12 @@ void dthread_strand(struct dthread *d);
 /* Frees it, once the other thread does not use its stack any more. Any thread. */
 void dthread_free_stranded(struct dthread *d);
 
-/* ── dthread_calls.c: the waits of packages (<duda/package.h>) ── */
+/* ── dthread_calls.c: handlers of routes, and the waits of packages (<duda/package.h>) ── */
 
 struct duda_package_wait;
+
+/* Has a new dthread call the handler of a request. Returns false, which is logged, if it cannot. */
+bool dthread_call_handler(struct duda_request *dr, duda_request_fn handler);
 
 int dthread_begin_package_wait(struct duda_package_wait *wait, const char *call);
 int dthread_wait_for_package(struct duda_package_wait *wait, uint32_t timeout_ms);

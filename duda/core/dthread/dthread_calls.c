@@ -33,12 +33,13 @@ static void report_new(const char *call, int err)
     misuse_log(current.worker, call, text);
 }
 
-static struct dthread *make(const char *call, duda_call_fn fn, duda_event_fn event, void *data)
+static struct dthread *make(const char *call, struct dthread_entry entry)
 {
     int err = -EINVAL;
     if (!phase_check(PHASE_WORKER, call))
         return NULL;
-    struct dthread *d = fn || event ? dthread_new(current.worker, fn, event, data, &err) : NULL;
+    bool has_function = entry.call || entry.event || entry.handler;
+    struct dthread *d = has_function ? dthread_new(current.worker, entry, &err) : NULL;
     if (!d)
         report_new(call, err);
     return d;
@@ -46,24 +47,35 @@ static struct dthread *make(const char *call, duda_call_fn fn, duda_event_fn eve
 
 static duda_dthread_t create(duda_call_fn fn, void *data)
 {
-    struct dthread *d = make("dthread->create()", fn, NULL, data);
+    struct dthread *d = make("dthread->create()", (struct dthread_entry){.call = fn, .data = data});
     if (!d)
         return 0;
     dthread_start(d);
     return d->number;
 }
 
-static duda_dthread_t handle(duda_request_t *dr, duda_event_fn fn, void *data)
+/* Starts a dthread for a request. Returns its number, or 0, which is logged. */
+static duda_dthread_t start_for_request(duda_request_t *dr, const char *call, struct dthread_entry entry)
 {
-    static const char call[] = "dthread->handle()";
-    if (request_check_lasting(dr, call) < 0)
-        return 0;
-    struct dthread *d = make(call, NULL, fn, data);
+    struct dthread *d = request_check_lasting(dr, call) == 0 ? make(call, entry) : NULL;
     if (!d)
         return 0;
     dthread_attach(d, dr);
     dthread_start(d);
     return d->number;
+}
+
+static duda_dthread_t handle(duda_request_t *dr, duda_event_fn fn, void *data)
+{
+    return start_for_request(dr, "dthread->handle()", (struct dthread_entry){.event = fn, .data = data});
+}
+
+bool dthread_call_handler(struct duda_request *dr, duda_request_fn handler)
+{
+    struct current outer = current_enter(dr->worker->service, dr->worker);
+    duda_dthread_t number = start_for_request(dr, "router->in_dthread()", (struct dthread_entry){.handler = handler});
+    current_leave(outer);
+    return number != 0;
 }
 
 static duda_dthread_t get_running(void)

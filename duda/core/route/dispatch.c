@@ -126,11 +126,13 @@ static int arm_timer(struct dispatch *d)
 
 static void call_handler(struct dispatch *d)
 {
+    const struct duda_route *route = d->route;
     d->is_handled = true;
-    if (d->route->timeout_ms && arm_timer(d) < 0)
+    bool can_begin = !route->timeout_ms || arm_timer(d) == 0;
+    if (can_begin && !route->in_dthread)
+        request_call(d->dr, route->handler);
+    else if (!can_begin || !dthread_call_handler(d->dr, route->handler))
         request_send_page(d->dr, 503);
-    else
-        request_call(d->dr, d->route->handler);
 }
 
 static void on_body(struct mk_request *req, struct mk_str body, bool end, void *ctx)

@@ -214,6 +214,14 @@ static int set_in_pieces(struct duda_route *route)
     return err;
 }
 
+static int set_in_dthread(struct duda_route *route)
+{
+    int err = check_route(route, "router->in_dthread");
+    if (err == 0)
+        route->in_dthread = true;
+    return err;
+}
+
 static int set_not_found(duda_request_fn fn)
 {
     struct router *router = router_of_main("router->not_found");
@@ -257,4 +265,5 @@ const struct duda_api_router object_router = {
     .error = set_error,
     .next = dispatch_next,
     .pattern = get_pattern,
+    .in_dthread = set_in_dthread,
 };

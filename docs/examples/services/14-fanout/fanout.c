@@ -57,12 +57,11 @@ static void ask_source(duda_request_t *dr, void *data)
         close(fd);
 }
 
-static void make_page(duda_request_t *dr, void *data)
+static void make_page(duda_request_t *dr)
 {
     struct question questions[SOURCES];
     duda_dthread_t asking[SOURCES];
     int err = 0, result;
-    (void)data;
     for (int i = 0; i < SOURCES; i++) {
         questions[i] = (struct question){.name = names[i], .err = -ENOMEM};
         asking[i] = dthread->handle(dr, ask_source, &questions[i]);
@@ -78,12 +77,6 @@ static void make_page(duda_request_t *dr, void *data)
         response->printf(dr, "%s: %s\n", q->name, q->err == 0 ? q->text : strerror(-q->err));
     }
     response->end(dr, NULL);
-}
-
-static void handle(duda_request_t *dr)
-{
-    if (!dthread->handle(dr, make_page, NULL))
-        response->error(dr, 503);
 }
 
 /* ── the sources ── */
@@ -127,5 +120,5 @@ int duda_main(void)
 {
     if (open_sources() < 0 || worker->spawn(serve, NULL) < 0)
         return -1;
-    return router->get("/", handle) ? 0 : -1;
+    return router->in_dthread(router->get("/", make_page));
 }

@@ -52,6 +52,7 @@ static void open_fixture(struct fixture *f)
     f->worker.thread = pthread_self();
     f->worker.watch.service = "test";
     f->request.worker = &f->worker;
+    f->request.is_kept = true; /* something else sends its response */
     dthread_init(&f->worker);
     current_enter(&f->service, &f->worker); /* the tests are callbacks */
     f->worker.calls++;
@@ -318,7 +319,7 @@ static void handle_request(duda_request_t *dr, void *data)
 static struct dthread *start_for_request(struct fixture *f)
 {
     int err;
-    struct dthread *d = dthread_new(&f->worker, NULL, handle_request, NULL, &err);
+    struct dthread *d = dthread_new(&f->worker, (struct dthread_entry){.event = handle_request}, &err);
     assert_non_null(d);
     dthread_attach(d, &f->request);
     dthread_start(d);
@@ -349,6 +350,31 @@ TEST(a_client_that_leaves_before_it_begins)
     dthread_leave_request(&f.request, false);
     settle(&f);
     assert_string_equal(f.log, "ne");
+    close_fixture(&f);
+}
+
+static void call_handler(duda_request_t *dr)
+{
+    assert_non_null(dr);
+    note('h');
+}
+
+TEST(a_handler_whose_client_has_left)
+{
+    struct fixture f;
+    int err;
+    open_fixture(&f);
+    for (int i = 0; i < 2; i++) {
+        struct dthread *d = dthread_new(&f.worker, (struct dthread_entry){.handler = call_handler}, &err);
+        assert_non_null(d);
+        dthread_attach(d, &f.request);
+        dthread_start(d);
+        if (i == 0)
+            settle(&f);
+    }
+    dthread_leave_request(&f.request, false);
+    settle(&f);
+    assert_string_equal(f.log, "h");
     close_fixture(&f);
 }
 
