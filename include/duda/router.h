@@ -15,6 +15,8 @@
  * over "*name". The order of registration does not matter. A path for which no pattern matches is redirected to the
  * same path with a slash, if a pattern matches that: by 301 for GET and HEAD, and by 308 for other methods.
  *
+ * group() gives several routes a prefix, callbacks and limits.
+ *
  * The framework answers HEAD by the route for GET, OPTIONS with the methods of the path, a path that has routes for
  * other methods only with 405, and other paths with 404. If the service has a DocumentRoot, its files come behind the
  * routes: a path without a route, and GET and HEAD of one without a route for GET, are looked up there. Behind the
@@ -123,6 +125,22 @@ struct duda_api_router {
      * for it the client gets 503. Returns 0, -EINVAL or -EPERM.
      */
     int (*in_dthread)(struct duda_route *route);
+
+    /*
+     * Calls `add` at once: the routes that it adds are those of a group. `prefix`, "/api" or "" for none, comes before
+     * their patterns, which begin with a slash or are empty; it may have parameters. The result is for before(),
+     * after(), limit(), timeout(), in_pieces() and in_dthread(), also after `add`: what they set is for all routes of
+     * the group. Callbacks of the group run before those of a route; of limits and timeouts, one that a route has
+     * itself is used. `add` may call group(): callbacks of the outer group run first, and the inner one's limits are
+     * used. before_all() comes before all groups.
+     *
+     *     struct duda_route *api = router->group("/api", add_api);
+     *     router->before(api, check_token);
+     *
+     * Returns the group; or NULL, which is logged, if `prefix` or `add` is NULL, the prefix does not begin with a slash
+     * in another group, or there is no memory: `add` was not called then.
+     */
+    struct duda_route *(*group)(const char *prefix, void (*add)(void));
 };
 
 DUDA_OBJECT(struct duda_api_router, router)

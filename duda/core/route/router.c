@@ -22,12 +22,47 @@ struct router *router_new(struct mk_arena *arena)
     return router;
 }
 
-int router_check(const struct router *router, struct mk_buf *error)
+/* ── groups ── */
+
+/* Puts copies of the callbacks of a group before those of a route. Returns 0 or -ENOMEM. */
+static int prepend_hooks(struct mk_arena *arena, struct route_hook **list, const struct route_hook *hooks)
 {
-    if (!router->map.problem)
-        return 0;
-    mk_buf_addf(error, "%s", router->map.problem);
-    return -EINVAL;
+    for (; hooks; hooks = hooks->next) {
+        struct route_hook *copy = mk_arena_alloc(arena, sizeof(*copy));
+        if (!copy)
+            return -ENOMEM;
+        *copy = *hooks;
+        copy->next = *list;
+        *list = copy;
+        list = &copy->next;
+    }
+    return 0;
+}
+
+/* Gives a route what its groups have, from the inner one to the outer one. Returns 0 or -ENOMEM. */
+static int inherit(struct mk_arena *arena, struct duda_route *r)
+{
+    int err = 0;
+    for (const struct duda_route *g = r->group; g && err == 0; g = g->group) {
+        r->body_bytes_max = r->body_bytes_max ? r->body_bytes_max : g->body_bytes_max;
+        r->timeout_ms = r->timeout_ms ? r->timeout_ms : g->timeout_ms;
+        r->in_pieces |= g->in_pieces;
+        r->in_dthread |= g->in_dthread;
+        err = prepend_hooks(arena, &r->before, g->before);
+        if (err == 0)
+            err = prepend_hooks(arena, &r->after, g->after);
+    }
+    return err;
+}
+
+int router_complete(struct router *router, struct mk_buf *error)
+{
+    int err = router->map.problem ? -EINVAL : 0;
+    for (struct mk_route *r = router->routes.first; r && err == 0; r = r->next)
+        err = inherit(router->arena, MK_CONTAINER_OF(r, struct duda_route, at));
+    if (err < 0)
+        mk_buf_addf(error, "%s", err == -EINVAL ? router->map.problem : strerror(-err));
+    return err;
 }
 
 enum router_result router_match(const struct router *router, enum mk_method method, struct mk_str path, bool has_query,
@@ -84,6 +119,27 @@ static void log_refusal(const char *function, const char *text, const char *prob
     message_log(MK_LOG_ERROR, "%s(\"%.200s\") adds no route: %s", function, text ? text : "", problem);
 }
 
+/* Returns a pattern behind the prefix of the group; `.p` NULL, and a sentence in *problem, if that cannot be. */
+static struct mk_str add_prefix(const struct router *router, struct mk_str pattern, const char **problem)
+{
+    struct mk_buf whole;
+    if (!router->group)
+        return pattern;
+    struct mk_str prefix = router->group->at.pattern;
+    bool is_wrong = pattern.len && pattern.p[0] != '/';
+    size_t size = prefix.len + pattern.len + 1;
+    char *storage = is_wrong ? NULL : mk_arena_alloc(router->arena, size);
+    if (!storage) {
+        *problem = is_wrong ? "in a group it is empty or begins with a slash" : "there is no memory";
+        return MK_STR_NONE;
+    }
+    mk_buf_init_fixed(&whole, storage, size);
+    mk_buf_adds(&whole, prefix);
+    mk_buf_adds(&whole, pattern);
+    storage[size - 1] = '\0';
+    return mk_buf_str(&whole);
+}
+
 static struct duda_route *add_route(const char *function, mk_methods methods, const char *pattern,
                                     duda_request_fn handler)
 {
@@ -91,13 +147,35 @@ static struct duda_route *add_route(const char *function, mk_methods methods, co
     const char *problem = "there is no pattern or no handler";
     if (!router)
         return NULL;
-    struct duda_route *r = pattern && handler ? mk_arena_zalloc(router->arena, sizeof(*r)) : NULL;
-    if (r && mk_routes_add(&router->routes, router->arena, methods, mk_str_c(pattern), &r->at, &problem) == 0) {
+    struct mk_str whole = pattern && handler ? add_prefix(router, mk_str_c(pattern), &problem) : MK_STR_NONE;
+    struct duda_route *r = whole.p ? mk_arena_zalloc(router->arena, sizeof(*r)) : NULL;
+    if (r && mk_routes_add(&router->routes, router->arena, methods, whole, &r->at, &problem) == 0) {
         r->handler = handler;
+        r->group = router->group;
         return r;
     }
-    log_refusal(function, pattern, problem);
+    log_refusal(function, whole.p ? whole.p : pattern, problem);
     return NULL;
+}
+
+static struct duda_route *add_group(const char *prefix, void (*add)(void))
+{
+    struct router *router = router_of_main("router->group");
+    const char *problem = "there is no prefix or no function";
+    if (!router)
+        return NULL;
+    struct mk_str whole = prefix && add ? add_prefix(router, mk_str_c(prefix), &problem) : MK_STR_NONE;
+    struct duda_route *group = whole.p ? mk_arena_zalloc(router->arena, sizeof(*group)) : NULL;
+    if (!group) {
+        log_refusal("router->group", prefix, problem);
+        return NULL;
+    }
+    group->at.pattern = whole; /* valid as long as `add` runs */
+    group->group = router->group;
+    router->group = group;
+    add();
+    router->group = group->group;
+    return group;
 }
 
 static struct duda_route *add_get(const char *pattern, duda_request_fn handler)
@@ -266,4 +344,5 @@ const struct duda_api_router object_router = {
     .next = dispatch_next,
     .pattern = get_pattern,
     .in_dthread = set_in_dthread,
+    .group = add_group,
 };

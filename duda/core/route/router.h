@@ -14,6 +14,7 @@
 struct router {
     struct mk_arena *arena;
     struct mk_routes routes;
+    struct duda_route *group;          /* to which routes are added now; NULL: none */
     struct route_hook *before, *after; /* of all routes */
     bool has_after;                    /* of any route */
     duda_request_fn not_found;
@@ -33,8 +34,11 @@ enum router_result {
 /* Returns a router without routes; NULL without memory. */
 struct router *router_new(struct mk_arena *arena);
 
-/* Returns 0, or -EINVAL with a sentence in `error`: duda_main() has added what cannot work. */
-int router_check(const struct router *router, struct mk_buf *error);
+/*
+ * duda_main() has returned: gives routes what their groups have. Returns 0, or -EINVAL (what was added cannot work) or
+ * -ENOMEM with a sentence in `error`.
+ */
+int router_complete(struct router *router, struct mk_buf *error);
 
 /*
  * Finds the route of a path below the service's URL: "", "/", "/a" ... `match->route` is set for ROUTER_FOUND only, and

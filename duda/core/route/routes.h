@@ -17,9 +17,11 @@ struct route_hook {
     duda_request_fn after;
 };
 
+/* A route, or a group of routes, which has no handler and whose pattern is their prefix. */
 struct duda_route {
     struct mk_route at; /* pattern, methods and names */
     duda_request_fn handler;
+    struct duda_route *group; /* to which it was added; NULL: none. router_complete() gives it what that has */
     struct route_hook *before, *after;
     size_t body_bytes_max; /* 0: MaxRequestSize */
     uint32_t timeout_ms;   /* 0: none but HandlerTimeout */

@@ -414,7 +414,7 @@ int service_run(struct service *s, struct mk_buf *error)
     if (result != 0 && !mk_buf_str(error).len)
         mk_buf_addf(error, "duda_main() has returned %d", result);
     else if (result == 0)
-        result = router_check(s->router, error);
+        result = router_complete(s->router, error);
     if (result == 0)
         result = count_routes(s, error);
     s->state = result == 0 ? SERVICE_RUNS : SERVICE_FAILED;

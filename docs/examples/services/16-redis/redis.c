@@ -6,7 +6,7 @@
  *     curl http://localhost:2001/redis/pages/home                home: 1
  *     curl http://localhost:2001/redis/                          home: 1, today 1
  *
- * Each handler begins a dthread, which asks Redis in straight code while its worker serves others. The server is that
+ * Each handler runs in a dthread, and asks Redis in straight code while its worker serves others. The server is that
  * of the environment variable REDIS_ADDRESS ("name:port" or "unix:/path"), or 127.0.0.1:6379. Without it, clients get
  * 503 with a reason in the log.
  */
@@ -32,16 +32,20 @@ static void fail(duda_request_t *dr, int err)
     response->error(dr, 503);
 }
 
+/* Returns the name of the page, or NULL after it has answered 404. */
 static const char *get_name(duda_request_t *dr)
 {
     const char *name = param->get(dr, "name");
-    return name && strlen(name) <= NAME_BYTES ? name : NULL;
+    if (strlen(name) <= NAME_BYTES)
+        return name;
+    response->error(dr, 404);
+    return NULL;
 }
 
 /* Counts in two places at once: all commands are one step. The count of today ends a day after its begin. */
-static void count_page(duda_request_t *dr, void *data)
+static void count_page(duda_request_t *dr)
 {
-    const char *name = data;
+    const char *name = get_name(dr);
     const struct duda_redis_arg all[] = {{"ZINCRBY", -1}, {"example:pages", -1}, {"1", -1}, {name, -1}};
     const struct duda_redis_arg first[] = {{"SET", -1}, {"example:today", -1}, {"0", -1},
                                            {"EX", -1},  {"86400", -1},         {"NX", -1}};
@@ -51,7 +55,7 @@ static void count_page(duda_request_t *dr, void *data)
         {.args = first, .n_args = 6},
         {.args = today, .n_args = 2},
     };
-    if (!dr)
+    if (!name)
         return;
     int err = redis->ask_all(db, items, 3, true);
     if (err < 0) {
@@ -64,28 +68,26 @@ static void count_page(duda_request_t *dr, void *data)
         free(items[i].reply);
 }
 
-static void show_page(duda_request_t *dr, void *data)
+static void show_page(duda_request_t *dr)
 {
     redisReply *reply;
-    if (!dr)
+    const char *name = get_name(dr);
+    if (!name)
         return;
-    int err = redis->ask(db, &reply, "ZSCORE example:pages %s", (const char *)data);
+    int err = redis->ask(db, &reply, "ZSCORE example:pages %s", name);
     if (err < 0)
         fail(dr, err);
     else if (reply->type == REDIS_REPLY_NIL)
         response->error(dr, 404);
-    else if (response->printf(dr, "%s: %s\n", (const char *)data, reply->str) >= 0)
+    else if (response->printf(dr, "%s: %s\n", name, reply->str) >= 0)
         response->end(dr, NULL);
     free(reply);
 }
 
 /* The pages with the most visits. */
-static void show_all(duda_request_t *dr, void *data)
+static void show_all(duda_request_t *dr)
 {
     redisReply *pages = NULL, *today = NULL;
-    (void)data;
-    if (!dr)
-        return;
     int err = redis->ask(db, &pages, "ZREVRANGE example:pages 0 %d WITHSCORES", PAGES_SHOWN - 1);
     err = err < 0 ? err : redis->ask(db, &today, "GET example:today");
     if (err < 0) {
@@ -100,39 +102,16 @@ static void show_all(duda_request_t *dr, void *data)
     free(today);
 }
 
-/* ── handlers ── */
-
-static void begin(duda_request_t *dr, duda_event_fn fn)
+static void add_routes(void)
 {
-    const char *name = get_name(dr);
-    if (!name)
-        response->error(dr, 404);
-    else if (!dthread->handle(dr, fn, (void *)(uintptr_t)name))
-        response->error(dr, 503);
-}
-
-static void handle_count(duda_request_t *dr)
-{
-    begin(dr, count_page);
-}
-
-static void handle_page(duda_request_t *dr)
-{
-    begin(dr, show_page);
-}
-
-static void handle_all(duda_request_t *dr)
-{
-    if (!dthread->handle(dr, show_all, NULL))
-        response->error(dr, 503);
+    router->get("/", show_all);
+    router->get("/pages/:name", show_page);
+    router->post("/pages/:name", count_page);
 }
 
 int duda_main(void)
 {
     duda_load_package(redis, "redis");
     db = redis->open(&(struct duda_redis_conf){.address = getenv("REDIS_ADDRESS")});
-    return db && router->get("/", handle_all) && router->get("/pages/:name", handle_page) &&
-                   router->post("/pages/:name", handle_count)
-               ? 0
-               : -1;
+    return db ? router->in_dthread(router->group("", add_routes)) : -1;
 }

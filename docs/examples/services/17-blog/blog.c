@@ -76,12 +76,17 @@ static void send_error(duda_request_t *dr, int err)
         response->error(dr, err == -ERANGE ? 400 : err == -ENOENT ? 404 : err == -ENOSPC ? 507 : 503);
 }
 
+/* Reads the number of the post from the URL. Returns 0 or -ENOENT. */
+static int get_id(duda_request_t *dr, long *ret)
+{
+    return param->get_number(dr, "id", ret) == 0 ? 0 : -ENOENT;
+}
+
 /* ── reading ── */
 
-static void list_posts(duda_request_t *dr, void *data)
+static void list_posts(duda_request_t *dr)
 {
     duda_sqlite_rows_t *rows;
-    (void)data;
     int err = sqlite->query(db, &rows, "SELECT id, title, posted FROM posts ORDER BY id DESC LIMIT ?",
                             DUDA_SQLITE_ARGS(duda_sqlite_int(POSTS_SHOWN)));
     if (err < 0) {
@@ -119,17 +124,19 @@ static void print_post(duda_request_t *dr, duda_sqlite_rows_t *post, duda_sqlite
     response->end(dr, NULL);
 }
 
-static void show_post(duda_request_t *dr, void *data)
+static void show_post(duda_request_t *dr)
 {
-    const int64_t *id = data;
     duda_sqlite_rows_t *post = NULL, *comments = NULL;
-    int err = sqlite->query(db, &post, "SELECT id, title, text FROM posts WHERE id = ?",
-                            DUDA_SQLITE_ARGS(duda_sqlite_int(*id)));
+    long id = 0;
+    int err = get_id(dr, &id);
+    if (err == 0)
+        err = sqlite->query(db, &post, "SELECT id, title, text FROM posts WHERE id = ?",
+                            DUDA_SQLITE_ARGS(duda_sqlite_int(id)));
     if (err == 0 && !sqlite->next(post))
         err = -ENOENT;
     if (err == 0)
         err = sqlite->query(db, &comments, "SELECT name, text FROM comments WHERE post = ? ORDER BY id",
-                            DUDA_SQLITE_ARGS(duda_sqlite_int(*id)));
+                            DUDA_SQLITE_ARGS(duda_sqlite_int(id)));
     if (err == 0)
         print_post(dr, post, comments);
     else
@@ -140,11 +147,10 @@ static void show_post(duda_request_t *dr, void *data)
 
 /* ── writing ── */
 
-static void add_post(duda_request_t *dr, void *data)
+static void add_post(duda_request_t *dr)
 {
     struct duda_sqlite_change change;
     char location[64];
-    (void)data;
     int err = sqlite->exec(db, &change, "INSERT INTO posts(title, text) VALUES(?, ?)",
                            DUDA_SQLITE_ARGS(duda_sqlite_text(form->get(dr, "title")),
                                             duda_sqlite_text(form->get(dr, "text"))));
@@ -180,12 +186,14 @@ static int insert_comment(duda_sqlite_t *in, void *data)
                                          duda_sqlite_text(c->text)));
 }
 
-static void add_comment(duda_request_t *dr, void *data)
+static void add_comment(duda_request_t *dr)
 {
-    const int64_t *id = data;
     char location[64];
-    struct comment c = {.post = *id, .name = form->get(dr, "name"), .text = form->get(dr, "text")};
-    int err = sqlite->transaction(db, insert_comment, &c);
+    long id = 0;
+    int err = get_id(dr, &id);
+    struct comment c = {.post = id, .name = form->get(dr, "name"), .text = form->get(dr, "text")};
+    if (err == 0)
+        err = sqlite->transaction(db, insert_comment, &c);
     if (err < 0) {
         send_error(dr, err);
         return;
@@ -194,45 +202,14 @@ static void add_comment(duda_request_t *dr, void *data)
     response->redirect(dr, 303, location);
 }
 
-/* ── requests ── */
+/* ── routes ── */
 
-static void handle(duda_request_t *dr, duda_event_fn fn, void *data)
+static void add_routes(void)
 {
-    if (!dthread->handle(dr, fn, data))
-        response->error(dr, 503);
-}
-
-/* Has a dthread handle the post of the URL. */
-static void handle_of_post(duda_request_t *dr, duda_event_fn fn)
-{
-    long number;
-    int64_t *id = mem->alloc(sizeof(*id));
-    if (!id || gc->add(dr, id) < 0 || param->get_number(dr, "id", &number) < 0) {
-        response->error(dr, id ? 404 : 503);
-        return;
-    }
-    *id = number;
-    handle(dr, fn, id);
-}
-
-static void handle_list(duda_request_t *dr)
-{
-    handle(dr, list_posts, NULL);
-}
-
-static void handle_post(duda_request_t *dr)
-{
-    handle_of_post(dr, show_post);
-}
-
-static void handle_new_post(duda_request_t *dr)
-{
-    handle(dr, add_post, NULL);
-}
-
-static void handle_new_comment(duda_request_t *dr)
-{
-    handle_of_post(dr, add_comment);
+    router->get("/", list_posts);
+    router->post("/posts/", add_post);
+    router->get("/posts/:id", show_post);
+    router->post("/posts/:id/comments", add_comment);
 }
 
 int duda_main(void)
@@ -241,9 +218,6 @@ int duda_main(void)
     db = sqlite->open(&(struct duda_sqlite_conf){.path = "blog.db", .migrations = migrations});
     if (!db) /* the log says why */
         return -1;
-    struct duda_route *post = router->post("/posts/", handle_new_post),
-                      *comment = router->post("/posts/:id/comments", handle_new_comment);
-    if (!post || !comment || router->limit(post, BODY_BYTES_MAX) < 0 || router->limit(comment, BODY_BYTES_MAX) < 0)
-        return -1;
-    return router->get("/", handle_list) && router->get("/posts/:id", handle_post) ? 0 : -1;
+    struct duda_route *all = router->group("", add_routes);
+    return router->limit(all, BODY_BYTES_MAX) == 0 ? router->in_dthread(all) : -1;
 }

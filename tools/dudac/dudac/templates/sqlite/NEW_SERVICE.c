@@ -40,12 +40,11 @@ static void send_error(duda_request_t *dr, int err)
         response->error(dr, 503);
 }
 
-/* ── in dthreads ── */
+/* ── handlers, in dthreads ── */
 
-static void list_notes(duda_request_t *dr, void *data)
+static void list_notes(duda_request_t *dr)
 {
     duda_sqlite_rows_t *rows;
-    (void)data;
     int err = sqlite->query(db, &rows, "SELECT name FROM notes ORDER BY name LIMIT ?",
                             DUDA_SQLITE_ARGS(duda_sqlite_int(NOTES_MAX)));
     if (err < 0) {
@@ -59,10 +58,9 @@ static void list_notes(duda_request_t *dr, void *data)
     free(rows);
 }
 
-static void get_note(duda_request_t *dr, void *data)
+static void get_note(duda_request_t *dr)
 {
     duda_sqlite_rows_t *rows;
-    (void)data;
     int err = sqlite->query(db, &rows, "SELECT text FROM notes WHERE name = ?",
                             DUDA_SQLITE_ARGS(duda_sqlite_text(param->get(dr, "name"))));
     if (err < 0) {
@@ -79,11 +77,10 @@ static void get_note(duda_request_t *dr, void *data)
     free(rows);
 }
 
-static void put_note(duda_request_t *dr, void *data)
+static void put_note(duda_request_t *dr)
 {
     size_t len = 0;
     const char *text = request->body(dr, &len);
-    (void)data;
     int err = sqlite->exec(db, NULL, "INSERT INTO notes VALUES(?, ?) ON CONFLICT DO UPDATE SET text = excluded.text",
                            DUDA_SQLITE_ARGS(duda_sqlite_text(param->get(dr, "name")),
                                             duda_sqlite_text_n(text ? text : "", len)));
@@ -93,10 +90,9 @@ static void put_note(duda_request_t *dr, void *data)
         end_with(dr, 204);
 }
 
-static void delete_note(duda_request_t *dr, void *data)
+static void delete_note(duda_request_t *dr)
 {
     struct duda_sqlite_change change;
-    (void)data;
     int err = sqlite->exec(db, &change, "DELETE FROM notes WHERE name = ?",
                            DUDA_SQLITE_ARGS(duda_sqlite_text(param->get(dr, "name"))));
     if (err < 0)
@@ -105,45 +101,21 @@ static void delete_note(duda_request_t *dr, void *data)
         end_with(dr, change.rows ? 204 : 404);
 }
 
-/* ── handlers ── */
-
-static void begin_dthread(duda_request_t *dr, duda_event_fn fn)
+static void add_routes(void)
 {
-    if (!dthread->handle(dr, fn, NULL))
-        response->error(dr, 503);
-}
-
-static void handle_list(duda_request_t *dr)
-{
-    begin_dthread(dr, list_notes);
-}
-
-static void handle_get(duda_request_t *dr)
-{
-    begin_dthread(dr, get_note);
-}
-
-static void handle_put(duda_request_t *dr)
-{
-    begin_dthread(dr, put_note);
-}
-
-static void handle_delete(duda_request_t *dr)
-{
-    begin_dthread(dr, delete_note);
+    const char *note = "/notes/:name";
+    router->get("/notes/", list_notes);
+    router->get(note, get_note);
+    router->put(note, put_note);
+    router->delete (note, delete_note);
 }
 
 int duda_main(void)
 {
-    const char *note = "/notes/:name";
     duda_load_package(sqlite, "sqlite");
     db = sqlite->open(&(struct duda_sqlite_conf){.path = "NEW_SERVICE.db", .migrations = migrations});
     if (!db) /* the log says why */
         return -1;
-    struct duda_route *put = router->put(note, handle_put);
-    if (!put || router->limit(put, NOTE_BYTES_MAX) < 0)
-        return -1;
-    return router->get("/notes/", handle_list) && router->get(note, handle_get) && router->delete (note, handle_delete)
-               ? 0
-               : -1;
+    struct duda_route *all = router->group("", add_routes);
+    return router->limit(all, NOTE_BYTES_MAX) == 0 ? router->in_dthread(all) : -1;
 }
