@@ -39,6 +39,7 @@ static const struct object objects[] = {
     OBJECT(response),
     OBJECT(router),
     OBJECT(session),
+    OBJECT(sse),
     OBJECT(task),
     OBJECT(tunnel),
     OBJECT(worker),

@@ -28,6 +28,7 @@ extern const struct duda_api_response object_response;
 extern const struct duda_api_router object_router;
 extern const struct duda_api_router_2 object_router_2;
 extern const struct duda_api_session object_session;
+extern const struct duda_api_sse object_sse;
 extern const struct duda_api_task object_task;
 extern const struct duda_api_tunnel object_tunnel;
 extern const struct duda_api_worker object_worker;

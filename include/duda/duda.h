@@ -45,6 +45,7 @@
 #include "router.h"
 #include "service.h"
 #include "session.h"
+#include "sse.h"
 #include "task.h"
 #include "tunnel.h"
 #include "worker.h"

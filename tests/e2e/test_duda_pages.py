@@ -13,7 +13,8 @@ from harness.services import HEAD, build_old_service, build_service, needs_duda,
 INCLUDE = build.TOP / "include" / "duda"
 PAGES = build.TOP / "docs" / "reference" / "duda"
 OBJECTS = ["conf", "console", "cookie", "data", "dthread", "event", "fconf", "form", "gc", "global", "logger", "mem"]
-OBJECTS += ["msg", "param", "qs", "request", "response", "router", "session", "task", "tunnel", "worker", "xtime"]
+OBJECTS += ["msg", "param", "qs", "request", "response", "router", "session", "sse", "task", "tunnel", "worker"]
+OBJECTS += ["xtime"]
 OLD = ["map"]  # its page is for services of the original API
 TEXTS = {name: (PAGES / f"{name}.md").read_text() for name in [*OBJECTS, *OLD]}
 
@@ -43,6 +44,7 @@ ASKED = {
     "response": [("GET", "/response/", "<h1>Hello</h1><p>127.0.0.1</p>"), ("GET", "/response/sum/4", "10")],
     "router": [("GET", "/router/users/7", "user 7"), ("DELETE", "/router/users/7", "")],
     "session": [("GET", "/session/", "visit 1"), ("GET", "/session/", "visit 1")],
+    "sse": [("POST", "/sse/rooms/a", "0 listen")],
     "task": [("GET", "/task/callback", "the sum is 5050"), ("GET", "/task/straight", "the sum is 5050")],
     "tunnel": [("GET", "/tunnel/", "this is for upgrades")],
     "worker": [("GET", "/worker/", r"\d+ rounds, 1 workers")],

@@ -113,16 +113,31 @@ void output_stop(struct duda_request *dr)
     dr->output.state = OUTPUT_ENDED;
 }
 
+void output_cut(struct duda_request *dr)
+{
+    output_stop(dr);
+    dr->is_cut = true;
+    mk_response_abort(dr->req);
+}
+
+uint64_t output_count_queued(const struct duda_request *dr)
+{
+    uint64_t bytes = 0;
+    for (const struct output_part *part = dr->output.first; part; part = part->next)
+        bytes += part->len;
+    return bytes;
+}
+
 /* ── passing parts to the server ── */
 
 static int fail(struct duda_request *dr, int err)
 {
-    output_stop(dr);
-    if (err != -EALREADY) {
-        misuse_error(dr->worker, "a response is cut", err);
-        dr->is_cut = true;
-        mk_response_abort(dr->req);
+    if (err == -EALREADY) {
+        output_stop(dr);
+        return err;
     }
+    misuse_error(dr->worker, "a response is cut", err);
+    output_cut(dr);
     return err;
 }
 

@@ -56,6 +56,10 @@ int output_end(struct duda_request *dr);
 void output_drop(struct duda_request *dr);
 /* The response was ended or cut in another way. */
 void output_stop(struct duda_request *dr);
+/* Cuts the response, so that the client sees that it is incomplete. */
+void output_cut(struct duda_request *dr);
+/* Returns how many bytes wait here, behind what the server has taken; generators do not count. */
+uint64_t output_count_queued(const struct duda_request *dr);
 /*
  * Copies all parts of a page (request.h) into an arena, and removes them. Returns MK_STR_NONE: there are generators,
  * more than 8 KB, or no memory.

@@ -10,6 +10,7 @@
 #include "objects.h"
 #include "request/gc.h"
 #include "request/raw_head.h"
+#include "request/sse.h"
 #include "request/tunnel.h"
 #include "task/task.h"
 
@@ -95,6 +96,7 @@ void request_release(struct duda_request *dr)
     dthread_leave_request(dr, is_complete);
     task_leave_request(dr);
     session_release(dr);
+    sse_leave_request(dr);
     raw_head_free(dr);
     mk_list_del(&dr->node);
     request_pool_put(dr);

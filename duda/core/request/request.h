@@ -15,6 +15,7 @@ struct dispatch;
 struct heartbeat;
 struct raw_head;
 struct request_slab;
+struct sse_subscription;
 struct task;
 struct tunnel;
 
@@ -49,14 +50,15 @@ struct duda_request {
     const char *strings[REQUEST_STRINGS];
 
     struct output output;
-    struct raw_head *raw;        /* the service prints status line and headers itself; or NULL */
-    struct heartbeat *heartbeat; /* of server-sent events; or NULL */
-    struct tunnel *tunnel;       /* the service has taken the exchange over (tunnel.h); or NULL */
-    bool is_before_head;         /* functions run that may still change the head, although the response has ended */
-    bool is_page;                /* of an error of the server, whose response has ended (route/error_page.h) */
-    bool answered;               /* the service has ended the response */
-    bool is_kept;                /* the service has said that the response comes later: wait(), ticket() */
-    bool is_cut;                 /* the service, or a reload, has cut the response */
+    struct raw_head *raw;                   /* the service prints status line and headers itself; or NULL */
+    struct heartbeat *heartbeat;            /* of server-sent events; or NULL */
+    struct sse_subscription *subscriptions; /* of channels (sse_channels.h); or NULL */
+    struct tunnel *tunnel;                  /* the service has taken the exchange over (tunnel.h); or NULL */
+    bool is_before_head; /* functions run that may still change the head, although the response has ended */
+    bool is_page;        /* of an error of the server, whose response has ended (route/error_page.h) */
+    bool answered;       /* the service has ended the response */
+    bool is_kept;        /* the service has said that the response comes later: wait(), ticket() */
+    bool is_cut;         /* the service, or a reload, has cut the response */
     duda_request_fn done;
     struct request_event leave, writable;
     struct gc_item *gc;            /* gc.h */

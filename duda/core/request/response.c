@@ -384,10 +384,8 @@ static int cut(duda_request_t *dr)
         err = check(dr, "response->abort()");
     if (err < 0)
         return err;
-    output_stop(dr);
     dr->leave.fn = NULL; /* the service itself has ended it */
-    dr->is_cut = true;
-    mk_response_abort(dr->req);
+    output_cut(dr);
     return 0;
 }
 

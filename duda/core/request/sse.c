@@ -63,16 +63,22 @@ int sse_begin(duda_request_t *dr, unsigned heartbeat_s)
     return err == 0 ? output_flush(dr) : err;
 }
 
+int sse_pass(duda_request_t *dr, struct mk_str text)
+{
+    int r = output_add_copy(dr, text);
+    if (r >= 0 && dr->heartbeat && dr->output.state == OUTPUT_SENDING)
+        mk_timer_arm(dr->worker->loop, &dr->heartbeat->timer, dr->heartbeat->interval_ms);
+    return r;
+}
+
 int sse_send(duda_request_t *dr, const char *type, const char *id, struct mk_str data)
 {
     struct mk_buf text;
     mk_buf_init(&text, EVENT_BYTES_MAX);
     int r = sse_format(&text, mk_str_c(type), mk_str_c(id), data);
     if (r == 0)
-        r = output_add_copy(dr, mk_buf_str(&text));
+        r = sse_pass(dr, mk_buf_str(&text));
     mk_buf_release(&text);
-    if (r >= 0 && dr->heartbeat && dr->output.state == OUTPUT_SENDING)
-        mk_timer_arm(dr->worker->loop, &dr->heartbeat->timer, dr->heartbeat->interval_ms);
     return r;
 }
 

@@ -18,5 +18,10 @@ int sse_format(struct mk_buf *out, struct mk_str type, struct mk_str id, struct 
 int sse_begin(duda_request_t *dr, unsigned heartbeat_s);
 int sse_send(duda_request_t *dr, const char *type, const char *id, struct mk_str data);
 int sse_set_retry(duda_request_t *dr, unsigned delay_ms);
+/* Sends formatted events, and begins the interval of heartbeats again. Returns as output_add_copy(). */
+int sse_pass(duda_request_t *dr, struct mk_str text);
+
+/* Ends the subscriptions of a request (sse_publish.c). */
+void sse_leave_request(duda_request_t *dr);
 
 #endif

@@ -33,6 +33,8 @@ static void free_calls(struct inbox_call *call)
 {
     while (call) {
         struct inbox_call *next = call->next;
+        if (call->drop)
+            call->drop(call->data);
         heap_free(call, sizeof(*call));
         call = next;
     }
@@ -103,12 +105,13 @@ static int add_call(struct inbox *inbox, struct inbox_call *call)
     return err;
 }
 
-static int copy_call(struct inbox *inbox, const struct inbox_call *call)
+int inbox_add(struct inbox *inbox, const struct inbox_call *call)
 {
     struct inbox_call *copy = heap_zalloc(sizeof(*copy));
     if (!copy)
         return -ENOMEM;
     *copy = *call;
+    copy->next = NULL;
     int err = add_call(inbox, copy);
     if (err < 0)
         heap_free(copy, sizeof(*copy));
@@ -118,13 +121,12 @@ static int copy_call(struct inbox *inbox, const struct inbox_call *call)
 int inbox_send(struct service *s, int worker, struct inbox_call call)
 {
     int result = worker < 0 ? 0 : -ENOENT;
-    call.next = NULL;
     pthread_mutex_lock(&s->lock);
     for (struct mk_list *node = s->workers.next; node != &s->workers; node = node->next) {
         struct service_worker *w = MK_CONTAINER_OF(node, struct service_worker, node);
         if (w->ended || (worker >= 0 && w->index != (unsigned)worker))
             continue;
-        int err = copy_call(&w->inbox, &call);
+        int err = inbox_add(&w->inbox, &call);
         if (worker >= 0 || err < 0)
             result = err;
     }

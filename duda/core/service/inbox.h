@@ -15,10 +15,13 @@
 
 struct service;
 
-/* One call: `fn(data)`, or the service's signal callback with `value` if `fn` is NULL. */
+/*
+ * One call: `fn(data)`, or the service's signal callback with `value` if `fn` is NULL. Then `drop(data)`, unless NULL,
+ * also if the call is not made.
+ */
 struct inbox_call {
     struct inbox_call *next;
-    duda_call_fn fn;
+    duda_call_fn fn, drop;
     void *data;
     uint64_t value;
 };
@@ -35,6 +38,8 @@ int inbox_open(struct inbox *inbox, struct mk_loop *loop);
 /* Stops watching (`loop` NULL: it has ended), and frees the calls that wait. No other thread may add any more. */
 void inbox_close(struct inbox *inbox, struct mk_loop *loop);
 
+/* Adds a copy of a call. Under the lock of the service. Returns 0, -EAGAIN (it is full) or -ENOMEM. */
+int inbox_add(struct inbox *inbox, const struct inbox_call *call);
 /* Adds a call to the inbox of one worker of the service, or of all (-1). Returns 0, -ENOENT, -EAGAIN or -ENOMEM. */
 int inbox_send(struct service *s, int worker, struct inbox_call call);
 

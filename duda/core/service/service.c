@@ -19,6 +19,7 @@
 #include "task/task_pool.h"
 
 #include <monkey/library.h>
+#include <monkey/siphash.h>
 
 #include <assert.h>
 #include <dlfcn.h>
@@ -294,8 +295,11 @@ static struct service *new_service(struct service_set *set, const struct mk_host
     private_loops_init(&s->loops);
     s->set = set;
     s->refs = 1;
-    if (copy_conf(s, host, site, conf) < 0)
-        mk_buf_addf(error, "%s", strerror(ENOMEM));
+    int err = mk_siphash_key(s->sse.key);
+    if (err == 0)
+        err = copy_conf(s, host, site, conf);
+    if (err < 0)
+        mk_buf_addf(error, "%s", strerror(-err));
     else if (load(s, fd, error) == 0)
         return s;
     free_service(s);

@@ -19,6 +19,7 @@
 #include "event/signals.h"
 #include "event/timer.h"
 #include "log/log.h"
+#include "request/sse_channels.h"
 #include "service/counts.h"
 #include "service/folder.h"
 #include "service/global.h"
@@ -88,6 +89,7 @@ struct service_worker {
     struct misuse misuse;
     struct watch_slot watch;
     struct inbox inbox;
+    struct sse_channels channels; /* changed under service.lock */
     struct descriptors descriptors;
     struct slots timers; /* struct service_timer */
     struct global_values values;
@@ -130,6 +132,7 @@ struct service {
     struct thread_set threads;
     struct signals signals;
     struct private_loops loops;
+    struct sse_service sse;
     struct logs logs;
     struct counts counts;
     _Atomic(struct recent *) recent; /* its last messages; NULL: no console is enabled. Set once */

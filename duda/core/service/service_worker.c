@@ -68,6 +68,7 @@ static void end_worker(struct service_worker *w)
     watch_remove(&w->watch);
     inbox_close(&w->inbox, service_worker_has_loop(w) ? w->loop : NULL);
     request_pool_release(w);
+    sse_channels_release(&w->channels);
     pthread_mutex_lock(&s->lock); /* the service may be freed behind it */
     mk_list_del(&w->node);
     pthread_cond_signal(&s->idle);

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The channels of a service in one worker, by their names (<duda/sse.h>): a hash table of lists of requests. A channel
+ * exists while it has a subscriber, or a delivery refers to it.
+ */
+#ifndef DUDA_CORE_REQUEST_SSE_CHANNELS_H
+#define DUDA_CORE_REQUEST_SSE_CHANNELS_H
+
+#include <monkey/list.h>
+#include <monkey/str.h>
+
+#include <stdatomic.h>
+
+struct duda_request;
+
+struct sse_channel {
+    struct sse_channel *next; /* in its bucket */
+    struct mk_list subscriptions;
+    unsigned n, refs;
+    uint64_t hash;
+    size_t len;
+    char name[];
+};
+
+struct sse_subscription {
+    struct mk_list node;           /* in channel->subscriptions, or in the list of a delivery */
+    struct sse_subscription *next; /* of the request */
+    struct sse_channel *channel;
+    struct duda_request *dr;
+};
+
+struct sse_channels {
+    struct sse_channel **buckets; /* NULL: there was no channel yet */
+    unsigned n_buckets, n;
+};
+
+/* Of a service. */
+struct sse_service {
+    uint64_t key[2];             /* of the hash: clients may choose names */
+    atomic_size_t pending_bytes; /* of events that wait for workers */
+};
+
+/* Returns the channel of a name and its hash, or NULL. */
+struct sse_channel *sse_channels_find(const struct sse_channels *channels, struct mk_str name, uint64_t hash);
+/* Adds a subscription of `dr`. Returns it, or NULL without memory. */
+struct sse_subscription *sse_channels_join(struct sse_channels *channels, struct mk_str name, uint64_t hash,
+                                           struct duda_request *dr);
+/* Frees a subscription, and its channel if that is empty. */
+void sse_channels_leave(struct sse_channels *channels, struct sse_subscription *sub);
+/* Drops a reference; frees the channel if it is empty. */
+void sse_channels_put(struct sse_channels *channels, struct sse_channel *channel);
+/* Frees the table, which is empty. */
+void sse_channels_release(struct sse_channels *channels);
+
+#endif
