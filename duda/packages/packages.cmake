@@ -34,6 +34,9 @@ foreach(name IN LISTS MK_PACKAGES)
         mk_add_package(memcached memcached/memcached.c memcached/calls.c memcached/command.c memcached/conn.c
             memcached/hash.c memcached/pool.c memcached/reply.c)
         target_link_libraries(duda-memcached PRIVATE monkey-kit)
+    elseif(name STREQUAL "password")
+        mk_add_package(password password/password.c password/compute.c)
+        mk_link_package(password crypt.h crypt libcrypt-dev)
     elseif(name STREQUAL "redis")
         mk_add_package(redis redis/redis.c redis/calls.c redis/conn.c redis/format.c redis/old.c redis/printf.c
             redis/reader.c redis/sessions.c redis/status.c redis/subscribe.c)

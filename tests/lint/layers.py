@@ -62,7 +62,7 @@ THIRD_PARTY = {
     "hiredis/": ("duda/packages/redis/", "tests/unit/duda/packages/"),
     "nghttp2/": ("lib/core/http/h2/session.c", "tests/unit/core/http/", "tests/fuzz/"),
     "pcre2.h": ("lib/core/base/regex.c",),
-    "crypt.h": ("plugins/auth/auth.c", "plugins/auth/hash.c"),
+    "crypt.h": ("plugins/auth/auth.c", "plugins/auth/hash.c", "duda/packages/password/compute.c"),
     "jansson.h": ("plugins/auth/", "bin/shell/object.c", "tests/unit/plugins/"),
     "openssl/ssl.h": ("plugins/tls/", "tools/wr/load/tls.c", "tests/unit/plugins/", "tests/fuzz/tls_fuzz.c"),
     "openssl/": ("plugins/tls/", "plugins/auth/", "duda/packages/sha/", "tools/wr/load/tls.c", "tests/unit/plugins/",

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The package password: where a call is computed, and how its caller gets the result.
+ *
+ *     dthread                        task->await(), with a job on the heap
+ *     callbacks (_then)              task->start()
+ *     other threads, duda_main()     here
+ */
+#include "compute.h"
+
+#include <duda/dthread.h>
+#include <duda/mem.h>
+#include <duda/msg.h>
+#include <duda/task.h>
+#include <duda/worker.h>
+
+#include <string.h>
+
+/* Logs what the service or the machine is the cause of. Returns `err`. */
+static int report(const char *call, int err)
+{
+    const char *reason = NULL;
+    if (err == -EINVAL)
+        reason = "an argument is NULL or empty, or the hash is none of yescrypt, bcrypt, SHA-512 and SHA-256";
+    else if (err == -EPERM)
+        reason =
+            "a callback of a worker must not wait: call it in a dthread, or the _then function; that one in a worker";
+    else if (err == -EIO)
+        reason = "libcrypt has failed";
+    if (reason)
+        msg->warn("password->%s(): %s", call, reason);
+    return err;
+}
+
+static void free_job(void *data)
+{
+    explicit_bzero(data, sizeof(struct pw_job));
+    mem->free(data);
+}
+
+/* Returns a job, or NULL with the reason in `*ret_err`. */
+static struct pw_job *make_job(const char *text, const char *hash, bool verifies, int *ret_err)
+{
+    struct pw_job *job = mem->alloc_z(sizeof(*job));
+    *ret_err = job ? pw_job_set(job, text, hash, verifies) : -ENOMEM;
+    if (*ret_err == 0)
+        return job;
+    mem->free(job);
+    return NULL;
+}
+
+/* ── calls that wait ── */
+
+/* Runs a job, which the task frees after an error. */
+static int run_job(struct pw_job *job)
+{
+    static const struct duda_task_kind kind = {.fn = pw_job_run, .drop = free_job};
+    if (worker->index() >= 0)
+        return task->await(&kind, job, DUDA_PASSWORD_WAIT_MS);
+    pw_job_run(job);
+    return 0;
+}
+
+/* `out` is written if the job does not verify, and may be NULL otherwise. */
+static int call(const char *name, const char *text, const char *hash, char *out)
+{
+    int err;
+    if (worker->index() >= 0 && !dthread->running())
+        return report(name, -EPERM);
+    struct pw_job *job = make_job(text, hash, !out, &err);
+    if (job)
+        err = run_job(job);
+    if (!job || err < 0)
+        return report(name, err);
+    err = job->result;
+    if (err == 0 && out)
+        memcpy(out, job->hash, sizeof(job->hash));
+    free_job(job);
+    return report(name, err);
+}
+
+static int hash_password(const char *text, char hash[DUDA_PASSWORD_HASH_BYTES])
+{
+    return hash ? call("hash", text, NULL, hash) : report("hash", -EINVAL);
+}
+
+static int verify_password(const char *text, const char *hash)
+{
+    return call("verify", text, hash, NULL);
+}
+
+/* ── calls with a callback ── */
+
+static const char *get_name(const struct pw_job *job)
+{
+    return job->verifies ? "verify_then" : "hash_then";
+}
+
+static void finish_job(duda_request_t *dr, int result, void *data)
+{
+    struct pw_job *job = data;
+    result = report(get_name(job), result < 0 ? result : job->result);
+    job->fn(dr, result, result == 0 && !job->verifies ? job->hash : NULL, job->data);
+    free_job(job);
+}
+
+static int start_job(duda_request_t *dr, struct pw_job *job)
+{
+    static const struct duda_task_kind kind = {.fn = pw_job_run,
+                                               .done = finish_job,
+                                               .drop = free_job,
+                                               .queue_ms = DUDA_PASSWORD_WAIT_MS};
+    if (task->start(dr, &kind, job))
+        return 0;
+    int err = errno;
+    free_job(job);
+    return -err;
+}
+
+static int call_then(duda_request_t *dr, struct pw_job *job, int err, duda_password_fn fn, void *data)
+{
+    if (!job)
+        return err;
+    job->fn = fn;
+    job->data = data;
+    return start_job(dr, job);
+}
+
+static int hash_then(duda_request_t *dr, const char *text, duda_password_fn fn, void *data)
+{
+    int err = -EINVAL;
+    struct pw_job *job = fn ? make_job(text, NULL, false, &err) : NULL;
+    return report("hash_then", call_then(dr, job, err, fn, data));
+}
+
+static int verify_then(duda_request_t *dr, const char *text, const char *hash, duda_password_fn fn, void *data)
+{
+    int err = -EINVAL;
+    struct pw_job *job = fn ? make_job(text, hash, true, &err) : NULL;
+    return report("verify_then", call_then(dr, job, err, fn, data));
+}
+
+static const struct duda_api_password table = {
+    .hash = hash_password,
+    .verify = verify_password,
+    .hash_then = hash_then,
+    .verify_then = verify_then,
+    .is_outdated = pw_is_outdated,
+};
+
+static struct duda_package package = {
+    .name = "password",
+    .version = "2.0.0",
+    .api = &table,
+    .abi = DUDA_PACKAGE_ABI,
+};
+
+struct duda_package *duda_package_main(void)
+{
+    return pw_open() == 0 ? &package : NULL;
+}
