@@ -119,6 +119,22 @@ struct duda_api_session {
      * NULL it returns the result.
      */
     int (*save)(duda_request_t *dr, duda_session_fn fn, void *data);
+
+    /* ── tokens against requests that other sites make a browser send (CSRF); between open() and save() ── */
+
+    /*
+     * Returns the token of the session for the forms of a page: 40 hexadecimal digits. It belongs to the id: a session
+     * that has begun or was renewed in this request has that of its new id, and pages from before a renew() have one
+     * that is not valid any more. Valid until the request ends. NULL: there is no session (call set() first), open()
+     * has not called its function, or no memory.
+     */
+    const char *(*csrf_token)(duda_request_t *dr);
+    /*
+     * Compares the header X-CSRF-Token, or without it the field csrf_token of the form (object `form`), with the token
+     * of the session with which the request has come. How long that takes does not depend on what was sent.
+     * Returns 0; -EACCES (there is no session, no token, or another one: respond with 403); or -EINVAL (not open).
+     */
+    int (*csrf_check)(duda_request_t *dr);
 };
 
 DUDA_OBJECT(struct duda_api_session, session)

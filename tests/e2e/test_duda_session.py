@@ -881,3 +881,122 @@ int duda_main(void)
     server = serve_services({"web": text})
     assert Browser(server).ask("/") == "-22"
     server.wait_log("session->open.*: duda_main.* has not called session->init")
+
+
+# ── tokens against requests of other sites ──
+
+CSRF = HEAD + """
+#include <errno.h>
+
+static void end(duda_request_t *dr, int result, void *data)
+{
+    response->printf(dr, "%d %s", result, (const char *)data);
+    response->end(dr, NULL);
+}
+
+static void do_begin(duda_request_t *dr, int result, void *data)
+{
+    const char *none = session->csrf_token(dr);
+    (void)data;
+    if (none || result < 0 || session->renew(dr) < 0 || session->set(dr, "user", "ada", -1) < 0)
+        end(dr, 1, "");
+    else
+        session->save(dr, end, (void *)session->csrf_token(dr));
+}
+
+static void do_renew(duda_request_t *dr, int result, void *data)
+{
+    int before = session->csrf_check(dr);
+    (void)result, (void)data;
+    session->renew(dr);
+    if (session->csrf_check(dr) != before)
+        end(dr, 1, "");
+    else
+        session->save(dr, end, (void *)session->csrf_token(dr));
+}
+
+static void do_token(duda_request_t *dr, int result, void *data)
+{
+    const char *token = session->csrf_token(dr);
+    (void)data;
+    end(dr, result, (void *)(token ? token : "none"));
+}
+
+static void do_check(duda_request_t *dr, int result, void *data)
+{
+    (void)data;
+    end(dr, result < 0 ? result : session->csrf_check(dr), "");
+}
+
+static void do_destroy(duda_request_t *dr, int result, void *data)
+{
+    (void)result, (void)data;
+    session->destroy(dr);
+    end(dr, session->csrf_token(dr) ? 1 : 0, "");
+}
+
+#define ROUTE(name) \\
+    static void name(duda_request_t *dr) \\
+    { \\
+        session->open(dr, do_##name, NULL); \\
+    }
+
+ROUTE(begin)
+ROUTE(renew)
+ROUTE(token)
+ROUTE(check)
+ROUTE(destroy)
+
+static void early(duda_request_t *dr)
+{
+    end(dr, session->csrf_check(dr), session->csrf_token(dr) ? "some" : "none");
+}
+
+int duda_main(void)
+{
+    const char *folder = getenv("SESSIONS");
+    if (session->init(&(struct duda_session_conf){.folder = folder && *folder ? folder : NULL}) < 0)
+        return -1;
+    return router->get("/begin", begin) && router->get("/renew", renew) && router->get("/token", token) &&
+        router->post("/check", check) && router->get("/destroy", destroy) && router->get("/early", early) ? 0 : -1;
+}
+"""
+
+
+class Form:
+    """A browser that sends forms."""
+
+    def __init__(self, server):
+        self.server, self.cookie = server, None
+
+    def ask(self, path, *fields, **rest):
+        with self.server.connect() as client:
+            answer = client.ask(f"/web{path}", *fields, *([self.cookie] if self.cookie else []), **rest)
+        if cookie := answer["Set-Cookie"]:
+            self.cookie = f"Cookie: {cookie.split(';')[0]}"
+        result, text = answer.body.decode().split(" ")
+        return (int(result), text) if text else int(result)
+
+    def check(self, *fields, body=b""):
+        return self.ask("/check", "Content-Type: application/x-www-form-urlencoded", *fields, method="POST", body=body)
+
+
+@pytest.mark.parametrize("folder", ["", "sessions"])
+def test_csrf_tokens(serve_services, tmp_path, monkeypatch, folder):
+    monkeypatch.setenv("SESSIONS", str(tmp_path / folder) if folder else "")
+    server = serve_services({"web": CSRF}, {"Workers": 2})
+    ada, eve, denied = Form(server), Form(server), -errno.EACCES
+    assert ada.ask("/token") == (0, "none") and ada.check(body=b"csrf_token=") == denied
+    result, token = ada.ask("/begin")
+    assert result == 0 and re.fullmatch("[0-9a-f]{40}", token) and ada.ask("/token") == (0, token)
+    assert ada.check(body=b"a=b&csrf_token=" + token.encode()) == ada.check(f"X-CSRF-Token: {token}") == 0
+    assert ada.check(f"X-CSRF-Token: {'0' * 40}", body=b"csrf_token=" + token.encode()) == denied
+    for wrong in ("", token[:-1], token + "0", token.upper() + "x", token[:-1] + ("1" if token[-1] == "0" else "0")):
+        assert ada.check(body=f"csrf_token={wrong}".encode()) == ada.check(f"X-CSRF-Token: {wrong}") == denied
+    other = eve.ask("/begin")[1]
+    assert other != token and eve.check(f"X-CSRF-Token: {token}") == denied
+    assert eve.check(f"X-CSRF-Token: {other}") == 0 and Form(server).check(f"X-CSRF-Token: {token}") == denied
+    new = ada.ask("/renew")[1]
+    assert new not in (token, other) and ada.ask("/token") == (0, new)
+    assert ada.check(f"X-CSRF-Token: {token}") == denied and ada.check(f"X-CSRF-Token: {new}") == 0
+    assert ada.ask("/destroy") == 0 and ada.ask("/early") == (-errno.EINVAL, "none")

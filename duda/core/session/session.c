@@ -218,6 +218,18 @@ static int destroy(duda_request_t *dr)
     return 0;
 }
 
+static const char *get_csrf_token(duda_request_t *dr)
+{
+    struct session_state *s = check(dr, "session->csrf_token()");
+    return s ? session_csrf_token(dr, s) : NULL;
+}
+
+static int check_csrf(duda_request_t *dr)
+{
+    struct session_state *s = check(dr, "session->csrf_check()");
+    return s ? session_csrf_check(dr, s) : -EINVAL;
+}
+
 static int save(duda_request_t *dr, duda_session_fn fn, void *data)
 {
     static const char call[] = "session->save()";
@@ -242,4 +254,6 @@ const struct duda_api_session object_session = {
     .renew = renew,
     .destroy = destroy,
     .save = save,
+    .csrf_token = get_csrf_token,
+    .csrf_check = check_csrf,
 };

@@ -3,6 +3,7 @@
  * Sessions of services and their requests, for the object `session` and the one of the original API.
  *
  *     session.c          what requests read and change
+ *     session_csrf.c     tokens that are bound to an id
  *     session_save.c     reads and writes stores, on disk threads if they are files
  *     session_conf.c     session->init(), and the names of cookies
  *     session_id.c       ids, their digests, and cookies
@@ -99,6 +100,13 @@ bool session_get(const struct session_state *s, struct mk_str key, struct mk_str
 bool session_exists(const struct session_state *s);
 int session_renew(struct session_state *s);
 void session_destroy(struct session_state *s);
+
+/* ── session_csrf.c ── */
+
+/* Returns the token of the session, in the arena of the request; NULL without a session or memory. */
+const char *session_csrf_token(struct duda_request *dr, const struct session_state *s);
+/* Returns whether the request has the token of the session with which it came: 0 or -EACCES. */
+int session_csrf_check(struct duda_request *dr, const struct session_state *s);
 
 /* ── session_save.c ── */
 
