@@ -165,6 +165,23 @@ struct duda_api_event {
     void (*loop_free)(struct duda_event_loop *loop);
     /* Returns "epoll". */
     const char *(*loop_backend)(void);
+
+    /* ── one worker of the service ── */
+
+    /*
+     * Runs `fn(data)` each `ms` milliseconds in one of the workers, the first time `ms` after the service has begun to
+     * serve. It runs in a dthread (dthread.h), so that it may wait, and have what blocks done by a task (task.h). A run
+     * that is not over when the next one is due is not interrupted, and that one is left out; late runs are not made
+     * up for.
+     *
+     * A reload that leaves the service unchanged does not end it; with fewer workers another one may continue. When the
+     * service is replaced no new run begins in the old version, whose requests may last longer; a run that is under way
+     * continues, and its waits return -ECANCELED when the worker has no request of the old version any more. The new
+     * version begins with its own calls of every(). Other processes and machines run it, too.
+     *
+     * Returns 0 or -1, which is logged: `fn` is NULL, `ms` is 0, 256 functions, no memory. Only in duda_main().
+     */
+    int (*every)(uint32_t ms, duda_call_fn fn, void *data);
 };
 
 DUDA_OBJECT(struct duda_api_event, event)

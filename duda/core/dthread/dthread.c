@@ -36,6 +36,8 @@ static void free_dthread(struct dthread *d)
 {
     struct service_worker *w = d->worker;
     unlink_dthread(d);
+    if (d->is_running)
+        atomic_store(d->is_running, false);
     context_release(&d->context);
     stack_put(&w->dthreads.stacks, d->stack);
     heap_free(d, sizeof(*d));

@@ -20,6 +20,8 @@
 #include <duda/dthread.h>
 #include <monkey/loop.h>
 
+#include <stdatomic.h>
+
 struct dthread;
 struct dthread_thread;
 struct duda_request;
@@ -69,6 +71,7 @@ struct dthread {
     bool has_passed_on;         /* router->next(): the response is not its own any more */
     bool woken, waits_for_wake; /* wake() was called before it has waited; it waits for that */
     bool is_held;               /* a task uses its stack: its wait is not ended */
+    atomic_bool *is_running;    /* set to false at its end; or NULL */
     bool dropped;               /* it does not continue, but leaves its stack */
     duda_dthread_t resumer;     /* old API: the one that has resumed it first; 0: a callback */
 };

@@ -112,6 +112,12 @@ static int cancel_timer(duda_timer_t timer)
     return timer_cancel(current.worker, timer) < 0 ? -1 : 0;
 }
 
+static int add_every(uint32_t ms, duda_call_fn fn, void *data)
+{
+    static const char call[] = "event->every()";
+    return phase_check(PHASE_MAIN, call) ? report(call, every_add(current.service, ms, fn, data)) : -1;
+}
+
 /* ── other workers ── */
 
 static int post(int worker, duda_call_fn fn, void *data)
@@ -225,4 +231,5 @@ const struct duda_api_event object_event = {
     .loop_wait = loop_wait,
     .loop_free = private_loop_free,
     .loop_backend = get_backend,
+    .every = add_every,
 };

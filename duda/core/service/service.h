@@ -15,6 +15,7 @@
 #include "crash/watch.h"
 #include "dthread/dthread.h"
 #include "event/descriptor.h"
+#include "event/every.h"
 #include "event/private_loop.h"
 #include "event/signals.h"
 #include "event/timer.h"
@@ -131,6 +132,7 @@ struct service {
     struct pre_loop *pre_loops;
     struct thread_set threads;
     struct signals signals;
+    struct everies everies;
     struct private_loops loops;
     struct sse_service sse;
     struct logs logs;

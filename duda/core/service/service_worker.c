@@ -106,6 +106,7 @@ static void stop_worker(struct service_worker *w)
     w->ended = true;
     pthread_mutex_unlock(&w->service->lock);
     mk_timer_cancel(&w->cut_timer);
+    every_end(w);
     dthread_stop(w);
     descriptor_remove_all(w);
     timer_cancel_all(w);
@@ -199,11 +200,13 @@ void service_worker_serve(struct service_worker *w, struct mk_worker *worker)
     w->cut_ms = mk_generation_shutdown_timeout_ms(mk_worker_generation(worker));
     mk_timer_cancel(&w->cut_timer);
     counts_open(w->service);
+    every_begin(w);
 }
 
 /* No generation that serves has it: what is left of its requests is cut in some time. */
 static void arm_cut_timer(struct service_worker *w)
 {
+    every_end(w);
     if (mk_list_empty(&w->cut_timer.node)) /* else a generation that was refused has had it, too */
         mk_timer_arm(w->loop, &w->cut_timer, w->cut_ms);
 }
