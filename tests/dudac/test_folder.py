@@ -241,7 +241,18 @@ def test_dudac_conf_is_tolerated(tmp_path):
     ("V = $(patsubst a%,b,ab ba x,c)", ["b", "ba", "x,c"]),
     ("V = $(wildcard HERE/a.*) $(wildcard )", ["HERE/a.z"]),
     ("V = a\r\nV += b \\\r\n\tc\r\n", ["a", "b", "c"]),
-    ("ifdef X\n\tV = a\nendif\nall:\n\tV = b\n", ["a"]),
+    ("ifndef X\n\tV = a\nendif\nall:\n\tV = b\n", ["a"]),
+    ("ifdef X\nV = a\nelse\nV = b\nendif\nV += c", ["b", "c"]),
+    ("X = x\nifdef X\nifeq ($(X),y)\nV = a\nelse ifneq ($(X) , y)\nV = b\nelse\nV = c\nendif\nendif", ["b"]),
+    ("ifdef X\nifeq (a,a)\nV = a\nelse\nV = b\nendif\nelse\nV = c\nendif\nendif\nelse", ["c"]),
+    ("X = a,b\nifeq \"$(X)\" 'a,b'\nV = a\nendif\nifeq ($(patsubst a%,b%,ac),bc)\nV += b\nendif", ["a", "b"]),
+    ("V = $(subst a,b,banana x) $(subst ,c,a)", ["bbnbnb", "x", "ac"]),
+    ("V = $(addprefix s/,a b) $(addsuffix .o,a b)", ["s/a", "s/b", "a.o", "b.o"]),
+    ("V = $(filter %.c x,a.c x y) $(filter-out a% b,ab b bb)", ["a.c", "x", "bb"]),
+    ("V = $(sort b a b) $(strip  a  b ) $(firstword a b) $(lastword a b)", ["a", "b", "a", "b", "a", "b"]),
+    ("V = $(dir a s/b) $(notdir s/t/a.c b) $(basename s.t/a.c s.t/b)", ["./", "s/", "a.c", "b", "s.t/a", "s.t/b"]),
+    ("V = $(CURDIR) $(PWD)", ["HERE", "HERE"]),
+    ("-include none\nsinclude none a.z\nV = $(notdir $(addsuffix .c,$(basename a.o)))", ["a.c"]),
     ("\tV := a\n", ["a"]),
     ("all: V\n\tV = a\n", []),
     ("V = a\x0cb", ["a\x0cb"]),
@@ -261,6 +272,23 @@ def test_variables(tmp_path, text, words):
     assert makefile.words("V") == [word.replace("HERE", here) for word in words]
 
 
+def test_objects_of_a_rule(tmp_path):
+    """Without OBJECTS, and with libraries among the objects, which the linker gets."""
+    text = "OBJ = main.o part/lib.a\nall: pear.duda\npear.duda: $(OBJ) Makefile ; cc $^\nLDFLAGS = -lm\nother: x.o\n"
+    [service] = read_folder(make_folder(tmp_path, "x", {"Makefile.in": text, "main.c": "", "x.c": ""}))
+    assert (service.name, sources(service)) == ("pear", ["main.c"])
+    assert service.ldflags == [f"{tmp_path}/x/part/lib.a", "-lm"]
+
+
+def test_parts_of_several_services(tmp_path):
+    """A folder without a NAME belongs to the nearest one above, with its libraries."""
+    folder = make_folder(tmp_path, "x", {
+        "a/Makefile.in": "NAME = pear\n", "a/main.c": "", "b/Makefile.in": "NAME = plum\n", "b/main.c": "",
+        "b/part/Makefile.in": "LDFLAGS = -lm\n", "b/part/part.c": "", "c/Makefile.in": "CFLAGS =\n", "c/c.c": ""})
+    assert [(each.name, sources(each), each.ldflags) for each in read_folder(folder)] == [
+        ("pear", ["main.c"], []), ("plum", ["main.c", "part/part.c"], ["-lm"]), ("c", ["c.c"], [])]
+
+
 def test_bytes_of_another_encoding(tmp_path):
     """In a comment, as of 2012."""
     path = tmp_path / "Makefile.in"
@@ -271,6 +299,8 @@ def test_bytes_of_another_encoding(tmp_path):
 @pytest.mark.parametrize("text, sentence", [
     ("V = $(V)", "a variable refers to itself"),
     ("V = $(A", "$( is never closed"),
+    ("include none", "there is no file none, which it includes"),
+    ("include Makefile.in", "more than 100 files are included"),
     ("V = 'a", "V: No closing quotation"),
     ("V = a \\", "V: No escaped character"),
     ("V0 = a\n" + "".join(f"V{n} = $(V{n - 1})$(V{n - 1})\n" for n in range(1, 30)) + "V = $(V29)",
@@ -290,6 +320,8 @@ def test_wrong_variables(tmp_path, text, sentence):
 @pytest.mark.parametrize("files, level", [
     ({"a.c": "#include <duda/duda.h>\n"}, 3),
     ({"a.c": '#include "webservice.h"\nvoid f() { router->map("/", x); }\n'}, 2),
+    ({"Makefile.in": "CFLAGS = -Iinc -I ../x\n", "a.c": '#include "a.h"\n', "inc/a.h": '#include "b.h"\n',
+      "../x/b.h": '#include "a.h"\n#include "webservice.h"\nvoid f() { router->root(x); }\n'}, 2),
     ({"a.c": '#include "a.h"\n', "a.h": '#include "webservice.h"\n', "b.c": 'void f() { router->root(x); }\n'}, 2),
 ])
 def test_the_level_is_that_of_all_files(tmp_path, files, level):

@@ -5,6 +5,8 @@ import base64
 import hashlib
 import json
 import re
+import shutil
+import subprocess
 import threading
 
 import pytest
@@ -18,6 +20,11 @@ from harness.ways import WAYS
 pytestmark = needs_duda
 
 SOURCES = build.TOP / "tests/duda/old"
+
+
+# Folders with a Makefile.in, which dudac builds; the others are built here: a file, or a folder of files.
+FOLDERS = sorted({path.relative_to(SOURCES).parts[0] for path in SOURCES.rglob("Makefile.in")})
+FILES = sorted(path.stem for path in SOURCES.iterdir() if path.name not in FOLDERS)
 
 
 def read_sources(name):
@@ -118,7 +125,7 @@ def test_levels_of_sources():
     assert {name: level.detect_level(read_sources(name).values()) for name in expected} == expected
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in SOURCES.iterdir()))
+@pytest.mark.parametrize("name", FILES)
 def test_without_level(tmp_path, name):
     """All of them compile without -DDUDA_API_LEVEL, too."""
     build_old(tmp_path, name, any_level=True)
@@ -445,6 +452,36 @@ def test_answers(serve_all):
                 answer = client.ask(target, host="localhost")
                 expected = (404, None) if text is None else (200, text)
                 assert (answer.status, answer.body.decode() if answer.status == 200 else None) == expected, target
+
+
+# Services of the folders, by the names that their makefiles give them.
+MADE = {
+    "rules": ("/rules/word", "ruled"),
+    "wild": ("/wild/", "42 1"),
+    "pair_one": ("/pair_one/number", "one"),
+    "pair_two": ("/pair_two/number", "two"),
+    "choice": ("/choice/", "9 1 2 2"),
+    "dialect": ("/dialect/", "old dialect 12 1 6"),
+    "inner": ("/inner/", "3"),
+    "sourced": ("/sourced/word", "shell 1"),
+    "unnamed": ("/unnamed/", "unnamed"),
+}
+
+
+def test_makefiles(serve_services, tmp_path):
+    """dudac -w FOLDER builds what the makefiles of those years say."""
+    made, services = tmp_path / "made", make_folder(tmp_path / "services")
+    shutil.copytree(SOURCES, made)
+    build_one = [build.binary().parent / "dudac", "build", "--build-dir"]
+    builds = [subprocess.Popen([*build_one, tmp_path / name, made / name]) for name in FOLDERS]
+    assert [each.wait() for each in builds] == [0] * len(builds)
+    for path in tmp_path.glob("*/*.duda"):
+        path.rename(services / path.name)
+    assert sorted(path.stem for path in services.iterdir()) == sorted(MADE)
+    server = serve_services({}, {"Workers": 1}, text="".join(section("WEB_SERVICE", {"Name": name}) for name in MADE))
+    assert {name: text_of(server, target) for name, (target, _) in MADE.items()} == {
+        name: text for name, (_, text) in MADE.items()
+    }
 
 
 def test_headers_of_2012(serve_all):

@@ -20,9 +20,11 @@ from .level import NEW_LEVEL, detect_level
 from .makefile import Makefile
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-FOLDERS_MAX = 10_000  # that are searched for a Makefile.in
+INCLUDED = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.M)
+FOLDERS_MAX = 10_000  # that are searched for a Makefile.in; and files of a service that are read
 SETTINGS_BYTES_MAX = 1 << 20
 SOURCE_BYTES_MAX = 1 << 28
+LIBRARIES = (".a", ".so")
 FOLDERS = {"html": "DocumentRoot", "conf": "ConfDir", "data": "DataDir", "logs": "LogDir"}
 SETTINGS = {"name": str, "sources": list, "cflags": list, "ldflags": list, "root": bool}
 
@@ -116,10 +118,23 @@ def read_folder(path, build=None) -> list:
 
 
 def read_texts(service: Service) -> list:
-    """The texts of the sources, and of the headers beside them."""
+    """The texts of the sources, of the headers beside them, and of what they include from the folders of -I."""
     sources = [unit.source for unit in service.units]
     headers = [path for folder in {source.parent for source in sources} for path in sorted(folder.glob("*.h"))]
-    return [read_text(path, SOURCE_BYTES_MAX, "replace") for path in [*sources, *headers] if path.is_file()]
+    texts = {path: read_text(path, SOURCE_BYTES_MAX, "replace") for path in [*sources, *headers] if path.is_file()}
+    folders = list(dict.fromkeys(folder for unit in service.units for folder in list_include_folders(unit)))
+    waiting = list(texts.values()) if folders else []
+    while waiting and len(texts) < FOLDERS_MAX:
+        for path in (folder / name for name in INCLUDED.findall(waiting.pop()) for folder in folders):
+            if path.is_file() and path not in texts:
+                texts[path] = read_text(path, SOURCE_BYTES_MAX, "replace")
+                waiting.append(texts[path])
+    return list(texts.values())
+
+
+def list_include_folders(unit: Unit) -> list:
+    words = " ".join(unit.flags).replace("-I ", "-I").split()
+    return [pathlib.Path(os.path.normpath(unit.folder / word[2:])) for word in words if word.startswith("-I")]
 
 
 # ── the new layout ──
@@ -216,16 +231,19 @@ def find_makefiles(folder: pathlib.Path, build: pathlib.Path) -> list:
 
 
 def read_makefiles(folder: pathlib.Path, build: pathlib.Path, paths: list) -> list:
-    """A sub-folder without a NAME, or with that of a folder above, is part of that service."""
-    services = {}
+    """A sub-folder without a NAME is part of the service of the nearest folder above; several may have one NAME."""
+    services, owners = {}, {}  # owners: folder to name
     for path in paths:
         makefile = Makefile(path)
         base = os.path.basename(find_target(makefile).rstrip("/"))
-        name = base.removesuffix(".duda") or next(iter(services), folder.name)
+        above = [owners[each] for each in path.parents if each in owners]
+        name = base.removesuffix(".duda") or next(iter(above), path.parent.name if services else folder.name)
+        owners[path.parent] = name
         units = list_units(makefile)
         if name in services:
             known = {unit.source for unit in services[name].units}
             services[name].units += [unit for unit in units if unit.source not in known]
+            services[name].ldflags += list_link_flags(makefile)
         else:
             services[name] = make_service(name, folder, build, makefile, units)
     return list(services.values())
@@ -247,7 +265,7 @@ def make_service(name: str, folder: pathlib.Path, build: pathlib.Path, makefile:
         folder=here,
         build=build,
         units=units,
-        ldflags=makefile.words("LDFLAGS"),
+        ldflags=list_link_flags(makefile),
         compiler=makefile.get("CC"),
         folders=find_folders(*(pathlib.Path(os.path.normpath(place)) for place in places)),
     )
@@ -263,10 +281,21 @@ def list_include_flags(makefile: Makefile) -> list:
     return flags
 
 
+def list_objects(makefile: Makefile) -> list:
+    """Objects and libraries: OBJECTS, or those of the rule for NAME.duda, as in files of 2012 with another variable."""
+    made = [word for word in makefile.list_sources(".duda") if word.endswith((".o", *LIBRARIES))]
+    return list(dict.fromkeys(makefile.words("OBJECTS") or made))
+
+
+def list_link_flags(makefile: Makefile) -> list:
+    libraries = [str(makefile.path.parent / name) for name in list_objects(makefile) if name.endswith(LIBRARIES)]
+    return [*libraries, *makefile.words("LDFLAGS")]
+
+
 def list_units(makefile: Makefile) -> list:
     folder = makefile.path.parent
     flags = [*makefile.words("CFLAGS"), *makefile.words("DEFS"), *list_include_flags(makefile)]
-    objects = makefile.words("OBJECTS")
+    objects = [name for name in list_objects(makefile) if not name.endswith(LIBRARIES)]
     sources = [folder / re.sub(r"\.o$", ".c", each) for each in objects] or sorted(folder.glob("*.c"))
     if not sources:
         raise DudacError(f"{makefile.path} has no OBJECTS, and {folder} no sources")

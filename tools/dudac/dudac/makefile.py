@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the variables of a Makefile.in: assignments, references, and the functions that such files use. Of rules only
-the targets are read, and of conditionals all branches count."""
+"""Reads the variables of a Makefile.in: assignments, references, conditionals, included files, and the functions that
+such files use. Of rules only the targets are read, and what they are made of."""
 
 import glob
 import os
@@ -12,12 +12,16 @@ from . import DudacError, read_text
 from .programs import Program, run_program
 
 ASSIGNMENT = re.compile(r"^(?:export +)?([A-Za-z_]\w*)\s*(\+=|\?=|:{0,2}=)\s*(.*)$")
+CONDITION = re.compile(r"^(ifeq|ifneq|ifdef|ifndef|else|endif)\b[ \t]*(.*)$")
+INCLUDE = re.compile(r"^(include|-include|sinclude)[ \t]+(.*)$")
+QUOTED_PAIR = re.compile(r"""(?:"(.*?)"|'(.*?)')[ \t]*(?:"(.*?)"|'(.*?)')$""")
 RULE = re.compile(r"^[^\t#=]*:(?!=)")
 REFERENCE_IN_RULE = re.compile(r"^[^:]*\$[({][^:)}]*:")  # $(OBJECTS:.o=.d), whose colon is none of a rule
 CLOSING = {"(": ")", "{": "}"}
 DEPTH_MAX = 32
 BYTES_MAX = 1 << 20  # of a file, and of what a reference stands for
 REFERENCES_MAX = 10_000  # of one variable, by way of others, too
+INCLUDES_MAX = 100
 SHELL_SECONDS = 30
 
 
@@ -45,6 +49,34 @@ def replace_words(text: str, old: str, new: str) -> str:
     return " ".join(replace(word) for word in text.split())
 
 
+def match_word(word: str, patterns: str) -> bool:
+    """Returns whether a word is one of the patterns, in which a % is any text."""
+    def match(pattern: str) -> bool:
+        before, percent, after = pattern.partition("%")
+        fits = len(word) >= len(before + after) and word.startswith(before) and word.endswith(after)
+        return fits if percent else word == pattern
+
+    return any(map(match, patterns.split()))
+
+
+# Functions of texts: name to the number of arguments, of which the last may have commas, and the function.
+FUNCTIONS = {
+    "subst": (3, lambda old, new, text: text.replace(old, new) if old else text + new),
+    "patsubst": (3, lambda old, new, text: replace_words(text, old.strip(), new.strip())),
+    "addprefix": (2, lambda prefix, text: " ".join(prefix + word for word in text.split())),
+    "addsuffix": (2, lambda suffix, text: " ".join(word + suffix for word in text.split())),
+    "filter": (2, lambda patterns, text: " ".join(word for word in text.split() if match_word(word, patterns))),
+    "filter-out": (2, lambda patterns, text: " ".join(word for word in text.split() if not match_word(word, patterns))),
+    "sort": (1, lambda text: " ".join(sorted(set(text.split())))),
+    "strip": (1, lambda text: " ".join(text.split())),
+    "firstword": (1, lambda text: "".join(text.split()[:1])),
+    "lastword": (1, lambda text: "".join(text.split()[-1:])),
+    "dir": (1, lambda text: " ".join(re.sub(r"[^/]*$", "", word) or "./" for word in text.split())),
+    "notdir": (1, lambda text: " ".join(re.sub(r".*/", "", word) for word in text.split())),
+    "basename": (1, lambda text: " ".join(re.sub(r"\.[^./]*$", "", word) for word in text.split())),
+}
+
+
 def find_end(text: str, start: int) -> int:
     """The position of the bracket that closes the one at `start`, or -1."""
     opening, depth = text[start], 0
@@ -55,17 +87,79 @@ def find_end(text: str, start: int) -> int:
     return -1
 
 
+def split_arguments(text: str, count: int) -> list:
+    """Splits at commas outside of brackets, into `count` arguments at most."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter in "({") - (letter in ")}")
+        if letter == "," and depth == 0 and len(parts) < count:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts
+
+
 class Makefile:
     """Variables of a file, whose references are resolved when they are asked for, as make does."""
 
     def __init__(self, path: pathlib.Path):
-        self.path, self.values, self.references = path, {}, 0
-        self.rules = []  # what is before the colons
+        self.path, self.references, self.included = path, 0, 0
+        self.values = dict.fromkeys(("CURDIR", "PWD"), str(path.parent).replace("$", "$$"))
+        self.rules = []  # what is before and behind the colons
+        self.branches = []  # of conditionals around the line: "waits", "active" or "done"
+        self.read(path)
+
+    def read(self, path: pathlib.Path) -> None:
         for line in join_lines(read_text(path, BYTES_MAX, "replace")):
+            if self.follow_condition(line):
+                continue
             if match := ASSIGNMENT.match(line):
                 self.assign(*match.groups())
+            elif match := INCLUDE.match(line):
+                self.include(*match.groups())
             elif RULE.match(line) and not REFERENCE_IN_RULE.match(line):
-                self.rules.append(line.partition(":")[0])
+                self.rules.append(line.partition(":")[::2])
+
+    def include(self, how: str, names: str) -> None:
+        for name in self.expand(names).split():
+            self.included += 1
+            if self.included > INCLUDES_MAX:
+                raise DudacError(f"{self.path}: more than {INCLUDES_MAX} files are included")
+            path = self.path.parent / name
+            if path.exists():
+                self.read(path)
+            elif how == "include":
+                raise DudacError(f"{self.path}: there is no file {name}, which it includes")
+
+    # ── conditionals ──
+
+    def follow_condition(self, line: str) -> bool:
+        """Returns whether a line is one of a conditional, or in a branch that is not taken."""
+        is_read = all(branch == "active" for branch in self.branches)
+        match = CONDITION.match(line)
+        if not match:
+            return not is_read
+        word, rest = match.groups()
+        if word == "endif":
+            del self.branches[-1:]
+        elif word != "else":
+            self.branches.append("done" if not is_read else "active" if self.holds(word, rest) else "waits")
+        elif self.branches:
+            inner, before = CONDITION.match(rest), self.branches.pop()
+            takes = before == "waits" and (not inner or self.holds(*inner.groups()))
+            self.branches.append("active" if takes else "waits" if before == "waits" else "done")
+        return True
+
+    def holds(self, word: str, rest: str) -> bool:
+        if word in ("ifdef", "ifndef"):
+            name = self.expand(rest).strip()
+            return bool(self.values.get(name, os.environ.get(name))) == (word == "ifdef")
+        match = QUOTED_PAIR.match(rest)
+        sides = [match[1] or match[2] or "", match[3] or match[4] or ""] if match else split_arguments(rest[1:-1], 2)
+        first, *second = [self.expand(side).strip() for side in sides]
+        return (second == [first]) == (word == "ifeq")
+
+    # ── variables ──
 
     def assign(self, name: str, operator: str, value: str) -> None:
         if operator == "+=":
@@ -93,7 +187,14 @@ class Makefile:
 
     def targets(self) -> list:
         self.references = 0
-        return [target for rule in self.rules for target in self.expand(rule).split()]
+        return [target for names, _ in self.rules for target in self.expand(names).split()]
+
+    def list_sources(self, suffix: str) -> list:
+        """What the targets that end so are made of, by the rules."""
+        self.references = 0
+        found = [sources.partition(";")[0] for names, sources in self.rules
+                 if any(name.endswith(suffix) for name in self.expand(names).split())]
+        return [word for sources in found for word in self.expand(sources).split()]
 
     def expand(self, text: str, depth: int = 0) -> str:
         if depth > DEPTH_MAX:
@@ -122,9 +223,10 @@ class Makefile:
             return " ".join(self.run_shell(self.expand(argument, depth)).split())
         if argument and function == "wildcard":
             return " ".join(self.find_files(self.expand(argument, depth)))
-        if function == "patsubst" and argument.count(",") >= 2:
-            old, new, text = (self.expand(each, depth).strip() for each in argument.split(",", 2))
-            return replace_words(text, old, new)
+        count, change_text = FUNCTIONS.get(function, (0, None))
+        arguments = split_arguments(argument, count)
+        if change_text and len(arguments) == count:
+            return change_text(*(self.expand(each, depth) for each in arguments))
         name, _, change = inside.partition(":")
         value = self.values.get(name)
         value = os.environ.get(name, "") if value is None else self.expand(value, depth)

@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The word of the service. */
+const char *get_word(void);
