@@ -18,7 +18,7 @@ struct duda_old_response {
     int (*http_content_length)(duda_request_t *dr, long length);
     int (*headers_off)(duda_request_t *dr);
     int (*send_headers)(duda_request_t *dr);
-    /* print() does not copy. */
+    /* print() copies up to 64 KB. More than that must be valid until the response was sent. */
     int (*print)(duda_request_t *dr, const char *data, int len);
     int (*printf)(duda_request_t *dr, const char *format, ...);
     int (*sendfile)(duda_request_t *dr, const char *path);

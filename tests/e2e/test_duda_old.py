@@ -440,6 +440,8 @@ ANSWERS = {
                ("api/c%70u/0//load/avg", "cpu 3 2"), ("api/cpu/a/b/c", "cpu 3 2")],
     "notes": [("?name=a", "new 1 1"), ("?name=b", "new 1 1"), ("?name=a", "known /notes/a.md 1"),
               ("?name=a", "new 1 1")],
+    "stack": [("lines", "line 0\nline 1\nline 2\n"), ("page", "x" * 4000), ("freed", "y" * 4000), ("large", "z zzz")],
+    "peers": [("client", "127.0.0.1 1")],
 }  # fmt: skip
 
 

@@ -9,6 +9,8 @@
 #include "objects.h"
 #include "request/request.h"
 
+enum { COPIED_BYTES_MAX = 64 * 1024 };
+
 static int to_old_result(int result)
 {
     return result < 0 ? -1 : 0;
@@ -71,9 +73,16 @@ static int send_headers(duda_request_t *dr)
 
 /* ── the body ── */
 
+/*
+ * The original did not copy, but response->end() wrote to the socket before it returned: buffers of the function, and
+ * those that are freed behind it, were sent if the socket had room for them.
+ */
 static int add_bytes(duda_request_t *dr, const char *data, int len)
 {
-    return (data || len == 0) && len >= 0 ? to_old_result(object_response.print(dr, data, len)) : -1;
+    if (len < 0 || (!data && len > 0))
+        return -1;
+    return to_old_result(len <= COPIED_BYTES_MAX ? object_response.write(dr, data, (size_t)len)
+                                                 : object_response.print(dr, data, len));
 }
 
 static int add_formatted(duda_request_t *dr, const char *format, ...)
@@ -117,7 +126,7 @@ static void cut_body(duda_request_t *dr)
     if (!o->is_fixed || o->length < 0 || o->state != OUTPUT_HELD || (uint64_t)o->length >= o->bytes)
         return;
     misuse_log(dr->worker, "response->http_content_length()", "the body is longer, and is cut to this length");
-    output_cut(dr, (uint64_t)o->length);
+    output_truncate(dr, (uint64_t)o->length);
 }
 
 static int finalize(duda_request_t *dr, duda_request_fn done)

@@ -243,7 +243,7 @@ static int begin_output(struct duda_request *dr)
     return mk_response_generate(dr->req, generate_nothing, NULL);
 }
 
-void output_cut(struct duda_request *dr, uint64_t bytes)
+void output_truncate(struct duda_request *dr, uint64_t bytes)
 {
     dr->output.bytes = bytes;
     for (struct output_part *part = dr->output.first; part; part = part->next) {

@@ -46,7 +46,7 @@ int output_add_generator(struct duda_request *dr, duda_generate_fn fn, void *dat
 int output_miss(struct duda_request *dr);
 
 /* Cuts what was added, which has no generator and is longer, to the first `bytes`. Before the head is sent. */
-void output_cut(struct duda_request *dr, uint64_t bytes);
+void output_truncate(struct duda_request *dr, uint64_t bytes);
 
 /* Begins to send. Returns 0, MK_AGAIN, or -ENOMEM: the response is cut. */
 int output_flush(struct duda_request *dr);

@@ -18,7 +18,11 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-enum { STACK_BYTES = 256 * 1024, EVICT_BATCH = 16, MEMORY_RESERVE = 8 };
+/*
+ * STACK_BYTES: handlers of plugins and services have buffers of some 100 KB on it. Pages that are not used cost
+ * nothing; 2 MB and more could become huge pages.
+ */
+enum { STACK_BYTES = 1024 * 1024, EVICT_BATCH = 16, MEMORY_RESERVE = 8 };
 /* Threads serve when the plugins have started in all of them. In small builds no plugin has a start. */
 enum { WAITS_FOR_OTHERS = MK__PLUGIN_STARTS };
 
