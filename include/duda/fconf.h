@@ -52,8 +52,8 @@ struct duda_api_fconf {
      *   DUDA_CONFIG_STR   char *, which the caller frees
      *   DUDA_CONFIG_NUM   the number itself: (long)section_key(...)
      *   DUDA_CONFIG_BOOL  1 for on, yes or true, and 0: (long)section_key(...)
-     *   DUDA_CONFIG_LIST  a list of its words, struct duda_string_line of the original API; freed with the
-     * configuration. get_list() is the same in plain C
+     *   DUDA_CONFIG_LIST  a list of its words, struct duda_string_line of the original API, which is valid as long as
+     *                     the service in duda_main(), else as the configuration. get_list() is the same in plain C
      *
      * The functions below tell an absent key from a value of 0.
      */

@@ -570,6 +570,38 @@ def test_comet(serve_old, way):
     assert here.ask("/comet/waiting/").body == b"0"
 
 
+def test_board(serve_all, tmp_path):
+    populate(tmp_path / "conf.d", {"board.conf": b"[GLOBAL]\n    Readers ada eve\n"})
+    server = serve_all({"board": {"ConfDir": "{path}/conf.d"}})
+    assert text_of(server, "/board/api/") == '["gpio"]'
+    answer = ask(server, "/board/api/gpio")
+    assert (answer.status, answer["www-authenticate"]) == (401, 'Basic realm="Board"')
+    for user, status in (("ada:test", 200), ("eve:test", 200), ("bob:test", 401), ("ada:no", 401), ("ada", 401)):
+        known = f"Authorization: Basic {base64.b64encode(user.encode()).decode()}"
+        assert ask(server, "/board/api/gpio", known).status == status, user
+    known = f"Authorization: Basic {base64.b64encode(b'ada:test').decode()}"
+    assert text_of(server, "/board/api/gpio/out/pin", known, method="POST", body=b"7") == "7"
+    assert text_of(server, "/board/api/gpio//out?x", known) == '{"pin":7}'
+    assert text_of(server, "/board/api/gpio/", known) == '{"out":{"pin":7}}'
+    assert ask(server, "/board/api/gpio/none", known).status == ask(server, "/board/api/none", known).status == 404
+    for target, body in (("out/pin", b'"x"'), ("out/pin", b"{"), ("out", b"7")):
+        assert ask(server, f"/board/api/gpio/{target}", known, method="POST", body=body).status == 400
+
+
+def test_mini(serve_all, tmp_path):
+    """A service that is the root of its host, of the time when there were maps and coroutines."""
+    populate(tmp_path / "data", {"articles/1.html": b"<p>one"})
+    server = serve_all({"mini": {"DataDir": "{path}/data"}})
+    assert text_of(server, "/") == "home"
+    answer = ask(server, "/Article")
+    assert (answer["x-version"], answer["content-type"], answer.body) == ("1 55", "text/html; charset=utf-8", b"<p>one")
+    assert text_of(server, "/Article/update", status=500) == "no data"
+    for method in ("POST", "PUT"):
+        assert text_of(server, "/Article/update", method=method, body=b"<p>next") == "7 bytes"
+    answer = ask(server, "/Article/")
+    assert (answer["x-version"], answer.body) == ("3 55", b"<p>next")
+
+
 def test_blog(serve_old, tmp_path):
     conf = {"blog.conf": b"[BLOG]\n    Title My blog\n    PerPage 5\n", "header.html": b"<h1>%s</h1>\n"}
     config = populate(tmp_path / "conf.d", conf)

@@ -211,16 +211,18 @@ static void *copy_bool(struct duda_config_section *section, const struct conf_ke
     return (void *)(intptr_t)value;
 }
 
+/* Services of the original API free the configuration before they use its lists. */
 static void *copy_list(struct duda_config_section *section, const struct conf_key *key)
 {
+    struct mk_arena *arena = phase_now() == PHASE_MAIN ? &current.service->arena : section->arena;
     struct mk_str rest = key->value, word;
-    struct mk_list *list = mk_arena_alloc(section->arena, sizeof(*list));
+    struct mk_list *list = mk_arena_alloc(arena, sizeof(*list));
     if (!list)
         return NULL;
     mk_list_init(list);
     while (conf_file_next_word(&rest, &word)) {
-        struct string_line *line = mk_arena_alloc(section->arena, sizeof(*line));
-        struct mk_str copy = line ? mk_arena_dup(section->arena, word) : MK_STR_NONE;
+        struct string_line *line = mk_arena_alloc(arena, sizeof(*line));
+        struct mk_str copy = line ? mk_arena_dup(arena, word) : MK_STR_NONE;
         if (!copy.p)
             return NULL;
         *line = (struct string_line){.val = (char *)(uintptr_t)copy.p, .len = (int)copy.len};
