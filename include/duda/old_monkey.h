@@ -7,6 +7,7 @@
 
 #include "old_types.h"
 
+#include <pthread.h>
 #include <time.h>
 
 struct file_info {
@@ -37,8 +38,17 @@ struct duda_old_monkey {
     /* Returns 0, or -1: there is no such file. */
     int (*file_get_info)(const char *path, struct file_info *info);
     int (*socket_set_tcp_nodelay)(int fd);
+    /* pthread_create() of the service. */
+    int (*thread_create)(pthread_t *ret, const pthread_attr_t *attr, void *(*fn)(void *arg), void *arg);
 };
 
 DUDA_OBJECT_AS(struct duda_old_monkey, monkey, "monkey.1")
+
+#ifndef DUDA_FRAMEWORK
+
+/* Threads that a service creates may use the objects, which are those of the service whose code runs. */
+#define pthread_create(ret, attr, fn, arg) monkey->thread_create(ret, attr, fn, arg)
+
+#endif
 
 #endif

@@ -570,6 +570,19 @@ def test_comet(serve_old, way):
     assert here.ask("/comet/waiting/").body == b"0"
 
 
+def test_threads_of_the_service(serve_all, tmp_path):
+    """Those of pthread_create() may use the objects, too."""
+    make_folder(tmp_path / "data")
+    server = serve_all({"sampler": {"DataDir": "{path}/data"}})
+    assert text_of(server, "/sampler/start") == "0"
+    assert text_of(server, "/sampler/last").endswith('{"arg":"cpu"}')
+    await_last(server, "/sampler/last", '42 {"arg":"cpu"}')
+    server.wait_log('service sampler: a sample of {"arg":"cpu"}')
+    assert text_of(server, "/sampler/endless") == "0"
+    server.stop()
+    assert "service sampler: it stays in memory: it has ended, but 1 of its threads have not returned" in server.log
+
+
 def test_board(serve_all, tmp_path):
     populate(tmp_path / "conf.d", {"board.conf": b"[GLOBAL]\n    Readers ada eve\n"})
     server = serve_all({"board": {"ConfDir": "{path}/conf.d"}})
@@ -654,15 +667,15 @@ def test_threads(serve_old):
     server.baseline += 2  # what the thread reads signals from
     assert text_of(server, "/threads/last/") == "7 1"
     assert text_of(server, "/threads/send/") == "1"
-    await_last(server, "101 1")
+    await_last(server, "/threads/last/", "101 1")
     assert text_of(server, "/threads/send/") == "2"
-    await_last(server, "102 1")
+    await_last(server, "/threads/last/", "102 1")
 
 
-def await_last(server, expected):
+def await_last(server, target, expected):
     """Asks until the worker has received the signal of the thread."""
     for _ in range(2000):
-        if text_of(server, "/threads/last/") == expected:
+        if text_of(server, target) == expected:
             return
     raise AssertionError(f"no signal: {expected}")
 

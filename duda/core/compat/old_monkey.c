@@ -5,6 +5,7 @@
 #include "compat/old.h"
 
 #include "objects.h"
+#include "service/thread.h"
 
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -149,4 +150,5 @@ const struct duda_old_monkey old_monkey = {
     .str_search_n = search_string_n,
     .file_get_info = get_file_info,
     .socket_set_tcp_nodelay = set_nodelay,
+    .thread_create = thread_create_own,
 };

@@ -5,6 +5,7 @@
 #include "service/thread.h"
 
 #include "common/current.h"
+#include "common/heap.h"
 #include "crash/crash.h"
 #include "event/signals.h"
 #include "log/message.h"
@@ -98,6 +99,51 @@ static void *run_thread(void *ctx)
         message_log(MK_LOG_ERROR, "a thread has no memory for its values, and ends");
     pthread_cleanup_pop(1);
     return NULL;
+}
+
+/* ── threads that the service creates ── */
+
+static void end_own_thread(void *ctx)
+{
+    end_thread(ctx);
+    heap_free(ctx, sizeof(struct service_thread));
+}
+
+static void *run_own_thread(void *ctx)
+{
+    struct service_thread *t = ctx;
+    void *result;
+    current = (struct current){.service = t->service, .thread = t};
+    t->crash = crash_enter_thread();
+    pthread_cleanup_push(end_own_thread, t);
+    result = t->fn(t->arg);
+    pthread_cleanup_pop(1);
+    return result;
+}
+
+static void count_running(struct thread_set *set, int change)
+{
+    pthread_mutex_lock(&set->lock);
+    set->running += (unsigned)change;
+    pthread_mutex_unlock(&set->lock);
+}
+
+int thread_create_own(pthread_t *ret, const pthread_attr_t *attr, void *(*fn)(void *arg), void *arg)
+{
+    struct service *s = current.service;
+    if (!s)
+        return pthread_create(ret, attr, fn, arg);
+    struct service_thread *t = heap_zalloc(sizeof(*t));
+    if (!t)
+        return ENOMEM;
+    *t = (struct service_thread){.service = s, .fn = fn, .arg = arg};
+    count_running(&s->threads, 1);
+    int err = pthread_create(ret, attr, run_own_thread, t);
+    if (err) {
+        count_running(&s->threads, -1);
+        heap_free(t, sizeof(*t));
+    }
+    return err;
 }
 
 /* The threads may use all processors of the process, even if this worker is bound to one. */

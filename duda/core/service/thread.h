@@ -52,6 +52,11 @@ void thread_release(struct thread_set *set);
 
 /* Adds a thread, in duda_main(). Returns 0 or -errno. */
 int thread_add(struct service *s, void *(*fn)(void *arg), void *arg);
+/*
+ * Creates a thread as pthread_create() does, which may use the objects of the service whose code runs: services of the
+ * original API have such threads. The service is not unloaded before it has ended. Returns 0 or an error number.
+ */
+int thread_create_own(pthread_t *ret, const pthread_attr_t *attr, void *(*fn)(void *arg), void *arg);
 /* Starts the threads, unless they have been started. Logs failures. Any thread. */
 void thread_start_all(struct service *s);
 /* Asks the threads to return, and waits for them, a second at most. Returns how many still run. */
