@@ -45,7 +45,7 @@ foreach(name IN LISTS MK_PACKAGES)
     elseif(name STREQUAL "websocket")
         if(MK_WEBSOCKET)
             mk_add_package(websocket websocket/websocket.c websocket/accept.c websocket/calls.c websocket/channels.c
-                websocket/conn.c websocket/connect.c websocket/origin.c)
+                websocket/conn.c websocket/connect.c websocket/names.c websocket/origin.c)
             target_link_libraries(duda-websocket PRIVATE monkey-kit)
         endif()
     else()

@@ -158,7 +158,7 @@ struct mk_ws_group *mk_ws_get_group(const struct mk_ws_worker *worker);
 
 /*
  * Answers a request with the handshake and makes it a WebSocket, or answers it with 400 (not a handshake), 403 (origin)
- * or 426 (another version). A plugin may add headers before. Channel: a number from 0 on, or MK_WS_ALL_CHANNELS: it
+ * or 426 (another version). A plugin may add headers before. Channel: any number, or MK_WS_ALL_CHANNELS: it
  * gets broadcasts to all channels only.
  * Returns the WebSocket; or NULL: the request was answered.
  */

@@ -221,6 +221,40 @@ def test_channels(start):
     assert [get(server, f"/count?channel={n}") for n in (1, 2)] == ["0", "1"]
 
 
+def test_channels_with_names(start):
+    server = start()
+    members = [server.socket("/plain?channel=1") for _ in range(4)]
+    other = server.socket("/plain?channel=2")
+    assert [member.echo("/enter news") for member in members] == ["0"] * 4 and other.echo("/in news") == "4"
+    assert [get(server, f"/count?{row}") for row in ("name=news", "name=new", "channel=1")] == ["4", "0", "0"]
+    assert get(server, "/publish?name=news&text=one") == get(server, "/publish?name=new&text=x") == "0"
+    assert [member.text() for member in members] == ["one"] * 4
+    members[0].send("/to news")  # not to itself
+    assert [member.text() for member in members[1:]] == ["news"] * 3
+    assert members[0].echo("/enter news") == "0" and members[0].echo("/enter other") == "0"
+    assert members[1].echo("/join 2") == "0" and other.echo("/in news") == "2"
+    assert get(server, "/publish?name=news&text=two") == get(server, "/publish?name=other&text=three") == "0"
+    assert get(server, "/publish?channel=2&text=four") == get(server, "/publish?channel=-1&text=all") == "0"
+    for socket, texts in zip((*members, other), (["three"], ["four"], ["two"], ["two"], ["four"])):
+        assert [socket.text() for _ in (*texts, "all")] == [*texts, "all"]
+    for member in members:
+        member.reset()
+    await_true(lambda: [get(server, f"/count?name={name}") for name in ("news", "other")] == ["0", "0"])
+
+
+def test_names_of_channels(start):
+    """Many of them, and those that are refused."""
+    server = start()
+    sockets = [server.socket("/plain") for _ in range(3)]
+    for n in range(200):
+        assert sockets[n % 3].echo(f"/enter n{n}") == "0"
+    assert [sockets[0].echo(f"/in n{n}") for n in (0, 100, 197, 198, 199)] == ["0", "0", "1", "1", "1"]
+    assert sockets[0].echo("/enter " + "n" * 128) == "0" and sockets[0].echo("/enter " + "n" * 129) == "-22"
+    assert get(server, f"/publish?name={'n' * 129}&text=x") == "-22" and sockets[1].echo("/in " + "n" * 129) == "0"
+    assert get(server, f"/publish?name={'n' * 128}&text=x") == "0" and sockets[0].text() == "x"
+    server.wait_log(r"websocket->join\(\): the name of the channel is NULL, empty or too long")
+
+
 def test_limits_and_origins(start):
     server = start()
     socket = server.socket("/small", "Origin: https://a.example")

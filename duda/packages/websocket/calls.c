@@ -181,27 +181,70 @@ size_t ws_queued(const ws_request_t *wr)
 
 /* ── channels ── */
 
+/* Returns the number of a channel, for which services may say any number below 0 instead of WS_CHANNEL_ALL. */
+static int limit_number(int channel)
+{
+    return channel < 0 ? WS_CHANNEL_ALL : channel;
+}
+
+/* Moves a WebSocket to a channel, which has a name or none. Takes the reference of the name over. */
+static enum ws_result move(struct ws_conn *conn, int channel, struct ws_name *name)
+{
+    struct ws_service *service = conn->part->service;
+    bool has_joined = channels_join(&service->channels, channel);
+    if (!has_joined || mk_ws_set_channel(conn->ws, channel) < 0) {
+        if (has_joined)
+            channels_leave(&service->channels, channel);
+        ws_names_put(&service->names, name);
+        return WS_NO_MEMORY;
+    }
+    ws_conn_leave_channel(conn);
+    conn->channel = channel;
+    conn->name = name;
+    conn->wr.channel = name ? WS_CHANNEL_ALL : channel;
+    return WS_OK;
+}
+
+/* Returns a WebSocket that can be moved; or NULL with the reason in `*ret`. */
+static struct ws_conn *find_member(ws_request_t *wr, const char *call, enum ws_result *ret)
+{
+    struct ws_conn *conn = find_conn(wr, call, ret);
+    if (!conn)
+        return NULL;
+    if (conn->is_closed)
+        *ret = WS_CLOSED;
+    else if (!conn->wr.dr)
+        *ret = ws_refuse(conn->part, call, WS_INVALID, "a WebSocket of connect() is in no channel");
+    else
+        return conn;
+    return NULL;
+}
+
 enum ws_result ws_set_channel(ws_request_t *wr, int channel)
 {
     enum ws_result r;
-    struct ws_conn *conn = find_conn(wr, "set_channel", &r);
-    if (!conn)
+    struct ws_conn *conn = find_member(wr, "set_channel", &r);
+    return conn ? move(conn, limit_number(channel), NULL) : r;
+}
+
+/* Returns WS_OK or WS_INVALID, which is logged. */
+static enum ws_result check_name(const char *name, const char *call)
+{
+    size_t n = name ? strnlen(name, WS_NAME_BYTES + 1) : 0;
+    return n > 0 && n <= WS_NAME_BYTES
+               ? WS_OK
+               : ws_refuse(ws_find_part(), call, WS_INVALID, "the name of the channel is NULL, empty or too long");
+}
+
+enum ws_result ws_join(ws_request_t *wr, const char *name)
+{
+    enum ws_result r;
+    struct ws_conn *conn = find_member(wr, "join", &r);
+    if (!conn || (r = check_name(name, "join")) != WS_OK)
         return r;
-    struct channels *channels = &conn->part->service->channels;
-    channel = channel < 0 ? WS_CHANNEL_ALL : channel;
-    if (conn->is_closed)
-        return WS_CLOSED;
-    if (!conn->wr.dr)
-        return ws_refuse(conn->part, "set_channel", WS_INVALID, "a WebSocket of connect() is in no channel");
-    if (!channels_join(channels, channel))
-        return WS_NO_MEMORY;
-    if (mk_ws_set_channel(conn->ws, channel) < 0) {
-        channels_leave(channels, channel);
-        return WS_NO_MEMORY;
-    }
-    channels_leave(channels, conn->channel);
-    conn->channel = conn->wr.channel = channel;
-    return WS_OK;
+    struct ws_service *service = conn->part->service;
+    struct ws_name *own = ws_names_get(&service->names, &service->channels, name);
+    return own ? move(conn, own->number, own) : WS_NO_MEMORY;
 }
 
 /* Sends a message to a channel, except to `except`, which may be NULL. */
@@ -214,8 +257,7 @@ static enum ws_result broadcast(struct ws_service *service, const char *call, in
     if (r != WS_OK)
         return r;
     const struct mk_ws *sender = except && except->wr.dr && !except->is_closed ? except->ws : NULL;
-    r = (enum ws_result)mk_ws_broadcast(service->group, channel < 0 ? MK_WS_ALL_CHANNELS : channel,
-                                        (enum mk_ws_opcode)opcode, data, len, sender);
+    r = (enum ws_result)mk_ws_broadcast(service->group, channel, (enum mk_ws_opcode)opcode, data, len, sender);
     const struct ws_part *part = ws_find_part();
     if (r >= 0)
         duda_package_loader->count(part ? part->base : NULL, service->counters.broadcasts, 1);
@@ -229,7 +271,29 @@ enum ws_result ws_publish(int channel, int opcode, const void *data, size_t len,
     if (except && !conn)
         return r;
     struct ws_service *service = find_service("publish");
-    return service ? broadcast(service, "publish", channel, opcode, data, len, conn) : WS_WRONG_THREAD;
+    return service ? broadcast(service, "publish", limit_number(channel), opcode, data, len, conn) : WS_WRONG_THREAD;
+}
+
+enum ws_result ws_publish_to(const char *name, int opcode, const void *data, size_t len, const ws_request_t *except)
+{
+    static const char call[] = "publish_to";
+    enum ws_result r = WS_WRONG_THREAD;
+    struct ws_conn *conn = except ? find_conn(except, call, &r) : NULL;
+    if (except && !conn)
+        return r;
+    struct ws_service *service = find_service(call);
+    if (!service || (r = check_name(name, call)) != WS_OK)
+        return r;
+    int number = ws_names_find(&service->names, name);
+    return number == WS_CHANNEL_ALL ? WS_OK : broadcast(service, call, number, opcode, data, len, conn);
+}
+
+size_t ws_count_in(const char *name)
+{
+    struct ws_service *service = find_service("count_in");
+    int number =
+        service && check_name(name, "count_in") == WS_OK ? ws_names_find(&service->names, name) : WS_CHANNEL_ALL;
+    return number == WS_CHANNEL_ALL ? 0 : channels_count(&service->channels, number);
 }
 
 int ws_broadcast(ws_request_t *wr, const unsigned char *data, uint64_t len, int opcode, int channel)
@@ -237,7 +301,7 @@ int ws_broadcast(ws_request_t *wr, const unsigned char *data, uint64_t len, int 
     enum ws_result r;
     struct ws_conn *conn = find_conn(wr, "broadcast", &r);
     if (conn)
-        r = broadcast(conn->part->service, "broadcast", channel, opcode, data, (size_t)len, conn);
+        r = broadcast(conn->part->service, "broadcast", limit_number(channel), opcode, data, (size_t)len, conn);
     return r < 0 ? -1 : 0;
 }
 
@@ -249,7 +313,7 @@ int ws_broadcast_all(const unsigned char *data, uint64_t len, int opcode, int ch
         ws_refuse(NULL, call, WS_WRONG_THREAD, "the service of this thread is unknown: see worker->spawn()");
         return -1;
     }
-    enum ws_result r = broadcast(service, call, channel, opcode, data, (size_t)len, NULL);
+    enum ws_result r = broadcast(service, call, limit_number(channel), opcode, data, (size_t)len, NULL);
     if (!known)
         ws_origin_put();
     return r < 0 ? -1 : 0;

@@ -6,6 +6,7 @@
 
 #include <duda/mem.h>
 #include <duda/package.h>
+#include <duda/packages/websocket/websocket.h>
 
 #include <assert.h>
 #include <stdint.h>
@@ -78,7 +79,7 @@ static struct channel *get_channel(struct channels *channels, int number)
 
 bool channels_join(struct channels *channels, int number)
 {
-    if (number < 0)
+    if (number == WS_CHANNEL_ALL)
         return true;
     pthread_mutex_lock(&channels->lock);
     struct channel *c = get_channel(channels, number);
@@ -90,7 +91,7 @@ bool channels_join(struct channels *channels, int number)
 
 void channels_leave(struct channels *channels, int number)
 {
-    if (number < 0)
+    if (number == WS_CHANNEL_ALL)
         return;
     pthread_mutex_lock(&channels->lock);
     struct channel **place = find_place(channels->buckets, channels->n_buckets, number), *c = *place;

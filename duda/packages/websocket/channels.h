@@ -21,7 +21,7 @@ struct channels {
 
 void channels_init(struct channels *channels, const struct mk_counter *counter);
 void channels_release(struct channels *channels);
-/* Count one more, or one less, which was counted before; a channel below 0 is not counted. Any thread. */
+/* Count one more, or one less, which was counted before; WS_CHANNEL_ALL is not counted. Any thread. */
 bool channels_join(struct channels *channels, int number); /* false without memory */
 void channels_leave(struct channels *channels, int number);
 /* Returns how many a channel has. Any thread. */

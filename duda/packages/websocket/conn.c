@@ -60,12 +60,20 @@ struct ws_conn *ws_conn_get(struct ws_part *part, const struct ws_endpoint *endp
     return conn;
 }
 
+void ws_conn_leave_channel(struct ws_conn *conn)
+{
+    struct ws_service *service = conn->part->service;
+    channels_leave(&service->channels, conn->channel);
+    ws_names_put(&service->names, conn->name);
+    conn->channel = WS_CHANNEL_ALL;
+    conn->name = NULL;
+}
+
 void ws_conn_put(struct ws_conn *conn)
 {
     struct ws_part *part = conn->part;
-    channels_leave(&part->service->channels, conn->channel);
+    ws_conn_leave_channel(conn);
     mk_list_del(&conn->node);
-    conn->channel = WS_CHANNEL_ALL;
     conn->ws = NULL;
     conn->next_unused = part->unused;
     part->unused = conn;
@@ -145,8 +153,7 @@ static void on_close(struct mk_ws *ws, unsigned code, struct mk_str reason, void
     conn->is_closed = true;
     if (conn->is_opened)
         duda_package_loader->count(NULL, conn->part->service->counters.open, -1);
-    channels_leave(&conn->part->service->channels, conn->channel);
-    conn->channel = WS_CHANNEL_ALL;
+    ws_conn_leave_channel(conn);
     if (n)
         memcpy(text, reason.p, n);
     text[n] = '\0';

@@ -189,6 +189,7 @@ static void stop_service(void *state)
     mk_ws_group_free(service->group);
     mk_ws_group_free(service->clients);
     channels_release(&service->channels);
+    ws_names_release(&service->names);
     mem->free(service);
 }
 
@@ -220,10 +221,11 @@ static void *start_service(void)
     service->endpoint.settings.handlers = ws_handlers;
     service->group = mk_ws_group_new();
     service->clients = mk_ws_group_new();
-    if (service->group && service->clients)
+    int err = ws_names_init(&service->names);
+    if (service->group && service->clients && err == 0)
         return service;
     stop_service(service);
-    errno = ENOMEM;
+    errno = err ? -err : ENOMEM;
     return NULL;
 }
 
@@ -286,6 +288,9 @@ static const struct duda_api_websocket table = {
     .count = ws_count,
     .protocol = ws_protocol,
     .queued = ws_queued,
+    .join = ws_join,
+    .publish_to = ws_publish_to,
+    .count_in = ws_count_in,
 };
 
 DUDA_PACKAGE_MAIN(ws_package, "websocket", "2.0.0", &table, .service_start = start_service,

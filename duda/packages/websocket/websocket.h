@@ -16,6 +16,7 @@
 #include <monkey/websocket.h>
 
 #include "channels.h"
+#include "names.h"
 #include "origin.h"
 
 #include <stdatomic.h>
@@ -42,6 +43,7 @@ struct ws_service {
     struct mk_ws_group *group;
     struct mk_ws_group *clients; /* those of connect(), which get no broadcasts */
     struct channels channels;
+    struct ws_names names; /* of channels */
     struct ws_origin origin;
     struct ws_counters counters;
 };
@@ -67,10 +69,11 @@ struct ws_conn {
     const struct ws_endpoint *endpoint;
     struct mk_list node; /* of connect(); else in no list */
     struct ws_conn *next_unused;
-    int channel;    /* wr.channel, which the service might change */
-    bool is_opened; /* OPEN was called */
-    bool is_closed; /* CLOSE and what comes before it are called, or were */
-    bool is_silent; /* the service is not notified: it could not be opened */
+    int channel;          /* wr.channel, which the service might change; or the number of `name` */
+    struct ws_name *name; /* NULL: its channel has none */
+    bool is_opened;       /* OPEN was called */
+    bool is_closed;       /* CLOSE and what comes before it are called, or were */
+    bool is_silent;       /* the service is not notified: it could not be opened */
 };
 
 extern struct duda_package ws_package;
@@ -95,6 +98,8 @@ extern const struct mk_ws_handlers ws_handlers;
 struct ws_conn *ws_conn_get(struct ws_part *part, const struct ws_endpoint *endpoint, duda_request_t *dr, int channel,
                             void *data);
 void ws_conn_put(struct ws_conn *conn);
+/* Ends its place in its channel: it is in none. */
+void ws_conn_leave_channel(struct ws_conn *conn);
 /* Frees the memory of all. */
 void ws_conn_release(struct ws_part *part);
 
@@ -121,6 +126,9 @@ enum ws_result ws_pause(ws_request_t *wr);
 enum ws_result ws_resume(ws_request_t *wr);
 enum ws_result ws_set_channel(ws_request_t *wr, int channel);
 size_t ws_count(int channel);
+enum ws_result ws_join(ws_request_t *wr, const char *name);
+enum ws_result ws_publish_to(const char *name, int opcode, const void *data, size_t len, const ws_request_t *except);
+size_t ws_count_in(const char *name);
 const char *ws_protocol(const ws_request_t *wr);
 size_t ws_queued(const ws_request_t *wr);
 

@@ -210,7 +210,7 @@ static bool begin_batch(struct mk_ws_worker *w)
 {
     int channel = w->first->broadcast->channel;
     w->batch = count_batch(w);
-    if (channel < 0) {
+    if (channel == MK_WS_ALL_CHANNELS) {
         w->cursor = w->all.next;
         return true;
     }

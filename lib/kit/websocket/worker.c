@@ -261,8 +261,8 @@ int mk_ws_set_channel(struct mk_ws *ws, int channel)
 {
     if (channel == mk_ws_channel(ws) || ws->state == MK__WS_ENDED)
         return 0;
-    struct mk__ws_channel *to = channel < 0 ? NULL : get_channel(ws->worker, channel);
-    if (channel >= 0 && !to)
+    struct mk__ws_channel *to = channel == MK_WS_ALL_CHANNELS ? NULL : get_channel(ws->worker, channel);
+    if (channel != MK_WS_ALL_CHANNELS && !to)
         return -ENOMEM;
     leave_channel(ws);
     if (to)

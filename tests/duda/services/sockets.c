@@ -98,6 +98,12 @@ static void obey(duda_request_t *dr, ws_request_t *wr)
         reply(wr, "%ld", websocket->set_channel(wr, n));
     else if (sscanf(text, "/count %d", &n) == 1)
         reply(wr, "%ld", (long)websocket->count(n));
+    else if (sscanf(text, "/enter %199s", reason) == 1)
+        reply(wr, "%ld", websocket->join(wr, reason));
+    else if (sscanf(text, "/in %199s", reason) == 1)
+        reply(wr, "%ld", (long)websocket->count_in(reason));
+    else if (sscanf(text, "/to %199s", reason) == 1)
+        websocket->publish_to(reason, WS_OPCODE_TEXT, reason, strlen(reason), wr);
     else if (sscanf(text, "/all %199s", reason) == 1)
         websocket->publish(WS_CHANNEL_ALL, WS_OPCODE_TEXT, reason, strlen(reason), NULL);
     else if (sscanf(text, "/close %u %199[^\n]", &code, reason) >= 1)
@@ -236,14 +242,17 @@ static void connect_client(duda_request_t *dr)
 
 static void publish(duda_request_t *dr)
 {
-    const char *text = qs->get(dr, "text");
-    response->printf(dr, "%d", websocket->publish(get_channel(dr), WS_OPCODE_TEXT, text, strlen(text), NULL));
+    const char *text = qs->get(dr, "text"), *name = qs->get(dr, "name");
+    int r = name ? websocket->publish_to(name, WS_OPCODE_TEXT, text, strlen(text), NULL)
+                 : websocket->publish(get_channel(dr), WS_OPCODE_TEXT, text, strlen(text), NULL);
+    response->printf(dr, "%d", r);
     response->end(dr, NULL);
 }
 
 static void count(duda_request_t *dr)
 {
-    response->printf(dr, "%zu", websocket->count(get_channel(dr)));
+    const char *name = qs->get(dr, "name");
+    response->printf(dr, "%zu", name ? websocket->count_in(name) : websocket->count(get_channel(dr)));
     response->end(dr, NULL);
 }
 

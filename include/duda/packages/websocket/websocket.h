@@ -43,6 +43,9 @@ enum { WS_ON_OPEN, WS_ON_MESSAGE, WS_ON_ERROR, WS_ON_CLOSE, WS_ON_TIMEOUT };
 /* The channel of all WebSockets; as that of one WebSocket: it gets messages to all channels only. */
 enum { WS_CHANNEL_ALL = -1 };
 
+/* Of the name of a channel, without the NUL. */
+enum { WS_NAME_BYTES = 128 };
+
 /* Status codes of close frames (RFC 6455 section 7.4); 3000 to 4999 are free. */
 enum {
     WS_CLOSE_NORMAL = 1000,
@@ -192,6 +195,19 @@ struct duda_api_websocket {
     const char *(*protocol)(const ws_request_t *wr);
     /* Returns how many bytes wait to be sent. */
     size_t (*queued)(const ws_request_t *wr);
+
+    /*
+     * Channels with names of 1 to WS_NAME_BYTES bytes, which clients may choose, instead of numbers; a channel exists
+     * while it has a WebSocket. join() moves a WebSocket to one, out of its channel with a number, as set_channel()
+     * moves it out of one with a name; `wr->channel` is WS_CHANNEL_ALL then. It returns as set_channel(), or
+     * WS_INVALID: the name.
+     */
+    enum ws_result (*join)(ws_request_t *wr, const char *name);
+    /* As publish(); WS_OK also if no WebSocket is in the channel. */
+    enum ws_result (*publish_to)(const char *name, int opcode, const void *data, size_t len,
+                                 const ws_request_t *except);
+    /* As count(). */
+    size_t (*count_in)(const char *name);
 };
 
 DUDA_PACKAGE(struct duda_api_websocket, websocket)
