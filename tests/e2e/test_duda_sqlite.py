@@ -66,7 +66,6 @@ static void list_notes(duda_request_t *dr, duda_sqlite_rows_t *rows)
 {
     while (sqlite->next(rows))
         response->printf(dr, "%lld=%s ", (long long)sqlite->get_int(rows, 0), sqlite->get_text(rows, 1));
-    gc->add(dr, rows);
     response->end(dr, NULL);
 }
 
@@ -79,6 +78,21 @@ static void list(duda_request_t *dr, void *given)
         answer(dr, err);
     else
         list_notes(dr, rows);
+    free(rows);
+}
+
+static const char adding_note[] = "INSERT INTO notes(text) VALUES(?) RETURNING id, upper(text)";
+
+static void add_returning(duda_request_t *dr, void *given)
+{
+    duda_sqlite_rows_t *rows;
+    (void)given;
+    int err = sqlite->query(db, &rows, adding_note, DUDA_SQLITE_ARGS(duda_sqlite_text(qs->get(dr, "text"))));
+    if (err < 0)
+        answer(dr, err);
+    else
+        list_notes(dr, rows);
+    free(rows);
 }
 
 static void add(duda_request_t *dr, void *given)
@@ -160,6 +174,7 @@ static void run_forever(duda_request_t *dr, void *given)
 
 DEFINE_HANDLER(list)
 DEFINE_HANDLER(add)
+DEFINE_HANDLER(add_returning)
 DEFINE_HANDLER(copy)
 DEFINE_HANDLER(wait_in_transaction)
 DEFINE_HANDLER(run_forever)
@@ -171,7 +186,6 @@ static void end_then(duda_request_t *dr, struct duda_sqlite_result *result, void
     (void)given;
     if (!dr) {
         left++;
-        free(result->rows);
     } else if (result->rows) {
         list_notes(dr, result->rows);
     } else {
@@ -192,6 +206,30 @@ static void list_then(duda_request_t *dr)
     const char *like = qs->get(dr, "like");
     refuse_then(dr, sqlite->query_then(dr, db, "SELECT id, text FROM notes WHERE text LIKE ? ORDER BY id",
                                        DUDA_SQLITE_ARGS(duda_sqlite_text(like ? like : "%")), end_then, NULL));
+}
+
+/* Takes the rows, whose text is sent without a copy. */
+static void keep_rows(duda_request_t *dr, struct duda_sqlite_result *result, void *given)
+{
+    duda_sqlite_rows_t *rows = result->rows;
+    (void)given;
+    result->rows = NULL;
+    gc->add(dr, rows);
+    while (sqlite->next(rows))
+        response->print(dr, sqlite->get_text(rows, 1), (int)strlen(sqlite->get_text(rows, 1)));
+    response->end(dr, NULL);
+}
+
+static void keep_then(duda_request_t *dr)
+{
+    refuse_then(dr, sqlite->query_then(dr, db, "SELECT id, text FROM notes ORDER BY id", DUDA_SQLITE_NO_ARGS, keep_rows,
+                                       NULL));
+}
+
+static void returning_then(duda_request_t *dr)
+{
+    refuse_then(dr, sqlite->query_then(dr, db, adding_note, DUDA_SQLITE_ARGS(duda_sqlite_text(qs->get(dr, "text"))),
+                                       end_then, NULL));
 }
 
 static void add_then(duda_request_t *dr)
@@ -271,6 +309,9 @@ int duda_main(void)
 #endif
     router->get("/list", handle_list);
     router->get("/add", handle_add);
+    router->get("/add-returning", handle_add_returning);
+    router->get("/then/add-returning", returning_then);
+    router->get("/then/keep", keep_then);
     router->get("/copy", handle_copy);
     router->get("/inside", handle_wait_in_transaction);
     router->get("/forever", handle_run_forever);
@@ -367,8 +408,23 @@ def test_callbacks(serve_notes):
     assert ask(server, "/then/copy") == "2 0 "
     assert ask(server, "/then/list") == "1=a 2=ay "
     assert ask(server, "/then/list?like=_y") == "2=ay "
+    assert ask(server, "/then/keep") == "aay"
     assert ask(server, "/then/note") == "0 "
     await_true(lambda: "noted" in ask(server, "/then/list"), 60, what="the note without a callback")
+
+
+@pytest.mark.parametrize("path", ["/add-returning", "/then/add-returning"])
+def test_queries_that_write(serve_notes, path):
+    """They run where the database is written, in the order of the calls."""
+    server = serve_notes()
+    assert ask(server, f"{path}?text=a") == "1=A "
+    assert ask(server, f"{path}?text=b") == "2=B "
+    assert "UNIQUE constraint failed: notes.text" in ask(server, f"{path}?text=a")
+    with writing(server.data / "notes.db"):
+        assert "the database is locked" in ask(server, f"{path}?text=c")
+        assert ask(server, "/list") == "1=a 2=b "
+    assert ask(server, f"{path}?text=c") == "3=C "
+    assert ask(server, "/list") == "1=a 2=b 3=c "
 
 
 def test_calls_that_would_block_a_worker(serve_notes):

@@ -166,6 +166,7 @@ static void await_copy(struct sq_job *job)
         fail_task(job, err);
         return;
     }
+    job->kind = copy->kind;
     job->result = copy->result;
     job->error = copy->error;
     copy->result.rows = NULL;
@@ -198,13 +199,8 @@ static int refuse(const char *call)
     return sq_report(NULL, call, &e);
 }
 
-static int call(struct sq_job *job)
+static void run_once(struct sq_job *job)
 {
-    if (!is_complete(job))
-        return refuse(sq_job_name(job));
-    set_deadline(job);
-    if (sq_job_run_inside(job))
-        return end_call(job);
     if (!duda_package_loader->worker(&sq_package))
         sq_job_run(job, choose_link(job));
     else if (!dthread->running())
@@ -213,6 +209,19 @@ static int call(struct sq_job *job)
         run_transaction(job);
     else
         await_copy(job);
+}
+
+static int call(struct sq_job *job)
+{
+    if (!is_complete(job))
+        return refuse(sq_job_name(job));
+    set_deadline(job);
+    if (sq_job_run_inside(job))
+        return end_call(job);
+    enum sq_kind kind = job->kind;
+    run_once(job);
+    if (job->kind != kind) /* it writes */
+        run_once(job);
     return end_call(job);
 }
 
@@ -244,20 +253,44 @@ int sq_transaction(duda_sqlite_t *db, duda_sqlite_transaction_fn fn, void *data)
 
 /* ── calls with a callback ── */
 
+static bool start_task(duda_request_t *dr, struct sq_job *copy);
+
+/* Has a query that has turned out to write run again. Returns false if it cannot: the job has an error. */
+static bool start_again(duda_request_t *dr, struct sq_job *job)
+{
+    atomic_fetch_sub(&job->link->waiting, 1);
+    job->link = NULL;
+    if (count_waiting(job, &job->db->writer))
+        return false;
+    if (start_task(dr, job))
+        return true;
+    fail_task(job, -errno);
+    return false;
+}
+
 /* In the worker: `result` is 0, or the job was not run. */
 static void finish_job(duda_request_t *dr, int result, void *data)
 {
     struct sq_job *job = data;
     if (result < 0)
         fail_task(job, result);
+    else if (job->kind == SQ_WRITING_QUERY && job->link != &job->db->writer && start_again(dr, job))
+        return;
     end_call(job);
     job->result.error = job->result.err < 0 ? job->error.text : NULL;
-    if (job->fn) {
-        struct duda_sqlite_result given = job->result;
-        job->result.rows = NULL; /* the callback's */
-        job->fn(dr, &given, job->data);
-    }
+    if (job->fn)
+        job->fn(dr, &job->result, job->data);
     sq_job_free(job);
+}
+
+static bool start_task(duda_request_t *dr, struct sq_job *copy)
+{
+    struct duda_task_kind kind = {.fn = run_task,
+                                  .done = finish_job,
+                                  .drop = sq_job_free,
+                                  .line = copy->link->line,
+                                  .queue_ms = copy->db->conf.query_ms};
+    return task->start(dr, &kind, copy);
 }
 
 static int call_then(duda_request_t *dr, struct sq_job *job)
@@ -268,12 +301,7 @@ static int call_then(duda_request_t *dr, struct sq_job *job)
     struct sq_job *copy = make_task(job);
     if (!copy)
         return end_call(job);
-    struct duda_task_kind kind = {.fn = run_task,
-                                  .done = finish_job,
-                                  .drop = sq_job_free,
-                                  .line = copy->link->line,
-                                  .queue_ms = job->db->conf.query_ms};
-    if (task->start(dr, &kind, copy)) {
+    if (start_task(dr, copy)) {
         sq_clear_error();
         return 0;
     }

@@ -231,15 +231,14 @@ static int check_file(struct sq_conn *c, struct sq_error *e)
                : 0;
 }
 
-/* Returns why the statement may not run here, or 0. */
+/* Returns 0, SQ_WRITES or -EROFS: whether the statement may run here. */
 static int check_statement(struct sq_conn *c, sqlite3_stmt *stmt, struct sq_error *e)
 {
-    if (c->reads_only && !sqlite3_stmt_readonly(stmt))
-        return sq_error_set(e, -EROFS, "%s: the statement writes, and query() only reads: use exec(): %.80s",
-                            c->conf->name, sqlite3_sql(stmt));
-    if (c->conf->read_only && !sqlite3_stmt_readonly(stmt))
+    if (sqlite3_stmt_readonly(stmt))
+        return 0;
+    if (c->conf->read_only)
         return sq_error_set(e, -EROFS, "%s: the database was opened with read_only", c->conf->name);
-    return 0;
+    return c->reads_only ? SQ_WRITES : 0;
 }
 
 static int run_statement(struct sq_conn *c, sqlite3_stmt *stmt, struct sq_builder *b, struct duda_sqlite_change *change,
@@ -252,6 +251,8 @@ static int run_statement(struct sq_conn *c, sqlite3_stmt *stmt, struct sq_builde
         change->last_id = sqlite3_last_insert_rowid(c->db);
     }
     sqlite3_reset(stmt);
+    if ((err == -E2BIG || err == -ENOMEM) && c->in_transaction && !sqlite3_stmt_readonly(stmt))
+        c->broken = *e; /* what it has written stays in the transaction */
     return err;
 }
 
@@ -286,7 +287,7 @@ int sq_conn_run(struct sq_conn *c, const char *sql, const struct duda_sqlite_val
         err = prepare(c, sql, &s, e);
     if (err == 0)
         err = check_statement(c, s->stmt, e);
-    if (err < 0)
+    if (err)
         return err;
     err = bind_values(c, s->stmt, args, n, e);
     if (err == 0)
@@ -324,7 +325,7 @@ int sq_conn_end(struct sq_conn *c, int err, struct sq_error *e)
     c->in_transaction = false;
     if (c->broken.err) {
         *e = c->broken;
-        return e->err;
+        err = e->err;
     }
     if (err >= 0 && should_stop(c))
         err = sq_conn_fail(c, SQLITE_INTERRUPT, e);

@@ -39,7 +39,7 @@ struct sq_conn {
     bool in_transaction;
     bool was_stopped;            /* the call was ended by stopping() */
     struct sq_deadline deadline; /* of the call that runs */
-    struct sq_error broken;      /* has ended the transaction */
+    struct sq_error broken;      /* the transaction has ended, or must be undone */
     uint64_t uses;
     struct sq_statement statements[SQ_STATEMENTS_MAX];
 };
@@ -53,9 +53,11 @@ uint64_t sq_now_ms(void);
 int sq_conn_open(struct sq_conn *c, bool reads_only, struct sq_error *e);
 void sq_conn_close(struct sq_conn *c);
 
+enum { SQ_WRITES = 1 };
+
 /*
- * Runs one statement. `b`: collects the rows; NULL: they are dropped. `ret_columns` belongs to `b`. Returns 0 or
- * -errno.
+ * Runs one statement. `b`: collects the rows; NULL: they are dropped. `ret_columns` belongs to `b`. Returns 0, -errno,
+ * or SQ_WRITES: it was not run, because it writes, and the connection only reads.
  */
 int sq_conn_run(struct sq_conn *c, const char *sql, const struct duda_sqlite_value *args, size_t n,
                 struct sq_builder *b, unsigned *ret_columns, struct duda_sqlite_change *change, struct sq_error *e);

@@ -21,7 +21,8 @@ static _Thread_local struct transaction *innermost;
 
 const char *sq_job_name(const struct sq_job *job)
 {
-    static const char *const names[] = {[SQ_QUERY] = "query", [SQ_EXEC] = "exec", [SQ_TRANSACTION] = "transaction"};
+    static const char *const names[] = {
+        [SQ_QUERY] = "query", [SQ_WRITING_QUERY] = "query", [SQ_EXEC] = "exec", [SQ_TRANSACTION] = "transaction"};
     return names[job->kind];
 }
 
@@ -87,9 +88,24 @@ static int run_query(struct sq_job *job, struct sq_conn *conn)
     struct sq_builder b = {.bytes_max = job->db->conf.bytes_max};
     unsigned columns = 0;
     int err = sq_conn_run(conn, job->sql, job->args, job->n, &b, &columns, NULL, &job->error);
+    if (err == SQ_WRITES)
+        job->kind = SQ_WRITING_QUERY;
     if (err == 0 && !(job->result.rows = sq_builder_make(&b, columns)))
         err = sq_error_set(&job->error, -ENOMEM, "%s: no memory for the result", job->db->conf.name);
     sq_builder_release(&b);
+    return err;
+}
+
+/* As a transaction, because SQLite keeps what a statement has written whose rows are not all taken. */
+static int run_writing_query(struct sq_job *job, struct sq_conn *conn)
+{
+    int err = sq_conn_begin(conn, &job->error);
+    if (err == 0)
+        err = sq_conn_end(conn, run_query(job, conn), &job->error);
+    if (err < 0) {
+        mem->free(job->result.rows);
+        job->result.rows = NULL;
+    }
     return err;
 }
 
@@ -113,11 +129,16 @@ static int run_transaction(struct sq_job *job, struct sq_conn *conn)
 
 static int run(struct sq_job *job, struct sq_conn *conn)
 {
-    if (job->kind == SQ_QUERY)
+    switch (job->kind) {
+    case SQ_QUERY:
         return run_query(job, conn);
-    if (job->kind == SQ_EXEC)
+    case SQ_WRITING_QUERY:
+        return run_writing_query(job, conn);
+    case SQ_EXEC:
         return sq_conn_run(conn, job->sql, job->args, job->n, NULL, NULL, &job->result.change, &job->error);
-    return run_transaction(job, conn);
+    default:
+        return run_transaction(job, conn);
+    }
 }
 
 bool sq_job_run_inside(struct sq_job *job)

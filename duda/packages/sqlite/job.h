@@ -7,7 +7,8 @@
 
 #include "sqlite.h"
 
-enum sq_kind { SQ_QUERY, SQ_EXEC, SQ_TRANSACTION };
+/* SQ_WRITING_QUERY: a query that has turned out to write, by RETURNING. It runs on the connection that writes. */
+enum sq_kind { SQ_QUERY, SQ_WRITING_QUERY, SQ_EXEC, SQ_TRANSACTION };
 
 struct sq_job {
     duda_sqlite_t *db;
@@ -32,7 +33,10 @@ struct sq_job *sq_job_copy(const struct sq_job *job);
 /* Frees a copy, with its rows. */
 void sq_job_free(void *job);
 
-/* Does it in this thread, with the connection `link`, for which it waits. */
+/*
+ * Does it in this thread, with the connection `link`, for which it waits. A query of a connection that reads may become
+ * SQ_WRITING_QUERY: then nothing was done, and it must run again.
+ */
 void sq_job_run(struct sq_job *job, struct sq_link *link);
 /* Does it as a part of the transaction that this thread runs in the same database. Returns false: there is none. */
 bool sq_job_run_inside(struct sq_job *job);

@@ -14,7 +14,7 @@
  * A database has one connection that writes and some that read, in WAL mode: readers and the writer do not wait for
  * each other. They work on the threads of the object `task`; a worker never waits for the disk or for a lock:
  *
- *     query()               ─► one of the connections that read  ─┐
+ *     query() that reads    ─► one of the connections that read  ─┐
  *     exec(), transaction() ─► the one that writes, in order     ─┴─► the caller continues with the result
  *
  * Where query(), exec() and transaction() may be called:
@@ -35,7 +35,7 @@
  *     -EINVAL        SQL that is wrong, or does not fit the arguments
  *     -ENOENT        open(): the file or its folder is missing
  *     -EACCES        open(): the server's user must not open it
- *     -EROFS         the file or its folder is read-only; or query() has got a statement that writes
+ *     -EROFS         the file or its folder is read-only, or the database was opened with `read_only`
  *     -ESTALE        the file was removed or replaced since open(): the service must be loaded again
  *     -EUCLEAN       the file is damaged, or is no database
  *     -ENOTSUP       open(): the database is from a newer version of the service
@@ -169,7 +169,7 @@ struct duda_sqlite_conf {
     uint32_t waiting_max;    /* calls that have not ended, per connection [1000] */
 };
 
-/* The result of a query: one block of memory, for free() or gc->add(). For one thread at a time. */
+/* The result of a query: one block of memory. For one thread at a time. */
 typedef struct duda_sqlite_rows duda_sqlite_rows_t;
 
 /* What a statement has changed. */
@@ -182,7 +182,8 @@ struct duda_sqlite_change {
 struct duda_sqlite_result {
     int err;                          /* 0 or as above; of transaction_then() also what its function has returned */
     const char *error;                /* the sentence, valid until the callback returns; NULL: no error */
-    duda_sqlite_rows_t *rows;         /* of query_then(), for free(); else NULL */
+    duda_sqlite_rows_t *rows;         /* of query_then(); else NULL. They are freed when the callback returns, unless it
+                                       * sets this to NULL: then they are its own, for free() or gc->add() */
     struct duda_sqlite_change change; /* of exec_then() */
 };
 
@@ -247,8 +248,9 @@ struct duda_api_sqlite {
      */
     duda_sqlite_t *(*DUDA_SQLITE_NEW(open))(const struct duda_sqlite_conf *conf);
     /*
-     * Runs a statement that only reads, and copies its rows. In a transaction it may also write, which gives rows by
-     * RETURNING. Returns 0 or an error. `*ret` is NULL then.
+     * Runs a statement, and copies its rows, which are for free() or gc->add(). One that writes, and gives rows by
+     * RETURNING, runs where exec() does, in two steps, and is a transaction: if it fails, nothing was written. Returns
+     * 0 or an error. `*ret` is NULL then.
      */
     int (*query)(duda_sqlite_t *db, duda_sqlite_rows_t **ret, const char *sql, const struct duda_sqlite_value *args,
                  size_t n);

@@ -295,6 +295,44 @@ TEST(prepared_statements, begin, end)
     assert_int_equal(get_number(db, "SELECT further FROM goods"), 9); /* other connections see the new schema */
 }
 
+/* ── queries that write ── */
+
+TEST(queries_that_write, begin, end)
+{
+    duda_sqlite_t *db = open_goods();
+    assert_int_equal(get_number(db, "INSERT INTO goods(name) VALUES('a') RETURNING id"), 1);
+    assert_int_equal(get_number(db, "WITH n(x) AS (SELECT 'b') INSERT INTO goods(name) SELECT x FROM n RETURNING id"),
+                     2);
+    assert_int_equal(get_number(db, "UPDATE goods SET name = 'c' WHERE name = 'b' RETURNING id"), 2);
+    assert_int_equal(get_number(db, "SELECT count(*) FROM goods WHERE name = 'c'"), 1);
+    assert_int_equal(get_number(db, "DELETE FROM goods WHERE name = 'c' RETURNING id"), 2);
+    duda_sqlite_rows_t *rows;
+    assert_int_equal(sqlite->query(db, &rows, "DELETE FROM goods", DUDA_SQLITE_NO_ARGS), 0);
+    assert_int_equal(sqlite->columns(rows), 0);
+    free(rows);
+    assert_int_equal(get_number(db, "SELECT count(*) FROM goods"), 0);
+}
+
+/* Nothing was written if the result is an error, also by a statement that has written all of its rows. */
+TEST(queries_that_write_and_fail, begin, end)
+{
+    duda_sqlite_rows_t *rows = (duda_sqlite_rows_t *)(uintptr_t)1;
+    duda_sqlite_t *db =
+        sqlite->open(&(struct duda_sqlite_conf){.path = "goods.db", .migrations = goods, .rows_max = 2});
+    assert_non_null(db);
+    assert_error(sqlite->query(db, &rows, "INSERT INTO goods(name) VALUES('a'), ('b'), ('c') RETURNING id",
+                               DUDA_SQLITE_NO_ARGS),
+                 -E2BIG, "goods.db: the result has more than 2 rows (rows_max): use LIMIT");
+    assert_null(rows);
+    assert_int_equal(get_number(db, "SELECT count(*) FROM goods"), 0);
+    assert_int_equal(get_number(db, "INSERT INTO goods(name) VALUES('a') RETURNING id"), 1);
+    assert_error(sqlite->query(db, &rows, "INSERT INTO goods(id, name) VALUES(7, 'b'), (1, 'c') RETURNING id",
+                               DUDA_SQLITE_NO_ARGS),
+                 -EEXIST, "goods.db: UNIQUE constraint failed: goods.id");
+    assert_int_equal(get_number(db, "SELECT count(*) FROM goods"), 1);
+    assert_int_equal(insert(db, "d"), 0); /* the connection that writes is usable */
+}
+
 /* ── transactions ── */
 
 static int sell(duda_sqlite_t *db, void *given)
@@ -337,6 +375,27 @@ static int begin_another(duda_sqlite_t *db, void *given)
 {
     assert_error(sqlite->transaction(db, sell, given), -EINVAL, "a transaction runs already");
     return 0;
+}
+
+/* Ignores that its query has failed, which has written its rows. */
+static int insert_many(duda_sqlite_t *db, void *given)
+{
+    duda_sqlite_rows_t *rows;
+    insert(db, "first");
+    sqlite->query(db, &rows, "INSERT INTO goods(name) VALUES('a'), ('b'), ('c') RETURNING id", DUDA_SQLITE_NO_ARGS);
+    *(int *)given = insert(db, "last");
+    return 0;
+}
+
+TEST(a_transaction_whose_query_has_too_many_rows, begin, end)
+{
+    int result;
+    duda_sqlite_t *db =
+        sqlite->open(&(struct duda_sqlite_conf){.path = "goods.db", .migrations = goods, .rows_max = 2});
+    assert_non_null(db);
+    assert_error(sqlite->transaction(db, insert_many, &result), -E2BIG, "goods.db: the result has more than 2 rows");
+    assert_int_equal(result, -E2BIG);
+    assert_int_equal(get_number(db, "SELECT count(*) FROM goods"), 0);
 }
 
 TEST(transactions, begin, end)
@@ -525,12 +584,15 @@ TEST(read_only_files, begin, end)
     assert_true(own != 0 || seteuid(0) == 0);
     prctl(PR_SET_DUMPABLE, 1); /* LeakSanitizer traces the process */
     assert_int_equal(chmod(folder, 0755), 0);
+    duda_sqlite_rows_t *rows;
     duda_sqlite_t *db =
         sqlite->open(&(struct duda_sqlite_conf){.path = "goods.db", .migrations = goods, .read_only = true});
     assert_non_null(db);
     assert_int_equal(get_number(db, "SELECT count(*) FROM goods"), 0);
     assert_error(insert(db, "a"), -EROFS, "goods.db: the database was opened with read_only");
     assert_error(sqlite->transaction(db, sell, NULL), -EROFS, "goods.db: the database was opened with read_only");
+    assert_error(sqlite->query(db, &rows, "DELETE FROM goods", DUDA_SQLITE_NO_ARGS), -EROFS,
+                 "goods.db: the database was opened with read_only");
 }
 
 /* ── calls that fail ── */
@@ -546,8 +608,8 @@ TEST(statements, begin, end)
     assert_int_equal(sqlite->exec(db, NULL, "SELECT 1; \n", DUDA_SQLITE_NO_ARGS), 0);
     assert_error(sqlite->exec(db, NULL, "SELECT ?", DUDA_SQLITE_NO_ARGS), -EINVAL,
                  "goods.db: the statement has 1 parameters, and got 0 values: SELECT ?");
-    assert_error(sqlite->query(db, &rows, "DELETE FROM goods", DUDA_SQLITE_NO_ARGS), -EROFS,
-                 "goods.db: the statement writes, and query() only reads: use exec(): DELETE FROM goods");
+    assert_error(sqlite->query(db, &rows, "BEGIN IMMEDIATE", DUDA_SQLITE_NO_ARGS), -EINVAL,
+                 "goods.db: cannot start a transaction within a transaction");
     assert_error(sqlite->query(db, NULL, "SELECT 1", DUDA_SQLITE_NO_ARGS), -EINVAL, "an argument is NULL");
     assert_error(sqlite->query(NULL, &rows, "SELECT 1", DUDA_SQLITE_NO_ARGS), -EINVAL, "an argument is NULL");
     assert_error(sqlite->exec(db, NULL, NULL, DUDA_SQLITE_NO_ARGS), -EINVAL, "an argument is NULL");
