@@ -4,11 +4,11 @@
  *
  *     static void hash(void *data) { ... }  // on a thread of the pool: may block, may compute for long
  *
- *     static void answer(duda_request_t *dr, void *data)  // a dthread: dthread->handle(dr, answer, NULL)
+ *     static void answer(duda_request_t *dr)  // in a dthread: router->in_dthread(router->get("/", answer))
  *     {
  *         struct job job = {...}; // on the stack of the dthread
- *         if (task->run(NULL, hash, &job, 1000) < 0)
- *             return;
+ *         if (task->run(NULL, hash, &job, DUDA_FOREVER) < 0)
+ *             return; // the client has left, or the service ends: `dr` must not be used
  *         response->printf(dr, "%s\n", job.result);
  *         response->end(dr, NULL);
  *     }

@@ -881,11 +881,12 @@ def test_the_page_names_all_functions():
 
 def test_the_examples_of_the_page(serve_services, tmp_path):
     source = "\n".join(re.findall(r"^```c\n(.*?)^```$", PAGE, re.S | re.M))
-    more = 'db && router->get("/", handle) && router->get("/sell/:name", sell)'
-    source = HEAD + "#include <errno.h>\n" + source.replace('db && router->get("/", handle)', more)
+    priced = 'sqlite->transaction(db, double_price, (void *)"pen") == 6'
+    more = f'db && router->get("/sell/:name", sell) && {priced} ? router->in_dthread('
+    assert source.count("db ? router->in_dthread(") == 1
+    source = HEAD + "#include <errno.h>\n" + source.replace("db ? router->in_dthread(", more)
     parts = source.partition("int duda_main(void)")  # behind the other functions
     main, end, rest = parts[2].partition("\n}\n")
-    main = main.replace("? 0", '&& sqlite->transaction(db, double_price, (void *)"pen") == 6 ? 0')
     source = parts[0] + rest + parts[1] + main + end
     (tmp_path / "data").mkdir()
     server = serve_services({"shop": source}, keys={"shop": {"DataDir": tmp_path / "data"}})
