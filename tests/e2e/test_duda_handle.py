@@ -4,7 +4,7 @@
 import pytest
 
 from harness.messages import request
-from harness.services import NUMBERS_HEAD, needs_duda
+from harness.services import NUMBERS_HEAD, function_of, needs_duda
 from harness.ways import WAYS
 
 pytestmark = needs_duda
@@ -193,7 +193,7 @@ def test_a_dthread_without_a_response(forgets, path):
     """Its client gets the error of the service at once, and the log names the function."""
     assert ask_any(forgets, path) == (500, b"sorry: 500")
     reason = "has returned without a response, and nothing else sends it: sending 500"
-    forgets.wait_log(r"service t: dthread->handle\(\): t.duda\+0x[0-9a-f]+ \(forget\) " + reason)
+    forgets.wait_log(r"service t: dthread->handle\(\): " + function_of("t", "forget") + " " + reason)
 
 
 def test_other_dthreads_without_a_response(forgets):
@@ -320,4 +320,4 @@ def test_handlers_in_dthreads(serve_services, tmp_path, way):
 def test_a_handler_without_a_response(serve_services):
     server = serve_services({"t": ROUTES.replace("int err = router->in_dthread(NULL);", "int err = -EPERM;")})
     assert ask_any(server, "forgets")[0] == 500
-    server.wait_log(r"service t: router->in_dthread\(\): t.duda\+0x[0-9a-f]+ \(forget\) has returned without")
+    server.wait_log(r"service t: router->in_dthread\(\): " + function_of("t", "forget") + " has returned without")

@@ -133,7 +133,7 @@ def test_limits_and_mistakes(serve_services):
     server = serve_services({"web": SERVICE}, {"Workers": 1})
     assert ask(server, "many") == 3  # one runs, one waits
     assert ask(server, "wrong") == 5
-    assert "password->hash(): a callback of a worker must not wait" in server.log
+    server.wait_log(r"password->hash\(\): a callback of a worker must not wait")
 
 
 def test_clients_and_services_that_end(serve_services):

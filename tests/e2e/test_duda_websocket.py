@@ -17,7 +17,7 @@ from harness.client import ProtocolError
 from harness.duda_websocket import BINARY, CLOSE, PING, PONG, TEXT, WebSocket, build_frame, handshake_fields
 from harness.h2 import StreamReset
 from harness.server import await_true, section
-from harness.services import build_service, needs_duda, reload, web_service
+from harness.services import build_service, function_of, needs_duda, reload, web_service
 from harness.ways import WAYS
 from test_concurrent import in_parallel
 from test_duda_old import LEVELS, build_old
@@ -631,7 +631,7 @@ def test_a_crash_in_a_callback(plain):
     server.socket("/plain").send("/crash")
     assert server.wait() == -signal.SIGSEGV
     assert re.search(r'error the service "web" has crashed: SIGSEGV.* in worker \d$', server.log, re.M), server.log
-    assert re.search(r"error     #\d web\.duda\+0x[0-9a-f]+ \((crash|obey)\)$", server.log, re.M), server.log
+    assert re.search(r"error     #\d " + function_of("web", "(crash|obey)") + "$", server.log, re.M), server.log
     assert re.search(r"error     #\d+ websocket\.dpkg\+0x[0-9a-f]+", server.log), server.log
 
 

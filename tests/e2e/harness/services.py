@@ -43,6 +43,11 @@ static inline void answer(duda_request_t *dr, long number)
 STRICT = ("-std=gnu17", "-Wall", "-Wextra", "-Werror", "-Wstrict-prototypes", "-fno-common")
 
 
+def function_of(name, function):
+    """A pattern of what the log says of a function of a service: NAME.duda+0x1234 (find_items, name.c:42)."""
+    return rf"{name}\.duda\+0x[0-9a-f]+ \({function}, \S*{name}\.c:\d+\)"
+
+
 @functools.cache
 def cached(variable, default=""):
     """A variable of the build under test."""
