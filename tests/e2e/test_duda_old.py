@@ -14,7 +14,7 @@ import pytest
 from harness import build
 from harness.content import populate
 from harness.server import await_true, section
-from harness.services import build_old_service, level, needs_duda
+from harness.services import INCLUDE, build_old_service, cached, level, needs_duda
 from harness.ways import WAYS
 
 pytestmark = needs_duda
@@ -22,9 +22,8 @@ pytestmark = needs_duda
 SOURCES = build.TOP / "tests/duda/old"
 
 
-# Folders with a Makefile.in, which dudac builds; the others are built here: a file, or a folder of files.
+# Folders with a Makefile.in, which dudac builds. The others are built here: a file, or a folder of files.
 FOLDERS = sorted({path.relative_to(SOURCES).parts[0] for path in SOURCES.rglob("Makefile.in")})
-FILES = sorted(path.stem for path in SOURCES.iterdir() if path.name not in FOLDERS)
 
 
 def read_sources(name):
@@ -125,10 +124,12 @@ def test_levels_of_sources():
     assert {name: level.detect_level(read_sources(name).values()) for name in expected} == expected
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_without_level(tmp_path, name):
+def test_without_level():
     """All of them compile without -DDUDA_API_LEVEL, too."""
-    build_old(tmp_path, name, any_level=True)
+    sources = [path for path in SOURCES.rglob("*.c") if path.relative_to(SOURCES).parts[0] not in FOLDERS]
+    assert len(sources) > 50
+    command = [cached("CMAKE_C_COMPILER", "cc"), *level.compile_flags(None, INCLUDE), "-fsyntax-only", *sources]
+    subprocess.run(command, check=True)
 
 
 # ── levels by all protocols ──
@@ -599,6 +600,40 @@ def test_board(serve_all, tmp_path):
     assert ask(server, "/board/api/gpio/none", known).status == ask(server, "/board/api/none", known).status == 404
     for target, body in (("out/pin", b'"x"'), ("out/pin", b"{"), ("out", b"7")):
         assert ask(server, f"/board/api/gpio/{target}", known, method="POST", body=body).status == 400
+
+
+def test_site(serve_all, tmp_path):
+    populate(tmp_path / "data", {"header.html": b"<h1>site", "posts/one.md": b"one", "posts/a b.md": b"a b"})
+    populate(tmp_path / "html", {"css/site.css": b"p {}"})
+    server = serve_all({"site": {"DataDir": "{path}/data", "DocumentRoot": "{path}/html"}})
+    assert text_of(server, "/") == "<h1>site"
+    assert text_of(server, "/one") == "<h1>siteone"
+    assert text_of(server, "/a%20b?c=d") == "<h1>sitea b"
+    assert text_of(server, "/none", status=404) == "<h1>siteno article"
+    assert text_of(server, "/static/css/site.css") == "p {}"
+    assert text_of(server, "/page/1") == "January 02, 1970: one\n"
+
+
+def test_refuses_and_tuner(serve_all):
+    """The services of a server do not depend on each other."""
+    server = serve_all({"refuses": {}, "tuner": {}})
+    assert ask(server, "/refuses/").status == 503
+    server.wait_log(r'the service "refuses" cannot be used; .*: duda_main\(\) has returned -1')
+    assert text_of(server, "/tuner/frequency") == "89.50\n"
+    for body, status, text in ((b"99.5", 200, "99.50\n"), (b"x", 400, "99.50\n"), (b"200", 400, "99.50\n"),
+                               (b"1" * 100, 400, "99.50\n"), (b"7.25 MHz", 200, "7.25\n")):
+        assert text_of(server, "/tuner/frequency", method="POST", body=body, status=status) == text
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_large(serve_old, tmp_path, way):
+    server = serve_old("large", DataDir=populate(tmp_path / "data", {"part.txt": b"part\n"}), way=WAYS[way])
+    with server.open() as client:
+        for _ in range(2):
+            assert client.ask("/large/memory/").body == b"0123456" * (2**20 // 7) + b"0123end"
+            lines = client.ask("/large/lines/").body.decode().split("\n")
+            assert [line for line in lines if line != "part"] == [*map(str, range(5000)), ""]
+            assert lines.count("part") == 50
 
 
 def test_mini(serve_all, tmp_path):
