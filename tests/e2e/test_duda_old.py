@@ -442,6 +442,7 @@ ANSWERS = {
     "notes": [("?name=a", "new 1 1"), ("?name=b", "new 1 1"), ("?name=a", "known /notes/a.md 1"),
               ("?name=a", "new 1 1")],
     "stack": [("lines", "line 0\nline 1\nline 2\n"), ("page", "x" * 4000), ("freed", "y" * 4000), ("large", "z zzz")],
+    "backwards": [("", "c1 b2 a3 b 3 0")],
     "peers": [("client", "127.0.0.1 1")],
 }  # fmt: skip
 
