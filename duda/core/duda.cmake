@@ -17,13 +17,15 @@ set(rest ${sources})
 list(FILTER rest EXCLUDE REGEX "/(${frequent})\\.c$")
 set_property(SOURCE ${rest} APPEND PROPERTY COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
 target_link_options(monkey-duda PRIVATE -Wl,-z,pack-relative-relocs)
-# Names and lines of functions in stack traces: libbacktrace comes with gcc, whose folder clang does not read.
+# Names and lines of functions in stack traces: libbacktrace comes with gcc. Its header is copied out of a folder of
+# gcc's that has headers which clang must not find.
 execute_process(COMMAND ${CMAKE_C_COMPILER} -print-file-name=libbacktrace.a
     OUTPUT_VARIABLE libbacktrace OUTPUT_STRIP_TRAILING_WHITESPACE)
 if(EXISTS "${libbacktrace}")
-    cmake_path(GET libbacktrace PARENT_PATH libbacktrace_folder)
+    cmake_path(GET libbacktrace PARENT_PATH folder_of_gcc)
+    configure_file(${folder_of_gcc}/include/backtrace.h ${CMAKE_BINARY_DIR}/gen/libbacktrace/backtrace.h COPYONLY)
     set_property(SOURCE duda/core/crash/names.c APPEND PROPERTY
-        COMPILE_OPTIONS -idirafter${libbacktrace_folder}/include)
+        INCLUDE_DIRECTORIES ${CMAKE_BINARY_DIR}/gen/libbacktrace)
     target_link_libraries(monkey-duda PRIVATE ${libbacktrace})
     target_link_options(monkey-duda PRIVATE -Wl,--exclude-libs,libbacktrace.a)
     set_property(SOURCE duda/core/crash/names_none.c PROPERTY HEADER_FILE_ONLY ON)
