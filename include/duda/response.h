@@ -36,7 +36,7 @@ struct duda_ticket {
 struct duda_api_response {
     /* Sets the status, 200 to 599; without this call it is 200. */
     int (*http_status)(duda_request_t *dr, int status);
-    /* Adds `len` bytes without a copy: they must not change until the response is complete. */
+    /* Adds `len` bytes, which it copies. */
     int (*print)(duda_request_t *dr, const char *data, int len);
     /* Adds formatted text of any length. */
     int (*printf)(duda_request_t *dr, const char *format, ...) DUDA_PRINTF(2, 3);
@@ -143,6 +143,12 @@ struct duda_api_response {
      * when duda_exit() returns is dropped. Returns 0, -ESRCH (the worker or the service has ended) or -ENOMEM.
      */
     int (*deliver)(const struct duda_ticket *ticket, duda_event_fn fn, void *data);
+
+    /*
+     * Adds `len` bytes without a copy: they must not change or be freed until the response is complete, which is after
+     * end(): literals, static data, or memory that gc->add() frees.
+     */
+    int (*print_ref)(duda_request_t *dr, const void *data, size_t len);
 };
 
 DUDA_OBJECT(struct duda_api_response, response)

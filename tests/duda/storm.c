@@ -361,7 +361,7 @@ static void write_more(duda_request_t *dr, void *data)
     int r = 0;
     while (r == 0 && s->left > 0) {
         s->left--;
-        r = s->left % 2 ? response->write(dr, s->block, BLOCK_BYTES) : response->print(dr, s->block, BLOCK_BYTES);
+        r = s->left % 2 ? response->write(dr, s->block, BLOCK_BYTES) : response->print_ref(dr, s->block, BLOCK_BYTES);
     }
     if (r == 0)
         response->end(dr, NULL);

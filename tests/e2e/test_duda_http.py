@@ -502,6 +502,17 @@ def test_statuses_without_a_body(start, status):
     assert client.ask("/web/n").body == b"next"
 
 
+def test_what_is_printed_is_copied(start):
+    text = """
+    char text[10] = "local";
+    int wrong = response->print(dr, text, 5) != 0 || response->print_ref(dr, "kept", 4) != 0;
+    wrong += response->print_ref(dr, NULL, 1) != -EINVAL || response->print_ref(dr, text, (size_t)-1) != -EINVAL;
+    memcpy(text, "gone!", 5);
+    response->printf(dr, "%d", wrong);
+    response->end(dr, NULL);"""
+    assert start({"a": text}).open().ask("/web/a").body == b"localkept0"
+
+
 def test_send_headers_twice_and_after_the_body(start):
     text = """
     int a = response->send_headers(dr), b = response->send_headers(dr), c = response->http_status(dr, 404);
@@ -886,7 +897,7 @@ MORE = """
     int first = -1, wrong = 0;
     response->flush(dr);
     for (int i = 0; i < 100; i++) {
-        int r = i % 2 ? response->write(dr, text, sizeof(text)) : response->print(dr, text, sizeof(text));
+        int r = i % 2 ? response->write(dr, text, sizeof(text)) : response->print_ref(dr, text, sizeof(text));
         if (r == DUDA_AGAIN && first < 0)
             first = i;
         wrong += r != (first < 0 ? 0 : DUDA_AGAIN);
@@ -1206,7 +1217,7 @@ ENDED_EARLY = """
     static char text[1000000];
     request->on_leave(dr, on_leave, "early");
     for (int i = 0; i < 50; i++)
-        response->print(dr, text, sizeof(text));
+        response->print_ref(dr, text, sizeof(text));
     response->end(dr, on_done);
 """
 

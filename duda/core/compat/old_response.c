@@ -82,7 +82,7 @@ static int add_bytes(duda_request_t *dr, const char *data, int len)
     if (len < 0 || (!data && len > 0))
         return -1;
     return to_old_result(len <= COPIED_BYTES_MAX ? object_response.write(dr, data, (size_t)len)
-                                                 : object_response.print(dr, data, len));
+                                                 : object_response.print_ref(dr, data, (size_t)len));
 }
 
 static int add_formatted(duda_request_t *dr, const char *format, ...)

@@ -18,7 +18,7 @@
 enum { TEXT_BYTES = 512 };
 
 /* A larger length is a negative number. */
-static const size_t WRITE_BYTES_MAX = SIZE_MAX / 2;
+static const size_t BYTES_MAX = SIZE_MAX / 2;
 
 /* ── checks ── */
 
@@ -210,28 +210,38 @@ static int add_raw(duda_request_t *dr, const char *call, struct mk_str data)
     return err < 0 ? reject_raw_head(dr, call, err) : output_add_copy(dr, rest);
 }
 
-static int print(duda_request_t *dr, const char *data, int len)
-{
-    int err = check(dr, "response->print()");
-    if (err < 0)
-        return err;
-    if (len < 0 || (len && !data))
-        return report(dr, "response->print()", -EINVAL);
-    struct mk_str text = mk_str(data, (size_t)len);
-    return dr->raw ? add_raw(dr, "response->print()", text) : output_add_ref(dr, text);
-}
-
 static int add_copy(duda_request_t *dr, const char *call, struct mk_str data)
 {
     return dr->raw ? add_raw(dr, call, data) : output_add_copy(dr, data);
 }
 
+static int check_bytes(duda_request_t *dr, const char *call, const void *data, size_t len)
+{
+    int err = check(dr, call);
+    return err == 0 && (len > BYTES_MAX || (len && !data)) ? report(dr, call, -EINVAL) : err;
+}
+
+static int print(duda_request_t *dr, const char *data, int len)
+{
+    static const char call[] = "response->print()";
+    int err = check_bytes(dr, call, data, (size_t)len);
+    return err == 0 ? add_copy(dr, call, mk_str(data, (size_t)len)) : err;
+}
+
+static int print_ref(duda_request_t *dr, const void *data, size_t len)
+{
+    static const char call[] = "response->print_ref()";
+    int err = check_bytes(dr, call, data, len);
+    if (err < 0)
+        return err;
+    return dr->raw ? add_raw(dr, call, mk_str(data, len)) : output_add_ref(dr, mk_str(data, len));
+}
+
 static int write_bytes(duda_request_t *dr, const void *data, size_t len)
 {
-    int err = check(dr, "response->write()");
-    if (err == 0 && (len > WRITE_BYTES_MAX || (len && !data)))
-        err = report(dr, "response->write()", -EINVAL);
-    return err == 0 ? add_copy(dr, "response->write()", mk_str(data, len)) : err;
+    static const char call[] = "response->write()";
+    int err = check_bytes(dr, call, data, len);
+    return err == 0 ? add_copy(dr, call, mk_str(data, len)) : err;
 }
 
 static int print_formatted(duda_request_t *dr, const char *format, ...)
@@ -474,5 +484,6 @@ const struct duda_api_response object_response = {
     .sse_send = send_event,
     .sse_retry = set_retry,
     .ticket = make_ticket,
+    .print_ref = print_ref,
     .deliver = ticket_deliver,
 };

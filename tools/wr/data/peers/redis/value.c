@@ -25,7 +25,7 @@ static void answer(duda_request_t *dr, void *data)
         free(reply);
         return;
     }
-    response->print(dr, reply->str, reply->len);
+    response->print_ref(dr, reply->str, (size_t)reply->len);
     gc->add(dr, reply);
     response->end(dr, NULL);
 }
