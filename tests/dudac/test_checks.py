@@ -257,10 +257,12 @@ def test_data_of_its_own(tmp_path):
     assert (folder / "data/x").read_text() == "ab"
     done = run_checks(tmp_path, checks, source=WRITES, **{"test-data/x": "abcd"})
     assert done.returncode == 1 and "the body is '5' instead of '3'" in done.stdout
-    assert sorted(path.name for path in (folder / "build").iterdir()) == [".gitignore", "apple.duda", "obj"]
+    built = folder / "build/address-undefined"
+    assert sorted(path.name for path in built.iterdir()) == [".gitignore", "apple.duda", "obj"]
     done = run_dudac("test", folder, "--keep", cwd=tmp_path)
-    assert done.returncode == 1 and "the data of the test is in apple/build/test-data\n" in done.stderr
-    assert (folder / "build/test-data/apple/x").read_text() == "abcdx"
+    assert done.returncode == 1
+    assert "the data of the test is in apple/build/address-undefined/test-data\n" in done.stderr
+    assert (built / "test-data/apple/x").read_text() == "abcdx"
 
 
 def test_data_that_is_too_large(tmp_path):

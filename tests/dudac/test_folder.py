@@ -123,7 +123,8 @@ def test_a_pipe_is_not_read(tmp_path, name, files):
 @pytest.mark.parametrize("text, sentence", [
     (b"\xff", "service.toml: 'utf-8' codec can't decode byte 0xff"), (b"x=" + b"[" * 5000, "are nested too deeply"),
     (b"#" * (1 << 20) + b"#", "service.toml is larger than 1048576 bytes"), (b"name = 'a\\nb'", "cannot be the name"),
-    (b"sources = ['\x00']", "service.toml: Found invalid character"), (b'sources = ["\\u0000"]', "no file matches"),
+    (b"sources = ['\x00']", "service.toml:1:13: Found invalid character"),
+    (b'sources = ["\\u0000"]', "no file matches"),
 ])
 def test_odd_bytes_in_settings(tmp_path, text, sentence):
     folder = make_folder(tmp_path, files={"a.c": ""})

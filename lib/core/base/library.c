@@ -12,6 +12,7 @@
 #include <link.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
@@ -88,6 +89,26 @@ static void make_unique_path(int fd, char *to, size_t size)
     snprintf(to, size, "/proc/self/fd%s/%d", number, fd);
 }
 
+/*
+ * Sanitizers open an object by its path when they report an error. So where one is in the process, the descriptor of an
+ * object stays open as long as the object is loaded. Returns the descriptor, or -1.
+ */
+static int find_kept_descriptor(void *handle)
+{
+    struct link_map *map;
+    if (!dlsym(RTLD_DEFAULT, "__sanitizer_set_report_path") || dlinfo(handle, RTLD_DI_LINKMAP, &map) < 0 ||
+        strncmp(map->l_name, "/proc/self/fd/", 14) != 0)
+        return -1;
+    return (int)strtol(strrchr(map->l_name, '/') + 1, NULL, 10);
+}
+
+/* Closes the descriptor by which an object was opened, unless it is kept. `handle`: NULL if it was not opened. */
+static void close_opened(int fd, void *handle)
+{
+    if (!handle || find_kept_descriptor(handle) != fd)
+        close(fd);
+}
+
 static void *open_object(const char *name, struct mk_buf *error)
 {
     void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
@@ -155,7 +176,7 @@ void *mk_library_open_copy(int fd, const char *name, struct mk_buf *error)
         return NULL;
     }
     void *handle = open_checked(copy, NULL, error);
-    close(copy);
+    close_opened(copy, handle);
     return handle;
 }
 
@@ -172,13 +193,29 @@ void *mk_library_open(const char *file, enum mk_library_mode mode, struct mk_buf
     }
     void *handle = mode == MK_LIBRARY_COPY ? mk_library_open_copy(fd, slash ? slash + 1 : file, error)
                                            : open_checked(fd, mode == MK_LIBRARY_SHARED ? file : NULL, error);
-    close(fd);
+    close_opened(fd, handle);
     return handle;
+}
+
+/* Returns whether the object of a descriptor is still loaded: it was opened twice, or cannot be unloaded. */
+static bool is_loaded(const char *path)
+{
+    void *handle = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+    if (handle)
+        dlclose(handle);
+    return handle != NULL;
 }
 
 void mk_library_close(void *handle)
 {
+    char path[128] = "";
+    int fd = find_kept_descriptor(handle);
+    struct link_map *map;
+    if (fd >= 0 && dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0)
+        snprintf(path, sizeof(path), "%s", map->l_name);
     dlclose(handle);
+    if (path[0] && !is_loaded(path))
+        close(fd);
 }
 
 int mk_library_find(void *handle, const struct mk_library_symbol *symbols, size_t n, struct mk_buf *error)

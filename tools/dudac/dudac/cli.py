@@ -20,6 +20,7 @@ from .folder import read_folder
 from .installation import find_installation
 from .interrupts import install_handlers
 from .new import list_templates
+from .sanitize import parse_kinds
 from .screen import Screen, drop_output, prepare_streams
 from .session import Session
 
@@ -79,6 +80,18 @@ build_option = click.option("-B", "--build-dir", metavar="DIR", help="What is ma
 verbose_option = click.option("-v", "--verbose", is_flag=True, help="Show commands, and the server's whole log.")
 
 
+def take_sanitizers(_, __, text: str) -> tuple:
+    try:
+        return parse_kinds(text)
+    except DudacError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def sanitize_option(default: str):
+    return click.option("--sanitize", metavar="LIST", default=default, show_default=True, callback=take_sanitizers,
+                        help="Compile with sanitizers: address, undefined, thread; with commas; or none.")
+
+
 @group.command()
 @click.argument("name")
 @click.option("-t", "--template", type=click.Choice(list_templates()), default="hello", show_default=True)
@@ -93,13 +106,14 @@ def new(name: str, template: str) -> None:
 
 @group.command()
 @folder_argument
+@sanitize_option("none")
 @build_option
 @verbose_option
 @reports_errors
-def build(folder: str, build_dir: Optional[str], verbose: bool) -> None:
+def build(folder: str, sanitize: tuple, build_dir: Optional[str], verbose: bool) -> None:
     """Compile a service; what has not changed is kept."""
     screen = Screen(verbose)
-    services = read_folder(folder, build_dir)
+    services = read_folder(folder, build_dir, sanitize)
     result = build_services(services, find_installation(sys.argv[0]), screen)
     for service in services:
         state = f"built in {result.seconds:.2f} s" if result.linked else "nothing to do"
@@ -140,16 +154,17 @@ def serve_changes(session: Session) -> None:
 @click.option("--https", is_flag=True, help="With a certificate that no client trusts.")
 @click.option("--console", metavar="PATH", default="/console/", show_default=True,
               help="Path of the console below the service; Off: none.")
+@sanitize_option("none")
 @build_option
 @verbose_option
 @reports_errors
 def run(folder: str, port: int, watch: bool, address: str, names: tuple, workers: int, https: bool, console: str,
-        build_dir: Optional[str], verbose: bool) -> None:
+        sanitize: tuple, build_dir: Optional[str], verbose: bool) -> None:
     """Build a service and serve it."""
     if not console.startswith("/") and console.lower() != "off":
         raise click.BadParameter("it is a path below the URL of the service, such as /console/, or Off",
                                  param_hint="--console")
-    options = Options(port, address, workers, https, names=names, console=console)
+    options = Options(port, address, workers, https, names=names, console=console, sanitize=sanitize)
     serve_folder(folder, build_dir, options, watch, Screen(verbose))
 
 
@@ -178,11 +193,12 @@ def open_session(folder: str, build_dir, options: Options, screen: Screen) -> Se
 
 @group.command()
 @folder_argument
+@sanitize_option("address,undefined")
 @click.option("--keep", is_flag=True, help="Keep the data of a test that fails.")
 @build_option
 @verbose_option
 @reports_errors
-def test(folder: str, keep: bool, build_dir: Optional[str], verbose: bool) -> None:
+def test(folder: str, sanitize: tuple, keep: bool, build_dir: Optional[str], verbose: bool) -> None:
     """Start a service on a free port and run its checks: checks.toml, test_*.py."""
     from .checks import find_tests, run_checks, run_pytest
     from .folder import open_folder
@@ -190,7 +206,8 @@ def test(folder: str, keep: bool, build_dir: Optional[str], verbose: bool) -> No
     screen = Screen(verbose)
     top = open_folder(pathlib.Path(folder))
     checks, files = find_tests(top)
-    with contextlib.closing(open_session(folder, build_dir, Options(0), screen)) as session:
+    options = Options(0, sanitize=sanitize, holds_reports=True)
+    with contextlib.closing(open_session(folder, build_dir, options, screen)) as session:
         session.build()
         session.use_own_data()
         try:

@@ -21,6 +21,7 @@ from .installation import Installation
 from .level import LINK_FLAGS, NEW_LEVEL, compile_flags
 from .lock import lock_folder
 from .programs import Program, run_program, run_programs
+from .sanitize import list_flags
 from .screen import Screen
 
 COMMON_FLAGS = ("-O2", "-g")
@@ -110,7 +111,8 @@ class Compiler:
     # ── commands ──
 
     def flags(self) -> list:
-        return [*compile_flags(self.service.level, self.installation.include), *COMMON_FLAGS]
+        return [*compile_flags(self.service.level, self.installation.include), *COMMON_FLAGS,
+                *list_flags(self.service.sanitizers)]
 
     def object_path(self, unit: Unit) -> pathlib.Path:
         path = pathlib.PurePath(os.path.relpath(unit.source, self.service.folder))
@@ -127,7 +129,8 @@ class Compiler:
     def link_command(self, target: pathlib.Path) -> list:
         objects = [str(self.object_path(unit)) for unit in self.service.units]
         whole = ["-Wl,-z,defs"] if self.service.level == NEW_LEVEL else []
-        return [*self.command, *LINK_FLAGS, *whole, *objects, *self.service.ldflags, "-o", str(target)]
+        flags = [*LINK_FLAGS, *list_flags(self.service.sanitizers), *whole]
+        return [*self.command, *flags, *objects, *self.service.ldflags, "-o", str(target)]
 
     # ── what has to be done ──
 

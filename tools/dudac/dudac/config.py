@@ -47,6 +47,8 @@ class Options:
     https: bool = False
     log_level: str = "info"
     names: tuple = ()  # that clients may ask for, besides addresses and localhost
+    sanitize: tuple = ()  # see sanitize.py
+    holds_reports: bool = False  # of sanitizers, until the end
     console: str = ""  # the path of the console below the URL of a service; Off: none
 
     @property

@@ -49,6 +49,7 @@ class Service:
     compiler: Optional[str] = None  # that its Makefile.in names
     folders: dict = field(default_factory=dict)  # directive to path
     root: bool = False
+    sanitizers: tuple = ()
 
     @property
     def file(self) -> pathlib.Path:
@@ -102,18 +103,20 @@ def find_build_folder(folder: pathlib.Path, build=None) -> pathlib.Path:
     return path
 
 
-def read_folder(path, build=None) -> list:
+def read_folder(path, build=None, sanitizers: tuple = ()) -> list:
     """Returns the services of a source folder; the first is that of the folder itself. The build folder is `build`, or
-    "build" in the folder."""
+    "build" in the folder; what is built with sanitizers is in a folder below it."""
     folder = open_folder(pathlib.Path(path))
-    build = find_build_folder(folder, build)
-    makefiles = [] if is_new(folder) else find_makefiles(folder, build)
+    top = find_build_folder(folder, build)
+    build = top / "-".join(sanitizers)
+    makefiles = [] if is_new(folder) else find_makefiles(folder, top)
     services = read_makefiles(folder, build, makefiles) if makefiles else [read_new(folder, build)]
     for service in services:
         missing = [unit for unit in service.units if not unit.source.is_file()]
         if missing:
             raise DudacError(f"{missing[0].source} does not exist, which the service {service.name} is made of")
         service.level = detect_level(read_texts(service))
+        service.sanitizers = sanitizers
     return services
 
 

@@ -24,6 +24,7 @@ import time
 from . import DudacError
 from .config import SHUTDOWN_SECONDS, Config
 from .interrupts import hold_interrupts
+from .sanitize import Reports
 
 START_SECONDS = 60
 STOP_SECONDS = SHUTDOWN_SECONDS + 8
@@ -82,8 +83,10 @@ class NotifySocket:
 class Server:
     """One process; `events` may get events of others, too."""
 
-    def __init__(self, program: pathlib.Path, config: Config, events: queue.SimpleQueue, on_line):
+    def __init__(self, program: pathlib.Path, config: Config, events: queue.SimpleQueue, on_line,
+                 environment: dict, reports: Reports):
         self.program, self.config, self.events, self.on_line = program, config, events, on_line
+        self.environment, self.reports = environment, reports
         self.lines = collections.deque(maxlen=LAST_LINES)
         self.was_ready = self.was_killed = False
         self.process = self.reader = self.port = self.pidfd = None
@@ -91,7 +94,7 @@ class Server:
     def start(self) -> None:
         self.notify = NotifySocket()
         libc = ctypes.CDLL(None)
-        environment = {**os.environ, "NOTIFY_SOCKET": self.notify.name}
+        environment = {**os.environ, **self.environment, "NOTIFY_SOCKET": self.notify.name}
         with hold_interrupts():
             try:
                 self.process = subprocess.Popen(
@@ -150,8 +153,10 @@ class Server:
     def take_line(self, line: str) -> None:
         if match := LISTENING.search(line):
             self.port = int(match[1])
-        self.lines.append(line)
-        self.on_line(line)
+        is_report = self.reports.take(line)
+        if not is_report:
+            self.lines.append(line)
+        self.on_line(line, is_report)
         self.events.put(("line", line))
 
     # ── what is done with it ──
@@ -181,6 +186,8 @@ class Server:
         return self.wait_ready(on_other)
 
     def describe_end(self, status: int) -> ServerEnded:
+        if self.reports.lines:
+            return ServerEnded(f"the server has ended: {self.reports.summarize()}")
         how = "did not end after SIGTERM, and was killed" if self.was_killed else \
             f"has ended: {describe_status(status)}"
         last = "".join(f"\n    {line}" for line in self.lines)

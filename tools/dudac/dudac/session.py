@@ -19,12 +19,13 @@ import socket
 import time
 
 from . import DudacError
-from .compiler import CompileError, build_services
+from .compiler import CompileError, build_services, find_compiler
 from .config import Config, Options
 from .data import copy_data
 from .folder import read_folder
 from .installation import Installation
 from .interrupts import hold_interrupts, ignore_interrupts
+from .sanitize import Reports, prepare_server
 from .screen import Screen
 from .server import Server, ServerEnded, ServerSilent, find_crash, find_problems, find_warnings
 
@@ -60,6 +61,7 @@ class Session:
         self.options, self.screen = options, screen
         self.services, self.events = [], queue.SimpleQueue()
         self.server = self.config = self.failure = None
+        self.program = None  # the path of the server, and changes of its environment
         self.has_said_console = False
         self.changed = set()  # paths since the last build
         self.served = None  # see describe_served()
@@ -67,7 +69,7 @@ class Session:
     # ── build ──
 
     def build(self):
-        self.services = read_folder(self.folder, self.build_folder)
+        self.services = read_folder(self.folder, self.build_folder, self.options.sanitize)
         return build_services(self.services, self.installation, self.screen)
 
     # ── the data of a test ──
@@ -105,8 +107,18 @@ class Session:
 
     def open_server(self, services: list | None = None) -> None:
         self.open_config().write(self.services if services is None else services)
-        self.server = Server(self.installation.server, self.config, self.events, self.screen.log)
+        if self.program is None:
+            compiler = find_compiler(self.services[0]) if self.options.sanitize else []
+            self.program = prepare_server(self.options.sanitize, self.installation, compiler, self.screen)
+        program, environment = self.program
+        reports = Reports([str(service.folder) for service in self.services])
+        self.server = Server(program, self.config, self.events, self.show_line, environment, reports)
         self.server.start()
+
+    def show_line(self, line: str, is_report: bool) -> None:
+        """A test shows reports at its end."""
+        if not (is_report and self.options.holds_reports):
+            self.screen.log(line)
 
     def keep_port(self) -> None:
         """A server that is started again listens where the first one did."""
@@ -138,9 +150,13 @@ class Session:
                 raise self.server.describe_end(value)
 
     def end(self) -> None:
-        """Ends the server. Raises ServerEnded if it has crashed meanwhile, or does now, as by duda_exit()."""
+        """Ends the server. Raises a DudacError if it has crashed meanwhile, or does now, as by duda_exit(), or if a
+        sanitizer has found something."""
         server, self.server = self.server, None
-        if status := server.stop():
+        status = server.stop()
+        if server.reports.lines:
+            raise DudacError(server.reports.describe())
+        if status:
             raise server.describe_end(status)
 
     def note_change(self, kind: str, path) -> None:
@@ -186,7 +202,7 @@ class Session:
         """After its crash, or because it blocks: the next one shows why, and has no services until the next change."""
         self.screen.error(str(error))
         self.screen.notice("it starts again after the next change")
-        log = self.server.lines
+        log, reports = list(self.server.lines), self.server.reports
         if self.server.port:
             self.keep_port()
         self.server.stop()
@@ -194,7 +210,8 @@ class Session:
         with contextlib.suppress(queue.Empty):  # what it has said until then is not said by the next one
             while True:
                 self.note_change(*self.events.get_nowait())
-        self.failure = (find_crash(log) or str(error).split(";")[0], "\n".join(log))
+        title = "a sanitizer has reported an error" if reports.lines else find_crash(log) or str(error).split(";")[0]
+        self.failure = (title, reports.describe() if reports.lines else "\n".join(log))
         self.serve_page()
 
     def serve_page(self) -> None:

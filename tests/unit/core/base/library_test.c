@@ -61,6 +61,25 @@ static bool write_zlib(const char *name)
     return true;
 }
 
+/* A sanitizer reads the names of functions by the path of the object, so that there the path leads to it. */
+TEST(the_path_of_an_object)
+{
+    static const enum mk_library_mode modes[] = {MK_LIBRARY_REPLACED, MK_LIBRARY_COPY};
+    bool has_sanitizer = dlsym(RTLD_DEFAULT, "__sanitizer_set_report_path") != NULL;
+    unsigned before = mk_test_descriptors();
+    for (size_t i = 0; i < COUNT(modes); i++) {
+        struct link_map *map = NULL;
+        if (!write_zlib("z.so"))
+            skip();
+        void *handle = open_library(mk_test_path("z.so"), modes[i]);
+        assert_non_null(handle);
+        assert_int_equal(dlinfo(handle, RTLD_DI_LINKMAP, &map), 0);
+        assert_int_equal(access(map->l_name, R_OK), has_sanitizer ? 0 : -1);
+        mk_library_close(handle);
+        assert_int_equal(mk_test_descriptors(), before);
+    }
+}
+
 /* Whether a file that is open already is returned again, and whether one that has replaced it is. */
 TEST(the_same_file)
 {

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`--sanitize`: mistakes of a service are reported with the names of its functions, and make a test fail."""
+
+import os
+import re
+
+import pytest
+from dudac import DudacError
+from dudac.sanitize import Reports, parse_kinds
+
+from harness import build
+from running import ask, make_folder, make_source, run_dudac
+
+# With a mistake that the compiler does not see.
+MISTAKES = {
+    "overflow": "kept = malloc(40); n = kept[10 + zero]; free(kept);",
+    "freed": "kept = malloc(4); free(kept); n = *kept;",
+    "sum": "n = 0x7fffffff + zero + (zero ? 0 : 1);",
+}
+# The parts of a report, in the order in which they are shown; a dthread does not begin in the handler.
+FRAMES = r" +say apple.c:12\n(?: +handle apple.c:\d+\n)?"
+SAID = {
+    "overflow": rf"heap-buffer-overflow .*\n{FRAMES} +allocated by .*\n{FRAMES}",
+    "freed": rf"heap-use-after-free .*\n{FRAMES} +freed by .*\n{FRAMES} +previously allocated .*\n{FRAMES}",
+    "sum": rf"apple.c:12:\d+: runtime error: signed integer overflow: .*\n{FRAMES}",
+}
+CHECK = '[[check]]\nget = "/"\n'
+
+
+def make_mistake(name, in_dthread=False):
+    handler = "dthread->handle(dr, say, NULL)" if in_dthread else "say(dr, NULL)"
+    return f"""#include <duda/duda.h>
+#include <stdlib.h>
+
+DUDA_REGISTER("test", "test");
+
+static volatile int zero;
+static int *volatile kept;
+
+__attribute__((noinline)) static void say(duda_request_t *dr, void *data)
+{{
+    int n = 0;
+    {MISTAKES[name]}
+    (void)data;
+    (void)kept;
+    response->printf(dr, "%d\\n", n);
+    response->end(dr, NULL);
+}}
+
+static void handle(duda_request_t *dr)
+{{
+    {handler};
+}}
+
+int duda_main(void)
+{{
+    return router->get("/", handle) ? 0 : -1;
+}}
+"""
+
+
+def run_test(tmp_path, source, *options, env=None):
+    folder = make_folder(tmp_path, files={"apple.c": source, "checks.toml": CHECK})
+    return run_dudac("test", folder, *options, env={"CC": None, **(env or {})})
+
+
+@pytest.mark.parametrize("in_dthread", [False, True])
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_fails_the_test(tmp_path, name, in_dthread):
+    done = run_test(tmp_path, make_mistake(name, in_dthread))
+    assert done.returncode == 1
+    [said] = re.findall(r"^dudac: a sanitizer reports:\n(.*)^the whole report:", done.stderr, re.S | re.M)
+    assert re.search(SAID[name], said), done.stderr
+    assert "nested bug" not in done.stderr
+
+
+def test_without_a_mistake(tmp_path):
+    done = run_test(tmp_path, make_source())
+    assert done.returncode == 0 and "Sanitizer" not in done.stderr
+    assert (tmp_path / "apple/build/address-undefined/apple.duda").exists()
+
+
+def test_without_sanitizers(tmp_path):
+    done = run_test(tmp_path, make_mistake("sum"), "--sanitize", "none")
+    assert done.returncode == 0 and "runtime error" not in done.stderr
+    assert (tmp_path / "apple/build/apple.duda").exists()
+
+
+def test_run_shows_reports(tmp_path, start):
+    folder = make_folder(tmp_path, files={"apple.c": make_mistake("sum")})
+    program = start("run", folder, "-p", 0, "--sanitize", "undefined")
+    assert ask(program.wait_url())[0] == 200
+    program.wait_line(r"^ +#0 .* in say .*apple.c:12")
+    assert program.stop() == 130
+    program.lines.clear()  # of the report, which is not one of the server
+
+
+def test_build(tmp_path):
+    folder = make_folder(tmp_path)
+    done = run_dudac("build", folder, "--sanitize", "undefined,address", cwd=tmp_path)
+    assert "apple/build/address-undefined/apple.duda: built in" in done.stdout, done.stderr
+    assert run_dudac("build", folder, cwd=tmp_path).returncode == 0 and (folder / "build/apple.duda").exists()
+
+
+@pytest.mark.skipif(not os.access(build.TOP / "build/tsan/bin/monkey", os.X_OK),
+                    reason="NOT TESTED: no preset tsan here")
+def test_a_race(tmp_path):
+    source = make_mistake("sum").replace(MISTAKES["sum"], "static volatile int calls; n = ++calls;")
+    folder = make_folder(tmp_path, files={"apple.c": source, "checks.toml": CHECK + "times = 50\n"})
+    done = run_dudac("test", folder, "--sanitize", "thread")
+    assert done.returncode == 1 and "ThreadSanitizer: data race" in done.stderr
+    assert re.search(r"^ +say apple.c:12$", done.stderr, re.M), done.stderr
+
+
+@pytest.mark.parametrize("text, kinds", [("none", ()), ("undefined,address", ("address", "undefined")),
+                                         (" thread , undefined", ("undefined", "thread"))])
+def test_lists_of_sanitizers(text, kinds):
+    assert parse_kinds(text) == kinds
+
+
+@pytest.mark.parametrize("text, sentence", [
+    ("leak", 'there is no sanitizer "leak"; --sanitize takes address,'),
+    ("address,thread", "address and thread cannot be combined"), ("", "there is no"),
+])
+def test_wrong_lists(tmp_path, text, sentence):
+    with pytest.raises(DudacError, match=re.escape(sentence)):
+        parse_kinds(text)
+    done = run_dudac("build", make_folder(tmp_path), "--sanitize", text)
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+
+
+def test_a_compiler_without_the_runtime(tmp_path):
+    """The message says what to do. It is asked only if the server has no sanitizer of its own."""
+    compiler = tmp_path / "cc"
+    compiler.write_text('#!/bin/sh\ncase $* in *print-file-name*) echo libasan.so;; *) exec gcc "$@";; esac\n')
+    compiler.chmod(0o755)
+    done = run_test(tmp_path, make_source(), env={"CC": compiler})
+    if "address" in build.PRESET or build.PRESET == "asan":
+        assert done.returncode == 0
+    else:
+        assert done.returncode == 1 and "has no libasan.so, which --sanitize needs; use gcc, or" in done.stderr
+
+
+def test_reports_are_bounded():
+    reports = Reports([])
+    assert not reports.take("2026-11-20T05:04:03.123Z info  service: text") and not reports.take("text")
+    for _ in range(10_000):
+        assert reports.take("a.c:1:2: runtime error: x")
+    assert not reports.take("2026-11-20T05:04:03.123Z info  service: text") and len(reports.lines) == 500

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`--sanitize`: how a service is compiled with sanitizers, the server that runs it, and their reports.
+
+The runtime of AddressSanitizer has to be in a process from its begin, and that of UBSan be known to the server, which
+then keeps objects readable (lib/core/base/library.c): they are preloaded into a server that was built without. It takes
+a server that was built with ThreadSanitizer to run services with it, since it knows no synchronisation of other code.
+"""
+
+import os
+import pathlib
+import re
+
+from . import DudacError, clean
+from .installation import Installation, list_tops
+from .programs import Program, run_program
+
+KINDS = ("address", "undefined", "thread")
+FLAGS = ("-fno-omit-frame-pointer",)
+SECONDS = 20
+BUILD_SECONDS = 3600
+LINES_MAX = 500  # of reports of one server
+OPTIONS = {"ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "print_stacktrace=1", "TSAN_OPTIONS": "halt_on_error=0"}
+
+RULER = re.compile(r"={18,}")
+BEGIN = re.compile(r"==\d+==ERROR: (\w+Sanitizer: .*)|WARNING: (ThreadSanitizer: .*) \(pid|"
+                   r"^(\S+:\d+:\d+: runtime error: .*)")
+LOG_LINE = re.compile(r"\d{4}-\d\d-\d\dT\S+Z ")
+FRAME = re.compile(r"^ +#\d+ (?:0x[0-9a-f]+ in )?(\S+) (\S+?):(\d+)(?::\d+)?(?: |$)")
+PART = re.compile(r"^\S.*:$|^ {2}\S.*:$|^0x[0-9a-f]+ is located ")
+
+
+def parse_kinds(text: str) -> tuple:
+    """The sanitizers of a list with commas, in the order of KINDS; "none" is none."""
+    names = [] if text.strip() == "none" else [name.strip() for name in text.split(",")]
+    for name in names:
+        if name not in KINDS:
+            raise DudacError(f'there is no sanitizer "{name}"; --sanitize takes {", ".join(KINDS)}, a list of them '
+                             "with commas, or none")
+    if {"address", "thread"} <= set(names):
+        raise DudacError("--sanitize: address and thread cannot be combined; run dudac once with each")
+    return tuple(kind for kind in KINDS if kind in names)
+
+
+def list_flags(kinds: tuple) -> list:
+    """For the compiler and the linker."""
+    return [f"-fsanitize={','.join(kinds)}", *FLAGS] if kinds else []
+
+
+# ── the server ──
+
+
+def read_built(server: pathlib.Path) -> set:
+    """The sanitizers that a server was built with."""
+    program = run_program(Program([str(server), "--build"], server.parent, SECONDS))
+    match = re.search(r"^sanitizers: (.*)$", program.text(), re.M)
+    return set(match[1].split(",")) if match else set()
+
+
+def find_runtime(kinds: tuple, compiler: list) -> str:
+    """The shared object of AddressSanitizer, which is that of UBSan, too, or else of UBSan."""
+    name = "libasan.so" if "address" in kinds else "libubsan.so"
+    program = run_program(Program([*compiler, f"-print-file-name={name}"], pathlib.Path("/"), SECONDS))
+    path = program.text().strip()
+    if not os.path.isabs(path) or not os.path.exists(path):
+        raise DudacError(f"the compiler {compiler[0]} has no {name}, which --sanitize needs; use gcc, or "
+                         "--sanitize none")
+    return path
+
+
+def find_thread_server(installation: Installation, screen) -> pathlib.Path:
+    """That of build/tsan of the checkout, which is built if it is missing."""
+    if "thread" in read_built(installation.server):
+        return installation.server
+    checkout = list_tops()[0]
+    server = checkout / "build" / "tsan" / "bin" / "monkey"
+    if not server.exists():
+        if not (checkout / "dev").is_file():
+            raise DudacError("--sanitize thread needs a server that is built with ThreadSanitizer, and the sources of "
+                             "the server are not here: run dudac of a checkout")
+        screen.notice("building the server with ThreadSanitizer, once: ./dev build tsan")
+        if run_program(Program([str(checkout / "dev"), "build", "tsan"], checkout, BUILD_SECONDS, None)).status != 0:
+            raise DudacError(f"the server cannot be built with ThreadSanitizer: run {checkout}/dev build tsan")
+    return server
+
+
+def prepare_server(kinds: tuple, installation: Installation, compiler: list, screen):
+    """Returns the server for services with these sanitizers, and the changes of its environment."""
+    if not kinds:
+        return installation.server, {}
+    changes = {name: f"{value}:{os.environ.get(name, '')}" for name, value in OPTIONS.items()}
+    if "thread" in kinds:
+        return find_thread_server(installation, screen), changes
+    built = read_built(installation.server)
+    if "thread" in built:
+        raise DudacError("this server is built with ThreadSanitizer: it can run --sanitize thread,undefined only")
+    if kinds[0] not in built:
+        # such a server does not tell the bounds of the stacks of dthreads, which the fast unwinder needs
+        changes["ASAN_OPTIONS"] = f"fast_unwind_on_malloc=0:{changes['ASAN_OPTIONS']}"
+        changes["LD_PRELOAD"] = " ".join(filter(None, [find_runtime(kinds, compiler), os.environ.get("LD_PRELOAD")]))
+    return installation.server, changes
+
+
+# ── reports ──
+
+
+class Reports:
+    """The lines of sanitizers in the log of a server. `folders` are those of the services."""
+
+    def __init__(self, folders: list):
+        self.lines, self.folders = [], folders
+
+    def take(self, line: str) -> bool:
+        """Returns whether the line belongs to a report."""
+        if LOG_LINE.match(line) or not self.lines and not BEGIN.search(line) and not RULER.fullmatch(line):
+            return False
+        if len(self.lines) < LINES_MAX:
+            self.lines.append(clean(line))
+        return True
+
+    def summarize(self) -> str:
+        """What is wrong, and where the services have to do with it."""
+        found, part = [], ""
+        for line in self.lines:
+            if match := BEGIN.search(line):
+                found.append("    " + (match[1] or match[2] or match[3]).partition(" at pc 0x")[0])
+                part = ""
+            elif PART.match(line):
+                part = line.strip()
+            elif place := find_place(line, self.folders):
+                found += [f"      {part}", f"        {place}"] if part else [f"        {place}"]
+                part = ""
+        return "\n".join(["a sanitizer reports:", *found])
+
+    def describe(self) -> str:
+        return "\n".join([self.summarize(), "", "the whole report:", *self.lines])
+
+
+def find_place(line: str, folders: list):
+    """FUNCTION FILE:LINE of a frame that is in one of the folders, else None."""
+    match = FRAME.match(line)
+    for folder in folders if match else []:
+        path = os.path.normpath(os.path.join(folder, match[2]))
+        if path.startswith(f"{folder}/") and os.path.exists(path):
+            return f"{match[1]} {os.path.relpath(path, folder)}:{match[3]}"
+    return None
