@@ -163,15 +163,24 @@ static void delete_counter(duda_request_t *dr)
     response->end(dr, NULL);
 }
 
+/* Errors of the framework, such as other paths and methods, and bodies that are too large. */
+static void end_with_error(duda_request_t *dr, int status)
+{
+    send_error(dr, status, status == 404 ? "there is no such path" : "the request cannot be answered");
+}
+
+static void add_routes(void)
+{
+    router->get("/", list_counters);
+    router->get("/:name", get_counter);
+    router->put("/:name", put_counter);
+    router->delete ("/:name", delete_counter);
+}
+
 int duda_main(void)
 {
-    const char *counter = "/counters/:name";
     duda_load_package(json, "json");
-    struct duda_route *put = router->put(counter, put_counter);
-    if (!put || router->limit(put, BODY_BYTES_MAX) < 0)
-        return -1;
-    return router->get("/counters/", list_counters) && router->get(counter, get_counter) &&
-                   router->delete (counter, delete_counter)
-               ? 0
-               : -1;
+    struct duda_route *all = router->group("/counters", add_routes);
+    router->error(end_with_error);
+    return router->limit(all, BODY_BYTES_MAX);
 }
