@@ -72,9 +72,10 @@ struct duda_api_session {
      * Finds the session of the request's cookie, and counts it as used. `fn` gets 0, also if there is no valid session,
      * -EIO (the file, the folder or the backend cannot be read; the log says why) or -ENOMEM. It is called before
      * open() returns if the sessions are in memory or the request has no cookie, otherwise later, after a disk thread
-     * has read the file or the backend has replied. Returns 0; or -EINVAL (`fn` is NULL, or no init()), -EPERM,
-     * -ESTALE, -EALREADY (the request has called it before), -EIO (the backend; logged) or -ENOMEM, after which `fn` is
-     * not called.
+     * has read the file or the backend has replied. `fn` may be NULL for sessions in memory: then open() returns the
+     * result. Returns 0; or -EINVAL (no init(), or no `fn` for sessions that are not in memory), -EPERM, -ESTALE,
+     * -EALREADY (the request has called it before), -EIO (the backend; logged) or -ENOMEM, after which `fn` is not
+     * called.
      */
     int (*open)(duda_request_t *dr, duda_session_fn fn, void *data);
 

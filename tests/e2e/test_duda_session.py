@@ -155,6 +155,14 @@ static void early(duda_request_t *dr)
     response->end(dr, NULL);
 }
 
+static void plain(duda_request_t *dr)
+{
+    int opened = session->open(dr, NULL, NULL);
+    const char *value = opened == 0 ? session->get(dr, "a", NULL) : NULL;
+    response->printf(dr, "%d %s", opened, value ? value : "none");
+    response->end(dr, NULL);
+}
+
 #define ROUTE(name) \\
     static void name(duda_request_t *dr) \\
     { \\
@@ -192,6 +200,7 @@ int duda_main(void)
     router->get("/late", late);
     router->get("/remove", remove_key);
     router->get("/early", early);
+    router->get("/plain", plain);
     router->get("/version", version);
     return 0;
 }
@@ -316,6 +325,14 @@ def test_values_stay(start):
     assert two.set("a", "other") == 0
     assert one.id != two.id
     assert one.get("a") == "1"
+
+
+def test_open_without_a_function(start):
+    """It returns the result for sessions in memory, and a mistake for others."""
+    one = Browser(start())
+    assert one.set("a", "1") == 0
+    is_slow = start.folder or start.redis
+    assert one.ask("/plain") == (f"{-errno.EINVAL} none" if is_slow else "0 1")
 
 
 def test_the_id_is_not_in_the_folder(serve_services, folder):

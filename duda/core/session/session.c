@@ -149,14 +149,17 @@ static int init(const struct duda_session_conf *conf)
     return session_conf_set(current.service, conf, false);
 }
 
+static const char no_function[] = "sessions that are not in memory need a function";
+
 static int open_session(duda_request_t *dr, duda_session_fn fn, void *data)
 {
     static const char call[] = "session->open()";
     int err = request_check(dr, call);
     if (err < 0)
         return err;
-    if (!dr->worker->service->sessions.store || !fn) {
-        misuse_log(dr->worker, call, fn ? "duda_main() has not called session->init()" : "there is no function");
+    const struct service_sessions *conf = &dr->worker->service->sessions;
+    if (!conf->store || (!fn && session_is_slow(conf))) {
+        misuse_log(dr->worker, call, conf->store ? no_function : "duda_main() has not called session->init()");
         return -EINVAL;
     }
     if (dr->session) {
@@ -238,7 +241,7 @@ static int save(duda_request_t *dr, duda_session_fn fn, void *data)
     if (!s)
         return err < 0 ? err : -EINVAL;
     if (!fn && session_is_slow(&dr->worker->service->sessions)) {
-        misuse_log(dr->worker, call, "sessions that are not in memory need a function");
+        misuse_log(dr->worker, call, no_function);
         return -EINVAL;
     }
     return session_save(dr, s, fn, data);
