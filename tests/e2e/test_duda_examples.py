@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The examples of docs/examples/services, compiled and asked over HTTP/1.1, HTTP/2 and TLS."""
 
+import functools
 import hashlib
 import json
 import re
 import shutil
 import subprocess
+import types
 import zlib
 
 import pytest
@@ -13,11 +15,14 @@ import pytest
 from harness import build
 from harness.certificates import Authority
 from harness.client import Client
+from harness.h2 import H2Client
 from harness.memcached import PROGRAM, Memcached
 from harness.messages import request
 from harness.redis import Redis
 from harness.server import Server, write_config
 from harness.services import INCLUDE, build_service, needs_duda, service_config
+from harness.ways import WAYS
+from harness.websocket import WebSocket
 from test_duda_old import level
 
 EXAMPLES = build.TOP / "docs" / "examples" / "services"
@@ -324,3 +329,73 @@ def test_redis(ask):
     status, text = ask("/redis/")
     assert status == 200 and f"{page}: {visits}, " in text and " today " in text
     assert ask("/redis/pages/" + "x" * 33, "-X", "POST")[0] == 404
+
+
+class User:
+    """A user of the example todo, with cookies and token."""
+
+    def __init__(self, ask, jar, name, path="users"):
+        self.ask, self.jar, self.token = ask, jar, "none"
+        self.status, body = self.call("POST", path, {"name": name, "password": "analytical"})
+        self.token = body.get("csrf_token")
+
+    def call(self, method, path, body=None):
+        """Returns the status, and the JSON of the response."""
+        args = ["-X", method, "-b", self.jar, "-c", self.jar, "-H", f"X-CSRF-Token: {self.token}"]
+        if body is not None:
+            args += ["-H", "Content-Type: application/json", "-d", json.dumps(body)]
+        status, text = self.ask(f"/todo/api/{path}", *args)
+        return status, json.loads(text or "null")
+
+
+def test_todo(ask, tmp_path):
+    ada, eve = (User(ask, tmp_path / name, f"{name}-{ask.protocol}") for name in ("ada", "eve"))
+    assert (ada.status, eve.status) == (201, 201)
+    assert User(ask, tmp_path / "taken", f"ADA-{ask.protocol}").status == 409
+    assert User(ask, tmp_path / "guest", "nobody", "login").status == 401
+    status, todo = ada.call("POST", "todos", {"text": "<b>milk"})
+    path = f"todos/{todo['id']}"
+    assert (status, todo) == (201, {"id": todo["id"], "text": "<b>milk", "done": False})
+    assert ada.call("PUT", path, {"text": "\"bread\"", "done": True}) == (200, todo | {"text": '"bread"', "done": True})
+    assert ada.call("GET", "todos") == (200, [todo | {"text": '"bread"', "done": True}])
+    for body in ({}, {"text": ""}, {"text": "x" * 501}, {"text": 5}, [], "text"):
+        assert ada.call("POST", "todos", body)[0] == 400
+    assert ada.call("PUT", path, {"text": "x", "done": "yes"})[0] == 400
+    assert ada.call("POST", "todos", {"text": "x" * 5000}) == (413, {"error": "the body is too long"})
+    assert eve.call("GET", "todos") == (200, [])
+    missing = 404, {"error": "there is no such thing"}
+    assert eve.call("PUT", path, {"text": "x", "done": False}) == eve.call("DELETE", path) == missing
+    assert ada.call("DELETE", "todos/x") == missing
+    ada.token = eve.token
+    assert ada.call("DELETE", path)[0] == 403
+    ada.token = User(ask, ada.jar, f"ada-{ask.protocol}", "login").token
+    assert ada.call("GET", "me") == (200, {"name": f"ada-{ask.protocol}", "csrf_token": ada.token})
+    assert ada.call("DELETE", path)[0] == 200 and ada.call("DELETE", path) == missing
+    assert ada.call("POST", "logout") == (204, None) and ada.call("GET", "todos")[0] == 401
+
+
+def follow_todos(address, way, *fields):
+    """A WebSocket of the example todo, by HTTP/1.1 or HTTP/2."""
+    client = (H2Client if way == "h2" else Client)(address)
+    return WebSocket(types.SimpleNamespace(way=WAYS[way]), "/todo/api/socket", client=client, fields=fields)
+
+
+def test_todo_live(server_of_examples, tmp_path):
+    """Open pages and programs of a user, and only of that one, learn of changes at once."""
+    address = server_of_examples.server.addresses[0]
+    curl = functools.partial(server_of_examples.curl, "http1")
+    users = [User(curl, tmp_path / name, name) for name in ("bob", "mia")]
+    cookies = [f"Cookie: todo-session={user.jar.read_text().split()[-1]}" for user in users]
+    with Client(address) as events:
+        events.send(request("/todo/api/events", cookies[0]))
+        assert events.head()["Content-Type"] == "text/event-stream"
+        sockets = [follow_todos(address, way, cookies[0]) for way in ("h1", "h2")]
+        other = follow_todos(address, "h1", cookies[1])
+        _, todo = users[0].call("POST", "todos", {"text": "\u00e9\n"})
+        users[0].call("DELETE", f"todos/{todo['id']}")
+        _, last = users[1].call("POST", "todos", {"text": "mine"})
+        for event in ("added", "removed"):
+            text = events.until(b"\n\n").partition(b"data: ")[2]
+            messages = [json.loads(text), *(json.loads(each.message()[1]) for each in sockets)]
+            assert messages == [{"event": event, "todo": todo}] * 3
+        assert json.loads(other.message()[1]) == {"event": "added", "todo": last}
