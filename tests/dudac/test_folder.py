@@ -307,12 +307,25 @@ def test_bytes_of_another_encoding(tmp_path):
     ("V0 = a\n" + "".join(f"V{n} = $(V{n - 1})$(V{n - 1})\n" for n in range(1, 30)) + "V = $(V29)",
      "a variable has more than 10000 references"),
     (f"A = {'a' * 10_000}\nV = {'$(A)' * 200}", "a variable is longer than 1048576 bytes"),
+    (f"A = {'a' * 5_000}\nV = $(subst a,$(A),$(A))", "the arguments of a function are too long"),
+    (f"A = {'a ' * 5_000}\nV = $(A:a={'b' * 5_000})", "the arguments of a function are too long"),
     ("V = $(shell head -c 2000000 /dev/zero | tr '\\0' a)", "a variable is longer than 1048576 bytes"),
 ])
 def test_wrong_variables(tmp_path, text, sentence):
     with pytest.raises(DudacError) as error:
         make(tmp_path, text).words("V")
     assert sentence in str(error.value)
+
+
+@pytest.mark.parametrize("text", [
+    f"X = $(subst a,b,{'a' * 500_000})",
+    f"ifeq {chr(34) * 500_000}x\nendif",
+    f"{'$(' * 200_000}) : a",
+    "ifeq (a,a)\n" * 90_000,
+], ids=["argument", "quotes", "rule", "conditionals"])
+def test_long_texts(tmp_path, text):
+    """Their time grows with their length, not with its square, which would take minutes."""
+    make(tmp_path, f"V = a\n{text}\n")
 
 
 # ── the level of the API ──

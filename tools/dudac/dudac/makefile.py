@@ -3,6 +3,7 @@
 such files use. Of rules only the targets are read, and what they are made of."""
 
 import glob
+import math
 import os
 import pathlib
 import re
@@ -14,13 +15,13 @@ from .programs import Program, run_program
 ASSIGNMENT = re.compile(r"^(?:export +)?([A-Za-z_]\w*)\s*(\+=|\?=|:{0,2}=)\s*(.*)$")
 CONDITION = re.compile(r"^(ifeq|ifneq|ifdef|ifndef|else|endif)\b[ \t]*(.*)$")
 INCLUDE = re.compile(r"^(include|-include|sinclude)[ \t]+(.*)$")
-QUOTED_PAIR = re.compile(r"""(?:"(.*?)"|'(.*?)')[ \t]*(?:"(.*?)"|'(.*?)')$""")
+QUOTED_PAIR = re.compile(r"""(?:"([^"]*)"|'([^']*)')[ \t]*(?:"([^"]*)"|'([^']*)')$""")
 RULE = re.compile(r"^[^\t#=]*:(?!=)")
-REFERENCE_IN_RULE = re.compile(r"^[^:]*\$[({][^:)}]*:")  # $(OBJECTS:.o=.d), whose colon is none of a rule
 CLOSING = {"(": ")", "{": "}"}
 DEPTH_MAX = 32
 BYTES_MAX = 1 << 20  # of a file, and of what a reference stands for
 REFERENCES_MAX = 10_000  # of one variable, by way of others, too
+PRODUCT_MAX = 1 << 24  # of the lengths of a function's arguments, which limit its result and its time
 INCLUDES_MAX = 100
 SHELL_SECONDS = 30
 
@@ -89,14 +90,19 @@ def find_end(text: str, start: int) -> int:
 
 def split_arguments(text: str, count: int) -> list:
     """Splits at commas outside of brackets, into `count` arguments at most."""
-    parts, depth = [""], 0
-    for letter in text:
+    parts, depth, start = [], 0, 0
+    for at, letter in enumerate(text):
         depth += (letter in "({") - (letter in ")}")
-        if letter == "," and depth == 0 and len(parts) < count:
-            parts.append("")
-        else:
-            parts[-1] += letter
-    return parts
+        if letter == "," and depth == 0 and len(parts) + 1 < count:
+            parts.append(text[start:at])
+            start = at + 1
+    return [*parts, text[start:]]
+
+
+def has_reference_at_colon(line: str) -> bool:
+    """$(OBJECTS:.o=.d), whose colon is none of a rule."""
+    before = line.partition(":")[0]
+    return max(before.rfind("$("), before.rfind("${")) > max(before.rfind(")"), before.rfind("}"))
 
 
 class Makefile:
@@ -117,7 +123,7 @@ class Makefile:
                 self.assign(*match.groups())
             elif match := INCLUDE.match(line):
                 self.include(*match.groups())
-            elif RULE.match(line) and not REFERENCE_IN_RULE.match(line):
+            elif RULE.match(line) and not has_reference_at_colon(line):
                 self.rules.append(line.partition(":")[::2])
 
     def include(self, how: str, names: str) -> None:
@@ -135,7 +141,7 @@ class Makefile:
 
     def follow_condition(self, line: str) -> bool:
         """Returns whether a line is one of a conditional, or in a branch that is not taken."""
-        is_read = all(branch == "active" for branch in self.branches)
+        is_read = not self.branches or self.branches[-1] == "active"  # then those around it are, too
         match = CONDITION.match(line)
         if not match:
             return not is_read
@@ -226,14 +232,19 @@ class Makefile:
         count, change_text = FUNCTIONS.get(function, (0, None))
         arguments = split_arguments(argument, count)
         if change_text and len(arguments) == count:
-            return change_text(*(self.expand(each, depth) for each in arguments))
+            return self.change(change_text, [self.expand(each, depth) for each in arguments])
         name, _, change = inside.partition(":")
         value = self.values.get(name)
         value = os.environ.get(name, "") if value is None else self.expand(value, depth)
         old, equals, new = change.partition("=")
         if equals:
-            value = replace_words(value, old, new)
+            value = self.change(replace_words, [value, old, new])
         return value
+
+    def change(self, change_text, arguments: list) -> str:
+        if math.prod(len(each) + 1 for each in arguments) > PRODUCT_MAX:
+            raise DudacError(f"{self.path}: the arguments of a function are too long")
+        return change_text(*arguments)
 
     def find_files(self, patterns: str):
         for pattern in patterns.split():
