@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Channels of server-sent events: subscribers in all workers, slow and leaving clients, mistakes, reloads."""
 
+import re
 import signal
+
+import pytest
 
 from harness.server import await_true
 from harness.services import NUMBERS_HEAD, build_service, needs_duda, reload, version_line
@@ -213,3 +216,24 @@ def test_a_thread_publishes_until_the_service_ends(serve_services):
     assert all(client.next() for client in new)
     server.send_signal(signal.SIGTERM)
     assert server.wait() == 0
+
+
+COUNTS = THREAD.replace("""static void *publish(void *arg)
+{
+""", """static void *publish(void *arg)
+{
+    while (!worker->stopping())
+        sse->count("all");
+""")
+
+
+@pytest.mark.concurrent
+def test_a_thread_counts_while_workers_end(serve_services):
+    """A worker that has ended has no channels any more."""
+    server = serve_services({"web": COUNTS}, {"Workers": 3})
+    conf = server.conf / "monkey.conf"
+    for number in (1, 3, 1):
+        client = Stream(server, "follow")
+        client.close()
+        conf.write_text(re.sub(r"Workers \d", f"Workers {number}", conf.read_text()))
+        reload(server)

@@ -266,7 +266,7 @@ static size_t count(const char *channel)
     pthread_mutex_lock(&s->lock);
     MK_LIST_EACH(&s->workers, n, next) {
         const struct service_worker *w = MK_CONTAINER_OF(n, struct service_worker, node);
-        const struct sse_channel *c = sse_channels_find(&w->channels, name, hash);
+        const struct sse_channel *c = w->ended ? NULL : sse_channels_find(&w->channels, name, hash);
         sum += c ? c->n : 0;
     }
     pthread_mutex_unlock(&s->lock);
