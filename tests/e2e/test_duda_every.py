@@ -142,6 +142,47 @@ def test_another_worker_continues(serve_services):
     assert await_runs(server, show(server)[0] + 20)[2] == 1 and show(server)[0] > before
 
 
+# A task uses the stack of the run until it is released, for longer than the end of the worker waits.
+HELD = OTHER_FIRST.replace("!runs", "!has_task").replace("static void run(void *data)\n{\n", """
+static atomic_bool has_task, is_released;
+
+static void block(void *data)
+{
+    has_task = true;
+    fprintf(stderr, "task begins\\n");
+    while (!is_released)
+        usleep(1000);
+    (void)data;
+}
+
+static void release(duda_request_t *dr)
+{
+    is_released = true;
+    answer(dr, 0);
+}
+
+static void run(void *data)
+{
+    if (worker->index() != 0)
+        task->run(NULL, block, NULL, DUDA_FOREVER);
+""").replace('router->get("/late", late)', 'router->get("/late", late) && router->get("/release", release)')
+
+
+def test_another_worker_continues_after_a_task_has_ended(serve_services):
+    """The worker that has begun it has ended meanwhile, and the run does not go on."""
+    server = serve_services({"web": SHORT}, {"Workers": 2})
+    build_service(server.services, "web", HELD)
+    reload(server)
+    server.wait_log("task begins")
+    conf = server.conf / "monkey.conf"
+    conf.write_text(conf.read_text().replace("Workers 2", "Workers 1"))
+    reload(server)
+    await_true(lambda: server.count_workers() == 1)
+    with server.connect() as client:
+        assert client.ask("/web/release").body == b"0"
+    assert await_runs(server, 5)[1] == 1
+
+
 VERSION = NUMBERS_HEAD + """
 static void run(void *data)
 {

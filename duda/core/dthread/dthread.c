@@ -32,12 +32,17 @@ static void unlink_dthread(struct dthread *d)
     slots_remove(&d->worker->dthreads.slots, d->slot);
 }
 
+static void clear_running(struct dthread *d)
+{
+    if (d->is_running)
+        atomic_store(d->is_running, false);
+}
+
 static void free_dthread(struct dthread *d)
 {
     struct service_worker *w = d->worker;
     unlink_dthread(d);
-    if (d->is_running)
-        atomic_store(d->is_running, false);
+    clear_running(d);
     context_release(&d->context);
     stack_put(&w->dthreads.stacks, d->stack);
     heap_free(d, sizeof(*d));
@@ -458,6 +463,7 @@ void dthread_strand(struct dthread *d)
 void dthread_free_stranded(struct dthread *d)
 {
     struct stack_pool pool;
+    clear_running(d);
     context_release(&d->context);
     stack_pool_init(&pool);
     stack_put(&pool, d->stack);
