@@ -176,7 +176,7 @@ def test_mistakes(serve_services):
     server = serve_services({"web": MISTAKES}, {"Workers": 1})
     assert ask(server, "check") == f"data: {9 + 15 + 1}\n\n"
     assert "sse->publish() works only in callbacks of workers and threads" in server.log
-    assert "service web: sse->subscribe():" in server.log
+    server.wait_log(r"service web: sse->subscribe\(\):")
 
 
 THREAD = NUMBERS_HEAD + """
