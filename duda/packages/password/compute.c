@@ -12,7 +12,16 @@
 
 enum { KIND_YESCRYPT };
 
-static const char *const kinds[] = {[KIND_YESCRYPT] = "$y$", "$2b$", "$6$", "$5$"};
+/* Up to the highest cost, a hash takes some seconds and 64 MB at most, also one that a client has chosen. */
+static const struct kind {
+    const char *prefix, *before_cost, *highest;
+    bool has_default; /* the cost may be missing */
+} kinds[] = {
+    [KIND_YESCRYPT] = {"$y$", "j", "BT", false},
+    {"$2b$", "", "14", false},
+    {"$6$", "rounds=", "999999", true},
+    {"$5$", "rounds=", "999999", true},
+};
 
 /* A setting of the default cost, which is compared with for users that do not exist. */
 static char unknown[DUDA_PASSWORD_HASH_BYTES];
@@ -20,7 +29,7 @@ static char unknown[DUDA_PASSWORD_HASH_BYTES];
 /* Writes a setting with a random salt. Returns 0 or -EIO. */
 static int make_setting(char *setting)
 {
-    return crypt_gensalt_rn(kinds[KIND_YESCRYPT], 0, NULL, 0, setting, DUDA_PASSWORD_HASH_BYTES) ? 0 : -EIO;
+    return crypt_gensalt_rn(kinds[KIND_YESCRYPT].prefix, 0, NULL, 0, setting, DUDA_PASSWORD_HASH_BYTES) ? 0 : -EIO;
 }
 
 int pw_open(void)
@@ -28,11 +37,22 @@ int pw_open(void)
     return make_setting(unknown);
 }
 
-static bool is_known_kind(const char *hash)
+/* Digits of a cost are in the order of their bytes. */
+static bool is_affordable(const struct kind *kind, const char *text)
+{
+    size_t before = strlen(kind->before_cost), most = strlen(kind->highest);
+    if (strncmp(text, kind->before_cost, before) != 0)
+        return kind->has_default;
+    size_t len = strcspn(text + before, "$");
+    return len < most || (len == most && memcmp(text + before, kind->highest, most) <= 0);
+}
+
+static bool is_accepted(const char *hash)
 {
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-        if (strncmp(hash, kinds[i], strlen(kinds[i])) == 0)
-            return true;
+        size_t len = strlen(kinds[i].prefix);
+        if (strncmp(hash, kinds[i].prefix, len) == 0)
+            return is_affordable(&kinds[i], hash + len);
     }
     return false;
 }
@@ -41,7 +61,7 @@ int pw_job_set(struct pw_job *job, const char *text, const char *hash, bool veri
 {
     size_t len = text ? strnlen(text, sizeof(job->password)) : 0;
     size_t hash_len = hash ? strnlen(hash, sizeof(job->hash)) : 0;
-    if (!text || (!verifies && !len) || hash_len == sizeof(job->hash) || (hash && !is_known_kind(hash)))
+    if (!text || (!verifies && !len) || hash_len == sizeof(job->hash) || (hash && !is_accepted(hash)))
         return -EINVAL;
     if (len == sizeof(job->password))
         return -EMSGSIZE;
@@ -102,7 +122,7 @@ void pw_job_run(void *data)
 /* Returns the length of the kind and the cost: "$y$j9T$". */
 static size_t measure_cost(const char *hash)
 {
-    const char *end = strchr(hash + strlen(kinds[KIND_YESCRYPT]), '$');
+    const char *end = strchr(hash + strlen(kinds[KIND_YESCRYPT].prefix), '$');
     return end ? (size_t)(end - hash) + 1 : strlen(hash);
 }
 

@@ -21,7 +21,8 @@ static int report(const char *call, int err)
 {
     const char *reason = NULL;
     if (err == -EINVAL)
-        reason = "an argument is NULL or empty, or the hash is none of yescrypt, bcrypt, SHA-512 and SHA-256";
+        reason = "an argument is NULL or empty, or the hash is none of yescrypt, bcrypt, SHA-512 and SHA-256, or of "
+                 "too high a cost";
     else if (err == -EPERM)
         reason =
             "a callback of a worker must not wait: call it in a dthread, or the _then function; that one in a worker";

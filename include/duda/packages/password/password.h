@@ -22,7 +22,8 @@
  *
  *     0             done; the password is right
  *     -EACCES       verify(): the password is wrong, or there is no hash
- *     -EINVAL       an argument is NULL, or hash() of an empty password; or `hash` is none of a kind below (logged)
+ *     -EINVAL       an argument is NULL, or hash() of an empty password; or `hash` is none of a kind below, or of a
+ *                   higher cost (logged)
  *     -EMSGSIZE     the password has more than DUDA_PASSWORD_BYTES
  *     -EBUSY        the queue of the service's tasks is full: try again later
  *     -ETIMEDOUT    no thread was free, or the hash not computed, in time
@@ -55,10 +56,10 @@ struct duda_api_password {
     /* Writes the hash of a password with a random salt: printable characters without colons and spaces, "$y$...". */
     int (*hash)(const char *password, char hash[DUDA_PASSWORD_HASH_BYTES]);
     /*
-     * Compares a password with a hash of hash(), or of libcrypt: "$y$" (yescrypt), "$2b$" (bcrypt), "$6$" and "$5$"
-     * (SHA-512, SHA-256). A `hash` of NULL means that there is no such user: it takes the time of one of hash(), and
-     * returns -EACCES, so that a client cannot learn names from the time. The comparison takes the same time for all
-     * passwords.
+     * Compares a password with a hash of hash(), or of libcrypt: "$y$" (yescrypt, up to "$y$jBT$", which takes 64 MB),
+     * "$2b$" (bcrypt, up to cost 14), "$6$" and "$5$" (SHA-512 and SHA-256, up to 999,999 rounds). A `hash` of NULL
+     * means that there is no such user: it takes the time of one of hash(), and returns -EACCES, so that a client
+     * cannot learn names from the time. The comparison takes the same time for all passwords.
      */
     int (*verify)(const char *password, const char *hash);
     /*

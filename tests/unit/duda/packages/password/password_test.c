@@ -70,6 +70,14 @@ static const struct {
     {"x", "abJnggxhB/yWI", -EINVAL},
     {"x", "$y$", -EINVAL},
     {"x", "$y$j9T$!", -EINVAL},
+    /* the highest costs, or what is near */
+    {"x", "$y$jBT$abcd$", -EACCES},
+    {"x", "$y$jCT$abcd$", -EINVAL},
+    {"x", "$y$.9T$abcd$", -EINVAL},
+    {"x", "$2b$15$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW", -EINVAL},
+    {"x", "$5$rounds=5000$salt$", -EACCES},
+    {"x", "$5$rounds=1000000$salt$", -EINVAL},
+    {"x", "$6$rounds=999999999$salt$", -EINVAL},
     {NULL, "$5$saltstring$5B8vYYiY.CVt1RlTTf8KbXBH3hsxY/GNooZaBBGWEc5", -EINVAL},
 };
 
