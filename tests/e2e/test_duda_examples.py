@@ -13,6 +13,7 @@ import zlib
 import pytest
 
 from harness import build
+from harness.browser import open_browser
 from harness.certificates import Authority
 from harness.client import Client
 from harness.h2 import H2Client
@@ -24,6 +25,7 @@ from harness.services import INCLUDE, build_service, needs_duda, service_config
 from harness.ways import WAYS
 from harness.websocket import WebSocket
 from test_duda_old import level
+from test_wschat import AWAIT
 
 EXAMPLES = build.TOP / "docs" / "examples" / "services"
 NAMES = sorted(path.name.split("-")[1] for path in EXAMPLES.iterdir())
@@ -399,3 +401,32 @@ def test_todo_live(server_of_examples, tmp_path):
             messages = [json.loads(text), *(json.loads(each.message()[1]) for each in sockets)]
             assert messages == [{"event": event, "todo": todo}] * 3
         assert json.loads(other.message()[1]) == {"event": "added", "todo": last}
+
+
+def test_todo_in_browsers(server_of_examples, tmp_path):
+    """Two pages of a user: what one changes, both show, as text."""
+    items = "[...document.querySelectorAll('#todos li')].map(item => item.innerHTML.includes('<b>') + item.innerText)"
+    first_item = "document.querySelector('#todos span')"
+    with open_browser(tmp_path, ", NO TO-DOS IN A BROWSER") as browser:
+        first, second = browser.page(), browser.page()
+        first.navigate(server_of_examples.url("http1", "/todo/"))
+        first.evaluate("""{
+            const form = document.querySelector("#login");
+            form.elements.name.value = "zoe";
+            form.elements.password.value = "analytical";
+            form.requestSubmit(form.querySelector("[value=users]"));
+        }""")
+        first.evaluate(AWAIT % "document.querySelector('#name').innerText === 'zoe'")
+        second.navigate(server_of_examples.url("http1", "/todo/"))
+        second.evaluate(AWAIT % "document.querySelector('#name').innerText === 'zoe'")
+        second.evaluate("""{
+            document.querySelector("[name=text]").value = "<b>milk";
+            document.querySelector("#add").requestSubmit();
+        }""")
+        for page in (first, second):
+            page.evaluate(AWAIT % first_item)
+            assert page.evaluate(items) == ["false<b>milk Delete"]
+        first.evaluate("document.querySelector('#todos input').click()")
+        second.evaluate(AWAIT % "document.querySelector('#todos input').checked")
+        second.evaluate("document.querySelector('#todos button').click()")
+        first.evaluate(AWAIT % f"!{first_item}")

@@ -13,7 +13,7 @@ async function call(method, path, body) {
 }
 
 // What users have written becomes text, never HTML.
-function showTodo({id, text, done}) {
+function makeItem({id, text, done}) {
     const item = find("todo").content.firstElementChild.cloneNode(true);
     const [box, label, button] = item.children;
     item.id = "todo-" + id;
@@ -21,20 +21,20 @@ function showTodo({id, text, done}) {
     box.checked = done;
     box.onchange = () => call("PUT", "todos/" + id, {text, done: box.checked});
     button.onclick = () => call("DELETE", "todos/" + id);
-    find(item.id) ? find(item.id).replaceWith(item) : find("todos").append(item);
+    return item;
 }
 
 // Changes of this page are shown when they come back, as those of others.
 function begin(user) {
     const events = new EventSource("api/events");
-    events.onopen = async () => { // again after the connection was lost: changes may have been missed
-        const todos = await call("GET", "todos");
-        find("todos").replaceChildren();
-        todos.forEach(showTodo);
-    };
-    events.onmessage = message => {
+    const load = async () => find("todos").replaceChildren(...(await call("GET", "todos")).map(makeItem));
+    let loaded;
+    events.onopen = () => { loaded = load(); }; // again after the connection was lost: changes may have been missed
+    events.onmessage = async message => {
         const {event, todo} = JSON.parse(message.data);
-        event === "removed" ? find("todo-" + todo.id)?.remove() : showTodo(todo);
+        await loaded; // the list may be older than this change
+        const old = find("todo-" + todo.id), item = event === "removed" ? "" : makeItem(todo);
+        old ? old.replaceWith(item) : find("todos").append(item);
     };
     token = user.csrf_token;
     find("name").textContent = user.name;
