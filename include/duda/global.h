@@ -22,7 +22,8 @@ typedef struct duda_global {
 struct duda_api_global {
     /*
      * Makes a key. `make(data)` is called once in each worker before it serves the service, and in each thread of
-     * worker->spawn() before its function: its result is the first value. NULL: the first value is NULL.
+     * worker->spawn() before its function: its result is the first value. NULL: the first value is NULL. Threads that
+     * services of the original API create get their values when they use one.
      * Returns 0 or -1: no memory, or 4,096 keys exist. Only in duda_main().
      */
     int (*init)(duda_global_t *key, void *(*make)(void *data), void *data);

@@ -577,9 +577,9 @@ def test_threads_of_the_service(serve_all, tmp_path):
     make_folder(tmp_path / "data")
     server = serve_all({"sampler": {"DataDir": "{path}/data"}})
     assert text_of(server, "/sampler/start") == "0"
-    assert text_of(server, "/sampler/last").endswith('{"arg":"cpu"}')
-    await_last(server, "/sampler/last", '42 {"arg":"cpu"}')
-    server.wait_log('service sampler: a sample of {"arg":"cpu"}')
+    assert text_of(server, "/sampler/last").endswith('{"arg":"cpu","unit":"ms"}')
+    await_last(server, "/sampler/last", '42 {"arg":"cpu","unit":"ms"}')
+    server.wait_log('service sampler: a sample of {"arg":"cpu","unit":"ms"}')
     assert text_of(server, "/sampler/endless") == "0"
     server.stop()
     assert "service sampler: it stays in memory: it has ended, but 1 of its threads have not returned" in server.log

@@ -74,12 +74,19 @@ static int init_key_destroy(duda_global_t *key, void *(*make)(void *data), void 
     return add_key(key, (struct global_key){make, data, destroy}, "global->init_destroy()");
 }
 
+/* A thread that the service has created itself gets its values when it uses one. Returns NULL without memory. */
+static struct global_values *get_values(void)
+{
+    if (current.worker)
+        return &current.worker->values;
+    struct global_values *values = &current.thread->values;
+    return values->items || global_make_values(current.service, values) == 0 ? values : NULL;
+}
+
 static void **find_value(duda_global_t key, const char *call)
 {
-    struct global_values *values = current.worker   ? &current.worker->values
-                                   : current.thread ? &current.thread->values
-                                                    : NULL;
-    if (!phase_check(PHASE_RUNNING, call))
+    struct global_values *values = phase_check(PHASE_RUNNING, call) ? get_values() : NULL;
+    if (!values)
         return NULL;
     if (key.id > 0 && key.id <= values->n)
         return &values->items[key.id - 1];

@@ -9,6 +9,12 @@ DUDA_REGISTER("Old services", "Sampler");
 static pthread_t thread;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t last;
+static duda_global_t unit;
+
+void *make_unit(void *data)
+{
+    return data;
+}
 
 void on_signal(int fd, uint64_t value)
 {
@@ -25,6 +31,7 @@ void *sample(void *arg)
     json_t *row = json->create_object();
 
     json->add_to_object(row, "arg", json->create_string(arg));
+    json->add_to_object(row, "unit", json->create_string(global->get(unit)));
     text = json->print_unformatted(row);
     json->delete (row);
     msg->info("a sample of %s", text);
@@ -79,6 +86,7 @@ int duda_main()
 {
     duda_load_package(json, "json");
     duda_event_set_signal_callback(on_signal);
+    duda_global_init(&unit, make_unit, "ms");
     map->static_add("/last", "cb_last");
     map->static_add("/start", "cb_start");
     map->static_add("/endless", "cb_endless");
