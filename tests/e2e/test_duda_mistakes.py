@@ -106,7 +106,7 @@ def test_arguments_that_are_missing(serve_services):
     """Each is an error of the call; what a mistake of the author causes is logged."""
     server = serve_services({"x": service(WITHOUT + NO_ARGUMENTS, MAIN_WITHOUT)})
     assert ask(server, "/x/handle?a=1") == (200, "fine"), server.log
-    server.wait_log(r"service x: response->print\(\): Invalid argument")
+    server.wait_log(r"service x: response->print\(\): the text is NULL, or its length is negative")
     server.wait_log(r"service x: event->loop_wait\(\): there is no loop")
 
 

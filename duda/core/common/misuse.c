@@ -5,6 +5,7 @@
 #include "common/misuse.h"
 
 #include "common/current.h"
+#include "crash/crash.h"
 #include "log/message.h"
 #include "service/service.h"
 
@@ -13,7 +14,7 @@
 #include <stdio.h>
 #include <time.h>
 
-enum { INTERVAL_MS = 10000 };
+enum { INTERVAL_MS = 10000, PLACE_BYTES = 256 };
 
 /* Returns whether a line may be written now; counts those that may not. */
 static bool is_allowed(struct service_worker *w)
@@ -40,14 +41,16 @@ static bool is_allowed_outside(void)
 
 void misuse_log(struct service_worker *w, const char *call, const char *reason)
 {
-    char more[64] = "";
+    char more[64] = "", place[PLACE_BYTES] = "";
     if (w ? !is_allowed(w) : !is_allowed_outside())
         return;
     if (w && w->misuse.missing)
         snprintf(more, sizeof(more), " (%u mistakes before were not logged)", w->misuse.missing);
     if (w)
         w->misuse.missing = 0;
-    message_log_of(w ? w->service : current.service, MK_LOG_WARN, "%s: %s%s", call, reason, more);
+    bool has_place = crash_describe_caller(place, sizeof(place));
+    message_log_of(w ? w->service : current.service, MK_LOG_WARN, "%s: %s%s%s%s", call, reason,
+                   has_place ? ", in " : "", place, more);
 }
 
 int misuse_error(struct service_worker *w, const char *call, int err)

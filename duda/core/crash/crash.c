@@ -103,21 +103,32 @@ static void put_address(struct line *l, uintptr_t address)
 
 void crash_describe(uintptr_t address, char *to, size_t size)
 {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     struct line l = {to, 0, size};
+    pthread_mutex_lock(&lock); /* the file is read once */
     put_address(&l, address);
+    pthread_mutex_unlock(&lock);
 }
 
 /* ── the handler ── */
 
+/* Returns the number of the first frame that belongs to a service; `n` of the trace: there is none. */
+static int find_service_frame(const struct trace *t)
+{
+    int i = t->first;
+    for (; i < t->n; i++) {
+        const struct crash_object *o = crash_find_object(t->frames[i]);
+        if (o && o->kind == CRASH_SERVICE)
+            break;
+    }
+    return i;
+}
+
 /* Returns the object of a service to which the first frame of one belongs; NULL: there is none. */
 static const struct crash_object *find_first_object(const struct trace *t)
 {
-    const struct crash_object *o = NULL;
-    for (int i = t->first; i < t->n && !o; i++) {
-        o = crash_find_object(t->frames[i]);
-        o = o && o->kind == CRASH_SERVICE ? o : NULL;
-    }
-    return o;
+    int i = find_service_frame(t);
+    return i < t->n ? crash_find_object(t->frames[i]) : NULL;
 }
 
 const char *crash_find_caller(void)
@@ -126,6 +137,16 @@ const char *crash_find_caller(void)
     trace_read(&t);
     const struct crash_object *o = find_first_object(&t);
     return o ? o->name : NULL;
+}
+
+bool crash_describe_caller(char *to, size_t size)
+{
+    struct trace t;
+    trace_read(&t);
+    int i = find_service_frame(&t);
+    if (i < t.n)
+        crash_describe(t.frames[i] - 1, to, size); /* of the call, not of what it returns to */
+    return i < t.n;
 }
 
 static _Atomic bool log_is_open;

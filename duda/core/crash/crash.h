@@ -21,11 +21,13 @@ bool crash_log_is_open(void);
 
 /* Returns the name of the service whose function has called this one, by the stack; NULL: there is none. */
 const char *crash_find_caller(void);
+/* Writes where that function calls, as crash_describe(). Returns false: there is none. */
+bool crash_describe_caller(char *to, size_t size);
 /* Log `the service "NAME" TEXT`; to stderr, too, before the log is open. Async-signal-safe. */
 void crash_log(const char *service, const char *text);
 void crash_log_warning(const char *service, const char *text);
 
-/* Writes "function" or "NAME.duda+0x1234", an address for addr2line(1), with a NUL. Async-signal-safe. */
+/* Writes "NAME.duda+0x1234 (function, file:line)", of what is known, with a NUL. Not in a handler of a signal. */
 void crash_describe(uintptr_t address, char *to, size_t size);
 
 /* A thread that runs code of services: it has a stack for the handler, so that its own overflow is logged, too.

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { STATES_MAX = 64 };
+
 struct search {
     const struct crash_object *object;
     name_fn fn;
@@ -42,10 +44,12 @@ static bool is_unchanged(const struct crash_object *o)
            now.st_mtim.tv_nsec == loaded->st_mtim.tv_nsec;
 }
 
+/* Versions of a service that make mistakes after reload and reload do not fill the memory. */
 static struct backtrace_state *get_state(struct crash_object *o)
 {
+    static _Atomic unsigned states;
     struct backtrace_state *state = atomic_load(&o->names);
-    if (!state && is_unchanged(o)) {
+    if (!state && is_unchanged(o) && atomic_fetch_add(&states, 1) < STATES_MAX) {
         state = backtrace_create_state(o->file, true, ignore_error, NULL);
         atomic_store(&o->names, state);
     }

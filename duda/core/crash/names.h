@@ -19,7 +19,8 @@ typedef void (*name_fn)(void *ctx, const struct name *name);
  * Calls fn for each function at an address: those that were inlined there first, the one that contains it last. Returns
  * how many; 0: the file is stripped, has changed since it was loaded, or cannot be read.
  * Async-signal-safe, except for a lock of the dynamic linker. What was read of a file stays in memory, since
- * libbacktrace cannot free it: once for each object that has crashed or blocked a worker.
+ * libbacktrace cannot free it: once for each object that has crashed, blocked a worker or made a mistake, of 64 at
+ * most.
  */
 unsigned names_find(struct crash_object *object, uintptr_t address, name_fn fn, void *ctx);
 

@@ -5,6 +5,7 @@
  */
 #include "request/cookie.h"
 
+#include "common/misuse.h"
 #include "objects.h"
 #include "request/request.h"
 
@@ -90,12 +91,22 @@ static const char *get_path(const duda_request_t *dr)
     return self->url.len ? self->url.data : "/";
 }
 
+static int report(duda_request_t *dr, const char *call, int err)
+{
+    if (err == -EINVAL)
+        misuse_log(dr->worker, call,
+                   "a field is wrong: the name is a token, and the value has no spaces, control characters, \",;\\");
+    else if (err < 0 && err != -ENOMEM)
+        misuse_error(dr->worker, call, err);
+    return err;
+}
+
 static int set(duda_request_t *dr, const struct duda_cookie *cookie)
 {
     if (request_check(dr, "cookie->set()") < 0 || !cookie)
         return -EINVAL;
     struct mk_cookie c = cookie_from(cookie, get_path(dr));
-    return mk_response_cookie(dr->req, &c);
+    return report(dr, "cookie->set()", mk_response_cookie(dr->req, &c));
 }
 
 static int remove_cookie(duda_request_t *dr, const struct duda_cookie *cookie)
@@ -103,7 +114,7 @@ static int remove_cookie(duda_request_t *dr, const struct duda_cookie *cookie)
     if (request_check(dr, "cookie->remove()") < 0 || !cookie)
         return -EINVAL;
     struct mk_cookie c = cookie_from(cookie, get_path(dr));
-    return mk_response_remove_cookie(dr->req, &c);
+    return report(dr, "cookie->remove()", mk_response_remove_cookie(dr->req, &c));
 }
 
 const struct duda_api_cookie object_cookie = {

@@ -12,6 +12,7 @@
 #include "request/raw_head.h"
 #include "request/sse.h"
 #include "request/tunnel.h"
+#include "route/dispatch.h"
 #include "task/task.h"
 
 #include <errno.h>
@@ -82,6 +83,7 @@ void request_send_page(struct duda_request *dr, int status)
 
 void request_release(struct duda_request *dr)
 {
+    dispatch_finish(dr);
     bool is_complete = dr->answered && (dr->is_page || !mk_request_aborted(dr->req));
     output_stop(dr);
     tunnel_finish(dr);

@@ -50,6 +50,7 @@ struct duda_request {
     const char *strings[REQUEST_STRINGS];
 
     struct output output;
+    const char *file_error;                 /* why response->sendfile() has failed; or NULL */
     struct raw_head *raw;                   /* the service prints status line and headers itself; or NULL */
     struct heartbeat *heartbeat;            /* of server-sent events; or NULL */
     struct sse_subscription *subscriptions; /* of channels (sse_channels.h); or NULL */

@@ -31,11 +31,25 @@ static bool was_answered_by_server(duda_request_t *dr)
     return true;
 }
 
+/* Logs why a call is a mistake. Returns `err`. */
+static int refuse(duda_request_t *dr, const char *call, int err, const char *reason)
+{
+    misuse_log(dr->worker, call, reason);
+    return err;
+}
+
 /* Logs a call for a request that is a tunnel. Returns -EALREADY. */
 static int refuse_tunnel(duda_request_t *dr, const char *call)
 {
-    misuse_log(dr->worker, call, "the request is a tunnel since tunnel->open()");
-    return -EALREADY;
+    return refuse(dr, call, -EALREADY, "the request is a tunnel since tunnel->open()");
+}
+
+/* Logs a call after the end of the response. Returns -EALREADY. */
+static int refuse_ended(duda_request_t *dr, const char *call)
+{
+    return refuse(dr, call, -EALREADY,
+                  dr->answered ? "the response has ended already: end(), error() or redirect() comes once, and last"
+                               : "the response was cut, or the server has sent its own: a timeout, a body too large");
 }
 
 /* Checks that the response can be changed. Returns 0, -EALREADY or as request_check(); an error is logged. */
@@ -47,7 +61,7 @@ static int check(duda_request_t *dr, const char *call)
     if (MK_UNLIKELY(dr->tunnel))
         return refuse_tunnel(dr, call);
     if (MK_UNLIKELY(request_is_answered(dr) || was_answered_by_server(dr)))
-        return misuse_error(dr->worker, call, -EALREADY);
+        return refuse_ended(dr, call);
     return 0;
 }
 
@@ -65,7 +79,19 @@ static int check_head(duda_request_t *dr, const char *call)
         return 0;
     if (err == 0)
         err = check(dr, call);
-    return err == 0 && dr->output.state != OUTPUT_HELD ? misuse_error(dr->worker, call, -EALREADY) : err;
+    if (err < 0 || dr->output.state == OUTPUT_HELD)
+        return err;
+    return refuse(dr, call, -EALREADY,
+                  "the head was sent: status and headers come before flush(), send_headers() and sse_begin()");
+}
+
+/* Checks the same for what must come before the body, too. */
+static int check_no_body(duda_request_t *dr, const char *call)
+{
+    int err = check_head(dr, call);
+    if (err < 0 || (!dr->raw && !dr->output.has_parts))
+        return err;
+    return refuse(dr, call, -EALREADY, "the body has begun: call this before print(), printf() and others");
 }
 
 /* The same for what would change the status, which a tunnel needs. */
@@ -79,15 +105,27 @@ static int check_status(duda_request_t *dr, const char *call)
 
 static int set_status(duda_request_t *dr, int status)
 {
-    int err = check_status(dr, "response->http_status()");
-    return err == 0 ? report(dr, "response->http_status()", mk_response_set_status(dr->req, status)) : err;
+    static const char call[] = "response->http_status()";
+    int err = check_status(dr, call);
+    if (err < 0)
+        return err;
+    err = mk_response_set_status(dr->req, status);
+    return err == -EINVAL ? refuse(dr, call, err, "the status must be 200 to 599") : report(dr, call, err);
+}
+
+static int report_header(duda_request_t *dr, const char *call, int err)
+{
+    return err != -EINVAL ? report(dr, call, err)
+                          : refuse(dr, call, err,
+                                   "its name or value is wrong (a row is \"Name: value\", without control "
+                                   "characters), or the server sets it itself");
 }
 
 static int add_row(duda_request_t *dr, struct mk_str row)
 {
     static const char call[] = "response->http_header()";
     int err = check_head(dr, call);
-    return err == 0 ? report(dr, call, row.p ? header_add_row(dr, row) : -EINVAL) : err;
+    return err == 0 ? report_header(dr, call, row.p ? header_add_row(dr, row) : -EINVAL) : err;
 }
 
 static int add_header_row(duda_request_t *dr, const char *row)
@@ -128,7 +166,7 @@ static int add_header(duda_request_t *dr, const char *name, const char *format, 
     va_list args;
     int err = check_head(dr, "response->header()");
     if (err == 0 && (!name || !format))
-        err = report(dr, "response->header()", -EINVAL);
+        err = report_header(dr, "response->header()", -EINVAL);
     if (err < 0)
         return err;
     va_start(args, format);
@@ -137,7 +175,7 @@ static int add_header(duda_request_t *dr, const char *name, const char *format, 
     struct mk_str own_name = mk_arena_dup(mk_request_arena(dr->req), mk_str_c(name));
     err = value.p && own_name.p ? header_add(dr, own_name, value) : -ENOMEM;
     free_text(mk_request_account(dr->req), buf, value);
-    return report(dr, "response->header()", err);
+    return report_header(dr, "response->header()", err);
 }
 
 static int remove_header(duda_request_t *dr, const char *name)
@@ -169,16 +207,14 @@ static int set_content_length(duda_request_t *dr, int64_t bytes)
 static int set_headers_off(duda_request_t *dr)
 {
     int err = check_status(dr, "response->headers_off()");
-    if (err == 0 && (dr->raw || dr->output.has_parts))
-        err = report(dr, "response->headers_off()", -EALREADY);
+    if (err == 0)
+        err = check_no_body(dr, "response->headers_off()");
     return err == 0 ? raw_head_begin(dr) : err;
 }
 
 static int send_headers(duda_request_t *dr)
 {
-    int err = check_head(dr, "response->send_headers()");
-    if (err == 0 && (dr->raw || dr->output.has_parts))
-        err = report(dr, "response->send_headers()", -EALREADY);
+    int err = check_no_body(dr, "response->send_headers()");
     if (err == 0)
         err = output_flush(dr);
     return err < 0 ? err : 0;
@@ -218,7 +254,8 @@ static int add_copy(duda_request_t *dr, const char *call, struct mk_str data)
 static int check_bytes(duda_request_t *dr, const char *call, const void *data, size_t len)
 {
     int err = check(dr, call);
-    return err == 0 && (len > BYTES_MAX || (len && !data)) ? report(dr, call, -EINVAL) : err;
+    bool is_wrong = len > BYTES_MAX || (len && !data);
+    return err == 0 && is_wrong ? refuse(dr, call, -EINVAL, "the text is NULL, or its length is negative") : err;
 }
 
 static int print(duda_request_t *dr, const char *data, int len)
@@ -250,7 +287,7 @@ static int print_formatted(duda_request_t *dr, const char *format, ...)
     va_list args;
     int r = check(dr, "response->printf()");
     if (r == 0 && !format)
-        r = report(dr, "response->printf()", -EINVAL);
+        r = refuse(dr, "response->printf()", -EINVAL, "the format is NULL");
     if (r < 0)
         return r;
     struct mk_account *account = mk_request_account(dr->req);
@@ -262,12 +299,33 @@ static int print_formatted(duda_request_t *dr, const char *format, ...)
     return r;
 }
 
+/* Keeps the reason why a file was not added: a service may not look at the result. */
+static void note_file(duda_request_t *dr, const char *path, int err)
+{
+    char text[TEXT_BYTES];
+    const char *reason = err == -EINVAL ? "no regular file, or a relative path without DataDir" : strerror(-err);
+    snprintf(text, sizeof(text), "%.256s: %s: the response is empty; check the result, and call error(dr, 404)", path,
+             reason);
+    dr->file_error = request_dup(dr, mk_str_c(text));
+}
+
+static void report_file(duda_request_t *dr)
+{
+    if (dr->file_error && !dr->output.has_parts && mk_response_get_status(dr->req) == 200)
+        misuse_log(dr->worker, "response->sendfile()", dr->file_error);
+}
+
 static int send_file_range(duda_request_t *dr, const char *path, off_t offset, size_t len)
 {
     int err = check_part(dr, "response->sendfile()");
     if (err == 0 && !path)
         err = report(dr, "response->sendfile()", -EINVAL);
-    return err == 0 ? send_file_add(dr, path, offset, len) : err;
+    if (err < 0)
+        return err;
+    err = send_file_add(dr, path, offset, len);
+    if (err < 0 && err != -ENOMEM)
+        note_file(dr, path, err);
+    return err;
 }
 
 static int send_file(duda_request_t *dr, const char *path)
@@ -322,6 +380,7 @@ static int end(duda_request_t *dr, duda_request_fn done)
         return err;
     if (done)
         dr->done = done;
+    report_file(dr);
     dr->answered = true;
     return output_end(dr);
 }
@@ -405,14 +464,16 @@ static int begin_events(duda_request_t *dr, unsigned heartbeat_s)
 {
     int err = request_check_lasting(dr, "response->sse_begin()");
     if (err == 0)
-        err = check_head(dr, "response->sse_begin()");
+        err = check_no_body(dr, "response->sse_begin()");
     return err == 0 ? report(dr, "response->sse_begin()", sse_begin(dr, heartbeat_s)) : err;
 }
 
 static int check_events(duda_request_t *dr, const char *call)
 {
     int err = check(dr, call);
-    return err == 0 && dr->output.state != OUTPUT_SENDING ? report(dr, call, -EINVAL) : err;
+    if (err < 0 || dr->output.state == OUTPUT_SENDING)
+        return err;
+    return refuse(dr, call, -EINVAL, "response->sse_begin() must be called before");
 }
 
 static int send_event(duda_request_t *dr, const char *event, const char *id, const char *format, ...)

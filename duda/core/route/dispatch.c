@@ -5,9 +5,14 @@
 #include "route/dispatch.h"
 
 #include "common/current.h"
+#include "common/misuse.h"
+#include "crash/crash.h"
 #include "request/request.h"
 
 #include <errno.h>
+#include <stdio.h>
+
+enum { FUNCTION_BYTES = 256 };
 
 static const struct router *router_of(const struct dispatch *d)
 {
@@ -98,12 +103,31 @@ void dispatch_redirect(struct mk_request *req, bool is_old)
 
 /* ── the handler ── */
 
+/* Names the handler of a request that was answered with 503 because of a limit of time. */
+static void log_late(const struct dispatch *d, const char *limit)
+{
+    char function[FUNCTION_BYTES], reason[2 * FUNCTION_BYTES];
+    crash_describe((uintptr_t)d->route->handler, function, sizeof(function));
+    snprintf(reason, sizeof(reason), "no response of %s: it must call response->end(), now or later; 503 was sent",
+             function);
+    misuse_log(d->dr->worker, limit, reason);
+}
+
+void dispatch_finish(struct duda_request *dr)
+{
+    const struct dispatch *d = dr->dispatch;
+    bool is_missing = d && d->is_handled && dr->output.state == OUTPUT_HELD && !dr->answered && !dr->is_page;
+    if (is_missing && !mk_request_aborted(dr->req) && mk_response_get_status(dr->req) == 503)
+        log_late(d, "HandlerTimeout");
+}
+
 /* Responds in the place of the service, which on_leave() notifies. */
 static void on_timeout(struct mk_timer *timer)
 {
     struct dispatch *d = MK_CONTAINER_OF(timer, struct dispatch, timer);
     if (d->dr->tunnel || !request_holds_head(d->dr))
         return;
+    log_late(d, "router->timeout()");
     output_stop(d->dr);
     mk_response_error(d->dr->req, 503);
 }

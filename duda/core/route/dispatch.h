@@ -47,6 +47,9 @@ bool dispatch_leaves_file(const struct service *s, struct mk_str path);
 /* Redirects to the path with a slash behind it; is_old: as the original did, to an absolute URI and without a page. */
 void dispatch_redirect(struct mk_request *req, bool is_old);
 
+/* The request ends. If the server has sent 503 because of HandlerTimeout, the log names the handler. */
+void dispatch_finish(struct duda_request *dr);
+
 /* Calls the callbacks after the handler of a request whose head is about to be sent. */
 void dispatch_before_head(struct duda_request *dr);
 

@@ -10,9 +10,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
@@ -90,23 +90,50 @@ static void make_unique_path(int fd, char *to, size_t size)
 }
 
 /*
- * Sanitizers open an object by its path when they report an error. So where one is in the process, the descriptor of an
- * object stays open as long as the object is loaded. Returns the descriptor, or -1.
+ * Sanitizers open an object by its path when they report an error. So where one is in the process, the descriptor of a
+ * copy stays open as long as the copy: of this many copies, those of others have no names in reports.
  */
-static int find_kept_descriptor(void *handle)
+enum { KEPT_COPIES_MAX = 64 };
+
+static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+    void *handle; /* NULL: the place is free */
+    int fd;
+} kept_copies[KEPT_COPIES_MAX];
+
+/* Returns the place of a copy; KEPT_COPIES_MAX: it has none. */
+static int find_kept(const void *handle)
 {
-    struct link_map *map;
-    if (!dlsym(RTLD_DEFAULT, "__sanitizer_set_report_path") || dlinfo(handle, RTLD_DI_LINKMAP, &map) < 0 ||
-        strncmp(map->l_name, "/proc/self/fd/", 14) != 0)
-        return -1;
-    return (int)strtol(strrchr(map->l_name, '/') + 1, NULL, 10);
+    int i = 0;
+    while (i < KEPT_COPIES_MAX && kept_copies[i].handle != handle)
+        i++;
+    return i;
 }
 
-/* Closes the descriptor by which an object was opened, unless it is kept. `handle`: NULL if it was not opened. */
-static void close_opened(int fd, void *handle)
+/* Closes the descriptor of a copy, or keeps it. `handle`: NULL if it was not opened. */
+static void close_copy(int fd, void *handle)
 {
-    if (!handle || find_kept_descriptor(handle) != fd)
+    bool has_sanitizer = dlsym(RTLD_DEFAULT, "__sanitizer_set_report_path");
+    pthread_mutex_lock(&kept_lock);
+    int i = handle && has_sanitizer ? find_kept(NULL) : KEPT_COPIES_MAX;
+    if (i < KEPT_COPIES_MAX) {
+        kept_copies[i].handle = handle;
+        kept_copies[i].fd = fd;
+    } else {
         close(fd);
+    }
+    pthread_mutex_unlock(&kept_lock);
+}
+
+static void drop_copy(const void *handle)
+{
+    pthread_mutex_lock(&kept_lock);
+    int i = find_kept(handle);
+    if (i < KEPT_COPIES_MAX) {
+        kept_copies[i].handle = NULL;
+        close(kept_copies[i].fd);
+    }
+    pthread_mutex_unlock(&kept_lock);
 }
 
 static void *open_object(const char *name, struct mk_buf *error)
@@ -176,7 +203,7 @@ void *mk_library_open_copy(int fd, const char *name, struct mk_buf *error)
         return NULL;
     }
     void *handle = open_checked(copy, NULL, error);
-    close_opened(copy, handle);
+    close_copy(copy, handle);
     return handle;
 }
 
@@ -193,29 +220,14 @@ void *mk_library_open(const char *file, enum mk_library_mode mode, struct mk_buf
     }
     void *handle = mode == MK_LIBRARY_COPY ? mk_library_open_copy(fd, slash ? slash + 1 : file, error)
                                            : open_checked(fd, mode == MK_LIBRARY_SHARED ? file : NULL, error);
-    close_opened(fd, handle);
+    close(fd);
     return handle;
-}
-
-/* Returns whether the object of a descriptor is still loaded: it was opened twice, or cannot be unloaded. */
-static bool is_loaded(const char *path)
-{
-    void *handle = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
-    if (handle)
-        dlclose(handle);
-    return handle != NULL;
 }
 
 void mk_library_close(void *handle)
 {
-    char path[128] = "";
-    int fd = find_kept_descriptor(handle);
-    struct link_map *map;
-    if (fd >= 0 && dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0)
-        snprintf(path, sizeof(path), "%s", map->l_name);
+    drop_copy(handle);
     dlclose(handle);
-    if (path[0] && !is_loaded(path))
-        close(fd);
 }
 
 int mk_library_find(void *handle, const struct mk_library_symbol *symbols, size_t n, struct mk_buf *error)

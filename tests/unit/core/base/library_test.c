@@ -61,7 +61,7 @@ static bool write_zlib(const char *name)
     return true;
 }
 
-/* A sanitizer reads the names of functions by the path of the object, so that there the path leads to it. */
+/* A sanitizer reads the names of functions by the path of the object, so that there the path of a copy leads to it. */
 TEST(the_path_of_an_object)
 {
     static const enum mk_library_mode modes[] = {MK_LIBRARY_REPLACED, MK_LIBRARY_COPY};
@@ -74,7 +74,8 @@ TEST(the_path_of_an_object)
         void *handle = open_library(mk_test_path("z.so"), modes[i]);
         assert_non_null(handle);
         assert_int_equal(dlinfo(handle, RTLD_DI_LINKMAP, &map), 0);
-        assert_int_equal(access(map->l_name, R_OK), has_sanitizer ? 0 : -1);
+        bool leads = has_sanitizer && modes[i] == MK_LIBRARY_COPY;
+        assert_int_equal(access(map->l_name, R_OK), leads ? 0 : -1);
         mk_library_close(handle);
         assert_int_equal(mk_test_descriptors(), before);
     }
