@@ -63,6 +63,7 @@ FAR_ROWS = {
                          r"router->get\(\) works only in duda_main\(\); the call did nothing", 200),
     "no_response": ("(void)dr;", r"HandlerTimeout: no response of no_response\.duda\+0x[0-9a-f]+ "
                     r"\(no_response, \S*:\d+\): it must call response->end\(\), now or later; 503 was sent", 503),
+    "late": ("(void)dr;", r"router->timeout\(\): no response of late\.duda\+0x[0-9a-f]+ \(late, \S*:\d+\)", 503),
 }
 
 
@@ -72,7 +73,7 @@ def test_mistakes_of_callbacks(serve_services, tmp_path):
     functions = "".join(f"static void {name}(duda_request_t *dr)\n{{\n{code}\n}}\n" for name, code in codes.items())
     code = "static void on_session(duda_request_t *dr, int result, void *p) { (void)dr, (void)result, (void)p; }\n"
     code += "static void handle(duda_request_t *dr);\n" + functions + handler("answer(dr);")
-    main = "".join(f'router->get("/{name}", {name});' for name in rows)
+    main = "".join(f'router->timeout(router->get("/{name}", {name}), {50 * (name == "late")});' for name in rows)
     file = build_service(tmp_path / "services", "mistakes", service(code, main))
     sections = "".join(web_service(name, File=file) for name in rows)
     server = serve_services({}, {"Workers": 1, "HandlerTimeout": "200ms"}, text=sections)

@@ -112,6 +112,12 @@ def test_an_assertion(serve_services):
     assert re.search(r"has crashed: SIGABRT in worker 0: .*x\.c:\d+: handle: Assertion `!dr' failed\.$", log, re.M), log
 
 
+def test_a_pointer_that_printf_cannot_read(serve_services):
+    """The crash is in the C library; the service's function is on the stack."""
+    log = crash(serve_services, handler('response->printf(dr, "%s", (char *)16); response->end(dr, NULL);'))
+    assert re.search(r"error     #\d+ duda\.so\+", log) and frames(log)[0].startswith("handle, "), log
+
+
 @glibc_only
 def test_memory_that_is_freed_twice(serve_services):
     code = handler("void (*volatile drop)(void *) = free; void *p = malloc(99); drop(p); drop(p); answer(dr);")
