@@ -403,7 +403,7 @@ def test_todo_live(server_of_examples, tmp_path):
         assert json.loads(other.message()[1]) == {"event": "added", "todo": last}
 
 
-def test_todo_in_browsers(server_of_examples, tmp_path):
+def test_todo_pages(server_of_examples, tmp_path):
     """Two pages of a user: what one changes, both show, as text."""
     items = "[...document.querySelectorAll('#todos li')].map(item => item.innerHTML.includes('<b>') + item.innerText)"
     first_item = "document.querySelector('#todos span')"
