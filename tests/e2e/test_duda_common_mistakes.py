@@ -61,9 +61,10 @@ ROWS = {
 FAR_ROWS = {
     "route_in_handler": ("router->get(\"/late\", handle); response->end(dr, NULL);",
                          r"router->get\(\) works only in duda_main\(\); the call did nothing", 200),
-    "no_response": ("(void)dr;", r"HandlerTimeout: no response of no_response\.duda\+0x[0-9a-f]+ "
-                    r"\(no_response, \S*:\d+\): it must call response->end\(\), now or later; 503 was sent", 503),
-    "late": ("(void)dr;", r"router->timeout\(\): no response of late\.duda\+0x[0-9a-f]+ \(late, \S*:\d+\)", 503),
+    "no_response": ("(void)dr;", r"HandlerTimeout: there was no response: the handler must call response->end\(\), now "
+                    r"or later; 503 was sent, in no_response\.duda\+0x[0-9a-f]+ \(no_response, \S*:\d+\)", 503),
+    "late": ("(void)dr;", r"router->timeout\(\): there was no response: .* in late\.duda\+0x[0-9a-f]+ "
+             r"\(late, \S*:\d+\)", 503),
 }
 
 

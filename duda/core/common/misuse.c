@@ -41,6 +41,11 @@ static bool is_allowed_outside(void)
 
 void misuse_log(struct service_worker *w, const char *call, const char *reason)
 {
+    misuse_log_of(w, call, reason, 0);
+}
+
+void misuse_log_of(struct service_worker *w, const char *call, const char *reason, uintptr_t function)
+{
     char more[64] = "", place[PLACE_BYTES] = "";
     if (w ? !is_allowed(w) : !is_allowed_outside())
         return;
@@ -48,7 +53,9 @@ void misuse_log(struct service_worker *w, const char *call, const char *reason)
         snprintf(more, sizeof(more), " (%u mistakes before were not logged)", w->misuse.missing);
     if (w)
         w->misuse.missing = 0;
-    bool has_place = crash_describe_caller(place, sizeof(place));
+    if (function)
+        crash_describe(function, place, sizeof(place));
+    bool has_place = function || crash_describe_caller(place, sizeof(place));
     message_log_of(w ? w->service : current.service, MK_LOG_WARN, "%s: %s%s%s%s", call, reason,
                    has_place ? ", in " : "", place, more);
 }

@@ -21,6 +21,8 @@ struct misuse {
  * worker.
  */
 void misuse_log(struct service_worker *w, const char *call, const char *reason);
+/* The same for a function of the service that is not on the stack. */
+void misuse_log_of(struct service_worker *w, const char *call, const char *reason, uintptr_t function);
 /* Logs the reason of an -errno. Returns `err`. */
 int misuse_error(struct service_worker *w, const char *call, int err);
 

@@ -7,7 +7,6 @@
 #include "common/current.h"
 #include "common/heap.h"
 #include "common/misuse.h"
-#include "crash/crash.h"
 #include "dthread/channel.h"
 #include "dthread/dthread_threads.h"
 #include "log/message.h"
@@ -15,9 +14,8 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdio.h>
 
-enum { DTHREADS_MAX = 1 << 20, RUNS_OF_A_TURN = 256, CANCELS_MAX = 100, TEXT_BYTES = 128 };
+enum { DTHREADS_MAX = 1 << 20, RUNS_OF_A_TURN = 256, CANCELS_MAX = 100 };
 
 /* ── switching ── */
 
@@ -102,14 +100,12 @@ static void wake_joiners(struct dthread *d)
 /* Answers a request whose last dthread has returned without a response, if nothing else would send one. */
 static void answer_forgotten(struct dthread *d)
 {
-    char function[TEXT_BYTES], reason[2 * TEXT_BYTES];
     bool is_last = d->dr && d->dr->dthreads == d && !d->next_of_request;
     if (!is_last || d->has_passed_on || !request_is_forgotten(d->dr))
         return;
-    crash_describe(dthread_get_function(d), function, sizeof(function));
-    snprintf(reason, sizeof(reason), "%s has returned without a response, and nothing else sends it: sending 500",
-             function);
-    misuse_log(d->worker, d->entry.handler ? "router->in_dthread()" : "dthread->handle()", reason);
+    misuse_log_of(d->worker, d->entry.handler ? "router->in_dthread()" : "dthread->handle()",
+                  "it has returned without a response, and nothing else sends one: 500 was sent",
+                  dthread_get_function(d));
     request_send_page(d->dr, 500);
 }
 

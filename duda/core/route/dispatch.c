@@ -6,13 +6,9 @@
 
 #include "common/current.h"
 #include "common/misuse.h"
-#include "crash/crash.h"
 #include "request/request.h"
 
 #include <errno.h>
-#include <stdio.h>
-
-enum { FUNCTION_BYTES = 256 };
 
 static const struct router *router_of(const struct dispatch *d)
 {
@@ -106,11 +102,9 @@ void dispatch_redirect(struct mk_request *req, bool is_old)
 /* Names the handler of a request that was answered with 503 because of a limit of time. */
 static void log_late(const struct dispatch *d, const char *limit)
 {
-    char function[FUNCTION_BYTES], reason[2 * FUNCTION_BYTES];
-    crash_describe((uintptr_t)d->route->handler, function, sizeof(function));
-    snprintf(reason, sizeof(reason), "no response of %s: it must call response->end(), now or later; 503 was sent",
-             function);
-    misuse_log(d->dr->worker, limit, reason);
+    misuse_log_of(d->dr->worker, limit,
+                  "there was no response: the handler must call response->end(), now or later; 503 was sent",
+                  (uintptr_t)d->route->handler);
 }
 
 void dispatch_finish(struct duda_request *dr)
