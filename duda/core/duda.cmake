@@ -18,15 +18,17 @@ list(FILTER rest EXCLUDE REGEX "/(${frequent})\\.c$")
 set_property(SOURCE ${rest} APPEND PROPERTY COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
 target_link_options(monkey-duda PRIVATE -Wl,-z,pack-relative-relocs)
 # Names and lines of functions in stack traces: libbacktrace comes with gcc. Its header is copied out of a folder of
-# gcc's that has headers which clang must not find.
+# gcc's that has headers which clang must not find; and the archive, to give it another dl_iterate_phdr() (names.c).
 execute_process(COMMAND ${CMAKE_C_COMPILER} -print-file-name=libbacktrace.a
     OUTPUT_VARIABLE libbacktrace OUTPUT_STRIP_TRAILING_WHITESPACE)
 if(EXISTS "${libbacktrace}")
     cmake_path(GET libbacktrace PARENT_PATH folder_of_gcc)
-    configure_file(${folder_of_gcc}/include/backtrace.h ${CMAKE_BINARY_DIR}/gen/libbacktrace/backtrace.h COPYONLY)
-    set_property(SOURCE duda/core/crash/names.c APPEND PROPERTY
-        INCLUDE_DIRECTORIES ${CMAKE_BINARY_DIR}/gen/libbacktrace)
-    target_link_libraries(monkey-duda PRIVATE ${libbacktrace})
+    set(copy ${CMAKE_BINARY_DIR}/gen/libbacktrace)
+    configure_file(${folder_of_gcc}/include/backtrace.h ${copy}/backtrace.h COPYONLY)
+    execute_process(COMMAND ${CMAKE_OBJCOPY} --redefine-sym dl_iterate_phdr=names_iterate_program
+        ${libbacktrace} ${copy}/libbacktrace.a COMMAND_ERROR_IS_FATAL ANY)
+    set_property(SOURCE duda/core/crash/names.c APPEND PROPERTY INCLUDE_DIRECTORIES ${copy})
+    target_link_libraries(monkey-duda PRIVATE ${copy}/libbacktrace.a)
     target_link_options(monkey-duda PRIVATE -Wl,--exclude-libs,libbacktrace.a)
     set_property(SOURCE duda/core/crash/names_none.c PROPERTY HEADER_FILE_ONLY ON)
 else()

@@ -134,6 +134,14 @@ def test_memory_that_gc_frees_again(serve_services):
     assert re.search(r"error     request: GET /x/handle$", log, re.M), log
 
 
+def test_files_in_the_place_of_objects(serve_services, tmp_path):
+    """Objects were opened by descriptors, whose paths lead to what has their numbers now: files without bytes."""
+    (tmp_path / "empty").touch()
+    main = f'for (int i = 0; i < 64; i++) open("{tmp_path}/empty", O_RDONLY | O_CLOEXEC);'
+    log = crash(serve_services, "#include <fcntl.h>\n" + handler("(void)dr; abort();"), signal.SIGABRT, main)
+    assert frames(log)[0].startswith("handle, "), log
+
+
 STRIP = {"without lines": ["-g"], "without symbols": ["-s"]}
 
 

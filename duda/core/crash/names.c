@@ -2,7 +2,7 @@
 /*
  * Names by libbacktrace (names.h), which belongs to gcc. It reads the file of the program and those of all objects by
  * their names in the process; a service is a copy in memory and has none. So the file of the service is given as that
- * of the program, in whose place it is read, and addresses are moved there.
+ * of the program, in whose place it is read, and addresses are moved there. The other objects are left out.
  */
 #include "crash/names.h"
 
@@ -32,6 +32,35 @@ static int get_program(struct dl_phdr_info *info, size_t size, void *ctx)
     (void)size;
     *(uintptr_t *)ctx = info->dlpi_addr;
     return 1;
+}
+
+typedef int (*phdr_fn)(struct dl_phdr_info *info, size_t size, void *ctx);
+
+struct iteration {
+    phdr_fn fn;
+    void *ctx;
+    int result;
+};
+
+static int call_once(struct dl_phdr_info *info, size_t size, void *ctx)
+{
+    struct iteration *i = ctx;
+    i->result = i->fn(info, size, i->ctx);
+    return 1;
+}
+
+int names_iterate_program(phdr_fn fn, void *ctx);
+
+/*
+ * What libbacktrace calls in place of dl_iterate_phdr() (duda.cmake): only the program. Objects that were opened by a
+ * descriptor have paths in /proc/self/fd, where another file may be by now: one that is empty would end the process by
+ * SIGBUS, a FIFO would block.
+ */
+int names_iterate_program(phdr_fn fn, void *ctx)
+{
+    struct iteration i = {fn, ctx, 0};
+    dl_iterate_phdr(call_once, &i);
+    return i.result;
 }
 
 /* Returns whether the file is still the one that was loaded: a newer one has other addresses. */
