@@ -60,6 +60,15 @@ static inline bool mk_str_eq(struct mk_str a, struct mk_str b)
     return a.len == b.len && (a.len == 0 || memcmp(a.p, b.p, a.len) == 0);
 }
 
+/* The same for secrets: how long it takes depends on the lengths only, not on the bytes. */
+static inline bool mk_str_eq_secret(struct mk_str a, struct mk_str b)
+{
+    volatile unsigned char difference = a.len != b.len;
+    for (size_t i = 0; i < a.len && i < b.len; i++)
+        difference |= (unsigned char)(a.p[i] ^ b.p[i]);
+    return difference == 0;
+}
+
 /* Returns true if `s` begins with the bytes of `prefix`; every string begins with the empty one. */
 static inline bool mk_str_starts(struct mk_str s, struct mk_str prefix)
 {

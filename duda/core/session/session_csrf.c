@@ -34,17 +34,6 @@ const char *session_csrf_token(struct duda_request *dr, const struct session_sta
     return request_dup(dr, mk_str(token, DIGITS));
 }
 
-/* Compares all bytes, whatever they are. */
-static bool is_token(const char *token, struct mk_str sent)
-{
-    volatile unsigned char difference = 0;
-    if (sent.len != DIGITS)
-        return false;
-    for (size_t i = 0; i < DIGITS; i++)
-        difference |= (unsigned char)(token[i] ^ sent.p[i]);
-    return difference == 0;
-}
-
 int session_csrf_check(struct duda_request *dr, const struct session_state *s)
 {
     char token[DIGITS + 1];
@@ -54,5 +43,5 @@ int session_csrf_check(struct duda_request *dr, const struct session_state *s)
     if (!s->found)
         return -EACCES;
     print_token(&s->key, token);
-    return is_token(token, sent) ? 0 : -EACCES;
+    return mk_str_eq_secret(mk_str(token, DIGITS), sent) ? 0 : -EACCES;
 }

@@ -5,6 +5,7 @@
 #include "compute.h"
 
 #include <duda/mem.h>
+#include <monkey/str.h>
 
 #include <crypt.h>
 #include <stdio.h>
@@ -73,15 +74,6 @@ int pw_job_set(struct pw_job *job, const char *text, const char *hash, bool veri
     return 0;
 }
 
-/* Compares all bytes, whatever they are. */
-static bool is_equal(const char *a, const char *b)
-{
-    volatile unsigned char difference = 0;
-    for (size_t i = 0; i < DUDA_PASSWORD_HASH_BYTES; i++)
-        difference |= (unsigned char)(a[i] ^ b[i]);
-    return difference == 0;
-}
-
 /*
  * Writes the hash with the salt of a setting. crypt_rn(), because AddressSanitizer looks the usual reentrant function
  * up before this package has brought libcrypt. Returns 0, -ENOMEM, -EINVAL (the setting) or -EIO.
@@ -113,8 +105,9 @@ void pw_job_run(void *data)
     if (job->result == 0)
         job->result = compute(job->password, setting, out);
     explicit_bzero(job->password, sizeof(job->password));
+    bool is_same = mk_str_eq_secret(mk_str(out, sizeof(out)), mk_str(job->hash, sizeof(job->hash)));
     if (job->result == 0 && job->verifies)
-        job->result = is_equal(out, job->hash) && !job->is_unknown ? 0 : -EACCES;
+        job->result = is_same && !job->is_unknown ? 0 : -EACCES;
     else
         memcpy(job->hash, out, sizeof(out));
 }

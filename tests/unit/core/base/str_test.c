@@ -8,6 +8,9 @@ TEST(compares)
     assert_true(mk_str_eq(MK_STR_NONE, MK_STR("")));
     assert_false(mk_str_eq(MK_STR("abc"), MK_STR("abC")));
     assert_false(mk_str_eq(MK_STR("abc"), MK_STR("ab")));
+    assert_true(mk_str_eq_secret(MK_STR("abc"), mk_str_c("abc")) && mk_str_eq_secret(MK_STR_NONE, MK_STR("")));
+    assert_false(mk_str_eq_secret(MK_STR("abc"), MK_STR("abC")) || mk_str_eq_secret(MK_STR("abc"), MK_STR("Abc")));
+    assert_false(mk_str_eq_secret(MK_STR("abc"), MK_STR("ab")) || mk_str_eq_secret(MK_STR(""), MK_STR("a")));
     assert_true(mk_str_ieq(MK_STR("Content-LENGTH"), MK_STR("content-length")));
     assert_false(mk_str_ieq(MK_STR("@["), MK_STR("`{")));
     assert_false(mk_str_ieq(MK_STR("\xc3\x84"), MK_STR("\xc3\xa4")));
