@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Names by libbacktrace (names.h), which belongs to gcc. It reads the file of the program and those of all objects by
- * their names in the process; a service is a copy in memory and has none. So the file of the service is given as that
- * of the program, in whose place it is read, and addresses are moved there. The other objects are left out.
+ * Names by libbacktrace (names.h), which belongs to gcc. It finds files by the names that objects have in the process;
+ * a service is a copy in memory and has none. So the file of the service is given as that of the program, in whose
+ * place it is read, and addresses are moved there. The other objects are left out.
  */
 #include "crash/names.h"
 
 #include <backtrace.h>
-#include <fcntl.h>
 #include <link.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { STATES_MAX = 64 };
 
@@ -26,14 +24,6 @@ static void ignore_error(void *data, const char *text, int err)
     (void)data, (void)text, (void)err;
 }
 
-/* The first object is the program. */
-static int get_program(struct dl_phdr_info *info, size_t size, void *ctx)
-{
-    (void)size;
-    *(uintptr_t *)ctx = info->dlpi_addr;
-    return 1;
-}
-
 typedef int (*phdr_fn)(struct dl_phdr_info *info, size_t size, void *ctx);
 
 struct iteration {
@@ -42,6 +32,7 @@ struct iteration {
     int result;
 };
 
+/* Is called for the first object, which is the program. */
 static int call_once(struct dl_phdr_info *info, size_t size, void *ctx)
 {
     struct iteration *i = ctx;
@@ -61,6 +52,13 @@ int names_iterate_program(phdr_fn fn, void *ctx)
     struct iteration i = {fn, ctx, 0};
     dl_iterate_phdr(call_once, &i);
     return i.result;
+}
+
+static int get_base(struct dl_phdr_info *info, size_t size, void *ctx)
+{
+    (void)size;
+    *(uintptr_t *)ctx = info->dlpi_addr;
+    return 0;
 }
 
 /* Returns whether the file is still the one that was loaded: a newer one has other addresses. */
@@ -117,7 +115,7 @@ unsigned names_find(struct crash_object *object, uintptr_t address, name_fn fn, 
     struct backtrace_state *state = get_state(object);
     if (!state)
         return 0;
-    dl_iterate_phdr(get_program, &program);
+    names_iterate_program(get_base, &program);
     uintptr_t pc = address - object->bias + program;
     backtrace_pcinfo(state, pc, add_line, ignore_error, &search);
     if (search.n == 0)

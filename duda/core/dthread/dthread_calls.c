@@ -72,7 +72,7 @@ static duda_dthread_t handle(duda_request_t *dr, duda_event_fn fn, void *data)
 
 bool dthread_call_handler(struct duda_request *dr, duda_request_fn handler)
 {
-    struct current outer = current_enter(dr->worker->service, dr->worker);
+    struct current outer = request_enter(dr);
     duda_dthread_t number = start_for_request(dr, "router->in_dthread()", (struct dthread_entry){.handler = handler});
     current_leave(outer);
     return number != 0;
