@@ -65,6 +65,13 @@ static int check(duda_request_t *dr, const char *call)
     return 0;
 }
 
+/* The same for calls that need the request longer than a page has it: -EPERM, too. */
+static int check_lasting(duda_request_t *dr, const char *call)
+{
+    int err = request_check_lasting(dr, call);
+    return err == 0 ? check(dr, call) : err;
+}
+
 /* Logs an error of a call whose arguments may be the reason. Returns it. */
 static int report(duda_request_t *dr, const char *call, int err)
 {
@@ -387,9 +394,7 @@ static int end(duda_request_t *dr, duda_request_fn done)
 
 static int wait(duda_request_t *dr)
 {
-    int err = request_check_lasting(dr, "response->wait()");
-    if (err == 0)
-        err = check(dr, "response->wait()");
+    int err = check_lasting(dr, "response->wait()");
     if (err < 0)
         return err;
     dr->is_kept = true;
@@ -412,9 +417,7 @@ static bool is_redirect(int status)
 
 static int redirect(duda_request_t *dr, int status, const char *location)
 {
-    int err = request_check_lasting(dr, "response->redirect()");
-    if (err == 0)
-        err = check(dr, "response->redirect()");
+    int err = check_lasting(dr, "response->redirect()");
     if (err == 0 && (!is_redirect(status) || !location))
         err = report(dr, "response->redirect()", -EINVAL);
     if (err < 0)
