@@ -157,7 +157,7 @@ class Server:
             except BaseException:
                 self.kill()
                 raise
-        self.baseline, self.first_logs = self.descriptors(), self.open_logs()
+        self.baseline = self.descriptors()
 
     @staticmethod
     def confine(nofile, user):
@@ -247,7 +247,7 @@ class Server:
     def descriptors(self):
         """Without the files that are kept open because of MONKEY_CACHE."""
         try:
-            return len(os.listdir(f"/proc/{self.pid}/fd")) - (len(self.cached_files()) if build.CACHE else 0)
+            return len(self.files_but_logs()) - (len(self.cached_files()) if build.CACHE else 0)
         except FileNotFoundError:
             return 0
 
@@ -259,13 +259,11 @@ class Server:
 
     def cached_files(self):
         """The names of regular files that are open for reading."""
-        found, folder = [], f"/proc/{self.pid}"
-        for entry in os.listdir(f"{folder}/fd"):
+        found = []
+        for entry, name, flags in self.read_descriptors():
             with contextlib.suppress(OSError):
-                info = pathlib.Path(f"{folder}/fdinfo/{entry}").read_text()
-                flags = int(re.search(r"flags:\s+(\d+)", info)[1], 8)
-                if stat.S_ISREG(os.stat(f"{folder}/fd/{entry}").st_mode) and flags & os.O_ACCMODE == os.O_RDONLY:
-                    found.append(os.readlink(f"{folder}/fd/{entry}"))
+                if stat.S_ISREG(os.stat(entry).st_mode) and flags & os.O_ACCMODE == os.O_RDONLY:
+                    found.append(name)
         return found
 
     def threads(self):
@@ -316,35 +314,40 @@ class Server:
         left = []
 
         def is_clean():
-            left[:] = self.open_files()  # the same look decides: a reload may still open something for a moment
+            left[:] = self.files_but_logs()  # the same look decides: a reload may still open something for a moment
             if len(left) > allowed and self.caches():
                 kept = collections.Counter(self.cached_files())
                 left[:] = (collections.Counter(left) - kept).elements()
             return len(left) <= allowed
 
-        allowed = self.baseline + len(self.open_logs() - self.first_logs)  # threads open them, sooner or later
+        allowed = self.baseline
         with contextlib.suppress(AssertionError):
             await_true(is_clean, SETTLE_SECONDS)
         leaked = len(left) - allowed
         assert leaked <= 0, f"{leaked} descriptors leaked, now open: {left}\n{self.log[-2000:]}"
 
-    def open_files(self):
-        folder, names = f"/proc/{self.pid}/fd", []
-        for entry in os.listdir(folder):
+    def read_descriptors(self):
+        """The entry, the name and the flags of each."""
+        folder, found = f"/proc/{self.pid}", []
+        for entry in os.listdir(f"{folder}/fd"):
             with contextlib.suppress(OSError):
-                names.append(os.readlink(f"{folder}/{entry}"))
-        return sorted(names)
+                info = pathlib.Path(f"{folder}/fdinfo/{entry}").read_text()
+                flags = int(re.search(r"flags:\s+(\d+)", info)[1], 8)
+                found.append((f"{folder}/fd/{entry}", os.readlink(f"{folder}/fd/{entry}"), flags))
+        return found
 
-    def open_logs(self):
-        """The paths of what is open for appending."""
-        folder, paths = f"/proc/{self.pid}", set()
-        with contextlib.suppress(FileNotFoundError):
-            for entry in os.listdir(f"{folder}/fd"):
-                with contextlib.suppress(OSError):
-                    info = pathlib.Path(f"{folder}/fdinfo/{entry}").read_text()
-                    if int(re.search(r"flags:\s+(\d+)", info)[1], 8) & os.O_APPEND:
-                        paths.add(os.readlink(f"{folder}/fd/{entry}"))
-        return {path for path in paths if not path.endswith(" (deleted)")}
+    def open_files(self):
+        return sorted(name for _, name, _ in self.read_descriptors())
+
+    def files_but_logs(self):
+        """Without one descriptor of each log, which a thread opens sooner or later."""
+        names, logs = [], set()
+        for _, name, flags in self.read_descriptors():
+            if flags & os.O_APPEND and name not in logs and not name.endswith(" (deleted)"):
+                logs.add(name)
+            else:
+                names.append(name)
+        return sorted(names)
 
     def assert_healthy(self):
         assert self.alive, f"the server ended with {self.process.returncode}:\n{self.log[-6000:]}"
