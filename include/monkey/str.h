@@ -65,7 +65,7 @@ static inline bool mk_str_eq_secret(struct mk_str a, struct mk_str b)
 {
     volatile unsigned char difference = a.len != b.len;
     for (size_t i = 0; i < a.len && i < b.len; i++)
-        difference |= (unsigned char)(a.p[i] ^ b.p[i]);
+        difference = (unsigned char)(difference | (a.p[i] ^ b.p[i]));
     return difference == 0;
 }
 

@@ -7,7 +7,7 @@ import tempfile
 
 import pytest
 
-from harness import build, frames, services
+from harness import build, frames, inherited_signals, services
 from harness.certificates import Authority
 from harness.chain import Chain
 from harness.client import Response
@@ -18,6 +18,7 @@ from harness.ways import WAYS
 from harness.websocket import run_wsprobe
 
 pytest_plugins = ["harness.orphans", "harness.products", "harness.schedule"]
+inherited_signals.restore()
 
 
 def pytest_report_header():
