@@ -12,7 +12,8 @@ target_compile_options(monkey-duda PRIVATE -fasynchronous-unwind-tables)
 # The handler of crashes has its own unwinder (crash.c).
 target_link_options(monkey-duda PRIVATE -static-libgcc)
 # What a request does not pass is compiled for size: less of the file is in memory.
-set(frequent "body|counts|dispatch|gc|output|param|pairs|request|request_pool|response|router|tunnel|urlencoded")
+set(frequent "body|counts|dispatch|gc|lifetime|output|param|pairs|request|request_calls|request_pool|response|router")
+string(APPEND frequent "|router_calls|tunnel|urlencoded")
 set(rest ${sources})
 list(FILTER rest EXCLUDE REGEX "/(${frequent})\\.c$")
 set_property(SOURCE ${rest} APPEND PROPERTY COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)

@@ -81,11 +81,3 @@ int objects_bind(struct service *s, const struct duda_service_info *info, struct
     }
     return 0;
 }
-
-bool objects_have(const struct duda_service_info *info, const void *ptr)
-{
-    const struct duda_object_row *row = info->begin;
-    while (row < info->end && (row->size == 0 || *(void *const *)row->pointer != ptr))
-        row++;
-    return row < info->end;
-}

@@ -49,13 +49,7 @@ struct object {
     const void *address;
 };
 
-/*
- * Fills the pointers of a shared object whose `info` was checked: of a service, or of a package (`s` is NULL), whose
- * `self` is NULL. Returns 0, or -ENOEXEC with a sentence in `error`.
- */
+/* Fills the pointers of a service or package (objects_bind_fn). */
 int objects_bind(struct service *s, const struct duda_service_info *info, struct mk_buf *error);
-
-/* Returns whether a pointer of a service is that to an object. */
-bool objects_have(const struct duda_service_info *info, const void *ptr);
 
 #endif

@@ -9,6 +9,7 @@
 #include "console/console_serve.h"
 #include "crash/crash.h"
 #include "crash/guard.h"
+#include "objects.h"
 #include "request/request.h"
 #include "route/dispatch.h"
 #include "route/error_page.h"
@@ -16,6 +17,8 @@
 #include "service/host.h"
 
 #include <errno.h>
+
+extern const struct mk_plugin mk_plugin_duda;
 
 /* ── directives ── */
 
@@ -98,7 +101,7 @@ struct duda_worker {
 static int start_plugin(void **ret_state)
 {
     guard_start();
-    *ret_state = service_set_new();
+    *ret_state = service_set_new(&mk_plugin_duda, objects_bind);
     return *ret_state ? 0 : -ENOMEM;
 }
 
@@ -295,6 +298,13 @@ static void handle_response(struct mk_request *req)
         dispatch_before_head(dr);
 }
 
+static void finish_request(struct mk_request *req)
+{
+    struct duda_request *dr = mk_request_state(req, &mk_plugin_duda);
+    if (dr)
+        request_finish(dr);
+}
+
 static void explain_request(const struct mk_host *host, struct mk_explain *e)
 {
     explain_service(mk_host_state(host, &mk_plugin_duda), host, e);
@@ -316,7 +326,7 @@ MK_PLUGIN(duda) = {
     .worker_retire = retire_worker,
     .on_content = handle_request,
     .on_response = handle_response,
-    .on_done = request_finish,
+    .on_done = finish_request,
     .allows_path = allows_path,
     .explain = explain_request,
 };

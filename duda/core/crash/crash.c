@@ -12,7 +12,6 @@
 #include "crash/names.h"
 #include "crash/reason.h"
 #include "crash/trace.h"
-#include "task/task.h"
 
 #include <monkey/log.h>
 
@@ -212,12 +211,12 @@ static void put_dthread(struct line *l, const struct dthread *d, uintptr_t addre
     line_add(l, " KB has overflowed");
 }
 
-static void put_task(struct line *l, const struct task *t)
+static void put_task(struct line *l, const struct service_thread *t)
 {
-    if (!t)
+    if (!t || !t->task)
         return;
     line_add(l, " in the task ");
-    put_address(l, (uintptr_t)t->kind.fn);
+    put_address(l, t->task);
 }
 
 /* `has_ended`: a thread has crashed that should have ended before. */
@@ -238,7 +237,7 @@ static void log_headline(const char *service, bool has_ended, int number, const 
         line_add_number(&l, current.worker->watch.worker, 10);
         put_dthread(&l, current.worker->dthreads.running, (uintptr_t)info->si_addr);
     }
-    put_task(&l, task_pool_running());
+    put_task(&l, current.thread);
     if (number == SIGABRT)
         reason_add_abort(&l);
     log_line(MK_LOG_ERROR, &l);

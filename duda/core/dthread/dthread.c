@@ -106,7 +106,7 @@ static void answer_forgotten(struct dthread *d)
     misuse_log_of(d->worker, d->entry.handler ? "router->in_dthread()" : "dthread->handle()",
                   "it has returned without a response, and nothing else sends one: 500 was sent",
                   dthread_get_function(d));
-    request_send_page(d->dr, 500);
+    output_send_page(d->dr, 500);
 }
 
 static void call_function(struct dthread *d)

@@ -134,7 +134,11 @@ static int send_signal(uint64_t value)
 {
     if (!phase_check(PHASE_RUNNING, "event->signal()"))
         return -1;
-    return signals_send(current.service, value) < 0 ? -1 : 0;
+    struct service *s = current.service;
+    signals_send(s, value);
+    if (!s->signals.callback)
+        return 0;
+    return inbox_send(s, DUDA_EVENT_ALL_WORKERS, (struct inbox_call){.value = value}) < 0 ? -1 : 0;
 }
 
 static int set_signal_callback(duda_signal_fn fn)

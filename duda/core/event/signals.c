@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Sends values to the workers and descriptors of a service (signals.h).
+ * Sends values to descriptors of a service (signals.h).
  */
 #include "event/signals.h"
 
 #include "log/message.h"
-#include "service/inbox.h"
 #include "service/service.h"
 
 #include <errno.h>
@@ -46,7 +45,7 @@ static bool send_to_fd(struct service *s, int fd, uint64_t value)
     return true;
 }
 
-static void send_to_fds(struct service *s, uint64_t value)
+void signals_send(struct service *s, uint64_t value)
 {
     struct signals *signals = &s->signals;
     pthread_mutex_lock(&signals->lock);
@@ -59,12 +58,6 @@ static void send_to_fds(struct service *s, uint64_t value)
         signals->fds[i] = signals->fds[--signals->n];
     }
     pthread_mutex_unlock(&signals->lock);
-}
-
-int signals_send(struct service *s, uint64_t value)
-{
-    send_to_fds(s, value);
-    return s->signals.callback ? inbox_send(s, DUDA_EVENT_ALL_WORKERS, (struct inbox_call){.value = value}) : 0;
 }
 
 /* Keeps the sending end. */

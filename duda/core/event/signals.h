@@ -25,8 +25,8 @@ struct signals {
 void signals_init(struct signals *signals);
 void signals_release(struct signals *signals);
 
-/* Sends a value to the workers and the descriptors. Returns 0 or -errno. Any thread. */
-int signals_send(struct service *s, uint64_t value);
+/* Sends a value to the descriptors. Any thread. */
+void signals_send(struct service *s, uint64_t value);
 /* Returns a descriptor that receives the values, or -errno. Any thread. */
 int signals_open_fd(struct service *s);
 /* Closes the sending ends: readers see the end. */

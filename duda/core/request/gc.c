@@ -69,12 +69,21 @@ static bool has_item(const duda_request_t *dr, const void *ptr)
     return false;
 }
 
+/* Returns whether it is one of the service's pointers to objects. */
+static bool is_object(const struct duda_service_info *info, const void *ptr)
+{
+    const struct duda_object_row *row = info->begin;
+    while (row < info->end && (row->size == 0 || *(void *const *)row->pointer != ptr))
+        row++;
+    return row < info->end;
+}
+
 static int add(duda_request_t *dr, void *ptr)
 {
     static const char call[] = "gc->add()";
     if (request_check(dr, call) < 0)
         return -1;
-    if (ptr && objects_have(dr->worker->service->info, ptr)) {
+    if (ptr && is_object(dr->worker->service->info, ptr)) {
         misuse_log(dr->worker, call, "the pointer is an object of the API; it is not freed");
         return -1;
     }

@@ -113,6 +113,16 @@ void output_stop(struct duda_request *dr)
     dr->output.state = OUTPUT_ENDED;
 }
 
+void output_send_page(struct duda_request *dr, int status)
+{
+    output_stop(dr);
+    dr->answered = true;
+    if (dr->is_page)
+        dr->output.is_incomplete = true; /* that of the server stays */
+    else
+        mk_response_error(dr->req, status);
+}
+
 void output_cut(struct duda_request *dr)
 {
     output_stop(dr);
@@ -265,7 +275,7 @@ static int reject_incomplete(struct duda_request *dr)
                "a part could not be added, because there was no memory: the response is not sent");
     if (dr->output.state != OUTPUT_HELD)
         return fail(dr, -ENOMEM);
-    request_send_page(dr, 500);
+    output_send_page(dr, 500);
     return -ENOMEM;
 }
 

@@ -69,9 +69,6 @@ struct duda_request {
     struct task *tasks;            /* of task->start() for it; or NULL */
 };
 
-/* Makes the request of an exchange, which is found by mk_request_state(). Returns NULL without memory. */
-struct duda_request *request_new(struct mk_request *req, struct service_worker *worker);
-
 /* Sets the collected body, which has a NUL behind it and is valid until the exchange ends. */
 void request_set_body(struct duda_request *dr, struct mk_str data);
 
@@ -107,9 +104,6 @@ bool request_is_forgotten(struct duda_request *dr);
 /* Returns whether the server has not sent the head of the response yet. */
 bool request_holds_head(struct duda_request *dr);
 
-/* Sends the page of the host for a status, instead of what the service has begun. */
-void request_send_page(struct duda_request *dr, int status);
-
 /* Begins a call into the service for a request; current_leave() ends it. */
 static inline struct current request_enter(struct duda_request *dr)
 {
@@ -122,13 +116,17 @@ static inline struct current request_enter(struct duda_request *dr)
 void request_call(struct duda_request *dr, duda_request_fn fn);
 void request_call_event(struct duda_request *dr, struct request_event event);
 
-/* Releases a request and what it has. */
-void request_release(struct duda_request *dr);
-/* Ends the request of an exchange, if it has one: calls its functions for that. For the plugin's hook on_done. */
-void request_finish(struct mk_request *req);
-
 /* Copies a string into the arena of the exchange. Returns NULL for a string without address, or without memory. */
 const char *request_dup(struct duda_request *dr, struct mk_str s);
+
+/* ── lifetime.c ── */
+
+/* Makes the request of an exchange, which is found by mk_request_state(). Returns NULL without memory. */
+struct duda_request *request_new(struct mk_request *req, struct service_worker *worker);
+/* Releases a request and what it has, after its functions for that. */
+void request_release(struct duda_request *dr);
+/* The same at the end of its exchange, which is counted. */
+void request_finish(struct duda_request *dr);
 
 /* ── request_pool.c ── */
 

@@ -234,7 +234,7 @@ static int reject_raw_head(duda_request_t *dr, const char *call, int err)
 {
     misuse_log(dr->worker, call, "after headers_off() the service must print a status line and headers: sending 500");
     raw_head_free(dr);
-    request_send_page(dr, 500);
+    output_send_page(dr, 500);
     return err;
 }
 
@@ -440,11 +440,11 @@ static int send_error(duda_request_t *dr, int status)
         return err;
     struct header_list headers;
     if (dr->is_page) { /* whose headers are those of the response */
-        request_send_page(dr, status);
+        output_send_page(dr, status);
         return 0;
     }
     header_save(dr, &headers);
-    request_send_page(dr, status);
+    output_send_page(dr, status);
     header_restore(dr, &headers);
     return 0;
 }

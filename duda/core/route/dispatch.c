@@ -22,7 +22,7 @@ static void respond_error(struct dispatch *d, int status)
     struct duda_request *dr = d->dr;
     duda_error_fn fn = router_of(d)->error;
     if (!fn) {
-        request_send_page(d->dr, status);
+        output_send_page(d->dr, status);
         return;
     }
     mk_response_set_status(dr->req, status);
@@ -150,7 +150,7 @@ static void call_handler(struct dispatch *d)
     if (can_begin && !route->in_dthread)
         request_call(d->dr, route->handler);
     else if (!can_begin || !dthread_call_handler(d->dr, route->handler))
-        request_send_page(d->dr, 503);
+        output_send_page(d->dr, 503);
 }
 
 static void on_body(struct mk_request *req, struct mk_str body, bool end, void *ctx)

@@ -16,7 +16,6 @@ struct service;
 struct service_worker;
 
 /* The plugin's state of an exchange is its struct duda_request. */
-extern const struct mk_plugin mk_plugin_duda;
 
 /* What is known of a request by its route; in its arena. */
 struct dispatch {

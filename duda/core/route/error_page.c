@@ -89,7 +89,7 @@ static void restore_page(struct mk_request *req, int status)
 void error_page_replace(struct mk_request *req, struct service_worker *worker)
 {
     int status = mk_response_get_status(req);
-    bool is_new = !mk_request_state(req, &mk_plugin_duda);
+    bool is_new = !mk_request_state(req, worker->service->set->plugin);
     if (!mk_response_is_default_error(req) || !has_function(worker->service->router, status))
         return;
     struct duda_request *page = new_page(req, worker);

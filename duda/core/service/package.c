@@ -11,7 +11,6 @@
 #include "crash/crash_object.h"
 #include "dthread/dthread.h"
 #include "log/message.h"
-#include "objects.h"
 #include "service/service.h"
 
 #include <monkey/library.h>
@@ -53,7 +52,7 @@ static void add_object(struct package *p, const char *name, const void *address)
     p->object = crash_add_object(CRASH_PACKAGE, text, address);
 }
 
-static int check_package(struct package *p, struct mk_buf *error)
+static int check_package(struct package *p, objects_bind_fn *bind, struct mk_buf *error)
 {
     struct duda_package *(*start)(void);
     const struct duda_service_info *info = dlsym(p->handle, "duda_service_info");
@@ -62,7 +61,7 @@ static int check_package(struct package *p, struct mk_buf *error)
     *(void **)&start = dlsym(p->handle, "duda_package_main");
     if (!start || !info || info->abi != DUDA_ABI)
         mk_buf_addf(error, "it is no package of this version");
-    else if (objects_bind(NULL, info, error) < 0)
+    else if (bind(NULL, info, error) < 0)
         return -ENOEXEC;
     else if (!(p->info = start()))
         mk_buf_addf(error, "duda_package_main() has returned NULL");
@@ -96,7 +95,7 @@ static struct package *load_package(struct service_set *set, const char *path, s
     p->refs = 1;
     mk_list_add(&set->packages, &p->node);
     p->handle = mk_library_open(path, MK_LIBRARY_COPY, error);
-    if (p->handle && check_package(p, error) == 0)
+    if (p->handle && check_package(p, set->bind, error) == 0)
         return p;
     put_package(p);
     return NULL;

@@ -10,7 +10,6 @@
 #include "crash/crash_object.h"
 #include "log/message.h"
 #include "log/recent.h"
-#include "objects.h"
 #include "request/request.h"
 #include "request/ticket.h"
 #include "route/route_log.h"
@@ -136,7 +135,7 @@ static int find_symbols(struct service *s, int fd, struct mk_buf *error)
         return -ENOEXEC;
     }
     old_service_fill(s);
-    return objects_bind(s, s->info, error);
+    return s->set->bind(s, s->info, error);
 }
 
 /* A call of the service's code in the thread that reads the configuration. */
@@ -494,11 +493,13 @@ void service_put(struct service *s)
 
 /* ── the set ── */
 
-struct service_set *service_set_new(void)
+struct service_set *service_set_new(const struct mk_plugin *plugin, objects_bind_fn *bind)
 {
     struct service_set *set = heap_zalloc(sizeof(*set));
     if (!set)
         return NULL;
+    set->plugin = plugin;
+    set->bind = bind;
     mk_list_init(&set->services);
     mk_list_init(&set->abandoned);
     mk_list_init(&set->packages);

@@ -37,6 +37,7 @@
 
 struct crash_object;
 struct current;
+struct duda_service_info;
 struct recent;
 struct router;
 struct task_pool;
@@ -44,12 +45,20 @@ struct tasks;
 struct ticket_gate;
 
 /*
+ * Fills the pointers of a shared object whose `info` was checked: of a service, or of a package (`s` is NULL), whose
+ * `self` is NULL. Returns 0, or -ENOEXEC with a sentence in `error`.
+ */
+typedef int objects_bind_fn(struct service *s, const struct duda_service_info *info, struct mk_buf *error);
+
+/*
  * The services and packages of the process: the state of the plugin. For the hooks of the configuration and
  * duda_main(), which run one at a time.
  */
 struct service_set {
-    struct mk_list services;  /* those that generations use; the newest is the last */
-    struct mk_list abandoned; /* they have ended, but have threads that run on */
+    const struct mk_plugin *plugin; /* whose state of an exchange its request is */
+    objects_bind_fn *bind;          /* objects_bind() */
+    struct mk_list services;        /* those that generations use; the newest is the last */
+    struct mk_list abandoned;       /* they have ended, but have threads that run on */
     struct mk_list packages;
     struct mk_list session_stores;
 };
@@ -151,7 +160,7 @@ struct service {
 };
 
 /* Returns an empty set, or NULL without memory. */
-struct service_set *service_set_new(void);
+struct service_set *service_set_new(const struct mk_plugin *plugin, objects_bind_fn *bind);
 /* Frees the services that were kept because of threads which have ended meanwhile. */
 void service_set_reap(struct service_set *set);
 /* Frees a set that no generation uses. Services with threads that run on stay in memory until these end. */

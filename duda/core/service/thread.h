@@ -23,6 +23,7 @@ struct service_thread {
     struct crash_thread *crash; /* may be NULL */
     bool started;
     bool is_of_pool;   /* it is that of a struct task_thread (task_pool.c) */
+    uintptr_t task;    /* the function of the task that it runs now, for the log of a crash; or 0 */
     bool end_notified; /* event->loop_wait() has returned -1 because the service ends; of the thread itself */
     struct global_values values;
 };

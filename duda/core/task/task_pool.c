@@ -70,6 +70,7 @@ static void run_task(struct task_thread *thread, struct task *t)
     struct task_pool *pool = thread->pool;
     t->state = TASK_RUNNING;
     thread->task = t;
+    thread->base.task = (uintptr_t)t->kind.fn;
     pthread_mutex_unlock(&pool->lock);
     mk_counter_add(pool->counts.queued, NULL, -1);
     mk_counter_add(pool->counts.running, NULL, 1);
@@ -82,6 +83,7 @@ static void run_task(struct task_thread *thread, struct task *t)
     mk_counter_add(pool->counts.done, NULL, 1);
     pthread_mutex_lock(&pool->lock);
     thread->task = NULL;
+    thread->base.task = 0;
     return_task(pool, t);
 }
 

@@ -9,8 +9,11 @@
 
 #include <errno.h>
 
+extern const struct mk_plugin mk_plugin_duda;
+
 enum { ALLOCATIONS_MAX = 20 };
 
+static struct service_set set = {.plugin = &mk_plugin_duda};
 static struct mk_arena arena;
 static struct service service;
 static struct service_worker service_worker;
@@ -37,7 +40,7 @@ static void open_service(void)
     static struct route_hook after = {.after = add_header};
     const char *problem;
     mk_arena_init(&arena, NULL, 64 * 1024, NULL, 0);
-    service = (struct service){.info = &info, .router = router_new(&arena)};
+    service = (struct service){.set = &set, .info = &info, .router = router_new(&arena)};
     service_worker = (struct service_worker){.service = &service};
     mk_list_init(&service_worker.requests);
     mk_list_init(&service_worker.slabs);
