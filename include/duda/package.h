@@ -151,6 +151,16 @@ struct duda_api_package {
                                         bool is_level);
     /* Adds to a counter. `w`: the part of the calling worker; NULL in other threads, which takes longer. Any thread. */
     void (*count)(struct duda_package_worker *w, const struct mk_counter *counter, int64_t n);
+
+    /* ── lines of the log ── */
+
+    /*
+     * Writes where the service calls the package, for the end of a line about the call: "shop.duda+0x12a4 (list_goods,
+     * shop.c:42)", cut to `size`. `address`: what __builtin_return_address(0) was in the function of the table; NULL:
+     * that function has not returned. Returns false, with "", if no service is found. Reads the stack and the file of
+     * the service: the package limits how often it is called. Any thread.
+     */
+    bool (*describe_call)(const void *address, char *to, size_t size);
 };
 
 DUDA_OBJECT_AS(struct duda_api_package, duda_package_loader, "package")

@@ -21,6 +21,7 @@ from harness.services import (
     build_cpp,
     build_old_service,
     build_service,
+    function_of,
     needs_duda,
     patched,
     reload,
@@ -435,6 +436,71 @@ def test_calls_that_would_block_a_worker(serve_notes):
     server.wait_log(r"warn  service notes: sqlite->query\(\): notes.db: a callback of a worker must not wait")
     assert ask(server, "/late") == "-1 it works only in duda_main()"
     assert not (server.data / "late.db").exists()
+
+
+FAILING = """
+#include <duda/packages/sqlite/sqlite.h>
+
+static duda_sqlite_t *a, *b, *c;
+
+static void end_query(duda_request_t *dr, struct duda_sqlite_result *result, void *given)
+{
+    (void)given;
+    response->printf(dr, "%d", result->err);
+    response->end(dr, NULL);
+}
+
+static void query_later(duda_request_t *dr)
+{
+    sqlite->query_then(dr, b, "SELECT b", DUDA_SQLITE_NO_ARGS, end_query, NULL);
+}
+
+static void query_now(duda_request_t *dr)
+{
+    duda_sqlite_rows_t *rows;
+    response->printf(dr, "%d", sqlite->query(a, &rows, "SELECT a", DUDA_SQLITE_NO_ARGS));
+    response->end(dr, NULL);
+}
+
+static int change(duda_sqlite_t *db, void *given)
+{
+    (void)given;
+    return sqlite->exec(db, NULL, "DELETE FROM c", DUDA_SQLITE_NO_ARGS);
+}
+
+static void change_later(duda_request_t *dr)
+{
+    sqlite->transaction_then(dr, c, change, end_query, NULL);
+}
+
+int duda_main(void)
+{
+    duda_load_package(sqlite, "sqlite");
+    a = sqlite->open(&(struct duda_sqlite_conf){.path = "a.db"});
+    b = sqlite->open(&(struct duda_sqlite_conf){.path = "b.db"});
+    c = sqlite->open(&(struct duda_sqlite_conf){.path = "c.db"});
+    router->in_dthread(router->get("/now", query_now));
+    router->get("/later", query_later);
+    router->get("/change", change_later);
+    sqlite->open(&(struct duda_sqlite_conf){.path = ":"});
+    return 0;
+}
+"""
+
+
+def test_where_a_call_has_failed(serve_services, tmp_path):
+    """The log has the SQL and the place of the service's call: in a dthread, before a callback, in a transaction."""
+    server = serve_services({"failing": HEAD + FAILING}, keys={"failing": {"DataDir": tmp_path}})
+    for path in ("now", "later", "change"):
+        assert server.connect().ask(f"/failing/{path}").body == b"-22"
+    rows = {
+        r"open\(\): the path is that of no file": "duda_main",
+        r"query\(\): a.db: no such column: a \(SELECT a\)": "query_now",
+        r"query\(\): b.db: no such column: b \(SELECT b\)": "query_later",
+        r"exec\(\): c.db: no such table: c \(DELETE FROM c\)": "change",
+    }
+    for line, function in rows.items():
+        server.wait_log(rf"warn  service failing: sqlite->{line}, in {function_of('failing', function)}$")
 
 
 @pytest.mark.concurrent

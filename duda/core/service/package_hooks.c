@@ -6,6 +6,7 @@
 #include "common/heap.h"
 #include "common/phase.h"
 #include "crash/crash.h"
+#include "crash/crash_object.h"
 #include "log/message.h"
 #include "request/request.h"
 #include "service/package.h"
@@ -153,4 +154,16 @@ void package_count(struct duda_package_worker *part, const struct mk_counter *co
         return;
     const struct mk_worker *worker = part ? MK_CONTAINER_OF(part, struct package_part, base)->worker->worker : NULL;
     mk_counter_add(counter, worker, n);
+}
+
+bool package_describe_call(const void *address, char *to, size_t size)
+{
+    to[0] = '\0';
+    if (!address)
+        return crash_describe_caller(to, size);
+    const struct crash_object *o = crash_find_object((uintptr_t)address);
+    if (!o || o->kind != CRASH_SERVICE)
+        return false;
+    crash_describe((uintptr_t)address - 1, to, size); /* of the call, not of what it returns to */
+    return true;
 }

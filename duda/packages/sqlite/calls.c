@@ -14,9 +14,10 @@
 #include <duda/msg.h>
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
-enum { GRACE_MS = 500, LOG_INTERVAL_MS = 10000 };
+enum { GRACE_MS = 500, LOG_INTERVAL_MS = 10000, LOGGED_SQL_BYTES = 160, PLACE_BYTES = 256 };
 
 /* ── errors ── */
 
@@ -55,16 +56,25 @@ static bool may_log(duda_sqlite_t *db)
     return false;
 }
 
-int sq_report(duda_sqlite_t *db, const char *call, const struct sq_error *e)
+/* With the SQL, and where the service has called. */
+static void log_error(const struct sq_job *job, const char *call, const struct sq_error *e)
+{
+    char place[PLACE_BYTES], sql[LOGGED_SQL_BYTES + 8] = "", more[64] = "";
+    unsigned before = job ? atomic_exchange(&job->db->unlogged, 0) : 0;
+    bool has_place = duda_package_loader->describe_call(job ? job->caller : NULL, place, sizeof(place));
+    if (job && job->sql)
+        snprintf(sql, sizeof(sql), " (%.*s%s)", LOGGED_SQL_BYTES, job->sql,
+                 strlen(job->sql) > LOGGED_SQL_BYTES ? "..." : "");
+    if (before)
+        snprintf(more, sizeof(more), " (%u errors before were not logged)", before);
+    msg->warn("sqlite->%s(): %s%s%s%s%s", call, e->text, sql, has_place ? ", in " : "", place, more);
+}
+
+int sq_report(const struct sq_job *job, const char *call, const struct sq_error *e)
 {
     keep_error(e);
-    if (is_of_client(e->err) || !may_log(db))
-        return e->err;
-    unsigned before = db ? atomic_exchange(&db->unlogged, 0) : 0;
-    if (before)
-        msg->warn("sqlite->%s(): %s (%u errors before were not logged)", call, e->text, before);
-    else
-        msg->warn("sqlite->%s(): %s", call, e->text);
+    if (!is_of_client(e->err) && may_log(job ? job->db : NULL))
+        log_error(job, call, e);
     return e->err;
 }
 
@@ -75,7 +85,7 @@ static int end_call(struct sq_job *job)
     else if (job->is_logged)
         keep_error(&job->error);
     else
-        sq_report(job->db, sq_job_name(job), &job->error);
+        sq_report(job, sq_job_name(job), &job->error);
     return job->result.err;
 }
 
@@ -315,6 +325,7 @@ int sq_query_then(duda_request_t *dr, duda_sqlite_t *db, const char *sql, const 
 {
     struct sq_job job = {
         .db = fn ? db : NULL, .kind = SQ_QUERY, .sql = sql, .args = args, .n = n, .fn = fn, .data = data};
+    job.caller = __builtin_return_address(0);
     return call_then(dr, &job);
 }
 
@@ -322,6 +333,7 @@ int sq_exec_then(duda_request_t *dr, duda_sqlite_t *db, const char *sql, const s
                  duda_sqlite_fn fn, void *data)
 {
     struct sq_job job = {.db = db, .kind = SQ_EXEC, .sql = sql, .args = args, .n = n, .fn = fn, .data = data};
+    job.caller = __builtin_return_address(0);
     return call_then(dr, &job);
 }
 
@@ -329,5 +341,6 @@ int sq_transaction_then(duda_request_t *dr, duda_sqlite_t *db, duda_sqlite_trans
                         void *data)
 {
     struct sq_job job = {.db = db, .kind = SQ_TRANSACTION, .work = work, .fn = fn, .data = data};
+    job.caller = __builtin_return_address(0);
     return call_then(dr, &job);
 }

@@ -120,7 +120,7 @@ static int prepare(struct sq_conn *c, const char *sql, struct sq_statement **ret
             return sq_conn_fail(c, code, e);
         if (!stmt || rest[strspn(rest, " \t\r\n;")]) {
             sqlite3_finalize(stmt);
-            return sq_error_set(e, -EINVAL, "%s: the SQL must be one statement: %.80s", c->conf->name, sql);
+            return sq_error_set(e, -EINVAL, "%s: the SQL must be one statement", c->conf->name);
         }
         place = find_place(c);
         sqlite3_finalize(place->stmt);
@@ -155,8 +155,8 @@ static int bind_values(struct sq_conn *c, sqlite3_stmt *stmt, const struct duda_
 {
     int wanted = sqlite3_bind_parameter_count(stmt);
     if (n != (size_t)wanted)
-        return sq_error_set(e, -EINVAL, "%s: the statement has %d parameters, and got %zu values: %.80s", c->conf->name,
-                            wanted, n, sqlite3_sql(stmt));
+        return sq_error_set(e, -EINVAL, "%s: the statement has %d parameters, and got %zu values", c->conf->name,
+                            wanted, n);
     for (int i = 0; i < wanted; i++) {
         int code = bind_value(stmt, i + 1, &args[i]);
         if (code != SQLITE_OK)

@@ -19,6 +19,8 @@ struct sq_job {
     duda_sqlite_transaction_fn work;
     void *data; /* of `work`, `fn` */
     duda_sqlite_fn fn;
+    const void
+        *caller; /* the address in the service that a _then function returns to; NULL: the call has not returned */
     struct sq_deadline deadline;
     struct sq_link *link; /* whose `waiting` counts it; NULL: none */
 

@@ -83,6 +83,18 @@ static int record_migration(struct sq_conn *c, int64_t number, const char *sql, 
     return sq_conn_sql(c, text, e);
 }
 
+static int run_migration(struct sq_conn *c, int64_t number, const char *sql, struct sq_error *e)
+{
+    struct sq_error reason;
+    int err = sq_conn_sql(c, sql, &reason);
+    if (err < 0)
+        return sq_error_set(e, err, "%s: migration %lld (%.60s): %s", c->conf->name, (long long)number, sql,
+                            reason.text + strlen(c->conf->name) + 2); /* behind "NAME: " */
+    if (sqlite3_get_autocommit(c->db))
+        return sq_error_set(e, -EINVAL, "%s: migration %lld ends the transaction", c->conf->name, (long long)number);
+    return record_migration(c, number, sql, e);
+}
+
 /* In a transaction: another process may have been faster. */
 static int run_migrations(struct sq_conn *c, const char *const *migrations, int64_t known, struct sq_error *e)
 {
@@ -95,13 +107,8 @@ static int run_migrations(struct sq_conn *c, const char *const *migrations, int6
         err = check_version(c, version, known, e);
     if (err == 0)
         err = sq_conn_sql(c, records, e);
-    for (int64_t i = 0; err == 0 && i < known; i++) {
-        err = i < version ? 0 : sq_conn_sql(c, migrations[i], e);
-        if (err == 0 && sqlite3_get_autocommit(c->db))
-            err = sq_error_set(e, -EINVAL, "%s: migration %lld ends the transaction", c->conf->name, (long long)i + 1);
-        if (err == 0)
-            err = record_migration(c, i + 1, migrations[i], e);
-    }
+    for (int64_t i = 0; err == 0 && i < known; i++)
+        err = i < version ? record_migration(c, i + 1, migrations[i], e) : run_migration(c, i + 1, migrations[i], e);
     snprintf(sql, sizeof(sql), "PRAGMA user_version = %lld", (long long)known);
     return err ? err : sq_conn_sql(c, sql, e);
 }

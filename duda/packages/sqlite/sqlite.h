@@ -50,8 +50,11 @@ char *sq_make_path(const char *path);
 
 /* ── calls.c ── */
 
-/* Keeps an error for error(), and logs it unless it is of a client's making. `db`: NULL in open(). Returns e->err. */
-int sq_report(duda_sqlite_t *db, const char *call, const struct sq_error *e);
+struct sq_job;
+
+/* Keeps an error for error(), and logs it unless it is of a client's making. `job`: NULL without one. Returns e->err.
+ */
+int sq_report(const struct sq_job *job, const char *call, const struct sq_error *e);
 void sq_clear_error(void);
 const char *sq_last_error(void);
 

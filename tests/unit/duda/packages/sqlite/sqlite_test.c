@@ -73,6 +73,12 @@ static struct duda_package_worker *no_worker(const struct duda_package *package)
     return NULL;
 }
 
+static bool describe_call(const void *address, char *to, size_t size)
+{
+    snprintf(to, size, "a place");
+    return !address; /* the call is on the stack */
+}
+
 static struct duda_task_line *make_line(void)
 {
     return malloc(1);
@@ -91,7 +97,9 @@ static bool is_stopping(void)
 static const struct duda_api_mem heap = {.alloc = alloc, .alloc_z = alloc_zeroed, .realloc = re_alloc, .free = free};
 static const struct duda_api_msg lines = {.info = log_line, .warn = log_line, .err = log_line, .bug = log_line};
 static const struct duda_api_data files = {.get_path = get_folder};
-static const struct duda_api_package loader = {.service_state = get_service, .worker = no_worker};
+static const struct duda_api_package loader = {.service_state = get_service,
+                                               .worker = no_worker,
+                                               .describe_call = describe_call};
 static const struct duda_api_task tasks = {.line = make_line, .line_free = free_line, .stopping = is_stopping};
 
 static int begin(void **state)
@@ -470,7 +478,8 @@ TEST(migrations, begin, end)
     assert_error(-errno, -ENOTSUP,
                  "a.db: the database has the version 3, and this service knows 1: it was changed by a newer version");
     assert_null(sqlite->open(&(struct duda_sqlite_conf){.path = "a.db", .migrations = wrong}));
-    assert_error(-errno, -EINVAL, "a.db: no such table: b");
+    assert_error(-errno, -EINVAL,
+                 "a.db: migration 4 (INSERT INTO a VALUES(4); INSERT INTO b VALUES(1)): no such table: b");
     assert_null(sqlite->open(&(struct duda_sqlite_conf){.path = "a.db", .migrations = ends}));
     assert_error(-errno, -EINVAL, "a.db: migration 4 ends the transaction");
     assert_null(sqlite->open(&(struct duda_sqlite_conf){.path = "a.db", .migrations = ends, .read_only = true}));
@@ -604,10 +613,10 @@ TEST(statements, begin, end)
     assert_error(sqlite->exec(db, NULL, "INSERT goods", DUDA_SQLITE_NO_ARGS), -EINVAL, "goods.db: near \"goods\"");
     assert_error(sqlite->exec(db, NULL, "", DUDA_SQLITE_NO_ARGS), -EINVAL, "goods.db: the SQL must be one statement");
     assert_error(sqlite->exec(db, NULL, "SELECT 1; SELECT 2", DUDA_SQLITE_NO_ARGS), -EINVAL,
-                 "goods.db: the SQL must be one statement: SELECT 1; SELECT 2");
+                 "goods.db: the SQL must be one statement");
     assert_int_equal(sqlite->exec(db, NULL, "SELECT 1; \n", DUDA_SQLITE_NO_ARGS), 0);
     assert_error(sqlite->exec(db, NULL, "SELECT ?", DUDA_SQLITE_NO_ARGS), -EINVAL,
-                 "goods.db: the statement has 1 parameters, and got 0 values: SELECT ?");
+                 "goods.db: the statement has 1 parameters, and got 0 values");
     assert_error(sqlite->query(db, &rows, "BEGIN IMMEDIATE", DUDA_SQLITE_NO_ARGS), -EINVAL,
                  "goods.db: cannot start a transaction within a transaction");
     assert_error(sqlite->query(db, NULL, "SELECT 1", DUDA_SQLITE_NO_ARGS), -EINVAL, "an argument is NULL");
@@ -623,10 +632,17 @@ TEST(the_log, begin, end)
 {
     duda_sqlite_t *db = open_goods();
     assert_int_equal(sqlite->exec(db, NULL, "SELECT a", DUDA_SQLITE_NO_ARGS), -EINVAL);
-    assert_string_equal(logged, "sqlite->exec(): goods.db: no such column: a");
+    assert_string_equal(logged, "sqlite->exec(): goods.db: no such column: a (SELECT a), in a place");
     logged[0] = '\0';
     assert_error(sqlite->exec(db, NULL, "SELECT b", DUDA_SQLITE_NO_ARGS), -EINVAL, "goods.db: no such column: b");
     assert_string_equal(logged, ""); /* one line in ten seconds */
+    end(state);
+    begin(state);
+    char sql[400];
+    snprintf(sql, sizeof(sql), "SELECT a, %0300d", 7);
+    assert_int_equal(sqlite->exec(open_goods(), NULL, sql, DUDA_SQLITE_NO_ARGS), -EINVAL);
+    snprintf(sql, sizeof(sql), "sqlite->exec(): goods.db: no such column: a (SELECT a, %0150d...), in a place", 0);
+    assert_string_equal(logged, sql);
 }
 
 TEST(constraints, begin, end)
