@@ -67,9 +67,9 @@ def expect(answer, kind, status):
 
 @pytest.fixture
 def start(serve_services, tmp_path):
-    def make(source=JSON, settings=None, way=WAYS["h1"], keys=None, **rest):
+    def make(source=JSON, settings=None, way=WAYS["h1"], keys=None, has_files=True, **rest):
         html = populate(tmp_path / "html", {"file.txt": b"the file"})
-        keys = {"svc": {"DocumentRoot": html, **(keys or {})}}
+        keys = {"svc": {**({"DocumentRoot": html} if has_files else {}), **(keys or {})}}
         return way.start(serve_services, tmp_path, {"svc": source}, {"HandlerTimeout": "300ms", **(settings or {})},
                          keys=keys, **rest)
 
@@ -107,23 +107,44 @@ def test_head(start):
     assert (answer.status, answer["content-length"], answer["content-type"]) == (404, length, "application/json")
 
 
-def test_a_chunked_body_above_the_limit(start):
-    """The head does not tell how long it will be."""
-    with start().connect() as client:
+def post_chunked(server):
+    with server.open() as client:
         client.send(lines("POST /svc/small HTTP/1.1", "Host: localhost", "Transfer-Encoding: chunked"))
         client.send(b"b\r\nhello world\r\n0\r\n\r\n")
-        expect(client.response(), "failed", 413)
+        return client.response()
 
 
-def test_errors_count_on_the_console(start):
-    """Those of files, which have no route, are in the row of what was not found."""
-    server = start(keys={"Console": "/console/"})
-    for path in ("/svc/nothing", "/svc/none", "/svc/waits", "/svc/ok", "/svc/file.txt"):
-        ask(server, path)
-    rows = json.loads(ask(server, "/svc/console/", "Accept: application/json").body)["routes"]
-    counts = {row["route"]: {name: row[name] for name in ("2xx", "4xx", "5xx") if row[name]} for row in rows}
-    assert counts["/waits"] == {"5xx": 1} and counts["/ok"] == {"2xx": 1}
-    assert {"4xx": 2} in counts.values()
+def test_a_chunked_body_above_the_limit(start):
+    """The head does not tell how long it will be."""
+    expect(post_chunked(start()), "failed", 413)
+
+
+@every_way
+@pytest.mark.parametrize("has_files", [False, True])
+def test_errors_count_on_the_console(start, way, has_files):
+    """Each once, in the row of its route; files, and what has no route, are in the row of what was not found."""
+    server, is_chunked = start(way=WAYS[way], keys={"Console": "/console/"}, has_files=has_files), way.startswith("h1")
+    for path in ("ok", "forgotten", "waits", "gone", "slow", "nothing", "none"):
+        ask(server, f"/svc/{path}")
+    ask(server, "/svc/ok", method="DELETE")
+    ask(server, "/svc/small", method="POST", body=b"x" * 11)
+    if is_chunked:
+        assert post_chunked(server).status == 413
+    if has_files:
+        assert ask(server, "/svc/file.txt", "Range: bytes=100-").status == 416
+        assert ask(server, "/svc/file.txt").status == 200
+    figures = json.loads(ask(server, "/svc/console/", "Accept: application/json").body)
+    names = ("1xx", "2xx", "3xx", "4xx", "5xx", "timeout", "cut", "left")
+    assert {row["route"]: counts for row in figures["routes"] if (counts := {n: row[n] for n in names if row[n]})} == {
+        "/ok": {"2xx": 1},
+        "/forgotten": {"5xx": 1, "timeout": 1},
+        "/waits": {"5xx": 1, "timeout": 1},
+        "/slow": {"5xx": 1, "timeout": 1},
+        "/gone": {"4xx": 1},
+        "/small": {"4xx": 1 + is_chunked},
+        "none": {"4xx": 3 + has_files},
+    }
+    assert figures["responses"] == 9 + is_chunked + has_files and figures["active"] == 0
 
 
 def test_errors_of_other_plugins(start):
