@@ -4,6 +4,8 @@
  */
 #include "conn.h"
 
+#include <duda/mem.h>
+
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -241,11 +243,22 @@ static int check_statement(struct sq_conn *c, sqlite3_stmt *stmt, struct sq_erro
     return c->reads_only ? SQ_WRITES : 0;
 }
 
-static int run_statement(struct sq_conn *c, sqlite3_stmt *stmt, struct sq_builder *b, struct duda_sqlite_change *change,
-                         struct sq_error *e)
+/* Runs a statement whose rows are wanted. */
+static int collect_rows(struct sq_conn *c, sqlite3_stmt *stmt, duda_sqlite_rows_t **ret, struct sq_error *e)
+{
+    struct sq_builder b = {.bytes_max = c->conf->bytes_max};
+    int err = step_rows(c, stmt, &b, e);
+    if (err == 0 && !(*ret = sq_builder_make(&b, (unsigned)sqlite3_column_count(stmt))))
+        err = set_result_error(c, -ENOMEM, e);
+    sq_builder_release(&b);
+    return err;
+}
+
+static int run_statement(struct sq_conn *c, sqlite3_stmt *stmt, duda_sqlite_rows_t **ret,
+                         struct duda_sqlite_change *change, struct sq_error *e)
 {
     int64_t before = sqlite3_total_changes64(c->db);
-    int err = step_rows(c, stmt, b, e);
+    int err = ret ? collect_rows(c, stmt, ret, e) : step_rows(c, stmt, NULL, e);
     if (change) {
         change->rows = sqlite3_total_changes64(c->db) == before ? 0 : sqlite3_changes64(c->db);
         change->last_id = sqlite3_last_insert_rowid(c->db);
@@ -273,7 +286,7 @@ static int check_transaction(struct sq_conn *c, int err, struct sq_error *e)
 }
 
 int sq_conn_run(struct sq_conn *c, const char *sql, const struct duda_sqlite_value *args, size_t n,
-                struct sq_builder *b, unsigned *ret_columns, struct duda_sqlite_change *change, struct sq_error *e)
+                duda_sqlite_rows_t **ret, struct duda_sqlite_change *change, struct sq_error *e)
 {
     struct sq_statement *s = NULL;
     if (c->in_transaction && c->broken.err) {
@@ -291,11 +304,14 @@ int sq_conn_run(struct sq_conn *c, const char *sql, const struct duda_sqlite_val
         return err;
     err = bind_values(c, s->stmt, args, n, e);
     if (err == 0)
-        err = run_statement(c, s->stmt, b, change, e);
-    if (b)
-        *ret_columns = (unsigned)sqlite3_column_count(s->stmt);
+        err = run_statement(c, s->stmt, ret, change, e);
     sqlite3_clear_bindings(s->stmt);
-    return check_transaction(c, err, e);
+    err = check_transaction(c, err, e);
+    if (err < 0 && ret) {
+        mem->free(*ret);
+        *ret = NULL;
+    }
+    return err;
 }
 
 /* ── transactions ── */

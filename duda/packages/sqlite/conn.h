@@ -56,11 +56,11 @@ void sq_conn_close(struct sq_conn *c);
 enum { SQ_WRITES = 1 };
 
 /*
- * Runs one statement. `b`: collects the rows; NULL: they are dropped. `ret_columns` belongs to `b`. Returns 0, -errno,
- * or SQ_WRITES: it was not run, because it writes, and the connection only reads.
+ * Runs one statement. `ret`: gets the rows, for mem->free(), or NULL; NULL: they are dropped. Returns 0, -errno, or
+ * SQ_WRITES: it was not run, because it writes, and the connection only reads.
  */
 int sq_conn_run(struct sq_conn *c, const char *sql, const struct duda_sqlite_value *args, size_t n,
-                struct sq_builder *b, unsigned *ret_columns, struct duda_sqlite_change *change, struct sq_error *e);
+                duda_sqlite_rows_t **ret, struct duda_sqlite_change *change, struct sq_error *e);
 
 /* Begin and end a transaction that writes. end() undoes it if `err` is negative, and returns 0, `err` or -errno. */
 int sq_conn_begin(struct sq_conn *c, struct sq_error *e);

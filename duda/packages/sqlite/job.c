@@ -85,14 +85,9 @@ void sq_job_free(void *data)
 
 static int run_query(struct sq_job *job, struct sq_conn *conn)
 {
-    struct sq_builder b = {.bytes_max = job->db->conf.bytes_max};
-    unsigned columns = 0;
-    int err = sq_conn_run(conn, job->sql, job->args, job->n, &b, &columns, NULL, &job->error);
+    int err = sq_conn_run(conn, job->sql, job->args, job->n, &job->result.rows, NULL, &job->error);
     if (err == SQ_WRITES)
         job->kind = SQ_WRITING_QUERY;
-    if (err == 0 && !(job->result.rows = sq_builder_make(&b, columns)))
-        err = sq_error_set(&job->error, -ENOMEM, "%s: no memory for the result", job->db->conf.name);
-    sq_builder_release(&b);
     return err;
 }
 
@@ -135,7 +130,7 @@ static int run(struct sq_job *job, struct sq_conn *conn)
     case SQ_WRITING_QUERY:
         return run_writing_query(job, conn);
     case SQ_EXEC:
-        return sq_conn_run(conn, job->sql, job->args, job->n, NULL, NULL, &job->result.change, &job->error);
+        return sq_conn_run(conn, job->sql, job->args, job->n, NULL, &job->result.change, &job->error);
     default:
         return run_transaction(job, conn);
     }

@@ -1,179 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The package sqlite in a thread that is no worker: values, transactions, versions, limits, and each error's sentence.
- */
-#include <sqlite3.h>
-
-#include <duda/data.h>
-#include <duda/dthread.h>
-#include <duda/mem.h>
-#include <duda/msg.h>
-#include <duda/packages/sqlite/sqlite.h>
-#include <duda/task.h>
-
-#include "testing.h"
-
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-/* ── what the package calls ── */
-
-static char folder[PATH_MAX], logged[1000];
-static void *service;
-static bool stopping;
-
-static long countdown = -1; /* of allocations until one fails */
-
-static void *alloc(size_t size)
-{
-    return countdown >= 0 && countdown-- == 0 ? NULL : malloc(size);
-}
-
-static void *alloc_zeroed(size_t size)
-{
-    void *p = alloc(size);
-    return p ? memset(p, 0, size) : NULL;
-}
-
-static void *re_alloc(void *ptr, size_t size)
-{
-    return countdown >= 0 && countdown-- == 0 ? NULL : realloc(ptr, size);
-}
-
-static void log_line(const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    vsnprintf(logged, sizeof(logged), format, args);
-    va_end(args);
-}
-
-static char *get_folder(void)
-{
-    return folder;
-}
-
-static void *get_service(const struct duda_package *package)
-{
-    (void)package;
-    return service;
-}
-
-static struct duda_package_worker *no_worker(const struct duda_package *package)
-{
-    (void)package;
-    return NULL;
-}
-
-static bool describe_call(const void *address, char *to, size_t size)
-{
-    snprintf(to, size, "a place");
-    return !address; /* the call is on the stack */
-}
-
-static struct duda_task_line *make_line(void)
-{
-    return malloc(1);
-}
-
-static void free_line(struct duda_task_line *line)
-{
-    free(line);
-}
-
-static bool is_stopping(void)
-{
-    return stopping;
-}
-
-static const struct duda_api_mem heap = {.alloc = alloc, .alloc_z = alloc_zeroed, .realloc = re_alloc, .free = free};
-static const struct duda_api_msg lines = {.info = log_line, .warn = log_line, .err = log_line, .bug = log_line};
-static const struct duda_api_data files = {.get_path = get_folder};
-static const struct duda_api_package loader = {.service_state = get_service,
-                                               .worker = no_worker,
-                                               .describe_call = describe_call};
-static const struct duda_api_task tasks = {.line = make_line, .line_free = free_line, .stopping = is_stopping};
-
-static int begin(void **state)
-{
-    char template[] = "/tmp/mk_sqlite_XXXXXX";
-    (void)state;
-    mem = &heap;
-    msg = &lines;
-    data = &files;
-    task = &tasks;
-    duda_package_loader = &loader;
-    struct duda_package *package = duda_package_main();
-    sqlite = package->api;
-    service = package->service_start();
-    stopping = false;
-    logged[0] = '\0';
-    snprintf(folder, sizeof(folder), "%s/", mkdtemp(template));
-    return service ? 0 : -1;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    duda_package_main()->service_stop(service);
-    DIR *dir = opendir(folder);
-    for (struct dirent *entry; (entry = readdir(dir));)
-        unlinkat(dirfd(dir), entry->d_name, 0);
-    closedir(dir);
-    return rmdir(folder);
-}
-
-/* ── helpers ── */
-
-static const char *path_of(const char *name)
-{
-    static char path[PATH_MAX + 64];
-    snprintf(path, sizeof(path), "%s%s", folder, name);
-    return path;
-}
-
-static const char *const goods[] = {
-    "CREATE TABLE goods(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, price REAL, picture BLOB);"
-    "CREATE TABLE sales(good INTEGER NOT NULL REFERENCES goods)",
-    NULL,
-};
-
-static duda_sqlite_t *open_goods(void)
-{
-    duda_sqlite_t *db = sqlite->open(&(struct duda_sqlite_conf){.path = "goods.db", .migrations = goods});
-    assert_non_null(db);
-    return db;
-}
-
-static void assert_error(int result, int err, const char *sentence)
-{
-    const char *error = sqlite->error();
-    if (result != err || !error || !strstr(error, sentence))
-        fail_msg("%d instead of %d: %s", result, err, error ? error : "no error");
-}
-
-static int64_t get_number(duda_sqlite_t *db, const char *sql)
-{
-    duda_sqlite_rows_t *rows;
-    assert_int_equal(sqlite->query(db, &rows, sql, DUDA_SQLITE_NO_ARGS), 0);
-    assert_true(sqlite->next(rows));
-    int64_t number = sqlite->get_int(rows, 0);
-    free(rows);
-    return number;
-}
-
-static int insert(duda_sqlite_t *db, const char *name)
-{
-    return sqlite->exec(db, NULL, "INSERT INTO goods(name) VALUES(?)", DUDA_SQLITE_ARGS(duda_sqlite_text(name)));
-}
+/* The package sqlite in a thread that is no worker: values, transactions, limits, and each error's sentence. */
+#include "sqlite_fixture.h"
 
 /* ── what works ── */
 
@@ -343,21 +170,6 @@ TEST(queries_that_write_and_fail, begin, end)
 
 /* ── transactions ── */
 
-static int sell(duda_sqlite_t *db, void *given)
-{
-    int64_t *id = given;
-    duda_sqlite_rows_t *rows;
-    const char *sql = "INSERT INTO goods(name) VALUES('a') RETURNING id";
-    if (sqlite->query(db, &rows, sql, DUDA_SQLITE_NO_ARGS) < 0)
-        return -EIO;
-    sqlite->next(rows);
-    *id = sqlite->get_int(rows, 0);
-    free(rows);
-    if (sqlite->exec(db, NULL, "INSERT INTO sales VALUES(?)", DUDA_SQLITE_ARGS(duda_sqlite_int(*id))) < 0)
-        return -EIO;
-    return 3;
-}
-
 static int sell_nothing(duda_sqlite_t *db, void *given)
 {
     int result = sell(db, given);
@@ -395,6 +207,19 @@ static int insert_many(duda_sqlite_t *db, void *given)
     return 0;
 }
 
+static long allocations; /* until one fails */
+
+static int sell_without_memory(duda_sqlite_t *db, void *given)
+{
+    duda_sqlite_rows_t *rows;
+    (void)given;
+    countdown = allocations;
+    sqlite->query(db, &rows, "INSERT INTO goods(name) VALUES('a') RETURNING id", DUDA_SQLITE_NO_ARGS);
+    countdown = -1;
+    free(rows);
+    return 0;
+}
+
 TEST(a_transaction_whose_query_has_too_many_rows, begin, end)
 {
     int result;
@@ -404,6 +229,18 @@ TEST(a_transaction_whose_query_has_too_many_rows, begin, end)
     assert_error(sqlite->transaction(db, insert_many, &result), -E2BIG, "goods.db: the result has more than 2 rows");
     assert_int_equal(result, -E2BIG);
     assert_int_equal(get_number(db, "SELECT count(*) FROM goods"), 0);
+}
+
+/* The same without memory for the rows: each of the three blocks that they take may fail. */
+TEST(a_transaction_without_memory_for_rows, begin, end)
+{
+    duda_sqlite_t *db = open_goods();
+    for (allocations = 0; allocations < 3; allocations++) {
+        assert_error(sqlite->transaction(db, sell_without_memory, NULL), -ENOMEM, "goods.db: no memory for the result");
+        assert_int_equal(get_number(db, "SELECT count(*) FROM goods"), 0);
+    }
+    assert_int_equal(sqlite->transaction(db, sell_without_memory, NULL), 0);
+    assert_int_equal(get_number(db, "SELECT count(*) FROM goods"), 1);
 }
 
 TEST(transactions, begin, end)
@@ -431,177 +268,6 @@ TEST(a_transaction_that_ends_itself, begin, end)
     int64_t id = 0;
     assert_error(sqlite->transaction(db, commit_itself, &id), -EINVAL, "transactions are begun and ended by");
     assert_int_equal(insert(db, "b"), 0);
-}
-
-/* ── versions ── */
-
-TEST(migrations_that_were_edited, begin, end)
-{
-    static const char *const first[] = {"CREATE TABLE a (n INTEGER)", "INSERT INTO a VALUES (1)", NULL};
-    static const char *const spaced[] = {" CREATE TABLE  a\n(n INTEGER)", "INSERT INTO a VALUES (1)\n ", NULL};
-    static const char *const edited[] = {"CREATE TABLE a (n INTEGER)", "INSERT INTO a VALUES (2)",
-                                         "INSERT INTO a VALUES (3)", NULL};
-    struct duda_sqlite_conf conf = {.path = "a.db", .migrations = first};
-    duda_sqlite_t *db = sqlite->open(&conf);
-    assert_non_null(db);
-    conf.migrations = spaced;
-    assert_non_null(sqlite->open(&conf));
-    conf.migrations = edited;
-    assert_null(sqlite->open(&conf));
-    assert_error(-errno, -EINVAL, "a.db: migration 2 (INSERT INTO a VALUES (2)) has changed since it was done");
-    assert_int_equal(get_number(db, "SELECT count(*) FROM a"), 1);
-    /* A file of a version that kept no records: they are those of the next open(). */
-    assert_int_equal(sqlite->exec(db, NULL, "DROP TABLE duda_migrations", DUDA_SQLITE_NO_ARGS), 0);
-    conf.migrations = first;
-    conf.read_only = true;
-    assert_non_null(sqlite->open(&conf));
-    conf.read_only = false;
-    assert_non_null(sqlite->open(&conf));
-    assert_int_equal(get_number(db, "SELECT count(*) FROM duda_migrations"), 2);
-    conf.migrations = edited;
-    assert_null(sqlite->open(&conf));
-}
-
-TEST(migrations, begin, end)
-{
-    const char *const first[] = {"CREATE TABLE a(x); INSERT INTO a VALUES(1)", NULL};
-    const char *const more[] = {first[0], "INSERT INTO a VALUES(2)", "UPDATE a SET x = x * 10", NULL};
-    const char *const wrong[] = {first[0], more[1], more[2], "INSERT INTO a VALUES(4); INSERT INTO b VALUES(1)", NULL};
-    const char *const ends[] = {first[0], more[1], more[2], "COMMIT", NULL};
-    assert_non_null(sqlite->open(&(struct duda_sqlite_conf){.path = "a.db", .migrations = first}));
-    duda_sqlite_t *db = sqlite->open(&(struct duda_sqlite_conf){.path = "a.db", .migrations = more});
-    assert_non_null(db);
-    assert_int_equal(get_number(db, "SELECT sum(x) FROM a"), 30);
-    assert_int_equal(get_number(db, "PRAGMA user_version"), 3);
-
-    assert_null(sqlite->open(&(struct duda_sqlite_conf){.path = "a.db", .migrations = first}));
-    assert_error(-errno, -ENOTSUP,
-                 "a.db: the database has the version 3, and this service knows 1: it was changed by a newer version");
-    assert_null(sqlite->open(&(struct duda_sqlite_conf){.path = "a.db", .migrations = wrong}));
-    assert_error(-errno, -EINVAL,
-                 "a.db: migration 4 (INSERT INTO a VALUES(4); INSERT INTO b VALUES(1)): no such table: b");
-    assert_null(sqlite->open(&(struct duda_sqlite_conf){.path = "a.db", .migrations = ends}));
-    assert_error(-errno, -EINVAL, "a.db: migration 4 ends the transaction");
-    assert_null(sqlite->open(&(struct duda_sqlite_conf){.path = "a.db", .migrations = ends, .read_only = true}));
-    assert_error(-errno, -EROFS, "a.db: the database has the version 3 instead of 4, and is read_only");
-    assert_int_equal(get_number(db, "SELECT sum(x) FROM a"), 30);
-    assert_int_equal(get_number(db, "PRAGMA user_version"), 3);
-}
-
-/* ── files that cannot be used ── */
-
-static void refuse(const struct duda_sqlite_conf *conf, int err, const char *sentence)
-{
-    errno = 0;
-    assert_null(sqlite->open(conf));
-    assert_error(-errno, err, sentence);
-    assert_true(strstr(logged, "sqlite->open(): ") && strstr(logged, sentence));
-}
-
-static void write_file(const char *name, off_t at, const void *bytes, size_t len)
-{
-    int fd = open(path_of(name), O_WRONLY | O_CREAT, 0600);
-    assert_int_equal(pwrite(fd, bytes, len, at), len);
-    close(fd);
-}
-
-TEST(settings, begin, end)
-{
-    static const char reason[] = "the path is that of no file";
-    refuse(&(struct duda_sqlite_conf){.path = NULL}, -EINVAL, reason);
-    refuse(&(struct duda_sqlite_conf){.path = ""}, -EINVAL, reason);
-    refuse(&(struct duda_sqlite_conf){.path = ":memory:"}, -EINVAL, reason);
-    refuse(&(struct duda_sqlite_conf){.path = "/"}, -EINVAL, reason);
-    refuse(&(struct duda_sqlite_conf){.path = "a", .readers = 17}, -EINVAL, "a: readers are 16 at most");
-    refuse(&(struct duda_sqlite_conf){.path = "a", .bytes_max = 1000000001}, -EINVAL, "and bytes_max 1000000000");
-    refuse(NULL, -EINVAL, "the settings are NULL");
-    void *own = service;
-    service = NULL;
-    refuse(&(struct duda_sqlite_conf){.path = "a"}, -EPERM, "it works only in duda_main()");
-    service = own;
-}
-
-TEST(missing, begin, end)
-{
-    refuse(&(struct duda_sqlite_conf){.path = "none.db", .read_only = true}, -ENOENT,
-           "none.db: unable to open database file: No such file or directory");
-    refuse(&(struct duda_sqlite_conf){.path = "none/a.db"}, -ENOENT, "a.db: unable to make the database in ");
-}
-
-TEST(corrupt, begin, end)
-{
-    char junk[8192];
-    memset(junk, 'x', sizeof(junk));
-    write_file("text.db", 0, junk, sizeof(junk));
-    refuse(&(struct duda_sqlite_conf){.path = "text.db"}, -EUCLEAN, "text.db: file is not a database");
-
-    open_goods();
-    end(state);
-    begin(state);
-    duda_sqlite_t *db = open_goods();
-    for (int i = 0; i < 200; i++) {
-        char name[128];
-        snprintf(name, sizeof(name), "%0100d", i);
-        assert_int_equal(insert(db, name), 0);
-    }
-    duda_package_main()->service_stop(service); /* which writes all to the file */
-    service = duda_package_main()->service_start();
-    write_file("goods.db", 4096, junk, sizeof(junk)); /* pages of tables */
-    db = sqlite->open(&(struct duda_sqlite_conf){.path = "goods.db", .migrations = goods});
-    duda_sqlite_rows_t *rows;
-    assert_non_null(db); /* the first page is as it was */
-    assert_error(sqlite->query(db, &rows, "SELECT * FROM goods", DUDA_SQLITE_NO_ARGS), -EUCLEAN,
-                 "goods.db: database disk image is malformed");
-    assert_null(rows);
-    assert_error(insert(db, "a"), -EUCLEAN, "goods.db: database disk image is malformed");
-}
-
-/* A file whose schema only a later SQLite reads, and one that it may only read. */
-TEST(a_newer_format, begin, end)
-{
-    static const unsigned char schema_format[] = {0, 0, 0, 9}, version = 9;
-    open_goods();
-    duda_package_main()->service_stop(service);
-    service = duda_package_main()->service_start();
-    write_file("goods.db", 44, schema_format, 4);
-    refuse(&(struct duda_sqlite_conf){.path = "goods.db", .migrations = goods}, -EINVAL,
-           "goods.db: unsupported file format");
-    write_file("goods.db", 19, &version, 1);
-    refuse(&(struct duda_sqlite_conf){.path = "goods.db", .migrations = goods}, -EUCLEAN,
-           "goods.db: file is not a database");
-}
-
-/* Files that the server's user may not write; root may, and is another user for a moment. */
-TEST(read_only_files, begin, end)
-{
-    open_goods();
-    duda_package_main()->service_stop(service);
-    service = duda_package_main()->service_start();
-    assert_int_equal(chmod(path_of("goods.db"), 0444), 0);
-    assert_int_equal(chmod(folder, 0777), 0);
-    uid_t own = geteuid();
-    assert_true(own != 0 || seteuid(65534) == 0);
-    refuse(&(struct duda_sqlite_conf){.path = "goods.db", .migrations = goods}, -EROFS,
-           "goods.db: the file or its folder is read-only for the server's user");
-    assert_true(own != 0 || seteuid(0) == 0);
-    assert_int_equal(chmod(path_of("goods.db"), 0666), 0);
-    assert_int_equal(chmod(folder, 0555), 0);
-    assert_true(own != 0 || seteuid(65534) == 0);
-    refuse(&(struct duda_sqlite_conf){.path = "goods.db", .migrations = goods}, -EROFS,
-           "goods.db: the file or its folder is read-only for the server's user");
-    refuse(&(struct duda_sqlite_conf){.path = "other.db"}, -EACCES, "other.db: unable to make the database in ");
-    assert_true(own != 0 || seteuid(0) == 0);
-    prctl(PR_SET_DUMPABLE, 1); /* LeakSanitizer traces the process */
-    assert_int_equal(chmod(folder, 0755), 0);
-    duda_sqlite_rows_t *rows;
-    duda_sqlite_t *db =
-        sqlite->open(&(struct duda_sqlite_conf){.path = "goods.db", .migrations = goods, .read_only = true});
-    assert_non_null(db);
-    assert_int_equal(get_number(db, "SELECT count(*) FROM goods"), 0);
-    assert_error(insert(db, "a"), -EROFS, "goods.db: the database was opened with read_only");
-    assert_error(sqlite->transaction(db, sell, NULL), -EROFS, "goods.db: the database was opened with read_only");
-    assert_error(sqlite->query(db, &rows, "DELETE FROM goods", DUDA_SQLITE_NO_ARGS), -EROFS,
-                 "goods.db: the database was opened with read_only");
 }
 
 /* ── calls that fail ── */
