@@ -63,12 +63,10 @@ void every_begin(struct service_worker *w)
     }
 }
 
-/* In another worker, which may have been replaced itself. */
-static void take_over(void *data)
+void every_take_over(struct service_worker *w)
 {
-    (void)data;
-    if (current.worker->current)
-        every_begin(current.worker);
+    if (w->current && !w->ended)
+        every_begin(w);
 }
 
 void every_end(struct service_worker *w)
@@ -79,5 +77,5 @@ void every_end(struct service_worker *w)
     for (struct every *e = all->first; e; e = e->next)
         mk_timer_cancel(&e->timer);
     atomic_store(&all->worker, NULL);
-    inbox_send(w->service, DUDA_EVENT_ALL_WORKERS, (struct inbox_call){.fn = take_over});
+    inbox_wake_all(w->service);
 }

@@ -40,7 +40,9 @@ struct everies {
 int every_add(struct service *s, uint32_t ms, duda_call_fn fn, void *data);
 /* The worker serves: it takes those of the service if no other worker has them. */
 void every_begin(struct service_worker *w);
-/* The worker does not serve any more: another one takes those that it has. */
+/* The worker does not serve any more: all others are woken, and the first one that serves takes those that it has. */
 void every_end(struct service_worker *w);
+/* The worker was woken. In a call of the service. */
+void every_take_over(struct service_worker *w);
 
 #endif

@@ -60,6 +60,7 @@ static void on_calls(struct mk_event *event, uint32_t events)
         run_call(w, call);
     free_calls(first);
     tasks_deliver(w);
+    every_take_over(w);
     service_worker_leave(w, outer);
 }
 
@@ -132,4 +133,15 @@ int inbox_send(struct service *s, int worker, struct inbox_call call)
     }
     pthread_mutex_unlock(&s->lock);
     return result;
+}
+
+void inbox_wake_all(struct service *s)
+{
+    pthread_mutex_lock(&s->lock);
+    for (struct mk_list *node = s->workers.next; node != &s->workers; node = node->next) {
+        struct service_worker *w = MK_CONTAINER_OF(node, struct service_worker, node);
+        if (!w->ended)
+            eventfd_write(w->inbox.event.fd, 1);
+    }
+    pthread_mutex_unlock(&s->lock);
 }

@@ -3,7 +3,7 @@
  * Calls into a service's worker from any thread. A separate eventfd wakes the loop, since a task of the service may
  * run on when the worker and its loop have gone.
  *
- *     any thread ─► inbox (lock, limit) ─► eventfd ─► the worker's loop: calls in order, then tasks that have ended
+ *     any thread ─► inbox (lock, limit) ─► eventfd ─► the worker's loop: calls in order, tasks that have ended, every()
  */
 #ifndef DUDA_CORE_SERVICE_INBOX_H
 #define DUDA_CORE_SERVICE_INBOX_H
@@ -42,5 +42,7 @@ void inbox_close(struct inbox *inbox, struct mk_loop *loop);
 int inbox_add(struct inbox *inbox, const struct inbox_call *call);
 /* Adds a call to the inbox of one worker of the service, or of all (-1). Returns 0, -ENOENT, -EAGAIN or -ENOMEM. */
 int inbox_send(struct service *s, int worker, struct inbox_call call);
+/* Wakes the workers of the service, for what they look up themselves. Needs no memory, and no place in an inbox. */
+void inbox_wake_all(struct service *s);
 
 #endif
