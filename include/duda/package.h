@@ -155,6 +155,11 @@ struct duda_api_package {
     /* ── lines of the log ── */
 
     /*
+     * Logs that a call of the service ("password->hash()") was a mistake: `reason` is a clause. The line ends with the
+     * place of the call. At most one line in 10 seconds for each worker, with mistakes in calls of the API. Any thread.
+     */
+    void (*misuse)(const char *call, const char *reason);
+    /*
      * Writes where the service calls the package, for the end of a line about the call: "shop.duda+0x12a4 (list_goods,
      * shop.c:42)", cut to `size`. `address`: what __builtin_return_address(0) was in the function of the table; NULL:
      * that function has not returned. Returns false, with "", if no service is found. Reads the stack and the file of

@@ -54,13 +54,13 @@ ROWS = {
                  r"gc->add\(\): the pointer was added before; it is freed once", 200),
     "gc_of_object": ("gc->add(dr, (void *)response); response->end(dr, NULL);",
                      r"gc->add\(\): the pointer is an object of the API; it is not freed", 200),
+    "route_in_handler": ("for (int i = 0; i < 9; i++) { router->get(\"/late\", handle); } response->end(dr, NULL);",
+                         r"router->get\(\): it works only in duda_main\(\); the call did nothing", 200),
     "no_channel": ("dthread->send(NULL, dr, 0); response->end(dr, NULL);",
                    r"dthread->send\(\): there is no channel", 200),
 }
 # The same without the place of a call.
 FAR_ROWS = {
-    "route_in_handler": ("router->get(\"/late\", handle); response->end(dr, NULL);",
-                         r"router->get\(\) works only in duda_main\(\); the call did nothing", 200),
     "no_response": ("(void)dr;", r"HandlerTimeout: there was no response: the handler must call response->end\(\), now "
                     r"or later; 503 was sent, in no_response\.duda\+0x[0-9a-f]+ \(no_response, \S*:\d+\)", 503),
     "late": ("(void)dr;", r"router->timeout\(\): there was no response: .* in late\.duda\+0x[0-9a-f]+ "
@@ -82,6 +82,7 @@ def test_mistakes_of_callbacks(serve_services, tmp_path):
         assert ask(server, f"/{name}/{name}")[0] == status, name
         place = "" if name in FAR_ROWS else rf".*, in {name}\.duda\+0x[0-9a-f]+ \({name}, \S*mistakes\.c:\d+\)$"
         server.wait_log(f"service {name}: {line}{place}")
+    assert server.log.count("service route_in_handler: ") == 1
 
 
 # ── duda_main() ──

@@ -136,7 +136,7 @@ def test_timers_fire_once_or_again_until_they_are_cancelled(serve_services):
     assert ask(server, "/timers/interval") == "1"
     assert ask(server, "/timers/ticks") == "3"
     assert ask(server, "/timers/start") == "2"
-    server.wait_log(r"service timers: event->timer\(\) works only in callbacks of workers")
+    server.wait_log(r"service timers: event->timer\(\): it works only in callbacks of workers")
     server.wait_log(r"service timers: event->interval\(\): Invalid argument")
     assert_checks(server)
 
@@ -405,7 +405,7 @@ def test_wrong_arguments_are_refused(descriptors):
     get, server = descriptors
     assert get("wrong") == "0"
     server.wait_log(r"event->add\(\): Invalid argument", 3)
-    server.wait_log(r"event->add\(\) works only in callbacks of workers")
+    server.wait_log(r"event->add\(\): it works only in callbacks of workers")
 
 
 # ── calls between workers, and threads ──
@@ -609,9 +609,9 @@ def test_an_unchanged_service_keeps_its_threads_values_and_signals(serve_service
 def test_calls_at_the_wrong_time_are_refused(serve_services):
     server = start_workers(serve_services)
     assert ask(server, "/team/wrong") == "0"
-    for call in ("global->init", "worker->spawn", "worker->pre_loop", "event->set_signal_callback"):
-        server.wait_log(rf"service team: {call}\(\) works only in duda_main\(\); the call did nothing")
-    server.wait_log(r"service team: event->signal\(\) works only in callbacks of workers and threads")
+    server.wait_log(r"team: global->init\(\): it works only in duda_main\(\); the call did nothing, in team.duda")
+    assert "worker->pre_loop(): it works" not in server.log  # in the same callback
+    server.wait_log(r"service team: event->signal\(\): it works only in callbacks of workers and threads")
     server.wait_log(r"service team: global->get\(\): the key was not made by global->init\(\)")
     assert_checks(server)
 

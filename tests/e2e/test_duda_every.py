@@ -74,7 +74,7 @@ def test_it_runs_in_one_worker(serve_services):
     assert seen.bit_count() == 1 and most == 1
     with server.connect() as client:
         assert client.ask("/web/late").body == b"-1"
-    server.wait_log(r"event->every\(\) works only in duda_main\(\)")
+    server.wait_log(r"event->every\(\): it works only in duda_main\(\)")
     assert server.log.count("event->every(): Invalid argument") == 2
 
 

@@ -314,7 +314,6 @@ def test_handlers_in_dthreads(serve_services, tmp_path, way):
         assert client.ask("/t/forgets").status == 500
     with server.open() as client:
         assert client.ask("/t/take", method="POST", body=b"12345678901").status == 413
-    server.wait_log(r"service t: router->in_dthread\(\) works only in duda_main")
 
 
 def test_a_handler_without_a_response(serve_services):

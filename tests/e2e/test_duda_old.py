@@ -245,7 +245,7 @@ def test_map_and_router(serve_old):
     assert text_of(server, "/both/by/number/12") == "number 12 2 0 12"
     assert text_of(server, "/both/name/ada") == "name ada -1 7 none"
     assert text_of(server, "/both/name/36") == "name 36 0 36 none"
-    server.wait_log(r"service both: dthread->create\(\) works only in callbacks of workers; the call did nothing")
+    server.wait_log(r"service both: dthread->create\(\): it works only in callbacks of workers; the call did nothing")
 
 
 def test_coroutines(serve_old):

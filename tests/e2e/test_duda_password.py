@@ -3,7 +3,7 @@
 
 import signal
 
-from harness.services import NUMBERS_HEAD, needs_duda
+from harness.services import NUMBERS_HEAD, function_of, needs_duda
 
 pytestmark = needs_duda
 
@@ -88,6 +88,14 @@ static void handle_many(duda_request_t *dr)
     }
 }
 
+static void handle_hashes(duda_request_t *dr)
+{
+    int right = 0;
+    for (int i = 0; i < 9; i++)
+        right += password->verify_then(dr, "x", "plain", on_one, NULL) == -EINVAL;
+    answer(dr, right);
+}
+
 static void handle_wrong(duda_request_t *dr)
 {
     static char longest[DUDA_PASSWORD_BYTES + 2], hash[DUDA_PASSWORD_HASH_BYTES];
@@ -108,7 +116,7 @@ int duda_main(void)
         return -1;
     return router->get("/verify", handle_verify) && router->get("/make", handle_make) &&
         router->get("/then", handle_then) && router->get("/leave", handle_leave) && router->get("/many", handle_many) &&
-        router->get("/wrong", handle_wrong) ? 0 : -1;
+        router->get("/wrong", handle_wrong) && router->get("/hashes", handle_hashes) ? 0 : -1;
 }
 """
 EACCES, EINVAL = -13, -22
@@ -134,6 +142,15 @@ def test_limits_and_mistakes(serve_services):
     assert ask(server, "many") == 3  # one runs, one waits
     assert ask(server, "wrong") == 5
     server.wait_log(r"password->hash\(\): a callback of a worker must not wait")
+
+
+def test_hashes_that_are_none(serve_services):
+    """One line, with the place of the call."""
+    server = serve_services({"web": SERVICE}, {"Workers": 1})
+    assert ask(server, "hashes") == 9
+    place = function_of("web", "handle_hashes")
+    server.wait_log(rf"warn  service web: password->verify_then\(\): an argument is NULL or empty, .*, in {place}$")
+    assert server.log.count("password->verify_then()") == 1
 
 
 def test_clients_and_services_that_end(serve_services):

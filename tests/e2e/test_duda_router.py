@@ -205,7 +205,7 @@ int duda_main(void)
 """
     )
     assert tell(routes("/late")) == (200, "refused -1")
-    routes.server.wait_log(r"service svc: router->get\(\) works only in duda_main\(\); the call did nothing")
+    routes.server.wait_log(r"service svc: router->get\(\): it works only in duda_main\(\); the call did nothing")
 
 
 # ── callbacks ──

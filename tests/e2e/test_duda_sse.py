@@ -175,7 +175,7 @@ int duda_main(void)
 def test_mistakes(serve_services):
     server = serve_services({"web": MISTAKES}, {"Workers": 1})
     assert ask(server, "check") == f"data: {9 + 15 + 1}\n\n"
-    assert "sse->publish() works only in callbacks of workers and threads" in server.log
+    assert "sse->publish(): it works only in callbacks of workers and threads" in server.log
     server.wait_log(r"service web: sse->subscribe\(\):")
 
 

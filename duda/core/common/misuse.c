@@ -5,6 +5,7 @@
 #include "common/misuse.h"
 
 #include "common/current.h"
+#include "common/phase.h"
 #include "crash/crash.h"
 #include "log/message.h"
 #include "service/service.h"
@@ -28,11 +29,13 @@ static bool is_allowed(struct service_worker *w)
     return true;
 }
 
-/* The same for all threads that are none of a worker. */
+/* The same for all threads that are none of a worker. duda_main() is called once. */
 static bool is_allowed_outside(void)
 {
     static _Atomic uint64_t logged_ms;
     struct timespec now;
+    if (phase_now() == PHASE_MAIN)
+        return true;
     clock_gettime(CLOCK_MONOTONIC, &now);
     uint64_t now_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000, before = atomic_load(&logged_ms);
     bool is_late = !before || now_ms - before >= INTERVAL_MS;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Mistakes of a service in the use of the API: one line of the log, at most one in ten seconds for each worker. It ends
- * with the function of the service that has called, and its line.
+ * Mistakes of a service in the use of the API: one line of the log, at most one in ten seconds for each worker, and for
+ * all other threads; of duda_main() all. It ends with the function of the service that has called, and its line.
  */
 #ifndef DUDA_CORE_COMMON_MISUSE_H
 #define DUDA_CORE_COMMON_MISUSE_H

@@ -5,8 +5,10 @@
 #include "common/phase.h"
 
 #include "common/current.h"
-#include "log/message.h"
+#include "common/misuse.h"
 #include "service/service.h"
+
+#include <stdio.h>
 
 __attribute__((tls_model("initial-exec"))) _Thread_local struct current current;
 
@@ -42,8 +44,10 @@ static const char *get_place(unsigned phases)
 
 bool phase_check(unsigned phases, const char *call)
 {
+    char reason[128];
     if (phase_now() & phases)
         return true;
-    message_log(MK_LOG_ERROR, "%s works only %s; the call did nothing", call, get_place(phases));
+    snprintf(reason, sizeof(reason), "it works only %s; the call did nothing", get_place(phases));
+    misuse_log(current.worker, call, reason);
     return false;
 }

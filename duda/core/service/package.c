@@ -208,6 +208,7 @@ const struct duda_api_package object_package = {
     .wake = dthread_wake_by_package,
     .counter = package_open_counter,
     .count = package_count,
+    .misuse = package_log_misuse,
     .describe_call = package_describe_call,
 };
 

@@ -68,6 +68,7 @@ void package_name_callback(struct duda_package_worker *part, void (*fn)(void));
 const struct mk_counter *package_open_counter(const struct duda_package *package, const char *name, const char *help,
                                               bool is_level);
 void package_count(struct duda_package_worker *part, const struct mk_counter *counter, int64_t n);
+void package_log_misuse(const char *call, const char *reason);
 bool package_describe_call(const void *address, char *to, size_t size);
 
 #endif

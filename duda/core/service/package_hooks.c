@@ -4,6 +4,7 @@
  */
 #include "common/current.h"
 #include "common/heap.h"
+#include "common/misuse.h"
 #include "common/phase.h"
 #include "crash/crash.h"
 #include "crash/crash_object.h"
@@ -154,6 +155,11 @@ void package_count(struct duda_package_worker *part, const struct mk_counter *co
         return;
     const struct mk_worker *worker = part ? MK_CONTAINER_OF(part, struct package_part, base)->worker->worker : NULL;
     mk_counter_add(counter, worker, n);
+}
+
+void package_log_misuse(const char *call, const char *reason)
+{
+    misuse_log(current.worker, call, reason);
 }
 
 bool package_describe_call(const void *address, char *to, size_t size)

@@ -10,7 +10,6 @@
 
 #include <duda/dthread.h>
 #include <duda/mem.h>
-#include <duda/msg.h>
 #include <duda/task.h>
 #include <duda/worker.h>
 
@@ -29,7 +28,7 @@ static int report(const char *call, int err)
     else if (err == -EIO)
         reason = "libcrypt has failed";
     if (reason)
-        msg->warn("password->%s(): %s", call, reason);
+        duda_package_loader->misuse(call, reason);
     return err;
 }
 
@@ -82,19 +81,19 @@ static int call(const char *name, const char *text, const char *hash, char *out)
 
 static int hash_password(const char *text, char hash[DUDA_PASSWORD_HASH_BYTES])
 {
-    return hash ? call("hash", text, NULL, hash) : report("hash", -EINVAL);
+    return hash ? call("password->hash()", text, NULL, hash) : report("password->hash()", -EINVAL);
 }
 
 static int verify_password(const char *text, const char *hash)
 {
-    return call("verify", text, hash, NULL);
+    return call("password->verify()", text, hash, NULL);
 }
 
 /* ── calls with a callback ── */
 
 static const char *get_name(const struct pw_job *job)
 {
-    return job->verifies ? "verify_then" : "hash_then";
+    return job->verifies ? "password->verify_then()" : "password->hash_then()";
 }
 
 static void finish_job(duda_request_t *dr, int result, void *data)
@@ -131,14 +130,14 @@ static int hash_then(duda_request_t *dr, const char *text, duda_password_fn fn, 
 {
     int err = -EINVAL;
     struct pw_job *job = fn ? make_job(text, NULL, false, &err) : NULL;
-    return report("hash_then", call_then(dr, job, err, fn, data));
+    return report("password->hash_then()", call_then(dr, job, err, fn, data));
 }
 
 static int verify_then(duda_request_t *dr, const char *text, const char *hash, duda_password_fn fn, void *data)
 {
     int err = -EINVAL;
     struct pw_job *job = fn ? make_job(text, hash, true, &err) : NULL;
-    return report("verify_then", call_then(dr, job, err, fn, data));
+    return report("password->verify_then()", call_then(dr, job, err, fn, data));
 }
 
 static const struct duda_api_password table = {
