@@ -150,6 +150,12 @@ struct duda_api_response {
      * end(): literals, static data, or memory that gc->add() frees.
      */
     int (*print_ref)(duda_request_t *dr, const void *data, size_t len);
+    /*
+     * Adds a text, which it copies, for HTML: & < > " ' become character references, so that it is text between tags
+     * and in quoted attributes, whatever a client has sent. Tabs and line ends stay; other control characters become
+     * U+FFFD. NULL is -EINVAL.
+     */
+    int (*print_html)(duda_request_t *dr, const char *text);
 };
 
 DUDA_OBJECT(struct duda_api_response, response)

@@ -136,6 +136,15 @@ struct duda_api_session {
      * Returns 0; -EACCES (there is no session, no token, or another one: respond with 403); or -EINVAL (not open).
      */
     int (*csrf_check)(duda_request_t *dr);
+
+    /* ── tokens for other purposes; without init() and open() ── */
+
+    /*
+     * Fills `text` with random characters and a NUL behind them: `size` - 1 of A-Z, a-z, 0-9, "-" and "_", each of 6
+     * random bits of the kernel. So 22 characters (132 bits) cannot be guessed: for links that confirm an address, keys
+     * of an API ... Returns 0; or -EINVAL (`text` is NULL, `size` is less than 2; logged) or -EIO, with "". Any thread.
+     */
+    int (*random_token)(char *text, size_t size);
 };
 
 DUDA_OBJECT(struct duda_api_session, session)

@@ -65,6 +65,22 @@ def fields_of(answer):
     return [(name.lower(), value) for name, value in answer.fields if name.lower() not in own]
 
 
+# ── pages ──
+
+
+def test_text_of_clients_in_pages(start):
+    """Of any length, also where a character has two bytes; what follows is not escaped."""
+    html = 'int r = response->print_html(dr, request->body(dr, NULL)); response->printf(dr, "<p>%d", r);'
+    server = start({"html": html + "response->end(dr, NULL);"})
+    text, escaped = "a<b>&\"'\n\tö\x01", "a&lt;b&gt;&amp;&quot;&#39;\n\tö&#xfffd;"
+    with server.open() as client:
+        for n in (1, 10, 1000):
+            answer = client.ask("/web/html", method="POST", body=text.encode() * n)
+            assert answer.body.decode() == escaped * n + "<p>0"
+        assert client.ask("/web/html").body == b"<p>-22"
+    server.wait_log(r"service web: response->print_html\(\): the text is NULL, or its length is negative, in web.duda")
+
+
 # ── C++ ──
 
 @pytest.mark.parametrize("compiler", [name for name in CPP if shutil.which(name)])

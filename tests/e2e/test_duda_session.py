@@ -1017,3 +1017,35 @@ def test_csrf_tokens(serve_services, tmp_path, monkeypatch, folder):
     assert new not in (token, other) and ada.ask("/token") == (0, new)
     assert ada.check(f"X-CSRF-Token: {token}") == denied and ada.check(f"X-CSRF-Token: {new}") == 0
     assert ada.ask("/destroy") == 0 and ada.ask("/early") == (-errno.EINVAL, "none")
+
+
+# ── other tokens ──
+
+RANDOM = HEAD + """
+#include <errno.h>
+
+static void token(duda_request_t *dr)
+{
+    char text[101], one[2], none[1] = "x";
+    if (session->random_token(none, 1) != -EINVAL || session->random_token(NULL, 9) != -EINVAL || none[0] != 'x')
+        abort();
+    response->printf(dr, "%d %d ", session->random_token(text, sizeof(text)), session->random_token(one, sizeof(one)));
+    response->printf(dr, "%s %s", text, one);
+    response->end(dr, NULL);
+}
+
+int duda_main(void)
+{
+    return router->get("/token", token) ? 0 : -1;
+}
+"""
+
+
+def test_random_tokens(serve_services):
+    server = serve_services({"web": RANDOM}, {"Workers": 1})
+    with server.connect() as client:
+        rows = [client.ask("/web/token").body.decode() for _ in range(100)]
+    assert all(re.fullmatch(r"0 0 [\w-]{100} [\w-]", row, re.A) for row in rows)
+    assert len({row.split()[2] for row in rows}) == 100
+    assert len(set("".join(row.split()[2] for row in rows))) == 64
+    server.wait_log(r"session->random_token\(\): Invalid argument, in web.duda")

@@ -11,11 +11,13 @@
 #include "request/sse.h"
 #include "request/ticket.h"
 
+#include <monkey/escape.h>
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 
-enum { TEXT_BYTES = 512 };
+enum { TEXT_BYTES = 512, ESCAPED_BYTES = 8 };
 
 /* A larger length is a negative number. */
 static const size_t BYTES_MAX = SIZE_MAX / 2;
@@ -288,6 +290,34 @@ static int write_bytes(duda_request_t *dr, const void *data, size_t len)
     return err == 0 ? add_copy(dr, call, mk_str(data, len)) : err;
 }
 
+/* Each byte takes ESCAPED_BYTES at most. Tabs and line ends stay. */
+static void escape_html(struct mk_buf *out, struct mk_str text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.p[i] == '\t' || text.p[i] == '\n' || text.p[i] == '\r')
+            mk_buf_addc(out, text.p[i]);
+        else
+            mk_html_escape(out, mk_str(text.p + i, 1));
+    }
+}
+
+static int print_html(duda_request_t *dr, const char *text)
+{
+    static const char call[] = "response->print_html()";
+    MK_UNINITIALIZED char buf[TEXT_BYTES];
+    struct mk_buf out;
+    int r = check_bytes(dr, call, text, 1);
+    struct mk_str rest = mk_str_c(text);
+    while (r >= 0 && rest.len) {
+        size_t n = rest.len < sizeof(buf) / ESCAPED_BYTES ? rest.len : sizeof(buf) / ESCAPED_BYTES;
+        mk_buf_init_fixed(&out, buf, sizeof(buf));
+        escape_html(&out, mk_str(rest.p, n));
+        r = add_copy(dr, call, mk_buf_str(&out));
+        rest = mk_str(rest.p + n, rest.len - n);
+    }
+    return r;
+}
+
 static int print_formatted(duda_request_t *dr, const char *format, ...)
 {
     MK_UNINITIALIZED char buf[TEXT_BYTES];
@@ -549,5 +579,6 @@ const struct duda_api_response object_response = {
     .sse_retry = set_retry,
     .ticket = make_ticket,
     .print_ref = print_ref,
+    .print_html = print_html,
     .deliver = ticket_deliver,
 };

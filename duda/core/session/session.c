@@ -11,6 +11,8 @@
 #include "objects.h"
 #include "request/request.h"
 
+#include <monkey/random.h>
+
 #include <errno.h>
 
 struct session_state *session_find(struct duda_request *dr, const char *call)
@@ -233,6 +235,18 @@ static int check_csrf(duda_request_t *dr)
     return s ? session_csrf_check(dr, s) : -EINVAL;
 }
 
+static int make_token(char *text, size_t size)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    if (!text || size < 2)
+        return misuse_error(current.worker, "session->random_token()", -EINVAL);
+    int err = mk_random(text, size - 1);
+    for (size_t i = 0; i < size - 1; i++)
+        text[i] = digits[text[i] & 63];
+    text[err < 0 ? 0 : size - 1] = '\0';
+    return err < 0 ? -EIO : 0;
+}
+
 static int save(duda_request_t *dr, duda_session_fn fn, void *data)
 {
     static const char call[] = "session->save()";
@@ -259,4 +273,5 @@ const struct duda_api_session object_session = {
     .save = save,
     .csrf_token = get_csrf_token,
     .csrf_check = check_csrf,
+    .random_token = make_token,
 };

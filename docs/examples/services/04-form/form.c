@@ -7,25 +7,6 @@
 
 DUDA_REGISTER("Duda I/O examples", "forms");
 
-static void print_escaped(duda_request_t *dr, const char *text)
-{
-    for (; *text; text++) {
-        switch (*text) {
-        case '<':
-            response->printf(dr, "&lt;");
-            break;
-        case '&':
-            response->printf(dr, "&amp;");
-            break;
-        case '"':
-            response->printf(dr, "&quot;");
-            break;
-        default:
-            response->write(dr, text, 1);
-        }
-    }
-}
-
 static void receive(duda_request_t *dr)
 {
     const char *name = form->get(dr, "name"), *color = form->get(dr, "color");
@@ -36,9 +17,9 @@ static void receive(duda_request_t *dr)
     cookie->set(dr, &(struct duda_cookie){.name = "visited", .value = "yes", .http_only = true});
     response->http_content_type(dr, "html");
     response->printf(dr, "<!doctype html><title>form</title><p>");
-    print_escaped(dr, name);
+    response->print_html(dr, name);
     response->printf(dr, " likes ");
-    print_escaped(dr, color);
+    response->print_html(dr, color);
     response->printf(dr, "</p>\n");
     response->end(dr, NULL);
 }

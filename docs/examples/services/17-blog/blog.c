@@ -39,25 +39,13 @@ static duda_sqlite_t *db;
 
 /* ── pages ── */
 
-static void print_escaped(duda_request_t *dr, const char *text)
-{
-    static const char special[] = "<>&\"'";
-    for (size_t len; *text; text += len) {
-        len = strcspn(text, special);
-        if (len)
-            response->write(dr, text, len);
-        else
-            response->printf(dr, "&#%d;", text[len++]);
-    }
-}
-
 static void begin_page(duda_request_t *dr, const char *title)
 {
     response->http_content_type(dr, "html");
     response->printf(dr, "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>");
-    print_escaped(dr, title);
+    response->print_html(dr, title);
     response->printf(dr, "</title><h1>");
-    print_escaped(dr, title);
+    response->print_html(dr, title);
     response->printf(dr, "</h1>\n");
 }
 
@@ -97,7 +85,7 @@ static void list_posts(duda_request_t *dr)
     while (sqlite->next(rows)) {
         response->printf(dr, "<p>%s <a href=\"posts/%lld\">", sqlite->get_text(rows, 2),
                          (long long)sqlite->get_int(rows, 0));
-        print_escaped(dr, sqlite->get_text(rows, 1));
+        response->print_html(dr, sqlite->get_text(rows, 1));
         response->printf(dr, "</a></p>\n");
     }
     print_form(dr, "posts/", "title");
@@ -110,13 +98,13 @@ static void print_post(duda_request_t *dr, duda_sqlite_rows_t *post, duda_sqlite
     char action[64];
     begin_page(dr, sqlite->get_text(post, 1));
     response->printf(dr, "<p>");
-    print_escaped(dr, sqlite->get_text(post, 2));
+    response->print_html(dr, sqlite->get_text(post, 2));
     response->printf(dr, "</p>\n<h2>%zu comments</h2>\n", sqlite->count(comments));
     while (sqlite->next(comments)) {
         response->printf(dr, "<p><b>");
-        print_escaped(dr, sqlite->get_text(comments, 0));
+        response->print_html(dr, sqlite->get_text(comments, 0));
         response->printf(dr, "</b>: ");
-        print_escaped(dr, sqlite->get_text(comments, 1));
+        response->print_html(dr, sqlite->get_text(comments, 1));
         response->printf(dr, "</p>\n");
     }
     snprintf(action, sizeof(action), "%lld/comments", (long long)sqlite->get_int(post, 0));
