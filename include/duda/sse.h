@@ -62,6 +62,13 @@ struct duda_api_sse {
     int (*publish)(const char *channel, const char *event, const char *id, const char *format, ...) DUDA_PRINTF(4, 5);
     /* Returns how many subscribers a channel has in all workers. Any thread. */
     size_t (*count)(const char *channel);
+    /*
+     * Ends the responses of all subscribers of a channel, behind the events that were published before; also of those
+     * that subscribe before the call has reached their worker. A browser connects again, unless it gets 204 then.
+     * Returns 0, also if there is no subscriber; -EINVAL (the name; logged); or -EAGAIN, -ENOMEM and -EPERM as
+     * publish(): after the first two call it again. Any thread.
+     */
+    int (*close_channel)(const char *channel);
 };
 
 DUDA_OBJECT(struct duda_api_sse, sse)

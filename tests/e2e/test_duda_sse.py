@@ -55,11 +55,16 @@ static void count(duda_request_t *dr)
     answer(dr, (long)sse->count(channel_of(dr)));
 }
 
+static void close_channel(duda_request_t *dr)
+{
+    answer(dr, sse->close_channel(channel_of(dr)));
+}
+
 int duda_main(void)
 {
     return router->get("/follow/:channel", follow) && router->get("/two", follow_two) &&
         router->get("/publish/:channel", publish) && router->get("/much/:channel", publish_much) &&
-        router->get("/count/:channel", count) ? 0 : -1;
+        router->get("/count/:channel", count) && router->get("/close/:channel", close_channel) ? 0 : -1;
 }
 """
 NEWS = b"event: news\nid: 7\ndata: first\ndata: second"
@@ -83,6 +88,10 @@ class Stream:
             assert size and self.client.exactly(2) == b"\r\n"
         event, self.data = self.data.split(b"\n\n", 1)
         return event
+
+    def read_end(self):
+        """Nothing but the last chunk follows."""
+        assert (self.data, self.client.until(b"\r\n\r\n")) == (b"", b"0")
 
     def close(self):
         self.client.reset()
@@ -111,6 +120,29 @@ def test_an_event_reaches_the_subscribers_in_all_workers(serve_services):
     assert ask(server, "count/others") == "12" and ask(server, "publish/news") == "0"
     for client in others:
         client.close()
+
+
+def test_the_end_of_a_channel(serve_services):
+    """In all workers, behind what was published; a client that does not read leaves its channel at once."""
+    server = serve_services({"web": CHANNELS}, {"Workers": 2})
+    clients = [Stream(server, "follow/news") for _ in range(12)]
+    slow = Stream(server, "follow/news", rcvbuf=4096)
+    other, two = Stream(server, "follow/others"), Stream(server, "two")
+    targets = ("much/news", "publish/news", "close/news", "close/two")
+    assert [ask(server, target) for target in targets] == ["0"] * 4
+    for client in clients:
+        assert (client.next(), client.next()) == (MUCH, NEWS)
+        client.read_end()
+    two.read_end()
+    count_to(server, "news", 0)
+    assert ask(server, "count/two") == "0" and ask(server, "count/others") == "1"
+    assert (slow.next(), slow.next()) == (MUCH, NEWS)
+    slow.read_end()
+    again = Stream(server, "follow/news")
+    assert ask(server, "publish/news") == ask(server, "publish/others") == ask(server, "close/nobody") == "0"
+    assert again.next() == other.next() == NEWS
+    again.close()
+    other.close()
 
 
 def test_channels_of_a_request(serve_services):

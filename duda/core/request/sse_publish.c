@@ -25,6 +25,7 @@ enum { PENDING_BYTES_MAX = 64 << 20 };
 
 struct sse_event {
     atomic_uint refs;
+    bool is_end; /* no event: the responses end */
     struct service *service;
     struct mk_buf text;
     uint64_t hash; /* of the channel */
@@ -44,7 +45,7 @@ static void put_event(void *data)
     heap_free(event, sizeof(*event));
 }
 
-/* Returns an event with one reference, which takes `text` over; NULL without memory. */
+/* Returns an event with one reference, which takes `text` over (NULL: the end); NULL without memory. */
 static struct sse_event *make_event(struct service *s, struct mk_str channel, struct mk_buf *text)
 {
     struct sse_event *event = heap_zalloc(sizeof(*event));
@@ -52,8 +53,11 @@ static struct sse_event *make_event(struct service *s, struct mk_str channel, st
         return NULL;
     atomic_init(&event->refs, 1);
     event->service = s;
-    event->text = *text;
-    *text = (struct mk_buf){0};
+    event->is_end = !text;
+    if (text) {
+        event->text = *text;
+        *text = (struct mk_buf){0};
+    }
     event->hash = mk_siphash(s->sse.key, channel.p, channel.len);
     event->len = channel.len;
     memcpy(event->channel, channel.p, channel.len);
@@ -95,6 +99,13 @@ static void send_to(struct duda_request *dr, struct mk_str text)
     output_cut(dr);
 }
 
+static void end_stream(struct duda_request *dr)
+{
+    sse_leave_request(dr); /* what is queued may take long */
+    if (dr->output.state == OUTPUT_SENDING)
+        object_response.end(dr, NULL);
+}
+
 /* Passes an event on. What is called meanwhile may end other subscribers, and add new ones, which do not get it. */
 static void deliver(void *data)
 {
@@ -111,7 +122,10 @@ static void deliver(void *data)
         struct sse_subscription *sub = MK_LIST_FIRST(&begun, struct sse_subscription, node);
         mk_list_del(&sub->node);
         mk_list_add(&channel->subscriptions, &sub->node);
-        send_to(sub->dr, mk_str(event->text.data, event->text.len));
+        if (event->is_end)
+            end_stream(sub->dr);
+        else
+            send_to(sub->dr, mk_str(event->text.data, event->text.len));
     }
     pthread_mutex_lock(&w->service->lock);
     sse_channels_put(&w->channels, channel);
@@ -224,9 +238,10 @@ static int send_event(struct service *s, struct sse_event *event)
     return result;
 }
 
+/* `text`: NULL for the end. */
 static int publish_text(struct service *s, const char *channel, struct mk_buf *text)
 {
-    if (atomic_load_explicit(&s->sse.pending_bytes, memory_order_relaxed) + text->len > PENDING_BYTES_MAX)
+    if (text && atomic_load_explicit(&s->sse.pending_bytes, memory_order_relaxed) + text->len > PENDING_BYTES_MAX)
         return -EAGAIN;
     struct sse_event *event = make_event(s, mk_str_c(channel), text);
     if (!event)
@@ -254,6 +269,14 @@ static int publish(const char *channel, const char *type, const char *id, const 
     return report(current.worker, call, err);
 }
 
+static int close_channel(const char *channel)
+{
+    static const char call[] = "sse->close_channel()";
+    if (!phase_check(PHASE_RUNNING, call))
+        return -EPERM;
+    return report(current.worker, call, is_name(channel) ? publish_text(current.service, channel, NULL) : -EINVAL);
+}
+
 static size_t count(const char *channel)
 {
     struct mk_list *n, *next;
@@ -278,4 +301,5 @@ const struct duda_api_sse object_sse = {
     .unsubscribe = unsubscribe,
     .publish = publish,
     .count = count,
+    .close_channel = close_channel,
 };
