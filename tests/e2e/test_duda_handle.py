@@ -320,3 +320,59 @@ def test_a_handler_without_a_response(serve_services):
     server = serve_services({"t": ROUTES.replace("int err = router->in_dthread(NULL);", "int err = -EPERM;")})
     assert ask_any(server, "forgets")[0] == 500
     server.wait_log(r"service t: router->in_dthread\(\): it has returned without .*" + function_of("t", "forget"))
+
+
+CALLBACKS = NUMBERS_HEAD + """
+static int in_before, in_error = 1;
+
+static void check_later(duda_request_t *dr, void *data)
+{
+    (void)data;
+    if (dthread->sleep(1) == 0)
+        router->next(dr);
+}
+
+static int check(duda_request_t *dr)
+{
+    in_before = dthread->running() || dthread->sleep(1) != -EPERM;
+    return dthread->handle(dr, check_later, NULL) ? 1 : -1;
+}
+
+static void say_error(duda_request_t *dr, int status)
+{
+    in_error = dthread->sleep(1) != -EPERM;
+    response->printf(dr, "error %d", status);
+    response->end(dr, NULL);
+}
+
+static void say(duda_request_t *dr)
+{
+    int err = dthread->sleep(1);
+    response->printf(dr, "%d %d %d", err, in_before, in_error);
+    response->end(dr, NULL);
+}
+
+static void fail(duda_request_t *dr)
+{
+    if (dthread->sleep(1) == 0)
+        response->error(dr, 410);
+}
+
+int duda_main(void)
+{
+    struct duda_route *route = router->get("/say", say);
+    router->in_dthread(router->get("/fail", fail));
+    router->error(say_error);
+    router->before(route, check);
+    return router->in_dthread(route);
+}
+"""
+
+
+def test_callbacks_around_a_handler_in_a_dthread_cannot_wait(serve_services):
+    """One before it passes the request on from a dthread of its own."""
+    server = serve_services({"t": CALLBACKS}, {"Workers": 1})
+    with server.connect() as client:
+        assert client.ask("/t/fail").body == b"error 410"
+        assert client.ask("/t/say").body == b"0 0 0"
+    server.wait_log(r"service t: dthread->sleep\(\): ")
