@@ -49,8 +49,6 @@ struct duda_old_dthread {
 DUDA_OBJECT_AS(struct duda_old_dthread, dthread, "dthread.1")
 
 #ifndef DUDA_FRAMEWORK
-#define DUDA_OLD_SECOND(first, second, ...) second
-#define DUDA_OLD_FIRST(first, ...) first
 #define chan_create(...) chan_create(DUDA_OLD_FIRST(__VA_ARGS__, 0), DUDA_OLD_SECOND(__VA_ARGS__, 0, 0))
 #endif
 

@@ -59,6 +59,12 @@ static inline __attribute__((unused)) int duda_global_init(duda_global_t *key, v
 #define duda_global_init(...) \
     DUDA_OLD_6TH(__VA_ARGS__, , , duda_old_global_init_3, duda_old_global_init_2, , )(__VA_ARGS__)
 
+#if DUDA_API_LEVEL == 0
+/* The same for global->init(key, make). Other numbers of arguments are left alone. */
+#define duda_old_init_2(key, make) init(&(key), make, NULL)
+#define init(...) DUDA_OLD_6TH(__VA_ARGS__, init, init, init, duda_old_init_2, init, )(__VA_ARGS__)
+#endif
+
 static inline __attribute__((unused)) int duda_logger_create(duda_logger_t *log, const char *file)
 {
     return logger->create(log, file);

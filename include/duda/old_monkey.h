@@ -40,6 +40,8 @@ struct duda_old_monkey {
     int (*socket_set_tcp_nodelay)(int fd);
     /* pthread_create() of the service. */
     int (*thread_create)(pthread_t *ret, const pthread_attr_t *attr, void *(*fn)(void *arg), void *arg);
+    /* Returns the content of a file as a new string, or NULL. */
+    char *(*file_to_buffer)(const char *path);
 };
 
 DUDA_OBJECT_AS(struct duda_old_monkey, monkey, "monkey.1")

@@ -37,9 +37,9 @@ DUDA_OBJECT_AS(struct duda_old_response, response, "response.1")
 
 #ifndef DUDA_FRAMEWORK
 
-/* response->end(dr, done) also returns from the calling function. */
-#define end(dr, done) \
-    finalize(dr, done), __extension__({ \
+/* response->end(dr, done) also returns from the calling function. Until the spring of 2012 it had no `done`. */
+#define end(...) \
+    finalize(DUDA_OLD_FIRST(__VA_ARGS__, 0), DUDA_OLD_SECOND(__VA_ARGS__, NULL, 0)), __extension__({ \
         return; \
         0; \
     })

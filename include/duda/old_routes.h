@@ -32,6 +32,9 @@ DUDA_OBJECT_AS(struct duda_api_param_2, param, "param.2")
 #else
 DUDA_OBJECT_AS(struct duda_api_param_1, param, "param.1")
 #endif
+#if DUDA_API_LEVEL == 0
+DUDA_OBJECT_AS(struct duda_api_param_1, params, "param.1") /* its name until the summer of 2012 */
+#endif
 
 #endif
 

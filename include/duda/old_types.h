@@ -39,6 +39,10 @@ typedef struct duda_old_string mk_ptr_t;
 #define MK_STR_SENSITIVE 0
 #define MK_STR_INSENSITIVE 1
 
+/* The first and the second of several arguments. */
+#define DUDA_OLD_FIRST(first, ...) first
+#define DUDA_OLD_SECOND(first, second, ...) second
+
 /* The 6th argument: chooses a form of a macro by the number of its arguments, which are in front of the forms. */
 #define DUDA_OLD_6TH(a, b, c, d, e, f, ...) f
 

@@ -103,6 +103,10 @@ def old(code):
         (0, [old("event->add(fd, dr, DUDA_EVENT_READ, LEVEL, on_read, NULL, NULL, NULL, NULL);")]),
         (0, [old("event->add(fd, conn->request, MK_EPOLL_RW, LEVEL, on_read, NULL, NULL, NULL, NULL);")]),
         (0, ["int n;", old("websocket->handshake(dr);")]),
+        (0, [old("websocket->handshake(dr, on_message, NULL, NULL, on_close, NULL); param->get(dr, 0);")]),
+        (0, [old("global->init(key, make);")]),
+        (None, [old("global->init(&key, make, NULL);")]),
+        (0, [old("params->get(dr, first);")]),
         (0, [old('websocket->broadcast(wr, "a, b", 3, WS_OPCODE_TEXT);')]),
         (0, [old("websocket->broadcast_all(data, len, WS_OPCODE_TEXT);")]),
         (1, [old("websocket->handshake(dr, -1);")]),
@@ -444,6 +448,7 @@ ANSWERS = {
     "stack": [("lines", "line 0\nline 1\nline 2\n"), ("page", "x" * 4000), ("freed", "y" * 4000), ("large", "z zzz")],
     "backwards": [("", "c1 b2 a3 b 3 0")],
     "peers": [("client", "127.0.0.1 1")],
+    "coro": [("words", "one two three "), ("words", "one two three ")],
 }  # fmt: skip
 
 
@@ -469,6 +474,7 @@ MADE = {
     "inner": ("/inner/", "3"),
     "sourced": ("/sourced/word", "shell 1"),
     "unnamed": ("/unnamed/", "unnamed"),
+    "august": ("/august/numbers/add/2", "42 1"),
 }
 
 
@@ -486,6 +492,12 @@ def test_makefiles(serve_services, tmp_path):
     assert {name: text_of(server, target) for name, (target, _) in MADE.items()} == {
         name: text for name, (_, text) in MADE.items()
     }
+
+
+def test_calls_of_april_2012(serve_all, tmp_path):
+    populate(tmp_path / "data", {"notes.txt": b"notes\n"})
+    server = serve_all({"april": {"DataDir": "{path}/data"}})
+    assert text_of(server, "/april/notes/file") == "notes\nnone"
 
 
 def test_headers_of_2012(serve_all):

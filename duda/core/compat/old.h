@@ -49,6 +49,9 @@ bool old_is(const struct service *s);
 /* Finds an object that only the original API has; `s` is NULL for a package. Returns 0 or -ENOENT. */
 int old_find_object(const struct service *s, const char *name, struct object *ret);
 
+/* Returns the table of a package that is an object now, or NULL: it is none, or a new service. */
+const void *old_find_package(const struct service *s, const char *name);
+
 /* Fills what the service sees as `self`; before its objects are bound. */
 void old_service_fill(struct service *s);
 

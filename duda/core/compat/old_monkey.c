@@ -133,6 +133,11 @@ static int get_file_info(const char *path, struct file_info *info)
     return 0;
 }
 
+static char *read_file(const char *path)
+{
+    return path ? object_fconf.read_file(path) : NULL;
+}
+
 static int set_nodelay(int fd)
 {
     return setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
@@ -151,4 +156,5 @@ const struct duda_old_monkey old_monkey = {
     .file_get_info = get_file_info,
     .socket_set_tcp_nodelay = set_nodelay,
     .thread_create = thread_create_own,
+    .file_to_buffer = read_file,
 };

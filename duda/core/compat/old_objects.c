@@ -29,3 +29,8 @@ int old_find_object(const struct service *s, const char *name, struct object *re
     }
     return -ENOENT;
 }
+
+const void *old_find_package(const struct service *s, const char *name)
+{
+    return old_is(s) && strcmp(name, "coro") == 0 ? &old_dthread : NULL;
+}

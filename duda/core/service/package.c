@@ -7,6 +7,7 @@
 
 #include "common/current.h"
 #include "common/heap.h"
+#include "compat/old.h"
 #include "crash/crash.h"
 #include "crash/crash_object.h"
 #include "dthread/dthread.h"
@@ -189,10 +190,13 @@ static const void *load(const char *name)
     char text[ERROR_BYTES_MAX];
     struct mk_buf error;
     mk_buf_init_fixed(&error, text, sizeof(text));
-    const void *api = use_package(current.service, name ? name : "", &error);
+    name = name ? name : "";
+    const void *api = old_find_package(current.service, name);
+    if (!api)
+        api = use_package(current.service, name, &error);
     if (api)
         return api;
-    mk_buf_addf(main_call->error, "the package \"%s\" cannot be loaded: %s", name ? name : "", mk_buf_cstr(&error));
+    mk_buf_addf(main_call->error, "the package \"%s\" cannot be loaded: %s", name, mk_buf_cstr(&error));
     longjmp(main_call->leave, 1);
 }
 

@@ -37,7 +37,9 @@ MARKS = (
     }),
     (0, {
         ("event", "add"): lambda args: len(args) == 9 and bool(REQUEST.search(args[1]) or EVENT_MODE.search(args[2])),
-        ("websocket", "handshake"): lambda args: len(args) == 1,
+        ("global", "init"): lambda args: len(args) == 2,
+        ("params", "get"): lambda args: len(args) == 2,
+        ("websocket", "handshake"): lambda args: len(args) in (1, 6),
         ("websocket", "broadcast"): lambda args: len(args) == 4,
         ("websocket", "broadcast_all"): lambda args: len(args) == 3,
     }),
