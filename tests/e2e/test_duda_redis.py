@@ -961,3 +961,16 @@ def test_the_calls_of_the_original(serve_services, redis, tmp_path, host):
     with server.connect(timeout=60) as client:
         assert client.ask("/old/get", host="localhost").status == 502
     await_true(lambda: ask(server, "/old/counts") == "3 3 1", 20, "the error")
+
+
+def test_contexts_without_a_request(serve_services, redis, tmp_path):
+    """connect(ip, port) of the summer of 2012. The reply comes behind the response, whose request has ended."""
+    one = redis()
+    source = (build.TOP / "tests/duda/old/tally.c").read_text()
+    build_old_service(tmp_path / "services", "tally", source)
+    server = serve_services({}, {"Workers": 1}, text=web_service("tally"))
+    for n in (1, 2):
+        assert ask(server, f"/tally/tally/count/{one.port}") == "counted\n"
+        server.wait_log(f"tally: tally {n}, no request, {n} ended")
+    await_true(lambda: server.log.count("tally: disconnected 0") == 2, 20, "the ends of the connections")
+    assert server.log.count("tally: connected 0") == 2

@@ -168,11 +168,11 @@ struct duda_api_redis {
      *
      * connect() makes a context for a port of an address or a name; NULL without memory, or with 1,000 contexts in the
      * worker. If the address is wrong, `err` is set, and the context ends behind the callback that has made it.
-     * attach() connects it; `dr` is what getDudarequest() returns until that request ends, then NULL. command() has
-     * `format` as ask(), and `fn` is called with the reply, valid until it returns, or NULL if the connection has
-     * failed or there was no reply for 5 seconds. disconnect() ends the connection after the last reply, free() at
-     * once. A context ends with its connection: behind its last callback it must not be used. Functions that return an
-     * int return REDIS_OK or REDIS_ERR.
+     * attach() connects it; `dr`, which both may have as NULL, is what getDudarequest() returns until that request
+     * ends, then NULL. command() has `format` as ask(), and `fn` is called with the reply, valid until it returns, or
+     * NULL if the connection has failed or there was no reply for 5 seconds. disconnect() ends the connection after the
+     * last reply, free() at once. A context ends with its connection: behind its last callback it must not be used.
+     * Functions that return an int return REDIS_OK or REDIS_ERR.
      */
     redisAsyncContext *(*connect)(const char *ip, int port, duda_request_t *dr);
     int (*attach)(redisAsyncContext *ctx, duda_request_t *dr);
@@ -238,5 +238,13 @@ struct duda_api_redis {
 };
 
 DUDA_PACKAGE(struct duda_api_redis, redis)
+
+#if DUDA_API_LEVEL < 3
+
+/* Until the autumn of 2012 connect() had no request. Other numbers of arguments are left alone. */
+#define duda_old_connect_2(ip, port) connect(ip, port, NULL)
+#define connect(...) DUDA_OLD_6TH(__VA_ARGS__, connect, connect, connect, duda_old_connect_2, connect, )(__VA_ARGS__)
+
+#endif
 
 #endif
