@@ -154,6 +154,22 @@ def test_channels_of_old_services(serve_old, number):
     assert "timeout" not in server.log
 
 
+@pytest.mark.parametrize("number", [0, None])
+def test_callbacks_of_each_handshake(serve_old, way, number):
+    """As in July 2012."""
+    server = serve_old("july", number, way)
+    echo, shout, other = (server.socket(f"/sockets/{name}") for name in ("echo", "shout", "echo"))
+    for text in ("one", "two"):
+        echo.send(text)
+        shout.send(text)
+        assert (echo.text(), shout.text()) == (text, text.upper())
+    assert echo.close() == shout.close() == 1000
+    server.wait_log("service july: close")
+    other.reset()
+    server.wait_log("service july: error")
+    server.wait_log("service july: close", 2)
+
+
 @pytest.mark.parametrize(
     "fields, status",
     [

@@ -204,3 +204,37 @@ int ws_handshake(duda_request_t *dr, int channel)
 {
     return accept_request(dr, NULL, channel, NULL, "handshake") ? 0 : -1;
 }
+
+/* ── the handshake of July 2012 ── */
+
+/* Returns the worker's endpoint with these callbacks, which it makes at the first use; NULL without memory. */
+static const ws_endpoint_t *find_endpoint(struct ws_part *part, const struct ws_endpoint *wanted)
+{
+    struct ws_endpoint *e = part->endpoints;
+    while (e && memcmp(e->callbacks, wanted->callbacks, sizeof(e->callbacks)) != 0)
+        e = e->next;
+    if (e || !(e = mem->alloc(sizeof(*e))))
+        return e;
+    *e = *wanted;
+    e->next = part->endpoints;
+    part->endpoints = e;
+    return e;
+}
+
+int ws_handshake_with(duda_request_t *dr, ws_callback_t on_read, ws_callback_t on_write, ws_callback_t on_error,
+                      ws_callback_t on_close, ws_callback_t on_timeout)
+{
+    const struct ws_endpoint wanted = {
+        .settings.handlers = ws_handlers,
+        .callbacks = {[WS_ON_MESSAGE] = on_read,
+                      [WS_ON_ERROR] = on_error,
+                      [WS_ON_CLOSE] = on_close,
+                      [WS_ON_TIMEOUT] = on_timeout,
+                      [WS_ON_WRITABLE] = on_write},
+    };
+    struct ws_part *part = check_request(dr, "handshake");
+    const ws_endpoint_t *endpoint = part ? find_endpoint(part, &wanted) : NULL;
+    if (part && !endpoint)
+        answer(dr, 503);
+    return endpoint && ws_accept(dr, endpoint, WS_CHANNEL_ALL, NULL) ? 0 : -1;
+}

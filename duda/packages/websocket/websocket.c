@@ -80,6 +80,14 @@ static void free_endpoint(struct ws_endpoint *e)
     mem->free(e);
 }
 
+static void free_endpoints(struct ws_endpoint *first)
+{
+    for (struct ws_endpoint *e = first, *next; e; e = next) {
+        next = e->next;
+        free_endpoint(e);
+    }
+}
+
 /* Returns what is wrong with the settings, or NULL. */
 static const char *check_settings(const struct ws_settings *s)
 {
@@ -182,10 +190,7 @@ static void stop_service(void *state)
 {
     struct ws_service *service = state;
     ws_origin_remove(&service->origin);
-    for (struct ws_endpoint *e = service->endpoint.next, *next; e; e = next) {
-        next = e->next;
-        free_endpoint(e);
-    }
+    free_endpoints(service->endpoint.next);
     mk_ws_group_free(service->group);
     mk_ws_group_free(service->clients);
     channels_release(&service->channels);
@@ -266,6 +271,7 @@ static void stop_worker(struct duda_package_worker *base)
     if (part->client_worker)
         mk_ws_worker_put(part->client_worker);
     ws_conn_release(part);
+    free_endpoints(part->endpoints);
     mem->free(part);
 }
 
@@ -291,6 +297,7 @@ static const struct duda_api_websocket table = {
     .join = ws_join,
     .publish_to = ws_publish_to,
     .count_in = ws_count_in,
+    .handshake_with = ws_handshake_with,
 };
 
 DUDA_PACKAGE_MAIN(ws_package, "websocket", "2.0.0", &table, .service_start = start_service,

@@ -54,11 +54,12 @@ struct ws_part {
     struct mk_ws_worker *worker;
     struct mk_ws_worker *client_worker; /* NULL before the first connect() */
     struct ws_slab *slabs;
-    struct ws_conn *unused; /* linked by next_unused */
-    struct mk_list clients; /* by ws_conn.node */
-    bool is_stopping;       /* no more of them */
-    uint64_t misuse_ms;     /* when a mistake was logged last; 0: never */
-    unsigned missing;       /* mistakes since then that were not logged */
+    struct ws_endpoint *endpoints; /* of handshake_with(): one for each five callbacks that a service has used */
+    struct ws_conn *unused;        /* linked by next_unused */
+    struct mk_list clients;        /* by ws_conn.node */
+    bool is_stopping;              /* no more of them */
+    uint64_t misuse_ms;            /* when a mistake was logged last; 0: never */
+    unsigned missing;              /* mistakes since then that were not logged */
 };
 
 /* In a slab, which lives as long as the worker's part: a pointer to a WebSocket that has ended is found. */
@@ -107,6 +108,8 @@ void ws_conn_release(struct ws_part *part);
 
 ws_request_t *ws_accept(duda_request_t *dr, const ws_endpoint_t *endpoint, int channel, void *data);
 int ws_handshake(duda_request_t *dr, int channel);
+int ws_handshake_with(duda_request_t *dr, ws_callback_t on_read, ws_callback_t on_write, ws_callback_t on_error,
+                      ws_callback_t on_close, ws_callback_t on_timeout);
 
 /* ── connect.c ── */
 

@@ -208,24 +208,33 @@ struct duda_api_websocket {
                                  const ws_request_t *except);
     /* As count(). */
     size_t (*count_in)(const char *name);
+
+    /*
+     * handshake() of July 2012, for services of level 0: with its own callbacks, each of which may be NULL, and without
+     * a channel. `on_write` is called when what waited was sent.
+     */
+    int (*handshake_with)(duda_request_t *dr, ws_callback_t on_read, ws_callback_t on_write, ws_callback_t on_error,
+                          ws_callback_t on_close, ws_callback_t on_timeout);
 };
 
 DUDA_PACKAGE(struct duda_api_websocket, websocket)
 
 #if defined(DUDA_OLD_ANY_LEVEL) || DUDA_API_LEVEL == 0
 
-/* Add the channel where it is missing, and leave functions of these names with other numbers of arguments alone. */
+/* Add the channel where it is missing, take the callbacks of July 2012, and leave functions of these names with other
+ * numbers of arguments alone. */
 #define DUDA_WS_7TH(a, b, c, d, e, f, g, ...) g
 #define DUDA_WS_JOIN(a, b) a##b
 #define DUDA_WS_FORM(name, form) DUDA_WS_JOIN(duda_ws_##name, form)
 #define duda_ws_handshake_plain(...) handshake(__VA_ARGS__)
 #define duda_ws_handshake_short(...) handshake(__VA_ARGS__, -1)
+#define duda_ws_handshake_calls(...) handshake_with(__VA_ARGS__)
 #define duda_ws_broadcast_plain(...) broadcast(__VA_ARGS__)
 #define duda_ws_broadcast_short(...) broadcast(__VA_ARGS__, -1)
 #define duda_ws_broadcast_all_plain(...) broadcast_all(__VA_ARGS__)
 #define duda_ws_broadcast_all_short(...) broadcast_all(__VA_ARGS__, -1)
 #define handshake(...) \
-    DUDA_WS_FORM(handshake, DUDA_WS_7TH(__VA_ARGS__, _plain, _plain, _plain, _plain, _plain, _short, ))(__VA_ARGS__)
+    DUDA_WS_FORM(handshake, DUDA_WS_7TH(__VA_ARGS__, _calls, _plain, _plain, _plain, _plain, _short, ))(__VA_ARGS__)
 #define broadcast(...) \
     DUDA_WS_FORM(broadcast, DUDA_WS_7TH(__VA_ARGS__, _plain, _plain, _short, _plain, _plain, _plain, ))(__VA_ARGS__)
 #define broadcast_all(...) \
