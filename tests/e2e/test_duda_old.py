@@ -347,6 +347,8 @@ def test_headers(serve_old):
     server = serve_old("headers")
     assert text_of(server, "/headers/get/", "X-Test: Value") == "[Value] [ Value] none"
     assert text_of(server, "/headers/compare/", "X-Test: Value") == "0 0 -1 -1 2 -1 -1"
+    assert text_of(server, "/headers/contains/", "X-Test: Value") == "0 1 -1"
+    assert text_of(server, "/headers/contains/", "X-Test: a, value") == "3 4 2"
     answer = ask(server, "/headers/types/")
     assert (answer.status, answer.body) == (201, b"{}")
     names = ("x-first", "x-second", "x-third", "content-type", "content-length")

@@ -119,12 +119,14 @@ static int compare_header(duda_request_t *dr, const char *name, const char *text
     return strncmp(value, text, strlen(text)) == 0 ? 0 : -1;
 }
 
+/* The text may begin with the blank, too: services look for a first word so. */
 static int search_header(duda_request_t *dr, const char *name, const char *text)
 {
-    int blanks;
-    const char *value = find_header(dr, name, &blanks);
-    const char *found = value && text ? strcasestr(value, text) : NULL;
-    return found ? (int)(found - value) + blanks : -1;
+    char *value = text ? get_header(dr, name) : NULL;
+    const char *found = value ? strcasestr(value, text) : NULL;
+    int place = found ? (int)(found - value) : -1;
+    object_mem.free(value);
+    return place;
 }
 
 /* ── requests that are alive ── */

@@ -26,6 +26,16 @@ void cb_compare(duda_request_t *dr)
     response->end(dr, NULL);
 }
 
+/* The blank in front of a value can be searched for, which is how services looked for a first word. */
+void cb_contains(duda_request_t *dr)
+{
+    response->http_status(dr, 200);
+    response->printf(dr, "%i %i %i", request->header_contains(dr, "X-Test", " value"),
+                     request->header_contains(dr, "X-Test", "value"),
+                     request->header_contains(dr, "X-Test:", " value"));
+    response->end(dr, NULL);
+}
+
 void cb_types(duda_request_t *dr)
 {
     response->http_status(dr, 201);
@@ -82,6 +92,7 @@ int duda_main()
 {
     map->static_add("/get/", "cb_get");
     map->static_add("/compare/", "cb_compare");
+    map->static_add("/contains/", "cb_contains");
     map->static_add("/types/", "cb_types");
     map->static_add("/length/", "cb_length");
     map->static_add("/raw/", "cb_raw");
