@@ -129,13 +129,18 @@ static int delete_key(kv_conn_t *conn, const void *key, int key_len)
 
 /* ── reading ── */
 
-/* Copies a value as fetch() does, and frees it. */
+/*
+ * Copies a value as fetch() does, and frees it. Services use what they have stored without a NUL as a string: it has
+ * one if there is room.
+ */
 static void copy_out(struct mk_str value, void *buffer, kv_int_t *len)
 {
     kv_int_t room = *len > 0 ? *len : 0, all = (kv_int_t)value.len;
     *len = !buffer || all < room ? all : room;
     if (buffer && *len)
         memcpy(buffer, value.p, (size_t)*len);
+    if (buffer && all < room)
+        ((char *)buffer)[all] = '\0';
     mem->free((char *)(uintptr_t)value.p);
 }
 

@@ -8,17 +8,16 @@ DUDA_REGISTER("Old services", "Notes");
 kv_conn_t *notes;
 kv_conn_t *other;
 
-/* Returns a new path, or NULL. */
+/* Returns a new path, or NULL. Values were stored without a NUL, and are used as strings. */
 static char *find(char *name)
 {
-    char *path = monkey->mem_alloc(MAX_PATH);
-    unqlite_int64 len = MAX_PATH - 1;
+    char *path = memset(monkey->mem_alloc(MAX_PATH), 'x', MAX_PATH);
+    unqlite_int64 len = MAX_PATH;
 
     if (kv->fetch(notes, name, -1, path, &len) != UNQLITE_OK) {
         monkey->mem_free(path);
         return NULL;
     }
-    path[len] = '\0';
     return path;
 }
 

@@ -72,7 +72,10 @@ struct duda_api_kv {
     int (*store_fmt)(kv_conn_t *conn, const void *key, int key_len, const char *format, ...);
     int (*append)(kv_conn_t *conn, const void *key, int key_len, const void *data, kv_int_t len);
     int (*append_fmt)(kv_conn_t *conn, const void *key, int key_len, const char *format, ...);
-    /* Copies up to *len bytes to `buffer` and sets *len to their number; NULL: only sets it to that of the value. */
+    /*
+     * Copies up to *len bytes to `buffer`, with a NUL behind them if there is room, and sets *len to their number
+     * without it; NULL: only sets it to that of the value.
+     */
     int (*fetch)(kv_conn_t *conn, const void *key, int key_len, void *buffer, kv_int_t *len);
     /* Calls `fn` with the value, which is valid until it returns; if that is not 0 the result is DUDA_KV_IOERR. */
     int (*fetch_callback)(kv_conn_t *conn, const void *key, int key_len,
