@@ -752,6 +752,14 @@ def test_digests(serve_old, number):
 
 
 @pytest.mark.parametrize("number", LEVELS)
+def test_base64_in_other_text(serve_old, number):
+    server = serve_old("codecs", number=number)
+    for body, text in (("}c29tZSB0ZXh0", "9 some text"), ("c29t\r\n*ZSB0ZXh0=;", "0 wrong"), ("-c29tZQ==", "4 some"),
+                       ("c29tZQ==c29tZQ==", "4 some"), ("c29", "0 wrong"), ("c===", "0 wrong")):
+        assert text_of(server, "/codecs/decode/", method="POST", body=body.encode()) == text, body
+
+
+@pytest.mark.parametrize("number", LEVELS)
 def test_json(serve_old, number):
     server = serve_old("codecs", number=number)
     body = b'{"a": 7, "b": -2.5, "c": "x", "d": null, "e": [1], "f": {}, "g": true, "h": false}'

@@ -65,16 +65,31 @@ static bool has_space(const char *text, size_t len)
     return false;
 }
 
-static char *decode_lines(const char *text, size_t len, size_t *ret_len)
+static bool is_digit(char c)
+{
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '+' || c == '/';
+}
+
+/* Copies the digits and "=" of a text, with other bytes but white space if `strict`. Returns how many they are. */
+static size_t copy_digits(char *to, const char *text, size_t len, bool strict)
 {
     size_t n = 0;
-    char *plain = mem->alloc(len);
-    for (size_t i = 0; plain && i < len; i++)
-        if (!is_space(text[i]))
-            plain[n++] = text[i];
+    for (size_t i = 0; i < len; i++) {
+        bool is_wanted = strict ? !is_space(text[i]) : is_digit(text[i]) || text[i] == '=';
+        if (is_wanted)
+            to[n++] = text[i];
+        if (!strict && is_wanted && text[i] == '=' && n % 4 == 0)
+            break;
+    }
+    return n;
+}
+
+static char *decode_copy(const char *text, size_t len, size_t *ret_len, bool strict)
+{
+    char *plain = mem->alloc(len ? len : 1);
     if (!plain && ret_len)
         *ret_len = 0;
-    char *data = plain ? decode_form(plain, n, ret_len, MK_BASE64) : NULL;
+    char *data = plain ? decode_form(plain, copy_digits(plain, text, len, strict), ret_len, MK_BASE64) : NULL;
     mem->free(plain);
     return data;
 }
@@ -82,7 +97,13 @@ static char *decode_lines(const char *text, size_t len, size_t *ret_len)
 static unsigned char *decode(const void *text, size_t len, size_t *ret_len)
 {
     bool lines = text && has_space(text, len);
-    char *data = lines ? decode_lines(text, len, ret_len) : decode_form(text, len, ret_len, MK_BASE64);
+    char *data = lines ? decode_copy(text, len, ret_len, true) : decode_form(text, len, ret_len, MK_BASE64);
+    return (unsigned char *)data;
+}
+
+static unsigned char *decode_old(const void *text, size_t len, size_t *ret_len)
+{
+    char *data = text ? decode_copy(text, len, ret_len, false) : decode_form(text, len, ret_len, MK_BASE64);
     return (unsigned char *)data;
 }
 
@@ -101,6 +122,7 @@ static const struct duda_api_base64 table = {
     .decode = decode,
     .encode_url = encode_url,
     .decode_url = decode_url,
+    .decode_old = decode_old,
 };
 
 DUDA_PACKAGE_MAIN(base64_package, "base64", "2.0.0", &table)

@@ -43,6 +43,21 @@ void cb_digest(duda_request_t *dr)
     response->end(dr, NULL);
 }
 
+/* Services give it a text as it is in a file, with what is around it: "{SHA1}..." of a list of users. */
+void cb_decode(duda_request_t *dr)
+{
+    unsigned long len;
+    size_t out = 7;
+    char *data = request->get_data(dr, &len);
+    unsigned char *decoded = base64->decode((unsigned char *)data, len, &out);
+
+    response->http_status(dr, 200);
+    response->printf(dr, "%i %s", (int)out, decoded ? (char *)decoded : "wrong");
+    free(decoded);
+    free(data);
+    response->end(dr, NULL);
+}
+
 const char *name_type(int type)
 {
     switch (type) {
@@ -130,6 +145,7 @@ int duda_main()
     duda_load_package(json, "json");
 
     map->static_add("/digest/", "cb_digest");
+    map->static_add("/decode/", "cb_decode");
     map->static_add("/walk/", "cb_walk");
     map->static_add("/build/", "cb_build");
     return 0;

@@ -9,6 +9,15 @@
 
 #include "../../package.h"
 
+/* Services of the original API have decode() as it was. */
+#if DUDA_API_LEVEL < 3
+#define DUDA_BASE64_DECODE decode_strict
+#define DUDA_BASE64_DECODE_OLD decode
+#else
+#define DUDA_BASE64_DECODE decode
+#define DUDA_BASE64_DECODE_OLD decode_old
+#endif
+
 struct duda_api_base64 {
     /* Returns a text with "+", "/" and "=" (section 4), without line breaks. */
     unsigned char *(*encode)(const void *data, size_t len, size_t *ret_len);
@@ -16,12 +25,15 @@ struct duda_api_base64 {
      * Returns what a text of encode() encodes. Blanks, tabs and line breaks in it are ignored; other bytes, a wrong
      * length, missing "=", and bits that belong to no byte are errors.
      */
-    unsigned char *(*decode)(const void *text, size_t len, size_t *ret_len);
+    unsigned char *(*DUDA_BASE64_DECODE)(const void *text, size_t len, size_t *ret_len);
 
     /* Returns a text for URLs, file names, cookies and tokens: with "-" and "_" and without "=" (section 5). */
     char *(*encode_url)(const void *data, size_t len, size_t *ret_len);
     /* Returns what a text of encode_url() encodes, which has nothing else in it. */
     void *(*decode_url)(const void *text, size_t len, size_t *ret_len);
+
+    /* As decode(), but ignores all bytes that are not of the alphabet, and what follows the "=" at the end. */
+    unsigned char *(*DUDA_BASE64_DECODE_OLD)(const void *text, size_t len, size_t *ret_len);
 };
 
 DUDA_PACKAGE(struct duda_api_base64, base64)

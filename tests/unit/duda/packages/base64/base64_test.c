@@ -88,6 +88,19 @@ TEST(line_breaks)
     assert_null(base64->decode("Zm9v\v", 5, &len));
 }
 
+TEST(other_bytes)
+{
+    size_t len;
+    base64 = base64_api();
+    check(base64->decode_old("}Zm9v\r\nYm-Fy", 13, &len), &len, "foobar", 6);
+    check(base64->decode_old("Zm8=Zm8=", 8, &len), &len, "fo", 2);
+    check(base64->decode_old("Zg=\0=Zm9v", 9, &len), &len, "f", 1);
+    check(base64->decode_old("", 0, &len), &len, "", 0);
+    assert_null(base64->decode_old("{Zm9", 4, &len));
+    assert_null(base64->decode_old("Z===", 4, &len));
+    assert_null(base64->decode_old(NULL, 4, &len));
+}
+
 TEST(wrong_texts)
 {
     base64 = base64_api();
