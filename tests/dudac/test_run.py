@@ -4,6 +4,7 @@
 import contextlib
 import os
 import pathlib
+import re
 import signal
 import socket
 import ssl
@@ -151,6 +152,31 @@ def test_the_original_spelling(tmp_path, start, spelling):
     words = [word.replace("DIR", str(folder)).replace("PORT", str(port)) for word in spelling]
     assert start(*words).wait_url() == f"http://127.0.0.1:{port}/pear/"
     assert ask(f"http://127.0.0.1:{port}/pear/") == (200, "one\n")
+
+
+def test_options_of_the_original(tmp_path, start):
+    """Those of the build of the server have no effect, and -M sets keys of its configuration."""
+    folder, port = make_folder(tmp_path, files=OLD), free_port()
+    keys = f"Workers=3, port={port},Listen=127.0.0.1"
+    program = start("-f", "-u", "-T", "-V", "2", "-M", keys, "-w", folder)
+    assert program.wait_url() == f"http://127.0.0.1:{port}/pear/"
+    assert ask(f"http://127.0.0.1:{port}/pear/") == (200, "one\n")
+    names = [path.read_text() for path in pathlib.Path(f"/proc/{program.server_pid()}/task").glob("*/comm")]
+    assert sum(re.fullmatch(r"monkey: w\d\n", name) is not None for name in names) == 3
+
+
+@pytest.mark.parametrize(
+    "keys, error",
+    [
+        ("Port", "'Port' is no KEY=VALUE"),
+        ("Port=0x", "Port is a number from 0 to 65535"),
+        ("Workers=-1", "Workers is a number from 0 to 1024"),
+        ("Resume=On", "Resume cannot be set here; Port, Listen and Workers can"),
+    ],
+)
+def test_wrong_keys(tmp_path, keys, error):
+    done = run_dudac("-M", keys, "-w", make_folder(tmp_path, files=OLD))
+    assert done.returncode == 2 and f"'-M': {error}" in done.stderr
 
 
 def test_fetching_the_sources_has_no_effect():

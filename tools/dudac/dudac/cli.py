@@ -168,23 +168,48 @@ def run(folder: str, port: int, watch: bool, address: str, names: tuple, workers
     serve_folder(folder, build_dir, options, watch, Screen(verbose))
 
 
+# Keys of -M: the field of Options, and the highest number; None: it is no number.
+SERVER_KEYS = {"port": ("port", 65535), "listen": ("address", None), "workers": ("workers", 1024)}
+
+
+def read_server_key(pair: str) -> tuple:
+    key, equals, value = pair.partition("=")
+    key = key.strip()
+    if not equals:
+        raise click.BadParameter(f"{pair.strip()!r} is no KEY=VALUE")
+    field, most = SERVER_KEYS.get(key.lower(), (None, None))
+    if not field:
+        raise click.BadParameter(f"{key} cannot be set here; Port, Listen and Workers can")
+    if most and not (value.isascii() and value.isdigit() and len(value) < 6 and int(value) <= most):
+        raise click.BadParameter(f"{key} is a number from 0 to {most}")
+    return field, int(value) if most else value
+
+
+def take_server_keys(_, __, text: str) -> dict:
+    """Reads -M 'Port=10000,Workers=5' as fields of Options."""
+    return dict(read_server_key(pair) for pair in text.split(",") if pair.strip())
+
+
 @group.command(hidden=True)
 @click.option("-w", "folder", metavar="DIR", help="The folder of the service.")
 @click.option("-p", "port", type=click.IntRange(0, 65535), default=PORT, show_default=True)
 @click.option("-S", "https", is_flag=True, help="HTTPS, with a certificate that no client trusts.")
-@click.option("-s", "-g", "-r", "-F", "-A", "-J", "-X", "ignored", is_flag=True, help="Of the original; no effect.")
+@click.option("-M", "keys", default="", metavar="KEY=VALUE,...", callback=take_server_keys, help="Keys of the server.")
+@click.option("-s", "-g", "-r", "-F", "-A", "-J", "-X", "fetches", is_flag=True, help="Of the original; no effect.")
+@click.option("-f", "-u", "-T", is_flag=True, expose_value=False, help="Of the original; no effect.")
+@click.option("-V", expose_value=False, help="The level of the API, which is found.")
 @build_option
 @reports_errors
-def serve(folder: Optional[str], port: int, https: bool, ignored: bool, build_dir: Optional[str]) -> None:
-    """The original spelling: dudac -w DIR [-p PORT] [-S]."""
+def serve(folder: Optional[str], port: int, https: bool, keys: dict, fetches: bool, build_dir: Optional[str]) -> None:
+    """The original spelling: dudac -w DIR [-p PORT] [-S] [-M KEYS]."""
     screen = Screen()
-    if ignored:
+    if fetches:
         screen.notice("the server and the framework are here already; nothing is fetched")
-    if folder is None and ignored:
+    if folder is None and fetches:
         return
     if folder is None:
         raise click.UsageError("-w DIR is missing; dudac --help lists the commands")
-    serve_folder(folder, build_dir, Options(port, https=https), False, screen)
+    serve_folder(folder, build_dir, Options(**{"port": port, **keys}, https=https), False, screen)
 
 
 def open_session(folder: str, build_dir, options: Options, screen: Screen) -> Session:
