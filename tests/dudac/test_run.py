@@ -158,11 +158,22 @@ def test_options_of_the_original(tmp_path, start):
     """Those of the build of the server have no effect, and -M sets keys of its configuration."""
     folder, port = make_folder(tmp_path, files=OLD), free_port()
     keys = f"Workers=3, port={port},Listen=127.0.0.1"
-    program = start("-f", "-u", "-T", "-V", "2", "-M", keys, "-w", folder)
+    program = start("-f", "-T", "-V", "2", "-M", keys, "-w", folder)
     assert program.wait_url() == f"http://127.0.0.1:{port}/pear/"
     assert ask(f"http://127.0.0.1:{port}/pear/") == (200, "one\n")
     names = [path.read_text() for path in pathlib.Path(f"/proc/{program.server_pid()}/task").glob("*/comm")]
     assert sum(re.fullmatch(r"monkey: w\d\n", name) is not None for name in names) == 3
+
+
+@pytest.mark.parametrize("option, shown", [("-u", True), ("-f", False)])
+def test_what_a_service_prints(tmp_path, start, option, shown):
+    source = make_source().replace("#include", "#include <stdio.h>\n#include", 1)
+    source = source.replace("    return router", '    puts("printed");\n    fflush(stdout);\n    return router')
+    files = {**OLD, "main.c": source}
+    program = start(option, "-p", 0, "-w", make_folder(tmp_path, files=files))
+    assert ask(program.wait_url()) == (200, "one\n")
+    program.stop()
+    assert ("printed" in program.lines) == shown
 
 
 @pytest.mark.parametrize(

@@ -194,13 +194,15 @@ def take_server_keys(_, __, text: str) -> dict:
 @click.option("-w", "folder", metavar="DIR", help="The folder of the service.")
 @click.option("-p", "port", type=click.IntRange(0, 65535), default=PORT, show_default=True)
 @click.option("-S", "https", is_flag=True, help="HTTPS, with a certificate that no client trusts.")
+@click.option("-u", "prints", is_flag=True, help="Show what the service prints.")
 @click.option("-M", "keys", default="", metavar="KEY=VALUE,...", callback=take_server_keys, help="Keys of the server.")
 @click.option("-s", "-g", "-r", "-F", "-A", "-J", "-X", "fetches", is_flag=True, help="Of the original; no effect.")
-@click.option("-f", "-u", "-T", is_flag=True, expose_value=False, help="Of the original; no effect.")
+@click.option("-f", "-T", is_flag=True, expose_value=False, help="Of the original; no effect.")
 @click.option("-V", expose_value=False, help="The level of the API, which is found.")
 @build_option
 @reports_errors
-def serve(folder: Optional[str], port: int, https: bool, keys: dict, fetches: bool, build_dir: Optional[str]) -> None:
+def serve(folder: Optional[str], port: int, https: bool, prints: bool, keys: dict, fetches: bool,
+          build_dir: Optional[str]) -> None:
     """The original spelling: dudac -w DIR [-p PORT] [-S] [-M KEYS]."""
     screen = Screen()
     if fetches:
@@ -209,7 +211,8 @@ def serve(folder: Optional[str], port: int, https: bool, keys: dict, fetches: bo
         return
     if folder is None:
         raise click.UsageError("-w DIR is missing; dudac --help lists the commands")
-    serve_folder(folder, build_dir, Options(**{"port": port, **keys}, https=https), False, screen)
+    options = Options(**{"port": port, **keys}, https=https, prints=prints)
+    serve_folder(folder, build_dir, options, False, screen)
 
 
 def open_session(folder: str, build_dir, options: Options, screen: Screen) -> Session:

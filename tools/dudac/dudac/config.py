@@ -49,6 +49,7 @@ class Options:
     names: tuple = ()  # that clients may ask for, besides addresses and localhost
     sanitize: tuple = ()  # see sanitize.py
     holds_reports: bool = False  # of sanitizers, until the end
+    prints: bool = False  # the standard output of the server is that of dudac
     console: str = ""  # the path of the console below the URL of a service; Off: none
 
     @property

@@ -100,7 +100,7 @@ class Server:
                 self.process = subprocess.Popen(
                     [self.program, "-c", self.config.folder],
                     stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
+                    stdout=None if self.config.options.prints else subprocess.DEVNULL,
                     stderr=subprocess.PIPE,
                     env=environment,
                     start_new_session=True,  # Ctrl-C is for dudac, which ends the server
