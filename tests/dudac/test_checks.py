@@ -5,19 +5,22 @@ import contextlib
 import http.client
 import json
 import os
+import re
 import shlex
 import socket
 import threading
 import time
 
 import pytest
+from click.testing import CliRunner
 from dudac import DudacError
 from dudac.check_file import Place, make_check, read_checks
 from dudac.checks import find_mistake
+from dudac.cli import group
 from dudac.expect import Answer, compare, expect_headers
 from dudac.new import TEMPLATES, list_templates
 
-from running import make_folder, make_source, run_dudac
+from running import DUDAC, make_folder, make_source, run_dudac
 
 JSON = make_source().replace('"%s\\n", "one"', '"{\\"a\\": [1, true]}"')
 PASSES = '[[check]]\nget = "/"\nbody = "one\\n"\n'
@@ -440,6 +443,28 @@ def test_a_service_that_crashes_at_its_end(tmp_path):
     done = run_checks(tmp_path, PASSES, source=source)
     assert done.returncode == 1 and "1 of 1 checks passed" in done.stdout
     assert "dudac: the server has ended: " in done.stderr
+
+
+STREAM = """import http.client, os, subprocess, urllib.parse
+
+
+def test_stream():
+    url = urllib.parse.urlsplit(os.environ["DUDA_URL"])
+    connection = http.client.HTTPConnection(url.netloc, timeout=60)
+    connection.request("GET", url.path + "/")
+    assert connection.getresponse().status == 200
+    subprocess.Popen(["cat"], stdin=connection.sock, stdout=subprocess.DEVNULL)
+"""
+
+
+def test_a_stream_that_is_open_at_the_end(tmp_path, monkeypatch):
+    """dudac would kill a server that waits for it for the time of other commands."""
+    source = re.sub(r" +response->printf.*\n.*", "    response->sse_begin(dr, 0);", make_source())
+    folder = make_folder(tmp_path, files={"apple.c": source, "test_apple.py": STREAM})
+    monkeypatch.setattr("dudac.config.SHUTDOWN_SECONDS", 600)
+    monkeypatch.setattr("sys.argv", [str(DUDAC)])
+    done = CliRunner().invoke(group, ["test", str(folder)])
+    assert done.exit_code == 0, done.output
 
 
 # ── dudac new ──

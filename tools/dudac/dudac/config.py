@@ -50,6 +50,7 @@ class Options:
     sanitize: tuple = ()  # see sanitize.py
     holds_reports: bool = False  # of sanitizers, until the end
     prints: bool = False  # the standard output of the server is that of dudac
+    cuts_responses: bool = False  # at the end, instead of waiting for event streams and WebSockets
     console: str = ""  # the path of the console below the URL of a service; Off: none
 
     @property
@@ -123,8 +124,9 @@ class Config:
     def server_text(self) -> str:
         address = f"[{self.options.address}]" if ":" in self.options.address else self.options.address
         tls = " tls" if self.options.https else ""
+        seconds = 0 if self.options.cuts_responses else SHUTDOWN_SECONDS
         text = section("SERVER", {"Listen": f"{address}:{self.options.port}{tls}", "Workers": self.options.workers,
-                                  "LogLevel": self.options.log_level, "ShutdownTimeout": f"{SHUTDOWN_SECONDS}s"})
+                                  "LogLevel": self.options.log_level, "ShutdownTimeout": f"{seconds}s"})
         return text + (section("TLS", {"SelfSigned": "On"}) if self.options.https else "")
 
     def plugins_text(self) -> str:
