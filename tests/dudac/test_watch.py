@@ -6,6 +6,7 @@ import http.client
 import os
 import re
 import shutil
+import signal
 import subprocess
 import threading
 from urllib.parse import urlsplit
@@ -237,7 +238,7 @@ def test_errors_of_the_compiler_are_shown_until_it_compiles(tmp_path, start):
     make_folder(tmp_path, files={"apple.c": BROKEN})
     program.wait_line("^dudac: apple.c does not compile")
     status, page = await_true(lambda: (found := ask(url))[0] == 503 and found)
-    assert "<h1>apple.c does not compile</h1>" in page and "unknown type name ‘return_’" in page
+    assert "<h1>apple.c:13: error: unknown type name ‘return_’</h1>" in page
     assert "return_ router-&gt;get(&quot;/&quot;" in page and 'http-equiv="refresh"' in page and "\x1b" not in page
     assert "apple.c:13:5: error: " in program.output
     make_folder(tmp_path, text="two")
@@ -328,7 +329,10 @@ def test_a_failed_start_is_shown_with_what_the_service_has_said(tmp_path, start)
     source = make_source().replace("return router", 'msg->warn("no table %s", "fruits"); return 7; return router')
     make_folder(tmp_path, files={"apple.c": source})
     status, page = await_true(lambda: (found := ask(url))[0] == 503 and found)
-    assert "duda_main() has returned 7" in page and "no table fruits" in page
+    assert "<h1>duda_main() has returned 7: no table fruits</h1>" in page
+    assert "warn  service apple: no table fruits" in page
+    program.stop()
+    assert [program.output.count(text) for text in ("no table fruits", "duda_main() has returned 7")] == [1, 1]
 
 
 # AddressSanitizer would report first.
@@ -337,18 +341,42 @@ NO_HANDLERS = {"ASAN_OPTIONS": "handle_sigill=0:detect_leaks=0"}
 
 def test_after_a_crash_the_page_shows_where_it_was(tmp_path, start):
     program, url = watch(start, make_folder(tmp_path), env=NO_HANDLERS)
-    make_folder(tmp_path, files={"apple.c": make_source().replace("response->end", "__builtin_trap(); response->end")})
+    code = 'msg->warn("before"); __builtin_trap(); response->end'
+    make_folder(tmp_path, files={"apple.c": make_source().replace("response->end", code)})
     program.wait_url(2)
     with pytest.raises((OSError, http.client.HTTPException)):
         ask(url)
     program.wait_line("^dudac: the server has ended: ")
     program.wait_line("^dudac: it starts again after the next change")
     status, page = await_true(lambda: ask_or_wait(url))
-    assert status == 503 and "<h1>the service &quot;apple&quot; has crashed: SIGILL" in page
+    assert status == 503 and "<h1>SIGILL in say(), apple.c:8</h1>" in page and "before" not in page
     assert re.search(r"#0 apple\.duda\+0x[0-9a-f]+ \(\w+, \S*apple\.c:\d+\)", page), page
     assert "request: GET /apple/" in page
     make_folder(tmp_path, text="two")
     assert program.wait_url(3) == url and ask(url) == (200, "two\n")
+    assert [program.output.count(text) for text in ("has crashed: SIGILL", "(say, ", "before")] == [1, 1, 1]
+
+
+def test_a_server_that_was_killed(tmp_path, start):
+    """There is no reason in its log."""
+    program, url = watch(start, make_folder(tmp_path))
+    os.kill(program.server_pid(), signal.SIGKILL)
+    program.wait_line("^dudac: it starts again after the next change")
+    status, page = await_true(lambda: ask_or_wait(url))
+    assert status == 503 and "<h1>the server has ended: SIGKILL (Killed)</h1>" in page and "listening" not in page
+
+
+def test_a_report_of_a_sanitizer_is_shown(tmp_path, start):
+    source = "#include <stdlib.h>\n" + make_source().replace(
+        "response->end", 'int *volatile p = malloc(4); free(p); response->printf(dr, "%d", *p); response->end')
+    program, url = watch(start, make_folder(tmp_path, files={"apple.c": source}), "--sanitize", "address",
+                         env={"CC": None})
+    with pytest.raises((OSError, http.client.HTTPException)):
+        ask(url)
+    program.wait_line("^dudac: it starts again after the next change")
+    status, page = await_true(lambda: ask_or_wait(url))
+    assert status == 503 and "<h1>AddressSanitizer: heap-use-after-free in say(), apple.c:9</h1>" in page
+    program.lines.clear()  # of the report, which is not one of the server
 
 
 def test_a_crash_at_the_first_start_is_shown(tmp_path, start):

@@ -8,6 +8,7 @@ installation        where the headers and the server are
 config, server      a configuration in a temporary folder, and the server as a process
 session             builds and serves; with --watch again after each change
 lock                one dudac builds in a folder at a time
+reason              why a service does not compile or start, or has crashed, in one line
 interrupts          signals that end dudac
 check_file, expect  the format of checks.toml; what responses must be
 data                the data of a test

@@ -23,6 +23,7 @@ from .lock import lock_folder
 PLUGINS = ("liana", "mandril", "maintenance", "duda", "static")  # in the order in which they handle a request
 SHUTDOWN_SECONDS = 2
 ERROR_CHARS_MAX = 10_000  # 6 bytes each at most, and the server takes a page of 64 KB
+TITLE_CHARS_MAX = 200
 PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
 <title>{title}</title>{refresh}
@@ -159,6 +160,7 @@ class Config:
     def set_failure(self, title: str, text: str) -> None:
         """Writes the error page, which the server reads at its next reload."""
         body = f"<pre>{html.escape(strip_colors(text)[:ERROR_CHARS_MAX])}</pre>"
+        title = title if len(title) <= TITLE_CHARS_MAX else f"{title[:TITLE_CHARS_MAX]}..."
         note = "<p>The service comes back in this place after the next change with which it compiles and starts.</p>"
         self.top.mkdir(parents=True, exist_ok=True)  # the build folder may have been removed
         self.page.write_text(make_page(title, body + note, refresh=True), encoding="utf-8", errors="replace")

@@ -131,6 +131,13 @@ class Reports:
                 part = ""
         return "\n".join(["a sanitizer reports:", *found])
 
+    def describe_first(self) -> str:
+        """The first report in one line: what is wrong, in which function of the services."""
+        _, *lines = self.summarize().splitlines()
+        what = re.sub(r" on (?:unknown )?address 0x[0-9a-f]+.*", "", lines[0].strip()) if lines else ""
+        function, _, place = lines[1].strip().partition(" ") if len(lines) > 1 else ("", "", "")
+        return f"{what} in {function}(), {place}" if place and "runtime error" not in what else what
+
     def describe(self) -> str:
         return "\n".join([self.summarize(), "", "the whole report:", *self.lines])
 

@@ -46,6 +46,11 @@ def drop_output() -> None:
         os.close(device)
 
 
+def is_noise(line: str) -> bool:
+    match = LINE.match(line)
+    return bool(NOISE.search(line) or match and match[1] == "debug")
+
+
 class Screen:
     """Lines come from several threads."""
 
@@ -83,6 +88,6 @@ class Screen:
     def log(self, line: str) -> None:
         """A line of the server's log."""
         match = LINE.match(line)
-        if not self.verbose and (NOISE.search(line) or match and match[1] == "debug"):
+        if not self.verbose and is_noise(line):
             return
         self.write(clean(line), err=True, fg=LEVELS.get(match[1]) if match else None)

@@ -24,11 +24,12 @@ import time
 from . import DudacError
 from .config import SHUTDOWN_SECONDS, Config
 from .interrupts import hold_interrupts
+from .reason import CRASH
 from .sanitize import Reports
 
 START_SECONDS = 60
 STOP_SECONDS = SHUTDOWN_SECONDS + 8
-LAST_LINES = 60  # of which a stack trace takes most
+LAST_LINES = 200  # a stack trace has 64 addresses, and more lines than these because of functions that were inlined
 LINE_BYTES_MAX = 1 << 16
 READS_MAX = 64  # before notifications are looked at again; more than the log's pipe holds
 PR_SET_PDEATHSIG = 1
@@ -36,7 +37,6 @@ CREDENTIALS = struct.Struct("3i")  # process, user, group: struct ucred
 # What the server says about its configuration, of which only the services can be wrong, and about duda_main().
 PROBLEM = re.compile(r"/conf/(?:monkey\.conf|sites/default):\d+:\d+: (?:error|warning): (.*)$|"
                      r"^\S+Z error +(service \S+: duda_main\(\) .*)$|(the new configuration cannot be used .*)$")
-CRASH = re.compile(r"(?:^|Z error +)(the service \".*\" has crashed: .*)$")
 WARNING = re.compile(r"^\S+Z (?:warn|error) ")
 LISTENING = re.compile(r"listening on \S*:(\d+)$")
 
@@ -88,7 +88,7 @@ class Server:
         self.program, self.config, self.events, self.on_line = program, config, events, on_line
         self.environment, self.reports = environment, reports
         self.lines = collections.deque(maxlen=LAST_LINES)
-        self.was_ready = self.was_killed = False
+        self.was_ready = self.was_killed = self.has_crashed = False
         self.process = self.reader = self.port = self.pidfd = None
 
     def start(self) -> None:
@@ -155,9 +155,16 @@ class Server:
             self.port = int(match[1])
         is_report = self.reports.take(line)
         if not is_report:
-            self.lines.append(line)
+            self.keep_line(line)
         self.on_line(line, is_report)
         self.events.put(("line", line))
+
+    def keep_line(self, line: str) -> None:
+        """What was logged before a crash has no part in it."""
+        if not self.has_crashed and CRASH.search(line):
+            self.has_crashed = True
+            self.lines.clear()
+        self.lines.append(line)
 
     # ── what is done with it ──
 
@@ -190,8 +197,8 @@ class Server:
             return ServerEnded(f"the server has ended: {self.reports.summarize()}")
         how = "did not end after SIGTERM, and was killed" if self.was_killed else \
             f"has ended: {describe_status(status)}"
-        last = "".join(f"\n    {line}" for line in self.lines)
-        return ServerEnded(f"the server {how}" + (f"; its last lines:{last}" if last else ""))
+        problems = [] if self.was_ready else find_problems(self.lines)
+        return ServerEnded("\n".join([f"the server {how}", *problems]))
 
     def stop(self) -> int:
         """Ends it; connections in use may finish for a moment, of which a server that was never ready has none. Returns
@@ -223,8 +230,3 @@ def find_problems(lines: list) -> list:
 def find_warnings(lines: list) -> list:
     """The warnings and errors that the log has besides: why duda_main() has returned an error."""
     return [line for line in lines if WARNING.search(line) and not PROBLEM.search(line)]
-
-
-def find_crash(lines) -> str:
-    """What the log says of the crash of a service; or nothing."""
-    return next((match[1] for match in map(CRASH.search, lines) if match), "")

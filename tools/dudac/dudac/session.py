@@ -26,8 +26,9 @@ from .folder import read_folder
 from .installation import Installation
 from .interrupts import hold_interrupts, ignore_interrupts
 from .sanitize import Reports, prepare_server
-from .screen import Screen
-from .server import Server, ServerEnded, ServerSilent, find_crash, find_problems, find_warnings
+from .reason import describe_build, describe_crash, describe_start
+from .screen import Screen, is_noise
+from .server import PROBLEM, Server, ServerEnded, ServerSilent, find_problems, find_warnings
 
 QUIET_SECONDS = 0.05  # after a change, before a build; an editor makes several changes at once
 CHECK_SECONDS = 1  # without a change, whether the folder is there
@@ -53,6 +54,11 @@ def check_port(options: Options) -> None:
             raise DudacError(f"cannot listen on {options.address}, port {options.port}: {error.strerror}") from None
 
 
+def strip_time(line: str) -> str:
+    """A line of the log without what differs when it comes again."""
+    return line.partition(" ")[2]
+
+
 class Session:
     """One folder and its server; close() ends and removes everything."""
 
@@ -65,6 +71,7 @@ class Session:
         self.has_said_console = False
         self.changed = set()  # paths since the last build
         self.served = None  # see describe_served()
+        self.shown = set()  # lines, without their times, that are not shown again
 
     # ── build ──
 
@@ -96,7 +103,7 @@ class Session:
         self.open_server()
         lines = self.server.wait_ready(self.note_change)
         if problems := find_problems(lines):
-            raise DudacError(problems[0])
+            raise DudacError("\n".join(problems))
         return lines
 
     def open_config(self) -> Config:
@@ -116,8 +123,10 @@ class Session:
         self.server.start()
 
     def show_line(self, line: str, is_report: bool) -> None:
-        """A test shows reports at its end."""
-        if not (is_report and self.options.holds_reports):
+        """A test shows reports at its end, and dudac reports problems itself."""
+        if is_report and self.options.holds_reports:
+            return
+        if self.screen.verbose or not PROBLEM.search(line) and strip_time(line) not in self.shown:
             self.screen.log(line)
 
     def keep_port(self) -> None:
@@ -171,12 +180,15 @@ class Session:
         try:
             self.build()
         except CompileError as error:
-            self.note_failure(error, error.output)
+            self.note_build_failure(error)
         self.try_serve()
 
-    def note_failure(self, error, text: str) -> None:
-        self.screen.error(str(error))
-        self.failure = (str(error), text)
+    def note_failure(self, sentence: str, title: str, text: str) -> None:
+        self.screen.error(sentence)
+        self.failure = (title, text)
+
+    def note_build_failure(self, error: CompileError) -> None:
+        self.note_failure(str(error), describe_build(error.output, self.services) or str(error), error.output)
 
     def serve_change(self) -> None:
         """Starts or reloads the server after a build; shows or clears the error page."""
@@ -185,12 +197,20 @@ class Session:
         lines = self.apply()
         problems = find_problems(lines)
         if problems and not self.failure:
-            self.note_failure(problems[0], "\n".join([*problems, "", *find_warnings(lines)]).strip())
+            warnings = find_warnings(lines)
+            self.note_failure("\n".join(problems), describe_start(problems[0], warnings),
+                              "\n".join([*problems, "", *warnings]).strip())
             self.config.set_failure(*self.failure)
-            self.server.reload(self.note_change)  # reads the page
+            self.reload_page(lines)
         self.config.show_failure(bool(self.failure))
         if not self.failure:
             self.say_urls()
+
+    def reload_page(self, lines: list) -> None:
+        """Has the server read the page of a failure. The service fails once more, and says again what is in `lines`."""
+        self.shown = set(map(strip_time, lines))
+        self.server.reload(self.note_change)
+        self.shown = set()
 
     def try_serve(self) -> None:
         try:
@@ -202,7 +222,8 @@ class Session:
         """After its crash, or because it blocks: the next one shows why, and has no services until the next change."""
         self.screen.error(str(error))
         self.screen.notice("it starts again after the next change")
-        log, reports = list(self.server.lines), self.server.reports
+        log = [line for line in self.server.lines if not is_noise(line)]
+        reports = self.server.reports
         if self.server.port:
             self.keep_port()
         self.server.stop()
@@ -210,8 +231,9 @@ class Session:
         with contextlib.suppress(queue.Empty):  # what it has said until then is not said by the next one
             while True:
                 self.note_change(*self.events.get_nowait())
-        title = "a sanitizer has reported an error" if reports.lines else find_crash(log) or str(error).split(";")[0]
-        self.failure = (title, reports.describe() if reports.lines else "\n".join(log))
+        title = reports.describe_first() if reports.lines else describe_crash(log, self.services)
+        text = reports.describe() if reports.lines else "\n".join(log)
+        self.failure = (title or str(error), text or str(error))
         self.serve_page()
 
     def serve_page(self) -> None:
@@ -269,9 +291,9 @@ class Session:
                 self.renew_files()
             is_new = self.served != self.describe_served()
         except CompileError as error:
-            self.note_failure(error, error.output)
+            self.note_build_failure(error)
         except (DudacError, OSError) as error:  # a file may vanish meanwhile
-            self.note_failure(error, str(error))
+            self.note_failure(str(error), str(error), str(error))
         if self.failure:
             return True
         return bool(failed_before) or is_new or self.server is None
