@@ -42,9 +42,11 @@ MK_API void *mk_library_open(const char *file, enum mk_library_mode mode, struct
 /*
  * Opens a copy of the file of a descriptor, which stays the caller's, as MK_LIBRARY_COPY does: for a caller that has to
  * know which file it is, for example by fstat(2). `name` is the name of the copy in /proc/PID/maps, cut at 200 bytes.
+ * `ret_copy`: NULL, or gets a descriptor of the copy, which the caller closes; -1 without an object, or if there are no
+ * descriptors left.
  * Returns as mk_library_open(). A file of more than 1 GB is not copied.
  */
-MK_API void *mk_library_open_copy(int fd, const char *name, struct mk_buf *error);
+MK_API void *mk_library_open_copy(int fd, const char *name, int *ret_copy, struct mk_buf *error);
 
 /* Sets the pointers of `n` symbols. Returns 0, or -ENOEXEC with the reason in `error` if one is missing. */
 MK_API int mk_library_find(void *handle, const struct mk_library_symbol *symbols, size_t n, struct mk_buf *error);

@@ -145,22 +145,40 @@ def test_files_in_the_place_of_objects(serve_services, tmp_path):
 STRIP = {"without lines": ["-g"], "without symbols": ["-s"]}
 
 
-@pytest.mark.parametrize("how", [*STRIP, "replaced"])
+@pytest.mark.parametrize("how", STRIP)
 def test_a_file_without_names(serve_services, how, tmp_path):
-    """A newer file has other addresses: no name is better than a wrong one."""
+    code = READ + UNCHECKED + handler("response->http_status(dr, 200 + read_it((int *)16));").lstrip()
+
+    def change(server):
+        file = next(tmp_path.rglob("x.duda"))
+        copy = file.with_name("copy")
+        subprocess.run(["strip", *STRIP[how], "-o", copy, file], check=True)
+        copy.rename(file)
+        reload(server)
+
+    log = crash(serve_services, code, prepare=change)
+    names = frames(log)
+    assert names[:2] == ["read_it", "handle"] if how == "without lines" else not names, log
+    assert re.search(r"error     #0 x\.duda\+0x[0-9a-f]+", log), log
+    assert ("its functions have no names: compile it with -g" in log) == (not names), log
+
+
+@pytest.mark.parametrize("how", ["replaced", "overwritten", "touched", "removed"])
+def test_a_file_that_has_changed(serve_services, how, tmp_path):
+    """An edit between the start of a service and its crash: the names are those of what runs."""
     code = READ + UNCHECKED + handler("response->http_status(dr, 200 + read_it((int *)16));").lstrip()
 
     def change(server):
         file = next(tmp_path.rglob("x.duda"))
         if how == "replaced":
             build_service(file.parent, "x", service("int other;\n" + code))
-        else:
-            copy = file.with_name("copy")
-            subprocess.run(["strip", *STRIP[how], "-o", copy, file], check=True)
-            copy.rename(file)
+        elif how == "overwritten":
+            file.write_bytes(b"no service" * 1000)
+        elif how == "touched":
+            file.touch()
             reload(server)
+        else:
+            file.unlink()
 
     log = crash(serve_services, code, prepare=change)
-    names = frames(log)
-    assert names[:2] == ["read_it", "handle"] if how == "without lines" else not names, log
-    assert re.search(r"error     #0 x\.duda\+0x[0-9a-f]+", log), log
+    assert [name.split(",")[0] for name in frames(log)[:2]] == ["read_it", "handle"], log

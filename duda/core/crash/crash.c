@@ -264,26 +264,39 @@ static void log_frame(void *ctx, const struct name *name)
     log_line(MK_LOG_ERROR, &l);
 }
 
-/* A function that was inlined has a frame of its own, as in a debugger. */
-static void log_frames(const struct trace *t)
-{
-    unsigned number = 0;
-    for (int i = t->first; i < t->n; i++) {
-        uintptr_t address = t->frames[i] - (i > t->first); /* the call, and not what follows it */
-        struct crash_object *o = crash_find_object(address);
-        struct frame f = {.object = o, .address = address, .number = &number};
-        dladdr((const void *)address, &f.info);
-        if (find_names(o, address, &f.info, log_frame, &f) == 0)
-            log_frame(&f, NULL);
-    }
-}
-
 static void log_reason(const char *text)
 {
     char data[LINE_BYTES];
     struct line l = {data, 0, sizeof(data)};
     line_add(&l, text);
     log_line(MK_LOG_ERROR, &l);
+}
+
+/* `named`: how many addresses in services have names. */
+static void log_missing_names(const struct trace *t, unsigned named)
+{
+    const struct crash_object *o = named == 0 ? find_first_object(t) : NULL;
+    const char *text = o ? names_explain(o) : NULL;
+    if (text)
+        log_reason(text);
+}
+
+/* A function that was inlined has a frame of its own, as in a debugger. */
+static void log_frames(const struct trace *t)
+{
+    unsigned number = 0, named = 0;
+    for (int i = t->first; i < t->n; i++) {
+        uintptr_t address = t->frames[i] - (i > t->first); /* the call, and not what follows it */
+        struct crash_object *o = crash_find_object(address);
+        struct frame f = {.object = o, .address = address, .number = &number};
+        dladdr((const void *)address, &f.info);
+        unsigned n = find_names(o, address, &f.info, log_frame, &f);
+        if (n == 0)
+            log_frame(&f, NULL);
+        else if (o && o->kind == CRASH_SERVICE)
+            named++;
+    }
+    log_missing_names(t, named);
 }
 
 /* Comes when the handler returns. */

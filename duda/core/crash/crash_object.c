@@ -9,6 +9,7 @@
 #include <link.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Written by the hooks of the configuration, which run one at a time. */
 static _Atomic(struct crash_object *) objects;
@@ -69,6 +70,7 @@ struct crash_object *crash_add_object(enum crash_kind kind, const char *name, co
     o->crashes = NULL;
     o->names = NULL;
     o->file[0] = '\0';
+    o->copy = -1;
     o->bias = s.bias;
     o->kind = kind;
     snprintf(o->name, sizeof(o->name), "%s", name);
@@ -78,10 +80,12 @@ struct crash_object *crash_add_object(enum crash_kind kind, const char *name, co
     return o;
 }
 
-void crash_set_file(struct crash_object *object, const char *file, int fd)
+void crash_set_file(struct crash_object *object, const char *file, int copy)
 {
-    if (strlen(file) < sizeof(object->file) && fstat(fd, &object->loaded) == 0)
+    if (strlen(file) < sizeof(object->file))
         snprintf(object->file, sizeof(object->file), "%s", file);
+    snprintf(object->copy_path, sizeof(object->copy_path), "/proc/self/fd/%d", copy);
+    object->copy = copy;
 }
 
 void crash_count_object(struct crash_object *object, const struct mk_counter *counter)
@@ -97,6 +101,9 @@ void crash_get_range(const struct crash_object *object, uintptr_t *ret_begin, ui
 
 void crash_remove_object(struct crash_object *object)
 {
+    int copy = atomic_exchange(&object->copy, -1);
+    if (copy >= 0)
+        close(copy);
     object->has_ended = true;
 }
 

@@ -9,9 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/stat.h>
 
-enum { CRASH_NAME_BYTES = 72, CRASH_FILE_BYTES = 512 };
+enum { CRASH_NAME_BYTES = 72, CRASH_FILE_BYTES = 512, CRASH_COPY_BYTES = 32 };
 
 struct backtrace_state;
 struct mk_counter;
@@ -27,15 +26,19 @@ struct crash_object {
     uintptr_t bias;                             /* what is added to the addresses of the file */
     _Atomic(const struct mk_counter *) crashes; /* NULL: not counted */
     char name[CRASH_NAME_BYTES];
-    char file[CRASH_FILE_BYTES];             /* that it was loaded from; "": functions have no names */
-    struct stat loaded;                      /* the file then */
+    char file[CRASH_FILE_BYTES];             /* that it was loaded from; "": the path is too long */
+    _Atomic int copy;                        /* of that file, in memory; -1: functions have no names */
+    char copy_path[CRASH_COPY_BYTES];        /* of the descriptor */
     _Atomic(struct backtrace_state *) names; /* NULL: not read yet; see names.c */
 };
 
 /* Finds the object that contains `address`. Returns NULL without memory: then its stack traces show no names. */
 struct crash_object *crash_add_object(enum crash_kind kind, const char *name, const void *address);
-/* Sets the file that it was loaded from, for names and lines, as long as the file does not change. */
-void crash_set_file(struct crash_object *object, const char *file, int fd);
+/*
+ * Sets the file that it was loaded from, and a descriptor of its copy in memory, which the object owns: names and lines
+ * are read from the copy, because the file may be another one by then. `copy`: -1 without one.
+ */
+void crash_set_file(struct crash_object *object, const char *file, int copy);
 /* Has crashes of an object counted, whose counter outlives the process; see <monkey/counters.h>. */
 void crash_count_object(struct crash_object *object, const struct mk_counter *counter);
 /* Returns where the object begins and ends in memory. */

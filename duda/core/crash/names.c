@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Names by libbacktrace (names.h), which belongs to gcc. It finds files by the names that objects have in the process;
- * a service is a copy in memory and has none. So the file of the service is given as that of the program, in whose
- * place it is read, and addresses are moved there. The other objects are left out.
+ * a service is a copy in memory and has none. So the copy is given as the file of the program, in whose place it is
+ * read, and addresses are moved there. The other objects are left out.
  */
 #include "crash/names.h"
 
@@ -61,23 +61,13 @@ static int get_base(struct dl_phdr_info *info, size_t size, void *ctx)
     return 0;
 }
 
-/* Returns whether the file is still the one that was loaded: a newer one has other addresses. */
-static bool is_unchanged(const struct crash_object *o)
-{
-    const struct stat *loaded = &o->loaded;
-    struct stat now;
-    return o->file[0] && stat(o->file, &now) == 0 && now.st_ino == loaded->st_ino && now.st_dev == loaded->st_dev &&
-           now.st_size == loaded->st_size && now.st_mtim.tv_sec == loaded->st_mtim.tv_sec &&
-           now.st_mtim.tv_nsec == loaded->st_mtim.tv_nsec;
-}
-
 /* Versions of a service that make mistakes after reload and reload do not fill the memory. */
 static struct backtrace_state *get_state(struct crash_object *o)
 {
     static _Atomic unsigned states;
     struct backtrace_state *state = atomic_load(&o->names);
-    if (!state && is_unchanged(o) && atomic_fetch_add(&states, 1) < STATES_MAX) {
-        state = backtrace_create_state(o->file, true, ignore_error, NULL);
+    if (!state && o->copy >= 0 && atomic_fetch_add(&states, 1) < STATES_MAX) {
+        state = backtrace_create_state(o->copy_path, true, ignore_error, NULL);
         atomic_store(&o->names, state);
     }
     return state;
@@ -106,6 +96,15 @@ static void add_symbol(void *data, uintptr_t pc, const char *function, uintptr_t
 {
     (void)value, (void)size;
     add_line(data, pc, NULL, 0, function);
+}
+
+const char *names_explain(const struct crash_object *object)
+{
+    if (atomic_load(&object->names))
+        return "    its functions have no names: compile it with -g, and do not strip it";
+    return object->copy < 0
+               ? "    its functions have no names: no descriptor was left when it was loaded"
+               : "    its functions have no names: those of too many versions were read since the server has started";
 }
 
 unsigned names_find(struct crash_object *object, uintptr_t address, name_fn fn, void *ctx)

@@ -9,3 +9,9 @@ unsigned names_find(struct crash_object *object, uintptr_t address, name_fn fn, 
     (void)object, (void)address, (void)fn, (void)ctx;
     return 0;
 }
+
+const char *names_explain(const struct crash_object *object)
+{
+    (void)object;
+    return NULL;
+}

@@ -119,11 +119,21 @@ static int check_info(const struct duda_service_info *info, struct mk_buf *error
     return -ENOEXEC;
 }
 
-static int find_symbols(struct service *s, int fd, struct mk_buf *error)
+/* Adds the object for stack traces, which owns `copy`, the descriptor of the object's file in memory, or -1. */
+static void add_crash_object(struct service *s, int copy)
+{
+    if (s->info)
+        s->object = crash_add_object(CRASH_SERVICE, s->self.name.data, s->info);
+    if (s->object)
+        crash_set_file(s->object, s->conf.file.p, copy);
+    else if (copy >= 0)
+        close(copy);
+}
+
+static int find_symbols(struct service *s, int copy, struct mk_buf *error)
 {
     s->info = dlsym(s->handle, "duda_service_info");
-    if (s->info && (s->object = crash_add_object(CRASH_SERVICE, s->self.name.data, s->info)))
-        crash_set_file(s->object, s->conf.file.p, fd);
+    add_crash_object(s, copy);
     if (check_info(s->info, error) < 0)
         return -ENOEXEC;
     *(void **)&s->main = dlsym(s->handle, "duda_main");
@@ -182,10 +192,11 @@ static void end_call(struct main_call *call)
 static int load(struct service *s, int fd, struct mk_buf *error)
 {
     struct main_call call;
+    int copy;
     begin_call(&call, s, "a function that runs when it is loaded");
-    s->handle = mk_library_open_copy(fd, s->conf.name.p, error);
+    s->handle = mk_library_open_copy(fd, s->conf.name.p, &copy, error);
     end_call(&call);
-    return s->handle ? find_symbols(s, fd, error) : -ENOEXEC;
+    return s->handle ? find_symbols(s, copy, error) : -ENOEXEC;
 }
 
 /* ── the service ── */

@@ -193,9 +193,11 @@ static int copy_file(int from, const char *name)
 }
 
 /* The inode of the copy and the path are not used again, so that dlopen() finds no older object. */
-void *mk_library_open_copy(int fd, const char *name, struct mk_buf *error)
+void *mk_library_open_copy(int fd, const char *name, int *ret_copy, struct mk_buf *error)
 {
     struct stat st;
+    if (ret_copy)
+        *ret_copy = -1;
     bool regular = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
     int copy = regular ? copy_file(fd, name) : -EINVAL;
     if (copy < 0) {
@@ -203,6 +205,8 @@ void *mk_library_open_copy(int fd, const char *name, struct mk_buf *error)
         return NULL;
     }
     void *handle = open_checked(copy, NULL, error);
+    if (handle && ret_copy)
+        *ret_copy = fcntl(copy, F_DUPFD_CLOEXEC, 0);
     close_copy(copy, handle);
     return handle;
 }
@@ -218,7 +222,7 @@ void *mk_library_open(const char *file, enum mk_library_mode mode, struct mk_buf
         mk_buf_addf(error, "%s", strerror(-fd));
         return NULL;
     }
-    void *handle = mode == MK_LIBRARY_COPY ? mk_library_open_copy(fd, slash ? slash + 1 : file, error)
+    void *handle = mode == MK_LIBRARY_COPY ? mk_library_open_copy(fd, slash ? slash + 1 : file, NULL, error)
                                            : open_checked(fd, mode == MK_LIBRARY_SHARED ? file : NULL, error);
     close(fd);
     return handle;

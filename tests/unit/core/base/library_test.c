@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
+#include <sys/stat.h>
 
 #include <monkey/library.h>
 
@@ -147,8 +148,14 @@ TEST(a_copy_of_a_descriptor)
         skip();
     int fd = open(mk_test_path("z.so"), O_RDONLY | O_CLOEXEC);
     assert_int_equal(lseek(fd, 100, SEEK_SET), 100);
-    void *one = mk_library_open_copy(fd, "service", &error), *two = mk_library_open_copy(fd, "service", &error);
+    int copy;
+    struct stat st, copied;
+    void *one = mk_library_open_copy(fd, "service", &copy, &error);
+    void *two = mk_library_open_copy(fd, "service", NULL, &error);
     assert_true(one && two && one != two);
+    assert_true(fstat(fd, &st) == 0 && fstat(copy, &copied) == 0);
+    assert_true(copied.st_size == st.st_size && copied.st_ino != st.st_ino);
+    close(copy);
     assert_true(dlsym(one, "zlibVersion") != dlsym(two, "zlibVersion")); /* so are their variables */
     assert_int_equal(lseek(fd, 0, SEEK_CUR), 100);                       /* the descriptor is as before */
     assert_true(is_mapped("memfd:service"));

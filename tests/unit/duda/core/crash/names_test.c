@@ -33,7 +33,6 @@ static struct crash_object *add(const char *path)
     assert_non_null(o);
     assert_true(fd >= 0);
     crash_set_file(o, path, fd);
-    close(fd);
     return o;
 }
 
@@ -65,20 +64,20 @@ TEST(an_address_that_is_no_code)
     end(o);
 }
 
-/* A newer file has other addresses, and so has one that is written after it was loaded. */
-TEST(a_file_that_has_changed)
+/* A newer file in its place, or none, has no part in it. */
+TEST(a_file_that_was_removed)
 {
     unsigned n = 0;
     char path[] = "names-XXXXXX";
     int fd = mkstemp(path), program = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
     assert_true(sendfile(fd, program, NULL, 1 << 30) > 0);
     struct crash_object *o = add(path);
-    assert_int_equal(write(fd, "x", 1), 1);
-    assert_int_equal(names_find(o, (uintptr_t)find_me, keep, &n), 0);
+    unlink(path);
+    assert_int_equal(names_find(o, (uintptr_t)find_me, keep, &n), 1);
+    assert_string_equal(last.function, "find_me");
     end(o);
     close(fd);
     close(program);
-    unlink(path);
 }
 
 TEST(a_path_that_is_too_long)
@@ -88,6 +87,30 @@ TEST(a_path_that_is_too_long)
     memset(path, '/', sizeof(path));
     memcpy(path + sizeof(path) - 15, "proc/self/exe", 14);
     struct crash_object *o = add(path);
+    assert_int_equal(names_find(o, (uintptr_t)find_me, keep, &n), 1);
+    end(o);
+}
+
+TEST(without_a_copy)
+{
+    unsigned n = 0;
+    struct crash_object *o = crash_add_object(CRASH_SERVICE, "shop", (const void *)(uintptr_t)find_me);
+    crash_set_file(o, "/proc/self/exe", -1);
     assert_int_equal(names_find(o, (uintptr_t)find_me, keep, &n), 0);
+    assert_non_null(strstr(names_explain(o), "no descriptor was left"));
+    end(o);
+}
+
+/* The last test: nothing is read any more then. */
+TEST(too_many_versions)
+{
+    unsigned n = 0, versions = 0;
+    struct crash_object *o = add("/proc/self/exe");
+    while (names_find(o, (uintptr_t)find_me, keep, &n) > 0 && versions++ < 100) {
+        crash_remove_object(o);
+        o = add("/proc/self/exe");
+    }
+    assert_in_range(versions, 1, 64);
+    assert_non_null(strstr(names_explain(o), "those of too many versions"));
     end(o);
 }
