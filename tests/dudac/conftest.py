@@ -2,6 +2,7 @@
 """Makes the package of `dudac` and the harness of the end-to-end tests importable."""
 
 import pathlib
+import shutil
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -9,6 +10,7 @@ sys.path[:0] = [str(HERE.parents[1] / "tools" / "dudac"), str(HERE), str(HERE.pa
 
 import pytest  # noqa: E402
 from harness import inherited_signals  # noqa: E402
+from harness.redis import Redis  # noqa: E402
 from running import Running  # noqa: E402
 
 inherited_signals.restore()
@@ -30,3 +32,19 @@ def start():
     yield begin
     for program in programs:
         program.end()
+
+
+@pytest.fixture
+def servers(tmp_path):
+    """Starts what examples need, by their names; returns the environment that tells them where it is."""
+    made = []
+
+    def start(name):
+        if name != "16-redis" or not shutil.which("redis-server"):
+            return None
+        made.append(Redis(tmp_path / "redis"))
+        return {"REDIS_ADDRESS": made[-1].address}
+
+    yield start
+    for one in made:
+        one.kill()

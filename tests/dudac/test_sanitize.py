@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`--sanitize`: mistakes of a service are reported with the names of its functions, and make a test fail."""
 
-import os
 import re
 
 import pytest
@@ -9,7 +8,7 @@ from dudac import DudacError
 from dudac.sanitize import Reports, parse_kinds
 
 from harness import build
-from running import ask, make_folder, make_source, run_dudac
+from running import ask, make_folder, make_source, needs_tsan, run_dudac
 
 # With a mistake that the compiler does not see.
 MISTAKES = {
@@ -110,8 +109,7 @@ static void *add(void *data) { calls++; return data; }
 """
 
 
-@pytest.mark.skipif(not os.access(build.TOP / "build/tsan/bin/monkey", os.X_OK),
-                    reason="NOT TESTED: no preset tsan here")
+@needs_tsan
 def test_a_race(tmp_path):
     """Of a thread that the handler makes: requests at once may all be served by one worker."""
     source = make_mistake("sum").replace(MISTAKES["sum"], RACE).replace("static int *volatile kept;", COUNTER)

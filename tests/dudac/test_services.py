@@ -7,10 +7,7 @@ import shutil
 import pytest
 
 from harness import build
-from harness.redis import Redis
-from running import ask, make_folder, run_dudac
-
-EXAMPLES = sorted(path for path in (build.TOP / "docs/examples/services").glob("*") if path.is_dir())
+from running import EXAMPLES, ask, make_folder, run_dudac
 
 # As those of 2012: no prototypes, a definition of the same global in two files, functions by their names.
 OLD = {
@@ -65,22 +62,6 @@ int duda_main()
 }
 """,
 }
-
-
-@pytest.fixture
-def servers(tmp_path):
-    """Starts what examples need, by their names; returns the environment that tells them where it is."""
-    made = []
-
-    def start(name):
-        if name != "16-redis" or not shutil.which("redis-server"):
-            return None
-        made.append(Redis(tmp_path / "redis"))
-        return {"REDIS_ADDRESS": made[-1].address}
-
-    yield start
-    for one in made:
-        one.kill()
 
 
 @pytest.mark.parametrize("folder", EXAMPLES, ids=lambda path: path.name)
