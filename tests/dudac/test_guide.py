@@ -50,7 +50,8 @@ def test_the_checks(tmp_path):
     text = "".join(blocks("toml", "[[check]]"))
     (tmp_path / "checks.toml").write_text(text)
     steps = [step for check in read_checks(tmp_path / "checks.toml") for step in check.steps]
-    assert [len(step) for step in steps] == [1, 1, 1, 1, 11] and {step[0].method for step in steps} == {"GET", "POST"}
+    assert [len(step) for step in steps] == [1, 1, 1, 1, 11, 1, 1, 1]
+    assert {step[0].method for step in steps} == {"GET", "POST"}
 
 
 def test_the_manual_names_all_commands():

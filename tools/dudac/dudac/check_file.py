@@ -14,6 +14,7 @@ from typing import NoReturn, Optional
 from . import DudacError, read_text
 from .expect import EXPECTATIONS, check_pattern, list_patterns
 from .folder import SETTINGS_BYTES_MAX, read_toml
+from .keep import fill_row, list_names, list_references, without_expression
 
 AT_ONCE_MAX = 100
 METHODS = ("get", "head", "post", "put", "delete", "options", "patch")
@@ -48,11 +49,16 @@ ASSIGNMENT = re.compile(r"[ \t]*([\w-]+)[ \t]*=")
 class Request:
     method: str
     path: str
-    line: int
+    row: dict  # as the file has it
+    place: "Place"
     send: Optional[bytes] = None
     send_headers: dict = field(default_factory=dict)
     expected: dict = field(default_factory=dict)  # see EXPECTATIONS
     times: int = 1
+
+    def fill(self, kept: dict) -> "Request":
+        """The request with values of earlier responses."""
+        return make_request(fill_row(self.row, kept), self.place)
 
 
 @dataclass
@@ -135,13 +141,27 @@ def make_check(row: dict, place: Place) -> Check:
     rest = {key: value for key, value in row.items() if key != "name"}
     if "step" not in row:
         request = make_request(rest, place)
+        check_references([[request]])
         return Check(row.get("name", f"{request.method} {request.path}"), [[request] * request.times])
     if others := [key for key in rest if key != "step"]:
         place.below(others[0]).fail(f"{others[0]} must be below a [[check.step]], since the check has steps")
     if not row["step"] or "name" not in row:
         place.fail('a check with steps must have a name and a step: name = "logs in"')
     steps = [make_step(step, place.below("step", number)) for number, step in enumerate(row["step"])]
+    check_references(steps)
     return Check(row["name"], steps)
+
+
+def check_references(steps: list) -> None:
+    kept = set()
+    for requests in steps:
+        for request in requests:
+            for key, value in without_expression(request.row).items():
+                if missing := next((name for name in list_references(value) if name not in kept), None):
+                    request.place.below(key).fail(f'no step before keeps "{missing}", as {{keep = "{missing}"}} in '
+                                                  f"json_has or (?P<{missing}>...) in matches does; $${{{missing}}} is "
+                                                  f"the text ${{{missing}}}")
+        kept |= {name for request in requests for name in list_names(request.row)}
 
 
 def make_step(row: dict, place: Place) -> list:
@@ -170,7 +190,8 @@ def make_request(row: dict, place: Place) -> Request:
     return Request(
         method=methods[0].upper(),
         path=row[methods[0]],
-        line=place.line,
+        row=row,
+        place=place,
         send=encode_body(row, place),
         send_headers=make_headers(row, place),
         expected=make_expected(row, place),

@@ -20,6 +20,7 @@ from . import DudacError
 from .check_file import Check, Request, read_checks
 from .expect import EXPECTATIONS, Answer
 from .interrupts import hold_interrupts
+from .keep import read_kept
 from .programs import Program, run_program
 from .screen import Screen
 
@@ -105,25 +106,27 @@ def ask(url: str, request: Request, headers: dict, cookies: Cookies) -> Answer:
     return answer
 
 
-def try_request(url: str, request: Request, headers: dict, cookies: Cookies) -> Optional[str]:
-    """Returns what is wrong with its response."""
+def try_request(url: str, request: Request, headers: dict, cookies: Cookies) -> tuple:
+    """Returns what is wrong with its response, and the values that it keeps."""
     try:
         answer = ask(url, request, headers, cookies)
     except (OSError, http.client.HTTPException, ValueError) as error:
-        return f"no answer: {error or type(error).__name__}"
-    return next(filter(None, (EXPECTATIONS[key](answer, wanted) for key, wanted in request.expected.items())), None)
+        return f"no answer: {error or type(error).__name__}", {}
+    mistakes = (EXPECTATIONS[key](answer, wanted) for key, wanted in request.expected.items())
+    mistake = next(filter(None, mistakes), None)
+    return mistake, {} if mistake else read_kept(answer, request.expected)
 
 
 def send_at_once(url: str, requests: list, cookies: Cookies) -> list:
-    """Returns what is wrong with each response. All have the cookies of the steps before."""
+    """Returns what try_request() does of each request. All have the cookies of the steps before."""
     headers = [cookies.add_to(url, request) for request in requests]
     if len(requests) == 1:
         return [try_request(url, requests[0], headers[0], cookies)]
-    mistakes, barrier = ["it was not sent"] * len(requests), threading.Barrier(len(requests))
+    results, barrier = [("it was not sent", {})] * len(requests), threading.Barrier(len(requests))
 
     def run(number: int) -> None:
         barrier.wait(SECONDS)
-        mistakes[number] = try_request(url, requests[number], headers[number], cookies)
+        results[number] = try_request(url, requests[number], headers[number], cookies)
 
     # daemons, so that they do not delay an interrupt
     threads = [threading.Thread(target=run, args=(number,), daemon=True) for number in range(len(requests))]
@@ -131,20 +134,22 @@ def send_at_once(url: str, requests: list, cookies: Cookies) -> list:
         thread.start()
     for thread in threads:
         thread.join()
-    return mistakes
+    return results
 
 
 def find_mistake(url: str, check: Check) -> Optional[str]:
     """Returns what is wrong with the first response of the first step that is not as wanted."""
-    cookies = Cookies()
-    for number, requests in enumerate(check.steps, 1):
-        mistakes = send_at_once(url, requests, cookies)
-        wrong = [(request, mistake) for request, mistake in zip(requests, mistakes) if mistake]
+    cookies, kept = Cookies(), {}
+    for number, step in enumerate(check.steps, 1):
+        requests = [request.fill(kept) for request in step]
+        results = send_at_once(url, requests, cookies)
+        kept |= {name: value for _, values in results for name, value in values.items()}
+        wrong = [(request, mistake) for request, (mistake, _) in zip(requests, results) if mistake]
         if wrong:
             request, mistake = wrong[0]
-            step = f"step {number}, line {request.line}, {request.method} {request.path}: " if len(check.steps) > 1 \
-                else ""
-            return step + (f"{len(wrong)} of {len(requests)} at once: " if len(requests) > 1 else "") + mistake
+            place = f"step {number}, line {request.place.line}, {request.method} {request.path}: "
+            count = f"{len(wrong)} of {len(requests)} at once: "
+            return place * (len(check.steps) > 1) + count * (len(requests) > 1) + mistake
     return None
 
 

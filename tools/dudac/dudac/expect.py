@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the response of a check must be. Each expectation returns what is wrong, or nothing.
 
-In the values of `headers` and `json_has` a table with one of these keys is a pattern: matches, any, absent."""
+In the values of `headers` and `json_has` a table with one of these keys is a pattern: matches, any, absent, keep."""
 
 import http.client
 import json
@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 
 SHOWN_CHARS = 200  # of a body
+NAME = re.compile(r"[A-Za-z_]\w*")
 MISSING = object()  # in the place of a value that is not there
 KINDS = {"value": object, "string": str, "number": (int, float), "integer": int, "boolean": bool, "array": list,
          "object": dict}
@@ -54,11 +55,16 @@ def is_absent(value, _) -> bool:
     return value is MISSING
 
 
+def is_there(value, _) -> bool:
+    return value is not MISSING
+
+
 # key: function, and the sentence of a value that does not fit
 PATTERNS = {
     "matches": (is_match, "which does not match {}"),
     "any": (is_kind, "instead of any {}"),
     "absent": (is_absent, "instead of absent"),
+    "keep": (is_there, "instead of a value to keep as {}"),
 }
 
 
@@ -74,6 +80,9 @@ def check_pattern(key: str, argument) -> str | None:
         return None if argument in KINDS else f'any must be one of {", ".join(KINDS)}, as in {{any = "number"}}'
     if key == "absent":
         return None if argument is True else "absent can only be true: {absent = true}"
+    if key == "keep":
+        is_name = isinstance(argument, str) and NAME.fullmatch(argument)
+        return None if is_name else 'keep must be a name of letters, digits and _, as in {keep = "id"}'
     try:
         re.compile(argument)
     except re.error as error:
