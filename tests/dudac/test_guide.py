@@ -95,12 +95,12 @@ def run_commands(blocks, folder):
     return runs
 
 
-def open_sockets(url, n):
+def open_sockets(url, n, path="handshake/"):
     parts = urlsplit(url)
     address, tls = ("127.0.0.1", parts.port), parts.scheme == "https"
     context = ssl._create_unverified_context() if tls else None
     server = types.SimpleNamespace(open=lambda: TlsClient(address, context) if tls else Client(address))
-    return [WebSocket(server, WAYS["h1-tls" if tls else "h1"], f"{parts.path}handshake/") for _ in range(n)]
+    return [WebSocket(server, WAYS["h1-tls" if tls else "h1"], parts.path + path) for _ in range(n)]
 
 
 def assert_talk(sockets):
@@ -128,5 +128,9 @@ def test_the_tutorial(tmp_path, start):
     [arguments] = run_commands(encrypted, tmp_path)
     assert_talk(open_sockets(start(*arguments, "-p", 0, cwd=tmp_path).wait_url(), 3))
     assert run_commands(rest, tmp_path) == []
+    url = start("run", "party", "-p", 0, cwd=tmp_path).wait_url()
+    one, other = open_sockets(url, 2, "rooms/one"), open_sockets(url, 2, "rooms/other")
+    assert_talk(one)
+    assert_talk(other)  # each gets its first message in its room
     example = next((build.TOP / "docs/examples/services").glob("*-wschat/wschat.c"))
     assert (tmp_path / "wschat/wschat.c").read_text() == example.read_text()
