@@ -9,7 +9,6 @@ from dudac.new import list_templates
 from running import EXAMPLES, needs_tsan, run_dudac
 
 pytestmark = [pytest.mark.slow, needs_tsan]
-CHECKED = [folder for folder in EXAMPLES if (folder / "checks.toml").exists()]
 
 
 def run_test(folder, env=None):
@@ -17,7 +16,7 @@ def run_test(folder, env=None):
     assert done.returncode == 0 and "checks passed" in done.stdout, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("folder", CHECKED, ids=lambda path: path.name)
+@pytest.mark.parametrize("folder", EXAMPLES, ids=lambda path: path.name)
 def test_an_example(tmp_path, folder, servers):
     run_test(shutil.copytree(folder, tmp_path / folder.name), servers(folder.name))
 
