@@ -778,7 +778,7 @@ def test_json(serve_old, number):
     assert last == "3 three"
 
 
-@pytest.mark.parametrize("name, package", [("chat", "websocket"), ("packages", "json")])
+@pytest.mark.parametrize("name, package", [("chat", "websocket"), ("packages", "json"), ("ledger", "postgresql")])
 def test_absent_package(serve_old, tmp_path, name, package):
     """One error that names the package; the service does not start, and the server serves."""
     server = serve_old(name, packages=make_folder(tmp_path / "packages"))
