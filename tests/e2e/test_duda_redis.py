@@ -530,15 +530,26 @@ def in_parallel(n, function):
         return list(pool.map(lambda _: function(), range(n)))
 
 
+def connect_workers(server, n):
+    """Until each has a connection: commands that wait for the first one have their error at the end of their time."""
+
+    def are_connected():
+        assert in_parallel(8, lambda: run(server, "PING")) == ["PONG"] * 8
+        return run(server, "CLIENT LIST").count(" addr=") == n
+
+    await_true(are_connected, 60, "the connection of each worker")
+
+
 @pytest.mark.parametrize("how", ["ask", "send"])
 def test_kill_while_100_requests_wait(serve_services, redis, how):
     one = redis()
     server = serve_services({"web": source(one.address, timeout_ms=60000)}, {"Workers": 2})
-    assert in_parallel(8, lambda: run(server, "PING")) == ["PONG"] * 8
+    connect_workers(server, 2)
+    all_of_them = str(int(count(server)["waiting"]) + 100)
     one.signal(signal.SIGSTOP)
     with concurrent.futures.ThreadPoolExecutor(100) as pool:
         waiting = [pool.submit(run, server, "GET k", how) for _ in range(100)]
-        await_true(lambda: count(server)["waiting"] == "108", 60, "the requests, which all wait")
+        await_true(lambda: count(server)["waiting"] == all_of_them, 60, "the requests, which all wait")
         one.kill()
         answers = [code(each.result()) for each in waiting]  # of each client, within less than timeout_ms
     assert len(answers) == 100
@@ -554,7 +565,7 @@ def test_kill_and_no_return(serve_services, redis):
     """Commands that find no server have their error at the end of their time, and at once when it was gone as long."""
     one = redis()
     server = serve_services({"web": source(one.address, timeout_ms=500)}, {"Workers": 2})
-    assert in_parallel(8, lambda: run(server, "PING")) == ["PONG"] * 8
+    connect_workers(server, 2)
     one.kill()
     for _ in range(3):
         answers = [code(answer)[0] for answer in in_parallel(100, lambda: run(server, "GET k"))]
