@@ -134,6 +134,11 @@ void mk_ws_group_free(struct mk_ws_group *group);
  */
 int mk_ws_broadcast(struct mk_ws_group *group, int channel, enum mk_ws_opcode opcode, const void *data, size_t len,
                     const struct mk_ws *except);
+/*
+ * Closes all WebSockets of a channel in all threads, as mk_ws_close(), behind the messages that the calling thread has
+ * broadcast before. Returns 0, -EAGAIN (as mk_ws_broadcast()) or -ENOMEM.
+ */
+int mk_ws_broadcast_close(struct mk_ws_group *group, int channel, unsigned code, struct mk_str reason);
 /* Returns whether text is valid UTF-8, as messages of MK_WS_TEXT must be: browsers close the WebSocket otherwise. */
 bool mk_ws_is_utf8(const void *data, size_t len);
 /* Returns how many WebSockets are open in all threads. */

@@ -258,6 +258,22 @@ def test_channels_with_names(start):
     await_true(lambda: [get(server, f"/count?name={name}") for name in ("news", "other")] == ["0", "0"])
 
 
+def test_the_end_of_a_channel_with_a_name(start):
+    """Behind what was published before; the others stay."""
+    server = start()
+    members, other = [server.socket("/plain") for _ in range(6)], server.socket("/plain")
+    assert [member.echo("/enter news") for member in members] == ["0"] * 6 and other.echo("/enter other") == "0"
+    wrong = ("name=", "name=news&code=999", "name=news&code=1000&reason=%ff")
+    assert [get(server, f"/close-channel?{row}") for row in wrong] == ["-22"] * 3
+    assert get(server, "/publish?name=news&text=last") == "0"
+    assert get(server, "/close-channel?name=news&code=4000&reason=over") == "0"
+    assert get(server, "/close-channel?name=new") == "0"
+    assert [(member.text(), *member.closed()) for member in members] == [("last", 4000, "over")] * 6
+    assert get(server, "/count?name=other") == "1" and other.echo("/in news") == "0"
+    assert get(server, "/close-channel?name=other") == "0"
+    other.closed()
+
+
 def test_names_of_channels(start):
     """Many of them, and those that are refused."""
     server = start()

@@ -105,14 +105,21 @@ static bool is_code(unsigned code)
            (code >= 1000 && code <= 1014 && (code < 1004 || code > MK_WS_ABNORMAL));
 }
 
-static enum ws_result close_conn(struct ws_conn *conn, const char *call, unsigned code, struct mk_str reason)
+static enum ws_result check_close(struct ws_part *part, const char *call, unsigned code, struct mk_str reason)
 {
     if (!is_code(code))
-        return ws_refuse(conn->part, call, WS_INVALID, "the code is none of 0, 1000 to 1014 and 3000 to 4999");
+        return ws_refuse(part, call, WS_INVALID, "the code is none of 0, 1000 to 1014 and 3000 to 4999");
     if (!mk_ws_is_utf8(reason.p, reason.len))
-        return ws_refuse(conn->part, call, WS_INVALID, "the reason is not UTF-8");
-    mk_ws_close(conn->ws, code, reason);
+        return ws_refuse(part, call, WS_INVALID, "the reason is not UTF-8");
     return WS_OK;
+}
+
+static enum ws_result close_conn(struct ws_conn *conn, const char *call, unsigned code, struct mk_str reason)
+{
+    enum ws_result r = check_close(conn->part, call, code, reason);
+    if (r == WS_OK)
+        mk_ws_close(conn->ws, code, reason);
+    return r;
 }
 
 enum ws_result ws_close(ws_request_t *wr, unsigned code, const char *reason)
@@ -286,6 +293,18 @@ enum ws_result ws_publish_to(const char *name, int opcode, const void *data, siz
         return r;
     int number = ws_names_find(&service->names, name);
     return number == WS_CHANNEL_ALL ? WS_OK : broadcast(service, call, number, opcode, data, len, conn);
+}
+
+enum ws_result ws_close_channel(const char *name, unsigned code, const char *reason)
+{
+    static const char call[] = "close_channel";
+    struct ws_service *service = find_service(call);
+    struct mk_str text = reason ? mk_str_c(reason) : MK_STR_NONE;
+    enum ws_result r = service ? check_name(name, call) : WS_WRONG_THREAD;
+    if (r == WS_OK)
+        r = check_close(ws_find_part(), call, code, text);
+    int number = r == WS_OK ? ws_names_find(&service->names, name) : WS_CHANNEL_ALL;
+    return number == WS_CHANNEL_ALL ? r : (enum ws_result)mk_ws_broadcast_close(service->group, number, code, text);
 }
 
 size_t ws_count_in(const char *name)

@@ -297,6 +297,7 @@ static const struct duda_api_websocket table = {
     .join = ws_join,
     .publish_to = ws_publish_to,
     .count_in = ws_count_in,
+    .close_channel = ws_close_channel,
     .handshake_with = ws_handshake_with,
 };
 

@@ -132,6 +132,7 @@ size_t ws_count(int channel);
 enum ws_result ws_join(ws_request_t *wr, const char *name);
 enum ws_result ws_publish_to(const char *name, int opcode, const void *data, size_t len, const ws_request_t *except);
 size_t ws_count_in(const char *name);
+enum ws_result ws_close_channel(const char *name, unsigned code, const char *reason);
 const char *ws_protocol(const ws_request_t *wr);
 size_t ws_queued(const ws_request_t *wr);
 

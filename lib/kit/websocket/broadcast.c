@@ -59,8 +59,6 @@ static struct mk__ws_broadcast *make_broadcast(struct mk_ws_group *group, enum m
         free_broadcast(b);
         return NULL;
     }
-    if (atomic_load_explicit(&group->deflate_count, memory_order_relaxed))
-        b->deflated = mk__ws_deflate_shared(group, (uint8_t)opcode, data, len); /* NULL: all get the plain one */
     return b;
 }
 
@@ -77,25 +75,16 @@ static void push_delivery(struct mk_ws_worker *w, struct mk__ws_delivery *d)
         assert(errno == EAGAIN); /* it is readable already */
 }
 
-int mk_ws_broadcast(struct mk_ws_group *group, int channel, enum mk_ws_opcode opcode, const void *data, size_t len,
-                    const struct mk_ws *except)
+static bool has_room(const struct mk_ws_group *group, size_t len)
 {
-    if (opcode != MK_WS_TEXT && opcode != MK_WS_BINARY)
-        return -EINVAL;
-    if (len > MK__WS_SENT_BYTES_MAX)
-        return -EMSGSIZE;
-    if (atomic_load_explicit(&group->pending_bytes, memory_order_relaxed) > PENDING_BYTES_MAX - len)
-        return -EAGAIN;
-    struct mk__ws_broadcast *b = make_broadcast(group, opcode, data, len);
-    if (!b)
-        return -ENOMEM;
-    b->channel = channel;
-    if (except) {
-        b->except_worker = except->worker;
-        b->except_id = except->id;
-    }
+    return atomic_load_explicit(&group->pending_bytes, memory_order_relaxed) <= PENDING_BYTES_MAX - len;
+}
+
+/* Drops the caller's reference. */
+static void push_broadcast(struct mk__ws_broadcast *b)
+{
     for (unsigned i = 0; i < b->n; i++) {
-        struct mk_ws_worker *w = atomic_load_explicit(&group->workers[i], memory_order_acquire);
+        struct mk_ws_worker *w = atomic_load_explicit(&b->group->workers[i], memory_order_acquire);
         if (!atomic_load_explicit(&w->is_open, memory_order_acquire))
             continue;
         b->deliveries[i].broadcast = b;
@@ -103,6 +92,43 @@ int mk_ws_broadcast(struct mk_ws_group *group, int channel, enum mk_ws_opcode op
         push_delivery(w, &b->deliveries[i]);
     }
     put_broadcast(b);
+}
+
+int mk_ws_broadcast(struct mk_ws_group *group, int channel, enum mk_ws_opcode opcode, const void *data, size_t len,
+                    const struct mk_ws *except)
+{
+    if (opcode != MK_WS_TEXT && opcode != MK_WS_BINARY)
+        return -EINVAL;
+    if (len > MK__WS_SENT_BYTES_MAX)
+        return -EMSGSIZE;
+    if (!has_room(group, len))
+        return -EAGAIN;
+    struct mk__ws_broadcast *b = make_broadcast(group, opcode, data, len);
+    if (!b)
+        return -ENOMEM;
+    if (atomic_load_explicit(&group->deflate_count, memory_order_relaxed))
+        b->deflated = mk__ws_deflate_shared(group, (uint8_t)opcode, data, len); /* NULL: all get the plain one */
+    b->channel = channel;
+    if (except) {
+        b->except_worker = except->worker;
+        b->except_id = except->id;
+    }
+    push_broadcast(b);
+    return 0;
+}
+
+int mk_ws_broadcast_close(struct mk_ws_group *group, int channel, unsigned code, struct mk_str reason)
+{
+    size_t len = reason.len < MK__WS_REASON_BYTES_MAX ? reason.len : MK__WS_REASON_BYTES_MAX;
+    if (!has_room(group, len))
+        return -EAGAIN;
+    struct mk__ws_broadcast *b = make_broadcast(group, MK_WS_TEXT, reason.p, len);
+    if (!b)
+        return -ENOMEM;
+    b->channel = channel;
+    b->closes = true;
+    b->code = (uint16_t)code;
+    push_broadcast(b);
     return 0;
 }
 
@@ -179,6 +205,20 @@ static int send_form(struct mk_ws *ws, const struct mk__ws_broadcast *b)
     return mk__ws_send_block(ws, deflated ? b->deflated : b->plain);
 }
 
+static struct mk_str get_reason(const struct mk__ws_broadcast *b)
+{
+    enum { HEAD_BYTES = 2 }; /* of a frame of so few bytes */
+    return mk_str((const char *)b->plain->bytes + HEAD_BYTES, b->plain->len - HEAD_BYTES);
+}
+
+static void pass_on(struct mk_ws *ws, const struct mk__ws_broadcast *b)
+{
+    if (b->closes)
+        mk_ws_close(ws, b->code, get_reason(b));
+    else
+        mk__ws_check_overflow(ws, send_form(ws, b));
+}
+
 /* Passes a batch on to a receiver; a single message without a copy. */
 static void pass_on_batch(struct mk_ws_worker *w, struct mk_ws *ws)
 {
@@ -188,7 +228,7 @@ static void pass_on_batch(struct mk_ws_worker *w, struct mk_ws *ws)
         mk__ws_gather_output(ws);
     for (unsigned i = 0; i < w->batch; i++, d = d->next)
         if (ws->state == MK__WS_OPEN && !ws->is_failed && !is_excepted(d->broadcast, ws))
-            mk__ws_check_overflow(ws, send_form(ws, d->broadcast));
+            pass_on(ws, d->broadcast);
     if (w->batch > 1)
         mk__ws_flush_output(w);
     mk__ws_leave(ws);

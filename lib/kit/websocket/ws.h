@@ -155,6 +155,8 @@ struct mk__ws_broadcast {
     const struct mk_ws_worker *except_worker; /* NULL: it is for all */
     uint64_t except_id;
     struct mk__ws_block *plain, *deflated; /* the latter may be NULL */
+    bool closes;                           /* `plain` has the reason: no message */
+    uint16_t code;
     size_t cost;
     unsigned n;
     struct mk__ws_delivery deliveries[];

@@ -249,6 +249,14 @@ static void publish(duda_request_t *dr)
     response->end(dr, NULL);
 }
 
+static void close_channel(duda_request_t *dr)
+{
+    long code = 0;
+    qs->get_number(dr, "code", &code);
+    response->printf(dr, "%d", websocket->close_channel(qs->get(dr, "name"), (unsigned)code, qs->get(dr, "reason")));
+    response->end(dr, NULL);
+}
+
 static void count(duda_request_t *dr)
 {
     const char *name = qs->get(dr, "name");
@@ -350,6 +358,7 @@ static const struct {
     {"/gone", use_gone},
     {"/publish", publish},
     {"/count", count},
+    {"/close-channel", close_channel},
     {"/threads", ask_threads},
     {"/connect", connect_client},
 };

@@ -208,6 +208,11 @@ struct duda_api_websocket {
                                  const ws_request_t *except);
     /* As count(). */
     size_t (*count_in)(const char *name);
+    /*
+     * Closes the WebSockets of a channel with a name in all workers, as close(), behind what the calling thread has
+     * published before. WS_OK also if no WebSocket is in the channel; otherwise as publish(). Any thread, as publish().
+     */
+    enum ws_result (*close_channel)(const char *name, unsigned code, const char *reason);
 
     /*
      * handshake() of July 2012, for services of level 0: with its own callbacks, each of which may be NULL, and without

@@ -296,6 +296,30 @@ TEST(slow_readers)
     }
 }
 
+/* Behind what was broadcast before, also in one batch; what follows does not reach them. */
+TEST(the_end_of_a_channel)
+{
+    struct fixture f;
+    fixture_open(&f);
+    struct peer *a = join(&f, 1), *b = join(&f, 1), *c = join(&f, 2);
+    assert_int_equal(say(&f, 1, "last", NULL), 0);
+    assert_int_equal(mk_ws_broadcast_close(f.group, 1, 4000, MK_STR("over")), 0);
+    assert_int_equal(say(&f, 1, "late", NULL), 0);
+    deliver(&f);
+    assert_sent_text(a, "\x81\x04last\x88\x06\x0f\xa0over");
+    assert_sent_text(b, "\x81\x04last\x88\x06\x0f\xa0over");
+    assert_sent_text(c, "");
+    assert_int_equal(mk_ws_broadcast_close(f.group, MK_WS_ALL_CHANNELS, 0, MK_STR_NONE), 0);
+    deliver(&f);
+    assert_sent_text(a, "");
+    assert_sent_text(c, "\x88\x00");
+    assert_int_equal(atomic_load(&f.group->pending_bytes), 0);
+    disconnect(a);
+    disconnect(b);
+    disconnect(c);
+    fixture_close(&f);
+}
+
 TEST(limits)
 {
     static char text[32 * 1024 * 1024];
