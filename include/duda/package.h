@@ -166,6 +166,12 @@ struct duda_api_package {
      * the service: the package limits how often it is called. Any thread.
      */
     bool (*describe_call)(const void *address, char *to, size_t size);
+    /*
+     * Sets what the log says if this thread crashes, until the next call of this function, with NULL at the latest
+     * before the function of the package returns: a sentence that stays valid, such as what a service must not do with
+     * memory that the package frees now.
+     */
+    void (*explain_crash)(const char *sentence);
 };
 
 DUDA_OBJECT_AS(struct duda_api_package, duda_package_loader, "package")

@@ -4,6 +4,8 @@ The mistakes that authors of web services make most often: what the client gets,
 where it was made. Those that end the server are in test_duda_crashes.py and test_duda_escapes.py.
 """
 
+import pytest
+
 from harness.handler_service import ask, handler, service
 from harness.services import build_service, needs_duda, web_service
 
@@ -83,6 +85,17 @@ def test_mistakes_of_callbacks(serve_services, tmp_path):
         place = "" if name in FAR_ROWS else rf".*, in {name}\.duda\+0x[0-9a-f]+ \({name}, \S*mistakes\.c:\d+\)$"
         server.wait_log(f"service {name}: {line}{place}")
     assert server.log.count("service route_in_handler: ") == 1
+
+
+@pytest.mark.parametrize("path", ["stop", "nowhere"])
+def test_callbacks_before_the_handler_without_a_response(serve_services, path):
+    """And functions of errors."""
+    code = "static int stop(duda_request_t *dr)\n{\n(void)dr;\nreturn 1;\n}\n"
+    code += "static void nowhere(duda_request_t *dr)\n{\n(void)dr;\n}\n" + handler("answer(dr);")
+    main = 'router->before(router->get("/stop", handle), stop); router->not_found(nowhere);'
+    server = serve_services({"x": service(code, main)}, {"Workers": 1, "HandlerTimeout": "200ms"})
+    assert ask(server, f"/x/{path}")[0] == 503
+    server.wait_log(rf"service x: HandlerTimeout: there was no response: .* in x\.duda\+0x[0-9a-f]+ \({path}, \S*x\.c:")
 
 
 # ── duda_main() ──

@@ -34,9 +34,9 @@ static {UNCHECKED}inline __attribute__((always_inline)) int read_word(const int 
 """
 
 
-def crash(serve_services, code, number=signal.SIGSEGV, main="", path="/x/handle", fields=(), prepare=None):
+def crash(serve_services, code, number=signal.SIGSEGV, main="", path="/x/handle", fields=(), prepare=None, keys=None):
     """Returns the log of a server whose service x has crashed."""
-    server = serve_services({"x": service(code, main)}, {"Workers": 1}, env=NO_HANDLERS)
+    server = serve_services({"x": service(code, main)}, {"Workers": 1}, env=NO_HANDLERS, keys={"x": keys or {}})
     server.stopping = True
     assert ask(server, "/x/") == (200, "fine")
     if prepare:
@@ -116,6 +116,37 @@ def test_a_pointer_that_printf_cannot_read(serve_services):
     """The crash is in the C library; the service's function is on the stack."""
     log = crash(serve_services, handler('response->printf(dr, "%s", (char *)16); response->end(dr, NULL);'))
     assert re.search(r"error     #\d+ duda\.so\+", log) and frames(log)[0].startswith("handle, "), log
+
+
+LATER = {  # how a function is called for a request, later than its handler
+    "task": "static void work(void *p) { (void)p; }\n"
+    "static const struct duda_task_kind kind = {.fn = work, .done = read_later};\n"
+    + handler("if (!task->start(dr, &kind, NULL))\nresponse->error(dr, 500);"),
+    "ticket": "static void pass(duda_request_t *dr, void *p) { read_later(dr, 0, p); }\n"
+    + handler("struct duda_ticket t; response->ticket(dr, &t); response->deliver(&t, pass, NULL);"),
+}
+
+
+@pytest.mark.parametrize("way", LATER)
+def test_the_request_of_a_later_call_is_named(serve_services, way):
+    function = f"{UNCHECKED}static void read_later(duda_request_t *dr, int result, void *p)\n"
+    body = "{\n(void)p;\nresponse->http_status(dr, result + 200 + read_it((int *)16));\n}\n"
+    log = crash(serve_services, READ + function + body + LATER[way])
+    assert re.search(r"error     request: GET /x/handle$", log, re.M), log
+
+
+@glibc_only
+def test_rows_that_a_callback_frees(serve_services, tmp_path):
+    """They are the package's, which frees them behind the callback."""
+    code = "#include <duda/packages/sqlite/sqlite.h>\nstatic duda_sqlite_t *db;\n"
+    code += "static void show(duda_request_t *dr, struct duda_sqlite_result *result, void *p)\n"
+    code += "{\n(void)p;\nvoid (*volatile drop)(void *) = free;\ndrop(result->rows);\nanswer(dr);\n}\n"
+    code += handler('if (sqlite->query_then(dr, db, "SELECT 1", NULL, 0, show, NULL)) answer(dr);')
+    main = 'duda_load_package(sqlite, "sqlite");'
+    main += 'db = sqlite->open(&(struct duda_sqlite_conf){.path = "a.db"});'
+    log = crash(serve_services, code, signal.SIGABRT, main, keys={"DataDir": tmp_path})
+    assert "error     the rows of a callback are freed behind it: it must not free them, unless it sets" in log, log
+    assert re.search(r"error     request: GET /x/handle$", log, re.M), log
 
 
 @glibc_only

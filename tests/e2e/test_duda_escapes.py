@@ -170,7 +170,7 @@ def test_an_exception_that_leaves_a_callback(serve_services, tmp_path):
         client.send(request("/x/handle"))
         assert server.wait() == -signal.SIGABRT, server.log
     assert 'error the service "x" has crashed: SIGABRT in worker 0' in server.log
-    assert re.search(r"#\d+ x\.duda\+0x[0-9a-f]+$", server.log, re.M), server.log
+    assert re.search(r"#\d+ x\.duda\+0x[0-9a-f]+ \(handle, \S*x\.cc:\d+\)$", server.log, re.M), server.log
 
 
 # ── after the end ──

@@ -13,7 +13,7 @@ struct current {
     struct service_worker *worker; /* NULL: duda_main(), duda_exit() or a thread of the service's own */
     struct service_thread *thread; /* of worker->spawn(), or NULL */
     struct duda_request *request;  /* it was called for; or NULL. A dthread has its own */
-    bool frees;                    /* what gc->add() was given */
+    const char *explanation;       /* what the log says of a crash now: a sentence; or NULL */
 };
 
 /* Initial-exec: the handler of crashes reads it, and must not allocate. */

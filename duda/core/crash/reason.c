@@ -84,12 +84,20 @@ static void log_packages(void (*log)(const char *text))
     }
 }
 
+static void log_explanation(void (*log)(const char *text))
+{
+    char data[LINE_BYTES];
+    struct line l = {data, 0, sizeof(data)};
+    line_add(&l, "    ");
+    line_add(&l, current.explanation);
+    log(data);
+}
+
 void reason_log(int number, const siginfo_t *info, void (*log)(const char *text))
 {
     log_request(log);
     if (number == SIGSEGV && (uintptr_t)info->si_addr < TABLE_BYTES_MAX && current.service->info)
         log_packages(log);
-    if (current.frees)
-        log("    it was freed at the end of a request, because of gc->add() or gc->add_destroy(): the service must not "
-            "free it, too");
+    if (current.explanation)
+        log_explanation(log);
 }

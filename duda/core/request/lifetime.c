@@ -23,7 +23,9 @@ void request_release(struct duda_request *dr)
     if (dr->done)
         request_call(dr, dr->done);
     struct current outer = request_enter(dr);
-    current.frees = true;
+    current.explanation =
+        "it was freed at the end of a request, because of gc->add() or gc->add_destroy(): the service "
+        "must not free it, too";
     gc_release(&dr->gc);
     current_leave(outer);
     dthread_leave_request(dr, is_complete);

@@ -104,6 +104,7 @@ static void run_call(struct mk_request_call *base, struct mk_request *req)
     if (s) {
         struct duda_request *dr = req ? call->ticket.dr : NULL;
         struct current outer = current_enter(s, dr ? dr->worker : service_worker_find(s, call->ticket.loop));
+        current.request = dr;
         call->fn(dr, call->data);
         current_leave(outer);
     }

@@ -27,6 +27,7 @@ static void respond_error(struct dispatch *d, int status)
     }
     mk_response_set_status(dr->req, status);
     struct current outer = request_enter(dr);
+    d->called = (uintptr_t)fn;
     fn(dr, status);
     current_leave(outer);
 }
@@ -39,6 +40,7 @@ static void respond_not_found(struct dispatch *d)
         return;
     }
     mk_response_set_status(d->dr->req, 404);
+    d->called = (uintptr_t)fn;
     request_call(d->dr, fn);
 }
 
@@ -99,18 +101,18 @@ void dispatch_redirect(struct mk_request *req, bool is_old)
 
 /* ── the handler ── */
 
-/* Names the handler of a request that was answered with 503 because of a limit of time. */
+/* Names the function that was to respond, when 503 was sent because of a limit of time. */
 static void log_late(const struct dispatch *d, const char *limit)
 {
     misuse_log_of(d->dr->worker, limit,
                   "there was no response: the handler must call response->end(), now or later; 503 was sent",
-                  (uintptr_t)d->route->handler);
+                  d->called);
 }
 
 void dispatch_finish(struct duda_request *dr)
 {
     const struct dispatch *d = dr->dispatch;
-    bool is_missing = d && d->is_handled && dr->output.state == OUTPUT_HELD && !dr->answered && !dr->is_page;
+    bool is_missing = d && d->called && dr->output.state == OUTPUT_HELD && !dr->answered && !dr->is_page;
     if (is_missing && !mk_request_aborted(dr->req) && mk_response_get_status(dr->req) == 503)
         log_late(d, "HandlerTimeout");
 }
@@ -146,6 +148,7 @@ static void call_handler(struct dispatch *d)
 {
     const struct duda_route *route = d->route;
     d->is_handled = true;
+    d->called = (uintptr_t)route->handler;
     bool can_begin = !route->timeout_ms || arm_timer(d) == 0;
     if (can_begin && !route->in_dthread)
         request_call(d->dr, route->handler);
@@ -214,12 +217,15 @@ static bool call_hook(struct dispatch *d, const struct route_hook *hook)
     struct duda_request *dr = d->dr;
     struct current outer = request_enter(dr);
     d->is_in_hook = true;
+    d->called = (uintptr_t)hook->before;
     int result = hook->before(dr);
     d->is_in_hook = false;
     current_leave(outer);
     bool goes_on = (result == 0 || d->is_resumed) && !request_is_answered(dr);
     d->is_stopped = !goes_on && !request_is_answered(dr);
     d->is_resumed = false;
+    if (goes_on)
+        d->called = 0;
     return goes_on;
 }
 
@@ -246,6 +252,7 @@ int dispatch_next(struct duda_request *dr)
     if (!d->is_stopped)
         return -EINVAL;
     d->is_stopped = false;
+    d->called = 0;
     dthread_pass_on(dr->worker);
     run_hooks(d);
     return 0;

@@ -28,6 +28,7 @@ struct dispatch {
     bool is_stopped;                /* waits for router->next() */
     bool is_resumed;                /* router->next() was called by the callback itself */
     bool is_in_hook, is_handled;
+    uintptr_t called; /* the last function that was to respond, or to pass the request on; 0: that has passed it on */
     const struct route_counts *counts;
     uint64_t began_us; /* when it came to the service; 0: not measured */
     struct pairs query, raw_query, form;
@@ -46,7 +47,7 @@ bool dispatch_leaves_file(const struct service *s, struct mk_str path);
 /* Redirects to the path with a slash behind it; is_old: as the original did, to an absolute URI and without a page. */
 void dispatch_redirect(struct mk_request *req, bool is_old);
 
-/* The request ends. If the server has sent 503 because of HandlerTimeout, the log names the handler. */
+/* The request ends. If HandlerTimeout was the reason of a 503, the log names the function that was to respond. */
 void dispatch_finish(struct duda_request *dr);
 
 /* Calls the callbacks after the handler of a request whose head is about to be sent. */

@@ -214,6 +214,7 @@ const struct duda_api_package object_package = {
     .count = package_count,
     .misuse = package_log_misuse,
     .describe_call = package_describe_call,
+    .explain_crash = package_explain_crash,
 };
 
 int package_run_main(struct service *s, struct mk_buf *error)

@@ -162,6 +162,11 @@ void package_log_misuse(const char *call, const char *reason)
     misuse_log(current.worker, call, reason);
 }
 
+void package_explain_crash(const char *sentence)
+{
+    current.explanation = sentence;
+}
+
 bool package_describe_call(const void *address, char *to, size_t size)
 {
     to[0] = '\0';

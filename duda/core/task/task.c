@@ -97,7 +97,10 @@ static void finish_task(struct task *t, int result)
         return;
     }
     atomic_store_explicit(&w->watch.function, (uintptr_t)kind.done, memory_order_relaxed);
+    struct duda_request *outer = current.request;
+    current.request = dr;
     kind.done(dr, result, data);
+    current.request = outer;
 }
 
 /* ── starting ── */

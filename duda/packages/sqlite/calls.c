@@ -290,7 +290,10 @@ static void finish_job(duda_request_t *dr, int result, void *data)
     job->result.error = job->result.err < 0 ? job->error.text : NULL;
     if (job->fn)
         job->fn(dr, &job->result, job->data);
+    duda_package_loader->explain_crash("the rows of a callback are freed behind it: it must not free them, unless it "
+                                       "sets `rows` to NULL");
     sq_job_free(job);
+    duda_package_loader->explain_crash(NULL);
 }
 
 static bool start_task(duda_request_t *dr, struct sq_job *copy)
