@@ -340,6 +340,14 @@ def test_odd_bodies(tmp_path, body, expectation, sentence):
         assert sentence in find_mistake(peer.url, check)
 
 
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_regular_expression_without_end(monkeypatch, times):
+    monkeypatch.setattr("dudac.checks.SECONDS", 0.3)
+    monkeypatch.setattr("dudac.checks.ask", lambda *_: Answer(200, http.client.HTTPMessage(), b"a" * 60 + b"b"))
+    mistake = find_mistake("http://here/", make_check({"get": "/", "matches": "^(a+)+$", "times": times}, HERE))
+    assert "comparing the response takes more than" in mistake
+
+
 def test_paths_are_encoded(tmp_path):
     """What a URL cannot contain; %2F stays."""
     source = make_source().replace('router->get("/", say)', 'router->get("/*path", say)').replace(
@@ -367,7 +375,10 @@ STEP = '[[check]]\nname = "a"\n[[check.step]]\n'
     ('[[check]]\nget = "/"\nsend_headers = {a = 1}', "3: the values of send_headers must be texts"),
     ('[[check]]\nget = "/"\n[check.headers]\na = 1', "3: the values of headers must be texts or patterns"),
     ('[[check]]\nget = "/"\nheaders = {a = {any = "x"}}', "3: headers: any must be one of value, string"),
+    ('[[check]]\nget = "/"\nheaders = {a = {any = ["x"]}}', "3: headers: any must be one of value, string"),
     ('[[check]]\nget = "/"\nmatches = "("', "3: matches: missing ), unterminated subpattern"),
+    ('[[check]]\nget = "/"\nmatches = "a{99999999999}"', "3: matches: the repetition number is too large"),
+    (f'[[check]]\nget = "/"\nmatches = "{"(" * 5000}{")" * 5000}"', "3: matches: maximum recursion depth"),
     ('[[check]]\nget = "/"\njson_has = [{a = {matches = 1}}]', "3: json_has: matches must be a regular expression"),
     ('[[check]]\nget = "/"\njson_has = {a = {absent = false}}', "3: json_has: absent can only be true"),
     ('[[check]]\nget = "/"\nsend = "a"\nsend_json = 1', "3: it can have send or send_json, not both"),

@@ -5,7 +5,8 @@ import http.client
 
 import pytest
 from dudac import DudacError
-from dudac.check_file import read_checks
+from dudac.check_file import Place, make_check, read_checks
+from dudac.checks import find_mistake
 from dudac.expect import Answer
 from dudac.keep import fill_row, read_kept
 
@@ -109,6 +110,28 @@ def test_types():
     row = {"get": "/${n}", "send": "${n}", "json": {"a": ["${n}", "${t}", "${n}${t}"]}, "times": 2}
     filled = {"get": "/7", "send": "7", "json": {"a": [7, True, "7true"]}, "times": 2}
     assert fill_row(row, {"n": 7, "t": True}) == filled
+
+
+def compare_kept(monkeypatch, body, **row):
+    """Returns what is wrong in a second step, which has a value of the first one."""
+    monkeypatch.setattr("dudac.checks.ask", lambda *_: Answer(200, http.client.HTTPMessage(), body))
+    steps = [{"get": "/", "json_has": {"a": {"keep": "a"}}}, {"get": "/", **row}]
+    return find_mistake("http://here/", make_check({"name": "a", "step": steps}, Place("here", {})))
+
+
+@pytest.mark.parametrize("value", [b'{"any": "other"}', b'{"matches": "("}', b'[{"absent": true}]', b'{"keep": "b"}'])
+def test_objects_that_look_like_patterns(monkeypatch, value):
+    body = b'{"a": %s, "b": 1}' % value
+    assert compare_kept(monkeypatch, body, json_has={"a": "${a}"}) is None
+    assert "missing instead of" in compare_kept(monkeypatch, body, json_has={"b": 1, "c": "${a}"})
+
+
+@pytest.mark.parametrize("body, row, sentence", [
+    (b'{"a": "\\ud800"}', {"send": "${a}"}, "step 2, line 1, GET /: 'utf-8' codec can't encode"),
+    (b'{"a": %s%s}' % (b"[" * 900, b"]" * 900), {"json_has": {"a": "${a}"}}, "maximum recursion depth"),
+])
+def test_values_that_cannot_be_sent_or_compared(monkeypatch, body, row, sentence):
+    assert sentence in compare_kept(monkeypatch, body, **row)
 
 
 def test_a_group_that_has_no_part():

@@ -19,13 +19,14 @@ from urllib.parse import quote, urlsplit
 from . import DudacError
 from .check_file import Check, Request, read_checks
 from .expect import EXPECTATIONS, Answer
-from .interrupts import hold_interrupts
+from .interrupts import hold_interrupts, limit_time
 from .keep import read_kept
 from .programs import Program, run_program
 from .screen import Screen
 
 FILE = "checks.toml"
-SECONDS = 30  # of one request
+SECONDS = 30  # of one request; and of comparing the responses of a step
+COMPARING = f"comparing the response takes more than {SECONDS} s: does a regular expression repeat what it repeats?"
 BODY_BYTES_MAX = 1 << 24
 END_SECONDS = 5  # of pytest, after it was interrupted
 URL_CHARACTERS = "".join(map(chr, range(0x21, 0x7f)))
@@ -106,27 +107,24 @@ def ask(url: str, request: Request, headers: dict, cookies: Cookies) -> Answer:
     return answer
 
 
-def try_request(url: str, request: Request, headers: dict, cookies: Cookies) -> tuple:
-    """Returns what is wrong with its response, and the values that it keeps."""
+def send(url: str, request: Request, headers: dict, cookies: Cookies) -> Answer | str:
+    """Returns its response, or why there is none."""
     try:
-        answer = ask(url, request, headers, cookies)
+        return ask(url, request, headers, cookies)
     except (OSError, http.client.HTTPException, ValueError) as error:
-        return f"no answer: {error or type(error).__name__}", {}
-    mistakes = (EXPECTATIONS[key](answer, wanted) for key, wanted in request.expected.items())
-    mistake = next(filter(None, mistakes), None)
-    return mistake, {} if mistake else read_kept(answer, request.expected)
+        return f"no answer: {error or type(error).__name__}"
 
 
 def send_at_once(url: str, requests: list, cookies: Cookies) -> list:
-    """Returns what try_request() does of each request. All have the cookies of the steps before."""
+    """Returns what send() does of each request. All have the cookies of the steps before."""
     headers = [cookies.add_to(url, request) for request in requests]
     if len(requests) == 1:
-        return [try_request(url, requests[0], headers[0], cookies)]
-    results, barrier = [("it was not sent", {})] * len(requests), threading.Barrier(len(requests))
+        return [send(url, requests[0], headers[0], cookies)]
+    results, barrier = ["it was not sent"] * len(requests), threading.Barrier(len(requests))
 
     def run(number: int) -> None:
         barrier.wait(SECONDS)
-        results[number] = try_request(url, requests[number], headers[number], cookies)
+        results[number] = send(url, requests[number], headers[number], cookies)
 
     # daemons, so that they do not delay an interrupt
     threads = [threading.Thread(target=run, args=(number,), daemon=True) for number in range(len(requests))]
@@ -137,19 +135,41 @@ def send_at_once(url: str, requests: list, cookies: Cookies) -> list:
     return results
 
 
+def compare_answer(answer: Answer | str, request: Request) -> tuple:
+    """Returns what is wrong with what send() has returned, and the values that it keeps. Only the main thread can be
+    interrupted in a regular expression."""
+    if isinstance(answer, str):
+        return answer, {}
+    mistakes = (EXPECTATIONS[key](answer, wanted) for key, wanted in request.expected.items())
+    mistake = next(filter(None, mistakes), None)
+    return mistake, {} if mistake else read_kept(answer, request.expected)
+
+
+def run_step(url: str, step: list, cookies: Cookies, kept: dict) -> list:
+    """Adds values to `kept`. Returns each request, and what is wrong with its response."""
+    try:
+        requests = [request.fill(kept) for request in step]
+        answers = send_at_once(url, requests, cookies)
+        with limit_time(SECONDS):
+            results = list(map(compare_answer, answers, requests))
+    except TimeoutError:
+        return [(request, COMPARING) for request in step]
+    except (UnicodeError, RecursionError) as error:  # a value of a response
+        return [(request, str(error)) for request in step]
+    kept |= {name: value for _, values in results for name, value in values.items()}
+    return [(request, mistake) for request, (mistake, _) in zip(requests, results)]
+
+
 def find_mistake(url: str, check: Check) -> Optional[str]:
     """Returns what is wrong with the first response of the first step that is not as wanted."""
     cookies, kept = Cookies(), {}
     for number, step in enumerate(check.steps, 1):
-        requests = [request.fill(kept) for request in step]
-        results = send_at_once(url, requests, cookies)
-        kept |= {name: value for _, values in results for name, value in values.items()}
-        wrong = [(request, mistake) for request, (mistake, _) in zip(requests, results) if mistake]
+        wrong = [(request, mistake) for request, mistake in run_step(url, step, cookies, kept) if mistake]
         if wrong:
             request, mistake = wrong[0]
             place = f"step {number}, line {request.place.line}, {request.method} {request.path}: "
-            count = f"{len(wrong)} of {len(requests)} at once: "
-            return place * (len(check.steps) > 1) + count * (len(requests) > 1) + mistake
+            count = f"{len(wrong)} of {len(step)} at once: "
+            return place * (len(check.steps) > 1) + count * (len(step) > 1) + mistake
     return None
 
 

@@ -15,6 +15,10 @@ KINDS = {"value": object, "string": str, "number": (int, float), "integer": int,
          "object": dict}
 
 
+class ResponseObject(dict):
+    """An object of a response. It is no pattern, also when a later step compares with it."""
+
+
 @dataclass
 class Answer:
     status: int
@@ -24,6 +28,9 @@ class Answer:
     @property
     def text(self) -> str:
         return self.body.decode("utf-8", "replace")
+
+    def read_json(self):
+        return json.loads(self.text, object_hook=ResponseObject)
 
 
 def shorten(text: str) -> str:
@@ -70,14 +77,16 @@ PATTERNS = {
 
 def find_pattern(wanted):
     """Returns the key of a pattern, or None for another value."""
-    key = next(iter(wanted)) if isinstance(wanted, dict) and len(wanted) == 1 else None
+    is_table = isinstance(wanted, dict) and not isinstance(wanted, ResponseObject)
+    key = next(iter(wanted)) if is_table and len(wanted) == 1 else None
     return key if key in PATTERNS else None
 
 
 def check_pattern(key: str, argument) -> str | None:
     """Returns what the argument must be if it cannot be one."""
     if key == "any":
-        return None if argument in KINDS else f'any must be one of {", ".join(KINDS)}, as in {{any = "number"}}'
+        is_kind_name = isinstance(argument, str) and argument in KINDS
+        return None if is_kind_name else f'any must be one of {", ".join(KINDS)}, as in {{any = "number"}}'
     if key == "absent":
         return None if argument is True else "absent can only be true: {absent = true}"
     if key == "keep":
@@ -85,7 +94,7 @@ def check_pattern(key: str, argument) -> str | None:
         return None if is_name else 'keep must be a name of letters, digits and _, as in {keep = "id"}'
     try:
         re.compile(argument)
-    except re.error as error:
+    except (re.error, OverflowError, RecursionError) as error:
         return f"matches: {error}"
     except TypeError:
         return 'matches must be a regular expression, as in {matches = "^[0-9]+$"}'
@@ -149,7 +158,7 @@ def expect_matches(answer: Answer, wanted: str):
 
 def expect_json(answer: Answer, wanted, compare_all=True):
     try:
-        value = json.loads(answer.text)
+        value = answer.read_json()
     except (ValueError, RecursionError) as error:
         return f"the body {shorten(answer.text)} is no JSON: {error}"
     if not compare_all:

@@ -43,6 +43,21 @@ def hold_interrupts():
 
 
 @contextlib.contextmanager
+def limit_time(seconds: float):
+    """Raises a TimeoutError in its block, also in a regular expression, which looks for signals in the main thread."""
+    def end(_, __):
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, end)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@contextlib.contextmanager
 def ignore_interrupts():
     """Ignores them: everything is ended here already. Each wait in this block has a limit."""
     before = [signal.signal(number, signal.SIG_IGN) for number in ENDING]

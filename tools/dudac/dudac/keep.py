@@ -62,7 +62,7 @@ def read_kept(answer: Answer, expected: dict) -> dict:
         fitting = (each for each in answer.headers.get_all(name, []) if not match_value(each, wanted))
         kept |= read_values(next(fitting, ""), wanted)
     if "json_has" in expected:
-        kept |= read_values(json.loads(answer.text), expected["json_has"])
+        kept |= read_values(answer.read_json(), expected["json_has"])
     return kept
 
 
