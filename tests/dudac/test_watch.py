@@ -16,6 +16,7 @@ from dudac.config import Options
 from dudac.installation import find_installation
 from dudac.screen import Screen
 from dudac.session import Session
+from dudac.watch import is_ignored
 
 from harness.server import await_true, is_alive
 from running import DUDAC, SECONDS, ask, make_folder, make_source
@@ -70,6 +71,18 @@ def test_files_that_do_not_count(tmp_path, start):
     program.wait_url(2)
     assert ask(url) == (200, "two\n")
     assert program.output.count("serving") == 2 and program.output.count("console  ") == 1
+
+
+def test_a_build_folder_behind_a_link(tmp_path):
+    """What is made in it is no change: a failure, which leaves a page there, would be built again and again."""
+    folder, link = make_folder(tmp_path, files={"apple.c": "", "out/readme": ""}), tmp_path / "link"
+    (folder / "build").symlink_to("out")
+    link.symlink_to(folder)
+    made = {folder / "build/a.o", folder / "out", folder / "out/a.o", link / "build", link / "out/b/c"}
+    for build in (folder / "build", link / "build", folder / "out"):
+        ignored = {path for path in made if is_ignored(str(path), link if path.is_relative_to(link) else folder, build)}
+        assert made - ignored <= {link / "build"}
+        assert not is_ignored(str(folder / "apple.c"), folder, build)
 
 
 HEADER = {

@@ -12,8 +12,17 @@ IGNORED_FOLDERS = {"html", "data", "test-data", "logs", "__pycache__"}
 CHANGES = {"created", "modified", "moved", "deleted"}
 
 
+def is_below(path: str, top: str) -> bool:
+    return path == top or path.startswith(f"{top}/")
+
+
+def resolve_folder(path: str) -> str:
+    """The path without symbolic links, except for one at its end."""
+    return os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+
+
 def is_ignored(path: str, folder: pathlib.Path, build: pathlib.Path) -> bool:
-    if path == str(build) or path.startswith(f"{build}/"):
+    if is_below(path, str(build)) or is_below(resolve_folder(path), os.path.realpath(build)):
         return True
     parts = pathlib.PurePath(os.path.relpath(path, folder)).parts
     name = parts[-1] if parts else ""
