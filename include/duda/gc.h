@@ -10,8 +10,8 @@
 struct duda_api_gc {
     /*
      * Frees `ptr`, which malloc() or mem->alloc() has returned, when the request has ended: the response was sent or
-     * the client has left, and its `done` callback has returned. Memory that response->print() was given may so be
-     * freed. Returns 0, or -1: no memory; `ptr` is then still the caller's. NULL is ignored.
+     * the client has left, and its `done` callback has returned. Memory that response->print_ref() was given may so
+     * be freed. Returns 0, or -1: no memory; `ptr` is then still the caller's. NULL is ignored.
      */
     int (*add)(duda_request_t *dr, void *ptr);
     /* Calls `destroy(ptr)` in the same way; the last one added first. */

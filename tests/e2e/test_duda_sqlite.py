@@ -217,7 +217,7 @@ static void keep_rows(duda_request_t *dr, struct duda_sqlite_result *result, voi
     result->rows = NULL;
     gc->add(dr, rows);
     while (sqlite->next(rows))
-        response->print(dr, sqlite->get_text(rows, 1), (int)strlen(sqlite->get_text(rows, 1)));
+        response->print_ref(dr, sqlite->get_text(rows, 1), strlen(sqlite->get_text(rows, 1)));
     response->end(dr, NULL);
 }
 
