@@ -36,6 +36,9 @@ struct duda_api_base64 {
     unsigned char *(*DUDA_BASE64_DECODE_OLD)(const void *text, size_t len, size_t *ret_len);
 };
 
+#undef DUDA_BASE64_DECODE
+#undef DUDA_BASE64_DECODE_OLD
+
 DUDA_PACKAGE(struct duda_api_base64, base64)
 
 #endif
