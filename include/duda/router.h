@@ -103,6 +103,10 @@ struct duda_api_router {
      * wherever they are found: 405, 413, 416, 501, 503 of a timeout, those of access rules and of response->error()
      * ...; also 404 if not_found() was not called. The status is set already. Returns 0 or -EPERM.
      *
+     * The server's own page remains for what comes before the path is accepted: 400 of a malformed request, 404 of a
+     * path with %2F, 405 of CONNECT, 408 of a late head, 414, 417, 431, 501 of a transfer coding, 505; and for the
+     * redirect that adds a slash.
+     *
      * Where the server has responded already, by a page of its own, these functions make its body only: they end the
      * response before they return, with up to 8 KB and without generators; otherwise, and after response->error(), the
      * page stays. The request is another one than that of the handler, ends when they return, and may come from a

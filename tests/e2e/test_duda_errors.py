@@ -49,6 +49,7 @@ int duda_main(void)
     router->get("/forgotten", forget);
     router->get("/waits", wait);
     router->get("/gone", give_up);
+    router->any("/dir/", ok);
     router->timeout(router->get("/slow", wait), 50);
     router->limit(router->post("/small", ok), 10);
     router->not_found(missing);
@@ -155,6 +156,46 @@ def test_errors_of_other_plugins(start):
     expect(ask(server, "/svc/private"), "failed", 403)
     expect(ask(server, "/svc/chosen"), "missing", 404)
     assert ask(server, "/chosen").body == b"chosen"
+
+
+HOST = "Host: localhost"
+# What comes before the path is accepted: the head, and the status of the server's own page.
+EARLY = {
+    "escape": (["GET /svc/%zz HTTP/1.1", HOST], 400),
+    "nul": (["GET /svc/%00 HTTP/1.1", HOST], 400),
+    "slash": (["GET /svc/a%2Fb HTTP/1.1", HOST], 404),
+    "blank": (["GET /svc/a b HTTP/1.1", HOST], 400),
+    "header": (["GET /svc/ok HTTP/1.1", HOST, "A B: c"], 400),
+    "no_host": (["GET /svc/ok HTTP/1.1"], 400),
+    "two_lengths": (["POST /svc/small HTTP/1.1", HOST, "Content-Length: 1", "Content-Length: 2"], 400),
+    "coding": (["POST /svc/small HTTP/1.1", HOST, "Transfer-Encoding: gzip"], 501),
+    "long_target": ([f"GET /svc/{'a' * 70000} HTTP/1.1", HOST], 414),
+    "long_header": (["GET /svc/ok HTTP/1.1", HOST, f"A: {'b' * 70000}"], 431),
+    "expectation": (["POST /svc/small HTTP/1.1", HOST, "Expect: x", "Content-Length: 1"], 417),
+    "version": (["GET /svc/ok HTTP/3.0", HOST], 505),
+    "connect": (["CONNECT localhost:80 HTTP/1.1", HOST], 405),
+    "redirect": (["GET /svc/dir HTTP/1.1", HOST], 301),
+    "redirect_of_post": (["POST /svc/dir HTTP/1.1", HOST, "Content-Length: 0"], 308),
+}
+
+
+def expect_own_page(server, data, status, name):
+    with server.open() as client:
+        client.send_all_you_can(data)
+        answer = client.response()
+        assert (answer.status, answer["content-type"]) == (status, "text/html; charset=utf-8"), name
+        assert answer["x-kind"] is None and b"<html" in answer.body, name
+
+
+def test_errors_before_the_path_is_accepted(start):
+    """The server's own page, as docs/reference/duda/router.md says."""
+    server = start(settings={"Timeout": 1})
+    for name, (head, status) in EARLY.items():
+        expect_own_page(server, lines(*head), status, name)
+    expect_own_page(server, lines("GET /svc/ok HTTP/1.1", HOST)[:-2], 408, "a late head")
+    with server.open() as client:
+        client.send(lines("POST /svc/small HTTP/1.1", HOST, "Transfer-Encoding: chunked") + b"zz\r\n")
+        expect(client.response(), "failed", 400)
 
 
 WRONG = (
