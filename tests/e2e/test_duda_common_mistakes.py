@@ -4,10 +4,15 @@ The mistakes that authors of web services make most often: what the client gets,
 where it was made. Those that end the server are in test_duda_crashes.py and test_duda_escapes.py.
 """
 
+import ast
+import re
+
 import pytest
 
+from harness import build
 from harness.handler_service import ask, handler, service
-from harness.services import build_service, needs_duda, web_service
+from harness.server import await_true
+from harness.services import build_service, function_of, needs_duda, web_service
 
 pytestmark = needs_duda
 
@@ -27,7 +32,8 @@ ROWS = {
     "status_after_head": ("response->send_headers(dr); response->http_status(dr, 404); response->end(dr, NULL);",
                           rf"response->http_status\(\): {SENT}", 200),
     "head_after_body": ("response->printf(dr, \"a\"); response->send_headers(dr); response->end(dr, NULL);",
-                        r"response->send_headers\(\): the body has begun: call this before print\(\)", 200),
+                        r"response->send_headers\(\): the body has begun: call this before print\(\), printf\(\) "
+                        r"and others", 200),
     "status": ("response->http_status(dr, 99); response->end(dr, NULL);",
                r"response->http_status\(\): the status must be 200 to 599", 200),
     "header_row": ("response->http_header(dr, \"X-Name value\"); response->end(dr, NULL);",
@@ -98,16 +104,43 @@ def test_callbacks_before_the_handler_without_a_response(serve_services, path):
     server.wait_log(rf"service x: HandlerTimeout: there was no response: .* in x\.duda\+0x[0-9a-f]+ \({path}, \S*x\.c:")
 
 
+CHANNELS = """
+static _Atomic(struct duda_channel *) channels[2];
+static void make_channel(void *data)
+{
+    (void)data;
+    channels[worker->index()] = dthread->channel(1);
+}
+""" + handler("""
+    struct duda_channel *other = channels[1 - worker->index()];
+    if (other)
+        dthread->send(other, dr, 0);
+    response->printf(dr, "%d", other != NULL);
+    response->end(dr, NULL);
+""")
+
+
+def test_a_channel_of_another_worker(serve_services):
+    server = serve_services({"x": service(CHANNELS, "worker->pre_loop(make_channel, NULL);")}, {"Workers": 2})
+    await_true(lambda: ask(server, "/x/handle") == (200, "1"), what="the other worker has a channel")
+    server.wait_log(r"service x: dthread->send\(\): the channel belongs to another worker, in "
+                    + function_of("x", "handle"))
+
+
 # ── duda_main() ──
 
 SQLITE = "#include <duda/packages/sqlite/sqlite.h>\n"
 LOAD = 'duda_load_package(sqlite, "sqlite");'
 OPEN = LOAD + 'duda_sqlite_t *db = sqlite->open(&(struct duda_sqlite_conf){.path = "a.db"});'
+MIGRATE = LOAD + '''static const char *const steps[] = {"CREATE TABLE notes(id)", "ALTER notes ADD text", NULL};
+    if (!sqlite->open(&(struct duda_sqlite_conf){.path = "b.db", .migrations = steps})) return -1;'''
 FAILING = {
     "package": ('duda_load_package(sqlite, "sqlit");',
-                r'the package "sqlit" cannot be loaded: \S*/sqlit.dpkg: No such file'),
+                r'the package "sqlit" cannot be loaded: \S*/sqlit.dpkg: No such file or directory'),
     "sql": (OPEN + 'if (sqlite->exec(db, NULL, "DELETE FROM notes", NULL, 0) < 0) return -1;',
-            r'service sql: sqlite->exec\(\): a.db: no such table: notes'),
+            r'service sql: sqlite->exec\(\): a.db: no such table: notes \(DELETE FROM notes\)'),
+    "migration": (MIGRATE, r'service migration: sqlite->open\(\): b.db: migration 2 \(ALTER notes ADD text\): '
+                  r'near "notes": syntax error'),
     "twice": ('if (!router->get("/", answer)) return -1;',
               r'service twice: router->get\("/"\) adds no route: there is a route for its method and pattern already'),
 }
@@ -121,3 +154,27 @@ def test_mistakes_of_main(serve_services, tmp_path):
         server.wait_log(line)
         server.wait_log(f'the service "{name}" cannot be used')
         assert ask(server, f"/{name}/")[0] == 503
+
+
+# ── the guide ──
+
+
+def texts_of(path):
+    """The strings of a file of tests, whose parts are joined, without the backslashes of patterns."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.JoinedStr):
+            yield "".join(part.value if isinstance(part, ast.Constant) else "..." for part in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def test_each_mistake_of_the_guide_has_a_test():
+    """A sentence of the table in docs/guide/write-services.md is in the text of a test; placeholders are any text."""
+    table = re.search(r"^\| mistake \| the log says \|\n\|[-|]+\n(.*?)\n\n",
+                      (build.TOP / "docs/guide/write-services.md").read_text(), re.M | re.S)[1]
+    sentences = [said for row in table.splitlines() for said in re.findall("`([^`]+)`", row.split(" | ")[1])]
+    files = [path for folder in ("e2e", "dudac") for path in (build.TOP / "tests" / folder).glob("test_*.py")]
+    tests = "\n".join(text.replace("\\", "") for path in files for text in texts_of(path))
+    placeholder = r"\b(?:NAME|PATH|FILE|FUNCTION|ADDRESS|SIZE)\b|\.\.\."
+    patterns = {said: ".{1,60}".join(map(re.escape, re.split(placeholder, said))) for said in sentences}
+    assert len(sentences) >= 30 and [said for said, pattern in patterns.items() if not re.search(pattern, tests)] == []

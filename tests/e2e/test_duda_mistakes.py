@@ -206,7 +206,8 @@ def test_a_request_in_another_thread(serve_services):
     """Of pthread_create(), which the framework does not know: the stack tells which service it is."""
     server = serve_services({"x": service(CALLBACKS + EVERY_CALL + OTHER_THREAD)})
     assert ask(server, "/x/handle?a=1") == (200, "fine"), server.log
-    server.wait_log(r"warn  service x: response->http_status\(\): only callbacks of the request's worker can call it")
+    server.wait_log(r"warn  service x: response->http_status\(\): "
+                    r"only callbacks of the request's worker can call it: use response->deliver\(\)")
 
 
 GONE = """
@@ -231,7 +232,8 @@ def test_a_request_that_has_ended(serve_services):
     server = serve_services({"x": service(CALLBACKS + EVERY_CALL + GONE, 'router->get("/gone", use_gone);')})
     assert ask(server, "/x/handle?a=1") == (200, "fine"), server.log
     assert ask(server, "/x/gone?a=1") == (200, "fine"), server.log
-    server.wait_log(r"warn  service x: response->http_status\(\): the request has ended: the client has left, or")
+    server.wait_log(r"warn  service x: response->http_status\(\): "
+                    r"the request has ended: the client has left, or its response was sent")
 
 
 # ── calls at the wrong time ──
@@ -344,7 +346,8 @@ def test_a_generator_that_returns_too_much(serve_services):
     with server.connect() as client:
         client.send(request("/x/handle"))
         assert len(client.rest()) < 1000
-    server.wait_log(r"service x: response->generate\(\): the function has returned more bytes than it had room for")
+    server.wait_log(r"service x: response->generate\(\): "
+                    r"the function has returned more bytes than it had room for; the response is cut")
     assert ask(server, "/x/") == (200, "fine")
 
 
