@@ -2,6 +2,7 @@
 """`dudac run --watch`: a change is built and swapped, and what does not compile or start is shown."""
 
 import contextlib
+import html
 import http.client
 import os
 import re
@@ -337,15 +338,30 @@ def ask_or_wait(url):
         return ask(url)
 
 
-def test_a_failed_start_is_shown_with_what_the_service_has_said(tmp_path, start):
-    program, url = watch(start, make_folder(tmp_path))
-    source = make_source().replace("return router", 'msg->warn("no table %s", "fruits"); return 7; return router')
+MISSING_TABLE = """duda_load_package(sqlite, "sqlite");
+    duda_sqlite_t *db = sqlite->open(&(struct duda_sqlite_conf){.path = "a.db"});
+    if (sqlite->exec(db, NULL, "DELETE FROM fruits", NULL, 0) < 0)
+        return 7;
+    """
+FAILED_STARTS = {
+    "msg": ('msg->warn("no table %s", "fruits"); return 7; ', "warn  service apple: no table fruits"),
+    "sqlite": (MISSING_TABLE, "service apple: sqlite->exec(): a.db: no such table: fruits (DELETE FROM fruits)"),
+}
+
+
+@pytest.mark.parametrize("name", FAILED_STARTS)
+def test_a_failed_start_is_shown_with_what_the_service_has_said(tmp_path, start, name):
+    code, line = FAILED_STARTS[name]
+    said = line.partition("apple: ")[2]
+    program, url = watch(start, make_folder(tmp_path, files={"apple.c": make_source(), "data/empty": ""}))
+    source = make_source().replace("return router", code + "return router")
+    source = "#include <duda/packages/sqlite/sqlite.h>\n" + source
     make_folder(tmp_path, files={"apple.c": source})
     status, page = await_true(lambda: (found := ask(url))[0] == 503 and found)
-    assert "<h1>duda_main() has returned 7: no table fruits</h1>" in page
-    assert "warn  service apple: no table fruits" in page
+    page = html.unescape(page)
+    assert f"<h1>duda_main() has returned 7: {said}" in page and line in page
     program.stop()
-    assert [program.output.count(text) for text in ("no table fruits", "duda_main() has returned 7")] == [1, 1]
+    assert [program.output.count(text) for text in (said, "duda_main() has returned 7")] == [1, 1]
 
 
 # AddressSanitizer would report first.

@@ -280,6 +280,7 @@ def test_query(serve_old):
     assert text_of(server, "/query/get/?keys=1&key=yes") == "yes 0"
     assert text_of(server, "/query/get/?ke=yes") == "(null) -1"
     assert text_of(server, "/query/uri/a%41?b=c") == "1 15 /query/uri/a%41 /query/uri/aA"
+    assert ask(server, "/query/get/?key=a b").status == 400
 
 
 def test_cookies(serve_old):
