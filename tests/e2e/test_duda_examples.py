@@ -382,6 +382,12 @@ def follow_todos(address, way, *fields):
     return WebSocket(types.SimpleNamespace(way=WAYS[way]), "/todo/api/socket", client=client, fields=fields)
 
 
+def test_todo_is_small():
+    """Its C, HTML and JavaScript, which a reader shall see at once."""
+    files = [path for path in EXAMPLES.glob("*-todo/**/*") if path.suffix in (".c", ".html", ".js")]
+    assert len(files) == 3 and sum(len(path.read_text().splitlines()) for path in files) <= 420
+
+
 def test_todo_live(server_of_examples, tmp_path):
     """Open pages and programs of a user, and only of that one, learn of changes at once."""
     address = server_of_examples.server.addresses[0]
