@@ -90,48 +90,62 @@ static void make_unique_path(int fd, char *to, size_t size)
 }
 
 /*
- * Sanitizers open an object by its path when they report an error. So where one is in the process, the descriptor of a
- * copy stays open as long as the copy: of this many copies, those of others have no names in reports.
+ * Sanitizers open an object by its path when they report an error. So where one is in the process, the descriptor whose
+ * number is in that path stays open as long as the object: of this many objects, those of others have no names in
+ * reports.
  */
-enum { KEPT_COPIES_MAX = 64 };
+enum { KEPT_FDS_MAX = 64 };
 
 static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
     void *handle; /* NULL: the place is free */
     int fd;
-} kept_copies[KEPT_COPIES_MAX];
+    unsigned opens; /* dlopen() has returned the handle so often, and dlclose() has not got it again */
+} kept_fds[KEPT_FDS_MAX];
 
-/* Returns the place of a copy; KEPT_COPIES_MAX: it has none. */
+/* Returns the place of an object; KEPT_FDS_MAX: it has none. */
 static int find_kept(const void *handle)
 {
     int i = 0;
-    while (i < KEPT_COPIES_MAX && kept_copies[i].handle != handle)
+    while (i < KEPT_FDS_MAX && kept_fds[i].handle != handle)
         i++;
     return i;
 }
 
-/* Closes the descriptor of a copy, or keeps it. `handle`: NULL if it was not opened. */
-static void close_copy(int fd, void *handle)
+/* Returns whether the descriptor is kept now. An object that was open already has the path of the first one. */
+static bool add_kept(void *handle, int fd)
+{
+    int i = find_kept(handle);
+    if (i < KEPT_FDS_MAX) {
+        kept_fds[i].opens++;
+        return false;
+    }
+    i = find_kept(NULL);
+    if (i == KEPT_FDS_MAX)
+        return false;
+    kept_fds[i].handle = handle;
+    kept_fds[i].fd = fd;
+    kept_fds[i].opens = 1;
+    return true;
+}
+
+/* Closes the descriptor that an object was opened by, or keeps it. `handle`: NULL if it was not opened. */
+static void close_or_keep(int fd, void *handle)
 {
     bool has_sanitizer = dlsym(RTLD_DEFAULT, "__sanitizer_set_report_path");
     pthread_mutex_lock(&kept_lock);
-    int i = handle && has_sanitizer ? find_kept(NULL) : KEPT_COPIES_MAX;
-    if (i < KEPT_COPIES_MAX) {
-        kept_copies[i].handle = handle;
-        kept_copies[i].fd = fd;
-    } else {
+    if (!handle || !has_sanitizer || !add_kept(handle, fd))
         close(fd);
-    }
     pthread_mutex_unlock(&kept_lock);
 }
 
-static void drop_copy(const void *handle)
+static void drop_kept(const void *handle)
 {
     pthread_mutex_lock(&kept_lock);
     int i = find_kept(handle);
-    if (i < KEPT_COPIES_MAX) {
-        kept_copies[i].handle = NULL;
-        close(kept_copies[i].fd);
+    if (i < KEPT_FDS_MAX && --kept_fds[i].opens == 0) {
+        kept_fds[i].handle = NULL;
+        close(kept_fds[i].fd);
     }
     pthread_mutex_unlock(&kept_lock);
 }
@@ -207,7 +221,7 @@ void *mk_library_open_copy(int fd, const char *name, int *ret_copy, struct mk_bu
     void *handle = open_checked(copy, NULL, error);
     if (handle && ret_copy)
         *ret_copy = fcntl(copy, F_DUPFD_CLOEXEC, 0);
-    close_copy(copy, handle);
+    close_or_keep(copy, handle);
     return handle;
 }
 
@@ -224,13 +238,13 @@ void *mk_library_open(const char *file, enum mk_library_mode mode, struct mk_buf
     }
     void *handle = mode == MK_LIBRARY_COPY ? mk_library_open_copy(fd, slash ? slash + 1 : file, NULL, error)
                                            : open_checked(fd, mode == MK_LIBRARY_SHARED ? file : NULL, error);
-    close(fd);
+    close_or_keep(fd, mode == MK_LIBRARY_REPLACED ? handle : NULL);
     return handle;
 }
 
 void mk_library_close(void *handle)
 {
-    drop_copy(handle);
+    drop_kept(handle);
     dlclose(handle);
 }
 

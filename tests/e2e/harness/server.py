@@ -340,9 +340,12 @@ class Server:
         return sorted(name for _, name, _ in self.read_descriptors())
 
     def files_but_logs(self):
-        """Without one descriptor of each log, which a thread opens sooner or later."""
+        """Without one descriptor of each log, which a thread opens sooner or later, and without modules, which are
+        kept open where a sanitizer is (lib/core/base/library.c)."""
         names, logs = [], set()
         for _, name, flags in self.read_descriptors():
+            if build.SANITIZED and name.removesuffix(" (deleted)").endswith(".so"):
+                continue
             if flags & os.O_APPEND and name not in logs and not name.endswith(" (deleted)"):
                 logs.add(name)
             else:
