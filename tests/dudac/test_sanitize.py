@@ -14,6 +14,8 @@ from running import ask, make_folder, make_source, needs_tsan, run_dudac
 MISTAKES = {
     "overflow": "kept = malloc(40); n = kept[10 + zero]; free(kept);",
     "freed": "kept = malloc(4); free(kept); n = *kept;",
+    "print": "kept = malloc(4); free(kept); response->print(dr, (char *)kept, 4);",
+    "print_ref": "kept = malloc(4); response->print_ref(dr, kept, 4); free(kept);",
     "sum": "n = 0x7fffffff + zero + (zero ? 0 : 1);",
 }
 # The parts of a report, in the order in which they are shown; a dthread does not begin in the handler.
@@ -21,6 +23,8 @@ FRAMES = r" +say apple.c:12\n(?: +handle apple.c:\d+\n)?"
 SAID = {
     "overflow": rf"heap-buffer-overflow .*\n{FRAMES} +allocated by .*\n{FRAMES}",
     "freed": rf"heap-use-after-free .*\n{FRAMES} +freed by .*\n{FRAMES} +previously allocated .*\n{FRAMES}",
+    "print": rf"heap-use-after-free .*\n{FRAMES} +freed by .*\n{FRAMES} +previously allocated .*\n{FRAMES}",
+    "print_ref": rf"heap-use-after-free .*\n +freed by .*\n{FRAMES} +previously allocated .*\n{FRAMES}",
     "sum": rf"apple.c:12:\d+: runtime error: signed integer overflow: .*\n{FRAMES}",
 }
 CHECK = '[[check]]\nget = "/"\n'
