@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """`--sanitize`: mistakes of a service are reported with the names of its functions, and make a test fail."""
 
+import contextlib
 import re
 
 import pytest
 from dudac import DudacError
-from dudac.sanitize import Reports, parse_kinds
+from dudac.installation import Installation
+from dudac.sanitize import Reports, find_thread_server, parse_kinds
+from dudac.screen import Screen
 
 from harness import build
 from running import ask, make_folder, make_source, needs_tsan, run_dudac
@@ -152,6 +155,29 @@ def test_a_compiler_without_the_runtime(tmp_path):
         assert done.returncode == 0
     else:
         assert done.returncode == 1 and "has no libasan.so, which --sanitize needs; use gcc, or" in done.stderr
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_the_server_with_threads_is_brought_up_to_date(tmp_path, monkeypatch, capsys, status):
+    """Also if it is there: it may be older than the headers."""
+    dev, server = tmp_path / "dev", tmp_path / "build/tsan/bin/monkey"
+    server.parent.mkdir(parents=True)
+    for program in (dev, server):
+        program.write_text(f'#!/bin/sh\necho "[$*]" | tee -a {tmp_path}/calls\nexit {status}\n')
+        program.chmod(0o755)
+    monkeypatch.setattr("dudac.sanitize.list_tops", lambda: (tmp_path, tmp_path))
+    installation, sentence = Installation(tmp_path, server), f"run {re.escape(str(dev))} build tsan$"
+    with contextlib.nullcontext() if status == 0 else pytest.raises(DudacError, match=sentence):
+        assert find_thread_server(installation, Screen()) == server
+    assert (tmp_path / "calls").read_text() == "[--build]\n[build tsan programs]\n"
+    assert "up to date" in (said := capsys.readouterr().err) and ("[build" in said) == (status != 0)
+
+
+def test_without_sources_there_is_no_server_with_threads(tmp_path, monkeypatch):
+    monkeypatch.setattr("dudac.sanitize.list_tops", lambda: (tmp_path, tmp_path))
+    monkeypatch.setattr("dudac.sanitize.read_built", lambda server: set())
+    with pytest.raises(DudacError, match="run dudac of a checkout"):
+        find_thread_server(Installation(tmp_path, tmp_path / "monkey"), Screen())
 
 
 def test_reports_are_bounded():

@@ -19,7 +19,7 @@ from . import DudacError
 from .folder import Service, Unit
 from .installation import Installation
 from .level import LINK_FLAGS, NEW_LEVEL, compile_flags
-from .lock import lock_folder
+from .lock import await_lock
 from .programs import Program, run_program, run_programs
 from .sanitize import list_flags
 from .screen import Screen
@@ -27,7 +27,6 @@ from .screen import Screen
 COMMON_FLAGS = ("-O2", "-g")
 SECONDS = 600  # of one compilation
 LOCK_SECONDS = 600
-LOCK_POLL_SECONDS = 0.05
 CLOCK_NS = 10_000_000  # times of files are those of the kernel's tick
 
 
@@ -238,26 +237,11 @@ def make_build_folder(folder: pathlib.Path) -> None:
         raise DudacError(f"{folder}: {error.strerror}; --build-dir names another folder") from None
 
 
-def lock_build(folder: pathlib.Path, screen: Screen) -> int:
-    """One dudac builds there at a time. Returns the descriptor that has the lock."""
-    deadline = None
-    while True:
-        try:
-            return lock_folder(folder / "obj")
-        except BlockingIOError:
-            if deadline is None:
-                screen.notice(f"waiting for another dudac, which builds in {folder}")
-                deadline = time.monotonic() + LOCK_SECONDS
-            elif time.monotonic() > deadline:
-                raise DudacError(f"another dudac has been building in {folder} for {LOCK_SECONDS} s") from None
-            time.sleep(LOCK_POLL_SECONDS)
-
-
 def build_services(services: list, installation: Installation, screen: Screen) -> Result:
     """Builds all; raises a CompileError for the first that fails."""
     total, folder = Result(), services[0].build
     make_build_folder(folder)
-    lock = lock_build(folder, screen)
+    lock = await_lock(folder / "obj", folder, LOCK_SECONDS, screen)  # one dudac builds there at a time
     try:
         for service in services:
             result = Compiler(service, installation, screen).build()

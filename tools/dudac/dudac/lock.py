@@ -4,6 +4,11 @@
 import fcntl
 import os
 import pathlib
+import time
+
+from . import DudacError
+
+POLL_SECONDS = 0.05
 
 
 def lock_folder(path: pathlib.Path) -> int:
@@ -17,3 +22,18 @@ def lock_folder(path: pathlib.Path) -> int:
     except OSError:  # the file system has no locks
         pass
     return descriptor
+
+
+def await_lock(path: pathlib.Path, folder: pathlib.Path, seconds: int, screen) -> int:
+    """As lock_folder(), but waits for another dudac, which builds in `folder`."""
+    deadline = None
+    while True:
+        try:
+            return lock_folder(path)
+        except BlockingIOError:
+            if deadline is None:
+                screen.notice(f"waiting for another dudac, which builds in {folder}")
+                deadline = time.monotonic() + seconds
+            elif time.monotonic() > deadline:
+                raise DudacError(f"another dudac has been building in {folder} for {seconds} s") from None
+            time.sleep(POLL_SECONDS)

@@ -12,6 +12,7 @@ import re
 
 from . import DudacError, clean
 from .installation import Installation, list_tops
+from .lock import await_lock
 from .programs import Program, run_program
 
 KINDS = ("address", "undefined", "thread")
@@ -67,20 +68,29 @@ def find_runtime(kinds: tuple, compiler: list) -> str:
     return path
 
 
+def build_thread_server(checkout: pathlib.Path, screen) -> None:
+    """Brings it up to date with the headers, by which services are compiled; one dudac at a time."""
+    dev, lock = str(checkout / "dev"), await_lock(checkout, checkout / "build" / "tsan", BUILD_SECONDS, screen)
+    try:
+        screen.notice("bringing the server with ThreadSanitizer up to date: ./dev build tsan programs")
+        program = run_program(Program([dev, "build", "tsan", "programs"], checkout, BUILD_SECONDS))
+    finally:
+        os.close(lock)
+    if program.status != 0:
+        screen.output(program.text())
+        raise DudacError(f"the server cannot be built with ThreadSanitizer: run {dev} build tsan")
+
+
 def find_thread_server(installation: Installation, screen) -> pathlib.Path:
-    """That of build/tsan of the checkout, which is built if it is missing."""
+    """That of build/tsan of the checkout."""
     if "thread" in read_built(installation.server):
         return installation.server
     checkout = list_tops()[0]
-    server = checkout / "build" / "tsan" / "bin" / "monkey"
-    if not server.exists():
-        if not (checkout / "dev").is_file():
-            raise DudacError("--sanitize thread needs a server that is built with ThreadSanitizer, and the sources of "
-                             "the server are not here: run dudac of a checkout")
-        screen.notice("building the server with ThreadSanitizer, once: ./dev build tsan")
-        if run_program(Program([str(checkout / "dev"), "build", "tsan"], checkout, BUILD_SECONDS, None)).status != 0:
-            raise DudacError(f"the server cannot be built with ThreadSanitizer: run {checkout}/dev build tsan")
-    return server
+    if not (checkout / "dev").is_file():
+        raise DudacError("--sanitize thread needs a server that is built with ThreadSanitizer, and the sources of "
+                         "the server are not here: run dudac of a checkout")
+    build_thread_server(checkout, screen)
+    return checkout / "build" / "tsan" / "bin" / "monkey"
 
 
 def prepare_server(kinds: tuple, installation: Installation, compiler: list, screen):
