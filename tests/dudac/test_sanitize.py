@@ -157,6 +157,32 @@ def test_a_compiler_without_the_runtime(tmp_path):
         assert done.returncode == 1 and "has no libasan.so, which --sanitize needs; use gcc, or" in done.stderr
 
 
+AT = "#0 0x1 in print (/proc/self/fd//5+0x1)", "#1 0x2 in say {0}/ref.c:11", "#2 0x3 in handle {0}/ref.c:20:4"
+ASAN = "==7==ERROR: AddressSanitizer: heap-use-after-free on address 0x602 at pc 0x5 bp 0x6 sp 0x7"
+FREED = "0x602 is located 0 bytes inside of 4-byte region", "freed by thread T3 here:"
+ALLOCATED = "previously allocated by thread T3 here:"
+RACE_BY = "  Write of size 4 at 0x7 by thread T2 (mutexes: write M1):"
+
+
+@pytest.mark.parametrize("lines, title", [
+    ([ASAN, *AT, *FREED, *AT], "AddressSanitizer: heap-use-after-free in say(), ref.c:11"),
+    ([ASAN, AT[0], *FREED, *AT, ALLOCATED, *AT], "AddressSanitizer: heap-use-after-free, freed in say(), ref.c:11"),
+    ([ASAN, AT[0], *FREED, AT[0], ALLOCATED, AT[2]],
+     "AddressSanitizer: heap-use-after-free, allocated in handle(), ref.c:20"),
+    ([ASAN, AT[0], "Thread T3 created by T0 here:", AT[2]], "AddressSanitizer: heap-use-after-free"),
+    ([ASAN, AT[0], ASAN, *AT], "AddressSanitizer: heap-use-after-free"),
+    (["WARNING: ThreadSanitizer: data race (pid=7)", RACE_BY, *AT], "ThreadSanitizer: data race in say(), ref.c:11"),
+    (["ref.c:11:3: runtime error: division by zero", *AT], "ref.c:11:3: runtime error: division by zero"),
+    ([], ""),
+])
+def test_titles_of_reports(tmp_path, lines, title):
+    (tmp_path / "ref.c").touch()
+    reports = Reports([str(tmp_path)])
+    for line in lines:
+        reports.take(("    " if line in AT else "") + line.format(tmp_path))
+    assert reports.describe_first() == title
+
+
 @pytest.mark.parametrize("status", [0, 1])
 def test_the_server_with_threads_is_brought_up_to_date(tmp_path, monkeypatch, capsys, status):
     """Also if it is there: it may be older than the headers."""

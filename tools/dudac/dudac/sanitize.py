@@ -28,6 +28,8 @@ BEGIN = re.compile(r"==\d+==ERROR: (\w+Sanitizer: .*)|WARNING: (ThreadSanitizer:
 LOG_LINE = re.compile(r"\d{4}-\d\d-\d\dT\S+Z ")
 FRAME = re.compile(r"^ +#\d+ (?:0x[0-9a-f]+ in )?(\S+) (\S+?):(\d+)(?::\d+)?(?: |$)")
 PART = re.compile(r"^\S.*:$|^ {2}\S.*:$|^0x[0-9a-f]+ is located ")
+MEMORY = re.compile(r"\b(freed|allocated) by ")  # in a part
+INDENTS = {"what": " " * 4, "part": " " * 6, "place": " " * 8}
 
 
 def parse_kinds(text: str) -> tuple:
@@ -127,26 +129,40 @@ class Reports:
             self.lines.append(clean(line))
         return True
 
-    def summarize(self) -> str:
-        """What is wrong, and where the services have to do with it."""
-        found, part = [], ""
+    def find(self):
+        """Yields what is wrong, and where the services have to do with it, as ("what", text), ("part", text) and
+        ("place", text); a place belongs to the part before it, or is where it went wrong."""
+        part = ""
         for line in self.lines:
             if match := BEGIN.search(line):
-                found.append("    " + (match[1] or match[2] or match[3]).partition(" at pc 0x")[0])
+                yield "what", (match[1] or match[2] or match[3]).partition(" at pc 0x")[0]
                 part = ""
             elif PART.match(line):
                 part = line.strip()
             elif place := find_place(line, self.folders):
-                found += [f"      {part}", f"        {place}"] if part else [f"        {place}"]
+                if part:
+                    yield "part", part
+                yield "place", place
                 part = ""
-        return "\n".join(["a sanitizer reports:", *found])
+
+    def summarize(self) -> str:
+        return "\n".join(["a sanitizer reports:", *(INDENTS[kind] + text for kind, text in self.find())])
 
     def describe_first(self) -> str:
-        """The first report in one line: what is wrong, in which function of the services."""
-        _, *lines = self.summarize().splitlines()
-        what = re.sub(r" on (?:unknown )?address 0x[0-9a-f]+.*", "", lines[0].strip()) if lines else ""
-        function, _, place = lines[1].strip().partition(" ") if len(lines) > 1 else ("", "", "")
-        return f"{what} in {function}(), {place}" if place and "runtime error" not in what else what
+        """The first report in one line: what is wrong, and the first function of the services that is named with it:
+        where it went wrong, or else where the memory was freed or allocated."""
+        (_, what), *found = [*self.find()] or [("what", "")]
+        what = re.sub(r" on (?:unknown )?address 0x[0-9a-f]+.*", "", what)
+        part = ""
+        for kind, text in found if "runtime error" not in what else []:
+            if kind == "place" and " created " not in part:
+                function, _, place = text.partition(" ")
+                how = MEMORY.search(part)
+                return f"{what}, {how[1]} in {function}(), {place}" if how else f"{what} in {function}(), {place}"
+            if kind == "what":
+                break
+            part = text if kind == "part" else part
+        return what
 
     def describe(self) -> str:
         return "\n".join([self.summarize(), "", "the whole report:", *self.lines])
