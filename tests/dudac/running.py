@@ -11,8 +11,6 @@ import sys
 import threading
 from urllib.parse import urlsplit
 
-import pytest
-
 from harness import build
 from harness.server import REPORT
 
@@ -20,9 +18,6 @@ DUDAC = build.binary().parent / "dudac"
 EXAMPLES = sorted(path for path in (build.TOP / "docs/examples/services").glob("*") if path.is_dir())
 PYTHON = "/usr/bin/python3" if pathlib.Path("/usr/bin/python3").exists() else sys.executable
 SECONDS = 60
-
-needs_tsan = pytest.mark.skipif(not os.access(build.TOP / "build/tsan/bin/monkey", os.X_OK),
-                                reason="NOT TESTED: no preset tsan here")
 
 SOURCE = """#include <duda/duda.h>
 

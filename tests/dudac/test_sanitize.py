@@ -11,7 +11,7 @@ from dudac.sanitize import Reports, find_thread_server, parse_kinds
 from dudac.screen import Screen
 
 from harness import build
-from running import ask, make_folder, make_source, needs_tsan, run_dudac
+from running import ask, make_folder, make_source, run_dudac
 
 # With a mistake that the compiler does not see.
 MISTAKES = {
@@ -108,24 +108,6 @@ def test_build(tmp_path):
     done = run_dudac("build", folder, "--sanitize", "undefined,address", cwd=tmp_path)
     assert "apple/build/address-undefined/apple.duda: built in" in done.stdout, done.stderr
     assert run_dudac("build", folder, cwd=tmp_path).returncode == 0 and (folder / "build/apple.duda").exists()
-
-
-RACE = "pthread_t t; pthread_create(&t, NULL, add, NULL); n = ++calls; pthread_join(t, NULL); (void)zero;"
-COUNTER = """#include <pthread.h>
-static int *volatile kept;
-static volatile int calls;
-static void *add(void *data) { calls++; return data; }
-"""
-
-
-@needs_tsan
-def test_a_race(tmp_path):
-    """Of a thread that the handler makes: requests at once may all be served by one worker."""
-    source = make_mistake("sum").replace(MISTAKES["sum"], RACE).replace("static int *volatile kept;", COUNTER)
-    folder = make_folder(tmp_path, files={"apple.c": source, "checks.toml": CHECK})
-    done = run_dudac("test", folder, "--sanitize", "thread")
-    assert done.returncode == 1 and "ThreadSanitizer: data race" in done.stderr
-    assert re.search(r"^ +say apple.c:16$", done.stderr, re.M), done.stderr
 
 
 @pytest.mark.parametrize("text, kinds", [("none", ()), ("undefined,address", ("address", "undefined")),
