@@ -196,6 +196,7 @@ def test_a_thread_that_runs_on_without_its_code(serve_services):
     server.send_signal(signal.SIGHUP)
     assert server.wait() == -signal.SIGSEGV, server.log
     assert re.search('error the service "x" has ended, but a thread of it ran on and has crashed: SIGSEGV', server.log)
+    assert "its functions have no names: the service has ended, while a thread of it ran on" in server.log, server.log
 
 
 STAYS = """

@@ -26,7 +26,7 @@ struct crash_object *crash_find_object(uintptr_t address)
 static struct crash_object *get_free_object(void)
 {
     for (struct crash_object *o = atomic_load(&objects); o; o = o->next)
-        if (o->has_ended)
+        if (o->has_ended && o->copy_users == 0)
             return o;
     struct crash_object *fresh = heap_zalloc(sizeof(*fresh));
     if (!fresh)
@@ -70,7 +70,6 @@ struct crash_object *crash_add_object(enum crash_kind kind, const char *name, co
     o->crashes = NULL;
     o->names = NULL;
     o->file[0] = '\0';
-    o->copy = -1;
     o->bias = s.bias;
     o->kind = kind;
     snprintf(o->name, sizeof(o->name), "%s", name);
@@ -86,6 +85,23 @@ void crash_set_file(struct crash_object *object, const char *file, int copy)
         snprintf(object->file, sizeof(object->file), "%s", file);
     snprintf(object->copy_path, sizeof(object->copy_path), "/proc/self/fd/%d", copy);
     object->copy = copy;
+    object->copy_users = copy >= 0;
+}
+
+bool crash_hold_copy(struct crash_object *object)
+{
+    unsigned n = atomic_load(&object->copy_users);
+    while (n > 0)
+        if (atomic_compare_exchange_weak(&object->copy_users, &n, n + 1))
+            return true;
+    return false;
+}
+
+void crash_release_copy(struct crash_object *object)
+{
+    int copy = object->copy;
+    if (atomic_fetch_sub(&object->copy_users, 1) == 1)
+        close(copy);
 }
 
 void crash_count_object(struct crash_object *object, const struct mk_counter *counter)
@@ -101,10 +117,10 @@ void crash_get_range(const struct crash_object *object, uintptr_t *ret_begin, ui
 
 void crash_remove_object(struct crash_object *object)
 {
-    int copy = atomic_exchange(&object->copy, -1);
-    if (copy >= 0)
-        close(copy);
+    bool has_copy = object->copy_users > 0;
     object->has_ended = true;
+    if (has_copy)
+        crash_release_copy(object);
 }
 
 bool crash_is_mapped(const void *address)

@@ -27,7 +27,8 @@ struct crash_object {
     _Atomic(const struct mk_counter *) crashes; /* NULL: not counted */
     char name[CRASH_NAME_BYTES];
     char file[CRASH_FILE_BYTES];             /* that it was loaded from; "": the path is too long */
-    _Atomic int copy;                        /* of that file, in memory; -1: functions have no names */
+    int copy;                                /* a descriptor of a copy of that file, in memory */
+    _Atomic unsigned copy_users;             /* the last one closes it; 0: there is none, functions have no names */
     char copy_path[CRASH_COPY_BYTES];        /* of the descriptor */
     _Atomic(struct backtrace_state *) names; /* NULL: not read yet; see names.c */
 };
@@ -39,6 +40,12 @@ struct crash_object *crash_add_object(enum crash_kind kind, const char *name, co
  * are read from the copy, because the file may be another one by then. `copy`: -1 without one.
  */
 void crash_set_file(struct crash_object *object, const char *file, int copy);
+/*
+ * Keeps the copy open until crash_release_copy(), also if the object is removed meanwhile. Returns false if there is
+ * none. Async-signal-safe.
+ */
+bool crash_hold_copy(struct crash_object *object);
+void crash_release_copy(struct crash_object *object);
 /* Has crashes of an object counted, whose counter outlives the process; see <monkey/counters.h>. */
 void crash_count_object(struct crash_object *object, const struct mk_counter *counter);
 /* Returns where the object begins and ends in memory. */

@@ -61,12 +61,15 @@ static int get_base(struct dl_phdr_info *info, size_t size, void *ctx)
     return 0;
 }
 
-/* Versions of a service that make mistakes after reload and reload do not fill the memory. */
-static struct backtrace_state *get_state(struct crash_object *o)
+/*
+ * Versions of a service that make mistakes after reload and reload do not fill the memory. `has_copy`: the copy is
+ * held. The first backtrace_*() of a state opens it; without a copy another thread has done so.
+ */
+static struct backtrace_state *get_state(struct crash_object *o, bool has_copy)
 {
     static _Atomic unsigned states;
     struct backtrace_state *state = atomic_load(&o->names);
-    if (!state && o->copy >= 0 && atomic_fetch_add(&states, 1) < STATES_MAX) {
+    if (!state && has_copy && atomic_fetch_add(&states, 1) < STATES_MAX) {
         state = backtrace_create_state(o->copy_path, true, ignore_error, NULL);
         atomic_store(&o->names, state);
     }
@@ -102,22 +105,31 @@ const char *names_explain(const struct crash_object *object)
 {
     if (atomic_load(&object->names))
         return "    its functions have no names: compile it with -g, and do not strip it";
-    return object->copy < 0
+    if (object->has_ended)
+        return "    its functions have no names: the service has ended, while a thread of it ran on";
+    return object->copy_users == 0
                ? "    its functions have no names: no descriptor was left when it was loaded"
                : "    its functions have no names: those of too many versions were read since the server has started";
+}
+
+static unsigned search_names(struct backtrace_state *state, uintptr_t address, struct search *search)
+{
+    uintptr_t program = 0;
+    names_iterate_program(get_base, &program);
+    uintptr_t pc = address - search->object->bias + program;
+    backtrace_pcinfo(state, pc, add_line, ignore_error, search);
+    if (search->n == 0)
+        backtrace_syminfo(state, pc, add_symbol, ignore_error, search);
+    return search->n;
 }
 
 unsigned names_find(struct crash_object *object, uintptr_t address, name_fn fn, void *ctx)
 {
     struct search search = {object, fn, ctx, 0};
-    uintptr_t program = 0;
-    struct backtrace_state *state = get_state(object);
-    if (!state)
-        return 0;
-    names_iterate_program(get_base, &program);
-    uintptr_t pc = address - object->bias + program;
-    backtrace_pcinfo(state, pc, add_line, ignore_error, &search);
-    if (search.n == 0)
-        backtrace_syminfo(state, pc, add_symbol, ignore_error, &search);
-    return search.n;
+    bool has_copy = crash_hold_copy(object);
+    struct backtrace_state *state = get_state(object, has_copy);
+    unsigned n = state ? search_names(state, address, &search) : 0;
+    if (has_copy)
+        crash_release_copy(object);
+    return n;
 }

@@ -101,6 +101,36 @@ TEST(without_a_copy)
     end(o);
 }
 
+/* A thread that runs on when its service has ended. What was read before is still there. */
+TEST(after_the_end)
+{
+    unsigned n = 0;
+    struct crash_object *o = add("/proc/self/exe");
+    crash_remove_object(o);
+    assert_int_equal(names_find(o, (uintptr_t)find_me, keep, &n), 0);
+    assert_non_null(strstr(names_explain(o), "the service has ended"));
+    assert_ptr_equal(add("/proc/self/exe"), o);
+    assert_int_equal(names_find(o, (uintptr_t)find_me, keep, &n), 1);
+    crash_remove_object(o);
+    assert_int_equal(names_find(o, (uintptr_t)find_me, keep, &n), 1);
+    crash_stop();
+}
+
+/* The number of its descriptor is not that of another file while a thread reads it. */
+TEST(the_end_while_a_thread_reads)
+{
+    struct crash_object *o = add("/proc/self/exe");
+    assert_true(crash_hold_copy(o));
+    crash_remove_object(o);
+    assert_true(fcntl(o->copy, F_GETFD) >= 0);
+    struct crash_object *other = add("/proc/self/exe");
+    assert_ptr_not_equal(other, o);
+    crash_release_copy(o);
+    assert_int_equal(fcntl(o->copy, F_GETFD), -1);
+    assert_false(crash_hold_copy(o));
+    end(other);
+}
+
 /* The last test: nothing is read any more then. */
 TEST(too_many_versions)
 {
