@@ -87,8 +87,9 @@ struct duda_api_dthread {
     /* Waits for the end of another dthread. Returns 0, also if it had ended, an error, or -EDEADLK (the caller). */
     int (*join)(duda_dthread_t number, uint32_t timeout_ms);
     /*
-     * wait() waits until wake() is called for this dthread, also before: several calls count as one. For callbacks of
-     * other objects. wake() returns 0 or -ESRCH (it has ended).
+     * wait() waits until wake() is called for this dthread. A wake() that comes when it does not wait in wait() is kept
+     * for the next wait(), which returns 0 at once; several count as one. For callbacks of other objects, which may
+     * still be called after wait() has returned an error. wake() returns 0 or -ESRCH (it has ended).
      */
     int (*wait)(uint32_t timeout_ms);
     int (*wake)(duda_dthread_t number);

@@ -109,7 +109,8 @@ struct duda_api_kv {
     /* Returns a copy of the value, with a NUL behind it that does not count, for free(); NULL: none, or no memory. */
     char *(*get)(duda_kv_t *store, const char *key, size_t *ret_len);
     /*
-     * Adds to a number, which is kept as decimal digits; a missing one is 0, and ends after `ttl_s`. `*ret` is the sum.
+     * Adds to a number, which is kept as decimal digits; a missing one is 0, and ends after `ttl_s`. `*ret` is the sum;
+     * `ret` may be NULL. After an error the value is as before.
      * Returns 0, -EINVAL (the key; the value is no number), -ERANGE, -ENOSPC or -ENOMEM.
      */
     int (*add)(duda_kv_t *store, const char *key, int64_t n, uint32_t ttl_s, int64_t *ret);
