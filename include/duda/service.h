@@ -28,7 +28,7 @@ struct duda_string {
 
 /* The running service; the strings live as long as it does. Folders end with a slash, and are empty if not set. */
 struct duda_self {
-    struct duda_string name; /* as [WEB_SERVICE] has it */
+    struct duda_string name; /* as [WEB_SERVICE] or conf->service_name() has it */
     struct duda_string url;  /* what its URLs begin with: "/name", or "" for a service that is the root of its host */
     struct duda_string docroot; /* DocumentRoot */
     struct duda_string confdir; /* ConfDir */
