@@ -133,6 +133,7 @@ struct duda_api_session {
     /*
      * Compares the header X-CSRF-Token, or without it the field csrf_token of the form (object `form`), with the token
      * of the session with which the request has come. How long that takes does not depend on what was sent.
+     * Callbacks of before() run before a form is read, so that only the header counts there.
      * Returns 0; -EACCES (there is no session, no token, or another one: respond with 403); or -EINVAL (not open).
      */
     int (*csrf_check)(duda_request_t *dr);
