@@ -156,7 +156,8 @@ struct duda_api_package {
 
     /*
      * Logs that a call of the service ("password->hash()") was a mistake: `reason` is a clause. The line ends with the
-     * place of the call. At most one line in 10 seconds for each worker, with mistakes in calls of the API. Any thread.
+     * place of the call. The same mistake is logged once in 10 seconds for each worker, and no more than 16 different
+     * ones, with those in calls of the API. Any thread.
      */
     void (*misuse)(const char *call, const char *reason);
     /*

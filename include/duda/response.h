@@ -13,8 +13,8 @@
  * Results: unless it says otherwise, a function returns 0; -EALREADY (the response has ended, the head was sent, or the
  * server has answered itself); -EINVAL (an argument); -ENOMEM; -ESTALE (the request has ended: `dr` must not be used
  * then); or -EPERM (the caller is no callback of the request's worker). All but -ENOMEM are mistakes, which are logged
- * with the name of the service, at most one in ten seconds. After -ENOMEM of a function that adds to the body, end()
- * sends 500, or cuts a response that has begun.
+ * with the name of the service, the same one at most once in ten seconds. After -ENOMEM of a function that adds to the
+ * body, end() sends 500, or cuts a response that has begun.
  * Functions that add to the body return DUDA_AGAIN, too: done, and more than 64 KB wait; add more in on_writable().
  */
 #ifndef DUDA_RESPONSE_H

@@ -18,7 +18,7 @@ pytestmark = needs_duda
 
 # ── callbacks ──
 
-# Each is a service of the same file, which has the name of the row: one line in ten seconds is written for each.
+# Each is a service of the same file, which has the name of the row.
 # A row: code of the handler, the line behind "service NAME: ", the status. The place of the call follows the line.
 ENDED = r"the response has ended already: end\(\), error\(\) or redirect\(\) comes once, and last"
 SENT = r"the head was sent: status and headers come before flush\(\), send_headers\(\) and sse_begin\(\)"
@@ -91,6 +91,19 @@ def test_mistakes_of_callbacks(serve_services, tmp_path):
         place = "" if name in FAR_ROWS else rf".*, in {name}\.duda\+0x[0-9a-f]+ \({name}, \S*mistakes\.c:\d+\)$"
         server.wait_log(f"service {name}: {line}{place}")
     assert server.log.count("service route_in_handler: ") == 1
+
+
+def test_one_mistake_does_not_hide_another(serve_services):
+    code = handler("response->end(dr, NULL); response->end(dr, NULL); response->end(dr, NULL);"
+                   "response->printf(dr, \"late\");")
+    code += "static void silent(duda_request_t *dr)\n{\n(void)dr;\n}\n"
+    server = serve_services({"x": service(code, 'router->get("/silent", silent);')},
+                            {"Workers": 1, "HandlerTimeout": "200ms"})
+    assert ask(server, "/x/handle")[0] == 200
+    assert ask(server, "/x/silent")[0] == 503
+    server.wait_log(rf"service x: response->printf\(\): {ENDED}")
+    server.wait_log("service x: HandlerTimeout: there was no response: ")
+    assert server.log.count("response->end(): the response has ended") == 1
 
 
 @pytest.mark.parametrize("path", ["stop", "nowhere"])

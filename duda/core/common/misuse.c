@@ -11,35 +11,62 @@
 #include "service/service.h"
 
 #include <errno.h>
-#include <stdatomic.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <time.h>
 
-enum { INTERVAL_MS = 10000, PLACE_BYTES = 256 };
+enum { PLACE_BYTES = 256 };
 
-/* Returns whether a line may be written now; counts those that may not. */
-static bool is_allowed(struct service_worker *w)
+/* FNV-1a, with the 0 behind the text. */
+static uint64_t hash_text(uint64_t hash, const char *text)
 {
-    uint64_t now_ms = mk_loop_now_ms(w->loop);
-    if (w->misuse.logged_ms && now_ms - w->misuse.logged_ms < INTERVAL_MS) {
-        w->misuse.missing++;
+    do
+        hash = (hash ^ (unsigned char)*text) * 1099511628211u;
+    while (*text++);
+    return hash;
+}
+
+/* Returns the row of the mistake, or else a free row or the oldest one. */
+static struct misuse_row *find_row(struct misuse *m, uint64_t hash)
+{
+    struct misuse_row *oldest = m->rows;
+    for (struct misuse_row *row = m->rows; row < m->rows + MISUSE_ROWS; row++) {
+        if (row->logged_ms && row->hash == hash)
+            return row;
+        if (row->logged_ms < oldest->logged_ms)
+            oldest = row;
+    }
+    return oldest;
+}
+
+bool misuse_is_due(struct misuse *m, const char *call, const char *reason, uint64_t now_ms, unsigned *ret_missing)
+{
+    uint64_t hash = hash_text(hash_text(14695981039346656037u, call), reason);
+    struct misuse_row *row = find_row(m, hash);
+    now_ms += !now_ms;
+    if (row->logged_ms && now_ms - row->logged_ms < MISUSE_INTERVAL_MS) {
+        row->missing++;
         return false;
     }
-    w->misuse.logged_ms = now_ms ? now_ms : 1;
+    *ret_missing = row->missing;
+    *row = (struct misuse_row){.hash = hash, .logged_ms = now_ms};
     return true;
 }
 
 /* The same for all threads that are none of a worker. duda_main() is called once. */
-static bool is_allowed_outside(void)
+static bool is_due_outside(const char *call, const char *reason, unsigned *ret_missing)
 {
-    static _Atomic uint64_t logged_ms;
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static struct misuse mistakes;
     struct timespec now;
     if (phase_now() == PHASE_MAIN)
         return true;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    uint64_t now_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000, before = atomic_load(&logged_ms);
-    bool is_late = !before || now_ms - before >= INTERVAL_MS;
-    return is_late && atomic_compare_exchange_strong(&logged_ms, &before, now_ms);
+    uint64_t now_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    pthread_mutex_lock(&lock);
+    bool is_due = misuse_is_due(&mistakes, call, reason, now_ms, ret_missing);
+    pthread_mutex_unlock(&lock);
+    return is_due;
 }
 
 void misuse_log(struct service_worker *w, const char *call, const char *reason)
@@ -50,12 +77,12 @@ void misuse_log(struct service_worker *w, const char *call, const char *reason)
 void misuse_log_of(struct service_worker *w, const char *call, const char *reason, uintptr_t function)
 {
     char more[64] = "", place[PLACE_BYTES] = "";
-    if (w ? !is_allowed(w) : !is_allowed_outside())
+    unsigned missing = 0;
+    if (w ? !misuse_is_due(&w->misuse, call, reason, mk_loop_now_ms(w->loop), &missing)
+          : !is_due_outside(call, reason, &missing))
         return;
-    if (w && w->misuse.missing)
-        snprintf(more, sizeof(more), " (%u mistakes before were not logged)", w->misuse.missing);
-    if (w)
-        w->misuse.missing = 0;
+    if (missing)
+        snprintf(more, sizeof(more), " (%u mistakes before were not logged)", missing);
     if (function)
         crash_describe(function, place, sizeof(place));
     bool has_place = function || crash_describe_caller(place, sizeof(place));

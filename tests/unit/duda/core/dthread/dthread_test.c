@@ -580,7 +580,7 @@ static int create_with_failures(void *ctx)
     struct fixture *f = ctx;
     static char letter = 'a';
     memset(f->log, 0, sizeof(f->log));
-    f->worker.misuse.logged_ms = 0;
+    f->worker.misuse = (struct misuse){0};
     struct duda_channel *c = dthread->channel(4);
     f->id = dthread->create(sleep_and_note, &letter);
     bool complete = c && f->id;
