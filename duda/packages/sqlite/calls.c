@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { GRACE_MS = 500, LOG_INTERVAL_MS = 10000, LOGGED_SQL_BYTES = 160, PLACE_BYTES = 256 };
+enum { GRACE_MS = 500, LOGGED_SQL_BYTES = 160, PLACE_BYTES = 256 };
 
 /* ── errors ── */
 
@@ -44,37 +44,25 @@ static bool is_of_client(int err)
     return err == -EEXIST || err == -ERANGE || err == -ECONNABORTED || err == -ECANCELED;
 }
 
-static bool may_log(duda_sqlite_t *db)
-{
-    if (!db)
-        return true;
-    uint64_t now_ms = sq_now_ms(), last_ms = atomic_load(&db->logged_ms);
-    if ((!last_ms || now_ms - last_ms >= LOG_INTERVAL_MS) &&
-        atomic_compare_exchange_strong(&db->logged_ms, &last_ms, now_ms))
-        return true;
-    atomic_fetch_add(&db->unlogged, 1);
-    return false;
-}
-
-/* With the SQL, and where the service has called. */
-static void log_error(const struct sq_job *job, const char *call, const struct sq_error *e)
+/* With the SQL, and where the service has called. `missing`: the number of lines before that were not written. */
+static void log_error(const struct sq_job *job, const char *call, const struct sq_error *e, unsigned missing)
 {
     char place[PLACE_BYTES], sql[LOGGED_SQL_BYTES + 8] = "", more[64] = "";
-    unsigned before = job ? atomic_exchange(&job->db->unlogged, 0) : 0;
     bool has_place = duda_package_loader->describe_call(job ? job->caller : NULL, place, sizeof(place));
     if (job && job->sql)
         snprintf(sql, sizeof(sql), " (%.*s%s)", LOGGED_SQL_BYTES, job->sql,
                  strlen(job->sql) > LOGGED_SQL_BYTES ? "..." : "");
-    if (before)
-        snprintf(more, sizeof(more), " (%u errors before were not logged)", before);
+    if (missing)
+        snprintf(more, sizeof(more), " (%u errors before were not logged)", missing);
     msg->warn("sqlite->%s(): %s%s%s%s%s", call, e->text, sql, has_place ? ", in " : "", place, more);
 }
 
 int sq_report(const struct sq_job *job, const char *call, const struct sq_error *e)
 {
+    unsigned missing = 0;
     keep_error(e);
-    if (!is_of_client(e->err) && may_log(job ? job->db : NULL))
-        log_error(job, call, e);
+    if (!is_of_client(e->err) && (!job || sq_log_is_due(&job->db->log, job->sql, e->err, sq_now_ms(), &missing)))
+        log_error(job, call, e, missing);
     return e->err;
 }
 

@@ -103,6 +103,7 @@ static void close_database(duda_sqlite_t *db)
         close_link(&db->readers[i - 1]);
     if (db->links_open)
         close_link(&db->writer);
+    pthread_mutex_destroy(&db->log.lock);
     mem->free(db->conf.path);
     mem->free(db);
 }
@@ -132,6 +133,7 @@ static duda_sqlite_t *make_database(const struct duda_sqlite_conf *from, struct 
         return NULL;
     }
     db->conf = conf;
+    pthread_mutex_init(&db->log.lock, NULL);
     if (open_links(db, from->migrations, e) == 0)
         return db;
     close_database(db);

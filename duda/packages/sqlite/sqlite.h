@@ -28,8 +28,7 @@ struct sq_link {
 struct duda_sqlite {
     struct duda_sqlite *next; /* of the service */
     struct sq_conf conf;
-    _Atomic uint64_t logged_ms; /* the last line in the log */
-    _Atomic unsigned unlogged;  /* errors since then */
+    struct sq_log log;
     unsigned links_open;
     struct sq_link writer;
     struct sq_link readers[];

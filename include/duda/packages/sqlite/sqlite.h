@@ -25,7 +25,7 @@
  *     other callbacks of a worker         -EPERM, which is logged: use the forms with a callback, query_then() ...
  *
  * Errors are a negative number, and a sentence: error(). Those that are not the fault of what a client has sent are
- * logged, at most one line in ten seconds for each database.
+ * logged: the same error of a statement at most once in ten seconds for each database, and no more than 8 of them.
  *
  *     -EBUSY         the database is locked by another connection or process, and `busy_ms` are over
  *     -ETIMEDOUT     the call has taken `query_ms`; what it has written was undone, unless the sentence says otherwise

@@ -2,6 +2,8 @@
 /* The package sqlite in a thread that is no worker: values, transactions, limits, and each error's sentence. */
 #include "sqlite_fixture.h"
 
+#include "duda/packages/sqlite/error.h"
+
 /* ── what works ── */
 
 TEST(values, begin, end)
@@ -300,8 +302,14 @@ TEST(the_log, begin, end)
     assert_int_equal(sqlite->exec(db, NULL, "SELECT a", DUDA_SQLITE_NO_ARGS), -EINVAL);
     assert_string_equal(logged, "sqlite->exec(): goods.db: no such column: a (SELECT a), in a place");
     logged[0] = '\0';
-    assert_error(sqlite->exec(db, NULL, "SELECT b", DUDA_SQLITE_NO_ARGS), -EINVAL, "goods.db: no such column: b");
+    assert_error(sqlite->exec(db, NULL, "SELECT a", DUDA_SQLITE_NO_ARGS), -EINVAL, "goods.db: no such column: a");
     assert_string_equal(logged, ""); /* one line in ten seconds */
+    for (int i = 1; i < SQ_LOG_ROWS + 1; i++) {
+        char other[] = {'S', 'E', 'L', 'E', 'C', 'T', ' ', (char)('a' + i), '\0'};
+        logged[0] = '\0';
+        assert_int_equal(sqlite->exec(db, NULL, other, DUDA_SQLITE_NO_ARGS), -EINVAL);
+        assert_true(i < SQ_LOG_ROWS ? (bool)strstr(logged, other) : !logged[0]);
+    }
     end(state);
     begin(state);
     char sql[400];
@@ -309,6 +317,24 @@ TEST(the_log, begin, end)
     assert_int_equal(sqlite->exec(open_goods(), NULL, sql, DUDA_SQLITE_NO_ARGS), -EINVAL);
     snprintf(sql, sizeof(sql), "sqlite->exec(): goods.db: no such column: a (SELECT a, %0150d...), in a place", 0);
     assert_string_equal(logged, sql);
+}
+
+static int count(struct sq_log *log, const char *sql, int err, uint64_t now_ms)
+{
+    unsigned missing = 0;
+    return sq_log_is_due(log, sql, err, now_ms, &missing) ? (int)missing : -1;
+}
+
+TEST(one_line_in_ten_seconds)
+{
+    struct sq_log log = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    assert_int_equal(count(&log, "SELECT a", -EINVAL, 1), 0);
+    assert_int_equal(count(&log, "SELECT a", -EIO, 1), 0);
+    assert_int_equal(count(&log, NULL, -EIO, 1), 0);
+    assert_int_equal(count(&log, "SELECT a", -EINVAL, SQ_LOG_INTERVAL_MS), -1);
+    assert_int_equal(count(&log, "SELECT a", -EINVAL, SQ_LOG_INTERVAL_MS), -1);
+    assert_int_equal(count(&log, "SELECT a", -EINVAL, SQ_LOG_INTERVAL_MS + 1), 2);
+    assert_int_equal(count(&log, "SELECT a", -EIO, SQ_LOG_INTERVAL_MS + 1), 0);
 }
 
 TEST(constraints, begin, end)
