@@ -54,6 +54,8 @@ ROWS = {
                   rf"response->sse_begin\(\): {SENT}", 200),
     "sse_not_begun": ("response->sse_send(dr, NULL, NULL, \"a\"); response->end(dr, NULL);",
                       r"response->sse_send\(\): response->sse_begin\(\) must be called before", 200),
+    "subscribe_not_begun": ("sse->subscribe(dr, \"a\"); response->end(dr, NULL);",
+                            r"sse->subscribe\(\): response->sse_begin\(\) must be called before", 200),
     "no_session": ("if (session->open(dr, on_session, NULL) < 0) response->error(dr, 500);",
                 r"session->open\(\): duda_main\(\) has not called session->init\(\)", 500),
     "sleep_in_callback": ("dthread->sleep(1); response->end(dr, NULL);",

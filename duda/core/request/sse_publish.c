@@ -183,9 +183,12 @@ static int subscribe(duda_request_t *dr, const char *channel)
     if (err < 0)
         return err;
     if (request_is_answered(dr))
-        err = -EALREADY;
-    else if (!is_name(channel) || dr->output.state != OUTPUT_SENDING)
-        err = -EINVAL;
+        return report(dr->worker, call, -EALREADY);
+    if (dr->output.state != OUTPUT_SENDING) {
+        misuse_log(dr->worker, call, "response->sse_begin() must be called before");
+        return -EINVAL;
+    }
+    err = is_name(channel) ? 0 : -EINVAL;
     return report(dr->worker, call, err < 0 ? err : join_channel(dr, channel));
 }
 
