@@ -845,7 +845,8 @@ def test_a_folder_below_datadir(serve_services, tmp_path):
         ({"session_bytes": 65536}, "`session_bytes` must be at most 65535"),
         ({"session_bytes": 5000, "bytes_max": 4999}, "`session_bytes` must be at most 65535, and at most `bytes_max`"),
         ({"folder": ""}, "`folder` must have 1 to 1024 bytes"),
-        ({"folder": "sessions"}, "`folder` is relative, but the section [WEB_SERVICE] does not set DataDir"),
+        ({"folder": "sessions"}, "`folder` is relative, but the section [WEB_SERVICE] does not set DataDir "
+                                  "(dudac sets it if the folder `data` exists)"),
     ],
 )
 def test_wrong_settings(serve_services, conf, sentence):

@@ -64,7 +64,8 @@ static const char *find_fault(const struct service *s, const struct duda_session
     if (c->folder && (!*c->folder || strlen(c->folder) > FOLDER_BYTES_MAX))
         return "`folder` must have 1 to 1024 bytes";
     if (c->folder && *c->folder != '/' && !s->self.datadir.len)
-        return "`folder` is relative, but the section [WEB_SERVICE] does not set DataDir";
+        return "`folder` is relative, but the section [WEB_SERVICE] does not set DataDir (dudac sets it if the folder "
+               "`data` exists)";
     return NULL;
 }
 

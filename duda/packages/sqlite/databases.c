@@ -55,6 +55,11 @@ static int read_conf(struct sq_conf *to, const struct duda_sqlite_conf *from, st
         return sq_error_set(e, -EINVAL, "the path is that of no file");
     if (to->readers > SQ_READERS_MAX || to->bytes_max > BYTES_LIMIT)
         return sq_error_set(e, -EINVAL, "%s: readers are 16 at most, and bytes_max 1000000000", from->path);
+    if (from->path[0] != '/' && !data->get_path())
+        return sq_error_set(e, -EINVAL,
+                            "%s: `path` is relative, but the section [WEB_SERVICE] does not set DataDir (dudac sets it "
+                            "if the folder `data` exists)",
+                            from->path);
     to->path = sq_make_path(from->path);
     if (!to->path)
         return sq_error_set(e, -ENOMEM, "%s: no memory", from->path);

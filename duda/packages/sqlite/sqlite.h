@@ -44,7 +44,7 @@ extern struct duda_package sq_package;
 
 /* ── databases.c ── */
 
-/* Returns a path for mem->free(): `path`, or a file in DataDir. NULL without memory. */
+/* Returns a path for mem->free(): `path`, or a file in DataDir, if that is set. NULL without memory. */
 char *sq_make_path(const char *path);
 
 /* ── calls.c ── */

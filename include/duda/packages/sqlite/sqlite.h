@@ -150,7 +150,7 @@ typedef struct duda_sqlite duda_sqlite_t;
 
 /* Fields that are 0 have the value in brackets. */
 struct duda_sqlite_conf {
-    const char *path; /* of the file; a relative one is in DataDir, or in the server's folder if there is none */
+    const char *path; /* of the file; a relative one is in DataDir, which must be set (-EINVAL) */
     /*
      * The steps that made the database what the service needs: SQL of one or more statements each, with NULL behind the
      * last one. PRAGMA user_version of the file says how many were done; open() does those that are missing, all or

@@ -66,6 +66,11 @@ static void write_file(const char *name, off_t at, const void *bytes, size_t len
     close(fd);
 }
 
+static char *get_no_folder(void)
+{
+    return NULL;
+}
+
 TEST(settings, begin, end)
 {
     static const char reason[] = "the path is that of no file";
@@ -80,6 +85,17 @@ TEST(settings, begin, end)
     service = NULL;
     refuse(&(struct duda_sqlite_conf){.path = "a"}, -EPERM, "it works only in duda_main()");
     service = own;
+}
+
+TEST(a_relative_path_without_a_folder, begin, end)
+{
+    static const struct duda_api_data without_folder = {.get_path = get_no_folder};
+    data = &without_folder;
+    refuse(&(struct duda_sqlite_conf){.path = "a.db"}, -EINVAL,
+           "a.db: `path` is relative, but the section [WEB_SERVICE] does not set DataDir (dudac sets it if the folder "
+           "`data` exists)");
+    assert_int_equal(access("a.db", F_OK), -1);
+    assert_non_null(sqlite->open(&(struct duda_sqlite_conf){.path = path_of("a.db")}));
 }
 
 TEST(missing, begin, end)
