@@ -327,25 +327,24 @@ class Server:
         assert leaked <= 0, f"{leaked} descriptors leaked, now open: {left}\n{self.log[-2000:]}"
 
     def read_descriptors(self):
-        """The entry, the name and the flags of each."""
+        """The entry, the name and the flags of each, without modules, which are kept open where a sanitizer is
+        (lib/core/base/library.c)."""
         folder, found = f"/proc/{self.pid}", []
         for entry in os.listdir(f"{folder}/fd"):
             with contextlib.suppress(OSError):
                 info = pathlib.Path(f"{folder}/fdinfo/{entry}").read_text()
-                flags = int(re.search(r"flags:\s+(\d+)", info)[1], 8)
-                found.append((f"{folder}/fd/{entry}", os.readlink(f"{folder}/fd/{entry}"), flags))
+                flags, name = int(re.search(r"flags:\s+(\d+)", info)[1], 8), os.readlink(f"{folder}/fd/{entry}")
+                if not (build.SANITIZED and name.removesuffix(" (deleted)").endswith(".so")):
+                    found.append((f"{folder}/fd/{entry}", name, flags))
         return found
 
     def open_files(self):
         return sorted(name for _, name, _ in self.read_descriptors())
 
     def files_but_logs(self):
-        """Without one descriptor of each log, which a thread opens sooner or later, and without modules, which are
-        kept open where a sanitizer is (lib/core/base/library.c)."""
+        """Without one descriptor of each log, which a thread opens sooner or later."""
         names, logs = [], set()
         for _, name, flags in self.read_descriptors():
-            if build.SANITIZED and name.removesuffix(" (deleted)").endswith(".so"):
-                continue
             if flags & os.O_APPEND and name not in logs and not name.endswith(" (deleted)"):
                 logs.add(name)
             else:
