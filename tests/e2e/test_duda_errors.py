@@ -268,4 +268,5 @@ def test_functions_that_make_no_page(start):
     answer = client.ask("/svc/x")
     assert (answer.status, answer.body) == (404, b"")
     server.wait_log("service svc: router->error\\(\\): a page has 8 KB at most, and no generator")
+    server.wait_log("the page was left", 2)
     assert server.log.count("the page was left") == 2  # wait and forget did not end it
