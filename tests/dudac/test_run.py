@@ -43,6 +43,14 @@ def test_run_has_the_console(tmp_path, start):
     assert status == 200 and "<html" in page
 
 
+def test_the_place_of_a_mistake_in_the_last_statement(tmp_path, start):
+    end = "response->end(dr, NULL);"
+    source = make_source().replace(end, f"{end}\n    {end}")
+    program = start("run", make_folder(tmp_path, files={"apple.c": source}), "-p", 0)
+    assert ask(program.wait_url()) == (200, "one\n")
+    program.wait_line(r"response->end\(\): the response has ended already.*, in apple\.duda\S* \(say, \S*apple\.c:9\)")
+
+
 @pytest.mark.parametrize("path, status", [("/other/", 200), ("Off", 404)])
 def test_the_path_of_the_console(tmp_path, start, path, status):
     program = start("run", make_folder(tmp_path), "-p", 0, "--console", path)

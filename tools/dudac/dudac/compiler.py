@@ -24,7 +24,8 @@ from .programs import Program, run_program, run_programs
 from .sanitize import list_flags
 from .screen import Screen
 
-COMMON_FLAGS = ("-O2", "-g")
+# A call that is the last statement of a function stays a call: messages about it find the function on the stack.
+COMMON_FLAGS = ("-O2", "-g", "-fno-optimize-sibling-calls")
 SECONDS = 600  # of one compilation
 LOCK_SECONDS = 600
 CLOCK_NS = 10_000_000  # times of files are those of the kernel's tick
