@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 from dudac.folder import read_folder
-from dudac.routes import Route, list_rows
+from dudac.routes import Route, list_rows, read_outermost
 
 from running import make_folder, make_source, run_dudac
 
@@ -46,6 +46,40 @@ def test_methods_patterns_and_functions(tmp_path):
         "POST, PUT  /apple/files/*path  store  apple.c",
         "ANY        /apple/any          store  apple.c",
     ]
+
+
+INLINED = """#include <duda/duda.h>
+
+static inline __attribute__((always_inline)) void check(duda_request_t *dr)
+{
+    if (!dr)
+        __builtin_trap();
+}
+
+static void show(duda_request_t *dr)
+{
+    check(dr);
+    response->end(dr, NULL);
+}
+
+int duda_main(void)
+{
+    router->get("/", show);
+    return 0;
+}
+"""
+
+
+@pytest.mark.skipif(not shutil.which("addr2line"), reason="NOT TESTED: no addr2line here")
+def test_a_handler_that_begins_with_an_inlined_call(tmp_path):
+    done = run_dudac("routes", make_folder(tmp_path, files={"apple.c": INLINED}))
+    assert done.stdout.split() == ["GET", "/apple/", "show", done.stdout.split()[3]]
+    assert re.fullmatch(r"apple\.c:\d+", done.stdout.split()[3])
+
+
+def test_the_outermost_function():
+    text = "0x01\ncheck\n/a/apple.c:5\nshow\n/a/apple.c:11\n0x02\nstore\n??:?\n"
+    assert read_outermost(text) == [("show", "/a/apple.c:11"), ("store", "??:?")]
 
 
 def test_a_root_service(tmp_path):

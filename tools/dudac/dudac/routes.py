@@ -55,15 +55,22 @@ def next_line(session: Session, awaited: set) -> str:
     return value if kind == "line" else ""
 
 
+def read_outermost(text: str) -> list:
+    """(function, place) of each address in the output of `addr2line -afi`: the last pair of each, since the first ones
+    are those of calls that were inlined at the address."""
+    groups = [group.splitlines() for group in re.split(r"^0x[0-9a-f]+\n", text, flags=re.MULTILINE)[1:]]
+    return [(group[-2], group[-1]) for group in groups if len(group) > 1]
+
+
 def name_functions(service: Service, routes: list) -> list:
     """Returns (function, place) of each route."""
     if not routes or not shutil.which("addr2line"):
         return [(f"0x{route.address}", "") for route in routes]
-    command = ["addr2line", "-f", "-e", str(service.file), *(route.address for route in routes)]
-    rows = run_program(Program(command, service.build, SECONDS)).text("surrogateescape").splitlines()
-    if len(rows) != 2 * len(routes):
+    command = ["addr2line", "-afi", "-e", str(service.file), *(route.address for route in routes)]
+    rows = read_outermost(run_program(Program(command, service.build, SECONDS)).text("surrogateescape"))
+    if len(rows) != len(routes):
         return [(f"0x{route.address}", "") for route in routes]
-    return [(name, shorten_place(service, place)) for name, place in zip(rows[::2], rows[1::2])]
+    return [(name, shorten_place(service, place)) for name, place in rows]
 
 
 def shorten_place(service: Service, place: str) -> str:
