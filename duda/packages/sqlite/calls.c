@@ -190,11 +190,15 @@ static bool is_complete(const struct sq_job *job)
     return job->db && (job->kind == SQ_TRANSACTION ? (bool)job->work : job->sql && (job->args || !job->n));
 }
 
-static int refuse(const char *call)
+/* A mistake of the service, which no database limits. */
+static int refuse(const char *name)
 {
     struct sq_error e;
+    char call[64];
+    snprintf(call, sizeof(call), "sqlite->%s()", name);
     sq_error_set(&e, -EINVAL, "an argument is NULL");
-    return sq_report(NULL, call, &e);
+    duda_package_loader->misuse(call, e.text);
+    return keep_error(&e);
 }
 
 static void run_once(struct sq_job *job)

@@ -84,6 +84,11 @@ static inline bool describe_call(const void *address, char *to, size_t size)
     return !address; /* the call is on the stack */
 }
 
+static inline void log_misuse(const char *call, const char *reason)
+{
+    log_line("%s: %s", call, reason);
+}
+
 static inline void explain_crash(const char *sentence)
 {
     (void)sentence;
@@ -109,6 +114,7 @@ static const struct duda_api_msg lines = {.info = log_line, .warn = log_line, .e
 static const struct duda_api_data files = {.get_path = get_folder};
 static const struct duda_api_package loader = {.service_state = get_service,
                                                .worker = no_worker,
+                                               .misuse = log_misuse,
                                                .describe_call = describe_call,
                                                .explain_crash = explain_crash};
 static const struct duda_api_task tasks = {.line = make_line, .line_free = free_line, .stopping = is_stopping};
