@@ -694,6 +694,7 @@ def test_a_dry_run_leaves_the_limits_behind_it(guard):
     assert [answer.status for answer in answers] == [200, 200, 429]
     assert answers[0]["RateLimit"].startswith('"both";r=1;')
     server.wait_log(r"\(both\): dry run, would deny 429 127\.0\.0\.1: GET /a\.txt.*; 2 so far")
+    server.wait_log(r"\(both\): deny 429")
     assert server.log.count("(both): deny 429") == 1 and "(wide)" not in server.log
 
 

@@ -610,7 +610,7 @@ def test_calls_at_the_wrong_time_are_refused(serve_services):
     server = start_workers(serve_services)
     assert ask(server, "/team/wrong") == "0"
     server.wait_log(r"team: global->init\(\): it works only in duda_main\(\); the call did nothing, in team.duda")
-    assert "worker->pre_loop(): it works" not in server.log  # in the same callback
+    server.wait_log(r"team: worker->pre_loop\(\): it works only in duda_main\(\); the call did nothing, in team.duda")
     server.wait_log(r"service team: event->signal\(\): it works only in callbacks of workers and threads")
     server.wait_log(r"service team: global->get\(\): the key was not made by global->init\(\)")
     assert_checks(server)

@@ -10,7 +10,7 @@ set(MK_MSAN_WITHOUT
     "^plugins/compress/"              # zlib, libbrotli, libzstd
     "^duda/core/crash/names_" # libbacktrace
     "^duda/packages/json/" "^json_"   # libcjson
-    "^duda/packages/sqlite/sqlite_" # libsqlite3
+    "^duda/packages/sqlite/(open|sqlite)_" # libsqlite3
     "^duda/packages/redis/" "^redis_" # libhiredis
     "^duda/packages/sha"              # libcrypto
     "^plugins/auth/(bearer|claims|hash|jws|keys|login|strict_json|token_)" # libcrypt, libcrypto, libjansson
