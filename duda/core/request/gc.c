@@ -5,6 +5,7 @@
  */
 #include "request/gc.h"
 
+#include "common/current.h"
 #include "common/heap.h"
 #include "common/mem.h"
 #include "common/misuse.h"
@@ -20,15 +21,19 @@ struct gc_item {
     void (*destroy)(void *ptr);
 };
 
-void gc_release(struct gc_item **first)
+void gc_release(struct duda_request *dr)
 {
-    while (*first) {
-        struct gc_item *item = *first;
-        *first = item->next;
+    struct current outer = request_enter(dr);
+    current.explanation = "it was freed at the end of a request, because of gc->add() or gc->add_destroy(): the "
+                          "service must not free it, too";
+    while (dr->gc) {
+        struct gc_item *item = dr->gc;
+        dr->gc = item->next;
         item->destroy(item->ptr);
         if (item->n >= ARENA_ITEMS)
             heap_free(item, sizeof(*item));
     }
+    current_leave(outer);
 }
 
 static struct gc_item *new_item(duda_request_t *dr)

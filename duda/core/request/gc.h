@@ -5,9 +5,9 @@
 #ifndef DUDA_CORE_REQUEST_GC_H
 #define DUDA_CORE_REQUEST_GC_H
 
-struct gc_item;
+struct duda_request;
 
-/* Frees the items, the last one first, and empties the list. */
-void gc_release(struct gc_item **first);
+/* Frees the items of a request, the last one first, and empties their list. */
+void gc_release(struct duda_request *dr);
 
 #endif

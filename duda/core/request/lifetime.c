@@ -4,7 +4,6 @@
  */
 #include "request/request.h"
 
-#include "common/current.h"
 #include "request/gc.h"
 #include "request/raw_head.h"
 #include "request/sse.h"
@@ -22,12 +21,7 @@ void request_release(struct duda_request *dr)
         request_call_event(dr, dr->leave);
     if (dr->done)
         request_call(dr, dr->done);
-    struct current outer = request_enter(dr);
-    current.explanation =
-        "it was freed at the end of a request, because of gc->add() or gc->add_destroy(): the service "
-        "must not free it, too";
-    gc_release(&dr->gc);
-    current_leave(outer);
+    gc_release(dr);
     dthread_leave_request(dr, is_complete);
     task_leave_request(dr);
     session_release(dr);
