@@ -31,6 +31,7 @@ foreach(name IN LISTS MK_PACKAGES)
     elseif(name STREQUAL "sqlite")
         mk_add_package(sqlite sqlite/databases.c sqlite/calls.c sqlite/job.c sqlite/conn.c sqlite/open.c sqlite/rows.c
             sqlite/error.c sqlite/old.c)
+        target_link_libraries(duda-sqlite PRIVATE monkey-kit)
         mk_link_package(sqlite sqlite3.h sqlite3 libsqlite3-dev)
     elseif(name STREQUAL "memcached")
         mk_add_package(memcached memcached/memcached.c memcached/calls.c memcached/command.c memcached/conn.c

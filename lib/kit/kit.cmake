@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # What only loaded plugins link: one archive, of which a plugin carries what it calls. Its symbols are hidden there, so
 # that a plugin calls its own copy. Programs that embed the server find cookies and routes in libmonkey.
-set(sources client_table/client_table.c cookie/cookie.c json/json.c routes/routes.c)
+set(sources client_table/client_table.c cookie/cookie.c json/json.c log_limit/log_limit.c
+    routes/routes.c)
 set(folders store threads upstream watched)
 if(MK_WEBSOCKET)
     list(APPEND folders websocket)

@@ -46,7 +46,7 @@ PUBLIC = {
     "tunnel.h": "http", "websocket.h": "http",
     "embed.h": "server", "file_cache.h": "server", "inspect.h": "server", "monkey.h": "server", "plugin.h": "server",
     "request_ref.h": "server", "pattern.h": "base", "random.h": "base", "time.h": "base", "threads.h": "server",
-    "inbox.h": "loop", "upstream.h": "net",
+    "inbox.h": "loop", "log_limit.h": "base", "upstream.h": "net",
 }
 
 # Headers that are neither ours nor the system's, and where they may appear.

@@ -17,40 +17,10 @@
 
 enum { PLACE_BYTES = 256 };
 
-/* FNV-1a, with the 0 behind the text. */
-static uint64_t hash_text(uint64_t hash, const char *text)
-{
-    do
-        hash = (hash ^ (unsigned char)*text) * 1099511628211u;
-    while (*text++);
-    return hash;
-}
-
-/* Returns the row of the mistake, or else a free row or the oldest one. */
-static struct misuse_row *find_row(struct misuse *m, uint64_t hash)
-{
-    struct misuse_row *oldest = m->rows;
-    for (struct misuse_row *row = m->rows; row < m->rows + MISUSE_ROWS; row++) {
-        if (row->logged_ms && row->hash == hash)
-            return row;
-        if (row->logged_ms < oldest->logged_ms)
-            oldest = row;
-    }
-    return oldest;
-}
-
 bool misuse_is_due(struct misuse *m, const char *call, const char *reason, uint64_t now_ms, unsigned *ret_missing)
 {
-    uint64_t hash = hash_text(hash_text(14695981039346656037u, call), reason);
-    struct misuse_row *row = find_row(m, hash);
-    now_ms += !now_ms;
-    if (row->logged_ms && now_ms - row->logged_ms < MISUSE_INTERVAL_MS) {
-        row->missing++;
-        return false;
-    }
-    *ret_missing = row->missing;
-    *row = (struct misuse_row){.hash = hash, .logged_ms = now_ms};
-    return true;
+    uint64_t hash = mk_log_limit_hash(mk_log_limit_hash(0, call), reason);
+    return mk_log_limit_is_due(m->rows, MISUSE_ROWS, hash, now_ms, ret_missing);
 }
 
 /* The same for all threads that are none of a worker. duda_main() is called once. */

@@ -8,30 +8,18 @@
 #ifndef DUDA_CORE_COMMON_MISUSE_H
 #define DUDA_CORE_COMMON_MISUSE_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include <monkey/log_limit.h>
 
 struct service_worker;
 
-enum { MISUSE_ROWS = 16, MISUSE_INTERVAL_MS = 10000 };
-
-/* One mistake. */
-struct misuse_row {
-    uint64_t hash;      /* of its call and reason */
-    uint64_t logged_ms; /* 0: the row is free */
-    unsigned missing;   /* lines that were not written since then */
-};
+enum { MISUSE_ROWS = 16, MISUSE_INTERVAL_MS = MK_LOG_LIMIT_MS };
 
 /* The last mistakes; 0 at first. For service_worker. */
 struct misuse {
-    struct misuse_row rows[MISUSE_ROWS];
+    struct mk_log_limit_row rows[MISUSE_ROWS]; /* a kind of line is a call with a reason */
 };
 
-/*
- * Returns whether a mistake may be logged now, with the number of lines before that were not written; counts it
- * otherwise. A new mistake takes a free row or the oldest one, with its number, unless that is younger than the
- * interval.
- */
+/* Returns whether a mistake may be logged now, as mk_log_limit_is_due() does. */
 bool misuse_is_due(struct misuse *m, const char *call, const char *reason, uint64_t now_ms, unsigned *ret_missing);
 
 /*

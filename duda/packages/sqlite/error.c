@@ -70,39 +70,11 @@ int sq_error_set_code(struct sq_error *e, const char *name, sqlite3 *db, int cod
 
 /* ── lines of the log ── */
 
-/* FNV-1a. */
-static uint64_t hash_error(const char *sql, int err)
-{
-    uint64_t hash = 14695981039346656037u ^ (unsigned)err;
-    for (const char *c = sql ? sql : ""; *c; c++)
-        hash = (hash ^ (unsigned char)*c) * 1099511628211u;
-    return hash;
-}
-
-/* Returns the row of the error, or else a free row or the oldest one. */
-static struct sq_log_row *find_row(struct sq_log *log, uint64_t hash)
-{
-    struct sq_log_row *oldest = log->rows;
-    for (struct sq_log_row *row = log->rows; row < log->rows + SQ_LOG_ROWS; row++) {
-        if (row->logged_ms && row->hash == hash)
-            return row;
-        if (row->logged_ms < oldest->logged_ms)
-            oldest = row;
-    }
-    return oldest;
-}
-
 bool sq_log_is_due(struct sq_log *log, const char *sql, int err, uint64_t now_ms, unsigned *ret_missing)
 {
-    uint64_t hash = hash_error(sql, err);
+    uint64_t hash = mk_log_limit_hash((unsigned)err, sql ? sql : "");
     pthread_mutex_lock(&log->lock);
-    struct sq_log_row *row = find_row(log, hash);
-    bool is_due = !row->logged_ms || now_ms - row->logged_ms >= SQ_LOG_INTERVAL_MS;
-    if (is_due) {
-        *ret_missing = row->missing;
-        *row = (struct sq_log_row){.hash = hash, .logged_ms = now_ms};
-    } else
-        row->missing++;
+    bool is_due = mk_log_limit_is_due(log->rows, SQ_LOG_ROWS, hash, now_ms, ret_missing);
     pthread_mutex_unlock(&log->lock);
     return is_due;
 }

@@ -7,13 +7,12 @@
 
 #include <sqlite3.h>
 
+#include <monkey/log_limit.h>
 #include <monkey/status.h>
 
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdint.h>
 
-enum { SQ_ERROR_BYTES = 384, SQ_LOG_ROWS = 8, SQ_LOG_INTERVAL_MS = 10000 };
+enum { SQ_ERROR_BYTES = 384, SQ_LOG_ROWS = 8, SQ_LOG_INTERVAL_MS = MK_LOG_LIMIT_MS };
 
 struct sq_error {
     int err; /* 0: none */
@@ -29,23 +28,15 @@ int sq_error_set_code(struct sq_error *e, const char *name, sqlite3 *db, int cod
 
 /* ── lines of the log ── */
 
-/* An error of one statement. */
-struct sq_log_row {
-    uint64_t hash;      /* of its SQL and its number */
-    uint64_t logged_ms; /* 0: the row is free */
-    unsigned missing;   /* lines that were not written since then */
-};
-
 /* The last errors of a database; 0 at first, but for `lock`. */
 struct sq_log {
     pthread_mutex_t lock;
-    struct sq_log_row rows[SQ_LOG_ROWS];
+    struct mk_log_limit_row rows[SQ_LOG_ROWS]; /* a kind of line is a statement with a number */
 };
 
 /*
- * Returns whether the error `err` of a statement, NULL for a transaction, may be logged now, with the number of lines
- * before that were not written; counts it otherwise. A new error takes a free row or the oldest one, with its number,
- * unless that is younger than the interval. Any thread.
+ * Returns whether the error `err` of a statement, NULL for a transaction, may be logged now, as mk_log_limit_is_due()
+ * does. Any thread.
  */
 bool sq_log_is_due(struct sq_log *log, const char *sql, int err, uint64_t now_ms, unsigned *ret_missing);
 

@@ -25,6 +25,7 @@
 #include <monkey/library.h>
 #include <monkey/list.h>
 #include <monkey/log.h>
+#include <monkey/log_limit.h>
 #include <monkey/loop.h>
 #include <monkey/monkey.h>
 #include <monkey/pattern.h>

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Limits lines of a log (<monkey/log_limit.h>).
+ */
+#include <monkey/log_limit.h>
+
+#include <assert.h>
+
+/* FNV-1a, with the 0 behind the text. */
+uint64_t mk_log_limit_hash(uint64_t hash, const char *text)
+{
+    hash ^= 14695981039346656037u;
+    do
+        hash = (hash ^ (unsigned char)*text) * 1099511628211u;
+    while (*text++);
+    return hash;
+}
+
+/* Returns the row of the kind, or else a free row or the oldest one. */
+static struct mk_log_limit_row *find_row(struct mk_log_limit_row *rows, size_t n, uint64_t hash)
+{
+    struct mk_log_limit_row *oldest = rows;
+    for (struct mk_log_limit_row *row = rows; row < rows + n; row++) {
+        if (row->logged_ms && row->hash == hash)
+            return row;
+        if (row->logged_ms < oldest->logged_ms)
+            oldest = row;
+    }
+    return oldest;
+}
+
+bool mk_log_limit_is_due(struct mk_log_limit_row *rows, size_t n, uint64_t hash, uint64_t now_ms, unsigned *ret_missing)
+{
+    assert(n > 0);
+    struct mk_log_limit_row *row = find_row(rows, n, hash);
+    now_ms += !now_ms;
+    if (row->logged_ms && now_ms - row->logged_ms < MK_LOG_LIMIT_MS) {
+        row->missing++;
+        return false;
+    }
+    *ret_missing = row->missing;
+    *row = (struct mk_log_limit_row){.hash = hash, .logged_ms = now_ms};
+    return true;
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Which lines of a log may be written. */
+#include "testing.h"
+
+#include <monkey/log_limit.h>
+
+enum { ROWS = 3 };
+
+/* Returns how many lines before were not written, or -1: this one must not be written. */
+static int count(struct mk_log_limit_row *rows, const char *text, uint64_t now_ms)
+{
+    unsigned missing = 0;
+    return mk_log_limit_is_due(rows, ROWS, mk_log_limit_hash(0, text), now_ms, &missing) ? (int)missing : -1;
+}
+
+TEST(each_kind_has_its_own_time)
+{
+    struct mk_log_limit_row rows[ROWS] = {{0}};
+    assert_int_equal(count(rows, "a", 0), 0);
+    assert_int_equal(count(rows, "b", 5), 0);
+    assert_int_equal(count(rows, "a", MK_LOG_LIMIT_MS), -1);
+    assert_int_equal(count(rows, "a", MK_LOG_LIMIT_MS + 1), 1);
+    assert_int_equal(count(rows, "b", MK_LOG_LIMIT_MS + 4), -1);
+    assert_int_equal(count(rows, "b", MK_LOG_LIMIT_MS + 5), 1);
+}
+
+TEST(further_kinds_wait_for_the_oldest_row)
+{
+    struct mk_log_limit_row rows[ROWS] = {{0}};
+    assert_int_equal(count(rows, "a", 3), 0);
+    assert_int_equal(count(rows, "b", 2), 0);
+    assert_int_equal(count(rows, "c", 1), 0);
+    assert_int_equal(count(rows, "d", MK_LOG_LIMIT_MS), -1);
+    assert_int_equal(count(rows, "e", MK_LOG_LIMIT_MS), -1);
+    assert_int_equal(count(rows, "d", MK_LOG_LIMIT_MS + 1), 2); /* of "c" */
+    assert_int_equal(count(rows, "a", MK_LOG_LIMIT_MS + 1), -1);
+}
+
+TEST(other_texts_have_other_hashes)
+{
+    uint64_t a = mk_log_limit_hash(0, "a");
+    assert_true(mk_log_limit_hash(a, "bc") != mk_log_limit_hash(mk_log_limit_hash(0, "ab"), "c"));
+    assert_true(mk_log_limit_hash(1, "a") != a && mk_log_limit_hash(0, "a") == a);
+}
