@@ -20,7 +20,8 @@ set(MK_CORE_SOURCES
 set(large
     base/address.c base/base64.c base/counters.c base/counters_memory.c base/sha1.c base/siphash.c
     conf/foreign_syntax.c conf/foreign_words.c http/client_addr.c http/filter.c http/h1/tunnel.c http/h2/core.c
-    http/handshake.c http/message/forwarded.c http/message/preface.c http/message/proxy_protocol.c http/parts.c
+    http/handshake.c http/message/forwarded.c http/message/preface.c http/message/proxy_protocol.c
+    http/message/response_parser.c http/parts.c
     http/request_id.c http/tunnel.c loop/epoch.c loop/epoch_join.c net/dial.c net/resolver.c server/autoload.c
     server/balancer.c server/bound_hosts.c server/caller_thread.c server/conn_hooks.c server/conn_log.c
     server/control_thread.c server/counts.c server/h2_loader.c server/handlers.c server/handover.c

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "http/message/chunked.h"
+#include <monkey/chunked.h>
 
 struct outcome {
     uint64_t hash;
@@ -16,15 +16,15 @@ struct outcome {
 
 static struct outcome decode(const char *in, size_t len, size_t piece)
 {
-    static const struct mk__chunked_limits limits = {64, 200, 200, 8};
+    static const struct mk_chunked_limits limits = {64, 200, 200, 8};
     struct outcome o = {0};
-    struct mk__chunked c;
+    struct mk_chunked c;
 
-    mk__chunked_init(&c, &limits);
+    mk_chunked_init(&c, &limits);
     while (o.used < len && !c.done && !o.bad) {
         size_t left = len - o.used;
         struct mk_str data;
-        ssize_t n = mk__chunked_decode(&c, in + o.used, left < piece ? left : piece, &data);
+        ssize_t n = mk_chunked_decode(&c, in + o.used, left < piece ? left : piece, &data);
         o.bad = n < 0;
         if (o.bad)
             break;

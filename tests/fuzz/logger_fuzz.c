@@ -110,7 +110,7 @@ static struct mk_connection *conn_of(const struct mk_request *req)
     return &conn;
 }
 
-static void read_head(struct mk_request *req, struct mk__field *fields, struct mk_str text)
+static void read_head(struct mk_request *req, struct mk_field *fields, struct mk_str text)
 {
     static const struct mk__parse_limits limits = {8192, 16384, FIELDS};
     req->base = text.p;
@@ -134,7 +134,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                              .path = MK_STR(""),
                              .id = MK_STR("id"),
                              .client_known = true};
-    struct mk__field fields[FIELDS];
+    struct mk_field fields[FIELDS];
     struct mk_arena arena;
     struct format f;
     char storage[512];

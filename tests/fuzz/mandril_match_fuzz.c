@@ -98,7 +98,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const struct mk__parse_limits limits = {8192, 16384, FIELDS};
     static struct mk_worker worker = {.generation = &generation};
     struct mk_request req = {.worker = &worker, .app_data = &host};
-    struct mk__field fields[FIELDS];
+    struct mk_field fields[FIELDS];
     struct section sections[2] = {0};
     struct mk_arena arena;
     struct mk_buf error;

@@ -14,13 +14,13 @@ enum { FIELDS_MAX = 8 };
 static const struct mk__parse_limits limits = {.line_bytes_max = 200, .head_bytes_max = 1000, .fields_max = FIELDS_MAX};
 
 struct outcome {
-    struct mk__parse parse;
-    struct mk__field fields[FIELDS_MAX];
+    struct mk_head_parser parse;
+    struct mk_field fields[FIELDS_MAX];
     struct mk__request_head head;
     int result, meaning;
 };
 
-static void check_span(struct mk__span span, size_t len)
+static void check_span(struct mk_span span, size_t len)
 {
     if ((size_t)span.at + span.len > len)
         abort();

@@ -93,9 +93,9 @@ static void read_field_lines(const struct mk_request *req, struct mk_str name, s
                              read_line_fn read, bool once)
 {
     for (unsigned i = req->parse.n_fields; i-- > 0;) {
-        if (!mk_str_ieq(mk__span_str(req->base, req->fields[i].name), name))
+        if (!mk_str_ieq(mk_span_str(req->base, req->fields[i].name), name))
             continue;
-        read(f, mk__span_str(req->base, req->fields[i].value));
+        read(f, mk_span_str(req->base, req->fields[i].value));
         if (once)
             return;
     }

@@ -164,10 +164,10 @@ struct mk__context {
     struct mk_task handshake_task;  /* takes the steps of the queue, at the end of a turn */
     struct mk_task *handshake_step; /* the one of the queue that runs now, or NULL */
     struct mk__scratch in, out;
-    struct mk__parse parse; /* of the head that is read in this turn */
+    struct mk_head_parser parse; /* of the head that is read in this turn */
     struct mk__host_memo host_memo;
     uint64_t head_since_us; /* when its first byte was read; 0: not yet */
-    struct mk__field *fields;
+    struct mk_field *fields;
     uint32_t fields_max;
     int64_t date_seconds; /* of ok_lines */
     uint8_t ok_lines_len;
@@ -178,7 +178,7 @@ struct mk__context {
 struct mk__context_buffers {
     char *in;
     size_t in_bytes;
-    struct mk__field *fields;
+    struct mk_field *fields;
     uint32_t fields_max;
 };
 

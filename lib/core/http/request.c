@@ -114,16 +114,16 @@ void mk__request_set_head(struct mk_request *req, struct mk_str in, int r)
 }
 
 /* Tells whether a field is kept in a tunnel: those of the handshake have done their work. */
-static bool is_kept(const struct mk_request *req, const struct mk__field *field)
+static bool is_kept(const struct mk_request *req, const struct mk_field *field)
 {
     static const struct mk_str prefix = MK_STR("sec-websocket-");
-    struct mk_str name = mk__span_str(req->base, field->name);
+    struct mk_str name = mk_span_str(req->base, field->name);
     if (field->id == MK_HEADER_CONNECTION || field->id == MK_HEADER_UPGRADE)
         return false;
     return name.len < prefix.len || !mk_str_ieq(mk_str(name.p, prefix.len), prefix);
 }
 
-static struct mk__span append_span(char *text, size_t *at, const char *base, struct mk__span span)
+static struct mk_span append_span(char *text, size_t *at, const char *base, struct mk_span span)
 {
     memcpy(text + *at, base + span.at, span.len);
     span.at = (uint16_t)*at;
@@ -132,9 +132,9 @@ static struct mk__span append_span(char *text, size_t *at, const char *base, str
 }
 
 /* Copies what replaces a field in a tunnel, and the host in its value. */
-static struct mk__field append_field(struct mk_request *req, char *text, size_t *at, struct mk__field field)
+static struct mk_field append_field(struct mk_request *req, char *text, size_t *at, struct mk_field field)
 {
-    struct mk__span old = field.value, *host = &req->head.host;
+    struct mk_span old = field.value, *host = &req->head.host;
     field.name = append_span(text, at, req->base, field.name);
     field.value = append_span(text, at, req->base, old);
     if (field.id == MK_HEADER_HOST && host->at >= old.at && host->at <= old.at + old.len)
@@ -152,7 +152,7 @@ static int copy_tunnel_head(struct mk_request *req)
         bytes += req->fields[i].name.len + req->fields[i].value.len;
         n++;
     }
-    struct mk__field *fields = mk__arena_alloc_exact(&req->arena, n * sizeof(*fields) + bytes + 1);
+    struct mk_field *fields = mk__arena_alloc_exact(&req->arena, n * sizeof(*fields) + bytes + 1);
     if (!fields)
         return -ENOMEM;
     char *text = (char *)(fields + n);
@@ -184,7 +184,7 @@ int mk__request_copy_head(struct mk_request *req)
     if (fields_bytes)
         memcpy(copy, req->fields, fields_bytes);
     memcpy(copy + fields_bytes, req->base, req->parse.head_len);
-    req->fields = (const struct mk__field *)(void *)copy;
+    req->fields = (const struct mk_field *)(void *)copy;
     req->base = copy + fields_bytes;
     req->head_copied = true;
     return 0;
@@ -228,7 +228,7 @@ void mk__request_borrow(struct mk_request *req, const struct mk_owner *owner, vo
 
 int mk__request_decode_path(struct mk_request *req)
 {
-    struct mk_str raw = req->head.path.len ? mk__span_str(req->base, req->head.path) : MK_STR("/");
+    struct mk_str raw = req->head.path.len ? mk_span_str(req->base, req->head.path) : MK_STR("/");
     if (req->head.asterisk || req->parse.method == MK_CONNECT) {
         req->path = req->head.asterisk ? MK_STR("*") : MK_STR("");
         return 0;
@@ -252,12 +252,12 @@ enum mk_method mk_request_method(const struct mk_request *req)
 
 struct mk_str mk_request_method_name(const struct mk_request *req)
 {
-    return mk__span_str(req->base, req->parse.method_name);
+    return mk_span_str(req->base, req->parse.method_name);
 }
 
 struct mk_str mk_request_target(const struct mk_request *req)
 {
-    return mk__span_str(req->base, req->parse.target);
+    return mk_span_str(req->base, req->parse.target);
 }
 
 struct mk_str mk_request_path(const struct mk_request *req)
@@ -269,7 +269,7 @@ struct mk_str mk_request_query(const struct mk_request *req)
 {
     if (!MK_SMALL && req->rewritten)
         return req->rewritten->query;
-    return req->head.has_query ? mk__span_str(req->base, req->head.query) : MK_STR_NONE;
+    return req->head.has_query ? mk_span_str(req->base, req->head.query) : MK_STR_NONE;
 }
 
 struct mk_str mk_request_add_slash(struct mk_request *req)
@@ -293,7 +293,7 @@ struct mk_str mk_request_add_slash(struct mk_request *req)
 
 struct mk_str mk_request_host(const struct mk_request *req)
 {
-    return req->base ? mk__span_str(req->base, req->head.host) : MK_STR_NONE;
+    return req->base ? mk_span_str(req->base, req->head.host) : MK_STR_NONE;
 }
 
 unsigned mk_request_major(const struct mk_request *req)
@@ -409,12 +409,12 @@ uint64_t mk_request_mime_id(const struct mk_request *req)
     return req->http->app->mime_id(req, req->http->app_ctx);
 }
 
-static bool has_name(const struct mk_request *req, const struct mk__field *field, enum mk_header_id id,
+static bool has_name(const struct mk_request *req, const struct mk_field *field, enum mk_header_id id,
                      struct mk_str name)
 {
     if (id != MK_HEADER_OTHER)
         return field->id == id;
-    return mk_str_ieq(mk__span_str(req->base, field->name), name);
+    return mk_str_ieq(mk_span_str(req->base, field->name), name);
 }
 
 /* Returns the first field line with a name from `n` on; the number of all lines, if there is none. */
@@ -427,7 +427,7 @@ static unsigned find_field(const struct mk_request *req, unsigned n, enum mk_hea
 
 static struct mk_str get_value(const struct mk_request *req, unsigned n)
 {
-    return mk__span_str(req->base, req->fields[n].value);
+    return mk_span_str(req->base, req->fields[n].value);
 }
 
 /* Returns room for the values of all lines with the name of line `first`, which it adds to the list; NULL: no memory.
@@ -494,8 +494,8 @@ bool mk_request_header_at(const struct mk_request *req, unsigned n, struct mk_st
 {
     if (n >= req->parse.n_fields)
         return false;
-    *ret_name = mk__span_str(req->base, req->fields[n].name);
-    *ret_value = mk__span_str(req->base, req->fields[n].value);
+    *ret_name = mk_span_str(req->base, req->fields[n].name);
+    *ret_value = mk_span_str(req->base, req->fields[n].value);
     return true;
 }
 

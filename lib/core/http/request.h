@@ -13,9 +13,9 @@
 #ifndef MK_HTTP_REQUEST_H
 #define MK_HTTP_REQUEST_H
 
+#include <monkey/chunked.h>
 #include <monkey/request.h>
 
-#include "http/message/chunked.h"
 #include "http/message/request_head.h"
 #include "http/context.h"
 
@@ -155,8 +155,8 @@ struct mk_request {
     bool defers_denial;
     bool client_known, is_https; /* valid with client_known */
     const char *base;
-    const struct mk__field *fields;
-    struct mk__parse parse;
+    const struct mk_field *fields;
+    struct mk_head_parser parse;
     struct mk__request_head head;
     struct mk__joined_lines *joined; /* or NULL */
     struct mk_str path;
@@ -165,7 +165,7 @@ struct mk_request {
     /* its body */
     uint8_t body_state; /* enum mk__body_state */
     bool continue_sent, head_copied;
-    struct mk__chunked chunked;
+    struct mk_chunked chunked;
     uint64_t body_left, body_bytes;
     uint64_t rate_bytes, rate_since_ms; /* for MinBodyRate: bytes received since then */
     mk_body_fn body_fn;

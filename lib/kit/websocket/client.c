@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { HEAD_BYTES_MAX = 8192, ARENA_BYTES_MAX = 16 * 1024 };
+enum { ARENA_BYTES_MAX = 16 * 1024 };
 
 enum client_state { CLIENT_DIALS, CLIENT_ASKS, CLIENT_OPEN };
 
@@ -109,25 +109,29 @@ static void send_request(struct client *c)
     }
 }
 
-static void take_response(struct client *c, size_t size)
+/* Checks the response head, if it is complete. Returns MK_AGAIN if it is not. */
+static int take_response(struct client *c)
 {
     struct mk_ws_agreement agreement;
     const char *reason = NULL;
-    if (mk__ws_client_check(mk_str(c->head, size), c->key, c->ws->settings, &agreement, &reason) < 0) {
+    struct mk_str in = mk_str(c->head, c->head_len);
+    int r = mk__ws_client_check(in, c->key, c->ws->settings, &agreement, &c->head_taken, &reason);
+    if (r < 0)
         fail(c, reason);
-        return;
-    }
-    c->head_taken = size;
+    if (r != 0)
+        return r;
     c->state = CLIENT_OPEN;
     mk_timer_cancel(&c->timer);
     mk__ws_agree_late(c->ws, &agreement);
     mk_ws_run(c->ws, MK_TUNNEL_READ | MK_TUNNEL_WRITE);
+    return 0;
 }
 
 static void read_response(struct client *c)
 {
-    for (;;) {
-        ssize_t n = recv(c->event.fd, c->head + c->head_len, HEAD_BYTES_MAX - c->head_len, MSG_DONTWAIT);
+    int r = MK_AGAIN;
+    while (r == MK_AGAIN) {
+        ssize_t n = recv(c->event.fd, c->head + c->head_len, MK__WS_CLIENT_HEAD_MAX - c->head_len, MSG_DONTWAIT);
         if (n < 0 && errno == EAGAIN)
             return;
         if (n <= 0) {
@@ -135,15 +139,7 @@ static void read_response(struct client *c)
             return;
         }
         c->head_len += (size_t)n;
-        size_t size = mk__ws_client_find_end(mk_str(c->head, c->head_len));
-        if (size) {
-            take_response(c, size);
-            return;
-        }
-        if (c->head_len == HEAD_BYTES_MAX) {
-            fail(c, "the server's response head is too long");
-            return;
-        }
+        r = take_response(c);
     }
 }
 
@@ -224,7 +220,7 @@ static int prepare(struct client *c, struct mk_str url, const char **ret_error)
     err = mk_dial_target_parse(&c->arena, c->url.authority, 80, &c->target, ret_error);
     if (err < 0)
         return err;
-    c->head = mk_arena_alloc(&c->arena, HEAD_BYTES_MAX);
+    c->head = mk_arena_alloc(&c->arena, MK__WS_CLIENT_HEAD_MAX);
     *ret_error = "no memory";
     if (!c->head || mk__ws_client_request(&c->arena, &c->url, c->ws->settings, c->key, &c->request) < 0)
         return -ENOMEM;

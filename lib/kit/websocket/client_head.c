@@ -7,6 +7,8 @@
 #include "handshake.h"
 #include "ws.h"
 
+#include <monkey/response_parser.h>
+
 #include <errno.h>
 #include <strings.h>
 
@@ -80,11 +82,9 @@ int mk__ws_client_request(struct mk_arena *arena, const struct mk__ws_url *url, 
 
 /* ── the response ── */
 
-size_t mk__ws_client_find_end(struct mk_str in)
-{
-    const char *end = in.len ? memmem(in.p, in.len, "\r\n\r\n", 4) : NULL;
-    return end ? (size_t)(end - in.p) + 4 : 0;
-}
+enum { FIELDS_MAX = 64 };
+
+static const struct mk_response_limits limits = {.head_bytes_max = MK__WS_CLIENT_HEAD_MAX, .fields_max = FIELDS_MAX};
 
 /* What a response says. */
 struct answer {
@@ -92,35 +92,11 @@ struct answer {
     struct mk__ws_deflate_params deflate;
 };
 
-struct field {
-    struct mk_str name, value;
-};
-
-/* Cuts the next line, without its end. Returns false at the empty line. */
-static bool cut_line(struct mk_str *head, struct mk_str *ret)
+static int take_field(struct answer *a, struct mk_str name, struct mk_str value,
+                      const struct mk__ws_deflate_params *wishes, const char **ret_reason)
 {
-    const char *end = memmem(head->p, head->len, "\r\n", 2);
-    *ret = mk_str(head->p, end ? (size_t)(end - head->p) : head->len);
-    size_t taken = ret->len + (end ? 2 : 0);
-    *head = mk_str(head->p + taken, head->len - taken);
-    return ret->len != 0;
-}
-
-static bool split_field(struct mk_str line, struct field *ret)
-{
-    const char *colon = memchr(line.p, ':', line.len);
-    if (!colon || colon == line.p)
-        return false;
-    ret->name = mk_str(line.p, (size_t)(colon - line.p));
-    ret->value = mk_str_trim(mk_str(colon + 1, line.len - ret->name.len - 1));
-    return true;
-}
-
-static int take_field(struct answer *a, const struct field *f, const struct mk__ws_deflate_params *wishes,
-                      const char **ret_reason)
-{
-    if (mk_str_ieq(f->name, MK_STR("Sec-WebSocket-Extensions")))
-        return mk__ws_deflate_check(f->value, wishes, &a->deflate, ret_reason) < 0 ? -EPROTO : 0;
+    if (mk_str_ieq(name, MK_STR("Sec-WebSocket-Extensions")))
+        return mk__ws_deflate_check(value, wishes, &a->deflate, ret_reason) < 0 ? -EPROTO : 0;
     struct {
         const char *name;
         struct mk_str *value;
@@ -129,30 +105,35 @@ static int take_field(struct answer *a, const struct field *f, const struct mk__
                 {"Sec-WebSocket-Accept", &a->accept},
                 {"Sec-WebSocket-Protocol", &a->protocol}};
     for (size_t i = 0; i < MK_COUNT_OF(rows); i++) {
-        if (!mk_str_ieq(f->name, mk_str_c(rows[i].name)))
+        if (!mk_str_ieq(name, mk_str_c(rows[i].name)))
             continue;
         *ret_reason = "the server's response has a field twice";
         if (rows[i].value->p)
             return -EPROTO;
-        *rows[i].value = f->value;
+        *rows[i].value = value;
     }
     return 0;
 }
 
-static int read_fields(struct mk_str head, struct answer *ret, const struct mk__ws_deflate_params *wishes,
-                       const char **ret_reason)
+/* Parses the head. Returns 0, MK_AGAIN or -EPROTO. */
+static int read_head(struct mk_str in, struct answer *ret, const struct mk__ws_deflate_params *wishes, size_t *ret_size,
+                     const char **ret_reason)
 {
-    struct mk_str line;
-    struct field field;
-    while (cut_line(&head, &line)) {
-        *ret_reason = "the server's response is malformed";
-        if (!split_field(line, &field))
-            return -EPROTO;
-        int err = take_field(ret, &field, wishes, ret_reason);
-        if (err < 0)
-            return err;
+    struct mk_response_parser p;
+    struct mk_field fields[FIELDS_MAX];
+    mk_response_parser_init(&p, &limits, MK_RESPONSE_TO_OTHER);
+    int r = mk_response_parser_head(&p, fields, in);
+    if (r != 0) {
+        *ret_reason = r == -EMSGSIZE ? "the server's response head is too long" : "the server's response is malformed";
+        return r < 0 ? -EPROTO : r;
     }
-    return 0;
+    *ret_reason = "the server does not accept the WebSocket";
+    if (p.status != 101 || p.minor == 0)
+        return -EPROTO;
+    for (unsigned i = 0; i < p.n_fields && r == 0; i++)
+        r = take_field(ret, mk_span_str(in.p, fields[i].name), mk_span_str(in.p, fields[i].value), wishes, ret_reason);
+    *ret_size = p.head_bytes;
+    return r;
 }
 
 /* Checks the fields of RFC 6455 section 4.1. Returns NULL, or what is wrong. */
@@ -171,19 +152,15 @@ static const char *check_answer(const struct answer *a, const char *key, struct 
     return NULL;
 }
 
-int mk__ws_client_check(struct mk_str head, const char *key, const struct mk_ws_settings *settings,
-                        struct mk_ws_agreement *ret, const char **ret_reason)
+int mk__ws_client_check(struct mk_str in, const char *key, const struct mk_ws_settings *settings,
+                        struct mk_ws_agreement *ret, size_t *ret_size, const char **ret_reason)
 {
     const struct mk__ws_deflate_params wishes = mk__ws_deflate_wishes(settings);
     struct mk_str offered = settings->protocols ? mk_str_c(settings->protocols) : MK_STR_NONE;
     struct answer answer = {0};
-    struct mk_str line;
-    cut_line(&head, &line);
-    *ret_reason = "the server does not accept the WebSocket";
-    if (!mk_str_starts(line, MK_STR("HTTP/1.1 101")) || (line.len > 12 && line.p[12] != ' '))
-        return -EPROTO;
-    if (read_fields(head, &answer, &wishes, ret_reason) < 0)
-        return -EPROTO;
+    int r = read_head(in, &answer, &wishes, ret_size, ret_reason);
+    if (r != 0)
+        return r;
     *ret = (struct mk_ws_agreement){.is_client = true};
     const char *wrong = check_answer(&answer, key, offered, &ret->protocol);
     if (wrong) {

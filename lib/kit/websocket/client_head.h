@@ -9,6 +9,8 @@
 
 #include <monkey/websocket.h>
 
+enum { MK__WS_CLIENT_HEAD_MAX = 8192 }; /* of a response */
+
 struct mk__ws_url {
     struct mk_str authority; /* host, and port if there is one */
     struct mk_str target;    /* path and query; "/" if empty */
@@ -21,12 +23,11 @@ int mk__ws_url_parse(struct mk_str url, struct mk__ws_url *ret, const char **ret
 int mk__ws_client_request(struct mk_arena *arena, const struct mk__ws_url *url, const struct mk_ws_settings *settings,
                           char key[MK__WS_KEY_BYTES + 1], struct mk_str *ret_request);
 
-/* Returns the size of the response head at the beginning of `in`, or 0: it is incomplete. */
-size_t mk__ws_client_find_end(struct mk_str in);
 /*
- * Checks a response head, for the request with `key`. Returns 0, or -EPROTO with a phrase in `*ret_reason`.
+ * Checks the response head at the beginning of `in`, for the request with `key`. Returns 0 and its size, MK_AGAIN (it
+ * is incomplete), or -EPROTO with a phrase in `*ret_reason`.
  */
-int mk__ws_client_check(struct mk_str head, const char *key, const struct mk_ws_settings *settings,
-                        struct mk_ws_agreement *ret, const char **ret_reason);
+int mk__ws_client_check(struct mk_str in, const char *key, const struct mk_ws_settings *settings,
+                        struct mk_ws_agreement *ret, size_t *ret_size, const char **ret_reason);
 
 #endif

@@ -8,6 +8,7 @@
 #include <monkey/arena.h>
 #include <monkey/base64.h>
 #include <monkey/buf.h>
+#include <monkey/chunked.h>
 #include <monkey/client_table.h>
 #include <monkey/conf.h>
 #include <monkey/cookie.h>
@@ -33,6 +34,7 @@
 #include <monkey/random.h>
 #include <monkey/request.h>
 #include <monkey/request_ref.h>
+#include <monkey/response_parser.h>
 #include <monkey/routes.h>
 #include <monkey/sha1.h>
 #include <monkey/siphash.h>

@@ -35,6 +35,7 @@ void conn_init(struct conn *c, struct loader *loader, struct flight *flights)
 {
     *c = (struct conn){.event = {.ready = on_ready, .fd = -1}, .loader = loader, .flights = flights};
     mk_timer_init(&c->pause, on_pause_end);
+    answer_init(&c->answer, loader->plan->to_head);
 }
 
 static void close_socket(struct conn *c)
@@ -56,6 +57,7 @@ void conn_release(struct conn *c)
     mk_timer_cancel(&c->pause);
     close_socket(c);
     EVP_MD_CTX_free(c->hash);
+    answer_release(&c->answer);
 }
 
 static struct flight *get_flight(struct conn *c, uint32_t at)
@@ -397,7 +399,7 @@ void conn_open(struct conn *c, uint64_t now_ns)
     struct loader *l = c->loader;
     if (l->stopped)
         return;
-    answer_init(&c->answer, l->plan->to_head);
+    answer_begin(&c->answer);
     c->reader = (struct reader){0};
     c->answers = c->sent_bytes = 0;
     c->unsent = c->n; /* to be repeated */
@@ -453,13 +455,14 @@ static void check_answer(struct conn *c, const struct flight *flight)
 {
     const struct answer *a = &c->answer;
     const struct path *path = get_path(c, flight);
-    int64_t length = (int64_t)(a->to_head ? a->length : a->body_bytes);
-    bool knows_length = !a->to_head || a->has_length;
+    bool to_head = c->loader->plan->to_head;
+    int64_t length = (int64_t)(to_head ? a->parser.length : a->body_bytes);
+    bool knows_length = !to_head || a->parser.has_length;
     const char *target = path->request.p;
     int target_len = (int)strcspn(target, "\r");
-    if (path->status ? a->status != path->status : a->status >= 400)
+    if (path->status ? a->parser.status != path->status : a->parser.status >= 400)
         loader_note_error(c->loader, ERROR_STATUS, true, "%.*s was answered with status %u", target_len, target,
-                          a->status);
+                          a->parser.status);
     else if (path->length >= 0 && knows_length && length != path->length)
         loader_note_error(c->loader, ERROR_LENGTH, true, "the answer to %.*s has %lld bytes instead of %lld",
                           target_len, target, (long long)length, (long long)path->length);
@@ -469,7 +472,7 @@ static void check_answer(struct conn *c, const struct flight *flight)
 
 static inline bool is_expected(const struct answer *a, const struct path *path)
 {
-    return (path->status ? a->status == path->status : a->status < 400) && path->length < 0;
+    return (path->status ? a->parser.status == path->status : a->parser.status < 400) && path->length < 0;
 }
 
 /* Counts an answer to a request; a broadcast has many. */
@@ -482,7 +485,7 @@ static void count_answer(struct conn *c, const struct flight *flight, uint64_t n
     counts->answers++;
     counts->bytes += c->answer.total_bytes;
     counts->head_bytes += c->answer.head_bytes;
-    counts->statuses[c->answer.status]++;
+    counts->statuses[c->answer.parser.status]++;
     histogram_record(&l->latencies, now_ns > flight->start_ns ? (now_ns - flight->start_ns) / 1000 : 0);
     if (c->hashing || !is_expected(&c->answer, get_path(c, flight)))
         check_answer(c, flight);
@@ -531,7 +534,7 @@ static void check_message(struct conn *c, const struct flight *flight)
     const struct reader *r = &c->reader;
     c->answer.total_bytes = r->frame_bytes;
     c->answer.head_bytes = (uint32_t)(r->frame_bytes - r->len);
-    c->answer.status = 101;
+    c->answer.parser.status = 101;
     if (flight->counted && r->is_wrong)
         loader_note_error(l, r->len == l->plan->message.text.len ? ERROR_HASH : ERROR_LENGTH, true,
                           "a message is not the one that was sent");
@@ -593,20 +596,20 @@ static int take_frames(struct conn *c, const char *in, size_t len, uint64_t now_
 /* Parses what was read, up to the last answer of this connection. Returns 0 or -EINVAL. */
 static int take_bytes(struct conn *c, const char *in, size_t len, uint64_t now_ns)
 {
-    while (len && !(c->answer.state == ANSWER_DONE && c->answer.close)) {
+    while (len && !(answer_is_done(&c->answer) && answer_closes(&c->answer))) {
         struct mk_str body;
         if (!c->n)
             return -EINVAL; /* an answer without a request */
-        if (c->answer.state == ANSWER_DONE)
-            answer_init(&c->answer, c->answer.to_head);
-        if (!answer_is_begun(&c->answer))
+        if (answer_is_done(&c->answer))
+            answer_begin(&c->answer);
+        if (!c->answer.is_begun)
             begin_answer(c);
         ssize_t used = answer_parse(&c->answer, in, len, &body);
         if (used < 0)
             return -EINVAL;
         if (c->hashing && body.len)
             EVP_DigestUpdate(c->hash, body.p, body.len);
-        if (c->answer.state == ANSWER_DONE)
+        if (answer_is_done(&c->answer))
             finish_answer(c, now_ns);
         in += used;
         len -= (size_t)used;
@@ -617,7 +620,7 @@ static int take_bytes(struct conn *c, const char *in, size_t len, uint64_t now_n
 static int take_skipped(struct conn *c, size_t len, uint64_t now_ns)
 {
     answer_skip(&c->answer, len);
-    if (c->answer.state == ANSWER_DONE)
+    if (answer_is_done(&c->answer))
         finish_answer(c, now_ns);
     return 0;
 }
@@ -626,7 +629,7 @@ static int take_skipped(struct conn *c, size_t len, uint64_t now_ns)
 static void end_conn(struct conn *c, int err, uint64_t now_ns)
 {
     const struct answer *a = &c->answer;
-    bool between = a->state == ANSWER_DONE || !answer_is_begun(a);
+    bool between = answer_is_done(a) || !a->is_begun;
     if (err == 0 && c->n && !between && answer_end(&c->answer) == 0) {
         finish_answer(c, now_ns);
         between = true;
@@ -645,7 +648,7 @@ static void end_conn(struct conn *c, int err, uint64_t now_ns)
 /* This was the last answer of the connection: the server closes it, or we do. */
 static void close_after_answer(struct conn *c, bool hung_up, uint64_t now_ns)
 {
-    if (c->answer.close && !hung_up) {
+    if (answer_closes(&c->answer) && !hung_up) {
         c->state = CONN_CLOSING;
         c->since_ns = now_ns;
         return;
@@ -671,9 +674,9 @@ static void read_answers(struct conn *c, uint32_t events)
             fail_conn(c, ERROR_MALFORMED, "an answer is malformed");
             return;
         }
-    } while (!c->drained && c->n && !(c->answer.state == ANSWER_DONE && c->answer.close));
+    } while (!c->drained && c->n && !(answer_is_done(&c->answer) && answer_closes(&c->answer)));
 
-    if (c->answer.state == ANSWER_DONE && (c->answer.close || (l->plan->close && !c->n)))
+    if (answer_is_done(&c->answer) && (answer_closes(&c->answer) || (l->plan->close && !c->n)))
         close_after_answer(c, hung_up, now_ns);
     else if (hung_up)
         end_conn(c, 0, now_ns);

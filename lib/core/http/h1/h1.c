@@ -27,7 +27,7 @@ enum progress {
 enum { TURN_HEADS_MAX = 32 };
 
 struct mk__h1_saved_input {
-    struct mk__parse parse; /* of the head at the beginning of the input, as far as it was read */
+    struct mk_head_parser parse; /* of the head at the beginning of the input, as far as it was read */
     uint64_t since_us;
     uint32_t len, fields_bytes;
     uint32_t at;  /* bytes that a tunnel has read */
@@ -88,7 +88,7 @@ static struct mk_str restore_input(struct mk__conn *c)
     struct mk__context *http = c->http;
     struct mk__h1_saved_input *saved = c->proto_data;
     struct mk_str in = mk_str(http->in.data, 0);
-    http->parse = (struct mk__parse){0};
+    http->parse = (struct mk_head_parser){0};
     http->head_since_us = 0;
     if (!saved)
         return in;
@@ -151,13 +151,13 @@ void mk__h1_finish_exchange(struct mk__conn *c)
 
 static void init_decoder(struct mk_request *req)
 {
-    static const struct mk__chunked_limits limits = {.line_bytes_max = 512,
-                                                     .ext_bytes_total_max = 16384,
-                                                     .trailer_bytes_max = 8192,
-                                                     .trailer_count_max = 64};
+    static const struct mk_chunked_limits limits = {.line_bytes_max = 512,
+                                                    .ext_bytes_total_max = 16384,
+                                                    .trailer_bytes_max = 8192,
+                                                    .trailer_count_max = 64};
     req->body_left = req->head.body_bytes;
     if (req->head.body == MK__BODY_CHUNKED)
-        mk__chunked_init(&req->chunked, &limits);
+        mk_chunked_init(&req->chunked, &limits);
 }
 
 /* Begins an exchange after its head. `status` is 0, or the status of a head that could not be parsed. */
@@ -209,7 +209,7 @@ static enum progress read_head(struct mk__conn *c, struct mk_str *in)
     assert(used <= in->len && http->parse.n_fields <= http->fields_max);
     in->p += used;
     in->len -= used;
-    http->parse = (struct mk__parse){0};
+    http->parse = (struct mk_head_parser){0};
     begin_exchange(c, req, -r);
     return FINISHED;
 }
@@ -220,7 +220,7 @@ static enum progress read_head(struct mk__conn *c, struct mk_str *in)
 static ssize_t decode_body(struct mk_request *req, struct mk_str in, struct mk_str *ret_piece, bool *ret_end)
 {
     if (req->head.body == MK__BODY_CHUNKED) {
-        ssize_t n = mk__chunked_decode(&req->chunked, in.p, in.len, ret_piece);
+        ssize_t n = mk_chunked_decode(&req->chunked, in.p, in.len, ret_piece);
         *ret_end = req->chunked.done;
         return n;
     }

@@ -185,7 +185,7 @@ static void discard_body(struct mk__h2_stream *s, size_t bytes)
 /* Clears the head when there is no memory for a copy: no span may point to freed bytes. */
 static int clear_head(struct mk_request *req)
 {
-    req->parse = (struct mk__parse){0};
+    req->parse = (struct mk_head_parser){0};
     req->base = "";
     req->fields = NULL;
     return -503;

@@ -10,12 +10,11 @@
  * A table of states and byte classes. A transition that is not in the table is malformed: a bare CR or LF, a control
  * byte, a blank where the grammar has none.
  */
-#include "http/message/chunked.h"
+#include <monkey/chunked.h>
+#include <monkey/escape.h>
 
 #include <assert.h>
 #include <errno.h>
-
-#include <monkey/escape.h>
 
 enum class {
     BAD,
@@ -100,19 +99,19 @@ static const uint8_t transitions[STATES][CLASSES] = {
     [END_LF] = {[LF] = DONE},
 };
 
-void mk__chunked_init(struct mk__chunked *c, const struct mk__chunked_limits *limits)
+void mk_chunked_init(struct mk_chunked *c, const struct mk_chunked_limits *limits)
 {
-    *c = (struct mk__chunked){.limits = *limits, .state = SIZE_FIRST};
+    *c = (struct mk_chunked){.limits = *limits, .state = SIZE_FIRST};
 }
 
-static int set_broken(struct mk__chunked *c, int err)
+static int set_broken(struct mk_chunked *c, int err)
 {
     c->state = BROKEN;
     return err;
 }
 
 /* Counts a byte of framing for the limits. Returns false above one of them. */
-static bool count_byte(struct mk__chunked *c, enum state from, enum state to)
+static bool count_byte(struct mk_chunked *c, enum state from, enum state to)
 {
     if (from >= TRAILER) {
         c->trailer_count += from == TRAILER && to == TRAILER_NAME;
@@ -126,7 +125,7 @@ static bool count_byte(struct mk__chunked *c, enum state from, enum state to)
 }
 
 /* Adds a digit to the size of a chunk. Returns false after 16 digits, so that the size cannot overflow. */
-static bool add_digit(struct mk__chunked *c, enum state from, char digit)
+static bool add_digit(struct mk_chunked *c, enum state from, char digit)
 {
     if (from == SIZE_FIRST)
         c->left = c->digits = 0;
@@ -135,7 +134,7 @@ static bool add_digit(struct mk__chunked *c, enum state from, char digit)
 }
 
 /* Decodes one byte of framing. Returns 0, -EINVAL or -EMSGSIZE. */
-static int decode_byte(struct mk__chunked *c, char byte)
+static int decode_byte(struct mk_chunked *c, char byte)
 {
     enum state from = c->state, to = transitions[from][classes[(unsigned char)byte]];
     assert(from < STATES && from != DATA && from != DONE);
@@ -144,22 +143,34 @@ static int decode_byte(struct mk__chunked *c, char byte)
         return set_broken(c, -EINVAL);
     if (!count_byte(c, from, to))
         return set_broken(c, -EMSGSIZE);
+    if (c->trailers && from >= TRAILER && to < END_LF)
+        mk_buf_addc(c->trailers, byte);
     c->state = to == DATA && !c->left ? TRAILER : to;
     c->done = to == DONE;
     return 0;
 }
 
-ssize_t mk__chunked_decode(struct mk__chunked *c, const char *in, size_t len, struct mk_str *ret_data)
+uint64_t mk_chunked_skippable(const struct mk_chunked *c)
+{
+    return c->state == DATA ? c->left : 0;
+}
+
+void mk_chunked_skip(struct mk_chunked *c, uint64_t n)
+{
+    assert(c->state == DATA && n > 0 && n <= c->left);
+    c->left -= n;
+    if (!c->left)
+        c->state = DATA_CR;
+}
+
+ssize_t mk_chunked_decode(struct mk_chunked *c, const char *in, size_t len, struct mk_str *ret_data)
 {
     *ret_data = MK_STR_NONE;
     for (size_t i = 0; i < len && !c->done; i++) {
         if (c->state == DATA) {
-            assert(c->left > 0);
             size_t n = len - i < c->left ? len - i : (size_t)c->left;
             *ret_data = mk_str(in + i, n);
-            c->left -= n;
-            if (!c->left)
-                c->state = DATA_CR;
+            mk_chunked_skip(c, n);
             return (ssize_t)(i + n);
         }
         int err = decode_byte(c, in[i]);
@@ -169,4 +180,17 @@ ssize_t mk__chunked_decode(struct mk__chunked *c, const char *in, size_t len, st
             return (ssize_t)(i + 1);
     }
     return c->done ? 0 : (ssize_t)len;
+}
+
+bool mk_chunked_next_trailer(struct mk_str *rest, struct mk_str *ret_name, struct mk_str *ret_value)
+{
+    const char *colon = rest->len ? memchr(rest->p, ':', rest->len) : NULL;
+    if (!colon)
+        return false;
+    const char *end = rest->p + rest->len, *value = colon + 1, *cr = memchr(value, '\r', (size_t)(end - value));
+    assert(cr && cr + 1 < end && cr[1] == '\n'); /* the decoder has checked the lines */
+    *ret_name = mk_str(rest->p, (size_t)(colon - rest->p));
+    *ret_value = mk_str_trim(mk_str(value, (size_t)(cr - value)));
+    *rest = mk_str(cr + 2, (size_t)(end - cr - 2));
+    return true;
 }

@@ -190,7 +190,7 @@ static bool is_digit(char c)
 }
 
 /* Reads "HTTP/1.x" (RFC 9112 section 2.3). Returns 0, -505 (another major version) or -400. */
-static int read_version(struct mk__parse *p, struct mk_str s)
+static int read_version(struct mk_head_parser *p, struct mk_str s)
 {
     if (s.len != 8 || memcmp(s.p, "HTTP/", 5) != 0 || !is_digit(s.p[5]) || s.p[6] != '.' || !is_digit(s.p[7]))
         return -400;
@@ -201,14 +201,14 @@ static int read_version(struct mk__parse *p, struct mk_str s)
 }
 
 /* Sets the method, with which the current line begins. */
-static void set_method(struct mk__parse *p, struct mk_str name)
+static void set_method(struct mk_head_parser *p, struct mk_str name)
 {
-    p->method_name = (struct mk__span){p->line_at, (uint16_t)name.len};
+    p->method_name = (struct mk_span){p->line_at, (uint16_t)name.len};
     p->method = (uint8_t)mk__parse_method(name);
 }
 
 /* Reads method SP request-target SP HTTP-version. Returns 0, -400 or -505. */
-static int read_request_line(struct mk__parse *p, struct mk_str line)
+static int read_request_line(struct mk_head_parser *p, struct mk_str line)
 {
     const char *end = line.p + line.len, *at = skip_token(line.p, end);
     if (at == line.p || at == end || *at != ' ')
@@ -218,7 +218,7 @@ static int read_request_line(struct mk__parse *p, struct mk_str line)
     at = skip_class(target, end, TARGET, mark_not_target);
     if (at == target || at == end || *at != ' ')
         return -400;
-    p->target = (struct mk__span){(uint16_t)(p->line_at + (target - line.p)), (uint16_t)(at - target)};
+    p->target = (struct mk_span){(uint16_t)(p->line_at + (target - line.p)), (uint16_t)(at - target)};
     at++;
     assert(at <= end);
     return read_version(p, mk_str(at, (size_t)(end - at)));
@@ -233,12 +233,12 @@ static bool is_space(char c)
  * Reads field-name ":" OWS field-value OWS CRLF, without a space before the colon (RFC 9112 section 5.1). `base` is the
  * beginning of the head. Returns what is behind it, or NULL: there is no such line at `line`.
  */
-static inline const char *read_field(struct mk__field *field, const char *base, const char *line, const char *end)
+static inline const char *read_field(struct mk_field *field, const char *base, const char *line, const char *end)
 {
     const char *at = find_colon(line, end);
     if (at == line || at == end)
         return NULL;
-    field->name = (struct mk__span){(uint16_t)(line - base), (uint16_t)(at - line)};
+    field->name = (struct mk_span){(uint16_t)(line - base), (uint16_t)(at - line)};
     field->id = find_field(mk_str(line, (size_t)(at - line)));
     if (field->id == MK_HEADER_OTHER && skip_token(line, at) != at)
         return NULL;
@@ -250,7 +250,7 @@ static inline const char *read_field(struct mk__field *field, const char *base, 
         return NULL;
     while (value_end > value && is_space(value_end[-1]))
         value_end--;
-    field->value = (struct mk__span){(uint16_t)(value - base), (uint16_t)(value_end - value)};
+    field->value = (struct mk_span){(uint16_t)(value - base), (uint16_t)(value_end - value)};
     return at + 2;
 }
 
@@ -258,10 +258,10 @@ static inline const char *read_field(struct mk__field *field, const char *base, 
  * Reads the field lines from the current one on that are well-formed and complete, without a search for the end of
  * each. Returns how many.
  */
-static unsigned read_fields(struct mk__parse *p, struct mk__field *fields, unsigned fields_max, struct mk_str head)
+static unsigned read_fields(struct mk_head_parser *p, struct mk_field *fields, unsigned fields_max, struct mk_str head)
 {
     const char *at = head.p + p->line_at, *end = head.p + head.len, *next;
-    struct mk__field *first = fields + p->n_fields, *field = first;
+    struct mk_field *first = fields + p->n_fields, *field = first;
     for (; field < fields + fields_max && at < end && *at != '\r'; field++, at = next) {
         next = read_field(field, head.p, at, end);
         if (!next)
@@ -273,10 +273,10 @@ static unsigned read_fields(struct mk__parse *p, struct mk__field *fields, unsig
     return (unsigned)(field - first);
 }
 
-static_assert(MK_HEADER_COUNT <= sizeof(((struct mk__parse *)0)->seen) * CHAR_BIT, "a bit for each field");
+static_assert(MK_HEADER_COUNT <= sizeof(((struct mk_head_parser *)0)->seen) * CHAR_BIT, "a bit for each field");
 
 /* Reads the line at the end of `head`. Returns 0 (it ended the head), MK_AGAIN or a negative status. */
-static int read_line(struct mk__parse *p, struct mk__field *fields, const struct mk__parse_limits *limits,
+static int read_line(struct mk_head_parser *p, struct mk_field *fields, const struct mk__parse_limits *limits,
                      struct mk_str head)
 {
     struct mk_str line = mk_str(head.p + p->line_at, head.len - 2 - p->line_at);
@@ -298,7 +298,7 @@ static int read_line(struct mk__parse *p, struct mk__field *fields, const struct
 }
 
 /* Returns the status for a request line that is too long: because of its method (-501) or its target (-414). */
-static int reject_line(struct mk__parse *p, struct mk_str line)
+static int reject_line(struct mk_head_parser *p, struct mk_str line)
 {
     const char *end = line.p + line.len, *at = skip_token(line.p, end);
     if (at == end)
@@ -311,7 +311,7 @@ static int reject_line(struct mk__parse *p, struct mk_str line)
  * Checks the lengths of the current line, of which `len - p->line_at` bytes are there without an LF, and of the head.
  * Returns MK_AGAIN or a negative status.
  */
-static int check_length(struct mk__parse *p, const struct mk__parse_limits *limits, const char *head, size_t len)
+static int check_length(struct mk_head_parser *p, const struct mk__parse_limits *limits, const char *head, size_t len)
 {
     if (p->phase == MK__PARSE_START && len - p->line_at > limits->line_bytes_max + 1)
         return reject_line(p, mk_str(head + p->line_at, limits->line_bytes_max));
@@ -325,7 +325,7 @@ static bool can_begin(char c)
 }
 
 /* Most heads are well-formed and come as a whole. mk__parse_head() reads the lines that are left. */
-static void read_usual_fields(struct mk__parse *p, struct mk__field *fields, const struct mk__parse_limits *limits,
+static void read_usual_fields(struct mk_head_parser *p, struct mk_field *fields, const struct mk__parse_limits *limits,
                               struct mk_str head)
 {
     if (head.len > limits->head_bytes_max)
@@ -337,14 +337,14 @@ static void read_usual_fields(struct mk__parse *p, struct mk__field *fields, con
 }
 
 /* Returns the LF of the current line, or NULL. */
-static const char *find_line_end(const struct mk__parse *p, struct mk_str head)
+static const char *find_line_end(const struct mk_head_parser *p, struct mk_str head)
 {
     const char *at = head.p + p->seen_len;
     size_t len = head.len - p->seen_len;
     return len >= 2 && at[0] == '\r' && at[1] == '\n' ? at + 1 : memchr(at, '\n', len);
 }
 
-int mk__parse_head(struct mk__parse *p, struct mk__field *fields, const struct mk__parse_limits *limits,
+int mk__parse_head(struct mk_head_parser *p, struct mk_field *fields, const struct mk__parse_limits *limits,
                    struct mk_str head)
 {
     if (head.len > HEAD_BYTES_LIMIT)

@@ -11,22 +11,8 @@
 
 #include <monkey/header_id.h>
 #include <monkey/request.h>
+#include <monkey/response_parser.h>
 #include <monkey/str.h>
-
-/* Offsets into the head, which is at most 64 KB - 1 long. */
-struct mk__span {
-    uint16_t at, len;
-};
-
-static inline struct mk_str mk__span_str(const char *base, struct mk__span span)
-{
-    return mk_str(base + span.at, span.len);
-}
-
-struct mk__field {
-    struct mk__span name, value;
-    uint16_t id; /* enum mk_header_id */
-};
 
 struct mk__parse_limits {
     uint32_t line_bytes_max; /* of the request line; above: 414 or 501 */
@@ -36,19 +22,6 @@ struct mk__parse_limits {
 
 enum mk__parse_phase { MK__PARSE_START, MK__PARSE_FIELDS, MK__PARSE_DONE };
 
-struct mk__parse {
-    uint16_t phase;
-    uint16_t seen_len; /* bytes searched for a line's end */
-    uint16_t line_at;  /* where the current line begins */
-    uint16_t head_len; /* when done */
-    struct mk__span method_name, target;
-    uint16_t n_fields;
-    uint8_t method; /* enum mk_method */
-    uint8_t minor;  /* of HTTP/1.x */
-    uint8_t empty_lines;
-    uint32_t seen; /* the fields of the head, a bit for each enum mk_header_id */
-};
-
 /*
  * Continues parsing `head`, which starts with the first byte of the message and may have grown since the last call. `p`
  * must be zeroed before the first call. `fields` has room for limits->fields_max and must keep its content between
@@ -57,7 +30,7 @@ struct mk__parse {
  * Returns 0 (the head is complete: p->head_len), MK_AGAIN (more bytes are needed) or the negative status to answer
  * with: -400, -414, -431, -501, -505. After an error the connection cannot be used any further.
  */
-int mk__parse_head(struct mk__parse *p, struct mk__field *fields, const struct mk__parse_limits *limits,
+int mk__parse_head(struct mk_head_parser *p, struct mk_field *fields, const struct mk__parse_limits *limits,
                    struct mk_str head);
 
 /* Returns a method by its name. */

@@ -16,7 +16,7 @@ enum mk__preface mk__preface_check(struct mk_str in)
     return n == sizeof(preface) - 1 ? MK__PREFACE_WHOLE : MK__PREFACE_PARTIAL;
 }
 
-bool mk__preface_is_other_protocol(const struct mk__parse *p, struct mk_str in)
+bool mk__preface_is_other_protocol(const struct mk_head_parser *p, struct mk_str in)
 {
     const char *end = memchr(in.p, '\n', in.len);
     unsigned spaces = 0;

@@ -17,6 +17,6 @@ enum mk__preface mk__preface_check(struct mk_str in);
  * Tells whether a first line that could not be parsed belongs to another protocol: three words without "/", ":" and
  * "*", and an unknown method. Such a client gets no response, which its protocol might interpret in some way.
  */
-bool mk__preface_is_other_protocol(const struct mk__parse *p, struct mk_str in);
+bool mk__preface_is_other_protocol(const struct mk_head_parser *p, struct mk_str in);
 
 #endif

@@ -8,8 +8,8 @@
 #include <assert.h>
 
 /* Returns the number of lines of a field; `*ret_last` is the last one. */
-static unsigned count_field(const struct mk__parse *p, const struct mk__field *fields, enum mk_header_id id,
-                            const struct mk__field **ret_last)
+static unsigned count_field(const struct mk_head_parser *p, const struct mk_field *fields, enum mk_header_id id,
+                            const struct mk_field **ret_last)
 {
     unsigned n = 0;
     if (!(p->seen & 1u << id))
@@ -24,30 +24,30 @@ static unsigned count_field(const struct mk__parse *p, const struct mk__field *f
 }
 
 /* Tells whether the host of `memo` is the one of a Host field; it becomes that of the head. */
-static bool recall_host(const struct mk__host_memo *memo, const char *base, struct mk__span value,
+static bool recall_host(const struct mk__host_memo *memo, const char *base, struct mk_span value,
                         struct mk__request_head *head)
 {
     if (MK_SMALL || !memo || !value.len || value.len != memo->len ||
         memcmp(memo->value, base + value.at, value.len) != 0)
         return false;
-    head->host = (struct mk__span){(uint16_t)(value.at + memo->name.at), memo->name.len};
+    head->host = (struct mk_span){(uint16_t)(value.at + memo->name.at), memo->name.len};
     return true;
 }
 
-static void remember_host(struct mk__host_memo *memo, const char *base, struct mk__span value, struct mk__span name)
+static void remember_host(struct mk__host_memo *memo, const char *base, struct mk_span value, struct mk_span name)
 {
     if (MK_SMALL || !memo || value.len > sizeof(memo->value))
         return;
     memcpy(memo->value, base + value.at, value.len);
     memo->len = (uint8_t)value.len;
-    memo->name = (struct mk__span){(uint16_t)(name.at - value.at), name.len};
+    memo->name = (struct mk_span){(uint16_t)(name.at - value.at), name.len};
 }
 
 /* HTTP/1.1 needs exactly one valid Host; the authority of the target takes precedence (RFC 9112 section 3.2). */
-static int read_host(const struct mk__parse *p, const struct mk__field *fields, const char *base,
+static int read_host(const struct mk_head_parser *p, const struct mk_field *fields, const char *base,
                      struct mk_str authority, struct mk__host_memo *memo, struct mk__request_head *head)
 {
-    const struct mk__field *field = NULL;
+    const struct mk_field *field = NULL;
     struct mk__uri_host_port host = {0};
     unsigned n = count_field(p, fields, MK_HEADER_HOST, &field);
 
@@ -55,33 +55,33 @@ static int read_host(const struct mk__parse *p, const struct mk__field *fields, 
         return -400;
     if (n && !authority.len && recall_host(memo, base, field->value, head))
         return 0;
-    if (n && mk__uri_split_authority(mk__span_str(base, field->value), &host) < 0)
+    if (n && mk__uri_split_authority(mk_span_str(base, field->value), &host) < 0)
         return -400;
     if (authority.len && mk__uri_split_authority(authority, &host) < 0)
         return -400;
     assert(!host.name.len || (host.name.p >= base && host.name.p + host.name.len <= base + p->head_len));
     if (!host.name.len)
         return 0;
-    head->host = (struct mk__span){(uint16_t)(host.name.p - base), (uint16_t)host.name.len};
+    head->host = (struct mk_span){(uint16_t)(host.name.p - base), (uint16_t)host.name.len};
     if (!authority.len)
         remember_host(memo, base, field->value, head->host);
     return 0;
 }
 
-static int read_target(const struct mk__parse *p, const struct mk__field *fields, const char *base,
+static int read_target(const struct mk_head_parser *p, const struct mk_field *fields, const char *base,
                        struct mk__host_memo *memo, struct mk__request_head *head)
 {
     struct mk__uri_parts t;
-    if (mk__uri_split_target(mk__span_str(base, p->method_name), mk__span_str(base, p->target), &t) < 0)
+    if (mk__uri_split_target(mk_span_str(base, p->method_name), mk_span_str(base, p->target), &t) < 0)
         return -400;
     head->asterisk = t.form == MK__URI_ASTERISK;
     /* not the constant "/" of an absolute form without a path, for which len stays 0 */
     if (t.path.p >= base && t.path.p < base + p->head_len)
-        head->path = (struct mk__span){(uint16_t)(t.path.p - base), (uint16_t)t.path.len};
+        head->path = (struct mk_span){(uint16_t)(t.path.p - base), (uint16_t)t.path.len};
     assert(!t.has_query || (t.query.p >= base && t.query.p + t.query.len <= base + p->head_len));
     head->has_query = t.has_query;
     if (t.has_query)
-        head->query = (struct mk__span){(uint16_t)(t.query.p - base), (uint16_t)t.query.len};
+        head->query = (struct mk_span){(uint16_t)(t.query.p - base), (uint16_t)t.query.len};
     return read_host(p, fields, base, t.authority, memo, head);
 }
 
@@ -101,14 +101,14 @@ static bool has_empty_element(struct mk_str list)
  * chunked must occur once, as the last coding (RFC 9112 section 6.1); others are not implemented. Returns 0, -400,
  * -501.
  */
-static int read_codings(const struct mk__parse *p, const struct mk__field *fields, const char *base)
+static int read_codings(const struct mk_head_parser *p, const struct mk_field *fields, const char *base)
 {
     unsigned chunked = 0, others = 0;
     bool last = false;
     for (unsigned i = 0; i < p->n_fields; i++) {
         if (fields[i].id != MK_HEADER_TRANSFER_ENCODING)
             continue;
-        struct mk_str rest = mk__span_str(base, fields[i].value), coding;
+        struct mk_str rest = mk_span_str(base, fields[i].value), coding;
         if (has_empty_element(rest))
             return -400;
         while (mk_str_next(&rest, &coding)) {
@@ -122,10 +122,10 @@ static int read_codings(const struct mk__parse *p, const struct mk__field *field
     return others ? -501 : 0;
 }
 
-static int read_framing(const struct mk__parse *p, const struct mk__field *fields, const char *base,
+static int read_framing(const struct mk_head_parser *p, const struct mk_field *fields, const char *base,
                         struct mk__request_head *head)
 {
-    const struct mk__field *length = NULL;
+    const struct mk_field *length = NULL;
     unsigned lengths = count_field(p, fields, MK_HEADER_CONTENT_LENGTH, &length);
 
     if (p->seen & 1u << MK_HEADER_TRANSFER_ENCODING) {
@@ -136,14 +136,14 @@ static int read_framing(const struct mk__parse *p, const struct mk__field *field
     }
     if (lengths == 0)
         return 0;
-    if (lengths > 1 || !mk_str_u64(mk__span_str(base, length->value), INT64_MAX, &head->body_bytes))
+    if (lengths > 1 || !mk_str_u64(mk_span_str(base, length->value), INT64_MAX, &head->body_bytes))
         return -400;
     if (head->body_bytes)
         head->body = MK__BODY_LENGTH;
     return 0;
 }
 
-static void read_connection(const struct mk__parse *p, const struct mk__field *fields, const char *base,
+static void read_connection(const struct mk_head_parser *p, const struct mk_field *fields, const char *base,
                             struct mk__request_head *head)
 {
     bool close = false, keep = false;
@@ -151,7 +151,7 @@ static void read_connection(const struct mk__parse *p, const struct mk__field *f
         for (unsigned i = 0; i < p->n_fields; i++) {
             if (fields[i].id != MK_HEADER_CONNECTION)
                 continue;
-            struct mk_str rest = mk__span_str(base, fields[i].value), option;
+            struct mk_str rest = mk_span_str(base, fields[i].value), option;
             while (mk_str_next(&rest, &option)) {
                 close |= mk_str_ieq(option, MK_STR("close"));
                 keep |= mk_str_ieq(option, MK_STR("keep-alive"));
@@ -162,20 +162,20 @@ static void read_connection(const struct mk__parse *p, const struct mk__field *f
 }
 
 /* 100-continue is the only expectation; it is ignored in HTTP/1.0 (RFC 9110 section 10.1.1). Returns 0 or -417. */
-static int read_expectation(const struct mk__parse *p, const struct mk__field *fields, const char *base,
+static int read_expectation(const struct mk_head_parser *p, const struct mk_field *fields, const char *base,
                             struct mk__request_head *head)
 {
-    const struct mk__field *field = NULL;
+    const struct mk_field *field = NULL;
     unsigned n = count_field(p, fields, MK_HEADER_EXPECT, &field);
     if (n == 0)
         return 0;
-    if (n > 1 || !mk_str_ieq(mk__span_str(base, field->value), MK_STR("100-continue")))
+    if (n > 1 || !mk_str_ieq(mk_span_str(base, field->value), MK_STR("100-continue")))
         return -417;
     head->expects_continue = p->minor > 0 && head->body != MK__BODY_NONE;
     return 0;
 }
 
-int mk__request_head_read(const struct mk__parse *p, const struct mk__field *fields, const char *base,
+int mk__request_head_read(const struct mk_head_parser *p, const struct mk_field *fields, const char *base,
                           struct mk__host_memo *memo, struct mk__request_head *ret_head)
 {
     *ret_head = (struct mk__request_head){.body = MK__BODY_NONE};

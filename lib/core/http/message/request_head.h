@@ -15,9 +15,9 @@ struct mk__request_head {
     uint8_t body;    /* enum mk__body_kind */
     bool keep_alive; /* the client allows it */
     bool expects_continue;
-    struct mk__span path; /* undecoded; len 0 means "/" */
-    struct mk__span query;
-    struct mk__span host; /* without port */
+    struct mk_span path; /* undecoded; len 0 means "/" */
+    struct mk_span query;
+    struct mk_span host; /* without port */
     bool has_query;
     bool asterisk;       /* OPTIONS * */
     uint64_t body_bytes; /* of MK__BODY_LENGTH */
@@ -26,7 +26,7 @@ struct mk__request_head {
 /* A Host field that was read before, most often the same as in the next head: it need not be checked again. */
 struct mk__host_memo {
     uint8_t len; /* of the value; 0: there is none yet */
-    struct mk__span name;
+    struct mk_span name;
     char value[58];
 };
 
@@ -34,7 +34,7 @@ struct mk__host_memo {
  * Reads and updates `memo`, which may be NULL. Returns 0 or a negative status: -400, -417, -501. After -400 and -501
  * the connection cannot be used any further.
  */
-int mk__request_head_read(const struct mk__parse *p, const struct mk__field *fields, const char *base,
+int mk__request_head_read(const struct mk_head_parser *p, const struct mk_field *fields, const char *base,
                           struct mk__host_memo *memo, struct mk__request_head *ret_head);
 
 #endif

@@ -19,9 +19,9 @@ static int open_request(void **state)
 {
     (void)state;
     req = (struct mk_request){.worker = &worker, .base = line, .path = MK_STR("/old x")};
-    req.parse.target = (struct mk__span){4, 12};
+    req.parse.target = (struct mk_span){4, 12};
     req.head.has_query = true;
-    req.head.query = (struct mk__span){13, 3};
+    req.head.query = (struct mk_span){13, 3};
     mk_arena_init(&req.arena, NULL, 1 << 20, NULL, 0);
     return 0;
 }

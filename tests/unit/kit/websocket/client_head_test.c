@@ -126,27 +126,18 @@ TEST(keys_differ)
 
 /* ── responses ── */
 
-TEST(the_end_of_a_head)
-{
-    static const char head[] = "HTTP/1.1 101 X\r\nA: b\r\n\r\n\x81\x01y";
-    const size_t end = sizeof(head) - 1 - 3;
-    for (size_t n = 0; n < sizeof(head); n++) {
-        char *in = mk_test_guarded(head, n);
-        assert_int_equal(mk__ws_client_find_end(mk_str(in, n)), n < end ? 0 : end);
-        mk_test_unguard(in, n);
-    }
-    assert_int_equal(mk__ws_client_find_end(MK_STR("A\n\nB\r\n\r")), 0);
-}
-
 /* Checks a head, behind which nothing can be read. */
 static int check(const char *text, const struct mk_ws_settings *settings, struct mk_ws_agreement *ret)
 {
     size_t n = strlen(text);
     char *head = mk_test_guarded(text, n);
     const char *reason = NULL;
-    int err = mk__ws_client_check(mk_str(head, n), KEY, settings, ret, &reason);
+    size_t size = 0;
+    int err = mk__ws_client_check(mk_str(head, n), KEY, settings, ret, &size, &reason);
     if (err < 0)
         assert_true(reason && strlen(reason) > 10);
+    if (err == 0)
+        assert_int_equal(size, n);
     mk_test_unguard(head, n);
     return err;
 }
@@ -231,15 +222,27 @@ TEST(responses_that_are_wrong)
     }
 }
 
-/* A head that was cut anywhere before the end of its last value is wrong. */
-TEST(responses_that_are_cut)
+/* A head is complete with its last byte; what follows is not part of it. */
+TEST(heads_that_are_cut)
 {
-    static const char head[] = RIGHT;
-    const size_t whole = sizeof(head) - 1 - 2;
+    static const char head[] = RIGHT "\r\n";
     char part[sizeof(head)] = "";
-    for (size_t n = 0; n <= whole; n++) {
+    for (size_t n = 0; n < sizeof(head); n++) {
         struct mk_ws_agreement a;
-        assert_int_equal(check(part, &defaults, &a), n < whole ? -EPROTO : 0);
+        assert_int_equal(check(part, &defaults, &a), n < sizeof(head) - 1 ? MK_AGAIN : 0);
         part[n] = head[n];
     }
+    struct mk_ws_agreement a;
+    const char *reason;
+    size_t size;
+    assert_int_equal(mk__ws_client_check(MK_STR(RIGHT "\r\n\x81\x01y"), KEY, &defaults, &a, &size, &reason), 0);
+    assert_int_equal(size, sizeof(head) - 1);
+}
+
+TEST(a_head_that_is_too_long)
+{
+    static char head[MK__WS_CLIENT_HEAD_MAX + 1] = STATUS "X: ";
+    struct mk_ws_agreement a;
+    memset(head + strlen(head), 'x', sizeof(head) - 1 - strlen(head));
+    assert_int_equal(check(head, &defaults, &a), -EPROTO);
 }

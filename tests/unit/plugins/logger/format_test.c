@@ -24,7 +24,7 @@ static int parse(const char *text, struct format *ret, size_t *ret_fault)
     return err;
 }
 
-static struct mk__field lines[16];
+static struct mk_field lines[16];
 
 static struct mk_connection *conn_of(const struct mk_request *req)
 {

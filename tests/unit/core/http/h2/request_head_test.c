@@ -89,8 +89,8 @@ static struct mk_str build(struct mk__h2_request_head *h, const struct head_case
 
 static int parse(struct mk_str head)
 {
-    struct mk__field fields[16];
-    struct mk__parse p = {0};
+    struct mk_field fields[16];
+    struct mk_head_parser p = {0};
     struct mk__request_head facts;
     int r = mk__parse_head(&p, fields, &limits, head);
     return r ? r : mk__request_head_read(&p, fields, head.p, NULL, &facts);

@@ -4,9 +4,9 @@
 
 #include <errno.h>
 
-#include "http/message/chunked.h"
+#include <monkey/chunked.h>
 
-static const struct mk__chunked_limits limits = {
+static const struct mk_chunked_limits limits = {
     .line_bytes_max = 64,
     .ext_bytes_total_max = 100,
     .trailer_bytes_max = 80,
@@ -14,14 +14,14 @@ static const struct mk__chunked_limits limits = {
 };
 
 struct run {
-    struct mk__chunked chunked;
+    struct mk_chunked chunked;
     char data[4096];
     size_t data_len, used;
 };
 
 static void start(struct run *r)
 {
-    mk__chunked_init(&r->chunked, &limits);
+    mk_chunked_init(&r->chunked, &limits);
     r->data_len = r->used = 0;
 }
 
@@ -30,7 +30,7 @@ static int feed(struct run *r, const char *in, size_t len)
 {
     while (len && !r->chunked.done) {
         struct mk_str data;
-        ssize_t n = mk__chunked_decode(&r->chunked, in, len, &data);
+        ssize_t n = mk_chunked_decode(&r->chunked, in, len, &data);
         if (n < 0) {
             assert_int_equal(data.len, 0);
             return (int)n;
@@ -245,6 +245,6 @@ TEST(takes_nothing_when_done)
     start(&r);
     assert_int_equal(feed(&r, "0\r\n\r\nmore", 9), 0);
     assert_int_equal(r.used, 5);
-    assert_int_equal(mk__chunked_decode(&r.chunked, "more", 4, &data), 0);
+    assert_int_equal(mk_chunked_decode(&r.chunked, "more", 4, &data), 0);
     assert_int_equal(data.len, 0);
 }

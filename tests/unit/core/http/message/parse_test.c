@@ -11,8 +11,8 @@ enum { FIELDS_MAX = 4 };
 static const struct mk__parse_limits limits = {.line_bytes_max = 40, .head_bytes_max = 120, .fields_max = FIELDS_MAX};
 
 struct run {
-    struct mk__parse parse;
-    struct mk__field fields[FIELDS_MAX];
+    struct mk_head_parser parse;
+    struct mk_field fields[FIELDS_MAX];
 };
 
 static int feed(struct run *r, const char *bytes, size_t len)
@@ -32,12 +32,12 @@ struct head_case {
 
 static void describe(const struct run *r, const char *base, char *to, size_t size)
 {
-    const struct mk__parse *p = &r->parse;
-    int n = snprintf(to, size, "%.*s|%.*s|%u", MK_STR_ARG(mk__span_str(base, p->method_name)),
-                     MK_STR_ARG(mk__span_str(base, p->target)), p->minor);
+    const struct mk_head_parser *p = &r->parse;
+    int n = snprintf(to, size, "%.*s|%.*s|%u", MK_STR_ARG(mk_span_str(base, p->method_name)),
+                     MK_STR_ARG(mk_span_str(base, p->target)), p->minor);
     for (unsigned i = 0; i < p->n_fields; i++)
-        n += snprintf(to + n, size - (size_t)n, "|%.*s=%.*s", MK_STR_ARG(mk__span_str(base, r->fields[i].name)),
-                      MK_STR_ARG(mk__span_str(base, r->fields[i].value)));
+        n += snprintf(to + n, size - (size_t)n, "|%.*s=%.*s", MK_STR_ARG(mk_span_str(base, r->fields[i].name)),
+                      MK_STR_ARG(mk_span_str(base, r->fields[i].value)));
 }
 
 static void check(const struct head_case *c, const struct run *r, int result, const char *how)

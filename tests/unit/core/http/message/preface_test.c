@@ -36,9 +36,9 @@ TEST(other_protocols)
         {"PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\n", false},
     };
     const struct mk__parse_limits limits = {1024, 4096, 16};
-    struct mk__field fields[16];
+    struct mk_field fields[16];
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct mk__parse p = {0};
+        struct mk_head_parser p = {0};
         struct mk_str in = mk_str_c(cases[i].line);
         assert_int_equal(mk__parse_head(&p, fields, &limits, in), -400);
         assert_int_equal(mk__preface_is_other_protocol(&p, in), cases[i].foreign);

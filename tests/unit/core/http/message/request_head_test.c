@@ -17,11 +17,11 @@ static void describe(const struct mk__request_head *h, const char *base, char *t
     if (h->body == MK__BODY_LENGTH)
         n += snprintf(to + n, size - (size_t)n, " %llu", (unsigned long long)h->body_bytes);
     if (h->path.len)
-        n += snprintf(to + n, size - (size_t)n, " %.*s", MK_STR_ARG(mk__span_str(base, h->path)));
+        n += snprintf(to + n, size - (size_t)n, " %.*s", MK_STR_ARG(mk_span_str(base, h->path)));
     if (h->has_query)
-        n += snprintf(to + n, size - (size_t)n, " ?%.*s", MK_STR_ARG(mk__span_str(base, h->query)));
+        n += snprintf(to + n, size - (size_t)n, " ?%.*s", MK_STR_ARG(mk_span_str(base, h->query)));
     if (h->host.len)
-        n += snprintf(to + n, size - (size_t)n, " @%.*s", MK_STR_ARG(mk__span_str(base, h->host)));
+        n += snprintf(to + n, size - (size_t)n, " @%.*s", MK_STR_ARG(mk_span_str(base, h->host)));
     snprintf(to + n, size - (size_t)n, "%s%s%s", h->keep_alive ? " keep" : "", h->expects_continue ? " continue" : "",
              h->asterisk ? " *" : "");
 }
@@ -34,8 +34,8 @@ struct head_case {
 
 static void check_with(const struct head_case *c, struct mk__host_memo *memo)
 {
-    struct mk__field fields[16];
-    struct mk__parse parse = {0};
+    struct mk_field fields[16];
+    struct mk_head_parser parse = {0};
     struct mk__request_head head;
     char text[1024], output[512];
     int len = snprintf(text, sizeof(text), "%s\r\n%s\r\n", c->line, c->fields);

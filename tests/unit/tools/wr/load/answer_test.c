@@ -24,7 +24,7 @@ static struct outcome parse(const char *in, size_t len, size_t piece, bool to_he
     struct outcome o = {0};
     struct answer a;
     answer_init(&a, to_head);
-    while (o.used < len && a.state != ANSWER_DONE) {
+    while (o.used < len && !answer_is_done(&a)) {
         struct mk_str body;
         size_t left = len - o.used;
         ssize_t n = answer_parse(&a, in + o.used, left < piece ? left : piece, &body);
@@ -40,11 +40,12 @@ static struct outcome parse(const char *in, size_t len, size_t piece, bool to_he
         o.used += (size_t)n;
         assert_int_equal(a.total_bytes, o.used);
     }
-    o.status = a.status;
-    o.done = a.state == ANSWER_DONE;
-    o.close = a.close;
+    o.status = a.parser.status;
+    o.done = answer_is_done(&a);
+    o.close = answer_closes(&a);
     o.body_bytes = a.body_bytes;
     o.head_bytes = a.head_bytes;
+    answer_release(&a);
     return o;
 }
 
@@ -72,29 +73,10 @@ static const struct row {
     {"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na", 200, "a", .close = false},
     {"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 100 C\r\n\r\nHTTP/1.1 204 N\r\n\r\n", 204, "",
      .close = false},
-    {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\nhello", 200, "hello", .close = false},
-    /* malformed */
-    {"HTTP/2 200 OK\r\n\r\n", 0, NULL, .close = false},
-    {"HTTP/1.1 2000\r\n\r\n", 0, NULL, .close = false},
-    {"HTTP/1.1  200\r\n\r\n", 0, NULL, .close = false},
-    {"HTTP/1.1 099 X\r\n\r\n", 0, NULL, .close = false},
+    /* malformed; more of these: response_parser_test.c */
     {"hello\r\n", 0, NULL, .close = false},
     {"HTTP/1.1 101 Switching Protocols\r\n\r\n", 0, NULL, .close = false},
-    {"HTTP/1.1 200 OK\nContent-Length: 0\n\n", 0, NULL, .close = false},
-    {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello", 0, NULL, .close = false},
-    {"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nhello", 0, NULL, .close = false},
-    {"HTTP/1.1 200 OK\r\nContent-Length: 5,5\r\n\r\nhello", 0, NULL, .close = false},
-    {"HTTP/1.1 200 OK\r\nContent-Length:\r\n\r\nhello", 0, NULL, .close = false},
-    {"HTTP/1.1 200 OK\r\nContent-Length: 1111111111111111111\r\n\r\n", 0, NULL, .close = false},
-    {"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n", 0, NULL, .close = false},
-    {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n", 0, NULL, .close = false},
-    {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n", 0, NULL, .close = false},
     {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n", 0, NULL, .close = false},
-    {"HTTP/1.1 100 Continue\r\nContent-Length: 5\r\n\r\n", 0, NULL, .close = false},
-    {"HTTP/1.1 200 OK\r\n: no name\r\n\r\n", 0, NULL, .close = false},
-    {"HTTP/1.1 200 OK\r\nno colon\r\n\r\n", 0, NULL, .close = false},
-    {"HTTP/1.1 200 OK\r\nName : blank\r\n\r\n", 0, NULL, .close = false},
-    {"HTTP/1.1 200 OK\r\nA: b\r\n folded: c\r\n\r\n", 0, NULL, .close = false},
 };
 
 static void check_outcome(const struct row *row, struct outcome o)
@@ -138,42 +120,38 @@ TEST(end)
     answer_init(&a, false);
     assert_int_equal(answer_end(&a), -EPIPE);
     answer_parse(&a, "HTTP/1.1 200 OK\r\n\r\n", 19, &body);
-    assert_int_equal(a.state, ANSWER_UNTIL_END);
+    assert_int_equal(answer_skippable(&a), 0);
     assert_int_equal(answer_end(&a), 0);
-    assert_int_equal(a.state, ANSWER_DONE);
-    answer_init(&a, false);
+    assert_true(answer_is_done(&a));
+    answer_begin(&a);
+    assert_false(answer_is_done(&a));
     answer_parse(&a, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", 38, &body);
     assert_int_equal(answer_end(&a), -EPIPE);
     assert_int_equal(answer_skippable(&a), 5);
     answer_skip(&a, 2);
     assert_int_equal(answer_skippable(&a), 3);
     answer_skip(&a, 3);
-    assert_int_equal(a.state, ANSWER_DONE);
+    assert_true(answer_is_done(&a));
     assert_int_equal(a.total_bytes, 43);
+    answer_release(&a);
 }
 
-/* A field that is not read may be long; one that is may not; all of them together have a limit. */
+/* A head may have 64 KB - 1, however it comes. */
 TEST(limits)
 {
-    static char in[2 * ANSWER_HEAD_MAX];
+    static char in[70000];
     static const struct {
-        const char *name;
-        size_t len;
+        size_t bytes;
         bool bad;
-    } cases[] = {
-        {"X", 10000, false},        {"X", ANSWER_HEAD_MAX, true},
-        {"Connection", 100, false}, {"Connection", 1000, true},
-        {"X", 251, false},          {"X", 252, false},
-        {"X", 253, false},          {"Connection", 242, false},
-        {"Connection", 243, true},
-    };
+    } cases[] = {{1000, false}, {65535, false}, {65536, true}, {69000, true}};
     for (size_t i = 0; i < COUNT(cases); i++) {
-        int n = snprintf(in, sizeof(in), "HTTP/1.1 204 N\r\n%s: ", cases[i].name);
-        memset(in + n, 'x', cases[i].len);
-        memcpy(in + n + cases[i].len, "\r\n\r\n", 4);
-        size_t len = (size_t)n + cases[i].len + 4;
-        for (size_t piece = 1; piece < 20000; piece = piece * 2 + 1)
-            assert_int_equal(parse(in, len, piece, false).bad, cases[i].bad);
-        assert_int_equal(parse(in, len, len, false).bad, cases[i].bad);
+        size_t n = (size_t)snprintf(in, sizeof(in), "HTTP/1.1 204 N\r\nX: "), len = cases[i].bytes;
+        memset(in + n, 'x', len - n);
+        memcpy(in + len - 4, "\r\n\r\n", 4);
+        for (size_t piece = 100; piece < 70000; piece = piece * 5 + 1) {
+            struct outcome o = parse(in, len, piece, false);
+            assert_int_equal(o.bad, cases[i].bad);
+            assert_int_equal(o.done, !cases[i].bad);
+        }
     }
 }
