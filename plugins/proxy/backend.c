@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Keeps idle connections to backends (backend.h). An event on one of them ends it: a backend has nothing to say there
+ * (RFC 9112 section 9.3).
+ */
+#include "backend.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+enum { EVENTS = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET };
+
+/* ── backends ── */
+
+/* What distinguishes connections. */
+static struct mk_str write_key(struct mk_buf *key, const struct proxy_conf *conf)
+{
+    mk_buf_addf(key, "%.*s %u %u", MK_STR_ARG(conf->to.dial->text), (unsigned)conf->keep_alive,
+                conf->keep_alive_timeout_ms);
+    return mk_buf_str(key);
+}
+
+static uint64_t hash_key(struct mk_str key)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* the keys come from the configuration */
+    for (size_t i = 0; i < key.len; i++)
+        hash = (hash ^ (unsigned char)key.p[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+static void on_timer(struct mk_timer *timer);
+
+static struct backend *make_backend(struct thread *t, const struct proxy_conf *conf, struct mk_str key, uint64_t hash)
+{
+    struct backend *b = mk_account_alloc(t->account, sizeof(*b) + key.len);
+    if (!b)
+        return NULL;
+    *b = (struct backend){
+        .thread = t,
+        .keep_alive = (uint32_t)conf->keep_alive,
+        .keep_alive_timeout_ms = conf->keep_alive_timeout_ms,
+        .hash = hash,
+        .key = {b->key_bytes, key.len},
+    };
+    memcpy(b->key_bytes, key.p, key.len);
+    mk_list_init(&b->idle);
+    mk_timer_init(&b->timer, on_timer);
+    mk_list_add(&t->backends[hash % THREAD_BUCKETS], &b->node);
+    return b;
+}
+
+static struct backend *find_backend(struct thread *t, struct mk_str key, uint64_t hash)
+{
+    struct mk_list *n, *save;
+    MK_LIST_EACH(&t->backends[hash % THREAD_BUCKETS], n, save) {
+        struct backend *b = MK_CONTAINER_OF(n, struct backend, node);
+        if (b->hash == hash && mk_str_eq(b->key, key))
+            return b;
+    }
+    return NULL;
+}
+
+struct backend *backend_hold(struct thread *t, const struct proxy_conf *conf)
+{
+    char storage[512];
+    struct mk_buf buf;
+    mk_buf_init_fixed(&buf, storage, sizeof(storage));
+    struct mk_str key = write_key(&buf, conf);
+    uint64_t hash = hash_key(key);
+    struct backend *b = find_backend(t, key, hash);
+    if (!b)
+        b = make_backend(t, conf, key, hash);
+    if (b)
+        b->refs++;
+    return b;
+}
+
+static void free_unused(struct backend *b)
+{
+    if (b->refs || b->n_idle)
+        return;
+    mk_list_del(&b->node);
+    mk_timer_cancel(&b->timer);
+    mk_account_free(b->thread->account, b, sizeof(*b) + b->key.len);
+}
+
+void backend_release(struct backend *b)
+{
+    assert(b->refs > 0);
+    b->refs--;
+    free_unused(b);
+}
+
+/* ── connections ── */
+
+static void free_conn(struct backend_conn *c)
+{
+    struct thread *t = c->backend->thread;
+    mk_event_del(t->base.loop, &c->event);
+    close(c->event.fd);
+    mk_account_free(t->account, c, sizeof(*c));
+}
+
+static void end_idle(struct backend_conn *c)
+{
+    struct backend *b = c->backend;
+    mk_list_del(&c->node);
+    b->n_idle--;
+    free_conn(c);
+    free_unused(b);
+}
+
+static void on_event(struct mk_event *event, uint32_t events)
+{
+    struct backend_conn *c = MK_CONTAINER_OF(event, struct backend_conn, event);
+    if (c->fn)
+        c->fn(c->user, events);
+    else if (events & ~(uint32_t)EPOLLOUT)
+        end_idle(c);
+}
+
+/* Ends the connections that have been idle for long enough, and waits for the next one. */
+static void on_timer(struct mk_timer *timer)
+{
+    struct backend *b = MK_CONTAINER_OF(timer, struct backend, timer);
+    uint64_t now = mk_loop_now_ms(b->thread->base.loop);
+    b->refs++;
+    while (b->n_idle) {
+        struct backend_conn *c = MK_LIST_FIRST(&b->idle, struct backend_conn, node);
+        uint64_t end = c->idle_since_ms + b->keep_alive_timeout_ms;
+        if (end > now) {
+            mk_timer_arm(b->thread->base.loop, &b->timer, (uint32_t)(end - now));
+            break;
+        }
+        end_idle(c);
+    }
+    backend_release(b);
+}
+
+struct backend_conn *backend_take_idle(struct backend *b, uint64_t age_ms)
+{
+    if (!b->n_idle)
+        return NULL;
+    struct backend_conn *c = MK_CONTAINER_OF(b->idle.prev, struct backend_conn, node);
+    if (mk_loop_now_ms(b->thread->base.loop) - c->idle_since_ms >= age_ms)
+        return NULL;
+    mk_list_del(&c->node);
+    b->n_idle--;
+    c->is_reused = true;
+    return c;
+}
+
+int backend_add(struct backend *b, int fd, struct backend_conn **ret)
+{
+    struct backend_conn *c = mk_account_alloc(b->thread->account, sizeof(*c));
+    if (!c) {
+        close(fd);
+        return -ENOMEM;
+    }
+    *c = (struct backend_conn){.event = {.ready = on_event, .fd = fd}, .backend = b};
+    int err = mk_event_add(b->thread->base.loop, &c->event, EVENTS);
+    if (err < 0) {
+        close(fd);
+        mk_account_free(b->thread->account, c, sizeof(*c));
+        return err;
+    }
+    *ret = c;
+    return 0;
+}
+
+void backend_keep(struct backend_conn *c)
+{
+    struct backend *b = c->backend;
+    c->fn = NULL;
+    if (b->n_idle >= b->keep_alive || b->thread->base.ended) {
+        backend_close(c);
+        return;
+    }
+    c->idle_since_ms = mk_loop_now_ms(b->thread->base.loop);
+    mk_list_add(&b->idle, &c->node);
+    if (b->n_idle++ == 0)
+        mk_timer_arm(b->thread->base.loop, &b->timer, b->keep_alive_timeout_ms);
+}
+
+void backend_close(struct backend_conn *c)
+{
+    c->fn = NULL;
+    free_conn(c);
+}
+
+/* ── threads ── */
+
+static void end_all_idle(struct thread *t)
+{
+    for (unsigned i = 0; i < THREAD_BUCKETS; i++) {
+        struct mk_list *n, *save;
+        MK_LIST_EACH(&t->backends[i], n, save) {
+            struct backend *b = MK_CONTAINER_OF(n, struct backend, node);
+            b->refs++;
+            while (b->n_idle)
+                end_idle(MK_LIST_FIRST(&b->idle, struct backend_conn, node));
+            backend_release(b);
+        }
+    }
+}
+
+static void shed(struct mk_thread_call *call, struct mk_thread *thread)
+{
+    struct thread *t = MK_CONTAINER_OF(call, struct thread, shed);
+    atomic_store(&t->is_shedding, false);
+    if (thread)
+        end_all_idle(t);
+    mk_thread_put(&t->base);
+}
+
+void threads_shed(struct mk_threads *all)
+{
+    enum { THREADS_MAX = 256 };
+    struct mk_thread *threads[THREADS_MAX];
+    unsigned n = mk_threads_list(all, threads, THREADS_MAX, NULL, NULL);
+    for (unsigned i = 0; i < n && i < THREADS_MAX; i++) {
+        struct thread *t = thread_of(threads[i]);
+        bool is_idle = false;
+        if (!atomic_compare_exchange_strong(&t->is_shedding, &is_idle, true) || mk_thread_call(&t->base, &t->shed) < 0)
+            mk_thread_put(&t->base); /* otherwise the call holds it */
+    }
+}
+
+char *thread_get_buffer(struct thread *t)
+{
+    if (!t->buffer)
+        t->buffer = mk_account_alloc(t->account, THREAD_BUFFER_BYTES);
+    return t->buffer;
+}
+
+static void open_thread(struct mk_thread *base, struct mk_worker *worker)
+{
+    struct thread *t = thread_of(base);
+    t->account = mk_worker_account(worker);
+    t->shed.fn = shed;
+    for (unsigned i = 0; i < THREAD_BUCKETS; i++)
+        mk_list_init(&t->backends[i]);
+}
+
+static void end_thread(struct mk_thread *base)
+{
+    struct thread *t = thread_of(base);
+    end_all_idle(t);
+    mk_account_free(t->account, t->buffer, t->buffer ? THREAD_BUFFER_BYTES : 0);
+    t->buffer = NULL;
+}
+
+const struct mk_thread_type thread_type = {.bytes = sizeof(struct thread), .open = open_thread, .end = end_thread};

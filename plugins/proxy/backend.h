@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The connections of a thread to the backends, which last over reloads. One is lent to one exchange at a time, and is
+ * kept idle between two of them.
+ *
+ *     backend_hold ─► take_idle or add ─► (exchange) ─► keep or close ─► backend_release
+ *
+ * All in the thread of the loop.
+ */
+#ifndef PROXY_BACKEND_H
+#define PROXY_BACKEND_H
+
+#include "conf.h"
+
+#include <monkey/threads.h>
+
+enum { THREAD_BUFFER_BYTES = 65536, THREAD_BUCKETS = 64 };
+
+/* What this plugin keeps for a thread. */
+struct thread {
+    struct mk_thread base;
+    struct mk_account *account;
+    char *buffer;                            /* for one callback at a time; NULL until it is needed */
+    struct mk_list backends[THREAD_BUCKETS]; /* struct backend */
+    struct mk_thread_call shed;              /* closes idle connections */
+    _Atomic bool is_shedding;                /* the call is under way */
+};
+
+extern const struct mk_thread_type thread_type;
+
+static inline struct thread *thread_of(struct mk_thread *base)
+{
+    return MK_CONTAINER_OF(base, struct thread, base);
+}
+
+/* Returns the buffer of THREAD_BUFFER_BYTES, or NULL without memory. */
+char *thread_get_buffer(struct thread *t);
+/* Closes the idle connections of all threads. Any thread. */
+void threads_shed(struct mk_threads *all);
+
+struct backend_conn;
+
+/* Receives the events of a connection that is lent, a set of EPOLLIN, EPOLLOUT, EPOLLRDHUP, EPOLLHUP and EPOLLERR. */
+typedef void (*backend_conn_fn)(void *user, uint32_t events);
+
+/* A connection. It is watched once, edge-triggered, for its whole life. */
+struct backend_conn {
+    struct mk_event event;
+    struct backend *backend;
+    struct mk_list node; /* while it is idle */
+    uint64_t idle_since_ms;
+    backend_conn_fn fn; /* while it is lent */
+    void *user;
+    bool is_reused;
+};
+
+/* What makes a connection one that an exchange may use, and how long it is kept. */
+struct backend {
+    struct mk_list node;
+    struct thread *thread;
+    struct mk_list idle; /* the newest last */
+    struct mk_timer timer;
+    unsigned n_idle, refs;
+    uint32_t keep_alive, keep_alive_timeout_ms;
+    uint64_t hash;
+    struct mk_str key;
+    char key_bytes[];
+};
+
+/* Finds or makes the backend of a section, and holds it. Returns NULL without memory. */
+struct backend *backend_hold(struct thread *t, const struct proxy_conf *conf);
+/* Ends a hold. A backend that nothing holds lasts as long as it has idle connections. */
+void backend_release(struct backend *b);
+
+/* Lends the connection that was kept last, if that was less than `age_ms` ago; NULL: there is none. */
+struct backend_conn *backend_take_idle(struct backend *b, uint64_t age_ms);
+/* Lends a new connection, on a descriptor that it takes over. Returns 0 or -errno, and the descriptor is closed. */
+int backend_add(struct backend *b, int fd, struct backend_conn **ret);
+/* Ends the loan: keeps the connection for others, or closes it. */
+void backend_keep(struct backend_conn *c);
+void backend_close(struct backend_conn *c);
+
+#endif

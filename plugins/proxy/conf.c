@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The directives of [PROXY], and what `To` may be.
+ */
+#include "conf.h"
+
+#include <errno.h>
+#include <strings.h>
+
+enum { FIELDS_MAX = 128 };
+
+/* ── To ── */
+
+static bool starts_with(struct mk_str s, const char *prefix)
+{
+    size_t n = strlen(prefix);
+    return s.len >= n && strncasecmp(s.p, prefix, n) == 0;
+}
+
+static int fail(struct mk_buf *error, const char *sentence)
+{
+    mk_buf_addf(error, "%s", sentence);
+    return -EINVAL;
+}
+
+static int parse_dial(struct mk_arena *arena, struct mk_str text, int port, struct proxy_target *t,
+                      struct mk_buf *error)
+{
+    const char *why = NULL;
+    int err = mk_dial_target_parse(arena, text, port, &t->dial, &why);
+    if (err < 0 && err != -ENOMEM)
+        mk_buf_addf(error, "\"%.*s\" is no address of a backend: %s", MK_STR_ARG(text), why);
+    return err;
+}
+
+/* Tells whether `path` is one that a request can have: visible ASCII, without a query or fragment. */
+static bool is_path(struct mk_str path)
+{
+    for (size_t i = 0; i < path.len; i++)
+        if (path.p[i] <= ' ' || path.p[i] >= 0x7f || strchr("?#\"<>\\^`{|}", path.p[i]))
+            return false;
+    return true;
+}
+
+static int parse_url(struct mk_arena *arena, struct mk_str rest, struct proxy_target *t, struct mk_buf *error)
+{
+    size_t n = 0;
+    while (n < rest.len && rest.p[n] != '/' && rest.p[n] != '?' && rest.p[n] != '#')
+        n++;
+    t->authority = mk_str(rest.p, n);
+    struct mk_str path = mk_str(rest.p + n, rest.len - n);
+    if (!n)
+        return fail(error, "the URL has no host");
+    if (memchr(rest.p, '@', n))
+        return fail(error, "a URL with a user cannot be used; RequestSet can set Authorization");
+    if (path.len && (path.p[0] != '/' || !is_path(path)))
+        return fail(error, "behind the host may stand a path, percent-encoded, without a query");
+    if (path.len)
+        t->path = mk_str(path.p, path.p[path.len - 1] == '/' ? path.len - 1 : path.len);
+    return parse_dial(arena, t->authority, 80, t, error);
+}
+
+static int parse_to(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    struct proxy_target *t = field;
+    t->text = mk_arena_dup(arena, value->text);
+    if (!t->text.p)
+        return -ENOMEM;
+    if (value->n != 1)
+        return fail(error, "it takes one URL");
+    if (starts_with(t->text, "http://"))
+        return parse_url(arena, mk_str(t->text.p + 7, t->text.len - 7), t, error);
+    if (starts_with(t->text, "unix:")) {
+        t->authority = MK_STR("localhost");
+        return parse_dial(arena, t->text, 0, t, error);
+    }
+    return fail(error, "a backend is http://HOST:PORT or unix:/PATH, perhaps with a path behind the host");
+}
+
+/* ── HostHeader ── */
+
+/* A name, perhaps with a port; its syntax is that of the authority of a URL. */
+static int parse_host_header(const struct mk_conf_value *value, void *field, struct mk_arena *arena,
+                             struct mk_buf *error)
+{
+    struct mk_str *name = field;
+    for (size_t i = 0; i < value->text.len; i++) {
+        char c = value->text.p[i];
+        if (c <= ' ' || c >= 0x7f || strchr("/?#@\"\\,", c))
+            return fail(error, "it takes Client, Backend, or a host name, perhaps with a port");
+    }
+    *name = mk_arena_dup(arena, value->text);
+    return name->p ? 0 : -ENOMEM;
+}
+
+/* ── the section ── */
+
+static const struct mk_conf_key keys[] = {
+    MK_CONF_KEY_PATTERN(struct proxy_conf, match, "Match", "/",
+                        "Which paths: `=/exact`, `/prefix` with everything below it, a glob such as `*.php`, or a "
+                        "regular expression such as `~^/v[0-9]+/` (`~*` ignores the case)."),
+    MK_CONF_KEY_CUSTOM(struct proxy_conf, to, "To", NULL,
+                       "The backend: `http://127.0.0.1:8080`, or `unix:/run/app.sock`. A path behind the host "
+                       "replaces the prefix of `Match`. A name is looked up for each connection.",
+                       .flags = MK_CONF_REQUIRED, .unit = "URL", .parse = parse_to),
+    MK_CONF_KEY_BOOL(struct proxy_conf, strip_prefix, "StripPrefix", "Off",
+                     "Whether the prefix of `Match` is removed from the path that the backend gets."),
+    MK_CONF_KEY_CUSTOM(struct proxy_conf, host_header, "HostHeader", "Client",
+                       "The Host that the backend gets: the one of the client (`Client`), the one in `To` "
+                       "(`Backend`), or this name.",
+                       .unit = "name", .parse = parse_host_header),
+    MK_CONF_KEY_SIZE(struct proxy_conf, response_head_bytes_max, "MaxResponseHead", "32K",
+                     "How long the head of a response may be; a longer one is 502.", .min = 1024, .max = 65535),
+    MK_CONF_KEY_DURATION(struct proxy_conf, connect_timeout_ms, "ConnectTimeout", "3s",
+                         "How long a connection to the backend may take, with the lookup of its name; then 504.",
+                         .min = 1, .max = 3600000, .unit = "s"),
+    MK_CONF_KEY_DURATION(struct proxy_conf, response_timeout_ms, "ResponseTimeout", "60s",
+                         "How long the backend may take from the end of the request to the head of its response; "
+                         "then 504.",
+                         .min = 1, .max = 86400000, .unit = "s"),
+    MK_CONF_KEY_DURATION(struct proxy_conf, read_timeout_ms, "ReadTimeout", "60s",
+                         "How long the backend may send nothing in the body of its response; then the response is "
+                         "cut.",
+                         .min = 1, .max = 86400000, .unit = "s"),
+    MK_CONF_KEY_DURATION(struct proxy_conf, send_timeout_ms, "SendTimeout", "30s",
+                         "How long the backend may take no byte of a request; then 504.", .min = 1, .max = 86400000,
+                         .unit = "s"),
+    MK_CONF_KEY_DURATION(struct proxy_conf, deadline_ms, "Deadline", "0",
+                         "How long an exchange with the backend may take in all; 0: no limit.", .min = 0,
+                         .max = 86400000, .unit = "s"),
+    MK_CONF_KEY_INT(struct proxy_conf, keep_alive, "KeepAlive", "32",
+                    "How many idle connections to the backend each worker keeps; 0: none.", .min = 0, .max = 10000),
+    MK_CONF_KEY_DURATION(struct proxy_conf, keep_alive_timeout_ms, "KeepAliveTimeout", "4s",
+                         "How long such a connection is kept. It should be less than the backend's own time.", .min = 1,
+                         .max = 3600000, .unit = "s"),
+    MK_CONF_KEY_BOOL(struct proxy_conf, intercept_errors, "InterceptErrors", "Off",
+                     "Whether the body of a response of 400 or above is replaced by the page of this host."),
+    MK_CONF_KEY_BOOL(struct proxy_conf, rewrite_location, "RewriteLocation", "On",
+                     "Whether Location, Content-Location, and Path and Domain of Set-Cookie, which the backend writes "
+                     "as it sees itself, become what the client sees."),
+    {0},
+};
+
+static void check_section(const struct mk_conf_check *check, void *section)
+{
+    struct proxy_conf *c = section;
+    bool has_prefix = c->match.kind == MK_PATTERN_PREFIX;
+    if (c->strip_prefix && !has_prefix)
+        mk_conf_error(check, offsetof(struct proxy_conf, strip_prefix),
+                      "StripPrefix removes the prefix of Match, which is none: write `Match /prefix`");
+    if (c->to.path.p && !has_prefix)
+        mk_conf_error(check, offsetof(struct proxy_conf, to),
+                      "a path behind the host replaces the prefix of Match, which is none: write `Match /prefix`");
+    c->limits = (struct mk_response_limits){
+        .head_bytes_max = (uint16_t)c->response_head_bytes_max,
+        .fields_max = FIELDS_MAX,
+        .chunked = {.line_bytes_max = 4096,
+                    .ext_bytes_total_max = 65536,
+                    .trailer_bytes_max = 8192,
+                    .trailer_count_max = 64},
+    };
+}
+
+const struct mk_conf_section proxy_sections[] = {
+    {.name = "PROXY",
+     .scope = MK_CONF_SCOPE_HOST,
+     .flags = MK_CONF_REPEAT,
+     .size = sizeof(struct proxy_conf),
+     .keys = keys,
+     .check = check_section,
+     .doc = MK_CONF_DOC("Passes requests to a backend. The first section that matches a path is used, as a whole.")},
+    {0},
+};

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The directives of [PROXY].
+ */
+#ifndef PROXY_CONF_H
+#define PROXY_CONF_H
+
+#include <monkey/dial.h>
+#include <monkey/pattern.h>
+#include <monkey/plugin.h>
+#include <monkey/response_parser.h>
+
+/* What `To` says. */
+struct proxy_target {
+    struct mk_str text;      /* as it was written */
+    struct mk_str authority; /* of an http URL: host and port, as the backend's Host has it; "localhost" for unix: */
+    struct mk_str path;      /* that replaces the prefix of Match; without a slash at its end; `.p` NULL: none */
+    const struct mk_dial_target *dial;
+};
+
+/* A section; constant once the configuration is loaded. */
+struct proxy_conf {
+    struct mk_pattern match;
+    struct proxy_target to;
+    bool strip_prefix, rewrite_location, intercept_errors;
+    struct mk_str host_header;
+    uint64_t response_head_bytes_max;
+    uint32_t connect_timeout_ms, response_timeout_ms, read_timeout_ms, send_timeout_ms, deadline_ms;
+    int64_t keep_alive;
+    uint32_t keep_alive_timeout_ms;
+    struct mk_response_limits limits; /* of the parser */
+};
+
+extern const struct mk_conf_section proxy_sections[];
+
+#endif

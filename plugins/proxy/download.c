@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Reads a response (download.h).
+ */
+#include "download.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <sys/socket.h>
+
+void download_begin(struct download *d, const struct mk_response_limits *limits, enum mk_response_to to)
+{
+    d->limits = limits;
+    mk_response_parser_init(&d->parser, limits, to);
+    d->kept_len = d->rest_len = 0;
+    d->has_begun = d->has_excess = d->is_drained = false;
+    mk_buf_init(&d->trailers, limits->chunked.trailer_bytes_max);
+}
+
+void download_release(struct download *d)
+{
+    mk_buf_release(&d->trailers);
+}
+
+/* Returns the number of bytes, 0 at the end, or -errno. */
+static ssize_t receive(struct download *d, int fd, char *to, size_t size)
+{
+    if (d->is_drained)
+        return -EAGAIN;
+    ssize_t n = recv(fd, to, size, MSG_DONTWAIT);
+    int err = n < 0 ? -errno : 0;
+    d->is_drained = err == -EAGAIN || (n > 0 && (size_t)n < size);
+    d->has_begun |= n > 0;
+    return err ? err : n;
+}
+
+/* ── heads ── */
+
+/* Keeps the beginning of a head for the next call. Returns -EAGAIN or -ENOMEM. */
+static int keep(struct download *d, struct mk_arena *arena, const char *bytes, size_t len)
+{
+    if (!d->kept)
+        d->kept = mk_arena_alloc(arena, d->limits->head_bytes_max);
+    if (!d->kept)
+        return -ENOMEM;
+    assert(len <= d->limits->head_bytes_max); /* the parser refuses longer ones */
+    memcpy(d->kept, bytes, len);
+    d->kept_len = len;
+    return -EAGAIN;
+}
+
+/*
+ * Fills the buffer: with what the last head has left, else with what was kept and what comes. Returns the number of
+ * bytes, or -errno.
+ */
+static ssize_t fill(struct download *d, int fd, char *buffer, size_t size)
+{
+    size_t len = d->rest_len;
+    if (len) {
+        memmove(buffer, d->rest, len);
+        d->rest_len = 0;
+        return (ssize_t)len;
+    }
+    len = d->kept_len;
+    if (len)
+        memcpy(buffer, d->kept, len);
+    ssize_t n = receive(d, fd, buffer + len, size - len);
+    return n > 0 ? (ssize_t)len + n : n == 0 ? -EPIPE : n;
+}
+
+int download_head(struct download *d, int fd, struct mk_arena *arena, char *buffer, size_t size,
+                  struct mk_str *ret_head)
+{
+    if (!d->fields)
+        d->fields = mk_arena_alloc(arena, d->limits->fields_max * sizeof(*d->fields));
+    if (!d->fields)
+        return -ENOMEM;
+    if (d->parser.head_bytes)
+        mk_response_parser_next(&d->parser);
+    for (;;) {
+        ssize_t n = fill(d, fd, buffer, size);
+        if (n < 0)
+            return (int)n;
+        int r = mk_response_parser_head(&d->parser, d->fields, mk_str(buffer, (size_t)n));
+        if (r < 0)
+            return r;
+        if (r == 0) {
+            d->kept_len = 0;
+            d->rest = buffer + d->parser.head_bytes;
+            d->rest_len = (size_t)n - d->parser.head_bytes;
+            *ret_head = mk_str(buffer, d->parser.head_bytes);
+            return 0;
+        }
+        r = keep(d, arena, buffer, (size_t)n);
+        if (r != -EAGAIN)
+            return r;
+    }
+}
+
+/* ── the body ── */
+
+/* Decodes bytes in place. Returns the number of bytes of data, or -errno. */
+static ssize_t decode(struct download *d, char *bytes, size_t len)
+{
+    size_t used = 0, n = 0;
+    while (used < len && !d->parser.is_done) {
+        struct mk_str piece;
+        ssize_t r = mk_response_parser_body(&d->parser, bytes + used, len - used, &piece);
+        if (r < 0)
+            return r;
+        if (piece.len && piece.p != bytes + n)
+            memmove(bytes + n, piece.p, piece.len);
+        n += piece.len;
+        used += (size_t)r;
+    }
+    d->has_excess |= used < len;
+    return (ssize_t)n;
+}
+
+struct mk_str download_first(struct download *d, int *ret_err)
+{
+    d->parser.chunked.trailers = &d->trailers;
+    ssize_t n = decode(d, d->rest, d->rest_len);
+    *ret_err = n < 0 ? (int)n : 0;
+    d->rest_len = 0;
+    return mk_str(d->rest, n < 0 ? 0 : (size_t)n);
+}
+
+ssize_t download_body(struct download *d, int fd, char *to, size_t size)
+{
+    ssize_t data = 0;
+    while (data == 0 && !d->parser.is_done) {
+        ssize_t n = receive(d, fd, to, size);
+        if (n < 0)
+            return n;
+        if (n == 0)
+            return mk_response_parser_end(&d->parser);
+        data = decode(d, to, (size_t)n);
+    }
+    return data;
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The way of a response from its backend: heads as a whole, then the body in the pieces that the caller has room for.
+ */
+#ifndef PROXY_DOWNLOAD_H
+#define PROXY_DOWNLOAD_H
+
+#include <monkey/arena.h>
+#include <monkey/response_parser.h>
+
+struct download {
+    const struct mk_response_limits *limits;
+    struct mk_response_parser parser;
+    struct mk_field *fields; /* in the arena, as `kept` */
+    char *kept;              /* the beginning of a head that is not complete */
+    size_t kept_len;
+    char *rest; /* bytes behind the head, in the buffer of the last read: valid until the callback returns */
+    size_t rest_len;
+    struct mk_buf trailers;
+    bool has_begun;  /* a byte has come on this connection */
+    bool has_excess; /* there were bytes behind the response */
+    bool is_drained; /* the socket had less than was asked for */
+};
+
+/* Begins, also for a second connection. */
+void download_begin(struct download *d, const struct mk_response_limits *limits, enum mk_response_to to);
+void download_release(struct download *d);
+
+/*
+ * Reads up to the end of the next head, into `buffer`. Call it again behind a head of 1xx.
+ * Returns 0 (d->parser and d->fields describe the head in `*ret_head`), -EAGAIN, -EPIPE (the connection has ended),
+ * -EINVAL, -EMSGSIZE, -ENOMEM or another -errno of the socket.
+ */
+int download_head(struct download *d, int fd, struct mk_arena *arena, char *buffer, size_t size,
+                  struct mk_str *ret_head);
+
+/*
+ * Returns what of the body came with the head; decoded in place. Once, behind the last head. `*ret_err`: 0 or -errno of
+ * what follows.
+ */
+struct mk_str download_first(struct download *d, int *ret_err);
+/*
+ * Reads what comes next of the body. Returns the number of bytes, 0 (it is complete), -EAGAIN, -EPIPE (it was cut) or
+ * another -errno.
+ */
+ssize_t download_body(struct download *d, int fd, char *to, size_t size);
+
+/* There are bytes again. */
+static inline void download_ready(struct download *d)
+{
+    d->is_drained = false;
+}
+
+/* Tells whether another request may use the connection. */
+static inline bool download_keeps_conn(const struct download *d)
+{
+    return d->parser.is_done && d->parser.keep_alive && !d->has_excess;
+}
+
+#endif

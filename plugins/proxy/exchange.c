@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The exchange with a backend. Both directions run at the same time:
+ *
+ *     DIALING ─► WAITING (the request is being sent, the response awaited) ─► BODY (of the response) ─► OVER
+ *        │           │ a kept connection that ends before the first byte: a new one      │
+ *        └───────────┴──► 502, 504                                                       └──► cut
+ *
+ * All events come here: of the connection, the client's body, the room for the response, timers. The struct is in the
+ * arena of the server's exchange, and lasts as long as that.
+ */
+#include "exchange.h"
+
+#include "counters.h"
+#include "download.h"
+#include "request.h"
+#include "response.h"
+#include "upload.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <sys/epoll.h>
+
+enum {
+    FRESH_MS = 1000, /* how long a connection may have been idle for a request that cannot be repeated */
+    INTERIM_MAX = 16,
+};
+
+enum phase {
+    DIALING,
+    WAITING, /* for the head of the response */
+    BODY,    /* the head was passed to the client */
+    OVER,    /* it has no connection any more */
+};
+
+struct exchange {
+    struct mk_request *req;
+    const struct proxy_conf *conf;
+    struct thread *thread;
+    struct mk_loop *loop;
+    struct backend *backend;
+    struct backend_conn *conn; /* or NULL */
+    struct mk_dial dial;
+    struct mk_timer timer;
+    uint64_t timer_ms;                 /* when it fires; 0: it is not armed */
+    uint64_t wait_end_ms, deadline_ms; /* UINT64_MAX: none */
+    uint8_t phase;                     /* enum phase */
+    enum request_body body;
+    bool is_idempotent;
+    bool is_retry;
+    bool is_reading;   /* the request's body has a reader */
+    bool is_paused;    /* the client, until the backend has taken what waits */
+    bool awaits_bytes; /* the client takes bytes, and there are none */
+    unsigned n_interim;
+    struct upload up;
+    struct download down;
+};
+
+static void connect_backend(struct exchange *x);
+
+/* ── the end ── */
+
+static void drop_conn(struct exchange *x)
+{
+    if (x->conn)
+        backend_close(x->conn);
+    x->conn = NULL;
+}
+
+static void end_waits(struct exchange *x)
+{
+    x->phase = OVER;
+    mk_timer_cancel(&x->timer);
+    mk_dial_cancel(&x->dial);
+}
+
+/* The response is complete: the connection is kept, if all is as it should be. */
+static void finish(struct exchange *x)
+{
+    end_waits(x);
+    if (x->conn && download_keeps_conn(&x->down) && upload_is_done(&x->up))
+        backend_keep(x->conn);
+    else if (x->conn)
+        backend_close(x->conn);
+    x->conn = NULL;
+}
+
+/* The exchange of the server ends, complete or not. */
+static void release(void *arg)
+{
+    struct exchange *x = arg;
+    end_waits(x);
+    drop_conn(x);
+    upload_release(&x->up);
+    download_release(&x->down);
+    if (x->backend)
+        backend_release(x->backend);
+}
+
+/* Responds instead of the backend. */
+static void reject(struct exchange *x, int status)
+{
+    end_waits(x);
+    drop_conn(x);
+    mk_response_error(x->req, status);
+}
+
+/* ── failures ── */
+
+static const struct {
+    int err, status;
+    const char *text;
+} failures[] = {
+    {-ETIMEDOUT, 504, "it takes too long"},
+    {-EPIPE, 502, "it has closed the connection"},
+    {-EINVAL, 502, "its response is malformed"},
+    {-EMSGSIZE, 502, "its response is above a limit"},
+    {-EPROTO, 502, "it has switched to another protocol, or sends too many interim responses"},
+    {-ENOMEM, 503, "there is no memory"},
+};
+
+static int get_status(int err)
+{
+    for (size_t i = 0; i < MK_COUNT_OF(failures); i++)
+        if (failures[i].err == err)
+            return failures[i].status;
+    return 502;
+}
+
+static const char *describe(const struct exchange *x, int err)
+{
+    if (x->phase == DIALING)
+        return mk_dial_error(err);
+    for (size_t i = 0; i < MK_COUNT_OF(failures); i++)
+        if (failures[i].err == err)
+            return failures[i].text;
+    return strerror(-err);
+}
+
+/*
+ * A kept connection may have ended just before it was used: the request goes to a new one, if it may be repeated
+ * (RFC 9110 section 9.2.2).
+ */
+static bool can_retry(const struct exchange *x, int err)
+{
+    return x->phase == WAITING && x->conn && x->conn->is_reused && (err == -EPIPE || err == -ECONNRESET) &&
+           !x->down.has_begun && !x->up.body_begun && (x->is_idempotent || !x->up.is_sent);
+}
+
+static void fail(struct exchange *x, int err)
+{
+    assert(err < 0 && err != -EAGAIN);
+    if (x->phase == OVER)
+        return;
+    if (can_retry(x, err)) {
+        counters_add(x->req, COUNT_RETRIES);
+        drop_conn(x);
+        x->is_retry = true;
+        connect_backend(x);
+        return;
+    }
+    counters_add(x->req, err == -ETIMEDOUT ? COUNT_TIMEOUTS : COUNT_FAILURES);
+    mk_request_log(x->req, MK_LOG_ERROR, "proxy: %.*s: %s", MK_STR_ARG(x->conf->to.text), describe(x, err));
+    if (x->phase != BODY) {
+        reject(x, get_status(err));
+        return;
+    }
+    end_waits(x);
+    drop_conn(x);
+    mk_response_abort(x->req);
+}
+
+/* ── timeouts ── */
+
+/* How long the present wait may last; 0: what it waits for is the client, which the server watches. */
+static uint32_t get_wait_ms(const struct exchange *x)
+{
+    if (x->phase == WAITING && upload_is_blocked(&x->up))
+        return x->conf->send_timeout_ms;
+    if (x->phase == WAITING)
+        return x->up.body_ended || !x->up.has_body || x->up.is_refused ? x->conf->response_timeout_ms : 0;
+    return x->phase == BODY && x->awaits_bytes ? x->conf->read_timeout_ms : 0;
+}
+
+static uint64_t get_end_ms(const struct exchange *x)
+{
+    return x->wait_end_ms < x->deadline_ms ? x->wait_end_ms : x->deadline_ms;
+}
+
+static void arm_timer(struct exchange *x, uint64_t now)
+{
+    uint64_t end = get_end_ms(x);
+    if (end == UINT64_MAX || (x->timer_ms && x->timer_ms <= end))
+        return; /* it looks at the end when it fires */
+    x->timer_ms = end;
+    mk_timer_arm(x->loop, &x->timer, end > now ? (uint32_t)(end - now) : 0);
+}
+
+/* Something has happened: the present wait begins anew. */
+static void touch(struct exchange *x)
+{
+    uint64_t now = mk_loop_now_ms(x->loop);
+    uint32_t wait = get_wait_ms(x);
+    x->wait_end_ms = wait ? now + wait : UINT64_MAX;
+    if (x->phase != OVER)
+        arm_timer(x, now);
+}
+
+static void on_timer(struct mk_timer *timer)
+{
+    struct exchange *x = MK_CONTAINER_OF(timer, struct exchange, timer);
+    uint64_t now = mk_loop_now_ms(x->loop);
+    x->timer_ms = 0;
+    if (get_end_ms(x) <= now)
+        fail(x, -ETIMEDOUT);
+    else
+        arm_timer(x, now);
+}
+
+/* ── the request ── */
+
+static void take_piece(struct mk_request *req, struct mk_str piece, bool end, void *ctx)
+{
+    struct exchange *x = ctx;
+    if (x->phase == OVER || !x->conn) {
+        x->up.body_ended |= end;
+        return;
+    }
+    int err = upload_piece(&x->up, x->conn->event.fd, piece, end);
+    if (err < 0) {
+        fail(x, err);
+        return;
+    }
+    if (upload_is_blocked(&x->up) && !end) {
+        x->is_paused = true;
+        mk_request_pause(req);
+    }
+    touch(x);
+}
+
+/* The connection can take bytes. */
+static void resume_upload(struct exchange *x)
+{
+    if (!upload_is_blocked(&x->up))
+        return;
+    int err = upload_flush(&x->up, x->conn->event.fd);
+    if (err < 0) {
+        fail(x, err);
+        return;
+    }
+    touch(x);
+    if (upload_is_blocked(&x->up) || !x->is_paused)
+        return;
+    x->is_paused = false;
+    mk_request_resume(x->req);
+}
+
+/* Sends the request; its body follows as it comes. */
+static void begin_upload(struct exchange *x)
+{
+    struct mk_buf head;
+    mk_buf_init_fixed(&head, x->thread->buffer, THREAD_BUFFER_BYTES);
+    int err = request_write_head(&head, x->req, x->conf);
+    if (err < 0) {
+        reject(x, err == -EINVAL ? 400 : 431);
+        return;
+    }
+    upload_begin(&x->up, mk_buf_str(&head), x->body != REQUEST_BODY_NONE, x->body == REQUEST_BODY_CHUNKED);
+    if (x->up.has_body && !x->is_reading) {
+        x->is_reading = true;
+        mk_request_read(x->req, take_piece, x); /* may send the head with the first piece */
+    }
+    err = x->phase == WAITING ? upload_flush(&x->up, x->conn->event.fd) : 0;
+    if (err < 0)
+        fail(x, err);
+}
+
+/* ── the response ── */
+
+/* Gives the client what has come, when it takes bytes. */
+static ssize_t generate(struct mk_request *req, char *to, size_t size, void *ctx)
+{
+    struct exchange *x = ctx;
+    if (x->phase != BODY)
+        return x->down.parser.is_done ? 0 : -EPIPE;
+    ssize_t n = download_body(&x->down, x->conn->event.fd, to, size);
+    x->awaits_bytes = n == -EAGAIN;
+    if (n == -EAGAIN)
+        touch(x);
+    else if (n < 0)
+        fail(x, (int)n);
+    if (n < 0 || !x->down.parser.is_done)
+        return n;
+    response_add_trailers(req, &x->down.trailers);
+    finish(x);
+    return n;
+}
+
+/* Passes the body on: what came with the head, and then what comes. */
+static void begin_body(struct exchange *x)
+{
+    int err;
+    struct mk_str first = download_first(&x->down, &err);
+    x->phase = BODY;
+    if (err < 0) {
+        fail(x, err);
+        return;
+    }
+    int r = first.len ? mk_response_write(x->req, first) : 0;
+    if (x->down.parser.is_done) {
+        response_add_trailers(x->req, &x->down.trailers);
+        finish(x);
+    } else if (r >= 0) {
+        r = mk_response_generate(x->req, generate, x);
+    }
+    if (r == -ENOMEM)
+        mk_response_abort(x->req);
+    else
+        mk_response_end(x->req);
+}
+
+/* Returns 0 (the last head was passed on), MK_AGAIN (another one follows) or -errno. */
+static int take_head(struct exchange *x, struct mk_str head)
+{
+    if (x->down.parser.status < 200)
+        return x->down.parser.status == 101 || ++x->n_interim > INTERIM_MAX ? -EPROTO : MK_AGAIN;
+    return response_pass_head(x->req, x->conf, &x->down.parser, x->down.fields, head);
+}
+
+static void read_heads(struct exchange *x)
+{
+    int r = MK_AGAIN;
+    while (r == MK_AGAIN) {
+        struct mk_str head;
+        r = download_head(&x->down, x->conn->event.fd, mk_request_arena(x->req), x->thread->buffer, THREAD_BUFFER_BYTES,
+                          &head);
+        if (r == 0)
+            r = take_head(x, head);
+    }
+    if (r == 0)
+        begin_body(x);
+    else if (r != -EAGAIN)
+        fail(x, r);
+}
+
+static void resume_download(struct exchange *x)
+{
+    download_ready(&x->down);
+    if (x->phase == WAITING) {
+        read_heads(x);
+    } else if (x->awaits_bytes) {
+        x->awaits_bytes = false;
+        mk_response_wake(x->req);
+    }
+}
+
+/* ── the connection ── */
+
+static void on_conn_event(void *user, uint32_t events)
+{
+    struct exchange *x = user;
+    if (events & EPOLLOUT)
+        resume_upload(x);
+    if (x->conn && events & ~(uint32_t)EPOLLOUT)
+        resume_download(x);
+}
+
+static void use_conn(struct exchange *x, struct backend_conn *c)
+{
+    enum mk_response_to to = mk_request_method(x->req) == MK_HEAD ? MK_RESPONSE_TO_HEAD : MK_RESPONSE_TO_OTHER;
+    x->conn = c;
+    c->fn = on_conn_event;
+    c->user = x;
+    x->phase = WAITING;
+    download_begin(&x->down, &x->conf->limits, to);
+    begin_upload(x);
+    touch(x);
+}
+
+static void on_dial(struct mk_dial *dial, int fd)
+{
+    struct exchange *x = MK_CONTAINER_OF(dial, struct exchange, dial);
+    struct backend_conn *c = NULL;
+    int err = fd < 0 ? fd : backend_add(x->backend, fd, &c);
+    if (err < 0) {
+        fail(x, err);
+        return;
+    }
+    counters_add(x->req, COUNT_CONNECTIONS);
+    use_conn(x, c);
+}
+
+static void connect_backend(struct exchange *x)
+{
+    bool can_repeat = x->is_idempotent && x->body == REQUEST_BODY_NONE;
+    struct backend_conn *c = x->is_retry ? NULL : backend_take_idle(x->backend, can_repeat ? UINT64_MAX : FRESH_MS);
+    if (c) {
+        use_conn(x, c);
+        return;
+    }
+    const struct mk_dial_options options = {.timeout_ms = x->conf->connect_timeout_ms};
+    x->phase = DIALING;
+    mk_dial_start(&x->dial, x->loop, x->conf->to.dial, &options, on_dial);
+    touch(x);
+}
+
+void exchange_begin(struct mk_request *req, const struct proxy_conf *conf, struct thread *t)
+{
+    struct exchange *x = mk_arena_zalloc(mk_request_arena(req), sizeof(*x));
+    counters_add(req, COUNT_REQUESTS);
+    if (!x || !thread_get_buffer(t) || mk_arena_defer(mk_request_arena(req), release, x) < 0) {
+        mk_response_error(req, 503);
+        return;
+    }
+    x->req = req;
+    x->conf = conf;
+    x->thread = t;
+    x->loop = mk_request_loop(req);
+    x->body = request_body_kind(req);
+    x->is_idempotent = request_is_idempotent(req);
+    x->deadline_ms = conf->deadline_ms ? mk_loop_now_ms(x->loop) + conf->deadline_ms : UINT64_MAX;
+    mk_timer_init(&x->timer, on_timer);
+    x->backend = backend_hold(t, conf);
+    if (x->backend)
+        connect_backend(x);
+    else
+        mk_response_error(req, 503);
+}

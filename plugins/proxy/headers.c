@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The headers that are not just passed on (headers.h).
+ */
+#include "headers.h"
+
+struct row {
+    struct mk_str name;
+    uint8_t request, response; /* enum header_rule */
+};
+
+#define ROW(text, request, response) \
+    { \
+        MK_STR_INIT(text), request, response \
+    }
+
+/* Sorted by length, so that a lookup compares few. */
+static const struct row rows[] = {
+    ROW("te", HEADER_DROP, HEADER_DROP),
+    ROW("via", HEADER_SET, HEADER_PASS),
+    ROW("date", HEADER_PASS, HEADER_DATE),
+    ROW("host", HEADER_SET, HEADER_PASS),
+    ROW("proxy", HEADER_DROP, HEADER_PASS), /* httpoxy: HTTP_PROXY of CGI */
+    ROW("expect", HEADER_DROP, HEADER_DROP),
+    ROW("server", HEADER_PASS, HEADER_DROP),
+    ROW("trailer", HEADER_DROP, HEADER_DROP),
+    ROW("upgrade", HEADER_DROP, HEADER_DROP),
+    ROW("location", HEADER_PASS, HEADER_LOCATION),
+    ROW("forwarded", HEADER_SET, HEADER_PASS),
+    ROW("x-real-ip", HEADER_SET, HEADER_PASS),
+    ROW("connection", HEADER_DROP, HEADER_DROP),
+    ROW("keep-alive", HEADER_DROP, HEADER_DROP),
+    ROW("set-cookie", HEADER_PASS, HEADER_COOKIE),
+    ROW("x-sendfile", HEADER_PASS, HEADER_DROP),
+    ROW("x-request-id", HEADER_SET, HEADER_PASS),
+    ROW("authorization", HEADER_PASS, HEADER_PASS),
+    ROW("content-range", HEADER_PASS, HEADER_PASS),
+    ROW("content-length", HEADER_DROP, HEADER_LENGTH),
+    ROW("http2-settings", HEADER_DROP, HEADER_DROP),
+    ROW("x-forwarded-for", HEADER_SET, HEADER_PASS),
+    ROW("content-encoding", HEADER_PASS, HEADER_PASS),
+    ROW("content-location", HEADER_PASS, HEADER_LOCATION),
+    ROW("proxy-connection", HEADER_DROP, HEADER_DROP),
+    ROW("x-accel-redirect", HEADER_PASS, HEADER_DROP),
+    ROW("x-forwarded-host", HEADER_SET, HEADER_PASS),
+    ROW("x-forwarded-port", HEADER_SET, HEADER_PASS),
+    ROW("transfer-encoding", HEADER_DROP, HEADER_DROP),
+    ROW("x-forwarded-proto", HEADER_SET, HEADER_PASS),
+    ROW("proxy-authenticate", HEADER_PASS, HEADER_DROP),
+    ROW("proxy-authorization", HEADER_DROP, HEADER_PASS),
+};
+
+enum { ROWS = MK_COUNT_OF(rows), NAME_BYTES_MAX = 19 };
+
+/* The first row whose name has this length. */
+static const uint8_t first_of_length[NAME_BYTES_MAX + 2] = {
+    [0 ... 2] = 0, [3] = 1,   [4] = 2,   [5] = 4,   [6] = 5,   [7] = 7,   [8] = 9,   [9] = 10,  [10] = 12,   [11] = 16,
+    [12] = 16,     [13] = 17, [14] = 19, [15] = 21, [16] = 22, [17] = 28, [18] = 30, [19] = 31, [20] = ROWS,
+};
+
+/* Compares a name with that of a row, in any case of letters and with `_` as `-`. */
+static bool is_same(struct mk_str name, struct mk_str lower, bool *ret_has_underscore)
+{
+    bool has_underscore = false;
+    for (size_t i = 0; i < name.len; i++) {
+        char c = name.p[i], wanted = lower.p[i];
+        if ((c == '_' ? '-' : c >= 'A' && c <= 'Z' ? c | 0x20 : c) != wanted)
+            return false;
+        has_underscore |= c == '_';
+    }
+    *ret_has_underscore = has_underscore;
+    return true;
+}
+
+static const struct row *find(struct mk_str name, bool *ret_has_underscore)
+{
+    *ret_has_underscore = false;
+    if (name.len > NAME_BYTES_MAX)
+        return NULL;
+    for (unsigned i = first_of_length[name.len]; i < first_of_length[name.len + 1]; i++)
+        if (is_same(name, rows[i].name, ret_has_underscore))
+            return &rows[i];
+    return NULL;
+}
+
+enum header_rule header_of_request(struct mk_str name)
+{
+    bool has_underscore;
+    const struct row *row = find(name, &has_underscore);
+    if (!row)
+        return HEADER_PASS;
+    return has_underscore && row->request != HEADER_PASS ? HEADER_DISGUISED : row->request;
+}
+
+enum header_rule header_of_response(struct mk_str name)
+{
+    bool has_underscore;
+    const struct row *row = find(name, &has_underscore);
+    return row && !has_underscore ? row->response : HEADER_PASS;
+}
+
+bool header_may_be_trailer(struct mk_str name)
+{
+    bool has_underscore;
+    return !find(name, &has_underscore);
+}

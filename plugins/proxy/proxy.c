@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * proxy: passes requests to backends over HTTP/1.1, and their responses to the clients. This file has the hooks.
+ */
+#include <monkey/inspect.h>
+#include <monkey/plugin.h>
+
+#include <errno.h>
+
+#include "counters.h"
+#include "exchange.h"
+
+extern const struct mk_plugin mk_plugin_proxy;
+
+/* ── the process ── */
+
+static int start_process(void **ret_state)
+{
+    struct mk_threads *threads = mk_account_alloc(NULL, sizeof(*threads));
+    if (!threads)
+        return -ENOMEM;
+    mk_threads_init(threads, &thread_type);
+    counters_open();
+    *ret_state = threads;
+    return 0;
+}
+
+static void stop_process(void *state)
+{
+    mk_threads_release(state);
+    mk_account_free(NULL, state, sizeof(struct mk_threads));
+}
+
+static void shed_connections(void *state)
+{
+    threads_shed(state);
+}
+
+/* ── hosts and workers ── */
+
+/* The state is the host itself, of one that has sections. */
+static int start_host(struct mk_host *host, void **ret_state)
+{
+    if (!mk_host_conf(host, proxy_sections))
+        return 0;
+    *ret_state = host;
+    return mk_host_check_patterns(host, proxy_sections, offsetof(struct proxy_conf, match));
+}
+
+static int start_worker(struct mk_worker *worker, void **ret_state)
+{
+    struct mk_threads *threads = mk_generation_plugin_state(mk_worker_generation(worker), &mk_plugin_proxy);
+    struct mk_thread_worker *w = mk_account_alloc(NULL, sizeof(*w));
+    if (!w)
+        return -ENOMEM;
+    int err = mk_threads_add_worker(threads, w, worker);
+    if (err < 0)
+        mk_account_free(NULL, w, sizeof(*w));
+    else
+        *ret_state = w;
+    return err;
+}
+
+static void stop_worker(struct mk_worker *worker, void *state)
+{
+    (void)worker;
+    mk_threads_remove_worker(state);
+    mk_account_free(NULL, state, sizeof(struct mk_thread_worker));
+}
+
+/* ── requests ── */
+
+static int proxy_request(struct mk_request *req)
+{
+    const struct mk_host *host = mk_request_host_state(req, &mk_plugin_proxy);
+    const struct mk_thread_worker *w = mk_worker_state(mk_request_worker(req), &mk_plugin_proxy);
+    const void *conf = NULL;
+    if (!host || mk_request_method(req) == MK_CONNECT)
+        return MK_DECLINED;
+    int err = mk_host_conf_match(host, proxy_sections, offsetof(struct proxy_conf, match), mk_request_path(req), &conf);
+    if (err < 0)
+        return err;
+    if (!conf)
+        return MK_DECLINED;
+    exchange_begin(req, conf, thread_of(w->thread));
+    return 0;
+}
+
+/* A path that is passed on is not the file of that name. */
+static int allows_path(struct mk_request *req, struct mk_str path)
+{
+    const struct mk_host *host = mk_request_host_state(req, &mk_plugin_proxy);
+    const void *conf = NULL;
+    int err = host ? mk_host_conf_match(host, proxy_sections, offsetof(struct proxy_conf, match), path, &conf) : 0;
+    return err < 0 ? err : !conf;
+}
+
+static void explain(const struct mk_host *host, struct mk_explain *e)
+{
+    const void *conf = NULL;
+    if (e->phase != MK_EXPLAIN_CONTENT || !mk_host_state(host, &mk_plugin_proxy))
+        return;
+    int err = mk_host_conf_match(host, proxy_sections, offsetof(struct proxy_conf, match), e->path, &conf);
+    const struct proxy_conf *c = conf;
+    if (err < 0)
+        mk_explain_add(e, host, NULL, MK_EXPLAIN_ANSWERS,
+                       "500, because a pattern of [PROXY] takes too much time for the path");
+    else if (c)
+        mk_explain_add(e, host, conf, MK_EXPLAIN_ANSWERS, "[PROXY]: passed to %.*s", MK_STR_ARG(c->to.text));
+}
+
+MK_PLUGIN(proxy) = {
+    MK_PLUGIN_HEAD("proxy", "2.0.0", "passes requests to backends"),
+    .flags = MK_PLUGIN_STATE_NEEDED,
+    .sections = proxy_sections,
+    .start = start_process,
+    .stop = stop_process,
+    .host_start = start_host,
+    .worker_start = start_worker,
+    .worker_stop = stop_worker,
+    .on_content = proxy_request,
+    .allows_path = allows_path,
+    .explain = explain,
+    .low_on_descriptors = shed_connections,
+};

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The head of a request to a backend (request.h). What the client says of the connection stays here; what the proxy
+ * says of the client replaces what the client has said, unless the peer is a proxy that is trusted.
+ */
+#include "request.h"
+
+#include "headers.h"
+
+#include <monkey/escape.h>
+
+#include <errno.h>
+
+enum { ADDRESS_BYTES = 64 };
+
+/* ── the request line ── */
+
+/* `*`, or the path with the prefix of `Match` replaced as the section says, and the query. */
+static void write_target(struct mk_buf *out, struct mk_request *req, const struct proxy_conf *conf)
+{
+    struct mk_str path = mk_request_path(req), query = mk_request_query(req);
+    if (conf->strip_prefix || conf->to.path.p) {
+        bool is_below = path.len > conf->match.text.len;
+        path = mk_pattern_rest(&conf->match, path);
+        mk_buf_adds(out, conf->to.path);
+        if (is_below || !conf->to.path.len)
+            mk_buf_addc(out, '/');
+    }
+    mk_path_encode(out, path);
+    if (query.p) {
+        mk_buf_addc(out, '?');
+        mk_buf_adds(out, query);
+    }
+}
+
+/* ── fields ── */
+
+static void write_field(struct mk_buf *out, struct mk_str name, struct mk_str value)
+{
+    mk_buf_adds(out, name);
+    mk_buf_adds(out, MK_STR(": "));
+    mk_buf_adds(out, value);
+    mk_buf_adds(out, MK_STR("\r\n"));
+}
+
+struct mk_str request_authority(struct mk_request *req)
+{
+    struct mk_str target = mk_request_target(req), host = mk_request_header(req, MK_HEADER_HOST);
+    const char *scheme_end = target.len && target.p[0] != '/' ? memmem(target.p, target.len, "://", 3) : NULL;
+    if (scheme_end) { /* the absolute form, whose authority counts (RFC 9112 section 3.2.2) */
+        const char *at = scheme_end + 3, *end = target.p + target.len;
+        size_t n = 0;
+        while (at + n < end && at[n] != '/' && at[n] != '?')
+            n++;
+        return mk_str(at, n);
+    }
+    return host.len ? host : mk_request_host(req);
+}
+
+static void write_host(struct mk_buf *out, struct mk_request *req, const struct proxy_conf *conf)
+{
+    struct mk_str host = conf->host_header;
+    if (mk_str_ieq(host, MK_STR("Client")))
+        host = request_authority(req);
+    else if (mk_str_ieq(host, MK_STR("Backend")))
+        host = conf->to.authority;
+    write_field(out, MK_STR("Host"), host);
+}
+
+/* Tells whether an option of Connection names `name`. */
+static bool is_named(struct mk_str connection, struct mk_str name)
+{
+    return connection.len && mk_str_list_has(connection, name);
+}
+
+/* Refuses options of Connection that would remove what the proxy needs or sets. */
+static bool is_connection_valid(struct mk_str connection)
+{
+    struct mk_str option;
+    while (mk_str_next(&connection, &option)) {
+        enum header_rule rule = header_of_request(option);
+        if (rule == HEADER_SET || rule == HEADER_DISGUISED || mk_str_ieq(option, MK_STR("Content-Length")) ||
+            mk_str_ieq(option, MK_STR("Transfer-Encoding")))
+            return false;
+    }
+    return true;
+}
+
+static void write_client_fields(struct mk_buf *out, struct mk_request *req, struct mk_str connection)
+{
+    struct mk_str name, value;
+    for (unsigned i = 0; mk_request_header_at(req, i, &name, &value); i++)
+        if (header_of_request(name) == HEADER_PASS && !is_named(connection, name))
+            write_field(out, name, value);
+}
+
+/* ── what the proxy says of the client ── */
+
+/* Appends a list of the client, if the peer is trusted, and an element of our own. */
+static void write_list(struct mk_buf *out, struct mk_request *req, bool is_trusted, struct mk_str name,
+                       struct mk_str element)
+{
+    struct mk_str former = is_trusted ? mk_request_header_by_name(req, name) : MK_STR_NONE;
+    mk_buf_adds(out, name);
+    mk_buf_adds(out, MK_STR(": "));
+    mk_buf_adds(out, former);
+    if (former.len)
+        mk_buf_adds(out, MK_STR(", "));
+    mk_buf_adds(out, element);
+    mk_buf_adds(out, MK_STR("\r\n"));
+}
+
+/* Passes a value of a trusted proxy on, or writes our own. */
+static void write_or_keep(struct mk_buf *out, struct mk_request *req, bool is_trusted, struct mk_str name,
+                          struct mk_str value)
+{
+    struct mk_str former = is_trusted ? mk_request_header_by_name(req, name) : MK_STR_NONE;
+    if (former.len || value.len)
+        write_field(out, name, former.len ? former : value);
+}
+
+/* Returns the port of an authority, or the scheme's. */
+static struct mk_str get_port(struct mk_str authority, struct mk_str scheme)
+{
+    size_t at = authority.len;
+    while (at && authority.p[at - 1] >= '0' && authority.p[at - 1] <= '9')
+        at--;
+    if (at && at < authority.len && authority.p[at - 1] == ':')
+        return mk_str(authority.p + at, authority.len - at);
+    return mk_str_eq(scheme, MK_STR("https")) ? MK_STR("443") : MK_STR("80");
+}
+
+/* Writes an address as text; empty if it is not one of IP. */
+static struct mk_str write_address(char to[ADDRESS_BYTES], const struct mk_address *address)
+{
+    struct mk_buf text;
+    mk_buf_init_fixed(&text, to, ADDRESS_BYTES);
+    if (address->family == AF_INET || address->family == AF_INET6)
+        mk_address_print(address, &text);
+    return mk_buf_str(&text);
+}
+
+/* The peer, unless a PROXY header has named another one; it is the element that this proxy adds. */
+static void write_forwarded(struct mk_buf *out, struct mk_request *req)
+{
+    char peer_text[ADDRESS_BYTES], client_text[ADDRESS_BYTES];
+    struct mk_address peer = mk_connection_client(mk_request_connection(req)), client = mk_request_client(req);
+    struct mk_str authority = request_authority(req), scheme = mk_request_scheme(req);
+    bool is_trusted = mk_generation_trusts(mk_worker_generation(mk_request_worker(req)), &peer);
+    struct mk_str from = write_address(peer_text, &peer), real = write_address(client_text, &client);
+    write_list(out, req, is_trusted, MK_STR("X-Forwarded-For"), from.len ? from : MK_STR("unknown"));
+    write_or_keep(out, req, is_trusted, MK_STR("X-Forwarded-Proto"), scheme);
+    write_or_keep(out, req, is_trusted, MK_STR("X-Forwarded-Host"), authority);
+    write_or_keep(out, req, is_trusted, MK_STR("X-Forwarded-Port"), get_port(authority, scheme));
+    if (real.len)
+        write_field(out, MK_STR("X-Real-IP"), real);
+}
+
+static void write_via(struct mk_buf *out, struct mk_request *req)
+{
+    struct mk_str former = mk_request_header_by_name(req, MK_STR("Via"));
+    mk_buf_adds(out, MK_STR("Via: "));
+    mk_buf_adds(out, former);
+    if (former.len)
+        mk_buf_adds(out, MK_STR(", "));
+    if (mk_request_major(req) == 1)
+        mk_buf_adds(out, mk_request_minor(req) ? MK_STR("1.1 monkey\r\n") : MK_STR("1.0 monkey\r\n"));
+    else
+        mk_buf_addf(out, "%u.0 monkey\r\n", mk_request_major(req));
+}
+
+/* ── the head ── */
+
+enum request_body request_body_kind(struct mk_request *req)
+{
+    if (mk_request_header(req, MK_HEADER_CONTENT_LENGTH).p)
+        return REQUEST_BODY_LENGTH;
+    if (mk_request_header(req, MK_HEADER_TRANSFER_ENCODING).p)
+        return REQUEST_BODY_CHUNKED;
+    return REQUEST_BODY_NONE;
+}
+
+bool request_is_idempotent(struct mk_request *req)
+{
+    static const uint32_t idempotent =
+        1u << MK_GET | 1u << MK_HEAD | 1u << MK_PUT | 1u << MK_DELETE | 1u << MK_OPTIONS | 1u << MK_TRACE;
+    return idempotent >> mk_request_method(req) & 1;
+}
+
+static void write_framing(struct mk_buf *out, struct mk_request *req)
+{
+    switch (request_body_kind(req)) {
+    case REQUEST_BODY_LENGTH:
+        write_field(out, MK_STR("Content-Length"), mk_request_header(req, MK_HEADER_CONTENT_LENGTH));
+        break;
+    case REQUEST_BODY_CHUNKED:
+        mk_buf_adds(out, MK_STR("Transfer-Encoding: chunked\r\n"));
+        break;
+    default:
+        break;
+    }
+}
+
+int request_write_head(struct mk_buf *out, struct mk_request *req, const struct proxy_conf *conf)
+{
+    struct mk_str connection = mk_request_header(req, MK_HEADER_CONNECTION);
+    if (!is_connection_valid(connection))
+        return -EINVAL;
+    mk_buf_adds(out, mk_request_method_name(req));
+    mk_buf_addc(out, ' ');
+    write_target(out, req, conf);
+    mk_buf_adds(out, MK_STR(" HTTP/1.1\r\n"));
+    write_host(out, req, conf);
+    write_client_fields(out, req, connection);
+    write_forwarded(out, req);
+    write_field(out, MK_STR("X-Request-Id"), mk_request_id(req));
+    write_via(out, req);
+    if (!conf->keep_alive)
+        mk_buf_adds(out, MK_STR("Connection: close\r\n"));
+    write_framing(out, req);
+    mk_buf_adds(out, MK_STR("\r\n"));
+    return out->err ? -ENOBUFS : 0;
+}

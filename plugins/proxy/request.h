@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Writes the head of a request to a backend, anew with the proxy's own framing (RFC 9110 section 7.6).
+ */
+#ifndef PROXY_REQUEST_H
+#define PROXY_REQUEST_H
+
+#include "conf.h"
+
+enum request_body { REQUEST_BODY_NONE, REQUEST_BODY_LENGTH, REQUEST_BODY_CHUNKED };
+
+/*
+ * Writes the head. Returns 0, -EINVAL (the client's Connection names a header that it may not: 400) or -ENOBUFS (it
+ * does not fit: 431).
+ */
+int request_write_head(struct mk_buf *out, struct mk_request *req, const struct proxy_conf *conf);
+
+/* Returns how the body is sent. */
+enum request_body request_body_kind(struct mk_request *req);
+
+/* Tells whether the method is idempotent (RFC 9110 section 9.2.2). */
+bool request_is_idempotent(struct mk_request *req);
+
+/* Returns host and port that the client asked for, as Host has them. */
+struct mk_str request_authority(struct mk_request *req);
+
+#endif

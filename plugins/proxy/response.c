@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The head of a response, as the client gets it (response.h). The strings are those of one copy of the head in the
+ * arena of the exchange.
+ */
+#include "response.h"
+
+#include "headers.h"
+#include "request.h"
+
+#include <errno.h>
+#include <strings.h>
+
+/* ── Location ── */
+
+/* Returns what is behind scheme and authority, if `url` begins with them; else `.p` is NULL. */
+static struct mk_str cut_origin(struct mk_str url, struct mk_str authority)
+{
+    size_t scheme = url.len >= 8 && strncasecmp(url.p, "https://", 8) == 0  ? 8
+                    : url.len >= 7 && strncasecmp(url.p, "http://", 7) == 0 ? 7
+                                                                            : 0;
+    if (!scheme || !authority.len || url.len < scheme + authority.len ||
+        !mk_str_ieq(mk_str(url.p + scheme, authority.len), authority))
+        return MK_STR_NONE;
+    struct mk_str rest = mk_str(url.p + scheme + authority.len, url.len - scheme - authority.len);
+    return !rest.len || strchr("/?#", rest.p[0]) ? rest : MK_STR_NONE;
+}
+
+/* Returns the path behind the one of `To`, if it is below that; else `.p` is NULL. */
+static struct mk_str cut_path(struct mk_str path, struct mk_str prefix)
+{
+    if (path.len < prefix.len || memcmp(path.p, prefix.p, prefix.len) != 0)
+        return MK_STR_NONE;
+    struct mk_str rest = mk_str(path.p + prefix.len, path.len - prefix.len);
+    return !rest.len || strchr("/?#", rest.p[0]) ? rest : MK_STR_NONE;
+}
+
+/*
+ * Writes the location that the client can use: a path, if the backend has named itself or this host, and with the
+ * prefix that the backend does not know. Others stay as they are.
+ */
+static struct mk_str map_location(struct mk_request *req, const struct proxy_conf *conf, struct mk_str value)
+{
+    struct mk_str path = value.len && value.p[0] == '/' && !(value.len > 1 && value.p[1] == '/') ? value : MK_STR_NONE;
+    if (!path.p)
+        path = cut_origin(value, conf->to.authority);
+    if (!path.p)
+        path = cut_origin(value, request_authority(req));
+    if (!path.p)
+        return value;
+    struct mk_str prefix = MK_STR_NONE;
+    if (conf->strip_prefix || conf->to.path.p) {
+        struct mk_str rest = cut_path(path, conf->to.path.p ? conf->to.path : MK_STR(""));
+        if (!rest.p)
+            return path;
+        prefix = conf->match.text;
+        while (prefix.len && prefix.p[prefix.len - 1] == '/')
+            prefix.len--;
+        path = rest;
+    }
+    char *to = mk_arena_alloc(mk_request_arena(req), prefix.len + path.len + 1);
+    if (!to)
+        return value;
+    struct mk_buf out;
+    mk_buf_init_fixed(&out, to, prefix.len + path.len + 1);
+    mk_buf_adds(&out, prefix);
+    if (!path.len || path.p[0] != '/')
+        mk_buf_addc(&out, '/');
+    mk_buf_adds(&out, path);
+    return mk_buf_str(&out);
+}
+
+/* ── headers ── */
+
+static int pass_header(struct mk_request *req, const struct proxy_conf *conf, struct mk_str name, struct mk_str value)
+{
+    switch (header_of_response(name)) {
+    case HEADER_DROP:
+    case HEADER_LENGTH: /* of the parser */
+    case HEADER_DATE:
+        return 0;
+    case HEADER_LOCATION:
+        return mk_response_header_ref(req, name, conf->rewrite_location ? map_location(req, conf, value) : value);
+    default:
+        return mk_response_header_ref(req, name, value);
+    }
+}
+
+/* The connection between proxy and backend has headers of its own. */
+static struct mk_str join_connection(struct mk_request *req, const struct mk_response_parser *p,
+                                     const struct mk_field *fields, struct mk_str head)
+{
+    struct mk_str all = MK_STR_NONE;
+    for (unsigned i = 0; i < p->n_fields; i++) {
+        if (fields[i].id != MK_HEADER_CONNECTION)
+            continue;
+        struct mk_str value = mk_span_str(head.p, fields[i].value);
+        size_t len = all.len + value.len + 1;
+        char *to = all.len ? mk_arena_alloc(mk_request_arena(req), len) : NULL;
+        if (!to) {
+            all = value;
+            continue;
+        }
+        memcpy(to, all.p, all.len);
+        to[all.len] = ',';
+        memcpy(to + all.len + 1, value.p, value.len);
+        all = mk_str(to, len);
+    }
+    return all;
+}
+
+int response_pass_head(struct mk_request *req, const struct proxy_conf *conf, const struct mk_response_parser *p,
+                       const struct mk_field *fields, struct mk_str head)
+{
+    head = mk_arena_dup(mk_request_arena(req), head);
+    if (!head.p)
+        return -ENOMEM;
+    int err = mk_response_set_status(req, p->status);
+    struct mk_str connection = join_connection(req, p, fields, head);
+    for (unsigned i = 0; i < p->n_fields && err >= 0; i++) {
+        struct mk_str name = mk_span_str(head.p, fields[i].name);
+        if (!connection.len || !mk_str_list_has(connection, name))
+            err = pass_header(req, conf, name, mk_span_str(head.p, fields[i].value));
+    }
+    if (err >= 0 && p->has_length && p->status != 204 && p->status != 304)
+        err = mk_response_set_length(req, p->length);
+    return err;
+}
+
+/* ── trailers ── */
+
+void response_add_trailers(struct mk_request *req, const struct mk_buf *trailers)
+{
+    struct mk_str lines = trailers->err ? MK_STR_NONE : mk_buf_str(trailers), name, value;
+    while (mk_chunked_next_trailer(&lines, &name, &value))
+        if (header_may_be_trailer(name))
+            mk_response_trailer(req, mk_arena_dup(mk_request_arena(req), name), value);
+}

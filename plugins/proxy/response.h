@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Passes the head of a backend's response to the client.
+ */
+#ifndef PROXY_RESPONSE_H
+#define PROXY_RESPONSE_H
+
+#include "conf.h"
+
+/* Sets status and headers of the response. Copies them. Returns 0 or -errno. */
+int response_pass_head(struct mk_request *req, const struct proxy_conf *conf, const struct mk_response_parser *p,
+                       const struct mk_field *fields, struct mk_str head);
+/* Adds the trailers of the backend that may be trailers. */
+void response_add_trailers(struct mk_request *req, const struct mk_buf *trailers);
+
+#endif

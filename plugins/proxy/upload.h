@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The way of a request to its backend: what the socket does not take at once is kept, and the caller pauses the client
+ * meanwhile. So no more than a piece is in memory.
+ */
+#ifndef PROXY_UPLOAD_H
+#define PROXY_UPLOAD_H
+
+#include <monkey/buf.h>
+
+struct upload {
+    struct mk_str head;   /* valid in this turn of the loop, and not sent yet; `.p` NULL: none */
+    struct mk_buf unsent; /* what the socket has not taken */
+    bool has_body, is_chunked;
+    bool is_sent;    /* the backend may have some of it */
+    bool body_begun; /* a piece of the body was taken: the request cannot be repeated */
+    bool body_ended; /* all of it was taken */
+    bool is_refused; /* the backend takes no more; it may have sent a response before */
+};
+
+/* Begins, also for a second connection, with a head that is sent with what follows or by upload_flush(). */
+void upload_begin(struct upload *u, struct mk_str head, bool has_body, bool is_chunked);
+void upload_release(struct upload *u);
+
+/* Sends a piece of the body, framed, or keeps it. `end`: it is the last one. Returns 0 or -ENOMEM. */
+int upload_piece(struct upload *u, int fd, struct mk_str piece, bool end);
+/* Sends what waits. Returns 0 or -ENOMEM. */
+int upload_flush(struct upload *u, int fd);
+
+/* Tells whether bytes wait for the backend. */
+static inline bool upload_is_blocked(const struct upload *u)
+{
+    return u->unsent.len > 0;
+}
+
+/* Tells whether the backend has got all of it. */
+static inline bool upload_is_done(const struct upload *u)
+{
+    return u->is_sent && !u->is_refused && !u->unsent.len && (u->body_ended || !u->has_body);
+}
+
+#endif
