@@ -46,7 +46,7 @@
 MK_C_BEGIN
 
 /* Changes when this header, or one that it includes, changes so that compiled plugins must be compiled again. */
-enum { MK_PLUGIN_ABI = 14 };
+enum { MK_PLUGIN_ABI = 15 };
 
 struct mk_connection; /* valid until on_close has returned, in its worker's thread */
 struct mk_explain;    /* <monkey/inspect.h> */

@@ -316,6 +316,31 @@ MK_API bool mk_response_get_length(const struct mk_request *req, uint64_t *ret_b
 /* Closes the connection after this response. Has no effect once the head was sent. */
 MK_API void mk_response_close_connection(struct mk_request *req);
 
+/* ── interim responses (RFC 9110 section 15.2), until the head is sent; not in builds for small devices ── */
+
+struct mk_header_field {
+    struct mk_str name, value;
+};
+
+enum { MK_INTERIM_FIELDS_MAX = 64, MK_INTERIM_BYTES_MAX = 16384 };
+/*
+ * Sends an interim response at once, before the response: a status from 100 to 199, but not 101, with `n` fields, which
+ * are copied. May be called several times. To a client of HTTP/1.0 nothing is sent, nor a 100 (Continue) to a client
+ * that does not wait for it or has got one: a proxy may pass on each that it receives. HandlerTimeout is not extended.
+ * Returns 0, -EINVAL (the status, or a field that mk_response_header() would refuse), -EALREADY (the head is sent, or
+ * the response has ended), -ENOBUFS (more than MK_INTERIM_FIELDS_MAX fields; or the client has not taken the ones
+ * before, and more than MK_INTERIM_BYTES_MAX bytes would wait) or -ENOMEM.
+ */
+MK_API int mk_response_interim(struct mk_request *req, int status, const struct mk_header_field *fields, unsigned n);
+/* Returns true if the client waits for a 100 before it sends its body (RFC 9110 section 10.1.1), and has got none. */
+MK_API bool mk_request_expects_continue(const struct mk_request *req);
+/*
+ * Has mk_request_read() not send the 100 by itself: the handler invites the client by mk_response_interim(), when a
+ * backend has invited it. Call it before mk_request_read(), which passes a body on that comes without an invitation.
+ * While the client waits for one, HandlerTimeout applies. Without one, a connection of HTTP/1 ends after the response.
+ */
+MK_API void mk_request_hold_continue(struct mk_request *req);
+
 /* ── the response: body ── */
 
 /*

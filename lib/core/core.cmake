@@ -19,16 +19,17 @@ set(MK_CORE_SOURCES
 # Not in small builds, where calls into them are not compiled (MK_HAS_..., MK_SMALL).
 set(large
     base/address.c base/base64.c base/counters.c base/counters_memory.c base/sha1.c base/siphash.c
-    conf/foreign_syntax.c conf/foreign_words.c http/client_addr.c http/filter.c http/h1/tunnel.c http/h2/core.c
-    http/handshake.c http/message/forwarded.c http/message/preface.c http/message/proxy_protocol.c
-    http/message/response_parser.c http/parts.c
-    http/request_id.c http/tunnel.c loop/epoch.c loop/epoch_join.c net/dial.c net/resolver.c server/autoload.c
-    server/balancer.c server/bound_hosts.c server/caller_thread.c server/conn_hooks.c server/conn_log.c
-    server/control_thread.c server/counts.c server/h2_loader.c server/handlers.c server/handover.c
-    server/inspect_core.c server/listen/inherited.c server/listen/limits.c server/listen/mistakes.c
-    server/listen/names.c server/orders.c server/path_hooks.c server/path_limits.c server/plugin_place.c
-    server/plugin_sockets.c server/plugin_states.c server/receiver.c server/request_ref.c
-    server/request_rewrite.c server/skipped_files.c server/user.c server/worker_reload.c)
+    conf/foreign_syntax.c conf/foreign_words.c http/client_addr.c http/extra.c http/filter.c
+    http/h1/tunnel.c http/h2/core.c http/handshake.c http/interim.c http/message/forwarded.c
+    http/message/preface.c http/message/proxy_protocol.c http/message/response_parser.c http/parts.c
+    http/request_id.c http/tunnel.c loop/epoch.c loop/epoch_join.c net/dial.c net/resolver.c
+    server/autoload.c server/balancer.c server/bound_hosts.c server/caller_thread.c server/conn_hooks.c
+    server/conn_log.c server/control_thread.c server/counts.c server/h2_loader.c server/handlers.c
+    server/handover.c server/inspect_core.c server/listen/inherited.c server/listen/limits.c
+    server/listen/mistakes.c server/listen/names.c server/orders.c server/path_hooks.c server/path_limits.c
+    server/plugin_place.c server/plugin_sockets.c server/plugin_states.c server/receiver.c
+    server/request_ref.c server/request_rewrite.c server/skipped_files.c server/user.c
+    server/worker_reload.c)
 
 # HTTP/2, in a separate object, which module.c opens.
 set(MK_H2_SOURCES

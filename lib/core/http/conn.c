@@ -316,6 +316,12 @@ static void on_task(struct mk_task *task)
     run_turn(MK_CONTAINER_OF(task, struct mk__conn, task));
 }
 
+/* The state HANDLER reads nothing, except for a body that may come uninvited. */
+static bool wants_read(const struct mk__conn *c)
+{
+    return mk__conn_states[c->state].want & MK__CONN_WANT_READ || (c->req && mk__request_is_uninvited(c->req));
+}
+
 static void on_event(struct mk_event *event, uint32_t events)
 {
     struct mk__conn *c = MK_CONTAINER_OF(event, struct mk__conn, event);
@@ -331,7 +337,7 @@ static void on_event(struct mk_event *event, uint32_t events)
         return; /* only writable, and the handshake waits for input */
     if (events & (EPOLLHUP | EPOLLERR) && !(info->want & MK__CONN_WANT_READ))
         enter_state(c, MK__CONN_CLOSED); /* both directions are closed: no response can be sent */
-    else if ((info->want & MK__CONN_WANT_READ && c->sock.readable) ||
+    else if ((c->sock.readable && wants_read(c)) ||
              (info->want & MK__CONN_WANT_WRITE && c->sock.writable))
         run_turn(c);
 }

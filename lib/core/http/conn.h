@@ -25,7 +25,7 @@ enum mk__conn_state {
     MK__CONN_IDLE,          /* between two requests */
     MK__CONN_READ_HEAD,     /* a part of a request head has been read */
     MK__CONN_READ_BODY,     /* waits for more of a request body */
-    MK__CONN_HANDLER,       /* waits for a handler: for its response, or because it has paused the body */
+    MK__CONN_HANDLER,       /* waits for a handler: for its response, or to continue with the body */
     MK__CONN_DISK,          /* a thread of the pool reads a file for the response */
     MK__CONN_WRITE,         /* the socket is full, or the turn has yielded to other connections */
     MK__CONN_TUNNEL,        /* a handler has taken the connection over */

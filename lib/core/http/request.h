@@ -29,6 +29,9 @@ enum {
     MK__TRAILERS_MAX = 16,
 };
 
+/* Small builds have no plugin that takes connections over, sends trailers or forwards requests (http/extra.h). */
+enum { MK__TUNNELS = !MK_SMALL, MK__TRAILERS = !MK_SMALL, MK__EXTRAS = !MK_SMALL };
+
 /* Above this many queued bytes the write functions return MK_AGAIN. */
 enum { MK__QUEUED_BYTES_HIGH = 64 * 1024 };
 
@@ -104,6 +107,7 @@ struct mk__rewritten {
     unsigned n;                    /* times */
 };
 
+struct mk__extra;
 struct mk__file_read_job;
 
 /* How far the request body is. Up to DISCARDING more of it may come, from DONE on none is passed on. */
@@ -165,6 +169,7 @@ struct mk_request {
     /* its body */
     uint8_t body_state; /* enum mk__body_state */
     bool continue_sent, head_copied;
+    bool continue_held; /* a 100 is sent only when the handler asks for it */
     struct mk_chunked chunked;
     uint64_t body_left, body_bytes;
     uint64_t rate_bytes, rate_since_ms; /* for MinBodyRate: bytes received since then */
@@ -200,6 +205,7 @@ struct mk_request {
     struct mk_file *ranged_file;         /* what a 206 is a part of, or a 416 is about; or NULL */
     struct mk__tunnel *tunnel;           /* a handler has taken the connection over; or NULL */
     struct mk__trailers *trailers;       /* or NULL */
+    struct mk__extra *extra;             /* or NULL */
 
     /* not zeroed when the exchange begins */
     struct mk_address client; /* valid with client_known */
@@ -273,11 +279,23 @@ static inline bool mk__request_wants_body(const struct mk_request *req)
     return req->body_state == MK__BODY_STATE_DISCARDING || (req->body_state == MK__BODY_STATE_READING && req->body_fn);
 }
 
-/* Tells, once, that the client waits for a 100 before it sends its body (RFC 9110 section 10.1.1). */
+/* Tells whether the client waits for a 100 before it sends its body (RFC 9110 section 10.1.1). */
+static inline bool mk__request_expects_continue(const struct mk_request *req)
+{
+    return req->head.expects_continue && !req->continue_sent && req->output_state < MK__OUTPUT_HEAD && !req->body_bytes;
+}
+
+/* Tells whether the handler reads the body of a client that it has not invited yet, so that the client need not send. */
+static inline bool mk__request_is_uninvited(const struct mk_request *req)
+{
+    return MK__EXTRAS && req->continue_held && mk__request_expects_continue(req) && req->body_fn &&
+           req->body_state == MK__BODY_STATE_READING;
+}
+
+/* Tells, once, that a 100 is to be sent. */
 static inline bool mk__request_needs_continue(struct mk_request *req)
 {
-    if (!req->head.expects_continue || req->continue_sent || req->output_state >= MK__OUTPUT_HEAD || req->body_bytes ||
-        !mk__request_wants_body(req))
+    if (!mk__request_expects_continue(req) || mk__request_is_uninvited(req) || !mk__request_wants_body(req))
         return false;
     req->continue_sent = true;
     return true;
@@ -305,9 +323,6 @@ int mk__response_write_borrowed_file(struct mk_request *req, int fd, uint64_t of
 #define mk__request_log mk_request_log
 #endif
 
-/* Small builds have no plugin that takes connections over or sends trailers. */
-enum { MK__TUNNELS = !MK_SMALL, MK__TRAILERS = !MK_SMALL };
-
 static inline const struct mk__trailers *mk__request_trailers(const struct mk_request *req)
 {
     return MK__TRAILERS ? req->trailers : NULL;
@@ -333,6 +348,8 @@ void mk__filter_change_input(struct mk_request *req, uint64_t bytes);
 /* Begins a turn: the filters may read up to their limit again before they get -EBUSY. */
 void mk__filter_begin_turn(struct mk_request *req);
 
+/* Tells whether a handler may send a header: its name is a token that is not reserved, its value has no control byte. */
+bool mk__response_is_valid_field(struct mk_str name, struct mk_str value);
 /*
  * Adds a header that was made here, whose name and value need no check. The value is kept by reference. Returns 0,
  * -EALREADY or -ENOMEM, as mk_response_header_ref() does.

@@ -86,14 +86,14 @@ static int grow_headers(struct mk_request *req)
     return 0;
 }
 
-static bool is_valid_field(struct mk_str name, struct mk_str value)
+bool mk__response_is_valid_field(struct mk_str name, struct mk_str value)
 {
     return mk__parse_is_token(name) && is_field_value(value) && !mk_response_header_reserved(name);
 }
 
 int mk__response_add_header(struct mk_request *req, struct mk_str name, struct mk_str value)
 {
-    assert(is_valid_field(name, value));
+    assert(mk__response_is_valid_field(name, value));
     if (req->output_state >= MK__OUTPUT_HEAD)
         return -EALREADY;
     if (req->headers_len == req->headers_max && grow_headers(req) < 0)
@@ -106,7 +106,7 @@ int mk_response_header_ref(struct mk_request *req, struct mk_str name, struct mk
 {
     if (req->output_state >= MK__OUTPUT_HEAD)
         return -EALREADY;
-    return is_valid_field(name, value) ? mk__response_add_header(req, name, value) : -EINVAL;
+    return mk__response_is_valid_field(name, value) ? mk__response_add_header(req, name, value) : -EINVAL;
 }
 
 int mk_response_header(struct mk_request *req, struct mk_str name, struct mk_str value)
@@ -175,7 +175,7 @@ int mk_response_trailer(struct mk_request *req, struct mk_str name, struct mk_st
 {
     if (req->output_state == MK__OUTPUT_COMPLETE)
         return -EALREADY;
-    if (!is_valid_field(name, value))
+    if (!mk__response_is_valid_field(name, value))
         return -EINVAL;
     if (!req->trailers)
         req->trailers = mk_arena_zalloc(&req->arena, sizeof(*req->trailers));

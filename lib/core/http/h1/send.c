@@ -6,6 +6,7 @@
  */
 #include "http/h1/h1.h"
 #include "base/digits.h"
+#include "http/extra.h"
 #include "http/file_read.h"
 #include "http/message/status.h"
 
@@ -22,6 +23,7 @@ enum {
     CHUNK_BYTES = 20,            /* 16 digits, CRLF, and the CRLF behind the data */
     SHORT_CHUNK_LINE_BYTES = 6,  /* 4 digits and CRLF: enough for the size of the output buffer */
     GENERATE_BYTES_MIN = 1024,   /* the least room that a generator is given */
+    STATUS_LINE_BYTES_MAX = 64,
 };
 
 /* ── writing to the output buffer ── */
@@ -66,7 +68,8 @@ static void decide_keep_alive(struct mk__conn *c, struct mk_request *req)
 {
     assert(req->output_state == MK__OUTPUT_HOOKED);
     bool is_open = req->response_state == MK__RESPONSE_OPEN;
-    bool unread = req->body_state < MK__BODY_STATE_DONE && !(is_open && req->body_fn); /* and will not be read */
+    bool reads = is_open && req->body_fn && !mk__request_is_uninvited(req);
+    bool unread = req->body_state < MK__BODY_STATE_DONE && !reads; /* and will not be read */
     bool uninvited = req->head.expects_continue && !req->continue_sent; /* the client may never send the body */
     if (!mk__context_keeps_alive(c->http) || !req->head.keep_alive || req->close_wanted ||
         mk__sock_has_ended(&c->sock) || mk__conn_is_used_up(c))
@@ -141,19 +144,23 @@ static void replace_head_with_500(struct mk_request *req)
     mk__response_reset_to_status(req, 500);
 }
 
-/* Writes the status line, and the lines of the server. */
-static char *write_server_lines(char *to, struct mk__context *http, int status)
+static char *write_status_line(char *to, int status)
 {
     struct mk_str reason = mk__status_reason(status);
-    if (!MK_SMALL && status == 200)
-        return write_str(to, mk__context_ok_lines(http));
     to = write_str(to, MK_STR("HTTP/1.1 "));
     to = mk__digits_write(to, (uint64_t)status);
     to = write_str(to, MK_STR(" "));
     if (reason.len)
         to = write_str(to, reason);
-    to = write_str(to, MK_STR("\r\n"));
-    return write_str(to, mk__context_date_lines(http));
+    return write_str(to, MK_STR("\r\n"));
+}
+
+/* Writes the status line, and the lines of the server. */
+static char *write_server_lines(char *to, struct mk__context *http, int status)
+{
+    if (!MK_SMALL && status == 200)
+        return write_str(to, mk__context_ok_lines(http));
+    return write_str(write_status_line(to, status), mk__context_date_lines(http));
 }
 
 /* Tells whether a 426 names the protocols that it wants (RFC 9110 section 15.5.22). */
@@ -220,6 +227,23 @@ static enum mk__h1_send_result put_head(struct mk__conn *c, struct mk_request *r
     req->head_bytes = (uint32_t)(end - head);
     out->len += req->head_bytes;
     assert(req->head_bytes <= bytes_max);
+    return MK__H1_SEND_DONE;
+}
+
+/* Writes the interim responses that wait. */
+static enum mk__h1_send_result put_interims(struct mk__conn *c, struct mk_request *req)
+{
+    struct mk__scratch *out = &c->http->out;
+    const struct mk__interim *interim;
+    while ((interim = mk__interim_first(req))) {
+        enum mk__h1_send_result r = make_room(c, STATUS_LINE_BYTES_MAX + interim->len + 2);
+        if (r != MK__H1_SEND_DONE)
+            return r;
+        char *end = write_status_line(out->data + out->len, interim->status);
+        end = write_str(write_str(end, mk__interim_lines(interim)), MK_STR("\r\n"));
+        out->len = (size_t)(end - out->data);
+        mk__interim_drop_first(req);
+    }
     return MK__H1_SEND_DONE;
 }
 
@@ -482,6 +506,9 @@ enum mk__h1_send_result mk__h1_send(struct mk__conn *c)
         return MK__H1_SEND_DONE;
     bool tunnel = MK__TUNNELS && req->tunnel;
     if (req->output_state < MK__OUTPUT_HEAD && req->response_state != MK__RESPONSE_FAILED) {
+        r = mk__interim_first(req) ? put_interims(c, req) : MK__H1_SEND_DONE;
+        if (r != MK__H1_SEND_DONE)
+            return r;
         if (req->response_state == MK__RESPONSE_OPEN && !req->first && !tunnel)
             return MK__H1_SEND_NEEDS_HANDLER;
         r = put_head(c, req);

@@ -11,6 +11,7 @@
 
 #include "http/block.h"
 #include "http/conn.h"
+#include "http/extra.h"
 #include "http/parts.h"
 #include "http/tunnel.h"
 
@@ -21,6 +22,9 @@
     X(enum mk__conn_state, mk__conn_begin_close, (struct mk__conn * c), (c)) \
     X(ssize_t, mk__filter_read_output, (struct mk_request * req, char *to, size_t size), (req, to, size)) \
     X(void, mk__filter_begin_turn, (struct mk_request * req), (req)) \
+    X(int, mk__interim_add, \
+      (struct mk_request * req, int status, const struct mk_header_field *fields, unsigned n), (req, status, fields, n)) \
+    X(void, mk__interim_drop_first, (struct mk_request * req), (req)) \
     X(struct mk_str, mk__context_date_lines, (struct mk__context * http), (http)) \
     X(ssize_t, mk__parts_read, (struct mk__parts_reader * q, char *to, size_t size), (q, to, size)) \
     X(size_t, mk__parts_peek, (const struct mk__parts_reader *q, const struct iovec *to, int pieces), (q, to, pieces)) \

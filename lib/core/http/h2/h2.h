@@ -19,6 +19,7 @@
 struct mk__h2;
 struct mk__h2_body_chunk;
 struct mk__h2_shared;
+struct mk__interim;
 
 /* What a stream waits for; each state has a timeout. */
 enum mk__h2_stream_state {
@@ -227,8 +228,8 @@ void mk__h2_terminate(struct mk__h2 *h2, enum mk__h2_error error);
 void mk__h2_submit_shutdown_notice(struct mk__h2 *h2);
 void mk__h2_submit_goaway(struct mk__h2 *h2);
 
-/* Sends the response's head, or with `interim` just a 100. Returns 0 or -ENOMEM. */
-int mk__h2_submit_head(struct mk__h2_stream *s, bool interim);
+/* Sends the head of the response or, unless it is NULL, an interim response. Returns 0 or -ENOMEM. */
+int mk__h2_submit_head(struct mk__h2_stream *s, const struct mk__interim *interim);
 /* Opens the window for the client by the number of bytes that were consumed. */
 void mk__h2_consume(struct mk__h2_stream *s, size_t bytes);
 /* Resets the stream: with INTERNAL_ERROR if it has failed, or with NO_ERROR after the response. */
@@ -323,6 +324,8 @@ void mk__h2_stream_data_end(struct mk__h2_stream *s);
 void mk__h2_stream_step(struct mk__h2_stream *s);
 /* Takes received body bytes. Returns their number. */
 size_t mk__h2_stream_read(struct mk__h2_stream *s, void *to, size_t size);
+/* The first interim response that waits was sent or, without one, the head of the response, of `bytes` in its frame. */
+void mk__h2_stream_head_sent(struct mk__h2_stream *s, size_t bytes);
 /* Ends the exchange: the last byte of the response was sent. */
 void mk__h2_stream_complete(struct mk__h2_stream *s);
 

@@ -6,6 +6,7 @@
 
 #include "base/digits.h"
 #include "http/block.h"
+#include "http/extra.h"
 #include "http/h2/tunnel.h"
 #include "http/message/status.h"
 #include "loop/loop.h"
@@ -43,7 +44,7 @@ void mk__h2_response_begin(struct mk__h2_stream *s)
         s->h2->close_requested = true;
         mk__h2_submit_shutdown_notice(s->h2);
     }
-    int err = mk__h2_submit_head(s, false);
+    int err = mk__h2_submit_head(s, NULL);
     if (err < 0) {
         mk__h2_reset_stream(s, true);
         return;
@@ -203,13 +204,21 @@ static struct mk_str print_number(char *to, uint64_t value)
     return mk_str(to, (size_t)(mk__digits_write(to, value) - to));
 }
 
-void mk__h2_response_headers(const struct mk__h2_stream *s, bool interim, struct mk__h2_headers *f)
+void mk__h2_response_interim(const struct mk__interim *interim, struct mk__h2_headers *f)
+{
+    struct mk_str lines = mk__interim_lines(interim);
+    struct mk__header header;
+    f->n = 0;
+    add_header(f, MK_STR(":status"), print_number(f->status, interim->status));
+    while (mk__block_next(&lines, &header.name, &header.value))
+        add_headers(f, &header, 1);
+}
+
+void mk__h2_response_headers(const struct mk__h2_stream *s, struct mk__h2_headers *f)
 {
     struct mk_request *req = s->req;
     f->n = 0;
-    add_header(f, MK_STR(":status"), print_number(f->status, interim ? 100 : req->status));
-    if (interim)
-        return;
+    add_header(f, MK_STR(":status"), print_number(f->status, req->status));
     add_header_lines(f, mk__context_date_lines(req->http));
     add_headers(f, req->headers, req->headers_len);
     add_header_lines(f, mk__request_block_lines(req));

@@ -17,8 +17,10 @@ struct mk__h2_headers {
 
 /* Starts the response: runs the hooks and sends the head. nghttp2 asks for the body later. */
 void mk__h2_response_begin(struct mk__h2_stream *s);
-/* Fills `f` with the fields of the head, or with `interim` of a 100. They are valid as long as `f` and the stream. */
-void mk__h2_response_headers(const struct mk__h2_stream *s, bool interim, struct mk__h2_headers *f);
+/* Fills `f` with the fields of the head. They are valid as long as `f` and the stream. */
+void mk__h2_response_headers(const struct mk__h2_stream *s, struct mk__h2_headers *f);
+/* Fills `f` with those of an interim response. They are valid as long as `f` and `interim`. */
+void mk__h2_response_interim(const struct mk__interim *interim, struct mk__h2_headers *f);
 /* Fills `f` with the trailers. Returns false if there are none. */
 bool mk__h2_response_trailers(const struct mk__h2_stream *s, struct mk__h2_headers *f);
 /*

@@ -166,8 +166,8 @@ static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, v
     struct mk__h2_stream *s = mk__h2_find_stream(h2, frame->hd.stream_id);
     bool carries = frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA;
     (void)session;
-    if (frame->hd.type == NGHTTP2_HEADERS && s && s->req && !s->req->head_bytes)
-        s->req->head_bytes = (uint32_t)frame->hd.length + MK__H2_FRAME_HEAD_BYTES;
+    if (frame->hd.type == NGHTTP2_HEADERS && s && s->req)
+        mk__h2_stream_head_sent(s, frame->hd.length);
     if (frame->hd.type == NGHTTP2_GOAWAY && h2->shutdown == MK__H2_SHUTDOWN_NOTICE)
         nghttp2_submit_ping(session, NGHTTP2_FLAG_NONE, NULL); /* its ACK arrives after all requests in flight */
     if (s && carries && frame->hd.flags & NGHTTP2_FLAG_END_STREAM)
@@ -327,11 +327,14 @@ void mk__h2_reset_stream(struct mk__h2_stream *s, bool failed)
                               failed ? NGHTTP2_INTERNAL_ERROR : NGHTTP2_NO_ERROR);
 }
 
-int mk__h2_submit_head(struct mk__h2_stream *s, bool interim)
+int mk__h2_submit_head(struct mk__h2_stream *s, const struct mk__interim *interim)
 {
     MK_UNINITIALIZED struct mk__h2_headers fields;
     MK_UNINITIALIZED nghttp2_nv nv[MK__H2_HEADERS_MAX];
-    mk__h2_response_headers(s, interim, &fields);
+    if (interim)
+        mk__h2_response_interim(interim, &fields);
+    else
+        mk__h2_response_headers(s, &fields);
     unsigned n = fill_nv(&fields, nv);
     if (interim)
         return nghttp2_submit_headers(get_session(s->h2), NGHTTP2_FLAG_NONE, s->id, NULL, nv, n, NULL) ? -ENOMEM : 0;

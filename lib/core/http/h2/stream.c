@@ -6,6 +6,7 @@
 #include "http/h2/h2.h"
 
 #include "http/h2/response.h"
+#include "http/extra.h"
 #include "http/h2/tunnel.h"
 #include "loop/loop.h"
 
@@ -151,6 +152,14 @@ void mk__h2_stream_free(struct mk__h2_stream *s)
     mk__h2_timeout_enter(s, MK__H2_STREAM_CLOSED);
     mk_list_del(&s->link);
     mk_account_free(mk__h2_http(s->h2)->account, s, sizeof(*s));
+}
+
+void mk__h2_stream_head_sent(struct mk__h2_stream *s, size_t bytes)
+{
+    if (mk__interim_first(s->req))
+        mk__interim_drop_first(s->req);
+    else if (!s->req->head_bytes)
+        s->req->head_bytes = (uint32_t)bytes + MK__H2_FRAME_HEAD_BYTES;
 }
 
 void mk__h2_stream_complete(struct mk__h2_stream *s)
@@ -316,6 +325,22 @@ void mk__h2_stream_data_end(struct mk__h2_stream *s)
 
 /* ── steps ── */
 
+/* Submits the interim responses that wait. They stay queued until they are sent, so that their number is bounded. */
+static void step_interims(struct mk__h2_stream *s)
+{
+    if (mk__request_needs_continue(s->req))
+        mk__interim_add(s->req, 100, NULL, 0);
+    for (struct mk__interim *i = mk__interim_first(s->req); i; i = i->next) {
+        if (i->submitted)
+            continue;
+        i->submitted = true;
+        if (mk__h2_submit_head(s, i) < 0) {
+            mk_response_abort(s->req);
+            return;
+        }
+    }
+}
+
 static void step_response(struct mk__h2_stream *s)
 {
     struct mk_request *req = s->req;
@@ -338,8 +363,7 @@ void mk__h2_stream_step(struct mk__h2_stream *s)
         deliver_body(s);
     if (mk__h2_stream_states[s->state].limits_rate && s->armed)
         mk__request_check_rate(s->req);
-    if (mk__request_needs_continue(s->req))
-        mk__h2_submit_head(s, true);
+    step_interims(s);
     step_response(s);
     if (s->req && s->req->tunnel && s->req->output_state >= MK__OUTPUT_HEAD)
         mk__h2_tunnel_step(s);

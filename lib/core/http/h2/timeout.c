@@ -46,7 +46,8 @@ static enum mk__h2_stream_state find_state(const struct mk__h2_stream *s)
     if (!mk_list_empty(&s->priority.node) ||
         (req->output_state >= MK__OUTPUT_HEAD && !s->deferred)) /* deferred: there is nothing to send yet */
         return MK__H2_STREAM_WRITE;
-    return mk__request_wants_body(req) ? MK__H2_STREAM_READ_BODY : MK__H2_STREAM_HANDLER;
+    bool reads = mk__request_wants_body(req) && !mk__request_is_uninvited(req);
+    return reads ? MK__H2_STREAM_READ_BODY : MK__H2_STREAM_HANDLER;
 }
 
 static uint64_t get_conn_sent_bytes(const struct mk__h2_stream *s)
