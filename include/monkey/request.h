@@ -16,6 +16,7 @@
  * a job, a message). In the second case it returns 0 and calls `mk_response_end()` when the response is complete. If
  * it does not begin a response within HandlerTimeout, the server sends 503. A response that has begun and then adds
  * nothing for HandlerTimeout is cut: the connection is closed or the stream reset, and mk_request_aborted() is true.
+ * mk_request_wait() sets another time for one exchange.
  */
 #ifndef MONKEY_REQUEST_H
 #define MONKEY_REQUEST_H
@@ -192,6 +193,26 @@ MK_API uint64_t mk_request_bytes_received(const struct mk_request *req);
 MK_API uint64_t mk_request_head_bytes(const struct mk_request *req);
 MK_API uint64_t mk_response_head_bytes(const struct mk_request *req);
 
+enum { MK_NOTES_MAX = 16, MK_NOTE_BYTES_MAX = 1024 };
+/*
+ * Notes a value for the log, or for other plugins: `$note_NAME` in the formats of the plugin logger. A second note of
+ * the name replaces the first. `name` (letters, digits and "_") must be a literal or valid until the exchange ends;
+ * `value` is copied.
+ * Returns 0, -EINVAL (no name), -EMSGSIZE (a value of more than MK_NOTE_BYTES_MAX bytes), -ENOBUFS (MK_NOTES_MAX other
+ * names already) or -ENOMEM. Builds for small devices leave notes out.
+ */
+MK_API int mk_request_note(struct mk_request *req, struct mk_str name, struct mk_str value);
+/* Returns the value of a note; `.p` is NULL if there is none. Valid until it is replaced or the exchange ends. */
+MK_API struct mk_str mk_request_get_note(const struct mk_request *req, struct mk_str name);
+
+enum { MK_REQUEST_WAIT_MAX_MS = 86400000 };
+/*
+ * Sets how long the exchange may wait for its handler, in place of HandlerTimeout: for the response to begin, counted
+ * from this call, and then whenever the response adds nothing. A further call sets another time, and begins anew.
+ * Returns 0, -EINVAL (0, or more than MK_REQUEST_WAIT_MAX_MS) or -ENOMEM. Builds for small devices leave it out.
+ */
+MK_API int mk_request_wait(struct mk_request *req, uint32_t ms);
+
 /* ── content codings (RFC 9110 section 12.5.3) ── */
 
 enum mk_coding { MK_CODING_IDENTITY, MK_CODING_GZIP, MK_CODING_BR, MK_CODING_ZSTD, MK_CODING_COUNT };
@@ -238,6 +259,27 @@ typedef void (*mk_body_fn)(struct mk_request *req, struct mk_str piece, bool end
  * second call replaces `fn` and `ctx` for the pieces that follow; those before it are not repeated.
  */
 MK_API void mk_request_read(struct mk_request *req, mk_body_fn fn, void *ctx);
+/*
+ * Gets the length of the body: 0 without one. Returns false for a body whose length is not known before its end: in
+ * chunks, or over HTTP/2 without Content-Length. Builds for small devices leave out this function and the next two.
+ */
+MK_API bool mk_request_body_length(const struct mk_request *req, uint64_t *ret_bytes);
+
+enum { MK_REQUEST_TRAILERS_MAX = 64, MK_REQUEST_TRAILER_BYTES_MAX = 8192 };
+/*
+ * Has the trailers of the request kept (RFC 9110 section 6.5), which are dropped otherwise. Call it in the hook that
+ * takes the request, before mk_request_read(). A request with more trailers, or larger ones, is rejected as one with a
+ * body that is too long: 413, or an abort if the head of a response was sent.
+ * Returns 0, -EALREADY (they have arrived and were dropped) or -ENOMEM.
+ */
+MK_API int mk_request_keep_trailers(struct mk_request *req);
+/*
+ * Gets the n-th trailer, from 0, after the end of the body; valid until the exchange ends. Those that no trailer can be
+ * are left out: the names of mk_response_header_reserved(). The others must not be used as headers, which plugins may
+ * have checked. Returns false if there are not that many.
+ */
+MK_API bool mk_request_trailer_at(const struct mk_request *req, unsigned n, struct mk_str *ret_name,
+                                  struct mk_str *ret_value);
 /* Stops reading the body until mk_request_resume(), so that flow control stops the client. */
 MK_API void mk_request_pause(struct mk_request *req);
 /* Ends mk_request_pause(): further pieces come in later calls, never within this one. Without a pause: no effect. */
@@ -261,10 +303,12 @@ MK_API int mk_response_set_status(struct mk_request *req, int status);
 MK_API int mk_response_get_status(const struct mk_request *req);
 
 /*
- * Adds a header. Copies the value; the name must be a literal or valid until the exchange ends.
+ * Adds a header. Copies the value; the name must be a literal or valid until the exchange ends. A head that is too long
+ * is not sent: over HTTP/1 one of more than 32 KB, with the lines of the server, becomes a 500, which is logged; over
+ * HTTP/2 the stream is reset above 64 KB.
  * Returns 0, -EALREADY (the head was sent), -EINVAL (the name is not a token or is reserved for the server, see
  * mk_response_header_reserved(), or the value has control bytes, which could begin a new line) or -ENOMEM (no memory,
- * or 64 headers already).
+ * or 128 headers already).
  */
 MK_API int mk_response_header(struct mk_request *req, struct mk_str name, struct mk_str value);
 /*
@@ -282,6 +326,13 @@ MK_API int mk_response_header_date(struct mk_request *req, struct mk_str name, i
  * outside the years 0000 to 9999 are moved to the nearest end of them. Any thread.
  */
 MK_API void mk_date_write(struct mk_buf *out, int64_t seconds);
+/*
+ * Sends the Date of an origin in place of the server's (RFC 9110 section 6.6.1), for a response that a backend has
+ * made. Copies it; mk_response_error() and other complete responses replace it again. Server stays the server's.
+ * Returns 0, -EALREADY (the head was sent), -EINVAL (not a date of RFC 9110 section 5.6.7) or -ENOMEM. Builds for small
+ * devices leave it out.
+ */
+MK_API int mk_response_set_date(struct mk_request *req, struct mk_str date);
 /*
  * Returns true for headers that only the server sets: Connection, Content-Length (see mk_response_set_length()), Date,
  * Keep-Alive, Server and Transfer-Encoding.
@@ -325,7 +376,7 @@ struct mk_header_field {
 enum { MK_INTERIM_FIELDS_MAX = 64, MK_INTERIM_BYTES_MAX = 16384 };
 /*
  * Sends an interim response at once, before the response: a status from 100 to 199, but not 101, with `n` fields, which
- * are copied. May be called several times. To a client of HTTP/1.0 nothing is sent, nor a 100 (Continue) to a client
+ * are copied. May be called several times. To an HTTP/1.0 client nothing is sent, nor a 100 (Continue) to a client
  * that does not wait for it or has got one: a proxy may pass on each that it receives. HandlerTimeout is not extended.
  * Returns 0, -EINVAL (the status, or a field that mk_response_header() would refuse), -EALREADY (the head is sent, or
  * the response has ended), -ENOBUFS (more than MK_INTERIM_FIELDS_MAX fields; or the client has not taken the ones
@@ -425,7 +476,7 @@ MK_API bool mk_response_is_default_error(const struct mk_request *req);
  * Replaces the body and its Content-Type, for on_response. Removes filters, trailers and Content-Encoding of the old
  * one. Both strings must be valid until the exchange ends.
  * Returns 0, -EALREADY (the head was sent, or the response has failed), -EINVAL (`type` has control bytes) or -ENOMEM
- * (no memory, or 64 headers already). After the last two the old body is gone.
+ * (no memory, or 128 headers already). After the last two the old body is gone.
  */
 MK_API int mk_response_replace(struct mk_request *req, struct mk_str type, struct mk_str body);
 

@@ -337,8 +337,7 @@ static void on_event(struct mk_event *event, uint32_t events)
         return; /* only writable, and the handshake waits for input */
     if (events & (EPOLLHUP | EPOLLERR) && !(info->want & MK__CONN_WANT_READ))
         enter_state(c, MK__CONN_CLOSED); /* both directions are closed: no response can be sent */
-    else if ((c->sock.readable && wants_read(c)) ||
-             (info->want & MK__CONN_WANT_WRITE && c->sock.writable))
+    else if ((c->sock.readable && wants_read(c)) || (info->want & MK__CONN_WANT_WRITE && c->sock.writable))
         run_turn(c);
 }
 

@@ -20,9 +20,23 @@ struct mk__interim {
     char lines[];   /* "name: value\r\n" for each field */
 };
 
+struct mk__note {
+    struct mk__note *next;
+    struct mk_str name, value;
+    size_t size; /* of the storage of `value` */
+};
+
 struct mk__extra {
     struct mk__interim *first_interim, *last_interim;
-    size_t interim_bytes; /* of all that wait */
+    size_t interim_bytes;          /* of all that wait */
+    struct mk_str date;            /* of the origin; `.p` NULL: the server's own */
+    uint32_t wait_ms;              /* instead of HandlerTimeout; 0: HandlerTimeout */
+    struct mk__http_limits limits; /* with `wait_ms`: the limits of the exchange */
+    struct mk__note *notes;
+    unsigned n_notes;
+    bool keeps_trailers;
+    unsigned n_trailers;    /* over HTTP/2 */
+    struct mk_buf trailers; /* "name: value\r\n" for each */
 };
 
 /* Returns it, made on first use; NULL without memory. */
@@ -43,5 +57,29 @@ static inline struct mk_str mk__interim_lines(const struct mk__interim *interim)
 {
     return mk_str(interim->lines, interim->len);
 }
+
+/* Returns the date of the origin; `.p` NULL: the server's own is sent. */
+static inline struct mk_str mk__extra_date(const struct mk_request *req)
+{
+    return MK__EXTRAS && MK_UNLIKELY(req->extra != NULL) ? req->extra->date : MK_STR_NONE;
+}
+
+/* The response is replaced by one of the server. */
+static inline void mk__extra_reset_date(struct mk_request *req)
+{
+    if (MK__EXTRAS && req->extra)
+        req->extra->date = MK_STR_NONE;
+}
+
+/* Sets the limits of the exchange, but keeps a wait of its own. */
+void mk__extra_set_limits(struct mk_request *req, const struct mk__http_limits *limits);
+/* Tells whether the exchange has a wait of its own. */
+static inline bool mk__extra_has_wait(const struct mk_request *req)
+{
+    return MK__EXTRAS && req->extra && req->extra->wait_ms;
+}
+
+/* HTTP/2 has received a trailer: keeps it, if the handler has asked for it. */
+void mk__trailers_add(struct mk_request *req, struct mk_str name, struct mk_str value);
 
 #endif

@@ -25,7 +25,7 @@ enum {
     MK__REQUEST_BYTES = 1024,
     MK__REQUEST_ARENA_MAX = 256 * 1024,
     MK__HEADERS_INLINE = 4,
-    MK__HEADERS_MAX = 64,
+    MK__HEADERS_MAX = 128,
     MK__TRAILERS_MAX = 16,
 };
 
@@ -56,6 +56,8 @@ struct mk__request_ops {
     int (*shutdown)(struct mk_request *req);
     /* Schedules a call of the ready() function of the tunnel, even from within it. */
     void (*wake_tunnel)(struct mk_request *req);
+    /* The time of HANDLER has changed: schedules a turn, at whose end the timer of the exchange starts again. */
+    void (*restart_timer)(struct mk_request *req);
 };
 
 enum mk__part_kind { MK__PART_MEMORY, MK__PART_FILE, MK__PART_GENERATOR };
@@ -169,6 +171,7 @@ struct mk_request {
     /* its body */
     uint8_t body_state; /* enum mk__body_state */
     bool continue_sent, head_copied;
+    bool trailers_dropped;
     bool continue_held; /* a 100 is sent only when the handler asks for it */
     struct mk_chunked chunked;
     uint64_t body_left, body_bytes;
@@ -285,7 +288,8 @@ static inline bool mk__request_expects_continue(const struct mk_request *req)
     return req->head.expects_continue && !req->continue_sent && req->output_state < MK__OUTPUT_HEAD && !req->body_bytes;
 }
 
-/* Tells whether the handler reads the body of a client that it has not invited yet, so that the client need not send. */
+/* Tells whether the handler reads the body of a client that it has not invited yet, so that the client need not send.
+ */
 static inline bool mk__request_is_uninvited(const struct mk_request *req)
 {
     return MK__EXTRAS && req->continue_held && mk__request_expects_continue(req) && req->body_fn &&
@@ -348,7 +352,8 @@ void mk__filter_change_input(struct mk_request *req, uint64_t bytes);
 /* Begins a turn: the filters may read up to their limit again before they get -EBUSY. */
 void mk__filter_begin_turn(struct mk_request *req);
 
-/* Tells whether a handler may send a header: its name is a token that is not reserved, its value has no control byte. */
+/* Tells whether a handler may send a header: its name is a token that is not reserved, its value has no control byte.
+ */
 bool mk__response_is_valid_field(struct mk_str name, struct mk_str value);
 /*
  * Adds a header that was made here, whose name and value need no check. The value is kept by reference. Returns 0,

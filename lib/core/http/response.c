@@ -4,6 +4,7 @@
  * (errors, redirects, Allow). The protocol sends it.
  */
 #include "http/block.h"
+#include "http/extra.h"
 #include "http/message/date.h"
 #include "http/file_read.h"
 #include "http/request.h"
@@ -529,6 +530,7 @@ static void reset_response(struct mk_request *req, int status)
     req->headers_len = 0;
     req->block = NULL;
     req->status = (uint16_t)status;
+    mk__extra_reset_date(req);
 }
 
 void mk__response_reset_to_status(struct mk_request *req, int status)

@@ -5,6 +5,7 @@
  */
 #include "server/thread.h"
 
+#include "http/extra.h"
 #include "http/h1/h1.h"
 #include "server/conn_hooks.h"
 #include "server/counts.h"
@@ -78,7 +79,9 @@ static void choose_handler(struct mk_request *req)
 static void choose_limits(struct mk_request *req)
 {
     const struct mk__http_limits *limits = mk__path_limits_find(get_host(req), mk_request_path(req));
-    if (limits)
+    if (limits && mk__extra_has_wait(req))
+        mk__extra_set_limits(req, limits);
+    else if (limits)
         req->limits = limits;
     if (!limits)
         mk_response_error(req, 500);
@@ -234,7 +237,8 @@ static uint64_t get_mime_id(const struct mk_request *req, void *ctx)
 static void on_handler_timeout(struct mk_request *req, void *ctx)
 {
     (void)ctx;
-    log_plugin_error(req, "no answer within HandlerTimeout");
+    log_plugin_error(req, mk__extra_has_wait(req) ? "no answer within the time that it has set"
+                                                  : "no answer within HandlerTimeout");
 }
 
 static void on_conn_freed(void *ctx)

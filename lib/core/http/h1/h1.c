@@ -112,6 +112,13 @@ static void wake_conn(struct mk_request *req)
         mk_task_schedule(c->http->loop, &c->task);
 }
 
+static void restart_timer(struct mk_request *req)
+{
+    struct mk__conn *c = req->connection;
+    c->armed_bytes = UINT64_MAX;
+    wake_conn(req);
+}
+
 static bool is_running(const struct mk_request *req)
 {
     const struct mk__conn *c = req->connection;
@@ -140,6 +147,7 @@ const struct mk__request_ops mk__h1_request_ops = {
     .write = MK__TUNNELS ? mk__h1_tunnel_write : NULL,
     .shutdown = MK__TUNNELS ? mk__h1_tunnel_shutdown : NULL,
     .wake_tunnel = MK__TUNNELS ? mk__h1_tunnel_wake : NULL,
+    .restart_timer = MK__EXTRAS ? restart_timer : NULL,
 };
 
 void mk__h1_finish_exchange(struct mk__conn *c)

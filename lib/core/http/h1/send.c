@@ -69,7 +69,7 @@ static void decide_keep_alive(struct mk__conn *c, struct mk_request *req)
     assert(req->output_state == MK__OUTPUT_HOOKED);
     bool is_open = req->response_state == MK__RESPONSE_OPEN;
     bool reads = is_open && req->body_fn && !mk__request_is_uninvited(req);
-    bool unread = req->body_state < MK__BODY_STATE_DONE && !reads; /* and will not be read */
+    bool unread = req->body_state < MK__BODY_STATE_DONE && !reads;      /* and will not be read */
     bool uninvited = req->head.expects_continue && !req->continue_sent; /* the client may never send the body */
     if (!mk__context_keeps_alive(c->http) || !req->head.keep_alive || req->close_wanted ||
         mk__sock_has_ended(&c->sock) || mk__conn_is_used_up(c))
@@ -155,12 +155,22 @@ static char *write_status_line(char *to, int status)
     return write_str(to, MK_STR("\r\n"));
 }
 
-/* Writes the status line, and the lines of the server. */
-static char *write_server_lines(char *to, struct mk__context *http, int status)
+/* Writes Server, and the Date of an origin. */
+static char *write_origin_lines(char *to, struct mk__context *http, struct mk_str date)
 {
-    if (!MK_SMALL && status == 200)
+    to = write_str(to, http->settings->server_line);
+    to = write_str(to, MK_STR("Date: "));
+    return write_str(write_str(to, date), MK_STR("\r\n"));
+}
+
+/* Writes the status line, and the lines of the server. */
+static char *write_server_lines(char *to, struct mk__context *http, const struct mk_request *req)
+{
+    struct mk_str date = mk__extra_date(req);
+    if (!MK_SMALL && req->status == 200 && !date.p)
         return write_str(to, mk__context_ok_lines(http));
-    return write_str(write_status_line(to, status), mk__context_date_lines(http));
+    to = write_status_line(to, req->status);
+    return date.p ? write_origin_lines(to, http, date) : write_str(to, mk__context_date_lines(http));
 }
 
 /* Tells whether a 426 names the protocols that it wants (RFC 9110 section 15.5.22). */
@@ -219,7 +229,7 @@ static enum mk__h1_send_result put_head(struct mk__conn *c, struct mk_request *r
     decide_keep_alive(c, req);
     decide_framing(c, req);
     char *head = out->data + out->len;
-    char *end = write_server_lines(head, http, req->status);
+    char *end = write_server_lines(head, http, req);
     end = write_block(end, req);
     end = write_fields(end, req->headers, req->headers_len);
     end = write_framing(end, c, req);

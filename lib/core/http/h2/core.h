@@ -22,8 +22,9 @@
     X(enum mk__conn_state, mk__conn_begin_close, (struct mk__conn * c), (c)) \
     X(ssize_t, mk__filter_read_output, (struct mk_request * req, char *to, size_t size), (req, to, size)) \
     X(void, mk__filter_begin_turn, (struct mk_request * req), (req)) \
-    X(int, mk__interim_add, \
-      (struct mk_request * req, int status, const struct mk_header_field *fields, unsigned n), (req, status, fields, n)) \
+    X(void, mk__trailers_add, (struct mk_request * req, struct mk_str name, struct mk_str value), (req, name, value)) \
+    X(int, mk__interim_add, (struct mk_request * req, int status, const struct mk_header_field *fields, unsigned n), \
+      (req, status, fields, n)) \
     X(void, mk__interim_drop_first, (struct mk_request * req), (req)) \
     X(struct mk_str, mk__context_date_lines, (struct mk__context * http), (http)) \
     X(ssize_t, mk__parts_read, (struct mk__parts_reader * q, char *to, size_t size), (q, to, size)) \

@@ -273,7 +273,7 @@ struct mk__h2_stream *mk__h2_recv_begin_head(struct mk__h2 *h2, int32_t id);
  * connection is closed. `knows_limit` is certain only if as many streams are open.
  */
 void mk__h2_recv_excess_stream(struct mk__h2 *h2, bool knows_limit);
-/* Adds a field to the current head. Fields of trailers are ignored. */
+/* Adds a field to the current head, or to the trailers of another stream. */
 void mk__h2_recv_header(struct mk__h2 *h2, int32_t stream_id, struct mk_str name, struct mk_str value);
 /* Ends the current head and starts the request. */
 void mk__h2_recv_end_head(struct mk__h2 *h2, bool end_stream);
@@ -318,6 +318,8 @@ void mk__h2_stream_free(struct mk__h2_stream *s);
 void mk__h2_stream_begin(struct mk__h2_stream *s, struct mk_str method, struct mk_str head, int status);
 /* Receives body bytes: passes them to the handler, keeps or discards them. */
 void mk__h2_stream_data(struct mk__h2_stream *s, struct mk_str chunk);
+/* Receives a trailer, of a stream that may be NULL. */
+void mk__h2_stream_trailer(struct mk__h2_stream *s, struct mk_str name, struct mk_str value);
 /* Receives the end of the body. */
 void mk__h2_stream_data_end(struct mk__h2_stream *s);
 /* Continues the exchange after a change, as far as possible. */

@@ -62,8 +62,10 @@ void mk__h2_recv_excess_stream(struct mk__h2 *h2, bool knows_limit)
 
 void mk__h2_recv_header(struct mk__h2 *h2, int32_t stream_id, struct mk_str name, struct mk_str value)
 {
-    if (!h2->head_stream || h2->head_stream->id != stream_id)
-        return; /* trailers are ignored */
+    if (!h2->head_stream || h2->head_stream->id != stream_id) {
+        mk__h2_stream_trailer(mk__h2_find_stream(h2, stream_id), name, value);
+        return;
+    }
     struct mk__h2_request_head *head = &h2->head_buf->head;
     mk__h2_request_head_add(head, name, value);
     uint64_t most = HPACK_BOMB_FACTOR * (uint64_t)h2->head_buf->size;

@@ -199,6 +199,15 @@ static void add_header_lines(struct mk__h2_headers *f, struct mk_str lines)
         add_header(f, name, value);
 }
 
+/* Adds Server and Date. */
+static void add_server_headers(struct mk__h2_headers *f, const struct mk_request *req)
+{
+    struct mk_str date = mk__extra_date(req);
+    add_header_lines(f, date.p ? req->http->settings->server_line : mk__context_date_lines(req->http));
+    if (date.p)
+        add_header(f, MK_STR("date"), date);
+}
+
 static struct mk_str print_number(char *to, uint64_t value)
 {
     return mk_str(to, (size_t)(mk__digits_write(to, value) - to));
@@ -219,7 +228,7 @@ void mk__h2_response_headers(const struct mk__h2_stream *s, struct mk__h2_header
     struct mk_request *req = s->req;
     f->n = 0;
     add_header(f, MK_STR(":status"), print_number(f->status, req->status));
-    add_header_lines(f, mk__context_date_lines(req->http));
+    add_server_headers(f, req);
     add_headers(f, req->headers, req->headers_len);
     add_header_lines(f, mk__request_block_lines(req));
     if (req->framing == MK__FRAMING_LENGTH && mk__status_has_body(req->status) && !req->tunnel)

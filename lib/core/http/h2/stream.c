@@ -83,6 +83,13 @@ static void wake_stream(struct mk_request *req)
         mk_task_schedule(req->http->loop, &s->h2->conn->task);
 }
 
+static void restart_timer(struct mk_request *req)
+{
+    struct mk__h2_stream *s = req->connection;
+    s->armed_bytes = UINT64_MAX;
+    wake_stream(req);
+}
+
 static const struct mk_io *get_io(const struct mk_request *req)
 {
     const struct mk__h2_stream *s = req->connection;
@@ -110,6 +117,7 @@ static const struct mk__request_ops request_ops = {
     .write = mk__h2_tunnel_write,
     .shutdown = mk__h2_tunnel_shutdown,
     .wake_tunnel = schedule_again,
+    .restart_timer = restart_timer,
     .conn = get_handle,
 };
 
@@ -308,6 +316,12 @@ void mk__h2_stream_data(struct mk__h2_stream *s, struct mk_str chunk)
     }
     if (req)
         wake_stream(req);
+}
+
+void mk__h2_stream_trailer(struct mk__h2_stream *s, struct mk_str name, struct mk_str value)
+{
+    if (s && s->req)
+        mk__trailers_add(s->req, name, value);
 }
 
 void mk__h2_stream_data_end(struct mk__h2_stream *s)
