@@ -237,6 +237,17 @@ struct mk_plugin {
      * server; must not block.
      */
     void (*low_on_descriptors)(void *state);
+    /*
+     * Tells whether the plugin responds to a path with an encoded slash ("%2F" in a segment), as a proxy whose backend
+     * has names with slashes. If no plugin does, such a request gets 404 before on_head. If one does, it keeps this
+     * slash as "%2F" in mk_request_path(), which all hooks see, so that rules and logins go by it; but on_content of
+     * the plugins that have not accepted the path is not called, unless a rewrite has replaced it. Rules for "/a/" do
+     * not match "/a%2Fb": the backend must not treat both alike where that matters.
+     *
+     * Not asked, but 404, are paths in which "." or ".." stands beside an encoded slash, and those that have "%2F" as
+     * text ("%252F") as well. Asked only if the plugin has on_content. Not in builds for small devices.
+     */
+    bool (*accepts_encoded_slash)(const struct mk_host *host, struct mk_str path);
 };
 
 #define MK_PLUGIN(name) \

@@ -63,10 +63,20 @@ MK_API struct mk_str mk_request_method_name(const struct mk_request *req);
 /* Returns the request target as the client sent it, not decoded. */
 MK_API struct mk_str mk_request_target(const struct mk_request *req);
 /*
+ * Returns the path of the target as the client sent it, neither decoded nor normalized nor rewritten: "/" if the target
+ * has none, "" for CONNECT and OPTIONS *. Builds for small devices leave it out.
+ */
+MK_API struct mk_str mk_request_raw_path(const struct mk_request *req);
+/*
  * Returns the path, percent-decoded once and normalized. It begins with "/", except "*" for OPTIONS * and "" for
  * CONNECT. It ends with a NUL and is valid until the exchange ends. After mk_request_rewrite() it is the new path.
  */
 MK_API struct mk_str mk_request_path(const struct mk_request *req);
+/*
+ * Returns true if the path has an encoded slash, for a plugin that accepts such paths (<monkey/plugin.h>). Each "%2F"
+ * in mk_request_path() is one then; in all other paths it is text. Builds for small devices leave it out.
+ */
+MK_API bool mk_request_has_encoded_slash(const struct mk_request *req);
 /*
  * Returns what follows the "?", not decoded; `.p` is NULL if the target has no "?". After mk_request_rewrite() it is
  * the new query.

@@ -80,6 +80,8 @@ void mk__request_begin(struct mk_request *req, int status, bool body_ended)
     }
     status = -mk__request_decode_path(req);
     app->on_head(req, req->http->app_ctx);
+    if (MK__EXTRAS && status == 404)
+        status = mk__encoded_slash_decode(req);
     init_body(req, body_ended);
     if (status)
         mk__request_reject(req, status);

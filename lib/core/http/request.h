@@ -187,6 +187,7 @@ struct mk_request {
     bool bodyless;          /* no body is sent, whatever the framing */
     bool close_wanted, is_default_error;
     bool no_ranges;
+    bool has_encoded_slash; /* in `path`, as "%2F" */
     uint8_t headers_len, headers_max;
     uint32_t head_bytes;
     uint64_t first_byte_us;
@@ -244,6 +245,11 @@ void mk__request_borrow(struct mk_request *req, const struct mk_owner *owner, vo
 
 /* Decodes the path of the target. Returns 0 or a negative status: -400, -404 (an encoded slash), -503 (no memory). */
 int mk__request_decode_path(struct mk_request *req);
+/*
+ * Decodes the path of a target with an encoded slash, and asks the application whether a handler accepts it. Returns 0
+ * or a status: 404, with an empty path, or 503. Builds for small devices leave it out.
+ */
+int mk__encoded_slash_decode(struct mk_request *req);
 
 /*
  * Passes a piece of the request body to its reader, or discards it; `end` with the last piece. Rejects a body that is

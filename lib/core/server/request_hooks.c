@@ -39,6 +39,19 @@ static uint32_t get_hooks(const struct mk_generation *g, const struct mk_host *h
     return g->hooks[hook] & ~skipped;
 }
 
+/* Tells whether a plugin responds to a path of the request's host with an encoded slash. */
+static bool accepts_slash(const struct mk_plugin *plugin, const struct mk_host *host, struct mk_str path)
+{
+    return plugin->accepts_encoded_slash && plugin->accepts_encoded_slash(host, path);
+}
+
+static int call_content(struct mk_request *req, const struct mk_plugin *plugin)
+{
+    if (!MK_SMALL && MK_UNLIKELY(req->has_encoded_slash) && !accepts_slash(plugin, get_host(req), req->path))
+        return MK_DECLINED;
+    return plugin->on_content(req);
+}
+
 /*
  * req->hook counts the calls until a plugin takes the request: MK__PLUGINS_MAX for each of MK__HOOK_HEAD, REQUEST and
  * CONTENT, of which those are made whose plugin has the hook.
@@ -49,7 +62,7 @@ static int call_hook(struct mk_request *req, const struct mk_generation *g)
     unsigned hook = req->hook / MK__PLUGINS_MAX;
     return hook == MK__HOOK_HEAD      ? plugin->on_head(req)
            : hook == MK__HOOK_REQUEST ? plugin->on_request(req)
-                                      : plugin->on_content(req);
+                                      : call_content(req, plugin);
 }
 
 /* All plugins have declined the request. */
@@ -176,6 +189,16 @@ static void on_head(struct mk_request *req, void *ctx)
     req->limits = MK_SMALL || !host->path_limits ? &host->limits : &host->path_limits->preliminary;
 }
 
+static bool accepts_encoded_slash(const struct mk_request *req, struct mk_str path, void *ctx)
+{
+    const struct mk_generation *g = get_generation(req);
+    (void)ctx;
+    for (uint32_t left = get_hooks(g, get_host(req), MK__HOOK_CONTENT); left; left &= left - 1)
+        if (accepts_slash(g->plugins[__builtin_ctz(left)], get_host(req), path))
+            return true;
+    return false;
+}
+
 /* Returns the first value of req->hook at which a plugin is called, or the server itself does something. */
 static unsigned get_first_hook(const struct mk_generation *g, const struct mk_host *host)
 {
@@ -259,6 +282,7 @@ const struct mk__http_app mk__request_hooks_app = {
                 .recognize = MK_HAS_HTTP2 ? mk__preface_check : NULL}},
     .on_init = on_init,
     .on_head = on_head,
+    .accepts_encoded_slash = MK_SMALL ? NULL : accepts_encoded_slash,
     .on_request = on_request,
     .on_response = on_response,
     .on_done = on_done,

@@ -83,6 +83,7 @@ int mk_request_rewrite(struct mk_request *req, struct mk_str path, struct mk_str
     r->query = copy;
     req->rewritten = r;
     req->path = mk_str(decoded, (size_t)n);
+    req->has_encoded_slash = false;
     return 0;
 }
 
