@@ -65,7 +65,7 @@ static size_t parse_name(struct mk_str s, struct mk_str *ret_name)
 static bool is_named(const struct log_variable *variable, struct mk_str name)
 {
     struct mk_str own = mk_str_c(variable->name);
-    return variable->has_arg ? name.len > own.len && mk_str_starts(name, own) : mk_str_eq(name, own);
+    return variable->arg ? name.len > own.len && mk_str_starts(name, own) : mk_str_eq(name, own);
 }
 
 static const char *find_nearest(struct mk_str name)
@@ -74,7 +74,7 @@ static const char *find_nearest(struct mk_str name)
     unsigned least = name.len < 6 ? 2 : (unsigned)name.len / 3 + 1;
     for (const struct log_variable *variable = log_variables; variable->name; variable++) {
         unsigned distance = mk_str_distance(name, mk_str_c(variable->name));
-        if (distance < least && !variable->has_arg) {
+        if (distance < least && !variable->arg) {
             best = variable->name;
             least = distance;
         }
@@ -96,8 +96,8 @@ static const struct log_variable *find_variable(struct format_parser *parser, st
     return NULL;
 }
 
-/* Sets the header of a variable: User-Agent for "header_user_agent". */
-static int set_header_arg(struct format_parser *parser, struct log_op *op, struct mk_str name)
+/* Sets the argument of a variable: User-Agent for "header_user_agent", but a_b for "note_a_b". */
+static int set_arg(struct format_parser *parser, struct log_op *op, struct mk_str name)
 {
     size_t prefix = strlen(op->variable->name);
     char *copy = mk_arena_alloc(parser->arena, name.len);
@@ -105,10 +105,11 @@ static int set_header_arg(struct format_parser *parser, struct log_op *op, struc
         return -ENOMEM;
     for (size_t i = prefix; i < name.len; i++) {
         if (!is_name_char(name.p[i]) && name.p[i] != '-') {
-            mk_buf_addf(parser->error, "\"%.*s\" is not the name of a header", MK_STR_ARG(name));
+            mk_buf_addf(parser->error, "\"%.*s\" is not the name of a %s", MK_STR_ARG(name),
+                        op->variable->arg == ARG_NOTE ? "note" : "header");
             return -EINVAL;
         }
-        copy[i - prefix] = name.p[i] == '_' ? '-' : name.p[i];
+        copy[i - prefix] = name.p[i] == '_' && op->variable->arg == ARG_HEADER ? '-' : name.p[i];
     }
     op->arg = mk_str(copy, name.len - prefix);
     return 0;
@@ -134,7 +135,7 @@ static int add_variable(struct format_parser *parser, struct mk_str name)
     enum line_form text_form = parser->quoted ? LINE_QUOTED : LINE_WORD;
     parser->format->values += !variable->number;
     *op = (struct log_op){.variable = variable, .form = parser->format->json ? LINE_JSON : text_form};
-    return variable->has_arg ? set_header_arg(parser, op, name) : 0;
+    return variable->arg ? set_arg(parser, op, name) : 0;
 }
 
 static int add_literal(struct format_parser *parser, struct mk_str text)

@@ -183,6 +183,26 @@ static struct mk_str get_request_header(const struct log_entry *e, const struct 
     return mk_request_header_by_name(e->req, op->arg);
 }
 
+static struct mk_str get_note(const struct log_entry *e, const struct log_op *op)
+{
+    return mk_request_get_note(e->req, op->arg);
+}
+
+static struct mk_str get_own_note(const struct log_entry *e, const struct log_op *op)
+{
+    return mk_request_get_note(e->req, mk_str_c(op->variable->name));
+}
+
+/* A note with the name of the variable that is a number. */
+static void put_own_number(struct line *l, const struct log_entry *e, const struct log_op *op)
+{
+    uint64_t value;
+    if (mk_str_u64(get_own_note(e, op), UINT64_MAX, &value))
+        line_put_number(l, value);
+    else
+        line_put(l, op->form == LINE_JSON ? MK_STR("null") : MK_STR("-"));
+}
+
 static struct mk_str get_request_id(const struct log_entry *e, const struct log_op *op)
 {
     (void)op;
@@ -316,11 +336,17 @@ const struct log_variable log_variables[] = {
     {.name = "traceparent", .text = get_traceparent, .doc = "the field of W3C Trace Context"},
     {.name = "aborted", .put = put_aborted, .doc = "whether the exchange ended before the response was complete"},
     {.name = "worker", .number = get_worker, .doc = "the number of the worker, from 0"},
+    {.name = "upstream", .text = get_own_note, .doc = "the server that a request was forwarded to"},
+    {.name = "upstream_connect_us", .put = put_own_number, .doc = "how long connecting to it took, in µs"},
+    {.name = "upstream_head_us", .put = put_own_number, .doc = "until the head of its response, in µs"},
+    {.name = "upstream_us", .put = put_own_number, .doc = "until the end of its response, in µs"},
+    {.name = "retries", .put = put_own_number, .doc = "how often the request was forwarded again"},
     {.name = "header_",
      .text = get_request_header,
-     .has_arg = true,
+     .arg = ARG_HEADER,
      .doc = "any header of the request: $header_accept"},
-    {.name = "response_", .text = get_response_header, .has_arg = true, .doc = "any header of the response"},
+    {.name = "response_", .text = get_response_header, .arg = ARG_HEADER, .doc = "any header of the response"},
+    {.name = "note_", .text = get_note, .arg = ARG_NOTE, .doc = "any note of a plugin"},
     {0},
 };
 

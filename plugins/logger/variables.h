@@ -20,9 +20,12 @@ struct log_variable;
 /* One step of a format: a variable, or (`variable` NULL) a literal. */
 struct log_op {
     const struct log_variable *variable;
-    struct mk_str arg; /* the literal; the name of a header */
+    struct mk_str arg; /* the literal; the name of a header or a note */
     enum line_form form;
 };
+
+/* What follows a name that is a prefix: $header_NAME. */
+enum log_arg { ARG_NONE, ARG_HEADER, ARG_NOTE };
 
 /* One of `text`, `number` and `put`. */
 struct log_variable {
@@ -34,7 +37,7 @@ struct log_variable {
     /* Adds the value itself, at most LINE_VARIABLE_FIXED of the reserved bytes. */
     void (*put)(struct line *l, const struct log_entry *e, const struct log_op *op);
     const char *doc;
-    bool has_arg; /* the name is a prefix: $header_NAME */
+    enum log_arg arg;
 };
 
 /* Ends with a row without a name. */
