@@ -167,7 +167,19 @@ def test_wait_with_limits_of_a_path(gateway):
 # ── the request ──
 
 
-def test_request_trailers(gateway):
+def test_request_trailers_in_chunks(gateway):
+    with gateway().connect() as client:
+        for body in (b"", b"body"):
+            client.send(post("/gateway/trailers", body=body, trailers=["X-A: 1", "X-B:two words ", "Date: now"]))
+            assert client.response().body == b"|X-A=1|X-B=two words"
+        client.send(post("/gateway/ignore", trailers=["X-A: 1"]))
+        assert client.response().body == b""
+        client.assert_open()
+        client.send(post("/gateway/trailers", trailers=[f"X-{n}: 1" for n in range(65)]))
+        assert client.response().status == 413
+
+
+def test_request_trailers_over_http_2(gateway):
     with gateway().connect_h2() as client:
         for body, seen in ((b"", b"0"), (b"body", b"4")):
             number = client.begin(

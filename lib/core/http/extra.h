@@ -35,7 +35,7 @@ struct mk__extra {
     struct mk__note *notes;
     unsigned n_notes;
     bool keeps_trailers;
-    unsigned n_trailers;    /* over HTTP/2 */
+    unsigned n_trailers;    /* over HTTP/2; the decoder of HTTP/1 counts itself */
     struct mk_buf trailers; /* "name: value\r\n" for each */
 };
 

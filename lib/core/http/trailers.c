@@ -2,7 +2,6 @@
 /*
  * The length of a request's body and its trailers, for a handler that passes both on.
  */
-#include "http/block.h"
 #include "http/extra.h"
 
 #include <errno.h>
@@ -24,8 +23,9 @@ int mk_request_keep_trailers(struct mk_request *req)
     if (req->trailers_dropped || has_ended)
         return -EALREADY;
     extra->keeps_trailers = true;
-    /* without a blank behind the colon, a line is longer here */
+    /* a line without a blank behind its colon is longer here */
     mk_buf_init(&extra->trailers, MK_REQUEST_TRAILER_BYTES_MAX + MK_REQUEST_TRAILERS_MAX);
+    req->chunked.trailers = &extra->trailers;
     return 0;
 }
 
@@ -57,7 +57,7 @@ bool mk_request_trailer_at(const struct mk_request *req, unsigned n, struct mk_s
     struct mk_str lines = MK_STR("");
     if (req->extra && req->body_state == MK__BODY_STATE_DONE)
         lines = mk_buf_str(&req->extra->trailers);
-    while (mk__block_next(&lines, ret_name, ret_value))
+    while (mk_chunked_next_trailer(&lines, ret_name, ret_value))
         if (!mk_response_header_reserved(*ret_name) && n-- == 0)
             return true;
     return false;

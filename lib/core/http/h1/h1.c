@@ -224,13 +224,24 @@ static enum progress read_head(struct mk__conn *c, struct mk_str *in)
 
 /* ── the body ── */
 
-/* Decodes the next piece of the body. Returns the number of input bytes used, -EINVAL or -EMSGSIZE. */
+/* Tells whether there was no memory for the trailers that the handler wants. */
+static bool has_lost_trailers(const struct mk_request *req)
+{
+    return MK__EXTRAS && req->chunked.trailers && req->chunked.trailers->err;
+}
+
+static int get_error_status(ssize_t err)
+{
+    return err == -EMSGSIZE ? 413 : MK__EXTRAS && err == -ENOMEM ? 503 : 400;
+}
+
+/* Decodes the next piece of the body. Returns the number of input bytes used, -EINVAL, -EMSGSIZE or -ENOMEM. */
 static ssize_t decode_body(struct mk_request *req, struct mk_str in, struct mk_str *ret_piece, bool *ret_end)
 {
     if (req->head.body == MK__BODY_CHUNKED) {
         ssize_t n = mk_chunked_decode(&req->chunked, in.p, in.len, ret_piece);
         *ret_end = req->chunked.done;
-        return n;
+        return *ret_end && has_lost_trailers(req) ? -ENOMEM : n;
     }
     size_t n = in.len < req->body_left ? in.len : req->body_left;
     req->body_left -= n;
@@ -246,7 +257,7 @@ static void read_body(struct mk__conn *c, struct mk_request *req, struct mk_str 
         bool end;
         ssize_t n = decode_body(req, *in, &piece, &end);
         if (n < 0) {
-            mk__request_reject_body(req, n == -EMSGSIZE ? 413 : 400);
+            mk__request_reject_body(req, get_error_status(n));
             break;
         }
         assert((size_t)n <= in->len);

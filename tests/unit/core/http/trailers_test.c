@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The length of a request's body, and its trailers over HTTP/2. */
+/* The length of a request's body, and its trailers. */
 #include "http/h2_fixture.h"
 
 #include "http/extra.h"
@@ -44,6 +44,96 @@ static void drop(struct mk_request *req, struct mk_test_fixture *fixture)
 {
     remember(req, fixture);
     mk_request_read(req, take_body, NULL);
+}
+
+TEST(of_a_body_in_chunks)
+{
+    open_fixture(keep);
+    struct mk_test_client *c =
+        mk_test_connect(&w, MK_STR(CHUNKED "5\r\n12345\r\n0\r\nX-A: 1\r\nX-B:two words \r\nContent-Length: 7\r\n"
+                                           "X-C:\r\n\r\n" CHUNKED "0\r\n\r\n"));
+    expect_received(c, HELLO HELLO);
+    assert_string_equal(seen, "");
+    mk_test_send(c, MK_STR(CHUNKED "0\r\nX-A: 1\r\nX-B:two words \r\nContent-Length: 7\r\nX-C:\r\n\r\n"));
+    expect_received(c, HELLO);
+    assert_string_equal(seen, "X-A=1;X-B=two words;X-C=;");
+    mk_test_send(c, MK_STR(CHUNKED "1\r\nx\r\n0\r\nX-A: 1\r\nX-"));
+    expect_received(c, "");
+    mk_test_send(c, MK_STR("B: 2\r\n\r\n"));
+    expect_received(c, HELLO);
+    assert_string_equal(seen, "X-A=1;X-B=2;");
+    w.handler = drop;
+    mk_test_send(c, MK_STR(CHUNKED "0\r\nX-A: 1\r\n\r\n"));
+    expect_received(c, HELLO);
+    assert_string_equal(seen, "");
+    mk_test_send(c, MK_STR(POST(3) "123"));
+    expect_received(c, HELLO);
+    close_fixture();
+}
+
+static void send_many(struct mk_test_client *c, size_t lines, size_t value_bytes)
+{
+    static char text[10000];
+    size_t at = 0;
+    mk_test_send(c, MK_STR(CHUNKED "0\r\n"));
+    for (size_t i = 0; i < lines; i++) {
+        memcpy(text + at, "a:", 2);
+        memset(text + at + 2, 'v', value_bytes);
+        memcpy(text + at + 2 + value_bytes, "\r\n", 2);
+        at += value_bytes + 4;
+    }
+    mk_test_send(c, mk_str(text, at));
+    mk_test_send(c, MK_STR("\r\n"));
+}
+
+/* Those that are kept are the same as those that are dropped. */
+TEST(in_chunks_above_the_limits)
+{
+    static const struct {
+        size_t lines, value_bytes;
+        bool is_refused;
+    } cases[] = {
+        {64, 1, false},
+        {65, 1, true},
+        {64, (8192 - 2) / 64 - 4, false}, /* each line is longer with its blank */
+        {1, 8192 - 2 - 4, false},
+        {1, 8192 - 2 - 3, true},
+    };
+    for (size_t i = 0; i < 2 * COUNT(cases); i++) {
+        open_fixture(i % 2 ? keep : drop);
+        struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
+        send_many(c, cases[i / 2].lines, cases[i / 2].value_bytes);
+        mk_test_settle(&w);
+        const char *status = cases[i / 2].is_refused ? "HTTP/1.1 413 " : "HTTP/1.1 200 ";
+        assert_true(mk_str_starts(mk_test_received(c), mk_str_c(status)));
+        close_fixture();
+    }
+}
+
+TEST(in_chunks_asked_for_too_late)
+{
+    open_fixture(drop);
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(CHUNKED "0\r\nX-A: 1\r\n"));
+    mk_test_settle(&w);
+    assert_int_equal(mk_request_keep_trailers(held_req), 0); /* from here on */
+    mk_test_send(c, MK_STR("X-B: 2\r\n\r\n"));
+    expect_received(c, HELLO);
+    assert_string_equal(seen, "X-B=2;");
+    close_fixture();
+}
+
+TEST(in_chunks_without_memory)
+{
+    open_fixture(keep);
+    struct mk_test_client *c = mk_test_connect(&w, MK_STR(CHUNKED "0\r\n"));
+    mk_test_settle(&w);
+    struct mk_buf *trailers = held_req->chunked.trailers;
+    assert_non_null(trailers);
+    trailers->err = -ENOMEM;
+    mk_test_send(c, MK_STR("X-A: 1\r\n\r\n"));
+    mk_test_settle(&w);
+    assert_true(mk_str_starts(mk_test_received(c), MK_STR("HTTP/1.1 503 ")));
+    close_fixture();
 }
 
 #define LAST END_HEADERS | END_STREAM
