@@ -38,6 +38,7 @@
 #include <monkey/routes.h>
 #include <monkey/sha1.h>
 #include <monkey/siphash.h>
+#include <monkey/spool.h>
 #include <monkey/status.h>
 #include <monkey/store.h>
 #include <monkey/str.h>
