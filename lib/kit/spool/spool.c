@@ -167,6 +167,7 @@ int mk_spool_write(struct mk_spool *s, struct mk_str bytes)
 int mk_spool_end(struct mk_spool *s)
 {
     s->has_ended = true;
+    s->writer_waits = false;
     mk__spool_update(s);
     return s->err;
 }

@@ -12,6 +12,7 @@
 #include <monkey/spool.h>
 
 #include <errno.h>
+#include <pthread.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
@@ -28,7 +29,8 @@ static struct file_calls opens, writes, reads, punches;
 static bool has_no_tmpfile;
 static struct mk_loop loop;
 static struct mk_job *pending; /* of the one spool */
-static bool refuses_jobs;
+static bool refuses_jobs, uses_threads;
+static pthread_t thread; /* with uses_threads: of the job */
 static struct mk_account account;
 static struct mk_spool_budget *budget;
 static struct mk_spool *spool;
@@ -72,6 +74,22 @@ int fallocate(int fd, int mode, off_t at, off_t size)
 
 /* ── jobs ── */
 
+static void *run_thread(void *ctx)
+{
+    struct mk_job *job = ctx;
+    job->work(job);
+    mk_post(&loop, &job->message);
+    return NULL;
+}
+
+static void finish_thread(struct mk_message *message)
+{
+    struct mk_job *job = MK_CONTAINER_OF(message, struct mk_job, message);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    pending = NULL;
+    job->done(job);
+}
+
 int mk_job_submit(struct mk_loop *l, struct mk_job *job)
 {
     assert_ptr_equal(l, &loop);
@@ -79,7 +97,10 @@ int mk_job_submit(struct mk_loop *l, struct mk_job *job)
     if (refuses_jobs)
         return -EAGAIN;
     pending = job;
-    return 0;
+    if (!uses_threads)
+        return 0;
+    job->message = (struct mk_message){.fn = finish_thread};
+    return -pthread_create(&thread, NULL, run_thread, job);
 }
 
 /* Runs the job that is under way, if there is one. */
@@ -156,7 +177,7 @@ static int open_fixture(void **state)
     (void)state;
     spool = NULL;
     opens = writes = reads = punches = (struct file_calls){.fails_at = -1};
-    has_no_tmpfile = refuses_jobs = false;
+    has_no_tmpfile = refuses_jobs = uses_threads = false;
     assert_int_equal(mk__loop_open(&loop, &mk__poller_epoll, &mk__clock_system, NULL), 0);
     assert_int_equal(mk_spool_budget_new(mk_test_folder, &limits, &budget), 0);
     opens.n = 0;

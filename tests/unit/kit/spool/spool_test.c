@@ -4,6 +4,9 @@
  */
 #include "fixture.h"
 
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
@@ -400,6 +403,78 @@ TEST(file_systems_without_nameless_files, open_fixture, close_fixture)
     assert_int_equal(read_all(), 0);
     assert_int_equal(taken, written);
     close_spool();
+}
+
+/* ── disk threads ── */
+
+TEST(jobs_run_while_the_loop_writes_and_reads, open_fixture, close_fixture)
+{
+    struct mk_spool_options options = make_options();
+    uses_threads = true;
+    open_spool(&options);
+    while (taken < 8 * MB) {
+        if (written < 8 * MB && mk_spool_room(spool) == 0)
+            write_bytes(MK_SPOOL_WRITE_MAX / 2);
+        else if (written == 8 * MB)
+            assert_int_equal(mk_spool_end(spool), 0);
+        if (written > taken + 300 * KB || written == 8 * MB)
+            read_bytes(20 * KB);
+        mk_test_turn(&loop);
+    }
+    assert_int_equal(read_bytes(1), 0);
+    mk_spool_close(spool);
+    spool = NULL;
+    while (!freed)
+        assert_int_equal(mk__loop_turn(&loop), 0); /* waits for the job that closes the file */
+}
+
+/* ── a full disk ── */
+
+/* A body that does not get onto the disk. Returns the error. */
+static int overfill(struct mk_spool_budget *small)
+{
+    struct mk_spool_options options = make_options();
+    options.budget = small;
+    options.is_kept = true;
+    open_spool(&options);
+    int err = write_all(2 * MB);
+    mk_spool_close(spool);
+    spool = NULL;
+    while (run_job())
+        ;
+    assert_int_equal(mk_spool_budget_counts(small).disk_bytes, 0);
+    return err;
+}
+
+TEST(a_full_disk_is_an_error_at_once, open_fixture, close_fixture)
+{
+    const struct mk_spool_limits limits = {.memory_max = MB, .disk_max = 64 * MB, .files_max = 4};
+    struct mk_spool_budget *small;
+    struct statvfs before, after;
+    mk_test_mkdir("small");
+    if (mount("none", mk_test_path("small"), "tmpfs", 0, "size=1m") < 0)
+        skip(); /* not root */
+    int err = mk_spool_budget_new(mk_test_path("small"), &limits, &small);
+    statvfs(mk_test_path("small"), &before);
+    int result = err == 0 ? overfill(small) : err;
+    statvfs(mk_test_path("small"), &after);
+    if (err == 0)
+        mk_spool_budget_free(small);
+    umount(mk_test_path("small"));
+    assert_int_equal(result, -ENOSPC);
+    assert_int_equal(after.f_bfree, before.f_bfree);
+}
+
+TEST(a_limit_for_files_of_the_process_is_an_error, open_fixture, close_fixture)
+{
+    struct rlimit own;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &own), 0);
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &(struct rlimit){.rlim_cur = MB, .rlim_max = own.rlim_max}), 0);
+    int result = overfill(budget);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &own), 0);
+    signal(SIGXFSZ, SIG_DFL);
+    assert_int_equal(result, -EFBIG);
 }
 
 /* ── failures ── */
