@@ -69,6 +69,15 @@ enum mk_plugin_flags {
     MK_PLUGIN_STATE_NEEDED = 4,
 };
 
+/*
+ * A transport that a plugin opens connections with, if its configuration says so: a key in one of the plugin's sections
+ * has a word that begins with `prefix`.
+ */
+struct mk_plugin_need {
+    const char *transport;    /* the name of the plugin: "tls" */
+    const char *key, *prefix; /* "To", "https://" */
+};
+
 struct mk_plugin {
     uint32_t abi, size; /* set by MK_PLUGIN_HEAD, with the strings below */
     const char *name, *version, *summary;
@@ -82,6 +91,11 @@ struct mk_plugin {
 
     /* A transport, chosen by the plugin's name behind `Listen`, or by `TransportLayer`. */
     const struct mk_transport *transport;
+    /*
+     * Transports that it needs, for mk_generation_transport(); ends with a row without a name. Their plugins are loaded
+     * even if plugins.load does not name them, before all others, as if it did. Builds for small devices do not.
+     */
+    const struct mk_plugin_need *needs;
 
     /*
      * start: before the first generation that has this plugin. stop: after the last one. All generations of all servers
@@ -451,6 +465,14 @@ MK_API bool mk_socket_drop(int fd);
 MK_API bool mk_socket_is_handed_over(void);
 /* Returns whether the server serves a folder without a configuration (mk_server_one_shot()). Any thread. */
 MK_API bool mk_generation_is_one_shot(const struct mk_generation *g);
+/*
+ * Returns the transport of a loaded plugin, for connections that the caller opens (connect() of <monkey/transport.h>);
+ * see mk_plugin.needs. It stays valid when the generation ends. NULL: there is none, and `error` has a phrase, "the
+ * plugin tls is missing: it takes the file /usr/lib/monkey/tls.so". From generation_start on, any thread. Builds for
+ * small devices leave it out.
+ */
+MK_API const struct mk_transport *mk_generation_transport(const struct mk_generation *g, const char *name,
+                                                          struct mk_buf *error);
 /* Returns the number of workers of the generation, whose indexes begin with 0; constant. Any thread. */
 MK_API unsigned mk_generation_workers(const struct mk_generation *g);
 /* Returns ShutdownTimeout in milliseconds: how long exchanges may continue once a thread ends. Any thread. */

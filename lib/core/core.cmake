@@ -28,8 +28,8 @@ set(large
     server/handover.c server/inspect_core.c server/listen/inherited.c server/listen/limits.c
     server/listen/mistakes.c server/listen/names.c server/orders.c server/path_hooks.c server/path_limits.c
     server/plugin_place.c server/plugin_sockets.c server/plugin_states.c server/receiver.c
-    server/request_ref.c server/request_rewrite.c server/skipped_files.c server/user.c
-    server/worker_reload.c)
+    server/request_ref.c server/request_rewrite.c server/skipped_files.c server/transports.c
+    server/user.c server/worker_reload.c)
 
 # HTTP/2, in a separate object, which module.c opens.
 set(MK_H2_SOURCES
@@ -44,7 +44,7 @@ set(MK_CORE_AT_START
     conf/value.c conf/values.c server/autoload.c server/bound_hosts.c server/build_info.c server/caller_thread.c
     server/control_thread.c server/cpus.c server/generation_load.c server/handover.c server/listen/inherited.c
     server/listen/names.c server/module.c server/plugins.c server/reload.c server/server.c server/settings.c
-    server/show.c server/user.c server/worker_reload.c)
+    server/show.c server/transports.c server/user.c server/worker_reload.c)
 
 # With the libraries and sanitizers that a build has.
 set(with_pcre2 base/regex.c)

@@ -42,6 +42,10 @@ static ssize_t read_records(struct tls_conn *conn, char *to, size_t size)
         int n = SSL_read(conn->ssl, to + got, size - got < INT_MAX ? (int)(size - got) : INT_MAX);
         if (n <= 0) {
             r = tls_conn_error(conn);
+            if (r == -EAGAIN && !got && conn->is_client && conn->socket_empty) {
+                conn->socket_empty = false; /* no data yet, such as a ticket: the end may have come behind it */
+                continue;
+            }
             break;
         }
         got += (size_t)n;
@@ -55,11 +59,11 @@ static ssize_t read_records(struct tls_conn *conn, char *to, size_t size)
 ssize_t io_read(struct mk_io *io, void *to, size_t size)
 {
     struct tls_conn *conn = io->state;
-    assert(!conn->worker); /* the handshake is done */
+    assert(conn->established);
     if (!conn->ssl)
         return read_plaintext(conn, to, size);
     if (conn->broken)
-        return -EPROTO;
+        return conn->error ? conn->error : -EPROTO;
     socket_bio_claim(conn);
     size_t before = conn->write_buffer->len;
     ssize_t n = read_records(conn, to, size);
@@ -91,7 +95,7 @@ static ssize_t encrypt_data(struct tls_conn *conn, const char *data, size_t len)
 static int flush_unsent(struct tls_conn *conn)
 {
     if (conn->broken)
-        return -EPROTO;
+        return conn->error ? conn->error : -EPROTO;
     socket_bio_claim(conn);
     return conn->unsent ? socket_bio_flush(conn, 0) : 0;
 }
@@ -106,7 +110,7 @@ static ssize_t write_plaintext(struct tls_conn *conn, const struct iovec *vec, i
 ssize_t io_write(struct mk_io *io, const struct iovec *vec, int n, unsigned flags)
 {
     struct tls_conn *conn = io->state;
-    assert(!conn->worker); /* the handshake is done */
+    assert(conn->established);
     if (!conn->ssl)
         return write_plaintext(conn, vec, n, flags);
     int r = flush_unsent(conn);
@@ -155,7 +159,7 @@ ssize_t io_send_file(struct mk_io *io, int file_fd, uint64_t offset, size_t size
 {
     struct tls_conn *conn = io->state;
     size_t sent = 0;
-    assert(!conn->worker); /* the handshake is done */
+    assert(conn->established);
     if (!conn->ssl)
         return send_file_plaintext(conn, file_fd, offset, size);
     int r = flush_unsent(conn);

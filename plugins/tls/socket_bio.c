@@ -143,13 +143,26 @@ static bool save_plaintext(struct tls_conn *conn, const char *data, size_t len)
     return conn->plaintext;
 }
 
-/* The callback of SSL_set_msg_callback(). */
-static void count_key_updates(int sent, int version, int content, const void *message, size_t len, SSL *ssl, void *ctx)
+/* An alert that ends the connection: with TLS 1.3 all but two, whatever their level is (RFC 8446 section 6). */
+static bool is_fatal(const unsigned char *alert, const SSL *ssl)
+{
+    if (SSL_version(ssl) >= TLS1_3_VERSION)
+        return alert[1] != SSL_AD_CLOSE_NOTIFY && alert[1] != SSL_AD_USER_CANCELLED;
+    return alert[0] == SSL3_AL_FATAL;
+}
+
+/* The callback of SSL_set_msg_callback(): counts KeyUpdates, and saves a fatal alert. */
+static void note_message(int sent, int version, int content, const void *message, size_t len, SSL *ssl, void *ctx)
 {
     struct tls_conn *conn = ctx;
-    (void)version, (void)ssl;
-    if (!sent && content == SSL3_RT_HANDSHAKE && len && *(const unsigned char *)message == SSL3_MT_KEY_UPDATE)
+    const unsigned char *bytes = message;
+    (void)version;
+    if (!sent && content == SSL3_RT_HANDSHAKE && len && *bytes == SSL3_MT_KEY_UPDATE)
         conn->key_updates++;
+    if (!sent && content == SSL3_RT_ALERT && len == 2 && is_fatal(bytes, ssl)) {
+        conn->has_alert = true;
+        conn->alert = bytes[1];
+    }
 }
 
 /* The BIO's read. Limits what a client may send without application data. */
@@ -171,6 +184,8 @@ static int read_socket(BIO *bio, char *to, int size)
     if (n < 0) {
         if (errno == EAGAIN || errno == EINTR)
             BIO_set_retry_read(bio);
+        else
+            conn->was_reset = true;
         return -1;
     }
     conn->peer_closed = n == 0;
@@ -204,7 +219,7 @@ BIO *socket_bio_new(struct tls_conn *conn)
     BIO *bio = BIO_new(bio_method);
     if (!bio)
         return NULL;
-    SSL_set_msg_callback(conn->ssl, count_key_updates);
+    SSL_set_msg_callback(conn->ssl, note_message);
     SSL_set_msg_callback_arg(conn->ssl, conn);
     BIO_set_data(bio, conn);
     BIO_set_init(bio, 1);

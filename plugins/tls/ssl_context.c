@@ -57,25 +57,43 @@ static bool set_profile(SSL_CTX *ctx)
            set_list(ctx, SSL_CTRL_SET_CLIENT_SIGALGS_LIST, signatures);
 }
 
-SSL_CTX *ssl_context_new(const struct tls_generation *t)
+/* Makes an SSL_CTX with what servers and clients share. */
+static SSL_CTX *new_context(const SSL_METHOD *method)
 {
-    SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
+    SSL_CTX *ctx = SSL_CTX_new(method);
     if (!ctx)
         return NULL;
     reset_system_defaults(ctx);
-    SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_IGNORE_UNEXPECTED_EOF |
-                                 SSL_OP_ENABLE_MIDDLEBOX_COMPAT | ktls_option(t->conf->ktls));
+    SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_ENABLE_MIDDLEBOX_COMPAT);
     SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
                               SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_NO_AUTO_CHAIN);
     SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
-    SSL_CTX_set_timeout(ctx, (long)(t->conf->ticket_lifetime_ms / 1000));
     SSL_CTX_set_read_ahead(ctx, 1);
-    if (!set_profile(ctx) || SSL_CTX_set_num_tickets(ctx, 1) != 1 || handshake_set_callbacks(ctx, t) < 0) {
+    if (set_profile(ctx))
+        return ctx;
+    SSL_CTX_free(ctx);
+    ERR_clear_error();
+    return NULL;
+}
+
+SSL_CTX *ssl_context_new(const struct tls_generation *t)
+{
+    SSL_CTX *ctx = new_context(TLS_server_method());
+    if (!ctx)
+        return NULL;
+    SSL_CTX_set_options(ctx, SSL_OP_IGNORE_UNEXPECTED_EOF | ktls_option(t->conf->ktls));
+    SSL_CTX_set_timeout(ctx, (long)(t->conf->ticket_lifetime_ms / 1000));
+    if (SSL_CTX_set_num_tickets(ctx, 1) != 1 || handshake_set_callbacks(ctx, t) < 0) {
         SSL_CTX_free(ctx);
         ERR_clear_error();
         return NULL;
     }
     return ctx;
+}
+
+SSL_CTX *ssl_context_new_client(void)
+{
+    return new_context(TLS_client_method());
 }
 
 /* ── client certificates ── */

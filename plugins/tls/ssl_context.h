@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Makes SSL_CTXs: those of hosts, and the one for a generation. In the main thread, and again in the thread that
- * watches the files of hosts.
+ * Makes SSL_CTXs: those of hosts, the one for a generation, and those for connections to servers. In the main thread,
+ * and again in the thread that watches files.
  */
 #ifndef TLS_SSL_CONTEXT_H
 #define TLS_SSL_CONTEXT_H
@@ -10,6 +10,8 @@
 
 /* Returns an SSL_CTX with the settings that all hosts share; NULL without memory. */
 SSL_CTX *ssl_context_new(const struct tls_generation *t);
+/* Returns an SSL_CTX for connections to a server, which verifies nothing yet; NULL without memory. */
+SSL_CTX *ssl_context_new_client(void);
 
 /*
  * Makes the host's SSL_CTX from its files, and again when they change; does nothing if it has no certificate. Returns

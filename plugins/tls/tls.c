@@ -7,6 +7,8 @@
 #include <monkey/inspect.h>
 #include <monkey/plugin.h>
 
+#include "authorities.h"
+#include "client.h"
 #include "ssl_context.h"
 #include "handshake.h"
 #include "ktls.h"
@@ -44,6 +46,7 @@ static void stop_tls(void *state)
     (void)state;
     handshake_cleanup();
     selfsigned_stop();
+    authorities_stop();
 }
 
 static void describe_tls(struct mk_buf *out)
@@ -205,6 +208,7 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
         return -ENOMEM;
     if (mk_worker_index(worker) != 0)
         return 0;
+    client_watch_all();
     if (t->self_signed)
         selfsigned_announce();
     mk_log_debug("tls: the kernel %s", ktls_option(true) ? "encrypts what is sent" : "cannot encrypt");

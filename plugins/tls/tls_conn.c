@@ -41,13 +41,16 @@ int tls_conn_error(struct tls_conn *conn)
     bool writes = SSL_want_write(conn->ssl) && BIO_should_retry(SSL_get_wbio(conn->ssl));
     if (reads || writes)
         return -EAGAIN;
-    if (SSL_get_shutdown(conn->ssl) & SSL_RECEIVED_SHUTDOWN)
+    if (SSL_get_shutdown(conn->ssl) & SSL_RECEIVED_SHUTDOWN && !(conn->is_client && conn->has_alert))
         return 0;
     unsigned long code = ERR_peek_last_error();
+    bool ended = conn->is_client && !conn->has_alert && (conn->peer_closed || conn->was_reset);
     conn->broken = true;
-    if (code)
+    conn->error = ended ? -ECONNRESET : -EPROTO;
+    conn->error_reason = ERR_GET_REASON(code);
+    if (code && !conn->is_client) /* its owner describes the error */
         mk_io_log(&(struct mk_io){.fd = conn->fd, .listener = conn->listener}, NULL, MK_LOG_DEBUG,
                   "closing connection %d: TLS: %s", conn->fd, ERR_reason_error_string(code));
     ERR_clear_error();
-    return -EPROTO;
+    return conn->error;
 }

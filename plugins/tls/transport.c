@@ -4,6 +4,8 @@
  */
 #include "transport.h"
 
+#include "client.h"
+#include "client_errors.h"
 #include "io.h"
 #include "ktls.h"
 #include "socket_bio.h"
@@ -36,17 +38,38 @@ static struct tls_conn *get_conn(const struct mk_io *io)
 
 /* ── open ── */
 
+/* Makes a connection without an SSL. Returns NULL without memory. */
+static struct tls_conn *new_conn(struct mk_io *io, struct mk_worker *worker)
+{
+    struct mk_account *account = mk_worker_account(worker);
+    struct tls_conn *conn = mk_account_alloc(account, sizeof(*conn));
+    if (!conn)
+        return NULL;
+    *conn = (struct tls_conn){.account = account,
+                              .loop = mk_worker_loop(worker),
+                              .write_buffer = write_buffer_get(tls_worker_of(worker)->write_buffer),
+                              .fd = io->fd,
+                              .listener = io->listener};
+    io->state = conn;
+    return conn;
+}
+
 /* Makes the SSL. With kTLS it uses the socket itself, else by socket_bio.c. */
 static int make_ssl(struct tls_conn *conn, SSL_CTX *ctx)
 {
     assert(ctx);
-    conn->ssl = SSL_new(ctx);
+    const struct mk_account *account = conn->account;
+    bool fits = !account->bytes_max || account->bytes + SSL_BYTES <= account->bytes_max;
+    conn->ssl = fits ? SSL_new(ctx) : NULL;
     if (!conn->ssl)
         return -ENOMEM;
     conn->account->bytes += SSL_BYTES;
     conn->ktls = ktls_option(true) & SSL_get_options(conn->ssl);
     SSL_set_app_data(conn->ssl, conn);
-    SSL_set_accept_state(conn->ssl);
+    if (conn->is_client)
+        SSL_set_connect_state(conn->ssl);
+    else
+        SSL_set_accept_state(conn->ssl);
     if (conn->ktls)
         return SSL_set_fd(conn->ssl, conn->fd) == 1 ? 0 : -ENOMEM;
     BIO *bio = socket_bio_new(conn);
@@ -58,23 +81,27 @@ static int make_ssl(struct tls_conn *conn, SSL_CTX *ctx)
 
 static int open_conn(struct mk_io *io, struct mk_worker *worker)
 {
-    struct mk_account *account = mk_worker_account(worker);
     struct tls_generation *t = mk_generation_state(mk_worker_generation(worker), &mk_plugin_tls);
     struct tls_host *tls_host = tls_host_by_name(t, io->listener, MK_STR(""));
-    struct tls_conn *conn = mk_account_alloc(account, sizeof(*conn));
+    struct tls_conn *conn = new_conn(io, worker);
     if (!conn)
         return -ENOMEM;
-    *conn = (struct tls_conn){.worker = mk_worker_get(worker),
-                              .generation = t,
-                              .account = account,
-                              .loop = mk_worker_loop(worker),
-                              .write_buffer = write_buffer_get(tls_worker_of(worker)->write_buffer),
-                              .fd = io->fd,
-                              .listener = io->listener};
-    io->state = conn;
-    if (account->bytes_max && account->bytes + SSL_BYTES > account->bytes_max)
-        return -ENOMEM;
+    conn->worker = mk_worker_get(worker);
+    conn->generation = t;
     return make_ssl(conn, tls_host ? tls_worker_context(worker, tls_host) : t->default_ctx);
+}
+
+static int connect_conn(struct mk_io *io, struct mk_worker *worker, struct mk_transport_client *client)
+{
+    struct tls_conn *conn = new_conn(io, worker);
+    struct mk_watched_ref ref;
+    if (!conn)
+        return -ENOMEM;
+    conn->is_client = true;
+    conn->saw_first_byte = true; /* a server that does not speak TLS is an error */
+    int err = make_ssl(conn, client_get_context(client, &ref));
+    mk_watched_ref_release(&ref);
+    return err == 0 ? client_prepare(client, conn) : err;
 }
 
 /* ── the handshake ── */
@@ -128,10 +155,15 @@ static int save_client_subject(struct tls_conn *conn)
 /* Saves what requests need; the connection does not need the generation any more. */
 static int finish_handshake(struct tls_conn *conn)
 {
-    assert(conn->worker && conn->has_host); /* select_host() was called */
-    int err = save_client_subject(conn);
+    conn->established = true;
     conn->no_data_bytes = 0;
     conn->may_have_pending = true;
+    if (conn->is_client) {
+        client_sessions_keep(conn->ssl);
+        return 0;
+    }
+    assert(conn->worker && conn->has_host); /* select_host() was called */
+    int err = save_client_subject(conn);
     tls_counters_add_handshake(conn);
     release_generation(conn);
     return err;
@@ -144,6 +176,7 @@ static int serve_plaintext(struct tls_conn *conn)
         conn->write_buffer->len = 0;
     ERR_clear_error();
     conn->broken = false; /* the handshake failed because there was none */
+    conn->established = true;
     tls_counters_add(TLS_COUNT_PLAINTEXT, conn->worker);
     free_ssl(conn);
     release_generation(conn);
@@ -197,10 +230,10 @@ static int take_step(struct tls_conn *conn)
 static int do_handshake(struct mk_io *io)
 {
     struct tls_conn *conn = get_conn(io);
-    if (!conn->worker)
+    if (conn->established)
         return 0;
     int r = take_step(conn);
-    if (r < 0 && r != -EAGAIN && r != -EINPROGRESS)
+    if (r < 0 && r != -EAGAIN && r != -EINPROGRESS && !conn->is_client)
         tls_counters_add(r == -EPIPE || r == -ECONNRESET ? TLS_COUNT_CLIENT_LEFT : TLS_COUNT_FAILED, conn->worker);
     return r;
 }
@@ -243,7 +276,7 @@ static int flush_conn(struct mk_io *io)
 /* Sends close_notify behind what is held. Returns 0, -EAGAIN (some of it is still held) or another -errno. */
 static int send_close_notify(struct tls_conn *conn)
 {
-    if (!conn->ssl || conn->broken || conn->worker)
+    if (!conn->ssl || conn->broken || !conn->established)
         return 0;
     socket_bio_claim(conn);
     if (!(SSL_get_shutdown(conn->ssl) & SSL_SENT_SHUTDOWN)) { /* a second SSL_shutdown() would read */
@@ -305,6 +338,10 @@ const struct mk_transport tls_transport = {
     .close_notify = close_notify_conn,
     .close = close_conn,
     .asks_certificate = tls_host_asks_certificate,
+    .client_open = client_open,
+    .client_close = client_close,
+    .connect = connect_conn,
+    .describe_error = client_errors_describe,
 };
 
 const struct tls_conn *transport_conn_of(const struct mk_io *io)

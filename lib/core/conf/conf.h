@@ -61,10 +61,11 @@ void mk__conf_on_absent(struct mk__conf *conf, mk__conf_absent_fn fn);
 struct mk_str mk__conf_first_text(const struct mk__conf *conf);
 
 /*
- * Sets a callback that gets the names of sections (`value` NULL) and the keys with their values in place of the sets,
- * so that files can be read before their sections are declared. It is not called for lines with errors.
+ * Sets a callback that gets the names of sections (`value` NULL) and the keys with their sections and values in place
+ * of the sets, so that files can be read before their sections are declared. It is not called for lines with errors.
  */
-typedef void (*mk__conf_line_fn)(struct mk_str name, const struct mk_conf_value *value, void *ctx);
+typedef void (*mk__conf_line_fn)(struct mk_str section, struct mk_str name, const struct mk_conf_value *value,
+                                 void *ctx);
 void mk__conf_on_line(struct mk__conf *conf, mk__conf_line_fn fn, void *ctx);
 
 /* Tells that a plugin could not be loaded, which was reported. Unknown names may belong to it, and are not reported. */

@@ -67,7 +67,8 @@ struct reader {
     struct mk__conf_section *sec;   /* the current section */
     struct mk__conf_section *hosts; /* the one of hosts for its keys that are not of the server; NULL: none was set */
     struct mk__conf_origin sec_origin;
-    bool skip_keys; /* an error was reported for the section: its keys are skipped */
+    bool skip_keys;        /* an error was reported for the section: its keys are skipped */
+    struct mk_str section; /* its name, for a callback */
 };
 
 static int read_source(struct mk__conf *conf, struct mk__conf_set *set, struct mk__conf_source *source);
@@ -340,7 +341,8 @@ void mk__conf_on_line(struct mk__conf *conf, mk__conf_line_fn fn, void *ctx)
 
 static void pass_section(struct reader *r, const struct mk__scan_line *line)
 {
-    r->conf->on_line(line->name, NULL, r->conf->line_ctx);
+    r->section = line->name;
+    r->conf->on_line(r->section, line->name, NULL, r->conf->line_ctx);
 }
 
 static void pass_key(struct reader *r, const struct mk__scan_line *line)
@@ -349,7 +351,7 @@ static void pass_key(struct reader *r, const struct mk__scan_line *line)
     if (!expand_value(r, line))
         return;
     struct mk_conf_value value = {.text = mk_buf_str(&w->text), .words = w->word, .n = w->n, .dir = r->source->dir};
-    r->conf->on_line(line->name, &value, r->conf->line_ctx);
+    r->conf->on_line(r->section, line->name, &value, r->conf->line_ctx);
 }
 
 static const line_fn passers[] = {

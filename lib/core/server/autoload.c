@@ -15,9 +15,14 @@
 enum { PATH_BYTES = 4096, ARENA_BYTES_MAX = 64 * 1024 * 1024 };
 
 struct search {
-    const char *dir;
     const char *const *names;
     uint32_t found;
+};
+
+/* The files of a configuration. */
+struct files {
+    const char *dir;
+    const char *const *names; /* of plugins, which may have a file each */
     struct mk__conf *conf;
     struct mk__conf_set *set;
 };
@@ -44,9 +49,10 @@ static struct mk_str find_plugin_name(struct mk_str section)
     return section;
 }
 
-static void match_line(struct mk_str name, const struct mk_conf_value *value, void *ctx)
+static void match_line(struct mk_str section, struct mk_str name, const struct mk_conf_value *value, void *ctx)
 {
     struct search *s = ctx;
+    (void)section;
     name = find_plugin_name(name);
     bool transport = mk_str_ieq(name, MK_STR("Listen")) || mk_str_ieq(name, MK_STR("TransportLayer"));
     s->found |= mk__autoload_match_word(name, s->names);
@@ -54,7 +60,7 @@ static void match_line(struct mk_str name, const struct mk_conf_value *value, vo
         s->found |= mk__autoload_match_word(value->words[i], s->names);
 }
 
-static int search_files(struct search *s, const char *pattern)
+static int visit_files(struct files *s, const char *pattern)
 {
     struct mk_arena arena;
     struct mk_str *files;
@@ -69,39 +75,51 @@ static int search_files(struct search *s, const char *pattern)
 }
 
 /* The files in the order in which the server reads them, because variables are valid in later files too. */
-static int search_dir(struct search *s)
+static int visit_dir(struct files *s)
 {
     char dir[PATH_BYTES], path[2 * PATH_BYTES];
     mk__file_escape_glob(mk_str_c(s->dir), dir, sizeof(dir));
     snprintf(path, sizeof(path), "%s/monkey.conf", dir);
-    int err = search_files(s, path);
+    int err = visit_files(s, path);
     for (unsigned i = 0; s->names[i] && err == 0; i++) {
         snprintf(path, sizeof(path), "%s/plugins/%s/%s.conf", dir, s->names[i], s->names[i]);
-        err = search_files(s, path);
+        err = visit_files(s, path);
     }
     snprintf(path, sizeof(path), "%s/sites/*", dir);
-    return err < 0 ? err : search_files(s, path);
+    return err < 0 ? err : visit_files(s, path);
+}
+
+int mk__autoload_visit_files(struct mk__conf *conf, const char *dir, const char *const *names, mk__conf_line_fn fn,
+                             void *ctx)
+{
+    struct files s = {.dir = dir, .names = names, .conf = conf};
+    s.set = mk__conf_set_new(conf, MK_CONF_SCOPE_SERVER);
+    if (s.set)
+        mk__conf_on_line(conf, fn, ctx);
+    return s.set ? visit_dir(&s) : -ENOMEM;
+}
+
+int mk__autoload_visit_text(struct mk__conf *conf, struct mk_str text, mk__conf_line_fn fn, void *ctx)
+{
+    struct mk__conf_set *set = mk__conf_set_new(conf, MK_CONF_SCOPE_SERVER);
+    if (!set)
+        return -ENOMEM;
+    mk__conf_on_line(conf, fn, ctx);
+    return mk__conf_read_text(conf, set, "text", text) == -ENOMEM ? -ENOMEM : 0;
 }
 
 int mk__autoload_find_in_text(struct mk__conf *conf, struct mk_str text, const char *const *names, uint32_t *ret_wanted)
 {
-    struct search s = {.names = names, .conf = conf};
-    s.set = mk__conf_set_new(conf, MK_CONF_SCOPE_SERVER);
-    if (!s.set)
-        return -ENOMEM;
-    mk__conf_on_line(conf, match_line, &s);
-    int err = mk__conf_read_text(conf, s.set, "text", text);
+    struct search s = {.names = names};
+    int err = mk__autoload_visit_text(conf, text, match_line, &s);
     *ret_wanted |= s.found;
-    return err == -ENOMEM ? err : 0;
+    return err;
 }
 
 int mk__autoload_find_modules(struct mk__conf *conf, const char *dir, const char *const *names, uint32_t *ret_wanted)
 {
-    struct search s = {.dir = dir, .names = names, .conf = conf};
-    s.set = mk__conf_set_new(conf, MK_CONF_SCOPE_SERVER);
-    if (s.set)
-        mk__conf_on_line(conf, match_line, &s);
-    int err = s.set ? search_dir(&s) : -ENOMEM;
+    struct search s = {.names = names};
+    int err = mk__autoload_visit_files(conf, dir, names, match_line, &s);
     *ret_wanted = s.found;
     return err;
 }

@@ -6,11 +6,7 @@
 #ifndef MK_SERVER_AUTOLOAD_H
 #define MK_SERVER_AUTOLOAD_H
 
-#include <monkey/str.h>
-
-#include <stdint.h>
-
-struct mk__conf;
+#include "conf/conf.h"
 
 /*
  * Searches the files that the server reads below `dir`, and those that they include, for `names` (at most 32, ends with
@@ -22,6 +18,14 @@ int mk__autoload_find_modules(struct mk__conf *conf, const char *dir, const char
 /* The same for a text in memory; adds the bits to `*ret_wanted`. */
 int mk__autoload_find_in_text(struct mk__conf *conf, struct mk_str text, const char *const *names,
                               uint32_t *ret_wanted);
+
+/*
+ * Passes the lines of these files, or of a text, to a callback: see mk__conf_on_line(). Return as the functions above.
+ */
+int mk__autoload_visit_files(struct mk__conf *conf, const char *dir, const char *const *names, mk__conf_line_fn fn,
+                             void *ctx);
+int mk__autoload_visit_text(struct mk__conf *conf, struct mk_str text, mk__conf_line_fn fn, void *ctx);
+
 /* Returns the same bit for one word, such as a value of `TransportLayer` from the command line. */
 uint32_t mk__autoload_match_word(struct mk_str word, const char *const *names);
 

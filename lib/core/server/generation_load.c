@@ -17,6 +17,7 @@
 #include "server/path_limits.h"
 #include "server/plugins.h"
 #include "server/skipped_files.h"
+#include "server/transports.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -464,6 +465,8 @@ static int load_generation(struct mk_generation *g, const struct mk__generation_
     mk_arena_init(&g->arena, NULL, GENERATION_BYTES_MAX, NULL, 0);
     g->conf = mk__conf_new();
     int err = g->conf ? mk__plugins_read(g, source) : -ENOMEM;
+    if (!MK_SMALL && err == 0)
+        err = mk__transports_load_needed(g, source);
     if (err == 0)
         mk__generation_find_hooks(g);
     if (!MK_SMALL && err == 0)

@@ -327,25 +327,56 @@ static void report_program_plugins(struct mk_generation *g, const struct mk__pro
                            "the plugin \"%s\" of the program has the name of another one", program->plugins[i]->name);
 }
 
+/* Makes room for `n` plugins behind the transports. Returns the index of the first one. */
+static unsigned make_room(struct mk_generation *g, unsigned n)
+{
+    unsigned at = 0;
+    assert(g->n_plugins + n <= MK__PLUGINS_MAX);
+    while (at < g->n_plugins && g->plugins[at]->transport)
+        at++;
+    memmove(g->plugins + at + n, g->plugins + at, (g->n_plugins - at) * sizeof(g->plugins[0]));
+    memmove(g->modules + at + n, g->modules + at, (g->n_plugins - at) * sizeof(g->modules[0]));
+    g->n_plugins += n;
+    return at;
+}
+
 /* Inserts the plugins of the program behind the transports: they are asked before others, and need no name in a file.
  */
 static void insert_program_plugins(struct mk_generation *g, const struct mk__program *program)
 {
-    unsigned at = 0, n = program->n_plugins;
+    unsigned n = program->n_plugins;
     if (g->n_plugins + n > MK__PLUGINS_MAX) {
         mk__conf_error(g->conf, (struct mk__conf_origin){0}, "more than %d plugins", MK__PLUGINS_MAX);
         return;
     }
     report_program_plugins(g, program);
-    while (at < g->n_plugins && g->plugins[at]->transport)
-        at++;
-    memmove(g->plugins + at + n, g->plugins + at, (g->n_plugins - at) * sizeof(g->plugins[0]));
-    memmove(g->modules + at + n, g->modules + at, (g->n_plugins - at) * sizeof(g->modules[0]));
+    unsigned at = make_room(g, n);
     for (unsigned i = 0; i < n; i++) {
         g->plugins[at + i] = program->plugins[i];
         g->modules[at + i] = NULL;
     }
-    g->n_plugins += n;
+}
+
+void mk__plugins_add_transport(struct mk_generation *g, const struct mk__generation_source *source, const char *name)
+{
+    char path[PATH_BYTES];
+    const struct mk_plugin *plugin = mk__module_find_builtin(mk_str_c(name));
+    struct mk__conf *conf = g->load_conf ? g->load_conf : g->conf;
+    if (is_loaded(g, name))
+        return;
+    if (g->n_plugins == MK__PLUGINS_MAX) {
+        mk__conf_error(conf, (struct mk__conf_origin){0}, "more than %d plugins", MK__PLUGINS_MAX);
+        return;
+    }
+    get_module_path(source, mk_str_c(name), path, sizeof(path));
+    if (!plugin && MK_HAS_MODULES && mk__file_exists(path))
+        plugin = open_module(g, path, (struct mk__conf_origin){0});
+    if (!plugin)
+        return; /* the plugin that needs it reports that */
+    struct mk__module *module = g->modules[g->n_plugins];
+    unsigned at = make_room(g, 1);
+    g->plugins[at] = plugin;
+    g->modules[at] = module;
 }
 
 static int read_plugins(struct mk_generation *g, const struct mk__generation_source *source)

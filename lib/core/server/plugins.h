@@ -11,6 +11,11 @@
 void mk__plugins_describe_place(const char *name, struct mk_buf *out, void *generation);
 /* Reads plugins.load and opens what it names; the problems are in g->load_conf. Returns 0 or -ENOMEM. */
 int mk__plugins_read(struct mk_generation *g, const struct mk__generation_source *source);
+/*
+ * Loads a transport that is installed, as if plugins.load had a line for it, in front of all plugins that are none;
+ * does nothing if it is loaded.
+ */
+void mk__plugins_add_transport(struct mk_generation *g, const struct mk__generation_source *source, const char *name);
 /* Declares the sections of the core and the plugins, also of plugins that are not loaded. Returns 0 or -errno. */
 int mk__plugins_declare(struct mk_generation *g);
 
