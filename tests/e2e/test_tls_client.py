@@ -454,7 +454,7 @@ def test_reload_amid_handshakes(fixture, ca, pair):
         ({"Key": "/none"}, "Key", "there is no certificate for this key"),
         ({"CA": "{ca}", "Certificate": "{ca}", "Key": "/none"}, "Key", "the private key /none cannot be read: .*"),
         ({"CA": "{ca}", "Certificate": "/none", "Key": "{key}"}, "Certificate", "the certificate /none cannot be read"),
-        ({"CA": "{ca}", "Certificate": "{ca}", "Key": "{key}"}, "Key", "the private key .* does not belong to the cert"),
+        ({"CA": "{ca}", "Certificate": "{ca}", "Key": "{key}"}, "Key", "the private key .* does not belong to the"),
         ({"CA": "{ca}", "Name": '"a b"'}, "Name", "the name of the server must be a DNS name or an IP address"),
         ({"CA": "{ca}", "Protocols": "a" * 256}, "Protocols", "a protocol must have 1 to 255 bytes"),
         ({"CA": "{ca}", "Name": '""'}, "Name", "the name that the certificate of the server must have is missing"),
