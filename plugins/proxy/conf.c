@@ -95,6 +95,11 @@ static int parse_host_header(const struct mk_conf_value *value, void *field, str
 
 /* ── the section ── */
 
+static const char *const path_names[] = {"Normalized", "Raw", NULL};
+static const char *const slash_names[] = {"Refuse", "Keep", NULL};
+static const char *const forwarded_names[] = {"X", "Rfc7239", "Both", "Off", NULL};
+static const char *const hints_names[] = {"Http2", "All", "Off", NULL};
+
 static const struct mk_conf_key keys[] = {
     MK_CONF_KEY_PATTERN(struct proxy_conf, match, "Match", "/",
                         "Which paths: `=/exact`, `/prefix` with everything below it, a glob such as `*.php`, or a "
@@ -105,10 +110,26 @@ static const struct mk_conf_key keys[] = {
                        .flags = MK_CONF_REQUIRED, .unit = "URL", .parse = parse_to),
     MK_CONF_KEY_BOOL(struct proxy_conf, strip_prefix, "StripPrefix", "Off",
                      "Whether the prefix of `Match` is removed from the path that the backend gets."),
+    MK_CONF_KEY_ENUM(struct proxy_conf, path, "Path", "Normalized",
+                     "The path that the backend gets: decoded, normalized and encoded again, as rules and logins of "
+                     "this server see it, or as the client has sent it (`Raw`).",
+                     .names = path_names),
+    MK_CONF_KEY_ENUM(struct proxy_conf, encoded_slash, "EncodedSlash", "Refuse",
+                     "Whether a path may have a slash within a segment, as `%2F`: `Refuse` (404), or `Keep`. Rules for "
+                     "`/a/` do not match `/a%2Fb`; the backend must not treat both alike where that matters.",
+                     .names = slash_names),
     MK_CONF_KEY_CUSTOM(struct proxy_conf, host_header, "HostHeader", "Client",
                        "The Host that the backend gets: the one of the client (`Client`), the one in `To` "
                        "(`Backend`), or this name.",
                        .unit = "name", .parse = parse_host_header),
+    MK_CONF_KEY_ENUM(struct proxy_conf, forwarded, "Forwarded", "X",
+                     "How the backend learns of the client: `X-Forwarded-For` and others (`X`), Forwarded of RFC 7239, "
+                     "both, or not at all.",
+                     .names = forwarded_names),
+    MK_CONF_KEY_ENUM(struct proxy_conf, early_hints, "EarlyHints", "Http2",
+                     "Which clients get interim responses of the backend, such as 103: those of HTTP/2, `All`, or none "
+                     "(`Off`). 100 is always passed on.",
+                     .names = hints_names),
     MK_CONF_KEY_SIZE(struct proxy_conf, response_head_bytes_max, "MaxResponseHead", "32K",
                      "How long the head of a response may be; a longer one is 502.", .min = 1024, .max = 65535),
     MK_CONF_KEY_DURATION(struct proxy_conf, connect_timeout_ms, "ConnectTimeout", "3s",
@@ -151,6 +172,10 @@ static void check_section(const struct mk_conf_check *check, void *section)
     if (c->to.path.p && !has_prefix)
         mk_conf_error(check, offsetof(struct proxy_conf, to),
                       "a path behind the host replaces the prefix of Match, which is none: write `Match /prefix`");
+    if (c->path == PROXY_PATH_RAW && (c->strip_prefix || c->to.path.p))
+        mk_conf_error(check, offsetof(struct proxy_conf, path),
+                      "a raw path has no prefix that could be replaced: use Path Normalized, or neither StripPrefix "
+                      "nor a path in To");
     c->limits = (struct mk_response_limits){
         .head_bytes_max = (uint16_t)c->response_head_bytes_max,
         .fields_max = FIELDS_MAX,

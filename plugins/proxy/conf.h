@@ -10,6 +10,11 @@
 #include <monkey/plugin.h>
 #include <monkey/response_parser.h>
 
+enum proxy_path { PROXY_PATH_NORMALIZED, PROXY_PATH_RAW };
+enum proxy_encoded_slash { PROXY_ENCODED_SLASH_REFUSE, PROXY_ENCODED_SLASH_KEEP };
+enum proxy_forwarded { PROXY_FORWARDED_X, PROXY_FORWARDED_RFC7239, PROXY_FORWARDED_BOTH, PROXY_FORWARDED_OFF };
+enum proxy_early_hints { PROXY_EARLY_HINTS_HTTP2, PROXY_EARLY_HINTS_ALL, PROXY_EARLY_HINTS_OFF };
+
 /* What `To` says. */
 struct proxy_target {
     struct mk_str text;      /* as it was written */
@@ -23,6 +28,7 @@ struct proxy_conf {
     struct mk_pattern match;
     struct proxy_target to;
     bool strip_prefix, rewrite_location, intercept_errors;
+    int path, encoded_slash, forwarded, early_hints; /* enum proxy_path ... */
     struct mk_str host_header;
     uint64_t response_head_bytes_max;
     uint32_t connect_timeout_ms, response_timeout_ms, read_timeout_ms, send_timeout_ms, deadline_ms;

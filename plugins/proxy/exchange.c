@@ -47,6 +47,7 @@ struct exchange {
     uint8_t phase;                     /* enum phase */
     enum request_body body;
     bool is_idempotent;
+    bool is_invited; /* the client does not wait for a 100 (Continue) */
     bool is_retry;
     bool is_reading;   /* the request's body has a reader */
     bool is_paused;    /* the client, until the backend has taken what waits */
@@ -107,34 +108,56 @@ static void reject(struct exchange *x, int status)
 
 /* ── failures ── */
 
-static const struct {
-    int err, status;
-    const char *text;
+/* What fails, as it is said to the client (RFC 9209 section 2.3) and to the log; `text` NULL: of the dial. */
+static const struct failure {
+    int err;
+    bool is_dial;
+    uint16_t status;
+    const char *type, *text;
 } failures[] = {
-    {-ETIMEDOUT, 504, "it takes too long"},
-    {-EPIPE, 502, "it has closed the connection"},
-    {-EINVAL, 502, "its response is malformed"},
-    {-EMSGSIZE, 502, "its response is above a limit"},
-    {-EPROTO, 502, "it has switched to another protocol, or sends too many interim responses"},
-    {-ENOMEM, 503, "there is no memory"},
+    {-ETIMEDOUT, true, 504, "connection_timeout", NULL},
+    {-ENXIO, true, 502, "dns_error", NULL},
+    {-EAGAIN, true, 502, "dns_timeout", NULL},
+    {-ECONNREFUSED, true, 502, "connection_refused", NULL},
+    {-ENOENT, true, 502, "connection_refused", NULL},
+    {-EHOSTUNREACH, true, 502, "destination_ip_unroutable", NULL},
+    {-ENETUNREACH, true, 502, "destination_ip_unroutable", NULL},
+    {-EBUSY, true, 503, "connection_limit_reached", NULL},
+    {-EMFILE, true, 503, "connection_limit_reached", NULL},
+    {-ENFILE, true, 503, "connection_limit_reached", NULL},
+    {-ENOMEM, true, 503, "proxy_internal_error", NULL},
+    {0, true, 502, "destination_unavailable", NULL},
+    {-ETIMEDOUT, false, 504, "http_response_timeout", "it takes too long"},
+    {-EPIPE, false, 502, "http_response_incomplete", "it has closed the connection before its response was complete"},
+    {-ECONNRESET, false, 502, "connection_terminated", "it has reset the connection"},
+    {-EINVAL, false, 502, "http_protocol_error", "its response is malformed"},
+    {-EMSGSIZE, false, 502, "http_response_header_section_size", "the head of its response is too long"},
+    {-ENOBUFS, false, 502, "http_response_header_section_size", "its response has too many headers"},
+    {-EPROTO, false, 502, "http_upgrade_failed", "it has switched to a protocol that was not asked for"},
+    {-ELOOP, false, 502, "http_protocol_error", "it sends too many interim responses"},
+    {-ENOMEM, false, 503, "proxy_internal_error", "there is no memory for it"},
+    {0, false, 502, "connection_terminated", NULL},
 };
 
-static int get_status(int err)
+/* The rows for a dial and for what follows each end with one for any other error. */
+static const struct failure *find_failure(bool is_dial, int err)
 {
-    for (size_t i = 0; i < MK_COUNT_OF(failures); i++)
-        if (failures[i].err == err)
-            return failures[i].status;
-    return 502;
+    const struct failure *f = failures;
+    while (f->is_dial != is_dial || (f->err && f->err != err))
+        f++;
+    return f;
 }
 
-static const char *describe(const struct exchange *x, int err)
+/* Responds instead of the backend, and says why. */
+static void respond_failure(struct exchange *x, const struct failure *f)
 {
-    if (x->phase == DIALING)
-        return mk_dial_error(err);
-    for (size_t i = 0; i < MK_COUNT_OF(failures); i++)
-        if (failures[i].err == err)
-            return failures[i].text;
-    return strerror(-err);
+    char storage[128];
+    struct mk_buf value;
+    struct mk_request *req = x->req;
+    mk_buf_init_fixed(&value, storage, sizeof(storage));
+    mk_buf_addf(&value, "monkey; error=%s", f->type);
+    reject(x, f->status);
+    mk_response_header(req, MK_STR("Proxy-Status"), mk_buf_str(&value));
 }
 
 /*
@@ -149,7 +172,7 @@ static bool can_retry(const struct exchange *x, int err)
 
 static void fail(struct exchange *x, int err)
 {
-    assert(err < 0 && err != -EAGAIN);
+    assert(err < 0);
     if (x->phase == OVER)
         return;
     if (can_retry(x, err)) {
@@ -159,10 +182,12 @@ static void fail(struct exchange *x, int err)
         connect_backend(x);
         return;
     }
+    const struct failure *f = find_failure(x->phase == DIALING, err);
+    const char *text = f->text ? f->text : x->phase == DIALING ? mk_dial_error(err) : strerror(-err);
     counters_add(x->req, err == -ETIMEDOUT ? COUNT_TIMEOUTS : COUNT_FAILURES);
-    mk_request_log(x->req, MK_LOG_ERROR, "proxy: %.*s: %s", MK_STR_ARG(x->conf->to.text), describe(x, err));
+    mk_request_log(x->req, MK_LOG_ERROR, "proxy: %.*s: %s", MK_STR_ARG(x->conf->to.text), text);
     if (x->phase != BODY) {
-        reject(x, get_status(err));
+        respond_failure(x, f);
         return;
     }
     end_waits(x);
@@ -177,8 +202,8 @@ static uint32_t get_wait_ms(const struct exchange *x)
 {
     if (x->phase == WAITING && upload_is_blocked(&x->up))
         return x->conf->send_timeout_ms;
-    if (x->phase == WAITING)
-        return x->up.body_ended || !x->up.has_body || x->up.is_refused ? x->conf->response_timeout_ms : 0;
+    if (x->phase == WAITING && (upload_is_taken(&x->up) || !x->is_invited))
+        return x->conf->response_timeout_ms;
     return x->phase == BODY && x->awaits_bytes ? x->conf->read_timeout_ms : 0;
 }
 
@@ -322,8 +347,15 @@ static void begin_body(struct exchange *x)
 /* Returns 0 (the last head was passed on), MK_AGAIN (another one follows) or -errno. */
 static int take_head(struct exchange *x, struct mk_str head)
 {
-    if (x->down.parser.status < 200)
-        return x->down.parser.status == 101 || ++x->n_interim > INTERIM_MAX ? -EPROTO : MK_AGAIN;
+    if (x->down.parser.status == 101)
+        return -EPROTO;
+    if (x->down.parser.status < 200 && ++x->n_interim > INTERIM_MAX)
+        return -ELOOP;
+    if (x->down.parser.status < 200) {
+        x->is_invited |= x->down.parser.status == 100;
+        response_pass_interim(x->req, x->conf, &x->down.parser, x->down.fields, head);
+        return MK_AGAIN;
+    }
     return response_pass_head(x->req, x->conf, &x->down.parser, x->down.fields, head);
 }
 
@@ -408,7 +440,8 @@ void exchange_begin(struct mk_request *req, const struct proxy_conf *conf, struc
 {
     struct exchange *x = mk_arena_zalloc(mk_request_arena(req), sizeof(*x));
     counters_add(req, COUNT_REQUESTS);
-    if (!x || !thread_get_buffer(t) || mk_arena_defer(mk_request_arena(req), release, x) < 0) {
+    if (!x || !thread_get_buffer(t) || mk_arena_defer(mk_request_arena(req), release, x) < 0 ||
+        mk_request_wait(req, MK_REQUEST_WAIT_MAX_MS) < 0) {
         mk_response_error(req, 503);
         return;
     }
@@ -418,6 +451,8 @@ void exchange_begin(struct mk_request *req, const struct proxy_conf *conf, struc
     x->loop = mk_request_loop(req);
     x->body = request_body_kind(req);
     x->is_idempotent = request_is_idempotent(req);
+    x->is_invited = !mk_request_expects_continue(req);
+    mk_request_hold_continue(req);
     x->deadline_ms = conf->deadline_ms ? mk_loop_now_ms(x->loop) + conf->deadline_ms : UINT64_MAX;
     mk_timer_init(&x->timer, on_timer);
     x->backend = backend_hold(t, conf);

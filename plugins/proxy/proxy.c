@@ -86,6 +86,16 @@ static int proxy_request(struct mk_request *req)
     return 0;
 }
 
+static bool accepts_encoded_slash(const struct mk_host *host, struct mk_str path)
+{
+    const void *conf = NULL;
+    if (!mk_host_state(host, &mk_plugin_proxy))
+        return false;
+    int err = mk_host_conf_match(host, proxy_sections, offsetof(struct proxy_conf, match), path, &conf);
+    const struct proxy_conf *c = conf;
+    return err == 0 && c && c->encoded_slash == PROXY_ENCODED_SLASH_KEEP;
+}
+
 /* A path that is passed on is not the file of that name. */
 static int allows_path(struct mk_request *req, struct mk_str path)
 {
@@ -119,6 +129,7 @@ MK_PLUGIN(proxy) = {
     .worker_start = start_worker,
     .worker_stop = stop_worker,
     .on_content = proxy_request,
+    .accepts_encoded_slash = accepts_encoded_slash,
     .allows_path = allows_path,
     .explain = explain,
     .low_on_descriptors = shed_connections,

@@ -10,15 +10,42 @@
 #include <monkey/escape.h>
 
 #include <errno.h>
+#include <inttypes.h>
 
 enum { ADDRESS_BYTES = 64 };
 
 /* ── the request line ── */
 
+static void write_query(struct mk_buf *out, struct mk_str query)
+{
+    if (!query.p)
+        return;
+    mk_buf_addc(out, '?');
+    mk_buf_adds(out, query);
+}
+
+/* Encodes a path; each "%2F" in one with encoded slashes is one of these. */
+static void write_path(struct mk_buf *out, struct mk_str path, bool has_encoded_slash)
+{
+    const char *slash;
+    while (has_encoded_slash && (slash = memmem(path.p, path.len, "%2F", 3))) {
+        size_t n = (size_t)(slash - path.p);
+        mk_path_encode(out, mk_str(path.p, n));
+        mk_buf_adds(out, MK_STR("%2F"));
+        path = mk_str(slash + 3, path.len - n - 3);
+    }
+    mk_path_encode(out, path);
+}
+
 /* `*`, or the path with the prefix of `Match` replaced as the section says, and the query. */
 static void write_target(struct mk_buf *out, struct mk_request *req, const struct proxy_conf *conf)
 {
     struct mk_str path = mk_request_path(req), query = mk_request_query(req);
+    if (conf->path == PROXY_PATH_RAW) {
+        mk_buf_adds(out, path.len == 1 && path.p[0] == '*' ? path : mk_request_raw_path(req));
+        write_query(out, query);
+        return;
+    }
     if (conf->strip_prefix || conf->to.path.p) {
         bool is_below = path.len > conf->match.text.len;
         path = mk_pattern_rest(&conf->match, path);
@@ -26,11 +53,8 @@ static void write_target(struct mk_buf *out, struct mk_request *req, const struc
         if (is_below || !conf->to.path.len)
             mk_buf_addc(out, '/');
     }
-    mk_path_encode(out, path);
-    if (query.p) {
-        mk_buf_addc(out, '?');
-        mk_buf_adds(out, query);
-    }
+    write_path(out, path, mk_request_has_encoded_slash(req));
+    write_query(out, query);
 }
 
 /* ── fields ── */
@@ -140,20 +164,82 @@ static struct mk_str write_address(char to[ADDRESS_BYTES], const struct mk_addre
     return mk_buf_str(&text);
 }
 
-/* The peer, unless a PROXY header has named another one; it is the element that this proxy adds. */
-static void write_forwarded(struct mk_buf *out, struct mk_request *req)
+/* Writes a value of RFC 7239: a token as it is, anything else as a quoted string. */
+static void write_parameter(struct mk_buf *out, const char *name, struct mk_str value)
 {
+    mk_buf_addf(out, ";%s=\"", name);
+    for (size_t i = 0; i < value.len; i++) {
+        if (value.p[i] == '"' || value.p[i] == '\\')
+            mk_buf_addc(out, '\\');
+        mk_buf_addc(out, value.p[i]);
+    }
+    mk_buf_addc(out, '"');
+}
+
+/* What the proxy knows of the client and its request. */
+struct origin {
+    bool is_trusted; /* the peer */
     char peer_text[ADDRESS_BYTES], client_text[ADDRESS_BYTES];
+    struct mk_str peer, client, authority, scheme; /* addresses may be empty */
+};
+
+static void write_x_forwarded(struct mk_buf *out, struct mk_request *req, const struct origin *o)
+{
+    write_list(out, req, o->is_trusted, MK_STR("X-Forwarded-For"), o->peer.len ? o->peer : MK_STR("unknown"));
+    write_or_keep(out, req, o->is_trusted, MK_STR("X-Forwarded-Proto"), o->scheme);
+    write_or_keep(out, req, o->is_trusted, MK_STR("X-Forwarded-Host"), o->authority);
+    write_or_keep(out, req, o->is_trusted, MK_STR("X-Forwarded-Port"), get_port(o->authority, o->scheme));
+    if (o->client.len)
+        write_field(out, MK_STR("X-Real-IP"), o->client);
+}
+
+static void write_rfc7239(struct mk_buf *out, struct mk_request *req, const struct origin *o)
+{
+    char storage[2 * ADDRESS_BYTES + 1024];
+    struct mk_buf element;
+    bool is_v6 = o->peer.len && memchr(o->peer.p, ':', o->peer.len);
+    mk_buf_init_fixed(&element, storage, sizeof(storage));
+    mk_buf_addf(&element, is_v6 ? "for=\"[%.*s]\"" : "for=%.*s", MK_STR_ARG(o->peer.len ? o->peer : MK_STR("unknown")));
+    mk_buf_addf(&element, ";proto=%.*s", MK_STR_ARG(o->scheme));
+    if (o->authority.len)
+        write_parameter(&element, "host", o->authority);
+    if (!element.err)
+        write_list(out, req, o->is_trusted, MK_STR("Forwarded"), mk_buf_str(&element));
+}
+
+/* The peer, unless a PROXY header has named another one, is the element that this proxy adds. */
+static void write_forwarded(struct mk_buf *out, struct mk_request *req, int how)
+{
+    struct origin o = {.authority = request_authority(req), .scheme = mk_request_scheme(req)};
     struct mk_address peer = mk_connection_client(mk_request_connection(req)), client = mk_request_client(req);
-    struct mk_str authority = request_authority(req), scheme = mk_request_scheme(req);
-    bool is_trusted = mk_generation_trusts(mk_worker_generation(mk_request_worker(req)), &peer);
-    struct mk_str from = write_address(peer_text, &peer), real = write_address(client_text, &client);
-    write_list(out, req, is_trusted, MK_STR("X-Forwarded-For"), from.len ? from : MK_STR("unknown"));
-    write_or_keep(out, req, is_trusted, MK_STR("X-Forwarded-Proto"), scheme);
-    write_or_keep(out, req, is_trusted, MK_STR("X-Forwarded-Host"), authority);
-    write_or_keep(out, req, is_trusted, MK_STR("X-Forwarded-Port"), get_port(authority, scheme));
-    if (real.len)
-        write_field(out, MK_STR("X-Real-IP"), real);
+    o.is_trusted = mk_generation_trusts(mk_worker_generation(mk_request_worker(req)), &peer);
+    o.peer = write_address(o.peer_text, &peer);
+    o.client = write_address(o.client_text, &client);
+    if (how == PROXY_FORWARDED_X || how == PROXY_FORWARDED_BOTH)
+        write_x_forwarded(out, req, &o);
+    if (how == PROXY_FORWARDED_RFC7239 || how == PROXY_FORWARDED_BOTH)
+        write_rfc7239(out, req, &o);
+}
+
+static bool is_hex(struct mk_str s)
+{
+    for (size_t i = 0; i < s.len; i++)
+        if (!((s.p[i] >= '0' && s.p[i] <= '9') || (s.p[i] >= 'a' && s.p[i] <= 'f')))
+            return false;
+    return true;
+}
+
+/*
+ * The request ID, and a traceparent (W3C Trace Context) of a request that has none: made of an ID of ours, so that both
+ * are found with one search.
+ */
+static void write_ids(struct mk_buf *out, struct mk_request *req)
+{
+    struct mk_str id = mk_request_id(req);
+    if (id.len)
+        write_field(out, MK_STR("X-Request-Id"), id);
+    if (id.len == 32 && is_hex(id) && !mk_request_header_by_name(req, MK_STR("traceparent")).p)
+        mk_buf_addf(out, "traceparent: 00-%.*s-%.16s-00\r\n", MK_STR_ARG(id), id.p + 16);
 }
 
 static void write_via(struct mk_buf *out, struct mk_request *req)
@@ -173,11 +259,10 @@ static void write_via(struct mk_buf *out, struct mk_request *req)
 
 enum request_body request_body_kind(struct mk_request *req)
 {
-    if (mk_request_header(req, MK_HEADER_CONTENT_LENGTH).p)
-        return REQUEST_BODY_LENGTH;
-    if (mk_request_header(req, MK_HEADER_TRANSFER_ENCODING).p)
+    uint64_t bytes;
+    if (!mk_request_body_length(req, &bytes))
         return REQUEST_BODY_CHUNKED;
-    return REQUEST_BODY_NONE;
+    return bytes || mk_request_header(req, MK_HEADER_CONTENT_LENGTH).p ? REQUEST_BODY_LENGTH : REQUEST_BODY_NONE;
 }
 
 bool request_is_idempotent(struct mk_request *req)
@@ -189,9 +274,11 @@ bool request_is_idempotent(struct mk_request *req)
 
 static void write_framing(struct mk_buf *out, struct mk_request *req)
 {
+    uint64_t bytes = 0;
     switch (request_body_kind(req)) {
     case REQUEST_BODY_LENGTH:
-        write_field(out, MK_STR("Content-Length"), mk_request_header(req, MK_HEADER_CONTENT_LENGTH));
+        mk_request_body_length(req, &bytes);
+        mk_buf_addf(out, "Content-Length: %" PRIu64 "\r\n", bytes);
         break;
     case REQUEST_BODY_CHUNKED:
         mk_buf_adds(out, MK_STR("Transfer-Encoding: chunked\r\n"));
@@ -212,9 +299,12 @@ int request_write_head(struct mk_buf *out, struct mk_request *req, const struct 
     mk_buf_adds(out, MK_STR(" HTTP/1.1\r\n"));
     write_host(out, req, conf);
     write_client_fields(out, req, connection);
-    write_forwarded(out, req);
-    write_field(out, MK_STR("X-Request-Id"), mk_request_id(req));
+    if (conf->forwarded != PROXY_FORWARDED_OFF)
+        write_forwarded(out, req, conf->forwarded);
+    write_ids(out, req);
     write_via(out, req);
+    if (mk_request_expects_continue(req))
+        mk_buf_adds(out, MK_STR("Expect: 100-continue\r\n"));
     if (!conf->keep_alive)
         mk_buf_adds(out, MK_STR("Connection: close\r\n"));
     write_framing(out, req);

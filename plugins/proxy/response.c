@@ -11,6 +11,8 @@
 #include <errno.h>
 #include <strings.h>
 
+enum { RESPONSE_HEADERS_MAX = 128 }; /* of mk_response_header(), with those that the server adds */
+
 /* ── Location ── */
 
 /* Returns what is behind scheme and authority, if `url` begins with them; else `.p` is NULL. */
@@ -77,8 +79,9 @@ static int pass_header(struct mk_request *req, const struct proxy_conf *conf, st
     switch (header_of_response(name)) {
     case HEADER_DROP:
     case HEADER_LENGTH: /* of the parser */
-    case HEADER_DATE:
         return 0;
+    case HEADER_DATE: /* a malformed one is ours */
+        return mk_response_set_date(req, value) == -ENOMEM ? -ENOMEM : 0;
     case HEADER_LOCATION:
         return mk_response_header_ref(req, name, conf->rewrite_location ? map_location(req, conf, value) : value);
     default:
@@ -122,9 +125,35 @@ int response_pass_head(struct mk_request *req, const struct proxy_conf *conf, co
         if (!connection.len || !mk_str_list_has(connection, name))
             err = pass_header(req, conf, name, mk_span_str(head.p, fields[i].value));
     }
+    if (err == -ENOMEM && p->n_fields >= RESPONSE_HEADERS_MAX)
+        return -ENOBUFS;
     if (err >= 0 && p->has_length && p->status != 204 && p->status != 304)
         err = mk_response_set_length(req, p->length);
     return err;
+}
+
+/* ── interim responses ── */
+
+static bool takes_hints(const struct mk_request *req, const struct proxy_conf *conf)
+{
+    return conf->early_hints == PROXY_EARLY_HINTS_ALL ||
+           (conf->early_hints == PROXY_EARLY_HINTS_HTTP2 && mk_request_major(req) > 1);
+}
+
+void response_pass_interim(struct mk_request *req, const struct proxy_conf *conf, const struct mk_response_parser *p,
+                           const struct mk_field *fields, struct mk_str head)
+{
+    struct mk_header_field passed[MK_INTERIM_FIELDS_MAX];
+    unsigned n = 0;
+    if (p->status != 100 && !takes_hints(req, conf))
+        return;
+    struct mk_str connection = join_connection(req, p, fields, head);
+    for (unsigned i = 0; i < p->n_fields && n < MK_INTERIM_FIELDS_MAX && p->status != 100; i++) {
+        struct mk_str name = mk_span_str(head.p, fields[i].name);
+        if (header_of_response(name) == HEADER_PASS && !(connection.len && mk_str_list_has(connection, name)))
+            passed[n++] = (struct mk_header_field){name, mk_span_str(head.p, fields[i].value)};
+    }
+    mk_response_interim(req, p->status, passed, n); /* the client can do without one that is not sent */
 }
 
 /* ── trailers ── */

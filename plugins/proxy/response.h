@@ -10,6 +10,9 @@
 /* Sets status and headers of the response. Copies them. Returns 0 or -errno. */
 int response_pass_head(struct mk_request *req, const struct proxy_conf *conf, const struct mk_response_parser *p,
                        const struct mk_field *fields, struct mk_str head);
+/* Sends an interim response, if the client is to get it. */
+void response_pass_interim(struct mk_request *req, const struct proxy_conf *conf, const struct mk_response_parser *p,
+                           const struct mk_field *fields, struct mk_str head);
 /* Adds the trailers of the backend that may be trailers. */
 void response_add_trailers(struct mk_request *req, const struct mk_buf *trailers);
 

@@ -33,6 +33,12 @@ static inline bool upload_is_blocked(const struct upload *u)
     return u->unsent.len > 0;
 }
 
+/* Tells whether no more of the body is awaited. */
+static inline bool upload_is_taken(const struct upload *u)
+{
+    return u->body_ended || !u->has_body || u->is_refused;
+}
+
 /* Tells whether the backend has got all of it. */
 static inline bool upload_is_done(const struct upload *u)
 {
