@@ -9,10 +9,16 @@ import threading
 class FakeServer:
     """Calls `serve(connection)` in a thread for each connection, until the server under test closes it."""
 
-    def __init__(self):
-        self.connections, self.accepted, self.ended = [], 0, False
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
+    def __init__(self, listener=None, accepts=True):
+        self.connections, self.accepted, self.ended, self.thread = [], 0, False, None
+        self.listener = listener or socket.create_server(("127.0.0.1", 0))
+        name = self.listener.getsockname()
+        self.address = name if isinstance(name, str) else "%s:%d" % name
+        if accepts:
+            self.start()
+
+    def start(self):
+        """Begins to accept connections."""
         self.thread = threading.Thread(target=self.accept, daemon=True)
         self.thread.start()
 
@@ -33,7 +39,8 @@ class FakeServer:
         for one in (self.listener, *self.connections):
             with contextlib.suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
-        self.thread.join(10)
+        if self.thread:
+            self.thread.join(10)
         for one in (self.listener, *self.connections):
             one.close()
 
