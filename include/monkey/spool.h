@@ -129,7 +129,7 @@ MK_API int mk_spool_room(struct mk_spool *s);
  * under way), or
  *   -ENOBUFS  no room: MK_AGAIN was ignored; nothing was taken, and this error is not final
  *   -EFBIG    a kept body is longer than the limits of the spool
- *   -EDQUOT   the budget has no room for the file
+ *   -EDQUOT   the budget has no room for the file, or no folder
  *   -ENOSPC   the disk is full, or another -errno of open(2) or pwrite(2)
  *   -ENOMEM, -ECANCELED  no memory; no disk thread, as the loop ends
  */
