@@ -270,6 +270,14 @@ typedef void (*mk_body_fn)(struct mk_request *req, struct mk_str piece, bool end
  */
 MK_API void mk_request_read(struct mk_request *req, mk_body_fn fn, void *ctx);
 /*
+ * Ends the exchange when the client ends its side of the connection (HTTP/1) while the exchange waits for its handler,
+ * for one whose work is of no use without the client. By default it goes on, because a client may end its side
+ * behind its last request and still read; one that has done so before the handler was called is served in any case.
+ * A client that resets the connection or the stream always ends the exchange. Builds for small devices leave it out.
+ */
+MK_API void mk_request_end_with_client(struct mk_request *req);
+
+/*
  * Gets the length of the body: 0 without one. Returns false for a body whose length is not known before its end: in
  * chunks, or over HTTP/2 without Content-Length. Builds for small devices leave out this function and the next two.
  */

@@ -13,7 +13,7 @@ void download_begin(struct download *d, const struct mk_response_limits *limits,
     d->limits = limits;
     mk_response_parser_init(&d->parser, limits, to);
     d->kept_len = d->rest_len = 0;
-    d->has_begun = d->has_excess = d->is_drained = false;
+    d->has_begun = d->has_excess = d->is_drained = d->is_ending = false;
     mk_buf_init(&d->trailers, limits->chunked.trailer_bytes_max);
 }
 
@@ -29,7 +29,7 @@ static ssize_t receive(struct download *d, int fd, char *to, size_t size)
         return -EAGAIN;
     ssize_t n = recv(fd, to, size, MSG_DONTWAIT);
     int err = n < 0 ? -errno : 0;
-    d->is_drained = err == -EAGAIN || (n > 0 && (size_t)n < size);
+    d->is_drained = err == -EAGAIN || (n > 0 && (size_t)n < size && !d->is_ending);
     d->has_begun |= n > 0;
     return err ? err : n;
 }

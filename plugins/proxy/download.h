@@ -20,6 +20,7 @@ struct download {
     bool has_begun;  /* a byte has come on this connection */
     bool has_excess; /* there were bytes behind the response */
     bool is_drained; /* the socket had less than was asked for */
+    bool is_ending;  /* the backend has ended its side, or the connection has failed */
 };
 
 /* Begins, also for a second connection. */
@@ -45,9 +46,10 @@ struct mk_str download_first(struct download *d, int *ret_err);
  */
 ssize_t download_body(struct download *d, int fd, char *to, size_t size);
 
-/* There are bytes again. */
-static inline void download_ready(struct download *d)
+/* There are bytes again. `is_ending`: the end follows them, of which the socket does not tell again. */
+static inline void download_ready(struct download *d, bool is_ending)
 {
+    d->is_ending |= is_ending;
     d->is_drained = false;
 }
 

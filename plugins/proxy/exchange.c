@@ -375,9 +375,9 @@ static void read_heads(struct exchange *x)
         fail(x, r);
 }
 
-static void resume_download(struct exchange *x)
+static void resume_download(struct exchange *x, uint32_t events)
 {
-    download_ready(&x->down);
+    download_ready(&x->down, events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR));
     if (x->phase == WAITING) {
         read_heads(x);
     } else if (x->awaits_bytes) {
@@ -394,7 +394,7 @@ static void on_conn_event(void *user, uint32_t events)
     if (events & EPOLLOUT)
         resume_upload(x);
     if (x->conn && events & ~(uint32_t)EPOLLOUT)
-        resume_download(x);
+        resume_download(x, events);
 }
 
 static void use_conn(struct exchange *x, struct backend_conn *c)
@@ -453,6 +453,7 @@ void exchange_begin(struct mk_request *req, const struct proxy_conf *conf, struc
     x->is_idempotent = request_is_idempotent(req);
     x->is_invited = !mk_request_expects_continue(req);
     mk_request_hold_continue(req);
+    mk_request_end_with_client(req);
     x->deadline_ms = conf->deadline_ms ? mk_loop_now_ms(x->loop) + conf->deadline_ms : UINT64_MAX;
     mk_timer_init(&x->timer, on_timer);
     x->backend = backend_hold(t, conf);

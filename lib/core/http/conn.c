@@ -322,11 +322,19 @@ static bool wants_read(const struct mk__conn *c)
     return mk__conn_states[c->state].want & MK__CONN_WANT_READ || (c->req && mk__request_is_uninvited(c->req));
 }
 
+/* The client has ended its side, without bytes before that, and the handler does not go on without it. */
+static bool has_left(const struct mk__conn *c, uint32_t events)
+{
+    return !MK_SMALL && events & EPOLLRDHUP && !c->sock.readable && c->sock.input == MK__SOCK_INPUT_OPEN && c->req &&
+           c->req->ends_with_client && c->state == MK__CONN_HANDLER;
+}
+
 static void on_event(struct mk_event *event, uint32_t events)
 {
     struct mk__conn *c = MK_CONTAINER_OF(event, struct mk__conn, event);
     const struct mk__state_info *info = &mk__conn_states[c->state];
 
+    bool leaves = has_left(c, events);
     if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
         c->sock.readable = true;
     if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR) && c->sock.input == MK__SOCK_INPUT_OPEN)
@@ -335,7 +343,7 @@ static void on_event(struct mk_event *event, uint32_t events)
         c->sock.writable = true;
     if (MK_HAS_TLS && info->turn == MK__CONN_TURN_HANDSHAKE && !c->sock.readable && !c->handshake_wants_write)
         return; /* only writable, and the handshake waits for input */
-    if (events & (EPOLLHUP | EPOLLERR) && !(info->want & MK__CONN_WANT_READ))
+    if (leaves || (events & (EPOLLHUP | EPOLLERR) && !(info->want & MK__CONN_WANT_READ)))
         enter_state(c, MK__CONN_CLOSED); /* both directions are closed: no response can be sent */
     else if ((c->sock.readable && wants_read(c)) || (info->want & MK__CONN_WANT_WRITE && c->sock.writable))
         run_turn(c);

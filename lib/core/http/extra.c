@@ -129,3 +129,8 @@ struct mk_str mk_request_get_note(const struct mk_request *req, struct mk_str na
     const struct mk__note *note = find_note(req, name);
     return note ? note->value : MK_STR_NONE;
 }
+
+void mk_request_end_with_client(struct mk_request *req)
+{
+    req->ends_with_client = true;
+}

@@ -186,6 +186,7 @@ struct mk_request {
     uint8_t framing;        /* enum mk__framing */
     bool bodyless;          /* no body is sent, whatever the framing */
     bool close_wanted, is_default_error;
+    bool ends_with_client;
     bool no_ranges;
     bool has_encoded_slash; /* in `path`, as "%2F" */
     uint8_t headers_len, headers_max;
