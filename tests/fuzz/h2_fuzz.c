@@ -126,8 +126,8 @@ static void hello(struct mk_request *req)
 static void handle(struct mk_request *req, struct mk_test_fixture *fixture)
 {
     static void (*const ways[])(struct mk_request * req) = {
-        ['b'] = read_body, ['c'] = collect,   ['l'] = answer_late, ['s'] = stream_long,
-        ['f'] = filter,    ['t'] = take_over, ['n'] = never,       ['g'] = give_up,
+        ['b'] = read_body, ['c'] = collect, ['l'] = answer_late, ['s'] = stream_long, ['f'] = filter,
+        ['t'] = take_over, ['n'] = never,   ['g'] = give_up,     ['p'] = forward,
     };
     struct mk_str path = mk_request_path(req);
     uint8_t way = path.len > 1 ? (uint8_t)path.p[1] : 0;

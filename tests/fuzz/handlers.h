@@ -54,6 +54,21 @@ static void stream(struct mk_request *req, unsigned pieces)
     mk_response_end(req);
 }
 
+/* As a plugin that forwards requests; the client is invited by what its path says. */
+static inline void forward(struct mk_request *req)
+{
+    static const struct mk_header_field hint = {MK_STR_INIT("Link"), MK_STR_INIT("</a>")};
+    struct mk_str path = mk_request_path(req);
+    mk_request_wait(req, 1000);
+    mk_request_keep_trailers(req);
+    mk_request_hold_continue(req);
+    mk_request_note(req, MK_STR("note"), mk_request_target(req));
+    mk_response_set_date(req, MK_STR("Sun, 06 Nov 1994 08:49:37 GMT"));
+    for (size_t n = path.len; n; n--)
+        mk_response_interim(req, path.len % 3 ? 103 : 100, &hint, path.len % 2);
+    mk_request_read(req, on_piece, NULL);
+}
+
 /* Of `mk_test_fixture`: the hooks of responses and of ends. */
 static inline void on_hook(struct mk_request *req, struct mk_test_fixture *fixture)
 {
@@ -61,10 +76,10 @@ static inline void on_hook(struct mk_request *req, struct mk_test_fixture *fixtu
     call_accessors(req);
 }
 
-/* One of six ways to answer, by a number. */
+/* One of seven ways to answer, by a number. */
 static inline void answer(struct mk_request *req, unsigned way)
 {
-    switch (way % 6) {
+    switch (way % 7) {
     case 0:
         mk_request_read(req, on_piece, NULL);
         break;
@@ -80,6 +95,9 @@ static inline void answer(struct mk_request *req, unsigned way)
         break;
     case 4:
         break; /* never: the limit answers */
+    case 5:
+        forward(req);
+        break;
     default:
         mk_response_write_ref(req, MK_STR("hello"));
         mk_response_end(req);

@@ -37,6 +37,15 @@ static inline void read_response_headers(struct mk_request *req)
     }
 }
 
+static inline void read_trailers(struct mk_request *req)
+{
+    struct mk_str name, value;
+    for (unsigned i = 0; mk_request_trailer_at(req, i, &name, &value); i++) {
+        read_bytes(name);
+        read_bytes(value);
+    }
+}
+
 static inline void call_accessors(struct mk_request *req)
 {
     uint64_t length;
@@ -45,15 +54,21 @@ static inline void call_accessors(struct mk_request *req)
     read_bytes(mk_request_path(req));
     read_bytes(mk_request_query(req));
     read_bytes(mk_request_original_path(req));
+    read_bytes(mk_request_raw_path(req));
+    read_bytes(mk_request_get_note(req, MK_STR("note")));
     read_bytes(mk_request_host(req));
     read_bytes(mk_request_user(req));
     read_bytes(mk_request_claims(req));
     read_bytes(mk_request_id(req));
     read_request_headers(req);
     read_response_headers(req);
+    read_trailers(req);
     (void)mk_request_method(req);
     (void)mk_request_major(req);
     (void)mk_request_minor(req);
+    (void)mk_request_has_encoded_slash(req);
+    (void)mk_request_expects_continue(req);
+    (void)mk_request_body_length(req, &length);
     (void)mk_request_began_us(req);
     (void)mk_response_began_us(req);
     (void)mk_request_bytes_received(req);
