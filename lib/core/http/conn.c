@@ -316,12 +316,6 @@ static void on_task(struct mk_task *task)
     run_turn(MK_CONTAINER_OF(task, struct mk__conn, task));
 }
 
-/* The state HANDLER reads nothing, except for a body that may come uninvited. */
-static bool wants_read(const struct mk__conn *c)
-{
-    return mk__conn_states[c->state].want & MK__CONN_WANT_READ || (c->req && mk__request_is_uninvited(c->req));
-}
-
 /* The client has ended its side, without bytes before that, and the handler does not go on without it. */
 static bool has_left(const struct mk__conn *c, uint32_t events)
 {
@@ -345,7 +339,9 @@ static void on_event(struct mk_event *event, uint32_t events)
         return; /* only writable, and the handshake waits for input */
     if (leaves || (events & (EPOLLHUP | EPOLLERR) && !(info->want & MK__CONN_WANT_READ)))
         enter_state(c, MK__CONN_CLOSED); /* both directions are closed: no response can be sent */
-    else if ((c->sock.readable && wants_read(c)) || (info->want & MK__CONN_WANT_WRITE && c->sock.writable))
+    else if ((info->want & MK__CONN_WANT_READ && c->sock.readable) ||
+             (info->want & MK__CONN_WANT_WRITE && c->sock.writable) ||
+             (c->sock.readable && c->req && mk__request_is_uninvited(c->req))) /* HANDLER reads nothing else */
         run_turn(c);
 }
 

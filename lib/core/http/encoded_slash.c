@@ -63,7 +63,7 @@ static bool decode(struct mk_str raw, struct mk_str by, char *scratch, char *to,
     return n > 0;
 }
 
-int mk__encoded_slash_decode(struct mk_request *req)
+MK_COLD int mk__encoded_slash_decode(struct mk_request *req)
 {
     const struct mk__http_app *app = req->http->app;
     struct mk_str raw = mk_request_raw_path(req), path;

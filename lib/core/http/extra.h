@@ -58,10 +58,10 @@ static inline struct mk_str mk__interim_lines(const struct mk__interim *interim)
     return mk_str(interim->lines, interim->len);
 }
 
-/* Returns the date of the origin; `.p` NULL: the server's own is sent. */
-static inline struct mk_str mk__extra_date(const struct mk_request *req)
+/* Tells whether the date of an origin is sent in place of the server's. */
+static inline bool mk__extra_has_date(const struct mk_request *req)
 {
-    return MK__EXTRAS && MK_UNLIKELY(req->extra != NULL) ? req->extra->date : MK_STR_NONE;
+    return MK__EXTRAS && MK_UNLIKELY(req->extra != NULL) && req->extra->date.p;
 }
 
 /* The response is replaced by one of the server. */

@@ -80,7 +80,7 @@ void mk__request_begin(struct mk_request *req, int status, bool body_ended)
     }
     status = -mk__request_decode_path(req);
     app->on_head(req, req->http->app_ctx);
-    if (MK__EXTRAS && status == 404)
+    if (MK__EXTRAS && MK_UNLIKELY(status == 404))
         status = mk__encoded_slash_decode(req);
     init_body(req, body_ended);
     if (status)

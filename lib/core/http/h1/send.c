@@ -156,21 +156,21 @@ static char *write_status_line(char *to, int status)
 }
 
 /* Writes Server, and the Date of an origin. */
-static char *write_origin_lines(char *to, struct mk__context *http, struct mk_str date)
+static MK_COLD char *write_origin_lines(char *to, const struct mk_request *req)
 {
-    to = write_str(to, http->settings->server_line);
+    to = write_str(to, req->http->settings->server_line);
     to = write_str(to, MK_STR("Date: "));
-    return write_str(write_str(to, date), MK_STR("\r\n"));
+    return write_str(write_str(to, req->extra->date), MK_STR("\r\n"));
 }
 
 /* Writes the status line, and the lines of the server. */
 static char *write_server_lines(char *to, struct mk__context *http, const struct mk_request *req)
 {
-    struct mk_str date = mk__extra_date(req);
-    if (!MK_SMALL && req->status == 200 && !date.p)
+    bool has_date = mk__extra_has_date(req);
+    if (!MK_SMALL && req->status == 200 && !has_date)
         return write_str(to, mk__context_ok_lines(http));
     to = write_status_line(to, req->status);
-    return date.p ? write_origin_lines(to, http, date) : write_str(to, mk__context_date_lines(http));
+    return has_date ? write_origin_lines(to, req) : write_str(to, mk__context_date_lines(http));
 }
 
 /* Tells whether a 426 names the protocols that it wants (RFC 9110 section 15.5.22). */
@@ -241,7 +241,7 @@ static enum mk__h1_send_result put_head(struct mk__conn *c, struct mk_request *r
 }
 
 /* Writes the interim responses that wait. */
-static enum mk__h1_send_result put_interims(struct mk__conn *c, struct mk_request *req)
+static MK_COLD enum mk__h1_send_result put_interims(struct mk__conn *c, struct mk_request *req)
 {
     struct mk__scratch *out = &c->http->out;
     const struct mk__interim *interim;

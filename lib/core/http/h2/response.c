@@ -202,10 +202,10 @@ static void add_header_lines(struct mk__h2_headers *f, struct mk_str lines)
 /* Adds Server and Date. */
 static void add_server_headers(struct mk__h2_headers *f, const struct mk_request *req)
 {
-    struct mk_str date = mk__extra_date(req);
-    add_header_lines(f, date.p ? req->http->settings->server_line : mk__context_date_lines(req->http));
-    if (date.p)
-        add_header(f, MK_STR("date"), date);
+    bool has_date = mk__extra_has_date(req);
+    add_header_lines(f, has_date ? req->http->settings->server_line : mk__context_date_lines(req->http));
+    if (has_date)
+        add_header(f, MK_STR("date"), req->extra->date);
 }
 
 static struct mk_str print_number(char *to, uint64_t value)
