@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "loop/loop.h"
+#include "tests/unit/kit/spool/pattern.h"
 
 enum { KB = 1024 };
 
@@ -154,15 +155,9 @@ static void check_error(ssize_t result)
     w.err = (int)result;
 }
 
-static char byte_at(uint64_t n)
-{
-    return (char)(n % 251 ^ n / 4096 % 256);
-}
-
 static void check_bytes(struct mk_str bytes)
 {
-    for (size_t i = 0; i < bytes.len; i++)
-        require(bytes.p[i] == byte_at(w.taken + i));
+    require(is_pattern(bytes.p, bytes.len, w.taken));
     w.taken += bytes.len;
     require(w.taken <= w.written);
 }
@@ -172,8 +167,7 @@ static void write_some(size_t n)
     static char bytes[MK_SPOOL_WRITE_MAX];
     if (w.has_ended)
         return;
-    for (size_t i = 0; i < n; i++)
-        bytes[i] = byte_at(w.written + i);
+    fill_pattern(bytes, n, w.written);
     int room = mk_spool_room(w.spool);
     check_error(room);
     w.write_waits |= room == MK_AGAIN;

@@ -412,12 +412,12 @@ TEST(jobs_run_while_the_loop_writes_and_reads, open_fixture, close_fixture)
     struct mk_spool_options options = make_options();
     uses_threads = true;
     open_spool(&options);
-    while (taken < 8 * MB) {
-        if (written < 8 * MB && mk_spool_room(spool) == 0)
+    while (taken < 4 * MB) {
+        if (written < 4 * MB && mk_spool_room(spool) == 0)
             write_bytes(MK_SPOOL_WRITE_MAX / 2);
-        else if (written == 8 * MB)
+        else if (written == 4 * MB)
             assert_int_equal(mk_spool_end(spool), 0);
-        if (written > taken + 300 * KB || written == 8 * MB)
+        if (written > taken + 300 * KB || written == 4 * MB)
             read_bytes(20 * KB);
         mk_test_turn(&loop);
     }
