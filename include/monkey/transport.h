@@ -92,7 +92,8 @@ struct mk_transport {
     /*
      * Reads bytes. Returns their count, 0 (the peer has ended its side) or -errno. On a connection that connect() has
      * opened, 0 means that the peer has said so, where the transport has a message for it (close_notify of TLS), and
-     * -ECONNRESET that the connection has ended without: what was read may lack its end (RFC 9112 section 9.8).
+     * -ECONNRESET that the connection has ended without: what was read may lack its end (RFC 9112 section 9.8). There
+     * the caller reads until -EAGAIN, 0 or another error: an end that has come with bytes is not announced again.
      */
     ssize_t (*read)(struct mk_io *io, void *to, size_t size);
     /* Writes bytes; `flags`: MK_IO_MORE. Returns their count, which may be less than given, or -errno. */
