@@ -51,7 +51,7 @@ enum { MK_IO_MORE = 1 };
  */
 struct mk_tls_info {
     struct mk_str version, cipher; /* "TLSv1.3", "TLS_AES_128_GCM_SHA256" */
-    struct mk_str server_name;     /* the name that the client asked for (SNI) */
+    struct mk_str server_name;     /* the name that the client asked for (SNI); of connect(): that of its settings */
     struct mk_str client;          /* the subject of a verified client certificate, as RFC 4514 writes it */
 };
 
@@ -151,8 +151,9 @@ struct mk_transport {
     int (*connect)(struct mk_io *io, struct mk_worker *worker, struct mk_transport_client *client);
     /*
      * Appends a phrase for people why handshake(), read() or write() of a connection that connect() has opened has
-     * returned `err`: "the certificate of the server has expired". Printable ASCII of at most 400 bytes, without what
-     * the peer has sent, so that it may appear in logs and headers. Before close(). May be NULL.
+     * returned `err`: "the certificate of the server has expired". Printable ASCII of at most 400 bytes, which may have
+     * quotation marks, but nothing that the peer has sent, so that it may appear in logs and, as a string (RFC 8941
+     * section 3.3.3), in headers. Before close(). May be NULL.
      * Returns the error type for Proxy-Status (RFC 9209 section 2.3), "tls_certificate_error"; valid for ever.
      */
     const char *(*describe_error)(const struct mk_io *io, int err, struct mk_buf *out);

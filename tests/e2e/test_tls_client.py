@@ -104,15 +104,15 @@ class Fixture:
         self.stack.callback(backend.close)
         return backend
 
-    def write(self, site="", plugins=("liana", build.MODULES / "dialer.so", "static")):
+    def write(self, site="", plugins=("liana", build.MODULES / "dialer.so", "static"), workers=1):
         load = "[PLUGINS]\n" + "".join(f"    Load {name}\n" for name in plugins)
-        conf = write_config(self.folder / "conf", self.site_root, {"Workers": 1}, files={"plugins.load": load})
+        conf = write_config(self.folder / "conf", self.site_root, {"Workers": workers}, files={"plugins.load": load})
         with open(conf / "sites" / "default", "a") as file:
             file.write(site)
         return conf
 
-    def start(self, to, **keys):
-        conf = self.write(section("DIALER", {"To": to, **keys}))
+    def start(self, to, workers=1, **keys):
+        conf = self.write(section("DIALER", {"To": to, **keys}), workers=workers)
         self.server = Server("-c", conf)
         self.stack.callback(self.server.stop)
         return self
@@ -275,6 +275,28 @@ def test_sessions_are_resumed(fixture, ca, pair, version):
     for _ in range(4):
         assert fixture.ask().body == BODY
     assert backend.resumed == [False, True, True, True]
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_threads_share_the_sessions(fixture, ca, pair, tmp_path, version):
+    """While the files change, too."""
+    file = tmp_path / "trusted.pem"
+    file.write_bytes(ca.cert.read_bytes())
+    backend = fixture.backend(context_of(pair, maximum_version=version))
+    fixture.start(backend.address, workers=2, CA=file)
+    bodies = []
+
+    def ask():
+        bodies.extend(fixture.ask().body for _ in range(10))
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    file.write_bytes(ca.cert.read_bytes() * 2)
+    for thread in threads:
+        thread.join()
+    assert bodies == [BODY] * 80
+    assert backend.resumed.count(True) > 20
 
 
 # ── streams ──

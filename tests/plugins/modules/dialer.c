@@ -151,6 +151,8 @@ static int start(void **ret_state)
 static int start_worker(struct mk_worker *worker, void **ret_state)
 {
     struct kept *kept = mk_generation_plugin_state(mk_worker_generation(worker), &mk_plugin_dialer);
+    if (mk_worker_index(worker) != 0)
+        return 0;
     kept->workers++;
     *ret_state = kept;
     return 0;
@@ -160,7 +162,7 @@ static void stop_worker(struct mk_worker *worker, void *state)
 {
     struct kept *kept = state;
     (void)worker;
-    if (--kept->workers || !kept->is_open)
+    if (!kept || --kept->workers || !kept->is_open)
         return;
     kept->io.transport->close(&kept->io);
     kept->is_open = false;
@@ -312,7 +314,7 @@ static void on_timeout(struct mk_timer *timer)
 /* Takes the connection that was kept. */
 static int take_kept(struct call *call)
 {
-    int err = call->kept->is_open ? 0 : -ENOTCONN;
+    int err = call->keeps && call->kept->is_open ? 0 : -ENOTCONN;
     if (err == 0) {
         call->io = call->kept->io;
         call->is_open = true;
@@ -334,8 +336,8 @@ static int answer(struct mk_request *req)
         return -ENOMEM;
     call->req = req;
     call->host = host;
-    call->keeps = kept || keep;
     call->kept = mk_worker_state(mk_request_worker(req), &mk_plugin_dialer);
+    call->keeps = call->kept && (kept || keep);
     mk_request_set_state(req, &mk_plugin_dialer, call);
     mk_timer_init(&call->timer, on_timeout);
     mk_timer_arm(mk_request_loop(req), &call->timer, host->settings->timeout_ms);
