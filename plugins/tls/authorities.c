@@ -7,6 +7,7 @@
 #include "pem.h"
 
 #include <openssl/err.h>
+#include <openssl/x509v3.h>
 
 #include <errno.h>
 #include <pthread.h>
@@ -44,8 +45,11 @@ static X509_STORE *make_store(const char *path, struct mk_buf *fault)
     STACK_OF(X509) *all = pem_read_certificates(path, fault);
     X509_STORE *store = all ? X509_STORE_new() : NULL;
     bool good = store;
-    for (int i = 0; good && i < sk_X509_num(all); i++)
+    for (int i = 0; good && i < sk_X509_num(all); i++) {
+        X509_check_purpose(sk_X509_value(all, i), -1, 0); /* parses the extensions here, not in a handshake */
         good = X509_STORE_add_cert(store, sk_X509_value(all, i)) == 1;
+    }
+    ERR_clear_error();
     if (all && !good)
         mk_buf_addf(fault, "cannot be used: %s", strerror(ENOMEM));
     sk_X509_pop_free(all, X509_free);

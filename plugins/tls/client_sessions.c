@@ -45,17 +45,21 @@ static struct sessions *get_sessions(const SSL *ssl)
     return SSL_CTX_get_ex_data(SSL_get_SSL_CTX(ssl), sessions_index);
 }
 
-/* Takes the reference of the caller over. */
-static void push_session(struct sessions *sessions, SSL_SESSION *session)
+/* Adds a copy: libssl changes the session of a connection, which may be in another thread than the next user. */
+static void push_session(struct sessions *sessions, const SSL_SESSION *session)
 {
-    SSL_SESSION *dropped = NULL;
+    SSL_SESSION *dropped = NULL, *copy = SSL_SESSION_dup(session);
+    if (!copy) {
+        ERR_clear_error();
+        return;
+    }
     pthread_mutex_lock(&sessions->lock);
     assert(sessions->n <= CLIENT_SESSIONS_MAX);
     if (sessions->n == CLIENT_SESSIONS_MAX) {
         dropped = sessions->items[0];
         memmove(sessions->items, sessions->items + 1, --sessions->n * sizeof(sessions->items[0]));
     }
-    sessions->items[sessions->n++] = session;
+    sessions->items[sessions->n++] = copy;
     pthread_mutex_unlock(&sessions->lock);
     SSL_SESSION_free(dropped);
 }
@@ -68,13 +72,12 @@ static SSL_SESSION *pop_session(struct sessions *sessions)
     return session;
 }
 
-/* The callback for a new session: with TLS 1.3 for each ticket. Returns 1: the reference is ours. */
+/* The callback for a new session: with TLS 1.3 for each ticket. Returns 0: keeps no reference. */
 static int save_session(SSL *ssl, SSL_SESSION *session)
 {
-    if (!SSL_SESSION_is_resumable(session))
-        return 0;
-    push_session(get_sessions(ssl), session);
-    return 1;
+    if (SSL_SESSION_is_resumable(session))
+        push_session(get_sessions(ssl), session);
+    return 0;
 }
 
 int client_sessions_add(SSL_CTX *ctx)
@@ -112,5 +115,5 @@ void client_sessions_resume(SSL *ssl)
 void client_sessions_keep(SSL *ssl)
 {
     if (SSL_session_reused(ssl) == 1 && SSL_version(ssl) < TLS1_3_VERSION)
-        push_session(get_sessions(ssl), SSL_get1_session(ssl));
+        push_session(get_sessions(ssl), SSL_get0_session(ssl));
 }

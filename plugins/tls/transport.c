@@ -110,8 +110,6 @@ static void free_ssl(struct tls_conn *conn)
 {
     if (conn->ssl)
         conn->account->bytes -= SSL_BYTES;
-    if (conn->ssl && conn->is_client && !conn->broken)
-        SSL_set_shutdown(conn->ssl, SSL_SENT_SHUTDOWN); /* else libssl marks its session as one not to be resumed */
     SSL_free(conn->ssl);
     conn->ssl = NULL;
 }
