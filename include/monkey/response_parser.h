@@ -13,7 +13,8 @@
  * What two recipients could take differently is malformed, because an answer is smuggled through such a difference: two
  * lengths, a length beside a transfer coding, a coding in HTTP/1.0 or one that is not chunked, folded lines, a bare LF,
  * NUL and other control bytes, a blank before a colon, a length in a 1xx. A length in a 204 is ignored. Any thread.
- * Builds for small devices leave it out.
+ *
+ * In the kit: plugins link -lmonkey-kit.
  */
 #ifndef MONKEY_RESPONSE_PARSER_H
 #define MONKEY_RESPONSE_PARSER_H

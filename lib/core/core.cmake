@@ -21,7 +21,7 @@ set(large
     base/address.c base/base64.c base/counters.c base/counters_memory.c base/sha1.c base/siphash.c
     conf/foreign_syntax.c conf/foreign_words.c http/client_addr.c http/encoded_slash.c http/extra.c
     http/filter.c http/h1/tunnel.c http/h2/core.c http/handshake.c http/interim.c http/message/forwarded.c
-    http/message/preface.c http/message/proxy_protocol.c http/message/response_parser.c http/parts.c
+    http/message/preface.c http/message/proxy_protocol.c http/parts.c
     http/request_id.c http/trailers.c http/tunnel.c loop/epoch.c loop/epoch_join.c net/dial.c net/resolver.c
     server/autoload.c server/balancer.c server/bound_hosts.c server/caller_thread.c server/conn_hooks.c
     server/conn_log.c server/control_thread.c server/counts.c server/h2_loader.c server/handlers.c
@@ -37,6 +37,12 @@ set(MK_H2_SOURCES
     http/h2/request_head.c http/h2/response.c http/h2/send.c http/h2/session.c http/h2/stream.c
     http/h2/timeout.c http/h2/tunnel.c)
 
+# What clients of other servers need, and the server itself does not: in the kit (lib/kit/kit.cmake), with a copy of its
+# own of the parser of fields, since a second caller would keep the compiler from inlining that of requests.
+set(MK_CORE_FOR_KIT http/message/parse.c http/message/response_parser.c)
+# For programs that have parse.c already.
+set(MK_RESPONSE_PARSER ${CMAKE_CURRENT_LIST_DIR}/http/message/response_parser.c)
+
 # What runs at the start and at reloads only.
 set(MK_CORE_AT_START
     base/counters.c base/counters_memory.c conf/bind.c conf/diagnostics.c conf/expand.c conf/foreign_syntax.c
@@ -51,7 +57,8 @@ set(with_pcre2 base/regex.c)
 set(with_asan base/asan.c)
 
 file(GLOB_RECURSE left RELATIVE ${CMAKE_CURRENT_LIST_DIR} CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.c)
-list(REMOVE_ITEM left ${MK_CORE_SOURCES} ${large} ${MK_H2_SOURCES} ${with_pcre2} ${with_asan} http/h2/module.c)
+list(REMOVE_ITEM left ${MK_CORE_SOURCES} ${large} ${MK_H2_SOURCES} ${MK_CORE_FOR_KIT} ${with_pcre2} ${with_asan}
+    http/h2/module.c)
 if(left)
     list(JOIN left ", " left)
     message(FATAL_ERROR "lib/core/core.cmake has no list for ${left}")
@@ -75,6 +82,6 @@ if(MK_HAS_ASAN)
     list(APPEND MK_CORE_SOURCES ${with_asan})
 endif()
 list(SORT MK_CORE_SOURCES) # neighbours share pages
-foreach(name IN ITEMS MK_CORE_SOURCES MK_H2_SOURCES MK_CORE_AT_START)
+foreach(name IN ITEMS MK_CORE_SOURCES MK_H2_SOURCES MK_CORE_FOR_KIT MK_CORE_AT_START)
     list(TRANSFORM ${name} PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
 endforeach()

@@ -327,7 +327,7 @@ def test_private_memory_of_an_idle_server(serve):
     with server.connect() as client:
         client.assert_open()
     server.settle()
-    assert server.memory_kb("Private_Dirty") <= 250
+    assert server.memory_kb("Private_Dirty") <= 252
 
 
 def test_memory_of_an_idle_connection(serve, tmp_path, way):

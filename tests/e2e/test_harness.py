@@ -77,7 +77,7 @@ def test_no_server_is_left_behind(tmp_path, number, parallel):
         if number:
             assert len(pids) == 5 and all(map(is_alive, pids))
             pytest_of_it.send_signal(number)
-        assert pytest_of_it.wait(60) == (-number if number else 1)
+        assert pytest_of_it.wait(240) == (-number if number else 1)
         await_true(lambda: not any(map(is_alive, pids)), 20, "the end of all servers")
     finally:
         for pid in [*pids, pytest_of_it.pid]:

@@ -442,7 +442,8 @@ def test_tls_keep_alive(monkey, pair, tmp_path, host):
                         write_paths(tmp_path, rows), f"https://{host}:{monkey}")  # fmt: skip
     assert (errors(result), said) == ({}, "")
     assert result["answers"] == 100 and result["hashed"] == 20
-    assert result["connections_opened"] == 4 and result["connections_resumed"] == 0
+    assert result["connections_opened"] == 4
+    assert result["connections_resumed"] < 4  # a ticket of the first one may come before the hello of others
 
 
 def test_tls_sessions_are_resumed(monkey, pair):

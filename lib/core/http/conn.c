@@ -317,28 +317,36 @@ static void on_task(struct mk_task *task)
 }
 
 /* The client has ended its side, without bytes before that, and the handler does not go on without it. */
-static bool has_left(const struct mk__conn *c, uint32_t events)
+static bool has_left(const struct mk__conn *c)
 {
-    return !MK_SMALL && events & EPOLLRDHUP && !c->sock.readable && c->sock.input == MK__SOCK_INPUT_OPEN && c->req &&
+    return !MK_SMALL && !c->sock.readable && c->sock.input == MK__SOCK_INPUT_OPEN && c->req &&
            c->req->ends_with_client && c->state == MK__CONN_HANDLER;
+}
+
+/* One side has ended, or both. Returns true if the connection is of no use any more. */
+static bool take_hang_up(struct mk__conn *c, uint32_t events)
+{
+    bool ends = has_left(c);
+    if (c->sock.input == MK__SOCK_INPUT_OPEN)
+        c->sock.input = MK__SOCK_INPUT_HUNG_UP;
+    /* both directions are closed: no response can be sent */
+    return ends || (events & (EPOLLHUP | EPOLLERR) && !(mk__conn_states[c->state].want & MK__CONN_WANT_READ));
 }
 
 static void on_event(struct mk_event *event, uint32_t events)
 {
     struct mk__conn *c = MK_CONTAINER_OF(event, struct mk__conn, event);
     const struct mk__state_info *info = &mk__conn_states[c->state];
+    bool ends = MK_UNLIKELY(events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) && take_hang_up(c, events);
 
-    bool leaves = has_left(c, events);
     if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
         c->sock.readable = true;
-    if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR) && c->sock.input == MK__SOCK_INPUT_OPEN)
-        c->sock.input = MK__SOCK_INPUT_HUNG_UP;
     if (events & EPOLLOUT)
         c->sock.writable = true;
     if (MK_HAS_TLS && info->turn == MK__CONN_TURN_HANDSHAKE && !c->sock.readable && !c->handshake_wants_write)
         return; /* only writable, and the handshake waits for input */
-    if (leaves || (events & (EPOLLHUP | EPOLLERR) && !(info->want & MK__CONN_WANT_READ)))
-        enter_state(c, MK__CONN_CLOSED); /* both directions are closed: no response can be sent */
+    if (ends)
+        enter_state(c, MK__CONN_CLOSED);
     else if ((info->want & MK__CONN_WANT_READ && c->sock.readable) ||
              (info->want & MK__CONN_WANT_WRITE && c->sock.writable) ||
              (c->sock.readable && c->req && mk__request_is_uninvited(c->req))) /* HANDLER reads nothing else */

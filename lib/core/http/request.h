@@ -172,7 +172,9 @@ struct mk_request {
     uint8_t body_state; /* enum mk__body_state */
     bool continue_sent, head_copied;
     bool trailers_dropped;
-    bool continue_held; /* a 100 is sent only when the handler asks for it */
+    bool continue_held;     /* a 100 is sent only when the handler asks for it */
+    bool ends_with_client;  /* when it ends its side while the handler works */
+    bool has_encoded_slash; /* in `path`, as "%2F" */
     struct mk_chunked chunked;
     uint64_t body_left, body_bytes;
     uint64_t rate_bytes, rate_since_ms; /* for MinBodyRate: bytes received since then */
@@ -186,9 +188,7 @@ struct mk_request {
     uint8_t framing;        /* enum mk__framing */
     bool bodyless;          /* no body is sent, whatever the framing */
     bool close_wanted, is_default_error;
-    bool ends_with_client;
     bool no_ranges;
-    bool has_encoded_slash; /* in `path`, as "%2F" */
     uint8_t headers_len, headers_max;
     uint32_t head_bytes;
     uint64_t first_byte_us;
@@ -200,11 +200,11 @@ struct mk_request {
     uint32_t block_len;                    /* the lines of it that are sent, without Content-Length */
     const struct mk_owner *owner;          /* of `owned`: what parts and block refer to; NULL: nothing */
     void *owned;
-    bool holds_owned; /* a reference was taken */
+    bool holds_owned;     /* a reference was taken */
+    bool writable_wanted; /* writable_fn is to be called */
     struct mk__part *first, *last, *free_parts;
     mk_writable_fn writable_fn;
     void *writable_ctx;
-    bool writable_wanted;
     struct mk__file_read_job *file_read; /* a disk thread reads for the first part; or NULL */
     struct mk_filter *filter;            /* the one added last, or NULL */
     struct mk_file *ranged_file;         /* what a 206 is a part of, or a 416 is about; or NULL */
