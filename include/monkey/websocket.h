@@ -224,6 +224,17 @@ struct mk_ws_stream_ops {
     void (*end)(void *stream); /* mk_ws_run() is not called any more */
 };
 
+enum {
+    MK_WS_NONCE_BYTES = 16,
+    MK_WS_KEY_BYTES = 24,    /* Sec-WebSocket-Key: the nonce in base64 */
+    MK_WS_ACCEPT_BYTES = 28, /* Sec-WebSocket-Accept */
+};
+
+/* Writes the Sec-WebSocket-Key of 16 random bytes, and a NUL. */
+void mk_ws_key_make(char to[MK_WS_KEY_BYTES + 1], const uint8_t nonce[MK_WS_NONCE_BYTES]);
+/* Writes the Sec-WebSocket-Accept for a key of MK_WS_KEY_BYTES, and a NUL (RFC 6455 section 4.2.2). */
+void mk_ws_accept_key(char to[MK_WS_ACCEPT_BYTES + 1], struct mk_str key);
+
 /* The header fields of a handshake; all values of a repeated field are joined with commas. */
 struct mk_ws_request {
     struct mk_str upgrade, key, version, protocols, extensions, origin; /* .p NULL: the field is missing */

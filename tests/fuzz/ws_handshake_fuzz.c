@@ -75,9 +75,9 @@ static void check_words(struct mk_str line)
     expect(!chosen.len || mk_str_eq(chosen, MK_STR("chat")) || mk_str_eq(chosen, MK_STR("superchat")));
     (void)mk__ws_choose_protocol(MK_STR("chat"), line);
     if (mk__ws_key_is_valid(line)) {
-        char accept[MK__WS_ACCEPT_BYTES + 1];
-        mk__ws_accept_key(accept, line);
-        expect(strlen(accept) == MK__WS_ACCEPT_BYTES);
+        char accept[MK_WS_ACCEPT_BYTES + 1];
+        mk_ws_accept_key(accept, line);
+        expect(strlen(accept) == MK_WS_ACCEPT_BYTES);
     }
 }
 

@@ -56,7 +56,7 @@ int mk_ws_agree(const struct mk_ws_request *request, const struct mk_ws_settings
     if (!mk__ws_origin_allowed(request->origin, request->host, request->is_tls, origins))
         return refuse(403, "the page is from another origin", ret_reason);
     if (request->is_http1)
-        mk__ws_accept_key(ret->accept, request->key);
+        mk_ws_accept_key(ret->accept, request->key);
     ret->protocol = mk__ws_find_protocol(supported, mk__ws_choose_protocol(request->protocols, supported));
     if (!settings->no_deflate)
         agree_on_deflate(settings, request->extensions, ret);

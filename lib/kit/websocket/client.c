@@ -24,7 +24,7 @@ struct client {
     enum client_state state;
     struct mk_arena arena;
     struct mk__ws_url url;
-    char key[MK__WS_KEY_BYTES + 1];
+    char key[MK_WS_KEY_BYTES + 1];
     const struct mk_dial_target *target;
     struct mk_dial dial;
     struct mk_event event; /* fd -1: not connected */

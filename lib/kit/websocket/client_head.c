@@ -44,15 +44,15 @@ int mk__ws_url_parse(struct mk_str url, struct mk__ws_url *ret, const char **ret
 
 /* ── the request ── */
 
-static void make_key(char key[MK__WS_KEY_BYTES + 1])
+static void make_key(char key[MK_WS_KEY_BYTES + 1])
 {
-    uint8_t nonce[MK__WS_NONCE_BYTES] = {0};
+    uint8_t nonce[MK_WS_NONCE_BYTES] = {0};
     mk__ws_fill_random(nonce, sizeof(nonce));
-    mk__ws_key_make(key, nonce);
+    mk_ws_key_make(key, nonce);
 }
 
 int mk__ws_client_request(struct mk_arena *arena, const struct mk__ws_url *url, const struct mk_ws_settings *settings,
-                          char key[MK__WS_KEY_BYTES + 1], struct mk_str *ret_request)
+                          char key[MK_WS_KEY_BYTES + 1], struct mk_str *ret_request)
 {
     const struct mk__ws_deflate_params wishes = mk__ws_deflate_wishes(settings);
     const char *protocols = settings->protocols ? settings->protocols : "";
@@ -140,8 +140,8 @@ static int read_head(struct mk_str in, struct answer *ret, const struct mk__ws_d
 static const char *check_answer(const struct answer *a, const char *key, struct mk_str offered,
                                 struct mk_str *ret_protocol)
 {
-    char accept[MK__WS_ACCEPT_BYTES + 1];
-    mk__ws_accept_key(accept, mk_str_c(key));
+    char accept[MK_WS_ACCEPT_BYTES + 1];
+    mk_ws_accept_key(accept, mk_str_c(key));
     if (!mk_str_list_has(a->upgrade, MK_STR("websocket")) || !mk_str_list_has(a->connection, MK_STR("upgrade")))
         return "the server does not speak WebSocket";
     if (!mk_str_eq(a->accept, mk_str_c(accept)))

@@ -21,7 +21,7 @@ int mk__ws_url_parse(struct mk_str url, struct mk__ws_url *ret, const char **ret
 
 /* Makes the request and its key. Returns 0 or -ENOMEM. */
 int mk__ws_client_request(struct mk_arena *arena, const struct mk__ws_url *url, const struct mk_ws_settings *settings,
-                          char key[MK__WS_KEY_BYTES + 1], struct mk_str *ret_request);
+                          char key[MK_WS_KEY_BYTES + 1], struct mk_str *ret_request);
 
 /*
  * Checks the response head at the beginning of `in`, for the request with `key`. Returns 0 and its size, MK_AGAIN (it

@@ -21,9 +21,9 @@ static void write_base64(char *to, size_t size, const uint8_t *bytes, size_t len
     assert(!b.err && b.len == size);
 }
 
-void mk__ws_key_make(char to[MK__WS_KEY_BYTES + 1], const uint8_t nonce[MK__WS_NONCE_BYTES])
+void mk_ws_key_make(char to[MK_WS_KEY_BYTES + 1], const uint8_t nonce[MK_WS_NONCE_BYTES])
 {
-    write_base64(to, MK__WS_KEY_BYTES + 1, nonce, MK__WS_NONCE_BYTES);
+    write_base64(to, MK_WS_KEY_BYTES + 1, nonce, MK_WS_NONCE_BYTES);
 }
 
 static bool is_base64_digit(char c)
@@ -34,8 +34,8 @@ static bool is_base64_digit(char c)
 /* Stricter decoders than the RFC asks for would reject bits of the last digit that nothing uses. */
 bool mk__ws_key_is_valid(struct mk_str key)
 {
-    enum { DIGITS = MK__WS_KEY_BYTES - 2 };
-    if (key.len != MK__WS_KEY_BYTES || key.p[DIGITS] != '=' || key.p[DIGITS + 1] != '=')
+    enum { DIGITS = MK_WS_KEY_BYTES - 2 };
+    if (key.len != MK_WS_KEY_BYTES || key.p[DIGITS] != '=' || key.p[DIGITS + 1] != '=')
         return false;
     for (size_t i = 0; i < DIGITS; i++)
         if (!is_base64_digit(key.p[i]))
@@ -43,16 +43,16 @@ bool mk__ws_key_is_valid(struct mk_str key)
     return true;
 }
 
-void mk__ws_accept_key(char to[MK__WS_ACCEPT_BYTES + 1], struct mk_str key)
+void mk_ws_accept_key(char to[MK_WS_ACCEPT_BYTES + 1], struct mk_str key)
 {
     static const char guid[] = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"; /* RFC 6455 section 1.3 */
-    char text[MK__WS_KEY_BYTES + sizeof(guid) - 1];
+    char text[MK_WS_KEY_BYTES + sizeof(guid) - 1];
     uint8_t digest[MK_SHA1_BYTES];
-    assert(key.len == MK__WS_KEY_BYTES);
-    memcpy(text, key.p, MK__WS_KEY_BYTES);
-    memcpy(text + MK__WS_KEY_BYTES, guid, sizeof(guid) - 1);
+    assert(key.len == MK_WS_KEY_BYTES);
+    memcpy(text, key.p, MK_WS_KEY_BYTES);
+    memcpy(text + MK_WS_KEY_BYTES, guid, sizeof(guid) - 1);
     mk_sha1(digest, text, sizeof(text));
-    write_base64(to, MK__WS_ACCEPT_BYTES + 1, digest, sizeof(digest));
+    write_base64(to, MK_WS_ACCEPT_BYTES + 1, digest, sizeof(digest));
 }
 
 bool mk__ws_version_is_valid(struct mk_str version)

@@ -9,24 +9,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <monkey/str.h>
+#include <monkey/websocket.h>
 
 #include "extensions.h"
 
-enum {
-    MK__WS_NONCE_BYTES = 16,
-    MK__WS_KEY_BYTES = 24,    /* Sec-WebSocket-Key: the nonce in base64 */
-    MK__WS_ACCEPT_BYTES = 28, /* Sec-WebSocket-Accept */
-};
-
-/* Writes the Sec-WebSocket-Key of 16 random bytes, and a NUL. */
-void mk__ws_key_make(char to[MK__WS_KEY_BYTES + 1], const uint8_t nonce[MK__WS_NONCE_BYTES]);
-
 /* Returns true for 16 bytes in base64. */
 bool mk__ws_key_is_valid(struct mk_str key);
-
-/* Writes the Sec-WebSocket-Accept for a key of MK__WS_KEY_BYTES, and a NUL. */
-void mk__ws_accept_key(char to[MK__WS_ACCEPT_BYTES + 1], struct mk_str key);
 
 /* Returns true for the version of RFC 6455. With another one the response is 426 and names "13". */
 bool mk__ws_version_is_valid(struct mk_str version);

@@ -65,7 +65,7 @@ TEST(urls)
 
 static void assert_request(const char *url, const struct mk_ws_settings *settings, const char *begin, const char *end)
 {
-    char text[1024], key[MK__WS_KEY_BYTES + 1], wanted[1024];
+    char text[1024], key[MK_WS_KEY_BYTES + 1], wanted[1024];
     struct mk__ws_url parsed;
     struct mk_arena arena;
     struct mk_str request;
@@ -96,7 +96,7 @@ TEST(requests)
 static int request_without_memory(void *ctx)
 {
     const struct mk__ws_url url = {MK_STR("a"), MK_STR("/")};
-    char key[MK__WS_KEY_BYTES + 1];
+    char key[MK_WS_KEY_BYTES + 1];
     struct mk_arena arena;
     struct mk_str request;
     (void)ctx;
@@ -114,7 +114,7 @@ TEST(requests_without_memory)
 TEST(keys_differ)
 {
     const struct mk__ws_url url = {MK_STR("a"), MK_STR("/")};
-    char keys[2][MK__WS_KEY_BYTES + 1];
+    char keys[2][MK_WS_KEY_BYTES + 1];
     struct mk_arena arena;
     struct mk_str request;
     mk_arena_init(&arena, NULL, 65536, NULL, 0);

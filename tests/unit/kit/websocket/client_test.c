@@ -117,7 +117,7 @@ static void connect_ws(unsigned port)
 }
 
 /* Reads the request, and returns the descriptor of the server's side; `accept`: what the response must say. */
-static int take_request(char accept[MK__WS_ACCEPT_BYTES + 1])
+static int take_request(char accept[MK_WS_ACCEPT_BYTES + 1])
 {
     char request[2048];
     settle();
@@ -133,7 +133,7 @@ static int take_request(char accept[MK__WS_ACCEPT_BYTES + 1])
     assert_string_equal(request + n - 4, "\r\n\r\n");
     const char *key = strstr(request, "\r\nSec-WebSocket-Key: ");
     assert_non_null(key);
-    mk__ws_accept_key(accept, mk_str(key + 21, MK__WS_KEY_BYTES));
+    mk_ws_accept_key(accept, mk_str(key + 21, MK_WS_KEY_BYTES));
     return fd;
 }
 
@@ -149,7 +149,7 @@ static size_t write_response(char *to, size_t size, const char *accept)
 /* Connects and completes the handshake. Returns the descriptor of the server's side. */
 static int open_ws(const char *behind)
 {
-    char accept[MK__WS_ACCEPT_BYTES + 1], response[1024];
+    char accept[MK_WS_ACCEPT_BYTES + 1], response[1024];
     connect_ws(open_listener());
     int fd = take_request(accept);
     size_t n = write_response(response, sizeof(response), accept);
@@ -216,7 +216,7 @@ TEST(messages)
 
 TEST(a_response_byte_by_byte)
 {
-    char accept[MK__WS_ACCEPT_BYTES + 1], response[1024];
+    char accept[MK_WS_ACCEPT_BYTES + 1], response[1024];
     start();
     connect_ws(open_listener());
     int fd = take_request(accept);
@@ -235,7 +235,7 @@ TEST(a_response_byte_by_byte)
 
 TEST(what_is_sent_before_it_is_open)
 {
-    char accept[MK__WS_ACCEPT_BYTES + 1], response[1024];
+    char accept[MK_WS_ACCEPT_BYTES + 1], response[1024];
     start();
     connect_ws(open_listener());
     assert_int_equal(mk_ws_send(ws, MK_WS_TEXT, "one", 3), 0);
@@ -280,7 +280,7 @@ TEST(a_port_without_a_server)
 /* At once: no frame can be sent, so none is waited for. */
 TEST(closed_during_the_handshake)
 {
-    char accept[MK__WS_ACCEPT_BYTES + 1];
+    char accept[MK_WS_ACCEPT_BYTES + 1];
     for (int answers = 0; answers < 2; answers++) {
         start();
         connect_ws(open_listener());
@@ -297,7 +297,7 @@ TEST(the_server_leaves_during_the_handshake)
 {
     static const char *const parts[] = {"", "HTTP/1.1 101 X\r\nUpgr"};
     for (size_t i = 0; i < COUNT(parts); i++) {
-        char accept[MK__WS_ACCEPT_BYTES + 1];
+        char accept[MK_WS_ACCEPT_BYTES + 1];
         start();
         connect_ws(open_listener());
         int fd = take_request(accept);
@@ -311,7 +311,7 @@ TEST(the_server_leaves_during_the_handshake)
 TEST(a_wrong_response)
 {
     static const char response[] = "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n";
-    char accept[MK__WS_ACCEPT_BYTES + 1];
+    char accept[MK_WS_ACCEPT_BYTES + 1];
     start();
     connect_ws(open_listener());
     int fd = take_request(accept);
@@ -324,7 +324,7 @@ TEST(a_wrong_response)
 TEST(a_response_without_end)
 {
     static char line[9000];
-    char accept[MK__WS_ACCEPT_BYTES + 1];
+    char accept[MK_WS_ACCEPT_BYTES + 1];
     start();
     connect_ws(open_listener());
     int fd = take_request(accept);
@@ -337,7 +337,7 @@ TEST(a_response_without_end)
 
 TEST(a_server_that_does_not_answer)
 {
-    char accept[MK__WS_ACCEPT_BYTES + 1];
+    char accept[MK_WS_ACCEPT_BYTES + 1];
     start();
     connect_ws(open_listener());
     int fd = take_request(accept);
@@ -352,7 +352,7 @@ TEST(a_server_that_does_not_answer)
 /* At each moment of the handshake, by abort() and by close(), which waits for close_ms. */
 TEST(it_is_ended_early)
 {
-    char accept[MK__WS_ACCEPT_BYTES + 1];
+    char accept[MK_WS_ACCEPT_BYTES + 1];
     for (int moment = 0; moment < 4; moment++) {
         start();
         unsigned port = open_listener();

@@ -6,17 +6,17 @@
 
 TEST(computes_the_accept_of_the_rfc)
 {
-    char accept[MK__WS_ACCEPT_BYTES + 1];
-    mk__ws_accept_key(accept, MK_STR("dGhlIHNhbXBsZSBub25jZQ=="));
+    char accept[MK_WS_ACCEPT_BYTES + 1];
+    mk_ws_accept_key(accept, MK_STR("dGhlIHNhbXBsZSBub25jZQ=="));
     assert_string_equal(accept, "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
-    mk__ws_accept_key(accept, MK_STR("x3JJHMbDL1EzLkh9GBhXDw=="));
+    mk_ws_accept_key(accept, MK_STR("x3JJHMbDL1EzLkh9GBhXDw=="));
     assert_string_equal(accept, "HSmrc0sMlYUkAGmm5OPpG2HaGWk=");
 }
 
 TEST(makes_keys)
 {
-    char key[MK__WS_KEY_BYTES + 1];
-    mk__ws_key_make(key, (const uint8_t *)"the sample nonce");
+    char key[MK_WS_KEY_BYTES + 1];
+    mk_ws_key_make(key, (const uint8_t *)"the sample nonce");
     assert_string_equal(key, "dGhlIHNhbXBsZSBub25jZQ==");
     assert_true(mk__ws_key_is_valid(mk_str_c(key)));
 }
