@@ -93,6 +93,38 @@ static int parse_host_header(const struct mk_conf_value *value, void *field, str
     return name->p ? 0 : -ENOMEM;
 }
 
+/* ── Upgrade ── */
+
+/* A protocol: a token, perhaps with a version (RFC 9110 section 7.8). */
+static bool is_protocol(struct mk_str s)
+{
+    for (size_t i = 0; i < s.len; i++)
+        if (s.p[i] <= ' ' || s.p[i] >= 0x7f || strchr("\"(),:;<=>?@[\\]{}", s.p[i]))
+            return false;
+    return s.len > 0;
+}
+
+static int parse_upgrade(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    struct mk_conf_list *list = field;
+    if (value->n == 1 && mk_str_ieq(value->text, MK_STR("Off")))
+        return 0;
+    list->items = mk_arena_alloc(arena, value->n * sizeof(*list->items));
+    if (!list->items)
+        return -ENOMEM;
+    for (; list->n < value->n; list->n++) {
+        struct mk_str protocol = value->words[list->n];
+        if (mk_str_ieq(protocol, MK_STR("h2c")))
+            return fail(error, "h2c cannot be passed on: its requests would bypass the rules of this server");
+        if (!is_protocol(protocol))
+            return fail(error, "it takes names of protocols, such as websocket, or Off");
+        list->items[list->n] = mk_arena_dup(arena, protocol);
+        if (!list->items[list->n].p)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
 /* ── the section ── */
 
 static const char *const path_names[] = {"Normalized", "Raw", NULL};
@@ -130,6 +162,11 @@ static const struct mk_conf_key keys[] = {
                      "Which clients get interim responses of the backend, such as 103: those of HTTP/2, `All`, or none "
                      "(`Off`). 100 is always passed on.",
                      .names = hints_names),
+    MK_CONF_KEY_CUSTOM(struct proxy_conf, upgrade, "Upgrade", "websocket",
+                       "Which protocols may replace HTTP on a connection, when a client asks for one with the header "
+                       "Upgrade, or over HTTP/2 with an extended CONNECT; or `Off`. Requests for others are passed on "
+                       "without it.",
+                       .unit = "protocol ...", .parse = parse_upgrade),
     MK_CONF_KEY_SIZE(struct proxy_conf, response_head_bytes_max, "MaxResponseHead", "32K",
                      "How long the head of a response may be; a longer one is 502.", .min = 1024, .max = 65535),
     MK_CONF_KEY_DURATION(struct proxy_conf, connect_timeout_ms, "ConnectTimeout", "3s",

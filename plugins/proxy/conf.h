@@ -29,6 +29,7 @@ struct proxy_conf {
     struct proxy_target to;
     bool strip_prefix, rewrite_location, intercept_errors;
     int path, encoded_slash, forwarded, early_hints; /* enum proxy_path ... */
+    struct mk_conf_list upgrade;                     /* the protocols that requests may ask for */
     struct mk_str host_header;
     uint64_t response_head_bytes_max;
     uint32_t connect_timeout_ms, response_timeout_ms, read_timeout_ms, send_timeout_ms, deadline_ms;

@@ -4,7 +4,8 @@
  *
  *     DIALING ─► WAITING (the request is being sent, the response awaited) ─► BODY (of the response) ─► OVER
  *        │           │ a kept connection that ends before the first byte: a new one      │
- *        └───────────┴──► 502, 504                                                       └──► cut
+ *        └───────────┼──► 502, 504                                                       └──► cut
+ *                    └──► a tunnel (tunnel.h), if the backend does an upgrade
  *
  * All events come here: of the connection, the client's body, the room for the response, timers. The struct is in the
  * arena of the server's exchange, and lasts as long as that.
@@ -15,6 +16,7 @@
 #include "download.h"
 #include "request.h"
 #include "response.h"
+#include "tunnel.h"
 #include "upload.h"
 
 #include <assert.h>
@@ -55,6 +57,8 @@ struct exchange {
     unsigned n_interim;
     struct upload up;
     struct download down;
+    struct upgrade upgrade;
+    struct tunnel tunnel;
 };
 
 static void connect_backend(struct exchange *x);
@@ -94,6 +98,7 @@ static void release(void *arg)
     drop_conn(x);
     upload_release(&x->up);
     download_release(&x->down);
+    tunnel_release(&x->tunnel);
     if (x->backend)
         backend_release(x->backend);
 }
@@ -133,7 +138,7 @@ static const struct failure {
     {-EINVAL, false, 502, "http_protocol_error", "its response is malformed"},
     {-EMSGSIZE, false, 502, "http_response_header_section_size", "the head of its response is too long"},
     {-ENOBUFS, false, 502, "http_response_header_section_size", "its response has too many headers"},
-    {-EPROTO, false, 502, "http_upgrade_failed", "it has switched to a protocol that was not asked for"},
+    {-EPROTO, false, 502, "http_upgrade_failed", "it does not do the upgrade that was asked for"},
     {-ELOOP, false, 502, "http_protocol_error", "it sends too many interim responses"},
     {-ENOMEM, false, 503, "proxy_internal_error", "there is no memory for it"},
     {0, false, 502, "connection_terminated", NULL},
@@ -285,7 +290,7 @@ static void begin_upload(struct exchange *x)
 {
     struct mk_buf head;
     mk_buf_init_fixed(&head, x->thread->buffer, THREAD_BUFFER_BYTES);
-    int err = request_write_head(&head, x->req, x->conf);
+    int err = request_write_head(&head, x->req, x->conf, &x->upgrade);
     if (err < 0) {
         reject(x, err == -EINVAL ? 400 : 431);
         return;
@@ -344,11 +349,31 @@ static void begin_body(struct exchange *x)
         mk_response_end(x->req);
 }
 
+/* The connection becomes a tunnel; bytes that came with the head are its first. Returns 0 or -errno. */
+static int switch_protocols(struct exchange *x, struct mk_str head)
+{
+    const struct mk_response_parser *p = &x->down.parser;
+    const struct mk_field *fields = x->down.fields;
+    if (!upgrade_is_agreed(&x->upgrade, response_find(p, fields, head, MK_STR("Upgrade")),
+                           response_find(p, fields, head, MK_STR("Sec-WebSocket-Accept"))))
+        return -EPROTO;
+    int err = response_pass_upgrade(x->req, x->conf, p, fields, head, x->upgrade.token);
+    if (err >= 0)
+        err = tunnel_open(&x->tunnel, x->req, x->thread, x->conn, mk_str(x->down.rest, x->down.rest_len));
+    if (err < 0)
+        return err;
+    x->conn = NULL;
+    end_waits(x);
+    return 0;
+}
+
 /* Returns 0 (the last head was passed on), MK_AGAIN (another one follows) or -errno. */
 static int take_head(struct exchange *x, struct mk_str head)
 {
     if (x->down.parser.status == 101)
-        return -EPROTO;
+        return switch_protocols(x, head);
+    if (x->upgrade.is_extended_connect && x->down.parser.status / 100 == 2)
+        return -EPROTO; /* the client would take it for an open tunnel */
     if (x->down.parser.status < 200 && ++x->n_interim > INTERIM_MAX)
         return -ELOOP;
     if (x->down.parser.status < 200) {
@@ -369,9 +394,9 @@ static void read_heads(struct exchange *x)
         if (r == 0)
             r = take_head(x, head);
     }
-    if (r == 0)
+    if (r == 0 && x->phase == WAITING)
         begin_body(x);
-    else if (r != -EAGAIN)
+    else if (r < 0 && r != -EAGAIN)
         fail(x, r);
 }
 
@@ -456,9 +481,10 @@ void exchange_begin(struct mk_request *req, const struct proxy_conf *conf, struc
     mk_request_end_with_client(req);
     x->deadline_ms = conf->deadline_ms ? mk_loop_now_ms(x->loop) + conf->deadline_ms : UINT64_MAX;
     mk_timer_init(&x->timer, on_timer);
-    x->backend = backend_hold(t, conf);
+    int status = upgrade_init(&x->upgrade, req, &conf->upgrade);
+    x->backend = status ? NULL : backend_hold(t, conf);
     if (x->backend)
         connect_backend(x);
     else
-        mk_response_error(req, 503);
+        mk_response_error(req, status ? status : 503);
 }

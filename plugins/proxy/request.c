@@ -110,11 +110,12 @@ static bool is_connection_valid(struct mk_str connection)
     return true;
 }
 
-static void write_client_fields(struct mk_buf *out, struct mk_request *req, struct mk_str connection)
+static void write_client_fields(struct mk_buf *out, struct mk_request *req, struct mk_str connection,
+                                const struct upgrade *upgrade)
 {
     struct mk_str name, value;
     for (unsigned i = 0; mk_request_header_at(req, i, &name, &value); i++)
-        if (header_of_request(name) == HEADER_PASS && !is_named(connection, name))
+        if (header_of_request(name) == HEADER_PASS && !is_named(connection, name) && !upgrade_replaces(upgrade, name))
             write_field(out, name, value);
 }
 
@@ -288,7 +289,8 @@ static void write_framing(struct mk_buf *out, struct mk_request *req)
     }
 }
 
-int request_write_head(struct mk_buf *out, struct mk_request *req, const struct proxy_conf *conf)
+int request_write_head(struct mk_buf *out, struct mk_request *req, const struct proxy_conf *conf,
+                       const struct upgrade *upgrade)
 {
     struct mk_str connection = mk_request_header(req, MK_HEADER_CONNECTION);
     if (!is_connection_valid(connection))
@@ -298,14 +300,16 @@ int request_write_head(struct mk_buf *out, struct mk_request *req, const struct 
     write_target(out, req, conf);
     mk_buf_adds(out, MK_STR(" HTTP/1.1\r\n"));
     write_host(out, req, conf);
-    write_client_fields(out, req, connection);
+    write_client_fields(out, req, connection, upgrade);
     if (conf->forwarded != PROXY_FORWARDED_OFF)
         write_forwarded(out, req, conf->forwarded);
     write_ids(out, req);
     write_via(out, req);
     if (mk_request_expects_continue(req))
         mk_buf_adds(out, MK_STR("Expect: 100-continue\r\n"));
-    if (!conf->keep_alive)
+    if (upgrade->token.len)
+        upgrade_write(upgrade, out);
+    else if (!conf->keep_alive)
         mk_buf_adds(out, MK_STR("Connection: close\r\n"));
     write_framing(out, req);
     mk_buf_adds(out, MK_STR("\r\n"));

@@ -6,6 +6,7 @@
 #define PROXY_REQUEST_H
 
 #include "conf.h"
+#include "upgrade.h"
 
 enum request_body { REQUEST_BODY_NONE, REQUEST_BODY_LENGTH, REQUEST_BODY_CHUNKED };
 
@@ -13,7 +14,8 @@ enum request_body { REQUEST_BODY_NONE, REQUEST_BODY_LENGTH, REQUEST_BODY_CHUNKED
  * Writes the head. Returns 0, -EINVAL (the client's Connection names a header that it may not: 400) or -ENOBUFS (it
  * does not fit: 431).
  */
-int request_write_head(struct mk_buf *out, struct mk_request *req, const struct proxy_conf *conf);
+int request_write_head(struct mk_buf *out, struct mk_request *req, const struct proxy_conf *conf,
+                       const struct upgrade *upgrade);
 
 /* Returns how the body is sent. */
 enum request_body request_body_kind(struct mk_request *req);

@@ -112,23 +112,58 @@ static struct mk_str join_connection(struct mk_request *req, const struct mk_res
     return all;
 }
 
-int response_pass_head(struct mk_request *req, const struct proxy_conf *conf, const struct mk_response_parser *p,
-                       const struct mk_field *fields, struct mk_str head)
+/* Returns 0 or -errno. */
+static int pass_headers(struct mk_request *req, const struct proxy_conf *conf, const struct mk_response_parser *p,
+                        const struct mk_field *fields, struct mk_str head)
 {
+    int err = 0;
     head = mk_arena_dup(mk_request_arena(req), head);
     if (!head.p)
         return -ENOMEM;
-    int err = mk_response_set_status(req, p->status);
     struct mk_str connection = join_connection(req, p, fields, head);
     for (unsigned i = 0; i < p->n_fields && err >= 0; i++) {
         struct mk_str name = mk_span_str(head.p, fields[i].name);
         if (!connection.len || !mk_str_list_has(connection, name))
             err = pass_header(req, conf, name, mk_span_str(head.p, fields[i].value));
     }
-    if (err == -ENOMEM && p->n_fields >= RESPONSE_HEADERS_MAX)
-        return -ENOBUFS;
+    return err == -ENOMEM && p->n_fields >= RESPONSE_HEADERS_MAX ? -ENOBUFS : err;
+}
+
+int response_pass_head(struct mk_request *req, const struct proxy_conf *conf, const struct mk_response_parser *p,
+                       const struct mk_field *fields, struct mk_str head)
+{
+    int err = mk_response_set_status(req, p->status);
+    if (err >= 0)
+        err = pass_headers(req, conf, p, fields, head);
     if (err >= 0 && p->has_length && p->status != 204 && p->status != 304)
         err = mk_response_set_length(req, p->length);
+    return err;
+}
+
+/* ── upgrades ── */
+
+struct mk_str response_find(const struct mk_response_parser *p, const struct mk_field *fields, struct mk_str head,
+                            struct mk_str name)
+{
+    struct mk_str value = MK_STR_NONE;
+    for (unsigned i = 0; i < p->n_fields; i++) {
+        if (!mk_str_ieq(mk_span_str(head.p, fields[i].name), name))
+            continue;
+        if (value.p)
+            return MK_STR_NONE;
+        value = mk_span_str(head.p, fields[i].value);
+    }
+    return value;
+}
+
+int response_pass_upgrade(struct mk_request *req, const struct proxy_conf *conf, const struct mk_response_parser *p,
+                          const struct mk_field *fields, struct mk_str head, struct mk_str token)
+{
+    int err = pass_headers(req, conf, p, fields, head);
+    if (err >= 0 && mk_request_major(req) > 1)
+        mk_response_header_remove(req, MK_STR("Sec-WebSocket-Accept"));
+    else if (err >= 0)
+        err = mk_response_header_ref(req, MK_STR("Upgrade"), token);
     return err;
 }
 

@@ -10,6 +10,15 @@
 /* Sets status and headers of the response. Copies them. Returns 0 or -errno. */
 int response_pass_head(struct mk_request *req, const struct proxy_conf *conf, const struct mk_response_parser *p,
                        const struct mk_field *fields, struct mk_str head);
+/*
+ * Sets the headers of a response of 101, and Upgrade. Copies them. On HTTP/2 it is a 200 without those that belong to
+ * HTTP/1.1 (RFC 8441 section 5). Returns 0 or -errno.
+ */
+int response_pass_upgrade(struct mk_request *req, const struct proxy_conf *conf, const struct mk_response_parser *p,
+                          const struct mk_field *fields, struct mk_str head, struct mk_str token);
+/* Returns the value of a header, which is not repeated; `.p` NULL: there is none, or several. */
+struct mk_str response_find(const struct mk_response_parser *p, const struct mk_field *fields, struct mk_str head,
+                            struct mk_str name);
 /* Sends an interim response, if the client is to get it. */
 void response_pass_interim(struct mk_request *req, const struct proxy_conf *conf, const struct mk_response_parser *p,
                            const struct mk_field *fields, struct mk_str head);

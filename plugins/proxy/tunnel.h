@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Passes bytes between a client and a backend in both directions, after an upgrade.
+ *
+ *     each direction:  OPEN ─► ENDED (its source has ended, what waits is passed on) ─► SHUT (so is the end)
+ *
+ * The tunnel ends when both directions are shut, or with the first error of a side. In a direction at most one piece
+ * waits in memory, while the receiver does not take it; the sender is not read meanwhile.
+ */
+#ifndef PROXY_TUNNEL_H
+#define PROXY_TUNNEL_H
+
+#include "backend.h"
+
+#include <monkey/tunnel.h>
+
+enum { TUNNEL_PIECE_BYTES = 16384 };
+
+struct tunnel_direction {
+    char *piece; /* NULL: none waits */
+    uint32_t size, at;
+    bool has_ended, is_shut;
+};
+
+/* In the arena of the exchange, as long as that. */
+struct tunnel {
+    struct mk_request *req;
+    struct thread *thread;
+    struct backend_conn *conn; /* NULL: there is no tunnel, or it has ended */
+    struct tunnel_direction up, down;
+    bool is_open;      /* the head of the response was sent */
+    bool is_drained;   /* the backend's socket has nothing to read */
+    bool may_have_end; /* behind its bytes it may have an end that no event will tell of: read until -EAGAIN */
+};
+
+/*
+ * Takes the exchange over, and the connection, whose last bytes were read into `rest` already: it copies them.
+ * Returns 0, or -errno, and the connection stays the caller's.
+ */
+int tunnel_open(struct tunnel *t, struct mk_request *req, struct thread *thread, struct backend_conn *conn,
+                struct mk_str rest);
+/* Ends with the exchange. Does nothing for a struct of zeros. */
+void tunnel_release(struct tunnel *t);
+
+#endif
