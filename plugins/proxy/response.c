@@ -129,19 +129,6 @@ static int pass_headers(struct mk_request *req, const struct proxy_conf *conf, c
     return err == -ENOMEM && p->n_fields >= RESPONSE_HEADERS_MAX ? -ENOBUFS : err;
 }
 
-int response_pass_head(struct mk_request *req, const struct proxy_conf *conf, const struct mk_response_parser *p,
-                       const struct mk_field *fields, struct mk_str head)
-{
-    int err = mk_response_set_status(req, p->status);
-    if (err >= 0)
-        err = pass_headers(req, conf, p, fields, head);
-    if (err >= 0 && p->has_length && p->status != 204 && p->status != 304)
-        err = mk_response_set_length(req, p->length);
-    return err;
-}
-
-/* ── upgrades ── */
-
 struct mk_str response_find(const struct mk_response_parser *p, const struct mk_field *fields, struct mk_str head,
                             struct mk_str name)
 {
@@ -155,6 +142,29 @@ struct mk_str response_find(const struct mk_response_parser *p, const struct mk_
     }
     return value;
 }
+
+/* A 426 names the protocol that is required (RFC 9110 section 15.5.22): one that could be passed on. */
+static int pass_required_protocol(struct mk_request *req, const struct proxy_conf *conf,
+                                  const struct mk_response_parser *p, const struct mk_field *fields, struct mk_str head)
+{
+    struct mk_str token = upgrade_choose(&conf->upgrade, response_find(p, fields, head, MK_STR("Upgrade")));
+    return token.len && mk_request_major(req) == 1 ? mk_response_header_ref(req, MK_STR("Upgrade"), token) : 0;
+}
+
+int response_pass_head(struct mk_request *req, const struct proxy_conf *conf, const struct mk_response_parser *p,
+                       const struct mk_field *fields, struct mk_str head)
+{
+    int err = mk_response_set_status(req, p->status);
+    if (err >= 0)
+        err = pass_headers(req, conf, p, fields, head);
+    if (err >= 0 && p->status == 426)
+        err = pass_required_protocol(req, conf, p, fields, head);
+    if (err >= 0 && p->has_length && p->status != 204 && p->status != 304)
+        err = mk_response_set_length(req, p->length);
+    return err;
+}
+
+/* ── upgrades ── */
 
 int response_pass_upgrade(struct mk_request *req, const struct proxy_conf *conf, const struct mk_response_parser *p,
                           const struct mk_field *fields, struct mk_str head, struct mk_str token)

@@ -325,7 +325,8 @@ def refuse_with(status, *fields):
 @pytest.mark.parametrize("status", [200, 403, 426, 503])
 def test_refused_upgrade(start, way, status):
     """It is a response as any other, and the connection is kept. A 200 would open a tunnel over HTTP/2."""
-    with Backend(refuse_with(status, "X-Why: because")) as backend:
+    needs = ["Upgrade: websocket", "Connection: Upgrade"] if status == 426 else []
+    with Backend(refuse_with(status, "X-Why: because", *needs)) as backend:
         server = start(backend, way)
         for _ in range(2):
             ws = WebSocket(server, do_handshake=False)
@@ -335,6 +336,7 @@ def test_refused_upgrade(start, way, status):
                 assert_failure(head)
             else:
                 assert (head.status, head.body, head["X-Why"]) == (status, b"no", "because")
+                assert head["Upgrade"] == ("websocket" if needs and way == "h1" else None)
         backend.wait_requests(2)
         assert len(backend.peers) == (2 if way == "h2" and status == 200 else 1)
 
@@ -522,6 +524,24 @@ def test_reload_that_removes(start, way, what):
         two.assert_echo("alone")
         two.reset()
         backend.wait_open(0)
+
+
+@pytest.mark.budget
+def test_memory_of_an_idle_tunnel(start):
+    """All that the server holds of both connections and the exchange, after a message each."""
+    count = 1000
+    with Backend(echo_websocket) as backend:
+        server = start(backend)
+
+        def open_many(count):
+            for _ in range(count):
+                WebSocket(server).assert_echo()
+
+        open_many(50)
+        before = server.memory_kb("Private_Dirty")
+        open_many(count)
+        each = (server.memory_kb("Private_Dirty") - before) * 1024 / count
+        assert each <= 2048, f"{each:.0f} bytes"
 
 
 @pytest.mark.parametrize("way", CLEAR)
