@@ -20,10 +20,11 @@ enum { THREAD_BUFFER_BYTES = 65536, THREAD_BUCKETS = 64 };
 struct thread {
     struct mk_thread base;
     struct mk_account *account;
-    char *buffer;                            /* for one callback at a time; NULL until it is needed */
-    struct mk_list backends[THREAD_BUCKETS]; /* struct backend */
-    struct mk_thread_call shed;              /* closes idle connections */
-    _Atomic bool is_shedding;                /* the call is under way */
+    char *buffer;                             /* for one callback at a time; NULL until it is needed */
+    struct mk_field fields[PROXY_FIELDS_MAX]; /* likewise */
+    struct mk_list backends[THREAD_BUCKETS];  /* struct backend */
+    struct mk_thread_call shed;               /* closes idle connections */
+    _Atomic bool is_shedding;                 /* the call is under way */
 };
 
 extern const struct mk_thread_type thread_type;

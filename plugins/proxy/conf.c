@@ -7,8 +7,6 @@
 #include <errno.h>
 #include <strings.h>
 
-enum { FIELDS_MAX = 128 };
-
 /* ── To ── */
 
 static bool starts_with(struct mk_str s, const char *prefix)
@@ -215,7 +213,7 @@ static void check_section(const struct mk_conf_check *check, void *section)
                       "nor a path in To");
     c->limits = (struct mk_response_limits){
         .head_bytes_max = (uint16_t)c->response_head_bytes_max,
-        .fields_max = FIELDS_MAX,
+        .fields_max = PROXY_FIELDS_MAX,
         .chunked = {.line_bytes_max = 4096,
                     .ext_bytes_total_max = 65536,
                     .trailer_bytes_max = 8192,

@@ -15,6 +15,8 @@ enum proxy_encoded_slash { PROXY_ENCODED_SLASH_REFUSE, PROXY_ENCODED_SLASH_KEEP 
 enum proxy_forwarded { PROXY_FORWARDED_X, PROXY_FORWARDED_RFC7239, PROXY_FORWARDED_BOTH, PROXY_FORWARDED_OFF };
 enum proxy_early_hints { PROXY_EARLY_HINTS_HTTP2, PROXY_EARLY_HINTS_ALL, PROXY_EARLY_HINTS_OFF };
 
+enum { PROXY_FIELDS_MAX = 128 }; /* headers of a response */
+
 /* What `To` says. */
 struct proxy_target {
     struct mk_str text;      /* as it was written */

@@ -36,13 +36,18 @@ static ssize_t receive(struct download *d, int fd, char *to, size_t size)
 
 /* ── heads ── */
 
-/* Keeps the beginning of a head for the next call. Returns -EAGAIN or -ENOMEM. */
+/* Keeps the beginning of a head for the next call, with its fields. Returns -EAGAIN or -ENOMEM. */
 static int keep(struct download *d, struct mk_arena *arena, const char *bytes, size_t len)
 {
-    if (!d->kept)
-        d->kept = mk_arena_alloc(arena, d->limits->head_bytes_max);
-    if (!d->kept)
-        return -ENOMEM;
+    if (!d->kept) {
+        size_t fields_bytes = d->limits->fields_max * sizeof(*d->fields);
+        struct mk_field *fields = mk_arena_alloc(arena, fields_bytes);
+        d->kept = fields ? mk_arena_alloc(arena, d->limits->head_bytes_max) : NULL;
+        if (!d->kept)
+            return -ENOMEM;
+        memcpy(fields, d->fields, fields_bytes);
+        d->fields = fields;
+    }
     assert(len <= d->limits->head_bytes_max); /* the parser refuses longer ones */
     memcpy(d->kept, bytes, len);
     d->kept_len = len;
@@ -68,13 +73,11 @@ static ssize_t fill(struct download *d, int fd, char *buffer, size_t size)
     return n > 0 ? (ssize_t)len + n : n == 0 ? -EPIPE : n;
 }
 
-int download_head(struct download *d, int fd, struct mk_arena *arena, char *buffer, size_t size,
-                  struct mk_str *ret_head)
+int download_head(struct download *d, int fd, struct mk_arena *arena, struct mk_field *fields, char *buffer,
+                  size_t size, struct mk_str *ret_head)
 {
-    if (!d->fields)
-        d->fields = mk_arena_alloc(arena, d->limits->fields_max * sizeof(*d->fields));
-    if (!d->fields)
-        return -ENOMEM;
+    if (!d->kept)
+        d->fields = fields;
     if (d->parser.head_bytes)
         mk_response_parser_next(&d->parser);
     for (;;) {

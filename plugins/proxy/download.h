@@ -11,7 +11,7 @@
 struct download {
     const struct mk_response_limits *limits;
     struct mk_response_parser parser;
-    struct mk_field *fields; /* in the arena, as `kept` */
+    struct mk_field *fields; /* of the last head; in the arena, as `kept`, while that is not complete */
     char *kept;              /* the beginning of a head that is not complete */
     size_t kept_len;
     char *rest; /* bytes behind the head, in the buffer of the last read: valid until the callback returns */
@@ -28,12 +28,13 @@ void download_begin(struct download *d, const struct mk_response_limits *limits,
 void download_release(struct download *d);
 
 /*
- * Reads up to the end of the next head, into `buffer`. Call it again behind a head of 1xx.
+ * Reads up to the end of the next head, into `buffer`, and its headers into `fields`, of which there are as many as the
+ * limit says. Call it again behind a head of 1xx.
  * Returns 0 (d->parser and d->fields describe the head in `*ret_head`), -EAGAIN, -EPIPE (the connection has ended),
  * -EINVAL, -EMSGSIZE, -ENOMEM or another -errno of the socket.
  */
-int download_head(struct download *d, int fd, struct mk_arena *arena, char *buffer, size_t size,
-                  struct mk_str *ret_head);
+int download_head(struct download *d, int fd, struct mk_arena *arena, struct mk_field *fields, char *buffer,
+                  size_t size, struct mk_str *ret_head);
 
 /*
  * Returns what of the body came with the head; decoded in place. Once, behind the last head. `*ret_err`: 0 or -errno of

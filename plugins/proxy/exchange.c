@@ -7,8 +7,8 @@
  *        └───────────┼──► 502, 504                                                       └──► cut
  *                    └──► a tunnel (tunnel.h), if the backend does an upgrade
  *
- * All events come here: of the connection, the client's body, the room for the response, timers. The struct is in the
- * arena of the server's exchange, and lasts as long as that.
+ * All events come here: of the connection, the client's body, the room for the response, timers. The struct lasts as
+ * long as the server's exchange, but not as long as a tunnel, which needs less memory.
  */
 #include "exchange.h"
 
@@ -35,7 +35,16 @@ enum phase {
     OVER,    /* it has no connection any more */
 };
 
+struct exchange;
+
+/* In the arena of the request. */
+struct owner {
+    struct exchange *exchange; /* NULL: it has become a tunnel */
+    struct tunnel tunnel;
+};
+
 struct exchange {
+    struct owner *owner;
     struct mk_request *req;
     const struct proxy_conf *conf;
     struct thread *thread;
@@ -58,7 +67,6 @@ struct exchange {
     struct upload up;
     struct download down;
     struct upgrade upgrade;
-    struct tunnel tunnel;
 };
 
 static void connect_backend(struct exchange *x);
@@ -90,17 +98,24 @@ static void finish(struct exchange *x)
     x->conn = NULL;
 }
 
-/* The exchange of the server ends, complete or not. */
-static void release(void *arg)
+static void free_exchange(struct exchange *x)
 {
-    struct exchange *x = arg;
     end_waits(x);
     drop_conn(x);
     upload_release(&x->up);
     download_release(&x->down);
-    tunnel_release(&x->tunnel);
     if (x->backend)
         backend_release(x->backend);
+    mk_account_free(x->thread->account, x, sizeof(*x));
+}
+
+/* The exchange of the server ends, complete or not. */
+static void release(void *arg)
+{
+    struct owner *owner = arg;
+    if (owner->exchange)
+        free_exchange(owner->exchange);
+    tunnel_release(&owner->tunnel);
 }
 
 /* Responds instead of the backend. */
@@ -295,7 +310,8 @@ static void begin_upload(struct exchange *x)
         reject(x, err == -EINVAL ? 400 : 431);
         return;
     }
-    upload_begin(&x->up, mk_buf_str(&head), x->body != REQUEST_BODY_NONE, x->body == REQUEST_BODY_CHUNKED);
+    bool has_body = x->body != REQUEST_BODY_NONE && !x->upgrade.token.len; /* of an upgrade it has no byte */
+    upload_begin(&x->up, mk_buf_str(&head), has_body, x->body == REQUEST_BODY_CHUNKED);
     if (x->up.has_body && !x->is_reading) {
         x->is_reading = true;
         mk_request_read(x->req, take_piece, x); /* may send the head with the first piece */
@@ -359,11 +375,12 @@ static int switch_protocols(struct exchange *x, struct mk_str head)
         return -EPROTO;
     int err = response_pass_upgrade(x->req, x->conf, p, fields, head, x->upgrade.token);
     if (err >= 0)
-        err = tunnel_open(&x->tunnel, x->req, x->thread, x->conn, mk_str(x->down.rest, x->down.rest_len));
+        err = tunnel_open(&x->owner->tunnel, x->req, x->conn, mk_str(x->down.rest, x->down.rest_len));
     if (err < 0)
         return err;
     x->conn = NULL;
-    end_waits(x);
+    x->backend = NULL;
+    x->owner->exchange = NULL;
     return 0;
 }
 
@@ -389,12 +406,14 @@ static void read_heads(struct exchange *x)
     int r = MK_AGAIN;
     while (r == MK_AGAIN) {
         struct mk_str head;
-        r = download_head(&x->down, x->conn->event.fd, mk_request_arena(x->req), x->thread->buffer, THREAD_BUFFER_BYTES,
-                          &head);
+        r = download_head(&x->down, x->conn->event.fd, mk_request_arena(x->req), x->thread->fields, x->thread->buffer,
+                          THREAD_BUFFER_BYTES, &head);
         if (r == 0)
             r = take_head(x, head);
     }
-    if (r == 0 && x->phase == WAITING)
+    if (r == 0 && !x->owner->exchange)
+        free_exchange(x);
+    else if (r == 0)
         begin_body(x);
     else if (r < 0 && r != -EAGAIN)
         fail(x, r);
@@ -461,19 +480,27 @@ static void connect_backend(struct exchange *x)
     touch(x);
 }
 
+/* Makes an exchange that ends with that of the server. Returns NULL without memory. */
+static struct exchange *make_exchange(struct mk_request *req, const struct proxy_conf *conf, struct thread *t)
+{
+    struct owner *owner = mk_arena_zalloc(mk_request_arena(req), sizeof(*owner));
+    if (!owner || mk_arena_defer(mk_request_arena(req), release, owner) < 0)
+        return NULL;
+    struct exchange *x = mk_account_alloc(t->account, sizeof(*x));
+    owner->exchange = x;
+    if (x)
+        *x = (struct exchange){.owner = owner, .req = req, .conf = conf, .thread = t, .loop = mk_request_loop(req)};
+    return x;
+}
+
 void exchange_begin(struct mk_request *req, const struct proxy_conf *conf, struct thread *t)
 {
-    struct exchange *x = mk_arena_zalloc(mk_request_arena(req), sizeof(*x));
+    struct exchange *x = make_exchange(req, conf, t);
     counters_add(req, COUNT_REQUESTS);
-    if (!x || !thread_get_buffer(t) || mk_arena_defer(mk_request_arena(req), release, x) < 0 ||
-        mk_request_wait(req, MK_REQUEST_WAIT_MAX_MS) < 0) {
+    if (!x || !thread_get_buffer(t) || mk_request_wait(req, MK_REQUEST_WAIT_MAX_MS) < 0) {
         mk_response_error(req, 503);
         return;
     }
-    x->req = req;
-    x->conf = conf;
-    x->thread = t;
-    x->loop = mk_request_loop(req);
     x->body = request_body_kind(req);
     x->is_idempotent = request_is_idempotent(req);
     x->is_invited = !mk_request_expects_continue(req);

@@ -65,7 +65,7 @@ static void free_piece(struct tunnel *t, struct tunnel_direction *d)
 {
     if (!d->piece)
         return;
-    mk_account_free(t->thread->account, d->piece, d->size);
+    mk_account_free(t->backend->thread->account, d->piece, d->size);
     d->piece = NULL;
     d->size = d->at = 0;
 }
@@ -74,7 +74,7 @@ static int keep_piece(struct tunnel *t, struct tunnel_direction *d, struct mk_st
 {
     if (!bytes.len)
         return 0;
-    d->piece = mk_account_alloc(t->thread->account, bytes.len);
+    d->piece = mk_account_alloc(t->backend->thread->account, bytes.len);
     if (!d->piece)
         return -ENOMEM;
     memcpy(d->piece, bytes.p, bytes.len);
@@ -126,7 +126,7 @@ static int move_bytes(struct tunnel *t, struct tunnel_direction *d, const struct
             return err == -EAGAIN ? 0 : err;
         if (d->has_ended)
             return shut(t, d, to);
-        char *buffer = t->thread->buffer; /* the exchange has made it */
+        char *buffer = t->backend->thread->buffer; /* the exchange has made it */
         ssize_t n = from->read(t, buffer, TUNNEL_PIECE_BYTES);
         if (n < 0)
             return n == -EAGAIN ? 0 : (int)n;
@@ -192,15 +192,15 @@ static void on_backend(void *user, uint32_t events)
         run(t);
 }
 
-int tunnel_open(struct tunnel *t, struct mk_request *req, struct thread *thread, struct backend_conn *conn,
-                struct mk_str rest)
+int tunnel_open(struct tunnel *t, struct mk_request *req, struct backend_conn *conn, struct mk_str rest)
 {
-    *t = (struct tunnel){.req = req, .thread = thread, .may_have_end = true};
+    *t = (struct tunnel){.req = req, .backend = conn->backend, .may_have_end = true};
     int err = keep_piece(t, &t->down, rest);
     if (err == 0)
         err = mk_request_take_over(req, on_client, t);
     if (err < 0) {
         free_piece(t, &t->down);
+        t->backend = NULL;
         return err;
     }
     t->conn = conn;
@@ -211,7 +211,10 @@ int tunnel_open(struct tunnel *t, struct mk_request *req, struct thread *thread,
 
 void tunnel_release(struct tunnel *t)
 {
+    if (!t->backend)
+        return;
     drop_conn(t);
     free_piece(t, &t->up);
     free_piece(t, &t->down);
+    backend_release(t->backend);
 }

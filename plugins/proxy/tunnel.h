@@ -22,10 +22,10 @@ struct tunnel_direction {
     bool has_ended, is_shut;
 };
 
-/* In the arena of the exchange, as long as that. */
+/* In the arena of the request, as long as that. */
 struct tunnel {
     struct mk_request *req;
-    struct thread *thread;
+    struct backend *backend;   /* held */
     struct backend_conn *conn; /* NULL: there is no tunnel, or it has ended */
     struct tunnel_direction up, down;
     bool is_open;      /* the head of the response was sent */
@@ -34,11 +34,10 @@ struct tunnel {
 };
 
 /*
- * Takes the exchange over, and the connection, whose last bytes were read into `rest` already: it copies them.
- * Returns 0, or -errno, and the connection stays the caller's.
+ * Takes the exchange over, and the connection with the hold of its backend. `rest` are bytes of it that were read
+ * already; it copies them. Returns 0, or -errno, and the connection stays the caller's.
  */
-int tunnel_open(struct tunnel *t, struct mk_request *req, struct thread *thread, struct backend_conn *conn,
-                struct mk_str rest);
+int tunnel_open(struct tunnel *t, struct mk_request *req, struct backend_conn *conn, struct mk_str rest);
 /* Ends with the exchange. Does nothing for a struct of zeros. */
 void tunnel_release(struct tunnel *t);
 
