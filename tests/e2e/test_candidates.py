@@ -32,7 +32,7 @@ from test_auth import basic, passwd
 from test_duda_session import Browser, source
 from test_shell import Shell
 
-NEEDED = "auth cache cheetah compress cors dirlisting headers health logger maintenance mandril redirect status tls"
+NEEDED = "auth cache cheetah compress cors dirlisting headers health logger maintenance mandril proxy redirect status tls"
 LACKS = [name for name in NEEDED.split() if not (build.PLUGINS / f"{name}.so").exists()]
 pytestmark = [
     needs_duda,
@@ -163,6 +163,7 @@ LOAD = """
     Load health
     Load status
     Load maintenance
+    Load proxy
     Load redirect
     Load mandril
     Load auth
