@@ -484,7 +484,8 @@ def exchange_over_reloads(server, way, count, reloads):
             assert ws.message() == (TEXT, b"behind %d" % turn)
         memory.append(server.memory_kb())
     if not build.SANITIZED:
-        assert memory[-1] - memory[reloads // 2] < 1024
+        early, late = memory[reloads // 4 : reloads // 2], memory[reloads * 3 // 4 :]
+        assert min(late) - min(early) < 1024, f"{memory}"  # a former generation may be there for a moment
     for ws in sockets:
         ws.drop()
 
