@@ -192,6 +192,14 @@ def test_pipeline_with_a_bad_one(site):
 # ── ends ──
 
 
+def test_nothing_behind_connect_is_a_request(connect):
+    """Those bytes are for the tunnel that was refused (RFC 9110 section 9.3.6)."""
+    with connect() as client:
+        client.send(lines("CONNECT localhost:80 HTTP/1.1", "Host: localhost") + request())
+        assert client.response().status == 405
+        client.assert_closed()
+
+
 def test_half_closed_client_gets_its_answers(connect):
     client = connect()
     client.send(request("/large.bin") + request() * 20)

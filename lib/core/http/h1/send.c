@@ -63,6 +63,12 @@ static enum mk__h1_send_result make_room(struct mk__conn *c, size_t n)
 
 /* ── the head ── */
 
+/* What follows a CONNECT is meant for the tunnel, and no request if there is none (RFC 9110 section 9.3.6). */
+static bool has_refused_tunnel(const struct mk_request *req)
+{
+    return MK__TUNNELS && req->parse.method == MK_CONNECT && !req->tunnel;
+}
+
 /* Decides whether the connection stays open after this response; what is unread of the request body counts too. */
 static void decide_keep_alive(struct mk__conn *c, struct mk_request *req)
 {
@@ -72,7 +78,7 @@ static void decide_keep_alive(struct mk__conn *c, struct mk_request *req)
     bool unread = req->body_state < MK__BODY_STATE_DONE && !reads;      /* and will not be read */
     bool uninvited = req->head.expects_continue && !req->continue_sent; /* the client may never send the body */
     if (!mk__context_keeps_alive(c->http) || !req->head.keep_alive || req->close_wanted ||
-        mk__sock_has_ended(&c->sock) || mk__conn_is_used_up(c))
+        mk__sock_has_ended(&c->sock) || mk__conn_is_used_up(c) || has_refused_tunnel(req))
         mk__conn_close_after(c, MK__CLOSE_AFTER_RESPONSE);
     if (unread && (uninvited || (req->head.body == MK__BODY_LENGTH && req->body_left > req->limits->discard_bytes_max)))
         mk__conn_close_after(c, MK__CLOSE_AFTER_RESPONSE);
