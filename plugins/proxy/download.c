@@ -129,6 +129,12 @@ struct mk_str download_first(struct download *d, int *ret_err)
     return mk_str(d->rest, n < 0 ? 0 : (size_t)n);
 }
 
+bool download_keeps_conn(struct download *d, int fd)
+{
+    char excess;
+    return d->parser.is_done && d->parser.keep_alive && !d->has_excess && receive(d, fd, &excess, 1) == -EAGAIN;
+}
+
 ssize_t download_body(struct download *d, int fd, char *to, size_t size)
 {
     ssize_t data = 0;

@@ -54,10 +54,10 @@ static inline void download_ready(struct download *d, bool is_ending)
     d->is_drained = false;
 }
 
-/* Tells whether another request may use the connection. */
-static inline bool download_keeps_conn(const struct download *d)
-{
-    return d->parser.is_done && d->parser.keep_alive && !d->has_excess;
-}
+/*
+ * Tells whether another request may use the connection. Bytes behind the response that are still in the socket would
+ * become the response to that request: no event tells of them again.
+ */
+bool download_keeps_conn(struct download *d, int fd);
 
 #endif

@@ -91,7 +91,7 @@ static void end_waits(struct exchange *x)
 static void finish(struct exchange *x)
 {
     end_waits(x);
-    if (x->conn && download_keeps_conn(&x->down) && upload_is_done(&x->up))
+    if (x->conn && upload_is_done(&x->up) && download_keeps_conn(&x->down, x->conn->event.fd))
         backend_keep(x->conn);
     else if (x->conn)
         backend_close(x->conn);
@@ -180,6 +180,21 @@ static void respond_failure(struct exchange *x, const struct failure *f)
     mk_response_header(req, MK_STR("Proxy-Status"), mk_buf_str(&value));
 }
 
+static void pause_client(struct exchange *x)
+{
+    x->is_paused = true;
+    mk_request_pause(x->req);
+}
+
+/* The backend can take what comes next of the body. */
+static void resume_client(struct exchange *x)
+{
+    if (!x->is_paused || upload_is_blocked(&x->up))
+        return;
+    x->is_paused = false;
+    mk_request_resume(x->req);
+}
+
 /*
  * A kept connection may have ended just before it was used: the request goes to a new one, if it may be repeated
  * (RFC 9110 section 9.2.2).
@@ -190,16 +205,23 @@ static bool can_retry(const struct exchange *x, int err)
            !x->down.has_begun && !x->up.body_begun && (x->is_idempotent || !x->up.is_sent);
 }
 
+static void retry(struct exchange *x)
+{
+    counters_add(x->req, COUNT_RETRIES);
+    drop_conn(x);
+    x->is_retry = true;
+    if (x->is_reading && !x->up.body_ended)
+        pause_client(x); /* until there is a connection that takes its body */
+    connect_backend(x);
+}
+
 static void fail(struct exchange *x, int err)
 {
     assert(err < 0);
     if (x->phase == OVER)
         return;
     if (can_retry(x, err)) {
-        counters_add(x->req, COUNT_RETRIES);
-        drop_conn(x);
-        x->is_retry = true;
-        connect_backend(x);
+        retry(x);
         return;
     }
     const struct failure *f = find_failure(x->phase == DIALING, err);
@@ -256,6 +278,8 @@ static void on_timer(struct mk_timer *timer)
     struct exchange *x = MK_CONTAINER_OF(timer, struct exchange, timer);
     uint64_t now = mk_loop_now_ms(x->loop);
     x->timer_ms = 0;
+    if (!get_wait_ms(x))
+        x->wait_end_ms = UINT64_MAX; /* what it waited for has come */
     if (get_end_ms(x) <= now)
         fail(x, -ETIMEDOUT);
     else
@@ -267,6 +291,7 @@ static void on_timer(struct mk_timer *timer)
 static void take_piece(struct mk_request *req, struct mk_str piece, bool end, void *ctx)
 {
     struct exchange *x = ctx;
+    (void)req;
     if (x->phase == OVER || !x->conn) {
         x->up.body_ended |= end;
         return;
@@ -276,10 +301,8 @@ static void take_piece(struct mk_request *req, struct mk_str piece, bool end, vo
         fail(x, err);
         return;
     }
-    if (upload_is_blocked(&x->up) && !end) {
-        x->is_paused = true;
-        mk_request_pause(req);
-    }
+    if (upload_is_blocked(&x->up) && !end)
+        pause_client(x);
     touch(x);
 }
 
@@ -294,10 +317,15 @@ static void resume_upload(struct exchange *x)
         return;
     }
     touch(x);
-    if (upload_is_blocked(&x->up) || !x->is_paused)
-        return;
-    x->is_paused = false;
-    mk_request_resume(x->req);
+    resume_client(x);
+}
+
+/* Sends the head, or what was kept of it; on a second connection also the end of a body of no bytes. */
+static int send_head(struct exchange *x)
+{
+    int fd = x->conn->event.fd;
+    bool has_ended = x->up.head.p && x->up.has_body && x->up.body_ended;
+    return has_ended ? upload_piece(&x->up, fd, MK_STR_NONE, true) : upload_flush(&x->up, fd);
 }
 
 /* Sends the request; its body follows as it comes. */
@@ -306,6 +334,8 @@ static void begin_upload(struct exchange *x)
     struct mk_buf head;
     mk_buf_init_fixed(&head, x->thread->buffer, THREAD_BUFFER_BYTES);
     int err = request_write_head(&head, x->req, x->conf, &x->upgrade);
+    if (err == -EINVAL)
+        mk_response_close_connection(x->req); /* nor is what follows to be trusted */
     if (err < 0) {
         reject(x, err == -EINVAL ? 400 : 431);
         return;
@@ -316,9 +346,11 @@ static void begin_upload(struct exchange *x)
         x->is_reading = true;
         mk_request_read(x->req, take_piece, x); /* may send the head with the first piece */
     }
-    err = x->phase == WAITING ? upload_flush(&x->up, x->conn->event.fd) : 0;
+    err = x->phase == WAITING ? send_head(x) : 0;
     if (err < 0)
         fail(x, err);
+    else
+        resume_client(x);
 }
 
 /* ── the response ── */
@@ -347,11 +379,11 @@ static void begin_body(struct exchange *x)
 {
     int err;
     struct mk_str first = download_first(&x->down, &err);
-    x->phase = BODY;
     if (err < 0) {
-        fail(x, err);
+        fail(x, err); /* the head has not left yet */
         return;
     }
+    x->phase = BODY;
     int r = first.len ? mk_response_write(x->req, first) : 0;
     if (x->down.parser.is_done) {
         response_add_trailers(x->req, &x->down.trailers);
