@@ -490,3 +490,27 @@ def test_few_descriptors(proxy):
         backend.wait_open(0)
         server.drop_clients()
         check(server, b"none")
+
+
+# ── memory ──
+
+
+@pytest.mark.budget
+def test_memory_of_requests_that_wait(proxy):
+    """With their connections to client and backend, of which the kernel's part does not count."""
+    count = 400  # each has descriptors in this process, too
+    with Backend(stay_silent) as backend:
+        server = proxy(backend)
+        with server.connect() as client:
+            client.send(request("/first"))
+            backend.wait_accepted(1)
+        backend.wait_open(0)
+        before = server.memory_kb()
+        for _ in range(count):
+            server.connect().send(request("/"))
+        backend.wait_accepted(count + 1)
+        each = (server.memory_kb() - before) * 1024 / count
+        print(f"{each:.0f} bytes for a request in flight")
+        assert each <= 4096
+        server.drop_clients()
+        backend.wait_open(0)
