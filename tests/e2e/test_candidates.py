@@ -32,7 +32,10 @@ from test_auth import basic, passwd
 from test_duda_session import Browser, source
 from test_shell import Shell
 
-NEEDED = "auth cache cheetah compress cors dirlisting headers health logger maintenance mandril proxy redirect status tls"
+NEEDED = (
+    "auth cache cheetah compress cors dirlisting headers "
+    "health logger maintenance mandril proxy redirect status tls"
+)
 LACKS = [name for name in NEEDED.split() if not (build.PLUGINS / f"{name}.so").exists()]
 pytestmark = [
     needs_duda,
