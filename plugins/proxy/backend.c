@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Keeps idle connections to backends (backend.h). An event on one of them ends it: a backend has nothing to say there
- * (RFC 9112 section 9.3).
+ * Keeps idle connections to backends (backend.h). Bytes on one of them end it, as its end does: a backend has nothing
+ * to say there (RFC 9112 section 9.3). What TLS says for itself, such as a session ticket, does not.
  */
 #include "backend.h"
 
@@ -16,11 +16,16 @@ enum { EVENTS = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET };
 /* ── backends ── */
 
 /* What distinguishes connections. */
-static struct mk_str write_key(struct mk_buf *key, const struct proxy_conf *conf)
+static void write_key(struct mk_buf *key, const struct proxy_conf *conf)
 {
-    mk_buf_addf(key, "%.*s %u %u", MK_STR_ARG(conf->to.dial->text), (unsigned)conf->keep_alive,
-                conf->keep_alive_timeout_ms);
-    return mk_buf_str(key);
+    const struct mk_str texts[] = {conf->to.dial->text, conf->tls.name, conf->tls.ca, conf->tls.certificate,
+                                   conf->tls.key};
+    mk_buf_addf(key, "%u %u %d %d", (unsigned)conf->keep_alive, conf->keep_alive_timeout_ms, conf->to.is_tls,
+                conf->tls.verify);
+    for (size_t i = 0; i < (conf->to.is_tls ? MK_COUNT_OF(texts) : 1); i++) {
+        mk_buf_addf(key, " %zu:", texts[i].len);
+        mk_buf_adds(key, texts[i]);
+    }
 }
 
 static uint64_t hash_key(struct mk_str key)
@@ -65,10 +70,14 @@ static struct backend *find_backend(struct thread *t, struct mk_str key, uint64_
 
 struct backend *backend_hold(struct thread *t, const struct proxy_conf *conf)
 {
-    char storage[512];
     struct mk_buf buf;
-    mk_buf_init_fixed(&buf, storage, sizeof(storage));
-    struct mk_str key = write_key(&buf, conf);
+    if (!thread_get_buffer(t))
+        return NULL;
+    mk_buf_init_fixed(&buf, t->buffer, THREAD_BUFFER_BYTES);
+    write_key(&buf, conf);
+    if (buf.err)
+        return NULL;
+    struct mk_str key = mk_buf_str(&buf);
     uint64_t hash = hash_key(key);
     struct backend *b = find_backend(t, key, hash);
     if (!b)
@@ -99,8 +108,11 @@ void backend_release(struct backend *b)
 static void free_conn(struct backend_conn *c)
 {
     struct thread *t = c->backend->thread;
+    const struct mk_transport *transport = c->io.transport;
     mk_event_del(t->base.loop, &c->event);
-    close(c->event.fd);
+    if (transport->close_notify)
+        transport->close_notify(&c->io);
+    transport->close(&c->io);
     mk_account_free(t->account, c, sizeof(*c));
 }
 
@@ -113,12 +125,19 @@ static void end_idle(struct backend_conn *c)
     free_unused(b);
 }
 
+/* Tells whether there is nothing to read; what is read is lost. */
+static bool is_quiet(struct backend_conn *c)
+{
+    char byte;
+    return c->io.transport->read(&c->io, &byte, 1) == -EAGAIN;
+}
+
 static void on_event(struct mk_event *event, uint32_t events)
 {
     struct backend_conn *c = MK_CONTAINER_OF(event, struct backend_conn, event);
     if (c->fn)
         c->fn(c->user, events);
-    else if (events & ~(uint32_t)EPOLLOUT)
+    else if (events & ~(uint32_t)EPOLLOUT && !is_quiet(c))
         end_idle(c);
 }
 
@@ -153,17 +172,22 @@ struct backend_conn *backend_take_idle(struct backend *b, uint64_t age_ms)
     return c;
 }
 
-int backend_add(struct backend *b, int fd, struct backend_conn **ret)
+int backend_add(struct backend *b, int fd, const struct client *client, struct mk_worker *worker,
+                struct backend_conn **ret)
 {
     struct backend_conn *c = mk_account_alloc(b->thread->account, sizeof(*c));
     if (!c) {
         close(fd);
         return -ENOMEM;
     }
-    *c = (struct backend_conn){.event = {.ready = on_event, .fd = fd}, .backend = b};
-    int err = mk_event_add(b->thread->base.loop, &c->event, EVENTS);
+    *c = (struct backend_conn){.event = {.ready = on_event, .fd = fd},
+                               .io = {.transport = client->transport, .fd = fd},
+                               .backend = b};
+    int err = client->transport->connect(&c->io, worker, client->settings);
+    if (err == 0)
+        err = mk_event_add(b->thread->base.loop, &c->event, EVENTS);
     if (err < 0) {
-        close(fd);
+        client->transport->close(&c->io);
         mk_account_free(b->thread->account, c, sizeof(*c));
         return err;
     }

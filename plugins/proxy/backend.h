@@ -10,7 +10,7 @@
 #ifndef PROXY_BACKEND_H
 #define PROXY_BACKEND_H
 
-#include "conf.h"
+#include "clients.h"
 
 #include <monkey/threads.h>
 
@@ -47,6 +47,7 @@ typedef void (*backend_conn_fn)(void *user, uint32_t events);
 /* A connection. It is watched once, edge-triggered, for its whole life. */
 struct backend_conn {
     struct mk_event event;
+    struct mk_io io;
     struct backend *backend;
     struct mk_list node; /* while it is idle */
     uint64_t idle_since_ms;
@@ -75,8 +76,12 @@ void backend_release(struct backend *b);
 
 /* Lends the connection that was kept last, if that was less than `age_ms` ago; NULL: there is none. */
 struct backend_conn *backend_take_idle(struct backend *b, uint64_t age_ms);
-/* Lends a new connection, on a descriptor that it takes over. Returns 0 or -errno, and the descriptor is closed. */
-int backend_add(struct backend *b, int fd, struct backend_conn **ret);
+/*
+ * Lends a new connection, on a descriptor that it takes over; its handshake is the caller's. Returns 0 or -errno, and
+ * the descriptor is closed.
+ */
+int backend_add(struct backend *b, int fd, const struct client *client, struct mk_worker *worker,
+                struct backend_conn **ret);
 /* Ends the loan: keeps the connection for others, or closes it. */
 void backend_keep(struct backend_conn *c);
 void backend_close(struct backend_conn *c);

@@ -40,7 +40,7 @@ static bool is_path(struct mk_str path)
     return true;
 }
 
-static int parse_url(struct mk_arena *arena, struct mk_str rest, struct proxy_target *t, struct mk_buf *error)
+static int parse_url(struct mk_arena *arena, struct mk_str rest, int port, struct proxy_target *t, struct mk_buf *error)
 {
     size_t n = 0;
     while (n < rest.len && rest.p[n] != '/' && rest.p[n] != '?' && rest.p[n] != '#')
@@ -55,7 +55,7 @@ static int parse_url(struct mk_arena *arena, struct mk_str rest, struct proxy_ta
         return fail(error, "behind the host may stand a path, percent-encoded, without a query");
     if (path.len)
         t->path = mk_str(path.p, path.p[path.len - 1] == '/' ? path.len - 1 : path.len);
-    return parse_dial(arena, t->authority, 80, t, error);
+    return parse_dial(arena, t->authority, port, t, error);
 }
 
 static int parse_to(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
@@ -66,13 +66,17 @@ static int parse_to(const struct mk_conf_value *value, void *field, struct mk_ar
         return -ENOMEM;
     if (value->n != 1)
         return fail(error, "it takes one URL");
+    t->is_tls = starts_with(t->text, "https://");
+    if (t->is_tls)
+        return parse_url(arena, mk_str(t->text.p + 8, t->text.len - 8), 443, t, error);
     if (starts_with(t->text, "http://"))
-        return parse_url(arena, mk_str(t->text.p + 7, t->text.len - 7), t, error);
+        return parse_url(arena, mk_str(t->text.p + 7, t->text.len - 7), 80, t, error);
     if (starts_with(t->text, "unix:")) {
         t->authority = MK_STR("localhost");
         return parse_dial(arena, t->text, 0, t, error);
     }
-    return fail(error, "a backend is http://HOST:PORT or unix:/PATH, perhaps with a path behind the host");
+    return fail(error, "a backend is http://HOST:PORT, https://HOST:PORT or unix:/PATH, perhaps with a path behind the "
+                       "host");
 }
 
 /* ── HostHeader ── */
@@ -135,8 +139,9 @@ static const struct mk_conf_key keys[] = {
                         "Which paths: `=/exact`, `/prefix` with everything below it, a glob such as `*.php`, or a "
                         "regular expression such as `~^/v[0-9]+/` (`~*` ignores the case)."),
     MK_CONF_KEY_CUSTOM(struct proxy_conf, to, "To", NULL,
-                       "The backend: `http://127.0.0.1:8080`, or `unix:/run/app.sock`. A path behind the host "
-                       "replaces the prefix of `Match`. A name is looked up for each connection.",
+                       "The backend: `http://127.0.0.1:8080`, `https://app.example.org` (port 443) or "
+                       "`unix:/run/app.sock`. A path behind the host replaces the prefix of `Match`. A name is looked "
+                       "up for each connection.",
                        .flags = MK_CONF_REQUIRED, .unit = "URL", .parse = parse_to),
     MK_CONF_KEY_BOOL(struct proxy_conf, strip_prefix, "StripPrefix", "Off",
                      "Whether the prefix of `Match` is removed from the path that the backend gets."),
@@ -148,9 +153,9 @@ static const struct mk_conf_key keys[] = {
                      "Whether a path may have a slash within a segment, as `%2F`: `Refuse` (404), or `Keep`. Rules for "
                      "`/a/` do not match `/a%2Fb`; the backend must not treat both alike where that matters.",
                      .names = slash_names),
-    MK_CONF_KEY_CUSTOM(struct proxy_conf, host_header, "HostHeader", "Client",
+    MK_CONF_KEY_CUSTOM(struct proxy_conf, host_header, "HostHeader", NULL,
                        "The Host that the backend gets: the one of the client (`Client`), the one in `To` "
-                       "(`Backend`), or this name.",
+                       "(`Backend`), or this name. If it is not set: `Backend` for `https://`, else `Client`.",
                        .unit = "name", .parse = parse_host_header),
     MK_CONF_KEY_ENUM(struct proxy_conf, forwarded, "Forwarded", "X",
                      "How the backend learns of the client: `X-Forwarded-For` and others (`X`), Forwarded of RFC 7239, "
@@ -168,7 +173,8 @@ static const struct mk_conf_key keys[] = {
     MK_CONF_KEY_SIZE(struct proxy_conf, response_head_bytes_max, "MaxResponseHead", "32K",
                      "How long the head of a response may be; a longer one is 502.", .min = 1024, .max = 65535),
     MK_CONF_KEY_DURATION(struct proxy_conf, connect_timeout_ms, "ConnectTimeout", "3s",
-                         "How long a connection to the backend may take, with the lookup of its name; then 504.",
+                         "How long a connection to the backend may take, with the lookup of its name and the TLS "
+                         "handshake; then 504.",
                          .min = 1, .max = 3600000, .unit = "s"),
     MK_CONF_KEY_DURATION(struct proxy_conf, response_timeout_ms, "ResponseTimeout", "60s",
                          "How long the backend may take from the end of the request to the head of its response; "
@@ -194,8 +200,44 @@ static const struct mk_conf_key keys[] = {
     MK_CONF_KEY_BOOL(struct proxy_conf, rewrite_location, "RewriteLocation", "On",
                      "Whether Location, Content-Location, and Path and Domain of Set-Cookie, which the backend writes "
                      "as it sees itself, become what the client sees."),
+    MK_CONF_KEY_BOOL(struct proxy_conf, tls.verify, "TlsVerify", "On",
+                     "Whether the certificate of a backend with `https://` is verified. `Off` accepts any certificate, "
+                     "so that anyone on the way can read and change what is passed."),
+    MK_CONF_KEY_STRING(struct proxy_conf, tls.name, "TlsName", NULL,
+                       "The name or address that this certificate must cover; a name is sent to the backend (SNI). If "
+                       "it is not set: the host in `To`."),
+    MK_CONF_KEY_PATH(struct proxy_conf, tls.ca, "TlsCA", NULL,
+                     "A PEM file of the authorities to trust, in place of the system's. This file and those of "
+                     "`TlsCertificate` and `TlsKey` are read again when they change."),
+    MK_CONF_KEY_PATH(struct proxy_conf, tls.certificate, "TlsCertificate", NULL,
+                     "The certificate that the server shows to the backend, with intermediate ones: a PEM file."),
+    MK_CONF_KEY_PATH(struct proxy_conf, tls.key, "TlsKey", NULL, "The private key of `TlsCertificate`: a PEM file."),
     {0},
 };
+
+/* Checks the keys of TLS, which a backend without TLS has no use for. */
+static void check_tls(const struct mk_conf_check *check, struct proxy_conf *c)
+{
+    const struct {
+        struct mk_str value;
+        size_t offset;
+    } texts[] = {
+        {c->tls.name, offsetof(struct proxy_conf, tls.name)},
+        {c->tls.ca, offsetof(struct proxy_conf, tls.ca)},
+        {c->tls.certificate, offsetof(struct proxy_conf, tls.certificate)},
+        {c->tls.key, offsetof(struct proxy_conf, tls.key)},
+    };
+    for (size_t i = 0; i < MK_COUNT_OF(texts) && c->to.dial && !c->to.is_tls; i++)
+        if (texts[i].value.len)
+            mk_conf_error(check, texts[i].offset,
+                          "connections to this backend have no TLS: To must begin with https://");
+    if (!c->tls.verify)
+        mk_conf_warn(check, offsetof(struct proxy_conf, tls.verify),
+                     "the certificate of the backend is not verified, so that anyone on the way can read and change "
+                     "what is passed; TlsCA names an authority of your own");
+    if (!c->tls.name.len && c->to.dial)
+        c->tls.name = c->to.dial->host;
+}
 
 static void check_section(const struct mk_conf_check *check, void *section)
 {
@@ -211,6 +253,9 @@ static void check_section(const struct mk_conf_check *check, void *section)
         mk_conf_error(check, offsetof(struct proxy_conf, path),
                       "a raw path has no prefix that could be replaced: use Path Normalized, or neither StripPrefix "
                       "nor a path in To");
+    if (!c->host_header.len)
+        c->host_header = c->to.is_tls ? MK_STR("Backend") : MK_STR("Client");
+    check_tls(check, c);
     c->limits = (struct mk_response_limits){
         .head_bytes_max = (uint16_t)c->response_head_bytes_max,
         .fields_max = PROXY_FIELDS_MAX,

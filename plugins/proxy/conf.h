@@ -20,9 +20,17 @@ enum { PROXY_FIELDS_MAX = 128 }; /* headers of a response */
 /* What `To` says. */
 struct proxy_target {
     struct mk_str text;      /* as it was written */
-    struct mk_str authority; /* of an http URL: host and port, as the backend's Host has it; "localhost" for unix: */
+    struct mk_str authority; /* of a URL: host and port, as the backend's Host has it; "localhost" for unix: */
     struct mk_str path;      /* that replaces the prefix of Match; without a slash at its end; `.p` NULL: none */
     const struct mk_dial_target *dial;
+    bool is_tls; /* https:// */
+};
+
+/* The keys that begin with Tls. */
+struct proxy_tls {
+    struct mk_str name;                 /* that the certificate must cover; the host of `To` if it is not set */
+    struct mk_str ca, certificate, key; /* absolute paths; empty: not set */
+    bool verify;
 };
 
 /* A section; constant once the configuration is loaded. */
@@ -32,7 +40,8 @@ struct proxy_conf {
     bool strip_prefix, rewrite_location, intercept_errors;
     int path, encoded_slash, forwarded, early_hints; /* enum proxy_path ... */
     struct mk_conf_list upgrade;                     /* the protocols that requests may ask for */
-    struct mk_str host_header;
+    struct mk_str host_header;                       /* "Client", "Backend" or a name */
+    struct proxy_tls tls;
     uint64_t response_head_bytes_max;
     uint32_t connect_timeout_ms, response_timeout_ms, read_timeout_ms, send_timeout_ms, deadline_ms;
     int64_t keep_alive;

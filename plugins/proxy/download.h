@@ -7,6 +7,7 @@
 
 #include <monkey/arena.h>
 #include <monkey/response_parser.h>
+#include <monkey/transport.h>
 
 struct download {
     const struct mk_response_limits *limits;
@@ -19,7 +20,8 @@ struct download {
     struct mk_buf trailers;
     bool has_begun;  /* a byte has come on this connection */
     bool has_excess; /* there were bytes behind the response */
-    bool is_drained; /* the socket had less than was asked for */
+    bool has_failed; /* the connection, by its transport's word */
+    bool is_drained; /* there is nothing to read now */
     bool is_ending;  /* the backend has ended its side, or the connection has failed */
 };
 
@@ -31,9 +33,9 @@ void download_release(struct download *d);
  * Reads up to the end of the next head, into `buffer`, and its headers into `fields`, of which there are as many as the
  * limit says. Call it again behind a head of 1xx.
  * Returns 0 (d->parser and d->fields describe the head in `*ret_head`), -EAGAIN, -EPIPE (the connection has ended),
- * -EINVAL, -EMSGSIZE, -ENOMEM or another -errno of the socket.
+ * -EINVAL, -EMSGSIZE, -ENOMEM or another -errno of the connection.
  */
-int download_head(struct download *d, int fd, struct mk_arena *arena, struct mk_field *fields, char *buffer,
+int download_head(struct download *d, struct mk_io *io, struct mk_arena *arena, struct mk_field *fields, char *buffer,
                   size_t size, struct mk_str *ret_head);
 
 /*
@@ -45,7 +47,7 @@ struct mk_str download_first(struct download *d, int *ret_err);
  * Reads what comes next of the body. Returns the number of bytes, 0 (it is complete), -EAGAIN, -EPIPE (it was cut) or
  * another -errno.
  */
-ssize_t download_body(struct download *d, int fd, char *to, size_t size);
+ssize_t download_body(struct download *d, struct mk_io *io, char *to, size_t size);
 
 /* There are bytes again. `is_ending`: the end follows them, of which the socket does not tell again. */
 static inline void download_ready(struct download *d, bool is_ending)
@@ -58,6 +60,6 @@ static inline void download_ready(struct download *d, bool is_ending)
  * Tells whether another request may use the connection. Bytes behind the response that are still in the socket would
  * become the response to that request: no event tells of them again.
  */
-bool download_keeps_conn(struct download *d, int fd);
+bool download_keeps_conn(struct download *d, struct mk_io *io);
 
 #endif

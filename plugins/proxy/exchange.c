@@ -2,10 +2,10 @@
 /*
  * The exchange with a backend. Both directions run at the same time:
  *
- *     DIALING ─► WAITING (the request is being sent, the response awaited) ─► BODY (of the response) ─► OVER
- *        │           │ a kept connection that ends before the first byte: a new one      │
- *        └───────────┼──► 502, 504                                                       └──► cut
- *                    └──► a tunnel (tunnel.h), if the backend does an upgrade
+ *     DIALING ─► HANDSHAKE (of TLS) ─► WAITING (the request is being sent, the response awaited) ─► BODY ─► OVER
+ *        │           │                      │ a kept connection that ends before the first byte: a new one │
+ *        └───────────┴──────────────────────┼──► 502, 504                                         cut ◄────┘
+ *                                           └──► a tunnel (tunnel.h), if the backend does an upgrade
  *
  * All events come here: of the connection, the client's body, the room for the response, timers. The struct lasts as
  * long as the server's exchange, but not as long as a tunnel, which needs less memory.
@@ -26,13 +26,15 @@
 enum {
     FRESH_MS = 1000, /* how long a connection may have been idle for a request that cannot be repeated */
     INTERIM_MAX = 16,
+    REASON_BYTES = 512, /* of a transport, or of the table below */
 };
 
 enum phase {
     DIALING,
-    WAITING, /* for the head of the response */
-    BODY,    /* the head was passed to the client */
-    OVER,    /* it has no connection any more */
+    HANDSHAKE, /* within the time of the dial */
+    WAITING,   /* for the head of the response */
+    BODY,      /* the head was passed to the client */
+    OVER,      /* it has no connection any more */
 };
 
 struct exchange;
@@ -47,6 +49,7 @@ struct exchange {
     struct owner *owner;
     struct mk_request *req;
     const struct proxy_conf *conf;
+    const struct client *client;
     struct thread *thread;
     struct mk_loop *loop;
     struct backend *backend;
@@ -60,7 +63,7 @@ struct exchange {
     bool is_idempotent;
     bool is_invited; /* the client does not wait for a 100 (Continue) */
     bool is_retry;
-    bool is_reading;   /* the request's body has a reader */
+    bool is_reading;   /* the request's body has a reader: the request cannot be repeated */
     bool is_paused;    /* the client, until the backend has taken what waits */
     bool awaits_bytes; /* the client takes bytes, and there are none */
     unsigned n_interim;
@@ -91,7 +94,7 @@ static void end_waits(struct exchange *x)
 static void finish(struct exchange *x)
 {
     end_waits(x);
-    if (x->conn && upload_is_done(&x->up) && download_keeps_conn(&x->down, x->conn->event.fd))
+    if (x->conn && upload_is_done(&x->up) && download_keeps_conn(&x->down, &x->conn->io))
         backend_keep(x->conn);
     else if (x->conn)
         backend_close(x->conn);
@@ -168,15 +171,29 @@ static const struct failure *find_failure(bool is_dial, int err)
     return f;
 }
 
-/* Responds instead of the backend, and says why. */
-static void respond_failure(struct exchange *x, const struct failure *f)
+/* Appends a parameter of Proxy-Status: a string (RFC 8941 section 3.3.3). */
+static void add_details(struct mk_buf *value, struct mk_str text)
 {
-    char storage[128];
+    mk_buf_adds(value, MK_STR("; details=\""));
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.p[i] == '"' || text.p[i] == '\\')
+            mk_buf_addc(value, '\\');
+        mk_buf_addc(value, text.p[i]);
+    }
+    mk_buf_addc(value, '"');
+}
+
+/* Responds instead of the backend, and says why; `details` may be empty. */
+static void respond_failure(struct exchange *x, int status, const char *type, struct mk_str details)
+{
+    char storage[2 * REASON_BYTES + 128];
     struct mk_buf value;
     struct mk_request *req = x->req;
     mk_buf_init_fixed(&value, storage, sizeof(storage));
-    mk_buf_addf(&value, "monkey; error=%s", f->type);
-    reject(x, f->status);
+    mk_buf_addf(&value, "monkey; error=%s", type);
+    if (details.len)
+        add_details(&value, details);
+    reject(x, status);
     mk_response_header(req, MK_STR("Proxy-Status"), mk_buf_str(&value));
 }
 
@@ -205,6 +222,15 @@ static bool can_retry(const struct exchange *x, int err)
            !x->down.has_begun && !x->up.body_begun && (x->is_idempotent || !x->up.is_sent);
 }
 
+/* Has the transport describe an error of its own. Returns its type; NULL: it is not one, or a timeout or the like. */
+static const char *describe_failure(const struct exchange *x, const struct failure *f, int err, struct mk_buf *reason)
+{
+    bool is_own = x->conn && (x->phase == HANDSHAKE || x->down.has_failed);
+    if (!is_own || f->status != 502 || !x->conn->io.transport->describe_error)
+        return NULL;
+    return x->conn->io.transport->describe_error(&x->conn->io, err, reason);
+}
+
 static void retry(struct exchange *x)
 {
     counters_add(x->req, COUNT_RETRIES);
@@ -217,6 +243,8 @@ static void retry(struct exchange *x)
 
 static void fail(struct exchange *x, int err)
 {
+    char storage[REASON_BYTES];
+    struct mk_buf reason;
     assert(err < 0);
     if (x->phase == OVER)
         return;
@@ -224,12 +252,15 @@ static void fail(struct exchange *x, int err)
         retry(x);
         return;
     }
-    const struct failure *f = find_failure(x->phase == DIALING, err);
-    const char *text = f->text ? f->text : x->phase == DIALING ? mk_dial_error(err) : strerror(-err);
+    const struct failure *f = find_failure(x->phase < WAITING, err);
+    mk_buf_init_fixed(&reason, storage, sizeof(storage));
+    const char *type = describe_failure(x, f, err, &reason);
+    if (!type)
+        mk_buf_addf(&reason, "%s", f->text ? f->text : x->phase < WAITING ? mk_dial_error(err) : strerror(-err));
     counters_add(x->req, err == -ETIMEDOUT ? COUNT_TIMEOUTS : COUNT_FAILURES);
-    mk_request_log(x->req, MK_LOG_ERROR, "proxy: %.*s: %s", MK_STR_ARG(x->conf->to.text), text);
+    mk_request_log(x->req, MK_LOG_ERROR, "proxy: %.*s: %s", MK_STR_ARG(x->conf->to.text), mk_buf_cstr(&reason));
     if (x->phase != BODY) {
-        respond_failure(x, f);
+        respond_failure(x, f->status, type ? type : f->type, type ? mk_buf_str(&reason) : MK_STR_NONE);
         return;
     }
     end_waits(x);
@@ -242,6 +273,8 @@ static void fail(struct exchange *x, int err)
 /* How long the present wait may last; 0: what it waits for is the client, which the server watches. */
 static uint32_t get_wait_ms(const struct exchange *x)
 {
+    if (x->phase < WAITING)
+        return x->conf->connect_timeout_ms;
     if (x->phase == WAITING && upload_is_blocked(&x->up))
         return x->conf->send_timeout_ms;
     if (x->phase == WAITING && (upload_is_taken(&x->up) || !x->is_invited))
@@ -292,11 +325,11 @@ static void take_piece(struct mk_request *req, struct mk_str piece, bool end, vo
 {
     struct exchange *x = ctx;
     (void)req;
-    if (x->phase == OVER || !x->conn) {
+    if (x->phase == OVER || x->phase < WAITING) {
         x->up.body_ended |= end;
         return;
     }
-    int err = upload_piece(&x->up, x->conn->event.fd, piece, end);
+    int err = upload_piece(&x->up, &x->conn->io, piece, end);
     if (err < 0) {
         fail(x, err);
         return;
@@ -311,7 +344,7 @@ static void resume_upload(struct exchange *x)
 {
     if (!upload_is_blocked(&x->up))
         return;
-    int err = upload_flush(&x->up, x->conn->event.fd);
+    int err = upload_flush(&x->up, &x->conn->io);
     if (err < 0) {
         fail(x, err);
         return;
@@ -323,9 +356,9 @@ static void resume_upload(struct exchange *x)
 /* Sends the head, or what was kept of it; on a second connection also the end of a body of no bytes. */
 static int send_head(struct exchange *x)
 {
-    int fd = x->conn->event.fd;
+    struct mk_io *io = &x->conn->io;
     bool has_ended = x->up.head.p && x->up.has_body && x->up.body_ended;
-    return has_ended ? upload_piece(&x->up, fd, MK_STR_NONE, true) : upload_flush(&x->up, fd);
+    return has_ended ? upload_piece(&x->up, io, MK_STR_NONE, true) : upload_flush(&x->up, io);
 }
 
 /* Sends the request; its body follows as it comes. */
@@ -361,7 +394,7 @@ static ssize_t generate(struct mk_request *req, char *to, size_t size, void *ctx
     struct exchange *x = ctx;
     if (x->phase != BODY)
         return x->down.parser.is_done ? 0 : -EPIPE;
-    ssize_t n = download_body(&x->down, x->conn->event.fd, to, size);
+    ssize_t n = download_body(&x->down, &x->conn->io, to, size);
     x->awaits_bytes = n == -EAGAIN;
     if (n == -EAGAIN)
         touch(x);
@@ -438,7 +471,7 @@ static void read_heads(struct exchange *x)
     int r = MK_AGAIN;
     while (r == MK_AGAIN) {
         struct mk_str head;
-        r = download_head(&x->down, x->conn->event.fd, mk_request_arena(x->req), x->thread->fields, x->thread->buffer,
+        r = download_head(&x->down, &x->conn->io, mk_request_arena(x->req), x->thread->fields, x->thread->buffer,
                           THREAD_BUFFER_BYTES, &head);
         if (r == 0)
             r = take_head(x, head);
@@ -464,10 +497,33 @@ static void resume_download(struct exchange *x, uint32_t events)
 
 /* ── the connection ── */
 
+static void begin_request(struct exchange *x)
+{
+    enum mk_response_to to = mk_request_method(x->req) == MK_HEAD ? MK_RESPONSE_TO_HEAD : MK_RESPONSE_TO_OTHER;
+    x->phase = WAITING;
+    download_begin(&x->down, &x->conf->limits, to);
+    begin_upload(x);
+    touch(x);
+}
+
+/* Bytes that come with the end of the handshake are read behind the request. */
+static void continue_handshake(struct exchange *x)
+{
+    int r = x->conn->io.transport->handshake(&x->conn->io);
+    if (r == 0)
+        begin_request(x);
+    else if (r != -EAGAIN && r != -EINPROGRESS)
+        fail(x, r);
+}
+
 static void on_conn_event(void *user, uint32_t events)
 {
     struct exchange *x = user;
-    if (events & EPOLLOUT)
+    if (x->phase == HANDSHAKE)
+        continue_handshake(x);
+    if (x->phase == HANDSHAKE)
+        return;
+    if (x->conn && events & EPOLLOUT)
         resume_upload(x);
     if (x->conn && events & ~(uint32_t)EPOLLOUT)
         resume_download(x, events);
@@ -475,27 +531,24 @@ static void on_conn_event(void *user, uint32_t events)
 
 static void use_conn(struct exchange *x, struct backend_conn *c)
 {
-    enum mk_response_to to = mk_request_method(x->req) == MK_HEAD ? MK_RESPONSE_TO_HEAD : MK_RESPONSE_TO_OTHER;
     x->conn = c;
     c->fn = on_conn_event;
     c->user = x;
-    x->phase = WAITING;
-    download_begin(&x->down, &x->conf->limits, to);
-    begin_upload(x);
-    touch(x);
 }
 
 static void on_dial(struct mk_dial *dial, int fd)
 {
     struct exchange *x = MK_CONTAINER_OF(dial, struct exchange, dial);
     struct backend_conn *c = NULL;
-    int err = fd < 0 ? fd : backend_add(x->backend, fd, &c);
+    int err = fd < 0 ? fd : backend_add(x->backend, fd, x->client, mk_request_worker(x->req), &c);
     if (err < 0) {
         fail(x, err);
         return;
     }
     counters_add(x->req, COUNT_CONNECTIONS);
     use_conn(x, c);
+    x->phase = HANDSHAKE;
+    continue_handshake(x);
 }
 
 static void connect_backend(struct exchange *x)
@@ -504,6 +557,7 @@ static void connect_backend(struct exchange *x)
     struct backend_conn *c = x->is_retry ? NULL : backend_take_idle(x->backend, can_repeat ? UINT64_MAX : FRESH_MS);
     if (c) {
         use_conn(x, c);
+        begin_request(x);
         return;
     }
     const struct mk_dial_options options = {.timeout_ms = x->conf->connect_timeout_ms};
@@ -525,7 +579,8 @@ static struct exchange *make_exchange(struct mk_request *req, const struct proxy
     return x;
 }
 
-void exchange_begin(struct mk_request *req, const struct proxy_conf *conf, struct thread *t)
+void exchange_begin(struct mk_request *req, const struct proxy_conf *conf, const struct client *client,
+                    struct thread *t)
 {
     struct exchange *x = make_exchange(req, conf, t);
     counters_add(req, COUNT_REQUESTS);
@@ -533,6 +588,7 @@ void exchange_begin(struct mk_request *req, const struct proxy_conf *conf, struc
         mk_response_error(req, 503);
         return;
     }
+    x->client = client;
     x->body = request_body_kind(req);
     x->is_idempotent = request_is_idempotent(req);
     x->is_invited = !mk_request_expects_continue(req);

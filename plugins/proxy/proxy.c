@@ -36,15 +36,59 @@ static void shed_connections(void *state)
     threads_shed(state);
 }
 
-/* ── hosts and workers ── */
+/* ── generations, hosts and workers ── */
 
-/* The state is the host itself, of one that has sections. */
+static int start_generation(struct mk_generation *g, void **ret_state)
+{
+    (void)g;
+    struct clients *clients = mk_account_alloc(NULL, sizeof(*clients));
+    if (!clients)
+        return -ENOMEM;
+    *clients = (struct clients){0};
+    *ret_state = clients;
+    return 0;
+}
+
+static void stop_generation(struct mk_generation *g, void *state)
+{
+    (void)g;
+    clients_close(state);
+    mk_account_free(NULL, state, sizeof(struct clients));
+}
+
+/* A host that has sections. */
+struct host {
+    const struct mk_host *host;
+    struct client_use *clients;
+};
+
+static void stop_host(struct mk_host *host, void *state)
+{
+    struct host *own = state;
+    (void)host;
+    if (!own)
+        return;
+    clients_free_uses(own->clients);
+    mk_account_free(NULL, own, sizeof(*own));
+}
+
 static int start_host(struct mk_host *host, void **ret_state)
 {
     if (!mk_host_conf(host, proxy_sections))
         return 0;
-    *ret_state = host;
-    return mk_host_check_patterns(host, proxy_sections, offsetof(struct proxy_conf, match));
+    struct host *own = mk_account_alloc(NULL, sizeof(*own));
+    if (!own)
+        return -ENOMEM;
+    *own = (struct host){.host = host};
+    int err = mk_host_check_patterns(host, proxy_sections, offsetof(struct proxy_conf, match));
+    int opened = clients_open(mk_generation_state(mk_host_generation(host), &mk_plugin_proxy), host, &own->clients);
+    if (err == 0)
+        err = opened;
+    if (err == 0)
+        *ret_state = own;
+    else
+        stop_host(host, own);
+    return err;
 }
 
 static int start_worker(struct mk_worker *worker, void **ret_state)
@@ -72,17 +116,18 @@ static void stop_worker(struct mk_worker *worker, void *state)
 
 static int proxy_request(struct mk_request *req)
 {
-    const struct mk_host *host = mk_request_host_state(req, &mk_plugin_proxy);
+    const struct host *host = mk_request_host_state(req, &mk_plugin_proxy);
     const struct mk_thread_worker *w = mk_worker_state(mk_request_worker(req), &mk_plugin_proxy);
     const void *conf = NULL;
     if (!host || mk_request_method(req) == MK_CONNECT)
         return MK_DECLINED;
-    int err = mk_host_conf_match(host, proxy_sections, offsetof(struct proxy_conf, match), mk_request_path(req), &conf);
+    int err =
+        mk_host_conf_match(host->host, proxy_sections, offsetof(struct proxy_conf, match), mk_request_path(req), &conf);
     if (err < 0)
         return err;
     if (!conf)
         return MK_DECLINED;
-    exchange_begin(req, conf, thread_of(w->thread));
+    exchange_begin(req, conf, clients_find(host->clients, conf), thread_of(w->thread));
     return 0;
 }
 
@@ -99,9 +144,10 @@ static bool accepts_encoded_slash(const struct mk_host *host, struct mk_str path
 /* A path that is passed on is not the file of that name. */
 static int allows_path(struct mk_request *req, struct mk_str path)
 {
-    const struct mk_host *host = mk_request_host_state(req, &mk_plugin_proxy);
+    const struct host *host = mk_request_host_state(req, &mk_plugin_proxy);
     const void *conf = NULL;
-    int err = host ? mk_host_conf_match(host, proxy_sections, offsetof(struct proxy_conf, match), path, &conf) : 0;
+    int err =
+        host ? mk_host_conf_match(host->host, proxy_sections, offsetof(struct proxy_conf, match), path, &conf) : 0;
     return err < 0 ? err : !conf;
 }
 
@@ -119,13 +165,19 @@ static void explain(const struct mk_host *host, struct mk_explain *e)
         mk_explain_add(e, host, conf, MK_EXPLAIN_ANSWERS, "[PROXY]: passed to %.*s", MK_STR_ARG(c->to.text));
 }
 
+static const struct mk_plugin_need needs[] = {{"tls", "To", "https://"}, {0}};
+
 MK_PLUGIN(proxy) = {
     MK_PLUGIN_HEAD("proxy", "2.0.0", "passes requests to backends"),
     .flags = MK_PLUGIN_STATE_NEEDED,
     .sections = proxy_sections,
+    .needs = needs,
     .start = start_process,
     .stop = stop_process,
+    .generation_start = start_generation,
+    .generation_stop = stop_generation,
     .host_start = start_host,
+    .host_stop = stop_host,
     .worker_start = start_worker,
     .worker_stop = stop_worker,
     .on_content = proxy_request,

@@ -6,7 +6,7 @@
 
 #include <errno.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
+#include <sys/uio.h>
 
 enum { TURN_BYTES = 8 * TUNNEL_PIECE_BYTES }; /* then other connections have their turn */
 
@@ -38,22 +38,24 @@ static ssize_t read_backend(struct tunnel *t, void *to, size_t size)
 {
     if (t->is_drained)
         return -EAGAIN;
-    ssize_t n = recv(t->conn->event.fd, to, size, MSG_DONTWAIT);
-    int err = n < 0 ? -errno : 0;
-    t->may_have_end &= err != -EAGAIN;
-    t->is_drained = err == -EAGAIN || (n > 0 && (size_t)n < size && !t->may_have_end);
-    return err ? err : n;
+    struct mk_io *io = &t->conn->io;
+    ssize_t n = io->transport->read(io, to, size);
+    t->may_have_end &= n != -EAGAIN;
+    bool is_short = n > 0 && (size_t)n < size && !t->may_have_end && !io->transport->close_notify;
+    t->is_drained = n == -EAGAIN || is_short;
+    return n;
 }
 
 static ssize_t write_backend(struct tunnel *t, const void *from, size_t size)
 {
-    ssize_t n = send(t->conn->event.fd, from, size, MSG_DONTWAIT | MSG_NOSIGNAL);
-    return n < 0 ? -errno : n;
+    struct mk_io *io = &t->conn->io;
+    const struct iovec vec = {.iov_base = (char *)(uintptr_t)from, .iov_len = size};
+    return io->transport->write(io, &vec, 1, 0);
 }
 
 static int shutdown_backend(struct tunnel *t)
 {
-    return shutdown(t->conn->event.fd, SHUT_WR) < 0 ? -errno : 0;
+    return t->conn->io.transport->shutdown(&t->conn->io);
 }
 
 static const struct side client = {read_client, write_client, shutdown_client};
@@ -159,7 +161,8 @@ static void run(struct tunnel *t)
     if (!t->is_open || !t->conn)
         return;
     int up = move_bytes(t, &t->up, &client, &backend);
-    int down = up < 0 ? up : move_bytes(t, &t->down, &backend, &client);
+    int flushed = up < 0 ? up : t->conn->io.transport->flush(&t->conn->io); /* again when it can take bytes */
+    int down = flushed < 0 && flushed != -EAGAIN ? flushed : move_bytes(t, &t->down, &backend, &client);
     if (down < 0) {
         abort_tunnel(t);
     } else if (t->up.is_shut && t->down.is_shut) {

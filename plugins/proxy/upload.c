@@ -6,8 +6,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <sys/socket.h>
-#include <sys/uio.h>
 
 enum { CHUNK_LINE_BYTES = 20, PARTS_MAX = 4, UNSENT_BYTES_MAX = 1024 * 1024 };
 
@@ -18,7 +16,7 @@ void upload_begin(struct upload *u, struct mk_str head, bool has_body, bool is_c
     u->head = head;
     u->has_body = has_body;
     u->is_chunked = is_chunked;
-    u->is_sent = u->is_refused = false;
+    u->is_sent = u->is_refused = u->is_held = false;
 }
 
 void upload_release(struct upload *u)
@@ -31,15 +29,11 @@ static struct iovec vec_of(struct mk_str s)
     return (struct iovec){.iov_base = (char *)(uintptr_t)s.p, .iov_len = s.len};
 }
 
-/* Keeps what is left of `vec` behind the first `sent` bytes. */
-static int keep_unsent(struct upload *u, const struct iovec *vec, int n, size_t sent)
+/* Keeps parts for later. */
+static int keep_unsent(struct upload *u, const struct iovec *vec, int n)
 {
-    for (int i = 0; i < n; i++) {
-        size_t skip = sent < vec[i].iov_len ? sent : vec[i].iov_len;
-        if (skip < vec[i].iov_len)
-            mk_buf_add(&u->unsent, (const char *)vec[i].iov_base + skip, vec[i].iov_len - skip);
-        sent -= skip;
-    }
+    for (int i = 0; i < n; i++)
+        mk_buf_add(&u->unsent, vec[i].iov_base, vec[i].iov_len);
     return u->unsent.err ? -ENOMEM : 0;
 }
 
@@ -47,26 +41,40 @@ static int keep_unsent(struct upload *u, const struct iovec *vec, int n, size_t 
 static int refuse(struct upload *u)
 {
     u->is_refused = true;
+    u->is_held = false;
     u->unsent.len = 0;
     return 0;
 }
 
+/* Writes until the connection takes no more; `*vec` and `*n` become what is left. Returns 0 (nothing) or -errno. */
+static int write_parts(struct upload *u, struct mk_io *io, struct iovec **vec, int *n)
+{
+    while (*n) {
+        ssize_t sent = io->transport->write(io, *vec, *n, 0);
+        if (sent < 0)
+            return (int)sent;
+        u->is_sent |= sent > 0;
+        size_t left = (size_t)sent;
+        for (; *n && left >= (*vec)->iov_len; --*n, ++*vec)
+            left -= (*vec)->iov_len;
+        if (*n)
+            **vec = (struct iovec){(char *)(*vec)->iov_base + left, (*vec)->iov_len - left};
+    }
+    int err = io->transport->flush(io);
+    u->is_held = err == -EAGAIN;
+    return err == -EAGAIN ? 0 : err;
+}
+
 /* Sends bytes, or keeps them behind others. */
-static int send_parts(struct upload *u, int fd, struct iovec *vec, int n)
+static int send_parts(struct upload *u, struct mk_io *io, struct iovec *vec, int n)
 {
     if (u->is_refused)
         return 0;
-    if (u->unsent.len)
-        return keep_unsent(u, vec, n, 0);
-    const struct msghdr message = {.msg_iov = vec, .msg_iovlen = (size_t)n};
-    ssize_t sent = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent < 0 && errno != EAGAIN)
-        return refuse(u);
-    u->is_sent |= sent > 0;
-    return keep_unsent(u, vec, n, sent < 0 ? 0 : (size_t)sent);
+    int err = upload_is_blocked(u) ? -EAGAIN : write_parts(u, io, &vec, &n);
+    return err < 0 && err != -EAGAIN ? refuse(u) : keep_unsent(u, vec, n);
 }
 
-int upload_piece(struct upload *u, int fd, struct mk_str piece, bool end)
+int upload_piece(struct upload *u, struct mk_io *io, struct mk_str piece, bool end)
 {
     char line[CHUNK_LINE_BYTES];
     struct iovec vec[PARTS_MAX];
@@ -84,22 +92,23 @@ int upload_piece(struct upload *u, int fd, struct mk_str piece, bool end)
         vec[n++] = vec_of(piece);
     if (u->is_chunked && (piece.len || end))
         vec[n++] = vec_of(!end ? MK_STR("\r\n") : piece.len ? MK_STR("\r\n0\r\n\r\n") : MK_STR("0\r\n\r\n"));
-    return n ? send_parts(u, fd, vec, n) : 0;
+    return n ? send_parts(u, io, vec, n) : 0;
 }
 
-int upload_flush(struct upload *u, int fd)
+int upload_flush(struct upload *u, struct mk_io *io)
 {
     if (u->head.p) {
         struct iovec vec = vec_of(u->head);
         u->head = MK_STR_NONE;
-        return send_parts(u, fd, &vec, 1);
+        return send_parts(u, io, &vec, 1);
     }
-    if (!u->unsent.len)
+    if (!upload_is_blocked(u))
         return 0;
-    ssize_t sent = send(fd, u->unsent.data, u->unsent.len, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent < 0)
-        return errno == EAGAIN ? 0 : refuse(u);
-    u->is_sent = true;
-    mk_buf_drop(&u->unsent, (size_t)sent);
+    struct iovec all = vec_of(mk_buf_str(&u->unsent)), *vec = &all;
+    int n = all.iov_len > 0;
+    int err = write_parts(u, io, &vec, &n);
+    if (err < 0 && err != -EAGAIN)
+        return refuse(u);
+    mk_buf_drop(&u->unsent, u->unsent.len - (n ? vec->iov_len : 0));
     return 0;
 }

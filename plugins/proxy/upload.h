@@ -6,11 +6,12 @@
 #ifndef PROXY_UPLOAD_H
 #define PROXY_UPLOAD_H
 
-#include <monkey/buf.h>
+#include <monkey/transport.h>
 
 struct upload {
     struct mk_str head;   /* valid in this turn of the loop, and not sent yet; `.p` NULL: none */
-    struct mk_buf unsent; /* what the socket has not taken */
+    struct mk_buf unsent; /* what the connection has not taken */
+    bool is_held;         /* the transport holds bytes that it has taken */
     bool has_body, is_chunked;
     bool is_sent;    /* the backend may have some of it */
     bool body_begun; /* a piece of the body was taken: the request cannot be repeated */
@@ -23,14 +24,14 @@ void upload_begin(struct upload *u, struct mk_str head, bool has_body, bool is_c
 void upload_release(struct upload *u);
 
 /* Sends a piece of the body, framed, or keeps it. `end`: it is the last one. Returns 0 or -ENOMEM. */
-int upload_piece(struct upload *u, int fd, struct mk_str piece, bool end);
+int upload_piece(struct upload *u, struct mk_io *io, struct mk_str piece, bool end);
 /* Sends what waits. Returns 0 or -ENOMEM. */
-int upload_flush(struct upload *u, int fd);
+int upload_flush(struct upload *u, struct mk_io *io);
 
 /* Tells whether bytes wait for the backend. */
 static inline bool upload_is_blocked(const struct upload *u)
 {
-    return u->unsent.len > 0;
+    return u->unsent.len > 0 || u->is_held;
 }
 
 /* Tells whether no more of the body is awaited. */
@@ -42,7 +43,7 @@ static inline bool upload_is_taken(const struct upload *u)
 /* Tells whether the backend has got all of it. */
 static inline bool upload_is_done(const struct upload *u)
 {
-    return u->is_sent && !u->is_refused && !u->unsent.len && (u->body_ended || !u->has_body);
+    return u->is_sent && !u->is_refused && !upload_is_blocked(u) && (u->body_ended || !u->has_body);
 }
 
 #endif

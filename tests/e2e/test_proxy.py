@@ -623,7 +623,7 @@ def test_a_slow_client_stops_the_backend(proxy):
 MISTAKES = {
     "To http://a\n    StripPrefix On\n    Match *.php": "StripPrefix removes the prefix of Match, which is none",
     "To http://127.0.0.1:80/x\n    Match ~^/a": "a path behind the host replaces the prefix of Match, which is none",
-    "To ftp://a": "a backend is http://HOST:PORT or unix:/PATH",
+    "To ftp://a": "a backend is http://HOST:PORT, https://HOST:PORT or unix:/PATH",
     "To http://": "the URL has no host",
     "To http://u:p@a/": "a URL with a user cannot be used",
     "To http://a:99999": 'address of a backend',

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Opens the settings of connections to backends (clients.h), and carries the bytes of plain ones.
+ */
+#include "clients.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { ERROR_BYTES = 1024 };
+
+/* ── plain sockets ── */
+
+static int connect_plain(struct mk_io *io, struct mk_worker *worker, struct mk_transport_client *client)
+{
+    (void)io, (void)worker, (void)client;
+    return 0;
+}
+
+static int return_done(struct mk_io *io)
+{
+    (void)io;
+    return 0;
+}
+
+static ssize_t read_plain(struct mk_io *io, void *to, size_t size)
+{
+    ssize_t n = recv(io->fd, to, size, 0);
+    return n < 0 ? -errno : n;
+}
+
+static ssize_t write_plain(struct mk_io *io, const struct iovec *vec, int n, unsigned flags)
+{
+    /* sendmsg() does not change the vector, although its type is not const */
+    const struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)vec, .msg_iovlen = (size_t)n};
+    ssize_t sent = sendmsg(io->fd, &message, MSG_NOSIGNAL | (flags & MK_IO_MORE ? MSG_MORE : 0));
+    return sent < 0 ? -errno : sent;
+}
+
+static int shutdown_plain(struct mk_io *io)
+{
+    return shutdown(io->fd, SHUT_WR) < 0 ? -errno : 0;
+}
+
+static void close_plain(struct mk_io *io)
+{
+    close(io->fd);
+}
+
+static const struct mk_transport plain = {
+    .name = "plain",
+    .connect = connect_plain,
+    .handshake = return_done,
+    .read = read_plain,
+    .write = write_plain,
+    .flush = return_done,
+    .shutdown = shutdown_plain,
+    .close = close_plain,
+};
+
+static const struct client plain_client = {.transport = &plain};
+
+/* ── settings ── */
+
+/* Returns the offset of the key that a field of the transport's settings comes from. */
+static size_t find_key(const struct proxy_conf *conf, size_t field)
+{
+    static const struct {
+        size_t field, key;
+    } rows[] = {
+        {offsetof(struct mk_transport_client_conf, ca_file), offsetof(struct proxy_conf, tls.ca)},
+        {offsetof(struct mk_transport_client_conf, certificate), offsetof(struct proxy_conf, tls.certificate)},
+        {offsetof(struct mk_transport_client_conf, key), offsetof(struct proxy_conf, tls.key)},
+    };
+    for (size_t i = 0; i < MK_COUNT_OF(rows); i++)
+        if (rows[i].field == field)
+            return rows[i].key;
+    return conf->tls.name.p == conf->to.dial->host.p ? offsetof(struct proxy_conf, to)
+                                                     : offsetof(struct proxy_conf, tls.name);
+}
+
+static int open_settings(struct client *client, struct mk_host *host, const struct proxy_conf *conf)
+{
+    static const struct mk_str protocol = MK_STR("http/1.1");
+    const struct mk_transport_client_conf settings = {.server_name = conf->tls.name,
+                                                      .ca_file = conf->tls.ca,
+                                                      .certificate = conf->tls.certificate,
+                                                      .key = conf->tls.key,
+                                                      .protocols = &protocol,
+                                                      .n_protocols = 1,
+                                                      .skip_verify = !conf->tls.verify};
+    char text[ERROR_BYTES];
+    struct mk_buf error;
+    size_t field = 0;
+    mk_buf_init_fixed(&error, text, sizeof(text));
+    client->tls = &conf->tls;
+    client->transport = mk_generation_transport(mk_host_generation(host), "tls", &error);
+    int err =
+        client->transport ? client->transport->client_open(&settings, &client->settings, &field, &error) : -EINVAL;
+    if (err == -EINVAL)
+        mk_host_error(host, conf, client->transport ? find_key(conf, field) : offsetof(struct proxy_conf, to), 0, "%s",
+                      mk_buf_cstr(&error));
+    return err;
+}
+
+static bool is_equal(const struct proxy_tls *a, const struct proxy_tls *b)
+{
+    return a->verify == b->verify && mk_str_eq(a->name, b->name) && mk_str_eq(a->ca, b->ca) &&
+           mk_str_eq(a->certificate, b->certificate) && mk_str_eq(a->key, b->key);
+}
+
+/* Finds a client with the settings of a section, or makes it. */
+static int open_client(struct clients *all, struct mk_host *host, const struct proxy_conf *conf,
+                       const struct client **ret)
+{
+    for (struct client *c = all->first; c; c = c->next)
+        if (is_equal(c->tls, &conf->tls)) {
+            *ret = c;
+            return 0;
+        }
+    struct client *client = mk_account_alloc(NULL, sizeof(*client));
+    if (!client)
+        return -ENOMEM;
+    *client = (struct client){.next = all->first};
+    int err = open_settings(client, host, conf);
+    if (err < 0) {
+        mk_account_free(NULL, client, sizeof(*client));
+        return err;
+    }
+    *ret = all->first = client;
+    return 0;
+}
+
+static int add_use(struct clients *all, struct mk_host *host, const struct proxy_conf *conf, struct client_use **list)
+{
+    const struct client *client = NULL;
+    int err = open_client(all, host, conf, &client);
+    struct client_use *use = err == 0 ? mk_account_alloc(NULL, sizeof(*use)) : NULL;
+    if (!use)
+        return err < 0 ? err : -ENOMEM;
+    *use = (struct client_use){.next = *list, .conf = conf, .client = client};
+    *list = use;
+    return 0;
+}
+
+int clients_open(struct clients *all, struct mk_host *host, struct client_use **ret)
+{
+    int err = 0;
+    *ret = NULL;
+    for (const struct proxy_conf *conf = mk_host_conf(host, proxy_sections); conf && err != -ENOMEM;
+         conf = mk_host_conf_next(host, proxy_sections, conf)) {
+        int r = conf->to.is_tls ? add_use(all, host, conf, ret) : 0;
+        err = r < 0 ? r : err;
+    }
+    if (err < 0) {
+        clients_free_uses(*ret);
+        *ret = NULL;
+    }
+    return err;
+}
+
+void clients_free_uses(struct client_use *uses)
+{
+    while (uses) {
+        struct client_use *use = uses;
+        uses = use->next;
+        mk_account_free(NULL, use, sizeof(*use));
+    }
+}
+
+void clients_close(struct clients *all)
+{
+    while (all->first) {
+        struct client *client = all->first;
+        all->first = client->next;
+        client->transport->client_close(client->settings);
+        mk_account_free(NULL, client, sizeof(*client));
+    }
+}
+
+const struct client *clients_find(const struct client_use *uses, const struct proxy_conf *conf)
+{
+    if (!conf->to.is_tls)
+        return &plain_client;
+    while (uses->conf != conf)
+        uses = uses->next;
+    return uses->client;
+}
