@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plugin proxy with backends behind https://: verification, connections that are kept, ends, settings."""
 
+import os
 import re
 import ssl
+import subprocess
 
 import pytest
 
@@ -265,6 +267,42 @@ def test_excess_in_a_record_of_its_own(proxy, pair):
             for n in range(3):
                 assert client.ask("/").body == b"%d" % n
                 backend.wait_open(0)
+
+
+def test_messages_of_tls_on_an_idle_connection(proxy, pair):
+    """A KeyUpdate is no reason to close it. `openssl s_server` sends one for a line that begins with K."""
+    args = ["openssl", "s_server", "-accept", "127.0.0.1:0", "-cert", pair.cert, "-key", pair.key, "-msg"]
+    with subprocess.Popen(args, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as backend:
+        output = b""
+
+        def read_until(pattern):
+            nonlocal output
+            while not (found := re.search(pattern, output)):
+                data = os.read(backend.stdout.fileno(), 65536)
+                assert data, output
+                output += data
+            skipped, output = output[: found.start()], output[found.end() :]
+            return found, skipped
+
+        def write(data):
+            backend.stdin.write(data)
+            backend.stdin.flush()
+
+        try:
+            port = read_until(rb"ACCEPT 127.0.0.1:(\d+)")[0][1].decode()
+            with proxy(None, {"To": f"https://127.0.0.1:{port}"}).connect() as client:
+                client.send(request("/first"))
+                read_until(rb"GET /first HTTP/1.1")
+                write(lines("HTTP/1.1 200 OK", TEXT, sized(b"hello")) + b"hello")
+                assert client.response().body == b"hello"
+                write(b"K\n")
+                read_until(rb">>> TLS 1.3, Handshake \[length 0005\], KeyUpdate")
+                client.send(request("/second"))
+                assert b"ClientHello" not in read_until(rb"GET /second HTTP/1.1")[1]
+                write(lines("HTTP/1.1 200 OK", TEXT, sized(b"again")) + b"again")
+                assert client.response().body == b"again"
+        finally:
+            backend.kill()
 
 
 # ── ends ──
