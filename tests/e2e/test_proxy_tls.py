@@ -3,6 +3,7 @@
 
 import os
 import re
+import socket
 import ssl
 import subprocess
 
@@ -57,6 +58,11 @@ def proxy(serve, ca):
 def truncate(peer):
     """Ends the connection without close_notify."""
     peer.half_close()
+
+
+def cork(peer, on):
+    """What is sent meanwhile leaves in one segment."""
+    peer.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, on)
 
 
 # ── there and back ──
@@ -234,9 +240,12 @@ def test_ends_of_idle_connections(proxy, pair, how):
 
     def respond(peer):
         peer.request()
+        cork(peer, how == "close_notify with the response")
         peer.respond(b"%d" % peer.number, TEXT)
         if how == "close_notify with the response":
             peer.notify_close()
+            cork(peer, False)
+            peer.sock.settimeout(20)  # the end of the connection does not follow
         else:
             peer.wait(str(peer.number))
         if how == "bytes":
@@ -248,7 +257,7 @@ def test_ends_of_idle_connections(proxy, pair, how):
         peer.wait_end()
 
     with Backend(respond, tls=pair) as backend:
-        with proxy(backend).connect() as client:
+        with proxy(backend, {"KeepAliveTimeout": "60s"}).connect() as client:
             for n in range(3):
                 assert client.ask("/", method="POST", body=b"x").body == b"%d" % n
                 backend.tell(str(n))
@@ -258,12 +267,14 @@ def test_ends_of_idle_connections(proxy, pair, how):
 def test_excess_in_a_record_of_its_own(proxy, pair):
     def respond(peer):
         peer.request()
+        cork(peer, True)
         peer.respond(b"%d" % peer.number, TEXT)
         peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong")
+        cork(peer, False)
         peer.wait_end()
 
     with Backend(respond, tls=pair) as backend:
-        with proxy(backend).connect() as client:
+        with proxy(backend, {"KeepAliveTimeout": "60s"}).connect() as client:
             for n in range(3):
                 assert client.ask("/").body == b"%d" % n
                 backend.wait_open(0)
