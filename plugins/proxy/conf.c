@@ -195,11 +195,10 @@ static const struct mk_conf_key keys[] = {
     MK_CONF_KEY_DURATION(struct proxy_conf, keep_alive_timeout_ms, "KeepAliveTimeout", "4s",
                          "How long such a connection is kept. It should be less than the backend's own time.", .min = 1,
                          .max = 3600000, .unit = "s"),
-    MK_CONF_KEY_BOOL(struct proxy_conf, intercept_errors, "InterceptErrors", "Off",
-                     "Whether the body of a response of 400 or above is replaced by the page of this host."),
-    MK_CONF_KEY_BOOL(struct proxy_conf, rewrite_location, "RewriteLocation", "On",
-                     "Whether Location, Content-Location, and Path and Domain of Set-Cookie, which the backend writes "
-                     "as it sees itself, become what the client sees."),
+    MK_CONF_KEY_BOOL(
+        struct proxy_conf, rewrite_location, "RewriteLocation", "On",
+        "Whether Location and Content-Location, which the backend writes as it sees itself, become what the client "
+        "sees."),
     MK_CONF_KEY_BOOL(struct proxy_conf, tls.verify, "TlsVerify", "On",
                      "Whether the certificate of a backend with `https://` is verified. `Off` accepts any certificate, "
                      "so that anyone on the way can read and change what is passed."),

@@ -37,7 +37,7 @@ struct proxy_tls {
 struct proxy_conf {
     struct mk_pattern match;
     struct proxy_target to;
-    bool strip_prefix, rewrite_location, intercept_errors;
+    bool strip_prefix, rewrite_location;
     int path, encoded_slash, forwarded, early_hints; /* enum proxy_path ... */
     struct mk_conf_list upgrade;                     /* the protocols that requests may ask for */
     struct mk_str host_header;                       /* "Client", "Backend" or a name */

@@ -14,6 +14,7 @@
 
 #include "counters.h"
 #include "download.h"
+#include "failure.h"
 #include "request.h"
 #include "response.h"
 #include "tunnel.h"
@@ -26,7 +27,7 @@
 enum {
     FRESH_MS = 1000, /* how long a connection may have been idle for a request that cannot be repeated */
     INTERIM_MAX = 16,
-    REASON_BYTES = 512, /* of a transport, or of the table below */
+    REASON_BYTES = 512, /* of a transport, or of a failure */
 };
 
 enum phase {
@@ -131,58 +132,6 @@ static void reject(struct exchange *x, int status)
 
 /* ── failures ── */
 
-/* What fails, as it is said to the client (RFC 9209 section 2.3) and to the log; `text` NULL: of the dial. */
-static const struct failure {
-    int err;
-    bool is_dial;
-    uint16_t status;
-    const char *type, *text;
-} failures[] = {
-    {-ETIMEDOUT, true, 504, "connection_timeout", NULL},
-    {-ENXIO, true, 502, "dns_error", NULL},
-    {-EAGAIN, true, 502, "dns_timeout", NULL},
-    {-ECONNREFUSED, true, 502, "connection_refused", NULL},
-    {-ENOENT, true, 502, "connection_refused", NULL},
-    {-EHOSTUNREACH, true, 502, "destination_ip_unroutable", NULL},
-    {-ENETUNREACH, true, 502, "destination_ip_unroutable", NULL},
-    {-EBUSY, true, 503, "connection_limit_reached", NULL},
-    {-EMFILE, true, 503, "connection_limit_reached", NULL},
-    {-ENFILE, true, 503, "connection_limit_reached", NULL},
-    {-ENOMEM, true, 503, "proxy_internal_error", NULL},
-    {0, true, 502, "destination_unavailable", NULL},
-    {-ETIMEDOUT, false, 504, "http_response_timeout", "it takes too long"},
-    {-EPIPE, false, 502, "http_response_incomplete", "it has closed the connection before its response was complete"},
-    {-ECONNRESET, false, 502, "connection_terminated", "it has reset the connection"},
-    {-EINVAL, false, 502, "http_protocol_error", "its response is malformed"},
-    {-EMSGSIZE, false, 502, "http_response_header_section_size", "the head of its response is too long"},
-    {-ENOBUFS, false, 502, "http_response_header_section_size", "its response has too many headers"},
-    {-EPROTO, false, 502, "http_upgrade_failed", "it does not do the upgrade that was asked for"},
-    {-ELOOP, false, 502, "http_protocol_error", "it sends too many interim responses"},
-    {-ENOMEM, false, 503, "proxy_internal_error", "there is no memory for it"},
-    {0, false, 502, "connection_terminated", NULL},
-};
-
-/* The rows for a dial and for what follows each end with one for any other error. */
-static const struct failure *find_failure(bool is_dial, int err)
-{
-    const struct failure *f = failures;
-    while (f->is_dial != is_dial || (f->err && f->err != err))
-        f++;
-    return f;
-}
-
-/* Appends a parameter of Proxy-Status: a string (RFC 8941 section 3.3.3). */
-static void add_details(struct mk_buf *value, struct mk_str text)
-{
-    mk_buf_adds(value, MK_STR("; details=\""));
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.p[i] == '"' || text.p[i] == '\\')
-            mk_buf_addc(value, '\\');
-        mk_buf_addc(value, text.p[i]);
-    }
-    mk_buf_addc(value, '"');
-}
-
 /* Responds instead of the backend, and says why; `details` may be empty. */
 static void respond_failure(struct exchange *x, int status, const char *type, struct mk_str details)
 {
@@ -190,9 +139,7 @@ static void respond_failure(struct exchange *x, int status, const char *type, st
     struct mk_buf value;
     struct mk_request *req = x->req;
     mk_buf_init_fixed(&value, storage, sizeof(storage));
-    mk_buf_addf(&value, "monkey; error=%s", type);
-    if (details.len)
-        add_details(&value, details);
+    failure_write(&value, type, details);
     reject(x, status);
     mk_response_header(req, MK_STR("Proxy-Status"), mk_buf_str(&value));
 }
@@ -252,7 +199,7 @@ static void fail(struct exchange *x, int err)
         retry(x);
         return;
     }
-    const struct failure *f = find_failure(x->phase < WAITING, err);
+    const struct failure *f = failure_find(x->phase < WAITING, err);
     mk_buf_init_fixed(&reason, storage, sizeof(storage));
     const char *type = describe_failure(x, f, err, &reason);
     if (!type)

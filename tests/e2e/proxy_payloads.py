@@ -457,7 +457,8 @@ H2_PAYLOADS = {
     "a body that looks like chunks": H2Payload(head(), FORWARDED, (b"0\r\n\r\n" + SMUGGLED,), b"0\r\n\r\n" + SMUGGLED),
     "GET with a body": H2Payload(head(method="GET"), FORWARDED, (SMUGGLED,), SMUGGLED),
     "no body": H2Payload(head(), FORWARDED, (), b""),
-    "H2.CL, 0": h2_refused(("content-length", "0"), sent=(SMUGGLED,), late=True),
+    # the backend may have answered the empty message before its fault comes
+    "H2.CL, 0": H2Payload(head(("content-length", "0")), EITHER, (SMUGGLED,), b"", late=True),
     "H2.CL, too little": h2_refused(("content-length", "4"), sent=(b"abcd" + SMUGGLED,), late=True),
     "H2.CL, too much": h2_refused(("content-length", "5000"), sent=(SMUGGLED,), late=True),
     "H2.CL, two": h2_refused(("content-length", "5"), ("content-length", "6")),

@@ -21,7 +21,8 @@ BRACES = (
 BRACKETS = "<...> is not used: a section begins with a line [NAME], and its keys are indented below it"
 A_HOST = "; a host is a file of sites/ that begins with [HOST]"
 SOME_PATHS = "; a section for some paths has a line Match, such as [HEADERS], [AUTH], [ALIAS] and [RULES]"
-NO_UPSTREAM = "; this server does not pass requests on to other servers"
+A_BACKEND = "; a backend is a section [PROXY], in a file of sites/"
+PROXY = '; write "Match /PATH" and "To http://HOST:PORT" in [PROXY], in a file of sites/'
 
 # What the text of a case is put below, unless it begins with a line of its own.
 SERVER, HOST, LOAD = "monkey.conf", "default", "plugins.load"
@@ -193,7 +194,7 @@ CASES = {
         "upstream backend {\n    server 127.0.0.1:8080;\n}\n[SERVER]\n    Listen 127.0.0.1:0\n",
         1,
         1,
-        BRACES + NO_UPSTREAM,
+        BRACES + A_BACKEND,
     ),
     "nginx: listen": (
         SERVER,
@@ -272,7 +273,7 @@ CASES = {
         "    proxy_pass http://127.0.0.1:8080\n",
         3,
         5,
-        'unknown key "proxy_pass" in [HOST]' + NO_UPSTREAM,
+        'unknown key "proxy_pass" in [HOST]' + PROXY,
     ),
     "nginx: return": (
         HOST,
@@ -443,7 +444,7 @@ CASES = {
         "    ProxyPass /a http://127.0.0.1/\n",
         3,
         5,
-        'unknown key "ProxyPass" in [HOST]' + NO_UPSTREAM,
+        'unknown key "ProxyPass" in [HOST]' + PROXY,
     ),
     "Apache: a log format": (
         HOST,
@@ -499,7 +500,7 @@ CASES = {
         "    reverse_proxy localhost:8080\n",
         3,
         5,
-        'unknown key "reverse_proxy" in [HOST]' + NO_UPSTREAM,
+        'unknown key "reverse_proxy" in [HOST]' + PROXY,
     ),
     "Caddy: encode": (
         HOST,
@@ -608,7 +609,13 @@ CASES = {
     ),
     "[SSL]": (HOST, "[SSL]\n    Certificate a\n", 3, 1, "unknown section [SSL]; did you mean [TLS]?"),
     "[LOCATION /x]": (HOST, "[LOCATION /x]\n    Expires 3d\n", 3, 1, "unknown section [LOCATION /x]" + SOME_PATHS),
-    "[PROXY]": (HOST, "[PROXY]\n    To http://a/\n", 3, 1, "unknown section [PROXY]" + NO_UPSTREAM),
+    "[UPSTREAM]": (
+        HOST,
+        "[UPSTREAM]\n    To a\n",
+        3,
+        1,
+        "unknown section [UPSTREAM]; a backend is a line To in [PROXY]",
+    ),
 }
 
 

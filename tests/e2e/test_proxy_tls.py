@@ -10,12 +10,14 @@ import subprocess
 import pytest
 
 from harness import build
-from harness.backend import Backend, answer, echo, stay_silent
+from harness.backend import Backend, answer, echo, echo_websocket, stay_silent
 from harness.certificates import Authority
 from harness.messages import chunked, lines, request, sized
 from harness.proxies import TEXT, proxy_section
 from harness.server import run, write_config
 from harness.services import CONTROL_THREAD, reload
+from harness.ways import WAYS
+from harness.websocket import BINARY, WebSocket
 
 pytestmark = [
     pytest.mark.single_protocol,
@@ -66,6 +68,25 @@ def cork(peer, on):
 
 
 # ── there and back ──
+
+
+@VERSIONS
+@pytest.mark.parametrize("way", ["h1", "h2-tls"])
+def test_websocket(serve, tmp_path, ca, pair, version, way):
+    """A tunnel goes through the transport, too."""
+    with Backend(echo_websocket, tls=context_of(pair, maximum_version=version)) as backend:
+
+        def start(_, settings, text="", **rest):
+            return serve(settings, text=text + proxy_section(backend, {"TlsCA": ca.cert}), **rest)
+
+        server = WAYS[way].start(start, tmp_path, None, {"Workers": 1})
+        server.way = WAYS[way]
+        ws = WebSocket(server, "/chat")
+        ws.assert_echo("hello")
+        ws.assert_echo(os.urandom(400_000), opcode=BINARY)
+        for n in range(50):
+            ws.assert_echo(f"message {n}")
+        ws.close()
 
 
 @VERSIONS

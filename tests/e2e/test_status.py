@@ -98,7 +98,7 @@ def test_paths_of_ones_choice(watch):
         ({"Listener": "127.0.0.1:1"}, 'there is no line "Listen 127.0.0.1:1"'),
         ({"Enabled": "Off", "Listener": "127.0.0.1:0"}, '"Enabled On" is missing'),
         ({"MaxPages": "0"}, "MaxPages"),
-        ({"Path": "On"}, "Paths"),
+        ({"PathsOn": "On"}, "Paths"),
     ],
 )
 def test_wrong_settings(tmp_path, site_root, keys, error):

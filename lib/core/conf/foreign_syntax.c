@@ -74,7 +74,7 @@ bool mk__foreign_syntax_is_comment(struct mk_str word)
 #define A_HOST "; a host is a file of sites/ that begins with [HOST]"
 #define SOME_PATHS \
     "; a section for some paths has a line Match, such as [HEADERS], [AUTH], [ALIAS] and [RULES], in a file of sites/"
-#define NO_UPSTREAM "; this server does not pass requests on to other servers"
+#define A_BACKEND "; a backend is a section [PROXY], in a file of sites/"
 #define A_CONDITION "; conditions are lines When in [REDIRECT] and [REWRITE]"
 #define THE_SERVER "; what holds for the whole server is in [SERVER] of monkey.conf"
 
@@ -98,10 +98,10 @@ static const struct {
     {MK_STR("$HTTP[\"url\"]"), SOME_PATHS},
     {MK_STR("http"), THE_SERVER},
     {MK_STR("events"), THE_SERVER},
-    {MK_STR("stream"), NO_UPSTREAM},
-    {MK_STR("upstream"), NO_UPSTREAM},
-    {MK_STR("Proxy"), NO_UPSTREAM},
-    {MK_STR("reverse_proxy"), NO_UPSTREAM},
+    {MK_STR("stream"), "; this server passes requests on, not connections"},
+    {MK_STR("upstream"), A_BACKEND},
+    {MK_STR("Proxy"), A_BACKEND},
+    {MK_STR("reverse_proxy"), A_BACKEND},
     {MK_STR("if"), A_CONDITION},
     {MK_STR("map"), A_CONDITION},
     {MK_STR("IfModule"), "; plugins.load says which plugins are loaded"},

@@ -4,7 +4,7 @@
  */
 #include "conf/foreign_words.h"
 
-#define NO_UPSTREAM "this server does not pass requests on to other servers"
+#define NO_FASTCGI "this server speaks neither FastCGI nor uwsgi; an application that speaks HTTP is for [PROXY]"
 #define HIDE_VERSION "write \"HideVersion On\" in [SERVER], in monkey.conf"
 #define A_PLUGIN "write \"Load NAME\" in [PLUGINS] of plugins.load"
 #define A_TYPE "write \"EXTENSION TYPE\" in [MIMETYPES] of monkey.mime"
@@ -168,18 +168,22 @@ static const char keys[] =
     LINE("limit_conn", "CLIENT_LIMITS", "MaxRequests NUMBER")
     LINE("limit_rate", "CLIENT_LIMITS", "SendRate BYTES")
     LINE("stub_status", "STATUS", "Enabled On")
+    LINES("proxy_pass", "PROXY", "Match /PATH", "To http://HOST:PORT")
+    LINES("proxy.server", "PROXY", "Match /PATH", "To http://HOST:PORT")
+    LINES("reverse_proxy", "PROXY", "Match /PATH", "To http://HOST:PORT")
+    LINES("ProxyPass", "PROXY", "Match /PATH", "To http://HOST:PORT")
+    LINE("ProxyPreserveHost", "PROXY", "HostHeader Client")
+    LINE("ProxyPassReverse", "PROXY", "RewriteLocation On")
+    LINE("proxy_redirect", "PROXY", "RewriteLocation On")
+    LINE("proxy_read_timeout", "PROXY", "ReadTimeout TIME")
+    LINE("proxy_connect_timeout", "PROXY", "ConnectTimeout TIME")
+    PHRASE("proxy_set_header", "[PROXY] sends X-Forwarded-For and others by itself, and Host as HostHeader says")
 
     /* what there is not */
-    PHRASE("proxy_pass", NO_UPSTREAM)
-    PHRASE("proxy_set_header", NO_UPSTREAM)
-    PHRASE("proxy.server", NO_UPSTREAM)
-    PHRASE("reverse_proxy", NO_UPSTREAM)
-    PHRASE("ProxyPass", NO_UPSTREAM)
-    PHRASE("ProxyPassReverse", NO_UPSTREAM)
-    PHRASE("fastcgi_pass", NO_UPSTREAM)
-    PHRASE("fastcgi.server", NO_UPSTREAM)
-    PHRASE("php_fastcgi", NO_UPSTREAM)
-    PHRASE("uwsgi_pass", NO_UPSTREAM)
+    PHRASE("fastcgi_pass", NO_FASTCGI)
+    PHRASE("fastcgi.server", NO_FASTCGI)
+    PHRASE("php_fastcgi", NO_FASTCGI)
+    PHRASE("uwsgi_pass", NO_FASTCGI)
     PHRASE("ScriptAlias", "this server runs no CGI programs")
     PHRASE("php_value", "this server runs no PHP")
     PHRASE("php_flag", "this server runs no PHP")
@@ -215,10 +219,9 @@ static const char sections[] =
     SECTION("RATE_LIMIT", "CLIENT_LIMITS")
     PHRASE("LOCATION", "a section for some paths has a line Match, such as [HEADERS], [AUTH], [ALIAS] and [RULES]")
     PHRASE("DIRECTORY", "a section for some paths has a line Match, such as [HEADERS], [AUTH], [ALIAS] and [RULES]")
-    PHRASE("PROXY", NO_UPSTREAM)
-    PHRASE("PROXY_REVERSE", NO_UPSTREAM)
-    PHRASE("UPSTREAM", NO_UPSTREAM)
-    PHRASE("FASTCGI", NO_UPSTREAM)
+    SECTION("PROXY_REVERSE", "PROXY")
+    PHRASE("UPSTREAM", "a backend is a line To in [PROXY]")
+    PHRASE("FASTCGI", NO_FASTCGI)
     PHRASE("CGI", "this server runs no CGI programs")
     PHRASE("PHP", "this server runs no PHP")
     ;

@@ -82,7 +82,7 @@ TEST(what_is_here_in_place_of_a_block)
         {":80 {", "; a host is a file of sites/"},
         {"location = /x {", "; a section for some paths has a line Match"},
         {"<Directory \"/srv\">", "; a section for some paths has a line Match"},
-        {"upstream a {", "; this server does not pass requests on"},
+        {"upstream a {", "; a backend is a section [PROXY]"},
         {"if ($a) {", "; conditions are lines When"},
         {"zonk {", "their end"},
         {"{", "their end"},
