@@ -125,16 +125,38 @@ static void end_idle(struct backend_conn *c)
     free_unused(b);
 }
 
+/*
+ * After a short count there is nothing to read, unless the end may have come with the bytes: it is not announced again,
+ * nor is the message that TLS has for it.
+ */
+ssize_t backend_read(struct backend_conn *c, void *to, size_t size)
+{
+    if (c->is_drained)
+        return -EAGAIN;
+    ssize_t n = c->io.transport->read(&c->io, to, size);
+    bool is_short = n > 0 && (size_t)n < size && !c->is_ending && !c->io.transport->close_notify;
+    c->is_drained = n == -EAGAIN || is_short;
+    return n;
+}
+
 /* Tells whether there is nothing to read; what is read is lost. */
 static bool is_quiet(struct backend_conn *c)
 {
     char byte;
-    return c->io.transport->read(&c->io, &byte, 1) == -EAGAIN;
+    return backend_read(c, &byte, 1) == -EAGAIN;
+}
+
+static void note_readiness(struct backend_conn *c, uint32_t events)
+{
+    c->is_ending |= (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
+    if (events & ~(uint32_t)EPOLLOUT)
+        c->is_drained = false;
 }
 
 static void on_event(struct mk_event *event, uint32_t events)
 {
     struct backend_conn *c = MK_CONTAINER_OF(event, struct backend_conn, event);
+    note_readiness(c, events);
     if (c->fn)
         c->fn(c->user, events);
     else if (events & ~(uint32_t)EPOLLOUT && !is_quiet(c))
@@ -199,7 +221,7 @@ void backend_keep(struct backend_conn *c)
 {
     struct backend *b = c->backend;
     c->fn = NULL;
-    if (b->n_idle >= b->keep_alive || b->thread->base.ended) {
+    if (b->n_idle >= b->keep_alive || b->thread->base.ended || c->is_ending || !is_quiet(c)) {
         backend_close(c);
         return;
     }

@@ -48,6 +48,8 @@ typedef void (*backend_conn_fn)(void *user, uint32_t events);
 struct backend_conn {
     struct mk_event event;
     struct mk_io io;
+    bool is_drained; /* there is nothing to read now */
+    bool is_ending;  /* the backend has ended its side, or the connection has failed */
     struct backend *backend;
     struct mk_list node; /* while it is idle */
     uint64_t idle_since_ms;
@@ -82,7 +84,15 @@ struct backend_conn *backend_take_idle(struct backend *b, uint64_t age_ms);
  */
 int backend_add(struct backend *b, int fd, const struct client *client, struct mk_worker *worker,
                 struct backend_conn **ret);
-/* Ends the loan: keeps the connection for others, or closes it. */
+/*
+ * Reads. Returns the number of bytes, 0 at the end, or -errno: after -EAGAIN, `fn` is called when there is more. Makes
+ * no call if there is nothing to read.
+ */
+ssize_t backend_read(struct backend_conn *c, void *to, size_t size);
+/*
+ * Ends the loan: keeps the connection for others, or closes it. One whose end, or bytes, are there already is closed:
+ * they would become the response to the next request.
+ */
 void backend_keep(struct backend_conn *c);
 void backend_close(struct backend_conn *c);
 

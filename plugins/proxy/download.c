@@ -12,7 +12,7 @@ void download_begin(struct download *d, const struct mk_response_limits *limits,
     d->limits = limits;
     mk_response_parser_init(&d->parser, limits, to);
     d->kept_len = d->rest_len = 0;
-    d->has_begun = d->has_excess = d->has_failed = d->is_drained = d->is_ending = false;
+    d->has_begun = d->has_excess = d->has_failed = false;
     mk_buf_init(&d->trailers, limits->chunked.trailer_bytes_max);
 }
 
@@ -21,17 +21,9 @@ void download_release(struct download *d)
     mk_buf_release(&d->trailers);
 }
 
-/*
- * Returns the number of bytes, 0 at the end, or -errno. After a short count there is nothing to read, unless the end
- * may have come with the bytes: it is not announced again, nor is the message that TLS has for it.
- */
-static ssize_t receive(struct download *d, struct mk_io *io, char *to, size_t size)
+static ssize_t receive(struct download *d, struct backend_conn *conn, char *to, size_t size)
 {
-    if (d->is_drained)
-        return -EAGAIN;
-    ssize_t n = io->transport->read(io, to, size);
-    bool is_short = n > 0 && (size_t)n < size && !d->is_ending && !io->transport->close_notify;
-    d->is_drained = n == -EAGAIN || is_short;
+    ssize_t n = backend_read(conn, to, size);
     d->has_begun |= n > 0;
     d->has_failed |= n < 0 && n != -EAGAIN;
     return n;
@@ -61,7 +53,7 @@ static int keep(struct download *d, struct mk_arena *arena, const char *bytes, s
  * Fills the buffer: with what the last head has left, else with what was kept and what comes. Returns the number of
  * bytes, or -errno.
  */
-static ssize_t fill(struct download *d, struct mk_io *io, char *buffer, size_t size)
+static ssize_t fill(struct download *d, struct backend_conn *conn, char *buffer, size_t size)
 {
     size_t len = d->rest_len;
     if (len) {
@@ -72,19 +64,19 @@ static ssize_t fill(struct download *d, struct mk_io *io, char *buffer, size_t s
     len = d->kept_len;
     if (len)
         memcpy(buffer, d->kept, len);
-    ssize_t n = receive(d, io, buffer + len, size - len);
+    ssize_t n = receive(d, conn, buffer + len, size - len);
     return n > 0 ? (ssize_t)len + n : n == 0 ? -EPIPE : n;
 }
 
-int download_head(struct download *d, struct mk_io *io, struct mk_arena *arena, struct mk_field *fields, char *buffer,
-                  size_t size, struct mk_str *ret_head)
+int download_head(struct download *d, struct backend_conn *conn, struct mk_arena *arena, struct mk_field *fields,
+                  char *buffer, size_t size, struct mk_str *ret_head)
 {
     if (!d->kept)
         d->fields = fields;
     if (d->parser.head_bytes)
         mk_response_parser_next(&d->parser);
     for (;;) {
-        ssize_t n = fill(d, io, buffer, size);
+        ssize_t n = fill(d, conn, buffer, size);
         if (n < 0)
             return (int)n;
         int r = mk_response_parser_head(&d->parser, d->fields, mk_str(buffer, (size_t)n));
@@ -132,11 +124,11 @@ struct mk_str download_first(struct download *d, int *ret_err)
     return mk_str(d->rest, n < 0 ? 0 : (size_t)n);
 }
 
-ssize_t download_body(struct download *d, struct mk_io *io, char *to, size_t size)
+ssize_t download_body(struct download *d, struct backend_conn *conn, char *to, size_t size)
 {
     ssize_t data = 0;
     while (data == 0 && !d->parser.is_done) {
-        ssize_t n = receive(d, io, to, size);
+        ssize_t n = receive(d, conn, to, size);
         if (n < 0)
             return n;
         if (n == 0)
@@ -144,11 +136,4 @@ ssize_t download_body(struct download *d, struct mk_io *io, char *to, size_t siz
         data = decode(d, to, (size_t)n);
     }
     return data;
-}
-
-bool download_keeps_conn(struct download *d, struct mk_io *io)
-{
-    char byte;
-    return d->parser.is_done && d->parser.keep_alive && !d->has_excess && !d->is_ending &&
-           receive(d, io, &byte, 1) == -EAGAIN;
 }

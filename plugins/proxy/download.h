@@ -5,9 +5,9 @@
 #ifndef PROXY_DOWNLOAD_H
 #define PROXY_DOWNLOAD_H
 
+#include "backend.h"
+
 #include <monkey/arena.h>
-#include <monkey/response_parser.h>
-#include <monkey/transport.h>
 
 struct download {
     const struct mk_response_limits *limits;
@@ -21,8 +21,6 @@ struct download {
     bool has_begun;  /* a byte has come on this connection */
     bool has_excess; /* there were bytes behind the response */
     bool has_failed; /* the connection, by its transport's word */
-    bool is_drained; /* there is nothing to read now */
-    bool is_ending;  /* the backend has ended its side, or the connection has failed */
 };
 
 /* Begins, also for a second connection. */
@@ -35,8 +33,8 @@ void download_release(struct download *d);
  * Returns 0 (d->parser and d->fields describe the head in `*ret_head`), -EAGAIN, -EPIPE (the connection has ended),
  * -EINVAL, -EMSGSIZE, -ENOMEM or another -errno of the connection.
  */
-int download_head(struct download *d, struct mk_io *io, struct mk_arena *arena, struct mk_field *fields, char *buffer,
-                  size_t size, struct mk_str *ret_head);
+int download_head(struct download *d, struct backend_conn *conn, struct mk_arena *arena, struct mk_field *fields,
+                  char *buffer, size_t size, struct mk_str *ret_head);
 
 /*
  * Returns what of the body came with the head; decoded in place. Once, behind the last head. `*ret_err`: 0 or -errno of
@@ -47,19 +45,12 @@ struct mk_str download_first(struct download *d, int *ret_err);
  * Reads what comes next of the body. Returns the number of bytes, 0 (it is complete), -EAGAIN, -EPIPE (it was cut) or
  * another -errno.
  */
-ssize_t download_body(struct download *d, struct mk_io *io, char *to, size_t size);
+ssize_t download_body(struct download *d, struct backend_conn *conn, char *to, size_t size);
 
-/* There are bytes again. `is_ending`: the end follows them, of which the socket does not tell again. */
-static inline void download_ready(struct download *d, bool is_ending)
+/* Tells whether the response lets another request use the connection. */
+static inline bool download_keeps_conn(const struct download *d)
 {
-    d->is_ending |= is_ending;
-    d->is_drained = false;
+    return d->parser.is_done && d->parser.keep_alive && !d->has_excess;
 }
-
-/*
- * Tells whether another request may use the connection. Bytes behind the response that are still in the socket would
- * become the response to that request: no event tells of them again.
- */
-bool download_keeps_conn(struct download *d, struct mk_io *io);
 
 #endif

@@ -64,7 +64,7 @@ struct exchange {
     bool is_idempotent;
     bool is_invited; /* the client does not wait for a 100 (Continue) */
     bool is_retry;
-    bool is_reading;   /* the request's body has a reader: the request cannot be repeated */
+    bool is_reading;   /* the request's body has a reader */
     bool is_paused;    /* the client, until the backend has taken what waits */
     bool awaits_bytes; /* the client takes bytes, and there are none */
     unsigned n_interim;
@@ -95,7 +95,7 @@ static void end_waits(struct exchange *x)
 static void finish(struct exchange *x)
 {
     end_waits(x);
-    if (x->conn && upload_is_done(&x->up) && download_keeps_conn(&x->down, &x->conn->io))
+    if (x->conn && upload_is_done(&x->up) && download_keeps_conn(&x->down))
         backend_keep(x->conn);
     else if (x->conn)
         backend_close(x->conn);
@@ -341,7 +341,7 @@ static ssize_t generate(struct mk_request *req, char *to, size_t size, void *ctx
     struct exchange *x = ctx;
     if (x->phase != BODY)
         return x->down.parser.is_done ? 0 : -EPIPE;
-    ssize_t n = download_body(&x->down, &x->conn->io, to, size);
+    ssize_t n = download_body(&x->down, x->conn, to, size);
     x->awaits_bytes = n == -EAGAIN;
     if (n == -EAGAIN)
         touch(x);
@@ -418,7 +418,7 @@ static void read_heads(struct exchange *x)
     int r = MK_AGAIN;
     while (r == MK_AGAIN) {
         struct mk_str head;
-        r = download_head(&x->down, &x->conn->io, mk_request_arena(x->req), x->thread->fields, x->thread->buffer,
+        r = download_head(&x->down, x->conn, mk_request_arena(x->req), x->thread->fields, x->thread->buffer,
                           THREAD_BUFFER_BYTES, &head);
         if (r == 0)
             r = take_head(x, head);
@@ -431,9 +431,8 @@ static void read_heads(struct exchange *x)
         fail(x, r);
 }
 
-static void resume_download(struct exchange *x, uint32_t events)
+static void resume_download(struct exchange *x)
 {
-    download_ready(&x->down, events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR));
     if (x->phase == WAITING) {
         read_heads(x);
     } else if (x->awaits_bytes) {
@@ -473,7 +472,7 @@ static void on_conn_event(void *user, uint32_t events)
     if (x->conn && events & EPOLLOUT)
         resume_upload(x);
     if (x->conn && events & ~(uint32_t)EPOLLOUT)
-        resume_download(x, events);
+        resume_download(x);
 }
 
 static void use_conn(struct exchange *x, struct backend_conn *c)

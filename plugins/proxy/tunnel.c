@@ -36,14 +36,7 @@ static int shutdown_client(struct tunnel *t)
 
 static ssize_t read_backend(struct tunnel *t, void *to, size_t size)
 {
-    if (t->is_drained)
-        return -EAGAIN;
-    struct mk_io *io = &t->conn->io;
-    ssize_t n = io->transport->read(io, to, size);
-    t->may_have_end &= n != -EAGAIN;
-    bool is_short = n > 0 && (size_t)n < size && !t->may_have_end && !io->transport->close_notify;
-    t->is_drained = n == -EAGAIN || is_short;
-    return n;
+    return backend_read(t->conn, to, size);
 }
 
 static ssize_t write_backend(struct tunnel *t, const void *from, size_t size)
@@ -186,9 +179,6 @@ static void on_client(struct mk_request *req, unsigned events, void *ctx)
 static void on_backend(void *user, uint32_t events)
 {
     struct tunnel *t = user;
-    t->may_have_end |= (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
-    if (events & ~(uint32_t)EPOLLOUT)
-        t->is_drained = false;
     if (events & EPOLLERR && t->down.has_ended)
         abort_tunnel(t); /* no read will find it */
     else
@@ -197,7 +187,7 @@ static void on_backend(void *user, uint32_t events)
 
 int tunnel_open(struct tunnel *t, struct mk_request *req, struct backend_conn *conn, struct mk_str rest)
 {
-    *t = (struct tunnel){.req = req, .backend = conn->backend, .may_have_end = true};
+    *t = (struct tunnel){.req = req, .backend = conn->backend};
     int err = keep_piece(t, &t->down, rest);
     if (err == 0)
         err = mk_request_take_over(req, on_client, t);

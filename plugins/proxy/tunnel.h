@@ -28,9 +28,7 @@ struct tunnel {
     struct backend *backend;   /* held */
     struct backend_conn *conn; /* NULL: there is no tunnel, or it has ended */
     struct tunnel_direction up, down;
-    bool is_open;      /* the head of the response was sent */
-    bool is_drained;   /* the backend's socket has nothing to read */
-    bool may_have_end; /* behind its bytes it may have an end that no event will tell of: read until -EAGAIN */
+    bool is_open; /* the head of the response was sent */
 };
 
 /*

@@ -43,7 +43,7 @@ static inline bool upload_is_taken(const struct upload *u)
 /* Tells whether the backend has got all of it. */
 static inline bool upload_is_done(const struct upload *u)
 {
-    return u->is_sent && !u->is_refused && !upload_is_blocked(u) && (u->body_ended || !u->has_body);
+    return u->is_sent && !u->is_refused && !upload_is_blocked(u) && upload_is_taken(u);
 }
 
 #endif
