@@ -15,73 +15,43 @@ enum { EVENTS = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET };
 
 /* ── backends ── */
 
-/* What distinguishes connections. */
-static void write_key(struct mk_buf *key, const struct proxy_conf *conf)
-{
-    const struct mk_str texts[] = {conf->to.dial->text, conf->tls.name, conf->tls.ca, conf->tls.certificate,
-                                   conf->tls.key};
-    mk_buf_addf(key, "%u %u %d %d", (unsigned)conf->keep_alive, conf->keep_alive_timeout_ms, conf->to.is_tls,
-                conf->tls.verify);
-    for (size_t i = 0; i < (conf->to.is_tls ? MK_COUNT_OF(texts) : 1); i++) {
-        mk_buf_addf(key, " %zu:", texts[i].len);
-        mk_buf_adds(key, texts[i]);
-    }
-}
-
-static uint64_t hash_key(struct mk_str key)
-{
-    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* the keys come from the configuration */
-    for (size_t i = 0; i < key.len; i++)
-        hash = (hash ^ (unsigned char)key.p[i]) * UINT64_C(0x100000001b3);
-    return hash;
-}
-
 static void on_timer(struct mk_timer *timer);
 
-static struct backend *make_backend(struct thread *t, const struct proxy_conf *conf, struct mk_str key, uint64_t hash)
+static struct backend *make_backend(struct thread *t, const struct route *route)
 {
-    struct backend *b = mk_account_alloc(t->account, sizeof(*b) + key.len);
+    struct backend *b = mk_account_alloc(t->account, sizeof(*b) + route->key.len);
     if (!b)
         return NULL;
     *b = (struct backend){
         .thread = t,
-        .keep_alive = (uint32_t)conf->keep_alive,
-        .keep_alive_timeout_ms = conf->keep_alive_timeout_ms,
-        .hash = hash,
-        .key = {b->key_bytes, key.len},
+        .keep_alive = (uint32_t)route->conf->keep_alive,
+        .keep_alive_timeout_ms = route->conf->keep_alive_timeout_ms,
+        .hash = route->hash,
+        .key = {b->key_bytes, route->key.len},
     };
-    memcpy(b->key_bytes, key.p, key.len);
+    memcpy(b->key_bytes, route->key.p, route->key.len);
     mk_list_init(&b->idle);
     mk_timer_init(&b->timer, on_timer);
-    mk_list_add(&t->backends[hash % THREAD_BUCKETS], &b->node);
+    mk_list_add(&t->backends[route->hash % THREAD_BUCKETS], &b->node);
     return b;
 }
 
-static struct backend *find_backend(struct thread *t, struct mk_str key, uint64_t hash)
+static struct backend *find_backend(struct thread *t, const struct route *route)
 {
     struct mk_list *n, *save;
-    MK_LIST_EACH(&t->backends[hash % THREAD_BUCKETS], n, save) {
+    MK_LIST_EACH(&t->backends[route->hash % THREAD_BUCKETS], n, save) {
         struct backend *b = MK_CONTAINER_OF(n, struct backend, node);
-        if (b->hash == hash && mk_str_eq(b->key, key))
+        if (b->hash == route->hash && mk_str_eq(b->key, route->key))
             return b;
     }
     return NULL;
 }
 
-struct backend *backend_hold(struct thread *t, const struct proxy_conf *conf)
+struct backend *backend_hold(struct thread *t, const struct route *route)
 {
-    struct mk_buf buf;
-    if (!thread_get_buffer(t))
-        return NULL;
-    mk_buf_init_fixed(&buf, t->buffer, THREAD_BUFFER_BYTES);
-    write_key(&buf, conf);
-    if (buf.err)
-        return NULL;
-    struct mk_str key = mk_buf_str(&buf);
-    uint64_t hash = hash_key(key);
-    struct backend *b = find_backend(t, key, hash);
+    struct backend *b = find_backend(t, route);
     if (!b)
-        b = make_backend(t, conf, key, hash);
+        b = make_backend(t, route);
     if (b)
         b->refs++;
     return b;

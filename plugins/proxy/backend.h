@@ -72,7 +72,7 @@ struct backend {
 };
 
 /* Finds or makes the backend of a section, and holds it. Returns NULL without memory. */
-struct backend *backend_hold(struct thread *t, const struct proxy_conf *conf);
+struct backend *backend_hold(struct thread *t, const struct route *route);
 /* Ends a hold. A backend that nothing holds lasts as long as it has idle connections. */
 void backend_release(struct backend *b);
 

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { ERROR_BYTES = 1024 };
+enum { ERROR_BYTES = 1024, KEY_BYTES_MAX = 65536 };
 
 /* ── plain sockets ── */
 
@@ -132,42 +132,91 @@ static int open_client(struct clients *all, struct mk_host *host, const struct p
     return 0;
 }
 
-static int add_use(struct clients *all, struct mk_host *host, const struct proxy_conf *conf, struct client_use **list)
+/* ── routes ── */
+
+/* What distinguishes connections. */
+static void write_key(struct mk_buf *key, const struct proxy_conf *conf)
 {
-    const struct client *client = NULL;
-    int err = open_client(all, host, conf, &client);
-    struct client_use *use = err == 0 ? mk_account_alloc(NULL, sizeof(*use)) : NULL;
-    if (!use)
-        return err < 0 ? err : -ENOMEM;
-    *use = (struct client_use){.next = *list, .conf = conf, .client = client};
-    *list = use;
+    const struct mk_str texts[] = {conf->to.dial->text, conf->tls.name, conf->tls.ca, conf->tls.certificate,
+                                   conf->tls.key};
+    mk_buf_addf(key, "%u %u %d %d", (unsigned)conf->keep_alive, conf->keep_alive_timeout_ms, conf->to.is_tls,
+                conf->tls.verify);
+    for (size_t i = 0; i < (conf->to.is_tls ? MK_COUNT_OF(texts) : 1); i++) {
+        mk_buf_addf(key, " %zu:", texts[i].len);
+        mk_buf_adds(key, texts[i]);
+    }
+}
+
+static uint64_t hash_key(struct mk_str key)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* the keys come from the configuration */
+    for (size_t i = 0; i < key.len; i++)
+        hash = (hash ^ (unsigned char)key.p[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+static int write_route(struct route *route, struct mk_buf *key)
+{
+    write_key(key, route->conf);
+    if (key->err)
+        return key->err;
+    char *copy = mk_account_alloc(NULL, key->len);
+    if (!copy)
+        return -ENOMEM;
+    memcpy(copy, key->data, key->len);
+    route->key = mk_str(copy, key->len);
+    route->hash = hash_key(route->key);
     return 0;
 }
 
-int clients_open(struct clients *all, struct mk_host *host, struct client_use **ret)
+static int add_route(struct clients *all, struct mk_host *host, const struct proxy_conf *conf, struct route **list)
+{
+    struct route *route = mk_account_alloc(NULL, sizeof(*route));
+    struct mk_buf key;
+    if (!route)
+        return -ENOMEM;
+    *route = (struct route){.next = *list, .conf = conf, .client = &plain_client};
+    *list = route;
+    mk_buf_init(&key, KEY_BYTES_MAX);
+    int err = write_route(route, &key);
+    mk_buf_release(&key);
+    return err == 0 && conf->to.is_tls ? open_client(all, host, conf, &route->client) : err;
+}
+
+int routes_open(struct clients *all, struct mk_host *host, struct route **ret)
 {
     int err = 0;
     *ret = NULL;
     for (const struct proxy_conf *conf = mk_host_conf(host, proxy_sections); conf && err != -ENOMEM;
          conf = mk_host_conf_next(host, proxy_sections, conf)) {
-        int r = conf->to.is_tls ? add_use(all, host, conf, ret) : 0;
+        int r = add_route(all, host, conf, ret);
         err = r < 0 ? r : err;
     }
     if (err < 0) {
-        clients_free_uses(*ret);
+        routes_free(*ret);
         *ret = NULL;
     }
     return err;
 }
 
-void clients_free_uses(struct client_use *uses)
+void routes_free(struct route *routes)
 {
-    while (uses) {
-        struct client_use *use = uses;
-        uses = use->next;
-        mk_account_free(NULL, use, sizeof(*use));
+    while (routes) {
+        struct route *route = routes;
+        routes = route->next;
+        mk_account_free(NULL, (char *)(uintptr_t)route->key.p, route->key.len);
+        mk_account_free(NULL, route, sizeof(*route));
     }
 }
+
+const struct route *routes_find(const struct route *routes, const struct proxy_conf *conf)
+{
+    while (routes->conf != conf)
+        routes = routes->next;
+    return routes;
+}
+
+/* ── generations ── */
 
 void clients_close(struct clients *all)
 {
@@ -177,13 +226,4 @@ void clients_close(struct clients *all)
         client->transport->client_close(client->settings);
         mk_account_free(NULL, client, sizeof(*client));
     }
-}
-
-const struct client *clients_find(const struct client_use *uses, const struct proxy_conf *conf)
-{
-    if (!conf->to.is_tls)
-        return &plain_client;
-    while (uses->conf != conf)
-        uses = uses->next;
-    return uses->client;
 }

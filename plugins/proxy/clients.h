@@ -21,24 +21,26 @@ struct clients {
     struct client *first;
 };
 
-/* The client of a section with https://, in a host. */
-struct client_use {
-    struct client_use *next;
+/* A section of a host, ready for requests. */
+struct route {
+    struct route *next;
     const struct proxy_conf *conf;
     const struct client *client;
+    struct mk_str key; /* what makes a connection one that this section may use */
+    uint64_t hash;     /* of the key */
 };
 
 /*
  * Opens what the sections of a host need, and reports mistakes at their keys; in host_start. Returns 0, -EINVAL or
  * -ENOMEM.
  */
-int clients_open(struct clients *all, struct mk_host *host, struct client_use **ret);
-/* Frees the uses of a host; what they use lasts as long as the generation. */
-void clients_free_uses(struct client_use *uses);
+int routes_open(struct clients *all, struct mk_host *host, struct route **ret);
+/* Frees the routes of a host; their clients last as long as the generation. */
+void routes_free(struct route *routes);
 /* Closes those of a generation. Connections continue. */
 void clients_close(struct clients *all);
 
-/* Returns the client of a section. Any thread. */
-const struct client *clients_find(const struct client_use *uses, const struct proxy_conf *conf);
+/* Returns the route of a section. Any thread. */
+const struct route *routes_find(const struct route *routes, const struct proxy_conf *conf);
 
 #endif

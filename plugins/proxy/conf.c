@@ -50,7 +50,7 @@ static int parse_url(struct mk_arena *arena, struct mk_str rest, int port, struc
     if (!n)
         return fail(error, "the URL has no host");
     if (memchr(rest.p, '@', n))
-        return fail(error, "a URL with a user cannot be used; RequestSet can set Authorization");
+        return fail(error, "a URL with a user cannot be used");
     if (path.len && (path.p[0] != '/' || !is_path(path)))
         return fail(error, "behind the host may stand a path, percent-encoded, without a query");
     if (path.len)

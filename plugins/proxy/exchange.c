@@ -513,7 +513,7 @@ static void connect_backend(struct exchange *x)
 }
 
 /* Makes an exchange that ends with that of the server. Returns NULL without memory. */
-static struct exchange *make_exchange(struct mk_request *req, const struct proxy_conf *conf, struct thread *t)
+static struct exchange *make_exchange(struct mk_request *req, const struct route *route, struct thread *t)
 {
     struct owner *owner = mk_arena_zalloc(mk_request_arena(req), sizeof(*owner));
     if (!owner || mk_arena_defer(mk_request_arena(req), release, owner) < 0)
@@ -521,20 +521,24 @@ static struct exchange *make_exchange(struct mk_request *req, const struct proxy
     struct exchange *x = mk_account_alloc(t->account, sizeof(*x));
     owner->exchange = x;
     if (x)
-        *x = (struct exchange){.owner = owner, .req = req, .conf = conf, .thread = t, .loop = mk_request_loop(req)};
+        *x = (struct exchange){.owner = owner,
+                               .req = req,
+                               .conf = route->conf,
+                               .client = route->client,
+                               .thread = t,
+                               .loop = mk_request_loop(req)};
     return x;
 }
 
-void exchange_begin(struct mk_request *req, const struct proxy_conf *conf, const struct client *client,
-                    struct thread *t)
+void exchange_begin(struct mk_request *req, const struct route *route, struct thread *t)
 {
-    struct exchange *x = make_exchange(req, conf, t);
+    const struct proxy_conf *conf = route->conf;
+    struct exchange *x = make_exchange(req, route, t);
     counters_add(req, COUNT_REQUESTS);
     if (!x || !thread_get_buffer(t) || mk_request_wait(req, MK_REQUEST_WAIT_MAX_MS) < 0) {
         mk_response_error(req, 503);
         return;
     }
-    x->client = client;
     x->body = request_body_kind(req);
     x->is_idempotent = request_is_idempotent(req);
     x->is_invited = !mk_request_expects_continue(req);
@@ -543,7 +547,7 @@ void exchange_begin(struct mk_request *req, const struct proxy_conf *conf, const
     x->deadline_ms = conf->deadline_ms ? mk_loop_now_ms(x->loop) + conf->deadline_ms : UINT64_MAX;
     mk_timer_init(&x->timer, on_timer);
     int status = upgrade_init(&x->upgrade, req, &conf->upgrade);
-    x->backend = status ? NULL : backend_hold(t, conf);
+    x->backend = status ? NULL : backend_hold(t, route);
     if (x->backend)
         connect_backend(x);
     else

@@ -8,7 +8,6 @@
 #include "backend.h"
 
 /* Passes the request on. It responds in any case, now or later. */
-void exchange_begin(struct mk_request *req, const struct proxy_conf *conf, const struct client *client,
-                    struct thread *t);
+void exchange_begin(struct mk_request *req, const struct route *route, struct thread *t);
 
 #endif

@@ -58,8 +58,7 @@ static void stop_generation(struct mk_generation *g, void *state)
 
 /* A host that has sections. */
 struct host {
-    const struct mk_host *host;
-    struct client_use *clients;
+    struct route *routes;
 };
 
 static void stop_host(struct mk_host *host, void *state)
@@ -68,7 +67,7 @@ static void stop_host(struct mk_host *host, void *state)
     (void)host;
     if (!own)
         return;
-    clients_free_uses(own->clients);
+    routes_free(own->routes);
     mk_account_free(NULL, own, sizeof(*own));
 }
 
@@ -79,9 +78,8 @@ static int start_host(struct mk_host *host, void **ret_state)
     struct host *own = mk_account_alloc(NULL, sizeof(*own));
     if (!own)
         return -ENOMEM;
-    *own = (struct host){.host = host};
     int err = mk_host_check_patterns(host, proxy_sections, offsetof(struct proxy_conf, match));
-    int opened = clients_open(mk_generation_state(mk_host_generation(host), &mk_plugin_proxy), host, &own->clients);
+    int opened = routes_open(mk_generation_state(mk_host_generation(host), &mk_plugin_proxy), host, &own->routes);
     if (err == 0)
         err = opened;
     if (err == 0)
@@ -114,55 +112,57 @@ static void stop_worker(struct mk_worker *worker, void *state)
 
 /* ── requests ── */
 
+/* Finds the section for a path; NULL: none. Returns 0, or -errno (it is not known). */
+static int find_section(const struct mk_host *host, struct mk_str path, const struct proxy_conf **ret)
+{
+    const void *conf = NULL;
+    int err = mk_host_state(host, &mk_plugin_proxy)
+                  ? mk_host_conf_match(host, proxy_sections, offsetof(struct proxy_conf, match), path, &conf)
+                  : 0;
+    *ret = conf;
+    return err;
+}
+
 static int proxy_request(struct mk_request *req)
 {
     const struct host *host = mk_request_host_state(req, &mk_plugin_proxy);
     const struct mk_thread_worker *w = mk_worker_state(mk_request_worker(req), &mk_plugin_proxy);
-    const void *conf = NULL;
+    const struct proxy_conf *conf;
     if (!host || mk_request_method(req) == MK_CONNECT)
         return MK_DECLINED;
-    int err =
-        mk_host_conf_match(host->host, proxy_sections, offsetof(struct proxy_conf, match), mk_request_path(req), &conf);
+    int err = find_section(mk_request_host_conf(req), mk_request_path(req), &conf);
     if (err < 0)
         return err;
     if (!conf)
         return MK_DECLINED;
-    exchange_begin(req, conf, clients_find(host->clients, conf), thread_of(w->thread));
+    exchange_begin(req, routes_find(host->routes, conf), thread_of(w->thread));
     return 0;
 }
 
 static bool accepts_encoded_slash(const struct mk_host *host, struct mk_str path)
 {
-    const void *conf = NULL;
-    if (!mk_host_state(host, &mk_plugin_proxy))
-        return false;
-    int err = mk_host_conf_match(host, proxy_sections, offsetof(struct proxy_conf, match), path, &conf);
-    const struct proxy_conf *c = conf;
-    return err == 0 && c && c->encoded_slash == PROXY_ENCODED_SLASH_KEEP;
+    const struct proxy_conf *conf;
+    return find_section(host, path, &conf) == 0 && conf && conf->encoded_slash == PROXY_ENCODED_SLASH_KEEP;
 }
 
 /* A path that is passed on is not the file of that name. */
 static int allows_path(struct mk_request *req, struct mk_str path)
 {
-    const struct host *host = mk_request_host_state(req, &mk_plugin_proxy);
-    const void *conf = NULL;
-    int err =
-        host ? mk_host_conf_match(host->host, proxy_sections, offsetof(struct proxy_conf, match), path, &conf) : 0;
+    const struct proxy_conf *conf;
+    int err = find_section(mk_request_host_conf(req), path, &conf);
     return err < 0 ? err : !conf;
 }
 
 static void explain(const struct mk_host *host, struct mk_explain *e)
 {
-    const void *conf = NULL;
-    if (e->phase != MK_EXPLAIN_CONTENT || !mk_host_state(host, &mk_plugin_proxy))
+    const struct proxy_conf *conf;
+    if (e->phase != MK_EXPLAIN_CONTENT)
         return;
-    int err = mk_host_conf_match(host, proxy_sections, offsetof(struct proxy_conf, match), e->path, &conf);
-    const struct proxy_conf *c = conf;
-    if (err < 0)
+    if (find_section(host, e->path, &conf) < 0)
         mk_explain_add(e, host, NULL, MK_EXPLAIN_ANSWERS,
                        "500, because a pattern of [PROXY] takes too much time for the path");
-    else if (c)
-        mk_explain_add(e, host, conf, MK_EXPLAIN_ANSWERS, "[PROXY]: passed to %.*s", MK_STR_ARG(c->to.text));
+    else if (conf)
+        mk_explain_add(e, host, conf, MK_EXPLAIN_ANSWERS, "[PROXY]: passed to %.*s", MK_STR_ARG(conf->to.text));
 }
 
 static const struct mk_plugin_need needs[] = {{"tls", "To", "https://"}, {0}};

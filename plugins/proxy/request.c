@@ -121,7 +121,7 @@ static void write_client_fields(struct mk_buf *out, struct mk_request *req, stru
 
 /* ── what the proxy says of the client ── */
 
-/* Appends a list of the client, if the peer is trusted, and an element of our own. */
+/* Writes the list that the client has sent, if it is trusted, and an element of our own behind it. */
 static void write_list(struct mk_buf *out, struct mk_request *req, bool is_trusted, struct mk_str name,
                        struct mk_str element)
 {
@@ -165,7 +165,7 @@ static struct mk_str write_address(char to[ADDRESS_BYTES], const struct mk_addre
     return mk_buf_str(&text);
 }
 
-/* Writes a value of RFC 7239: a token as it is, anything else as a quoted string. */
+/* Writes a parameter of RFC 7239 with a quoted string. */
 static void write_parameter(struct mk_buf *out, const char *name, struct mk_str value)
 {
     mk_buf_addf(out, ";%s=\"", name);
@@ -245,15 +245,9 @@ static void write_ids(struct mk_buf *out, struct mk_request *req)
 
 static void write_via(struct mk_buf *out, struct mk_request *req)
 {
-    struct mk_str former = mk_request_header_by_name(req, MK_STR("Via"));
-    mk_buf_adds(out, MK_STR("Via: "));
-    mk_buf_adds(out, former);
-    if (former.len)
-        mk_buf_adds(out, MK_STR(", "));
-    if (mk_request_major(req) == 1)
-        mk_buf_adds(out, mk_request_minor(req) ? MK_STR("1.1 monkey\r\n") : MK_STR("1.0 monkey\r\n"));
-    else
-        mk_buf_addf(out, "%u.0 monkey\r\n", mk_request_major(req));
+    static const struct mk_str versions[] = {MK_STR("1.0 monkey"), MK_STR("1.1 monkey"), MK_STR("2.0 monkey")};
+    unsigned version = mk_request_major(req) > 1 ? 2 : mk_request_minor(req) > 0;
+    write_list(out, req, true, MK_STR("Via"), versions[version]);
 }
 
 /* ── the head ── */
