@@ -34,6 +34,12 @@ static inline int mk_hex_value(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
+/*
+ * Appends text for a quoted string (RFC 9110 section 5.6.4), without the quotes: " and \ get a backslash. Control bytes
+ * are not looked at.
+ */
+MK_API void mk_quoted_escape(struct mk_buf *out, struct mk_str text);
+
 MK_C_END
 
 #endif

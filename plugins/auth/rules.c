@@ -4,6 +4,8 @@
  */
 #include "rules.h"
 
+#include <monkey/escape.h>
+
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -214,11 +216,7 @@ static struct mk_str make_challenge(struct mk_arena *arena, const struct auth_co
     struct mk_buf text;
     mk_buf_init(&text, 4096);
     mk_buf_adds(&text, MK_STR("Basic realm=\""));
-    for (size_t i = 0; i < conf->realm.len; i++) {
-        if (conf->realm.p[i] == '"' || conf->realm.p[i] == '\\')
-            mk_buf_addc(&text, '\\');
-        mk_buf_addc(&text, conf->realm.p[i]);
-    }
+    mk_quoted_escape(&text, conf->realm);
     mk_buf_adds(&text, MK_STR("\", charset=\"UTF-8\""));
     struct mk_str copy = text.err ? MK_STR_NONE : mk_arena_dup(arena, mk_buf_str(&text));
     mk_buf_release(&text);

@@ -5,6 +5,8 @@
  */
 #include "failure.h"
 
+#include <monkey/escape.h>
+
 #include <errno.h>
 
 static const struct failure failures[] = {
@@ -40,23 +42,12 @@ const struct failure *failure_find(bool is_dial, int err)
     return f;
 }
 
-/* A string of structured fields (RFC 8941 section 3.3.3). */
-static void write_string(struct mk_buf *out, struct mk_str text)
-{
-    mk_buf_addc(out, '"');
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.p[i] == '"' || text.p[i] == '\\')
-            mk_buf_addc(out, '\\');
-        mk_buf_addc(out, text.p[i]);
-    }
-    mk_buf_addc(out, '"');
-}
-
 void failure_write(struct mk_buf *out, const char *type, struct mk_str details)
 {
     mk_buf_addf(out, "monkey; error=%s", type);
     if (!details.len)
         return;
-    mk_buf_adds(out, MK_STR("; details="));
-    write_string(out, details);
+    mk_buf_adds(out, MK_STR("; details=\"")); /* a string of structured fields (RFC 8941 section 3.3.3) */
+    mk_quoted_escape(out, details);
+    mk_buf_addc(out, '"');
 }

@@ -165,18 +165,6 @@ static struct mk_str write_address(char to[ADDRESS_BYTES], const struct mk_addre
     return mk_buf_str(&text);
 }
 
-/* Writes a parameter of RFC 7239 with a quoted string. */
-static void write_parameter(struct mk_buf *out, const char *name, struct mk_str value)
-{
-    mk_buf_addf(out, ";%s=\"", name);
-    for (size_t i = 0; i < value.len; i++) {
-        if (value.p[i] == '"' || value.p[i] == '\\')
-            mk_buf_addc(out, '\\');
-        mk_buf_addc(out, value.p[i]);
-    }
-    mk_buf_addc(out, '"');
-}
-
 /* What the proxy knows of the client and its request. */
 struct origin {
     bool is_trusted; /* the peer */
@@ -202,8 +190,11 @@ static void write_rfc7239(struct mk_buf *out, struct mk_request *req, const stru
     mk_buf_init_fixed(&element, storage, sizeof(storage));
     mk_buf_addf(&element, is_v6 ? "for=\"[%.*s]\"" : "for=%.*s", MK_STR_ARG(o->peer.len ? o->peer : MK_STR("unknown")));
     mk_buf_addf(&element, ";proto=%.*s", MK_STR_ARG(o->scheme));
-    if (o->authority.len)
-        write_parameter(&element, "host", o->authority);
+    if (o->authority.len) {
+        mk_buf_adds(&element, MK_STR(";host=\""));
+        mk_quoted_escape(&element, o->authority);
+        mk_buf_addc(&element, '"');
+    }
     if (!element.err)
         write_list(out, req, o->is_trusted, MK_STR("Forwarded"), mk_buf_str(&element));
 }

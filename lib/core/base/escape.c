@@ -67,3 +67,12 @@ void mk_json_escape(struct mk_buf *out, struct mk_str text)
             mk_buf_adds(out, character);
     }
 }
+
+void mk_quoted_escape(struct mk_buf *out, struct mk_str text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.p[i] == '"' || text.p[i] == '\\')
+            mk_buf_addc(out, '\\');
+        mk_buf_addc(out, text.p[i]);
+    }
+}

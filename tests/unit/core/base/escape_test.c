@@ -63,6 +63,15 @@ TEST(escapes_json)
     check(mk_json_escape, rows, COUNT(rows));
 }
 
+TEST(escapes_quoted_strings)
+{
+    char storage[64];
+    struct mk_buf out;
+    mk_buf_init_fixed(&out, storage, sizeof(storage));
+    mk_quoted_escape(&out, MK_STR("a \"b\" \\ \xc3\xbc"));
+    assert_str_equal(mk_buf_str(&out), "a \\\"b\\\" \\\\ \xc3\xbc");
+}
+
 TEST(full_buffer_tells)
 {
     char storage[8];
