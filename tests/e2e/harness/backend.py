@@ -367,6 +367,11 @@ class Backend(FakeServer):
         """Waits until exactly so many scripts run."""
         self.wait_until(lambda: self.open == count, f"{count} open connections")
 
+    def wait_idle(self):
+        """Waits until at most one script runs, and all that came on the other connections is read."""
+        is_idle = lambda: self.open <= 1 and len(self.peers) == len(self.connections)
+        self.wait_until(is_idle, "the end of connections")
+
     def events(self, name):
         with self.changed:
             return self.signals.setdefault(name, threading.Event())
