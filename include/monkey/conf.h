@@ -67,6 +67,8 @@ enum mk_conf_flags {
     MK_CONF_PAIRS = 4,    /* a section with arbitrary keys; its struct is struct mk_conf_pairs, or begins with it if the
                              section has `keys`, too */
     MK_CONF_HOST_ONLY = 8, /* a section of hosts that repeats, but may not appear in monkey.conf */
+    MK_CONF_SERVES = 16,   /* a section of hosts that repeats, or a key of one, which answers requests */
+    MK_CONF_FILES = 32,    /* a required key of hosts that may be missing beside one with MK_CONF_SERVES */
 };
 
 struct mk_conf_list {

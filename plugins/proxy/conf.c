@@ -268,7 +268,7 @@ static void check_section(const struct mk_conf_check *check, void *section)
 const struct mk_conf_section proxy_sections[] = {
     {.name = "PROXY",
      .scope = MK_CONF_SCOPE_HOST,
-     .flags = MK_CONF_REPEAT,
+     .flags = MK_CONF_REPEAT | MK_CONF_SERVES,
      .size = sizeof(struct proxy_conf),
      .keys = keys,
      .check = check_section,

@@ -90,14 +90,14 @@ static const struct mk_conf_key host_keys[] = {
     MK_CONF_KEY_CUSTOM(struct redirect_host, to, "Redirect", NULL,
                        "Redirects every request of this host (301) and keeps path and query. Write a dollar before a "
                        "digit as `%24`.",
-                       .unit = "URI", .parse = target_parse_host),
+                       .flags = MK_CONF_SERVES, .unit = "URI", .parse = target_parse_host),
     {0},
 };
 
 const struct mk_conf_section redirect_sections[] = {
     [RULES_REDIRECT] = {.name = "REDIRECT",
                         .scope = MK_CONF_SCOPE_HOST,
-                        .flags = MK_CONF_REPEAT,
+                        .flags = MK_CONF_REPEAT | MK_CONF_SERVES,
                         .size = sizeof(struct redirect_rule),
                         .keys = redirect_keys,
                         .check = check_redirect,

@@ -71,7 +71,7 @@ static int load_page(const struct static_site *site, struct error_pages *all, co
     if (find_page(all, (int)*ret_status))
         return -EEXIST;
     if (mk_str_starts(pair->value, MK_STR("/")) && site->root_fd < 0)
-        return -ESTALE;
+        return site->host->root.len ? -ESTALE : -ENOENT;
     if (mk_str_starts(pair->value, MK_STR("/")))
         return read_page_file(site, all, (int)*ret_status, pair->value);
     struct error_page *page = add_page(all, (int)*ret_status, 0);
@@ -93,13 +93,15 @@ struct error_source {
 static int report_unreadable(const struct error_source *from, uint32_t nth, int err)
 {
     struct mk_str page = from->conf->pairs.items[nth].value;
+    if (!from->site->host->root.len && from->shared)
+        return 0;
     if (from->shared)
         mk_host_warn(from->host, from->conf, 0, nth,
                      "cannot read the page %.*s below the document root %s: %s; this host has the server's page",
                      MK_STR_ARG(page), from->site->host->root.p, strerror(-err));
     else
         mk_host_error(from->host, from->conf, 0, nth, "cannot read the page %.*s below the document root: %s",
-                      MK_STR_ARG(page), strerror(-err));
+                      MK_STR_ARG(page), from->site->host->root.len ? strerror(-err) : "the host has none");
     return from->shared ? 0 : -EINVAL;
 }
 
@@ -107,7 +109,7 @@ static int report_unreadable(const struct error_source *from, uint32_t nth, int 
 static int report_page(const struct error_source *from, uint32_t nth, int err, unsigned status)
 {
     const struct mk_conf_pair *pair = &from->conf->pairs.items[nth];
-    if (err == -ENOMEM || err == -ESTALE) /* there is no document root, which was reported */
+    if (err == -ENOMEM || err == -ESTALE) /* the document root cannot be opened, which was reported */
         return err == -ENOMEM ? err : 0;
     if (err == -ERANGE)
         mk_host_error(from->host, from->conf, 0, nth, "\"%.*s\" is not a status from %d to %d", MK_STR_ARG(pair->key),

@@ -166,6 +166,8 @@ struct find_result mk__static_find_path_with(struct static_site *site, struct mk
 {
     assert(site->settings && site->host);
     assert(path.len > 0 && path.p[0] == '/' && path.p[path.len] == '\0');
+    if (!MK_SMALL && site->root_fd < 0)
+        return (struct find_result){.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT};
     for (int i = 0;; i++) {
         unsigned swap_seq = site->swap_seq;
         bool in_memory =
@@ -186,7 +188,9 @@ struct find_result mk__static_find_folder(struct static_site *site, struct mk_st
     assert(path.len > 0 && path.p[0] == '/' && path.p[path.len] == '\0');
     struct stat st;
     struct find_result f = {.kind = FOUND_NOTHING,
-                            .fd = mk__static_open_name(site, path.len > 1 ? path.p + 1 : ".", false)};
+                            .fd = site->root_fd < 0
+                                      ? -ENOENT
+                                      : mk__static_open_name(site, path.len > 1 ? path.p + 1 : ".", false)};
     if (f.fd >= 0 && fstat(f.fd, &st) == 0 && S_ISDIR(st.st_mode)) {
         f.kind = FOUND_DIRECTORY;
         return f;

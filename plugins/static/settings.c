@@ -53,8 +53,10 @@ static const struct mk_conf_key server_keys[] = {
 };
 
 static const struct mk_conf_key host_keys[] = {
-    MK_CONF_KEY_PATH(struct static_host, root, "DocumentRoot", NULL, "The directory whose files this host serves.",
-                     .flags = MK_CONF_REQUIRED),
+    MK_CONF_KEY_PATH(
+        struct static_host, root, "DocumentRoot", NULL,
+        "The directory whose files this host serves. It may be missing if another section answers requests.",
+        .flags = MK_CONF_REQUIRED | MK_CONF_FILES),
     NOT_IN_SMALL(
         MK_CONF_KEY_LIST(
             struct static_host, precompressed, "Precompressed", NULL,
@@ -125,7 +127,7 @@ const struct mk_conf_section mk__static_settings_sections[] = {
              "no host, and gets the server's page.")},
         {.name = "ALIAS",
          .scope = MK_CONF_SCOPE_HOST,
-         .flags = MK_CONF_REPEAT,
+         .flags = MK_CONF_REPEAT | MK_CONF_SERVES,
          .size = sizeof(struct alias_rule),
          .keys = mk__static_alias_keys,
          .doc = MK_CONF_DOC("Paths that are served from another folder, or file, than the document root. The first "

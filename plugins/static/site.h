@@ -55,13 +55,14 @@ struct static_site {
     struct error_pages *errors; /* a list */
     struct alias *aliases;
     bool hints_at_listing; /* in one-shot mode */
+    bool has_files;        /* a root, aliases or folders of users */
     struct mk_str prefix;  /* of the paths of an alias or user, without a last slash; empty for a document root */
     struct static_settings own_settings; /* those of the server with what the host overrides */
     const struct static_settings *settings;
     const struct static_host *host;
     const struct mk_host *owner; /* for the log; NULL: not known */
     _Atomic bool in_memory;      /* the root's file system has no disk */
-    int root_fd;                 /* O_PATH; a swap keeps the number and changes the folder */
+    int root_fd;                 /* O_PATH; a swap keeps the number and changes the folder; -1: there is none */
     _Atomic unsigned swap_seq;   /* odd during a swap */
 
     _Atomic uint64_t next_check_ms; /* when the root is checked again; ROOT_CHECKING: a thread checks it */

@@ -51,10 +51,13 @@ static void stop_host(struct mk_host *host, void *state)
     mk_account_free(NULL, site, sizeof(*site));
 }
 
-/* Opens the document root. If that fails, root_fd is -1, and what needs no root is still checked. */
+/*
+ * Opens the document root. If that fails, root_fd is -1, and what needs no root is still checked. A host without one
+ * has no files of its own, only those of aliases and users.
+ */
 static int open_root(struct mk_host *host, struct static_site *site, const struct static_host *conf)
 {
-    int err = conf->root.len ? mk__static_root_open(site, conf->root) : -EINVAL;
+    int err = conf->root.len ? mk__static_root_open(site, conf->root) : -ENOENT;
     if (!MK_SMALL && err == 0 && access(conf->root.p, X_OK) < 0) { /* O_PATH alone checks no permission */
         err = -errno;
         mk__static_root_close(site);
@@ -63,9 +66,11 @@ static int open_root(struct mk_host *host, struct static_site *site, const struc
         return 0;
     site->root_fd = -1;
     site->path = MK_STR_NONE;
-    if (conf->root.len) /* else the key is missing, which was reported */
-        mk_host_error(host, conf, offsetof(struct static_host, root), 0, "cannot open the document root %s: %s",
-                      conf->root.p, strerror(-err));
+    site->next_check_ms = UINT64_MAX;
+    if (!conf->root.len)
+        return 0; /* an error was reported if there should be one */
+    mk_host_error(host, conf, offsetof(struct static_host, root), 0, "cannot open the document root %s: %s",
+                  conf->root.p, strerror(-err));
     return err == -ENOMEM ? err : -EINVAL;
 }
 
@@ -89,6 +94,7 @@ static int start_host(struct mk_host *host, void **ret_state)
         int aliases = mk__static_alias_load(host, site, &mk__static_settings_sections[SETTINGS_ALIAS]);
         err = err < 0 && aliases != -ENOMEM ? err : aliases;
     }
+    site->has_files = site->root_fd >= 0 || site->aliases || conf->user_dir.len;
     if (err < 0) {
         stop_host(host, site);
         return err;
@@ -103,6 +109,7 @@ static int add_folders(struct mk_host *host)
     int result = 0;
     for (const struct mk_host_folder *f = mk_host_folders(host); f && site && result != -ENOMEM; f = f->next) {
         int err = mk__static_alias_add_folder(host, site, f);
+        site->has_files |= err == 0;
         result = err < 0 ? err : result;
     }
     return result;
@@ -329,7 +336,7 @@ static int serve_request(struct mk_request *req)
     struct static_site *site = mk_request_host_state(req, &mk_plugin_static);
     enum mk_method method = mk_request_method(req);
 
-    if (!site || method == MK_METHOD_OTHER)
+    if (!site || method == MK_METHOD_OTHER || (!MK_SMALL && !site->has_files))
         return MK_DECLINED;
     if (method != MK_GET && method != MK_HEAD) {
         mk_response_method_not_allowed(req, MK_STR("GET, HEAD, OPTIONS"));
@@ -381,15 +388,15 @@ static void explain_file(const struct mk_host *host, struct mk_explain *e)
 {
     struct static_site *site = mk_host_state(host, &mk_plugin_static);
     struct static_location at = {site, e->path, MK_STR_NONE};
-    if (e->phase != MK_EXPLAIN_CONTENT || !site)
+    if (e->phase != MK_EXPLAIN_CONTENT || !site || !site->has_files)
         return;
     bool reads = mk_str_eq(e->method, MK_STR("GET")) || mk_str_eq(e->method, MK_STR("HEAD"));
     if (!reads || mk__static_open_is_hidden(site, e->path))
         mk_explain_add(e, host, NULL, MK_EXPLAIN_ANSWERS, "%s", reads ? "404: hidden" : "405, or 501");
-    else
-        mk_explain_add(e, host, NULL, MK_EXPLAIN_MAYBE, "sends a file below %s",
-                       mk__static_alias_find(&at) || !mk__static_userdir_match(&at) ? at.site->configured_path.p
-                                                                                    : "a folder of UserDir");
+    else if (!mk__static_alias_find(&at) && mk__static_userdir_match(&at))
+        mk_explain_add(e, host, NULL, MK_EXPLAIN_MAYBE, "sends a file below a folder of UserDir");
+    else if (at.site->root_fd >= 0)
+        mk_explain_add(e, host, NULL, MK_EXPLAIN_MAYBE, "sends a file below %s", at.site->configured_path.p);
 }
 
 MK_PLUGIN(static) = {

@@ -305,6 +305,31 @@ static bool has_setting(const struct mk__conf_values *values, const struct mk_co
     return false;
 }
 
+/* Returns whether a key of the section, which may have one for each of its owners, answers requests. */
+static bool has_serving_key(const struct mk__conf_section *sec)
+{
+    for (const struct mk__conf_values *values = sec->values; values; values = values->next)
+        for (const struct mk__conf_setting *setting = values->settings; setting; setting = setting->next)
+            if (setting->key && setting->key->flags & MK_CONF_SERVES)
+                return true;
+    return false;
+}
+
+/* Returns whether requests of the host are answered by a section or key other than that of its files. */
+static bool is_served(const struct mk__conf_set *set)
+{
+    for (const struct mk__conf_section *sec = set->sections; sec; sec = sec->next)
+        if (sec->type->flags & MK_CONF_SERVES || has_serving_key(sec))
+            return true;
+    return set->defaults && is_served(set->defaults);
+}
+
+static bool is_missing(const struct mk_conf_check *check, const struct mk_conf_key *key)
+{
+    return key->flags & MK_CONF_REQUIRED && !has_setting(check->values, key) &&
+           !(!MK_SMALL && key->flags & MK_CONF_FILES && is_served(check->set));
+}
+
 /* Checks one struct. `complete`: its section was read as a whole, so that a key that was not found is missing. */
 static void check_values(const struct mk_conf_check *check, bool complete)
 {
@@ -312,7 +337,7 @@ static void check_values(const struct mk_conf_check *check, bool complete)
     const struct mk_conf_section *section = values->registration->section;
 
     for (const struct mk_conf_key *key = section->keys; complete && key && key->name; key++)
-        if ((key->flags & MK_CONF_REQUIRED) && !has_setting(values, key))
+        if (is_missing(check, key))
             mk_conf_error(check, MK__CONF_SECTION, "[%s] lacks \"%s\", which must be set", section->name, key->name);
     if (section->check)
         section->check(check, values->data);
