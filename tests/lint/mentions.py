@@ -24,12 +24,12 @@ CODE_KINDS = ("c", "python", "shell", "cmake", "template", "rust")
 NOT_OURS = re.compile(r"CHANGELOG\.md$")  # it names what was
 
 # Files and calls of the system and of libraries that documents and comments may name.
-FOREIGN_FILES = {"shop.c", "app.c", "reports.c", "zconf.h"}  # of walks of the guide, and of zlib
+FOREIGN_FILES = {"shop.c", "app.c", "app.py", "reports.c", "zconf.h"}  # of the guide, and of zlib
 FOREIGN = set("""
-    accept4 bind calloc close connect dlclose dlopen epoll_ctl epoll_wait exec execv fchown fork free fstat getaddrinfo
-    io_uring_enter kill listen malloc malloc_trim mmap mprotect open openat openat2 poll pread preadv2 prctl pwrite
-    read readlink recv send sendfile setuid shutdown sigwait sleep splice stat statx syscall timerfd_create tcache write
-    writev
+    Future accept4 bind calloc close connect dlclose dlopen epoll_ctl epoll_wait exec execv fchown fork free
+    fstat getaddrinfo io_uring_enter kill listen malloc malloc_trim mmap mprotect open openat openat2 poll pread
+    preadv2 prctl pwrite read readlink recv send sendfile setuid shutdown sigwait sleep splice stat statx
+    syscall timerfd_create tcache write writev
     """.split())
 FOREIGN_PREFIXES = ("SSL_", "nghttp2_", "pcre2_")
 
