@@ -133,8 +133,10 @@ class Storm:
         for name in self.makers:
             self.write(name)
         self.write_certificate()
+        begin = len(self.server.lines)
         self.reload(self.site())
-        assert DONE in self.server.lines[-1] or DONE in self.server.lines[-2], self.server.log[-2000:]
+        results = [line for line in self.server.lines[begin:] if DONE in line or REFUSED in line]
+        assert DONE in results[0], "\n".join(results)
 
 
 class StormClients(Clients):

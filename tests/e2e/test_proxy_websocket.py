@@ -501,7 +501,7 @@ def test_reloads(start, way):
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["h1", "h2-tls"])
 def test_thousand_over_hundred_reloads(start, way):
-    with Backend(echo_websocket) as backend:
+    with Backend(echo_websocket, seconds=300) as backend:  # a turn of all tunnels may take long
         exchange_over_reloads(start(backend, way, settings={"Workers": 2}), way, 1000, 100)
         backend.wait_open(0)
 

@@ -101,7 +101,8 @@ class Peer:
         try:
             data = self.sock.recv(most)
         except TimeoutError:
-            raise AssertionError(f"the server under test sends nothing for {SECONDS} s: {self.raw[-500:]!r}") from None
+            wait = f"{self.backend.seconds} s"
+            raise AssertionError(f"the server under test sends nothing for {wait}: {self.raw[-500:]!r}") from None
         except OSError:
             raise Left from None
         self.raw += data
@@ -180,7 +181,7 @@ class Peer:
         try:
             self.sock.sendall(octets(data))
         except TimeoutError:
-            raise AssertionError(f"the server under test takes nothing for {SECONDS} s") from None
+            raise AssertionError(f"the server under test takes nothing for {self.backend.seconds} s") from None
         except OSError:
             raise Left from None
 
@@ -201,7 +202,7 @@ class Peer:
             fcntl.ioctl(self.sock.fileno(), termios.TIOCOUTQ, left)
             return left[0] == 0
 
-        await_true(is_sent, SECONDS, "the acknowledgement", pause=0.0005)
+        await_true(is_sent, self.backend.seconds, "the acknowledgement", pause=0.0005)
 
     def respond(self, body=b"", *fields, status=200, reason="OK", chunks=None, trailer=b""):
         """A well-formed response: with a length, or with `chunks` (pieces) and a trailer (bytes of whole lines)."""
@@ -230,7 +231,7 @@ class Peer:
 
     def wait(self, name):
         """Waits until the test calls backend.tell(name)."""
-        assert self.backend.events(name).wait(SECONDS), f"the test did not tell {name!r}"
+        assert self.backend.events(name).wait(self.backend.seconds), f"the test did not tell {name!r}"
 
     def wait_end(self):
         """Waits until the server under test closes; returns True if it was in an orderly way."""
@@ -265,14 +266,27 @@ class Backend(FakeServer):
     Runs a script for each connection: `scripts` is a function, or a list for one connection after the other, of which
     the last is repeated. It listens on a free port, or with `path` on a Unix socket; `tls` is a Pair or an SSLContext.
     Without `accepts` connections stay in the backlog until start(); fill_backlog() makes further ones wait for that.
+    Each wait of a script and of the test ends after `seconds`.
     """
 
-    def __init__(self, scripts, *, path=None, port=0, tls=None, handshakes=True, accepts=True, rcvbuf=None, alpn=()):
+    def __init__(
+        self,
+        scripts,
+        *,
+        path=None,
+        port=0,
+        tls=None,
+        handshakes=True,
+        accepts=True,
+        rcvbuf=None,
+        alpn=(),
+        seconds=SECONDS,
+    ):
         self.scripts = list(scripts) if isinstance(scripts, (list, tuple)) else [scripts]
         self.changed, self.signals = threading.Condition(), {}
         self.peers, self.requests, self.errors, self.failed_handshakes = [], [], [], []
         self.open = self.open_max = 0
-        self.fillers, self.handshakes, self.killed = [], handshakes, False
+        self.fillers, self.handshakes, self.killed, self.seconds = [], handshakes, False, seconds
         self.context = tls if tls is None or isinstance(tls, ssl.SSLContext) else make_context(tls, alpn)
         super().__init__(listen(path or ("127.0.0.1", port), rcvbuf, 128 if accepts else 0), accepts)
         scheme = "https" if tls else "http"
@@ -287,7 +301,7 @@ class Backend(FakeServer):
             raise self.errors[0] from error
 
     def run(self, connection):
-        connection.settimeout(SECONDS)
+        connection.settimeout(self.seconds)
         if connection.family != socket.AF_UNIX:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with self.changed:
@@ -349,7 +363,7 @@ class Backend(FakeServer):
 
     def wait_until(self, condition, what):
         with self.changed:
-            fine = self.changed.wait_for(lambda: condition() or self.errors, SECONDS)
+            fine = self.changed.wait_for(lambda: condition() or self.errors, self.seconds)
         if self.errors:
             raise self.errors[0]
         assert fine, f"{what}: {len(self.peers)} connections, {self.open} open, {len(self.requests)} requests"
