@@ -235,13 +235,18 @@ static int produce_frames(struct mk__h2 *h2)
     }
 }
 
+/* What an error leaves in the output, which all connections of the thread use, is not sent. */
 static int send_frames(struct mk__h2 *h2)
 {
+    struct mk__scratch *out = &mk__h2_shared_of(h2)->out;
+    assert(out->len == 0);
     h2->sent = 0;
     int r = flush_out(h2, 0);
     if (r == 0)
         r = produce_frames(h2);
     h2->current = NULL;
+    if (r < 0)
+        out->len = 0;
     return r == 0 ? flush_out(h2, 0) : r;
 }
 
