@@ -520,13 +520,15 @@ static struct exchange *make_exchange(struct mk_request *req, const struct route
         return NULL;
     struct exchange *x = mk_account_alloc(t->account, sizeof(*x));
     owner->exchange = x;
-    if (x)
-        *x = (struct exchange){.owner = owner,
-                               .req = req,
-                               .conf = route->conf,
-                               .client = route->client,
-                               .thread = t,
-                               .loop = mk_request_loop(req)};
+    if (!x)
+        return NULL;
+    *x = (struct exchange){.owner = owner,
+                           .req = req,
+                           .conf = route->conf,
+                           .client = route->client,
+                           .thread = t,
+                           .loop = mk_request_loop(req)};
+    mk_timer_init(&x->timer, on_timer);
     return x;
 }
 
@@ -545,7 +547,6 @@ void exchange_begin(struct mk_request *req, const struct route *route, struct th
     mk_request_hold_continue(req);
     mk_request_end_with_client(req);
     x->deadline_ms = conf->deadline_ms ? mk_loop_now_ms(x->loop) + conf->deadline_ms : UINT64_MAX;
-    mk_timer_init(&x->timer, on_timer);
     int status = upgrade_init(&x->upgrade, req, &conf->upgrade);
     x->backend = status ? NULL : backend_hold(t, route);
     if (x->backend)

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The n-th allocation of an exchange with a backend fails: the client sees it, and the next exchange is as usual."""
+
+import pytest
+
+from harness import build
+from harness.backend import Backend, echo, echo_websocket
+from harness.certificates import Authority
+from harness.failing_memory import fail_each, only_sanitized
+from harness.messages import chunked, lines, request
+from harness.proxies import TEXT, proxy_section
+from harness.ways import WAYS
+from harness.websocket import WebSocket
+
+pytestmark = [
+    pytest.mark.single_protocol,
+    pytest.mark.skipif(not (build.PLUGINS / "proxy.so").exists(), reason="this preset has no plugins"),
+    only_sanitized,
+]
+BODY = b"x" * 40_000
+
+
+def respond_in_chunks(peer):
+    """The head and each chunk come with a write of their own; every second connection ends with the response."""
+    while True:
+        peer.request()
+        peer.send(lines("HTTP/1.1 200 OK", TEXT, "Trailer: A", "Transfer-Encoding: chunked"))
+        peer.flush()
+        for _ in range(3):
+            peer.send(b"%x\r\n%s\r\n" % (len(BODY), BODY))
+        peer.send(b"0\r\nA: b\r\n\r\n")
+        if peer.number % 2:
+            return
+
+
+def ask_get(client):
+    return client.ask("/a?b")
+
+
+def ask_upload(client):
+    client.send(request("/up", "Content-Type: text/plain", f"Content-Length: {len(BODY)}", method="POST") + BODY)
+    return client.response(method="POST")
+
+
+def ask_chunked(client):
+    head = lines("POST /up HTTP/1.1", "Host: localhost", "Content-Type: text/plain", "Transfer-Encoding: chunked")
+    client.send(head + chunked(BODY, BODY))
+    return client.response(method="POST")
+
+
+def ask_h2(client):
+    return client.ask("/a?b", method="POST", body=BODY)
+
+
+def each(server, connect, ask):
+    """Fails each allocation of an exchange on a connection of its own."""
+
+    def exchange():
+        with connect() as client:
+            return ask(client).status
+
+    assert fail_each(server, exchange) > 3
+
+
+@pytest.mark.parametrize("ask", [ask_get, ask_upload, ask_chunked])
+@pytest.mark.parametrize("script", [echo, respond_in_chunks])
+def test_http1(serve, script, ask):
+    with Backend(script) as backend:
+        server = serve(text=proxy_section(backend))
+        each(server, server.connect, ask)
+
+
+@pytest.mark.skipif(not build.speaks("h2"), reason="this build does not speak HTTP/2")
+@pytest.mark.parametrize("script", [echo, respond_in_chunks])
+def test_http2(serve, script):
+    with Backend(script) as backend:
+        server = serve(text=proxy_section(backend))
+        each(server, server.connect_h2, ask_h2)
+
+
+def test_tls(serve, tmp_path):
+    """Of a backend; every second connection is a new one."""
+    ca = Authority(tmp_path)
+    with Backend(respond_in_chunks, tls=ca.make("localhost", "localhost", "IP:127.0.0.1")) as backend:
+        server = serve(text=proxy_section(backend, {"TlsCA": ca.cert}))
+        each(server, server.connect, ask_get)
+
+
+def test_websocket(serve):
+    with Backend(echo_websocket) as backend:
+        server = serve(text=proxy_section(backend))
+        server.way = WAYS["h1"]
+
+        def exchange():
+            with server.connect() as client:
+                socket = WebSocket(server, client=client, do_handshake=False)
+                socket.begin(*socket.handshake())
+                status = socket.read_head().status
+                if status == 101:
+                    socket.assert_echo("hello")
+                return 200 if status == 101 else status
+
+        assert fail_each(server, exchange) > 3
