@@ -9,7 +9,7 @@
 #include <assert.h>
 #include <errno.h>
 
-enum { NAME_BYTES_MAX = 80, VALUES_MAX = LINE_FIXED_MAX / LINE_VARIABLE_FIXED };
+enum { VALUES_MAX = LINE_FIXED_MAX / LINE_VARIABLE_FIXED };
 
 static const struct {
     const char *name;
@@ -44,75 +44,38 @@ struct format_parser {
     bool quoted; /* within quotes of the text */
 };
 
-static bool is_name_char(char c)
-{
-    return (mk_lower(c) >= 'a' && mk_lower(c) <= 'z') || (c >= '0' && c <= '9') || c == '_';
-}
-
-/* Parses the name behind a dollar, alone or in brackets. Returns the length with the dollar; 0 if there is none. */
-static size_t parse_name(struct mk_str s, struct mk_str *ret_name)
-{
-    const char *close = s.len > 1 && s.p[1] == '{' ? "}" : s.len > 1 && s.p[1] == '(' ? ")" : NULL;
-    size_t from = close ? 2 : 1, end = from;
-    while (end < s.len && (close ? s.p[end] != *close : is_name_char(s.p[end])))
-        end++;
-    *ret_name = mk_str(s.p + from, end - from);
-    if (end == from || (close && end == s.len))
-        return 0;
-    return end + (close ? 1 : 0);
-}
-
-static bool is_named(const struct log_variable *variable, struct mk_str name)
-{
-    struct mk_str own = mk_str_c(variable->name);
-    return variable->arg ? name.len > own.len && mk_str_starts(name, own) : mk_str_eq(name, own);
-}
-
 static const char *find_nearest(struct mk_str name)
 {
-    const char *best = NULL;
-    unsigned least = name.len < 6 ? 2 : (unsigned)name.len / 3 + 1;
-    for (const struct log_variable *variable = log_variables; variable->name; variable++) {
-        unsigned distance = mk_str_distance(name, mk_str_c(variable->name));
-        if (distance < least && !variable->arg) {
-            best = variable->name;
-            least = distance;
-        }
-    }
+    const char *best = mk_variable_find_nearest(name);
+    for (const struct log_variable *variable = log_variables; variable->name; variable++)
+        if (!variable->arg)
+            mk_variable_prefer_nearer(name, variable->name, &best);
     return best;
 }
 
-static const struct log_variable *find_variable(struct format_parser *parser, struct mk_str name)
+static const struct log_variable *find_own(struct mk_str name)
 {
     for (const struct log_variable *variable = log_variables; variable->name; variable++)
-        if (is_named(variable, name))
+        if (mk_variable_is_named(variable->name, variable->arg, name))
             return variable;
+    return NULL;
+}
+
+static int report_unknown(struct format_parser *parser, struct mk_str name)
+{
     const char *same = foreign_find_variable(name), *near = same ? same : find_nearest(name);
     mk_buf_addf(parser->error, "there is no variable \"%.*s\"", MK_STR_ARG(name));
     if (near)
         mk_buf_addf(parser->error, "; did you mean \"%s\"?", near);
     else
         mk_buf_addf(parser->error, "; the page of the plugin lists them, $header_NAME is any header of a request");
-    return NULL;
+    return -EINVAL;
 }
 
-/* Sets the argument of a variable: User-Agent for "header_user_agent", but a_b for "note_a_b". */
-static int set_arg(struct format_parser *parser, struct log_op *op, struct mk_str name)
+/* Tells whether the op has a value that may be truncated. */
+static bool has_value(const struct log_op *op)
 {
-    size_t prefix = strlen(op->variable->name);
-    char *copy = mk_arena_alloc(parser->arena, name.len);
-    if (!copy)
-        return -ENOMEM;
-    for (size_t i = prefix; i < name.len; i++) {
-        if (!is_name_char(name.p[i]) && name.p[i] != '-') {
-            mk_buf_addf(parser->error, "\"%.*s\" is not the name of a %s", MK_STR_ARG(name),
-                        op->variable->arg == ARG_NOTE ? "note" : "header");
-            return -EINVAL;
-        }
-        copy[i - prefix] = name.p[i] == '_' && op->variable->arg == ARG_HEADER ? '-' : name.p[i];
-    }
-    op->arg = mk_str(copy, name.len - prefix);
-    return 0;
+    return op->request_variable || (op->variable && !op->variable->number);
 }
 
 static struct log_op *add_op(struct format_parser *parser, size_t fixed)
@@ -124,18 +87,23 @@ static struct log_op *add_op(struct format_parser *parser, size_t fixed)
 
 static int add_variable(struct format_parser *parser, struct mk_str name)
 {
-    if (name.len > NAME_BYTES_MAX) {
-        mk_buf_addf(parser->error, "the name of a variable has more than %d characters", NAME_BYTES_MAX);
+    if (name.len > MK_VARIABLE_NAME_BYTES_MAX) {
+        mk_buf_addf(parser->error, "the name of a variable has more than %d characters", MK_VARIABLE_NAME_BYTES_MAX);
         return -EINVAL;
     }
-    const struct log_variable *variable = find_variable(parser, name);
-    if (!variable)
-        return -EINVAL;
-    struct log_op *op = add_op(parser, LINE_VARIABLE_FIXED);
-    enum line_form text_form = parser->quoted ? LINE_QUOTED : LINE_WORD;
-    parser->format->values += !variable->number;
-    *op = (struct log_op){.variable = variable, .form = parser->format->json ? LINE_JSON : text_form};
-    return variable->arg ? set_arg(parser, op, name) : 0;
+    struct log_op op = {.variable = find_own(name), .form = parser->quoted ? LINE_QUOTED : LINE_WORD};
+    if (!op.variable)
+        op.request_variable = mk_variable_find(name);
+    if (!op.variable && !op.request_variable)
+        return report_unknown(parser, name);
+    if (parser->format->json)
+        op.form = LINE_JSON;
+    parser->format->values += has_value(&op);
+    struct log_op *added = add_op(parser, LINE_VARIABLE_FIXED);
+    *added = op;
+    return mk_variable_parse_arg(op.variable ? op.variable->name : op.request_variable->name,
+                                 op.variable ? op.variable->arg : op.request_variable->arg, name, parser->arena,
+                                 &added->arg, parser->error);
 }
 
 static int add_literal(struct format_parser *parser, struct mk_str text)
@@ -147,61 +115,63 @@ static int add_literal(struct format_parser *parser, struct mk_str text)
     return op->arg.p ? 0 : -ENOMEM;
 }
 
-static int report_bad_dollar(struct format_parser *parser)
-{
-    mk_buf_addf(parser->error,
-                "a dollar needs the name of a variable behind it, $status or \\${status}; $$ is a dollar");
-    return -EINVAL;
-}
-
 static int parse_text(struct format_parser *parser, struct mk_str text, size_t *ret_at)
 {
-    size_t from = 0, at = 0;
-    int err = 0;
-    for (; at < text.len && err == 0; *ret_at = at) {
-        struct mk_str rest = mk_str(text.p + at, text.len - at), name;
-        if (rest.p[0] != '$') {
-            parser->quoted ^= rest.p[0] == '"';
-            at++;
-            continue;
-        }
-        bool dollar = rest.len > 1 && rest.p[1] == '$';
-        size_t n = dollar ? 2 : parse_name(rest, &name);
-        err = n ? add_literal(parser, mk_str(text.p + from, at - from + dollar)) : report_bad_dollar(parser);
-        if (err == 0 && !dollar)
+    struct mk_str rest = text, literal, name;
+    int r;
+    while ((r = mk_variable_next(&rest, &literal, &name, parser->error)) == 1) {
+        for (size_t i = 0; i < literal.len; i++)
+            parser->quoted ^= literal.p[i] == '"';
+        *ret_at = (size_t)(literal.p - text.p) + literal.len;
+        int err = add_literal(parser, literal);
+        if (err == 0 && name.p)
             err = add_variable(parser, name);
         if (err < 0)
             return err;
-        at += n;
-        from = at;
     }
-    return add_literal(parser, mk_str(text.p + from, at - from));
+    if (r < 0)
+        *ret_at = (size_t)(rest.p - text.p);
+    return r;
+}
+
+/* Returns the number of blanks at the beginning. */
+static size_t count_blanks(struct mk_str s)
+{
+    size_t n = 0;
+    while (n < s.len && s.p[n] == ' ')
+        n++;
+    return n;
+}
+
+static int add_member(struct format_parser *parser, struct mk_str name)
+{
+    char storage[MK_VARIABLE_NAME_BYTES_MAX + 8];
+    struct mk_buf literal;
+    mk_buf_init_fixed(&literal, storage, sizeof(storage));
+    mk_buf_addf(&literal, "%s\"%.*s\":", parser->format->n ? "," : "{", MK_STR_ARG(name));
+    int err = literal.err ? 0 : add_literal(parser, mk_buf_str(&literal)); /* the name is refused then */
+    return err == 0 ? add_variable(parser, name) : err;
 }
 
 /* Parses a JSON format, which has variables and blanks only. */
 static int parse_json(struct format_parser *parser, struct mk_str text, size_t *ret_at)
 {
-    char before[NAME_BYTES_MAX + 8];
-    size_t start = *ret_at;
-    for (size_t at = start; at < text.len;) {
-        struct mk_str rest = mk_str(text.p + at, text.len - at), name;
-        *ret_at = at;
-        if (rest.p[0] == ' ') {
-            at++;
-            continue;
+    struct mk_str rest = mk_str(text.p + *ret_at, text.len - *ret_at), literal, name;
+    int r;
+    while ((r = mk_variable_next(&rest, &literal, &name, parser->error)) == 1) {
+        size_t blanks = count_blanks(literal);
+        *ret_at = (size_t)(literal.p - text.p) + blanks;
+        if (blanks < literal.len) {
+            mk_buf_addf(parser->error, "behind \"json\" stand variables only, such as $status");
+            return -EINVAL;
         }
-        size_t n = rest.p[0] == '$' ? parse_name(rest, &name) : 0;
-        if (!n || name.len > NAME_BYTES_MAX)
-            return report_bad_dollar(parser);
-        struct mk_buf literal;
-        mk_buf_init_fixed(&literal, before, sizeof(before));
-        mk_buf_addf(&literal, "%s\"%.*s\":", parser->format->n ? "," : "{", MK_STR_ARG(name));
-        int err = add_literal(parser, mk_buf_str(&literal));
-        if (err == 0)
-            err = add_variable(parser, name);
+        int err = name.p ? add_member(parser, name) : 0;
         if (err < 0)
             return err;
-        at += n;
+    }
+    if (r < 0) {
+        *ret_at = (size_t)(rest.p - text.p);
+        return r;
     }
     return add_literal(parser, parser->format->n ? MK_STR("}") : MK_STR("{}"));
 }
@@ -262,18 +232,13 @@ int format_parse(const struct mk_conf_value *value, void *format, struct mk_aren
 
 /* ── lines ── */
 
-static bool has_value(const struct log_op *op)
-{
-    return op->variable && !op->variable->number;
-}
-
 /* `sizes`: what each value keeps while those before it are added; NULL: nothing. */
 static void put_ops(const struct format *f, struct line *l, const struct log_entry *e, const uint16_t *sizes)
 {
     for (const struct log_op *op = f->ops, *end = op + f->n; op < end; op++) {
         if (sizes && has_value(op))
             l->kept -= *sizes++;
-        if (op->variable)
+        if (op->variable || op->request_variable)
             variables_put(l, e, op);
         else
             line_put(l, op->arg);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The variables of a format, one row for each.
+ * The variables of a format: those of requests (<monkey/variables.h>), and one row for each of those that are known
+ * when the exchange is over.
  */
 #ifndef LOGGER_VARIABLES_H
 #define LOGGER_VARIABLES_H
 
-#include <monkey/request.h>
+#include <monkey/variables.h>
 
 #include "line.h"
 
@@ -17,15 +18,13 @@ struct log_entry {
 
 struct log_variable;
 
-/* One step of a format: a variable, or (`variable` NULL) a literal. */
+/* One step of a format: a variable of one of two kinds, or (both NULL) a literal. */
 struct log_op {
     const struct log_variable *variable;
-    struct mk_str arg; /* the literal; the name of a header or a note */
+    const struct mk_variable *request_variable;
+    struct mk_str arg; /* the literal; the argument of the variable, or its name if it has none */
     enum line_form form;
 };
-
-/* What follows a name that is a prefix: $header_NAME. */
-enum log_arg { ARG_NONE, ARG_HEADER, ARG_NOTE };
 
 /* One of `text`, `number` and `put`. */
 struct log_variable {
@@ -37,7 +36,7 @@ struct log_variable {
     /* Adds the value itself, at most LINE_VARIABLE_FIXED of the reserved bytes. */
     void (*put)(struct line *l, const struct log_entry *e, const struct log_op *op);
     const char *doc;
-    enum log_arg arg;
+    enum mk_variable_arg arg;
 };
 
 /* Ends with a row without a name. */

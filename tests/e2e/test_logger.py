@@ -250,7 +250,7 @@ def test_request_ids(site):
         ({"Format": '"$peer $stauts"'}, r'there is no variable "stauts"; did you mean "status"\?'),
         ({"Format": '"$peer $nothing_like_it"'}, r'there is no variable "nothing_like_it"; the page'),
         ({"Format": '"$ 5"'}, "a dollar needs the name of a variable"),
-        ({"Format": '"json $status, $path"'}, "a dollar needs the name of a variable"),
+        ({"Format": '"json $status, $path"'}, r'behind "json" stand variables only'),
         ({"Format": '"$(status"'}, "a dollar needs the name of a variable"),
         ({"AccessLog": "/nowhere/at/all.log"}, "cannot write /nowhere/at/all.log: No such file"),
         ({"AccessLog": "/etc"}, "cannot write /etc: Is a directory"),

@@ -48,6 +48,7 @@
 #include <monkey/tunnel.h>
 #include <monkey/upstream.h>
 #include <monkey/utf8.h>
+#include <monkey/variables.h>
 #include <monkey/watched.h>
 #include <monkey/websocket.h>
 

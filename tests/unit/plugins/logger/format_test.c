@@ -145,8 +145,9 @@ TEST(mistakes)
         {"${}", "a dollar needs", 0},
         {"${status", "a dollar needs", 0},
         {"$(status}", "a dollar needs", 0},
-        {"json status", "a dollar needs", 5},
-        {"json $status,$path", "a dollar needs", 12},
+        {"json status", "behind \"json\" stand variables only", 5},
+        {"json $status,$path", "variables only", 12},
+        {"json $status $", "a dollar needs", 13},
         {"$(header_a:b)", "is not the name of a header", 0},
     };
     struct format f;

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The variables of a request (<monkey/variables.h>).
+ */
+#include <monkey/buf.h>
+#include <monkey/plugin.h>
+#include <monkey/transport.h>
+#include <monkey/variables.h>
+
+#include <errno.h>
+
+enum { ADDRESS_BYTES = 48 /* of IPv6, 45 at most */ };
+
+static struct mk_str mark_empty_absent(struct mk_str s)
+{
+    return s.len ? s : MK_STR_NONE;
+}
+
+/* ── the client ── */
+
+/* Returns the address as text in the request's arena; NONE if it is not known. */
+static struct mk_str get_address_text(struct mk_request *req, struct mk_address address)
+{
+    struct mk_buf text;
+    if (address.family == AF_UNSPEC)
+        return MK_STR_NONE;
+    char *storage = mk_arena_alloc(mk_request_arena(req), ADDRESS_BYTES);
+    if (!storage)
+        return MK_STR_NONE;
+    mk_buf_init_fixed(&text, storage, ADDRESS_BYTES);
+    mk_address_print(&address, &text);
+    return mk_buf_str(&text);
+}
+
+static struct mk_str get_peer(struct mk_request *req, struct mk_str arg)
+{
+    (void)arg;
+    return get_address_text(req, mk_request_peer(req));
+}
+
+static struct mk_str get_client(struct mk_request *req, struct mk_str arg)
+{
+    (void)arg;
+    return get_address_text(req, mk_request_client(req));
+}
+
+static struct mk_str get_user(struct mk_request *req, struct mk_str arg)
+{
+    (void)arg;
+    return mk_request_user(req);
+}
+
+/* ── the request ── */
+
+static struct mk_str get_method(struct mk_request *req, struct mk_str arg)
+{
+    (void)arg;
+    return mark_empty_absent(mk_request_method_name(req));
+}
+
+static struct mk_str get_target(struct mk_request *req, struct mk_str arg)
+{
+    (void)arg;
+    return mark_empty_absent(mk_request_target(req));
+}
+
+static struct mk_str get_path(struct mk_request *req, struct mk_str arg)
+{
+    (void)arg;
+    return mark_empty_absent(mk_request_path(req));
+}
+
+static struct mk_str get_query(struct mk_request *req, struct mk_str arg)
+{
+    (void)arg;
+    return mk_request_query(req);
+}
+
+static struct mk_str get_host(struct mk_request *req, struct mk_str arg)
+{
+    (void)arg;
+    return mark_empty_absent(mk_request_host(req));
+}
+
+/* The version is unknown if the head could not be read up to the target. */
+struct mk_str mk_request_protocol(const struct mk_request *req)
+{
+    if (!mk_request_target(req).len)
+        return MK_STR_NONE;
+    if (mk_request_major(req) == 2)
+        return MK_STR("HTTP/2.0");
+    return mk_request_minor(req) ? MK_STR("HTTP/1.1") : MK_STR("HTTP/1.0");
+}
+
+static struct mk_str get_protocol(struct mk_request *req, struct mk_str arg)
+{
+    (void)arg;
+    return mk_request_protocol(req);
+}
+
+static struct mk_str get_referer(struct mk_request *req, struct mk_str arg)
+{
+    (void)arg;
+    return mk_request_header(req, MK_HEADER_REFERER);
+}
+
+static struct mk_str get_agent(struct mk_request *req, struct mk_str arg)
+{
+    (void)arg;
+    return mk_request_header(req, MK_HEADER_USER_AGENT);
+}
+
+static struct mk_str get_traceparent(struct mk_request *req, struct mk_str arg)
+{
+    (void)arg;
+    return mk_request_header_by_name(req, MK_STR("traceparent"));
+}
+
+static struct mk_str get_request_id(struct mk_request *req, struct mk_str arg)
+{
+    (void)arg;
+    return mk_request_id(req);
+}
+
+static struct mk_str get_note(struct mk_request *req, struct mk_str arg)
+{
+    return mk_request_get_note(req, arg);
+}
+
+/* ── the connection ── */
+
+static struct mk_str get_listener(struct mk_request *req, struct mk_str arg)
+{
+    (void)arg;
+    return mk_request_listener(req);
+}
+
+/* Returns an empty struct for connections without TLS. */
+static struct mk_tls_info get_tls_info(const struct mk_request *req)
+{
+    struct mk_tls_info found;
+    mk_request_tls_info(req, &found);
+    return found;
+}
+
+static struct mk_str get_tls_version(struct mk_request *req, struct mk_str arg)
+{
+    (void)arg;
+    return get_tls_info(req).version;
+}
+
+static struct mk_str get_tls_cipher(struct mk_request *req, struct mk_str arg)
+{
+    (void)arg;
+    return get_tls_info(req).cipher;
+}
+
+static struct mk_str get_tls_server_name(struct mk_request *req, struct mk_str arg)
+{
+    (void)arg;
+    return mark_empty_absent(get_tls_info(req).server_name);
+}
+
+static struct mk_str get_tls_client(struct mk_request *req, struct mk_str arg)
+{
+    (void)arg;
+    return mark_empty_absent(get_tls_info(req).client);
+}
+
+/* ── the table ── */
+
+static const struct mk_variable variables[] = {
+    {"peer", get_peer, "the address at the other end of the connection", MK_VARIABLE_ARG_NONE},
+    {"client", get_client, "the address of the client", MK_VARIABLE_ARG_NONE},
+    {"user", get_user, "the authenticated user", MK_VARIABLE_ARG_NONE},
+    {"method", get_method, "the method", MK_VARIABLE_ARG_NONE},
+    {"target", get_target, "the target as the client sent it", MK_VARIABLE_ARG_NONE},
+    {"path", get_path, "the decoded path", MK_VARIABLE_ARG_NONE},
+    {"query", get_query, "what follows the question mark", MK_VARIABLE_ARG_NONE},
+    {"host", get_host, "the requested host, without a port", MK_VARIABLE_ARG_NONE},
+    {"protocol", get_protocol, "HTTP/1.0, HTTP/1.1 or HTTP/2.0", MK_VARIABLE_ARG_NONE},
+    {"referer", get_referer, "the Referer field", MK_VARIABLE_ARG_NONE},
+    {"agent", get_agent, "the User-Agent field", MK_VARIABLE_ARG_NONE},
+    {"listener", get_listener, "the address of the Listen line", MK_VARIABLE_ARG_NONE},
+    {"tls_version", get_tls_version, "the version of TLS", MK_VARIABLE_ARG_NONE},
+    {"tls_cipher", get_tls_cipher, "the cipher suite of TLS", MK_VARIABLE_ARG_NONE},
+    {"tls_server_name", get_tls_server_name, "the host that the client sent by TLS (SNI)", MK_VARIABLE_ARG_NONE},
+    {"tls_client", get_tls_client, "the subject of a verified client certificate", MK_VARIABLE_ARG_NONE},
+    {"request_id", get_request_id, "the request ID, as in X-Request-Id", MK_VARIABLE_ARG_NONE},
+    {"traceparent", get_traceparent, "the field of W3C Trace Context", MK_VARIABLE_ARG_NONE},
+    {"header_", mk_request_header_by_name, "any header of the request: $header_accept", MK_VARIABLE_ARG_HEADER},
+    {"note_", get_note, "any note of a plugin", MK_VARIABLE_ARG_NOTE},
+};
+
+const struct mk_variable *mk_variable_at(unsigned n)
+{
+    return n < MK_COUNT_OF(variables) ? &variables[n] : NULL;
+}
+
+bool mk_variable_is_named(const char *own, enum mk_variable_arg arg, struct mk_str name)
+{
+    struct mk_str prefix = mk_str_c(own);
+    return arg ? name.len > prefix.len && mk_str_starts(name, prefix) : mk_str_eq(name, prefix);
+}
+
+const struct mk_variable *mk_variable_find(struct mk_str name)
+{
+    for (size_t i = 0; i < MK_COUNT_OF(variables); i++)
+        if (mk_variable_is_named(variables[i].name, variables[i].arg, name))
+            return &variables[i];
+    return NULL;
+}
+
+void mk_variable_prefer_nearer(struct mk_str name, const char *own, const char **best)
+{
+    unsigned least = name.len < 6 ? 2 : (unsigned)name.len / 3 + 1;
+    if (mk_str_distance(name, mk_str_c(own)) < (*best ? mk_str_distance(name, mk_str_c(*best)) : least))
+        *best = own;
+}
+
+const char *mk_variable_find_nearest(struct mk_str name)
+{
+    const char *best = NULL;
+    for (size_t i = 0; i < MK_COUNT_OF(variables); i++)
+        if (!variables[i].arg)
+            mk_variable_prefer_nearer(name, variables[i].name, &best);
+    return best;
+}
+
+/* ── texts ── */
+
+static bool is_name_char(char c)
+{
+    return (mk_lower(c) >= 'a' && mk_lower(c) <= 'z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+int mk_variable_parse_arg(const char *own, enum mk_variable_arg arg, struct mk_str name, struct mk_arena *arena,
+                          struct mk_str *ret, struct mk_buf *error)
+{
+    size_t prefix = arg ? strlen(own) : name.len;
+    char *copy = mk_arena_alloc(arena, name.len - prefix + 1);
+    if (!copy)
+        return -ENOMEM;
+    for (size_t i = prefix; i < name.len; i++) {
+        if (!is_name_char(name.p[i]) && name.p[i] != '-') {
+            mk_buf_addf(error, "\"%.*s\" is not the name of a %s", MK_STR_ARG(name),
+                        arg == MK_VARIABLE_ARG_NOTE ? "note" : "header");
+            return -EINVAL;
+        }
+        copy[i - prefix] = name.p[i] == '_' && arg == MK_VARIABLE_ARG_HEADER ? '-' : name.p[i];
+    }
+    *ret = mk_str(copy, name.len - prefix);
+    return 0;
+}
+
+/* Parses the name behind a dollar, alone or in brackets. Returns the length with the dollar; 0 if there is none. */
+static size_t parse_name(struct mk_str s, struct mk_str *ret_name)
+{
+    const char *close = s.len > 1 && s.p[1] == '{' ? "}" : s.len > 1 && s.p[1] == '(' ? ")" : NULL;
+    size_t from = close ? 2 : 1, end = from;
+    while (end < s.len && (close ? s.p[end] != *close : is_name_char(s.p[end])))
+        end++;
+    *ret_name = mk_str(s.p + from, end - from);
+    if (end == from || (close && end == s.len))
+        return 0;
+    return end + (close ? 1 : 0);
+}
+
+static struct mk_str skip(struct mk_str s, size_t n)
+{
+    return mk_str(s.p + n, s.len - n);
+}
+
+int mk_variable_next(struct mk_str *text, struct mk_str *ret_literal, struct mk_str *ret_name, struct mk_buf *error)
+{
+    const char *dollar = text->len ? memchr(text->p, '$', text->len) : NULL;
+    size_t at = dollar ? (size_t)(dollar - text->p) : text->len;
+    struct mk_str rest = skip(*text, at);
+    bool is_escaped = rest.len > 1 && rest.p[1] == '$';
+    size_t n = is_escaped ? 2 : 0;
+    if (!text->len)
+        return 0;
+    *ret_literal = mk_str(text->p, at + is_escaped);
+    *ret_name = MK_STR_NONE;
+    if (dollar && !is_escaped)
+        n = parse_name(rest, ret_name);
+    *text = skip(rest, n);
+    if (!dollar || n)
+        return 1;
+    mk_buf_addf(error, "a dollar needs the name of a variable behind it, $user or \\${user}; $$ is a dollar");
+    return -EINVAL;
+}
