@@ -161,6 +161,14 @@ static const struct mk_conf_key keys[] = {
                      "How the backend learns of the client: `X-Forwarded-For` and others (`X`), Forwarded of RFC 7239, "
                      "both, or not at all.",
                      .names = forwarded_names),
+    MK_CONF_KEY_CUSTOM(struct proxy_conf, request.set, "RequestSet", NULL,
+                       "Sets a header of requests to the backend, in place of the client's: "
+                       "`RequestSet X-User $user`. The value may have the variables of a request that the plugin "
+                       "logger knows. If it is empty, the backend gets no such header.",
+                       .flags = MK_CONF_REPEAT, .unit = "name value", .parse = fields_parse_set),
+    MK_CONF_KEY_CUSTOM(struct proxy_conf, request.remove, "RequestRemove", NULL,
+                       "Removes a header from requests to the backend.", .flags = MK_CONF_REPEAT, .unit = "name",
+                       .parse = fields_parse_remove),
     MK_CONF_KEY_ENUM(struct proxy_conf, early_hints, "EarlyHints", "Http2",
                      "Which clients get interim responses of the backend, such as 103: those of HTTP/2, `All`, or none "
                      "(`Off`). 100 is always passed on.",

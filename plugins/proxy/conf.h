@@ -5,6 +5,8 @@
 #ifndef PROXY_CONF_H
 #define PROXY_CONF_H
 
+#include "fields.h"
+
 #include <monkey/dial.h>
 #include <monkey/pattern.h>
 #include <monkey/plugin.h>
@@ -41,6 +43,7 @@ struct proxy_conf {
     int path, encoded_slash, forwarded, early_hints; /* enum proxy_path ... */
     struct mk_conf_list upgrade;                     /* the protocols that requests may ask for */
     struct mk_str host_header;                       /* "Client", "Backend" or a name */
+    struct field_changes request;                    /* RequestSet and RequestRemove */
     struct proxy_tls tls;
     uint64_t response_head_bytes_max;
     uint32_t connect_timeout_ms, response_timeout_ms, read_timeout_ms, send_timeout_ms, deadline_ms;

@@ -98,24 +98,25 @@ static bool is_named(struct mk_str connection, struct mk_str name)
 }
 
 /* Refuses options of Connection that would remove what the proxy needs or sets. */
-static bool is_connection_valid(struct mk_str connection)
+static bool is_connection_valid(struct mk_str connection, const struct field_changes *changes)
 {
     struct mk_str option;
     while (mk_str_next(&connection, &option)) {
         enum header_rule rule = header_of_request(option);
         if (rule == HEADER_SET || rule == HEADER_DISGUISED || mk_str_ieq(option, MK_STR("Content-Length")) ||
-            mk_str_ieq(option, MK_STR("Transfer-Encoding")))
+            mk_str_ieq(option, MK_STR("Transfer-Encoding")) || fields_replace(changes, option))
             return false;
     }
     return true;
 }
 
-static void write_client_fields(struct mk_buf *out, struct mk_request *req, struct mk_str connection,
-                                const struct upgrade *upgrade)
+static void write_client_fields(struct mk_buf *out, struct mk_request *req, const struct proxy_conf *conf,
+                                struct mk_str connection, const struct upgrade *upgrade)
 {
     struct mk_str name, value;
     for (unsigned i = 0; mk_request_header_at(req, i, &name, &value); i++)
-        if (header_of_request(name) == HEADER_PASS && !is_named(connection, name) && !upgrade_replaces(upgrade, name))
+        if (header_of_request(name) == HEADER_PASS && !is_named(connection, name) && !upgrade_replaces(upgrade, name) &&
+            !fields_replace(&conf->request, name))
             write_field(out, name, value);
 }
 
@@ -225,12 +226,13 @@ static bool is_hex(struct mk_str s)
  * The request ID, and a traceparent (W3C Trace Context) of a request that has none: made of an ID of ours, so that both
  * are found with one search.
  */
-static void write_ids(struct mk_buf *out, struct mk_request *req)
+static void write_ids(struct mk_buf *out, struct mk_request *req, const struct field_changes *changes)
 {
     struct mk_str id = mk_request_id(req);
     if (id.len)
         write_field(out, MK_STR("X-Request-Id"), id);
-    if (id.len == 32 && is_hex(id) && !mk_request_header_by_name(req, MK_STR("traceparent")).p)
+    if (id.len == 32 && is_hex(id) && !mk_request_header_by_name(req, MK_STR("traceparent")).p &&
+        !fields_replace(changes, MK_STR("traceparent")))
         mk_buf_addf(out, "traceparent: 00-%.*s-%.16s-00\r\n", MK_STR_ARG(id), id.p + 16);
 }
 
@@ -278,17 +280,19 @@ int request_write_head(struct mk_buf *out, struct mk_request *req, const struct 
                        const struct upgrade *upgrade)
 {
     struct mk_str connection = mk_request_header(req, MK_HEADER_CONNECTION);
-    if (!is_connection_valid(connection))
+    if (!is_connection_valid(connection, &conf->request))
         return -EINVAL;
     mk_buf_adds(out, mk_request_method_name(req));
     mk_buf_addc(out, ' ');
     write_target(out, req, conf);
     mk_buf_adds(out, MK_STR(" HTTP/1.1\r\n"));
     write_host(out, req, conf);
-    write_client_fields(out, req, connection, upgrade);
+    write_client_fields(out, req, conf, connection, upgrade);
+    if (fields_write(&conf->request, req, out) < 0)
+        return -EINVAL;
     if (conf->forwarded != PROXY_FORWARDED_OFF)
         write_forwarded(out, req, conf->forwarded);
-    write_ids(out, req);
+    write_ids(out, req, &conf->request);
     write_via(out, req);
     if (mk_request_expects_continue(req))
         mk_buf_adds(out, MK_STR("Expect: 100-continue\r\n"));

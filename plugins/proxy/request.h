@@ -11,8 +11,8 @@
 enum request_body { REQUEST_BODY_NONE, REQUEST_BODY_LENGTH, REQUEST_BODY_CHUNKED };
 
 /*
- * Writes the head. Returns 0, -EINVAL (the client's Connection names a header that it may not: 400) or -ENOBUFS (it
- * does not fit: 431).
+ * Writes the head. Returns 0, -EINVAL (the client's Connection names a header that it may not, or a value of RequestSet
+ * has control bytes of the client: 400) or -ENOBUFS (it does not fit: 431).
  */
 int request_write_head(struct mk_buf *out, struct mk_request *req, const struct proxy_conf *conf,
                        const struct upgrade *upgrade);

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Headers of requests by configuration (fields.h).
+ */
+#include "fields.h"
+
+#include "headers.h"
+
+#include <monkey/buf.h>
+
+#include <errno.h>
+#include <strings.h>
+
+static bool is_control(char c)
+{
+    return ((unsigned char)c < 0x20 && c != '\t') || c == 0x7f;
+}
+
+static bool has_control(struct mk_str s)
+{
+    for (size_t i = 0; i < s.len; i++)
+        if (is_control(s.p[i]))
+            return true;
+    return false;
+}
+
+static int fail(struct mk_buf *error, const char *sentence)
+{
+    mk_buf_addf(error, "%s", sentence);
+    return -EINVAL;
+}
+
+/* ── names ── */
+
+static char fold(char c)
+{
+    return c == '_' ? '-' : mk_lower(c);
+}
+
+static bool is_same(struct mk_str a, struct mk_str b)
+{
+    size_t i = 0;
+    while (i < a.len && a.len == b.len && fold(a.p[i]) == fold(b.p[i]))
+        i++;
+    return i == a.len && a.len == b.len;
+}
+
+static bool has_name(const struct field_list *list, struct mk_str name)
+{
+    const struct field *f = list->first;
+    while (f && !is_same(f->name, name))
+        f = f->next;
+    return f != NULL;
+}
+
+bool fields_replace(const struct field_changes *changes, struct mk_str name)
+{
+    return has_name(&changes->set, name) || has_name(&changes->remove, name);
+}
+
+/* Accepts letters, digits, dashes and underscores: all registered header names have no others. */
+static bool is_name(struct mk_str s)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        char c = mk_lower(s.p[i]);
+        if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '-' && c != '_')
+            return false;
+    }
+    return s.len > 0;
+}
+
+static bool starts_with(struct mk_str name, struct mk_str prefix)
+{
+    return name.len >= prefix.len && strncasecmp(name.p, prefix.p, prefix.len) == 0;
+}
+
+/* Returns why a name cannot be used; NULL: it can. */
+static const char *refuse_name(struct mk_str name)
+{
+    static const struct {
+        struct mk_str prefix;
+        const char *sentence;
+    } rows[] = {
+        {MK_STR_INIT("host"), "HostHeader chooses the Host that the backend gets"},
+        {MK_STR_INIT("x-forwarded-"), "this header tells the backend of the client: Forwarded chooses it"},
+        {MK_STR_INIT("forwarded"), "this header tells the backend of the client: Forwarded chooses it"},
+        {MK_STR_INIT("x-real-ip"), "this header tells the backend of the client: Forwarded chooses it"},
+    };
+    if (!is_name(name))
+        return "the name of a header has letters, digits and dashes only";
+    if (starts_with(name, MK_STR("sec-websocket-")))
+        return "this header belongs to the handshake of WebSocket";
+    if (header_of_request(name) == HEADER_PASS)
+        return NULL;
+    for (size_t i = 0; i < MK_COUNT_OF(rows); i++)
+        if (starts_with(name, rows[i].prefix))
+            return rows[i].sentence;
+    return "the proxy itself decides about this header";
+}
+
+/* Appends a header to a list. Returns 0, -ENOMEM, or -EINVAL with a sentence in `error`. */
+static int add_field(struct field_list *list, struct mk_str name, struct mk_arena *arena, struct field **ret,
+                     struct mk_buf *error)
+{
+    const char *refusal = refuse_name(name);
+    if (refusal)
+        return fail(error, refusal);
+    if (has_name(list, name))
+        return fail(error, "a line before this one has the same name");
+    struct field *f = mk_arena_zalloc(arena, sizeof(*f));
+    if (!f)
+        return -ENOMEM;
+    f->name = mk_arena_dup(arena, name);
+    if (!list->last)
+        list->last = &list->first;
+    *list->last = f;
+    list->last = &f->next;
+    *ret = f;
+    return f->name.p ? 0 : -ENOMEM;
+}
+
+/* ── values ── */
+
+static int report_variable(struct mk_str name, struct mk_buf *error)
+{
+    const char *nearest = mk_variable_find_nearest(name);
+    mk_buf_addf(error, "requests have no variable \"%.*s\"", MK_STR_ARG(name));
+    if (nearest)
+        mk_buf_addf(error, "; did you mean \"%s\"?", nearest);
+    return -EINVAL;
+}
+
+static int parse_piece(struct field_piece *piece, struct mk_str literal, struct mk_str name, struct mk_arena *arena,
+                       struct mk_buf *error)
+{
+    piece->literal = mk_arena_dup(arena, literal);
+    if (!piece->literal.p)
+        return -ENOMEM;
+    if (has_control(literal))
+        return fail(error, "a value has no control bytes");
+    if (!name.p)
+        return 0;
+    piece->variable = mk_variable_find(name);
+    if (!piece->variable || name.len > MK_VARIABLE_NAME_BYTES_MAX)
+        return report_variable(name, error);
+    return mk_variable_parse_arg(piece->variable->name, piece->variable->arg, name, arena, &piece->arg, error);
+}
+
+static int parse_value(struct mk_str text, struct field_piece **last, struct mk_arena *arena, struct mk_buf *error)
+{
+    struct mk_str literal, name;
+    int r;
+    while ((r = mk_variable_next(&text, &literal, &name, error)) > 0) {
+        struct field_piece *piece = mk_arena_zalloc(arena, sizeof(*piece));
+        int err = piece ? parse_piece(piece, literal, name, arena, error) : -ENOMEM;
+        if (err < 0)
+            return err;
+        *last = piece;
+        last = &piece->next;
+    }
+    return r;
+}
+
+int fields_parse_set(const struct mk_conf_value *value, void *list, struct mk_arena *arena, struct mk_buf *error)
+{
+    struct field *f;
+    if (value->n < 2)
+        return fail(error, "a header needs a name and a value; RequestRemove removes one");
+    struct mk_str name = value->words[0];
+    int err = add_field(list, name, arena, &f, error);
+    struct mk_str text = mk_str_trim(mk_str(value->text.p + name.len, value->text.len - name.len));
+    return err == 0 ? parse_value(text, &f->value, arena, error) : err;
+}
+
+int fields_parse_remove(const struct mk_conf_value *value, void *list, struct mk_arena *arena, struct mk_buf *error)
+{
+    struct field *f;
+    if (value->n != 1)
+        return fail(error, "it takes the name of one header");
+    return add_field(list, value->words[0], arena, &f, error);
+}
+
+/* ── requests ── */
+
+/* Writes a line, unless the value is empty. */
+static int write_field(const struct field *f, struct mk_request *req, struct mk_buf *out)
+{
+    size_t start = out->len;
+    mk_buf_adds(out, f->name);
+    mk_buf_adds(out, MK_STR(": "));
+    size_t value = out->len;
+    for (const struct field_piece *p = f->value; p; p = p->next) {
+        mk_buf_adds(out, p->literal);
+        if (p->variable)
+            mk_buf_adds(out, p->variable->get(req, p->arg));
+    }
+    struct mk_str written = mk_str(out->data + value, out->len - value);
+    if (has_control(written))
+        return -EINVAL;
+    if (mk_str_trim(written).len)
+        mk_buf_adds(out, MK_STR("\r\n"));
+    else
+        out->len = start;
+    return 0;
+}
+
+int fields_write(const struct field_changes *changes, struct mk_request *req, struct mk_buf *out)
+{
+    int err = 0;
+    for (const struct field *f = changes->set.first; f && err == 0; f = f->next)
+        err = write_field(f, req, out);
+    return err;
+}
