@@ -205,8 +205,8 @@ static const struct mk_conf_key keys[] = {
                          .max = 3600000, .unit = "s"),
     MK_CONF_KEY_BOOL(
         struct proxy_conf, rewrite_location, "RewriteLocation", "On",
-        "Whether Location and Content-Location, which the backend writes as it sees itself, become what the client "
-        "sees."),
+        "Whether Location, Content-Location, and Path and Domain of Set-Cookie, which the backend writes as it sees "
+        "itself, become what the client sees."),
     MK_CONF_KEY_BOOL(struct proxy_conf, tls.verify, "TlsVerify", "On",
                      "Whether the certificate of a backend with `https://` is verified. `Off` accepts any certificate, "
                      "so that anyone on the way can read and change what is passed."),

@@ -7,70 +7,11 @@
 
 #include "headers.h"
 #include "request.h"
+#include "rewrite.h"
 
 #include <errno.h>
-#include <strings.h>
 
 enum { RESPONSE_HEADERS_MAX = 128 }; /* of mk_response_header(), with those that the server adds */
-
-/* ── Location ── */
-
-/* Returns what is behind scheme and authority, if `url` begins with them; else `.p` is NULL. */
-static struct mk_str cut_origin(struct mk_str url, struct mk_str authority)
-{
-    size_t scheme = url.len >= 8 && strncasecmp(url.p, "https://", 8) == 0  ? 8
-                    : url.len >= 7 && strncasecmp(url.p, "http://", 7) == 0 ? 7
-                                                                            : 0;
-    if (!scheme || !authority.len || url.len < scheme + authority.len ||
-        !mk_str_ieq(mk_str(url.p + scheme, authority.len), authority))
-        return MK_STR_NONE;
-    struct mk_str rest = mk_str(url.p + scheme + authority.len, url.len - scheme - authority.len);
-    return !rest.len || strchr("/?#", rest.p[0]) ? rest : MK_STR_NONE;
-}
-
-/* Returns the path behind the one of `To`, if it is below that; else `.p` is NULL. */
-static struct mk_str cut_path(struct mk_str path, struct mk_str prefix)
-{
-    if (path.len < prefix.len || memcmp(path.p, prefix.p, prefix.len) != 0)
-        return MK_STR_NONE;
-    struct mk_str rest = mk_str(path.p + prefix.len, path.len - prefix.len);
-    return !rest.len || strchr("/?#", rest.p[0]) ? rest : MK_STR_NONE;
-}
-
-/*
- * Writes the location that the client can use: a path, if the backend has named itself or this host, and with the
- * prefix that the backend does not know. Others stay as they are.
- */
-static struct mk_str map_location(struct mk_request *req, const struct proxy_conf *conf, struct mk_str value)
-{
-    struct mk_str path = value.len && value.p[0] == '/' && !(value.len > 1 && value.p[1] == '/') ? value : MK_STR_NONE;
-    if (!path.p)
-        path = cut_origin(value, conf->to.authority);
-    if (!path.p)
-        path = cut_origin(value, request_authority(req));
-    if (!path.p)
-        return value;
-    struct mk_str prefix = MK_STR_NONE;
-    if (conf->strip_prefix || conf->to.path.p) {
-        struct mk_str rest = cut_path(path, conf->to.path.p ? conf->to.path : MK_STR(""));
-        if (!rest.p)
-            return path;
-        prefix = conf->match.text;
-        while (prefix.len && prefix.p[prefix.len - 1] == '/')
-            prefix.len--;
-        path = rest;
-    }
-    char *to = mk_arena_alloc(mk_request_arena(req), prefix.len + path.len + 1);
-    if (!to)
-        return value;
-    struct mk_buf out;
-    mk_buf_init_fixed(&out, to, prefix.len + path.len + 1);
-    mk_buf_adds(&out, prefix);
-    if (!path.len || path.p[0] != '/')
-        mk_buf_addc(&out, '/');
-    mk_buf_adds(&out, path);
-    return mk_buf_str(&out);
-}
 
 /* ── headers ── */
 
@@ -83,7 +24,13 @@ static int pass_header(struct mk_request *req, const struct proxy_conf *conf, st
     case HEADER_DATE: /* a malformed one is ours */
         return mk_response_set_date(req, value) == -ENOMEM ? -ENOMEM : 0;
     case HEADER_LOCATION:
-        return mk_response_header_ref(req, name, conf->rewrite_location ? map_location(req, conf, value) : value);
+        if (conf->rewrite_location)
+            value = rewrite_location(conf, request_authority(req), value, mk_request_arena(req));
+        return mk_response_header_ref(req, name, value);
+    case HEADER_COOKIE:
+        if (conf->rewrite_location)
+            value = rewrite_cookie(conf, mk_request_host(req), value, mk_request_arena(req));
+        return mk_response_header_ref(req, name, value);
     default:
         return mk_response_header_ref(req, name, value);
     }

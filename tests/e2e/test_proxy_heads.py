@@ -36,8 +36,8 @@ def sent_by(proxy, keys, *fields, target="/", **rest):
 
 
 def test_request_set(proxy):
-    keys = {"RequestSet": ["X-Own one $$ two", 'X-Text "$method $path?$query from $client"', "X-Agent $header_user_agent",
-                           "X-Id $(request_id)"]}  # fmt: skip
+    text = 'X-Text "$method $path?$query from $client"'
+    keys = {"RequestSet": ["X-Own one $$ two", text, "X-Agent $header_user_agent", "X-Id $(request_id)"]}
     sent = sent_by(proxy, keys, "X-Own: mine", "User-Agent: me", "X-Request-Id: 7", target="/a%20b?c")
     assert (sent["X-Own"], sent["X-Agent"], sent["X-Id"]) == ("one $ two", "me", "7")
     assert sent["X-Text"] == "GET /a b?c from 127.0.0.1"
@@ -90,6 +90,34 @@ def test_connection_must_not_name_them(proxy):
         for option, status in (("X-User", 400), ("x_user", 400), ("X-Other", 200)):
             with server.connect() as client:
                 assert client.ask("/", f"Connection: {option}").status == status
+
+
+# ── cookies ──
+
+PATH = {"Match": "/api", "StripPrefix": "On"}
+COOKIES = [
+    ({}, "a=b; Path=/x; Domain={host}", "a=b; Path=/x; Domain=site.example"),
+    ({}, "a=b;domain = .{host} ;Secure", "a=b;domain = site.example ;Secure"),
+    ({}, "a=b; Domain=other.example", "a=b; Domain=other.example"),
+    ({"HostHeader": "app.example:8080"}, "a=b; Domain=app.example", "a=b; Domain=site.example"),
+    (PATH, "a=b; Path=/x; HttpOnly;  SameSite=Lax", "a=b; Path=/api/x; HttpOnly;  SameSite=Lax"),
+    (PATH, "a=b; path=/", "a=b; path=/api"),
+    (PATH, "Path=/; Path=/a; Path=/b", "Path=/; Path=/a; Path=/api/b"),
+    (PATH, "__Host-a=b; Path=/; Secure", "__Host-a=b; Path=/; Secure"),
+    ({"Match": "/api", "To": "{url}/v2"}, "a=b; Path=/v2; Max-Age=5", "a=b; Path=/api; Max-Age=5"),
+    ({"Match": "/api", "To": "{url}/v2"}, "a=b; Path=/v2x", "a=b; Path=/v2x"),
+    ({**PATH, "RewriteLocation": "Off"}, "a=b; Path=/; Domain={host}", "a=b; Path=/; Domain={host}"),
+]
+
+
+@pytest.mark.parametrize("keys, sent, wanted", COOKIES)
+def test_cookies(proxy, keys, sent, wanted):
+    with Backend(answer(b"hello", TEXT, "Set-Cookie: " + sent.format(host="127.0.0.1"), "Set-Cookie: x=y")) as backend:
+        keys = {key: value.format(url=backend.url) for key, value in keys.items()}
+        with proxy(backend, keys).connect() as client:
+            got = client.ask("/api/a", host="site.example:81")
+    cookies = [value for name, value in got.fields if name.lower() == "set-cookie"]
+    assert cookies == [wanted.format(host="127.0.0.1"), "x=y"]
 
 
 # ── the configuration ──
