@@ -4,6 +4,8 @@
  */
 #include "conf.h"
 
+#include "send_file.h"
+
 #include <errno.h>
 #include <strings.h>
 
@@ -207,6 +209,14 @@ static const struct mk_conf_key keys[] = {
         struct proxy_conf, rewrite_location, "RewriteLocation", "On",
         "Whether Location, Content-Location, and Path and Domain of Set-Cookie, which the backend writes as it sees "
         "itself, become what the client sees."),
+    MK_CONF_KEY_CUSTOM(struct proxy_conf, send_file, "SendFile", NULL,
+                       "Folders of files that the backend may have this server send, in place of its response: with "
+                       "`X-Accel-Redirect` or `X-Sendfile`. `Off`: none.",
+                       .unit = "folder ...", .parse = send_file_parse),
+    MK_CONF_KEY_CUSTOM(struct proxy_conf, intercept, "InterceptErrors", NULL,
+                       "Which responses of the backend become error pages of this server, with the same status: `On` "
+                       "(400 and above), statuses such as `502 503`, or `Off`.",
+                       .unit = "status ...", .parse = intercept_parse),
     MK_CONF_KEY_BOOL(struct proxy_conf, tls.verify, "TlsVerify", "On",
                      "Whether the certificate of a backend with `https://` is verified. `Off` accepts any certificate, "
                      "so that anyone on the way can read and change what is passed."),

@@ -6,6 +6,7 @@
 #define PROXY_CONF_H
 
 #include "fields.h"
+#include "intercept.h"
 
 #include <monkey/dial.h>
 #include <monkey/pattern.h>
@@ -44,6 +45,8 @@ struct proxy_conf {
     struct mk_conf_list upgrade;                     /* the protocols that requests may ask for */
     struct mk_str host_header;                       /* "Client", "Backend" or a name */
     struct field_changes request;                    /* RequestSet and RequestRemove */
+    struct mk_conf_list send_file;                   /* absolute paths of folders */
+    struct intercept intercept;
     struct proxy_tls tls;
     uint64_t response_head_bytes_max;
     uint32_t connect_timeout_ms, response_timeout_ms, read_timeout_ms, send_timeout_ms, deadline_ms;

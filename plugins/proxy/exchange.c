@@ -396,7 +396,38 @@ static int switch_protocols(struct exchange *x, struct mk_str head)
     return 0;
 }
 
-/* Returns 0 (the last head was passed on), MK_AGAIN (another one follows) or -errno. */
+/* The server responds in place of the backend, whose connection is kept if it has sent all of its response. */
+static void discard_response(struct exchange *x)
+{
+    int err;
+    download_first(&x->down, &err);
+    if (err < 0 || !x->down.parser.is_done)
+        drop_conn(x);
+    finish(x);
+}
+
+static int respond_page(struct exchange *x, struct mk_str head)
+{
+    discard_response(x);
+    mk_response_error(x->req, x->down.parser.status);
+    response_keep_for_error(x->req, x->conf, &x->down.parser, x->down.fields, head);
+    return MK_DECLINED;
+}
+
+static int respond_file(struct exchange *x, struct mk_str head, const struct named_file *named)
+{
+    discard_response(x);
+    if (response_keep_for_file(x->req, x->conf, &x->down.parser, x->down.fields, head) < 0)
+        mk_response_error(x->req, 502);
+    else
+        send_file_respond(x->req, &x->conf->send_file, named);
+    return MK_DECLINED;
+}
+
+/*
+ * Returns 0 (the last head was passed on), MK_AGAIN (another one follows), MK_DECLINED (the server responds instead) or
+ * -errno.
+ */
 static int take_head(struct exchange *x, struct mk_str head)
 {
     if (x->down.parser.status == 101)
@@ -410,6 +441,12 @@ static int take_head(struct exchange *x, struct mk_str head)
         response_pass_interim(x->req, x->conf, &x->down.parser, x->down.fields, head);
         return MK_AGAIN;
     }
+    if (intercept_has(&x->conf->intercept, x->down.parser.status))
+        return respond_page(x, head);
+    struct named_file named;
+    int has_file = x->conf->send_file.n ? response_find_file(x->req, &x->down.parser, x->down.fields, head, &named) : 0;
+    if (has_file)
+        return has_file < 0 ? has_file : respond_file(x, head, &named);
     return response_pass_head(x->req, x->conf, &x->down.parser, x->down.fields, head);
 }
 

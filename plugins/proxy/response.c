@@ -59,9 +59,16 @@ static struct mk_str join_connection(struct mk_request *req, const struct mk_res
     return all;
 }
 
-/* Returns 0 or -errno. */
+static bool is_listed(const struct mk_str *names, struct mk_str name)
+{
+    while (names->p && !mk_str_ieq(*names, name))
+        names++;
+    return names->p;
+}
+
+/* Passes the headers on, or those with a name in `only`, unless that is NULL. Returns 0 or -errno. */
 static int pass_headers(struct mk_request *req, const struct proxy_conf *conf, const struct mk_response_parser *p,
-                        const struct mk_field *fields, struct mk_str head)
+                        const struct mk_field *fields, struct mk_str head, const struct mk_str *only)
 {
     int err = 0;
     head = mk_arena_dup(mk_request_arena(req), head);
@@ -70,7 +77,7 @@ static int pass_headers(struct mk_request *req, const struct proxy_conf *conf, c
     struct mk_str connection = join_connection(req, p, fields, head);
     for (unsigned i = 0; i < p->n_fields && err >= 0; i++) {
         struct mk_str name = mk_span_str(head.p, fields[i].name);
-        if (!connection.len || !mk_str_list_has(connection, name))
+        if ((!connection.len || !mk_str_list_has(connection, name)) && (!only || is_listed(only, name)))
             err = pass_header(req, conf, name, mk_span_str(head.p, fields[i].value));
     }
     return err == -ENOMEM && p->n_fields >= RESPONSE_HEADERS_MAX ? -ENOBUFS : err;
@@ -103,7 +110,7 @@ int response_pass_head(struct mk_request *req, const struct proxy_conf *conf, co
 {
     int err = mk_response_set_status(req, p->status);
     if (err >= 0)
-        err = pass_headers(req, conf, p, fields, head);
+        err = pass_headers(req, conf, p, fields, head, NULL);
     if (err >= 0 && p->status == 426)
         err = pass_required_protocol(req, conf, p, fields, head);
     if (err >= 0 && p->has_length && p->status != 204 && p->status != 304)
@@ -116,12 +123,55 @@ int response_pass_head(struct mk_request *req, const struct proxy_conf *conf, co
 int response_pass_upgrade(struct mk_request *req, const struct proxy_conf *conf, const struct mk_response_parser *p,
                           const struct mk_field *fields, struct mk_str head, struct mk_str token)
 {
-    int err = pass_headers(req, conf, p, fields, head);
+    int err = pass_headers(req, conf, p, fields, head, NULL);
     if (err >= 0 && mk_request_major(req) > 1)
         mk_response_header_remove(req, MK_STR("Sec-WebSocket-Accept"));
     else if (err >= 0)
         err = mk_response_header_ref(req, MK_STR("Upgrade"), token);
     return err;
+}
+
+/* ── responses that the server replaces ── */
+
+int response_find_file(struct mk_request *req, const struct mk_response_parser *p, const struct mk_field *fields,
+                       struct mk_str head, struct named_file *ret)
+{
+    struct mk_str uri = response_find(p, fields, head, MK_STR("X-Accel-Redirect"));
+    struct mk_str path = response_find(p, fields, head, MK_STR("X-Sendfile"));
+    struct mk_str ranges = response_find(p, fields, head, MK_STR("Accept-Ranges"));
+    struct mk_str type = response_find(p, fields, head, MK_STR("Content-Type"));
+    if (!uri.len && !path.len)
+        return 0;
+    *ret = (struct named_file){.value = mk_arena_dup(mk_request_arena(req), uri.len ? uri : path),
+                               .is_uri = uri.len > 0,
+                               .type = mk_arena_dup(mk_request_arena(req), type),
+                               .no_ranges = mk_str_ieq(ranges, MK_STR("none"))};
+    return ret->value.p && ret->type.p ? 1 : -ENOMEM;
+}
+
+/* The headers that nginx keeps for X-Accel-Redirect; Content-Type and Accept-Ranges are those of the file. */
+int response_keep_for_file(struct mk_request *req, const struct proxy_conf *conf, const struct mk_response_parser *p,
+                           const struct mk_field *fields, struct mk_str head)
+{
+    static const struct mk_str names[] = {MK_STR_INIT("Content-Disposition"),
+                                          MK_STR_INIT("Set-Cookie"),
+                                          MK_STR_INIT("Cache-Control"),
+                                          MK_STR_INIT("Expires"),
+                                          {0}};
+    return pass_headers(req, conf, p, fields, head, names);
+}
+
+/* The headers without which the client could not use the status (RFC 9110 section 15). */
+int response_keep_for_error(struct mk_request *req, const struct proxy_conf *conf, const struct mk_response_parser *p,
+                            const struct mk_field *fields, struct mk_str head)
+{
+    static const struct mk_str names[] = {MK_STR_INIT("WWW-Authenticate"),
+                                          MK_STR_INIT("Allow"),
+                                          MK_STR_INIT("Retry-After"),
+                                          MK_STR_INIT("Content-Range"),
+                                          {0}};
+    int err = pass_headers(req, conf, p, fields, head, names);
+    return err >= 0 && p->status == 426 ? pass_required_protocol(req, conf, p, fields, head) : err;
 }
 
 /* ── interim responses ── */

@@ -8,6 +8,7 @@ import pytest
 
 from harness import build
 from harness.backend import Backend, answer
+from harness.messages import lines
 from harness.proxies import TEXT, proxy_section
 from harness.server import run, section, write_config
 
@@ -120,6 +121,191 @@ def test_cookies(proxy, keys, sent, wanted):
     assert cookies == [wanted.format(host="127.0.0.1"), "x=y"]
 
 
+# ── SendFile ──
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Files that only a backend may give out, beside one that it must not."""
+    files = tmp_path / "private"
+    (files / "sub").mkdir(parents=True)
+    (files / "a.txt").write_bytes(b"0123456789")
+    (files / "sub" / "b c%.bin").write_bytes(b"binary")
+    (files / "out").symlink_to("../secret.txt")
+    (files / "in").symlink_to("a.txt")
+    (tmp_path / "secret.txt").write_bytes(b"secret")
+    return files
+
+
+def named_by(proxy, keys, *fields, asks=(), **rest):
+    """What the client gets when a backend sends these header fields."""
+    with Backend(answer(b"ignored", *fields, **rest)) as backend:
+        with proxy(backend, keys).connect() as client:
+            return client.ask("/download", *asks)
+
+
+@pytest.mark.parametrize(
+    "header, body",
+    [
+        ("X-Accel-Redirect: /a.txt", b"0123456789"),
+        ("X-Accel-Redirect: a.txt?x=1", b"0123456789"),
+        ("X-Accel-Redirect: {}/a.txt", b"0123456789"),
+        ("X-Accel-Redirect: /sub/b%20c%25.bin", b"binary"),
+        ("X-Accel-Redirect: /sub/../in", b"0123456789"),
+        ("X-Sendfile: {}/a.txt", b"0123456789"),
+        ("X-Sendfile: {}//sub/b c%.bin", b"binary"),
+    ],
+)
+def test_send_file(proxy, folder, header, body):
+    got = named_by(proxy, {"SendFile": folder}, header.format(folder))
+    assert (got.status, got.body, got.length) == (200, body, len(body))
+    assert got["ETag"] and got["Last-Modified"] and got["Accept-Ranges"] == "bytes"
+    assert got["X-Accel-Redirect"] is None and got["X-Sendfile"] is None
+
+
+@pytest.mark.parametrize(
+    "header, status",
+    [
+        ("X-Accel-Redirect: /none", 404),
+        ("X-Accel-Redirect: /sub", 404),
+        ("X-Accel-Redirect: /", 404),
+        ("X-Accel-Redirect: /a.txt%00", 404),
+        ("X-Accel-Redirect: /%2e%2e/secret.txt", 403),
+        ("X-Accel-Redirect: /../secret.txt", 403),
+        ("X-Accel-Redirect: {}/../secret.txt", 403),
+        ("X-Accel-Redirect: /out", 403),
+        ("X-Accel-Redirect: {long}", 404),
+        ("X-Sendfile: {}/none", 404),
+        ("X-Sendfile: {}/../secret.txt", 403),
+        ("X-Sendfile: {}2/a.txt", 403),
+        ("X-Sendfile: a.txt", 403),
+        ("X-Sendfile: /etc/passwd", 403),
+    ],
+)
+def test_send_file_outside(proxy, folder, header, status):
+    with Backend(answer(b"ignored", TEXT, header.format(folder, long="/a" * 3000))) as backend:
+        server = proxy(backend, {"SendFile": folder})
+        with server.connect() as client:
+            got = client.ask("/download")
+        name = header.split(":")[0]
+        assert (got.status, b"secret" in got.body) == (status, False)
+        server.wait_log(f"proxy: cannot send what {name} names: ")
+
+
+def test_send_file_off(proxy, folder):
+    got = named_by(proxy, {}, TEXT, f"X-Sendfile: {folder}/a.txt", "X-Accel-Redirect: /a.txt")
+    assert (got.status, got.body, got["X-Sendfile"], got["X-Accel-Redirect"]) == (200, b"ignored", None, None)
+
+
+def test_send_file_in_several_folders(proxy, folder, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "c.txt").write_bytes(b"c")
+    got = named_by(proxy, {"SendFile": f"{folder} {other}"}, "X-Accel-Redirect: /c.txt")
+    assert got.body == b"c"
+
+
+def test_send_file_keeps_headers(proxy, folder):
+    fields = ["Content-Type: image/x-own", 'Content-Disposition: attachment; filename="x"', "Set-Cookie: a=b; Path=/",
+              "Cache-Control: private", "Expires: 0", 'ETag: "1"', "X-Own: 1", "Content-Encoding: gzip"]  # fmt: skip
+    got = named_by(proxy, {"SendFile": folder, **PATH, "Match": "/download"}, *fields, "X-Accel-Redirect: /a.txt")
+    assert (got["Content-Type"], got["Cache-Control"], got["Expires"]) == ("image/x-own", "private", "0")
+    assert (got["Content-Disposition"], got["Set-Cookie"]) == ('attachment; filename="x"', "a=b; Path=/download")
+    assert (got["ETag"] != '"1"', got["X-Own"], got["Content-Encoding"]) == (True, None, None)
+
+
+def test_send_file_type_by_name(proxy, folder):
+    assert named_by(proxy, {"SendFile": folder}, "X-Accel-Redirect: /a.txt")["Content-Type"].startswith("text/plain")
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
+def test_send_file_for_methods(proxy, folder, method):
+    with Backend(answer(b"ignored", TEXT, "X-Accel-Redirect: /a.txt", status=201)) as backend:
+        with proxy(backend, {"SendFile": folder}).connect() as client:
+            for _ in range(3):
+                got = client.ask("/", method=method, body=b"up" if method == "POST" else b"")
+                assert (got.status, got.body, got.length) == (200, b"" if method == "HEAD" else b"0123456789", 10)
+        assert len(backend.peers) == 1
+
+
+def test_send_file_conditions_and_ranges(proxy, folder):
+    with Backend(answer(b"ignored", TEXT, "X-Accel-Redirect: /a.txt")) as backend:
+        with proxy(backend, {"SendFile": folder}).connect() as client:
+            tag = client.ask("/")["ETag"]
+            assert client.ask("/", f"If-None-Match: {tag}").status == 304
+            assert client.ask("/", 'If-Match: "x"').status == 412
+            part = client.ask("/", "Range: bytes=2-4")
+            assert (part.status, part.body, part["Content-Range"]) == (206, b"234", "bytes 2-4/10")
+            assert client.ask("/", "Range: bytes=20-").status == 416
+    got = named_by(proxy, {"SendFile": folder}, TEXT, "Accept-Ranges: none", "X-Accel-Redirect: /a.txt",
+                   asks=["Range: bytes=2-4"])  # fmt: skip
+    assert (got.status, got.body, got["Accept-Ranges"]) == (200, b"0123456789", None)
+
+
+def test_send_file_ends_an_incomplete_response(proxy, folder):
+    """The rest of the backend's body is not waited for, and its connection is closed."""
+
+    def respond(peer):
+        peer.request()
+        peer.send(lines("HTTP/1.1 200 OK", "X-Accel-Redirect: /a.txt", "Content-Length: 1000000") + b"x" * 100)
+        peer.wait_end()
+
+    with Backend(respond) as backend:
+        with proxy(backend, {"SendFile": folder}).connect() as client:
+            for count in (1, 2):
+                assert client.ask("/").body == b"0123456789"
+                backend.wait_accepted(count)
+        backend.wait_open(0)
+
+
+def test_send_file_follows_the_folder(proxy, tmp_path):
+    """A link that is put in place of another one is followed without a reload."""
+    link = tmp_path / "current"
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "f").write_text(name)
+    link.symlink_to("one")
+    with Backend(answer(b"ignored", TEXT, "X-Accel-Redirect: /f")) as backend:
+        with proxy(backend, {"SendFile": link}).connect() as client:
+            assert client.ask("/").body == b"one"
+            (tmp_path / "new").symlink_to("two")
+            (tmp_path / "new").rename(link)
+            assert client.ask("/").body == b"two"
+
+
+# ── InterceptErrors ──
+
+PAGES = section("ERROR_PAGES", {"404": '"our own page"'})
+
+
+@pytest.mark.parametrize(
+    "value, sent, is_ours",
+    [("On", 400, True), ("On", 404, True), ("On", 503, True), ("On", 599, True), ("On", 302, False),
+     ("Off", 404, False), ("404 502", 404, True), ("404 502", 502, True), ("404 502", 503, False), (None, 500, False)],
+)  # fmt: skip
+def test_intercept_errors(proxy, value, sent, is_ours):
+    def respond(peer):
+        while True:
+            peer.request()
+            peer.respond(b"theirs", TEXT, "X-Own: 1", "Location: /x", status=sent)
+
+    with Backend(respond) as backend:
+        with proxy(backend, {"InterceptErrors": value} if value else {}, text=PAGES).connect() as client:
+            for _ in range(2):
+                got = client.ask("/")
+                assert (got.status, got.body != b"theirs", got["X-Own"] is None) == (sent, is_ours, is_ours)
+                assert not is_ours or sent != 404 or b"our own page" in got.body
+        assert len(backend.peers) == 1
+
+
+def test_intercepted_errors_keep_what_they_need(proxy):
+    fields = ['WWW-Authenticate: Basic realm="x"', "Allow: PUT", "Retry-After: 7", "Set-Cookie: a=b"]
+    for status in (401, 405, 503):
+        got = named_by(proxy, {"InterceptErrors": "On"}, TEXT, *fields, status=status)
+        assert (got.status, got.body != b"ignored", got["Set-Cookie"]) == (status, True, None)
+        assert (got["WWW-Authenticate"], got["Allow"], got["Retry-After"]) == ('Basic realm="x"', "PUT", "7")
+
+
 # ── the configuration ──
 
 
@@ -137,6 +323,10 @@ MISTAKES = {
     "RequestSet X-User $usr": 'requests have no variable "usr"; did you mean "user"?',
     "RequestSet X-User $status": 'requests have no variable "status"',
     "RequestSet X-User $": "a dollar needs the name of a variable",
+    "SendFile /no/such/folder": "cannot open the folder /no/such/folder: No such file",
+    "SendFile /etc/passwd": "cannot open the folder /etc/passwd: Not a directory",
+    "InterceptErrors 399": "it takes On, Off, or statuses from 400 to 599",
+    "InterceptErrors 404 all": "it takes On, Off, or statuses from 400 to 599",
     "RequestSet X-User a\n    RequestSet x_user b": "a line before this one has the same name",
 }
 
