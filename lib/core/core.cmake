@@ -18,7 +18,7 @@ set(MK_CORE_SOURCES
 
 # Not in small builds, where calls into them are not compiled (MK_HAS_..., MK_SMALL).
 set(large
-    base/address.c base/base64.c base/counters.c base/counters_memory.c base/sha1.c base/siphash.c
+    base/address.c base/base64.c base/counters.c base/counters_memory.c base/random_pool.c base/sha1.c base/siphash.c
     conf/foreign_syntax.c conf/foreign_words.c http/client_addr.c http/encoded_slash.c http/extra.c
     http/filter.c http/h1/tunnel.c http/h2/core.c http/handshake.c http/interim.c http/message/forwarded.c
     http/message/preface.c http/message/proxy_protocol.c http/parts.c

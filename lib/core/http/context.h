@@ -12,6 +12,7 @@
 
 #include "base/counters.h"
 #include "base/pool.h"
+#include "base/random_pool.h"
 #include "http/message/preface.h"
 #include "http/message/request_head.h"
 #include "net/sock.h"
@@ -174,6 +175,7 @@ struct mk__context {
     int64_t date_seconds; /* of ok_lines */
     uint8_t ok_lines_len;
     char ok_lines[sizeof(MK__OK_LINE) + MK__DATE_LINES_BYTES]; /* MK__OK_LINE "Server: ...\r\nDate: ...\r\n" */
+    struct mk__random_pool random;                             /* for request IDs */
 };
 
 /* Larger buffers for new settings; NULL and 0 where the present ones are large enough. */

@@ -4,8 +4,6 @@
  */
 #include "http/request.h"
 
-#include <monkey/random.h>
-
 enum { ID_BYTES_MAX = 128, RANDOM_BYTES = 16 };
 
 /* Allows letters, digits and a few marks of common ID formats: no byte that needs an escape in a log. */
@@ -23,7 +21,7 @@ static struct mk_str make_id(struct mk_request *req)
 {
     unsigned char bytes[RANDOM_BYTES];
     char *text = mk_arena_alloc(&req->arena, 2 * RANDOM_BYTES);
-    if (!text || mk_random(bytes, sizeof(bytes)) < 0)
+    if (!text || mk__random_pool_take(&req->http->random, bytes, sizeof(bytes)) < 0)
         return MK_STR_NONE;
     for (int i = 0; i < RANDOM_BYTES; i++) {
         text[2 * i] = "0123456789abcdef"[bytes[i] >> 4];
