@@ -21,7 +21,7 @@ MONKEY = pathlib.Path(__file__).parents[2] / "build" / os.environ.get("MONKEY_PR
 WORKLOADS = {name: workloads.load_workload(name) for name in data.list_names("workloads")}
 # Those that differ in what the servers have to do.
 DIFFERENT = "W1", "W1L", "W3z", "W4", "W5", "W7", "W8", "W8b", "W9", "W9b", "W9s", "W9t", "S1", "S1t", "S1s"
-DIFFERENT += "S2", "S2t", "S2b", "S3", "S4"
+DIFFERENT += "S2", "S2t", "S2b", "S3", "S4", "P1", "P2", "P3", "P4"
 FETCHED = "actix", "ioredis", "node-sqlite"  # what they need is fetched, where the network permits it
 SERVER = """
 name = "own"
@@ -116,7 +116,7 @@ def list_answers():
 @pytest.mark.parametrize("name, workload", list_answers())
 def test_server_answers(work, root, build_server, name, workload):
     workload, choice = WORKLOADS[workload], choose(name)
-    choice = choice.with_variants(workload.variants)
+    choice = choice.for_workload(workload)
     server = servers.Server(choice, work / name, root, built=build_server(choice))
     server.start()
     try:
@@ -351,6 +351,62 @@ def test_a_server_whose_library_is_missing(tmp_path):
 def test_names_of_a_build_are_checked(tmp_path):
     with pytest.raises(Problem, match="own.toml:7: build: @builts@ stands for nothing; do you mean built?"):
         make_built(tmp_path, "@builts@")
+
+
+# ── a backend for each server ──
+
+WITH_BACKEND = SERVER.replace("CODE", LISTEN + "\\ntime.sleep(100)") + """
+[variants.proxy.config]
+"backend.port" = "@backend@"
+"""
+
+
+def open_conn(port):
+    return socket.create_connection(("127.0.0.1", port), 20)
+
+
+def test_backend_runs_beside_a_server(tmp_path, root):
+    path = tmp_path / "own.toml"
+    path.write_text(WITH_BACKEND)
+    server = servers.Server(servers.parse_choice(str(path)).for_workload(WORKLOADS["P1"]), tmp_path / "own", root)
+    assert server.name == "own+proxy"
+    server.start()
+    try:
+        with open_conn(int(pathlib.Path(server.folder, "backend.port").read_text())) as client:
+            client.sendall(b"GET /13.txt HTTP/1.1\r\nHost: a\r\n\r\n")
+            assert client.recv(1000).endswith(b"\r\n\r\nHello, World\n")
+        (pid,) = server.helpers
+        assert is_alive(pid)
+    finally:
+        server.stop()
+    assert not is_alive(pid)
+
+
+@pytest.mark.parametrize("name", ["variants", "backend"])
+def test_backend_belongs_to_a_variant(tmp_path, name):
+    path = tmp_path / "own.toml"
+    text = 'name = "own"\ntext = "own"\npath = "13.txt"\nclients = 1\n'
+    path.write_text(text + ('variants = ["proxy"]\n' if name == "variants" else 'backend = "limit-memory"\n'))
+    with pytest.raises(Problem, match="have a backend, and all of these"):
+        workloads.load_workload(str(path))
+
+
+def test_limit_server_takes_uploads(work, root):
+    """In pieces, with the beginning or all of a body in the read of the head, one after the other."""
+    server = servers.Server(servers.parse_choice("limit-upload"), work / "limit", root)
+    server.start()
+    try:
+        with open_conn(server.port) as client:
+            for size, together in ((0, 0), (1, 1), (10, 4), (1 << 20, 0), (1 << 20, 5000), (3, 3)):
+                head = f"POST /13.txt HTTP/1.1\r\nHost: a\r\nContent-Length: {size}\r\n\r\n".encode()
+                client.sendall(head + b"x" * together)
+                client.sendall(b"x" * (size - together))
+                got = b""
+                while not got.endswith(b"\r\n\r\nHello, World\n"):
+                    got += client.recv(1000) or pytest.fail(f"the connection was closed: {got}")
+                assert got.count(b"HTTP/1.1 200 OK") == 1
+    finally:
+        server.stop()
 
 
 # ── a Redis server for each server ──

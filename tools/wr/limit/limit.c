@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * wr-limit: the least that a server can do for a workload. One thread, epoll edge-triggered; finds the end of a request
- * head, takes the path as it is, and answers with a fixed head and a file below ROOT, or with one text, in one of five
+ * head, takes the path as it is, and answers with a fixed head and a file below ROOT, or with one text, in one of six
  * ways (struct mode). All answers from memory to the requests of one read are one write. Listens on 127.0.0.1 only.
  */
 #include <errno.h>
@@ -35,10 +35,14 @@ static const struct mode {
     bool memory, opens; /* bodies are in memory; files are opened for each request */
     size_t slice;       /* bytes of a body that are sent before other connections have their turn */
     bool hello;         /* HELLO_BODY at HELLO_PATH instead of files, with the fields of an answer of a web service */
+    bool upload;        /* requests have bodies, with a Content-Length of this spelling, which are dropped */
 } modes[] = {
-    {"memory", true, false, SIZE_MAX, false}, {"descriptor", false, false, SIZE_MAX, false},
-    {"open", false, true, SIZE_MAX, false},   {"sliced", false, false, SLICE, false},
-    {"hello", true, false, SIZE_MAX, true},
+    {.name = "memory", .memory = true, .slice = SIZE_MAX},
+    {.name = "descriptor", .slice = SIZE_MAX},
+    {.name = "open", .opens = true, .slice = SIZE_MAX},
+    {.name = "sliced", .slice = SLICE},
+    {.name = "hello", .memory = true, .slice = SIZE_MAX, .hello = true},
+    {.name = "upload", .memory = true, .slice = SIZE_MAX, .upload = true},
 };
 
 /* What is known of a path since its first request. */
@@ -59,6 +63,7 @@ struct conn {
     size_t at; /* bytes of the answer that are sent */
     int file_fd;
     bool queued;
+    size_t unread; /* bytes of a body, behind which the answer `head` is sent */
     size_t in_len;
     char *in; /* requests behind that answer, or the beginning of one; NULL: none */
 };
@@ -66,7 +71,8 @@ struct conn {
 struct request {
     const struct file *file;
     const struct head *head;
-    size_t end; /* of the request, in the bytes that were read */
+    size_t end;    /* of the request, in the bytes that were read */
+    size_t unread; /* bytes of its body that were not read */
 };
 
 static const struct mode *mode;
@@ -184,7 +190,11 @@ static bool find_request(const char *from, size_t len, size_t at, struct request
     const char *path = memchr(head, ' ', n),
                *blank = path ? memchr(path + 1, ' ', n - (size_t)(path + 1 - head)) : NULL;
     const struct file *f = blank ? find_file(path + 1, (size_t)(blank - path - 1)) : &missing;
-    *ret = (struct request){f, &f->heads[memmem(head, n, "\nConnection: close", 18) != NULL], at + n + 4};
+    *ret = (struct request){f, &f->heads[memmem(head, n, "\nConnection: close", 18) != NULL], at + n + 4, 0};
+    const char *length = mode->upload ? memmem(head, n, "\nContent-Length: ", 17) : NULL;
+    size_t body = length ? strtoul(length + 17, NULL, 10) : 0, got = len - ret->end;
+    ret->end += body < got ? body : got;
+    ret->unread = body < got ? 0 : body - got;
     return true;
 }
 
@@ -259,14 +269,14 @@ static int send_gathered(int fd, const struct request *requests, int n)
     while (done < n && left >= requests[done].head->all)
         left -= requests[done++].head->all;
     if (done < n)
-        conns[fd] = (struct conn){requests[done].file, requests[done].head, left, -1, false, 0, NULL};
+        conns[fd] = (struct conn){requests[done].file, requests[done].head, left, -1, false, 0, 0, NULL};
     return done;
 }
 
 static int send_file(int fd, const struct request *request)
 {
     int file_fd = mode->opens && request->file != &missing ? open_file(request->file) : request->file->fd;
-    conns[fd] = (struct conn){request->file, request->head, 0, file_fd, false, 0, NULL};
+    conns[fd] = (struct conn){request->file, request->head, 0, file_fd, false, 0, 0, NULL};
     return send_answer(fd);
 }
 
@@ -290,10 +300,16 @@ static int answer_requests(int fd, const char *from, size_t len)
         bool is_last = false;
         while (n < most && !is_last && find_request(from, len, n ? requests[n - 1].end : at, &requests[n])) {
             is_last = requests[n].head == &requests[n].file->heads[1];
-            n++;
+            if (requests[n++].unread)
+                break;
         }
         if (!n)
             return len - at < IN_BYTES ? keep_input(fd, from + at, len - at) : close_conn(fd);
+        if (requests[n - 1].unread) {
+            conns[fd] = (struct conn){
+                requests[n - 1].file, requests[n - 1].head, 0, -1, false, requests[n - 1].unread, 0, NULL};
+            return n > 1 ? close_conn(fd) : 0; /* uploads are not pipelined */
+        }
         if (mode->memory) {
             int done = send_gathered(fd, requests, n);
             if (done < n)
@@ -309,11 +325,24 @@ static int answer_requests(int fd, const char *from, size_t len)
     return 0;
 }
 
+/* Drops what comes of a body. Returns as the functions that send. */
+static int drop_body(int fd)
+{
+    struct conn *c = &conns[fd];
+    while (c->unread) {
+        ssize_t n = recv(fd, NULL, c->unread, MSG_TRUNC);
+        if (n <= 0)
+            return n < 0 && errno == EAGAIN ? 0 : close_conn(fd);
+        c->unread -= (size_t)n;
+    }
+    return 1;
+}
+
 /* Goes on with a connection until it has to wait. */
 static void serve(int fd)
 {
     struct conn *c = &conns[fd];
-    if (c->file && send_answer(fd) <= 0)
+    if (drop_body(fd) <= 0 || (c->file && send_answer(fd) <= 0))
         return;
     for (size_t room = 1; room;) {
         size_t kept = c->in_len;
@@ -330,7 +359,11 @@ static void serve(int fd)
             close_conn(fd);
             return;
         }
-        if (answer_requests(fd, in, kept + got) < 0 || c->file || got < room)
+        if (answer_requests(fd, in, kept + got) < 0)
+            return;
+        if (c->unread && (drop_body(fd) <= 0 || send_answer(fd) <= 0))
+            return;
+        if (c->file || got < room)
             return;
     }
 }
@@ -390,7 +423,8 @@ int main(int argc, char **argv)
             mode = &modes[i];
     long port = mode ? strtol(argv[2], NULL, 10) : 0;
     if (port < 1 || port > 65535) {
-        fputs("usage: wr-limit memory|descriptor|open|sliced|hello PORT ROOT, with a port from 1 to 65535\n", stderr);
+        fputs("usage: wr-limit memory|descriptor|open|sliced|hello|upload PORT ROOT, with a port from 1 to 65535\n",
+              stderr);
         return 2;
     }
     signal(SIGPIPE, SIG_IGN); /* of sendfile(2) */

@@ -112,8 +112,7 @@ class Results:
 
     def count_pairs(self, workload, first, second):
         """Of two choices of a command line."""
-        labels = [choice.label if choice.kind.limit else choice.with_variants(workload.variants).label
-                  for choice in (first, second)]  # fmt: skip
+        labels = [choice.for_workload(workload).label for choice in (first, second)]
         return len(self.all_pairs_of(workload.name, *labels))
 
     def title_of(self, label):

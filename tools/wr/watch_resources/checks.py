@@ -29,11 +29,13 @@ class Answer(NamedTuple):
         return f"HTTP/{self.version}, status {self.status}, {content}"
 
 
-def ask(workload, url):
+def ask(workload, url, body=""):
     versions = SECURE_VERSIONS if workload.tls else VERSIONS
     command = ["curl", "-sk", "-m", str(SECONDS), versions[workload.protocol], "-w", WRITE_OUT]
     for name, value in workload.all_headers().items():
         command += ["-H", f"{name}: {value}"]
+    if body:
+        command += ["--data-binary", f"@{body}", "-H", "Expect:"]
     try:
         done = subprocess.run([*command, url], capture_output=True)
     except FileNotFoundError:
@@ -72,15 +74,15 @@ def check_answers(workload, server):
     if workload.websocket:
         check_websocket(workload, server)
         return
-    paths = workload.list_paths()
+    paths, body = workload.list_paths(), os.path.join(server.root, workload.body) if workload.body else ""
     for path in paths[:: max(1, len(paths) // PATHS)]:
         suffix = {"gzip": ".gz"}.get(workload.coding, "")
         wanted = Answer(workload.protocol, "200", workload.coding, read_content(server.root, path + suffix))
-        found = ask(workload, workload.url(server.port, path))
+        found = ask(workload, workload.url(server.port, path), body)
         if found.status == "000":
             server.check_health()
             raise Problem(server.tell(f"does not answer {workload.name} /{path} within {SECONDS} s"))
         if found != wanted:
             raise Problem(f"{server.name} answers {workload.name} /{path} with {found} instead of {wanted}")
-    if workload.protocol == "1.1" and not workload.close:
+    if workload.protocol == "1.1" and not workload.close and not body:
         check_connection(workload, server)

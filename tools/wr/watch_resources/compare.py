@@ -126,7 +126,7 @@ class Comparison:
         for choice in self.choices:
             reason = choice.kind.lacks(workload)
             if not reason:
-                yield choice if choice.kind.limit else choice.with_variants(workload.variants)
+                yield choice.for_workload(workload)
             elif self.plan.chosen:
                 self.progress.say(f"{workload.name} without {choice.label}: {reason}")
 
@@ -286,10 +286,11 @@ def resume_plan(known, path, names=(), chosen=()):
 
 
 def list_choices(plan):
-    """Of all workloads, with the variants that each one needs."""
+    """Of all workloads, with the variants that each one needs, and the backends."""
     found, choices = plan.choose()
     able = [(workload, choice) for workload in found for choice in choices if not choice.kind.lacks(workload)]
-    return [choice if choice.kind.limit else choice.with_variants(workload.variants) for workload, choice in able]
+    backends = dict.fromkeys(workload.backend for workload, _ in able if workload.backend)
+    return [*(choice.for_workload(workload) for workload, choice in able), *map(servers.parse_choice, backends)]
 
 
 def make_environment(folder, many, share_cpu, choices):

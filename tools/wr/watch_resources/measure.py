@@ -61,7 +61,7 @@ class Strangers(H2Load):
 
 def list_generators(workload):
     """Those that can do it, the best first."""
-    if workload.websocket:
+    if workload.websocket or workload.body:
         return [WrLoad]
     if workload.protocol == "2":
         return [H2Load]
@@ -98,6 +98,8 @@ def make_load(workload, server, seconds, generator):
         name = workload.list_paths()[0] + {"gzip": ".gz"}.get(workload.coding, "")
         checks = {"status": 200, "length": content_size(server.root, name)}
         extra = ("--full-handshakes",) if workload.connections == "strangers" else ()
+        if workload.body:
+            extra += ("--method", "POST", "--body", os.path.join(server.root, workload.body))
     if workload.paths > 1:
         paths = write_paths(workload, server.root, os.path.join(server.folder, "paths.txt"))
         checks = {}

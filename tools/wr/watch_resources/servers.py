@@ -25,7 +25,8 @@ START_SECONDS, STOP_SECONDS, ACCEPT_SECONDS = 10, 5, 5
 LAST_LINES = 5  # of a server's output, in messages
 PR_SET_PDEATHSIG = 1
 PLACEHOLDER = re.compile(r"@(\w+)@")
-BUILTINS = ("program", "port", "root", "folder", "cert", "key", "pem", "built", "peers", "checkout", "redis")
+BUILTINS = ("program", "port", "root", "folder", "cert", "key", "pem", "built", "peers", "checkout")
+BUILTINS += ("redis", "backend")  # ports of other servers
 PEERS = DATA / "peers"  # the sources of servers that are built
 CHECKOUT = DATA.parent.parent.parent
 # Of programs, before what the system has: this build, this installation.
@@ -81,7 +82,7 @@ class Kind:
             return f"it has no variant +{missing[0]}"
         if missing:
             return f"a limit server knows no {missing[0]}"
-        if self.files and not set(workload.list_paths()[:1]) <= set(self.files):
+        if self.files and not workload.backend and not set(workload.list_paths()[:1]) <= set(self.files):
             return "it serves only " + ", ".join(self.files)
         return ""
 
@@ -127,9 +128,15 @@ class Choice:
     kind: Kind
     variants: tuple
     program: str  # "" where it is not installed
+    backend: str = ""  # the choice of the server that it passes requests to; "": none
+
+    def for_workload(self, workload):
+        """With what the workload needs."""
+        if self.kind.limit:
+            return self
+        return dataclasses.replace(self.with_variants(workload.variants), backend=workload.backend)
 
     def with_variants(self, more):
-        """Of a workload that needs them."""
         added = [name for name in more if name not in self.variants]
         return dataclasses.replace(
             self, label="+".join([self.label, *added]), variants=tuple(dict.fromkeys([*self.variants, *added]))
@@ -256,6 +263,7 @@ class Server:
         self.names = Names(program=choice.program, port=self.port, root=root, folder=folder, peers=PEERS,
                            checkout=CHECKOUT, built=self.built.folder if self.built else folder)  # fmt: skip
         self.redis = self.make_redis() if "redis" in choice.variants else None
+        self.backend = self.make_backend(built) if choice.backend else None
         self.values, self.texts = choice.list_values(), choice.list_config()
         self.command = [self.fill(word) for word in self.kind.command]
 
@@ -272,10 +280,17 @@ class Server:
         program = find_program(["redis-server"])
         return Redis(program, self.folder, self.names["redis"], ANSWERS["value/"], self.tie_child)
 
+    def make_backend(self, built):
+        """The server that it passes requests to; the port is @backend@. It runs on the CPU of the generator."""
+        choice, folder = parse_choice(self.choice.backend), os.path.join(self.folder, "backend")
+        backend = Server(choice, folder, self.root, built=built)
+        self.names["backend"] = backend.port
+        return backend
+
     @property
     def helpers(self):
         """The ids of processes that work for it, but are not it."""
-        return (self.redis.pid,) if self.redis and self.redis.process else ()
+        return tuple(helper.pid for helper in (self.redis, self.backend) if helper and helper.process)
 
     def fill(self, text):
         return fill_word(text, self.names, self.values)
@@ -304,8 +319,8 @@ class Server:
     def start(self):
         self.write_config()
         try:
-            if self.redis:
-                self.redis.start()
+            for helper in filter(None, (self.redis, self.backend)):
+                helper.start()
             self.start_program()
         except BaseException:
             self.stop()
@@ -386,8 +401,8 @@ class Server:
 
     def stop(self):
         """Ends it and all processes of its session, by their ids, and what works for it."""
-        if self.redis:
-            self.redis.stop()
+        for helper in filter(None, (self.redis, self.backend)):
+            helper.stop()
         if self.process is None:
             return
         if self.process.poll() is None:

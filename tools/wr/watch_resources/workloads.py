@@ -14,7 +14,8 @@ CLIENTS_MAX, PIPELINE_MAX, PATHS_MAX, RATE_MAX, SECONDS_MAX = 1_000_000, 1024, 1
 MESSAGE_MAX = 1 << 24
 HEADER = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 ENDPOINTS = {"echo": "echo", "broadcast": "all"}  # of WebSockets: kinds and their paths
-VARIANTS = ("tls", "h2", "log", "gz", "hello", "redis", "sqlite", "ws")  # what a server may have to do for a workload
+# What a server may have to do for a workload
+VARIANTS = ("tls", "h2", "log", "gz", "hello", "proxy", "redis", "sqlite", "ws")
 
 SCHEMA = {
     "name": Key(str, required=True, example='"W1"', pattern=NAME),  # a folder has it
@@ -32,7 +33,9 @@ SCHEMA = {
     "message": Key(int, default=125, low=1, high=MESSAGE_MAX, example="125"),
     "headers": Key(dict, default=dict, of=Key(str, pattern=(r"[^\r\n\0]*", "the value of a header: one line"))),
     "coding": Key(str, default="", choices=("", "gzip")),
+    "body": Key(str, default="", choices=("", *FILES)),
     "variants": Key(list, default=list, of=Key(str, choices=VARIANTS)),
+    "backend": Key(str, default="", example='"limit-memory"'),
     "generator": Key(str, default="", choices=("", "wr-load", "wrk", "h2load")),
     "seconds": Key(float, low=0.1, high=SECONDS_MAX, example="2"),
 }
@@ -45,7 +48,8 @@ class Workload:
     """`websocket`: messages of `message` bytes, each of which comes back ("echo") or reaches all clients ("broadcast").
     `connections`: "close" is a new connection for each request, "strangers" one without a TLS ticket. `pipeline`:
     requests or messages in flight on a connection; `streams`: the same with HTTP/2. `rate`: requests a second (open
-    loop), or 0. `variants`: what the servers are started with. `generator`: where only one can do it."""
+    loop), or 0. `body`: the file that each request uploads, by POST. `variants`: what the servers are started with;
+    `backend`: the server that each of them passes requests to. `generator`: where only one can do it."""
 
     name: str
     text: str
@@ -62,6 +66,8 @@ class Workload:
     message: int = 125
     headers: dict = field(default_factory=dict)
     coding: str = ""
+    body: str = ""
+    backend: str = ""
     variants: list = field(default_factory=list)
     generator: str = ""
     seconds: float | None = None
@@ -94,15 +100,17 @@ def check_websocket(document, values):
     path = ENDPOINTS[values["websocket"]]
     if values["path"] != path:
         raise document.problem(["path"], f'the path of websocket = "{values["websocket"]}" is "{path}"')
-    if "ws" not in values["variants"]:
+    if "ws" not in values["variants"] and not values["backend"]:
         raise document.problem(["websocket"], 'the servers have to be started for it: variants = ["ws"]')
-    for key, usual in (("connections", "keep-alive"), ("protocol", "1.1"), ("paths", 1), ("coding", "")):
+    for key, usual in (("connections", "keep-alive"), ("protocol", "1.1"), ("paths", 1), ("coding", ""), ("body", "")):
         if values[key] != usual:
             raise document.problem([key], "WebSockets have no such thing")
 
 
 def check_fit(document, values):
     """Keys that contradict each other."""
+    if ("proxy" in values["variants"]) != bool(values["backend"]):
+        raise document.problem(["backend"], 'only servers with variants = ["proxy"] have a backend, and all of these')
     if values["websocket"]:
         check_websocket(document, values)
         return
