@@ -180,6 +180,12 @@ static const struct mk_conf_key keys[] = {
                        "Upgrade, or over HTTP/2 with an extended CONNECT; or `Off`. Requests for others are passed on "
                        "without it.",
                        .unit = "protocol ...", .parse = parse_upgrade),
+    MK_CONF_KEY_CUSTOM(struct proxy_conf, buffer, "BufferResponse", "256K 64M",
+                       "How much of a response is kept for a client that does not take it, so that it does not hold "
+                       "the backend: so many bytes in memory, and then so many in a file (see `[SPOOL]`; without the "
+                       "second size: none). What the client takes at once is not kept, nor are event streams. `Off`: "
+                       "the backend waits for the client.",
+                       .unit = "size size, or Off", .parse = spool_parse_buffer),
     MK_CONF_KEY_SIZE(struct proxy_conf, response_head_bytes_max, "MaxResponseHead", "32K",
                      "How long the head of a response may be; a longer one is 502.", .min = 1024, .max = 65535),
     MK_CONF_KEY_DURATION(struct proxy_conf, connect_timeout_ms, "ConnectTimeout", "3s",
@@ -284,12 +290,20 @@ static void check_section(const struct mk_conf_check *check, void *section)
 }
 
 const struct mk_conf_section proxy_sections[] = {
-    {.name = "PROXY",
-     .scope = MK_CONF_SCOPE_HOST,
-     .flags = MK_CONF_REPEAT | MK_CONF_SERVES,
-     .size = sizeof(struct proxy_conf),
-     .keys = keys,
-     .check = check_section,
-     .doc = MK_CONF_DOC("Passes requests to a backend. The first section that matches a path is used, as a whole.")},
+    [PROXY_SECTION] = {.name = "PROXY",
+                       .scope = MK_CONF_SCOPE_HOST,
+                       .flags = MK_CONF_REPEAT | MK_CONF_SERVES,
+                       .size = sizeof(struct proxy_conf),
+                       .keys = keys,
+                       .check = check_section,
+                       .doc = MK_CONF_DOC("Passes requests to a backend. The first section that matches a path is "
+                                          "used, as a whole.")},
+    [SPOOL_SECTION] = {.name = "SPOOL",
+                       .scope = MK_CONF_SCOPE_SERVER,
+                       .size = sizeof(struct spool_conf),
+                       .keys = spool_keys,
+                       .doc = MK_CONF_DOC("Where bodies wait for slow clients and backends (`BufferResponse` and "
+                                          "`SpoolRequest` of `[PROXY]`), and how much of them, in the whole process. "
+                                          "A reload changes it; bodies that wait already stay where they are.")},
     {0},
 };

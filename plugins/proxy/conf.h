@@ -36,6 +36,12 @@ struct proxy_tls {
     bool verify;
 };
 
+/* What a response may leave in memory and in a file. */
+struct proxy_buffer {
+    uint64_t memory_bytes; /* 0: Off */
+    uint64_t file_bytes;
+};
+
 /* A section; constant once the configuration is loaded. */
 struct proxy_conf {
     struct mk_pattern match;
@@ -48,6 +54,8 @@ struct proxy_conf {
     struct mk_conf_list send_file;                   /* absolute paths of folders */
     struct intercept intercept;
     struct proxy_tls tls;
+    struct proxy_buffer buffer;
+    uint64_t spool_request_bytes; /* 0: Off; UINT64_MAX: On */
     uint64_t response_head_bytes_max;
     uint32_t connect_timeout_ms, response_timeout_ms, read_timeout_ms, send_timeout_ms, deadline_ms;
     int64_t keep_alive;
@@ -55,6 +63,19 @@ struct proxy_conf {
     struct mk_response_limits limits; /* of the parser */
 };
 
+/* [SPOOL], of the process. */
+struct spool_conf {
+    struct mk_str folder; /* empty: not set */
+    uint64_t memory_bytes, disk_bytes;
+    int64_t files;
+};
+
+enum { PROXY_SECTION, SPOOL_SECTION };
 extern const struct mk_conf_section proxy_sections[];
+extern const struct mk_conf_key spool_keys[];
+
+/* Parse the values of BufferResponse and SpoolRequest (mk_conf_parse_fn). */
+int spool_parse_buffer(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error);
+int spool_parse_request(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error);
 
 #endif

@@ -12,6 +12,7 @@
  */
 #include "exchange.h"
 
+#include "buffer.h"
 #include "counters.h"
 #include "download.h"
 #include "failure.h"
@@ -64,12 +65,14 @@ struct exchange {
     bool is_idempotent;
     bool is_invited; /* the client does not wait for a 100 (Continue) */
     bool is_retry;
-    bool is_reading;   /* the request's body has a reader */
-    bool is_paused;    /* the client, until the backend has taken what waits */
-    bool awaits_bytes; /* the client takes bytes, and there are none */
+    bool is_reading;     /* the request's body has a reader */
+    bool is_paused;      /* the client, until the backend has taken what waits */
+    bool awaits_bytes;   /* the client takes bytes, and there are none */
+    bool awaits_backend; /* for bytes of the body */
     unsigned n_interim;
     struct upload up;
     struct download down;
+    struct buffer buffer;
     struct upgrade upgrade;
 };
 
@@ -108,6 +111,7 @@ static void free_exchange(struct exchange *x)
     drop_conn(x);
     upload_release(&x->up);
     download_release(&x->down);
+    buffer_release(&x->buffer);
     if (x->backend)
         backend_release(x->backend);
     mk_account_free(x->thread->account, x, sizeof(*x));
@@ -226,7 +230,7 @@ static uint32_t get_wait_ms(const struct exchange *x)
         return x->conf->send_timeout_ms;
     if (x->phase == WAITING && (upload_is_taken(&x->up) || !x->is_invited))
         return x->conf->response_timeout_ms;
-    return x->phase == BODY && x->awaits_bytes ? x->conf->read_timeout_ms : 0;
+    return x->phase == BODY && x->awaits_backend ? x->conf->read_timeout_ms : 0;
 }
 
 static uint64_t get_end_ms(const struct exchange *x)
@@ -335,22 +339,62 @@ static void begin_upload(struct exchange *x)
 
 /* ── the response ── */
 
-/* Gives the client what has come, when it takes bytes. */
-static ssize_t generate(struct mk_request *req, char *to, size_t size, void *ctx)
+/* Reads what comes next of the body. Returns as download_body(). */
+static ssize_t read_body(struct exchange *x, char *to, size_t size)
 {
-    struct exchange *x = ctx;
-    if (x->phase != BODY)
-        return x->down.parser.is_done ? 0 : -EPIPE;
     ssize_t n = download_body(&x->down, x->conn, to, size);
-    x->awaits_bytes = n == -EAGAIN;
+    x->awaits_backend = n == -EAGAIN;
     if (n == -EAGAIN)
         touch(x);
     else if (n < 0)
         fail(x, (int)n);
-    if (n < 0 || !x->down.parser.is_done)
-        return n;
-    response_add_trailers(req, &x->down.trailers);
-    finish(x);
+    else if (x->down.parser.is_done)
+        finish(x);
+    return n;
+}
+
+/* All of the body is with the client, or on its way there. */
+static void end_body(struct exchange *x)
+{
+    if (x->down.parser.is_done && !buffer_has_bytes(&x->buffer))
+        response_add_trailers(x->req, &x->down.trailers);
+}
+
+/* Reads what the client does not take now. */
+static void fill_buffer(struct buffer *buffer)
+{
+    struct exchange *x = MK_CONTAINER_OF(buffer, struct exchange, buffer);
+    int err = 0;
+    while (err == 0 && x->phase == BODY && !x->awaits_bytes) {
+        err = buffer_room(buffer);
+        if (err != 0)
+            break;
+        char *bytes = x->thread->buffer;
+        ssize_t n = read_body(x, bytes, THREAD_BUFFER_BYTES);
+        err = buffer_add(buffer, mk_str(bytes, n < 0 ? 0 : (size_t)n), x->down.parser.is_done);
+        if (n < 0)
+            break;
+        end_body(x);
+    }
+    if (err < 0)
+        fail(x, err);
+}
+
+/* Gives the client what waits or has come, when it takes bytes. */
+static ssize_t generate(struct mk_request *req, char *to, size_t size, void *ctx)
+{
+    struct exchange *x = ctx;
+    bool has_bytes = buffer_has_bytes(&x->buffer);
+    (void)req;
+    buffer_note_asked(&x->buffer);
+    if (!has_bytes && x->phase != BODY)
+        return x->down.parser.is_done ? 0 : -EPIPE;
+    ssize_t n = has_bytes ? buffer_read(&x->buffer, to, size) : read_body(x, to, size);
+    x->awaits_bytes = n == -EAGAIN && !has_bytes;
+    if (n >= 0)
+        end_body(x);
+    if (n > 0 && x->phase == BODY && !buffer_has_bytes(&x->buffer) && !x->conn->is_drained)
+        buffer_offer(&x->buffer);
     return n;
 }
 
@@ -364,12 +408,15 @@ static void begin_body(struct exchange *x)
         return;
     }
     x->phase = BODY;
+    buffer_begin(&x->buffer, &x->conf->buffer);
     int r = first.len ? mk_response_write(x->req, first) : 0;
     if (x->down.parser.is_done) {
         response_add_trailers(x->req, &x->down.trailers);
         finish(x);
     } else if (r >= 0) {
         r = mk_response_generate(x->req, generate, x);
+        if (!x->conn->is_drained)
+            buffer_offer(&x->buffer);
     }
     if (r == -ENOMEM)
         mk_response_abort(x->req);
@@ -470,11 +517,14 @@ static void read_heads(struct exchange *x)
 
 static void resume_download(struct exchange *x)
 {
+    x->awaits_backend = false;
     if (x->phase == WAITING) {
         read_heads(x);
     } else if (x->awaits_bytes) {
         x->awaits_bytes = false;
         mk_response_wake(x->req);
+    } else if (x->phase == BODY) {
+        buffer_offer(&x->buffer);
     }
 }
 
@@ -566,6 +616,7 @@ static struct exchange *make_exchange(struct mk_request *req, const struct route
                            .thread = t,
                            .loop = mk_request_loop(req)};
     mk_timer_init(&x->timer, on_timer);
+    buffer_init(&x->buffer, req, fill_buffer);
     return x;
 }
 

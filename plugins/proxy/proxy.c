@@ -9,31 +9,33 @@
 
 #include "counters.h"
 #include "exchange.h"
-
-extern const struct mk_plugin mk_plugin_proxy;
+#include "process.h"
 
 /* ── the process ── */
 
 static int start_process(void **ret_state)
 {
-    struct mk_threads *threads = mk_account_alloc(NULL, sizeof(*threads));
-    if (!threads)
+    struct process *process = mk_account_alloc(NULL, sizeof(*process));
+    if (!process)
         return -ENOMEM;
-    mk_threads_init(threads, &thread_type);
+    *process = (struct process){0};
+    mk_threads_init(&process->threads, &thread_type);
     counters_open();
-    *ret_state = threads;
+    *ret_state = process;
     return 0;
 }
 
 static void stop_process(void *state)
 {
-    mk_threads_release(state);
-    mk_account_free(NULL, state, sizeof(struct mk_threads));
+    struct process *process = state;
+    mk_threads_release(&process->threads);
+    mk_account_free(NULL, process, sizeof(*process));
 }
 
 static void shed_connections(void *state)
 {
-    threads_shed(state);
+    struct process *process = state;
+    threads_shed(&process->threads);
 }
 
 /* ── generations, hosts and workers ── */
@@ -41,19 +43,52 @@ static void shed_connections(void *state)
 static int start_generation(struct mk_generation *g, void **ret_state)
 {
     (void)g;
-    struct clients *clients = mk_account_alloc(NULL, sizeof(*clients));
-    if (!clients)
+    struct generation *own = mk_account_alloc(NULL, sizeof(*own));
+    if (!own)
         return -ENOMEM;
-    *clients = (struct clients){0};
-    *ret_state = clients;
+    *own = (struct generation){0};
+    *ret_state = own;
     return 0;
 }
 
 static void stop_generation(struct mk_generation *g, void *state)
 {
-    (void)g;
-    clients_close(state);
-    mk_account_free(NULL, state, sizeof(struct clients));
+    struct generation *own = state;
+    struct process *process = mk_generation_plugin_state(g, &mk_plugin_proxy);
+    clients_close(&own->clients);
+    if (own->budget)
+        budgets_put(&process->budgets, own->budget);
+    mk_account_free(NULL, own, sizeof(*own));
+}
+
+/* Finds the budget for bodies that wait, if a section of the host has a use for it. Returns 0, -EINVAL or -ENOMEM. */
+static int prepare_budget(struct mk_host *host, struct generation *own)
+{
+    struct mk_generation *g = mk_host_generation(host);
+    struct process *process = mk_generation_plugin_state(g, &mk_plugin_proxy);
+    const struct spool_conf *spool = mk_generation_conf(g, &proxy_sections[SPOOL_SECTION]);
+    int err = 0;
+    for (const struct proxy_conf *c = mk_host_conf(host, proxy_sections); c;
+         c = mk_host_conf_next(host, proxy_sections, c)) {
+        if (!c->buffer.memory_bytes && !c->spool_request_bytes)
+            continue;
+        if (!own->budget)
+            own->budget = budgets_hold(&process->budgets, spool);
+        if (!own->budget)
+            return -ENOMEM;
+        if (own->budget->err && spool->folder.len)
+            mk_host_error(host, spool, offsetof(struct spool_conf, folder), 0, "no file can be made in \"%s\": %s",
+                          own->budget->folder, strerror(-own->budget->err));
+        else if (own->budget->err && c->spool_request_bytes)
+            mk_host_error(host, c, offsetof(struct proxy_conf, spool_request_bytes), 0,
+                          "SpoolRequest needs a folder that can be written, and \"%s\" cannot (%s): name one in "
+                          "Folder of [SPOOL]",
+                          own->budget->folder, strerror(-own->budget->err));
+        else
+            continue;
+        err = -EINVAL;
+    }
+    return err;
 }
 
 /* A host that has sections. */
@@ -78,10 +113,12 @@ static int start_host(struct mk_host *host, void **ret_state)
     struct host *own = mk_account_alloc(NULL, sizeof(*own));
     if (!own)
         return -ENOMEM;
+    struct generation *g = mk_generation_state(mk_host_generation(host), &mk_plugin_proxy);
     int err = mk_host_check_patterns(host, proxy_sections, offsetof(struct proxy_conf, match));
-    int opened = routes_open(mk_generation_state(mk_host_generation(host), &mk_plugin_proxy), host, &own->routes);
+    int opened = routes_open(&g->clients, host, &own->routes);
+    int prepared = prepare_budget(host, g);
     if (err == 0)
-        err = opened;
+        err = opened < 0 ? opened : prepared;
     if (err == 0)
         *ret_state = own;
     else
@@ -91,11 +128,11 @@ static int start_host(struct mk_host *host, void **ret_state)
 
 static int start_worker(struct mk_worker *worker, void **ret_state)
 {
-    struct mk_threads *threads = mk_generation_plugin_state(mk_worker_generation(worker), &mk_plugin_proxy);
+    struct process *process = mk_generation_plugin_state(mk_worker_generation(worker), &mk_plugin_proxy);
     struct mk_thread_worker *w = mk_account_alloc(NULL, sizeof(*w));
     if (!w)
         return -ENOMEM;
-    int err = mk_threads_add_worker(threads, w, worker);
+    int err = mk_threads_add_worker(&process->threads, w, worker);
     if (err < 0)
         mk_account_free(NULL, w, sizeof(*w));
     else
@@ -108,6 +145,16 @@ static void stop_worker(struct mk_worker *worker, void *state)
     (void)worker;
     mk_threads_remove_worker(state);
     mk_account_free(NULL, state, sizeof(struct mk_thread_worker));
+}
+
+/* The limits outlast generations: those of a configuration that is refused never count. */
+static void serve_worker(struct mk_worker *worker, void *state)
+{
+    struct mk_generation *g = mk_worker_generation(worker);
+    const struct generation *own = mk_generation_state(g, &mk_plugin_proxy);
+    (void)state;
+    if (own->budget)
+        budget_set_limits(own->budget, mk_generation_conf(g, &proxy_sections[SPOOL_SECTION]));
 }
 
 /* ── requests ── */
@@ -180,6 +227,7 @@ MK_PLUGIN(proxy) = {
     .host_stop = stop_host,
     .worker_start = start_worker,
     .worker_stop = stop_worker,
+    .worker_serve = serve_worker,
     .on_content = proxy_request,
     .accepts_encoded_slash = accepts_encoded_slash,
     .allows_path = allows_path,

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Keeps what a client does not take (buffer.h).
+ */
+#include "buffer.h"
+
+#include <errno.h>
+
+enum {
+    LAG_MS = 20,     /* how long bytes of the backend may wait for the client until it is looked at */
+    BLOCKED_MS = 2,  /* a client that has not asked for so long then does not take what comes */
+    RETRY_MS = 1000, /* when the budget was used up */
+};
+
+static void close_spool(struct buffer *b)
+{
+    spooled_close(b->spooled);
+    b->spooled = NULL;
+}
+
+static void arm(struct buffer *b, uint32_t ms)
+{
+    b->is_armed = true;
+    mk_timer_arm(mk_request_loop(b->req), &b->timer, ms);
+}
+
+static void on_timer(struct mk_timer *timer)
+{
+    struct buffer *b = MK_CONTAINER_OF(timer, struct buffer, timer);
+    b->is_armed = false;
+    if (mk_loop_now_ms(mk_request_loop(b->req)) - b->asked_ms < BLOCKED_MS)
+        arm(b, LAG_MS);
+    else
+        b->fill(b);
+}
+
+static void on_ready(void *user, unsigned what)
+{
+    struct buffer *b = user;
+    if (what & MK_SPOOL_READABLE)
+        mk_response_wake(b->req);
+    if (what & MK_SPOOL_WRITABLE)
+        b->fill(b);
+}
+
+void buffer_init(struct buffer *b, struct mk_request *req, buffer_fn fill)
+{
+    *b = (struct buffer){.req = req, .fill = fill};
+    mk_timer_init(&b->timer, on_timer);
+}
+
+/* Streams whose bytes are of use only as long as they are new, or whose backend says that they must not wait. */
+static bool may_wait(const struct mk_request *req)
+{
+    static const struct mk_str live[] = {MK_STR_INIT("text/event-stream"), MK_STR_INIT("multipart/x-mixed-replace")};
+    struct mk_str type = mk_response_get_header(req, MK_STR("Content-Type"));
+    size_t n = 0;
+    while (n < type.len && type.p[n] != ';' && type.p[n] != ' ' && type.p[n] != '\t')
+        n++;
+    for (size_t i = 0; i < MK_COUNT_OF(live); i++)
+        if (mk_str_ieq(mk_str(type.p, n), live[i]))
+            return false;
+    return !mk_str_ieq(mk_response_get_header(req, MK_STR("X-Accel-Buffering")), MK_STR("no"));
+}
+
+void buffer_begin(struct buffer *b, const struct proxy_buffer *limits)
+{
+    b->limits = limits->memory_bytes && may_wait(b->req) ? limits : NULL;
+}
+
+void buffer_release(struct buffer *b)
+{
+    mk_timer_cancel(&b->timer);
+    close_spool(b);
+}
+
+void buffer_note_asked(struct buffer *b)
+{
+    b->asked_ms = mk_loop_now_ms(mk_request_loop(b->req));
+}
+
+void buffer_offer(struct buffer *b)
+{
+    if (!b->limits)
+        return;
+    if (b->spooled)
+        b->fill(b);
+    else if (!b->is_armed)
+        arm(b, LAG_MS);
+}
+
+/* An eighth of the memory is left to what the transfer takes besides: its connections, and gaps of the allocator. */
+static size_t get_memory_max(const struct proxy_buffer *limits)
+{
+    uint64_t bytes = limits->memory_bytes - limits->memory_bytes / 8;
+    return bytes < MK_SPOOL_MEMORY_MIN ? MK_SPOOL_MEMORY_MIN : (size_t)bytes;
+}
+
+int buffer_room(struct buffer *b)
+{
+    if (b->spooled)
+        return mk_spool_room(b->spooled->spool);
+    const struct spooled_limits limits = {.memory_max = get_memory_max(b->limits), .file_max = b->limits->file_bytes};
+    int err = spooled_open(mk_request_worker(b->req), &limits, on_ready, b, &b->spooled);
+    if (err == 0)
+        return 0;
+    arm(b, RETRY_MS);
+    return MK_AGAIN;
+}
+
+int buffer_add(struct buffer *b, struct mk_str bytes, bool end)
+{
+    int err = bytes.len ? mk_spool_write(b->spooled->spool, bytes) : 0;
+    if (err >= 0 && end)
+        err = mk_spool_end(b->spooled->spool);
+    if (err >= 0 && !mk_spool_left(b->spooled->spool))
+        close_spool(b);
+    return err < 0 ? err : 0;
+}
+
+ssize_t buffer_read(struct buffer *b, char *to, size_t size)
+{
+    ssize_t n = mk_spool_read(b->spooled->spool, to, size);
+    if (n >= 0 && !mk_spool_left(b->spooled->spool))
+        close_spool(b);
+    return n;
+}
