@@ -186,6 +186,11 @@ static const struct mk_conf_key keys[] = {
                        "second size: none). What the client takes at once is not kept, nor are event streams. `Off`: "
                        "the backend waits for the client.",
                        .unit = "size size, or Off", .parse = spool_parse_buffer),
+    MK_CONF_KEY_CUSTOM(struct proxy_conf, spool_request_bytes, "SpoolRequest", "Off",
+                       "Whether the body of a request is received as a whole, in memory and then in a file (see "
+                       "`[SPOOL]`), before a connection to the backend is made, so that a slow client does not hold "
+                       "it: `On`, or the length up to which bodies are accepted; a longer one is 413.",
+                       .unit = "Off, On or size", .parse = spool_parse_request),
     MK_CONF_KEY_SIZE(struct proxy_conf, response_head_bytes_max, "MaxResponseHead", "32K",
                      "How long the head of a response may be; a longer one is 502.", .min = 1024, .max = 65535),
     MK_CONF_KEY_DURATION(struct proxy_conf, connect_timeout_ms, "ConnectTimeout", "3s",

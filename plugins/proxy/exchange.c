@@ -16,6 +16,7 @@
 #include "counters.h"
 #include "download.h"
 #include "failure.h"
+#include "received.h"
 #include "request.h"
 #include "response.h"
 #include "tunnel.h"
@@ -61,7 +62,7 @@ struct exchange {
     uint64_t timer_ms;                 /* when it fires; 0: it is not armed */
     uint64_t wait_end_ms, deadline_ms; /* UINT64_MAX: none */
     uint8_t phase;                     /* enum phase */
-    enum request_body body;
+    struct framing framing;
     bool is_idempotent;
     bool is_invited; /* the client does not wait for a 100 (Continue) */
     bool is_retry;
@@ -70,6 +71,7 @@ struct exchange {
     bool awaits_bytes;   /* the client takes bytes, and there are none */
     bool awaits_backend; /* for bytes of the body */
     unsigned n_interim;
+    struct received received; /* the body, with SpoolRequest */
     struct upload up;
     struct download down;
     struct buffer buffer;
@@ -92,6 +94,7 @@ static void end_waits(struct exchange *x)
     x->phase = OVER;
     mk_timer_cancel(&x->timer);
     mk_dial_cancel(&x->dial);
+    received_release(&x->received);
 }
 
 /* The response is complete: the connection is kept, if all is as it should be. */
@@ -170,7 +173,7 @@ static void resume_client(struct exchange *x)
 static bool can_retry(const struct exchange *x, int err)
 {
     return x->phase == WAITING && x->conn && x->conn->is_reused && (err == -EPIPE || err == -ECONNRESET) &&
-           !x->down.has_begun && !x->up.body_begun && (x->is_idempotent || !x->up.is_sent);
+           !x->down.has_begun && (!x->up.body_begun || x->received.spooled) && (x->is_idempotent || !x->up.is_sent);
 }
 
 /* Has the transport describe an error of its own. Returns its type; NULL: it is not one, or a timeout or the like. */
@@ -187,6 +190,10 @@ static void retry(struct exchange *x)
     counters_add(x->req, COUNT_RETRIES);
     drop_conn(x);
     x->is_retry = true;
+    if (x->received.spooled) {
+        x->up.body_begun = x->up.body_ended = false;
+        received_rewind(&x->received); /* an error is found when it is read */
+    }
     if (x->is_reading && !x->up.body_ended)
         pause_client(x); /* until there is a connection that takes its body */
     connect_backend(x);
@@ -290,6 +297,26 @@ static void take_piece(struct mk_request *req, struct mk_str piece, bool end, vo
     touch(x);
 }
 
+/* Sends what the connection takes of a body that was received as a whole. */
+static void send_received(struct exchange *x)
+{
+    while (x->received.spooled && x->conn && x->phase >= WAITING && !upload_is_blocked(&x->up) &&
+           !upload_is_taken(&x->up)) {
+        struct mk_str piece;
+        bool is_last;
+        ssize_t n = received_peek(&x->received, &piece, &is_last);
+        int err = n == -EAGAIN ? upload_flush(&x->up, &x->conn->io)
+                  : n < 0      ? -EDQUOT
+                               : upload_piece(&x->up, &x->conn->io, piece, is_last);
+        if (err < 0)
+            fail(x, err);
+        if (err < 0 || n < 0)
+            return;
+        received_skip(&x->received, (size_t)n);
+        touch(x);
+    }
+}
+
 /* The connection can take bytes. */
 static void resume_upload(struct exchange *x)
 {
@@ -302,6 +329,7 @@ static void resume_upload(struct exchange *x)
     }
     touch(x);
     resume_client(x);
+    send_received(x);
 }
 
 /* Sends the head, or what was kept of it; on a second connection also the end of a body of no bytes. */
@@ -317,15 +345,19 @@ static void begin_upload(struct exchange *x)
 {
     struct mk_buf head;
     mk_buf_init_fixed(&head, x->thread->buffer, THREAD_BUFFER_BYTES);
-    int err = request_write_head(&head, x->req, x->conf, &x->upgrade);
+    int err = request_write_head(&head, x->req, x->conf, &x->upgrade, &x->framing);
     if (err == -EINVAL)
         mk_response_close_connection(x->req); /* nor is what follows to be trusted */
     if (err < 0) {
         reject(x, err == -EINVAL ? 400 : 431);
         return;
     }
-    bool has_body = x->body != REQUEST_BODY_NONE && !x->upgrade.token.len; /* of an upgrade it has no byte */
-    upload_begin(&x->up, mk_buf_str(&head), has_body, x->body == REQUEST_BODY_CHUNKED);
+    bool has_body = x->framing.kind != REQUEST_BODY_NONE && !x->upgrade.token.len; /* of an upgrade it has no byte */
+    upload_begin(&x->up, mk_buf_str(&head), has_body, x->framing.kind == REQUEST_BODY_CHUNKED);
+    if (x->framing.is_received) {
+        send_received(x);
+        return;
+    }
     if (x->up.has_body && !x->is_reading) {
         x->is_reading = true;
         mk_request_read(x->req, take_piece, x); /* may send the head with the first piece */
@@ -586,7 +618,7 @@ static void on_dial(struct mk_dial *dial, int fd)
 
 static void connect_backend(struct exchange *x)
 {
-    bool can_repeat = x->is_idempotent && x->body == REQUEST_BODY_NONE;
+    bool can_repeat = x->is_idempotent && (x->framing.kind == REQUEST_BODY_NONE || x->framing.is_received);
     struct backend_conn *c = x->is_retry ? NULL : backend_take_idle(x->backend, can_repeat ? UINT64_MAX : FRESH_MS);
     if (c) {
         use_conn(x, c);
@@ -620,6 +652,54 @@ static struct exchange *make_exchange(struct mk_request *req, const struct route
     return x;
 }
 
+/* Begins upstream: with a request whose body is there, or follows as it comes. */
+static void begin_upstream(struct exchange *x)
+{
+    uint32_t deadline_ms = x->conf->deadline_ms;
+    x->deadline_ms = deadline_ms ? mk_loop_now_ms(x->loop) + deadline_ms : UINT64_MAX;
+    if (!x->framing.is_received)
+        mk_request_hold_continue(x->req);
+    connect_backend(x);
+}
+
+/* ── a body that is received first ── */
+
+static void reject_body(struct exchange *x, int err)
+{
+    if (err == -EFBIG) {
+        reject(x, 413);
+        return;
+    }
+    mk_request_log(x->req, MK_LOG_ERROR, "proxy: the body of a request cannot be kept: %s", strerror(-err));
+    respond_failure(x, 503, "proxy_internal_error", MK_STR_NONE);
+}
+
+static void on_received(struct received *r, int err)
+{
+    struct exchange *x = MK_CONTAINER_OF(r, struct exchange, received);
+    if (x->framing.is_received) {
+        send_received(x);
+    } else if (err < 0) {
+        reject_body(x, err);
+    } else {
+        x->framing = (struct framing){.kind = REQUEST_BODY_LENGTH, .bytes = received_length(r), .is_received = true};
+        x->is_invited = true;
+        begin_upstream(x);
+    }
+}
+
+static bool needs_receiving(const struct exchange *x)
+{
+    return !x->upgrade.token.len && (x->framing.kind == REQUEST_BODY_CHUNKED || x->framing.bytes);
+}
+
+static void receive_request(struct exchange *x)
+{
+    int err = received_begin(&x->received, x->req, x->conf->spool_request_bytes, on_received);
+    if (err < 0)
+        reject_body(x, err);
+}
+
 void exchange_begin(struct mk_request *req, const struct route *route, struct thread *t)
 {
     const struct proxy_conf *conf = route->conf;
@@ -629,16 +709,16 @@ void exchange_begin(struct mk_request *req, const struct route *route, struct th
         mk_response_error(req, 503);
         return;
     }
-    x->body = request_body_kind(req);
+    x->framing = request_framing(req);
     x->is_idempotent = request_is_idempotent(req);
     x->is_invited = !mk_request_expects_continue(req);
-    mk_request_hold_continue(req);
     mk_request_end_with_client(req);
-    x->deadline_ms = conf->deadline_ms ? mk_loop_now_ms(x->loop) + conf->deadline_ms : UINT64_MAX;
     int status = upgrade_init(&x->upgrade, req, &conf->upgrade);
     x->backend = status ? NULL : backend_hold(t, route);
-    if (x->backend)
-        connect_backend(x);
-    else
+    if (!x->backend)
         mk_response_error(req, status ? status : 503);
+    else if (conf->spool_request_bytes && needs_receiving(x))
+        receive_request(x);
+    else
+        begin_upstream(x);
 }

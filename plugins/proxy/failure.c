@@ -30,6 +30,7 @@ static const struct failure failures[] = {
     {-ENOBUFS, false, 502, "http_response_header_section_size", "its response has too many headers"},
     {-EPROTO, false, 502, "http_upgrade_failed", "it does not do the upgrade that was asked for"},
     {-ELOOP, false, 502, "http_protocol_error", "it sends too many interim responses"},
+    {-EDQUOT, false, 503, "proxy_internal_error", "the body of the request cannot be read from where it was kept"},
     {-ENOMEM, false, 503, "proxy_internal_error", "there is no memory for it"},
     {0, false, 502, "connection_terminated", NULL},
 };

@@ -245,12 +245,14 @@ static void write_via(struct mk_buf *out, struct mk_request *req)
 
 /* ── the head ── */
 
-enum request_body request_body_kind(struct mk_request *req)
+struct framing request_framing(struct mk_request *req)
 {
-    uint64_t bytes;
-    if (!mk_request_body_length(req, &bytes))
-        return REQUEST_BODY_CHUNKED;
-    return bytes || mk_request_header(req, MK_HEADER_CONTENT_LENGTH).p ? REQUEST_BODY_LENGTH : REQUEST_BODY_NONE;
+    struct framing framing = {.kind = REQUEST_BODY_CHUNKED};
+    if (!mk_request_body_length(req, &framing.bytes))
+        return framing;
+    bool has_length = framing.bytes || mk_request_header(req, MK_HEADER_CONTENT_LENGTH).p;
+    framing.kind = has_length ? REQUEST_BODY_LENGTH : REQUEST_BODY_NONE;
+    return framing;
 }
 
 bool request_is_idempotent(struct mk_request *req)
@@ -260,24 +262,16 @@ bool request_is_idempotent(struct mk_request *req)
     return idempotent >> mk_request_method(req) & 1;
 }
 
-static void write_framing(struct mk_buf *out, struct mk_request *req)
+static void write_framing(struct mk_buf *out, const struct framing *framing)
 {
-    uint64_t bytes = 0;
-    switch (request_body_kind(req)) {
-    case REQUEST_BODY_LENGTH:
-        mk_request_body_length(req, &bytes);
-        mk_buf_addf(out, "Content-Length: %" PRIu64 "\r\n", bytes);
-        break;
-    case REQUEST_BODY_CHUNKED:
+    if (framing->kind == REQUEST_BODY_LENGTH)
+        mk_buf_addf(out, "Content-Length: %" PRIu64 "\r\n", framing->bytes);
+    else if (framing->kind == REQUEST_BODY_CHUNKED)
         mk_buf_adds(out, MK_STR("Transfer-Encoding: chunked\r\n"));
-        break;
-    default:
-        break;
-    }
 }
 
 int request_write_head(struct mk_buf *out, struct mk_request *req, const struct proxy_conf *conf,
-                       const struct upgrade *upgrade)
+                       const struct upgrade *upgrade, const struct framing *framing)
 {
     struct mk_str connection = mk_request_header(req, MK_HEADER_CONNECTION);
     if (!is_connection_valid(connection, &conf->request))
@@ -294,13 +288,13 @@ int request_write_head(struct mk_buf *out, struct mk_request *req, const struct 
         write_forwarded(out, req, conf->forwarded);
     write_ids(out, req, &conf->request);
     write_via(out, req);
-    if (mk_request_expects_continue(req))
+    if (mk_request_expects_continue(req) && !framing->is_received)
         mk_buf_adds(out, MK_STR("Expect: 100-continue\r\n"));
     if (upgrade->token.len)
         upgrade_write(upgrade, out);
     else if (!conf->keep_alive)
         mk_buf_adds(out, MK_STR("Connection: close\r\n"));
-    write_framing(out, req);
+    write_framing(out, framing);
     mk_buf_adds(out, MK_STR("\r\n"));
     return out->err ? -ENOBUFS : 0;
 }

@@ -7,11 +7,11 @@ import pytest
 
 from harness import build
 from harness.backend import Backend
-from harness.client import ProtocolError
+from harness.client import Client, ProtocolError
 from harness.h2 import H2Client
-from harness.messages import lines, request
+from harness.messages import chunked, lines, request, sized
 from harness.proxies import TEXT, proxy_section
-from harness.server import section
+from harness.server import run, section, write_config
 from harness.services import reload
 
 pytestmark = [
@@ -240,6 +240,200 @@ def test_reloads_amid_what_is_kept(proxy, tmp_path):
                 assert take(slow, len(body)) == body
 
 
+# ── requests ──
+
+
+def echo_length(peer):
+    """Answers each request with its body."""
+    while True:
+        peer.respond(peer.request().body, TEXT)
+
+
+def upload(client, body, length=True, end=True):
+    """Sends the head, and a part of the body, or all of it."""
+    if isinstance(client, H2Client):
+        fields = [f"Content-Length: {len(body)}"] if length else []
+        return client.begin("/up", *fields, method="PUT", body=body if end else body[:1000], end=end)
+    framing = sized(body) if length else "Transfer-Encoding: chunked"
+    client.send(lines("PUT /up HTTP/1.1", "Host: a", framing))
+    client.send((body if length else chunked(body)) if end else body[:1000] if length else chunked(body[:1000])[:-5])
+    return None
+
+
+@pytest.mark.parametrize("length", [True, False])
+@pytest.mark.parametrize("size", [1, 65536, 65537, 127 * KILOBYTE, 129 * KILOBYTE, 3 * MEGABYTE])
+def test_a_request_is_received_whole(proxy, slow_client, size, length):
+    """The backend is dialed behind its last byte, and gets a length."""
+    body = make_body(size)
+    with Backend(echo_length) as backend:
+        server = proxy(backend, {"SpoolRequest": "On"})
+        with server.connect(kind=H2Client if slow_client.is_h2 else Client) as client:
+            number = upload(client, body, length)
+            got = client.response(number) if slow_client.is_h2 else client.response("PUT")
+            assert got.status == 200 and got.body == body
+        assert backend.requests[0].length == size
+
+
+def test_a_slow_request_holds_no_backend(proxy, slow_client):
+    body = make_body(300 * KILOBYTE)
+    with Backend(echo_length) as backend:
+        server = proxy(backend, {"SpoolRequest": "1M"})
+        with server.connect(kind=H2Client if slow_client.is_h2 else Client) as slow, server.connect() as other:
+            number = upload(slow, body, end=False)
+            assert other.ask("/").status == 200 and len(backend.peers) == 1
+            assert [each.target for each in backend.requests] == ["/"]
+            if slow_client.is_h2:
+                slow.more(number, body[1000:], end=True)
+                assert slow.response(number).body == body
+            else:
+                slow.send(body[1000:])
+                assert slow.response("PUT").body == body
+        assert len(backend.peers) == 1
+
+
+@pytest.mark.parametrize("length", [True, False])
+@pytest.mark.parametrize("limit", [1000, 100_000, 400_000])
+def test_a_request_above_the_limit(proxy, slow_client, limit, length):
+    """413, and the backend has seen nothing."""
+    with Backend(echo_length) as backend:
+        server = proxy(backend, {"SpoolRequest": f"{limit}B"})
+        for size, status in ((limit, 200), (limit + 1, 413)):
+            with server.connect(kind=H2Client if slow_client.is_h2 else Client) as client:
+                number = upload(client, make_body(size), length)
+                got = client.response(number) if slow_client.is_h2 else client.response("PUT")
+                assert got.status == status
+        assert len(backend.requests) == 1
+
+
+def test_an_expected_request_is_invited(proxy):
+    """By the proxy, which then says nothing of it to the backend."""
+    with Backend(echo_length) as backend:
+        with proxy(backend, {"SpoolRequest": "On"}).connect() as client:
+            client.send(lines("POST / HTTP/1.1", "Host: a", "Content-Length: 5", "Expect: 100-continue"))
+            assert client.interim().status == 100 and not backend.peers
+            client.send(b"hello")
+            assert client.response("POST").body == b"hello"
+        assert backend.requests[0]["Expect"] is None
+
+
+@pytest.mark.parametrize("spool", [{"MaxMemory": "0"}, {"MaxDisk": "0"}, {"MaxFiles": "0"}, {"MaxDisk": "256K"}])
+def test_a_request_above_the_budget(proxy, slow_client, spool):
+    with Backend(echo_length) as backend:
+        server = proxy(backend, {"SpoolRequest": "On"}, spool)
+        with server.connect(kind=H2Client if slow_client.is_h2 else Client) as client:
+            number = upload(client, make_body(2 * MEGABYTE))
+            got = client.response(number) if slow_client.is_h2 else client.response("PUT")
+            assert (got.status, got["Proxy-Status"]) == (503, "monkey; error=proxy_internal_error")
+        assert not backend.peers
+
+
+@needs_root
+def test_a_request_above_a_full_disk(proxy):
+    wrapper = ["unshare", "-m", "sh", "-c", SMALL_DISK, proxy.folder]
+    with Backend(echo_length) as backend:
+        server = proxy(backend, {"SpoolRequest": "On"}, wrapper=wrapper)
+        for size, status in ((900 * KILOBYTE, 200), (2 * MEGABYTE, 503), (900 * KILOBYTE, 200)):
+            body = make_body(size)
+            with server.connect() as client:
+                client.send_in_background(lines("PUT /up HTTP/1.1", "Host: a", sized(body)) + body)
+                assert client.response("PUT").status == status
+
+
+@pytest.mark.parametrize("size", [10, 100 * KILOBYTE, 2 * MEGABYTE])
+@pytest.mark.parametrize("method", ["PUT", "POST"])
+def test_a_received_request_is_sent_again(proxy, tmp_path, size, method):
+    """A kept connection that ends is no loss for a method that may be repeated, nor is any other repeated."""
+
+    def end_at_the_second(peer):
+        peer.request()
+        peer.respond(b"hello", TEXT)
+        peer.head()
+        if size > 1000:
+            peer.exactly(1000)
+        peer.reset()
+
+    body = make_body(size)
+    with Backend([end_at_the_second, echo_length], path=tmp_path / "app.sock") as backend:
+        with proxy(backend, {"SpoolRequest": "On"}).connect() as client:
+            assert client.ask("/1").body == b"hello"
+            got = client.ask("/2", method=method, body=body)
+            assert (got.status, got.body) == (200, body) if method == "PUT" else got.status == 502
+        assert [each.target for each in backend.requests] == (["/1", "/2"] if method == "PUT" else ["/1"])
+
+
+def test_clients_that_leave_amid_a_request(proxy, slow_client):
+    """Nothing is left of what was received, and nothing was sent."""
+    body = make_body(2 * MEGABYTE)
+    with Backend(echo_length) as backend:
+        server = proxy(backend, {"SpoolRequest": "On"})
+        for _ in range(5):
+            with server.connect(kind=H2Client if slow_client.is_h2 else Client) as client:
+                upload(client, body, end=False)
+        with server.connect() as client:
+            assert client.ask("/").status == 200
+        assert len(backend.requests) == 1
+
+
+def test_reloads_amid_requests_that_are_received(proxy):
+    """Limits that change, and sections without: the request is passed on as it began."""
+    body = make_body(600 * KILOBYTE)
+    with Backend(echo_length) as backend:
+        server = proxy(backend, {"SpoolRequest": "On"})
+        site = server.conf / "sites" / "default"
+        text = site.read_text()
+        for turn in range(8):
+            with server.connect() as client:
+                upload(client, body, end=False)
+                site.write_text(text.replace("SpoolRequest On", ["SpoolRequest 1K", "SpoolRequest Off"][turn % 2]))
+                reload(server)
+                client.send(body[1000:])
+                assert client.response("PUT").body == body
+            site.write_text(text)
+            reload(server)
+
+
+@pytest.mark.parametrize("folder", ["/proc", "/no/such/folder", "/etc/passwd"])
+def test_a_folder_that_cannot_be_written(tmp_path, site_root, folder):
+    text = proxy_section(None, {"To": "http://127.0.0.1:1", "SpoolRequest": "On"})
+    write_config(tmp_path / "conf", site_root, text=text, files={SPOOL: section("SPOOL", {"Folder": folder})})
+    got = run("-c", tmp_path / "conf", "--test")
+    assert got.returncode == 1
+    assert f'no file can be made in "{folder}"' in got.stderr and f"{SPOOL}:2" in got.stderr
+
+
+@needs_root
+def test_a_default_folder_that_cannot_be_written(tmp_path, site_root):
+    """SpoolRequest needs one; BufferResponse does without."""
+    wrapper = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs -o ro none /var/tmp && exec "$0" "$@"']
+    for keys, returned in (({"SpoolRequest": "1M"}, 1), ({}, 0)):
+        text = proxy_section(None, {"To": "http://127.0.0.1:1", **keys})
+        write_config(tmp_path / "conf", site_root, text=text)
+        got = run(*wrapper[1:], build.binary(), "-c", tmp_path / "conf", "--test", program=wrapper[0])
+        assert got.returncode == returned, got.stderr
+        if returned:
+            assert 'SpoolRequest needs a folder that can be written, and "/var/tmp" cannot' in got.stderr
+            assert "sites/default:" in got.stderr
+
+
+MISTAKES = {
+    "BufferResponse On": "a size in memory and one in a file",
+    "BufferResponse 1K": "the size in memory is from 128K to 64M",
+    "BufferResponse 256K 64M 1G": "a size in memory and one in a file",
+    "BufferResponse 256K 64X": "a size in memory and one in a file",
+    "SpoolRequest 0": "the length of the longest body",
+    "SpoolRequest 1M 2M": "the length of the longest body",
+    "SpoolRequest yes": "the length of the longest body",
+}
+
+
+@pytest.mark.parametrize("line", MISTAKES)
+def test_mistakes(tmp_path, site_root, line):
+    write_config(tmp_path / "conf", site_root, text=f"[PROXY]\n    To http://a\n    {line}\n")
+    got = run("-c", tmp_path / "conf", "--test")
+    assert got.returncode == 1
+    assert MISTAKES[line] in got.stderr and "sites/default:" in got.stderr
+
+
 # ── memory ──
 
 
@@ -266,6 +460,39 @@ def test_memory_of_large_responses(proxy, tmp_path):
         for _ in range(pieces):
             for slow in clients:
                 assert slow.exactly(len(piece)) == piece
+            most = max(most, server.memory_kb("Private_Dirty") - before)
+        print(f"{most / count:.0f} KB for each slow client")
+        assert most / count <= 256
+
+
+@pytest.mark.budget
+def test_memory_of_large_requests(proxy):
+    """A gigabyte that clients send slowly, and that a backend takes slowly: each of them."""
+    piece, pieces, count = make_body(MEGABYTE), 128, 8
+
+    def take(peer):
+        while peer.head().method == "GET":
+            peer.body()
+            peer.respond(b"hello", TEXT)
+        for _ in range(pieces):
+            assert peer.exactly(len(piece)) == piece
+            peer.raw = b""
+        peer.respond(b"done", TEXT)
+
+    with Backend(take, rcvbuf=65536) as backend:
+        server = proxy(backend, {"SpoolRequest": "On"})
+        with server.connect() as client:
+            assert client.ask("/once").body == b"hello"
+        before, most = server.memory_kb("Private_Dirty"), 0
+        clients = [server.connect() for _ in range(count)]
+        for client in clients:
+            client.send(lines("POST / HTTP/1.1", "Host: a", f"Content-Length: {pieces * len(piece)}"))
+        for _ in range(pieces):
+            for client in clients:
+                client.send(piece)
+            most = max(most, server.memory_kb("Private_Dirty") - before)
+        for client in clients:
+            assert client.response("POST").body == b"done"
             most = max(most, server.memory_kb("Private_Dirty") - before)
         print(f"{most / count:.0f} KB for each slow client")
         assert most / count <= 256
