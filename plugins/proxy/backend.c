@@ -257,6 +257,7 @@ static void open_thread(struct mk_thread *base, struct mk_worker *worker)
     struct thread *t = thread_of(base);
     t->account = mk_worker_account(worker);
     t->shed.fn = shed;
+    mk_list_init(&t->orphans);
     for (unsigned i = 0; i < THREAD_BUCKETS; i++)
         mk_list_init(&t->backends[i]);
 }

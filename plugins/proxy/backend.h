@@ -23,8 +23,10 @@ struct thread {
     char *buffer;                             /* for one callback at a time; NULL until it is needed */
     struct mk_field fields[PROXY_FIELDS_MAX]; /* likewise */
     struct mk_list backends[THREAD_BUCKETS];  /* struct backend */
-    struct mk_thread_call shed;               /* closes idle connections */
-    _Atomic bool is_shedding;                 /* the call is under way */
+    struct mk_list orphans;                   /* struct orphan */
+    unsigned n_orphans;
+    struct mk_thread_call shed; /* closes idle connections */
+    _Atomic bool is_shedding;   /* the call is under way */
 };
 
 extern const struct mk_thread_type thread_type;

@@ -65,7 +65,8 @@ static bool may_wait(const struct mk_request *req)
 
 void buffer_begin(struct buffer *b, const struct proxy_buffer *limits)
 {
-    b->limits = limits->memory_bytes && may_wait(b->req) ? limits : NULL;
+    b->is_live = !may_wait(b->req);
+    b->limits = limits->memory_bytes && !b->is_live ? limits : NULL;
 }
 
 void buffer_release(struct buffer *b)

@@ -24,6 +24,7 @@ struct buffer {
     struct spooled *spooled;           /* NULL: nothing waits */
     struct mk_timer timer;
     bool is_armed;
+    bool is_live;      /* the response is a stream that has no use later */
     uint64_t asked_ms; /* when the client could take bytes last */
     buffer_fn fill;
 };

@@ -134,6 +134,7 @@ static int parse_upgrade(const struct mk_conf_value *value, void *field, struct 
 static const char *const path_names[] = {"Normalized", "Raw", NULL};
 static const char *const slash_names[] = {"Refuse", "Keep", NULL};
 static const char *const forwarded_names[] = {"X", "Rfc7239", "Both", "Off", NULL};
+static const char *const leave_names[] = {"Cancel", "Finish", NULL};
 static const char *const hints_names[] = {"Http2", "All", "Off", NULL};
 
 static const struct mk_conf_key keys[] = {
@@ -191,6 +192,11 @@ static const struct mk_conf_key keys[] = {
                        "`[SPOOL]`), before a connection to the backend is made, so that a slow client does not hold "
                        "it: `On`, or the length up to which bodies are accepted; a longer one is 413.",
                        .unit = "Off, On or size", .parse = spool_parse_request),
+    MK_CONF_KEY_ENUM(struct proxy_conf, client_leave, "OnClientLeave", "Cancel",
+                     "What becomes of a request whose client leaves before it has got the response: the connection to "
+                     "the backend is closed (`Cancel`), or a request of which the backend has a part already, and this "
+                     "server all, is brought to its end, and its response is dropped (`Finish`).",
+                     .names = leave_names),
     MK_CONF_KEY_SIZE(struct proxy_conf, response_head_bytes_max, "MaxResponseHead", "32K",
                      "How long the head of a response may be; a longer one is 502.", .min = 1024, .max = 65535),
     MK_CONF_KEY_DURATION(struct proxy_conf, connect_timeout_ms, "ConnectTimeout", "3s",

@@ -18,6 +18,8 @@ enum proxy_encoded_slash { PROXY_ENCODED_SLASH_REFUSE, PROXY_ENCODED_SLASH_KEEP 
 enum proxy_forwarded { PROXY_FORWARDED_X, PROXY_FORWARDED_RFC7239, PROXY_FORWARDED_BOTH, PROXY_FORWARDED_OFF };
 enum proxy_early_hints { PROXY_EARLY_HINTS_HTTP2, PROXY_EARLY_HINTS_ALL, PROXY_EARLY_HINTS_OFF };
 
+enum proxy_client_leave { PROXY_CLIENT_LEAVE_CANCEL, PROXY_CLIENT_LEAVE_FINISH };
+
 enum { PROXY_FIELDS_MAX = 128 }; /* headers of a response */
 
 /* What `To` says. */
@@ -47,11 +49,11 @@ struct proxy_conf {
     struct mk_pattern match;
     struct proxy_target to;
     bool strip_prefix, rewrite_location;
-    int path, encoded_slash, forwarded, early_hints; /* enum proxy_path ... */
-    struct mk_conf_list upgrade;                     /* the protocols that requests may ask for */
-    struct mk_str host_header;                       /* "Client", "Backend" or a name */
-    struct field_changes request;                    /* RequestSet and RequestRemove */
-    struct mk_conf_list send_file;                   /* absolute paths of folders */
+    int path, encoded_slash, forwarded, early_hints, client_leave; /* enum proxy_path ... */
+    struct mk_conf_list upgrade;                                   /* the protocols that requests may ask for */
+    struct mk_str host_header;                                     /* "Client", "Backend" or a name */
+    struct field_changes request;                                  /* RequestSet and RequestRemove */
+    struct mk_conf_list send_file;                                 /* absolute paths of folders */
     struct intercept intercept;
     struct proxy_tls tls;
     struct proxy_buffer buffer;

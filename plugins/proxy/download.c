@@ -49,6 +49,18 @@ static int keep(struct download *d, struct mk_arena *arena, const char *bytes, s
     return -EAGAIN;
 }
 
+int download_move(struct download *to, struct download *from, struct mk_arena *arena)
+{
+    *to = *from;
+    to->kept = NULL;
+    if (from->kept && keep(to, arena, from->kept, from->kept_len) != -EAGAIN)
+        return -ENOMEM;
+    if (to->parser.chunked.trailers)
+        to->parser.chunked.trailers = &to->trailers;
+    mk_buf_init(&from->trailers, 0);
+    return 0;
+}
+
 /*
  * Fills the buffer: with what the last head has left, else with what was kept and what comes. Returns the number of
  * bytes, or -errno.

@@ -26,6 +26,8 @@ struct download {
 /* Begins, also for a second connection. */
 void download_begin(struct download *d, const struct mk_response_limits *limits, enum mk_response_to to);
 void download_release(struct download *d);
+/* Moves what was read to another owner, whose arena gets the beginning of a head. Returns 0, or -ENOMEM: nothing. */
+int download_move(struct download *to, struct download *from, struct mk_arena *arena);
 
 /*
  * Reads up to the end of the next head, into `buffer`, and its headers into `fields`, of which there are as many as the

@@ -16,6 +16,7 @@
 #include "counters.h"
 #include "download.h"
 #include "failure.h"
+#include "orphan.h"
 #include "received.h"
 #include "request.h"
 #include "response.h"
@@ -120,12 +121,35 @@ static void free_exchange(struct exchange *x)
     mk_account_free(x->thread->account, x, sizeof(*x));
 }
 
+/* With `OnClientLeave Finish` a request that the backend has, or will have as a whole, is brought to its end. */
+static void abandon(struct exchange *x)
+{
+    bool is_whole = x->up.is_sent && (upload_is_taken(&x->up) || x->received.spooled);
+    if (x->conf->client_leave != PROXY_CLIENT_LEAVE_FINISH || !x->conn || x->phase < WAITING || x->phase == OVER ||
+        !is_whole || x->up.is_refused || x->buffer.is_live || x->upgrade.token.len)
+        return;
+    const struct orphan_parts parts = {.worker = mk_request_worker(x->req),
+                                       .conf = x->conf,
+                                       .conn = x->conn,
+                                       .up = &x->up,
+                                       .received = &x->received,
+                                       .down = &x->down,
+                                       .has_head = x->phase == BODY,
+                                       .deadline_ms = x->deadline_ms};
+    if (!orphan_adopt(&parts))
+        return;
+    x->conn = NULL;
+    x->backend = NULL;
+}
+
 /* The exchange of the server ends, complete or not. */
 static void release(void *arg)
 {
     struct owner *owner = arg;
-    if (owner->exchange)
+    if (owner->exchange) {
+        abandon(owner->exchange);
         free_exchange(owner->exchange);
+    }
     tunnel_release(&owner->tunnel);
 }
 
@@ -300,21 +324,13 @@ static void take_piece(struct mk_request *req, struct mk_str piece, bool end, vo
 /* Sends what the connection takes of a body that was received as a whole. */
 static void send_received(struct exchange *x)
 {
-    while (x->received.spooled && x->conn && x->phase >= WAITING && !upload_is_blocked(&x->up) &&
-           !upload_is_taken(&x->up)) {
-        struct mk_str piece;
-        bool is_last;
-        ssize_t n = received_peek(&x->received, &piece, &is_last);
-        int err = n == -EAGAIN ? upload_flush(&x->up, &x->conn->io)
-                  : n < 0      ? -EDQUOT
-                               : upload_piece(&x->up, &x->conn->io, piece, is_last);
-        if (err < 0)
-            fail(x, err);
-        if (err < 0 || n < 0)
-            return;
-        received_skip(&x->received, (size_t)n);
+    if (!x->received.spooled || !x->conn || x->phase < WAITING)
+        return;
+    int err = received_send(&x->received, &x->up, &x->conn->io);
+    if (err < 0)
+        fail(x, err);
+    else
         touch(x);
-    }
 }
 
 /* The connection can take bytes. */
@@ -712,7 +728,8 @@ void exchange_begin(struct mk_request *req, const struct route *route, struct th
     x->framing = request_framing(req);
     x->is_idempotent = request_is_idempotent(req);
     x->is_invited = !mk_request_expects_continue(req);
-    mk_request_end_with_client(req);
+    if (conf->client_leave == PROXY_CLIENT_LEAVE_CANCEL)
+        mk_request_end_with_client(req);
     int status = upgrade_init(&x->upgrade, req, &conf->upgrade);
     x->backend = status ? NULL : backend_hold(t, route);
     if (!x->backend)

@@ -9,6 +9,7 @@
 
 #include "counters.h"
 #include "exchange.h"
+#include "orphan.h"
 #include "process.h"
 
 /* ── the process ── */
@@ -142,7 +143,8 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
 
 static void stop_worker(struct mk_worker *worker, void *state)
 {
-    (void)worker;
+    const struct mk_thread_worker *w = state;
+    orphans_stop(thread_of(w->thread), worker);
     mk_threads_remove_worker(state);
     mk_account_free(NULL, state, sizeof(struct mk_thread_worker));
 }

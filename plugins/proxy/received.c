@@ -114,19 +114,33 @@ uint64_t received_length(const struct received *r)
     return mk_spool_length(r->spooled->spool);
 }
 
-ssize_t received_peek(struct received *r, struct mk_str *ret_piece, bool *ret_end)
+int received_send(struct received *r, struct upload *u, struct mk_io *io)
 {
-    ssize_t n = mk_spool_peek(r->spooled->spool, ret_piece);
-    *ret_end = n >= 0 && mk_spool_left(r->spooled->spool) == (uint64_t)n;
-    return n;
-}
-
-void received_skip(struct received *r, size_t n)
-{
-    mk_spool_skip(r->spooled->spool, n);
+    while (r->spooled && !upload_is_blocked(u) && !upload_is_taken(u)) {
+        struct mk_str piece;
+        ssize_t n = mk_spool_peek(r->spooled->spool, &piece);
+        if (n == -EAGAIN)
+            return upload_flush(u, io);
+        if (n < 0)
+            return -EDQUOT;
+        int err = upload_piece(u, io, piece, mk_spool_left(r->spooled->spool) == (uint64_t)n);
+        if (err < 0)
+            return err;
+        mk_spool_skip(r->spooled->spool, (size_t)n);
+    }
+    return 0;
 }
 
 int received_rewind(struct received *r)
 {
     return mk_spool_rewind(r->spooled->spool);
+}
+
+void received_move(struct received *to, struct received *from, received_fn ready)
+{
+    *to = *from;
+    to->ready = ready;
+    if (to->spooled)
+        to->spooled->user = to;
+    *from = (struct received){0};
 }

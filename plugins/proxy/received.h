@@ -3,19 +3,19 @@
  * The body of a request that is received as a whole, in a spool, before the backend is asked: a client that is slow
  * holds no backend, and the request can be repeated.
  *
- *     received_begin ─► (pieces) ─► `ready` ─► received_peek, received_skip ... ─► received_rewind, for a retry
+ *     received_begin ─► (pieces) ─► `ready` ─► received_send ... ─► received_rewind, for a retry
  */
 #ifndef PROXY_RECEIVED_H
 #define PROXY_RECEIVED_H
 
 #include "spooled.h"
+#include "upload.h"
 
 struct received;
 
 /*
  * Is called in the loop, possibly within received_begin(), which returns 0 then: once when the body is complete (`err`
- * 0), or could not be kept: -EFBIG (it is too long) or another -errno. Then with 0 after each -EAGAIN of
- * received_peek(), when more can be read or an error is there.
+ * 0), or could not be kept: -EFBIG (it is too long) or another -errno. Then with 0 when received_send() can continue.
  */
 typedef void (*received_fn)(struct received *r, int err);
 
@@ -39,11 +39,14 @@ void received_release(struct received *r);
 
 /* Returns the length of a body that is complete. */
 uint64_t received_length(const struct received *r);
-/* Gives the next bytes, and tells whether they are the last. Returns as mk_spool_peek(). */
-ssize_t received_peek(struct received *r, struct mk_str *ret_piece, bool *ret_end);
-/* Takes what received_peek() has given. */
-void received_skip(struct received *r, size_t n);
+/*
+ * Sends what the connection takes, behind a head that upload_begin() was given. Returns 0 (`ready` follows if that is
+ * not all, or the connection can take bytes again), -EDQUOT (it cannot be read) or -ENOMEM.
+ */
+int received_send(struct received *r, struct upload *u, struct mk_io *io);
 /* Begins again with the first byte. Returns 0 or -errno. */
 int received_rewind(struct received *r);
+/* Moves a complete body to another owner. `from` is not used any more. */
+void received_move(struct received *to, struct received *from, received_fn ready);
 
 #endif

@@ -24,6 +24,12 @@ void upload_release(struct upload *u)
     mk_buf_release(&u->unsent);
 }
 
+void upload_move(struct upload *to, struct upload *from)
+{
+    *to = *from;
+    mk_buf_init(&from->unsent, 0);
+}
+
 static struct iovec vec_of(struct mk_str s)
 {
     return (struct iovec){.iov_base = (char *)(uintptr_t)s.p, .iov_len = s.len};

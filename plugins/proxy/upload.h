@@ -22,6 +22,8 @@ struct upload {
 /* Begins, also for a second connection, with a head that is sent with what follows or by upload_flush(). */
 void upload_begin(struct upload *u, struct mk_str head, bool has_body, bool is_chunked);
 void upload_release(struct upload *u);
+/* Moves what waits to another owner. `from` has nothing any more. */
+void upload_move(struct upload *to, struct upload *from);
 
 /* Sends a piece of the body, framed, or keeps it. `end`: it is the last one. Returns 0 or -ENOMEM. */
 int upload_piece(struct upload *u, struct mk_io *io, struct mk_str piece, bool end);

@@ -434,6 +434,161 @@ def test_mistakes(tmp_path, site_root, line):
     assert MISTAKES[line] in got.stderr and "sites/default:" in got.stderr
 
 
+# ── clients that leave ──
+
+
+def answer_later(body):
+    """A script that answers what is not /check when the test says so, and tells when the server has read it all."""
+
+    def script(peer):
+        while True:
+            if peer.head().target == "/check":
+                peer.body()
+                peer.respond(b"hello", TEXT)
+                continue
+            peer.body()
+            peer.backend.tell("has request")
+            peer.wait("answer")
+            peer.interim(103)
+            peer.respond(b"", TEXT, chunks=[body[:5000], body[5000:]], trailer=b"Last: 1\r\n")
+            peer.flush()
+            peer.backend.tell("sent")
+
+    return script
+
+
+LEAVE = {"OnClientLeave": "Finish"}
+
+
+def leave(client, number):
+    """At once."""
+    if isinstance(client, H2Client):
+        client.cancel(number)
+        client.ping()
+    else:
+        client.reset()
+
+
+@pytest.mark.parametrize("size", [6000, 3 * MEGABYTE])
+@pytest.mark.parametrize("keys", [{}, {"SpoolRequest": "On"}])
+def test_a_request_is_finished(proxy, tmp_path, slow_client, keys, size):
+    """The backend serves it to its end, and then others on the same connection."""
+    body = make_body(50 * KILOBYTE)
+    with Backend(answer_later(make_body(size)), path=tmp_path / "app.sock") as backend:
+        server = proxy(backend, {**LEAVE, **keys})
+        client = server.connect(kind=H2Client if slow_client.is_h2 else Client)
+        number = upload(client, body)
+        assert backend.events("has request").wait(30)
+        leave(client, number)
+        backend.tell("answer")
+        assert backend.events("sent").wait(30)
+        with server.connect() as other:
+            assert other.ask("/check").body == b"hello"
+        assert len(backend.peers) == 1 and backend.requests[0].body == body
+
+
+def test_a_response_is_finished(proxy, tmp_path, slow_client):
+    """A client that leaves amid the body, of which a part is kept and a part has not come."""
+    body = make_body(8 * MEGABYTE)
+    with Backend(send_large(body), path=tmp_path / "app.sock") as backend:
+        server = proxy(backend, {**LEAVE, "BufferResponse": "128K 1M"})
+        with slow_client(server) as slow:
+            assert begin(slow).status == 200
+            assert not backend.events("sent").wait(0.3)
+        assert backend.events("sent").wait(30)
+        with server.connect() as other:
+            assert other.ask("/check").body == b"hello"
+        assert len(backend.peers) == 1
+
+
+def test_a_request_is_finished_over_reloads(proxy, tmp_path):
+    """Under the configuration with which it began, which ends with it."""
+    with Backend(answer_later(make_body(MEGABYTE)), path=tmp_path / "app.sock") as backend:
+        server = proxy(backend, LEAVE)
+        site = server.conf / "sites" / "default"
+        text = site.read_text()
+        client = server.connect()
+        upload(client, b"hello")
+        assert backend.events("has request").wait(30)
+        client.reset()
+        for each in (text.replace("Finish", "Cancel"), text.replace(proxy_section(backend, LEAVE), ""), text):
+            site.write_text(each)
+            reload(server)
+        backend.tell("answer")
+        assert backend.events("sent").wait(30)
+        with server.connect() as other:
+            assert other.ask("/check").body == b"hello"
+        assert len(backend.peers) == 1
+
+
+@pytest.mark.parametrize("reloads", [0, 1])
+def test_a_stop_ends_it(proxy, reloads):
+    with Backend(answer_later(b"hello")) as backend:
+        server = proxy(backend, {**LEAVE, "SpoolRequest": "On"})
+        client = server.connect()
+        upload(client, make_body(300 * KILOBYTE))
+        assert backend.events("has request").wait(30)
+        client.reset()
+        for _ in range(reloads):
+            reload(server)
+        server.stop()
+        backend.tell("answer")
+
+
+def test_what_is_finished_has_limits(proxy):
+    """ResponseTimeout, ReadTimeout and Deadline count, and there are only so many."""
+
+    def stall(peer):
+        if peer.request().target == "/body":
+            peer.send(lines("HTTP/1.1 200 OK", TEXT, "Content-Length: 1000") + b"x" * 10)
+        peer.wait_end()
+
+    for keys in ({"ResponseTimeout": "400ms", "ReadTimeout": "400ms"}, {"Deadline": "400ms"}):
+        with Backend(stall) as backend:
+            server = proxy(backend, {**LEAVE, **keys})
+            for target in ("/head", "/body"):
+                client = server.connect()
+                client.send(request(target))
+                backend.wait_until(lambda: backend.requests and backend.open, "a request")
+                client.reset()
+                backend.wait_open(0)
+    with Backend(stall) as backend:
+        server = proxy(backend, LEAVE)
+        for count in range(260):
+            client = server.connect()
+            client.send(request("/head"))
+            backend.wait_requests(count + 1)
+            client.reset()
+        backend.wait_open(256)
+
+
+@pytest.mark.parametrize("what", ["amid its body", "an event stream", "Cancel"])
+def test_what_is_not_finished(proxy, what):
+    """The connection to the backend ends with the client."""
+
+    def begin_stream(peer):
+        peer.head()
+        if what != "an event stream":
+            peer.exactly(5)
+        else:
+            peer.body()
+            peer.send(lines("HTTP/1.1 200 OK", "Content-Type: text/event-stream") + b"data: 1\n\n")
+        peer.backend.tell("has request")
+        peer.wait_end()
+
+    with Backend(begin_stream) as backend:
+        client = proxy(backend, {} if what == "Cancel" else LEAVE).connect()
+        if what == "an event stream":
+            client.send(request("/"))
+            assert client.head().status == 200
+        else:
+            client.send(lines("POST / HTTP/1.1", "Host: a", f"Content-Length: {5 if what == 'Cancel' else 10}"))
+            client.send(b"hello")
+        assert backend.events("has request").wait(30)
+        client.reset()
+        backend.wait_open(0)
+
+
 # ── memory ──
 
 

@@ -145,7 +145,7 @@ def test_a_slow_client_stops_the_backend(proxy, pair):
         peer.backend.tell("sent")
 
     with Backend(respond, tls=pair) as backend:
-        server = proxy(backend, settings={"SendBuffer": "64K"})
+        server = proxy(backend, {"BufferResponse": "Off"}, settings={"SendBuffer": "64K"})
         with server.connect(rcvbuf=65536) as client:
             client.send(request("/"))
             assert not backend.events("sent").wait(0.5)
