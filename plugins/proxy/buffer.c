@@ -49,23 +49,28 @@ void buffer_init(struct buffer *b, struct mk_request *req, buffer_fn fill)
     mk_timer_init(&b->timer, on_timer);
 }
 
-/* Streams whose bytes are of use only as long as they are new, or whose backend says that they must not wait. */
-static bool may_wait(const struct mk_request *req)
+bool buffer_is_live_type(struct mk_str type)
 {
     static const struct mk_str live[] = {MK_STR_INIT("text/event-stream"), MK_STR_INIT("multipart/x-mixed-replace")};
-    struct mk_str type = mk_response_get_header(req, MK_STR("Content-Type"));
     size_t n = 0;
     while (n < type.len && type.p[n] != ';' && type.p[n] != ' ' && type.p[n] != '\t')
         n++;
     for (size_t i = 0; i < MK_COUNT_OF(live); i++)
         if (mk_str_ieq(mk_str(type.p, n), live[i]))
-            return false;
-    return !mk_str_ieq(mk_response_get_header(req, MK_STR("X-Accel-Buffering")), MK_STR("no"));
+            return true;
+    return false;
+}
+
+/* Also those of which the backend says so, as it does to nginx. */
+static bool is_live(const struct mk_request *req)
+{
+    return buffer_is_live_type(mk_response_get_header(req, MK_STR("Content-Type"))) ||
+           mk_str_ieq(mk_response_get_header(req, MK_STR("X-Accel-Buffering")), MK_STR("no"));
 }
 
 void buffer_begin(struct buffer *b, const struct proxy_buffer *limits)
 {
-    b->is_live = !may_wait(b->req);
+    b->is_live = is_live(b->req);
     b->limits = limits->memory_bytes && !b->is_live ? limits : NULL;
 }
 

@@ -29,6 +29,9 @@ struct buffer {
     buffer_fn fill;
 };
 
+/* Tells whether a response of this Content-Type is a stream whose bytes have no use later. */
+bool buffer_is_live_type(struct mk_str type);
+
 /* Prepares it; nothing is kept before buffer_begin(). */
 void buffer_init(struct buffer *b, struct mk_request *req, buffer_fn fill);
 /* Begins with the body of a response, whose head is set; event streams and the like are not kept. */

@@ -8,7 +8,9 @@
  */
 #include "orphan.h"
 
+#include "buffer.h"
 #include "failure.h"
+#include "response.h"
 
 #include <errno.h>
 #include <sys/epoll.h>
@@ -94,7 +96,12 @@ static int send_rest(struct orphan *o)
     return err < 0 ? err : received_send(&o->received, &o->up, &o->conn->io);
 }
 
-/* Returns 0 (the response has begun), -EAGAIN or another -errno. */
+static bool is_live(const struct orphan *o, struct mk_str head)
+{
+    return buffer_is_live_type(response_find(&o->down.parser, o->down.fields, head, MK_STR("Content-Type")));
+}
+
+/* Returns 0 (the response has begun), -EAGAIN, -ECANCELED (it is a stream without an end) or another -errno. */
 static int read_head(struct orphan *o)
 {
     for (;;) {
@@ -106,6 +113,8 @@ static int read_head(struct orphan *o)
         if (o->down.parser.status == 101)
             return -EPROTO;
         if (o->down.parser.status >= 200) {
+            if (is_live(o, head))
+                return -ECANCELED;
             o->has_head = true;
             download_first(&o->down, &err);
             return err;
@@ -131,7 +140,7 @@ static void advance(struct orphan *o)
     int err = send_rest(o);
     if (err >= 0)
         err = read_response(o);
-    if (err == 0) {
+    if (err == 0 || err == -ECANCELED) {
         end(o);
     } else if (err < 0 && err != -EAGAIN) {
         fail(o, err);

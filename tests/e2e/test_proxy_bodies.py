@@ -2,6 +2,8 @@
 """The plugin proxy with bodies that wait: clients that are slow, and clients that leave."""
 
 import os
+import re
+import subprocess
 
 import pytest
 
@@ -24,6 +26,30 @@ KILOBYTE, MEGABYTE = 1 << 10, 1 << 20
 PIECE = bytes(range(251)) * 41  # a length that no buffer has
 SPOOL = "plugins/proxy/proxy.conf"
 SMALL_DISK = 'mount -t tmpfs -o size=1m none "$0" && exec "$@"'
+
+FAILING_WRITES = """
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+ssize_t pwrite64(int fd, const void *from, size_t size, off_t at)
+{
+    static _Atomic long calls;
+    if (++calls % atol(getenv("FAIL_EACH")) == 0) {
+        errno = ENOSPC;
+        return -1;
+    }
+    return syscall(SYS_pwrite64, fd, from, size, at);
+}
+
+ssize_t pwrite(int fd, const void *from, size_t size, off_t at)
+{
+    return pwrite64(fd, from, size, at);
+}
+"""
 
 
 def make_body(size):
@@ -434,6 +460,47 @@ def test_mistakes(tmp_path, site_root, line):
     assert MISTAKES[line] in got.stderr and "sites/default:" in got.stderr
 
 
+@pytest.fixture(scope="module")
+def failing_writes(tmp_path_factory):
+    """Returns the environment of a server whose n-th write to a file fails; a sanitizer must come before the library."""
+    folder = tmp_path_factory.mktemp("library")
+    (folder / "writes.c").write_text(FAILING_WRITES)
+    library = folder / "writes.so"
+    subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", library, folder / "writes.c"], check=True)
+    needed = subprocess.run(["ldd", build.binary()], check=True, capture_output=True, text=True).stdout
+    libraries = [*re.findall(r"(/\S+/lib[at]san\S+)", needed), str(library)]
+    return lambda n: {"LD_PRELOAD": " ".join(libraries), "FAIL_EACH": str(n)}
+
+
+@pytest.mark.parametrize("each", [1, 2, 3, 7, 20])
+def test_each_nth_write_fails(proxy, tmp_path, failing_writes, each):
+    """A response is complete in any case; a request is passed on whole, or is 503."""
+    body, statuses = make_body(4 * MEGABYTE), set()
+    sent = body[:MEGABYTE]
+
+    def script(peer):
+        while True:
+            got = peer.request()
+            if got.method == "GET":
+                peer.respond(body, TEXT)
+            else:
+                assert got.body == sent
+                peer.respond(b"hello", TEXT)
+
+    with Backend(script, path=tmp_path / "app.sock") as backend:
+        server = proxy(backend, {"SpoolRequest": "On"}, env=failing_writes(each))
+        for _ in range(4):
+            with server.connect(rcvbuf=65536) as slow:
+                assert begin(slow).status == 200
+                backend.events("never").wait(0.1)
+                assert take(slow, len(body)) == body
+            with server.connect() as client:
+                client.send_in_background(lines("PUT / HTTP/1.1", "Host: a", sized(sent)) + sent)
+                statuses.add(client.response("PUT").status)
+    assert 503 in statuses or each > 7
+    assert statuses <= {200, 503}
+
+
 # ── clients that leave ──
 
 
@@ -560,6 +627,24 @@ def test_what_is_finished_has_limits(proxy):
             backend.wait_requests(count + 1)
             client.reset()
         backend.wait_open(256)
+
+
+def test_an_event_stream_is_not_finished(proxy, tmp_path):
+    """Also if its client has left before it has begun."""
+
+    def stream(peer):
+        peer.request()
+        peer.wait("left")
+        peer.send(lines("HTTP/1.1 200 OK", "Content-Type: text/event-stream") + b"data: 1\n\n")
+        peer.wait_end()
+
+    with Backend(stream, path=tmp_path / "app.sock") as backend:
+        client = proxy(backend, LEAVE).connect()
+        client.send(request("/"))
+        backend.wait_requests(1)
+        client.reset()
+        backend.tell("left")
+        backend.wait_open(0)
 
 
 @pytest.mark.parametrize("what", ["amid its body", "an event stream", "Cancel"])

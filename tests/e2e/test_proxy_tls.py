@@ -14,7 +14,7 @@ from harness.backend import Backend, answer, echo, echo_websocket, stay_silent
 from harness.certificates import Authority
 from harness.messages import chunked, lines, request, sized
 from harness.proxies import TEXT, proxy_section
-from harness.server import run, write_config
+from harness.server import await_true, run, write_config
 from harness.services import CONTROL_THREAD, reload
 from harness.ways import WAYS
 from harness.websocket import BINARY, WebSocket
@@ -150,6 +150,24 @@ def test_a_slow_client_stops_the_backend(proxy, pair):
             client.send(request("/"))
             assert not backend.events("sent").wait(0.5)
             assert client.response().body == body
+
+
+def test_a_slow_client_holds_no_backend(proxy, pair):
+    """What it does not take is kept, and the connection serves others."""
+    body = b"x" * 20_000_000
+
+    def respond(peer):
+        while True:
+            peer.respond(body if peer.request().target == "/" else b"hello", TEXT)
+
+    with Backend(respond, tls=pair) as backend:
+        server = proxy(backend, settings={"SendBuffer": "64K"})
+        with server.connect(rcvbuf=65536) as client, server.connect() as other:
+            client.send(request("/"))
+            assert client.head().status == 200
+            first = backend.wait_accepted(1)[0]
+            await_true(lambda: other.ask("/other").status == 200 and len(first.requests) > 1, 30, "the connection")
+            assert client.exactly(len(body)) == body
 
 
 def test_a_slow_backend_stops_the_client(proxy, pair):
