@@ -456,6 +456,8 @@ static void begin_body(struct exchange *x)
         return;
     }
     x->phase = BODY;
+    if (upload_is_done(&x->up))
+        received_release(&x->received); /* it will not be repeated */
     buffer_begin(&x->buffer, &x->conf->buffer);
     int r = first.len ? mk_response_write(x->req, first) : 0;
     if (x->down.parser.is_done) {

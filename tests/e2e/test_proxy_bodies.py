@@ -462,7 +462,7 @@ def test_mistakes(tmp_path, site_root, line):
 
 @pytest.fixture(scope="module")
 def failing_writes(tmp_path_factory):
-    """Returns the environment of a server whose n-th write to a file fails; a sanitizer must come before the library."""
+    """Returns the environment of a server whose n-th write to a file fails; a sanitizer must come first."""
     folder = tmp_path_factory.mktemp("library")
     (folder / "writes.c").write_text(FAILING_WRITES)
     library = folder / "writes.so"
