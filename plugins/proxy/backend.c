@@ -258,6 +258,7 @@ static void open_thread(struct mk_thread *base, struct mk_worker *worker)
     t->account = mk_worker_account(worker);
     t->shed.fn = shed;
     mk_list_init(&t->orphans);
+    mk_list_init(&t->bound);
     for (unsigned i = 0; i < THREAD_BUCKETS; i++)
         mk_list_init(&t->backends[i]);
 }
@@ -265,6 +266,10 @@ static void open_thread(struct mk_thread *base, struct mk_worker *worker)
 static void end_thread(struct mk_thread *base)
 {
     struct thread *t = thread_of(base);
+    while (!mk_list_empty(&t->bound)) {
+        struct backend_conn *c = MK_LIST_FIRST(&t->bound, struct backend_conn, bound_node);
+        c->fn(c->user, EPOLLHUP);
+    }
     end_all_idle(t);
     mk_account_free(t->account, t->buffer, t->buffer ? THREAD_BUFFER_BYTES : 0);
     t->buffer = NULL;

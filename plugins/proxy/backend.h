@@ -25,6 +25,7 @@ struct thread {
     struct mk_list backends[THREAD_BUCKETS];  /* struct backend */
     struct mk_list orphans;                   /* struct orphan */
     unsigned n_orphans;
+    struct mk_list bound;       /* idle connections that belong to a client (bound.h) */
     struct mk_thread_call shed; /* closes idle connections */
     _Atomic bool is_shedding;   /* the call is under way */
 };
@@ -42,6 +43,7 @@ char *thread_get_buffer(struct thread *t);
 void threads_shed(struct mk_threads *all);
 
 struct backend_conn;
+struct bound;
 
 /* Receives the events of a connection that is lent, a set of EPOLLIN, EPOLLOUT, EPOLLRDHUP, EPOLLHUP and EPOLLERR. */
 typedef void (*backend_conn_fn)(void *user, uint32_t events);
@@ -58,6 +60,9 @@ struct backend_conn {
     backend_conn_fn fn; /* while it is lent */
     void *user;
     bool is_reused;
+    bool is_bound;       /* to a connection of a client: it is not kept for others */
+    struct bound *bound; /* while it is idle there; `fn` closes it when it ends */
+    struct mk_list bound_node;
 };
 
 /* What makes a connection one that an exchange may use, and how long it is kept. */
@@ -66,7 +71,7 @@ struct backend {
     struct thread *thread;
     struct mk_list idle; /* the newest last */
     struct mk_timer timer;
-    unsigned n_idle, refs;
+    unsigned n_idle, n_bound, refs;
     uint32_t keep_alive, keep_alive_timeout_ms;
     uint64_t hash;
     struct mk_str key;

@@ -12,6 +12,7 @@
  */
 #include "exchange.h"
 
+#include "bound.h"
 #include "buffer.h"
 #include "counters.h"
 #include "download.h"
@@ -20,6 +21,7 @@
 #include "received.h"
 #include "request.h"
 #include "response.h"
+#include "trailers.h"
 #include "tunnel.h"
 #include "upload.h"
 
@@ -67,6 +69,7 @@ struct exchange {
     bool is_idempotent;
     bool is_invited; /* the client does not wait for a 100 (Continue) */
     bool is_retry;
+    bool has_trailers;   /* the client has announced some */
     bool is_reading;     /* the request's body has a reader */
     bool is_paused;      /* the client, until the backend has taken what waits */
     bool awaits_bytes;   /* the client takes bytes, and there are none */
@@ -98,12 +101,20 @@ static void end_waits(struct exchange *x)
     received_release(&x->received);
 }
 
+static void keep_conn(struct exchange *x)
+{
+    if (x->conn->is_bound)
+        bound_keep(x->req, x->conn);
+    else
+        backend_keep(x->conn);
+}
+
 /* The response is complete: the connection is kept, if all is as it should be. */
 static void finish(struct exchange *x)
 {
     end_waits(x);
     if (x->conn && upload_is_done(&x->up) && download_keeps_conn(&x->down))
-        backend_keep(x->conn);
+        keep_conn(x);
     else if (x->conn)
         backend_close(x->conn);
     x->conn = NULL;
@@ -306,7 +317,8 @@ static void on_timer(struct mk_timer *timer)
 static void take_piece(struct mk_request *req, struct mk_str piece, bool end, void *ctx)
 {
     struct exchange *x = ctx;
-    (void)req;
+    if (end && x->has_trailers)
+        x->up.last_chunk = trailers_make_chunk(req, &x->conf->request);
     if (x->phase == OVER || x->phase < WAITING) {
         x->up.body_ended |= end;
         return;
@@ -538,6 +550,7 @@ static int take_head(struct exchange *x, struct mk_str head)
         response_pass_interim(x->req, x->conf, &x->down.parser, x->down.fields, head);
         return MK_AGAIN;
     }
+    x->conn->is_bound |= response_binds_conn(x->req, &x->down.parser, x->down.fields, head);
     if (intercept_has(&x->conf->intercept, x->down.parser.status))
         return respond_page(x, head);
     struct named_file named;
@@ -637,7 +650,9 @@ static void on_dial(struct mk_dial *dial, int fd)
 static void connect_backend(struct exchange *x)
 {
     bool can_repeat = x->is_idempotent && (x->framing.kind == REQUEST_BODY_NONE || x->framing.is_received);
-    struct backend_conn *c = x->is_retry ? NULL : backend_take_idle(x->backend, can_repeat ? UINT64_MAX : FRESH_MS);
+    struct backend_conn *c = x->is_retry ? NULL : bound_take(x->req, x->backend);
+    if (!c && !x->is_retry)
+        c = backend_take_idle(x->backend, can_repeat ? UINT64_MAX : FRESH_MS);
     if (c) {
         use_conn(x, c);
         begin_request(x);
@@ -728,6 +743,8 @@ void exchange_begin(struct mk_request *req, const struct route *route, struct th
         return;
     }
     x->framing = request_framing(req);
+    x->has_trailers = x->framing.kind == REQUEST_BODY_CHUNKED && trailers_are_announced(req) &&
+                      mk_request_keep_trailers(req) == 0;
     x->is_idempotent = request_is_idempotent(req);
     x->is_invited = !mk_request_expects_continue(req);
     if (conf->client_leave == PROXY_CLIENT_LEAVE_CANCEL)

@@ -32,6 +32,7 @@ static const struct row rows[] = {
     ROW("keep-alive", HEADER_DROP, HEADER_DROP),
     ROW("set-cookie", HEADER_PASS, HEADER_COOKIE),
     ROW("x-sendfile", HEADER_PASS, HEADER_DROP),
+    ROW("max-forwards", HEADER_MAX_FORWARDS, HEADER_PASS),
     ROW("x-request-id", HEADER_SET, HEADER_PASS),
     ROW("authorization", HEADER_PASS, HEADER_PASS),
     ROW("content-range", HEADER_PASS, HEADER_PASS),
@@ -55,7 +56,7 @@ enum { ROWS = MK_COUNT_OF(rows), NAME_BYTES_MAX = 19 };
 /* The first row whose name has this length. */
 static const uint8_t first_of_length[NAME_BYTES_MAX + 2] = {
     [0 ... 2] = 0, [3] = 1,   [4] = 2,   [5] = 4,   [6] = 5,   [7] = 7,   [8] = 9,   [9] = 10,  [10] = 12,   [11] = 16,
-    [12] = 16,     [13] = 17, [14] = 19, [15] = 21, [16] = 22, [17] = 28, [18] = 30, [19] = 31, [20] = ROWS,
+    [12] = 16,     [13] = 18, [14] = 20, [15] = 22, [16] = 23, [17] = 29, [18] = 31, [19] = 32, [20] = ROWS,
 };
 
 /* Compares a name with that of a row, in any case of letters and with `_` as `-`. */

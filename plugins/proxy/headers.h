@@ -14,7 +14,8 @@ enum header_rule {
     HEADER_LENGTH, /* Content-Length */
     HEADER_DATE,
     HEADER_LOCATION,
-    HEADER_COOKIE, /* Set-Cookie */
+    HEADER_COOKIE,       /* Set-Cookie */
+    HEADER_MAX_FORWARDS, /* in requests, which the proxy counts down */
     /* In requests: has a `_`, and is a header with a rule once that is read as `-`, as many backends do. */
     HEADER_DISGUISED,
 };

@@ -9,6 +9,7 @@
 
 #include "counters.h"
 #include "exchange.h"
+#include "forwards.h"
 #include "orphan.h"
 #include "process.h"
 
@@ -184,6 +185,8 @@ static int proxy_request(struct mk_request *req)
         return err;
     if (!conf)
         return MK_DECLINED;
+    if (forwards_end_here(req))
+        return 0;
     exchange_begin(req, routes_find(host->routes, conf), thread_of(w->thread));
     return 0;
 }

@@ -5,7 +5,9 @@
  */
 #include "request.h"
 
+#include "forwards.h"
 #include "headers.h"
+#include "trailers.h"
 
 #include <monkey/escape.h>
 
@@ -103,8 +105,9 @@ static bool is_connection_valid(struct mk_str connection, const struct field_cha
     struct mk_str option;
     while (mk_str_next(&connection, &option)) {
         enum header_rule rule = header_of_request(option);
-        if (rule == HEADER_SET || rule == HEADER_DISGUISED || mk_str_ieq(option, MK_STR("Content-Length")) ||
-            mk_str_ieq(option, MK_STR("Transfer-Encoding")) || fields_replace(changes, option))
+        if (rule == HEADER_SET || rule == HEADER_DISGUISED || rule == HEADER_MAX_FORWARDS ||
+            mk_str_ieq(option, MK_STR("Content-Length")) || mk_str_ieq(option, MK_STR("Transfer-Encoding")) ||
+            fields_replace(changes, option))
             return false;
     }
     return true;
@@ -114,10 +117,14 @@ static void write_client_fields(struct mk_buf *out, struct mk_request *req, cons
                                 struct mk_str connection, const struct upgrade *upgrade)
 {
     struct mk_str name, value;
-    for (unsigned i = 0; mk_request_header_at(req, i, &name, &value); i++)
-        if (header_of_request(name) == HEADER_PASS && !is_named(connection, name) && !upgrade_replaces(upgrade, name) &&
-            !fields_replace(&conf->request, name))
+    for (unsigned i = 0; mk_request_header_at(req, i, &name, &value); i++) {
+        enum header_rule rule = header_of_request(name);
+        if (rule == HEADER_MAX_FORWARDS)
+            forwards_write(out, req, value);
+        else if (rule == HEADER_PASS && !is_named(connection, name) && !upgrade_replaces(upgrade, name) &&
+                 !fields_replace(&conf->request, name))
             write_field(out, name, value);
+    }
 }
 
 /* ── what the proxy says of the client ── */
@@ -262,12 +269,15 @@ bool request_is_idempotent(struct mk_request *req)
     return idempotent >> mk_request_method(req) & 1;
 }
 
-static void write_framing(struct mk_buf *out, const struct framing *framing)
+static void write_framing(struct mk_buf *out, struct mk_request *req, const struct proxy_conf *conf,
+                          const struct framing *framing)
 {
     if (framing->kind == REQUEST_BODY_LENGTH)
         mk_buf_addf(out, "Content-Length: %" PRIu64 "\r\n", framing->bytes);
-    else if (framing->kind == REQUEST_BODY_CHUNKED)
-        mk_buf_adds(out, MK_STR("Transfer-Encoding: chunked\r\n"));
+    if (framing->kind != REQUEST_BODY_CHUNKED)
+        return;
+    mk_buf_adds(out, MK_STR("Transfer-Encoding: chunked\r\n"));
+    trailers_announce(out, req, &conf->request);
 }
 
 int request_write_head(struct mk_buf *out, struct mk_request *req, const struct proxy_conf *conf,
@@ -294,7 +304,7 @@ int request_write_head(struct mk_buf *out, struct mk_request *req, const struct 
         upgrade_write(upgrade, out);
     else if (!conf->keep_alive)
         mk_buf_adds(out, MK_STR("Connection: close\r\n"));
-    write_framing(out, framing);
+    write_framing(out, req, conf, framing);
     mk_buf_adds(out, MK_STR("\r\n"));
     return out->err ? -ENOBUFS : 0;
 }

@@ -5,6 +5,7 @@
  */
 #include "response.h"
 
+#include "bound.h"
 #include "headers.h"
 #include "request.h"
 #include "rewrite.h"
@@ -129,6 +130,18 @@ int response_pass_upgrade(struct mk_request *req, const struct proxy_conf *conf,
     else if (err >= 0)
         err = mk_response_header_ref(req, MK_STR("Upgrade"), token);
     return err;
+}
+
+/* ── logins of a connection ── */
+
+bool response_binds_conn(struct mk_request *req, const struct mk_response_parser *p, const struct mk_field *fields,
+                         struct mk_str head)
+{
+    bool binds = bound_is_scheme(mk_request_header(req, MK_HEADER_AUTHORIZATION));
+    for (unsigned i = 0; i < p->n_fields && p->status == 401; i++)
+        if (mk_str_ieq(mk_span_str(head.p, fields[i].name), MK_STR("WWW-Authenticate")))
+            binds |= bound_is_scheme(mk_span_str(head.p, fields[i].value));
+    return binds;
 }
 
 /* ── responses that the server replaces ── */

@@ -20,6 +20,9 @@ int response_pass_upgrade(struct mk_request *req, const struct proxy_conf *conf,
 /* Returns the value of a header, which is not repeated; `.p` NULL: there is none, or several. */
 struct mk_str response_find(const struct mk_response_parser *p, const struct mk_field *fields, struct mk_str head,
                             struct mk_str name);
+/* Tells whether the client or the backend uses a login that counts for the connection (bound.h). */
+bool response_binds_conn(struct mk_request *req, const struct mk_response_parser *p, const struct mk_field *fields,
+                         struct mk_str head);
 /*
  * Finds a file that the backend names, with what it says of it; copies the strings. Returns 1, 0 (there is none, or
  * there are several) or -ENOMEM.

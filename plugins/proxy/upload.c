@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-enum { CHUNK_LINE_BYTES = 20, PARTS_MAX = 4, UNSENT_BYTES_MAX = 1024 * 1024 };
+enum { CHUNK_LINE_BYTES = 20, PARTS_MAX = 5, UNSENT_BYTES_MAX = 1024 * 1024 };
 
 void upload_begin(struct upload *u, struct mk_str head, bool has_body, bool is_chunked)
 {
@@ -96,8 +96,10 @@ int upload_piece(struct upload *u, struct mk_io *io, struct mk_str piece, bool e
     }
     if (piece.len)
         vec[n++] = vec_of(piece);
-    if (u->is_chunked && (piece.len || end))
-        vec[n++] = vec_of(!end ? MK_STR("\r\n") : piece.len ? MK_STR("\r\n0\r\n\r\n") : MK_STR("0\r\n\r\n"));
+    if (u->is_chunked && piece.len)
+        vec[n++] = vec_of(MK_STR("\r\n"));
+    if (u->is_chunked && end)
+        vec[n++] = vec_of(u->last_chunk.p ? u->last_chunk : MK_STR("0\r\n\r\n"));
     return n ? send_parts(u, io, vec, n) : 0;
 }
 

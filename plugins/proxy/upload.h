@@ -9,9 +9,10 @@
 #include <monkey/transport.h>
 
 struct upload {
-    struct mk_str head;   /* valid in this turn of the loop, and not sent yet; `.p` NULL: none */
-    struct mk_buf unsent; /* what the connection has not taken */
-    bool is_held;         /* the transport holds bytes that it has taken */
+    struct mk_str head;       /* valid in this turn of the loop, and not sent yet; `.p` NULL: none */
+    struct mk_buf unsent;     /* what the connection has not taken */
+    struct mk_str last_chunk; /* of a chunked body, with trailers; `.p` NULL: without */
+    bool is_held;             /* the transport holds bytes that it has taken */
     bool has_body, is_chunked;
     bool is_sent;    /* the backend may have some of it */
     bool body_begun; /* a piece of the body was taken: the request cannot be repeated */

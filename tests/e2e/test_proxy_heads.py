@@ -8,9 +8,10 @@ import pytest
 
 from harness import build
 from harness.backend import Backend, answer
-from harness.messages import lines
+from harness.messages import chunked, lines
 from harness.proxies import TEXT, proxy_section
 from harness.server import run, section, write_config
+from harness.services import CONTROL_THREAD, reload
 
 pytestmark = pytest.mark.skipif(not (build.PLUGINS / "proxy.so").exists(), reason="this preset has no plugins")
 
@@ -304,6 +305,169 @@ def test_intercepted_errors_keep_what_they_need(proxy):
         got = named_by(proxy, {"InterceptErrors": "On"}, TEXT, *fields, status=status)
         assert (got.status, got.body != b"ignored", got["Set-Cookie"]) == (status, True, None)
         assert (got["WWW-Authenticate"], got["Allow"], got["Retry-After"]) == ('Basic realm="x"', "PUT", "7")
+
+
+# ── Max-Forwards ──
+
+
+@pytest.mark.parametrize(
+    "method, value, status, sent",
+    [
+        ("OPTIONS", "1", 200, "0"),
+        ("OPTIONS", "18446744073709551615", 200, "18446744073709551614"),
+        ("OPTIONS", "0", 204, None),
+        ("OPTIONS", "-1", 400, None),
+        ("OPTIONS", "x", 400, None),
+        ("TRACE", "7", 200, "6"),
+        ("TRACE", "0", 405, None),
+        ("GET", "0", 200, "0"),
+        ("POST", "x", 200, "x"),
+    ],
+)
+def test_max_forwards(proxy, method, value, status, sent):
+    with Backend(answer(b"hello", TEXT)) as backend:
+        with proxy(backend).connect() as client:
+            got = client.ask("/", f"Max-Forwards: {value}", method=method)
+        assert got.status == status
+        assert [request["Max-Forwards"] for request in backend.requests] == ([sent] if sent else [])
+        assert status not in (204, 405) or "OPTIONS" in got["Allow"]
+
+
+def test_two_max_forwards(proxy):
+    with Backend(answer(b"hello", TEXT)) as backend:
+        with proxy(backend).connect() as client:
+            assert client.ask("/", "Max-Forwards: 5", "Max-Forwards: 6", method="OPTIONS").status == 400
+            assert client.ask("/", method="OPTIONS").status == 200
+        assert len(backend.requests) == 1
+
+
+# ── trailers of requests ──
+
+FIELDS = ["Checksum: 1", "X-Other: 2", "Content-Length: 3", "Host: evil", "X-Forwarded-For: 192.0.2.1", "X_User: root",
+          "Transfer-Encoding: chunked", "Authorization: Basic x"]  # fmt: skip
+NAMES = ", ".join(field.partition(":")[0] for field in FIELDS if field != "X-Other: 2")
+
+
+def check_trailers(backend, announced):
+    sent = backend.requests[-1]
+    assert (sent.body, sent.length) == (b"hello", "chunked")
+    assert [name.lower() for name, _ in sent.trailers] == (["checksum"] if announced else [])
+    assert (sent["Trailer"] or "").lower() == ("checksum" if announced else "")
+    assert sent["X-User"] != "root"
+
+
+@pytest.mark.single_protocol
+@pytest.mark.parametrize("announced", [True, False])
+def test_trailers_of_requests(proxy, announced):
+    trailer = "".join(f"{field}\r\n" for field in FIELDS).encode()
+    with Backend(answer(b"ok", TEXT)) as backend:
+        server = proxy(backend, {"RequestSet": "X-User $client"})
+        head = lines("POST / HTTP/1.1", "Host: a", "Transfer-Encoding: chunked",
+                     *([f"Trailer: {NAMES}"] if announced else []))  # fmt: skip
+        with server.connect() as client:
+            for cut in (len(head), len(head) + 7, None):
+                message = head + chunked(b"he", b"llo", trailer=trailer)
+                client.send(message[:cut])
+                client.send(message[cut:] if cut else b"")
+                assert client.response("POST").status == 200
+                check_trailers(backend, announced)
+        assert len(backend.peers) == 1
+
+
+@pytest.mark.single_protocol
+@pytest.mark.parametrize("announced", [True, False])
+def test_trailers_of_requests_over_http2(proxy, announced):
+    fields = [tuple(field.lower().split(": ")) for field in FIELDS if not field.startswith(("Host", "Transfer"))]
+    with Backend(answer(b"ok", TEXT)) as backend:
+        with proxy(backend, {"RequestSet": "X-User $client"}).connect_h2() as client:
+            for pieces in ([b"he", b"llo"], [b"hello"]):
+                number = client.begin("/", *([f"trailer: {NAMES}"] if announced else []), method="POST", end=False)
+                for piece in pieces:
+                    client.more(number, piece)
+                client.more(number, end=True, trailers=[row for row in fields if row[0] != "content-length"])
+                assert client.response(number).status == 200
+                check_trailers(backend, announced)
+
+
+# ── logins of a connection ──
+
+
+def login(scheme, statuses=(401, 200)):
+    """A backend whose first responses on a connection are these; each has the number of its connection as its body."""
+
+    def script(peer):
+        for status in (*statuses, *[200] * 100):
+            peer.request()
+            peer.respond(f"{peer.number}", TEXT, f"WWW-Authenticate: {scheme}", status=status)
+
+    return script
+
+
+@pytest.mark.parametrize("scheme", ["NTLM", "negotiate", "Negotiate YII=", 'Basic realm="a, b", NTLM TlR='])
+def test_a_login_binds_the_connection(proxy, scheme):
+    with Backend(login(scheme)) as backend:
+        server = proxy(backend)
+        with server.connect() as one, server.connect() as two:
+            assert [one.ask("/").body for _ in range(3)] == [b"0"] * 3
+            assert [two.ask("/").body for _ in range(3)] == [b"1"] * 3
+            assert one.ask("/", method="POST", body=b"x").body == b"0"
+        backend.wait_open(0)
+        with server.connect() as three:
+            assert three.ask("/").body == b"2"
+
+
+@pytest.mark.single_protocol
+def test_a_bound_connection_outlives_reloads(proxy):
+    with Backend(login("NTLM")) as backend:
+        server = proxy(backend)
+        with server.connect() as client:
+            for _ in range(3):
+                assert client.ask("/").body == b"0"
+                reload(server)
+    server.baseline += CONTROL_THREAD
+
+
+def test_credentials_bind_the_connection(proxy):
+    """A client may send them before it was asked."""
+    with Backend(login("Basic", statuses=[200])) as backend:
+        server = proxy(backend)
+        with server.connect() as client:
+            assert client.ask("/", "Authorization: Negotiate YII=").body == b"0"
+            with server.connect() as other:
+                assert other.ask("/").body == b"1"
+            assert client.ask("/").body == b"0"
+
+
+def test_other_logins_bind_nothing(proxy):
+    with Backend(login('Basic realm="NTLM", Digest realm="x"')) as backend:
+        server = proxy(backend)
+        for _ in range(3):
+            with server.connect() as client:
+                assert client.ask("/", "Authorization: Basic x").body == b"0"
+
+
+def test_a_bound_connection_that_ends(proxy):
+    def script(peer):
+        peer.request()
+        peer.respond(f"{peer.number}", TEXT, "WWW-Authenticate: NTLM", status=401)
+        if not peer.number:
+            peer.wait("end")
+        else:
+            peer.wait_end()
+
+    with Backend(script) as backend:
+        with proxy(backend).connect() as client:
+            assert client.ask("/").body == b"0"
+            backend.tell("end")
+            backend.wait_open(0)
+            assert client.ask("/").body == b"1"
+
+
+def test_clients_of_a_trusted_proxy_share_no_login(proxy):
+    with Backend(login("NTLM")) as backend:
+        with proxy(backend, settings={"TrustedProxies": "127.0.0.1"}).connect() as client:
+            assert [client.ask("/").body for _ in range(3)] == [b"0", b"1", b"2"]
+        backend.wait_open(0)
 
 
 # ── the configuration ──

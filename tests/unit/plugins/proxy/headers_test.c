@@ -20,6 +20,7 @@ static const struct row {
     {"Host", HEADER_SET, HEADER_PASS},
     {"Keep-Alive", HEADER_DROP, HEADER_DROP},
     {"Location", HEADER_PASS, HEADER_LOCATION},
+    {"Max-Forwards", HEADER_MAX_FORWARDS, HEADER_PASS},
     {"Proxy", HEADER_DROP, HEADER_PASS},
     {"Proxy-Authenticate", HEADER_PASS, HEADER_DROP},
     {"Proxy-Authorization", HEADER_DROP, HEADER_PASS},
