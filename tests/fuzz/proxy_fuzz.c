@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What the plugin proxy makes of hostile texts. The first byte picks the section; the rest is the head of a request,
+ * and a value of Location or Set-Cookie. The head for the backend is one, with one Host, no framing but ours, and ends
+ * where it should; a cookie keeps its name, its value and the number of its attributes.
+ */
+#include "../../plugins/proxy/request.h"
+#include "../../plugins/proxy/rewrite.h"
+
+#include <monkey/arena.h>
+#include <monkey/buf.h>
+
+#include <stdlib.h>
+
+#include "http/client_addr.h"
+#include "http/request.h"
+#include "server/thread.h"
+
+enum { FIELDS = 64, HEAD_BYTES = 65536 };
+
+static const struct mk__parse_limits limits = {16384, 32768, FIELDS};
+
+static const struct mk_io *io_of(const struct mk_request *req)
+{
+    static struct mk__listener listening = {.text = MK_STR("x")};
+    static const struct mk_transport transport = {.name = "fuzz"};
+    static const struct mk_io io = {.transport = &transport, .listener = &listening};
+    (void)req;
+    return &io;
+}
+
+static struct mk_connection *conn_of(const struct mk_request *req)
+{
+    static struct mk_connection conn;
+    (void)req;
+    return &conn;
+}
+
+static void set_field(struct proxy_conf *conf, struct mk_str name, struct mk_str value, struct mk_arena *arena)
+{
+    char text[64], storage[256];
+    struct mk_buf line, error;
+    mk_buf_init_fixed(&line, text, sizeof(text));
+    mk_buf_init_fixed(&error, storage, sizeof(storage));
+    mk_buf_addf(&line, "%.*s %.*s", MK_STR_ARG(name), MK_STR_ARG(value));
+    const struct mk_str words[] = {name, value};
+    const struct mk_conf_value given = {.text = mk_buf_str(&line), .words = words, .n = 2};
+    if (fields_parse_set(&given, &conf->request.set, arena, &error) < 0)
+        abort();
+}
+
+static struct proxy_conf make_conf(unsigned choice, struct mk_arena *arena)
+{
+    static const struct mk_str hosts[] = {MK_STR_INIT("Client"), MK_STR_INIT("Backend"), MK_STR_INIT("app.example:8")};
+    struct proxy_conf conf = {
+        .match = {.kind = MK_PATTERN_PREFIX, .text = choice & 1 ? MK_STR("/a") : MK_STR("/")},
+        .to = {.authority = MK_STR("back.example:81"), .path = choice & 2 ? MK_STR("/v") : MK_STR_NONE},
+        .strip_prefix = choice & 4,
+        .path = choice & 8 ? PROXY_PATH_RAW : PROXY_PATH_NORMALIZED,
+        .forwarded = choice >> 4 & 3,
+        .host_header = hosts[(choice >> 6) % 3],
+        .keep_alive = 1,
+    };
+    set_field(&conf, MK_STR("X-Own"), MK_STR("$path-$query"), arena);
+    set_field(&conf, MK_STR("X-Agent"), MK_STR("$agent"), arena);
+    return conf;
+}
+
+/* ── heads ── */
+
+static void check_head(struct mk_str head, enum request_body body)
+{
+    struct mk_head_parser parser = {0};
+    struct mk_field fields[4 * FIELDS];
+    const struct mk__parse_limits all = {HEAD_BYTES, HEAD_BYTES - 1, 4 * FIELDS};
+    unsigned hosts = 0, lengths = 0, codings = 0, own = 0;
+    if (mk__parse_head(&parser, fields, &all, head) != 0 || parser.head_len != head.len)
+        abort();
+    for (unsigned i = 0; i < parser.n_fields; i++) {
+        struct mk_str name = mk_span_str(head.p, fields[i].name);
+        hosts += mk_str_ieq(name, MK_STR("Host"));
+        lengths += mk_str_ieq(name, MK_STR("Content-Length"));
+        codings += mk_str_ieq(name, MK_STR("Transfer-Encoding"));
+        own += mk_str_ieq(name, MK_STR("X-Own"));
+    }
+    if (hosts != 1 || own > 1 || lengths != (body == REQUEST_BODY_LENGTH) || codings != (body == REQUEST_BODY_CHUNKED))
+        abort();
+}
+
+static void write_head(const struct proxy_conf *conf, struct mk_str text)
+{
+    static const struct mk__request_ops ops = {.major = 1, .io = io_of, .conn = conn_of};
+    static const struct mk__settings settings;
+    static struct mk_generation generation = {.settings = &settings};
+    static struct mk_worker worker = {.generation = &generation};
+    static char storage[HEAD_BYTES];
+    const struct upgrade upgrade = {.token = MK_STR("")};
+    struct mk_field fields[FIELDS];
+    struct mk_buf head;
+    struct mk_request req = {.worker = &worker,
+                             .ops = &ops,
+                             .status = 200,
+                             .path = MK_STR(""),
+                             .id = MK_STR("0123456789abcdef0123456789abcdef"),
+                             .client_known = true,
+                             .base = text.p,
+                             .fields = fields};
+    mk_arena_init(&req.arena, NULL, 1 << 20, NULL, 0);
+    if (mk__parse_head(&req.parse, fields, &limits, text) == 0 &&
+        mk__request_head_read(&req.parse, fields, text.p, NULL, &req.head) == 0 && mk__request_decode_path(&req) == 0 &&
+        req.path.len && req.path.p[0] == '/') {
+        mk_buf_init_fixed(&head, storage, sizeof(storage));
+        if (request_write_head(&head, &req, conf, &upgrade) == 0)
+            check_head(mk_buf_str(&head), request_body_kind(&req));
+    }
+    mk_arena_release(&req.arena);
+}
+
+/* ── values ── */
+
+static size_t count(struct mk_str s, char c)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s.len; i++)
+        n += s.p[i] == c;
+    return n;
+}
+
+static void rewrite(const struct proxy_conf *conf, struct mk_str value, struct mk_arena *arena)
+{
+    struct mk_str host = MK_STR("site.example");
+    struct mk_str location = rewrite_location(conf, host, value, arena);
+    struct mk_str cookie = rewrite_cookie(conf, host, value, arena);
+    const char *end = value.len ? memchr(value.p, ';', value.len) : NULL;
+    size_t kept = end ? (size_t)(end - value.p) : value.len;
+    if (location.len > value.len + 8 || (value.len && !location.len))
+        abort();
+    if (cookie.len < kept || (kept && memcmp(cookie.p, value.p, kept) != 0) || count(cookie, ';') != count(value, ';'))
+        abort();
+    if (cookie.len > value.len + conf->match.text.len + host.len)
+        abort();
+}
+
+static bool is_field_value(struct mk_str s)
+{
+    for (size_t i = 0; i < s.len; i++)
+        if ((unsigned char)s.p[i] < ' ' || s.p[i] == 0x7f)
+            return false;
+    return true;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct mk_arena arena;
+    if (!size || size > 16384)
+        return 0;
+    struct mk_str text = mk_str((const char *)data + 1, size - 1);
+    mk_arena_init(&arena, NULL, 1 << 20, NULL, 0);
+    struct proxy_conf conf = make_conf(data[0], &arena);
+    if (is_field_value(text))
+        rewrite(&conf, text, &arena);
+    else
+        write_head(&conf, text);
+    mk_arena_release(&arena);
+    return 0;
+}
