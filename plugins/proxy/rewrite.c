@@ -87,10 +87,8 @@ struct mk_str rewrite_location(const struct proxy_conf *conf, struct mk_str auth
     struct mk_str path = cut_own_origin(conf, authority, value), prefix = MK_STR("");
     if (!path.p)
         return value;
-    if (replaces_prefix(conf)) {
-        struct mk_str rest = cut_path(path, conf->to.path.p ? conf->to.path : MK_STR(""));
-        if (!rest.p)
-            return path;
+    struct mk_str rest = cut_path(path, conf->to.path.p ? conf->to.path : MK_STR(""));
+    if (replaces_prefix(conf) && rest.p) {
         prefix = get_prefix(conf);
         path = rest;
     }

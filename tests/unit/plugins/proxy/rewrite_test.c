@@ -35,6 +35,8 @@ static const struct row {
         {"/a", false, "/v", "/v", "/a/"},
         {"/a", false, "/v", "/v?q", "/a/?q"},
         {"/a", false, "/v", "/vv", "/vv"},
+        {"/a", false, "/v", "http://back.example:81", "/"},
+        {"/a", false, "/v", "http://back.example:81?q", "/?q"},
         {"/", true, NULL, "/x", "/x"},
 },
   cookies[] = {
