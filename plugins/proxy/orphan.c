@@ -57,11 +57,7 @@ static void free_orphan(struct orphan *o)
 static void end(struct orphan *o)
 {
     struct mk_worker *worker = o->worker;
-    if (upload_is_done(&o->up) && download_keeps_conn(&o->down)) {
-        backend_keep(o->conn);
-        o->conn = NULL;
-    }
-    free_orphan(o);
+    free_orphan(o); /* with the connection, on which the client may have logged in (bound.h) */
     mk_worker_put(worker);
 }
 

@@ -167,7 +167,7 @@ TEST(verified)
 TEST(what_is_wrong)
 {
     static const struct mk_str none = MK_STR("/none"), empty = MK_STR("");
-    static const struct {
+    const struct {
         struct mk_transport_client_conf conf;
         size_t field;
     } cases[] = {
