@@ -46,7 +46,7 @@
 MK_C_BEGIN
 
 /* Changes when this header, or one that it includes, changes so that compiled plugins must be compiled again. */
-enum { MK_PLUGIN_ABI = 15 };
+enum { MK_PLUGIN_ABI = 16 };
 
 struct mk_connection; /* valid until on_close has returned, in its worker's thread */
 struct mk_explain;    /* <monkey/inspect.h> */
@@ -262,6 +262,19 @@ struct mk_plugin {
      * text ("%252F") as well. Asked only if the plugin has on_content. Not in builds for small devices.
      */
     bool (*accepts_encoded_slash)(const struct mk_host *host, struct mk_str path);
+    /*
+     * Sends the response when on_content of all plugins has declined, in place of the server's 404 or 501: for a plugin
+     * that forwards what is not there (mk_host_tries_files()). If a line of [HANDLERS] names one plugin for the path,
+     * only that one is called. Returns as on_request; but a plugin that has taken the request does not decline it
+     * later. Not in builds for small devices.
+     */
+    int (*on_fallback)(struct mk_request *req);
+    /*
+     * Three quarters of MemoryLimit are used in the thread of `worker`, which is the caller's, and a connection was
+     * accepted: the plugin frees memory of the worker that it keeps only to save time. Idle connections of clients are
+     * closed after this. `state` is that of start. Not in builds for small devices.
+     */
+    void (*low_on_memory)(struct mk_worker *worker, void *state);
 };
 
 #define MK_PLUGIN(name) \
@@ -322,6 +335,15 @@ enum mk_open_flags { MK_OPEN_FOLDER = 1 /* the folder itself, even if it has an 
  * no slash), -EACCES or another -errno. Builds for small devices leave it out.
  */
 MK_API int mk_host_open_path(const struct mk_host *host, struct mk_str path, uint32_t flags);
+
+/*
+ * Tells whether GET of a path is answered with a file first, if there is one, and only other requests are forwarded
+ * (TryFiles): a plugin that forwards requests declines GET and HEAD in on_content then, and takes them in on_fallback.
+ * From generation_check on, any thread. Builds for small devices leave out this function and the next.
+ */
+MK_API bool mk_host_tries_files(const struct mk_host *host);
+/* Sets that, for the plugin that serves files; in host_start. */
+MK_API void mk_host_set_tries_files(struct mk_host *host);
 
 /* Returns true if `text` is the address of one of the server's Listen lines, written in the same way. */
 MK_API bool mk_host_has_listener(const struct mk_host *host, struct mk_str text);
@@ -515,6 +537,12 @@ MK_API unsigned mk_worker_index(const struct mk_worker *worker);
  */
 MK_API struct mk_loop *mk_worker_loop(const struct mk_worker *worker);
 MK_API struct mk_account *mk_worker_account(const struct mk_worker *worker);
+/*
+ * Notes a descriptor that the plugin has opened for a request, such as that of a dial; a negative one: there was none
+ * left. If they are running short, low_on_descriptors of the plugins is called, as for connections of clients. Builds
+ * for small devices leave it out.
+ */
+MK_API void mk_worker_note_descriptor(struct mk_worker *worker, int fd);
 /* Returns how many connections are open in the worker's thread, whichever generation accepted them. */
 MK_API uint32_t mk_worker_connections(const struct mk_worker *worker);
 /* Returns the generation of the worker; valid as long as the worker is held (mk_worker_get()). */

@@ -24,7 +24,7 @@ set(large
     http/message/preface.c http/message/proxy_protocol.c http/parts.c
     http/request_id.c http/trailers.c http/tunnel.c loop/epoch.c loop/epoch_join.c net/dial.c net/resolver.c
     server/autoload.c server/balancer.c server/bound_hosts.c server/caller_thread.c server/conn_hooks.c
-    server/conn_log.c server/control_thread.c server/counts.c server/h2_loader.c server/handlers.c
+    server/conn_log.c server/control_thread.c server/counts.c server/fallback.c server/h2_loader.c server/handlers.c
     server/handover.c server/inspect_core.c server/listen/inherited.c server/listen/limits.c
     server/listen/mistakes.c server/listen/names.c server/orders.c server/path_hooks.c server/path_limits.c
     server/plugin_place.c server/plugin_sockets.c server/plugin_states.c server/receiver.c

@@ -86,6 +86,8 @@ static int start_host(struct mk_host *host, void **ret_state)
     if (!MK_SMALL)
         site->settings = mk__static_settings_merge(site, site->settings);
     int err = open_root(host, site, conf);
+    if (!MK_SMALL && conf->n_tries)
+        mk_host_set_tries_files(host);
     if (!MK_SMALL && err != -ENOMEM) {
         int pages = mk__static_errors_load(host, site, &mk__static_settings_sections[SETTINGS_ERROR_PAGES]);
         err = err < 0 && pages != -ENOMEM ? err : pages;
@@ -344,6 +346,8 @@ static int serve_request(struct mk_request *req)
     }
     struct static_location at = {site, mk_request_path(req), MK_STR_NONE};
     if (mk__static_open_is_hidden(site, at.path)) {
+        if (!MK_SMALL && site->host->n_tries)
+            return MK_DECLINED; /* 404, unless it is forwarded */
         mk_response_error(req, 404);
         return 0;
     }

@@ -66,3 +66,13 @@ bool mk_request_is_claimed(struct mk_request *req)
         is_claimed = g->plugins[i]->claims && g->plugins[i]->claims(req);
     return is_claimed;
 }
+
+bool mk_host_tries_files(const struct mk_host *host)
+{
+    return host->tries_files;
+}
+
+void mk_host_set_tries_files(struct mk_host *host)
+{
+    host->tries_files = true;
+}

@@ -9,6 +9,7 @@
 #include "http/h1/h1.h"
 #include "server/conn_hooks.h"
 #include "server/counts.h"
+#include "server/fallback.h"
 #include "server/handlers.h"
 #include "server/h2_loader.h"
 #include "server/module.h"
@@ -137,6 +138,23 @@ static bool find_hook(struct mk_request *req, const struct mk_generation *g)
     return left && req->hook < req->hook_end;
 }
 
+/* A plugin has failed, or has done what it may not. */
+static void respond_failed(struct mk_request *req, int err)
+{
+    log_plugin_error(req, strerror(-err));
+    mk_response_error(req, 500);
+}
+
+/* on_content of all plugins has declined the request. */
+static void fall_back(struct mk_request *req, const struct mk_generation *g)
+{
+    int r = MK_SMALL ? MK_DECLINED : mk__fallback_call(req, g);
+    if (r < 0)
+        respond_failed(req, r);
+    else if (r == MK_DECLINED)
+        respond_unhandled(req);
+}
+
 /* Calls the hooks from req->hook on, until a plugin takes the request. */
 static void run_hooks(struct mk_request *req, const struct mk_generation *g)
 {
@@ -151,14 +169,12 @@ static void run_hooks(struct mk_request *req, const struct mk_generation *g)
         int r = call_hook(req, g);
         if (r == MK_DECLINED && has_response(req))
             r = -EPROTO; /* a plugin that declines must not have begun a response */
-        if (r < 0) {
-            log_plugin_error(req, strerror(-r));
-            mk_response_error(req, 500);
-        }
+        if (r < 0)
+            respond_failed(req, r);
         if (r != MK_DECLINED || req->response_state != MK__RESPONSE_OPEN)
             return;
     }
-    respond_unhandled(req);
+    fall_back(req, g);
 }
 
 static void on_init(struct mk_request *req, void *ctx)

@@ -88,11 +88,29 @@ static void ask_for_descriptors(struct mk__thread *t)
     }
 }
 
+void mk_worker_note_descriptor(struct mk_worker *worker, int fd)
+{
+    struct mk__thread *t = MK_CONTAINER_OF(worker->loop, struct mk__thread, loop);
+    if (fd < 0 || mk__limits_is_low_on_fds(t->limits, fd))
+        ask_for_descriptors(t);
+}
+
+/* Plugins free memory that they do not need, before idle connections are closed. */
+static void ask_for_memory(struct mk__thread *t)
+{
+    const struct mk_generation *g = t->worker->generation;
+    for (unsigned i = 0; i < g->n_plugins; i++)
+        if (g->plugins[i]->low_on_memory)
+            g->plugins[i]->low_on_memory(t->worker, g->plugin_states[i]);
+}
+
 /* Takes the descriptor. Returns 0, or -ENOMEM where idle connections should be evicted. */
 static int serve_fd(struct mk__thread *t, const struct mk__listener *listener, int fd)
 {
     assert(fd >= 0 && t->worker);
     struct mk_io io = {.transport = find_transport(t, listener), .listener = listener, .fd = fd};
+    if (!MK_SMALL && mk__context_is_low_on_memory(&t->http))
+        ask_for_memory(t);
     mk__conn_save_memory(&t->http, EVICT_BATCH);
     if (!MK_SMALL && mk__limits_is_low_on_fds(t->limits, fd))
         ask_for_descriptors(t);
