@@ -81,6 +81,17 @@ struct mk_counter_row {
  */
 MK_API void mk_counters_open(const struct mk_counter_row *rows, unsigned n, const struct mk_counter **to);
 
+/* Tells whether what a label names is still in use. `value` is valid until it returns. */
+typedef bool (*mk_counter_used_fn)(struct mk_str value, void *ctx);
+/*
+ * Hides the counters of a plugin that have a label `label`, of whose value `is_used` returns false: a configuration
+ * that is gone has named it. They continue to count, and are shown again, with all that they have counted, when they
+ * are opened again. Call it in worker_serve of one worker, since a former process may have left such counters, and in
+ * generation_stop; but not when the last generation of a process stops, whose successor may have them in use. The
+ * caller takes a lock if another thread may open counters meanwhile.
+ */
+MK_API void mk_counters_hide(const char *plugin, const char *label, mk_counter_used_fn is_used, void *ctx);
+
 /*
  * Adds to a sum, or to a level (a negative number as well). `worker` is the worker in whose thread the caller runs.
  * NULL: another thread, which takes an atomic operation. Any thread; no system call.
@@ -110,6 +121,12 @@ typedef int (*mk_counter_fn)(const struct mk_counter_value *value, void *ctx);
  * milliseconds: call it in a job (<monkey/loop.h>) then. Returns 0 or what `fn` returned.
  */
 MK_API int mk_counters_each(mk_counter_fn fn, void *ctx);
+enum { MK_COUNTER_LABEL_VALUE_BYTES = MK_COUNTER_LABEL_MAX + 1 };
+/*
+ * Returns the value of a label of mk_counter_value.labels without its escapes, in `storage` of
+ * MK_COUNTER_LABEL_VALUE_BYTES; empty: there is no such label. Any thread.
+ */
+MK_API struct mk_str mk_counter_label_get(struct mk_str labels, struct mk_str name, char *storage);
 /* Reads one counter; 0 for a histogram. Any thread. */
 MK_API int64_t mk_counter_read(const struct mk_counter *counter);
 /*

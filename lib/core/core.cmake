@@ -18,7 +18,8 @@ set(MK_CORE_SOURCES
 
 # Not in small builds, where calls into them are not compiled (MK_HAS_..., MK_SMALL).
 set(large
-    base/address.c base/base64.c base/counters.c base/counters_memory.c base/random_pool.c base/sha1.c base/siphash.c
+    base/address.c base/base64.c base/counter_labels.c base/counters.c base/counters_memory.c base/random_pool.c
+    base/sha1.c base/siphash.c
     conf/foreign_syntax.c conf/foreign_words.c http/client_addr.c http/encoded_slash.c http/extra.c
     http/filter.c http/h1/tunnel.c http/h2/core.c http/handshake.c http/interim.c http/message/forwarded.c
     http/message/preface.c http/message/proxy_protocol.c http/parts.c
@@ -45,7 +46,8 @@ set(MK_RESPONSE_PARSER ${CMAKE_CURRENT_LIST_DIR}/http/message/response_parser.c)
 
 # What runs at the start and at reloads only.
 set(MK_CORE_AT_START
-    base/counters.c base/counters_memory.c conf/bind.c conf/diagnostics.c conf/expand.c conf/foreign_syntax.c
+    base/counter_labels.c base/counters.c base/counters_memory.c conf/bind.c conf/diagnostics.c conf/expand.c
+    conf/foreign_syntax.c
     conf/foreign_words.c conf/load.c conf/reference.c conf/scan.c conf/schema.c conf/show.c conf/unknown_key.c
     conf/value.c conf/values.c server/autoload.c server/bound_hosts.c server/build_info.c server/caller_thread.c
     server/control_thread.c server/cpus.c server/generation_load.c server/handover.c server/listen/inherited.c

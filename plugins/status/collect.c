@@ -21,11 +21,11 @@ const char *const collect_breakdown_keys[COLLECT_BREAKDOWNS] = {
 
 static void add_to_breakdowns(struct collected *c, const struct mk_counter_value *v)
 {
-    char storage[LABELS_VALUE_BYTES];
+    char storage[MK_COUNTER_LABEL_VALUE_BYTES];
     for (unsigned i = 0; i < COLLECT_BREAKDOWNS; i++) {
         if (!mk_str_eq(v->name, breakdowns[i].name))
             continue;
-        mk_json_key(&c->breakdowns[i], labels_get(v->labels, breakdowns[i].label, storage));
+        mk_json_key(&c->breakdowns[i], mk_counter_label_get(v->labels, breakdowns[i].label, storage));
         mk_json_number(&c->breakdowns[i], NULL, v->value);
     }
 }
@@ -48,9 +48,11 @@ static int add_counter(const struct mk_counter_value *v, void *ctx)
     if (!v->plugin.len) {
         totals_add(&c->totals, v);
         add_to_breakdowns(c, v);
-    } else if (c->with_plugins && !c->plugins.err) {
-        add_plugin_counter(&c->plugins, v);
+        return 0;
     }
+    backends_add(&c->backends, v);
+    if (c->with_plugins && !c->plugins.err)
+        add_plugin_counter(&c->plugins, v);
     return 0;
 }
 
@@ -70,4 +72,5 @@ void collect_release(struct collected *c)
         mk_buf_release(&c->breakdowns[i]);
     mk_buf_release(&c->plugins);
     totals_release(&c->totals);
+    backends_release(&c->backends);
 }

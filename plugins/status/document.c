@@ -4,6 +4,8 @@
  */
 #include "document.h"
 
+#include "latency.h"
+
 #include <monkey/json.h>
 #include <monkey/monkey.h>
 
@@ -73,47 +75,6 @@ static void add_requests(struct mk_buf *out, const struct totals_host *h)
     mk_json_number(out, "responses_aborted", (int64_t)h->responses_aborted);
 }
 
-static void add_percentiles(struct mk_buf *out, const struct totals_host *h)
-{
-    static const struct {
-        const char *key;
-        double share;
-    } rows[] = {{"p50_ms", 0.5}, {"p90_ms", 0.9}, {"p99_ms", 0.99}, {"p999_ms", 0.999}};
-    uint64_t n = 0;
-    for (unsigned i = 0; i < MK_COUNTER_BUCKETS; i++)
-        n += h->buckets[i];
-    mk_json_number(out, "count", (int64_t)n);
-    mk_json_real(out, "mean_ms", n ? (double)h->sum_us / (double)n / 1e3 : 0);
-    for (unsigned i = 0; i < MK_COUNT_OF(rows); i++)
-        mk_json_real(out, rows[i].key, (double)mk_counter_quantile_us(h->buckets, rows[i].share) / 1e3);
-}
-
-/* Each bucket that is not empty: its end in milliseconds (null: none) and its number. */
-static void add_buckets(struct mk_buf *out, const struct totals_host *h)
-{
-    mk_json_open(out, "buckets", '[');
-    for (unsigned i = 0; i < MK_COUNTER_BUCKETS; i++) {
-        if (!h->buckets[i])
-            continue;
-        mk_json_open(out, NULL, '[');
-        if (i == MK_COUNTER_BUCKETS - 1)
-            mk_json_null(out, NULL);
-        else
-            mk_json_real(out, NULL, (double)mk_counter_bucket_end_us(i) / 1e3);
-        mk_json_number(out, NULL, (int64_t)h->buckets[i]);
-        mk_json_close(out, ']');
-    }
-    mk_json_close(out, ']');
-}
-
-static void add_latency(struct mk_buf *out, const struct totals_host *h)
-{
-    mk_json_open(out, "latency", '{');
-    add_percentiles(out, h);
-    add_buckets(out, h);
-    mk_json_close(out, '}');
-}
-
 static void add_totals(struct mk_buf *out, const struct totals *t)
 {
     mk_json_open(out, "totals", '{');
@@ -124,7 +85,7 @@ static void add_totals(struct mk_buf *out, const struct totals *t)
     mk_json_number(out, "timeouts", (int64_t)t->timeouts);
     mk_json_number(out, "http2_floods", (int64_t)t->floods);
     mk_json_number(out, "connections", t->connections);
-    add_latency(out, &t->all);
+    latency_write(out, "latency", t->all.sum_us, t->all.buckets);
     mk_json_close(out, '}');
 }
 
@@ -136,7 +97,7 @@ static void add_hosts(struct mk_buf *out, const struct document *d, const struct
         mk_json_open(out, NULL, '{');
         mk_json_str(out, "name", mk_str(t->hosts[i].name, t->hosts[i].name_len));
         add_requests(out, &t->hosts[i]);
-        add_latency(out, &t->hosts[i]);
+        latency_write(out, "latency", t->hosts[i].sum_us, t->hosts[i].buckets);
         mk_json_close(out, '}');
     }
     mk_json_close(out, ']');
@@ -251,6 +212,7 @@ void document_write(const struct document *d, const struct collected *c, struct 
     add_hosts(out, d, &c->totals);
     add_breakdowns(out, c);
     add_path_lists(out, d->paths);
+    backends_write(&c->backends, d->hosts_max, out);
     if (c->with_plugins)
         add_part(out, "plugins", "[]", &c->plugins);
     mk_json_close(out, '}');

@@ -62,8 +62,8 @@ static int compare_hosts(const void *a, const void *b)
 
 static void add_requests(struct totals_host *host, const struct mk_counter_value *v)
 {
-    char storage[LABELS_VALUE_BYTES];
-    struct mk_str class = labels_get(v->labels, MK_STR("status"), storage);
+    char storage[MK_COUNTER_LABEL_VALUE_BYTES];
+    struct mk_str class = mk_counter_label_get(v->labels, MK_STR("status"), storage);
     host->requests += (uint64_t)v->value;
     for (unsigned i = 0; i < TOTALS_CLASSES; i++)
         if (mk_str_eq(class, mk_str_c(totals_class_names[i])))
@@ -117,14 +117,14 @@ static const struct {
 
 void totals_add(struct totals *t, const struct mk_counter_value *v)
 {
-    char storage[LABELS_VALUE_BYTES];
+    char storage[MK_COUNTER_LABEL_VALUE_BYTES];
     for (unsigned i = 0; i < MK_COUNT_OF(server_rows); i++)
         if (mk_str_eq(v->name, server_rows[i].name))
             *(int64_t *)(void *)((char *)t + server_rows[i].offset) += v->value;
     for (unsigned i = 0; i < MK_COUNT_OF(host_rows); i++) {
         if (!mk_str_eq(v->name, host_rows[i].name))
             continue;
-        struct totals_host *host = find_host(t, labels_get(v->labels, MK_STR("host"), storage));
+        struct totals_host *host = find_host(t, mk_counter_label_get(v->labels, MK_STR("host"), storage));
         host_rows[i].add(&t->all, v);
         if (host)
             host_rows[i].add(host, v);

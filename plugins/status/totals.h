@@ -5,7 +5,7 @@
 #ifndef STATUS_TOTALS_H
 #define STATUS_TOTALS_H
 
-#include "labels.h"
+#include <monkey/counters.h>
 
 enum { TOTALS_HOSTS_MAX = 1024 };
 enum totals_class { TOTALS_NONE, TOTALS_1XX, TOTALS_2XX, TOTALS_3XX, TOTALS_4XX, TOTALS_5XX, TOTALS_CLASSES };
@@ -13,7 +13,7 @@ enum totals_class { TOTALS_NONE, TOTALS_1XX, TOTALS_2XX, TOTALS_3XX, TOTALS_4XX,
 extern const char *const totals_class_names[TOTALS_CLASSES];
 
 struct totals_host {
-    char name[LABELS_VALUE_BYTES];
+    char name[MK_COUNTER_LABEL_VALUE_BYTES];
     uint16_t name_len;
     uint64_t requests, classes[TOTALS_CLASSES];
     uint64_t received_body_bytes, sent_body_bytes, responses_aborted;

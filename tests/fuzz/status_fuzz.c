@@ -3,7 +3,6 @@
  * Paths of clients, which the plugin status counts. The input is also read as the labels of a counter, and written as
  * JSON and as a metric.
  */
-#include "../../plugins/status/labels.h"
 #include "../../plugins/status/metrics.h"
 #include "../../plugins/status/sketch.h"
 #include "../../plugins/status/text.h"
@@ -37,7 +36,7 @@ static void check_json(struct mk_str input)
 
 static void check_counter(struct mk_str input)
 {
-    char storage[LABELS_VALUE_BYTES];
+    char storage[MK_COUNTER_LABEL_VALUE_BYTES];
     struct mk_buf out;
     struct metrics m;
     struct mk_counter_value v = {.plugin = MK_STR("p"), .name = input, .help = input, .value = 1};
@@ -46,7 +45,7 @@ static void check_counter(struct mk_str input)
     assert(metrics_counter(&v, &m) == 0);
     metrics_end(&m);
     mk_buf_release(&out);
-    assert(labels_get(input, MK_STR("a"), storage).len <= LABELS_VALUE_BYTES);
+    assert(mk_counter_label_get(input, MK_STR("a"), storage).len <= MK_COUNTER_LABEL_VALUE_BYTES);
 }
 
 /* Paths of changing lengths, in minutes that mostly go forward. */

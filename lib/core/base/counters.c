@@ -71,11 +71,6 @@ static bool format_labels(struct mk_buf *out, const struct mk_counter_label *lab
     return !out->err;
 }
 
-static struct mk_str get_plugin(const struct mk__counter_family *f)
-{
-    return mk_str(f->text, f->plugin_len);
-}
-
 static struct mk_str get_name(const struct mk__counter_family *f)
 {
     return mk_str(f->text + f->plugin_len + 1, f->name_len);
@@ -133,7 +128,7 @@ static struct mk__counter_family *open_family(const struct mk_counter_info *info
     struct mk__counter_family *f = NULL;
     unsigned n = 0;
     while ((f = mk__counters_memory_next_family(f)) && n++ < MK_COUNTER_FAMILIES_MAX)
-        if (mk_str_eq(get_name(f), name) && mk_str_eq(get_plugin(f), plugin))
+        if (mk_str_eq(get_name(f), name) && mk_str_eq(mk__counters_memory_get_plugin(f), plugin))
             return f;
     return add_family(info, plugin);
 }
@@ -269,6 +264,7 @@ static int open_series(const struct mk_counter_info *info, struct mk_str labels)
     uint32_t slot = mk__counters_memory_get_slot(s), number = s->number;
     if (counters[number].slot != slot) /* other threads may be reading it */
         counters[number].slot = slot;
+    mk__counters_memory_hide(s, false);
     return (int)number;
 }
 
@@ -351,8 +347,10 @@ static int read_series(const struct mk__counter_family *f, const struct mk__coun
 {
     struct reader *reader = ctx;
     uint64_t buckets[MK_COUNTER_BUCKETS];
+    if (atomic_load_explicit(&s->is_hidden, memory_order_relaxed))
+        return 0;
     uint32_t slot = mk__counters_memory_get_slot(s);
-    struct mk_counter_value value = {.plugin = get_plugin(f),
+    struct mk_counter_value value = {.plugin = mk__counters_memory_get_plugin(f),
                                      .name = get_name(f),
                                      .help = get_help(f),
                                      .labels = mk_str(s->labels, s->labels_len),

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LAYOUT = 1 }; /* changes with the structs of the memory */
+enum { LAYOUT = 2 }; /* changes with the structs of the memory */
 
 static_assert(sizeof(struct mk__counter_block) % 4096 == 0, "blocks are mapped one by one");
 

@@ -13,9 +13,9 @@
  * atomic additions. A block that its thread gives back keeps its values, and the next thread continues adding to them,
  * so that the sum over all blocks is exact at all times. Pages that nothing has touched take no memory.
  *
- * Records never change, except for the place of the next one. They are found by their place, in bytes from the head;
- * 0: none. The memory is shared with other processes, one of which may be broken: places, lengths and slots that are
- * read from it are checked wherever they are used.
+ * Records never change, except for the place of the next one and whether a counter is hidden. They are found by their
+ * place, in bytes from the head; 0: none. The memory is shared with other processes, one of which may be broken:
+ * places, lengths and slots that are read from it are checked wherever they are used.
  */
 #ifndef MK_BASE_COUNTERS_MEMORY_H
 #define MK_BASE_COUNTERS_MEMORY_H
@@ -53,6 +53,7 @@ struct mk__counter_series {
     uint32_t slot, number; /* the number counts all counters */
     uint32_t hash;         /* of the labels */
     uint16_t labels_len;
+    _Atomic bool is_hidden;
     char labels[]; /* with a NUL */
 };
 
@@ -119,6 +120,18 @@ static inline uint32_t mk__counters_memory_get_slot(const struct mk__counter_ser
 {
     uint32_t slot = s->slot;
     return slot < MK__COUNTER_SPARE_SLOT ? slot : MK__COUNTER_SPARE_SLOT;
+}
+
+static inline struct mk_str mk__counters_memory_get_plugin(const struct mk__counter_family *f)
+{
+    return mk_str(f->text, f->plugin_len);
+}
+
+/* Hides a counter from readers, or shows it. Any thread. */
+static inline void mk__counters_memory_hide(const struct mk__counter_series *s, bool is_hidden)
+{
+    struct mk__counter_series *record = (struct mk__counter_series *)(uintptr_t)s;
+    atomic_store_explicit(&record->is_hidden, is_hidden, memory_order_relaxed);
 }
 
 /* Calls `visit` for each counter, family by family; ends with the first value other than 0, which it returns. */

@@ -261,6 +261,15 @@ function fillPaths(id, paths) {
     })));
 }
 
+function fillBackends(now) {
+    const heads = ["backend", "requests", "4xx", "5xx", "failed", "sent again", "busy", "idle", "head: half within", "99 % within"];
+    fillTable("backends", heads, now.backends.map(one => ({
+        cells: [one.name, formatNumber(one.requests), formatNumber(one.status["4xx"]), formatNumber(one.status["5xx"]),
+            formatNumber(one.failures + one.timeouts), formatNumber(one.retries), formatNumber(one.busy_connections),
+            formatNumber(one.idle_connections), formatMs(one.head_latency.p50_ms), formatMs(one.head_latency.p99_ms)],
+    })));
+}
+
 function fillTables(now) {
     fillPaths("busiest", now.paths?.busiest);
     fillPaths("slowest", now.paths?.slowest);
@@ -268,6 +277,7 @@ function fillTables(now) {
         cells: [host.name, formatNumber(host.requests), formatNumber(host.status["4xx"]), formatNumber(host.status["5xx"]),
             formatNumber(host.responses_aborted), formatBytes(host.sent_body_bytes), formatMs(host.latency.p50_ms), formatMs(host.latency.p99_ms)],
     })));
+    fillBackends(now);
     fillTable("workers", ["worker", "requests", "connections", "memory", "turns of its loop"], now.workers.map(worker => ({
         cells: worker.up ? [String(worker.index), formatNumber(worker.requests), formatNumber(worker.connections),
             formatBytes(worker.memory_bytes), formatNumber(worker.loop_turns)]

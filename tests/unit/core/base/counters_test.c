@@ -421,3 +421,61 @@ TEST(a_damaged_memory)
     mk__counters_memory_close();
     close(fd);
 }
+
+/* ── labels ── */
+
+TEST(labels)
+{
+    static const struct {
+        const char *labels, *name, *value;
+    } rows[] = {
+        {"host=\"example.org\",status=\"2xx\"", "host", "example.org"},
+        {"host=\"example.org\",status=\"2xx\"", "status", "2xx"},
+        {"host=\"example.org\",status=\"2xx\"", "hos", ""},
+        {"a=\"x\\\"y\\\\z\\n\",b=\"\"", "a", "x\"y\\z\n"},
+        {"a=\"status=\\\"1\\\",\",status=\"2\"", "status", "2"},
+        {"", "a", ""},
+        {"a", "a", ""},
+        {"a=", "a", ""},
+        {"a=\"", "a", ""},
+        {"a=\"b", "a", ""},
+        {"a=\"b\\", "a", ""},
+        {"a=\"b\\\"", "a", ""},
+    };
+    char storage[MK_COUNTER_LABEL_VALUE_BYTES];
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        size_t len = strlen(rows[i].labels);
+        char *copy = mk_test_guarded(rows[i].labels, len);
+        assert_str_equal(mk_counter_label_get(mk_str(copy, len), mk_str_c(rows[i].name), storage), rows[i].value);
+        mk_test_unguard(copy, len);
+    }
+}
+
+static bool is_a(struct mk_str value, void *ctx)
+{
+    (void)ctx;
+    return mk_str_eq(value, MK_STR("a"));
+}
+
+TEST(what_is_not_used_is_hidden, mk_test_counters_open, mk_test_counters_close)
+{
+    static const struct mk_counter_info other = {"other", "hits", "of another plugin", MK_COUNTER_SUM};
+    mk__cell *cells = mk__counters_memory_claim();
+    mk__counters_add(cells, open_labelled(&hits, "a"), 1);
+    mk__counters_add(cells, open_labelled(&hits, "b\"\\"), 2);
+    mk__counters_add(cells, mk_counter_open(&hits, NULL, 0), 3);
+    mk__counters_add(cells, open_labelled(&other, "b"), 4);
+    mk__counters_add(cells, open_labelled(&times, "b"), 5);
+    mk_counters_hide("cache", "host", is_a, NULL);
+    assert_listing("cache/hits{host=\"a\"} 1\n"
+                   "cache/hits{} 3\n"
+                   "other/hits{host=\"b\"} 4\n"
+                   "/times{host=\"b\"} 0\n");
+    mk__counters_add(cells, open_labelled(&hits, "b\"\\"), 10);
+    assert_listing("cache/hits{host=\"a\"} 1\n"
+                   "cache/hits{host=\"b\\\"\\\\\"} 12\n"
+                   "cache/hits{} 3\n"
+                   "other/hits{host=\"b\"} 4\n"
+                   "/times{host=\"b\"} 0\n");
+    mk__counters_memory_give_back(cells);
+}

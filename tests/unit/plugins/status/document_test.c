@@ -17,6 +17,10 @@ static uint64_t buckets[MK_COUNTER_BUCKETS];
     { \
         .name = MK_STR(counter), .labels = MK_STR(text), .value = (n) \
     }
+#define PROXY(counter, text, n) \
+    { \
+        .plugin = MK_STR("proxy"), .name = MK_STR("backend_" counter), .labels = MK_STR(text), .value = (n) \
+    }
 static const struct mk_counter_value counters[] = {
     SERVER("accepted_connections", "", 50),
     SERVER("refused_connections", "reason=\"plugin\"", 3),
@@ -40,6 +44,18 @@ static const struct mk_counter_value counters[] = {
      .sum_us = 8000,
      .buckets = buckets},
     {.plugin = MK_STR("cache"), .name = MK_STR("requests"), .labels = MK_STR("host=\"a\""), .value = 9},
+    PROXY("requests", "backend=\"http://b\"", 7),
+    PROXY("responses", "backend=\"http://b\",status=\"2xx\"", 6),
+    PROXY("responses", "backend=\"http://a\",status=\"5xx\"", 1),
+    PROXY("connections", "backend=\"http://b\",state=\"idle\"", 2),
+    PROXY("connections", "backend=\"http://b\",state=\"busy\"", 3),
+    {.plugin = MK_STR("proxy"),
+     .name = MK_STR("backend_head_duration"),
+     .labels = MK_STR("backend=\"http://a\""),
+     .kind = MK_COUNTER_HISTOGRAM,
+     .value = 4,
+     .sum_us = 8000,
+     .buckets = buckets},
 };
 
 static unsigned times_listed;
@@ -193,7 +209,13 @@ TEST(document)
         "\"refused_connections\":{\"plugin\":3,\"evicted\":4},",
         "{\"minutes\":5,\"busiest\":[{\"path\":\"/<b>\\\"\\u000a\xef\xbf\xbd  \",\"requests\":5,\"excess\":1,"
         "\"mean_ms\":2,\"max_ms\":3}],\"slowest\":[]}",
-        "\"plugins\":[{\"plugin\":\"cache\",\"name\":\"requests\",\"labels\":\"host=\\\"a\\\"\",\"value\":9}]}",
+        "\"backends\":[{\"name\":\"http://b\",\"requests\":7,\"status\":{\"1xx\":0,\"2xx\":6,\"3xx\":0,\"4xx\":0,"
+        "\"5xx\":0},\"retries\":0,\"failures\":0,\"timeouts\":0,\"opened_connections\":0,\"busy_connections\":3,"
+        "\"idle_connections\":2,",
+        "{\"name\":\"http://a\",\"requests\":0,\"status\":{\"1xx\":0,\"2xx\":0,\"3xx\":0,\"4xx\":0,\"5xx\":1},",
+        "\"head_latency\":{\"count\":4,\"mean_ms\":2,",
+        "\"omits_backends\":false,\"plugins\":[{\"plugin\":\"cache\",\"name\":\"requests\","
+        "\"labels\":\"host=\\\"a\\\"\",\"value\":9},",
     };
     for (size_t i = 0; i < COUNT(parts); i++)
         if (!has(text, parts[i]))
@@ -206,7 +228,7 @@ TEST(document)
     out = write_document(&d, false);
     text = mk_buf_str(&out);
     assert_true(has(text, "\"omits_hosts\":true") && !has(text, "\"name\":\"a\"") && !has(text, "plugins"));
-    assert_true(has(text, "\"paths\":null}"));
+    assert_true(has(text, "\"paths\":null,\"backends\":[{"));
     mk_buf_release(&out);
 }
 

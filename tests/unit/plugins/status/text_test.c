@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * UTF-8 and the labels of counters.
+ * UTF-8.
  */
 #include "testing.h"
 
-#include "plugins/status/labels.h"
 #include "plugins/status/text.h"
 
 static void check_utf8(const char *bytes, size_t len, const char *text)
@@ -33,31 +32,4 @@ TEST(utf8)
     CHECK_UTF8("\xf4\x90\x80\x80", BAD BAD BAD BAD); /* beyond U+10FFFF */
     CHECK_UTF8("\xf0\x9f\x90x", BAD BAD BAD "x");
     CHECK_UTF8("\xff\x80z", BAD BAD "z");
-}
-
-TEST(labels)
-{
-    static const struct {
-        const char *labels, *name, *value;
-    } rows[] = {
-        {"host=\"example.org\",status=\"2xx\"", "host", "example.org"},
-        {"host=\"example.org\",status=\"2xx\"", "status", "2xx"},
-        {"host=\"example.org\",status=\"2xx\"", "hos", ""},
-        {"a=\"x\\\"y\\\\z\\n\",b=\"\"", "a", "x\"y\\z\n"},
-        {"a=\"status=\\\"1\\\",\",status=\"2\"", "status", "2"},
-        {"", "a", ""},
-        {"a", "a", ""},
-        {"a=", "a", ""},
-        {"a=\"", "a", ""},
-        {"a=\"b", "a", ""},
-        {"a=\"b\\", "a", ""},
-        {"a=\"b\\\"", "a", ""},
-    };
-    char storage[LABELS_VALUE_BYTES];
-    for (size_t i = 0; i < COUNT(rows); i++) {
-        size_t len = strlen(rows[i].labels);
-        char *copy = mk_test_guarded(rows[i].labels, len);
-        assert_str_equal(labels_get(mk_str(copy, len), mk_str_c(rows[i].name), storage), rows[i].value);
-        mk_test_unguard(copy, len);
-    }
 }

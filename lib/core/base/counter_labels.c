@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reads labels (labels.h).
+ * Reads labels of counters, and hides counters by them (<monkey/counters.h>).
  */
-#include "labels.h"
+#include "base/counters_memory.h"
 
 /* Cuts name="value" off `rest`; the value is still escaped. Returns false at the end, or if it is malformed. */
 static bool cut_label(struct mk_str *rest, struct mk_str *ret_name, struct mk_str *ret_value)
@@ -28,7 +28,7 @@ static bool cut_label(struct mk_str *rest, struct mk_str *ret_name, struct mk_st
 static struct mk_str unescape(struct mk_str value, char *storage)
 {
     size_t n = 0;
-    for (size_t i = 0; i < value.len && n < LABELS_VALUE_BYTES; i++) {
+    for (size_t i = 0; i < value.len && n < MK_COUNTER_LABEL_VALUE_BYTES; i++) {
         char c = value.p[i];
         if (c == '\\' && i + 1 < value.len)
             c = value.p[++i] == 'n' ? '\n' : value.p[i];
@@ -37,11 +37,38 @@ static struct mk_str unescape(struct mk_str value, char *storage)
     return mk_str(storage, n);
 }
 
-struct mk_str labels_get(struct mk_str labels, struct mk_str name, char *storage)
+struct mk_str mk_counter_label_get(struct mk_str labels, struct mk_str name, char *storage)
 {
     struct mk_str one, value;
     while (cut_label(&labels, &one, &value))
         if (mk_str_eq(one, name))
             return unescape(value, storage);
     return MK_STR("");
+}
+
+/* ── counters of what is gone ── */
+
+struct hiding {
+    struct mk_str plugin, label;
+    mk_counter_used_fn is_used;
+    void *ctx;
+};
+
+static int hide_unused(const struct mk__counter_family *f, const struct mk__counter_series *s, void *ctx)
+{
+    const struct hiding *h = ctx;
+    char storage[MK_COUNTER_LABEL_VALUE_BYTES];
+    if (!mk_str_eq(mk__counters_memory_get_plugin(f), h->plugin))
+        return 0;
+    struct mk_str value = mk_counter_label_get(mk_str(s->labels, s->labels_len), h->label, storage);
+    if (value.len && !h->is_used(value, h->ctx))
+        mk__counters_memory_hide(s, true);
+    return 0;
+}
+
+void mk_counters_hide(const char *plugin, const char *label, mk_counter_used_fn is_used, void *ctx)
+{
+    struct hiding h = {mk_str_c(plugin), mk_str_c(label), is_used, ctx};
+    if (mk__counters_head)
+        mk__counters_memory_visit(hide_unused, &h);
 }
