@@ -24,6 +24,7 @@ static struct backend *make_backend(struct thread *t, const struct route *route)
         return NULL;
     *b = (struct backend){
         .thread = t,
+        .tally = route->tally,
         .keep_alive = (uint32_t)route->conf->keep_alive,
         .keep_alive_timeout_ms = route->conf->keep_alive_timeout_ms,
         .hash = route->hash,
@@ -75,6 +76,11 @@ void backend_release(struct backend *b)
 
 /* ── connections ── */
 
+static void count(const struct backend *b, enum tally_counter counter, int64_t n)
+{
+    tally_add(b->tally, counter, thread_get_worker(b->thread), n);
+}
+
 static void free_conn(struct backend_conn *c)
 {
     struct thread *t = c->backend->thread;
@@ -91,6 +97,7 @@ static void end_idle(struct backend_conn *c)
     struct backend *b = c->backend;
     mk_list_del(&c->node);
     b->n_idle--;
+    count(b, TALLY_IDLE, -1);
     free_conn(c);
     free_unused(b);
 }
@@ -106,6 +113,8 @@ ssize_t backend_read(struct backend_conn *c, void *to, size_t size)
     ssize_t n = c->io.transport->read(&c->io, to, size);
     bool is_short = n > 0 && (size_t)n < size && !c->is_ending && !c->io.transport->close_notify;
     c->is_drained = n == -EAGAIN || is_short;
+    if (n > 0)
+        count(c->backend, TALLY_RECEIVED_BYTES, n);
     return n;
 }
 
@@ -160,6 +169,8 @@ struct backend_conn *backend_take_idle(struct backend *b, uint64_t age_ms)
         return NULL;
     mk_list_del(&c->node);
     b->n_idle--;
+    count(b, TALLY_IDLE, -1);
+    count(b, TALLY_BUSY, 1);
     c->is_reused = true;
     return c;
 }
@@ -183,20 +194,31 @@ int backend_add(struct backend *b, int fd, const struct client *client, struct m
         mk_account_free(b->thread->account, c, sizeof(*c));
         return err;
     }
+    count(b, TALLY_OPENED, 1);
+    count(b, TALLY_BUSY, 1);
     *ret = c;
     return 0;
+}
+
+/* Tells whether three quarters of MemoryLimit are used: what would be idle is closed then. */
+static bool is_low_on_memory(const struct mk_account *account)
+{
+    return account->bytes_max && account->bytes > account->bytes_max / 4 * 3;
 }
 
 void backend_keep(struct backend_conn *c)
 {
     struct backend *b = c->backend;
     c->fn = NULL;
-    if (b->n_idle >= b->keep_alive || b->thread->base.ended || c->is_ending || !is_quiet(c)) {
+    if (b->n_idle >= b->keep_alive || is_low_on_memory(b->thread->account) || b->thread->base.ended || c->is_ending ||
+        !is_quiet(c)) {
         backend_close(c);
         return;
     }
     c->idle_since_ms = mk_loop_now_ms(b->thread->base.loop);
     mk_list_add(&b->idle, &c->node);
+    count(b, TALLY_BUSY, -1);
+    count(b, TALLY_IDLE, 1);
     if (b->n_idle++ == 0)
         mk_timer_arm(b->thread->base.loop, &b->timer, b->keep_alive_timeout_ms);
 }
@@ -204,12 +226,13 @@ void backend_keep(struct backend_conn *c)
 void backend_close(struct backend_conn *c)
 {
     c->fn = NULL;
+    count(c->backend, TALLY_BUSY, -1);
     free_conn(c);
 }
 
 /* ── threads ── */
 
-static void end_all_idle(struct thread *t)
+void thread_shed(struct thread *t)
 {
     for (unsigned i = 0; i < THREAD_BUCKETS; i++) {
         struct mk_list *n, *save;
@@ -228,7 +251,7 @@ static void shed(struct mk_thread_call *call, struct mk_thread *thread)
     struct thread *t = MK_CONTAINER_OF(call, struct thread, shed);
     atomic_store(&t->is_shedding, false);
     if (thread)
-        end_all_idle(t);
+        thread_shed(t);
     mk_thread_put(&t->base);
 }
 
@@ -243,6 +266,14 @@ void threads_shed(struct mk_threads *all)
         if (!atomic_compare_exchange_strong(&t->is_shedding, &is_idle, true) || mk_thread_call(&t->base, &t->shed) < 0)
             mk_thread_put(&t->base); /* otherwise the call holds it */
     }
+}
+
+/* They count in the same memory. */
+const struct mk_worker *thread_get_worker(const struct thread *t)
+{
+    const struct mk_list *workers = &t->base.workers;
+    return mk_list_empty(workers) ? t->last_worker
+                                  : MK_CONTAINER_OF(workers->prev, struct mk_thread_worker, node)->worker;
 }
 
 char *thread_get_buffer(struct thread *t)
@@ -270,7 +301,7 @@ static void end_thread(struct mk_thread *base)
         struct backend_conn *c = MK_LIST_FIRST(&t->bound, struct backend_conn, bound_node);
         c->fn(c->user, EPOLLHUP);
     }
-    end_all_idle(t);
+    thread_shed(t);
     mk_account_free(t->account, t->buffer, t->buffer ? THREAD_BUFFER_BYTES : 0);
     t->buffer = NULL;
 }

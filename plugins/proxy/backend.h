@@ -25,9 +25,10 @@ struct thread {
     struct mk_list backends[THREAD_BUCKETS];  /* struct backend */
     struct mk_list orphans;                   /* struct orphan */
     unsigned n_orphans;
-    struct mk_list bound;       /* idle connections that belong to a client (bound.h) */
-    struct mk_thread_call shed; /* closes idle connections */
-    _Atomic bool is_shedding;   /* the call is under way */
+    struct mk_list bound;                /* idle connections that belong to a client (bound.h) */
+    struct mk_thread_call shed;          /* closes idle connections */
+    const struct mk_worker *last_worker; /* of the thread, when it has ended */
+    _Atomic bool is_shedding;            /* the call is under way */
 };
 
 extern const struct mk_thread_type thread_type;
@@ -37,8 +38,12 @@ static inline struct thread *thread_of(struct mk_thread *base)
     return MK_CONTAINER_OF(base, struct thread, base);
 }
 
+/* Returns a worker of the thread, for counters. */
+const struct mk_worker *thread_get_worker(const struct thread *t);
 /* Returns the buffer of THREAD_BUFFER_BYTES, or NULL without memory. */
 char *thread_get_buffer(struct thread *t);
+/* Closes the idle connections of the thread. In it. */
+void thread_shed(struct thread *t);
 /* Closes the idle connections of all threads. Any thread. */
 void threads_shed(struct mk_threads *all);
 
@@ -69,6 +74,7 @@ struct backend_conn {
 struct backend {
     struct mk_list node;
     struct thread *thread;
+    const struct tally *tally;
     struct mk_list idle; /* the newest last */
     struct mk_timer timer;
     unsigned n_idle, n_bound, refs;

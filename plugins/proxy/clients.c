@@ -169,6 +169,12 @@ static int write_route(struct route *route, struct mk_buf *key)
     return 0;
 }
 
+/* Returns what names the backend, without what its paths become. */
+static struct mk_str get_backend(const struct proxy_target *to)
+{
+    return mk_str(to->text.p, to->path.p ? (size_t)(to->path.p - to->text.p) : to->text.len);
+}
+
 static int add_route(struct clients *all, struct mk_host *host, const struct proxy_conf *conf, struct route **list)
 {
     struct route *route = mk_account_alloc(NULL, sizeof(*route));
@@ -177,6 +183,9 @@ static int add_route(struct clients *all, struct mk_host *host, const struct pro
         return -ENOMEM;
     *route = (struct route){.next = *list, .conf = conf, .client = &plain_client};
     *list = route;
+    route->tally = tally_get(get_backend(&conf->to));
+    if (!route->tally)
+        return -ENOMEM;
     mk_buf_init(&key, KEY_BYTES_MAX);
     int err = write_route(route, &key);
     mk_buf_release(&key);
@@ -204,6 +213,8 @@ void routes_free(struct route *routes)
     while (routes) {
         struct route *route = routes;
         routes = route->next;
+        if (route->tally)
+            tally_put(route->tally);
         mk_account_free(NULL, (char *)(uintptr_t)route->key.p, route->key.len);
         mk_account_free(NULL, route, sizeof(*route));
     }

@@ -7,6 +7,7 @@
 #define PROXY_CLIENTS_H
 
 #include "conf.h"
+#include "tally.h"
 
 /* A transport with its settings; NULL: it has none. All functions that a connection needs are there. */
 struct client {
@@ -26,6 +27,7 @@ struct route {
     struct route *next;
     const struct proxy_conf *conf;
     const struct client *client;
+    struct tally *tally;
     struct mk_str key; /* what makes a connection one that this section may use */
     uint64_t hash;     /* of the key */
 };

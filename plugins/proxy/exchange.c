@@ -14,11 +14,11 @@
 
 #include "bound.h"
 #include "buffer.h"
-#include "counters.h"
 #include "download.h"
 #include "failure.h"
 #include "orphan.h"
 #include "received.h"
+#include "report.h"
 #include "request.h"
 #include "response.h"
 #include "trailers.h"
@@ -60,6 +60,7 @@ struct exchange {
     struct mk_loop *loop;
     struct backend *backend;
     struct backend_conn *conn; /* or NULL */
+    struct report report;
     struct mk_dial dial;
     struct mk_timer timer;
     uint64_t timer_ms;                 /* when it fires; 0: it is not armed */
@@ -69,6 +70,7 @@ struct exchange {
     bool is_idempotent;
     bool is_invited; /* the client does not wait for a 100 (Continue) */
     bool is_retry;
+    bool is_redial;      /* there was no descriptor for the dial */
     bool has_trailers;   /* the client has announced some */
     bool is_reading;     /* the request's body has a reader */
     bool is_paused;      /* the client, until the backend has taken what waits */
@@ -113,6 +115,7 @@ static void keep_conn(struct exchange *x)
 static void finish(struct exchange *x)
 {
     end_waits(x);
+    report_end(&x->report);
     if (x->conn && upload_is_done(&x->up) && download_keeps_conn(&x->down))
         keep_conn(x);
     else if (x->conn)
@@ -127,6 +130,8 @@ static void free_exchange(struct exchange *x)
     upload_release(&x->up);
     download_release(&x->down);
     buffer_release(&x->buffer);
+    if (x->report.tally)
+        tally_add(x->report.tally, TALLY_SENT_BYTES, thread_get_worker(x->thread), (int64_t)x->up.sent_bytes);
     if (x->backend)
         backend_release(x->backend);
     mk_account_free(x->thread->account, x, sizeof(*x));
@@ -222,7 +227,7 @@ static const char *describe_failure(const struct exchange *x, const struct failu
 
 static void retry(struct exchange *x)
 {
-    counters_add(x->req, COUNT_RETRIES);
+    report_retry(&x->report);
     drop_conn(x);
     x->is_retry = true;
     if (x->received.spooled) {
@@ -250,7 +255,7 @@ static void fail(struct exchange *x, int err)
     const char *type = describe_failure(x, f, err, &reason);
     if (!type)
         mk_buf_addf(&reason, "%s", f->text ? f->text : x->phase < WAITING ? mk_dial_error(err) : strerror(-err));
-    counters_add(x->req, err == -ETIMEDOUT ? COUNT_TIMEOUTS : COUNT_FAILURES);
+    report_failure(&x->report, err);
     mk_request_log(x->req, MK_LOG_ERROR, "proxy: %.*s: %s", MK_STR_ARG(x->conf->to.text), mk_buf_cstr(&reason));
     if (x->phase != BODY) {
         respond_failure(x, f->status, type ? type : f->type, type ? mk_buf_str(&reason) : MK_STR_NONE);
@@ -499,6 +504,7 @@ static int switch_protocols(struct exchange *x, struct mk_str head)
         err = tunnel_open(&x->owner->tunnel, x->req, x->conn, mk_str(x->down.rest, x->down.rest_len));
     if (err < 0)
         return err;
+    report_end(&x->report);
     x->conn = NULL;
     x->backend = NULL;
     x->owner->exchange = NULL;
@@ -539,6 +545,8 @@ static int respond_file(struct exchange *x, struct mk_str head, const struct nam
  */
 static int take_head(struct exchange *x, struct mk_str head)
 {
+    if (x->down.parser.status == 101 || x->down.parser.status >= 200)
+        report_head(&x->report, x->down.parser.status);
     if (x->down.parser.status == 101)
         return switch_protocols(x, head);
     if (x->upgrade.is_extended_connect && x->down.parser.status / 100 == 2)
@@ -597,6 +605,7 @@ static void begin_request(struct exchange *x)
 {
     enum mk_response_to to = mk_request_method(x->req) == MK_HEAD ? MK_RESPONSE_TO_HEAD : MK_RESPONSE_TO_OTHER;
     x->phase = WAITING;
+    report_connected(&x->report);
     download_begin(&x->down, &x->conf->limits, to);
     begin_upload(x);
     touch(x);
@@ -632,19 +641,45 @@ static void use_conn(struct exchange *x, struct backend_conn *c)
     c->user = x;
 }
 
+static void dial_backend(struct exchange *x);
+
+/* There was no descriptor: idle connections of this thread give theirs. Returns whether to dial again. */
+static bool can_redial(struct exchange *x, int err)
+{
+    if ((err != -EMFILE && err != -ENFILE) || x->is_redial)
+        return false;
+    x->is_redial = true;
+    thread_shed(x->thread);
+    return true;
+}
+
 static void on_dial(struct mk_dial *dial, int fd)
 {
     struct exchange *x = MK_CONTAINER_OF(dial, struct exchange, dial);
     struct backend_conn *c = NULL;
+    if (fd >= 0 || fd == -EMFILE || fd == -ENFILE)
+        mk_worker_note_descriptor(mk_request_worker(x->req), fd);
+    if (can_redial(x, fd)) {
+        dial_backend(x);
+        return;
+    }
     int err = fd < 0 ? fd : backend_add(x->backend, fd, x->client, mk_request_worker(x->req), &c);
     if (err < 0) {
         fail(x, err);
         return;
     }
-    counters_add(x->req, COUNT_CONNECTIONS);
+    report_opened(&x->report);
     use_conn(x, c);
     x->phase = HANDSHAKE;
     continue_handshake(x);
+}
+
+static void dial_backend(struct exchange *x)
+{
+    const struct mk_dial_options options = {.timeout_ms = x->conf->connect_timeout_ms};
+    x->phase = DIALING;
+    mk_dial_start(&x->dial, x->loop, x->conf->to.dial, &options, on_dial);
+    touch(x);
 }
 
 static void connect_backend(struct exchange *x)
@@ -658,10 +693,7 @@ static void connect_backend(struct exchange *x)
         begin_request(x);
         return;
     }
-    const struct mk_dial_options options = {.timeout_ms = x->conf->connect_timeout_ms};
-    x->phase = DIALING;
-    mk_dial_start(&x->dial, x->loop, x->conf->to.dial, &options, on_dial);
-    touch(x);
+    dial_backend(x);
 }
 
 /* Makes an exchange that ends with that of the server. Returns NULL without memory. */
@@ -737,7 +769,6 @@ void exchange_begin(struct mk_request *req, const struct route *route, struct th
 {
     const struct proxy_conf *conf = route->conf;
     struct exchange *x = make_exchange(req, route, t);
-    counters_add(req, COUNT_REQUESTS);
     if (!x || !thread_get_buffer(t) || mk_request_wait(req, MK_REQUEST_WAIT_MAX_MS) < 0) {
         mk_response_error(req, 503);
         return;
@@ -751,9 +782,12 @@ void exchange_begin(struct mk_request *req, const struct route *route, struct th
         mk_request_end_with_client(req);
     int status = upgrade_init(&x->upgrade, req, &conf->upgrade);
     x->backend = status ? NULL : backend_hold(t, route);
-    if (!x->backend)
+    if (!x->backend) {
         mk_response_error(req, status ? status : 503);
-    else if (conf->spool_request_bytes && needs_receiving(x))
+        return;
+    }
+    report_begin(&x->report, req, x->backend);
+    if (conf->spool_request_bytes && needs_receiving(x))
         receive_request(x);
     else
         begin_upstream(x);

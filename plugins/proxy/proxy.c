@@ -31,6 +31,7 @@ static void stop_process(void *state)
 {
     struct process *process = state;
     mk_threads_release(&process->threads);
+    tally_free_all();
     mk_account_free(NULL, process, sizeof(*process));
 }
 
@@ -38,6 +39,14 @@ static void shed_connections(void *state)
 {
     struct process *process = state;
     threads_shed(&process->threads);
+}
+
+static void free_memory(struct mk_worker *worker, void *state)
+{
+    struct mk_thread_worker *w = mk_worker_state(worker, &mk_plugin_proxy);
+    (void)state;
+    if (w)
+        thread_shed(thread_of(w->thread));
 }
 
 /* ── generations, hosts and workers ── */
@@ -48,6 +57,7 @@ static int start_generation(struct mk_generation *g, void **ret_state)
     struct generation *own = mk_account_alloc(NULL, sizeof(*own));
     if (!own)
         return -ENOMEM;
+    tally_begin_generation();
     *own = (struct generation){0};
     *ret_state = own;
     return 0;
@@ -61,6 +71,7 @@ static void stop_generation(struct mk_generation *g, void *state)
     if (own->budget)
         budgets_put(&process->budgets, own->budget);
     mk_account_free(NULL, own, sizeof(*own));
+    tally_end_generation();
 }
 
 /* Finds the budget for bodies that wait, if a section of the host has a use for it. Returns 0, -EINVAL or -ENOMEM. */
@@ -96,6 +107,7 @@ static int prepare_budget(struct mk_host *host, struct generation *own)
 /* A host that has sections. */
 struct host {
     struct route *routes;
+    bool tries_files; /* before GET and HEAD are passed on */
 };
 
 static void stop_host(struct mk_host *host, void *state)
@@ -128,6 +140,17 @@ static int start_host(struct mk_host *host, void **ret_state)
     return err;
 }
 
+static int check_generation(struct mk_generation *g, void *state)
+{
+    (void)state;
+    for (struct mk_host *host = mk_generation_first_host(g); host; host = mk_host_next(host)) {
+        struct host *own = mk_host_state(host, &mk_plugin_proxy);
+        if (own)
+            own->tries_files = mk_host_tries_files(host);
+    }
+    return 0;
+}
+
 static int start_worker(struct mk_worker *worker, void **ret_state)
 {
     struct process *process = mk_generation_plugin_state(mk_worker_generation(worker), &mk_plugin_proxy);
@@ -144,13 +167,17 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
 
 static void stop_worker(struct mk_worker *worker, void *state)
 {
-    const struct mk_thread_worker *w = state;
+    struct mk_thread_worker *w = state;
     orphans_stop(thread_of(w->thread), worker);
-    mk_threads_remove_worker(state);
+    thread_of(w->thread)->last_worker = worker;
+    mk_threads_remove_worker(w);
     mk_account_free(NULL, state, sizeof(struct mk_thread_worker));
 }
 
-/* The limits outlast generations: those of a configuration that is refused never count. */
+/*
+ * The limits outlast generations: those of a configuration that is refused never count. Counters that a former process
+ * has left are hidden.
+ */
 static void serve_worker(struct mk_worker *worker, void *state)
 {
     struct mk_generation *g = mk_worker_generation(worker);
@@ -158,6 +185,8 @@ static void serve_worker(struct mk_worker *worker, void *state)
     (void)state;
     if (own->budget)
         budget_set_limits(own->budget, mk_generation_conf(g, &proxy_sections[SPOOL_SECTION]));
+    if (mk_worker_index(worker) == 0)
+        tally_hide_unused();
 }
 
 /* ── requests ── */
@@ -173,13 +202,11 @@ static int find_section(const struct mk_host *host, struct mk_str path, const st
     return err;
 }
 
-static int proxy_request(struct mk_request *req)
+/* Passes the request on, if a section has its path. */
+static int pass_request(struct mk_request *req, const struct host *host)
 {
-    const struct host *host = mk_request_host_state(req, &mk_plugin_proxy);
     const struct mk_thread_worker *w = mk_worker_state(mk_request_worker(req), &mk_plugin_proxy);
     const struct proxy_conf *conf;
-    if (!host || mk_request_method(req) == MK_CONNECT)
-        return MK_DECLINED;
     int err = find_section(mk_request_host_conf(req), mk_request_path(req), &conf);
     if (err < 0)
         return err;
@@ -191,18 +218,46 @@ static int proxy_request(struct mk_request *req)
     return 0;
 }
 
+/* Tells whether files come first, and the request is passed on if there is none. */
+static bool is_deferred(const struct mk_request *req, const struct host *host)
+{
+    enum mk_method method = mk_request_method(req);
+    return host->tries_files && (method == MK_GET || method == MK_HEAD);
+}
+
+static int proxy_request(struct mk_request *req)
+{
+    const struct host *host = mk_request_host_state(req, &mk_plugin_proxy);
+    if (!host || mk_request_method(req) == MK_CONNECT || is_deferred(req, host))
+        return MK_DECLINED;
+    return pass_request(req, host);
+}
+
+static int proxy_missing(struct mk_request *req)
+{
+    const struct host *host = mk_request_host_state(req, &mk_plugin_proxy);
+    return host && is_deferred(req, host) ? pass_request(req, host) : MK_DECLINED;
+}
+
 static bool accepts_encoded_slash(const struct mk_host *host, struct mk_str path)
 {
     const struct proxy_conf *conf;
     return find_section(host, path, &conf) == 0 && conf && conf->encoded_slash == PROXY_ENCODED_SLASH_KEEP;
 }
 
-/* A path that is passed on is not the file of that name. */
+/* A path that is passed on is not the file of that name, unless files come first. */
 static int allows_path(struct mk_request *req, struct mk_str path)
 {
     const struct proxy_conf *conf;
     int err = find_section(mk_request_host_conf(req), path, &conf);
-    return err < 0 ? err : !conf;
+    const struct host *host = mk_request_host_state(req, &mk_plugin_proxy);
+    return err < 0 ? err : !conf || host->tries_files;
+}
+
+static bool explains_files(const struct mk_host *host, const struct mk_explain *e)
+{
+    const struct host *own = mk_host_state(host, &mk_plugin_proxy);
+    return own && own->tries_files && (mk_str_eq(e->method, MK_STR("GET")) || mk_str_eq(e->method, MK_STR("HEAD")));
 }
 
 static void explain(const struct mk_host *host, struct mk_explain *e)
@@ -213,6 +268,9 @@ static void explain(const struct mk_host *host, struct mk_explain *e)
     if (find_section(host, e->path, &conf) < 0)
         mk_explain_add(e, host, NULL, MK_EXPLAIN_ANSWERS,
                        "500, because a pattern of [PROXY] takes too much time for the path");
+    else if (conf && explains_files(host, e))
+        mk_explain_add(e, host, conf, MK_EXPLAIN_MAYBE, "[PROXY]: passed to %.*s, if TryFiles finds no file",
+                       MK_STR_ARG(conf->to.text));
     else if (conf)
         mk_explain_add(e, host, conf, MK_EXPLAIN_ANSWERS, "[PROXY]: passed to %.*s", MK_STR_ARG(conf->to.text));
 }
@@ -230,6 +288,7 @@ MK_PLUGIN(proxy) = {
     .generation_stop = stop_generation,
     .host_start = start_host,
     .host_stop = stop_host,
+    .generation_check = check_generation,
     .worker_start = start_worker,
     .worker_stop = stop_worker,
     .worker_serve = serve_worker,
@@ -238,4 +297,6 @@ MK_PLUGIN(proxy) = {
     .allows_path = allows_path,
     .explain = explain,
     .low_on_descriptors = shed_connections,
+    .on_fallback = proxy_missing,
+    .low_on_memory = free_memory,
 };

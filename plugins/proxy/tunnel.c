@@ -43,7 +43,10 @@ static ssize_t write_backend(struct tunnel *t, const void *from, size_t size)
 {
     struct mk_io *io = &t->conn->io;
     const struct iovec vec = {.iov_base = (char *)(uintptr_t)from, .iov_len = size};
-    return io->transport->write(io, &vec, 1, 0);
+    ssize_t n = io->transport->write(io, &vec, 1, 0);
+    if (n > 0)
+        tally_add(t->backend->tally, TALLY_SENT_BYTES, mk_request_worker(t->req), n);
+    return n;
 }
 
 static int shutdown_backend(struct tunnel *t)

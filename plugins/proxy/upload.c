@@ -60,6 +60,7 @@ static int write_parts(struct upload *u, struct mk_io *io, struct iovec **vec, i
         if (sent < 0)
             return (int)sent;
         u->is_sent |= sent > 0;
+        u->sent_bytes += (uint64_t)sent;
         size_t left = (size_t)sent;
         for (; *n && left >= (*vec)->iov_len; --*n, ++*vec)
             left -= (*vec)->iov_len;

@@ -14,10 +14,11 @@ struct upload {
     struct mk_str last_chunk; /* of a chunked body, with trailers; `.p` NULL: without */
     bool is_held;             /* the transport holds bytes that it has taken */
     bool has_body, is_chunked;
-    bool is_sent;    /* the backend may have some of it */
-    bool body_begun; /* a piece of the body was taken: the request cannot be repeated */
-    bool body_ended; /* all of it was taken */
-    bool is_refused; /* the backend takes no more; it may have sent a response before */
+    uint64_t sent_bytes; /* on all connections */
+    bool is_sent;        /* the backend may have some of it */
+    bool body_begun;     /* a piece of the body was taken: the request cannot be repeated */
+    bool body_ended;     /* all of it was taken */
+    bool is_refused;     /* the backend takes no more; it may have sent a response before */
 };
 
 /* Begins, also for a second connection, with a head that is sent with what follows or by upload_flush(). */

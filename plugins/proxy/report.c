@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Counts and notes what happens to a request (report.h).
+ */
+#include "report.h"
+
+#include "counters.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+enum { NUMBER_BYTES = 24 };
+
+static void count(const struct report *r, enum tally_counter counter, int64_t n)
+{
+    tally_add(r->tally, counter, mk_request_worker(r->req), n);
+}
+
+static void note_number(const struct report *r, struct mk_str name, uint64_t number)
+{
+    char text[NUMBER_BYTES];
+    int len = snprintf(text, sizeof(text), "%" PRIu64, number);
+    mk_request_note(r->req, name, mk_str(text, (size_t)len)); /* without memory the log does without it */
+}
+
+/* Notes the time since the exchange began, and returns it. */
+static uint64_t note_time(const struct report *r, struct mk_str name)
+{
+    uint64_t us = mk_loop_now_us(mk_request_loop(r->req)) - r->began_us;
+    note_number(r, name, us);
+    return us;
+}
+
+void report_begin(struct report *r, struct mk_request *req, const struct backend *backend)
+{
+    *r = (struct report){.req = req, .tally = backend->tally};
+    counters_add(req, COUNT_REQUESTS);
+    count(r, TALLY_REQUESTS, 1);
+    if (!mk_request_began_us(req))
+        return;
+    r->began_us = mk_loop_now_us(mk_request_loop(req));
+    mk_request_note(req, MK_STR("upstream"), r->tally->backend);
+    note_number(r, MK_STR("retries"), 0);
+}
+
+void report_opened(const struct report *r)
+{
+    counters_add(r->req, COUNT_CONNECTIONS);
+}
+
+void report_connected(const struct report *r)
+{
+    if (r->began_us)
+        note_time(r, MK_STR("upstream_connect_us"));
+}
+
+void report_retry(struct report *r)
+{
+    r->retries++;
+    counters_add(r->req, COUNT_RETRIES);
+    count(r, TALLY_RETRIES, 1);
+    if (r->began_us)
+        note_number(r, MK_STR("retries"), r->retries);
+}
+
+void report_head(const struct report *r, unsigned status)
+{
+    count(r, TALLY_RESPONSES + (status > 599 ? 500 : status) / 100 - 1, 1);
+    if (r->began_us)
+        mk_counter_observe(r->tally->counters[TALLY_HEAD_DURATION], mk_request_worker(r->req),
+                           note_time(r, MK_STR("upstream_head_us")));
+}
+
+void report_end(const struct report *r)
+{
+    if (r->began_us)
+        mk_counter_observe(r->tally->counters[TALLY_DURATION], mk_request_worker(r->req),
+                           note_time(r, MK_STR("upstream_us")));
+}
+
+void report_failure(const struct report *r, int err)
+{
+    counters_add(r->req, err == -ETIMEDOUT ? COUNT_TIMEOUTS : COUNT_FAILURES);
+    count(r, err == -ETIMEDOUT ? TALLY_TIMEOUTS : TALLY_FAILURES, 1);
+    if (r->began_us)
+        note_time(r, MK_STR("upstream_us"));
+}

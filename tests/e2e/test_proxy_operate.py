@@ -1,0 +1,394 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What operators of a proxy see and set: counters by backend, fields of the log, files before the backend, `monkey
+proxy URL`, idle connections when resources run short."""
+
+import json
+import re
+
+import pytest
+
+from harness import build
+from harness.backend import Backend, answer, replay
+from harness.messages import lines, sized
+from harness.metrics import needs_status, scrape, status_of, status_section, total
+from harness.protocol import Client
+from harness.proxies import TEXT, proxy_section
+from harness.server import await_true, section, write_config
+from harness.services import CONTROL_THREAD, reload
+
+pytestmark = [
+    pytest.mark.single_protocol,
+    pytest.mark.skipif(not (build.PLUGINS / "proxy.so").exists(), reason="this preset has no plugins"),
+]
+
+STATUS = {"plugins/status/status.conf": status_section()}
+PREFIX = "monkey_proxy_backend_"
+
+
+def status_lines(status):
+    return lines(f"HTTP/1.1 {status} Some", TEXT, sized(b"hello")) + b"hello"
+
+
+def stay_silent(peer):
+    """Reads a request, and never answers."""
+    peer.request()
+    peer.wait_end()
+
+
+@pytest.fixture
+def proxy(serve):
+    """A server that passes /b to a backend, and has the pages of the plugin status."""
+
+    def start(backend, keys=None, settings=None, text="", **rest):
+        section_text = proxy_section(backend, {"Match": "/b", **(keys or {})})
+        config = {**STATUS, **rest.pop("config", {})}
+        return serve({"Workers": 1, **(settings or {})}, text=section_text + text, config=config, **rest)
+
+    return start
+
+
+def numbers(client, url):
+    """The counters of a backend, by their names, with a second label behind them."""
+    found = {}
+    for (name, labels), value in scrape(client).items():
+        labels = dict(labels)
+        if name.startswith(PREFIX) and labels.pop("backend", None) == url and "le" not in labels:
+            found[" ".join([name.removeprefix(PREFIX), *labels.values()])] = value
+    return found
+
+
+# ── counters ──
+
+
+@needs_status
+def test_counters_of_a_backend(proxy):
+    heads = [status_lines(200), status_lines(404), status_lines(503), b"HTTP/1.1 200 OK\r\nBad\r\n\r\n"]
+
+    def respond(peer):
+        for head in heads:
+            peer.request()
+            peer.send(head)
+        peer.wait_end()
+
+    with Backend(respond) as backend:
+        with proxy(backend).connect() as client:
+            assert [client.ask("/b").status for _ in heads] == [200, 404, 503, 502]
+            backend.wait_open(0)
+            found = numbers(client, backend.url)
+            sent = len(b"".join(peer.raw for peer in backend.peers))
+    assert found["sent_bytes_total"] == sent
+    assert found["received_bytes_total"] == sum(map(len, heads))
+    for name, value in {"requests_total": 4, "responses_total 2xx": 1, "responses_total 4xx": 1,
+                        "responses_total 5xx": 1, "responses_total 1xx": 0, "failures_total": 1, "retries_total": 0,
+                        "timeouts_total": 0, "opened_connections_total": 1, "connections busy": 0,
+                        "connections idle": 0, "head_duration_seconds_count": 3,
+                        "duration_seconds_count": 3}.items():  # fmt: skip
+        assert found[name] == value, name
+
+
+@needs_status
+def test_connections_and_timeouts(proxy):
+    with Backend([answer(b"hello", TEXT), stay_silent]) as backend:
+        server = proxy(backend, {"ResponseTimeout": "200ms"})
+        with server.connect() as client, server.connect() as other:
+            assert client.ask("/b").status == 200
+            found = numbers(client, backend.url)
+            assert (found["connections idle"], found["connections busy"]) == (1, 0)
+            backend.scripts[:] = [stay_silent]
+            backend.peers[0].reset()
+            await_true(lambda: numbers(client, backend.url)["connections idle"] == 0, 10, "the end of the connection")
+            other.send("GET /b HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            backend.wait_requests(2)
+            assert numbers(client, backend.url)["connections busy"] == 1
+            assert other.response().status == 504
+            found = numbers(client, backend.url)
+            assert (found["timeouts_total"], found["connections busy"]) == (1, 0)
+
+
+@needs_status
+def test_retries_are_counted(proxy):
+    def once(peer):
+        peer.request()
+        peer.respond(b"hello", TEXT)
+        peer.head()
+        peer.reset()
+
+    with Backend([once, answer(b"hello", TEXT)]) as backend:
+        with proxy(backend).connect() as client:
+            assert [client.ask("/b").status for _ in range(2)] == [200, 200]
+            found = numbers(client, backend.url)
+            assert (found["retries_total"], found["requests_total"], found["opened_connections_total"]) == (1, 2, 2)
+
+
+@needs_status
+def test_tunnels_are_counted(proxy):
+    def upgrade(peer):
+        peer.head()
+        peer.send(lines("HTTP/1.1 101 Switching Protocols", "Connection: Upgrade", "Upgrade: echo"))
+        peer.send(peer.exactly(5))
+        peer.wait_end()
+
+    with Backend(upgrade) as backend:
+        server = proxy(backend, {"Upgrade": "echo"})
+        with server.connect() as client, server.connect() as tunnel:
+            tunnel.send("GET /b HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+            tunnel.until(b"\r\n\r\n")
+            tunnel.send(b"hello")
+            assert tunnel.exactly(5) == b"hello"
+            found = numbers(client, backend.url)
+            assert (found["responses_total 1xx"], found["connections busy"]) == (1, 1)
+            assert found["sent_bytes_total"] == len(backend.peers[0].raw)
+            tunnel.close()
+            backend.wait_open(0)
+            await_true(lambda: numbers(client, backend.url)["connections busy"] == 0, 10, "the end of the tunnel")
+
+
+@needs_status
+def test_series_of_removed_backends_end(proxy):
+    with Backend(answer(b"one", TEXT)) as one, Backend(answer(b"two", TEXT)) as two:
+        server = proxy(one)
+        write = lambda *all: write_config(
+            server.conf, server.root, text="".join(proxy_section(each, {"Match": "/b"}) for each in all), files=STATUS)
+
+        def is_shown(client, backend):
+            return bool(numbers(client, backend.url))
+
+        with server.connect() as client:
+            assert client.ask("/b").body == b"one"
+            write(two)
+            reload(server)
+            await_true(lambda: not is_shown(client, one), 10, "the end of the counters")
+            assert is_shown(client, two)
+            assert client.ask("/b").body == b"two"
+            assert total(scrape(client), "monkey_proxy_requests_total") == 2
+            write(one)
+            reload(server)
+            await_true(lambda: not is_shown(client, two), 10, "the end of the counters")
+            assert numbers(client, one.url)["requests_total"] == 1  # as before
+    server.baseline += CONTROL_THREAD
+
+
+@needs_status
+def test_series_after_an_upgrade(chain, tmp_path):
+    with Backend(answer(b"one", TEXT)) as one, Backend(answer(b"two", TEXT)) as two:
+        def sites(backend):
+            host = section("HOST", {"ServerName": "localhost", "DocumentRoot": tmp_path})
+            return {"sites/default": host + proxy_section(backend, {"Match": "/b"})}
+
+        server = chain(modules=("proxy.so", "status.so"), files={**STATUS, **sites(one)})
+        with Client(server.server.addresses[0]) as client:
+            assert client.ask("/b").body == b"one"
+        write_config(tmp_path / "conf", tmp_path, server.settings, files={**STATUS, **sites(two)})
+        server.upgrade()
+        server.await_old()
+        with Client(server.server.addresses[0]) as client:
+            assert client.ask("/b").body == b"two"
+            assert (numbers(client, one.url), numbers(client, two.url)["requests_total"]) == ({}, 1)
+
+
+@needs_status
+def test_status_of_backends(proxy):
+    with Backend(answer(b"hello", TEXT)) as backend:
+        keys = {"To": f"{backend.url}/v2", "Match": "/b"}
+        with proxy(None, keys).connect() as client:
+            for _ in range(3):
+                client.ask("/b")
+            status = status_of(client)
+        (row,) = status["backends"]
+        assert (row["name"], row["requests"], row["status"]["2xx"]) == (backend.url, 3, 3)
+        assert (row["opened_connections"], row["idle_connections"], row["busy_connections"]) == (1, 1, 0)
+        assert (row["latency"]["count"], row["head_latency"]["count"]) == (3, 3)
+        assert 0 < row["head_latency"]["p50_ms"] <= row["latency"]["p99_ms"]
+        assert status["omits_backends"] is False
+
+
+# ── the log ──
+
+
+LOG = (build.PLUGINS / "logger.so").exists()
+FIELDS = "$status $upstream $upstream_connect_us $upstream_head_us $upstream_us $retries"
+needs_log = pytest.mark.skipif(not LOG, reason=f"the preset {build.PRESET} has no logger")
+
+
+@pytest.fixture
+def logged(proxy, tmp_path):
+    """Starts a server that logs the fields of upstreams, and returns it with a function that waits for the rows."""
+
+    def start(backend, keys=None, **rest):
+        path = tmp_path / "access.log"
+        text = section("LOGGER", {"AccessLog": path, "Format": f'"json {FIELDS}"'})
+        config = {"plugins/logger/logger.conf": section("LOGGER", {"Flush": "20ms"})}
+        server = proxy(backend, keys, text=text, config=config, **rest)
+
+        def rows(count):
+            read = lambda: path.read_text().splitlines() if path.exists() else []
+            await_true(lambda: len(read()) >= count, 20, f"{count} lines of the log")
+            return [json.loads(line) for line in read()]
+
+        return server, rows
+
+    return start
+
+
+def times_of(row):
+    return [row[name] for name in ("upstream_connect_us", "upstream_head_us", "upstream_us")]
+
+
+@needs_log
+def test_fields_of_the_log(logged):
+    with Backend(answer(b"hello", TEXT)) as backend:
+        server, rows = logged(backend)
+        with server.connect() as client:
+            client.ask("/b")
+            client.ask("/b", method="POST", body=b"x")
+            client.ask("/none")
+        for row in rows(3)[:2]:
+            assert (row["status"], row["upstream"], row["retries"]) == (200, backend.url, 0)
+            assert 0 <= row["upstream_connect_us"] <= row["upstream_head_us"] <= row["upstream_us"]
+        assert rows(3)[2] == {**dict.fromkeys(rows(3)[0]), "status": 404}
+
+
+@needs_log
+def test_fields_of_failures(logged):
+    scripts = [replay(b"HTTP/1.1 200 OK\r\nBad\r\n\r\n", end="wait"),
+               replay(lines("HTTP/1.1 200 OK", TEXT, "Content-Length: 10") + b"short", end="close")]  # fmt: skip
+    with Backend(scripts) as backend:
+        server, rows = logged(backend)
+        for _ in scripts:
+            with server.connect() as client:
+                client.send("GET /b HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                client.rest() if _ is scripts[1] else client.response()
+        malformed, cut = rows(2)
+        assert (malformed["status"], malformed["upstream_head_us"]) == (502, None)
+        assert malformed["upstream_us"] >= malformed["upstream_connect_us"] >= 0
+        assert (cut["status"], None in times_of(cut)) == (200, False)
+        backend.refuse()
+        with server.connect() as client:
+            assert client.ask("/b").status == 502
+        row = rows(3)[2]
+        assert (row["upstream"], row["upstream_connect_us"], row["upstream_head_us"]) == (backend.url, None, None)
+        assert row["upstream_us"] > 0
+
+
+@needs_log
+def test_fields_of_retries_and_clients_that_leave(logged):
+    def once(peer):
+        peer.request()
+        peer.respond(b"hello", TEXT)
+        peer.head()
+        peer.reset()
+
+    with Backend([once, answer(b"hello", TEXT, count=1), stay_silent]) as backend:
+        server, rows = logged(backend)
+        with server.connect() as client:
+            client.ask("/b")
+            client.ask("/b")
+        assert [row["retries"] for row in rows(2)] == [0, 1]
+        with server.connect() as client:
+            client.send("GET /b HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            backend.wait_requests(3)
+        left = rows(3)[2]
+        assert (left["upstream"], left["upstream_head_us"], left["upstream_us"]) == (backend.url, None, None)
+        assert left["upstream_connect_us"] >= 0
+
+
+@needs_log
+def test_fields_of_tunnels(logged):
+    def upgrade(peer):
+        peer.head()
+        peer.send(lines("HTTP/1.1 101 Switching Protocols", "Connection: Upgrade", "Upgrade: echo"))
+        peer.wait_end()
+
+    with Backend(upgrade) as backend:
+        server, rows = logged(backend, {"Upgrade": "echo"})
+        with server.connect() as client:
+            client.send("GET /b HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+            client.until(b"\r\n\r\n")
+        (row,) = rows(1)
+        assert (row["status"], row["upstream"], None in times_of(row)) == (101, backend.url, False)
+
+
+# ── files before the backend ──
+
+
+FILES = {"a.txt": b"file", "dir/index.html": b"index", "dir/b.txt": b"below", "empty/x/c.txt": b"c", ".env": b"secret"}
+TRIES = {"TryFiles": "$path", "Indexfile": "index.html"}
+
+
+@pytest.fixture
+def tries(serve):
+    def start(backend, keys=None, host=None, text="", **rest):
+        files = rest.pop("files", FILES)
+        section_text = proxy_section(backend, keys)
+        return serve({"Workers": 1}, files=files, host={**TRIES, **(host or {})}, text=section_text + text, **rest)
+
+    return start
+
+
+@pytest.mark.parametrize("way", ["h1", "h2"])
+def test_files_come_first(tries, way):
+    with Backend(answer(b"hello", TEXT)) as backend:
+        server = tries(backend)
+        with server.connect() if way == "h1" else server.connect_h2() as client:
+            assert client.ask("/a.txt").body == b"file"
+            assert client.ask("/a.txt", method="HEAD").length == 4
+            assert client.ask("/dir/b.txt").body == b"below"
+            assert not backend.requests
+            for target in ("/", "/none", "/a.txt/x", "/empty/", "/empty", "/.env", "/dir%20x", "/a.txtx?q=1"):
+                assert (target, client.ask(target).body) == (target, b"hello")
+            for method in ("POST", "PUT", "DELETE", "OPTIONS", "BREW"):
+                got = client.ask("/a.txt", method=method)
+                assert (method, got.status, got.body) == (method, 200, b"hello")
+            assert client.ask("/none", method="HEAD").status == 200
+        assert backend.requests[-1].method == "HEAD"
+
+
+def test_directories_and_index(tries):
+    with Backend(answer(b"hello", TEXT)) as backend:
+        with tries(backend, host={"TryFiles": "$path $path/"}).connect() as client:
+            assert client.ask("/dir/").body == b"index"
+            assert (client.ask("/dir").status, client.ask("/dir")["Location"]) == (301, "/dir/")
+            assert client.ask("/empty/").body == b"hello"
+            assert client.ask("/").body == b"hello"
+
+
+def test_sections_keep_their_paths(tries):
+    with Backend(answer(b"hello", TEXT)) as backend:
+        server = tries(backend, {"Match": "/api"}, files={**FILES, "api/x.txt": b"x"})
+        with server.connect() as client:
+            assert client.ask("/api/x.txt").body == b"x"
+            assert client.ask("/api/none").body == b"hello"
+            assert client.ask("/none").status == 404
+        assert [each.target for each in backend.requests] == ["/api/none"]
+
+
+def test_status_of_tryfiles_and_encoded_slashes(tries):
+    with Backend(answer(b"hello", TEXT)) as backend:
+        with tries(backend, {"EncodedSlash": "Keep"}, host={"TryFiles": "$path =410"}).connect() as client:
+            assert client.ask("/none").status == 410
+            assert client.ask("/a%2Fb").body == b"hello"
+
+
+def test_handlers_and_files(tries):
+    """A line of [HANDLERS] that names one plugin keeps the others away."""
+    with Backend(answer(b"hello", TEXT)) as backend:
+        text = section("HANDLERS", {"Match": ["/app proxy", "/files static"]})
+        files = {"app/a.txt": b"app", "files/a.txt": b"file"}
+        with tries(backend, text=text, files=files).connect() as client:
+            assert client.ask("/app/a.txt").body == b"hello"
+            assert client.ask("/files/a.txt").body == b"file"
+            assert client.ask("/files/none").status == 404
+
+
+def test_without_tryfiles_the_backend_comes_first(serve):
+    with Backend(answer(b"hello", TEXT)) as backend:
+        with serve(files=FILES, text=proxy_section(backend)).connect() as client:
+            assert client.ask("/a.txt").body == b"hello"
+
+
+def test_failing_fallback(tries):
+    with Backend(answer(b"hello", TEXT)) as backend:
+        backend.refuse()
+        with tries(backend).connect() as client:
+            assert client.ask("/a.txt").status == 200
+            assert client.ask("/none").status == 502
