@@ -69,21 +69,23 @@ static int report_missing(const char *installed)
     return EXIT_CONFIG;
 }
 
-/* Option --list would have no effect without the plugin. */
-static int check_listing(void)
+/* What an option asks for would have no effect without the plugin. */
+static int check_module(const char *option, const char *module)
 {
     char path[PATH_MAX];
-    snprintf(path, sizeof(path), "%s/dirlisting.so", mk_plugin_dir());
+    snprintf(path, sizeof(path), "%s/%s.so", mk_plugin_dir(), module);
     if (access(path, F_OK) == 0)
         return EXIT_OK;
-    fprintf(stderr, "monkey: --list needs %s, which does not exist\n", path);
+    fprintf(stderr, "monkey: %s needs %s, which does not exist\n", option, path);
     return EXIT_CONFIG;
 }
 
 int config_find(struct options *o)
 {
+    if (!MK_SMALL && o->backend)
+        return check_module("proxy", "proxy");
     if (o->dir || o->root)
-        return !MK_SMALL && o->list ? check_listing() : EXIT_OK;
+        return !MK_SMALL && o->list ? check_module("--list", "dirlisting") : EXIT_OK;
     o->dir = "conf";
     if (access("conf/monkey.conf", R_OK) == 0)
         return EXIT_OK;
@@ -96,7 +98,23 @@ int config_find(struct options *o)
 
 /* ── loading ── */
 
-/* Files are cached. Requests are logged on stdout, unless the server goes to the background. */
+/* Requests are logged on stdout, unless the server goes to the background. */
+static void configure_log(struct mk_server *server, const struct options *o, const char *origin)
+{
+    if (MK_SMALL || o->daemon)
+        return;
+    mk_server_set_plugin(server, "LOGGER", "AccessLog", "stdout", origin);
+    mk_server_set_plugin(server, "LOGGER", "Flush", "50ms", origin);
+}
+
+/* A backend is served without a configuration. */
+static void configure_proxy(struct mk_server *server, const struct options *o)
+{
+    mk_server_set_plugin(server, "PROXY", "To", o->backend, "option --proxy");
+    configure_log(server, o, "option --proxy");
+}
+
+/* Files are cached. */
 static void configure_one_shot(struct mk_server *server, const struct options *o)
 {
     mk_server_one_shot(server, o->root);
@@ -104,17 +122,16 @@ static void configure_one_shot(struct mk_server *server, const struct options *o
         mk_server_set_plugin(server, "DIRLISTING", "ReadMe", "README.md", "option --list");
     if (!MK_SMALL)
         mk_server_set_plugin(server, "CACHE", "Memory", "32M", "option --one-shot");
-    if (MK_SMALL || o->daemon)
-        return;
-    mk_server_set_plugin(server, "LOGGER", "AccessLog", "stdout", "option --one-shot");
-    mk_server_set_plugin(server, "LOGGER", "Flush", "50ms", "option --one-shot");
+    configure_log(server, o, "option --one-shot");
 }
 
 int config_load(struct mk_server *server, const struct options *o, char *listen_text, unsigned size)
 {
-    assert(o->dir || o->root);
-    const char *listen = options_listen(o, listen_text, size);
-    if (o->root)
+    assert(o->dir || o->root || o->backend);
+    const char *listen = options_listen(o, listen_text, size), *https = o->https ? "option --https" : "option --proxy";
+    if (!MK_SMALL && o->backend)
+        configure_proxy(server, o);
+    else if (o->root)
         configure_one_shot(server, o);
     else
         mk_server_configure(server, o->dir);
@@ -126,9 +143,9 @@ int config_load(struct mk_server *server, const struct options *o, char *listen_
         mk_server_set(server, "SERVER", "Listen", listen, o->listen ? "option --listen" : "option --port");
     if (o->workers)
         mk_server_set(server, "SERVER", "Workers", o->workers, "option --workers");
-    if (MK_HAS_TLS && o->https) {
-        mk_server_set(server, "SERVER", "TransportLayer", "tls", "option --https");
-        mk_server_set(server, "TLS", "SelfSigned", "On", "option --https");
+    if (MK_HAS_TLS && (o->https || o->backend)) {
+        mk_server_set(server, "SERVER", "TransportLayer", "tls", https);
+        mk_server_set(server, "TLS", "SelfSigned", "On", https);
     }
     int err = mk_server_load(server);
     if (err == -ENOMEM)

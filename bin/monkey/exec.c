@@ -84,11 +84,9 @@ static void make_arguments(const char **argv, bool supervise)
 {
     const struct {
         const char *option, *value;
-    } rows[] = {{"-c", config[0] ? config : NULL},
-                {"-o", root[0] ? root : NULL},
-                {"-p", options->port},
-                {"-l", options->listen},
-                {"-w", options->workers}};
+    } rows[] = {{"-c", config[0] ? config : NULL}, {"-o", root[0] ? root : NULL},
+                {"--proxy", options->backend},     {"-p", options->port},
+                {"-l", options->listen},           {"-w", options->workers}};
     *argv++ = "monkey";
     for (size_t i = 0; i < MK_COUNT_OF(rows); i++) {
         if (!rows[i].value)

@@ -13,7 +13,15 @@
 #include <string.h>
 
 /* Values of getopt_long() for options without a letter. */
-enum { LONGOPT_SHOW = 1, LONGOPT_REFERENCE, LONGOPT_SUPERVISE, LONGOPT_HTTPS, LONGOPT_JSON, LONGOPT_LIST };
+enum {
+    LONGOPT_SHOW = 1,
+    LONGOPT_REFERENCE,
+    LONGOPT_SUPERVISE,
+    LONGOPT_HTTPS,
+    LONGOPT_JSON,
+    LONGOPT_LIST,
+    LONGOPT_PROXY
+};
 
 /* Options that builds for small devices lack. */
 #if MK_SMALL
@@ -33,6 +41,7 @@ static const struct option_row {
 } rows[] = {
     {'c', "config", "DIR", "read the configuration from DIR", FIELD(dir)},
     {'o', "one-shot", "DIR", "the same as DIR alone: serve it, without a configuration", FIELD(root)},
+    LARGE_ROW(LONGOPT_PROXY, "proxy", "URL", "the same as proxy URL: pass requests on to URL", FIELD(backend))
     {'p', "port", "PORT", "listen on PORT", FIELD(port)},
     {'l', "listen", "ADDR", "listen on ADDR: address, address:port or unix:/path", FIELD(listen)},
     {'w', "workers", "N", "start N workers; 0 is one for each processor", FIELD(workers)},
@@ -60,7 +69,9 @@ void options_help(void)
     printf("monkey serves web sites.\n\n"
            "    monkey DIR [-p PORT]    serve the files in DIR\n"
            "    monkey [-c DIR]         serve what the configuration in DIR says\n%s\n",
-           MK_SMALL ? "" : "    monkey shell [COMMAND]  show and control the running server\n");
+           MK_SMALL ? ""
+                    : "    monkey proxy URL        pass requests on to URL, from HTTPS\n"
+                      "    monkey shell [COMMAND]  show and control the running server\n");
     for (unsigned i = 0; i < ROWS; i++) {
         char form[40], letter[4] = {'-', rows[i].letter, ',', '\0'};
         snprintf(form, sizeof(form), "--%s%s%s", rows[i].name, rows[i].argument ? " " : "",
@@ -168,11 +179,20 @@ static bool is_address(const char *text)
            ((bracketed || !port) && inet_pton(AF_INET6, host, &addr) == 1);
 }
 
+/* Reads `proxy URL`; a folder may have the name, too. */
+static bool read_backend(struct options *o, int n, char **operands)
+{
+    if (n != 2 || strcmp(operands[0], "proxy") != 0 || o->root || o->backend)
+        return false;
+    o->backend = operands[1];
+    return true;
+}
+
 /* Reads the words after the options: the directory to serve, or the name of a section or host. */
 static int read_operands(struct options *o, int argc, char **argv)
 {
     bool named = o->action == ACTION_SHOW || o->action == ACTION_REFERENCE;
-    if (optind == argc)
+    if (optind == argc || (!MK_SMALL && read_backend(o, argc - optind, argv + optind)))
         return 0;
     if (named && !o->name && optind + 1 == argc) {
         o->name = argv[optind];
@@ -212,7 +232,14 @@ static int check_options(const struct options *o)
                 o->listen);
         return EXIT_OPTIONS;
     }
-    if (MK_HAS_TLS && o->https && !o->root) {
+    if (!MK_SMALL && o->backend && (o->root || o->dir || o->list)) {
+        fprintf(stderr, "monkey: proxy needs no configuration and serves no directory: leave out --%s\n",
+                o->dir    ? "config"
+                : o->list ? "list"
+                          : "one-shot");
+        return EXIT_OPTIONS;
+    }
+    if (MK_HAS_TLS && o->https && !o->root && !o->backend) {
         fprintf(stderr, "monkey: --https goes with --one-shot; a configuration has Listen 443 tls\n");
         return EXIT_OPTIONS;
     }

@@ -13,7 +13,7 @@ enum action { ACTION_SERVE, ACTION_TEST, ACTION_SHOW, ACTION_REFERENCE, ACTION_V
 
 struct options {
     enum action action;
-    const char *dir, *root, *port, *listen, *workers;
+    const char *dir, *root, *backend, *port, *listen, *workers;
     const char *name; /* of the section for --reference, or of the host for --show-config; NULL: all */
     bool daemon, supervise, https, json, list;
 };

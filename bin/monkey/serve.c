@@ -105,8 +105,9 @@ static void print_urls(const struct mk_server *server, const struct options *o)
 {
     if (is_upgrade())
         return;
-    if (o->root)
-        urls_print(server, o->root);
+    const char *served = !MK_SMALL && o->backend ? o->backend : o->root;
+    if (served)
+        urls_print(server, served);
     else
         urls_print_on_terminal(server);
 }

@@ -20,6 +20,7 @@ struct client {
 /* Those of a generation. */
 struct clients {
     struct client *first;
+    uint32_t names_ms; /* what is left of the time for names that are checked */
 };
 
 /* A section of a host, ready for requests. */

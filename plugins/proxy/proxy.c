@@ -10,6 +10,7 @@
 #include "counters.h"
 #include "exchange.h"
 #include "forwards.h"
+#include "names.h"
 #include "orphan.h"
 #include "process.h"
 
@@ -58,7 +59,7 @@ static int start_generation(struct mk_generation *g, void **ret_state)
     if (!own)
         return -ENOMEM;
     tally_begin_generation();
-    *own = (struct generation){0};
+    *own = (struct generation){.clients = {.names_ms = NAMES_WAIT_MS}};
     *ret_state = own;
     return 0;
 }
@@ -131,6 +132,8 @@ static int start_host(struct mk_host *host, void **ret_state)
     int err = mk_host_check_patterns(host, proxy_sections, offsetof(struct proxy_conf, match));
     int opened = routes_open(&g->clients, host, &own->routes);
     int prepared = prepare_budget(host, g);
+    if (mk_generation_is_check(mk_host_generation(host)))
+        names_check(host, &g->clients.names_ms);
     if (err == 0)
         err = opened < 0 ? opened : prepared;
     if (err == 0)

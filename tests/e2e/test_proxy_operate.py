@@ -3,17 +3,21 @@
 proxy URL`, idle connections when resources run short."""
 
 import json
+import os
 import re
+import resource
+import ssl
 
 import pytest
 
 from harness import build
 from harness.backend import Backend, answer, replay
+from harness.certificates import TlsClient
 from harness.messages import lines, sized
 from harness.metrics import needs_status, scrape, status_of, status_section, total
 from harness.protocol import Client
 from harness.proxies import TEXT, proxy_section
-from harness.server import await_true, section, write_config
+from harness.server import Server, await_true, run, section, write_config
 from harness.services import CONTROL_THREAD, reload
 
 pytestmark = [
@@ -392,3 +396,141 @@ def test_failing_fallback(tries):
         with tries(backend).connect() as client:
             assert client.ask("/a.txt").status == 200
             assert client.ask("/none").status == 502
+
+
+# ── idle connections end first ──
+
+
+PATIENT = {"Timeout": "60s", "KeepAliveTimeout": "60s"}
+
+
+def test_low_memory(proxy):
+    """Idle connections end before those of clients, and none is kept while memory is low."""
+    with Backend(answer(b"hello", TEXT)) as backend:
+        server = proxy(backend, {"KeepAliveTimeout": "60s"}, {**PATIENT, "MemoryLimit": "1M"})
+        with server.connect() as client:
+            assert client.ask("/b").status == 200
+            assert backend.open == 1
+            greedy = []
+            while backend.open:
+                assert len(greedy) < 400, "the idle connection has not ended"
+                greedy.append(server.connect())
+                greedy[-1].send("GET /hello.txt HTTP/1.1\r\nHost: localhost\r\nX: " + "y" * 3000)
+                client.assert_open()
+            assert client.ask("/b").status == 200
+            backend.wait_accepted(2)
+            backend.wait_open(0)
+            for each in greedy:
+                each.close()
+            await_true(lambda: client.ask("/b").status == 200 and backend.open == 1, 20, "a connection that is kept")
+
+
+def test_dial_without_a_descriptor(serve):
+    """An idle connection to another backend gives its own."""
+    with Backend(answer(b"one", TEXT)) as one, Backend(answer(b"two", TEXT)) as two:
+        text = proxy_section(one, {"Match": "/one", "KeepAliveTimeout": "60s"}) + proxy_section(two, {"Match": "/two"})
+        server = serve(PATIENT, text=text)
+        with server.connect() as client:
+            assert client.ask("/one").body == b"one"
+            taken = {int(name) for name in os.listdir(f"/proc/{server.pid}/fd")}
+            free = min(set(range(len(taken) + 1)) - taken)
+            before = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)
+            resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (free, before[1]))
+            assert client.ask("/two").body == b"two"
+            one.wait_open(0)
+            resource.prlimit(server.pid, resource.RLIMIT_NOFILE, before)
+
+
+# ── names without an address ──
+
+
+@pytest.mark.parametrize("name, warned", [("no-such-name.invalid", True), ("localhost", False), ("127.0.0.1", False)])
+def test_names_without_an_address(tmp_path, name, warned):
+    write_config(tmp_path / "conf", tmp_path, text=proxy_section(None, {"To": f"http://{name}:8080"}))
+    done = run("-t", "-c", tmp_path / "conf")
+    assert done.returncode == 0, done
+    assert (f"warning: {name} has no address now" in done.stderr) == warned
+    assert bool(re.search(r"sites/default:\d+:\d+: warning", done.stderr)) == warned
+
+
+def test_a_server_does_not_wait_for_names(serve):
+    server = serve(text=proxy_section(None, {"To": "http://no-such-name.invalid:8080"}))
+    with server.connect() as client:
+        assert client.ask("/").status == 502
+    assert "has no address now" not in server.log
+
+
+# ── monkey proxy URL ──
+
+
+needs_tls = pytest.mark.skipif(not build.speaks("tls"), reason=f"NOT TESTED: the preset {build.PRESET} has no TLS")
+URL = re.compile(r"    (\S+)")
+
+
+@pytest.fixture
+def passing(tmp_path):
+    """Starts `monkey proxy ...`; its standard output goes to the file `stdout`."""
+    servers = []
+
+    def start(*args, **rest):
+        wrapper = ["/bin/sh", "-c", f'exec "$@" >>"{tmp_path}/stdout"', "sh"]
+        servers.append(Server(*args, "-l", "127.0.0.1:0", wrapper=wrapper, cwd=tmp_path, **rest))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.stop()
+
+
+@needs_tls
+@pytest.mark.parametrize("words", [["proxy"], ["--proxy"], ["-w", "2", "--https", "--supervise", "proxy"]], ids=str)
+def test_one_line(passing, tmp_path, words):
+    with Backend(answer(b"hello", TEXT)) as backend:
+        server = passing(*words, backend.url)
+        context = ssl._create_unverified_context()
+        with TlsClient(server.addresses[0], context) as client:
+            got = client.ask("/a?b", "X-Mine: 1")
+            assert (got.status, got.body) == (200, b"hello")
+        assert (backend.requests[0].target, backend.requests[0]["X-Forwarded-Proto"]) == ("/a?b", "https")
+        wanted = f'monkey serves {backend.url} at\n    https://127.0.0.1:{server.port}/\n'
+        line = re.compile(r'127\.0\.0\.1 - - \[[^]]+\] "GET /a\?b HTTP/1\.1" 200 5')
+        text = lambda: (tmp_path / "stdout").read_text()
+        await_true(lambda: text().startswith(wanted) and line.search(text()), 20, "the URL and the line of the request")
+
+
+BAD_LINES = [
+    (["proxy", "ftp://example.org"], 1, "a backend is http://HOST:PORT"),
+    (["proxy", "127.0.0.1:80"], 1, "a backend is http://HOST:PORT"),
+    (["proxy", "http://"], 1, "the URL has no host"),
+    (["proxy", "http://127.0.0.1:port"], 1, "no address of a backend"),
+    (["--proxy", ""], 1, "To"),
+    (["--proxy"], 2, "--proxy needs a value: --proxy URL"),
+    (["proxy", "http://127.0.0.1:1", "--list"], 2, "leave out --list"),
+    (["proxy", "http://127.0.0.1:1", "-c", "conf"], 2, "leave out --config"),
+    (["--proxy", "http://127.0.0.1:1", "folder"], 2, "leave out --one-shot"),
+    (["proxy", "http://127.0.0.1:1", "http://127.0.0.1:2"], 2, "one directory can be served"),
+]
+
+
+@pytest.mark.parametrize("words, code, sentence", BAD_LINES, ids=str)
+def test_bad_lines(words, code, sentence):
+    done = run(*words)
+    assert done.returncode == code and sentence in done.stderr, done
+
+
+def test_help_has_the_line():
+    assert "monkey proxy URL" in run("--help").stdout
+
+
+def test_a_folder_named_proxy(tmp_path):
+    (tmp_path / "proxy").mkdir()
+    (tmp_path / "proxy" / "a.txt").write_bytes(b"a file")
+    server = Server("proxy", "-l", "127.0.0.1:0", cwd=tmp_path)
+    with server.connect() as client:
+        assert client.ask("/a.txt").body == b"a file"
+    server.stop()
+
+
+def test_without_the_plugin(tmp_path):
+    done = run("proxy", "http://127.0.0.1:1", program=build.install(tmp_path / "copy"))
+    assert done.returncode == 1 and "proxy needs" in done.stderr, done

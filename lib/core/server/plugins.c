@@ -288,10 +288,10 @@ static int search_program(const struct mk__program *program, uint32_t *ret_wante
     return err == 0 ? search_texts(program->hosts, ret_wanted) : err;
 }
 
-/* Returns whether a program without a folder of files does without the plugin, which would ask for one. */
+/* Returns whether a server without a folder of files does without the plugin, which would ask for one. */
 static bool is_left_out(const struct mk__generation_source *source, const char *name, bool wanted)
 {
-    return !MK_SMALL && source->program && !source->dir && !source->root && !wanted && strcmp(name, "static") == 0;
+    return !MK_SMALL && !source->dir && !source->root && !wanted && strcmp(name, "static") == 0;
 }
 
 /* Without plugins.load: loads the built-in plugins, and the modules that the configuration mentions. */
