@@ -20,6 +20,10 @@ from harness.server import await_true
 import test_compress as compress
 import test_h2_attacks as h2_attacks
 import test_h2_messages as h2_messages
+import test_proxy as proxy
+import test_proxy_payloads as proxy_payloads
+import test_proxy_smuggling as proxy_smuggling
+import test_proxy_websocket as proxy_websocket
 import test_tls as tls
 import test_tls_scanners as tls_scanners
 from test_log import LINE
@@ -27,7 +31,6 @@ from test_log import LINE
 pytestmark = pytest.mark.single_protocol
 
 NO_GATEWAY = "there is no gateway to other programs yet"
-NO_PROXY = "there is no proxy yet"
 NO_WEBSOCKET = "there is no WebSocket yet"
 
 # Each class of attack: the tests that try it, or why it does not concern this server yet.
@@ -44,7 +47,12 @@ CLASSES = {
     "obs-fold, space before colon, bare CR/LF": ("test_obs_fold_and_space_before_colon", "test_bare_cr_and_lf"),
     "empty header names dropping Content-Length": ("test_empty_header_names",),
     "header injection / response splitting": ("test_response_splitting", "test_header_injection_by_a_plugin"),
-    "request injection into an h2 upstream": NO_PROXY,
+    # Backends are spoken to over HTTP/1.1.
+    "request injection into an h2 upstream": (
+        proxy_smuggling.test_http1,
+        proxy_smuggling.test_http2,
+        proxy_payloads.test_what_is_forwarded_is_well_formed,
+    ),
     "path traversal, encoded dots": ("test_path_traversal_encoded_dots", "test_range_at_file_size", "test_long_host"),
     "NUL byte, UTF-8 overlong, backslash": (
         "test_nul_byte",
@@ -55,8 +63,8 @@ CLASSES = {
     "alias off-by-slash": ("test_alias_off_by_slash",),
     "symlink races": ("test_symlink_race",),
     "PATH_INFO to FastCGI": ("test_path_info",),
-    "httpoxy": NO_GATEWAY,
-    "CGI response splitting, X-Sendfile abuse": NO_GATEWAY,
+    "httpoxy": (proxy.test_headers_of_a_connection_stay,),  # there is no CGI yet, as for the next row
+    "CGI response splitting, X-Sendfile abuse": (proxy.test_headers_of_the_backend_stay,),
     "FastCGI/SCGI/uwsgi record parsing": NO_GATEWAY,
     "rewrite buffer overflow": "there is no rewriting yet",
     "slowloris, slow POST, slow read": ("test_slowloris", "test_slow_post", "test_slow_read"),
@@ -81,10 +89,19 @@ CLASSES = {
     "h2 downgrade injection (CRLF in pseudo headers, TE over h2)": (
         h2_messages.test_malformed_fields,
         h2_messages.test_malformed_request_line,
+        proxy_smuggling.test_http2,
     ),
-    "h2c upgrade tunnelling": ("test_http2_preface_and_h2c_upgrade_are_not_tunnels",),
+    "h2c upgrade tunnelling": (
+        "test_http2_preface_and_h2c_upgrade_are_not_tunnels",
+        proxy_websocket.test_upgrades_that_are_not_passed_on,
+        proxy_websocket.test_choice_of_several,
+    ),
     "WebSocket frame length overflow, unmasked frames, mask": NO_WEBSOCKET,
-    "WebSocket bad-version tunnel": ("test_websocket_upgrade_is_not_a_tunnel",),
+    "WebSocket bad-version tunnel": (
+        "test_websocket_upgrade_is_not_a_tunnel",
+        proxy_websocket.test_refused_upgrade,
+        proxy_websocket.test_unasked_upgrade,
+    ),
     "decompression / permessage-deflate bomb": "nothing that clients send is decompressed; " + NO_WEBSOCKET,
     # TLS compresses nothing. Whether a page mixes secrets with the text of others, only its author knows: BREACH is
     # for the operator to prevent (plugins/compress/compress.md), and these are his means.

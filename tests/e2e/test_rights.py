@@ -16,6 +16,7 @@ import jwt
 import pytest
 
 from harness import build
+from harness.backend import Backend, answer
 from harness.caching import await_settled
 from harness.certificates import Authority, TlsClient
 from harness.client import ProtocolError, Response
@@ -31,7 +32,7 @@ from test_duda_tunnel import SERVICE as TUNNELS, Tunnel
 from test_shell import Shell
 from test_userdir import WRAPPER, needs_root, place  # noqa: F401
 
-NEEDED = "auth cache cheetah cors dirlisting duda health maintenance mandril redirect status tls"
+NEEDED = "auth cache cheetah cors dirlisting duda health maintenance mandril proxy redirect status tls"
 LACKS = [name for name in NEEDED.split() if not (build.PLUGINS / f"{name}.so").exists()]
 pytestmark = [
     pytest.mark.single_protocol,
@@ -56,6 +57,7 @@ AUTH = "[AUTH]\n    Users {folder}/users\n"
 BEARER = "[AUTH]\n    Type Bearer\n    Secret {folder}/secret\n"
 KEPT = "[CACHE]\n    Files Immutable\n"
 SERVICE = "[WEB_SERVICE]\n    Name web\n"
+PASSED = "[PROXY]\n    To {backend}\n"
 
 
 @dataclasses.dataclass
@@ -175,6 +177,14 @@ RIGHTS = {
         SERVICE + "    Console /c/\n    ConsoleAllow 192.0.2.0/24\n",
         target="/web/c/",
     ),
+    "backend": Right(PASSED, "", target="/backend", after=404),
+    "backend of a path": Right(PASSED, PASSED + "    Match /other\n", target="/backend", after=404),
+    "backend behind a rule": Right(PASSED, PASSED + DENY, target="/backend"),
+    "backend behind a login": Right(PASSED, PASSED + AUTH, target="/backend", after=401),
+    "method of a backend": Right(PASSED, "", target="/a.txt", method="DELETE", after=405),
+    "files before a backend": Right(
+        "    TryFiles $path\n" + PASSED, "    TryFiles $path\n" + PASSED + DENY, target="/a.txt"
+    ),
     "status": Right("", "", target="/status", host="localhost", after=404),
     "metrics": Right("", "", target="/metrics", host="localhost", after=404),
     "health": Right("", "", target="/live", after=404),
@@ -226,7 +236,8 @@ class Site:
     def __init__(self, folder):
         self.folder, self.conf, self.results = folder, folder / "conf", {}
         ports = {name: f"127.0.0.1:{free_port()}" for name in ("http", "other")}
-        self.names = {"folder": folder, **ports}
+        self.backend = Backend(answer(b"hello", "Content-Type: text/plain"))
+        self.names = {"folder": folder, "backend": self.backend.url, **ports}
         self.write_files()
         await_settled(folder)  # files may be cached now
         self.write_conf(given=True)
@@ -314,6 +325,7 @@ def site(tmp_path_factory):
             one.server.stop()
         finally:
             one.server.kill()
+            one.backend.kill()
 
 
 @pytest.mark.parametrize("name", RIGHTS)

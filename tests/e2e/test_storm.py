@@ -13,19 +13,22 @@ import ssl
 import pytest
 
 from harness import build
+from harness.backend import Backend
 from harness.certificates import TlsClient
 from harness.client import ProtocolError
 from harness.content import populate
 from harness.h2 import GoneAway, H2Client
 from harness.load import Load
 from harness.messages import request
+from harness.proxies import TEXT, proxy_section
 from harness.server import Server, await_true, free_port, section, write_config
 
 pytestmark = [
     pytest.mark.single_protocol,
     pytest.mark.concurrent,
     pytest.mark.skipif(
-        not (build.speaks("tls") and build.speaks("h2")), reason=f"the preset {build.PRESET} lacks tls or HTTP/2"
+        not (build.speaks("tls") and build.speaks("h2") and (build.PLUGINS / "proxy.so").exists()),
+        reason=f"the preset {build.PRESET} lacks tls, HTTP/2 or the proxy"
     ),
 ]
 DONE, REFUSED = "the new configuration is in use", "the new configuration cannot be used"
@@ -59,8 +62,14 @@ H2_LIMITS = {
     "MaxEmptyFrames": [None, 20],
     "MaxWindowUpdates": [None, 500],
 }
-OPTIONAL = ["health", "maintenance", "redirect", "cors", "compress", "logger"]
+OPTIONAL = ["health", "maintenance", "redirect", "cors", "compress", "proxy", "logger"]
 WAYS = ["", "tls", "proxy", None]  # of the listener that changes; None: it is away
+
+
+def answer_version(peer):
+    """The target is that of the section: a version."""
+    while True:
+        peer.respond(peer.request().target[1:].encode() * SMALL, TEXT)
 
 
 class Storm:
@@ -71,6 +80,7 @@ class Storm:
         self.plain, self.tls, self.changing = free_port(), free_port(), free_port()
         for version in "ab":
             populate(folder / version, {"v": version.encode() * SMALL, "big": version.encode() * LARGE})
+        self.backend = Backend(answer_version)
         self.write("a", {"Scheduler": scheduler, "Workers": 2}, {}, OPTIONAL, "", True)
         self.server = Server("-c", folder / "conf", listeners=3)
 
@@ -82,6 +92,9 @@ class Storm:
     def site(self, name, version):
         text = section("HOST", {"ServerName": name, "DocumentRoot": self.folder / version})
         text += section("TLS", self.certificate.keys()) + section("HEADERS", {"Set": f"X-Version {version}"})
+        if "proxy" in self.loaded:
+            to = {"To": f"{self.backend.url}/{version}", "KeepAlive": self.random.choice([0, 2, 32])}
+            text += proxy_section(None, {"Match": "/p", "KeepAliveTimeout": "1s", **to})
         if "logger" in self.loaded:
             text += section("LOGGER", {"AccessLog": self.folder / "access.log"})
         return text
@@ -142,7 +155,7 @@ class StormLoad(Load):
     def kinds(self):
         return [
             self.keep, self.renew, self.upload, self.slow, self.other, self.keep_tls, self.renew_tls,
-            self.streams, self.streams_tls, self.half_a_head, self.at_the_changing_listener,
+            self.streams, self.streams_tls, self.half_a_head, self.at_the_changing_listener, self.from_the_backend,
         ]  # fmt: skip
 
     def seen(self, path, answer):
@@ -160,6 +173,15 @@ class StormLoad(Load):
         with self.connect() as client:
             client.send(request(self.small, "Connection: close", host="other.example"))
             self.seen(self.small, client.response())
+
+    def from_the_backend(self):
+        """Which comes and goes, too."""
+        with self.connect() as client:
+            for _ in range(20):
+                answer = client.ask("/p")
+                assert answer.status == 404 or answer.body == answer["X-Version"].encode() * SMALL, answer
+                if answer["Connection"] == "close":
+                    return
 
     def half_a_head(self):
         """Whose second half comes under other limits than the first, perhaps: 200, or a refusal for them."""
@@ -246,6 +268,7 @@ def storm(tmp_path, certificate):
             one.server.stop()
         finally:
             one.server.kill()
+            one.backend.kill()
 
 
 @pytest.mark.parametrize("seed, scheduler", [(1, "reuseport"), (2, "fair")])
