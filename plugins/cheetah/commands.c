@@ -33,6 +33,7 @@ const struct command commands[] = {
     {"rules", '\0', "[PATTERN]", "access rules and limits, with the number of their decisions", info_rules, NULL},
     {"explain", '\0', "METHOD URL [client=ADDRESS] [NAME: VALUE ...]",
      "what would become of a request: host, sections, rules, handler and file", explain_run, "method"},
+    {"backends", '\0', "", "the backends of the proxy, with what is counted of each", backends_run, NULL},
     {"counters", '\0', "[PATTERN]", "what the server and its plugins count", counts_run, NULL},
     {"clear", 'c', "", "clears the screen", NULL, NULL},
     {"quit", 'q', "", "leaves the shell", NULL, NULL},

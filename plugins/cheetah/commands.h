@@ -48,6 +48,8 @@ void orders_reopen(struct client *c, const struct words *words);
 void orders_drain(struct client *c, const struct words *words);
 /* explain.c */
 void explain_run(struct client *c, const struct words *words);
+/* backends.c */
+void backends_run(struct client *c, const struct words *words);
 /* counts.c */
 void counts_run(struct client *c, const struct words *words);
 

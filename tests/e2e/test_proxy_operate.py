@@ -19,6 +19,7 @@ from harness.protocol import Client
 from harness.proxies import TEXT, proxy_section
 from harness.server import Server, await_true, run, section, write_config
 from harness.services import CONTROL_THREAD, reload
+from test_shell import Shell
 
 pytestmark = [
     pytest.mark.single_protocol,
@@ -204,6 +205,24 @@ def test_status_of_backends(proxy):
         assert (row["latency"]["count"], row["head_latency"]["count"]) == (3, 3)
         assert 0 < row["head_latency"]["p50_ms"] <= row["latency"]["p99_ms"]
         assert status["omits_backends"] is False
+
+
+@pytest.mark.skipif(not (build.PLUGINS / "cheetah.so").exists(), reason=f"the preset {build.PRESET} has no shell")
+def test_backends_in_the_shell(proxy, tmp_path):
+    path = tmp_path / "shell.sock"
+    with Backend(answer(b"hello", TEXT)) as one, Backend(answer(b"no", TEXT, status=404)) as two:
+        config = {"plugins/cheetah/cheetah.conf": section("CHEETAH", {"Listen": path})}
+        server = proxy(one, text=proxy_section(two, {"Match": "/two"}), config=config)
+        with server.connect() as client, Shell(path) as shell:
+            for target in ("/b", "/b", "/two"):
+                client.ask(target)
+            rows = {row["backend"]: row for row in shell.ask("backends")}
+            assert set(rows) == {one.url, two.url}
+            first, second = rows[one.url], rows[two.url]
+            assert [first[key] for key in ("requests", "4xx", "idle", "busy")] == [2, 0, 1, 0]
+            assert [second[key] for key in ("requests", "4xx", "retries", "failures")] == [1, 1, 0, 0]
+            assert 0 < first["head_p50_us"] <= first["head_p99_us"]
+            assert first["sent_bytes"] == len(one.peers[0].raw)
 
 
 # ── the log ──
