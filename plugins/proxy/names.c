@@ -1,66 +1,69 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Looks up names of backends (names.h), in threads of the C library, since getaddrinfo() cannot be interrupted.
+ * Looks up names of backends (names.h). A child process does, since getaddrinfo() cannot be interrupted, and a thread
+ * of this module would have to end before the module is unloaded.
  */
 #include "names.h"
 
-#include <monkey/arena.h>
-
+#include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
-struct lookup {
-    struct addrinfo hints;
-    struct gaicb request;
-    char name[]; /* with a NUL */
-};
+enum { NAME_BYTES = 256 };
 
-static struct lookup *make_lookup(struct mk_str name)
-{
-    struct lookup *l = mk_account_alloc(NULL, sizeof(*l) + name.len + 1);
-    if (!l)
-        return NULL;
-    *l = (struct lookup){.hints = {.ai_socktype = SOCK_STREAM}};
-    memcpy(l->name, name.p, name.len);
-    l->name[name.len] = '\0';
-    l->request = (struct gaicb){.ar_name = l->name, .ar_request = &l->hints};
-    return l;
-}
-
-/* A lookup that cannot be cancelled keeps its memory, until this process has checked the configuration. */
-static void free_lookup(struct lookup *l)
-{
-    if (gai_error(&l->request) == EAI_INPROGRESS && gai_cancel(&l->request) == EAI_NOTCANCELED)
-        return;
-    if (l->request.ar_result)
-        freeaddrinfo(l->request.ar_result);
-    mk_account_free(NULL, l, sizeof(*l) + strlen(l->name) + 1);
-}
-
-static uint32_t get_ms(void)
+static uint64_t get_ms(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint32_t)(now.tv_sec * 1000 + now.tv_nsec / 1000000);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* Returns 0, or an error of getaddrinfo(): EAI_INPROGRESS if the time is over. */
-static int look_up(struct mk_str name, uint32_t *left_ms)
+/* In the child: its status is 0 or an error of getaddrinfo(), which are negative. */
+static _Noreturn void run_child(const char *name)
 {
-    struct lookup *l = make_lookup(name);
-    if (!l)
-        return EAI_MEMORY;
-    struct gaicb *const list[] = {&l->request};
-    const struct timespec wait = {*left_ms / 1000, *left_ms % 1000 * 1000000};
-    uint32_t began = get_ms();
-    int err = getaddrinfo_a(GAI_NOWAIT, (struct gaicb **)(uintptr_t)list, 1, NULL);
-    if (err == 0) {
-        gai_suspend((const struct gaicb *const *)list, 1, &wait);
-        err = gai_error(&l->request);
-    }
-    uint32_t took = get_ms() - began;
-    *left_ms -= took < *left_ms ? took : *left_ms;
-    free_lookup(l);
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    struct addrinfo *list;
+    _exit(-getaddrinfo(name, NULL, &hints, &list));
+}
+
+/* Waits until the child has ended, which closes its end of the pipe, and ends it when the time is over. */
+static int wait_for_child(pid_t pid, int fd, uint32_t ms)
+{
+    struct pollfd poll_fd = {.fd = fd};
+    uint64_t end = get_ms() + ms;
+    int n, status;
+    do {
+        uint64_t now = get_ms();
+        n = poll(&poll_fd, 1, now < end ? (int)(end - now) : 0);
+    } while (n < 0 && errno == EINTR);
+    if (n <= 0)
+        kill(pid, SIGKILL);
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            return EAI_SYSTEM;
+    return WIFEXITED(status) ? -WEXITSTATUS(status) : EAI_AGAIN;
+}
+
+/* Returns 0 or an error of getaddrinfo(); EAI_AGAIN if the time is over. */
+static int look_up(struct mk_str host, uint32_t ms)
+{
+    char name[NAME_BYTES];
+    int fds[2];
+    if (host.len >= sizeof(name) || pipe2(fds, O_CLOEXEC) < 0)
+        return EAI_SYSTEM;
+    memcpy(name, host.p, host.len);
+    name[host.len] = '\0';
+    pid_t pid = fork();
+    if (pid == 0)
+        run_child(name);
+    close(fds[1]);
+    int err = pid < 0 ? EAI_SYSTEM : wait_for_child(pid, fds[0], ms);
+    close(fds[0]);
     return err;
 }
 
@@ -69,9 +72,13 @@ void names_check(struct mk_host *host, uint32_t *left_ms)
     for (const struct proxy_conf *conf = mk_host_conf(host, proxy_sections); conf && *left_ms;
          conf = mk_host_conf_next(host, proxy_sections, conf)) {
         const struct mk_dial_target *target = conf->to.dial;
-        bool is_name = target && target->port && !target->addr; /* neither an address nor a Unix socket */
-        int err = is_name ? look_up(target->host, left_ms) : 0;
-        if (err)
+        if (!target || !target->port || target->addr) /* an address, or a Unix socket */
+            continue;
+        uint64_t began = get_ms();
+        int err = look_up(target->host, *left_ms);
+        uint64_t took = get_ms() - began;
+        *left_ms -= took < *left_ms ? (uint32_t)took : *left_ms;
+        if (err && err != EAI_SYSTEM)
             mk_host_warn(host, conf, offsetof(struct proxy_conf, to), 0,
                          "%.*s has no address now (%s); it is looked up for each connection", MK_STR_ARG(target->host),
                          gai_strerror(err));
