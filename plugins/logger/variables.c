@@ -80,7 +80,7 @@ static void put_request(struct line *l, const struct log_entry *e, const struct 
 
 static struct mk_str get_own_note(const struct log_entry *e, const struct log_op *op)
 {
-    return mk_request_get_note(e->req, op->arg);
+    return mk_request_get_note(e->req, mk_str_c(op->variable->name));
 }
 
 /* A note with the name of the variable that is a number. */

@@ -22,7 +22,7 @@ struct log_variable;
 struct log_op {
     const struct log_variable *variable;
     const struct mk_variable *request_variable;
-    struct mk_str arg; /* the literal; the argument of the variable, or its name if it has none */
+    struct mk_str arg; /* the literal; the argument of the variable, empty if it has none */
     enum line_form form;
 };
 

@@ -110,8 +110,9 @@ static void write_head(const struct proxy_conf *conf, struct mk_str text)
         mk__request_head_read(&req.parse, fields, text.p, NULL, &req.head) == 0 && mk__request_decode_path(&req) == 0 &&
         req.path.len && req.path.p[0] == '/') {
         mk_buf_init_fixed(&head, storage, sizeof(storage));
-        if (request_write_head(&head, &req, conf, &upgrade) == 0)
-            check_head(mk_buf_str(&head), request_body_kind(&req));
+        const struct framing framing = request_framing(&req);
+        if (request_write_head(&head, &req, conf, &upgrade, &framing) == 0)
+            check_head(mk_buf_str(&head), framing.kind);
     }
     mk_arena_release(&req.arena);
 }
