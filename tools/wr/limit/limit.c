@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/sendfile.h>
@@ -35,7 +36,7 @@ static const struct mode {
     bool memory, opens; /* bodies are in memory; files are opened for each request */
     size_t slice;       /* bytes of a body that are sent before other connections have their turn */
     bool hello;         /* HELLO_BODY at HELLO_PATH instead of files, with the fields of an answer of a web service */
-    bool upload;        /* requests have bodies, with a Content-Length of this spelling, which are dropped */
+    bool upload;        /* requests have bodies with a length, which are dropped */
 } modes[] = {
     {.name = "memory", .memory = true, .slice = SIZE_MAX},
     {.name = "descriptor", .slice = SIZE_MAX},
@@ -179,6 +180,16 @@ static const struct file *find_file(const char *path, size_t len)
     return add_file(&files[slot], path, len);
 }
 
+/* Returns the Content-Length of a head, behind which an empty line is; 0 without one. */
+static size_t find_length(const char *head, size_t n)
+{
+    static const char name[] = "Content-Length:";
+    for (const char *line = head; (line = memchr(line, '\n', n - (size_t)(line - head))); line++)
+        if (strncasecmp(line + 1, name, sizeof(name) - 1) == 0)
+            return strtoul(line + sizeof(name), NULL, 10);
+    return 0;
+}
+
 /* Finds the next request: `GET /path HTTP/1.1` and fields that are not looked at. Returns false when it is not whole.
  */
 static bool find_request(const char *from, size_t len, size_t at, struct request *ret)
@@ -191,8 +202,7 @@ static bool find_request(const char *from, size_t len, size_t at, struct request
                *blank = path ? memchr(path + 1, ' ', n - (size_t)(path + 1 - head)) : NULL;
     const struct file *f = blank ? find_file(path + 1, (size_t)(blank - path - 1)) : &missing;
     *ret = (struct request){f, &f->heads[memmem(head, n, "\nConnection: close", 18) != NULL], at + n + 4, 0};
-    const char *length = mode->upload ? memmem(head, n, "\nContent-Length: ", 17) : NULL;
-    size_t body = length ? strtoul(length + 17, NULL, 10) : 0, got = len - ret->end;
+    size_t body = mode->upload ? find_length(head, n) : 0, got = len - ret->end;
     ret->end += body < got ? body : got;
     ret->unread = body < got ? 0 : body - got;
     return true;
