@@ -774,8 +774,8 @@ void exchange_begin(struct mk_request *req, const struct route *route, struct th
         return;
     }
     x->framing = request_framing(req);
-    x->has_trailers = x->framing.kind == REQUEST_BODY_CHUNKED && trailers_are_announced(req) &&
-                      mk_request_keep_trailers(req) == 0;
+    x->has_trailers =
+        x->framing.kind == REQUEST_BODY_CHUNKED && trailers_are_announced(req) && mk_request_keep_trailers(req) == 0;
     x->is_idempotent = request_is_idempotent(req);
     x->is_invited = !mk_request_expects_continue(req);
     if (conf->client_leave == PROXY_CLIENT_LEAVE_CANCEL)
