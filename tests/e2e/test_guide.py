@@ -18,7 +18,8 @@ from harness.certificates import Authority, Pair, TlsClient
 from harness.client import ProtocolError
 from harness.codings import decode
 from harness.protocol import Client
-from harness.server import Server, await_true, run
+from harness.backend import Backend, echo
+from harness.server import Server, await_true, free_port, run
 
 GUIDE = build.TOP / "docs" / "guide"
 MODULES = build.binary().parent.parent / "lib" / "monkey"
@@ -78,6 +79,8 @@ BY_CERTIFICATE, BY_NETWORK = "Certificates for some paths", "A network or a logi
 LOGINS = {PASSWORDS, TOKENS, BY_CERTIFICATE, BY_NETWORK}
 COMMON_LOG, JSON_LOG = "One file for all hosts", "JSON, with request IDs"
 SEVERAL_LOGS = "Several logs for one host"
+FILES_FIRST, BACKEND_COSTS = "Files of an application, and the application", "What a backend has cost"
+APPLICATION_PORT = free_port()
 FIGURES, OWN_FIGURES = "Figures of a server", "Figures on a listener of their own"
 
 
@@ -118,6 +121,7 @@ def conf(tmp_path, company):
                 ("127.0.0.1:2002", "127.0.0.2:0"),
                 ("localhost:2003", "localhost:0"),
                 ("Listener        2001", "Listener 127.0.0.1:0"),
+                ("127.0.0.1:8080", f"127.0.0.1:{APPLICATION_PORT}"),
             ):
                 text = text.replace(here, there)
             path.write_text(text)
@@ -145,7 +149,7 @@ def needs_modules(heading):
     modules = build.binary().parent.parent / "lib" / "monkey"
     text = "".join(SECTIONS[heading].values())
     needed = ["tls"] * ("[TLS]" in text) + ["auth"] * ("[AUTH]" in text) + ["mandril"] * ("[RULES]" in text)
-    needed += ["status"] * ("[STATUS]" in text)
+    needed += ["status"] * ("[STATUS]" in text) + ["proxy"] * ("[PROXY]" in text)
     for name in re.findall("Load (compress|logger)", text) + needed:
         if not (modules / f"{name}.so").exists():
             pytest.skip(f"the preset {build.PRESET} does not build {name}")
@@ -161,7 +165,7 @@ def test_is_accepted(conf, heading):
 def test_every_configuration_has_a_test():
     tried = {"One site", "Several hosts", "A single-page application", "Downloads", "An API for other origins"}
     tried |= {LOCAL, BOUND, COMPRESSED, REWRITTEN, COMMON_LOG, JSON_LOG, SEVERAL_LOGS, LISTED}
-    tried |= {NETWORK_RULES, CLIENT_LIMITS, FOR_ALL_HOSTS, FIGURES, OWN_FIGURES}
+    tried |= {NETWORK_RULES, CLIENT_LIMITS, FOR_ALL_HOSTS, FIGURES, OWN_FIGURES, FILES_FIRST, BACKEND_COSTS}
     proxied = {"A site behind a proxy", BALANCED, FOR_ALL}
     assert set(SECTIONS) == tried | proxied | ENCRYPTED | LOGINS | {"A service", AS_ROOT}
 
@@ -209,6 +213,25 @@ def test_figures(site):
         with Client(address) as client:
             assert client.ask("/").status == (404 if shows else 200)
             assert client.ask("/metrics").status == (200 if shows else 404)
+
+
+@pytest.mark.skipif(not (MODULES / "proxy.so").exists(), reason=f"the preset {build.PRESET} does not build it")
+def test_files_first(site):
+    server = site(FILES_FIRST)
+    with Backend(echo, port=APPLICATION_PORT):
+        for target, body in (("/", b"www\n"), ("/long.txt", TREE["www/long.txt"]), ("/users", b"")):
+            assert ask(server, target).body == body, target
+        assert ask(server, "/long.txt", method="POST", body=b"x")["Echo"] == "POST /long.txt"
+
+
+@pytest.mark.skipif(not (MODULES / "proxy.so").exists(), reason=f"the preset {build.PRESET} does not build it")
+def test_costs_of_a_backend(site, tmp_path):
+    server = site(BACKEND_COSTS)
+    with Backend(echo, port=APPLICATION_PORT) as backend:
+        assert ask(server, "/api/a")["Echo"] == "GET /api/a"
+        log = tmp_path / "srv/log/access.json"
+        await_true(lambda: log.exists() and log.read_text().count("\n") == 1, 20, "the line of the log")
+        assert json.loads(log.read_text())["upstream"] == backend.url
 
 
 def test_rules_for_networks_and_paths(site):

@@ -24,6 +24,8 @@ BLOCK = re.compile(r"^```\w+\n(?:#|//) file: (\S+)\n(.*?)^```", re.S | re.M)
 COMMAND = re.compile(r"^```console\n\$ (.*)\n```", re.M)
 PARTS = dict(part.split("\n", 1) for part in re.split(r"^## ", PAGE.read_text(), flags=re.M)[1:])
 FIRST, SEVERAL = list(PARTS)[:2]
+FILES = "Files that an application names"
+REPORT = b"%PDF-1.7\n"
 GUNICORN, NODE, GO, WEBSOCKET = "Python, by gunicorn", "Node.js, with an event stream", "Go", "WebSocket"
 pytestmark = pytest.mark.skipif(not (build.PLUGINS / "proxy.so").exists(), reason="this preset has no plugins")
 
@@ -35,6 +37,8 @@ class Example:
         self.folder, self.process, self.server, self.ports = folder, None, None, {}
         (folder / "srv/www").mkdir(parents=True)
         (folder / "srv/www/index.html").write_text("www\n")
+        (folder / "srv/files/reports").mkdir(parents=True)
+        (folder / "srv/files/reports/2026.pdf").write_bytes(REPORT)
 
     def port(self, written):
         return self.ports.setdefault(written, free_port())
@@ -158,3 +162,18 @@ def test_several_applications(example):
         ):
             answer = example.ask(target, host=host)
             assert answer.status == 200 and answer["Echo"] == (there and f"GET {there}"), (host, target)
+
+
+def test_files(example):
+    def name_file(peer):
+        while True:
+            got = peer.request()
+            assert got["X-User"] is None
+            peer.respond(b"", "X-Accel-Redirect: /reports/2026.pdf", "Content-Type: application/pdf")
+
+    example.write(FILES)
+    with Backend(name_file, path=example.folder / "app.sock"):
+        example.serve()
+        answer = example.ask("/app/report", "X-User: root", "Range: bytes=0-3")
+        assert (answer.status, answer.body, answer["Content-Type"]) == (206, REPORT[:4], "application/pdf")
+        assert example.ask("/files/reports/2026.pdf").status == 404

@@ -58,6 +58,7 @@ def work():
 @pytest.fixture(autouse=True)
 def own_program(monkeypatch):
     monkeypatch.setattr(servers, "SYSTEM_PATH", servers.SYSTEM_PATH + ":" + os.path.dirname(sys.executable))
+    monkeypatch.setattr(servers, "PLACES", (MONKEY.parent,))  # also of backends: there may be no release
 
 
 def make_own(tmp_path, root, code):
