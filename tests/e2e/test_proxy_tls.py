@@ -158,7 +158,11 @@ def test_a_slow_client_holds_no_backend(proxy, pair):
 
     def respond(peer):
         while True:
-            peer.respond(body if peer.request().target == "/" else b"hello", TEXT)
+            if peer.request().target == "/":
+                peer.respond(body, TEXT)
+                peer.backend.tell("taken")
+            else:
+                peer.respond(b"hello", TEXT, "Connection: close")
 
     with Backend(respond, tls=pair) as backend:
         server = proxy(backend, settings={"SendBuffer": "64K"})
@@ -166,6 +170,7 @@ def test_a_slow_client_holds_no_backend(proxy, pair):
             client.send(request("/"))
             assert client.head().status == 200
             first = backend.wait_accepted(1)[0]
+            assert backend.events("taken").wait(60)
             await_true(lambda: other.ask("/other").status == 200 and len(first.requests) > 1, 30, "the connection")
             assert client.exactly(len(body)) == body
 
