@@ -13,7 +13,7 @@ from harness.client import Client, ProtocolError
 from harness.h2 import H2Client
 from harness.messages import chunked, lines, request, sized
 from harness.proxies import TEXT, proxy_section
-from harness.server import run, section, write_config
+from harness.server import await_true, run, section, write_config
 from harness.services import reload
 
 pytestmark = [
@@ -527,13 +527,15 @@ def answer_later(body):
 LEAVE = {"OnClientLeave": "Finish"}
 
 
-def leave(client, number):
-    """At once."""
+def leave(server, client, number):
+    """Returns when the server knows of it."""
     if isinstance(client, H2Client):
         client.cancel(number)
         client.ping()
     else:
+        opened = server.descriptors()
         client.reset()
+        await_true(lambda: server.descriptors() < opened, what="the close")
 
 
 @pytest.mark.parametrize("size", [6000, 3 * MEGABYTE])
@@ -546,7 +548,7 @@ def test_a_request_is_finished(proxy, tmp_path, slow_client, keys, size):
         client = server.connect(kind=H2Client if slow_client.is_h2 else Client)
         number = upload(client, body)
         assert backend.events("has request").wait(30)
-        leave(client, number)
+        leave(server, client, number)
         backend.tell("answer")
         assert backend.events("sent").wait(30)
         with server.connect() as other:
@@ -716,7 +718,7 @@ def test_memory_of_large_requests(proxy):
             peer.respond(b"hello", TEXT)
         for _ in range(pieces):
             assert peer.exactly(len(piece)) == piece
-            peer.raw = b""
+            peer.raw.clear()
         peer.respond(b"done", TEXT)
 
     with Backend(take, rcvbuf=65536) as backend:

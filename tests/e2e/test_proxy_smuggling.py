@@ -93,7 +93,7 @@ def check_readers(backend):
     for peer in backend.peers:
         strict = [(each.method, each.target, each.body) for each in peer.requests]
         for name, reader in READERS.items():
-            assert read_messages(peer.raw, *reader) == strict, name
+            assert read_messages(bytes(peer.raw), *reader) == strict, name
 
 
 # ── one payload ──

@@ -92,7 +92,7 @@ class Peer:
 
     def __init__(self, backend, sock):
         self.backend, self.sock, self.number = backend, sock, len(backend.peers)
-        self.raw, self.buffer, self.requests, self.last = b"", b"", [], None
+        self.raw, self.buffer, self.requests, self.last = bytearray(), bytearray(), [], None
 
     # ── receiving ──
 
@@ -110,7 +110,8 @@ class Peer:
         return bool(data)
 
     def take(self, count):
-        taken, self.buffer = self.buffer[:count], self.buffer[count:]
+        taken = bytes(self.buffer[:count])
+        del self.buffer[:count]
         return taken
 
     def exactly(self, count):
