@@ -588,6 +588,8 @@ MK_API struct mk_address mk_connection_peer(struct mk_connection *conn);
  * TrustedProxies, its requests may be those of other clients: mk_connection_is_proxy(), mk_request_client().
  */
 MK_API struct mk_address mk_connection_client(const struct mk_connection *conn);
+/* Returns the address of this machine that the peer has connected to. Asks the kernel. */
+MK_API struct mk_address mk_connection_local(const struct mk_connection *conn);
 /*
  * Returns true if mk_connection_client() is one of TrustedProxies: each request has its own client, which its
  * RealIPHeader names, or none. Asks the configuration in use.

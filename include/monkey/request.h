@@ -414,7 +414,7 @@ MK_API void mk_request_hold_continue(struct mk_request *req);
 
 /*
  * The body is a queue of parts, which are sent in order. The functions that add a part, mk_response_write() to
- * mk_response_generate(), do not send anything themselves.
+ * mk_response_splice(), do not send anything themselves.
  * They return 0, MK_AGAIN (the part was added, and more than 64 KB wait now: add the next one in the callback of
  * mk_response_on_writable()), -EALREADY (the response has ended, perhaps by a timeout; there is nothing left to do) or
  * -ENOMEM (the body is incomplete: call mk_response_abort()).
@@ -438,6 +438,19 @@ MK_API int mk_response_write_file(struct mk_request *req, int fd, uint64_t offse
 typedef ssize_t (*mk_generate_fn)(struct mk_request *req, char *to, size_t size, void *ctx);
 /* Adds a part whose bytes `fn` generates. `fn` is called later, never by this function, and not for HEAD, 304 ... */
 MK_API int mk_response_generate(struct mk_request *req, mk_generate_fn fn, void *ctx);
+/*
+ * Moves the next bytes of a part, at most `size`, to the socket `fd` of the client, as splice(2) does.
+ * Returns their count, 0 (the part ends), -EAGAIN (no bytes now: call it again after mk_response_wake()), -EBUSY (the
+ * client takes no more now: it is called again when the client does), -EPIPE (the connection of the client has failed),
+ * -EOPNOTSUPP (generate from here on; what was read is in no pipe) or another -errno (the response is aborted).
+ */
+typedef ssize_t (*mk_splice_fn)(struct mk_request *req, int fd, size_t size, void *ctx);
+/*
+ * As mk_response_generate(), for bytes that come from a socket. Where they go to the client as they are, `splice` is
+ * called in place of `fn`: on HTTP/1 without TLS, filters and chunks. All that was queued before is sent then. The
+ * socket is the server's: non-blocking, and only for bytes of this part. Builds for small devices leave it out.
+ */
+MK_API int mk_response_splice(struct mk_request *req, mk_generate_fn fn, mk_splice_fn splice, void *ctx);
 /*
  * Continues a response whose generator or filter has returned -EAGAIN: it is called again in this turn of the loop or
  * the next, not by this function. Does nothing if none waits. The exchange must not be over: see

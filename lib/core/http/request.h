@@ -80,7 +80,10 @@ struct mk__part {
         void *ctx;                /* generator */
         struct mk__part *fd_heir; /* file: the later part that takes the descriptor over, or NULL */
     };
-    uint64_t at; /* file: offset of the next byte */
+    union {
+        uint64_t at;         /* file: offset of the next byte */
+        mk_splice_fn splice; /* generator: NULL, or moves its bytes to the socket */
+    };
     uint64_t left;
     uint64_t cached_until; /* file: known to be in the page cache up to here */
 };

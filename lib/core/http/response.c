@@ -439,6 +439,14 @@ int mk_response_generate(struct mk_request *req, mk_generate_fn fn, void *ctx)
     return queue_part(req, part, 0);
 }
 
+int mk_response_splice(struct mk_request *req, mk_generate_fn fn, mk_splice_fn splice, void *ctx)
+{
+    int r = mk_response_generate(req, fn, ctx);
+    if (r >= 0)
+        req->last->splice = splice;
+    return r;
+}
+
 /* While a disk thread reads for the part, the read job owns the descriptor (fd is -1) and closes it. */
 static void release_fd(struct mk__part *part)
 {

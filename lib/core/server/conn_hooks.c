@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "http/conn.h"
+#include "net/addr.h"
 #include "server/plugin_states.h"
 #include "server/thread.h"
 
@@ -114,6 +115,15 @@ struct mk_address mk_connection_peer(struct mk_connection *conn)
 struct mk_address mk_connection_client(const struct mk_connection *conn)
 {
     return conn->peer.address;
+}
+
+struct mk_address mk_connection_local(const struct mk_connection *conn)
+{
+    struct mk__addr addr = {.len = sizeof(addr.un)};
+    struct mk_address found = {0};
+    if (getsockname(mk__conn_of(conn)->sock.io.fd, &addr.sa, &addr.len) == 0)
+        mk__addr_to_address(&addr, &found);
+    return found;
 }
 
 bool mk_connection_is_proxy(const struct mk_connection *conn)

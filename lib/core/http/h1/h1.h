@@ -26,6 +26,12 @@ enum mk__h1_send_result {
 /* Writes what is ready of the current response into http->out, and flushes that when it is full. */
 enum mk__h1_send_result mk__h1_send(struct mk__conn *c);
 
+/*
+ * The same for a part whose bytes the handler moves to the client's socket; sets `part->splice` to NULL if they have to
+ * be generated instead.
+ */
+enum mk__h1_send_result mk__h1_splice(struct mk__conn *c, struct mk_request *req, struct mk__part *part);
+
 /* The tunnel functions of struct mk__request_ops. */
 ssize_t mk__h1_tunnel_read(struct mk_request *req, void *to, size_t size);
 ssize_t mk__h1_tunnel_write(struct mk_request *req, const void *from, size_t size);

@@ -411,6 +411,11 @@ static_assert(MK__OUT_BYTES <= 0xffff, "four digits are enough for a chunk in th
 
 static enum mk__h1_send_result put_generated(struct mk__conn *c, struct mk_request *req, struct mk__part *part)
 {
+    if (!MK_SMALL && part && part->splice) {
+        enum mk__h1_send_result r = mk__h1_splice(c, req, part);
+        if (part->splice)
+            return r;
+    }
     for (size_t made = 0; made < SLICE_BYTES;) {
         struct mk__scratch *out = &c->http->out;
         /* flushes without MK_IO_MORE: whether more follows is not known before the generator is called */

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Lets a handler move the bytes of a part to the socket of the client, without a copy in the output buffer. Builds for
+ * small devices leave it out.
+ */
+#include "http/h1/h1.h"
+
+#include <assert.h>
+#include <errno.h>
+
+enum { TURN_BYTES = 512 * 1024 }; /* then other connections have their turn, as with sendfile(2) */
+
+/* Tells whether the bytes of the part go to the client as they are. */
+static bool is_plain(const struct mk__conn *c, const struct mk_request *req)
+{
+    return !c->sock.io.transport->handshake && req->framing != MK__FRAMING_CHUNKED;
+}
+
+static enum mk__h1_send_result convert_error(struct mk__conn *c, struct mk_request *req, struct mk__part *part, int err)
+{
+    if (req->response_state == MK__RESPONSE_FAILED)
+        return MK__H1_SEND_FAILED;
+    if (err == -EAGAIN)
+        return MK__H1_SEND_NEEDS_HANDLER;
+    if (err == -EPIPE)
+        return MK__H1_SEND_BROKEN;
+    if (err == -EOPNOTSUPP)
+        part->splice = NULL;
+    if (err == -EBUSY)
+        c->sock.writable = false;
+    return err == -EBUSY ? MK__H1_SEND_BLOCKED : MK__H1_SEND_FAILED;
+}
+
+static size_t get_size(const struct mk_request *req, size_t moved)
+{
+    uint64_t left = req->framing == MK__FRAMING_LENGTH ? req->length - req->sent_bytes : UINT64_MAX;
+    return left < TURN_BYTES - moved ? (size_t)left : TURN_BYTES - moved;
+}
+
+static enum mk__h1_send_result flush_output(struct mk__conn *c)
+{
+    int r = mk__sock_flush(&c->sock, &c->http->out, c->http->account, 0);
+    return r < 0 ? MK__H1_SEND_BROKEN : r == MK_AGAIN || !c->sock.writable ? MK__H1_SEND_BLOCKED : MK__H1_SEND_DONE;
+}
+
+enum mk__h1_send_result mk__h1_splice(struct mk__conn *c, struct mk_request *req, struct mk__part *part)
+{
+    assert(part == req->first && part->splice);
+    if (!is_plain(c, req)) {
+        part->splice = NULL;
+        return MK__H1_SEND_FAILED;
+    }
+    enum mk__h1_send_result r = flush_output(c);
+    if (r != MK__H1_SEND_DONE)
+        return r;
+    for (size_t moved = 0, size; (size = get_size(req, moved));) {
+        ssize_t n = part->splice(req, c->sock.io.fd, size, part->ctx);
+        assert(n <= (ssize_t)size);
+        if (n <= 0)
+            return n ? convert_error(c, req, part, (int)n) : MK__H1_SEND_DONE;
+        moved += (size_t)n;
+        req->sent_bytes += (size_t)n;
+        if (moved == TURN_BYTES)
+            return MK__H1_SEND_YIELD;
+    }
+    return MK__H1_SEND_DONE;
+}
