@@ -442,7 +442,8 @@ MK_API int mk_response_generate(struct mk_request *req, mk_generate_fn fn, void 
  * Moves the next bytes of a part, at most `size`, to the socket `fd` of the client, as splice(2) does.
  * Returns their count, 0 (the part ends), -EAGAIN (no bytes now: call it again after mk_response_wake()), -EBUSY (the
  * client takes no more now: it is called again when the client does), -EPIPE (the connection of the client has failed),
- * -EOPNOTSUPP (generate from here on; what was read is in no pipe) or another -errno (the response is aborted).
+ * -EOPNOTSUPP (it is not called again: the generator has the bytes from here on) or another -errno (the response is
+ * aborted).
  */
 typedef ssize_t (*mk_splice_fn)(struct mk_request *req, int fd, size_t size, void *ctx);
 /*

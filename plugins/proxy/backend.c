@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 enum { EVENTS = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET };
@@ -17,9 +18,10 @@ enum { EVENTS = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET };
 
 static void on_timer(struct mk_timer *timer);
 
-static struct backend *make_backend(struct thread *t, const struct route *route)
+static struct backend *make_backend(struct thread *t, const struct route *route, uint64_t hash, struct mk_str preamble)
 {
-    struct backend *b = mk_account_alloc(t->account, sizeof(*b) + route->key.len);
+    size_t key_len = route->key.len + preamble.len;
+    struct backend *b = mk_account_alloc(t->account, sizeof(*b) + key_len);
     if (!b)
         return NULL;
     *b = (struct backend){
@@ -27,32 +29,42 @@ static struct backend *make_backend(struct thread *t, const struct route *route)
         .tally = route->tally,
         .keep_alive = (uint32_t)route->conf->keep_alive,
         .keep_alive_timeout_ms = route->conf->keep_alive_timeout_ms,
-        .hash = route->hash,
-        .key = {b->key_bytes, route->key.len},
+        .hash = hash,
+        .key = {b->key_bytes, key_len},
+        .preamble = {b->key_bytes + route->key.len, preamble.len},
     };
     memcpy(b->key_bytes, route->key.p, route->key.len);
+    if (preamble.len)
+        memcpy(b->key_bytes + route->key.len, preamble.p, preamble.len);
     mk_list_init(&b->idle);
     mk_timer_init(&b->timer, on_timer);
-    mk_list_add(&t->backends[route->hash % THREAD_BUCKETS], &b->node);
+    mk_list_add(&t->backends[hash % THREAD_BUCKETS], &b->node);
+    t->n_backends++;
     return b;
 }
 
-static struct backend *find_backend(struct thread *t, const struct route *route)
+static bool is_for(const struct backend *b, const struct route *route, struct mk_str preamble)
+{
+    return mk_str_eq(b->preamble, preamble) && mk_str_eq(mk_str(b->key.p, b->key.len - preamble.len), route->key);
+}
+
+static struct backend *find_backend(struct thread *t, const struct route *route, uint64_t hash, struct mk_str preamble)
 {
     struct mk_list *n, *save;
-    MK_LIST_EACH(&t->backends[route->hash % THREAD_BUCKETS], n, save) {
+    MK_LIST_EACH(&t->backends[hash % THREAD_BUCKETS], n, save) {
         struct backend *b = MK_CONTAINER_OF(n, struct backend, node);
-        if (b->hash == route->hash && mk_str_eq(b->key, route->key))
+        if (b->hash == hash && is_for(b, route, preamble))
             return b;
     }
     return NULL;
 }
 
-struct backend *backend_hold(struct thread *t, const struct route *route)
+struct backend *backend_hold(struct thread *t, const struct route *route, struct mk_str preamble)
 {
-    struct backend *b = find_backend(t, route);
+    uint64_t hash = key_hash(route->hash, preamble);
+    struct backend *b = find_backend(t, route, hash, preamble);
     if (!b)
-        b = make_backend(t, route);
+        b = make_backend(t, route, hash, preamble);
     if (b)
         b->refs++;
     return b;
@@ -64,6 +76,8 @@ static void free_unused(struct backend *b)
         return;
     mk_list_del(&b->node);
     mk_timer_cancel(&b->timer);
+    if (--b->thread->n_backends == 0)
+        pipes_release(&b->thread->pipes, b->thread->account);
     mk_account_free(b->thread->account, b, sizeof(*b) + b->key.len);
 }
 
@@ -115,6 +129,15 @@ ssize_t backend_read(struct backend_conn *c, void *to, size_t size)
     c->is_drained = n == -EAGAIN || is_short;
     if (n > 0)
         count(c->backend, TALLY_RECEIVED_BYTES, n);
+    return n;
+}
+
+ssize_t backend_splice(struct backend_conn *c, struct pipe *to, size_t size)
+{
+    if (c->is_drained)
+        return -EAGAIN;
+    ssize_t n = pipe_fill(to, c->io.fd, size);
+    c->is_drained = n == -EAGAIN;
     return n;
 }
 
@@ -175,18 +198,26 @@ struct backend_conn *backend_take_idle(struct backend *b, uint64_t age_ms)
     return c;
 }
 
+/* A new socket has room for it. Returns 0 or -errno. */
+static int send_preamble(int fd, struct mk_str preamble)
+{
+    ssize_t n = preamble.len ? send(fd, preamble.p, preamble.len, MSG_NOSIGNAL | MSG_MORE) : 0;
+    return n < 0 ? -errno : (size_t)n == preamble.len ? 0 : -ENOBUFS;
+}
+
 int backend_add(struct backend *b, int fd, const struct client *client, struct mk_worker *worker,
                 struct backend_conn **ret)
 {
-    struct backend_conn *c = mk_account_alloc(b->thread->account, sizeof(*c));
+    int err = send_preamble(fd, b->preamble);
+    struct backend_conn *c = err < 0 ? NULL : mk_account_alloc(b->thread->account, sizeof(*c));
     if (!c) {
         close(fd);
-        return -ENOMEM;
+        return err < 0 ? err : -ENOMEM;
     }
     *c = (struct backend_conn){.event = {.ready = on_event, .fd = fd},
                                .io = {.transport = client->transport, .fd = fd},
                                .backend = b};
-    int err = client->transport->connect(&c->io, worker, client->settings);
+    err = client->transport->connect(&c->io, worker, client->settings);
     if (err == 0)
         err = mk_event_add(b->thread->base.loop, &c->event, EVENTS);
     if (err < 0) {

@@ -11,6 +11,7 @@
 #define PROXY_BACKEND_H
 
 #include "clients.h"
+#include "pipes.h"
 
 #include <monkey/threads.h>
 
@@ -24,8 +25,9 @@ struct thread {
     struct mk_field fields[PROXY_FIELDS_MAX]; /* likewise */
     struct mk_list backends[THREAD_BUCKETS];  /* struct backend */
     struct mk_list orphans;                   /* struct orphan */
-    unsigned n_orphans;
+    unsigned n_orphans, n_backends;
     struct mk_list bound;                /* idle connections that belong to a client (bound.h) */
+    struct pipes pipes;                  /* as long as there are backends */
     struct mk_thread_call shed;          /* closes idle connections */
     const struct mk_worker *last_worker; /* of the thread, when it has ended */
     _Atomic bool is_shedding;            /* the call is under way */
@@ -80,12 +82,16 @@ struct backend {
     unsigned n_idle, n_bound, refs;
     uint32_t keep_alive, keep_alive_timeout_ms;
     uint64_t hash;
-    struct mk_str key;
+    struct mk_str key;      /* of the route, and the preamble */
+    struct mk_str preamble; /* the bytes that each connection begins with, before its handshake */
     char key_bytes[];
 };
 
-/* Finds or makes the backend of a section, and holds it. Returns NULL without memory. */
-struct backend *backend_hold(struct thread *t, const struct route *route);
+/*
+ * Finds or makes the backend of a section whose connections begin with `preamble`, which may be empty, and holds it.
+ * Returns NULL without memory.
+ */
+struct backend *backend_hold(struct thread *t, const struct route *route, struct mk_str preamble);
 /* Ends a hold. A backend that nothing holds lasts as long as it has idle connections. */
 void backend_release(struct backend *b);
 
@@ -102,6 +108,8 @@ int backend_add(struct backend *b, int fd, const struct client *client, struct m
  * no call if there is nothing to read.
  */
 ssize_t backend_read(struct backend_conn *c, void *to, size_t size);
+/* The same, into a pipe that is empty; of a connection without TLS. */
+ssize_t backend_splice(struct backend_conn *c, struct pipe *to, size_t size);
 /*
  * Ends the loan: keeps the connection for others, or closes it. One whose end, or bytes, are there already is closed:
  * they would become the response to the next request.

@@ -10,6 +10,8 @@
 
 enum { ERROR_BYTES = 1024, KEY_BYTES_MAX = 65536 };
 
+#define KEY_HASH_SEED UINT64_C(0xcbf29ce484222325)
+
 /* ── plain sockets ── */
 
 static int connect_plain(struct mk_io *io, struct mk_worker *worker, struct mk_transport_client *client)
@@ -32,9 +34,11 @@ static ssize_t read_plain(struct mk_io *io, void *to, size_t size)
 
 static ssize_t write_plain(struct mk_io *io, const struct iovec *vec, int n, unsigned flags)
 {
-    /* sendmsg() does not change the vector, although its type is not const */
+    int more = flags & MK_IO_MORE ? MSG_MORE : 0;
+    /* sendmsg() costs more, and does not change the vector, although its type is not const */
     const struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)vec, .msg_iovlen = (size_t)n};
-    ssize_t sent = sendmsg(io->fd, &message, MSG_NOSIGNAL | (flags & MK_IO_MORE ? MSG_MORE : 0));
+    ssize_t sent = n == 1 ? send(io->fd, vec->iov_base, vec->iov_len, MSG_NOSIGNAL | more)
+                          : sendmsg(io->fd, &message, MSG_NOSIGNAL | more);
     return sent < 0 ? -errno : sent;
 }
 
@@ -139,17 +143,17 @@ static void write_key(struct mk_buf *key, const struct proxy_conf *conf)
 {
     const struct mk_str texts[] = {conf->to.dial->text, conf->tls.name, conf->tls.ca, conf->tls.certificate,
                                    conf->tls.key};
-    mk_buf_addf(key, "%u %u %d %d", (unsigned)conf->keep_alive, conf->keep_alive_timeout_ms, conf->to.is_tls,
-                conf->tls.verify);
+    struct mk_str source = conf->source ? conf->source->text : MK_STR("");
+    mk_buf_addf(key, "%u %u %d %d %d %.*s", (unsigned)conf->keep_alive, conf->keep_alive_timeout_ms, conf->to.is_tls,
+                conf->tls.verify, conf->send_proxy, MK_STR_ARG(source));
     for (size_t i = 0; i < (conf->to.is_tls ? MK_COUNT_OF(texts) : 1); i++) {
         mk_buf_addf(key, " %zu:", texts[i].len);
         mk_buf_adds(key, texts[i]);
     }
 }
 
-static uint64_t hash_key(struct mk_str key)
+uint64_t key_hash(uint64_t hash, struct mk_str key)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* the keys come from the configuration */
     for (size_t i = 0; i < key.len; i++)
         hash = (hash ^ (unsigned char)key.p[i]) * UINT64_C(0x100000001b3);
     return hash;
@@ -165,7 +169,7 @@ static int write_route(struct route *route, struct mk_buf *key)
         return -ENOMEM;
     memcpy(copy, key->data, key->len);
     route->key = mk_str(copy, key->len);
-    route->hash = hash_key(route->key);
+    route->hash = key_hash(KEY_HASH_SEED, route->key);
     return 0;
 }
 

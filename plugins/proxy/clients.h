@@ -43,6 +43,9 @@ void routes_free(struct route *routes);
 /* Closes those of a generation. Connections continue. */
 void clients_close(struct clients *all);
 
+/* Returns the hash of what it was made of, with `key` behind that. */
+uint64_t key_hash(uint64_t hash, struct mk_str key);
+
 /* Returns the route of a section. Any thread. */
 const struct route *routes_find(const struct route *routes, const struct proxy_conf *conf);
 

@@ -6,6 +6,8 @@
 
 #include "send_file.h"
 
+#include <monkey/address.h>
+
 #include <errno.h>
 #include <strings.h>
 
@@ -97,6 +99,39 @@ static int parse_host_header(const struct mk_conf_value *value, void *field, str
     return name->p ? 0 : -ENOMEM;
 }
 
+/* ── SourceAddress ── */
+
+static int parse_source(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    const struct mk_dial_target **source = field;
+    struct mk_address address;
+    char storage[64];
+    struct mk_buf text;
+    const char *why;
+    if (value->n != 1 || mk_address_parse(value->text, &address) < 0 || address.port ||
+        (address.family != AF_INET && address.family != AF_INET6))
+        return fail(error, "it takes an address of this machine without a port, such as 192.0.2.1 or 2001:db8::1");
+    mk_buf_init_fixed(&text, storage, sizeof(storage));
+    mk_buf_adds(&text, address.family == AF_INET6 ? MK_STR("[") : MK_STR(""));
+    mk_address_print(&address, &text);
+    mk_buf_adds(&text, address.family == AF_INET6 ? MK_STR("]") : MK_STR(""));
+    return mk_dial_target_parse(arena, mk_buf_str(&text), 0, source, &why);
+}
+
+/* Checks that the backend can be reached from the address: a backend with a name may have addresses of its family. */
+static void check_source(const struct mk_conf_check *check, const struct proxy_conf *c)
+{
+    struct mk_address source, backend;
+    size_t key = offsetof(struct proxy_conf, source);
+    if (!c->source || !c->to.dial)
+        return;
+    if (!c->to.dial->port)
+        mk_conf_error(check, key, "connections to a Unix socket have no source address");
+    else if (mk_address_parse(c->source->host, &source) == 0 && mk_address_parse(c->to.dial->host, &backend) == 0 &&
+             source.family != backend.family)
+        mk_conf_error(check, key, "from this address the backend in To cannot be reached: one is IPv4, the other IPv6");
+}
+
 /* ── Upgrade ── */
 
 /* A protocol: a token, perhaps with a version (RFC 9110 section 7.8). */
@@ -135,6 +170,7 @@ static const char *const path_names[] = {"Normalized", "Raw", NULL};
 static const char *const slash_names[] = {"Refuse", "Keep", NULL};
 static const char *const forwarded_names[] = {"X", "Rfc7239", "Both", "Off", NULL};
 static const char *const leave_names[] = {"Cancel", "Finish", NULL};
+static const char *const send_proxy_names[] = {"Off", "v1", "v2", NULL};
 static const char *const hints_names[] = {"Http2", "All", "Off", NULL};
 
 static const struct mk_conf_key keys[] = {
@@ -234,6 +270,15 @@ static const struct mk_conf_key keys[] = {
                        "Which responses of the backend become error pages of this server, with the same status: `On` "
                        "(400 and above), statuses such as `502 503`, or `Off`.",
                        .unit = "status ...", .parse = intercept_parse),
+    MK_CONF_KEY_ENUM(struct proxy_conf, send_proxy, "SendProxy", "Off",
+                     "Whether each connection to the backend begins with a header of the PROXY protocol, version 1 or "
+                     "2, which has the addresses of the client's connection. Such connections serve only requests of "
+                     "that one.",
+                     .names = send_proxy_names),
+    MK_CONF_KEY_CUSTOM(struct proxy_conf, source, "SourceAddress", NULL,
+                       "The address of this machine that connections to the backend come from. If it is not set, the "
+                       "kernel chooses it.",
+                       .unit = "address", .parse = parse_source),
     MK_CONF_KEY_BOOL(struct proxy_conf, tls.verify, "TlsVerify", "On",
                      "Whether the certificate of a backend with `https://` is verified. `Off` accepts any certificate, "
                      "so that anyone on the way can read and change what is passed."),
@@ -290,6 +335,7 @@ static void check_section(const struct mk_conf_check *check, void *section)
     if (!c->host_header.len)
         c->host_header = c->to.is_tls ? MK_STR("Backend") : MK_STR("Client");
     check_tls(check, c);
+    check_source(check, c);
     c->limits = (struct mk_response_limits){
         .head_bytes_max = (uint16_t)c->response_head_bytes_max,
         .fields_max = PROXY_FIELDS_MAX,

@@ -19,6 +19,7 @@ enum proxy_forwarded { PROXY_FORWARDED_X, PROXY_FORWARDED_RFC7239, PROXY_FORWARD
 enum proxy_early_hints { PROXY_EARLY_HINTS_HTTP2, PROXY_EARLY_HINTS_ALL, PROXY_EARLY_HINTS_OFF };
 
 enum proxy_client_leave { PROXY_CLIENT_LEAVE_CANCEL, PROXY_CLIENT_LEAVE_FINISH };
+enum proxy_send_proxy { PROXY_SEND_PROXY_OFF, PROXY_SEND_PROXY_V1, PROXY_SEND_PROXY_V2 };
 
 enum { PROXY_FIELDS_MAX = 128 }; /* headers of a response */
 
@@ -49,13 +50,14 @@ struct proxy_conf {
     struct mk_pattern match;
     struct proxy_target to;
     bool strip_prefix, rewrite_location;
-    int path, encoded_slash, forwarded, early_hints, client_leave; /* enum proxy_path ... */
-    struct mk_conf_list upgrade;                                   /* the protocols that requests may ask for */
-    struct mk_str host_header;                                     /* "Client", "Backend" or a name */
-    struct field_changes request;                                  /* RequestSet and RequestRemove */
-    struct mk_conf_list send_file;                                 /* absolute paths of folders */
+    int path, encoded_slash, forwarded, early_hints, client_leave, send_proxy; /* enum proxy_path ... */
+    struct mk_conf_list upgrade;   /* the protocols that requests may ask for */
+    struct mk_str host_header;     /* "Client", "Backend" or a name */
+    struct field_changes request;  /* RequestSet and RequestRemove */
+    struct mk_conf_list send_file; /* absolute paths of folders */
     struct intercept intercept;
     struct proxy_tls tls;
+    const struct mk_dial_target *source; /* the address to connect from; NULL: the kernel chooses it */
     struct proxy_buffer buffer;
     uint64_t spool_request_bytes; /* 0: Off; UINT64_MAX: On */
     uint64_t response_head_bytes_max;

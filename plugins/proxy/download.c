@@ -7,6 +7,8 @@
 #include <assert.h>
 #include <errno.h>
 
+enum { HEAD_READ_BYTES = 4096 }; /* with a head; what is behind that may go by splice(2) */
+
 void download_begin(struct download *d, const struct mk_response_limits *limits, enum mk_response_to to)
 {
     d->limits = limits;
@@ -76,7 +78,7 @@ static ssize_t fill(struct download *d, struct backend_conn *conn, char *buffer,
     len = d->kept_len;
     if (len)
         memcpy(buffer, d->kept, len);
-    ssize_t n = receive(d, conn, buffer + len, size - len);
+    ssize_t n = receive(d, conn, buffer + len, size - len < HEAD_READ_BYTES ? size - len : HEAD_READ_BYTES);
     return n > 0 ? (ssize_t)len + n : n == 0 ? -EPIPE : n;
 }
 
@@ -148,4 +150,41 @@ ssize_t download_body(struct download *d, struct backend_conn *conn, char *to, s
         data = decode(d, to, (size_t)n);
     }
     return data;
+}
+
+/* ── by splice(2) ── */
+
+/* Empties the pipe first: what a backend has sent before it fails reaches the client. */
+static int drain_pipe(struct pipe *pipe, int fd, size_t size, size_t *moved)
+{
+    while (pipe->bytes && *moved < size) {
+        ssize_t n = pipe_drain(pipe, fd, size - *moved);
+        if (n <= 0)
+            return n == -EAGAIN ? -EBUSY : -ECONNABORTED;
+        *moved += (size_t)n;
+    }
+    return 0;
+}
+
+static ssize_t fill_pipe(struct download *d, struct backend_conn *conn, struct pipe *pipe)
+{
+    ssize_t n = backend_splice(conn, pipe, mk_response_parser_skippable(&d->parser));
+    d->has_failed |= n < 0 && n != -EAGAIN;
+    if (n == 0)
+        return mk_response_parser_end(&d->parser);
+    if (n > 0)
+        mk_response_parser_skip(&d->parser, (uint64_t)n);
+    return n;
+}
+
+ssize_t download_splice(struct download *d, struct backend_conn *conn, struct pipe *pipe, int fd, size_t size)
+{
+    size_t moved = 0;
+    for (;;) {
+        ssize_t r = drain_pipe(pipe, fd, size, &moved);
+        if (r == 0 && moved < size && conn && !d->parser.is_done)
+            r = fill_pipe(d, conn, pipe);
+        if (r <= 0)
+            return moved ? (ssize_t)moved : r;
+    }
 }

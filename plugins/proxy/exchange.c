@@ -16,6 +16,7 @@
 #include "exchange_state.h"
 #include "failure.h"
 #include "orphan.h"
+#include "proxy_header.h"
 #include "trailers.h"
 
 #include <assert.h>
@@ -72,6 +73,8 @@ void exchange_free(struct exchange *x)
     upload_release(&x->up);
     download_release(&x->down);
     buffer_release(&x->buffer);
+    if (x->pipe)
+        pipes_put(&x->thread->pipes, x->thread->account, x->pipe);
     if (x->report.tally)
         tally_add(x->report.tally, TALLY_SENT_BYTES, thread_get_worker(x->thread), (int64_t)x->up.sent_bytes);
     if (x->backend)
@@ -313,7 +316,7 @@ static void on_dial(struct mk_dial *dial, int fd)
 
 static void dial_backend(struct exchange *x)
 {
-    const struct mk_dial_options options = {.timeout_ms = x->conf->connect_timeout_ms};
+    const struct mk_dial_options options = {.timeout_ms = x->conf->connect_timeout_ms, .local = x->conf->source};
     x->phase = DIALING;
     mk_dial_start(&x->dial, x->loop, x->conf->to.dial, &options, on_dial);
     exchange_touch(x);
@@ -331,6 +334,18 @@ static void connect_backend(struct exchange *x)
         return;
     }
     dial_backend(x);
+}
+
+/* Connections that begin with the addresses of a client serve no other one. */
+static struct backend *hold_backend(struct mk_request *req, const struct route *route, struct thread *t)
+{
+    char storage[PROXY_HEADER_BYTES_MAX];
+    struct mk_buf header;
+    mk_buf_init_fixed(&header, storage, sizeof(storage));
+    if (route->conf->send_proxy)
+        proxy_header_write(&header, route->conf->send_proxy, mk_request_client(req),
+                           mk_connection_local(mk_request_connection(req)));
+    return backend_hold(t, route, mk_buf_str(&header));
 }
 
 /* Makes an exchange that ends with that of the server. Returns NULL without memory. */
@@ -379,7 +394,7 @@ void exchange_begin(struct mk_request *req, const struct route *route, struct th
     if (conf->client_leave == PROXY_CLIENT_LEAVE_CANCEL)
         mk_request_end_with_client(req);
     int status = upgrade_init(&x->upgrade, req, &conf->upgrade);
-    x->backend = status ? NULL : backend_hold(t, route);
+    x->backend = status ? NULL : hold_backend(req, route, t);
     if (!x->backend) {
         mk_response_error(req, status ? status : 503);
         return;

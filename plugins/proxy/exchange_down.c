@@ -11,10 +11,17 @@
 
 enum { INTERIM_MAX = 16 };
 
-/* Reads what comes next of the body. Returns as download_body(). */
-static ssize_t read_body(struct exchange *x, char *to, size_t size)
+/* Keeps a pipe only while bytes wait in it. */
+static void keep_pipe(struct exchange *x, struct pipe *pipe)
 {
-    ssize_t n = download_body(&x->down, x->conn, to, size);
+    x->pipe = pipe->bytes ? pipe : NULL;
+    if (!x->pipe)
+        pipes_put(&x->thread->pipes, x->thread->account, pipe);
+}
+
+/* Notes what reading from the connection has returned. */
+static void note_read(struct exchange *x, ssize_t n)
+{
     x->awaits_backend = n == -EAGAIN;
     if (n == -EAGAIN)
         exchange_touch(x);
@@ -22,6 +29,17 @@ static ssize_t read_body(struct exchange *x, char *to, size_t size)
         exchange_fail(x, (int)n);
     else if (x->down.parser.is_done)
         exchange_finish(x);
+}
+
+/* Reads what comes next of the body: what is in the pipe, then from the connection. Returns as download_body(). */
+static ssize_t read_body(struct exchange *x, char *to, size_t size)
+{
+    struct pipe *pipe = x->pipe;
+    ssize_t n = pipe ? pipe_read(pipe, to, size) : download_body(&x->down, x->conn, to, size);
+    if (pipe)
+        keep_pipe(x, pipe);
+    else
+        note_read(x, n);
     return n;
 }
 
@@ -51,6 +69,13 @@ void exchange_down_fill(struct buffer *buffer)
         exchange_fail(x, err);
 }
 
+/* The buffer takes over what has come, if the client does not. */
+static void offer_rest(struct exchange *x)
+{
+    if (x->phase == BODY && !buffer_has_bytes(&x->buffer) && (x->pipe || !x->conn->is_drained))
+        buffer_offer(&x->buffer);
+}
+
 /* Gives the client what waits or has come, when it takes bytes. */
 static ssize_t generate(struct mk_request *req, char *to, size_t size, void *ctx)
 {
@@ -58,15 +83,48 @@ static ssize_t generate(struct mk_request *req, char *to, size_t size, void *ctx
     bool has_bytes = buffer_has_bytes(&x->buffer);
     (void)req;
     buffer_note_asked(&x->buffer);
-    if (!has_bytes && x->phase != BODY)
+    if (!has_bytes && x->phase != BODY && !x->pipe)
         return x->down.parser.is_done ? 0 : -EPIPE;
     ssize_t n = has_bytes ? buffer_read(&x->buffer, to, size) : read_body(x, to, size);
     x->awaits_bytes = n == -EAGAIN && !has_bytes;
     if (n >= 0)
         end_body(x);
-    if (n > 0 && x->phase == BODY && !buffer_has_bytes(&x->buffer) && !x->conn->is_drained)
-        buffer_offer(&x->buffer);
+    if (n > 0)
+        offer_rest(x);
     return n;
+}
+
+/* Moves what comes next by splice(2), until bytes wait in the buffer. */
+static ssize_t move(struct mk_request *req, int fd, size_t size, void *ctx)
+{
+    struct exchange *x = ctx;
+    struct pipes *pipes = &x->thread->pipes;
+    (void)req;
+    buffer_note_asked(&x->buffer);
+    if (buffer_has_bytes(&x->buffer))
+        return -EOPNOTSUPP;
+    struct pipe *pipe = x->pipe ? x->pipe : pipes_take(pipes, x->thread->account);
+    if (!pipe)
+        return -EOPNOTSUPP;
+    ssize_t n = download_splice(&x->down, x->phase == BODY ? x->conn : NULL, pipe, fd, size);
+    keep_pipe(x, pipe);
+    if (n == -ECONNABORTED)
+        return -EPIPE;
+    x->awaits_bytes = n == -EAGAIN;
+    if (x->phase == BODY && n != -EBUSY)
+        note_read(x, n);
+    if (n > 0 || n == -EBUSY)
+        offer_rest(x);
+    return n;
+}
+
+/* Adds a body whose bytes come later. Returns as mk_response_generate(). */
+static int add_body(struct exchange *x)
+{
+    bool is_plain = !x->client->settings && x->down.parser.body == MK_RESPONSE_BODY_LENGTH;
+    if (is_plain && mk_response_parser_skippable(&x->down.parser) >= SPLICE_BYTES_MIN)
+        return mk_response_splice(x->req, generate, move, x);
+    return mk_response_generate(x->req, generate, x);
 }
 
 /* Passes the body on: what came with the head, and then what comes. */
@@ -87,9 +145,8 @@ static void begin_body(struct exchange *x)
         response_add_trailers(x->req, &x->down.trailers);
         exchange_finish(x);
     } else if (r >= 0) {
-        r = mk_response_generate(x->req, generate, x);
-        if (!x->conn->is_drained)
-            buffer_offer(&x->buffer);
+        r = add_body(x);
+        offer_rest(x);
     }
     if (r == -ENOMEM)
         mk_response_abort(x->req);

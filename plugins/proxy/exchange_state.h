@@ -56,6 +56,7 @@ struct exchange {
     bool awaits_bytes;   /* the client takes bytes, and there are none */
     bool awaits_backend; /* for bytes of the body */
     unsigned n_interim;
+    struct pipe *pipe;        /* NULL, or it has bytes of the body, which come before those of the connection */
     struct received received; /* the body, with SpoolRequest */
     struct upload up;
     struct download down;

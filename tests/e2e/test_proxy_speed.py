@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a request that is passed to a backend costs."""
+"""What a request that is passed to a backend costs, and bodies that move without copies, from socket to socket."""
 
 import collections
 
@@ -7,10 +7,39 @@ import pytest
 
 from harness import build
 from harness.backend import Backend, answer
+from harness.client import Client
+from harness.messages import lines, request, sized
 from harness.proxies import TEXT, proxy_section
 from test_budgets import ROLES, Trace
 
 pytestmark = pytest.mark.skipif(not (build.PLUGINS / "proxy.so").exists(), reason="this preset has no plugins")
+
+LEAST = 32768 + 4096  # a body of this length moves without copies, whatever came with its head
+PIPES = 32  # of a worker
+
+
+def make_body(size, seed=0):
+    """No two places of it are equal."""
+    return b"".join(b"%8x" % (seed << 24 | at) for at in range(0, size, 8))[:size]
+
+
+@pytest.fixture
+def proxy(serve):
+    """A server whose default host passes requests to a backend."""
+
+    def start(backend, keys=None, settings=None):
+        return serve({"Workers": 1, **(settings or {})}, text=proxy_section(backend, keys))
+
+    return start
+
+
+def respond_sizes(peer):
+    """To /N a body of N bytes."""
+    while True:
+        peer.respond(make_body(int(peer.request().target[1:])), TEXT)
+
+
+# ── calls ──
 
 
 @pytest.fixture
@@ -48,3 +77,177 @@ def test_calls_of_a_kept_request(count_calls):
     often = {name: number / rounds for name, number in calls.items() if number > 3}  # the wait for the next one
     assert sum(calls.values()) <= 6 * rounds + 3, calls
     assert {name: round(number) for name, number in often.items()} == {"epoll_wait": 2, "recvfrom": 2, "sendmsg": 2}
+
+
+@pytest.mark.budget
+def test_calls_of_a_large_response(count_calls):
+    """Its bytes are not copied: what came with the head is written once, the rest moves into a pipe and out of it."""
+    size, rounds = 200 * 1024, 20
+
+    def ask(client):
+        assert client.ask(f"/{size}").body == make_body(size)
+
+    with Backend(respond_sizes) as backend:
+        calls = count_calls(backend, rounds, ask)
+    assert calls["splice"] >= 2 * rounds, calls
+    assert calls["sendmsg"] <= 2.2 * rounds, calls  # the request, and the head with the first bytes
+    assert calls["pipe2"] == 0, calls  # it is kept
+
+
+# ── bytes ──
+
+SIZES = (32767, 32768, LEAST - 1, LEAST, LEAST + 1, 200 * 1024, 1_000_003, 5_000_000, 13)
+
+
+def test_bodies_are_exact(proxy):
+    with Backend(respond_sizes) as backend:
+        with proxy(backend).connect() as client:
+            for size in SIZES * 2:
+                assert client.ask(f"/{size}").body == make_body(size), size
+        assert len(backend.peers) == 1
+
+
+def test_head_of_a_large_response(proxy):
+    with Backend(respond_sizes) as backend:
+        with proxy(backend).connect() as client:
+            for _ in range(2):
+                assert client.ask("/500000", method="HEAD").length == 500_000
+                assert client.ask("/300000").body == make_body(300_000)
+
+
+@pytest.mark.single_protocol
+def test_pipelined_responses(proxy):
+    """The bytes of one do not get before those of another."""
+    sizes = (300_000, 13, 100_000, 13, 70_000)
+    with Backend(respond_sizes) as backend:
+        with proxy(backend).connect() as client:
+            client.send(b"".join(bytes(request(f"/{size}")) for size in sizes))
+            for size in sizes:
+                assert client.response().body == make_body(size)
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000, 70_000])
+def test_backend_that_sends_pieces(proxy, size):
+    body = make_body(3 * LEAST // 2)
+    cut = len(body) - 20 * size if 20 * size < 40_000 else 1000
+
+    def respond(peer):
+        peer.request()
+        peer.send(lines("HTTP/1.1 200 OK", TEXT, sized(body)) + body[:cut])
+        peer.send_pieces(body[cut:], size)
+        peer.request()
+        peer.respond(b"next", TEXT)
+
+    with Backend(respond) as backend:
+        with proxy(backend).connect() as client:
+            assert client.ask("/").body == body
+            assert client.ask("/next").body == b"next"
+
+
+@pytest.mark.single_protocol
+def test_clients_that_do_not_read(proxy):
+    """Each has its own pipe, up to a number, and the others get copies: no byte reaches another client."""
+    count, size = PIPES + 8, 3_000_000
+
+    def respond(peer):
+        number = int(peer.request().target[1:])
+        peer.respond(make_body(size, number), TEXT)
+
+    with Backend(respond) as backend:
+        server = proxy(backend)
+        clients = [Client(server.addresses[0], rcvbuf=4096) for _ in range(count)]
+        for number, client in enumerate(clients):
+            client.send(request(f"/{number}"))
+        backend.wait_requests(count)
+        with server.connect() as other:
+            assert other.ask("/100").body == make_body(size, 100)
+        for number, client in reversed(list(enumerate(clients))):
+            assert client.response().body == make_body(size, number)
+            client.close()
+
+
+@pytest.mark.single_protocol
+@pytest.mark.parametrize("where", [4096, 60_000, 100_000, 299_999])
+def test_client_that_leaves(proxy, where):
+    """What is left in its pipe is dropped with it, and the connection to the backend is closed."""
+    size = 3_000_000
+
+    def respond(peer):
+        while True:
+            peer.request()
+            peer.respond(make_body(size), TEXT)
+
+    with Backend(respond) as backend:
+        server = proxy(backend)
+        for end in (Client.reset, Client.close):
+            client = Client(server.addresses[0], rcvbuf=4096)
+            client.send(request("/"))
+            client.until(b"\r\n\r\n")
+            client.exactly(where)
+            end(client)
+            backend.wait_open(0)
+        with server.connect() as client:
+            assert client.ask("/").body == make_body(size)
+
+
+@pytest.mark.single_protocol
+@pytest.mark.parametrize("end", ["close", "reset", "half_close"])
+@pytest.mark.parametrize("where", [0, 1, 4095, 4096, 4097, 16384, 65536, LEAST, 150_000, 299_999])
+def test_backend_that_ends(proxy, where, end):
+    """The client gets what the backend has sent, to the last byte, and sees that the rest is missing."""
+    body = make_body(300_000)
+
+    def cut(peer):
+        peer.request()
+        peer.send(lines("HTTP/1.1 200 OK", TEXT, sized(body)) + body[:where])
+        peer.flush()
+        if end == "reset":
+            peer.wait("read")
+            peer.reset()
+        elif end == "half_close":
+            peer.half_close()
+            peer.wait_end()
+
+    with Backend(cut) as backend:
+        server = proxy(backend)
+        with server.connect() as client:
+            client.send(request("/"))
+            assert b"200 OK" in client.until(b"\r\n\r\n")
+            assert client.exactly(where) == body[:where]
+            backend.tell("read")
+            assert client.rest() == b""
+        backend.wait_open(0)
+
+
+@pytest.mark.single_protocol
+def test_end_with_the_last_bytes(proxy):
+    """A backend that closes behind the last byte has sent all of them, also to a client that reads slowly."""
+    body = make_body(2_000_000)
+
+    def respond(peer):
+        peer.request()
+        peer.send(lines("HTTP/1.1 200 OK", TEXT, sized(body)) + body)
+
+    with Backend(respond) as backend:
+        server = proxy(backend)
+        for rcvbuf in (None, 4096):
+            client = Client(server.addresses[0], rcvbuf=rcvbuf)
+            client.send(request("/"))
+            assert client.response().body == body
+            client.close()
+
+
+def test_bytes_behind_a_body(proxy):
+    """They belong to no response, and end the connection."""
+    body = make_body(200_000)
+
+    def respond(peer):
+        peer.request()
+        peer.send(lines("HTTP/1.1 200 OK", TEXT, sized(body)) + body + b"HTTP/1.1 200 OK\r\n\r\n")
+        peer.wait_end()
+
+    with Backend(respond) as backend:
+        with proxy(backend).connect() as client:
+            for _ in range(2):
+                assert client.ask("/").body == body
+        assert len(backend.peers) == 2

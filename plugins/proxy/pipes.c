@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Pipes (pipes.h). */
+#include "pipes.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+static void close_pipe(struct pipes *all, struct mk_account *account, struct pipe *pipe)
+{
+    close(pipe->read_fd);
+    close(pipe->write_fd);
+    mk_account_free(account, pipe, sizeof(*pipe));
+    all->n--;
+}
+
+static struct pipe *open_pipe(struct pipes *all, struct mk_account *account)
+{
+    int fds[2];
+    struct pipe *pipe = mk_account_alloc(account, sizeof(*pipe));
+    if (!pipe)
+        return NULL;
+    if (pipe2(fds, O_NONBLOCK | O_CLOEXEC) < 0) {
+        mk_account_free(account, pipe, sizeof(*pipe));
+        return NULL;
+    }
+    fcntl(fds[1], F_SETPIPE_SZ, PIPE_BYTES); /* a smaller one takes more calls */
+    *pipe = (struct pipe){.read_fd = fds[0], .write_fd = fds[1]};
+    all->n++;
+    return pipe;
+}
+
+struct pipe *pipes_take(struct pipes *all, struct mk_account *account)
+{
+    struct pipe *pipe = all->idle;
+    all->idle = NULL;
+    if (pipe || all->n >= PIPES_MAX)
+        return pipe;
+    return open_pipe(all, account);
+}
+
+void pipes_put(struct pipes *all, struct mk_account *account, struct pipe *pipe)
+{
+    if (pipe->bytes || all->idle)
+        close_pipe(all, account, pipe);
+    else
+        all->idle = pipe;
+}
+
+void pipes_release(struct pipes *all, struct mk_account *account)
+{
+    if (all->idle)
+        close_pipe(all, account, all->idle);
+    all->idle = NULL;
+}
+
+ssize_t pipe_fill(struct pipe *pipe, int fd, size_t size)
+{
+    assert(pipe->bytes == 0);
+    ssize_t n = splice(fd, NULL, pipe->write_fd, NULL, size < PIPE_BYTES ? size : PIPE_BYTES,
+                       SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+    if (n < 0)
+        return -errno;
+    pipe->bytes = (size_t)n;
+    return n;
+}
+
+ssize_t pipe_drain(struct pipe *pipe, int fd, size_t size)
+{
+    size_t most = pipe->bytes < size ? pipe->bytes : size;
+    ssize_t n = splice(pipe->read_fd, NULL, fd, NULL, most, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+    if (n < 0)
+        return -errno;
+    pipe->bytes -= (size_t)n;
+    return n;
+}
+
+ssize_t pipe_read(struct pipe *pipe, char *to, size_t size)
+{
+    ssize_t n = read(pipe->read_fd, to, size);
+    assert(n > 0 && (size_t)n <= pipe->bytes); /* there are bytes, and the call has no other way to fail */
+    pipe->bytes -= (size_t)n;
+    return n;
+}
