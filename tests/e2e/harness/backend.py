@@ -302,9 +302,6 @@ class Backend(FakeServer):
             raise self.errors[0] from error
 
     def run(self, connection):
-        connection.settimeout(self.seconds)
-        if connection.family != socket.AF_UNIX:
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with self.changed:
             peer = Peer(self, connection)
             self.peers.append(peer)
@@ -312,6 +309,9 @@ class Backend(FakeServer):
             self.open_max = max(self.open, self.open_max)
             self.changed.notify_all()
         try:
+            connection.settimeout(self.seconds)
+            if connection.family != socket.AF_UNIX:
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if self.context and self.handshakes:
                 peer.secure()
             self.scripts[min(peer.number, len(self.scripts) - 1)](peer)
