@@ -205,7 +205,7 @@ def test_starts_and_stops(compiled, tmp_path, kind, times):
         capture_output=True,
         timeout=500,
         text=True,
-        env=build.environment(),
+        env={**build.environment(), "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"},
     )
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
 
