@@ -61,15 +61,17 @@ struct backend_conn {
     struct mk_io io;
     bool is_drained; /* there is nothing to read now */
     bool is_ending;  /* the backend has ended its side, or the connection has failed */
+    bool is_reused;
+    bool is_bound; /* to a connection of a client: it is not kept for others */
     struct backend *backend;
     struct mk_list node; /* while it is idle */
-    uint64_t idle_since_ms;
-    backend_conn_fn fn; /* while it is lent */
+    union {              /* likewise */
+        uint64_t idle_since_ms;
+        struct bound *bound; /* if it is bound; `fn` closes it when it ends */
+    };
+    struct mk_list bound_node; /* likewise */
+    backend_conn_fn fn;        /* while it is lent */
     void *user;
-    bool is_reused;
-    bool is_bound;       /* to a connection of a client: it is not kept for others */
-    struct bound *bound; /* while it is idle there; `fn` closes it when it ends */
-    struct mk_list bound_node;
 };
 
 /* What makes a connection one that an exchange may use, and how long it is kept. */

@@ -112,6 +112,21 @@ void mk_arena_release(struct mk_arena *a)
     *a = (struct mk_arena){.account = a->account, .bytes_max = a->bytes_max};
 }
 
+/* Adds a chunk of `size` bytes, which the limit allows. Returns 0 or -ENOMEM. */
+static int open_chunk(struct mk_arena *a, size_t size)
+{
+    struct mk_arena_chunk *chunk = get_chunk(a->account, size);
+    if (!chunk)
+        return -ENOMEM;
+    *chunk = (struct mk_arena_chunk){.next = a->chunks, .size = size};
+    a->chunks = chunk;
+    a->bytes += size;
+    a->at = (char *)(chunk + 1);
+    a->end = (char *)chunk + size;
+    mk__asan_poison(a->at, (size_t)(a->end - a->at));
+    return 0;
+}
+
 static int add_chunk(struct mk_arena *a, size_t need)
 {
     assert(a->bytes <= a->bytes_max);
@@ -124,16 +139,17 @@ static int add_chunk(struct mk_arena *a, size_t need)
         size = need + sizeof(struct mk_arena_chunk);
     if (size > left)
         size = left & ~(size_t)(ALIGN - 1);
-    struct mk_arena_chunk *chunk = get_chunk(a->account, size);
-    if (!chunk)
+    return open_chunk(a, size);
+}
+
+int mk__arena_reserve(struct mk_arena *a, size_t size)
+{
+    size_t left = a->bytes_max - a->bytes;
+    if (size <= (size_t)(a->end - a->at))
+        return 0;
+    if (left < sizeof(struct mk_arena_chunk) + ALIGN || size > left - sizeof(struct mk_arena_chunk) - ALIGN)
         return -ENOMEM;
-    *chunk = (struct mk_arena_chunk){.next = a->chunks, .size = size};
-    a->chunks = chunk;
-    a->bytes += size;
-    a->at = (char *)(chunk + 1);
-    a->end = (char *)chunk + size;
-    mk__asan_poison(a->at, (size_t)(a->end - a->at));
-    return 0;
+    return open_chunk(a, sizeof(struct mk_arena_chunk) + ((size + ALIGN - 1) & ~(size_t)(ALIGN - 1)));
 }
 
 /* Allocates in a chunk that is added. Apart, because most calls need none. */

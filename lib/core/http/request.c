@@ -12,7 +12,12 @@
 #include <assert.h>
 #include <errno.h>
 
-enum { COLLECT_BYTES_FIRST = 1024, RATE_GRACE_MS = 5000 };
+enum {
+    COLLECT_BYTES_FIRST = 1024,
+    RATE_GRACE_MS = 5000,
+    UPGRADE_BYTES =
+        352, /* what an exchange that becomes a tunnel needs behind its head, such as that of the response */
+};
 
 /* The plugins of small builds share no files. */
 enum { BORROWS = !MK_SMALL };
@@ -180,6 +185,8 @@ int mk__request_copy_head(struct mk_request *req)
         return 0;
     if (MK__TUNNELS && req->tunnel && req->output_state >= MK__OUTPUT_HEAD)
         return copy_tunnel_head(req);
+    if (MK__TUNNELS && req->parse.seen & 1u << MK_HEADER_UPGRADE)
+        mk__arena_reserve(&req->arena, fields_bytes + req->parse.head_len + UPGRADE_BYTES);
     char *copy = mk_arena_alloc(&req->arena, fields_bytes + req->parse.head_len + 1);
     if (!copy)
         return -ENOMEM;

@@ -51,6 +51,37 @@ TEST(keeps_small_chunks)
     assert_int_equal(account.bytes, 0);
 }
 
+/* Room for several allocations, in a chunk of that size. */
+TEST(reserves)
+{
+    _Alignas(16) char storage[64];
+    struct mk_account account = {0};
+    struct mk_arena a;
+    mk_arena_init(&a, &account, 1024, storage, sizeof(storage));
+    assert_int_equal(mk__arena_reserve(&a, 64), 0);
+    assert_int_equal(account.bytes, 0); /* the storage has it */
+    assert_int_equal(mk__arena_reserve(&a, 65), 0);
+    assert_int_equal(account.bytes, 96);
+    char *first = mk_arena_alloc(&a, 1), *last = mk_arena_alloc(&a, 64);
+    assert_ptr_equal(last, first + 16);
+    assert_int_equal(account.bytes, 96);
+    assert_int_equal(mk__arena_reserve(&a, 1024 - 96 - 16), -ENOMEM);
+    assert_int_equal(mk__arena_reserve(&a, SIZE_MAX), -ENOMEM);
+    assert_int_equal(mk__arena_reserve(&a, 1024 - 96 - 32), 0);
+    assert_int_equal(account.bytes, 1008);
+    assert_int_equal(mk__arena_reserve(&a, 1024), -ENOMEM);
+    assert_non_null(mk_arena_alloc(&a, 1024 - 96 - 32));
+    mk_arena_release(&a);
+    assert_int_equal(account.bytes, 0);
+
+    mk_arena_init(&a, NULL, 1024, NULL, 0);
+    mk__alloc_countdown = 0;
+    assert_int_equal(mk__arena_reserve(&a, 100), -ENOMEM);
+    assert_int_equal(mk__alloc_countdown, -1);
+    assert_int_equal(a.bytes, 0);
+    mk_arena_release(&a);
+}
+
 /* A separate chunk for one allocation, while the one before continues. */
 TEST(exact_chunks)
 {
