@@ -21,7 +21,7 @@ pytestmark = [
     pytest.mark.single_protocol,
 ]
 needs_h2 = pytest.mark.skipif(not build.speaks("h2"), reason="this build does not speak HTTP/2")
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="NOT TESTED: only root can mount a disk")
+needs_mounts = pytest.mark.skipif(not build.can_mount(), reason="NOT TESTED: processes have no mounts of their own")
 KILOBYTE, MEGABYTE = 1 << 10, 1 << 20
 PIECE = bytes(range(251)) * 41  # a length that no buffer has
 SPOOL = "plugins/proxy/proxy.conf"
@@ -187,7 +187,7 @@ def test_what_is_not_kept_stops_the_backend(proxy, tmp_path, why):
         assert len(backend.peers) == 2
 
 
-@needs_root
+@needs_mounts
 def test_a_full_disk_stops_the_backend(proxy, tmp_path, slow_client):
     body = make_body(8 * MEGABYTE)
     wrapper = ["unshare", "-m", "sh", "-c", SMALL_DISK, proxy.folder]
@@ -353,7 +353,7 @@ def test_a_request_above_the_budget(proxy, slow_client, spool):
         assert not backend.peers
 
 
-@needs_root
+@needs_mounts
 def test_a_request_above_a_full_disk(proxy):
     wrapper = ["unshare", "-m", "sh", "-c", SMALL_DISK, proxy.folder]
     with Backend(echo_length) as backend:
@@ -427,7 +427,8 @@ def test_a_folder_that_cannot_be_written(tmp_path, site_root, folder):
     assert f'no file can be made in "{folder}"' in got.stderr and f"{SPOOL}:2" in got.stderr
 
 
-@needs_root
+@needs_mounts
+@needs_mounts
 def test_a_default_folder_that_cannot_be_written(tmp_path, site_root):
     """SpoolRequest needs one; BufferResponse does without."""
     wrapper = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs -o ro none /var/tmp && exec "$0" "$@"']

@@ -9,6 +9,7 @@ from harness.certificates import Authority
 from harness.failing_memory import fail_each, only_sanitized
 from harness.messages import chunked, lines, request
 from harness.proxies import TEXT, proxy_section
+from harness.server import await_true
 from harness.ways import WAYS
 from harness.websocket import WebSocket
 
@@ -17,7 +18,7 @@ pytestmark = [
     pytest.mark.skipif(not (build.PLUGINS / "proxy.so").exists(), reason="this preset has no plugins"),
     only_sanitized,
 ]
-BODY = b"x" * 40_000
+BODY, LARGE = b"x" * 40_000, b"x" * 4_000_000
 
 
 def respond_in_chunks(peer):
@@ -48,8 +49,29 @@ def ask_chunked(client):
     return client.response(method="POST")
 
 
+def ask_received(client):
+    head = lines("POST /up HTTP/1.1", "Host: localhost", "Content-Type: text/plain", "Transfer-Encoding: chunked")
+    client.send(head + chunked(*[BODY] * 10))
+    return client.response(method="POST")
+
+
 def ask_h2(client):
     return client.ask("/a?b", method="POST", body=BODY)
+
+
+def respond_large(peer):
+    while True:
+        peer.request()
+        try:
+            peer.respond(LARGE, TEXT)
+        finally:
+            peer.backend.tell("sent")
+
+
+def name_file(peer):
+    while True:
+        peer.request()
+        peer.respond(b"", TEXT, "X-Accel-Redirect: /file")
 
 
 def each(server, connect, ask):
@@ -68,6 +90,60 @@ def test_http1(serve, script, ask):
     with Backend(script) as backend:
         server = serve(text=proxy_section(backend))
         each(server, server.connect, ask)
+
+
+def test_splice(serve):
+    """A body that is moved through a pipe."""
+    with Backend(respond_large) as backend:
+        server = serve(text=proxy_section(backend))
+        each(server, server.connect, ask_get)
+
+
+def test_buffer(serve):
+    """A client that takes the response when the backend has sent it: from memory and a file."""
+
+    def ask_late(client):
+        client.send(request("/"))
+        head = client.head()
+        if head.status == 200:
+            assert backend.events("sent").wait(30)
+            backend.events("sent").clear()
+            assert client.exactly(len(LARGE)) == LARGE
+        return head
+
+    with Backend(respond_large) as backend:
+        server = serve(text=proxy_section(backend, {"BufferResponse": "128K 8M"}))
+        each(server, lambda: server.connect(rcvbuf=4096), ask_late)
+
+
+def test_received_requests(serve):
+    """Kept in memory and a file."""
+    with Backend(echo) as backend:
+        server = serve(text=proxy_section(backend, {"SpoolRequest": "On"}))
+        each(server, server.connect, ask_received)
+
+
+def test_named_files(serve, tmp_path):
+    (tmp_path / "file").write_bytes(BODY)
+    with Backend(name_file) as backend:
+        server = serve(text=proxy_section(backend, {"SendFile": tmp_path}))
+        each(server, server.connect, ask_get)
+
+
+def test_requests_whose_clients_leave(serve):
+    """Amid the body; the server has noticed that when the exchange is over."""
+    with Backend(respond_large) as backend:
+        server = serve(text=proxy_section(backend, {"OnClientLeave": "Finish"}))
+
+        def leave(client):
+            opened = server.descriptors()
+            client.send(request("/"))
+            head = client.head()
+            client.reset()
+            await_true(lambda: server.descriptors() <= opened, what="the close")
+            return head
+
+        each(server, lambda: server.connect(rcvbuf=4096), leave)
 
 
 @pytest.mark.skipif(not build.speaks("h2"), reason="this build does not speak HTTP/2")
