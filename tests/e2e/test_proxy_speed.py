@@ -94,6 +94,32 @@ def test_calls_of_a_large_response(count_calls):
     assert calls["pipe2"] == 0, calls  # it is kept
 
 
+@pytest.mark.budget
+def test_calls_of_a_response_that_pauses(count_calls):
+    """Its first bytes are held back for those that follow, unless there are none: then one more call has them leave."""
+    rounds, first, rest = 20, b"x" * 100, b"y" * 99_900
+
+    def pause(peer):
+        while True:
+            peer.request()
+            peer.send(lines("HTTP/1.1 200 OK", TEXT, f"Content-Length: {len(first + rest)}") + first)
+            peer.wait("continue")
+            peer.backend.events("continue").clear()
+            peer.send(rest)
+
+    with Backend(pause) as backend:
+
+        def ask(client):
+            client.send(request("/"))
+            assert client.head().status == 200
+            assert client.exactly(len(first)) == first
+            backend.tell("continue")
+            assert client.exactly(len(rest)) == rest
+
+        calls = count_calls(backend, rounds, ask)
+    assert calls["setsockopt"] == rounds, calls
+
+
 # ── bytes ──
 
 SIZES = (32767, 32768, LEAST - 1, LEAST, LEAST + 1, 200 * 1024, 1_000_003, 5_000_000, 13)

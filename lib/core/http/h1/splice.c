@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <netinet/tcp.h>
 
 enum { TURN_BYTES = 512 * 1024 }; /* then other connections have their turn, as with sendfile(2) */
 
@@ -37,10 +38,18 @@ static size_t get_size(const struct mk_request *req, size_t moved)
     return left < TURN_BYTES - moved ? (size_t)left : TURN_BYTES - moved;
 }
 
+/* The kernel holds these bytes back for those that follow. */
 static enum mk__h1_send_result flush_output(struct mk__conn *c)
 {
-    int r = mk__sock_flush(&c->sock, &c->http->out, c->http->account, 0);
+    int r = mk__sock_flush(&c->sock, &c->http->out, c->http->account, MK_IO_MORE);
     return r < 0 ? MK__H1_SEND_BROKEN : r == MK_AGAIN || !c->sock.writable ? MK__H1_SEND_BLOCKED : MK__H1_SEND_DONE;
+}
+
+/* None follow now: those that were held back leave. */
+static void push(struct mk__conn *c)
+{
+    int on = 1;
+    setsockopt(c->sock.io.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
 
 enum mk__h1_send_result mk__h1_splice(struct mk__conn *c, struct mk_request *req, struct mk__part *part)
@@ -50,12 +59,15 @@ enum mk__h1_send_result mk__h1_splice(struct mk__conn *c, struct mk_request *req
         part->splice = NULL;
         return MK__H1_SEND_FAILED;
     }
+    bool has_output = c->http->out.len;
     enum mk__h1_send_result r = flush_output(c);
     if (r != MK__H1_SEND_DONE)
         return r;
     for (size_t moved = 0, size; (size = get_size(req, moved));) {
         ssize_t n = part->splice(req, c->sock.io.fd, size, part->ctx);
         assert(n <= (ssize_t)size);
+        if (n < 0 && moved == 0 && has_output)
+            push(c);
         if (n <= 0)
             return n ? convert_error(c, req, part, (int)n) : MK__H1_SEND_DONE;
         moved += (size_t)n;

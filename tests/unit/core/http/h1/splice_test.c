@@ -33,10 +33,12 @@ static ssize_t move_bytes(struct mk_request *req, int fd, size_t size, void *ctx
     (void)ctx;
     assert_true(fd >= 0 && move.calls < COUNT(move.sizes));
     move.waits_output |= req->http->out.len > 0;
+    struct mk_test_client *client = req->ops->io(req)->state;
     ssize_t n = move.calls < COUNT(move.results) ? move.results[move.calls] : move.last;
     move.sizes[move.calls++] = size;
+    client->corked = false; /* these bytes follow, or the socket is told that none do */
     if (n == -EBUSY)
-        ((struct mk_test_client *)req->ops->io(req)->state)->room = 0;
+        client->room = 0;
     return n > (ssize_t)size ? (ssize_t)size : n;
 }
 
