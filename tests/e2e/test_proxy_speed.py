@@ -92,6 +92,7 @@ def test_calls_of_a_large_response(count_calls):
     assert calls["splice"] >= 2 * rounds, calls
     assert calls["sendmsg"] <= 2.2 * rounds, calls  # the request, and the head with the first bytes
     assert calls["pipe2"] == 0, calls  # it is kept
+    assert not {"openat", "pwrite64", "mmap", "brk"} & set(calls), calls  # nothing waits in memory or a file
 
 
 @pytest.mark.budget
