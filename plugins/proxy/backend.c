@@ -138,6 +138,8 @@ ssize_t backend_splice(struct backend_conn *c, struct pipe *to, size_t size)
         return -EAGAIN;
     ssize_t n = pipe_fill(to, c->io.fd, size);
     c->is_drained = n == -EAGAIN;
+    if (n > 0)
+        count(c->backend, TALLY_RECEIVED_BYTES, n);
     return n;
 }
 
@@ -216,7 +218,8 @@ int backend_add(struct backend *b, int fd, const struct client *client, struct m
     }
     *c = (struct backend_conn){.event = {.ready = on_event, .fd = fd},
                                .io = {.transport = client->transport, .fd = fd},
-                               .backend = b};
+                               .backend = b,
+                               .is_bound = b->preamble.len > 0};
     err = client->transport->connect(&c->io, worker, client->settings);
     if (err == 0)
         err = mk_event_add(b->thread->base.loop, &c->event, EVENTS);

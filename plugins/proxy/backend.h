@@ -62,7 +62,7 @@ struct backend_conn {
     bool is_drained; /* there is nothing to read now */
     bool is_ending;  /* the backend has ended its side, or the connection has failed */
     bool is_reused;
-    bool is_bound; /* to a connection of a client: it is not kept for others */
+    bool is_bound; /* to a connection of a client, by its login or the preamble: it is not kept for others */
     struct backend *backend;
     struct mk_list node; /* while it is idle */
     union {              /* likewise */

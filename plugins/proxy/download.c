@@ -154,13 +154,19 @@ ssize_t download_body(struct download *d, struct backend_conn *conn, char *to, s
 
 /* ── by splice(2) ── */
 
+/* Tells whether the system does not move bytes between these sockets. */
+static bool is_refused(ssize_t err)
+{
+    return err == -EINVAL || err == -ENOSYS || err == -EPERM;
+}
+
 /* Empties the pipe first: what a backend has sent before it fails reaches the client. */
 static int drain_pipe(struct pipe *pipe, int fd, size_t size, size_t *moved)
 {
     while (pipe->bytes && *moved < size) {
         ssize_t n = pipe_drain(pipe, fd, size - *moved);
         if (n <= 0)
-            return n == -EAGAIN ? -EBUSY : -ECONNABORTED;
+            return n == -EAGAIN ? -EBUSY : is_refused(n) ? -EOPNOTSUPP : -ECONNABORTED;
         *moved += (size_t)n;
     }
     return 0;
@@ -168,7 +174,10 @@ static int drain_pipe(struct pipe *pipe, int fd, size_t size, size_t *moved)
 
 static ssize_t fill_pipe(struct download *d, struct backend_conn *conn, struct pipe *pipe)
 {
-    ssize_t n = backend_splice(conn, pipe, mk_response_parser_skippable(&d->parser));
+    uint64_t left = mk_response_parser_skippable(&d->parser);
+    ssize_t n = backend_splice(conn, pipe, left < PIPE_BYTES ? (size_t)left : PIPE_BYTES);
+    if (is_refused(n))
+        return -EOPNOTSUPP;
     d->has_failed |= n < 0 && n != -EAGAIN;
     if (n == 0)
         return mk_response_parser_end(&d->parser);

@@ -51,7 +51,8 @@ ssize_t download_body(struct download *d, struct backend_conn *conn, char *to, s
 /*
  * Moves what comes next of a body with a length through `pipe` to a socket, at most `size` bytes; without `conn` only
  * what is in the pipe. Returns the number of bytes, 0 (there are no more), -EAGAIN (of the backend), -EBUSY (the socket
- * takes no more now), -ECONNABORTED (the socket has failed), -EPIPE (the body was cut) or another -errno of `conn`.
+ * takes no more now), -ECONNABORTED (the socket has failed), -EPIPE (the body was cut), -EOPNOTSUPP (the system does
+ * not do that: the bytes can be read) or another -errno of `conn`.
  */
 ssize_t download_splice(struct download *d, struct backend_conn *conn, struct pipe *pipe, int fd, size_t size);
 

@@ -50,10 +50,21 @@ static void end_body(struct exchange *x)
         response_add_trailers(x->req, &x->down.trailers);
 }
 
+/* The buffer takes over what has come, if the client does not. */
+static void offer_rest(struct exchange *x)
+{
+    if (x->phase == BODY && !buffer_has_bytes(&x->buffer) && (x->pipe || !x->conn->is_drained))
+        buffer_offer(&x->buffer);
+}
+
 void exchange_down_fill(struct buffer *buffer)
 {
     struct exchange *x = MK_CONTAINER_OF(buffer, struct exchange, buffer);
     int err = 0;
+    if (x->is_taken) {
+        offer_rest(x); /* its turn comes late */
+        return;
+    }
     while (err == 0 && x->phase == BODY && !x->awaits_bytes) {
         err = buffer_room(buffer);
         if (err != 0)
@@ -67,13 +78,6 @@ void exchange_down_fill(struct buffer *buffer)
     }
     if (err < 0)
         exchange_fail(x, err);
-}
-
-/* The buffer takes over what has come, if the client does not. */
-static void offer_rest(struct exchange *x)
-{
-    if (x->phase == BODY && !buffer_has_bytes(&x->buffer) && (x->pipe || !x->conn->is_drained))
-        buffer_offer(&x->buffer);
 }
 
 /* Gives the client what waits or has come, when it takes bytes. */
@@ -101,6 +105,7 @@ static ssize_t move(struct mk_request *req, int fd, size_t size, void *ctx)
     struct pipes *pipes = &x->thread->pipes;
     (void)req;
     buffer_note_asked(&x->buffer);
+    x->is_taken = false;
     if (buffer_has_bytes(&x->buffer))
         return -EOPNOTSUPP;
     struct pipe *pipe = x->pipe ? x->pipe : pipes_take(pipes, x->thread->account);
@@ -108,11 +113,12 @@ static ssize_t move(struct mk_request *req, int fd, size_t size, void *ctx)
         return -EOPNOTSUPP;
     ssize_t n = download_splice(&x->down, x->phase == BODY ? x->conn : NULL, pipe, fd, size);
     keep_pipe(x, pipe);
-    if (n == -ECONNABORTED)
-        return -EPIPE;
+    if (n == -ECONNABORTED || n == -EOPNOTSUPP)
+        return n == -EOPNOTSUPP ? n : -EPIPE;
+    x->is_taken = n != -EBUSY;
     x->awaits_bytes = n == -EAGAIN;
-    if (x->phase == BODY && n != -EBUSY)
-        note_read(x, n);
+    if (x->phase == BODY)
+        note_read(x, n == -EBUSY ? 0 : n); /* all may have been read, and wait in the pipe */
     if (n > 0 || n == -EBUSY)
         offer_rest(x);
     return n;
@@ -174,29 +180,34 @@ static int switch_protocols(struct exchange *x, struct mk_str head)
     return 0;
 }
 
-/* The server responds in place of the backend, whose connection is kept if it has sent all of its response. */
+/*
+ * The server has responded in place of the backend, whose connection is kept if it has sent all of its response. The
+ * head is not valid any more.
+ */
 static void discard_response(struct exchange *x)
 {
     int err;
-    download_first(&x->down, &err); /* an error is a response that has not ended */
-    exchange_finish(x);
+    download_first(&x->down, &err);
+    if (err == 0 && !x->down.parser.is_done)
+        download_body(&x->down, x->conn, x->thread->buffer, THREAD_BUFFER_BYTES);
+    exchange_finish(x); /* an error is a response that has not ended */
 }
 
 static int respond_page(struct exchange *x, struct mk_str head)
 {
-    discard_response(x);
     mk_response_error(x->req, x->down.parser.status);
     response_keep_for_error(x->req, x->conf, &x->down.parser, x->down.fields, head);
+    discard_response(x);
     return MK_DECLINED;
 }
 
 static int respond_file(struct exchange *x, struct mk_str head, const struct named_file *named)
 {
-    discard_response(x);
     if (response_keep_for_file(x->req, x->conf, &x->down.parser, x->down.fields, head) < 0)
         mk_response_error(x->req, 502);
     else
         send_file_respond(x->req, &x->conf->send_file, named);
+    discard_response(x);
     return MK_DECLINED;
 }
 

@@ -54,6 +54,7 @@ struct exchange {
     bool is_reading;     /* the request's body has a reader */
     bool is_paused;      /* the client, until the backend has taken what waits */
     bool awaits_bytes;   /* the client takes bytes, and there are none */
+    bool is_taken;       /* the client takes what comes, by splice(2) */
     bool awaits_backend; /* for bytes of the body */
     unsigned n_interim;
     struct pipe *pipe;        /* NULL, or it has bytes of the body, which come before those of the connection */

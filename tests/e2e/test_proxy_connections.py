@@ -164,6 +164,18 @@ def test_ipv6(proxy, version):
             assert headers == [names_of(client)]
 
 
+def test_connections_end_with_their_clients(proxy):
+    """No other client could use them."""
+    with Backend(serve_behind("v2", [])) as backend:
+        server = proxy(backend, {"SendProxy": "v2", "KeepAliveTimeout": "1h"})
+        for _ in range(3):
+            with server.connect() as client:
+                for _ in range(2):
+                    assert client.ask("/").body == b"hello"
+        backend.wait_open(0)
+        assert len(backend.peers) == 3
+
+
 @pytest.mark.parametrize("version", READERS)
 def test_client_that_a_trusted_proxy_names(proxy, version):
     """It has no port, and its address may be of another family than that of this server."""
@@ -174,8 +186,8 @@ def test_client_that_a_trusted_proxy_names(proxy, version):
             for address in ("192.0.2.1", "2001:db8::1", "192.0.2.1"):
                 assert client.ask("/", f"X-Forwarded-For: {address}").body == b"hello"
             _, (own, port) = names_of(client)
-        first, second = headers
-        assert first == (("192.0.2.1", 0), (own, port))
+        first, second, third = headers  # a connection for each request
+        assert first == third == (("192.0.2.1", 0), (own, port))
         assert second[0] == ("2001:db8::1", 0) and second[1][1] == port
         assert ipaddress.ip_address(second[1][0]).ipv4_mapped == ipaddress.ip_address(own)
 

@@ -126,6 +126,14 @@ def test_retries_are_counted(proxy):
 
 
 @needs_status
+def test_bytes_that_are_not_copied_are_counted(proxy):
+    with Backend(answer(b"x" * 300_000, TEXT)) as backend:
+        with proxy(backend).connect() as client:
+            assert len(client.ask("/b").body) == 300_000
+            assert numbers(client, backend.url)["received_bytes_total"] > 300_000
+
+
+@needs_status
 def test_tunnels_are_counted(proxy):
     def upgrade(peer):
         peer.head()

@@ -142,14 +142,12 @@ static int add_chunk(struct mk_arena *a, size_t need)
     return open_chunk(a, size);
 }
 
-int mk__arena_reserve(struct mk_arena *a, size_t size)
+void mk__arena_reserve(struct mk_arena *a, size_t size)
 {
     size_t left = a->bytes_max - a->bytes;
-    if (size <= (size_t)(a->end - a->at))
-        return 0;
-    if (left < sizeof(struct mk_arena_chunk) + ALIGN || size > left - sizeof(struct mk_arena_chunk) - ALIGN)
-        return -ENOMEM;
-    return open_chunk(a, sizeof(struct mk_arena_chunk) + ((size + ALIGN - 1) & ~(size_t)(ALIGN - 1)));
+    if (size > (size_t)(a->end - a->at) && left > sizeof(struct mk_arena_chunk) + ALIGN &&
+        size <= left - sizeof(struct mk_arena_chunk) - ALIGN)
+        open_chunk(a, sizeof(struct mk_arena_chunk) + ((size + ALIGN - 1) & ~(size_t)(ALIGN - 1)));
 }
 
 /* Allocates in a chunk that is added. Apart, because most calls need none. */

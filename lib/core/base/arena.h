@@ -21,8 +21,8 @@ extern _Atomic long mk__alloc_countdown;
 void *mk__arena_alloc_exact(struct mk_arena *a, size_t size);
 /*
  * Makes room for allocations of `size` bytes in all, each rounded up to 16: where that needs a chunk, in one of just
- * that size. For an arena that lasts long. Returns 0 or -ENOMEM; nothing depends on it.
+ * that size, if there is memory. For an arena that lasts long.
  */
-int mk__arena_reserve(struct mk_arena *a, size_t size);
+void mk__arena_reserve(struct mk_arena *a, size_t size);
 
 #endif

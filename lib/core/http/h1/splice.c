@@ -21,15 +21,18 @@ static enum mk__h1_send_result convert_error(struct mk__conn *c, struct mk_reque
 {
     if (req->response_state == MK__RESPONSE_FAILED)
         return MK__H1_SEND_FAILED;
-    if (err == -EAGAIN)
+    switch (err) {
+    case -EAGAIN:
         return MK__H1_SEND_NEEDS_HANDLER;
-    if (err == -EPIPE)
-        return MK__H1_SEND_BROKEN;
-    if (err == -EOPNOTSUPP)
-        part->splice = NULL;
-    if (err == -EBUSY)
+    case -EBUSY:
         c->sock.writable = false;
-    return err == -EBUSY ? MK__H1_SEND_BLOCKED : MK__H1_SEND_FAILED;
+        return MK__H1_SEND_BLOCKED;
+    case -EPIPE:
+        return MK__H1_SEND_BROKEN;
+    case -EOPNOTSUPP:
+        part->splice = NULL;
+    }
+    return MK__H1_SEND_FAILED;
 }
 
 static size_t get_size(const struct mk_request *req, size_t moved)
@@ -48,7 +51,7 @@ static enum mk__h1_send_result flush_output(struct mk__conn *c)
 /* None follow now: those that were held back leave. */
 static void push(struct mk__conn *c)
 {
-    int on = 1;
+    static const int on = 1;
     setsockopt(c->sock.io.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
 
