@@ -62,6 +62,7 @@ def test_no_server_is_left_behind(tmp_path, number, parallel):
     test, list_of_pids = tmp_path / "test_careless.py", tmp_path / "pids"
     test.write_text(CARELESS.replace("PIDS", str(list_of_pids)).replace("WAITS", "yes" if number else ""))
     options = ["-p", "xdist.plugin", "-p", "harness.orphans", "-p", "no:cacheprovider", "-n", str(parallel)]
+    options.append(f"--basetemp={tmp_path / 'base'}")  # pytest closes the folder of all runs to others
     pytest_of_it = subprocess.Popen(
         [sys.executable, "-m", "pytest", *options, test],
         env={**os.environ, **ALONE},

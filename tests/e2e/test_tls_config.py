@@ -189,16 +189,13 @@ def test_keys_that_others_may_read(check, certificate, tmp_path, mode, fine):
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="needs another user")
-def test_a_key_that_the_user_cannot_read(certificate, tmp_path):
+def test_a_key_that_the_user_cannot_read(certificate, open_folder):
     """At the start root reads it; what a reload would meet is reported by -t."""
-    root = populate(tmp_path / "root", {"a.txt": b"a"})
-    key = own(tmp_path, "key", certificate.key.read_bytes())
-    cert = own(tmp_path, "cert", certificate.cert.read_bytes(), 0o644)
-    for folder in (tmp_path, *tmp_path.parents):
-        if str(folder).startswith("/tmp/"):
-            folder.chmod(0o755)
+    root = populate(open_folder / "root", {"a.txt": b"a"})
+    key = own(open_folder, "key", certificate.key.read_bytes())
+    cert = own(open_folder, "cert", certificate.cert.read_bytes(), 0o644)
     conf = write_config(
-        tmp_path / "conf", root, {**TLS, "User": "nobody"},
+        open_folder / "conf", root, {**TLS, "User": "nobody"},
         files={"sites/default": section("HOST", {"ServerName": "localhost", "DocumentRoot": root})
                + section("TLS", {"Certificate": cert, "CertificateKey": key})},
     )  # fmt: skip
