@@ -270,6 +270,19 @@ typedef void (*mk_body_fn)(struct mk_request *req, struct mk_str piece, bool end
  */
 MK_API void mk_request_read(struct mk_request *req, mk_body_fn fn, void *ctx);
 /*
+ * Moves the next bytes of the body, at most `size`, from the socket `fd` of the client, as splice(2) does.
+ * Returns their count, 0 (the client has ended its side), -EAGAIN (none have come; it is called again when they do),
+ * -EBUSY (they cannot be taken now; it has called mk_request_pause()), -EOPNOTSUPP (it is not called again: mk_body_fn
+ * gets the bytes from here on) or another -errno (the connection of the client has failed).
+ */
+typedef ssize_t (*mk_body_splice_fn)(struct mk_request *req, int fd, size_t size, void *ctx);
+/*
+ * As mk_request_read(), for bytes that go to a socket. Where they come as they are, on HTTP/1 without TLS and chunks,
+ * `splice` is called in place of `fn`, which gets what has come with the head, and the end as an empty piece. The
+ * socket is the server's: non-blocking, and only for bytes of this body. Builds for small devices leave it out.
+ */
+MK_API void mk_request_splice(struct mk_request *req, mk_body_fn fn, mk_body_splice_fn splice, void *ctx);
+/*
  * Ends the exchange when the client ends its side of the connection (HTTP/1) while the exchange waits for its handler,
  * for one whose work is of no use without the client. By default it goes on, because a client may end its side
  * behind its last request and still read; one that has done so before the handler was called is served in any case.

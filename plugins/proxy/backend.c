@@ -77,7 +77,7 @@ static void free_unused(struct backend *b)
     mk_list_del(&b->node);
     mk_timer_cancel(&b->timer);
     if (--b->thread->n_backends == 0)
-        pipes_release(&b->thread->pipes, b->thread->account);
+        pipes_release(&b->thread->pipes);
     mk_account_free(b->thread->account, b, sizeof(*b) + b->key.len);
 }
 
@@ -320,7 +320,7 @@ char *thread_get_buffer(struct thread *t)
 static void open_thread(struct mk_thread *base, struct mk_worker *worker)
 {
     struct thread *t = thread_of(base);
-    t->account = mk_worker_account(worker);
+    t->account = t->pipes.account = mk_worker_account(worker);
     t->shed.fn = shed;
     mk_list_init(&t->orphans);
     mk_list_init(&t->bound);

@@ -154,19 +154,13 @@ ssize_t download_body(struct download *d, struct backend_conn *conn, char *to, s
 
 /* ── by splice(2) ── */
 
-/* Tells whether the system does not move bytes between these sockets. */
-static bool is_refused(ssize_t err)
-{
-    return err == -EINVAL || err == -ENOSYS || err == -EPERM;
-}
-
 /* Empties the pipe first: what a backend has sent before it fails reaches the client. */
 static int drain_pipe(struct pipe *pipe, int fd, size_t size, size_t *moved)
 {
     while (pipe->bytes && *moved < size) {
         ssize_t n = pipe_drain(pipe, fd, size - *moved);
         if (n <= 0)
-            return n == -EAGAIN ? -EBUSY : is_refused(n) ? -EOPNOTSUPP : -ECONNABORTED;
+            return n == -EAGAIN ? -EBUSY : n == -EOPNOTSUPP ? -EOPNOTSUPP : -ECONNABORTED;
         *moved += (size_t)n;
     }
     return 0;
@@ -176,9 +170,7 @@ static ssize_t fill_pipe(struct download *d, struct backend_conn *conn, struct p
 {
     uint64_t left = mk_response_parser_skippable(&d->parser);
     ssize_t n = backend_splice(conn, pipe, left < PIPE_BYTES ? (size_t)left : PIPE_BYTES);
-    if (is_refused(n))
-        return -EOPNOTSUPP;
-    d->has_failed |= n < 0 && n != -EAGAIN;
+    d->has_failed |= n < 0 && n != -EAGAIN && n != -EOPNOTSUPP;
     if (n == 0)
         return mk_response_parser_end(&d->parser);
     if (n > 0)

@@ -74,7 +74,7 @@ void exchange_free(struct exchange *x)
     download_release(&x->down);
     buffer_release(&x->buffer);
     if (x->pipe)
-        pipes_put(&x->thread->pipes, x->thread->account, x->pipe);
+        pipe_put(x->pipe);
     if (x->report.tally)
         tally_add(x->report.tally, TALLY_SENT_BYTES, thread_get_worker(x->thread), (int64_t)x->up.sent_bytes);
     if (x->backend)

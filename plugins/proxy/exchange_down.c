@@ -16,7 +16,7 @@ static void keep_pipe(struct exchange *x, struct pipe *pipe)
 {
     x->pipe = pipe->bytes ? pipe : NULL;
     if (!x->pipe)
-        pipes_put(&x->thread->pipes, x->thread->account, pipe);
+        pipe_put(pipe);
 }
 
 /* Notes what reading from the connection has returned. */
@@ -102,13 +102,12 @@ static ssize_t generate(struct mk_request *req, char *to, size_t size, void *ctx
 static ssize_t move(struct mk_request *req, int fd, size_t size, void *ctx)
 {
     struct exchange *x = ctx;
-    struct pipes *pipes = &x->thread->pipes;
     (void)req;
     buffer_note_asked(&x->buffer);
     x->is_taken = false;
     if (buffer_has_bytes(&x->buffer))
         return -EOPNOTSUPP;
-    struct pipe *pipe = x->pipe ? x->pipe : pipes_take(pipes, x->thread->account);
+    struct pipe *pipe = x->pipe ? x->pipe : pipes_take(&x->thread->pipes);
     if (!pipe)
         return -EOPNOTSUPP;
     ssize_t n = download_splice(&x->down, x->phase == BODY ? x->conn : NULL, pipe, fd, size);

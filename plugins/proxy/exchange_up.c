@@ -52,6 +52,38 @@ static void take_piece(struct mk_request *req, struct mk_str piece, bool end, vo
     exchange_touch(x);
 }
 
+/* Moves what comes next of the body by splice(2). */
+static ssize_t move_piece(struct mk_request *req, int fd, size_t size, void *ctx)
+{
+    struct exchange *x = ctx;
+    ssize_t n = -EBUSY;
+    (void)req;
+    if (x->phase == OVER)
+        return -EOPNOTSUPP;
+    if (x->phase >= WAITING && !upload_is_blocked(&x->up)) {
+        n = upload_splice(&x->up, &x->thread->pipes, &x->conn->io, fd, size);
+        if (n == -ENOMEM)
+            exchange_fail(x, -ENOMEM);
+        if (n == -ENOMEM)
+            return -EOPNOTSUPP;
+        exchange_touch(x);
+    }
+    if (n == -EBUSY || upload_is_blocked(&x->up))
+        pause_client(x);
+    return n;
+}
+
+/* Has the server pass the body on as it comes. */
+static void read_body(struct exchange *x)
+{
+    bool is_plain = !x->client->settings && x->framing.kind == REQUEST_BODY_LENGTH;
+    x->is_reading = true;
+    if (is_plain && x->framing.bytes >= 2 * SPLICE_BYTES_MIN) /* some of it comes with the head */
+        mk_request_splice(x->req, take_piece, move_piece, x);
+    else
+        mk_request_read(x->req, take_piece, x);
+}
+
 /* Sends what the connection takes of a body that was received as a whole. */
 static void send_received(struct exchange *x)
 {
@@ -103,10 +135,8 @@ void exchange_up_begin(struct exchange *x)
         send_received(x);
         return;
     }
-    if (x->up.has_body && !x->is_reading) {
-        x->is_reading = true;
-        mk_request_read(x->req, take_piece, x); /* may send the head with the first piece */
-    }
+    if (x->up.has_body && !x->is_reading)
+        read_body(x); /* may send the head with the first piece */
     err = x->phase == WAITING ? send_head(x) : 0;
     if (err < 0)
         exchange_fail(x, err);

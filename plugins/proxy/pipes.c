@@ -7,52 +7,58 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-static void close_pipe(struct pipes *all, struct mk_account *account, struct pipe *pipe)
+static void close_pipe(struct pipe *pipe)
 {
+    struct pipes *all = pipe->owner;
     close(pipe->read_fd);
     close(pipe->write_fd);
-    mk_account_free(account, pipe, sizeof(*pipe));
+    mk_account_free(all->account, pipe, sizeof(*pipe));
     all->n--;
 }
 
-static struct pipe *open_pipe(struct pipes *all, struct mk_account *account)
+static struct pipe *open_pipe(struct pipes *all)
 {
     int fds[2];
-    struct pipe *pipe = mk_account_alloc(account, sizeof(*pipe));
+    struct pipe *pipe = mk_account_alloc(all->account, sizeof(*pipe));
     if (!pipe)
         return NULL;
     if (pipe2(fds, O_NONBLOCK | O_CLOEXEC) < 0) {
-        mk_account_free(account, pipe, sizeof(*pipe));
+        mk_account_free(all->account, pipe, sizeof(*pipe));
         return NULL;
     }
     fcntl(fds[1], F_SETPIPE_SZ, PIPE_BYTES); /* a smaller one takes more calls */
-    *pipe = (struct pipe){.read_fd = fds[0], .write_fd = fds[1]};
+    *pipe = (struct pipe){.owner = all, .read_fd = fds[0], .write_fd = fds[1]};
     all->n++;
     return pipe;
 }
 
-struct pipe *pipes_take(struct pipes *all, struct mk_account *account)
+struct pipe *pipes_take(struct pipes *all)
 {
     struct pipe *pipe = all->idle;
     all->idle = NULL;
     if (pipe || all->n >= PIPES_MAX)
         return pipe;
-    return open_pipe(all, account);
+    return open_pipe(all);
 }
 
-void pipes_put(struct pipes *all, struct mk_account *account, struct pipe *pipe)
-{
-    if (pipe->bytes || all->idle)
-        close_pipe(all, account, pipe);
-    else
-        all->idle = pipe;
-}
-
-void pipes_release(struct pipes *all, struct mk_account *account)
+void pipes_release(struct pipes *all)
 {
     if (all->idle)
-        close_pipe(all, account, all->idle);
+        close_pipe(all->idle);
     all->idle = NULL;
+}
+
+void pipe_put(struct pipe *pipe)
+{
+    if (pipe->bytes || pipe->owner->idle)
+        close_pipe(pipe);
+    else
+        pipe->owner->idle = pipe;
+}
+
+static ssize_t get_error(void)
+{
+    return errno == EINVAL || errno == ENOSYS || errno == EPERM ? -EOPNOTSUPP : -errno;
 }
 
 ssize_t pipe_fill(struct pipe *pipe, int fd, size_t size)
@@ -61,7 +67,7 @@ ssize_t pipe_fill(struct pipe *pipe, int fd, size_t size)
     ssize_t n = splice(fd, NULL, pipe->write_fd, NULL, size < PIPE_BYTES ? size : PIPE_BYTES,
                        SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
     if (n < 0)
-        return -errno;
+        return get_error();
     pipe->bytes = (size_t)n;
     return n;
 }
@@ -71,7 +77,7 @@ ssize_t pipe_drain(struct pipe *pipe, int fd, size_t size)
     size_t most = pipe->bytes < size ? pipe->bytes : size;
     ssize_t n = splice(pipe->read_fd, NULL, fd, NULL, most, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
     if (n < 0)
-        return -errno;
+        return get_error();
     pipe->bytes -= (size_t)n;
     return n;
 }

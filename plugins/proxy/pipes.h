@@ -17,24 +17,32 @@ enum {
 };
 
 struct pipe {
+    struct pipes *owner;
     int read_fd, write_fd;
     size_t bytes; /* in the pipe */
 };
 
+/* Of a thread. */
 struct pipes {
+    struct mk_account *account;
     struct pipe *idle; /* empty; or NULL */
     unsigned n;        /* in use, and the idle one */
 };
 
 /* Returns an empty pipe; NULL: there are enough, or the system has no more. */
-struct pipe *pipes_take(struct pipes *all, struct mk_account *account);
-/* Ends the use; bytes that are in the pipe are lost. */
-void pipes_put(struct pipes *all, struct mk_account *account, struct pipe *pipe);
-void pipes_release(struct pipes *all, struct mk_account *account);
+struct pipe *pipes_take(struct pipes *all);
+/* Closes the idle one. */
+void pipes_release(struct pipes *all);
 
-/* Moves bytes of a socket into an empty pipe. Returns their number, 0 at the end, or -errno. */
+/* Ends the use of a pipe; bytes that are in it are lost. */
+void pipe_put(struct pipe *pipe);
+
+/*
+ * Moves bytes of a socket into an empty pipe. Returns their number, 0 at the end, -EOPNOTSUPP (the system does not move
+ * bytes from this one) or another -errno.
+ */
 ssize_t pipe_fill(struct pipe *pipe, int fd, size_t size);
-/* Moves up to `size` bytes to a socket. Returns their number, or -errno. */
+/* Moves up to `size` bytes to a socket. Returns their number, -EOPNOTSUPP (as above) or another -errno. */
 ssize_t pipe_drain(struct pipe *pipe, int fd, size_t size);
 /* Reads bytes that are in the pipe, of which there are some. Returns their number. */
 ssize_t pipe_read(struct pipe *pipe, char *to, size_t size);

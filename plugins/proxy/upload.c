@@ -4,14 +4,22 @@
  */
 #include "upload.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 
 enum { CHUNK_LINE_BYTES = 20, PARTS_MAX = 5, UNSENT_BYTES_MAX = 1024 * 1024 };
 
+static void drop_pipe(struct upload *u)
+{
+    if (u->pipe)
+        pipe_put(u->pipe);
+    u->pipe = NULL;
+}
+
 void upload_begin(struct upload *u, struct mk_str head, bool has_body, bool is_chunked)
 {
-    mk_buf_release(&u->unsent);
+    upload_release(u);
     mk_buf_init(&u->unsent, UNSENT_BYTES_MAX);
     u->head = head;
     u->has_body = has_body;
@@ -22,12 +30,14 @@ void upload_begin(struct upload *u, struct mk_str head, bool has_body, bool is_c
 void upload_release(struct upload *u)
 {
     mk_buf_release(&u->unsent);
+    drop_pipe(u);
 }
 
 void upload_move(struct upload *to, struct upload *from)
 {
     *to = *from;
     mk_buf_init(&from->unsent, 0);
+    from->pipe = NULL;
 }
 
 static struct iovec vec_of(struct mk_str s)
@@ -49,6 +59,7 @@ static int refuse(struct upload *u)
     u->is_refused = true;
     u->is_held = false;
     u->unsent.len = 0;
+    drop_pipe(u);
     return 0;
 }
 
@@ -104,6 +115,36 @@ int upload_piece(struct upload *u, struct mk_io *io, struct mk_str piece, bool e
     return n ? send_parts(u, io, vec, n) : 0;
 }
 
+/* ── by splice(2) ── */
+
+/* Copies what the system does not move. */
+static int copy_pipe(struct upload *u)
+{
+    size_t n = u->pipe->bytes;
+    if (mk_buf_reserve(&u->unsent, n) < 0)
+        return -ENOMEM;
+    while (u->pipe->bytes)
+        u->unsent.len += (size_t)pipe_read(u->pipe, u->unsent.data + u->unsent.len, u->pipe->bytes);
+    drop_pipe(u);
+    return 0;
+}
+
+static int flush_pipe(struct upload *u, struct mk_io *io)
+{
+    while (u->pipe->bytes) {
+        ssize_t n = pipe_drain(u->pipe, io->fd, u->pipe->bytes);
+        if (n == -EAGAIN)
+            return 0;
+        if (n == -EOPNOTSUPP)
+            return copy_pipe(u);
+        if (n <= 0)
+            return refuse(u);
+        u->sent_bytes += (uint64_t)n;
+    }
+    drop_pipe(u);
+    return 0;
+}
+
 int upload_flush(struct upload *u, struct mk_io *io)
 {
     if (u->head.p) {
@@ -111,13 +152,26 @@ int upload_flush(struct upload *u, struct mk_io *io)
         u->head = MK_STR_NONE;
         return send_parts(u, io, &vec, 1);
     }
-    if (!upload_is_blocked(u))
-        return 0;
+    int err = u->pipe ? flush_pipe(u, io) : 0;
+    if (err < 0 || u->pipe || !upload_is_blocked(u))
+        return err;
     struct iovec all = vec_of(mk_buf_str(&u->unsent)), *vec = &all;
     int n = all.iov_len > 0;
-    int err = write_parts(u, io, &vec, &n);
+    err = write_parts(u, io, &vec, &n);
     if (err < 0 && err != -EAGAIN)
         return refuse(u);
     mk_buf_drop(&u->unsent, u->unsent.len - (n ? vec->iov_len : 0));
     return 0;
+}
+
+ssize_t upload_splice(struct upload *u, struct pipes *pipes, struct mk_io *io, int fd, size_t size)
+{
+    assert(!upload_is_blocked(u) && !u->is_chunked);
+    u->pipe = u->is_refused ? NULL : pipes_take(pipes);
+    if (!u->pipe)
+        return -EOPNOTSUPP;
+    ssize_t n = pipe_fill(u->pipe, fd, size);
+    u->body_begun |= n > 0;
+    int err = upload_flush(u, io);
+    return err < 0 ? err : n;
 }

@@ -6,11 +6,14 @@
 #ifndef PROXY_UPLOAD_H
 #define PROXY_UPLOAD_H
 
+#include "pipes.h"
+
 #include <monkey/transport.h>
 
 struct upload {
     struct mk_str head;       /* valid in this turn of the loop, and not sent yet; `.p` NULL: none */
     struct mk_buf unsent;     /* what the connection has not taken */
+    struct pipe *pipe;        /* NULL, or the same by splice(2) */
     struct mk_str last_chunk; /* of a chunked body, with trailers; `.p` NULL: without */
     bool is_held;             /* the transport holds bytes that it has taken */
     bool has_body, is_chunked;
@@ -29,13 +32,18 @@ void upload_move(struct upload *to, struct upload *from);
 
 /* Sends a piece of the body, framed, or keeps it. `end`: it is the last one. Returns 0 or -ENOMEM. */
 int upload_piece(struct upload *u, struct mk_io *io, struct mk_str piece, bool end);
+/*
+ * Moves up to `size` bytes of the body from the socket `fd` by splice(2), where no bytes wait; it has a length. Returns
+ * as mk_body_splice_fn, or -ENOMEM.
+ */
+ssize_t upload_splice(struct upload *u, struct pipes *pipes, struct mk_io *io, int fd, size_t size);
 /* Sends what waits. Returns 0 or -ENOMEM. */
 int upload_flush(struct upload *u, struct mk_io *io);
 
 /* Tells whether bytes wait for the backend. */
 static inline bool upload_is_blocked(const struct upload *u)
 {
-    return u->unsent.len > 0 || u->is_held;
+    return u->unsent.len > 0 || u->pipe || u->is_held;
 }
 
 /* Tells whether no more of the body is awaited. */

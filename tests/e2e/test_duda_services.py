@@ -530,14 +530,13 @@ class Askers(Clients):
     def keep(self):
         """An idle connection may be closed when its worker ends."""
         with Client(self.server.addresses[0]) as client:
-            for i in range(50):
-                for target in self.targets:
-                    try:
-                        self.check(target, client)
-                    except (ProtocolError, ConnectionError):
-                        if i == 0 or not self.may_close:
-                            raise
-                        return
+            for i, target in enumerate(self.targets * 50):
+                try:
+                    self.check(target, client)
+                except (ProtocolError, ConnectionError):
+                    if i == 0 or not self.may_close:
+                        raise
+                    return
 
     def renew(self):
         for target in self.targets:

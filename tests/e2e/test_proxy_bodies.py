@@ -2,8 +2,6 @@
 """The plugin proxy with bodies that wait: clients that are slow, and clients that leave."""
 
 import os
-import re
-import subprocess
 
 import pytest
 
@@ -12,6 +10,7 @@ from harness.backend import Backend
 from harness.client import Client, ProtocolError
 from harness.h2 import H2Client
 from harness.messages import chunked, lines, request, sized
+from harness.preload import preload
 from harness.proxies import TEXT, proxy_section
 from harness.server import await_true, run, section, write_config
 from harness.services import reload
@@ -463,14 +462,9 @@ def test_mistakes(tmp_path, site_root, line):
 
 @pytest.fixture(scope="module")
 def failing_writes(tmp_path_factory):
-    """Returns the environment of a server whose n-th write to a file fails; a sanitizer must come first."""
-    folder = tmp_path_factory.mktemp("library")
-    (folder / "writes.c").write_text(FAILING_WRITES)
-    library = folder / "writes.so"
-    subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", library, folder / "writes.c"], check=True)
-    needed = subprocess.run(["ldd", build.binary()], check=True, capture_output=True, text=True).stdout
-    libraries = [*re.findall(r"(/\S+/lib[at]san\S+)", needed), str(library)]
-    return lambda n: {"LD_PRELOAD": " ".join(libraries), "FAIL_EACH": str(n)}
+    """Returns the environment of a server whose n-th write to a file fails."""
+    environment = preload(tmp_path_factory.mktemp("library"), FAILING_WRITES)
+    return lambda n: {**environment, "FAIL_EACH": str(n)}
 
 
 @pytest.mark.parametrize("each", [1, 2, 3, 7, 20])

@@ -43,6 +43,11 @@ def ask_upload(client):
     return client.response(method="POST")
 
 
+def ask_large_upload(client):
+    client.send_in_background(request("/", f"Content-Length: {len(LARGE)}", method="POST") + LARGE)
+    return client.response(method="POST")
+
+
 def ask_chunked(client):
     head = lines("POST /up HTTP/1.1", "Host: localhost", "Content-Type: text/plain", "Transfer-Encoding: chunked")
     client.send(head + chunked(BODY, BODY))
@@ -97,6 +102,12 @@ def test_splice(serve):
     with Backend(respond_large) as backend:
         server = serve(text=proxy_section(backend))
         each(server, server.connect, ask_get)
+
+
+def test_splice_of_a_request(serve):
+    with Backend(echo) as backend:
+        server = serve(text=proxy_section(backend))
+        each(server, server.connect, ask_large_upload)
 
 
 def test_buffer(serve):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nothing that a client does may stop a worker, leak a descriptor or grow the memory without limit."""
 
-import pathlib
 import random
 import signal
 import time
@@ -11,6 +10,7 @@ import pytest
 from harness import build
 from harness.content import HELLO, LARGE
 from harness.messages import LAST, chunked, lines, request
+from harness.queues import queues
 from harness.server import await_true, write_config
 
 HOST = "Host: localhost"
@@ -340,24 +340,14 @@ def test_reloads_where_the_memory_limit_is_reached(serve):
 # ── what clients that do not read cost the system ──
 
 
-def queued(server, client):
-    """Bytes that the kernel holds for this client, as the server's end of the connection has them."""
-    ends = {f"{here[1]:04X}": here for here in (client.sock.getpeername(), client.sock.getsockname())}
-    for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
-        local, remote, _, queues = line.split()[1:5]
-        if [local.split(":")[1], remote.split(":")[1]] == list(ends):
-            return int(queues.split(":")[0], 16)
-    raise AssertionError("no such connection")
-
-
 def stall(server):
     """A client that asks for a large file and takes none of it; how much the kernel holds for it in the end."""
     client = server.connect(rcvbuf=4096)
     client.send(request("/big.bin"))
-    sizes = [-1, queued(server, client)]
+    sizes = [-1, queues(client)[0]]
     while sizes[-1] != sizes[-2] or sizes[-1] == 0:
         time.sleep(0.1)
-        sizes.append(queued(server, client))
+        sizes.append(queues(client)[0])
     client.close()
     return sizes[-1]
 

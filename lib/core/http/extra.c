@@ -134,3 +134,11 @@ void mk_request_end_with_client(struct mk_request *req)
 {
     req->ends_with_client = true;
 }
+
+void mk_request_splice(struct mk_request *req, mk_body_fn fn, mk_body_splice_fn splice, void *ctx)
+{
+    bool is_plain = req->ops->major == 1 && !req->ops->io(req)->transport->handshake;
+    mk_request_read(req, fn, ctx);
+    if (is_plain && req->head.body == MK__BODY_LENGTH)
+        req->body_splice = splice;
+}

@@ -516,6 +516,8 @@ void mk_request_read(struct mk_request *req, mk_body_fn fn, void *ctx)
     if (req->body_state == MK__BODY_STATE_FAILED)
         return;
     req->body_fn = fn;
+    if (MK__EXTRAS)
+        req->body_splice = NULL;
     req->body_ctx = ctx;
     if (req->body_state == MK__BODY_STATE_DONE)
         fn(req, MK_STR(""), true, ctx);

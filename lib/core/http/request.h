@@ -214,6 +214,7 @@ struct mk_request {
     struct mk__tunnel *tunnel;           /* a handler has taken the connection over; or NULL */
     struct mk__trailers *trailers;       /* or NULL */
     struct mk__extra *extra;             /* or NULL */
+    mk_body_splice_fn body_splice;       /* NULL, or moves bytes of the request's body from the socket */
 
     /* not zeroed when the exchange begins */
     struct mk_address client; /* valid with client_known */

@@ -161,7 +161,7 @@ class Client:
         try:
             self.sock.sendall(octets(data))
             return True
-        except (BrokenPipeError, ConnectionResetError):
+        except OSError:  # the test may have closed it, too
             return False
 
     def send_in_background(self, data):

@@ -364,20 +364,23 @@ static enum progress process_input(struct mk__conn *c, struct mk_str *in)
     }
 }
 
-/* Reads once and appends to `in`. Returns false if no more input can come in this turn; on an error `*r` is BROKEN. */
+/*
+ * Reads once and appends to `in`, or has the handler take the bytes. Returns false if no more input can come in this
+ * turn; on an error `*r` is BROKEN.
+ */
 static bool read_input(struct mk__conn *c, struct mk_str *in, enum progress *r)
 {
     struct mk__scratch *scratch = &c->http->in;
     size_t used = (size_t)(in->p - scratch->data) + in->len;
     if (!c->sock.readable || mk__sock_has_ended(&c->sock) || used == scratch->size)
         return false;
-    ssize_t n = mk__sock_read(&c->sock, scratch->data + used, scratch->size - used);
-    if (n == -EAGAIN)
-        return false;
-    if (n < 0)
+    ssize_t n = MK__EXTRAS && c->req && !in->len ? mk__h1_splice_body(c, c->req) : -EOPNOTSUPP;
+    if (n == -EOPNOTSUPP) {
+        n = mk__sock_read(&c->sock, scratch->data + used, scratch->size - used);
+        in->len += n > 0 ? (size_t)n : 0;
+    }
+    if (n < 0 && n != -EAGAIN)
         *r = BROKEN;
-    else
-        in->len += (size_t)n;
     return n >= 0;
 }
 

@@ -32,6 +32,12 @@ enum mk__h1_send_result mk__h1_send(struct mk__conn *c);
  */
 enum mk__h1_send_result mk__h1_splice(struct mk__conn *c, struct mk_request *req, struct mk__part *part);
 
+/*
+ * Has the handler move what comes next of the body from the client's socket. Returns the number of bytes, 0 (the client
+ * has ended its side, or the handler takes none now), -EAGAIN, -EOPNOTSUPP (they are to be read) or another -errno.
+ */
+ssize_t mk__h1_splice_body(struct mk__conn *c, struct mk_request *req);
+
 /* The tunnel functions of struct mk__request_ops. */
 ssize_t mk__h1_tunnel_read(struct mk_request *req, void *to, size_t size);
 ssize_t mk__h1_tunnel_write(struct mk_request *req, const void *from, size_t size);

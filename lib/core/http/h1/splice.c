@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Lets a handler move the bytes of a part to the socket of the client, without a copy in the output buffer. Builds for
- * small devices leave it out.
+ * Lets a handler move the bytes of a part to the socket of the client, and those of a body from there, without a copy
+ * in the buffers of the connection. Builds for small devices leave it out.
  */
 #include "http/h1/h1.h"
 
@@ -10,6 +10,8 @@
 #include <netinet/tcp.h>
 
 enum { TURN_BYTES = 512 * 1024 }; /* then other connections have their turn, as with sendfile(2) */
+
+/* ── to the client ── */
 
 /* Tells whether the bytes of the part go to the client as they are. */
 static bool is_plain(const struct mk__conn *c, const struct mk_request *req)
@@ -79,4 +81,36 @@ enum mk__h1_send_result mk__h1_splice(struct mk__conn *c, struct mk_request *req
             return MK__H1_SEND_YIELD;
     }
     return MK__H1_SEND_DONE;
+}
+
+/* ── from the client ── */
+
+/* Counts bytes that the handler has moved. With the last one the handler gets the end. */
+static void note_moved(struct mk_request *req, size_t n)
+{
+    req->body_left -= n;
+    req->body_bytes += n;
+    req->rate_bytes += n;
+    if (req->body_left)
+        return;
+    req->body_state = MK__BODY_STATE_READING; /* with nothing left to pause for */
+    mk__request_deliver_body(req, MK_STR(""), true);
+}
+
+ssize_t mk__h1_splice_body(struct mk__conn *c, struct mk_request *req)
+{
+    if (req->body_state != MK__BODY_STATE_READING || !req->body_splice)
+        return -EOPNOTSUPP;
+    size_t size = req->body_left < TURN_BYTES ? (size_t)req->body_left : TURN_BYTES;
+    ssize_t n = req->body_splice(req, c->sock.io.fd, size, req->body_ctx);
+    assert(n <= (ssize_t)size && req->body_state < MK__BODY_STATE_DONE);
+    if (n > 0)
+        note_moved(req, (size_t)n);
+    else if (n == 0)
+        c->sock.input = MK__SOCK_INPUT_ENDED;
+    else if (n == -EAGAIN)
+        c->sock.readable = false;
+    else if (n == -EOPNOTSUPP)
+        req->body_splice = NULL;
+    return n == -EBUSY ? 0 : n;
 }
