@@ -12,7 +12,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { EVENTS = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET };
+enum {
+    EVENTS = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
+    EXCESS_MS = 1000, /* how long more than KeepAlive are kept: those of requests at the same time come back together */
+};
 
 /* ── backends ── */
 
@@ -167,21 +170,30 @@ static void on_event(struct mk_event *event, uint32_t events)
         end_idle(c);
 }
 
+/* Returns when the connection that has been idle longest is to end. */
+static uint64_t get_idle_end(const struct backend *b)
+{
+    const struct backend_conn *c = MK_LIST_FIRST(&b->idle, struct backend_conn, node);
+    bool is_short = b->n_idle > b->keep_alive && EXCESS_MS < b->keep_alive_timeout_ms;
+    return c->idle_since_ms + (is_short ? EXCESS_MS : b->keep_alive_timeout_ms);
+}
+
+static void arm_timer(struct backend *b, uint64_t now)
+{
+    uint64_t end = get_idle_end(b);
+    mk_timer_arm(b->thread->base.loop, &b->timer, end > now ? (uint32_t)(end - now) : 0);
+}
+
 /* Ends the connections that have been idle for long enough, and waits for the next one. */
 static void on_timer(struct mk_timer *timer)
 {
     struct backend *b = MK_CONTAINER_OF(timer, struct backend, timer);
     uint64_t now = mk_loop_now_ms(b->thread->base.loop);
     b->refs++;
-    while (b->n_idle) {
-        struct backend_conn *c = MK_LIST_FIRST(&b->idle, struct backend_conn, node);
-        uint64_t end = c->idle_since_ms + b->keep_alive_timeout_ms;
-        if (end > now) {
-            mk_timer_arm(b->thread->base.loop, &b->timer, (uint32_t)(end - now));
-            break;
-        }
-        end_idle(c);
-    }
+    while (b->n_idle && get_idle_end(b) <= now)
+        end_idle(MK_LIST_FIRST(&b->idle, struct backend_conn, node));
+    if (b->n_idle)
+        arm_timer(b, now);
     backend_release(b);
 }
 
@@ -244,7 +256,7 @@ void backend_keep(struct backend_conn *c)
 {
     struct backend *b = c->backend;
     c->fn = NULL;
-    if (b->n_idle >= b->keep_alive || is_low_on_memory(b->thread->account) || b->thread->base.ended || c->is_ending ||
+    if (!b->keep_alive || is_low_on_memory(b->thread->account) || b->thread->base.ended || c->is_ending ||
         !is_quiet(c)) {
         backend_close(c);
         return;
@@ -253,8 +265,9 @@ void backend_keep(struct backend_conn *c)
     mk_list_add(&b->idle, &c->node);
     count(b, TALLY_BUSY, -1);
     count(b, TALLY_IDLE, 1);
-    if (b->n_idle++ == 0)
-        mk_timer_arm(b->thread->base.loop, &b->timer, b->keep_alive_timeout_ms);
+    b->n_idle++;
+    if (b->n_idle == 1 || b->n_idle == b->keep_alive + 1)
+        arm_timer(b, c->idle_since_ms);
 }
 
 void backend_close(struct backend_conn *c)

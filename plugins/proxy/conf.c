@@ -254,7 +254,9 @@ static const struct mk_conf_key keys[] = {
                          "How long an exchange with the backend may take in all; 0: no limit.", .min = 0,
                          .max = 86400000, .unit = "s"),
     MK_CONF_KEY_INT(struct proxy_conf, keep_alive, "KeepAlive", "32",
-                    "How many idle connections to the backend each worker keeps; 0: none.", .min = 0, .max = 10000),
+                    "How many idle connections to the backend each worker keeps; more are kept for a "
+                    "second, those of requests at the same time. 0: none.",
+                    .min = 0, .max = 10000),
     MK_CONF_KEY_DURATION(struct proxy_conf, keep_alive_timeout_ms, "KeepAliveTimeout", "4s",
                          "How long such a connection is kept. It should be less than the backend's own time.", .min = 1,
                          .max = 3600000, .unit = "s"),

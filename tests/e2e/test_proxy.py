@@ -3,6 +3,7 @@
 
 import re
 import socket
+import threading
 import time
 
 import pytest
@@ -335,6 +336,30 @@ def test_connections_that_are_not_kept(proxy, why):
         assert len(backend.peers) == 3
         wants_close = backend.requests[0]["Connection"]
         assert wants_close == ("close" if why == "keepalive off" else None)
+
+
+def test_more_connections_than_are_kept(proxy):
+    """Requests at the same time use those of the requests before them; the number is that of KeepAlive soon after."""
+    together = threading.Barrier(6)
+
+    def respond(peer):
+        while True:
+            peer.request()
+            together.wait(30)
+            peer.respond(b"hello", TEXT)
+
+    with Backend(respond) as backend:
+        server = proxy(backend, {"KeepAlive": 2})
+        clients = [server.connect() for _ in range(6)]
+        for _ in range(5):
+            for client in clients:
+                client.send(request("/"))
+            for client in clients:
+                assert client.response().body == b"hello"
+        assert len(backend.peers) == 6
+        backend.wait_open(2)
+        for client in clients:
+            client.close()
 
 
 def test_idle_connections_end(proxy):
