@@ -7,6 +7,7 @@ import os
 import re
 import resource
 import ssl
+import subprocess
 
 import pytest
 
@@ -89,6 +90,23 @@ def test_counters_of_a_backend(proxy):
                         "connections idle": 0, "head_duration_seconds_count": 3,
                         "duration_seconds_count": 3}.items():  # fmt: skip
         assert found[name] == value, name
+
+
+@needs_status
+@pytest.mark.budget
+def test_connections_are_used_again(proxy, serve):
+    """By more clients at a time than KeepAlive, for 99.9 % of the requests at least."""
+    endless = {"MaxKeepAliveRequest": 0, "Workers": 1}
+    origin = serve(endless, files={"b": b"hello"})
+    server = proxy(None, {"To": origin.url}, endless)
+    command = ["h2load", "--h1", "-n", "100000", "-c", "64", "-t", "1", f"{server.url}/b"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert "100000 succeeded" in result.stdout, result.stdout
+    with server.connect() as client:
+        found = numbers(client, origin.url)
+    print(f"{found['opened_connections_total']} connections for {found['requests_total']} requests")
+    assert found["requests_total"] == 100_000
+    assert found["opened_connections_total"] <= 100
 
 
 @needs_status
