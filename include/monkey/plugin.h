@@ -46,14 +46,15 @@
 MK_C_BEGIN
 
 /* Changes when this header, or one that it includes, changes so that compiled plugins must be compiled again. */
-enum { MK_PLUGIN_ABI = 16 };
+enum { MK_PLUGIN_ABI = 17 };
 
 struct mk_connection; /* valid until on_close has returned, in its worker's thread */
 struct mk_explain;    /* <monkey/inspect.h> */
 struct mk_file_cache; /* <monkey/file_cache.h> */
 struct mk_generation;
-struct mk_host;   /* a host of one generation */
-struct mk_worker; /* a thread under one generation */
+struct mk_host;      /* a host of one generation */
+struct mk_upstreams; /* <monkey/upstreams.h> */
+struct mk_worker;    /* a thread under one generation */
 
 enum mk_plugin_flags {
     MK_PLUGIN_TIMES = 1, /* mk_request_began_us() and mk_response_began_us() are needed */
@@ -275,6 +276,8 @@ struct mk_plugin {
      * closed after this. `state` is that of start. Not in builds for small devices.
      */
     void (*low_on_memory)(struct mk_worker *worker, void *state);
+    /* The functions of a plugin that knows groups of servers, for those that pass requests to them. */
+    const struct mk_upstreams *upstreams;
 };
 
 #define MK_PLUGIN(name) \
@@ -455,6 +458,9 @@ MK_API struct mk_host *mk_host_next(const struct mk_host *host);
 
 /* Returns the struct of a section of the server's files, as mk_host_server_conf(). */
 MK_API const void *mk_generation_conf(const struct mk_generation *g, const struct mk_conf_section *section);
+/* Returns the struct of the next section with MK_CONF_REPEAT; NULL behind the last one. `data` NULL: the first. */
+MK_API const void *mk_generation_conf_next(const struct mk_generation *g, const struct mk_conf_section *section,
+                                           const void *data);
 /* Returns the state that generation_start of `plugin` has returned; NULL if it has none. */
 MK_API void *mk_generation_state(const struct mk_generation *g, const struct mk_plugin *plugin);
 /*

@@ -21,9 +21,14 @@ enum {
 
 static void on_timer(struct mk_timer *timer);
 
-static struct backend *make_backend(struct thread *t, const struct route *route, uint64_t hash, struct mk_str preamble)
+/* What distinguishes the connections of a backend. */
+struct key {
+    struct mk_str route, server, preamble;
+};
+
+static struct backend *make_backend(struct thread *t, const struct route *route, uint64_t hash, const struct key *key)
 {
-    size_t key_len = route->key.len + preamble.len;
+    size_t key_len = key->route.len + key->server.len + key->preamble.len;
     struct backend *b = mk_account_alloc(t->account, sizeof(*b) + key_len);
     if (!b)
         return NULL;
@@ -34,11 +39,13 @@ static struct backend *make_backend(struct thread *t, const struct route *route,
         .keep_alive_timeout_ms = route->conf->keep_alive_timeout_ms,
         .hash = hash,
         .key = {b->key_bytes, key_len},
-        .preamble = {b->key_bytes + route->key.len, preamble.len},
+        .preamble = {b->key_bytes + key_len - key->preamble.len, key->preamble.len},
     };
-    memcpy(b->key_bytes, route->key.p, route->key.len);
-    if (preamble.len)
-        memcpy(b->key_bytes + route->key.len, preamble.p, preamble.len);
+    char *at = mempcpy(b->key_bytes, key->route.p, key->route.len);
+    if (key->server.len)
+        at = mempcpy(at, key->server.p, key->server.len);
+    if (key->preamble.len)
+        memcpy(at, key->preamble.p, key->preamble.len);
     mk_list_init(&b->idle);
     mk_timer_init(&b->timer, on_timer);
     mk_list_add(&t->backends[hash % THREAD_BUCKETS], &b->node);
@@ -46,30 +53,46 @@ static struct backend *make_backend(struct thread *t, const struct route *route,
     return b;
 }
 
-static bool is_for(const struct backend *b, const struct route *route, struct mk_str preamble)
+static bool is_for(const struct backend *b, const struct key *key)
 {
-    return mk_str_eq(b->preamble, preamble) && mk_str_eq(mk_str(b->key.p, b->key.len - preamble.len), route->key);
+    size_t len = b->key.len - b->preamble.len;
+    return mk_str_eq(b->preamble, key->preamble) && len == key->route.len + key->server.len &&
+           mk_str_eq(mk_str(b->key.p, key->route.len), key->route) &&
+           mk_str_eq(mk_str(b->key.p + key->route.len, key->server.len), key->server);
 }
 
-static struct backend *find_backend(struct thread *t, const struct route *route, uint64_t hash, struct mk_str preamble)
+static struct backend *find_backend(struct thread *t, uint64_t hash, const struct key *key)
 {
     struct mk_list *n, *save;
     MK_LIST_EACH(&t->backends[hash % THREAD_BUCKETS], n, save) {
         struct backend *b = MK_CONTAINER_OF(n, struct backend, node);
-        if (b->hash == hash && is_for(b, route, preamble))
+        if (b->hash == hash && is_for(b, key))
             return b;
     }
     return NULL;
 }
 
-struct backend *backend_hold(struct thread *t, const struct route *route, struct mk_str preamble)
+/* A server lasts as long as a generation that names it, and a hold as long as its generation. */
+static void begin_hold(struct backend *b, const struct route *route, struct mk_upstream_server *server)
 {
-    uint64_t hash = key_hash(route->hash, preamble);
-    struct backend *b = find_backend(t, route, hash, preamble);
+    b->refs++;
+    b->n_used++;
+    b->upstreams = route->upstreams;
+    b->server = server;
+    if (server)
+        b->upstreams->begin(server, thread_get_worker(b->thread));
+}
+
+struct backend *backend_hold(struct thread *t, const struct route *route, struct mk_upstream_server *server,
+                             struct mk_str preamble)
+{
+    const struct key key = {route->key, server ? server->name : MK_STR(""), preamble};
+    uint64_t hash = key_hash(key_hash(route->hash, key.server), preamble);
+    struct backend *b = find_backend(t, hash, &key);
     if (!b)
-        b = make_backend(t, route, hash, preamble);
+        b = make_backend(t, route, hash, &key);
     if (b)
-        b->refs++;
+        begin_hold(b, route, server);
     return b;
 }
 
@@ -85,6 +108,16 @@ static void free_unused(struct backend *b)
 }
 
 void backend_release(struct backend *b)
+{
+    assert(b->n_used > 0);
+    if (b->server)
+        b->upstreams->end(b->server, thread_get_worker(b->thread));
+    if (--b->n_used == 0)
+        b->server = NULL;
+    backend_put(b);
+}
+
+void backend_put(struct backend *b)
 {
     assert(b->refs > 0);
     b->refs--;
@@ -194,7 +227,7 @@ static void on_timer(struct mk_timer *timer)
         end_idle(MK_LIST_FIRST(&b->idle, struct backend_conn, node));
     if (b->n_idle)
         arm_timer(b, now);
-    backend_release(b);
+    backend_put(b);
 }
 
 struct backend_conn *backend_take_idle(struct backend *b, uint64_t age_ms)
@@ -288,7 +321,7 @@ void thread_shed(struct thread *t)
             b->refs++;
             while (b->n_idle)
                 end_idle(MK_LIST_FIRST(&b->idle, struct backend_conn, node));
-            backend_release(b);
+            backend_put(b);
         }
     }
 }

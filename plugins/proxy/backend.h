@@ -77,25 +77,30 @@ struct backend_conn {
 /* What makes a connection one that an exchange may use, and how long it is kept. */
 struct backend {
     struct mk_list node;
+    const struct mk_upstreams *upstreams; /* of the holds, as the next */
+    struct mk_upstream_server *server;    /* of a group; NULL: none */
     struct thread *thread;
     const struct tally *tally;
     struct mk_list idle; /* the newest last */
     struct mk_timer timer;
-    unsigned n_idle, n_bound, refs;
+    unsigned n_idle, n_bound, refs, n_used; /* used: holds */
     uint32_t keep_alive, keep_alive_timeout_ms;
     uint64_t hash;
-    struct mk_str key;      /* of the route, and the preamble */
+    struct mk_str key;      /* of the route, the name of the server, and the preamble */
     struct mk_str preamble; /* the bytes that each connection begins with, before its handshake */
     char key_bytes[];
 };
 
 /*
  * Finds or makes the backend of a section whose connections begin with `preamble`, which may be empty, and holds it.
- * Returns NULL without memory.
+ * `server`: that of the group of the section, which counts the holds; NULL: it has none. Returns NULL without memory.
  */
-struct backend *backend_hold(struct thread *t, const struct route *route, struct mk_str preamble);
+struct backend *backend_hold(struct thread *t, const struct route *route, struct mk_upstream_server *server,
+                             struct mk_str preamble);
 /* Ends a hold. A backend that nothing holds lasts as long as it has idle connections. */
 void backend_release(struct backend *b);
+/* Ends a reference (`refs`), which holds the backend without a request for it. */
+void backend_put(struct backend *b);
 
 /* Lends the connection that was kept last, if that was less than `age_ms` ago; NULL: there is none. */
 struct backend_conn *backend_take_idle(struct backend *b, uint64_t age_ms);

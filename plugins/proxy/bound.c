@@ -29,7 +29,7 @@ bool bound_is_scheme(struct mk_str value)
 
 /* ── connections ── */
 
-/* Takes a connection out of its set. Its backend is held until the caller releases it. */
+/* Takes a connection out of its set, of whose reference to the backend the caller disposes. */
 static void remove_conn(struct bound *bound, struct backend_conn *c)
 {
     mk_list_del(&c->node);
@@ -44,7 +44,7 @@ static void close_conn(struct bound *bound, struct backend_conn *c)
     struct backend *b = c->backend;
     remove_conn(bound, c);
     backend_close(c);
-    backend_release(b);
+    backend_put(b);
 }
 
 static void close_conns(struct bound *bound)
@@ -102,7 +102,7 @@ struct backend_conn *bound_take(struct mk_request *req, struct backend *b)
         if (c->backend != b)
             continue;
         remove_conn(bound, c);
-        backend_release(b); /* the caller holds it */
+        backend_put(b); /* the caller holds it */
         c->is_reused = true;
         return c;
     }

@@ -179,6 +179,18 @@ static struct mk_str get_backend(const struct proxy_target *to)
     return mk_str(to->text.p, to->path.p ? (size_t)(to->path.p - to->text.p) : to->text.len);
 }
 
+/* A name without dot and port that is a group's is the group. */
+static void find_group(struct route *route, struct mk_host *host)
+{
+    struct mk_str name = route->conf->to.authority;
+    const struct mk_generation *g = mk_host_generation(host);
+    bool is_unix = route->conf->to.dial && !route->conf->to.dial->port;
+    if (is_unix || memchr(name.p, '.', name.len) || memchr(name.p, ':', name.len))
+        return;
+    route->upstreams = mk_generation_upstreams(g);
+    route->group = route->upstreams ? route->upstreams->find(g, name) : NULL;
+}
+
 static int add_route(struct clients *all, struct mk_host *host, const struct proxy_conf *conf, struct route **list)
 {
     struct route *route = mk_account_alloc(NULL, sizeof(*route));
@@ -187,6 +199,7 @@ static int add_route(struct clients *all, struct mk_host *host, const struct pro
         return -ENOMEM;
     *route = (struct route){.next = *list, .conf = conf, .client = &plain_client};
     *list = route;
+    find_group(route, host);
     route->tally = tally_get(get_backend(&conf->to));
     if (!route->tally)
         return -ENOMEM;

@@ -9,6 +9,8 @@
 #include "conf.h"
 #include "tally.h"
 
+#include <monkey/upstreams.h>
+
 /* A transport with its settings; NULL: it has none. All functions that a connection needs are there. */
 struct client {
     struct client *next;
@@ -28,6 +30,8 @@ struct route {
     struct route *next;
     const struct proxy_conf *conf;
     const struct client *client;
+    const struct mk_upstreams *upstreams;
+    const struct mk_upstream_group *group; /* NULL: To names a server */
     struct tally *tally;
     struct mk_str key; /* what makes a connection one that this section may use */
     uint64_t hash;     /* of the key */

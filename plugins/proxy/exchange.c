@@ -7,8 +7,9 @@
  *        └───────────┴──────────────────────┼──► 502, 504                                         cut ◄────┘
  *                                           └──► a tunnel (tunnel.h), if the backend does an upgrade
  *
- * All events of the connection and of timers come here; exchange_up.c sends the request, exchange_down.c reads the
- * response. The struct lasts as long as the server's exchange, but not as long as a tunnel, which needs less memory.
+ * All events of the connection and of timers come here; exchange_server.c chooses the server, exchange_up.c sends the
+ * request, exchange_down.c reads the response. The struct lasts as long as the server's exchange, but not as long as a
+ * tunnel, which needs less memory.
  */
 #include "exchange.h"
 
@@ -16,7 +17,6 @@
 #include "exchange_state.h"
 #include "failure.h"
 #include "orphan.h"
-#include "proxy_header.h"
 #include "trailers.h"
 
 #include <assert.h>
@@ -162,6 +162,26 @@ static void retry(struct exchange *x)
     connect_backend(x);
 }
 
+/* Tells whether the failure is one of this process, and not of the backend. */
+static bool is_own_failure(int err)
+{
+    return err == -ENOMEM || err == -EMFILE || err == -ENFILE || err == -EDQUOT;
+}
+
+/* There is no connection to the server: another one of its group gets the request. Tells whether there is one. */
+static bool try_other_server(struct exchange *x)
+{
+    if (x->phase >= WAITING || !x->route->group || mk_loop_now_ms(x->loop) >= x->deadline_ms ||
+        exchange_choose_server(x) < 0)
+        return false;
+    report_retry(&x->report);
+    report_server(&x->report, x->backend->server->name);
+    mk_dial_cancel(&x->dial);
+    x->is_retry = x->is_redial = false;
+    connect_backend(x);
+    return true;
+}
+
 void exchange_fail(struct exchange *x, int err)
 {
     char storage[REASON_BYTES];
@@ -173,6 +193,10 @@ void exchange_fail(struct exchange *x, int err)
         retry(x);
         return;
     }
+    if (!is_own_failure(err))
+        exchange_report_server(x, MK_UPSTREAM_FAILED);
+    if (try_other_server(x))
+        return;
     const struct failure *f = failure_find(x->phase < WAITING, err);
     mk_buf_init_fixed(&reason, storage, sizeof(storage));
     const char *type = describe_failure(x, f, err, &reason);
@@ -318,7 +342,8 @@ static void dial_backend(struct exchange *x)
 {
     const struct mk_dial_options options = {.timeout_ms = x->conf->connect_timeout_ms, .local = x->conf->source};
     x->phase = DIALING;
-    mk_dial_start(&x->dial, x->loop, x->conf->to.dial, &options, on_dial);
+    mk_dial_start(&x->dial, x->loop, x->backend->server ? x->backend->server->target : x->conf->to.dial, &options,
+                  on_dial);
     exchange_touch(x);
 }
 
@@ -336,18 +361,6 @@ static void connect_backend(struct exchange *x)
     dial_backend(x);
 }
 
-/* Connections that begin with the addresses of a client serve no other one. */
-static struct backend *hold_backend(struct mk_request *req, const struct route *route, struct thread *t)
-{
-    char storage[PROXY_HEADER_BYTES_MAX];
-    struct mk_buf header;
-    mk_buf_init_fixed(&header, storage, sizeof(storage));
-    if (route->conf->send_proxy)
-        proxy_header_write(&header, route->conf->send_proxy, mk_request_client(req),
-                           mk_connection_local(mk_request_connection(req)));
-    return backend_hold(t, route, mk_buf_str(&header));
-}
-
 /* Makes an exchange that ends with that of the server. Returns NULL without memory. */
 static struct exchange *make_exchange(struct mk_request *req, const struct route *route, struct thread *t)
 {
@@ -360,6 +373,7 @@ static struct exchange *make_exchange(struct mk_request *req, const struct route
         return NULL;
     *x = (struct exchange){.owner = owner,
                            .req = req,
+                           .route = route,
                            .conf = route->conf,
                            .client = route->client,
                            .thread = t,
@@ -394,12 +408,19 @@ void exchange_begin(struct mk_request *req, const struct route *route, struct th
     if (conf->client_leave == PROXY_CLIENT_LEAVE_CANCEL)
         mk_request_end_with_client(req);
     int status = upgrade_init(&x->upgrade, req, &conf->upgrade);
-    x->backend = status ? NULL : hold_backend(req, route, t);
-    if (!x->backend) {
+    int err = status ? 0 : exchange_choose_server(x);
+    if (err == -ENXIO) {
+        mk_request_log(req, MK_LOG_ERROR, "proxy: %.*s: no server of the group can be used", MK_STR_ARG(conf->to.text));
+        exchange_respond_failure(x, 503, "destination_unavailable", MK_STR_NONE);
+        return;
+    }
+    if (status || err < 0) {
         mk_response_error(req, status ? status : 503);
         return;
     }
     report_begin(&x->report, req, x->backend);
+    if (x->backend->server)
+        report_server(&x->report, x->backend->server->name);
     if (conf->spool_request_bytes && exchange_up_needs_receiving(x))
         exchange_up_receive(x);
     else

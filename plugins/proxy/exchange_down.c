@@ -210,6 +210,14 @@ static int respond_file(struct exchange *x, struct mk_str head, const struct nam
     return MK_DECLINED;
 }
 
+/* A head that is not interim: that of a gateway says that the server could not respond itself. */
+static void note_head(struct exchange *x)
+{
+    int status = x->down.parser.status;
+    report_head(&x->report, x->down.parser.status);
+    exchange_report_server(x, status >= 502 && status <= 504 ? MK_UPSTREAM_FAILED : MK_UPSTREAM_RESPONDED);
+}
+
 /*
  * Returns 0 (the last head was passed on), MK_AGAIN (another one follows), MK_DECLINED (the server responds instead) or
  * -errno.
@@ -217,7 +225,7 @@ static int respond_file(struct exchange *x, struct mk_str head, const struct nam
 static int take_head(struct exchange *x, struct mk_str head)
 {
     if (x->down.parser.status == 101 || x->down.parser.status >= 200)
-        report_head(&x->report, x->down.parser.status);
+        note_head(x);
     if (x->down.parser.status == 101)
         return switch_protocols(x, head);
     if (x->upgrade.is_extended_connect && x->down.parser.status / 100 == 2)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What the files of an exchange share: exchange.c (its life, failures, timeouts, the connection), exchange_up.c (the
- * request) and exchange_down.c (the response).
+ * request), exchange_down.c (the response) and exchange_server.c (which server).
  */
 #ifndef PROXY_EXCHANGE_STATE_H
 #define PROXY_EXCHANGE_STATE_H
@@ -33,12 +33,14 @@ struct owner {
 struct exchange {
     struct owner *owner;
     struct mk_request *req;
+    const struct route *route;
     const struct proxy_conf *conf;
     const struct client *client;
     struct thread *thread;
     struct mk_loop *loop;
     struct backend *backend;
-    struct backend_conn *conn; /* or NULL */
+    struct mk_upstream_tries tries; /* with a group */
+    struct backend_conn *conn;      /* or NULL */
     struct report report;
     struct mk_dial dial;
     struct mk_timer timer;
@@ -80,6 +82,17 @@ void exchange_respond_failure(struct exchange *x, int status, const char *type, 
 /* Connects for a request whose body is there, or follows as it comes. */
 void exchange_connect(struct exchange *x);
 void exchange_free(struct exchange *x);
+
+/* ── exchange_server.c ── */
+
+/*
+ * Holds the backend of the section, or of a server of its group which the request has not had, in place of the one
+ * before, whose connection is closed. Returns 0, or -ENXIO (no server of the group can be used) or -ENOMEM, and nothing
+ * has changed.
+ */
+int exchange_choose_server(struct exchange *x);
+/* Tells the group how its server has served; does nothing without one. */
+void exchange_report_server(struct exchange *x, enum mk_upstream_result result);
 
 /* ── exchange_up.c ── */
 

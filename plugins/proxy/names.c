@@ -67,12 +67,14 @@ static int look_up(struct mk_str host, uint32_t ms)
     return err;
 }
 
-void names_check(struct mk_host *host, uint32_t *left_ms)
+void names_check(struct mk_host *host, const struct route *routes, uint32_t *left_ms)
 {
     for (const struct proxy_conf *conf = mk_host_conf(host, proxy_sections); conf && *left_ms;
          conf = mk_host_conf_next(host, proxy_sections, conf)) {
         const struct mk_dial_target *target = conf->to.dial;
         if (!target || !target->port || target->addr) /* an address, or a Unix socket */
+            continue;
+        if (routes_find(routes, conf)->group)
             continue;
         uint64_t began = get_ms();
         int err = look_up(target->host, *left_ms);

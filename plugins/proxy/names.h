@@ -6,11 +6,14 @@
 #ifndef PROXY_NAMES_H
 #define PROXY_NAMES_H
 
-#include "conf.h"
+#include "clients.h"
 
 enum { NAMES_WAIT_MS = 2000 }; /* for all names of a configuration together */
 
-/* Warns of the names of a host's sections that have no address. `*left_ms` is the time that is left; it is reduced. */
-void names_check(struct mk_host *host, uint32_t *left_ms);
+/*
+ * Warns of the names of a host's sections that have no address, and are no group's. `*left_ms` is the time that is
+ * left; it is reduced.
+ */
+void names_check(struct mk_host *host, const struct route *routes, uint32_t *left_ms);
 
 #endif

@@ -132,8 +132,8 @@ static int start_host(struct mk_host *host, void **ret_state)
     int err = mk_host_check_patterns(host, proxy_sections, offsetof(struct proxy_conf, match));
     int opened = routes_open(&g->clients, host, &own->routes);
     int prepared = prepare_budget(host, g);
-    if (mk_generation_is_check(mk_host_generation(host)))
-        names_check(host, &g->clients.names_ms);
+    if (opened == 0 && mk_generation_is_check(mk_host_generation(host)))
+        names_check(host, own->routes, &g->clients.names_ms);
     if (err == 0)
         err = opened < 0 ? opened : prepared;
     if (err == 0)

@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { NUMBER_BYTES = 24 };
+enum { NUMBER_BYTES = 24, TRIES_BYTES = 1024 };
 
 static void count(const struct report *r, enum tally_counter counter, int64_t n)
 {
@@ -42,6 +42,21 @@ void report_begin(struct report *r, struct mk_request *req, const struct backend
     r->began_us = mk_loop_now_us(mk_request_loop(req));
     mk_request_note(req, MK_STR("upstream"), r->tally->backend);
     note_number(r, MK_STR("retries"), 0);
+}
+
+void report_server(const struct report *r, struct mk_str name)
+{
+    char storage[TRIES_BYTES];
+    struct mk_buf names;
+    if (!r->began_us)
+        return;
+    mk_buf_init_fixed(&names, storage, sizeof(storage));
+    if (r->retries) {
+        mk_buf_adds(&names, mk_request_get_note(r->req, MK_STR("upstream")));
+        mk_buf_adds(&names, MK_STR(", "));
+    }
+    mk_buf_adds(&names, name);
+    mk_request_note(r->req, MK_STR("upstream"), mk_buf_str(&names));
 }
 
 void report_opened(const struct report *r)

@@ -22,6 +22,8 @@ struct report {
 
 /* The request is for this backend. */
 void report_begin(struct report *r, struct mk_request *req, const struct backend *backend);
+/* It goes to this server of a group; may be called again. */
+void report_server(const struct report *r, struct mk_str name);
 /* It has a connection, kept or new. */
 void report_connected(const struct report *r);
 /* A new connection was opened. */

@@ -78,6 +78,9 @@ MAIN = """
     Paths               On
 [TLS]
     TicketKeys          {folder}/tickets
+[UPSTREAM]
+    Name                app
+    Server              127.0.0.1:1
 """
 
 SITE = """
@@ -166,6 +169,7 @@ LOAD = """
     Load health
     Load status
     Load maintenance
+    Load upstream
     Load proxy
     Load redirect
     Load mandril
@@ -250,6 +254,11 @@ NEXT_MAIN = """
 [TLS]
     TicketLifetime      1m
     Profile             modern
+[UPSTREAM]
+    Name                app
+    Server              127.0.0.1:1 weight=9
+    Server              127.0.0.1:2
+    EjectAfter          1
 """
 
 NEXT_SITE = """

@@ -614,7 +614,7 @@ CASES = {
         "[UPSTREAM]\n    To a\n",
         3,
         1,
-        "unknown section [UPSTREAM]; a backend is a line To in [PROXY]",
+        "[UPSTREAM] belongs in monkey.conf, not here",
     ),
 }
 

@@ -220,7 +220,6 @@ static const char sections[] =
     PHRASE("LOCATION", "a section for some paths has a line Match, such as [HEADERS], [AUTH], [ALIAS] and [RULES]")
     PHRASE("DIRECTORY", "a section for some paths has a line Match, such as [HEADERS], [AUTH], [ALIAS] and [RULES]")
     SECTION("PROXY_REVERSE", "PROXY")
-    PHRASE("UPSTREAM", "a backend is a line To in [PROXY]")
     PHRASE("FASTCGI", NO_FASTCGI)
     PHRASE("CGI", "this server runs no CGI programs")
     PHRASE("PHP", "this server runs no PHP")

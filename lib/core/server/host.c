@@ -6,6 +6,7 @@
 #include "server/generation.h"
 
 #include <monkey/file_cache.h>
+#include <monkey/upstreams.h>
 
 #include "http/message/uri.h"
 #include "server/bound_hosts.h"
@@ -162,6 +163,12 @@ const void *mk_generation_conf(const struct mk_generation *g, const struct mk_co
     return mk__conf_get(g->set, section);
 }
 
+const void *mk_generation_conf_next(const struct mk_generation *g, const struct mk_conf_section *section,
+                                    const void *data)
+{
+    return mk__conf_next(g->set, section, data);
+}
+
 void *mk_generation_state(const struct mk_generation *g, const struct mk_plugin *plugin)
 {
     int i = mk__generation_find_plugin(g, plugin);
@@ -179,6 +186,14 @@ const struct mk_file_cache *mk_generation_file_cache(const struct mk_generation 
     for (unsigned i = 0; !MK_SMALL && i < g->n_plugins; i++)
         if (g->plugins[i]->file_cache)
             return g->plugins[i]->file_cache;
+    return NULL;
+}
+
+const struct mk_upstreams *mk_generation_upstreams(const struct mk_generation *g)
+{
+    for (unsigned i = 0; !MK_SMALL && i < g->n_plugins; i++)
+        if (g->plugins[i]->upstreams)
+            return g->plugins[i]->upstreams;
     return NULL;
 }
 

@@ -47,6 +47,7 @@
 #include <monkey/transport.h>
 #include <monkey/tunnel.h>
 #include <monkey/upstream.h>
+#include <monkey/upstreams.h>
 #include <monkey/utf8.h>
 #include <monkey/variables.h>
 #include <monkey/watched.h>

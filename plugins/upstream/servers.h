@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What the process knows of servers: their load and failures, over reloads and for all workers. A server is one of a
+ * group; it lasts as long as a generation names it.
+ *
+ *     in use ── EjectAfter failures in a row ─► ejected for EjectTime ─► in use; EjectTime doubles until a response
+ */
+#ifndef UPSTREAM_SERVERS_H
+#define UPSTREAM_SERVERS_H
+
+#include "balance.h"
+#include "conf.h"
+
+#include <monkey/upstreams.h>
+
+#include <stdatomic.h>
+
+enum { EJECT_MS_MAX = 300000 };
+
+enum server_count { SERVER_REQUESTS, SERVER_ACTIVE, SERVER_FAILURES, SERVER_EJECTIONS, SERVER_COUNTS };
+
+struct server {
+    struct mk_upstream_server base;
+    struct mk_arena arena; /* of its strings */
+    struct server *next;
+    unsigned refs; /* under the lock of all servers, as `next` */
+    const struct mk_counter *counters[SERVER_COUNTS];
+    _Atomic uint32_t load;          /* requests under way */
+    _Atomic uint32_t failures;      /* in a row */
+    _Atomic uint32_t ejections;     /* since the last response */
+    _Atomic uint64_t ejected_until; /* in ms of the loop's clock; 0: it was not */
+};
+
+static inline struct server *server_of(struct mk_upstream_server *base)
+{
+    return (struct server *)(void *)((char *)base - offsetof(struct server, base));
+}
+
+/* Finds or makes the server of a line, and holds it. Returns NULL without memory. Any thread, as the others. */
+struct server *servers_hold(struct mk_str group, struct mk_str name);
+void server_release(struct server *server);
+
+static inline bool server_is_ejected(struct server *server, uint64_t now_ms)
+{
+    return atomic_load_explicit(&server->ejected_until, memory_order_relaxed) > now_ms;
+}
+
+/* A request is with the server, and is not any more. In the thread of the worker, as the others. */
+void server_begin(struct server *server, const struct mk_worker *worker);
+void server_end(struct server *server, const struct mk_worker *worker);
+/* The server has sent the head of a response, or has failed. */
+void server_note_response(struct server *server);
+void server_note_failure(struct server *server, const struct upstream_conf *conf, const struct mk_worker *worker,
+                         uint64_t now_ms);
+
+/* Hides the counters of servers that no generation names. */
+void servers_hide_unused(void);
+
+#endif

@@ -1,0 +1,381 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Groups of servers: which one a request gets, what becomes of it when a server fails, and reloads."""
+
+import collections
+import re
+import threading
+
+import pytest
+
+from harness import build
+from harness.backend import Backend, answer, echo_websocket
+from harness.failing_memory import fail_each, only_sanitized
+from harness.messages import request
+from harness.metrics import needs_status, scrape, status_section
+from harness.proxies import TEXT
+from harness.server import await_true, run, section, write_config
+from harness.services import reload
+
+pytestmark = [
+    pytest.mark.single_protocol,
+    pytest.mark.skipif(not (build.PLUGINS / "upstream.so").exists(), reason="this preset has no plugins"),
+]
+
+
+PREFIX = "monkey_upstream_server_"
+GROUPS = "plugins/upstream/upstream.conf"
+
+
+def group(servers, name="app", **keys):
+    """A section; `servers` are Backends, or texts of lines."""
+    rows = [each.address if isinstance(each, Backend) else each for each in servers]
+    return section("UPSTREAM", {"Name": name, "Server": rows, **keys})
+
+
+@pytest.fixture
+def serve_group(serve, tmp_path):
+    """A server that passes all requests to a group."""
+
+    def start(servers, keys=None, proxy=None, settings=None, **rest):
+        text = section("PROXY", {"To": "http://app", **(proxy or {})})
+        config = {GROUPS: group(servers, **(keys or {})), **rest.pop("config", {})}
+        server = serve({"Workers": 1, **(settings or {})}, text=text, config=config, **rest)
+        server.groups = server.conf / GROUPS
+        return server
+
+    return start
+
+
+@pytest.fixture
+def backends():
+    """Starts backends that answer with their number."""
+    with_exit = []
+
+    def start(count, script=None, **rest):
+        made = [Backend(script or answer(b"%d" % number, TEXT), **rest) for number in range(count)]
+        with_exit.extend(made)
+        for each in made:
+            each.__enter__()
+        return made
+
+    yield start
+    for each in with_exit:
+        each.__exit__(None, None, None)
+
+
+def ask_many(server, count):
+    """How often each body came."""
+    with server.connect() as client:
+        answers = [client.ask("/") for _ in range(count)]
+    assert {each.status for each in answers} == {200}
+    return collections.Counter(int(each.body) for each in answers)
+
+
+# ── balance ──
+
+
+def test_round_robin(serve_group, backends):
+    servers = backends(3)
+    server = serve_group(servers, {"Balance": "RoundRobin"})
+    with server.connect() as client:
+        order = [int(client.ask("/").body) for _ in range(30)]
+    assert order == order[:3] * 10 and set(order[:3]) == {0, 1, 2}
+
+
+def test_weights_of_round_robin(serve_group, backends):
+    """Exact, and the turns of a server lie apart."""
+    one, two, none = backends(3)
+    rows = [f"{one.address} weight=1", f"{two.address} weight=3", f"{none.address} weight=0"]
+    server = serve_group(rows, {"Balance": "RoundRobin"})
+    with server.connect() as client:
+        order = [int(client.ask("/").body) for _ in range(40)]
+    assert collections.Counter(order) == {0: 10, 1: 30}
+    assert all(sorted(order[at : at + 4]) == [0, 1, 1, 1] for at in range(0, 40, 4))
+
+
+def test_first(serve_group, backends):
+    servers = backends(3)
+    assert ask_many(serve_group(servers, {"Balance": "First"}), 10) == {0: 10}
+
+
+def test_least_loaded(serve_group, backends):
+    """A server with a request under way gets none while another one has none; a reload does not forget that."""
+    busy, idle = backends(2)
+    busy.scripts[:] = [hold]
+    server = serve_group([busy, idle], {"Balance": "First"})
+    held = server.connect()
+    held.send(request("/"))
+    busy.wait_requests(1)
+    server.groups.write_text(group([busy, idle]))
+    reload(server)
+    assert ask_many(server, 50) == {1: 50}
+    assert len(busy.peers) == 1
+    busy.tell("go")
+    assert held.response().status == 200
+    held.close()
+    assert 50 < ask_many(server, 200)[0] < 150
+
+
+def hold(peer):
+    while True:
+        peer.request()
+        peer.wait("go")
+        peer.respond(b"0", TEXT)
+
+
+def test_a_websocket_is_load(serve_group, backends):
+    tunnel, idle = backends(2)
+    tunnel.scripts[:] = [echo_websocket]
+    server = serve_group([tunnel, f"{idle.address} backup"])
+    client = server.connect()
+    fields = ["Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13"]
+    client.send(request("/", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", *fields))
+    assert client.interim().status == 101
+    text = server.groups.read_text()
+    server.groups.write_text(text.replace(" backup", ""))
+    reload(server)
+    assert ask_many(server, 50) == {1: 50}
+    client.close()
+    tunnel.wait_open(0)
+    tunnel.scripts[:] = [answer(b"0", TEXT)]
+    assert ask_many(server, 200)[0] > 50
+
+
+def test_down_and_backup(serve_group, backends):
+    one, backup, down = backends(3)
+    server = serve_group([f"{down.address} down", f"{backup.address} backup", one])
+    assert ask_many(server, 10) == {0: 10}
+    one.refuse()
+    for peer in one.peers:
+        peer.reset()
+    assert ask_many(server, 10) == {1: 10}
+
+
+# ── failures ──
+
+
+@pytest.mark.parametrize("keys", [{}, {"Balance": "RoundRobin"}, {"Balance": "First"}])
+def test_a_dead_server(serve_group, backends, keys):
+    """No request is lost, a body included; after five failures it is not tried any more."""
+    dead, one, two = backends(3)
+    dead.refuse()
+    server = serve_group([dead, one, two], keys)
+    with server.connect() as client:
+        for number in range(60):
+            got = client.ask("/", method="POST", body=b"x" * number * 1000)
+            assert got.status == 200 and got.body in (b"1", b"2")
+    server.wait_log(rf"warn  upstream app: {re.escape(dead.address)} has failed 5 times in a row, and gets no requests")
+
+
+def test_retries_have_a_limit(serve_group, backends):
+    servers = backends(4)
+    for each in servers[:3]:
+        each.refuse()
+    server = serve_group(servers, {"Balance": "First", "RetryMost": 2, "EjectAfter": 0})
+    with server.connect() as client:
+        assert client.ask("/").status == 502
+    server = serve_group(servers, {"Balance": "First", "RetryMost": 3, "EjectAfter": 0})
+    assert ask_many(server, 3) == {3: 3}
+    server = serve_group(servers[2:], {"Balance": "First", "Retry": "Off", "EjectAfter": 0})
+    with server.connect() as client:
+        assert client.ask("/").status == 502
+
+
+def test_a_request_that_was_sent_is_not_repeated(serve_group, backends):
+    """A new connection that ends without a response may have done what the request says."""
+
+    def leave(peer):
+        peer.request()
+
+    one, two = backends(2)
+    one.scripts[:] = [leave]
+    server = serve_group([one, f"{two.address} backup"])
+    with server.connect() as client:
+        assert client.ask("/", method="POST", body=b"hello").status == 502
+    assert len(two.peers) == 0
+
+
+def test_ejection_by_status_and_its_end(serve_group, backends):
+    """502 to 504 count as failures; after EjectTime the server is tried again, and twice as long if it fails."""
+    sick, well = backends(2)
+    sick.scripts[:] = [answer(b"no", TEXT, status=503, reason="Unavailable")]
+    server = serve_group([sick, well], {"Balance": "First", "EjectAfter": 3, "EjectTime": "300ms"})
+    with server.connect() as client:
+        assert [client.ask("/").status for _ in range(4)] == [503, 503, 503, 200]
+        server.wait_log("has failed 3 times in a row, and gets no requests for 300 ms")
+        await_true(lambda: client.ask("/").status == 503, what="another try")
+        server.wait_log("has failed 4 times in a row, and gets no requests for 600 ms")
+        sick.scripts[:] = [answer(b"0", TEXT)]
+        for peer in list(sick.peers):
+            peer.reset()
+        await_true(lambda: client.ask("/").body == b"0", what="the server")
+        server.wait_log("responds again")
+
+
+def test_all_are_ejected(serve_group, backends):
+    """More than EjectMost: all are tried again, so that the group is back with the first server that is."""
+    servers = backends(2)
+    server = serve_group(servers, {"EjectAfter": 1, "EjectTime": "5m"})
+    ports = [each.listener.getsockname()[1] for each in servers]
+    for each in servers:
+        each.refuse()
+    with server.connect() as client:
+        for _ in range(5):
+            assert client.ask("/").status == 502
+        with Backend(answer(b"7", TEXT), port=ports[1]):
+            await_true(lambda: client.ask("/").status == 200, what="the server")
+            for _ in range(10):
+                assert client.ask("/").status == 200
+
+
+@only_sanitized
+def test_each_allocation_fails_once(serve_group, backends):
+    """Of a request that goes to a second server."""
+    dead, one = backends(2)
+    dead.refuse()
+    server = serve_group([dead, one], {"Balance": "First", "EjectAfter": 0}, {"KeepAlive": 0})
+
+    def ask():
+        with server.connect() as client:
+            return client.ask("/", method="POST", body=b"x" * 40_000).status
+
+    assert fail_each(server, ask) > 3
+
+
+def test_no_server_can_be_used(serve_group):
+    server = serve_group(["127.0.0.1:1 down"])
+    with server.connect() as client:
+        got = client.ask("/")
+        assert got.status == 503 and "destination_unavailable" in got["Proxy-Status"]
+    server.wait_log("proxy: http://app: no server of the group can be used")
+
+
+@needs_status
+def test_counters_of_servers(serve_group, backends):
+    """Of each server, over reloads, as long as a group has it."""
+    dead, one, held = backends(3)
+    dead.refuse()
+    held.scripts[:] = [hold]
+    config = {"plugins/status/status.conf": status_section()}
+    keys = {"Balance": "First", "EjectAfter": 2, "EjectMost": 100}
+    server = serve_group([dead, one], keys, config=config)
+    assert ask_many(server, 5) == {1: 5}
+
+    def read():
+        found = {}
+        with server.connect() as client:
+            for (name, labels), value in scrape(client).items():
+                labels = dict(labels)
+                if name.startswith(PREFIX):
+                    assert labels["upstream"] == "app"
+                    found.setdefault(labels["server"], {})[name.removeprefix(PREFIX)] = value
+        return found
+
+    dead_row = {"requests_total": 2, "active_requests": 0, "failures_total": 2, "ejections_total": 1}
+    one_row = {"requests_total": 5, "active_requests": 0, "failures_total": 0, "ejections_total": 0}
+    assert read() == {dead.address: dead_row, one.address: one_row}
+    client = server.connect()
+    server.groups.write_text(group([held, one], **keys))
+    reload(server)
+    client.send(request("/"))
+    held.wait_requests(1)
+    await_true(lambda: dead.address not in read(), what="the end of the configuration before")
+    held_row = {"requests_total": 1, "active_requests": 1, "failures_total": 0, "ejections_total": 0}
+    assert read() == {held.address: held_row, one.address: one_row}
+    held.tell("go")
+    assert client.response().status == 200
+    client.close()
+    assert read()[held.address]["active_requests"] == 0
+
+
+# ── reloads ──
+
+
+def test_reloads_keep_what_is_known(serve_group, backends):
+    """A server that stays in its group stays ejected, and keeps its connections."""
+    dead, one = backends(2)
+    dead.refuse()
+    server = serve_group([dead, one], {"Balance": "First", "EjectAfter": 1, "EjectTime": "5m", "EjectMost": 100})
+    assert ask_many(server, 3) == {1: 3}
+    text = server.groups.read_text()
+    for other in (text + "\n", text.replace("Balance First", "Balance RoundRobin"), text):
+        server.groups.write_text(other)
+        reload(server)
+        assert ask_many(server, 3) == {1: 3}
+    assert len(one.peers) == 1
+    assert server.log.count("gets no requests") == 1
+
+
+def test_reloads_that_change_the_group(serve_group, backends):
+    """Servers come and go under load: no request fails."""
+    servers = backends(4)
+    server = serve_group(servers, settings={"Workers": 2})
+    stop, failed, done = threading.Event(), [], [0] * 4
+
+    def load(number):
+        while not stop.is_set():
+            with server.connect() as client:
+                for _ in range(20):
+                    got = client.ask("/", method="POST", body=b"x" * 1000)
+                    if got.status != 200:
+                        failed.append(got.status)
+                    done[number] += 1
+
+    threads = [threading.Thread(target=load, args=(number,)) for number in range(4)]
+    for each in threads:
+        each.start()
+    try:
+        for round_ in range(12):
+            rows = [each for i, each in enumerate(servers) if (round_ + i) % 4]
+            rows = [f"{each.address} weight={1 + (round_ + i) % 3}" for i, each in enumerate(rows)]
+            server.groups.write_text(group(rows))
+            reload(server)
+    finally:
+        stop.set()
+        for each in threads:
+            each.join()
+    assert not failed and min(done) > 0
+
+
+def test_a_group_that_comes_and_goes(serve_group, backends):
+    """A section that is removed, with requests under way; its name is a host's then."""
+    (one,) = backends(1)
+    one.scripts[:] = [hold]
+    server = serve_group([one])
+    client = server.connect()
+    client.send(request("/"))
+    one.wait_requests(1)
+    text = server.groups.read_text()
+    server.groups.write_text("")
+    reload(server)
+    with server.connect() as other:
+        assert other.ask("/").status == 502
+    server.groups.write_text(text)
+    reload(server)
+    one.tell("go")
+    assert client.response().body == b"0"
+    client.close()
+    assert ask_many(server, 2) == {0: 2}
+
+
+# ── mistakes ──
+
+MISTAKES = {
+    "    Name a b\n    Server 127.0.0.1:1": "a group has a name of letters",
+    "    Name app": "Server",
+    "    Name app\n    Server 127.0.0.1:1 weight=x": "a weight is a number from 0 to 256",
+    "    Name app\n    Server 127.0.0.1:1 fast": 'behind the address may stand weight=N, backup and down, not "fast"',
+    "    Name app\n    Server 127.0.0.1:x": "is no address of a server",
+    "    Name app\n    Server 127.0.0.1:1\n    Server 127.0.0.1:1": "is in this group already",
+    "    Name app\n    Server 127.0.0.1:1 weight=0": "all servers have the weight 0",
+    "    Name a\n    Server 127.0.0.1:1\n[UPSTREAM]\n    Name A\n    Server 127.0.0.1:2": "there is a group A already",
+    "    Name app\n    Server 127.0.0.1:1\n    Balance Fast": "LeastLoaded",
+}
+
+
+@pytest.mark.parametrize("text", MISTAKES)
+def test_mistakes(tmp_path, site_root, text):
+    write_config(tmp_path / "conf", site_root, files={GROUPS: f"[UPSTREAM]\n{text}\n"})
+    got = run("-c", tmp_path / "conf", "--test")
+    assert got.returncode == 1, got.stdout
+    assert MISTAKES[text] in got.stderr and "upstream.conf:" in got.stderr, got.stderr

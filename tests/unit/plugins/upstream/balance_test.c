@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Which of several servers gets a request: shares by weight, and the smaller load of two. */
+#include "testing.h"
+
+#include "plugins/upstream/balance.h"
+
+enum { ROUNDS = 60000, SERVERS = 6 };
+
+static uint64_t next_random(void)
+{
+    static uint64_t state = 1;
+    uint64_t z = state += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+/* Chi-square of what was counted and what the weights say. */
+static double get_chi_square(const unsigned *counted, const struct candidate *c, unsigned n)
+{
+    double sum = 0, chi = 0;
+    for (unsigned i = 0; i < n; i++)
+        sum += c[i].weight;
+    for (unsigned i = 0; i < n; i++) {
+        double expected = ROUNDS * c[i].weight / sum;
+        if (expected > 0)
+            chi += (counted[i] - expected) * (counted[i] - expected) / expected;
+        else
+            assert_int_equal(counted[i], 0);
+    }
+    return chi;
+}
+
+TEST(without_servers)
+{
+    const struct candidate none = {.weight = 0};
+    struct turn turn = {0}, *turns[] = {&turn};
+    assert_int_equal(balance_first(NULL, 0), -1);
+    assert_int_equal(balance_first(&none, 1), -1);
+    assert_int_equal(balance_least_loaded(NULL, 0, 7), -1);
+    assert_int_equal(balance_least_loaded(&none, 1, 7), -1);
+    assert_int_equal(balance_round_robin(NULL, NULL, 0), -1);
+    assert_int_equal(balance_round_robin(&none, turns, 1), -1);
+}
+
+TEST(first_with_a_weight)
+{
+    const struct candidate c[] = {{.weight = 0}, {.weight = 1, .load = 9}, {.weight = 5}};
+    assert_int_equal(balance_first(c, 3), 1);
+}
+
+/* Loads that match the weights: the draw decides. 15.1 is the 99 % quantile for five degrees of freedom. */
+TEST(shares_of_least_loaded)
+{
+    static const struct candidate rows[][SERVERS] = {
+        {{1, 0}, {1, 0}, {1, 0}, {1, 0}, {1, 0}, {1, 0}},
+    };
+    for (size_t row = 0; row < COUNT(rows); row++) {
+        unsigned counted[SERVERS] = {0};
+        for (int i = 0; i < ROUNDS; i++)
+            counted[balance_least_loaded(rows[row], SERVERS, next_random())]++;
+        assert_true(get_chi_square(counted, rows[row], SERVERS) < 15.1);
+    }
+}
+
+/* With requests that last for ever the loads become those of the weights. */
+TEST(loads_follow_the_weights)
+{
+    struct candidate c[SERVERS] = {{1, 0}, {2, 0}, {3, 0}, {4, 0}, {5, 0}, {0, 0}};
+    for (int i = 0; i < 15000; i++)
+        c[balance_least_loaded(c, SERVERS, next_random())].load++;
+    for (unsigned i = 0; i < SERVERS; i++) {
+        double share = c[i].weight ? (double)c[i].load / (c[i].weight * 1000.0) : 1;
+        assert_true(share > 0.97 && share < 1.03);
+    }
+    assert_int_equal(c[5].load, 0);
+}
+
+/* Of two servers it is always the one with less to do, however unlikely its draw is. */
+TEST(less_loaded_of_two)
+{
+    const struct candidate c[] = {{.weight = 1, .load = 0}, {.weight = 255, .load = 255}};
+    for (int i = 0; i < 10000; i++)
+        assert_int_equal(balance_least_loaded(c, 2, next_random()), 0);
+}
+
+TEST(turns)
+{
+    const struct candidate c[] = {{.weight = 5}, {.weight = 1}, {.weight = 0}, {.weight = 1}};
+    struct turn storage[4] = {{0}}, *turns[] = {&storage[0], &storage[1], &storage[2], &storage[3]};
+    static const int expected[] = {0, 0, 1, 0, 3, 0, 0};
+    for (int round = 0; round < 3; round++)
+        for (size_t i = 0; i < COUNT(expected); i++)
+            assert_int_equal(balance_round_robin(c, turns, 4), expected[i]);
+}
+
+/* A server that is left out for a while does not get all requests afterwards. */
+TEST(turns_after_a_pause)
+{
+    const struct candidate c[] = {{.weight = 1}, {.weight = 1}};
+    struct turn storage[2] = {{0}}, *turns[] = {&storage[0], &storage[1]};
+    unsigned counted[2] = {0};
+    for (int i = 0; i < 1001; i++)
+        assert_int_equal(balance_round_robin(c, turns, 1), 0);
+    for (int i = 0; i < 100; i++)
+        counted[balance_round_robin(c, turns, 2)]++;
+    assert_int_equal(counted[0], 50);
+    assert_int_equal(counted[1], 50);
+}
