@@ -49,9 +49,9 @@ struct mk_upstreams {
     /*
      * Chooses a server for a request that none of `tries` is to serve, and adds it there. It is valid as long as the
      * generation; another generation that names it has the same. NULL: there is no other one, or the group allows no
-     * further try. In the thread of the worker.
+     * further try. In the thread of the request's worker.
      */
-    struct mk_upstream_server *(*choose)(const struct mk_upstream_group *group, struct mk_worker *worker,
+    struct mk_upstream_server *(*choose)(const struct mk_upstream_group *group, struct mk_request *req,
                                          struct mk_upstream_tries *tries);
     /* A request is with the server, and is not any more. `worker` as for mk_counter_add(). */
     void (*begin)(struct mk_upstream_server *server, const struct mk_worker *worker);

@@ -26,7 +26,7 @@ int exchange_choose_server(struct exchange *x)
     const struct route *route = x->route;
     struct mk_upstream_server *server = NULL;
     if (route->group)
-        server = route->upstreams->choose(route->group, mk_request_worker(x->req), &x->tries);
+        server = route->upstreams->choose(route->group, x->req, &x->tries);
     if (route->group && !server)
         return -ENXIO;
     struct backend *backend = hold_backend(x, server);

@@ -47,6 +47,42 @@ int balance_first(const struct candidate *c, unsigned n)
     return find_at(c, n, 0, -1);
 }
 
+static uint64_t mix(uint64_t z)
+{
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+/* A server of weight 3 takes part three times. */
+static uint64_t get_score(const struct candidate *c, uint64_t key)
+{
+    uint64_t best = 0;
+    for (uint32_t i = 0; i < c->weight; i++) {
+        uint64_t score = mix(key ^ mix(c->hash + i));
+        best = score > best ? score : best;
+    }
+    return best;
+}
+
+int balance_hash(const struct candidate *c, unsigned n, uint64_t key)
+{
+    uint64_t weights = add_weights(c, n), loads = 1, best = 0;
+    int chosen = -1;
+    for (unsigned i = 0; i < n; i++)
+        loads += c[i].load;
+    for (unsigned i = 0; i < n; i++) {
+        if (!c[i].weight || (uint64_t)c[i].load * 4 * weights >= loads * 5 * c[i].weight)
+            continue;
+        uint64_t score = get_score(&c[i], key);
+        if (chosen < 0 || score > best) {
+            chosen = (int)i;
+            best = score;
+        }
+    }
+    return chosen;
+}
+
 /* Each gets credit by its weight; the one with the most pays for all. */
 int balance_round_robin(const struct candidate *c, struct turn *const *turns, unsigned n)
 {

@@ -90,7 +90,7 @@ static int parse_server(const struct mk_conf_value *value, void *field, struct m
 
 /* ── the section ── */
 
-static const char *const balance_names[] = {"LeastLoaded", "RoundRobin", "First", NULL};
+static const char *const balance_names[] = {"LeastLoaded", "RoundRobin", "Hash", "First", NULL};
 static const char *const retry_names[] = {"Connect", "Off", NULL};
 
 static const struct mk_conf_key keys[] = {
@@ -107,9 +107,14 @@ static const struct mk_conf_key keys[] = {
     MK_CONF_KEY_ENUM(
         struct upstream_conf, balance, "Balance", "LeastLoaded",
         "Which server a request gets: of two at random the one with fewer requests under way "
-        "(`LeastLoaded`), one after the other (`RoundRobin`), both by weight, or the first one that can be "
-        "used, in the order of the lines (`First`).",
+        "(`LeastLoaded`), one after the other (`RoundRobin`), always the same for what `HashBy` names (`Hash`), all "
+        "by weight, or the first one that can be used, in the order of the lines (`First`).",
         .names = balance_names),
+    MK_CONF_KEY_CUSTOM(struct upstream_conf, hash_by, "HashBy", "Client",
+                       "What decides with `Balance Hash`: the address of the client, the path (`Path`), the path with "
+                       "the query (`Url`), or `Header NAME`, `Cookie NAME` or `Query NAME`. A request without that is "
+                       "balanced as by `LeastLoaded`.",
+                       .unit = "part of the request", .parse = hash_by_parse),
     MK_CONF_KEY_ENUM(struct upstream_conf, retry, "Retry", "Connect",
                      "Whether a request to which no connection could be made goes to another server: `Connect`, or "
                      "`Off`.",

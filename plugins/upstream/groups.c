@@ -6,6 +6,7 @@
 #include "groups.h"
 
 #include <monkey/random.h>
+#include <monkey/siphash.h>
 
 /* The members that may get a request. */
 struct choice {
@@ -14,6 +15,8 @@ struct choice {
     struct member *members[UPSTREAM_SERVERS_MAX];
     unsigned n;
 };
+
+static const uint64_t no_key[2]; /* servers have the same hash on each machine */
 
 struct mk_upstream_group *group_make(const struct upstream_conf *conf)
 {
@@ -27,6 +30,7 @@ struct mk_upstream_group *group_make(const struct upstream_conf *conf)
     for (; group->n < conf->servers.n; group->n++) {
         struct member *m = &group->members[group->n];
         *m = (struct member){.line = &conf->servers.items[group->n]};
+        m->hash = mk_siphash(no_key, m->line->name.p, m->line->name.len);
         m->server = servers_hold(conf->name, m->line->name);
         if (!m->server) {
             group_free(group);
@@ -82,6 +86,7 @@ static void collect(struct mk_upstream_group *group, const struct mk_upstream_tr
             continue;
         ret->candidates[ret->n].weight = m->line->weight;
         ret->candidates[ret->n].load = atomic_load_explicit(&m->server->load, memory_order_relaxed);
+        ret->candidates[ret->n].hash = m->hash;
         ret->turns[ret->n] = &m->turn;
         ret->members[ret->n++] = m;
     }
@@ -99,9 +104,11 @@ static void find_members(struct mk_upstream_group *group, const struct mk_upstre
     }
 }
 
-static int balance(struct mk_upstream_group *group, const struct choice *c)
+static int balance(struct mk_upstream_group *group, const uint64_t *key, const struct choice *c)
 {
     int chosen;
+    if (group->conf->balance == UPSTREAM_HASH && key)
+        return balance_hash(c->candidates, c->n, *key);
     switch (group->conf->balance) {
     case UPSTREAM_FIRST:
         return balance_first(c->candidates, c->n);
@@ -115,7 +122,7 @@ static int balance(struct mk_upstream_group *group, const struct choice *c)
     }
 }
 
-struct mk_upstream_server *group_choose(const struct mk_upstream_group *group, uint64_t now_ms,
+struct mk_upstream_server *group_choose(const struct mk_upstream_group *group, uint64_t now_ms, const uint64_t *key,
                                         struct mk_upstream_tries *tries)
 {
     struct mk_upstream_group *own = (struct mk_upstream_group *)(uintptr_t)group; /* turns and seed have no owner */
@@ -124,7 +131,7 @@ struct mk_upstream_server *group_choose(const struct mk_upstream_group *group, u
     if (is_retry && (own->conf->retry == UPSTREAM_RETRY_OFF || tries->n > own->conf->retry_most))
         return NULL;
     find_members(own, tries, now_ms, &choice);
-    int chosen = balance(own, &choice);
+    int chosen = balance(own, key, &choice);
     if (chosen < 0)
         return NULL;
     struct mk_upstream_server *server = &choice.members[chosen]->server->base;

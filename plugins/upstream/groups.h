@@ -14,6 +14,7 @@ struct member {
     struct server *server; /* held */
     const struct server_line *line;
     struct turn turn;
+    uint64_t hash; /* of the server's name */
 };
 
 struct mk_upstream_group {
@@ -29,8 +30,8 @@ struct mk_upstream_group {
 struct mk_upstream_group *group_make(const struct upstream_conf *conf);
 void group_free(struct mk_upstream_group *group);
 
-/* As struct mk_upstreams has it. */
-struct mk_upstream_server *group_choose(const struct mk_upstream_group *group, uint64_t now_ms,
+/* As struct mk_upstreams has it. `key`: of the request, for Hash; NULL: it has none. */
+struct mk_upstream_server *group_choose(const struct mk_upstream_group *group, uint64_t now_ms, const uint64_t *key,
                                         struct mk_upstream_tries *tries);
 
 #endif

@@ -32,10 +32,12 @@ static uint64_t get_now(struct mk_worker *worker)
     return mk_loop_now_ms(mk_worker_loop(worker));
 }
 
-static struct mk_upstream_server *choose(const struct mk_upstream_group *group, struct mk_worker *worker,
+static struct mk_upstream_server *choose(const struct mk_upstream_group *group, struct mk_request *req,
                                          struct mk_upstream_tries *tries)
 {
-    return group_choose(group, get_now(worker), tries);
+    uint64_t key;
+    bool has_key = group->conf->balance == UPSTREAM_HASH && hash_by_get(&group->conf->hash_by, req, &key);
+    return group_choose(group, get_now(mk_request_worker(req)), has_key ? &key : NULL, tries);
 }
 
 static void begin(struct mk_upstream_server *server, const struct mk_worker *worker)

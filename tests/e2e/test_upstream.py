@@ -2,6 +2,7 @@
 """Groups of servers: which one a request gets, what becomes of it when a server fails, and reloads."""
 
 import collections
+import itertools
 import re
 import threading
 
@@ -121,6 +122,46 @@ def hold(peer):
         peer.request()
         peer.wait("go")
         peer.respond(b"0", TEXT)
+
+
+NUMBERS = itertools.count()
+HASH_KEYS = {
+    "Client": lambda client, key: client.ask("/"),
+    "Path": lambda client, key: client.ask(f"/{key}?{next(NUMBERS)}"),
+    "Url": lambda client, key: client.ask(f"/?{key}"),
+    "Header X-Key": lambda client, key: client.ask("/", f"X-Key: {key}"),
+    "Cookie key": lambda client, key: client.ask("/", f"Cookie: a=b; key={key}"),
+    "Query key": lambda client, key: client.ask(f"/{next(NUMBERS)}?a=b&key={key}&c"),
+}
+
+
+@pytest.mark.parametrize("by", HASH_KEYS)
+def test_hash(serve_group, backends, by):
+    """A key has its server; when another one leaves it stays there, and when its own does it has one of the others."""
+    servers = backends(4)
+    server = serve_group(servers, {"Balance": "Hash", "HashBy": by, "EjectAfter": 0})
+
+    def find():
+        with server.connect() as client:
+            return {key: int(HASH_KEYS[by](client, key).body) for key in range(40)}
+
+    before = find()
+    assert find() == before
+    assert len(set(before.values())) == (1 if by == "Client" else 4)
+    leaves = before[0]
+    servers[leaves].refuse()
+    for peer in servers[leaves].peers:
+        peer.reset()
+    after = find()
+    assert all(after[key] == at for key, at in before.items() if at != leaves)
+    assert find() == after and leaves not in after.values()
+
+
+def test_hash_without_a_key(serve_group, backends):
+    """Such requests are balanced by load."""
+    server = serve_group(backends(2), {"Balance": "Hash", "HashBy": "Header X-Key"})
+    found = ask_many(server, 100)
+    assert min(found[0], found[1]) > 20
 
 
 def test_a_websocket_is_load(serve_group, backends):
@@ -370,6 +411,7 @@ MISTAKES = {
     "    Name app\n    Server 127.0.0.1:1 weight=0": "all servers have the weight 0",
     "    Name a\n    Server 127.0.0.1:1\n[UPSTREAM]\n    Name A\n    Server 127.0.0.1:2": "there is a group A already",
     "    Name app\n    Server 127.0.0.1:1\n    Balance Fast": "LeastLoaded",
+    "    Name app\n    Server 127.0.0.1:1\n    HashBy Header": "it takes Client, Path, Url, Header NAME",
 }
 
 

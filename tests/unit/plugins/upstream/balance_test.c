@@ -39,6 +39,8 @@ TEST(without_servers)
     assert_int_equal(balance_first(&none, 1), -1);
     assert_int_equal(balance_least_loaded(NULL, 0, 7), -1);
     assert_int_equal(balance_least_loaded(&none, 1, 7), -1);
+    assert_int_equal(balance_hash(NULL, 0, 7), -1);
+    assert_int_equal(balance_hash(&none, 1, 7), -1);
     assert_int_equal(balance_round_robin(NULL, NULL, 0), -1);
     assert_int_equal(balance_round_robin(&none, turns, 1), -1);
 }
@@ -52,21 +54,19 @@ TEST(first_with_a_weight)
 /* Loads that match the weights: the draw decides. 15.1 is the 99 % quantile for five degrees of freedom. */
 TEST(shares_of_least_loaded)
 {
-    static const struct candidate rows[][SERVERS] = {
-        {{1, 0}, {1, 0}, {1, 0}, {1, 0}, {1, 0}, {1, 0}},
-    };
-    for (size_t row = 0; row < COUNT(rows); row++) {
-        unsigned counted[SERVERS] = {0};
-        for (int i = 0; i < ROUNDS; i++)
-            counted[balance_least_loaded(rows[row], SERVERS, next_random())]++;
-        assert_true(get_chi_square(counted, rows[row], SERVERS) < 15.1);
-    }
+    struct candidate c[SERVERS] = {{0}};
+    unsigned counted[SERVERS] = {0};
+    for (unsigned i = 0; i < SERVERS; i++)
+        c[i].weight = 1;
+    for (int i = 0; i < ROUNDS; i++)
+        counted[balance_least_loaded(c, SERVERS, next_random())]++;
+    assert_true(get_chi_square(counted, c, SERVERS) < 15.1);
 }
 
 /* With requests that last for ever the loads become those of the weights. */
 TEST(loads_follow_the_weights)
 {
-    struct candidate c[SERVERS] = {{1, 0}, {2, 0}, {3, 0}, {4, 0}, {5, 0}, {0, 0}};
+    struct candidate c[SERVERS] = {{.weight = 1}, {.weight = 2}, {.weight = 3}, {.weight = 4}, {.weight = 5}};
     for (int i = 0; i < 15000; i++)
         c[balance_least_loaded(c, SERVERS, next_random())].load++;
     for (unsigned i = 0; i < SERVERS; i++) {
@@ -106,4 +106,64 @@ TEST(turns_after_a_pause)
         counted[balance_round_robin(c, turns, 2)]++;
     assert_int_equal(counted[0], 50);
     assert_int_equal(counted[1], 50);
+}
+
+static void name_servers(struct candidate *c, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        c[i].hash = 1000 * (uint64_t)i;
+}
+
+TEST(shares_of_hashes)
+{
+    static const uint32_t weights[][SERVERS] = {{1, 1, 1, 1, 1, 1}, {1, 2, 3, 0, 5, 250}};
+    for (size_t row = 0; row < COUNT(weights); row++) {
+        struct candidate c[SERVERS];
+        unsigned counted[SERVERS] = {0};
+        for (unsigned i = 0; i < SERVERS; i++)
+            c[i] = (struct candidate){.weight = weights[row][i]};
+        name_servers(c, SERVERS);
+        for (int i = 0; i < ROUNDS; i++)
+            counted[balance_hash(c, SERVERS, next_random())]++;
+        assert_true(get_chi_square(counted, c, SERVERS) < 15.1);
+    }
+}
+
+/* When one of ten leaves, the others keep their keys, and its keys go to all of them. */
+TEST(keys_stay)
+{
+    enum { TEN = 10, LEFT = 4 };
+    struct candidate all[TEN] = {{0}}, others[TEN - 1];
+    unsigned moved = 0, got[TEN] = {0};
+    for (unsigned i = 0; i < TEN; i++)
+        all[i].weight = 1;
+    name_servers(all, TEN);
+    for (unsigned i = 0, k = 0; i < TEN; i++)
+        if (i != LEFT)
+            others[k++] = all[i];
+    for (int i = 0; i < ROUNDS; i++) {
+        uint64_t key = next_random();
+        int before = balance_hash(all, TEN, key), after = balance_hash(others, TEN - 1, key);
+        after += after >= LEFT;
+        if (before == LEFT)
+            got[after]++;
+        else
+            assert_int_equal(before, after);
+        moved += before == LEFT;
+    }
+    print_message("%.1f %% of the keys move\n", 100.0 * moved / ROUNDS);
+    assert_true(moved < ROUNDS * 12 / 100);
+    for (unsigned i = 0; i < TEN; i++)
+        assert_true(i == LEFT || got[i] > moved / 12);
+}
+
+/* All requests have one key: a server gets a quarter more than its share at most. */
+TEST(bounded_load)
+{
+    struct candidate c[SERVERS] = {{.weight = 1}, {.weight = 1}, {.weight = 2}, {.weight = 1}, {.weight = 1}};
+    name_servers(c, SERVERS);
+    for (int i = 0; i < 6000; i++)
+        c[balance_hash(c, SERVERS, 7)].load++;
+    for (unsigned i = 0; i < SERVERS; i++)
+        assert_true(c[i].load <= c[i].weight * 1250 + 1);
 }

@@ -38,7 +38,7 @@ static int index_of(const struct mk_upstream_server *server)
 /* Returns the index of the server that the next try gets. */
 static int choose(struct mk_upstream_tries *tries, uint64_t now)
 {
-    return index_of(group_choose(group, now, tries));
+    return index_of(group_choose(group, now, NULL, tries));
 }
 
 static int choose_first(uint64_t now)
