@@ -29,10 +29,17 @@ struct mk_upstream_server {
     struct mk_str group, name; /* of the group; and as its line `Server` names it */
 };
 
+enum mk_upstream_loss {
+    MK_UPSTREAM_NOT_REACHED, /* it has none of the request */
+    MK_UPSTREAM_KEPT_ENDED,  /* a connection that was kept idle has ended: the server itself may be fine */
+    MK_UPSTREAM_SENT,        /* it may have got the request, which may be repeated (RFC 9110 section 9.2.2) */
+};
+
 /* The servers that a request has been given, the last one at the end; in the caller's storage. All zeros: none. */
 struct mk_upstream_tries {
     struct mk_upstream_server *servers[MK_UPSTREAM_TRIES_MAX];
     unsigned n;
+    enum mk_upstream_loss loss; /* why the last one does not serve it */
 };
 
 /* How a server has served a request. */

@@ -134,6 +134,12 @@ void exchange_respond_failure(struct exchange *x, int status, const char *type, 
     mk_response_header(req, MK_STR("Proxy-Status"), mk_buf_str(&value));
 }
 
+/* No byte of a response has come, and the request can be sent once more. */
+static bool is_unanswered(const struct exchange *x)
+{
+    return !x->down.has_begun && (!x->up.body_begun || x->received.spooled);
+}
+
 /*
  * A kept connection may have ended just before it was used: the request goes to a new one, if it may be repeated
  * (RFC 9110 section 9.2.2).
@@ -141,7 +147,7 @@ void exchange_respond_failure(struct exchange *x, int status, const char *type, 
 static bool can_retry(const struct exchange *x, int err)
 {
     return x->phase == WAITING && x->conn && x->conn->is_reused && (err == -EPIPE || err == -ECONNRESET) &&
-           !x->down.has_begun && (!x->up.body_begun || x->received.spooled) && (x->is_idempotent || !x->up.is_sent);
+           is_unanswered(x) && (x->is_idempotent || !x->up.is_sent);
 }
 
 /* Has the transport describe an error of its own. Returns its type; NULL: it is not one, or a timeout or the like. */
@@ -153,9 +159,14 @@ static const char *describe_failure(const struct exchange *x, const struct failu
     return x->conn->io.transport->describe_error(&x->conn->io, err, reason);
 }
 
+/* To another server, if there is one: this one may be about to end. */
 static void retry(struct exchange *x)
 {
+    x->tries.loss = MK_UPSTREAM_KEPT_ENDED;
+    bool is_other = x->route->group && exchange_choose_server(x) == 0;
     report_retry(&x->report);
+    if (is_other)
+        report_server(&x->report, x->backend->server->name);
     drop_conn(x);
     x->is_retry = true;
     exchange_up_rewind(x);
@@ -168,16 +179,19 @@ static bool is_own_failure(int err)
     return err == -ENOMEM || err == -EMFILE || err == -ENFILE || err == -EDQUOT;
 }
 
-/* There is no connection to the server: another one of its group gets the request. Tells whether there is one. */
+/* Another server of the group gets the request, if this one has none of it, or it may be repeated. */
 static bool try_other_server(struct exchange *x)
 {
-    if (x->phase >= WAITING || !x->route->group || mk_loop_now_ms(x->loop) >= x->deadline_ms ||
+    bool can_repeat = x->phase == WAITING && x->is_idempotent && is_unanswered(x);
+    x->tries.loss = x->phase == WAITING ? MK_UPSTREAM_SENT : MK_UPSTREAM_NOT_REACHED;
+    if (!x->route->group || (x->phase >= WAITING && !can_repeat) || mk_loop_now_ms(x->loop) >= x->deadline_ms ||
         exchange_choose_server(x) < 0)
         return false;
     report_retry(&x->report);
     report_server(&x->report, x->backend->server->name);
     mk_dial_cancel(&x->dial);
     x->is_retry = x->is_redial = false;
+    exchange_up_rewind(x);
     connect_backend(x);
     return true;
 }

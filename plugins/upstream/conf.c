@@ -91,7 +91,7 @@ static int parse_server(const struct mk_conf_value *value, void *field, struct m
 /* ── the section ── */
 
 static const char *const balance_names[] = {"LeastLoaded", "RoundRobin", "Hash", "First", NULL};
-static const char *const retry_names[] = {"Connect", "Off", NULL};
+static const char *const retry_names[] = {"Connect", "Idempotent", "Off", NULL};
 
 static const struct mk_conf_key keys[] = {
     MK_CONF_KEY_CUSTOM(struct upstream_conf, name, "Name", NULL,
@@ -116,8 +116,9 @@ static const struct mk_conf_key keys[] = {
                        "balanced as by `LeastLoaded`.",
                        .unit = "part of the request", .parse = hash_by_parse),
     MK_CONF_KEY_ENUM(struct upstream_conf, retry, "Retry", "Connect",
-                     "Whether a request to which no connection could be made goes to another server: `Connect`, or "
-                     "`Off`.",
+                     "When a request goes to another server: if no connection could be made (`Connect`), also if a "
+                     "connection ends or takes too long before a response has begun, for a request whose method is "
+                     "idempotent and whose body was kept or is none (`Idempotent`), or never (`Off`).",
                      .names = retry_names),
     MK_CONF_KEY_INT(struct upstream_conf, retry_most, "RetryMost", "2", "How many other servers a request may get.",
                     .min = 1, .max = MK_UPSTREAM_TRIES_MAX - 1),

@@ -122,13 +122,22 @@ static int balance(struct mk_upstream_group *group, const uint64_t *key, const s
     }
 }
 
+/* A kept connection that has ended is no reason to give a key to another server. */
+static bool allows_retry(const struct upstream_conf *conf, const struct mk_upstream_tries *tries)
+{
+    if (conf->retry == UPSTREAM_RETRY_OFF || tries->n > conf->retry_most)
+        return false;
+    return tries->loss == MK_UPSTREAM_SENT         ? conf->retry == UPSTREAM_RETRY_IDEMPOTENT
+           : tries->loss == MK_UPSTREAM_KEPT_ENDED ? conf->balance != UPSTREAM_HASH
+                                                   : true;
+}
+
 struct mk_upstream_server *group_choose(const struct mk_upstream_group *group, uint64_t now_ms, const uint64_t *key,
                                         struct mk_upstream_tries *tries)
 {
     struct mk_upstream_group *own = (struct mk_upstream_group *)(uintptr_t)group; /* turns and seed have no owner */
     struct choice choice;
-    bool is_retry = tries->n > 0;
-    if (is_retry && (own->conf->retry == UPSTREAM_RETRY_OFF || tries->n > own->conf->retry_most))
+    if (tries->n && !allows_retry(own->conf, tries))
         return NULL;
     find_members(own, tries, now_ms, &choice);
     int chosen = balance(own, key, &choice);

@@ -4,12 +4,13 @@
 import collections
 import itertools
 import re
+import subprocess
 import threading
 
 import pytest
 
 from harness import build
-from harness.backend import Backend, answer, echo_websocket
+from harness.backend import Backend, answer, echo_websocket, replay
 from harness.failing_memory import fail_each, only_sanitized
 from harness.messages import request
 from harness.metrics import needs_status, scrape, status_section
@@ -222,18 +223,72 @@ def test_retries_have_a_limit(serve_group, backends):
         assert client.ask("/").status == 502
 
 
-def test_a_request_that_was_sent_is_not_repeated(serve_group, backends):
-    """A new connection that ends without a response may have done what the request says."""
+REPEATED = [
+    ({}, {}, "GET", False),
+    ({}, {}, "POST", False),
+    ({"Retry": "Idempotent"}, {}, "GET", True),
+    ({"Retry": "Idempotent"}, {}, "DELETE", True),
+    ({"Retry": "Idempotent"}, {}, "PUT", False),  # its body is not kept
+    ({"Retry": "Idempotent"}, {"SpoolRequest": "On"}, "PUT", True),
+    ({"Retry": "Idempotent"}, {"SpoolRequest": "On"}, "POST", False),
+    ({"Retry": "Idempotent", "RetryMost": 1}, {}, "GET", True),
+]
+
+
+@pytest.mark.parametrize("end", ["close", "timeout"])
+@pytest.mark.parametrize("keys, proxy, method, repeats", REPEATED)
+def test_a_request_that_was_sent(serve_group, backends, keys, proxy, method, repeats, end):
+    """It may have done what it says: it is repeated only where that does no harm, and the group wants it."""
 
     def leave(peer):
         peer.request()
+        if end == "timeout":
+            peer.wait_end()
 
     one, two = backends(2)
     one.scripts[:] = [leave]
-    server = serve_group([one, f"{two.address} backup"])
+    server = serve_group([one, f"{two.address} backup"], keys, {"ResponseTimeout": "200ms", **proxy})
     with server.connect() as client:
-        assert client.ask("/", method="POST", body=b"hello").status == 502
+        got = client.ask("/", method=method, **({"body": b"x" * 3000} if method in ("PUT", "POST") else {}))
+    assert got.status == (200 if repeats else 502 if end == "close" else 504)
+    assert len(one.requests) == 1
+    assert [each.body for each in two.requests] == ([one.requests[0].body] if repeats else [])
+
+
+def test_a_response_that_has_begun_is_not_repeated(serve_group, backends):
+    one, two = backends(2)
+    one.scripts[:] = [replay(b"HTTP/1.1 103 Early Hints\r\n\r\n"), replay(b"HTTP/1.1 200")]
+    server = serve_group([one, f"{two.address} backup"], {"Retry": "Idempotent", "EjectAfter": 0})
+    with server.connect() as client:
+        for _ in range(2):
+            assert client.ask("/").status == 502
     assert len(two.peers) == 0
+
+
+@needs_status
+@pytest.mark.concurrent
+@pytest.mark.parametrize("retry", ["Connect", "Idempotent"])
+def test_a_server_is_killed_under_load(serve, serve_group, retry):
+    """With SIGKILL: its requests go to the others."""
+    endless = {"MaxKeepAliveRequest": 0, "Workers": 1}
+    origins = [serve(endless, files={"b": b"hello"}) for _ in range(4)]
+    addresses = [f"127.0.0.1:{each.port}" for each in origins]
+    config = {"plugins/status/status.conf": status_section()}
+    server = serve_group(addresses, {"Retry": retry}, settings=endless, config=config)
+    count = 3000 if build.SANITIZED else 30000
+    command = ["h2load", "--h1", "-n", str(count), "-c", "32", "-t", "1", f"{server.url}/b"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as load, server.connect() as client:
+        served = lambda: sum(v for (name, _), v in scrape(client).items() if name == PREFIX + "requests_total")
+        await_true(lambda: served() > count / 5, what="the load")
+        origins[0].kill()
+        origins[0].finished = True
+        output = load.communicate(timeout=120)[0]
+    statuses = re.search(r"status codes: (\d+) 2xx, 0 3xx, 0 4xx, (\d+) 5xx", output)
+    failed = int(statuses[2])
+    print(f"{failed} of {count} requests failed")
+    assert f"{count} done" in output and int(statuses[1]) + failed == count, output
+    assert failed == 0 if retry == "Idempotent" else failed <= 1
+    server.wait_log("gets no requests for")
 
 
 def test_ejection_by_status_and_its_end(serve_group, backends):
