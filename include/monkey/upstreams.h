@@ -4,12 +4,13 @@
  * servers behind one name, of which each request gets one.
  *
  *     host_start   find(name) ─► group
- *     request      choose(group) ─► server ─► begin ─► connection, exchange ─► report ─► end
- *                       ▲                                                          │
- *                       └────── another server, if this one has failed ────────────┘
+ *     request      choose(group) ─┬─────────► server ─► connection, exchange ─► report ─► end
+ *                       ▲         └─► wait ─────▲                                  │
+ *                       └────── another server, if this one does not serve it ─────┘
  *
- * A group belongs to a generation. What is known of a server (its load, failures, whether it is ejected) belongs to the
- * process: a reload that leaves it in its group keeps all of it. Builds for small devices have no groups.
+ * A group belongs to a generation. What is known of a server (its load, failures, whether it is ejected) and the
+ * requests that wait belong to the process: a reload that leaves a server in its group keeps all of it. Builds for
+ * small devices have no groups.
  */
 #ifndef MONKEY_UPSTREAMS_H
 #define MONKEY_UPSTREAMS_H
@@ -29,43 +30,80 @@ struct mk_upstream_server {
     struct mk_str group, name; /* of the group; and as its line `Server` names it */
 };
 
+/* Why a server does not serve a request. */
 enum mk_upstream_loss {
     MK_UPSTREAM_NOT_REACHED, /* it has none of the request */
     MK_UPSTREAM_KEPT_ENDED,  /* a connection that was kept idle has ended: the server itself may be fine */
     MK_UPSTREAM_SENT,        /* it may have got the request, which may be repeated (RFC 9110 section 9.2.2) */
+    MK_UPSTREAM_STATUS,      /* it has responded with `status`; the same */
 };
 
 /* The servers that a request has been given, the last one at the end; in the caller's storage. All zeros: none. */
 struct mk_upstream_tries {
     struct mk_upstream_server *servers[MK_UPSTREAM_TRIES_MAX];
     unsigned n;
-    enum mk_upstream_loss loss; /* why the last one does not serve it */
+    enum mk_upstream_loss loss; /* of the last one */
+    unsigned status;            /* with MK_UPSTREAM_STATUS */
+    uint64_t began_ms;          /* private to the plugin: when the first one was asked for; 0: not yet */
 };
 
 /* How a server has served a request. */
-enum mk_upstream_result {
-    MK_UPSTREAM_RESPONDED, /* it has sent the head of a response */
-    MK_UPSTREAM_FAILED,    /* refused, reset, no response, or none in time */
+struct mk_upstream_outcome {
+    int err;           /* 0: it has sent a head, with the next two; else -errno */
+    unsigned status;   /* of the head */
+    uint32_t head_ms;  /* from the request to the head */
+    bool is_connected; /* with `err`: there was a connection */
 };
 
-/* The functions of a plugin that knows groups: mk_plugin.upstreams. All threads, unless they say otherwise. */
+struct mk_upstream_wait;
+
+/*
+ * The wait is over. `err`: 0 (the server is the request's, as if it had been chosen now), -ETIMEDOUT (QueueTimeout is
+ * over) or -ENXIO (so is Hold). In the thread of the request.
+ */
+typedef void (*mk_upstream_wait_fn)(struct mk_upstream_wait *wait, int err, struct mk_upstream_server *server);
+
+/* A request that waits, in the caller's storage. All zeros: it does not. The fields are private to the plugin. */
+struct mk_upstream_wait {
+    struct mk_list node;
+    struct mk_message message;
+    struct mk_timer timer;
+    struct mk_loop *loop;
+    struct mk_request *req;
+    const struct mk_upstream_group *group;
+    struct mk_upstream_tries *tries;
+    struct mk_upstream_server *server, *sticky;
+    mk_upstream_wait_fn fn;
+    uint64_t began_ms, end_ms, key;
+    bool has_key, is_held, is_active;
+    uint8_t state;
+};
+
+/* The functions of a plugin that knows groups: mk_plugin.upstreams. In the thread of the request's worker. */
 struct mk_upstreams {
-    /* Returns the group of a name, which is valid as long as the generation; NULL: there is none. From host_start on.
+    /* Returns the group of a name, valid as long as the generation; NULL: there is none. From host_start on, any
+     * thread.
      */
     const struct mk_upstream_group *(*find)(const struct mk_generation *g, struct mk_str name);
     /*
-     * Chooses a server for a request that none of `tries` is to serve, and adds it there. It is valid as long as the
-     * generation; another generation that names it has the same. NULL: there is no other one, or the group allows no
-     * further try. In the thread of the request's worker.
+     * Chooses a server for a request that none of `tries` is to serve, and adds it there: the request is with it until
+     * end(). It is valid as long as the generation; another generation that names it has the same.
+     * Returns 0; MK_AGAIN (`fn` is called later, unless cancel() is called before; `wait` and `tries` must stay
+     * until then); -ENXIO (no server can be used, or the group allows no further try) or -EBUSY (too many requests
+     * wait). After MK_UPSTREAM_KEPT_ENDED and MK_UPSTREAM_STATUS, where the caller has another way, it never waits.
      */
-    struct mk_upstream_server *(*choose)(const struct mk_upstream_group *group, struct mk_request *req,
-                                         struct mk_upstream_tries *tries);
-    /* A request is with the server, and is not any more. `worker` as for mk_counter_add(). */
-    void (*begin)(struct mk_upstream_server *server, const struct mk_worker *worker);
+    int (*choose)(const struct mk_upstream_group *group, struct mk_request *req, struct mk_upstream_tries *tries,
+                  struct mk_upstream_wait *wait, mk_upstream_wait_fn fn, struct mk_upstream_server **ret);
+    /* Ends the wait: `fn` is not called. Does nothing if the request does not wait. */
+    void (*cancel)(struct mk_upstream_wait *wait);
+    /* The request is not with the server any more. `worker` as for mk_counter_add(). */
     void (*end)(struct mk_upstream_server *server, const struct mk_worker *worker);
-    /* Tells how the server has served. In the thread of the worker. */
+    /* Notes how the server has served. */
     void (*report)(const struct mk_upstream_group *group, struct mk_upstream_server *server, struct mk_worker *worker,
-                   enum mk_upstream_result result);
+                   const struct mk_upstream_outcome *outcome);
+    /* Adds what the group has to say to the head of the response: the cookie of `Balance Sticky`. */
+    void (*add_headers)(const struct mk_upstream_group *group, const struct mk_upstream_server *server,
+                        struct mk_request *req);
 };
 
 /* Returns the functions of the generation's plugin that knows groups; NULL: none is loaded. Any thread. */

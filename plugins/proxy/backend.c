@@ -79,8 +79,6 @@ static void begin_hold(struct backend *b, const struct route *route, struct mk_u
     b->n_used++;
     b->upstreams = route->upstreams;
     b->server = server;
-    if (server)
-        b->upstreams->begin(server, thread_get_worker(b->thread));
 }
 
 struct backend *backend_hold(struct thread *t, const struct route *route, struct mk_upstream_server *server,

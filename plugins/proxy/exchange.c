@@ -44,6 +44,8 @@ static void end_waits(struct exchange *x)
     x->phase = OVER;
     mk_timer_cancel(&x->timer);
     mk_dial_cancel(&x->dial);
+    if (x->route->group)
+        x->route->upstreams->cancel(&x->wait);
     received_release(&x->received);
 }
 
@@ -134,10 +136,15 @@ void exchange_respond_failure(struct exchange *x, int status, const char *type, 
     mk_response_header(req, MK_STR("Proxy-Status"), mk_buf_str(&value));
 }
 
+bool exchange_can_resend(const struct exchange *x)
+{
+    return !x->up.body_begun || x->received.spooled;
+}
+
 /* No byte of a response has come, and the request can be sent once more. */
 static bool is_unanswered(const struct exchange *x)
 {
-    return !x->down.has_begun && (!x->up.body_begun || x->received.spooled);
+    return !x->down.has_begun && exchange_can_resend(x);
 }
 
 /*
@@ -163,10 +170,9 @@ static const char *describe_failure(const struct exchange *x, const struct failu
 static void retry(struct exchange *x)
 {
     x->tries.loss = MK_UPSTREAM_KEPT_ENDED;
-    bool is_other = x->route->group && exchange_choose_server(x) == 0;
     report_retry(&x->report);
-    if (is_other)
-        report_server(&x->report, x->backend->server->name);
+    if (x->route->group)
+        exchange_choose_server(x); /* without another one it stays */
     drop_conn(x);
     x->is_retry = true;
     exchange_up_rewind(x);
@@ -184,16 +190,16 @@ static bool try_other_server(struct exchange *x)
 {
     bool can_repeat = x->phase == WAITING && x->is_idempotent && is_unanswered(x);
     x->tries.loss = x->phase == WAITING ? MK_UPSTREAM_SENT : MK_UPSTREAM_NOT_REACHED;
-    if (!x->route->group || (x->phase >= WAITING && !can_repeat) || mk_loop_now_ms(x->loop) >= x->deadline_ms ||
-        exchange_choose_server(x) < 0)
+    if (!x->route->group || x->phase == QUEUED || (x->phase >= WAITING && !can_repeat) ||
+        mk_loop_now_ms(x->loop) >= x->deadline_ms)
         return false;
-    report_retry(&x->report);
-    report_server(&x->report, x->backend->server->name);
     mk_dial_cancel(&x->dial);
-    x->is_retry = x->is_redial = false;
-    exchange_up_rewind(x);
-    connect_backend(x);
-    return true;
+    int r = exchange_choose_server(x);
+    if (r == 0)
+        exchange_connect_server(x);
+    else if (r == MK_AGAIN)
+        exchange_touch(x);
+    return r >= 0;
 }
 
 void exchange_fail(struct exchange *x, int err)
@@ -208,7 +214,7 @@ void exchange_fail(struct exchange *x, int err)
         return;
     }
     if (!is_own_failure(err))
-        exchange_report_server(x, MK_UPSTREAM_FAILED);
+        exchange_report_error(x, err);
     if (try_other_server(x))
         return;
     const struct failure *f = failure_find(x->phase < WAITING, err);
@@ -232,6 +238,8 @@ void exchange_fail(struct exchange *x, int err)
 /* How long the present wait may last; 0: what it waits for is the client, which the server watches. */
 static uint32_t get_wait_ms(const struct exchange *x)
 {
+    if (x->phase == QUEUED)
+        return 0; /* the group ends that */
     if (x->phase < WAITING)
         return x->conf->connect_timeout_ms;
     if (x->phase == WAITING && upload_is_blocked(&x->up))
@@ -283,6 +291,7 @@ static void begin_request(struct exchange *x)
 {
     enum mk_response_to to = mk_request_method(x->req) == MK_HEAD ? MK_RESPONSE_TO_HEAD : MK_RESPONSE_TO_OTHER;
     x->phase = WAITING;
+    x->sent_ms = mk_loop_now_ms(x->loop);
     report_connected(&x->report);
     download_begin(&x->down, &x->conf->limits, to);
     exchange_up_begin(x);
@@ -397,13 +406,42 @@ static struct exchange *make_exchange(struct mk_request *req, const struct route
     return x;
 }
 
+void exchange_connect_server(struct exchange *x)
+{
+    if (x->report.servers > 1)
+        report_retry(&x->report);
+    x->is_retry = x->is_redial = false;
+    exchange_up_rewind(x);
+    connect_backend(x);
+}
+
+void exchange_reject_group(struct exchange *x, int err)
+{
+    bool is_full = err == -EBUSY || err == -ETIMEDOUT;
+    if (err == -ENOMEM) {
+        exchange_reject(x, 503);
+        return;
+    }
+    mk_request_log(x->req, MK_LOG_ERROR, "proxy: %.*s: %s", MK_STR_ARG(x->conf->to.text),
+                   !is_full        ? "no server of the group can be used"
+                   : err == -EBUSY ? "all servers of the group have MaxConnections, and Queue is full"
+                                   : "no server of the group had room within QueueTimeout");
+    exchange_respond_failure(x, 503, is_full ? "connection_limit_reached" : "destination_unavailable", MK_STR_NONE);
+}
+
 void exchange_connect(struct exchange *x)
 {
     uint32_t deadline_ms = x->conf->deadline_ms;
     x->deadline_ms = deadline_ms ? mk_loop_now_ms(x->loop) + deadline_ms : UINT64_MAX;
     if (!x->framing.is_received)
         mk_request_hold_continue(x->req);
-    connect_backend(x);
+    int r = exchange_choose_server(x);
+    if (r == 0)
+        connect_backend(x);
+    else if (r == MK_AGAIN)
+        exchange_touch(x);
+    else
+        exchange_reject_group(x, r);
 }
 
 void exchange_begin(struct mk_request *req, const struct route *route, struct thread *t)
@@ -422,19 +460,11 @@ void exchange_begin(struct mk_request *req, const struct route *route, struct th
     if (conf->client_leave == PROXY_CLIENT_LEAVE_CANCEL)
         mk_request_end_with_client(req);
     int status = upgrade_init(&x->upgrade, req, &conf->upgrade);
-    int err = status ? 0 : exchange_choose_server(x);
-    if (err == -ENXIO) {
-        mk_request_log(req, MK_LOG_ERROR, "proxy: %.*s: no server of the group can be used", MK_STR_ARG(conf->to.text));
-        exchange_respond_failure(x, 503, "destination_unavailable", MK_STR_NONE);
+    if (status) {
+        mk_response_error(req, status);
         return;
     }
-    if (status || err < 0) {
-        mk_response_error(req, status ? status : 503);
-        return;
-    }
-    report_begin(&x->report, req, x->backend);
-    if (x->backend->server)
-        report_server(&x->report, x->backend->server->name);
+    report_begin(&x->report, req, route->tally);
     if (conf->spool_request_bytes && exchange_up_needs_receiving(x))
         exchange_up_receive(x);
     else

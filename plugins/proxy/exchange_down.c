@@ -210,22 +210,28 @@ static int respond_file(struct exchange *x, struct mk_str head, const struct nam
     return MK_DECLINED;
 }
 
-/* A head that is not interim: that of a gateway says that the server could not respond itself. */
-static void note_head(struct exchange *x)
+/* A head that is not interim. Returns false if the request goes to another server instead. */
+static bool note_head(struct exchange *x)
 {
-    int status = x->down.parser.status;
-    report_head(&x->report, x->down.parser.status);
-    exchange_report_server(x, status >= 502 && status <= 504 ? MK_UPSTREAM_FAILED : MK_UPSTREAM_RESPONDED);
+    unsigned status = x->down.parser.status;
+    report_head(&x->report, status);
+    exchange_report_head(x, status);
+    if (exchange_tries_after_status(x, status))
+        return false;
+    if (x->backend->server)
+        x->route->upstreams->add_headers(x->route->group, x->backend->server, x->req);
+    return true;
 }
 
 /*
- * Returns 0 (the last head was passed on), MK_AGAIN (another one follows), MK_DECLINED (the server responds instead) or
- * -errno.
+ * Returns 0 (the last head was passed on), MK_AGAIN (another one follows), MK_DECLINED (the server responds instead, or
+ * the request goes to another one) or -errno.
  */
 static int take_head(struct exchange *x, struct mk_str head)
 {
-    if (x->down.parser.status == 101 || x->down.parser.status >= 200)
-        note_head(x);
+    bool is_last = x->down.parser.status == 101 || x->down.parser.status >= 200;
+    if (is_last && !note_head(x))
+        return MK_DECLINED;
     if (x->down.parser.status == 101)
         return switch_protocols(x, head);
     if (x->upgrade.is_extended_connect && x->down.parser.status / 100 == 2)

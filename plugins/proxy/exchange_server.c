@@ -21,28 +21,84 @@ static struct backend *hold_backend(struct exchange *x, struct mk_upstream_serve
     return backend_hold(x->thread, route, server, mk_buf_str(&header));
 }
 
-int exchange_choose_server(struct exchange *x)
+/* Replaces the backend, and what belongs to the one before. `backend` may be NULL. */
+static void set_backend(struct exchange *x, struct backend *backend)
 {
-    const struct route *route = x->route;
-    struct mk_upstream_server *server = NULL;
-    if (route->group)
-        server = route->upstreams->choose(route->group, x->req, &x->tries);
-    if (route->group && !server)
-        return -ENXIO;
-    struct backend *backend = hold_backend(x, server);
-    if (!backend)
-        return -ENOMEM;
     if (x->conn)
         backend_close(x->conn);
     if (x->backend)
         backend_release(x->backend);
     x->conn = NULL;
     x->backend = backend;
+}
+
+/* Takes over a request of the server. Returns 0 or -ENOMEM, and it has ended there. */
+static int use_server(struct exchange *x, struct mk_upstream_server *server)
+{
+    struct backend *backend = hold_backend(x, server);
+    if (!backend && server)
+        x->route->upstreams->end(server, thread_get_worker(x->thread));
+    if (!backend)
+        return -ENOMEM;
+    set_backend(x, backend);
+    if (server)
+        report_server(&x->report, server->name);
     return 0;
 }
 
-void exchange_report_server(struct exchange *x, enum mk_upstream_result result)
+static void on_wait_end(struct mk_upstream_wait *wait, int err, struct mk_upstream_server *server)
+{
+    struct exchange *x = MK_CONTAINER_OF(wait, struct exchange, wait);
+    if (err == 0)
+        err = use_server(x, server);
+    if (err == 0)
+        exchange_connect_server(x);
+    else
+        exchange_reject_group(x, err);
+}
+
+int exchange_choose_server(struct exchange *x)
+{
+    const struct route *route = x->route;
+    struct mk_upstream_server *server = NULL;
+    int r =
+        route->group ? route->upstreams->choose(route->group, x->req, &x->tries, &x->wait, on_wait_end, &server) : 0;
+    if (r == 0)
+        return use_server(x, server);
+    if (r == MK_AGAIN) {
+        set_backend(x, NULL);
+        x->phase = QUEUED;
+    }
+    return r;
+}
+
+static void report_outcome(struct exchange *x, const struct mk_upstream_outcome *outcome)
 {
     if (x->backend && x->backend->server)
-        x->route->upstreams->report(x->route->group, x->backend->server, mk_request_worker(x->req), result);
+        x->route->upstreams->report(x->route->group, x->backend->server, mk_request_worker(x->req), outcome);
+}
+
+void exchange_report_head(struct exchange *x, unsigned status)
+{
+    const struct mk_upstream_outcome outcome = {.status = status,
+                                                .head_ms = (uint32_t)(mk_loop_now_ms(x->loop) - x->sent_ms)};
+    report_outcome(x, &outcome);
+}
+
+void exchange_report_error(struct exchange *x, int err)
+{
+    const struct mk_upstream_outcome outcome = {.err = err, .is_connected = x->phase >= WAITING};
+    report_outcome(x, &outcome);
+}
+
+bool exchange_tries_after_status(struct exchange *x, unsigned status)
+{
+    if (!x->route->group || !x->is_idempotent || !exchange_can_resend(x) || mk_loop_now_ms(x->loop) >= x->deadline_ms)
+        return false;
+    x->tries.loss = MK_UPSTREAM_STATUS;
+    x->tries.status = status;
+    if (exchange_choose_server(x) != 0)
+        return false;
+    exchange_connect_server(x);
+    return true;
 }

@@ -15,6 +15,7 @@
 #include "upload.h"
 
 enum phase {
+    QUEUED, /* it waits for a server of the group */
     DIALING,
     HANDSHAKE, /* within the time of the dial */
     WAITING,   /* for the head of the response */
@@ -39,13 +40,15 @@ struct exchange {
     struct thread *thread;
     struct mk_loop *loop;
     struct backend *backend;
-    struct mk_upstream_tries tries; /* with a group */
-    struct backend_conn *conn;      /* or NULL */
+    struct mk_upstream_tries tries; /* with a group, as the next */
+    struct mk_upstream_wait wait;
+    struct backend_conn *conn; /* or NULL */
     struct report report;
     struct mk_dial dial;
     struct mk_timer timer;
     uint64_t timer_ms;                 /* when it fires; 0: it is not armed */
     uint64_t wait_end_ms, deadline_ms; /* UINT64_MAX: none */
+    uint64_t sent_ms;                  /* when it began to be sent */
     uint8_t phase;                     /* enum phase */
     struct framing framing;
     bool is_idempotent;
@@ -81,18 +84,28 @@ void exchange_reject(struct exchange *x, int status);
 void exchange_respond_failure(struct exchange *x, int status, const char *type, struct mk_str details);
 /* Connects for a request whose body is there, or follows as it comes. */
 void exchange_connect(struct exchange *x);
+/* Connects to the server that was chosen for a further try; the request is sent once more. */
+void exchange_connect_server(struct exchange *x);
+/* No server can be used (-ENXIO), or too many requests wait (-EBUSY, -ETIMEDOUT). */
+void exchange_reject_group(struct exchange *x, int err);
+/* Tells whether nothing of a body stands in the way of sending the request once more. */
+bool exchange_can_resend(const struct exchange *x);
 void exchange_free(struct exchange *x);
 
 /* ── exchange_server.c ── */
 
 /*
  * Holds the backend of the section, or of a server of its group which the request has not had, in place of the one
- * before, whose connection is closed. Returns 0, or -ENXIO (no server of the group can be used) or -ENOMEM, and nothing
- * has changed.
+ * before, whose connection is closed. Returns 0; MK_AGAIN (the exchange is QUEUED, without a backend, and
+ * exchange_connect_server() or exchange_fail() follows); or -ENXIO (no server of the group can be used), -EBUSY (its
+ * queue is full) or -ENOMEM, and nothing has changed.
  */
 int exchange_choose_server(struct exchange *x);
-/* Tells the group how its server has served; does nothing without one. */
-void exchange_report_server(struct exchange *x, enum mk_upstream_result result);
+/* Tells the group how its server has served; they do nothing without one. */
+void exchange_report_head(struct exchange *x, unsigned status);
+void exchange_report_error(struct exchange *x, int err);
+/* Tells whether a head with this status is to be dropped, and another server has the request now. */
+bool exchange_tries_after_status(struct exchange *x, unsigned status);
 
 /* ── exchange_up.c ── */
 

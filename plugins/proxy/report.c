@@ -32,9 +32,9 @@ static uint64_t note_time(const struct report *r, struct mk_str name)
     return us;
 }
 
-void report_begin(struct report *r, struct mk_request *req, const struct backend *backend)
+void report_begin(struct report *r, struct mk_request *req, const struct tally *tally)
 {
-    *r = (struct report){.req = req, .tally = backend->tally};
+    *r = (struct report){.req = req, .tally = tally};
     counters_add(req, COUNT_REQUESTS);
     count(r, TALLY_REQUESTS, 1);
     if (!mk_request_began_us(req))
@@ -44,14 +44,15 @@ void report_begin(struct report *r, struct mk_request *req, const struct backend
     note_number(r, MK_STR("retries"), 0);
 }
 
-void report_server(const struct report *r, struct mk_str name)
+void report_server(struct report *r, struct mk_str name)
 {
     char storage[TRIES_BYTES];
     struct mk_buf names;
+    bool is_first = r->servers++ == 0;
     if (!r->began_us)
         return;
     mk_buf_init_fixed(&names, storage, sizeof(storage));
-    if (r->retries) {
+    if (!is_first) {
         mk_buf_adds(&names, mk_request_get_note(r->req, MK_STR("upstream")));
         mk_buf_adds(&names, MK_STR(", "));
     }

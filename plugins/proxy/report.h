@@ -16,14 +16,14 @@
 struct report {
     struct mk_request *req;
     const struct tally *tally;
-    uint64_t began_us; /* 0: no times are wanted */
-    unsigned retries;
+    uint64_t began_us;         /* 0: no times are wanted */
+    unsigned retries, servers; /* of a group, given to it */
 };
 
 /* The request is for this backend. */
-void report_begin(struct report *r, struct mk_request *req, const struct backend *backend);
+void report_begin(struct report *r, struct mk_request *req, const struct tally *tally);
 /* It goes to this server of a group; may be called again. */
-void report_server(const struct report *r, struct mk_str name);
+void report_server(struct report *r, struct mk_str name);
 /* It has a connection, kept or new. */
 void report_connected(const struct report *r);
 /* A new connection was opened. */

@@ -90,8 +90,7 @@ static int parse_server(const struct mk_conf_value *value, void *field, struct m
 
 /* ── the section ── */
 
-static const char *const balance_names[] = {"LeastLoaded", "RoundRobin", "Hash", "First", NULL};
-static const char *const retry_names[] = {"Connect", "Idempotent", "Off", NULL};
+static const char *const balance_names[] = {"LeastLoaded", "RoundRobin", "Hash", "Sticky", "First", NULL};
 
 static const struct mk_conf_key keys[] = {
     MK_CONF_KEY_CUSTOM(struct upstream_conf, name, "Name", NULL,
@@ -107,25 +106,72 @@ static const struct mk_conf_key keys[] = {
     MK_CONF_KEY_ENUM(
         struct upstream_conf, balance, "Balance", "LeastLoaded",
         "Which server a request gets: of two at random the one with fewer requests under way "
-        "(`LeastLoaded`), one after the other (`RoundRobin`), always the same for what `HashBy` names (`Hash`), all "
-        "by weight, or the first one that can be used, in the order of the lines (`First`).",
+        "(`LeastLoaded`), one after the other (`RoundRobin`), always the same for what `HashBy` names (`Hash`) or "
+        "for a browser (`Sticky`, by a cookie), all by weight, or the first one that can be used, in the order of the "
+        "lines (`First`).",
         .names = balance_names),
     MK_CONF_KEY_CUSTOM(struct upstream_conf, hash_by, "HashBy", "Client",
                        "What decides with `Balance Hash`: the address of the client, the path (`Path`), the path with "
                        "the query (`Url`), or `Header NAME`, `Cookie NAME` or `Query NAME`. A request without that is "
                        "balanced as by `LeastLoaded`.",
                        .unit = "part of the request", .parse = hash_by_parse),
-    MK_CONF_KEY_ENUM(struct upstream_conf, retry, "Retry", "Connect",
-                     "When a request goes to another server: if no connection could be made (`Connect`), also if a "
-                     "connection ends or takes too long before a response has begun, for a request whose method is "
-                     "idempotent and whose body was kept or is none (`Idempotent`), or never (`Off`).",
-                     .names = retry_names),
+    MK_CONF_KEY_CUSTOM(struct upstream_conf, sticky_cookie, "StickyCookie", "server HttpOnly SameSite=Lax",
+                       "The cookie of `Balance Sticky`. Behind its name may stand `Path=/PATH`, `Max-Age=SECONDS` "
+                       "(without it the cookie lasts until the browser ends), `HttpOnly`, `Secure` and "
+                       "`SameSite=Lax`, `Strict` or `None`.",
+                       .unit = "name [attribute ...]", .parse = sticky_parse_cookie),
+    MK_CONF_KEY_PATH(
+        struct upstream_conf, sticky_secret, "StickySecret", NULL,
+        "A file with 16 bytes to 4 KB, of which the values of these cookies are made. Without one the server "
+        "makes a secret, which lasts until it ends and which no other server knows."),
+    MK_CONF_KEY_INT(
+        struct upstream_conf, max_connections, "MaxConnections", "0",
+        "How many requests a server of the group may have at a time, over all workers: each has a connection "
+        "to itself, an open WebSocket included. Connections that are kept idle (`KeepAlive` of `[PROXY]`) are "
+        "not counted. 0: no limit.",
+        .min = 0, .max = 1000000),
+    MK_CONF_KEY_INT(
+        struct upstream_conf, queue, "Queue", "0",
+        "How many requests of the group may wait while all its servers have `MaxConnections`, in the order in "
+        "which they come; further ones get 503.",
+        .min = 0, .max = 1000000),
+    MK_CONF_KEY_DURATION(struct upstream_conf, queue_timeout_ms, "QueueTimeout", "5s",
+                         "How long a request waits there; then the response is 503.", .min = 1, .max = 3600000,
+                         .unit = "s"),
+    MK_CONF_KEY_DURATION(struct upstream_conf, hold_ms, "Hold", "0",
+                         "How long a request waits while no server of the group can be used or reached, instead of "
+                         "getting 502 or 503 at once.",
+                         .min = 0, .max = 3600000, .unit = "s"),
+    MK_CONF_KEY_CUSTOM(
+        struct upstream_conf, retry, "Retry", "Connect",
+        "When a request goes to another server: if no connection could be made (`Connect`), also if a "
+        "connection ends or takes too long before a response has begun (`Idempotent`), or never (`Off`). Statuses "
+        "such as `502 503 429` may follow: a response with one of them is dropped, and the request goes to another "
+        "server. What a server may have got is only repeated if the method is idempotent, and the body was kept or is "
+        "none.",
+        .unit = "kind [status ...]", .parse = retry_parse),
     MK_CONF_KEY_INT(struct upstream_conf, retry_most, "RetryMost", "2", "How many other servers a request may get.",
                     .min = 1, .max = MK_UPSTREAM_TRIES_MAX - 1),
-    MK_CONF_KEY_INT(struct upstream_conf, eject_after, "EjectAfter", "5",
-                    "After how many failures in a row a server gets no requests for `EjectTime`: connections that are "
-                    "refused, reset or take too long, and responses 502, 503 and 504. 0: it always gets some.",
-                    .min = 0, .max = 1000000),
+    MK_CONF_KEY_DURATION(struct upstream_conf, retry_time_ms, "RetryTime", "10s",
+                         "How long after its first server a request may go to another one.", .min = 1, .max = 3600000,
+                         .unit = "s"),
+    MK_CONF_KEY_INT(
+        struct upstream_conf, retry_budget, "RetryBudget", "20",
+        "How many requests of the group may be repeated, in percent of those of the last ten seconds, so that "
+        "retries do not add to an overload; three in ten seconds always may. A connection that cannot be made "
+        "does not count.",
+        .min = 0, .max = 100),
+    MK_CONF_KEY_INT(
+        struct upstream_conf, eject_after, "EjectAfter", "5",
+        "After how many failures in a row a server gets no requests for `EjectTime`. 0: it always gets some.", .min = 0,
+        .max = 1000000),
+    MK_CONF_KEY_CUSTOM(struct upstream_conf, eject_on, "EjectOn", "Refused Timeout Reset 502-504",
+                       "What is a failure: no connection can be made (`Refused`), it or a response takes too long "
+                       "(`Timeout`), a connection ends without a right response (`Reset`), and these statuses.",
+                       .unit = "kind or status ...", .parse = eject_parse),
+    MK_CONF_KEY_DURATION(struct upstream_conf, eject_slower_ms, "EjectSlower", "0",
+                         "A response whose head takes longer is a failure as well. 0: none is for its time.", .min = 0,
+                         .max = 3600000, .unit = "s"),
     MK_CONF_KEY_DURATION(struct upstream_conf, eject_time_ms, "EjectTime", "10s",
                          "How long it gets none; twice as long each time that follows, up to 5 minutes.", .min = 1,
                          .max = 300000, .unit = "s"),
@@ -134,12 +180,28 @@ static const struct mk_conf_key keys[] = {
         "Which share of the servers may be without requests at a time, in percent. If more have failed, all "
         "are tried again.",
         .min = 0, .max = 100),
+    MK_CONF_KEY_DURATION(struct upstream_conf, slow_start_ms, "SlowStart", "0",
+                         "How long a server that is in use again gets fewer requests than its weight says: a tenth at "
+                         "first, then more and more. Not with `Balance Hash`.",
+                         .min = 0, .max = 3600000, .unit = "s"),
     {0},
 };
+
+/* Keys that have no effect without another one. */
+static void check_pairs(const struct mk_conf_check *check, const struct upstream_conf *conf)
+{
+    if (conf->queue && !conf->max_connections &&
+        !mk_conf_is_wrong(check, offsetof(struct upstream_conf, max_connections)))
+        mk_conf_error(check, offsetof(struct upstream_conf, queue),
+                      "no request waits without MaxConnections: say how many a server may have");
+    if (conf->sticky_secret.len && conf->balance != UPSTREAM_STICKY)
+        mk_conf_error(check, offsetof(struct upstream_conf, sticky_secret), "it is for Balance Sticky");
+}
 
 static void check_section(const struct mk_conf_check *check, void *section)
 {
     const struct server_lines *lines = &((const struct upstream_conf *)section)->servers;
+    check_pairs(check, section);
     size_t key = offsetof(struct upstream_conf, servers);
     uint64_t weights = 0;
     for (uint32_t i = 0; i < lines->n; i++) {
@@ -157,6 +219,11 @@ static const struct mk_conf_foreign foreign[] = {
     {"least_conn", "that is `Balance LeastLoaded`"},
     {"max_fails", "that is `EjectAfter`"},
     {"fail_timeout", "that is `EjectTime`"},
+    {"ip_hash", "that is `Balance Hash`"},
+    {"max_conns", "that is `MaxConnections`"},
+    {"maxconn", "that is `MaxConnections`"},
+    {"maxqueue", "that is `Queue`"},
+    {"slowstart", "that is `SlowStart`"},
     {0},
 };
 

@@ -5,15 +5,23 @@
 #ifndef UPSTREAM_CONF_H
 #define UPSTREAM_CONF_H
 
+#include "eject.h"
 #include "hash_by.h"
+#include "retry.h"
+#include "sticky.h"
 
 #include <monkey/dial.h>
 #include <monkey/plugin.h>
 
 enum { UPSTREAM_SERVERS_MAX = 64, UPSTREAM_WEIGHT_MAX = 256, UPSTREAM_PORT = 80 };
 
-enum upstream_balance { UPSTREAM_LEAST_LOADED, UPSTREAM_ROUND_ROBIN, UPSTREAM_HASH, UPSTREAM_FIRST };
-enum upstream_retry { UPSTREAM_RETRY_CONNECT, UPSTREAM_RETRY_IDEMPOTENT, UPSTREAM_RETRY_OFF };
+enum upstream_balance {
+    UPSTREAM_LEAST_LOADED,
+    UPSTREAM_ROUND_ROBIN,
+    UPSTREAM_HASH,
+    UPSTREAM_STICKY,
+    UPSTREAM_FIRST,
+};
 
 /* A line `Server`. */
 struct server_line {
@@ -32,10 +40,18 @@ struct server_lines {
 struct upstream_conf {
     struct mk_str name;
     struct server_lines servers;
-    int balance, retry; /* enum upstream_balance, upstream_retry */
+    int balance; /* enum upstream_balance */
     struct hash_by hash_by;
-    int64_t retry_most, eject_after, eject_most;
-    uint32_t eject_time_ms;
+    struct mk_cookie sticky_cookie; /* without a value */
+    struct mk_str sticky_secret;    /* a file; empty: none */
+    int64_t max_connections, queue; /* 0: no limit; none waits */
+    uint32_t queue_timeout_ms, hold_ms;
+    struct retry retry;
+    int64_t retry_most, retry_budget;
+    uint32_t retry_time_ms;
+    struct eject_on eject_on;
+    int64_t eject_after, eject_most;
+    uint32_t eject_slower_ms, eject_time_ms, slow_start_ms;
 };
 
 extern const struct mk_conf_section upstream_sections[];

@@ -1,22 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Chooses a server of a group (groups.h): of those that are in use the backups only if there is no other, and of those
- * that are ejected only if too many are, or all.
+ * Gives requests to servers of a group, or has them wait (groups.h). With MaxConnections each decision is under the
+ * lock of the group's pool, so that the number is exact over all workers.
  */
 #include "groups.h"
+
+#include "choice.h"
 
 #include <monkey/random.h>
 #include <monkey/siphash.h>
 
-/* The members that may get a request. */
-struct choice {
-    struct candidate candidates[UPSTREAM_SERVERS_MAX];
-    struct turn *turns[UPSTREAM_SERVERS_MAX];
-    struct member *members[UPSTREAM_SERVERS_MAX];
-    unsigned n;
-};
+#include <errno.h>
+
+enum { PROBE_MS = 100 }; /* how often a server that does not respond is tried for the requests that Hold has wait */
 
 static const uint64_t no_key[2]; /* servers have the same hash on each machine */
+
+/* ── life ── */
+
+static struct mk_upstream_group *free_failed(struct mk_upstream_group *group)
+{
+    group_free(group);
+    return NULL;
+}
 
 struct mk_upstream_group *group_make(const struct upstream_conf *conf)
 {
@@ -24,18 +30,18 @@ struct mk_upstream_group *group_make(const struct upstream_conf *conf)
     struct mk_upstream_group *group = mk_account_alloc(NULL, bytes);
     if (!group)
         return NULL;
-    *group = (struct mk_upstream_group){.conf = conf};
+    *group = (struct mk_upstream_group){.conf = conf, .pool = pool_hold(conf->name)};
     pthread_mutex_init(&group->turns_lock, NULL);
     mk_random(&group->seed, sizeof(group->seed)); /* any will do */
+    if (!group->pool)
+        return free_failed(group);
     for (; group->n < conf->servers.n; group->n++) {
         struct member *m = &group->members[group->n];
         *m = (struct member){.line = &conf->servers.items[group->n]};
         m->hash = mk_siphash(no_key, m->line->name.p, m->line->name.len);
-        m->server = servers_hold(conf->name, m->line->name);
-        if (!m->server) {
-            group_free(group);
-            return NULL;
-        }
+        m->server = servers_hold(group->pool, m->line->name);
+        if (!m->server)
+            return free_failed(group);
     }
     return group;
 }
@@ -44,106 +50,293 @@ void group_free(struct mk_upstream_group *group)
 {
     for (unsigned i = 0; i < group->n; i++)
         server_release(group->members[i].server);
+    if (group->pool)
+        pool_release(group->pool);
     pthread_mutex_destroy(&group->turns_lock);
     mk_account_free(NULL, group, sizeof(*group) + group->conf->servers.n * sizeof(*group->members));
 }
 
-/* A number of SplitMix64, whose state threads share. */
-static uint64_t get_random(struct mk_upstream_group *group)
+void group_make_tokens(struct mk_upstream_group *group, const uint64_t key[2])
 {
-    uint64_t step = UINT64_C(0x9e3779b97f4a7c15);
-    uint64_t z = atomic_fetch_add_explicit(&group->seed, step, memory_order_relaxed) + step;
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
+    for (unsigned i = 0; i < group->n; i++)
+        sticky_make_token(key, group->conf->name, group->members[i].line->name, group->members[i].token);
 }
 
-static bool was_tried(const struct mk_upstream_tries *tries, const struct server *server)
+const struct member *group_find_member(const struct mk_upstream_group *group, const struct mk_upstream_server *server)
 {
-    for (unsigned i = 0; i < tries->n; i++)
-        if (tries->servers[i] == &server->base)
-            return true;
+    for (unsigned i = 0; i < group->n; i++)
+        if (&group->members[i].server->base == server)
+            return &group->members[i];
+    return NULL;
+}
+
+struct server *group_find_sticky(const struct mk_upstream_group *group, struct mk_str value)
+{
+    for (unsigned i = 0; i < group->n; i++)
+        if (sticky_is_token(group->members[i].token, value))
+            return group->members[i].server;
+    return NULL;
+}
+
+/* ── a server ── */
+
+/* Gives the request a server. Returns 0, -EBUSY (all that could have it are full) or -ENXIO. */
+static int pick_server(const struct mk_upstream_group *group, const struct criteria *criteria,
+                       struct mk_upstream_tries *tries, struct mk_upstream_server **ret)
+{
+    struct mk_upstream_group *own = (struct mk_upstream_group *)(uintptr_t)group; /* turns and seed have no owner */
+    bool is_full;
+    struct member *m = choice_make(own, criteria, &is_full);
+    if (!m)
+        return is_full ? -EBUSY : -ENXIO;
+    atomic_fetch_add(&m->server->load, 1);
+    tries->servers[tries->n++] = *ret = &m->server->base;
+    return 0;
+}
+
+/* A retry that adds to the work of the servers: the one before may have done some of it. */
+static bool is_costly_retry(const struct mk_upstream_tries *tries)
+{
+    return tries->n && (tries->loss == MK_UPSTREAM_SENT || tries->loss == MK_UPSTREAM_STATUS);
+}
+
+/* Tells whether the request may have another server, besides what its loss was. */
+static bool has_tries_left(const struct mk_upstream_group *group, const struct mk_upstream_tries *tries, uint64_t now)
+{
+    const struct upstream_conf *conf = group->conf;
+    bool is_bound =
+        tries->loss == MK_UPSTREAM_KEPT_ENDED && (conf->balance == UPSTREAM_HASH || conf->balance == UPSTREAM_STICKY);
+    return !is_bound && tries->n <= conf->retry_most && now - tries->began_ms < conf->retry_time_ms &&
+           (!is_costly_retry(tries) || retry_budget_allows(&group->pool->budget, now, (uint64_t)conf->retry_budget));
+}
+
+static int choose_now(const struct mk_upstream_group *group, const struct criteria *criteria,
+                      struct mk_upstream_tries *tries, struct mk_upstream_server **ret)
+{
+    uint64_t now = criteria->now_ms;
+    bool is_costly = is_costly_retry(tries);
+    if (tries->n && (!retry_allows(&group->conf->retry, tries) || !has_tries_left(group, tries, now)))
+        return -ENXIO;
+    int err = group->conf->max_connections && group->pool->n_queued ? -EBUSY : pick_server(group, criteria, tries, ret);
+    if (err == 0 && is_costly)
+        retry_budget_note_retry(&group->pool->budget, now);
+    return err;
+}
+
+/* ── waits ── */
+
+static void deliver(struct mk_upstream_wait *wait, int err, struct mk_upstream_server *server)
+{
+    const struct mk_worker *worker = wait->req ? mk_request_worker(wait->req) : NULL;
+    const struct mk_counter *const *counters = wait->group->pool->counters;
+    wait->is_active = false;
+    mk_counter_observe(counters[POOL_WAITED], worker, (mk_loop_now_ms(wait->loop) - wait->began_ms) * 1000);
+    if (server)
+        server_note_begin(server_of(server), worker);
+    else
+        mk_counter_add(counters[POOL_REFUSED], worker, 1);
+    wait->fn(wait, err, server);
+}
+
+static void on_granted(struct mk_message *message)
+{
+    struct mk_upstream_wait *wait = MK_CONTAINER_OF(message, struct mk_upstream_wait, message);
+    struct pool *pool = wait->group->pool;
+    pthread_mutex_lock(&pool->lock); /* the thread that has granted it has left pool_grant() then */
+    wait->state = POOL_IDLE;
+    pthread_mutex_unlock(&pool->lock);
+    mk_timer_cancel(&wait->timer);
+    deliver(wait, 0, wait->server);
+}
+
+/* Gives a request that waits a server, `only` if that is not NULL. Under the lock; returns as pick_server(). */
+static int pick_for(struct mk_upstream_wait *wait, const struct server *only, uint64_t now,
+                    struct mk_upstream_server **ret)
+{
+    const struct wish wish = {.key = wait->has_key ? &wait->key : NULL,
+                              .sticky = wait->sticky ? server_of(wait->sticky) : NULL};
+    const struct criteria criteria = {
+        .tries = wait->tries, .wish = &wish, .only = only, .is_probe = wait->is_held, .now_ms = now};
+    return pick_server(wait->group, &criteria, wait->tries, ret);
+}
+
+/* With Hold one of the requests tries a server that has not been tried for a while. Under the lock. */
+static bool probe_server(struct mk_upstream_wait *wait, uint64_t now, struct mk_upstream_server **ret)
+{
+    for (unsigned i = 0; i < wait->group->n; i++) {
+        struct server *server = wait->group->members[i].server;
+        if (server->probe_ms > now || pick_for(wait, server, now, ret) < 0)
+            continue;
+        server->probe_ms = now + PROBE_MS;
+        return true;
+    }
     return false;
 }
 
-/* Tells whether more are ejected than EjectMost allows. */
-static bool are_too_many_ejected(struct mk_upstream_group *group, uint64_t now_ms)
+static void arm_timer(struct mk_upstream_wait *wait, uint64_t now)
 {
-    unsigned ejected = 0;
-    for (unsigned i = 0; i < group->n; i++)
-        ejected += server_is_ejected(group->members[i].server, now_ms);
-    return ejected * 100 > (uint64_t)group->conf->eject_most * group->n;
+    uint64_t ms = wait->end_ms > now ? wait->end_ms - now : 0;
+    mk_timer_arm(wait->loop, &wait->timer, (uint32_t)(wait->is_held && ms > PROBE_MS ? PROBE_MS : ms));
 }
 
-static void collect(struct mk_upstream_group *group, const struct mk_upstream_tries *tries, bool backups,
-                    bool with_ejected, uint64_t now_ms, struct choice *ret)
+static void on_timer(struct mk_timer *timer)
 {
-    ret->n = 0;
-    for (unsigned i = 0; i < group->n; i++) {
-        struct member *m = &group->members[i];
-        if (m->line->is_down || !m->line->weight || m->line->is_backup != backups || was_tried(tries, m->server) ||
-            (!with_ejected && server_is_ejected(m->server, now_ms)))
+    struct mk_upstream_wait *wait = MK_CONTAINER_OF(timer, struct mk_upstream_wait, timer);
+    struct pool *pool = wait->group->pool;
+    struct mk_upstream_server *server = NULL;
+    uint64_t now = mk_loop_now_ms(wait->loop);
+    pthread_mutex_lock(&pool->lock);
+    bool is_waiting = wait->state == POOL_WAITING; /* else the message is on its way */
+    bool is_over = is_waiting && (now >= wait->end_ms || (wait->is_held && probe_server(wait, now, &server)));
+    if (is_over)
+        pool_remove(pool, wait);
+    pthread_mutex_unlock(&pool->lock);
+    if (is_over)
+        deliver(wait, server ? 0 : wait->is_held ? -ENXIO : -ETIMEDOUT, server);
+    else if (is_waiting)
+        arm_timer(wait, now);
+}
+
+static void init_wait(struct mk_upstream_wait *wait, const struct mk_upstream_group *group, struct mk_loop *loop,
+                      const struct wish *wish, struct mk_upstream_tries *tries)
+{
+    wait->loop = loop;
+    wait->group = group;
+    wait->tries = tries;
+    wait->began_ms = mk_loop_now_ms(loop);
+    wait->has_key = wish->key != NULL;
+    wait->key = wish->key ? *wish->key : 0;
+    wait->sticky = wish->sticky ? (struct mk_upstream_server *)(uintptr_t)&wish->sticky->base : NULL;
+    wait->message.fn = on_granted;
+    mk_list_init(&wait->node);
+    mk_timer_init(&wait->timer, on_timer);
+}
+
+/* MaxConnections: the request waits for its turn. Under the lock. Returns MK_AGAIN, 0 or -EBUSY. */
+static int begin_queueing(struct mk_upstream_wait *wait, uint64_t now, struct mk_upstream_server **ret)
+{
+    const struct mk_upstream_group *group = wait->group;
+    bool was_empty = !group->pool->n_queued;
+    if (group->pool->n_queued >= group->conf->queue)
+        return -EBUSY;
+    wait->is_held = false;
+    wait->end_ms = now + group->conf->queue_timeout_ms;
+    pool_add(group->pool, wait);
+    /* a request may have ended in between, and found an empty list */
+    if (!was_empty || pick_for(wait, NULL, now, ret) < 0)
+        return MK_AGAIN;
+    pool_remove(group->pool, wait);
+    return 0;
+}
+
+/* Hold: the request waits until a server responds. Under the lock. Returns MK_AGAIN or -ENXIO. */
+static int begin_holding(struct mk_upstream_wait *wait, uint64_t now)
+{
+    const struct upstream_conf *conf = wait->group->conf;
+    struct mk_upstream_tries *tries = wait->tries;
+    if (now - tries->began_ms >= conf->hold_ms || (tries->n && !retry_allows(&conf->retry, tries)))
+        return -ENXIO;
+    tries->n = 0;
+    wait->is_held = true;
+    wait->end_ms = tries->began_ms + conf->hold_ms;
+    pool_add(wait->group->pool, wait);
+    return MK_AGAIN;
+}
+
+static bool can_wait(const struct mk_upstream_tries *tries)
+{
+    return !tries->n || tries->loss == MK_UPSTREAM_NOT_REACHED || tries->loss == MK_UPSTREAM_SENT;
+}
+
+/* Under the lock, if the group has MaxConnections. */
+static int choose_or_wait(const struct criteria *criteria, struct mk_upstream_tries *tries,
+                          struct mk_upstream_wait *wait, struct mk_upstream_server **ret)
+{
+    uint64_t now = criteria->now_ms;
+    int err = choose_now(wait->group, criteria, tries, ret);
+    if (err == -EBUSY && can_wait(tries))
+        return begin_queueing(wait, now, ret);
+    return err;
+}
+
+int group_choose(const struct mk_upstream_group *group, struct mk_loop *loop, const struct wish *wish,
+                 struct mk_upstream_tries *tries, struct mk_upstream_wait *wait, struct mk_upstream_server **ret)
+{
+    struct pool *pool = group->pool;
+    const struct criteria criteria = {.tries = tries, .wish = wish, .now_ms = mk_loop_now_ms(loop)};
+    if (!tries->began_ms) {
+        tries->began_ms = criteria.now_ms;
+        retry_budget_note_request(&pool->budget, criteria.now_ms);
+    }
+    init_wait(wait, group, loop, wish, tries);
+    if (group->conf->max_connections)
+        pthread_mutex_lock(&pool->lock);
+    int r = choose_or_wait(&criteria, tries, wait, ret);
+    if (group->conf->max_connections)
+        pthread_mutex_unlock(&pool->lock);
+    if (r == -ENXIO && group->conf->hold_ms && can_wait(tries)) {
+        pthread_mutex_lock(&pool->lock);
+        r = begin_holding(wait, criteria.now_ms);
+        pthread_mutex_unlock(&pool->lock);
+    }
+    wait->is_active = r == MK_AGAIN;
+    if (wait->is_active)
+        arm_timer(wait, criteria.now_ms);
+    else if (r < 0 && can_wait(tries))
+        mk_counter_add(pool->counters[POOL_REFUSED], NULL, 1);
+    return r;
+}
+
+void group_cancel(struct mk_upstream_wait *wait)
+{
+    struct mk_upstream_server *server = NULL;
+    if (!wait->is_active)
+        return;
+    struct pool *pool = wait->group->pool;
+    wait->is_active = false;
+    pthread_mutex_lock(&pool->lock);
+    if (wait->state == POOL_WAITING)
+        pool_remove(pool, wait);
+    else
+        server = wait->server;
+    wait->state = POOL_IDLE;
+    pthread_mutex_unlock(&pool->lock);
+    mk_timer_cancel(&wait->timer);
+    if (!server)
+        return;
+    mk_message_cancel(wait->loop, &wait->message);
+    atomic_fetch_sub(&server_of(server)->load, 1);
+    group_note_room(server_of(server), mk_loop_now_ms(wait->loop));
+}
+
+/* Gives a server to requests that wait, the first ones before others, until it is full. */
+static void grant(struct server *server, bool is_held, uint64_t now)
+{
+    struct pool *pool = server->pool;
+    struct mk_list *n, *save;
+    pthread_mutex_lock(&pool->lock);
+    MK_LIST_EACH(&pool->waiting, n, save) {
+        struct mk_upstream_wait *wait = MK_CONTAINER_OF(n, struct mk_upstream_wait, node);
+        struct mk_upstream_server *granted;
+        if (wait->is_held != is_held)
             continue;
-        ret->candidates[ret->n].weight = m->line->weight;
-        ret->candidates[ret->n].load = atomic_load_explicit(&m->server->load, memory_order_relaxed);
-        ret->candidates[ret->n].hash = m->hash;
-        ret->turns[ret->n] = &m->turn;
-        ret->members[ret->n++] = m;
+        int err = pick_for(wait, server, now, &granted);
+        if (err == 0)
+            pool_grant(pool, wait, granted);
+        else if (err == -EBUSY && !wait->sticky)
+            break;
     }
+    pthread_mutex_unlock(&pool->lock);
 }
 
-/* Servers of the group before backups; then both again with those that are ejected. */
-static void find_members(struct mk_upstream_group *group, const struct mk_upstream_tries *tries, uint64_t now_ms,
-                         struct choice *ret)
+void group_note_room(struct server *server, uint64_t now_ms)
 {
-    bool with_ejected = are_too_many_ejected(group, now_ms);
-    for (unsigned step = with_ejected ? 2 : 0; step < 4; step++) {
-        collect(group, tries, step % 2, step >= 2, now_ms, ret);
-        if (ret->n)
-            return;
-    }
+    if (atomic_load(&server->pool->n_waiting))
+        grant(server, false, now_ms);
 }
 
-static int balance(struct mk_upstream_group *group, const uint64_t *key, const struct choice *c)
+void group_note_response(struct server *server, uint64_t now_ms)
 {
-    int chosen;
-    if (group->conf->balance == UPSTREAM_HASH && key)
-        return balance_hash(c->candidates, c->n, *key);
-    switch (group->conf->balance) {
-    case UPSTREAM_FIRST:
-        return balance_first(c->candidates, c->n);
-    case UPSTREAM_ROUND_ROBIN:
-        pthread_mutex_lock(&group->turns_lock);
-        chosen = balance_round_robin(c->candidates, c->turns, c->n);
-        pthread_mutex_unlock(&group->turns_lock);
-        return chosen;
-    default:
-        return balance_least_loaded(c->candidates, c->n, get_random(group));
-    }
-}
-
-/* A kept connection that has ended is no reason to give a key to another server. */
-static bool allows_retry(const struct upstream_conf *conf, const struct mk_upstream_tries *tries)
-{
-    if (conf->retry == UPSTREAM_RETRY_OFF || tries->n > conf->retry_most)
-        return false;
-    return tries->loss == MK_UPSTREAM_SENT         ? conf->retry == UPSTREAM_RETRY_IDEMPOTENT
-           : tries->loss == MK_UPSTREAM_KEPT_ENDED ? conf->balance != UPSTREAM_HASH
-                                                   : true;
-}
-
-struct mk_upstream_server *group_choose(const struct mk_upstream_group *group, uint64_t now_ms, const uint64_t *key,
-                                        struct mk_upstream_tries *tries)
-{
-    struct mk_upstream_group *own = (struct mk_upstream_group *)(uintptr_t)group; /* turns and seed have no owner */
-    struct choice choice;
-    if (tries->n && !allows_retry(own->conf, tries))
-        return NULL;
-    find_members(own, tries, now_ms, &choice);
-    int chosen = balance(own, key, &choice);
-    if (chosen < 0)
-        return NULL;
-    struct mk_upstream_server *server = &choice.members[chosen]->server->base;
-    tries->servers[tries->n++] = server;
-    return server;
+    if (atomic_load_explicit(&server->pool->n_waiting, memory_order_relaxed))
+        grant(server, true, now_ms);
 }

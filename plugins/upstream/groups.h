@@ -5,33 +5,28 @@
 #ifndef UPSTREAM_GROUPS_H
 #define UPSTREAM_GROUPS_H
 
-#include "servers.h"
-
-#include <pthread.h>
-
-/* A server as the configuration of its group has it. */
-struct member {
-    struct server *server; /* held */
-    const struct server_line *line;
-    struct turn turn;
-    uint64_t hash; /* of the server's name */
-};
-
-struct mk_upstream_group {
-    struct mk_upstream_group *next;
-    const struct upstream_conf *conf;
-    pthread_mutex_t turns_lock; /* of RoundRobin */
-    _Atomic uint64_t seed;
-    unsigned n;
-    struct member members[];
-};
+#include "members.h"
 
 /* Makes the group of a section. Returns NULL without memory. */
 struct mk_upstream_group *group_make(const struct upstream_conf *conf);
 void group_free(struct mk_upstream_group *group);
+/* Makes the values of the cookies. */
+void group_make_tokens(struct mk_upstream_group *group, const uint64_t key[2]);
 
-/* As struct mk_upstreams has it. `key`: of the request, for Hash; NULL: it has none. */
-struct mk_upstream_server *group_choose(const struct mk_upstream_group *group, uint64_t now_ms, const uint64_t *key,
-                                        struct mk_upstream_tries *tries);
+/*
+ * As mk_upstreams.choose, in the thread of `loop`, where `wait->fn` is called with the request `wait->req`. The load of
+ * the server has this request then.
+ */
+int group_choose(const struct mk_upstream_group *group, struct mk_loop *loop, const struct wish *wish,
+                 struct mk_upstream_tries *tries, struct mk_upstream_wait *wait, struct mk_upstream_server **ret);
+/* As mk_upstreams.cancel. */
+void group_cancel(struct mk_upstream_wait *wait);
+/* A server has room for a request, or has responded: the first ones that wait for that get it. Any thread. */
+void group_note_room(struct server *server, uint64_t now_ms);
+void group_note_response(struct server *server, uint64_t now_ms);
+
+/* Returns the server whose cookie has this value; NULL: there is none. */
+struct server *group_find_sticky(const struct mk_upstream_group *group, struct mk_str value);
+const struct member *group_find_member(const struct mk_upstream_group *group, const struct mk_upstream_server *server);
 
 #endif

@@ -32,31 +32,32 @@ static void open_counters(struct server *server)
         server->counters[i] = mk_counter_open(&infos[i], labels, MK_COUNT_OF(labels));
 }
 
-static int init_server(struct server *server, struct mk_str group, struct mk_str name)
+static int init_server(struct server *server, struct mk_str name)
 {
     const char *why;
     struct mk_upstream_server *base = &server->base;
     mk_arena_init(&server->arena, NULL, ARENA_BYTES_MAX, NULL, 0);
-    base->group = mk_arena_dup(&server->arena, group);
+    base->group = server->pool->name;
     base->name = mk_arena_dup(&server->arena, name);
-    if (!base->group.p || !base->name.p)
+    if (!base->name.p)
         return -ENOMEM;
     return mk_dial_target_parse(&server->arena, base->name, UPSTREAM_PORT, &base->target, &why);
 }
 
 static void free_server(struct server *server)
 {
+    pool_release(server->pool);
     mk_arena_release(&server->arena);
     mk_account_free(NULL, server, sizeof(*server));
 }
 
-static struct server *make_server(struct mk_str group, struct mk_str name)
+static struct server *make_server(struct pool *pool, struct mk_str name)
 {
     struct server *server = mk_account_alloc(NULL, sizeof(*server));
     if (!server)
         return NULL;
-    *server = (struct server){.next = first};
-    if (init_server(server, group, name) < 0) {
+    *server = (struct server){.next = first, .pool = pool_hold(pool->name)};
+    if (init_server(server, name) < 0) {
         free_server(server);
         return NULL;
     }
@@ -65,14 +66,14 @@ static struct server *make_server(struct mk_str group, struct mk_str name)
     return server;
 }
 
-struct server *servers_hold(struct mk_str group, struct mk_str name)
+struct server *servers_hold(struct pool *pool, struct mk_str name)
 {
     pthread_mutex_lock(&lock);
     struct server *server = first;
-    while (server && !(mk_str_eq(server->base.group, group) && mk_str_eq(server->base.name, name)))
+    while (server && !(server->pool == pool && mk_str_eq(server->base.name, name)))
         server = server->next;
     if (!server)
-        server = make_server(group, name);
+        server = make_server(pool, name);
     if (server)
         server->refs++;
     pthread_mutex_unlock(&lock);
@@ -114,16 +115,15 @@ void servers_hide_unused(void)
 
 /* ── requests ── */
 
-void server_begin(struct server *server, const struct mk_worker *worker)
+void server_note_begin(struct server *server, const struct mk_worker *worker)
 {
-    atomic_fetch_add_explicit(&server->load, 1, memory_order_relaxed);
     mk_counter_add(server->counters[SERVER_REQUESTS], worker, 1);
     mk_counter_add(server->counters[SERVER_ACTIVE], worker, 1);
 }
 
 void server_end(struct server *server, const struct mk_worker *worker)
 {
-    atomic_fetch_sub_explicit(&server->load, 1, memory_order_relaxed);
+    atomic_fetch_sub(&server->load, 1);
     mk_counter_add(server->counters[SERVER_ACTIVE], worker, -1);
 }
 
@@ -153,6 +153,7 @@ void server_note_failure(struct server *server, const struct upstream_conf *conf
     if (!atomic_compare_exchange_strong(&server->ejected_until, &until, now_ms + ms))
         return; /* another worker has ejected it */
     atomic_store(&server->ejections, ejections + 1);
+    atomic_store(&server->slow_from_ms, now_ms + ms);
     mk_counter_add(server->counters[SERVER_EJECTIONS], worker, 1);
     mk_log_warn("upstream %.*s: %.*s has failed %u times in a row, and gets no requests for %llu ms",
                 MK_STR_ARG(server->base.group), MK_STR_ARG(server->base.name), failures, (unsigned long long)ms);

@@ -10,6 +10,7 @@
 
 #include "balance.h"
 #include "conf.h"
+#include "pool.h"
 
 #include <monkey/upstreams.h>
 
@@ -23,12 +24,15 @@ struct server {
     struct mk_upstream_server base;
     struct mk_arena arena; /* of its strings */
     struct server *next;
-    unsigned refs; /* under the lock of all servers, as `next` */
+    struct pool *pool; /* of its group, held */
+    unsigned refs;     /* under the lock of all servers, as `next` */
     const struct mk_counter *counters[SERVER_COUNTS];
     _Atomic uint32_t load;          /* requests under way */
     _Atomic uint32_t failures;      /* in a row */
     _Atomic uint32_t ejections;     /* since the last response */
     _Atomic uint64_t ejected_until; /* in ms of the loop's clock; 0: it was not */
+    _Atomic uint64_t slow_from_ms;  /* when SlowStart began; 0: never */
+    uint64_t probe_ms;              /* with Hold: it is not tried before; under the lock of the pool */
 };
 
 static inline struct server *server_of(struct mk_upstream_server *base)
@@ -37,7 +41,7 @@ static inline struct server *server_of(struct mk_upstream_server *base)
 }
 
 /* Finds or makes the server of a line, and holds it. Returns NULL without memory. Any thread, as the others. */
-struct server *servers_hold(struct mk_str group, struct mk_str name);
+struct server *servers_hold(struct pool *pool, struct mk_str name);
 void server_release(struct server *server);
 
 static inline bool server_is_ejected(struct server *server, uint64_t now_ms)
@@ -45,10 +49,13 @@ static inline bool server_is_ejected(struct server *server, uint64_t now_ms)
     return atomic_load_explicit(&server->ejected_until, memory_order_relaxed) > now_ms;
 }
 
-/* A request is with the server, and is not any more. In the thread of the worker, as the others. */
-void server_begin(struct server *server, const struct mk_worker *worker);
+/*
+ * Count a request that is with the server, and end it; its load was raised when it was chosen. In the thread of the
+ * worker, as the others.
+ */
+void server_note_begin(struct server *server, const struct mk_worker *worker);
 void server_end(struct server *server, const struct mk_worker *worker);
-/* The server has sent the head of a response, or has failed. */
+/* The server has served a request, or has failed. */
 void server_note_response(struct server *server);
 void server_note_failure(struct server *server, const struct upstream_conf *conf, const struct mk_worker *worker,
                          uint64_t now_ms);

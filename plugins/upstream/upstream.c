@@ -5,7 +5,10 @@
  */
 #include "groups.h"
 
+#include <monkey/cookie.h>
+
 #include <errno.h>
+#include <time.h>
 
 extern const struct mk_plugin mk_plugin_upstream;
 
@@ -27,47 +30,87 @@ static const struct mk_upstream_group *find(const struct mk_generation *g, struc
     return NULL;
 }
 
-static uint64_t get_now(struct mk_worker *worker)
+/* What the request has to say about its server. */
+static void read_wish(const struct mk_upstream_group *group, struct mk_request *req, uint64_t *key, struct wish *ret)
 {
-    return mk_loop_now_ms(mk_worker_loop(worker));
+    const struct upstream_conf *conf = group->conf;
+    *ret = (struct wish){0};
+    if (conf->balance == UPSTREAM_HASH && hash_by_get(&conf->hash_by, req, key))
+        ret->key = key;
+    if (conf->balance == UPSTREAM_STICKY)
+        ret->sticky = group_find_sticky(group, mk_request_cookie(req, conf->sticky_cookie.name));
 }
 
-static struct mk_upstream_server *choose(const struct mk_upstream_group *group, struct mk_request *req,
-                                         struct mk_upstream_tries *tries)
+static int choose(const struct mk_upstream_group *group, struct mk_request *req, struct mk_upstream_tries *tries,
+                  struct mk_upstream_wait *wait, mk_upstream_wait_fn fn, struct mk_upstream_server **ret)
 {
     uint64_t key;
-    bool has_key = group->conf->balance == UPSTREAM_HASH && hash_by_get(&group->conf->hash_by, req, &key);
-    return group_choose(group, get_now(mk_request_worker(req)), has_key ? &key : NULL, tries);
+    struct wish wish;
+    read_wish(group, req, &key, &wish);
+    wait->req = req;
+    wait->fn = fn;
+    int r = group_choose(group, mk_request_loop(req), &wish, tries, wait, ret);
+    if (r == 0)
+        server_note_begin(server_of(*ret), mk_request_worker(req));
+    return r;
 }
 
-static void begin(struct mk_upstream_server *server, const struct mk_worker *worker)
+/* The clock of the loops, also for a thread whose loop has ended. */
+static uint64_t get_monotonic_ms(void)
 {
-    server_begin(server_of(server), worker);
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
 static void end(struct mk_upstream_server *server, const struct mk_worker *worker)
 {
     server_end(server_of(server), worker);
+    group_note_room(server_of(server), get_monotonic_ms());
 }
 
 static void report(const struct mk_upstream_group *group, struct mk_upstream_server *server, struct mk_worker *worker,
-                   enum mk_upstream_result result)
+                   const struct mk_upstream_outcome *outcome)
 {
-    if (result == MK_UPSTREAM_RESPONDED)
+    uint64_t now = mk_loop_now_ms(mk_worker_loop(worker));
+    const struct upstream_conf *conf = group->conf;
+    if (eject_is_failure(&conf->eject_on, conf->eject_slower_ms, outcome))
+        server_note_failure(server_of(server), conf, worker, now);
+    else if (!outcome->err)
         server_note_response(server_of(server));
-    else
-        server_note_failure(server_of(server), group->conf, worker, get_now(worker));
+    if (!outcome->err)
+        group_note_response(server_of(server), now);
+}
+
+/* Names the server in a cookie, unless the client has that. */
+static void add_headers(const struct mk_upstream_group *group, const struct mk_upstream_server *server,
+                        struct mk_request *req)
+{
+    struct mk_cookie cookie = group->conf->sticky_cookie;
+    const struct member *m = group->conf->balance == UPSTREAM_STICKY ? group_find_member(group, server) : NULL;
+    if (!m || sticky_is_token(m->token, mk_request_cookie(req, cookie.name)))
+        return;
+    cookie.value = mk_str(m->token, sizeof(m->token));
+    mk_response_cookie(req, &cookie); /* without memory the next response has it */
 }
 
 static const struct mk_upstreams upstreams = {
     .find = find,
     .choose = choose,
-    .begin = begin,
+    .cancel = group_cancel,
     .end = end,
     .report = report,
+    .add_headers = add_headers,
 };
 
 /* ── hooks ── */
+
+/* The counters of what no generation names. */
+static void hide_unused(void)
+{
+    servers_hide_unused();
+    pools_hide_unused();
+}
 
 static void stop_generation(struct mk_generation *g, void *state)
 {
@@ -80,7 +123,7 @@ static void stop_generation(struct mk_generation *g, void *state)
     }
     mk_account_free(NULL, own, sizeof(*own));
     if (--generations > 0)
-        servers_hide_unused();
+        hide_unused();
 }
 
 static int start_generation(struct mk_generation *g, void **ret_state)
@@ -104,10 +147,27 @@ static int start_generation(struct mk_generation *g, void **ret_state)
     return 0;
 }
 
-/* Two groups of one name. */
-static int check_generation(struct mk_generation *g, void *state)
+/* Makes the values of the cookies. Returns 0, -EINVAL or another -errno. */
+static int prepare_sticky(struct mk_generation *g, struct mk_upstream_group *group)
 {
-    const struct generation *own = state;
+    uint64_t key[2];
+    const struct upstream_conf *conf = group->conf;
+    if (conf->balance != UPSTREAM_STICKY)
+        return 0;
+    int err = conf->sticky_secret.len ? sticky_read_key(conf->sticky_secret.p, key) : sticky_get_own_key(key);
+    if (err == 0)
+        group_make_tokens(group, key);
+    if (err == 0 || !conf->sticky_secret.len)
+        return err;
+    mk_host_error(mk_generation_first_host(g), conf, offsetof(struct upstream_conf, sticky_secret), 0,
+                  err == -EINVAL ? "\"%.*s\" must have from 16 bytes to 4 KB" : "\"%.*s\" cannot be read",
+                  MK_STR_ARG(conf->sticky_secret));
+    return -EINVAL;
+}
+
+/* Finds groups of one name. Returns 0 or -EINVAL. */
+static int check_names(struct mk_generation *g, const struct generation *own)
+{
     int err = 0;
     for (const struct mk_upstream_group *a = own->first; a; a = a->next)
         for (const struct mk_upstream_group *b = a->next; b; b = b->next) {
@@ -120,12 +180,23 @@ static int check_generation(struct mk_generation *g, void *state)
     return err;
 }
 
+static int check_generation(struct mk_generation *g, void *state)
+{
+    const struct generation *own = state;
+    int err = check_names(g, own);
+    for (struct mk_upstream_group *group = own->first; group; group = group->next) {
+        int r = prepare_sticky(g, group);
+        err = r < 0 ? r : err;
+    }
+    return err;
+}
+
 /* A former process may have left counters. */
 static void serve_worker(struct mk_worker *worker, void *state)
 {
     (void)state;
     if (mk_worker_index(worker) == 0)
-        servers_hide_unused();
+        hide_unused();
 }
 
 MK_PLUGIN(upstream) = {

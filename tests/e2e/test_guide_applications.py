@@ -66,7 +66,7 @@ class Example:
             self.process = subprocess.Popen(
                 command, cwd=self.folder / "app", stdout=log, stderr=log, start_new_session=True
             )
-        await_true(self.accepts, 60, f"{heading} does not start: {(self.folder / 'app.log').read_text()}")
+        await_true(self.accepts, 300, f"{heading} does not start: {(self.folder / 'app.log').read_text()}")
         self.serve()
 
     def accepts(self):
@@ -117,6 +117,7 @@ def test_every_application_has_a_test():
     assert {name for name, part in PARTS.items() if COMMAND.search(part)} == run_here
 
 
+@pytest.mark.timeout(600)  # Go compiles its library at first
 @pytest.mark.parametrize("heading", APPLICATIONS)
 def test_applications(example, heading):
     example.start(heading)

@@ -14,8 +14,9 @@ from harness.backend import Backend, answer, echo_websocket, replay
 from harness.failing_memory import fail_each, only_sanitized
 from harness.messages import request
 from harness.metrics import needs_status, scrape, status_section
+from harness.groups import GROUPS, PREFIX, ask_many, group, hold
 from harness.proxies import TEXT
-from harness.server import await_true, run, section, write_config
+from harness.server import await_true, run, write_config
 from harness.services import reload
 
 pytestmark = [
@@ -23,54 +24,6 @@ pytestmark = [
     pytest.mark.skipif(not (build.PLUGINS / "upstream.so").exists(), reason="this preset has no plugins"),
 ]
 
-
-PREFIX = "monkey_upstream_server_"
-GROUPS = "plugins/upstream/upstream.conf"
-
-
-def group(servers, name="app", **keys):
-    """A section; `servers` are Backends, or texts of lines."""
-    rows = [each.address if isinstance(each, Backend) else each for each in servers]
-    return section("UPSTREAM", {"Name": name, "Server": rows, **keys})
-
-
-@pytest.fixture
-def serve_group(serve, tmp_path):
-    """A server that passes all requests to a group."""
-
-    def start(servers, keys=None, proxy=None, settings=None, **rest):
-        text = section("PROXY", {"To": "http://app", **(proxy or {})})
-        config = {GROUPS: group(servers, **(keys or {})), **rest.pop("config", {})}
-        server = serve({"Workers": 1, **(settings or {})}, text=text, config=config, **rest)
-        server.groups = server.conf / GROUPS
-        return server
-
-    return start
-
-
-@pytest.fixture
-def backends():
-    """Starts backends that answer with their number."""
-    with_exit = []
-
-    def start(count, script=None, **rest):
-        made = [Backend(script or answer(b"%d" % number, TEXT), **rest) for number in range(count)]
-        with_exit.extend(made)
-        for each in made:
-            each.__enter__()
-        return made
-
-    yield start
-    for each in with_exit:
-        each.__exit__(None, None, None)
-
-
-def ask_many(server, count):
-    """How often each body came."""
-    with server.connect() as client:
-        answers = [client.ask("/") for _ in range(count)]
-    assert {each.status for each in answers} == {200}
-    return collections.Counter(int(each.body) for each in answers)
 
 
 # ── balance ──
@@ -116,13 +69,6 @@ def test_least_loaded(serve_group, backends):
     assert held.response().status == 200
     held.close()
     assert 50 < ask_many(server, 200)[0] < 150
-
-
-def hold(peer):
-    while True:
-        peer.request()
-        peer.wait("go")
-        peer.respond(b"0", TEXT)
 
 
 NUMBERS = itertools.count()

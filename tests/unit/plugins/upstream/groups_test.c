@@ -1,51 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Which server of a group a request gets: retries, backups, and servers that have failed. */
-#include "testing.h"
-
-#include "plugins/upstream/groups.h"
-
-enum { NOW = 1000000, SERVERS = 4 };
-
-static struct server_line lines[SERVERS];
-static struct upstream_conf conf;
-static struct mk_upstream_group *group;
-
-/* A group of the servers a to d, of which the last `n_backups` are backups. */
-static void open_group(unsigned n_backups)
-{
-    static const char *const names[SERVERS] = {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", "127.0.0.1:4"};
-    for (unsigned i = 0; i < SERVERS; i++)
-        lines[i] = (struct server_line){.name = mk_str_c(names[i]), .weight = 1, .is_backup = i >= SERVERS - n_backups};
-    conf = (struct upstream_conf){.name = MK_STR("g"),
-                                  .servers = {lines, SERVERS},
-                                  .balance = UPSTREAM_FIRST,
-                                  .retry_most = 7,
-                                  .eject_after = 2,
-                                  .eject_most = 100,
-                                  .eject_time_ms = 10000};
-    group = group_make(&conf);
-    assert_non_null(group);
-}
-
-static int index_of(const struct mk_upstream_server *server)
-{
-    for (unsigned i = 0; i < group->n; i++)
-        if (&group->members[i].server->base == server)
-            return (int)i;
-    return -1;
-}
-
-/* Returns the index of the server that the next try gets. */
-static int choose(struct mk_upstream_tries *tries, uint64_t now)
-{
-    return index_of(group_choose(group, now, NULL, tries));
-}
-
-static int choose_first(uint64_t now)
-{
-    struct mk_upstream_tries tries = {0};
-    return choose(&tries, now);
-}
+#include "plugins/upstream/group_fixture.h"
 
 static void note_failures(unsigned i, unsigned times, uint64_t now)
 {
@@ -59,9 +14,9 @@ TEST(each_try_gets_another_server)
     open_group(0);
     for (int i = 0; i < SERVERS; i++)
         assert_int_equal(choose(&tries, NOW), i);
-    assert_int_equal(choose(&tries, NOW), -1);
+    assert_int_equal(choose(&tries, NOW), -ENXIO);
     assert_int_equal(tries.n, SERVERS);
-    group_free(group);
+    close_group();
 }
 
 TEST(retries)
@@ -71,26 +26,55 @@ TEST(retries)
     conf.retry_most = 1;
     assert_int_equal(choose(&tries, NOW), 0);
     assert_int_equal(choose(&tries, NOW), 1);
-    assert_int_equal(choose(&tries, NOW), -1);
+    assert_int_equal(choose(&tries, NOW), -ENXIO);
     tries.n = 0;
     tries.loss = MK_UPSTREAM_SENT;
     assert_int_equal(choose(&tries, NOW), 0);
-    assert_int_equal(choose(&tries, NOW), -1);
-    conf.retry = UPSTREAM_RETRY_IDEMPOTENT;
+    assert_int_equal(choose(&tries, NOW), -ENXIO);
+    conf.retry.kind = RETRY_IDEMPOTENT;
     assert_int_equal(choose(&tries, NOW), 1);
     tries = (struct mk_upstream_tries){.loss = MK_UPSTREAM_KEPT_ENDED};
-    conf.retry = UPSTREAM_RETRY_CONNECT;
+    conf.retry.kind = RETRY_CONNECT;
     assert_int_equal(choose(&tries, NOW), 0);
     assert_int_equal(choose(&tries, NOW), 1);
     conf.balance = UPSTREAM_HASH;
     tries.n = 1;
-    assert_int_equal(choose(&tries, NOW), -1);
+    assert_int_equal(choose(&tries, NOW), -ENXIO);
     tries = (struct mk_upstream_tries){0};
     conf.balance = UPSTREAM_FIRST;
-    conf.retry = UPSTREAM_RETRY_OFF;
+    conf.retry.kind = RETRY_OFF;
     assert_int_equal(choose(&tries, NOW), 0);
-    assert_int_equal(choose(&tries, NOW), -1);
-    group_free(group);
+    assert_int_equal(choose(&tries, NOW), -ENXIO);
+    close_group();
+}
+
+TEST(retries_end_with_their_time_and_budget)
+{
+    struct mk_upstream_tries tries = {0};
+    open_group(0);
+    conf.retry_time_ms = 1000;
+    assert_int_equal(choose(&tries, NOW), 0);
+    assert_int_equal(choose(&tries, NOW + 999), 1);
+    assert_int_equal(choose(&tries, NOW + 1000), -ENXIO);
+    conf.retry_time_ms = UINT32_MAX;
+    conf.retry_budget = 0;
+    conf.retry.kind = RETRY_IDEMPOTENT;
+    tries.loss = MK_UPSTREAM_SENT;
+    for (int i = 0; i < 2; i++, tries.n = 2)
+        assert_int_equal(choose(&tries, NOW + 1000), 2);
+    tries.n = 3;
+    assert_int_equal(choose(&tries, NOW + 1000), 3); /* the third retry of the group */
+    tries.n = 1;
+    assert_int_equal(choose(&tries, NOW + 1000), -ENXIO);
+    tries.loss = MK_UPSTREAM_NOT_REACHED;
+    assert_int_equal(choose(&tries, NOW + 1000), 1); /* is no work for a server */
+    tries.n = 1;
+    tries.loss = MK_UPSTREAM_SENT;
+    conf.retry_budget = 100;
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(choose_first(NOW + 1000), 0);
+    assert_int_equal(choose(&tries, NOW + 1000), 1);
+    close_group();
 }
 
 TEST(servers_that_are_left_out)
@@ -100,8 +84,8 @@ TEST(servers_that_are_left_out)
     lines[1].weight = 0;
     assert_int_equal(choose_first(NOW), 2);
     lines[2].is_down = lines[3].is_down = true;
-    assert_int_equal(choose_first(NOW), -1);
-    group_free(group);
+    assert_int_equal(choose_first(NOW), -ENXIO);
+    close_group();
 }
 
 TEST(backups)
@@ -114,7 +98,7 @@ TEST(backups)
     assert_int_equal(choose(&tries, NOW), 2);
     assert_int_equal(choose(&tries, NOW), 3);
     assert_int_equal(choose(&tries, NOW), 0); /* those that are ejected, in the end */
-    group_free(group);
+    close_group();
 }
 
 TEST(ejection_doubles_until_a_response)
@@ -141,7 +125,7 @@ TEST(ejection_doubles_until_a_response)
         note_failures(0, 1, now);
     assert_int_equal(choose_first(now - 1), 1); /* never for longer than this */
     assert_int_equal(choose_first(now), 0);
-    group_free(group);
+    close_group();
 }
 
 TEST(too_many_are_ejected)
@@ -153,7 +137,7 @@ TEST(too_many_are_ejected)
     assert_int_equal(choose_first(NOW), 2);
     note_failures(2, 2, NOW);
     assert_int_equal(choose_first(NOW), 0);
-    group_free(group);
+    close_group();
 }
 
 TEST(never_ejected)
@@ -162,7 +146,7 @@ TEST(never_ejected)
     conf.eject_after = 0;
     note_failures(0, 100, NOW);
     assert_int_equal(choose_first(NOW), 0);
-    group_free(group);
+    close_group();
 }
 
 /* A group of the next generation has the same servers, and what is known of them. */
@@ -171,7 +155,7 @@ TEST(servers_outlive_groups)
     open_group(0);
     struct mk_upstream_group *before = group;
     note_failures(0, 2, NOW);
-    server_begin(group->members[1].server, NULL);
+    group->members[1].server->load = 1;
     group = group_make(&conf);
     assert_ptr_equal(group->members[0].server, before->members[0].server);
     group_free(before);
@@ -180,14 +164,15 @@ TEST(servers_outlive_groups)
     for (int i = 0; i < 1000; i++) {
         struct mk_upstream_tries tries = {.servers = {&group->members[2].server->base, &group->members[3].server->base},
                                           .n = 2};
+        memset(&group->pool->budget, 0, sizeof(group->pool->budget));
         note_failures(0, 2, NOW);
         assert_int_equal(choose(&tries, NOW), 1);
         tries.n = 2;
         assert_int_equal(choose(&tries, NOW + EJECT_MS_MAX), 0);
     }
-    server_end(group->members[1].server, NULL);
-    group_free(group);
+    group->members[1].server->load = 0;
+    close_group();
     open_group(0);
     assert_int_equal(choose_first(NOW), 0); /* no group has held them */
-    group_free(group);
+    close_group();
 }

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Judges how a server has served (eject.h).
+ */
+#include "eject.h"
+
+#include <errno.h>
+
+static const struct {
+    const char *word;
+    size_t offset;
+} kinds[] = {
+    {"Refused", offsetof(struct eject_on, refused)},
+    {"Timeout", offsetof(struct eject_on, timeout)},
+    {"Reset", offsetof(struct eject_on, reset)},
+};
+
+static bool parse_kind(struct mk_str word, struct eject_on *on)
+{
+    for (size_t i = 0; i < MK_COUNT_OF(kinds); i++)
+        if (mk_str_ieq(word, mk_str_c(kinds[i].word))) {
+            *(bool *)((char *)on + kinds[i].offset) = true;
+            return true;
+        }
+    return false;
+}
+
+int eject_parse(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    struct eject_on *on = field;
+    (void)arena;
+    *on = (struct eject_on){0};
+    for (uint32_t i = 0; i < value->n; i++)
+        if (!parse_kind(value->words[i], on) && status_set_add(&on->statuses, value->words[i]) < 0) {
+            mk_buf_addf(error, "it takes Refused, Timeout, Reset and statuses such as 502-504, not \"%.*s\"",
+                        MK_STR_ARG(value->words[i]));
+            return -EINVAL;
+        }
+    return 0;
+}
+
+bool eject_is_failure(const struct eject_on *on, uint32_t slower_ms, const struct mk_upstream_outcome *outcome)
+{
+    if (!outcome->err)
+        return status_set_has(&on->statuses, outcome->status) || (slower_ms && outcome->head_ms > slower_ms);
+    if (outcome->err == -ETIMEDOUT)
+        return on->timeout;
+    return outcome->is_connected ? on->reset : on->refused;
+}

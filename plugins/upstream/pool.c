@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Keeps the pools (pool.h).
+ */
+#include "pool.h"
+
+#include <assert.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct pool *first; /* under the lock */
+
+static const struct mk_counter_info infos[POOL_COUNTS] = {
+    [POOL_QUEUED] = {"upstream", "queued_requests", "requests that wait for a server with room", MK_COUNTER_LEVEL},
+    [POOL_HELD] = {"upstream", "held_requests", "requests that wait until a server responds", MK_COUNTER_LEVEL},
+    [POOL_REFUSED] = {"upstream", "refused_requests", "requests that got no server, or not in time", MK_COUNTER_SUM},
+    [POOL_WAITED] = {"upstream", "wait_duration", "how long requests have waited for a server", MK_COUNTER_HISTOGRAM},
+};
+
+static struct pool *make_pool(struct mk_str name)
+{
+    struct pool *pool = mk_account_alloc(NULL, sizeof(*pool) + name.len);
+    if (!pool)
+        return NULL;
+    *pool = (struct pool){.next = first, .name = {pool->name_bytes, name.len}};
+    if (name.len)
+        memcpy(pool->name_bytes, name.p, name.len);
+    pthread_mutex_init(&pool->lock, NULL);
+    mk_list_init(&pool->waiting);
+    const struct mk_counter_label label = {"upstream", pool->name};
+    for (unsigned i = 0; i < POOL_COUNTS; i++)
+        pool->counters[i] = mk_counter_open(&infos[i], &label, 1);
+    first = pool;
+    return pool;
+}
+
+struct pool *pool_hold(struct mk_str name)
+{
+    pthread_mutex_lock(&lock);
+    struct pool *pool = first;
+    while (pool && !mk_str_eq(pool->name, name))
+        pool = pool->next;
+    if (!pool)
+        pool = make_pool(name);
+    if (pool)
+        pool->refs++;
+    pthread_mutex_unlock(&lock);
+    return pool;
+}
+
+void pool_release(struct pool *pool)
+{
+    pthread_mutex_lock(&lock);
+    bool is_last = --pool->refs == 0;
+    if (is_last) {
+        struct pool **at = &first;
+        while (*at != pool)
+            at = &(*at)->next;
+        *at = pool->next;
+    }
+    pthread_mutex_unlock(&lock);
+    if (!is_last)
+        return;
+    assert(mk_list_empty(&pool->waiting)); /* a request holds its generation, and that its groups */
+    pthread_mutex_destroy(&pool->lock);
+    mk_account_free(NULL, pool, sizeof(*pool) + pool->name.len);
+}
+
+static bool is_used(struct mk_str label, void *ctx)
+{
+    const struct pool *pool = first;
+    (void)ctx;
+    while (pool && !mk_str_eq(pool->name, label))
+        pool = pool->next;
+    return pool != NULL;
+}
+
+void pools_hide_unused(void)
+{
+    pthread_mutex_lock(&lock);
+    mk_counters_hide("upstream", "upstream", is_used, NULL);
+    pthread_mutex_unlock(&lock);
+}
+
+static const struct mk_counter *get_level(const struct pool *pool, const struct mk_upstream_wait *wait)
+{
+    return pool->counters[wait->is_held ? POOL_HELD : POOL_QUEUED];
+}
+
+void pool_add(struct pool *pool, struct mk_upstream_wait *wait)
+{
+    assert(wait->state == POOL_IDLE);
+    wait->state = POOL_WAITING;
+    mk_list_add(&pool->waiting, &wait->node);
+    pool->n_queued += !wait->is_held;
+    mk_counter_add(get_level(pool, wait), NULL, 1); /* another thread may take it off */
+    atomic_fetch_add(&pool->n_waiting, 1);
+}
+
+void pool_remove(struct pool *pool, struct mk_upstream_wait *wait)
+{
+    assert(wait->state == POOL_WAITING);
+    wait->state = POOL_IDLE;
+    mk_list_del(&wait->node);
+    pool->n_queued -= !wait->is_held;
+    mk_counter_add(get_level(pool, wait), NULL, -1);
+    atomic_fetch_sub(&pool->n_waiting, 1);
+}
+
+void pool_grant(struct pool *pool, struct mk_upstream_wait *wait, struct mk_upstream_server *server)
+{
+    pool_remove(pool, wait);
+    wait->state = POOL_GRANTED;
+    wait->server = server;
+    mk_post(wait->loop, &wait->message);
+}

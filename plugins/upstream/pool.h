@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What the process knows of a group, over reloads: its budget of retries, and the requests that wait for a server,
+ * because those that could be used have as many requests as they may have (MaxConnections), or none can be used (Hold).
+ *
+ *     group_choose ─► WAITING ─┬─ a server has room, or responds again ─► GRANTED ─► fn, in the thread of the request
+ *                              ├─ the time is over ─► fn
+ *                              └─ pool_cancel
+ *
+ * One list for all workers, under a lock: the first one is served first.
+ */
+#ifndef UPSTREAM_POOL_H
+#define UPSTREAM_POOL_H
+
+#include "retry.h"
+
+#include <monkey/counters.h>
+#include <monkey/list.h>
+
+#include <pthread.h>
+
+enum pool_count { POOL_QUEUED, POOL_HELD, POOL_REFUSED, POOL_WAITED, POOL_COUNTS };
+
+struct pool {
+    struct pool *next;
+    unsigned refs; /* under the lock of all pools, as `next` */
+    pthread_mutex_t lock;
+    struct mk_list waiting; /* struct mk_upstream_wait, under the lock */
+    uint32_t n_queued;      /* those of MaxConnections, likewise */
+    _Atomic uint32_t n_waiting;
+    struct retry_budget budget;
+    const struct mk_counter *counters[POOL_COUNTS];
+    struct mk_str name;
+    char name_bytes[];
+};
+
+enum pool_state { POOL_IDLE, POOL_WAITING, POOL_GRANTED };
+
+/* Finds or makes the pool of a group, and holds it. Returns NULL without memory. Any thread, as the others. */
+struct pool *pool_hold(struct mk_str name);
+void pool_release(struct pool *pool);
+
+/* Hides the counters of groups that no generation has. */
+void pools_hide_unused(void);
+
+/* Puts a request at the end of the list, under the lock. */
+void pool_add(struct pool *pool, struct mk_upstream_wait *wait);
+/* Takes it off the list, under the lock. */
+void pool_remove(struct pool *pool, struct mk_upstream_wait *wait);
+/* Takes it off the list and has its `fn` called with a server, under the lock. */
+void pool_grant(struct pool *pool, struct mk_upstream_wait *wait, struct mk_upstream_server *server);
+
+#endif

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The cookie of Balance Sticky (sticky.h).
+ */
+#include "sticky.h"
+
+#include <monkey/log.h>
+#include <monkey/siphash.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+
+/* ── the directive ── */
+
+static const struct {
+    const char *word;
+    size_t offset;
+} flags[] = {{"HttpOnly", offsetof(struct mk_cookie, http_only)}, {"Secure", offsetof(struct mk_cookie, secure)}};
+
+static const char *const same_sites[] = {
+    [MK_SAME_SITE_LAX] = "Lax", [MK_SAME_SITE_STRICT] = "Strict", [MK_SAME_SITE_NONE] = "None"};
+
+/* Returns what stands behind `name=`; `.p` NULL: another word. */
+static struct mk_str find_value(struct mk_str word, struct mk_str name)
+{
+    bool has_name = word.len > name.len && mk_str_ieq(mk_str(word.p, name.len), name);
+    return has_name ? mk_str(word.p + name.len, word.len - name.len) : MK_STR_NONE;
+}
+
+static bool parse_same_site(struct mk_str text, struct mk_cookie *cookie)
+{
+    for (unsigned i = MK_SAME_SITE_LAX; i < MK_COUNT_OF(same_sites); i++)
+        if (mk_str_ieq(text, mk_str_c(same_sites[i]))) {
+            cookie->same_site = (enum mk_same_site)i;
+            return true;
+        }
+    return false;
+}
+
+static bool parse_attribute(struct mk_str word, struct mk_cookie *cookie, struct mk_arena *arena)
+{
+    struct mk_str path = find_value(word, MK_STR("Path=")), age = find_value(word, MK_STR("Max-Age="));
+    struct mk_str site = find_value(word, MK_STR("SameSite="));
+    uint64_t seconds = 0;
+    for (size_t i = 0; i < MK_COUNT_OF(flags); i++)
+        if (mk_str_ieq(word, mk_str_c(flags[i].word))) {
+            *(bool *)((char *)cookie + flags[i].offset) = true;
+            return true;
+        }
+    if (path.p)
+        cookie->path = mk_arena_dup(arena, path);
+    else if (age.p && mk_str_u64(age, INT32_MAX, &seconds) && seconds)
+        cookie->max_age_s = (int64_t)seconds;
+    else
+        return site.p && parse_same_site(site, cookie);
+    return true;
+}
+
+int sticky_parse_cookie(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    char storage[MK_COOKIE_BYTES_MAX];
+    struct mk_buf header;
+    struct mk_cookie *cookie = field;
+    *cookie = (struct mk_cookie){.name = mk_arena_dup(arena, value->words[0]), .value = MK_STR("x")};
+    if (!cookie->name.p)
+        return -ENOMEM;
+    for (uint32_t i = 1; i < value->n; i++)
+        if (!parse_attribute(value->words[i], cookie, arena)) {
+            mk_buf_addf(error,
+                        "behind the name may stand Path=/PATH, Max-Age=SECONDS, HttpOnly, Secure and "
+                        "SameSite=Lax, Strict or None, not \"%.*s\"",
+                        MK_STR_ARG(value->words[i]));
+            return -EINVAL;
+        }
+    mk_buf_init_fixed(&header, storage, sizeof(storage));
+    if (mk_cookie_write(&header, cookie) == 0)
+        return 0;
+    mk_buf_addf(error, "a cookie like that cannot be set: its name is a token, its path begins with a slash, and "
+                       "SameSite=None, __Secure- and __Host- need Secure");
+    return -EINVAL;
+}
+
+/* ── keys ── */
+
+void sticky_derive_key(struct mk_str secret, uint64_t key[2])
+{
+    static const uint64_t salts[2][2] = {{1, 0}, {2, 0}};
+    for (unsigned i = 0; i < 2; i++)
+        key[i] = mk_siphash(salts[i], secret.p, secret.len);
+}
+
+int sticky_read_key(const char *path, uint64_t key[2])
+{
+    char secret[STICKY_SECRET_BYTES_MAX + 1];
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return -errno;
+    ssize_t n = read(fd, secret, sizeof(secret));
+    int err = n < 0 ? -errno : 0;
+    close(fd);
+    if (err < 0)
+        return err;
+    if (n < STICKY_SECRET_BYTES_MIN || n > STICKY_SECRET_BYTES_MAX)
+        return -EINVAL;
+    sticky_derive_key(mk_str(secret, (size_t)n), key);
+    explicit_bzero(secret, sizeof(secret));
+    return 0;
+}
+
+int sticky_get_own_key(uint64_t key[2])
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static uint64_t own[2];
+    static bool is_made;
+    pthread_mutex_lock(&lock);
+    int err = is_made ? 0 : mk_siphash_key(own);
+    if (!is_made && err == 0)
+        mk_log_info("upstream: there is no StickySecret: a secret was made, which lasts until the server ends; other "
+                    "servers do not know it");
+    is_made |= err == 0;
+    memcpy(key, own, sizeof(own));
+    pthread_mutex_unlock(&lock);
+    return err;
+}
+
+/* ── tokens ── */
+
+void sticky_make_token(const uint64_t key[2], struct mk_str group, struct mk_str server, char ret[STICKY_TOKEN_BYTES])
+{
+    char text[STICKY_TOKEN_BYTES + 1];
+    uint64_t own[2] = {key[0], key[1] ^ mk_siphash(key, group.p, group.len)};
+    uint64_t high = mk_siphash(own, server.p, server.len);
+    own[0] = ~own[0];
+    snprintf(text, sizeof(text), "%016llx%016llx", (unsigned long long)high,
+             (unsigned long long)mk_siphash(own, server.p, server.len));
+    memcpy(ret, text, STICKY_TOKEN_BYTES);
+}
+
+bool sticky_is_token(const char token[STICKY_TOKEN_BYTES], struct mk_str value)
+{
+    unsigned char difference = 0;
+    if (value.len != STICKY_TOKEN_BYTES)
+        return false;
+    for (size_t i = 0; i < STICKY_TOKEN_BYTES; i++)
+        difference |= (unsigned char)(token[i] ^ value.p[i]);
+    return !difference;
+}

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Requests that wait for a server: MaxConnections with its queue, and Hold. */
+#include "plugins/upstream/group_fixture.h"
+
+#include <errno.h>
+
+enum { REQUESTS = 8 };
+
+/* A request, and what has become of it. */
+struct waiter {
+    struct mk_upstream_wait wait;
+    struct mk_upstream_tries tries;
+    int result; /* the index of its server, or a negative error; -EAGAIN: it waits */
+};
+
+static struct waiter waiters[REQUESTS];
+static int order[REQUESTS]; /* of those that have got a server */
+static unsigned n_served;
+
+static void on_end(struct mk_upstream_wait *wait, int err, struct mk_upstream_server *server)
+{
+    struct waiter *w = MK_CONTAINER_OF(wait, struct waiter, wait);
+    assert_int_equal(w->result, -EAGAIN);
+    w->result = err < 0 ? err : index_of(server);
+    if (err == 0)
+        order[n_served++ % REQUESTS] = (int)(w - waiters);
+}
+
+static int ask_for(unsigned i, const struct wish *wish)
+{
+    struct waiter *w = &waiters[i];
+    struct mk_upstream_server *server;
+    w->wait.fn = on_end;
+    int r = group_choose(group, &loop, wish, &w->tries, &w->wait, &server);
+    w->result = r == MK_AGAIN ? -EAGAIN : r < 0 ? r : index_of(server);
+    return w->result;
+}
+
+static int ask(unsigned i)
+{
+    return ask_for(i, &no_wish);
+}
+
+static void end_request(unsigned i)
+{
+    struct server *server = server_of(waiters[i].tries.servers[waiters[i].tries.n - 1]);
+    server->load--;
+    group_note_room(server, now_ms);
+    settle();
+}
+
+/* One server of the group with room for one request, and a queue. */
+static void open_queue(unsigned n_servers, int64_t queue)
+{
+    open_group(0);
+    for (unsigned i = n_servers; i < SERVERS; i++)
+        lines[i].is_down = true;
+    conf.max_connections = 1;
+    conf.queue = queue;
+    memset(waiters, 0, sizeof(waiters));
+    n_served = 0;
+}
+
+static unsigned add_loads(void)
+{
+    unsigned sum = 0;
+    for (unsigned i = 0; i < SERVERS; i++)
+        sum += group->members[i].server->load;
+    return sum;
+}
+
+TEST(requests_wait_in_their_order)
+{
+    open_queue(1, 3);
+    assert_int_equal(ask(0), 0);
+    for (unsigned i = 1; i <= 3; i++)
+        assert_int_equal(ask(i), -EAGAIN);
+    assert_int_equal(ask(4), -EBUSY);
+    for (unsigned i = 0; i < 3; i++) {
+        end_request(i);
+        assert_int_equal(n_served, i + 1);
+        assert_int_equal(order[i], i + 1);
+        assert_int_equal(add_loads(), 1);
+    }
+    end_request(3);
+    assert_int_equal(add_loads(), 0);
+    assert_int_equal(ask(5), 0);
+    end_request(5);
+    close_group();
+}
+
+TEST(new_requests_wait_behind_others)
+{
+    open_queue(2, 8);
+    assert_int_equal(ask(0), 0);
+    assert_int_equal(ask(1), 1);
+    waiters[2].tries = (struct mk_upstream_tries){.servers = {&group->members[0].server->base}, .n = 1};
+    assert_int_equal(ask(2), -EAGAIN); /* has had the first server */
+    assert_int_equal(ask(3), -EAGAIN);
+    end_request(0); /* room on the first one */
+    assert_int_equal(waiters[2].result, -EAGAIN);
+    assert_int_equal(waiters[3].result, 0);
+    assert_int_equal(ask(4), -EAGAIN);
+    end_request(1);
+    assert_int_equal(waiters[2].result, 1);
+    assert_int_equal(waiters[4].result, -EAGAIN);
+    end_request(3);
+    assert_int_equal(waiters[4].result, 0);
+    end_request(4);
+    end_request(2);
+    assert_int_equal(add_loads(), 0);
+    close_group();
+}
+
+TEST(queue_timeout)
+{
+    open_queue(1, 2);
+    conf.queue_timeout_ms = 500;
+    assert_int_equal(ask(0), 0);
+    assert_int_equal(ask(1), -EAGAIN);
+    pass(499);
+    assert_int_equal(waiters[1].result, -EAGAIN);
+    pass(1);
+    assert_int_equal(waiters[1].result, -ETIMEDOUT);
+    end_request(0);
+    assert_int_equal(add_loads(), 0);
+    close_group();
+}
+
+TEST(cancelled_waits)
+{
+    open_queue(1, 3);
+    assert_int_equal(ask(0), 0);
+    assert_int_equal(ask(1), -EAGAIN);
+    assert_int_equal(ask(2), -EAGAIN);
+    group_cancel(&waiters[1].wait);
+    group_cancel(&waiters[1].wait);
+    group_cancel(&waiters[3].wait); /* never waited */
+    struct server *server = group->members[0].server;
+    server->load--;
+    group_note_room(server, now_ms); /* granted, and not known yet */
+    assert_int_equal(add_loads(), 1);
+    assert_int_equal(ask(4), -EAGAIN);
+    group_cancel(&waiters[2].wait); /* the next one gets its place */
+    settle();
+    assert_int_equal(waiters[1].result, -EAGAIN);
+    assert_int_equal(waiters[2].result, -EAGAIN);
+    assert_int_equal(waiters[4].result, 0);
+    assert_int_equal(add_loads(), 1);
+    end_request(4);
+    assert_int_equal(add_loads(), 0);
+    close_group();
+}
+
+TEST(a_sticky_request_waits_for_its_server)
+{
+    open_queue(2, 4);
+    const struct wish wish = {.sticky = group->members[0].server};
+    assert_int_equal(ask_for(0, &wish), 0);
+    assert_int_equal(ask_for(1, &wish), -EAGAIN); /* the other one has room */
+    lines[2].is_down = false;
+    assert_int_equal(ask(2), -EAGAIN); /* behind that one */
+    end_request(0);
+    assert_int_equal(waiters[1].result, 0);
+    end_request(1);
+    assert_int_equal(waiters[2].result, 0);
+    lines[0].is_down = true;
+    assert_int_equal(ask_for(3, &wish), 1);
+    end_request(3);
+    end_request(2);
+    close_group();
+}
+
+/* ── Hold ── */
+
+/* Each server refuses the request, in turn. */
+static int refuse_all(unsigned i)
+{
+    struct waiter *w = &waiters[i];
+    int r = ask(i);
+    while (r >= 0) {
+        group->members[r].server->load--;
+        w->tries.loss = MK_UPSTREAM_NOT_REACHED;
+        r = ask(i);
+    }
+    return r;
+}
+
+static void open_hold(void)
+{
+    open_group(0);
+    conf.hold_ms = 1000;
+    memset(waiters, 0, sizeof(waiters));
+    n_served = 0;
+}
+
+TEST(requests_are_held_until_a_server_responds)
+{
+    open_hold();
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(refuse_all(i), -EAGAIN);
+    group_note_response(group->members[2].server, now_ms);
+    settle();
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(waiters[i].result, 2);
+    group->members[2].server->load = 0;
+    close_group();
+}
+
+TEST(held_requests_try_servers_now_and_then)
+{
+    unsigned tries = 0;
+    open_hold();
+    for (unsigned i = 0; i < REQUESTS; i++)
+        assert_int_equal(refuse_all(i), -EAGAIN);
+    for (unsigned t = 0; t < 1000; t++) {
+        pass(1);
+        for (unsigned i = 0; i < REQUESTS; i++) {
+            if (waiters[i].result < 0)
+                continue;
+            tries++;
+            group->members[waiters[i].result].server->load--;
+            waiters[i].tries.loss = MK_UPSTREAM_NOT_REACHED;
+            assert_true(refuse_all(i) < 0);
+        }
+    }
+    for (unsigned i = 0; i < REQUESTS; i++)
+        assert_int_equal(waiters[i].result, -ENXIO); /* Hold is over, from the first try on */
+    assert_true(tries >= 4 && tries <= 10 * SERVERS);
+    close_group();
+}
+
+TEST(what_is_not_held)
+{
+    open_hold();
+    conf.retry.kind = RETRY_OFF;
+    assert_int_equal(refuse_all(0), -ENXIO); /* it had a server, and may have no other one */
+    for (unsigned i = 0; i < SERVERS; i++)
+        lines[i].is_down = true;
+    assert_int_equal(ask(1), -EAGAIN);
+    waiters[2].tries =
+        (struct mk_upstream_tries){.n = 1, .loss = MK_UPSTREAM_STATUS, .status = 503, .began_ms = now_ms};
+    assert_int_equal(ask(2), -ENXIO); /* there is a response */
+    waiters[3].tries = (struct mk_upstream_tries){.n = 1, .loss = MK_UPSTREAM_SENT, .began_ms = now_ms};
+    assert_int_equal(ask(3), -ENXIO);
+    conf.retry.kind = RETRY_IDEMPOTENT;
+    assert_int_equal(ask(3), -EAGAIN);
+    group_cancel(&waiters[1].wait);
+    group_cancel(&waiters[3].wait);
+    close_group();
+}
+
+/* ── SlowStart ── */
+
+TEST(slow_start)
+{
+    open_group(0);
+    conf.balance = UPSTREAM_ROUND_ROBIN;
+    conf.slow_start_ms = 10000;
+    for (unsigned i = 2; i < SERVERS; i++)
+        lines[i].is_down = true;
+    set_time(NOW);
+    for (unsigned step = 0; step <= 4; step++) {
+        unsigned got = 0;
+        atomic_store(&group->members[0].server->slow_from_ms, NOW - step * 2500);
+        group->members[0].turn = group->members[1].turn = (struct turn){0};
+        for (unsigned i = 0; i < 1000; i++)
+            got += choose_first(NOW) == 0;
+        unsigned percent = step ? step * 25 : 10;
+        assert_in_range(got, 1000 * percent / (100 + percent) - 1, 1000 * percent / (100 + percent) + 1);
+    }
+    close_group();
+}
