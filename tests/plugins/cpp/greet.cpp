@@ -20,6 +20,7 @@
 #include <monkey/file.h>
 #include <monkey/file_cache.h>
 #include <monkey/header_id.h>
+#include <monkey/http_client.h>
 #include <monkey/inbox.h>
 #include <monkey/inspect.h>
 #include <monkey/json.h>

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * One request to another HTTP/1.1 server and its response, in the thread of a loop, on a connection that ends with it:
+ * for health checks, and for answers that a plugin fetches now and then. It never blocks, and one timeout covers all.
+ *
+ *     mk_http_client_start ─► dial ─► handshake ─► request ─► heads ─► body ─► callback(response or error)
+ *            └─────────────────── mk_http_client_cancel: no callback ───────────────┘
+ *
+ * In the kit: plugins link -lmonkey-kit.
+ */
+#ifndef MONKEY_HTTP_CLIENT_H
+#define MONKEY_HTTP_CLIENT_H
+
+#include "dial.h"
+#include "response_parser.h"
+#include "transport.h"
+
+MK_C_BEGIN
+
+/* Plain sockets, for connections that a plugin opens. It needs no settings. */
+extern MK_API const struct mk_transport mk_transport_plain;
+
+enum {
+    MK_HTTP_CLIENT_TIMEOUT_MS = 10000, /* these three: if the options give none */
+    MK_HTTP_CLIENT_HEAD_BYTES = 16384,
+    MK_HTTP_CLIENT_FIELDS = 100,
+    MK_HTTP_CLIENT_BODY_BYTES_MAX = 16 << 20,
+};
+
+struct mk_http_client_options {
+    const struct mk_dial_target *target; /* must stay until the end */
+    /* How the connection carries its bytes; NULL: mk_transport_plain. Other ones need the worker of the loop. */
+    const struct mk_transport *transport;
+    struct mk_transport_client *settings; /* of the transport; must stay until the end */
+    struct mk_worker *worker;             /* may be NULL with plain sockets */
+    /*
+     * The request as it is sent: the head, which asks for `Connection: close`, and the body. Must stay until the end.
+     * Without a head nothing is sent: the response is that the connection, and its handshake, are there.
+     */
+    struct mk_str head, body;
+    uint32_t timeout_ms;     /* for everything; 0: MK_HTTP_CLIENT_TIMEOUT_MS */
+    uint16_t head_bytes_max; /* of one head of the response; 0: MK_HTTP_CLIENT_HEAD_BYTES */
+    uint16_t fields_max;     /* 0: MK_HTTP_CLIENT_FIELDS */
+    /*
+     * What is kept of the body: the exchange ends when that is there. 0: the body is not wanted, and the exchange ends
+     * with the head. At most MK_HTTP_CLIENT_BODY_BYTES_MAX.
+     */
+    uint32_t body_bytes_max;
+};
+
+/* Is valid until the callback returns, with what it points to. */
+struct mk_http_response {
+    int err;           /* 0, or -errno: the rest, but for `error`, is not set */
+    const char *error; /* a phrase for people, of the transport where it has one: "no response in 2s" */
+    unsigned status;   /* 200 to 599; 0: nothing was asked for */
+    struct mk_str head;
+    const struct mk_field *fields; /* spans of `head`: mk_span_str(response->head.p, fields[0].value) */
+    unsigned n_fields;
+    struct mk_str body;
+    bool is_whole; /* `body` is all of it */
+};
+
+struct mk_http_client;
+/*
+ * The exchange is over: the connection is closed, and the memory of `client` may be freed or used again.
+ *
+ *   - As of mk_dial_fn: there was no connection. -ETIMEDOUT: the time is over.
+ *   - -EPIPE, -ECONNRESET: the connection has ended before the response was complete.
+ *   - -EINVAL, -EPROTO: the response is malformed, or switches to a protocol that was not asked for.
+ *   - -EMSGSIZE: a head above a limit. -ELOOP: too many interim responses. -ENOMEM. Those of the transport.
+ */
+typedef void (*mk_http_client_fn)(struct mk_http_client *client, const struct mk_http_response *response);
+
+/*
+ * A request, in the caller's storage, where it must stay until the callback or mk_http_client_cancel(). All zeros: not
+ * in progress. The fields are private to the library. Only the response is allocated.
+ */
+struct mk_http_client {
+    struct mk_loop *loop;
+    mk_http_client_fn fn;
+    struct mk_http_client_options options;
+    struct mk_response_limits limits;
+    struct mk_response_parser parser;
+    struct mk_dial dial;
+    struct mk_event event;
+    struct mk_io io;
+    struct mk_timer timer;
+    struct mk_buf in;        /* the head, then what is kept of the body */
+    struct mk_field *fields; /* NULL: not allocated */
+    size_t sent;
+    uint8_t state;     /* 0: not in progress */
+    uint8_t n_interim; /* responses of 1xx */
+    bool has_failed;   /* a call of the transport */
+};
+
+/*
+ * Begins. Calls `fn` exactly once with the result, errors included: never from within this call, and not after
+ * mk_http_client_cancel(). `client` must not be in progress; the options are copied. In the thread of the loop.
+ */
+MK_API void mk_http_client_start(struct mk_http_client *client, struct mk_loop *loop,
+                                 const struct mk_http_client_options *options, mk_http_client_fn fn);
+
+/*
+ * Cancels it, and closes the connection: `fn` is not called. Does nothing if it is over or was never started. At the
+ * latest in the worker_stop of the last worker of the thread, where the loop may have ended.
+ */
+MK_API void mk_http_client_cancel(struct mk_http_client *client);
+
+MK_C_END
+
+#endif

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Sends a request to another server and reads the response (<monkey/http_client.h>).
+ *
+ *     IDLE ─► DIAL ─► HANDSHAKE ─► SEND ─► HEAD ─► BODY ─► IDLE, and the callback
+ *
+ * The connection is watched once, edge-triggered: each event continues with the state until it waits again.
+ */
+#include <monkey/http_client.h>
+#include <monkey/plugin.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <sys/epoll.h>
+
+enum { IDLE, DIAL, HANDSHAKE, SEND, HEAD, BODY };
+enum { READ_BYTES = 4096, INTERIM_MAX = 16, ERROR_BYTES = 512 };
+
+static const struct mk_chunked_limits chunked_limits = {.line_bytes_max = 1024,
+                                                        .ext_bytes_total_max = 16384,
+                                                        .trailer_bytes_max = 8192,
+                                                        .trailer_count_max = 64};
+
+/* ── phrases for people ── */
+
+static const struct {
+    int err;
+    const char *phrase;
+} phrases[] = {
+    {-EPIPE, "the connection was closed before the response was complete"},
+    {-ECONNRESET, "the connection was reset before the response was complete"},
+    {-EINVAL, "the response is malformed"},
+    {-EPROTO, "the response switches to another protocol"},
+    {-EMSGSIZE, "the head of the response is too long"},
+    {-ELOOP, "the server sends too many interim responses"},
+    {-ENOMEM, "there is no memory for the response"},
+};
+
+static const char *find_phrase(int err)
+{
+    for (size_t i = 0; i < MK_COUNT_OF(phrases); i++)
+        if (phrases[i].err == err)
+            return phrases[i].phrase;
+    return strerror(-err);
+}
+
+static void describe_timeout(const struct mk_http_client *c, struct mk_buf *out)
+{
+    static const char *const missing[] = {
+        [DIAL] = "no connection", [HANDSHAKE] = "no TLS handshake", [SEND] = "the request was not taken",
+        [HEAD] = "no response",   [BODY] = "no whole response",
+    };
+    uint32_t ms = c->options.timeout_ms;
+    bool has_seconds = ms % 1000 == 0;
+    mk_buf_addf(out, "%s in %u%s", missing[c->state], has_seconds ? ms / 1000 : ms, has_seconds ? "s" : "ms");
+}
+
+/* Returns a phrase for an error, which may be in `out`. The connection is still there. */
+static const char *describe_error(const struct mk_http_client *c, int err, struct mk_buf *out)
+{
+    const struct mk_transport *transport = c->options.transport;
+    if (err == 0)
+        return "";
+    if (err == -ETIMEDOUT)
+        describe_timeout(c, out);
+    else if (c->state == DIAL)
+        return mk_dial_error(err);
+    else if (c->has_failed && transport->describe_error)
+        transport->describe_error(&c->io, err, out);
+    else
+        return find_phrase(err);
+    return mk_buf_cstr(out);
+}
+
+/* ── the end ── */
+
+static void close_connection(struct mk_http_client *c)
+{
+    if (c->state == DIAL)
+        return;
+    mk_event_del(c->loop, &c->event);
+    if (c->state > HANDSHAKE && c->options.transport->close_notify)
+        c->options.transport->close_notify(&c->io);
+    c->options.transport->close(&c->io);
+}
+
+/* Ends all but the response, which the caller frees. */
+static void end_exchange(struct mk_http_client *c)
+{
+    close_connection(c);
+    mk_dial_cancel(&c->dial);
+    mk_timer_cancel(&c->timer);
+    c->state = IDLE;
+}
+
+static void free_response(struct mk_buf *in, struct mk_field *fields, unsigned fields_max)
+{
+    mk_buf_release(in);
+    mk_account_free(NULL, fields, fields_max * sizeof(*fields));
+}
+
+void mk_http_client_cancel(struct mk_http_client *c)
+{
+    if (c->state == IDLE)
+        return;
+    end_exchange(c);
+    free_response(&c->in, c->fields, c->limits.fields_max);
+}
+
+static void set_response(const struct mk_http_client *c, struct mk_http_response *r)
+{
+    size_t head = c->parser.head_bytes, kept = c->in.len - head, most = c->options.body_bytes_max;
+    r->status = c->parser.status;
+    r->head = mk_str(c->in.data, head);
+    r->fields = c->fields;
+    r->n_fields = c->parser.n_fields;
+    r->body = mk_str(c->in.data + head, kept < most ? kept : most);
+    r->is_whole = c->parser.is_done && kept <= most;
+}
+
+/* Calls back. The callee may free `c`: what the response points to is the caller's by then. */
+static void finish(struct mk_http_client *c, int err)
+{
+    char storage[ERROR_BYTES];
+    struct mk_buf text, in = c->in;
+    struct mk_field *fields = c->fields;
+    unsigned fields_max = c->limits.fields_max;
+    mk_buf_init_fixed(&text, storage, sizeof(storage));
+    struct mk_http_response response = {.err = err, .error = describe_error(c, err, &text)};
+    if (err == 0 && c->options.head.len)
+        set_response(c, &response);
+    end_exchange(c);
+    c->fn(c, &response);
+    free_response(&in, fields, fields_max);
+}
+
+/* ── the request ── */
+
+/* Notes an error of the transport. Returns it, or MK_AGAIN for a wait. */
+static int note_error(struct mk_http_client *c, int err)
+{
+    if (err == -EAGAIN || err == -EINPROGRESS)
+        return MK_AGAIN;
+    c->has_failed = true;
+    return err;
+}
+
+static int continue_handshake(struct mk_http_client *c)
+{
+    int r = c->options.transport->handshake ? c->options.transport->handshake(&c->io) : 0;
+    if (r < 0)
+        return note_error(c, r);
+    c->state = SEND;
+    return 0;
+}
+
+/* Returns what of the request is left, in at most two pieces. */
+static int get_rest(const struct mk_http_client *c, struct iovec vec[2])
+{
+    const struct mk_str parts[] = {c->options.head, c->options.body};
+    size_t skip = c->sent;
+    int n = 0;
+    for (size_t i = 0; i < MK_COUNT_OF(parts); i++) {
+        if (skip < parts[i].len)
+            vec[n++] = (struct iovec){(char *)(uintptr_t)parts[i].p + skip, parts[i].len - skip};
+        skip -= skip < parts[i].len ? skip : parts[i].len;
+    }
+    return n;
+}
+
+static int send_request(struct mk_http_client *c)
+{
+    struct iovec vec[2];
+    for (int n = get_rest(c, vec); n; n = get_rest(c, vec)) {
+        ssize_t sent = c->options.transport->write(&c->io, vec, n, 0);
+        if (sent < 0)
+            return note_error(c, (int)sent);
+        c->sent += (size_t)sent;
+    }
+    int err = c->options.transport->flush ? c->options.transport->flush(&c->io) : 0;
+    if (err < 0)
+        return note_error(c, err);
+    c->state = HEAD;
+    return 0;
+}
+
+/* ── the response ── */
+
+/* Appends what has come. Returns the number of bytes, 0 at the end, or -errno. */
+static ssize_t receive(struct mk_http_client *c)
+{
+    int err = mk_buf_reserve(&c->in, READ_BYTES);
+    if (err < 0)
+        return err;
+    ssize_t n = c->options.transport->read(&c->io, c->in.data + c->in.len, READ_BYTES);
+    if (n < 0)
+        c->has_failed = n != -EAGAIN;
+    else
+        c->in.len += (size_t)n;
+    return n;
+}
+
+/* Takes heads out of what was read. Returns 0 (the last one is complete), MK_AGAIN or -errno. */
+static int take_heads(struct mk_http_client *c)
+{
+    for (;;) {
+        int r = mk_response_parser_head(&c->parser, c->fields, mk_buf_str(&c->in));
+        if (r != 0 || c->parser.status >= 200)
+            return r;
+        if (c->parser.status == 101)
+            return -EPROTO;
+        if (++c->n_interim > INTERIM_MAX)
+            return -ELOOP;
+        mk_buf_drop(&c->in, c->parser.head_bytes);
+        mk_response_parser_next(&c->parser);
+    }
+}
+
+/* Decodes what was read of the body, from `at` on, in place. Returns 0 or -errno. */
+static int decode(struct mk_http_client *c, size_t at)
+{
+    size_t used = at, kept = at;
+    while (used < c->in.len && !c->parser.is_done) {
+        struct mk_str piece;
+        ssize_t n = mk_response_parser_body(&c->parser, c->in.data + used, c->in.len - used, &piece);
+        if (n < 0)
+            return (int)n;
+        if (piece.len)
+            memmove(c->in.data + kept, piece.p, piece.len);
+        kept += piece.len;
+        used += (size_t)n;
+    }
+    c->in.len = kept;
+    return 0;
+}
+
+static int read_head(struct mk_http_client *c)
+{
+    int r = MK_AGAIN;
+    while (r == MK_AGAIN) {
+        ssize_t n = receive(c);
+        if (n <= 0)
+            return n == -EAGAIN ? MK_AGAIN : n == 0 ? -EPIPE : (int)n;
+        r = take_heads(c);
+    }
+    if (r < 0)
+        return r;
+    c->state = BODY;
+    return c->options.body_bytes_max ? decode(c, c->parser.head_bytes) : 0;
+}
+
+static int read_body(struct mk_http_client *c)
+{
+    size_t most = c->options.body_bytes_max;
+    while (!c->parser.is_done && most && c->in.len - c->parser.head_bytes < most) {
+        size_t at = c->in.len;
+        ssize_t n = receive(c);
+        if (n <= 0)
+            return n == -EAGAIN ? MK_AGAIN : n == 0 ? mk_response_parser_end(&c->parser) : (int)n;
+        int err = decode(c, at);
+        if (err < 0)
+            return err;
+    }
+    return 0;
+}
+
+/* ── events ── */
+
+/* Returns 0 (it is complete), MK_AGAIN or -errno. */
+static int advance(struct mk_http_client *c)
+{
+    int r = c->state == HANDSHAKE ? continue_handshake(c) : 0;
+    if (r == 0 && !c->options.head.len)
+        return 0;
+    if (r == 0 && c->state == SEND)
+        r = send_request(c);
+    if (r == 0 && c->state == HEAD)
+        r = read_head(c);
+    if (r == 0 && c->state == BODY)
+        r = read_body(c);
+    return r;
+}
+
+static void continue_exchange(struct mk_http_client *c)
+{
+    int r = advance(c);
+    if (r != MK_AGAIN)
+        finish(c, r);
+}
+
+static void on_event(struct mk_event *event, uint32_t events)
+{
+    (void)events;
+    continue_exchange(MK_CONTAINER_OF(event, struct mk_http_client, event));
+}
+
+static void on_timer(struct mk_timer *timer)
+{
+    finish(MK_CONTAINER_OF(timer, struct mk_http_client, timer), -ETIMEDOUT);
+}
+
+/* Prepares a connection, which is there. Returns 0 or -errno. */
+static int open_connection(struct mk_http_client *c, int fd)
+{
+    c->state = HANDSHAKE;
+    c->event = (struct mk_event){on_event, fd};
+    c->io = (struct mk_io){.transport = c->options.transport, .fd = fd};
+    int err = c->options.transport->connect
+                  ? c->options.transport->connect(&c->io, c->options.worker, c->options.settings)
+                  : 0;
+    c->has_failed = err < 0;
+    if (err == 0 && c->options.head.len) {
+        c->fields = mk_account_alloc(NULL, c->limits.fields_max * sizeof(*c->fields));
+        err = c->fields ? 0 : -ENOMEM;
+    }
+    return err < 0 ? err : mk_event_add(c->loop, &c->event, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
+}
+
+static void on_dial(struct mk_dial *dial, int fd)
+{
+    struct mk_http_client *c = MK_CONTAINER_OF(dial, struct mk_http_client, dial);
+    if (c->options.worker && (fd >= 0 || fd == -EMFILE || fd == -ENFILE))
+        mk_worker_note_descriptor(c->options.worker, fd);
+    int err = fd < 0 ? fd : open_connection(c, fd);
+    if (err < 0)
+        finish(c, err);
+    else
+        continue_exchange(c);
+}
+
+/* ── the beginning ── */
+
+static void set_defaults(struct mk_http_client_options *o)
+{
+    if (!o->transport)
+        o->transport = &mk_transport_plain;
+    if (!o->timeout_ms)
+        o->timeout_ms = MK_HTTP_CLIENT_TIMEOUT_MS;
+    if (!o->head_bytes_max)
+        o->head_bytes_max = MK_HTTP_CLIENT_HEAD_BYTES;
+    if (!o->fields_max)
+        o->fields_max = MK_HTTP_CLIENT_FIELDS;
+}
+
+void mk_http_client_start(struct mk_http_client *c, struct mk_loop *loop, const struct mk_http_client_options *options,
+                          mk_http_client_fn fn)
+{
+    assert(options->target && options->body_bytes_max <= MK_HTTP_CLIENT_BODY_BYTES_MAX);
+    *c = (struct mk_http_client){.loop = loop, .fn = fn, .options = *options, .state = DIAL};
+    struct mk_http_client_options *o = &c->options;
+    set_defaults(o);
+    c->limits = (struct mk_response_limits){o->head_bytes_max, o->fields_max, chunked_limits};
+    bool is_head = mk_str_starts(o->head, MK_STR("HEAD "));
+    mk_response_parser_init(&c->parser, &c->limits, is_head ? MK_RESPONSE_TO_HEAD : MK_RESPONSE_TO_OTHER);
+    mk_buf_init(&c->in, (size_t)o->head_bytes_max + o->body_bytes_max + READ_BYTES);
+    mk_timer_init(&c->timer, on_timer);
+    mk_timer_arm(loop, &c->timer, o->timeout_ms);
+    mk_dial_start(&c->dial, loop, o->target, &(struct mk_dial_options){.timeout_ms = o->timeout_ms}, on_dial);
+}
