@@ -4,6 +4,7 @@
  * the hooks.
  */
 #include "groups.h"
+#include "runner.h"
 
 #include <monkey/cookie.h>
 
@@ -12,9 +13,14 @@
 
 extern const struct mk_plugin mk_plugin_upstream;
 
-/* The groups of a generation. */
+struct process {
+    struct runners runners;
+};
+
+/* The groups of a generation, and what runs once for them. */
 struct generation {
     struct mk_upstream_group *first;
+    struct runner runner;
 };
 
 static unsigned generations; /* in the hooks of the configuration */
@@ -103,7 +109,26 @@ static const struct mk_upstreams upstreams = {
     .add_headers = add_headers,
 };
 
-/* ── hooks ── */
+/* ── the process ── */
+
+static int start_process(void **ret_state)
+{
+    struct process *process = mk_account_alloc(NULL, sizeof(*process));
+    if (!process)
+        return -ENOMEM;
+    runners_init(&process->runners);
+    *ret_state = process;
+    return 0;
+}
+
+static void stop_process(void *state)
+{
+    struct process *process = state;
+    runners_release(&process->runners);
+    mk_account_free(NULL, process, sizeof(*process));
+}
+
+/* ── generations ── */
 
 /* The counters of what no generation names. */
 static void hide_unused(void)
@@ -132,6 +157,7 @@ static int start_generation(struct mk_generation *g, void **ret_state)
     if (!own)
         return -ENOMEM;
     *own = (struct generation){0};
+    runner_init(&own->runner);
     generations++;
     for (const struct upstream_conf *conf = mk_generation_conf(g, upstream_sections); conf;
          conf = mk_generation_conf_next(g, upstream_sections, conf)) {
@@ -191,21 +217,40 @@ static int check_generation(struct mk_generation *g, void *state)
     return err;
 }
 
+/* ── workers ── */
+
 /* A former process may have left counters. */
 static void serve_worker(struct mk_worker *worker, void *state)
 {
+    const struct mk_generation *g = mk_worker_generation(worker);
+    struct process *process = mk_generation_plugin_state(g, &mk_plugin_upstream);
+    struct generation *own = mk_generation_state(g, &mk_plugin_upstream);
     (void)state;
     if (mk_worker_index(worker) == 0)
         hide_unused();
+    runner_start(&process->runners, &own->runner, worker);
+}
+
+static void end_worker(struct mk_worker *worker, void *state)
+{
+    const struct mk_generation *g = mk_worker_generation(worker);
+    struct process *process = mk_generation_plugin_state(g, &mk_plugin_upstream);
+    struct generation *own = mk_generation_state(g, &mk_plugin_upstream);
+    (void)state;
+    runner_stop(&process->runners, &own->runner, worker);
 }
 
 MK_PLUGIN(upstream) = {
     MK_PLUGIN_HEAD("upstream", "2.0.0", "knows groups of servers"),
     .flags = MK_PLUGIN_STATE_NEEDED,
     .sections = upstream_sections,
+    .start = start_process,
+    .stop = stop_process,
     .generation_start = start_generation,
     .generation_stop = stop_generation,
     .generation_check = check_generation,
+    .worker_stop = end_worker,
     .worker_serve = serve_worker,
+    .worker_retire = end_worker,
     .upstreams = &upstreams,
 };
