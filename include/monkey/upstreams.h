@@ -85,6 +85,8 @@ struct mk_upstreams {
      * thread.
      */
     const struct mk_upstream_group *(*find)(const struct mk_generation *g, struct mk_str name);
+    /* Returns the n-th line `Server` of a group; empty: there is none. Any thread, as long as the group. */
+    struct mk_str (*server_name)(const struct mk_upstream_group *group, unsigned n);
     /*
      * Chooses a server for a request that none of `tries` is to serve, and adds it there: the request is with it until
      * end(). It is valid as long as the generation; another generation that names it has the same.

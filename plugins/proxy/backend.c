@@ -34,7 +34,7 @@ static struct backend *make_backend(struct thread *t, const struct route *route,
         return NULL;
     *b = (struct backend){
         .thread = t,
-        .tally = route->tally,
+        .tally = route_find_tally(route, key->server),
         .keep_alive = (uint32_t)route->conf->keep_alive,
         .keep_alive_timeout_ms = route->conf->keep_alive_timeout_ms,
         .hash = hash,

@@ -140,6 +140,43 @@ static void find_group(struct route *route, struct mk_host *host)
     route->group = route->upstreams ? route->upstreams->find(g, name) : NULL;
 }
 
+/* Gets the tallies of the servers of a group. Returns 0 or -ENOMEM. */
+static int get_server_tallies(struct route *route)
+{
+    unsigned n = 0;
+    while (route->upstreams->server_name(route->group, n).len)
+        n++;
+    route->server_tallies = mk_account_alloc(NULL, n * sizeof(*route->server_tallies));
+    for (; route->server_tallies && route->n_servers < n; route->n_servers++) {
+        struct mk_str name = route->upstreams->server_name(route->group, route->n_servers);
+        route->server_tallies[route->n_servers] = tally_get(get_backend(&route->conf->to), name);
+        if (!route->server_tallies[route->n_servers])
+            return -ENOMEM;
+    }
+    return route->server_tallies ? 0 : -ENOMEM;
+}
+
+static void put_tallies(struct route *route)
+{
+    if (route->tally)
+        tally_put(route->tally);
+    unsigned n = 0;
+    while (route->group && route->upstreams->server_name(route->group, n).len)
+        n++;
+    for (unsigned i = 0; i < route->n_servers; i++)
+        tally_put(route->server_tallies[i]);
+    if (route->server_tallies)
+        mk_account_free(NULL, route->server_tallies, n * sizeof(*route->server_tallies));
+}
+
+const struct tally *route_find_tally(const struct route *route, struct mk_str server)
+{
+    for (unsigned i = 0; i < route->n_servers; i++)
+        if (mk_str_eq(route->server_tallies[i]->server, server))
+            return route->server_tallies[i];
+    return route->tally;
+}
+
 static int add_route(struct clients *all, struct mk_host *host, const struct proxy_conf *conf, struct route **list)
 {
     struct route *route = mk_account_alloc(NULL, sizeof(*route));
@@ -149,8 +186,8 @@ static int add_route(struct clients *all, struct mk_host *host, const struct pro
     *route = (struct route){.next = *list, .conf = conf, .client = &plain_client};
     *list = route;
     find_group(route, host);
-    route->tally = tally_get(get_backend(&conf->to));
-    if (!route->tally)
+    route->tally = tally_get(get_backend(&conf->to), MK_STR(""));
+    if (!route->tally || (route->group && get_server_tallies(route) < 0))
         return -ENOMEM;
     mk_buf_init(&key, KEY_BYTES_MAX);
     int err = write_route(route, &key);
@@ -179,8 +216,7 @@ void routes_free(struct route *routes)
     while (routes) {
         struct route *route = routes;
         routes = route->next;
-        if (route->tally)
-            tally_put(route->tally);
+        put_tallies(route);
         mk_account_free(NULL, (char *)(uintptr_t)route->key.p, route->key.len);
         mk_account_free(NULL, route, sizeof(*route));
     }

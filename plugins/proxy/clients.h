@@ -33,6 +33,8 @@ struct route {
     const struct mk_upstreams *upstreams;
     const struct mk_upstream_group *group; /* NULL: To names a server */
     struct tally *tally;
+    struct tally **server_tallies; /* of the lines of the group, in their order */
+    unsigned n_servers;
     struct mk_str key; /* what makes a connection one that this section may use */
     uint64_t hash;     /* of the key */
 };
@@ -49,6 +51,9 @@ void clients_close(struct clients *all);
 
 /* Returns the hash of what it was made of, with `key` behind that. */
 uint64_t key_hash(uint64_t hash, struct mk_str key);
+
+/* Returns the tally of a server of the route's group, by its line; or that of the route. Any thread. */
+const struct tally *route_find_tally(const struct route *route, struct mk_str server);
 
 /* Returns the route of a section. Any thread. */
 const struct route *routes_find(const struct route *routes, const struct proxy_conf *conf);

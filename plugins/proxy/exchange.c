@@ -170,9 +170,8 @@ static const char *describe_failure(const struct exchange *x, const struct failu
 static void retry(struct exchange *x)
 {
     x->tries.loss = MK_UPSTREAM_KEPT_ENDED;
-    report_retry(&x->report);
-    if (x->route->group)
-        exchange_choose_server(x); /* without another one it stays */
+    if (!x->route->group || exchange_choose_server(x) != 0) /* without another one it stays */
+        report_retry(&x->report, MK_UPSTREAM_KEPT_ENDED);
     drop_conn(x);
     x->is_retry = true;
     exchange_up_rewind(x);
@@ -290,6 +289,8 @@ static void on_timer(struct mk_timer *timer)
 static void begin_request(struct exchange *x)
 {
     enum mk_response_to to = mk_request_method(x->req) == MK_HEAD ? MK_RESPONSE_TO_HEAD : MK_RESPONSE_TO_OTHER;
+    if (x->phase == HANDSHAKE)
+        report_ready(&x->report, mk_loop_now_us(x->loop) - x->dialed_us);
     x->phase = WAITING;
     x->sent_ms = mk_loop_now_ms(x->loop);
     report_connected(&x->report);
@@ -365,6 +366,7 @@ static void dial_backend(struct exchange *x)
 {
     const struct mk_dial_options options = {.timeout_ms = x->conf->connect_timeout_ms, .local = x->conf->source};
     x->phase = DIALING;
+    x->dialed_us = mk_loop_now_us(x->loop);
     mk_dial_start(&x->dial, x->loop, x->backend->server ? x->backend->server->target : x->conf->to.dial, &options,
                   on_dial);
     exchange_touch(x);
@@ -408,8 +410,6 @@ static struct exchange *make_exchange(struct mk_request *req, const struct route
 
 void exchange_connect_server(struct exchange *x)
 {
-    if (x->report.servers > 1)
-        report_retry(&x->report);
     x->is_retry = x->is_redial = false;
     exchange_up_rewind(x);
     connect_backend(x);
@@ -464,7 +464,7 @@ void exchange_begin(struct mk_request *req, const struct route *route, struct th
         mk_response_error(req, status);
         return;
     }
-    report_begin(&x->report, req, route->tally);
+    report_begin(&x->report, req, route->tally, route->group != NULL);
     if (conf->spool_request_bytes && exchange_up_needs_receiving(x))
         exchange_up_receive(x);
     else

@@ -48,7 +48,7 @@ struct exchange {
     struct mk_timer timer;
     uint64_t timer_ms;                 /* when it fires; 0: it is not armed */
     uint64_t wait_end_ms, deadline_ms; /* UINT64_MAX: none */
-    uint64_t sent_ms;                  /* when it began to be sent */
+    uint64_t dialed_us, sent_ms;       /* when the dial began, and sending */
     uint8_t phase;                     /* enum phase */
     struct framing framing;
     bool is_idempotent;

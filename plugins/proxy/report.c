@@ -32,11 +32,12 @@ static uint64_t note_time(const struct report *r, struct mk_str name)
     return us;
 }
 
-void report_begin(struct report *r, struct mk_request *req, const struct tally *tally)
+void report_begin(struct report *r, struct mk_request *req, const struct tally *tally, bool is_group)
 {
     *r = (struct report){.req = req, .tally = tally};
     counters_add(req, COUNT_REQUESTS);
-    count(r, TALLY_REQUESTS, 1);
+    if (!is_group)
+        count(r, TALLY_REQUESTS, 1);
     if (!mk_request_began_us(req))
         return;
     r->began_us = mk_loop_now_us(mk_request_loop(req));
@@ -44,11 +45,15 @@ void report_begin(struct report *r, struct mk_request *req, const struct tally *
     note_number(r, MK_STR("retries"), 0);
 }
 
-void report_server(struct report *r, struct mk_str name)
+void report_server(struct report *r, const struct tally *tally, enum mk_upstream_loss loss)
 {
     char storage[TRIES_BYTES];
     struct mk_buf names;
     bool is_first = r->servers++ == 0;
+    if (!is_first)
+        report_retry(r, loss);
+    r->tally = tally;
+    count(r, TALLY_REQUESTS, 1);
     if (!r->began_us)
         return;
     mk_buf_init_fixed(&names, storage, sizeof(storage));
@@ -56,7 +61,7 @@ void report_server(struct report *r, struct mk_str name)
         mk_buf_adds(&names, mk_request_get_note(r->req, MK_STR("upstream")));
         mk_buf_adds(&names, MK_STR(", "));
     }
-    mk_buf_adds(&names, name);
+    mk_buf_adds(&names, tally->server);
     mk_request_note(r->req, MK_STR("upstream"), mk_buf_str(&names));
 }
 
@@ -65,17 +70,22 @@ void report_opened(const struct report *r)
     counters_add(r->req, COUNT_CONNECTIONS);
 }
 
+void report_ready(const struct report *r, uint64_t connect_us)
+{
+    mk_counter_observe(r->tally->counters[TALLY_CONNECT_DURATION], mk_request_worker(r->req), connect_us);
+}
+
 void report_connected(const struct report *r)
 {
     if (r->began_us)
         note_time(r, MK_STR("upstream_connect_us"));
 }
 
-void report_retry(struct report *r)
+void report_retry(struct report *r, enum mk_upstream_loss reason)
 {
     r->retries++;
     counters_add(r->req, COUNT_RETRIES);
-    count(r, TALLY_RETRIES, 1);
+    count(r, TALLY_RETRIES + reason, 1);
     if (r->began_us)
         note_number(r, MK_STR("retries"), r->retries);
 }

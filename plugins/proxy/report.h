@@ -20,16 +20,17 @@ struct report {
     unsigned retries, servers; /* of a group, given to it */
 };
 
-/* The request is for this backend. */
-void report_begin(struct report *r, struct mk_request *req, const struct tally *tally);
-/* It goes to this server of a group; may be called again. */
-void report_server(struct report *r, struct mk_str name);
+/* The request is for this backend. `is_group`: report_server() follows. */
+void report_begin(struct report *r, struct mk_request *req, const struct tally *tally, bool is_group);
+/* It goes to this server of a group; after another one, whose `loss` is the reason. */
+void report_server(struct report *r, const struct tally *tally, enum mk_upstream_loss loss);
 /* It has a connection, kept or new. */
 void report_connected(const struct report *r);
-/* A new connection was opened. */
+/* A new connection was opened; it is ready for the request, this long after its dial began. */
 void report_opened(const struct report *r);
-/* The connection is lost; the request is sent again. */
-void report_retry(struct report *r);
+void report_ready(const struct report *r, uint64_t connect_us);
+/* The request is sent again. */
+void report_retry(struct report *r, enum mk_upstream_loss reason);
 /* The head of the response has come, with this status. */
 void report_head(const struct report *r, unsigned status);
 /* The response is complete, or has become a tunnel. */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What the proxy counts for each backend: counters with the label `backend`, the text of `To` up to its path. They are
- * shown as long as a configuration names the backend, and have their values again when one names it anew. The sums over
- * all backends are those of counters.h.
+ * What the proxy counts for each backend: counters with the label `backend`, the text of `To` up to its path, and for
+ * those of a group with the label `server`, the line `Server`. They are shown as long as a configuration names them,
+ * and have their values again when one names them anew. The sums over all backends are those of counters.h.
  */
 #ifndef PROXY_TALLY_H
 #define PROXY_TALLY_H
@@ -10,18 +10,20 @@
 #include <monkey/counters.h>
 #include <monkey/list.h>
 #include <monkey/request.h>
+#include <monkey/upstreams.h>
 
 enum tally_counter {
     TALLY_REQUESTS,
-    TALLY_RESPONSES, /* five: by class, 1xx first */
-    TALLY_RETRIES = TALLY_RESPONSES + 5,
-    TALLY_FAILURES,
+    TALLY_RESPONSES,                     /* five: by class, 1xx first */
+    TALLY_RETRIES = TALLY_RESPONSES + 5, /* by enum mk_upstream_loss, the reason */
+    TALLY_FAILURES = TALLY_RETRIES + 4,
     TALLY_TIMEOUTS,
     TALLY_OPENED, /* connections */
     TALLY_BUSY,   /* connections, now */
     TALLY_IDLE,   /* likewise */
     TALLY_SENT_BYTES,
     TALLY_RECEIVED_BYTES,
+    TALLY_CONNECT_DURATION,
     TALLY_HEAD_DURATION,
     TALLY_DURATION,
     TALLY_COUNTERS
@@ -30,15 +32,18 @@ enum tally_counter {
 /* Those of a backend. Lasts as long as the process. */
 struct tally {
     struct mk_list node;
-    unsigned refs; /* sections that name the backend */
-    struct mk_str backend;
+    unsigned refs;                 /* sections that name the backend */
+    struct mk_str backend, server; /* `server`: of a group; or empty */
     const struct mk_counter *counters[TALLY_COUNTERS];
 };
 
-/* Returns the tally of a backend, and holds it; NULL without memory. In the hooks of the configuration, as the next. */
-struct tally *tally_get(struct mk_str backend);
+/*
+ * Returns the tally of a backend, or of a server of it, and holds it; NULL without memory. In the hooks of the
+ * configuration, as the next.
+ */
+struct tally *tally_get(struct mk_str backend, struct mk_str server);
 void tally_put(struct tally *tally);
-/* Hides the counters of backends that no section names. */
+/* Hides the counters of backends and servers that no section names. */
 void tally_hide_unused(void);
 /* A generation begins, and has ended: what only it has named is hidden then, unless the process ends, too. */
 void tally_begin_generation(void);

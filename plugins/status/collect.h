@@ -5,7 +5,7 @@
 #ifndef STATUS_COLLECT_H
 #define STATUS_COLLECT_H
 
-#include "backends.h"
+#include "counted.h"
 #include "totals.h"
 
 /* As mk_counters_each(): tests have counters of their own. */
@@ -15,7 +15,7 @@ enum { COLLECT_BREAKDOWNS = 6 };
 
 struct collected {
     struct totals totals;
-    struct backends backends;
+    struct counted backends, servers;
     struct mk_buf breakdowns[COLLECT_BREAKDOWNS]; /* members: counters of the server, by one label */
     struct mk_buf plugins;                        /* elements: counters of plugins */
     bool with_plugins;

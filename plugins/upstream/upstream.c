@@ -36,6 +36,11 @@ static const struct mk_upstream_group *find(const struct mk_generation *g, struc
     return NULL;
 }
 
+static struct mk_str get_server_name(const struct mk_upstream_group *group, unsigned n)
+{
+    return n < group->conf->servers.n ? group->conf->servers.items[n].name : MK_STR("");
+}
+
 /* What the request has to say about its server. */
 static void read_wish(const struct mk_upstream_group *group, struct mk_request *req, uint64_t *key, struct wish *ret)
 {
@@ -102,6 +107,7 @@ static void add_headers(const struct mk_upstream_group *group, const struct mk_u
 
 static const struct mk_upstreams upstreams = {
     .find = find,
+    .server_name = get_server_name,
     .choose = choose,
     .cancel = group_cancel,
     .end = end,

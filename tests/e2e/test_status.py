@@ -907,7 +907,8 @@ def plugins_that_count(folder):
         "RULES": {"Match": "/no", "Action": "deny"},
         "DIRLISTING": {"Match": "/f"},
         "COMPRESS": {"Types": "text/plain"},
-        "PROXY": {"Match": "/no", "To": "http://127.0.0.1:1"},
+        "PROXY": {"Match": "/no", "To": "http://app"},
+        "UPSTREAM": {"Name": "app", "Server": "127.0.0.1:1"},
     }
     text = "".join(section(name, keys) for name, keys in rows.items())
     return {"monkey.conf": section("SERVER", {"Listen": "127.0.0.1:0"}) + text}

@@ -6,10 +6,13 @@ import threading
 import pytest
 
 from harness import build
+from harness.backend import Backend, answer
 from harness.browser import open_browser
 from harness.checked_page import checked_pages
+from harness.groups import GROUPS, group
 from harness.metrics import needs_status, status_of, status_section
-from harness.server import await_true
+from harness.proxies import TEXT
+from harness.server import await_true, section
 
 pytestmark = [needs_status, pytest.mark.single_protocol]
 
@@ -184,6 +187,30 @@ def test_plain_words(look):
         assert client.response().status == 400
     rows = "[...document.querySelectorAll('#refused td')].map(cell => cell.textContent)"
     await_true(lambda: page.js(rows) == ["rejected: malformed", "1"], 20, "a row")
+
+
+def read_rows(page, table, *columns):
+    """The texts of some cells of each row."""
+    rows = page.js(f"[...document.querySelectorAll('#{table} tr')].map(row => [...row.cells].map(c => c.textContent))")
+    return [[row[at] for at in columns] for row in rows[1:]]
+
+
+def test_servers_of_groups(browser, serve):
+    """A row for the group and one for each server, with what became of the requests; seen on a phone, too."""
+    with Backend(answer(b"hello", TEXT)) as one, Backend(answer(b"no", TEXT, status=503, reason="Busy")) as two:
+        config = {"plugins/status/status.conf": status_section(), GROUPS: group([one, two], Balance="RoundRobin")}
+        server = serve({"Workers": 1}, text=section("PROXY", {"Match": "/app", "To": "http://app"}), config=config)
+        with checked_pages(browser) as open_page, server.connect() as client:
+            page = open_page(server, width=1024, height=1800).open("/status/")
+            assert sorted(client.ask("/app").status for _ in range(8)) == [200] * 4 + [503] * 4
+            expected = [["app", one.address, "4", "0"], ["app", two.address, "4", "4"], ["app", "all", "0", "0"]]
+            await_true(lambda: sorted(read_rows(page, "servers", 0, 1, 2, 4)) == sorted(expected), 20, "the servers")
+            names = {f"http://app {each.address}" for each in (one, two)}
+            assert names <= {name for name, in read_rows(page, "backends", 0)}
+            PICTURES.mkdir(parents=True, exist_ok=True)
+            (PICTURES / "status-servers.png").write_bytes(page.cdp.screenshot())
+            page.resize(375, 1800, mobile=True)
+            assert page.js("document.documentElement.scrollWidth <= innerWidth"), "nothing is wider than the screen"
 
 
 @pytest.mark.parametrize(

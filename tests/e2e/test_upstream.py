@@ -13,7 +13,7 @@ from harness import build
 from harness.backend import Backend, answer, echo_websocket, replay
 from harness.failing_memory import fail_each, only_sanitized
 from harness.messages import request
-from harness.metrics import needs_status, scrape, status_section
+from harness.metrics import needs_status, scrape, status_of, status_section
 from harness.groups import GROUPS, PREFIX, ask_many, group, hold
 from harness.proxies import TEXT
 from harness.server import await_true, run, write_config
@@ -328,6 +328,34 @@ def test_counters_of_servers(serve_group, backends):
     assert client.response().status == 200
     client.close()
     assert read()[held.address]["active_requests"] == 0
+
+
+@needs_status
+def test_what_the_proxy_counts_of_servers(serve_group, backends):
+    """Under the line of each server: what its clients and the backends have counted, with the reasons of retries."""
+    dead, sick, well = backends(3)
+    dead.refuse()
+    sick.scripts[:] = [answer(b"no", TEXT, status=503, reason="Unavailable")]
+    config = {"plugins/status/status.conf": status_section()}
+    keys = {"Balance": "First", "Retry": "Connect 503", "EjectAfter": 0}
+    server = serve_group([dead, sick, well], keys, config=config)
+    assert ask_many(server, 3) == {2: 3}
+    with server.connect() as client:
+        status = status_of(client)
+        counted = collections.Counter()
+        for (name, labels), value in scrape(client).items():
+            labels = dict(labels)
+            if name == "monkey_proxy_backend_retries_total" and value:
+                counted[labels["server"], labels["reason"]] += value
+    assert counted == {(dead.address, "not_reached"): 3, (sick.address, "status"): 3}
+    rows = {row["server"]: row for row in status["backends"] if "server" in row}
+    assert {name: (row["requests"], row["status"]["2xx"], row["status"]["5xx"]) for name, row in rows.items()} == {
+        dead.address: (3, 0, 0), sick.address: (3, 0, 3), well.address: (3, 3, 0)
+    }
+    assert rows[well.address]["opened_connections"] == rows[well.address]["connect_latency"]["count"] == 1
+    servers = {row.get("server"): row for row in status["servers"] if row["group"] == "app"}
+    assert {name: servers[name]["failures"] for name in rows} == {dead.address: 3, sick.address: 3, well.address: 0}
+    assert servers[None]["refused_requests"] == 0
 
 
 # ── reloads ──

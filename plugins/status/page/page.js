@@ -261,10 +261,19 @@ function fillPaths(id, paths) {
     })));
 }
 
+function fillServers(now) {
+    const heads = ["group", "server", "requests", "under way", "failed", "ejected", "checks failed", "waiting", "got none"];
+    fillTable("servers", heads, now.servers.map(one => ({
+        cells: [one.group, one.server ?? "all", formatNumber(one.requests), formatNumber(one.active_requests),
+            formatNumber(one.failures), formatNumber(one.ejections), formatNumber(one.failed_checks),
+            formatNumber(one.queued_requests + one.held_requests), formatNumber(one.refused_requests)],
+    })));
+}
+
 function fillBackends(now) {
     const heads = ["backend", "requests", "4xx", "5xx", "failed", "sent again", "busy", "idle", "head: half within", "99 % within"];
     fillTable("backends", heads, now.backends.map(one => ({
-        cells: [one.name, formatNumber(one.requests), formatNumber(one.status["4xx"]), formatNumber(one.status["5xx"]),
+        cells: [[one.name, one.server].filter(Boolean).join(" "), formatNumber(one.requests), formatNumber(one.status["4xx"]), formatNumber(one.status["5xx"]),
             formatNumber(one.failures + one.timeouts), formatNumber(one.retries), formatNumber(one.busy_connections),
             formatNumber(one.idle_connections), formatMs(one.head_latency.p50_ms), formatMs(one.head_latency.p99_ms)],
     })));
@@ -278,6 +287,7 @@ function fillTables(now) {
             formatNumber(host.responses_aborted), formatBytes(host.sent_body_bytes), formatMs(host.latency.p50_ms), formatMs(host.latency.p99_ms)],
     })));
     fillBackends(now);
+    fillServers(now);
     fillTable("workers", ["worker", "requests", "connections", "memory", "turns of its loop"], now.workers.map(worker => ({
         cells: worker.up ? [String(worker.index), formatNumber(worker.requests), formatNumber(worker.connections),
             formatBytes(worker.memory_bytes), formatNumber(worker.loop_turns)]

@@ -49,6 +49,11 @@ static const struct mk_counter_value counters[] = {
     PROXY("responses", "backend=\"http://a\",status=\"5xx\"", 1),
     PROXY("connections", "backend=\"http://b\",state=\"idle\"", 2),
     PROXY("connections", "backend=\"http://b\",state=\"busy\"", 3),
+    {.plugin = MK_STR("upstream"),
+     .name = MK_STR("server_requests"),
+     .labels = MK_STR("upstream=\"app\",server=\"127.0.0.1:1\""),
+     .value = 3},
+    {.plugin = MK_STR("upstream"), .name = MK_STR("queued_requests"), .labels = MK_STR("upstream=\"app\""), .value = 2},
     {.plugin = MK_STR("proxy"),
      .name = MK_STR("backend_head_duration"),
      .labels = MK_STR("backend=\"http://a\""),
@@ -214,7 +219,11 @@ TEST(document)
         "\"idle_connections\":2,",
         "{\"name\":\"http://a\",\"requests\":0,\"status\":{\"1xx\":0,\"2xx\":0,\"3xx\":0,\"4xx\":0,\"5xx\":1},",
         "\"head_latency\":{\"count\":4,\"mean_ms\":2,",
-        "\"omits_backends\":false,\"plugins\":[{\"plugin\":\"cache\",\"name\":\"requests\","
+        "\"omits_backends\":false,\"servers\":[{\"group\":\"app\",\"server\":\"127.0.0.1:1\",\"requests\":3,"
+        "\"active_requests\":0,",
+        "{\"group\":\"app\",\"requests\":0,\"active_requests\":0,\"failures\":0,\"ejections\":0,\"checks\":0,"
+        "\"failed_checks\":0,\"queued_requests\":2,\"held_requests\":0,",
+        "\"omits_servers\":false,\"plugins\":[{\"plugin\":\"cache\",\"name\":\"requests\","
         "\"labels\":\"host=\\\"a\\\"\",\"value\":9},",
     };
     for (size_t i = 0; i < COUNT(parts); i++)
