@@ -201,7 +201,7 @@ def test_servers_of_groups(browser, serve):
         config = {"plugins/status/status.conf": status_section(), GROUPS: group([one, two], Balance="RoundRobin")}
         server = serve({"Workers": 1}, text=section("PROXY", {"Match": "/app", "To": "http://app"}), config=config)
         with checked_pages(browser) as open_page, server.connect() as client:
-            page = open_page(server, width=1024, height=1800).open("/status/")
+            page = open_page(server, width=1024, height=2200).open("/status/")
             assert sorted(client.ask("/app").status for _ in range(8)) == [200] * 4 + [503] * 4
             expected = [["app", one.address, "4", "0"], ["app", two.address, "4", "4"], ["app", "all", "0", "0"]]
             await_true(lambda: sorted(read_rows(page, "servers", 0, 1, 2, 4)) == sorted(expected), 20, "the servers")
