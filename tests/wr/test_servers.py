@@ -21,7 +21,7 @@ MONKEY = pathlib.Path(__file__).parents[2] / "build" / os.environ.get("MONKEY_PR
 WORKLOADS = {name: workloads.load_workload(name) for name in data.list_names("workloads")}
 # Those that differ in what the servers have to do.
 DIFFERENT = "W1", "W1L", "W3z", "W4", "W5", "W7", "W8", "W8b", "W9", "W9b", "W9s", "W9t", "S1", "S1t", "S1s"
-DIFFERENT += "S2", "S2t", "S2b", "S3", "S4", "P1", "P2", "P3", "P4"
+DIFFERENT += "S2", "S2t", "S2b", "S3", "S4", "P1", "P2", "P3", "P4", "P5", "P6"
 FETCHED = "actix", "ioredis", "node-sqlite"  # what they need is fetched, where the network permits it
 SERVER = """
 name = "own"
@@ -381,6 +381,32 @@ def test_backend_runs_beside_a_server(tmp_path, root):
     finally:
         server.stop()
     assert not is_alive(pid)
+
+
+def test_four_backends(tmp_path, root):
+    path = tmp_path / "own.toml"
+    ports = " ".join(f"@{name}@" for name in ("backend", "backend2", "backend3", "backend4"))
+    path.write_text(WITH_BACKEND.replace("@backend@", ports) + "[variants.group]\n")
+    server = servers.Server(servers.parse_choice(str(path)).for_workload(WORKLOADS["P5"]), tmp_path / "own", root)
+    server.start()
+    try:
+        found = pathlib.Path(server.folder, "backend.port").read_text().split()
+        assert len(set(found)) == len(server.helpers) == 4
+        for port in found:
+            open_conn(int(port)).close()
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize("name", ["group", "more_backends"])
+def test_groups_have_four_backends(tmp_path, name):
+    path = tmp_path / "own.toml"
+    more = '"limit-memory", "limit-memory", "limit-memory"' if name == "more_backends" else '"limit-memory"'
+    variants = '"proxy", "group"' if name == "group" else '"proxy"'
+    path.write_text(f'''name = "own"\ntext = "own"\npath = "13.txt"\nclients = 1\nbackend = "limit-memory"
+variants = [{variants}]\nmore_backends = [{more}]\n''')
+    with pytest.raises(Problem, match="have three more backends"):
+        workloads.load_workload(str(path))
 
 
 @pytest.mark.parametrize("name", ["variants", "backend"])

@@ -37,6 +37,7 @@ static const struct mode {
     size_t slice;       /* bytes of a body that are sent before other connections have their turn */
     bool hello;         /* HELLO_BODY at HELLO_PATH instead of files, with the fields of an answer of a web service */
     bool upload;        /* requests have bodies with a length, which are dropped */
+    unsigned wait_us;   /* before the answers to the requests of a read */
 } modes[] = {
     {.name = "memory", .memory = true, .slice = SIZE_MAX},
     {.name = "descriptor", .slice = SIZE_MAX},
@@ -44,6 +45,7 @@ static const struct mode {
     {.name = "sliced", .slice = SLICE},
     {.name = "hello", .memory = true, .slice = SIZE_MAX, .hello = true},
     {.name = "upload", .memory = true, .slice = SIZE_MAX, .upload = true},
+    {.name = "slow", .memory = true, .slice = SIZE_MAX, .wait_us = 2000},
 };
 
 /* What is known of a path since its first request. */
@@ -320,6 +322,8 @@ static int answer_requests(int fd, const char *from, size_t len)
                 requests[n - 1].file, requests[n - 1].head, 0, -1, false, requests[n - 1].unread, 0, NULL};
             return n > 1 ? close_conn(fd) : 0; /* uploads are not pipelined */
         }
+        if (mode->wait_us)
+            usleep(mode->wait_us);
         if (mode->memory) {
             int done = send_gathered(fd, requests, n);
             if (done < n)
@@ -433,8 +437,9 @@ int main(int argc, char **argv)
             mode = &modes[i];
     long port = mode ? strtol(argv[2], NULL, 10) : 0;
     if (port < 1 || port > 65535) {
-        fputs("usage: wr-limit memory|descriptor|open|sliced|hello|upload PORT ROOT, with a port from 1 to 65535\n",
-              stderr);
+        fputs(
+            "usage: wr-limit memory|descriptor|open|sliced|hello|upload|slow PORT ROOT, with a port from 1 to 65535\n",
+            stderr);
         return 2;
     }
     signal(SIGPIPE, SIG_IGN); /* of sendfile(2) */

@@ -289,7 +289,7 @@ def list_choices(plan):
     """Of all workloads, with the variants that each one needs, and the backends."""
     found, choices = plan.choose()
     able = [(workload, choice) for workload in found for choice in choices if not choice.kind.lacks(workload)]
-    backends = dict.fromkeys(workload.backend for workload, _ in able if workload.backend)
+    backends = dict.fromkeys(name for workload, _ in able for name in workload.list_backends())
     return [*(choice.for_workload(workload) for workload, choice in able), *map(servers.parse_choice, backends)]
 
 

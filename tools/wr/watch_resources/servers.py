@@ -26,7 +26,7 @@ LAST_LINES = 5  # of a server's output, in messages
 PR_SET_PDEATHSIG = 1
 PLACEHOLDER = re.compile(r"@(\w+)@")
 BUILTINS = ("program", "port", "root", "folder", "cert", "key", "pem", "built", "peers", "checkout")
-BUILTINS += ("redis", "backend")  # ports of other servers
+BUILTINS += ("redis", "backend", "backend2", "backend3", "backend4")  # ports of other servers
 PEERS = DATA / "peers"  # the sources of servers that are built
 CHECKOUT = DATA.parent.parent.parent
 # Of programs, before what the system has: this build, this installation.
@@ -128,13 +128,13 @@ class Choice:
     kind: Kind
     variants: tuple
     program: str  # "" where it is not installed
-    backend: str = ""  # the choice of the server that it passes requests to; "": none
+    backends: tuple = ()  # the choices of the servers that it passes requests to
 
     def for_workload(self, workload):
         """With what the workload needs."""
         if self.kind.limit:
             return self
-        return dataclasses.replace(self.with_variants(workload.variants), backend=workload.backend)
+        return dataclasses.replace(self.with_variants(workload.variants), backends=workload.list_backends())
 
     def with_variants(self, more):
         added = [name for name in more if name not in self.variants]
@@ -263,7 +263,7 @@ class Server:
         self.names = Names(program=choice.program, port=self.port, root=root, folder=folder, peers=PEERS,
                            checkout=CHECKOUT, built=self.built.folder if self.built else folder)  # fmt: skip
         self.redis = self.make_redis() if "redis" in choice.variants else None
-        self.backend = self.make_backend(built) if choice.backend else None
+        self.backends = [self.make_backend(name, number, built) for number, name in enumerate(choice.backends, 1)]
         self.values, self.texts = choice.list_values(), choice.list_config()
         self.command = [self.fill(word) for word in self.kind.command]
 
@@ -280,17 +280,23 @@ class Server:
         program = find_program(["redis-server"])
         return Redis(program, self.folder, self.names["redis"], ANSWERS["value/"], self.tie_child)
 
-    def make_backend(self, built):
-        """The server that it passes requests to; the port is @backend@. It runs on the CPU of the generator."""
-        choice, folder = parse_choice(self.choice.backend), os.path.join(self.folder, "backend")
-        backend = Server(choice, folder, self.root, built=built)
-        self.names["backend"] = backend.port
+    def make_backend(self, choice, number, built):
+        """
+        A server that it passes requests to, on the CPU of the generator. The port of the first one is @backend@, those
+        of others @backend2@ to @backend4@.
+        """
+        name = f"backend{number}" if number > 1 else "backend"
+        backend = Server(parse_choice(choice), os.path.join(self.folder, name), self.root, built=built)
+        self.names[name] = backend.port
         return backend
+
+    def list_helpers(self):
+        return [helper for helper in (self.redis, *self.backends) if helper]
 
     @property
     def helpers(self):
         """The ids of processes that work for it, but are not it."""
-        return tuple(helper.pid for helper in (self.redis, self.backend) if helper and helper.process)
+        return tuple(helper.pid for helper in self.list_helpers() if helper.process)
 
     def fill(self, text):
         return fill_word(text, self.names, self.values)
@@ -319,7 +325,7 @@ class Server:
     def start(self):
         self.write_config()
         try:
-            for helper in filter(None, (self.redis, self.backend)):
+            for helper in self.list_helpers():
                 helper.start()
             self.start_program()
         except BaseException:
@@ -401,7 +407,7 @@ class Server:
 
     def stop(self):
         """Ends it and all processes of its session, by their ids, and what works for it."""
-        for helper in filter(None, (self.redis, self.backend)):
+        for helper in self.list_helpers():
             helper.stop()
         if self.process is None:
             return

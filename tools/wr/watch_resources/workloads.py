@@ -15,7 +15,7 @@ MESSAGE_MAX = 1 << 24
 HEADER = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 ENDPOINTS = {"echo": "echo", "broadcast": "all"}  # of WebSockets: kinds and their paths
 # What a server may have to do for a workload
-VARIANTS = ("tls", "h2", "log", "gz", "hello", "proxy", "redis", "sqlite", "ws")
+VARIANTS = ("tls", "h2", "log", "gz", "hello", "proxy", "group", "roundrobin", "redis", "sqlite", "ws")
 
 SCHEMA = {
     "name": Key(str, required=True, example='"W1"', pattern=NAME),  # a folder has it
@@ -36,6 +36,7 @@ SCHEMA = {
     "body": Key(str, default="", choices=("", *FILES)),
     "variants": Key(list, default=list, of=Key(str, choices=VARIANTS)),
     "backend": Key(str, default="", example='"limit-memory"'),
+    "more_backends": Key(list, default=list, of=str),
     "generator": Key(str, default="", choices=("", "wr-load", "wrk", "h2load")),
     "seconds": Key(float, low=0.1, high=SECONDS_MAX, example="2"),
 }
@@ -49,7 +50,8 @@ class Workload:
     `connections`: "close" is a new connection for each request, "strangers" one without a TLS ticket. `pipeline`:
     requests or messages in flight on a connection; `streams`: the same with HTTP/2. `rate`: requests a second (open
     loop), or 0. `body`: the file that each request uploads, by POST. `variants`: what the servers are started with;
-    `backend`: the server that each of them passes requests to. `generator`: where only one can do it."""
+    `backend`: the server that each of them passes requests to, and with the variant group `more_backends`. `generator`:
+    where only one can do it."""
 
     name: str
     text: str
@@ -68,6 +70,7 @@ class Workload:
     coding: str = ""
     body: str = ""
     backend: str = ""
+    more_backends: list = field(default_factory=list)
     variants: list = field(default_factory=list)
     generator: str = ""
     seconds: float | None = None
@@ -83,6 +86,9 @@ class Workload:
     def list_paths(self):
         """Of all requests, without the leading slash."""
         return [self.path.replace("@n@", str(n)) for n in range(self.paths)]
+
+    def list_backends(self):
+        return (self.backend, *self.more_backends) if self.backend else ()
 
     def all_headers(self):
         return {**self.headers, **({"Accept-Encoding": self.coding} if self.coding else {})}
@@ -111,6 +117,8 @@ def check_fit(document, values):
     """Keys that contradict each other."""
     if ("proxy" in values["variants"]) != bool(values["backend"]):
         raise document.problem(["backend"], 'only servers with variants = ["proxy"] have a backend, and all of these')
+    if ("group" in values["variants"]) != (len(values["more_backends"]) == 3):
+        raise document.problem(["more_backends"], 'variants = ["proxy", "group"] have three more backends')
     if values["websocket"]:
         check_websocket(document, values)
         return
