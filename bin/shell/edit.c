@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { HISTORY_MAX = 1000, WORDS_MAX = 512, ROWS_MAX = 200 };
+enum { HISTORY_MAX = 1000, WORDS_MAX = 512, LINE_BYTES = 4096, LINE_WORDS_MAX = 64 };
 
 /* What a word may be. */
 struct word_list {
@@ -136,6 +136,42 @@ static void add_all(struct word_list *list, const char *const *words)
         add_word(list, *words);
 }
 
+static bool take_word(struct object *o, const char *line, void *ctx)
+{
+    const char *word = object_get(o, "word");
+    (void)line;
+    if (word)
+        add_word(ctx, word);
+    return true;
+}
+
+/* Asks the server what may follow the first `n` bytes of a line, whose command is one of a plugin. */
+static void ask_next_word(const char *line, size_t n)
+{
+    char command[] = "complete", text[LINE_BYTES], *words[LINE_WORDS_MAX] = {command}, *save = NULL;
+    int count = 1;
+    struct mk_buf request;
+    if (n >= sizeof(text))
+        return;
+    memcpy(text, line, n);
+    text[n] = '\0';
+    for (char *word = strtok_r(text, " \t", &save); word && count < LINE_WORDS_MAX; word = strtok_r(NULL, " \t", &save))
+        words[count++] = word;
+    mk_buf_init(&request, 8 * LINE_BYTES);
+    link_add_words(&request, words, count);
+    if (!request.err)
+        ask(mk_buf_cstr(&request), take_word, &edit.found);
+    mk_buf_release(&request);
+}
+
+/* Asks for the commands, which a reload may have changed. */
+static void find_commands(void)
+{
+    clear_words(&edit.commands);
+    clear_words(&edit.kinds);
+    ask("help", take_command, NULL);
+}
+
 /* Finds what an argument of this kind may be. */
 static void find_words(const char *kind)
 {
@@ -185,7 +221,11 @@ static char *offer_word(const char *text, int state)
 static char **complete(const char *text, int start, int end)
 {
     (void)end;
-    find_words(start == 0 ? "command" : find_kind(rl_line_buffer));
+    find_commands();
+    const char *kind = start == 0 ? "command" : find_kind(rl_line_buffer);
+    find_words(kind);
+    if (strcmp(kind, "server") == 0)
+        ask_next_word(rl_line_buffer, (size_t)start);
     rl_attempted_completion_over = 1; /* no names of files */
     return rl_completion_matches(text, offer_word);
 }
@@ -196,7 +236,6 @@ void edit_open(struct link *l)
     rl_readline_name = "monkey-shell";
     rl_initialize();
     load_history();
-    ask("help", take_command, NULL);
     rl_attempted_completion_function = complete;
 }
 

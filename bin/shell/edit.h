@@ -7,7 +7,7 @@
 
 #include "link.h"
 
-/* Opens the history, and asks the server for what completion offers. */
+/* Opens the history. Completion asks the server at `l` for its commands and their arguments. */
 void edit_open(struct link *l);
 /* Saves the history. */
 void edit_close(void);

@@ -168,8 +168,6 @@ enum mk_explain_phase {
     MK_EXPLAIN_REQUEST,
     MK_EXPLAIN_CONTENT,
     MK_EXPLAIN_RESPONSE,
-    MK_EXPLAIN_RULES, /* no request: the plugin lists rules that count how often they have decided (mk_explain_rule())
-                       */
 };
 
 enum mk_explain_effect {
@@ -201,7 +199,6 @@ struct mk_explain {
     struct mk_str plugin; /* whose hook is called */
     bool answered;        /* set by mk_explain_add() with MK_EXPLAIN_ANSWERS */
     bool claimed;         /* by a plugin (mk_plugin.claims), which sets it in MK_EXPLAIN_HEAD */
-    uint64_t hits;        /* in MK_EXPLAIN_RULES */
     /* Use mk_explain_add() and mk_explain_rewrite(). */
     void (*add)(struct mk_explain *e, const struct mk_host *host, const void *section_struct,
                 enum mk_explain_effect effect, const char *format, ...) MK_PRINTF(5, 6);
@@ -213,9 +210,6 @@ struct mk_explain {
  * file and line are shown, or NULL.
  */
 #define mk_explain_add(e, host, section_struct, effect, ...) (e)->add(e, host, section_struct, effect, __VA_ARGS__)
-/* Adds a rule, in MK_EXPLAIN_RULES; `decisions`: how often it has decided. */
-#define mk_explain_rule(e, host, section_struct, decisions, ...) \
-    ((e)->hits = (decisions), (e)->add(e, host, section_struct, MK_EXPLAIN_NOTE, __VA_ARGS__))
 /*
  * Replaces path and query, in MK_EXPLAIN_HEAD, as mk_request_rewrite() does; limits are its. Returns 0, -EINVAL, -ELOOP
  * or -ENOMEM.
@@ -241,7 +235,6 @@ struct mk_explain_step {
     const char *effect;   /* "note", "maybe", "answers" */
     struct mk_str text;
     struct mk_str place; /* "sites/default:12"; may be empty */
-    uint64_t hits;       /* of a rule: mk_explain_rules() */
 };
 typedef void (*mk_explain_fn)(const struct mk_explain_step *step, void *ctx);
 
@@ -266,9 +259,6 @@ struct mk_explain_result {
  */
 int mk_explain(const struct mk_worker *worker, const struct mk_explain_request *request, mk_explain_fn fn, void *ctx,
                struct mk_explain_result *ret);
-
-/* Has the plugins list the rules of a host, or those of the server with its first host. */
-void mk_explain_rules(const struct mk_worker *worker, const struct mk_host *host, mk_explain_fn fn, void *ctx);
 
 MK_C_END
 

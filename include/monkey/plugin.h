@@ -46,8 +46,9 @@
 MK_C_BEGIN
 
 /* Changes when this header, or one that it includes, changes so that compiled plugins must be compiled again. */
-enum { MK_PLUGIN_ABI = 17 };
+enum { MK_PLUGIN_ABI = 18 };
 
+struct mk_command;    /* <monkey/command.h> */
 struct mk_connection; /* valid until on_close has returned, in its worker's thread */
 struct mk_explain;    /* <monkey/inspect.h> */
 struct mk_file_cache; /* <monkey/file_cache.h> */
@@ -278,6 +279,8 @@ struct mk_plugin {
     void (*low_on_memory)(struct mk_worker *worker, void *state);
     /* The functions of a plugin that knows groups of servers, for those that pass requests to them. */
     const struct mk_upstreams *upstreams;
+    /* Commands that it adds to `monkey shell`; ends with a row without a name. Not in builds for small devices. */
+    const struct mk_command *commands;
 };
 
 #define MK_PLUGIN(name) \

@@ -35,7 +35,7 @@ struct explanation {
 /* ── sentences ── */
 
 static const char *const effect_names[] = {"note", "maybe", "answers"};
-static const char *const phase_names[] = {"head", "request", "content", "response", "rule"};
+static const char *const phase_names[] = {"head", "request", "content", "response"};
 
 static void tell(struct explanation *x, const char *phase, struct mk_str place, enum mk_explain_effect effect,
                  const char *format, ...) MK_PRINTF(5, 6);
@@ -45,7 +45,7 @@ static void report_args(struct explanation *x, const char *phase, struct mk_str 
     char storage[SENTENCE_BYTES];
     int n = vsnprintf(storage, sizeof(storage), format, args);
     size_t len = n < 0 ? 0 : (size_t)n < sizeof(storage) ? (size_t)n : sizeof(storage) - 1;
-    struct mk_explain_step step = {phase, x->e.plugin, effect_names[effect], mk_str(storage, len), place, x->e.hits};
+    struct mk_explain_step step = {phase, x->e.plugin, effect_names[effect], mk_str(storage, len), place};
     x->fn(&step, x->ctx);
 }
 
@@ -325,18 +325,4 @@ int mk_explain(const struct mk_worker *worker, const struct mk_explain_request *
     }
     mk_arena_release(&x.arena);
     return err;
-}
-
-void mk_explain_rules(const struct mk_worker *worker, const struct mk_host *host, mk_explain_fn fn, void *ctx)
-{
-    struct explanation x = {
-        .e =
-            {.method = MK_STR(""), .path = MK_STR("/"), .worker = worker, .add = add_sentence, .rewrite = rewrite_path},
-        .fn = fn,
-        .ctx = ctx,
-        .g = worker->generation,
-        .host = host,
-    };
-    for (unsigned i = 0; i < x.g->n_plugins; i++)
-        ask_plugin(&x, x.g->plugins[i], MK_EXPLAIN_RULES);
 }

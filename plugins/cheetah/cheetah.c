@@ -4,11 +4,13 @@
  * `monkey shell`). This file has the directives and hooks.
  *
  *     shell ─► endpoint.c ─► client.c ─► commands.c ─► info.c                  (this thread)
- *                                                  └─► walk.c ─► threads.c ─► each thread, in pieces
+ *                                                  ├─► walk.c ─► threads.c ─► each thread, in pieces
+ *                                                  └─► plugin_commands.c ─► plugins (this thread)
  */
 #include "client.h"
 #include "commands.h"
 #include "endpoint.h"
+#include "plugin_commands.h"
 
 #include <monkey/inspect.h>
 
@@ -155,6 +157,18 @@ static void get_path(const struct cheetah_conf *conf, struct mk_buf *out)
         endpoint_default_path(out);
 }
 
+static int report(struct mk_generation *g, const struct cheetah_conf *conf, struct mk_buf *error)
+{
+    mk_host_error(mk_generation_first_host(g), conf, offsetof(struct cheetah_conf, listen), 0, "%s",
+                  mk_buf_cstr(error));
+    return -EINVAL;
+}
+
+static bool is_own_command(struct mk_str name)
+{
+    return commands_find(name) != NULL;
+}
+
 static int check_generation(struct mk_generation *g, void *ctx)
 {
     struct cheetah_generation *state = ctx;
@@ -163,6 +177,8 @@ static int check_generation(struct mk_generation *g, void *ctx)
     struct mk_buf path, error;
     mk_buf_init_fixed(&path, path_text, sizeof(path_text));
     mk_buf_init_fixed(&error, error_text, sizeof(error_text));
+    if (plugin_commands_check(g, is_own_command, &error) < 0)
+        return report(g, state->conf, &error);
     get_path(state->conf, &path);
     if (path.err || path.len > ENDPOINT_PATH_MAX)
         mk_buf_addf(&error, "the path of a Unix socket has at most %d bytes here", ENDPOINT_PATH_MAX);
@@ -170,11 +186,7 @@ static int check_generation(struct mk_generation *g, void *ctx)
         return 0;
     else
         state->endpoint = endpoint_get(&process->endpoints, mk_buf_cstr(&path), &error);
-    if (state->endpoint)
-        return 0;
-    mk_host_error(mk_generation_first_host(g), state->conf, offsetof(struct cheetah_conf, listen), 0, "%s",
-                  mk_buf_cstr(&error));
-    return -EINVAL;
+    return state->endpoint ? 0 : report(g, state->conf, &error);
 }
 
 /* ── workers ── */

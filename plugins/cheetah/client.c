@@ -93,6 +93,17 @@ void client_end(struct client *c, const char *error)
     c->run = NULL;
 }
 
+void client_refuse(struct client *c, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    client_begin(c, "text");
+    client_end(c, text);
+}
+
 /* ── input ── */
 
 static void run_line(struct client *c, char *line, size_t len)

@@ -81,6 +81,9 @@ void client_add_lines(struct client *c, struct mk_str text);
 /* Adds the last object of an answer. `error`: a sentence, or NULL. Ends the run; the next line is read. */
 void client_end(struct client *c, const char *error);
 
+/* Ends an answer that has not begun, with a sentence. */
+void client_refuse(struct client *c, const char *format, ...) MK_PRINTF(2, 3);
+
 /* Returns the worker in use in the client's thread, which is that of the caller. */
 static inline struct mk_worker *client_worker(const struct client *c)
 {

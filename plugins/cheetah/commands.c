@@ -4,9 +4,9 @@
  */
 #include "commands.h"
 
+#include "plugin_commands.h"
+
 #include <assert.h>
-#include <limits.h>
-#include <stdio.h>
 
 /* clang-format off */
 const struct command commands[] = {
@@ -30,30 +30,18 @@ const struct command commands[] = {
     {"reopen", '\0', "", "opens the log files again, because they were renamed", orders_reopen, NULL},
     {"trace", '\0', "ID | peer=ADDRESS", "the states of a connection, or of all of a client, until a line is entered",
      trace_run, "connection"},
-    {"rules", '\0', "[PATTERN]", "access rules and limits, with the number of their decisions", info_rules, NULL},
     {"explain", '\0', "METHOD URL [client=ADDRESS] [NAME: VALUE ...]",
      "what would become of a request: host, sections, rules, handler and file", explain_run, "method"},
-    {"backends", '\0', "", "the backends of the proxy, with what is counted of each", backends_run, NULL},
     {"counters", '\0', "[PATTERN]", "what the server and its plugins count", counts_run, NULL},
     {"clear", 'c', "", "clears the screen", NULL, NULL},
     {"quit", 'q', "", "leaves the shell", NULL, NULL},
-    {"\\?", '?', "", "the same as help", info_help, NULL},
+    {"\\?", '?', "", NULL, info_help, NULL},
+    {"complete", '\0', "COMMAND [ARGUMENT ...]", NULL, plugin_commands_complete, NULL},
     {0},
 };
 /* clang-format on */
 
-void commands_refuse(struct client *c, const char *format, ...)
-{
-    char text[512];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof(text), format, args);
-    va_end(args);
-    client_begin(c, "text");
-    client_end(c, text);
-}
-
-static const struct command *find_command(struct mk_str name)
+const struct command *commands_find(struct mk_str name)
 {
     bool is_letter = name.len == 2 && name.p[0] == '\\';
     for (const struct command *each = commands; each->name; each++)
@@ -62,38 +50,58 @@ static const struct command *find_command(struct mk_str name)
     return NULL;
 }
 
-static void refuse_unknown(struct client *c, struct mk_str name)
+/* The command whose name is nearest to a word. */
+struct nearest {
+    struct mk_str word;
+    const char *name; /* NULL: none yet */
+    unsigned distance;
+};
+
+static void compare_name(struct nearest *n, const char *name)
 {
-    const struct command *nearest = NULL;
-    unsigned least = UINT_MAX;
-    for (const struct command *each = commands; each->name; each++) {
-        unsigned distance = mk_str_distance(mk_str_c(each->name), name);
-        bool begins = name.len > 1 && mk_str_starts(mk_str_c(each->name), name);
-        distance = begins ? 0 : distance;
-        if (distance < least) {
-            least = distance;
-            nearest = each;
-        }
-    }
-    int len = (int)(name.len < 64 ? name.len : 64);
-    if (nearest && least * 2 < name.len + 1)
-        commands_refuse(c, "there is no command %.*s; did you mean %s?", len, name.p, nearest->name);
+    bool begins = n->word.len > 1 && mk_str_starts(mk_str_c(name), n->word);
+    unsigned distance = begins ? 0 : mk_str_distance(mk_str_c(name), n->word);
+    if (n->name && distance >= n->distance)
+        return;
+    n->distance = distance;
+    n->name = name;
+}
+
+static void refuse_unknown(struct client *c, const struct mk_generation *g, struct mk_str word)
+{
+    struct nearest nearest = {.word = word};
+    struct plugin_command other;
+    for (const struct command *each = commands; each->name; each++)
+        if (each->help)
+            compare_name(&nearest, each->name);
+    for (unsigned i = 0; plugin_commands_get(g, i, &other); i++)
+        compare_name(&nearest, other.command->name);
+    int len = (int)(word.len < 64 ? word.len : 64);
+    if (nearest.distance * 2 < word.len + 1)
+        client_refuse(c, "there is no command %.*s; did you mean %s?", len, word.p, nearest.name);
     else
-        commands_refuse(c, "there is no command %.*s; help lists them", len, name.p);
+        client_refuse(c, "there is no command %.*s; help lists them, also those of the loaded plugins", len, word.p);
+}
+
+static void run_own(struct client *c, const struct command *command, const struct words *words)
+{
+    c->command = command->name;
+    if (command->run)
+        command->run(c, words);
+    else
+        client_refuse(c, "%s is a command of the shell itself", command->name);
 }
 
 void commands_run(struct client *c, const struct words *words)
 {
     assert(words->n > 0 && !c->run);
-    struct mk_str name = words->items[0];
-    const struct command *command = find_command(name);
-    if (!command) {
-        refuse_unknown(c, name);
-        return;
-    }
-    c->command = command->name;
-    if (command->run)
-        command->run(c, words);
+    const struct mk_generation *g = mk_worker_generation(client_worker(c));
+    const struct command *own = commands_find(words->items[0]);
+    const struct mk_command *other = own ? NULL : plugin_commands_find(g, words->items[0]);
+    if (own)
+        run_own(c, own, words);
+    else if (other)
+        plugin_commands_run(c, other, words);
     else
-        commands_refuse(c, "%s is a command of the shell itself", command->name);
+        refuse_unknown(c, g, words->items[0]);
 }

@@ -96,8 +96,7 @@ bool conns_read_argument(struct client *c, struct mk_str word, struct conns_quer
         if (mk_str_eq(mk_str_c(keys[i].name), mk_str(word.p, n)) &&
             keys[i].set(q, mk_str(word.p + n + 1, word.len - n - 1)))
             return true;
-    commands_refuse(c, "%.*s is not understood; see help %s", (int)(word.len < 100 ? word.len : 100), word.p,
-                    c->command);
+    client_refuse(c, "%.*s is not understood; see help %s", (int)(word.len < 100 ? word.len : 100), word.p, c->command);
     return false;
 }
 
@@ -188,7 +187,7 @@ void conns_run(struct client *c, const struct words *words)
     struct conns_query q = {.limit = 0};
     bool closes = words->n > 1 && mk_str_eq(words->items[1], MK_STR("close"));
     if (closes && (words->n != 3 || !set_id(&q, words->items[2]))) {
-        commands_refuse(c, "connections close needs the number of a connection; connections lists them");
+        client_refuse(c, "connections close needs the number of a connection; connections lists them");
         return;
     }
     for (unsigned i = 1; i < words->n && !closes; i++)

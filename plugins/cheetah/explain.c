@@ -159,7 +159,7 @@ void explain_run(struct client *c, const struct words *words)
     struct mk_explain_header headers[WORDS_MAX];
     struct mk_explain_request request = {.headers = headers};
     if (words->n < 3) {
-        commands_refuse(c, "explain needs a method and a URL: explain GET http://example.org/path");
+        client_refuse(c, "explain needs a method and a URL: explain GET http://example.org/path");
         return;
     }
     request.method = words->items[1];
@@ -167,8 +167,8 @@ void explain_run(struct client *c, const struct words *words)
     for (unsigned i = 3; i < words->n; i++) {
         if (read_argument(words->items[i], &request, headers))
             continue;
-        commands_refuse(c, "%.*s is neither a header (Name: value) nor client=ADDRESS",
-                        (int)(words->items[i].len < 100 ? words->items[i].len : 100), words->items[i].p);
+        client_refuse(c, "%.*s is neither a header (Name: value) nor client=ADDRESS",
+                      (int)(words->items[i].len < 100 ? words->items[i].len : 100), words->items[i].p);
         return;
     }
     explain(c, &request);

@@ -5,13 +5,13 @@
 #include "info.h"
 
 #include "commands.h"
+#include "plugin_commands.h"
 
 #include <monkey/inspect.h>
 #include <monkey/json.h>
 
 #include <assert.h>
 #include <fcntl.h>
-#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <time.h>
@@ -26,32 +26,55 @@ static struct mk_generation *get_generation(const struct client *c)
 
 /* ── help ── */
 
-static void add_help(struct client *c, const struct command *command)
+/* A row of `help`; an empty name of a plugin means the shell. */
+static void add_help(struct client *c, const struct command *command, const char *plugin)
 {
     char letter[3] = {'\\', command->letter, '\0'};
-    if (command->name[0] == '\\')
-        return;
     mk_json_open(&c->out, NULL, '{');
     mk_json_cstr(&c->out, "command", command->name);
     mk_json_cstr(&c->out, "short", command->letter ? letter : "");
     mk_json_cstr(&c->out, "help", command->help);
     mk_json_cstr(&c->out, "arguments", command->arguments);
+    mk_json_cstr(&c->out, "plugin", plugin);
     if (command->complete)
         mk_json_cstr(&c->out, "_complete", command->complete);
     mk_json_close_line(&c->out);
 }
 
+static bool is_wanted(const struct words *words, const char *name)
+{
+    return words->n < 2 || mk_str_ieq(mk_str_c(name), words->items[1]);
+}
+
+/* Returns how many were added. */
+static unsigned add_plugin_help(struct client *c, const struct words *words)
+{
+    struct plugin_command each;
+    unsigned n = 0;
+    for (unsigned i = 0; plugin_commands_get(get_generation(c), i, &each) && client_has_room(c); i++) {
+        const struct mk_command *from = each.command;
+        struct command row = {.name = from->name, .arguments = from->arguments, .help = from->help};
+        row.complete = from->args_max ? "server" : NULL;
+        if (!is_wanted(words, from->name))
+            continue;
+        add_help(c, &row, each.plugin);
+        n++;
+    }
+    return n;
+}
+
 void info_help(struct client *c, const struct words *words)
 {
-    bool found = words->n < 2;
+    unsigned n = 0;
     client_begin(c, "table");
     for (const struct command *each = commands; each->name; each++) {
-        bool wanted = words->n < 2 || mk_str_ieq(mk_str_c(each->name), words->items[1]);
-        if (wanted)
-            add_help(c, each);
-        found |= wanted;
+        if (!each->help || !is_wanted(words, each->name))
+            continue;
+        add_help(c, each, "");
+        n++;
     }
-    client_end(c, found ? NULL : "there is no such command; help lists them");
+    n += add_plugin_help(c, words);
+    client_end(c, n ? NULL : "there is no such command; help lists them");
 }
 
 /* ── status ── */
@@ -161,7 +184,6 @@ struct host_run {
     const struct mk_host *next; /* NULL: all were shown */
     bool shows_server;          /* the server's part comes first */
     bool only_one;
-    char pattern[256]; /* of the rules */
     void (*show)(struct host_run *r, const struct mk_generation *g, const struct mk_host *host);
 };
 
@@ -233,8 +255,8 @@ void info_config(struct client *c, const struct words *words)
     struct host_run what = {.show = show_config, .shows_server = true, .only_one = words->n > 1};
     what.next = words->n > 1 ? find_host(c, words->items[1]) : mk_generation_first_host(get_generation(c));
     if (words->n > 1 && !what.next)
-        commands_refuse(c, "no host serves the name %.*s; vhosts lists them",
-                        (int)(words->items[1].len < 255 ? words->items[1].len : 255), words->items[1].p);
+        client_refuse(c, "no host serves the name %.*s; vhosts lists them",
+                      (int)(words->items[1].len < 255 ? words->items[1].len : 255), words->items[1].p);
     else
         run_hosts(c, &what, "text");
 }
@@ -263,39 +285,5 @@ void info_vhosts(struct client *c, const struct words *words)
 {
     struct host_run what = {.show = show_host, .next = mk_generation_first_host(get_generation(c))};
     (void)words;
-    run_hosts(c, &what, "table");
-}
-
-/* ── rules ── */
-
-static void add_rule(const struct mk_explain_step *step, void *ctx)
-{
-    const struct host_run *r = ctx;
-    struct mk_buf *out = &r->run.client->out;
-    struct mk_str host = mk_host_name(r->next, 0);
-    char text[2100];
-    snprintf(text, sizeof(text), "%.*s", MK_STR_ARG(step->text));
-    if (fnmatch(r->pattern, text, 0) != 0 || !client_has_room(r->run.client))
-        return;
-    mk_json_open(out, NULL, '{');
-    mk_json_number(out, "hits", (int64_t)step->hits);
-    mk_json_cstr(out, "rule", text);
-    mk_json_str(out, "host", host.p ? host : MK_STR("default"));
-    mk_json_str(out, "place", step->place);
-    mk_json_close_line(out);
-}
-
-static void show_rules(struct host_run *r, const struct mk_generation *g, const struct mk_host *host)
-{
-    (void)g;
-    mk_explain_rules(client_worker(r->run.client), host, add_rule, r);
-}
-
-void info_rules(struct client *c, const struct words *words)
-{
-    struct host_run what = {.show = show_rules, .pattern = "*", .next = mk_generation_first_host(get_generation(c))};
-    if (words->n > 1)
-        snprintf(what.pattern, sizeof(what.pattern), "*%.*s*",
-                 (int)(words->items[1].len < 200 ? words->items[1].len : 200), words->items[1].p);
     run_hosts(c, &what, "table");
 }

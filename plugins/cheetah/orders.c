@@ -36,7 +36,7 @@ void orders_log(struct client *c, const struct words *words)
 {
     int level = words->n > 2 ? find_level(words->items[2]) : -1;
     if (words->n < 2 || words->n > 3 || !mk_str_eq(words->items[1], MK_STR("level")) || (words->n == 3 && level < 0)) {
-        commands_refuse(c, "log level takes error, warn, info or debug, or nothing");
+        client_refuse(c, "log level takes error, warn, info or debug, or nothing");
         return;
     }
     if (level >= 0) {

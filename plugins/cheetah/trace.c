@@ -295,7 +295,7 @@ void trace_run(struct client *c, const struct words *words)
     struct conns_query q = {.limit = 0};
     uint64_t id = 0;
     if (words->n != 2) {
-        commands_refuse(c, "trace needs the number of a connection, or peer=ADDRESS");
+        client_refuse(c, "trace needs the number of a connection, or peer=ADDRESS");
         return;
     }
     if (mk_str_u64(words->items[1], UINT64_MAX, &id) && id)
@@ -303,7 +303,7 @@ void trace_run(struct client *c, const struct words *words)
     else if (!conns_read_argument(c, words->items[1], &q))
         return;
     if (!q.filter.id && !q.filter.by_peer) {
-        commands_refuse(c, "trace needs the number of a connection, or peer=ADDRESS");
+        client_refuse(c, "trace needs the number of a connection, or peer=ADDRESS");
         return;
     }
     struct trace_run *r = mk_account_alloc(NULL, sizeof(*r));

@@ -64,35 +64,12 @@ static bool explain_limit(const struct limit *limit, struct files_refs *files, c
     return !conf->dry_run && client == CLIENT_MATCHES;
 }
 
-/* ── rules with their decisions ── */
-
-static void list_section(const struct mk_host *host, struct mk_explain *e, const struct active_section *s,
-                         const void *conf, const char *kind, struct mk_str what)
-{
-    mk_explain_rule(e, host, conf, atomic_load(&s->zone->decisions), "[%s] \"%.*s\"%s%.*s", kind, MK_STR_ARG(s->name),
-                    what.len ? ": " : "", MK_STR_ARG(what));
-}
-
-static void list_rules(const struct mk_host *host, const struct host_state *state, struct mk_explain *e)
-{
-    const struct generation_state *g = mk_generation_state(mk_host_generation(host), &mk_plugin_mandril);
-    bool is_first = host == mk_generation_first_host(mk_host_generation(host));
-    for (uint32_t i = 0; is_first && i < g->n_connections; i++)
-        list_section(host, e, &g->connections[i].base, g->connections[i].conf, "CONNECTIONS", MK_STR(""));
-    for (uint32_t i = 0; i < state->n_rules; i++)
-        list_section(host, e, &state->rules[i].base, state->rules[i].conf, "RULES", state->rules[i].conf->action.text);
-    for (uint32_t i = 0; i < state->n_limits; i++)
-        list_section(host, e, &state->limits[i].base, state->limits[i].conf, "CLIENT_LIMITS", MK_STR(""));
-}
-
 void explain_sections(const struct mk_host *host, struct mk_explain *e)
 {
     const struct host_state *state = mk_host_state(host, &mk_plugin_mandril);
     const struct worker_state *w = mk_worker_state(e->worker, &mk_plugin_mandril);
     struct conditions_subject subject = {
         .path = e->path, .method = e->method, .client = e->client, .explained = e, .host = host};
-    if (e->phase == MK_EXPLAIN_RULES && state)
-        list_rules(host, state, e);
     if (e->phase != MK_EXPLAIN_REQUEST || !state || !w)
         return;
     for (uint32_t i = 0; i < state->n_rules; i++)

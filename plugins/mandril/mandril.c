@@ -317,4 +317,5 @@ MK_PLUGIN(mandril) = {
     .on_done = end_exchange,
     .allows_path = allows_path,
     .explain = explain_sections,
+    .commands = mandril_commands,
 };

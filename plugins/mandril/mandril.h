@@ -6,6 +6,7 @@
 #ifndef MANDRIL_H
 #define MANDRIL_H
 
+#include <monkey/command.h>
 #include <monkey/plugin.h>
 
 #include "conditions.h"
@@ -180,6 +181,11 @@ void throttle_free_buckets(struct conn_state *c);
 
 /* The hook of struct mk_plugin. */
 void explain_sections(const struct mk_host *host, struct mk_explain *e);
+
+/* ── commands.c: what the plugin adds to `monkey shell` ── */
+
+/* The command `rules`; ends with a row without a name. */
+extern const struct mk_command mandril_commands[];
 
 /* ── connections.c ── */
 

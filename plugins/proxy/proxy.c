@@ -7,6 +7,7 @@
 
 #include <errno.h>
 
+#include "commands.h"
 #include "counters.h"
 #include "exchange.h"
 #include "forwards.h"
@@ -302,4 +303,5 @@ MK_PLUGIN(proxy) = {
     .low_on_descriptors = shed_connections,
     .on_fallback = proxy_missing,
     .low_on_memory = free_memory,
+    .commands = proxy_commands,
 };

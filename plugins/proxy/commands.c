@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The command `backends`: a row for each backend, from the counters of the plugin proxy.
+ * The commands for `monkey shell` (commands.h): a row for each backend, from the counters.
  */
 #include "commands.h"
 
 #include <monkey/arena.h>
 #include <monkey/counters.h>
 #include <monkey/json.h>
+
+#include <errno.h>
 
 enum { ROWS_MAX = 512 };
 enum column { REQUESTS, S4XX, S5XX, RETRIES, FAILURES, TIMEOUTS, BUSY, IDLE, SENT, RECEIVED, NUMBERS };
@@ -81,33 +83,38 @@ static int collect(const struct mk_counter_value *v, void *ctx)
     return 0;
 }
 
-static void show_row(struct mk_buf *out, const struct row *row)
+static void show_row(struct mk_command_call *call, const struct row *row)
 {
-    mk_json_open(out, NULL, '{');
+    struct mk_buf *out = mk_command_begin_row(call);
     mk_json_str(out, "backend", mk_str(row->name, row->name_len));
     for (unsigned i = 0; i < NUMBERS; i++)
         mk_json_number(out, columns[i].key, row->numbers[i]);
     mk_json_number(out, "head_p50_us", (int64_t)row->head_p50_us);
     mk_json_number(out, "head_p99_us", (int64_t)row->head_p99_us);
-    mk_json_close_line(out);
+    mk_command_end_row(call);
 }
 
-void backends_run(struct client *c, const struct words *words)
+/* All rows in one call, since another one would read the counters anew: there are few. */
+static int list_backends(struct mk_command_call *call)
 {
     struct table *t = mk_account_alloc(NULL, sizeof(*t));
-    (void)words;
-    if (!t) {
-        commands_refuse(c, "out of memory");
-        return;
-    }
+    if (!t)
+        return -ENOMEM;
     t->n = 0;
     t->is_cut = false;
     mk_counters_each(collect, t);
-    client_begin(c, "table");
-    for (unsigned i = 0; i < t->n && client_has_room(c); i++)
-        show_row(&c->out, &t->rows[i]);
+    for (unsigned i = 0; i < t->n; i++)
+        show_row(call, &t->rows[i]);
     if (t->is_cut)
-        client_warn(c, "there are more than %d backends", ROWS_MAX);
-    client_end(c, NULL);
+        mk_command_warn(call, "there are more than %d backends", ROWS_MAX);
     mk_account_free(NULL, t, sizeof(*t));
+    return 0;
 }
+
+const struct mk_command proxy_commands[] = {
+    {.name = "backends",
+     .arguments = "",
+     .help = "the backends of the proxy, with what is counted of each",
+     .run = list_backends},
+    {0},
+};

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * usurper: adds a command that the shell has.
+ */
+#include <monkey/command.h>
+#include <monkey/plugin.h>
+
+static int do_nothing(struct mk_command_call *call)
+{
+    (void)call;
+    return 0;
+}
+
+static const struct mk_command commands[] = {
+    {.name = "status", .arguments = "", .help = "does nothing", .run = do_nothing},
+    {0},
+};
+
+MK_PLUGIN(usurper) = {
+    MK_PLUGIN_HEAD("usurper", "1.0", "takes a name that is taken"),
+    .commands = commands,
+};
