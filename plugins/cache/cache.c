@@ -8,6 +8,7 @@
 #include <monkey/inspect.h>
 
 #include "check.h"
+#include "commands.h"
 #include "load.h"
 #include "sweep.h"
 
@@ -221,4 +222,5 @@ MK_PLUGIN(cache) = {
     .explain = explain_policy,
     .file_cache = &file_cache,
     .low_on_descriptors = give_descriptors_back,
+    .commands = cache_commands,
 };

@@ -8,6 +8,7 @@
  *     /status/events ────────┘ stream.c  ─►   metrics.c, document.c: pure
  *     /status/ and its files   files.c
  */
+#include "commands.h"
 #include "files.h"
 #include "process.h"
 #include "respond.h"
@@ -311,4 +312,5 @@ MK_PLUGIN(status) = {
     .claims = claims_request,
     .explain = explain_status,
     .on_done = count_request,
+    .commands = status_commands,
 };

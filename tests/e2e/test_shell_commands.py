@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commands that plugins add to `monkey shell`: what a running server has of them, arguments, answers and completion."""
 
+import threading
+
 import pytest
 
 from harness import build
-from harness.server import run, section, write_config
+from harness.metrics import needs_status
+from harness.server import await_true, run, section, write_config
 from test_shell import RELOADED, path, shell, shown, terminal  # noqa: F401 (fixtures)
 
 pytestmark = [
@@ -170,6 +173,78 @@ def test_completion_on_a_terminal(commanded, shell, terminal):
 def needs(*plugins):
     missing = [name for name in plugins if not (build.PLUGINS / f"{name}.so").exists()]
     return pytest.mark.skipif(bool(missing), reason=f"the preset has no plugin {' '.join(missing)}")
+
+
+@needs("cache")
+def test_cache(shown, shell):
+    """Its figures, and clearing it."""
+    server = shown(config={"plugins/cache/cache.conf": section("CACHE", {"Match": "/", "Files": "Revalidate 10s"})})
+    one = shell()
+    with server.connect() as client:
+
+        def ask():
+            assert client.ask("/hello.txt").status == 200
+            return one.ask("cache")[0]
+
+        before = await_true(lambda: row if (row := ask())["hits"] >= 2 else None)  # a young file is not kept at once
+        assert before["misses"] >= 1 and before["memory_bytes"] > 0
+        entries = lambda row: sum(value for key, value in row.items() if key.endswith("_entries"))
+        assert entries(before) >= 1 and before["body_bytes"] + before["descriptor_bytes"] > 0
+        (cleared,) = one.ask("cache clear")
+        assert cleared["evicted"] == entries(before)
+        assert entries(one.ask("cache")[0]) == 0
+        server.wait_log(rf"cache: the shell \(process \d+, user \d+\) has cleared it: {cleared['evicted']} entries")
+        assert client.ask("/hello.txt").status == 200
+        assert one.ask("cache")[0]["misses"] > before["misses"]
+    assert one.refused("cache drop") == "that is not understood: write cache [clear]"
+
+
+@needs("cache")
+def test_the_cache_is_cleared_under_load(shown, shell):
+    server = shown({"Workers": 2}, config={"plugins/cache/cache.conf": section("CACHE", {"Match": "/"})})
+    stop, bad = threading.Event(), []
+
+    def ask():
+        with server.connect() as client:
+            while not stop.is_set():
+                if client.ask("/hello.txt").status != 200:
+                    bad.append(1)
+
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    for each in threads:
+        each.start()
+    try:
+        one = shell()
+        for _ in range(50):
+            one.ask("cache clear")
+    finally:
+        stop.set()
+        for each in threads:
+            each.join()
+    assert not bad
+
+
+@needs_status
+@needs("status")
+def test_traffic(shown, shell):
+    """The sums of the status page, for all hosts and for each."""
+    server = shown(config={"plugins/status/status.conf": section("STATUS", {"Enabled": "On"})})
+    one = shell()
+    with server.connect() as client:
+        for target in ("/hello.txt", "/hello.txt", "/nothing"):
+            client.ask(target)
+
+    def read():
+        return {row["host"]: row for row in one.ask("traffic")}
+
+    rows = await_true(lambda: (found := read()) if read()["(all)"]["requests"] == 3 else None)
+    assert set(rows) == {"(all)", "localhost"}
+    for row in rows.values():
+        assert (row["requests"], row["2xx"], row["4xx"], row["5xx"], row["aborted"]) == (3, 2, 1, 0, 0)
+        assert row["sent_bytes"] > 0 and 0 < row["p50_us"] <= row["p99_us"]
+    assert one.ask("traffic LOCALHOST") == [rows["localhost"]]
+    assert one.refused("traffic elsewhere").startswith("no requests of a host elsewhere were counted")
+    assert complete(one, "traffic") == ["localhost"]
 
 
 @needs("mandril")

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The command `cache`: its figures, and clearing the cache. */
+#include "fixture.h"
+
+#include "command_call.h"
+#include "plugins/cache/commands.h"
+
+static struct mk_test_call call;
+
+static const char *run(const char *args)
+{
+    mk_test_call_init(&call, site.worker, args);
+    assert_int_equal(cache_commands[0].run(&call.base), 0);
+    return mk_test_call_take(&call);
+}
+
+TEST(figures_of_the_cache)
+{
+    open_cache("", "");
+    ask("a.txt");
+    ask("a.txt");
+    ask("a.txt");
+    const char *text = run("");
+    assert_non_null(strstr(text, ",misses:2,"));
+    assert_non_null(strstr(text, "{hits:1,"));
+    assert_non_null(strstr(text, ",body_entries:1,body_evicted:0,body_bytes:"));
+    assert_non_null(strstr(text, ",descriptor_entries:0,descriptor_evicted:0,descriptor_bytes:0,"));
+    close_cache();
+}
+
+TEST(cleared)
+{
+    open_cache("", "");
+    ask("a.txt");
+    ask("a.txt");
+    assert_string_equal(run("clear"), "{evicted:1}\n");
+    assert_string_equal(run("clear"), "{evicted:0}\n");
+    assert_non_null(strstr(run(""), ",body_entries:0,body_evicted:1,body_bytes:0,"));
+    clear_calls();
+    assert_string_equal(ask_body("a.txt"), "first");
+    assert_int_equal(disk.opens, 1);
+    close_cache();
+}
+
+static int make_files(void **state)
+{
+    if (make_cache_folder(state) < 0)
+        return -1;
+    mk_test_write("root/a.txt", MK_STR("first"));
+    return 0;
+}
+
+TEST_FILE(make_files, mk_test_folder_remove)
