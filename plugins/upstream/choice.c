@@ -51,11 +51,11 @@ static uint32_t get_weight(const struct mk_upstream_group *group, const struct m
 {
     uint32_t slow_ms = group->conf->slow_start_ms;
     if (!slow_ms || group->conf->balance == UPSTREAM_HASH)
-        return m->line->weight;
+        return member_weight(m);
     uint64_t from = atomic_load_explicit(&m->server->slow_from_ms, memory_order_relaxed);
     uint64_t percent = !from ? 100 : now_ms < from ? 0 : (now_ms - from) * 100 / slow_ms;
     percent = percent < SLOW_PERCENT_LEAST ? SLOW_PERCENT_LEAST : percent > 100 ? 100 : percent;
-    return m->line->weight * (uint32_t)percent;
+    return member_weight(m) * (uint32_t)percent;
 }
 
 static void add_candidate(struct mk_upstream_group *group, struct member *m, uint64_t now_ms, struct choice *c)
@@ -75,8 +75,8 @@ static void collect(struct mk_upstream_group *group, const struct criteria *crit
 {
     for (unsigned i = 0; i < group->n; i++) {
         struct member *m = &group->members[i];
-        if (m->line->is_down || !m->line->weight || m->line->is_backup != backups ||
-            was_tried(criteria->tries, m->server) || (criteria->only && criteria->only != m->server) ||
+        if (!member_takes(m, false) || m->line->is_backup != backups || was_tried(criteria->tries, m->server) ||
+            (criteria->only && criteria->only != m->server) ||
             (!with_ejected && server_is_ejected(m->server, criteria->now_ms)))
             continue;
         add_candidate(group, m, criteria->now_ms, ret);
@@ -121,7 +121,7 @@ static struct member *find_sticky(struct mk_upstream_group *group, const struct 
     struct choice choice = {.n = 0};
     for (unsigned i = 0; i < group->n; i++) {
         struct member *m = &group->members[i];
-        if (m->server == sticky && !m->line->is_down && !was_tried(criteria->tries, sticky) &&
+        if (m->server == sticky && member_takes(m, true) && !was_tried(criteria->tries, sticky) &&
             !server_is_ejected(m->server, criteria->now_ms))
             add_candidate(group, m, criteria->now_ms, &choice);
     }

@@ -52,8 +52,11 @@ static int parse_option(struct server_line *line, struct mk_str word, struct mk_
         line->is_backup = true;
     } else if (mk_str_ieq(word, MK_STR("down"))) {
         line->is_down = true;
+    } else if (mk_str_ieq(word, MK_STR("drain"))) {
+        line->is_draining = true;
     } else {
-        mk_buf_addf(error, "behind the address may stand weight=N, backup and down, not \"%.*s\"", MK_STR_ARG(word));
+        mk_buf_addf(error, "behind the address may stand weight=N, backup, drain and down, not \"%.*s\"",
+                    MK_STR_ARG(word));
         return -EINVAL;
     }
     return 0;
@@ -100,8 +103,8 @@ static const struct mk_conf_key keys[] = {
         struct upstream_conf, servers, "Server", NULL,
         "A server of the group: `10.0.0.1:8080`, `app.internal:8080` (port 80 without one) or "
         "`unix:/run/app.sock`. Behind it may stand `weight=N` (1; a server of weight 2 gets twice as "
-        "many requests, one of weight 0 none), `backup` (only if no other server can be used) and `down` "
-        "(never).",
+        "many requests, one of weight 0 none), `backup` (only if no other server can be used), `drain` (only "
+        "requests whose cookie names it, with `Sticky`) and `down` (none).",
         .flags = MK_CONF_REQUIRED | MK_CONF_REPEAT, .unit = "address [option ...]", .parse = parse_server),
     MK_CONF_KEY_ENUM(
         struct upstream_conf, balance, "Balance", "LeastLoaded",

@@ -28,7 +28,7 @@ struct server_line {
     struct mk_str name; /* the address, as it was written */
     const struct mk_dial_target *target;
     uint32_t weight;
-    bool is_backup, is_down;
+    bool is_backup, is_down, is_draining;
 };
 
 struct server_lines {

@@ -29,4 +29,7 @@ void group_note_response(struct server *server, uint64_t now_ms);
 struct server *group_find_sticky(const struct mk_upstream_group *group, struct mk_str value);
 const struct member *group_find_member(const struct mk_upstream_group *group, const struct mk_upstream_server *server);
 
+/* Returns the first group of a generation, in the order of the configuration; NULL: it has none. In upstream.c. */
+const struct mk_upstream_group *groups_first(const struct mk_generation *g);
+
 #endif

@@ -139,6 +139,14 @@ void server_note_response(struct server *server)
     atomic_store(&server->ejected_until, 0);
 }
 
+bool server_readmit(struct server *server)
+{
+    atomic_store(&server->failures, 0);
+    bool was_ejected = atomic_exchange(&server->ejections, 0) > 0;
+    atomic_store(&server->ejected_until, 0);
+    return was_ejected;
+}
+
 void server_note_failure(struct server *server, const struct upstream_conf *conf, const struct mk_worker *worker,
                          uint64_t now_ms)
 {

@@ -8,6 +8,7 @@
 #ifndef UPSTREAM_SERVERS_H
 #define UPSTREAM_SERVERS_H
 
+#include "admin.h"
 #include "balance.h"
 #include "conf.h"
 #include "pool.h"
@@ -33,6 +34,7 @@ struct server {
     _Atomic uint64_t ejected_until; /* in ms of the loop's clock; 0: it was not */
     _Atomic uint64_t slow_from_ms;  /* when SlowStart began; 0: never */
     uint64_t probe_ms;              /* with Hold: it is not tried before; under the lock of the pool */
+    struct admin admin;             /* what the shell has set */
 };
 
 static inline struct server *server_of(struct mk_upstream_server *base)
@@ -59,6 +61,9 @@ void server_end(struct server *server, const struct mk_worker *worker);
 void server_note_response(struct server *server);
 void server_note_failure(struct server *server, const struct upstream_conf *conf, const struct mk_worker *worker,
                          uint64_t now_ms);
+
+/* Ends an ejection, as the first response does. Returns whether there was one. Any thread. */
+bool server_readmit(struct server *server);
 
 /* Hides the counters of servers that no generation names. */
 void servers_hide_unused(void);

@@ -3,6 +3,7 @@
  * upstream: groups of servers with one name, to which other plugins pass requests (<monkey/upstreams.h>). This file has
  * the hooks.
  */
+#include "commands.h"
 #include "groups.h"
 #include "runner.h"
 
@@ -27,10 +28,15 @@ static unsigned generations; /* in the hooks of the configuration */
 
 /* ── for other plugins ── */
 
-static const struct mk_upstream_group *find(const struct mk_generation *g, struct mk_str name)
+const struct mk_upstream_group *groups_first(const struct mk_generation *g)
 {
     const struct generation *own = mk_generation_state(g, &mk_plugin_upstream);
-    for (const struct mk_upstream_group *group = own->first; group; group = group->next)
+    return own->first;
+}
+
+static const struct mk_upstream_group *find(const struct mk_generation *g, struct mk_str name)
+{
+    for (const struct mk_upstream_group *group = groups_first(g); group; group = group->next)
         if (mk_str_ieq(group->conf->name, name))
             return group;
     return NULL;
@@ -164,6 +170,7 @@ static int start_generation(struct mk_generation *g, void **ret_state)
         return -ENOMEM;
     *own = (struct generation){0};
     runner_init(&own->runner);
+    struct mk_upstream_group **end = &own->first;
     generations++;
     for (const struct upstream_conf *conf = mk_generation_conf(g, upstream_sections); conf;
          conf = mk_generation_conf_next(g, upstream_sections, conf)) {
@@ -172,8 +179,8 @@ static int start_generation(struct mk_generation *g, void **ret_state)
             stop_generation(g, own);
             return -ENOMEM;
         }
-        group->next = own->first;
-        own->first = group;
+        *end = group;
+        end = &group->next;
     }
     *ret_state = own;
     return 0;
@@ -205,8 +212,8 @@ static int check_names(struct mk_generation *g, const struct generation *own)
         for (const struct mk_upstream_group *b = a->next; b; b = b->next) {
             if (!mk_str_ieq(a->conf->name, b->conf->name))
                 continue;
-            mk_host_error(mk_generation_first_host(g), a->conf, offsetof(struct upstream_conf, name), 0,
-                          "there is a group %.*s already", MK_STR_ARG(a->conf->name));
+            mk_host_error(mk_generation_first_host(g), b->conf, offsetof(struct upstream_conf, name), 0,
+                          "there is a group %.*s already", MK_STR_ARG(b->conf->name));
             err = -EINVAL;
         }
     return err;
@@ -259,4 +266,5 @@ MK_PLUGIN(upstream) = {
     .worker_serve = serve_worker,
     .worker_retire = end_worker,
     .upstreams = &upstreams,
+    .commands = upstream_commands,
 };

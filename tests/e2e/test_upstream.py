@@ -129,9 +129,9 @@ def test_a_websocket_is_load(serve_group, backends):
     assert ask_many(server, 200)[0] > 50
 
 
-def test_down_and_backup(serve_group, backends):
-    one, backup, down = backends(3)
-    server = serve_group([f"{down.address} down", f"{backup.address} backup", one])
+def test_down_drain_and_backup(serve_group, backends):
+    one, backup, down, drain = backends(4)
+    server = serve_group([f"{down.address} down", f"{drain.address} drain", f"{backup.address} backup", one])
     assert ask_many(server, 10) == {0: 10}
     one.refuse()
     for peer in one.peers:
@@ -434,7 +434,7 @@ MISTAKES = {
     "    Name a b\n    Server 127.0.0.1:1": "a group has a name of letters",
     "    Name app": "Server",
     "    Name app\n    Server 127.0.0.1:1 weight=x": "a weight is a number from 0 to 256",
-    "    Name app\n    Server 127.0.0.1:1 fast": 'behind the address may stand weight=N, backup and down, not "fast"',
+    "    Name app\n    Server 127.0.0.1:1 fast": 'behind the address may stand weight=N, backup, drain and down',
     "    Name app\n    Server 127.0.0.1:x": "is no address of a server",
     "    Name app\n    Server 127.0.0.1:1\n    Server 127.0.0.1:1": "is in this group already",
     "    Name app\n    Server 127.0.0.1:1 weight=0": "all servers have the weight 0",

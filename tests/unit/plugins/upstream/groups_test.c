@@ -83,8 +83,15 @@ TEST(servers_that_are_left_out)
     lines[0].is_down = true;
     lines[1].weight = 0;
     assert_int_equal(choose_first(NOW), 2);
-    lines[2].is_down = lines[3].is_down = true;
+    lines[2].is_draining = true;
+    assert_int_equal(choose_first(NOW), 3);
+    lines[3].is_down = true;
     assert_int_equal(choose_first(NOW), -ENXIO);
+    atomic_store(&group->members[1].server->admin.weight_plus, 1 + 1); /* the shell comes first */
+    assert_int_equal(choose_first(NOW), 1);
+    atomic_store(&group->members[1].server->admin.state, ADMIN_DRAIN);
+    atomic_store(&group->members[2].server->admin.state, ADMIN_UP);
+    assert_int_equal(choose_first(NOW), 2);
     close_group();
 }
 

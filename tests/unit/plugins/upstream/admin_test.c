@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What a line says of a server, and what the shell has set instead. */
+#include "testing.h"
+
+#include "plugins/upstream/groups.h"
+
+static struct server_line line = {.name = MK_STR("127.0.0.1:1"), .weight = 3};
+static struct server server;
+static const struct member member = {.server = &server, .line = &line};
+
+static void set(enum admin_state state, int weight)
+{
+    atomic_store(&server.admin.state, (uint32_t)state);
+    atomic_store(&server.admin.weight_plus, (uint32_t)(weight + 1));
+}
+
+static int reset(void **state)
+{
+    (void)state;
+    line.is_draining = line.is_down = false;
+    set(ADMIN_UNSET, -1);
+    return 0;
+}
+
+TEST(names_of_states)
+{
+    assert_int_equal(admin_find_state(MK_STR("up")), ADMIN_UP);
+    assert_int_equal(admin_find_state(MK_STR("drain")), ADMIN_DRAIN);
+    assert_int_equal(admin_find_state(MK_STR("down")), ADMIN_DOWN);
+    assert_int_equal(admin_find_state(MK_STR("")), ADMIN_UNSET);
+    assert_int_equal(admin_find_state(MK_STR("Up")), ADMIN_UNSET);
+    assert_int_equal(admin_find_state(MK_STR("drained")), ADMIN_UNSET);
+}
+
+TEST(states_of_lines, reset, reset)
+{
+    assert_int_equal(member_state(&member), ADMIN_UP);
+    line.is_draining = true;
+    assert_int_equal(member_state(&member), ADMIN_DRAIN);
+    line.is_down = true;
+    assert_int_equal(member_state(&member), ADMIN_DOWN);
+}
+
+TEST(the_shell_comes_first, reset, reset)
+{
+    line.is_down = true;
+    set(ADMIN_UP, -1);
+    assert_int_equal(member_state(&member), ADMIN_UP);
+    assert_int_equal(member_line_state(&member), ADMIN_DOWN);
+    assert_int_equal(member_weight(&member), 3);
+    set(ADMIN_UNSET, 0);
+    assert_int_equal(member_state(&member), ADMIN_DOWN);
+    assert_int_equal(member_weight(&member), 0);
+    set(ADMIN_DRAIN, 256);
+    assert_int_equal(member_state(&member), ADMIN_DRAIN);
+    assert_int_equal(member_weight(&member), 256);
+}
+
+TEST(requests_that_a_server_takes, reset, reset)
+{
+    static const struct {
+        enum admin_state state;
+        int weight;
+        bool takes, takes_sticky;
+    } rows[] = {
+        {ADMIN_UNSET, -1, true, true},  {ADMIN_UP, -1, true, true},    {ADMIN_DRAIN, -1, false, true},
+        {ADMIN_DOWN, -1, false, false}, {ADMIN_UP, 0, false, true},    {ADMIN_UP, 1, true, true},
+        {ADMIN_DRAIN, 0, false, true},  {ADMIN_UNSET, 0, false, true},
+    };
+    for (size_t i = 0; i < MK_COUNT_OF(rows); i++) {
+        set(rows[i].state, rows[i].weight);
+        assert_int_equal(member_takes(&member, false), rows[i].takes);
+        assert_int_equal(member_takes(&member, true), rows[i].takes_sticky);
+    }
+}
