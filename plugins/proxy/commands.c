@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The commands for `monkey shell` (commands.h): a row for each backend, from the counters.
+ * The commands for `monkey shell` (commands.h): a row for each backend, and for each server of a group, from the
+ * counters.
  */
 #include "commands.h"
 
@@ -31,8 +32,8 @@ static const struct {
 };
 
 struct row {
-    char name[MK_COUNTER_LABEL_VALUE_BYTES];
-    size_t name_len;
+    char name[MK_COUNTER_LABEL_VALUE_BYTES], server[MK_COUNTER_LABEL_VALUE_BYTES]; /* `server`: of a group, or empty */
+    size_t name_len, server_len;
     int64_t numbers[NUMBERS];
     uint64_t head_p50_us, head_p99_us;
 };
@@ -43,18 +44,25 @@ struct table {
     struct row rows[ROWS_MAX];
 };
 
-static struct row *find_row(struct table *t, struct mk_str name)
+static bool is_row_of(const struct row *row, struct mk_str name, struct mk_str server)
+{
+    return mk_str_eq(mk_str(row->name, row->name_len), name) && mk_str_eq(mk_str(row->server, row->server_len), server);
+}
+
+static struct row *find_row(struct table *t, struct mk_str name, struct mk_str server)
 {
     for (unsigned i = 0; i < t->n; i++)
-        if (mk_str_eq(mk_str(t->rows[i].name, t->rows[i].name_len), name))
+        if (is_row_of(&t->rows[i], name, server))
             return &t->rows[i];
     if (t->n == ROWS_MAX) {
         t->is_cut = true;
         return NULL;
     }
     struct row *row = &t->rows[t->n++];
-    *row = (struct row){.name_len = name.len};
+    *row = (struct row){.name_len = name.len, .server_len = server.len};
     memcpy(row->name, name.p, name.len);
+    if (server.len)
+        memcpy(row->server, server.p, server.len);
     return row;
 }
 
@@ -64,7 +72,7 @@ static void add_counter(struct row *row, const struct mk_counter_value *v)
     for (unsigned i = 0; i < NUMBERS; i++)
         if (mk_str_eq(v->name, columns[i].counter) &&
             mk_str_eq(mk_counter_label_get(v->labels, columns[i].label, storage), columns[i].value))
-            row->numbers[i] = v->value;
+            row->numbers[i] += v->value; /* retries have reasons */
     if (mk_str_eq(v->name, MK_STR("backend_head_duration")) && v->buckets) {
         row->head_p50_us = mk_counter_quantile_us(v->buckets, 0.5);
         row->head_p99_us = mk_counter_quantile_us(v->buckets, 0.99);
@@ -73,11 +81,12 @@ static void add_counter(struct row *row, const struct mk_counter_value *v)
 
 static int collect(const struct mk_counter_value *v, void *ctx)
 {
-    char storage[MK_COUNTER_LABEL_VALUE_BYTES];
+    char storage[2][MK_COUNTER_LABEL_VALUE_BYTES];
     if (!mk_str_eq(v->plugin, MK_STR("proxy")))
         return 0;
-    struct mk_str name = mk_counter_label_get(v->labels, MK_STR("backend"), storage);
-    struct row *row = name.len ? find_row(ctx, name) : NULL;
+    struct mk_str name = mk_counter_label_get(v->labels, MK_STR("backend"), storage[0]);
+    struct mk_str server = mk_counter_label_get(v->labels, MK_STR("server"), storage[1]);
+    struct row *row = name.len ? find_row(ctx, name, server) : NULL;
     if (row)
         add_counter(row, v);
     return 0;
@@ -87,6 +96,7 @@ static void show_row(struct mk_command_call *call, const struct row *row)
 {
     struct mk_buf *out = mk_command_begin_row(call);
     mk_json_str(out, "backend", mk_str(row->name, row->name_len));
+    mk_json_str(out, "server", mk_str(row->server, row->server_len));
     for (unsigned i = 0; i < NUMBERS; i++)
         mk_json_number(out, columns[i].key, row->numbers[i]);
     mk_json_number(out, "head_p50_us", (int64_t)row->head_p50_us);

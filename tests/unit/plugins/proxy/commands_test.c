@@ -37,10 +37,29 @@ TEST(rows_of_backends, mk_test_counters_open, mk_test_counters_close)
     mk_counter_add(open_counter(&responses, "http://a", "5xx"), NULL, 2);
     mk_counter_observe(open_counter(&times, "http://a", ""), NULL, 1000);
     mk_counter_add(open_counter(&foreign, "http://c", ""), NULL, 1);
-    assert_string_equal(run(), "{backend:http://a,requests:7,4xx:0,5xx:2,retries:0,failures:0,timeouts:0,busy:0,idle:0,"
-                               "sent_bytes:0,received_bytes:0,head_p50_us:1024,head_p99_us:1024}\n"
-                               "{backend:http://b,requests:1,4xx:0,5xx:0,retries:0,failures:0,timeouts:0,busy:0,idle:0,"
-                               "sent_bytes:0,received_bytes:0,head_p50_us:0,head_p99_us:0}\n");
+    assert_string_equal(
+        run(), "{backend:http://a,server:,requests:7,4xx:0,5xx:2,retries:0,failures:0,timeouts:0,busy:0,idle:0,"
+               "sent_bytes:0,received_bytes:0,head_p50_us:1024,head_p99_us:1024}\n"
+               "{backend:http://b,server:,requests:1,4xx:0,5xx:0,retries:0,failures:0,timeouts:0,busy:0,idle:0,"
+               "sent_bytes:0,received_bytes:0,head_p50_us:0,head_p99_us:0}\n");
+}
+
+/* Those of a group have rows of their own; retries are the sum of their reasons. */
+TEST(servers_of_groups, mk_test_counters_open, mk_test_counters_close)
+{
+    static const struct mk_counter_info retries = {"proxy", "backend_retries", "retries", MK_COUNTER_SUM};
+    static const char *const reasons[] = {"not_reached", "status"};
+    for (unsigned i = 0; i < 2; i++) {
+        const struct mk_counter_label labels[] = {{"backend", MK_STR("http://app")},
+                                                  {"server", MK_STR("10.0.0.1")},
+                                                  {"reason", mk_str_c(reasons[i])}};
+        mk_counter_add(mk_counter_open(&retries, labels, MK_COUNT_OF(labels)), NULL, 2 + i);
+    }
+    mk_counter_add(open_counter(&requests, "http://app", ""), NULL, 1);
+    const char *text = run();
+    assert_int_equal(call.base.at, 0);
+    assert_non_null(strstr(text, "{backend:http://app,server:10.0.0.1,requests:0,4xx:0,5xx:0,retries:5,"));
+    assert_non_null(strstr(text, "{backend:http://app,server:,requests:1,4xx:0,5xx:0,retries:0,"));
 }
 
 TEST(too_many_backends, mk_test_counters_open, mk_test_counters_close)
