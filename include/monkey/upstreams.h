@@ -27,7 +27,9 @@ struct mk_upstream_group;
 /* A server; the rest of it is private to the plugin that knows the groups. */
 struct mk_upstream_server {
     const struct mk_dial_target *target;
-    struct mk_str group, name; /* of the group; and as its line `Server` names it */
+    struct mk_str group, name; /* of the group; and as its line `Server` names it, for all addresses of a name */
+    struct mk_str address;     /* as the line, or an address of the name in it */
+    struct mk_str key;         /* unlike that of all other servers of the group */
 };
 
 /* Why a server does not serve a request. */
@@ -89,7 +91,7 @@ struct mk_upstreams {
     struct mk_str (*server_name)(const struct mk_upstream_group *group, unsigned n);
     /*
      * Chooses a server for a request that none of `tries` is to serve, and adds it there: the request is with it until
-     * end(). It is valid as long as the generation; another generation that names it has the same.
+     * end(), until which it is valid; later it may only be compared. Another generation that names it has the same.
      * Returns 0; MK_AGAIN (`fn` is called later, unless cancel() is called before; `wait` and `tries` must stay
      * until then); -ENXIO (no server can be used, or the group allows no further try) or -EBUSY (too many requests
      * wait). After MK_UPSTREAM_KEPT_ENDED and MK_UPSTREAM_STATUS, where the caller has another way, it never waits.

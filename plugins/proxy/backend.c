@@ -26,7 +26,8 @@ struct key {
     struct mk_str route, server, preamble;
 };
 
-static struct backend *make_backend(struct thread *t, const struct route *route, uint64_t hash, const struct key *key)
+static struct backend *make_backend(struct thread *t, const struct route *route, const struct tally *tally,
+                                    uint64_t hash, const struct key *key)
 {
     size_t key_len = key->route.len + key->server.len + key->preamble.len;
     struct backend *b = mk_account_alloc(t->account, sizeof(*b) + key_len);
@@ -34,7 +35,7 @@ static struct backend *make_backend(struct thread *t, const struct route *route,
         return NULL;
     *b = (struct backend){
         .thread = t,
-        .tally = route_find_tally(route, key->server),
+        .tally = tally,
         .keep_alive = (uint32_t)route->conf->keep_alive,
         .keep_alive_timeout_ms = route->conf->keep_alive_timeout_ms,
         .hash = hash,
@@ -84,11 +85,11 @@ static void begin_hold(struct backend *b, const struct route *route, struct mk_u
 struct backend *backend_hold(struct thread *t, const struct route *route, struct mk_upstream_server *server,
                              struct mk_str preamble)
 {
-    const struct key key = {route->key, server ? server->name : MK_STR(""), preamble};
+    const struct key key = {route->key, server ? server->key : MK_STR(""), preamble};
     uint64_t hash = key_hash(key_hash(route->hash, key.server), preamble);
     struct backend *b = find_backend(t, hash, &key);
     if (!b)
-        b = make_backend(t, route, hash, &key);
+        b = make_backend(t, route, server ? route_find_tally(route, server->name) : route->tally, hash, &key);
     if (b)
         begin_hold(b, route, server);
     return b;

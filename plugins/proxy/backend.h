@@ -86,7 +86,7 @@ struct backend {
     unsigned n_idle, n_bound, refs, n_used; /* used: holds */
     uint32_t keep_alive, keep_alive_timeout_ms;
     uint64_t hash;
-    struct mk_str key;      /* of the route, the name of the server, and the preamble */
+    struct mk_str key;      /* of the route and the server, and the preamble */
     struct mk_str preamble; /* the bytes that each connection begins with, before its handshake */
     char key_bytes[];
 };

@@ -42,7 +42,7 @@ static int use_server(struct exchange *x, struct mk_upstream_server *server)
         return -ENOMEM;
     set_backend(x, backend);
     if (server)
-        report_server(&x->report, backend->tally, x->tries.loss);
+        report_server(&x->report, backend->tally, server->address, x->tries.loss);
     return 0;
 }
 

@@ -45,7 +45,7 @@ void report_begin(struct report *r, struct mk_request *req, const struct tally *
     note_number(r, MK_STR("retries"), 0);
 }
 
-void report_server(struct report *r, const struct tally *tally, enum mk_upstream_loss loss)
+void report_server(struct report *r, const struct tally *tally, struct mk_str address, enum mk_upstream_loss loss)
 {
     char storage[TRIES_BYTES];
     struct mk_buf names;
@@ -61,7 +61,7 @@ void report_server(struct report *r, const struct tally *tally, enum mk_upstream
         mk_buf_adds(&names, mk_request_get_note(r->req, MK_STR("upstream")));
         mk_buf_adds(&names, MK_STR(", "));
     }
-    mk_buf_adds(&names, tally->server);
+    mk_buf_adds(&names, address);
     mk_request_note(r->req, MK_STR("upstream"), mk_buf_str(&names));
 }
 

@@ -23,7 +23,7 @@ struct report {
 /* The request is for this backend. `is_group`: report_server() follows. */
 void report_begin(struct report *r, struct mk_request *req, const struct tally *tally, bool is_group);
 /* It goes to this server of a group; after another one, whose `loss` is the reason. */
-void report_server(struct report *r, const struct tally *tally, enum mk_upstream_loss loss);
+void report_server(struct report *r, const struct tally *tally, struct mk_str address, enum mk_upstream_loss loss);
 /* It has a connection, kept or new. */
 void report_connected(const struct report *r);
 /* A new connection was opened; it is ready for the request, this long after its dial began. */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Whether a server gets requests by the will of its operator: what its line says, unless the shell has set something
- * else. What the shell has set belongs to the server of the process: it stays over reloads and ends with the process.
+ * else. What the shell has set belongs to the line `Server` of a group, with all addresses of its name, and to the
+ * process: it stays over reloads and ends with the process.
  *
  *     up      gets requests
  *     drain   gets only those whose sticky cookie names it
@@ -20,8 +21,9 @@
 
 enum admin_state { ADMIN_UNSET, ADMIN_UP, ADMIN_DRAIN, ADMIN_DOWN, ADMIN_STATES };
 
-/* What the shell has set; all zeros: nothing. */
+/* What the shell has set. */
 struct admin {
+    _Atomic uint32_t refs;        /* servers */
     _Atomic uint32_t state;       /* enum admin_state */
     _Atomic uint32_t weight_plus; /* the weight and one; 0: it was not set */
 };

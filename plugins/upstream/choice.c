@@ -9,9 +9,9 @@ enum { SLOW_PERCENT_LEAST = 10 };
 
 /* The members that may get a request. */
 struct choice {
-    struct candidate candidates[UPSTREAM_SERVERS_MAX];
-    struct turn *turns[UPSTREAM_SERVERS_MAX];
-    struct member *members[UPSTREAM_SERVERS_MAX];
+    struct candidate candidates[GROUP_MEMBERS_MAX];
+    struct turn *turns[GROUP_MEMBERS_MAX];
+    struct member *members[GROUP_MEMBERS_MAX];
     unsigned n;
     bool is_full; /* another one would be there, if it had fewer requests */
 };
@@ -35,12 +35,12 @@ static bool was_tried(const struct mk_upstream_tries *tries, const struct server
 }
 
 /* Tells whether more are ejected than EjectMost allows. */
-static bool are_too_many_ejected(struct mk_upstream_group *group, uint64_t now_ms)
+static bool are_too_many_ejected(const struct mk_upstream_group *group, const struct members *members, uint64_t now_ms)
 {
     unsigned ejected = 0;
-    for (unsigned i = 0; i < group->n; i++)
-        ejected += server_is_ejected(group->members[i].server, now_ms);
-    return ejected * 100 > (uint64_t)group->conf->eject_most * group->n;
+    for (unsigned i = 0; i < members->n; i++)
+        ejected += server_is_ejected(members->items[i].server, now_ms);
+    return ejected * 100 > (uint64_t)group->conf->eject_most * members->n;
 }
 
 /*
@@ -70,27 +70,36 @@ static void add_candidate(struct mk_upstream_group *group, struct member *m, uin
     c->members[c->n++] = m;
 }
 
-static void collect(struct mk_upstream_group *group, const struct criteria *criteria, bool backups, bool with_ejected,
-                    struct choice *ret)
+static bool is_usable(const struct member *m, const struct criteria *criteria, bool backups, bool with_ejected)
 {
-    for (unsigned i = 0; i < group->n; i++) {
-        struct member *m = &group->members[i];
-        if (!member_takes(m, false) || m->line->is_backup != backups || was_tried(criteria->tries, m->server) ||
-            (criteria->only && criteria->only != m->server) ||
-            (!with_ejected && server_is_ejected(m->server, criteria->now_ms)))
+    return member_takes(m, false) && m->line->is_backup == backups && !was_tried(criteria->tries, m->server) &&
+           (with_ejected || !server_is_ejected(m->server, criteria->now_ms));
+}
+
+/* Of the members of a line, which are in the order of their priorities, only those with the smallest one are used. */
+static void collect(struct mk_upstream_group *group, struct members *members, const struct criteria *criteria,
+                    bool backups, bool with_ejected, struct choice *ret)
+{
+    const struct member *preferred = NULL; /* the first usable one of the line */
+    for (unsigned i = 0; i < members->n; i++) {
+        struct member *m = &members->items[i];
+        if (!is_usable(m, criteria, backups, with_ejected))
             continue;
-        add_candidate(group, m, criteria->now_ms, ret);
+        preferred = preferred && preferred->line == m->line ? preferred : m;
+        if (m->priority == preferred->priority && (!criteria->only || criteria->only == m->server))
+            add_candidate(group, m, criteria->now_ms, ret);
     }
 }
 
 /* Servers of the group before backups; then both again with those that are ejected. */
 static void find_members(struct mk_upstream_group *group, const struct criteria *criteria, struct choice *ret)
 {
-    bool with_ejected = criteria->is_probe || are_too_many_ejected(group, criteria->now_ms);
+    struct members *members = group_members(group);
+    bool with_ejected = criteria->is_probe || are_too_many_ejected(group, members, criteria->now_ms);
     ret->n = 0;
     ret->is_full = false;
     for (unsigned step = with_ejected ? 2 : 0; step < 4 && !ret->n && !ret->is_full; step++)
-        collect(group, criteria, step % 2, step >= 2, ret);
+        collect(group, members, criteria, step % 2, step >= 2, ret);
 }
 
 static int balance(struct mk_upstream_group *group, const uint64_t *key, const struct choice *c)
@@ -118,9 +127,12 @@ static int balance(struct mk_upstream_group *group, const uint64_t *key, const s
 static struct member *find_sticky(struct mk_upstream_group *group, const struct criteria *criteria, bool *ret_is_full)
 {
     const struct server *sticky = criteria->wish->sticky;
-    struct choice choice = {.n = 0};
-    for (unsigned i = 0; i < group->n; i++) {
-        struct member *m = &group->members[i];
+    struct members *members = group_members(group);
+    MK_UNINITIALIZED struct choice choice;
+    choice.n = 0;
+    choice.is_full = false;
+    for (unsigned i = 0; i < members->n; i++) {
+        struct member *m = &members->items[i];
         if (m->server == sticky && member_takes(m, true) && !was_tried(criteria->tries, sticky) &&
             !server_is_ejected(m->server, criteria->now_ms))
             add_candidate(group, m, criteria->now_ms, &choice);
@@ -132,7 +144,7 @@ static struct member *find_sticky(struct mk_upstream_group *group, const struct 
 
 struct member *choice_make(struct mk_upstream_group *group, const struct criteria *criteria, bool *ret_is_full)
 {
-    struct choice choice;
+    MK_UNINITIALIZED struct choice choice;
     struct member *sticky = criteria->wish->sticky ? find_sticky(group, criteria, ret_is_full) : NULL;
     if (sticky || (criteria->wish->sticky && *ret_is_full))
         return sticky;

@@ -25,12 +25,20 @@ static const struct mk_upstream_group *find_group(const struct mk_command_call *
     return group;
 }
 
-static const struct member *find_member(const struct mk_upstream_group *group, struct mk_str name)
+/* Returns the first server of a line, behind which are those of its other addresses; `*ret_n`: their number. */
+static const struct member *find_line(const struct mk_upstream_group *group, struct mk_str name, unsigned *ret_n)
 {
-    for (unsigned i = 0; i < group->n; i++)
-        if (mk_str_ieq(group->members[i].line->name, name))
-            return &group->members[i];
-    return NULL;
+    const struct members *members = group_members(group);
+    const struct member *found = NULL;
+    *ret_n = 0;
+    for (unsigned i = 0; i < members->n; i++) {
+        const struct member *m = &members->items[i];
+        if (!mk_str_ieq(m->line->name, name))
+            continue;
+        found = found ? found : m;
+        ++*ret_n;
+    }
+    return found;
 }
 
 static struct mk_str cut_arg(struct mk_str arg)
@@ -64,7 +72,7 @@ static void add_state(struct mk_buf *row, const struct member *m, uint64_t now_m
 /* What of the state is the configuration's, and what the shell's. */
 static void add_origins(struct mk_buf *row, const struct member *m)
 {
-    const struct admin *set = &m->server->admin;
+    const struct admin *set = m->server->admin;
     uint32_t state = atomic_load(&set->state), weight_plus = atomic_load(&set->weight_plus);
     mk_json_cstr(row, "conf_state", admin_state_names[member_line_state(m)]);
     mk_json_number(row, "conf_weight", m->line->weight);
@@ -88,6 +96,8 @@ static void show_member(struct mk_command_call *call, const struct mk_upstream_g
     struct mk_buf *row = mk_command_begin_row(call);
     mk_json_str(row, "group", group->conf->name);
     mk_json_str(row, "server", m->line->name);
+    if (!mk_str_eq(m->server->base.address, m->line->name))
+        mk_json_str(row, "address", m->server->base.address);
     add_state(row, m, get_now(call));
     add_counts(row, m->server);
     add_origins(row, m);
@@ -96,8 +106,9 @@ static void show_member(struct mk_command_call *call, const struct mk_upstream_g
 
 static void show_group(struct mk_command_call *call, const struct mk_upstream_group *group)
 {
-    for (unsigned i = 0; i < group->n; i++)
-        show_member(call, group, &group->members[i]);
+    const struct members *members = group_members(group);
+    for (unsigned i = 0; i < members->n; i++)
+        show_member(call, group, &members->items[i]);
 }
 
 /* ── upstreams ── */
@@ -141,13 +152,16 @@ static int refuse_order(struct mk_command_call *call)
     return mk_command_refuse(call, "behind the server is expected: up, drain, down, weight N or reset");
 }
 
-/* A server that is set to `up` is to get requests now: an ejection ends. */
-static int set_state(struct mk_command_call *call, struct server *server, enum admin_state state)
+/* Servers that are set to `up` are to get requests now: an ejection ends. `m`: the first one of `n` of a line. */
+static int set_state(struct mk_command_call *call, const struct member *m, unsigned n, enum admin_state state)
 {
+    struct server *server = m->server;
+    bool was_ejected = false;
     if (call->n_args > 3)
         return refuse_order(call);
-    bool was_ejected = state == ADMIN_UP && server_readmit(server);
-    atomic_store(&server->admin.state, (uint32_t)state);
+    for (unsigned i = 0; i < n && state == ADMIN_UP; i++)
+        was_ejected |= server_readmit(m[i].server);
+    atomic_store(&server->admin->state, (uint32_t)state);
     mk_log_info("upstream %.*s: the shell (%s) has set %.*s to %s%s", MK_STR_ARG(server->base.group), call->by,
                 MK_STR_ARG(server->base.name), admin_state_names[state],
                 was_ejected ? ", which ends its ejection" : "");
@@ -159,7 +173,7 @@ static int set_weight(struct mk_command_call *call, struct server *server)
     uint64_t weight;
     if (call->n_args < 4 || !mk_str_u64(call->args[3], UPSTREAM_WEIGHT_MAX, &weight))
         return mk_command_refuse(call, "a weight is a number from 0 to %d", UPSTREAM_WEIGHT_MAX);
-    atomic_store(&server->admin.weight_plus, (uint32_t)weight + 1);
+    atomic_store(&server->admin->weight_plus, (uint32_t)weight + 1);
     mk_log_info("upstream %.*s: the shell (%s) has set the weight of %.*s to %u", MK_STR_ARG(server->base.group),
                 call->by, MK_STR_ARG(server->base.name), (unsigned)weight);
     return 0;
@@ -169,19 +183,20 @@ static int reset_server(struct mk_command_call *call, struct server *server)
 {
     if (call->n_args > 3)
         return refuse_order(call);
-    atomic_store(&server->admin.state, ADMIN_UNSET);
-    atomic_store(&server->admin.weight_plus, 0);
+    atomic_store(&server->admin->state, ADMIN_UNSET);
+    atomic_store(&server->admin->weight_plus, 0);
     mk_log_info("upstream %.*s: the shell (%s) has reset %.*s: the configuration holds", MK_STR_ARG(server->base.group),
                 call->by, MK_STR_ARG(server->base.name));
     return 0;
 }
 
-static int run_order(struct mk_command_call *call, struct server *server)
+static int run_order(struct mk_command_call *call, const struct member *m, unsigned n)
 {
+    struct server *server = m->server;
     struct mk_str word = call->args[2];
     enum admin_state state = admin_find_state(word);
     if (state != ADMIN_UNSET)
-        return set_state(call, server, state);
+        return set_state(call, m, n, state);
     if (mk_str_eq(word, MK_STR("weight")))
         return set_weight(call, server);
     return mk_str_eq(word, MK_STR("reset")) ? reset_server(call, server) : refuse_order(call);
@@ -189,41 +204,50 @@ static int run_order(struct mk_command_call *call, struct server *server)
 
 static void warn_of_none(struct mk_command_call *call, const struct mk_upstream_group *group)
 {
-    for (unsigned i = 0; i < group->n; i++)
-        if (member_takes(&group->members[i], false))
+    const struct members *members = group_members(group);
+    for (unsigned i = 0; i < members->n; i++)
+        if (member_takes(&members->items[i], false))
             return;
     mk_command_warn(call, "no server of the group %.*s gets new requests now", MK_STR_ARG(group->conf->name));
-}
-
-static bool gets_requests(const struct mk_command_call *call, const struct member *m)
-{
-    return member_takes(m, false) && !server_is_ejected(m->server, get_now(call));
 }
 
 /* The server is in use again: SlowStart begins, and requests that wait may have it. */
 static void note_back(struct server *server, uint64_t now_ms)
 {
     atomic_store(&server->slow_from_ms, now_ms);
-    group_note_room(server, now_ms);
+    group_note_room(server->pool, server, now_ms);
+}
+
+/* Carries out the order for all addresses of a line. */
+static int change_line(struct mk_command_call *call, const struct member *m, unsigned n)
+{
+    uint64_t now = get_now(call);
+    bool took = member_takes(m, false), was_ejected = server_is_ejected(m->server, now);
+    int err = run_order(call, m, n);
+    if (err < 0 || !member_takes(m, false) || (took && !was_ejected))
+        return err;
+    for (unsigned i = 0; i < n; i++)
+        if (!server_is_ejected(m[i].server, now))
+            note_back(m[i].server, now);
+    return 0;
 }
 
 static int change_server(struct mk_command_call *call)
 {
+    unsigned n;
     const struct mk_upstream_group *group = find_group(call, call->args[0]);
-    const struct member *m = group ? find_member(group, call->args[1]) : NULL;
+    const struct member *m = group ? find_line(group, call->args[1], &n) : NULL;
     if (!group)
         return refuse_group(call);
     if (!m)
         return mk_command_refuse(call, "the group %.*s has no server %.*s; upstreams %.*s lists them",
                                  MK_STR_ARG(group->conf->name), MK_STR_ARG(cut_arg(call->args[1])),
                                  MK_STR_ARG(group->conf->name));
-    bool took = gets_requests(call, m);
-    int err = run_order(call, m->server);
+    int err = change_line(call, m, n);
     if (err < 0)
         return err;
-    if (!took && gets_requests(call, m))
-        note_back(m->server, get_now(call));
-    show_member(call, group, m);
+    for (unsigned i = 0; i < n; i++)
+        show_member(call, group, &m[i]);
     warn_of_none(call, group);
     return 0;
 }
@@ -231,8 +255,8 @@ static int change_server(struct mk_command_call *call)
 static void offer_servers(struct mk_command_call *call)
 {
     const struct mk_upstream_group *group = find_group(call, call->args[0]);
-    for (unsigned i = 0; group && i < group->n; i++)
-        mk_command_offer(call, group->members[i].line->name);
+    for (unsigned i = 0; group && i < group->conf->servers.n; i++)
+        mk_command_offer(call, group->conf->servers.items[i].name);
 }
 
 static void offer_orders(struct mk_command_call *call)

@@ -4,6 +4,8 @@
  */
 #include "conf.h"
 
+#include "resolve_conf.h"
+
 #include <monkey/upstreams.h>
 
 #include <errno.h>
@@ -70,10 +72,26 @@ static struct server_line *add_line(struct server_lines *lines, struct mk_arena 
     return lines->items ? &lines->items[lines->n] : NULL;
 }
 
+/* Parses the first word of a line. */
+static int parse_target(struct server_line *line, struct mk_str word, struct mk_arena *arena, struct mk_buf *error)
+{
+    struct mk_str srv = MK_STR("srv:");
+    const char *why;
+    line->name = mk_arena_dup(arena, word);
+    if (!line->name.p)
+        return -ENOMEM;
+    line->is_srv = mk_str_starts(word, srv);
+    if (line->is_srv)
+        return resolve_parse_srv(mk_str(word.p + srv.len, word.len - srv.len), &line->target, arena, error);
+    int err = mk_dial_target_parse(arena, word, UPSTREAM_PORT, &line->target, &why);
+    if (err == -EINVAL)
+        mk_buf_addf(error, "\"%.*s\" is no address of a server: %s", MK_STR_ARG(word), why);
+    return err;
+}
+
 static int parse_server(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
     struct server_lines *lines = field;
-    const char *why;
     if (lines->n == UPSTREAM_SERVERS_MAX) {
         mk_buf_addf(error, "a group has at most %d servers", UPSTREAM_SERVERS_MAX);
         return -EINVAL;
@@ -81,10 +99,8 @@ static int parse_server(const struct mk_conf_value *value, void *field, struct m
     struct server_line *line = add_line(lines, arena);
     if (!line)
         return -ENOMEM;
-    *line = (struct server_line){.name = mk_arena_dup(arena, value->words[0]), .weight = 1};
-    int err = line->name.p ? mk_dial_target_parse(arena, line->name, UPSTREAM_PORT, &line->target, &why) : -ENOMEM;
-    if (err == -EINVAL)
-        mk_buf_addf(error, "\"%.*s\" is no address of a server: %s", MK_STR_ARG(value->words[0]), why);
+    *line = (struct server_line){.weight = 1};
+    int err = parse_target(line, value->words[0], arena, error);
     for (uint32_t i = 1; i < value->n && err == 0; i++)
         err = parse_option(line, value->words[i], error);
     lines->n += err == 0;
@@ -94,6 +110,7 @@ static int parse_server(const struct mk_conf_value *value, void *field, struct m
 /* ── the section ── */
 
 static const char *const balance_names[] = {"LeastLoaded", "RoundRobin", "Hash", "Sticky", "First", NULL};
+static const char *const family_names[] = {"Any", "IPv4", "IPv6", NULL}; /* enum lookup_family */
 
 static const struct mk_conf_key keys[] = {
     MK_CONF_KEY_CUSTOM(struct upstream_conf, name, "Name", NULL,
@@ -101,8 +118,9 @@ static const struct mk_conf_key keys[] = {
                        .flags = MK_CONF_REQUIRED, .unit = "name", .parse = parse_name),
     MK_CONF_KEY_CUSTOM(
         struct upstream_conf, servers, "Server", NULL,
-        "A server of the group: `10.0.0.1:8080`, `app.internal:8080` (port 80 without one) or "
-        "`unix:/run/app.sock`. Behind it may stand `weight=N` (1; a server of weight 2 gets twice as "
+        "A server of the group: `10.0.0.1:8080`, `app.internal:8080` (port 80 without one), "
+        "`srv:_http._tcp.app.internal` or `unix:/run/app.sock`. Each address of a name is a server; SRV records have "
+        "ports, priorities and weights. Behind it may stand `weight=N` (1; a server of weight 2 gets twice as "
         "many requests, one of weight 0 none), `backup` (only if no other server can be used), `drain` (only "
         "requests whose cookie names it, with `Sticky`) and `down` (none).",
         .flags = MK_CONF_REQUIRED | MK_CONF_REPEAT, .unit = "address [option ...]", .parse = parse_server),
@@ -187,6 +205,17 @@ static const struct mk_conf_key keys[] = {
                          "How long a server that is in use again gets fewer requests than its weight says: a tenth at "
                          "first, then more and more. Not with `Balance Hash`.",
                          .min = 0, .max = 3600000, .unit = "s"),
+    MK_CONF_KEY_DURATION(struct upstream_conf, resolve_ms, "Resolve", "10s",
+                         "How long the addresses of a name count at most; their time to live if that is shorter, but a "
+                         "second at least, unless this is less. 0: names are looked up for each connection, and a name "
+                         "is one server.",
+                         .min = 0, .max = 86400000, .unit = "s"),
+    MK_CONF_KEY_CUSTOM(struct upstream_conf, name_servers, "NameServer", NULL,
+                       "A name server that is asked for the addresses of names, in place of those of the system: an "
+                       "address, with a port or without. The next one is asked if it does not answer.",
+                       .flags = MK_CONF_REPEAT, .unit = "address", .parse = resolve_parse_name_server),
+    MK_CONF_KEY_ENUM(struct upstream_conf, family, "Family", "Any",
+                     "Which addresses of names are used: all (`Any`), `IPv4` or `IPv6`.", .names = family_names),
     {0},
 };
 
@@ -201,10 +230,24 @@ static void check_pairs(const struct mk_conf_check *check, const struct upstream
         mk_conf_error(check, offsetof(struct upstream_conf, sticky_secret), "it is for Balance Sticky");
 }
 
+/* Lines `Server srv:...`. */
+static void check_services(const struct mk_conf_check *check, const struct upstream_conf *conf)
+{
+    size_t key = offsetof(struct upstream_conf, servers);
+    for (uint32_t i = 0; i < conf->servers.n; i++) {
+        const struct server_line *line = &conf->servers.items[i];
+        if (line->is_srv && !conf->resolve_ms)
+            mk_conf_error_nth(check, key, i, "SRV records need Resolve: a connection has no time to look them up");
+        if (line->is_srv && line->weight != 1)
+            mk_conf_error_nth(check, key, i, "the SRV records have the weights");
+    }
+}
+
 static void check_section(const struct mk_conf_check *check, void *section)
 {
     const struct server_lines *lines = &((const struct upstream_conf *)section)->servers;
     check_pairs(check, section);
+    check_services(check, section);
     size_t key = offsetof(struct upstream_conf, servers);
     uint64_t weights = 0;
     for (uint32_t i = 0; i < lines->n; i++) {
@@ -222,6 +265,7 @@ static const struct mk_conf_foreign foreign[] = {
     {"least_conn", "that is `Balance LeastLoaded`"},
     {"max_fails", "that is `EjectAfter`"},
     {"fail_timeout", "that is `EjectTime`"},
+    {"resolver", "that is `NameServer`"},
     {"ip_hash", "that is `Balance Hash`"},
     {"max_conns", "that is `MaxConnections`"},
     {"maxconn", "that is `MaxConnections`"},

@@ -7,6 +7,7 @@
 
 #include "eject.h"
 #include "hash_by.h"
+#include "lookup.h"
 #include "retry.h"
 #include "sticky.h"
 
@@ -25,10 +26,10 @@ enum upstream_balance {
 
 /* A line `Server`. */
 struct server_line {
-    struct mk_str name; /* the address, as it was written */
-    const struct mk_dial_target *target;
+    struct mk_str name;                  /* the address, as it was written */
+    const struct mk_dial_target *target; /* with is_srv: the name of the service */
     uint32_t weight;
-    bool is_backup, is_down, is_draining;
+    bool is_backup, is_down, is_draining, is_srv;
 };
 
 struct server_lines {
@@ -52,7 +53,16 @@ struct upstream_conf {
     struct eject_on eject_on;
     int64_t eject_after, eject_most;
     uint32_t eject_slower_ms, eject_time_ms, slow_start_ms;
+    uint32_t resolve_ms; /* the longest that addresses of names count; 0: names are looked up for each connection */
+    struct lookup_servers name_servers;
+    int family; /* enum lookup_family */
 };
+
+/* Tells whether the addresses of a line are looked up: it has a name, neither an address nor a path. */
+static inline bool server_line_is_name(const struct upstream_conf *conf, const struct server_line *line)
+{
+    return conf->resolve_ms && !line->target->addr;
+}
 
 extern const struct mk_conf_section upstream_sections[];
 

@@ -8,74 +8,146 @@
 #include "choice.h"
 
 #include <monkey/random.h>
-#include <monkey/siphash.h>
 
 #include <errno.h>
+#include <time.h>
 
 enum { PROBE_MS = 100 }; /* how often a server that does not respond is tried for the requests that Hold has wait */
 
-static const uint64_t no_key[2]; /* servers have the same hash on each machine */
+/* ── servers ── */
+
+/* Requests that wait for room may have it on servers that are new. */
+static void fill_new_servers(struct mk_upstream_group *group, const struct members *members)
+{
+    uint64_t now = group_now_ms();
+    for (unsigned i = 0; i < members->n && group->conf->max_connections; i++)
+        group_note_room(group->pool, members->items[i].server, now);
+}
+
+/* Makes the list of servers anew. Under the lock of names. Returns 0, or -ENOMEM: it stays as it was. */
+static int update_members(struct mk_upstream_group *group)
+{
+    struct members *former = group->members, *members = members_make(group->conf, group->pool, group->watches);
+    if (!members)
+        return -ENOMEM;
+    if (group->has_tokens)
+        members_make_tokens(members, group->sticky_key);
+    pthread_mutex_lock(&group->pool->lock);
+    pthread_mutex_lock(&group->turns_lock);
+    if (former)
+        members_take_turns(members, former);
+    pthread_mutex_unlock(&group->turns_lock);
+    atomic_store_explicit(&group->members, members, memory_order_release);
+    pthread_mutex_unlock(&group->pool->lock);
+    if (!former)
+        return 0;
+    members_retire(former);
+    fill_new_servers(group, members);
+    return 0;
+}
+
+static int on_changed(struct name_watch *watch)
+{
+    return update_members(watch->ctx);
+}
+
+static int watch_line(struct mk_upstream_group *group, struct names *names, unsigned i)
+{
+    const struct upstream_conf *conf = group->conf;
+    const struct server_line *line = &conf->servers.items[i];
+    const struct name_conf name = {
+        .group = conf->name,
+        .line = line->name,
+        .host = line->target->host,
+        .is_srv = line->is_srv,
+        .port = line->target->port,
+        .family = conf->family,
+        .servers = conf->name_servers,
+        .ttl_ms_max = conf->resolve_ms,
+    };
+    group->watches[i] = (struct name_watch){.changed = on_changed, .ctx = group};
+    return names_watch(names, &group->watches[i], &name);
+}
+
+/* Under the lock of names, so that no list is made before all lines are there. */
+static int open_members(struct mk_upstream_group *group, struct names *names)
+{
+    int err = 0;
+    for (unsigned i = 0; i < group->conf->servers.n && err == 0; i++)
+        if (server_line_is_name(group->conf, &group->conf->servers.items[i]))
+            err = watch_line(group, names, i);
+    return err < 0 ? err : update_members(group);
+}
 
 /* ── life ── */
 
-static struct mk_upstream_group *free_failed(struct mk_upstream_group *group)
+static size_t get_bytes(const struct upstream_conf *conf)
 {
+    return sizeof(struct mk_upstream_group) + conf->servers.n * sizeof(struct name_watch);
+}
+
+struct mk_upstream_group *group_make(const struct upstream_conf *conf, struct names *names)
+{
+    struct mk_upstream_group *group = mk_account_alloc(NULL, get_bytes(conf));
+    if (!group)
+        return NULL;
+    memset(group, 0, get_bytes(conf));
+    group->conf = conf;
+    group->pool = pool_hold(conf->name);
+    pthread_mutex_init(&group->turns_lock, NULL);
+    mk_random(&group->seed, sizeof(group->seed)); /* any will do */
+    names_lock();
+    int err = group->pool ? open_members(group, names) : -ENOMEM;
+    names_unlock();
+    if (err == 0)
+        return group;
     group_free(group);
     return NULL;
 }
 
-struct mk_upstream_group *group_make(const struct upstream_conf *conf)
-{
-    size_t bytes = sizeof(struct mk_upstream_group) + conf->servers.n * sizeof(struct member);
-    struct mk_upstream_group *group = mk_account_alloc(NULL, bytes);
-    if (!group)
-        return NULL;
-    *group = (struct mk_upstream_group){.conf = conf, .pool = pool_hold(conf->name)};
-    pthread_mutex_init(&group->turns_lock, NULL);
-    mk_random(&group->seed, sizeof(group->seed)); /* any will do */
-    if (!group->pool)
-        return free_failed(group);
-    for (; group->n < conf->servers.n; group->n++) {
-        struct member *m = &group->members[group->n];
-        *m = (struct member){.line = &conf->servers.items[group->n]};
-        m->hash = mk_siphash(no_key, m->line->name.p, m->line->name.len);
-        m->server = servers_hold(group->pool, m->line->name);
-        if (!m->server)
-            return free_failed(group);
-    }
-    return group;
-}
-
 void group_free(struct mk_upstream_group *group)
 {
-    for (unsigned i = 0; i < group->n; i++)
-        server_release(group->members[i].server);
+    names_lock();
+    for (unsigned i = 0; i < group->conf->servers.n; i++)
+        names_unwatch(&group->watches[i]);
+    names_unlock();
+    if (group->members)
+        members_free(group->members);
     if (group->pool)
         pool_release(group->pool);
     pthread_mutex_destroy(&group->turns_lock);
-    mk_account_free(NULL, group, sizeof(*group) + group->conf->servers.n * sizeof(*group->members));
+    mk_account_free(NULL, group, get_bytes(group->conf));
 }
 
+/* Nothing reads the list of a group that is not in use, but other addresses may replace it. */
 void group_make_tokens(struct mk_upstream_group *group, const uint64_t key[2])
 {
-    for (unsigned i = 0; i < group->n; i++)
-        sticky_make_token(key, group->conf->name, group->members[i].line->name, group->members[i].token);
+    names_lock();
+    memcpy(group->sticky_key, key, sizeof(group->sticky_key));
+    group->has_tokens = true;
+    members_make_tokens(group->members, key);
+    names_unlock();
 }
 
 const struct member *group_find_member(const struct mk_upstream_group *group, const struct mk_upstream_server *server)
 {
-    for (unsigned i = 0; i < group->n; i++)
-        if (&group->members[i].server->base == server)
-            return &group->members[i];
-    return NULL;
+    return members_find(group_members(group), server, 0);
 }
 
 struct server *group_find_sticky(const struct mk_upstream_group *group, struct mk_str value)
 {
-    for (unsigned i = 0; i < group->n; i++)
-        if (sticky_is_token(group->members[i].token, value))
-            return group->members[i].server;
+    const struct members *members = group_members(group);
+    for (unsigned i = 0; i < members->n; i++)
+        if (sticky_is_token(members->items[i].token, value))
+            return members->items[i].server;
     return NULL;
+}
+
+uint64_t group_now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
 /* ── a server ── */
@@ -163,8 +235,9 @@ static int pick_for(struct mk_upstream_wait *wait, const struct server *only, ui
 /* With Hold one of the requests tries a server that has not been tried for a while. Under the lock. */
 static bool probe_server(struct mk_upstream_wait *wait, uint64_t now, struct mk_upstream_server **ret)
 {
-    for (unsigned i = 0; i < wait->group->n; i++) {
-        struct server *server = wait->group->members[i].server;
+    struct members *members = group_members(wait->group);
+    for (unsigned i = 0; i < members->n; i++) {
+        struct server *server = members->items[i].server;
         if (server->probe_ms > now || pick_for(wait, server, now, ret) < 0)
             continue;
         server->probe_ms = now + PROBE_MS;
@@ -305,14 +378,13 @@ void group_cancel(struct mk_upstream_wait *wait)
     if (!server)
         return;
     mk_message_cancel(wait->loop, &wait->message);
-    atomic_fetch_sub(&server_of(server)->load, 1);
-    group_note_room(server_of(server), mk_loop_now_ms(wait->loop));
+    server_drop_load(server_of(server));
+    group_note_room(pool, server_of(server), mk_loop_now_ms(wait->loop));
 }
 
 /* Gives a server to requests that wait, the first ones before others, until it is full. */
-static void grant(struct server *server, bool is_held, uint64_t now)
+static void grant(struct pool *pool, const struct server *server, bool is_held, uint64_t now)
 {
-    struct pool *pool = server->pool;
     struct mk_list *n, *save;
     pthread_mutex_lock(&pool->lock);
     MK_LIST_EACH(&pool->waiting, n, save) {
@@ -329,14 +401,14 @@ static void grant(struct server *server, bool is_held, uint64_t now)
     pthread_mutex_unlock(&pool->lock);
 }
 
-void group_note_room(struct server *server, uint64_t now_ms)
+void group_note_room(struct pool *pool, const struct server *server, uint64_t now_ms)
 {
-    if (atomic_load(&server->pool->n_waiting))
-        grant(server, false, now_ms);
+    if (atomic_load(&pool->n_waiting))
+        grant(pool, server, false, now_ms);
 }
 
 void group_note_response(struct server *server, uint64_t now_ms)
 {
     if (atomic_load_explicit(&server->pool->n_waiting, memory_order_relaxed))
-        grant(server, true, now_ms);
+        grant(server->pool, server, true, now_ms);
 }

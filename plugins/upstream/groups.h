@@ -7,8 +7,8 @@
 
 #include "members.h"
 
-/* Makes the group of a section. Returns NULL without memory. */
-struct mk_upstream_group *group_make(const struct upstream_conf *conf);
+/* Makes the group of a section, whose names are added to `names`. Returns NULL without memory. */
+struct mk_upstream_group *group_make(const struct upstream_conf *conf, struct names *names);
 void group_free(struct mk_upstream_group *group);
 /* Makes the values of the cookies. */
 void group_make_tokens(struct mk_upstream_group *group, const uint64_t key[2]);
@@ -21,9 +21,15 @@ int group_choose(const struct mk_upstream_group *group, struct mk_loop *loop, co
                  struct mk_upstream_tries *tries, struct mk_upstream_wait *wait, struct mk_upstream_server **ret);
 /* As mk_upstreams.cancel. */
 void group_cancel(struct mk_upstream_wait *wait);
-/* A server has room for a request, or has responded: the first ones that wait for that get it. Any thread. */
-void group_note_room(struct server *server, uint64_t now_ms);
+/*
+ * A server has room for a request, or has responded: the first ones that wait for that get it. Any thread. The first
+ * only compares `server`, which may be gone.
+ */
+void group_note_room(struct pool *pool, const struct server *server, uint64_t now_ms);
 void group_note_response(struct server *server, uint64_t now_ms);
+
+/* Returns the clock of the loops, also for a thread whose loop has ended. */
+uint64_t group_now_ms(void);
 
 /* Returns the server whose cookie has this value; NULL: there is none. */
 struct server *group_find_sticky(const struct mk_upstream_group *group, struct mk_str value);

@@ -58,6 +58,10 @@ struct lookup_result {
     struct lookup_address addresses[LOOKUP_ADDRESSES_MAX]; /* by their priority, and in one order for the same ones */
 };
 
+/* Once for the process. The first returns 0 or -ENOMEM. */
+int lookups_init(void);
+void lookups_release(void);
+
 struct lookup;
 typedef void (*lookup_fn)(struct lookup *lookup, void *ctx);
 
@@ -67,8 +71,10 @@ struct lookup *lookup_new(const struct lookup_query *query);
 void lookup_start(struct lookup *l, struct mk_loop *loop, lookup_fn fn, void *ctx);
 /* Makes `n` lookups at the same time, and returns when all have ended, or failed since `ms` are over. */
 void lookups_wait(struct lookup *const *lookups, unsigned n, uint32_t ms);
-/* Once it has ended. */
-const struct lookup_result *lookup_get_result(const struct lookup *l);
+/* Once it has ended; the caller may change it. */
+struct lookup_result *lookup_get_result(struct lookup *l);
+/* Adds an address, at its place, unless it is there. */
+void lookup_add(struct lookup_result *r, const struct lookup_address *address);
 /* Frees it, also before its end. */
 void lookup_free(struct lookup *l);
 

@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <netdb.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -40,34 +39,47 @@ static const char *find_phrase(int status)
 
 /* ── addresses ── */
 
-static bool is_known(const struct lookup_result *r, const struct lookup_address *one)
+static int compare_addresses(const struct lookup_address *a, const struct lookup_address *b)
 {
-    for (unsigned i = 0; i < r->n; i++)
-        if (memcmp(&r->addresses[i].address, &one->address, sizeof(one->address)) == 0)
-            return true;
-    return false;
-}
-
-static void add_address(struct lookup_result *r, const struct target *target, int family, const void *bytes)
-{
-    struct lookup_address one = {.priority = target->priority, .weight = target->weight};
-    mk_address_set(&one.address, family, bytes, target->port);
-    if (is_known(r, &one))
-        return;
-    r->has_more |= r->n == LOOKUP_ADDRESSES_MAX;
-    if (r->n < LOOKUP_ADDRESSES_MAX)
-        r->addresses[r->n++] = one;
-}
-
-static int compare_addresses(const void *left, const void *right)
-{
-    const struct lookup_address *a = left, *b = right;
     if (a->priority != b->priority)
         return a->priority < b->priority ? -1 : 1;
     if (a->address.family != b->address.family)
         return a->address.family < b->address.family ? -1 : 1;
     int order = memcmp(a->address.bytes, b->address.bytes, sizeof(a->address.bytes));
     return order ? order : (int)a->address.port - (int)b->address.port;
+}
+
+/* Finds the place of an address that is to stand in order. */
+static unsigned find_place(const struct lookup_result *r, const struct lookup_address *one)
+{
+    unsigned low = 0, high = r->n;
+    while (low < high) {
+        unsigned middle = (low + high) / 2;
+        if (compare_addresses(&r->addresses[middle], one) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+void lookup_add(struct lookup_result *r, const struct lookup_address *one)
+{
+    unsigned at = find_place(r, one);
+    if (at < r->n && compare_addresses(&r->addresses[at], one) == 0)
+        return;
+    r->has_more |= r->n == LOOKUP_ADDRESSES_MAX;
+    if (r->n == LOOKUP_ADDRESSES_MAX)
+        return;
+    memmove(&r->addresses[at + 1], &r->addresses[at], (r->n++ - at) * sizeof(*one));
+    r->addresses[at] = *one;
+}
+
+static void add_address(struct lookup_result *r, const struct target *target, int family, const void *bytes)
+{
+    struct lookup_address one = {.priority = target->priority, .weight = target->weight};
+    mk_address_set(&one.address, family, bytes, target->port);
+    lookup_add(r, &one);
 }
 
 void lookup_print(const struct mk_address *address, struct mk_buf *out)
@@ -83,7 +95,6 @@ void lookup_print(const struct mk_address *address, struct mk_buf *out)
 static void end_lookup(struct lookup *l)
 {
     struct lookup_result *r = &l->result;
-    qsort(r->addresses, r->n, sizeof(*r->addresses), compare_addresses);
     r->status = r->n ? LOOKUP_OK : l->failure ? LOOKUP_FAILED : LOOKUP_NO_ADDRESS;
     if (!r->n)
         r->why = find_phrase(l->failure ? l->failure : l->answer ? l->answer : ARES_ENODATA);
@@ -208,6 +219,18 @@ static void ask_more(struct lookup *l)
         end_lookup(l);
 }
 
+/* ── the library ── */
+
+int lookups_init(void)
+{
+    return ares_library_init(ARES_LIB_INIT_ALL) == ARES_SUCCESS ? 0 : -ENOMEM;
+}
+
+void lookups_release(void)
+{
+    ares_library_cleanup();
+}
+
 /* ── the channel ── */
 
 static int set_servers(struct lookup *l)
@@ -304,7 +327,7 @@ struct lookup *lookup_new(const struct lookup_query *query)
     return l;
 }
 
-const struct lookup_result *lookup_get_result(const struct lookup *l)
+struct lookup_result *lookup_get_result(struct lookup *l)
 {
     return &l->result;
 }

@@ -5,16 +5,7 @@
 #ifndef UPSTREAM_MEMBERS_H
 #define UPSTREAM_MEMBERS_H
 
-#include "servers.h"
-
-/* A server as the configuration of its group has it. */
-struct member {
-    struct server *server; /* held */
-    const struct server_line *line;
-    struct turn turn;
-    uint64_t hash;                  /* of the server's name */
-    char token[STICKY_TOKEN_BYTES]; /* with Balance Sticky */
-};
+#include "member_list.h"
 
 /* Return what the line says, and what is in force, since the shell may have set something else. Any thread. */
 static inline enum admin_state member_line_state(const struct member *m)
@@ -23,13 +14,13 @@ static inline enum admin_state member_line_state(const struct member *m)
 }
 static inline enum admin_state member_state(const struct member *m)
 {
-    uint32_t set = atomic_load_explicit(&m->server->admin.state, memory_order_relaxed);
+    uint32_t set = atomic_load_explicit(&m->server->admin->state, memory_order_relaxed);
     return set != ADMIN_UNSET ? (enum admin_state)set : member_line_state(m);
 }
 static inline uint32_t member_weight(const struct member *m)
 {
-    uint32_t set = atomic_load_explicit(&m->server->admin.weight_plus, memory_order_relaxed);
-    return set ? set - 1 : m->line->weight;
+    uint32_t set = atomic_load_explicit(&m->server->admin->weight_plus, memory_order_relaxed);
+    return set ? set - 1 : m->weight ? m->weight : m->line->weight;
 }
 
 /* Returns whether the member may get a request; `is_sticky`: the request names it by its cookie. */
@@ -45,9 +36,21 @@ struct mk_upstream_group {
     struct pool *pool;          /* held */
     pthread_mutex_t turns_lock; /* of RoundRobin */
     _Atomic uint64_t seed;
-    unsigned n;
-    struct member members[];
+    /* replaced under the locks of names and of the pool */
+    _Atomic(struct members *) members;
+    uint64_t sticky_key[2];
+    bool has_tokens;             /* made of that key; under the lock of names */
+    struct name_watch watches[]; /* of the lines; those without a name are zeroed */
 };
+
+/*
+ * Returns the servers of a group, valid until the turn of a loop ends that has joined the epochs, or as long as the
+ * lock of the pool is held.
+ */
+static inline struct members *group_members(const struct mk_upstream_group *group)
+{
+    return atomic_load_explicit(&group->members, memory_order_acquire);
+}
 
 /* What a request wants, besides a server that it has not had. */
 struct wish {

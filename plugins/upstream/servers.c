@@ -14,6 +14,12 @@ enum { ARENA_BYTES_MAX = 65536, EJECTIONS_MAX = 16 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct server *first; /* under the lock */
+static struct mk_epoch_queue retired_queue = {.lock = PTHREAD_MUTEX_INITIALIZER, .end = &retired_queue.first};
+
+struct mk_epoch_queue *servers_retired(void)
+{
+    return &retired_queue;
+}
 
 static const struct mk_counter_info infos[SERVER_COUNTS] = {
     [SERVER_REQUESTS] = {"upstream", "server_requests", "requests that were passed to a server of a group",
@@ -32,32 +38,75 @@ static void open_counters(struct server *server)
         server->counters[i] = mk_counter_open(&infos[i], labels, MK_COUNT_OF(labels));
 }
 
-static int init_server(struct server *server, struct mk_str name)
+/* The key of an address: the line and the address. */
+static struct mk_str make_key(struct server *server)
+{
+    const struct mk_upstream_server *base = &server->base;
+    size_t len = base->name.len + 1 + base->address.len;
+    char *key = mk_arena_alloc(&server->arena, len);
+    if (!key)
+        return MK_STR_NONE;
+    memcpy(key, base->name.p, base->name.len);
+    key[base->name.len] = ' ';
+    memcpy(key + base->name.len + 1, base->address.p, base->address.len);
+    return mk_str(key, len);
+}
+
+static int init_server(struct server *server, struct mk_str name, struct mk_str address)
 {
     const char *why;
     struct mk_upstream_server *base = &server->base;
     mk_arena_init(&server->arena, NULL, ARENA_BYTES_MAX, NULL, 0);
     base->group = server->pool->name;
     base->name = mk_arena_dup(&server->arena, name);
-    if (!base->name.p)
+    base->address = address.len ? mk_arena_dup(&server->arena, address) : base->name;
+    if (!base->name.p || !base->address.p)
         return -ENOMEM;
-    return mk_dial_target_parse(&server->arena, base->name, UPSTREAM_PORT, &base->target, &why);
+    base->key = address.len ? make_key(server) : base->name;
+    if (!base->key.p)
+        return -ENOMEM;
+    return mk_dial_target_parse(&server->arena, base->address, UPSTREAM_PORT, &base->target, &why);
+}
+
+/* What the shell has set holds for all addresses of a line. Under the lock. Returns NULL without memory. */
+static struct admin *hold_admin(const struct pool *pool, struct mk_str name)
+{
+    struct admin *admin = NULL;
+    for (const struct server *other = first; other && !admin; other = other->next)
+        if (other->pool == pool && mk_str_eq(other->base.name, name))
+            admin = other->admin;
+    if (!admin) {
+        admin = mk_account_alloc(NULL, sizeof(*admin));
+        if (!admin)
+            return NULL;
+        *admin = (struct admin){0};
+    }
+    atomic_fetch_add(&admin->refs, 1);
+    return admin;
+}
+
+static void release_admin(struct admin *admin)
+{
+    if (admin && atomic_fetch_sub(&admin->refs, 1) == 1)
+        mk_account_free(NULL, admin, sizeof(*admin));
 }
 
 static void free_server(struct server *server)
 {
+    release_admin(server->admin);
     pool_release(server->pool);
     mk_arena_release(&server->arena);
     mk_account_free(NULL, server, sizeof(*server));
 }
 
-static struct server *make_server(struct pool *pool, struct mk_str name)
+static struct server *make_server(struct pool *pool, struct mk_str name, struct mk_str address)
 {
     struct server *server = mk_account_alloc(NULL, sizeof(*server));
     if (!server)
         return NULL;
-    *server = (struct server){.next = first, .pool = pool_hold(pool->name)};
-    if (init_server(server, name) < 0) {
+    *server = (struct server){.next = first, .pool = pool_hold(pool->name), .admin = hold_admin(pool, name)};
+    int err = init_server(server, name, address);
+    if (!server->admin || err < 0) {
         free_server(server);
         return NULL;
     }
@@ -66,33 +115,63 @@ static struct server *make_server(struct pool *pool, struct mk_str name)
     return server;
 }
 
-struct server *servers_hold(struct pool *pool, struct mk_str name)
+static bool is_server(const struct server *server, const struct pool *pool, struct mk_str name, struct mk_str address)
+{
+    const struct mk_upstream_server *base = &server->base;
+    return server->pool == pool && mk_str_eq(base->address, address.len ? address : name) &&
+           mk_str_eq(base->name, name);
+}
+
+struct server *servers_hold(struct pool *pool, struct mk_str name, struct mk_str address)
 {
     pthread_mutex_lock(&lock);
     struct server *server = first;
-    while (server && !(server->pool == pool && mk_str_eq(server->base.name, name)))
+    while (server && !is_server(server, pool, name, address))
         server = server->next;
     if (!server)
-        server = make_server(pool, name);
-    if (server)
+        server = make_server(pool, name, address);
+    if (server) {
         server->refs++;
+        server->is_gone = false;
+    }
     pthread_mutex_unlock(&lock);
     return server;
+}
+
+static void free_retired(struct mk_retired *retired)
+{
+    free_server(MK_CONTAINER_OF(retired, struct server, retired));
+}
+
+/*
+ * Frees a server that no list has, unless it has requests: the last of these comes back here. The loops in which they
+ * were may see it until their turns end.
+ */
+static void free_unused(struct server *server)
+{
+    pthread_mutex_lock(&lock);
+    struct server **at = &first;
+    while (*at && *at != server)
+        at = &(*at)->next;
+    bool is_unused = *at && server->is_gone && !server->load;
+    if (is_unused)
+        *at = server->next;
+    pthread_mutex_unlock(&lock);
+    if (!is_unused)
+        return;
+    mk_epoch_retire(&retired_queue, &server->retired, free_retired);
+    mk_epoch_reclaim(&retired_queue);
 }
 
 void server_release(struct server *server)
 {
     pthread_mutex_lock(&lock);
     bool is_last = --server->refs == 0;
-    if (is_last) {
-        struct server **at = &first;
-        while (*at != server)
-            at = &(*at)->next;
-        *at = server->next;
-    }
+    if (is_last)
+        server->is_gone = true;
     pthread_mutex_unlock(&lock);
     if (is_last)
-        free_server(server);
+        free_unused(server);
 }
 
 static bool is_used(struct mk_str label, void *ctx)
@@ -121,10 +200,16 @@ void server_note_begin(struct server *server, const struct mk_worker *worker)
     mk_counter_add(server->counters[SERVER_ACTIVE], worker, 1);
 }
 
+void server_drop_load(struct server *server)
+{
+    if (atomic_fetch_sub(&server->load, 1) == 1 && server->is_gone)
+        free_unused(server);
+}
+
 void server_end(struct server *server, const struct mk_worker *worker)
 {
-    atomic_fetch_sub(&server->load, 1);
     mk_counter_add(server->counters[SERVER_ACTIVE], worker, -1);
+    server_drop_load(server);
 }
 
 void server_note_response(struct server *server)
@@ -135,7 +220,7 @@ void server_note_response(struct server *server)
         return;
     if (atomic_exchange(&server->ejections, 0))
         mk_log_info("upstream %.*s: %.*s responds again", MK_STR_ARG(server->base.group),
-                    MK_STR_ARG(server->base.name));
+                    MK_STR_ARG(server->base.address));
     atomic_store(&server->ejected_until, 0);
 }
 
@@ -164,5 +249,5 @@ void server_note_failure(struct server *server, const struct upstream_conf *conf
     atomic_store(&server->slow_from_ms, now_ms + ms);
     mk_counter_add(server->counters[SERVER_EJECTIONS], worker, 1);
     mk_log_warn("upstream %.*s: %.*s has failed %u times in a row, and gets no requests for %llu ms",
-                MK_STR_ARG(server->base.group), MK_STR_ARG(server->base.name), failures, (unsigned long long)ms);
+                MK_STR_ARG(server->base.group), MK_STR_ARG(server->base.address), failures, (unsigned long long)ms);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What the process knows of servers: their load and failures, over reloads and for all workers. A server is one of a
- * group; it lasts as long as a generation names it.
+ * group: a line `Server`, or an address of a name there. It lasts as long as a generation names it, and as long as it
+ * has requests.
  *
  *     in use ── EjectAfter failures in a row ─► ejected for EjectTime ─► in use; EjectTime doubles until a response
  */
@@ -13,6 +14,7 @@
 #include "conf.h"
 #include "pool.h"
 
+#include <monkey/epoch.h>
 #include <monkey/upstreams.h>
 
 #include <stdatomic.h>
@@ -26,7 +28,9 @@ struct server {
     struct mk_arena arena; /* of its strings */
     struct server *next;
     struct pool *pool; /* of its group, held */
-    unsigned refs;     /* under the lock of all servers, as `next` */
+    struct mk_retired retired;
+    unsigned refs;        /* lists of members; under the lock of all servers, as `next` */
+    _Atomic bool is_gone; /* no list has it */
     const struct mk_counter *counters[SERVER_COUNTS];
     _Atomic uint32_t load;          /* requests under way */
     _Atomic uint32_t failures;      /* in a row */
@@ -34,7 +38,7 @@ struct server {
     _Atomic uint64_t ejected_until; /* in ms of the loop's clock; 0: it was not */
     _Atomic uint64_t slow_from_ms;  /* when SlowStart began; 0: never */
     uint64_t probe_ms;              /* with Hold: it is not tried before; under the lock of the pool */
-    struct admin admin;             /* what the shell has set */
+    struct admin *admin;            /* of its line, held */
 };
 
 static inline struct server *server_of(struct mk_upstream_server *base)
@@ -42,9 +46,14 @@ static inline struct server *server_of(struct mk_upstream_server *base)
     return (struct server *)(void *)((char *)base - offsetof(struct server, base));
 }
 
-/* Finds or makes the server of a line, and holds it. Returns NULL without memory. Any thread, as the others. */
-struct server *servers_hold(struct pool *pool, struct mk_str name);
+/*
+ * Finds or makes the server of a line, or of an address of its name (empty: none), and holds it. Returns NULL without
+ * memory. Any thread, as the others.
+ */
+struct server *servers_hold(struct pool *pool, struct mk_str name, struct mk_str address);
 void server_release(struct server *server);
+/* Returns the queue of what loops may still see. */
+struct mk_epoch_queue *servers_retired(void);
 
 static inline bool server_is_ejected(struct server *server, uint64_t now_ms)
 {
@@ -57,6 +66,8 @@ static inline bool server_is_ejected(struct server *server, uint64_t now_ms)
  */
 void server_note_begin(struct server *server, const struct mk_worker *worker);
 void server_end(struct server *server, const struct mk_worker *worker);
+/* Takes back a request that was not counted. The server may be gone behind this, and behind server_end(). */
+void server_drop_load(struct server *server);
 /* The server has served a request, or has failed. */
 void server_note_response(struct server *server);
 void server_note_failure(struct server *server, const struct upstream_conf *conf, const struct mk_worker *worker,

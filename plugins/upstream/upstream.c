@@ -10,7 +10,6 @@
 #include <monkey/cookie.h>
 
 #include <errno.h>
-#include <time.h>
 
 extern const struct mk_plugin mk_plugin_upstream;
 
@@ -21,8 +20,12 @@ struct process {
 /* The groups of a generation, and what runs once for them. */
 struct generation {
     struct mk_upstream_group *first;
+    struct names names;
     struct runner runner;
+    struct runner_user names_user;
 };
+
+enum { FIRST_LOOKUP_MS = 2000 }; /* of all names of a configuration that are new */
 
 static unsigned generations; /* in the hooks of the configuration */
 
@@ -72,18 +75,11 @@ static int choose(const struct mk_upstream_group *group, struct mk_request *req,
     return r;
 }
 
-/* The clock of the loops, also for a thread whose loop has ended. */
-static uint64_t get_monotonic_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 static void end(struct mk_upstream_server *server, const struct mk_worker *worker)
 {
+    struct pool *pool = server_of(server)->pool;
     server_end(server_of(server), worker);
-    group_note_room(server_of(server), get_monotonic_ms());
+    group_note_room(pool, server_of(server), group_now_ms());
 }
 
 static void report(const struct mk_upstream_group *group, struct mk_upstream_server *server, struct mk_worker *worker,
@@ -126,9 +122,12 @@ static const struct mk_upstreams upstreams = {
 static int start_process(void **ret_state)
 {
     struct process *process = mk_account_alloc(NULL, sizeof(*process));
-    if (!process)
+    if (!process || lookups_init() < 0) {
+        mk_account_free(NULL, process, sizeof(*process));
         return -ENOMEM;
+    }
     runners_init(&process->runners);
+    mk_epoch_queue_init(servers_retired());
     *ret_state = process;
     return 0;
 }
@@ -137,10 +136,22 @@ static void stop_process(void *state)
 {
     struct process *process = state;
     runners_release(&process->runners);
+    mk_epoch_queue_release(servers_retired());
+    lookups_release();
     mk_account_free(NULL, process, sizeof(*process));
 }
 
 /* ── generations ── */
+
+static void start_names(struct runner_user *user, struct mk_worker *worker)
+{
+    names_start(&MK_CONTAINER_OF(user, struct generation, names_user)->names, mk_worker_loop(worker));
+}
+
+static void stop_names(struct runner_user *user)
+{
+    names_stop(&MK_CONTAINER_OF(user, struct generation, names_user)->names);
+}
 
 /* The counters of what no generation names. */
 static void hide_unused(void)
@@ -169,12 +180,15 @@ static int start_generation(struct mk_generation *g, void **ret_state)
     if (!own)
         return -ENOMEM;
     *own = (struct generation){0};
+    names_init(&own->names);
     runner_init(&own->runner);
+    own->names_user = (struct runner_user){.start = start_names, .stop = stop_names};
+    runner_add(&own->runner, &own->names_user);
     struct mk_upstream_group **end = &own->first;
     generations++;
     for (const struct upstream_conf *conf = mk_generation_conf(g, upstream_sections); conf;
          conf = mk_generation_conf_next(g, upstream_sections, conf)) {
-        struct mk_upstream_group *group = group_make(conf);
+        struct mk_upstream_group *group = group_make(conf, &own->names);
         if (!group) {
             stop_generation(g, own);
             return -ENOMEM;
@@ -182,6 +196,7 @@ static int start_generation(struct mk_generation *g, void **ret_state)
         *end = group;
         end = &group->next;
     }
+    names_resolve(&own->names, FIRST_LOOKUP_MS);
     *ret_state = own;
     return 0;
 }
@@ -204,6 +219,29 @@ static int prepare_sticky(struct mk_generation *g, struct mk_upstream_group *gro
     return -EINVAL;
 }
 
+static void warn_of_name(struct mk_generation *g, const struct mk_upstream_group *group, unsigned line)
+{
+    const struct server_line *own = &group->conf->servers.items[line];
+    const char *why = names_get_failure(&group->watches[line]);
+    unsigned n = 0;
+    if (why)
+        names_get(&group->watches[line], &n);
+    if (why && !n)
+        mk_host_warn(mk_generation_first_host(g), group->conf, offsetof(struct upstream_conf, servers), line,
+                     "%.*s has no address now (%s); %s", MK_STR_ARG(own->target->host), why,
+                     own->is_srv ? "it has no servers until it does"
+                                 : "it is looked up for each connection until it does");
+}
+
+static void warn_of_names(struct mk_generation *g, const struct generation *own)
+{
+    names_lock();
+    for (const struct mk_upstream_group *group = own->first; group; group = group->next)
+        for (unsigned i = 0; i < group->conf->servers.n; i++)
+            warn_of_name(g, group, i);
+    names_unlock();
+}
+
 /* Finds groups of one name. Returns 0 or -EINVAL. */
 static int check_names(struct mk_generation *g, const struct generation *own)
 {
@@ -223,6 +261,7 @@ static int check_generation(struct mk_generation *g, void *state)
 {
     const struct generation *own = state;
     int err = check_names(g, own);
+    warn_of_names(g, own);
     for (struct mk_upstream_group *group = own->first; group; group = group->next) {
         int r = prepare_sticky(g, group);
         err = r < 0 ? r : err;
@@ -231,6 +270,16 @@ static int check_generation(struct mk_generation *g, void *state)
 }
 
 /* ── workers ── */
+
+/* What other threads replace is freed when no loop can see it. */
+static int start_worker(struct mk_worker *worker, void **ret_state)
+{
+    const struct generation *own = mk_generation_state(mk_worker_generation(worker), &mk_plugin_upstream);
+    (void)ret_state;
+    if (!mk_list_empty(&own->names.watches))
+        mk_epoch_join(mk_worker_loop(worker));
+    return 0;
+}
 
 /* A former process may have left counters. */
 static void serve_worker(struct mk_worker *worker, void *state)
@@ -262,6 +311,7 @@ MK_PLUGIN(upstream) = {
     .generation_start = start_generation,
     .generation_stop = stop_generation,
     .generation_check = check_generation,
+    .worker_start = start_worker,
     .worker_stop = end_worker,
     .worker_serve = serve_worker,
     .worker_retire = end_worker,

@@ -275,6 +275,7 @@ class Backend(FakeServer):
         scripts,
         *,
         path=None,
+        host="127.0.0.1",
         port=0,
         tls=None,
         handshakes=True,
@@ -289,7 +290,7 @@ class Backend(FakeServer):
         self.open = self.open_max = 0
         self.fillers, self.handshakes, self.killed, self.seconds = [], handshakes, False, seconds
         self.context = tls if tls is None or isinstance(tls, ssl.SSLContext) else make_context(tls, alpn)
-        super().__init__(listen(path or ("127.0.0.1", port), rcvbuf, 128 if accepts else 0), accepts)
+        super().__init__(listen(path or (host, port), rcvbuf, 128 if accepts else 0), accepts)
         scheme = "https" if tls else "http"
         self.url = f"unix:{path}" if path else f"{scheme}://{self.address}"
 
@@ -398,7 +399,8 @@ class Backend(FakeServer):
 
 def listen(name, rcvbuf, backlog):
     """`name`: a pair of host and port, or the path of a Unix socket."""
-    listener = socket.socket(socket.AF_INET if isinstance(name, tuple) else socket.AF_UNIX, socket.SOCK_STREAM)
+    inet = socket.AF_INET6 if ":" in name[0] else socket.AF_INET
+    listener = socket.socket(inet if isinstance(name, tuple) else socket.AF_UNIX, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if rcvbuf:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, rcvbuf)

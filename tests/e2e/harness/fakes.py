@@ -13,7 +13,7 @@ class FakeServer:
         self.connections, self.accepted, self.ended, self.thread = [], 0, False, None
         self.listener = listener or socket.create_server(("127.0.0.1", 0))
         name = self.listener.getsockname()
-        self.address = name if isinstance(name, str) else "%s:%d" % name
+        self.address = name if isinstance(name, str) else "%s:%d" % name[:2]
         if accepts:
             self.start()
 

@@ -5,13 +5,14 @@
 #include "plugins/upstream/groups.h"
 
 static struct server_line line = {.name = MK_STR("127.0.0.1:1"), .weight = 3};
-static struct server server;
+static struct admin admin;
+static struct server server = {.admin = &admin};
 static const struct member member = {.server = &server, .line = &line};
 
 static void set(enum admin_state state, int weight)
 {
-    atomic_store(&server.admin.state, (uint32_t)state);
-    atomic_store(&server.admin.weight_plus, (uint32_t)(weight + 1));
+    atomic_store(&admin.state, (uint32_t)state);
+    atomic_store(&admin.weight_plus, (uint32_t)(weight + 1));
 }
 
 static int reset(void **state)

@@ -23,16 +23,18 @@ static struct server_line lines[] = {{.name = MK_STR("127.0.0.1:1"), .weight = 1
                                      {.name = MK_STR("unix:/run/b"), .weight = 2, .is_draining = true}};
 static struct upstream_conf confs[GROUPS] = {{.name = MK_STR("a")}, {.name = MK_STR("b")}, {.name = MK_STR("c")}};
 static struct mk_upstream_group *groups[GROUPS];
+static struct names names;
 
 /* The state of the plugin begins with its first group. */
 static int open_groups(void **state)
 {
     (void)state;
+    names_init(&names);
     for (unsigned i = 0; i < GROUPS; i++) {
         confs[i].servers = (struct server_lines){lines, SERVERS};
         confs[i].eject_after = confs[i].eject_time_ms = 1;
         confs[i].eject_time_ms = 90001;
-        groups[i] = group_make(&confs[i]);
+        groups[i] = group_make(&confs[i], &names);
         if (i)
             groups[i - 1]->next = groups[i];
     }
@@ -73,8 +75,8 @@ static void assert_refused(const char *args, const char *sentence)
 {
     assert_null(run(CHANGE, args));
     assert_string_equal(call.error, sentence);
-    assert_int_equal(atomic_load(&groups[0]->members[0].server->admin.state), ADMIN_UNSET);
-    assert_int_equal(atomic_load(&groups[0]->members[0].server->admin.weight_plus), 0);
+    assert_int_equal(atomic_load(&group_members(groups[0])->items[0].server->admin->state), ADMIN_UNSET);
+    assert_int_equal(atomic_load(&group_members(groups[0])->items[0].server->admin->weight_plus), 0);
 }
 
 TEST(a_list, open_groups, close_groups)
@@ -104,7 +106,7 @@ TEST(a_list_in_pieces, open_groups, close_groups)
 
 TEST(an_ejected_server, open_groups, close_groups)
 {
-    struct server *server = groups[0]->members[0].server;
+    struct server *server = group_members(groups[0])->items[0].server;
     server_note_failure(server, &confs[0], NULL, mk_loop_now_ms(&fixture.loop));
     assert_non_null(strstr(run(LIST, "a"), "state:ejected,ejected_s:91,weight:1"));
     assert_non_null(strstr(run(CHANGE, "a 127.0.0.1:1 drain"), "state:drain,ejected_s:91,"));
@@ -130,7 +132,7 @@ TEST(changes, open_groups, close_groups)
 /* Only when the server had no requests before. */
 TEST(slow_starts, open_groups, close_groups)
 {
-    struct server *server = groups[0]->members[0].server;
+    struct server *server = group_members(groups[0])->items[0].server;
     uint64_t now = mk_loop_now_ms(&fixture.loop);
     run(CHANGE, "a 127.0.0.1:1 up");
     assert_int_equal(atomic_load(&server->slow_from_ms), 0);

@@ -14,6 +14,7 @@ enum { NOW = 1000000, SERVERS = 4 };
 static struct server_line lines[SERVERS];
 static struct upstream_conf conf;
 static struct mk_upstream_group *group;
+static struct names group_names;
 static const struct wish no_wish;
 
 /* A group of the servers 0 to 3, of which the last `n_backups` are backups. */
@@ -33,7 +34,8 @@ static inline void open_group(unsigned n_backups)
                                   .eject_most = 100,
                                   .eject_time_ms = 10000};
     open_fixture(NULL);
-    group = group_make(&conf);
+    names_init(&group_names);
+    group = group_make(&conf, &group_names);
     assert_non_null(group);
 }
 
@@ -45,8 +47,8 @@ static inline void close_group(void)
 
 static inline int index_of(const struct mk_upstream_server *server)
 {
-    for (unsigned i = 0; i < group->n; i++)
-        if (&group->members[i].server->base == server)
+    for (unsigned i = 0; i < group_members(group)->n; i++)
+        if (&group_members(group)->items[i].server->base == server)
             return (int)i;
     return -1;
 }

@@ -5,7 +5,7 @@
 static void note_failures(unsigned i, unsigned times, uint64_t now)
 {
     for (unsigned k = 0; k < times; k++)
-        server_note_failure(group->members[i].server, &conf, NULL, now);
+        server_note_failure(group_members(group)->items[i].server, &conf, NULL, now);
 }
 
 TEST(each_try_gets_another_server)
@@ -87,10 +87,10 @@ TEST(servers_that_are_left_out)
     assert_int_equal(choose_first(NOW), 3);
     lines[3].is_down = true;
     assert_int_equal(choose_first(NOW), -ENXIO);
-    atomic_store(&group->members[1].server->admin.weight_plus, 1 + 1); /* the shell comes first */
+    atomic_store(&group_members(group)->items[1].server->admin->weight_plus, 1 + 1); /* the shell comes first */
     assert_int_equal(choose_first(NOW), 1);
-    atomic_store(&group->members[1].server->admin.state, ADMIN_DRAIN);
-    atomic_store(&group->members[2].server->admin.state, ADMIN_UP);
+    atomic_store(&group_members(group)->items[1].server->admin->state, ADMIN_DRAIN);
+    atomic_store(&group_members(group)->items[2].server->admin->state, ADMIN_UP);
     assert_int_equal(choose_first(NOW), 2);
     close_group();
 }
@@ -113,7 +113,7 @@ TEST(ejection_doubles_until_a_response)
     open_group(0);
     note_failures(0, 1, NOW);
     assert_int_equal(choose_first(NOW), 0);
-    server_note_response(group->members[0].server);
+    server_note_response(group_members(group)->items[0].server);
     note_failures(0, 1, NOW);
     assert_int_equal(choose_first(NOW), 0);
     note_failures(0, 1, NOW);
@@ -123,7 +123,7 @@ TEST(ejection_doubles_until_a_response)
     note_failures(0, 1, NOW + 10000);
     assert_int_equal(choose_first(NOW + 29999), 1);
     assert_int_equal(choose_first(NOW + 30000), 0);
-    server_note_response(group->members[0].server);
+    server_note_response(group_members(group)->items[0].server);
     note_failures(0, 2, NOW + 40000);
     assert_int_equal(choose_first(NOW + 49999), 1);
     assert_int_equal(choose_first(NOW + 50000), 0);
@@ -162,14 +162,15 @@ TEST(servers_outlive_groups)
     open_group(0);
     struct mk_upstream_group *before = group;
     note_failures(0, 2, NOW);
-    group->members[1].server->load = 1;
-    group = group_make(&conf);
-    assert_ptr_equal(group->members[0].server, before->members[0].server);
+    group_members(group)->items[1].server->load = 1;
+    group = group_make(&conf, &group_names);
+    assert_ptr_equal(group_members(group)->items[0].server, group_members(before)->items[0].server);
     group_free(before);
     assert_int_equal(choose_first(NOW), 1);
     conf.balance = UPSTREAM_LEAST_LOADED;
     for (int i = 0; i < 1000; i++) {
-        struct mk_upstream_tries tries = {.servers = {&group->members[2].server->base, &group->members[3].server->base},
+        struct mk_upstream_tries tries = {.servers = {&group_members(group)->items[2].server->base,
+                                                      &group_members(group)->items[3].server->base},
                                           .n = 2};
         memset(&group->pool->budget, 0, sizeof(group->pool->budget));
         note_failures(0, 2, NOW);
@@ -177,7 +178,7 @@ TEST(servers_outlive_groups)
         tries.n = 2;
         assert_int_equal(choose(&tries, NOW + EJECT_MS_MAX), 0);
     }
-    group->members[1].server->load = 0;
+    group_members(group)->items[1].server->load = 0;
     close_group();
     open_group(0);
     assert_int_equal(choose_first(NOW), 0); /* no group has held them */

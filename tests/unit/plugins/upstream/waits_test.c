@@ -45,7 +45,7 @@ static void end_request(unsigned i)
 {
     struct server *server = server_of(waiters[i].tries.servers[waiters[i].tries.n - 1]);
     server->load--;
-    group_note_room(server, now_ms);
+    group_note_room(server->pool, server, now_ms);
     settle();
 }
 
@@ -65,7 +65,7 @@ static unsigned add_loads(void)
 {
     unsigned sum = 0;
     for (unsigned i = 0; i < SERVERS; i++)
-        sum += group->members[i].server->load;
+        sum += group_members(group)->items[i].server->load;
     return sum;
 }
 
@@ -94,7 +94,7 @@ TEST(new_requests_wait_behind_others)
     open_queue(2, 8);
     assert_int_equal(ask(0), 0);
     assert_int_equal(ask(1), 1);
-    waiters[2].tries = (struct mk_upstream_tries){.servers = {&group->members[0].server->base}, .n = 1};
+    waiters[2].tries = (struct mk_upstream_tries){.servers = {&group_members(group)->items[0].server->base}, .n = 1};
     assert_int_equal(ask(2), -EAGAIN); /* has had the first server */
     assert_int_equal(ask(3), -EAGAIN);
     end_request(0); /* room on the first one */
@@ -136,9 +136,9 @@ TEST(cancelled_waits)
     group_cancel(&waiters[1].wait);
     group_cancel(&waiters[1].wait);
     group_cancel(&waiters[3].wait); /* never waited */
-    struct server *server = group->members[0].server;
+    struct server *server = group_members(group)->items[0].server;
     server->load--;
-    group_note_room(server, now_ms); /* granted, and not known yet */
+    group_note_room(server->pool, server, now_ms); /* granted, and not known yet */
     assert_int_equal(add_loads(), 1);
     assert_int_equal(ask(4), -EAGAIN);
     group_cancel(&waiters[2].wait); /* the next one gets its place */
@@ -155,7 +155,7 @@ TEST(cancelled_waits)
 TEST(a_sticky_request_waits_for_its_server)
 {
     open_queue(2, 4);
-    const struct wish wish = {.sticky = group->members[0].server};
+    const struct wish wish = {.sticky = group_members(group)->items[0].server};
     assert_int_equal(ask_for(0, &wish), 0);
     assert_int_equal(ask_for(1, &wish), -EAGAIN); /* the other one has room */
     lines[2].is_down = false;
@@ -179,7 +179,7 @@ static int refuse_all(unsigned i)
     struct waiter *w = &waiters[i];
     int r = ask(i);
     while (r >= 0) {
-        group->members[r].server->load--;
+        group_members(group)->items[r].server->load--;
         w->tries.loss = MK_UPSTREAM_NOT_REACHED;
         r = ask(i);
     }
@@ -199,11 +199,11 @@ TEST(requests_are_held_until_a_server_responds)
     open_hold();
     for (unsigned i = 0; i < 3; i++)
         assert_int_equal(refuse_all(i), -EAGAIN);
-    group_note_response(group->members[2].server, now_ms);
+    group_note_response(group_members(group)->items[2].server, now_ms);
     settle();
     for (unsigned i = 0; i < 3; i++)
         assert_int_equal(waiters[i].result, 2);
-    group->members[2].server->load = 0;
+    group_members(group)->items[2].server->load = 0;
     close_group();
 }
 
@@ -219,7 +219,7 @@ TEST(held_requests_try_servers_now_and_then)
             if (waiters[i].result < 0)
                 continue;
             tries++;
-            group->members[waiters[i].result].server->load--;
+            group_members(group)->items[waiters[i].result].server->load--;
             waiters[i].tries.loss = MK_UPSTREAM_NOT_REACHED;
             assert_true(refuse_all(i) < 0);
         }
@@ -262,8 +262,8 @@ TEST(slow_start)
     set_time(NOW);
     for (unsigned step = 0; step <= 4; step++) {
         unsigned got = 0;
-        atomic_store(&group->members[0].server->slow_from_ms, NOW - step * 2500);
-        group->members[0].turn = group->members[1].turn = (struct turn){0};
+        atomic_store(&group_members(group)->items[0].server->slow_from_ms, NOW - step * 2500);
+        group_members(group)->items[0].turn = group_members(group)->items[1].turn = (struct turn){0};
         for (unsigned i = 0; i < 1000; i++)
             got += choose_first(NOW) == 0;
         unsigned percent = step ? step * 25 : 10;
