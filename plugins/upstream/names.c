@@ -35,7 +35,8 @@ struct name {
     const char *why; /* of the last failure; NULL: there is an answer */
     uint64_t due_ms; /* of the next lookup, by the clock of loops; 0: `wait_ms` from now on */
     uint32_t wait_ms;
-    struct mk_log_limit_row logged;
+    uint64_t logged_ms; /* when the log had its addresses; 0: never */
+    unsigned unlogged;  /* changes since then */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -53,27 +54,34 @@ void names_unlock(void)
 
 /* ── the log ── */
 
+static void print_addresses(const struct name *name, struct mk_buf *out)
+{
+    for (unsigned i = 0; i < name->n && i < LOGGED_ADDRESSES; i++) {
+        mk_buf_adds(out, i ? MK_STR(", ") : MK_STR(""));
+        lookup_print(&name->addresses[i].address, out);
+    }
+    if (name->n > LOGGED_ADDRESSES)
+        mk_buf_addf(out, " and %u more", name->n - LOGGED_ADDRESSES);
+    if (name->unlogged > 1)
+        mk_buf_addf(out, "; these are change %u since the line before", name->unlogged);
+}
+
+/* Says in the log which addresses there are, if they have changed and the line before is old enough. */
 static void log_addresses(struct name *name, uint64_t now)
 {
     char storage[512];
     struct mk_buf text;
-    unsigned missing;
-    if (!mk_log_limit_is_due(&name->logged, 1, 1, now, &missing))
+    if (!name->unlogged || !name->is_announced || (name->logged_ms && now - name->logged_ms < MK_LOG_LIMIT_MS))
         return;
     mk_buf_init_fixed(&text, storage, sizeof(storage));
-    for (unsigned i = 0; i < name->n && i < LOGGED_ADDRESSES; i++) {
-        mk_buf_adds(&text, i ? MK_STR(", ") : MK_STR(""));
-        lookup_print(&name->addresses[i].address, &text);
-    }
-    if (name->n > LOGGED_ADDRESSES)
-        mk_buf_addf(&text, " and %u more", name->n - LOGGED_ADDRESSES);
-    if (missing)
-        mk_buf_addf(&text, "; it has changed %u more times since the line before", missing);
+    print_addresses(name, &text);
     mk_log_info("upstream %.*s: %.*s has %u address%s: %.*s", MK_STR_ARG(name->conf.group), MK_STR_ARG(name->conf.host),
                 name->n, name->n == 1 ? "" : "es", MK_STR_ARG(mk_buf_str(&text)));
     if (name->has_more)
         mk_log_warn("upstream %.*s: %.*s has more than %d addresses; the others are not used",
                     MK_STR_ARG(name->conf.group), MK_STR_ARG(name->conf.host), LOOKUP_ADDRESSES_MAX);
+    name->logged_ms = now;
+    name->unlogged = 0;
 }
 
 static void log_failure(const struct name *name)
@@ -156,7 +164,7 @@ static void notify_watches(struct name *name)
 }
 
 /* Under the lock. */
-static void take_result(struct name *name, struct lookup_result *r, uint64_t now)
+static void take_result(struct name *name, struct lookup_result *r)
 {
     name->is_tried = true;
     if (r->status != LOOKUP_OK) {
@@ -173,8 +181,7 @@ static void take_result(struct name *name, struct lookup_result *r, uint64_t now
         return;
     }
     note_answer(name, r->ttl_s);
-    if (is_changed && name->is_announced)
-        log_addresses(name, now);
+    name->unlogged += is_changed;
     if (is_changed || !name->is_noted)
         notify_watches(name);
 }
@@ -328,7 +335,7 @@ void names_resolve(struct names *names, uint32_t ms)
     lookups_wait(lookups, n, ms);
     names_lock();
     for (unsigned i = 0; i < n; i++) {
-        take_result(found[i], lookup_get_result(lookups[i]), 0);
+        take_result(found[i], lookup_get_result(lookups[i]));
         end_lookup(found[i]);
     }
     names_unlock();
@@ -344,7 +351,7 @@ static void on_result(struct lookup *lookup, void *ctx)
     struct names *names = name->runner;
     uint64_t now = mk_loop_now_ms(names->loop);
     names_lock();
-    take_result(name, lookup_get_result(lookup), now);
+    take_result(name, lookup_get_result(lookup));
     name->due_ms = now + name->wait_ms;
     end_lookup(name);
     names_unlock();
@@ -361,7 +368,7 @@ static void begin_lookup(struct names *names, struct name *name, uint64_t now)
     lookup_start(name->lookup, names->loop, on_result, name);
 }
 
-/* Starts what is due. */
+/* Starts what is due, and logs what has changed. */
 static void run_turn(struct names *names)
 {
     uint64_t now = mk_loop_now_ms(names->loop), next = now + TURN_MS_MAX;
@@ -369,6 +376,7 @@ static void run_turn(struct names *names)
     names_lock();
     MK_LIST_EACH(&names->watches, n, save) {
         struct name *name = MK_CONTAINER_OF(n, struct name_watch, node)->name;
+        log_addresses(name, now);
         if (!name->due_ms)
             name->due_ms = now + name->wait_ms;
         if (!name->lookup && name->due_ms <= now)
@@ -384,7 +392,7 @@ static void on_timer(struct mk_timer *timer)
     run_turn(MK_CONTAINER_OF(timer, struct names, timer));
 }
 
-/* The first lookup has been made, maybe for a configuration that was refused: the log has it now. */
+/* The first lookup may have been made for a configuration that was refused: the log has its failure from now on. */
 static void announce(struct names *names)
 {
     struct mk_list *n, *save;
@@ -394,8 +402,6 @@ static void announce(struct names *names)
         if (name->is_announced)
             continue;
         name->is_announced = true;
-        if (name->n)
-            log_addresses(name, mk_loop_now_ms(names->loop));
         if (name->why)
             log_failure(name);
     }
