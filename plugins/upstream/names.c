@@ -17,6 +17,7 @@ enum {
     TTL_MS_MIN = 1000, /* unless Resolve is less */
     RETRY_MS = 1000,   /* after a failure; twice as long after each one that follows, up to Resolve */
     RETRY_DOUBLINGS = 6,
+    RUNNING_MAX = 16,   /* lookups at the same time: each has a channel of 80 KB */
     TURN_MS_MAX = 1000, /* a name that another thread has added is noticed after that */
     LOGGED_ADDRESSES = 8,
 };
@@ -298,6 +299,8 @@ void names_init(struct names *names)
 
 static void end_lookup(struct name *name)
 {
+    if (name->runner)
+        name->runner->running--;
     lookup_free(name->lookup);
     name->lookup = NULL;
     name->runner = NULL;
@@ -365,6 +368,7 @@ static void begin_lookup(struct names *names, struct name *name, uint64_t now)
     if (!name->lookup)
         return;
     name->runner = names;
+    names->running++;
     lookup_start(name->lookup, names->loop, on_result, name);
 }
 
@@ -379,12 +383,13 @@ static void run_turn(struct names *names)
         log_addresses(name, now);
         if (!name->due_ms)
             name->due_ms = now + name->wait_ms;
-        if (!name->lookup && name->due_ms <= now)
+        if (!name->lookup && name->due_ms <= now && names->running < RUNNING_MAX)
             begin_lookup(names, name, now);
-        next = !name->lookup && name->due_ms < next ? name->due_ms : next;
+        if (name->due_ms > now && name->due_ms < next) /* one that is due waits for the end of another lookup */
+            next = name->due_ms;
     }
     names_unlock();
-    mk_timer_arm(names->loop, &names->timer, next > now ? (uint32_t)(next - now) : 1);
+    mk_timer_arm(names->loop, &names->timer, (uint32_t)(next - now));
 }
 
 static void on_timer(struct mk_timer *timer)

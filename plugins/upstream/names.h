@@ -32,6 +32,7 @@ struct names {
     struct mk_list watches;
     struct mk_loop *loop; /* NULL: not started */
     struct mk_timer timer;
+    unsigned running; /* lookups, in the loop */
 };
 
 /* A line of a generation that has a name; in the caller's storage. */

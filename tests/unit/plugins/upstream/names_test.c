@@ -10,6 +10,7 @@
 #include "loop/loop.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 enum { FIRST_MS = 60000, RESOLVE_MS = 10000 };
 
@@ -246,6 +247,31 @@ static int choose(struct mk_upstream_server **ret)
     struct mk_upstream_tries tries = {0};
     struct mk_upstream_wait wait = {.fn = NULL};
     return group_choose(group, &loop, &no_wish, &tries, &wait, ret);
+}
+
+/* A channel takes memory: those that are due wait for others. */
+TEST(lookups_at_the_same_time, open_all, close_all)
+{
+    enum { NAMES = 20, MOST = 16 };
+    static struct server_line lines[NAMES];
+    static struct mk_dial_target targets[NAMES];
+    static char hosts[NAMES][16];
+    for (unsigned i = 0; i < NAMES; i++) {
+        snprintf(hosts[i], sizeof(hosts[i]), "n%u.test.", i);
+        targets[i] = (struct mk_dial_target){.host = mk_str_c(hosts[i]), .port = 80};
+        lines[i] = (struct server_line){.name = mk_str_c(hosts[i]), .target = &targets[i], .weight = 1};
+    }
+    conf.servers = (struct server_lines){lines, NAMES};
+    conf.family = LOOKUP_IPV4;
+    open_group();
+    names_start(&names, &loop);
+    unsigned before = dns_fixture_questions();
+    begin_lookup(no_rows);
+    assert_int_equal(names.running, MOST);
+    while (dns_fixture_questions() < before + NAMES) {
+        assert_int_equal(mk__loop_turn(&loop), 0);
+        assert_true(names.running <= MOST);
+    }
 }
 
 TEST(services_have_weights_and_priorities, open_all, close_all)
