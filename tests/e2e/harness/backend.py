@@ -399,8 +399,8 @@ class Backend(FakeServer):
 
 def listen(name, rcvbuf, backlog):
     """`name`: a pair of host and port, or the path of a Unix socket."""
-    inet = socket.AF_INET6 if ":" in name[0] else socket.AF_INET
-    listener = socket.socket(inet if isinstance(name, tuple) else socket.AF_UNIX, socket.SOCK_STREAM)
+    family = socket.AF_UNIX if not isinstance(name, tuple) else socket.AF_INET6 if ":" in name[0] else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if rcvbuf:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, rcvbuf)
