@@ -397,19 +397,16 @@ static void on_timer(struct mk_timer *timer)
     run_turn(MK_CONTAINER_OF(timer, struct names, timer));
 }
 
-/* The first lookup may have been made for a configuration that was refused: the log has its failure from now on. */
+/*
+ * The log has what changes from now on. The first lookup may have been made for a configuration that was refused, and
+ * the check of the configuration has warned if it has failed.
+ */
 static void announce(struct names *names)
 {
     struct mk_list *n, *save;
     names_lock();
-    MK_LIST_EACH(&names->watches, n, save) {
-        struct name *name = MK_CONTAINER_OF(n, struct name_watch, node)->name;
-        if (name->is_announced)
-            continue;
-        name->is_announced = true;
-        if (name->why)
-            log_failure(name);
-    }
+    MK_LIST_EACH(&names->watches, n, save)
+        MK_CONTAINER_OF(n, struct name_watch, node)->name->is_announced = true;
     names_unlock();
 }
 

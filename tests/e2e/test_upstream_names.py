@@ -275,7 +275,7 @@ def test_a_weight_of_zero(serve_names, names, backends):
 def test_a_service_that_is_not_known(serve_names, names, backends):
     (one,) = backends(1)
     server = serve_names(f"srv:{SERVICE}")
-    server.wait_log(rf"warn  upstream app: {SERVICE}: there is no such name; it has no servers")
+    server.wait_log(rf"{SERVICE} has no address now \(there is no such name\); it has no servers until")
     with server.connect() as client:
         assert client.ask("/").status == 503
         names.set("s0.test", one.host)
@@ -331,7 +331,7 @@ def test_a_name_that_is_not_known(serve_names, names, backends):
     """The configuration is used, with a warning, and each connection looks the name up, which fails."""
     (one,) = backends(1)
     server = serve_names(f"{NAME}:{one.port}", {"EjectAfter": 0})
-    server.wait_log(rf"warn  upstream app: {NAME}: there is no such name; it is looked up for each connection")
+    server.wait_log(rf"{NAME} has no address now \(there is no such name\); it is looked up for each connect")
     with server.connect() as client:
         assert client.ask("/").status == 502
         names.set(NAME, one.host)

@@ -11,6 +11,7 @@ from harness import build
 from harness.backend import answer
 from harness.groups import ask_many, group, hold
 from harness.messages import request
+from harness.names import NameServer
 from harness.proxies import TEXT
 from harness.server import await_true, section
 from harness.services import reload
@@ -308,3 +309,30 @@ def test_completion(serve_shown, backends, shell, terminal):
     screen.type("upstreams\r")
     screen.wait(rf"{re.escape(one.address)} +drain")
     assert screen.end("\x04") == 0
+
+
+# ── names ──
+
+
+@pytest.fixture
+def names():
+    with NameServer() as server:
+        yield server
+
+
+def test_addresses_of_a_name(names, serve_shown, shell):
+    """Each has a row; an order is for all of them, and for those that come later."""
+    names.set("app.test", "127.0.0.1", "127.0.0.2")
+    serve_shown(["app.test:81", "127.0.0.3:81"], {"NameServer": names.address, "Resolve": "1s"})
+    asking = shell()
+
+    def read_states():
+        return [(row.get("address"), row["state"]) for row in asking.ask("upstreams app")]
+
+    both, other = ("127.0.0.1:81", "127.0.0.2:81"), (None, "up")
+    assert read_states() == [(both[0], "up"), (both[1], "up"), other]
+    assert [row["address"] for row in asking.ask("upstream app app.test:81 drain")] == list(both)
+    assert read_states() == [(both[0], "drain"), (both[1], "drain"), other]
+    names.set("app.test", "127.0.0.2", "127.0.0.4")
+    changed = [(both[1], "drain"), ("127.0.0.4:81", "drain"), other]
+    await_true(lambda: read_states() == changed, what="the addresses")
