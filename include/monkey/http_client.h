@@ -57,7 +57,7 @@ struct mk_http_response {
     const struct mk_field *fields; /* spans of `head`: mk_span_str(response->head.p, fields[0].value) */
     unsigned n_fields;
     struct mk_str body;
-    bool is_whole; /* `body` is all of it */
+    bool is_whole; /* `body` is all of it; may be false if that is just what was wanted */
 };
 
 struct mk_http_client;

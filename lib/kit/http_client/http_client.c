@@ -216,11 +216,17 @@ static int take_heads(struct mk_http_client *c)
     }
 }
 
+/* Tells whether as much of the body is there as is wanted. */
+static bool has_enough(const struct mk_http_client *c, size_t kept)
+{
+    return c->parser.is_done || kept - c->parser.head_bytes >= c->options.body_bytes_max;
+}
+
 /* Decodes what was read of the body, from `at` on, in place. Returns 0 or -errno. */
 static int decode(struct mk_http_client *c, size_t at)
 {
     size_t used = at, kept = at;
-    while (used < c->in.len && !c->parser.is_done) {
+    while (used < c->in.len && !has_enough(c, kept)) {
         struct mk_str piece;
         ssize_t n = mk_response_parser_body(&c->parser, c->in.data + used, c->in.len - used, &piece);
         if (n < 0)
@@ -246,13 +252,12 @@ static int read_head(struct mk_http_client *c)
     if (r < 0)
         return r;
     c->state = BODY;
-    return c->options.body_bytes_max ? decode(c, c->parser.head_bytes) : 0;
+    return decode(c, c->parser.head_bytes);
 }
 
 static int read_body(struct mk_http_client *c)
 {
-    size_t most = c->options.body_bytes_max;
-    while (!c->parser.is_done && most && c->in.len - c->parser.head_bytes < most) {
+    while (!has_enough(c, c->in.len)) {
         size_t at = c->in.len;
         ssize_t n = receive(c);
         if (n <= 0)
