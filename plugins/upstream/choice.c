@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Chooses a server of a group (choice.h): of those that are in use the backups only if there is no other, and of those
- * that are ejected only if too many are, or all.
+ * that are ejected only if too many are, or all. None that is down by its checks.
  */
 #include "choice.h"
 

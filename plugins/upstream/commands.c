@@ -63,7 +63,11 @@ static void add_state(struct mk_buf *row, const struct member *m, uint64_t now_m
     enum admin_state state = member_state(m);
     uint64_t until = atomic_load(&m->server->ejected_until);
     bool is_ejected = until > now_ms;
-    mk_json_cstr(row, "state", is_ejected && state == ADMIN_UP ? "ejected" : admin_state_names[state]);
+    mk_json_cstr(row, "state",
+                 state != ADMIN_UP           ? admin_state_names[state]
+                 : server_is_down(m->server) ? "unhealthy"
+                 : is_ejected                ? "ejected"
+                                             : admin_state_names[ADMIN_UP]);
     if (is_ejected)
         mk_json_number(row, "ejected_s", (int64_t)((until - now_ms + 999) / 1000));
     mk_json_number(row, "weight", member_weight(m));
@@ -215,7 +219,7 @@ static void warn_of_none(struct mk_command_call *call, const struct mk_upstream_
 static void note_back(struct server *server, uint64_t now_ms)
 {
     atomic_store(&server->slow_from_ms, now_ms);
-    group_note_room(server->pool, server, now_ms);
+    group_note_up(server, now_ms);
 }
 
 /* Carries out the order for all addresses of a line. */

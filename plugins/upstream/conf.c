@@ -4,6 +4,7 @@
  */
 #include "conf.h"
 
+#include "check_conf.h"
 #include "resolve_conf.h"
 
 #include <monkey/upstreams.h>
@@ -271,6 +272,7 @@ static const struct mk_conf_foreign foreign[] = {
     {"maxconn", "that is `MaxConnections`"},
     {"maxqueue", "that is `Queue`"},
     {"slowstart", "that is `SlowStart`"},
+    {"health_check", "that is `Check`"},
     {0},
 };
 
@@ -283,5 +285,11 @@ const struct mk_conf_section upstream_sections[] = {
      .check = check_section,
      .foreign = foreign,
      .doc = MK_CONF_DOC("A group of servers with one name, to which `[PROXY]` passes requests.")},
+    {.name = "UPSTREAM",
+     .scope = MK_CONF_SCOPE_SERVER,
+     .flags = MK_CONF_REPEAT,
+     .size = sizeof(struct check_conf),
+     .keys = check_keys,
+     .check = check_conf_check},
     {0},
 };

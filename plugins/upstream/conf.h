@@ -64,6 +64,8 @@ static inline bool server_line_is_name(const struct upstream_conf *conf, const s
     return conf->resolve_ms && !line->target->addr;
 }
 
+/* Two tables for each section: struct upstream_conf and struct check_conf (check_conf.h). */
+enum { UPSTREAM_SECTION, CHECK_SECTION };
 extern const struct mk_conf_section upstream_sections[];
 
 #endif

@@ -38,6 +38,7 @@ static int update_members(struct mk_upstream_group *group)
         members_take_turns(members, former);
     pthread_mutex_unlock(&group->turns_lock);
     atomic_store_explicit(&group->members, members, memory_order_release);
+    atomic_fetch_add(&group->version, 1);
     pthread_mutex_unlock(&group->pool->lock);
     if (!former)
         return 0;
@@ -411,4 +412,10 @@ void group_note_response(struct server *server, uint64_t now_ms)
 {
     if (atomic_load_explicit(&server->pool->n_waiting, memory_order_relaxed))
         grant(server->pool, server, true, now_ms);
+}
+
+void group_note_up(struct server *server, uint64_t now_ms)
+{
+    group_note_room(server->pool, server, now_ms);
+    group_note_response(server, now_ms);
 }

@@ -27,6 +27,8 @@ void group_cancel(struct mk_upstream_wait *wait);
  */
 void group_note_room(struct pool *pool, const struct server *server, uint64_t now_ms);
 void group_note_response(struct server *server, uint64_t now_ms);
+/* A server was down by its checks, and is not any more: the same. */
+void group_note_up(struct server *server, uint64_t now_ms);
 
 /* Returns the clock of the loops, also for a thread whose loop has ended. */
 uint64_t group_now_ms(void);

@@ -27,6 +27,8 @@ static inline uint32_t member_weight(const struct member *m)
 static inline bool member_takes(const struct member *m, bool is_sticky)
 {
     enum admin_state state = member_state(m);
+    if (server_is_down(m->server))
+        return false;
     return is_sticky ? state != ADMIN_DOWN : state == ADMIN_UP && member_weight(m);
 }
 
@@ -38,6 +40,7 @@ struct mk_upstream_group {
     _Atomic uint64_t seed;
     /* replaced under the locks of names and of the pool */
     _Atomic(struct members *) members;
+    _Atomic uint32_t version; /* of `members` */
     uint64_t sticky_key[2];
     bool has_tokens;             /* made of that key; under the lock of names */
     struct name_watch watches[]; /* of the lines; those without a name are zeroed */

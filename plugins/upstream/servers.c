@@ -6,6 +6,7 @@
 
 #include <monkey/counters.h>
 #include <monkey/log.h>
+#include <monkey/random.h>
 
 #include <errno.h>
 #include <pthread.h>
@@ -29,6 +30,10 @@ static const struct mk_counter_info infos[SERVER_COUNTS] = {
     [SERVER_FAILURES] = {"upstream", "server_failures", "requests that a server of a group has failed", MK_COUNTER_SUM},
     [SERVER_EJECTIONS] = {"upstream", "server_ejections", "times that a server of a group got no requests for a while",
                           MK_COUNTER_SUM},
+    [SERVER_CHECKS] = {"upstream", "server_checks", "checks of a server of a group", MK_COUNTER_SUM},
+    [SERVER_FAILED_CHECKS] = {"upstream", "server_failed_checks", "checks that a server of a group has failed",
+                              MK_COUNTER_SUM},
+    [SERVER_UP] = {"upstream", "server_up", "1, or 0 if a server of a group is down by its checks", MK_COUNTER_LEVEL},
 };
 
 static void open_counters(struct server *server)
@@ -94,6 +99,8 @@ static void release_admin(struct admin *admin)
 static void free_server(struct server *server)
 {
     release_admin(server->admin);
+    if (server->counters[SERVER_UP] && !server_is_down(server))
+        mk_counter_add(server->counters[SERVER_UP], NULL, -1);
     pool_release(server->pool);
     mk_arena_release(&server->arena);
     mk_account_free(NULL, server, sizeof(*server));
@@ -111,6 +118,7 @@ static struct server *make_server(struct pool *pool, struct mk_str name, struct 
         return NULL;
     }
     open_counters(server);
+    mk_counter_add(server->counters[SERVER_UP], NULL, 1);
     first = server;
     return server;
 }
@@ -161,6 +169,13 @@ static void free_unused(struct server *server)
         return;
     mk_epoch_retire(&retired_queue, &server->retired, free_retired);
     mk_epoch_reclaim(&retired_queue);
+}
+
+void server_get(struct server *server)
+{
+    pthread_mutex_lock(&lock);
+    server->refs++;
+    pthread_mutex_unlock(&lock);
 }
 
 void server_release(struct server *server)
@@ -250,4 +265,73 @@ void server_note_failure(struct server *server, const struct upstream_conf *conf
     mk_counter_add(server->counters[SERVER_EJECTIONS], worker, 1);
     mk_log_warn("upstream %.*s: %.*s has failed %u times in a row, and gets no requests for %llu ms",
                 MK_STR_ARG(server->base.group), MK_STR_ARG(server->base.address), failures, (unsigned long long)ms);
+}
+
+/* ── checks ── */
+
+uint64_t server_begin_checks(struct server *server, uint64_t id, uint64_t now_ms)
+{
+    struct server_checks *c = &server->checks;
+    pthread_mutex_lock(&lock);
+    if (c->id != id) {
+        c->id = id;
+        c->next_ms = now_ms;
+        c->state.in_row = 0;
+    }
+    uint64_t wait = c->next_ms > now_ms ? c->next_ms - now_ms : 0;
+    pthread_mutex_unlock(&lock);
+    return wait;
+}
+
+/* Returns what it was before. */
+static uint8_t set_health(struct server *server, uint8_t health, const struct mk_worker *worker, uint64_t now_ms)
+{
+    uint8_t before = atomic_exchange(&server->health, health);
+    int change = (before == HEALTH_DOWN) - (health == HEALTH_DOWN);
+    if (change > 0)
+        atomic_store(&server->slow_from_ms, now_ms);
+    if (change)
+        mk_counter_add(server->counters[SERVER_UP], worker, change);
+    return before;
+}
+
+static void log_transition(const struct server *server, uint8_t before, const struct health_state *s,
+                           const char *reason)
+{
+    struct mk_str group = server->base.group, name = server->base.address;
+    if (s->health == HEALTH_DOWN && before != HEALTH_DOWN)
+        mk_log_warn("upstream %.*s: %.*s is down, and gets no requests: %s (failed checks in a row: %u)",
+                    MK_STR_ARG(group), MK_STR_ARG(name), reason, s->in_row);
+    else if (s->health != HEALTH_DOWN && before == HEALTH_DOWN)
+        mk_log_info("upstream %.*s: %.*s is up, and gets requests again (successful checks in a row: %u)",
+                    MK_STR_ARG(group), MK_STR_ARG(name), s->in_row);
+}
+
+uint32_t server_note_check(struct server *server, const struct health_rules *rules, const char *reason,
+                           const struct mk_worker *worker, uint64_t now_ms)
+{
+    uint32_t random = 0;
+    mk_random(&random, sizeof(random)); /* any will do */
+    mk_counter_add(server->counters[SERVER_CHECKS], worker, 1);
+    if (reason)
+        mk_counter_add(server->counters[SERVER_FAILED_CHECKS], worker, 1);
+    pthread_mutex_lock(&lock);
+    struct health_state s = server->checks.state = health_next(server->checks.state, rules, !reason);
+    uint32_t wait = health_get_wait_ms(&s, rules, random);
+    server->checks.next_ms = now_ms + wait;
+    uint8_t before = set_health(server, s.health, worker, now_ms);
+    pthread_mutex_unlock(&lock);
+    log_transition(server, before, &s, reason);
+    return wait;
+}
+
+void server_end_checks(struct server *server, const struct mk_worker *worker, uint64_t now_ms)
+{
+    pthread_mutex_lock(&lock);
+    server->checks = (struct server_checks){0};
+    uint8_t before = set_health(server, HEALTH_UNKNOWN, worker, now_ms);
+    pthread_mutex_unlock(&lock);
+    if (before == HEALTH_DOWN)
+        mk_log_info("upstream %.*s: %.*s is not checked any more, and gets requests again",
+                    MK_STR_ARG(server->base.group), MK_STR_ARG(server->base.address));
 }

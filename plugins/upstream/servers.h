@@ -12,6 +12,7 @@
 #include "admin.h"
 #include "balance.h"
 #include "conf.h"
+#include "health.h"
 #include "pool.h"
 
 #include <monkey/epoch.h>
@@ -21,7 +22,23 @@
 
 enum { EJECT_MS_MAX = 300000 };
 
-enum server_count { SERVER_REQUESTS, SERVER_ACTIVE, SERVER_FAILURES, SERVER_EJECTIONS, SERVER_COUNTS };
+enum server_count {
+    SERVER_REQUESTS,
+    SERVER_ACTIVE,
+    SERVER_FAILURES,
+    SERVER_EJECTIONS,
+    SERVER_CHECKS,
+    SERVER_FAILED_CHECKS,
+    SERVER_UP,
+    SERVER_COUNTS
+};
+
+/* What checks know of a server; under the lock of all servers. */
+struct server_checks {
+    struct health_state state;
+    uint64_t id;      /* of what is checked; 0: nothing is */
+    uint64_t next_ms; /* when the next check is due, by the clock of the loops */
+};
 
 struct server {
     struct mk_upstream_server base;
@@ -39,6 +56,8 @@ struct server {
     _Atomic uint64_t slow_from_ms;  /* when SlowStart began; 0: never */
     uint64_t probe_ms;              /* with Hold: it is not tried before; under the lock of the pool */
     struct admin *admin;            /* of its line, held */
+    _Atomic uint8_t health;         /* enum health: that of the checks */
+    struct server_checks checks;
 };
 
 static inline struct server *server_of(struct mk_upstream_server *base)
@@ -51,6 +70,8 @@ static inline struct server *server_of(struct mk_upstream_server *base)
  * memory. Any thread, as the others.
  */
 struct server *servers_hold(struct pool *pool, struct mk_str name, struct mk_str address);
+/* Hold it once more, while a list has it, and end a hold. */
+void server_get(struct server *server);
 void server_release(struct server *server);
 /* Returns the queue of what loops may still see. */
 struct mk_epoch_queue *servers_retired(void);
@@ -75,6 +96,23 @@ void server_note_failure(struct server *server, const struct upstream_conf *conf
 
 /* Ends an ejection, as the first response does. Returns whether there was one. Any thread. */
 bool server_readmit(struct server *server);
+
+static inline bool server_is_down(struct server *server)
+{
+    return atomic_load_explicit(&server->health, memory_order_relaxed) == HEALTH_DOWN;
+}
+
+/*
+ * The server is checked from now on, as `id` says, which is not 0. Returns in how many ms the next check is due: at
+ * once if another check, or none, was configured before. What was known stays until its result.
+ */
+uint64_t server_begin_checks(struct server *server, uint64_t id, uint64_t now_ms);
+/* Notes the result of a check, with the reason of a failure, and logs a transition. Returns the ms until the next one.
+ */
+uint32_t server_note_check(struct server *server, const struct health_rules *rules, const char *reason,
+                           const struct mk_worker *worker, uint64_t now_ms);
+/* The server is not checked any more: it may get requests. */
+void server_end_checks(struct server *server, const struct mk_worker *worker, uint64_t now_ms);
 
 /* Hides the counters of servers that no generation names. */
 void servers_hide_unused(void);

@@ -3,9 +3,8 @@
  * upstream: groups of servers with one name, to which other plugins pass requests (<monkey/upstreams.h>). This file has
  * the hooks.
  */
+#include "checks.h"
 #include "commands.h"
-#include "groups.h"
-#include "runner.h"
 
 #include <monkey/cookie.h>
 
@@ -23,6 +22,7 @@ struct generation {
     struct names names;
     struct runner runner;
     struct runner_user names_user;
+    struct checks checks;
 };
 
 enum { FIRST_LOOKUP_MS = 2000 }; /* of all names of a configuration that are new */
@@ -164,6 +164,7 @@ static void stop_generation(struct mk_generation *g, void *state)
 {
     struct generation *own = state;
     (void)g;
+    checks_free(&own->checks);
     while (own->first) {
         struct mk_upstream_group *group = own->first;
         own->first = group->next;
@@ -172,6 +173,32 @@ static void stop_generation(struct mk_generation *g, void *state)
     mk_account_free(NULL, own, sizeof(*own));
     if (--generations > 0)
         hide_unused();
+}
+
+static int add_group(struct generation *own, const struct upstream_conf *conf, const struct check_conf *check)
+{
+    struct mk_upstream_group *group = group_make(conf, &own->names), **end = &own->first;
+    if (!group)
+        return -ENOMEM;
+    while (*end)
+        end = &(*end)->next;
+    *end = group;
+    return checks_add(&own->checks, group, check);
+}
+
+static int make_groups(const struct mk_generation *g, struct generation *own)
+{
+    const struct mk_conf_section *section = &upstream_sections[UPSTREAM_SECTION],
+                                 *checks = &upstream_sections[CHECK_SECTION];
+    const struct upstream_conf *conf = mk_generation_conf(g, section);
+    const struct check_conf *check = mk_generation_conf(g, checks);
+    int err = 0;
+    while (conf && err == 0) {
+        err = add_group(own, conf, check);
+        conf = mk_generation_conf_next(g, section, conf);
+        check = mk_generation_conf_next(g, checks, check);
+    }
+    return err;
 }
 
 static int start_generation(struct mk_generation *g, void **ret_state)
@@ -184,21 +211,25 @@ static int start_generation(struct mk_generation *g, void **ret_state)
     runner_init(&own->runner);
     own->names_user = (struct runner_user){.start = start_names, .stop = stop_names};
     runner_add(&own->runner, &own->names_user);
-    struct mk_upstream_group **end = &own->first;
+    checks_init(&own->checks);
+    runner_add(&own->runner, &own->checks.user);
     generations++;
-    for (const struct upstream_conf *conf = mk_generation_conf(g, upstream_sections); conf;
-         conf = mk_generation_conf_next(g, upstream_sections, conf)) {
-        struct mk_upstream_group *group = group_make(conf, &own->names);
-        if (!group) {
-            stop_generation(g, own);
-            return -ENOMEM;
-        }
-        *end = group;
-        end = &group->next;
-    }
-    names_resolve(&own->names, FIRST_LOOKUP_MS);
-    *ret_state = own;
-    return 0;
+    int err = make_groups(g, own);
+    if (err == 0)
+        names_resolve(&own->names, FIRST_LOOKUP_MS);
+    if (err < 0)
+        stop_generation(g, own);
+    else
+        *ret_state = own;
+    return err;
+}
+
+/* Checks need files of TLS. */
+static int start_host(struct mk_host *host, void **ret_state)
+{
+    struct generation *own = mk_generation_state(mk_host_generation(host), &mk_plugin_upstream);
+    (void)ret_state;
+    return checks_open(&own->checks, host);
 }
 
 /* Makes the values of the cookies. Returns 0, -EINVAL or another -errno. */
@@ -302,14 +333,18 @@ static void end_worker(struct mk_worker *worker, void *state)
     runner_stop(&process->runners, &own->runner, worker);
 }
 
+static const struct mk_plugin_need needs[] = {{"tls", "CheckTls", "On"}, {0}};
+
 MK_PLUGIN(upstream) = {
     MK_PLUGIN_HEAD("upstream", "2.0.0", "knows groups of servers"),
     .flags = MK_PLUGIN_STATE_NEEDED,
     .sections = upstream_sections,
+    .needs = needs,
     .start = start_process,
     .stop = stop_process,
     .generation_start = start_generation,
     .generation_stop = stop_generation,
+    .host_start = start_host,
     .generation_check = check_generation,
     .worker_start = start_worker,
     .worker_stop = end_worker,

@@ -313,8 +313,9 @@ def test_counters_of_servers(serve_group, backends):
                     found.setdefault(labels["server"], {})[name.removeprefix(PREFIX)] = value
         return found
 
-    dead_row = {"requests_total": 2, "active_requests": 0, "failures_total": 2, "ejections_total": 1}
-    one_row = {"requests_total": 5, "active_requests": 0, "failures_total": 0, "ejections_total": 0}
+    checks = {"checks_total": 0, "failed_checks_total": 0, "up": 1}
+    dead_row = {"requests_total": 2, "active_requests": 0, "failures_total": 2, "ejections_total": 1, **checks}
+    one_row = {"requests_total": 5, "active_requests": 0, "failures_total": 0, "ejections_total": 0, **checks}
     assert read() == {dead.address: dead_row, one.address: one_row}
     client = server.connect()
     server.groups.write_text(group([held, one], **keys))
@@ -322,7 +323,7 @@ def test_counters_of_servers(serve_group, backends):
     client.send(request("/"))
     held.wait_requests(1)
     await_true(lambda: dead.address not in read(), what="the end of the configuration before")
-    held_row = {"requests_total": 1, "active_requests": 1, "failures_total": 0, "ejections_total": 0}
+    held_row = {"requests_total": 1, "active_requests": 1, "failures_total": 0, "ejections_total": 0, **checks}
     assert read() == {held.address: held_row, one.address: one_row}
     held.tell("go")
     assert client.response().status == 200

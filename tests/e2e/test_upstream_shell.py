@@ -311,6 +311,19 @@ def test_completion(serve_shown, backends, shell, terminal):
     assert screen.end("\x04") == 0
 
 
+def test_a_server_that_fails_its_checks(serve_shown, backends, shell):
+    """`up` of the shell does not overrule its checks, but `down` is shown first."""
+    sick, well = backends(2)
+    sick.scripts[:] = [answer(b"no", TEXT, status=503, reason="Unavailable")]
+    server = serve_shown([sick, well], {"Balance": "First", "Check": "/", "CheckInterval": "1h"})
+    server.wait_log("is down, and gets no requests: GET /: 503")
+    asking = shell()
+    assert [row["state"] for row in read(asking).values()] == ["unhealthy", "up"]
+    order(asking, sick, "up")
+    assert ask_many(server, 4) == {1: 4}
+    assert order(asking, sick, "down")["state"] == "down"
+
+
 # ── names ──
 
 

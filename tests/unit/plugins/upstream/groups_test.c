@@ -156,6 +156,82 @@ TEST(never_ejected)
     close_group();
 }
 
+/* ── checks ── */
+
+static const struct health_rules rules = {.down = 2, .up = 2, .interval_ms = 1000};
+
+static void note_checks(unsigned i, unsigned times, const char *reason)
+{
+    for (unsigned k = 0; k < times; k++)
+        server_note_check(group_members(group)->items[i].server, &rules, reason, NULL, NOW);
+}
+
+/* The first check decides at once; servers that are down are never tried. */
+TEST(servers_that_are_down)
+{
+    open_group(1);
+    conf.eject_most = 0;
+    note_checks(0, 1, "refused");
+    assert_int_equal(choose_first(NOW), 1);
+    note_checks(0, 1, NULL);
+    assert_int_equal(choose_first(NOW), 1);
+    note_checks(0, 1, NULL);
+    assert_int_equal(choose_first(NOW), 0);
+    for (unsigned i = 0; i < SERVERS - 1; i++)
+        note_checks(i, 2, "refused");
+    assert_int_equal(choose_first(NOW), 3); /* the backup */
+    note_checks(3, 2, "refused");
+    assert_int_equal(choose_first(NOW), -ENXIO);
+    server_end_checks(group_members(group)->items[2].server, NULL, NOW);
+    assert_int_equal(choose_first(NOW), 2);
+    close_group();
+}
+
+/* Those are for requests to end. */
+TEST(checks_do_not_end_ejections)
+{
+    open_group(0);
+    note_failures(0, 2, NOW);
+    note_checks(0, 3, NULL);
+    assert_int_equal(choose_first(NOW), 1);
+    close_group();
+}
+
+/* SlowStart: a server that is up again begins with little. */
+TEST(slow_start_behind_checks)
+{
+    unsigned found = 0;
+    open_group(0);
+    conf.balance = UPSTREAM_ROUND_ROBIN;
+    conf.slow_start_ms = 10000;
+    note_checks(0, 1, "refused");
+    note_checks(0, 2, NULL);
+    for (int i = 0; i < 310; i++)
+        found += choose_first(NOW) == 0;
+    assert_int_equal(found, 10);
+    for (int i = 0; i < 400; i++)
+        found += choose_first(NOW + 10000) == 0;
+    assert_int_equal(found, 110);
+    close_group();
+}
+
+/* As reloads call it: the same check continues in its time, another one begins at once. */
+TEST(when_checks_are_due)
+{
+    open_group(0);
+    struct server *server = group_members(group)->items[0].server;
+    assert_int_equal(server_begin_checks(server, 1, NOW), 0);
+    uint32_t wait = server_note_check(server, &rules, NULL, NULL, NOW);
+    assert_in_range(wait, 750, 900);
+    assert_int_equal(server_begin_checks(server, 1, NOW + 100), wait - 100);
+    assert_int_equal(server_begin_checks(server, 1, NOW + 2000), 0);
+    assert_int_equal(server_begin_checks(server, 2, NOW), 0);
+    assert_false(server_is_down(server));
+    server_note_check(server, &rules, "refused", NULL, NOW);
+    assert_true(server_is_down(server)); /* the first one of this kind */
+    close_group();
+}
+
 /* A group of the next generation has the same servers, and what is known of them. */
 TEST(servers_outlive_groups)
 {

@@ -11,10 +11,11 @@
 
 #include <errno.h>
 
+static char parse_error[512]; /* the sentence about a value that is refused */
+
 /* Parses the words of `text`, which blanks separate. A value that is refused has a sentence. */
 static inline int parse_words(mk_conf_parse_fn parse, const char *text, void *field, struct mk_arena *arena)
 {
-    char storage[512];
     struct mk_buf error;
     struct mk_str words[8], rest = mk_str_c(text);
     struct mk_conf_value value = {.text = rest, .words = words};
@@ -25,9 +26,10 @@ static inline int parse_words(mk_conf_parse_fn parse, const char *text, void *fi
         words[value.n++] = mk_str(rest.p, n);
         rest = mk_str(rest.p + n + (end != NULL), rest.len - n - (end != NULL));
     }
-    mk_buf_init_fixed(&error, storage, sizeof(storage));
+    mk_buf_init_fixed(&error, parse_error, sizeof(parse_error));
     int err = parse(&value, field, arena, &error);
     assert_int_equal(error.len > 0, err == -EINVAL);
+    (void)mk_buf_cstr(&error);
     return err;
 }
 

@@ -250,6 +250,44 @@ TEST(what_is_not_held)
     close_group();
 }
 
+/* ── servers that are down by their checks ── */
+
+static void set_health(unsigned i, bool is_up)
+{
+    static const struct health_rules rules = {.down = 1, .up = 1, .interval_ms = 1000};
+    server_note_check(group_members(group)->items[i].server, &rules, is_up ? NULL : "refused", NULL, now_ms);
+    if (is_up)
+        group_note_up(group_members(group)->items[i].server, now_ms);
+    settle();
+}
+
+TEST(a_server_that_is_up_again_serves_the_queue)
+{
+    open_queue(2, 2);
+    set_health(1, false);
+    assert_int_equal(ask(0), 0);
+    assert_int_equal(ask(1), -EAGAIN);
+    set_health(1, true);
+    assert_int_equal(waiters[1].result, 1);
+    group_members(group)->items[0].server->load = group_members(group)->items[1].server->load = 0;
+    close_group();
+}
+
+TEST(a_server_that_is_up_again_serves_held_requests)
+{
+    open_hold();
+    for (unsigned i = 0; i < SERVERS; i++)
+        set_health(i, false);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(ask(i), -EAGAIN);
+    pass(900); /* none is tried meanwhile */
+    set_health(2, true);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(waiters[i].result, 2);
+    group_members(group)->items[2].server->load = 0;
+    close_group();
+}
+
 /* ── SlowStart ── */
 
 TEST(slow_start)

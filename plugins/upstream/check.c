@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Checks a server (check.h).
+ */
+#include "check.h"
+
+#include <monkey/siphash.h>
+
+#include <assert.h>
+#include <errno.h>
+
+enum { ARENA_BYTES_MAX = 65536, REQUEST_BYTES_MAX = 32768, REASON_BYTES = 800, REASON_PATH_MAX = 200 };
+
+/* ── results ── */
+
+/* Errors of this process, its machine, or its name servers (mk_dial_fn): not of the server. */
+static bool is_own_failure(int err)
+{
+    static const int errors[] = {-ENOMEM, -EMFILE, -ENFILE, -ENOBUFS, -EBUSY, -EAGAIN, -EADDRNOTAVAIL};
+    for (size_t i = 0; i < MK_COUNT_OF(errors); i++)
+        if (errors[i] == err)
+            return true;
+    return false;
+}
+
+static bool has_text(struct mk_str body, struct mk_str text)
+{
+    return !text.len || (body.len && memmem(body.p, body.len, text.p, text.len));
+}
+
+enum check_result check_judge(const struct check_conf *conf, const struct mk_http_response *response,
+                              struct mk_buf *reason)
+{
+    if (response->err < 0)
+        mk_buf_addf(reason, "%s", response->error);
+    if (response->err < 0)
+        return is_own_failure(response->err) ? CHECK_NOT_MADE : CHECK_FAILED;
+    if (conf->what.kind != CHECK_HTTP)
+        return CHECK_PASSED;
+    bool has_status = status_set_has(&conf->statuses, response->status);
+    if (has_status && has_text(response->body, conf->text))
+        return CHECK_PASSED;
+    struct mk_str path = conf->what.path;
+    path.len = path.len < REASON_PATH_MAX ? path.len : REASON_PATH_MAX;
+    mk_buf_addf(reason, "%.*s %.*s: ", MK_STR_ARG(conf->method), MK_STR_ARG(path));
+    if (has_status)
+        mk_buf_addf(reason, "the text was not found");
+    else
+        mk_buf_addf(reason, "%u", response->status);
+    return CHECK_FAILED;
+}
+
+static void log_failure_to_check(struct check *check, const char *reason, uint64_t now_ms)
+{
+    unsigned missing;
+    uint64_t hash = mk_log_limit_hash(0, reason);
+    if (mk_log_limit_is_due(&check->limit, 1, hash, now_ms, &missing))
+        mk_log_error("upstream %.*s: %.*s cannot be checked: %s", MK_STR_ARG(check->server->base.group),
+                     MK_STR_ARG(check->server->base.address), reason);
+}
+
+/* Returns the ms until the next check. */
+static uint32_t note_result(struct check *check, const struct mk_http_response *response, uint64_t now_ms)
+{
+    const struct check_conf *conf = check->conf;
+    const struct health_rules rules = {(uint32_t)conf->down, (uint32_t)conf->up, conf->interval_ms};
+    char storage[REASON_BYTES];
+    struct mk_buf reason;
+    mk_buf_init_fixed(&reason, storage, sizeof(storage));
+    enum check_result result = check_judge(conf, response, &reason);
+    const char *text = mk_buf_cstr(&reason);
+    if (result == CHECK_NOT_MADE) {
+        log_failure_to_check(check, text, now_ms);
+        return conf->interval_ms;
+    }
+    bool was_down = server_is_down(check->server);
+    uint32_t wait =
+        server_note_check(check->server, &rules, result == CHECK_FAILED ? text : NULL, check->worker, now_ms);
+    if (was_down && !server_is_down(check->server))
+        group_note_up(check->server, now_ms);
+    return wait;
+}
+
+/* ── running ── */
+
+static void on_response(struct mk_http_client *client, const struct mk_http_response *response)
+{
+    struct check *check = MK_CONTAINER_OF(client, struct check, exchange);
+    struct mk_loop *loop = mk_worker_loop(check->worker);
+    mk_timer_arm(loop, &check->timer, note_result(check, response, mk_loop_now_ms(loop)));
+}
+
+static void on_timer(struct mk_timer *timer)
+{
+    struct check *check = MK_CONTAINER_OF(timer, struct check, timer);
+    const struct mk_http_client_options options = {
+        .target = check->target,
+        .transport = check->client->transport,
+        .settings = check->client->settings,
+        .worker = check->worker,
+        .head = check->request,
+        .timeout_ms = check->conf->timeout_ms,
+        .body_bytes_max = check->conf->text.len ? CHECK_BODY_BYTES_MAX : 0,
+    };
+    mk_http_client_start(&check->exchange, mk_worker_loop(check->worker), &options, on_response);
+}
+
+void check_start(struct check *check, struct mk_worker *worker)
+{
+    struct mk_loop *loop = mk_worker_loop(worker);
+    uint64_t wait = server_begin_checks(check->server, check->id, mk_loop_now_ms(loop));
+    uint32_t most = check->conf->interval_ms;
+    check->worker = worker;
+    mk_timer_arm(loop, &check->timer, wait < most ? (uint32_t)wait : most);
+}
+
+void check_stop(struct check *check)
+{
+    mk_timer_cancel(&check->timer);
+    mk_http_client_cancel(&check->exchange);
+    check->worker = NULL;
+}
+
+/* ── making ── */
+
+/* Writes host and port, as in a URL. */
+static void write_authority(const struct check *check, struct mk_buf *out)
+{
+    const struct mk_dial_target *target = check->server->base.target;
+    bool is_ipv6 = memchr(target->host.p, ':', target->host.len);
+    unsigned port = check->conf->port ? (unsigned)check->conf->port : target->port;
+    mk_buf_addf(out, is_ipv6 ? "[%.*s]" : "%.*s", MK_STR_ARG(target->host));
+    if (port != UPSTREAM_PORT)
+        mk_buf_addf(out, ":%u", port);
+}
+
+static int make_target(struct check *check, struct mk_str authority)
+{
+    const char *why;
+    const struct mk_dial_target *target = check->server->base.target;
+    check->target = target;
+    if (!check->conf->port)
+        return 0;
+    assert(target->port);
+    struct mk_str text = mk_arena_dup(&check->arena, authority);
+    return text.p ? mk_dial_target_parse(&check->arena, text, UPSTREAM_PORT, &check->target, &why) : -ENOMEM;
+}
+
+static int make_request(struct check *check, struct mk_str authority)
+{
+    const struct check_conf *conf = check->conf;
+    struct mk_str host = conf->host.len ? conf->host : check->target->port ? authority : MK_STR("localhost");
+    struct mk_buf out;
+    if (conf->what.kind != CHECK_HTTP)
+        return 0;
+    mk_buf_init(&out, REQUEST_BYTES_MAX);
+    mk_buf_addf(&out, "%.*s %.*s HTTP/1.1\r\nHost: %.*s\r\nUser-Agent: monkey (check)\r\nConnection: close\r\n",
+                MK_STR_ARG(conf->method), MK_STR_ARG(conf->what.path), MK_STR_ARG(host));
+    for (uint32_t i = 0; i < conf->headers.n; i++)
+        mk_buf_adds(&out, conf->headers.lines[i]);
+    mk_buf_adds(&out, MK_STR("\r\n"));
+    check->request = out.err ? MK_STR_NONE : mk_arena_dup(&check->arena, mk_buf_str(&out));
+    mk_buf_release(&out);
+    return check->request.p ? 0 : -ENOMEM;
+}
+
+/* What makes a check another one: its results say nothing of those before. */
+static int make_id(struct check *check)
+{
+    static const uint64_t no_key[2];
+    const struct check_conf *conf = check->conf;
+    const struct mk_str texts[] = {check->target->text, check->request, conf->text, conf->tls_name, conf->tls_ca};
+    struct mk_buf out;
+    mk_buf_init(&out, ARENA_BYTES_MAX);
+    mk_buf_addf(&out, "%d %d %d %lld", conf->what.kind, conf->is_tls, conf->tls_verify, (long long)conf->port);
+    mk_buf_add(&out, &conf->statuses, sizeof(conf->statuses));
+    for (size_t i = 0; i < MK_COUNT_OF(texts); i++) {
+        mk_buf_addf(&out, " %zu:", texts[i].len);
+        mk_buf_adds(&out, texts[i]);
+    }
+    int err = out.err ? -ENOMEM : 0;
+    check->id = mk_siphash(no_key, out.data, out.len) | 1; /* 0 means none */
+    mk_buf_release(&out);
+    return err;
+}
+
+static int prepare_check(struct check *check)
+{
+    char storage[512];
+    struct mk_buf authority;
+    mk_buf_init_fixed(&authority, storage, sizeof(storage));
+    write_authority(check, &authority);
+    int err = make_target(check, mk_buf_str(&authority));
+    if (err == 0)
+        err = make_request(check, mk_buf_str(&authority));
+    return err == 0 ? make_id(check) : err;
+}
+
+int check_make(const struct check_conf *conf, const struct check_client *client, struct server *server,
+               struct check **ret)
+{
+    struct check *check = mk_account_alloc(NULL, sizeof(*check));
+    if (!check)
+        return -ENOMEM;
+    *check = (struct check){.conf = conf, .client = client, .server = server};
+    mk_arena_init(&check->arena, NULL, ARENA_BYTES_MAX, NULL, 0);
+    mk_timer_init(&check->timer, on_timer);
+    server_get(server);
+    int err = prepare_check(check);
+    if (err < 0)
+        check_free(check);
+    else
+        *ret = check;
+    return err;
+}
+
+void check_free(struct check *check)
+{
+    server_release(check->server);
+    mk_arena_release(&check->arena);
+    mk_account_free(NULL, check, sizeof(*check));
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The directives of [UPSTREAM] about checks: a second struct for each section, next to struct upstream_conf.
+ */
+#ifndef UPSTREAM_CHECK_CONF_H
+#define UPSTREAM_CHECK_CONF_H
+
+#include "status_set.h"
+
+#include <monkey/conf.h>
+
+enum { CHECK_HEADERS_MAX = 16, CHECK_BODY_BYTES_MAX = 65536 };
+
+enum check_kind { CHECK_NONE, CHECK_OFF, CHECK_TCP, CHECK_HTTP }; /* none: `Check` is not set */
+
+/* What `Check` says. */
+struct check_what {
+    uint8_t kind; /* enum check_kind */
+    struct mk_str path;
+};
+
+/* Lines of a head, each with its CRLF. */
+struct check_headers {
+    struct mk_str lines[CHECK_HEADERS_MAX];
+    uint32_t n;
+};
+
+/* The keys of a section; constant once the configuration is loaded. */
+struct check_conf {
+    struct check_what what;
+    struct mk_str method, host, text; /* empty: not set */
+    struct check_headers headers;
+    struct status_set statuses;
+    bool is_tls, tls_verify;
+    struct mk_str tls_name, tls_ca;
+    int64_t port; /* 0: that of the line `Server` */
+    uint32_t timeout_ms, interval_ms;
+    int64_t down, up;
+};
+
+extern const struct mk_conf_key check_keys[];
+
+/* Checks a section (mk_conf_section.check). */
+void check_conf_check(const struct mk_conf_check *check, void *section);
+
+#endif
