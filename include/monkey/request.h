@@ -110,6 +110,28 @@ MK_API struct mk_str mk_request_header_by_name(struct mk_request *req, struct mk
 MK_API bool mk_request_header_at(const struct mk_request *req, unsigned n, struct mk_str *ret_name,
                                  struct mk_str *ret_value);
 
+struct mk_header_field {
+    struct mk_str name, value;
+};
+
+/* Returns true if both names are the same in any case of letters, and with `_` as `-`, as many backends read them. */
+MK_API bool mk_header_same_name(struct mk_str a, struct mk_str b);
+/*
+ * Returns true for headers of requests that no plugin sets: Host, and those about the end of the request and its
+ * connection (Content-Length, Transfer-Encoding, TE, Trailer, Expect, Connection, Keep-Alive, Proxy-Connection,
+ * Upgrade, HTTP2-Settings).
+ */
+MK_API bool mk_request_header_reserved(struct mk_str name);
+/*
+ * Replaces headers of the request, for what an access hook knows of the user: removes all lines whose names are the
+ * same as one of `headers` (mk_header_same_name()), and adds those with a value; `.p` NULL: the header is only removed.
+ * The hooks that are called later find the new lines, behind the others. Copies names and values. Strings that other
+ * functions have returned stay valid as they say.
+ * Returns 0 or, with nothing changed, -EINVAL (a name is reserved or not a token, or a value has control bytes),
+ * -ENOBUFS (the head would have more than 64 KB) or -ENOMEM. Builds for small devices leave out these three.
+ */
+MK_API int mk_request_replace_headers(struct mk_request *req, const struct mk_header_field *headers, unsigned n);
+
 /* ── the connection, the client, times and sizes ── */
 
 /*
@@ -399,10 +421,6 @@ MK_API bool mk_response_get_length(const struct mk_request *req, uint64_t *ret_b
 MK_API void mk_response_close_connection(struct mk_request *req);
 
 /* ── interim responses (RFC 9110 section 15.2), until the head is sent; not in builds for small devices ── */
-
-struct mk_header_field {
-    struct mk_str name, value;
-};
 
 enum { MK_INTERIM_FIELDS_MAX = 64, MK_INTERIM_BYTES_MAX = 16384 };
 /*

@@ -23,7 +23,7 @@ set(large
     conf/foreign_syntax.c conf/foreign_words.c http/client_addr.c http/encoded_slash.c http/extra.c
     http/filter.c http/h1/splice.c http/h1/tunnel.c http/h2/core.c http/handshake.c http/interim.c
     http/message/forwarded.c
-    http/message/preface.c http/message/proxy_protocol.c http/parts.c
+    http/message/preface.c http/message/proxy_protocol.c http/parts.c http/request_headers.c
     http/request_id.c http/trailers.c http/tunnel.c loop/epoch.c loop/epoch_join.c net/dial.c net/resolver.c
     server/autoload.c server/balancer.c server/bound_hosts.c server/caller_thread.c server/conn_hooks.c
     server/conn_log.c server/control_thread.c server/counts.c server/fallback.c server/h2_loader.c server/handlers.c

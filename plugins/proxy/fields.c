@@ -7,6 +7,7 @@
 #include "headers.h"
 
 #include <monkey/buf.h>
+#include <monkey/request.h>
 
 #include <errno.h>
 #include <strings.h>
@@ -32,23 +33,10 @@ static int fail(struct mk_buf *error, const char *sentence)
 
 /* ── names ── */
 
-static char fold(char c)
-{
-    return c == '_' ? '-' : mk_lower(c);
-}
-
-static bool is_same(struct mk_str a, struct mk_str b)
-{
-    size_t i = 0;
-    while (i < a.len && a.len == b.len && fold(a.p[i]) == fold(b.p[i]))
-        i++;
-    return i == a.len && a.len == b.len;
-}
-
 static bool has_name(const struct field_list *list, struct mk_str name)
 {
     const struct field *f = list->first;
-    while (f && !is_same(f->name, name))
+    while (f && !mk_header_same_name(f->name, name))
         f = f->next;
     return f != NULL;
 }

@@ -54,6 +54,16 @@ static void stream(struct mk_request *req, unsigned pieces)
     mk_response_end(req);
 }
 
+/* As a plugin with logins: with names and values of the client. */
+static inline void replace_headers(struct mk_request *req)
+{
+    struct mk_header_field headers[3] = {{MK_STR("X-User"), mk_request_query(req)}};
+    for (unsigned i = 1; i < MK_COUNT_OF(headers); i++)
+        if (!mk_request_header_at(req, i, &headers[i].name, &headers[i].value))
+            headers[i] = (struct mk_header_field){MK_STR("X-Gone"), MK_STR_NONE};
+    mk_request_replace_headers(req, headers, MK_COUNT_OF(headers));
+}
+
 /* As a plugin that forwards requests; the client is invited by what its path says. */
 static inline void forward(struct mk_request *req)
 {
@@ -63,6 +73,7 @@ static inline void forward(struct mk_request *req)
     mk_request_keep_trailers(req);
     mk_request_hold_continue(req);
     mk_request_note(req, MK_STR("note"), mk_request_target(req));
+    replace_headers(req);
     mk_response_set_date(req, MK_STR("Sun, 06 Nov 1994 08:49:37 GMT"));
     for (size_t n = path.len; n; n--)
         mk_response_interim(req, path.len % 3 ? 103 : 100, &hint, path.len % 2);

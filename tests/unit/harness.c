@@ -574,9 +574,16 @@ static bool is_h2_enabled(const struct mk__http_settings *settings)
     return settings->h2;
 }
 
+/* None, unless the settings of the test have some. */
+static const struct mk__trusted_proxies *find_trusted(const struct mk_request *req)
+{
+    return &req->http->settings->trusted_proxies;
+}
+
 static const struct mk__http_app app = {
     .protos = {{.proto = &mk__h1_proto},
                {.alpn = {"h2", 2}, .load = find_h2, .is_enabled = is_h2_enabled, .recognize = mk__preface_check}},
+    .trusted_proxies = find_trusted,
     .on_init = on_opened,
     .on_free = on_released,
     .hold_worker = on_held,

@@ -161,6 +161,7 @@ struct mk_request {
     uint64_t began_us;
     struct mk_str user, claims, id; /* NULL until set, or first asked for */
     uint16_t access;                /* as mk_request_access() returns it */
+    uint16_t appended_bytes;        /* of headers that a plugin has set, behind the head */
     bool defers_denial;
     bool client_known, is_https; /* valid with client_known */
     const char *base;
