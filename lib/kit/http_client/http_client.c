@@ -126,7 +126,9 @@ static void finish(struct mk_http_client *c, int err)
     struct mk_field *fields = c->fields;
     unsigned fields_max = c->limits.fields_max;
     mk_buf_init_fixed(&text, storage, sizeof(storage));
-    struct mk_http_response response = {.err = err, .error = describe_error(c, err, &text)};
+    struct mk_http_response response = {.err = err,
+                                        .error = describe_error(c, err, &text),
+                                        .is_connected = c->state > HANDSHAKE};
     if (err == 0 && c->options.head.len)
         set_response(c, &response);
     end_exchange(c);

@@ -24,6 +24,7 @@ static int listener, peer; /* peer: the server's end, or -1 */
 /* What the callback got. */
 static unsigned calls, status, n_fields;
 static int result;
+static bool is_connected;
 static bool is_whole;
 static char error[512], body[4096], server_field[64];
 
@@ -37,6 +38,7 @@ static void note_response(struct mk_http_client *c, const struct mk_http_respons
     assert_ptr_equal(c, &client);
     calls++;
     result = r->err;
+    is_connected = r->is_connected;
     status = r->status;
     n_fields = r->n_fields;
     is_whole = r->is_whole;
@@ -149,6 +151,7 @@ static void expect_body(const char *text, bool whole)
 {
     assert_int_equal(calls, 1);
     assert_int_equal(result, 0);
+    assert_true(is_connected);
     assert_int_equal(status, 200);
     assert_string_equal(body, text);
     assert_int_equal(is_whole, whole);
@@ -351,6 +354,7 @@ TEST(a_connection_that_ends, open_all, close_all)
     connect_peer(); /* the request is not read */
     close_peer();
     expect_error(-ECONNRESET, "the connection was reset before the response was complete");
+    assert_true(is_connected);
 }
 
 TEST(refused, open_all, close_all)
@@ -360,6 +364,7 @@ TEST(refused, open_all, close_all)
     start();
     settle();
     expect_error(-ECONNREFUSED, "Connection refused");
+    assert_false(is_connected);
 }
 
 TEST(timeouts, open_all, close_all)
@@ -388,6 +393,7 @@ TEST(timeouts, open_all, close_all)
     connect_peer();
     pass(1500);
     expect_error(-ETIMEDOUT, "the request was not taken in 1500ms");
+    assert_true(is_connected);
     munmap((void *)(uintptr_t)options.body.p, options.body.len);
 }
 
@@ -402,6 +408,7 @@ TEST(a_dial_without_an_end, open_all, close_all)
     gated = false;
     sem_post(&gate);
     expect_error(-ETIMEDOUT, "no connection in 2s");
+    assert_false(is_connected);
 }
 
 /* A dial to a Unix socket needs no event. */
@@ -511,10 +518,12 @@ TEST(a_handshake_that_fails, open_transport, close_all)
     handshake_result = -EPROTO;
     connect_peer();
     expect_error(-EPROTO, "the transport fails: -71");
+    assert_false(is_connected);
     assert_int_equal(closed, 1);
     connect_result = -ENOMEM;
     connect_peer();
     expect_error(-ENOMEM, "the transport fails: -12");
+    assert_false(is_connected);
     assert_int_equal(closed, 2);
     assert_int_equal(notified, 0);
 }
@@ -525,6 +534,7 @@ TEST(a_handshake_that_takes_too_long, open_transport, close_all)
     connect_peer();
     pass(TIMEOUT_MS);
     expect_error(-ETIMEDOUT, "no TLS handshake in 2s");
+    assert_false(is_connected);
     assert_int_equal(closed, 1);
 }
 
