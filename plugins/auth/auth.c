@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * auth: asks clients to log in. This file has the hooks; settings.c has the directives, rules.c what is made of them,
- * rule_check.c what is checked then, login.c the check of names and passwords, token_login.c that of tokens.
+ * rule_check.c what is checked then, login.c the check of names and passwords, token_login.c that of tokens,
+ * forward_login.c the one that another server does.
  */
 #include <monkey/inspect.h>
 
+#include "forward_login.h"
 #include "login.h"
 #include "respond.h"
 #include "rule_check.h"
@@ -119,6 +121,8 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
         if (file->kind == AUTH_FILE_KEYS && !w->tokens)
             w->tokens = token_cache_new(mk_worker_account(worker));
     }
+    if (state->keeps_answers)
+        w->answers = forward_cache_new(mk_worker_account(worker));
     *ret_state = w;
     return 0;
 }
@@ -138,6 +142,7 @@ static void stop_worker(struct mk_worker *worker, void *state)
     for (unsigned i = 0; i < w->n; i++)
         mk_watched_ref_release(&w->refs[i]);
     token_cache_free(w->tokens);
+    forward_cache_free(w->answers);
     mk_account_free(mk_worker_account(worker), w, worker_bytes(w->n));
 }
 
@@ -170,6 +175,8 @@ static bool passes_as_preflight(struct mk_request *req, const struct auth_rule *
 /* Checks the client certificate, and the login behind it. */
 static int check_rule(struct mk_request *req, const struct auth_rule *rule)
 {
+    static int (*const checks[])(struct mk_request * req, const struct auth_rule *rule) = {
+        [AUTH_BASIC] = login_check, [AUTH_BEARER] = token_login_check, [AUTH_FORWARD] = forward_login_check};
     struct mk_tls_info tls = {.client = MK_STR_NONE};
     if (rule->conf->client_certificate && (mk_request_tls_info(req, &tls) < 0 || !tls.client.len)) {
         rules_count_login(req, LOGIN_CERTIFICATE, LOGIN_MISSING);
@@ -178,9 +185,9 @@ static int check_rule(struct mk_request *req, const struct auth_rule *rule)
     }
     if (rule->conf->client_certificate)
         rules_count_login(req, LOGIN_CERTIFICATE, LOGIN_ACCEPTED);
-    if (rule->conf->type != AUTH_OFF)
-        return rule->conf->type == AUTH_BEARER ? token_login_check(req, rule) : login_check(req, rule);
-    return tls.client.len && mk_request_set_user(req, tls.client) < 0 ? -ENOMEM : MK_DECLINED;
+    if (checks[rule->conf->type])
+        return checks[rule->conf->type](req, rule);
+    return tls.client.len && mk_request_set_user(req, tls.client) < 0 ? -ENOMEM : forward_login_strip(req, rule);
 }
 
 static int check_request(struct mk_request *req)
@@ -198,9 +205,10 @@ static int check_request(struct mk_request *req)
         mk_response_error(req, access);
         return 0;
     }
-    if (!rule || !rules_protects(rule) || (access == 1 && is_alternative(rule)) || is_open)
+    if (!rule)
         return MK_DECLINED;
-    return check_rule(req, rule);
+    bool needs_login = rules_protects(rule) && !(access == 1 && is_alternative(rule)) && !is_open;
+    return needs_login ? check_rule(req, rule) : forward_login_strip(req, rule);
 }
 
 /* A user that was let in by this rule has the other path, too. */
@@ -210,14 +218,19 @@ static bool was_admitted(struct mk_request *req, const struct auth_host *h, cons
     return mk_request_user(req).p && rules_find(h, mk_request_path(req), &own) == 0 && own == rule;
 }
 
-/* Tells whether the request has the certificate and the login that the rule wants, without asking for them. */
-static bool has_login(struct mk_request *req, const struct auth_host *h, const struct auth_rule *rule)
+/* Tells whether the request has the certificate and the login that the rule wants for a path, without asking for them.
+ */
+static bool has_login(struct mk_request *req, const struct auth_host *h, const struct auth_rule *rule,
+                      struct mk_str path)
 {
     struct mk_tls_info tls;
-    if (was_admitted(req, h, rule))
+    bool is_forward = rule->conf->type == AUTH_FORWARD; /* which decides by paths, too */
+    if (!is_forward && was_admitted(req, h, rule))
         return true;
     if (rule->conf->client_certificate && (mk_request_tls_info(req, &tls) < 0 || !tls.client.len))
         return false;
+    if (is_forward)
+        return forward_login_holds(req, rule, path);
     if (rule->conf->type == AUTH_BEARER)
         return token_login_holds(req, rule);
     return rule->conf->type == AUTH_OFF || login_holds(req, rule);
@@ -236,7 +249,7 @@ static int allows_path(struct mk_request *req, struct mk_str path)
         return 0;
     if (!rule || !rules_protects(rule) || (access == 1 && alternative))
         return 1;
-    if (!has_login(req, h, rule))
+    if (!has_login(req, h, rule, path))
         return 0;
     if (access >= 400)
         mk_request_allow(req); /* the login takes the place of the denial */
@@ -245,8 +258,10 @@ static int allows_path(struct mk_request *req, struct mk_str path)
 
 static void explain_login(const struct mk_host *host, struct mk_explain *e)
 {
-    static const char *const types[] = {
-        [AUTH_OFF] = "no login", [AUTH_BASIC] = "a name and a password", [AUTH_BEARER] = "a bearer token"};
+    static const char *const types[] = {[AUTH_OFF] = "no login",
+                                        [AUTH_BASIC] = "a name and a password",
+                                        [AUTH_BEARER] = "a bearer token",
+                                        [AUTH_FORWARD] = "the decision of the server in To"};
     const struct auth_host *h = mk_host_state(host, &mk_plugin_auth);
     const struct auth_rule *rule = NULL;
     if (e->phase != MK_EXPLAIN_REQUEST || !h)
@@ -259,7 +274,7 @@ static void explain_login(const struct mk_host *host, struct mk_explain *e)
     else if (rule)
         mk_explain_add(e, host, rule->conf,
                        mk_explain_header(e, MK_STR("Authorization")).p || rule->conf->client_certificate ||
-                               is_alternative(rule)
+                               is_alternative(rule) || rule->conf->type == AUTH_FORWARD
                            ? MK_EXPLAIN_MAYBE
                            : MK_EXPLAIN_ANSWERS,
                        "[AUTH] \"%.*s\" asks for %s%s%s", MK_STR_ARG(rule->conf->realm), types[rule->conf->type],
@@ -267,11 +282,14 @@ static void explain_login(const struct mk_host *host, struct mk_explain *e)
                        is_alternative(rule) ? ", unless an access rule allows the client (Satisfy any)" : "");
 }
 
+static const struct mk_plugin_need needs[] = {{"tls", "To", "https://"}, {0}};
+
 MK_PLUGIN(auth) = {
     MK_PLUGIN_HEAD("auth", "2.0.0", "asks clients to log in"),
     .flags = MK_PLUGIN_CHECKS_ALL | MK_PLUGIN_STATE_NEEDED,
     .about = describe_libraries,
     .sections = auth_sections,
+    .needs = needs,
     .start = start_process,
     .stop = stop_process,
     .generation_start = start_generation,

@@ -23,6 +23,7 @@ static const struct mk_counter_row rows[LOGIN_COUNTS] = {
     ROWS(LOGIN_PASSWORD, "password"),
     ROWS(LOGIN_TOKEN, "token"),
     ROWS(LOGIN_CERTIFICATE, "certificate"),
+    ROWS(LOGIN_FORWARD, "forward"),
 };
 
 static const struct mk_counter *counters[LOGIN_COUNTS];

@@ -7,15 +7,15 @@
 
 #include <monkey/counters.h>
 
-enum login_type { LOGIN_PASSWORD, LOGIN_TOKEN, LOGIN_CERTIFICATE, LOGIN_TYPES };
+enum login_type { LOGIN_PASSWORD, LOGIN_TOKEN, LOGIN_CERTIFICATE, LOGIN_FORWARD, LOGIN_TYPES };
 
 enum login_result {
     LOGIN_ACCEPTED,
-    LOGIN_MISSING,   /* the request has no login, or it cannot be read: 401, or 403 without a certificate */
-    LOGIN_WRONG,     /* the name, password or token */
+    LOGIN_MISSING,   /* the request has no login, or it cannot be read: 401, a redirect, or 403 without a certificate */
+    LOGIN_WRONG,     /* the name, password or token; another 4xx of the server that was asked */
     LOGIN_FORBIDDEN, /* it is right, but not that of a user, or with a scope, that the rule wants: 403 */
     LOGIN_BLOCKED,   /* after too many failures of the client: 429 */
-    LOGIN_BUSY,      /* not checked: no memory, or too many wait: 503 */
+    LOGIN_BUSY,      /* not checked: no memory, too many wait, or no answer: 503 */
     LOGIN_RESULTS,
 };
 

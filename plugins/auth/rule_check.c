@@ -55,11 +55,11 @@ static int check_certificate(struct mk_host *host, const struct auth_conf *c)
 
 /* ── delays ── */
 
-/* Returns the first section with a login, or NULL. */
+/* Returns the first section with a login whose failures are delayed, or NULL. */
 static const struct auth_conf *find_login(const struct auth_host *h)
 {
     unsigned i = 0;
-    while (i < h->n && h->rules[i].conf->type == AUTH_OFF)
+    while (i < h->n && h->rules[i].conf->type != AUTH_BASIC && h->rules[i].conf->type != AUTH_BEARER)
         i++;
     return i < h->n ? h->rules[i].conf : NULL;
 }
@@ -90,12 +90,25 @@ static int check_delay(struct mk_host *host, const struct auth_conf *c)
     return delay_ms >= timeout_ms ? -EINVAL : 0;
 }
 
+/* Warns of a ForwardTimeout that HandlerTimeout ends before: the log has another reason then. */
+static void check_forward_timeout(struct mk_host *host, const struct auth_conf *c)
+{
+    uint32_t least_ms;
+    mk_host_handler_timeout_ms(host, &least_ms);
+    if (c->type == AUTH_FORWARD && c->forward.timeout_ms >= least_ms)
+        mk_host_warn(host, c, offsetof(struct auth_conf, forward.timeout_ms), 0,
+                     "ForwardTimeout, %" PRIu32 " ms, is not shorter than HandlerTimeout, %" PRIu32
+                     " ms: requests get 503 for that",
+                     c->forward.timeout_ms, least_ms);
+}
+
 int rule_check(struct mk_host *host, const struct auth_host *h)
 {
     const struct auth_conf *login = find_login(h);
     int err = login ? check_delay(host, login) : 0;
     for (unsigned i = 0; i < h->n; i++) {
         check_names(host, &h->rules[i]);
+        check_forward_timeout(host, h->rules[i].conf);
         if (check_certificate(host, h->rules[i].conf) < 0)
             err = -EINVAL;
     }

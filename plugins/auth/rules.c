@@ -211,6 +211,18 @@ static int make_token_rule(struct mk_host *host, struct auth_generation *g, stru
     return err;
 }
 
+/* Opens what a section with `Type Forward` needs. Returns 0 or -errno, reported. */
+static int make_forward_rule(struct mk_host *host, struct auth_generation *g, struct auth_host *h,
+                             struct auth_rule *rule)
+{
+    struct forward *f = mk_arena_zalloc(&h->arena, sizeof(*f));
+    if (!f)
+        return -ENOMEM;
+    rule->forward = f; /* closed with the rule */
+    g->keeps_answers |= rule->conf->forward.cache_ms > 0;
+    return forward_open(f, host, rule->conf);
+}
+
 static struct mk_str make_challenge(struct mk_arena *arena, const struct auth_conf *conf)
 {
     struct mk_buf text;
@@ -238,6 +250,8 @@ static int add_rule(struct mk_host *host, struct auth_generation *g, struct auth
     rule->users = get_file(host, g, conf, AUTH_FILE_USERS, &err);
     rule->groups = get_file(host, g, conf, AUTH_FILE_GROUPS, &err);
     h->n++;
+    if (conf->type == AUTH_FORWARD)
+        return make_forward_rule(host, g, h, rule);
     return conf->type == AUTH_BEARER ? make_token_rule(host, g, h, rule) : err;
 }
 
@@ -267,6 +281,9 @@ void rules_free(struct auth_host *h)
 {
     if (!h) /* a host without sections */
         return;
+    for (unsigned i = 0; i < h->n; i++)
+        if (h->rules[i].forward)
+            forward_close(h->rules[i].forward);
     mk_arena_release(&h->arena);
     mk_account_free(NULL, h, sizeof(*h));
 }

@@ -14,6 +14,8 @@
 
 #include "cache.h"
 #include "failures.h"
+#include "forward.h"
+#include "forward_cache.h"
 #include "login_counters.h"
 #include "pool.h"
 #include "settings.h"
@@ -44,6 +46,7 @@ struct auth_generation {
     const struct auth_limits *limits;
     struct auth_file *files;
     unsigned n_files;
+    bool keeps_answers; /* a section has ForwardCache */
 };
 
 struct auth_rule {
@@ -51,6 +54,7 @@ struct auth_rule {
     const struct auth_file *users, *groups, *keys; /* NULL: the section has none */
     struct mk_str challenge;                       /* the value of WWW-Authenticate */
     struct claims_rules *claims;                   /* of tokens; NULL for other types */
+    struct forward *forward;                       /* of Type Forward; NULL for other types */
 };
 
 struct auth_host {
@@ -60,8 +64,10 @@ struct auth_host {
 };
 
 struct auth_worker {
-    struct mk_list jobs;        /* of login_job.c: those that requests wait for */
-    struct token_cache *tokens; /* NULL: no rule has tokens, or there is no memory */
+    struct mk_list jobs;           /* of login_job.c: those that requests wait for */
+    struct token_cache *tokens;    /* NULL: no rule has tokens, or there is no memory */
+    struct forward_cache *answers; /* NULL: no rule keeps answers, or there is no memory */
+    int64_t n_questions;           /* of forward_login.c: those under way */
     unsigned n;
     struct mk_watched_ref refs[];
 };

@@ -111,7 +111,8 @@ static int parse_claim(const struct mk_conf_value *value, void *field, struct mk
 
 /* ── rows ── */
 
-static const char *const types[] = {[AUTH_OFF] = "Off", [AUTH_BASIC] = "Basic", [AUTH_BEARER] = "Bearer", NULL};
+static const char *const types[] = {
+    [AUTH_OFF] = "Off", [AUTH_BASIC] = "Basic", [AUTH_BEARER] = "Bearer", [AUTH_FORWARD] = "Forward", NULL};
 static const char *const satisfies[] = {[AUTH_ALL] = "all", [AUTH_ANY] = "any", NULL};
 
 static const struct mk_conf_key host_keys[] = {
@@ -121,8 +122,8 @@ static const struct mk_conf_key host_keys[] = {
     MK_CONF_KEY_ENUM(
         struct auth_conf, type, "Type", "Basic",
         "How clients log in. `Basic`: a name and a password (RFC 7617), which should be sent over TLS "
-        "only. `Bearer`: a signed token (RFC 6750, RFC 7519), whose `sub` is the name of the user. `Off`: not "
-        "at all, for public paths below protected ones.",
+        "only. `Bearer`: a signed token (RFC 6750, RFC 7519), whose `sub` is the name of the user. `Forward`: the "
+        "server in `To` is asked about each request. `Off`: not at all, for public paths below protected ones.",
         .names = types),
     MK_CONF_KEY_STRING(struct auth_conf, realm, "Realm", "restricted",
                        "What browsers show when they ask for the password. Paths of one realm share a login."),
@@ -174,6 +175,43 @@ static const struct mk_conf_key host_keys[] = {
         struct auth_conf, allow_preflight, "AllowPreflight", "Off",
         "Whether CORS preflight requests pass without a login: browsers never send one with them. With `Satisfy "
         "any`, the client's address must be allowed."),
+    MK_CONF_KEY_CUSTOM(
+        struct auth_conf, forward.to, "To", NULL,
+        "The server that is asked whether a request may pass (`Type Forward`): `http://127.0.0.1:9000/verify`, "
+        "`https://auth.example.org/verify`, `unix:/run/auth.sock /verify`, or `http://NAME/verify` with the name of an "
+        "`[UPSTREAM]`. It gets a GET with the headers of the client and X-Forwarded-Method, -Proto, -Host, -Uri and "
+        "-For. A status of 2xx lets the request pass; the client gets other ones, up to 499.",
+        .unit = "URL", .parse = forward_parse_to),
+    MK_CONF_KEY_CUSTOM(
+        struct auth_conf, forward.copy, "CopyHeaders", NULL,
+        "Headers of that answer that are set in the request, for handlers and backends. What the client has sent in "
+        "these names is removed in any case, also from requests that need no login here (`Type Off`).",
+        .flags = MK_CONF_REPEAT, .unit = "name ...", .parse = forward_parse_names),
+    MK_CONF_KEY_CUSTOM(struct auth_conf, forward.user_header, "UserHeader", NULL,
+                       "The header of the answer that has the name of the user, for logs and `Require`.",
+                       .unit = "name", .parse = forward_parse_name),
+    MK_CONF_KEY_DURATION(struct auth_conf, forward.timeout_ms, "ForwardTimeout", "5s",
+                         "How long an answer may take, with the connection and other servers of a group; then the "
+                         "response is 503.",
+                         .min = 1, .max = 3600000, .unit = "s"),
+    MK_CONF_KEY_DURATION(struct auth_conf, forward.cache_ms, "ForwardCache", "0",
+                         "How long each worker keeps an answer that lets a request pass, for further requests with "
+                         "the same method, host, path, query, client address and headers of `ForwardCacheBy`. 0: "
+                         "each request is asked about.",
+                         .min = 0, .max = 3600000, .unit = "s"),
+    MK_CONF_KEY_CUSTOM(struct auth_conf, forward.cache_by, "ForwardCacheBy", "Cookie Authorization",
+                       "All headers of the client by which that server decides.", .unit = "name ...",
+                       .parse = forward_parse_names),
+    MK_CONF_KEY_BOOL(struct auth_conf, forward.set_cookie, "ForwardSetCookie", "Off",
+                     "Whether cookies of an answer that lets a request pass are set in its response."),
+    MK_CONF_KEY_BOOL(struct auth_conf, forward.tls_verify, "TlsVerify", "On",
+                     "Whether the certificate of a server with `https://` is verified."),
+    MK_CONF_KEY_STRING(struct auth_conf, forward.tls_name, "TlsName", NULL,
+                       "The name or address that this certificate must cover; a name is sent to the server (SNI). If "
+                       "it is not set: the host in `To`."),
+    MK_CONF_KEY_PATH(struct auth_conf, forward.tls_ca, "TlsCA", NULL,
+                     "A PEM file of the authorities to trust, in place of the system's. It is read again when it "
+                     "changes."),
     {0},
 };
 
@@ -185,6 +223,8 @@ static const struct mk_conf_foreign foreign[] = {
     MK_CONF_RENAMED("AuthUserFile", "Users"),
     MK_CONF_RENAMED("AuthGroupFile", "Groups"),
     MK_CONF_RENAMED("auth_basic_user_file", "Users"),
+    {"auth_request", "that is `Type Forward` with `To`"},
+    {"authResponseHeaders", "that is `CopyHeaders`"},
     {0},
 };
 
@@ -206,6 +246,9 @@ static const struct mk_conf_key limit_keys[] = {
                     .min = 0, .max = 1000000),
     MK_CONF_KEY_DURATION(struct auth_limits, failures_ms, "FailureTime", "5m",
                          "How long failures count, from the first one on.", .min = 1000, .max = 86400000, .unit = "s"),
+    MK_CONF_KEY_INT(struct auth_limits, questions, "ForwardRequests", "1024",
+                    "How many requests of a worker may wait for an answer with `Type Forward`; further ones get 503.",
+                    .min = 1, .max = 100000),
     {0},
 };
 
@@ -239,9 +282,31 @@ static void check_no_tokens(const struct mk_conf_check *check, const struct auth
                       "only \"Type Bearer\" has tokens and their keys");
 }
 
+/* Reports keys of `Type Forward` in a section of another type. With Off, CopyHeaders removes headers. */
+static void check_no_forward(const struct mk_conf_check *check, const struct auth_conf *c)
+{
+    const struct forward_conf *f = &c->forward;
+    const struct {
+        bool is_set;
+        size_t offset;
+    } rows[] = {
+        {f->to.text.p, offsetof(struct auth_conf, forward.to)},
+        {f->copy.n && c->type != AUTH_OFF, offsetof(struct auth_conf, forward.copy)},
+        {f->user_header.len, offsetof(struct auth_conf, forward.user_header)},
+        {f->cache_ms, offsetof(struct auth_conf, forward.cache_ms)},
+        {f->set_cookie, offsetof(struct auth_conf, forward.set_cookie)},
+        {f->tls_name.len, offsetof(struct auth_conf, forward.tls_name)},
+        {f->tls_ca.len, offsetof(struct auth_conf, forward.tls_ca)},
+    };
+    for (size_t i = 0; i < MK_COUNT_OF(rows); i++)
+        if (rows[i].is_set)
+            mk_conf_error(check, rows[i].offset, "only \"Type Forward\" asks another server");
+}
+
 static void check_basic(const struct mk_conf_check *check, const struct auth_conf *c)
 {
     check_no_tokens(check, c);
+    check_no_forward(check, c);
     if (!c->users.len && !mk_conf_is_wrong(check, offsetof(struct auth_conf, users)))
         mk_conf_error(check, offsetof(struct auth_conf, type),
                       "\"Users\" is missing: the file of users, which mk_passwd writes");
@@ -256,6 +321,7 @@ static void check_bearer(const struct mk_conf_check *check, const struct auth_co
 {
     bool is_wrong = mk_conf_is_wrong(check, offsetof(struct auth_conf, keys)) ||
                     mk_conf_is_wrong(check, offsetof(struct auth_conf, secrets));
+    check_no_forward(check, c);
     if (!c->keys.n && !c->secrets.n && !is_wrong)
         mk_conf_error(check, offsetof(struct auth_conf, type),
                       "\"Keys\" or \"Secret\" is missing: the files of the keys that tokens are signed with");
@@ -267,9 +333,42 @@ static void check_bearer(const struct mk_conf_check *check, const struct auth_co
                       "the groups of tokens are in their claims: use a line such as \"Claim groups staff\"");
 }
 
+/* Checks the keys of TLS, which a server without TLS has no use for. */
+static void check_forward_tls(const struct mk_conf_check *check, const struct forward_conf *f)
+{
+    if (!f->to.is_tls && (f->tls_name.len || f->tls_ca.len))
+        mk_conf_error(check,
+                      f->tls_name.len ? offsetof(struct auth_conf, forward.tls_name)
+                                      : offsetof(struct auth_conf, forward.tls_ca),
+                      "connections to this server have no TLS: To must begin with https://");
+    if (!f->tls_verify)
+        mk_conf_warn(check, offsetof(struct auth_conf, forward.tls_verify),
+                     "the certificate of the server is not verified, so that anyone on the way can let requests pass; "
+                     "TlsCA names an authority of your own");
+}
+
+static void check_forward(const struct mk_conf_check *check, const struct auth_conf *c)
+{
+    check_no_tokens(check, c);
+    if (!c->forward.to.text.p && !mk_conf_is_wrong(check, offsetof(struct auth_conf, forward.to)))
+        mk_conf_error(check, offsetof(struct auth_conf, type), "\"To\" is missing: the server that is asked");
+    else if (c->forward.to.dial)
+        check_forward_tls(check, &c->forward);
+    if (c->users.len || c->groups.len)
+        mk_conf_error(check, c->users.len ? offsetof(struct auth_conf, users) : offsetof(struct auth_conf, groups),
+                      "the server in \"To\" knows the users and groups");
+    else if (needs_groups(c))
+        mk_conf_error(check, offsetof(struct auth_conf, require), "the server in \"To\" knows the groups");
+    else if (c->require && !c->forward.user_header.len &&
+             !mk_conf_is_wrong(check, offsetof(struct auth_conf, forward.user_header)))
+        mk_conf_error(check, offsetof(struct auth_conf, require),
+                      "\"UserHeader\" is missing: the header of the answer that has the name of the user");
+}
+
 static void check_off(const struct mk_conf_check *check, const struct auth_conf *c)
 {
     check_no_tokens(check, c);
+    check_no_forward(check, c);
     if (c->users.len)
         mk_conf_warn(check, offsetof(struct auth_conf, users), "\"Users\" has no effect: \"Type\" is Off");
     if (c->require)
@@ -282,8 +381,11 @@ static void check_auth(const struct mk_conf_check *check, void *section)
     if (mk_conf_is_wrong(check, offsetof(struct auth_conf, type)))
         return;
     check_realm(check, c);
-    static void (*const checks[])(const struct mk_conf_check *check, const struct auth_conf *c) = {
-        [AUTH_OFF] = check_off, [AUTH_BASIC] = check_basic, [AUTH_BEARER] = check_bearer};
+    static void (*const checks[])(const struct mk_conf_check *check,
+                                  const struct auth_conf *c) = {[AUTH_OFF] = check_off,
+                                                                [AUTH_BASIC] = check_basic,
+                                                                [AUTH_BEARER] = check_bearer,
+                                                                [AUTH_FORWARD] = check_forward};
     checks[c->type](check, c);
 }
 

@@ -9,11 +9,12 @@
 #include <monkey/plugin.h>
 
 #include "claims.h"
+#include "forward_conf.h"
 #include "keys.h"
 
 extern const struct mk_plugin mk_plugin_auth;
 
-enum auth_type { AUTH_OFF, AUTH_BASIC, AUTH_BEARER };
+enum auth_type { AUTH_OFF, AUTH_BASIC, AUTH_BEARER, AUTH_FORWARD };
 enum auth_satisfy { AUTH_ALL, AUTH_ANY };
 enum auth_require_kind { AUTH_REQUIRE_VALID, AUTH_REQUIRE_USER, AUTH_REQUIRE_GROUP };
 
@@ -47,10 +48,11 @@ struct auth_conf {
     struct auth_claims claims;
     uint32_t leeway_ms;
     bool expiry_required;
+    struct forward_conf forward;
 };
 
 struct auth_limits {
-    int64_t threads, queue, failures;
+    int64_t threads, queue, failures, questions;
     uint32_t cache_ms, delay_ms, failures_ms;
 };
 

@@ -9,6 +9,8 @@ import os
 import re
 import signal
 import ssl
+import subprocess
+import sys
 import tarfile
 
 import pytest
@@ -19,7 +21,7 @@ from harness.client import ProtocolError
 from harness.codings import decode
 from harness.protocol import Client
 from harness.backend import Backend, echo
-from harness.server import Server, await_true, free_port, run
+from harness.server import Server, await_true, free_port, is_refused, run
 
 GUIDE = build.TOP / "docs" / "guide"
 MODULES = build.binary().parent.parent / "lib" / "monkey"
@@ -76,11 +78,12 @@ NETWORK_RULES, CLIENT_LIMITS = "Rules for networks and paths", "Limits for clien
 FOR_ALL_HOSTS = "Connections and defaults for all hosts"
 PASSWORDS, TOKENS = "Users and passwords", "Tokens of an identity provider"
 BY_CERTIFICATE, BY_NETWORK = "Certificates for some paths", "A network or a login"
-LOGINS = {PASSWORDS, TOKENS, BY_CERTIFICATE, BY_NETWORK}
+BY_SERVER = "A login server"
+LOGINS = {PASSWORDS, TOKENS, BY_SERVER, BY_CERTIFICATE, BY_NETWORK}
 COMMON_LOG, JSON_LOG = "One file for all hosts", "JSON, with request IDs"
 SEVERAL_LOGS = "Several logs for one host"
 FILES_FIRST, BACKEND_COSTS = "Files of an application, and the application", "What a backend has cost"
-APPLICATION_PORT = free_port()
+APPLICATION_PORT, LOGIN_PORT = free_port(), free_port()
 FIGURES, OWN_FIGURES = "Figures of a server", "Figures on a listener of their own"
 
 
@@ -122,6 +125,7 @@ def conf(tmp_path, company):
                 ("localhost:2003", "localhost:0"),
                 ("Listener        2001", "Listener 127.0.0.1:0"),
                 ("127.0.0.1:8080", f"127.0.0.1:{APPLICATION_PORT}"),
+                ("127.0.0.1:9091", f"127.0.0.1:{LOGIN_PORT}"),
             ):
                 text = text.replace(here, there)
             path.write_text(text)
@@ -429,6 +433,26 @@ def test_tokens(site, company, tmp_path):
     field = f"Authorization: Bearer {token.decode()}"
     await_true(lambda: ask(server, "/a.json", field).status == 200, 10, "the new key")
     assert ask(server, "/a.json").status == 401
+
+
+def test_login_server(site, tmp_path):
+    needs_modules(BY_SERVER)
+    text = re.search(r"```python\n# file: app.py\n(.*?)```", (GUIDE / "auth.md").read_text(), re.S)[1]
+    (tmp_path / "app.py").write_text(text)
+    with subprocess.Popen([sys.executable, tmp_path / "app.py", str(LOGIN_PORT)], stderr=subprocess.DEVNULL) as login:
+        try:
+            await_true(lambda: not is_refused(("127.0.0.1", LOGIN_PORT)), 30, "the login server")
+            server = site(BY_SERVER)
+            assert ask(server, "/account/")["Location"] == "/login"
+            assert b"<form" in ask(server, "/login").body
+            for password, location in (("wrong", "/login"), ("ada", "/account/")):
+                done = ask(server, "/login", method="POST", body=f"name=ada&password={password}".encode())
+                assert (done.status, done["Location"]) == (303, location)
+            cookie = f"Cookie: {done['Set-Cookie'].partition(';')[0]}"
+            assert ask(server, "/account/", cookie).body == TREE["www/account/index.html"]
+            assert ask(server, "/account/", "Cookie: session=x").status == 302
+        finally:
+            login.kill()
 
 
 def test_certificates_for_some_paths(site, company):

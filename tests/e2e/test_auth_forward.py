@@ -1,0 +1,576 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Logins of `Type Forward`: what the server that is asked gets, what answers change, and that no failure lets in."""
+
+import re
+
+import pytest
+
+from harness import build
+from harness.backend import Backend, answer, echo_websocket, replay, reset_at_once, stay_silent
+from harness.certificates import Authority
+from harness.content import populate
+from harness.failing_memory import fail_each, only_sanitized
+from harness.groups import GROUPS, backends, group  # noqa: F401
+from harness.messages import lines, request
+from harness.proxies import TEXT, proxy_section
+from harness.server import await_true, run, section, write_config
+from harness.services import reload
+from harness.websocket import BINARY, frame
+from test_concurrent import in_parallel
+
+LOGIN = 'WWW-Authenticate: Cookie realm="app"'
+COPY = {"CopyHeaders": "Remote-User Remote-Groups", "UserHeader": "Remote-User"}
+FILES = {"index.html": b"home\n", "app/secret.txt": b"secret\n", "app/new.txt": b"new\n", "open/x.txt": b"open\n"}
+ADA = "Cookie: session=ada"
+KEPT = {"ForwardCache": "1h"}
+
+pytestmark = [
+    pytest.mark.single_protocol,
+    pytest.mark.skipif(
+        not all((build.PLUGINS / f"{name}.so").exists() for name in ("auth", "proxy", "upstream")),
+        reason="the preset has no plugins auth, proxy and upstream",
+    ),
+]
+
+
+def verify(peer):
+    """Lets requests with a session pass, and answers with its user."""
+    got = peer.request()
+    found = re.search(r"session=(\w+)", got["Cookie"] or "")
+    if found:
+        groups = ["Remote-Groups: staff", "Remote-Groups: admins"]
+        peer.respond(b"", f"Remote-User: {found[1]}", *groups, "Set-Cookie: s=1")
+    else:
+        peer.respond(b"log in\n", LOGIN, TEXT, "Set-Cookie: a=1", "Set-Cookie: b=2", "X-Own: 1", status=401)
+
+
+@pytest.fixture
+def protect(serve, tmp_path):
+    """A server that asks `auth`, a Backend or a target, about /app, which is files or a backend."""
+
+    def start(auth, keys=None, app=None, settings=None, more="", limits=None, **rest):
+        to = auth if isinstance(auth, str) else f"{auth.url}/verify"
+        text = section("AUTH", {"Match": "/app", "Type": "Forward", "To": to, **(keys or {})}) + more
+        if app:
+            text += proxy_section(app, {"Match": "/app"})
+        files = {"plugins/auth/auth.conf": section("AUTH_LIMITS", limits)} if limits else {}
+        root = populate(tmp_path / "root", FILES)
+        settings = {"LogLevel": "debug", **(settings or {})}
+        return serve(settings, text=text, root=root, config={**files, **rest.pop("config", {})}, **rest)
+
+    return start
+
+
+def ask(server, *fields, target="/app/secret.txt", **rest):
+    with server.connect() as client:
+        return client.ask(target, *fields, **rest)
+
+
+# ── questions and answers ──
+
+
+def test_files(protect):
+    with Backend(verify) as auth:
+        server = protect(auth, COPY)
+        with server.connect() as client:
+            refused = client.ask("/app/secret.txt")
+            assert (refused.status, refused.body, refused["X-Own"]) == (401, b"log in\n", None)
+            assert refused["WWW-Authenticate"] == LOGIN.split(": ")[1] and refused["Content-Type"] == "text/plain"
+            assert [value for name, value in refused.fields if name == "Set-Cookie"] == ["a=1", "b=2"]
+            passed = client.ask("/app/secret.txt", ADA)
+            assert (passed.status, passed.body, passed["Set-Cookie"]) == (200, b"secret\n", None)
+            assert client.ask("/open/x.txt").body == b"open\n"
+        assert len(auth.requests) == 2
+
+
+def test_question(protect):
+    """What is about the connection, the body or another response stays; what the client says of itself is replaced."""
+    kept = ["Cookie: a=b", "Authorization: Basic YTpi", "Accept: text/html", "X-Any: 1", "X-Any: 2"]
+    dropped = [
+        "Range: bytes=0-1",
+        "If-None-Match: *",
+        "If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT",
+        "Accept-Encoding: gzip",
+        "TE: trailers",
+        "Connection: X-Gone, TE",
+        "X-Gone: 1",
+        "Content-Type: text/plain",
+        "Proxy-Authorization: x",
+        "X-Forwarded-User: eve",
+        "X_Forwarded_Uri: /public",
+        "X-Original-URL: /public",
+        "X-Real-IP: 10.0.0.1",
+        "Forwarded: for=10.0.0.1",
+        "X-Forwarded-For: 10.0.0.1",
+        "X-Forwarded-Proto: https",
+        "X-Forwarded-Host: evil.example",
+        "X-Forwarded-Method: GET",
+    ]
+    with Backend(verify) as auth:
+        server = protect(auth)
+        ask(server, *kept, *dropped, target="/x/../app/a%20b?c=%20d", method="POST", body=b"x" * 5000)
+        got = auth.requests[0]
+        host, names = f"127.0.0.1:{server.port}", {name.lower() for name, _ in got.fields}
+        assert (got.method, got.target, got.length, got["Host"]) == ("GET", "/verify", 0, auth.address)
+        assert got["Cookie"] == "a=b" and got.all("X-Any") == ["1", "2"] and got["Accept"] == "text/html"
+        assert got["Authorization"] == "Basic YTpi" and got["Connection"] == "close"
+        assert got["X-Forwarded-Method"] == got["X-Original-Method"] == "POST"
+        assert (got["X-Forwarded-Proto"], got["X-Forwarded-Uri"]) == ("http", "/app/a%20b?c=%20d")
+        assert got["X-Forwarded-Host"] in (host, "localhost")
+        assert got["X-Original-URL"] == f"http://{got['X-Forwarded-Host']}/app/a%20b?c=%20d"
+        assert got["X-Forwarded-For"] == got["X-Real-IP"] == "127.0.0.1"
+        assert not names & {"range", "if-none-match", "if-modified-since", "accept-encoding", "te", "x-gone"}
+        assert not names & {"forwarded", "x-forwarded-user", "x_forwarded_uri", "proxy-authorization"}
+
+
+def test_question_behind_a_trusted_proxy(protect):
+    fields = ["X-Forwarded-For: 192.0.2.7", "X-Forwarded-Proto: https", "X-Forwarded-Host: shop.example"]
+    with Backend(verify) as auth:
+        server = protect(auth, settings={"TrustedProxies": "127.0.0.1"})
+        ask(server, *fields)
+        got = auth.requests[0]
+        assert (got["X-Forwarded-Proto"], got["X-Forwarded-Host"]) == ("https", "shop.example")
+        assert (got["X-Forwarded-For"], got["X-Real-IP"]) == ("192.0.2.7, 127.0.0.1", "192.0.2.7")
+        assert got["X-Original-URL"] == "https://shop.example/app/secret.txt"
+
+
+def test_headers_for_the_backend(protect):
+    """What the client sends in these names is removed, also if there is no such header in the answer."""
+    forged = ["Remote-User: root", "remote_user: root", "REMOTE_GROUPS: wheel", "X-Email: eve@example.org"]
+    with Backend(verify) as auth, Backend(answer(b"app", TEXT)) as app:
+        server = protect(auth, {"CopyHeaders": ["Remote-User Remote-Groups", "X-Email"]}, app)
+        assert ask(server, ADA, *forged).body == b"app"
+        got = app.requests[0]
+        assert (got["Remote-User"], got["Remote-Groups"], got["X-Email"]) == ("ada", "staff, admins", None)
+        assert not {"remote_user", "REMOTE_GROUPS"} & {name for name, _ in got.fields}
+        assert got["Cookie"] == "session=ada"
+        for option in ("Remote-User", "close, remote_groups"):
+            assert ask(server, ADA, f"Connection: {option}").status == 400
+        assert len(app.requests) == 1
+
+
+def test_body_for_the_backend(protect):
+    """The body waits until there is an answer."""
+    body = bytes(range(256)) * 3000
+    with Backend(verify) as auth, Backend(lambda peer: peer.respond(peer.request().body, TEXT)) as app:
+        server = protect(auth, app=app)
+        assert ask(server, ADA, method="POST", body=body).body == body
+        assert ask(server, method="POST", body=body).status == 401
+        assert auth.requests[0].length == 0 and len(app.requests) == 1
+
+
+def test_http2(protect):
+    with Backend(verify) as auth, Backend(answer(b"app", TEXT)) as app:
+        server = protect(auth, COPY, app)
+        with server.connect_h2() as client:
+            assert client.ask("/app/a?b", "cookie: session=ada", "remote-user: root").body == b"app"
+            refused = client.ask("/app/a?b")
+            assert (refused.status, refused.body) == (401, b"log in\n")
+            numbers = [client.begin(f"/app/{n}", "cookie: session=bob") for n in range(20)]
+            assert {client.response(number).status for number in numbers} == {200}
+        assert app.requests[0]["Remote-User"] == "ada" and auth.requests[0]["X-Forwarded-Uri"] == "/app/a?b"
+        assert {got["Remote-User"] for got in app.requests[1:]} == {"bob"}
+
+
+def test_websocket(protect):
+    fields = ["Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13"]
+    with Backend(verify) as auth, Backend(echo_websocket) as app:
+        server = protect(auth, COPY, app)
+        with server.connect() as client:
+            client.send(request("/app/", ADA, "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", *fields))
+            assert client.interim().status == 101
+            client.send(frame(BINARY, b"hello"))
+            assert client.exactly(7) == b"\x82\x05hello"
+        assert app.peers[0].last["Remote-User"] == "ada" and auth.requests[0]["Upgrade"] is None
+
+
+def test_redirect(protect):
+    location = "https://auth.example/?rd=%2Fapp"
+    with Backend(answer(b"", f"Location: {location}", count=1, status=302)) as auth:
+        refused = ask(protect(auth))
+        assert (refused.status, refused["Location"]) == (302, location)
+        assert b"302" in refused.body
+
+
+def test_user(protect):
+    """Require, and the log."""
+    keys = {**COPY, "Require": "user ada"}
+    with Backend(verify) as auth:
+        server = protect(auth, keys)
+        assert ask(server, ADA).status == 200
+        assert ask(server, "Cookie: session=eve").status == 403
+        server.wait_log(r'auth: client 127\.0\.0\.1, user "eve": 403, because "Require"')
+
+
+def test_cookies(protect):
+    with Backend(verify) as auth:
+        assert ask(protect(auth, {"ForwardSetCookie": "On"}), ADA)["Set-Cookie"] == "s=1"
+
+
+def test_head(protect):
+    with Backend(verify) as auth:
+        server = protect(auth)
+        assert ask(server, ADA, method="HEAD").status == 200
+        assert ask(server, method="HEAD").status == 401
+        assert [got["X-Forwarded-Method"] for got in auth.requests] == ["HEAD", "HEAD"]
+
+
+def test_paths_without_a_question(protect):
+    """A preflight, an open section with CopyHeaders, and a client that an access rule allows."""
+    rules = section("RULES", {"Match": "/app/new.txt", "Network": "127.0.0.1", "Action": "allow"})
+    first = {"Match": "/app/open", "Type": "Off", "CopyHeaders": "Remote-User"}
+    keys = {**COPY, "AllowPreflight": "On", "Satisfy": "any"}
+    with Backend(verify) as auth, Backend(answer(b"app", TEXT)) as app:
+        text = section("AUTH", first) + section("AUTH", {"Match": "/app", "Type": "Forward", "To": auth.url, **keys})
+        to = proxy_section(app, {"Match": "/app"})
+        server = protect(auth, {"Match": "/none"}, more=text + rules + to)
+        for target in ("/app/open/x", "/app/new.txt"):
+            assert ask(server, "Remote-User: root", target=target).body == b"app"
+        preflight = ["Origin: https://a.example", "Access-Control-Request-Method: PUT", "Remote-User: root"]
+        assert ask(server, *preflight, target="/app/x", method="OPTIONS").body == b"app"
+        assert [got["Remote-User"] for got in app.requests] == [None] * 3
+        assert ask(server, "Connection: remote-user", target="/app/open/x").status == 400
+        assert not auth.requests
+
+
+# ── failures ──
+
+HUGE = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-Long: " + b"a" * 40_000 + b"\r\n\r\n"
+MANY = lines("HTTP/1.1 103 Early Hints") * 1000 + b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+SCRIPTS = {
+    "reset": reset_at_once,
+    "end": replay(b""),
+    "cut head": replay(b"HTTP/1.1 200 OK\r\nContent-Le"),
+    "cut body": replay(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab"),
+    "garbage": replay(b"\x00\x01\x02\r\n\r\n"),
+    "two lengths": replay(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nContent-Length: 1\r\n\r\n"),
+    "other protocol": replay(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"),
+    "huge head": replay(HUGE),
+    "1,000 interim responses": replay(MANY),
+    "500": answer(b"", status=500, count=1),
+    "503": answer(b"", status=503, count=1),
+    "304": replay(b"HTTP/1.1 304 Not Modified\r\n\r\n"),
+    "300": answer(b"", status=300, count=1),
+}
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_failure(protect, script):
+    with Backend(SCRIPTS[script]) as auth:
+        server = protect(auth)
+        refused = ask(server, ADA)
+        assert refused.status == 503 and refused["Retry-After"]
+        server.wait_log(rf"auth: {re.escape(auth.url)}/verify decides nothing, and the request gets 503: .+")
+        assert ask(server, target="/open/x.txt").status == 200
+
+
+def test_no_server(protect):
+    with Backend(verify) as auth:
+        auth.refuse()
+        server = protect(auth)
+        assert ask(server, ADA).status == 503
+        server.wait_log("decides nothing, and the request gets 503: Connection refused")
+
+
+def test_silent_server(protect):
+    with Backend(stay_silent) as auth:
+        server = protect(auth, {"ForwardTimeout": "50ms"})
+        assert ask(server, ADA).status == 503
+        server.wait_log("decides nothing, and the request gets 503: no response in 50ms")
+
+
+def test_huge_body(protect):
+    """A refusal has at most 64 KB; a body that is longer is left out. Of one that passes nothing is needed."""
+    body = b"x" * 1_000_000
+    scripts = [answer(body, TEXT, status=403, count=1), answer(body, TEXT, count=1)]
+    with Backend(scripts) as auth:
+        server = protect(auth)
+        refused = ask(server, ADA)
+        assert refused.status == 403 and b"xxx" not in refused.body
+        assert ask(server, ADA).status == 200
+
+
+def test_longest_body(protect):
+    body = b"x" * 65_536
+    with Backend(answer(body, TEXT, status=403, count=1)) as auth:
+        assert ask(protect(auth)).body == body
+
+
+@only_sanitized
+def test_each_allocation_fails_once(protect):
+    with Backend(verify) as auth, Backend(answer(b"app", TEXT)) as app:
+        server = protect(auth, {**COPY, "ForwardSetCookie": "On"}, app)
+        assert fail_each(server, lambda: ask(server, ADA, "Remote-User: root").status) > 3
+        assert {got["Remote-User"] for got in app.requests} == {"ada"}
+
+
+# ── limits and clients that leave ──
+
+
+def hold(peer):
+    peer.request()
+    peer.wait("go")
+    peer.respond(b"")
+
+
+def test_limit(protect):
+    with Backend(hold) as auth:
+        server = protect(auth, {"ForwardTimeout": "50s"}, limits={"ForwardRequests": 2})
+        held = [server.connect() for _ in range(2)]
+        for client in held:
+            client.send(request("/app/secret.txt"))
+        auth.wait_requests(2)
+        assert ask(server).status == 503
+        server.wait_log("503, because ForwardRequests are under way")
+        auth.tell("go")
+        assert {client.response().status for client in held} == {200}
+        assert ask(server).status == 200
+
+
+@pytest.mark.parametrize("protocol", ["http1", "http2"])
+def test_client_that_leaves(protect, protocol):
+    """Its question is cancelled, and counts no more."""
+    with Backend([stay_silent, verify]) as auth:
+        server = protect(auth, {"ForwardTimeout": "50s"}, limits={"ForwardRequests": 1})
+        if protocol == "http1":
+            client = server.connect()
+            client.send(request("/app/secret.txt"))
+            auth.wait_accepted(1)
+            client.reset()
+        else:
+            client = server.connect_h2()
+            number = client.begin("/app/secret.txt")
+            auth.wait_accepted(1)
+            client.cancel(number)
+        auth.wait_open(0)
+        assert ask(server, ADA).status == 200
+        client.close()
+
+
+def test_reload_amid_a_question(protect):
+    """The request ends as it began."""
+    with Backend(hold) as auth, Backend(verify) as other:
+        server = protect(auth, {"ForwardTimeout": "50s"})
+        held = server.connect()
+        held.send(request("/app/secret.txt"))
+        auth.wait_requests(1)
+        site = server.conf / "sites/default"
+        site.write_text(site.read_text().replace(auth.address, other.address))
+        reload(server)
+        assert ask(server).status == 401
+        auth.tell("go")
+        assert held.response().body == b"secret\n"
+        held.close()
+        assert (len(auth.requests), len(other.requests)) == (1, 1)
+
+
+# ── the cache ──
+
+
+def test_cache(protect):
+    """The same question is asked once; what decides makes another one."""
+    with Backend(verify) as auth, Backend(answer(b"app", TEXT)) as app:
+        server = protect(auth, {**COPY, **KEPT, "ForwardCacheBy": "Cookie X-Key"}, app)
+        questions = [
+            {},
+            {"fields": ["Cookie: session=bob"]},
+            {"fields": [ADA, "X-Key: 1"]},
+            {"fields": [ADA, "X-Key: 2"]},
+            {"target": "/app/new.txt"},
+            {"target": "/app/secret.txt?a"},
+            {"method": "HEAD"},
+            {"host": "other"},
+        ]
+        for count, each in enumerate(questions, 1):
+            rest = {"target": "/app/secret.txt", "fields": [ADA], **each}
+            target, fields = rest.pop("target"), rest.pop("fields")
+            for _ in range(3):
+                assert ask(server, *fields, target=target, **rest).status == 200
+            assert len(auth.requests) == count, each
+        assert [got["Remote-User"] for got in app.requests] == ["ada"] * 3 + ["bob"] * 3 + ["ada"] * 18
+        assert {got["Remote-Groups"] for got in app.requests} == {"staff, admins"}
+
+
+def test_cache_keeps_no_refusal(protect):
+    with Backend(verify) as auth:
+        server = protect(auth, KEPT)
+        assert [ask(server).status for _ in range(3)] == [401] * 3
+        assert len(auth.requests) == 3
+
+
+def test_cache_ends(protect):
+    with Backend(verify) as auth:
+        server = protect(auth, {"ForwardCache": "20ms"})
+
+        def is_asked_again():
+            assert ask(server, ADA).status == 200
+            return len(auth.requests) > 1
+
+        await_true(is_asked_again)
+
+
+def test_cache_of_sections(protect):
+    """Sections share nothing, and a reload begins anew."""
+    with Backend(verify) as auth:
+        first = section("AUTH", {"Match": "=/app/new.txt", "Type": "Forward", "To": auth.url, **KEPT})
+        server = protect(auth, {"Match": "/none"}, more=first + section(
+            "AUTH", {"Match": "/app", "Type": "Forward", "To": auth.url, **KEPT}))
+        for _ in range(2):
+            assert ask(server, ADA).status == ask(server, ADA, target="/app/new.txt").status == 200
+        assert len(auth.requests) == 2
+        reload(server)
+        assert ask(server, ADA).status == 200
+        assert len(auth.requests) == 3
+
+
+@pytest.mark.skipif(not (build.PLUGINS / "dirlisting.so").exists(), reason="the preset has no plugin dirlisting")
+def test_listing(protect):
+    """A listing has the paths that the cache lets pass: nothing is asked for it."""
+    listing = section("DIRLISTING", {"Match": "/"})
+    with Backend(verify) as auth:
+        server = protect(auth, {**KEPT, "Match": "/app/secret.txt"}, more=listing)
+        assert b"secret.txt" not in ask(server, ADA, target="/app/").body
+        assert ask(server, ADA).status == 200
+        assert b"secret.txt" in ask(server, ADA, target="/app/").body
+        assert b"secret.txt" not in ask(server, target="/app/").body
+        assert len(auth.requests) == 1
+
+
+# ── groups and TLS ──
+
+
+def test_group(protect, backends):  # noqa: F811
+    """A server that is dead, or responds with 503, is not the last one that is asked."""
+    dead, busy, fine = backends(3, verify)
+    dead.refuse()
+    busy.scripts[:] = [answer(b"", status=503, count=1)]
+    keys = {"Balance": "First", "EjectAfter": 0, "Retry": "Connect 503"}
+    server = protect("http://auth/verify", config={GROUPS: group([dead, busy, fine], "auth", **keys)})
+    assert ask(server, ADA).status == 200
+    assert ask(server).status == 401
+    assert (len(busy.requests), len(fine.requests)) == (2, 2)
+    assert fine.requests[0]["Host"] == "auth"
+    fine.refuse()
+    assert ask(server, ADA).status == 503
+    server.wait_log(r"auth: http://auth/verify, server \S+ decides nothing")
+
+
+def test_group_without_a_server(protect, backends):  # noqa: F811
+    (one,) = backends(1, verify)
+    server = protect("http://auth", config={GROUPS: group([f"{one.address} down"], "auth")})
+    assert ask(server, ADA).status == 503
+    server.wait_log("no server of the group can be used")
+
+
+def test_group_that_is_full(protect, backends):  # noqa: F811
+    """A question waits for a place, but not longer than ForwardTimeout."""
+    (one,) = backends(1, hold)
+    keys = {"MaxConnections": 1, "Queue": 10, "QueueTimeout": "50s"}
+    server = protect("http://auth", {"ForwardTimeout": "200ms"}, config={GROUPS: group([one], "auth", **keys)})
+    client = server.connect()
+    client.send(request("/app/secret.txt") * 1)
+    one.wait_requests(1)
+    assert ask(server, ADA).status == 503
+    assert client.response().status == 503
+    client.close()
+    one.tell("go")
+    assert ask(server, ADA).status == 200
+
+
+@pytest.mark.skipif(not build.speaks("tls"), reason="the preset has no tls")
+def test_tls(protect, tmp_path):
+    """A server that the authority does not vouch for decides nothing."""
+    ca = Authority(tmp_path / "ca")
+    pair = ca.make("auth", "localhost")
+    with Backend(verify, tls=pair) as auth:
+        to = f"https://localhost:{auth.address.rpartition(':')[2]}/verify"
+        server = protect(to, {"TlsCA": ca.cert})
+        assert ask(server, ADA).status == 200
+        assert auth.peers[0].server_name == "localhost"
+        site = server.conf / "sites/default"
+        site.write_text(site.read_text().replace("TlsCA", "TlsName other.example\n    TlsCA"))
+        reload(server)
+        assert ask(server, ADA).status == 503
+        server.wait_log("decides nothing, and the request gets 503: the certificate")
+
+
+def test_unix(protect, tmp_path):
+    with Backend(verify, path=tmp_path / "auth.sock") as auth:
+        server = protect(f"{auth.url} /check?x=1")
+        assert ask(server, ADA).status == 200
+        assert (auth.requests[0].target, auth.requests[0]["Host"]) == ("/check?x=1", "localhost")
+
+
+# ── many at once ──
+
+
+def show_user(peer):
+    while True:
+        peer.respond(peer.request()["Remote-User"].encode(), TEXT)
+
+
+@pytest.mark.concurrent
+def test_many_workers(protect):
+    """Each request has the user of its own session, over all workers and reloads."""
+    with Backend(verify) as auth, Backend(show_user) as app:
+        server = protect(auth, {**COPY, **KEPT}, app, settings={"Workers": 4})
+
+        def ask_as(number):
+            for turn in range(20):
+                user = f"user{number}"
+                with server.connect() as client:
+                    got = client.ask(f"/app/{turn % 3}", f"Cookie: session={user}", "Remote-User: root")
+                    assert (got.status, got.body.decode()) == (200, user)
+
+        in_parallel(8, ask_as)
+        reload(server)
+        in_parallel(4, ask_as)
+        assert len(auth.requests) <= 4 * (8 + 4) * 3
+
+
+# ── mistakes ──
+
+MISTAKES = {
+    "To": ('"To" is missing', {"Type": "Forward"}),
+    "URL": ("the server is http://HOST:PORT/PATH", {"Type": "Forward", "To": "ftp://a"}),
+    "two words": ("the server is http://HOST:PORT/PATH", {"Type": "Forward", "To": "http://127.0.0.1:1 /x"}),
+    "no host": ("the URL has no host", {"Type": "Forward", "To": "http:///x"}),
+    "user": ("a URL with a user cannot be used", {"Type": "Forward", "To": "http://a@b/"}),
+    "path": ("behind the host may stand a path", {"Type": "Forward", "To": "http://127.0.0.1:1?x"}),
+    "port": ("is no address of a server", {"Type": "Forward", "To": "http://127.0.0.1:0x"}),
+    "other type": ('only "Type Forward" asks another server', {"Type": "Off", "To": "http://127.0.0.1:1"}),
+    "Host": ('the header "Host" is about', {"Type": "Forward", "To": "http://127.0.0.1:1", "CopyHeaders": "A Host"}),
+    "hop": ('"keep_alive" is about', {"Type": "Forward", "To": "http://127.0.0.1:1", "CopyHeaders": "keep_alive"}),
+    "name": ("letters, digits and dashes only", {"Type": "Forward", "To": "http://127.0.0.1:1", "CopyHeaders": "a:b"}),
+    "twice": ("have the same name", {"Type": "Forward", "To": "http://127.0.0.1:1", "CopyHeaders": "a-b A_B"}),
+    "user header": ("it takes the name of one header", {"Type": "Forward", "To": "http://a:1", "UserHeader": "a b"}),
+    "groups": ("knows the groups", {"Type": "Forward", "To": "http://127.0.0.1:1", "Require": "group a"}),
+    "user names": ('"UserHeader" is missing', {"Type": "Forward", "To": "http://127.0.0.1:1", "Require": "user a"}),
+    "users": ("knows the users and groups", {"Type": "Forward", "To": "http://127.0.0.1:1", "Users": "/dev/null"}),
+    "tls": ("To must begin with https://", {"Type": "Forward", "To": "http://127.0.0.1:1", "TlsName": "a"}),
+    "ca": ("/nowhere/ca.pem", {"Type": "Forward", "To": "https://127.0.0.1:1", "TlsCA": "/nowhere/ca.pem"}),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistake(tmp_path, site_root, mistake):
+    sentence, keys = MISTAKES[mistake]
+    folder = write_config(tmp_path / "conf", site_root, text=section("AUTH", keys))
+    checked = run("-t", "-c", folder)
+    assert checked.returncode != 0
+    assert re.search(rf"sites/default:\d+.*{re.escape(sentence)}", checked.stdout + checked.stderr), checked
+
+
+WARNINGS = {
+    "group": ('no [UPSTREAM] has the name "nobody"', {"To": "http://nobody/"}),
+    "timeout": ("is not shorter than HandlerTimeout", {"To": "http://127.0.0.1:1", "ForwardTimeout": "1h"}),
+    "verify": ("the certificate of the server is not verified", {"To": "https://127.0.0.1:1", "TlsVerify": "Off"}),
+}
+
+
+@pytest.mark.parametrize("warning", WARNINGS)
+def test_warning(tmp_path, site_root, warning):
+    sentence, keys = WARNINGS[warning]
+    text = section("AUTH", {"Type": "Forward", **keys})
+    checked = run("-t", "-c", write_config(tmp_path / "conf", site_root, text=text))
+    assert checked.returncode == 0 and sentence in checked.stdout + checked.stderr, checked
