@@ -146,6 +146,12 @@ void forward_write_subject(struct mk_buf *out, struct mk_request *req, struct mk
 
 /* ── the head ── */
 
+/* A server that repeats in its answer what it was asked must not repeat what a client says of its user. */
+static bool is_forged(const struct forward_conf *conf, struct mk_str name)
+{
+    return forward_names_have(&conf->copy, name) && !forward_names_have(&conf->cache_by, name);
+}
+
 void forward_write_head(struct mk_buf *out, struct mk_request *req, const struct forward_conf *conf,
                         struct mk_str subject)
 {
@@ -153,7 +159,7 @@ void forward_write_head(struct mk_buf *out, struct mk_request *req, const struct
     mk_buf_addf(out, "GET %.*s HTTP/1.1\r\n", MK_STR_ARG(conf->to.path));
     write_field(out, MK_STR("Host"), conf->to.authority);
     for (unsigned i = 0; mk_request_header_at(req, i, &name, &value); i++)
-        if (!is_dropped(name) && !(connection.len && mk_str_list_has(connection, name)))
+        if (!is_dropped(name) && !is_forged(conf, name) && !(connection.len && mk_str_list_has(connection, name)))
             write_field(out, name, value);
     mk_buf_adds(out, subject);
     if (id.len)

@@ -27,7 +27,10 @@ enum { FORWARD_SUBJECT_BYTES_MAX = 128 * 1024, FORWARD_HEAD_BYTES_MAX = 256 * 10
  */
 void forward_write_subject(struct mk_buf *out, struct mk_request *req, struct mk_str path);
 
-/* Writes the head of the question. */
+/*
+ * Writes the head of the question. Of the headers that answers set, it has only those that decide (ForwardCacheBy),
+ * such as Authorization.
+ */
 void forward_write_head(struct mk_buf *out, struct mk_request *req, const struct forward_conf *conf,
                         struct mk_str subject);
 

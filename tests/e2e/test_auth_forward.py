@@ -144,6 +144,8 @@ def test_headers_for_the_backend(protect):
         assert (got["Remote-User"], got["Remote-Groups"], got["X-Email"]) == ("ada", "staff, admins", None)
         assert not {"remote_user", "REMOTE_GROUPS"} & {name for name, _ in got.fields}
         assert got["Cookie"] == "session=ada"
+        asked = {name.lower() for name, _ in auth.requests[0].fields}
+        assert not asked & {"remote-user", "remote_user", "remote_groups", "x-email"}
         for option in ("Remote-User", "close, remote_groups"):
             assert ask(server, ADA, f"Connection: {option}").status == 400
         assert len(app.requests) == 1

@@ -10,7 +10,7 @@
 static struct mk_test_fixture w;
 static const struct forward_conf conf = {
     .to = {.authority = MK_STR("auth:9000"), .path = MK_STR("/verify?x")},
-    .copy = {{MK_STR("Remote-User")}, 1},
+    .copy = {{MK_STR("Remote-User"), MK_STR("Cookie")}, 2},
     .cache_by = {{MK_STR("Cookie"), MK_STR("X-Key")}, 2},
 };
 
@@ -42,10 +42,10 @@ static void write_head(struct mk_request *req, struct mk_test_fixture *fixture)
 
 TEST(head)
 {
-    ask(write_head,
-        GET("Cookie: a=b\r\nRange: bytes=0-1\r\nX_Forwarded_Anything: x\r\nx-original-url: /a\r\nX-Key: 1\r\n"
-            "Content-Length: 0\r\nx_key: 2\r\nIf_Match: *\r\nConnection: x-gone, TE\r\nX-Gone: 1\r\n"
-            "TE: trailers\r\nX-Request-Id: id7\r\nExpect: 100-continue\r\nKeep-Alive: 1\r\n"));
+    ask(write_head, GET("Cookie: a=b\r\nremote_user: root\r\nRange: "
+                        "bytes=0-1\r\nX_Forwarded_Anything: x\r\nx-original-url: /a\r\nX-Key: 1\r\n"
+                        "Content-Length: 0\r\nx_key: 2\r\nIf_Match: *\r\nConnection: x-gone, TE\r\nX-Gone: 1\r\n"
+                        "TE: trailers\r\nX-Request-Id: id7\r\nExpect: 100-continue\r\nKeep-Alive: 1\r\n"));
 }
 
 static void write_deciding(struct mk_request *req, struct mk_test_fixture *fixture)
