@@ -217,6 +217,7 @@ def test_head(protect):
         assert [got["X-Forwarded-Method"] for got in auth.requests] == ["HEAD", "HEAD"]
 
 
+@pytest.mark.skipif(not (build.PLUGINS / "mandril.so").exists(), reason="the preset has no plugin mandril")
 def test_paths_without_a_question(protect):
     """A preflight, an open section with CopyHeaders, and a client that an access rule allows."""
     rules = section("RULES", {"Match": "/app/new.txt", "Network": "127.0.0.1", "Action": "allow"})
@@ -347,6 +348,15 @@ def test_client_that_leaves(protect, protocol):
         auth.wait_open(0)
         assert ask(server, ADA).status == 200
         client.close()
+
+
+def test_handler_timeout(protect):
+    """The 503 of the server ends the question."""
+    with Backend([stay_silent, verify]) as auth:
+        server = protect(auth, {"ForwardTimeout": "50s"}, settings={"HandlerTimeout": "1"})
+        assert ask(server).status == 503
+        auth.wait_open(0)
+        assert ask(server, ADA).body == b"secret\n"
 
 
 def test_reload_amid_a_question(protect):
