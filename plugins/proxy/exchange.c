@@ -201,6 +201,17 @@ static bool try_other_server(struct exchange *x)
     return r >= 0;
 }
 
+/* What waits for the client comes before the cut, which its reader makes then. */
+static void cut_response(struct exchange *x)
+{
+    end_waits(x);
+    drop_conn(x);
+    if (buffer_has_bytes(&x->buffer) || x->pipe)
+        mk_response_wake(x->req);
+    else
+        mk_response_abort(x->req);
+}
+
 void exchange_fail(struct exchange *x, int err)
 {
     char storage[REASON_BYTES];
@@ -227,9 +238,7 @@ void exchange_fail(struct exchange *x, int err)
         exchange_respond_failure(x, f->status, type ? type : f->type, type ? mk_buf_str(&reason) : MK_STR_NONE);
         return;
     }
-    end_waits(x);
-    drop_conn(x);
-    mk_response_abort(x->req);
+    cut_response(x);
 }
 
 /* ── timeouts ── */

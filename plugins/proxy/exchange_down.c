@@ -107,6 +107,8 @@ static ssize_t move(struct mk_request *req, int fd, size_t size, void *ctx)
     x->is_taken = false;
     if (buffer_has_bytes(&x->buffer))
         return -EOPNOTSUPP;
+    if (x->phase != BODY && !x->pipe)
+        return x->down.parser.is_done ? 0 : -EPIPE;
     struct pipe *pipe = x->pipe ? x->pipe : pipes_take(&x->thread->pipes);
     if (!pipe)
         return -EOPNOTSUPP;

@@ -543,7 +543,8 @@ def connect_workers(server, n):
 @pytest.mark.parametrize("how", ["ask", "send"])
 def test_kill_while_100_requests_wait(serve_services, redis, how):
     one = redis()
-    server = serve_services({"web": source(one.address, timeout_ms=60000)}, {"Workers": 2})
+    settings = {"Workers": 2, "HandlerTimeout": "5m"}  # longer than all other waits
+    server = serve_services({"web": source(one.address, timeout_ms=60000)}, settings)
     connect_workers(server, 2)
     all_of_them = str(int(count(server)["waiting"]) + 100)
     one.signal(signal.SIGSTOP)

@@ -248,6 +248,29 @@ def test_backend_that_ends(proxy, where, end):
 
 
 @pytest.mark.single_protocol
+@pytest.mark.parametrize("size", [20_000, 700_000])
+def test_backend_that_ends_before_a_slow_client_reads(proxy, size):
+    """What waits here for the client comes before the cut."""
+    body = make_body(size)
+
+    def cut(peer):
+        peer.request()
+        peer.send(lines("HTTP/1.1 200 OK", TEXT, sized(body + b"x")) + body)
+        peer.flush()
+        peer.half_close()
+        peer.wait_end()
+        peer.backend.tell("ended")
+
+    with Backend(cut) as backend:
+        server = proxy(backend)
+        with Client(server.addresses[0], rcvbuf=4096) as client:
+            client.send(request("/"))
+            assert backend.events("ended").wait(30)
+            assert b"200 OK" in client.until(b"\r\n\r\n")
+            assert client.rest() == body
+
+
+@pytest.mark.single_protocol
 def test_end_with_the_last_bytes(proxy):
     """A backend that closes behind the last byte has sent all of them, also to a client that reads slowly."""
     body = make_body(2_000_000)
