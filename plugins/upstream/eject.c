@@ -4,7 +4,10 @@
  */
 #include "eject.h"
 
+#include <monkey/dial.h>
+
 #include <errno.h>
+#include <string.h>
 
 static const struct {
     const char *word;
@@ -46,4 +49,14 @@ bool eject_is_failure(const struct eject_on *on, uint32_t slower_ms, const struc
     if (outcome->err == -ETIMEDOUT)
         return on->timeout;
     return outcome->is_connected ? on->reset : on->refused;
+}
+
+void eject_write_reason(const struct mk_upstream_outcome *outcome, struct mk_buf *out)
+{
+    if (!outcome->err)
+        mk_buf_addf(out, "status %u after %u ms", outcome->status, outcome->head_ms);
+    else if (!outcome->is_connected)
+        mk_buf_addf(out, "%s", mk_dial_error(outcome->err));
+    else
+        mk_buf_addf(out, "%s", outcome->err == -ETIMEDOUT ? "no response in time" : strerror(-outcome->err));
 }

@@ -20,5 +20,7 @@ int eject_parse(const struct mk_conf_value *value, void *eject_on, struct mk_are
 
 /* `slower_ms`: a response whose head takes longer is a failure; 0: none is for that. */
 bool eject_is_failure(const struct eject_on *on, uint32_t slower_ms, const struct mk_upstream_outcome *outcome);
+/* Appends why it is one: "status 503", "connection refused". */
+void eject_write_reason(const struct mk_upstream_outcome *outcome, struct mk_buf *out);
 
 #endif

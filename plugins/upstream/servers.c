@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <pthread.h>
 
-enum { ARENA_BYTES_MAX = 65536, EJECTIONS_MAX = 16 };
+enum { ARENA_BYTES_MAX = 65536, EJECTIONS_MAX = 16, REASON_BYTES = 256 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct server *first; /* under the lock */
@@ -247,8 +247,20 @@ bool server_readmit(struct server *server)
     return was_ejected;
 }
 
-void server_note_failure(struct server *server, const struct upstream_conf *conf, const struct mk_worker *worker,
-                         uint64_t now_ms)
+static void log_ejection(const struct server *server, const struct mk_upstream_outcome *outcome, uint32_t failures,
+                         uint64_t ms)
+{
+    char storage[REASON_BYTES];
+    struct mk_buf reason;
+    mk_buf_init_fixed(&reason, storage, sizeof(storage));
+    eject_write_reason(outcome, &reason);
+    mk_log_warn("upstream %.*s: %.*s has failed %u times in a row, and gets no requests for %llu ms; the last time: %s",
+                MK_STR_ARG(server->base.group), MK_STR_ARG(server->base.address), failures, (unsigned long long)ms,
+                mk_buf_cstr(&reason));
+}
+
+void server_note_failure(struct server *server, const struct upstream_conf *conf,
+                         const struct mk_upstream_outcome *outcome, const struct mk_worker *worker, uint64_t now_ms)
 {
     mk_counter_add(server->counters[SERVER_FAILURES], worker, 1);
     uint32_t failures = atomic_fetch_add(&server->failures, 1) + 1;
@@ -263,8 +275,7 @@ void server_note_failure(struct server *server, const struct upstream_conf *conf
     atomic_store(&server->ejections, ejections + 1);
     atomic_store(&server->slow_from_ms, now_ms + ms);
     mk_counter_add(server->counters[SERVER_EJECTIONS], worker, 1);
-    mk_log_warn("upstream %.*s: %.*s has failed %u times in a row, and gets no requests for %llu ms",
-                MK_STR_ARG(server->base.group), MK_STR_ARG(server->base.address), failures, (unsigned long long)ms);
+    log_ejection(server, outcome, failures, ms);
 }
 
 /* ── checks ── */

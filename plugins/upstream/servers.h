@@ -91,8 +91,8 @@ void server_end(struct server *server, const struct mk_worker *worker);
 void server_drop_load(struct server *server);
 /* The server has served a request, or has failed. */
 void server_note_response(struct server *server);
-void server_note_failure(struct server *server, const struct upstream_conf *conf, const struct mk_worker *worker,
-                         uint64_t now_ms);
+void server_note_failure(struct server *server, const struct upstream_conf *conf,
+                         const struct mk_upstream_outcome *outcome, const struct mk_worker *worker, uint64_t now_ms);
 
 /* Ends an ejection, as the first response does. Returns whether there was one. Any thread. */
 bool server_readmit(struct server *server);

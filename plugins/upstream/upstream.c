@@ -88,7 +88,7 @@ static void report(const struct mk_upstream_group *group, struct mk_upstream_ser
     uint64_t now = mk_loop_now_ms(mk_worker_loop(worker));
     const struct upstream_conf *conf = group->conf;
     if (eject_is_failure(&conf->eject_on, conf->eject_slower_ms, outcome))
-        server_note_failure(server_of(server), conf, worker, now);
+        server_note_failure(server_of(server), conf, outcome, worker, now);
     else if (!outcome->err)
         server_note_response(server_of(server));
     if (!outcome->err)

@@ -9,6 +9,7 @@
 #include "server/generation.h"
 #include "server/worker.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 extern const struct mk_plugin mk_plugin_upstream;
@@ -24,6 +25,7 @@ static struct server_line lines[] = {{.name = MK_STR("127.0.0.1:1"), .weight = 1
 static struct upstream_conf confs[GROUPS] = {{.name = MK_STR("a")}, {.name = MK_STR("b")}, {.name = MK_STR("c")}};
 static struct mk_upstream_group *groups[GROUPS];
 static struct names names;
+static const struct mk_upstream_outcome refused = {.err = -ECONNREFUSED};
 
 /* The state of the plugin begins with its first group. */
 static int open_groups(void **state)
@@ -107,7 +109,7 @@ TEST(a_list_in_pieces, open_groups, close_groups)
 TEST(an_ejected_server, open_groups, close_groups)
 {
     struct server *server = group_members(groups[0])->items[0].server;
-    server_note_failure(server, &confs[0], NULL, mk_loop_now_ms(&fixture.loop));
+    server_note_failure(server, &confs[0], &refused, NULL, mk_loop_now_ms(&fixture.loop));
     assert_non_null(strstr(run(LIST, "a"), "state:ejected,ejected_s:91,weight:1"));
     assert_non_null(strstr(run(CHANGE, "a 127.0.0.1:1 drain"), "state:drain,ejected_s:91,"));
     assert_non_null(strstr(run(CHANGE, "a 127.0.0.1:1 up"), "state:up,weight:1"));

@@ -43,3 +43,23 @@ TEST(failures)
         assert_int_equal(eject_is_failure(&on, rows[i].slower_ms, &rows[i].outcome), rows[i].is_failure);
     }
 }
+
+TEST(reasons)
+{
+    static const struct {
+        struct mk_upstream_outcome outcome;
+        const char *reason;
+    } rows[] = {
+        {{.status = 503, .head_ms = 7}, "status 503 after 7 ms"},
+        {{.err = -ECONNREFUSED}, "Connection refused"},
+        {{.err = -ETIMEDOUT, .is_connected = true}, "no response in time"},
+        {{.err = -ECONNRESET, .is_connected = true}, "Connection reset by peer"},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char storage[256];
+        struct mk_buf out;
+        mk_buf_init_fixed(&out, storage, sizeof(storage));
+        eject_write_reason(&rows[i].outcome, &out);
+        assert_string_equal(mk_buf_cstr(&out), rows[i].reason);
+    }
+}

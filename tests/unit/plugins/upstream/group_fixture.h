@@ -16,6 +16,7 @@ static struct upstream_conf conf;
 static struct mk_upstream_group *group;
 static struct names group_names;
 static const struct wish no_wish;
+static const struct mk_upstream_outcome refused = {.err = -ECONNREFUSED};
 
 /* A group of the servers 0 to 3, of which the last `n_backups` are backups. */
 static inline void open_group(unsigned n_backups)

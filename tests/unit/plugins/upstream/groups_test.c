@@ -5,7 +5,7 @@
 static void note_failures(unsigned i, unsigned times, uint64_t now)
 {
     for (unsigned k = 0; k < times; k++)
-        server_note_failure(group_members(group)->items[i].server, &conf, NULL, now);
+        server_note_failure(group_members(group)->items[i].server, &conf, &refused, NULL, now);
 }
 
 TEST(each_try_gets_another_server)

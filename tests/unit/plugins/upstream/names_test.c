@@ -14,6 +14,7 @@
 
 enum { FIRST_MS = 60000, RESOLVE_MS = 10000 };
 
+static const struct mk_upstream_outcome refused = {.err = -ECONNREFUSED};
 static const struct dns_row one_row[] = {{"app.test.", "127.0.0.1", DNS_A, 3, ANSWER}, {0}};
 static const struct dns_row two_rows[] = {
     {"app.test.", "127.0.0.1", DNS_A, 0, ANSWER},
@@ -171,7 +172,7 @@ TEST(addresses_change, open_all, close_all)
 {
     open_group();
     struct server *first = group_members(group)->items[0].server;
-    server_note_failure(first, &conf, NULL, mk_loop_now_ms(&loop));
+    server_note_failure(first, &conf, &refused, NULL, mk_loop_now_ms(&loop));
     names_start(&names, &loop);
     await_members(two_rows, "127.0.0.1:80 127.0.0.2:80");
     assert_ptr_equal(group_members(group)->items[0].server, first);
@@ -294,7 +295,7 @@ TEST(services_have_weights_and_priorities, open_all, close_all)
         assert_ptr_equal(server, &members->items[i].server->base);
         assert_str_equal(server->address, wanted[i].address);
         server_drop_load(members->items[i].server);
-        server_note_failure(members->items[i].server, &conf, NULL, mk_loop_now_ms(&loop));
+        server_note_failure(members->items[i].server, &conf, &refused, NULL, mk_loop_now_ms(&loop));
     }
 }
 

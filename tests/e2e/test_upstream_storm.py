@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Groups that change under load: servers come, go, are weighted and renamed, and what is counted stays exact."""
+
+import collections
+import os
+import signal
+import threading
+
+import pytest
+
+from harness import build
+from harness.backend import Backend, echo_websocket
+from harness.client import Client, ProtocolError
+from harness.groups import GROUPS, group
+from harness.load import Clients
+from harness.messages import request
+from harness.metrics import needs_status, scrape, status_section
+from harness.proxies import TEXT
+from harness.server import await_true, section
+from harness.services import reload
+from harness.ways import WAYS
+from harness.websocket import WebSocket
+
+pytestmark = [
+    pytest.mark.concurrent,
+    pytest.mark.single_protocol,
+    pytest.mark.skipif(not (build.PLUGINS / "upstream.so").exists(), reason="this preset has no plugins"),
+]
+BODY = b"x" * 50_000
+SIZE = 40_000  # a body that moves without copies
+
+
+class Counting:
+    """A script that answers all requests, and counts them; those for checks apart."""
+
+    def __init__(self):
+        self.lock, self.requests, self.checks = threading.Lock(), 0, 0
+
+    def __call__(self, peer):
+        while True:
+            got = peer.request()
+            with self.lock:
+                if got.target == "/check":
+                    self.checks += 1
+                else:
+                    self.requests += 1
+            peer.respond(b"y" * SIZE if got.target.endswith("/large") else got.body, TEXT)
+
+
+# ── a storm ──
+
+
+class Storm(Clients):
+    """
+    Requests of all states: short ones, uploads, large bodies, clients that leave, WebSockets; and those that wait for a
+    server (`/full`) or for one that responds (`/dead`).
+    """
+
+    def __init__(self, server):
+        self.server, self.counts, self.lock = server, collections.Counter(), threading.Lock()
+        super().__init__([self.get, self.upload, self.load, self.leave, self.talk, self.queue, self.queue, self.hold])
+
+    def done(self, kind):
+        with self.lock:
+            self.counts[kind] += 1
+
+    def get(self):
+        with self.server.connect() as client:
+            for _ in range(5):
+                assert client.ask("/app").status == 200
+        self.done("get")
+
+    def upload(self):
+        with self.server.connect() as client:
+            assert client.ask("/app", method="POST", body=BODY).body == BODY
+        self.done("upload")
+
+    def load(self):
+        with self.server.connect() as client:
+            assert len(client.ask("/app/large").body) == SIZE
+        self.done("load")
+
+    def leave(self):
+        with self.server.connect() as client:
+            client.send(request("/app", f"Content-Length: {len(BODY)}", method="POST") + BODY[:20_000])
+        with self.server.connect() as client:
+            client.send(request("/full"))
+        with self.server.connect() as client:
+            client.send(request("/app/large"))
+            client.exactly(100)
+        self.done("leave")
+
+    def talk(self):
+        with self.server.connect() as client:
+            ws = WebSocket(self.server, "/ws", client=client)
+            for n in range(5):
+                ws.assert_echo(f"message {n}")
+        self.done("talk")
+
+    def queue(self):
+        with self.server.connect() as client:
+            assert client.ask("/full").status in (200, 503)
+        self.done("queue")
+
+    def hold(self):
+        with self.server.connect() as client:
+            try:
+                assert client.ask("/dead").status in (200, 503)
+            except ProtocolError:
+                pass
+        self.done("hold")
+
+
+class Site:
+    """Four groups, which change with each turn."""
+
+    def __init__(self, server, backends, talking):
+        self.server, self.backends, self.talking, self.turn = server, backends, talking, 0
+
+    def text(self):
+        turn, used = self.turn, [each for i, each in enumerate(self.backends) if (self.turn + i) % 4]
+        rows = [f"{each.address} weight={1 + (turn + i) % 3}" for i, each in enumerate(used)]
+        rows[turn % 3] += (" backup", " drain", "")[turn % 3]
+        balance = ("LeastLoaded", "RoundRobin", "Sticky", "Hash", "First")[turn % 5]
+        full = {"MaxConnections": 1 + turn % 2, "Queue": 2 + turn % 3, "QueueTimeout": "10s"}
+        held = {"Hold": "200ms", "EjectAfter": turn % 3}
+        dead = self.backends[0].address if turn % 3 == 0 else "127.0.0.1:1"
+        other = group(["127.0.0.1:1"], name=f"other{turn % 7}") if turn % 2 else ""
+        check = {"Check": "/check", "CheckInterval": "1s"} if turn % 4 == 1 else {}
+        return (
+            group(rows, Balance=balance, SlowStart=f"{turn % 2}s", **check)
+            + group(self.backends[: 1 + turn % 2], name="full", **full)
+            + group([dead], name="dead", **held)
+            + group([self.talking], name="talking")
+            + other
+        )
+
+    def change(self):
+        self.turn += 1
+        self.server.groups.write_text(self.text())
+        reload(self.server)
+
+
+PROXIES = "".join(
+    section("PROXY", {"Match": match, "To": f"http://{name}"})
+    for match, name in (("/app", "app"), ("/full", "full"), ("/dead", "dead"), ("/ws", "talking"))
+)
+
+
+def drive_storm(serve, turns):
+    scripts = [Counting() for _ in range(4)]
+    with Backend(scripts[0]) as a, Backend(scripts[1]) as b, Backend(scripts[2]) as c, Backend(scripts[3]) as d, Backend(
+        echo_websocket
+    ) as talking:
+        first = Site(None, [a, b, c, d], talking)
+        config = {GROUPS: first.text(), "plugins/status/status.conf": status_section()}
+        server = serve({"Workers": 3, "Timeout": "60s"}, text=PROXIES, config=config)
+        server.groups, server.way = server.conf / GROUPS, WAYS["h1"]
+        first.server = server
+        with Storm(server) as clients:
+            while first.turn < turns or len(clients.counts) < 7:
+                first.change()
+                assert not clients.errors and first.turn < 100 * turns, clients.errors
+        assert not clients.errors, clients.errors
+        with server.connect() as client:
+
+            def read_levels():
+                samples = scrape(client)
+                names = ("server_active_requests", "queued_requests", "held_requests")
+                return sum(sum_of(samples, f"monkey_upstream_{name}") for name in names)
+
+            await_true(lambda: read_levels() == 0, what="the end of all requests")
+        for backend in (a, b, c, d, talking):
+            assert not backend.errors, backend.errors
+
+
+@needs_status
+def test_a_storm(serve):
+    drive_storm(serve, 20)
+
+
+@needs_status
+@pytest.mark.slow
+def test_a_long_storm(serve):
+    drive_storm(serve, 300)
+
+
+# ── what is kept and counted ──
+
+
+class Asking(Clients):
+    """Clients that count what they got."""
+
+    def __init__(self, server, paths):
+        self.server, self.paths, self.lock, self.answers = server, paths, threading.Lock(), 0
+        super().__init__([self.ask] * 4)
+
+    def ask(self):
+        with self.server.connect() as client:
+            for path in self.paths:
+                assert client.ask(path).status == 200
+                with self.lock:
+                    self.answers += 1
+
+
+def sum_of(samples, name):
+    return sum(value for (each, _), value in samples.items() if each == name)
+
+
+def ask_over_reloads(serve, groups, reloads):
+    """
+    No check is made twice, no counter loses a request, and the connections to the servers stay: at most as many were
+    opened as requests can be under way at a time, and a worker keeps.
+    """
+    scripts = [Counting() for _ in range(groups)]
+    made = [Backend(script) for script in scripts]
+    for each in made:
+        each.__enter__()
+    keys = {"Check": "/check", "CheckInterval": "1h"}
+    names = [f"g{n}" for n in range(groups)]
+
+    def text(turn):
+        rows = [group([each], name=name, EjectAfter=5 + turn % 2, **keys) for each, name in zip(made, names)]
+        return "".join(rows)
+
+    proxies = "".join(section("PROXY", {"Match": f"/{n}", "To": f"http://{name}"}) for n, name in enumerate(names))
+    config = {GROUPS: text(0), "plugins/status/status.conf": status_section()}
+    settings = {"Workers": 2, "MaxKeepAliveRequest": 0, "Timeout": "60s"}
+    server = serve(settings, text=proxies, config=config)
+    try:
+        with Asking(server, [f"/{n}" for n in range(groups)]) as clients:
+            for turn in range(reloads):
+                (server.conf / GROUPS).write_text(text(turn))
+                reload(server)
+                assert not clients.errors, clients.errors
+        assert not clients.errors, clients.errors
+        counted = sum(script.requests for script in scripts)
+        assert counted == clients.answers > reloads
+        with server.connect() as client:
+            samples = scrape(client)
+        assert sum_of(samples, "monkey_upstream_server_requests_total") == counted
+        assert sum_of(samples, "monkey_proxy_backend_requests_total") == counted
+        assert [script.checks for script in scripts] == [1] * groups
+        assert sum_of(samples, "monkey_upstream_server_checks_total") == groups
+        opened = sum(len(each.peers) for each in made) - groups  # without those of the checks
+        assert opened == sum_of(samples, "monkey_proxy_backend_opened_connections_total")
+        assert opened <= groups * 8, "four clients, two workers"
+    finally:
+        for each in made:
+            each.__exit__(None, None, None)
+
+
+@needs_status
+def test_reloads_lose_nothing(serve):
+    ask_over_reloads(serve, 4, 12)
+
+
+@needs_status
+@pytest.mark.slow
+def test_hundred_reloads_of_eight_groups(serve):
+    ask_over_reloads(serve, 8, 100)
+
+
+@needs_status
+def test_sums_over_reloads_and_an_upgrade(chain):
+    """What clients and backends have counted is what the server counts, whichever process has served."""
+    scripts = [Counting() for _ in range(3)]
+    with Backend(scripts[0]) as a, Backend(scripts[1]) as b, Backend(scripts[2]) as c:
+        backends = [a, b, c]
+        host = section("HOST", {"ServerName": "localhost", "DocumentRoot": "/"})
+        files = {
+            GROUPS: group(backends),
+            "sites/default": host + section("PROXY", {"Match": "/app", "To": "http://app"}),
+            "plugins/status/status.conf": status_section(),
+        }
+        one = chain(modules=("proxy.so", "upstream.so", "status.so"), files=files)
+        answers = 0
+
+        def ask(count):
+            with Client(one.server.addresses[0]) as client:
+                for _ in range(count):
+                    assert client.ask("/app").status == 200
+            return count
+
+        for turn in range(3):
+            answers += ask(20)
+            (one.folder / "conf" / GROUPS).write_text(group([f"{each.address} weight={turn + 1}" for each in backends]))
+            os.kill(one.pids[-1], signal.SIGHUP)
+            one.server.wait_log("the new configuration is in use", turn + 1)
+            answers += ask(20)
+        one.upgrade()
+        one.await_old()
+        answers += ask(20)
+        with Client(one.server.addresses[0]) as client:
+            samples = scrape(client)
+        by_server = {dict(labels)["server"]: value for (name, labels), value in samples.items()
+                     if name == "monkey_upstream_server_requests_total"}  # fmt: skip
+        assert by_server == {each.address: script.requests for each, script in zip(backends, scripts)}
+        assert answers == sum(by_server.values()) == sum_of(samples, "monkey_proxy_backend_requests_total") == 140
+        assert sum_of(samples, "monkey_upstream_server_active_requests") == 0
