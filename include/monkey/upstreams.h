@@ -46,7 +46,10 @@ struct mk_upstream_tries {
     unsigned n;
     enum mk_upstream_loss loss; /* of the last one */
     unsigned status;            /* with MK_UPSTREAM_STATUS */
-    uint64_t began_ms;          /* private to the plugin: when the first one was asked for; 0: not yet */
+    /* Private to the plugin: when the first one was given, and when Hold is over; how many may have got the request. */
+    uint64_t first_ms, hold_end_ms;
+    unsigned n_sent;
+    bool is_counted;
 };
 
 /* How a server has served a request. */
@@ -77,7 +80,7 @@ struct mk_upstream_wait {
     struct mk_upstream_server *server, *sticky;
     mk_upstream_wait_fn fn;
     uint64_t began_ms, end_ms, key;
-    bool has_key, is_held, is_active;
+    bool has_key, is_held, is_active, is_costly;
     uint8_t state;
 };
 

@@ -106,13 +106,18 @@ static void free_unused(struct backend *b)
     mk_account_free(b->thread->account, b, sizeof(*b) + b->key.len);
 }
 
-void backend_release(struct backend *b)
+void backend_end_use(struct backend *b)
 {
     assert(b->n_used > 0);
     if (b->server)
         b->upstreams->end(b->server, thread_get_worker(b->thread));
     if (--b->n_used == 0)
         b->server = NULL;
+}
+
+void backend_release(struct backend *b)
+{
+    backend_end_use(b);
     backend_put(b);
 }
 

@@ -97,6 +97,8 @@ struct backend {
  */
 struct backend *backend_hold(struct thread *t, const struct route *route, struct mk_upstream_server *server,
                              struct mk_str preamble);
+/* The request is not with the server any more; the hold lasts until backend_put(). */
+void backend_end_use(struct backend *b);
 /* Ends a hold. A backend that nothing holds lasts as long as it has idle connections. */
 void backend_release(struct backend *b);
 /* Ends a reference (`refs`), which holds the backend without a request for it. */

@@ -138,6 +138,9 @@ static void find_group(struct route *route, struct mk_host *host)
         return;
     route->upstreams = mk_generation_upstreams(g);
     route->group = route->upstreams ? route->upstreams->find(g, name) : NULL;
+    if (route->upstreams && !route->group && !mk_str_ieq(name, MK_STR("localhost")))
+        mk_host_warn(host, route->conf, offsetof(struct proxy_conf, to), 0,
+                     "no [UPSTREAM] has the name \"%.*s\", which is looked up as that of a server", MK_STR_ARG(name));
 }
 
 /* Gets the tallies of the servers of a group. Returns 0 or -ENOMEM. */

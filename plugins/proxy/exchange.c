@@ -66,6 +66,7 @@ void exchange_finish(struct exchange *x)
     else if (x->conn)
         backend_close(x->conn);
     x->conn = NULL;
+    exchange_end_use(x);
 }
 
 void exchange_free(struct exchange *x)
@@ -79,8 +80,9 @@ void exchange_free(struct exchange *x)
         pipe_put(x->pipe);
     if (x->report.tally)
         tally_add(x->report.tally, TALLY_SENT_BYTES, thread_get_worker(x->thread), (int64_t)x->up.sent_bytes);
+    exchange_end_use(x);
     if (x->backend)
-        backend_release(x->backend);
+        backend_put(x->backend);
     mk_account_free(x->thread->account, x, sizeof(*x));
 }
 
@@ -103,6 +105,7 @@ static void abandon(struct exchange *x)
         return;
     x->conn = NULL;
     x->backend = NULL;
+    x->uses_backend = false;
 }
 
 /* The exchange of the server ends, complete or not. */
@@ -120,6 +123,7 @@ void exchange_reject(struct exchange *x, int status)
 {
     end_waits(x);
     drop_conn(x);
+    exchange_end_use(x);
     mk_response_error(x->req, status);
 }
 
@@ -201,11 +205,21 @@ static bool try_other_server(struct exchange *x)
     return r >= 0;
 }
 
+/* Tells whether the exchange waits for the backend, and not for the client: with a Deadline either may take too long.
+ */
+static bool is_backends_turn(const struct exchange *x)
+{
+    if (x->phase == WAITING)
+        return upload_is_blocked(&x->up) || upload_is_taken(&x->up);
+    return x->phase < WAITING || x->awaits_backend;
+}
+
 /* What waits for the client comes before the cut, which its reader makes then. */
 static void cut_response(struct exchange *x)
 {
     end_waits(x);
     drop_conn(x);
+    exchange_end_use(x);
     if (buffer_has_bytes(&x->buffer) || x->pipe)
         mk_response_wake(x->req);
     else
@@ -223,7 +237,7 @@ void exchange_fail(struct exchange *x, int err)
         retry(x);
         return;
     }
-    if (!is_own_failure(err))
+    if (!is_own_failure(err) && (err != -ETIMEDOUT || is_backends_turn(x)))
         exchange_report_error(x, err);
     if (try_other_server(x))
         return;

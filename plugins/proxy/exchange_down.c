@@ -177,6 +177,7 @@ static int switch_protocols(struct exchange *x, struct mk_str head)
     report_end(&x->report);
     x->conn = NULL;
     x->backend = NULL;
+    x->uses_backend = false;
     x->owner->exchange = NULL;
     return 0;
 }

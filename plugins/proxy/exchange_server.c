@@ -21,15 +21,24 @@ static struct backend *hold_backend(struct exchange *x, struct mk_upstream_serve
     return backend_hold(x->thread, route, server, mk_buf_str(&header));
 }
 
+void exchange_end_use(struct exchange *x)
+{
+    if (x->uses_backend)
+        backend_end_use(x->backend);
+    x->uses_backend = false;
+}
+
 /* Replaces the backend, and what belongs to the one before. `backend` may be NULL. */
 static void set_backend(struct exchange *x, struct backend *backend)
 {
     if (x->conn)
         backend_close(x->conn);
+    exchange_end_use(x);
     if (x->backend)
-        backend_release(x->backend);
+        backend_put(x->backend);
     x->conn = NULL;
     x->backend = backend;
+    x->uses_backend = backend != NULL;
 }
 
 /* Takes over a request of the server. Returns 0 or -ENOMEM, and it has ended there. */
@@ -68,6 +77,7 @@ int exchange_choose_server(struct exchange *x)
     if (r == MK_AGAIN) {
         set_backend(x, NULL);
         x->phase = QUEUED;
+        exchange_up_rewind(x); /* what comes of its body is for the next server */
     }
     return r;
 }

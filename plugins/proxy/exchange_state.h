@@ -40,6 +40,7 @@ struct exchange {
     struct thread *thread;
     struct mk_loop *loop;
     struct backend *backend;
+    bool uses_backend;              /* the request is with it, and not only held by this struct */
     struct mk_upstream_tries tries; /* with a group, as the next */
     struct mk_upstream_wait wait;
     struct backend_conn *conn; /* or NULL */
@@ -93,6 +94,10 @@ bool exchange_can_resend(const struct exchange *x);
 void exchange_free(struct exchange *x);
 
 /* ── exchange_server.c ── */
+
+/* The server has done what it has to do: it may have another request, although the client is still being sent this one.
+ */
+void exchange_end_use(struct exchange *x);
 
 /*
  * Holds the backend of the section, or of a server of its group which the request has not had, in place of the one

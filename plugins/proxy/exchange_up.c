@@ -38,6 +38,10 @@ static void take_piece(struct mk_request *req, struct mk_str piece, bool end, vo
     struct exchange *x = ctx;
     if (end && x->has_trailers)
         x->up.last_chunk = trailers_make_chunk(req, &x->conf->request);
+    if (x->phase < WAITING && piece.len) {
+        exchange_reject(x, 502); /* it would be missing */
+        return;
+    }
     if (x->phase == OVER || x->phase < WAITING) {
         x->up.body_ended |= end;
         return;

@@ -12,8 +12,8 @@ struct choice {
     struct candidate candidates[GROUP_MEMBERS_MAX];
     struct turn *turns[GROUP_MEMBERS_MAX];
     struct member *members[GROUP_MEMBERS_MAX];
-    unsigned n;
-    bool is_full; /* another one would be there, if it had fewer requests */
+    unsigned n, n_usable; /* usable: those that are full, or not wanted, included */
+    bool is_full;         /* another one would be there, if it had fewer requests */
 };
 
 /* A number of SplitMix64, whose state threads share. */
@@ -86,6 +86,7 @@ static void collect(struct mk_upstream_group *group, struct members *members, co
         if (!is_usable(m, criteria, backups, with_ejected))
             continue;
         preferred = preferred && preferred->line == m->line ? preferred : m;
+        ret->n_usable += m->priority == preferred->priority;
         if (m->priority == preferred->priority && (!criteria->only || criteria->only == m->server))
             add_candidate(group, m, criteria->now_ms, ret);
     }
@@ -96,9 +97,9 @@ static void find_members(struct mk_upstream_group *group, const struct criteria 
 {
     struct members *members = group_members(group);
     bool with_ejected = criteria->is_probe || are_too_many_ejected(group, members, criteria->now_ms);
-    ret->n = 0;
+    ret->n = ret->n_usable = 0;
     ret->is_full = false;
-    for (unsigned step = with_ejected ? 2 : 0; step < 4 && !ret->n && !ret->is_full; step++)
+    for (unsigned step = with_ejected ? 2 : 0; step < 4 && !ret->n_usable; step++)
         collect(group, members, criteria, step % 2, step >= 2, ret);
 }
 

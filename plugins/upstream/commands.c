@@ -222,18 +222,25 @@ static void note_back(struct server *server, uint64_t now_ms)
     group_note_up(server, now_ms);
 }
 
+/* Tells which of up to 64 addresses of a line get requests. */
+static uint64_t find_used(const struct member *m, unsigned n, uint64_t now_ms)
+{
+    uint64_t used = 0;
+    for (unsigned i = 0; i < n && i < 64; i++)
+        used |= (uint64_t)(member_takes(&m[i], false) && !server_is_ejected(m[i].server, now_ms)) << i;
+    return used;
+}
+
 /* Carries out the order for all addresses of a line. */
 static int change_line(struct mk_command_call *call, const struct member *m, unsigned n)
 {
-    uint64_t now = get_now(call);
-    bool took = member_takes(m, false), was_ejected = server_is_ejected(m->server, now);
+    uint64_t now = get_now(call), before = find_used(m, n, now);
     int err = run_order(call, m, n);
-    if (err < 0 || !member_takes(m, false) || (took && !was_ejected))
-        return err;
-    for (unsigned i = 0; i < n; i++)
-        if (!server_is_ejected(m[i].server, now))
+    uint64_t came = find_used(m, n, now) & ~before;
+    for (unsigned i = 0; came >> i && i < 64; i++)
+        if (came >> i & 1)
             note_back(m[i].server, now);
-    return 0;
+    return err;
 }
 
 static int change_server(struct mk_command_call *call)

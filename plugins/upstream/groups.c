@@ -12,7 +12,11 @@
 #include <errno.h>
 #include <time.h>
 
-enum { PROBE_MS = 100 }; /* how often a server that does not respond is tried for the requests that Hold has wait */
+enum {
+    HELD_MAX = 10000,    /* requests of a group that Hold has wait; each looks for a server now and then */
+    PROBE_MS = 100,      /* how often a server that does not respond is tried for them */
+    QUEUE_TICK_MS = 250, /* how often the queue is served besides: by servers that are in use again */
+};
 
 /* ── servers ── */
 
@@ -21,7 +25,7 @@ static void fill_new_servers(struct mk_upstream_group *group, const struct membe
 {
     uint64_t now = group_now_ms();
     for (unsigned i = 0; i < members->n && group->conf->max_connections; i++)
-        group_note_room(group->pool, members->items[i].server, now);
+        group_note_room(group->pool, members->items[i].server, false, now);
 }
 
 /* Makes the list of servers anew. Under the lock of names. Returns 0, or -ENOMEM: it stays as it was. */
@@ -163,6 +167,7 @@ static int pick_server(const struct mk_upstream_group *group, const struct crite
     if (!m)
         return is_full ? -EBUSY : -ENXIO;
     atomic_fetch_add(&m->server->load, 1);
+    tries->first_ms = tries->first_ms ? tries->first_ms : criteria->now_ms;
     tries->servers[tries->n++] = *ret = &m->server->base;
     return 0;
 }
@@ -173,14 +178,22 @@ static bool is_costly_retry(const struct mk_upstream_tries *tries)
     return tries->n && (tries->loss == MK_UPSTREAM_SENT || tries->loss == MK_UPSTREAM_STATUS);
 }
 
+/* Tells whether a request that servers may have got can be sent once more. */
+static bool may_repeat(const struct mk_upstream_group *group, const struct mk_upstream_tries *tries, uint64_t now)
+{
+    const struct upstream_conf *conf = group->conf;
+    return tries->n_sent <= conf->retry_most && now - tries->first_ms < conf->retry_time_ms &&
+           retry_budget_allows(&group->pool->budget, now, (uint64_t)conf->retry_budget);
+}
+
 /* Tells whether the request may have another server, besides what its loss was. */
 static bool has_tries_left(const struct mk_upstream_group *group, const struct mk_upstream_tries *tries, uint64_t now)
 {
     const struct upstream_conf *conf = group->conf;
     bool is_bound =
         tries->loss == MK_UPSTREAM_KEPT_ENDED && (conf->balance == UPSTREAM_HASH || conf->balance == UPSTREAM_STICKY);
-    return !is_bound && tries->n <= conf->retry_most && now - tries->began_ms < conf->retry_time_ms &&
-           (!is_costly_retry(tries) || retry_budget_allows(&group->pool->budget, now, (uint64_t)conf->retry_budget));
+    return !is_bound && tries->n <= conf->retry_most && now - tries->first_ms < conf->retry_time_ms &&
+           (!is_costly_retry(tries) || may_repeat(group, tries, now));
 }
 
 static int choose_now(const struct mk_upstream_group *group, const struct criteria *criteria,
@@ -203,6 +216,8 @@ static void deliver(struct mk_upstream_wait *wait, int err, struct mk_upstream_s
     const struct mk_worker *worker = wait->req ? mk_request_worker(wait->req) : NULL;
     const struct mk_counter *const *counters = wait->group->pool->counters;
     wait->is_active = false;
+    if (server && wait->is_costly)
+        retry_budget_note_retry(&wait->group->pool->budget, mk_loop_now_ms(wait->loop));
     mk_counter_observe(counters[POOL_WAITED], worker, (mk_loop_now_ms(wait->loop) - wait->began_ms) * 1000);
     if (server)
         server_note_begin(server_of(server), worker);
@@ -247,10 +262,45 @@ static bool probe_server(struct mk_upstream_wait *wait, uint64_t now, struct mk_
     return false;
 }
 
+/* Gives servers to requests that queue, in their order. Under the lock. Returns whether `self` has `*ret` now. */
+static bool serve_queue(struct pool *pool, const struct mk_upstream_wait *self, uint64_t now,
+                        struct mk_upstream_server **ret)
+{
+    struct mk_list *n, *save;
+    bool is_served = false;
+    MK_LIST_EACH(&pool->waiting, n, save) {
+        struct mk_upstream_wait *wait = MK_CONTAINER_OF(n, struct mk_upstream_wait, node);
+        struct mk_upstream_server *granted;
+        int err = wait->is_held ? -ENXIO : pick_for(wait, NULL, now, &granted);
+        if (err == 0 && wait == self) {
+            *ret = granted;
+            is_served = true;
+            pool_remove(pool, wait);
+        } else if (err == 0) {
+            pool_grant(pool, wait, granted);
+        } else if (err == -EBUSY && !wait->sticky && !wait->tries->n) {
+            break; /* any server would have done */
+        }
+    }
+    return is_served;
+}
+
 static void arm_timer(struct mk_upstream_wait *wait, uint64_t now)
 {
-    uint64_t ms = wait->end_ms > now ? wait->end_ms - now : 0;
-    mk_timer_arm(wait->loop, &wait->timer, (uint32_t)(wait->is_held && ms > PROBE_MS ? PROBE_MS : ms));
+    uint64_t left = wait->end_ms > now ? wait->end_ms - now : 0, tick = wait->is_held ? PROBE_MS : QUEUE_TICK_MS;
+    mk_timer_arm(wait->loop, &wait->timer, (uint32_t)(left < tick ? left : tick));
+}
+
+/* Ends a wait whose time is over, or for which there is a server now. Under the lock. Returns whether it has ended. */
+static bool end_wait(struct mk_upstream_wait *wait, uint64_t now, struct mk_upstream_server **ret)
+{
+    struct pool *pool = wait->group->pool;
+    if (!wait->is_held && serve_queue(pool, wait, now, ret))
+        return true;
+    if (wait->state != POOL_WAITING || (now < wait->end_ms && !(wait->is_held && probe_server(wait, now, ret))))
+        return false;
+    pool_remove(pool, wait);
+    return true;
 }
 
 static void on_timer(struct mk_timer *timer)
@@ -260,10 +310,8 @@ static void on_timer(struct mk_timer *timer)
     struct mk_upstream_server *server = NULL;
     uint64_t now = mk_loop_now_ms(wait->loop);
     pthread_mutex_lock(&pool->lock);
-    bool is_waiting = wait->state == POOL_WAITING; /* else the message is on its way */
-    bool is_over = is_waiting && (now >= wait->end_ms || (wait->is_held && probe_server(wait, now, &server)));
-    if (is_over)
-        pool_remove(pool, wait);
+    bool was_waiting = wait->state == POOL_WAITING; /* else the message is on its way */
+    bool is_over = was_waiting && end_wait(wait, now, &server), is_waiting = wait->state == POOL_WAITING;
     pthread_mutex_unlock(&pool->lock);
     if (is_over)
         deliver(wait, server ? 0 : wait->is_held ? -ENXIO : -ETIMEDOUT, server);
@@ -281,6 +329,7 @@ static void init_wait(struct mk_upstream_wait *wait, const struct mk_upstream_gr
     wait->has_key = wish->key != NULL;
     wait->key = wish->key ? *wish->key : 0;
     wait->sticky = wish->sticky ? (struct mk_upstream_server *)(uintptr_t)&wish->sticky->base : NULL;
+    wait->is_costly = is_costly_retry(tries);
     wait->message.fn = on_granted;
     mk_list_init(&wait->node);
     mk_timer_init(&wait->timer, on_timer);
@@ -290,30 +339,29 @@ static void init_wait(struct mk_upstream_wait *wait, const struct mk_upstream_gr
 static int begin_queueing(struct mk_upstream_wait *wait, uint64_t now, struct mk_upstream_server **ret)
 {
     const struct mk_upstream_group *group = wait->group;
-    bool was_empty = !group->pool->n_queued;
     if (group->pool->n_queued >= group->conf->queue)
         return -EBUSY;
     wait->is_held = false;
     wait->end_ms = now + group->conf->queue_timeout_ms;
     pool_add(group->pool, wait);
-    /* a request may have ended in between, and found an empty list */
-    if (!was_empty || pick_for(wait, NULL, now, ret) < 0)
-        return MK_AGAIN;
-    pool_remove(group->pool, wait);
-    return 0;
+    /* there may be room: of a request that has ended in between, or that those before this one do not want */
+    return serve_queue(group->pool, wait, now, ret) ? 0 : MK_AGAIN;
 }
 
 /* Hold: the request waits until a server responds. Under the lock. Returns MK_AGAIN or -ENXIO. */
 static int begin_holding(struct mk_upstream_wait *wait, uint64_t now)
 {
-    const struct upstream_conf *conf = wait->group->conf;
+    const struct mk_upstream_group *group = wait->group;
     struct mk_upstream_tries *tries = wait->tries;
-    if (now - tries->began_ms >= conf->hold_ms || (tries->n && !retry_allows(&conf->retry, tries)))
+    bool is_allowed = !tries->n || (retry_allows(&group->conf->retry, tries) &&
+                                    (!is_costly_retry(tries) || may_repeat(group, tries, now)));
+    tries->hold_end_ms = tries->hold_end_ms ? tries->hold_end_ms : now + group->conf->hold_ms;
+    if (!is_allowed || now >= tries->hold_end_ms || group->pool->n_waiting - group->pool->n_queued >= HELD_MAX)
         return -ENXIO;
     tries->n = 0;
     wait->is_held = true;
-    wait->end_ms = tries->began_ms + conf->hold_ms;
-    pool_add(wait->group->pool, wait);
+    wait->end_ms = tries->hold_end_ms;
+    pool_add(group->pool, wait);
     return MK_AGAIN;
 }
 
@@ -338,10 +386,10 @@ int group_choose(const struct mk_upstream_group *group, struct mk_loop *loop, co
 {
     struct pool *pool = group->pool;
     const struct criteria criteria = {.tries = tries, .wish = wish, .now_ms = mk_loop_now_ms(loop)};
-    if (!tries->began_ms) {
-        tries->began_ms = criteria.now_ms;
+    if (!tries->is_counted)
         retry_budget_note_request(&pool->budget, criteria.now_ms);
-    }
+    tries->is_counted = true;
+    tries->n_sent += is_costly_retry(tries);
     init_wait(wait, group, loop, wish, tries);
     if (group->conf->max_connections)
         pthread_mutex_lock(&pool->lock);
@@ -356,7 +404,7 @@ int group_choose(const struct mk_upstream_group *group, struct mk_loop *loop, co
     wait->is_active = r == MK_AGAIN;
     if (wait->is_active)
         arm_timer(wait, criteria.now_ms);
-    else if (r < 0 && can_wait(tries))
+    else if (r < 0 && !tries->n) /* else the caller has a failure of a server */
         mk_counter_add(pool->counters[POOL_REFUSED], NULL, 1);
     return r;
 }
@@ -378,9 +426,10 @@ void group_cancel(struct mk_upstream_wait *wait)
     mk_timer_cancel(&wait->timer);
     if (!server)
         return;
+    bool is_well = server_is_well(server_of(server));
     mk_message_cancel(wait->loop, &wait->message);
     server_drop_load(server_of(server));
-    group_note_room(pool, server_of(server), mk_loop_now_ms(wait->loop));
+    group_note_room(pool, server_of(server), is_well, mk_loop_now_ms(wait->loop));
 }
 
 /* Gives a server to requests that wait, the first ones before others, until it is full. */
@@ -402,10 +451,13 @@ static void grant(struct pool *pool, const struct server *server, bool is_held, 
     pthread_mutex_unlock(&pool->lock);
 }
 
-void group_note_room(struct pool *pool, const struct server *server, uint64_t now_ms)
+void group_note_room(struct pool *pool, const struct server *server, bool is_well, uint64_t now_ms)
 {
-    if (atomic_load(&pool->n_waiting))
-        grant(pool, server, false, now_ms);
+    if (!atomic_load(&pool->n_waiting))
+        return;
+    grant(pool, server, false, now_ms);
+    if (is_well)
+        grant(pool, server, true, now_ms);
 }
 
 void group_note_response(struct server *server, uint64_t now_ms)
@@ -416,6 +468,5 @@ void group_note_response(struct server *server, uint64_t now_ms)
 
 void group_note_up(struct server *server, uint64_t now_ms)
 {
-    group_note_room(server->pool, server, now_ms);
-    group_note_response(server, now_ms);
+    group_note_room(server->pool, server, true, now_ms);
 }

@@ -4,6 +4,8 @@
  */
 #include "names.h"
 
+#include "servers.h"
+
 #include <monkey/arena.h>
 #include <monkey/log.h>
 #include <monkey/log_limit.h>
@@ -376,6 +378,7 @@ static void begin_lookup(struct names *names, struct name *name, uint64_t now)
 static void run_turn(struct names *names)
 {
     uint64_t now = mk_loop_now_ms(names->loop), next = now + TURN_MS_MAX;
+    mk_epoch_reclaim(servers_retired()); /* addresses that have gone in a turn before */
     struct mk_list *n, *save;
     names_lock();
     MK_LIST_EACH(&names->watches, n, save) {

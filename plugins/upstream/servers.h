@@ -81,6 +81,12 @@ static inline bool server_is_ejected(struct server *server, uint64_t now_ms)
     return atomic_load_explicit(&server->ejected_until, memory_order_relaxed) > now_ms;
 }
 
+/* Tells whether the last request was served. */
+static inline bool server_is_well(struct server *server)
+{
+    return !atomic_load_explicit(&server->failures, memory_order_relaxed);
+}
+
 /*
  * Count a request that is with the server, and end it; its load was raised when it was chosen. In the thread of the
  * worker, as the others.

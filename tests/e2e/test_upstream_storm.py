@@ -2,6 +2,7 @@
 """Groups that change under load: servers come, go, are weighted and renamed, and what is counted stays exact."""
 
 import collections
+import contextlib
 import os
 import signal
 import threading
@@ -148,19 +149,17 @@ PROXIES = "".join(
 
 
 def drive_storm(serve, turns):
-    scripts = [Counting() for _ in range(4)]
-    with Backend(scripts[0]) as a, Backend(scripts[1]) as b, Backend(scripts[2]) as c, Backend(scripts[3]) as d, Backend(
-        echo_websocket
-    ) as talking:
-        first = Site(None, [a, b, c, d], talking)
-        config = {GROUPS: first.text(), "plugins/status/status.conf": status_section()}
-        server = serve({"Workers": 3, "Timeout": "60s"}, text=PROXIES, config=config)
+    with contextlib.ExitStack() as stack:
+        servers = [stack.enter_context(Backend(Counting())) for _ in range(4)]
+        talking = stack.enter_context(Backend(echo_websocket))
+        site = Site(None, servers, talking)
+        config = {GROUPS: site.text(), "plugins/status/status.conf": status_section()}
+        server = site.server = serve({"Workers": 3, "Timeout": "60s"}, text=PROXIES, config=config)
         server.groups, server.way = server.conf / GROUPS, WAYS["h1"]
-        first.server = server
         with Storm(server) as clients:
-            while first.turn < turns or len(clients.counts) < 7:
-                first.change()
-                assert not clients.errors and first.turn < 100 * turns, clients.errors
+            while site.turn < turns or len(clients.counts) < 7:
+                site.change()
+                assert not clients.errors and site.turn < 100 * turns, clients.errors
         assert not clients.errors, clients.errors
         with server.connect() as client:
 
@@ -170,7 +169,7 @@ def drive_storm(serve, turns):
                 return sum(sum_of(samples, f"monkey_upstream_{name}") for name in names)
 
             await_true(lambda: read_levels() == 0, what="the end of all requests")
-        for backend in (a, b, c, d, talking):
+        for backend in (*servers, talking):
             assert not backend.errors, backend.errors
 
 

@@ -11,9 +11,10 @@ import pytest
 
 from harness import build
 from harness.backend import Backend, answer
+from harness.client import Client
 from harness.failing_memory import fail_each, only_sanitized
 from harness.groups import ask_many, group, hold
-from harness.messages import request
+from harness.messages import chunked, request
 from harness.metrics import needs_status, scrape, status_section
 from harness.proxies import TEXT
 from harness.server import await_true
@@ -111,6 +112,19 @@ def test_a_full_group_without_a_queue(serve_group, backends):
         await_true(lambda: client.ask("/").status in (200, 503), what="a response")
     for client in clients:
         client.close()
+
+
+def test_a_client_that_reads_slowly_holds_no_place(serve_group, backends):
+    """The server has sent all of its response: it may have another request."""
+    large = b"x" * 2_000_000
+    (one,) = backends(1, lambda peer: [peer.respond(large if peer.request().target == "/large" else b"0", TEXT)
+                                       for _ in range(2)])  # fmt: skip
+    server = serve_group([one], {"MaxConnections": 1, "Queue": 1, "QueueTimeout": "60s"})
+    with Client(server.addresses[0], rcvbuf=4096) as slow, server.connect() as client:
+        slow.send(request("/large"))
+        one.wait_requests(1)
+        assert client.ask("/").status == 200
+        assert slow.response().body == large
 
 
 def test_queue_timeout(serve_group, backends):
@@ -217,6 +231,29 @@ def test_requests_are_held(serve_group, backends):
             assert client.response().body == b"7"
     for client in clients:
         client.close()
+
+
+@pytest.mark.parametrize("framing", ["length", "chunked"])
+def test_a_body_that_comes_while_a_request_is_held(serve_group, backends, framing):
+    """The server has got the head only, and resets: the next one gets the whole body."""
+    (one,) = backends(1)
+    body, port = b"0123456789" * 10_000, one.listener.getsockname()[1]
+
+    def leave(peer):
+        peer.head()
+        one.refuse()
+        peer.reset()
+
+    one.scripts[:] = [leave]
+    server = serve_group([one], {"Hold": "60s", "Retry": "Idempotent", "EjectAfter": 1})
+    with server.connect() as client:
+        field = f"Content-Length: {len(body)}" if framing == "length" else "Transfer-Encoding: chunked"
+        client.send(request("/", field, method="PUT"))
+        server.wait_log("gets no requests for")
+        client.send(body if framing == "length" else chunked(body))
+        with Backend(answer(b"7", TEXT), port=port) as back:
+            assert client.response("PUT").body == b"7"
+            assert [each.body for each in back.requests] == [body]
 
 
 def test_hold_is_over(serve_group, backends):

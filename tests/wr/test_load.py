@@ -626,7 +626,7 @@ def test_limit_survives_clients_that_leave(limit):
 def test_limit_usage(args):
     done = subprocess.run([LIMIT, *args], capture_output=True, text=True, timeout=30)
     assert done.returncode == 2
-    assert done.stderr.startswith("usage: wr-limit memory|descriptor|open|sliced|hello|upload PORT ROOT")
+    assert done.stderr.startswith("usage: wr-limit memory|descriptor|open|sliced|hello|upload|slow PORT ROOT")
 
 
 def test_limit_without_its_root():

@@ -10,6 +10,7 @@
 #include <monkey/buf.h>
 #include <monkey/chunked.h>
 #include <monkey/client_table.h>
+#include <monkey/command.h>
 #include <monkey/conf.h>
 #include <monkey/cookie.h>
 #include <monkey/counters.h>

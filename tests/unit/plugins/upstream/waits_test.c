@@ -45,7 +45,7 @@ static void end_request(unsigned i)
 {
     struct server *server = server_of(waiters[i].tries.servers[waiters[i].tries.n - 1]);
     server->load--;
-    group_note_room(server->pool, server, now_ms);
+    group_note_room(server->pool, server, server_is_well(server), now_ms);
     settle();
 }
 
@@ -138,7 +138,7 @@ TEST(cancelled_waits)
     group_cancel(&waiters[3].wait); /* never waited */
     struct server *server = group_members(group)->items[0].server;
     server->load--;
-    group_note_room(server->pool, server, now_ms); /* granted, and not known yet */
+    group_note_room(server->pool, server, true, now_ms); /* granted, and not known yet */
     assert_int_equal(add_loads(), 1);
     assert_int_equal(ask(4), -EAGAIN);
     group_cancel(&waiters[2].wait); /* the next one gets its place */
@@ -158,16 +158,59 @@ TEST(a_sticky_request_waits_for_its_server)
     const struct wish wish = {.sticky = group_members(group)->items[0].server};
     assert_int_equal(ask_for(0, &wish), 0);
     assert_int_equal(ask_for(1, &wish), -EAGAIN); /* the other one has room */
-    lines[2].is_down = false;
-    assert_int_equal(ask(2), -EAGAIN); /* behind that one */
+    assert_int_equal(ask(2), 1);                  /* which that one does not want */
+    assert_int_equal(ask(4), -EAGAIN);
     end_request(0);
     assert_int_equal(waiters[1].result, 0);
     end_request(1);
-    assert_int_equal(waiters[2].result, 0);
+    assert_int_equal(waiters[4].result, 0);
+    end_request(4);
+    end_request(2);
     lines[0].is_down = true;
     assert_int_equal(ask_for(3, &wish), 1);
     end_request(3);
-    end_request(2);
+    close_group();
+}
+
+/* No request gives these servers back: their time has come, or a reload has changed them. */
+TEST(the_queue_gets_servers_that_are_in_use_again)
+{
+    open_queue(2, 4);
+    server_note_failure(group_members(group)->items[1].server, &conf, &refused, NULL, now_ms);
+    server_note_failure(group_members(group)->items[1].server, &conf, &refused, NULL, now_ms);
+    conf.queue_timeout_ms = 60000;
+    assert_int_equal(ask(0), 0);
+    assert_int_equal(ask(1), -EAGAIN);
+    assert_int_equal(ask(2), -EAGAIN);
+    pass(9000);
+    assert_int_equal(waiters[1].result, -EAGAIN);
+    pass(2000); /* EjectTime is over */
+    assert_int_equal(waiters[1].result, 1);
+    lines[2].is_down = false;
+    pass(500);
+    assert_int_equal(waiters[2].result, 2);
+    for (unsigned i = 0; i < 3; i++)
+        end_request(i);
+    assert_int_equal(add_loads(), 0);
+    close_group();
+}
+
+/* Full servers are no reason to use those that are ejected, or backups. */
+TEST(the_queue_is_not_for_dead_servers_and_backups)
+{
+    open_queue(3, 4);
+    lines[2].is_backup = true;
+    for (unsigned i = 0; i < 2; i++)
+        server_note_failure(group_members(group)->items[1].server, &conf, &refused, NULL, now_ms);
+    assert_int_equal(ask(0), 0);
+    assert_int_equal(ask(1), -EAGAIN);
+    for (unsigned i = 1; i < 3; i++)
+        group_note_room(group->pool, group_members(group)->items[i].server, true, now_ms);
+    settle();
+    assert_int_equal(waiters[1].result, -EAGAIN);
+    end_request(0);
+    assert_int_equal(waiters[1].result, 0);
+    end_request(1);
     close_group();
 }
 
@@ -230,6 +273,46 @@ TEST(held_requests_try_servers_now_and_then)
     close_group();
 }
 
+/* With MaxConnections each request that is served makes room for another one. */
+TEST(held_requests_with_a_limit)
+{
+    open_hold();
+    conf.max_connections = 1;
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(refuse_all(i), -EAGAIN);
+    group_note_response(group_members(group)->items[2].server, now_ms);
+    settle();
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(n_served, i + 1);
+        assert_int_equal(waiters[i].result, 2);
+        end_request(i);
+    }
+    assert_int_equal(add_loads(), 0);
+    close_group();
+}
+
+/* A request that servers may have got is sent RetryMost times more, however often it is held. */
+TEST(held_requests_are_not_repeated_without_end)
+{
+    unsigned sent = 0;
+    open_hold();
+    conf.retry.kind = RETRY_IDEMPOTENT;
+    conf.retry_most = 2;
+    conf.hold_ms = 100000;
+    int r = ask(0);
+    for (; sent < 20 && r >= 0; sent++) {
+        group_members(group)->items[r].server->load--;
+        waiters[0].tries.loss = MK_UPSTREAM_SENT;
+        r = ask(0);
+        if (r == -EAGAIN)
+            pass(1000);
+        r = r == -EAGAIN ? waiters[0].result : r;
+    }
+    assert_int_equal(r, -ENXIO);
+    assert_int_equal(sent, 3);
+    close_group();
+}
+
 TEST(what_is_not_held)
 {
     open_hold();
@@ -239,9 +322,9 @@ TEST(what_is_not_held)
         lines[i].is_down = true;
     assert_int_equal(ask(1), -EAGAIN);
     waiters[2].tries =
-        (struct mk_upstream_tries){.n = 1, .loss = MK_UPSTREAM_STATUS, .status = 503, .began_ms = now_ms};
+        (struct mk_upstream_tries){.n = 1, .loss = MK_UPSTREAM_STATUS, .status = 503, .first_ms = now_ms};
     assert_int_equal(ask(2), -ENXIO); /* there is a response */
-    waiters[3].tries = (struct mk_upstream_tries){.n = 1, .loss = MK_UPSTREAM_SENT, .began_ms = now_ms};
+    waiters[3].tries = (struct mk_upstream_tries){.n = 1, .loss = MK_UPSTREAM_SENT, .first_ms = now_ms};
     assert_int_equal(ask(3), -ENXIO);
     conf.retry.kind = RETRY_IDEMPOTENT;
     assert_int_equal(ask(3), -EAGAIN);
