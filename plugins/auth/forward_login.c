@@ -73,7 +73,7 @@ static int admit_answer(struct mk_request *req, const struct auth_rule *rule, co
 static int reject_connection(struct mk_request *req)
 {
     job_log(req, MK_LOG_INFO, MK_STR_NONE,
-            "400, because Connection names a header of \"CopyHeaders\" or \"ForwardCacheBy\"");
+            "400, because Connection or Trailer names a header of \"CopyHeaders\" or \"ForwardCacheBy\"");
     mk_response_error(req, 400);
     return 0;
 }

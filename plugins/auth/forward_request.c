@@ -177,11 +177,17 @@ void forward_write_deciding(struct mk_buf *out, struct mk_request *req, const st
             write_field(out, name, value);
 }
 
+static bool names_header(const struct forward_conf *conf, struct mk_str list)
+{
+    struct mk_str name;
+    while (list.len && mk_str_next(&list, &name))
+        if (forward_names_have(&conf->copy, name) || forward_names_have(&conf->cache_by, name))
+            return true;
+    return false;
+}
+
 bool forward_is_connection_valid(struct mk_request *req, const struct forward_conf *conf)
 {
-    struct mk_str rest = mk_request_header(req, MK_HEADER_CONNECTION), option;
-    while (rest.len && mk_str_next(&rest, &option))
-        if (forward_names_have(&conf->copy, option) || forward_names_have(&conf->cache_by, option))
-            return false;
-    return true;
+    return !names_header(conf, mk_request_header(req, MK_HEADER_CONNECTION)) &&
+           !names_header(conf, mk_request_header_by_name(req, MK_STR("Trailer")));
 }

@@ -51,6 +51,27 @@ bool eject_is_failure(const struct eject_on *on, uint32_t slower_ms, const struc
     return outcome->is_connected ? on->reset : on->refused;
 }
 
+/* What a connection has come to, in the words of a proxy. */
+static const char *describe_error(int err)
+{
+    static const struct {
+        int err;
+        const char *text;
+    } rows[] = {
+        {-ETIMEDOUT, "no response in time"},
+        {-EPIPE, "the connection has ended before the response"},
+        {-EINVAL, "a malformed response"},
+        {-EMSGSIZE, "a head that is too long"},
+        {-ENOBUFS, "too many headers"},
+        {-ELOOP, "too many interim responses"},
+        {-EPROTO, "an upgrade that was not asked for, or fails"},
+    };
+    for (size_t i = 0; i < MK_COUNT_OF(rows); i++)
+        if (rows[i].err == err)
+            return rows[i].text;
+    return strerror(-err);
+}
+
 void eject_write_reason(const struct mk_upstream_outcome *outcome, struct mk_buf *out)
 {
     if (!outcome->err)
@@ -58,5 +79,5 @@ void eject_write_reason(const struct mk_upstream_outcome *outcome, struct mk_buf
     else if (!outcome->is_connected)
         mk_buf_addf(out, "%s", mk_dial_error(outcome->err));
     else
-        mk_buf_addf(out, "%s", outcome->err == -ETIMEDOUT ? "no response in time" : strerror(-outcome->err));
+        mk_buf_addf(out, "%s", describe_error(outcome->err));
 }

@@ -278,8 +278,8 @@ static bool serve_queue(struct pool *pool, const struct mk_upstream_wait *self, 
             pool_remove(pool, wait);
         } else if (err == 0) {
             pool_grant(pool, wait, granted);
-        } else if (err == -EBUSY && !wait->sticky && !wait->tries->n) {
-            break; /* any server would have done */
+        } else if (err == -EBUSY && !wait->sticky && !wait->tries->n && wait->group == self->group) {
+            break; /* any server would have done; another configuration may have other servers and limits */
         }
     }
     return is_served;

@@ -146,7 +146,7 @@ static void count_record(const struct dns_record *record, void *ctx)
 static void add_target(const struct dns_record *record, void *ctx)
 {
     struct lookup *l = ctx;
-    if (!record->target.len)
+    if (!record->target.len || !record->port) /* there is no service, or none that could be reached */
         return;
     l->result.has_more |= l->n_targets == LOOKUP_ADDRESSES_MAX;
     if (l->n_targets == LOOKUP_ADDRESSES_MAX)

@@ -148,6 +148,7 @@ def test_headers_for_the_backend(protect):
         assert not asked & {"remote-user", "remote_user", "remote_groups", "x-email"}
         for option in ("Remote-User", "close, remote_groups"):
             assert ask(server, ADA, f"Connection: {option}").status == 400
+            assert ask(server, ADA, f"Trailer: {option}").status == 400
         assert len(app.requests) == 1
 
 

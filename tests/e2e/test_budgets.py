@@ -510,7 +510,7 @@ def test_memory_of_a_server_with_a_service(serve_services):
         for _ in range(100):
             ask_hello(client)
     server.settle()
-    assert count_own_kb(server) <= 960
+    assert count_own_kb(server) <= 976
 
 
 # ── sizes ──

@@ -272,6 +272,18 @@ def test_a_weight_of_zero(serve_names, names, backends):
     assert ask_many(server, 257) == {0: 1, 1: 256}
 
 
+def test_a_record_with_the_port_zero(serve_names, names, backends):
+    """It names no server, and keeps no other one from being used."""
+    one, two = backends(2)
+    names.set("s0.test", one.host)
+    names.set("s1.test", two.host)
+    names.set_srv(SERVICE, (0, 1, 0, "s0.test"), (0, 1, two.port, "s1.test"))
+    server = serve_names(f"srv:{SERVICE}")
+    assert ask_many(server, 5) == {1: 5}
+    reload(server)
+    assert ask_many(server, 5) == {1: 5}
+
+
 def test_a_service_that_is_not_known(serve_names, names, backends):
     (one,) = backends(1)
     server = serve_names(f"srv:{SERVICE}")

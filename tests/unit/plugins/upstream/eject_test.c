@@ -53,6 +53,7 @@ TEST(reasons)
         {{.status = 503, .head_ms = 7}, "status 503 after 7 ms"},
         {{.err = -ECONNREFUSED}, "Connection refused"},
         {{.err = -ETIMEDOUT, .is_connected = true}, "no response in time"},
+        {{.err = -ELOOP, .is_connected = true}, "too many interim responses"},
         {{.err = -ECONNRESET, .is_connected = true}, "Connection reset by peer"},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
