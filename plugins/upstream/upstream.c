@@ -289,10 +289,25 @@ static int check_names(struct mk_generation *g, const struct generation *own)
     return err;
 }
 
+/* A browser keeps one cookie of a name and path: that of the group that has responded last. */
+static void warn_of_cookies(struct mk_generation *g, const struct generation *own)
+{
+    for (const struct mk_upstream_group *a = own->first; a; a = a->next)
+        for (const struct mk_upstream_group *b = a->next; b; b = b->next) {
+            const struct mk_cookie *one = &a->conf->sticky_cookie, *other = &b->conf->sticky_cookie;
+            if (a->conf->balance == UPSTREAM_STICKY && b->conf->balance == UPSTREAM_STICKY &&
+                mk_str_eq(one->name, other->name) && mk_str_eq(one->path, other->path))
+                mk_host_warn(mk_generation_first_host(g), b->conf, offsetof(struct upstream_conf, sticky_cookie), 0,
+                             "the group %.*s has a cookie of the same name: on one site they need different ones",
+                             MK_STR_ARG(a->conf->name));
+        }
+}
+
 static int check_generation(struct mk_generation *g, void *state)
 {
     const struct generation *own = state;
     int err = check_names(g, own);
+    warn_of_cookies(g, own);
     warn_of_names(g, own);
     for (struct mk_upstream_group *group = own->first; group; group = group->next) {
         int r = prepare_sticky(g, group);

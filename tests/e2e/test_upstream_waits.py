@@ -13,11 +13,11 @@ from harness import build
 from harness.backend import Backend, answer
 from harness.client import Client
 from harness.failing_memory import fail_each, only_sanitized
-from harness.groups import ask_many, group, hold
+from harness.groups import GROUPS, ask_many, group, hold
 from harness.messages import chunked, request
 from harness.metrics import needs_status, scrape, status_section
 from harness.proxies import TEXT
-from harness.server import await_true
+from harness.server import await_true, run, write_config
 from harness.services import reload
 
 pytestmark = [
@@ -412,6 +412,15 @@ def test_a_secret(serve_group, backends, tmp_path):
         for _ in range(5):
             assert client.ask("/", f"Cookie: {cookie}").body == got.body
     assert made.log.count("there is no StickySecret") == 1
+
+
+def test_cookies_of_one_name(tmp_path, site_root):
+    """Two groups of a site would take each other's cookie away."""
+    texts = [group(["127.0.0.1:1"], name=name, **STICKY) for name in ("one", "two")]
+    other = group(["127.0.0.1:1"], name="three", **STICKY, StickyCookie="third")
+    write_config(tmp_path / "conf", site_root, files={GROUPS: "".join([*texts, other])})
+    got = run("-c", tmp_path / "conf", "--test")
+    assert got.returncode == 0 and got.stderr.count("a cookie of the same name") == 1, got.stderr
 
 
 def test_a_secret_that_cannot_be_used(serve_group, backends, tmp_path):
