@@ -177,10 +177,6 @@ static int parse_words(struct mk__conf *conf, const struct mk_conf_key *key, voi
     int r = mk__value_parse(key, &value, field, &conf->arena, &error);
     if (r == -ENOMEM)
         return mk__conf_out_of_memory(conf);
-    if (error.err) { /* the sentence has the value in it */
-        mk_buf_init_fixed(&error, sentence, sizeof(sentence));
-        mk_buf_addf(&error, ": the value is wrong, and too long to be shown");
-    }
     if (r < 0) {
         origin.col = r == -E2BIG ? w->col[1] : find_column(w, origin, fault);
         mk__conf_error(conf, origin, "%s\"%s\"%.*s%s", origin.source ? "" : "the default of ", key->name,
