@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Replaces headers of a request, for the plugins that are called later. The new lines are written behind the head, so
- * that method and target keep their places, and parsed as all heads are: values are valid, and each line has its ID.
+ * that method and target keep their places, and parsed as those of a head are: values are valid, and each line has its
+ * ID.
  *
- *     base ─►│ the head that was received │ GET / HTTP/1.0 CRLF, new lines, CRLF │
+ *     base ─►│ the head that was received │ new lines │
  */
 #include "http/request.h"
 
@@ -11,9 +12,8 @@
 
 #include <monkey/buf.h>
 
+#include <assert.h>
 #include <errno.h>
-
-static const struct mk_str first_line = MK_STR_INIT("GET / HTTP/1.0\r\n");
 
 /* What decides where the request ends, where it goes to, and what becomes of its connection. */
 static const struct mk_str reserved[] = {
@@ -71,28 +71,10 @@ static bool has_changes(const struct mk_request *req, const struct mk_header_fie
     return false;
 }
 
-/* Writes the lines that are added, as a head. Returns their number. */
-static unsigned write_lines(struct mk_buf *out, const struct mk_header_field *headers, unsigned n)
-{
-    unsigned added = 0;
-    mk_buf_adds(out, first_line);
-    for (unsigned i = 0; i < n; i++) {
-        if (!headers[i].value.p)
-            continue;
-        mk_buf_adds(out, headers[i].name);
-        mk_buf_adds(out, MK_STR(": "));
-        mk_buf_adds(out, headers[i].value);
-        mk_buf_adds(out, MK_STR("\r\n"));
-        added++;
-    }
-    mk_buf_adds(out, MK_STR("\r\n"));
-    return added;
-}
-
 /* Returns the bytes of the lines at most; SIZE_MAX if a name cannot be set. */
 static size_t count_bytes(const struct mk_header_field *headers, unsigned n)
 {
-    size_t bytes = first_line.len + 2;
+    size_t bytes = 0;
     for (unsigned i = 0; i < n; i++) {
         if (mk_request_header_reserved(headers[i].name) || !mk__parse_is_token(headers[i].name))
             return SIZE_MAX;
@@ -116,21 +98,31 @@ static unsigned copy_fields(const struct mk_request *req, struct mk_field *to, c
     return kept;
 }
 
-/* Reads the lines behind the head. Returns 0, or -EINVAL (they are not these lines). */
-static int read_added(struct mk_field *to, unsigned added, struct mk_str lines, uint16_t at, uint32_t *seen)
+/* Writes a line behind those in `out`, and reads it. Returns 0 or -EINVAL (it is not one line). */
+static int add_line(struct mk_buf *out, const char *base, struct mk_str name, struct mk_str value, struct mk_field *ret)
 {
-    struct mk_head_parser parser = {0};
-    const struct mk__parse_limits limits = {.line_bytes_max = (uint32_t)first_line.len,
-                                            .head_bytes_max = UINT16_MAX,
-                                            .fields_max = added};
-    if (mk__parse_head(&parser, to, &limits, lines) != 0 || parser.n_fields != added || parser.head_len != lines.len)
-        return -EINVAL;
-    for (unsigned i = 0; i < added; i++) {
-        to[i].name.at = (uint16_t)(to[i].name.at + at);
-        to[i].value.at = (uint16_t)(to[i].value.at + at);
+    const char *line = out->data + out->len;
+    mk_buf_adds(out, name);
+    mk_buf_adds(out, MK_STR(": "));
+    mk_buf_adds(out, value);
+    mk_buf_adds(out, MK_STR("\r\n"));
+    const char *end = out->data + out->len;
+    return mk__parse_field(ret, base, line, end) == end ? 0 : -EINVAL;
+}
+
+/* Adds the new lines. Returns their number or -EINVAL. */
+static int add_lines(struct mk_buf *out, const char *base, const struct mk_header_field *headers, unsigned n,
+                     struct mk_field *to, uint32_t *seen)
+{
+    int added = 0;
+    for (unsigned i = 0; i < n; i++) {
+        if (!headers[i].value.p)
+            continue;
+        if (add_line(out, base, headers[i].name, headers[i].value, &to[added]) < 0)
+            return -EINVAL;
+        *seen |= 1u << to[added++].id;
     }
-    *seen |= parser.seen;
-    return 0;
+    return added;
 }
 
 int mk_request_replace_headers(struct mk_request *req, const struct mk_header_field *headers, unsigned n)
@@ -151,13 +143,14 @@ int mk_request_replace_headers(struct mk_request *req, const struct mk_header_fi
         return -ENOMEM;
     memcpy(base, req->base, head);
     mk_buf_init_fixed(&lines, base + head, bytes);
-    unsigned kept = copy_fields(req, fields, headers, n, &seen), added = write_lines(&lines, headers, n);
-    int err = lines.err ? lines.err : read_added(fields + kept, added, mk_buf_str(&lines), (uint16_t)head, &seen);
-    if (err < 0)
-        return err;
+    unsigned kept = copy_fields(req, fields, headers, n, &seen);
+    int added = add_lines(&lines, base, headers, n, fields + kept, &seen);
+    if (added < 0)
+        return added;
+    assert(!lines.err); /* count_bytes() has counted them */
     req->base = base;
     req->fields = fields;
-    req->parse.n_fields = (uint16_t)(kept + added);
+    req->parse.n_fields = (uint16_t)(kept + (unsigned)added);
     req->parse.seen = seen;
     req->appended_bytes = (uint16_t)(req->appended_bytes + lines.len);
     req->joined = NULL; /* it counts the lines that were there before */

@@ -254,6 +254,11 @@ static inline const char *read_field(struct mk_field *field, const char *base, c
     return at + 2;
 }
 
+const char *mk__parse_field(struct mk_field *field, const char *base, const char *line, const char *end)
+{
+    return read_field(field, base, line, end);
+}
+
 /*
  * Reads the field lines from the current one on that are well-formed and complete, without a search for the end of
  * each. Returns how many.

@@ -33,6 +33,12 @@ enum mk__parse_phase { MK__PARSE_START, MK__PARSE_FIELDS, MK__PARSE_DONE };
 int mk__parse_head(struct mk_head_parser *p, struct mk_field *fields, const struct mk__parse_limits *limits,
                    struct mk_str head);
 
+/*
+ * Reads one field line, which begins at `line` in the head at `base`. Returns what is behind its CRLF, or NULL: there
+ * is no well-formed line before `end`.
+ */
+const char *mk__parse_field(struct mk_field *field, const char *base, const char *line, const char *end);
+
 /* Returns a method by its name. */
 enum mk_method mk__parse_method(struct mk_str name);
 
