@@ -13,6 +13,18 @@ void group_free(struct mk_upstream_group *group);
 /* Makes the values of the cookies. */
 void group_make_tokens(struct mk_upstream_group *group, const uint64_t key[2]);
 
+/* Returns the clock of the loops, also for a thread whose loop has ended. */
+uint64_t group_now_ms(void);
+
+/* Returns the server whose cookie has this value; NULL: there is none. */
+struct server *group_find_sticky(const struct mk_upstream_group *group, struct mk_str value);
+const struct member *group_find_member(const struct mk_upstream_group *group, const struct mk_upstream_server *server);
+
+/* Returns the first group of a generation, in the order of the configuration; NULL: it has none. In upstream.c. */
+const struct mk_upstream_group *groups_first(const struct mk_generation *g);
+
+/* ── waits.c ── */
+
 /*
  * As mk_upstreams.choose, in the thread of `loop`, where `wait->fn` is called with the request `wait->req`. The load of
  * the server has this request then.
@@ -29,15 +41,5 @@ void group_note_room(struct pool *pool, const struct server *server, bool is_wel
 void group_note_response(struct server *server, uint64_t now_ms);
 /* A server was down by its checks, and is not any more: the same. */
 void group_note_up(struct server *server, uint64_t now_ms);
-
-/* Returns the clock of the loops, also for a thread whose loop has ended. */
-uint64_t group_now_ms(void);
-
-/* Returns the server whose cookie has this value; NULL: there is none. */
-struct server *group_find_sticky(const struct mk_upstream_group *group, struct mk_str value);
-const struct member *group_find_member(const struct mk_upstream_group *group, const struct mk_upstream_server *server);
-
-/* Returns the first group of a generation, in the order of the configuration; NULL: it has none. In upstream.c. */
-const struct mk_upstream_group *groups_first(const struct mk_generation *g);
 
 #endif

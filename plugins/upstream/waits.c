@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Gives requests to servers of a group, or has them wait (groups.h). With MaxConnections each decision is under the
+ * lock of the group's pool, so that the number is exact over all workers.
+ */
+#include "choice.h"
+#include "groups.h"
+
+#include <errno.h>
+
+enum {
+    HELD_MAX = 10000,    /* requests of a group that Hold has wait; each looks for a server now and then */
+    PROBE_MS = 100,      /* how often a server that does not respond is tried for them */
+    QUEUE_TICK_MS = 250, /* how often the queue is served besides: by servers that are in use again */
+};
+
+/* ── a server ── */
+
+/* Gives the request a server. Returns 0, -EBUSY (all that could have it are full) or -ENXIO. */
+static int pick_server(const struct mk_upstream_group *group, const struct criteria *criteria,
+                       struct mk_upstream_tries *tries, struct mk_upstream_server **ret)
+{
+    struct mk_upstream_group *own = (struct mk_upstream_group *)(uintptr_t)group; /* turns and seed have no owner */
+    bool is_full;
+    struct member *m = choice_make(own, criteria, &is_full);
+    if (!m)
+        return is_full ? -EBUSY : -ENXIO;
+    atomic_fetch_add(&m->server->load, 1);
+    tries->first_ms = tries->first_ms ? tries->first_ms : criteria->now_ms;
+    tries->servers[tries->n++] = *ret = &m->server->base;
+    return 0;
+}
+
+/* A retry that adds to the work of the servers: the one before may have done some of it. */
+static bool is_costly_retry(const struct mk_upstream_tries *tries)
+{
+    return tries->n && (tries->loss == MK_UPSTREAM_SENT || tries->loss == MK_UPSTREAM_STATUS);
+}
+
+/* Tells whether a request that servers may have got can be sent once more. */
+static bool may_repeat(const struct mk_upstream_group *group, const struct mk_upstream_tries *tries, uint64_t now)
+{
+    const struct upstream_conf *conf = group->conf;
+    return tries->n_sent <= conf->retry_most && now - tries->first_ms < conf->retry_time_ms &&
+           retry_budget_allows(&group->pool->budget, now, (uint64_t)conf->retry_budget);
+}
+
+/* Tells whether the request may have another server, besides what its loss was. */
+static bool has_tries_left(const struct mk_upstream_group *group, const struct mk_upstream_tries *tries, uint64_t now)
+{
+    const struct upstream_conf *conf = group->conf;
+    bool is_bound =
+        tries->loss == MK_UPSTREAM_KEPT_ENDED && (conf->balance == UPSTREAM_HASH || conf->balance == UPSTREAM_STICKY);
+    return !is_bound && tries->n <= conf->retry_most && now - tries->first_ms < conf->retry_time_ms &&
+           (!is_costly_retry(tries) || may_repeat(group, tries, now));
+}
+
+static int choose_now(const struct mk_upstream_group *group, const struct criteria *criteria,
+                      struct mk_upstream_tries *tries, struct mk_upstream_server **ret)
+{
+    uint64_t now = criteria->now_ms;
+    bool is_costly = is_costly_retry(tries);
+    if (tries->n && (!retry_allows(&group->conf->retry, tries) || !has_tries_left(group, tries, now)))
+        return -ENXIO;
+    int err = group->conf->max_connections && group->pool->n_queued ? -EBUSY : pick_server(group, criteria, tries, ret);
+    if (err == 0 && is_costly)
+        retry_budget_note_retry(&group->pool->budget, now);
+    return err;
+}
+
+/* ── waits ── */
+
+static void deliver(struct mk_upstream_wait *wait, int err, struct mk_upstream_server *server)
+{
+    const struct mk_worker *worker = wait->req ? mk_request_worker(wait->req) : NULL;
+    const struct mk_counter *const *counters = wait->group->pool->counters;
+    wait->is_active = false;
+    if (server && wait->is_costly)
+        retry_budget_note_retry(&wait->group->pool->budget, mk_loop_now_ms(wait->loop));
+    mk_counter_observe(counters[POOL_WAITED], worker, (mk_loop_now_ms(wait->loop) - wait->began_ms) * 1000);
+    if (server)
+        server_note_begin(server_of(server), worker);
+    else
+        mk_counter_add(counters[POOL_REFUSED], worker, 1);
+    wait->fn(wait, err, server);
+}
+
+static void on_granted(struct mk_message *message)
+{
+    struct mk_upstream_wait *wait = MK_CONTAINER_OF(message, struct mk_upstream_wait, message);
+    struct pool *pool = wait->group->pool;
+    pthread_mutex_lock(&pool->lock); /* the thread that has granted it has left pool_grant() then */
+    wait->state = POOL_IDLE;
+    pthread_mutex_unlock(&pool->lock);
+    mk_timer_cancel(&wait->timer);
+    deliver(wait, 0, wait->server);
+}
+
+/* Gives a request that waits a server, `only` if that is not NULL. Under the lock; returns as pick_server(). */
+static int pick_for(struct mk_upstream_wait *wait, const struct server *only, uint64_t now,
+                    struct mk_upstream_server **ret)
+{
+    const struct wish wish = {.key = wait->has_key ? &wait->key : NULL,
+                              .sticky = wait->sticky ? server_of(wait->sticky) : NULL};
+    const struct criteria criteria = {
+        .tries = wait->tries, .wish = &wish, .only = only, .is_probe = wait->is_held, .now_ms = now};
+    return pick_server(wait->group, &criteria, wait->tries, ret);
+}
+
+/* With Hold one of the requests tries a server that has not been tried for a while. Under the lock. */
+static bool probe_server(struct mk_upstream_wait *wait, uint64_t now, struct mk_upstream_server **ret)
+{
+    struct members *members = group_members(wait->group);
+    for (unsigned i = 0; i < members->n; i++) {
+        struct server *server = members->items[i].server;
+        if (server->probe_ms > now || pick_for(wait, server, now, ret) < 0)
+            continue;
+        server->probe_ms = now + PROBE_MS;
+        return true;
+    }
+    return false;
+}
+
+/* Gives servers to requests that queue, in their order. Under the lock. Returns whether `self` has `*ret` now. */
+static bool serve_queue(struct pool *pool, const struct mk_upstream_wait *self, uint64_t now,
+                        struct mk_upstream_server **ret)
+{
+    struct mk_list *n, *save;
+    bool is_served = false;
+    MK_LIST_EACH(&pool->waiting, n, save) {
+        struct mk_upstream_wait *wait = MK_CONTAINER_OF(n, struct mk_upstream_wait, node);
+        struct mk_upstream_server *granted;
+        int err = wait->is_held ? -ENXIO : pick_for(wait, NULL, now, &granted);
+        if (err == 0 && wait == self) {
+            *ret = granted;
+            is_served = true;
+            pool_remove(pool, wait);
+        } else if (err == 0) {
+            pool_grant(pool, wait, granted);
+        } else if (err == -EBUSY && !wait->sticky && !wait->tries->n && wait->group == self->group) {
+            break; /* any server would have done; another configuration may have other servers and limits */
+        }
+    }
+    return is_served;
+}
+
+static void arm_timer(struct mk_upstream_wait *wait, uint64_t now)
+{
+    uint64_t left = wait->end_ms > now ? wait->end_ms - now : 0, tick = wait->is_held ? PROBE_MS : QUEUE_TICK_MS;
+    mk_timer_arm(wait->loop, &wait->timer, (uint32_t)(left < tick ? left : tick));
+}
+
+/* Ends a wait whose time is over, or for which there is a server now. Under the lock. Returns whether it has ended. */
+static bool end_wait(struct mk_upstream_wait *wait, uint64_t now, struct mk_upstream_server **ret)
+{
+    struct pool *pool = wait->group->pool;
+    if (!wait->is_held && serve_queue(pool, wait, now, ret))
+        return true;
+    if (wait->state != POOL_WAITING || (now < wait->end_ms && !(wait->is_held && probe_server(wait, now, ret))))
+        return false;
+    pool_remove(pool, wait);
+    return true;
+}
+
+static void on_timer(struct mk_timer *timer)
+{
+    struct mk_upstream_wait *wait = MK_CONTAINER_OF(timer, struct mk_upstream_wait, timer);
+    struct pool *pool = wait->group->pool;
+    struct mk_upstream_server *server = NULL;
+    uint64_t now = mk_loop_now_ms(wait->loop);
+    pthread_mutex_lock(&pool->lock);
+    bool was_waiting = wait->state == POOL_WAITING; /* else the message is on its way */
+    bool is_over = was_waiting && end_wait(wait, now, &server), is_waiting = wait->state == POOL_WAITING;
+    pthread_mutex_unlock(&pool->lock);
+    if (is_over)
+        deliver(wait, server ? 0 : wait->is_held ? -ENXIO : -ETIMEDOUT, server);
+    else if (is_waiting)
+        arm_timer(wait, now);
+}
+
+static void init_wait(struct mk_upstream_wait *wait, const struct mk_upstream_group *group, struct mk_loop *loop,
+                      const struct wish *wish, struct mk_upstream_tries *tries)
+{
+    wait->loop = loop;
+    wait->group = group;
+    wait->tries = tries;
+    wait->began_ms = mk_loop_now_ms(loop);
+    wait->has_key = wish->key != NULL;
+    wait->key = wish->key ? *wish->key : 0;
+    wait->sticky = wish->sticky ? (struct mk_upstream_server *)(uintptr_t)&wish->sticky->base : NULL;
+    wait->is_costly = is_costly_retry(tries);
+    wait->message.fn = on_granted;
+    mk_list_init(&wait->node);
+    mk_timer_init(&wait->timer, on_timer);
+}
+
+/* MaxConnections: the request waits for its turn. Under the lock. Returns MK_AGAIN, 0 or -EBUSY. */
+static int begin_queueing(struct mk_upstream_wait *wait, uint64_t now, struct mk_upstream_server **ret)
+{
+    const struct mk_upstream_group *group = wait->group;
+    if (group->pool->n_queued >= group->conf->queue)
+        return -EBUSY;
+    wait->is_held = false;
+    wait->end_ms = now + group->conf->queue_timeout_ms;
+    pool_add(group->pool, wait);
+    /* there may be room: of a request that has ended in between, or that those before this one do not want */
+    return serve_queue(group->pool, wait, now, ret) ? 0 : MK_AGAIN;
+}
+
+/* Hold: the request waits until a server responds. Under the lock. Returns MK_AGAIN or -ENXIO. */
+static int begin_holding(struct mk_upstream_wait *wait, uint64_t now)
+{
+    const struct mk_upstream_group *group = wait->group;
+    struct mk_upstream_tries *tries = wait->tries;
+    bool is_allowed = !tries->n || (retry_allows(&group->conf->retry, tries) &&
+                                    (!is_costly_retry(tries) || may_repeat(group, tries, now)));
+    tries->hold_end_ms = tries->hold_end_ms ? tries->hold_end_ms : now + group->conf->hold_ms;
+    if (!is_allowed || now >= tries->hold_end_ms || group->pool->n_waiting - group->pool->n_queued >= HELD_MAX)
+        return -ENXIO;
+    tries->n = 0;
+    wait->is_held = true;
+    wait->end_ms = tries->hold_end_ms;
+    pool_add(group->pool, wait);
+    return MK_AGAIN;
+}
+
+static bool can_wait(const struct mk_upstream_tries *tries)
+{
+    return !tries->n || tries->loss == MK_UPSTREAM_NOT_REACHED || tries->loss == MK_UPSTREAM_SENT;
+}
+
+/* Under the lock, if the group has MaxConnections. */
+static int choose_or_wait(const struct criteria *criteria, struct mk_upstream_tries *tries,
+                          struct mk_upstream_wait *wait, struct mk_upstream_server **ret)
+{
+    uint64_t now = criteria->now_ms;
+    int err = choose_now(wait->group, criteria, tries, ret);
+    if (err == -EBUSY && can_wait(tries))
+        return begin_queueing(wait, now, ret);
+    return err;
+}
+
+int group_choose(const struct mk_upstream_group *group, struct mk_loop *loop, const struct wish *wish,
+                 struct mk_upstream_tries *tries, struct mk_upstream_wait *wait, struct mk_upstream_server **ret)
+{
+    struct pool *pool = group->pool;
+    const struct criteria criteria = {.tries = tries, .wish = wish, .now_ms = mk_loop_now_ms(loop)};
+    if (!tries->is_counted)
+        retry_budget_note_request(&pool->budget, criteria.now_ms);
+    tries->is_counted = true;
+    tries->n_sent += is_costly_retry(tries);
+    init_wait(wait, group, loop, wish, tries);
+    if (group->conf->max_connections)
+        pthread_mutex_lock(&pool->lock);
+    int r = choose_or_wait(&criteria, tries, wait, ret);
+    if (group->conf->max_connections)
+        pthread_mutex_unlock(&pool->lock);
+    if (r == -ENXIO && group->conf->hold_ms && can_wait(tries)) {
+        pthread_mutex_lock(&pool->lock);
+        r = begin_holding(wait, criteria.now_ms);
+        pthread_mutex_unlock(&pool->lock);
+    }
+    wait->is_active = r == MK_AGAIN;
+    if (wait->is_active)
+        arm_timer(wait, criteria.now_ms);
+    else if (r < 0 && !tries->n) /* else the caller has a failure of a server */
+        mk_counter_add(pool->counters[POOL_REFUSED], NULL, 1);
+    return r;
+}
+
+void group_cancel(struct mk_upstream_wait *wait)
+{
+    struct mk_upstream_server *server = NULL;
+    if (!wait->is_active)
+        return;
+    struct pool *pool = wait->group->pool;
+    wait->is_active = false;
+    pthread_mutex_lock(&pool->lock);
+    if (wait->state == POOL_WAITING)
+        pool_remove(pool, wait);
+    else
+        server = wait->server;
+    wait->state = POOL_IDLE;
+    pthread_mutex_unlock(&pool->lock);
+    mk_timer_cancel(&wait->timer);
+    if (!server)
+        return;
+    bool is_well = server_is_well(server_of(server));
+    mk_message_cancel(wait->loop, &wait->message);
+    server_drop_load(server_of(server));
+    group_note_room(pool, server_of(server), is_well, mk_loop_now_ms(wait->loop));
+}
+
+/* Gives a server to requests that wait, the first ones before others, until it is full. */
+static void grant(struct pool *pool, const struct server *server, bool is_held, uint64_t now)
+{
+    struct mk_list *n, *save;
+    pthread_mutex_lock(&pool->lock);
+    MK_LIST_EACH(&pool->waiting, n, save) {
+        struct mk_upstream_wait *wait = MK_CONTAINER_OF(n, struct mk_upstream_wait, node);
+        struct mk_upstream_server *granted;
+        if (wait->is_held != is_held)
+            continue;
+        int err = pick_for(wait, server, now, &granted);
+        if (err == 0)
+            pool_grant(pool, wait, granted);
+        else if (err == -EBUSY && !wait->sticky)
+            break;
+    }
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void group_note_room(struct pool *pool, const struct server *server, bool is_well, uint64_t now_ms)
+{
+    if (!atomic_load(&pool->n_waiting))
+        return;
+    grant(pool, server, false, now_ms);
+    if (is_well)
+        grant(pool, server, true, now_ms);
+}
+
+void group_note_response(struct server *server, uint64_t now_ms)
+{
+    if (atomic_load_explicit(&server->pool->n_waiting, memory_order_relaxed))
+        grant(server->pool, server, true, now_ms);
+}
+
+void group_note_up(struct server *server, uint64_t now_ms)
+{
+    group_note_room(server->pool, server, true, now_ms);
+}
