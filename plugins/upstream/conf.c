@@ -34,15 +34,20 @@ static int parse_name(const struct mk_conf_value *value, void *field, struct mk_
 
 /* ── Server ── */
 
-static int parse_weight(struct mk_str text, uint32_t *ret, struct mk_buf *error)
+static int parse_weight(struct mk_str text, struct server_line *line, struct mk_buf *error)
 {
     uint64_t weight;
+    if (line->has_weight) {
+        mk_buf_addf(error, "a server has one weight");
+        return -EINVAL;
+    }
     if (!mk_str_u64(text, UPSTREAM_WEIGHT_MAX, &weight)) {
         mk_buf_addf(error, "a weight is a number from 0 to %d, and \"%.*s\" is not", UPSTREAM_WEIGHT_MAX,
                     MK_STR_ARG(text));
         return -EINVAL;
     }
-    *ret = (uint32_t)weight;
+    line->weight = (uint32_t)weight;
+    line->has_weight = true;
     return 0;
 }
 
@@ -50,7 +55,7 @@ static int parse_option(struct server_line *line, struct mk_str word, struct mk_
 {
     struct mk_str weight = MK_STR("weight=");
     if (word.len >= weight.len && mk_str_ieq(mk_str(word.p, weight.len), weight))
-        return parse_weight(mk_str(word.p + weight.len, word.len - weight.len), &line->weight, error);
+        return parse_weight(mk_str(word.p + weight.len, word.len - weight.len), line, error);
     if (mk_str_ieq(word, MK_STR("backup"))) {
         line->is_backup = true;
     } else if (mk_str_ieq(word, MK_STR("down"))) {
@@ -137,7 +142,7 @@ static const struct mk_conf_key keys[] = {
                        "the query (`Url`), or `Header NAME`, `Cookie NAME` or `Query NAME`. A request without that is "
                        "balanced as by `LeastLoaded`.",
                        .unit = "part of the request", .parse = hash_by_parse),
-    MK_CONF_KEY_CUSTOM(struct upstream_conf, sticky_cookie, "StickyCookie", "server HttpOnly SameSite=Lax",
+    MK_CONF_KEY_CUSTOM(struct upstream_conf, sticky_cookie, "StickyCookie", UPSTREAM_COOKIE " HttpOnly SameSite=Lax",
                        "The cookie of `Balance Sticky`. Behind its name may stand `Path=/PATH`, `Max-Age=SECONDS` "
                        "(without it the cookie lasts until the browser ends), `HttpOnly`, `Secure` and "
                        "`SameSite=Lax`, `Strict` or `None`.",
@@ -220,48 +225,6 @@ static const struct mk_conf_key keys[] = {
     {0},
 };
 
-/* Keys that have no effect without another one. */
-static void check_pairs(const struct mk_conf_check *check, const struct upstream_conf *conf)
-{
-    if (conf->queue && !conf->max_connections &&
-        !mk_conf_is_wrong(check, offsetof(struct upstream_conf, max_connections)))
-        mk_conf_error(check, offsetof(struct upstream_conf, queue),
-                      "no request waits without MaxConnections: say how many a server may have");
-    if (conf->sticky_secret.len && conf->balance != UPSTREAM_STICKY)
-        mk_conf_error(check, offsetof(struct upstream_conf, sticky_secret), "it is for Balance Sticky");
-}
-
-/* Lines `Server srv:...`. */
-static void check_services(const struct mk_conf_check *check, const struct upstream_conf *conf)
-{
-    size_t key = offsetof(struct upstream_conf, servers);
-    for (uint32_t i = 0; i < conf->servers.n; i++) {
-        const struct server_line *line = &conf->servers.items[i];
-        if (line->is_srv && !conf->resolve_ms)
-            mk_conf_error_nth(check, key, i, "SRV records need Resolve: a connection has no time to look them up");
-        if (line->is_srv && line->weight != 1)
-            mk_conf_error_nth(check, key, i, "the SRV records have the weights");
-    }
-}
-
-static void check_section(const struct mk_conf_check *check, void *section)
-{
-    const struct server_lines *lines = &((const struct upstream_conf *)section)->servers;
-    check_pairs(check, section);
-    check_services(check, section);
-    size_t key = offsetof(struct upstream_conf, servers);
-    uint64_t weights = 0;
-    for (uint32_t i = 0; i < lines->n; i++) {
-        weights += lines->items[i].weight;
-        for (uint32_t k = 0; k < i; k++)
-            if (mk_str_ieq(lines->items[i].name, lines->items[k].name))
-                mk_conf_error_nth(check, key, i, "the server %.*s is in this group already",
-                                  MK_STR_ARG(lines->items[i].name));
-    }
-    if (lines->n && !weights)
-        mk_conf_error(check, key, "all servers have the weight 0: none would get a request");
-}
-
 static const struct mk_conf_foreign foreign[] = {
     {"least_conn", "that is `Balance LeastLoaded`"},
     {"max_fails", "that is `EjectAfter`"},
@@ -282,7 +245,7 @@ const struct mk_conf_section upstream_sections[] = {
      .flags = MK_CONF_REPEAT,
      .size = sizeof(struct upstream_conf),
      .keys = keys,
-     .check = check_section,
+     .check = upstream_conf_check,
      .foreign = foreign,
      .doc = MK_CONF_DOC("A group of servers with one name, to which `[PROXY]` passes requests.")},
     {.name = "UPSTREAM",

@@ -16,6 +16,9 @@
 
 enum { UPSTREAM_SERVERS_MAX = 64, UPSTREAM_WEIGHT_MAX = 256, UPSTREAM_PORT = 80 };
 
+/* The name of the cookie of Balance Sticky, without StickyCookie. */
+#define UPSTREAM_COOKIE "server"
+
 enum upstream_balance {
     UPSTREAM_LEAST_LOADED,
     UPSTREAM_ROUND_ROBIN,
@@ -29,7 +32,7 @@ struct server_line {
     struct mk_str name;                  /* the address, as it was written */
     const struct mk_dial_target *target; /* with is_srv: the name of the service */
     uint32_t weight;
-    bool is_backup, is_down, is_draining, is_srv;
+    bool has_weight, is_backup, is_down, is_draining, is_srv;
 };
 
 struct server_lines {
@@ -63,6 +66,9 @@ static inline bool server_line_is_name(const struct upstream_conf *conf, const s
 {
     return conf->resolve_ms && !line->target->addr;
 }
+
+/* Checks a section as a whole; `section` is a struct upstream_conf. */
+void upstream_conf_check(const struct mk_conf_check *check, void *section);
 
 /* Two tables for each section: struct upstream_conf and struct check_conf (check_conf.h). */
 enum { UPSTREAM_SECTION, CHECK_SECTION };

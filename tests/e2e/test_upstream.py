@@ -443,6 +443,9 @@ MISTAKES = {
     "    Name a\n    Server 127.0.0.1:1\n[UPSTREAM]\n    Name A\n    Server 127.0.0.1:2": "there is a group A already",
     "    Name app\n    Server 127.0.0.1:1\n    Balance Fast": "LeastLoaded",
     "    Name app\n    Server 127.0.0.1:1\n    HashBy Header": "it takes Client, Path, Url, Header NAME",
+    "    Name app\n    Server 127.0.0.1\n    Server 127.0.0.1:80": "is in this group already",
+    "    Name app\n    Server unix:/A\n    Server unix:/A weight=2": "is in this group already",
+    "    Name app\n    Server 127.0.0.1:1 weight=1 weight=2": "a server has one weight",
 }
 
 
@@ -452,3 +455,40 @@ def test_mistakes(tmp_path, site_root, text):
     got = run("-c", tmp_path / "conf", "--test")
     assert got.returncode == 1, got.stdout
     assert MISTAKES[text] in got.stderr and "upstream.conf:" in got.stderr, got.stderr
+
+
+# What does no harm is a warning: keys behind those that a group needs.
+WARNINGS = {
+    "HashBy Path": "HashBy has no effect without Balance Hash",
+    "StickyCookie x": "StickyCookie has no effect without Balance Sticky",
+    "QueueTimeout 1s": "QueueTimeout has no effect without MaxConnections",
+    "Retry Off\n    RetryMost 1": "RetryMost has no effect with Retry Off",
+    "Retry Off\n    RetryTime 1s": "RetryTime has no effect with Retry Off",
+    "Retry Off\n    RetryBudget 1": "RetryBudget has no effect with Retry Off",
+    "EjectAfter 0\n    EjectTime 1s": "EjectTime has no effect with EjectAfter 0",
+    "EjectAfter 0\n    EjectMost 1": "EjectMost has no effect with EjectAfter 0",
+    "EjectAfter 0\n    EjectSlower 1s": "EjectSlower has no effect with EjectAfter 0",
+}
+
+
+def check_group(path, site_root, text):
+    write_config(path / "conf", site_root, files={GROUPS: f"[UPSTREAM]\n    Name app\n    {text}\n"})
+    got = run("-c", path / "conf", "--test")
+    assert got.returncode == 0, got.stderr
+    return got.stderr
+
+
+@pytest.mark.parametrize("text", WARNINGS)
+def test_keys_without_effect(tmp_path, site_root, text):
+    assert WARNINGS[text] in check_group(tmp_path, site_root, f"Server 127.0.0.1:1\n    {text}")
+
+
+def test_groups_without_a_warning(tmp_path, site_root):
+    """Paths differ by the case of letters; and keys have what they need."""
+    said = check_group(tmp_path, site_root, "Server unix:/a\n    Server unix:/A\n    Balance Hash\n    HashBy Url\n"
+                       "    MaxConnections 1\n    QueueTimeout 1s\n    RetryMost 1\n    EjectTime 1s")
+    assert "upstream.conf" not in said
+
+
+def test_all_servers_are_down_in_the_configuration(tmp_path, site_root):
+    assert "all servers are down" in check_group(tmp_path, site_root, "Server 127.0.0.1:1 down")
