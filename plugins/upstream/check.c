@@ -4,51 +4,16 @@
  */
 #include "check.h"
 
+#include "check_judge.h"
+
 #include <monkey/siphash.h>
 
 #include <assert.h>
 #include <errno.h>
 
-enum { ARENA_BYTES_MAX = 65536, REQUEST_BYTES_MAX = 32768, REASON_BYTES = 800, REASON_PATH_MAX = 200 };
+enum { ARENA_BYTES_MAX = 65536, REQUEST_BYTES_MAX = 32768, REASON_BYTES = 800 };
 
 /* ── results ── */
-
-/* Errors of this process, its machine, or its name servers (mk_dial_fn): not of the server. */
-static bool is_own_failure(int err)
-{
-    static const int errors[] = {-ENOMEM, -EMFILE, -ENFILE, -ENOBUFS, -EBUSY, -EAGAIN, -EADDRNOTAVAIL};
-    for (size_t i = 0; i < MK_COUNT_OF(errors); i++)
-        if (errors[i] == err)
-            return true;
-    return false;
-}
-
-static bool has_text(struct mk_str body, struct mk_str text)
-{
-    return !text.len || (body.len && memmem(body.p, body.len, text.p, text.len));
-}
-
-enum check_result check_judge(const struct check_conf *conf, const struct mk_http_response *response,
-                              struct mk_buf *reason)
-{
-    if (response->err < 0)
-        mk_buf_addf(reason, "%s", response->error);
-    if (response->err < 0)
-        return is_own_failure(response->err) ? CHECK_NOT_MADE : CHECK_FAILED;
-    if (conf->what.kind != CHECK_HTTP)
-        return CHECK_PASSED;
-    bool has_status = status_set_has(&conf->statuses, response->status);
-    if (has_status && has_text(response->body, conf->text))
-        return CHECK_PASSED;
-    struct mk_str path = conf->what.path;
-    path.len = path.len < REASON_PATH_MAX ? path.len : REASON_PATH_MAX;
-    mk_buf_addf(reason, "%.*s %.*s: ", MK_STR_ARG(conf->method), MK_STR_ARG(path));
-    if (has_status)
-        mk_buf_addf(reason, "the text was not found");
-    else
-        mk_buf_addf(reason, "%u", response->status);
-    return CHECK_FAILED;
-}
 
 static void log_failure_to_check(struct check *check, const char *reason, uint64_t now_ms)
 {

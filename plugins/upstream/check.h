@@ -45,15 +45,4 @@ void check_free(struct check *check);
 void check_start(struct check *check, struct mk_worker *worker);
 void check_stop(struct check *check);
 
-/* What a response, or its lack, says. */
-enum check_result {
-    CHECK_PASSED,
-    CHECK_FAILED,
-    CHECK_NOT_MADE, /* this process lacks resources: nothing is known of the server */
-};
-
-/* Appends the reason why a check has failed, or was not made. Pure. */
-enum check_result check_judge(const struct check_conf *conf, const struct mk_http_response *response,
-                              struct mk_buf *reason);
-
 #endif

@@ -12,11 +12,12 @@ import pytest
 from harness import build
 from harness.backend import Backend, answer, echo_websocket, replay
 from harness.failing_memory import fail_each, only_sanitized
+from harness.few_descriptors import fail_each_descriptor
 from harness.messages import request
 from harness.metrics import needs_status, scrape, status_of, status_section
 from harness.groups import GROUPS, PREFIX, ask_many, group, hold
 from harness.proxies import TEXT
-from harness.server import await_true, run, write_config
+from harness.server import await_true, run, section, write_config
 from harness.services import reload
 
 pytestmark = [
@@ -283,6 +284,22 @@ def test_each_allocation_fails_once(serve_group, backends):
             return client.ask("/", method="POST", body=b"x" * 40_000).status
 
     assert fail_each(server, ask) > 3
+
+
+def test_each_descriptor_fails_once(serve_group, backends, tmp_path):
+    """Of a request whose body is a file, which goes to a second server."""
+    dead, one = backends(2)
+    dead.refuse()
+    spool = tmp_path / "spool"
+    spool.mkdir()
+    config = {"plugins/proxy/proxy.conf": section("SPOOL", {"Folder": spool})}
+    server = serve_group([dead, one], {"Balance": "First", "EjectAfter": 0}, {"KeepAlive": 0, "SpoolRequest": "On"},
+                         config=config)
+
+    def ask(client):
+        return client.ask("/", method="POST", body=b"x" * 1_000_000).status
+
+    assert fail_each_descriptor(server, server.connect, ask) >= 2
 
 
 def test_no_server_can_be_used(serve_group):

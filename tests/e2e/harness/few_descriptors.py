@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lets a running server open only so many further descriptors, by RLIMIT_NOFILE: it counts numbers, and the lowest free
+one is always the next."""
+
+import contextlib
+import os
+import resource
+
+from .failing_memory import ERRORS, FAILURES
+from .server import await_true
+
+DESCRIPTORS_MAX = 40
+
+
+def find_limit(pid, count):
+    """The limit with which `count` more descriptors can be opened."""
+    taken, limit = {int(name) for name in os.listdir(f"/proc/{pid}/fd")}, 0
+    while count or limit in taken:
+        count -= limit not in taken
+        limit += 1
+    return limit
+
+
+@contextlib.contextmanager
+def few_descriptors(server, count):
+    before = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (find_limit(server.pid, count), before[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(server.pid, resource.RLIMIT_NOFILE, before)
+
+
+def fail_each_descriptor(server, client, exchange):
+    """Runs exchange(client) with 0, 1, ... descriptors to open until it has all that it needs, each time twice: behind
+    the failure it succeeds. client() connects; the connection is there before. Returns how many were needed."""
+    opened = server.descriptors()
+    for count in range(DESCRIPTORS_MAX):
+        with client() as one:
+            await_true(lambda: server.descriptors() == opened + 1, what="one connection, and no other descriptor")
+            with few_descriptors(server, count):
+                try:
+                    status = exchange(one)
+                except ERRORS:
+                    status = 0
+            assert status in {0, 200, *FAILURES}, f"with {count} descriptors: {status}"
+        if status == 200:
+            return count
+        with client() as one:
+            assert exchange(one) == 200, f"behind {count} descriptors"
+    raise AssertionError(f"{DESCRIPTORS_MAX} descriptors are not enough")
