@@ -52,6 +52,7 @@ const struct counted_type counted_backends = {
 static const struct counted_number server_numbers[] = {
     {"server_requests", NULL, NULL, NULL, "requests"},
     {"server_active_requests", NULL, NULL, NULL, "active_requests"},
+    {"server_waited_requests", NULL, NULL, NULL, "waited_requests"},
     {"server_failures", NULL, NULL, NULL, "failures"},
     {"server_ejections", NULL, NULL, NULL, "ejections"},
     {"server_checks", NULL, NULL, NULL, "checks"},

@@ -27,6 +27,8 @@ static const struct mk_counter_info infos[SERVER_COUNTS] = {
                          MK_COUNTER_SUM},
     [SERVER_ACTIVE] = {"upstream", "server_active_requests", "requests that are with a server of a group",
                        MK_COUNTER_LEVEL},
+    [SERVER_WAITED] = {"upstream", "server_waited_requests",
+                       "requests that waited before they were passed to a server of a group", MK_COUNTER_SUM},
     [SERVER_FAILURES] = {"upstream", "server_failures", "requests that a server of a group has failed", MK_COUNTER_SUM},
     [SERVER_EJECTIONS] = {"upstream", "server_ejections", "times that a server of a group got no requests for a while",
                           MK_COUNTER_SUM},

@@ -70,6 +70,12 @@ static int choose_now(const struct mk_upstream_group *group, const struct criter
 
 /* ── waits ── */
 
+static void note_waited(struct server *server, const struct mk_worker *worker)
+{
+    server_note_begin(server, worker);
+    mk_counter_add(server->counters[SERVER_WAITED], worker, 1);
+}
+
 static void deliver(struct mk_upstream_wait *wait, int err, struct mk_upstream_server *server)
 {
     const struct mk_worker *worker = wait->req ? mk_request_worker(wait->req) : NULL;
@@ -79,7 +85,7 @@ static void deliver(struct mk_upstream_wait *wait, int err, struct mk_upstream_s
         retry_budget_note_retry(&wait->group->pool->budget, mk_loop_now_ms(wait->loop));
     mk_counter_observe(counters[POOL_WAITED], worker, (mk_loop_now_ms(wait->loop) - wait->began_ms) * 1000);
     if (server)
-        server_note_begin(server_of(server), worker);
+        note_waited(server_of(server), worker);
     else
         mk_counter_add(counters[POOL_REFUSED], worker, 1);
     wait->fn(wait, err, server);

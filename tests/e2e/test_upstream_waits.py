@@ -76,6 +76,10 @@ def test_a_queue_in_order(serve_group, backends):
         release.release()
     assert [client.response().status for client in clients[:6]] == [200] * 6
     assert script.order == [f"/{number}" for number in range(6)] and script.most == 1
+    with server.connect() as watcher:
+        waited = {dict(labels)["server"]: value for (name, labels), value in scrape(watcher).items()
+                  if name == "monkey_upstream_server_waited_requests_total"}
+    assert waited == {one.address: 5}
     assert "all servers of the group have MaxConnections, and Queue is full" in server.log
     for client in clients:
         client.close()
