@@ -58,6 +58,27 @@ MK_API int mk_variable_parse_arg(const char *own, enum mk_variable_arg arg, stru
 MK_API int mk_variable_next(struct mk_str *text, struct mk_str *ret_literal, struct mk_str *ret_name,
                             struct mk_buf *error);
 
+/* A part of a text: a literal, which may be empty, and the variable behind it, or NULL. */
+struct mk_text_piece {
+    const struct mk_text_piece *next;
+    struct mk_str literal;
+    const struct mk_variable *variable;
+    struct mk_str arg; /* of the variable */
+};
+
+/*
+ * Splits a text at its variables, for mk_text_write(); `*ret` is NULL for an empty one. Copies it to `arena`. Any
+ * thread. Returns 0, -ENOMEM, or -EINVAL with a sentence in `error`: it has a control byte, or a name that is no
+ * variable.
+ */
+MK_API int mk_text_parse(struct mk_str text, const struct mk_text_piece **ret, struct mk_arena *arena,
+                         struct mk_buf *error);
+/*
+ * Appends the text with the values of a request. Returns 0 or -EINVAL: a value has a control byte other than a tab,
+ * which could begin a new line.
+ */
+MK_API int mk_text_write(const struct mk_text_piece *text, struct mk_request *req, struct mk_buf *out);
+
 /* Returns "HTTP/1.0", "HTTP/1.1" or "HTTP/2.0"; `.p` NULL for a head that could not be read. A literal. */
 MK_API struct mk_str mk_request_protocol(const struct mk_request *req);
 

@@ -12,19 +12,6 @@
 #include <errno.h>
 #include <strings.h>
 
-static bool is_control(char c)
-{
-    return ((unsigned char)c < 0x20 && c != '\t') || c == 0x7f;
-}
-
-static bool has_control(struct mk_str s)
-{
-    for (size_t i = 0; i < s.len; i++)
-        if (is_control(s.p[i]))
-            return true;
-    return false;
-}
-
 static int fail(struct mk_buf *error, const char *sentence)
 {
     mk_buf_addf(error, "%s", sentence);
@@ -107,47 +94,7 @@ static int add_field(struct field_list *list, struct mk_str name, struct mk_aren
     return f->name.p ? 0 : -ENOMEM;
 }
 
-/* ── values ── */
-
-static int report_variable(struct mk_str name, struct mk_buf *error)
-{
-    const char *nearest = mk_variable_find_nearest(name);
-    mk_buf_addf(error, "requests have no variable \"%.*s\"", MK_STR_ARG(name));
-    if (nearest)
-        mk_buf_addf(error, "; did you mean \"%s\"?", nearest);
-    return -EINVAL;
-}
-
-static int parse_piece(struct field_piece *piece, struct mk_str literal, struct mk_str name, struct mk_arena *arena,
-                       struct mk_buf *error)
-{
-    piece->literal = mk_arena_dup(arena, literal);
-    if (!piece->literal.p)
-        return -ENOMEM;
-    if (has_control(literal))
-        return fail(error, "a value has no control bytes");
-    if (!name.p)
-        return 0;
-    piece->variable = mk_variable_find(name);
-    if (!piece->variable || name.len > MK_VARIABLE_NAME_BYTES_MAX)
-        return report_variable(name, error);
-    return mk_variable_parse_arg(piece->variable->name, piece->variable->arg, name, arena, &piece->arg, error);
-}
-
-static int parse_value(struct mk_str text, struct field_piece **last, struct mk_arena *arena, struct mk_buf *error)
-{
-    struct mk_str literal, name;
-    int r;
-    while ((r = mk_variable_next(&text, &literal, &name, error)) > 0) {
-        struct field_piece *piece = mk_arena_zalloc(arena, sizeof(*piece));
-        int err = piece ? parse_piece(piece, literal, name, arena, error) : -ENOMEM;
-        if (err < 0)
-            return err;
-        *last = piece;
-        last = &piece->next;
-    }
-    return r;
-}
+/* ── lines ── */
 
 int fields_parse_set(const struct mk_conf_value *value, void *list, struct mk_arena *arena, struct mk_buf *error)
 {
@@ -157,7 +104,7 @@ int fields_parse_set(const struct mk_conf_value *value, void *list, struct mk_ar
     struct mk_str name = value->words[0];
     int err = add_field(list, name, arena, &f, error);
     struct mk_str text = mk_str_trim(mk_str(value->text.p + name.len, value->text.len - name.len));
-    return err == 0 ? parse_value(text, &f->value, arena, error) : err;
+    return err == 0 ? mk_text_parse(text, &f->value, arena, error) : err;
 }
 
 int fields_parse_remove(const struct mk_conf_value *value, void *list, struct mk_arena *arena, struct mk_buf *error)
@@ -177,14 +124,10 @@ static int write_field(const struct field *f, struct mk_request *req, struct mk_
     mk_buf_adds(out, f->name);
     mk_buf_adds(out, MK_STR(": "));
     size_t value = out->len;
-    for (const struct field_piece *p = f->value; p; p = p->next) {
-        mk_buf_adds(out, p->literal);
-        if (p->variable)
-            mk_buf_adds(out, p->variable->get(req, p->arg));
-    }
+    int err = mk_text_write(f->value, req, out);
+    if (err < 0)
+        return err;
     struct mk_str written = mk_str(out->data + value, out->len - value);
-    if (has_control(written))
-        return -EINVAL;
     if (mk_str_trim(written).len)
         mk_buf_adds(out, MK_STR("\r\n"));
     else

@@ -9,18 +9,10 @@
 #include <monkey/conf.h>
 #include <monkey/variables.h>
 
-/* A literal, which may be empty, and the variable behind it, or NULL. */
-struct field_piece {
-    struct field_piece *next;
-    struct mk_str literal;
-    const struct mk_variable *variable;
-    struct mk_str arg; /* of the variable */
-};
-
 struct field {
     struct field *next;
     struct mk_str name;
-    struct field_piece *value; /* NULL: it is removed */
+    const struct mk_text_piece *value; /* NULL: it is removed */
 };
 
 /* In the order of the lines. */
