@@ -8,6 +8,7 @@
 #include <monkey/arena.h>
 #include <monkey/base64.h>
 #include <monkey/buf.h>
+#include <monkey/cgi.h>
 #include <monkey/chunked.h>
 #include <monkey/client_table.h>
 #include <monkey/command.h>

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Finds the file of a script (<monkey/cgi.h>). The kernel keeps paths below the folder (openat2(2)): no code compares
+ * strings to decide what may be opened.
+ */
+#include <monkey/cgi.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { TRIES_MAX = 64, FOLDER_FLAGS = O_PATH | O_DIRECTORY | O_CLOEXEC, FILE_FLAGS = O_PATH | O_CLOEXEC };
+
+/* ── opening ── */
+
+static int call_openat2(int dir, const char *path, uint64_t flags, uint64_t resolve)
+{
+    struct open_how how = {.flags = flags, .resolve = resolve};
+    long fd = syscall(SYS_openat2, dir, path, &how, sizeof(how));
+    return fd < 0 ? -errno : (int)fd;
+}
+
+/* Opens a path below a folder; again after EAGAIN, which a rename at the same time causes. */
+static int open_below(const char *folder, const char *path)
+{
+    int dir = open(folder, FOLDER_FLAGS), fd = -EAGAIN;
+    if (dir < 0)
+        return -errno;
+    for (int i = 0; i < TRIES_MAX && fd == -EAGAIN; i++)
+        fd = call_openat2(dir, path[0] ? path : ".", FILE_FLAGS, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
+    close(dir);
+    return fd;
+}
+
+static bool has_dotfile(const char *path)
+{
+    return path[0] == '.' || strstr(path, "/.");
+}
+
+/* Opens a path of the place, which begins with a slash and ends with a NUL. Returns a descriptor or -errno. */
+static int open_path(const struct mk_cgi_place *place, struct mk_str path)
+{
+    const char *name = path.p + strspn(path.p, "/");
+    if (!place->root.p)
+        return mk_host_open_path(place->host, path, 0);
+    return has_dotfile(name) ? -ENOENT : open_below(place->root.p, name);
+}
+
+static int open_root(const struct mk_cgi_place *place)
+{
+    if (!place->root.p)
+        return mk_host_open_path(place->host, MK_STR("/"), MK_OPEN_FOLDER);
+    int fd = open(place->root.p, FOLDER_FLAGS);
+    return fd < 0 ? -errno : fd;
+}
+
+/* Gets the real path of an open file. Returns 0, -ENOENT (it was removed), -ENAMETOOLONG or another -errno. */
+static int get_real_path(int fd, char ret[MK_CGI_PATH_BYTES])
+{
+    char link[32];
+    struct stat st;
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(link, ret, MK_CGI_PATH_BYTES);
+    if (n < 0 || fstat(fd, &st) < 0)
+        return -errno;
+    if (n == MK_CGI_PATH_BYTES)
+        return -ENAMETOOLONG;
+    ret[n] = '\0';
+    return st.st_nlink ? 0 : -ENOENT; /* a removed file has no path */
+}
+
+/* Tells what is open: 0 for a regular file, -EISDIR, or -ENOENT for anything else. Fills `ret` for a file. */
+static int check_file(int fd, struct mk_cgi_script *ret)
+{
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    if (S_ISDIR(st.st_mode))
+        return -EISDIR;
+    if (!S_ISREG(st.st_mode))
+        return -ENOENT;
+    ret->mode = st.st_mode;
+    int err = get_real_path(fd, ret->file);
+    ret->may_run = err == 0 && faccessat(AT_FDCWD, ret->file, X_OK, AT_EACCESS) == 0;
+    return err;
+}
+
+/* Opens a path of the place and closes it again. Returns as check_file(). */
+static int try_path(const struct mk_cgi_place *place, struct mk_str path, struct mk_cgi_script *ret)
+{
+    int fd = open_path(place, path);
+    if (fd < 0)
+        return fd;
+    int err = check_file(fd, ret);
+    close(fd);
+    return err;
+}
+
+/* ── finding ── */
+
+static int find_root(const struct mk_cgi_place *place, struct mk_cgi_script *ret)
+{
+    int fd = open_root(place);
+    int err = fd < 0 ? fd : get_real_path(fd, ret->root);
+    if (fd >= 0)
+        close(fd);
+    return err;
+}
+
+/* Takes the parts of the path of the caller, of which `copy` has the first `end` bytes. */
+static void set_parts(struct mk_str path, size_t end, struct mk_cgi_script *ret)
+{
+    ret->name = mk_str(path.p, end);
+    ret->info = mk_str(path.p + end, path.len - end);
+}
+
+/* Tries each prefix of the path that ends a segment, the shortest first. */
+static int walk(const struct mk_cgi_place *place, struct mk_str path, char *copy, struct mk_cgi_script *ret)
+{
+    int err = -EISDIR;
+    size_t end = 0;
+    for (unsigned n = 0; end < path.len && err == -EISDIR; n++) {
+        if (n == MK_CGI_SEGMENTS_MAX)
+            return -ENAMETOOLONG;
+        const char *slash = memchr(path.p + end + 1, '/', path.len - end - 1);
+        end = slash ? (size_t)(slash - path.p) : path.len;
+        char kept = copy[end];
+        copy[end] = '\0';
+        err = try_path(place, mk_str(copy, end), ret);
+        copy[end] = kept;
+    }
+    if (err == 0)
+        set_parts(path, end, ret);
+    return err;
+}
+
+int mk_cgi_find_script(const struct mk_cgi_place *place, enum mk_cgi_find how, struct mk_str path,
+                       struct mk_cgi_script *ret)
+{
+    char copy[MK_CGI_PATH_BYTES];
+    if (path.len >= sizeof(copy))
+        return -ENAMETOOLONG;
+    if (!path.len || path.p[0] != '/' || memchr(path.p, '\0', path.len))
+        return -ENOENT;
+    memcpy(copy, path.p, path.len);
+    copy[path.len] = '\0';
+    set_parts(path, path.len, ret);
+    int err = how == MK_CGI_FIND_WALK ? walk(place, path, copy, ret) : try_path(place, mk_str(copy, path.len), ret);
+    return err == 0 ? find_root(place, ret) : err;
+}

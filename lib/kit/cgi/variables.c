@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The variables of a request for a script (<monkey/cgi.h>): a table of functions, the headers, and those that the
+ * configuration sets.
+ */
+#include <monkey/cgi.h>
+#include <monkey/transport.h>
+
+#include "headers.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+enum { TEXT_BYTES = 64, NAME_BYTES_MAX = 200, EXTRA_BYTES_MAX = 8192 };
+
+/* One call of mk_cgi_write_variables(). */
+struct writer {
+    struct mk_request *req;
+    const struct mk_cgi_params *params;
+    mk_cgi_variable_fn fn;
+    void *ctx;
+    struct mk_address local, client;
+    struct mk_tls_info tls;
+    bool has_tls;
+    int err;
+    char text[TEXT_BYTES]; /* the value that is being written, if it is not kept elsewhere */
+};
+
+/* ── values ── */
+
+static struct mk_str print_number(struct writer *w, uint64_t number)
+{
+    int n = snprintf(w->text, sizeof(w->text), "%" PRIu64, number);
+    return mk_str(w->text, (size_t)n);
+}
+
+static struct mk_str print_address(struct writer *w, const struct mk_address *address)
+{
+    struct mk_buf out;
+    mk_buf_init_fixed(&out, w->text, sizeof(w->text));
+    if (address->family == AF_UNSPEC)
+        return MK_STR_NONE;
+    mk_address_print(address, &out);
+    return mk_buf_str(&out);
+}
+
+static struct mk_str mark_empty_absent(struct mk_str s)
+{
+    return s.len ? s : MK_STR_NONE;
+}
+
+static struct mk_str get_interface(struct writer *w)
+{
+    (void)w;
+    return MK_STR("CGI/1.1");
+}
+
+static struct mk_str get_software(struct writer *w)
+{
+    (void)w;
+    return MK_STR("monkey");
+}
+
+static struct mk_str get_redirect_status(struct writer *w)
+{
+    (void)w;
+    return MK_STR("200");
+}
+
+/* ── the server ── */
+
+/* Returns the authority that was asked for, with its port: of the absolute form (RFC 9112 section 3.2.2), else Host. */
+static struct mk_str get_authority(struct writer *w)
+{
+    struct mk_str target = mk_request_target(w->req), host = mk_request_header(w->req, MK_HEADER_HOST);
+    const char *end = target.len && target.p[0] != '/' ? memmem(target.p, target.len, "://", 3) : NULL;
+    if (!end)
+        return mark_empty_absent(host.len ? host : mk_request_host(w->req));
+    struct mk_str rest = mk_str(end + 3, target.len - (size_t)(end + 3 - target.p));
+    size_t n = 0;
+    while (n < rest.len && rest.p[n] != '/' && rest.p[n] != '?')
+        n++;
+    return mk_str(rest.p, n);
+}
+
+static struct mk_str get_server_name(struct writer *w)
+{
+    struct mk_str host = mk_request_host(w->req);
+    return host.len ? host : print_address(w, &w->local);
+}
+
+static struct mk_str get_server_addr(struct writer *w)
+{
+    return print_address(w, &w->local);
+}
+
+static bool is_https(const struct writer *w)
+{
+    return mk_request_scheme(w->req).len == 5;
+}
+
+/* Reads the port behind a host; 0: there is none. */
+static uint64_t read_port(struct mk_str authority)
+{
+    uint64_t port = 0;
+    const char *colon = authority.len ? memrchr(authority.p, ':', authority.len) : NULL;
+    if (colon)
+        mk_str_u64(mk_str(colon + 1, authority.len - (size_t)(colon + 1 - authority.p)), 65535, &port);
+    return port;
+}
+
+static bool is_peer_trusted(const struct writer *w)
+{
+    struct mk_address peer = mk_request_peer(w->req);
+    return mk_generation_trusts(mk_worker_generation(mk_request_worker(w->req)), &peer);
+}
+
+/* The port of this server; behind a proxy, or on a Unix socket, the one that the client has used. */
+static struct mk_str get_server_port(struct writer *w)
+{
+    uint64_t port = w->local.port;
+    if (!port || is_peer_trusted(w))
+        port = read_port(get_authority(w));
+    return print_number(w, port ? port : is_https(w) ? 443 : 80);
+}
+
+static struct mk_str get_protocol(struct writer *w)
+{
+    return mk_request_protocol(w->req);
+}
+
+static struct mk_str get_scheme(struct writer *w)
+{
+    return mk_request_scheme(w->req);
+}
+
+static struct mk_str get_https(struct writer *w)
+{
+    return is_https(w) ? MK_STR("on") : MK_STR_NONE;
+}
+
+/* ── the request ── */
+
+static struct mk_str get_method(struct writer *w)
+{
+    return w->params->is_redirected ? MK_STR("GET") : mk_request_method_name(w->req);
+}
+
+/* Returns path and query as the client sent them; of the absolute form without what stands before the path. */
+static struct mk_str get_uri(struct writer *w)
+{
+    struct mk_str target = mk_request_target(w->req);
+    const char *end = target.len && target.p[0] != '/' ? memmem(target.p, target.len, "://", 3) : NULL;
+    if (w->params->is_redirected)
+        return w->params->uri;
+    if (!end)
+        return target;
+    const char *slash = memchr(end + 3, '/', target.len - (size_t)(end + 3 - target.p));
+    return slash ? mk_str(slash, target.len - (size_t)(slash - target.p)) : MK_STR("/");
+}
+
+static struct mk_str get_query(struct writer *w)
+{
+    struct mk_str query = w->params->is_redirected ? w->params->query : mk_request_query(w->req);
+    return query.p ? query : MK_STR("");
+}
+
+static struct mk_str get_length(struct writer *w)
+{
+    bool has_body = w->params->length || mk_request_header(w->req, MK_HEADER_CONTENT_LENGTH).p;
+    if (w->params->is_redirected || !w->params->has_length || !has_body)
+        return MK_STR_NONE;
+    return print_number(w, w->params->length);
+}
+
+static struct mk_str get_type(struct writer *w)
+{
+    return w->params->is_redirected ? MK_STR_NONE : mk_request_header(w->req, MK_HEADER_CONTENT_TYPE);
+}
+
+/* ── the client ── */
+
+static struct mk_str get_remote_addr(struct writer *w)
+{
+    return print_address(w, &w->client);
+}
+
+static struct mk_str get_remote_port(struct writer *w)
+{
+    return w->client.port ? print_number(w, w->client.port) : MK_STR_NONE;
+}
+
+static struct mk_str get_user(struct writer *w)
+{
+    return mk_request_user(w->req);
+}
+
+/* Returns the scheme of the login, if there was one. */
+static struct mk_str get_auth_type(struct writer *w)
+{
+    struct mk_str value = mk_request_header(w->req, MK_HEADER_AUTHORIZATION);
+    const char *blank = value.len ? memchr(value.p, ' ', value.len) : NULL;
+    return mk_request_user(w->req).p && blank ? mk_str(value.p, (size_t)(blank - value.p)) : MK_STR_NONE;
+}
+
+/* ── the script ── */
+
+static struct mk_str get_script_name(struct writer *w)
+{
+    return w->params->script_name;
+}
+
+static struct mk_str get_script_filename(struct writer *w)
+{
+    return w->params->script_filename;
+}
+
+static struct mk_str get_path_info(struct writer *w)
+{
+    return mark_empty_absent(w->params->path_info);
+}
+
+static struct mk_str get_document_root(struct writer *w)
+{
+    return w->params->document_root;
+}
+
+/* Returns both together, in the arena of the request. */
+static struct mk_str join(struct writer *w, struct mk_str a, struct mk_str b)
+{
+    char *to = mk_arena_alloc(mk_request_arena(w->req), a.len + b.len + 1);
+    if (!to) {
+        w->err = -ENOMEM;
+        return MK_STR_NONE;
+    }
+    memcpy(to, a.p, a.len);
+    memcpy(to + a.len, b.p, b.len);
+    return mk_str(to, a.len + b.len);
+}
+
+static struct mk_str get_document_uri(struct writer *w)
+{
+    const struct mk_cgi_params *p = w->params;
+    return p->path_info.len ? join(w, p->script_name, p->path_info) : p->script_name;
+}
+
+static struct mk_str get_path_translated(struct writer *w)
+{
+    const struct mk_cgi_params *p = w->params;
+    return p->path_info.len && p->document_root.p ? join(w, p->document_root, p->path_info) : MK_STR_NONE;
+}
+
+/* ── TLS ── */
+
+static struct mk_str get_tls_protocol(struct writer *w)
+{
+    return w->has_tls ? w->tls.version : MK_STR_NONE;
+}
+
+static struct mk_str get_tls_cipher(struct writer *w)
+{
+    return w->has_tls ? w->tls.cipher : MK_STR_NONE;
+}
+
+static struct mk_str get_tls_server_name(struct writer *w)
+{
+    return w->has_tls ? mark_empty_absent(w->tls.server_name) : MK_STR_NONE;
+}
+
+static struct mk_str get_tls_client(struct writer *w)
+{
+    return w->has_tls ? mark_empty_absent(w->tls.client) : MK_STR_NONE;
+}
+
+static struct mk_str get_tls_verify(struct writer *w)
+{
+    if (!w->has_tls)
+        return MK_STR_NONE;
+    return w->tls.client.len ? MK_STR("SUCCESS") : MK_STR("NONE");
+}
+
+/* ── writing ── */
+
+static const struct {
+    struct mk_str name;
+    struct mk_str (*get)(struct writer *w); /* `.p` NULL: it is left out */
+} rows[] = {
+    {MK_STR_INIT("GATEWAY_INTERFACE"), get_interface},
+    {MK_STR_INIT("SERVER_SOFTWARE"), get_software},
+    {MK_STR_INIT("SERVER_NAME"), get_server_name},
+    {MK_STR_INIT("SERVER_ADDR"), get_server_addr},
+    {MK_STR_INIT("SERVER_PORT"), get_server_port},
+    {MK_STR_INIT("SERVER_PROTOCOL"), get_protocol},
+    {MK_STR_INIT("REQUEST_SCHEME"), get_scheme},
+    {MK_STR_INIT("HTTPS"), get_https},
+    {MK_STR_INIT("REQUEST_METHOD"), get_method},
+    {MK_STR_INIT("REQUEST_URI"), get_uri},
+    {MK_STR_INIT("QUERY_STRING"), get_query},
+    {MK_STR_INIT("CONTENT_LENGTH"), get_length},
+    {MK_STR_INIT("CONTENT_TYPE"), get_type},
+    {MK_STR_INIT("REMOTE_ADDR"), get_remote_addr},
+    {MK_STR_INIT("REMOTE_PORT"), get_remote_port},
+    {MK_STR_INIT("REMOTE_USER"), get_user},
+    {MK_STR_INIT("AUTH_TYPE"), get_auth_type},
+    {MK_STR_INIT("SCRIPT_NAME"), get_script_name},
+    {MK_STR_INIT("SCRIPT_FILENAME"), get_script_filename},
+    {MK_STR_INIT("PATH_INFO"), get_path_info},
+    {MK_STR_INIT("PATH_TRANSLATED"), get_path_translated},
+    {MK_STR_INIT("DOCUMENT_ROOT"), get_document_root},
+    {MK_STR_INIT("DOCUMENT_URI"), get_document_uri},
+    {MK_STR_INIT("REDIRECT_STATUS"), get_redirect_status},
+    {MK_STR_INIT("SSL_PROTOCOL"), get_tls_protocol},
+    {MK_STR_INIT("SSL_CIPHER"), get_tls_cipher},
+    {MK_STR_INIT("SSL_TLS_SNI"), get_tls_server_name},
+    {MK_STR_INIT("SSL_CLIENT_S_DN"), get_tls_client},
+    {MK_STR_INIT("SSL_CLIENT_VERIFY"), get_tls_verify},
+    {MK_STR_INIT("HTTP_HOST"), get_authority},
+};
+
+static bool is_replaced(const struct writer *w, struct mk_str name)
+{
+    const struct mk_cgi_extra *e = w->params->extras ? w->params->extras->first : NULL;
+    while (e && !mk_str_eq(e->name, name))
+        e = e->next;
+    return e != NULL;
+}
+
+static void write_variable(struct writer *w, struct mk_str name, struct mk_str value)
+{
+    if (value.p && w->err >= 0 && !is_replaced(w, name))
+        w->err = w->fn(name, value, w->ctx);
+}
+
+/* Tells whether a line before the n-th one has the same name, and so its value, too. */
+static bool is_repeated(const struct mk_request *req, unsigned n, struct mk_str name)
+{
+    struct mk_str other, value;
+    for (unsigned i = 0; i < n && mk_request_header_at(req, i, &other, &value); i++)
+        if (mk_str_ieq(other, name))
+            return true;
+    return false;
+}
+
+/* Writes HTTP_ and the name in capitals; one that is too long for a name is left out. */
+static void write_header(struct writer *w, struct mk_str name, struct mk_str value)
+{
+    char variable[NAME_BYTES_MAX] = "HTTP_";
+    size_t n = 5;
+    if (name.len > sizeof(variable) - n)
+        return;
+    for (size_t i = 0; i < name.len; i++, n++) {
+        char c = mk_lower(name.p[i]);
+        variable[n] = c == '-' ? '_' : c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
+    }
+    write_variable(w, mk_str(variable, n), value);
+}
+
+static void write_headers(struct writer *w)
+{
+    struct mk_str name, value, connection = mk_request_header(w->req, MK_HEADER_CONNECTION);
+    for (unsigned i = 0; w->err >= 0 && mk_request_header_at(w->req, i, &name, &value); i++)
+        if (mk__headers_reach_script(name, connection, w->params->pass_authorization) && !is_repeated(w->req, i, name))
+            write_header(w, name, mk_request_header_by_name(w->req, name));
+}
+
+/* Writes those of the configuration. One without a value, or with one that has control bytes, is left out. */
+static void write_extras(struct writer *w)
+{
+    struct mk_buf out;
+    mk_buf_init(&out, EXTRA_BYTES_MAX);
+    for (const struct mk_cgi_extra *e = w->params->extras->first; e && w->err >= 0; e = e->next) {
+        out.len = 0;
+        int err = mk_text_write(e->value, w->req, &out);
+        if (out.err)
+            w->err = -ENOMEM;
+        else if (err == 0 && out.len)
+            w->err = w->fn(e->name, mk_buf_str(&out), w->ctx);
+    }
+    mk_buf_release(&out);
+}
+
+int mk_cgi_write_variables(struct mk_request *req, const struct mk_cgi_params *params, mk_cgi_variable_fn fn, void *ctx)
+{
+    struct writer w = {.req = req, .params = params, .fn = fn, .ctx = ctx};
+    w.local = mk_connection_local(mk_request_connection(req));
+    w.client = mk_request_client(req);
+    w.has_tls = mk_request_tls_info(req, &w.tls) == 0;
+    for (size_t i = 0; i < MK_COUNT_OF(rows) && w.err >= 0; i++)
+        write_variable(&w, rows[i].name, rows[i].get(&w));
+    write_headers(&w);
+    if (params->extras && w.err >= 0)
+        write_extras(&w);
+    return w.err < 0 ? w.err : 0;
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The head of a script's response: each case whole and in pieces of every size, with a head that moves between two
+ * calls, and flush against a page that cannot be read.
+ */
+#include "testing.h"
+
+#include <monkey/cgi.h>
+
+#include <errno.h>
+
+enum { FIELDS_MAX = 4 };
+
+static const struct mk_cgi_head_limits limits = {.bytes_max = 200, .fields_max = FIELDS_MAX};
+
+struct outcome {
+    struct mk_cgi_head head;
+    struct mk_field fields[FIELDS_MAX];
+    int err;
+};
+
+/* Each call gets a copy of what has come so far. */
+static struct outcome parse(struct mk_str in, size_t piece)
+{
+    struct outcome o = {.err = MK_AGAIN};
+    mk_cgi_head_init(&o.head, &limits);
+    for (size_t come = 0; come < in.len && o.err == MK_AGAIN;) {
+        come += in.len - come < piece ? in.len - come : piece;
+        char *copy = mk_test_guarded(in.p, come);
+        o.err = mk_cgi_head_parse(&o.head, o.fields, mk_str(copy, come));
+        mk_test_unguard(copy, come);
+    }
+    return o;
+}
+
+#define IN(text) MK_STR_INIT(text)
+
+struct row {
+    struct mk_str in;
+    unsigned status, fields;
+    size_t body;
+    const char *location, *local;
+    uint64_t length;
+};
+
+static const struct row rows[] = {
+    {IN("Content-Type: text/plain\n\nhello"), .status = 200, .fields = 1, .body = 5},
+    {IN("Content-Type: text/plain\r\n\r\nhello"), .status = 200, .fields = 1, .body = 5},
+    {IN("content-type:text/plain\r\nA:\n\r\n\n"), .status = 200, .fields = 2, .body = 1},
+    {IN("Status: 404 Not Found\n\n"), .status = 404, .fields = 1},
+    {IN("Status: 404\nContent-Length: 5\n\nhello"), .status = 404, .fields = 2, .body = 5, .length = 5},
+    {IN("status:\t599 \xc3\xa4\n\n"), .status = 599, .fields = 1},
+    {IN("Location: /a?b\n\n"), .status = 302, .fields = 1, .location = "/a?b", .local = "/a?b"},
+    {IN("Location: /\n\n"), .status = 302, .fields = 1, .location = "/", .local = "/"},
+    {IN("Location: //other/a\n\n"), .status = 302, .fields = 1, .location = "//other/a"},
+    {IN("Location: http://a/\n\n"), .status = 302, .fields = 1, .location = "http://a/"},
+    {IN("Location: /a\nStatus: 303 See\n\n"), .status = 303, .fields = 2, .location = "/a"},
+    {IN("Status: 301\nLocation: /a\n\n"), .status = 301, .fields = 2, .location = "/a"},
+    {IN("HTTP: yes\n\n"), .status = 200, .fields = 1},
+    {IN("A: b: c\nB:\t x \t\n\n"), .status = 200, .fields = 2},
+};
+
+TEST(heads)
+{
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        const struct row *row = &rows[i];
+        for (size_t piece = 1; piece <= row->in.len; piece++) {
+            struct outcome o = parse(row->in, piece);
+            if (o.err != 0 || o.head.status != row->status)
+                fail_msg("%.*s: %d, status %d", MK_STR_ARG(row->in), o.err, o.head.status);
+            assert_int_equal(o.head.n_fields, row->fields);
+            assert_int_equal(row->in.len - o.head.head_bytes, row->body);
+            assert_int_equal(o.head.length, row->length);
+            assert_str_equal(mk_span_str(row->in.p, o.head.location), row->location ? row->location : "");
+            struct mk_str local = mk_cgi_find_local_redirect(&o.head, row->in);
+            assert_str_equal(local, row->local ? row->local : "");
+        }
+    }
+}
+
+static const struct {
+    struct mk_str in;
+    int err;
+} refused[] = {
+    {IN("\n"), -EINVAL},
+    {IN("\r\nContent-Type: a\n\n"), -EINVAL},
+    {IN("<html>\n"), -EINVAL},
+    {IN("no colon\n"), -EINVAL},
+    {IN(": no name\n"), -EINVAL},
+    {IN("Name : a\n"), -EINVAL},
+    {IN(" Name: a\n"), -EINVAL},
+    {IN("A: b\n folded: c\n"), -EINVAL},
+    {IN("A: b\n\tfolded\n"), -EINVAL},
+    {IN("A: b\0c\n"), -EINVAL},
+    {IN("A\0: b\n"), -EINVAL},
+    {IN("A: b\rc\n"), -EINVAL},
+    {IN("A: b\r\r\n"), -EINVAL},
+    {IN("A: \x1b[1m\n"), -EINVAL},
+    {IN("A: \x7f\n"), -EINVAL},
+    {IN("\xc3\xa4: b\n"), -EINVAL},
+    {IN("A\"B: b\n"), -EINVAL},
+    {IN("Status: 100 Continue\n"), -EINVAL},
+    {IN("Status: 600\n"), -EINVAL},
+    {IN("Status: 20\n"), -EINVAL},
+    {IN("Status: 2000\n"), -EINVAL},
+    {IN("Status: OK\n"), -EINVAL},
+    {IN("Status: -20\n"), -EINVAL},
+    {IN("Status:\n"), -EINVAL},
+    {IN("Status: 200\nstatus: 200\n"), -EINVAL},
+    {IN("Location:\n"), -EINVAL},
+    {IN("Location: /a\nLocation: /a\n"), -EINVAL},
+    {IN("Content-Type: a\nContent-Type: a\n"), -EINVAL},
+    {IN("Content-Length: 5\nContent-Length: 5\n"), -EINVAL},
+    {IN("Content-Length: 5, 5\n"), -EINVAL},
+    {IN("Content-Length: +5\n"), -EINVAL},
+    {IN("Content-Length:\n"), -EINVAL},
+    {IN("Content-Length: 9223372036854775808\n"), -EINVAL},
+    {IN("Transfer-Encoding: chunked\n"), -EINVAL},
+    {IN("HTTP/1.1 200 OK\n"), -EPROTO},
+    {IN("HTTP/1.0 200\r\n"), -EPROTO},
+    {IN("A:1\nB:1\nC:1\nD:1\nE:1\n"), -EMSGSIZE},
+};
+
+TEST(refuses)
+{
+    for (size_t i = 0; i < COUNT(refused); i++)
+        for (size_t piece = 1; piece <= refused[i].in.len; piece++)
+            if (parse(refused[i].in, piece).err != refused[i].err)
+                fail_msg("%.*s: not %d", MK_STR_ARG(refused[i].in), refused[i].err);
+    for (size_t i = 0; i < COUNT(refused); i++)
+        assert_true(strlen(mk_cgi_head_error(refused[i].err)) > 40);
+}
+
+/* A head that fits exactly is accepted, one with a byte more is not, and one that does not end never is. */
+TEST(limit)
+{
+    for (size_t bytes = 190; bytes < 210; bytes++) {
+        char text[256];
+        memset(text, 'a', sizeof(text));
+        memcpy(text, "A: ", 3);
+        memcpy(text + bytes - 2, "\n\n", 2);
+        for (size_t piece = 1; piece <= bytes; piece += 7)
+            assert_int_equal(parse(mk_str(text, bytes), piece).err, bytes <= limits.bytes_max ? 0 : -EMSGSIZE);
+    }
+    char text[256];
+    memset(text, 'a', sizeof(text));
+    assert_int_equal(parse(mk_str(text, 199), 199).err, MK_AGAIN);
+    assert_int_equal(parse(mk_str(text, 200), 1).err, -EMSGSIZE);
+}
+
+TEST(fields)
+{
+    const struct mk_str in = MK_STR("X-A: \tb  c\r\nEmpty:\nContent-Length: 007\n\n");
+    struct outcome o = parse(in, 3);
+    assert_int_equal(o.err, 0);
+    assert_str_equal(mk_span_str(in.p, o.fields[0].name), "X-A");
+    assert_str_equal(mk_span_str(in.p, o.fields[0].value), "b  c");
+    assert_str_equal(mk_span_str(in.p, o.fields[1].name), "Empty");
+    assert_str_equal(mk_span_str(in.p, o.fields[1].value), "");
+    assert_true(o.head.has_length);
+    assert_int_equal(o.head.length, 7);
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Lines of error output: how they are split, cut and limited. */
+#include "testing.h"
+
+#include "harness.h"
+
+#include <monkey/cgi.h>
+
+#include <stdio.h>
+
+static struct mk_test_fixture fixture;
+static struct mk_cgi_stderr_rate rate;
+static char logged[64 * 1024];
+static unsigned lines;
+
+static void take_line(enum mk_log_level level, const char *message, void *ctx)
+{
+    (void)ctx;
+    assert_int_equal(level, MK_LOG_WARN);
+    size_t n = strlen(logged);
+    snprintf(logged + n, sizeof(logged) - n, "%s|", message);
+    lines++;
+}
+
+static int open_log(void **state)
+{
+    (void)state;
+    assert_int_equal(mk_test_fixture_open(&fixture, NULL), 0);
+    mk_log_to_function(take_line, NULL, MK_LOG_INFO);
+    logged[0] = '\0';
+    lines = 0;
+    rate = (struct mk_cgi_stderr_rate){0};
+    return 0;
+}
+
+static int close_log(void **state)
+{
+    (void)state;
+    mk_log_to(-1, MK_LOG_INFO);
+    mk_test_fixture_close(&fixture);
+    return 0;
+}
+
+static struct mk_cgi_stderr make_stderr(void)
+{
+    return (struct mk_cgi_stderr){.prefix = "p", .loop = &fixture.loop, .rate = &rate};
+}
+
+TEST(pieces, open_log, close_log)
+{
+    const struct mk_str text = MK_STR("one\ntwo\r\n\n\r\nthree\x1b[1m\nfour");
+    for (size_t piece = 1; piece <= text.len; piece++) {
+        struct mk_cgi_stderr s = make_stderr();
+        logged[0] = '\0';
+        for (size_t at = 0; at < text.len; at += piece)
+            mk_cgi_stderr_add(&s, mk_str(text.p + at, text.len - at < piece ? text.len - at : piece));
+        mk_cgi_stderr_end(&s);
+        assert_string_equal(logged, "p: one|p: two|p: three\\x1b[1m|p: four|");
+    }
+}
+
+TEST(long_line, open_log, close_log)
+{
+    char text[1000];
+    struct mk_cgi_stderr s = make_stderr();
+    memset(text, 'a', sizeof(text));
+    mk_cgi_stderr_add(&s, mk_str(text, sizeof(text)));
+    mk_cgi_stderr_add(&s, mk_str(text, sizeof(text)));
+    mk_cgi_stderr_add(&s, MK_STR("\r\nb\n"));
+    mk_cgi_stderr_end(&s);
+    assert_int_equal(lines, 2);
+    assert_int_equal(strlen(logged), 3 + MK_CGI_STDERR_LINE_BYTES + 1 + 5);
+}
+
+TEST(many_lines, open_log, close_log)
+{
+    struct mk_cgi_stderr s = make_stderr();
+    for (int i = 0; i < MK_CGI_STDERR_LINES_MAX + 7; i++)
+        mk_cgi_stderr_add(&s, MK_STR("x\n"));
+    assert_int_equal(lines, MK_CGI_STDERR_LINES_MAX);
+    logged[0] = '\0';
+    mk_cgi_stderr_end(&s);
+    assert_string_equal(logged, "p: 7 further lines of error output were left out|");
+}
+
+TEST(many_scripts, open_log, close_log)
+{
+    for (int script = 0; script < 20; script++) {
+        struct mk_cgi_stderr s = make_stderr();
+        for (int i = 0; i < MK_CGI_STDERR_LINES_MAX; i++)
+            mk_cgi_stderr_add(&s, MK_STR("x\n"));
+        mk_cgi_stderr_end(&s);
+    }
+    assert_int_equal(lines, MK_CGI_STDERR_THREAD_LINES_MAX);
+    assert_int_equal(rate.lost, 20 * MK_CGI_STDERR_LINES_MAX - MK_CGI_STDERR_THREAD_LINES_MAX);
+    struct mk_cgi_stderr s = make_stderr();
+    mk_test_pass(&fixture, 10000);
+    logged[0] = '\0';
+    mk_cgi_stderr_add(&s, MK_STR("late\n"));
+    assert_non_null(strstr(logged, "1000 lines of error output of scripts were left out"));
+    assert_non_null(strstr(logged, "p: late|"));
+}
