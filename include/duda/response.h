@@ -78,8 +78,9 @@ struct duda_api_response {
     /*
      * Adds a file, which is opened now. A relative path is below DataDir of the service, and cannot leave it, not even
      * by a symbolic link; an absolute one is used as it is: never build it from what a client sends. Returns -errno of
-     * open(2), and -EINVAL if it is not a regular file, or relative without DataDir; then nothing is added, which is
-     * logged if the response ends with 200 and without a body.
+     * open(2), -EINVAL if it is not a regular file, or relative without DataDir, and -EACCES if it is a program that
+     * another plugin of the host runs; then nothing is added, which is logged if the response ends with 200 and
+     * without a body.
      */
     int (*sendfile)(duda_request_t *dr, const char *path);
     /* Adds `len` bytes of a file from `offset` on; 0: up to its end. Returns -ERANGE if the file does not have them. */

@@ -16,6 +16,7 @@
  *                    all, until one         the first     all           all
  *                    handles it             that handles it
  *     other paths    allows_path, open_path: for a plugin that shows other paths of the host than that of the request
+ *     files          is_source: which files of a host are programs, whose bytes no plugin sends
  *     transport      functions that carry the bytes of connections (<monkey/transport.h>)
  *
  * The plugins' hooks of one kind are called in the order of plugins.load. Descriptors, timers and messages of a plugin
@@ -46,7 +47,7 @@
 MK_C_BEGIN
 
 /* Changes when this header, or one that it includes, changes so that compiled plugins must be compiled again. */
-enum { MK_PLUGIN_ABI = 18 };
+enum { MK_PLUGIN_ABI = 19 };
 
 struct mk_command;    /* <monkey/command.h> */
 struct mk_connection; /* valid until on_close has returned, in its worker's thread */
@@ -69,6 +70,12 @@ enum mk_plugin_flags {
      * `*ret_state` NULL, nor for a request whose head is so malformed that no host was chosen.
      */
     MK_PLUGIN_STATE_NEEDED = 4,
+};
+
+/* What a name is that is_source of a plugin gets. */
+enum mk_source_name {
+    MK_SOURCE_PATH, /* a path of the host, decoded and normalized; it has a slash at its end if it names a folder */
+    MK_SOURCE_FILE, /* the absolute name of a file or folder, without links in it */
 };
 
 /*
@@ -281,6 +288,13 @@ struct mk_plugin {
     const struct mk_upstreams *upstreams;
     /* Commands that it adds to `monkey shell`; ends with a row without a name. Not in builds for small devices. */
     const struct mk_command *commands;
+    /*
+     * Tells by a name alone whether it is that of a program which the plugin runs for `host`, or of a copy of one
+     * (<monkey/source.h>), also if this plugin would not take a request for it: such a file is never sent. Called only
+     * for hosts that have a state of the plugin, from generation_check on, and often: it allocates nothing and does not
+     * block. Any thread. Is called by mk_host_is_source(); not in builds for small devices.
+     */
+    bool (*is_source)(const struct mk_host *host, enum mk_source_name kind, struct mk_str name);
 };
 
 #define MK_PLUGIN(name) \
@@ -330,17 +344,32 @@ MK_API bool mk_host_has_name(const struct mk_host *host, struct mk_str name);
 /* Returns the state that host_start of `plugin` has returned; NULL if it has none. */
 MK_API void *mk_host_state(const struct mk_host *host, const struct mk_plugin *plugin);
 
-enum mk_open_flags { MK_OPEN_FOLDER = 1 /* the folder itself, even if it has an index */ };
+enum mk_open_flags {
+    MK_OPEN_FOLDER = 1, /* the folder itself, even if it has an index */
+    MK_OPEN_SOURCE = 2, /* a source as well, for the plugin that runs it: its bytes must not be sent */
+};
 /*
  * Opens what GET of a path of the host sends, through the plugin that serves files, with its rules: hidden names,
  * links, aliases, folders of users. `path` is decoded and normalized, and ends with a NUL. May block: for a job
  * (<monkey/loop.h>) that holds the worker. Any thread. Whether a client may have it is another question: see
  * mk_request_allows_path().
  * Returns a descriptor for reading (close-on-exec) of a regular file or, if the path ends with a slash, of the index of
- * the folder or else of the folder itself; -ENOENT and similar (there is nothing), -EISDIR (a folder, and the path has
- * no slash), -EACCES or another -errno. Builds for small devices leave it out.
+ * the folder or else of the folder itself; -ENOENT and similar (there is nothing, or a source), -EISDIR (a folder, and
+ * the path has no slash), -EACCES or another -errno. Builds for small devices leave it out.
  */
 MK_API int mk_host_open_path(const struct mk_host *host, struct mk_str path, uint32_t flags);
+
+/*
+ * Files that are programs, and copies of them: every plugin that sends, shows or packs files of a host asks these
+ * functions, and treats what they return true for as missing. Any thread; builds for small devices leave them out.
+ * mk_host_has_sources(): whether the host has such files at all (mk_plugin.is_source). From generation_check on.
+ * mk_host_is_source(): whether a name is that of one. `name` need not end with a NUL.
+ * mk_host_is_source_fd(): whether an open file or folder is one, by its name at this moment, behind all links. Costs a
+ *     system call if the host has such files. Returns true, too, if the name is not known: it needs /proc.
+ */
+MK_API bool mk_host_has_sources(const struct mk_host *host);
+MK_API bool mk_host_is_source(const struct mk_host *host, enum mk_source_name kind, struct mk_str name);
+MK_API bool mk_host_is_source_fd(const struct mk_host *host, int fd);
 
 /*
  * Tells whether GET of a path is answered with a file first, if there is one, and only other requests are forwarded
@@ -652,8 +681,9 @@ MK_API void mk_request_decline(struct mk_request *req);
 /*
  * Tells whether the client of `req` may GET another path of the host, for a plugin that shows the names or bytes of
  * other paths: asks allows_path of all plugins, and [HANDLERS], which may give the path to a plugin that makes its
- * content instead of sending the file. `path`: decoded, normalized, with a NUL behind it, and with a slash at its end
- * for a folder. Says nothing about the file: see mk_host_open_path().
+ * content instead of sending the file; a source (mk_host_is_source()) is allowed to no client. `path`: decoded,
+ * normalized, with a NUL behind it, and with a slash at its end for a folder. Says nothing about the file: see
+ * mk_host_open_path().
  * Returns 1 (yes), 0 (no) or -errno (it is not known: no). Builds for small devices leave it out.
  */
 MK_API int mk_request_allows_path(struct mk_request *req, struct mk_str path);

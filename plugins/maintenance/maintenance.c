@@ -176,6 +176,39 @@ static int start_host(struct mk_host *host, void **ret_state)
     return err;
 }
 
+static bool is_source(const struct mk_host *host, struct mk_str path)
+{
+    int fd = path.p && mk_host_has_sources(host) ? open(path.p, O_PATH | O_CLOEXEC) : -1;
+    bool is_source = fd >= 0 && mk_host_is_source_fd(host, fd);
+    if (fd >= 0)
+        close(fd);
+    return is_source;
+}
+
+/* A page may not be a program that another plugin runs. Returns 0 or -EINVAL. */
+static int check_pages(struct mk_host *host)
+{
+    int err = 0;
+    for (const struct maintenance_host *h = mk_host_state(host, &mk_plugin_maintenance); h; h = h->next)
+        if (is_source(host, h->conf->page.path)) {
+            mk_host_error(host, h->conf, offsetof(struct maintenance_conf, page), 0,
+                          "this page is a program of another plugin, whose source is never sent");
+            err = -EINVAL;
+        }
+    return err;
+}
+
+static int check_generation(struct mk_generation *g, void *state)
+{
+    int result = 0;
+    (void)state;
+    for (struct mk_host *host = mk_generation_first_host(g); host; host = mk_host_next(host)) {
+        int err = check_pages(host);
+        result = err < 0 ? err : result;
+    }
+    return result;
+}
+
 /* ── requests ── */
 
 static void send_unavailable(struct mk_request *req, const struct maintenance_host *state)
@@ -333,6 +366,7 @@ MK_PLUGIN(maintenance) = {
     .sections = sections,
     .host_start = start_host,
     .host_stop = stop_host,
+    .generation_check = check_generation,
     .on_request = answer_maintenance,
     .allows_path = allows_path,
     .explain = explain_flag,

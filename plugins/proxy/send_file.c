@@ -95,18 +95,24 @@ static int get_status(int err)
         int err, status;
     } rows[] = {{EXDEV, 403},  {EACCES, 403}, {EPERM, 403},        {ENOENT, 404}, {ENOTDIR, 404},
                 {EISDIR, 404}, {ELOOP, 404},  {ENAMETOOLONG, 404}, {ENXIO, 404},  {EMFILE, 503},
-                {ENFILE, 503}, {ENOMEM, 503}, {EAGAIN, 503},       {EILSEQ, 404}};
+                {ENFILE, 503}, {ENOMEM, 503}, {EAGAIN, 503},       {EILSEQ, 404}, {ENOEXEC, 404}};
     for (size_t i = 0; i < MK_COUNT_OF(rows); i++)
         if (rows[i].err == -err)
             return rows[i].status;
     return 500;
 }
 
+static const char *describe_error(int err)
+{
+    return err == -EXDEV     ? "it is not below a folder of SendFile"
+           : err == -ENOEXEC ? "it is a program of another plugin, whose source is never sent"
+                             : strerror(-err);
+}
+
 static void respond_error(struct mk_request *req, const struct named_file *named, int err)
 {
     mk_request_log(req, MK_LOG_ERROR, "proxy: cannot send what %s names: %s: %.*s",
-                   named->is_uri ? "X-Accel-Redirect" : "X-Sendfile",
-                   err == -EXDEV ? "it is not below a folder of SendFile" : strerror(-err), MK_STR_ARG(named->value));
+                   named->is_uri ? "X-Accel-Redirect" : "X-Sendfile", describe_error(err), MK_STR_ARG(named->value));
     mk_response_error(req, get_status(err));
 }
 
@@ -114,11 +120,12 @@ static void respond_error(struct mk_request *req, const struct named_file *named
 static void respond(struct mk_request *req, const struct named_file *named, struct mk_str name, int fd)
 {
     struct stat st;
-    int err = fd < 0                ? fd
-              : fstat(fd, &st) < 0  ? -errno
-              : S_ISDIR(st.st_mode) ? -EISDIR
-              : S_ISREG(st.st_mode) ? 0
-                                    : -ENXIO;
+    int err = fd < 0                                                ? fd
+              : fstat(fd, &st) < 0                                  ? -errno
+              : S_ISDIR(st.st_mode)                                 ? -EISDIR
+              : !S_ISREG(st.st_mode)                                ? -ENXIO
+              : mk_host_is_source_fd(mk_request_host_conf(req), fd) ? -ENOEXEC
+                                                                    : 0;
     if (err < 0) {
         if (fd >= 0)
             close(fd);

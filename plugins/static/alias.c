@@ -7,6 +7,7 @@
 
 #include "open.h"
 #include "root.h"
+#include "sources.h"
 #include "find.h"
 
 #include <assert.h>
@@ -190,6 +191,12 @@ int mk__static_alias_add_folder(struct mk_host *host, struct static_site *site, 
     mk_host_error(host, folder->section_struct, folder->offset, 0, "cannot open the folder %s: %s", folder->path.p,
                   describe_error(-err));
     return err == -ENOMEM ? err : -EINVAL;
+}
+
+void mk__static_alias_init_sources(struct static_site *site)
+{
+    for (struct alias *a = site->aliases; a; a = a->next)
+        mk__static_sources_init(&a->site);
 }
 
 void mk__static_alias_free(struct static_site *site)

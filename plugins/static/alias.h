@@ -25,6 +25,8 @@ extern const struct mk_conf_key mk__static_alias_keys[]; /* of struct alias_rule
  */
 int mk__static_alias_load(struct mk_host *host, struct static_site *site, const struct mk_conf_section *section);
 void mk__static_alias_free(struct static_site *site);
+/* Sets how sources are recognized below each alias. In generation_check. */
+void mk__static_alias_init_sources(struct static_site *site);
 
 /* Opens a folder of mk_host_folders() as an alias behind the others. Returns 0, -EINVAL (reported) or -ENOMEM. */
 int mk__static_alias_add_folder(struct mk_host *host, struct static_site *site, const struct mk_host_folder *folder);

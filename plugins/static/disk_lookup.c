@@ -108,7 +108,7 @@ static void run_lookup(struct mk_job *job)
     if (l->root_check_ms)
         mk__static_root_check(l->at.site, l->root_check_ms);
     if (!MK_SMALL && userdir_is_matched(&l->at))
-        l->found = mk__static_userdir_find(&l->at, &l->accept);
+        l->found = mk__static_userdir_find(&l->at, &(struct find_mode){.accept = &l->accept});
     else
         l->found = find_path(l->at.site, l->at.path, &l->accept, false);
     read_ahead(&l->found);

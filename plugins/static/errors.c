@@ -5,6 +5,7 @@
 #include "errors.h"
 
 #include "open.h"
+#include "sources.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -155,6 +156,34 @@ int mk__static_errors_load(struct mk_host *host, struct static_site *site, const
     }
     int err = mk_host_check_patterns(host, section, offsetof(struct error_pages_conf, match));
     return err < 0 && result != -ENOMEM ? err : result;
+}
+
+/* Returns whether a page is the source of a program, by its name and by the file that it is. */
+static bool is_source(struct static_site *site, struct mk_str page)
+{
+    if (site->sources == SOURCES_NONE || site->root_fd < 0 || !mk_str_starts(page, MK_STR("/")))
+        return false;
+    int fd = mk__static_open_beneath(site->root_fd, page.p + 1);
+    bool is_source =
+        mk__static_sources_has_name(site, page.p + 1) || (fd >= 0 && mk_host_is_source_fd(site->owner, fd));
+    if (fd >= 0)
+        close(fd);
+    return is_source;
+}
+
+int mk__static_errors_check(struct mk_host *host, struct static_site *site)
+{
+    int result = 0;
+    for (const struct error_pages *all = site->errors; all; all = all->next)
+        for (uint32_t i = 0; i < all->conf->pairs.n; i++) {
+            struct mk_str page = all->conf->pairs.items[i].value;
+            if (!is_source(site, page))
+                continue;
+            mk_host_error(host, all->conf, 0, i, "the page %.*s is a program of another plugin, and never sent",
+                          MK_STR_ARG(page));
+            result = -EINVAL;
+        }
+    return result;
 }
 
 static void free_pages(struct error_pages *all)

@@ -42,6 +42,8 @@ struct error_pages {
  */
 int mk__static_errors_load(struct mk_host *host, struct static_site *site, const struct mk_conf_section *section);
 void mk__static_errors_free(struct static_site *site);
+/* Reports pages that are programs of another plugin, in generation_check. Returns 0 or -EINVAL. */
+int mk__static_errors_check(struct mk_host *host, struct static_site *site);
 
 /* Replaces the server's error page by that of the first section that matches the path, if it has one for the status. */
 void mk__static_errors_apply(struct mk_request *req, const struct static_site *site,

@@ -17,11 +17,16 @@
 
 static const struct mk_accept no_codings;
 
-static struct find_result find_at(const struct static_location *at, bool folder)
+static struct find_result find_folder(const struct static_location *at)
 {
-    if (userdir_is_matched(at))
-        return folder ? mk__static_userdir_find_folder(at) : mk__static_userdir_find(at, &no_codings);
-    return folder ? mk__static_find_folder(at->site, at->path) : find_path(at->site, at->path, &no_codings, false);
+    return userdir_is_matched(at) ? mk__static_userdir_find_folder(at) : mk__static_find_folder(at->site, at->path);
+}
+
+static struct find_result find_file(const struct static_location *at, bool sources)
+{
+    const struct find_mode mode = {.accept = &no_codings, .sources = sources};
+    return userdir_is_matched(at) ? mk__static_userdir_find(at, &mode)
+                                  : mk__static_find_path_with(at->site, at->path, &mode);
 }
 
 /* Returns the descriptor of a file that has this path, or is the index of it; else closes it. */
@@ -34,19 +39,19 @@ static int take_file(const struct find_result *found, struct mk_str path)
     return -ENOENT;
 }
 
-static int open_location(const struct static_location *at, bool folder)
+static int open_location(const struct static_location *at, uint32_t flags)
 {
     bool has_slash = at->path.p[at->path.len - 1] == '/';
     struct find_result found = {.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT};
-    if (!folder)
-        found = find_at(at, false);
+    if (!(flags & MK_OPEN_FOLDER))
+        found = find_file(at, flags & MK_OPEN_SOURCE);
     if (found.kind == FOUND_FILE)
         return take_file(&found, at->path);
     if (found.kind == FOUND_DIRECTORY)
         return -EISDIR;
     if (!has_slash || found.status || !mk__static_open_is_missing(found.err))
         return found.status ? -ENOENT : -found.err;
-    found = find_at(at, true);
+    found = find_folder(at);
     return found.kind == FOUND_DIRECTORY ? found.fd : -found.err;
 }
 
@@ -61,5 +66,5 @@ int mk__static_host_path_open(struct static_site *site, struct mk_str path, uint
         user[at.user.len] = '\0';
         at.user.p = user;
     }
-    return alias_needs_slash(&at) ? -EISDIR : open_location(&at, flags & MK_OPEN_FOLDER);
+    return alias_needs_slash(&at) ? -EISDIR : open_location(&at, flags);
 }

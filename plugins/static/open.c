@@ -5,6 +5,8 @@
  */
 #include "open.h"
 
+#include "sources.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -283,11 +285,23 @@ static struct find_result make_result(const struct mk_named_file *named, struct 
     };
 }
 
+/* Opens a name without a cache. Sources are missing, unless `mode` asks for them. */
+static struct find_result open_uncached(struct static_site *site, const struct find_mode *mode, const char *name,
+                                        struct mk_str shown)
+{
+    int fd = mk__static_open_name(site, name, mode->cached);
+    if (!MK_SMALL && !mode->sources)
+        fd = mk__static_sources_check(site, fd);
+    return mk__static_open_stat(fd, shown);
+}
+
 struct find_result mk__static_open_file(struct static_site *site, const struct find_mode *mode, const char *name,
                                         struct mk_str shown, enum mk_coding coding)
 {
-    if (MK_SMALL || !mode->cache)
-        return mk__static_open_stat(mk__static_open_name(site, name, mode->cached), shown);
+    if (!MK_SMALL && !mode->sources && mk__static_sources_has_name(site, name))
+        return (struct find_result){.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT, .name = shown};
+    if (MK_SMALL || !mode->cache || site->sources == SOURCES_BY_FILE)
+        return open_uncached(site, mode, name, shown);
     assert(mode->cached);
     uint32_t version = site->swap_seq; /* before the folder's numbers */
     struct mk_file_name file_name = {

@@ -5,8 +5,8 @@
  *
  * The structs here are shared by the plugin's files. Each file uses those to its left only:
  *
- *     open ◄─ precompressed ◄─ find ◄─ small_file_cache, userdir, alias ◄─ disk_lookup, host_path, settings ◄─ static
- *     open ◄─ errors, listing_hint, root ◄─ alias
+ *     sources ◄─ open ◄─ precompressed ◄─ find ◄─ small_file_cache, userdir, alias ◄─ disk_lookup, host_path, settings
+ *     open ◄─ errors, listing_hint, root ◄─ alias                                                          ◄─ static
  */
 #ifndef STATIC_SITE_H
 #define STATIC_SITE_H
@@ -25,6 +25,13 @@
 enum symlink_mode { SYMLINKS_OFF, SYMLINKS_INSIDE, SYMLINKS_ON };
 
 enum { STATIC_NAME_BYTES = 4096 };
+
+/* How files that are programs are recognized (sources.h). */
+enum static_sources {
+    SOURCES_NONE,    /* the host has none */
+    SOURCES_BY_NAME, /* no links are followed: before a file is opened */
+    SOURCES_BY_FILE, /* by the name, and again once a file is open */
+};
 
 /* What entity tags of files are made of: ETag. */
 enum static_tags { STATIC_TAGS_EXACT, STATIC_TAGS_PORTABLE };
@@ -56,6 +63,7 @@ struct static_site {
     struct alias *aliases;
     bool hints_at_listing; /* in one-shot mode */
     bool has_files;        /* a root, aliases or folders of users */
+    uint8_t sources;       /* enum static_sources */
     struct mk_str prefix;  /* of the paths of an alias or user, without a last slash; empty for a document root */
     struct static_settings own_settings; /* those of the server with what the host overrides */
     const struct static_settings *settings;
@@ -87,6 +95,7 @@ struct static_location {
 struct find_mode {
     const struct mk_accept *accept;    /* NULL: no variants */
     bool cached;                       /* only what the kernel has in memory, else EAGAIN */
+    bool sources;                      /* sources as well */
     const struct mk_file_cache *cache; /* NULL: without one */
     struct mk_request *req;            /* for the cache */
 };

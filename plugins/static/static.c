@@ -19,6 +19,7 @@
 #include "root.h"
 #include "settings.h"
 #include "small_file_cache.h"
+#include "sources.h"
 #include "userdir.h"
 
 #include <assert.h>
@@ -105,11 +106,10 @@ static int start_host(struct mk_host *host, void **ret_state)
     return 0;
 }
 
-static int add_folders(struct mk_host *host)
+static int add_folders(struct mk_host *host, struct static_site *site)
 {
-    struct static_site *site = mk_host_state(host, &mk_plugin_static);
     int result = 0;
-    for (const struct mk_host_folder *f = mk_host_folders(host); f && site && result != -ENOMEM; f = f->next) {
+    for (const struct mk_host_folder *f = mk_host_folders(host); f && result != -ENOMEM; f = f->next) {
         int err = mk__static_alias_add_folder(host, site, f);
         site->has_files |= err == 0;
         result = err < 0 ? err : result;
@@ -117,13 +117,25 @@ static int add_folders(struct mk_host *host)
     return result;
 }
 
-/* Opens the folders that plugins before this one have added. */
+/* Opens the folders that plugins before this one have added, and learns which files are programs of others. */
+static int check_host(struct mk_host *host)
+{
+    struct static_site *site = mk_host_state(host, &mk_plugin_static);
+    if (!site)
+        return 0;
+    int err = add_folders(host, site);
+    mk__static_sources_init(site);
+    mk__static_alias_init_sources(site);
+    int pages = mk__static_errors_check(host, site);
+    return err < 0 ? err : pages;
+}
+
 static int check_generation(struct mk_generation *g, void *state)
 {
     int result = 0;
     (void)state;
     for (struct mk_host *host = mk_generation_first_host(g); host && result != -ENOMEM; host = mk_host_next(host)) {
-        int err = add_folders(host);
+        int err = check_host(host);
         result = err < 0 ? err : result;
     }
     return result;
@@ -340,6 +352,8 @@ static int serve_request(struct mk_request *req)
 
     if (!site || method == MK_METHOD_OTHER || (!MK_SMALL && !site->has_files))
         return MK_DECLINED;
+    if (!MK_SMALL && mk__static_sources_has_path(site, mk_request_path(req)))
+        return MK_DECLINED; /* 404, unless a plugin behind this one runs it */
     if (method != MK_GET && method != MK_HEAD) {
         mk_response_method_not_allowed(req, MK_STR("GET, HEAD, OPTIONS"));
         return 0;
@@ -394,6 +408,10 @@ static void explain_file(const struct mk_host *host, struct mk_explain *e)
     struct static_location at = {site, e->path, MK_STR_NONE};
     if (e->phase != MK_EXPLAIN_CONTENT || !site || !site->has_files)
         return;
+    if (mk__static_sources_has_path(site, e->path)) {
+        mk_explain_add(e, host, NULL, MK_EXPLAIN_NOTE, "is a program of another plugin, and never sent as a file");
+        return;
+    }
     bool reads = mk_str_eq(e->method, MK_STR("GET")) || mk_str_eq(e->method, MK_STR("HEAD"));
     if (!reads || mk__static_open_is_hidden(site, e->path))
         mk_explain_add(e, host, NULL, MK_EXPLAIN_ANSWERS, "%s", reads ? "404: hidden" : "405, or 501");

@@ -124,8 +124,8 @@ static int open_user_dir(const struct static_location *at, char ret_path[STATIC_
     return fd < 0 ? mask_errno(-fd) : fd;
 }
 
-static struct find_result find_in_user_dir(const struct static_location *at, const struct mk_accept *accept,
-                                           bool folder)
+/* Finds a file as `mode` says, or with NULL a folder. */
+static struct find_result find_in_user_dir(const struct static_location *at, const struct find_mode *mode)
 {
     assert(userdir_is_matched(at) && (!at->user.len || at->user.p[at->user.len] == '\0'));
     MK_UNINITIALIZED char path[STATIC_NAME_BYTES], prefix[USERDIR_NAME_BYTES + 3];
@@ -137,22 +137,25 @@ static struct find_result find_in_user_dir(const struct static_location *at, con
     snprintf(prefix, sizeof(prefix), "/~%s", at->user.p);
     struct static_site site = {.settings = at->site->settings,
                                .host = &host,
+                               .owner = at->site->owner,
+                               .sources = at->site->sources == SOURCES_NONE ? SOURCES_NONE : SOURCES_BY_FILE,
                                .root_fd = fd,
                                .lock = PTHREAD_MUTEX_INITIALIZER,
                                .prefix = mk_str_c(prefix),
                                .configured_path = mk_str_c(path)};
     struct find_result found =
-        folder ? mk__static_find_folder(&site, at->path) : find_path(&site, at->path, accept, false);
+        mode ? mk__static_find_path_with(&site, at->path, mode) : mk__static_find_folder(&site, at->path);
     close(fd);
     return found;
 }
 
-struct find_result mk__static_userdir_find(const struct static_location *at, const struct mk_accept *accept)
+struct find_result mk__static_userdir_find(const struct static_location *at, const struct find_mode *mode)
 {
-    return find_in_user_dir(at, accept, false);
+    assert(!mode->cached);
+    return find_in_user_dir(at, mode);
 }
 
 struct find_result mk__static_userdir_find_folder(const struct static_location *at)
 {
-    return find_in_user_dir(at, NULL, true);
+    return find_in_user_dir(at, NULL);
 }

@@ -26,10 +26,11 @@ static inline bool userdir_is_matched(const struct static_location *at)
 }
 
 /*
- * Finds a file of the user, as find_path(), on a thread that may wait. `at->user` ends with a NUL. A user that does not
- * exist, may not have a folder here, or has none that can be read gets ENOENT, so that clients cannot tell which.
+ * Finds a file of the user, as mk__static_find_path_with(), on a thread that may wait. `at->user` ends with a NUL. A
+ * user that does not exist, may not have a folder here, or has none that can be read gets ENOENT, so that clients
+ * cannot tell which.
  */
-struct find_result mk__static_userdir_find(const struct static_location *at, const struct mk_accept *accept);
+struct find_result mk__static_userdir_find(const struct static_location *at, const struct find_mode *mode);
 /* Opens a directory of the user, as mk__static_find_folder(). */
 struct find_result mk__static_userdir_find_folder(const struct static_location *at);
 

@@ -6,6 +6,8 @@
 
 #include "request/request.h"
 
+#include <monkey/plugin.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -59,6 +61,8 @@ int send_file_add(struct duda_request *dr, const char *path, off_t offset, size_
     if (fd < 0)
         return fd;
     int err = fstat(fd, &st) < 0 ? -errno : S_ISREG(st.st_mode) ? 0 : -EINVAL;
+    if (err == 0 && mk_host_is_source_fd(mk_request_host_conf(dr->req), fd))
+        err = -EACCES; /* a program that another plugin runs */
     if (err == 0)
         err = send_file_check_range((uint64_t)st.st_size, offset, len, &bytes);
     if (err == 0)

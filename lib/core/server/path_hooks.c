@@ -41,6 +41,8 @@ int mk_request_allows_path(struct mk_request *req, struct mk_str path)
     const struct mk_generation *g = mk_worker_generation(req->worker);
     const struct mk__handler *handler;
     assert(path.len && path.p[0] == '/' && path.p[path.len] == '\0');
+    if (mk_host_is_source(mk_request_host_conf(req), MK_SOURCE_PATH, path))
+        return 0;
     int r = mk__handlers_find(mk_request_host_conf(req), path, &handler);
     if (r < 0 || has_other_handler(req, g, handler))
         return r;
@@ -52,6 +54,8 @@ int mk_host_open_path(const struct mk_host *host, struct mk_str path, uint32_t f
     const struct mk_generation *g = host->generation;
     int r = -ENOENT;
     assert(path.len && path.p[0] == '/' && path.p[path.len] == '\0');
+    if (!(flags & MK_OPEN_SOURCE) && mk_host_is_source(host, MK_SOURCE_PATH, path))
+        return r;
     for (unsigned i = 0; i < g->n_plugins && r == -ENOENT; i++)
         if (g->plugins[i]->open_path)
             r = g->plugins[i]->open_path(host, path, flags);

@@ -67,10 +67,18 @@ static int decline(struct mk_request *req)
     return MK_DECLINED;
 }
 
+static const char *source; /* a path, NULL: none */
+
+static bool is_source(const struct mk_host *of, enum mk_source_name kind, struct mk_str name)
+{
+    assert_true(of && kind == MK_SOURCE_PATH);
+    return source && mk_str_eq(name, mk_str_c(source));
+}
+
 static const struct mk_plugin files = {.name = "files", .on_content = decline, .open_path = open_0},
                               more_files = {.name = "more", .allows_path = allow_0, .open_path = open_1},
                               content = {.name = "content", .on_content = decline},
-                              access_rules = {.name = "access", .allows_path = allow_1},
+                              access_rules = {.name = "access", .allows_path = allow_1, .is_source = is_source},
                               shows = {.name = "shows", .on_content = show_other};
 
 enum { FILES, MORE_FILES, CONTENT, ACCESS, SHOWS, PLUGINS };
@@ -90,6 +98,7 @@ static int ask_with_handler(const char *pattern, unsigned index)
                                         .default_host = &host};
     mk__generation_find_hooks(&generation);
     host = (struct mk_host){.generation = &generation, .started = (1u << PLUGINS) - 1};
+    host.states[ACCESS] = &limits;
     host.handlers = (struct mk__handlers){&line, pattern[0] != '\0'};
     worker = (struct mk_worker){.generation = &generation};
     thread.worker = &worker;
@@ -166,4 +175,19 @@ TEST(the_first_that_has_it_opens_it)
         memcpy(opened, cases[i].opened, sizeof(opened));
         assert_int_equal(mk_host_open_path(&host, MK_STR("/x/"), MK_OPEN_FOLDER), cases[i].expected);
     }
+}
+
+/* A program of a plugin is allowed to no client, and opened only for that plugin. */
+TEST(sources)
+{
+    allowed[0] = allowed[1] = 1;
+    source = "/other/x";
+    assert_int_equal(ask_with_handler("", 0), 0);
+    assert_int_equal(asked[0], 0);
+    source = "/x/";
+    assert_int_equal(ask_with_handler("", 0), 1);
+    opened[0] = 7;
+    assert_int_equal(mk_host_open_path(&host, MK_STR("/x/"), MK_OPEN_FOLDER), -ENOENT);
+    assert_int_equal(mk_host_open_path(&host, MK_STR("/x/y/"), MK_OPEN_FOLDER), 7);
+    source = NULL;
 }

@@ -103,7 +103,7 @@ static const char *describe(const char *user, const char *path)
 {
     static char content[32];
     struct static_location at = {&site, mk_str_c(path), mk_str_c(user)};
-    struct find_result f = mk__static_userdir_find(&at, NULL);
+    struct find_result f = mk__static_userdir_find(&at, &(struct find_mode){0});
     if (f.kind == FOUND_DIRECTORY)
         return "directory";
     if (f.kind == FOUND_NOTHING)

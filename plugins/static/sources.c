@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Asks which files are sources (sources.h): names before they are opened, and what links lead to afterwards.
+ */
+#include "sources.h"
+
+#include <monkey/plugin.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+void mk__static_sources_init(struct static_site *site)
+{
+    bool has = mk_host_has_sources(site->owner);
+    site->sources = !has ? SOURCES_NONE : site->settings->symlinks == SYMLINKS_OFF ? SOURCES_BY_NAME : SOURCES_BY_FILE;
+}
+
+bool mk__static_sources_has_path(const struct static_site *site, struct mk_str path)
+{
+    return site->sources != SOURCES_NONE && mk_host_is_source(site->owner, MK_SOURCE_PATH, path);
+}
+
+/* Asks about "FOLDER/NAME". A name that is too long is no file's. */
+static bool is_source(const struct static_site *site, enum mk_source_name kind, struct mk_str folder, const char *name)
+{
+    MK_UNINITIALIZED char text[2 * STATIC_NAME_BYTES];
+    int n = snprintf(text, sizeof(text), "%.*s/%s", MK_STR_ARG(folder), name);
+    return n < (int)sizeof(text) && mk_host_is_source(site->owner, kind, mk_str(text, (size_t)n));
+}
+
+/* Without links the name of the file is that of the root and the one below it. */
+static bool is_source_file(struct static_site *site, const char *name)
+{
+    MK_UNINITIALIZED char root[STATIC_NAME_BYTES];
+    pthread_mutex_lock(&site->lock);
+    size_t n = site->path.len < sizeof(root) ? site->path.len : 0;
+    if (n)
+        memcpy(root, site->path.p, n);
+    pthread_mutex_unlock(&site->lock);
+    return is_source(site, MK_SOURCE_FILE, mk_str(root, n), name);
+}
+
+bool mk__static_sources_has_name(struct static_site *site, const char *name)
+{
+    if (site->sources == SOURCES_NONE)
+        return false;
+    if (is_source(site, MK_SOURCE_PATH, site->prefix, name))
+        return true;
+    return site->sources == SOURCES_BY_NAME && is_source_file(site, name);
+}
+
+int mk__static_sources_check(const struct static_site *site, int fd)
+{
+    if (fd < 0 || site->sources != SOURCES_BY_FILE || !mk_host_is_source_fd(site->owner, fd))
+        return fd;
+    close(fd);
+    return -ENOENT;
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Files that are programs of other plugins, and copies of them: they are never sent (mk_host_is_source()). Small builds
+ * have no such plugins.
+ */
+#ifndef STATIC_SOURCES_H
+#define STATIC_SOURCES_H
+
+#include "site.h"
+
+/* Sets how the sources of the site's host are recognized. In generation_check. */
+void mk__static_sources_init(struct static_site *site);
+/* Returns whether the path of the host is that of a source. */
+bool mk__static_sources_has_path(const struct static_site *site, struct mk_str path);
+/* Returns whether a name below the root is that of a source. Does not follow links: see the next one. */
+bool mk__static_sources_has_name(struct static_site *site, const char *name);
+/*
+ * Returns `fd`, or closes it and returns -ENOENT if it is a source, with SOURCES_BY_FILE. `fd` may be -errno. A cache
+ * of names cannot be used then, because what a link leads to is not known before it is opened.
+ */
+int mk__static_sources_check(const struct static_site *site, int fd);
+
+#endif

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Which plugins are asked whether a file is a program, with which names. */
+#include "folder.h"
+
+#include "server/generation.h"
+
+static char asked[2][4200]; /* the last names */
+static enum mk_source_name kinds[2];
+static const char *wanted[2]; /* the name that each hook claims */
+
+static bool ask(unsigned i, enum mk_source_name kind, struct mk_str name)
+{
+    snprintf(asked[i], sizeof(asked[i]), "%.*s", MK_STR_ARG(name));
+    kinds[i] = kind;
+    return wanted[i] && strcmp(asked[i], wanted[i]) == 0;
+}
+
+static bool is_source_0(const struct mk_host *host, enum mk_source_name kind, struct mk_str name)
+{
+    assert_non_null(host);
+    return ask(0, kind, name);
+}
+
+static bool is_source_1(const struct mk_host *host, enum mk_source_name kind, struct mk_str name)
+{
+    assert_non_null(host);
+    return ask(1, kind, name);
+}
+
+static const struct mk_plugin other = {.name = "other"}, first = {.name = "first", .is_source = is_source_0},
+                              second = {.name = "second", .is_source = is_source_1};
+static struct mk_generation generation = {.plugins = {&other, &first, &second}, .n_plugins = 3};
+static struct mk_host host = {.generation = &generation};
+static int any;
+
+static void set_states(bool has_first, bool has_second)
+{
+    host.states[0] = &any;
+    host.states[1] = has_first ? &any : NULL;
+    host.states[2] = has_second ? &any : NULL;
+    for (unsigned i = 0; i < 2; i++)
+        asked[i][0] = '\0';
+    wanted[0] = wanted[1] = NULL;
+}
+
+TEST(only_plugins_with_a_state_are_asked)
+{
+    set_states(false, false);
+    wanted[0] = wanted[1] = "/x";
+    assert_false(mk_host_has_sources(&host));
+    assert_false(mk_host_is_source(&host, MK_SOURCE_PATH, MK_STR("/x")));
+    assert_string_equal(asked[0], "");
+    set_states(false, true);
+    wanted[0] = "/x";
+    assert_true(mk_host_has_sources(&host));
+    assert_false(mk_host_is_source(&host, MK_SOURCE_PATH, MK_STR("/x")));
+    assert_string_equal(asked[0], "");
+    assert_string_equal(asked[1], "/x");
+}
+
+TEST(one_claim_is_enough)
+{
+    set_states(true, true);
+    wanted[0] = "/x";
+    wanted[1] = "/y";
+    assert_true(mk_host_is_source(&host, MK_SOURCE_FILE, MK_STR("/x")));
+    assert_string_equal(asked[1], "");
+    assert_true(mk_host_is_source(&host, MK_SOURCE_PATH, MK_STR("/y")));
+    assert_false(mk_host_is_source(&host, MK_SOURCE_PATH, MK_STR("/z")));
+    assert_int_equal(kinds[0], MK_SOURCE_PATH);
+}
+
+/* ── open files ── */
+
+static int open_file(const char *name)
+{
+    int fd = open(mk_test_path(name), O_PATH | O_CLOEXEC);
+    assert_true(fd >= 0);
+    return fd;
+}
+
+TEST(an_open_file_has_the_name_behind_links, mk_test_folder_make, mk_test_folder_remove)
+{
+    char real[4096];
+    set_states(true, false);
+    mk_test_write("x.php", MK_STR("x"));
+    mk_test_link("x.php", "notes.txt");
+    assert_non_null(realpath(mk_test_path("x.php"), real));
+    wanted[0] = real;
+    int fd = open_file("notes.txt");
+    assert_true(mk_host_is_source_fd(&host, fd));
+    assert_int_equal(kinds[0], MK_SOURCE_FILE);
+    wanted[0] = "/none";
+    assert_false(mk_host_is_source_fd(&host, fd));
+    set_states(false, false);
+    assert_false(mk_host_is_source_fd(&host, fd));
+    close(fd);
+}
+
+TEST(a_deleted_file_keeps_its_name, mk_test_folder_make, mk_test_folder_remove)
+{
+    char real[4096];
+    set_states(true, false);
+    mk_test_write("x.php", MK_STR("x"));
+    assert_non_null(realpath(mk_test_path("x.php"), real));
+    wanted[0] = real;
+    int fd = open_file("x.php");
+    assert_int_equal(unlink(real), 0);
+    assert_true(mk_host_is_source_fd(&host, fd));
+    wanted[0] = "/none";
+    assert_false(mk_host_is_source_fd(&host, fd));
+    close(fd);
+}
+
+/* A pipe has no name, and no descriptor has none either: nothing is known, and nothing is sent. */
+TEST(an_unknown_name)
+{
+    int pipes[2];
+    set_states(true, false);
+    assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+    assert_true(mk_host_is_source_fd(&host, pipes[0]));
+    close(pipes[0]);
+    close(pipes[1]);
+    assert_true(mk_host_is_source_fd(&host, 1 << 20));
+}

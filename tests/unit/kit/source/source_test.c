@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Which names are those of programs and of copies of them. */
+#include "testing.h"
+
+#include <monkey/source.h>
+
+TEST(extensions)
+{
+    static const struct {
+        const char *name;
+        bool is_path_of_one, is_file_of_one;
+    } cases[] = {
+        {"/x.php", true, true},
+        {"/.php", true, true},
+        {"/x.PhP", true, true},
+        {"/x.php.gz", true, true},
+        {"/x.php.br", true, true},
+        {"/x.php.ZST", true, true},
+        {"/x.php.bak", true, true},
+        {"/x.php.old", true, true},
+        {"/x.php.orig", true, true},
+        {"/x.php~", true, true},
+        {"/x.php.bak.gz~", true, true},
+        {"/.x.php.swp", true, true},
+        {"/x.php.", true, true},
+        {"/x.php. .", true, true},
+        {"/x.php::$data", true, true},
+        {"/x.php/", true, true},
+        {"/x.php/a.jpg", true, false},
+        {"/x.php.bak/a.jpg", true, false},
+        {"/a.jpg/x.php", true, true},
+        {"/x.php/.", true, false},
+        {"/x.phps", false, false},
+        {"/x.phtml", false, false},
+        {"/x.php.txt", false, false},
+        {"/x.\xe2\x93\x9fhp", false, false}, /* a letter whose lower case is no "p" */
+        {"/x.ph\xc5\xbf", false, false},
+        {"/xphp", false, false},
+        {"/php", false, false},
+        {"/", false, false},
+        {"/.gz", false, false},
+        {"/~", false, false},
+        {"//", false, false},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct mk_str name = mk_str_c(cases[i].name);
+        bool is_path = mk_source_has_extension(MK_SOURCE_PATH, name, MK_STR(".php"));
+        bool is_file = mk_source_has_extension(MK_SOURCE_FILE, name, MK_STR(".php"));
+        if (is_path != cases[i].is_path_of_one || is_file != cases[i].is_file_of_one)
+            fail_msg("%s: %d, %d", cases[i].name, is_path, is_file);
+    }
+}
+
+/* An extension that is also one of a copy is compared before it is stripped. */
+TEST(an_extension_of_copies)
+{
+    assert_true(mk_source_has_extension(MK_SOURCE_PATH, MK_STR("/x.gz"), MK_STR(".gz")));
+    assert_false(mk_source_has_extension(MK_SOURCE_PATH, MK_STR("/x.br"), MK_STR(".gz")));
+}
+
+TEST(stripped)
+{
+    static const char *const cases[][2] = {{"/a.gz", "/a"}, {"/a.bak.old", "/a"}, {"/~", "/"},
+                                           {"~", "~"},      {"/a", "/a"},         {"...", "."}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct mk_str s = mk_source_strip(mk_str_c(cases[i][0]));
+        if (!mk_str_eq(s, mk_str_c(cases[i][1])))
+            fail_msg("%s: %.*s", cases[i][0], MK_STR_ARG(s));
+    }
+}
+
+TEST(patterns)
+{
+    static const struct {
+        const char *pattern, *path;
+        bool matches;
+    } cases[] = {
+        {"/cgi", "/cgi/x", true},       {"/cgi", "/cgi", true},          {"/cgi", "/cgis", false},
+        {"*.cgi", "/a/x.cgi", true},    {"*.cgi", "/a/x.cgi.bak", true}, {"*.cgi", "/a/.x.cgi.swp", true},
+        {"=/run", "/run~", true},       {"=/run", "/.run.swp", true},    {"=/run", "/.run", false},
+        {"=/run", "/.runs.swp", false}, {"*.cgi", "/a/x.txt", false},    {"=/run", "/.swp", false},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct mk_pattern pattern;
+        struct mk_buf error;
+        char text[128];
+        mk_buf_init_fixed(&error, text, sizeof(text));
+        assert_int_equal(mk_pattern_parse(&pattern, mk_str_c(cases[i].pattern), NULL, &error), 0);
+        if (mk_source_matches(&pattern, mk_str_c(cases[i].path)) != cases[i].matches)
+            fail_msg("%s, %s", cases[i].pattern, cases[i].path);
+    }
+}
+
+TEST(long_paths)
+{
+    static char text[5000];
+    struct mk_pattern pattern;
+    struct mk_buf error;
+    char message[128];
+    memset(text, 'x', sizeof(text));
+    memcpy(text, "/.", 2);
+    memcpy(text + sizeof(text) - 5, ".swp", 5);
+    mk_buf_init_fixed(&error, message, sizeof(message));
+    assert_int_equal(mk_pattern_parse(&pattern, MK_STR("=/x"), NULL, &error), 0);
+    assert_false(mk_source_matches(&pattern, mk_str_c(text)));
+}
+
+TEST(folders)
+{
+    static const struct {
+        const char *name, *folder;
+        bool is_below;
+    } cases[] = {
+        {"/srv/cgi/a", "/srv/cgi", true}, {"/srv/cgi/a", "/srv/cgi/", true},
+        {"/srv/cgi", "/srv/cgi", true},   {"/srv/cgi/", "/srv/cgi", true},
+        {"/srv/cgi", "/srv/cgi/", true},  {"/srv/cgis", "/srv/cgi", false},
+        {"/srv", "/srv/cgi", false},      {"/a", "/", true},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++)
+        if (mk_source_is_below(mk_str_c(cases[i].name), mk_str_c(cases[i].folder)) != cases[i].is_below)
+            fail_msg("%s, %s", cases[i].name, cases[i].folder);
+}
