@@ -533,6 +533,17 @@ MK_API bool mk_generation_is_one_shot(const struct mk_generation *g);
  */
 MK_API const struct mk_transport *mk_generation_transport(const struct mk_generation *g, const char *name,
                                                           struct mk_buf *error);
+/*
+ * The budget for bodies that wait (<monkey/spool.h>), which the whole process shares: [SPOOL]. Builds for small devices
+ * leave it out.
+ * mk_host_hold_spools(): makes it for the generation of the host, in host_start, once or more often. Returns 0, -ENOMEM
+ *     or -EINVAL (no file can be made in Folder, which is reported). `*ret_folder` is the folder, valid as long as the
+ *     generation, and `*ret_err` 0, or with a folder that is not configured -errno: no file can be made in it.
+ * mk_generation_spools(): returns the budget, valid as long as the generation; NULL: no plugin has held it. Any thread.
+ */
+struct mk_spool_budget;
+MK_API int mk_host_hold_spools(struct mk_host *host, const char **ret_folder, int *ret_err);
+MK_API struct mk_spool_budget *mk_generation_spools(const struct mk_generation *g);
 /* Returns the number of workers of the generation, whose indexes begin with 0; constant. Any thread. */
 MK_API unsigned mk_generation_workers(const struct mk_generation *g);
 /* Returns ShutdownTimeout in milliseconds: how long exchanges may continue once a thread ends. Any thread. */

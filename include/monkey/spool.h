@@ -18,7 +18,7 @@
  * are final: once a function has returned one, or `ready` has been called for one, the functions of this spool return
  * it again, and the spool can only be closed. No function waits.
  *
- * In the kit: plugins link -lmonkey-kit.
+ * In the kit: plugins link -lmonkey-kit. The budget is the server's; builds for small devices leave it out.
  */
 #ifndef MONKEY_SPOOL_H
 #define MONKEY_SPOOL_H
@@ -56,9 +56,9 @@ struct mk_spool_counts {
 };
 
 /*
- * Makes a budget, for the state of a plugin's `start`: it must live longer than its spools. `folder` is where files are
- * made, NULL: none are. It is opened once, so that later changes of its path do not matter; a file is made in it and
- * removed, as a check. Use a folder that only the server may write to. `ret` gets the budget.
+ * Makes a budget, which must live longer than its spools; that of [SPOOL] is mk_generation_spools(). `folder` is where
+ * files are made, NULL: none are. It is opened once, so that later changes of its path do not matter; a file is made in
+ * it and removed, as a check. Use a folder that only the server may write to. `ret` gets the budget.
  *
  * Returns 0, -ENOMEM or the -errno of open(2) for the folder or the file: -ENOENT, -ENOTDIR, -EACCES, -EROFS, -ENOSPC
  * ... May block: not for workers.
@@ -70,6 +70,16 @@ MK_API void mk_spool_budget_free(struct mk_spool_budget *budget);
 MK_API void mk_spool_budget_set_limits(struct mk_spool_budget *budget, const struct mk_spool_limits *limits);
 /* Returns what is in use. Any thread. */
 MK_API struct mk_spool_counts mk_spool_budget_counts(const struct mk_spool_budget *budget);
+
+/*
+ * For the library, of which each plugin has a copy; the server has the budget. They reserve `n` more of what is limited
+ * and return whether the limit allows it, release it, and make a file without a name in the folder, which returns a
+ * descriptor or -errno; -ENOENT without a folder. Any thread; the last one may block.
+ */
+enum mk_spool_kind { MK_SPOOL_MEMORY, MK_SPOOL_DISK, MK_SPOOL_FILES, MK_SPOOL_KINDS };
+MK_API bool mk_spool_budget_reserve(struct mk_spool_budget *budget, enum mk_spool_kind kind, uint64_t n);
+MK_API void mk_spool_budget_release(struct mk_spool_budget *budget, enum mk_spool_kind kind, uint64_t n);
+MK_API int mk_spool_budget_make_file(const struct mk_spool_budget *budget);
 
 /* ── spools ── */
 

@@ -30,8 +30,8 @@ set(large
     server/handover.c server/inspect_core.c server/listen/inherited.c server/listen/limits.c
     server/listen/mistakes.c server/listen/names.c server/orders.c server/path_hooks.c server/path_limits.c
     server/plugin_place.c server/plugin_sockets.c server/plugin_states.c server/receiver.c
-    server/request_ref.c server/request_rewrite.c server/skipped_files.c server/sources.c server/transports.c
-    server/user.c server/worker_reload.c)
+    server/request_ref.c server/request_rewrite.c server/skipped_files.c server/sources.c server/spool_budget.c
+    server/spools.c server/transports.c server/user.c server/worker_reload.c)
 
 # HTTP/2, in a separate object, which module.c opens.
 set(MK_H2_SOURCES

@@ -7,9 +7,6 @@
 #include <monkey/request.h>
 
 #include <errno.h>
-#include <strings.h>
-
-enum { HTTP_PORT = 80, HTTPS_PORT = 443 };
 
 static int fail(struct mk_buf *error, const char *sentence)
 {
@@ -19,23 +16,8 @@ static int fail(struct mk_buf *error, const char *sentence)
 
 /* ── To ── */
 
-static bool starts_with(struct mk_str s, struct mk_str prefix)
-{
-    return s.len >= prefix.len && strncasecmp(s.p, prefix.p, prefix.len) == 0;
-}
-
-static int parse_dial(struct forward_target *t, struct mk_str text, int port, struct mk_arena *arena,
-                      struct mk_buf *error)
-{
-    const char *why = NULL;
-    int err = mk_dial_target_parse(arena, text, port, &t->dial, &why);
-    if (err < 0 && err != -ENOMEM)
-        mk_buf_addf(error, "\"%.*s\" is no address of a server: %s", MK_STR_ARG(text), why);
-    return err;
-}
-
 /* Sets the path, which a request line must be able to have; an empty one is that of the root. */
-static int set_path(struct forward_target *t, struct mk_str path, struct mk_buf *error)
+static int set_path(struct mk_target *t, struct mk_str path, struct mk_buf *error)
 {
     t->path = path.len ? path : MK_STR("/");
     for (size_t i = 0; i < path.len; i++)
@@ -44,45 +26,21 @@ static int set_path(struct forward_target *t, struct mk_str path, struct mk_buf 
     return 0;
 }
 
-static int parse_url(struct forward_target *t, struct mk_str rest, int port, struct mk_arena *arena,
-                     struct mk_buf *error)
-{
-    size_t n = 0;
-    while (n < rest.len && !memchr("/?#", rest.p[n], 3))
-        n++;
-    t->authority = mk_str(rest.p, n);
-    if (!n)
-        return fail(error, "the URL has no host");
-    if (memchr(rest.p, '@', n))
-        return fail(error, "a URL with a user cannot be used");
-    int err = set_path(t, mk_str(rest.p + n, rest.len - n), error);
-    return err < 0 ? err : parse_dial(t, t->authority, port, arena, error);
-}
-
-static int parse_unix(struct forward_target *t, struct mk_str socket, struct mk_str path, struct mk_arena *arena,
-                      struct mk_buf *error)
-{
-    t->authority = MK_STR("localhost");
-    int err = set_path(t, path, error);
-    return err < 0 ? err : parse_dial(t, socket, 0, arena, error);
-}
-
 int forward_parse_to(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
-    struct forward_target *t = field;
-    t->text = mk_arena_dup(arena, value->text);
-    if (!t->text.p)
+    struct mk_target *t = field;
+    struct mk_str text = mk_arena_dup(arena, value->text);
+    if (!text.p)
         return -ENOMEM;
     size_t n = value->n ? value->words[0].len : 0;
-    struct mk_str url = mk_str(t->text.p, n), rest = mk_str_trim(mk_str(t->text.p + n, t->text.len - n));
-    if (starts_with(url, MK_STR("unix:")) && value->n <= 2)
-        return parse_unix(t, mk_arena_dup(arena, url), rest, arena, error);
-    t->is_tls = starts_with(url, MK_STR("https://"));
-    if (t->is_tls && !rest.len)
-        return parse_url(t, mk_str(url.p + 8, url.len - 8), HTTPS_PORT, arena, error);
-    if (starts_with(url, MK_STR("http://")) && !rest.len)
-        return parse_url(t, mk_str(url.p + 7, url.len - 7), HTTP_PORT, arena, error);
-    return fail(error, "the server is http://HOST:PORT/PATH, https://HOST:PORT/PATH or unix:/SOCKET /PATH");
+    struct mk_str url = mk_arena_dup(arena, mk_str(text.p, n)), rest = mk_str_trim(mk_str(text.p + n, text.len - n));
+    int err = url.p ? mk_target_parse_url(t, url, "server", arena, error) : -ENOMEM;
+    t->text = text;
+    if (err == 0 && rest.len && (value->n > 2 || t->dial->port))
+        err = MK_DECLINED;
+    if (err > 0)
+        return fail(error, "the server is http://HOST:PORT/PATH, https://HOST:PORT/PATH or unix:/SOCKET /PATH");
+    return err < 0 ? err : set_path(t, t->dial->port ? t->path : rest, error);
 }
 
 /* ── names of headers ── */

@@ -6,18 +6,9 @@
 #define AUTH_FORWARD_CONF_H
 
 #include <monkey/conf.h>
-#include <monkey/dial.h>
+#include <monkey/target.h>
 
 enum { FORWARD_HEADERS_MAX = 16 };
-
-/* What `To` says. */
-struct forward_target {
-    struct mk_str text;      /* as it was written; `.p` NULL: not set */
-    struct mk_str authority; /* host and port, as Host has them; "localhost" for unix: */
-    struct mk_str path;      /* begins with a slash, and may have a query */
-    const struct mk_dial_target *dial;
-    bool is_tls; /* https:// */
-};
 
 /* Names of headers, of which no two are the same when `_` is read as `-`. */
 struct forward_names {
@@ -27,7 +18,7 @@ struct forward_names {
 
 /* The keys of a section; constant once the configuration is loaded. */
 struct forward_conf {
-    struct forward_target to;
+    struct mk_target to; /* the path begins with a slash, and may have a query */
     struct forward_names copy, cache_by;
     struct mk_str user_header; /* empty: not set */
     uint32_t timeout_ms, cache_ms;

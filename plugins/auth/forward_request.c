@@ -4,8 +4,7 @@
  */
 #include "forward_request.h"
 
-#include <monkey/escape.h>
-#include <monkey/plugin.h>
+#include <monkey/target.h>
 
 enum { ADDRESS_BYTES = 64 };
 
@@ -58,28 +57,15 @@ static bool is_dropped(struct mk_str name)
 
 /* ── the subject ── */
 
-/* Encodes a path; each "%2F" in one with encoded slashes is one of these. */
-static void write_path(struct mk_buf *out, struct mk_str path, bool has_encoded_slash)
-{
-    const char *slash;
-    while (has_encoded_slash && (slash = memmem(path.p, path.len, "%2F", 3))) {
-        size_t n = (size_t)(slash - path.p);
-        mk_path_encode(out, mk_str(path.p, n));
-        mk_buf_adds(out, MK_STR("%2F"));
-        path = mk_str(slash + 3, path.len - n - 3);
-    }
-    mk_path_encode(out, path);
-}
-
 /* The URI as the client has sent it, before any rewrite. */
 static void write_uri(struct mk_buf *out, struct mk_request *req, struct mk_str path)
 {
     struct mk_str target = mk_request_target(req);
     if (path.len) {
-        write_path(out, path, false);
+        mk_target_write_path(out, path, false);
         return;
     }
-    write_path(out, mk_request_original_path(req), mk_request_has_encoded_slash(req));
+    mk_target_write_path(out, mk_request_original_path(req), mk_request_has_encoded_slash(req));
     const char *query = target.len ? memchr(target.p, '?', target.len) : NULL;
     if (query)
         mk_buf_adds(out, mk_str(query, (size_t)(target.p + target.len - query)));

@@ -26,19 +26,6 @@ static void write_query(struct mk_buf *out, struct mk_str query)
     mk_buf_adds(out, query);
 }
 
-/* Encodes a path; each "%2F" in one with encoded slashes is one of these. */
-static void write_path(struct mk_buf *out, struct mk_str path, bool has_encoded_slash)
-{
-    const char *slash;
-    while (has_encoded_slash && (slash = memmem(path.p, path.len, "%2F", 3))) {
-        size_t n = (size_t)(slash - path.p);
-        mk_path_encode(out, mk_str(path.p, n));
-        mk_buf_adds(out, MK_STR("%2F"));
-        path = mk_str(slash + 3, path.len - n - 3);
-    }
-    mk_path_encode(out, path);
-}
-
 /* `*`, or the path with the prefix of `Match` replaced as the section says, and the query. */
 static void write_target(struct mk_buf *out, struct mk_request *req, const struct proxy_conf *conf)
 {
@@ -48,14 +35,14 @@ static void write_target(struct mk_buf *out, struct mk_request *req, const struc
         write_query(out, query);
         return;
     }
-    if (conf->strip_prefix || conf->to.path.p) {
-        bool is_below = path.len > conf->match.text.len;
-        path = mk_pattern_rest(&conf->match, path);
-        mk_buf_adds(out, conf->to.path);
-        if (is_below || !conf->to.path.len)
+    if (conf->strip_prefix || conf->gateway.to.path.p) {
+        bool is_below = path.len > conf->gateway.match.text.len;
+        path = mk_pattern_rest(&conf->gateway.match, path);
+        mk_buf_adds(out, conf->gateway.to.path);
+        if (is_below || !conf->gateway.to.path.len)
             mk_buf_addc(out, '/');
     }
-    write_path(out, path, mk_request_has_encoded_slash(req));
+    mk_target_write_path(out, path, mk_request_has_encoded_slash(req));
     write_query(out, query);
 }
 
@@ -89,7 +76,7 @@ static void write_host(struct mk_buf *out, struct mk_request *req, const struct 
     if (mk_str_ieq(host, MK_STR("Client")))
         host = request_authority(req);
     else if (mk_str_ieq(host, MK_STR("Backend")))
-        host = conf->to.authority;
+        host = conf->gateway.to.authority;
     write_field(out, MK_STR("Host"), host);
 }
 
@@ -252,36 +239,19 @@ static void write_via(struct mk_buf *out, struct mk_request *req)
 
 /* ── the head ── */
 
-struct framing request_framing(struct mk_request *req)
-{
-    struct framing framing = {.kind = REQUEST_BODY_CHUNKED};
-    if (!mk_request_body_length(req, &framing.bytes))
-        return framing;
-    bool has_length = framing.bytes || mk_request_header(req, MK_HEADER_CONTENT_LENGTH).p;
-    framing.kind = has_length ? REQUEST_BODY_LENGTH : REQUEST_BODY_NONE;
-    return framing;
-}
-
-bool request_is_idempotent(struct mk_request *req)
-{
-    static const uint32_t idempotent =
-        1u << MK_GET | 1u << MK_HEAD | 1u << MK_PUT | 1u << MK_DELETE | 1u << MK_OPTIONS | 1u << MK_TRACE;
-    return idempotent >> mk_request_method(req) & 1;
-}
-
 static void write_framing(struct mk_buf *out, struct mk_request *req, const struct proxy_conf *conf,
-                          const struct framing *framing)
+                          const struct mk_gateway_body *body)
 {
-    if (framing->kind == REQUEST_BODY_LENGTH)
-        mk_buf_addf(out, "Content-Length: %" PRIu64 "\r\n", framing->bytes);
-    if (framing->kind != REQUEST_BODY_CHUNKED)
+    if (body->kind == MK_GATEWAY_BODY_LENGTH)
+        mk_buf_addf(out, "Content-Length: %" PRIu64 "\r\n", body->bytes);
+    if (body->kind != MK_GATEWAY_BODY_CHUNKED)
         return;
     mk_buf_adds(out, MK_STR("Transfer-Encoding: chunked\r\n"));
     trailers_announce(out, req, &conf->request);
 }
 
 int request_write_head(struct mk_buf *out, struct mk_request *req, const struct proxy_conf *conf,
-                       const struct upgrade *upgrade, const struct framing *framing)
+                       const struct upgrade *upgrade, const struct mk_gateway_body *body)
 {
     struct mk_str connection = mk_request_header(req, MK_HEADER_CONNECTION);
     if (!is_connection_valid(connection, &conf->request))
@@ -298,13 +268,13 @@ int request_write_head(struct mk_buf *out, struct mk_request *req, const struct 
         write_forwarded(out, req, conf->forwarded);
     write_ids(out, req, &conf->request);
     write_via(out, req);
-    if (mk_request_expects_continue(req) && !framing->is_received)
+    if (mk_request_expects_continue(req) && !body->is_received)
         mk_buf_adds(out, MK_STR("Expect: 100-continue\r\n"));
     if (upgrade->token.len)
         upgrade_write(upgrade, out);
-    else if (!conf->keep_alive)
+    else if (!conf->gateway.keep_alive)
         mk_buf_adds(out, MK_STR("Connection: close\r\n"));
-    write_framing(out, req, conf, framing);
+    write_framing(out, req, conf, body);
     mk_buf_adds(out, MK_STR("\r\n"));
     return out->err ? -ENOBUFS : 0;
 }

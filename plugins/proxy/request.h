@@ -8,27 +8,12 @@
 #include "conf.h"
 #include "upgrade.h"
 
-enum request_body { REQUEST_BODY_NONE, REQUEST_BODY_LENGTH, REQUEST_BODY_CHUNKED };
-
-/* How the body of a request is sent. */
-struct framing {
-    enum request_body kind;
-    uint64_t bytes;   /* of REQUEST_BODY_LENGTH */
-    bool is_received; /* as a whole: the client needs no invitation */
-};
-
 /*
  * Writes the head. Returns 0, -EINVAL (the client's Connection names a header that it may not, or a value of RequestSet
  * has control bytes of the client: 400) or -ENOBUFS (it does not fit: 431).
  */
 int request_write_head(struct mk_buf *out, struct mk_request *req, const struct proxy_conf *conf,
-                       const struct upgrade *upgrade, const struct framing *framing);
-
-/* Returns how the body is sent, when it is sent as it comes. */
-struct framing request_framing(struct mk_request *req);
-
-/* Tells whether the method is idempotent (RFC 9110 section 9.2.2). */
-bool request_is_idempotent(struct mk_request *req);
+                       const struct upgrade *upgrade, const struct mk_gateway_body *body);
 
 /* Returns host and port that the client asked for, as Host has them. */
 struct mk_str request_authority(struct mk_request *req);

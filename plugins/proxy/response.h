@@ -1,45 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Passes the head of a backend's response to the client.
+ * Passes the head of a backend's response to the client: functions of struct mk_gateway_protocol.
  */
 #ifndef PROXY_RESPONSE_H
 #define PROXY_RESPONSE_H
 
 #include "conf.h"
-#include "send_file.h"
 
-/* Sets status and headers of the response. Copies them. Returns 0 or -errno. */
-int response_pass_head(struct mk_request *req, const struct proxy_conf *conf, const struct mk_response_parser *p,
-                       const struct mk_field *fields, struct mk_str head);
+int response_check_head(const struct mk_gateway_call *c, const struct mk_gateway_head *head, bool *ret_binds);
+int response_pass_header(const struct mk_gateway_call *c, struct mk_str name, struct mk_str value);
+/* With 426: the protocol that is required. */
+int response_pass_more(const struct mk_gateway_call *c, const struct mk_gateway_head *head);
 /*
- * Sets the headers of a response of 101, and Upgrade. Copies them. On HTTP/2 it is a 200 without those that belong to
- * HTTP/1.1 (RFC 8441 section 5). Returns 0 or -errno.
+ * Sets the headers of a response of 101, and Upgrade. On HTTP/2 it is a 200 without those that belong to HTTP/1.1 (RFC
+ * 8441 section 5). Returns 0, -EPROTO (that is not what was asked for) or another -errno.
  */
-int response_pass_upgrade(struct mk_request *req, const struct proxy_conf *conf, const struct mk_response_parser *p,
-                          const struct mk_field *fields, struct mk_str head, struct mk_str token);
-/* Returns the value of a header, which is not repeated; `.p` NULL: there is none, or several. */
-struct mk_str response_find(const struct mk_response_parser *p, const struct mk_field *fields, struct mk_str head,
-                            struct mk_str name);
-/* Tells whether the client or the backend uses a login that counts for the connection (bound.h). */
-bool response_binds_conn(struct mk_request *req, const struct mk_response_parser *p, const struct mk_field *fields,
-                         struct mk_str head);
-/*
- * Finds a file that the backend names, with what it says of it; copies the strings. Returns 1, 0 (there is none, or
- * there are several) or -ENOMEM.
- */
-int response_find_file(struct mk_request *req, const struct mk_response_parser *p, const struct mk_field *fields,
-                       struct mk_str head, struct named_file *ret);
-/* Adds the headers that stay when the server sends a file instead. Copies them. Returns 0 or -errno. */
-int response_keep_for_file(struct mk_request *req, const struct proxy_conf *conf, const struct mk_response_parser *p,
-                           const struct mk_field *fields, struct mk_str head);
-/* Adds the headers that stay when the server sends its page for the status instead. Copies them. Returns 0 or -errno.
- */
-int response_keep_for_error(struct mk_request *req, const struct proxy_conf *conf, const struct mk_response_parser *p,
-                            const struct mk_field *fields, struct mk_str head);
+int response_pass_upgrade(const struct mk_gateway_call *c, const struct mk_gateway_head *head);
 /* Sends an interim response, if the client is to get it. */
-void response_pass_interim(struct mk_request *req, const struct proxy_conf *conf, const struct mk_response_parser *p,
-                           const struct mk_field *fields, struct mk_str head);
+void response_pass_interim(const struct mk_gateway_call *c, const struct mk_gateway_head *head);
 /* Adds the trailers of the backend that may be trailers. */
-void response_add_trailers(struct mk_request *req, const struct mk_buf *trailers);
+void response_add_trailers(const struct mk_gateway_call *c, struct mk_str lines);
 
 #endif

@@ -22,13 +22,13 @@ static struct mk_str cut_path(struct mk_str path, struct mk_str prefix)
 
 static bool replaces_prefix(const struct proxy_conf *conf)
 {
-    return conf->strip_prefix || conf->to.path.p;
+    return conf->strip_prefix || conf->gateway.to.path.p;
 }
 
 /* Returns the prefix of `Match`, without a slash at its end. */
 static struct mk_str get_prefix(const struct proxy_conf *conf)
 {
-    struct mk_str prefix = conf->match.text;
+    struct mk_str prefix = conf->gateway.match.text;
     while (prefix.len && prefix.p[prefix.len - 1] == '/')
         prefix.len--;
     return prefix;
@@ -74,7 +74,7 @@ static struct mk_str cut_origin(struct mk_str url, struct mk_str authority)
 /* Returns what is behind the origin, if it is the backend or this host; else `.p` is NULL. */
 static struct mk_str cut_own_origin(const struct proxy_conf *conf, struct mk_str authority, struct mk_str value)
 {
-    const struct mk_str own[] = {conf->to.authority, get_host_name(conf), authority};
+    const struct mk_str own[] = {conf->gateway.to.authority, get_host_name(conf), authority};
     struct mk_str path = value.len && value.p[0] == '/' && !(value.len > 1 && value.p[1] == '/') ? value : MK_STR_NONE;
     for (size_t i = 0; i < MK_COUNT_OF(own) && !path.p; i++)
         path = cut_origin(value, own[i]);
@@ -87,7 +87,7 @@ struct mk_str rewrite_location(const struct proxy_conf *conf, struct mk_str auth
     struct mk_str path = cut_own_origin(conf, authority, value), prefix = MK_STR("");
     if (!path.p)
         return value;
-    struct mk_str rest = cut_path(path, conf->to.path.p ? conf->to.path : MK_STR(""));
+    struct mk_str rest = cut_path(path, conf->gateway.to.path.p ? conf->gateway.to.path : MK_STR(""));
     if (replaces_prefix(conf) && rest.p) {
         prefix = get_prefix(conf);
         path = rest;
@@ -125,7 +125,8 @@ static struct mk_str replace_value(struct mk_str cookie, struct mk_str value, st
 
 static struct mk_str rewrite_path(const struct proxy_conf *conf, struct mk_str cookie, struct mk_arena *arena)
 {
-    struct mk_str path = find_attribute(cookie, MK_STR("Path")), own = conf->to.path.p ? conf->to.path : MK_STR("");
+    struct mk_str path = find_attribute(cookie, MK_STR("Path")),
+                  own = conf->gateway.to.path.p ? conf->gateway.to.path : MK_STR("");
     struct mk_str rest = path.len && path.p[0] == '/' ? cut_path(path, own) : MK_STR_NONE, prefix = get_prefix(conf);
     if (!replaces_prefix(conf) || !rest.p)
         return cookie;
@@ -167,7 +168,7 @@ static struct mk_str rewrite_domain(const struct proxy_conf *conf, struct mk_str
                                     struct mk_arena *arena)
 {
     struct mk_str domain = find_attribute(cookie, MK_STR("Domain"));
-    bool is_own = is_domain_of(domain, conf->to.authority) || is_domain_of(domain, get_host_name(conf));
+    bool is_own = is_domain_of(domain, conf->gateway.to.authority) || is_domain_of(domain, get_host_name(conf));
     if (!is_own || !is_plain(host) || is_domain_of(domain, host))
         return cookie;
     return replace_value(cookie, domain, host, arena);

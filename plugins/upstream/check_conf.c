@@ -143,9 +143,9 @@ static int parse_statuses(const struct mk_conf_value *value, void *field, struct
 {
     (void)arena;
     for (uint32_t i = 0; i < value->n; i++)
-        if (status_set_add(field, value->words[i]) < 0)
+        if (mk_status_set_add(field, value->words[i]) < 0)
             return refuse(error, "it takes statuses from %d to %d and ranges, as 200-399, and \"%.*s\" is neither",
-                          STATUS_SET_FIRST, STATUS_SET_LAST, MK_STR_ARG(value->words[i]));
+                          MK_STATUS_SET_FIRST, MK_STATUS_SET_LAST, MK_STR_ARG(value->words[i]));
     return 0;
 }
 

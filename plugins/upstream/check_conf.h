@@ -5,9 +5,8 @@
 #ifndef UPSTREAM_CHECK_CONF_H
 #define UPSTREAM_CHECK_CONF_H
 
-#include "status_set.h"
-
 #include <monkey/conf.h>
+#include <monkey/status_set.h>
 
 enum { CHECK_HEADERS_MAX = 16, CHECK_BODY_BYTES_MAX = 65536 };
 
@@ -30,7 +29,7 @@ struct check_conf {
     struct check_what what;
     struct mk_str method, host, text; /* empty: not set */
     struct check_headers headers;
-    struct status_set statuses;
+    struct mk_status_set statuses;
     bool is_tls, tls_verify;
     struct mk_str tls_name, tls_ca;
     int64_t port; /* 0: that of the line `Server` */

@@ -32,7 +32,7 @@ enum check_result check_judge(const struct check_conf *conf, const struct mk_htt
         return is_own_failure(response->err) ? CHECK_NOT_MADE : CHECK_FAILED;
     if (conf->what.kind != CHECK_HTTP)
         return CHECK_PASSED;
-    bool has_status = status_set_has(&conf->statuses, response->status);
+    bool has_status = mk_status_set_has(&conf->statuses, response->status);
     if (has_status && has_text(response->body, conf->text))
         return CHECK_PASSED;
     struct mk_str path = conf->what.path;

@@ -4,9 +4,11 @@
  */
 #include "checks.h"
 
+#include <monkey/target.h>
+
 #include <errno.h>
 
-enum { ERROR_BYTES = 1024, UPDATE_MS = 1000 };
+enum { UPDATE_MS = 1000 };
 
 static bool is_checked(const struct check_group *g)
 {
@@ -151,40 +153,21 @@ int checks_add(struct checks *checks, const struct mk_upstream_group *group, con
 
 /* ── opening ── */
 
-/* Returns the offset of the key that a field of the transport's settings comes from. */
-static size_t find_key(const struct check_conf *conf, size_t field)
-{
-    if (field == offsetof(struct mk_transport_client_conf, ca_file))
-        return offsetof(struct check_conf, tls_ca);
-    return conf->tls_name.len ? offsetof(struct check_conf, tls_name) : offsetof(struct check_conf, is_tls);
-}
-
 static int open_tls(struct check_group *g, struct mk_host *host)
 {
-    static const struct mk_str protocol = MK_STR_INIT("http/1.1");
     const struct check_conf *conf = g->conf;
+    size_t is_tls = offsetof(struct check_conf, is_tls);
+    const struct mk_target_tls_keys keys = {
+        .name = is_tls,
+        .server_name = conf->tls_name.len ? offsetof(struct check_conf, tls_name) : is_tls,
+        .ca = offsetof(struct check_conf, tls_ca),
+    };
     const struct mk_transport_client_conf settings = {
         .server_name = conf->tls_name.len ? conf->tls_name : g->group->conf->name,
         .ca_file = conf->tls_ca,
-        .protocols = &protocol,
-        .n_protocols = 1,
         .skip_verify = !conf->tls_verify,
     };
-    char text[ERROR_BYTES];
-    struct mk_buf error;
-    size_t key = offsetof(struct check_conf, is_tls), field = 0;
-    int err = -EINVAL;
-    mk_buf_init_fixed(&error, text, sizeof(text));
-    const struct mk_transport *tls = mk_generation_transport(mk_host_generation(host), "tls", &error);
-    if (tls) {
-        err = tls->client_open(&settings, &g->client.settings, &field, &error);
-        key = find_key(conf, field);
-    }
-    if (err == -EINVAL)
-        mk_host_error(host, conf, key, 0, "%s", mk_buf_cstr(&error));
-    if (err == 0)
-        g->client.transport = tls;
-    return err;
+    return mk_target_open_tls(host, conf, &keys, &settings, &g->client.transport, &g->client.settings);
 }
 
 /* Finds servers without a port that CheckPort could take the place of. Returns 0 or -EINVAL. */

@@ -34,7 +34,7 @@ int eject_parse(const struct mk_conf_value *value, void *field, struct mk_arena 
     (void)arena;
     *on = (struct eject_on){0};
     for (uint32_t i = 0; i < value->n; i++)
-        if (!parse_kind(value->words[i], on) && status_set_add(&on->statuses, value->words[i]) < 0) {
+        if (!parse_kind(value->words[i], on) && mk_status_set_add(&on->statuses, value->words[i]) < 0) {
             mk_buf_addf(error, "it takes Refused, Timeout, Reset and statuses such as 502-504, not \"%.*s\"",
                         MK_STR_ARG(value->words[i]));
             return -EINVAL;
@@ -45,7 +45,7 @@ int eject_parse(const struct mk_conf_value *value, void *field, struct mk_arena 
 bool eject_is_failure(const struct eject_on *on, uint32_t slower_ms, const struct mk_upstream_outcome *outcome)
 {
     if (!outcome->err)
-        return status_set_has(&on->statuses, outcome->status) || (slower_ms && outcome->head_ms > slower_ms);
+        return mk_status_set_has(&on->statuses, outcome->status) || (slower_ms && outcome->head_ms > slower_ms);
     if (outcome->err == -ETIMEDOUT)
         return on->timeout;
     return outcome->is_connected ? on->reset : on->refused;

@@ -5,14 +5,13 @@
 #ifndef UPSTREAM_EJECT_H
 #define UPSTREAM_EJECT_H
 
-#include "status_set.h"
-
 #include <monkey/conf.h>
+#include <monkey/status_set.h>
 #include <monkey/upstreams.h>
 
 struct eject_on {
     bool refused, timeout, reset;
-    struct status_set statuses;
+    struct mk_status_set statuses;
 };
 
 /* Parses `Refused Timeout Reset 502-504` into a struct eject_on; mk_conf_parse_fn. */

@@ -27,7 +27,7 @@ int retry_parse(const struct mk_conf_value *value, void *field, struct mk_arena 
     uint32_t i = parse_kind(value->words[0], &retry->kind);
     bool is_right = retry->kind != RETRY_OFF || value->n == 1;
     for (; is_right && i < value->n; i++)
-        is_right = status_set_add(&retry->statuses, value->words[i]) == 0;
+        is_right = mk_status_set_add(&retry->statuses, value->words[i]) == 0;
     if (is_right)
         return 0;
     mk_buf_addf(error, "it takes Off, or Connect or Idempotent, and statuses such as 502 503 429");
@@ -40,7 +40,7 @@ bool retry_allows(const struct retry *retry, const struct mk_upstream_tries *tri
     case MK_UPSTREAM_SENT:
         return retry->kind == RETRY_IDEMPOTENT;
     case MK_UPSTREAM_STATUS:
-        return status_set_has(&retry->statuses, tries->status);
+        return mk_status_set_has(&retry->statuses, tries->status);
     default:
         return retry->kind != RETRY_OFF;
     }

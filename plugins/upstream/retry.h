@@ -6,9 +6,8 @@
 #ifndef UPSTREAM_RETRY_H
 #define UPSTREAM_RETRY_H
 
-#include "status_set.h"
-
 #include <monkey/conf.h>
+#include <monkey/status_set.h>
 #include <monkey/upstreams.h>
 
 #include <stdatomic.h>
@@ -17,7 +16,7 @@ enum retry_kind { RETRY_CONNECT, RETRY_IDEMPOTENT, RETRY_OFF };
 
 struct retry {
     uint8_t kind; /* enum retry_kind */
-    struct status_set statuses;
+    struct mk_status_set statuses;
 };
 
 /* Parses `Off`, or `Connect` or `Idempotent` and statuses, into a struct retry; mk_conf_parse_fn. */

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { PREFIX = 2 + sizeof(struct status_set) + 1 };
+enum { PREFIX = 2 + sizeof(struct mk_status_set) + 1 };
 
 static bool has_text(struct mk_str body, struct mk_str text)
 {
@@ -19,7 +19,7 @@ static bool has_text(struct mk_str body, struct mk_str text)
     return found;
 }
 
-static bool has_status(const struct status_set *set, unsigned status)
+static bool has_status(const struct mk_status_set *set, unsigned status)
 {
     return status >= 100 && status < 600 && set->bits[(status - 100) / 64] & UINT64_C(1) << (status - 100) % 64;
 }

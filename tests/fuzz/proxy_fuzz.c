@@ -53,13 +53,13 @@ static struct proxy_conf make_conf(unsigned choice, struct mk_arena *arena)
 {
     static const struct mk_str hosts[] = {MK_STR_INIT("Client"), MK_STR_INIT("Backend"), MK_STR_INIT("app.example:8")};
     struct proxy_conf conf = {
-        .match = {.kind = MK_PATTERN_PREFIX, .text = choice & 1 ? MK_STR("/a") : MK_STR("/")},
-        .to = {.authority = MK_STR("back.example:81"), .path = choice & 2 ? MK_STR("/v") : MK_STR_NONE},
+        .gateway = {.match = {.kind = MK_PATTERN_PREFIX, .text = choice & 1 ? MK_STR("/a") : MK_STR("/")},
+                    .to = {.authority = MK_STR("back.example:81"), .path = choice & 2 ? MK_STR("/v") : MK_STR_NONE},
+                    .keep_alive = 1},
         .strip_prefix = choice & 4,
         .path = choice & 8 ? PROXY_PATH_RAW : PROXY_PATH_NORMALIZED,
         .forwarded = choice >> 4 & 3,
         .host_header = hosts[(choice >> 6) % 3],
-        .keep_alive = 1,
     };
     set_field(&conf, MK_STR("X-Own"), MK_STR("$path-$query"), arena);
     set_field(&conf, MK_STR("X-Agent"), MK_STR("$agent"), arena);
@@ -68,7 +68,7 @@ static struct proxy_conf make_conf(unsigned choice, struct mk_arena *arena)
 
 /* ── heads ── */
 
-static void check_head(struct mk_str head, enum request_body body)
+static void check_head(struct mk_str head, enum mk_gateway_body_kind body)
 {
     struct mk_head_parser parser = {0};
     struct mk_field fields[4 * FIELDS];
@@ -83,7 +83,8 @@ static void check_head(struct mk_str head, enum request_body body)
         codings += mk_str_ieq(name, MK_STR("Transfer-Encoding"));
         own += mk_str_ieq(name, MK_STR("X-Own"));
     }
-    if (hosts != 1 || own > 1 || lengths != (body == REQUEST_BODY_LENGTH) || codings != (body == REQUEST_BODY_CHUNKED))
+    if (hosts != 1 || own > 1 || lengths != (body == MK_GATEWAY_BODY_LENGTH) ||
+        codings != (body == MK_GATEWAY_BODY_CHUNKED))
         abort();
 }
 
@@ -110,9 +111,11 @@ static void write_head(const struct proxy_conf *conf, struct mk_str text)
         mk__request_head_read(&req.parse, fields, text.p, NULL, &req.head) == 0 && mk__request_decode_path(&req) == 0 &&
         req.path.len && req.path.p[0] == '/') {
         mk_buf_init_fixed(&head, storage, sizeof(storage));
-        const struct framing framing = request_framing(&req);
-        if (request_write_head(&head, &req, conf, &upgrade, &framing) == 0)
-            check_head(mk_buf_str(&head), framing.kind);
+        struct mk_gateway_body body = {.kind = MK_GATEWAY_BODY_CHUNKED};
+        if (mk_request_body_length(&req, &body.bytes))
+            body.kind = body.bytes ? MK_GATEWAY_BODY_LENGTH : MK_GATEWAY_BODY_NONE;
+        if (request_write_head(&head, &req, conf, &upgrade, &body) == 0)
+            check_head(mk_buf_str(&head), body.kind);
     }
     mk_arena_release(&req.arena);
 }
@@ -138,7 +141,7 @@ static void rewrite(const struct proxy_conf *conf, struct mk_str value, struct m
         abort();
     if (cookie.len < kept || (kept && memcmp(cookie.p, value.p, kept) != 0) || count(cookie, ';') != count(value, ';'))
         abort();
-    if (cookie.len > value.len + conf->match.text.len + host.len)
+    if (cookie.len > value.len + conf->gateway.match.text.len + host.len)
         abort();
 }
 

@@ -38,7 +38,8 @@ PUBLIC = {
     "address.h": "base", "arena.h": "base", "base64.h": "base", "buf.h": "base", "counters.h": "base",
     "client_table.h": "http", "command.h": "base", "escape.h": "base", "file.h": "base",
     "json.h": "base", "library.h": "base", "list.h": "base", "log.h": "base", "sha1.h": "base", "siphash.h": "base",
-    "status.h": "base", "str.h": "base", "utf8.h": "base", "watched.h": "base",
+    "status.h": "base", "status_set.h": "base",
+    "str.h": "base", "utf8.h": "base", "watched.h": "base",
     "conf.h": "conf",
     "epoch.h": "loop", "loop.h": "loop", "store.h": "loop",
     "dial.h": "net", "transport.h": "net",
@@ -48,8 +49,8 @@ PUBLIC = {
     "embed.h": "server", "file_cache.h": "server", "inspect.h": "server", "monkey.h": "server", "plugin.h": "server",
     "request_ref.h": "server", "pattern.h": "base", "random.h": "base", "time.h": "base", "threads.h": "server",
     "inbox.h": "loop", "log_limit.h": "base", "spool.h": "loop", "upstream.h": "net",
-    "cgi.h": "server", "http_client.h": "http", "source.h": "server", "upstreams.h": "server",
-    "variables.h": "http",
+    "cgi.h": "server", "http_client.h": "http", "source.h": "server", "upstreams.h": "server", "target.h": "server",
+    "gateway.h": "server", "variables.h": "http",
 }
 
 # Headers that are neither ours nor the system's, and where they may appear.

@@ -18,7 +18,7 @@ IN_HEADER = re.compile(r"^static inline [\w \*]*?\bmk__(\w+)\(")
 DECLARATION = re.compile(r"\bmk__(\w+)\(")
 STRUCT = re.compile(r"^struct (?:mk__|mk_)(\w+) \{", re.M)
 
-SHORT = {"websocket": "ws"}
+SHORT = {"gateway": "gw", "websocket": "ws"}
 
 # Functions of struct mk_generation that generation.c cannot have: plugins.h, which they need, includes generation.h.
 KNOWN = {

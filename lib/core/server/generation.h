@@ -37,6 +37,7 @@ enum { MK__PLUGIN_SLOTS = 256 }; /* a power of two */
 struct mk__host_counts;
 struct mk__module;
 struct mk__path_limits;
+struct mk__spools;
 
 struct mk_host {
     struct mk_host *next;
@@ -114,6 +115,7 @@ struct mk_generation {
     uint32_t skipped;          /* those with MK_PLUGIN_STATE_NEEDED, for requests without a host */
     unsigned n_plugins, workers;
     uint8_t plugin_slots[MK_SMALL ? 1 : MK__PLUGIN_SLOTS]; /* indexes by hashed addresses; a wrong one does no harm */
+    struct mk__spools *spools;                             /* for bodies that wait; NULL: no plugin has any */
     bool check_only;                                       /* it is only checked or shown */
     bool one_shot;                                         /* a folder is served, by no program of its own */
     bool stopped;                                          /* the plugins' stops were called */

@@ -17,6 +17,7 @@
 #include "server/path_limits.h"
 #include "server/plugins.h"
 #include "server/skipped_files.h"
+#include "server/spools.h"
 #include "server/transports.h"
 
 #include <assert.h>
@@ -509,6 +510,8 @@ static void stop_generation(struct mk_generation *g)
         host->started = 0;
     }
     mk__plugins_stop(g);
+    if (!MK_SMALL)
+        mk__spools_put(g);
     g->used = g->started = 0;
     g->stopped = true;
 }

@@ -13,6 +13,7 @@
 #include "server/path_limits.h"
 #include "server/plugin_place.h"
 #include "server/autoload.h"
+#include "server/spools.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -47,6 +48,8 @@ static int declare_core(struct mk__conf *conf)
         err = mk__conf_declare(conf, &mk__section_handlers, NULL);
     if (!MK_SMALL && err == 0)
         err = mk__conf_declare(conf, &mk__section_limits, NULL);
+    if (!MK_SMALL && err == 0)
+        err = mk__conf_declare(conf, &mk__section_spool, NULL);
     return err;
 }
 

@@ -5,6 +5,7 @@
 #include "server/worker.h"
 
 #include "server/request_ref.h"
+#include "server/spools.h"
 
 #include <monkey/log.h>
 
@@ -81,6 +82,8 @@ void mk__worker_free(struct mk_worker *worker)
 
 void mk__worker_serve(struct mk_worker *worker)
 {
+    if (!MK_SMALL)
+        mk__spools_serve(worker->generation);
     for (unsigned i = 0; i < worker->started; i++) {
         const struct mk_plugin *plugin = worker->generation->plugins[i];
         if (plugin->worker_serve)

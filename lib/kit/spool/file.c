@@ -4,39 +4,9 @@
  */
 #include "file.h"
 
-#include <monkey/random.h>
-
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <unistd.h>
-
-/* For file systems without O_TMPFILE: the name is one that no other process can guess, and is removed at once. */
-static int make_named(int folder)
-{
-    uint64_t number;
-    char name[32];
-    int err = mk_random(&number, sizeof(number));
-    if (err < 0)
-        return err;
-    snprintf(name, sizeof(name), ".spool-%016" PRIx64, number);
-    int fd = openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return -errno;
-    err = unlinkat(folder, name, 0) < 0 ? -errno : 0;
-    if (err < 0)
-        close(fd);
-    return err < 0 ? err : fd;
-}
-
-int mk__spool_file_make(int folder)
-{
-    int fd = openat(folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd >= 0)
-        return fd;
-    return errno == EOPNOTSUPP || errno == EISDIR ? make_named(folder) : -errno;
-}
 
 int mk__spool_file_write(int fd, const struct mk__spool_block *first, uint64_t at)
 {

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The file of a spool. These functions may wait for a disk: they are called by disk threads, and when a budget is made.
+ * The file of a spool. These functions may wait for a disk: they are called by disk threads.
  */
 #ifndef MK_SPOOL_FILE_H
 #define MK_SPOOL_FILE_H
 
 #include "blocks.h"
 
-/* Makes a file without a name in a folder. Returns a descriptor (close-on-exec) or -errno. */
-int mk__spool_file_make(int folder);
 /* Writes what is in the blocks to the offset `at`. Returns 0 or -errno. */
 int mk__spool_file_write(int fd, const struct mk__spool_block *first, uint64_t at);
 /* Fills the blocks with `n` bytes from the offset `at` on. Returns 0 or -errno: -EIO if the file is shorter. */

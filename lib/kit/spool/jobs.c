@@ -37,14 +37,14 @@ static void write_in_thread(struct mk_job *job)
 {
     struct mk__spool_step *step = MK_CONTAINER_OF(job, struct mk__spool_step, job);
     if (step->fd < 0)
-        step->fd = mk__spool_file_make(step->folder);
+        step->fd = mk_spool_budget_make_file(step->budget);
     step->err = step->fd < 0 ? step->fd : mk__spool_file_write(step->fd, step->blocks.first, step->at);
 }
 
 /* A full disk. The bytes are still in memory, in their place. */
 static void keep_blocks(struct mk_spool *s)
 {
-    mk__spool_budget_release(&s->o.budget->disk, s->step.blocks.bytes);
+    mk_spool_budget_release(s->o.budget, MK_SPOOL_DISK, s->step.blocks.bytes);
     mk__spool_blocks_join(&s->step.blocks, &s->tail);
     s->tail = s->step.blocks;
     s->step.blocks = (struct mk__spool_blocks){0};
@@ -84,8 +84,8 @@ static int reserve_space(struct mk_spool *s)
     struct mk_spool_budget *budget = s->o.budget;
     if (s->file_end - s->freed_to + s->tail.bytes > s->o.file_max)
         return s->o.is_kept ? -EFBIG : MK_AGAIN;
-    s->has_file = s->has_file || (budget->folder >= 0 && mk__spool_budget_reserve(&budget->files, 1));
-    if (s->has_file && mk__spool_budget_reserve(&budget->disk, s->tail.bytes))
+    s->has_file = s->has_file || mk_spool_budget_reserve(budget, MK_SPOOL_FILES, 1);
+    if (s->has_file && mk_spool_budget_reserve(budget, MK_SPOOL_DISK, s->tail.bytes))
         return 0;
     return s->o.disk_is_optional && !s->o.is_kept ? MK_AGAIN : -EDQUOT;
 }
@@ -98,7 +98,7 @@ static void start_write(struct mk_spool *s)
         s->err = err < 0 ? err : s->err;
         return;
     }
-    step->folder = s->o.budget->folder;
+    step->budget = s->o.budget;
     step->at = s->file_end;
     mk__spool_blocks_join(&step->blocks, &s->tail);
     err = submit(s, write_in_thread, finish_write);
@@ -126,7 +126,7 @@ static void release_space(struct mk_spool *s)
     const struct mk__spool_step *step = &s->step;
     uint64_t freed_to = step->truncates ? s->file_end : step->cannot_punch ? s->freed_to : step->punch_to;
     s->cannot_punch |= step->cannot_punch;
-    mk__spool_budget_release(&s->o.budget->disk, freed_to - s->freed_to);
+    mk_spool_budget_release(s->o.budget, MK_SPOOL_DISK, freed_to - s->freed_to);
     s->freed_to = freed_to;
     if (step->truncates)
         s->freed_to = s->read_at = s->file_end = 0;

@@ -30,7 +30,7 @@ bool mk__spool_fits(struct mk_spool *s, size_t n)
     size_t need = get_memory(s) + n + get_read_memory(s);
     if (need <= s->reserved)
         return true;
-    if (need > s->o.memory_max || !mk__spool_budget_reserve(&s->o.budget->memory, need - s->reserved))
+    if (need > s->o.memory_max || !mk_spool_budget_reserve(s->o.budget, MK_SPOOL_MEMORY, need - s->reserved))
         return false;
     s->reserved = need;
     return true;
@@ -43,7 +43,7 @@ void mk__spool_shrink(struct mk_spool *s)
     need = need < least ? least : need;
     if (need >= s->reserved)
         return;
-    mk__spool_budget_release(&s->o.budget->memory, s->reserved - need);
+    mk_spool_budget_release(s->o.budget, MK_SPOOL_MEMORY, s->reserved - need);
     s->reserved = need;
 }
 
@@ -100,11 +100,11 @@ int mk_spool_open(const struct mk_spool_options *options, struct mk_spool **ret)
 {
     size_t least = min_size(MK_SPOOL_MEMORY_MIN, options->memory_max);
     assert(least == MK_SPOOL_MEMORY_MIN || (options->is_kept && !options->file_max));
-    if (!mk__spool_budget_reserve(&options->budget->memory, least))
+    if (!mk_spool_budget_reserve(options->budget, MK_SPOOL_MEMORY, least))
         return -EDQUOT;
     struct mk_spool *s = mk_account_alloc(options->account, sizeof(*s));
     if (!s) {
-        mk__spool_budget_release(&options->budget->memory, least);
+        mk_spool_budget_release(options->budget, MK_SPOOL_MEMORY, least);
         return -ENOMEM;
     }
     *s = (struct mk_spool){.o = *options, .reserved = least, .fd = -1};
@@ -116,10 +116,10 @@ int mk_spool_open(const struct mk_spool_options *options, struct mk_spool **ret)
 void mk__spool_free(struct mk_spool *s)
 {
     struct mk_spool_options o = s->o;
-    mk__spool_budget_release(&o.budget->disk, s->file_end - s->freed_to + s->step.blocks.bytes);
-    mk__spool_budget_release(&o.budget->files, s->has_file);
+    mk_spool_budget_release(o.budget, MK_SPOOL_DISK, s->file_end - s->freed_to + s->step.blocks.bytes);
+    mk_spool_budget_release(o.budget, MK_SPOOL_FILES, s->has_file);
     mk__spool_blocks_release(&s->step.blocks, o.account);
-    mk__spool_budget_release(&o.budget->memory, s->reserved);
+    mk_spool_budget_release(o.budget, MK_SPOOL_MEMORY, s->reserved);
     mk_account_free(o.account, s, sizeof(*s));
     if (o.freed)
         o.freed(o.ctx);

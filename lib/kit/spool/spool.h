@@ -2,7 +2,7 @@
 /*
  * What the files of the spool share:
  *
- *     blocks ◄─ file ◄─ budget ◄─ spool (memory, what comes next) ◄► jobs (the file)
+ *     blocks ◄─ file ◄─ spool (memory, what comes next) ◄► jobs (the file)
  *
  * One job at a time is under way. It sees only its own struct and the blocks in it, which the thread of the loop does
  * not touch meanwhile. Offsets in the file grow until all bytes in it were read, then begin at 0 again:
@@ -14,7 +14,8 @@
 #define MK_SPOOL_SPOOL_H
 
 #include "blocks.h"
-#include "budget.h"
+
+#include <monkey/spool.h>
 
 enum {
     MK__SPOOL_WRITE_MEMORY = MK_SPOOL_WRITE_MAX + MK__SPOOL_BLOCK_STEP, /* what a write allocates at most */
@@ -29,8 +30,9 @@ enum {
 struct mk__spool_step {
     struct mk_job job;
     struct mk__spool_blocks blocks; /* to write, or to fill */
-    int folder, fd;                 /* fd -1: a file is made */
-    uint64_t at;                    /* offset */
+    const struct mk_spool_budget *budget;
+    int fd;      /* -1: a file is made */
+    uint64_t at; /* offset */
     size_t bytes;
     uint64_t punch_from, punch_to; /* equal: nothing */
     bool truncates;                /* all bytes in the file were read */

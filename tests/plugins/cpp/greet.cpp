@@ -21,6 +21,7 @@
 #include <monkey/escape.h>
 #include <monkey/file.h>
 #include <monkey/file_cache.h>
+#include <monkey/gateway.h>
 #include <monkey/header_id.h>
 #include <monkey/http_client.h>
 #include <monkey/inbox.h>
@@ -43,8 +44,10 @@
 #include <monkey/siphash.h>
 #include <monkey/spool.h>
 #include <monkey/status.h>
+#include <monkey/status_set.h>
 #include <monkey/store.h>
 #include <monkey/str.h>
+#include <monkey/target.h>
 #include <monkey/threads.h>
 #include <monkey/time.h>
 #include <monkey/transport.h>

@@ -40,7 +40,7 @@ TEST(targets, mk_test_arena_open, mk_test_arena_close)
         {"unix:/run/auth.sock /verify?x", "localhost", "/verify?x", false, 0},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct forward_target t = {.path = MK_STR_NONE};
+        struct mk_target t = {.path = MK_STR_NONE};
         assert_int_equal(parse(forward_parse_to, rows[i].text, &t), 0);
         assert_str_equal(t.authority, rows[i].authority);
         assert_str_equal(t.path, rows[i].path);
@@ -58,7 +58,7 @@ TEST(wrong_targets, mk_test_arena_open, mk_test_arena_close)
         "unix:",  "unix:/a /b /c", "unix:/a b",  "http://a b/", "https://a:0x/c",
     };
     for (size_t i = 0; i < COUNT(texts); i++) {
-        struct forward_target t = {.path = MK_STR_NONE};
+        struct mk_target t = {.path = MK_STR_NONE};
         if (parse(forward_parse_to, texts[i], &t) != -EINVAL)
             fail_msg("\"%s\" is accepted", texts[i]);
     }
@@ -95,7 +95,7 @@ TEST(header_name, mk_test_arena_open, mk_test_arena_close)
 
 TEST(without_memory, mk_test_arena_open, mk_test_arena_close)
 {
-    struct forward_target t = {.path = MK_STR_NONE};
+    struct mk_target t = {.path = MK_STR_NONE};
     struct forward_names names = {.n = 0};
     struct mk_str name;
     arena.bytes_max = 0;

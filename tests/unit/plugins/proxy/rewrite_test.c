@@ -10,8 +10,8 @@
 static struct proxy_conf make_conf(const char *match, bool strips, const char *to)
 {
     return (struct proxy_conf){
-        .match = {.kind = MK_PATTERN_PREFIX, .text = mk_str_c(match)},
-        .to = {.authority = MK_STR("back.example:81"), .path = to ? mk_str_c(to) : MK_STR_NONE},
+        .gateway = {.match = {.kind = MK_PATTERN_PREFIX, .text = mk_str_c(match)},
+                    .to = {.authority = MK_STR("back.example:81"), .path = to ? mk_str_c(to) : MK_STR_NONE}},
         .strip_prefix = strips,
         .host_header = MK_STR("Client"),
     };

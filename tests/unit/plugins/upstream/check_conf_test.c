@@ -59,8 +59,8 @@ TEST(statuses, mk_test_arena_open, mk_test_arena_close)
         struct check_conf conf = {0};
         assert_int_equal(parse("CheckStatus", &conf, rows[i].value), 0);
         for (unsigned k = 0; k < 4; k++) {
-            assert_true(status_set_has(&conf.statuses, rows[i].has[k]));
-            assert_false(status_set_has(&conf.statuses, rows[i].lacks[k]));
+            assert_true(mk_status_set_has(&conf.statuses, rows[i].has[k]));
+            assert_false(mk_status_set_has(&conf.statuses, rows[i].lacks[k]));
         }
     }
     static const char *const mistakes[] = {"700",     "99",  "600",     "200-", "-200",    "399-200",

@@ -9,9 +9,9 @@ TEST(values)
     struct eject_on on;
     assert_int_equal(parse_words(eject_parse, "Refused Timeout Reset 502-504", &on, NULL), 0);
     assert_true(on.refused && on.timeout && on.reset);
-    assert_true(status_set_has(&on.statuses, 503));
+    assert_true(mk_status_set_has(&on.statuses, 503));
     assert_int_equal(parse_words(eject_parse, "timeout", &on, NULL), 0);
-    assert_true(!on.refused && on.timeout && !on.reset && !status_set_has(&on.statuses, 503));
+    assert_true(!on.refused && on.timeout && !on.reset && !mk_status_set_has(&on.statuses, 503));
     assert_int_equal(parse_words(eject_parse, "Refused 5xx", &on, NULL), -EINVAL);
 }
 

@@ -11,11 +11,11 @@ TEST(values)
     assert_int_equal(retry.kind, RETRY_OFF);
     assert_int_equal(parse_words(retry_parse, "idempotent 502 503", &retry, NULL), 0);
     assert_int_equal(retry.kind, RETRY_IDEMPOTENT);
-    assert_true(status_set_has(&retry.statuses, 503));
+    assert_true(mk_status_set_has(&retry.statuses, 503));
     assert_int_equal(parse_words(retry_parse, "429", &retry, NULL), 0);
     assert_int_equal(retry.kind, RETRY_CONNECT);
-    assert_true(status_set_has(&retry.statuses, 429));
-    assert_false(status_set_has(&retry.statuses, 503));
+    assert_true(mk_status_set_has(&retry.statuses, 429));
+    assert_false(mk_status_set_has(&retry.statuses, 503));
     assert_int_equal(parse_words(retry_parse, "Off 502", &retry, NULL), -EINVAL);
     assert_int_equal(parse_words(retry_parse, "Always", &retry, NULL), -EINVAL);
     assert_int_equal(parse_words(retry_parse, "502 Connect", &retry, NULL), -EINVAL);

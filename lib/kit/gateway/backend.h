@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The connections of a thread to the backends, which last over reloads. One is lent to one exchange at a time, and is
+ * kept idle between two of them.
+ *
+ *     mk__gw_backend_hold ─► take_idle or add ─► (exchange) ─► keep or close ─► mk__gw_backend_release
+ *
+ * All in the thread of the loop.
+ */
+#ifndef MK_GATEWAY_BACKEND_H
+#define MK_GATEWAY_BACKEND_H
+
+#include "pipes.h"
+#include "route.h"
+
+enum { MK__GW_BUFFER_BYTES = 65536, MK__GW_BUCKETS = 64 };
+
+/* What is kept for a thread. */
+struct mk__gw_thread {
+    struct mk_thread base;
+    struct mk_gateway *gateway;
+    struct mk_account *account;
+    char *buffer;                                  /* for one callback at a time; NULL until it is needed */
+    struct mk_field fields[MK_GATEWAY_FIELDS_MAX]; /* likewise */
+    struct mk_list backends[MK__GW_BUCKETS];       /* struct mk__gw_backend */
+    struct mk_list orphans;                        /* struct mk__gw_orphan */
+    unsigned n_orphans, n_backends;
+    struct mk_list bound;                /* idle connections that belong to a client (bound.h) */
+    struct mk__gw_pipes pipes;           /* as long as there are backends */
+    struct mk_thread_call shed;          /* closes idle connections */
+    const struct mk_worker *last_worker; /* of the thread, when it has ended */
+    _Atomic bool is_shedding;            /* the call is under way */
+};
+
+extern const struct mk_thread_type mk__gw_thread_type;
+
+static inline struct mk__gw_thread *mk__gw_thread_of(struct mk_thread *base)
+{
+    return MK_CONTAINER_OF(base, struct mk__gw_thread, base);
+}
+
+/* Returns a worker of the thread, for counters. */
+const struct mk_worker *mk__gw_thread_get_worker(const struct mk__gw_thread *t);
+/* Returns the buffer of MK__GW_BUFFER_BYTES, or NULL without memory. */
+char *mk__gw_thread_get_buffer(struct mk__gw_thread *t);
+/* Closes the idle connections of the thread. In it. */
+void mk__gw_thread_shed(struct mk__gw_thread *t);
+/* Closes the idle connections of all threads. Any thread. */
+void mk__gw_threads_shed(struct mk_threads *all);
+
+struct mk__gw_backend_conn;
+struct mk__gw_bound;
+
+/* Receives the events of a connection that is lent, a set of EPOLLIN, EPOLLOUT, EPOLLRDHUP, EPOLLHUP and EPOLLERR. */
+typedef void (*mk__gw_backend_conn_fn)(void *user, uint32_t events);
+
+/* A connection. It is watched once, edge-triggered, for its whole life. */
+struct mk__gw_backend_conn {
+    struct mk_event event;
+    struct mk_io io;
+    bool is_drained; /* there is nothing to read now */
+    bool is_ending;  /* the backend has ended its side, or the connection has failed */
+    bool is_reused;
+    bool is_bound; /* to a connection of a client, by its login or the preamble: it is not kept for others */
+    struct mk__gw_backend *backend;
+    struct mk_list node; /* while it is idle */
+    union {              /* likewise */
+        uint64_t idle_since_ms;
+        struct mk__gw_bound *bound; /* if it is bound; `fn` closes it when it ends */
+    };
+    struct mk_list bound_node; /* likewise */
+    mk__gw_backend_conn_fn fn; /* while it is lent */
+    void *user;
+};
+
+/* What makes a connection one that an exchange may use, and how long it is kept. */
+struct mk__gw_backend {
+    struct mk_list node;
+    const struct mk_upstreams *upstreams; /* of the holds, as the next */
+    struct mk_upstream_server *server;    /* of a group; NULL: none */
+    struct mk__gw_thread *thread;
+    const struct mk__gw_tally *tally;
+    struct mk_list idle; /* the newest last */
+    struct mk_timer timer;
+    unsigned n_idle, n_bound, refs, n_used; /* used: holds */
+    uint32_t keep_alive, keep_alive_timeout_ms;
+    uint64_t hash;
+    struct mk_str key;      /* of the route and the server, and the preamble */
+    struct mk_str preamble; /* the bytes that each connection begins with, before its handshake */
+    char key_bytes[];
+};
+
+/*
+ * Finds or makes the backend of a section whose connections begin with `preamble`, which may be empty, and holds it.
+ * `server`: that of the group of the section, which counts the holds; NULL: it has none. Returns NULL without memory.
+ */
+struct mk__gw_backend *mk__gw_backend_hold(struct mk__gw_thread *t, const struct mk_gateway_route *route,
+                                           struct mk_upstream_server *server, struct mk_str preamble);
+/* The request is not with the server any more; the hold lasts until mk__gw_backend_put(). */
+void mk__gw_backend_end_use(struct mk__gw_backend *b);
+/* Ends a hold. A backend that nothing holds lasts as long as it has idle connections. */
+void mk__gw_backend_release(struct mk__gw_backend *b);
+/* Ends a reference (`refs`), which holds the backend without a request for it. */
+void mk__gw_backend_put(struct mk__gw_backend *b);
+
+/* Lends the connection that was kept last, if that was less than `age_ms` ago; NULL: there is none. */
+struct mk__gw_backend_conn *mk__gw_backend_take_idle(struct mk__gw_backend *b, uint64_t age_ms);
+/*
+ * Lends a new connection, on a descriptor that it takes over; its handshake is the caller's. Returns 0 or -errno, and
+ * the descriptor is closed.
+ */
+int mk__gw_backend_add(struct mk__gw_backend *b, int fd, const struct mk__gw_client *client, struct mk_worker *worker,
+                       struct mk__gw_backend_conn **ret);
+/*
+ * Reads. Returns the number of bytes, 0 at the end, or -errno: after -EAGAIN, `fn` is called when there is more. Makes
+ * no call if there is nothing to read.
+ */
+ssize_t mk__gw_backend_read(struct mk__gw_backend_conn *c, void *to, size_t size);
+/* The same, into a pipe that is empty; of a connection without TLS. */
+ssize_t mk__gw_backend_splice(struct mk__gw_backend_conn *c, struct mk__gw_pipe *to, size_t size);
+/*
+ * Ends the loan: keeps the connection for others, or closes it. One whose end, or bytes, are there already is closed:
+ * they would become the response to the next request.
+ */
+void mk__gw_backend_keep(struct mk__gw_backend_conn *c);
+void mk__gw_backend_close(struct mk__gw_backend_conn *c);
+
+#endif

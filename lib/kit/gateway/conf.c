@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Reads the values of keys that sections of several plugins have (<monkey/gateway.h>).
+ */
+#include <monkey/gateway.h>
+#include <monkey/spool.h>
+
+#include <errno.h>
+
+const char *const mk_gateway_leave_names[] = {"Cancel", "Finish", NULL};
+
+static int fail(struct mk_buf *error, const char *sentence)
+{
+    mk_buf_addf(error, "%s", sentence);
+    return -EINVAL;
+}
+
+/* Parses 100, 100B, 256K, 64M or 1G. Returns false if it is no size. */
+static bool parse_size(struct mk_str word, uint64_t *ret)
+{
+    static const struct {
+        char suffix;
+        unsigned shift;
+    } units[] = {{'B', 0}, {'K', 10}, {'M', 20}, {'G', 30}};
+    unsigned shift = 0, with_suffix = 0;
+    for (size_t i = 0; i < MK_COUNT_OF(units) && word.len; i++)
+        if (word.p[word.len - 1] == units[i].suffix) {
+            shift = units[i].shift;
+            with_suffix = 1;
+        }
+    if (!mk_str_u64(mk_str(word.p, word.len - with_suffix), UINT64_C(1) << (50 - shift), ret))
+        return false;
+    *ret <<= shift;
+    return true;
+}
+
+static bool is_off(const struct mk_conf_value *value)
+{
+    return value->n == 1 && mk_str_ieq(value->text, MK_STR("Off"));
+}
+
+int mk_gateway_parse_buffer(const struct mk_conf_value *value, void *field, struct mk_arena *arena,
+                            struct mk_buf *error)
+{
+    enum { MEMORY_MAX = 64 << 20 };
+    struct mk_gateway_buffer *buffer = field;
+    struct mk_gateway_buffer sizes = {0};
+    (void)arena;
+    if (is_off(value))
+        return 0;
+    if (value->n < 1 || value->n > 2 || !parse_size(value->words[0], &sizes.memory_bytes) ||
+        (value->n == 2 && !parse_size(value->words[1], &sizes.file_bytes)))
+        return fail(error, "it takes a size in memory and one in a file, such as `256K 64M`, or Off");
+    if (sizes.memory_bytes < MK_SPOOL_MEMORY_MIN || sizes.memory_bytes > MEMORY_MAX)
+        return fail(error, "the size in memory is from 128K to 64M");
+    *buffer = sizes;
+    return 0;
+}
+
+int mk_gateway_parse_spool(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    uint64_t *bytes = field;
+    (void)arena;
+    if (is_off(value))
+        return 0;
+    if (value->n == 1 && mk_str_ieq(value->text, MK_STR("On"))) {
+        *bytes = UINT64_MAX;
+        return 0;
+    }
+    if (value->n != 1 || !parse_size(value->text, bytes) || !*bytes)
+        return fail(error, "it takes On, Off, or the length of the longest body, such as 64M");
+    return 0;
+}
+
+int mk_gateway_parse_intercept(const struct mk_conf_value *value, void *field, struct mk_arena *arena,
+                               struct mk_buf *error)
+{
+    enum { ERRORS_FIRST = 400 };
+    struct mk_status_set set = {0};
+    (void)arena;
+    if (value->n == 1 && mk_str_ieq(value->text, MK_STR("On")))
+        return mk_status_set_add(field, MK_STR("400-599"));
+    for (uint32_t i = 0; i < value->n && !is_off(value); i++)
+        if (mk_status_set_add(&set, value->words[i]) < 0)
+            return fail(error, "it takes On, Off, or statuses from 400 to 599");
+    for (unsigned status = MK_STATUS_SET_FIRST; status < ERRORS_FIRST; status++)
+        if (mk_status_set_has(&set, status))
+            return fail(error, "it takes On, Off, or statuses from 400 to 599");
+    *(struct mk_status_set *)field = set;
+    return 0;
+}
+
+void mk_gateway_conf_finish(struct mk_gateway_conf *conf)
+{
+    conf->limits = (struct mk_response_limits){
+        .head_bytes_max = (uint16_t)conf->response_head_bytes_max,
+        .fields_max = MK_GATEWAY_FIELDS_MAX,
+        .chunked = {.line_bytes_max = 4096,
+                    .ext_bytes_total_max = 65536,
+                    .trailer_bytes_max = 8192,
+                    .trailer_count_max = 64},
+    };
+}

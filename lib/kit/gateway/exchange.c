@@ -1,0 +1,541 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The exchange with a backend. Both directions run at the same time:
+ *
+ *     MK__GW_DIALING ─► HANDSHAKE (of TLS) ─► WAITING (the request is being sent, the response awaited) ─► MK__GW_BODY
+ * ─► MK__GW_OVER │           │                      │ a kept connection that ends before the first byte: a new one │
+ *        └───────────┴──────────────────────┼──► 502, 504                                         cut ◄────┘
+ *                                           └──► a tunnel (tunnel.h), if the backend does an upgrade
+ *
+ * All events of the connection and of timers come here; exchange_server.c chooses the server, exchange_up.c sends the
+ * request, exchange_down.c reads the response. The struct lasts as long as the server's exchange, but not as long as a
+ * tunnel, which needs less memory.
+ */
+#include "exchange.h"
+
+#include "bound.h"
+#include "failure.h"
+#include "orphan.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <sys/epoll.h>
+
+enum {
+    FRESH_MS = 1000,    /* how long a connection may have been idle for a request that cannot be repeated */
+    REASON_BYTES = 512, /* of a transport, or of a failure */
+};
+
+static void connect_backend(struct mk__gw_exchange *x);
+
+/* ── the end ── */
+
+/* Tells the backend that nothing more is wanted, if its protocol can say so between what it has got. */
+static void send_abort(struct mk__gw_exchange *x)
+{
+    struct mk_str abort = x->call.protocol->abort;
+    const struct iovec vec = {.iov_base = (char *)(uintptr_t)abort.p, .iov_len = abort.len};
+    if (abort.len && x->up.is_sent && !x->up.is_refused && !mk__gw_upload_is_blocked(&x->up) && !x->down.has_ended)
+        x->conn->io.transport->write(&x->conn->io, &vec, 1, 0); /* the end of the connection says the same */
+}
+
+static void drop_conn(struct mk__gw_exchange *x)
+{
+    if (x->conn)
+        send_abort(x);
+    if (x->conn)
+        mk__gw_backend_close(x->conn);
+    x->conn = NULL;
+}
+
+static void end_waits(struct mk__gw_exchange *x)
+{
+    x->phase = MK__GW_OVER;
+    mk_timer_cancel(&x->timer);
+    mk_dial_cancel(&x->dial);
+    if (x->route->group)
+        x->route->upstreams->cancel(&x->wait);
+    mk__gw_received_release(&x->received);
+}
+
+static void keep_conn(struct mk__gw_exchange *x)
+{
+    if (x->conn->is_bound)
+        mk__gw_bound_keep(x->req, x->conn);
+    else
+        mk__gw_backend_keep(x->conn);
+}
+
+void mk__gw_exchange_finish(struct mk__gw_exchange *x)
+{
+    end_waits(x);
+    mk__gw_report_end(&x->report);
+    if (x->conn && mk__gw_upload_is_done(&x->up) && mk__gw_download_keeps_conn(&x->down))
+        keep_conn(x);
+    else if (x->conn)
+        mk__gw_backend_close(x->conn);
+    x->conn = NULL;
+    mk__gw_exchange_end_use(x);
+}
+
+void mk__gw_exchange_free(struct mk__gw_exchange *x)
+{
+    end_waits(x);
+    drop_conn(x);
+    mk__gw_upload_release(&x->up);
+    mk__gw_download_release(&x->down);
+    mk__gw_buffer_release(&x->buffer);
+    if (x->pipe)
+        mk__gw_pipe_put(x->pipe);
+    if (x->report.tally)
+        mk__gw_tally_add(x->report.tally, MK__GW_TALLY_SENT_BYTES, mk__gw_thread_get_worker(x->thread),
+                         (int64_t)x->up.sent_bytes);
+    mk__gw_exchange_end_use(x);
+    if (x->backend)
+        mk__gw_backend_put(x->backend);
+    mk_account_free(x->thread->account, x, sizeof(*x) + x->call.protocol->state_bytes);
+}
+
+/* With `OnClientLeave Finish` a request that the backend has, or will have as a whole, is brought to its end. */
+static void abandon(struct mk__gw_exchange *x)
+{
+    bool is_whole = x->up.is_sent && (mk__gw_upload_is_taken(&x->up) || x->received.spooled);
+    if (x->conf->client_leave != MK_GATEWAY_LEAVE_FINISH || !x->conn || x->phase < MK__GW_WAITING ||
+        x->phase == MK__GW_OVER || !is_whole || x->up.is_refused || x->buffer.is_live || x->call.is_upgrade)
+        return;
+    const struct mk__gw_orphan_parts parts = {.worker = mk_request_worker(x->req),
+                                              .call = &x->call,
+                                              .conn = x->conn,
+                                              .up = &x->up,
+                                              .received = &x->received,
+                                              .down = &x->down,
+                                              .has_head = x->phase == MK__GW_BODY,
+                                              .deadline_ms = x->deadline_ms};
+    if (!mk__gw_orphan_adopt(&parts))
+        return;
+    x->conn = NULL;
+    x->backend = NULL;
+    x->uses_backend = false;
+}
+
+/* The exchange of the server ends, complete or not. */
+static void release(void *arg)
+{
+    struct mk__gw_owner *owner = arg;
+    if (owner->exchange) {
+        abandon(owner->exchange);
+        mk__gw_exchange_free(owner->exchange);
+    }
+    mk__gw_tunnel_release(&owner->tunnel);
+}
+
+void mk__gw_exchange_reject(struct mk__gw_exchange *x, int status)
+{
+    end_waits(x);
+    drop_conn(x);
+    mk__gw_exchange_end_use(x);
+    mk_response_error(x->req, status);
+}
+
+/* ── failures ── */
+
+void mk__gw_exchange_respond_failure(struct mk__gw_exchange *x, int status, const char *type, struct mk_str details)
+{
+    char storage[2 * REASON_BYTES + 128];
+    struct mk_buf value;
+    struct mk_request *req = x->req;
+    mk_buf_init_fixed(&value, storage, sizeof(storage));
+    mk__gw_failure_write(&value, type, details);
+    mk__gw_exchange_reject(x, status);
+    mk_response_header(req, MK_STR("Proxy-Status"), mk_buf_str(&value));
+}
+
+bool mk__gw_exchange_can_resend(const struct mk__gw_exchange *x)
+{
+    return !x->up.body_begun || x->received.spooled;
+}
+
+/* No byte of a response has come, and the request can be sent once more. */
+static bool is_unanswered(const struct mk__gw_exchange *x)
+{
+    return !x->down.has_begun && mk__gw_exchange_can_resend(x);
+}
+
+/*
+ * A kept connection may have ended just before it was used: the request goes to a new one, if it may be repeated
+ * (RFC 9110 section 9.2.2).
+ */
+static bool can_retry(const struct mk__gw_exchange *x, int err)
+{
+    return x->phase == MK__GW_WAITING && x->conn && x->conn->is_reused && (err == -EPIPE || err == -ECONNRESET) &&
+           is_unanswered(x) && (x->is_idempotent || !x->up.is_sent);
+}
+
+/* Has the transport describe an error of its own. Returns its type; NULL: it is not one, or a timeout or the like. */
+static const char *describe_failure(const struct mk__gw_exchange *x, const struct mk__gw_failure *f, int err,
+                                    struct mk_buf *reason)
+{
+    bool is_own = x->conn && (x->phase == MK__GW_HANDSHAKE || x->down.has_failed);
+    if (!is_own || f->status != 502 || !x->conn->io.transport->describe_error)
+        return NULL;
+    return x->conn->io.transport->describe_error(&x->conn->io, err, reason);
+}
+
+/* To another server, if there is one: this one may be about to end. */
+static void retry(struct mk__gw_exchange *x)
+{
+    x->tries.loss = MK_UPSTREAM_KEPT_ENDED;
+    if (!x->route->group || mk__gw_exchange_choose_server(x) != 0) /* without another one it stays */
+        mk__gw_report_retry(&x->report, MK_UPSTREAM_KEPT_ENDED);
+    drop_conn(x);
+    x->is_retry = true;
+    mk__gw_exchange_up_rewind(x);
+    connect_backend(x);
+}
+
+/* Tells whether the failure is one of this process, and not of the backend. */
+static bool is_own_failure(int err)
+{
+    return err == -ENOMEM || err == -EMFILE || err == -ENFILE || err == -EDQUOT;
+}
+
+/* Another server of the group gets the request, if this one has none of it, or it may be repeated. */
+static bool try_other_server(struct mk__gw_exchange *x)
+{
+    bool is_free = x->is_idempotent && is_unanswered(x);
+    bool can_repeat = x->phase == MK__GW_WAITING && (is_free || (x->down.is_refused && mk__gw_exchange_can_resend(x)));
+    x->tries.loss = x->phase == MK__GW_WAITING ? MK_UPSTREAM_SENT : MK_UPSTREAM_NOT_REACHED;
+    if (!x->route->group || x->phase == MK__GW_QUEUED || (x->phase >= MK__GW_WAITING && !can_repeat) ||
+        mk_loop_now_ms(x->loop) >= x->deadline_ms)
+        return false;
+    mk_dial_cancel(&x->dial);
+    int r = mk__gw_exchange_choose_server(x);
+    if (r == 0)
+        mk__gw_exchange_connect_server(x);
+    else if (r == MK_AGAIN)
+        mk__gw_exchange_touch(x);
+    return r >= 0;
+}
+
+/* Tells whether the exchange waits for the backend, and not for the client: with a Deadline either may take too long.
+ */
+static bool is_backends_turn(const struct mk__gw_exchange *x)
+{
+    if (x->phase == MK__GW_WAITING)
+        return mk__gw_upload_is_blocked(&x->up) || mk__gw_upload_is_taken(&x->up);
+    return x->phase < MK__GW_WAITING || x->awaits_backend;
+}
+
+/* What waits for the client comes before the cut, which its reader makes then. */
+static void cut_response(struct mk__gw_exchange *x)
+{
+    end_waits(x);
+    drop_conn(x);
+    mk__gw_exchange_end_use(x);
+    if (mk__gw_buffer_has_bytes(&x->buffer) || x->pipe)
+        mk_response_wake(x->req);
+    else
+        mk_response_abort(x->req);
+}
+
+void mk__gw_exchange_fail(struct mk__gw_exchange *x, int err)
+{
+    char storage[REASON_BYTES];
+    struct mk_buf reason;
+    assert(err < 0);
+    if (x->phase == MK__GW_OVER)
+        return;
+    if (can_retry(x, err)) {
+        retry(x);
+        return;
+    }
+    if (!is_own_failure(err) && (err != -ETIMEDOUT || is_backends_turn(x)))
+        mk__gw_exchange_report_error(x, err);
+    if (try_other_server(x))
+        return;
+    const struct mk__gw_failure *f = mk__gw_failure_find(x->phase < MK__GW_WAITING, err);
+    mk_buf_init_fixed(&reason, storage, sizeof(storage));
+    const char *type = describe_failure(x, f, err, &reason);
+    if (!type)
+        mk_buf_addf(&reason, "%s", f->text ? f->text : x->phase < MK__GW_WAITING ? mk_dial_error(err) : strerror(-err));
+    mk__gw_report_failure(&x->report, err);
+    const char *advice = x->phase < MK__GW_WAITING && x->call.protocol->advise ? x->call.protocol->advise(err) : NULL;
+    mk_request_log(x->req, MK_LOG_ERROR, "%s: %.*s: %s%s%s", x->call.protocol->name, MK_STR_ARG(x->conf->to.text),
+                   mk_buf_cstr(&reason), advice ? ": " : "", advice ? advice : "");
+    if (x->phase != MK__GW_BODY) {
+        mk__gw_exchange_respond_failure(x, f->status, type ? type : f->type, type ? mk_buf_str(&reason) : MK_STR_NONE);
+        return;
+    }
+    cut_response(x);
+}
+
+/* ── timeouts ── */
+
+/* How long the present wait may last; 0: what it waits for is the client, which the server watches. */
+static uint32_t get_wait_ms(const struct mk__gw_exchange *x)
+{
+    if (x->phase == MK__GW_QUEUED)
+        return 0; /* the group ends that */
+    if (x->phase < MK__GW_WAITING)
+        return x->conf->connect_timeout_ms;
+    if (x->phase == MK__GW_WAITING && mk__gw_upload_is_blocked(&x->up))
+        return x->conf->send_timeout_ms;
+    if (x->phase == MK__GW_WAITING && (mk__gw_upload_is_taken(&x->up) || !x->is_invited))
+        return x->conf->response_timeout_ms;
+    return x->phase == MK__GW_BODY && x->awaits_backend ? x->conf->read_timeout_ms : 0;
+}
+
+static uint64_t get_end_ms(const struct mk__gw_exchange *x)
+{
+    return x->wait_end_ms < x->deadline_ms ? x->wait_end_ms : x->deadline_ms;
+}
+
+static void arm_timer(struct mk__gw_exchange *x, uint64_t now)
+{
+    uint64_t end = get_end_ms(x);
+    if (end == UINT64_MAX || (x->timer_ms && x->timer_ms <= end))
+        return; /* it looks at the end when it fires */
+    x->timer_ms = end;
+    mk_timer_arm(x->loop, &x->timer, end > now ? (uint32_t)(end - now) : 0);
+}
+
+void mk__gw_exchange_touch(struct mk__gw_exchange *x)
+{
+    uint64_t now = mk_loop_now_ms(x->loop);
+    uint32_t wait = get_wait_ms(x);
+    x->wait_end_ms = wait ? now + wait : UINT64_MAX;
+    if (x->phase != MK__GW_OVER)
+        arm_timer(x, now);
+}
+
+static void on_timer(struct mk_timer *timer)
+{
+    struct mk__gw_exchange *x = MK_CONTAINER_OF(timer, struct mk__gw_exchange, timer);
+    uint64_t now = mk_loop_now_ms(x->loop);
+    x->timer_ms = 0;
+    if (!get_wait_ms(x))
+        x->wait_end_ms = UINT64_MAX; /* what it waited for has come */
+    if (get_end_ms(x) <= now)
+        mk__gw_exchange_fail(x, -ETIMEDOUT);
+    else
+        arm_timer(x, now);
+}
+
+/* ── the connection ── */
+
+static void begin_request(struct mk__gw_exchange *x)
+{
+    enum mk_response_to to = mk_request_method(x->req) == MK_HEAD ? MK_RESPONSE_TO_HEAD : MK_RESPONSE_TO_OTHER;
+    if (x->phase == MK__GW_HANDSHAKE)
+        mk__gw_report_ready(&x->report, mk_loop_now_us(x->loop) - x->dialed_us);
+    x->phase = MK__GW_WAITING;
+    x->sent_ms = mk_loop_now_ms(x->loop);
+    mk__gw_report_connected(&x->report);
+    mk__gw_download_begin(&x->down, &x->call, to);
+    mk__gw_exchange_up_begin(x);
+    mk__gw_exchange_touch(x);
+}
+
+/* Bytes that come with the end of the handshake are read behind the request. */
+static void continue_handshake(struct mk__gw_exchange *x)
+{
+    int r = x->conn->io.transport->handshake(&x->conn->io);
+    if (r == 0)
+        begin_request(x);
+    else if (r != -EAGAIN && r != -EINPROGRESS)
+        mk__gw_exchange_fail(x, r);
+}
+
+static void on_conn_event(void *user, uint32_t events)
+{
+    struct mk__gw_exchange *x = user;
+    if (x->phase == MK__GW_HANDSHAKE)
+        continue_handshake(x);
+    if (x->phase == MK__GW_HANDSHAKE)
+        return;
+    if (x->conn && events & EPOLLOUT)
+        mk__gw_exchange_up_resume(x);
+    if (x->conn && events & ~(uint32_t)EPOLLOUT)
+        mk__gw_exchange_down_resume(x);
+}
+
+static void use_conn(struct mk__gw_exchange *x, struct mk__gw_backend_conn *c)
+{
+    x->conn = c;
+    c->fn = on_conn_event;
+    c->user = x;
+}
+
+static void dial_backend(struct mk__gw_exchange *x);
+
+/* There was no descriptor: idle connections of this thread give theirs. Returns whether to dial again. */
+static bool can_redial(struct mk__gw_exchange *x, int err)
+{
+    if ((err != -EMFILE && err != -ENFILE) || x->is_redial)
+        return false;
+    x->is_redial = true;
+    mk__gw_thread_shed(x->thread);
+    return true;
+}
+
+static void on_dial(struct mk_dial *dial, int fd)
+{
+    struct mk__gw_exchange *x = MK_CONTAINER_OF(dial, struct mk__gw_exchange, dial);
+    struct mk__gw_backend_conn *c = NULL;
+    if (fd >= 0 || fd == -EMFILE || fd == -ENFILE)
+        mk_worker_note_descriptor(mk_request_worker(x->req), fd);
+    if (can_redial(x, fd)) {
+        dial_backend(x);
+        return;
+    }
+    int err = fd < 0 ? fd : mk__gw_backend_add(x->backend, fd, x->client, mk_request_worker(x->req), &c);
+    if (err < 0) {
+        mk__gw_exchange_fail(x, err);
+        return;
+    }
+    mk__gw_report_opened(&x->report);
+    use_conn(x, c);
+    x->phase = MK__GW_HANDSHAKE;
+    continue_handshake(x);
+}
+
+static void dial_backend(struct mk__gw_exchange *x)
+{
+    const struct mk_dial_options options = {.timeout_ms = x->conf->connect_timeout_ms, .local = x->conf->source};
+    x->phase = MK__GW_DIALING;
+    x->dialed_us = mk_loop_now_us(x->loop);
+    mk_dial_start(&x->dial, x->loop, x->backend->server ? x->backend->server->target : x->conf->to.dial, &options,
+                  on_dial);
+    mk__gw_exchange_touch(x);
+}
+
+static void connect_backend(struct mk__gw_exchange *x)
+{
+    bool can_repeat = x->is_idempotent && (x->body.kind == MK_GATEWAY_BODY_NONE || x->body.is_received);
+    struct mk__gw_backend_conn *c = x->is_retry ? NULL : mk__gw_bound_take(x->req, x->backend);
+    if (!c && !x->is_retry)
+        c = mk__gw_backend_take_idle(x->backend, can_repeat ? UINT64_MAX : FRESH_MS);
+    if (c) {
+        use_conn(x, c);
+        begin_request(x);
+        return;
+    }
+    dial_backend(x);
+}
+
+/* Makes an exchange that ends with that of the server. Returns NULL without memory. */
+static struct mk__gw_exchange *make_exchange(struct mk_request *req, const struct mk_gateway_route *route,
+                                             struct mk__gw_thread *t)
+{
+    size_t state_bytes = route->protocol->state_bytes;
+    struct mk__gw_owner *owner = mk_arena_zalloc(mk_request_arena(req), sizeof(*owner));
+    if (!owner || mk_arena_defer(mk_request_arena(req), release, owner) < 0)
+        return NULL;
+    struct mk__gw_exchange *x = mk_account_alloc(t->account, sizeof(*x) + state_bytes);
+    owner->exchange = x;
+    if (!x)
+        return NULL;
+    *x = (struct mk__gw_exchange){.owner = owner,
+                                  .req = req,
+                                  .route = route,
+                                  .conf = route->conf,
+                                  .client = route->client,
+                                  .thread = t,
+                                  .loop = mk_request_loop(req)};
+    x->call = (struct mk_gateway_call){.req = req, .protocol = route->protocol, .conf = x->conf, .state = x->state};
+    memset(x->state, 0, state_bytes);
+    mk_timer_init(&x->timer, on_timer);
+    mk__gw_buffer_init(&x->buffer, req, mk__gw_exchange_down_fill);
+    return x;
+}
+
+void mk__gw_exchange_connect_server(struct mk__gw_exchange *x)
+{
+    x->is_retry = x->is_redial = false;
+    mk__gw_exchange_up_rewind(x);
+    connect_backend(x);
+}
+
+void mk__gw_exchange_reject_group(struct mk__gw_exchange *x, int err)
+{
+    bool is_full = err == -EBUSY || err == -ETIMEDOUT;
+    if (err == -ENOMEM) {
+        mk__gw_exchange_reject(x, 503);
+        return;
+    }
+    mk_request_log(x->req, MK_LOG_ERROR, "%s: %.*s: %s", x->call.protocol->name, MK_STR_ARG(x->conf->to.text),
+                   !is_full        ? "no server of the group can be used"
+                   : err == -EBUSY ? "all servers of the group have MaxConnections, and Queue is full"
+                                   : "no server of the group had room within QueueTimeout");
+    mk__gw_exchange_respond_failure(x, 503, is_full ? "connection_limit_reached" : "destination_unavailable",
+                                    MK_STR_NONE);
+}
+
+void mk__gw_exchange_connect(struct mk__gw_exchange *x)
+{
+    uint32_t deadline_ms = x->conf->deadline_ms;
+    x->deadline_ms = deadline_ms ? mk_loop_now_ms(x->loop) + deadline_ms : UINT64_MAX;
+    if (!x->body.is_received)
+        mk_request_hold_continue(x->req);
+    int r = mk__gw_exchange_choose_server(x);
+    if (r == 0)
+        connect_backend(x);
+    else if (r == MK_AGAIN)
+        mk__gw_exchange_touch(x);
+    else
+        mk__gw_exchange_reject_group(x, r);
+}
+
+/* ── the beginning ── */
+
+/* Returns how the body is sent, when it is sent as it comes. */
+static struct mk_gateway_body get_body(struct mk_request *req)
+{
+    struct mk_gateway_body body = {.kind = MK_GATEWAY_BODY_CHUNKED};
+    if (!mk_request_body_length(req, &body.bytes))
+        return body;
+    bool has_length = body.bytes || mk_request_header(req, MK_HEADER_CONTENT_LENGTH).p;
+    body.kind = has_length ? MK_GATEWAY_BODY_LENGTH : MK_GATEWAY_BODY_NONE;
+    return body;
+}
+
+/* RFC 9110 section 9.2.2. */
+static bool is_idempotent(struct mk_request *req)
+{
+    static const uint32_t idempotent =
+        1u << MK_GET | 1u << MK_HEAD | 1u << MK_PUT | 1u << MK_DELETE | 1u << MK_OPTIONS | 1u << MK_TRACE;
+    return idempotent >> mk_request_method(req) & 1;
+}
+
+static void begin_exchange(struct mk__gw_exchange *x)
+{
+    struct mk_request *req = x->req;
+    x->body = get_body(req);
+    x->is_idempotent = is_idempotent(req);
+    x->is_invited = !mk_request_expects_continue(req);
+    if (x->conf->client_leave == MK_GATEWAY_LEAVE_CANCEL)
+        mk_request_end_with_client(req);
+    int status = x->call.protocol->begin ? x->call.protocol->begin(&x->call) : 0;
+    if (status) {
+        mk_response_error(req, status);
+        return;
+    }
+    mk__gw_report_begin(&x->report, req, x->route);
+    if (mk__gw_exchange_up_needs_receiving(x))
+        mk__gw_exchange_up_receive(x);
+    else
+        mk__gw_exchange_connect(x);
+}
+
+void mk_gateway_pass(struct mk_request *req, const struct mk_gateway_route *route, const void *arg)
+{
+    const struct mk_thread_worker *w = mk_worker_state(mk_request_worker(req), route->gateway->type->plugin);
+    struct mk__gw_thread *t = mk__gw_thread_of(w->thread);
+    struct mk__gw_exchange *x = make_exchange(req, route, t);
+    if (!x || !mk__gw_thread_get_buffer(t) || mk_request_wait(req, MK_REQUEST_WAIT_MAX_MS) < 0) {
+        mk_response_error(req, 503);
+        return;
+    }
+    x->call.arg = arg;
+    begin_exchange(x);
+}

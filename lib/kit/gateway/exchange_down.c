@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The way of a response to the client (exchange.h): heads, then the body as the client takes it, or a tunnel.
+ */
+#include "exchange.h"
+
+#include "response.h"
+
+#include <errno.h>
+
+enum { INTERIM_MAX = 16 };
+
+/* Keeps a pipe only while bytes wait in it. */
+static void keep_pipe(struct mk__gw_exchange *x, struct mk__gw_pipe *pipe)
+{
+    x->pipe = pipe->bytes ? pipe : NULL;
+    if (!x->pipe)
+        mk__gw_pipe_put(pipe);
+}
+
+/* Notes what reading from the connection has returned. */
+static void note_read(struct mk__gw_exchange *x, ssize_t n)
+{
+    x->awaits_backend = n == -EAGAIN;
+    if (n == -EAGAIN)
+        mk__gw_exchange_touch(x);
+    else if (n < 0)
+        mk__gw_exchange_fail(x, (int)n);
+    else if (x->down.parser.is_done)
+        mk__gw_exchange_finish(x);
+}
+
+/* Reads what comes next of the body: what is in the pipe, then from the connection. Returns as mk__gw_download_body().
+ */
+static ssize_t read_body(struct mk__gw_exchange *x, char *to, size_t size)
+{
+    struct mk__gw_pipe *pipe = x->pipe;
+    ssize_t n = pipe ? mk__gw_pipe_read(pipe, to, size) : mk__gw_download_body(&x->down, x->conn, to, size);
+    if (pipe)
+        keep_pipe(x, pipe);
+    else
+        note_read(x, n);
+    return n;
+}
+
+static void add_trailers(struct mk__gw_exchange *x)
+{
+    if (x->call.protocol->add_trailers && !x->down.trailers.err)
+        x->call.protocol->add_trailers(&x->call, mk_buf_str(&x->down.trailers));
+}
+
+/* All of the body is with the client, or on its way there. */
+static void end_body(struct mk__gw_exchange *x)
+{
+    if (x->down.parser.is_done && !mk__gw_buffer_has_bytes(&x->buffer))
+        add_trailers(x);
+}
+
+/* The buffer takes over what has come, if the client does not. */
+static void offer_rest(struct mk__gw_exchange *x)
+{
+    if (x->phase == MK__GW_BODY && !mk__gw_buffer_has_bytes(&x->buffer) && (x->pipe || !x->conn->is_drained))
+        mk__gw_buffer_offer(&x->buffer);
+}
+
+void mk__gw_exchange_down_fill(struct mk__gw_buffer *buffer)
+{
+    struct mk__gw_exchange *x = MK_CONTAINER_OF(buffer, struct mk__gw_exchange, buffer);
+    int err = 0;
+    if (x->is_taken) {
+        offer_rest(x); /* its turn comes late */
+        return;
+    }
+    while (err == 0 && x->phase == MK__GW_BODY && !x->awaits_bytes) {
+        err = mk__gw_buffer_room(buffer);
+        if (err != 0)
+            break;
+        char *bytes = x->thread->buffer;
+        ssize_t n = read_body(x, bytes, MK__GW_BUFFER_BYTES);
+        err = mk__gw_buffer_add(buffer, mk_str(bytes, n < 0 ? 0 : (size_t)n), x->down.parser.is_done);
+        if (n < 0)
+            break;
+        end_body(x);
+    }
+    if (err < 0)
+        mk__gw_exchange_fail(x, err);
+}
+
+/* Gives the client what waits or has come, when it takes bytes. */
+static ssize_t generate(struct mk_request *req, char *to, size_t size, void *ctx)
+{
+    struct mk__gw_exchange *x = ctx;
+    bool has_bytes = mk__gw_buffer_has_bytes(&x->buffer);
+    (void)req;
+    mk__gw_buffer_note_asked(&x->buffer);
+    if (!has_bytes && x->phase != MK__GW_BODY && !x->pipe)
+        return x->down.parser.is_done ? 0 : -EPIPE;
+    ssize_t n = has_bytes ? mk__gw_buffer_read(&x->buffer, to, size) : read_body(x, to, size);
+    x->awaits_bytes = n == -EAGAIN && !has_bytes;
+    if (n >= 0)
+        end_body(x);
+    if (n > 0)
+        offer_rest(x);
+    return n;
+}
+
+/* Moves what comes next by splice(2), until bytes wait in the buffer. */
+static ssize_t move(struct mk_request *req, int fd, size_t size, void *ctx)
+{
+    struct mk__gw_exchange *x = ctx;
+    (void)req;
+    mk__gw_buffer_note_asked(&x->buffer);
+    x->is_taken = false;
+    if (mk__gw_buffer_has_bytes(&x->buffer))
+        return -EOPNOTSUPP;
+    if (x->phase != MK__GW_BODY && !x->pipe)
+        return x->down.parser.is_done ? 0 : -EPIPE;
+    struct mk__gw_pipe *pipe = x->pipe ? x->pipe : mk__gw_pipes_take(&x->thread->pipes);
+    if (!pipe)
+        return -EOPNOTSUPP;
+    ssize_t n = mk__gw_download_splice(&x->down, x->phase == MK__GW_BODY ? x->conn : NULL, pipe, fd, size);
+    keep_pipe(x, pipe);
+    if (n == -ECONNABORTED || n == -EOPNOTSUPP)
+        return n == -EOPNOTSUPP ? n : -EPIPE;
+    x->is_taken = n != -EBUSY;
+    x->awaits_bytes = n == -EAGAIN;
+    if (x->phase == MK__GW_BODY)
+        note_read(x, n == -EBUSY ? 0 : n); /* all may have been read, and wait in the pipe */
+    if (n > 0 || n == -EBUSY)
+        offer_rest(x);
+    return n;
+}
+
+/* Adds a body whose bytes come later. Returns as mk_response_generate(). */
+static int add_body(struct mk__gw_exchange *x)
+{
+    bool is_plain = !x->client->settings && mk__gw_download_is_plain(&x->down);
+    if (is_plain && mk_response_parser_skippable(&x->down.parser) >= MK__GW_SPLICE_BYTES_MIN)
+        return mk_response_splice(x->req, generate, move, x);
+    return mk_response_generate(x->req, generate, x);
+}
+
+/* Passes the body on: what came with the head, and then what comes. */
+static void begin_body(struct mk__gw_exchange *x)
+{
+    int err;
+    struct mk_str first = mk__gw_download_first(&x->down, &err);
+    if (err < 0) {
+        mk__gw_exchange_fail(x, err); /* the head has not left yet */
+        return;
+    }
+    x->phase = MK__GW_BODY;
+    if (mk__gw_upload_is_done(&x->up))
+        mk__gw_received_release(&x->received); /* it will not be repeated */
+    mk__gw_buffer_begin(&x->buffer, &x->conf->buffer);
+    int r = first.len ? mk_response_write(x->req, first) : 0;
+    if (x->down.parser.is_done) {
+        add_trailers(x);
+        mk__gw_exchange_finish(x);
+    } else if (r >= 0) {
+        r = add_body(x);
+        offer_rest(x);
+    }
+    if (r == -ENOMEM)
+        mk_response_abort(x->req);
+    else
+        mk_response_end(x->req);
+}
+
+/* The connection becomes a tunnel; bytes that came with the head are its first. Returns 0 or -errno. */
+static int switch_protocols(struct mk__gw_exchange *x, const struct mk_gateway_head *head)
+{
+    int err = x->call.protocol->pass_upgrade ? x->call.protocol->pass_upgrade(&x->call, head) : -EPROTO;
+    if (err >= 0)
+        err = mk__gw_tunnel_open(&x->owner->tunnel, x->req, x->conn, mk_str(x->down.rest, x->down.rest_len));
+    if (err < 0)
+        return err;
+    mk__gw_report_end(&x->report);
+    x->conn = NULL;
+    x->backend = NULL;
+    x->uses_backend = false;
+    x->owner->exchange = NULL;
+    return 0;
+}
+
+/*
+ * The server has responded in place of the backend, whose connection is kept if it has sent all of its response. The
+ * head is not valid any more.
+ */
+static void discard_response(struct mk__gw_exchange *x)
+{
+    int err;
+    mk__gw_download_first(&x->down, &err);
+    if (err == 0 && !x->down.parser.is_done)
+        mk__gw_download_body(&x->down, x->conn, x->thread->buffer, MK__GW_BUFFER_BYTES);
+    mk__gw_exchange_finish(x); /* an error is a response that has not ended */
+}
+
+static int respond_page(struct mk__gw_exchange *x, const struct mk_gateway_head *head)
+{
+    mk_response_error(x->req, x->down.parser.status);
+    mk__gw_response_keep_for_error(&x->call, head);
+    discard_response(x);
+    return MK_DECLINED;
+}
+
+static int respond_file(struct mk__gw_exchange *x, const struct mk_gateway_head *head,
+                        const struct mk__gw_named_file *named)
+{
+    if (mk__gw_response_keep_for_file(&x->call, head) < 0)
+        mk_response_error(x->req, 502);
+    else
+        mk__gw_send_file_respond(x->req, &x->conf->send_file, named);
+    discard_response(x);
+    return MK_DECLINED;
+}
+
+/* A head that is not interim. Returns false if the request goes to another server instead. */
+static bool note_head(struct mk__gw_exchange *x)
+{
+    unsigned status = x->down.parser.status;
+    mk__gw_report_head(&x->report, status);
+    mk__gw_exchange_report_head(x, status);
+    if (mk__gw_exchange_tries_after_status(x, status))
+        return false;
+    if (x->backend->server)
+        x->route->upstreams->add_headers(x->route->group, x->backend->server, x->req);
+    return true;
+}
+
+static int take_interim_head(struct mk__gw_exchange *x, const struct mk_gateway_head *head)
+{
+    if (++x->n_interim > INTERIM_MAX)
+        return -ELOOP;
+    x->is_invited |= x->down.parser.status == 100;
+    if (x->call.protocol->pass_interim)
+        x->call.protocol->pass_interim(&x->call, head);
+    return MK_AGAIN;
+}
+
+static int take_last_head(struct mk__gw_exchange *x, const struct mk_gateway_head *head)
+{
+    struct mk__gw_named_file named;
+    bool binds = false;
+    int err = x->call.protocol->check_head ? x->call.protocol->check_head(&x->call, head, &binds) : 0;
+    if (err < 0)
+        return err;
+    x->conn->is_bound |= binds;
+    if (mk_status_set_has(&x->conf->intercept, x->down.parser.status))
+        return respond_page(x, head);
+    int has_file = x->conf->send_file.n ? mk__gw_response_find_file(&x->call, head, &named) : 0;
+    if (has_file)
+        return has_file < 0 ? has_file : respond_file(x, head, &named);
+    return mk__gw_response_pass(&x->call, head);
+}
+
+/*
+ * Returns 0 (the last head was passed on), MK_AGAIN (another one follows), MK_DECLINED (the server responds instead, or
+ * the request goes to another one) or -errno.
+ */
+static int take_head(struct mk__gw_exchange *x, const struct mk_gateway_head *head)
+{
+    unsigned status = x->down.parser.status;
+    bool is_last = status == 101 || status >= 200;
+    if (is_last && !note_head(x))
+        return MK_DECLINED;
+    if (status == 101)
+        return switch_protocols(x, head);
+    return is_last ? take_last_head(x, head) : take_interim_head(x, head);
+}
+
+static void read_heads(struct mk__gw_exchange *x)
+{
+    int r = MK_AGAIN;
+    while (r == MK_AGAIN) {
+        struct mk_str bytes;
+        r = mk__gw_download_head(&x->down, x->conn, mk_request_arena(x->req), x->thread->fields, x->thread->buffer,
+                                 MK__GW_BUFFER_BYTES, &bytes);
+        if (r != 0)
+            break;
+        const struct mk_gateway_head head = mk__gw_download_get_head(&x->down, bytes);
+        r = take_head(x, &head);
+    }
+    if (r == 0 && !x->owner->exchange)
+        mk__gw_exchange_free(x);
+    else if (r == 0)
+        begin_body(x);
+    else if (r < 0 && r != -EAGAIN)
+        mk__gw_exchange_fail(x, r);
+}
+
+void mk__gw_exchange_down_resume(struct mk__gw_exchange *x)
+{
+    x->awaits_backend = false;
+    if (x->phase == MK__GW_WAITING) {
+        read_heads(x);
+    } else if (x->awaits_bytes) {
+        x->awaits_bytes = false;
+        mk_response_wake(x->req);
+    } else if (x->phase == MK__GW_BODY) {
+        mk__gw_buffer_offer(&x->buffer);
+    }
+}

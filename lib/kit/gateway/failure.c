@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The table of failures (failure.h). The rows of a dial, and those of what follows it, each end with one for any other
+ * error.
+ */
+#include "failure.h"
+
+#include <monkey/escape.h>
+
+#include <errno.h>
+
+static const struct mk__gw_failure failures[] = {
+    {-ETIMEDOUT, true, 504, "connection_timeout", NULL},
+    {-ENXIO, true, 502, "dns_error", NULL},
+    {-EAGAIN, true, 502, "dns_timeout", NULL},
+    {-ECONNREFUSED, true, 502, "connection_refused", NULL},
+    {-ENOENT, true, 502, "connection_refused", NULL},
+    {-EHOSTUNREACH, true, 502, "destination_ip_unroutable", NULL},
+    {-ENETUNREACH, true, 502, "destination_ip_unroutable", NULL},
+    {-EBUSY, true, 503, "connection_limit_reached", NULL},
+    {-EMFILE, true, 503, "connection_limit_reached", NULL},
+    {-ENFILE, true, 503, "connection_limit_reached", NULL},
+    {-ENOMEM, true, 503, "proxy_internal_error", NULL},
+    {0, true, 502, "destination_unavailable", NULL},
+    {-ETIMEDOUT, false, 504, "http_response_timeout", "it takes too long"},
+    {-EPIPE, false, 502, "http_response_incomplete", "it has closed the connection before its response was complete"},
+    {-ECONNRESET, false, 502, "connection_terminated", "it has reset the connection"},
+    {-EINVAL, false, 502, "http_protocol_error", "its response is malformed"},
+    {-EMSGSIZE, false, 502, "http_response_header_section_size", "the head of its response is too long"},
+    {-ENOBUFS, false, 502, "http_response_header_section_size", "its response has too many headers"},
+    {-EPROTO, false, 502, "http_upgrade_failed", "it does not do the upgrade that was asked for"},
+    {-EBUSY, false, 503, "connection_limit_reached", "it is overloaded"},
+    {-ENOPROTOOPT, false, 502, "http_protocol_error", "it does not serve such requests"},
+    {-ELOOP, false, 502, "http_protocol_error", "it sends too many interim responses"},
+    {-EDQUOT, false, 503, "proxy_internal_error", "the body of the request cannot be read from where it was kept"},
+    {-ENOMEM, false, 503, "proxy_internal_error", "there is no memory for it"},
+    {0, false, 502, "connection_terminated", NULL},
+};
+
+const struct mk__gw_failure *mk__gw_failure_find(bool is_dial, int err)
+{
+    const struct mk__gw_failure *f = failures;
+    while (f->is_dial != is_dial || (f->err && f->err != err))
+        f++;
+    return f;
+}
+
+void mk__gw_failure_write(struct mk_buf *out, const char *type, struct mk_str details)
+{
+    mk_buf_addf(out, "monkey; error=%s", type);
+    if (!details.len)
+        return;
+    mk_buf_adds(out, MK_STR("; details=\"")); /* a string of structured fields (RFC 8941 section 3.3.3) */
+    mk_quoted_escape(out, details);
+    mk_buf_addc(out, '"');
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What can go wrong with a backend, as it is said to the client (Proxy-Status, RFC 9209) and to the log.
+ */
+#ifndef MK_GATEWAY_FAILURE_H
+#define MK_GATEWAY_FAILURE_H
+
+#include <monkey/buf.h>
+
+struct mk__gw_failure {
+    int err; /* 0: any other */
+    bool is_dial;
+    uint16_t status;
+    const char *type; /* RFC 9209 section 2.3 */
+    const char *text; /* NULL: of mk_dial_error() or strerror() */
+};
+
+/* Finds the failure for -errno of a dial, or of what follows it. */
+const struct mk__gw_failure *mk__gw_failure_find(bool is_dial, int err);
+/* Writes the value of Proxy-Status; `details` may be empty. */
+void mk__gw_failure_write(struct mk_buf *out, const char *type, struct mk_str details);
+
+#endif

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What the hooks of a plugin do that passes requests on (<monkey/gateway.h>).
+ */
+#include "gateway.h"
+
+#include "backend.h"
+#include "names.h"
+#include "orphan.h"
+#include "route.h"
+#include "tally.h"
+
+#include <errno.h>
+
+/* ── the process ── */
+
+static void open_counters(struct mk_gateway *gateway)
+{
+    for (unsigned i = 0; i < MK_GATEWAY_COUNT_BACKEND; i++)
+        gateway->counters[i] = mk_counter_open(&gateway->type->counters[i], NULL, 0);
+}
+
+int mk_gateway_new(const struct mk_gateway_type *type, void **ret_gateway)
+{
+    struct mk_gateway *gateway = mk_account_alloc(NULL, sizeof(*gateway));
+    if (!gateway)
+        return -ENOMEM;
+    *gateway = (struct mk_gateway){.type = type};
+    mk_list_init(&gateway->tallies);
+    pthread_mutex_init(&gateway->lock, NULL);
+    mk_threads_init(&gateway->threads, &mk__gw_thread_type);
+    open_counters(gateway);
+    *ret_gateway = gateway;
+    return 0;
+}
+
+void mk_gateway_free(void *state)
+{
+    struct mk_gateway *gateway = state;
+    mk_threads_release(&gateway->threads);
+    mk__gw_tally_free_all(gateway);
+    pthread_mutex_destroy(&gateway->lock);
+    mk_account_free(NULL, gateway, sizeof(*gateway));
+}
+
+void mk_gateway_shed(void *state)
+{
+    struct mk_gateway *gateway = state;
+    mk__gw_threads_shed(&gateway->threads);
+}
+
+void mk_gateway_shed_worker(struct mk_worker *worker, void *state)
+{
+    const struct mk_gateway *gateway = state;
+    struct mk_thread_worker *w = mk_worker_state(worker, gateway->type->plugin);
+    if (w)
+        mk__gw_thread_shed(mk__gw_thread_of(w->thread));
+}
+
+/* ── generations ── */
+
+int mk_gateway_start_generation(const struct mk_plugin *plugin, struct mk_generation *g, void **ret_state)
+{
+    struct mk_gateway_generation *own = mk_account_alloc(NULL, sizeof(*own));
+    if (!own)
+        return -ENOMEM;
+    *own = (struct mk_gateway_generation){.gateway = mk_generation_plugin_state(g, plugin),
+                                          .names_ms = MK__GW_NAMES_WAIT_MS};
+    own->gateway->generations++;
+    *ret_state = own;
+    return 0;
+}
+
+/* Counters of what only this generation has named are hidden, unless the process ends, too. */
+void mk_gateway_stop_generation(struct mk_generation *g, void *state)
+{
+    struct mk_gateway_generation *own = state;
+    struct mk_gateway *gateway = own->gateway;
+    (void)g;
+    mk__gw_route_close_clients(own);
+    mk_account_free(NULL, own, sizeof(*own));
+    if (--gateway->generations > 0)
+        mk__gw_tally_hide_unused(gateway);
+}
+
+/* ── workers ── */
+
+int mk_gateway_start_worker(const struct mk_plugin *plugin, struct mk_worker *worker, void **ret_state)
+{
+    struct mk_gateway *gateway = mk_generation_plugin_state(mk_worker_generation(worker), plugin);
+    struct mk_thread_worker *w = mk_account_alloc(NULL, sizeof(*w));
+    if (!w)
+        return -ENOMEM;
+    int err = mk_threads_add_worker(&gateway->threads, w, worker);
+    if (err < 0)
+        mk_account_free(NULL, w, sizeof(*w));
+    else
+        *ret_state = w;
+    return err;
+}
+
+void mk_gateway_stop_worker(struct mk_worker *worker, void *state)
+{
+    struct mk_thread_worker *w = state;
+    mk__gw_orphans_stop(mk__gw_thread_of(w->thread), worker);
+    mk__gw_thread_of(w->thread)->last_worker = worker;
+    mk_threads_remove_worker(w);
+    mk_account_free(NULL, w, sizeof(*w));
+}
+
+/* Counters that a former process has left are hidden. */
+void mk_gateway_serve_worker(struct mk_worker *worker, void *state)
+{
+    struct mk_thread_worker *w = state;
+    if (mk_worker_index(worker) == 0)
+        mk__gw_tally_hide_unused(mk__gw_thread_of(w->thread)->gateway);
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Counts and notes what happens to a request (report.h).
+ */
+#include "report.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+enum { NUMBER_BYTES = 24, TRIES_BYTES = 1024 };
+
+static void count(const struct mk__gw_report *r, enum mk__gw_tally_counter counter, int64_t n)
+{
+    mk__gw_tally_add(r->tally, counter, mk_request_worker(r->req), n);
+}
+
+static void count_sum(const struct mk__gw_report *r, enum mk_gateway_count count)
+{
+    mk__gateway_count(r->gateway, mk_request_worker(r->req), count);
+}
+
+static void note_number(const struct mk__gw_report *r, struct mk_str name, uint64_t number)
+{
+    char text[NUMBER_BYTES];
+    int len = snprintf(text, sizeof(text), "%" PRIu64, number);
+    mk_request_note(r->req, name, mk_str(text, (size_t)len)); /* without memory the log does without it */
+}
+
+/* Notes the time since the exchange began, and returns it. */
+static uint64_t note_time(const struct mk__gw_report *r, struct mk_str name)
+{
+    uint64_t us = mk_loop_now_us(mk_request_loop(r->req)) - r->began_us;
+    note_number(r, name, us);
+    return us;
+}
+
+void mk__gw_report_begin(struct mk__gw_report *r, struct mk_request *req, const struct mk_gateway_route *route)
+{
+    *r = (struct mk__gw_report){.req = req, .gateway = route->gateway, .tally = route->tally};
+    count_sum(r, MK_GATEWAY_COUNT_REQUESTS);
+    if (!route->group)
+        count(r, MK__GW_TALLY_REQUESTS, 1);
+    if (!mk_request_began_us(req))
+        return;
+    r->began_us = mk_loop_now_us(mk_request_loop(req));
+    mk_request_note(req, MK_STR("upstream"), r->tally->backend);
+    note_number(r, MK_STR("retries"), 0);
+}
+
+void mk__gw_report_server(struct mk__gw_report *r, const struct mk__gw_tally *tally, struct mk_str address,
+                          enum mk_upstream_loss loss)
+{
+    char storage[TRIES_BYTES];
+    struct mk_buf names;
+    bool is_first = r->servers++ == 0;
+    if (!is_first)
+        mk__gw_report_retry(r, loss);
+    r->tally = tally;
+    count(r, MK__GW_TALLY_REQUESTS, 1);
+    if (!r->began_us)
+        return;
+    mk_buf_init_fixed(&names, storage, sizeof(storage));
+    if (!is_first) {
+        mk_buf_adds(&names, mk_request_get_note(r->req, MK_STR("upstream")));
+        mk_buf_adds(&names, MK_STR(", "));
+    }
+    mk_buf_adds(&names, address);
+    mk_request_note(r->req, MK_STR("upstream"), mk_buf_str(&names));
+}
+
+void mk__gw_report_opened(const struct mk__gw_report *r)
+{
+    count_sum(r, MK_GATEWAY_COUNT_CONNECTIONS);
+}
+
+void mk__gw_report_ready(const struct mk__gw_report *r, uint64_t connect_us)
+{
+    mk_counter_observe(r->tally->counters[MK__GW_TALLY_CONNECT_DURATION], mk_request_worker(r->req), connect_us);
+}
+
+void mk__gw_report_connected(const struct mk__gw_report *r)
+{
+    if (r->began_us)
+        note_time(r, MK_STR("upstream_connect_us"));
+}
+
+void mk__gw_report_retry(struct mk__gw_report *r, enum mk_upstream_loss reason)
+{
+    r->retries++;
+    count_sum(r, MK_GATEWAY_COUNT_RETRIES);
+    count(r, MK__GW_TALLY_RETRIES + reason, 1);
+    if (r->began_us)
+        note_number(r, MK_STR("retries"), r->retries);
+}
+
+void mk__gw_report_head(const struct mk__gw_report *r, unsigned status)
+{
+    count(r, MK__GW_TALLY_RESPONSES + (status > 599 ? 500 : status) / 100 - 1, 1);
+    if (r->began_us)
+        mk_counter_observe(r->tally->counters[MK__GW_TALLY_HEAD_DURATION], mk_request_worker(r->req),
+                           note_time(r, MK_STR("upstream_head_us")));
+}
+
+void mk__gw_report_end(const struct mk__gw_report *r)
+{
+    if (r->began_us)
+        mk_counter_observe(r->tally->counters[MK__GW_TALLY_DURATION], mk_request_worker(r->req),
+                           note_time(r, MK_STR("upstream_us")));
+}
+
+void mk__gw_report_failure(const struct mk__gw_report *r, int err)
+{
+    count_sum(r, err == -ETIMEDOUT ? MK_GATEWAY_COUNT_TIMEOUTS : MK_GATEWAY_COUNT_FAILURES);
+    count(r, err == -ETIMEDOUT ? MK__GW_TALLY_TIMEOUTS : MK__GW_TALLY_FAILURES, 1);
+    if (r->began_us)
+        note_time(r, MK_STR("upstream_us"));
+}

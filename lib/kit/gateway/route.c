@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Opens and closes routes (route.h).
+ */
+#include "route.h"
+
+#include "names.h"
+
+#include <monkey/http_client.h>
+
+#include <errno.h>
+
+enum { KEY_BYTES_MAX = 65536 };
+
+#define KEY_HASH_SEED UINT64_C(0xcbf29ce484222325)
+
+static const struct mk__gw_client plain_client = {.transport = &mk_transport_plain};
+
+/* ── clients ── */
+
+static int open_settings(struct mk__gw_client *client, struct mk_host *host, const struct mk_gateway_conf *conf)
+{
+    bool is_named = conf->tls.name.p != conf->to.dial->host.p;
+    const struct mk_target_tls_keys keys = {
+        .name = offsetof(struct mk_gateway_conf, to),
+        .server_name = is_named ? offsetof(struct mk_gateway_conf, tls.name) : offsetof(struct mk_gateway_conf, to),
+        .ca = offsetof(struct mk_gateway_conf, tls.ca),
+        .certificate = offsetof(struct mk_gateway_conf, tls.certificate),
+        .key = offsetof(struct mk_gateway_conf, tls.key),
+    };
+    const struct mk_transport_client_conf settings = {.server_name = conf->tls.name,
+                                                      .ca_file = conf->tls.ca,
+                                                      .certificate = conf->tls.certificate,
+                                                      .key = conf->tls.key,
+                                                      .skip_verify = !conf->tls.verify};
+    client->tls = &conf->tls;
+    return mk_target_open_tls(host, conf, &keys, &settings, &client->transport, &client->settings);
+}
+
+static bool is_equal(const struct mk_gateway_tls *a, const struct mk_gateway_tls *b)
+{
+    return a->verify == b->verify && mk_str_eq(a->name, b->name) && mk_str_eq(a->ca, b->ca) &&
+           mk_str_eq(a->certificate, b->certificate) && mk_str_eq(a->key, b->key);
+}
+
+/* Finds a client with the settings of a section, or makes it. */
+static int open_client(struct mk_gateway_generation *g, struct mk_host *host, const struct mk_gateway_conf *conf,
+                       const struct mk__gw_client **ret)
+{
+    for (struct mk__gw_client *c = g->clients; c; c = c->next)
+        if (is_equal(c->tls, &conf->tls)) {
+            *ret = c;
+            return 0;
+        }
+    struct mk__gw_client *client = mk_account_alloc(NULL, sizeof(*client));
+    if (!client)
+        return -ENOMEM;
+    *client = (struct mk__gw_client){.next = g->clients};
+    int err = open_settings(client, host, conf);
+    if (err < 0) {
+        mk_account_free(NULL, client, sizeof(*client));
+        return err;
+    }
+    *ret = g->clients = client;
+    return 0;
+}
+
+void mk__gw_route_close_clients(struct mk_gateway_generation *g)
+{
+    while (g->clients) {
+        struct mk__gw_client *client = g->clients;
+        g->clients = client->next;
+        client->transport->client_close(client->settings);
+        mk_account_free(NULL, client, sizeof(*client));
+    }
+}
+
+/* ── what distinguishes connections ── */
+
+static void write_key(struct mk_buf *key, const struct mk_gateway_route *route)
+{
+    const struct mk_gateway_conf *conf = route->conf;
+    const struct mk_str texts[] = {conf->to.dial->text, conf->tls.name, conf->tls.ca, conf->tls.certificate,
+                                   conf->tls.key};
+    struct mk_str source = conf->source ? conf->source->text : MK_STR("");
+    mk_buf_addf(key, "%s %u %u %d %d %.*s", route->protocol->name, (unsigned)conf->keep_alive,
+                conf->keep_alive_timeout_ms, conf->to.is_tls, conf->tls.verify, MK_STR_ARG(source));
+    for (size_t i = 0; i < (conf->to.is_tls ? MK_COUNT_OF(texts) : 1); i++) {
+        mk_buf_addf(key, " %zu:", texts[i].len);
+        mk_buf_adds(key, texts[i]);
+    }
+}
+
+uint64_t mk__gw_route_hash(uint64_t hash, struct mk_str key)
+{
+    for (size_t i = 0; i < key.len; i++)
+        hash = (hash ^ (unsigned char)key.p[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+static int set_key(struct mk_gateway_route *route)
+{
+    struct mk_buf key;
+    mk_buf_init(&key, KEY_BYTES_MAX);
+    write_key(&key, route);
+    char *copy = key.err ? NULL : mk_account_alloc(NULL, key.len);
+    if (copy) {
+        memcpy(copy, key.data, key.len);
+        route->key = mk_str(copy, key.len);
+        route->hash = mk__gw_route_hash(KEY_HASH_SEED, route->key);
+    }
+    mk_buf_release(&key);
+    return copy ? 0 : -ENOMEM;
+}
+
+/* ── counters ── */
+
+/* Returns what names the backend, without what its paths become. */
+static struct mk_str get_backend(const struct mk_target *to)
+{
+    return mk_str(to->text.p, to->path.p ? (size_t)(to->path.p - to->text.p) : to->text.len);
+}
+
+/* Gets the tallies of the servers of a group. Returns 0 or -ENOMEM. */
+static int get_server_tallies(struct mk_gateway_route *route)
+{
+    unsigned n = 0;
+    while (route->upstreams->server_name(route->group, n).len)
+        n++;
+    route->server_tallies = mk_account_alloc(NULL, n * sizeof(struct mk__gw_tally *));
+    for (; route->server_tallies && route->n_servers < n; route->n_servers++) {
+        struct mk_str name = route->upstreams->server_name(route->group, route->n_servers);
+        struct mk__gw_tally *tally = mk__gw_tally_get(route->gateway, get_backend(&route->conf->to), name);
+        if (!tally)
+            return -ENOMEM;
+        route->server_tallies[route->n_servers] = tally;
+    }
+    return route->server_tallies ? 0 : -ENOMEM;
+}
+
+static int get_tallies(struct mk_gateway_route *route)
+{
+    route->tally = mk__gw_tally_get(route->gateway, get_backend(&route->conf->to), MK_STR(""));
+    if (!route->tally)
+        return -ENOMEM;
+    return route->group ? get_server_tallies(route) : 0;
+}
+
+static void put_tallies(struct mk_gateway_route *route)
+{
+    if (route->tally)
+        mk__gw_tally_put(route->gateway, route->tally);
+    unsigned n = 0;
+    while (route->group && route->upstreams->server_name(route->group, n).len)
+        n++;
+    for (unsigned i = 0; i < route->n_servers; i++)
+        mk__gw_tally_put(route->gateway, route->server_tallies[i]);
+    if (route->server_tallies)
+        mk_account_free(NULL, route->server_tallies, n * sizeof(struct mk__gw_tally *));
+}
+
+const struct mk__gw_tally *mk__gw_route_find_tally(const struct mk_gateway_route *route, struct mk_str server)
+{
+    for (unsigned i = 0; i < route->n_servers; i++)
+        if (mk_str_eq(route->server_tallies[i]->server, server))
+            return route->server_tallies[i];
+    return route->tally;
+}
+
+/* ── bodies that wait ── */
+
+/* Makes sure of the budget for bodies that wait, if the section has a use for it. Returns 0, -EINVAL or -ENOMEM. */
+static int hold_spools(const struct mk_gateway_route *route, struct mk_host *host)
+{
+    const struct mk_gateway_conf *conf = route->conf;
+    const char *folder;
+    int file_err;
+    if (!conf->buffer.memory_bytes && !conf->spool_request_bytes && !route->protocol->needs_length)
+        return 0;
+    int err = mk_host_hold_spools(host, &folder, &file_err);
+    if (err < 0 || file_err == 0 || !conf->spool_request_bytes)
+        return err;
+    mk_host_error(host, conf, offsetof(struct mk_gateway_conf, spool_request_bytes), 0,
+                  "SpoolRequest needs a folder that can be written, and \"%s\" cannot (%s): name one in Folder of "
+                  "[SPOOL]",
+                  folder, strerror(-file_err));
+    return -EINVAL;
+}
+
+/* ── routes ── */
+
+/* Opens what a route needs. All mistakes are reported. Returns 0, -EINVAL or -ENOMEM. */
+static int open_route(struct mk_gateway_route *route, struct mk_gateway_generation *g, struct mk_host *host)
+{
+    const struct mk_gateway_conf *conf = route->conf;
+    int err = get_tallies(route);
+    if (err == 0)
+        err = set_key(route);
+    if (err < 0)
+        return err;
+    int opened = conf->to.is_tls ? open_client(g, host, conf, &route->client) : 0;
+    err = hold_spools(route, host);
+    if (!route->group && mk_generation_is_check(mk_host_generation(host)))
+        mk__gw_names_check(host, conf, &g->names_ms);
+    return opened < 0 ? opened : err;
+}
+
+int mk_gateway_open_routes(const struct mk_plugin *plugin, struct mk_host *host, const struct mk_conf_section *section,
+                           const struct mk_gateway_protocol *protocol, struct mk_gateway_route **list)
+{
+    struct mk_gateway_generation *g = mk_generation_state(mk_host_generation(host), plugin);
+    int err = 0;
+    for (const struct mk_gateway_conf *conf = mk_host_conf(host, section); conf && err != -ENOMEM;
+         conf = mk_host_conf_next(host, section, conf)) {
+        struct mk_gateway_route *route = mk_account_alloc(NULL, sizeof(*route));
+        if (!route)
+            return -ENOMEM;
+        *route = (struct mk_gateway_route){
+            .next = *list, .gateway = g->gateway, .protocol = protocol, .conf = conf, .client = &plain_client};
+        *list = route;
+        mk_target_find_group(&conf->to, host, conf, offsetof(struct mk_gateway_conf, to), &route->upstreams,
+                             &route->group);
+        int r = open_route(route, g, host);
+        err = r < 0 ? r : err;
+    }
+    return err;
+}
+
+void mk_gateway_free_routes(struct mk_gateway_route *list)
+{
+    while (list) {
+        struct mk_gateway_route *route = list;
+        list = route->next;
+        put_tallies(route);
+        if (route->key.p)
+            mk_account_free(NULL, (char *)(uintptr_t)route->key.p, route->key.len);
+        mk_account_free(NULL, route, sizeof(*route));
+    }
+}
+
+const struct mk_gateway_route *mk_gateway_find_route(const struct mk_gateway_route *list, const void *section)
+{
+    while ((const void *)list->conf != section)
+        list = list->next;
+    return list;
+}

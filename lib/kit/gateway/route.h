@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Sections of hosts, ready for requests: how connections to their backends carry bytes (plain sockets, or TLS with the
+ * settings of the section), the group of servers, counters, and what distinguishes connections.
+ */
+#ifndef MK_GATEWAY_ROUTE_H
+#define MK_GATEWAY_ROUTE_H
+
+#include "tally.h"
+
+struct mk_gateway_route {
+    struct mk_gateway_route *next;
+    struct mk_gateway *gateway;
+    const struct mk_gateway_protocol *protocol;
+    const struct mk_gateway_conf *conf;
+    const struct mk__gw_client *client;
+    const struct mk_upstreams *upstreams;
+    const struct mk_upstream_group *group; /* NULL: To names a server */
+    struct mk__gw_tally *tally;
+    struct mk__gw_tally **server_tallies; /* of the lines of the group, in their order */
+    unsigned n_servers;
+    struct mk_str key; /* what makes a connection one that this section may use */
+    uint64_t hash;     /* of the key */
+};
+
+/* Closes the clients of a generation. Connections continue. */
+void mk__gw_route_close_clients(struct mk_gateway_generation *g);
+
+/* Returns the hash of what it was made of, with `key` behind that. */
+uint64_t mk__gw_route_hash(uint64_t hash, struct mk_str key);
+
+/* Returns the tally of a server of the route's group, by its line; or that of the route. Any thread. */
+const struct mk__gw_tally *mk__gw_route_find_tally(const struct mk_gateway_route *route, struct mk_str server);
+
+#endif

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Reads what names another server, and finds groups of servers (<monkey/target.h>).
+ */
+#include <monkey/target.h>
+
+#include <errno.h>
+#include <strings.h>
+
+enum { HTTP_PORT = 80, HTTPS_PORT = 443 };
+
+static int fail(struct mk_buf *error, const char *sentence)
+{
+    mk_buf_addf(error, "%s", sentence);
+    return -EINVAL;
+}
+
+static bool starts_with(struct mk_str s, struct mk_str prefix)
+{
+    return s.len >= prefix.len && strncasecmp(s.p, prefix.p, prefix.len) == 0;
+}
+
+static int parse_dial(struct mk_target *t, struct mk_str text, int port, const char *kind, struct mk_arena *arena,
+                      struct mk_buf *error)
+{
+    const char *why = NULL;
+    int err = mk_dial_target_parse(arena, text, port, &t->dial, &why);
+    if (err < 0 && err != -ENOMEM)
+        mk_buf_addf(error, "\"%.*s\" is no address of a %s: %s", MK_STR_ARG(text), kind, why);
+    return err;
+}
+
+/* ── URLs ── */
+
+static int parse_authority(struct mk_target *t, struct mk_str rest, int port, const char *kind, struct mk_arena *arena,
+                           struct mk_buf *error)
+{
+    size_t n = 0;
+    while (n < rest.len && !memchr("/?#", rest.p[n], 3))
+        n++;
+    t->authority = mk_str(rest.p, n);
+    if (!n)
+        return fail(error, "the URL has no host");
+    if (memchr(rest.p, '@', n))
+        return fail(error, "a URL with a user cannot be used");
+    if (n < rest.len)
+        t->path = mk_str(rest.p + n, rest.len - n);
+    return parse_dial(t, t->authority, port, kind, arena, error);
+}
+
+static int parse_unix(struct mk_target *t, const char *kind, struct mk_arena *arena, struct mk_buf *error)
+{
+    t->authority = MK_STR("localhost");
+    return parse_dial(t, t->text, 0, kind, arena, error);
+}
+
+int mk_target_parse_url(struct mk_target *t, struct mk_str text, const char *kind, struct mk_arena *arena,
+                        struct mk_buf *error)
+{
+    struct mk_str http = MK_STR("http://"), https = MK_STR("https://");
+    t->text = text;
+    t->is_tls = starts_with(text, https);
+    if (t->is_tls)
+        return parse_authority(t, mk_str(text.p + https.len, text.len - https.len), HTTPS_PORT, kind, arena, error);
+    if (starts_with(text, http))
+        return parse_authority(t, mk_str(text.p + http.len, text.len - http.len), HTTP_PORT, kind, arena, error);
+    return starts_with(text, MK_STR("unix:")) ? parse_unix(t, kind, arena, error) : MK_DECLINED;
+}
+
+int mk_target_parse_address(struct mk_target *t, struct mk_str text, const char *kind, struct mk_arena *arena,
+                            struct mk_buf *error)
+{
+    bool may_be_group = !memchr(text.p, '.', text.len) && !memchr(text.p, ':', text.len);
+    t->text = t->authority = text;
+    if (starts_with(text, MK_STR("unix:")))
+        return parse_unix(t, kind, arena, error);
+    return parse_dial(t, text, may_be_group ? 1 : MK_DIAL_PORT_REQUIRED, kind, arena, error);
+}
+
+/* ── groups ── */
+
+void mk_target_find_group(const struct mk_target *t, struct mk_host *host, const void *section, size_t offset,
+                          const struct mk_upstreams **ret_upstreams, const struct mk_upstream_group **ret_group)
+{
+    const struct mk_generation *g = mk_host_generation(host);
+    struct mk_str name = t->authority;
+    if (!t->dial || !t->dial->port || memchr(name.p, '.', name.len) || memchr(name.p, ':', name.len))
+        return;
+    *ret_upstreams = mk_generation_upstreams(g);
+    *ret_group = *ret_upstreams ? (*ret_upstreams)->find(g, name) : NULL;
+    if (!*ret_group && !mk_str_ieq(name, MK_STR("localhost")))
+        mk_host_warn(host, section, offset, 0,
+                     "no [UPSTREAM] has the name \"%.*s\", which is looked up as that of a server", MK_STR_ARG(name));
+}
