@@ -49,8 +49,8 @@ PUBLIC = {
     "embed.h": "server", "file_cache.h": "server", "inspect.h": "server", "monkey.h": "server", "plugin.h": "server",
     "request_ref.h": "server", "pattern.h": "base", "random.h": "base", "time.h": "base", "threads.h": "server",
     "inbox.h": "loop", "log_limit.h": "base", "spool.h": "loop", "upstream.h": "net",
-    "cgi.h": "server", "http_client.h": "http", "source.h": "server", "upstreams.h": "server", "target.h": "server",
-    "gateway.h": "server", "variables.h": "http",
+    "cgi.h": "server", "child.h": "server", "http_client.h": "http", "source.h": "server", "upstreams.h": "server",
+    "target.h": "server", "gateway.h": "server", "variables.h": "http",
 }
 
 # Headers that are neither ours nor the system's, and where they may appear.

@@ -9,6 +9,7 @@
 #include <monkey/base64.h>
 #include <monkey/buf.h>
 #include <monkey/cgi.h>
+#include <monkey/child.h>
 #include <monkey/chunked.h>
 #include <monkey/client_table.h>
 #include <monkey/command.h>

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The life of a child, as its thread sees it (<monkey/child.h>).
+ *
+ *     QUEUED ─► ASKED ─► RUNNING ─► ENDED ─► closed
+ *        └────────┴─ fails ──────────────────────▲
+ *
+ * The starter keeps a child that has ended until it is closed, so that its number, which is also that of its session,
+ * is no other's as long as signals may be sent to it. Behind the end of the starter that is not certain: only the
+ * program itself is signalled then, by its pidfd.
+ */
+#include "channel.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ── signals ── */
+
+static void send_signal(struct mk_child *child, int number)
+{
+    if (child->is_lost && child->pidfd >= 0)
+        syscall(SYS_pidfd_send_signal, child->pidfd, number, NULL, 0);
+    else if (!child->is_lost && child->pid > 0)
+        kill(-child->pid, number);
+}
+
+static void arm(struct mk_child *child, uint32_t ms)
+{
+    mk_timer_arm(mk__channel_loop(child->channel), &child->timer, ms);
+}
+
+/* The time to start, or to end, is over. */
+static void on_timer(struct mk_timer *timer)
+{
+    struct mk_child *child = MK_CONTAINER_OF(timer, struct mk_child, timer);
+    if (child->state >= MK__CHILD_RUNNING) {
+        child->has_killed = true;
+        send_signal(child, SIGKILL);
+        return;
+    }
+    if (child->state == MK__CHILD_ASKED)
+        mk__channel_drop_starter(child->channel);
+    mk__child_fail(child, -ETIMEDOUT, MK_CHILD_STARTER);
+}
+
+static void begin_stop(struct mk_child *child)
+{
+    send_signal(child, SIGTERM);
+    arm(child, child->grace_ms);
+}
+
+void mk_child_stop(struct mk_child *child, uint32_t grace_ms)
+{
+    if (!child->channel || child->is_stopped)
+        return;
+    child->is_stopped = true;
+    child->grace_ms = grace_ms;
+    if (child->state >= MK__CHILD_RUNNING)
+        begin_stop(child);
+}
+
+/* ── the end ── */
+
+void mk__child_release(struct mk_child *child)
+{
+    mk_timer_cancel(&child->timer);
+    if (child->event.fd >= 0)
+        mk_event_del(mk__channel_loop(child->channel), &child->event);
+    for (int i = 0; i < 3; i++)
+        if (child->fds[i] >= 0)
+            close(child->fds[i]);
+    if (child->pidfd >= 0)
+        close(child->pidfd);
+    mk_buf_release(&child->message);
+    mk__channel_remove(child->channel, child);
+    child->channel = NULL;
+    child->state = MK__CHILD_CLOSED;
+}
+
+void mk__child_fail(struct mk_child *child, int err, enum mk_child_step step)
+{
+    mk__child_release(child);
+    child->events->started(child, err, step);
+}
+
+void mk_child_close(struct mk_child *child)
+{
+    if (!child->channel)
+        return;
+    assert(child->state == MK__CHILD_ENDED);
+    if (child->is_stopped && !child->has_killed)
+        send_signal(child, SIGKILL); /* to what the program has left behind */
+    if (!child->is_lost)
+        mk__channel_send_reap(child->channel, child->id);
+    mk__child_release(child);
+}
+
+void mk__child_take_exited(struct mk_child *child, int status)
+{
+    if (child->state != MK__CHILD_RUNNING)
+        return;
+    child->state = MK__CHILD_ENDED;
+    child->events->ended(child, status);
+}
+
+/* ── without the starter ── */
+
+static void on_pidfd(struct mk_event *event, uint32_t events)
+{
+    struct mk_child *child = MK_CONTAINER_OF(event, struct mk_child, event);
+    (void)events;
+    mk_event_del(mk__channel_loop(child->channel), event);
+    event->fd = -1;
+    mk__child_take_exited(child, -1);
+}
+
+void mk__child_lose_starter(struct mk_child *child)
+{
+    child->is_lost = true;
+    if (child->state != MK__CHILD_RUNNING || child->pidfd < 0)
+        return;
+    child->event = (struct mk_event){.ready = on_pidfd, .fd = child->pidfd};
+    if (mk_event_add(mk__channel_loop(child->channel), &child->event, EPOLLIN) == 0)
+        return;
+    child->event.fd = -1; /* its end cannot be noticed */
+    send_signal(child, SIGKILL);
+}
+
+/* ── the start ── */
+
+void mk__child_take_started(struct mk_child *child, const struct mk__message *m, int pidfd)
+{
+    child->pidfd = pidfd;
+    if (child->state != MK__CHILD_ASKED || m->err < 0) {
+        mk__child_fail(child, m->err < 0 ? m->err : -EBADMSG, (enum mk_child_step)m->step);
+        return;
+    }
+    mk_timer_cancel(&child->timer);
+    child->state = MK__CHILD_RUNNING;
+    child->worker = NULL;
+    child->pid = m->pid;
+    if (child->is_stopped)
+        begin_stop(child);
+    child->events->started(child, 0, MK_CHILD_EXEC);
+}
+
+static unsigned count_strings(struct mk_str s)
+{
+    unsigned n = 0;
+    for (size_t i = 0; i < s.len; i++)
+        n += s.p[i] == '\0';
+    return n;
+}
+
+/* Writes the message to the starter. Returns 0, -E2BIG or -ENOMEM. */
+static int write_message(struct mk_child *child, const struct mk_child_options *o)
+{
+    const char *folder = o->folder ? o->folder : "/";
+    struct mk__message m = {.kind = MK__MESSAGE_START,
+                            .id = child->id,
+                            .path_bytes = (uint32_t)strlen(o->path) + 1,
+                            .folder_bytes = (uint32_t)strlen(folder) + 1,
+                            .arg_bytes = (uint32_t)o->args.len,
+                            .env_bytes = (uint32_t)o->env.len,
+                            .limits = o->limits};
+    size_t bytes = (size_t)m.path_bytes + m.folder_bytes + o->args.len + o->env.len;
+    if (bytes > MK_CHILD_BYTES_MAX || count_strings(o->args) > MK_CHILD_ARGS_MAX ||
+        count_strings(o->env) > MK_CHILD_ENV_MAX)
+        return -E2BIG;
+    for (int i = 0; i < 3; i++)
+        m.fd_bits |= (uint32_t)(o->fds[i] >= 0) << i;
+    mk_buf_init(&child->message, sizeof(m) + bytes);
+    mk_buf_reserve(&child->message, sizeof(m) + bytes);
+    mk_buf_add(&child->message, &m, sizeof(m));
+    mk_buf_add(&child->message, o->path, m.path_bytes);
+    mk_buf_add(&child->message, folder, m.folder_bytes);
+    mk_buf_adds(&child->message, o->args);
+    mk_buf_adds(&child->message, o->env);
+    return child->message.err ? -ENOMEM : 0;
+}
+
+int mk_child_start(struct mk_child *child, struct mk_child_channel *channel, struct mk_worker *worker,
+                   const struct mk_child_events *events, const struct mk_child_options *options)
+{
+    *child = (struct mk_child){.channel = channel,
+                               .worker = worker,
+                               .events = events,
+                               .pidfd = -1,
+                               .fds = {options->fds[0], options->fds[1], options->fds[2]},
+                               .event = {.fd = -1}};
+    mk_timer_init(&child->timer, on_timer);
+    mk_list_init(&child->node);
+    int err = mk__channel_add(channel, child);
+    if (err == 0)
+        err = write_message(child, options);
+    if (err < 0) {
+        mk__child_release(child);
+        return err;
+    }
+    arm(child, MK_CHILD_START_MS);
+    mk__channel_flush(channel);
+    return 0;
+}
+
+/* ── texts ── */
+
+int mk_child_pid(const struct mk_child *child)
+{
+    return child->pid;
+}
+
+void mk_child_print_status(int status, struct mk_buf *out)
+{
+    if (status < 0)
+        mk_buf_addf(out, "has ended");
+    else if (WIFSIGNALED(status))
+        mk_buf_addf(out, "was killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    else
+        mk_buf_addf(out, "ended with status %d", WEXITSTATUS(status));
+}
+
+const char *mk_child_step_text(enum mk_child_step step)
+{
+    static const char *const texts[] = {
+        [MK_CHILD_STARTER] = "cannot be started by the process that starts others",
+        [MK_CHILD_FORK] = "cannot be started",
+        [MK_CHILD_LIMITS] = "cannot get the limits that are set for it",
+        [MK_CHILD_FOLDER] = "cannot work in its folder",
+        [MK_CHILD_EXEC] = "cannot be executed",
+    };
+    return (unsigned)step < MK_COUNT_OF(texts) ? texts[step] : texts[MK_CHILD_STARTER];
+}

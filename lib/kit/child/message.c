@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Sends and receives messages (message.h). Calls only what is allowed behind a fork of a process with threads.
+ */
+#include "message.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* Room for one more than allowed, so that too many are noticed and closed. */
+union control {
+    struct cmsghdr align;
+    char bytes[CMSG_SPACE(sizeof(int) * (MK__MESSAGE_FDS_MAX + 1))];
+};
+
+int mk__message_open_pair(int fds[2])
+{
+    return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0 ? -errno : 0;
+}
+
+int mk__message_send(int sock, struct mk_str packet, const int *fds, unsigned n)
+{
+    union control control;
+    struct iovec part = {.iov_base = (char *)(uintptr_t)packet.p, .iov_len = packet.len};
+    struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1};
+    if (n) {
+        memset(&control, 0, sizeof(control));
+        m.msg_control = control.bytes;
+        m.msg_controllen = CMSG_SPACE(sizeof(int) * n);
+        struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+        *c = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int) * n)};
+        memcpy(CMSG_DATA(c), fds, sizeof(int) * n);
+    }
+    ssize_t sent;
+    do
+        sent = sendmsg(sock, &m, MSG_NOSIGNAL);
+    while (sent < 0 && errno == EINTR);
+    return sent < 0 ? -errno : 0;
+}
+
+/* Gets the descriptors. Returns how many there are; those above MK__MESSAGE_FDS_MAX are closed, but counted. */
+static unsigned take_fds(struct msghdr *m, int fds[MK__MESSAGE_FDS_MAX])
+{
+    unsigned n = 0;
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+            continue;
+        size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < count; i++, n++) {
+            int fd;
+            memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+            if (n < MK__MESSAGE_FDS_MAX)
+                fds[n] = fd;
+            else
+                close(fd);
+        }
+    }
+    return n;
+}
+
+ssize_t mk__message_receive(int sock, char *to, size_t size, int fds[MK__MESSAGE_FDS_MAX], unsigned *ret_n)
+{
+    union control control;
+    struct iovec part = {.iov_base = to, .iov_len = size};
+    struct msghdr m = {.msg_iov = &part,
+                       .msg_iovlen = 1,
+                       .msg_control = control.bytes,
+                       .msg_controllen = sizeof(control.bytes)};
+    ssize_t n;
+    *ret_n = 0;
+    do
+        n = recvmsg(sock, &m, MSG_CMSG_CLOEXEC);
+    while (n < 0 && errno == EINTR);
+    if (n <= 0)
+        return n < 0 ? -errno : 0;
+    unsigned count = take_fds(&m, fds);
+    *ret_n = count < MK__MESSAGE_FDS_MAX ? count : MK__MESSAGE_FDS_MAX;
+    if (count <= MK__MESSAGE_FDS_MAX && !(m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
+        return n;
+    for (unsigned i = 0; i < *ret_n; i++)
+        close(fds[i]);
+    *ret_n = 0;
+    return -EBADMSG;
+}

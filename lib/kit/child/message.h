@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Messages between the server and its starter: packets on Unix sockets, with descriptors. Both are the same program, so
+ * a struct is sent as it lies in memory.
+ */
+#ifndef MK_KIT_CHILD_MESSAGE_H
+#define MK_KIT_CHILD_MESSAGE_H
+
+#include <monkey/child.h>
+
+enum mk__message_kind {
+    MK__MESSAGE_ATTACH = 1, /* to the starter: a channel, a descriptor */
+    MK__MESSAGE_START,      /* to the starter: a child; up to three descriptors */
+    MK__MESSAGE_REAP,       /* to the starter: the child is closed */
+    MK__MESSAGE_STARTED,    /* from the starter: with a pidfd, or an error */
+    MK__MESSAGE_EXITED,     /* from the starter: with a status */
+};
+
+enum { MK__MESSAGE_FDS_MAX = 3 };
+
+/* Behind it: path, folder, arguments and variables, each string with a NUL. */
+struct mk__message {
+    uint32_t kind, id;
+    uint32_t fd_bits;                                        /* which of stdin, stdout, stderr are sent */
+    uint32_t path_bytes, folder_bytes, arg_bytes, env_bytes; /* with their NULs */
+    int32_t pid, err, status;
+    uint32_t step; /* enum mk_child_step */
+    struct mk_child_limits limits;
+};
+
+enum { MK__MESSAGE_BYTES_MAX = sizeof(struct mk__message) + MK_CHILD_BYTES_MAX };
+
+/* Makes a pair of sockets. Returns 0 or -errno. */
+int mk__message_open_pair(int fds[2]);
+/* Sends a packet with `n` descriptors. Returns 0 or -errno; -EAGAIN: later. */
+int mk__message_send(int sock, struct mk_str packet, const int *fds, unsigned n);
+/*
+ * Receives a packet of at most `size` bytes, and up to MK__MESSAGE_FDS_MAX descriptors, close-on-exec, in `fds`.
+ * Returns its bytes, 0 (the other end is closed), -EAGAIN or another -errno; -EBADMSG: it is too long, or has too many
+ * descriptors, which are closed.
+ */
+ssize_t mk__message_receive(int sock, char *to, size_t size, int fds[MK__MESSAGE_FDS_MAX], unsigned *ret_n);
+
+#endif

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Starts one program (spawn.h). The child shares the memory of the starter until it has executed the program, as with
+ * vfork(2), so that the cost does not depend on that memory, and an error can be written to it.
+ */
+#include "spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { STACK_BYTES = 64 * 1024, USUAL_FILES = 1024, SIGNALS_MAX = 64 };
+
+/*
+ * For functions that run in the child: they never return to the starter, in whose memory a sanitizer would keep what it
+ * notes of their frames.
+ */
+#define IN_CHILD __attribute__((no_sanitize("address"), no_sanitize("thread")))
+
+/* What the child writes for the starter. */
+struct attempt {
+    const struct mk__spawn *spawn;
+    int err;
+    enum mk_child_step step;
+};
+
+IN_CHILD static int set_limit(__rlimit_resource_t resource, uint64_t value)
+{
+    struct rlimit limit = {.rlim_cur = value, .rlim_max = value};
+    return value && setrlimit(resource, &limit) < 0 ? -errno : 0;
+}
+
+/* The server may have many more descriptors than a program expects that has never seen them. */
+IN_CHILD static int set_usual_files(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return -errno;
+    if (limit.rlim_cur > USUAL_FILES)
+        limit.rlim_cur = USUAL_FILES;
+    return setrlimit(RLIMIT_NOFILE, &limit) < 0 ? -errno : 0;
+}
+
+IN_CHILD static int set_limits(const struct mk_child_limits *limits)
+{
+    int err = limits->files ? set_limit(RLIMIT_NOFILE, limits->files) : set_usual_files();
+    if (err == 0)
+        err = set_limit(RLIMIT_CPU, limits->cpu_seconds);
+    if (err == 0)
+        err = set_limit(RLIMIT_NPROC, limits->processes);
+    return err == 0 ? set_limit(RLIMIT_AS, limits->memory_bytes) : err;
+}
+
+IN_CHILD static void reset_signals(void)
+{
+    sigset_t none;
+    for (int number = 1; number <= SIGNALS_MAX; number++)
+        signal(number, SIG_DFL); /* fails for those that have no other */
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+IN_CHILD static int place_descriptors(const int *fds)
+{
+    for (int i = 0; i < 3; i++)
+        if (fds[i] >= 0 && dup2(fds[i], i) < 0)
+            return -errno;
+    close_range(3, ~0U, 0); /* they are close-on-exec besides */
+    return 0;
+}
+
+/* In the child, which shares the memory of the starter. */
+IN_CHILD static int run_child(void *arg)
+{
+    struct attempt *a = arg;
+    const struct mk__spawn *s = a->spawn;
+    setsid();
+    reset_signals();
+    a->step = MK_CHILD_FORK;
+    a->err = place_descriptors(s->fds);
+    if (a->err == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        a->err = -errno;
+    if (a->err == 0) {
+        a->step = MK_CHILD_FOLDER;
+        a->err = chdir(s->folder) < 0 ? -errno : 0;
+    }
+    if (a->err == 0) {
+        a->step = MK_CHILD_LIMITS;
+        a->err = set_limits(s->limits);
+    }
+    if (a->err == 0) {
+        a->step = MK_CHILD_EXEC;
+        execve(s->path, s->argv, s->envp);
+        a->err = -errno;
+    }
+    _exit(127);
+}
+
+pid_t mk__spawn_start(const struct mk__spawn *s, int *ret_pidfd, enum mk_child_step *ret_step)
+{
+    static char stack[STACK_BYTES] __attribute__((aligned(64))); /* the starter has one thread */
+    struct attempt a = {.spawn = s};
+    pid_t pid = clone(run_child, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &a, ret_pidfd);
+    *ret_step = pid < 0 ? MK_CHILD_FORK : a.step;
+    if (pid < 0)
+        return -errno;
+    if (a.err == 0)
+        return pid;
+    close(*ret_pidfd);
+    waitpid(pid, NULL, 0);
+    return a.err;
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Forks the starter (starter.h), on a disk thread, when a channel needs one: by then the server has become its user. If
+ * the starter ends, which it does not do by itself, the next channel gets another one.
+ */
+#include "starter.h"
+
+#include "starter_loop.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { END_MS = 3000, AGAIN_MS = 1000 };
+
+struct mk_child_starter {
+    pthread_mutex_t lock; /* of all below */
+    pid_t pid;            /* 0: there is none */
+    int control;          /* -1: likewise */
+    uint64_t serial, forked_ms;
+};
+
+static uint64_t get_now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+int mk_child_starter_new(struct mk_child_starter **ret)
+{
+    struct mk_child_starter *s = mk_account_alloc(NULL, sizeof(*s));
+    if (!s)
+        return -ENOMEM;
+    *s = (struct mk_child_starter){.lock = PTHREAD_MUTEX_INITIALIZER, .control = -1};
+    *ret = s;
+    return 0;
+}
+
+/* Waits until the starter has ended, at most `ms`. */
+static void wait_for_end(pid_t pid, int ms)
+{
+    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (fd < 0)
+        return;
+    poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, ms);
+    close(fd);
+}
+
+/* Ends the starter that there is, and reaps it. */
+static void end_starter(struct mk_child_starter *s, int ms)
+{
+    if (s->control >= 0)
+        close(s->control);
+    s->control = -1;
+    if (!s->pid)
+        return;
+    wait_for_end(s->pid, ms);
+    kill(s->pid, SIGKILL); /* it has not been reaped: the number is its own */
+    while (waitpid(s->pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    s->pid = 0;
+}
+
+void mk_child_starter_free(struct mk_child_starter *starter)
+{
+    if (!starter)
+        return;
+    end_starter(starter, END_MS);
+    pthread_mutex_destroy(&starter->lock);
+    mk_account_free(NULL, starter, sizeof(*starter));
+}
+
+/* Forks the starter. Under the lock. Returns 0 or -errno. */
+static int fork_starter(struct mk_child_starter *s)
+{
+    int pair[2];
+    uint64_t now = get_now_ms();
+    if (s->forked_ms && now - s->forked_ms < AGAIN_MS)
+        return -EAGAIN;
+    int err = mk__message_open_pair(pair);
+    if (err < 0)
+        return err;
+    pid_t pid = fork();
+    if (pid == 0)
+        mk__starter_loop_run(pair[1]);
+    err = pid < 0 ? -errno : 0;
+    close(pair[1]);
+    if (err < 0) {
+        close(pair[0]);
+        return err;
+    }
+    s->pid = pid;
+    s->control = pair[0];
+    s->forked_ms = now + !now;
+    s->serial++;
+    return 0;
+}
+
+/* Sends the starter its end of a channel. Returns 0 or -errno. */
+static int attach(const struct mk_child_starter *s, int fd)
+{
+    const struct mk__message m = {.kind = MK__MESSAGE_ATTACH};
+    return s->control < 0 ? -EPIPE : mk__message_send(s->control, mk_str((const char *)&m, sizeof(m)), &fd, 1);
+}
+
+/* Sends the end to the starter, or to a new one. Under the lock. */
+static int attach_or_fork(struct mk_child_starter *s, int fd)
+{
+    int err = attach(s, fd);
+    if (err == 0)
+        return 0;
+    end_starter(s, 0);
+    err = fork_starter(s);
+    return err < 0 ? err : attach(s, fd);
+}
+
+int mk__starter_connect(struct mk_child_starter *starter, uint64_t *ret_serial)
+{
+    int pair[2];
+    int err = mk__message_open_pair(pair);
+    if (err < 0)
+        return err;
+    pthread_mutex_lock(&starter->lock);
+    err = attach_or_fork(starter, pair[1]);
+    *ret_serial = starter->serial;
+    pthread_mutex_unlock(&starter->lock);
+    close(pair[1]);
+    if (err == 0)
+        return pair[0];
+    close(pair[0]);
+    return err;
+}
+
+void mk__starter_kill(struct mk_child_starter *starter, uint64_t serial)
+{
+    pthread_mutex_lock(&starter->lock);
+    if (starter->pid && starter->serial == serial)
+        kill(starter->pid, SIGKILL);
+    pthread_mutex_unlock(&starter->lock);
+}

@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Children: real processes, started by a starter that the test forks when its job runs.
+ */
+#include "turn.h"
+
+#include "kit/child/starter.h"
+
+#include <monkey/child.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+enum { CHILDREN = 100 };
+
+/* A child, and what has become of it. */
+struct run {
+    struct mk_child child;
+    unsigned started, ended;
+    int err, status, out; /* out: the end of its stdout that the test reads; -1 */
+    enum mk_child_step step;
+    bool keeps; /* it is not closed when it ends */
+    char text[4096];
+    size_t len;
+    bool has_eof;
+};
+
+static struct mk_loop loop;
+static struct mk_account account;
+static struct mk_child_starter *starter;
+static struct mk_child_channel *channel;
+static struct mk_job *pending;
+static bool refuses_jobs;
+static int fork_err, socketpair_err;
+static struct run runs[CHILDREN];
+
+/* ── calls in their place ── */
+
+int mk_job_submit(struct mk_loop *l, struct mk_job *job)
+{
+    assert_ptr_equal(l, &loop);
+    assert_null(pending);
+    if (refuses_jobs)
+        return -EAGAIN;
+    pending = job;
+    return 0;
+}
+
+pid_t fork(void)
+{
+    errno = fork_err;
+    return fork_err ? -1 : (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+}
+
+int socketpair(int domain, int type, int protocol, int fds[2])
+{
+    errno = socketpair_err;
+    return socketpair_err ? -1 : (int)syscall(SYS_socketpair, domain, type, protocol, fds);
+}
+
+/* ── the fixture ── */
+
+static int open_fixture(void **state)
+{
+    (void)state;
+    memset(runs, 0, sizeof(runs));
+    account = (struct mk_account){0};
+    refuses_jobs = false;
+    fork_err = socketpair_err = 0;
+    assert_int_equal(mk__loop_open(&loop, &mk__poller_epoll, &mk__clock_system, NULL), 0);
+    assert_int_equal(mk_child_starter_new(&starter), 0);
+    assert_int_equal(mk_child_channel_open(starter, &loop, &account, &channel), 0);
+    return 0;
+}
+
+/* Nothing is left: no memory, and no process, not even a zombie. */
+static int close_fixture(void **state)
+{
+    (void)state;
+    mk_child_channel_close(channel);
+    mk_child_starter_free(starter);
+    assert_int_equal(account.bytes, 0);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    assert_int_equal(errno, ECHILD);
+    mk__loop_close(&loop);
+    return 0;
+}
+
+static void on_started(struct mk_child *child, int err, enum mk_child_step step)
+{
+    struct run *r = MK_CONTAINER_OF(child, struct run, child);
+    r->started++;
+    r->err = err;
+    r->step = step;
+    assert_int_equal(mk_child_pid(child) > 0, err == 0);
+}
+
+static void on_ended(struct mk_child *child, int status)
+{
+    struct run *r = MK_CONTAINER_OF(child, struct run, child);
+    r->ended++;
+    r->status = status;
+    if (!r->keeps)
+        mk_child_close(child);
+}
+
+static const struct mk_child_events events = {on_started, on_ended};
+
+/* Waits for what happens: in the loop, or in the output of a child. */
+static void wait_turn(struct run *r)
+{
+    if (pending) {
+        struct mk_job *job = pending;
+        job->work(job);
+        pending = NULL;
+        job->done(job);
+    }
+    mk_test_turn(&loop);
+    struct pollfd fds = {.fd = r->has_eof ? -1 : r->out, .events = POLLIN};
+    if (poll(&fds, 1, 1) != 1)
+        return;
+    ssize_t n = read(r->out, r->text + r->len, sizeof(r->text) - 1 - r->len);
+    r->has_eof = n <= 0;
+    r->len += n > 0 ? (size_t)n : 0;
+}
+
+static void wait_for(struct run *r, const unsigned *count)
+{
+    while (!*count)
+        wait_turn(r);
+}
+
+/* Starts a program. `args` is a list of words that ends with NULL. */
+static int start(struct run *r, const char *path, const char *const *args, const struct mk_child_options *more)
+{
+    char words[2048];
+    size_t n = 0;
+    int pair[2];
+    for (; *args; args++) {
+        memcpy(words + n, *args, strlen(*args) + 1);
+        n += strlen(*args) + 1;
+    }
+    assert_int_equal(pipe2(pair, O_CLOEXEC), 0);
+    struct mk_child_options options = more ? *more : (struct mk_child_options){0};
+    options.path = path;
+    options.args = mk_str(words, n);
+    options.fds[0] = options.fds[2] = -1;
+    options.fds[1] = pair[1];
+    *r = (struct run){.out = pair[0]};
+    return mk_child_start(&r->child, channel, NULL, &events, &options);
+}
+
+static int start_shell(struct run *r, const char *script, const struct mk_child_options *more)
+{
+    const char *const args[] = {"sh", "-c", script, NULL};
+    return start(r, "/bin/sh", args, more);
+}
+
+/* Runs a script to its end, and returns what it has written. */
+static const char *run_shell(struct run *r, const char *script, const struct mk_child_options *more)
+{
+    assert_int_equal(start_shell(r, script, more), 0);
+    wait_for(r, &r->ended);
+    while (!r->has_eof)
+        wait_turn(r);
+    close(r->out);
+    assert_int_equal(r->started, 1);
+    assert_int_equal(r->err, 0);
+    return r->text;
+}
+
+/* ── what a child gets ── */
+
+TEST(arguments_and_variables, open_fixture, close_fixture)
+{
+    const struct mk_child_options options = {.env = MK_STR("A=one two\0B=\0"), .folder = "/usr"};
+    assert_string_equal(run_shell(&runs[0], "echo \"$A|$B|${C-none}\"; pwd; exit 3", &options),
+                        "one two||none\n/usr\n");
+    assert_int_equal(WEXITSTATUS(runs[0].status), 3);
+}
+
+static const char *find_line(const char *text, const char *name)
+{
+    static char line[128];
+    const char *at = strstr(text, name);
+    assert_non_null(at);
+    snprintf(line, sizeof(line), "%.*s", (int)strcspn(at, "\n"), at);
+    return line;
+}
+
+/* No descriptor, signal or right of the server; its input is empty. */
+TEST(surroundings, open_fixture, close_fixture)
+{
+    int extra = open("/dev/null", O_RDONLY); /* without close-on-exec */
+    sigset_t blocked, before;
+    sigfillset(&blocked);
+    sigprocmask(SIG_SETMASK, &blocked, &before);
+    signal(SIGPIPE, SIG_IGN);
+    const char *text = run_shell(&runs[0],
+                                 "cat; ls /proc/$$/fd | tr '\\n' ' '; echo; cat /proc/$$/status; echo pid $$; "
+                                 "cut -d ' ' -f 5,6 /proc/$$/stat",
+                                 NULL);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    signal(SIGPIPE, SIG_DFL);
+    close(extra);
+    assert_int_equal(strncmp(text, "0 1 2 \n", 7), 0);
+    assert_non_null(strstr(find_line(text, "NoNewPrivs:"), "1"));
+    assert_null(strpbrk(find_line(text, "SigIgn:") + 7, "123456789abcdef"));
+    const char *pid = strstr(text, "pid ");
+    unsigned number, group, session;
+    assert_non_null(pid);
+    assert_int_equal(sscanf(pid, "pid %u %u %u", &number, &group, &session), 3);
+    assert_int_equal(number, group);
+    assert_int_equal(number, session);
+}
+
+TEST(limits, open_fixture, close_fixture)
+{
+    const struct mk_child_options options = {
+        .limits = {.memory_bytes = 1 << 30, .cpu_seconds = 7, .files = 33, .processes = 4000}};
+    assert_string_equal(run_shell(&runs[0], "ulimit -v; ulimit -t; ulimit -n; ulimit -p", &options),
+                        "1048576\n7\n33\n4000\n");
+    int files = atoi(run_shell(&runs[1], "ulimit -n", NULL));
+    assert_in_range(files, 1, 1024);
+}
+
+/* ── failures ── */
+
+static void check_failure(const char *path, const struct mk_child_options *options, int err, enum mk_child_step step)
+{
+    struct run *r = &runs[0];
+    const char *const args[] = {"a", NULL};
+    assert_int_equal(start(r, path, args, options), 0);
+    wait_for(r, &r->started);
+    assert_int_equal(r->err, err);
+    assert_int_equal(r->step, step);
+    assert_int_equal(r->ended, 0);
+    assert_true(strlen(mk_child_step_text(step)) > 0);
+    close(r->out);
+}
+
+TEST(programs_that_cannot_be_run, open_fixture, close_fixture)
+{
+    const struct mk_child_options folder = {.folder = "/missing"};
+    const struct mk_child_options limits = {.limits = {.files = UINT64_C(1) << 60}};
+    check_failure("/missing", NULL, -ENOENT, MK_CHILD_EXEC);
+    check_failure("/etc/passwd", NULL, -EACCES, MK_CHILD_EXEC);
+    check_failure("/bin/sh", &folder, -ENOENT, MK_CHILD_FOLDER);
+    check_failure("/bin/sh", &limits, -EPERM, MK_CHILD_LIMITS);
+    assert_string_equal(run_shell(&runs[1], "echo fine", NULL), "fine\n");
+}
+
+TEST(starts_that_fail, open_fixture, close_fixture)
+{
+    fork_err = EAGAIN;
+    check_failure("/bin/sh", NULL, -EAGAIN, MK_CHILD_STARTER);
+    fork_err = 0;
+    socketpair_err = EMFILE;
+    check_failure("/bin/sh", NULL, -EMFILE, MK_CHILD_STARTER);
+    socketpair_err = 0;
+    refuses_jobs = true;
+    check_failure("/bin/sh", NULL, -EAGAIN, MK_CHILD_STARTER);
+    refuses_jobs = false;
+    assert_string_equal(run_shell(&runs[1], "echo fine", NULL), "fine\n");
+}
+
+TEST(too_long, open_fixture, close_fixture)
+{
+    static char env[MK_CHILD_BYTES_MAX + 1];
+    struct mk_child_options options = {.env = mk_str(env, MK_CHILD_ENV_MAX + 1)};
+    assert_int_equal(start_shell(&runs[0], "echo", &options), -E2BIG);
+    close(runs[0].out);
+    memset(env, 'a', sizeof(env));
+    options.env = mk_str(env, sizeof(env));
+    assert_int_equal(start_shell(&runs[0], "echo", &options), -E2BIG);
+    close(runs[0].out);
+    memcpy(env, "LONG=", 5);
+    env[MK_CHILD_BYTES_MAX - 65] = '\0';
+    options.env = mk_str(env, MK_CHILD_BYTES_MAX - 64);
+    assert_string_equal(run_shell(&runs[0], "echo ${#LONG}", &options), "131002\n");
+}
+
+static int start_and_run(void *ctx)
+{
+    struct mk_child_starter *s;
+    struct mk_child_channel *c;
+    struct run r = {.out = -1};
+    const struct mk_child_options options = {.path = "/missing", .args = MK_STR("a\0"), .fds = {-1, -1, -1}};
+    (void)ctx;
+    int err = mk_child_starter_new(&s);
+    if (err < 0)
+        return err;
+    err = mk_child_channel_open(s, &loop, NULL, &c);
+    if (err == 0) {
+        err = mk_child_start(&r.child, c, NULL, &events, &options);
+        while (err == 0 && !r.started)
+            wait_turn(&r);
+        mk_child_channel_close(c);
+    }
+    mk_child_starter_free(s);
+    return err < 0 ? err : r.err == -ENOENT ? 0 : r.err;
+}
+
+TEST(failing_memory, open_fixture, close_fixture)
+{
+    assert_true(mk_test_failing_allocs(start_and_run, NULL) >= 4);
+}
+
+/* ── ends ── */
+
+/* SIGTERM is enough for one, and for all that it has forked. */
+TEST(stop, open_fixture, close_fixture)
+{
+    struct run *r = &runs[0];
+    assert_int_equal(start_shell(r, "sleep 1000 & echo ready; wait", NULL), 0);
+    while (!r->len)
+        wait_turn(r);
+    mk_child_stop(&r->child, 60000);
+    mk_child_stop(&r->child, 1);
+    wait_for(r, &r->ended);
+    while (!r->has_eof)
+        wait_turn(r);
+    assert_int_equal(WTERMSIG(r->status), SIGTERM);
+    close(r->out);
+}
+
+/* One that ignores SIGTERM is killed, with what it has forked. */
+TEST(kill_after_grace, open_fixture, close_fixture)
+{
+    struct run *r = &runs[0];
+    assert_int_equal(start_shell(r, "trap '' TERM; sleep 1000 & echo ready; while :; do sleep 1000; done", NULL), 0);
+    while (!r->len)
+        wait_turn(r);
+    mk_child_stop(&r->child, 50);
+    wait_for(r, &r->ended);
+    while (!r->has_eof)
+        wait_turn(r);
+    assert_int_equal(WTERMSIG(r->status), SIGKILL);
+    close(r->out);
+}
+
+/* What a program has left behind ends with the stop, too. */
+TEST(stop_of_what_is_left, open_fixture, close_fixture)
+{
+    struct run *r = &runs[0];
+    assert_int_equal(start_shell(r, "sleep 1000 & exit 0", NULL), 0);
+    r->keeps = true;
+    wait_for(r, &r->ended);
+    wait_turn(r);
+    assert_false(r->has_eof);
+    mk_child_stop(&r->child, 60000);
+    mk_child_close(&r->child);
+    while (!r->has_eof)
+        wait_turn(r);
+    mk_child_close(&r->child);
+    close(r->out);
+}
+
+TEST(stop_before_the_start, open_fixture, close_fixture)
+{
+    struct run *r = &runs[0];
+    assert_int_equal(start_shell(r, "sleep 1000", NULL), 0);
+    mk_child_stop(&r->child, 60000);
+    wait_for(r, &r->ended);
+    assert_int_equal(r->started, 1);
+    assert_int_equal(WTERMSIG(r->status), SIGTERM);
+    close(r->out);
+}
+
+/* The starter ends what a channel leaves, also what ignores SIGTERM. */
+TEST(closed_channel, open_fixture, close_fixture)
+{
+    assert_int_equal(start_shell(&runs[0], "echo ready; sleep 1000", NULL), 0);
+    assert_int_equal(start_shell(&runs[1], "trap '' TERM; echo ready; while :; do sleep 1000; done", NULL), 0);
+    for (int i = 0; i < 2; i++)
+        while (!runs[i].len)
+            wait_turn(&runs[i]);
+    mk_child_channel_close(channel);
+    assert_int_equal(mk_child_channel_open(starter, &loop, &account, &channel), 0);
+    for (int i = 0; i < 2; i++) {
+        while (!runs[i].has_eof)
+            wait_turn(&runs[i]);
+        assert_int_equal(runs[i].ended, 0);
+        close(runs[i].out);
+    }
+}
+
+/* A channel that is closed while its job is under way. */
+TEST(closed_channel_before_the_start, open_fixture, close_fixture)
+{
+    assert_int_equal(start_shell(&runs[0], "echo", NULL), 0);
+    mk_child_channel_close(channel);
+    wait_turn(&runs[0]);
+    assert_int_equal(runs[0].started, 0);
+    close(runs[0].out);
+    assert_int_equal(mk_child_channel_open(starter, &loop, &account, &channel), 0);
+}
+
+/* The starter is killed: children continue and their ends are noticed, and another starter takes its place. */
+TEST(starter_that_ends, open_fixture, close_fixture)
+{
+    struct run *r = &runs[0], *next = &runs[1];
+    assert_int_equal(start_shell(r, "echo ready; sleep 1000", NULL), 0);
+    while (!r->len)
+        wait_turn(r);
+    mk__starter_kill(starter, 1);
+    do { /* the next one is not forked within a second */
+        assert_int_equal(start_shell(next, "echo fine", NULL), 0);
+        wait_for(next, &next->started);
+        if (next->err < 0)
+            close(next->out);
+    } while (next->err < 0);
+    wait_for(next, &next->ended);
+    assert_int_equal(next->status, 0);
+    close(next->out);
+    assert_int_equal(r->ended, 0);
+    mk_child_stop(&r->child, 60000);
+    wait_for(r, &r->ended);
+    assert_int_equal(r->status, -1);
+    close(r->out);
+}
+
+/* ── many ── */
+
+TEST(many, open_fixture, close_fixture)
+{
+    for (int i = 0; i < CHILDREN; i++)
+        assert_int_equal(start_shell(&runs[i], "echo x", NULL), 0);
+    for (int i = 0; i < CHILDREN; i++) {
+        wait_for(&runs[i], &runs[i].ended);
+        while (!runs[i].has_eof)
+            wait_turn(&runs[i]);
+        assert_string_equal(runs[i].text, "x\n");
+        close(runs[i].out);
+    }
+}
+
+TEST(statuses)
+{
+    static const struct {
+        int status;
+        const char *text;
+    } rows[] = {{0, "ended with status 0"},
+                {3 << 8, "ended with status 3"},
+                {9, "was killed by signal 9 (Killed)"},
+                {-1, "has ended"}};
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char storage[64];
+        struct mk_buf out;
+        mk_buf_init_fixed(&out, storage, sizeof(storage));
+        mk_child_print_status(rows[i].status, &out);
+        assert_str_equal(mk_buf_str(&out), rows[i].text);
+    }
+}
