@@ -63,7 +63,9 @@ static const uint8_t first_of_length[NAME_BYTES_MAX + 2] = {
 static bool is_same(struct mk_str name, struct mk_str lower, bool *ret_has_underscore)
 {
     bool has_underscore = false;
-    for (size_t i = 0; i < name.len; i++) {
+    if ((name.p[0] | 0x20) != lower.p[0]) /* all names begin with a letter */
+        return false;
+    for (size_t i = 1; i < name.len; i++) {
         char c = name.p[i], wanted = lower.p[i];
         if ((c == '_' ? '-' : c >= 'A' && c <= 'Z' ? c | 0x20 : c) != wanted)
             return false;

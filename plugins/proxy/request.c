@@ -48,12 +48,18 @@ static void write_target(struct mk_buf *out, struct mk_request *req, const struc
 
 /* ── fields ── */
 
+/* Writes name and value; what stands between and behind them has the room that one check has made. */
 static void write_field(struct mk_buf *out, struct mk_str name, struct mk_str value)
 {
-    mk_buf_adds(out, name);
-    mk_buf_adds(out, MK_STR(": "));
-    mk_buf_adds(out, value);
-    mk_buf_adds(out, MK_STR("\r\n"));
+    static const struct mk_str colon = MK_STR_INIT(": "), end = MK_STR_INIT("\r\n");
+    if (mk_buf_reserve(out, name.len + colon.len + value.len + end.len) < 0)
+        return;
+    char *at = mempcpy(out->data + out->len, name.p, name.len);
+    at = mempcpy(at, colon.p, colon.len);
+    if (value.len)
+        at = mempcpy(at, value.p, value.len);
+    at = mempcpy(at, end.p, end.len);
+    out->len = (size_t)(at - out->data);
 }
 
 struct mk_str request_authority(struct mk_request *req)
@@ -121,11 +127,14 @@ static void write_list(struct mk_buf *out, struct mk_request *req, bool is_trust
                        struct mk_str element)
 {
     struct mk_str former = is_trusted ? mk_request_header_by_name(req, name) : MK_STR_NONE;
+    if (!former.len) {
+        write_field(out, name, element);
+        return;
+    }
     mk_buf_adds(out, name);
     mk_buf_adds(out, MK_STR(": "));
     mk_buf_adds(out, former);
-    if (former.len)
-        mk_buf_adds(out, MK_STR(", "));
+    mk_buf_adds(out, MK_STR(", "));
     mk_buf_adds(out, element);
     mk_buf_adds(out, MK_STR("\r\n"));
 }
@@ -201,7 +210,7 @@ static void write_forwarded(struct mk_buf *out, struct mk_request *req, int how)
     struct mk_address peer = mk_connection_client(mk_request_connection(req)), client = mk_request_client(req);
     o.is_trusted = mk_generation_trusts(mk_worker_generation(mk_request_worker(req)), &peer);
     o.peer = write_address(o.peer_text, &peer);
-    o.client = write_address(o.client_text, &client);
+    o.client = mk_address_equal(&client, &peer) ? o.peer : write_address(o.client_text, &client);
     if (how == PROXY_FORWARDED_X || how == PROXY_FORWARDED_BOTH)
         write_x_forwarded(out, req, &o);
     if (how == PROXY_FORWARDED_RFC7239 || how == PROXY_FORWARDED_BOTH)
@@ -216,6 +225,15 @@ static bool is_hex(struct mk_str s)
     return true;
 }
 
+/* Writes a trace of one span: the parts of the ID, which has 32 digits. */
+static void write_trace(struct mk_buf *out, struct mk_str id)
+{
+    char text[] = "00-0123456789abcdef0123456789abcdef-0123456789abcdef-00";
+    memcpy(text + 3, id.p, 32);
+    memcpy(text + 36, id.p + 16, 16);
+    write_field(out, MK_STR("traceparent"), mk_str(text, sizeof(text) - 1));
+}
+
 /*
  * The request ID, and a traceparent (W3C Trace Context) of a request that has none: made of an ID of ours, so that both
  * are found with one search.
@@ -227,7 +245,7 @@ static void write_ids(struct mk_buf *out, struct mk_request *req, const struct f
         write_field(out, MK_STR("X-Request-Id"), id);
     if (id.len == 32 && is_hex(id) && !mk_request_header_by_name(req, MK_STR("traceparent")).p &&
         !fields_replace(changes, MK_STR("traceparent")))
-        mk_buf_addf(out, "traceparent: 00-%.*s-%.16s-00\r\n", MK_STR_ARG(id), id.p + 16);
+        write_trace(out, id);
 }
 
 static void write_via(struct mk_buf *out, struct mk_request *req)
