@@ -164,8 +164,7 @@ static bool is_source(struct static_site *site, struct mk_str page)
     if (site->sources == SOURCES_NONE || site->root_fd < 0 || !mk_str_starts(page, MK_STR("/")))
         return false;
     int fd = mk__static_open_beneath(site->root_fd, page.p + 1);
-    bool is_source =
-        mk__static_sources_has_name(site, page.p + 1) || (fd >= 0 && mk_host_is_source_fd(site->owner, fd));
+    bool is_source = sources_have_name(site, page.p + 1) || (fd >= 0 && mk_host_is_source_fd(site->owner, fd));
     if (fd >= 0)
         close(fd);
     return is_source;

@@ -190,7 +190,7 @@ struct find_result mk__static_find_folder(struct static_site *site, struct mk_st
     struct stat st;
     const char *name = path.len > 1 ? path.p + 1 : ".";
     struct find_result f = {.kind = FOUND_NOTHING, .fd = -ENOENT};
-    if (!MK_SMALL && site->root_fd >= 0 && !mk__static_sources_has_name(site, name))
+    if (!MK_SMALL && site->root_fd >= 0 && !sources_have_name(site, name))
         f.fd = mk__static_sources_check(site, mk__static_open_name(site, name, false));
     if (f.fd >= 0 && fstat(f.fd, &st) == 0 && S_ISDIR(st.st_mode)) {
         f.kind = FOUND_DIRECTORY;

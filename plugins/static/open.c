@@ -298,7 +298,7 @@ static struct find_result open_uncached(struct static_site *site, const struct f
 struct find_result mk__static_open_file(struct static_site *site, const struct find_mode *mode, const char *name,
                                         struct mk_str shown, enum mk_coding coding)
 {
-    if (!MK_SMALL && !mode->sources && mk__static_sources_has_name(site, name))
+    if (!MK_SMALL && !mode->sources && sources_have_name(site, name))
         return (struct find_result){.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT, .name = shown};
     if (MK_SMALL || !mode->cache || site->sources == SOURCES_BY_FILE)
         return open_uncached(site, mode, name, shown);

@@ -16,9 +16,9 @@ void mk__static_sources_init(struct static_site *site)
     site->sources = !has ? SOURCES_NONE : site->settings->symlinks == SYMLINKS_OFF ? SOURCES_BY_NAME : SOURCES_BY_FILE;
 }
 
-bool mk__static_sources_has_path(const struct static_site *site, struct mk_str path)
+bool mk__static_sources_find_path(const struct static_site *site, struct mk_str path)
 {
-    return site->sources != SOURCES_NONE && mk_host_is_source(site->owner, MK_SOURCE_PATH, path);
+    return mk_host_is_source(site->owner, MK_SOURCE_PATH, path);
 }
 
 /* Asks about "FOLDER/NAME". A name that is too long is no file's. */
@@ -41,10 +41,8 @@ static bool is_source_file(struct static_site *site, const char *name)
     return is_source(site, MK_SOURCE_FILE, mk_str(root, n), name);
 }
 
-bool mk__static_sources_has_name(struct static_site *site, const char *name)
+bool mk__static_sources_find_name(struct static_site *site, const char *name)
 {
-    if (site->sources == SOURCES_NONE)
-        return false;
     if (is_source(site, MK_SOURCE_PATH, site->prefix, name))
         return true;
     return site->sources == SOURCES_BY_NAME && is_source_file(site, name);

@@ -10,14 +10,24 @@
 
 /* Sets how the sources of the site's host are recognized. In generation_check. */
 void mk__static_sources_init(struct static_site *site);
-/* Returns whether the path of the host is that of a source. */
-bool mk__static_sources_has_path(const struct static_site *site, struct mk_str path);
-/* Returns whether a name below the root is that of a source. Does not follow links: see the next one. */
-bool mk__static_sources_has_name(struct static_site *site, const char *name);
+/* Return whether the path of the host, or a name below the root, is that of a source; links are not followed. */
+bool mk__static_sources_find_path(const struct static_site *site, struct mk_str path);
+bool mk__static_sources_find_name(struct static_site *site, const char *name);
 /*
  * Returns `fd`, or closes it and returns -ENOENT if it is a source, with SOURCES_BY_FILE. `fd` may be -errno. A cache
  * of names cannot be used then, because what a link leads to is not known before it is opened.
  */
 int mk__static_sources_check(const struct static_site *site, int fd);
+
+/* The same for hosts that may have none. */
+static inline bool sources_have_path(const struct static_site *site, struct mk_str path)
+{
+    return MK_UNLIKELY(site->sources != SOURCES_NONE) && mk__static_sources_find_path(site, path);
+}
+
+static inline bool sources_have_name(struct static_site *site, const char *name)
+{
+    return MK_UNLIKELY(site->sources != SOURCES_NONE) && mk__static_sources_find_name(site, name);
+}
 
 #endif

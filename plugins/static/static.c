@@ -352,7 +352,7 @@ static int serve_request(struct mk_request *req)
 
     if (!site || method == MK_METHOD_OTHER || (!MK_SMALL && !site->has_files))
         return MK_DECLINED;
-    if (!MK_SMALL && mk__static_sources_has_path(site, mk_request_path(req)))
+    if (!MK_SMALL && sources_have_path(site, mk_request_path(req)))
         return MK_DECLINED; /* 404, unless a plugin behind this one runs it */
     if (method != MK_GET && method != MK_HEAD) {
         mk_response_method_not_allowed(req, MK_STR("GET, HEAD, OPTIONS"));
@@ -408,8 +408,8 @@ static void explain_file(const struct mk_host *host, struct mk_explain *e)
     struct static_location at = {site, e->path, MK_STR_NONE};
     if (e->phase != MK_EXPLAIN_CONTENT || !site || !site->has_files)
         return;
-    if (mk__static_sources_has_path(site, e->path)) {
-        mk_explain_add(e, host, NULL, MK_EXPLAIN_NOTE, "is a program of another plugin, and never sent as a file");
+    if (sources_have_path(site, e->path)) {
+        mk_explain_add(e, host, NULL, MK_EXPLAIN_NOTE, "is a program, and never sent");
         return;
     }
     bool reads = mk_str_eq(e->method, MK_STR("GET")) || mk_str_eq(e->method, MK_STR("HEAD"));

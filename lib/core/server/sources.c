@@ -40,11 +40,9 @@ static void log_unknown_name(const struct mk_host *host, int err)
 {
     static _Atomic bool is_logged;
     if (!atomic_exchange(&is_logged, true))
-        mk_host_log(
-            host, MK_LOG_ERROR,
-            "cannot read the names of open files in /proc/self/fd: %s; they may be sources of programs, and are "
-            "not sent: let the server see /proc",
-            strerror(err));
+        mk_host_log(host, MK_LOG_ERROR,
+                    "no file of this host is sent: it may be a program, and /proc/self/fd cannot be read: %s",
+                    strerror(err));
 }
 
 bool mk_host_is_source_fd(const struct mk_host *host, int fd)
