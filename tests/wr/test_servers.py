@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers as data: their files, what they are started with, and how they start, fail and end."""
 
+import http.server
 import os
 import pathlib
 import shutil
@@ -8,13 +9,16 @@ import signal
 import socket
 import sys
 import tempfile
+import threading
 import time
+import types
 
 import pytest
 from harness.server import await_true, is_alive
-from watch_resources import builds, data, environment, servers, workloads
+from watch_resources import builds, data, environment, measure, servers, workloads
 from watch_resources.checks import check_answers
 from watch_resources.data import Problem
+from watch_resources.proc import list_family
 
 NAMES = data.list_names("servers")
 MONKEY = pathlib.Path(__file__).parents[2] / "build" / os.environ.get("MONKEY_PRESET", "asan") / "bin" / "monkey"
@@ -471,3 +475,61 @@ def test_redis_is_not_installed(with_redis, monkeypatch, root, tmp_path):
     monkeypatch.setattr(servers, "find_program", lambda names: "")
     with pytest.raises(Problem, match="install the Debian package redis-server"):
         servers.Server(with_redis.choice, tmp_path / "other", root)
+
+
+# ── scripts ──
+
+
+def test_a_family_has_all_processes(tmp_path, root):
+    """The workers of php-fpm take no time of others."""
+    path = tmp_path / "own.toml"
+    code = "child = subprocess.Popen(['sleep', '100'])\\n" + LISTEN + "\\ntime.sleep(100)"
+    path.write_text(SERVER.replace("CODE", code))
+    server = servers.Server(servers.parse_choice(str(path)), tmp_path / "own", root)
+    server.start()
+    try:
+        family = list_family(server.pid)
+        assert len(family) == 2 and family[0] == server.pid and all(map(is_alive, family))
+    finally:
+        server.stop()
+
+
+def test_beside_belongs_to_a_variant(tmp_path):
+    path = tmp_path / "own.toml"
+    path.write_text('name = "own"\ntext = "own"\npath = "13.txt"\nclients = 1\nbeside = 200\n')
+    with pytest.raises(Problem, match='started for it: variants = \\["cgi"\\]'):
+        workloads.load_workload(str(path))
+
+
+class Counting(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        self.server.paths.append(self.path)
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def counting():
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Counting) as server:
+        server.paths = []
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def test_programs_start_beside_a_round(counting):
+    target = types.SimpleNamespace(port=counting.server_port)
+    with measure.load_beside(WORKLOADS["F3"], target, 1) as (pid,):
+        await_true(lambda: len(counting.paths) > 3, what="the fourth request")
+        assert is_alive(pid)
+    assert not is_alive(pid) and set(counting.paths) == {"/cgi-bin/hello"}
+    with measure.load_beside(WORKLOADS["F3q"], target, 1) as pids:
+        assert not pids

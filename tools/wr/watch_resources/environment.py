@@ -15,11 +15,13 @@ import time
 from .data import Problem
 
 FILES = {"13.txt": 13, "26k.bin": 26510, "200k.bin": 200 * 1024, "1m.bin": 1 << 20}
-# Of programs rather than files, as docs/examples/services/01-hello, peers/duda/notes.c and peers/redis/value.c have it.
+# Of programs rather than files, as docs/examples/services/01-hello, peers/duda/notes.c, peers/cgi/hello.c ... have it.
 ANSWERS = {
     "hello/": b"Hello, world\n",
     "notes/500": b"note 500: " + 80 * b"x" + b"\n",
     "value/": b"Hello, world\n",
+    "hello.php": b"Hello, world\n",
+    "cgi-bin/hello": b"Hello, world\n",
 }
 PRECOMPRESSED = {"26k.bin.gz": 8000}  # its content is not read
 CONGESTION_CONTROLS = "cubic", "reno"  # the first that this machine permits

@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures one round of a workload: chooses the generator and tells it what the workload is."""
 
+import contextlib
 import dataclasses
 import os
 import pathlib
 import re
+import tempfile
 
 from .data import Problem
 from .environment import content_size
 from .generators import Answers, H2Load, Load, Wrk, WrLoad, drop_empty
-from .rounds import Limits, Measurement, Target
+from .rounds import Limits, Measurement, RoundError, Target
+from .spawn import Program
+from .workloads import BESIDE
 
 STALL_SECONDS = 5
+BESIDE_CLIENTS, EXTRA_SECONDS = 16, 60
 RANDOM_PATHS = """local paths, n = {%s}, 0
 request = function()
   n = (n * 1103515245 + 12345) %% 2147483648
@@ -121,13 +126,32 @@ def make_load(workload, server, seconds, generator):
     )
 
 
+@contextlib.contextmanager
+def load_beside(workload, server, seconds):
+    """Asks for a CGI program at a constant rate while the block runs; yields the ids of processes that do it."""
+    if not workload.beside:
+        yield ()
+        return
+    load = Load(url=workload.url(server.port, BESIDE), clients=BESIDE_CLIENTS, seconds=seconds + EXTRA_SECONDS,
+                keep_alive=True, rate=workload.beside)  # fmt: skip
+    generator = WrLoad()
+    if not generator.is_available():
+        raise Problem(f"{workload.name} needs wr-load, which starts the CGI programs: build it")
+    with tempfile.TemporaryDirectory(prefix="wr-") as folder:
+        with Program(generator.command(load, folder), folder) as program:
+            yield (program.pid,)
+            if program.wait(0):
+                raise RoundError(f"wr-load, which asks for {BESIDE}, has ended: {program.stderr.strip()}")
+
+
 def measure(workload, server, seconds, others_max):
     """The fields of a round's line."""
     generator = choose_generator(workload)
     load = make_load(workload, server, seconds, generator)
-    target = Target(server.pid, server.name, server.port, server.helpers)
     limits = Limits(others_max=others_max, stall_seconds=STALL_SECONDS)
-    return dataclasses.asdict(Measurement(target, generator, load, limits).measure())
+    with load_beside(workload, server, seconds) as beside:
+        target = Target(server.pid, server.name, server.port, (*server.helpers, *beside))
+        return dataclasses.asdict(Measurement(target, generator, load, limits).measure())
 
 
 def crowd_command(workload, server, seconds, folder):

@@ -6,6 +6,7 @@ is kept; what it used since then is in the ticks of its process's stat. A proces
 parent has for waited-for children, also if it was never seen. Whichever of the two is more is the better value."""
 
 import dataclasses
+import glob
 import operator
 import os
 import time
@@ -236,6 +237,15 @@ class Process:
         if not any(text is not None for text in texts):
             return None
         return [int(word) for text in texts if text for word in text.split()]
+
+
+def list_family(pid: int) -> list[int]:
+    """The process, and those that descend from it at this moment."""
+    found = [pid]
+    for each in found:
+        for path in glob.glob(f"{PROC}/{each}/task/*/children"):
+            found += map(int, (read_text(path) or "").split())
+    return found
 
 
 class ProcessTree:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from . import builds, data
 from .data import DATA, Key, Problem
 from .environment import ANSWERS
+from .proc import list_family
 from .redis import Redis
 
 START_SECONDS, STOP_SECONDS, ACCEPT_SECONDS = 10, 5, 5
@@ -295,8 +296,8 @@ class Server:
 
     @property
     def helpers(self):
-        """The ids of processes that work for it, but are not it."""
-        return tuple(helper.pid for helper in self.list_helpers() if helper.process)
+        """The ids of processes that work for it, but are not it, with those that they have started."""
+        return tuple(pid for helper in self.list_helpers() if helper.process for pid in list_family(helper.pid))
 
     def fill(self, text):
         return fill_word(text, self.names, self.values)

@@ -16,6 +16,9 @@ HEADER = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 ENDPOINTS = {"echo": "echo", "broadcast": "all"}  # of WebSockets: kinds and their paths
 # What a server may have to do for a workload
 VARIANTS = ("tls", "h2", "log", "gz", "hello", "proxy", "group", "roundrobin", "redis", "sqlite", "ws")
+VARIANTS += ("fastcgi", "kept", "cgi")
+PASSING = {"proxy", "fastcgi"}  # with these, servers pass requests to a backend
+BESIDE = "cgi-bin/hello"  # what else is asked for while a round runs
 
 SCHEMA = {
     "name": Key(str, required=True, example='"W1"', pattern=NAME),  # a folder has it
@@ -37,6 +40,7 @@ SCHEMA = {
     "variants": Key(list, default=list, of=Key(str, choices=VARIANTS)),
     "backend": Key(str, default="", example='"limit-memory"'),
     "more_backends": Key(list, default=list, of=str),
+    "beside": Key(int, default=0, low=0, high=RATE_MAX, example="200"),
     "generator": Key(str, default="", choices=("", "wr-load", "wrk", "h2load")),
     "seconds": Key(float, low=0.1, high=SECONDS_MAX, example="2"),
 }
@@ -50,8 +54,9 @@ class Workload:
     `connections`: "close" is a new connection for each request, "strangers" one without a TLS ticket. `pipeline`:
     requests or messages in flight on a connection; `streams`: the same with HTTP/2. `rate`: requests a second (open
     loop), or 0. `body`: the file that each request uploads, by POST. `variants`: what the servers are started with;
-    `backend`: the server that each of them passes requests to, and with the variant group `more_backends`. `generator`:
-    where only one can do it."""
+    `backend`: the server that each of them passes requests to, and with the variant group `more_backends`. `beside`:
+    starts of a CGI program a second while the round runs, which are not counted. `generator`: where only one can do
+    it."""
 
     name: str
     text: str
@@ -72,6 +77,7 @@ class Workload:
     backend: str = ""
     more_backends: list = field(default_factory=list)
     variants: list = field(default_factory=list)
+    beside: int = 0
     generator: str = ""
     seconds: float | None = None
 
@@ -115,8 +121,12 @@ def check_websocket(document, values):
 
 def check_fit(document, values):
     """Keys that contradict each other."""
-    if ("proxy" in values["variants"]) != bool(values["backend"]):
-        raise document.problem(["backend"], 'only servers with variants = ["proxy"] have a backend, and all of these')
+    if bool(PASSING & set(values["variants"])) != bool(values["backend"]):
+        raise document.problem(
+            ["backend"], 'only servers with variants = ["proxy"] or ["fastcgi"] have a backend, and all of these'
+        )
+    if values["beside"] and "cgi" not in values["variants"]:
+        raise document.problem(["beside"], 'the servers have to be started for it: variants = ["cgi"]')
     if ("group" in values["variants"]) != (len(values["more_backends"]) == 3):
         raise document.problem(["more_backends"], 'variants = ["proxy", "group"] have three more backends')
     if values["websocket"]:
