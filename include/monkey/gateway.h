@@ -33,7 +33,10 @@ struct mk_gateway_protocol;
 struct mk_gateway_generation; /* of a generation */
 struct mk_gateway_route;      /* of a section of a host */
 
-enum { MK_GATEWAY_FIELDS_MAX = 128 }; /* headers of a response */
+enum {
+    MK_GATEWAY_FIELDS_MAX = 128, /* headers of a response */
+    MK_GATEWAY_THREAD_BYTES = 32,
+};
 
 /* ── the configuration ── */
 
@@ -153,8 +156,11 @@ struct mk_gateway_call {
     struct mk_request *req; /* NULL: the client has left, and the request is brought to its end (OnClientLeave) */
     const struct mk_gateway_protocol *protocol;
     const struct mk_gateway_conf *conf;
-    const void *arg;   /* of mk_gateway_pass() */
-    void *state;       /* of the protocol, zeros at first; it may be moved in memory, and needs no release */
+    const void *arg; /* of mk_gateway_pass() */
+    void *state;     /* of the protocol, zeros at first; it may be moved in memory, and needs no release */
+    void *thread;    /* MK_GATEWAY_THREAD_BYTES of the thread, zeros at first */
+    struct mk_loop *loop;
+    const struct mk_host *host;
     bool is_upgrade;   /* set by begin(): the request has no body, and asks for another protocol */
     bool has_trailers; /* set by begin(): write_trailers() is called behind the body */
 };
@@ -198,8 +204,8 @@ struct mk_gateway_protocol {
     /* (opt) Writes the bytes that each new connection begins with. One that has some serves one client only. */
     void (*write_preamble)(const struct mk_gateway_call *c, struct mk_buf *out);
     /*
-     * Writes the head. Returns 0, -EINVAL (the client's request is wrong: 400, and its connection is closed) or
-     * -ENOBUFS (it does not fit: 431).
+     * Writes the head, also for a further connection, with which the state begins anew. Returns 0, -EINVAL (the
+     * client's request is wrong: 400, and its connection is closed) or -ENOBUFS (it does not fit: 431).
      */
     int (*write_head)(const struct mk_gateway_call *c, const struct mk_gateway_body *body, struct mk_buf *out);
     /* (opt) Returns what stands behind the body in place of body_end; valid until the exchange ends. `.p` NULL: that.
@@ -217,7 +223,8 @@ struct mk_gateway_protocol {
     bool (*keeps_conn)(const struct mk_gateway_call *c);
     /* (opt) Reads a head in place of mk_response_parser_head(), and returns as that; it sets the fields of the parser.
      */
-    int (*parse_head)(struct mk_response_parser *p, struct mk_field *fields, struct mk_str bytes);
+    int (*parse_head)(const struct mk_gateway_call *c, struct mk_response_parser *p, struct mk_field *fields,
+                      struct mk_str bytes);
 
     /*
      * (opt) Checks a head that is not interim. Sets `*ret_binds` if the connection belongs to the client from now on,

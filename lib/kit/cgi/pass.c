@@ -28,7 +28,7 @@ static struct mk_str find_field(const struct mk_cgi_head *h, const struct mk_fie
     return MK_STR_NONE;
 }
 
-static int pass_field(struct mk_request *req, struct mk_str name, struct mk_str value, struct mk_str connection)
+int mk_cgi_pass_header(struct mk_request *req, struct mk_str name, struct mk_str value, struct mk_str connection)
 {
     if (mk_str_ieq(name, MK_STR("Date"))) /* a malformed one is replaced by the server's */
         return mk_response_set_date(req, value) == -ENOMEM ? -ENOMEM : 0;
@@ -44,7 +44,8 @@ int mk_cgi_pass_head(struct mk_request *req, const struct mk_cgi_head *h, const 
     struct mk_str connection = find_field(h, fields, head, MK_STR("Connection"));
     int err = mk_response_set_status(req, h->status);
     for (unsigned i = 0; i < h->n_fields && err >= 0; i++)
-        err = pass_field(req, mk_span_str(head.p, fields[i].name), mk_span_str(head.p, fields[i].value), connection);
+        err = mk_cgi_pass_header(req, mk_span_str(head.p, fields[i].name), mk_span_str(head.p, fields[i].value),
+                                 connection);
     if (err == -ENOMEM && h->n_fields >= RESPONSE_HEADERS_MAX)
         return -ENOBUFS;
     if (err >= 0 && h->has_length && h->status != 204 && h->status != 304)

@@ -113,7 +113,7 @@ static ssize_t fill(struct mk__gw_download *d, struct mk__gw_backend_conn *conn,
 static int parse_head(struct mk__gw_download *d, struct mk_str bytes)
 {
     const struct mk_gateway_protocol *protocol = d->call->protocol;
-    return protocol->parse_head ? protocol->parse_head(&d->parser, d->fields, bytes)
+    return protocol->parse_head ? protocol->parse_head(d->call, &d->parser, d->fields, bytes)
                                 : mk_response_parser_head(&d->parser, d->fields, bytes);
 }
 

@@ -204,7 +204,7 @@ static bool try_other_server(struct mk__gw_exchange *x)
 {
     bool is_free = x->is_idempotent && is_unanswered(x);
     bool can_repeat = x->phase == MK__GW_WAITING && (is_free || (x->down.is_refused && mk__gw_exchange_can_resend(x)));
-    x->tries.loss = x->phase == MK__GW_WAITING ? MK_UPSTREAM_SENT : MK_UPSTREAM_NOT_REACHED;
+    x->tries.loss = x->phase == MK__GW_WAITING && !x->down.is_refused ? MK_UPSTREAM_SENT : MK_UPSTREAM_NOT_REACHED;
     if (!x->route->group || x->phase == MK__GW_QUEUED || (x->phase >= MK__GW_WAITING && !can_repeat) ||
         mk_loop_now_ms(x->loop) >= x->deadline_ms)
         return false;
@@ -442,7 +442,13 @@ static struct mk__gw_exchange *make_exchange(struct mk_request *req, const struc
                                   .client = route->client,
                                   .thread = t,
                                   .loop = mk_request_loop(req)};
-    x->call = (struct mk_gateway_call){.req = req, .protocol = route->protocol, .conf = x->conf, .state = x->state};
+    x->call = (struct mk_gateway_call){.req = req,
+                                       .protocol = route->protocol,
+                                       .conf = x->conf,
+                                       .state = x->state,
+                                       .thread = t->protocol,
+                                       .loop = x->loop,
+                                       .host = mk_request_host_conf(req)};
     memset(x->state, 0, state_bytes);
     mk_timer_init(&x->timer, on_timer);
     mk__gw_buffer_init(&x->buffer, req, mk__gw_exchange_down_fill);

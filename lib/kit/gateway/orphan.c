@@ -185,7 +185,10 @@ static struct mk__gw_orphan *make_orphan(const struct mk__gw_orphan_parts *parts
                                 .conf = parts->call->conf,
                                 .thread = t,
                                 .has_head = parts->has_head};
-    o->call = (struct mk_gateway_call){.protocol = parts->call->protocol, .conf = o->conf, .state = o->state};
+    o->call = *parts->call;
+    o->call.req = NULL;
+    o->call.arg = NULL;
+    o->call.state = o->state;
     memcpy(o->state, parts->call->state, state_bytes);
     mk_arena_init(&o->arena, t->account, SIZE_MAX, NULL, 0); /* download.h limits it */
     if (mk__gw_download_move(&o->down, parts->down, &o->call, &o->arena) == 0)
