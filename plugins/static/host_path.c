@@ -9,6 +9,7 @@
 #include "alias.h"
 #include "find.h"
 #include "open.h"
+#include "root.h"
 #include "userdir.h"
 
 #include <assert.h>
@@ -66,5 +67,8 @@ int mk__static_host_path_open(struct static_site *site, struct mk_str path, uint
         user[at.user.len] = '\0';
         at.user.p = user;
     }
-    return alias_needs_slash(&at) ? -EISDIR : open_location(&at, flags);
+    if (alias_needs_slash(&at))
+        return -EISDIR;
+    mk__static_root_refresh(at.site); /* no request for a file may come that would do that */
+    return open_location(&at, flags);
 }

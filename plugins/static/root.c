@@ -215,3 +215,10 @@ void mk__static_root_check(struct static_site *site, uint64_t now)
     }
     mk__static_root_end_check(site, now);
 }
+
+void mk__static_root_refresh(struct static_site *site)
+{
+    uint64_t now = get_now_ms();
+    if (site->root_fd >= 0 && mk__static_root_begin_check(site, now))
+        mk__static_root_check(site, now);
+}

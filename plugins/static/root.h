@@ -28,5 +28,7 @@ bool mk__static_root_begin_check(struct static_site *site, uint64_t now_ms);
 /* Opens the new root and swaps it in, if it was replaced; ends the check. May wait for a disk. */
 void mk__static_root_check(struct static_site *site, uint64_t now_ms);
 void mk__static_root_end_check(struct static_site *site, uint64_t now_ms);
+/* Does both, on a thread that may wait for a disk. */
+void mk__static_root_refresh(struct static_site *site);
 
 #endif
