@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The directives of [FASTCGI] and [SCGI] (conf.h).
+ */
+#include "conf.h"
+
+#include <errno.h>
+
+static int fail(struct mk_buf *error, const char *sentence)
+{
+    mk_buf_addf(error, "%s", sentence);
+    return -EINVAL;
+}
+
+static bool is_off(const struct mk_conf_value *value)
+{
+    return value->n == 1 && mk_str_ieq(value->text, MK_STR("Off"));
+}
+
+/* ── To ── */
+
+static int parse_to(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    struct mk_str text = mk_arena_dup(arena, value->text);
+    if (!text.p)
+        return -ENOMEM;
+    if (value->n != 1)
+        return fail(error, "it takes one server: unix:/PATH, HOST:PORT or the name of a group");
+    return mk_target_parse_address(field, text, "server", arena, error);
+}
+
+/* ── Split ── */
+
+/* A dot, and letters, digits, dashes and underscores. */
+static bool is_extension(struct mk_str s)
+{
+    for (size_t i = 1; i < s.len; i++) {
+        char c = mk_lower(s.p[i]);
+        if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '-' && c != '_')
+            return false;
+    }
+    return s.len > 1 && s.p[0] == '.';
+}
+
+static int parse_split(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    struct mk_conf_list *list = field;
+    if (is_off(value))
+        return 0;
+    list->items = mk_arena_alloc(arena, value->n * sizeof(*list->items));
+    if (!list->items)
+        return -ENOMEM;
+    for (; list->n < value->n; list->n++) {
+        if (!is_extension(value->words[list->n]))
+            return fail(error, "it takes extensions with their dots, such as .php, or Off");
+        list->items[list->n] = mk_arena_dup(arena, value->words[list->n]);
+        if (!list->items[list->n].p)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+/* ── Index ── */
+
+static int parse_index(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    struct mk_str *name = field;
+    if (is_off(value))
+        return 0;
+    if (value->n != 1 || memchr(value->text.p, '/', value->text.len) || value->text.p[0] == '.')
+        return fail(error, "it takes the name of a script, without a folder, or Off");
+    *name = mk_arena_dup(arena, value->text);
+    return name->p ? 0 : -ENOMEM;
+}
+
+/* ── TryFiles ── */
+
+static int parse_status(struct fastcgi_try *try, struct mk_str word, struct mk_buf *error)
+{
+    uint64_t status;
+    if (!mk_str_u64(mk_str(word.p + 1, word.len - 1), 599, &status) || status < 400)
+        return fail(error, "a status is one from 400 to 599, such as =404");
+    *try = (struct fastcgi_try){.kind = FASTCGI_TRY_STATUS, .status = (int)status};
+    return 0;
+}
+
+static int parse_name(struct fastcgi_try *try, struct mk_str word, struct mk_arena *arena, struct mk_buf *error)
+{
+    struct mk_str path = MK_STR("$path");
+    bool has_path = mk_str_starts(word, path);
+    struct mk_str rest = has_path ? mk_str(word.p + path.len, word.len - path.len) : word;
+    if (memchr(rest.p, '$', rest.len) || (!has_path && rest.p[0] != '/'))
+        return fail(error, "each entry is $path, $path/, a script such as /index.php or $path/index.php, or =STATUS");
+    *try = (struct fastcgi_try){.kind = FASTCGI_TRY_SCRIPT, .has_path = has_path, .text = mk_arena_dup(arena, rest)};
+    if (has_path && !rest.len)
+        try->kind = FASTCGI_TRY_FILE;
+    if (has_path && mk_str_eq(rest, MK_STR("/")))
+        try->kind = FASTCGI_TRY_FOLDER;
+    return try->text.p ? 0 : -ENOMEM;
+}
+
+static int parse_tries(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    struct fastcgi_tries *tries = field;
+    if (value->n > FASTCGI_TRIES_MAX)
+        return fail(error, "there are more than 16 entries");
+    for (; tries->n < value->n; tries->n++) {
+        struct mk_str word = value->words[tries->n];
+        struct fastcgi_try *try = &tries->items[tries->n];
+        bool is_status = word.len && word.p[0] == '=';
+        if (is_status && tries->n + 1 < value->n)
+            return fail(error, "a status is the last entry");
+        int err = !word.len   ? fail(error, "an entry is empty")
+                  : is_status ? parse_status(try, word, error)
+                              : parse_name(try, word, arena, error);
+        if (err < 0)
+            return err;
+    }
+    return 0;
+}
+
+/* ── the sections ── */
+
+#define KEYS(split_default, index_default) \
+    MK_CONF_KEY_PATTERN(struct fastcgi_conf, gateway.match, "Match", "/", \
+                        "Which paths: `=/exact`, `/prefix` with everything below it, a glob such as `*.php`, or a " \
+                        "regular expression such as `~^/v[0-9]+/` (`~*` ignores the case)."), \
+        MK_CONF_KEY_CUSTOM(struct fastcgi_conf, gateway.to, "To", NULL, \
+                           "The server: `unix:/run/php/php-fpm.sock`, `127.0.0.1:9000` or the name of a group of " \
+                           "`[UPSTREAM]`.", \
+                           .flags = MK_CONF_REQUIRED, .unit = "address", .parse = parse_to), \
+        MK_CONF_KEY_CUSTOM(struct fastcgi_conf, split, "Split", split_default, \
+                           "The extensions of scripts. The first segment of a path that ends with one is the script, " \
+                           "which must be a file below the document root, and what follows is its PATH_INFO; other " \
+                           "paths are no scripts. Compares bytes, also their case. `Off`: all paths of the section " \
+                           "are passed on, with the prefix of `Match` as SCRIPT_NAME.", \
+                           .unit = "extension ...", .parse = parse_split), \
+        MK_CONF_KEY_CUSTOM(struct fastcgi_conf, index, "Index", index_default, \
+                           "The script of a folder, for paths that end with a slash; or `Off`.", .unit = "name", \
+                           .parse = parse_index), \
+        MK_CONF_KEY_CUSTOM( \
+            struct fastcgi_conf, tries, "TryFiles", NULL, \
+            "What a path means, in this order: `$path` (a file of this name is sent, a script is " \
+            "run), `$path/` (a folder), a script such as `$path/index.php` or `/index.php`, and as the " \
+            "last one a status such as `=404`. If it is not set, the path is a script, or the `Index` " \
+            "of a folder; files are sent.", \
+            .unit = "name ...", .parse = parse_tries), \
+        MK_CONF_KEY_STRING(struct fastcgi_conf, remote_root, "RemoteRoot", NULL, \
+                           "The folder of the scripts where the FastCGI or SCGI server sees it, such as in a " \
+                           "container. Scripts are not looked for in the document root then: that server must check " \
+                           "that they exist, and that `cgi.fix_pathinfo` of PHP is 0."), \
+        MK_CONF_KEY_CUSTOM(struct fastcgi_conf, params, "Params", NULL, \
+                           "Sets a variable, in place of one with the same name: `Params APP_ENV production`. The " \
+                           "value may have the variables of a request that the plugin logger knows.", \
+                           .flags = MK_CONF_REPEAT, .unit = "name value", .parse = mk_cgi_parse_extra), \
+        MK_CONF_KEY_BOOL(struct fastcgi_conf, pass_authorization, "PassAuthorization", "Off", \
+                         "Whether the application gets the header Authorization, as HTTP_AUTHORIZATION, for logins " \
+                         "of its own."), \
+        MK_GATEWAY_KEYS_BODIES(struct fastcgi_conf, gateway, "On")
+
+static const struct mk_conf_key fastcgi_keys[] = {
+    KEYS(".php", "index.php"),
+    MK_GATEWAY_KEYS_CONNECTIONS(struct fastcgi_conf, gateway, "0"),
+    MK_GATEWAY_KEYS_RESPONSES(struct fastcgi_conf, gateway),
+    {0},
+};
+
+/* A connection carries one request. */
+static const struct mk_conf_key scgi_keys[] = {
+    KEYS(NULL, NULL),
+    MK_GATEWAY_KEYS_RESPONSES(struct fastcgi_conf, gateway),
+    {0},
+};
+
+/* Tells whether Split finds the entry of TryFiles, as a whole. */
+static bool is_script(const struct fastcgi_conf *c, const struct fastcgi_try *try)
+{
+    char storage[256];
+    struct mk_buf path;
+    struct mk_str script, info;
+    mk_buf_init_fixed(&path, storage, sizeof(storage));
+    mk_buf_addf(&path, "%s%.*s", try->has_path ? "/x" : "", MK_STR_ARG(try->text));
+    return mk_cgi_split(mk_buf_str(&path), &c->split, &script, &info) && !info.len;
+}
+
+static void check_tries(const struct mk_conf_check *check, const struct fastcgi_conf *c)
+{
+    size_t key = offsetof(struct fastcgi_conf, tries);
+    for (uint32_t i = 0; i < c->tries.n; i++)
+        if (c->tries.items[i].kind == FASTCGI_TRY_SCRIPT && !is_script(c, &c->tries.items[i])) {
+            mk_conf_error(check, key, "\"%s%.*s\" is no script: Split has no such extension",
+                          c->tries.items[i].has_path ? "$path" : "", MK_STR_ARG(c->tries.items[i].text));
+            return;
+        }
+    if (c->tries.n && !c->split.n)
+        mk_conf_error(check, key, "with Split Off all paths are passed on, so that no file can be tried");
+}
+
+static void check_section(const struct mk_conf_check *check, void *section)
+{
+    struct fastcgi_conf *c = section;
+    if (!mk_conf_is_wrong(check, offsetof(struct fastcgi_conf, split)) &&
+        !mk_conf_is_wrong(check, offsetof(struct fastcgi_conf, tries)))
+        check_tries(check, c);
+    if (c->remote_root.len && c->remote_root.p[0] != '/')
+        mk_conf_error(check, offsetof(struct fastcgi_conf, remote_root), "it takes an absolute path");
+    while (c->remote_root.len && c->remote_root.p[c->remote_root.len - 1] == '/')
+        c->remote_root.len--;
+    mk_gateway_conf_finish(&c->gateway);
+}
+
+const struct mk_conf_section fastcgi_sections[] = {
+    [FASTCGI_SECTION] = {.name = "FASTCGI",
+                         .scope = MK_CONF_SCOPE_HOST,
+                         .flags = MK_CONF_REPEAT,
+                         .size = sizeof(struct fastcgi_conf),
+                         .keys = fastcgi_keys,
+                         .check = check_section,
+                         .doc =
+                             MK_CONF_DOC("Passes requests to a server of FastCGI, such as php-fpm. The first section "
+                                         "that matches a path is used, as a whole.")},
+    [SCGI_SECTION] = {.name = "SCGI",
+                      .scope = MK_CONF_SCOPE_HOST,
+                      .flags = MK_CONF_REPEAT,
+                      .size = sizeof(struct fastcgi_conf),
+                      .keys = scgi_keys,
+                      .check = check_section,
+                      .doc =
+                          MK_CONF_DOC("Passes requests to a server of SCGI. The first section that matches a path is "
+                                      "used, as a whole; sections [FASTCGI] come first.")},
+    {0},
+};

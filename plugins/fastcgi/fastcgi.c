@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * fastcgi: passes requests to servers of FastCGI and SCGI, such as php-fpm. This file has the hooks.
+ */
+#include <monkey/command.h>
+#include <monkey/inspect.h>
+#include <monkey/source.h>
+
+#include "lookup.h"
+#include "protocol.h"
+#include "request.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+extern const struct mk_plugin mk_plugin_fastcgi;
+
+static const struct mk_gateway_protocol *const protocols[] = {
+    [FASTCGI_SECTION] = &fastcgi_protocol,
+    [SCGI_SECTION] = &scgi_protocol,
+};
+
+enum { SECTIONS = MK_COUNT_OF(protocols) };
+
+/* ── the process, generations and workers ── */
+
+static int start_process(void **ret_state)
+{
+    static const struct mk_counter_info counters[MK_GATEWAY_COUNTS] = MK_GATEWAY_COUNTER_INFOS("fastcgi");
+    static const struct mk_gateway_type type = {.plugin = &mk_plugin_fastcgi, .counters = counters};
+    return mk_gateway_new(&type, ret_state);
+}
+
+static int start_generation(struct mk_generation *g, void **ret_state)
+{
+    return mk_gateway_start_generation(&mk_plugin_fastcgi, g, ret_state);
+}
+
+static int start_worker(struct mk_worker *worker, void **ret_state)
+{
+    return mk_gateway_start_worker(&mk_plugin_fastcgi, worker, ret_state);
+}
+
+/* ── hosts ── */
+
+/* A host that has sections. */
+struct host {
+    struct mk_gateway_route *routes;
+};
+
+static void stop_host(struct mk_host *host, void *state)
+{
+    struct host *own = state;
+    (void)host;
+    if (!own)
+        return;
+    mk_gateway_free_routes(own->routes);
+    mk_account_free(NULL, own, sizeof(*own));
+}
+
+/* Returns why a socket cannot be used now; NULL: it can, as far as can be told. */
+static const char *check_socket(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) < 0)
+        return errno == ENOENT ? "does not exist now" : strerror(errno);
+    if (!S_ISSOCK(st.st_mode))
+        return "is no socket";
+    return faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) < 0 ? "may not be opened by the user of this server" : NULL;
+}
+
+/* The server behind it may be started later. */
+static void warn_of_socket(struct mk_host *host, const struct fastcgi_conf *conf)
+{
+    const struct mk_dial_target *target = conf->gateway.to.dial;
+    const char *problem = target && !target->port ? check_socket(target->host.p) : NULL;
+    if (problem)
+        mk_host_warn(host, conf, offsetof(struct fastcgi_conf, gateway.to), 0,
+                     "the socket %.*s %s: requests get 502 until it can be used", MK_STR_ARG(target->host), problem);
+}
+
+/* A name alone must be a group's: a server would have a port. Returns 0 or -EINVAL. */
+static int check_group(struct mk_host *host, const struct fastcgi_conf *conf)
+{
+    const struct mk_generation *g = mk_host_generation(host);
+    struct mk_str name = conf->gateway.to.authority;
+    const struct mk_upstreams *upstreams = mk_generation_upstreams(g);
+    if (!conf->gateway.to.dial || !conf->gateway.to.dial->port || memchr(name.p, ':', name.len) ||
+        (upstreams && upstreams->find(g, name)))
+        return 0;
+    mk_host_error(host, conf, offsetof(struct fastcgi_conf, gateway.to), 0,
+                  "no [UPSTREAM] has the name \"%.*s\", and the address of a server needs a port", MK_STR_ARG(name));
+    return -EINVAL;
+}
+
+static int check_sections(struct mk_host *host, const struct mk_conf_section *section)
+{
+    int err = mk_host_check_patterns(host, section, offsetof(struct fastcgi_conf, gateway.match));
+    for (const struct fastcgi_conf *conf = mk_host_conf(host, section); conf;
+         conf = mk_host_conf_next(host, section, conf)) {
+        int checked = check_group(host, conf);
+        err = err == 0 ? checked : err;
+        warn_of_socket(host, conf);
+    }
+    return err;
+}
+
+static int open_sections(struct mk_host *host, struct host *own)
+{
+    int err = 0;
+    for (unsigned i = 0; i < SECTIONS; i++) {
+        int checked = check_sections(host, &fastcgi_sections[i]);
+        int opened = checked < 0 ? checked
+                                 : mk_gateway_open_routes(&mk_plugin_fastcgi, host, &fastcgi_sections[i], protocols[i],
+                                                          &own->routes);
+        err = err == 0 ? opened : err;
+    }
+    return err;
+}
+
+static int start_host(struct mk_host *host, void **ret_state)
+{
+    if (!mk_host_conf(host, &fastcgi_sections[FASTCGI_SECTION]) && !mk_host_conf(host, &fastcgi_sections[SCGI_SECTION]))
+        return 0;
+    struct host *own = mk_account_alloc(NULL, sizeof(*own));
+    if (!own)
+        return -ENOMEM;
+    *own = (struct host){0};
+    int err = open_sections(host, own);
+    if (err == 0)
+        *ret_state = own;
+    else
+        stop_host(host, own);
+    return err;
+}
+
+/* ── requests ── */
+
+/* Finds the section for a path; NULL: none. Returns 0, or -errno (it is not known). */
+static int find_section(const struct mk_host *host, struct mk_str path, const struct fastcgi_conf **ret)
+{
+    const void *conf = NULL;
+    int err = 0;
+    for (unsigned i = 0; i < SECTIONS && !conf && err == 0; i++)
+        err = mk_host_conf_match(host, &fastcgi_sections[i], offsetof(struct fastcgi_conf, gateway.match), path, &conf);
+    *ret = conf;
+    return err;
+}
+
+/* Passes a request on. `script` is in the arena of the request. */
+static void pass_request(struct mk_request *req, const struct fastcgi_conf *conf, const struct fastcgi_script *script)
+{
+    const struct host *host = mk_request_host_state(req, &mk_plugin_fastcgi);
+    mk_gateway_pass(req, mk_gateway_find_route(host->routes, conf), script);
+}
+
+/* Makes "fastcgi: /srv/www/index.php"; without memory the name alone. */
+static const char *make_log_prefix(struct mk_arena *arena, struct mk_str file)
+{
+    static const char name[] = "fastcgi: ";
+    size_t len = sizeof(name) - 1;
+    char *text = mk_arena_alloc(arena, len + file.len + 1);
+    if (!text)
+        return "fastcgi";
+    memcpy(text, name, len);
+    memcpy(text + len, file.p, file.len);
+    text[len + file.len] = '\0';
+    return text;
+}
+
+static void run_script(struct mk_request *req, const struct fastcgi_conf *conf, const struct mk_cgi_script *found)
+{
+    struct mk_arena *arena = mk_request_arena(req);
+    struct fastcgi_script *script = mk_arena_alloc(arena, sizeof(*script));
+    if (!script) {
+        mk_response_error(req, 503);
+        return;
+    }
+    *script = (struct fastcgi_script){.name = mk_arena_dup(arena, found->name),
+                                      .info = mk_arena_dup(arena, found->info),
+                                      .filename = mk_arena_dup(arena, mk_str_c(found->file)),
+                                      .root = mk_arena_dup(arena, mk_str_c(found->root))};
+    if (!script->name.p || !script->info.p || !script->filename.p || !script->root.p) {
+        mk_response_error(req, 503);
+        return;
+    }
+    script->log_prefix = make_log_prefix(arena, script->filename);
+    pass_request(req, conf, script);
+}
+
+/* A method with a body keeps it (RFC 9110 section 15.4.9). */
+static void redirect_to_folder(struct mk_request *req)
+{
+    enum mk_method method = mk_request_method(req);
+    struct mk_str location = mk_request_add_slash(req);
+    if (location.p)
+        mk_response_redirect(req, method == MK_GET || method == MK_HEAD ? 301 : 308, location);
+    else
+        mk_response_error(req, 503);
+}
+
+static void end_lookup(struct mk_request *req, const struct fastcgi_conf *conf, const struct resolution *found)
+{
+    switch (found->kind) {
+    case RESOLVE_RUN:
+        run_script(req, conf, &found->script);
+        break;
+    case RESOLVE_DECLINE:
+        mk_request_decline(req);
+        break;
+    case RESOLVE_REDIRECT:
+        redirect_to_folder(req);
+        break;
+    case RESOLVE_STATUS:
+        mk_response_error(req, found->status);
+        break;
+    }
+}
+
+/* With Split Off: the prefix of Match is the name of the application. */
+static int pass_to_application(struct mk_request *req, const struct fastcgi_conf *conf)
+{
+    struct fastcgi_script *script = mk_arena_alloc(mk_request_arena(req), sizeof(*script));
+    const struct mk_pattern *match = &conf->gateway.match;
+    struct mk_str path = mk_request_path(req), name = MK_STR("");
+    if (!script)
+        return -ENOMEM;
+    if (match->kind == MK_PATTERN_PREFIX)
+        name = mk_str(path.p, match->text.len - (match->text.p[match->text.len - 1] == '/'));
+    *script = (struct fastcgi_script){.name = name,
+                                      .info = mk_str(path.p + name.len, path.len - name.len),
+                                      .filename = MK_STR_NONE,
+                                      .root = conf->remote_root.len ? conf->remote_root : MK_STR_NONE,
+                                      .log_prefix = "fastcgi"};
+    pass_request(req, conf, script);
+    return 0;
+}
+
+static int fastcgi_request(struct mk_request *req)
+{
+    const struct fastcgi_conf *conf;
+    struct mk_str path = mk_request_path(req);
+    if (!path.len || path.p[0] != '/')
+        return MK_DECLINED;
+    int err = find_section(mk_request_host_conf(req), path, &conf);
+    if (err < 0)
+        return err;
+    if (!conf)
+        return MK_DECLINED;
+    return conf->split.n ? lookup_start(req, conf, end_lookup) : pass_to_application(req, conf);
+}
+
+/* ── other paths ── */
+
+static bool has_extension(const struct fastcgi_conf *conf, enum mk_source_name kind, struct mk_str name)
+{
+    for (uint32_t i = 0; i < conf->split.n; i++)
+        if (mk_source_has_extension(kind, name, conf->split.items[i]))
+            return true;
+    return false;
+}
+
+/* By the extension alone: a section for one path of the host does not make scripts elsewhere files to send. */
+static bool is_source(const struct mk_host *host, enum mk_source_name kind, struct mk_str name)
+{
+    bool found = false;
+    for (unsigned i = 0; i < SECTIONS; i++)
+        for (const struct fastcgi_conf *conf = mk_host_conf(host, &fastcgi_sections[i]); conf && !found;
+             conf = mk_host_conf_next(host, &fastcgi_sections[i], conf))
+            found = has_extension(conf, kind, name);
+    return found;
+}
+
+/* A path that an application has is not the file of that name. */
+static int allows_path(struct mk_request *req, struct mk_str path)
+{
+    const struct fastcgi_conf *conf;
+    int err = find_section(mk_request_host_conf(req), path, &conf);
+    return err < 0 ? err : !conf || conf->split.n;
+}
+
+static void explain(const struct mk_host *host, struct mk_explain *e)
+{
+    const struct fastcgi_conf *conf;
+    if (e->phase != MK_EXPLAIN_CONTENT || !mk_host_state(host, &mk_plugin_fastcgi))
+        return;
+    if (find_section(host, e->path, &conf) < 0)
+        mk_explain_add(e, host, NULL, MK_EXPLAIN_ANSWERS,
+                       "500, because a pattern of [FASTCGI] or [SCGI] takes too much time for the path");
+    else if (conf)
+        mk_explain_add(e, host, conf, conf->split.n ? MK_EXPLAIN_MAYBE : MK_EXPLAIN_ANSWERS, "passed to %.*s%s",
+                       MK_STR_ARG(conf->gateway.to.text), conf->split.n ? ", if it leads to a script" : "");
+}
+
+/* ── the shell ── */
+
+static int list_backends(struct mk_command_call *call)
+{
+    return mk_gateway_list_backends(call, &mk_plugin_fastcgi);
+}
+
+static const struct mk_command commands[] = {
+    {.name = "fastcgi",
+     .arguments = "",
+     .help = "the servers of FastCGI and SCGI, with what is counted of each",
+     .run = list_backends},
+    {0},
+};
+
+MK_PLUGIN(fastcgi) = {
+    MK_PLUGIN_HEAD("fastcgi", "2.0.0", "passes requests to servers of FastCGI and SCGI"),
+    .flags = MK_PLUGIN_STATE_NEEDED,
+    .sections = fastcgi_sections,
+    .start = start_process,
+    .stop = mk_gateway_free,
+    .generation_start = start_generation,
+    .generation_stop = mk_gateway_stop_generation,
+    .host_start = start_host,
+    .host_stop = stop_host,
+    .worker_start = start_worker,
+    .worker_stop = mk_gateway_stop_worker,
+    .worker_serve = mk_gateway_serve_worker,
+    .on_content = fastcgi_request,
+    .allows_path = allows_path,
+    .explain = explain,
+    .low_on_descriptors = mk_gateway_shed,
+    .low_on_memory = mk_gateway_shed_worker,
+    .commands = commands,
+    .is_source = is_source,
+};

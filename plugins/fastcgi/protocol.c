@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The tables of the two protocols (protocol.h).
+ */
+#include "protocol.h"
+
+#include "request.h"
+#include "response.h"
+
+#include <errno.h>
+
+static const char *advise(int err)
+{
+    static const struct {
+        int err;
+        const char *text;
+    } rows[] = {
+        {ENOENT, "start the server that makes this socket, or correct To"},
+        {ECONNREFUSED, "start the server that listens there, or correct To"},
+        {EACCES, "let the user of this server write to the socket (listen.owner and listen.group of php-fpm)"},
+        {EAGAIN, "all of its processes are busy and its queue is full: see pm.max_children and listen.backlog of "
+                 "php-fpm"},
+        {ETIMEDOUT, "see whether the server is overloaded"},
+    };
+    for (size_t i = 0; i < MK_COUNT_OF(rows); i++)
+        if (rows[i].err == -err)
+            return rows[i].text;
+    return NULL;
+}
+
+const struct mk_gateway_protocol fastcgi_protocol = {
+    .name = "fastcgi",
+    .state_bytes = sizeof(struct fastcgi_response),
+    .needs_length = true,
+    .length_frames = &request_stdin,
+    .chunked_frames = &request_stdin,
+    .abort = MK_STR_INIT("\1\2\0\1\0\0\0\0"), /* FCGI_ABORT_REQUEST */
+    .write_head = request_write_fastcgi,
+    .unwrap = response_unwrap,
+    .keeps_conn = response_keeps_conn,
+    .parse_head = response_parse_head,
+    .pass_header = response_pass_header,
+    .advise = advise,
+};
+
+const struct mk_gateway_protocol scgi_protocol = {
+    .name = "scgi",
+    .state_bytes = sizeof(struct fastcgi_response),
+    .needs_length = true,
+    .write_head = request_write_scgi,
+    .parse_head = response_parse_head,
+    .pass_header = response_pass_header,
+    .advise = advise,
+};

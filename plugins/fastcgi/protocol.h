@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * FastCGI and SCGI, as <monkey/gateway.h> uses them.
+ */
+#ifndef FASTCGI_PROTOCOL_H
+#define FASTCGI_PROTOCOL_H
+
+#include <monkey/gateway.h>
+
+extern const struct mk_gateway_protocol fastcgi_protocol, scgi_protocol;
+
+#endif

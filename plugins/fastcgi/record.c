@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Reads and writes records (record.h).
+ */
+#include "record.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { VERSION = 1, REQUEST_ID = 1, LENGTH_SHORT_MAX = 127 };
+
+/* ── reading ── */
+
+static unsigned read_16(const uint8_t *from)
+{
+    return (unsigned)from[0] << 8 | from[1];
+}
+
+static bool is_from_application(uint8_t type)
+{
+    return type == FCGI_END_REQUEST || type == FCGI_STDOUT || type == FCGI_STDERR;
+}
+
+/* Reads a complete header. Returns 0 or -EINVAL. */
+static int begin_record(struct fcgi_reader *r)
+{
+    const uint8_t *h = r->header;
+    r->header_len = 0;
+    if (h[0] != VERSION || !is_from_application(h[1]) || read_16(h + 2) != REQUEST_ID)
+        return -EINVAL;
+    r->type = h[1];
+    r->content_left = (uint16_t)read_16(h + 4);
+    r->padding_left = h[6];
+    return 0;
+}
+
+static ssize_t read_header(struct fcgi_reader *r, struct mk_str in, struct fcgi_part *ret)
+{
+    size_t room = (size_t)FCGI_HEADER_BYTES - r->header_len, n = in.len < room ? in.len : room;
+    memcpy(r->header + r->header_len, in.p, n);
+    r->header_len = (uint8_t)(r->header_len + n);
+    if (r->header_len < FCGI_HEADER_BYTES)
+        return (ssize_t)n;
+    if (begin_record(r) < 0)
+        return -EINVAL;
+    if (!r->content_left)
+        *ret = (struct fcgi_part){.type = r->type, .is_last = true, .bytes = {in.p + n, 0}};
+    return (ssize_t)n;
+}
+
+static ssize_t read_content(struct fcgi_reader *r, struct mk_str in, struct fcgi_part *ret)
+{
+    size_t n = in.len < r->content_left ? in.len : r->content_left;
+    r->content_left = (uint16_t)(r->content_left - n);
+    *ret = (struct fcgi_part){.type = r->type, .is_last = !r->content_left, .bytes = {in.p, n}};
+    return (ssize_t)n;
+}
+
+ssize_t fcgi_record_read(struct fcgi_reader *r, struct mk_str in, struct fcgi_part *ret)
+{
+    *ret = (struct fcgi_part){0};
+    if (r->content_left)
+        return read_content(r, in, ret);
+    if (!r->padding_left)
+        return read_header(r, in, ret);
+    size_t n = in.len < r->padding_left ? in.len : r->padding_left;
+    r->padding_left = (uint8_t)(r->padding_left - n);
+    return (ssize_t)n;
+}
+
+/* ── writing ── */
+
+void fcgi_record_write_header(char to[FCGI_HEADER_BYTES], enum fcgi_type type, size_t content_len)
+{
+    const uint8_t bytes[FCGI_HEADER_BYTES] = {
+        VERSION, (uint8_t)type, 0, REQUEST_ID, (uint8_t)(content_len >> 8), (uint8_t)content_len};
+    memcpy(to, bytes, sizeof(bytes));
+}
+
+static size_t write_length(char *to, size_t len)
+{
+    if (len <= LENGTH_SHORT_MAX) {
+        to[0] = (char)len;
+        return 1;
+    }
+    const uint8_t bytes[] = {(uint8_t)(len >> 24 | 0x80), (uint8_t)(len >> 16), (uint8_t)(len >> 8), (uint8_t)len};
+    memcpy(to, bytes, sizeof(bytes));
+    return sizeof(bytes);
+}
+
+size_t fcgi_record_write_lengths(char to[FCGI_NAME_LENGTHS_MAX], size_t name_len, size_t value_len)
+{
+    size_t n = write_length(to, name_len);
+    return n + write_length(to + n, value_len);
+}

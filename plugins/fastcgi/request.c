@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Writes requests (request.h).
+ */
+#include "request.h"
+
+#include "record.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+enum { NETSTRING_PREFIX_BYTES = 8 }; /* the length of what a head may have, and a colon */
+
+static struct mk_cgi_params get_params(const struct mk_gateway_call *c, const struct mk_gateway_body *body)
+{
+    const struct fastcgi_script *script = c->arg;
+    const struct fastcgi_conf *conf = (const struct fastcgi_conf *)c->conf;
+    return (struct mk_cgi_params){.script_name = script->name,
+                                  .path_info = script->info,
+                                  .script_filename = script->filename,
+                                  .document_root = script->root,
+                                  .has_length = true,
+                                  .length = body->kind == MK_GATEWAY_BODY_LENGTH ? body->bytes : 0,
+                                  .pass_authorization = conf->pass_authorization,
+                                  .extras = &conf->params};
+}
+
+/* Returns what mk_gateway_protocol.write_head() does, for a result of mk_cgi_write_variables(). */
+static int get_result(const struct mk_buf *out, int err)
+{
+    if (err == -EINVAL)
+        return err;
+    return out->err || err < 0 ? -ENOBUFS : 0;
+}
+
+/* ── FastCGI ── */
+
+static void add_header(struct mk_buf *out, enum fcgi_type type, size_t len)
+{
+    char header[FCGI_HEADER_BYTES];
+    fcgi_record_write_header(header, type, len);
+    mk_buf_add(out, header, sizeof(header));
+}
+
+static int add_pair(struct mk_str name, struct mk_str value, void *ctx)
+{
+    char lengths[FCGI_NAME_LENGTHS_MAX];
+    struct mk_buf *out = ctx;
+    mk_buf_add(out, lengths, fcgi_record_write_lengths(lengths, name.len, value.len));
+    mk_buf_adds(out, name);
+    mk_buf_adds(out, value);
+    return 0;
+}
+
+int request_write_fastcgi(const struct mk_gateway_call *c, const struct mk_gateway_body *body, struct mk_buf *out)
+{
+    enum { ROLE_RESPONDER = 1, KEEP_CONN = 1 };
+    const char begin[] = {0, ROLE_RESPONDER, c->conf->keep_alive ? KEEP_CONN : 0, 0, 0, 0, 0, 0};
+    const struct mk_cgi_params params = get_params(c, body);
+    memset(c->state, 0, c->protocol->state_bytes);
+    add_header(out, FCGI_BEGIN_REQUEST, sizeof(begin));
+    mk_buf_add(out, begin, sizeof(begin));
+    size_t at = out->len;
+    add_header(out, FCGI_PARAMS, 0); /* its length is not known yet */
+    int err = mk_cgi_write_variables(c->req, &params, add_pair, out);
+    size_t len = out->len - at - FCGI_HEADER_BYTES;
+    if (err < 0 || out->err || len > UINT16_MAX)
+        return get_result(out, err < 0 ? err : -ENOBUFS);
+    fcgi_record_write_header(out->data + at, FCGI_PARAMS, len);
+    add_header(out, FCGI_PARAMS, 0);
+    if (body->kind == MK_GATEWAY_BODY_NONE)
+        add_header(out, FCGI_STDIN, 0);
+    return get_result(out, 0);
+}
+
+static size_t begin_stdin(char to[MK_GATEWAY_FRAME_BYTES], size_t len)
+{
+    fcgi_record_write_header(to, FCGI_STDIN, len);
+    return FCGI_HEADER_BYTES;
+}
+
+const struct mk_gateway_frames request_stdin = {
+    .piece_max = FCGI_CONTENT_MAX,
+    .begin = begin_stdin,
+    .piece_end = MK_STR_INIT(""),
+    .body_end = MK_STR_INIT("\1\5\0\1\0\0\0\0"), /* FCGI_STDIN without content */
+};
+
+/* ── SCGI ── */
+
+static void add_text(struct mk_buf *out, struct mk_str text)
+{
+    mk_buf_adds(out, text);
+    mk_buf_addc(out, '\0');
+}
+
+/* A NUL would end the value: there is none in any that the server accepts. CONTENT_LENGTH stands before the others. */
+static int add_netstring_pair(struct mk_str name, struct mk_str value, void *ctx)
+{
+    if (value.len && memchr(value.p, '\0', value.len))
+        return -EINVAL;
+    if (mk_str_eq(name, MK_STR("CONTENT_LENGTH")) || mk_str_eq(name, MK_STR("SCGI")))
+        return 0;
+    add_text(ctx, name);
+    add_text(ctx, value);
+    return 0;
+}
+
+/* Moves the netstring behind its length. */
+static void end_netstring(struct mk_buf *out)
+{
+    char prefix[NETSTRING_PREFIX_BYTES + 1];
+    size_t len = out->len - NETSTRING_PREFIX_BYTES;
+    int n = snprintf(prefix, sizeof(prefix), "%zu:", len);
+    memmove(out->data + n, out->data + NETSTRING_PREFIX_BYTES, len);
+    memcpy(out->data, prefix, (size_t)n);
+    out->len = len + (size_t)n;
+    mk_buf_addc(out, ',');
+}
+
+int request_write_scgi(const struct mk_gateway_call *c, const struct mk_gateway_body *body, struct mk_buf *out)
+{
+    const struct mk_cgi_params params = get_params(c, body);
+    char length[24];
+    int n = snprintf(length, sizeof(length), "%" PRIu64, params.length);
+    memset(c->state, 0, c->protocol->state_bytes);
+    mk_buf_add(out, "        ", NETSTRING_PREFIX_BYTES);
+    add_text(out, MK_STR("CONTENT_LENGTH"));
+    add_text(out, mk_str(length, (size_t)n));
+    add_text(out, MK_STR("SCGI"));
+    add_text(out, MK_STR("1"));
+    int err = mk_cgi_write_variables(c->req, &params, add_netstring_pair, out);
+    if (err == 0 && !out->err)
+        end_netstring(out);
+    return get_result(out, err);
+}

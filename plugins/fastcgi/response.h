@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Reads responses: records of FastCGI, and the head that an application writes as one of CGI. Functions of struct
+ * mk_gateway_protocol.
+ */
+#ifndef FASTCGI_RESPONSE_H
+#define FASTCGI_RESPONSE_H
+
+#include "record.h"
+
+#include <monkey/cgi.h>
+#include <monkey/gateway.h>
+
+/* What is kept of a response, of mk_gateway_call.state. Zeros at first. */
+struct fastcgi_response {
+    struct mk_cgi_head head;
+    struct mk_cgi_head_limits limits;
+    struct fcgi_reader reader;
+    uint8_t end[FCGI_END_BYTES]; /* of FCGI_END_REQUEST */
+    uint8_t end_len;
+    bool is_kept; /* the connection, by both sides */
+    struct mk_cgi_stderr error_output;
+};
+
+int response_unwrap(const struct mk_gateway_call *c, char *bytes, size_t *len, bool *ret_has_excess);
+bool response_keeps_conn(const struct mk_gateway_call *c);
+int response_parse_head(const struct mk_gateway_call *c, struct mk_response_parser *p, struct mk_field *fields,
+                        struct mk_str bytes);
+int response_pass_header(const struct mk_gateway_call *c, struct mk_str name, struct mk_str value);
+
+#endif

@@ -1,0 +1,607 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plugin fastcgi: requests to applications of FastCGI and SCGI, their responses, and which paths are scripts."""
+
+import os
+import re
+import threading
+
+import pytest
+
+from harness import build
+from harness.fastcgi import (
+    CANT_MPX_CONN,
+    END,
+    HEAD,
+    OVERLOADED,
+    STDERR,
+    STDIN,
+    STDOUT,
+    UNKNOWN_ROLE,
+    Application,
+    answer,
+    fastcgi_section,
+    record,
+)
+from harness.groups import GROUPS, group
+from harness.messages import chunked
+from harness.server import await_true, run, section, write_config
+from harness.services import CONTROL_THREAD, reload
+
+pytestmark = pytest.mark.skipif(not (build.PLUGINS / "fastcgi.so").exists(), reason="this preset has no plugins")
+
+FILES = {
+    "index.php": b"<?php source",
+    "a.php": b"<?php source",
+    "file.txt": b"a file",
+    "foo.jpg": b"\xff\xd8",
+    "dir/index.php": b"<?php source",
+    "dir/b.txt": b"b",
+    "plain/c.txt": b"c",
+}
+WORDPRESS = {"TryFiles": "$path $path/index.php /index.php"}
+
+
+def echo(peer):
+    """Answers with what the script is."""
+    while True:
+        got = peer.request()
+        names = ("SCRIPT_NAME", "PATH_INFO", "QUERY_STRING", "CONTENT_LENGTH")
+        peer.respond("\n".join(got.params.get(name, "-") for name in names).encode())
+
+
+@pytest.fixture
+def php(serve):
+    """A server that passes scripts to an application."""
+
+    def start(application, keys=None, settings=None, files=None, name="FASTCGI", **rest):
+        text = fastcgi_section(application, name, **(keys or {}))
+        return serve({"Workers": 1, **(settings or {})}, text=text, files=files or FILES, **rest)
+
+    return start
+
+
+def ask(php, script, target="/a.php", *fields, keys=None, **rest):
+    """What the client gets of one script."""
+    with Application(script) as application:
+        with php(application, keys).connect() as client:
+            return client.ask(target, *fields, **rest)
+
+
+# ── there and back ──
+
+
+def test_request_and_response(php):
+    head = b"Status: 201 Made\r\nX-Own: 1\r\nContent-Type: text/html\r\n\r\n"
+    with Application(answer(b"hello", head)) as application:
+        server = php(application, {"Params": "APP_ENV test-$host"})
+        with server.connect() as client:
+            got = client.ask("/a.php/info/x%20y?q=1%202", "X-Mine: 2", "Proxy: http://evil/", "X_Bad: 1")
+        assert (got.status, got.body, got["X-Own"]) == (201, b"hello", "1")
+        params = application.requests[0].params
+    wanted = {
+        "SCRIPT_NAME": "/a.php",
+        "PATH_INFO": "/info/x y",
+        "SCRIPT_FILENAME": str(server.root / "a.php"),
+        "DOCUMENT_ROOT": str(server.root),
+        "REQUEST_URI": "/a.php/info/x%20y?q=1%202",
+        "QUERY_STRING": "q=1%202",
+        "REQUEST_METHOD": "GET",
+        "GATEWAY_INTERFACE": "CGI/1.1",
+        "SERVER_PROTOCOL": "HTTP/1.1",
+        "REDIRECT_STATUS": "200",
+        "HTTP_X_MINE": "2",
+        "APP_ENV": "test-localhost",
+    }
+    assert {name: params.get(name) for name in wanted} == wanted
+    assert not {"HTTP_PROXY", "HTTP_X_BAD", "CONTENT_LENGTH", "HTTP_AUTHORIZATION"} & params.keys()
+
+
+@pytest.mark.parametrize("size", [0, 1, 1000, 65527, 65528, 65529, 300000])
+def test_body(php, size):
+    def script(peer):
+        got = peer.request()
+        peer.send(record(STDOUT, HEAD))
+        for at in range(0, len(got.body), 60000):
+            peer.send(record(STDOUT, got.body[at : at + 60000], padding=at % 256))
+        peer.end()
+
+    body = os.urandom(size)
+    for keys in ({}, {"SpoolRequest": "Off"}):
+        with Application(script) as application:
+            with php(application, keys).connect() as client:
+                got = client.ask("/a.php", method="POST", body=body)
+                assert (got.status, got.body) == (200, body)
+            assert application.requests[0].params.get("CONTENT_LENGTH") == (str(size) if size else None)
+
+
+@pytest.mark.parametrize("spool", ["On", "Off"])
+def test_chunked_body_gets_its_length(php, spool):
+    with Application(echo) as application:
+        with php(application, {"SpoolRequest": spool}).connect() as client:
+            client.send(b"POST /a.php HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
+            client.send(chunked(b"x" * 1000, b"y" * 234))
+            assert client.response("POST").body.endswith(b"1234")
+        assert application.requests[0].body == b"x" * 1000 + b"y" * 234
+
+
+def test_head_and_statuses_without_body(php):
+    with Application(answer(b"", b"Status: 204\r\nX: 1\r\n\r\n")) as application:
+        with php(application).connect() as client:
+            assert client.ask("/a.php").status == 204
+            assert client.ask("/a.php", method="HEAD").status == 204
+            assert client.ask("/a.php").status == 204
+
+
+def test_redirect_of_application(php):
+    got = ask(php, answer(b"", b"Location: /elsewhere\n\n"))
+    assert (got.status, got["Location"]) == (302, "/elsewhere")
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 9, 100])
+def test_records_in_pieces(php, size):
+    def script(peer):
+        peer.request()
+        data = record(STDERR, b"oh", padding=3) + record(STDOUT, HEAD[:5], padding=255)
+        data += record(STDOUT, HEAD[5:] + b"ab")
+        data += record(STDOUT, b"c" * 300, padding=1) + record(STDERR, b"no\n") + record(STDOUT)
+        peer.send(data + record(END, bytes(8), padding=5), size)
+
+    got = ask(php, script)
+    assert (got.status, got.body) == (200, b"ab" + b"c" * 300)
+
+
+GARBAGE = {
+    "no record": b"HTTP/1.1 200 OK\r\n\r\n" + bytes(100),
+    "version": record(STDOUT, HEAD, version=2),
+    "request": record(STDOUT, HEAD, request=2),
+    "type": record(STDIN, HEAD),
+    "early end": record(STDOUT, HEAD[:7]) + record(END, bytes(8)),
+    "nothing": record(END, bytes(8)),
+    "short end": record(STDOUT, HEAD) + record(END, bytes(7)),
+    "status": record(END, bytes(4) + b"\x09\0\0\0"),
+    "no head": record(STDOUT, b"hello\n\n") + record(END, bytes(8)),
+    "transfer coding": record(STDOUT, b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n") + record(END, bytes(8)),
+    "folded": record(STDOUT, b"X: 1\r\n 2\r\n\r\n") + record(END, bytes(8)),
+    "length": record(STDOUT, b"Content-Length: x\r\n\r\n") + record(END, bytes(8)),
+    "long head": record(STDOUT, b"X: " + b"x" * 40000),
+    "end of the connection": b"",
+}
+
+
+@pytest.mark.parametrize("what", GARBAGE)
+def test_garbage(php, what):
+    def script(peer):
+        peer.request()
+        peer.send(GARBAGE[what])
+
+    with Application(script) as application:
+        server = php(application)
+        with server.connect() as client:
+            got = client.ask("/a.php")
+            assert got.status == 502 and "error=http_" in got["Proxy-Status"], got
+        server.wait_log(r"fastcgi: 127\.0\.0\.1:\d+: ")
+
+
+def test_body_that_is_cut(php):
+    def script(peer):
+        peer.request()
+        peer.send(record(STDOUT, b"Content-Length: 100\r\n\r\nhello"))
+
+    with Application(script) as application:
+        server = php(application)
+        with server.connect() as client:
+            client.send(b"GET /a.php HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert b"hello" in client.rest()
+        server.wait_log("closed the connection before its response was complete")
+
+
+@pytest.mark.parametrize("status, wanted", [(OVERLOADED, 503), (CANT_MPX_CONN, 503), (UNKNOWN_ROLE, 502)])
+def test_refused(php, status, wanted):
+    def script(peer):
+        peer.request()
+        peer.end(status)
+
+    assert ask(php, script).status == wanted
+
+
+def test_overloaded_server_of_a_group(serve):
+    def refuse(peer):
+        peer.request()
+        peer.end(OVERLOADED)
+
+    with Application(refuse) as first, Application(answer(b"second")) as second:
+        config = {GROUPS: group([first.address, second.address])}
+        server = serve({"Workers": 1}, text=fastcgi_section("app"), files=FILES, config=config)
+        with server.connect() as client:
+            for _ in range(4):  # POST as well: nothing was done of it
+                assert client.ask("/a.php", method="POST", body=b"x").body == b"second"
+        assert first.requests and len(second.requests) == 4
+
+
+def test_error_output(php):
+    def script(peer):
+        peer.request()
+        peer.send(record(STDERR, b"PHP Notice: \x1b[31m\r\nsecond ") + record(STDERR, b"line"))
+        peer.respond(b"ok")
+
+    with Application(script) as application:
+        server = php(application)
+        with server.connect() as client:
+            assert client.ask("/a.php").body == b"ok"
+        server.wait_log(r"fastcgi: \S+/a\.php: PHP Notice: \\x1b\[31m.*host: localhost")
+        server.wait_log(r"fastcgi: \S+/a\.php: second line")
+
+
+def test_many_lines_of_error_output(php):
+    def script(peer):
+        peer.request()
+        peer.send(b"".join(record(STDERR, b"line %d\n" % n) for n in range(1000)))
+        peer.respond(b"ok")
+
+    with Application(script) as application:
+        server = php(application)
+        with server.connect() as client:
+            assert client.ask("/a.php").body == b"ok"
+        server.wait_log("900 further lines of error output were left out")
+        assert len(re.findall(r"a\.php: line \d+", server.log)) == 100
+
+
+# ── connections ──
+
+
+def test_connections_are_not_kept(php):
+    with Application(answer()) as application:
+        with php(application).connect() as client:
+            for _ in range(3):
+                assert client.ask("/a.php").body == b"hello"
+        assert application.accepted == 3 and not any(got.flags for got in application.requests)
+
+
+def test_kept_connection(php):
+    with Application(answer()) as application:
+        with php(application, {"KeepAlive": 4}).connect() as client:
+            for _ in range(5):
+                assert client.ask("/a.php").body == b"hello"
+        assert application.accepted == 1 and all(got.flags == 1 for got in application.requests)
+
+
+def test_connection_with_excess_is_not_kept(php):
+    def script(peer):
+        while True:
+            peer.request()
+            peer.send(record(STDOUT, HEAD + b"hello") + record(END, bytes(8)) + record(STDOUT, b"forged"))
+
+    with Application(script) as application:
+        with php(application, {"KeepAlive": 4}).connect() as client:
+            for _ in range(3):
+                assert client.ask("/a.php").body == b"hello"
+        assert application.accepted == 3
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_client_leaves(php, begun):
+    def script(peer):
+        peer.request()
+        if begun:
+            peer.send(record(STDOUT, HEAD + b"hello"))
+        peer.wait_end()
+
+    with Application(script) as application:
+        server = php(application)
+        client = server.connect()
+        client.send(b"GET /a.php HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        application.wait_requests(1)
+        if begun:
+            client.until(b"hello")
+        client.close()
+        await_true(lambda: application.peers[0].has_aborted, 30, "the abort record")
+
+
+def test_job_without_client(php):
+    def script(peer):
+        peer.request()
+        application.event("go").wait(30)
+        peer.respond(b"x" * 50000)
+        application.event("done").set()
+
+    with Application(script) as application:
+        server = php(application, {"OnClientLeave": "Finish"})
+        client = server.connect()
+        client.send(b"GET /a.php HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        application.wait_requests(1)
+        client.close()
+        application.event("go").set()
+        assert application.event("done").wait(30)
+        assert not application.peers[0].has_aborted
+
+
+def test_timeout(php):
+    def script(peer):
+        peer.request()
+        peer.wait_end()
+
+    with Application(script) as application:
+        with php(application, {"ResponseTimeout": "100ms"}).connect() as client:
+            assert client.ask("/a.php").status == 504
+        await_true(lambda: application.peers[0].has_aborted, 30, "the abort record")
+
+
+# ── which paths are scripts ──
+
+PATHS = [
+    ("/a.php", 200, "/a.php"),
+    ("/a.php/x", 200, "/a.php"),
+    ("/missing.php", 404, None),
+    ("/missing.php/a.php", 404, None),
+    ("/foo.jpg/x.php", 404, None),
+    ("/foo.jpg/a.php", 404, None),
+    ("/a.php%00", 400, None),
+    ("/a.php%00.txt", 400, None),
+    ("/a.PHP", 404, None),
+    ("/a.php.", 404, None),
+    ("/a.php%20", 404, None),
+    ("/a.php::$DATA", 404, None),
+    ("/a.%70hp", 200, "/a.php"),
+    ("/a.p%C4%B1hp", 404, None),
+    ("/a.%EF%BD%90hp", 404, None),
+    ("/dir/..;/a.php", 404, None),
+    ("/dir/%2e%2e/a.php", 200, "/a.php"),
+    ("/%2e%2e/%2e%2e/etc/x.php", 404, None),
+    ("/a.php%0Ax.php", 404, None),
+    ("/a.php/%0Ax", 200, "/a.php"),
+    ("/.php", 404, None),
+    ("/", 200, "/index.php"),
+    ("/dir/", 200, "/dir/index.php"),
+    ("/dir", 301, None),
+    ("/file.txt", 200, None),
+]
+
+
+@pytest.mark.parametrize("target, status, script", PATHS)
+def test_paths(php, target, status, script):
+    with Application(echo) as application:
+        with php(application).connect() as client:
+            got = client.ask(target)
+        assert got.status == status
+        assert [each.params["SCRIPT_NAME"] for each in application.requests] == ([script] if script else [])
+        assert b"<?php" not in got.body
+
+
+FRONT = [
+    ("/", "/index.php"),
+    ("/a.php", "/a.php"),
+    ("/a.php/info", "/a.php"),
+    ("/2026/11/a-post/", "/index.php"),
+    ("/missing.php", "/index.php"),
+    ("/foo.jpg/x.php", "/index.php"),
+    ("/dir/", "/dir/index.php"),
+    ("/plain/", "/index.php"),
+    ("/a.PHP", "/index.php"),
+    ("/file.txt", None),
+    ("/foo.jpg", None),
+]
+
+
+@pytest.mark.parametrize("target, script", FRONT)
+def test_front_controller(php, target, script):
+    with Application(echo) as application:
+        with php(application, WORDPRESS).connect() as client:
+            got = client.ask(target + "?q=1")
+            assert got.status == 200
+            assert not script or client.ask(target, method="POST", body=b"x").status == 200
+        assert {each.params["SCRIPT_NAME"] for each in application.requests} == ({script} if script else set())
+        if script:
+            assert application.requests[0].params["REQUEST_URI"] == target + "?q=1"
+
+
+def test_folder_of_front_controller_is_redirected(php):
+    with Application(echo) as application:
+        with php(application, WORDPRESS).connect() as client:
+            got = client.ask("/dir?x=1")
+            assert (got.status, got["Location"]) == (301, "/dir/?x=1")
+            assert client.ask("/dir", method="POST", body=b"x").status == 308
+        assert not application.requests
+
+
+def test_status_of_tries(php):
+    with Application(echo) as application:
+        with php(application, {"TryFiles": "$path =410"}).connect() as client:
+            assert client.ask("/nowhere").status == 410
+            assert client.ask("/nowhere.php").status == 410
+            assert client.ask("/a.php").status == 200
+            assert client.ask("/file.txt").body == b"a file"
+
+
+def test_links(php, tmp_path):
+    outside = tmp_path / "outside.php"
+    outside.write_bytes(b"<?php secret")
+    with Application(echo) as application:
+        server = php(application)
+        (server.root / "out.php").symlink_to(outside)
+        (server.root / "text").symlink_to("a.php")
+        with server.connect() as client:
+            assert client.ask("/out.php").status in (403, 404)
+            assert client.ask("/text").status == 404
+        assert not application.requests
+
+
+def test_release_by_link(serve, tmp_path):
+    for release in "12":
+        (tmp_path / release).mkdir()
+        (tmp_path / release / "a.php").write_text("x")
+    current = tmp_path / "current"
+    current.symlink_to("1")
+
+    def ask_for_script():
+        with server.connect() as other:
+            assert other.ask("/a.php").status == 200
+        return application.requests[-1].params["SCRIPT_FILENAME"]
+
+    with Application(answer()) as application:
+        server = serve({"Workers": 1}, text=fastcgi_section(application), root=current)
+        with server.connect() as client:
+            assert client.ask("/a.php").status == 200
+        (tmp_path / "new").symlink_to("2")
+        (tmp_path / "new").rename(current)
+        await_true(lambda: ask_for_script() == str(tmp_path / "2" / "a.php"), 30, "the new release", 0.1)
+
+
+def test_remote_root(php):
+    with Application(echo) as application:
+        with php(application, {"RemoteRoot": "/srv/app/"}).connect() as client:
+            assert client.ask("/x/missing.php/info").status == 200
+            assert client.ask("/file.txt").body == b"a file"
+        params = application.requests[0].params
+        assert params["SCRIPT_FILENAME"] == "/srv/app/x/missing.php"
+        assert (params["DOCUMENT_ROOT"], params["PATH_INFO"]) == ("/srv/app", "/info")
+
+
+@pytest.mark.parametrize("keys, wanted", [({}, None), ({"PassAuthorization": "On"}, "Bearer x")])
+def test_authorization(php, keys, wanted):
+    with Application(answer()) as application:
+        with php(application, keys).connect() as client:
+            client.ask("/a.php", "Authorization: Bearer x")
+        assert application.requests[0].params.get("HTTP_AUTHORIZATION") == wanted
+
+
+# ── responses that the server replaces ──
+
+
+def test_send_file(php, tmp_path):
+    folder = tmp_path / "private"
+    folder.mkdir()
+    (folder / "x.bin").write_bytes(b"private")
+    head = f"X-Sendfile: {folder}/x.bin\r\nContent-Type: a/b\r\n\r\n".encode()
+    got = ask(php, answer(b"no", head), keys={"SendFile": folder})
+    assert (got.status, got.body, got["Content-Type"], got["X-Sendfile"]) == (200, b"private", "a/b", None)
+    got = ask(php, answer(b"no", head))
+    assert (got.body, got["X-Sendfile"]) == (b"no", None)
+
+
+def test_intercepted_error(php):
+    got = ask(php, answer(b"trace", b"Status: 500\r\n\r\n"), keys={"InterceptErrors": "500"})
+    assert got.status == 500 and b"trace" not in got.body
+
+
+def test_long_response_of_slow_client(php):
+    def script(peer):
+        peer.request()
+        peer.send(record(STDOUT, HEAD))
+        for _ in range(200):
+            peer.send(record(STDOUT, b"x" * 60000))
+        peer.end()
+        application.event("done").set()
+
+    with Application(script) as application:
+        with php(application).connect() as client:
+            client.send(b"GET /a.php HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert application.event("done").wait(60)  # the client has read nothing yet
+            assert len(client.response().body) == 200 * 60000
+
+
+# ── SCGI ──
+
+
+def scgi_echo(peer):
+    got = peer.request_scgi()
+    names = ("SCRIPT_NAME", "PATH_INFO", "REQUEST_METHOD")
+    peer.send(HEAD + "\n".join(got.params.get(name, "-") for name in names).encode() + b"\n" + got.body)
+
+
+def test_scgi(php):
+    with Application(scgi_echo) as application:
+        server = php(application, {"Match": "/app"}, name="SCGI")
+        with server.connect() as client:
+            assert client.ask("/app/x?y").body == b"/app\n/x\nGET\n"
+            assert client.ask("/app", method="POST", body=b"z" * 100000).body == b"/app\n-\nPOST\n" + b"z" * 100000
+            assert client.ask("/file.txt").body == b"a file"
+        assert application.requests[0].params["CONTENT_LENGTH"] == "0"
+
+
+def test_scgi_with_length(php):
+    def script(peer):
+        peer.request_scgi()
+        peer.send(b"Content-Type: a/b\r\nContent-Length: 300000\r\n\r\n" + b"x" * 300000)
+
+    with Application(script) as application:
+        with php(application, name="SCGI").connect() as client:
+            assert client.ask("/").body == b"x" * 300000
+
+
+def test_scgi_that_ends_early(php):
+    def script(peer):
+        peer.request_scgi()
+        peer.send(b"Content-Ty")
+
+    with Application(script) as application:
+        with php(application, name="SCGI").connect() as client:
+            assert client.ask("/").status == 502
+
+
+# ── failures ──
+
+
+def test_missing_socket(php, tmp_path):
+    path = tmp_path / "no.sock"
+    server = php(f"unix:{path}")
+    server.wait_log(f"the socket {path} does not exist now: requests get 502")
+    with server.connect() as client:
+        got = client.ask("/a.php")
+        assert got.status == 502 and "error=connection_refused" in got["Proxy-Status"]
+        server.wait_log(rf"fastcgi: unix:{path}: .*: start the server that makes this socket, or correct To")
+        with Application(answer(), path):
+            assert client.ask("/a.php").status == 200
+
+
+def test_socket_that_is_no_socket(tmp_path, site_root):
+    (tmp_path / "file").touch()
+    conf = write_config(tmp_path / "conf", site_root, text=fastcgi_section(f"unix:{tmp_path}/file"))
+    checked = run("-t", "-c", conf)
+    assert checked.returncode == 0 and f"the socket {tmp_path}/file is no socket" in checked.stdout + checked.stderr
+
+
+MISTAKES = {
+    "split": ("extensions with their dots", {"Split": "php"}),
+    "to": ("needs a port", {"To": "nobody"}),
+    "address": ("is no address of a server", {"To": "127.0.0.1:x"}),
+    "index": ("without a folder", {"Index": "a/b.php"}),
+    "tries": ("Split has no such extension", {"TryFiles": "$path /index.html"}),
+    "status": ("the last entry", {"TryFiles": "=404 /index.php"}),
+    "entry": ("each entry is", {"TryFiles": "$uri /index.php"}),
+    "off": ("no file can be tried", {"Split": "Off", "TryFiles": "$path"}),
+    "root": ("an absolute path", {"RemoteRoot": "srv"}),
+    "params": ("a name", {"Params": "1X y"}),
+    "missing": ("To", {"To": None}),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistake(tmp_path, site_root, mistake):
+    sentence, keys = MISTAKES[mistake]
+    keys = {key: value for key, value in {"To": "127.0.0.1:1", **keys}.items() if value is not None}
+    checked = run("-t", "-c", write_config(tmp_path / "conf", site_root, text=section("FASTCGI", keys)))
+    assert checked.returncode != 0
+    assert re.search(rf"sites/default:\d+.*{re.escape(sentence)}", checked.stdout + checked.stderr), checked
+
+
+@pytest.mark.concurrent
+def test_reloads_under_load(php):
+    def work():
+        with server.connect() as client:
+            while not done.is_set():
+                assert client.ask("/a.php", method="POST", body=b"x" * 10000).status == 200
+
+    done = threading.Event()
+    with Application(echo) as application:
+        server = php(application, {"KeepAlive": 2}, settings={"Workers": 2})
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        try:
+            for _ in range(5):
+                reload(server)
+        finally:
+            done.set()
+            for thread in threads:
+                thread.join()
+        assert not application.errors

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plugin fastcgi with php-fpm: scripts, uploads, failures, and more clients than processes."""
+
+import concurrent.futures
+import hashlib
+import json
+import os
+import signal
+import threading
+
+import pytest
+
+from harness import build
+from harness.fastcgi import fastcgi_section
+from harness.groups import GROUPS, group
+from harness.php import PhpFpm, needs_php
+from harness.server import await_true
+from harness.services import reload
+
+pytestmark = [
+    needs_php,
+    pytest.mark.skipif(not (build.PLUGINS / "fastcgi.so").exists(), reason="this preset has no plugins"),
+]
+
+FILES = {
+    "hello.php": b"<?php echo 'hello';",
+    "vars.php": b"<?php header('Content-Type: application/json'); echo json_encode($_SERVER);",
+    "body.php": b"<?php $b = file_get_contents('php://input'); echo strlen($b), ' ', sha1($b);",
+    "upload.php": b"<?php echo $_FILES['f']['size'], ' ', sha1_file($_FILES['f']['tmp_name']);",
+    "log.php": b"<?php error_log('a line of the script'); echo 'logged';",
+    "sleep.php": b"<?php usleep(20000); echo 'slept';",
+    "forever.php": b"<?php while (true) usleep(10000);",
+    "big.php": b"<?php for ($i = 0; $i < 20000; $i++) echo str_repeat('x', 1000);",
+    "fatal.php": b"<?php nothing();",
+    "index.php": b"<?php echo 'front ', $_SERVER['REQUEST_URI'];",
+    "style.css": b"a file",
+}
+
+
+@pytest.fixture
+def fpm(tmp_path):
+    """Starts pools, which are ended with the test."""
+    made = []
+
+    def start(children=2, **pool):
+        made.append(PhpFpm(tmp_path / f"fpm{len(made)}", children, **pool))
+        return made[-1]
+
+    yield start
+    for each in made:
+        each.kill()
+
+
+@pytest.fixture
+def php(serve):
+    def start(pool, settings=None, to=None, config=None, **keys):
+        text = fastcgi_section(to or pool, **{"ReadTimeout": "120s", "ResponseTimeout": "120s", **keys})
+        return serve({"Workers": 1, **(settings or {})}, text=text, files=FILES, config=config)
+
+    return start
+
+
+@pytest.mark.parametrize("kept", [0, 8])
+def test_hello(fpm, php, kept):
+    with php(fpm(), KeepAlive=kept).connect() as client:
+        for _ in range(20):
+            got = client.ask("/hello.php")
+            assert (got.status, got.body) == (200, b"hello")
+            assert got["Content-Type"].startswith("text/html")
+
+
+def test_variables(fpm, php):
+    server = php(fpm())
+    with server.connect() as client:
+        got = json.loads(client.ask("/vars.php/a%20b?x=1", "Proxy: http://evil/", "X-Own: 1").body)
+    assert got["SCRIPT_NAME"] == "/vars.php" and got["PATH_INFO"] == "/a b" and got["PHP_SELF"] == "/vars.php/a b"
+    assert got["SCRIPT_FILENAME"] == str(server.root / "vars.php") and got["QUERY_STRING"] == "x=1"
+    assert got["HTTP_X_OWN"] == "1" and "HTTP_PROXY" not in got
+
+
+@pytest.mark.parametrize("path", ["/index.php/x%0Ay.php", "/index.php/%0A%0A%0A%0A%0A%0A%0A%0A", "/index.php%0Ax.php"])
+def test_line_feeds_in_paths(fpm, php, path):  # CVE-2019-11043
+    with php(fpm(), TryFiles="$path /index.php").connect() as client:
+        for _ in range(5):
+            got = client.ask(path + "?" + "q" * 1800)
+            assert got.status == 200 and got.body.startswith(b"front ")
+
+
+@pytest.mark.parametrize("spool", ["On", "Off"])
+def test_long_body(fpm, php, spool):
+    body = os.urandom(1 << 20)
+    wanted = b"%d %s" % (len(body), hashlib.sha1(body).hexdigest().encode())
+    with php(fpm(), SpoolRequest=spool).connect() as client:
+        assert client.ask("/body.php", "Content-Type: a/b", method="POST", body=body).body == wanted
+        client.send(b"POST /body.php HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for at in range(0, len(body), 50000):
+            piece = body[at : at + 50000]
+            client.send(b"%x\r\n%s\r\n" % (len(piece), piece))
+        client.send(b"0\r\n\r\n")
+        assert client.response("POST").body == wanted
+
+
+def test_upload_of_a_form(fpm, php):
+    content = os.urandom(100000)
+    body = b'--b\r\nContent-Disposition: form-data; name="f"; filename="a"\r\n\r\n' + content + b"\r\n--b--\r\n"
+    with php(fpm()).connect() as client:
+        got = client.ask("/upload.php", "Content-Type: multipart/form-data; boundary=b", method="POST", body=body)
+        assert got.body == b"%d %s" % (len(content), hashlib.sha1(content).hexdigest().encode())
+
+
+def test_error_output(fpm, php):
+    server = php(fpm())
+    with server.connect() as client:
+        assert client.ask("/log.php").body == b"logged"
+    server.wait_log(r"fastcgi: \S+/log\.php: .*a line of the script")
+
+
+def test_statuses_of_php(fpm, php):
+    with php(fpm()).connect() as client:
+        assert client.ask("/missing.php").status == 404
+        assert client.ask("/fatal.php").status == 500
+        assert client.ask("/style.css").body == b"a file"
+
+
+def test_long_response(fpm, php):
+    with php(fpm()).connect() as client:
+        got = client.ask("/big.php")
+        assert got.status == 200 and got.body == b"x" * 20_000_000
+
+
+def test_child_that_is_killed(fpm, php):
+    pool = fpm(1)
+    server = php(pool)
+    with server.connect() as client:
+        client.send(b"GET /big.php HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        client.until(b"xxx")
+        os.kill(pool.children()[0], signal.SIGKILL)
+        client.rest()
+    with server.connect() as client:
+        assert client.ask("/hello.php").body == b"hello"
+
+
+def test_pool_that_is_killed_and_started(fpm, php):
+    pool = fpm()
+    server = php(pool)
+    with server.connect() as client:
+        assert client.ask("/hello.php").status == 200
+        pool.kill()
+        got = client.ask("/hello.php")
+        assert got.status == 502 and "Proxy-Status" in dict(got.fields)
+        server.wait_log(rf"{pool.socket}: .*: start the server")
+        pool.socket.unlink(missing_ok=True)
+        pool.start()
+        assert client.ask("/hello.php").status == 200
+
+
+def test_pool_that_is_reloaded(fpm, php):
+    pool = fpm(4)
+    server = php(pool)
+    with server.connect() as client:
+        assert client.ask("/hello.php").status == 200
+        before = pool.children()
+        pool.reload()
+        await_true(lambda: pool.children() and not set(pool.children()) & set(before), 60, "new processes")
+        await_true(lambda: client.ask("/hello.php").status == 200, 60, "a response")
+
+
+def test_slow_script_has_a_limit(fpm, php):
+    with php(fpm(), ResponseTimeout="200ms").connect() as client:
+        got = client.ask("/forever.php")
+        assert got.status == 504 and "error=http_response_timeout" in got["Proxy-Status"]
+
+
+def test_more_clients_than_processes(fpm, php):
+    """500 clients, two processes: the queue of the group serves them all; the pool gets two requests at a time."""
+    pool = fpm(2)
+    config = {GROUPS: group([pool.to], MaxConnections=2, Queue=1000, QueueTimeout="300s")}
+    server = php(pool, settings={"Workers": 2}, to="app", config=config, KeepAlive=0)
+
+    def ask(_):
+        with server.connect(timeout=300) as client:
+            return client.ask("/sleep.php").body
+
+    with concurrent.futures.ThreadPoolExecutor(100) as executor:
+        assert set(executor.map(ask, range(500))) == {b"slept"}
+
+
+def test_full_queue(fpm, php):
+    pool = fpm(1)
+    config = {GROUPS: group([pool.to], MaxConnections=1, Queue=2, QueueTimeout="300s")}
+    server = php(pool, to="app", config=config)
+    clients = [server.connect(timeout=300) for _ in range(20)]
+    for client in clients:
+        client.send(b"GET /sleep.php HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    statuses = {client.response().status for client in clients}
+    assert statuses <= {200, 503} and 200 in statuses
+
+
+@pytest.mark.concurrent
+def test_reloads_under_load(fpm, php):
+    pool, done, statuses = fpm(4), threading.Event(), set()
+
+    def work():
+        with server.connect(timeout=120) as client:
+            while not done.is_set():
+                statuses.add(client.ask("/body.php", method="POST", body=b"x" * 20000).status)
+
+    server = php(pool, settings={"Workers": 2, "MaxKeepAliveRequest": 1000000}, KeepAlive=2)
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(5):
+            reload(server)
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+    assert statuses == {200}
+
+
+def test_stop_of_php_amid_requests(fpm, php):
+    pool = fpm(2)
+    server = php(pool)
+    clients = [server.connect(timeout=120) for _ in range(4)]
+    for client in clients:
+        client.send(b"GET /forever.php HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    for pid in pool.children():
+        os.kill(pid, signal.SIGKILL)
+    pool.kill()
+    assert {client.response().status for client in clients} == {502}
