@@ -322,6 +322,10 @@ MK_API void mk_gateway_free(void *gateway);
 MK_API void mk_gateway_shed(void *gateway);
 MK_API void mk_gateway_shed_worker(struct mk_worker *worker, void *gateway);
 
+/* Keep a pointer of the plugin with its state of start; NULL: none was set. */
+MK_API void mk_gateway_set_user(void *gateway, void *user);
+MK_API void *mk_gateway_get_user(const void *gateway);
+
 /* For a generation_start, and the hook generation_stop. The first returns 0 or -ENOMEM. */
 MK_API int mk_gateway_start_generation(const struct mk_plugin *plugin, struct mk_generation *g, void **ret_state);
 MK_API void mk_gateway_stop_generation(struct mk_generation *g, void *state);

@@ -128,7 +128,7 @@ static int parse_tries(const struct mk_conf_value *value, void *field, struct mk
         MK_CONF_KEY_CUSTOM(struct fastcgi_conf, gateway.to, "To", NULL, \
                            "The server: `unix:/run/php/php-fpm.sock`, `127.0.0.1:9000` or the name of a group of " \
                            "`[UPSTREAM]`.", \
-                           .flags = MK_CONF_REQUIRED, .unit = "address", .parse = parse_to), \
+                           .unit = "address", .parse = parse_to), \
         MK_CONF_KEY_CUSTOM(struct fastcgi_conf, split, "Split", split_default, \
                            "The extensions of scripts. The first segment of a path that ends with one is the script, " \
                            "which must be a file below the document root, and what follows is its PATH_INFO; other " \
@@ -152,7 +152,8 @@ static int parse_tries(const struct mk_conf_value *value, void *field, struct mk
         MK_CONF_KEY_CUSTOM(struct fastcgi_conf, params, "Params", NULL, \
                            "Sets a variable, in place of one with the same name: `Params APP_ENV production`. The " \
                            "value may have the variables of a request that the plugin logger knows.", \
-                           .flags = MK_CONF_REPEAT, .unit = "name value", .parse = mk_cgi_parse_extra), \
+                           .flags = MK_CONF_REPEAT | MK_CONF_SERVES, .unit = "name value", \
+                           .parse = mk_cgi_parse_extra), \
         MK_CONF_KEY_BOOL(struct fastcgi_conf, pass_authorization, "PassAuthorization", "Off", \
                          "Whether the application gets the header Authorization, as HTTP_AUTHORIZATION, for logins " \
                          "of its own."), \
@@ -160,6 +161,13 @@ static int parse_tries(const struct mk_conf_value *value, void *field, struct mk
 
 static const struct mk_conf_key fastcgi_keys[] = {
     KEYS(".php", "index.php"),
+    MK_CONF_KEY_CUSTOM(struct fastcgi_conf, spawn, "Spawn", NULL,
+                       "In place of `To`: a program of FastCGI that the server starts, such as `php-cgi`, with its "
+                       "arguments. Its processes run as the server's user and accept connections at one socket. One "
+                       "that ends is started again.",
+                       .unit = "program argument ...", .parse = spawn_parse),
+    MK_CONF_KEY_INT(struct fastcgi_conf, children, "Children", NULL, "How many processes of `Spawn` run.", .min = 1,
+                    .max = SPAWN_CHILDREN_MAX),
     MK_GATEWAY_KEYS_CONNECTIONS(struct fastcgi_conf, gateway, "0"),
     MK_GATEWAY_KEYS_RESPONSES(struct fastcgi_conf, gateway),
     {0},
@@ -196,6 +204,23 @@ static void check_tries(const struct mk_conf_check *check, const struct fastcgi_
         mk_conf_error(check, key, "with Split Off all paths are passed on, so that no file can be tried");
 }
 
+/* The socket of Spawn is the backend. */
+static void check_backend(const struct mk_conf_check *check, struct fastcgi_conf *c)
+{
+    size_t to = offsetof(struct fastcgi_conf, gateway.to), spawn = offsetof(struct fastcgi_conf, spawn);
+    bool is_wrong = mk_conf_is_wrong(check, to) || mk_conf_is_wrong(check, spawn);
+    if (c->gateway.to.text.len && c->spawn.text.len)
+        mk_conf_error(check, spawn, "To names a server already: one of both is enough");
+    else if (!c->gateway.to.text.len && !c->spawn.text.len && !is_wrong)
+        mk_conf_error(check, to, "To is missing: it names the server that runs the scripts");
+    if (c->spawn.text.len && !c->children)
+        mk_conf_error(check, spawn, "Children is missing: it says how many processes run");
+    if (c->children && !c->spawn.text.len && !is_wrong)
+        mk_conf_error(check, offsetof(struct fastcgi_conf, children), "there is no Spawn whose processes it counts");
+    if (c->spawn.text.len)
+        c->gateway.to = c->spawn.target;
+}
+
 static void check_section(const struct mk_conf_check *check, void *section)
 {
     struct fastcgi_conf *c = section;
@@ -204,6 +229,7 @@ static void check_section(const struct mk_conf_check *check, void *section)
         check_tries(check, c);
     if (c->remote_root.len && c->remote_root.p[0] != '/')
         mk_conf_error(check, offsetof(struct fastcgi_conf, remote_root), "it takes an absolute path");
+    check_backend(check, c);
     while (c->remote_root.len && c->remote_root.p[c->remote_root.len - 1] == '/')
         c->remote_root.len--;
     mk_gateway_conf_finish(&c->gateway);
@@ -212,7 +238,7 @@ static void check_section(const struct mk_conf_check *check, void *section)
 const struct mk_conf_section fastcgi_sections[] = {
     [FASTCGI_SECTION] = {.name = "FASTCGI",
                          .scope = MK_CONF_SCOPE_HOST,
-                         .flags = MK_CONF_REPEAT,
+                         .flags = MK_CONF_REPEAT | MK_CONF_SERVES,
                          .size = sizeof(struct fastcgi_conf),
                          .keys = fastcgi_keys,
                          .check = check_section,
@@ -221,7 +247,7 @@ const struct mk_conf_section fastcgi_sections[] = {
                                          "that matches a path is used, as a whole.")},
     [SCGI_SECTION] = {.name = "SCGI",
                       .scope = MK_CONF_SCOPE_HOST,
-                      .flags = MK_CONF_REPEAT,
+                      .flags = MK_CONF_REPEAT | MK_CONF_SERVES,
                       .size = sizeof(struct fastcgi_conf),
                       .keys = scgi_keys,
                       .check = check_section,

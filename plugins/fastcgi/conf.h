@@ -5,6 +5,8 @@
 #ifndef FASTCGI_CONF_H
 #define FASTCGI_CONF_H
 
+#include "spawn.h"
+
 #include <monkey/cgi.h>
 #include <monkey/gateway.h>
 
@@ -39,6 +41,8 @@ struct fastcgi_conf {
     struct mk_str remote_root;  /* empty: scripts are below the document root of the host */
     struct mk_cgi_extras params;
     bool pass_authorization;
+    struct spawn_conf spawn; /* in place of To */
+    int64_t children;        /* of it; 0: not set */
 };
 
 enum { FASTCGI_SECTION, SCGI_SECTION };

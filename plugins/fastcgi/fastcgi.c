@@ -30,7 +30,19 @@ static int start_process(void **ret_state)
 {
     static const struct mk_counter_info counters[MK_GATEWAY_COUNTS] = MK_GATEWAY_COUNTER_INFOS("fastcgi");
     static const struct mk_gateway_type type = {.plugin = &mk_plugin_fastcgi, .counters = counters};
-    return mk_gateway_new(&type, ret_state);
+    struct spawns *spawns = spawns_new();
+    int err = spawns ? mk_gateway_new(&type, ret_state) : -ENOMEM;
+    if (err == 0)
+        mk_gateway_set_user(*ret_state, spawns);
+    else if (spawns)
+        spawns_free(spawns);
+    return err;
+}
+
+static void stop_process(void *state)
+{
+    spawns_free(mk_gateway_get_user(state));
+    mk_gateway_free(state);
 }
 
 static int start_generation(struct mk_generation *g, void **ret_state)
@@ -41,6 +53,50 @@ static int start_generation(struct mk_generation *g, void **ret_state)
 static int start_worker(struct mk_worker *worker, void **ret_state)
 {
     return mk_gateway_start_worker(&mk_plugin_fastcgi, worker, ret_state);
+}
+
+static struct spawns *get_spawns(const struct mk_worker *worker)
+{
+    return mk_gateway_get_user(mk_generation_plugin_state(mk_worker_generation(worker), &mk_plugin_fastcgi));
+}
+
+/* Calls `fn` for each section with Spawn, in the same order for the same generation. */
+static void each_spawn(struct mk_worker *worker, void (*fn)(struct spawns *all, const struct fastcgi_conf *conf))
+{
+    const struct mk_conf_section *section = &fastcgi_sections[FASTCGI_SECTION];
+    struct mk_generation *g = mk_worker_generation(worker);
+    for (struct mk_host *host = mk_generation_first_host(g); host; host = mk_host_next(host))
+        for (const struct fastcgi_conf *conf = mk_host_conf(host, section); conf;
+             conf = mk_host_conf_next(host, section, conf))
+            if (conf->spawn.text.len)
+                fn(get_spawns(worker), conf);
+}
+
+static void hold_spawn(struct spawns *all, const struct fastcgi_conf *conf)
+{
+    spawns_hold(all, &conf->spawn, (unsigned)conf->children);
+}
+
+static void put_spawn(struct spawns *all, const struct fastcgi_conf *conf)
+{
+    spawns_put(all, &conf->spawn);
+}
+
+/* The first worker has the children of Spawn. */
+static void serve_worker(struct mk_worker *worker, void *state)
+{
+    mk_gateway_serve_worker(worker, state);
+    if (mk_worker_index(worker) == 0 && spawns_begin(get_spawns(worker), worker))
+        each_spawn(worker, hold_spawn);
+}
+
+static void stop_worker(struct mk_worker *worker, void *state)
+{
+    if (spawns_has(get_spawns(worker), worker)) {
+        each_spawn(worker, put_spawn);
+        spawns_end(get_spawns(worker), worker);
+    }
+    mk_gateway_stop_worker(worker, state);
 }
 
 /* ── hosts ── */
@@ -75,7 +131,7 @@ static const char *check_socket(const char *path)
 static void warn_of_socket(struct mk_host *host, const struct fastcgi_conf *conf)
 {
     const struct mk_dial_target *target = conf->gateway.to.dial;
-    const char *problem = target && !target->port ? check_socket(target->host.p) : NULL;
+    const char *problem = target && !target->port && !conf->spawn.text.len ? check_socket(target->host.p) : NULL;
     if (problem)
         mk_host_warn(host, conf, offsetof(struct fastcgi_conf, gateway.to), 0,
                      "the socket %.*s %s: requests get 502 until it can be used", MK_STR_ARG(target->host), problem);
@@ -314,14 +370,14 @@ MK_PLUGIN(fastcgi) = {
     .flags = MK_PLUGIN_STATE_NEEDED,
     .sections = fastcgi_sections,
     .start = start_process,
-    .stop = mk_gateway_free,
+    .stop = stop_process,
     .generation_start = start_generation,
     .generation_stop = mk_gateway_stop_generation,
     .host_start = start_host,
     .host_stop = stop_host,
     .worker_start = start_worker,
-    .worker_stop = mk_gateway_stop_worker,
-    .worker_serve = mk_gateway_serve_worker,
+    .worker_stop = stop_worker,
+    .worker_serve = serve_worker,
     .on_content = fastcgi_request,
     .allows_path = allows_path,
     .explain = explain,

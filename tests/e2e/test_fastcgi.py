@@ -22,6 +22,7 @@ from harness.fastcgi import (
     fastcgi_section,
     record,
 )
+from harness.failing_memory import fail_each, only_sanitized
 from harness.groups import GROUPS, group
 from harness.messages import chunked
 from harness.server import await_true, run, section, write_config
@@ -571,7 +572,11 @@ MISTAKES = {
     "off": ("no file can be tried", {"Split": "Off", "TryFiles": "$path"}),
     "root": ("an absolute path", {"RemoteRoot": "srv"}),
     "params": ("a name", {"Params": "1X y"}),
-    "missing": ("To", {"To": None}),
+    "missing": ("To is missing", {"To": None}),
+    "children": ("Children is missing", {"To": None, "Spawn": "/bin/true"}),
+    "spawn": ("there is no Spawn", {"Children": 2}),
+    "both": ("one of both is enough", {"Spawn": "/bin/true", "Children": 2}),
+    "program": ('there is no program "nothing-like-it"', {"To": None, "Spawn": "nothing-like-it", "Children": 2}),
 }
 
 
@@ -605,3 +610,27 @@ def test_reloads_under_load(php):
             for thread in threads:
                 thread.join()
         assert not application.errors
+
+
+@only_sanitized
+@pytest.mark.parametrize("what", ["records", "spool", "scgi", "kept"])
+def test_failing_memory(php, what):
+    def script(peer):
+        while True:
+            peer.request_scgi() if what == "scgi" else peer.request()
+            if what == "scgi":
+                peer.send(HEAD + b"hello")
+                return
+            peer.respond(b"hello")
+
+    with Application(script) as application:
+        keys = {"KeepAlive": 2} if what == "kept" else {}
+        server = php(application, keys, name="SCGI" if what == "scgi" else "FASTCGI")
+
+        def exchange():
+            with server.connect() as client:
+                if what == "spool":
+                    return client.ask("/a.php", method="POST", body=b"x" * 100000).status
+                return client.ask("/a.php/info?query").status
+
+        assert fail_each(server, exchange) > 5

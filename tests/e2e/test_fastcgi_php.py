@@ -2,9 +2,12 @@
 """The plugin fastcgi with php-fpm: scripts, uploads, failures, and more clients than processes."""
 
 import concurrent.futures
+import contextlib
 import hashlib
 import json
 import os
+import pathlib
+import shutil
 import signal
 import threading
 
@@ -14,7 +17,7 @@ from harness import build
 from harness.fastcgi import fastcgi_section
 from harness.groups import GROUPS, group
 from harness.php import PhpFpm, needs_php
-from harness.server import await_true
+from harness.server import await_true, section
 from harness.services import reload
 
 pytestmark = [
@@ -229,3 +232,88 @@ def test_stop_of_php_amid_requests(fpm, php):
         os.kill(pid, signal.SIGKILL)
     pool.kill()
     assert {client.response().status for client in clients} == {502}
+
+
+# ── Spawn ──
+
+needs_cgi = pytest.mark.skipif(not shutil.which("php-cgi"), reason="php-cgi is not installed")
+
+
+def find_children(program):
+    """The ids of the processes whose arguments have this."""
+    return {
+        int(path.parent.name)
+        for path in pathlib.Path("/proc").glob("[0-9]*/cmdline")
+        if program.encode() in read_or_empty(path)
+    }
+
+
+def read_or_empty(path):
+    with contextlib.suppress(OSError):
+        return path.read_bytes()
+    return b""
+
+
+@pytest.fixture
+def spawn(serve, tmp_path):
+    """A server that starts php-cgi; its processes have a mark of the test in their arguments."""
+    made, mark = [], f"test.mark={os.getpid()}-{tmp_path.name}"
+
+    def start(children=2, **keys):
+        text = section("FASTCGI", {"Spawn": f'"php-cgi" -n -d {mark}', "Children": children, **keys})
+        server = serve({"Workers": 1}, text=text, files=FILES)
+        server.find_children = lambda: find_children(mark)
+        made.append(server)
+        await_true(lambda: len(server.find_children()) == children, 60, "the children")
+        server.baseline = server.descriptors()
+        return server
+
+    yield start
+    for server in made:
+        server.settle()
+        server.stop()
+    await_true(lambda: not find_children(mark), 30, "the end of all children")
+
+
+@needs_cgi
+def test_spawned_children_serve(spawn):
+    server = spawn(2)
+    with server.connect() as client:
+        for _ in range(10):
+            assert client.ask("/hello.php").body == b"hello"
+
+
+@needs_cgi
+def test_spawned_child_is_started_again(spawn):
+    server = spawn(2)
+    before = server.find_children()
+    for pid in before:
+        os.kill(pid, signal.SIGKILL)
+    server.wait_log("process \\d+ was killed by signal 9.*another one is started", 2)
+    await_true(lambda: len(server.find_children()) == 2 and not server.find_children() & before, 60, "new children")
+    with server.connect() as client:
+        assert client.ask("/hello.php").body == b"hello"
+
+
+@needs_cgi
+def test_spawned_children_stay_over_reloads(spawn):
+    server = spawn(2)
+    before = server.find_children()
+    for _ in range(3):
+        reload(server)
+    assert server.find_children() == before
+    conf = server.conf / "sites" / "default"
+    conf.write_text(conf.read_text().replace("Children 2", "Children 3"))
+    reload(server)
+    await_true(lambda: len(server.find_children()) == 3 and before < server.find_children(), 60, "a third child")
+    conf.write_text(conf.read_text().replace("Children 3", "Children 1"))
+    reload(server)
+    await_true(lambda: len(server.find_children()) == 1, 60, "one child")
+    with server.connect() as client:
+        assert client.ask("/hello.php").body == b"hello"
+
+
+@needs_cgi
+def test_spawn_of_a_program_that_ends_at_once(serve):
+    server = serve({"Workers": 1}, text=section("FASTCGI", {"Spawn": "/bin/true", "Children": 1}), files=FILES)
+    server.wait_log("Spawn /bin/true: process \\d+ ended.*another one is started", 3)

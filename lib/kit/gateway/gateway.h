@@ -12,6 +12,7 @@
 
 struct mk_gateway {
     const struct mk_gateway_type *type;
+    void *user;
     struct mk_threads threads;
     const struct mk_counter *counters[MK_GATEWAY_COUNT_BACKEND];
     pthread_mutex_t lock;

@@ -43,6 +43,18 @@ void mk_gateway_free(void *state)
     mk_account_free(NULL, gateway, sizeof(*gateway));
 }
 
+void mk_gateway_set_user(void *state, void *user)
+{
+    struct mk_gateway *gateway = state;
+    gateway->user = user;
+}
+
+void *mk_gateway_get_user(const void *state)
+{
+    const struct mk_gateway *gateway = state;
+    return gateway->user;
+}
+
 void mk_gateway_shed(void *state)
 {
     struct mk_gateway *gateway = state;

@@ -94,13 +94,19 @@ class Peer:
         assert kind == BEGIN and begin[:2] == b"\0\1" and begin[3:] == bytes(5), begin
         texts = {PARAMS: b"", STDIN: b""}
         for stream in (PARAMS, STDIN):
-            while (row := self.record())[1]:
-                assert row[0] == stream, row
+            while (row := self.stream_record(stream))[1]:
                 texts[stream] += row[1]
-            assert row[0] == stream, row
         got = Request(read_pairs(texts[PARAMS]), texts[STDIN], begin[2])
         self.application.requests.append(got)
         return got
+
+    def stream_record(self, stream):
+        """Returns the next record of a stream; the request may be aborted instead."""
+        row = self.record()
+        if row[0] == ABORT:
+            raise Left
+        assert row[0] == stream, row
+        return row
 
     def request_scgi(self):
         """Reads a whole request of SCGI."""

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The directive Spawn (spawn.h): the program, and the path of the socket that its processes get.
+ */
+#include "spawn.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { PATH_BYTES = 4096 };
+
+static int fail(struct mk_buf *error, const char *sentence)
+{
+    mk_buf_addf(error, "%s", sentence);
+    return -EINVAL;
+}
+
+/* Finds a program, by its path or in the usual folders. Returns NULL if there is none. */
+static const char *find_program(struct mk_str name, struct mk_arena *arena)
+{
+    static const char *const folders[] = {"/usr/local/bin/", "/usr/bin/", "/bin/", "/usr/sbin/"};
+    char path[PATH_BYTES];
+    bool is_path = memchr(name.p, '/', name.len);
+    for (size_t i = 0; i < (is_path ? 1 : MK_COUNT_OF(folders)); i++) {
+        int n = snprintf(path, sizeof(path), "%s%.*s", is_path ? "" : folders[i], MK_STR_ARG(name));
+        if (n < (int)sizeof(path) && path[0] == '/' && access(path, X_OK) == 0)
+            return mk_arena_dup(arena, mk_str(path, (size_t)n)).p;
+    }
+    return NULL;
+}
+
+static int set_args(struct spawn_conf *conf, const struct mk_conf_value *value, struct mk_arena *arena)
+{
+    size_t len = 0;
+    for (uint32_t i = 0; i < value->n; i++)
+        len += value->words[i].len + 1;
+    char *to = mk_arena_alloc(arena, len);
+    if (!to)
+        return -ENOMEM;
+    conf->args = mk_str(to, len);
+    for (uint32_t i = 0; i < value->n; i++) {
+        memcpy(to, value->words[i].p, value->words[i].len);
+        to += value->words[i].len;
+        *to++ = '\0';
+    }
+    return 0;
+}
+
+static uint64_t hash_text(struct mk_str text)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i < text.len; i++)
+        hash = (hash ^ (unsigned char)text.p[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+/* The same line has the same socket in this process, also in another generation. */
+static int set_socket(struct spawn_conf *conf, struct mk_arena *arena, struct mk_buf *error)
+{
+    const char *runtime = getenv("RUNTIME_DIRECTORY"); /* of systemd, where the user of the server may write */
+    char text[PATH_BYTES];
+    int n = snprintf(text, sizeof(text), "unix:%s/monkey-fastcgi-%d-%016" PRIx64 "/socket",
+                     runtime && runtime[0] == '/' && !strchr(runtime, ':') ? runtime : "/tmp", (int)getpid(),
+                     hash_text(conf->args));
+    struct mk_str target = mk_arena_dup(arena, mk_str(text, (size_t)n));
+    if (!target.p)
+        return -ENOMEM;
+    int err = mk_target_parse_address(&conf->target, target, "server", arena, error);
+    if (err < 0)
+        return err;
+    struct mk_str path = conf->target.dial->host;
+    conf->folder = mk_arena_dup(arena, mk_str(path.p, path.len - strlen("/socket"))).p;
+    return conf->folder ? 0 : -ENOMEM;
+}
+
+int spawn_parse(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    struct spawn_conf *conf = field;
+    if (value->n < 1)
+        return fail(error, "it takes a program and its arguments, such as php-cgi");
+    struct mk_str name = value->words[0];
+    conf->program = find_program(name, arena);
+    if (!conf->program) {
+        mk_buf_addf(error, "there is no program \"%.*s\" that can be executed", MK_STR_ARG(name));
+        return -EINVAL;
+    }
+    int err = set_args(conf, value, arena);
+    if (err == 0)
+        err = set_socket(conf, arena, error);
+    conf->text = mk_arena_dup(arena, value->text);
+    return err == 0 && !conf->text.p ? -ENOMEM : err;
+}
