@@ -43,6 +43,7 @@
 #include <monkey/routes.h>
 #include <monkey/sha1.h>
 #include <monkey/siphash.h>
+#include <monkey/source.h>
 #include <monkey/spool.h>
 #include <monkey/status.h>
 #include <monkey/status_set.h>

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Programs of other plugins below a root: by which names, paths and links they are missing. */
+#include "plugins/static/sources.h"
+
 #include "site.h"
 
 #include <errno.h>
@@ -7,7 +9,6 @@
 #include "server/generation.h"
 
 #include "plugins/static/host_path.h"
-#include "plugins/static/sources.h"
 
 static char folder[4200]; /* of programs */
 
