@@ -516,7 +516,7 @@ def test_memory_of_a_server_with_a_service(serve_services):
 # ── sizes ──
 
 
-@pytest.mark.parametrize("preset, limit_kb", [("small", 120), ("release", 396)])
+@pytest.mark.parametrize("preset, limit_kb", [("small", 120), ("release", 404)])
 def test_size_of_the_binary(tmp_path, preset, limit_kb):
     binary = build.binary(preset)
     assert binary.exists(), f"./dev build {preset}"
