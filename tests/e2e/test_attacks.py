@@ -15,22 +15,24 @@ import pytest
 
 from harness import build
 from harness.content import FILES, HELLO, HUNDRED, LARGE
+from harness.fastcgi import Application, fastcgi_section
 from harness.messages import CLOSE, LAST, chunked, lines, octets, request, sized
 from harness.server import await_true
 import test_compress as compress
+import test_fastcgi as fastcgi
 import test_h2_attacks as h2_attacks
 import test_h2_messages as h2_messages
 import test_proxy as proxy
 import test_proxy_payloads as proxy_payloads
 import test_proxy_smuggling as proxy_smuggling
 import test_proxy_websocket as proxy_websocket
+import test_sources as sources
 import test_tls as tls
 import test_tls_scanners as tls_scanners
 from test_log import LINE
 
 pytestmark = pytest.mark.single_protocol
 
-NO_GATEWAY = "there is no gateway to other programs yet"
 NO_WEBSOCKET = "there is no WebSocket yet"
 
 # Each class of attack: the tests that try it, or why it does not concern this server yet.
@@ -62,10 +64,14 @@ CLASSES = {
     ),
     "alias off-by-slash": ("test_alias_off_by_slash",),
     "symlink races": ("test_symlink_race",),
-    "PATH_INFO to FastCGI": ("test_path_info",),
-    "httpoxy": (proxy.test_headers_of_a_connection_stay,),  # there is no CGI yet, as for the next row
-    "CGI response splitting, X-Sendfile abuse": (proxy.test_headers_of_the_backend_stay,),
-    "FastCGI/SCGI/uwsgi record parsing": NO_GATEWAY,
+    "PATH_INFO to FastCGI": ("test_path_info", "test_path_info_of_scripts", "test_line_feed_in_path_info"),
+    "source of scripts": ("test_other_names_of_scripts", sources.test_document_root),
+    "httpoxy": (proxy.test_headers_of_a_connection_stay, "test_httpoxy"),
+    "CGI response splitting, X-Sendfile abuse": (
+        proxy.test_headers_of_the_backend_stay,
+        sources.test_send_file_of_an_application,
+    ),
+    "FastCGI/SCGI/uwsgi record parsing": (fastcgi.test_garbage, fastcgi.test_records_in_pieces),
     "rewrite buffer overflow": "there is no rewriting yet",
     "slowloris, slow POST, slow read": ("test_slowloris", "test_slow_post", "test_slow_read"),
     "hash collision": ("test_hash_collision",),
@@ -592,6 +598,77 @@ def test_symlink_race(serve, policy):
 def test_path_info(site):
     """A name behind a file's name turned an upload into a script (the class of cgi.fix_pathinfo)."""
     assert_missing(site, "/hello.txt/x", "/hello.txt/x.php", "/hello.txt/", "/dir/file.txt/../../hello.txt/x")
+
+
+SCRIPTS = {"x.php": b"<?php secret", "foo.jpg": b"picture", "index.html": b"home"}
+needs_fastcgi = pytest.mark.skipif(not (build.PLUGINS / "fastcgi.so").exists(), reason="this preset has no plugins")
+
+
+@pytest.fixture
+def ask_script(serve):
+    """Asks a server with scripts; returns the response, and the variables that the application got or None."""
+    with Application(fastcgi.echo) as application:
+        server = serve(files=SCRIPTS, text=fastcgi_section(application))
+
+        def ask(target, *fields):
+            before = len(application.requests)
+            with server.connect() as client:
+                got = client.ask(target, *fields)
+            assert b"secret" not in got.body
+            return got, application.requests[-1].params if len(application.requests) > before else None
+
+        yield ask
+        server.drop_clients()
+
+
+@needs_fastcgi
+def test_path_info_of_scripts(ask_script):
+    """PHP ran an uploaded picture, since the name behind it did not exist (cgi.fix_pathinfo)."""
+    for target in ("/foo.jpg/x.php", "/foo.jpg/none.php", "/none.php/x.php", "/foo.jpg%00.php", "/foo.jpg/.php"):
+        got, variables = ask_script(target)
+        assert (got.status in (400, 404), variables) == (True, None), target
+
+
+@needs_fastcgi
+def test_line_feed_in_path_info(ask_script):
+    """A line feed left PATH_INFO empty, which php-fpm took for a length (CVE-2019-11043)."""
+    got, variables = ask_script("/x.php/%0a" + "a" * 3000)
+    if variables:
+        assert variables["PATH_INFO"] == "/\n" + "a" * 3000
+    else:
+        assert got.status in (400, 404)
+
+
+@needs_fastcgi
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/x.PHP",
+        "/x.php.",
+        "/x.php%20",
+        "/x.php::$DATA",
+        "/x.php%00",
+        "/x.php%00.html",
+        "/x.%e2%93%9fhp",  # a letter whose small form has another length (GHSA-3g8v-8r37-cgjm)
+        "/%e2%84%aa.php",
+        "/..;/x.php",
+        "/x.php;.html",
+        "/x.php~",
+        "/x.phps",
+    ],
+)
+def test_other_names_of_scripts(ask_script, target):
+    """Names that one part of a server takes for a script, and another one for a file."""
+    got, variables = ask_script(target)
+    assert (got.status in (400, 404), variables) == (True, None)
+
+
+@needs_fastcgi
+def test_httpoxy(ask_script):
+    """The header Proxy became HTTP_PROXY, by which clients chose the proxy of a script (CVE-2016-5385)."""
+    for name in ("Proxy", "PROXY", "proxy"):
+        got, variables = ask_script("/x.php", f"{name}: http://attacker.example", "X-Good: 1")
+        assert got.status == 200 and variables["HTTP_X_GOOD"] == "1" and "HTTP_PROXY" not in variables
 
 
 # ── slow, many, large ──
