@@ -8,7 +8,7 @@
 
 #include "lookup.h"
 #include "protocol.h"
-#include "request.h"
+#include "recent.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -104,16 +104,26 @@ static void stop_worker(struct mk_worker *worker, void *state)
 /* A host that has sections. */
 struct host {
     struct mk_gateway_route *routes;
+    unsigned n_workers;
+    struct recent *recent[]; /* of each worker, by its index; NULL: not used yet */
 };
+
+static void free_host(struct host *own)
+{
+    for (unsigned i = 0; i < own->n_workers; i++)
+        if (own->recent[i]) {
+            recent_release(own->recent[i]);
+            mk_account_free(NULL, own->recent[i], sizeof(struct recent));
+        }
+    mk_gateway_free_routes(own->routes);
+    mk_account_free(NULL, own, sizeof(*own) + own->n_workers * sizeof(own->recent[0]));
+}
 
 static void stop_host(struct mk_host *host, void *state)
 {
-    struct host *own = state;
     (void)host;
-    if (!own)
-        return;
-    mk_gateway_free_routes(own->routes);
-    mk_account_free(NULL, own, sizeof(*own));
+    if (state)
+        free_host(state);
 }
 
 /* Returns why a socket cannot be used now; NULL: it can, as far as can be told. */
@@ -180,15 +190,18 @@ static int start_host(struct mk_host *host, void **ret_state)
 {
     if (!mk_host_conf(host, &fastcgi_sections[FASTCGI_SECTION]) && !mk_host_conf(host, &fastcgi_sections[SCGI_SECTION]))
         return 0;
-    struct host *own = mk_account_alloc(NULL, sizeof(*own));
+    unsigned n = mk_generation_workers(mk_host_generation(host));
+    size_t bytes = sizeof(struct host) + n * sizeof(struct recent *);
+    struct host *own = mk_account_alloc(NULL, bytes);
     if (!own)
         return -ENOMEM;
-    *own = (struct host){0};
+    memset(own, 0, bytes);
+    own->n_workers = n;
     int err = open_sections(host, own);
     if (err == 0)
         *ret_state = own;
     else
-        stop_host(host, own);
+        free_host(own);
     return err;
 }
 
@@ -226,7 +239,8 @@ static const char *make_log_prefix(struct mk_arena *arena, struct mk_str file)
     return text;
 }
 
-static void run_script(struct mk_request *req, const struct fastcgi_conf *conf, const struct mk_cgi_script *found)
+/* Runs a script, whose strings are copied. */
+static void run_script(struct mk_request *req, const struct fastcgi_conf *conf, const struct fastcgi_script *found)
 {
     struct mk_arena *arena = mk_request_arena(req);
     struct fastcgi_script *script = mk_arena_alloc(arena, sizeof(*script));
@@ -236,14 +250,39 @@ static void run_script(struct mk_request *req, const struct fastcgi_conf *conf, 
     }
     *script = (struct fastcgi_script){.name = mk_arena_dup(arena, found->name),
                                       .info = mk_arena_dup(arena, found->info),
-                                      .filename = mk_arena_dup(arena, mk_str_c(found->file)),
-                                      .root = mk_arena_dup(arena, mk_str_c(found->root))};
+                                      .filename = mk_arena_dup(arena, found->filename),
+                                      .root = mk_arena_dup(arena, found->root)};
     if (!script->name.p || !script->info.p || !script->filename.p || !script->root.p) {
         mk_response_error(req, 503);
         return;
     }
     script->log_prefix = make_log_prefix(arena, script->filename);
     pass_request(req, conf, script);
+}
+
+/* Returns what was found lately for the worker of a request; NULL without memory. */
+static struct recent *get_recent(struct mk_request *req)
+{
+    struct host *host = mk_request_host_state(req, &mk_plugin_fastcgi);
+    struct recent **at = &host->recent[mk_worker_index(mk_request_worker(req))];
+    if (*at)
+        return *at;
+    *at = mk_account_alloc(NULL, sizeof(struct recent));
+    if (*at)
+        memset(*at, 0, sizeof(struct recent));
+    return *at;
+}
+
+static void run_found_script(struct mk_request *req, const struct fastcgi_conf *conf, const struct mk_cgi_script *found)
+{
+    const struct fastcgi_script script = {.name = found->name,
+                                          .info = found->info,
+                                          .filename = mk_str_c(found->file),
+                                          .root = mk_str_c(found->root)};
+    struct recent *recent = get_recent(req);
+    if (recent)
+        recent_add(recent, conf, mk_request_path(req), &script, mk_loop_now_ms(mk_request_loop(req)));
+    run_script(req, conf, &script);
 }
 
 /* A method with a body keeps it (RFC 9110 section 15.4.9). */
@@ -261,7 +300,7 @@ static void end_lookup(struct mk_request *req, const struct fastcgi_conf *conf, 
 {
     switch (found->kind) {
     case RESOLVE_RUN:
-        run_script(req, conf, &found->script);
+        run_found_script(req, conf, &found->script);
         break;
     case RESOLVE_DECLINE:
         mk_request_decline(req);
@@ -305,7 +344,15 @@ static int fastcgi_request(struct mk_request *req)
         return err;
     if (!conf)
         return MK_DECLINED;
-    return conf->split.n ? lookup_start(req, conf, end_lookup) : pass_to_application(req, conf);
+    if (!conf->split.n)
+        return pass_to_application(req, conf);
+    const struct recent *recent = get_recent(req);
+    const struct fastcgi_script *script =
+        recent ? recent_find(recent, conf, path, mk_loop_now_ms(mk_request_loop(req))) : NULL;
+    if (!script)
+        return lookup_start(req, conf, end_lookup);
+    run_script(req, conf, script);
+    return 0;
 }
 
 /* ── other paths ── */

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { PATH_BYTES = 4096 };
@@ -18,6 +19,12 @@ static int fail(struct mk_buf *error, const char *sentence)
     return -EINVAL;
 }
 
+static bool is_program(const char *path)
+{
+    struct stat st;
+    return path[0] == '/' && stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
+}
+
 /* Finds a program, by its path or in the usual folders. Returns NULL if there is none. */
 static const char *find_program(struct mk_str name, struct mk_arena *arena)
 {
@@ -26,7 +33,7 @@ static const char *find_program(struct mk_str name, struct mk_arena *arena)
     bool is_path = memchr(name.p, '/', name.len);
     for (size_t i = 0; i < (is_path ? 1 : MK_COUNT_OF(folders)); i++) {
         int n = snprintf(path, sizeof(path), "%s%.*s", is_path ? "" : folders[i], MK_STR_ARG(name));
-        if (n < (int)sizeof(path) && path[0] == '/' && access(path, X_OK) == 0)
+        if (n < (int)sizeof(path) && is_program(path))
             return mk_arena_dup(arena, mk_str(path, (size_t)n)).p;
     }
     return NULL;

@@ -265,6 +265,7 @@ def spawn(serve, tmp_path):
         server.find_children = lambda: find_children(mark)
         made.append(server)
         await_true(lambda: len(server.find_children()) == children, 60, "the children")
+        await_true(lambda: str(server.open_files()).count("[pidfd]") == children, 60, "the start of all children")
         server.baseline = server.descriptors()
         return server
 
@@ -317,3 +318,4 @@ def test_spawned_children_stay_over_reloads(spawn):
 def test_spawn_of_a_program_that_ends_at_once(serve):
     server = serve({"Workers": 1}, text=section("FASTCGI", {"Spawn": "/bin/true", "Children": 1}), files=FILES)
     server.wait_log("Spawn /bin/true: process \\d+ ended.*another one is started", 3)
+    server.baseline = server.descriptors()
