@@ -132,6 +132,12 @@ MK_API void mk_child_stop(struct mk_child *child, uint32_t grace_ms);
  */
 MK_API void mk_child_close(struct mk_child *child);
 
+/*
+ * Leaves a child whose thread has ended to the starter, which ends it when the channel is closed: no event follows. For
+ * a worker_stop. Does nothing if it is closed, or all zeros.
+ */
+MK_API void mk_child_drop(struct mk_child *child);
+
 /* Returns the number of a program that runs, for logs; 0: it is not known. */
 MK_API int mk_child_pid(const struct mk_child *child);
 /* Appends what a status means, as part of a sentence: "ended with status 1", "was killed by signal 9". */

@@ -698,6 +698,11 @@ MK_API void mk_request_decline(struct mk_request *req);
  * Returns 1 (yes), 0 (no) or -errno (it is not known: no). Builds for small devices leave it out.
  */
 MK_API int mk_request_allows_path(struct mk_request *req, struct mk_str path);
+/*
+ * Tells the same of a program that the caller, `plugin`, would run for the path: other plugins' rules and logins
+ * decide, and that the path is that of a program of this plugin is no obstacle. Returns as mk_request_allows_path().
+ */
+MK_API int mk_request_allows_program(struct mk_request *req, const struct mk_plugin *plugin, struct mk_str path);
 
 /*
  * Returns the state of `plugin` for the request's host; NULL if it has none, or if the request's head could not be

@@ -18,8 +18,12 @@ static bool has_other_handler(const struct mk_request *req, const struct mk_gene
     return handler && !g->plugins[handler->index]->open_path && handler->index != req->hook % MK__PLUGINS_MAX;
 }
 
-/* Asks the plugins in their order. Their decisions about access are those for this path, not for the request. */
-static int ask_plugins(struct mk_request *req, const struct mk_generation *g, struct mk_str path)
+/*
+ * Asks the plugins in their order, but for `caller` (NULL: none). Their decisions about access are those for this path,
+ * not for the request.
+ */
+static int ask_plugins(struct mk_request *req, const struct mk_generation *g, const struct mk_plugin *caller,
+                       struct mk_str path)
 {
     uint16_t access = req->access;
     bool defers = req->defers_denial;
@@ -27,7 +31,7 @@ static int ask_plugins(struct mk_request *req, const struct mk_generation *g, st
     req->access = 0;
     req->defers_denial = true;
     for (unsigned i = 0; i < g->n_plugins && r > 0; i++)
-        if (g->plugins[i]->allows_path)
+        if (g->plugins[i]->allows_path && g->plugins[i] != caller)
             r = g->plugins[i]->allows_path(req, path);
     if (r > 0 && req->access >= 400)
         r = 0;
@@ -46,7 +50,18 @@ int mk_request_allows_path(struct mk_request *req, struct mk_str path)
     int r = mk__handlers_find(mk_request_host_conf(req), path, &handler);
     if (r < 0 || has_other_handler(req, g, handler))
         return r;
-    return ask_plugins(req, g, path);
+    return ask_plugins(req, g, NULL, path);
+}
+
+int mk_request_allows_program(struct mk_request *req, const struct mk_plugin *plugin, struct mk_str path)
+{
+    const struct mk_generation *g = mk_worker_generation(req->worker);
+    const struct mk__handler *handler;
+    assert(path.len && path.p[0] == '/' && path.p[path.len] == '\0');
+    int r = mk__handlers_find(mk_request_host_conf(req), path, &handler);
+    if (r < 0 || (handler && g->plugins[handler->index] != plugin))
+        return r < 0 ? r : 0;
+    return ask_plugins(req, g, plugin, path);
 }
 
 int mk_host_open_path(const struct mk_host *host, struct mk_str path, uint32_t flags)

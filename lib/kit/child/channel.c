@@ -18,6 +18,7 @@ enum { READS_AT_ONCE = 64 };
 struct mk_child_channel {
     struct mk_event event; /* fd -1: there is no connection */
     bool wants_write;
+    struct mk_task task; /* sends what is queued */
     struct mk_child_starter *starter;
     struct mk_loop *loop;
     struct mk_account *account;
@@ -40,6 +41,7 @@ struct connecting {
 };
 
 static void on_event(struct mk_event *event, uint32_t events);
+static void flush_task(struct mk_task *task);
 
 static struct mk_child *child_at(struct mk_list *node)
 {
@@ -57,6 +59,7 @@ int mk_child_channel_open(struct mk_child_starter *starter, struct mk_loop *loop
                                    .loop = loop,
                                    .account = account};
     mk_list_init(&c->children);
+    mk_task_init(&c->task, flush_task);
     *ret = c;
     return 0;
 }
@@ -78,6 +81,7 @@ void mk_child_channel_close(struct mk_child_channel *channel)
     while (!mk_list_empty(&channel->children))
         mk__child_release(child_at(channel->children.next));
     close_connection(channel);
+    mk_task_cancel(&channel->task);
     if (channel->connecting)
         channel->connecting->channel = NULL;
     mk_account_free(channel->account, channel, sizeof(*channel));
@@ -254,16 +258,22 @@ static void send_queued(struct mk_child_channel *c)
         want_write(c, err == -EAGAIN); /* the end of the starter is an event */
 }
 
-void mk__channel_flush(struct mk_child_channel *channel)
+static void flush_task(struct mk_task *task)
 {
-    const struct mk_child *first = find_in_state(channel, MK__CHILD_QUEUED);
-    if (channel->event.fd >= 0) {
-        send_queued(channel);
+    struct mk_child_channel *c = MK_CONTAINER_OF(task, struct mk_child_channel, task);
+    const struct mk_child *first = find_in_state(c, MK__CHILD_QUEUED);
+    if (c->event.fd >= 0) {
+        send_queued(c);
         return;
     }
-    int err = channel->connecting || !first ? 0 : connect_starter(channel, first->worker);
+    int err = c->connecting || !first ? 0 : connect_starter(c, first->worker);
     if (err < 0)
-        fail_all(channel, MK__CHILD_QUEUED, err);
+        fail_all(c, MK__CHILD_QUEUED, err);
+}
+
+void mk__channel_flush(struct mk_child_channel *channel)
+{
+    mk_task_schedule(channel->loop, &channel->task);
 }
 
 void mk__channel_send_reap(struct mk_child_channel *channel, uint32_t id)

@@ -16,7 +16,10 @@ enum mk__child_state {
     MK__CHILD_ENDED,
 };
 
-/* Has the children sent that are QUEUED, once there is a connection; makes one if there is none. */
+/*
+ * Has the children sent that are QUEUED, at the end of the turn or once there is a connection; makes one if there is
+ * none.
+ */
 void mk__channel_flush(struct mk_child_channel *channel);
 /* Adds a child behind the others and gives it a number. Returns 0 or -ENOBUFS. */
 int mk__channel_add(struct mk_child_channel *channel, struct mk_child *child);

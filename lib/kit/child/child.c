@@ -101,6 +101,12 @@ void mk_child_close(struct mk_child *child)
     mk__child_release(child);
 }
 
+void mk_child_drop(struct mk_child *child)
+{
+    if (child->channel)
+        mk__child_release(child);
+}
+
 void mk__child_take_exited(struct mk_child *child, int status)
 {
     if (child->state != MK__CHILD_RUNNING)

@@ -4,8 +4,8 @@
  *
  *     START ─► RUNNING ─ it exits ─► EXITED (a zombie, so that its number stays) ─ REAP ─► free
  *
- * A channel that is closed, or the control socket, means that nobody waits for its children: they get SIGTERM, and
- * SIGKILL after a time. It was forked by a process with threads, so it calls only functions that are safe for signal
+ * A channel that is closed, or the control socket, means that its children are of no use: they get SIGTERM, and SIGKILL
+ * after a time. It was forked by a process with threads, so it calls only functions that are safe for signal
  * handlers, and allocates nothing: its tables are static.
  */
 #include "starter_loop.h"
@@ -45,7 +45,7 @@ struct row {
 /* Those of the starter: the server has them, too, and does not use them. */
 static struct {
     int signal_fd, channels[CHANNELS_MAX]; /* -1: none */
-    bool ends;
+    bool ends, has_reaped;
     unsigned n_channels, n_rows; /* those behind are free */
     struct row rows[MK_CHILD_RUNNING_MAX];
     union {
@@ -106,9 +106,10 @@ static void reap(struct row *r)
         kill(-r->pid, SIGKILL);
     waitpid(r->pid, NULL, 0);
     free_row(r);
+    st.has_reaped = true; /* it may have hidden others */
 }
 
-/* Nobody waits for the child any more. */
+/* The child is of no use any more. */
 static void end_row(struct row *r)
 {
     r->reports = 0;
@@ -423,6 +424,9 @@ static void serve(void)
             serve_channel(i - 2, st.polled[i].revents);
     if (st.polled[0].revents && !read_message(CONTROL_FD, -1))
         end_all();
+    if (st.has_reaped)
+        reap_orphans();
+    st.has_reaped = false;
 }
 
 /* Closes all that is the server's. Returns false if that cannot be done. */

@@ -227,8 +227,8 @@ TEST(limits, open_fixture, close_fixture)
         .limits = {.memory_bytes = 1 << 30, .cpu_seconds = 7, .files = 33, .processes = 4000}};
     assert_string_equal(run_shell(&runs[0], "ulimit -v; ulimit -t; ulimit -n; ulimit -p", &options),
                         "1048576\n7\n33\n4000\n");
-    int files = atoi(run_shell(&runs[1], "ulimit -n", NULL));
-    assert_in_range(files, 1, 1024);
+    uint64_t files = 0;
+    assert_true(mk_str_u64(mk_str_c(run_shell(&runs[1], "printf $(ulimit -n)", NULL)), 1024, &files));
 }
 
 /* ── failures ── */

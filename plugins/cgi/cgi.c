@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * cgi: runs scripts for requests (RFC 3875). This file has the hooks.
+ */
+#include <monkey/inspect.h>
+#include <monkey/plugin.h>
+#include <monkey/source.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "counters.h"
+#include "run.h"
+
+/* ── the process and its threads ── */
+
+static void open_thread(struct mk_thread *base, struct mk_worker *worker)
+{
+    struct thread *t = thread_of(base);
+    t->process = MK_CONTAINER_OF(base->threads, struct process, threads);
+    t->account = mk_worker_account(worker);
+    mk_list_init(&t->runs);
+}
+
+static void end_thread(struct mk_thread *base)
+{
+    struct thread *t = thread_of(base);
+    mk_child_channel_close(t->channel);
+    t->channel = NULL;
+}
+
+static const struct mk_thread_type thread_type = {.bytes = sizeof(struct thread),
+                                                  .open = open_thread,
+                                                  .end = end_thread};
+
+static int start_process(void **ret_state)
+{
+    struct process *process = mk_account_alloc(NULL, sizeof(*process));
+    if (!process)
+        return -ENOMEM;
+    *process = (struct process){0};
+    int err = mk_child_starter_new(&process->starter);
+    if (err < 0) {
+        mk_account_free(NULL, process, sizeof(*process));
+        return err;
+    }
+    mk_threads_init(&process->threads, &thread_type);
+    slots_list_init(&process->slots);
+    counters_open();
+    *ret_state = process;
+    return 0;
+}
+
+static void stop_process(void *state)
+{
+    struct process *process = state;
+    mk_child_starter_free(process->starter);
+    mk_threads_release(&process->threads);
+    slots_list_release(&process->slots);
+    mk_account_free(NULL, process, sizeof(*process));
+}
+
+/* ── hosts ── */
+
+static struct process *get_process(const struct mk_host *host)
+{
+    return mk_generation_plugin_state(mk_host_generation(host), &mk_plugin_cgi);
+}
+
+static void stop_host(struct mk_host *host, void *state)
+{
+    struct host *own = state;
+    if (!own)
+        return;
+    while (own->first) {
+        struct section *s = own->first;
+        own->first = s->next;
+        slots_put(&get_process(host)->slots, s->slots);
+        mk_account_free(NULL, s, sizeof(*s));
+    }
+    mk_account_free(NULL, own, sizeof(*own));
+}
+
+/* Finds the slots of a section: those of the same file, Match and Root, also before a reload. NULL: no memory. */
+static struct slots *hold_slots(struct mk_host *host, const struct cgi_conf *conf)
+{
+    struct mk_buf key;
+    mk_buf_init(&key, 64 * 1024);
+    mk_host_file(host, &key);
+    mk_buf_addc(&key, '\0');
+    mk_buf_adds(&key, mk_host_name(host, 0));
+    mk_buf_addc(&key, '\0');
+    mk_buf_adds(&key, conf->match.text);
+    mk_buf_addc(&key, '\0');
+    mk_buf_adds(&key, conf->root);
+    struct slots *slots = key.err ? NULL : slots_hold(&get_process(host)->slots, mk_buf_str(&key));
+    mk_buf_release(&key);
+    return slots;
+}
+
+static int add_section(struct mk_host *host, struct section **last, const struct cgi_conf *conf)
+{
+    struct section *s = mk_account_alloc(NULL, sizeof(*s));
+    if (!s)
+        return -ENOMEM;
+    *s = (struct section){.conf = conf, .slots = hold_slots(host, conf)};
+    if (conf->root.len && !realpath(conf->root.p, s->real_root))
+        s->real_root[0] = '\0';
+    if (!s->slots) {
+        mk_account_free(NULL, s, sizeof(*s));
+        return -ENOMEM;
+    }
+    *last = s;
+    return 0;
+}
+
+/* Checks all sections, so that all mistakes are reported, and adds them. Returns 0, -EINVAL or -ENOMEM. */
+static int add_sections(struct mk_host *host, struct host *own)
+{
+    struct section **last = &own->first;
+    int result = mk_host_check_patterns(host, cgi_sections, offsetof(struct cgi_conf, match));
+    for (const struct cgi_conf *c = mk_host_conf(host, cgi_sections); c; c = mk_host_conf_next(host, cgi_sections, c)) {
+        int err = cgi_conf_check_files(host, c);
+        if (err == 0)
+            err = add_section(host, last, c);
+        if (err == 0)
+            last = &(*last)->next;
+        else
+            result = err;
+    }
+    return result;
+}
+
+static int start_host(struct mk_host *host, void **ret_state)
+{
+    const char *folder;
+    int spool_err;
+    if (!mk_host_conf(host, cgi_sections))
+        return 0;
+    struct host *own = mk_account_alloc(NULL, sizeof(*own));
+    if (!own)
+        return -ENOMEM;
+    *own = (struct host){0};
+    int err = add_sections(host, own);
+    int held = mk_host_hold_spools(host, &folder, &spool_err);
+    if (err == 0)
+        err = held;
+    if (err == 0)
+        *ret_state = own;
+    else
+        stop_host(host, own);
+    return err;
+}
+
+/* Finds the real path of DocumentRoot, for is_source. Without one there are no files. */
+static void find_document_root(const struct mk_host *host, struct host *own)
+{
+    char link[32];
+    int fd = mk_host_open_path(host, MK_STR("/"), MK_OPEN_FOLDER);
+    if (fd < 0)
+        return;
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(link, own->document_root, sizeof(own->document_root) - 1);
+    own->document_root[n < 0 ? 0 : n] = '\0';
+    close(fd);
+}
+
+static int check_generation(struct mk_generation *g, void *state)
+{
+    (void)state;
+    for (struct mk_host *host = mk_generation_first_host(g); host; host = mk_host_next(host)) {
+        struct host *own = mk_host_state(host, &mk_plugin_cgi);
+        if (own)
+            find_document_root(host, own);
+    }
+    return 0;
+}
+
+/* ── workers ── */
+
+static int start_worker(struct mk_worker *worker, void **ret_state)
+{
+    struct process *process = mk_generation_plugin_state(mk_worker_generation(worker), &mk_plugin_cgi);
+    struct mk_thread_worker *w = mk_account_alloc(NULL, sizeof(*w));
+    if (!w)
+        return -ENOMEM;
+    int err = mk_threads_add_worker(&process->threads, w, worker);
+    if (err < 0)
+        mk_account_free(NULL, w, sizeof(*w));
+    else
+        *ret_state = w;
+    return err;
+}
+
+static void stop_worker(struct mk_worker *worker, void *state)
+{
+    struct mk_thread_worker *w = state;
+    runs_stop(thread_of(w->thread), worker);
+    mk_threads_remove_worker(w);
+    mk_account_free(NULL, w, sizeof(*w));
+}
+
+/* ── requests ── */
+
+/* Finds the section for a path; NULL: none. Returns 0 or -errno: it is not known. */
+static int find_section(const struct mk_host *host, struct mk_str path, const struct section **ret)
+{
+    const struct host *own = mk_host_state(host, &mk_plugin_cgi);
+    const void *conf = NULL;
+    int err = own ? mk_host_conf_match(host, cgi_sections, offsetof(struct cgi_conf, match), path, &conf) : 0;
+    const struct section *s = own ? own->first : NULL;
+    while (s && s->conf != conf)
+        s = s->next;
+    *ret = conf ? s : NULL;
+    return err;
+}
+
+static int run_script(struct mk_request *req)
+{
+    const struct mk_thread_worker *w = mk_worker_state(mk_request_worker(req), &mk_plugin_cgi);
+    const struct section *section;
+    struct mk_str path = mk_request_path(req);
+    if (!path.len || path.p[0] != '/')
+        return MK_DECLINED;
+    int err = find_section(mk_request_host_conf(req), path, &section);
+    if (err < 0 || !section)
+        return err < 0 ? err : MK_DECLINED;
+    run_begin(req, thread_of(w->thread), section);
+    return 0;
+}
+
+/* A path of a script is not the file of that name. */
+static int allows_path(struct mk_request *req, struct mk_str path)
+{
+    const struct section *section;
+    int err = find_section(mk_request_host_conf(req), path, &section);
+    return err < 0 ? err : !section;
+}
+
+/* Returns the path that a file below DocumentRoot has; `.p` NULL: it is elsewhere. */
+static struct mk_str strip_document_root(const struct host *own, struct mk_str file)
+{
+    struct mk_str root = mk_str_c(own->document_root);
+    if (!root.len || !mk_source_is_below(file, root) || file.len <= root.len)
+        return MK_STR_NONE;
+    return mk_str(file.p + root.len, file.len - root.len);
+}
+
+/* Tells whether the section runs the file, by its name, or it is a copy of one that it runs. */
+static bool is_file_of_section(const struct host *own, const struct section *s, struct mk_str file)
+{
+    if (mk_str_eq(file, s->conf->script))
+        return true;
+    if (s->conf->root.len)
+        return mk_source_is_below(file, s->conf->root) ||
+               (s->real_root[0] && mk_source_is_below(file, mk_str_c(s->real_root)));
+    struct mk_str path = strip_document_root(own, file);
+    return path.p && mk_source_matches(&s->conf->match, path);
+}
+
+static bool is_source(const struct mk_host *host, enum mk_source_name kind, struct mk_str name)
+{
+    const struct host *own = mk_host_state(host, &mk_plugin_cgi);
+    for (const struct section *s = own->first; s; s = s->next) {
+        for (const struct cgi_interpreter *i = s->conf->interpreters.first; i; i = i->next)
+            if (mk_source_has_extension(kind, name, i->extension))
+                return true;
+        if (kind == MK_SOURCE_PATH ? mk_source_matches(&s->conf->match, name) : is_file_of_section(own, s, name))
+            return true;
+    }
+    return false;
+}
+
+static void explain(const struct mk_host *host, struct mk_explain *e)
+{
+    const struct section *section;
+    if (e->phase != MK_EXPLAIN_CONTENT)
+        return;
+    if (find_section(host, e->path, &section) < 0)
+        mk_explain_add(e, host, NULL, MK_EXPLAIN_ANSWERS,
+                       "500, because a pattern of [CGI] takes too much time for the path");
+    else if (section && section->conf->root.len)
+        mk_explain_add(e, host, section->conf, MK_EXPLAIN_ANSWERS, "[CGI]: a script below %s", section->conf->root.p);
+    else if (section && section->conf->script.len)
+        mk_explain_add(e, host, section->conf, MK_EXPLAIN_ANSWERS, "[CGI]: the script %s", section->conf->script.p);
+    else if (section)
+        mk_explain_add(e, host, section->conf, MK_EXPLAIN_ANSWERS, "[CGI]: a script below DocumentRoot");
+}
+
+MK_PLUGIN(cgi) = {
+    MK_PLUGIN_HEAD("cgi", "2.0.0", "runs scripts for requests"),
+    .flags = MK_PLUGIN_STATE_NEEDED,
+    .sections = cgi_sections,
+    .start = start_process,
+    .stop = stop_process,
+    .host_start = start_host,
+    .host_stop = stop_host,
+    .generation_check = check_generation,
+    .worker_start = start_worker,
+    .worker_stop = stop_worker,
+    .on_content = run_script,
+    .allows_path = allows_path,
+    .is_source = is_source,
+    .explain = explain,
+};

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Local redirects (RFC 3875 section 6.2.2): a script answers with a path of this server, which then sends the response
+ * for that path: of another script, or a file. Rules and logins decide about that path as for a request of the client.
+ */
+#include "run_state.h"
+
+#include <monkey/escape.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { REDIRECTS_MAX = 5 };
+
+/* ── the path ── */
+
+/* Decodes escapes into the arena, with a NUL behind. Returns false if there is a NUL, an escape that is none, or no
+ * memory. */
+static bool decode_path(struct mk_arena *arena, struct mk_str raw, struct mk_str *ret)
+{
+    char *to = mk_arena_alloc(arena, raw.len + 1);
+    size_t n = 0;
+    for (size_t i = 0; to && i < raw.len; i++) {
+        bool is_escape = raw.p[i] == '%';
+        if (is_escape && (raw.len - i < 3 || mk_hex_value(raw.p[i + 1]) < 0 || mk_hex_value(raw.p[i + 2]) < 0))
+            return false;
+        to[n++] = is_escape ? (char)(mk_hex_value(raw.p[i + 1]) << 4 | mk_hex_value(raw.p[i + 2])) : raw.p[i];
+        i += is_escape ? 2 : 0;
+    }
+    if (!to || memchr(to, '\0', n))
+        return false;
+    to[n] = '\0';
+    *ret = mk_str(to, n);
+    return true;
+}
+
+/* Tells whether a path is as those of requests are: no empty segment, "." or "..". */
+static bool is_normal(struct mk_str path)
+{
+    for (size_t start = 1, end; start < path.len; start = end + 1) {
+        const char *slash = memchr(path.p + start, '/', path.len - start);
+        end = slash ? (size_t)(slash - path.p) : path.len;
+        struct mk_str segment = mk_str(path.p + start, end - start);
+        if (!segment.len || mk_str_eq(segment, MK_STR(".")) || mk_str_eq(segment, MK_STR("..")))
+            return false;
+    }
+    return true;
+}
+
+/* Splits the target into a decoded path and the query. Returns false if it is not a path of this server. */
+static bool take_target(struct run *r, struct mk_str target)
+{
+    struct mk_arena *arena = mk_request_arena(r->req);
+    struct mk_cgi_params *p = &r->params;
+    const char *fragment = memchr(target.p, '#', target.len);
+    target.len = fragment ? (size_t)(fragment - target.p) : target.len;
+    const char *query = memchr(target.p, '?', target.len);
+    struct mk_str path = mk_str(target.p, query ? (size_t)(query - target.p) : target.len);
+    p->uri = mk_arena_dup(arena, target);
+    if (!p->uri.p || !decode_path(arena, path, &r->path) || !is_normal(r->path))
+        return false;
+    p->is_redirected = true;
+    p->query = mk_str(p->uri.p + path.len + (query != NULL), target.len - path.len - (query != NULL));
+    return true;
+}
+
+/* ── files ── */
+
+/* A file that is opened on a disk thread. */
+struct open_job {
+    struct mk_job job;
+    struct open_job **owner; /* in the arena of the request; NULL: that has ended */
+    struct mk_request *req;
+    struct mk_worker *worker;
+    struct mk_account *account;
+    const struct mk_host *host;
+    int fd;
+    size_t path_len;
+    char path[];
+};
+
+static void open_file(struct mk_job *job)
+{
+    struct open_job *j = MK_CONTAINER_OF(job, struct open_job, job);
+    j->fd = mk_host_open_path(j->host, mk_str(j->path, j->path_len), 0);
+}
+
+static void respond_file(struct mk_request *req, struct mk_str path, int fd)
+{
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+        if (fd >= 0)
+            close(fd);
+        mk_response_error(req, fd == -EACCES ? 403 : 404);
+        return;
+    }
+    const struct mk_file file = {
+        .fd = fd,
+        .bytes = (uint64_t)st.st_size,
+        .mtime_seconds = st.st_mtim.tv_sec,
+        .mtime_nanoseconds = (uint32_t)st.st_mtim.tv_nsec,
+        .version = mk_file_version(st.st_dev, st.st_ino, st.st_ctim.tv_sec, (uint32_t)st.st_ctim.tv_nsec),
+        .type = mk_request_mime(req, path),
+    };
+    mk_response_file(req, &file);
+}
+
+static void free_job(struct open_job *j)
+{
+    mk_worker_put(j->worker);
+    mk_account_free(j->account, j, sizeof(*j) + j->path_len + 1);
+}
+
+static void end_job(struct mk_job *job)
+{
+    struct open_job *j = MK_CONTAINER_OF(job, struct open_job, job);
+    if (j->owner) {
+        *j->owner = NULL;
+        respond_file(j->req, mk_arena_dup(mk_request_arena(j->req), mk_str(j->path, j->path_len)), j->fd);
+    } else if (j->fd >= 0) {
+        close(j->fd);
+    }
+    free_job(j);
+}
+
+/* The request has ended. */
+static void leave_job(void *arg)
+{
+    struct open_job **owner = arg;
+    if (*owner)
+        (*owner)->owner = NULL;
+}
+
+/* Responds with the file of the path. Returns 0, -ENOMEM or -EAGAIN. */
+static int send_file(struct run *r)
+{
+    struct open_job **owner = mk_arena_zalloc(mk_request_arena(r->req), sizeof(struct open_job *));
+    if (!owner || mk_arena_defer(mk_request_arena(r->req), leave_job, owner) < 0)
+        return -ENOMEM;
+    struct open_job *j = mk_account_alloc(r->thread->account, sizeof(*j) + r->path.len + 1);
+    if (!j)
+        return -ENOMEM;
+    *j = (struct open_job){.job = {.work = open_file, .done = end_job},
+                           .owner = owner,
+                           .req = r->req,
+                           .worker = mk_worker_get(r->worker),
+                           .account = r->thread->account,
+                           .host = mk_request_host_conf(r->req),
+                           .fd = -1,
+                           .path_len = r->path.len};
+    memcpy(j->path, r->path.p, r->path.len + 1);
+    int err = mk_job_submit(r->loop, &j->job);
+    if (err < 0)
+        free_job(j);
+    else
+        *owner = j;
+    return err;
+}
+
+/* ── following ── */
+
+static void refuse(struct run *r, int status, const char *sentence)
+{
+    mk_request_log(r->req, MK_LOG_ERROR, "%s: its redirect to a path of this server is not followed: %s", r->prefix,
+                   sentence);
+    run_fail(r, status);
+}
+
+/* Continues with the script of another section; this one has ended. */
+void run_redirect_continue(struct run *r)
+{
+    const struct section *section = r->next;
+    struct process *process = r->thread->process;
+    r->next = NULL;
+    run_output_release(r);
+    run_input_release(r);
+    slots_get(&process->slots, section->slots);
+    slots_put(&process->slots, r->slots);
+    r->slots = section->slots;
+    r->conf = section->conf;
+    r->is_stopped = false;
+    run_find(r);
+}
+
+/* Finds the section of the path; NULL: none, so it is a file. Returns 0 or -errno: it is not known. */
+static int find_section(const struct run *r, const struct section **ret)
+{
+    const struct mk_host *host = mk_request_host_conf(r->req);
+    const struct host *own = mk_host_state(host, &mk_plugin_cgi);
+    const void *conf = NULL;
+    int err = mk_host_conf_match(host, cgi_sections, offsetof(struct cgi_conf, match), r->path, &conf);
+    const struct section *s = own->first;
+    while (s && s->conf != conf)
+        s = s->next;
+    *ret = s;
+    return err;
+}
+
+static void follow(struct run *r)
+{
+    const struct section *section;
+    int err = find_section(r, &section);
+    int allowed = err < 0   ? err
+                  : section ? mk_request_allows_program(r->req, &mk_plugin_cgi, r->path)
+                            : mk_request_allows_path(r->req, r->path);
+    if (allowed <= 0) {
+        refuse(r, 403, "the client may not have that path");
+        return;
+    }
+    r->phase = OVER;
+    r->next = section;
+    if (section)
+        return;            /* until the process has ended */
+    r->is_complete = true; /* what the script still writes is dropped */
+    err = send_file(r);
+    if (err < 0)
+        mk_response_error(r->req, 503);
+}
+
+void run_redirect(struct run *r, struct mk_str target)
+{
+    if (++r->redirects > REDIRECTS_MAX)
+        refuse(r, 502, "there were five before");
+    else if (!take_target(r, target))
+        refuse(r, 502, "it is not a normalized path");
+    else
+        follow(r);
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Counts scripts (slots.h). A place is handed over under the lock: a waiter in another thread gets a message, which can
+ * be taken back as long as it has not arrived.
+ */
+#include "slots.h"
+
+#include <monkey/arena.h>
+
+#include <errno.h>
+
+/* ── the list ── */
+
+void slots_list_init(struct slots_list *all)
+{
+    *all = (struct slots_list){.lock = PTHREAD_MUTEX_INITIALIZER};
+}
+
+void slots_list_release(struct slots_list *all)
+{
+    pthread_mutex_destroy(&all->lock);
+}
+
+static struct slots *make_slots(struct mk_str key)
+{
+    struct slots *s = mk_account_alloc(NULL, sizeof(*s) + key.len);
+    if (!s)
+        return NULL;
+    *s = (struct slots){.lock = PTHREAD_MUTEX_INITIALIZER, .bytes = sizeof(*s) + key.len, .key_len = key.len};
+    mk_list_init(&s->waiters);
+    memcpy(s->key, key.p, key.len);
+    return s;
+}
+
+struct slots *slots_hold(struct slots_list *all, struct mk_str key)
+{
+    pthread_mutex_lock(&all->lock);
+    struct slots *s = all->first;
+    while (s && !mk_str_eq(mk_str(s->key, s->key_len), key))
+        s = s->next;
+    if (!s) {
+        s = make_slots(key);
+        if (s) {
+            s->next = all->first;
+            all->first = s;
+        }
+    }
+    if (s)
+        s->refs++;
+    pthread_mutex_unlock(&all->lock);
+    return s;
+}
+
+void slots_get(struct slots_list *all, struct slots *s)
+{
+    pthread_mutex_lock(&all->lock);
+    s->refs++;
+    pthread_mutex_unlock(&all->lock);
+}
+
+void slots_put(struct slots_list *all, struct slots *s)
+{
+    pthread_mutex_lock(&all->lock);
+    bool is_last = --s->refs == 0;
+    struct slots **at = &all->first;
+    while (is_last && *at != s)
+        at = &(*at)->next;
+    if (is_last)
+        *at = s->next;
+    pthread_mutex_unlock(&all->lock);
+    if (!is_last)
+        return;
+    pthread_mutex_destroy(&s->lock);
+    mk_account_free(NULL, s, s->bytes);
+}
+
+/* ── places ── */
+
+static void take_grant(struct mk_message *message)
+{
+    struct slots_waiter *w = MK_CONTAINER_OF(message, struct slots_waiter, message);
+    w->slots = NULL;
+    w->fn(w);
+}
+
+int slots_take(struct slots *s, struct slots_waiter *w, unsigned running_max, unsigned waiting_max)
+{
+    int r = 0;
+    pthread_mutex_lock(&s->lock);
+    if (s->running < running_max && !s->waiting) {
+        s->running++;
+    } else if (s->waiting < waiting_max) {
+        r = MK_AGAIN;
+        s->waiting++;
+        w->slots = s;
+        w->is_granted = false;
+        w->message = (struct mk_message){.fn = take_grant};
+        mk_list_add(&s->waiters, &w->node);
+    } else {
+        r = -EBUSY;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return r;
+}
+
+/* Grants places to those that have waited longest. Under the lock. */
+static void grant(struct slots *s, unsigned running_max)
+{
+    while (s->waiting && s->running < running_max) {
+        struct slots_waiter *w = MK_LIST_FIRST(&s->waiters, struct slots_waiter, node);
+        mk_list_del(&w->node);
+        s->waiting--;
+        s->running++;
+        w->is_granted = true;
+        mk_post(w->loop, &w->message);
+    }
+}
+
+void slots_free(struct slots *s, unsigned running_max)
+{
+    pthread_mutex_lock(&s->lock);
+    s->running--;
+    grant(s, running_max);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void slots_cancel(struct slots_waiter *w, unsigned running_max)
+{
+    struct slots *s = w->slots;
+    if (!s)
+        return;
+    pthread_mutex_lock(&s->lock);
+    bool is_granted = w->is_granted;
+    if (!is_granted) {
+        mk_list_del(&w->node);
+        s->waiting--;
+    }
+    pthread_mutex_unlock(&s->lock);
+    w->slots = NULL;
+    if (!is_granted)
+        return;
+    mk_message_cancel(w->loop, &w->message);
+    slots_free(s, running_max);
+}

@@ -1,0 +1,622 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scripts of the plugin cgi: what they get, what becomes of what they write, and what they may not do."""
+
+import os
+
+import pytest
+
+from harness import build
+from harness.messages import chunked, lines, request, sized
+from harness.scripts import (
+    ENVIRONMENT,
+    HELLO,
+    PYTHON,
+    cgi_section,
+    children,
+    starters,
+    variables,
+    wait_no_scripts,
+    write_scripts,
+)
+from harness.server import await_true, run, write_config
+from harness.services import reload
+
+pytestmark = [
+    pytest.mark.skipif(not (build.PLUGINS / "cgi.so").exists(), reason="this preset has no plugins"),
+    pytest.mark.single_protocol,
+]
+
+
+SOCKETS = 3  # to the starter: one of the process, and one of each worker, once they have run a script
+
+
+@pytest.fixture
+def cgi(serve, tmp_path):
+    """Starts a server with scripts below /cgi: cgi({"name": text}, MaxProcesses=1)."""
+
+    def start(scripts, settings=None, *, text="", **keys):
+        folder = write_scripts(tmp_path / "scripts", {"hello": HELLO, **scripts})
+        server = serve(settings or {"Workers": 2}, text=cgi_section(folder, **keys) + text)
+        server.scripts = folder
+        server.baseline += SOCKETS
+        return server
+
+    return start
+
+
+def ask(server, target, *fields, **rest):
+    with server.connect() as client:
+        return client.ask(target, *fields, **rest)
+
+
+# ── what a script gets ──
+
+
+def test_hello(cgi):
+    server = cgi({})
+    for _ in range(3):
+        got = ask(server, "/cgi/hello")
+        assert (got.status, got.body, got["Content-Type"]) == (200, b"hello\n", "text/plain")
+    wait_no_scripts(server)
+
+
+def test_variables(cgi):
+    server = cgi({"sub/env": ENVIRONMENT})
+    fields = ["X-One: 1", "X-Two: a", "X-Two: b", "Cookie: c=1", "Cookie: d=2", "Accept: */*"]
+    got = ask(server, "/cgi/sub/env/a%20b/c?q=1&r=%20+", *fields)
+    found, body = variables(got.body)
+    port = str(server.port)
+    assert found["REMOTE_PORT"].isdigit()
+    expected = {
+        "GATEWAY_INTERFACE": "CGI/1.1",
+        "SERVER_SOFTWARE": "monkey",
+        "SERVER_NAME": "localhost",
+        "SERVER_ADDR": "127.0.0.1",
+        "SERVER_PORT": port,
+        "SERVER_PROTOCOL": "HTTP/1.1",
+        "REQUEST_SCHEME": "http",
+        "REQUEST_METHOD": "GET",
+        "REQUEST_URI": "/cgi/sub/env/a%20b/c?q=1&r=%20+",
+        "QUERY_STRING": "q=1&r=%20+",
+        "REMOTE_ADDR": "127.0.0.1",
+        "REMOTE_PORT": found["REMOTE_PORT"],
+        "SCRIPT_NAME": "/cgi/sub/env",
+        "SCRIPT_FILENAME": str(server.scripts / "sub/env"),
+        "PATH_INFO": "/a b/c",
+        "PATH_TRANSLATED": f"{server.scripts}/a b/c",
+        "DOCUMENT_ROOT": str(server.scripts),
+        "DOCUMENT_URI": "/cgi/sub/env/a b/c",
+        "REDIRECT_STATUS": "200",
+        "HTTP_HOST": "localhost",
+        "HTTP_X_ONE": "1",
+        "HTTP_X_TWO": "a, b",
+        "HTTP_COOKIE": "c=1; d=2",
+        "HTTP_ACCEPT": "*/*",
+    }
+    found = {name: value for name, value in found.items() if name not in ("LC_CTYPE", "PWD", "SHLVL", "_")}
+    assert found == expected
+    assert body == b""
+
+
+def test_headers_that_are_left_out(cgi):
+    """httpoxy, names that another one could be taken for, logins, and what belongs to the connection."""
+    server = cgi({"env": ENVIRONMENT})
+    fields = [
+        "Proxy: http://evil/",
+        "X_Forged: 1",
+        "X.Dot: 1",
+        "Authorization: Basic YTpi",
+        "Connection: close, X-Named",
+        "X-Named: 1",
+        "TE: trailers",
+        "Keep-Alive: 1",
+    ]
+    found, _ = variables(ask(server, "/cgi/env", *fields).body)
+    assert [name for name in found if name.startswith("HTTP_")] == ["HTTP_HOST"]
+    assert "AUTH_TYPE" not in found
+
+
+def test_authorization_and_env(cgi):
+    keys = {"Authorization": "On", "Env": ["APP mode $host", "HTTPS forced", "EMPTY $user"]}
+    server = cgi({"env": ENVIRONMENT}, **keys)
+    found, _ = variables(ask(server, "/cgi/env", "Authorization: Basic YTpi").body)
+    assert found["HTTP_AUTHORIZATION"] == "Basic YTpi"
+    assert found["APP"] == "mode localhost"
+    assert found["HTTPS"] == "forced"
+    assert "EMPTY" not in found
+
+
+def test_no_arguments_of_the_query(cgi):
+    """A query without "=" is no argument (RFC 3875 section 4.4 is a hole that scripts do not expect)."""
+    server = cgi({"args": "#!/bin/sh\nprintf 'Content-Type: a/b\\n\\n%s' \"$#|$*\"\n"})
+    assert ask(server, "/cgi/args?-s+--help").body == b"0|"
+
+
+def test_folder_and_interpreter(cgi):
+    """The working folder is the script's; an interpreter runs a file without x bit, with its arguments before it."""
+    show = "import os, sys\nprint('Content-Type: a/b\\n')\nprint(os.getcwd(), sys.flags.isolated, sys.argv)\n"
+    server = cgi({"sub/a.py": show}, Interpreter=f".py {PYTHON} -I")
+    (server.scripts / "sub/a.py").chmod(0o644)
+    got = ask(server, "/cgi/sub/a.py")
+    path = server.scripts / "sub"
+    assert got.body.decode() == f"{path} 1 ['{path}/a.py']\n"
+
+
+def test_limits(cgi):
+    server = cgi(
+        {"limits": "#!/bin/sh\nprintf 'Content-Type: a/b\\n\\n'\nulimit -v; ulimit -t; ulimit -n\n"},
+        Limits="memory=256M cpu=30s files=64",
+    )
+    assert ask(server, "/cgi/limits").body == b"262144\n30\n64\n"
+
+
+# ── bodies of requests ──
+
+COUNT = f"#!{PYTHON}\nimport os, sys\ndata = sys.stdin.buffer.read()\nprint('Content-Type: a/b\\n')\n"
+COUNT += "print(os.environ.get('CONTENT_LENGTH'), len(data), data[:3], data[-3:])\n"
+
+
+@pytest.mark.parametrize("spool", ["Off", "On"])
+def test_bodies(cgi, spool):
+    server = cgi({"count": COUNT}, SpoolRequest=spool)
+    for size in (1, 10, 65536, 300_000):
+        body = os.urandom(size)
+        with server.connect() as client:
+            client.send_in_background(lines("POST /cgi/count HTTP/1.1", "Host: a", sized(body)) + body)
+            got = client.response("POST")
+        assert got.body.decode() == f"{size} {size} {body[:3]} {body[-3:]}\n"
+    got = ask(server, "/cgi/count", method="POST", body=b"")
+    assert got.body.split()[1] == b"0"
+
+
+def test_chunked_body_has_its_length(cgi):
+    server = cgi({"count": COUNT})
+    with server.connect() as client:
+        client.send(lines("POST /cgi/count HTTP/1.1", "Host: a", "Transfer-Encoding: chunked"))
+        client.send(chunked(b"abc", b"x" * 100_000, b"def"))
+        assert client.response("POST").body.decode() == f"100006 100006 {b'abc'} {b'def'}\n"
+
+
+def test_too_long_for_spool(cgi):
+    server = cgi({"count": COUNT}, SpoolRequest="1K")
+    assert ask(server, "/cgi/count", method="POST", body=b"x" * 1025).status == 413
+    with server.connect() as client:
+        client.send(lines("POST /cgi/count HTTP/1.1", "Host: a", "Transfer-Encoding: chunked") + chunked(b"x" * 1025))
+        assert client.response("POST").status == 413
+
+
+def test_script_that_reads_nothing(cgi):
+    """The response comes; the rest of the body is dropped."""
+    server = cgi({})
+    with server.connect() as client:
+        client.send_in_background(lines("POST /cgi/hello HTTP/1.1", "Host: a", sized(b"x" * 500_000)) + b"x" * 500_000)
+        got = client.response("POST")
+        assert (got.status, got.body) == (200, b"hello\n")
+
+
+def test_output_before_the_body_is_read(cgi):
+    script = f"#!{PYTHON}\nimport sys\nsys.stdout.write('Content-Type: a/b\\n\\nfirst,')\nsys.stdout.flush()\n"
+    script += "sys.stdout.write(sys.stdin.read())\n"
+    server = cgi({"early": script})
+    with server.connect() as client:
+        client.send(lines("POST /cgi/early HTTP/1.1", "Host: a", "Content-Length: 4"))
+        client.head("POST")
+        client.until(b"first,")
+        client.send(b"last")
+        client.until(b"last")
+
+
+# ── responses ──
+
+
+def shell(head, body=""):
+    return f"#!/bin/sh\nprintf '{head}'\n{body}\n"
+
+
+def test_heads(cgi):
+    server = cgi(
+        {
+            "status": shell("Status: 404 No\\r\\nContent-Type: a/b\\r\\nX-A: b\\r\\n\\r\\nmissing"),
+            "length": shell("Content-Length: 5\\nContent-Type: a/b\\n\\nhello"),
+            "created": shell("Status: 201\\nLocation: /new\\n\\n"),
+            "away": shell("Location: http://other/x\\n\\n"),
+            "local": shell("Location: /cgi/hello?x\\n\\n"),
+            "internal": shell(
+                "X-Accel-Redirect: /x\\nX-Sendfile: /etc/passwd\\nServer: x\\n"
+                "Connection: X-B\\nX-B: c\\nContent-Type: a/b\\n\\n"
+            ),
+            "empty": shell("Status: 204\\n\\n"),
+        }
+    )
+    got = ask(server, "/cgi/status")
+    assert (got.status, got["X-A"], got.body) == (404, "b", b"missing")
+    assert (ask(server, "/cgi/length").body, ask(server, "/cgi/length")["Content-Length"]) == (b"hello", "5")
+    got = ask(server, "/cgi/created")
+    assert (got.status, got["Location"]) == (201, "/new")
+    got = ask(server, "/cgi/away")
+    assert (got.status, got["Location"]) == (302, "http://other/x")
+    got = ask(server, "/cgi/local")
+    assert (got.status, got["Location"]) == (302, "/cgi/hello?x")
+    got = ask(server, "/cgi/internal")
+    assert (got["X-Accel-Redirect"], got["X-Sendfile"], got["X-B"]) == (None, None, None)
+    assert "x" != got["Server"]
+    assert (ask(server, "/cgi/empty").status, ask(server, "/cgi/empty").body) == (204, b"")
+    got = ask(server, "/cgi/length", method="HEAD")
+    assert (got.status, got["Content-Length"]) == (200, "5")
+    wait_no_scripts(server)
+
+
+@pytest.mark.parametrize(
+    "text, sentence",
+    [
+        ("HTTP/1.1 200 OK\\r\\nA: b\\r\\n\\r\\n", "non-parsed header script"),
+        ("<html>\\n", "does not begin with header fields"),
+        ("\\n", "does not begin with header fields"),
+        ("A: b\\n folded\\n\\n", "does not begin with header fields"),
+        ("A: \\033[1m\\n\\n", "does not begin with header fields"),
+        ("Status: 99\\n\\n", "does not begin with header fields"),
+        ("Transfer-Encoding: chunked\\n\\n0\\r\\n\\r\\n", "does not begin with header fields"),
+        ("A: b\\n", "ended before the head of a response was complete; it ended with status 0"),
+        ("", "ended before the head of a response was complete; it ended with status 0"),
+    ],
+)
+def test_malformed_heads(cgi, text, sentence):
+    server = cgi({"bad": shell(text)})
+    assert ask(server, "/cgi/bad").status == 502
+    server.wait_log(sentence)
+    wait_no_scripts(server)
+    assert ask(server, "/cgi/hello").status == 200
+
+
+def test_garbage_without_end(cgi):
+    bad = "#!/bin/sh\nexec cat /dev/zero\n"
+    server = cgi({"bad": bad, "long": "#!/bin/sh\nwhile :; do echo A: bbbbbbbbbbbbb; done\n"})
+    assert ask(server, "/cgi/bad").status == 502
+    assert ask(server, "/cgi/long").status == 502
+    server.wait_log("too long")
+    wait_no_scripts(server)
+
+
+def test_errors_are_logged_by_lines(cgi):
+    errors = "printf 'one\\ntwo\\033[1m\\nthree' >&2"
+    server = cgi({"err": f"#!/bin/sh\n{errors}\nprintf 'Content-Type: a/b\\n\\n'\nexit 3\n"})
+    assert ask(server, "/cgi/err").status == 200
+    for text in ("one", r"two\\x1b\[1m", "three"):
+        server.wait_log(f"cgi: .*/err: {text}")
+
+
+def test_killed_script_cuts_the_response(cgi):
+    server = cgi({"dies": "#!/bin/sh\nprintf 'Content-Type: a/b\\n\\npart'\nkill -9 $$\n"})
+    with server.connect() as client:
+        client.send(request("/cgi/dies"))
+        client.head()
+        assert b"0\r\n\r\n" not in client.rest()
+    server.wait_log("was killed by signal 9.*its response is cut")
+
+
+# ── which file ──
+
+
+def test_what_is_no_script(cgi):
+    server = cgi({".hidden": HELLO, "sub/x": HELLO, "cgi": HELLO})
+    (server.scripts / "plain").write_text("text")
+    (server.scripts / "noexec").write_text("text")
+    (server.scripts / "out").symlink_to("/bin/true")
+    statuses = {
+        "/cgi": 404,
+        "/cgi/": 404,
+        "/cgi/missing": 404,
+        "/cgi/sub": 404,
+        "/cgi/sub/": 404,
+        "/cgi/cgi": 200,
+        "/cgi/.hidden": 404,
+        "/cgi/out": 404,
+        "/cgi/hello%00": 404,
+        "/cgi/plain": 403,
+        "/cgi/..;/hello": 404,
+        "/cgi/%2e%2e/cgi/hello": 200,
+        "/cgi/hello/../hello": 200,
+        "/cgi/HELLO": 404,
+        "/cgi/hello.": 404,
+    }
+    for target, status in statuses.items():
+        assert ask(server, target).status in (status, 400 if status == 404 else status), target
+    server.wait_log("may not execute it: set its x bit")
+
+
+def test_bad_interpreter_line(cgi):
+    server = cgi({"bad": "#!/missing/python\n", "none": "no format at all\n"})
+    assert ask(server, "/cgi/bad").status == 500
+    server.wait_log("cannot be executed: No such file or directory \\(the program that its first line names")
+    assert ask(server, "/cgi/none").status == 500
+    server.wait_log("cannot be executed: Exec format error")
+
+
+def test_below_document_root(serve, tmp_path):
+    root = write_scripts(tmp_path / "root", {"a.cgi": HELLO, "sub/b.cgi": ENVIRONMENT})
+    (root / "page.txt").write_bytes(b"page")
+    server = serve({"Workers": 2}, root=root, text=cgi_section(None, Match="~\\.cgi(/|$)"))
+    server.baseline += SOCKETS
+    assert ask(server, "/a.cgi").body == b"hello\n"
+    assert ask(server, "/page.txt").body == b"page"
+    found, _ = variables(ask(server, "/sub/b.cgi/x/y").body)
+    assert (found["SCRIPT_NAME"], found["PATH_INFO"]) == ("/sub/b.cgi", "/x/y")
+    assert found["DOCUMENT_ROOT"] == str(root)
+    assert ask(server, "/missing.cgi").status == 404
+
+
+def test_one_script_for_all_paths(serve, tmp_path):
+    folder = write_scripts(tmp_path / "scripts", {"env": ENVIRONMENT})
+    text = cgi_section(None, Match="/app", Script=folder / "env")
+    server = serve({"Workers": 2}, text=text)
+    server.baseline += SOCKETS
+    for target, info in [("/app", None), ("/app/", "/"), ("/app/a/b.c", "/a/b.c")]:
+        found, _ = variables(ask(server, target).body)
+        assert (found["SCRIPT_NAME"], found.get("PATH_INFO")) == ("/app", info)
+        assert found["SCRIPT_FILENAME"] == str(folder / "env")
+    assert ask(server, "/application").status == 404
+
+
+def test_sources_are_never_sent(serve, tmp_path):
+    """Not under another path, nor their copies."""
+    root = write_scripts(tmp_path / "root", {"scripts/a.py": HELLO, "b.py": HELLO})
+    for name in ("scripts/a.py.bak", "scripts/a.py~", "scripts/a.py.gz", "b.py.old"):
+        (root / name).write_text(HELLO)
+    (root / "link.txt").symlink_to("b.py")
+    text = cgi_section(root / "scripts", Interpreter=f".py {PYTHON}")
+    server = serve({}, root=root, text=text)
+    for target in ("/scripts/a.py", "/scripts/a.py.bak", "/scripts/a.py~", "/scripts/a.py.gz", "/b.py", "/b.py.old",
+                   "/b.PY", "/link.txt"):
+        got = ask(server, target)
+        assert got.status in (403, 404) and b"printf" not in got.body, target
+
+
+# ── limits ──
+
+SLEEP = "#!/bin/sh\nprintf 'Content-Type: a/b\\n\\n'\necho $$\nexec sleep 1000\n"
+
+
+def test_queue(cgi):
+    """MaxProcesses of all workers together; a place goes to the request that has waited longest."""
+    server = cgi({"sleep": SLEEP}, MaxProcesses=2, Queue=1, QueueTimeout="20s")
+    first = [server.connect() for _ in range(2)]
+    for client in first:
+        client.send(request("/cgi/sleep"))
+        client.head()
+    with server.connect() as waits:
+        waits.send(request("/cgi/hello"))
+        await_true(lambda: ask(server, "/cgi/hello").status == 503, what="the queue to be full")
+        server.wait_log("2 scripts of /cgi run \\(MaxProcesses\\) and 1 requests wait")
+        waits.assert_quiet()
+        first[0].reset()
+        assert waits.response().status == 200
+    first[1].reset()
+    wait_no_scripts(server)
+
+
+def test_queue_timeout(cgi):
+    server = cgi({"sleep": SLEEP}, MaxProcesses=1, QueueTimeout="50ms")
+    with server.connect() as client:
+        client.send(request("/cgi/sleep"))
+        client.head()
+        assert ask(server, "/cgi/hello").status == 503
+    wait_no_scripts(server)
+    await_true(lambda: ask(server, "/cgi/hello").status == 200, what="the place")
+
+
+def test_client_that_leaves_the_queue(cgi):
+    server = cgi({"sleep": SLEEP}, MaxProcesses=1, QueueTimeout="30s")
+    with server.connect() as client:
+        client.send(request("/cgi/sleep"))
+        client.head()
+        for _ in range(20):
+            with server.connect() as waiting:
+                waiting.send(request("/cgi/hello"))
+                waiting.reset()
+        client.reset()
+    assert ask(server, "/cgi/hello").status == 200
+
+
+@pytest.mark.parametrize("ignores", ["", "trap '' TERM"], ids=["term", "kill"])
+def test_timeout(cgi, ignores):
+    server = cgi({"slow": f"#!/bin/sh\n{ignores}\nsleep 1000 & while :; do sleep 1000; done\n"}, Timeout="200ms")
+    assert ask(server, "/cgi/slow").status == 504
+    server.wait_log("neither output nor input for 200 ms: it is ended")
+    wait_no_scripts(server)
+
+
+def test_timeout_in_the_body(cgi):
+    server = cgi({"sleep": SLEEP}, Timeout="200ms")
+    with server.connect() as client:
+        client.send(request("/cgi/sleep"))
+        client.head()
+        assert b"0\r\n\r\n" not in client.rest()
+    wait_no_scripts(server)
+
+
+def test_client_that_leaves(cgi):
+    server = cgi({"sleep": SLEEP, "fork": "#!/bin/sh\nsleep 1000 &\nprintf 'Content-Type: a/b\\n\\n'\nwait\n"})
+    for target in ("/cgi/sleep", "/cgi/fork"):
+        with server.connect() as client:
+            client.send(request(target))
+            client.head()
+        wait_no_scripts(server)
+
+
+def test_script_that_closes_its_output(cgi):
+    """The response ends then; the script continues to its end."""
+    script = "#!/bin/sh\nprintf 'Content-Type: a/b\\n\\ndone'\nexec >&- 2>&-\n"
+    script += "while [ ! -e go ]; do sleep 0.05; done\ntouch end\n"
+    server = cgi({"early": script})
+    assert ask(server, "/cgi/early").body == b"done"
+    assert not (server.scripts / "end").exists()
+    (server.scripts / "go").touch()
+    await_true((server.scripts / "end").exists, what="the end of the script")
+    wait_no_scripts(server)
+
+
+def test_process_left_behind(cgi):
+    """It holds the output of the script, so that the response has not ended: until its time is over."""
+    server = cgi({"leaves": "#!/bin/sh\nprintf 'Content-Type: a/b\\n\\n'\nsleep 1000 &\n"}, Timeout="300ms")
+    with server.connect() as client:
+        client.send(request("/cgi/leaves"))
+        client.head()
+        client.rest()
+    wait_no_scripts(server)
+
+
+def test_large_output_and_slow_client(cgi):
+    """A client that takes nothing holds no script, as far as BufferResponse goes."""
+    size = 3_000_000
+    script = f"#!{PYTHON}\nimport sys\nprint('Content-Type: a/b\\n')\nsys.stdout.write('x' * {size})\n"
+    server = cgi({"large": script}, BufferResponse="256K 64M", MaxProcesses=1)
+    with server.connect(rcvbuf=4096) as client:
+        client.send(request("/cgi/large"))
+        wait_no_scripts(server)
+        assert ask(server, "/cgi/hello").status == 200
+        assert client.response().body == b"x" * size
+
+
+def test_output_waits_for_the_client(cgi):
+    """Without a buffer the script waits; it is not late, as the client is."""
+    size = 3_000_000
+    script = f"#!{PYTHON}\nimport sys\nprint('Content-Type: a/b\\n')\nsys.stdout.write('x' * {size})\n"
+    server = cgi({"large": script}, BufferResponse="Off", Timeout="200ms")
+    with server.connect(rcvbuf=4096) as client:
+        client.send(request("/cgi/large"))
+        await_true(lambda: len(children(server.pid)) > len(starters(server)), what="the script")
+        assert client.response().body == b"x" * size
+
+
+# ── local redirects ──
+
+
+def test_local_redirects(cgi):
+    server = cgi(
+        {
+            "env": ENVIRONMENT,
+            "to_env": shell("Location: /cgi/env/info?a=b\\n\\n"),
+            "to_file": shell("Location: /hello.txt\\n\\n"),
+            "loop": shell("Location: /cgi/loop\\n\\n"),
+            "bad": shell("Location: /cgi/../x\\n\\n"),
+            "nul": shell("Location: /a%%00b\\n\\n"),
+            "missing": shell("Location: /missing\\n\\n"),
+            "status": shell("Status: 303\\nLocation: /cgi/env\\n\\n"),
+        },
+        LocalRedirect="On",
+    )
+    found, body = variables(ask(server, "/cgi/to_env?x", method="POST", body=b"data").body)
+    assert (found["REQUEST_METHOD"], found["QUERY_STRING"], found["PATH_INFO"]) == ("GET", "a=b", "/info")
+    assert (found["SCRIPT_NAME"], found["REQUEST_URI"]) == ("/cgi/env", "/cgi/env/info?a=b")
+    assert "CONTENT_LENGTH" not in found and body == b""
+    assert ask(server, "/cgi/to_file").body == ask(server, "/hello.txt").body
+    assert ask(server, "/cgi/loop").status == 502
+    server.wait_log("is not followed: there were five before")
+    assert ask(server, "/cgi/bad").status == 502
+    assert ask(server, "/cgi/nul").status == 502
+    assert ask(server, "/cgi/missing").status == 404
+    assert ask(server, "/cgi/status").status == 303
+    wait_no_scripts(server)
+
+
+# ── the server ──
+
+
+CONNECTION_REQUESTS = 500  # fewer than MaxKeepAliveRequest
+
+
+def count_starts(server, count, targets=("/cgi/hello",)):
+    for at in range(0, count, CONNECTION_REQUESTS):
+        with server.connect() as client:
+            for n in range(at, min(count, at + CONNECTION_REQUESTS)):
+                assert client.ask(targets[n % len(targets)]).status == 200
+
+
+@pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_nothing_is_left(cgi, count):
+    """No zombie, process or descriptor, and one starter."""
+    server = cgi({})
+    count_starts(server, 20)
+    before = server.descriptors()
+    count_starts(server, count)
+    wait_no_scripts(server)
+    await_true(lambda: server.descriptors() <= before + 1, what="the descriptors")  # one of another worker
+    assert len(starters(server)) == 1
+
+
+def test_reload(cgi):
+    """A script runs on over a reload, and counts for the new configuration."""
+    server = cgi({"sleep": SLEEP}, MaxProcesses=1, QueueTimeout="50ms")
+    with server.connect() as client:
+        client.send(request("/cgi/sleep"))
+        client.head()
+        starter = starters(server)
+        reload(server)
+        client.until(b"\n")
+        assert ask(server, "/cgi/hello").status == 503
+        assert starters(server) == starter
+    wait_no_scripts(server)
+    await_true(lambda: ask(server, "/cgi/hello").status == 200, what="the place")
+
+
+def test_starter_that_is_killed(cgi):
+    server = cgi({})
+    assert ask(server, "/cgi/hello").status == 200
+    (starter,) = starters(server)
+    os.kill(starter, 9)
+    await_true(lambda: ask(server, "/cgi/hello").status == 200, what="another starter")
+    assert starters(server) != [starter]
+
+
+def test_stop(cgi):
+    """The end of the server ends its scripts, also those that ignore SIGTERM."""
+    script = "#!/bin/sh\ntrap '' TERM\nprintf 'Content-Type: a/b\\n\\n'\nwhile :; do sleep 1000; done\n"
+    server = cgi({"stubborn": script}, {"Workers": 2, "ShutdownTimeout": "100ms"})
+    with server.connect() as client:
+        client.send(request("/cgi/stubborn"))
+        client.head()
+        processes = children(server.pid)
+        assert len(processes) >= 2
+        server.stop()
+    await_true(lambda: not [pid for pid in processes if os.path.exists(f"/proc/{pid}")], what="the ends")
+
+
+def test_killed_server(cgi):
+    """Nothing of it is left, however it ends."""
+    server = cgi({"sleep": SLEEP})
+    with server.connect() as client:
+        client.send(request("/cgi/sleep"))
+        client.head()
+        processes = children(server.pid)
+        server.kill()
+        server.wait()
+    await_true(lambda: not [pid for pid in processes if os.path.exists(f"/proc/{pid}")], what="the ends")
+
+
+# ── the configuration ──
+
+
+@pytest.mark.parametrize(
+    "keys, sentence",
+    [
+        ({"Root": "/missing"}, "cannot use the folder /missing: No such file"),
+        ({"Match": "*.cgi"}, "Root replaces the path of Match, which must be a path"),
+        ({"Script": "/bin/true"}, "a section has Root or Script, not both"),
+        ({"Interpreter": ".py /missing"}, "/missing is no program that can be run"),
+        ({"Interpreter": ".py /etc/passwd"}, "/etc/passwd is no program that can be run: it is not executable"),
+        ({"Interpreter": "py /bin/sh"}, "it takes an extension, a program"),
+        ({"Interpreter": ".py python3"}, "the program is an absolute path"),
+        ({"Interpreter": [".py /bin/sh", ".py /bin/sh"]}, "a line before this one has the same extension"),
+        ({"Limits": "memory=256"}, "is no limit"),
+        ({"Env": "A-B c"}, "it takes a name"),
+        ({"Env": "A $nono"}, "requests have no variable"),
+        ({"MaxProcesses": 0}, "MaxProcesses"),
+        ({"ScriptAlias": "/x"}, "Match /cgi-bin"),
+    ],
+)
+def test_mistakes(tmp_path, keys, sentence):
+    folder = write_scripts(tmp_path / "scripts", {"a": HELLO})
+    write_config(tmp_path / "conf", tmp_path, text=cgi_section(folder, **keys))
+    done = run("-t", "-c", tmp_path / "conf")
+    assert done.returncode == 1 and sentence in done.stderr, done.stderr
+    assert "sites/default:" in done.stderr

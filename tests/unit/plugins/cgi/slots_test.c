@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+/* How many scripts run, and in which order requests get a place. */
+#include "turn.h"
+
+#include "plugins/cgi/slots.h"
+
+#include <errno.h>
+
+enum { WAITERS = 4 };
+
+static struct mk_loop loop;
+static struct slots_list list;
+static struct slots *slots;
+static struct slots_waiter waiters[WAITERS];
+static int order[WAITERS];
+static unsigned n_called;
+
+static void note_place(struct slots_waiter *w)
+{
+    order[n_called++] = (int)(w - waiters);
+}
+
+static int open_fixture(void **state)
+{
+    (void)state;
+    n_called = 0;
+    assert_int_equal(mk__loop_open(&loop, &mk__poller_epoll, &mk__clock_system, NULL), 0);
+    slots_list_init(&list);
+    slots = slots_hold(&list, MK_STR("a"));
+    assert_non_null(slots);
+    for (int i = 0; i < WAITERS; i++)
+        waiters[i] = (struct slots_waiter){.loop = &loop, .fn = note_place};
+    return 0;
+}
+
+static int close_fixture(void **state)
+{
+    (void)state;
+    assert_int_equal(slots->running + slots->waiting, 0);
+    slots_put(&list, slots);
+    assert_null(list.first);
+    slots_list_release(&list);
+    mk__loop_close(&loop);
+    return 0;
+}
+
+/* Two places, of which both are taken, and those that wait. */
+static void fill(int n)
+{
+    struct slots_waiter first = {.loop = &loop};
+    assert_int_equal(slots_take(slots, &first, 2, WAITERS), 0);
+    assert_int_equal(slots_take(slots, &first, 2, WAITERS), 0);
+    for (int i = 0; i < n; i++)
+        assert_int_equal(slots_take(slots, &waiters[i], 2, WAITERS), MK_AGAIN);
+}
+
+static void free_all(int n)
+{
+    while (n--)
+        slots_free(slots, 2);
+}
+
+TEST(order_of_places, open_fixture, close_fixture)
+{
+    fill(3);
+    slots_free(slots, 2);
+    slots_free(slots, 2);
+    assert_int_equal(n_called, 0); /* never within the call */
+    mk_test_turn(&loop);
+    assert_int_equal(n_called, 2);
+    assert_int_equal(order[0], 0);
+    assert_int_equal(order[1], 1);
+    slots_free(slots, 2);
+    mk_test_turn(&loop);
+    assert_int_equal(order[2], 2);
+    free_all(2);
+}
+
+TEST(full_queue, open_fixture, close_fixture)
+{
+    struct slots_waiter more = {.loop = &loop, .fn = note_place};
+    fill(WAITERS);
+    assert_int_equal(slots_take(slots, &more, 2, WAITERS), -EBUSY);
+    slots_cancel(&waiters[1], 2);
+    assert_int_equal(slots_take(slots, &more, 2, WAITERS), MK_AGAIN);
+    slots_cancel(&more, 2);
+    slots_cancel(&more, 2);
+    for (int i = 0; i < WAITERS; i++)
+        slots_cancel(&waiters[i], 2);
+    free_all(2);
+    mk_test_turn(&loop);
+    assert_int_equal(n_called, 0);
+}
+
+/* A place whose message is on its way goes to the next one. */
+TEST(cancelled_grant, open_fixture, close_fixture)
+{
+    fill(2);
+    slots_free(slots, 2);
+    slots_cancel(&waiters[0], 2);
+    mk_test_turn(&loop);
+    assert_int_equal(n_called, 1);
+    assert_int_equal(order[0], 1);
+    free_all(2);
+}
+
+/* A reload with fewer places: none is given before enough are free; with more, several are. */
+TEST(other_number, open_fixture, close_fixture)
+{
+    fill(3);
+    slots_free(slots, 1);
+    mk_test_turn(&loop);
+    assert_int_equal(n_called, 0);
+    slots_free(slots, 3);
+    mk_test_turn(&loop);
+    assert_int_equal(n_called, 3);
+    free_all(3);
+}
+
+TEST(keys, open_fixture, close_fixture)
+{
+    struct slots *same = slots_hold(&list, MK_STR("a")), *other = slots_hold(&list, MK_STR("b"));
+    assert_ptr_equal(same, slots);
+    assert_ptr_not_equal(other, slots);
+    slots_get(&list, other);
+    slots_put(&list, other);
+    slots_put(&list, same);
+    slots_put(&list, other);
+}
+
+static int hold_one(void *ctx)
+{
+    (void)ctx;
+    struct slots *s = slots_hold(&list, MK_STR("c"));
+    if (!s)
+        return -ENOMEM;
+    slots_put(&list, s);
+    return 0;
+}
+
+TEST(failing_memory, open_fixture, close_fixture)
+{
+    assert_int_equal(mk_test_failing_allocs(hold_one, NULL), 1);
+}
