@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -47,7 +48,8 @@ struct spawns {
     struct mk_child_channel *channel; /* NULL: there is no worker */
     struct mk_loop *loop;             /* of the first worker */
     struct mk_worker *worker;         /* the newest */
-    struct holder *holders;
+    pthread_mutex_t lock;
+    struct holder *holders; /* under the lock, as `loop` while there are none */
     struct mk_list pools;
 };
 
@@ -291,39 +293,64 @@ static struct holder **find_holder(struct holder **at, const struct mk_worker *w
     return at;
 }
 
+/* Adds a worker. Returns false if there are those of another loop. */
+static bool add_holder(struct spawns *all, struct holder *holder, struct mk_loop *loop)
+{
+    pthread_mutex_lock(&all->lock);
+    bool is_ours = !all->holders || all->loop == loop;
+    if (is_ours) {
+        holder->next = all->holders;
+        all->holders = holder;
+        all->loop = loop;
+    }
+    pthread_mutex_unlock(&all->lock);
+    return is_ours;
+}
+
+/* Returns whether it was the last one. */
+static bool remove_holder(struct spawns *all, const struct mk_worker *worker)
+{
+    pthread_mutex_lock(&all->lock);
+    struct holder **at = find_holder(&all->holders, worker), *holder = *at;
+    *at = holder->next;
+    bool is_last = !all->holders;
+    pthread_mutex_unlock(&all->lock);
+    mk_account_free(NULL, holder, sizeof(*holder));
+    return is_last;
+}
+
 bool spawns_begin(struct spawns *all, struct mk_worker *worker)
 {
     struct mk_loop *loop = mk_worker_loop(worker);
-    if (all->holders && all->loop != loop) {
-        mk_log_error("fastcgi: Spawn is for one server of a process");
-        return false;
-    }
     struct holder *holder = mk_account_alloc(NULL, sizeof(*holder));
-    int err = holder && !all->channel ? mk_child_channel_open(all->starter, loop, NULL, &all->channel) : 0;
-    if (!holder || err < 0) {
+    if (!holder) {
         mk_log_error("fastcgi: there is no memory for the processes of Spawn");
-        mk_account_free(NULL, holder, holder ? sizeof(*holder) : 0);
         return false;
     }
-    *holder = (struct holder){.next = all->holders, .worker = worker};
-    all->holders = holder;
-    all->loop = loop;
+    *holder = (struct holder){.worker = worker};
+    if (!add_holder(all, holder, loop)) {
+        mk_log_error("fastcgi: Spawn is for one server of a process");
+        mk_account_free(NULL, holder, sizeof(*holder));
+        return false;
+    }
     all->worker = worker;
+    if (!all->channel && mk_child_channel_open(all->starter, loop, NULL, &all->channel) < 0)
+        mk_log_error("fastcgi: there is no memory for the processes of Spawn");
     return true;
 }
 
-bool spawns_has(const struct spawns *all, const struct mk_worker *worker)
+bool spawns_has(struct spawns *all, const struct mk_worker *worker)
 {
-    const struct holder *holder = all->holders;
-    while (holder && holder->worker != worker)
-        holder = holder->next;
-    return holder != NULL;
+    pthread_mutex_lock(&all->lock);
+    bool found = *find_holder(&all->holders, worker) != NULL;
+    pthread_mutex_unlock(&all->lock);
+    return found;
 }
 
 void spawns_hold(struct spawns *all, const struct spawn_conf *conf, unsigned n_children)
 {
     struct pool *p = find_pool(all, conf);
-    if (!p)
+    if (!p && all->channel)
         p = make_pool(all, conf);
     if (!p)
         return;
@@ -343,10 +370,7 @@ void spawns_put(struct spawns *all, const struct spawn_conf *conf)
 
 void spawns_end(struct spawns *all, const struct mk_worker *worker)
 {
-    struct holder **at = find_holder(&all->holders, worker), *holder = *at;
-    *at = holder->next;
-    mk_account_free(NULL, holder, sizeof(*holder));
-    if (all->holders)
+    if (!remove_holder(all, worker))
         return;
     mk_child_channel_close(all->channel);
     all->channel = NULL;
@@ -361,6 +385,7 @@ struct spawns *spawns_new(void)
         return NULL;
     *all = (struct spawns){0};
     mk_list_init(&all->pools);
+    pthread_mutex_init(&all->lock, NULL);
     if (mk_child_starter_new(&all->starter) == 0)
         return all;
     mk_account_free(NULL, all, sizeof(*all));
@@ -370,5 +395,6 @@ struct spawns *spawns_new(void)
 void spawns_free(struct spawns *all)
 {
     mk_child_starter_free(all->starter);
+    pthread_mutex_destroy(&all->lock);
     mk_account_free(NULL, all, sizeof(*all));
 }

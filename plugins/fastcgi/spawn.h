@@ -41,7 +41,7 @@ void spawns_free(struct spawns *all);
  */
 bool spawns_begin(struct spawns *all, struct mk_worker *worker);
 /* Tells whether it has begun. */
-bool spawns_has(const struct spawns *all, const struct mk_worker *worker);
+bool spawns_has(struct spawns *all, const struct mk_worker *worker);
 /* Holds the pool of a section, with so many children; and ends that. Between begin and end. */
 void spawns_hold(struct spawns *all, const struct spawn_conf *conf, unsigned n_children);
 void spawns_put(struct spawns *all, const struct spawn_conf *conf);
