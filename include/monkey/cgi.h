@@ -36,7 +36,7 @@ struct mk_cgi_place {
     const struct mk_host *host;
     /*
      * A folder, with a NUL behind it, in which links may not lead outside and names that begin with a dot are not
-     * found. `.p` NULL: what the host serves as files, by its rules (mk_host_open_path()).
+     * found. `.p` NULL: what the host serves as files, by its rules (mk_host_open_path() with MK_OPEN_SOURCE).
      */
     struct mk_str root;
 };

@@ -20,14 +20,14 @@ bool mk__static_sources_find_name(struct static_site *site, const char *name);
 int mk__static_sources_check(const struct static_site *site, int fd);
 
 /* The same for hosts that may have none. */
-static inline bool sources_have_path(const struct static_site *site, struct mk_str path)
+static inline bool sources_have_path(const struct static_site *at, struct mk_str path)
 {
-    return MK_UNLIKELY(site->sources != SOURCES_NONE) && mk__static_sources_find_path(site, path);
+    return MK_UNLIKELY(at->sources != SOURCES_NONE) && mk__static_sources_find_path(at, path);
 }
 
-static inline bool sources_have_name(struct static_site *site, const char *name)
+static inline bool sources_have_name(struct static_site *at, const char *name)
 {
-    return MK_UNLIKELY(site->sources != SOURCES_NONE) && mk__static_sources_find_name(site, name);
+    return MK_UNLIKELY(at->sources != SOURCES_NONE) && mk__static_sources_find_name(at, name);
 }
 
 #endif

@@ -404,7 +404,7 @@ def run_scgi(peer):
 
 
 @pytest.mark.parametrize("name", ["x.php", "x.php.bak", "notes.txt", "page.txt"])
-def test_send_file_of_an_application(start_scripts, site, protocol, name):
+def test_x_sendfile_of_an_application(start_scripts, site, protocol, name):
     head = f"X-Sendfile: {site.root}/{name}\r\nContent-Type: text/plain\r\n\r\n".encode()
     with Application(run_script(b"ignored", head)) as application:
         server = start_scripts(application, {"SendFile": site.root})
@@ -551,10 +551,6 @@ WAYS = {
     "PROXY.Match": test_send_file,
     "PROXY.To": test_send_file,
     "PROXY.SendFile": test_send_file,
-    **{f"{name}.{key}": test_scripts_of_an_application for name in ("FASTCGI", "SCGI")
-       for key in ("Match", "To", "Split", "Index", "TryFiles")},
-    "FASTCGI.SendFile": test_send_file_of_an_application,
-    "SCGI.SendFile": test_send_file_of_an_application,
     "REWRITE.Match": test_rewrite,
     "REWRITE.To": test_rewrite,
 }

@@ -46,7 +46,7 @@ static int open_path(const struct mk_cgi_place *place, struct mk_str path)
 {
     const char *name = path.p + strspn(path.p, "/");
     if (!place->root.p)
-        return mk_host_open_path(place->host, path, 0);
+        return mk_host_open_path(place->host, path, MK_OPEN_SOURCE);
     return has_dotfile(name) ? -ENOENT : open_below(place->root.p, name);
 }
 
