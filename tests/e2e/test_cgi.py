@@ -13,12 +13,13 @@ from harness.scripts import (
     PYTHON,
     cgi_section,
     children,
+    name_of,
     starters,
     variables,
     wait_no_scripts,
     write_scripts,
 )
-from harness.server import await_true, run, write_config
+from harness.server import await_true, run, section, write_config
 from harness.services import reload
 
 pytestmark = [
@@ -591,6 +592,36 @@ def test_killed_server(cgi):
         server.kill()
         server.wait()
     await_true(lambda: not [pid for pid in processes if os.path.exists(f"/proc/{pid}")], what="the ends")
+
+
+def test_upgrade(chain, tmp_path):
+    """The old process and its starter stay until their last script has ended; then nothing of them is left."""
+    wait = "while [ ! -e go ]; do sleep 0.05; done"
+    script = f"#!/bin/sh\nprintf 'Content-Type: a/b\\n\\nfirst,'\n{wait}\nprintf last\n"
+    folder = write_scripts(tmp_path / "scripts", {"hello": HELLO, "slow": script})
+    text = section("HOST", {"ServerName": "localhost", "DocumentRoot": tmp_path / "root"}) + cgi_section(folder)
+    one = chain(modules=("cgi.so",), files={"sites/default": text})
+    with one.server.connect() as client:
+        client.send(request("/cgi/slow"))
+        client.until(b"first,")
+        processes = children(one.pids[0])
+        one.upgrade()
+        assert ask(one.server, "/cgi/hello").body == b"hello\n"
+        (folder / "go").touch()
+        assert b"last" in client.rest()
+    one.await_old()
+    await_true(lambda: not [pid for pid in processes if name_of(pid) == "monkey: starter"], what="the end of the starter")
+
+
+def test_scripts_of_users(serve, tmp_path):
+    """They do not run unless a section says so."""
+    root = write_scripts(tmp_path / "root", {"~joe/a.cgi": HELLO})
+    text = cgi_section(None, Match="~\\.cgi$")
+    server = serve({"Workers": 2}, root=root, text=text)
+    assert ask(server, "/~joe/a.cgi").status == 404
+    server = serve({"Workers": 2}, root=root, text=text.replace("Match", "UserScripts On\n    Match"))
+    server.baseline += SOCKETS
+    assert ask(server, "/~joe/a.cgi").body == b"hello\n"
 
 
 # ── the configuration ──
