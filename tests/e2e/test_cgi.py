@@ -610,7 +610,7 @@ def test_upgrade(chain, tmp_path):
         (folder / "go").touch()
         assert b"last" in client.rest()
     one.await_old()
-    await_true(lambda: not [pid for pid in processes if name_of(pid) == "monkey: starter"], what="the end of the starter")
+    await_true(lambda: "monkey: starter" not in map(name_of, processes), what="the end of the starter")
 
 
 def test_scripts_of_users(serve, tmp_path):
