@@ -171,6 +171,8 @@ LOAD = """
     Load maintenance
     Load upstream
     Load proxy
+    Load fastcgi
+    Load cgi
     Load redirect
     Load mandril
     Load auth

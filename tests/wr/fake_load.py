@@ -21,6 +21,7 @@ def parse_options():
     parser.add_argument("-t", type=int, default=1)
     parser.add_argument("-n", type=int)
     parser.add_argument("-d", type=float, default=10)
+    parser.add_argument("-r", type=int)
     parser.add_argument("-H", action="append", default=[])
     parser.add_argument("--close", action="store_true")
     parser.add_argument("--progress", action="store_true")

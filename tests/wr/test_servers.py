@@ -18,6 +18,7 @@ from harness.server import await_true, is_alive
 from watch_resources import builds, data, environment, measure, servers, workloads
 from watch_resources.checks import check_answers
 from watch_resources.data import Problem
+from watch_resources.generators import WrLoad
 from watch_resources.proc import list_family
 
 NAMES = data.list_names("servers")
@@ -525,7 +526,9 @@ def counting():
         thread.join()
 
 
-def test_programs_start_beside_a_round(counting):
+def test_programs_start_beside_a_round(counting, monkeypatch):
+    fake = str(pathlib.Path(__file__).parent / "fake_load.py")
+    monkeypatch.setattr(measure, "WrLoad", lambda: WrLoad(fake))
     target = types.SimpleNamespace(port=counting.server_port)
     with measure.load_beside(WORKLOADS["F3"], target, 1) as (pid,):
         await_true(lambda: len(counting.paths) > 3, what="the fourth request")
