@@ -72,6 +72,9 @@ void mk__child_release(struct mk_child *child)
     mk_timer_cancel(&child->timer);
     if (child->event.fd >= 0)
         mk_event_del(mk__channel_loop(child->channel), &child->event);
+    child->event.fd = -1;
+    if (child->is_lost && child->state == MK__CHILD_RUNNING)
+        send_signal(child, SIGKILL); /* no starter ends it */
     for (int i = 0; i < 3; i++)
         if (child->fds[i] >= 0)
             close(child->fds[i]);
@@ -128,6 +131,8 @@ static void on_pidfd(struct mk_event *event, uint32_t events)
 
 void mk__child_lose_starter(struct mk_child *child)
 {
+    if (child->is_lost)
+        return; /* it was another starter's */
     child->is_lost = true;
     if (child->state != MK__CHILD_RUNNING || child->pidfd < 0)
         return;

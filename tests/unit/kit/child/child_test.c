@@ -405,6 +405,20 @@ TEST(closed_channel_before_the_start, open_fixture, close_fixture)
     assert_int_equal(mk_child_channel_open(starter, &loop, &account, &channel), 0);
 }
 
+/* Until there is another starter: it is not forked within a second. */
+static void run_with_next_starter(struct run *r)
+{
+    do {
+        assert_int_equal(start_shell(r, "echo fine", NULL), 0);
+        wait_for(r, &r->started);
+        if (r->err < 0)
+            close(r->out);
+    } while (r->err < 0);
+    wait_for(r, &r->ended);
+    assert_int_equal(r->status, 0);
+    close(r->out);
+}
+
 /* The starter is killed: children continue and their ends are noticed, and another starter takes its place. */
 TEST(starter_that_ends, open_fixture, close_fixture)
 {
@@ -412,21 +426,33 @@ TEST(starter_that_ends, open_fixture, close_fixture)
     assert_int_equal(start_shell(r, "echo ready; sleep 1000", NULL), 0);
     while (!r->len || !r->started)
         wait_turn(r);
-    mk__starter_kill(starter, 1);
-    do { /* the next one is not forked within a second */
-        assert_int_equal(start_shell(next, "echo fine", NULL), 0);
-        wait_for(next, &next->started);
-        if (next->err < 0)
-            close(next->out);
-    } while (next->err < 0);
-    wait_for(next, &next->ended);
-    assert_int_equal(next->status, 0);
-    close(next->out);
-    assert_int_equal(r->ended, 0);
+    for (unsigned i = 0; i < 2; i++) {
+        mk__starter_kill(starter, 1);
+        run_with_next_starter(next);
+        assert_int_equal(r->ended, 0);
+    }
     mk_child_stop(&r->child, 60000);
     wait_for(r, &r->ended);
     assert_int_equal(r->status, -1);
     close(r->out);
+}
+
+/* No starter is there to end what a channel leaves. */
+TEST(closed_channel_of_a_lost_child, open_fixture, close_fixture)
+{
+    struct run *r = &runs[0];
+    char c;
+    assert_int_equal(start_shell(r, "echo ready; exec sleep 1000", NULL), 0);
+    while (!r->len || !r->started)
+        wait_turn(r);
+    mk__starter_kill(starter, 1);
+    run_with_next_starter(&runs[1]);
+    mk_child_channel_close(channel);
+    struct pollfd polled = {.fd = r->out, .events = POLLIN};
+    assert_int_equal(poll(&polled, 1, 30000), 1);
+    assert_true(read(r->out, &c, 1) <= 0); /* it has ended */
+    close(r->out);
+    assert_int_equal(mk_child_channel_open(starter, &loop, &account, &channel), 0);
 }
 
 /* ── many ── */
