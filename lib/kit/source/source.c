@@ -10,8 +10,11 @@ enum { PATH_BYTES_MAX = 4096 };
 
 /* What is behind the name of a program in that of a copy, or in another name of the same file. */
 static const struct mk_str suffixes[] = {
-    MK_STR(".gz"),  MK_STR(".br"), MK_STR(".zst"), MK_STR(".bak"), MK_STR(".old"),    MK_STR(".orig"),
-    MK_STR(".swp"), MK_STR("~"),   MK_STR("."),    MK_STR(" "),    MK_STR("::$DATA"),
+    MK_STR(".gz"),       MK_STR(".br"),       MK_STR(".zst"),      MK_STR(".bak"),       MK_STR(".old"),
+    MK_STR(".orig"),     MK_STR(".swp"),      MK_STR(".swo"),      MK_STR(".save"),      MK_STR(".tmp"),
+    MK_STR(".dist"),     MK_STR(".dpkg-old"), MK_STR(".dpkg-new"), MK_STR(".dpkg-dist"), MK_STR(".ucf-old"),
+    MK_STR(".ucf-dist"), MK_STR(".rpmsave"),  MK_STR(".rpmnew"),   MK_STR("~"),          MK_STR("#"),
+    MK_STR("."),         MK_STR(" "),         MK_STR("::$DATA"),
 };
 
 static bool ends_with(struct mk_str name, struct mk_str end)
