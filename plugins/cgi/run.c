@@ -138,12 +138,14 @@ void run_touch(struct run *r)
 {
     bool waits_for_client =
         r->req && ((r->phase == BODY && !r->out_is_watched && !r->out_ended) || run_input_awaits_client(r));
-    if (r->phase <= WAITING || r->awaits_status)
+    if (r->phase <= WAITING || r->awaits_status || r->has_last_wait)
         return;
-    if (waits_for_client || !r->has_child || r->is_stopped)
+    if (waits_for_client || !r->has_child || r->is_stopped) {
         mk_timer_cancel(&r->timer);
-    else
+    } else {
+        r->has_last_wait = r->is_complete; /* what it writes from now on gives it no more time */
         mk_timer_arm(r->loop, &r->timer, r->conf->timeout_ms);
+    }
     if (r->req && r->phase < BODY)
         mk_request_wait(r->req, r->conf->timeout_ms + SLACK_MS);
 }
@@ -186,6 +188,7 @@ void run_fail(struct run *r, int status)
         counters_add(r->worker, COUNT_FAILURES, 1);
     r->phase = OVER;
     r->awaits_status = false;
+    r->next = NULL;
     run_input_release(r);
     run_close_fd(r, &r->out, &r->out_is_watched);
     run_stop_child(r);
@@ -276,6 +279,7 @@ void run_enter(struct run *r)
     r->waiter.loop = r->loop;
     r->waiter.fn = on_place;
     r->phase = WAITING;
+    r->has_last_wait = false; /* of the script before */
     int err = slots_take(r->slots, &r->waiter, get_running_max(r), (unsigned)r->conf->queue_max);
     if (err == MK_AGAIN) {
         mk_request_wait(r->req, r->conf->queue_timeout_ms + SLACK_MS);

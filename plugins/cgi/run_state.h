@@ -75,6 +75,7 @@ struct run {
     bool out_ended;     /* the script has closed its output */
     bool awaits_status; /* only how it has ended is not known */
     bool is_complete;   /* the client has got all, or nothing is for it */
+    bool has_last_wait; /* the time is running that a script has behind that */
     bool is_cut;        /* the response ends in the midst */
     struct mk_cgi_stderr errors;
     char prefix[256];
