@@ -75,6 +75,15 @@ static void free_child(struct spawn_child *c)
 /* Frees a pool that nothing holds, once its children have ended. */
 static void free_unused_pool(struct pool *p);
 
+/* Returns the number of children that are not to end. */
+static unsigned count_kept(struct pool *p)
+{
+    unsigned kept = 0;
+    for (struct mk_list *n = p->children.next; n != &p->children; n = n->next)
+        kept += !MK_CONTAINER_OF(n, struct spawn_child, node)->is_ending;
+    return kept;
+}
+
 /* Starts it again, behind a delay that grows while children end early; or not, if fewer are wanted. */
 static void replace_child(struct spawn_child *c)
 {
@@ -82,7 +91,7 @@ static void replace_child(struct spawn_child *c)
     uint64_t now = mk_loop_now_ms(p->all->loop);
     mk_child_close(&c->child);
     c->is_running = false;
-    if (c->is_ending || p->n > p->wanted) {
+    if (c->is_ending || count_kept(p) > p->wanted) {
         free_child(c);
         free_unused_pool(p);
         return;

@@ -4,6 +4,9 @@
  */
 #include "spawn.h"
 
+#include <monkey/random.h>
+#include <monkey/siphash.h>
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -56,12 +59,13 @@ static int set_args(struct spawn_conf *conf, const struct mk_conf_value *value, 
     return 0;
 }
 
+/* Hashes with a key of the process, so that no other user can make the folder before, nor a former process has. */
 static uint64_t hash_text(struct mk_str text)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (size_t i = 0; i < text.len; i++)
-        hash = (hash ^ (unsigned char)text.p[i]) * UINT64_C(0x100000001b3);
-    return hash;
+    static uint64_t key[2]; /* configurations are loaded by one thread at a time */
+    if (!key[0] && !key[1])
+        mk_random(key, sizeof(key));
+    return mk_siphash(key, text.p, text.len);
 }
 
 /* The same line has the same socket in this process, also in another generation. */
