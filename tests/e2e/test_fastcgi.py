@@ -25,6 +25,7 @@ from harness.fastcgi import (
 from harness.failing_memory import fail_each, only_sanitized
 from harness.groups import GROUPS, group
 from harness.messages import chunked
+from harness.scripts import HELLO, write_scripts
 from harness.server import await_true, run, section, write_config
 from harness.services import CONTROL_THREAD, reload
 
@@ -325,6 +326,18 @@ def test_timeout(php):
         with php(application, {"ResponseTimeout": "100ms"}).connect() as client:
             assert client.ask("/a.php").status == 504
         await_true(lambda: application.peers[0].has_aborted, 30, "the abort record")
+
+
+def test_cgi_comes_first(serve, tmp_path):
+    """A front controller for all paths leaves those of [CGI] to it."""
+    root = write_scripts(tmp_path / "root", {"cgi-bin/run": HELLO, "index.php": "<?php\n"})
+    with Application(answer(b"php")) as application:
+        text = fastcgi_section(application, TryFiles="$path /index.php") + section("CGI", {"Match": "/cgi-bin"})
+        server = serve({"Workers": 1}, root=root, text=text)
+        server.baseline += 2  # sockets of the starter
+        with server.connect() as client:
+            assert client.ask("/cgi-bin/run").body == b"hello\n"
+            assert client.ask("/else").body == b"php"
 
 
 # ── which paths are scripts ──
