@@ -227,6 +227,8 @@ def ask_over_reloads(serve, groups, reloads):
     settings = {"Workers": 2, "MaxKeepAliveRequest": 0, "Timeout": "60s"}
     server = serve(settings, text=proxies, config=config)
     try:
+        with server.connect() as client:  # a reload amid the first check begins it again
+            await_true(lambda: sum_of(scrape(client), "monkey_upstream_server_checks_total") == groups)
         with Asking(server, [f"/{n}" for n in range(groups)]) as clients:
             for turn in range(reloads):
                 (server.conf / GROUPS).write_text(text(turn))
