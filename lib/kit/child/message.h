@@ -24,7 +24,8 @@ struct mk__message {
     uint32_t fd_bits;                                        /* which of stdin, stdout, stderr are sent */
     uint32_t path_bytes, folder_bytes, arg_bytes, env_bytes; /* with their NULs */
     int32_t pid, err, status;
-    uint32_t step; /* enum mk_child_step */
+    uint32_t step;   /* enum mk_child_step */
+    uint32_t unused; /* where the compiler would pad: all bytes that are sent are set */
     struct mk_child_limits limits;
 };
 
