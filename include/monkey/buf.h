@@ -59,8 +59,15 @@ static inline struct mk_str mk_buf_str(const struct mk_buf *b)
 /* Frees the bytes of a heap buffer and clears the error; the buffer can be used again. */
 MK_API void mk_buf_release(struct mk_buf *b);
 
+/* Grows a buffer that has no room for `n` more bytes, for mk_buf_reserve(). Returns 0 or the sticky error. */
+MK_API int mk_buf_grow(struct mk_buf *b, size_t n);
+
 /* Makes room for `n` more bytes. Returns 0 or the sticky error. */
-MK_API int mk_buf_reserve(struct mk_buf *b, size_t n);
+static inline int mk_buf_reserve(struct mk_buf *b, size_t n)
+{
+    assert(b->len <= b->size && b->size <= b->max);
+    return !b->err && n <= b->size - b->len ? 0 : mk_buf_grow(b, n);
+}
 
 /* Append bytes, or formatted text as printf() does. Errors are sticky. */
 MK_API void mk_buf_add(struct mk_buf *b, const void *data, size_t len);

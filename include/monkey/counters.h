@@ -81,10 +81,10 @@ struct mk_counter_row {
  */
 MK_API void mk_counters_open(const struct mk_counter_row *rows, unsigned n, const struct mk_counter **to);
 
-/* Tells whether what a label names is still in use. `value` is valid until it returns. */
-typedef bool (*mk_counter_used_fn)(struct mk_str value, void *ctx);
+/* Tells whether what these labels name is still in use; as those of mk_counter_value, and valid until it returns. */
+typedef bool (*mk_counter_used_fn)(struct mk_str labels, void *ctx);
 /*
- * Hides the counters of a plugin that have a label `label`, of whose value `is_used` returns false: a configuration
+ * Hides the counters of a plugin that have a label `label`, of whose labels `is_used` returns false: a configuration
  * that is gone has named it. They continue to count, and are shown again, with all that they have counted, when they
  * are opened again. Call it in worker_serve of one worker, since a former process may have left such counters, and in
  * generation_stop; but not when the last generation of a process stops, whose successor may have them in use. The
@@ -127,6 +127,11 @@ enum { MK_COUNTER_LABEL_VALUE_BYTES = MK_COUNTER_LABEL_MAX + 1 };
  * MK_COUNTER_LABEL_VALUE_BYTES; empty: there is no such label. Any thread.
  */
 MK_API struct mk_str mk_counter_label_get(struct mk_str labels, struct mk_str name, char *storage);
+/* Returns what a label shows of a value: its first MK_COUNTER_LABEL_MAX bytes. Any thread. */
+static inline struct mk_str mk_counter_label_cut(struct mk_str value)
+{
+    return mk_str(value.p, value.len < MK_COUNTER_LABEL_MAX ? value.len : MK_COUNTER_LABEL_MAX);
+}
 /* Reads one counter; 0 for a histogram. Any thread. */
 MK_API int64_t mk_counter_read(const struct mk_counter *counter);
 /*

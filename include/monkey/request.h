@@ -370,6 +370,11 @@ MK_API int mk_response_header(struct mk_request *req, struct mk_str name, struct
  */
 MK_API int mk_response_header_ref(struct mk_request *req, struct mk_str name, struct mk_str value);
 /*
+ * Adds a header that a parser of the library has accepted, as it is, and whose name is not reserved for the server: it
+ * is not checked again. Both strings must be valid until the exchange ends. Returns 0, -EALREADY or -ENOMEM.
+ */
+MK_API int mk_response_header_parsed(struct mk_request *req, struct mk_str name, struct mk_str value);
+/*
  * Adds a header with a date (RFC 9110 section 5.6.7) in seconds since 1970, as mk_loop_wall_seconds() returns.
  * Returns as mk_response_header(): 0, -EALREADY, -EINVAL or -ENOMEM.
  */

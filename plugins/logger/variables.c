@@ -163,6 +163,7 @@ const struct log_variable log_variables[] = {
     {.name = "aborted", .put = put_aborted, .doc = "whether the exchange ended before the response was complete"},
     {.name = "worker", .number = get_worker, .doc = "the number of the worker, from 0"},
     {.name = "upstream", .text = get_own_note, .doc = "the server that a request was forwarded to"},
+    {.name = "upstream_status", .text = get_own_note, .doc = "the status of its response, or the type of its error"},
     {.name = "upstream_connect_us", .put = put_own_number, .doc = "how long connecting to it took, in µs"},
     {.name = "upstream_head_us", .put = put_own_number, .doc = "until the head of its response, in µs"},
     {.name = "upstream_us", .put = put_own_number, .doc = "until the end of its response, in µs"},

@@ -4,6 +4,8 @@
  */
 #include "headers.h"
 
+#include <monkey/request.h>
+
 struct row {
     struct mk_str name;
     uint8_t request, response; /* enum header_rule */
@@ -62,17 +64,11 @@ static const uint8_t first_of_length[NAME_BYTES_MAX + 2] = {
 /* Compares a name with that of a row, in any case of letters and with `_` as `-`. */
 static bool is_same(struct mk_str name, struct mk_str lower, bool *ret_has_underscore)
 {
-    bool has_underscore = false;
     if ((name.p[0] | 0x20) != lower.p[0]) /* all names begin with a letter */
         return false;
-    for (size_t i = 1; i < name.len; i++) {
-        char c = name.p[i], wanted = lower.p[i];
-        if ((c == '_' ? '-' : c >= 'A' && c <= 'Z' ? c | 0x20 : c) != wanted)
-            return false;
-        has_underscore |= c == '_';
-    }
-    *ret_has_underscore = has_underscore;
-    return true;
+    if (mk_str_ieq(name, lower))
+        return true;
+    return *ret_has_underscore = mk_header_same_name(name, lower);
 }
 
 static const struct row *find(struct mk_str name, bool *ret_has_underscore)

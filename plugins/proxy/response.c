@@ -32,7 +32,7 @@ int response_pass_header(const struct mk_gateway_call *c, struct mk_str name, st
             value = rewrite_cookie(conf, mk_request_host(req), value, mk_request_arena(req));
         return mk_response_header_ref(req, name, value);
     default:
-        return mk_response_header_ref(req, name, value);
+        return mk_response_header_parsed(req, name, value);
     }
 }
 

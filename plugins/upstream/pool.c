@@ -65,11 +65,13 @@ void pool_release(struct pool *pool)
     mk_account_free(NULL, pool, sizeof(*pool) + pool->name.len);
 }
 
-static bool is_used(struct mk_str label, void *ctx)
+static bool is_used(struct mk_str labels, void *ctx)
 {
+    char storage[MK_COUNTER_LABEL_VALUE_BYTES];
+    struct mk_str name = mk_counter_label_get(labels, MK_STR("upstream"), storage);
     const struct pool *pool = first;
     (void)ctx;
-    while (pool && !mk_str_eq(pool->name, label))
+    while (pool && !mk_str_eq(mk_counter_label_cut(pool->name), name))
         pool = pool->next;
     return pool != NULL;
 }

@@ -191,15 +191,17 @@ void server_release(struct server *server)
         free_unused(server);
 }
 
-static bool is_used(struct mk_str label, void *ctx)
+static bool is_used(struct mk_str labels, void *ctx)
 {
+    char storage[2][MK_COUNTER_LABEL_VALUE_BYTES];
+    struct mk_str group = mk_counter_label_get(labels, MK_STR("upstream"), storage[0]);
+    struct mk_str name = mk_counter_label_get(labels, MK_STR("server"), storage[1]);
+    const struct server *server = first;
     (void)ctx;
-    for (const struct server *server = first; server; server = server->next) {
-        struct mk_str name = server->base.name;
-        if (mk_str_eq(mk_str(name.p, name.len < MK_COUNTER_LABEL_MAX ? name.len : MK_COUNTER_LABEL_MAX), label))
-            return true;
-    }
-    return false;
+    while (server && !(mk_str_eq(mk_counter_label_cut(server->base.group), group) &&
+                       mk_str_eq(mk_counter_label_cut(server->base.name), name)))
+        server = server->next;
+    return server != NULL;
 }
 
 void servers_hide_unused(void)

@@ -257,7 +257,7 @@ def test_backends_in_the_shell(proxy, tmp_path):
 
 
 LOG = (build.PLUGINS / "logger.so").exists()
-FIELDS = "$status $upstream $upstream_connect_us $upstream_head_us $upstream_us $retries"
+FIELDS = "$status $upstream $upstream_status $upstream_connect_us $upstream_head_us $upstream_us $retries"
 needs_log = pytest.mark.skipif(not LOG, reason=f"the preset {build.PRESET} has no logger")
 
 
@@ -294,7 +294,8 @@ def test_fields_of_the_log(logged):
             client.ask("/b", method="POST", body=b"x")
             client.ask("/none")
         for row in rows(3)[:2]:
-            assert (row["status"], row["upstream"], row["retries"]) == (200, backend.url, 0)
+            assert (row["status"], row["upstream"], row["upstream_status"]) == (200, backend.url, "200")
+            assert row["retries"] == 0
             assert 0 <= row["upstream_connect_us"] <= row["upstream_head_us"] <= row["upstream_us"]
         assert rows(3)[2] == {**dict.fromkeys(rows(3)[0]), "status": 404}
 
@@ -311,14 +312,16 @@ def test_fields_of_failures(logged):
                 client.rest() if _ is scripts[1] else client.response()
         malformed, cut = rows(2)
         assert (malformed["status"], malformed["upstream_head_us"]) == (502, None)
+        assert malformed["upstream_status"] == "http_protocol_error"
         assert malformed["upstream_us"] >= malformed["upstream_connect_us"] >= 0
         assert (cut["status"], None in times_of(cut)) == (200, False)
+        assert cut["upstream_status"] == "200, http_response_incomplete"
         backend.refuse()
         with server.connect() as client:
             assert client.ask("/b").status == 502
         row = rows(3)[2]
         assert (row["upstream"], row["upstream_connect_us"], row["upstream_head_us"]) == (backend.url, None, None)
-        assert row["upstream_us"] > 0
+        assert (row["upstream_us"] > 0, row["upstream_status"]) == (True, "connection_refused")
 
 
 @needs_log
@@ -335,6 +338,7 @@ def test_fields_of_retries_and_clients_that_leave(logged):
             client.ask("/b")
             client.ask("/b")
         assert [row["retries"] for row in rows(2)] == [0, 1]
+        assert [row["upstream_status"] for row in rows(2)] == ["200", "connection_terminated, 200"]
         with server.connect() as client:
             client.send("GET /b HTTP/1.1\r\nHost: localhost\r\n\r\n")
             backend.wait_requests(3)

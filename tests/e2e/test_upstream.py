@@ -3,6 +3,7 @@
 
 import collections
 import itertools
+import json
 import re
 import subprocess
 import threading
@@ -168,6 +169,22 @@ def test_retries_have_a_limit(serve_group, backends):
     server = serve_group(servers[2:], {"Balance": "First", "Retry": "Off", "EjectAfter": 0})
     with server.connect() as client:
         assert client.ask("/").status == 502
+
+
+@pytest.mark.skipif(not (build.PLUGINS / "logger.so").exists(), reason="this preset has no logger")
+def test_each_try_is_in_the_log(serve_group, backends, tmp_path):
+    dead, busy, fine = servers = backends(3)
+    dead.refuse()
+    busy.scripts[:] = [answer(b"no", TEXT, status=503, reason="Unavailable")]
+    log = tmp_path / "access.log"
+    keys = {"AccessLog": log, "Format": '"json $upstream $upstream_status $retries $status"'}
+    server = serve_group(servers, {"Balance": "First", "Retry": "Connect 503"}, text=section("LOGGER", keys))
+    with server.connect() as client:
+        assert client.ask("/").body == b"2"
+    server.stop()
+    names = ", ".join(each.address for each in servers)
+    row = {"upstream": names, "upstream_status": "connection_refused, 503, 200", "retries": 2, "status": 200}
+    assert json.loads(log.read_text()) == row
 
 
 REPEATED = [
@@ -378,6 +395,30 @@ def test_what_the_proxy_counts_of_servers(serve_group, backends):
 
 
 # ── reloads ──
+
+
+@needs_status
+def test_figures_of_a_server_that_leaves_a_group(serve_group, backends):
+    """They go from this group only: another one still has the server."""
+    one, two = backends(2)
+    other = section("PROXY", {"Match": "/other", "To": "http://other"})
+    config = {"plugins/status/status.conf": status_section(), GROUPS: group([one], "other") + group([one, two])}
+    server = serve_group([], text=other, config=config)
+
+    def groups_of(peer, family):
+        label = "upstream" if "upstream_" in family else "backend"
+        with server.connect() as client:
+            rows = [dict(labels) for name, labels in scrape(client) if name == family]
+        return {row[label] for row in rows if row.get("server") == peer.address}
+
+    families = ("monkey_upstream_server_requests_total", "monkey_proxy_backend_requests_total")
+    ask_many(server, 4)
+    for family, names in zip(families, ({"app", "other"}, {"http://app", "http://other"}), strict=True):
+        assert groups_of(one, family) == names
+    server.groups.write_text(group([one], "other") + group([two]))
+    reload(server)
+    for family, name in zip(families, ("other", "http://other"), strict=True):
+        await_true(lambda family=family, name=name: groups_of(one, family) == {name}, what=f"only {name} of {family}")
 
 
 def test_reloads_keep_what_is_known(serve_group, backends):

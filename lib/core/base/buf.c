@@ -23,10 +23,14 @@ void mk_buf_release(struct mk_buf *b)
     b->err = 0;
 }
 
-static int grow_buf(struct mk_buf *b, size_t need)
+int mk_buf_grow(struct mk_buf *b, size_t n)
 {
-    assert(!b->fixed && need <= b->max);
-    size_t size = b->size ? b->size : FIRST_BYTES;
+    if (b->err)
+        return b->err;
+    if (n > b->max - b->len)
+        return b->err = -ENOBUFS;
+    assert(!b->fixed);
+    size_t need = b->len + n, size = b->size ? b->size : FIRST_BYTES;
     while (size < need)
         size = size > b->max / 2 ? b->max : size * 2;
     if (size > b->max)
@@ -40,16 +44,6 @@ static int grow_buf(struct mk_buf *b, size_t need)
     b->data = data;
     b->size = size;
     return 0;
-}
-
-int mk_buf_reserve(struct mk_buf *b, size_t n)
-{
-    assert(b->len <= b->size && b->size <= b->max);
-    if (b->err || n <= b->size - b->len)
-        return b->err;
-    if (n > b->max - b->len)
-        return b->err = -ENOBUFS;
-    return grow_buf(b, b->len + n);
 }
 
 void mk_buf_add(struct mk_buf *b, const void *data, size_t len)

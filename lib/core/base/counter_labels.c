@@ -60,8 +60,8 @@ static int hide_unused(const struct mk__counter_family *f, const struct mk__coun
     char storage[MK_COUNTER_LABEL_VALUE_BYTES];
     if (!mk_str_eq(mk__counters_memory_get_plugin(f), h->plugin))
         return 0;
-    struct mk_str value = mk_counter_label_get(mk_str(s->labels, s->labels_len), h->label, storage);
-    if (value.len && !h->is_used(value, h->ctx))
+    struct mk_str labels = mk_str(s->labels, s->labels_len);
+    if (mk_counter_label_get(labels, h->label, storage).len && !h->is_used(labels, h->ctx))
         mk__counters_memory_hide(s, true);
     return 0;
 }

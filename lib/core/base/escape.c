@@ -34,24 +34,26 @@ void mk_html_escape(struct mk_buf *out, struct mk_str text)
     }
 }
 
-static bool is_path_char(char c)
-{
-    return (mk_lower(c) >= 'a' && mk_lower(c) <= 'z') || (c >= '0' && c <= '9') ||
-           (c && strchr("-._~!$&'()*+,;=:@/", c));
-}
+/* Bytes that stand in a path as they are: pchar of RFC 3986 section 3.3, and the slash. */
+static const bool is_path_char[256] = {
+    ['!'] = true,         ['$'] = true, ['&' ... ';'] = true, ['='] = true,
+    ['@' ... 'Z'] = true, ['_'] = true, ['a' ... 'z'] = true, ['~'] = true,
+};
 
 void mk_path_encode(struct mk_buf *out, struct mk_str path)
 {
     static const char hex[] = "0123456789ABCDEF";
+    size_t done = 0;
     for (size_t i = 0; i < path.len; i++) {
         unsigned char c = (unsigned char)path.p[i];
-        if (is_path_char((char)c)) {
-            mk_buf_addc(out, (char)c);
-        } else {
-            char escape[3] = {'%', hex[c >> 4], hex[c & 15]};
-            mk_buf_add(out, escape, sizeof(escape));
-        }
+        if (is_path_char[c])
+            continue;
+        char escape[3] = {'%', hex[c >> 4], hex[c & 15]};
+        mk_buf_adds(out, mk_str(path.p + done, i - done));
+        mk_buf_add(out, escape, sizeof(escape));
+        done = i + 1;
     }
+    mk_buf_adds(out, mk_str(path.p + done, path.len - done));
 }
 
 void mk_json_escape(struct mk_buf *out, struct mk_str text)

@@ -110,6 +110,11 @@ int mk_response_header_ref(struct mk_request *req, struct mk_str name, struct mk
     return mk__response_is_valid_field(name, value) ? mk__response_add_header(req, name, value) : -EINVAL;
 }
 
+int mk_response_header_parsed(struct mk_request *req, struct mk_str name, struct mk_str value)
+{
+    return mk__response_add_header(req, name, value);
+}
+
 int mk_response_header(struct mk_request *req, struct mk_str name, struct mk_str value)
 {
     struct mk_str copy = mk_arena_dup(&req->arena, value);

@@ -245,6 +245,8 @@ void mk__gw_exchange_fail(struct mk__gw_exchange *x, int err)
     assert(err < 0);
     if (x->phase == MK__GW_OVER)
         return;
+    const struct mk__gw_failure *f = mk__gw_failure_find(x->phase < MK__GW_WAITING, err);
+    mk__gw_report_error(&x->report, f->type);
     if (can_retry(x, err)) {
         retry(x);
         return;
@@ -253,7 +255,6 @@ void mk__gw_exchange_fail(struct mk__gw_exchange *x, int err)
         mk__gw_exchange_report_error(x, err);
     if (try_other_server(x))
         return;
-    const struct mk__gw_failure *f = mk__gw_failure_find(x->phase < MK__GW_WAITING, err);
     mk_buf_init_fixed(&reason, storage, sizeof(storage));
     const char *type = describe_failure(x, f, err, &reason);
     if (!type)

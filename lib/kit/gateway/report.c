@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { NUMBER_BYTES = 24, TRIES_BYTES = 1024 };
+enum { NUMBER_BYTES = 24, LIST_BYTES = 1024 };
 
 static void count(const struct mk__gw_report *r, enum mk__gw_tally_counter counter, int64_t n)
 {
@@ -25,6 +25,19 @@ static void note_number(const struct mk__gw_report *r, struct mk_str name, uint6
     char text[NUMBER_BYTES];
     int len = snprintf(text, sizeof(text), "%" PRIu64, number);
     mk_request_note(r->req, name, mk_str(text, (size_t)len)); /* without memory the log does without it */
+}
+
+/* Adds to a note that is a list. */
+static void note_element(const struct mk__gw_report *r, struct mk_str name, struct mk_str element)
+{
+    char storage[LIST_BYTES];
+    struct mk_buf list;
+    struct mk_str former = mk_request_get_note(r->req, name);
+    mk_buf_init_fixed(&list, storage, sizeof(storage));
+    mk_buf_adds(&list, former);
+    mk_buf_adds(&list, former.len ? MK_STR(", ") : MK_STR_NONE);
+    mk_buf_adds(&list, element);
+    mk_request_note(r->req, name, mk_buf_str(&list));
 }
 
 /* Notes the time since the exchange began, and returns it. */
@@ -51,22 +64,15 @@ void mk__gw_report_begin(struct mk__gw_report *r, struct mk_request *req, const 
 void mk__gw_report_server(struct mk__gw_report *r, const struct mk__gw_tally *tally, struct mk_str address,
                           enum mk_upstream_loss loss)
 {
-    char storage[TRIES_BYTES];
-    struct mk_buf names;
     bool is_first = r->servers++ == 0;
     if (!is_first)
         mk__gw_report_retry(r, loss);
     r->tally = tally;
     count(r, MK__GW_TALLY_REQUESTS, 1);
-    if (!r->began_us)
-        return;
-    mk_buf_init_fixed(&names, storage, sizeof(storage));
-    if (!is_first) {
-        mk_buf_adds(&names, mk_request_get_note(r->req, MK_STR("upstream")));
-        mk_buf_adds(&names, MK_STR(", "));
-    }
-    mk_buf_adds(&names, address);
-    mk_request_note(r->req, MK_STR("upstream"), mk_buf_str(&names));
+    if (r->began_us && is_first)
+        mk_request_note(r->req, MK_STR("upstream"), address); /* instead of the group */
+    else if (r->began_us)
+        note_element(r, MK_STR("upstream"), address);
 }
 
 void mk__gw_report_opened(const struct mk__gw_report *r)
@@ -97,9 +103,18 @@ void mk__gw_report_retry(struct mk__gw_report *r, enum mk_upstream_loss reason)
 void mk__gw_report_head(const struct mk__gw_report *r, unsigned status)
 {
     count(r, MK__GW_TALLY_RESPONSES + (status > 599 ? 500 : status) / 100 - 1, 1);
+    if (!r->began_us)
+        return;
+    char digits[] = {(char)('0' + status / 100), (char)('0' + status / 10 % 10), (char)('0' + status % 10)};
+    note_element(r, MK_STR("upstream_status"), mk_str(digits, sizeof(digits)));
+    mk_counter_observe(r->tally->counters[MK__GW_TALLY_HEAD_DURATION], mk_request_worker(r->req),
+                       note_time(r, MK_STR("upstream_head_us")));
+}
+
+void mk__gw_report_error(const struct mk__gw_report *r, const char *type)
+{
     if (r->began_us)
-        mk_counter_observe(r->tally->counters[MK__GW_TALLY_HEAD_DURATION], mk_request_worker(r->req),
-                           note_time(r, MK_STR("upstream_head_us")));
+        note_element(r, MK_STR("upstream_status"), mk_str_c(type));
 }
 
 void mk__gw_report_end(const struct mk__gw_report *r)

@@ -35,6 +35,8 @@ void mk__gw_report_ready(const struct mk__gw_report *r, uint64_t connect_us);
 void mk__gw_report_retry(struct mk__gw_report *r, enum mk_upstream_loss reason);
 /* The head of the response has come, with this status. */
 void mk__gw_report_head(const struct mk__gw_report *r, unsigned status);
+/* Instead of a head, or behind it, this try has ended with an error: its type (RFC 9209 section 2.3). */
+void mk__gw_report_error(const struct mk__gw_report *r, const char *type);
 /* The response is complete, or has become a tunnel. */
 void mk__gw_report_end(const struct mk__gw_report *r);
 /* The exchange has failed, with -errno. */

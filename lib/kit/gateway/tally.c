@@ -92,22 +92,17 @@ void mk__gw_tally_put(struct mk_gateway *gateway, struct mk__gw_tally *tally)
     pthread_mutex_unlock(&gateway->lock);
 }
 
-/* A label, by the offset of what it names in a tally. */
-struct label {
-    struct mk_gateway *gateway;
-    size_t offset;
-};
-
-/* The label may have been cut. */
-static bool is_used(struct mk_str value, void *ctx)
+static bool is_used(struct mk_str labels, void *ctx)
 {
-    const struct label *label = ctx;
+    const struct mk_gateway *gateway = ctx;
+    char storage[2][MK_COUNTER_LABEL_VALUE_BYTES];
+    struct mk_str backend = mk_counter_label_get(labels, MK_STR("backend"), storage[0]);
+    struct mk_str server = mk_counter_label_get(labels, MK_STR("server"), storage[1]);
     struct mk_list *n, *save;
-    MK_LIST_EACH(&label->gateway->tallies, n, save) {
+    MK_LIST_EACH(&gateway->tallies, n, save) {
         const struct mk__gw_tally *tally = MK_CONTAINER_OF(n, struct mk__gw_tally, node);
-        const struct mk_str *name = (const void *)((const char *)tally + label->offset);
-        size_t len = name->len < MK_COUNTER_LABEL_MAX ? name->len : MK_COUNTER_LABEL_MAX;
-        if (tally->refs && mk_str_eq(mk_str(name->p, len), value))
+        if (tally->refs && mk_str_eq(mk_counter_label_cut(tally->backend), backend) &&
+            mk_str_eq(mk_counter_label_cut(tally->server), server))
             return true;
     }
     return false;
@@ -115,12 +110,8 @@ static bool is_used(struct mk_str value, void *ctx)
 
 void mk__gw_tally_hide_unused(struct mk_gateway *gateway)
 {
-    const char *plugin = gateway->type->plugin->name;
-    struct label backend = {gateway, offsetof(struct mk__gw_tally, backend)};
-    struct label server = {gateway, offsetof(struct mk__gw_tally, server)};
     pthread_mutex_lock(&gateway->lock);
-    mk_counters_hide(plugin, "backend", is_used, &backend);
-    mk_counters_hide(plugin, "server", is_used, &server);
+    mk_counters_hide(gateway->type->plugin->name, "backend", is_used, gateway);
     pthread_mutex_unlock(&gateway->lock);
 }
 

@@ -451,10 +451,11 @@ TEST(labels)
     }
 }
 
-static bool is_a(struct mk_str value, void *ctx)
+static bool is_a(struct mk_str labels, void *ctx)
 {
+    char storage[MK_COUNTER_LABEL_VALUE_BYTES];
     (void)ctx;
-    return mk_str_eq(value, MK_STR("a"));
+    return mk_str_eq(mk_counter_label_get(labels, MK_STR("host"), storage), MK_STR("a"));
 }
 
 TEST(what_is_not_used_is_hidden, mk_test_counters_open, mk_test_counters_close)
