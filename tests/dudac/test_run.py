@@ -57,6 +57,8 @@ def test_the_path_of_the_console(tmp_path, start, path, status):
     program = start("run", make_folder(tmp_path), "-p", 0, "--console", path)
     url = program.wait_url()
     assert ask(url, "other/")[0] == status and ask(url, "console/")[0] == 404
+    if status == 200:
+        program.wait_line("console  ")  # which follows the URL
     assert program.stop() == 130 and ("console  " in program.output) == (status == 200)
 
 

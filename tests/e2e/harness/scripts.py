@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scripts for tests of the plugin cgi."""
 
+import contextlib
 import pathlib
 import subprocess
 import sys
@@ -44,18 +45,22 @@ def variables(body):
     return dict(line.split("=", 1) for line in text.decode("utf-8", "surrogateescape").split("\n")), rest
 
 
+def children_of_task(task):
+    try:
+        return [int(number) for number in task.read_text().split()]
+    except OSError:  # it has ended
+        return []
+
+
 def children(pid):
     """The processes that a process has started, with theirs."""
     found, todo = [], [pid]
     while todo:
-        parent = todo.pop()
-        for task in pathlib.Path(f"/proc/{parent}/task").glob("*/children"):
-            try:
-                numbers = [int(number) for number in task.read_text().split()]
-            except OSError:
-                continue
-            found += numbers
-            todo += numbers
+        with contextlib.suppress(FileNotFoundError):  # it has ended
+            for task in pathlib.Path(f"/proc/{todo.pop()}/task").glob("*/children"):
+                numbers = children_of_task(task)
+                found += numbers
+                todo += numbers
     return found
 
 
