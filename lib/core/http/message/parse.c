@@ -116,8 +116,8 @@ static const struct name names[] = {
     {MK_STR("user-agent"), MK_HEADER_USER_AGENT},
     {MK_STR("connection"), MK_HEADER_CONNECTION},
     {MK_STR("content-type"), MK_HEADER_CONTENT_TYPE},
+    {MK_STR("if-none-match"), MK_HEADER_IF_NONE_MATCH}, /* more often than the next */
     {MK_STR("authorization"), MK_HEADER_AUTHORIZATION},
-    {MK_STR("if-none-match"), MK_HEADER_IF_NONE_MATCH},
     {MK_STR("content-length"), MK_HEADER_CONTENT_LENGTH},
     {MK_STR("accept-encoding"), MK_HEADER_ACCEPT_ENCODING},
     {MK_STR("if-modified-since"), MK_HEADER_IF_MODIFIED_SINCE},
