@@ -34,6 +34,19 @@ static inline int mk_hex_value(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
+/* Returns the byte that the escape at `p` means ("%41"), or -1: these `len` bytes do not begin with one. */
+static inline int mk_percent_value(const char *p, size_t len)
+{
+    int high = len < 3 || p[0] != '%' ? -1 : mk_hex_value(p[1]), low = high < 0 ? -1 : mk_hex_value(p[2]);
+    return low < 0 ? -1 : high << 4 | low;
+}
+
+/*
+ * Appends a path with its escapes decoded; a "%" that begins none is copied. Nothing is normalized or refused: the
+ * result may have NULs and further slashes. Returns false if there was such a "%".
+ */
+MK_API bool mk_path_decode(struct mk_buf *out, struct mk_str path);
+
 /*
  * Appends text for a quoted string (RFC 9110 section 5.6.4), without the quotes: " and \ get a backslash. Control bytes
  * are not looked at.

@@ -4,6 +4,8 @@
  */
 #include "loops.h"
 
+#include <monkey/escape.h>
+
 #include <assert.h>
 #include <errno.h>
 
@@ -33,7 +35,7 @@ static bool set_path(struct walk *w, struct mk_str raw)
     struct mk_buf path;
     char storage[PATH_BYTES];
     mk_buf_init_fixed(&path, storage, sizeof(storage));
-    target_decode_path(&path, raw);
+    mk_path_decode(&path, raw);
     if (path.err || !path.len || memmem(path.data, path.len, "/.", 2))
         return false;
     w->len = 0;
@@ -211,7 +213,7 @@ static bool set_target_path(struct walk *w, struct mk_str to, struct target_rest
     while (i < to.len && to.p[i] != '?' && to.p[i] != '#')
         i++;
     mk_buf_init_fixed(&path, storage, sizeof(storage));
-    target_decode_path(&path, mk_str(to.p, i));
+    mk_path_decode(&path, mk_str(to.p, i));
     if (!(i < to.len && to.p[i] == '?')) {
         target_add_slash(&path, &rest);
         mk_buf_adds(&path, rest.text);

@@ -75,16 +75,6 @@ void target_add_slash(struct mk_buf *out, const struct target_rest *rest)
         mk_buf_addc(out, '/');
 }
 
-void target_decode_path(struct mk_buf *out, struct mk_str path)
-{
-    for (size_t i = 0; i < path.len; i++) {
-        int high = path.p[i] == '%' && i + 2 < path.len ? mk_hex_value(path.p[i + 1]) : -1;
-        int low = high >= 0 ? mk_hex_value(path.p[i + 2]) : -1;
-        mk_buf_addc(out, low >= 0 ? (char)(high * 16 + low) : path.p[i]);
-        i += low >= 0 ? 2 : 0;
-    }
-}
-
 /* ── values ── */
 
 bool target_is_path(struct mk_str to)
@@ -176,15 +166,14 @@ static int check_segment(const struct mk_conf_value *value, size_t at, size_t le
     for (size_t i = 0; i < len; i++) {
         if (segment.p[i] != '%')
             continue;
-        int high = i + 2 < len ? mk_hex_value(segment.p[i + 1]) : -1;
-        int low = high >= 0 ? mk_hex_value(segment.p[i + 2]) : -1;
-        if (low < 0)
+        int c = mk_percent_value(segment.p + i, len - i);
+        if (c < 0)
             return set_error(value, at + i, error, "two hexadecimal digits follow a %; write the sign itself as %25");
-        if (high * 16 + low == 0 || high * 16 + low == '/')
+        if (c == 0 || c == '/')
             return set_error(value, at + i, error, "no path has an encoded slash or NUL");
     }
     mk_buf_init_fixed(&decoded, storage, sizeof(storage));
-    target_decode_path(&decoded, segment);
+    mk_path_decode(&decoded, segment);
     if (!decoded.err && is_dot_segment(mk_buf_str(&decoded)))
         return set_error(value, at, error, "a target has no segment . or .., also not encoded");
     return 0;

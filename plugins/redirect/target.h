@@ -62,7 +62,4 @@ struct target_rest target_find_rest(const struct mk_pattern *match, struct mk_st
 /* Adds the slash of a rest to a target, if that does not end with one; behind a query, only if text follows. */
 void target_add_slash(struct mk_buf *out, const struct target_rest *rest);
 
-/* Adds a path with its percent-escapes decoded; a `%` without two digits stays. */
-void target_decode_path(struct mk_buf *out, struct mk_str path);
-
 #endif

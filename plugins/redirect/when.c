@@ -165,10 +165,9 @@ static int match_values(const struct when_condition *c, struct mk_str text)
 static void decode_value(struct mk_buf *out, struct mk_str s)
 {
     for (size_t i = 0; i < s.len; i++) {
-        int high = s.p[i] == '%' && i + 2 < s.len ? mk_hex_value(s.p[i + 1]) : -1;
-        int low = high >= 0 ? mk_hex_value(s.p[i + 2]) : -1;
-        mk_buf_addc(out, low >= 0 ? (char)(high * 16 + low) : s.p[i] == '+' ? ' ' : s.p[i]);
-        i += low >= 0 ? 2 : 0;
+        int c = mk_percent_value(s.p + i, s.len - i);
+        mk_buf_addc(out, c >= 0 ? (char)c : s.p[i] == '+' ? ' ' : s.p[i]);
+        i += c >= 0 ? 2 : 0;
     }
 }
 

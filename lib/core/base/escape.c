@@ -56,6 +56,18 @@ void mk_path_encode(struct mk_buf *out, struct mk_str path)
     mk_buf_adds(out, mk_str(path.p + done, path.len - done));
 }
 
+bool mk_path_decode(struct mk_buf *out, struct mk_str path)
+{
+    bool is_whole = true;
+    for (size_t i = 0; i < path.len; i++) {
+        int c = mk_percent_value(path.p + i, path.len - i);
+        is_whole &= c >= 0 || path.p[i] != '%';
+        mk_buf_addc(out, c >= 0 ? (char)c : path.p[i]);
+        i += c >= 0 ? 2 : 0;
+    }
+    return is_whole;
+}
+
 void mk_json_escape(struct mk_buf *out, struct mk_str text)
 {
     while (text.len) {

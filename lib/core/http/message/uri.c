@@ -172,7 +172,7 @@ static const char *skip_name(struct mk_str s)
     for (;; p += 3) {
         while (p < end && is_kind(*p, NAME))
             p++;
-        if (end - p < 3 || p[0] != '%' || mk_hex_value(p[1]) < 0 || mk_hex_value(p[2]) < 0)
+        if (mk_percent_value(p, (size_t)(end - p)) < 0)
             return p;
     }
 }
@@ -236,14 +236,11 @@ static size_t end_segment(const char *out, size_t start, size_t end, bool *ret_n
     return start;
 }
 
-/* Decodes the escape at `p` (of `len` bytes). Returns the byte, -EINVAL (malformed, or NUL) or -ENOENT (a slash). */
+/* Decodes the escape at `p` (of `len` bytes). Returns the byte, -EINVAL (none, or a NUL) or -ENOENT (a slash). */
 static int decode_escape(const char *p, size_t len)
 {
-    int high = len < 3 ? -1 : mk_hex_value(p[1]), low = len < 3 ? -1 : mk_hex_value(p[2]);
-    if (high < 0 || low < 0 || (high | low) == 0)
-        return -EINVAL;
-    int c = high << 4 | low;
-    return c == '/' ? -ENOENT : c;
+    int c = mk_percent_value(p, len);
+    return c <= 0 ? -EINVAL : c == '/' ? -ENOENT : c;
 }
 
 /*
@@ -292,7 +289,7 @@ ssize_t mk__uri_decode_path(struct mk_str raw, char *out, size_t size)
             if (!has_name)
                 continue;
         } else if (!(byte_kinds[c] & SEGMENT)) {
-            c = decode_escape(raw.p + i, c ? raw.len - i : 0);
+            c = decode_escape(raw.p + i, raw.len - i);
             if (c < 0)
                 return c;
             i += 2;

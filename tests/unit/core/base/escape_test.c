@@ -94,3 +94,42 @@ TEST(hex_values)
         assert_int_equal(mk_hex_value((char)c), at ? at - digits : -1);
     }
 }
+
+TEST(percent_values)
+{
+    static const struct {
+        struct mk_str text;
+        int value;
+    } rows[] = {
+        {MK_STR("%41"), 'A'}, {MK_STR("%fF1"), 0xff}, {MK_STR("%00"), 0},  {MK_STR("%4"), -1},   {MK_STR("%"), -1},
+        {MK_STR("%g1"), -1},  {MK_STR("%1g"), -1},    {MK_STR("41 "), -1}, {MK_STR("%%41"), -1}, {MK_STR(""), -1},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++)
+        assert_int_equal(mk_percent_value(rows[i].text.p, rows[i].text.len), rows[i].value);
+}
+
+TEST(decodes_paths)
+{
+    static const struct {
+        const char *path;
+        struct mk_str decoded;
+        bool is_whole;
+    } rows[] = {
+        {"", MK_STR(""), true},
+        {"/a%20b/%2e%2E", MK_STR("/a b/.."), true},
+        {"/%2f%00", MK_STR("/\57\0"), true},
+        {"%2541", MK_STR("%41"), true},
+        {"/100%", MK_STR("/100%"), false},
+        {"/%zz%41", MK_STR("/%zzA"), false},
+        {"/a+b?c#d", MK_STR("/a+b?c#d"), true},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char storage[32];
+        struct mk_buf out;
+        mk_buf_init_fixed(&out, storage, sizeof(storage));
+        assert_int_equal(mk_path_decode(&out, mk_str_c(rows[i].path)), rows[i].is_whole);
+        struct mk_str decoded = mk_buf_str(&out);
+        assert_int_equal(decoded.len, rows[i].decoded.len);
+        assert_memory_equal(decoded.p, rows[i].decoded.p, decoded.len);
+    }
+}
