@@ -6,10 +6,10 @@
 #include "run_state.h"
 
 #include <monkey/escape.h>
+#include <monkey/open_file.h>
+#include <monkey/request_job.h>
 
 #include <errno.h>
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { REDIRECTS_MAX = 5 };
@@ -21,19 +21,13 @@ enum { REDIRECTS_MAX = 5 };
 static bool decode_path(struct mk_arena *arena, struct mk_str raw, struct mk_str *ret)
 {
     char *to = mk_arena_alloc(arena, raw.len + 1);
-    size_t n = 0;
-    for (size_t i = 0; to && i < raw.len; i++) {
-        bool is_escape = raw.p[i] == '%';
-        if (is_escape && (raw.len - i < 3 || mk_hex_value(raw.p[i + 1]) < 0 || mk_hex_value(raw.p[i + 2]) < 0))
-            return false;
-        to[n++] = is_escape ? (char)(mk_hex_value(raw.p[i + 1]) << 4 | mk_hex_value(raw.p[i + 2])) : raw.p[i];
-        i += is_escape ? 2 : 0;
-    }
-    if (!to || memchr(to, '\0', n))
+    struct mk_buf path;
+    if (!to)
         return false;
-    to[n] = '\0';
-    *ret = mk_str(to, n);
-    return true;
+    mk_buf_init_fixed(&path, to, raw.len + 1);
+    bool is_whole = mk_path_decode(&path, raw);
+    *ret = mk_str(mk_buf_cstr(&path), path.len);
+    return is_whole && !memchr(ret->p, '\0', ret->len);
 }
 
 /* Tells whether a path is as those of requests are: no empty segment, "." or "..". */
@@ -70,93 +64,51 @@ static bool take_target(struct run *r, struct mk_str target)
 
 /* A file that is opened on a disk thread. */
 struct open_job {
-    struct mk_job job;
-    struct open_job **owner; /* in the arena of the request; NULL: that has ended */
-    struct mk_request *req;
-    struct mk_worker *worker;
-    struct mk_account *account;
+    struct mk_request_job base; /* with the path */
     const struct mk_host *host;
+    struct mk_str path; /* the request's */
     int fd;
-    size_t path_len;
-    char path[];
 };
 
-static void open_file(struct mk_job *job)
+static void open_file(struct mk_request_job *job)
 {
-    struct open_job *j = MK_CONTAINER_OF(job, struct open_job, job);
-    j->fd = mk_host_open_path(j->host, mk_str(j->path, j->path_len), 0);
+    struct open_job *j = (struct open_job *)job;
+    j->fd = mk_host_open_path(j->host, job->text, 0);
 }
 
 static void respond_file(struct mk_request *req, struct mk_str path, int fd)
 {
-    struct stat st;
-    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+    struct mk_file file;
+    if (fd < 0 || mk_open_file_describe(fd, &file) < 0) {
         if (fd >= 0)
             close(fd);
         mk_response_error(req, fd == -EACCES ? 403 : 404);
         return;
     }
-    const struct mk_file file = {
-        .fd = fd,
-        .bytes = (uint64_t)st.st_size,
-        .mtime_seconds = st.st_mtim.tv_sec,
-        .mtime_nanoseconds = (uint32_t)st.st_mtim.tv_nsec,
-        .version = mk_file_version(st.st_dev, st.st_ino, st.st_ctim.tv_sec, (uint32_t)st.st_ctim.tv_nsec),
-        .type = mk_request_mime(req, path),
-    };
+    file.type = mk_request_mime(req, path);
     mk_response_file(req, &file);
 }
 
-static void free_job(struct open_job *j)
+static void end_job(struct mk_request_job *job, struct mk_request *req)
 {
-    mk_worker_put(j->worker);
-    mk_account_free(j->account, j, sizeof(*j) + j->path_len + 1);
-}
-
-static void end_job(struct mk_job *job)
-{
-    struct open_job *j = MK_CONTAINER_OF(job, struct open_job, job);
-    if (j->owner) {
-        *j->owner = NULL;
-        respond_file(j->req, mk_arena_dup(mk_request_arena(j->req), mk_str(j->path, j->path_len)), j->fd);
-    } else if (j->fd >= 0) {
+    struct open_job *j = (struct open_job *)job;
+    if (req)
+        respond_file(req, j->path, j->fd);
+    else if (j->fd >= 0)
         close(j->fd);
-    }
-    free_job(j);
-}
-
-/* The request has ended. */
-static void leave_job(void *arg)
-{
-    struct open_job **owner = arg;
-    if (*owner)
-        (*owner)->owner = NULL;
 }
 
 /* Responds with the file of the path. Returns 0, -ENOMEM or -EAGAIN. */
 static int send_file(struct run *r)
 {
-    struct open_job **owner = mk_arena_zalloc(mk_request_arena(r->req), sizeof(struct open_job *));
-    if (!owner || mk_arena_defer(mk_request_arena(r->req), leave_job, owner) < 0)
-        return -ENOMEM;
-    struct open_job *j = mk_account_alloc(r->thread->account, sizeof(*j) + r->path.len + 1);
+    static const struct mk_request_job_type type = {sizeof(struct open_job), open_file, end_job};
+    struct open_job *j = mk_request_job_new(r->req, &type, r->path);
     if (!j)
         return -ENOMEM;
-    *j = (struct open_job){.job = {.work = open_file, .done = end_job},
-                           .owner = owner,
-                           .req = r->req,
-                           .worker = mk_worker_get(r->worker),
-                           .account = r->thread->account,
-                           .host = mk_request_host_conf(r->req),
-                           .fd = -1,
-                           .path_len = r->path.len};
-    memcpy(j->path, r->path.p, r->path.len + 1);
-    int err = mk_job_submit(r->loop, &j->job);
-    if (err < 0)
-        free_job(j);
-    else
-        *owner = j;
-    return err;
+    j->host = mk_request_host_conf(r->req);
+    j->path = r->path;
+    j->fd = -1;
+    return mk_request_job_start(&j->base);
 }
 
 /* ── following ── */

@@ -11,6 +11,8 @@
 
 #include "run_state.h"
 
+#include <monkey/open_file.h>
+
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -298,23 +300,9 @@ void run_enter(struct run *r)
 
 /* ── the script ── */
 
-/* Returns the status for a script that was not found. */
-static int get_status(int err)
-{
-    static const struct {
-        int err, status;
-    } rows[] = {{ENOENT, 404},       {ENOTDIR, 404}, {EISDIR, 404}, {ELOOP, 404}, {EXDEV, 404},
-                {ENAMETOOLONG, 404}, {ENXIO, 404},   {EACCES, 403}, {EPERM, 403}, {EMFILE, 503},
-                {ENFILE, 503},       {ENOMEM, 503},  {EAGAIN, 503}};
-    for (size_t i = 0; i < MK_COUNT_OF(rows); i++)
-        if (rows[i].err == -err)
-            return rows[i].status;
-    return 500;
-}
-
 static void respond_missing(struct run *r, int err)
 {
-    int status = get_status(err);
+    int status = mk_open_file_get_status(err);
     if (status != 404)
         mk_request_log(r->req, MK_LOG_ERROR, "cgi: cannot open the script of %.*s: %s", MK_STR_ARG(r->path),
                        strerror(-err));

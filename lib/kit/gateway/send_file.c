@@ -8,11 +8,12 @@
 
 #include <monkey/gateway.h>
 #include <monkey/escape.h>
+#include <monkey/open_file.h>
+#include <monkey/request_job.h>
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -87,20 +88,6 @@ static int open_named(const struct lookup *l, uint64_t cached)
 
 /* ── responses ── */
 
-/* Returns the status for a file that cannot be opened. */
-static int get_status(int err)
-{
-    static const struct {
-        int err, status;
-    } rows[] = {{EXDEV, 403},  {EACCES, 403}, {EPERM, 403},        {ENOENT, 404}, {ENOTDIR, 404},
-                {EISDIR, 404}, {ELOOP, 404},  {ENAMETOOLONG, 404}, {ENXIO, 404},  {EMFILE, 503},
-                {ENFILE, 503}, {ENOMEM, 503}, {EAGAIN, 503},       {EILSEQ, 404}, {ENOEXEC, 404}};
-    for (size_t i = 0; i < MK_COUNT_OF(rows); i++)
-        if (rows[i].err == -err)
-            return rows[i].status;
-    return 500;
-}
-
 static const char *describe_error(int err)
 {
     return err == -EXDEV     ? "it is not below a folder of SendFile"
@@ -112,117 +99,68 @@ static void respond_error(struct mk_request *req, const struct mk__gw_named_file
 {
     mk_request_log(req, MK_LOG_ERROR, "%s: cannot send what %s names: %s: %.*s", named->log_name,
                    named->is_uri ? "X-Accel-Redirect" : "X-Sendfile", describe_error(err), MK_STR_ARG(named->value));
-    mk_response_error(req, get_status(err));
+    mk_response_error(req, err == -EXDEV ? 403 : err == -ENOEXEC ? 404 : mk_open_file_get_status(err));
 }
 
 /* Responds with an open file, or says why it is not open. */
 static void respond(struct mk_request *req, const struct mk__gw_named_file *named, struct mk_str name, int fd)
 {
-    struct stat st;
-    int err = fd < 0                                                ? fd
-              : fstat(fd, &st) < 0                                  ? -errno
-              : S_ISDIR(st.st_mode)                                 ? -EISDIR
-              : !S_ISREG(st.st_mode)                                ? -ENXIO
-              : mk_host_is_source_fd(mk_request_host_conf(req), fd) ? -ENOEXEC
-                                                                    : 0;
+    struct mk_file file;
+    int err = fd < 0 ? fd : mk_open_file_describe(fd, &file);
+    if (err == 0 && mk_host_is_source_fd(mk_request_host_conf(req), fd))
+        err = -ENOEXEC;
     if (err < 0) {
         if (fd >= 0)
             close(fd);
         respond_error(req, named, err);
         return;
     }
-    mk_response_file(req, &(struct mk_file){
-                              .fd = fd,
-                              .bytes = (uint64_t)st.st_size,
-                              .mtime_seconds = st.st_mtim.tv_sec,
-                              .mtime_nanoseconds = (uint32_t)st.st_mtim.tv_nsec,
-                              .version = mk_file_version(st.st_dev, st.st_ino, st.st_ctim.tv_sec,
-                                                         (uint32_t)st.st_ctim.tv_nsec),
-                              .type = named->type.len ? named->type : mk_request_mime(req, name),
-                              .no_ranges = named->no_ranges,
-                          });
+    file.type = named->type.len ? named->type : mk_request_mime(req, name);
+    file.no_ranges = named->no_ranges;
+    mk_response_file(req, &file);
 }
 
 /* ── jobs ── */
 
 /* A file that is opened on a disk thread. */
 struct open_job {
-    struct mk_job job;
-    struct open_job **owner; /* in the arena of the request; NULL: that has ended */
-    struct mk_request *req;
-    struct mk_worker *worker;
-    struct mk_account *account;
-    size_t bytes;
+    struct mk_request_job base;     /* with the name */
     struct mk__gw_named_file named; /* its strings are those of the request */
     struct mk_str req_name;         /* likewise */
     struct lookup lookup;
     int fd;
-    char name[]; /* of the lookup */
 };
 
-static void run_job(struct mk_job *job)
+static void run_job(struct mk_request_job *job)
 {
-    struct open_job *j = MK_CONTAINER_OF(job, struct open_job, job);
-    j->fd = -EAGAIN; /* also of a rename at the same time: see openat2(2) */
-    for (int i = 0; i < TRIES_MAX && j->fd == -EAGAIN; i++)
+    struct open_job *j = (struct open_job *)job;
+    for (int i = 0; i < TRIES_MAX && j->fd == -EAGAIN; i++) /* also of a rename at the same time: see openat2(2) */
         j->fd = open_named(&j->lookup, 0);
 }
 
-static void free_job(struct open_job *j)
+static void end_job(struct mk_request_job *job, struct mk_request *req)
 {
-    mk_worker_put(j->worker);
-    mk_account_free(j->account, j, j->bytes);
-}
-
-static void end_job(struct mk_job *job)
-{
-    struct open_job *j = MK_CONTAINER_OF(job, struct open_job, job);
-    if (j->owner) {
-        *j->owner = NULL;
-        respond(j->req, &j->named, j->req_name, j->fd);
-    } else if (j->fd >= 0) {
+    struct open_job *j = (struct open_job *)job;
+    if (req)
+        respond(req, &j->named, j->req_name, j->fd);
+    else if (j->fd >= 0)
         close(j->fd);
-    }
-    free_job(j);
-}
-
-/* The request has ended. */
-static void leave_job(void *arg)
-{
-    struct open_job **owner = arg;
-    if (*owner)
-        (*owner)->owner = NULL;
 }
 
 /* Opens the file on a disk thread. Returns 0, -ENOMEM or -EAGAIN. */
 static int start_job(struct mk_request *req, const struct mk__gw_named_file *named, struct mk_str name,
                      const struct lookup *lookup)
 {
-    size_t bytes = sizeof(struct open_job) + name.len + 1;
-    struct open_job **owner = mk_arena_zalloc(mk_request_arena(req), sizeof(struct open_job *));
-    if (!owner || mk_arena_defer(mk_request_arena(req), leave_job, owner) < 0)
-        return -ENOMEM;
-    struct open_job *j = mk_account_alloc(mk_request_account(req), bytes);
+    static const struct mk_request_job_type type = {sizeof(struct open_job), run_job, end_job};
+    struct open_job *j = mk_request_job_new(req, &type, name);
     if (!j)
         return -ENOMEM;
-    *j = (struct open_job){.job = {.work = run_job, .done = end_job},
-                           .owner = owner,
-                           .req = req,
-                           .worker = mk_worker_get(mk_request_worker(req)),
-                           .account = mk_request_account(req),
-                           .bytes = bytes,
-                           .named = *named,
-                           .req_name = name,
-                           .lookup = *lookup,
-                           .fd = -1};
-    memcpy(j->name, name.p, name.len + 1);
-    j->lookup.name = j->name;
-    int err = mk_job_submit(mk_request_loop(req), &j->job);
-    if (err < 0)
-        free_job(j);
-    else
-        *owner = j;
-    return err;
+    j->named = *named;
+    j->req_name = name;
+    j->lookup = *lookup;
+    j->lookup.name = j->base.text.p;
+    j->fd = -EAGAIN;
+    return mk_request_job_start(&j->base);
 }
 
 /* ── the name ── */
@@ -234,20 +172,17 @@ static int copy_name(struct mk_str value, bool is_uri, struct mk_arena *arena, s
     const char *query = is_uri && value.len ? memchr(value.p, '?', value.len) : NULL;
     if (query)
         value.len = (size_t)(query - value.p);
-    *ret = mk_arena_dup(arena, value);
-    if (!ret->p)
+    char *to = mk_arena_alloc(arena, value.len + 1);
+    struct mk_buf name;
+    if (!to)
         return -ENOMEM;
-    char *to = (char *)(uintptr_t)ret->p;
-    size_t n = 0;
-    for (size_t i = 0; i < value.len; i++) {
-        bool is_encoded = is_uri && value.p[i] == '%' && value.len - i > 2 && mk_hex_value(value.p[i + 1]) >= 0 &&
-                          mk_hex_value(value.p[i + 2]) >= 0;
-        to[n++] = is_encoded ? (char)(mk_hex_value(value.p[i + 1]) << 4 | mk_hex_value(value.p[i + 2])) : value.p[i];
-        i += is_encoded ? 2 : 0;
-    }
-    to[n] = '\0';
-    ret->len = n;
-    return n > NAME_BYTES_MAX ? -ENAMETOOLONG : memchr(to, '\0', n) ? -ENOENT : 0;
+    mk_buf_init_fixed(&name, to, value.len + 1);
+    if (is_uri)
+        mk_path_decode(&name, value);
+    else
+        mk_buf_adds(&name, value);
+    *ret = mk_str(mk_buf_cstr(&name), name.len);
+    return name.len > NAME_BYTES_MAX ? -ENAMETOOLONG : memchr(ret->p, '\0', name.len) ? -ENOENT : 0;
 }
 
 void mk__gw_send_file_respond(struct mk_request *req, const struct mk_conf_list *folders,

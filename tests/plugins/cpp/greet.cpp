@@ -34,10 +34,12 @@
 #include <monkey/log_limit.h>
 #include <monkey/loop.h>
 #include <monkey/monkey.h>
+#include <monkey/open_file.h>
 #include <monkey/pattern.h>
 #include <monkey/plugin.h>
 #include <monkey/random.h>
 #include <monkey/request.h>
+#include <monkey/request_job.h>
 #include <monkey/request_ref.h>
 #include <monkey/response_parser.h>
 #include <monkey/routes.h>
