@@ -328,6 +328,29 @@ def test_timeout(php):
         await_true(lambda: application.peers[0].has_aborted, 30, "the abort record")
 
 
+def write_errors(peer, pause):
+    """Sends the head and a first byte, and then error output until the server under test closes the connection."""
+    peer.request()
+    peer.send(record(STDOUT, HEAD + b"a"))
+    while True:
+        peer.send(record(STDERR, b"x" * 60000))
+        peer.application.event("never").wait(pause)
+
+
+@pytest.mark.parametrize("pause", [0, 0.02], ids=["flood", "trickle"])
+def test_error_output_is_no_body(php, pause):
+    """A server that sends no byte of the body has ReadTimeout, whatever else it sends; and others have their turn."""
+    with Application(lambda peer: write_errors(peer, pause)) as application:
+        server = php(application, {"ReadTimeout": "300ms"})
+        with server.connect() as client:
+            client.send(b"GET /a.php HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            client.until(b"1\r\na\r\n")
+            with server.connect() as other:
+                assert other.ask("/file.txt").body == b"a file"
+            client.rest()
+        server.wait_log("it takes too long")
+
+
 def test_cgi_comes_first(serve, tmp_path):
     """A front controller for all paths leaves those of [CGI] to it."""
     root = write_scripts(tmp_path / "root", {"cgi-bin/run": HELLO, "index.php": "<?php\n"})

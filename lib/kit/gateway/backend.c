@@ -173,6 +173,12 @@ ssize_t mk__gw_backend_read(struct mk__gw_backend_conn *c, void *to, size_t size
     return n;
 }
 
+int mk__gw_backend_read_later(struct mk__gw_backend_conn *c)
+{
+    int err = mk_event_change(c->backend->thread->base.loop, &c->event, EVENTS);
+    return err < 0 ? err : -EAGAIN;
+}
+
 ssize_t mk__gw_backend_splice(struct mk__gw_backend_conn *c, struct mk__gw_pipe *to, size_t size)
 {
     if (c->is_drained)

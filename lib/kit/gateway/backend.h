@@ -119,7 +119,12 @@ int mk__gw_backend_add(struct mk__gw_backend *b, int fd, const struct mk__gw_cli
  * no call if there is nothing to read.
  */
 ssize_t mk__gw_backend_read(struct mk__gw_backend_conn *c, void *to, size_t size);
-/* The same, into a pipe that is empty; of a connection without TLS. */
+/*
+ * Has `fn` called in the next turn if there is more to read, for a reader that leaves bytes to let others have their
+ * turn. Returns -EAGAIN, as if there were none, or another -errno.
+ */
+int mk__gw_backend_read_later(struct mk__gw_backend_conn *c);
+/* Reads into a pipe that is empty, as mk__gw_backend_read(); of a connection without TLS. */
 ssize_t mk__gw_backend_splice(struct mk__gw_backend_conn *c, struct mk__gw_pipe *to, size_t size);
 /*
  * Ends the loan: keeps the connection for others, or closes it. One whose end, or bytes, are there already is closed:

@@ -7,7 +7,10 @@
 #include <assert.h>
 #include <errno.h>
 
-enum { HEAD_READ_BYTES = 4096 }; /* with a head; what is behind that may go by splice(2) */
+enum {
+    HEAD_READ_BYTES = 4096, /* with a head; what is behind that may go by splice(2) */
+    EMPTY_READS_MAX = 16,   /* of bytes that have none of the response in them; then others have their turn */
+};
 
 void mk__gw_download_begin(struct mk__gw_download *d, const struct mk_gateway_call *call, enum mk_response_to to)
 {
@@ -36,7 +39,9 @@ static ssize_t read_conn(struct mk__gw_download *d, struct mk__gw_backend_conn *
 static ssize_t read_wrapped(struct mk__gw_download *d, struct mk__gw_backend_conn *conn, char *to, size_t size)
 {
     size_t len = 0;
-    while (!len && !d->has_ended) {
+    for (unsigned i = 0; !len && !d->has_ended; i++) {
+        if (i == EMPTY_READS_MAX)
+            return mk__gw_backend_read_later(conn);
         ssize_t n = read_conn(d, conn, to, size);
         if (n <= 0)
             return n == 0 ? -EPIPE : n;

@@ -64,6 +64,7 @@ struct mk__gw_exchange {
     bool awaits_bytes;   /* the client takes bytes, and there are none */
     bool is_taken;       /* the client takes what comes, by splice(2) */
     bool awaits_backend; /* for bytes of the body */
+    bool has_body_bytes; /* some have come since that wait has begun */
     unsigned n_interim;
     struct mk__gw_pipe *pipe;        /* NULL, or it has bytes of the body, which come before those of the connection */
     struct mk__gw_received received; /* the body, with SpoolRequest */

@@ -18,12 +18,24 @@ static void keep_pipe(struct mk__gw_exchange *x, struct mk__gw_pipe *pipe)
         mk__gw_pipe_put(pipe);
 }
 
+/*
+ * Begins to wait for bytes of the body, or continues: what the protocol has around the body, and error output, give the
+ * backend no more time. A wait that was the client's meanwhile begins anew.
+ */
+static void await_body(struct mk__gw_exchange *x)
+{
+    if (x->has_body_bytes || x->wait_end_ms == UINT64_MAX)
+        mk__gw_exchange_touch(x);
+    x->has_body_bytes = false;
+}
+
 /* Notes what reading from the connection has returned. */
 static void note_read(struct mk__gw_exchange *x, ssize_t n)
 {
     x->awaits_backend = n == -EAGAIN;
+    x->has_body_bytes |= n >= 0;
     if (n == -EAGAIN)
-        mk__gw_exchange_touch(x);
+        await_body(x);
     else if (n < 0)
         mk__gw_exchange_fail(x, (int)n);
     else if (x->down.parser.is_done)
@@ -150,6 +162,7 @@ static void begin_body(struct mk__gw_exchange *x)
         return;
     }
     x->phase = MK__GW_BODY;
+    x->has_body_bytes = true; /* its time begins now */
     if (mk__gw_upload_is_done(&x->up))
         mk__gw_received_release(&x->received); /* it will not be repeated */
     mk__gw_buffer_begin(&x->buffer, &x->conf->buffer);
