@@ -9,7 +9,8 @@
  *
  * A child gets the descriptors, variables and arguments that it is given and no others, the server's user, default
  * signals, no_new_privs and the limits that are set. It and what it forks are one session, which signals are sent to.
- * If the server ends, however it does, the starter ends the children, SIGTERM first, and itself.
+ * If the server ends, however it does, the starter ends the children, SIGTERM first, and itself. If the starter is
+ * killed, the kernel kills the children.
  *
  * Thread: a channel and its children belong to one loop. No function blocks, but those of the starter, which say so.
  *
@@ -90,7 +91,10 @@ struct mk_child;
 struct mk_child_events {
     /* The program runs (`err` 0), or could not be started (-errno): the child is closed then. */
     void (*started)(struct mk_child *child, int err, enum mk_child_step step);
-    /* The program has ended, with a status as of waitpid(2); -1: it is not known. What it has forked may still run. */
+    /*
+     * The program has ended, with a status as of waitpid(2); -1: the starter has ended, and the kernel has killed the
+     * program, unless that had just ended. What it has forked may still run.
+     */
     void (*ended)(struct mk_child *child, int status);
 };
 

@@ -79,7 +79,7 @@ static void report_no_head(struct run *r)
 
 static bool was_killed(const struct run *r)
 {
-    return r->has_ended && r->status >= 0 && (r->status & 0x7f) != 0;
+    return r->has_ended && (r->status < 0 || (r->status & 0x7f) != 0);
 }
 
 static void report_kill(struct run *r)

@@ -576,6 +576,21 @@ def test_starter_that_is_killed(cgi):
     assert starters(server) != [starter]
 
 
+def test_scripts_of_a_starter_that_is_killed(cgi):
+    """They end with it, and their responses are cut: none runs unobserved."""
+    server = cgi({"sleep": SLEEP})
+    with server.connect() as client:
+        client.send(request("/cgi/sleep"))
+        client.head()
+        (starter,) = starters(server)
+        processes = children(starter)
+        assert processes
+        os.kill(starter, 9)
+        client.assert_gone()
+    await_true(lambda: not [pid for pid in processes if os.path.exists(f"/proc/{pid}")], what="the ends")
+    server.wait_log("was killed with the process that starts others: its response is cut")
+
+
 def test_stop(cgi):
     """The end of the server ends its scripts, also those that ignore SIGTERM."""
     script = "#!/bin/sh\ntrap '' TERM\nprintf 'Content-Type: a/b\\n\\n'\nwhile :; do sleep 1000; done\n"

@@ -137,13 +137,27 @@ static void fail_all(struct mk_child_channel *c, enum mk__child_state state, int
 
 /* ── the connection ── */
 
-/* The starter has ended. What it was asked for is not done; what runs continues. */
+/* Reports the ends of children that nothing else would report; a callback may close others. */
+static void end_unnoticed(struct mk_child_channel *c)
+{
+    struct mk_list *node = c->children.next;
+    while (node != &c->children) {
+        struct mk_child *child = child_at(node);
+        bool is_unnoticed = child->state == MK__CHILD_RUNNING && child->is_lost && child->event.fd < 0;
+        if (is_unnoticed)
+            mk__child_take_exited(child, -1);
+        node = is_unnoticed ? c->children.next : node->next;
+    }
+}
+
+/* The starter has ended. What it was asked for is not done, and what runs ends with it. */
 static void lose_starter(struct mk_child_channel *c)
 {
     close_connection(c);
     for (struct mk_list *node = c->children.next; node != &c->children; node = node->next)
         if (child_at(node)->state >= MK__CHILD_RUNNING)
             mk__child_lose_starter(child_at(node));
+    end_unnoticed(c);
     fail_all(c, MK__CHILD_ASKED, -EPIPE);
 }
 

@@ -39,7 +39,10 @@ void mk__child_take_started(struct mk_child *child, const struct mk__message *m,
 void mk__child_take_exited(struct mk_child *child, int status);
 /* Its start has failed. */
 void mk__child_fail(struct mk_child *child, int err, enum mk_child_step step);
-/* The starter has ended: the child, which runs, is watched from here. */
+/*
+ * The starter has ended, and with it the kernel ends the child, which runs: its end is awaited by `event`. If that
+ * cannot be, the descriptor of the event is -1, and mk__child_take_exited() must follow.
+ */
 void mk__child_lose_starter(struct mk_child *child);
 /* Frees what the child holds, and takes it off its channel. */
 void mk__child_release(struct mk_child *child);

@@ -6,8 +6,8 @@
  *        └────────┴─ fails ──────────────────────▲
  *
  * The starter keeps a child that has ended until it is closed, so that its number, which is also that of its session,
- * is no other's as long as signals may be sent to it. Behind the end of the starter that is not certain: only the
- * program itself is signalled then, by its pidfd.
+ * is no other's as long as signals may be sent to it. With the starter the kernel kills the program; its number is not
+ * certain then, and its end is awaited by its pidfd.
  */
 #include "channel.h"
 
@@ -16,17 +16,14 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/epoll.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 /* ── signals ── */
 
-static void send_signal(struct mk_child *child, int number)
+static void send_signal(const struct mk_child *child, int number)
 {
-    if (child->is_lost && child->pidfd >= 0)
-        syscall(SYS_pidfd_send_signal, child->pidfd, number, NULL, 0);
-    else if (!child->is_lost && child->pid > 0)
+    if (!child->is_lost && child->pid > 0)
         kill(-child->pid, number);
 }
 
@@ -73,8 +70,6 @@ void mk__child_release(struct mk_child *child)
     if (child->event.fd >= 0)
         mk_event_del(mk__channel_loop(child->channel), &child->event);
     child->event.fd = -1;
-    if (child->is_lost && child->state == MK__CHILD_RUNNING)
-        send_signal(child, SIGKILL); /* no starter ends it */
     for (int i = 0; i < 3; i++)
         if (child->fds[i] >= 0)
             close(child->fds[i]);
@@ -137,10 +132,8 @@ void mk__child_lose_starter(struct mk_child *child)
     if (child->state != MK__CHILD_RUNNING || child->pidfd < 0)
         return;
     child->event = (struct mk_event){.ready = on_pidfd, .fd = child->pidfd};
-    if (mk_event_add(mk__channel_loop(child->channel), &child->event, EPOLLIN) == 0)
-        return;
-    child->event.fd = -1; /* its end cannot be noticed */
-    send_signal(child, SIGKILL);
+    if (mk_event_add(mk__channel_loop(child->channel), &child->event, EPOLLIN) < 0)
+        child->event.fd = -1;
 }
 
 /* ── the start ── */
@@ -229,7 +222,7 @@ int mk_child_pid(const struct mk_child *child)
 void mk_child_print_status(int status, struct mk_buf *out)
 {
     if (status < 0)
-        mk_buf_addf(out, "has ended");
+        mk_buf_addf(out, "was killed with the process that starts others");
     else if (WIFSIGNALED(status))
         mk_buf_addf(out, "was killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
     else

@@ -26,6 +26,7 @@ enum { STACK_BYTES = 64 * 1024, USUAL_FILES = 1024, SIGNALS_MAX = 64 };
 /* What the child writes for the starter. */
 struct attempt {
     const struct mk__spawn *spawn;
+    pid_t starter;
     int err;
     enum mk_child_step step;
 };
@@ -75,6 +76,14 @@ IN_CHILD static int place_descriptors(const int *fds)
     return 0;
 }
 
+/* Without the starter the child would run unobserved: the kernel kills it then. Returns 0 or -errno. */
+IN_CHILD static int die_with_starter(pid_t starter)
+{
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+        return -errno;
+    return getppid() == starter ? 0 : -ESRCH; /* it has ended before that call */
+}
+
 /* In the child, which shares the memory of the starter. */
 IN_CHILD static int run_child(void *arg)
 {
@@ -83,7 +92,9 @@ IN_CHILD static int run_child(void *arg)
     setsid();
     reset_signals();
     a->step = MK_CHILD_FORK;
-    a->err = place_descriptors(s->fds);
+    a->err = die_with_starter(a->starter);
+    if (a->err == 0)
+        a->err = place_descriptors(s->fds);
     if (a->err == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         a->err = -errno;
     if (a->err == 0) {
@@ -105,7 +116,7 @@ IN_CHILD static int run_child(void *arg)
 pid_t mk__spawn_start(const struct mk__spawn *s, int *ret_pidfd, enum mk_child_step *ret_step)
 {
     static char stack[STACK_BYTES] __attribute__((aligned(64))); /* the starter has one thread */
-    struct attempt a = {.spawn = s};
+    struct attempt a = {.spawn = s, .starter = getpid()};
     pid_t pid = clone(run_child, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &a, ret_pidfd);
     *ret_step = pid < 0 ? MK_CHILD_FORK : a.step;
     if (pid < 0)

@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -23,6 +24,7 @@ struct mk_child_starter {
     pid_t pid;            /* 0: there is none */
     int control;          /* -1: likewise */
     uint64_t serial, forked_ms;
+    _Atomic uint64_t doomed; /* the serial of one to be killed; 0: none. Not under the lock */
 };
 
 static uint64_t get_now_ms(void)
@@ -120,6 +122,17 @@ static int attach_or_fork(struct mk_child_starter *s, int fd)
     return err < 0 ? err : attach(s, fd);
 }
 
+/* Kills the starter that is doomed, unless another thread has the lock: that one does it then. */
+static void kill_doomed(struct mk_child_starter *s)
+{
+    while (atomic_load(&s->doomed) && pthread_mutex_trylock(&s->lock) == 0) {
+        uint64_t serial = atomic_exchange(&s->doomed, 0);
+        if (s->pid && s->serial == serial)
+            kill(s->pid, SIGKILL);
+        pthread_mutex_unlock(&s->lock);
+    }
+}
+
 int mk__starter_connect(struct mk_child_starter *starter, uint64_t *ret_serial)
 {
     int pair[2];
@@ -130,6 +143,7 @@ int mk__starter_connect(struct mk_child_starter *starter, uint64_t *ret_serial)
     err = attach_or_fork(starter, pair[1]);
     *ret_serial = starter->serial;
     pthread_mutex_unlock(&starter->lock);
+    kill_doomed(starter);
     close(pair[1]);
     if (err == 0)
         return pair[0];
@@ -139,8 +153,6 @@ int mk__starter_connect(struct mk_child_starter *starter, uint64_t *ret_serial)
 
 void mk__starter_kill(struct mk_child_starter *starter, uint64_t serial)
 {
-    pthread_mutex_lock(&starter->lock);
-    if (starter->pid && starter->serial == serial)
-        kill(starter->pid, SIGKILL);
-    pthread_mutex_unlock(&starter->lock);
+    atomic_store(&starter->doomed, serial);
+    kill_doomed(starter);
 }

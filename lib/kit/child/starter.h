@@ -13,7 +13,10 @@
  * which starter it is.
  */
 int mk__starter_connect(struct mk_child_starter *starter, uint64_t *ret_serial);
-/* Kills a starter that does not answer. Does nothing if another one has taken its place. Any thread. */
+/*
+ * Kills a starter that does not answer. Does nothing if another one has taken its place. Any thread; does not wait,
+ * also if another one forks: that one kills it then.
+ */
 void mk__starter_kill(struct mk_child_starter *starter, uint64_t serial);
 
 #endif

@@ -4,6 +4,7 @@
  */
 #include "turn.h"
 
+#include "kit/child/spawn.h"
 #include "kit/child/starter.h"
 
 #include <monkey/child.h>
@@ -39,6 +40,7 @@ static struct mk_child_channel *channel;
 static struct mk_job *pending;
 static bool refuses_jobs;
 static int fork_err, socketpair_err;
+static uint64_t killed_in_fork; /* the serial of the starter; 0: none */
 static struct run runs[CHILDREN];
 
 /* ── calls in their place ── */
@@ -55,6 +57,9 @@ int mk_job_submit(struct mk_loop *l, struct mk_job *job)
 
 pid_t fork(void)
 {
+    if (killed_in_fork)
+        mk__starter_kill(starter, killed_in_fork); /* under the lock */
+    killed_in_fork = 0;
     errno = fork_err;
     return fork_err ? -1 : (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
 }
@@ -420,40 +425,112 @@ static void run_with_next_starter(struct run *r)
     close(r->out);
 }
 
-/* The starter is killed: children continue and their ends are noticed, and another starter takes its place. */
-TEST(starter_that_ends, open_fixture, close_fixture)
+/* Starts a program that does not end, and waits until it runs. */
+static void start_sleep(struct run *r)
 {
-    struct run *r = &runs[0], *next = &runs[1];
-    assert_int_equal(start_shell(r, "echo ready; sleep 1000", NULL), 0);
-    while (!r->len || !r->started)
-        wait_turn(r);
-    for (unsigned i = 0; i < 2; i++) {
-        mk__starter_kill(starter, 1);
-        run_with_next_starter(next);
-        assert_int_equal(r->ended, 0);
-    }
-    mk_child_stop(&r->child, 60000);
-    wait_for(r, &r->ended);
-    assert_int_equal(r->status, -1);
-    close(r->out);
-}
-
-/* No starter is there to end what a channel leaves. */
-TEST(closed_channel_of_a_lost_child, open_fixture, close_fixture)
-{
-    struct run *r = &runs[0];
-    char c;
     assert_int_equal(start_shell(r, "echo ready; exec sleep 1000", NULL), 0);
     while (!r->len || !r->started)
         wait_turn(r);
+}
+
+/* The starter is killed: its children end with it, and another starter takes its place. */
+TEST(starter_that_ends, open_fixture, close_fixture)
+{
+    struct run *r = &runs[0], *next = &runs[1];
+    start_sleep(r);
+    for (uint64_t serial = 1; serial < 3; serial++) {
+        mk__starter_kill(starter, serial);
+        run_with_next_starter(next);
+    }
+    wait_for(r, &r->ended);
+    assert_int_equal(r->status, -1);
+    while (!r->has_eof)
+        wait_turn(r);
+    close(r->out);
+}
+
+/* There was no descriptor for the pidfds: the ends are reported at once. A callback closes one of the others. */
+TEST(starter_that_ends_without_pidfds, open_fixture, close_fixture)
+{
+    for (int i = 0; i < 3; i++) {
+        start_sleep(&runs[i]);
+        close(runs[i].child.pidfd);
+        runs[i].child.pidfd = -1;
+    }
+    runs[1].keeps = true;
+    mk__starter_kill(starter, 1);
+    for (int i = 0; i < 3; i++) {
+        wait_for(&runs[i], &runs[i].ended);
+        assert_int_equal(runs[i].ended, 1);
+        assert_int_equal(runs[i].status, -1);
+        close(runs[i].out);
+    }
+    mk_child_close(&runs[1].child);
+}
+
+TEST(stop_of_a_lost_child, open_fixture, close_fixture)
+{
+    struct run *r = &runs[0];
+    start_sleep(r);
     mk__starter_kill(starter, 1);
     run_with_next_starter(&runs[1]);
-    mk_child_channel_close(channel);
-    struct pollfd polled = {.fd = r->out, .events = POLLIN};
-    assert_int_equal(poll(&polled, 1, 30000), 1);
-    assert_true(read(r->out, &c, 1) <= 0); /* it has ended */
+    mk_child_stop(&r->child, 60000);
+    wait_for(r, &r->ended);
+    assert_int_equal(r->ended, 1);
     close(r->out);
+}
+
+TEST(closed_channel_of_a_lost_child, open_fixture, close_fixture)
+{
+    struct run *r = &runs[0];
+    start_sleep(r);
+    mk__starter_kill(starter, 1);
+    mk_child_channel_close(channel);
     assert_int_equal(mk_child_channel_open(starter, &loop, &account, &channel), 0);
+    while (!r->has_eof)
+        wait_turn(r);
+    close(r->out);
+}
+
+/* The starter ends before anything knows of the child. */
+TEST(child_that_was_not_reported, open_fixture, close_fixture)
+{
+    struct run *r = &runs[0];
+    int pair[2];
+    assert_int_equal(pipe2(pair, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        char name[] = "sleep", seconds[] = "1000";
+        char *const argv[] = {name, seconds, NULL}, *const envp[] = {NULL};
+        const int fds[] = {-1, pair[1], -1};
+        const struct mk_child_limits limits = {0};
+        const struct mk__spawn spawn = {"/bin/sleep", "/", argv, envp, fds, &limits};
+        enum mk_child_step step;
+        int pidfd;
+        _exit(mk__spawn_start(&spawn, &pidfd, &step) > 0 ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    close(pair[1]);
+    *r = (struct run){.out = pair[0]};
+    while (!r->has_eof)
+        wait_turn(r);
+    close(r->out);
+}
+
+/* A thread that kills the starter does not wait for one that forks. */
+TEST(starter_that_is_killed_while_it_is_forked, open_fixture, close_fixture)
+{
+    struct run *r = &runs[0];
+    killed_in_fork = 1;
+    assert_int_equal(start_shell(r, "exec sleep 1000", NULL), 0);
+    wait_for(r, &r->started);
+    assert_int_equal(killed_in_fork, 0);
+    if (r->err == 0)
+        wait_for(r, &r->ended);
+    close(r->out);
+    run_with_next_starter(&runs[1]);
 }
 
 /* ── many ── */
@@ -479,7 +556,7 @@ TEST(statuses)
     } rows[] = {{0, "ended with status 0"},
                 {3 << 8, "ended with status 3"},
                 {9, "was killed by signal 9 (Killed)"},
-                {-1, "has ended"}};
+                {-1, "was killed with the process that starts others"}};
     for (size_t i = 0; i < COUNT(rows); i++) {
         char storage[64];
         struct mk_buf out;
