@@ -95,7 +95,7 @@ static struct slots *hold_slots(struct mk_host *host, const struct cgi_conf *con
     mk_buf_adds(&key, conf->match.text);
     mk_buf_addc(&key, '\0');
     mk_buf_adds(&key, conf->root);
-    struct slots *slots = key.err ? NULL : slots_hold(&get_process(host)->slots, mk_buf_str(&key));
+    struct slots *slots = key.err ? NULL : slots_hold(&get_process(host)->slots, mk_buf_str(&key), (unsigned)conf->processes_max);
     mk_buf_release(&key);
     return slots;
 }
@@ -192,6 +192,18 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
     else
         *ret_state = w;
     return err;
+}
+
+/* The limits are those of this generation from now on, also for requests that wait. */
+static void serve_worker(struct mk_worker *worker, void *state)
+{
+    struct mk_generation *g = mk_worker_generation(worker);
+    (void)state;
+    for (struct mk_host *host = mk_generation_first_host(g); host; host = mk_host_next(host)) {
+        const struct host *own = mk_host_state(host, &mk_plugin_cgi);
+        for (const struct section *s = own ? own->first : NULL; s; s = s->next)
+            slots_set_max(s->slots, (unsigned)s->conf->processes_max);
+    }
 }
 
 static void stop_worker(struct mk_worker *worker, void *state)
@@ -300,6 +312,7 @@ MK_PLUGIN(cgi) = {
     .generation_check = check_generation,
     .worker_start = start_worker,
     .worker_stop = stop_worker,
+    .worker_serve = serve_worker,
     .on_content = run_script,
     .allows_path = allows_path,
     .is_source = is_source,

@@ -44,13 +44,13 @@ static void free_slot(struct run *r)
         return;
     r->has_slot = false;
     counters_add(r->worker, COUNT_RUNNING, -1);
-    slots_free(r->slots, get_running_max(r));
+    slots_free(r->slots);
 }
 
 static void free_run(struct run *r)
 {
     struct process *process = r->thread->process;
-    slots_cancel(&r->waiter, get_running_max(r));
+    slots_cancel(&r->waiter);
     free_slot(r);
     slots_put(&process->slots, r->slots);
     mk_list_del(&r->node);
@@ -121,7 +121,7 @@ static void leave(void *arg)
         return;
     r->req = NULL;
     r->errors.req = NULL;
-    slots_cancel(&r->waiter, get_running_max(r));
+    slots_cancel(&r->waiter);
     run_input_release(r);
     run_close_spool(&r->received);
     run_close_spool(&r->kept);
@@ -155,7 +155,7 @@ void run_touch(struct run *r)
 static void end_late_wait(struct run *r)
 {
     counters_add(r->worker, COUNT_REFUSED, 1);
-    slots_cancel(&r->waiter, get_running_max(r));
+    slots_cancel(&r->waiter);
     mk_request_log(r->req, MK_LOG_WARN, "cgi: no script of %.*s has ended within %u ms, and MaxProcesses are %u",
                    MK_STR_ARG(r->conf->match.text), r->conf->queue_timeout_ms, get_running_max(r));
     run_fail(r, 503);
@@ -282,7 +282,7 @@ void run_enter(struct run *r)
     r->waiter.fn = on_place;
     r->phase = WAITING;
     r->has_last_wait = false; /* of the script before */
-    int err = slots_take(r->slots, &r->waiter, get_running_max(r), (unsigned)r->conf->queue_max);
+    int err = slots_take(r->slots, &r->waiter, (unsigned)r->conf->queue_max);
     if (err == MK_AGAIN) {
         mk_request_wait(r->req, r->conf->queue_timeout_ms + SLACK_MS);
         mk_timer_arm(r->loop, &r->timer, r->conf->queue_timeout_ms);

@@ -21,25 +21,28 @@ void slots_list_release(struct slots_list *all)
     pthread_mutex_destroy(&all->lock);
 }
 
-static struct slots *make_slots(struct mk_str key)
+static struct slots *make_slots(struct mk_str key, unsigned running_max)
 {
     struct slots *s = mk_account_alloc(NULL, sizeof(*s) + key.len);
     if (!s)
         return NULL;
-    *s = (struct slots){.lock = PTHREAD_MUTEX_INITIALIZER, .bytes = sizeof(*s) + key.len, .key_len = key.len};
+    *s = (struct slots){.lock = PTHREAD_MUTEX_INITIALIZER,
+                        .running_max = running_max,
+                        .bytes = sizeof(*s) + key.len,
+                        .key_len = key.len};
     mk_list_init(&s->waiters);
     memcpy(s->key, key.p, key.len);
     return s;
 }
 
-struct slots *slots_hold(struct slots_list *all, struct mk_str key)
+struct slots *slots_hold(struct slots_list *all, struct mk_str key, unsigned running_max)
 {
     pthread_mutex_lock(&all->lock);
     struct slots *s = all->first;
     while (s && !mk_str_eq(mk_str(s->key, s->key_len), key))
         s = s->next;
     if (!s) {
-        s = make_slots(key);
+        s = make_slots(key, running_max);
         if (s) {
             s->next = all->first;
             all->first = s;
@@ -83,11 +86,11 @@ static void take_grant(struct mk_message *message)
     w->fn(w);
 }
 
-int slots_take(struct slots *s, struct slots_waiter *w, unsigned running_max, unsigned waiting_max)
+int slots_take(struct slots *s, struct slots_waiter *w, unsigned waiting_max)
 {
     int r = 0;
     pthread_mutex_lock(&s->lock);
-    if (s->running < running_max && !s->waiting) {
+    if (s->running < s->running_max && !s->waiting) {
         s->running++;
     } else if (s->waiting < waiting_max) {
         r = MK_AGAIN;
@@ -104,9 +107,9 @@ int slots_take(struct slots *s, struct slots_waiter *w, unsigned running_max, un
 }
 
 /* Grants places to those that have waited longest. Under the lock. */
-static void grant(struct slots *s, unsigned running_max)
+static void grant(struct slots *s)
 {
-    while (s->waiting && s->running < running_max) {
+    while (s->waiting && s->running < s->running_max) {
         struct slots_waiter *w = MK_LIST_FIRST(&s->waiters, struct slots_waiter, node);
         mk_list_del(&w->node);
         s->waiting--;
@@ -116,15 +119,23 @@ static void grant(struct slots *s, unsigned running_max)
     }
 }
 
-void slots_free(struct slots *s, unsigned running_max)
+void slots_set_max(struct slots *s, unsigned running_max)
 {
     pthread_mutex_lock(&s->lock);
-    s->running--;
-    grant(s, running_max);
+    s->running_max = running_max;
+    grant(s);
     pthread_mutex_unlock(&s->lock);
 }
 
-void slots_cancel(struct slots_waiter *w, unsigned running_max)
+void slots_free(struct slots *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->running--;
+    grant(s);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void slots_cancel(struct slots_waiter *w)
 {
     struct slots *s = w->slots;
     if (!s)
@@ -140,5 +151,5 @@ void slots_cancel(struct slots_waiter *w, unsigned running_max)
     if (!is_granted)
         return;
     mk_message_cancel(w->loop, &w->message);
-    slots_free(s, running_max);
+    slots_free(s);
 }

@@ -2,6 +2,7 @@
 """Scripts of the plugin cgi: what they get, what becomes of what they write, and what they may not do."""
 
 import os
+import pathlib
 
 import pytest
 
@@ -574,6 +575,20 @@ def test_starter_that_is_killed(cgi):
     os.kill(starter, 9)
     await_true(lambda: ask(server, "/cgi/hello").status == 200, what="another starter")
     assert starters(server) != [starter]
+
+
+def test_reload_with_more_processes(cgi):
+    """Requests that wait get the new places at once, although no script ends."""
+    server = cgi({"sleep": SLEEP}, MaxProcesses=1, QueueTimeout="60s")
+    with server.connect() as first, server.connect() as second, server.connect() as third:
+        first.send(request("/cgi/sleep"))
+        first.head()
+        for client in (second, third):
+            client.send(request("/cgi/sleep"))
+        host = pathlib.Path(server.conf) / "sites/default"
+        host.write_text(host.read_text().replace("MaxProcesses 1", "MaxProcesses 3"))
+        reload(server)
+        assert second.head().status == third.head().status == 200
 
 
 def test_scripts_of_a_starter_that_is_killed(cgi):
