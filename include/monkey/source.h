@@ -4,15 +4,20 @@
  * compared in any ASCII case. A copy that an editor or a tool leaves next to a program counts as the program: its name
  * followed by .gz .br .zst .bak .old .orig .swp or ~, or by what other editors and package managers append (.save
  * .dpkg-old ...), several of them too. So does what names the same file on file systems of Windows: dots and spaces
- * behind the name, or "::$DATA". Pure functions, any thread. In the kit: plugins link -lmonkey-kit.
+ * behind the name, or "::$DATA". Pure functions, any thread, but those of folders. In the kit: plugins link
+ * -lmonkey-kit.
  */
 #ifndef MONKEY_SOURCE_H
 #define MONKEY_SOURCE_H
+
+#include <pthread.h>
 
 #include "pattern.h"
 #include "plugin.h"
 
 MK_C_BEGIN
+
+enum { MK_SOURCE_NAME_BYTES = 4096 };
 
 /* Returns the name without what makes it that of a copy; at least its first byte. */
 MK_API struct mk_str mk_source_strip(struct mk_str name);
@@ -25,6 +30,33 @@ MK_API bool mk_source_has_extension(enum mk_source_name kind, struct mk_str name
 
 /* Returns whether the pattern matches the path, or the one that it is a copy of; also if that is not known. */
 MK_API bool mk_source_matches(const struct mk_pattern *pattern, struct mk_str path);
+
+/*
+ * A folder of programs, by its real path, which changes when a link on its path is replaced (`current ->
+ * releases/42`). The path before is remembered: a file of it may still be open, or another plugin may still use it.
+ */
+struct mk_source_folder {
+    /* Opens the folder as it is now. Returns a descriptor or -errno. Any thread. */
+    int (*open)(struct mk_source_folder *folder);
+    /* The others are the library's. */
+    pthread_mutex_t lock;
+    uint64_t checked_ms; /* when it was opened last */
+    struct mk_source_folder_name {
+        size_t len; /* 0: none */
+        char text[MK_SOURCE_NAME_BYTES];
+    } names[2]; /* the newest first */
+};
+
+/* Initializes a folder in the caller's storage; it is opened by the first call that needs it. */
+MK_API void mk_source_folder_init(struct mk_source_folder *folder, int (*open)(struct mk_source_folder *folder));
+/* Frees what it has; the caller frees the struct. */
+MK_API void mk_source_folder_release(struct mk_source_folder *folder);
+/*
+ * Returns what is behind the folder in the name of a file (MK_SOURCE_FILE), with its slash; `.p` NULL: it is elsewhere.
+ * If it seems to be, the folder is opened again, ten times a second at most; that waits for a disk only if the path of
+ * the folder is not in the kernel's cache. Any thread.
+ */
+MK_API struct mk_str mk_source_folder_strip(struct mk_source_folder *folder, struct mk_str file);
 
 /* Returns whether `name` is the folder or lies below it, in this case of its letters. Slashes at their ends are
  * ignored. */

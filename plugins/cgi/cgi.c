@@ -4,12 +4,9 @@
  */
 #include <monkey/inspect.h>
 #include <monkey/plugin.h>
-#include <monkey/source.h>
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
+#include <fcntl.h>
 
 #include "counters.h"
 #include "run.h"
@@ -78,8 +75,10 @@ static void stop_host(struct mk_host *host, void *state)
         struct section *s = own->first;
         own->first = s->next;
         slots_put(&get_process(host)->slots, s->slots);
+        mk_source_folder_release(&s->root);
         mk_account_free(NULL, s, sizeof(*s));
     }
+    mk_source_folder_release(&own->root);
     mk_account_free(NULL, own, sizeof(*own));
 }
 
@@ -100,18 +99,24 @@ static struct slots *hold_slots(struct mk_host *host, const struct cgi_conf *con
     return slots;
 }
 
+static int open_root(struct mk_source_folder *folder)
+{
+    const struct section *s = MK_CONTAINER_OF(folder, struct section, root);
+    int fd = open(s->conf->root.p, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
 static int add_section(struct mk_host *host, struct section **last, const struct cgi_conf *conf)
 {
     struct section *s = mk_account_alloc(NULL, sizeof(*s));
     if (!s)
         return -ENOMEM;
     *s = (struct section){.conf = conf, .slots = hold_slots(host, conf)};
-    if (conf->root.len && !realpath(conf->root.p, s->real_root))
-        s->real_root[0] = '\0';
     if (!s->slots) {
         mk_account_free(NULL, s, sizeof(*s));
         return -ENOMEM;
     }
+    mk_source_folder_init(&s->root, open_root);
     *last = s;
     return 0;
 }
@@ -133,6 +138,12 @@ static int add_sections(struct mk_host *host, struct host *own)
     return result;
 }
 
+/* Opens the document root. The plugin that serves its files has it open already. */
+static int open_document_root(struct mk_source_folder *folder)
+{
+    return mk_host_open_path(MK_CONTAINER_OF(folder, struct host, root)->host, MK_STR("/"), MK_OPEN_FOLDER);
+}
+
 static int start_host(struct mk_host *host, void **ret_state)
 {
     const char *folder;
@@ -142,7 +153,8 @@ static int start_host(struct mk_host *host, void **ret_state)
     struct host *own = mk_account_alloc(NULL, sizeof(*own));
     if (!own)
         return -ENOMEM;
-    *own = (struct host){0};
+    *own = (struct host){.host = host};
+    mk_source_folder_init(&own->root, open_document_root);
     int err = add_sections(host, own);
     int held = mk_host_hold_spools(host, &folder, &spool_err);
     if (err == 0)
@@ -152,30 +164,6 @@ static int start_host(struct mk_host *host, void **ret_state)
     else
         stop_host(host, own);
     return err;
-}
-
-/* Finds the real path of DocumentRoot, for is_source. Without one there are no files. */
-static void find_document_root(const struct mk_host *host, struct host *own)
-{
-    char link[32];
-    int fd = mk_host_open_path(host, MK_STR("/"), MK_OPEN_FOLDER);
-    if (fd < 0)
-        return;
-    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-    ssize_t n = readlink(link, own->document_root, sizeof(own->document_root) - 1);
-    own->document_root[n < 0 ? 0 : n] = '\0';
-    close(fd);
-}
-
-static int check_generation(struct mk_generation *g, void *state)
-{
-    (void)state;
-    for (struct mk_host *host = mk_generation_first_host(g); host; host = mk_host_next(host)) {
-        struct host *own = mk_host_state(host, &mk_plugin_cgi);
-        if (own)
-            find_document_root(host, own);
-    }
-    return 0;
 }
 
 /* ── workers ── */
@@ -251,31 +239,21 @@ static int allows_path(struct mk_request *req, struct mk_str path)
     return err < 0 ? err : !section;
 }
 
-/* Returns the path that a file below DocumentRoot has; `.p` NULL: it is elsewhere. */
-static struct mk_str strip_document_root(const struct host *own, struct mk_str file)
-{
-    struct mk_str root = mk_str_c(own->document_root);
-    if (!root.len || !mk_source_is_below(file, root) || file.len <= root.len)
-        return MK_STR_NONE;
-    return mk_str(file.p + root.len, file.len - root.len);
-}
-
 /* Tells whether the section runs the file, by its name, or it is a copy of one that it runs. */
-static bool is_file_of_section(const struct host *own, const struct section *s, struct mk_str file)
+static bool is_file_of_section(struct host *own, struct section *s, struct mk_str file)
 {
     if (mk_str_eq(file, s->conf->script))
         return true;
     if (s->conf->root.len)
-        return mk_source_is_below(file, s->conf->root) ||
-               (s->real_root[0] && mk_source_is_below(file, mk_str_c(s->real_root)));
-    struct mk_str path = strip_document_root(own, file);
-    return path.p && mk_source_matches(&s->conf->match, path);
+        return mk_source_is_below(file, s->conf->root) || mk_source_folder_strip(&s->root, file).p;
+    struct mk_str path = mk_source_folder_strip(&own->root, file);
+    return path.len && mk_source_matches(&s->conf->match, path);
 }
 
 static bool is_source(const struct mk_host *host, enum mk_source_name kind, struct mk_str name)
 {
-    const struct host *own = mk_host_state(host, &mk_plugin_cgi);
-    for (const struct section *s = own->first; s; s = s->next) {
+    struct host *own = mk_host_state(host, &mk_plugin_cgi);
+    for (struct section *s = own->first; s; s = s->next) {
         for (const struct cgi_interpreter *i = s->conf->interpreters.first; i; i = i->next)
             if (mk_source_has_extension(kind, name, i->extension))
                 return true;
@@ -309,7 +287,6 @@ MK_PLUGIN(cgi) = {
     .stop = stop_process,
     .host_start = start_host,
     .host_stop = stop_host,
-    .generation_check = check_generation,
     .worker_start = start_worker,
     .worker_stop = stop_worker,
     .worker_serve = serve_worker,

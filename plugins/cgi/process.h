@@ -8,6 +8,7 @@
 #include "conf.h"
 #include "slots.h"
 
+#include <monkey/source.h>
 #include <monkey/threads.h>
 
 extern const struct mk_plugin mk_plugin_cgi;
@@ -35,12 +36,13 @@ struct section {
     struct section *next;
     const struct cgi_conf *conf;
     struct slots *slots;
-    char real_root[MK_CGI_PATH_BYTES]; /* of Root, without links, when the configuration was loaded */
+    struct mk_source_folder root; /* of Root; not used without */
 };
 
 struct host {
+    const struct mk_host *host;
     struct section *first;
-    char document_root[MK_CGI_PATH_BYTES]; /* its real path; empty: not known */
+    struct mk_source_folder root; /* the document root */
 };
 
 static inline struct thread *thread_of(struct mk_thread *base)

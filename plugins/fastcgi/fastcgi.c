@@ -103,6 +103,8 @@ static void stop_worker(struct mk_worker *worker, void *state)
 
 /* A host that has sections. */
 struct host {
+    const struct mk_host *host;
+    struct mk_source_folder root; /* the document root */
     struct mk_gateway_route *routes;
     unsigned n_workers;
     struct recent *recent[]; /* of each worker, by its index; NULL: not used yet */
@@ -116,6 +118,7 @@ static void free_host(struct host *own)
             mk_account_free(NULL, own->recent[i], sizeof(struct recent));
         }
     mk_gateway_free_routes(own->routes);
+    mk_source_folder_release(&own->root);
     mk_account_free(NULL, own, sizeof(*own) + own->n_workers * sizeof(own->recent[0]));
 }
 
@@ -186,6 +189,12 @@ static int open_sections(struct mk_host *host, struct host *own)
     return err;
 }
 
+/* Opens the document root. The plugin that serves its files has it open already. */
+static int open_document_root(struct mk_source_folder *folder)
+{
+    return mk_host_open_path(MK_CONTAINER_OF(folder, struct host, root)->host, MK_STR("/"), MK_OPEN_FOLDER);
+}
+
 static int start_host(struct mk_host *host, void **ret_state)
 {
     if (!mk_host_conf(host, &fastcgi_sections[FASTCGI_SECTION]) && !mk_host_conf(host, &fastcgi_sections[SCGI_SECTION]))
@@ -196,7 +205,9 @@ static int start_host(struct mk_host *host, void **ret_state)
     if (!own)
         return -ENOMEM;
     memset(own, 0, bytes);
+    own->host = host;
     own->n_workers = n;
+    mk_source_folder_init(&own->root, open_document_root);
     int err = open_sections(host, own);
     if (err == 0)
         *ret_state = own;
@@ -365,14 +376,29 @@ static bool has_extension(const struct fastcgi_conf *conf, enum mk_source_name k
     return false;
 }
 
+/*
+ * With Split Off the paths of Match are the application's. One that has all paths says nothing about a name: nothing
+ * but the configuration, or the application itself, leads to a file then.
+ */
+static bool is_of_application(struct host *own, const struct fastcgi_conf *conf, enum mk_source_name kind,
+                              struct mk_str name)
+{
+    static const struct mk_pattern all = {.kind = MK_PATTERN_PREFIX, .text = MK_STR_INIT("/")};
+    if (conf->split.n || mk_pattern_covers(&conf->gateway.match, &all))
+        return false;
+    struct mk_str path = kind == MK_SOURCE_PATH ? name : mk_source_folder_strip(&own->root, name);
+    return path.len && mk_source_matches(&conf->gateway.match, path);
+}
+
 /* By the extension alone: a section for one path of the host does not make scripts elsewhere files to send. */
 static bool is_source(const struct mk_host *host, enum mk_source_name kind, struct mk_str name)
 {
     bool found = false;
+    struct host *own = mk_host_state(host, &mk_plugin_fastcgi);
     for (unsigned i = 0; i < SECTIONS; i++)
         for (const struct fastcgi_conf *conf = mk_host_conf(host, &fastcgi_sections[i]); conf && !found;
              conf = mk_host_conf_next(host, &fastcgi_sections[i], conf))
-            found = has_extension(conf, kind, name);
+            found = has_extension(conf, kind, name) || is_of_application(own, conf, kind, name);
     return found;
 }
 

@@ -381,6 +381,52 @@ def test_sources_are_never_sent(serve, tmp_path):
         assert got.status in (403, 404) and b"printf" not in got.body, target
 
 
+def swap(link, target):
+    """Has a symbolic link name another folder, in one step."""
+    new = link.parent / "new"
+    new.symlink_to(target)
+    new.rename(link)
+
+
+def ask_for_files(server, target):
+    found, _ = variables(ask(server, target).body)
+    return found["SCRIPT_FILENAME"], found["DOCUMENT_ROOT"]
+
+
+def test_release_of_a_document_root(serve, tmp_path):
+    """Scripts, and what is never sent, are those of the folder that a link names now."""
+    for release in "12":
+        folder = write_scripts(tmp_path / release, {"cgi-bin/env": ENVIRONMENT})
+        (folder / "notes.txt").symlink_to("cgi-bin/env")
+    current = tmp_path / "current"
+    current.symlink_to("1")
+    server = serve({"Workers": 2}, root=current, text=cgi_section(None, Match="/cgi-bin"))
+    server.baseline += SOCKETS
+    for release in "12":
+        wanted = (str(tmp_path / release / "cgi-bin/env"), str(tmp_path / release))
+        await_true(lambda: ask_for_files(server, "/cgi-bin/env") == wanted, what="the release")
+        assert ask(server, "/notes.txt").status in (403, 404)
+        swap(current, "2")
+
+
+def test_release_of_a_root(serve, tmp_path):
+    """The same for Root, whose releases are files of the host until they are in use."""
+    root = tmp_path / "root"
+    for release in "12":
+        write_scripts(root / release, {"env": ENVIRONMENT})
+    (root / "notes.txt").symlink_to("2/env")
+    current = root / "current"
+    current.symlink_to("1")
+    server = serve({"Workers": 2}, root=root, text=cgi_section(current))
+    server.baseline += SOCKETS
+    assert ask_for_files(server, "/cgi/env") == (str(root / "1/env"), str(root / "1"))
+    assert ask(server, "/notes.txt").status == 200
+    swap(current, "2")
+    assert ask_for_files(server, "/cgi/env") == (str(root / "2/env"), str(root / "2"))
+    await_true(lambda: ask(server, "/notes.txt").status in (403, 404), what="the file of the new release")
+    assert ask(server, "/2/env").status in (403, 404)
+
+
 # ── limits ──
 
 SLEEP = "#!/bin/sh\nprintf 'Content-Type: a/b\\n\\n'\necho $$\nexec sleep 1000\n"

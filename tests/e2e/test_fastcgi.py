@@ -555,6 +555,34 @@ def test_scgi(php):
         assert application.requests[0].params["CONTENT_LENGTH"] == "0"
 
 
+def test_sources_of_an_application(php):
+    """The paths of Match, their copies, and links to them; but not the files of a host that an application has."""
+    names = ("app.py", "app.py.bak", "app.py.gz", "app.py~", "sub/b.py.old", ".app.py.swp")
+    files = {name: b"import secret" for name in names} | {"file.txt": b"a file"}
+    with Application(scgi_echo) as application:
+        server = php(application, {"Match": "*.py"}, name="SCGI", files=files)
+        (server.root / "link.txt").symlink_to("app.py")
+        with server.connect() as client:
+            assert client.ask("/app.py").body.startswith(b"/")
+            for target in (*(f"/{name}" for name in names[1:]), "/link.txt"):
+                got = client.ask(target)
+                assert got.status in (403, 404) and b"secret" not in got.body, target
+            assert client.ask("/file.txt").body == b"a file"
+
+
+def test_file_of_an_application_for_all_paths(php):
+    """It may have this server send files of the document root."""
+
+    def script(peer):
+        peer.request_scgi()
+        peer.send(b"Content-Type: a/b\r\nX-Sendfile: %s\r\n\r\n" % bytes(server.root / "file.txt"))
+
+    with Application(script) as application:
+        server = php(application, {"SendFile": "/"}, name="SCGI", files={"file.txt": b"a file"})
+        with server.connect() as client:
+            assert client.ask("/file.txt").body == b"a file"
+
+
 def test_scgi_with_length(php):
     def script(peer):
         peer.request_scgi()
