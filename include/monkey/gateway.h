@@ -244,6 +244,11 @@ struct mk_gateway_protocol {
     int (*pass_upgrade)(const struct mk_gateway_call *c, const struct mk_gateway_head *head);
     /* (opt) Adds trailers, which are lines. */
     void (*add_trailers)(const struct mk_gateway_call *c, struct mk_str lines);
+    /*
+     * (opt) Returns what was wrong with a response that has failed with -errno, as a part of a sentence for the log and
+     * for Proxy-Status ("it sends a record of another request"); a literal. NULL: nothing special.
+     */
+    const char *(*describe_fault)(const struct mk_gateway_call *c, int err);
     /* (opt) Returns what an operator can do about an error of a connection that was not made; NULL: nothing special. */
     const char *(*advise)(int err);
 };

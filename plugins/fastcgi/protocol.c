@@ -40,6 +40,7 @@ const struct mk_gateway_protocol fastcgi_protocol = {
     .keeps_conn = response_keeps_conn,
     .parse_head = response_parse_head,
     .pass_header = response_pass_header,
+    .describe_fault = response_describe_fault,
     .advise = advise,
 };
 
@@ -50,5 +51,6 @@ const struct mk_gateway_protocol scgi_protocol = {
     .write_head = request_write_scgi,
     .parse_head = response_parse_head,
     .pass_header = response_pass_header,
+    .describe_fault = response_describe_fault,
     .advise = advise,
 };

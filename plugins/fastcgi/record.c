@@ -26,7 +26,11 @@ static int begin_record(struct fcgi_reader *r)
 {
     const uint8_t *h = r->header;
     r->header_len = 0;
-    if (h[0] != VERSION || !is_from_application(h[1]) || read_16(h + 2) != REQUEST_ID)
+    r->fault = h[0] != VERSION                ? "it sends a record of another version than 1, or no FastCGI at all"
+               : !is_from_application(h[1])   ? "it sends a record of a type that no application sends"
+               : read_16(h + 2) != REQUEST_ID ? "it sends a record of another request"
+                                              : NULL;
+    if (r->fault)
         return -EINVAL;
     r->type = h[1];
     r->content_left = (uint16_t)read_16(h + 4);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Records of FastCGI 1.0, as a server sees them. Pure and resumable: bytes in, spans out; it reads nothing, allocates
+ * FastCGI 1.0 records, as a server sees them. Pure and resumable: bytes in, spans out; it reads nothing, allocates
  * nothing and keeps no pointer to the bytes.
  *
  *     record  =  version type id(2) length(2) padding reserved, content, padding
@@ -42,6 +42,7 @@ struct fcgi_reader {
     uint8_t type;
     uint8_t padding_left;
     uint16_t content_left;
+    const char *fault; /* what is wrong behind -EINVAL, as a part of a sentence; a literal */
 };
 
 /* What was read: a part of a record's content. */

@@ -53,6 +53,10 @@ static int read_end(const struct mk_gateway_call *c, struct fastcgi_response *r)
                                   [FCGI_UNKNOWN_ROLE] = -ENOPROTOOPT};
     unsigned status = r->end[4];
     end_error_output(c, &r->error_output);
+    r->fault = r->end_len < FCGI_END_BYTES       ? "its FCGI_END_REQUEST is too short"
+               : status >= MK_COUNT_OF(results)  ? "its FCGI_END_REQUEST has an unknown status"
+               : results[status] == -ENOPROTOOPT ? "it does not serve requests of responders (FCGI_UNKNOWN_ROLE)"
+                                                 : NULL;
     return r->end_len < FCGI_END_BYTES || status >= MK_COUNT_OF(results) ? -EINVAL : results[status];
 }
 
@@ -86,8 +90,10 @@ int response_unwrap(const struct mk_gateway_call *c, char *bytes, size_t *len, b
     *len = 0;
     while (in.len && result == 0) {
         ssize_t n = fcgi_record_read(&r->reader, in, &part);
-        if (n < 0)
+        if (n < 0) {
+            r->fault = r->reader.fault;
             return -EINVAL;
+        }
         in = mk_str(in.p + n, in.len - (size_t)n);
         *len += take_part(c, r, &part, bytes + *len);
         if (part.type == FCGI_END_REQUEST && part.is_last)
@@ -128,6 +134,8 @@ int response_parse_head(const struct mk_gateway_call *c, struct mk_response_pars
         mk_cgi_head_init(&r->head, &r->limits);
     r->head.limits = &r->limits; /* the state may have moved */
     int result = mk_cgi_head_parse(&r->head, fields, bytes);
+    if (result < 0)
+        r->fault = mk_cgi_head_error(result);
     if (result != 0)
         return result == -EPROTO ? -EINVAL : result;
     p->status = r->head.status;
@@ -140,4 +148,22 @@ int response_parse_head(const struct mk_gateway_call *c, struct mk_response_pars
 int response_pass_header(const struct mk_gateway_call *c, struct mk_str name, struct mk_str value)
 {
     return mk_cgi_pass_header(c->req, name, value, MK_STR(""));
+}
+
+/* The connection, or the response in it, has ended too early. */
+static const char *describe_end(const struct mk_gateway_call *c, const struct fastcgi_response *r)
+{
+    if (!c->protocol->unwrap)
+        return r->head.head_bytes ? "it has closed the connection before the bytes of its Content-Length"
+                                  : "it has closed the connection before the head of its response was complete";
+    if (r->end_len < FCGI_END_BYTES)
+        return "it has closed the connection before FCGI_END_REQUEST";
+    return r->head.head_bytes ? "its response has ended before the bytes of its Content-Length"
+                              : "its response has ended before its head was complete";
+}
+
+const char *response_describe_fault(const struct mk_gateway_call *c, int err)
+{
+    const struct fastcgi_response *r = c->state;
+    return r->fault ? r->fault : err == -EPIPE ? describe_end(c, r) : NULL;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reads responses: records of FastCGI, and the head that an application writes as one of CGI. Functions of struct
+ * Reads responses: FastCGI records, and the head that an application writes as one of CGI. Functions of struct
  * mk_gateway_protocol.
  */
 #ifndef FASTCGI_RESPONSE_H
@@ -18,7 +18,8 @@ struct fastcgi_response {
     struct fcgi_reader reader;
     uint8_t end[FCGI_END_BYTES]; /* of FCGI_END_REQUEST */
     uint8_t end_len;
-    bool is_kept; /* the connection, by both sides */
+    bool is_kept;      /* the connection, by both sides */
+    const char *fault; /* what is wrong behind an error, as a part of a sentence; NULL: see describe_fault() */
     struct mk_cgi_stderr error_output;
 };
 
@@ -26,6 +27,7 @@ int response_unwrap(const struct mk_gateway_call *c, char *bytes, size_t *len, b
 bool response_keeps_conn(const struct mk_gateway_call *c);
 int response_parse_head(const struct mk_gateway_call *c, struct mk_response_parser *p, struct mk_field *fields,
                         struct mk_str bytes);
+const char *response_describe_fault(const struct mk_gateway_call *c, int err);
 int response_pass_header(const struct mk_gateway_call *c, struct mk_str name, struct mk_str value);
 
 #endif

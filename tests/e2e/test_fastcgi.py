@@ -152,36 +152,44 @@ def test_records_in_pieces(php, size):
     assert (got.status, got.body) == (200, b"ab" + b"c" * 300)
 
 
+NO_HEAD = "its output does not begin with header fields and an empty line"
+ENDED = "its response has ended before its head was complete"
+
+# What an application sends, and what the client and the log are told.
 GARBAGE = {
-    "no record": b"HTTP/1.1 200 OK\r\n\r\n" + bytes(100),
-    "version": record(STDOUT, HEAD, version=2),
-    "request": record(STDOUT, HEAD, request=2),
-    "type": record(STDIN, HEAD),
-    "early end": record(STDOUT, HEAD[:7]) + record(END, bytes(8)),
-    "nothing": record(END, bytes(8)),
-    "short end": record(STDOUT, HEAD) + record(END, bytes(7)),
-    "status": record(END, bytes(4) + b"\x09\0\0\0"),
-    "no head": record(STDOUT, b"hello\n\n") + record(END, bytes(8)),
-    "transfer coding": record(STDOUT, b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n") + record(END, bytes(8)),
-    "folded": record(STDOUT, b"X: 1\r\n 2\r\n\r\n") + record(END, bytes(8)),
-    "length": record(STDOUT, b"Content-Length: x\r\n\r\n") + record(END, bytes(8)),
-    "long head": record(STDOUT, b"X: " + b"x" * 40000),
-    "end of the connection": b"",
+    "no record": (b"HTTP/1.1 200 OK\r\n\r\n" + bytes(100), "it sends a record of another version than 1"),
+    "version": (record(STDOUT, HEAD, version=2), "it sends a record of another version than 1"),
+    "request": (record(STDOUT, HEAD, request=2), "it sends a record of another request"),
+    "type": (record(STDIN, HEAD), "it sends a record of a type that no application sends"),
+    "early end": (record(STDOUT, HEAD[:7]) + record(END, bytes(8)), ENDED),
+    "nothing": (record(END, bytes(8)), ENDED),
+    "short end": (record(STDOUT, HEAD) + record(END, bytes(7)), "its FCGI_END_REQUEST is too short"),
+    "status": (record(END, bytes(4) + b"\x09\0\0\0"), "its FCGI_END_REQUEST has an unknown status"),
+    "no head": (record(STDOUT, b"hello\n\n") + record(END, bytes(8)), NO_HEAD),
+    "coding": (record(STDOUT, b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n") + record(END, bytes(8)), NO_HEAD),
+    "folded": (record(STDOUT, b"X: 1\r\n 2\r\n\r\n") + record(END, bytes(8)), NO_HEAD),
+    "length": (record(STDOUT, b"Content-Length: x\r\n\r\n") + record(END, bytes(8)), NO_HEAD),
+    "long head": (record(STDOUT, b"X: " + b"x" * 40000), "the head of its response is too long"),
+    "end of the connection": (b"", "it has closed the connection before FCGI_END_REQUEST"),
 }
 
 
 @pytest.mark.parametrize("what", GARBAGE)
 def test_garbage(php, what):
+    """The client and the log are told what is wrong."""
+    sent, sentence = GARBAGE[what]
+
     def script(peer):
         peer.request()
-        peer.send(GARBAGE[what])
+        peer.send(sent)
 
     with Application(script) as application:
         server = php(application)
         with server.connect() as client:
             got = client.ask("/a.php")
             assert got.status == 502 and "error=http_" in got["Proxy-Status"], got
-        server.wait_log(r"fastcgi: 127\.0\.0\.1:\d+: ")
+            assert f'details="{sentence}' in got["Proxy-Status"]
+        server.wait_log(rf"fastcgi: 127\.0\.0\.1:\d+: {sentence}")
 
 
 def test_body_that_is_cut(php):
@@ -194,7 +202,7 @@ def test_body_that_is_cut(php):
         with server.connect() as client:
             client.send(b"GET /a.php HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert b"hello" in client.rest()
-        server.wait_log("closed the connection before its response was complete")
+        server.wait_log("closed the connection before FCGI_END_REQUEST")
 
 
 @pytest.mark.parametrize("status, wanted", [(OVERLOADED, 503), (CANT_MPX_CONN, 503), (UNKNOWN_ROLE, 502)])

@@ -172,13 +172,26 @@ static bool can_retry(const struct mk__gw_exchange *x, int err)
 }
 
 /* Has the transport describe an error of its own. Returns its type; NULL: it is not one, or a timeout or the like. */
-static const char *describe_failure(const struct mk__gw_exchange *x, const struct mk__gw_failure *f, int err,
-                                    struct mk_buf *reason)
+static const char *describe_transport(const struct mk__gw_exchange *x, const struct mk__gw_failure *f, int err,
+                                      struct mk_buf *reason)
 {
     bool is_own = x->conn && (x->phase == MK__GW_HANDSHAKE || x->down.has_failed);
     if (!is_own || f->status != 502 || !x->conn->io.transport->describe_error)
         return NULL;
     return x->conn->io.transport->describe_error(&x->conn->io, err, reason);
+}
+
+/* Writes what has failed, and whether that says more than its type, which is returned. */
+static const char *describe_failure(const struct mk__gw_exchange *x, const struct mk__gw_failure *f, int err,
+                                    struct mk_buf *reason, bool *ret_is_detailed)
+{
+    bool is_dial = x->phase < MK__GW_WAITING;
+    const char *type = describe_transport(x, f, err, reason);
+    const char *fault = type || is_dial ? NULL : mk__gw_failure_describe(&x->call, err);
+    *ret_is_detailed = type || fault;
+    if (!type)
+        mk_buf_addf(reason, "%s", fault ? fault : f->text ? f->text : is_dial ? mk_dial_error(err) : strerror(-err));
+    return type ? type : f->type;
 }
 
 /* To another server, if there is one: this one may be about to end. */
@@ -256,15 +269,14 @@ void mk__gw_exchange_fail(struct mk__gw_exchange *x, int err)
     if (try_other_server(x))
         return;
     mk_buf_init_fixed(&reason, storage, sizeof(storage));
-    const char *type = describe_failure(x, f, err, &reason);
-    if (!type)
-        mk_buf_addf(&reason, "%s", f->text ? f->text : x->phase < MK__GW_WAITING ? mk_dial_error(err) : strerror(-err));
+    bool is_detailed;
+    const char *type = describe_failure(x, f, err, &reason, &is_detailed);
     mk__gw_report_failure(&x->report, err);
     const char *advice = x->phase < MK__GW_WAITING && x->call.protocol->advise ? x->call.protocol->advise(err) : NULL;
     mk_request_log(x->req, MK_LOG_ERROR, "%s: %.*s: %s%s%s", x->call.protocol->name, MK_STR_ARG(x->conf->to.text),
                    mk_buf_cstr(&reason), advice ? ": " : "", advice ? advice : "");
     if (x->phase != MK__GW_BODY) {
-        mk__gw_exchange_respond_failure(x, f->status, type ? type : f->type, type ? mk_buf_str(&reason) : MK_STR_NONE);
+        mk__gw_exchange_respond_failure(x, f->status, type, is_detailed ? mk_buf_str(&reason) : MK_STR_NONE);
         return;
     }
     cut_response(x);

@@ -45,6 +45,11 @@ const struct mk__gw_failure *mk__gw_failure_find(bool is_dial, int err)
     return f;
 }
 
+const char *mk__gw_failure_describe(const struct mk_gateway_call *call, int err)
+{
+    return call->protocol->describe_fault ? call->protocol->describe_fault(call, err) : NULL;
+}
+
 void mk__gw_failure_write(struct mk_buf *out, const char *type, struct mk_str details)
 {
     mk_buf_addf(out, "monkey; error=%s", type);

@@ -5,7 +5,7 @@
 #ifndef MK_GATEWAY_FAILURE_H
 #define MK_GATEWAY_FAILURE_H
 
-#include <monkey/buf.h>
+#include <monkey/gateway.h>
 
 struct mk__gw_failure {
     int err; /* 0: any other */
@@ -17,6 +17,8 @@ struct mk__gw_failure {
 
 /* Finds the failure for -errno of a dial, or of what follows it. */
 const struct mk__gw_failure *mk__gw_failure_find(bool is_dial, int err);
+/* Returns what the protocol of a response says about its -errno; NULL: nothing special. */
+const char *mk__gw_failure_describe(const struct mk_gateway_call *call, int err);
 /* Writes the value of Proxy-Status; `details` may be empty. */
 void mk__gw_failure_write(struct mk_buf *out, const char *type, struct mk_str details);
 

@@ -66,8 +66,11 @@ static void end(struct mk__gw_orphan *o)
 static void fail(struct mk__gw_orphan *o, int err)
 {
     const struct mk__gw_failure *f = mk__gw_failure_find(false, err);
+    const char *fault = mk__gw_failure_describe(&o->call, err);
     mk_log_error("%s: %.*s: %s; its client has left before", o->call.protocol->name, MK_STR_ARG(o->conf->to.text),
-                 f->text ? f->text : strerror(-err));
+                 fault     ? fault
+                 : f->text ? f->text
+                           : strerror(-err));
     end(o);
 }
 

@@ -113,3 +113,53 @@ TEST(heads)
         assert_int_equal(p.head_bytes, strlen(rows[i].head));
     }
 }
+
+/* Each fault of an application has its sentence. */
+TEST(faults)
+{
+    static const struct {
+        const char *bytes;
+        size_t len;
+        const char *text;
+    } rows[] = {
+        {"\2\6\0\1\0\0\0\0", 8, "it sends a record of another version than 1, or no FastCGI at all"},
+        {"\1\6\0\2\0\0\0\0", 8, "it sends a record of another request"},
+        {"\1\5\0\1\0\0\0\0", 8, "it sends a record of a type that no application sends"},
+        {"\1\3\0\1\0\7\0\0\0\0\0\0\0\0\0", 15, "its FCGI_END_REQUEST is too short"},
+        {END("\4"), sizeof(END("\4")) - 1, "its FCGI_END_REQUEST has an unknown status"},
+        {END("\3"), sizeof(END("\3")) - 1, "it does not serve requests of responders (FCGI_UNKNOWN_ROLE)"},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char bytes[64];
+        size_t len = rows[i].len;
+        bool has_excess;
+        struct mk_gateway_call call = make_call(&kept);
+        memcpy(bytes, rows[i].bytes, len);
+        int err = response_unwrap(&call, bytes, &len, &has_excess);
+        assert_true(err < 0);
+        assert_string_equal(response_describe_fault(&call, err), rows[i].text);
+    }
+}
+
+TEST(early_ends)
+{
+    static const char end[] = END("\0");
+    char bytes[sizeof(end)];
+    size_t len = sizeof(end) - 1;
+    bool has_excess;
+    struct mk_gateway_call call = make_call(&kept);
+    assert_null(response_describe_fault(&call, -ETIMEDOUT));
+    assert_string_equal(response_describe_fault(&call, -EPIPE), "it has closed the connection before FCGI_END_REQUEST");
+    memcpy(bytes, end, len);
+    assert_int_equal(response_unwrap(&call, bytes, &len, &has_excess), 1);
+    assert_string_equal(response_describe_fault(&call, -EPIPE), "its response has ended before its head was complete");
+    response.head.head_bytes = 10;
+    assert_string_equal(response_describe_fault(&call, -EPIPE),
+                        "its response has ended before the bytes of its Content-Length");
+    call.protocol = &scgi_protocol;
+    assert_string_equal(response_describe_fault(&call, -EPIPE),
+                        "it has closed the connection before the bytes of its Content-Length");
+    response.head.head_bytes = 0;
+    assert_string_equal(response_describe_fault(&call, -EPIPE),
+                        "it has closed the connection before the head of its response was complete");
+}
