@@ -4,16 +4,14 @@
  */
 #include "spawn.h"
 
+#include "spawn_socket.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 enum {
-    BACKLOG = 1024,
     DELAY_MIN_MS = 100,
     DELAY_MAX_MS = 30000,
     STEADY_MS = 5000, /* a child that has run for so long is started again at once */
@@ -36,10 +34,12 @@ struct spawn_child {
 struct pool {
     struct mk_list node;
     struct spawns *all;
-    char *text, *folder, *socket, *program; /* copies: the pool outlives generations */
+    char *text, *folder, *program; /* copies: the pool outlives generations */
     struct mk_str args;
     int fd; /* that listens */
     unsigned refs, wanted, n;
+    struct mk_message unused; /* nothing holds it any more */
+    bool is_posted;
     struct mk_list children;
 };
 
@@ -133,23 +133,40 @@ static void on_timer(struct mk_timer *timer)
     start_child(MK_CONTAINER_OF(timer, struct spawn_child, timer));
 }
 
-static void start_child(struct spawn_child *c)
+/* Starts the program. Returns 0 or -errno: no event follows. */
+static int start_program(struct spawn_child *c)
 {
     static const struct mk_child_events events = {.started = on_started, .ended = on_ended};
-    struct pool *p = c->pool;
-    struct spawns *all = p->all;
+    const struct pool *p = c->pool;
+    const struct spawns *all = p->all;
+    int input = fcntl(p->fd, F_DUPFD_CLOEXEC, 3);
+    if (input < 0)
+        return -errno;
+    int errors = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3); /* which may be closed */
+    if (errors < 0 && errno != EBADF) {
+        int err = -errno;
+        close(input);
+        return err;
+    }
     const struct mk_child_options options = {
         .path = p->program,
         .args = p->args,
         .env = MK_STR("PATH=/usr/local/bin:/usr/bin:/bin\0"),
-        .fds = {fcntl(p->fd, F_DUPFD_CLOEXEC, 3), -1, fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3)},
+        .fds = {input, -1, errors},
     };
-    int err = mk_child_start(&c->child, all->channel, all->worker, &events, &options);
+    return mk_child_start(&c->child, all->channel, all->worker, &events, &options);
+}
+
+static void start_child(struct spawn_child *c)
+{
+    int err = start_program(c);
     c->is_running = err == 0;
-    if (err < 0)
-        mk_log_error("fastcgi: Spawn %s: it cannot be started: %s", p->text, strerror(-err));
-    if (err < 0)
-        replace_child(c);
+    if (err == 0)
+        return;
+    bool is_short = err == -EMFILE || err == -ENFILE;
+    mk_log_error("fastcgi: Spawn %s: it cannot be started: %s", c->pool->text,
+                 is_short ? "there is no descriptor left for its socket" : strerror(-err));
+    replace_child(c);
 }
 
 static void stop_child(struct spawn_child *c)
@@ -197,14 +214,12 @@ static void free_pool(struct pool *p)
     while (!mk_list_empty(&p->children))
         free_child(MK_LIST_FIRST(&p->children, struct spawn_child, node));
     mk_list_del(&p->node);
-    if (p->fd >= 0) {
-        close(p->fd);
-        unlink(p->socket);
-        rmdir(p->folder);
-    }
+    if (p->is_posted)
+        mk_message_cancel(p->all->loop, &p->unused);
+    if (p->fd >= 0)
+        spawn_socket_close(p->folder, p->fd);
     free_text(p->text);
     free_text(p->folder);
-    free_text(p->socket);
     free_text(p->program);
     if (p->args.p)
         mk_account_free(NULL, (char *)(uintptr_t)p->args.p, p->args.len + 1);
@@ -217,25 +232,7 @@ static void free_unused_pool(struct pool *p)
         free_pool(p);
 }
 
-/* Listens in a new folder that only this user may enter. Returns a descriptor or -errno. */
-static int open_socket(const struct pool *p)
-{
-    struct sockaddr_un name = {.sun_family = AF_UNIX};
-    if (strlen(p->socket) >= sizeof(name.sun_path))
-        return -ENAMETOOLONG;
-    memcpy(name.sun_path, p->socket, strlen(p->socket) + 1);
-    if (mkdir(p->folder, 0700) < 0)
-        return -errno;
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && bind(fd, (struct sockaddr *)&name, sizeof(name)) == 0 && listen(fd, BACKLOG) == 0)
-        return fd;
-    int err = -errno;
-    if (fd >= 0)
-        close(fd);
-    unlink(p->socket);
-    rmdir(p->folder);
-    return err;
-}
+static void on_unused(struct mk_message *message);
 
 static struct pool *make_pool(struct spawns *all, const struct spawn_conf *conf)
 {
@@ -245,14 +242,14 @@ static struct pool *make_pool(struct spawns *all, const struct spawn_conf *conf)
     *p = (struct pool){.all = all,
                        .text = copy_text(conf->text),
                        .folder = copy_text(mk_str_c(conf->folder)),
-                       .socket = copy_text(conf->target.dial->host),
+                       .unused = {.fn = on_unused},
                        .program = copy_text(mk_str_c(conf->program)),
                        .args = {copy_text(conf->args), conf->args.len},
                        .fd = -1};
     mk_list_init(&p->children);
     mk_list_add(&all->pools, &p->node);
-    bool is_whole = p->text && p->folder && p->socket && p->program && p->args.p;
-    p->fd = is_whole ? open_socket(p) : -ENOMEM;
+    bool is_whole = p->text && p->folder && p->program && p->args.p;
+    p->fd = is_whole ? spawn_socket_open(p->folder) : -ENOMEM;
     if (p->fd >= 0)
         return p;
     mk_log_error("fastcgi: Spawn %.*s: cannot listen at %.*s: %s", MK_STR_ARG(conf->text),
@@ -367,14 +364,25 @@ void spawns_hold(struct spawns *all, const struct spawn_conf *conf, unsigned n_c
     fit_pool(p, n_children);
 }
 
-void spawns_put(struct spawns *all, const struct spawn_conf *conf)
+/* Ends the children of a pool, unless it is held again. */
+static void on_unused(struct mk_message *message)
 {
-    struct pool *p = find_pool(all, conf);
-    bool is_last = !all->holders->next; /* that ends all of them */
-    if (!p || !p->refs || --p->refs || is_last)
+    struct pool *p = MK_CONTAINER_OF(message, struct pool, unused);
+    p->is_posted = false;
+    if (p->refs)
         return;
     fit_pool(p, 0);
     free_unused_pool(p);
+}
+
+/* In a worker_stop, which may begin nothing: a message ends the pool. The last worker ends all of them. */
+void spawns_put(struct spawns *all, const struct spawn_conf *conf)
+{
+    struct pool *p = find_pool(all, conf);
+    if (!p || !p->refs || --p->refs || p->is_posted)
+        return;
+    p->is_posted = true;
+    mk_post(all->loop, &p->unused);
 }
 
 void spawns_end(struct spawns *all, const struct mk_worker *worker)

@@ -4,7 +4,7 @@
  * which is their standard input, as FastCGI says. One that ends is started again, after a delay that grows.
  *
  *     worker_serve ─► spawns_hold ─► pool: socket, children ─► (ends) ─► timer ─► started again
- *     worker_stop  ─► spawns_put  ─► without a hold: SIGTERM, SIGKILL after a time
+ *     worker_stop  ─► spawns_put  ─► without a hold, in the next turn: SIGTERM, SIGKILL after a time
  *
  * Pools are of the process: a reload that leaves the line as it is leaves the children alone. All in the thread of the
  * first worker, of one server of the process.

@@ -4,6 +4,8 @@
  */
 #include "spawn.h"
 
+#include "spawn_socket.h"
+
 #include <monkey/random.h>
 #include <monkey/siphash.h>
 
@@ -73,7 +75,7 @@ static int set_socket(struct spawn_conf *conf, struct mk_arena *arena, struct mk
 {
     const char *runtime = getenv("RUNTIME_DIRECTORY"); /* of systemd, where the user of the server may write */
     char text[PATH_BYTES];
-    int n = snprintf(text, sizeof(text), "unix:%s/monkey-fastcgi-%d-%016" PRIx64 "/socket",
+    int n = snprintf(text, sizeof(text), "unix:%s/" SPAWN_SOCKET_PREFIX "%d-%016" PRIx64 SPAWN_SOCKET_NAME,
                      runtime && runtime[0] == '/' && !strchr(runtime, ':') ? runtime : "/tmp", (int)getpid(),
                      hash_text(conf->args));
     struct mk_str target = mk_arena_dup(arena, mk_str(text, (size_t)n));
@@ -83,7 +85,7 @@ static int set_socket(struct spawn_conf *conf, struct mk_arena *arena, struct mk
     if (err < 0)
         return err;
     struct mk_str path = conf->target.dial->host;
-    conf->folder = mk_arena_dup(arena, mk_str(path.p, path.len - strlen("/socket"))).p;
+    conf->folder = mk_arena_dup(arena, mk_str(path.p, path.len - strlen(SPAWN_SOCKET_NAME))).p;
     return conf->folder ? 0 : -ENOMEM;
 }
 

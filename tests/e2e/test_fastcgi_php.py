@@ -36,6 +36,8 @@ FILES = {
     "big.php": b"<?php for ($i = 0; $i < 20000; $i++) echo str_repeat('x', 1000);",
     "fatal.php": b"<?php nothing();",
     "index.php": b"<?php echo 'front ', $_SERVER['REQUEST_URI'];",
+    "wait.php": b"<?php touch(__DIR__ . '/waiting'); $go = __DIR__ . '/go';"
+    b"while (!file_exists($go)) { usleep(10000); clearstatcache(); } echo 'done';",
     "style.css": b"a file",
 }
 
@@ -310,6 +312,26 @@ def test_spawned_children_stay_over_reloads(spawn):
     conf.write_text(conf.read_text().replace("Children 3", "Children 1"))
     reload(server)
     await_true(lambda: len(server.find_children()) == 1, 60, "one child")
+    with server.connect() as client:
+        assert client.ask("/hello.php").body == b"hello"
+
+
+@needs_cgi
+def test_spawn_that_changes_amid_a_request(spawn):
+    """The children of the former line serve its requests to their end, and end then."""
+    server = spawn(2)
+    before = server.find_children()
+    with server.connect() as slow:
+        slow.send(b"GET /wait.php HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        await_true(lambda: (server.root / "waiting").exists(), 60, "the script")
+        conf = server.conf / "sites" / "default"
+        conf.write_text(conf.read_text().replace('"php-cgi" -n', '"php-cgi" -n -d other.mark=1'))
+        reload(server)
+        await_true(lambda: len(server.find_children() - before) == 2, 60, "the new children")
+        assert before <= server.find_children()
+        (server.root / "go").touch()
+        assert slow.response().body == b"done"
+    await_true(lambda: not server.find_children() & before, 60, "the end of the former children")
     with server.connect() as client:
         assert client.ask("/hello.php").body == b"hello"
 
