@@ -73,6 +73,14 @@ typedef void (*mk_cgi_found_fn)(struct mk_request *req, int err, const struct mk
 MK_API int mk_cgi_lookup(struct mk_request *req, const struct mk_cgi_place *place, enum mk_cgi_find how,
                          struct mk_str path, mk_cgi_found_fn fn, void *ctx);
 
+/* ── requests ── */
+
+/*
+ * Responds to TRACE with 405: an application that sends the request back would show its cookies and logins to scripts
+ * of the client. Returns whether it has.
+ */
+MK_API bool mk_cgi_refuse_method(struct mk_request *req);
+
 /* ── variables ── */
 
 /* A variable that the configuration sets. */

@@ -94,7 +94,8 @@ static struct slots *hold_slots(struct mk_host *host, const struct cgi_conf *con
     mk_buf_adds(&key, conf->match.text);
     mk_buf_addc(&key, '\0');
     mk_buf_adds(&key, conf->root);
-    struct slots *slots = key.err ? NULL : slots_hold(&get_process(host)->slots, mk_buf_str(&key), (unsigned)conf->processes_max);
+    struct slots *slots =
+        key.err ? NULL : slots_hold(&get_process(host)->slots, mk_buf_str(&key), (unsigned)conf->processes_max);
     mk_buf_release(&key);
     return slots;
 }
@@ -227,6 +228,8 @@ static int run_script(struct mk_request *req)
     int err = find_section(mk_request_host_conf(req), path, &section);
     if (err < 0 || !section)
         return err < 0 ? err : MK_DECLINED;
+    if (mk_cgi_refuse_method(req))
+        return 0;
     run_begin(req, thread_of(w->thread), section);
     return 0;
 }

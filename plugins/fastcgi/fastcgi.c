@@ -355,6 +355,8 @@ static int fastcgi_request(struct mk_request *req)
         return err;
     if (!conf)
         return MK_DECLINED;
+    if (mk_cgi_refuse_method(req))
+        return 0;
     if (!conf->split.n)
         return pass_to_application(req, conf);
     const struct recent *recent = get_recent(req);

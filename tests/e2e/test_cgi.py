@@ -134,6 +134,14 @@ def test_no_arguments_of_the_query(cgi):
     assert ask(server, "/cgi/args?-s+--help").body == b"0|"
 
 
+def test_trace(cgi):
+    """A script would send cookies and logins back."""
+    server = cgi({"env": ENVIRONMENT})
+    got = ask(server, "/cgi/env", "Cookie: secret", method="TRACE")
+    assert got.status == 405 and "TRACE" not in got["Allow"] and b"secret" not in got.body
+    server.baseline -= SOCKETS
+
+
 def test_folder_and_interpreter(cgi):
     """The working folder is the script's; an interpreter runs a file without x bit, with its arguments before it."""
     show = "import os, sys\nprint('Content-Type: a/b\\n')\nprint(os.getcwd(), sys.flags.isolated, sys.argv)\n"

@@ -228,6 +228,16 @@ def test_overloaded_server_of_a_group(serve):
         assert first.requests and len(second.requests) == 4
 
 
+def test_trace(php):
+    """The application would send cookies and logins back."""
+    with Application(answer()) as application:
+        with php(application).connect() as client:
+            got = client.ask("/a.php", "Cookie: secret", method="TRACE")
+            assert got.status == 405 and "TRACE" not in got["Allow"]
+            assert client.ask("/a.php", method="OPTIONS").status == 200
+        assert len(application.requests) == 1
+
+
 def test_error_output(php):
     def script(peer):
         peer.request()
