@@ -699,10 +699,10 @@ MK_API void mk_request_decline(struct mk_request *req);
  */
 MK_API int mk_request_allows_path(struct mk_request *req, struct mk_str path);
 /*
- * Tells the same of a program that the caller, `plugin`, would run for the path: other plugins' rules and logins
- * decide, and that the path is that of a program of this plugin is no obstacle. Returns as mk_request_allows_path().
+ * Tells the same of a source that the caller, `plugin`, would run for the path: other plugins' rules and logins decide,
+ * and that the path is that of a source of this plugin is no obstacle. Returns as mk_request_allows_path().
  */
-MK_API int mk_request_allows_program(struct mk_request *req, const struct mk_plugin *plugin, struct mk_str path);
+MK_API int mk_request_allows_source(struct mk_request *req, const struct mk_plugin *plugin, struct mk_str path);
 
 /*
  * Returns the state of `plugin` for the request's host; NULL if it has none, or if the request's head could not be

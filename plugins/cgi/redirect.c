@@ -150,15 +150,24 @@ static int find_section(const struct run *r, const struct section **ret)
     return err;
 }
 
+/* Says why the path of a redirect is not answered. */
+static void refuse_path(struct run *r)
+{
+    if (mk_host_is_source(mk_request_host_conf(r->req), MK_SOURCE_PATH, r->path))
+        refuse(r, 502, "another plugin runs a program for that path: write LocalRedirect Off for such redirects");
+    else
+        refuse(r, 403, "the client may not have that path, or another plugin responds to it");
+}
+
 static void follow(struct run *r)
 {
     const struct section *section;
     int err = find_section(r, &section);
     int allowed = err < 0   ? err
-                  : section ? mk_request_allows_program(r->req, &mk_plugin_cgi, r->path)
+                  : section ? mk_request_allows_source(r->req, &mk_plugin_cgi, r->path)
                             : mk_request_allows_path(r->req, r->path);
     if (allowed <= 0) {
-        refuse(r, 403, "the client may not have that path");
+        refuse_path(r);
         return;
     }
     r->phase = OVER;

@@ -192,7 +192,7 @@ static int check_pages(struct mk_host *host)
     for (const struct maintenance_host *h = mk_host_state(host, &mk_plugin_maintenance); h; h = h->next)
         if (is_source(host, h->conf->page.path)) {
             mk_host_error(host, h->conf, offsetof(struct maintenance_conf, page), 0,
-                          "this page is a program of another plugin, whose source is never sent");
+                          "this page is a program of another plugin, and never sent");
             err = -EINVAL;
         }
     return err;

@@ -582,6 +582,17 @@ def test_local_redirects(cgi):
     wait_no_scripts(server)
 
 
+def test_local_redirect_to_another_plugin(cgi):
+    """It is not followed, and the log says why."""
+    if not (build.PLUGINS / "fastcgi.so").exists():
+        pytest.skip("this preset has no plugin fastcgi")
+    text = section("FASTCGI", {"Match": "*.php", "To": "127.0.0.1:1"})
+    scripts = {"php": "#!/bin/sh\nprintf 'Location: /a.php\\n\\n'\n"}
+    server = cgi(scripts, text=text, LocalRedirect="On")
+    assert ask(server, "/cgi/php").status == 502
+    server.wait_log("is not followed: another plugin runs a program for that path")
+
+
 # ── the server ──
 
 

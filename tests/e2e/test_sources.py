@@ -370,7 +370,7 @@ def test_send_file(start, site, protocol, header, name):
         assert b"secret" not in got.body
         assert (got.status, got.body == b"page\n") == ((200, True) if name == "page.txt" else (404, False))
         if name != "page.txt":
-            server.wait_log("it is a program of another plugin, whose source is never sent")
+            server.wait_log("it is a program of another plugin, and never sent")
 
 
 @pytest.fixture

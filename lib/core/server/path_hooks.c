@@ -53,7 +53,7 @@ int mk_request_allows_path(struct mk_request *req, struct mk_str path)
     return ask_plugins(req, g, NULL, path);
 }
 
-int mk_request_allows_program(struct mk_request *req, const struct mk_plugin *plugin, struct mk_str path)
+int mk_request_allows_source(struct mk_request *req, const struct mk_plugin *plugin, struct mk_str path)
 {
     const struct mk_generation *g = mk_worker_generation(req->worker);
     const struct mk__handler *handler;

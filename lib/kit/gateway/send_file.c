@@ -91,7 +91,7 @@ static int open_named(const struct lookup *l, uint64_t cached)
 static const char *describe_error(int err)
 {
     return err == -EXDEV     ? "it is not below a folder of SendFile"
-           : err == -ENOEXEC ? "it is a program of another plugin, whose source is never sent"
+           : err == -ENOEXEC ? "it is a program of another plugin, and never sent"
                              : strerror(-err);
 }
 
