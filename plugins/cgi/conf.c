@@ -156,7 +156,9 @@ static void check_section(const struct mk_conf_check *check, void *section)
     struct cgi_conf *conf = section;
     conf->head_limits = (struct mk_cgi_head_limits){(uint16_t)conf->head_bytes_max, CGI_FIELDS_MAX};
     size_t key = conf->script.len ? offsetof(struct cgi_conf, script) : offsetof(struct cgi_conf, root);
-    if (conf->root.len && conf->script.len)
+    if (conf->root.len && strspn(conf->root.p, "/") == conf->root.len)
+        mk_conf_error(check, key, "every file of the machine would be a script: name the folder that has them");
+    else if (conf->root.len && conf->script.len)
         mk_conf_error(check, key, "a section has Root or Script, not both");
     else if ((conf->root.len || conf->script.len) && conf->match.text.p && conf->match.kind != MK_PATTERN_PREFIX &&
              !mk_conf_is_wrong(check, offsetof(struct cgi_conf, match)))
@@ -201,11 +203,14 @@ static int check_root(struct mk_host *host, const struct cgi_conf *conf)
 static int check_program(struct mk_host *host, const struct cgi_conf *conf, size_t key, unsigned nth, const char *path)
 {
     struct stat st;
-    int err = stat(path, &st) < 0 ? errno : S_ISREG(st.st_mode) && st.st_mode & 0111 ? 0 : EACCES;
-    if (err)
-        mk_host_error(host, conf, key, nth, "%s is no program that can be run: %s", path,
-                      err == EACCES ? "it is not executable" : strerror(err));
-    return err ? -EINVAL : 0;
+    const char *problem = stat(path, &st) < 0    ? strerror(errno)
+                          : S_ISDIR(st.st_mode)  ? "it is a folder"
+                          : !S_ISREG(st.st_mode) ? "it is no file"
+                          : !(st.st_mode & 0111) ? "it is not executable"
+                                                 : NULL;
+    if (problem)
+        mk_host_error(host, conf, key, nth, "%s is no program that can be run: %s", path, problem);
+    return problem ? -EINVAL : 0;
 }
 
 int cgi_conf_check_files(struct mk_host *host, const struct cgi_conf *conf)

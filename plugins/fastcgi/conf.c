@@ -26,6 +26,8 @@ static int parse_to(const struct mk_conf_value *value, void *field, struct mk_ar
         return -ENOMEM;
     if (value->n != 1)
         return fail(error, "it takes one server: unix:/PATH, HOST:PORT or the name of a group");
+    if (memmem(text.p, text.len, "://", 3))
+        return fail(error, "it takes unix:/PATH, HOST:PORT or the name of a group, and no URL; HTTP is for [PROXY]");
     return mk_target_parse_address(field, text, "server", arena, error);
 }
 
@@ -84,6 +86,21 @@ static int parse_status(struct fastcgi_try *try, struct mk_str word, struct mk_b
     return 0;
 }
 
+/* Tells whether a path has a segment that no normalized one has: "." or "..". */
+static bool has_dot_segment(struct mk_str path)
+{
+    for (size_t i = 0; i < path.len; i++) {
+        size_t dots = 0;
+        while (i + dots < path.len && path.p[i + dots] == '.')
+            dots++;
+        bool begins = i == 0 || path.p[i - 1] == '/', ends = i + dots == path.len || path.p[i + dots] == '/';
+        if (begins && ends && (dots == 1 || dots == 2))
+            return true;
+        i += dots;
+    }
+    return false;
+}
+
 static int parse_name(struct fastcgi_try *try, struct mk_str word, struct mk_arena *arena, struct mk_buf *error)
 {
     struct mk_str path = MK_STR("$path");
@@ -91,6 +108,8 @@ static int parse_name(struct fastcgi_try *try, struct mk_str word, struct mk_are
     struct mk_str rest = has_path ? mk_str(word.p + path.len, word.len - path.len) : word;
     if (memchr(rest.p, '$', rest.len) || (!has_path && rest.p[0] != '/'))
         return fail(error, "each entry is $path, $path/, a script such as /index.php or $path/index.php, or =STATUS");
+    if (has_dot_segment(rest))
+        return fail(error, "no entry has a segment . or ..");
     *try = (struct fastcgi_try){.kind = FASTCGI_TRY_SCRIPT, .has_path = has_path, .text = mk_arena_dup(arena, rest)};
     if (has_path && !rest.len)
         try->kind = FASTCGI_TRY_FILE;
@@ -120,6 +139,8 @@ static int parse_tries(const struct mk_conf_value *value, void *field, struct mk
 }
 
 /* ── the sections ── */
+
+#define DEFAULT_INDEX "index.php"
 
 #define KEYS(split_default, index_default) \
     MK_CONF_KEY_PATTERN(struct fastcgi_conf, gateway.match, "Match", "/", \
@@ -160,9 +181,9 @@ static int parse_tries(const struct mk_conf_value *value, void *field, struct mk
         MK_GATEWAY_KEYS_BODIES(struct fastcgi_conf, gateway, "On")
 
 static const struct mk_conf_key fastcgi_keys[] = {
-    KEYS(".php", "index.php"),
+    KEYS(".php", DEFAULT_INDEX),
     MK_CONF_KEY_CUSTOM(struct fastcgi_conf, spawn, "Spawn", NULL,
-                       "In place of `To`: a program of FastCGI that the server starts, such as `php-cgi`, with its "
+                       "In place of `To`: a FastCGI program that the server starts, such as `php-cgi`, with its "
                        "arguments. Its processes run as the server's user and accept connections at one socket. One "
                        "that ends is started again.",
                        .unit = "program argument ...", .parse = spawn_parse),
@@ -204,6 +225,17 @@ static void check_tries(const struct mk_conf_check *check, const struct fastcgi_
         mk_conf_error(check, key, "with Split Off all paths are passed on, so that no file can be tried");
 }
 
+/* That of the default is not reported: another Split leaves it without effect. */
+static void check_index(const struct mk_conf_check *check, const struct fastcgi_conf *c)
+{
+    const struct fastcgi_try index = {.has_path = true, .text = c->index};
+    size_t key = offsetof(struct fastcgi_conf, index);
+    if (!c->index.len || mk_str_eq(c->index, MK_STR(DEFAULT_INDEX)) || mk_conf_is_wrong(check, key))
+        return;
+    if (!is_script(c, &index))
+        mk_conf_error(check, key, "\"%.*s\" is no script: Split has no such extension", MK_STR_ARG(c->index));
+}
+
 /* The socket of Spawn is the backend. */
 static void check_backend(const struct mk_conf_check *check, struct fastcgi_conf *c)
 {
@@ -213,7 +245,7 @@ static void check_backend(const struct mk_conf_check *check, struct fastcgi_conf
         mk_conf_error(check, spawn, "To names a server already: one of both is enough");
     else if (!c->gateway.to.text.len && !c->spawn.text.len && !is_wrong)
         mk_conf_error(check, to, "To is missing: it names the server that runs the scripts");
-    if (c->spawn.text.len && !c->children)
+    if (c->spawn.text.len && !c->children && !mk_conf_is_wrong(check, offsetof(struct fastcgi_conf, children)))
         mk_conf_error(check, spawn, "Children is missing: it says how many processes run");
     if (c->children && !c->spawn.text.len && !is_wrong)
         mk_conf_error(check, offsetof(struct fastcgi_conf, children), "there is no Spawn whose processes it counts");
@@ -227,6 +259,8 @@ static void check_section(const struct mk_conf_check *check, void *section)
     if (!mk_conf_is_wrong(check, offsetof(struct fastcgi_conf, split)) &&
         !mk_conf_is_wrong(check, offsetof(struct fastcgi_conf, tries)))
         check_tries(check, c);
+    if (!mk_conf_is_wrong(check, offsetof(struct fastcgi_conf, split)))
+        check_index(check, c);
     if (c->remote_root.len && c->remote_root.p[0] != '/')
         mk_conf_error(check, offsetof(struct fastcgi_conf, remote_root), "it takes an absolute path");
     check_backend(check, c);
@@ -242,17 +276,15 @@ const struct mk_conf_section fastcgi_sections[] = {
                          .size = sizeof(struct fastcgi_conf),
                          .keys = fastcgi_keys,
                          .check = check_section,
-                         .doc =
-                             MK_CONF_DOC("Passes requests to a server of FastCGI, such as php-fpm. The first section "
-                                         "that matches a path is used, as a whole.")},
+                         .doc = MK_CONF_DOC("Passes requests to a FastCGI server, such as php-fpm. The first section "
+                                            "that matches a path is used, as a whole.")},
     [SCGI_SECTION] = {.name = "SCGI",
                       .scope = MK_CONF_SCOPE_HOST,
                       .flags = MK_CONF_REPEAT | MK_CONF_SERVES,
                       .size = sizeof(struct fastcgi_conf),
                       .keys = scgi_keys,
                       .check = check_section,
-                      .doc =
-                          MK_CONF_DOC("Passes requests to a server of SCGI. The first section that matches a path is "
-                                      "used, as a whole; sections [FASTCGI] come first.")},
+                      .doc = MK_CONF_DOC("Passes requests to an SCGI server. The first section that matches a path is "
+                                         "used, as a whole; sections [FASTCGI] come first.")},
     {0},
 };

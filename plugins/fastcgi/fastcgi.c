@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * fastcgi: passes requests to servers of FastCGI and SCGI, such as php-fpm. This file has the hooks.
+ * fastcgi: passes requests to FastCGI and SCGI servers, such as php-fpm. This file has the hooks.
  */
 #include <monkey/command.h>
 #include <monkey/inspect.h>
@@ -164,14 +164,60 @@ static int check_group(struct mk_host *host, const struct fastcgi_conf *conf)
     return -EINVAL;
 }
 
+/* Returns the section of a host before `end` that has the same Spawn with another number of children; NULL: none. */
+static const struct fastcgi_conf *find_other_number(struct mk_host *host, const struct fastcgi_conf *conf,
+                                                    const struct fastcgi_conf *end)
+{
+    const struct mk_conf_section *section = &fastcgi_sections[FASTCGI_SECTION];
+    const struct fastcgi_conf *c = mk_host_conf(host, section);
+    while (c && c != end && (c->children == conf->children || !mk_str_eq(c->spawn.args, conf->spawn.args)))
+        c = mk_host_conf_next(host, section, c);
+    return c == end ? NULL : c;
+}
+
+/* Sections with the same Spawn share its processes. Returns 0 or -EINVAL. */
+static int check_children(struct mk_host *host, const struct fastcgi_conf *conf)
+{
+    const struct fastcgi_conf *other = NULL;
+    struct mk_host *h = mk_generation_first_host(mk_host_generation(host));
+    if (!conf->spawn.text.len || !conf->children)
+        return 0;
+    for (; h != host && !other; h = mk_host_next(h))
+        other = find_other_number(h, conf, NULL);
+    if (!other)
+        other = find_other_number(host, conf, conf);
+    if (other)
+        mk_host_error(host, conf, offsetof(struct fastcgi_conf, children), 0,
+                      "a section before this one has the same Spawn with Children %d: they share its processes",
+                      (int)other->children);
+    return other ? -EINVAL : 0;
+}
+
+/* Sections [FASTCGI] come first: warns of one of [SCGI] whose paths another one has. */
+static void warn_of_order(struct mk_host *host, const struct fastcgi_conf *conf)
+{
+    const struct mk_conf_section *section = &fastcgi_sections[FASTCGI_SECTION];
+    const struct fastcgi_conf *c = mk_host_conf(host, section);
+    while (c && !mk_pattern_covers(&c->gateway.match, &conf->gateway.match))
+        c = mk_host_conf_next(host, section, c);
+    if (c)
+        mk_host_warn(host, conf, offsetof(struct fastcgi_conf, gateway.match), 0,
+                     "no request gets here: a section [FASTCGI] has Match %.*s, and those come before [SCGI]",
+                     MK_STR_ARG(c->gateway.match.text));
+}
+
 static int check_sections(struct mk_host *host, const struct mk_conf_section *section)
 {
     int err = mk_host_check_patterns(host, section, offsetof(struct fastcgi_conf, gateway.match));
     for (const struct fastcgi_conf *conf = mk_host_conf(host, section); conf;
          conf = mk_host_conf_next(host, section, conf)) {
         int checked = check_group(host, conf);
+        if (checked == 0)
+            checked = check_children(host, conf);
         err = err == 0 ? checked : err;
         warn_of_socket(host, conf);
+        if (section == &fastcgi_sections[SCGI_SECTION])
+            warn_of_order(host, conf);
     }
     return err;
 }
@@ -435,13 +481,13 @@ static int list_backends(struct mk_command_call *call)
 static const struct mk_command commands[] = {
     {.name = "fastcgi",
      .arguments = "",
-     .help = "the servers of FastCGI and SCGI, with what is counted of each",
+     .help = "the FastCGI and SCGI servers, with what is counted of each",
      .run = list_backends},
     {0},
 };
 
 MK_PLUGIN(fastcgi) = {
-    MK_PLUGIN_HEAD("fastcgi", "2.0.0", "passes requests to servers of FastCGI and SCGI"),
+    MK_PLUGIN_HEAD("fastcgi", "2.0.0", "passes requests to FastCGI and SCGI servers"),
     .flags = MK_PLUGIN_STATE_NEEDED,
     .sections = fastcgi_sections,
     .start = start_process,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Writes requests: records of FastCGI, or a netstring of SCGI, with the variables of RFC 3875.
+ * Writes requests: FastCGI records, or an SCGI netstring, with the variables of RFC 3875.
  */
 #ifndef FASTCGI_REQUEST_H
 #define FASTCGI_REQUEST_H

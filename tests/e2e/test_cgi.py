@@ -389,6 +389,9 @@ def test_sources_are_never_sent(serve, tmp_path):
         assert got.status in (403, 404) and b"printf" not in got.body, target
 
 
+LINKS = {"SymLink": "Inside"}
+
+
 def swap(link, target):
     """Has a symbolic link name another folder, in one step."""
     new = link.parent / "new"
@@ -408,7 +411,7 @@ def test_release_of_a_document_root(serve, tmp_path):
         (folder / "notes.txt").symlink_to("cgi-bin/env")
     current = tmp_path / "current"
     current.symlink_to("1")
-    server = serve({"Workers": 2}, root=current, text=cgi_section(None, Match="/cgi-bin"))
+    server = serve({"Workers": 2}, root=current, host=LINKS, text=cgi_section(None, Match="/cgi-bin"))
     server.baseline += SOCKETS
     for release in "12":
         wanted = (str(tmp_path / release / "cgi-bin/env"), str(tmp_path / release))
@@ -425,9 +428,10 @@ def test_release_of_a_root(serve, tmp_path):
     (root / "notes.txt").symlink_to("2/env")
     current = root / "current"
     current.symlink_to("1")
-    server = serve({"Workers": 2}, root=root, text=cgi_section(current))
+    server = serve({"Workers": 2}, root=root, host=LINKS, text=cgi_section(current))
     server.baseline += SOCKETS
     assert ask_for_files(server, "/cgi/env") == (str(root / "1/env"), str(root / "1"))
+    assert ask(server, "/2/env").status == 200
     assert ask(server, "/notes.txt").status == 200
     swap(current, "2")
     assert ask_for_files(server, "/cgi/env") == (str(root / "2/env"), str(root / "2"))
@@ -740,7 +744,10 @@ def test_scripts_of_users(serve, tmp_path):
         ({"Interpreter": "py /bin/sh"}, "it takes an extension, a program"),
         ({"Interpreter": ".py python3"}, "the program is an absolute path"),
         ({"Interpreter": [".py /bin/sh", ".py /bin/sh"]}, "a line before this one has the same extension"),
+        ({"Interpreter": ".py /etc"}, "/etc is no program that can be run: it is a folder"),
+        ({"Root": "/"}, "every file of the machine would be a script"),
         ({"Limits": "memory=256"}, "is no limit"),
+        ({"Limits": "memory=256M cpu=1s memory=1G"}, "memory is set twice"),
         ({"Env": "A-B c"}, "it takes a name"),
         ({"Env": "A $nono"}, "requests have no variable"),
         ({"MaxProcesses": 0}, "MaxProcesses"),

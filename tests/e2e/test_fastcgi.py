@@ -578,14 +578,15 @@ def test_sources_of_an_application(php):
     names = ("app.py", "app.py.bak", "app.py.gz", "app.py~", "sub/b.py.old", ".app.py.swp")
     files = {name: b"import secret" for name in names} | {"file.txt": b"a file"}
     with Application(scgi_echo) as application:
-        server = php(application, {"Match": "*.py"}, name="SCGI", files=files)
+        server = php(application, {"Match": "*.py"}, name="SCGI", files=files, host={"SymLink": "Inside"})
         (server.root / "link.txt").symlink_to("app.py")
+        (server.root / "good.txt").symlink_to("file.txt")
         with server.connect() as client:
-            assert client.ask("/app.py").body.startswith(b"/")
+            assert client.ask("/app.py").body == b"\n/app.py\nGET\n"
             for target in (*(f"/{name}" for name in names[1:]), "/link.txt"):
                 got = client.ask(target)
                 assert got.status in (403, 404) and b"secret" not in got.body, target
-            assert client.ask("/file.txt").body == b"a file"
+            assert client.ask("/file.txt").body == client.ask("/good.txt").body == b"a file"
 
 
 def test_file_of_an_application_for_all_paths(php):
@@ -651,6 +652,10 @@ MISTAKES = {
     "tries": ("Split has no such extension", {"TryFiles": "$path /index.html"}),
     "status": ("the last entry", {"TryFiles": "=404 /index.php"}),
     "entry": ("each entry is", {"TryFiles": "$uri /index.php"}),
+    "other index": ("Split has no such extension", {"Index": "index.html"}),
+    "dots": ("no entry has a segment", {"TryFiles": "$path/../index.php"}),
+    "more dots": ("no entry has a segment", {"TryFiles": "/a/./index.php"}),
+    "url": ("no URL; HTTP is for [PROXY]", {"To": "http://127.0.0.1:9000"}),
     "off": ("no file can be tried", {"Split": "Off", "TryFiles": "$path"}),
     "root": ("an absolute path", {"RemoteRoot": "srv"}),
     "params": ("a name", {"Params": "1X y"}),
@@ -669,6 +674,37 @@ def test_mistake(tmp_path, site_root, mistake):
     checked = run("-t", "-c", write_config(tmp_path / "conf", site_root, text=section("FASTCGI", keys)))
     assert checked.returncode != 0
     assert re.search(rf"sites/default:\d+.*{re.escape(sentence)}", checked.stdout + checked.stderr), checked
+
+
+def check_config(tmp_path, site_root, text):
+    checked = run("-t", "-c", write_config(tmp_path / "conf", site_root, text=text))
+    return checked.returncode, checked.stdout + checked.stderr
+
+
+def test_no_children(tmp_path, site_root):
+    """One sentence, which is about the number."""
+    code, text = check_config(tmp_path, site_root, section("FASTCGI", {"Spawn": "/bin/true", "Children": 0}))
+    assert code != 0 and re.search(r"sites/default:\d+:\d+: error: \"Children\" wants a number", text), text
+    assert "is missing" not in text
+
+
+def test_spawn_with_two_numbers(tmp_path, site_root):
+    one = {"Match": "/a", "Spawn": "/bin/true -x", "Children": 2}
+    same = section("FASTCGI", one) + section("FASTCGI", {**one, "Match": "/b"})
+    assert check_config(tmp_path, site_root, same)[0] == 0
+    code, text = check_config(tmp_path, site_root, same + section("FASTCGI", {**one, "Match": "/c", "Children": 3}))
+    assert code != 0 and "the same Spawn with Children 2: they share its processes" in text, text
+    assert len(re.findall("share its processes", text)) == 1
+
+
+@pytest.mark.parametrize("match, warns", [(None, True), ("/", True), ("/a", True), ("/b", False)])
+def test_section_without_requests(tmp_path, site_root, match, warns):
+    """[SCGI] behind a [FASTCGI] that has all of its paths."""
+    keys = {"Match": match} if match else {}
+    text = section("SCGI", {"Match": "/a/x", "To": "127.0.0.1:1"}) + fastcgi_section("127.0.0.1:1", **keys)
+    code, text = check_config(tmp_path, site_root, text)
+    found = re.search(r"sites/default:\d+.*no request gets here: a section \[FASTCGI\]", text)
+    assert code == 0 and bool(found) == warns, text
 
 
 @pytest.mark.concurrent

@@ -61,11 +61,15 @@ static int read_word(struct mk_str word, struct mk_child_limits *limits, struct 
         return -EINVAL;
     }
     uint64_t *value = (uint64_t *)((char *)limits + row->offset);
-    if (*value || !read_number(mk_str(equals + 1, word.len - n - 1), row, value)) {
+    if (*value) {
+        mk_buf_addf(error, "%s is set twice", row->name.p);
+        return -EINVAL;
+    }
+    if (!read_number(mk_str(equals + 1, word.len - n - 1), row, value)) {
         mk_buf_addf(error, "\"%.*s\" is no limit: %s", MK_STR_ARG(word),
-                    row->unit == UNIT_BYTES     ? "it takes a size of at least 1M once, such as memory=256M"
-                    : row->unit == UNIT_SECONDS ? "it takes a time of up to a day once, such as cpu=30s"
-                                                : "it takes a number once, such as processes=32; files=4 at least");
+                    row->unit == UNIT_BYTES     ? "it takes a size of at least 1M, such as memory=256M"
+                    : row->unit == UNIT_SECONDS ? "it takes a time of up to a day, such as cpu=30s"
+                                                : "it takes a number, such as processes=32; files=4 at least");
         return -EINVAL;
     }
     return 0;

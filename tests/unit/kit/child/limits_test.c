@@ -55,3 +55,16 @@ TEST(mistakes)
         if (parse(rows[i], &l) != -EINVAL)
             fail_msg("%s", rows[i]);
 }
+
+/* The message names what is wrong, and not the form of the value. */
+TEST(a_limit_that_is_set_twice)
+{
+    char storage[256];
+    const struct mk_str words[] = {MK_STR("cpu=1s"), MK_STR("cpu=2s")};
+    const struct mk_conf_value value = {.text = MK_STR("cpu=1s cpu=2s"), .words = words, .n = 2};
+    struct mk_child_limits limits = {0};
+    struct mk_buf error;
+    mk_buf_init_fixed(&error, storage, sizeof(storage));
+    assert_int_equal(mk_child_parse_limits(&value, &limits, NULL, &error), -EINVAL);
+    assert_str_equal(mk_buf_str(&error), "cpu is set twice");
+}
