@@ -203,9 +203,9 @@ struct mk_cgi_stderr {
 };
 
 /*
- * Takes bytes and logs the lines that are complete, each cut at MK_CGI_STDERR_LINE_BYTES. The log escapes them. Above
- * MK_CGI_STDERR_LINES_MAX lines, and above MK_CGI_STDERR_THREAD_LINES_MAX lines of a thread in ten seconds, lines are
- * only counted.
+ * Takes bytes and logs the lines that are complete, each cut at MK_CGI_STDERR_LINE_BYTES; the log escapes them. Lines
+ * of blanks and control bytes are left out. Above MK_CGI_STDERR_LINES_MAX lines, and above
+ * MK_CGI_STDERR_THREAD_LINES_MAX lines of a thread in ten seconds, lines are only counted.
  */
 MK_API void mk_cgi_stderr_add(struct mk_cgi_stderr *s, struct mk_str bytes);
 /* Logs a last line without an end, and the number of lines that were left out. */

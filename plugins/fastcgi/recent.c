@@ -4,12 +4,13 @@
  */
 #include "recent.h"
 
+#include <monkey/siphash.h>
+
+/* A path that a client chooses for the slot of another one costs that a search, so the hash needs no key. */
 static size_t get_slot(struct mk_str path)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (size_t i = 0; i < path.len; i++)
-        hash = (hash ^ (unsigned char)path.p[i]) * UINT64_C(0x100000001b3);
-    return (hash ^ hash >> 32) % RECENT_SLOTS;
+    static const uint64_t key[2];
+    return mk_siphash(key, path.p, path.len) % RECENT_SLOTS;
 }
 
 const struct fastcgi_script *recent_find(const struct recent *r, const struct fastcgi_conf *conf, struct mk_str path,

@@ -26,7 +26,17 @@ static void renew_rate(const struct mk_cgi_stderr *s)
     *s->rate = (struct mk_cgi_stderr_rate){.since_ms = now + !now};
 }
 
-static void end_line(struct mk_cgi_stderr *s)
+/* Tells whether a line has more than blanks and control bytes, of which nothing would be left in the log. */
+static bool has_text(struct mk_str line)
+{
+    size_t i = 0;
+    while (i < line.len && ((unsigned char)line.p[i] <= ' ' || line.p[i] == 0x7f))
+        i++;
+    return i < line.len;
+}
+
+/* Writes the line, or counts it above a limit. */
+static void take_line(struct mk_cgi_stderr *s)
 {
     renew_rate(s);
     if (s->lines == MK_CGI_STDERR_LINES_MAX) {
@@ -38,6 +48,12 @@ static void end_line(struct mk_cgi_stderr *s)
         s->rate->lines++;
         write_line(s, mk_str(s->line, s->len));
     }
+}
+
+static void end_line(struct mk_cgi_stderr *s)
+{
+    if (has_text(mk_str(s->line, s->len)))
+        take_line(s);
     s->len = 0;
     s->is_cut = false;
 }

@@ -46,6 +46,16 @@ static struct mk_cgi_stderr make_stderr(void)
     return (struct mk_cgi_stderr){.prefix = "p", .loop = &fixture.loop, .rate = &rate};
 }
 
+/* Lines of which the log would show nothing. */
+TEST(lines_without_text, open_log, close_log)
+{
+    struct mk_cgi_stderr s = make_stderr();
+    mk_cgi_stderr_add(&s, MK_STR("\x1b\n \t\n\0\0\n\x7f\x01\r\none\n\x1bx\n \x02"));
+    mk_cgi_stderr_end(&s);
+    assert_string_equal(logged, "p: one|p: \\x1bx|");
+    assert_int_equal(s.lines, 2);
+}
+
 TEST(pieces, open_log, close_log)
 {
     const struct mk_str text = MK_STR("one\ntwo\r\n\n\r\nthree\x1b[1m\nfour");
