@@ -161,6 +161,21 @@ MK_API int mk_cgi_head_parse(struct mk_cgi_head *h, struct mk_field *fields, str
 /* Returns a sentence about an error of mk_cgi_head_parse(), for the log; a literal. */
 MK_API const char *mk_cgi_head_error(int err);
 
+/* A CGI head in the place of an HTTP head. Zeros at first. */
+struct mk_cgi_response {
+    struct mk_cgi_head head;
+    struct mk_cgi_head_limits limits;
+    const char *fault; /* mk_cgi_head_error() of what is wrong; NULL: nothing */
+};
+
+/*
+ * Parses a head as mk_response_parser_head() does an HTTP head, with its limits, and sets the fields of `p`: its other
+ * functions continue with the body. `r` may have moved since the last call.
+ * Returns 0, MK_AGAIN, -EINVAL or -EMSGSIZE. Errors are final.
+ */
+MK_API int mk_cgi_parse_response(struct mk_cgi_response *r, struct mk_response_parser *p, struct mk_field *fields,
+                                 struct mk_str head);
+
 /*
  * Finds a redirect that the server may follow itself: a path of this server in Location, without Status (RFC 3875
  * section 6.2.2).

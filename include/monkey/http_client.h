@@ -27,6 +27,20 @@ enum {
     MK_HTTP_CLIENT_BODY_BYTES_MAX = 16 << 20,
 };
 
+/*
+ * What a server has around its responses, if it does not speak HTTP: a protocol whose responses have a head with fields
+ * and a body. `state` is that of the options.
+ */
+struct mk_http_client_codec {
+    /*
+     * Takes what the protocol has around the response out of `*len` bytes, in place; `*len` becomes what is left.
+     * Returns 0 (more follows), 1 (the response has ended) or -errno.
+     */
+    int (*unwrap)(void *state, char *bytes, size_t *len);
+    /* Reads a head in place of mk_response_parser_head(), and returns as that; it sets the fields of the parser. */
+    int (*parse_head)(void *state, struct mk_response_parser *p, struct mk_field *fields, struct mk_str head);
+};
+
 struct mk_http_client_options {
     const struct mk_dial_target *target; /* must stay until the end */
     /* How the connection carries its bytes; NULL: mk_transport_plain. Other ones need the worker of the loop. */
@@ -38,9 +52,11 @@ struct mk_http_client_options {
      * Without a head nothing is sent: the response is that the connection, and its handshake, are there.
      */
     struct mk_str head, body;
-    uint32_t timeout_ms;     /* for everything; 0: MK_HTTP_CLIENT_TIMEOUT_MS */
-    uint16_t head_bytes_max; /* of one head of the response; 0: MK_HTTP_CLIENT_HEAD_BYTES */
-    uint16_t fields_max;     /* 0: MK_HTTP_CLIENT_FIELDS */
+    const struct mk_http_client_codec *codec; /* NULL: HTTP/1.1 */
+    void *codec_state;                        /* as the codec says; must stay until the end */
+    uint32_t timeout_ms;                      /* for everything; 0: MK_HTTP_CLIENT_TIMEOUT_MS */
+    uint16_t head_bytes_max;                  /* of one head of the response; 0: MK_HTTP_CLIENT_HEAD_BYTES */
+    uint16_t fields_max;                      /* 0: MK_HTTP_CLIENT_FIELDS */
     /*
      * What is kept of the body: the exchange ends when that is there. 0: the body is not wanted, and the exchange ends
      * with the head. At most MK_HTTP_CLIENT_BODY_BYTES_MAX.
@@ -69,6 +85,8 @@ struct mk_http_client;
  *   - -EPIPE, -ECONNRESET: the connection has ended before the response was complete.
  *   - -EINVAL, -EPROTO: the response is malformed, or switches to a protocol that was not asked for.
  *   - -EMSGSIZE: a head above a limit. -ELOOP: too many interim responses. -ENOMEM. Those of the transport.
+ *   - -EFBIG: too many bytes that a codec takes out.
+ *   - -EUSERS, -ENOPROTOOPT and others of the codec: the server refuses the request.
  */
 typedef void (*mk_http_client_fn)(struct mk_http_client *client, const struct mk_http_response *response);
 
@@ -89,9 +107,11 @@ struct mk_http_client {
     struct mk_buf in;        /* the head, then what is kept of the body */
     struct mk_field *fields; /* NULL: not allocated */
     size_t sent;
-    uint8_t state;     /* 0: not in progress */
-    uint8_t n_interim; /* responses of 1xx */
-    bool has_failed;   /* a call of the transport */
+    uint32_t framing_bytes; /* of the codec */
+    uint8_t state;          /* 0: not in progress */
+    uint8_t n_interim;      /* responses of 1xx */
+    bool has_failed;        /* a call of the transport */
+    bool has_ended;         /* the response, by the codec */
 };
 
 /*

@@ -3,7 +3,8 @@
 # that a plugin calls its own copy. Programs that embed the server find cookies and routes in libmonkey.
 set(sources client_table/client_table.c cookie/cookie.c json/json.c log_limit/log_limit.c
     open_file/open_file.c request_job/request_job.c routes/routes.c)
-set(folders cgi child gateway http_client source spool status_set store target threads upstream variables watched)
+set(folders cgi child fastcgi gateway http_client source spool status_set store target threads upstream variables
+    watched)
 if(MK_WEBSOCKET)
     list(APPEND folders websocket)
 endif()

@@ -4,7 +4,7 @@
  */
 #include "request.h"
 
-#include "record.h"
+#include <monkey/fastcgi.h>
 
 #include <errno.h>
 #include <inttypes.h>
@@ -36,52 +36,27 @@ static int get_result(const struct mk_buf *out, int err)
 
 /* ── FastCGI ── */
 
-static void add_header(struct mk_buf *out, enum fcgi_type type, size_t len)
-{
-    char header[FCGI_HEADER_BYTES];
-    fcgi_record_write_header(header, type, len);
-    mk_buf_add(out, header, sizeof(header));
-}
-
-static int add_pair(struct mk_str name, struct mk_str value, void *ctx)
-{
-    char lengths[FCGI_NAME_LENGTHS_MAX];
-    struct mk_buf *out = ctx;
-    mk_buf_add(out, lengths, fcgi_record_write_lengths(lengths, name.len, value.len));
-    mk_buf_adds(out, name);
-    mk_buf_adds(out, value);
-    return 0;
-}
-
 int request_write_fastcgi(const struct mk_gateway_call *c, const struct mk_gateway_body *body, struct mk_buf *out)
 {
-    enum { ROLE_RESPONDER = 1, KEEP_CONN = 1 };
-    const char begin[] = {0, ROLE_RESPONDER, c->conf->keep_alive ? KEEP_CONN : 0, 0, 0, 0, 0, 0};
     const struct mk_cgi_params params = get_params(c, body);
     memset(c->state, 0, c->protocol->state_bytes);
-    add_header(out, FCGI_BEGIN_REQUEST, sizeof(begin));
-    mk_buf_add(out, begin, sizeof(begin));
-    size_t at = out->len;
-    add_header(out, FCGI_PARAMS, 0); /* its length is not known yet */
-    int err = mk_cgi_write_variables(c->req, &params, add_pair, out);
-    size_t len = out->len - at - FCGI_HEADER_BYTES;
-    if (err < 0 || out->err || len > UINT16_MAX)
-        return get_result(out, err < 0 ? err : -ENOBUFS);
-    fcgi_record_write_header(out->data + at, FCGI_PARAMS, len);
-    add_header(out, FCGI_PARAMS, 0);
+    size_t at = mk_fastcgi_begin(out, c->conf->keep_alive);
+    int err = mk_cgi_write_variables(c->req, &params, mk_fastcgi_add_pair, out);
+    if (err == 0)
+        err = mk_fastcgi_end_params(out, at);
     if (body->kind == MK_GATEWAY_BODY_NONE)
-        add_header(out, FCGI_STDIN, 0);
-    return get_result(out, 0);
+        mk_fastcgi_add_header(out, MK_FASTCGI_STDIN, 0);
+    return get_result(out, err);
 }
 
 static size_t begin_stdin(char to[MK_GATEWAY_FRAME_BYTES], size_t len)
 {
-    fcgi_record_write_header(to, FCGI_STDIN, len);
-    return FCGI_HEADER_BYTES;
+    mk_fastcgi_write_header(to, MK_FASTCGI_STDIN, len);
+    return MK_FASTCGI_HEADER_BYTES;
 }
 
 const struct mk_gateway_frames request_stdin = {
-    .piece_max = FCGI_CONTENT_MAX,
+    .piece_max = MK_FASTCGI_CONTENT_MAX,
     .begin = begin_stdin,
     .piece_end = MK_STR_INIT(""),
     .body_end = MK_STR_INIT("\1\5\0\1\0\0\0\0"), /* FCGI_STDIN without content */

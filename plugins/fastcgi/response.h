@@ -6,20 +6,14 @@
 #ifndef FASTCGI_RESPONSE_H
 #define FASTCGI_RESPONSE_H
 
-#include "record.h"
-
-#include <monkey/cgi.h>
+#include <monkey/fastcgi.h>
 #include <monkey/gateway.h>
 
 /* What is kept of a response, of mk_gateway_call.state. Zeros at first. */
 struct fastcgi_response {
-    struct mk_cgi_head head;
-    struct mk_cgi_head_limits limits;
-    struct fcgi_reader reader;
-    uint8_t end[FCGI_END_BYTES]; /* of FCGI_END_REQUEST */
-    uint8_t end_len;
-    bool is_kept;      /* the connection, by both sides */
-    const char *fault; /* what is wrong behind an error, as a part of a sentence; NULL: see describe_fault() */
+    struct mk_cgi_response head;
+    struct mk_fastcgi_decoder decoder;
+    bool is_kept; /* the connection, by both sides */
     struct mk_cgi_stderr error_output;
 };
 

@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 2 || size > BYTES_MAX)
         return 0;
     for (size_t i = 1; i + 1 < size; i++) /* without lines of error output, which need a loop */
-        if (data[i] == 1 && data[i + 1] == FCGI_STDERR)
+        if (data[i] == 1 && data[i + 1] == MK_FASTCGI_STDERR)
             return 0;
     unwrap((const char *)data + 1, size - 1, BYTES_MAX, &whole);
     unwrap((const char *)data + 1, size - 1, data[0] + 1u, &pieces);

@@ -14,7 +14,12 @@
 #include <sys/epoll.h>
 
 enum { IDLE, DIAL, HANDSHAKE, SEND, HEAD, BODY };
-enum { READ_BYTES = 4096, INTERIM_MAX = 16, ERROR_BYTES = 512 };
+enum {
+    READ_BYTES = 4096,
+    INTERIM_MAX = 16,
+    ERROR_BYTES = 512,
+    FRAMING_BYTES_MAX = 1 << 20, /* of a codec, which may have other output in it */
+};
 
 static const struct mk_chunked_limits chunked_limits = {.line_bytes_max = 1024,
                                                         .ext_bytes_total_max = 16384,
@@ -34,6 +39,9 @@ static const struct {
     {-EMSGSIZE, "the head of the response is too long"},
     {-ELOOP, "the server sends too many interim responses"},
     {-ENOMEM, "there is no memory for the response"},
+    {-EFBIG, "the server sends too much besides the response"},
+    {-EUSERS, "the server is overloaded"},
+    {-ENOPROTOOPT, "the server does not take such requests"},
 };
 
 static const char *find_phrase(int err)
@@ -189,7 +197,7 @@ static int send_request(struct mk_http_client *c)
 /* ── the response ── */
 
 /* Appends what has come. Returns the number of bytes, 0 at the end, or -errno. */
-static ssize_t receive(struct mk_http_client *c)
+static ssize_t read_bytes(struct mk_http_client *c)
 {
     int err = mk_buf_reserve(&c->in, READ_BYTES);
     if (err < 0)
@@ -202,11 +210,45 @@ static ssize_t receive(struct mk_http_client *c)
     return n;
 }
 
+/* Takes what a codec has around the response out of the last `n` bytes. Returns how many are left, or -errno. */
+static ssize_t unwrap(struct mk_http_client *c, size_t n)
+{
+    size_t at = c->in.len - n, left = n;
+    int r = c->options.codec->unwrap(c->options.codec_state, c->in.data + at, &left);
+    if (r < 0)
+        return r;
+    c->has_ended = r > 0;
+    c->in.len = at + left;
+    c->framing_bytes += (uint32_t)(n - left);
+    return c->framing_bytes > FRAMING_BYTES_MAX ? -EFBIG : (ssize_t)left;
+}
+
+/* Appends what has come of the response. Returns the number of bytes, 0 at its end, or -errno. */
+static ssize_t receive(struct mk_http_client *c)
+{
+    ssize_t n = 0;
+    while (n == 0 && !c->has_ended) {
+        n = read_bytes(c);
+        if (n < 0 || !c->options.codec)
+            return n;
+        n = n == 0 ? -EPIPE : unwrap(c, (size_t)n);
+    }
+    return n;
+}
+
+static int parse_head(struct mk_http_client *c)
+{
+    const struct mk_http_client_codec *codec = c->options.codec;
+    struct mk_str in = mk_buf_str(&c->in);
+    return codec ? codec->parse_head(c->options.codec_state, &c->parser, c->fields, in)
+                 : mk_response_parser_head(&c->parser, c->fields, in);
+}
+
 /* Takes heads out of what was read. Returns 0 (the last one is complete), MK_AGAIN or -errno. */
 static int take_heads(struct mk_http_client *c)
 {
     for (;;) {
-        int r = mk_response_parser_head(&c->parser, c->fields, mk_buf_str(&c->in));
+        int r = parse_head(c);
         if (r != 0 || c->parser.status >= 200)
             return r;
         if (c->parser.status == 101)

@@ -20,6 +20,7 @@
 #include <monkey/embed.h>
 #include <monkey/epoch.h>
 #include <monkey/escape.h>
+#include <monkey/fastcgi.h>
 #include <monkey/file.h>
 #include <monkey/file_cache.h>
 #include <monkey/gateway.h>

@@ -5,7 +5,7 @@
  */
 #include "core/net/dial_fixture.h"
 
-#include <monkey/http_client.h>
+#include <monkey/fastcgi.h>
 
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -305,6 +305,70 @@ TEST(started_again_in_the_callback, open_all, close_all)
     calls = 0;
     reply(RESPONSE, strlen(RESPONSE));
     expect_body("hello", true);
+}
+
+/* ── another protocol ── */
+
+#define OUT(text, length) "\1\6\0\1\0" length "\0\0" text
+#define OOPS "\1\7\0\1\0\4\0\0oops"
+#define END "\1\3\0\1\0\10\0\0\0\0\0\0\0\0\0\0"
+#define PONG OUT("A: b\n\n", "\6") OOPS OUT("pong", "\4")
+
+static void connect_fastcgi(void)
+{
+    static struct mk_fastcgi_response state;
+    state = (struct mk_fastcgi_response){0};
+    options.codec = &mk_fastcgi_codec;
+    options.codec_state = &state;
+    connect_peer();
+    expect(REQUEST);
+}
+
+TEST(a_response_of_fastcgi, open_all, close_all)
+{
+    static const char all[] = PONG END;
+    for (size_t size = 1; size < sizeof(all); size += 7) {
+        connect_fastcgi();
+        for (size_t at = 0; at + 1 < sizeof(all); at += size) {
+            assert_int_equal(calls, 0);
+            reply(all + at, sizeof(all) - 1 - at < size ? sizeof(all) - 1 - at : size);
+        }
+        expect_body("pong", true);
+        close_peer();
+    }
+    options.body_bytes_max = 0;
+    connect_fastcgi();
+    reply(all, sizeof(OUT("A: b\n\n", "\6")) - 1);
+    expect_body("", false);
+}
+
+TEST(failures_of_fastcgi, open_all, close_all)
+{
+    static const char overloaded[] = "\1\3\0\1\0\10\0\0\0\0\0\0\2\0\0\0";
+    connect_fastcgi();
+    reply(overloaded, sizeof(overloaded) - 1);
+    expect_error(-EUSERS, "the server is overloaded");
+    connect_fastcgi();
+    reply(END, sizeof(END) - 1); /* without a head */
+    expect_error(-EPIPE, "the connection was closed before the response was complete");
+    connect_fastcgi();
+    reply(PONG, sizeof(PONG) - 1);
+    close_peer();
+    expect_error(-EPIPE, "the connection was closed before the response was complete");
+    connect_fastcgi();
+    reply("HTTP/1.1 400 Bad\r\n", 18);
+    expect_error(-EINVAL, "the response is malformed");
+}
+
+/* Error output that does not end may not keep the loop. */
+TEST(too_much_around_a_response, open_all, close_all)
+{
+    static char record[8 + 65528] = "\1\7\0\1\377\370";
+    connect_fastcgi();
+    for (unsigned i = 0; i < 17 && !calls; i++)
+        for (size_t at = 0; at < sizeof(record) && !calls; at += sizeof(record) / 8)
+            reply(record + at, sizeof(record) / 8);
+    expect_error(-EFBIG, "the server sends too much besides the response");
 }
 
 /* ── failures ── */

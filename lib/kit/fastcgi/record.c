@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reads and writes records (record.h).
+ * Reads and writes records (<monkey/fastcgi.h>).
  */
-#include "record.h"
+#include <monkey/fastcgi.h>
 
 #include <errno.h>
 #include <string.h>
@@ -18,11 +18,11 @@ static unsigned read_16(const uint8_t *from)
 
 static bool is_from_application(uint8_t type)
 {
-    return type == FCGI_END_REQUEST || type == FCGI_STDOUT || type == FCGI_STDERR;
+    return type == MK_FASTCGI_END_REQUEST || type == MK_FASTCGI_STDOUT || type == MK_FASTCGI_STDERR;
 }
 
 /* Reads a complete header. Returns 0 or -EINVAL. */
-static int begin_record(struct fcgi_reader *r)
+static int begin_record(struct mk_fastcgi_reader *r)
 {
     const uint8_t *h = r->header;
     r->header_len = 0;
@@ -38,31 +38,31 @@ static int begin_record(struct fcgi_reader *r)
     return 0;
 }
 
-static ssize_t read_header(struct fcgi_reader *r, struct mk_str in, struct fcgi_part *ret)
+static ssize_t read_header(struct mk_fastcgi_reader *r, struct mk_str in, struct mk_fastcgi_part *ret)
 {
-    size_t room = (size_t)FCGI_HEADER_BYTES - r->header_len, n = in.len < room ? in.len : room;
+    size_t room = (size_t)MK_FASTCGI_HEADER_BYTES - r->header_len, n = in.len < room ? in.len : room;
     memcpy(r->header + r->header_len, in.p, n);
     r->header_len = (uint8_t)(r->header_len + n);
-    if (r->header_len < FCGI_HEADER_BYTES)
+    if (r->header_len < MK_FASTCGI_HEADER_BYTES)
         return (ssize_t)n;
     if (begin_record(r) < 0)
         return -EINVAL;
     if (!r->content_left)
-        *ret = (struct fcgi_part){.type = r->type, .is_last = true, .bytes = {in.p + n, 0}};
+        *ret = (struct mk_fastcgi_part){.type = r->type, .is_last = true, .bytes = {in.p + n, 0}};
     return (ssize_t)n;
 }
 
-static ssize_t read_content(struct fcgi_reader *r, struct mk_str in, struct fcgi_part *ret)
+static ssize_t read_content(struct mk_fastcgi_reader *r, struct mk_str in, struct mk_fastcgi_part *ret)
 {
     size_t n = in.len < r->content_left ? in.len : r->content_left;
     r->content_left = (uint16_t)(r->content_left - n);
-    *ret = (struct fcgi_part){.type = r->type, .is_last = !r->content_left, .bytes = {in.p, n}};
+    *ret = (struct mk_fastcgi_part){.type = r->type, .is_last = !r->content_left, .bytes = {in.p, n}};
     return (ssize_t)n;
 }
 
-ssize_t fcgi_record_read(struct fcgi_reader *r, struct mk_str in, struct fcgi_part *ret)
+ssize_t mk_fastcgi_read(struct mk_fastcgi_reader *r, struct mk_str in, struct mk_fastcgi_part *ret)
 {
-    *ret = (struct fcgi_part){0};
+    *ret = (struct mk_fastcgi_part){0};
     if (r->content_left)
         return read_content(r, in, ret);
     if (!r->padding_left)
@@ -74,9 +74,9 @@ ssize_t fcgi_record_read(struct fcgi_reader *r, struct mk_str in, struct fcgi_pa
 
 /* ── writing ── */
 
-void fcgi_record_write_header(char to[FCGI_HEADER_BYTES], enum fcgi_type type, size_t content_len)
+void mk_fastcgi_write_header(char to[MK_FASTCGI_HEADER_BYTES], enum mk_fastcgi_type type, size_t content_len)
 {
-    const uint8_t bytes[FCGI_HEADER_BYTES] = {
+    const uint8_t bytes[MK_FASTCGI_HEADER_BYTES] = {
         VERSION, (uint8_t)type, 0, REQUEST_ID, (uint8_t)(content_len >> 8), (uint8_t)content_len};
     memcpy(to, bytes, sizeof(bytes));
 }
@@ -92,7 +92,7 @@ static size_t write_length(char *to, size_t len)
     return sizeof(bytes);
 }
 
-size_t fcgi_record_write_lengths(char to[FCGI_NAME_LENGTHS_MAX], size_t name_len, size_t value_len)
+size_t mk_fastcgi_write_lengths(char to[MK_FASTCGI_NAME_LENGTHS_MAX], size_t name_len, size_t value_len)
 {
     size_t n = write_length(to, name_len);
     return n + write_length(to + n, value_len);

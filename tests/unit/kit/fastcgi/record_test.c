@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Records of FastCGI: whole, byte by byte and against a page that cannot be read; what is none; lengths of pairs. */
+/* FastCGI records: whole, byte by byte and against a page that cannot be read; what is none; lengths of pairs. */
 #include "testing.h"
+
+#include <monkey/fastcgi.h>
 
 #include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include "plugins/fastcgi/record.h"
 
 enum { OUT_BYTES = 256 };
 
@@ -27,14 +27,14 @@ static void add(char *to, size_t *len, struct mk_str bytes)
     *len += bytes.len;
 }
 
-static void take_part(struct outcome *o, const struct fcgi_part *part)
+static void take_part(struct outcome *o, const struct mk_fastcgi_part *part)
 {
     o->ends += part->is_last;
-    if (part->type == FCGI_STDOUT)
+    if (part->type == MK_FASTCGI_STDOUT)
         add(o->out, &o->out_len, part->bytes);
-    if (part->type == FCGI_STDERR)
+    if (part->type == MK_FASTCGI_STDERR)
         add(o->err, &o->err_len, part->bytes);
-    if (part->type == FCGI_END_REQUEST)
+    if (part->type == MK_FASTCGI_END_REQUEST)
         o->end_len += part->bytes.len;
 }
 
@@ -43,7 +43,7 @@ static struct outcome read_all(struct mk_str in, size_t size)
 {
     long page = sysconf(_SC_PAGESIZE);
     char *pages = mmap(NULL, 2 * (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    struct fcgi_reader reader = {0};
+    struct mk_fastcgi_reader reader = {0};
     struct outcome o = {0};
     assert_int_equal(mprotect(pages + page, (size_t)page, PROT_NONE), 0);
     for (size_t at = 0; at < in.len && o.result == 0; at += size) {
@@ -51,8 +51,8 @@ static struct outcome read_all(struct mk_str in, size_t size)
         char *from = pages + page - n;
         memcpy(from, in.p + at, n);
         while (n && o.result == 0) {
-            struct fcgi_part part;
-            ssize_t used = fcgi_record_read(&reader, mk_str(from, n), &part);
+            struct mk_fastcgi_part part;
+            ssize_t used = mk_fastcgi_read(&reader, mk_str(from, n), &part);
             if (used < 0) {
                 o.result = (int)used;
                 break;
@@ -63,7 +63,7 @@ static struct outcome read_all(struct mk_str in, size_t size)
             n -= (size_t)used;
         }
     }
-    o.is_done = fcgi_record_is_done(&reader);
+    o.is_done = mk_fastcgi_is_between(&reader);
     munmap(pages, 2 * (size_t)page);
     return o;
 }
@@ -83,7 +83,7 @@ TEST(any_pieces)
         assert_int_equal(o.result, 0);
         assert_str_equal(mk_str(o.out, o.out_len), "hello yo");
         assert_str_equal(mk_str(o.err, o.err_len), "oops");
-        assert_int_equal(o.end_len, FCGI_END_BYTES);
+        assert_int_equal(o.end_len, MK_FASTCGI_END_BYTES);
         assert_int_equal(o.ends, 5);
         assert_true(o.is_done);
     }
@@ -120,24 +120,24 @@ TEST(incomplete)
 
 TEST(longest_record)
 {
-    static char bytes[FCGI_HEADER_BYTES + 65535 + 255] = "\1\6\0\1\377\377\377";
-    struct fcgi_reader reader = {0};
-    struct fcgi_part part;
+    static char bytes[MK_FASTCGI_HEADER_BYTES + 65535 + 255] = "\1\6\0\1\377\377\377";
+    struct mk_fastcgi_reader reader = {0};
+    struct mk_fastcgi_part part;
     size_t content = 0;
     for (size_t at = 0; at < sizeof(bytes);) {
-        ssize_t n = fcgi_record_read(&reader, mk_str(bytes + at, sizeof(bytes) - at), &part);
+        ssize_t n = mk_fastcgi_read(&reader, mk_str(bytes + at, sizeof(bytes) - at), &part);
         assert_true(n > 0);
         at += (size_t)n;
         content += part.bytes.len;
     }
     assert_int_equal(content, 65535);
-    assert_true(fcgi_record_is_done(&reader));
+    assert_true(mk_fastcgi_is_between(&reader));
 }
 
 TEST(headers)
 {
-    char header[FCGI_HEADER_BYTES];
-    fcgi_record_write_header(header, FCGI_STDIN, 0x1234);
+    char header[MK_FASTCGI_HEADER_BYTES];
+    mk_fastcgi_write_header(header, MK_FASTCGI_STDIN, 0x1234);
     assert_memory_equal(header, "\1\5\0\1\x12\x34\0\0", sizeof(header));
 }
 
@@ -154,8 +154,8 @@ TEST(lengths)
         {0x12345, 0x7fffffff, 8, "\200\1\x23\x45\377\377\377\377"},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
-        char lengths[FCGI_NAME_LENGTHS_MAX];
-        assert_int_equal(fcgi_record_write_lengths(lengths, rows[i].name, rows[i].value), rows[i].n);
+        char lengths[MK_FASTCGI_NAME_LENGTHS_MAX];
+        assert_int_equal(mk_fastcgi_write_lengths(lengths, rows[i].name, rows[i].value), rows[i].n);
         assert_memory_equal(lengths, rows[i].bytes, rows[i].n);
     }
 }
