@@ -5,6 +5,7 @@
 #include "check.h"
 
 #include "check_judge.h"
+#include "check_request.h"
 
 #include <monkey/siphash.h>
 
@@ -64,9 +65,12 @@ static void on_timer(struct mk_timer *timer)
         .settings = check->client->settings,
         .worker = check->worker,
         .head = check->request,
+        .codec = check->conf->what.kind == CHECK_FASTCGI ? &mk_fastcgi_codec : NULL,
+        .codec_state = &check->fastcgi,
         .timeout_ms = check->conf->timeout_ms,
         .body_bytes_max = check->conf->text.len ? CHECK_BODY_BYTES_MAX : 0,
     };
+    check->fastcgi = (struct mk_fastcgi_response){0};
     mk_http_client_start(&check->exchange, mk_worker_loop(check->worker), &options, on_response);
 }
 
@@ -116,14 +120,10 @@ static int make_request(struct check *check, struct mk_str authority)
     const struct check_conf *conf = check->conf;
     struct mk_str host = conf->host.len ? conf->host : check->target->port ? authority : MK_STR("localhost");
     struct mk_buf out;
-    if (conf->what.kind != CHECK_HTTP)
+    if (!check_conf_asks(conf))
         return 0;
     mk_buf_init(&out, REQUEST_BYTES_MAX);
-    mk_buf_addf(&out, "%.*s %.*s HTTP/1.1\r\nHost: %.*s\r\nUser-Agent: monkey (check)\r\nConnection: close\r\n",
-                MK_STR_ARG(conf->method), MK_STR_ARG(conf->what.path), MK_STR_ARG(host));
-    for (uint32_t i = 0; i < conf->headers.n; i++)
-        mk_buf_adds(&out, conf->headers.lines[i]);
-    mk_buf_adds(&out, MK_STR("\r\n"));
+    check_request_write(conf, host, &out);
     check->request = out.err ? MK_STR_NONE : mk_arena_dup(&check->arena, mk_buf_str(&out));
     mk_buf_release(&out);
     return check->request.p ? 0 : -ENOMEM;

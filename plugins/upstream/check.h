@@ -11,7 +11,7 @@
 #include "check_conf.h"
 #include "groups.h"
 
-#include <monkey/http_client.h>
+#include <monkey/fastcgi.h>
 #include <monkey/log_limit.h>
 
 /* How the checks of a group connect. */
@@ -32,7 +32,8 @@ struct check {
     struct mk_worker *worker; /* NULL: it is not running */
     struct mk_timer timer;
     struct mk_http_client exchange;
-    struct mk_log_limit_row limit; /* of lines about checks that this process cannot make */
+    struct mk_fastcgi_response fastcgi; /* of the exchange */
+    struct mk_log_limit_row limit;      /* of lines about checks that this process cannot make */
 };
 
 /* Makes the check of a server; `conf` is one with a check. With CheckPort the server has a port. Returns 0 or -ENOMEM.

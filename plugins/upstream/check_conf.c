@@ -43,23 +43,40 @@ static bool is_token(struct mk_str s)
 
 /* ── Check ── */
 
+static bool is_path(struct mk_str s)
+{
+    return mk_str_starts(s, MK_STR("/")) && is_visible(s) && !memchr(s.p, '#', s.len);
+}
+
+/* Finds what one word says, or two. */
+static uint8_t find_kind(const struct mk_conf_value *value)
+{
+    struct mk_str word = value->words[0];
+    if (value->n == 2)
+        return mk_str_ieq(word, MK_STR("FastCGI")) && is_path(value->words[1]) ? CHECK_FASTCGI : CHECK_NONE;
+    if (value->n != 1)
+        return CHECK_NONE;
+    return is_path(word)                     ? CHECK_HTTP
+           : mk_str_ieq(word, MK_STR("Tcp")) ? CHECK_TCP
+           : mk_str_ieq(word, MK_STR("Off")) ? CHECK_OFF
+                                             : CHECK_NONE;
+}
+
 static int parse_what(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
     struct check_what *what = field;
-    struct mk_str word = value->words[0];
-    if (value->n != 1)
-        return refuse(error, "it takes one word: Tcp, Off, or the path of a request, as /health");
-    if (mk_str_starts(word, MK_STR("/")) && is_visible(word) && !memchr(word.p, '#', word.len)) {
-        if (word.len > PATH_BYTES_MAX)
-            return refuse(error, "the path of a check has at most %d bytes", PATH_BYTES_MAX);
-        what->kind = CHECK_HTTP;
-        return copy(arena, word, &what->path);
-    }
-    what->kind = mk_str_ieq(word, MK_STR("Tcp")) ? CHECK_TCP : mk_str_ieq(word, MK_STR("Off")) ? CHECK_OFF : CHECK_NONE;
+    what->kind = find_kind(value);
     if (what->kind == CHECK_NONE)
-        return refuse(error, "\"%.*s\" is no check: it is Tcp, Off, or the path of a request, as /health",
-                      MK_STR_ARG(word));
-    return 0;
+        return refuse(error,
+                      "\"%.*s\" is no check: it is Tcp, Off, the path of a request, as /health, or FastCGI and a path, "
+                      "as FastCGI /ping",
+                      MK_STR_ARG(value->text));
+    if (what->kind < CHECK_HTTP)
+        return 0;
+    struct mk_str path = value->words[value->n - 1];
+    if (path.len > PATH_BYTES_MAX)
+        return refuse(error, "the path of a check has at most %d bytes", PATH_BYTES_MAX);
+    return copy(arena, path, &what->path);
 }
 
 /* ── CheckMethod, CheckHost, CheckHeader ── */
@@ -155,9 +172,9 @@ const struct mk_conf_key check_keys[] = {
     MK_CONF_KEY_CUSTOM(
         struct check_conf, what, "Check", NULL,
         "How the servers are checked, so that one that fails gets no requests: by a connection (`Tcp`), or by a "
-        "request for a path, as `/health`, to which it responds as `CheckStatus` and `CheckText` say. Not at all "
-        "without this key, or with `Off`.",
-        .unit = "Tcp, Off or path", .parse = parse_what),
+        "request for a path, as `/health`, to which it responds as `CheckStatus` and `CheckText` say. With `FastCGI "
+        "/ping` that is a FastCGI request, as for `ping.path` of php-fpm. Not at all without this key, or with `Off`.",
+        .unit = "Tcp, Off, path or FastCGI path", .parse = parse_what),
     MK_CONF_KEY_CUSTOM(struct check_conf, method, "CheckMethod", "GET", "The method of the request.", .unit = "method",
                        .parse = parse_method),
     MK_CONF_KEY_CUSTOM(struct check_conf, host, "CheckHost", NULL,
@@ -212,7 +229,7 @@ static const struct check_conf untouched = {
 };
 
 #define ROW(field, kinds) offsetof(struct check_conf, field), sizeof(untouched.field), kinds
-enum { OF_HTTP = 1, OF_TLS = 2, OF_ANY = 4 };
+enum { OF_HTTP = 1, OF_TLS = 2, OF_ANY = 4, OF_STREAM = 8 };
 
 /* Keys, and which checks use them. The method is not here: its text is not in `untouched`. */
 static const struct {
@@ -224,7 +241,7 @@ static const struct {
     {ROW(headers, OF_HTTP), "CheckHeader"},
     {ROW(statuses, OF_HTTP), "CheckStatus"},
     {ROW(text, OF_HTTP), "CheckText"},
-    {ROW(is_tls, OF_ANY), "CheckTls"},
+    {ROW(is_tls, OF_STREAM), "CheckTls"},
     {ROW(tls_name, OF_TLS), "CheckTlsName"},
     {ROW(tls_verify, OF_TLS), "CheckTlsVerify"},
     {ROW(tls_ca, OF_TLS), "CheckTlsCA"},
@@ -235,20 +252,38 @@ static const struct {
     {ROW(up, OF_ANY), "CheckUp"},
 };
 
+/* Which keys a kind of check uses. */
+static unsigned find_use(const struct check_conf *c)
+{
+    static const unsigned uses[] = {
+        [CHECK_TCP] = OF_STREAM | OF_ANY,
+        [CHECK_HTTP] = OF_HTTP | OF_STREAM | OF_ANY,
+        [CHECK_FASTCGI] = OF_HTTP | OF_ANY,
+        [CHECK_OFF] = 0,
+    };
+    unsigned use = uses[c->what.kind];
+    return c->is_tls && use & OF_STREAM ? use | OF_TLS : use;
+}
+
+/* Returns what a key of `use` needs. */
+static const char *find_need(const struct check_conf *c, unsigned use)
+{
+    if (c->what.kind == CHECK_NONE)
+        return "Check, which says how the servers are checked";
+    if (use == OF_STREAM || c->what.kind == CHECK_FASTCGI)
+        return "a Check of HTTP or Tcp: FastCGI has no TLS";
+    return use == OF_TLS ? "CheckTls On" : "a path in Check, as /health";
+}
+
 /* Warns of keys that have no effect. */
 static void warn_of_unused(const struct mk_conf_check *check, const struct check_conf *c)
 {
-    unsigned use = c->what.kind == CHECK_HTTP ? OF_HTTP | OF_ANY : c->what.kind == CHECK_TCP ? OF_ANY : 0;
-    use |= c->is_tls ? OF_TLS : 0;
+    unsigned use = find_use(c);
     for (size_t i = 0; i < MK_COUNT_OF(rows); i++) {
         bool is_set =
             memcmp((const char *)c + rows[i].offset, (const char *)&untouched + rows[i].offset, rows[i].size) != 0;
-        if (!is_set || use & rows[i].use)
-            continue;
-        mk_conf_warn(check, rows[i].offset, "%s has no effect without %s", rows[i].name,
-                     c->what.kind == CHECK_NONE ? "Check, which says how the servers are checked"
-                     : rows[i].use == OF_TLS    ? "CheckTls On"
-                                                : "a path in Check, as /health");
+        if (is_set && !(use & rows[i].use))
+            mk_conf_warn(check, rows[i].offset, "%s has no effect without %s", rows[i].name, find_need(c, rows[i].use));
     }
 }
 

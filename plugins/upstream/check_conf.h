@@ -10,7 +10,7 @@
 
 enum { CHECK_HEADERS_MAX = 16, CHECK_BODY_BYTES_MAX = 65536 };
 
-enum check_kind { CHECK_NONE, CHECK_OFF, CHECK_TCP, CHECK_HTTP }; /* none: `Check` is not set */
+enum check_kind { CHECK_NONE, CHECK_OFF, CHECK_TCP, CHECK_HTTP, CHECK_FASTCGI }; /* none: `Check` is not set */
 
 /* What `Check` says. */
 struct check_what {
@@ -38,6 +38,24 @@ struct check_conf {
 };
 
 extern const struct mk_conf_key check_keys[];
+
+/* Tells whether checks use TLS, which FastCGI does not have. */
+static inline bool check_conf_has_tls(const struct check_conf *c)
+{
+    return c->is_tls && c->what.kind != CHECK_FASTCGI;
+}
+
+/* Tells whether the servers are checked. */
+static inline bool check_conf_is_on(const struct check_conf *c)
+{
+    return c->what.kind > CHECK_OFF;
+}
+
+/* Tells whether a check sends a request. */
+static inline bool check_conf_asks(const struct check_conf *c)
+{
+    return c->what.kind > CHECK_TCP;
+}
 
 /* Checks a section (mk_conf_section.check). */
 void check_conf_check(const struct mk_conf_check *check, void *section);

@@ -30,7 +30,7 @@ enum check_result check_judge(const struct check_conf *conf, const struct mk_htt
         mk_buf_addf(reason, "%s", response->error);
     if (response->err < 0)
         return is_own_failure(response->err) ? CHECK_NOT_MADE : CHECK_FAILED;
-    if (conf->what.kind != CHECK_HTTP)
+    if (!check_conf_asks(conf))
         return CHECK_PASSED;
     bool has_status = mk_status_set_has(&conf->statuses, response->status);
     if (has_status && has_text(response->body, conf->text))

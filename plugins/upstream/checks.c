@@ -10,11 +10,6 @@
 
 enum { UPDATE_MS = 1000 };
 
-static bool is_checked(const struct check_group *g)
-{
-    return g->conf->what.kind == CHECK_TCP || g->conf->what.kind == CHECK_HTTP;
-}
-
 /* ── the servers of a group ── */
 
 static struct check *find_check(const struct check_group *g, const struct server *server)
@@ -107,7 +102,7 @@ static void on_timer(struct mk_timer *timer)
 {
     struct checks *checks = MK_CONTAINER_OF(timer, struct checks, timer);
     for (struct check_group *g = checks->first; g; g = g->next)
-        if (is_checked(g) && g->version != atomic_load(&g->group->version))
+        if (check_conf_is_on(g->conf) && g->version != atomic_load(&g->group->version))
             update_group(g, checks->worker);
     mk_timer_arm(mk_worker_loop(checks->worker), &checks->timer, UPDATE_MS);
 }
@@ -118,7 +113,7 @@ static void start_checks(struct runner_user *user, struct mk_worker *worker)
     checks->worker = worker;
     mk_timer_arm(mk_worker_loop(worker), &checks->timer, UPDATE_MS);
     for (struct check_group *g = checks->first; g; g = g->next)
-        if (is_checked(g))
+        if (check_conf_is_on(g->conf))
             update_group(g, worker);
         else
             end_group(g, worker);
@@ -187,9 +182,9 @@ static int check_ports(const struct check_group *g, struct mk_host *host)
 
 static int open_group(struct check_group *g, struct mk_host *host)
 {
-    if (!is_checked(g))
+    if (!check_conf_is_on(g->conf))
         return 0;
-    int err = check_ports(g, host), opened = g->conf->is_tls ? open_tls(g, host) : 0;
+    int err = check_ports(g, host), opened = check_conf_has_tls(g->conf) ? open_tls(g, host) : 0;
     if (err == 0)
         err = opened;
     return err == 0 ? update_checks(g) : err;

@@ -490,8 +490,8 @@ def test_each_allocation_fails_once(serve_group, apps):
 CHECKED = "    Name app\n    Server 127.0.0.1:1\n"
 MISTAKES = {
     "    Check": "error",
-    "    Check health": '"health" is no check: it is Tcp, Off, or the path of a request, as /health',
-    "    Check /a /b": "it takes one word",
+    "    Check health": '"health" is no check: it is Tcp, Off, the path of a request, as /health, or FastCGI',
+    "    Check /a /b": '"/a /b" is no check',
     "    Check /\n    CheckStatus 700": 'it takes statuses from 100 to 599 and ranges, as 200-399, and "700"',
     "    Check /\n    CheckHeader Token": "a header is written as NAME: VALUE",
     "    Check /\n    CheckHeader Host: a": "CheckHost sets this header",
@@ -509,6 +509,7 @@ WARNINGS = {
     "    Check Tcp\n    CheckText ok": "CheckText has no effect without a path in Check, as /health",
     "    Check Tcp\n    CheckStatus 204": "CheckStatus has no effect without a path in Check",
     "    Check /\n    CheckTlsName a": "CheckTlsName has no effect without CheckTls On",
+    "    Check FastCGI /ping\n    CheckTls On": "CheckTls has no effect without a Check of HTTP or Tcp",
 }
 
 

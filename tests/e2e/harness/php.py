@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""php-fpm of a test, on a Unix socket in a folder of its own."""
+"""php-fpm of a test, in its own folder."""
 
 import contextlib
 import glob
@@ -19,14 +19,15 @@ START_SECONDS = 60
 
 
 class PhpFpm:
-    """A pool with `children` processes."""
+    """A pool with `children` processes, on a Unix socket or a `port`."""
 
-    def __init__(self, folder, children=2, **pool):
-        self.folder, self.process = folder, None
+    def __init__(self, folder, children=2, port=None, **pool):
+        self.folder, self.port, self.process = folder, port, None
         folder.mkdir(parents=True, exist_ok=True)
         self.socket = folder / "fpm.sock"
-        self.to = f"unix:{self.socket}"
-        rows = {"listen": self.socket, "listen.backlog": 1024, "pm": "static", "pm.max_children": children}
+        self.to = f"127.0.0.1:{port}" if port else f"unix:{self.socket}"
+        rows = {"listen": self.to.removeprefix("unix:"), "listen.backlog": 1024}
+        rows |= {"pm": "static", "pm.max_children": children}
         rows |= {"php_admin_flag[display_errors]": "off", **pool}
         if os.geteuid() == 0:
             rows |= {"user": "root", "group": "root"}
@@ -42,8 +43,8 @@ class PhpFpm:
 
     def is_up(self):
         assert self.process.poll() is None, (self.folder / "output").read_text()
-        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as client:
-            client.connect(str(self.socket))
+        with contextlib.suppress(OSError), socket.socket(socket.AF_INET if self.port else socket.AF_UNIX) as client:
+            client.connect(("127.0.0.1", self.port) if self.port else str(self.socket))
             return True
         return False
 

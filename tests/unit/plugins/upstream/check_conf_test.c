@@ -6,6 +6,8 @@
 
 #include "plugins/upstream/check_conf.h"
 
+#include <stdio.h>
+
 /* Parses the value of a key into its field of `conf`. */
 static int parse(const char *name, struct check_conf *conf, const char *value)
 {
@@ -32,15 +34,22 @@ TEST(kinds, mk_test_arena_open, mk_test_arena_close)
     assert_int_equal(parse("Check", &conf, "/health?a=b"), 0);
     assert_int_equal(conf.what.kind, CHECK_HTTP);
     assert_str_equal(conf.what.path, "/health?a=b");
-    static const char *const mistakes[] = {"health", "On", "http://a/health", "/a\x01", "/\xc3\xa4", "/a#b"};
+    assert_int_equal(parse("Check", &conf, "fastcgi /ping?a"), 0);
+    assert_int_equal(conf.what.kind, CHECK_FASTCGI);
+    assert_str_equal(conf.what.path, "/ping?a");
+    static const char *const mistakes[] = {"health",       "On",      "http://a/health", "/a\x01",
+                                           "/\xc3\xa4",    "/a#b",    "Tcp /health",     "FastCGI",
+                                           "FastCGI ping", "HTTP /a", "FastCGI /a /b",   "FastCGI /a#b"};
     for (size_t i = 0; i < COUNT(mistakes); i++)
-        expect_mistake("Check", mistakes[i], "it is Tcp, Off, or the path of a request, as /health");
-    expect_mistake("Check", "Tcp /health", "it takes one word");
+        expect_mistake("Check", mistakes[i], "is no check: it is Tcp, Off, the path of a request, as /health, or");
     char path[2050];
     memset(path, 'a', sizeof(path));
     path[0] = '/';
     path[2049] = '\0';
     expect_mistake("Check", path, "at most 2048 bytes");
+    char both[sizeof(path) + 8];
+    snprintf(both, sizeof(both), "FastCGI %s", path);
+    expect_mistake("Check", both, "at most 2048 bytes");
 }
 
 TEST(statuses, mk_test_arena_open, mk_test_arena_close)

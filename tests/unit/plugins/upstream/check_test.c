@@ -87,7 +87,7 @@ TEST(what_makes_another_check, set_up, tear_down)
     struct check *check = make(), *other;
     uint64_t id = check->id;
     check_free(check);
-    for (int i = 0; i < 11; i++) {
+    for (int i = 0; i < 12; i++) {
         conf = before;
         switch (i) {
         case 0:
@@ -119,6 +119,9 @@ TEST(what_makes_another_check, set_up, tear_down)
             break;
         case 9:
             conf.what.kind = CHECK_TCP;
+            break;
+        case 10:
+            conf.what.kind = CHECK_FASTCGI;
             break;
         default:
             conf.headers = (struct check_headers){{MK_STR("A: b\r\n")}, 1};
