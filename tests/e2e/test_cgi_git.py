@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""git-http-backend as a script: clones and pushes with git itself, over HTTP/1.1 and HTTP/2."""
+"""git-http-backend as a script: clones and pushes with git itself, over HTTP/1.1, and over HTTP/2 with TLS."""
 
+import concurrent.futures
 import os
 import pathlib
 import shutil
@@ -9,12 +10,16 @@ import subprocess
 import pytest
 
 from harness import build
+from harness.certificates import Authority
 from harness.scripts import cgi_section, wait_no_scripts
+from harness.server import section
 
 BACKEND = pathlib.Path("/usr/lib/git-core/git-http-backend")
 SOCKETS = 3  # as in test_cgi.py
 USER = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main"]
 MEGABYTE = 1 << 20
+
+needs_tls = pytest.mark.skipif(not build.speaks("tls"), reason=f"the preset {build.PRESET} lacks tls")
 
 pytestmark = [
     pytest.mark.skipif(not (build.PLUGINS / "cgi.so").exists(), reason="this preset has no plugins"),
@@ -23,16 +28,28 @@ pytestmark = [
 ]
 
 
-def git(*args, cwd=None):
+def git(*args, cwd=None, **more):
     env = {"PATH": os.environ["PATH"], "HOME": str(cwd or "/"), "GIT_CONFIG_NOSYSTEM": "1", "GIT_TERMINAL_PROMPT": "0"}
-    done = subprocess.run(["git", *USER, *args], cwd=cwd, env=env, capture_output=True, text=True, timeout=600)
+    command = ["git", *USER, *args]
+    done = subprocess.run(command, cwd=cwd, env={**env, **more}, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-@pytest.fixture
-def repositories(serve, tmp_path):
-    """A server with an empty repository, to which anyone may push."""
+class Project:
+    """A repository of a server, over a version of HTTP."""
+
+    def __init__(self, server, scheme, *settings):
+        self.server, self.url = server, f"{scheme}://localhost:{server.port}/git/project.git"
+        self.settings = [word for setting in settings for word in ("-c", setting)]
+
+    def run(self, *args, cwd=None, **more):
+        return git(*self.settings, *args, cwd=cwd, **more)
+
+
+@pytest.fixture(params=["HTTP/1.1", pytest.param("HTTP/2", marks=needs_tls)])
+def project(request, serve, tmp_path):
+    """An empty repository, to which anyone may push."""
     folder = tmp_path / "git"
     folder.mkdir()
     git("init", "--bare", folder / "project.git")
@@ -43,17 +60,35 @@ def repositories(serve, tmp_path):
         Script=BACKEND,
         Env=[f"GIT_PROJECT_ROOT {folder}", "GIT_HTTP_EXPORT_ALL 1", f"HOME {tmp_path}"],
     )
-    server = serve({"Workers": 2, "MaxBodySize": "1G"}, text=text)
-    server.baseline += SOCKETS
-    return server
+    settings = {"Workers": 2, "MaxBodySize": "1G"}
+    if request.param == "HTTP/1.1":
+        found = Project(serve(settings, text=text), "http", "http.version=HTTP/1.1")
+    else:
+        found = serve_over_tls(serve, settings, text, tmp_path)
+    found.server.baseline += SOCKETS
+    return found
 
 
+def serve_over_tls(serve, settings, text, folder):
+    """git negotiates HTTP/2 by ALPN, which takes TLS."""
+    ca = Authority(folder / "authority")
+    pair = ca.make("localhost", "localhost", "IP:127.0.0.1")
+    text += section("TLS", pair.keys())
+    server = serve({**settings, "Listen": "127.0.0.1:0 tls"}, text=text)
+    return Project(server, "https", "http.version=HTTP/2", f"http.sslCAInfo={ca.cert}")
+
+
+def test_protocol(project, tmp_path):
+    trace = tmp_path / "trace"
+    project.run("ls-remote", project.url, GIT_TRACE_CURL=str(trace))
+    wanted = "HTTP/2 200" if project.url.startswith("https") else "HTTP/1.1 200"
+    assert wanted in trace.read_text()
+
+
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("size", [3 * MEGABYTE, pytest.param(200 * MEGABYTE, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("version", ["HTTP/1.1", "HTTP/2"])
-def test_push_and_clone(repositories, tmp_path, version, size):
-    url = f"{repositories.url.rstrip('/')}/git/project.git"
+def test_push_and_clone(project, tmp_path, size):
     work, data = tmp_path / "work", os.urandom(size)
-    with_version = ["-c", f"http.version={version}"]
     git("init", work)
     (work / "small.txt").write_bytes(b"small")
     git("add", ".", cwd=work)
@@ -61,9 +96,29 @@ def test_push_and_clone(repositories, tmp_path, version, size):
     (work / "large.bin").write_bytes(data)
     git("add", ".", cwd=work)
     git("commit", "-qm", "two", cwd=work)
-    git(*with_version, "push", url, "HEAD:refs/heads/main", cwd=work)
-    git(*with_version, "clone", "-q", url, tmp_path / "clone")
+    project.run("push", project.url, "HEAD:refs/heads/main", cwd=work)
+    project.run("clone", "-q", project.url, tmp_path / "clone")
     assert (tmp_path / "clone" / "large.bin").read_bytes() == data
-    git(*with_version, "clone", "-q", "--depth", "1", url, tmp_path / "shallow")
+    project.run("clone", "-q", "--depth", "1", project.url, tmp_path / "shallow")
     assert git("rev-list", "--count", "HEAD", cwd=tmp_path / "shallow").strip() == "1"
-    wait_no_scripts(repositories)
+    wait_no_scripts(project.server)
+
+
+def test_two_clients_at_once(project, tmp_path):
+    """Both push to a branch of their own, in many small objects."""
+    works = [tmp_path / f"work{n}" for n in range(2)]
+    for work in works:
+        git("init", work)
+        for n in range(100):
+            (work / f"{n}.txt").write_text(f"{work} {n}\n" * 50)
+        git("add", ".", cwd=work)
+        git("commit", "-qm", "one", cwd=work)
+
+    def push(work):
+        project.run("push", project.url, f"HEAD:refs/heads/{work.name}", cwd=work)
+
+    with concurrent.futures.ThreadPoolExecutor(2) as executor:
+        list(executor.map(push, works))
+    heads = project.run("ls-remote", "--heads", project.url)
+    assert [row.split("/")[-1] for row in heads.splitlines()] == ["work0", "work1"]
+    wait_no_scripts(project.server)

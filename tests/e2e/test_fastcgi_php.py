@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import pathlib
-import shutil
 import signal
 import threading
 
@@ -16,7 +15,7 @@ import pytest
 from harness import build
 from harness.fastcgi import fastcgi_section
 from harness.groups import GROUPS, group
-from harness.php import PhpFpm, needs_php
+from harness.php import PhpFpm, needs_php, needs_php_cgi
 from harness.server import await_true, section
 from harness.services import reload
 
@@ -238,8 +237,6 @@ def test_stop_of_php_amid_requests(fpm, php):
 
 # ── Spawn ──
 
-needs_cgi = pytest.mark.skipif(not shutil.which("php-cgi"), reason="php-cgi is not installed")
-
 
 def find_children(program):
     """The ids of the processes whose arguments have this."""
@@ -278,7 +275,7 @@ def spawn(serve, tmp_path):
     await_true(lambda: not find_children(mark), 30, "the end of all children")
 
 
-@needs_cgi
+@needs_php_cgi
 def test_spawned_children_serve(spawn):
     server = spawn(2)
     with server.connect() as client:
@@ -286,7 +283,7 @@ def test_spawned_children_serve(spawn):
             assert client.ask("/hello.php").body == b"hello"
 
 
-@needs_cgi
+@needs_php_cgi
 def test_spawned_child_is_started_again(spawn):
     server = spawn(2)
     before = server.find_children()
@@ -298,7 +295,7 @@ def test_spawned_child_is_started_again(spawn):
         assert client.ask("/hello.php").body == b"hello"
 
 
-@needs_cgi
+@needs_php_cgi
 def test_spawned_children_stay_over_reloads(spawn):
     server = spawn(2)
     before = server.find_children()
@@ -316,7 +313,7 @@ def test_spawned_children_stay_over_reloads(spawn):
         assert client.ask("/hello.php").body == b"hello"
 
 
-@needs_cgi
+@needs_php_cgi
 def test_spawn_that_changes_amid_a_request(spawn):
     """The children of the former line serve its requests to their end, and end then."""
     server = spawn(2)
@@ -336,7 +333,7 @@ def test_spawn_that_changes_amid_a_request(spawn):
         assert client.ask("/hello.php").body == b"hello"
 
 
-@needs_cgi
+@needs_php_cgi
 def test_spawn_of_a_program_that_ends_at_once(serve):
     server = serve({"Workers": 1}, text=section("FASTCGI", {"Spawn": "/bin/true", "Children": 1}), files=FILES)
     server.wait_log("Spawn /bin/true: process \\d+ ended.*another one is started", 3)

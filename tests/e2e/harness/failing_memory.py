@@ -49,12 +49,15 @@ class FailingMemory:
         """The n-th allocation from now on fails, from 0."""
         self.write(n)
 
+    def has_failed(self):
+        self.memory.seek(self.address)
+        return struct.unpack("q", self.memory.read(8))[0] < 0
+
     def end(self):
         """Returns whether it has failed; none fails from now on."""
-        self.memory.seek(self.address)
-        left = struct.unpack("q", self.memory.read(8))[0]
+        failed = self.has_failed()
         self.write(-1)
-        return left < 0
+        return failed
 
     def close(self):
         self.memory.close()

@@ -5,6 +5,7 @@ import contextlib
 import glob
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import subprocess
@@ -15,6 +16,7 @@ from .server import await_true, is_alive
 
 PROGRAM = next(iter(sorted(glob.glob("/usr/sbin/php-fpm*"), reverse=True)), None)
 needs_php = pytest.mark.skipif(not PROGRAM, reason="php-fpm is not installed")
+needs_php_cgi = pytest.mark.skipif(not shutil.which("php-cgi"), reason="php-cgi is not installed")
 START_SECONDS = 60
 
 

@@ -10,6 +10,7 @@
 #include "server/worker.h"
 
 #include <errno.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -305,6 +306,24 @@ TEST(programs_that_cannot_be_started, open_fixture, close_fixture)
     start_err = 0;
     pass(400);
     assert_int_equal(n_started, 3);
+    end();
+}
+
+/* A program that got no socket would not speak FastCGI. */
+TEST(no_descriptor, open_fixture, close_fixture)
+{
+    struct rlimit before, none;
+    begin(1);
+    begin_child(0);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = (struct rlimit){3, before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    end_child(0);
+    pass(100);
+    assert_int_equal(n_started, 1);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    pass(200);
+    assert_int_equal(n_started, 2);
     end();
 }
 
