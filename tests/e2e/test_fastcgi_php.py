@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plugin fastcgi with php-fpm: scripts, uploads, failures, and more clients than processes."""
 
-import concurrent.futures
+import collections
 import contextlib
 import hashlib
 import json
@@ -9,6 +9,7 @@ import os
 import pathlib
 import signal
 import threading
+import zlib
 
 import pytest
 
@@ -33,6 +34,12 @@ FILES = {
     "sleep.php": b"<?php usleep(20000); echo 'slept';",
     "forever.php": b"<?php while (true) usleep(10000);",
     "big.php": b"<?php for ($i = 0; $i < 20000; $i++) echo str_repeat('x', 1000);",
+    "bytes.php": b"<?php for ($i = 0; $i < $_GET['mb']; $i++) echo str_repeat(chr(97 + $i % 26), 1 << 20);",
+    "unread.php": b"<?php echo 'unread';",
+    "garbage.php": b"<?php header_remove(); for ($i = 0; $i < 256; $i++) echo random_bytes(4096);",
+    "stderr.php": b"<?php for ($i = 0; $i < 20000; $i++) error_log(str_repeat('y', 999)); echo 'done';",
+    "closes.php": b"<?php echo 'first'; fastcgi_finish_request(); touch(__DIR__ . '/end'); echo 'never';",
+    "dies.php": b"<?php echo str_repeat('x', 100000); flush(); exec('kill -9 ' . getmypid());",
     "fatal.php": b"<?php nothing();",
     "index.php": b"<?php echo 'front ', $_SERVER['REQUEST_URI'];",
     "wait.php": b"<?php touch(__DIR__ . '/waiting'); $go = __DIR__ . '/go';"
@@ -175,29 +182,104 @@ def test_slow_script_has_a_limit(fpm, php):
         assert got.status == 504 and "error=http_response_timeout" in got["Proxy-Status"]
 
 
+@pytest.mark.single_protocol
+@pytest.mark.parametrize("megabytes", [64, pytest.param(1024, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("buffer", ["256K 64M", "Off"])
+def test_response_of_any_length(fpm, php, megabytes, buffer):
+    """It comes whole, and the server does not keep it."""
+    server = php(fpm(), BufferResponse=buffer)
+    with server.connect(timeout=120) as client:
+        assert client.ask("/hello.php").status == 200
+        before = server.memory_kb()
+        client.send(b"GET /bytes.php?mb=%d HTTP/1.0\r\nHost: localhost\r\n\r\n" % megabytes)
+        client.until(b"\r\n\r\n")
+        checksum, length = zlib.crc32(client.buffer), len(client.buffer)
+        while data := client.receive(1 << 18):
+            checksum, length = zlib.crc32(data, checksum), length + len(data)
+        grown = server.memory_kb() - before
+    wanted = 0
+    for n in range(megabytes):
+        wanted = zlib.crc32(bytes([97 + n % 26]) * (1 << 20), wanted)
+    assert (length, checksum) == (megabytes << 20, wanted)
+    assert grown < 32_000 or build.SANITIZED
+
+
+@pytest.mark.parametrize("spool", ["On", "Off"])
+def test_script_that_reads_nothing(fpm, php, spool):
+    """It responds; what it has not read is dropped, and the pool serves the next request."""
+    server = php(fpm(1), SpoolRequest=spool)
+    for _ in range(3):
+        with server.connect(timeout=120) as client:
+            got = client.ask("/unread.php", method="POST", body=b"x" * 3_000_000)
+            assert (got.status, got.body) == (200, b"unread")
+    with server.connect() as client:
+        assert client.ask("/hello.php").body == b"hello"
+
+
+def test_script_that_writes_garbage(fpm, php):
+    """PHP puts a head before it; the bytes are the body."""
+    with php(fpm()).connect() as client:
+        got = client.ask("/garbage.php")
+        assert got.status == 200 and len(got.body) == 256 * 4096
+
+
+def test_script_that_fills_the_error_output(fpm, php):
+    """20 MB of lines: the first ones are logged, the others counted, and the response comes."""
+    server = php(fpm())
+    with server.connect(timeout=120) as client:
+        assert client.ask("/stderr.php").body == b"done"
+    server.wait_log("y{100}")
+    assert server.log.count("y" * 100) <= 100
+
+
+def test_script_that_continues_behind_its_response(fpm, php):
+    server = php(fpm(1))
+    with server.connect(timeout=120) as client:
+        assert client.ask("/closes.php").body == b"first"
+        await_true((server.root / "end").exists, 60, "the end of the script")
+        assert client.ask("/hello.php").body == b"hello"
+
+
+def test_script_that_kills_its_process(fpm, php):
+    """The response is cut, which the client notices; another process serves the next one."""
+    server = php(fpm(1), BufferResponse="Off")
+    with server.connect(timeout=120) as client:
+        client.send(b"GET /dies.php HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert b"0\r\n\r\n" not in client.rest()[-5:]
+    await_true(lambda: ask_hello(server) == b"hello", 60, "another process")
+
+
+def ask_hello(server):
+    with server.connect(timeout=120) as client:
+        return client.ask("/hello.php").body
+
+
+def ask_at_once(server, path, count):
+    """The statuses and bodies of as many clients, all of which are connected before the first response."""
+    clients = [server.connect(timeout=300) for _ in range(count)]
+    for client in clients:
+        client.send(b"GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n" % path)
+    return collections.Counter((got.status, got.body if got.status == 200 else b"")
+                               for got in (client.response() for client in clients))
+
+
 def test_more_clients_than_processes(fpm, php):
     """500 clients, two processes: the queue of the group serves them all; the pool gets two requests at a time."""
     pool = fpm(2)
     config = {GROUPS: group([pool.to], MaxConnections=2, Queue=1000, QueueTimeout="300s")}
     server = php(pool, settings={"Workers": 2}, to="app", config=config, KeepAlive=0)
-
-    def ask(_):
-        with server.connect(timeout=300) as client:
-            return client.ask("/sleep.php").body
-
-    with concurrent.futures.ThreadPoolExecutor(100) as executor:
-        assert set(executor.map(ask, range(500))) == {b"slept"}
+    assert ask_at_once(server, b"/sleep.php", 500) == {(200, b"slept"): 500}
 
 
 def test_full_queue(fpm, php):
-    pool = fpm(1)
-    config = {GROUPS: group([pool.to], MaxConnections=1, Queue=2, QueueTimeout="300s")}
-    server = php(pool, to="app", config=config)
-    clients = [server.connect(timeout=300) for _ in range(20)]
-    for client in clients:
-        client.send(b"GET /sleep.php HTTP/1.1\r\nHost: localhost\r\n\r\n")
-    statuses = {client.response().status for client in clients}
-    assert statuses <= {200, 503} and 200 in statuses
+    """All are served, or refused: not more than the two of the pool and the 50 that wait, while the others come."""
+    pool = fpm(2)
+    config = {GROUPS: group([pool.to], MaxConnections=2, Queue=50, QueueTimeout="300s")}
+    server = php(pool, settings={"Workers": 2}, to="app", config=config)
+    found = ask_at_once(server, b"/sleep.php", 500)
+    assert set(found) == {(200, b"slept"), (503, b"")} and sum(found.values()) == 500
+    assert found[200, b"slept"] >= 52
+    assert ask_at_once(server, b"/hello.php", 1) == {(200, b"hello"): 1}
 
 
 @pytest.mark.concurrent
