@@ -39,14 +39,14 @@ static size_t add_record(unsigned char *to, const unsigned char *request, int ty
     return HEAD + len;
 }
 
-/* Sends the answer. Returns false if the connection ends. */
+/* Sends the answer. Returns false if the connection ends: a client may have left at the end of a round. */
 static bool answer(int fd, const struct conn *c)
 {
     unsigned char out[128];
     size_t n = add_record(out, c->head, STDOUT, text, sizeof(text) - 1);
     n += add_record(out + n, c->head, STDOUT, "", 0);
     n += add_record(out + n, c->head, END_REQUEST, "\0\0\0\0\0\0\0\0", 8);
-    return write(fd, out, n) == (ssize_t)n && c->keeps;
+    return send(fd, out, n, MSG_NOSIGNAL) == (ssize_t)n && c->keeps;
 }
 
 /* Takes the end of a record. Returns false if the connection ends. */
