@@ -7,6 +7,7 @@ import pathlib
 import pytest
 
 from harness import build
+from harness.content import checksum_of_letters, receive_rest
 from harness.messages import chunked, lines, request, sized
 from harness.scripts import (
     ENVIRONMENT,
@@ -542,6 +543,25 @@ def test_large_output_and_slow_client(cgi):
         wait_no_scripts(server)
         assert ask(server, "/cgi/hello").status == 200
         assert client.response().body == b"x" * size
+
+
+@pytest.mark.parametrize("megabytes", [64, pytest.param(1024, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("buffer", ["256K 64M", "Off"])
+def test_output_of_any_length(cgi, megabytes, buffer):
+    """It comes whole, and the server does not keep it."""
+    script = f"#!{PYTHON}\nimport sys\nsys.stdout.write('Content-Type: a/b\\n\\n')\n"
+    script += f"for n in range({megabytes}):\n    sys.stdout.write(chr(97 + n % 26) * (1 << 20))\n"
+    server = cgi({"large": script}, BufferResponse=buffer)
+    assert ask(server, "/cgi/hello").status == 200
+    before = server.memory_kb()
+    with server.connect(timeout=120) as client:
+        client.send(b"GET /cgi/large HTTP/1.0\r\nHost: a\r\n\r\n")
+        client.until(b"\r\n\r\n")
+        length, checksum = receive_rest(client)
+    grown = server.memory_kb() - before
+    assert (length, checksum) == (megabytes << 20, checksum_of_letters(megabytes))
+    assert grown < 32_000 or build.SANITIZED
+    wait_no_scripts(server)
 
 
 def test_output_waits_for_the_client(cgi):

@@ -145,6 +145,9 @@ APPLICATIONS = {
         {
             "/": ["/index.php", ""],
             "/apps/files/": ["/index.php", ""],
+            "/login": ["/index.php", ""],
+            "/s/abc": ["/index.php", ""],
+            "/index.php/s/abc": ["/index.php", "/s/abc"],
             "/remote.php/dav/files/x": ["/remote.php", "/dav/files/x"],
             "/ocs/v1.php/cloud": ["/ocs/v1.php", "/cloud"],
             "/core/js/a.js": FILE,
@@ -162,7 +165,9 @@ APPLICATIONS = {
         {
             "/": ["/index.php", ""],
             "/users/1": ["/index.php", ""],
+            "/users/a.php": ["/index.php", ""],
             "/css/app.css": FILE,
+            "/css/": ["/index.php", ""],
             "/storage/a.png": FILE,
         },
     ),

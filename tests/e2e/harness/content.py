@@ -5,6 +5,7 @@ import fcntl
 import itertools
 import os
 import random
+import zlib
 
 OLD = 1_600_000_000  # 2020-09-13 12:26:40 UTC: far older than any clock's granularity
 OLD_DATE = "Sun, 13 Sep 2020 12:26:40 GMT"
@@ -18,6 +19,22 @@ def pattern(size, seed=1):
 def cycle(size):
     """The same bytes again and again, which tell whether any was left out."""
     return bytes(itertools.islice(itertools.cycle(range(251)), size))
+
+
+def checksum_of_letters(megabytes):
+    """Of a megabyte of "a", one of "b" and so on, behind "z" again from "a"."""
+    checksum = 0
+    for n in range(megabytes):
+        checksum = zlib.crc32(bytes([97 + n % 26]) * (1 << 20), checksum)
+    return checksum
+
+
+def receive_rest(client):
+    """The length and the checksum of all that comes until the end of a connection, which is not kept."""
+    length, checksum = len(client.buffer), zlib.crc32(client.buffer)
+    while data := client.receive(1 << 18):
+        length, checksum = length + len(data), zlib.crc32(data, checksum)
+    return length, checksum
 
 
 HELLO = b"Hello, world\n"
