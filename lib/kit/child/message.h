@@ -24,10 +24,13 @@ struct mk__message {
     uint32_t fd_bits;                                        /* which of stdin, stdout, stderr are sent */
     uint32_t path_bytes, folder_bytes, arg_bytes, env_bytes; /* with their NULs */
     int32_t pid, err, status;
-    uint32_t step;   /* enum mk_child_step */
-    uint32_t unused; /* where the compiler would pad: all bytes that are sent are set */
+    uint32_t step;    /* enum mk_child_step */
+    uint32_t padding; /* 0 */
     struct mk_child_limits limits;
 };
+
+static_assert(sizeof(struct mk__message) == 12 * sizeof(uint32_t) + sizeof(struct mk_child_limits),
+              "all bytes are sent");
 
 enum { MK__MESSAGE_BYTES_MAX = sizeof(struct mk__message) + MK_CHILD_BYTES_MAX };
 
