@@ -4,31 +4,18 @@
  */
 #include "section.h"
 
-#include <errno.h>
+#include <monkey/embedded.h>
+#include <monkey/local_client.h>
 
-static int parse_path(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
-{
-    struct mk_str *path = field, text = value->text;
-    *path = MK_STR("");
-    bool fits = value->n == 1 && text.len > 1 && text.p[0] == '/' && text.p[text.len - 1] != '/';
-    for (size_t i = 0; fits && i < text.len; i++)
-        fits = text.p[i] > ' ' && text.p[i] < 0x7f && !strchr("?#%\\", text.p[i]);
-    if (!fits || memmem(text.p, text.len, "//", 2) || memmem(text.p, text.len, "/.", 2)) {
-        mk_buf_addf(error, "one path is needed, which starts with a slash, does not end with one, and has only "
-                           "characters that need no encoding");
-        return -EINVAL;
-    }
-    *path = mk_arena_dup(arena, text);
-    return path->p ? 0 : -ENOMEM;
-}
+#include <errno.h>
 
 static const struct mk_conf_key keys[] = {
     MK_CONF_KEY_BOOL(struct settings, enabled, "Enabled", "Off", "Serve the status."),
     MK_CONF_KEY_CUSTOM(struct settings, status_path, "StatusPath", "/status",
                        "The status as JSON; with a slash behind it, the live page.", .unit = "path",
-                       .parse = parse_path),
+                       .parse = mk_embedded_parse_path),
     MK_CONF_KEY_CUSTOM(struct settings, metrics_path, "MetricsPath", "/metrics", "The metrics for Prometheus.",
-                       .unit = "path", .parse = parse_path),
+                       .unit = "path", .parse = mk_embedded_parse_path),
     MK_CONF_KEY_LIST(
         struct settings, listeners, "Listener", NULL,
         "Serve the status on these listeners only, by the address of their `Listen` lines, to every "
@@ -81,16 +68,6 @@ int section_check_host(struct mk_host *host, const struct settings *s)
 
 /* ── access ── */
 
-static bool is_local(const struct mk_address *address)
-{
-    static const uint8_t loopback6[16] = {[15] = 1};
-    if (address->family == AF_INET)
-        return address->bytes[0] == 127;
-    if (address->family == AF_INET6)
-        return memcmp(address->bytes, loopback6, sizeof(loopback6)) == 0;
-    return address->family == AF_UNIX;
-}
-
 bool section_has_listener(const struct settings *s, struct mk_str text)
 {
     for (uint32_t i = 0; i < s->listeners.n; i++)
@@ -99,22 +76,9 @@ bool section_has_listener(const struct settings *s, struct mk_str text)
     return false;
 }
 
-/*
- * A page of another site can let its own name resolve to this machine (DNS rebinding), and its scripts may then read
- * what they get here. It cannot choose an address, localhost or a name of the configuration.
- */
-static bool is_own_name(struct mk_request *req)
-{
-    struct mk_str name = mk_request_host(req);
-    struct mk_address address;
-    return !name.len || mk_str_ieq(name, MK_STR("localhost")) || mk_address_parse(name, &address) == 0 ||
-           mk_host_has_name(mk_request_host_conf(req), name);
-}
-
 bool section_allows(const struct settings *s, struct mk_request *req)
 {
     if (s->listeners.n)
         return section_has_listener(s, mk_request_listener(req));
-    struct mk_address peer = mk_request_peer(req), client = mk_request_client(req);
-    return is_local(&peer) && is_local(&client) && (peer.family == AF_UNIX || is_own_name(req));
+    return mk_local_client_is_here(req);
 }

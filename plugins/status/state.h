@@ -9,15 +9,18 @@
 #include "look.h"
 #include "section.h"
 
+#include <monkey/event_stream.h>
+
 #include <stdatomic.h>
 
 enum { STATE_REPLIES_MAX = 16 /* at the same time, in the process */ };
 
 struct state {
     struct mk_threads threads;
-    double start_time;                 /* of the process, since 1970 */
-    _Atomic unsigned replies, streams; /* now */
-    pthread_mutex_t lock;              /* of the rest; held for moments only */
+    double start_time;        /* of the process, since 1970 */
+    _Atomic unsigned replies; /* now */
+    unsigned streams;         /* now; changed atomically (<monkey/event_stream.h>) */
+    pthread_mutex_t lock;     /* of the rest; held for moments only */
     uint64_t generations;
     struct history history;
 };
@@ -31,12 +34,9 @@ struct state_worker {
     struct state *state;
     struct state_generation *generation;
     struct mk_thread_worker own;
-    bool retired;
-    /* of the streams (stream.c) */
-    struct mk_list streams;
-    struct mk_timer timer;
-    struct look *look;
-    struct stream_event *event; /* the newest; NULL: none yet */
+    /* of the live page (stream.c) */
+    struct mk_event_streams streams;
+    struct look *look; /* for the next event; NULL: none */
 };
 
 #endif

@@ -6,21 +6,22 @@
  *     /metrics ──────────────┐
  *     /status (JSON) ────────┤ respond.c ─► look.c: asks the workers (threads.c), a job renders (render.c)
  *     /status/events ────────┘ stream.c  ─►   metrics.c, document.c: pure
- *     /status/ and its files   files.c
+ *     /status/ and its files   <monkey/embedded.h>
  */
 #include "commands.h"
-#include "files.h"
 #include "process.h"
 #include "respond.h"
 #include "stream.h"
 
 #include <monkey/accept.h>
+#include <monkey/embedded.h>
 #include <monkey/inspect.h>
 
 #include <assert.h>
 #include <errno.h>
 
 extern const struct mk_plugin mk_plugin_status;
+extern const struct mk_embedded_file status_files[]; /* of the live page */
 
 /* ── states ── */
 
@@ -114,15 +115,16 @@ static void stop_worker(struct mk_worker *worker, void *state)
 {
     struct state_worker *w = state;
     (void)worker;
-    assert(mk_list_empty(&w->streams) && !w->look && !w->event);
+    assert(!w->look);
     mk_threads_remove_worker(&w->own);
     mk_account_free(NULL, w, sizeof(*w));
 }
 
 static void retire_worker(struct mk_worker *worker, void *state)
 {
+    struct state_worker *w = state;
     (void)worker;
-    stream_retire(state);
+    mk_event_streams_retire(&w->streams);
 }
 
 /* ── counting ── */
@@ -155,7 +157,7 @@ static struct mk_str get_accept(struct mk_request *req)
     return mk_request_header_by_name(req, MK_STR("Accept"));
 }
 
-static void send_metrics(struct mk_request *req, struct state_worker *w, const struct file *file)
+static void send_metrics(struct mk_request *req, struct state_worker *w, const struct mk_embedded_file *file)
 {
     static const struct mk_accept_offer offers[] = {
         [METRICS_TEXT] = {.type = MK_STR("text/plain"), .version = MK_STR("0.0.4")},
@@ -169,7 +171,7 @@ static void send_metrics(struct mk_request *req, struct state_worker *w, const s
 }
 
 /* The document; a browser is sent to the page. */
-static void send_status(struct mk_request *req, struct state_worker *w, const struct file *file)
+static void send_status(struct mk_request *req, struct state_worker *w, const struct mk_embedded_file *file)
 {
     static const struct mk_accept_offer offers[] = {
         {.type = MK_STR("application/json")},
@@ -187,38 +189,23 @@ static void send_status(struct mk_request *req, struct state_worker *w, const st
         mk_response_error(req, 503);
 }
 
-static void send_events(struct mk_request *req, struct state_worker *w, const struct file *file)
+static void send_events(struct mk_request *req, struct state_worker *w, const struct mk_embedded_file *file)
 {
     (void)file;
     stream_start(req, w);
 }
 
-static void send_file(struct mk_request *req, struct state_worker *w, const struct file *f)
+static void send_file(struct mk_request *req, struct state_worker *w, const struct mk_embedded_file *file)
 {
-    struct mk_str tag = mk_request_header_by_name(req, MK_STR("If-None-Match"));
-    int err = respond_headers(req, f->type, MK_STR("no-cache"));
     (void)w;
-    if (err == 0)
-        err = mk_response_header_ref(req, MK_STR("ETag"), f->tag);
-    if (err == 0)
-        err = mk_response_header_ref(req, MK_STR("Content-Security-Policy"),
-                                     MK_STR("default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; "
-                                            "connect-src 'self'; base-uri 'none'; form-action 'none'; "
-                                            "frame-ancestors 'none'"));
-    if (err == 0 && mk_str_eq(tag, f->tag))
-        mk_response_set_status(req, 304);
-    else if (err == 0)
-        err = mk_response_write_ref(req, mk_str(f->begin, (size_t)(f->end - f->begin)));
-    if (err < 0)
-        mk_response_error(req, 503);
-    else
-        mk_response_end(req);
+    mk_embedded_send(req, file);
 }
 
 /* What a path of the plugin gets. */
 struct target {
-    void (*send)(struct mk_request *req, struct state_worker *w, const struct file *file); /* NULL: nothing */
-    const struct file *file;
+    void (*send)(struct mk_request *req, struct state_worker *w,
+                 const struct mk_embedded_file *file); /* NULL: nothing */
+    const struct mk_embedded_file *file;
 };
 
 /* `name`: below the path of the status, without the slash before it. */
@@ -226,10 +213,8 @@ static struct target find_below(struct mk_str name)
 {
     if (mk_str_eq(name, MK_STR("events")))
         return (struct target){.send = send_events};
-    for (const struct file *f = files_all; f->begin; f++)
-        if (mk_str_eq(f->name, name))
-            return (struct target){send_file, f};
-    return (struct target){0};
+    const struct mk_embedded_file *file = mk_embedded_find(status_files, name);
+    return file ? (struct target){send_file, file} : (struct target){0};
 }
 
 static struct target find_target(struct mk_str path, const struct settings *s)

@@ -6,22 +6,10 @@ if(NOT DYGRAPHS)
         "-DDYGRAPHS=/path/to/dygraph.min.js, or leave the plugin out of MK_MODULES")
 endif()
 mark_as_advanced(DYGRAPHS)
-set(STATUS_EMBED "")
-set(STATUS_ROWS "")
-function(mk_embed_status symbol name type path)
-    file(SHA256 ${path} tag)
-    string(SUBSTRING ${tag} 0 16 tag)
-    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
-    # the tag is in the text, so that the file is compiled again when the bytes have changed
-    set(STATUS_EMBED "${STATUS_EMBED}EMBED(status_${symbol}, \"${path}\"); /* ${tag} */\n" PARENT_SCOPE)
-    set(row "{MK_STR(\"${name}\"), MK_STR(\"${type}\"), MK_STR(\"\\\"${tag}\\\"\"), ")
-    set(STATUS_ROWS "${STATUS_ROWS}    ${row}status_${symbol}_begin, status_${symbol}_end},\n" PARENT_SCOPE)
-endfunction()
 set(page ${CMAKE_CURRENT_LIST_DIR}/page)
-mk_embed_status(page "" "text/html; charset=utf-8" ${page}/page.html)
-mk_embed_status(script page.js "text/javascript; charset=utf-8" ${page}/page.js)
-mk_embed_status(style page.css "text/css; charset=utf-8" ${page}/page.css)
-mk_embed_status(dygraphs dygraph.js "text/javascript; charset=utf-8" ${DYGRAPHS})
-configure_file(${CMAKE_CURRENT_LIST_DIR}/files.c.in ${CMAKE_BINARY_DIR}/gen/status_files.c @ONLY)
-target_sources(monkey-status PRIVATE ${CMAKE_BINARY_DIR}/gen/status_files.c)
+mk_embed_files(status
+    page "." text/html ${page}/page.html
+    script page.js text/javascript ${page}/page.js
+    style page.css text/css ${page}/page.css
+    dygraphs dygraph.js text/javascript ${DYGRAPHS})
 target_link_libraries(monkey-status PRIVATE m)

@@ -51,6 +51,7 @@ PUBLIC = {
     "random.h": "base", "time.h": "base", "threads.h": "server",
     "inbox.h": "loop", "log_limit.h": "base", "spool.h": "loop", "upstream.h": "net",
     "cgi.h": "server", "child.h": "server", "http_client.h": "http", "source.h": "server", "upstreams.h": "server",
+    "embedded.h": "http", "event_stream.h": "server", "local_client.h": "server",
     "target.h": "server", "gateway.h": "server", "variables.h": "http", "fastcgi.h": "server",
 }
 

@@ -11,6 +11,7 @@
 #include "route/dispatch.h"
 
 #include <monkey/accept.h>
+#include <monkey/local_client.h>
 #include <monkey/plugin.h>
 
 #include <errno.h>
@@ -38,22 +39,10 @@ static bool is_proxied(struct mk_request *req)
     return has_header && !mk_generation_trusts(mk_worker_generation(mk_request_worker(req)), &peer);
 }
 
-/*
- * Tells whether the request names this host. A page from elsewhere whose name was made to lead to this machine (DNS
- * rebinding) has a browser here ask for another one, and could read the response.
- */
-static bool has_own_name(struct mk_request *req)
-{
-    struct mk_str name = mk_request_host(req);
-    struct mk_address address;
-    return !name.len || mk_str_ieq(name, MK_STR("localhost")) || mk_address_parse(name, &address) == 0 ||
-           mk_host_has_name(mk_request_host_conf(req), name);
-}
-
 static bool is_allowed(struct mk_request *req, const struct host_service *e)
 {
     struct mk_address client = mk_request_client(req);
-    return mk_networks_contain(&e->conf->console_allow, &client) && !is_proxied(req) && has_own_name(req);
+    return mk_networks_contain(&e->conf->console_allow, &client) && !is_proxied(req) && mk_local_client_names_host(req);
 }
 
 /* ── the job ── */

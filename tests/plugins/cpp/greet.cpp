@@ -18,8 +18,10 @@
 #include <monkey/counters.h>
 #include <monkey/dial.h>
 #include <monkey/embed.h>
+#include <monkey/embedded.h>
 #include <monkey/epoch.h>
 #include <monkey/escape.h>
+#include <monkey/event_stream.h>
 #include <monkey/fastcgi.h>
 #include <monkey/file.h>
 #include <monkey/file_cache.h>
@@ -31,6 +33,7 @@
 #include <monkey/json.h>
 #include <monkey/library.h>
 #include <monkey/list.h>
+#include <monkey/local_client.h>
 #include <monkey/log.h>
 #include <monkey/log_limit.h>
 #include <monkey/loop.h>
