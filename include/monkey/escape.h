@@ -8,6 +8,8 @@
 #include "buf.h"
 #include "str.h"
 
+#include <sys/types.h>
+
 MK_C_BEGIN
 
 /* Appends text for HTML: & < > " ' become character references, control bytes become U+FFFD. */
@@ -18,6 +20,15 @@ MK_API void mk_html_escape(struct mk_buf *out, struct mk_str text);
  * (RFC 3986 section 3.3).
  */
 MK_API void mk_path_encode(struct mk_buf *out, struct mk_str path);
+
+/*
+ * Decodes the percent-escapes of a path once and normalizes it, as the server does for the path of a request: `//`
+ * becomes `/`, and the segments "." and ".." are removed without leaving the root. Writes it to `out` with a NUL behind
+ * it. Any thread. Builds for small devices leave it out.
+ * Returns its length, -EINVAL (no leading slash, a malformed escape, a NUL), -ENOENT (an encoded slash) or
+ * -ENAMETOOLONG.
+ */
+MK_API ssize_t mk_path_normalize(struct mk_str raw, char *out, size_t size);
 
 /*
  * Appends text for a JSON string (RFC 8259 section 7), without the quotes: " and \ are escaped, control characters

@@ -89,6 +89,45 @@ struct mk_file_cache {
     void (*forget_turn)(struct mk_request *req);
 };
 
+/* Keeps names in a cache without a request; a plugin embeds it in a struct with its results. */
+struct mk_file_loader {
+    /*
+     * Opens a name, waits for a disk if it must, and keeps what the name is. In the thread that has called load_path().
+     * Returns what it is: `kind`, `err`, and the times of a file, without a descriptor and without content.
+     */
+    struct mk_named_file (*load)(struct mk_file_loader *loader, const struct mk_file_name *name);
+};
+
+/* A folder of a host, as its names are known to the cache. */
+struct mk_file_place {
+    uint64_t device, inode, mount; /* as in struct mk_file_name */
+    struct mk_str url;             /* of its files: behind it a slash and the name; empty: all paths */
+    struct mk_str name;            /* the only name that is served from there, at `url` itself; `.p` NULL: all are */
+};
+
+typedef void (*mk_file_place_fn)(const struct mk_file_place *place, void *ctx);
+
+/* The functions of a plugin that serves files: mk_plugin.file_server. Any thread, from worker_start on. */
+struct mk_file_server {
+    /*
+     * Passes each name to `loader` that GET of a path of the host opens: those of TryFiles and of the index, the file
+     * and its variants. `path` is decoded and normalized, and ends with a NUL. May block.
+     * Returns 0 (there is a file), -ENOENT and similar (nothing is there, it is hidden, or a program), -EISDIR (a
+     * folder, and the path has no slash), -ENOTSUP (the files there are never cached) or another -errno.
+     */
+    int (*load_path)(const struct mk_host *host, struct mk_str path, struct mk_file_loader *loader);
+    /* Calls `fn` for each folder of the host, as it is now; the strings are valid as long as the generation. */
+    void (*each_place)(const struct mk_host *host, mk_file_place_fn fn, void *ctx);
+    /* Returns whether the path is hidden from clients (DotFiles). */
+    bool (*hides)(const struct mk_host *host, struct mk_str path);
+};
+
+/* Returns the functions of the generation's plugin that serves files; NULL: none is loaded. Any thread. */
+MK_API const struct mk_file_server *mk_generation_file_server(const struct mk_generation *g);
+/* Return for a host what mk_request_mime() and mk_request_mime_id() return for its requests. Any thread. */
+MK_API struct mk_str mk_host_mime(const struct mk_host *host, struct mk_str path);
+MK_API uint64_t mk_host_mime_id(const struct mk_host *host);
+
 /* Returns the functions of the generation's plugin that caches files; NULL: none is loaded. Any thread. */
 MK_API const struct mk_file_cache *mk_generation_file_cache(const struct mk_generation *g);
 

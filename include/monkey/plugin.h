@@ -47,12 +47,13 @@
 MK_C_BEGIN
 
 /* Changes when this header, or one that it includes, changes so that compiled plugins must be compiled again. */
-enum { MK_PLUGIN_ABI = 19 };
+enum { MK_PLUGIN_ABI = 20 };
 
 struct mk_command;    /* <monkey/command.h> */
 struct mk_connection; /* valid until on_close has returned, in its worker's thread */
 struct mk_explain;    /* <monkey/inspect.h> */
 struct mk_file_cache; /* <monkey/file_cache.h> */
+struct mk_file_server;
 struct mk_generation;
 struct mk_host;      /* a host of one generation */
 struct mk_upstreams; /* <monkey/upstreams.h> */
@@ -295,6 +296,8 @@ struct mk_plugin {
      * block. Any thread. Is called by mk_host_is_source(); not in builds for small devices.
      */
     bool (*is_source)(const struct mk_host *host, enum mk_source_name kind, struct mk_str name);
+    /* The functions of a plugin that serves files, for one that caches them (<monkey/file_cache.h>). */
+    const struct mk_file_server *file_server;
 };
 
 #define MK_PLUGIN(name) \
@@ -380,6 +383,15 @@ MK_API bool mk_host_tries_files(const struct mk_host *host);
 /* Sets that, for the plugin that serves files; in host_start. */
 MK_API void mk_host_set_tries_files(struct mk_host *host);
 
+/*
+ * Returns whether a repeating section of that name, of any loaded plugin, holds for the host: it stands in its file, or
+ * in monkey.conf for all hosts. Builds for small devices leave out this function and the next.
+ */
+MK_API bool mk_host_has_section(const struct mk_host *host, struct mk_str name);
+/* Returns whether clients on other machines may reach the host: it has a Listen line that is not of a loopback address.
+ */
+MK_API bool mk_host_is_public(const struct mk_host *host);
+
 /* Returns true if `text` is the address of one of the server's Listen lines, written in the same way. */
 MK_API bool mk_host_has_listener(const struct mk_host *host, struct mk_str text);
 /*
@@ -445,7 +457,8 @@ MK_API bool mk_host_is_wrong(const struct mk_host *host, const void *section_str
 /*
  * Checks a repeating section of rules of which the first that matches is used: reports each rule that can never match,
  * because an earlier one matches all of its paths. A rule of monkey.conf may be overridden by those of a host, but not
- * by an earlier one of monkey.conf. `pattern` is the offset of the struct mk_pattern. Only during host_start.
+ * by an earlier one of monkey.conf. `pattern` is the offset of the struct mk_pattern; a section in which it is an exact
+ * one without text, as the section's check may set it, is no rule. Only during host_start.
  * Returns 0, -EINVAL (there are such rules), -ENOMEM or -ENOBUFS (millions of rules).
  */
 MK_API int mk_host_check_patterns(struct mk_host *host, const struct mk_conf_section *section, size_t pattern);

@@ -112,6 +112,9 @@ MK_API uint64_t mk_store_hash(const struct mk_store *store, const void *key, siz
  */
 MK_API struct mk_item *mk_store_find(struct mk_store *store, uint64_t hash, const void *key, size_t len);
 
+/* Returns whether an item with the key is in the table. Any thread, also one without a loop. */
+MK_API bool mk_store_has(struct mk_store *store, uint64_t hash, const void *key, size_t len);
+
 /* Holds an item beyond the turn, and returns it. Only while it is valid. */
 MK_API struct mk_item *mk_item_get(struct mk_item *item);
 /* Gives up a reference. The caller must not use the item any more, unless it has found it in this turn. */

@@ -210,6 +210,19 @@ void mk__static_alias_free(struct static_site *site)
     site->aliases = NULL;
 }
 
+void mk__static_alias_each_place(const struct static_site *site, mk_file_place_fn fn, void *ctx)
+{
+    for (const struct alias *a = site->aliases; a; a = a->next) {
+        struct mk_file_place place = mk__static_open_place(&a->site);
+        if (is_exact(a)) {
+            place.url = a->rule.match.text;
+            place.name = mk_str(a->name.p + 1, a->name.len - 1);
+        }
+        if (a->site.root_fd >= 0)
+            fn(&place, ctx);
+    }
+}
+
 /* ── requests ── */
 
 bool mk__static_alias_find(struct static_location *at)

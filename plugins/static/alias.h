@@ -31,6 +31,9 @@ void mk__static_alias_init_sources(struct static_site *site);
 /* Opens a folder of mk_host_folders() as an alias behind the others. Returns 0, -EINVAL (reported) or -ENOMEM. */
 int mk__static_alias_add_folder(struct mk_host *host, struct static_site *site, const struct mk_host_folder *folder);
 
+/* Passes the folder of each alias to `fn`. */
+void mk__static_alias_each_place(const struct static_site *site, mk_file_place_fn fn, void *ctx);
+
 /* Finds the first alias of `at->site` that matches `at->path`; sets `at` to its site. Returns false if none does. */
 bool mk__static_alias_find(struct static_location *at);
 

@@ -10,6 +10,7 @@
 #include "find.h"
 #include "open.h"
 #include "root.h"
+#include "sources.h"
 #include "userdir.h"
 
 #include <assert.h>
@@ -56,19 +57,56 @@ static int open_location(const struct static_location *at, uint32_t flags)
     return found.kind == FOUND_DIRECTORY ? found.fd : -found.err;
 }
 
-int mk__static_host_path_open(struct static_site *site, struct mk_str path, uint32_t flags)
+/* Finds the site of a path, and the path there; `user` gets the name of a user. */
+static struct static_location locate(struct static_site *site, struct mk_str path, char user[USERDIR_NAME_BYTES + 1])
 {
     struct static_location at = {site, path, MK_STR_NONE};
-    char user[USERDIR_NAME_BYTES + 1];
-    if (mk__static_open_is_hidden(site, path))
-        return -ENOENT;
     if (!mk__static_alias_find(&at) && mk__static_userdir_match(&at)) {
         memcpy(user, at.user.p, at.user.len);
         user[at.user.len] = '\0';
         at.user.p = user;
     }
+    return at;
+}
+
+int mk__static_host_path_open(struct static_site *site, struct mk_str path, uint32_t flags)
+{
+    char user[USERDIR_NAME_BYTES + 1];
+    if (mk__static_open_is_hidden(site, path))
+        return -ENOENT;
+    struct static_location at = locate(site, path, user);
     if (alias_needs_slash(&at))
         return -EISDIR;
     mk__static_root_refresh(at.site); /* no request for a file may come that would do that */
     return open_location(&at, flags);
+}
+
+/* ── for a cache ── */
+
+int mk__static_host_path_load(struct static_site *site, struct mk_str path, struct mk_file_loader *loader)
+{
+    char user[USERDIR_NAME_BYTES + 1];
+    const struct find_mode mode = {.accept = &no_codings, .loader = loader};
+    if (mk__static_open_is_hidden(site, path) || sources_have_path(site, path))
+        return -ENOENT;
+    struct static_location at = locate(site, path, user);
+    if (alias_needs_slash(&at))
+        return -EISDIR;
+    if (userdir_is_matched(&at) || at.site->sources == SOURCES_BY_FILE)
+        return -ENOTSUP;
+    mk__static_root_refresh(at.site);
+    struct find_result found = mk__static_find_path_with(at.site, at.path, &mode);
+    mk__static_open_release(&found);
+    if (found.kind == FOUND_NOTHING)
+        return found.status ? -ENOENT : -found.err;
+    return found.kind == FOUND_DIRECTORY ? -EISDIR : 0;
+}
+
+void mk__static_host_path_each_place(struct static_site *site, mk_file_place_fn fn, void *ctx)
+{
+    mk__static_alias_each_place(site, fn, ctx);
+    if (site->root_fd < 0)
+        return;
+    struct mk_file_place place = mk__static_open_place(site);
+    fn(&place, ctx);
 }

@@ -253,6 +253,12 @@ void mk__static_open_init_root(struct static_site *site)
     site->root = (struct mk_file_root){.open = open_for_cache, .version = get_version, .opened_ms = get_opened_ms};
 }
 
+struct mk_file_place mk__static_open_place(const struct static_site *site)
+{
+    return (struct mk_file_place){
+        .device = site->device, .inode = site->inode, .mount = site->mount, .url = site->prefix, .name = MK_STR_NONE};
+}
+
 static bool is_svgz(struct mk_str name)
 {
     return name.len >= 5 && mk_str_ieq(mk_str(name.p + name.len - 5, 5), MK_STR(".svgz"));
@@ -300,9 +306,9 @@ struct find_result mk__static_open_file(struct static_site *site, const struct f
 {
     if (!MK_SMALL && !mode->sources && sources_have_name(site, name))
         return (struct find_result){.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT, .name = shown};
-    if (MK_SMALL || !mode->cache || site->sources == SOURCES_BY_FILE)
+    if (MK_SMALL || (!mode->cache && !mode->loader) || site->sources == SOURCES_BY_FILE)
         return open_uncached(site, mode, name, shown);
-    assert(mode->cached);
+    assert(mode->loader || mode->cached);
     uint32_t version = site->swap_seq; /* before the folder's numbers */
     struct mk_file_name file_name = {
         .root = &site->root,
@@ -318,7 +324,8 @@ struct find_result mk__static_open_file(struct static_site *site, const struct f
         .no_ranges = !site->settings->ranges,
         .no_version = site->settings->tags == STATIC_TAGS_PORTABLE,
     };
-    struct mk_named_file named = mode->cache->open(mode->req, &file_name);
+    struct mk_named_file named =
+        mode->loader ? mode->loader->load(mode->loader, &file_name) : mode->cache->open(mode->req, &file_name);
     return make_result(&named, shown);
 }
 

@@ -23,6 +23,8 @@ struct find_result mk__static_open_file(struct static_site *site, const struct f
                                         struct mk_str shown, enum mk_coding coding);
 /* Returns the coding of a file's bytes, by the name for its media type; `variant`: unless that tells. */
 enum mk_coding mk__static_open_coding(struct mk_str name, enum mk_coding variant);
+/* Returns the root of a site as other plugins know it, with all of its names. */
+struct mk_file_place mk__static_open_place(const struct static_site *site);
 /* Sets what the cache needs to know of a root, in `site->root`. */
 void mk__static_open_init_root(struct static_site *site);
 /*

@@ -86,15 +86,29 @@ static struct find_result find_variant(struct static_site *site, const char *nam
     return (struct find_result){.kind = FOUND_NOTHING, .fd = -1, .err = ENOENT};
 }
 
+/* Passes all variants to the loader, since requests choose different ones. */
+static void load_variants(struct static_site *site, const char *name, const struct find_mode *mode,
+                          const struct find_result *f)
+{
+    for (unsigned i = 0; i < site->host->n_codings; i++) {
+        struct find_result v = find_variant(site, name, site->host->codings[i], mode, f);
+        mk__static_open_release(&v);
+    }
+}
+
 void mk__static_precompressed_select(struct static_site *site, const char *name, const struct find_mode *mode,
                                      struct find_result *f)
 {
-    assert(f->kind != FOUND_FILE || f->fd >= 0 || f->content.p);
+    assert(f->kind != FOUND_FILE || f->fd >= 0 || f->content.p || mode->loader);
     const struct static_host *host = site->host;
     enum mk_coding coding;
     if (f->kind != FOUND_FILE || !host->n_codings || is_compressed(mk_str_c(name)) || !matches_patterns(site, name))
         return;
     f->varies = true;
+    if (mode->loader) {
+        load_variants(site, name, mode, f);
+        return;
+    }
     struct mk_accept left = mode->accept ? *mode->accept : (struct mk_accept){{0}};
     while (mk_accept_next(&left, host->codings, host->n_codings, &coding)) {
         struct find_result v = find_variant(site, name, coding, mode, f);

@@ -98,6 +98,7 @@ struct find_mode {
     bool sources;                      /* sources as well */
     const struct mk_file_cache *cache; /* NULL: without one */
     struct mk_request *req;            /* for the cache */
+    struct mk_file_loader *loader;     /* keeps the names in a cache without a request; NULL: they are opened */
 };
 
 enum find_kind { FOUND_FILE, FOUND_DIRECTORY, FOUND_NOTHING };

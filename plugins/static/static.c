@@ -402,6 +402,29 @@ static int open_path(const struct mk_host *host, struct mk_str path, uint32_t fl
     return site ? mk__static_host_path_open(site, path, flags) : -ENOENT;
 }
 
+static int load_path(const struct mk_host *host, struct mk_str path, struct mk_file_loader *loader)
+{
+    struct static_site *site = mk_host_state(host, &mk_plugin_static);
+    return site ? mk__static_host_path_load(site, path, loader) : -ENOENT;
+}
+
+static void each_place(const struct mk_host *host, mk_file_place_fn fn, void *ctx)
+{
+    struct static_site *site = mk_host_state(host, &mk_plugin_static);
+    if (site)
+        mk__static_host_path_each_place(site, fn, ctx);
+}
+
+static bool hides_path(const struct mk_host *host, struct mk_str path)
+{
+    const struct static_site *site = mk_host_state(host, &mk_plugin_static);
+    return !site || mk__static_open_is_hidden(site, path);
+}
+
+static const struct mk_file_server file_server = {.load_path = load_path,
+                                                  .each_place = each_place,
+                                                  .hides = hides_path};
+
 static void explain_file(const struct mk_host *host, struct mk_explain *e)
 {
     struct static_site *site = mk_host_state(host, &mk_plugin_static);
@@ -435,5 +458,6 @@ MK_PLUGIN(static) = {
     .on_response = MK_SMALL ? NULL : replace_error_page,
     .on_done = MK_SMALL ? NULL : clear_cache,
     .open_path = MK_SMALL ? NULL : open_path,
+    .file_server = MK_SMALL ? NULL : &file_server,
     .explain = MK_SMALL ? NULL : explain_file,
 };

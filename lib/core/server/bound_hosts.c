@@ -25,6 +25,35 @@ bool mk__bound_hosts_answers(const struct mk_host *host, const struct mk__listen
     return false;
 }
 
+static bool is_loopback(const struct mk__addr *addr)
+{
+    if (addr->any)
+        return false;
+    if (addr->sa.sa_family == AF_INET)
+        return ntohl(addr->in.sin_addr.s_addr) >> 24 == 127;
+    return addr->sa.sa_family != AF_INET6 || IN6_IS_ADDR_LOOPBACK(&addr->in6.sin6_addr);
+}
+
+bool mk_host_is_public(const struct mk_host *host)
+{
+    const struct mk__listen_confs *all = &host->generation->settings->listen;
+    for (uint32_t i = 0; i < all->n; i++)
+        if (!is_loopback(&all->items[i].addr) && mk__bound_hosts_answers(host, &all->items[i]))
+            return true;
+    return false;
+}
+
+bool mk_host_has_section(const struct mk_host *host, struct mk_str name)
+{
+    const struct mk_generation *g = host->generation;
+    for (unsigned i = 0; i < g->n_plugins; i++)
+        for (const struct mk_conf_section *s = g->plugins[i]->sections; s && s->name; s++)
+            if (s->scope == MK_CONF_SCOPE_HOST && s->flags & MK_CONF_REPEAT && mk_str_eq(mk_str_c(s->name), name) &&
+                mk_host_conf(host, s))
+                return true;
+    return false;
+}
+
 /* ── checks ── */
 
 static void report_unknown(struct mk_generation *g, const struct mk_host *host, uint32_t nth)

@@ -262,6 +262,13 @@ static const void *find_cover(const void *const *rules, size_t n, const void *ru
     return NULL;
 }
 
+/* Returns whether a section is no rule: its pattern is an exact one without text, which no path is. */
+static bool matches_nothing(const void *rule, size_t pattern)
+{
+    const struct mk_pattern *match = (const void *)((const char *)rule + pattern);
+    return match->kind == MK_PATTERN_EXACT && !match->text.len;
+}
+
 int mk_host_check_rules(struct mk_host *host, const struct mk_conf_section *section, size_t pattern,
                         bool (*is_conditional)(const void *rule))
 {
@@ -274,8 +281,8 @@ int mk_host_check_rules(struct mk_host *host, const struct mk_conf_section *sect
             break; /* checked for the first host */
         if (r == first_shared)
             rules.len = 0; /* a host may override all of those that follow */
-        if (is_consequence(host, r, pattern, 0))
-            continue; /* it was reported as wrong */
+        if (is_consequence(host, r, pattern, 0) || matches_nothing(r, pattern))
+            continue; /* it was reported as wrong, or is no rule */
         const void *before = find_cover((const void *)rules.data, rules.len / sizeof(r), r, pattern);
         if (!is_conditional || !is_conditional(r))
             mk_buf_add(&rules, &r, sizeof(r));

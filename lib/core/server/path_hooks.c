@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Asks the plugins about paths of a host other than that of the request (<monkey/plugin.h>): may the client GET them,
- * and which file is there; and whether one of them claims the request. Left out of small builds.
+ * and which file is there; and whether one of them claims the request. And what a plugin needs to work on paths without
+ * a request. Left out of small builds.
  */
 #include "server/thread.h"
 
+#include <monkey/escape.h>
+#include <monkey/file_cache.h>
+
+#include "http/message/uri.h"
 #include "http/request.h"
 #include "server/handlers.h"
 
@@ -94,4 +99,29 @@ bool mk_host_tries_files(const struct mk_host *host)
 void mk_host_set_tries_files(struct mk_host *host)
 {
     host->tries_files = true;
+}
+
+/* ── paths without a request ── */
+
+const struct mk_file_server *mk_generation_file_server(const struct mk_generation *g)
+{
+    for (unsigned i = 0; i < g->n_plugins; i++)
+        if (g->plugins[i]->file_server)
+            return g->plugins[i]->file_server;
+    return NULL;
+}
+
+struct mk_str mk_host_mime(const struct mk_host *host, struct mk_str path)
+{
+    return mk__mime_find(&host->generation->mime, path);
+}
+
+uint64_t mk_host_mime_id(const struct mk_host *host)
+{
+    return host->generation->mime.id;
+}
+
+ssize_t mk_path_normalize(struct mk_str raw, char *out, size_t size)
+{
+    return mk__uri_decode_path(raw, out, size);
 }

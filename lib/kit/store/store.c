@@ -219,6 +219,16 @@ struct mk_item *mk_store_find(struct mk_store *store, uint64_t hash, const void 
     return item;
 }
 
+bool mk_store_has(struct mk_store *store, uint64_t hash, const void *key, size_t len)
+{
+    struct mk__part *part = &store->parts[mk__queue_part_of(hash)];
+    pthread_mutex_lock(&part->lock);
+    struct mk__table *t = part->table;
+    bool has = t && mk__table_find(t, hash, key, len);
+    pthread_mutex_unlock(&part->lock);
+    return has;
+}
+
 struct mk_item *mk_item_get(struct mk_item *item)
 {
     __atomic_fetch_add(&item->refs, 1, __ATOMIC_RELAXED);

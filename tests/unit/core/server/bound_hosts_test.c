@@ -74,6 +74,40 @@ TEST(finds_by_listener)
     mk__generation_release(&g);
 }
 
+static const struct mk_host *host_named(const char *name)
+{
+    return mk_generation_host(&g, NULL, mk_str_c(name));
+}
+
+/* Which hosts clients on other machines may reach, by the lines at which they answer. */
+TEST(public_hosts)
+{
+    static const struct {
+        const char *listen;
+        bool is_public; /* the host that answers at this line only, and those that answer at all */
+    } rows[] = {{"127.0.0.2:0", false}, {"127.9.9.9:0", false}, {"[::1]:0", false},       {"192.0.2.1:0", true},
+                {"0.0.0.0:0", true},    {"[::]:0", true},       {"[2001:db8::1]:0", true}};
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char text[256];
+        snprintf(text, sizeof(text), "[SERVER]\n    Listen 127.0.0.1:0\n    Listen %s\n    Workers 1\n",
+                 rows[i].listen);
+        mk_test_write("conf/monkey.conf", mk_str_c(text));
+        snprintf(text, sizeof(text), "[HOST]\n    ServerName b.test\n    Listener %s\n    DocumentRoot ../..\n",
+                 rows[i].listen);
+        mk_test_write("conf/sites/b", mk_str_c(text));
+        assert_int_equal(load(NULL), 0);
+        g.settings->listen.items[0].listener = &sockets[0];
+        g.settings->listen.items[1].listener = &sockets[1];
+        assert_int_equal(mk_host_is_public(mk__generation_find_host(&g, &sockets[1], MK_STR("b.test"))),
+                         rows[i].is_public);
+        assert_int_equal(mk_host_is_public(host_named("c.test")), rows[i].is_public);
+        assert_false(mk_host_is_public(mk__generation_find_host(&g, &sockets[0], MK_STR("x.test"))));
+        mk__generation_release(&g);
+    }
+    mk_test_write("conf/monkey.conf", mk_str_c(files[0].text));
+    mk_test_write("conf/sites/b", mk_str_c(files[3].text));
+}
+
 TEST(no_memory)
 {
     mk_test_failing_allocs(load, NULL);

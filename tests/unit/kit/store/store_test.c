@@ -40,6 +40,23 @@ TEST(items)
     mk_store_free(NULL);
 }
 
+/* What another thread may ask, which has no loop: no item is used by that. */
+TEST(has_an_item)
+{
+    struct mk_store *store = open_store(1 << 20);
+    uint64_t hash = mk_store_hash(store, "a", 1);
+    assert_false(mk_store_has(store, hash, "a", 1));
+    struct mk_item *a = put(store, BODY, "a", 100);
+    assert_true(mk_store_has(store, hash, "a", 1));
+    assert_int_equal(a->uses, 0);
+    assert_false(mk_store_has(store, hash, "b", 1)); /* the whole key is compared */
+    mk_item_get(a);
+    mk_store_remove(store, a);
+    assert_false(mk_store_has(store, hash, "a", 1));
+    mk_item_put(a);
+    mk_store_free(store);
+}
+
 TEST(configurations_that_are_refused)
 {
     struct mk_store *store;
