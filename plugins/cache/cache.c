@@ -7,14 +7,24 @@
 #include <monkey/epoch.h>
 #include <monkey/inspect.h>
 
+#include "access.h"
+#include "api.h"
 #include "check.h"
 #include "commands.h"
 #include "load.h"
+#include "stats.h"
 #include "sweep.h"
+#include "warm.h"
 
 #include <errno.h>
 
 extern const struct mk_plugin mk_plugin_cache;
+
+struct cache_generation {
+    uint64_t number; /* from 1 */
+    bool has_rules;  /* a host has sections about files */
+    struct warm warm;
+};
 
 /* ── limits ── */
 
@@ -29,6 +39,7 @@ static void set_items_max(struct cache *cache, enum entry_kind kind, uint64_t ma
 static void set_limits(struct cache *cache, const struct cache_conf *conf)
 {
     mk_store_set_limit(cache->store, conf->bytes_max);
+    cache->bytes_max = conf->bytes_max;
     cache->body_bytes_max = conf->body_bytes_max;
     cache->descriptors_wanted = (uint64_t)conf->descriptors_max;
     sweep_limit_descriptors(cache);
@@ -45,11 +56,11 @@ static void adopt_limits(struct cache_worker *w)
 {
     struct cache *cache = w->cache;
     const struct mk_generation *g = mk_worker_generation(w->worker);
-    uint64_t number = (uintptr_t)mk_generation_state(g, &mk_plugin_cache);
+    const struct cache_generation *state = mk_generation_state(g, &mk_plugin_cache);
     w->has_limits = true;
     pthread_mutex_lock(&cache->limits_lock);
-    if (number > cache->limits_number) {
-        cache->limits_number = number;
+    if (state->number > cache->limits_number) {
+        cache->limits_number = state->number;
         set_limits(cache, mk_generation_conf(g, &directives_sections[DIRECTIVES_SERVER]));
     }
     pthread_mutex_unlock(&cache->limits_lock);
@@ -57,48 +68,56 @@ static void adopt_limits(struct cache_worker *w)
 
 /* ── lookups ── */
 
-/* Returns the policy of a path; `ret_rule`: the section that it comes from, or NULL. */
-static const struct files_policy *match_policy(const struct mk_host *host, struct mk_str path, const void **ret_rule)
-{
-    static const struct files_policy off = {.mode = FILES_OFF};
-    *ret_rule = NULL;
-    int r = mk_host_conf_match(host, &directives_sections[DIRECTIVES_RULES], offsetof(struct cache_rule, match), path,
-                               ret_rule);
-    if (r < 0) /* a regular expression failed on the path */
-        return &off;
-    const struct cache_rule *rule = *ret_rule;
-    return rule ? &rule->files : &directives_default_policy;
-}
-
-static const struct files_policy *find_policy(const struct mk_request *req)
+static const struct files_policy *find_policy(const struct cache_worker *w, const struct mk_request *req)
 {
     const void *rule;
-    if (!mk_request_host_state(req, &mk_plugin_cache)) /* the host has no sections */
+    if (!w->has_rules)
         return &directives_default_policy;
-    return match_policy(mk_request_host_conf(req), mk_request_path(req), &rule);
+    return directives_find_policy(mk_request_host_conf(req), mk_request_path(req), &rule);
+}
+
+/*
+ * Counts a hit of the entry. Of a hot one only each 16th on average, so that workers seldom write what others read. The
+ * multiples of a hash are spread evenly, so which hits these are does not depend on the order of requests.
+ */
+static void count_hit(struct cache_worker *w, const struct cache_lookup *l, struct entry *e)
+{
+    uint32_t hits = atomic_load_explicit(&e->hits, memory_order_relaxed), more = 1;
+    if (MK_LIKELY(hits >= ENTRY_HITS_EXACT)) {
+        w->sample += l->key.hash;
+        if (MK_LIKELY(w->sample >> 60))
+            return;
+        more = 16;
+    }
+    if (hits < UINT32_MAX - more)
+        atomic_store_explicit(&e->hits, hits + more, memory_order_relaxed);
 }
 
 static struct mk_named_file open_name(struct mk_request *req, const struct mk_file_name *name)
 {
     struct cache_worker *w = mk_worker_state(mk_request_worker(req), &mk_plugin_cache);
     MK_UNINITIALIZED struct cache_lookup l;
+    l.cache = w->cache;
     l.worker = w;
     l.req = req;
     l.name = name;
     if (!w->has_limits)
         adopt_limits(w);
-    l.policy = find_policy(req);
-    l.now_ms = mk_loop_now_ms(mk_request_loop(req));
+    l.policy = find_policy(w, req);
+    l.now_ms = mk_loop_now_ms(w->loop);
     bool keep = l.policy->mode != FILES_OFF && entry_make_key(&l.key, w->cache->store, name, mk_request_mime_id(req));
     struct mk_item *item = keep ? mk_store_find(w->cache->store, l.key.hash, &l.key.bytes, l.key.len) : NULL;
     enum check_result r = item ? check_entry(&l, item) : CHECK_CHANGED;
     if (r == CHECK_VALID) {
         cache_counters_add(COUNT_HITS, w->worker);
+        count_hit(w, &l, entry_of(item));
         return load_describe(&l, item);
     }
     if (r == CHECK_WAITS || r == CHECK_SHORT)
         return entry_make_missing(r == CHECK_WAITS ? EAGAIN : EMFILE);
     cache_counters_add(COUNT_MISSES, w->worker);
+    l.host = mk_request_host_conf(req);
+    l.wall_seconds = mk_loop_wall_seconds(w->loop);
     return load_name(&l, keep);
 }
 
@@ -159,21 +178,55 @@ static void give_descriptors_back(void *state)
 
 /* ── generations, hosts and workers ── */
 
-/* The state is the number of the generation, from 1. */
 static int start_generation(struct mk_generation *g, void **ret_state)
 {
     struct cache *cache = mk_generation_plugin_state(g, &mk_plugin_cache);
-    *ret_state = (void *)(uintptr_t)++cache->generations;
+    struct cache_generation *state = mk_account_alloc(NULL, sizeof(*state));
+    if (!state)
+        return -ENOMEM;
+    memset(state, 0, sizeof(*state));
+    state->number = ++cache->generations;
+    warm_init(&state->warm, cache, g);
+    *ret_state = state;
     return 0;
 }
 
-/* The state tells only whether there are sections. */
+static void stop_generation(struct mk_generation *g, void *state)
+{
+    struct cache_generation *s = state;
+    (void)g;
+    warm_release(&s->warm);
+    mk_account_free(NULL, s, sizeof(*s));
+}
+
+static int check_generation(struct mk_generation *g, void *state)
+{
+    struct cache_generation *s = state;
+    (void)g;
+    warm_find_hosts(&s->warm);
+    return 0;
+}
+
+/*
+ * The state of a host is its first section with Admin. Others have none: the server does not ask this plugin to answer
+ * their requests.
+ */
 static int start_host(struct mk_host *host, void **ret_state)
 {
-    static const char has_rules;
-    if (mk_host_conf(host, &directives_sections[DIRECTIVES_RULES]))
-        *ret_state = (void *)(uintptr_t)&has_rules;
-    return mk_host_check_patterns(host, &directives_sections[DIRECTIVES_RULES], offsetof(struct cache_rule, match));
+    int result = 0;
+    const struct mk_conf_section *section = &directives_sections[DIRECTIVES_RULES];
+    struct cache_generation *g = mk_generation_state(mk_host_generation(host), &mk_plugin_cache);
+    for (const struct cache_rule *r = mk_host_conf(host, section); r; r = mk_host_conf_next(host, section, r)) {
+        g->has_rules |= directives_is_about_files(r);
+        if (r->admin.len && !*ret_state) {
+            *ret_state = (void *)(uintptr_t)r;
+            access_check_host(host, r);
+        }
+        int err = warm_check_rule(host, r);
+        result = err < 0 ? err : result;
+    }
+    int err = mk_host_check_patterns(host, section, offsetof(struct cache_rule, match));
+    return err < 0 ? err : result;
 }
 
 static int start_worker(struct mk_worker *worker, void **ret_state)
@@ -183,9 +236,14 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
     struct cache_worker *w = mk_account_alloc(mk_worker_account(worker), sizeof(*w));
     if (!w)
         return -ENOMEM;
-    *w = (struct cache_worker){.cache = cache, .worker = worker};
+    const struct cache_generation *own = mk_generation_state(g, &mk_plugin_cache);
+    *w = (struct cache_worker){.cache = cache,
+                               .worker = worker,
+                               .loop = mk_worker_loop(worker),
+                               .has_rules = own->has_rules};
+    mk_event_streams_init(&w->streams, worker, &cache->streams, &stats_events);
     sweep_init(w);
-    mk_epoch_join(mk_worker_loop(worker));
+    mk_epoch_join(w->loop);
     sweep_resume(w);
     *ret_state = w;
     return 0;
@@ -198,12 +256,51 @@ static void stop_worker(struct mk_worker *worker, void *state)
     mk_account_free(mk_worker_account(worker), w, sizeof(*w));
 }
 
+/* The first generation that serves has its first requests wait for Warm. */
+static void serve_worker(struct mk_worker *worker, void *state)
+{
+    struct cache_worker *w = state;
+    const struct mk_generation *g = mk_worker_generation(worker);
+    struct cache_generation *own = mk_generation_state(g, &mk_plugin_cache);
+    const struct cache_conf *conf = mk_generation_conf(g, &directives_sections[DIRECTIVES_SERVER]);
+    uint64_t none = 0;
+    if (!w->has_limits)
+        adopt_limits(w);
+    atomic_compare_exchange_strong(&w->cache->first_served, &none, own->number);
+    warm_serve(&own->warm, worker, w->cache->first_served == own->number ? conf->warm_timeout_ms : 0);
+}
+
+static void retire_worker(struct mk_worker *worker, void *state)
+{
+    struct cache_generation *g = mk_generation_state(mk_worker_generation(worker), &mk_plugin_cache);
+    struct cache_worker *w = state;
+    warm_cancel(&g->warm);
+    mk_event_streams_retire(&w->streams);
+}
+
+/* ── requests ── */
+
+static int answer_request(struct mk_request *req)
+{
+    const struct cache_rule *rule = mk_request_host_state(req, &mk_plugin_cache);
+    return api_answer(req, mk_worker_state(mk_request_worker(req), &mk_plugin_cache), rule);
+}
+
+static void explain_admin(const struct mk_host *host, struct mk_explain *e)
+{
+    const struct cache_rule *rule = mk_host_state(host, &mk_plugin_cache);
+    if (rule && api_has_path(e->path, rule))
+        mk_explain_add(e, host, rule, MK_EXPLAIN_MAYBE,
+                       "[CACHE] Admin answers clients that a rule or login lets in, and those on this machine");
+}
+
 static void explain_policy(const struct mk_host *host, struct mk_explain *e)
 {
     const void *rule;
     if (e->phase != MK_EXPLAIN_CONTENT)
         return;
-    const struct files_policy *policy = match_policy(host, e->path, &rule);
+    explain_admin(host, e);
+    const struct files_policy *policy = directives_find_policy(host, e->path, &rule);
     if (policy->mode == FILES_REVALIDATE)
         mk_explain_add(e, host, rule, MK_EXPLAIN_NOTE, "[CACHE] Files Revalidate %ums", policy->interval_ms);
     else
@@ -212,13 +309,19 @@ static void explain_policy(const struct mk_host *host, struct mk_explain *e)
 
 MK_PLUGIN(cache) = {
     MK_PLUGIN_HEAD("cache", "2.0.0", "keeps files in memory, or open, for the plugins that serve them"),
+    .flags = MK_PLUGIN_STATE_NEEDED,
     .sections = directives_sections,
     .start = start_process,
     .stop = stop_process,
     .generation_start = start_generation,
+    .generation_stop = stop_generation,
     .host_start = start_host,
+    .generation_check = check_generation,
     .worker_start = start_worker,
     .worker_stop = stop_worker,
+    .worker_serve = serve_worker,
+    .worker_retire = retire_worker,
+    .on_content = answer_request,
     .explain = explain_policy,
     .file_cache = &file_cache,
     .low_on_descriptors = give_descriptors_back,

@@ -6,11 +6,14 @@
 
 #include "entry.h"
 
+#include <monkey/embedded.h>
+
 #include <errno.h>
 
 enum { INTERVAL_MS_MAX = 24 * 3600 * 1000, BODIES_IN_MEMORY_MIN = 64 };
 
-const struct files_policy directives_default_policy = {.mode = FILES_REVALIDATE, .interval_ms = 1000};
+const struct files_policy directives_default_policy = {.mode = FILES_REVALIDATE, .interval_ms = 1000},
+                          directives_off = {.mode = FILES_OFF};
 
 /* ── Files ── */
 
@@ -90,16 +93,66 @@ const char *directives_mode_name(enum files_mode mode)
     return modes[i].name.p;
 }
 
+/* ── Warm ── */
+
+int directives_parse_warm(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
+{
+    struct warm_list *list = field;
+    struct warm_item item = {.text = value->text};
+    if (value->n != 1 || !value->text.len)
+        return reject(error, "one folder of the host such as /assets/ is needed, or one file with a list of paths");
+    item.is_folder = item.text.p[0] == '/' && item.text.p[item.text.len - 1] == '/';
+    if (item.is_folder)
+        item.text = mk_arena_dup(arena, item.text);
+    int err =
+        item.is_folder ? (item.text.p ? 0 : -ENOMEM) : mk_conf_read_path(value, item.text, &item.text, arena, error);
+    struct warm_item *items = err < 0 ? NULL : mk_arena_grow(arena, list->items, list->n, sizeof(item));
+    if (!items)
+        return err < 0 ? err : -ENOMEM;
+    items[list->n] = item;
+    *list = (struct warm_list){items, list->n + 1};
+    return 0;
+}
+
+/* A section that has only `Admin` or `Warm` matches no path: none is empty. */
+static void check_rule(const struct mk_conf_check *check, void *section)
+{
+    struct cache_rule *rule = section;
+    (void)check;
+    if (rule->files.mode != FILES_UNSET)
+        return;
+    rule->files = directives_default_policy;
+    if (rule->admin.len || rule->warm.n)
+        rule->match = (struct mk_pattern){.kind = MK_PATTERN_EXACT, .text = MK_STR("")};
+}
+
+bool directives_is_about_files(const struct cache_rule *rule)
+{
+    return rule->match.kind != MK_PATTERN_EXACT || rule->match.text.len;
+}
+
 static const struct mk_conf_key rule_keys[] = {
     MK_CONF_KEY_PATTERN(struct cache_rule, match, "Match", "/",
                         "Which paths: `=/exact`, `/prefix` with everything below it, a glob such as `*.json`, or a "
                         "regular expression such as `~^/v[0-9]+/` (`~*` ignores the case)."),
     MK_CONF_KEY_CUSTOM(
-        struct cache_rule, files, "Files", "Revalidate 1s",
+        struct cache_rule, files, "Files", NULL,
         "How soon a change of a file is seen. `Revalidate 1s`: within that time; a file is revalidated "
         "once in it at most, and before it is served if it was not asked for meanwhile. `EachCycle`: at the "
-        "next turn of the loop. `Immutable`: after a reload. `Off`: the files are not cached.",
+        "next turn of the loop. `Immutable`: after a reload. `Off`: the files are not cached. Without this key: "
+        "`Revalidate 1s`, or nothing in a section that has `Admin` or `Warm`.",
         .unit = "Off, EachCycle, Revalidate time or Immutable", .parse = directives_parse_files),
+    MK_CONF_KEY_CUSTOM(
+        struct cache_rule, admin, "Admin", NULL,
+        "The path of a page that shows what the cache holds of this host, and of its API: `/cache`. It is "
+        "for clients on this machine, and for those that a rule of `[RULES]` allows or that have logged "
+        "in (`[AUTH]`). The first section that has it counts.",
+        .unit = "path", .parse = mk_embedded_parse_path),
+    MK_CONF_KEY_CUSTOM(struct cache_rule, warm, "Warm", NULL,
+                       "Files that are loaded before the first request, and after a reload those that are new: a "
+                       "folder of the host with all below it (`/assets/`, with a slash at its end), or a file with a "
+                       "list of paths, one in a line. What the cache has no room for is not loaded.",
+                       .flags = MK_CONF_REPEAT, .unit = "folder or file", .parse = directives_parse_warm),
     {0},
 };
 
@@ -121,6 +174,10 @@ static const struct mk_conf_key server_keys[] = {
     MK_CONF_KEY_INT(struct cache_conf, missing_max, "Missing", "4096",
                     "How many names are remembered that do not exist or may not be read. 0: none.", .min = 0,
                     .max = 1 << 24),
+    MK_CONF_KEY_DURATION(struct cache_conf, warm_timeout_ms, "WarmTimeout", "5s",
+                         "How long the first requests of the process wait for `Warm`; what is left is loaded while "
+                         "the server serves. 0s: they do not wait.",
+                         .unit = "s", .min = 0, .max = 60 * 1000),
     {0},
 };
 
@@ -150,6 +207,8 @@ const struct mk_conf_section directives_sections[] = {
                           .keys = rule_keys,
                           .doc =
                               MK_CONF_DOC("Which files of a host are cached, and how soon changes are seen. The first "
-                                          "section that matches a path is used. Without a section: `Revalidate 1s`.")},
+                                          "section that matches a path is used. Without a section: `Revalidate 1s`. "
+                                          "And what is loaded ahead, and the page of the cache."),
+                          .check = check_rule},
     {0},
 };

@@ -9,27 +9,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-bool entry_make_key(struct entry_key *key, const struct mk_store *store, const struct mk_file_name *name,
-                    uint64_t types)
+const char *entry_kind_name(unsigned kind)
 {
-    if (name->name.len > sizeof(key->bytes.name))
-        return false;
-    key->bytes.device = name->device;
-    key->bytes.mount = name->mount;
-    key->bytes.inode = name->inode;
-    key->bytes.types = types;
-    key->bytes.policy = name->policy;
-    key->bytes.coding = name->coding;
-    key->bytes.no_ranges = name->no_ranges;
-    key->bytes.no_version = name->no_version;
-    key->bytes.name_len = (uint32_t)name->name.len;
-    memcpy(key->bytes.name, name->name.p, name->name.len);
-    key->len = offsetof(struct entry_key, bytes.name) - offsetof(struct entry_key, bytes) + name->name.len;
-    uint64_t rest = name->device ^ types ^ name->mount << 32 ^ (uint64_t)name->policy << 24 ^
-                    (uint64_t)name->coding << 16 ^ (uint64_t)name->no_version << 8 ^ name->no_ranges;
-    key->hash = mk_store_hash(store, &key->bytes.inode, sizeof(key->bytes.inode) + name->name.len) ^
-                rest * UINT64_C(0x9e3779b97f4a7c15);
-    return true;
+    static const char *const names[ENTRY_KINDS] = {[ENTRY_BODY] = "body",
+                                                   [ENTRY_DESCRIPTOR] = "descriptor",
+                                                   [ENTRY_FOLDER] = "folder",
+                                                   [ENTRY_MISSING] = "missing"};
+    assert(kind < ENTRY_KINDS);
+    return names[kind];
 }
 
 struct file_identity entry_identify(const struct stat *st)

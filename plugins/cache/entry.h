@@ -39,8 +39,11 @@ struct entry {
     _Atomic bool used;              /* DESCRIPTOR: since the last sweep */
     _Atomic bool checking;          /* a disk thread revalidates it */
     uint8_t idle_sweeps;            /* DESCRIPTOR: under the lock of the store's part */
+    _Atomic uint32_t hits;          /* how often it has answered; an estimate above ENTRY_HITS_EXACT */
     char bytes[];                   /* the text of the block, then the body */
 };
+
+enum { ENTRY_HITS_EXACT = 64 };
 
 /* The bytes of an entry besides its body, with the key and the head of the item; names of usual length. */
 enum { ENTRY_HEAD_BYTES_MAX = 1024 };
@@ -52,13 +55,13 @@ enum { ENTRY_HEAD_BYTES_MAX = 1024 };
 struct entry_key {
     uint64_t hash;
     size_t len;
-    struct {
+    struct entry_key_bytes {
         uint64_t device, mount, types;
         uint8_t policy, coding;
         bool no_ranges, no_version;
         uint32_t name_len;
         uint64_t inode;
-        char name[4096];
+        char name[4096]; /* `name_len` of them */
     } bytes;
 };
 
@@ -67,9 +70,38 @@ static inline struct entry *entry_of(const struct mk_item *item)
     return mk_item_data(item);
 }
 
-/* Makes the key of a name. Returns false if the name is too long. */
-bool entry_make_key(struct entry_key *key, const struct mk_store *store, const struct mk_file_name *name,
-                    uint64_t types);
+/* Returns the key of an entry, which has only `name_len` bytes of the name. */
+static inline const struct entry_key_bytes *entry_key_of(const struct mk_item *item)
+{
+    return mk_item_key(item);
+}
+
+/* Returns the name of a kind of entries. */
+const char *entry_kind_name(unsigned kind);
+
+/* Makes the key of a name; inline, for the sake of hits. Returns false if the name is too long. */
+static inline bool entry_make_key(struct entry_key *key, const struct mk_store *store, const struct mk_file_name *name,
+                                  uint64_t types)
+{
+    if (name->name.len > sizeof(key->bytes.name))
+        return false;
+    key->bytes.device = name->device;
+    key->bytes.mount = name->mount;
+    key->bytes.inode = name->inode;
+    key->bytes.types = types;
+    key->bytes.policy = name->policy;
+    key->bytes.coding = name->coding;
+    key->bytes.no_ranges = name->no_ranges;
+    key->bytes.no_version = name->no_version;
+    key->bytes.name_len = (uint32_t)name->name.len;
+    memcpy(key->bytes.name, name->name.p, name->name.len);
+    key->len = offsetof(struct entry_key, bytes.name) - offsetof(struct entry_key, bytes) + name->name.len;
+    uint64_t rest = name->device ^ types ^ name->mount << 32 ^ (uint64_t)name->policy << 24 ^
+                    (uint64_t)name->coding << 16 ^ (uint64_t)name->no_version << 8 ^ name->no_ranges;
+    key->hash = mk_store_hash(store, &key->bytes.inode, sizeof(key->bytes.inode) + name->name.len) ^
+                rest * UINT64_C(0x9e3779b97f4a7c15);
+    return true;
+}
 
 struct file_identity entry_identify(const struct stat *st);
 /* The same for what is open. Returns 0 or -errno. */

@@ -18,11 +18,13 @@ enum {
     SETTLED_SECONDS = 3, /* since the last change: one more than mk_file_is_settled(), for other workers' clocks */
     RESIDENT_BYTES_MAX = 1024 * 1024, /* above this only slices are checked, when they are sent */
     RESIDENT_MS = 1000,
+    LOAD_FREE_SHARE = 8, /* this fraction of the memory stays free when files are loaded ahead */
 };
 
 /* A regular file that was opened. */
 struct opened {
     int fd;
+    bool may_wait; /* for a disk */
     struct file_identity id;
 };
 
@@ -33,6 +35,23 @@ uint64_t load_check_residence(int fd, uint64_t bytes, uint64_t now_ms)
     return bytes <= RESIDENT_BYTES_MAX && mk_file_check_cached(fd, 0, bytes) == 0 ? now_ms + RESIDENT_MS : 0;
 }
 
+/* Reads bytes of a file; waits for a disk if it may. Returns their number or -errno. */
+static ssize_t read_bytes(const struct opened *o, char *to)
+{
+    size_t at = 0;
+    if (!o->may_wait)
+        return mk_file_read_cached(o->fd, to, o->id.bytes, 0);
+    while (at < o->id.bytes) {
+        ssize_t n = pread(o->fd, to + at, o->id.bytes - at, (off_t)at);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n < 0 ? -errno : (ssize_t)at;
+        at += (size_t)n;
+    }
+    return (ssize_t)at;
+}
+
 /*
  * Reads the body of one version. Returns 0, 1 (the file has changed; `o->id` is the new one), -EAGAIN (that would wait
  * for a disk) or another -errno.
@@ -40,7 +59,7 @@ uint64_t load_check_residence(int fd, uint64_t bytes, uint64_t now_ms)
 static int read_once(struct opened *o, char *body)
 {
     struct file_identity after;
-    ssize_t n = mk_file_read_cached(o->fd, body, o->id.bytes, 0);
+    ssize_t n = read_bytes(o, body);
     int err = n < 0 ? (int)n : entry_identify_fd(o->fd, &after);
     if (err < 0)
         return err;
@@ -55,7 +74,7 @@ static int read_once(struct opened *o, char *body)
 static bool is_settled(const struct cache_lookup *l, const struct file_identity *id)
 {
     int64_t last = id->mtime.tv_sec > id->ctime.tv_sec ? id->mtime.tv_sec : id->ctime.tv_sec;
-    return mk_loop_wall_seconds(mk_request_loop(l->req)) - last >= SETTLED_SECONDS;
+    return l->wall_seconds - last >= SETTLED_SECONDS;
 }
 
 /* Returns what the lines of the head are made of. */
@@ -63,7 +82,7 @@ static struct mk_file describe_file(const struct cache_lookup *l, const struct o
 {
     struct mk_str shown = l->name->type_name.len ? l->name->type_name : l->name->name;
     struct mk_file file = entry_make_file(&o->id);
-    file.type = mk_request_mime(l->req, shown);
+    file.type = mk_host_mime(l->host, shown);
     file.coding = l->name->coding;
     file.no_ranges = l->name->no_ranges;
     if (l->name->no_version)
@@ -73,8 +92,8 @@ static struct mk_file describe_file(const struct cache_lookup *l, const struct o
 
 static struct mk_item *draft_item(struct cache_lookup *l, enum entry_kind kind, size_t bytes)
 {
-    struct mk_item *item = mk_store_draft(l->worker->cache->store, kind, l->key.hash, &l->key.bytes, l->key.len,
-                                          sizeof(struct entry) + bytes);
+    struct mk_item *item =
+        mk_store_draft(l->cache->store, kind, l->key.hash, &l->key.bytes, l->key.len, sizeof(struct entry) + bytes);
     if (item)
         *entry_of(item) = (struct entry){.loaded_ms = l->now_ms, .checked_ms = l->now_ms, .fd = -1};
     return item;
@@ -84,11 +103,12 @@ static struct mk_item *draft_item(struct cache_lookup *l, enum entry_kind kind, 
 static bool put_item(struct cache_lookup *l, struct mk_item *item)
 {
     if (!lookup_is_in_root(l)) {
-        mk_store_discard(l->worker->cache->store, item);
+        mk_store_discard(l->cache->store, item);
         return false;
     }
-    mk_store_put(l->worker->cache->store, item);
-    sweep_schedule(l->worker);
+    mk_store_put(l->cache->store, item);
+    if (l->worker)
+        sweep_schedule(l->worker);
     return true;
 }
 
@@ -139,7 +159,7 @@ static struct mk_item *keep_body(struct cache_lookup *l, struct opened *o)
         return NULL;
     struct entry *e = entry_of(item);
     if (read_once(o, e->bytes + e->block.text.len) != 0) {
-        mk_store_discard(l->worker->cache->store, item);
+        mk_store_discard(l->cache->store, item);
         return NULL;
     }
     if (!put_item(l, item))
@@ -151,7 +171,7 @@ static struct mk_item *keep_body(struct cache_lookup *l, struct opened *o)
 /* Returns the entry of a large file, which owns the descriptor; NULL: it is not kept. */
 static struct mk_item *keep_descriptor(struct cache_lookup *l, const struct opened *o)
 {
-    struct cache *cache = l->worker->cache;
+    struct cache *cache = l->cache;
     if (o->fd >= cache->fd_alarm || !cache->descriptors_max)
         return NULL;
     struct mk_item *item = draft_file(l, ENTRY_DESCRIPTOR, o, 0);
@@ -179,7 +199,7 @@ static int read_content(const struct cache_lookup *l, struct opened *o, struct m
     int r = 1;
     for (unsigned i = 0; i < READS_MAX && r > 0; i++) {
         size_t bytes = o->id.bytes;
-        if (bytes > l->worker->cache->body_bytes_max)
+        if (bytes > l->cache->body_bytes_max)
             return -EFBIG;
         char *body = mk_arena_alloc(mk_request_arena(l->req), bytes + 1);
         r = body ? read_once(o, body) : -ENOMEM;
@@ -232,13 +252,13 @@ int load_open(const struct cache_lookup *l, uint32_t flags)
     int fd = name->root->open(name->context, name->name.p, flags);
     if (fd != -EMFILE && fd != -ENFILE)
         return fd;
-    sweep_evict_descriptors(l->worker->cache);
+    sweep_evict_descriptors(l->cache);
     return name->root->open(name->context, name->name.p, flags);
 }
 
 static struct mk_named_file load_file(struct cache_lookup *l, struct opened *o, bool keep)
 {
-    struct cache *cache = l->worker->cache;
+    struct cache *cache = l->cache;
     bool is_small = o->id.bytes <= cache->body_bytes_max;
     struct mk_item *item = NULL;
     if (o->fd >= cache->fd_alarm)
@@ -254,7 +274,7 @@ static struct mk_named_file load_file(struct cache_lookup *l, struct opened *o, 
 static struct mk_named_file load_folder(struct cache_lookup *l, const struct opened *o, bool keep)
 {
     close(o->fd);
-    if (keep && is_settled(l, &o->id) && mk_store_admits(l->worker->cache->store, ENTRY_FOLDER, l->key.hash))
+    if (keep && is_settled(l, &o->id) && mk_store_admits(l->cache->store, ENTRY_FOLDER, l->key.hash))
         keep_folder(l, &o->id);
     return (struct mk_named_file){.kind = MK_FILE_FOLDER, .file = {.fd = -1}};
 }
@@ -264,8 +284,8 @@ static struct mk_named_file load_missing(struct cache_lookup *l, int err, bool k
     bool is_kept = err == ENOENT || err == ENOTDIR || err == EACCES;
     if (err == EAGAIN)
         return make_waiting(l);
-    struct mk_store *store = l->worker->cache->store;
-    if (keep && is_kept && l->worker->cache->missing_max && mk_store_admits(store, ENTRY_MISSING, l->key.hash))
+    struct mk_store *store = l->cache->store;
+    if (keep && is_kept && l->cache->missing_max && mk_store_admits(store, ENTRY_MISSING, l->key.hash))
         keep_missing(l, err);
     return entry_make_missing(err);
 }
@@ -283,4 +303,66 @@ struct mk_named_file load_name(struct cache_lookup *l, bool keep)
     }
     close(o.fd);
     return entry_make_missing(err ? err : ENOENT); /* devices and the like are not served */
+}
+
+/* ── on a disk thread ── */
+
+static bool is_settled_file(const struct cache_lookup *l, const struct opened *o)
+{
+    return is_settled(l, &o->id) && lookup_is_in_root(l);
+}
+
+/* Without `refresh` nothing is displaced: the cache takes what it has room for. */
+static bool has_room(const struct cache *cache, bool is_small, size_t bytes)
+{
+    struct mk_store_stats stats;
+    mk_store_get_stats(cache->store, ENTRY_DESCRIPTOR, &stats);
+    if (!is_small && stats.items >= cache->descriptors_max)
+        return false;
+    uint64_t full = cache->bytes_max - cache->bytes_max / LOAD_FREE_SHARE;
+    return mk_store_bytes(cache->store) + (is_small ? bytes : 0) + ENTRY_HEAD_BYTES_MAX < full;
+}
+
+/* Keeps a file, or closes it. */
+static enum load_result keep_file(struct cache_lookup *l, struct opened *o, bool refresh)
+{
+    bool is_small = o->id.bytes <= l->cache->body_bytes_max;
+    enum load_result r = LOAD_NO_ROOM;
+    if (!is_settled_file(l, o))
+        r = LOAD_CHANGED;
+    else if (!refresh && mk_store_has(l->cache->store, l->key.hash, &l->key.bytes, l->key.len))
+        r = LOAD_PRESENT;
+    else if ((refresh || has_room(l->cache, is_small, o->id.bytes)) &&
+             (is_small ? keep_body(l, o) : keep_descriptor(l, o)))
+        return LOAD_KEPT;
+    close(o->fd);
+    return r;
+}
+
+static struct mk_named_file keep_other(struct cache_lookup *l, int err, const struct opened *o)
+{
+    bool is_kept = err == ENOENT || err == ENOTDIR || err == EACCES;
+    if (!err && is_settled(l, &o->id))
+        keep_folder(l, &o->id);
+    if (is_kept && l->cache->missing_max)
+        keep_missing(l, err);
+    return err ? entry_make_missing(err) : (struct mk_named_file){.kind = MK_FILE_FOLDER, .file = {.fd = -1}};
+}
+
+struct mk_named_file load_and_wait(struct cache_lookup *l, bool refresh, enum load_result *ret)
+{
+    struct stat st;
+    struct opened o = {.fd = load_open(l, 0), .may_wait = true};
+    *ret = LOAD_NONE;
+    if (o.fd < 0)
+        return keep_other(l, -o.fd, &o);
+    int err = fstat(o.fd, &st) < 0 ? errno : S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) ? 0 : ENXIO;
+    o.id = err ? (struct file_identity){0} : entry_identify(&st);
+    if (err || S_ISDIR(st.st_mode)) {
+        close(o.fd);
+        return err ? entry_make_missing(err) : keep_other(l, 0, &o);
+    }
+    struct mk_named_file named = {.kind = MK_FILE_REGULAR, .file = entry_make_file(&o.id)};
+    *ret = keep_file(l, &o, refresh);
+    return named;
 }

@@ -3,7 +3,10 @@
  * What the files of the plugin share: the cache of the process, and its state in a worker. Each file uses those to its
  * left only:
  *
- *     directives, entry ◄─ counters ◄─ sweep ◄─ load ◄─ check ◄─ cache
+ *     directives, entry ◄─ counters ◄─ sweep ◄─ load ◄─ check ◄───────────────────────────── cache
+ *     path_list ◄─ places ◄─ scan ◄─────────────── load ◄─ preload ◄─ warm ◄────────────────── cache
+ *                  folder_walk ◄──────────────────────────  preload, scan ◄─ call ◄─ api, commands
+ *     answer, stats, access ◄─ api ◄─ cache
  */
 #ifndef CACHE_WORKER_H
 #define CACHE_WORKER_H
@@ -12,11 +15,14 @@
 #include "entry.h"
 #include "directives.h"
 
+#include <monkey/event_stream.h>
+#include <monkey/log_limit.h>
+
 /* The cache of the process: it outlives generations. */
 struct cache {
     struct mk_store *store;
     _Atomic uint64_t next_sweep_ms; /* of the descriptors, by any worker */
-    _Atomic uint64_t body_bytes_max, descriptors_max, missing_max;
+    _Atomic uint64_t bytes_max, body_bytes_max, descriptors_max, missing_max;
     _Atomic uint64_t descriptors_wanted; /* by the configuration */
     _Atomic int fd_alarm; /* from this descriptor on the process is short of them: files are not kept open */
     uint64_t generations; /* that were loaded; by one thread at a time */
@@ -24,26 +30,37 @@ struct cache {
     uint64_t limits_number; /* of the generation whose limits are in force; under the lock */
     pthread_mutex_t stats_lock;
     struct mk_store_stats counted[ENTRY_KINDS]; /* what the counters have of the store; under the lock */
+    _Atomic unsigned calls;                     /* of the API, now */
+    unsigned streams;                           /* the same; changed atomically (<monkey/event_stream.h>) */
+    _Atomic uint64_t first_served;              /* the number of the first generation that served; 0: none yet */
 };
 
 /* The state of a worker. */
 struct cache_worker {
     struct cache *cache;
     struct mk_worker *worker;
+    struct mk_loop *loop;
     struct mk_timer sweep;
+    bool has_rules;                  /* a host of the generation has sections about files */
     bool has_limits;                 /* the limits of its generation were set, or later ones are in force */
     const struct mk_item *turn_item; /* EachCycle: was revalidated in the turn `turn` */
     uint64_t turn;
+    uint64_t sample;                 /* which hits of hot entries are counted */
+    struct mk_event_streams streams; /* of figures */
+    struct mk_log_limit_row denied;  /* clients that were not shown the page */
 };
 
-/* A name that is looked up for a request. */
+/* A name that is looked up for a request, or loaded on a disk thread. */
 struct cache_lookup {
-    struct cache_worker *worker;
+    struct cache *cache;
+    struct cache_worker *worker; /* this and the next are NULL on a disk thread */
     struct mk_request *req;
+    const struct mk_host *host;
     const struct mk_file_name *name;
     const struct files_policy *policy;
     struct entry_key key;
     uint64_t now_ms;
+    int64_t wall_seconds; /* set before a name is loaded */
 };
 
 /* Returns whether the root's folder is still that of the key: what was opened since then is below it. */

@@ -196,7 +196,29 @@ def test_cache(shown, shell):
         server.wait_log(rf"cache: the shell \(process \d+, user \d+\) has cleared it: {cleared['evicted']} entries")
         assert client.ask("/hello.txt").status == 200
         assert one.ask("cache")[0]["misses"] > before["misses"]
-    assert one.refused("cache drop") == "that is not understood: write cache [clear]"
+    assert one.refused("cache drop") == "behind cache is expected: stats, entries, reset, add or clear"
+
+
+@needs("cache")
+def test_files_of_a_host_in_the_cache(shown, shell):
+    """They are listed, removed and loaded by their paths."""
+    server = shown(config={"plugins/cache/cache.conf": section("CACHE", {"Match": "/", "Files": "Revalidate 10s"})})
+    one = shell()
+    with server.connect() as client:
+
+        def list_entries():
+            assert client.ask("/hello.txt").status == 200
+            return one.ask("cache entries localhost /hello")
+
+        (entry,) = await_true(list_entries)  # a young file is not kept at once
+        assert (entry["path"], entry["kind"]) == ("/hello.txt", "body")
+        assert one.ask("cache reset localhost /hello.txt") == [{"removed": 1}]
+        assert one.ask("cache entries localhost /hello") == []
+        assert one.ask("cache add localhost /hello.txt") == [{"adding": "/hello.txt"}]
+        server.wait_log("cache: the shell has added 1 of 1 paths")
+        assert one.ask("cache entries localhost /hello")[0]["path"] == "/hello.txt"
+        assert one.ask("cache reset localhost /he*") == [{"removed": 1}]
+    assert "there is no host elsewhere" in one.refused("cache reset elsewhere")
 
 
 @needs("cache")

@@ -6,6 +6,7 @@ directive that is in none of the tables fails test_each_directive_is_known: say 
 
 import gzip
 import io
+import json
 import os
 import re
 import tarfile
@@ -351,6 +352,22 @@ def test_cache(start, site, protocol, mode):
             assert_hidden(client, *NAMES)
 
 
+@pytest.mark.parametrize("mode", ["Off", "On"])
+@build.needs_cache
+def test_cache_api(start, protocol, mode):
+    """What is loaded ahead or by the API, and what the API reads itself."""
+    text = section("CACHE", {"Admin": "/cache", "Warm": "/"})
+    server = start({"SymLink": mode}, text, more=["cache"])
+    with server.connect() as client:
+        for name in NAMES:
+            for query in (f"path={name}", f"sitemap={name}", f"directory={name}"):
+                assert b"secret" not in client.ask(f"/cache/add?{query}", method="POST", body=b"").body, query
+        assert client.ask("/cache/add?directory=/", method="POST", body=b"").status == 200
+        entries = json.loads(client.ask("/cache/entries?limit=1000").body)["entries"]
+        assert not [one for one in entries if "php" in one["path"].lower() and one["kind"] != "missing"], entries
+    ask_names(server, protocol)
+
+
 def test_compress(start, protocol):
     server = start(text=section("COMPRESS", {"Codings": "gzip", "Types": "text/* application/*"}), more=["compress"])
     ask_names(server, protocol)
@@ -539,6 +556,8 @@ WAYS = {
     "CACHE.Files": test_cache,
     "COMPRESS.Match": test_compress,
     "COMPRESS.Codings": test_compress,
+    "CACHE.Admin": test_cache_api,
+    "CACHE.Warm": test_cache_api,
     "COMPRESS.Types": test_compress,
     "DIRLISTING.Match": test_listing,
     "DIRLISTING.ReadMe": test_listing,

@@ -19,12 +19,12 @@ from .metrics import scrape, status_section, total
 from .server import await_true, section
 
 
-def start_cached(serve, mode="Revalidate 1s", settings=None, *, keys=None, rules=(), config=None, **rest):
+def start_cached(serve, mode="Revalidate 1s", settings=None, *, keys=None, rules=(), config=None, text="", **rest):
     """A server with metrics. `mode` is the rule of the default host for all paths that `rules` do not match:
     [{"Match": "/a", "Files": "Off"}]; `keys` are those of [CACHE] for the server. server.count(name) is a counter's
     value, server.level(name, **labels) that of another figure."""
     made = {"plugins/status/status.conf": status_section(), "plugins/cache/cache.conf": section("CACHE", keys or {})}
-    text = "".join(section("CACHE", rule) for rule in [*rules, {"Files": mode}])
+    text += "".join(section("CACHE", rule) for rule in [*rules, {"Files": mode}])
     settings = {"MaxKeepAliveRequest": 1_000_000, "KeepAliveTimeout": "60s", **(settings or {})}
     server = serve(settings, config={**made, **(config or {})}, text=text, **rest)
     server.count = lambda name, **labels: read_figure(server, f"monkey_cache_{name}_total", **labels)

@@ -42,6 +42,43 @@ TEST(cleared)
     close_cache();
 }
 
+static void expect_refusal(const char *args, const char *sentence)
+{
+    mk_test_call_init(&call, site.worker, args);
+    assert_int_equal(cache_commands[0].run(&call.base), -EINVAL);
+    if (!strstr(call.error, sentence))
+        fail_msg("%s: %s", args, call.error);
+}
+
+TEST(refusals)
+{
+    open_cache("", "");
+    expect_refusal("none", "behind cache is expected");
+    expect_refusal("stats x", "no arguments");
+    expect_refusal("clear h", "cache reset HOST PATH");
+    expect_refusal("entries other", "there is no host other");
+    expect_refusal("entries h /a b", "takes a host");
+    expect_refusal("reset", "cache reset takes");
+    expect_refusal("reset h path", "is not a path");
+    expect_refusal("reset other /a", "there is no host other");
+    expect_refusal("add h", "cache add takes");
+    expect_refusal("add h path", "is not a path");
+    expect_refusal("add other /a", "there is no host other");
+    close_cache();
+}
+
+TEST(completion)
+{
+    open_cache("", "");
+    mk_test_call_init(&call, site.worker, "");
+    cache_commands[0].complete(&call.base);
+    assert_string_equal(mk_test_call_take(&call), "stats entries reset add clear ");
+    mk_test_call_init(&call, site.worker, "reset");
+    cache_commands[0].complete(&call.base);
+    assert_string_equal(mk_test_call_take(&call), "h ");
+    close_cache();
+}
+
 static int make_files(void **state)
 {
     if (make_cache_folder(state) < 0)

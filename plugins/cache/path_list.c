@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The parsers of path_list.h.
+ */
+#include "path_list.h"
+
+#include <monkey/escape.h>
+
+#include <errno.h>
+
+/* Cuts the text before `end` off `rest`. */
+static struct mk_str cut_word(struct mk_str *rest, char end)
+{
+    const char *at = rest->len ? memchr(rest->p, end, rest->len) : NULL;
+    size_t n = at ? (size_t)(at - rest->p) : rest->len, taken = at ? n + 1 : n;
+    struct mk_str word = mk_str(rest->p, n);
+    *rest = mk_str(rest->p + taken, rest->len - taken);
+    return word;
+}
+
+/* ── queries and forms ── */
+
+bool path_list_next_pair(struct mk_str *rest, struct path_list_pair *ret)
+{
+    struct mk_str pair = MK_STR("");
+    while (rest->len && !pair.len)
+        pair = cut_word(rest, '&');
+    if (!pair.len)
+        return false;
+    ret->name = cut_word(&pair, '=');
+    ret->value = pair;
+    return true;
+}
+
+ssize_t path_list_decode(struct mk_str value, char *out, size_t size)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < value.len; i++) {
+        int c = (unsigned char)value.p[i];
+        if (c == '+') {
+            c = ' ';
+        } else if (c == '%') {
+            int high = i + 2 < value.len ? mk_hex_value(value.p[i + 1]) : -1;
+            int low = high < 0 ? -1 : mk_hex_value(value.p[i + 2]);
+            if (low < 0)
+                return -EINVAL;
+            c = high * 16 + low;
+            i += 2;
+        }
+        if (n + 1 >= size)
+            return -ENAMETOOLONG;
+        out[n++] = (char)c;
+    }
+    out[n] = '\0';
+    return (ssize_t)n;
+}
+
+/* ── lists ── */
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+static struct mk_str trim(struct mk_str s)
+{
+    while (s.len && is_blank(*s.p))
+        s = mk_str(s.p + 1, s.len - 1);
+    while (s.len && is_blank(s.p[s.len - 1]))
+        s.len--;
+    return s;
+}
+
+bool path_list_next_line(struct mk_str *rest, struct mk_str *ret)
+{
+    while (rest->len) {
+        *ret = trim(cut_word(rest, '\n'));
+        if (ret->len && *ret->p != '#')
+            return true;
+    }
+    return false;
+}
+
+/* Returns what follows `mark` in `text`; `.p` NULL: it is not there. */
+static struct mk_str find_behind(struct mk_str text, struct mk_str mark)
+{
+    const char *at = text.len ? memmem(text.p, text.len, mark.p, mark.len) : NULL;
+    if (!at)
+        return MK_STR_NONE;
+    return mk_str(at + mark.len, text.len - (size_t)(at + mark.len - text.p));
+}
+
+bool path_list_next_location(struct mk_str *rest, struct mk_str *ret)
+{
+    struct mk_str begin = find_behind(*rest, MK_STR("<loc>"));
+    struct mk_str behind = begin.p ? find_behind(begin, MK_STR("</loc>")) : MK_STR_NONE;
+    if (!behind.p) {
+        *rest = MK_STR("");
+        return false;
+    }
+    *ret = trim(mk_str(begin.p, (size_t)(behind.p - begin.p) - sizeof("</loc>") + 1));
+    *rest = behind;
+    return true;
+}
+
+/* ── URLs ── */
+
+/* Resolves the entities of XML that have names. Returns the length, or -ENAMETOOLONG. */
+static ssize_t resolve_entities(struct mk_str text, char *out, size_t size)
+{
+    static const struct {
+        struct mk_str name;
+        char c;
+    } entities[] = {{MK_STR_INIT("&amp;"), '&'},
+                    {MK_STR_INIT("&lt;"), '<'},
+                    {MK_STR_INIT("&gt;"), '>'},
+                    {MK_STR_INIT("&quot;"), '"'},
+                    {MK_STR_INIT("&apos;"), '\''}};
+    size_t n = 0;
+    while (text.len) {
+        size_t i = 0, taken = 1;
+        char c = *text.p;
+        while (c == '&' && i < MK_COUNT_OF(entities) && !mk_str_starts(text, entities[i].name))
+            i++;
+        if (c == '&' && i < MK_COUNT_OF(entities)) {
+            c = entities[i].c;
+            taken = entities[i].name.len;
+        }
+        if (n == size)
+            return -ENAMETOOLONG;
+        out[n++] = c;
+        text = mk_str(text.p + taken, text.len - taken);
+    }
+    return (ssize_t)n;
+}
+
+/* Returns the length of "http://" or "https://" at the beginning, or 0. */
+static size_t get_scheme_len(struct mk_str url)
+{
+    static const struct mk_str schemes[] = {MK_STR_INIT("http://"), MK_STR_INIT("https://")};
+    for (size_t i = 0; i < MK_COUNT_OF(schemes); i++)
+        if (url.len >= schemes[i].len && mk_str_ieq(mk_str(url.p, schemes[i].len), schemes[i]))
+            return schemes[i].len;
+    return 0;
+}
+
+/* Returns the end of the host: where a port, the path or the query begins. */
+static size_t find_host_end(struct mk_str text)
+{
+    size_t i = 0;
+    bool in_brackets = text.len && text.p[0] == '[';
+    for (; i < text.len && !strchr("/?#", text.p[i]) && (in_brackets || text.p[i] != ':'); i++)
+        in_brackets &= text.p[i] != ']';
+    return i;
+}
+
+static size_t find_any(struct mk_str text, const char *bytes)
+{
+    size_t i = 0;
+    while (i < text.len && !(text.p[i] && strchr(bytes, text.p[i])))
+        i++;
+    return i;
+}
+
+int path_list_read(struct mk_str entry, bool is_xml, struct path_list_url *ret)
+{
+    if (entry.len >= sizeof(ret->storage))
+        return -ENAMETOOLONG;
+    ssize_t len = is_xml ? resolve_entities(entry, ret->storage, sizeof(ret->storage)) : (ssize_t)entry.len;
+    if (len < 0)
+        return (int)len;
+    if (!is_xml && entry.len)
+        memcpy(ret->storage, entry.p, entry.len);
+    struct mk_str url = mk_str(ret->storage, (size_t)len);
+    size_t scheme = get_scheme_len(url);
+    struct mk_str rest = mk_str(url.p + scheme, url.len - scheme);
+    ret->host = mk_str(rest.p, scheme ? find_host_end(rest) : 0);
+    if (scheme && !ret->host.len)
+        return -EINVAL;
+    size_t at = scheme ? find_any(rest, "/?#") : 0;
+    struct mk_str path = mk_str(rest.p + at, find_any(mk_str(rest.p + at, rest.len - at), "?#"));
+    if (scheme && !path.len)
+        path = MK_STR("/");
+    len = mk_path_normalize(path, ret->path, sizeof(ret->path));
+    ret->path_len = len < 0 ? 0 : (size_t)len;
+    return len < 0 ? (int)len : 0;
+}
+
+const char *path_list_error(int err)
+{
+    switch (err) {
+    case -ENAMETOOLONG:
+        return "the path is too long";
+    case -ENOENT:
+        return "the path has an encoded slash, which no file has";
+    default:
+        return "it is neither a path that begins with a slash nor an http URL";
+    }
+}
