@@ -12,7 +12,10 @@ import urllib.request
 from harness.server import await_true
 
 HERE = pathlib.Path(__file__).resolve().parent
-WR = HERE.parents[1] / "tools" / "wr" / "wr"
+TOP = HERE.parents[1]
+BUILD = TOP / "build" / os.environ.get("MONKEY_PRESET", "asan") / "bin"
+# Beside the programs of the build under test, which it finds there before those of another preset.
+WR = next(path for path in (BUILD / "wr", TOP / "tools" / "wr" / "wr") if path.exists())
 PYTHON = "/usr/bin/python3" if pathlib.Path("/usr/bin/python3").exists() else sys.executable
 
 

@@ -18,10 +18,9 @@ import pytest
 
 from watch_resources import WrError
 from harness.server import await_true, is_alive
-from processes import run_wr
+from processes import BUILD, run_wr
 from watch_resources.agent import Agent, RemoteGenerator, describe, explain, refuse_loopback
 
-BUILD = pathlib.Path(__file__).parents[2] / "build" / os.environ.get("MONKEY_PRESET", "asan")
 PROGRAMS = ("ssh", "ssh-keygen", "dropbear", "dropbearkey", "unshare")
 SECONDS = 10
 # what a generator does: progress on standard error, JSON at the end, also after SIGTERM
@@ -197,7 +196,7 @@ def test_generator_of_a_round(connect, load):
 def test_rounds(tmp_path):
     """The generator runs on the agent, and the file of results says so."""
     done = subprocess.run(["unshare", "-n", sys.executable, pathlib.Path(__file__).with_name("agent_rounds.py"),
-                           tmp_path, BUILD / "bin" / "wr-load"], capture_output=True, text=True, timeout=120,
+                           tmp_path, BUILD / "wr-load"], capture_output=True, text=True, timeout=120,
                           check=False)
     assert done.returncode == 0, done.stderr
     lines = [json.loads(line) for line in done.stdout.splitlines()]
@@ -210,7 +209,7 @@ def test_rounds(tmp_path):
 def test_rounds_of_loopback():
     """The agent would load itself."""
     done = run_wr("-p", os.getpid(), "-u", "http://127.0.0.1:1/", "-c", "1", "--agent", "agent.invalid",
-                  path=BUILD / "bin")
+                  path=BUILD)
     assert done.returncode == 1 and "would be the agent itself" in done.stderr
 
 

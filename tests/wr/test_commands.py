@@ -7,14 +7,13 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
 
 import pytest
 from watch_resources import generators, measure, servers, workloads
 
-WR = pathlib.Path(__file__).resolve().parents[2] / "tools" / "wr" / "wr"
-PYTHON = "/usr/bin/python3" if pathlib.Path("/usr/bin/python3").exists() else sys.executable
+from processes import PYTHON, WR
+
 NGINX = servers.parse_choice("nginx").program
 pytestmark = pytest.mark.skipif(not NGINX or not shutil.which("wrk"), reason="nginx or wrk is not installed")
 SHORT = ["-d", "0.3", "--repeats", "0", "--share-cpu", "--seed", "3"]

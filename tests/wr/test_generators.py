@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Command lines and outputs of the load generators: recorded ones, and those of the programs that are installed."""
 
-import os
 import pathlib
 import re
 
 import pytest
 
-from processes import HERE, small_server
+from processes import BUILD, HERE, small_server
 from watch_resources import WrError
 from watch_resources.generators import GENERATORS, Load, make_generator, parse_duration_us
 from watch_resources.spawn import Program
@@ -191,7 +190,7 @@ def test_unknown_and_missing_generators(monkeypatch):
 
 def find_tool(name):
     """The program of the build under test, or what is installed."""
-    built = HERE.parents[1] / "build" / os.environ.get("MONKEY_PRESET", "release") / "bin" / name
+    built = BUILD / name
     tool = GENERATORS[name](program=str(built) if built.exists() else None)
     if not tool.is_available():
         pytest.skip(f"{name} is neither built nor installed")

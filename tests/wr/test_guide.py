@@ -13,13 +13,13 @@ import subprocess
 import pytest
 from watch_resources import servers
 
-from processes import WR
+from processes import BUILD, WR
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 PAGE = TOP / "docs" / "guide" / "measuring.md"
-BUILD = TOP / "build" / os.environ.get("MONKEY_PRESET", "asan") / "bin"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.S | re.M)
-NAMES = "monkey", "nginx", "lighttpd"
+MONKEY = BUILD / "monkey"
+NAMES = "nginx", "lighttpd"
 # What is replaced in a command, so that it ends within seconds. Options of 'wr run' take servers of this machine.
 SHORTER = (
     (r"^monkey -p 2001 ~/my-site &$", ""), (r"-p \$!", "-p PID"), (r"-c 100:1000:100 -n 500000", "-c 1:3:1 -n 500"),
@@ -32,7 +32,7 @@ SHORTER = (
 )
 ELSEWHERE = re.compile(r"--agent|^wr agent|^ssh |ws://")  # test_agent.py; a server of messages
 NEEDED = shutil.which("wrk") and all(servers.parse_choice(name).program for name in NAMES)
-pytestmark = pytest.mark.skipif(not NEEDED or not (BUILD / "wr-limit").exists(), reason="a server is not installed")
+pytestmark = pytest.mark.skipif(not NEEDED or not MONKEY.exists(), reason="a server is not installed")
 
 
 def commands():
@@ -62,10 +62,7 @@ def server(tmp_path):
 
 
 def test_the_commands_of_the_guide(tmp_path, server):
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "wr").symlink_to(WR)
-    (tmp_path / "bin" / "wr-load").symlink_to(BUILD / "wr-load")
-    env = {**os.environ, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
+    env = {**os.environ, "PATH": f"{BUILD}:{os.environ['PATH']}"}
     pid, port = server
     ran = []
     for language, text in commands():
@@ -75,7 +72,7 @@ def test_the_commands_of_the_guide(tmp_path, server):
         if ELSEWHERE.search(text):
             continue
         newest = max(tmp_path.glob("wr-*.jsonl"), default="none")
-        line = shorten(text, pid=pid, port=port, monkey=servers.parse_choice("monkey").program, newest=newest)
+        line = shorten(text, pid=pid, port=port, monkey=MONKEY, newest=newest)
         if not line:
             continue
         if line.startswith("wr compare before.jsonl"):

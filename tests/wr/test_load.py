@@ -19,12 +19,12 @@ import time
 import pytest
 
 from counting_server import BODY, CountingServer
+from processes import BUILD
 from harness.server import free_port
 from watch_resources.report_data import decode_histogram
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
-BUILD = TOP / "build" / os.environ.get("MONKEY_PRESET", "asan")
-LOAD, LIMIT = BUILD / "bin" / "wr-load", BUILD / "bin" / "wr-limit"
+LOAD, LIMIT = BUILD / "wr-load", BUILD / "wr-limit"
 HDR = "hdrhistogram==0.10.3"
 
 pytestmark = pytest.mark.skipif(not LOAD.exists(), reason=f"{LOAD} is not built")
@@ -418,7 +418,7 @@ def monkey(pair, tmp_path_factory):
     (folder / "sites" / "default").write_text(
         f"[HOST]\n    ServerName localhost\n    DocumentRoot {folder / 'root'}\n"
         f"[TLS]\n    Certificate {pair[0]}\n    CertificateKey {pair[1]}\n")
-    with subprocess.Popen([BUILD / "bin" / "monkey", "-c", folder], stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen([BUILD / "monkey", "-c", folder], stderr=subprocess.PIPE, text=True) as process:
         wait_for(port, process)
         yield port
         process.terminate()

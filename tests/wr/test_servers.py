@@ -14,6 +14,7 @@ import time
 import types
 
 import pytest
+from processes import BUILD
 from harness.server import await_true, is_alive
 from watch_resources import builds, data, environment, measure, servers, workloads
 from watch_resources.checks import check_answers
@@ -22,7 +23,7 @@ from watch_resources.generators import WrLoad
 from watch_resources.proc import list_family
 
 NAMES = data.list_names("servers")
-MONKEY = pathlib.Path(__file__).parents[2] / "build" / os.environ.get("MONKEY_PRESET", "asan") / "bin" / "monkey"
+MONKEY = BUILD / "monkey"
 WORKLOADS = {name: workloads.load_workload(name) for name in data.list_names("workloads")}
 # Those that differ in what the servers have to do.
 DIFFERENT = "W1", "W1L", "W3z", "W4", "W5", "W7", "W8", "W8b", "W9", "W9b", "W9s", "W9t", "S1", "S1t", "S1s"

@@ -30,8 +30,8 @@ BUILTINS = ("program", "port", "root", "folder", "cert", "key", "pem", "built", 
 BUILTINS += ("redis", "backend", "backend2", "backend3", "backend4")  # ports of other servers
 PEERS = DATA / "peers"  # the sources of servers that are built
 CHECKOUT = DATA.parent.parent.parent
-# Of programs, before what the system has: this build, this installation.
-PLACES = CHECKOUT / "build/release/bin", pathlib.Path(sys.argv[0]).absolute().parent
+# Of programs, before what the system has: beside this program (a build, an installation), then the release.
+PLACES = pathlib.Path(sys.argv[0]).absolute().parent, CHECKOUT / "build/release/bin"
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin"
 PARTS = {
     "config": Key(dict, default=dict, of=str),
@@ -259,7 +259,7 @@ class Server:
         self.config, self.process, self.group = {}, None, None
         if not choice.program:
             package = f": install the Debian package {self.kind.package}" if self.kind.package else ""
-            raise Problem(f"{self.name} is not installed{package or ', nor is it in ' + str(PLACES[0])}")
+            raise Problem(f"{self.name} is not installed{package or ', nor is it in ' + str(PLACES[-1])}")
         self.built = self.find_built(built or {})
         self.names = Names(program=choice.program, port=self.port, root=root, folder=folder, peers=PEERS,
                            checkout=CHECKOUT, built=self.built.folder if self.built else folder)  # fmt: skip
