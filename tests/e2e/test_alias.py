@@ -216,7 +216,7 @@ def test_folder_is_swapped(start, place):
     assert client.ask("/docs/a.txt").body == b"a of docs"
     (place / "docs").rename(place / "old")
     (place / "other").rename(place / "docs")
-    await_true(lambda: client.ask("/docs/a.txt").body == b"other", 5)
+    await_true(lambda: client.ask("/docs/a.txt").body == b"other", 30)
     assert client.ask("/slash/x.txt").body == b"slash"
 
 
@@ -243,7 +243,7 @@ def test_file_whose_folder_is_swapped(start, place):
         assert answer["Content-Type"].startswith("application/json")
         return answer.body
 
-    await_true(lambda: ask() == b"[2]", 5)
+    await_true(lambda: ask() == b"[2]", 30)
 
 
 # ── what the operator gets wrong ──

@@ -721,7 +721,7 @@ def refuse(site, changes, message):
         left = difference(files, site.list_files())
         seen = site.ask_all()
         with contextlib.suppress(AssertionError):  # some of it ends in a thread
-            await_true(is_as_before, 5)
+            await_true(is_as_before, 30)
     finally:
         site.restore()
     assert difference(answers, seen) == {}

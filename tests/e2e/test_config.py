@@ -533,7 +533,7 @@ def test_log_level(serve, tmp_path):
     server = serve({"Listen": f"unix:{socket_path}", "ErrorLog": quiet, "LogLevel": "error"}, wait=False)
     await_true(socket_path.exists, 10)
     server.names = [f"unix:{socket_path}"]
-    await_true(lambda: answers(server), 5)
+    await_true(lambda: answers(server), 30)
     server.baseline = server.descriptors()
     assert quiet.read_text() == ""
 

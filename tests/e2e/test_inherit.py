@@ -70,7 +70,7 @@ def test_a_socket_serves_its_directive(inherit):
         assert server.names == [f"127.0.0.1:{port}"]
         for _ in range(20):
             assert ask(("127.0.0.1", port)) == 200
-        await_true(lambda: sockets(server) == 1, 5, "one socket, for all workers")
+        await_true(lambda: sockets(server) == 1, 30, "one socket, for all workers")
         server.stop()
         with Client(("127.0.0.1", port)) as client:  # it listens on, for the next server
             assert client.sock.fileno() >= 0
@@ -84,7 +84,7 @@ def test_sockets_of_a_name(inherit):
             both = [one, other] if other else [one]
             server = inherit(both, {"Listen": f"localhost:{port}"}, listeners=len(both))
             assert "no Listen names it" not in server.log
-            await_true(lambda: sockets(server) == len(both), 5, "the sockets that it was given")
+            await_true(lambda: sockets(server) == len(both), 30, "the sockets that it was given")
             for address in server.addresses:
                 assert ask(address) == 200
 
@@ -133,7 +133,7 @@ def test_unwanted_sockets_are_closed(inherit, tmp_path):
         server.wait_log(r"no listening stream socket \(.*\): it is closed", 2)
         one.close()
         assert ask(server.addresses[0]) == 200
-        await_true(lambda: sockets(server) == 1, 5, "one socket")
+        await_true(lambda: sockets(server) == 1, 30, "one socket")
 
 
 def test_they_are_for_another_process(inherit):

@@ -79,7 +79,7 @@ def test_after_a_reload(probe):
     gone.send(request("/probe/thread?300"))
     conf = server.conf / "monkey.conf"
     conf.write_text(conf.read_text().replace("Workers 3", "Workers 1"))
-    await_true(lambda: server.connect().ask("/hello.txt").status == 200, 5)
+    await_true(lambda: server.connect().ask("/hello.txt").status == 200, 30)
     server.send_signal(signal.SIGHUP)
     server.wait_log("the new configuration is in use")
     gone.reset()

@@ -174,7 +174,7 @@ def test_stop_finishes_what_has_begun(serve):
     head = client.head()
     address = server.addresses[0]
     server.send_signal(TERM)
-    await_true(lambda: is_refused(address), 5, "the end of accepting")
+    await_true(lambda: is_refused(address), 30, "the end of accepting")
     assert client.exactly(head.length) == LARGE
     client.assert_closed()
     assert server.wait() == 0
@@ -275,7 +275,7 @@ def test_out_of_descriptors(serve):
     for client in clients[:90]:
         client.close()
     with server.connect() as client:  # accepted after all that waited, the dead ones among them
-        await_true(lambda: client.ask().status == 200, 5, "the end of the exhaustion")
+        await_true(lambda: client.ask().status == 200, 30, "the end of the exhaustion")
     for client in clients[90:]:
         client.send("Host: localhost\r\n\r\n")
         assert client.response().body == HELLO
@@ -295,7 +295,7 @@ def test_descriptors_are_left_for_files(serve):
     assert server.descriptors() <= 42, "an eighth is kept for files"
     for client in clients:
         client.close()
-    await_true(lambda: server.descriptors() <= server.baseline + 2, 5)
+    await_true(lambda: server.descriptors() <= server.baseline + 2, 30)
     with server.connect() as client:
         assert client.ask("/medium.bin").status == 200
 

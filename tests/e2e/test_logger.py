@@ -390,7 +390,7 @@ def test_renamed_and_signalled(site):
     site.lines(1)
     site.log.rename(site.folder / "old.log")
     site.server.send_signal(signal.SIGUSR1)
-    await_true(site.log.exists, 5, "the new file")
+    await_true(site.log.exists, 30, "the new file")
     site.ask("/2")
     assert "/2" in site.lines(1)[0] and len(site.lines(1)) == 1
     assert len(site.lines(1, site.folder / "old.log")) == 1
@@ -398,11 +398,11 @@ def test_renamed_and_signalled(site):
 
 def test_what_came_before_the_signal_is_in_the_old_file(site):
     site.write(Format="$target", flush="60s").start()
-    await_true(site.log.exists, 5, "the file")
+    await_true(site.log.exists, 30, "the file")
     site.ask("/before")
     site.log.rename(site.folder / "old.log")
     site.server.send_signal(signal.SIGUSR1)
-    await_true(site.log.exists, 5, "the new file")
+    await_true(site.log.exists, 30, "the new file")
     assert site.lines(1, site.folder / "old.log") == ["/before"] and not site.log.read_text()
 
 
@@ -416,7 +416,7 @@ def test_renamed_without_a_signal(site):
         site.ask("/after")
         return site.log.exists()
 
-    await_true(appears, 5, "the new file")
+    await_true(appears, 30, "the new file")
     site.lines(1)
 
 
@@ -742,13 +742,13 @@ def test_files_come_and_go(site):
     site.reload()
     site.ask("/2")
     site.lines(1, other)
-    await_true(lambda: open_logs(site.server) == [str(other)], 5, "one open log")
+    await_true(lambda: open_logs(site.server) == [str(other)], 30, "one open log")
     site.write(AccessLog="Off")
     site.reload()
-    await_true(lambda: open_logs(site.server) == [], 5, "no open log")
+    await_true(lambda: open_logs(site.server) == [], 30, "no open log")
     site.write(load=False)
     site.reload()
-    await_true(lambda: "logger.so" not in open(f"/proc/{site.server.pid}/maps").read(), 5, "the plugin's end")
+    await_true(lambda: "logger.so" not in open(f"/proc/{site.server.pid}/maps").read(), 30, "the plugin's end")
     site.write()
     site.reload()
     site.ask("/3")

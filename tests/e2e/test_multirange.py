@@ -248,7 +248,7 @@ def test_one_descriptor_for_all_parts(serve):
     assert server.descriptors() <= server.baseline + 2 * len(stuck) + 2
     for client in stuck:
         client.close()
-    await_true(lambda: server.descriptors() <= server.baseline, 5, "the end of the downloads")
+    await_true(lambda: server.descriptors() <= server.baseline, 30, "the end of the downloads")
 
 
 def test_clients_that_leave_in_the_middle(serve):
@@ -260,7 +260,7 @@ def test_clients_that_leave_in_the_middle(serve):
             client.until(b"\r\n\r\n")
             client.exactly(taken)
             getattr(client, leave)()
-    await_true(lambda: server.descriptors() <= server.baseline, 5, "the end of the downloads")
+    await_true(lambda: server.descriptors() <= server.baseline, 30, "the end of the downloads")
     server.connect().assert_open()
 
 

@@ -198,14 +198,14 @@ def test_clients_that_do_not_read(proxy):
 @pytest.mark.parametrize("where", [4096, 60_000, 100_000, 299_999])
 def test_client_that_leaves(proxy, where):
     """What is left in its pipe is dropped with it, and the connection to the backend is closed."""
-    size = 3_000_000
+    body = make_body(3_000_000)
 
-    def respond(peer):
-        while True:
-            peer.request()
-            peer.respond(make_body(size), TEXT)
+    def leave_one_byte(peer):
+        peer.request()
+        peer.send(lines("HTTP/1.1 200 OK", TEXT, sized(body)) + body[:-1])
+        peer.wait_end()
 
-    with Backend(respond) as backend:
+    with Backend([leave_one_byte, leave_one_byte, answer(body, TEXT)]) as backend:
         server = proxy(backend)
         for end in (Client.reset, Client.close):
             client = Client(server.addresses[0], rcvbuf=4096)
@@ -215,7 +215,7 @@ def test_client_that_leaves(proxy, where):
             end(client)
             backend.wait_open(0)
         with server.connect() as client:
-            assert client.ask("/").body == make_body(size)
+            assert client.ask("/").body == body
 
 
 @pytest.mark.single_protocol

@@ -289,7 +289,7 @@ def test_workers_come_and_go(site):
     for workers in (4, 1, 3, 2, 1):
         one.write("b", workers=workers)
         one.reload()
-        await_true(lambda: one.server.count_workers() == workers, 5, f"{workers} workers")
+        await_true(lambda: one.server.count_workers() == workers, 30, f"{workers} workers")
         for _ in range(20):
             check(one.ask(), "b")
     one.await_generations()
@@ -330,7 +330,7 @@ def test_a_worker_that_leaves_cuts_no_client_off(site):
     assert 0 < len(last) < len(clients)
     for client in last:
         client.assert_closed()
-    await_true(lambda: one.server.count_workers() == 1, 5, "one worker")
+    await_true(lambda: one.server.count_workers() == 1, 30, "one worker")
     for client in clients:
         client.close()
 
@@ -363,7 +363,7 @@ def test_a_worker_that_leaves_finishes_its_requests(site):
     for client in clients:
         assert client.exactly(5_000_000) == b"a" * 5_000_000
         client.close()
-    await_true(lambda: one.server.count_workers() == 1, 5, "one worker")
+    await_true(lambda: one.server.count_workers() == 1, 30, "one worker")
 
 
 @build.needs_modules
@@ -473,12 +473,12 @@ def test_the_log_moves(site):
     log = one.folder / "new.log"
     one.write("a", server={"ErrorLog": log})
     one.server.send_signal(signal.SIGHUP)
-    await_true(lambda: log.exists() and DONE in log.read_text(), 5, "the new log")
+    await_true(lambda: log.exists() and DONE in log.read_text(), 30, "the new log")
     log.rename(one.folder / "old.log")
     one.server.send_signal(signal.SIGUSR1)
-    await_true(log.exists, 5, "the log again")
+    await_true(log.exists, 30, "the log again")
     one.server.send_signal(signal.SIGHUP)
-    await_true(lambda: DONE in log.read_text(), 5, "lines in it")
+    await_true(lambda: DONE in log.read_text(), 30, "lines in it")
 
 
 # ── under load ──

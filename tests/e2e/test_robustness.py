@@ -227,7 +227,7 @@ def test_memory_does_not_grow_with_connections(serve):
             with server.connect() as client:
                 client.send(data)
                 client.head()
-        await_true(lambda: server.descriptors() <= server.baseline, 5)
+        await_true(lambda: server.descriptors() <= server.baseline, 30)
         return server.memory_kb()
 
     round_of_everything()
@@ -310,7 +310,7 @@ def test_memory_limit(serve):
     assert len(server.lines) < 50, "the log is flooded"
     for client in greedy:
         client.close()
-    await_true(lambda: server.descriptors() <= server.baseline, 5)
+    await_true(lambda: server.descriptors() <= server.baseline, 30)
     with server.connect() as client:
         client.assert_open()
 

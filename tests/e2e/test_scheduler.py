@@ -46,7 +46,7 @@ def keep(server, n):
 
 def await_connections(server, n):
     """A connection is in the queue when it waits for the first time, which may be after its answer has arrived."""
-    await_true(lambda: sum(spread(server)) == n, 5, f"{n} connections")
+    await_true(lambda: sum(spread(server)) == n, 30, f"{n} connections")
 
 
 def test_kept_connections_are_spread_evenly(serve):
@@ -90,7 +90,7 @@ def test_silent_clients_have_a_limit(serve, data):
     with server.connect() as client:
         client.send(data)
         assert client.rest() == b"" or b" 408 "
-    await_true(lambda: not spread(server), 5, "nobody")
+    await_true(lambda: not spread(server), 30, "nobody")
 
 
 def test_a_client_that_has_left_already(serve):
@@ -102,7 +102,7 @@ def test_a_client_that_has_left_already(serve):
         client.shut()
         assert client.response().body == HELLO
         client.assert_closed()
-    await_true(lambda: not spread(server), 5, "nobody")
+    await_true(lambda: not spread(server), 30, "nobody")
 
 
 # ── processors ──
@@ -123,7 +123,7 @@ def test_affinity(serve, scheduler):
     cpus = sorted(os.sched_getaffinity(0))
     server = serve({"Scheduler": scheduler, "Workers": 3, "Affinity": "On"})
     in_turn = [{cpu} for cpu, _ in zip(itertools.cycle(cpus), range(3))]
-    await_true(lambda: len(workers_cpus(server)) == 3, 5, "three names")
+    await_true(lambda: len(workers_cpus(server)) == 3, 30, "three names")
     assert workers_cpus(server) == in_turn
     others = [os.sched_getaffinity(task) for task in server.threads()]
     assert set(cpus) in others, "the others may run anywhere"
@@ -224,7 +224,7 @@ def test_no_room(full, plan):
     assert clients[0].response().status in (200, 404, 405)
     for client in clients:
         client.close()
-    await_true(lambda: server.descriptors() <= server.baseline, 5, "everybody is gone")
+    await_true(lambda: server.descriptors() <= server.baseline, 30, "everybody is gone")
     for client in keep(server, 15):
         client.assert_open()
 
@@ -264,7 +264,7 @@ def test_resists_by_closing_idle_ones(serve, scheduler, limit):
         client = server.connect()
         assert client.ask().body == HELLO
     server.drop_clients()
-    await_true(lambda: server.descriptors() <= server.baseline, 5, "everybody is gone")
+    await_true(lambda: server.descriptors() <= server.baseline, 30, "everybody is gone")
     keep(server, 10)
 
 

@@ -133,9 +133,9 @@ def test_twenty_deaths_under_load(supervised):
         delays = [int(m[1]) for m in one.server.wait_log(r"was ended by signal 9 \(Killed\).* in (\d+) ms", 5)]
         assert delays == [100, 200, 400, 800, 1600]
         one.ask()
-        await_true(lambda: len(one.server.open_files()) <= files, 5, "the supervisor's descriptors")
+        await_true(lambda: len(one.server.open_files()) <= files, 30, "the supervisor's descriptors")
         last = serving(one.server, 6)
-        await_true(lambda: len(os.listdir(f"/proc/{last}/fd")) <= child_files, 5, "the server's descriptors")
+        await_true(lambda: len(os.listdir(f"/proc/{last}/fd")) <= child_files, 30, "the server's descriptors")
         one.server.stop()
 
 
@@ -281,7 +281,7 @@ def test_upgrade(supervised):
             serving(one.server, n + 2)
             await_true(lambda: len(children(one.server.pid)) == 1, 30, "the end of the old one")
     assert not load.errors and not load.refused and not load.lost, load.errors
-    await_true(lambda: len(one.server.open_files()) <= files, 5, "the supervisor's descriptors")
+    await_true(lambda: len(one.server.open_files()) <= files, 30, "the supervisor's descriptors")
 
 
 def test_an_upgrade_keeps_idle_connections(supervised):

@@ -24,6 +24,7 @@ IMF_DATE = re.compile(
 )
 REPEATABLE = {"set-cookie", "vary", "link", "via", "allow"}
 DEFAULT_TIMEOUT = 10.0
+DATE_SECONDS = 30  # of a clock that is not read for each response
 
 
 class ProtocolError(AssertionError):
@@ -58,8 +59,9 @@ class Response:
         426: "Upgrade",
     }
 
-    def __init__(self, head, method):
-        self.head, self.method, self.body, self.trailers = head, method, b"", []
+    def __init__(self, head, method, since=None):
+        """`since` is a time before which the response was not made; without it, it is new."""
+        self.head, self.method, self.body, self.trailers, self.since = head, method, b"", [], since
         rows = head.split(b"\r\n")
         insist(not re.search(rb"(?<!\r)\n|\r(?!\n)|\0", head), "bare line end or NUL in {!r}", head)
         line = STATUS_LINE.fullmatch(rows[0])
@@ -110,7 +112,8 @@ class Response:
         if self.interim:
             return
         insist(self["Date"], "no Date: {}", self)
-        insist(abs(parse_date(self["Date"]) - time.time()) < 30, "stale Date: {}", self["Date"])
+        since, now = self.since or time.time(), time.time()
+        insist(since - DATE_SECONDS < parse_date(self["Date"]) < now + DATE_SECONDS, "wrong Date: {}", self["Date"])
         owed = self.OWED.get(self.status)
         insist(owed is None or self[owed] is not None, "{} without {}: {}", self.status, owed, self)
         if self["Last-Modified"]:
@@ -142,6 +145,7 @@ class Client:
         if rcvbuf:
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, rcvbuf)
         self.sock.connect(address)
+        self.opened = time.time()
         if family != socket.AF_UNIX:
             self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
@@ -228,7 +232,7 @@ class Client:
 
     def head(self, method="GET"):
         """The next head only; interim ones are passed over."""
-        while (head := Response(self.until(b"\r\n\r\n"), method)).interim:
+        while (head := Response(self.until(b"\r\n\r\n"), method, self.opened)).interim:
             pass
         return head
 

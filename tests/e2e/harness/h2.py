@@ -4,6 +4,7 @@ It has the calls of harness/client.py; streams run beside each other between `be
 
 import re
 import struct
+import time
 
 import hpack
 
@@ -47,7 +48,7 @@ class H2Response(Response):
     OWED = {status: name for status, name in Response.OWED.items() if name != "Upgrade"}
 
     def __init__(self, fields, method, client):
-        self.head, self.method, self.body, self.trailers = None, method, b"", []
+        self.head, self.method, self.body, self.trailers, self.since = None, method, b"", [], client.opened
         self.client, self.reason = client, ""
         insist(fields and fields[0][0] == b":status", "does not begin with :status: {}", fields)
         insist(re.fullmatch(rb"[1-5][0-9][0-9]", fields[0][1]), ":status {!r}", fields[0][1])
@@ -107,7 +108,7 @@ class H2Client:
         first=b"",
     ):
         self.conn = f.FrameConnection(address, timeout, rcvbuf, context, greet=False, first=first)
-        self.scheme = "https" if context else "http"
+        self.scheme, self.opened = "https" if context else "http", time.time()
         self.encoder, self.decoder = hpack.Encoder(), hpack.Decoder()
         self.streams, self.last, self.unanswered = {}, -1, []
         self.unfinished = {}  # the streams that are active, and some that were
