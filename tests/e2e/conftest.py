@@ -93,13 +93,8 @@ def many_root(make_many_root):
 
 
 @pytest.fixture(scope="session", autouse=True)
-def kept_services(tmp_path_factory):
-    """A service is compiled once for all tests and processes of a run."""
-    folder = tmp_path_factory.getbasetemp()
-    services.kept = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "kept-services"
-    services.kept.mkdir(exist_ok=True)
-    yield
-    services.kept = None
+def kept_services():
+    services.drop_unused()
 
 
 class Shared:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Web services of tests: compiled from C with the compiler and the sanitizers of the server under test."""
 
+import contextlib
 import functools
 import hashlib
 import importlib.util
@@ -10,6 +11,7 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -66,24 +68,45 @@ def compile_command(*, warnings=STRICT):
     return [*command, f"-I{INCLUDE}"]
 
 
-kept = None  # a folder for what has been compiled in this run, by the hash of what it is made of: see conftest.py
+KEPT = build.TOP / "build" / "services"  # what was compiled, by the hash of all that it is made of
+KEPT_SECONDS = 7 * 86400  # since it was last used
+
+
+def read_files(folder):
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    return [(str(path.relative_to(folder)), path.read_bytes()) for path in paths]
+
+
+@functools.cache
+def describe_tools():
+    """What a compiled service depends on beside its command and its files: the compiler, the linker, the headers."""
+    programs = map(shutil.which, (cached("CMAKE_C_COMPILER", "cc"), "as", "ld", "mold"))
+    versions = [(name, os.stat(name).st_size, os.stat(name).st_mtime_ns) for name in programs if name]
+    return hashlib.sha256(repr((versions, read_files(INCLUDE))).encode()).hexdigest()
+
+
+def drop_unused():
+    """Removes what no run has used for a while."""
+    for path in KEPT.glob("*"):
+        with contextlib.suppress(FileNotFoundError):  # another process does the same
+            if path.stat().st_mtime < time.time() - KEPT_SECONDS:
+                path.unlink()
 
 
 def compile_once(command, made):
-    """Runs a compiler in the folder of `made`, or copies what the same command made of the same files in this run."""
-    paths = sorted(path for path in made.parent.rglob("*") if path.is_file())
-    texts = [(str(path.relative_to(made.parent)), path.read_bytes()) for path in paths]
-    key = hashlib.sha256(repr((command, texts)).encode()).hexdigest()
-    copy = kept and kept / f"{key}.duda"
-    if copy and copy.exists():
+    """Runs a compiler in the folder of `made`, or copies what the same command made of the same files before."""
+    key = hashlib.sha256(repr((describe_tools(), command, read_files(made.parent))).encode()).hexdigest()
+    copy = KEPT / f"{key}.duda"
+    with contextlib.suppress(FileNotFoundError):
         shutil.copy(copy, made)
+        os.utime(copy)
         return
     done = subprocess.run([*map(str, command), "-o", made], capture_output=True, text=True, cwd=made.parent)
     assert done.returncode == 0, done.stderr
-    if copy:
-        new = copy.with_suffix(f".{os.getpid()}")
-        shutil.copy(made, new)
-        new.rename(copy)
+    new = copy.with_suffix(f".{os.getpid()}")
+    KEPT.mkdir(parents=True, exist_ok=True)
+    shutil.copy(made, new)
+    new.rename(copy)
 
 
 PATCHED = re.compile(r'PATCHED\("([^"\\]*)"\)')
