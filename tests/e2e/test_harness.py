@@ -148,8 +148,8 @@ STUBS = {  # commands that ./dev calls, with what they do here
 }
 
 
-DEFAULT_STEPS = ["lint", "build, asan", "unit tests and seeds, asan", "end to end, asan", "wr and dudac, asan",
-                 "build, release and small", "budgets, release and small"]
+DEFAULT_STEPS = ["lint", "build, asan", "build, release and small", "unit tests and seeds, asan", "end to end, asan",
+                 "wr and dudac, asan", "budgets, release and small"]
 
 
 def make_executable(path, text):
@@ -204,7 +204,7 @@ def test_all_steps_run_and_each_failed_one_is_named(tmp_path, copy_dev, breaks):
     if breaks:
         assert done.returncode == 1
         named = [row.strip() for row in done.stderr.rpartition("failed steps:")[2].splitlines()]
-        expected = ["lint", "unit tests and seeds, asan", "tools", "budgets, release and small"]
+        expected = ["lint", "unit tests and seeds, asan", "tools", "budgets"]
         assert [name for name in named if name] == expected
         assert any("FAILED tests/e2e/test_it.py::test_bad" in row for row in summary)
         assert any("FAILED tests/wr/test_it.py::test_it" in row for row in summary)
@@ -238,7 +238,7 @@ def test_an_interrupt_ends_the_tests_that_run_beside(tmp_path, copy_dev):
 def test_words():
     """Each word of `./dev test` has steps; `--full` has all of them, and `--turn` one, by the commit."""
     text = (build.TOP / "dev").read_text()
-    words = ["tools", *re.search(r"^words='(.*)'$", text, re.M)[1].split()]
+    words = ["tools", "budgets", *re.search(r"^words='(.*)'$", text, re.M)[1].split()]
     steps = re.search(r"^steps_of\(\).*?^}$", text, re.M | re.S)[0]
     assert re.findall(r"^    ([a-z0-9]+)\)", steps, re.M) == words
     turns = re.search(r"^word_of_commit\(\).*?set -- ([a-z0-9 ]+)$", text, re.M | re.S)[1].split()
