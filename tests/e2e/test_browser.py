@@ -117,7 +117,7 @@ def test_page_that_does_not_exist(page, tour):
 @pytest.mark.parametrize("scheme, back", [("light", 255), ("dark", 18)])
 def test_built_in_error_page(page, serve, scheme, back):
     """With a sentence, for both kinds of screens; the browser asks for nothing else, not even for an icon."""
-    server = serve()
+    server = serve({"KeepAlive": "Off", "Timeout": "3s"})  # for connections that the browser opens and does not use
     page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
     page.navigate(f"{server.url}/nothing")
     assert statuses(page, server) == {"/nothing": [404]}

@@ -16,7 +16,7 @@ from harness.h2 import StreamReset
 from harness.messages import lines, request
 from harness.server import run, section, write_config
 from harness.services import reload
-from harness.ways import WAYS
+from harness.ways import TWO_WAYS, WAYS
 from harness.websocket import BINARY, PING, PONG, TEXT, WebSocket
 
 pytestmark = [
@@ -490,7 +490,7 @@ def exchange_over_reloads(server, way, count, reloads):
         ws.drop()
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", TWO_WAYS)
 def test_reloads(start, way):
     """That no descriptor is left is seen at the end of the test."""
     with Backend(echo_websocket) as backend:

@@ -7,11 +7,12 @@ worker runs alone at the end. Of slow tests, each of which takes longer than a f
 
 from xdist.scheduler import LoadFileScheduling
 
-# The files that take longest, the longest first: 95 to 25 s with six workers on two cores.
+# The files that take longest, the longest first, with six workers on two cores.
 LONGEST = """
-    cache_consistency cache tls_scanners duda_websocket counters tls access status updates reload duda_http supervisor
-    duda_redis status_page auth tls_config harness tls_watched duda_tunnel websocket_hostile duda_session
-    install cache_limits logger shell robustness listing_browser duda_memcached duda_services
+    cache duda_http embed duda_old harness duda_redis duda_websocket auth shell duda_memcached duda_session
+    counters tls_config access proxy_bodies sources supervisor duda_services upstream_names install duda_tunnel
+    listing_browser logger reload websocket_hostile tls status tls_watched config cache_limits updates
+    embed_python
     """.split()
 ORDER = {f"test_{name}.py": place for place, name in enumerate(LONGEST)}
 
