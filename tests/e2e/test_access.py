@@ -206,7 +206,7 @@ def test_drop_and_delay(way):
     client = server.open()
     began = time.monotonic()
     assert client.ask("/a.txt").body == b"a\n"
-    assert 0.29 < time.monotonic() - began < 5
+    assert 0.29 < time.monotonic() - began < 30
     assert is_dropped(server.open(), "/gone")
     assert client.ask("/big.bin").status == 200
 
@@ -639,7 +639,7 @@ def test_a_rate_fills_up_again(guard):
     while served < 6:
         answer = client.ask("/a.txt")
         served += answer.status == 200
-    assert 1.0 <= time.monotonic() - began < 5
+    assert 1.0 <= time.monotonic() - began < 30
 
 
 def test_exempt_clients(guard):
@@ -752,10 +752,10 @@ def test_send_rate(way, rate_for):
     began = time.monotonic()
     answer = client.ask("/big.bin")
     took = time.monotonic() - began
-    assert answer.status == 200 and answer.body == FILES["big.bin"] and 0.8 < took < 6, took
+    assert answer.status == 200 and answer.body == FILES["big.bin"] and 0.8 < took < 30, took
     began = time.monotonic()
     assert client.ask("/a.txt").body == b"a\n"
-    assert time.monotonic() - began < 10  # of a loaded machine
+    assert time.monotonic() - began < 30  # of a loaded machine
 
 
 def test_send_rate_of_a_client_over_connections(guard):
@@ -765,7 +765,7 @@ def test_send_rate_of_a_client_over_connections(guard):
     for client in clients:
         client.send(request("/big.bin"))
     assert all(client.response().body == FILES["big.bin"] for client in clients)
-    assert 2.6 < time.monotonic() - began < 10
+    assert 2.6 < time.monotonic() - began < 60
 
 
 def test_send_rate_of_streams(guard):
@@ -774,7 +774,7 @@ def test_send_rate_of_streams(guard):
     began = time.monotonic()
     streams = [client.begin("/big.bin") for _ in range(3)]
     assert all(client.response(stream).body == FILES["big.bin"] for stream in streams)
-    assert 2.6 < time.monotonic() - began < 10
+    assert 2.6 < time.monotonic() - began < 60
 
 
 def test_send_rate_and_other_responses(way):
@@ -799,7 +799,7 @@ def test_ranges_are_not_faster_than_all(way, rate_for):
     for n in range(20):
         answer = client.ask("/big.bin", f"Range: bytes={n * 10_000}-{n * 10_000 + 9_999}")
         assert answer.status == 206 and len(answer.body) == 10_000
-    assert 1.7 < time.monotonic() - began < 10
+    assert 1.7 < time.monotonic() - began < 60
 
 
 def test_a_client_leaves_a_slow_response(way):
@@ -985,4 +985,4 @@ def test_a_connection_keeps_its_rate_over_a_reload(guard):
         assert answer.status == 206
         if n in (3, 6):
             reload(server, 1 + (n == 6))
-    assert 1.7 < time.monotonic() - began < 15
+    assert 1.7 < time.monotonic() - began < 60

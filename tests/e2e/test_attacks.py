@@ -702,7 +702,7 @@ def test_slow_post(serve):
     start = time.monotonic()
     for client in slow:
         client.assert_closed()
-    assert 0.1 <= time.monotonic() - start < 5
+    assert 0.1 <= time.monotonic() - start < 30
 
 
 def test_slow_read(serve):
@@ -775,7 +775,7 @@ def test_1000_idle_connections_do_not_starve(serve, many_descriptors):
     for _ in range(20):
         with server.connect() as client:
             client.assert_open()
-    assert time.monotonic() - start < 5  # of a loaded machine
+    assert time.monotonic() - start < 30  # of a loaded machine
     idle[0].assert_open()
     idle[1].assert_open()
 

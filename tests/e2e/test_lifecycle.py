@@ -151,7 +151,7 @@ def test_stop_closes_idle_connections(serve):
     for client in clients:
         client.assert_closed()
     assert server.wait() == 0
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 20
 
 
 def test_stop_with_untouched_connections(serve):
@@ -163,7 +163,7 @@ def test_stop_with_untouched_connections(serve):
     server.send_signal(TERM)
     client.assert_closed()
     assert server.wait() == 0
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 20
 
 
 def test_stop_finishes_what_has_begun(serve):
@@ -200,7 +200,7 @@ def test_stop_does_not_wait_for_ever(serve):
     start = time.monotonic()
     server.send_signal(TERM)
     assert server.wait() == 0
-    assert 0.3 <= time.monotonic() - start < 6
+    assert 0.3 <= time.monotonic() - start < 20
     client.assert_gone()
 
 
@@ -225,7 +225,7 @@ def test_second_signal_stops_at_once(serve):
     start = time.monotonic()
     server.send_signal(TERM)
     server.wait()
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 20
 
 
 @pytest.mark.concurrent

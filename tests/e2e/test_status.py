@@ -633,7 +633,7 @@ def test_no_timer_without_a_page(watch):
         time.sleep(2.5)  # nothing may happen, once the slots of timers that were cancelled have passed
         return count_wakeups(server) == before
 
-    await_true(is_quiet, 20, "rest")
+    await_true(is_quiet, 60, "rest")
 
 
 # ── workers and clients that misbehave ──
@@ -655,7 +655,7 @@ def test_a_worker_that_does_not_answer(watch, tmp_path):
         for _ in range(6):  # more than it is asked
             began = time.monotonic()
             samples = scrape(asking)
-            assert 0.5 < time.monotonic() - began < 5
+            assert 0.5 < time.monotonic() - began < 30
             assert sorted(v for (name, _), v in samples.items() if name == "monkey_worker_up") == [0, 1]
             assert len([1 for name, _ in samples if name == "monkey_worker_memory_bytes"]) == 1
         down = [worker for worker in status_of(asking)["workers"] if not worker["up"]]

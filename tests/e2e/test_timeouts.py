@@ -19,7 +19,7 @@ PATIENT = {
     "SendTimeout": NEVER,
     "LingerTimeout": "200ms",
 }
-SOON = 5.0
+SOON = 30.0
 
 
 class Stopwatch:

@@ -100,17 +100,17 @@ def test_fewer_requests_than_threads(serve):
 def test_duration(serve):
     server = serve()
     result, _ = load("-d", 0.7, "-c", 3, server.url("/bytes/5"))
-    assert 0.6 < result["seconds"] < 2
+    assert 0.6 < result["seconds"] < 20
     assert result["answers"] + result["unanswered"] == server.total
     assert result["unanswered"] <= 3
     assert 0 < result["cpu_share"] <= 1.1 and sum(result["cpu_us"].values()) > 0
 
 
 def test_warm_up_is_not_counted(serve):
-    server = serve()
+    server, begun = serve(), time.monotonic()
     result, _ = load("-n", 50, "--warm-up", 0.5, "-c", 2, server.url("/bytes/5"))
     assert result["answers"] == 50 and server.total > 60
-    assert result["seconds"] < 0.5
+    assert result["seconds"] < time.monotonic() - begun - 0.5
 
 
 @pytest.mark.parametrize("path, status, body", [
@@ -175,7 +175,7 @@ def test_timeouts(serve):
     server = serve()
     result, said = load("-n", 4, "-c", 2, "--timeout", 0.2, server.url("/never"), status=1)
     assert errors(result) == {"timeout": 4} and "--timeout" in said
-    assert 0.4 <= result["seconds"] < 4
+    assert 0.4 <= result["seconds"] < 40
 
 
 @pytest.mark.parametrize("pipeline", [1, 5])
@@ -224,7 +224,7 @@ def test_signals(serve, number):
     with subprocess.Popen([LOAD, "-d", "60", "-c", "2", "--progress", server.url("/bytes/1")], text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:  # fmt: skip
         line = json.loads(process.stderr.readline())
-        assert line["answers"] > 0 and line["errors"] == 0 and 0.9 < line["t"] < 5
+        assert line["answers"] > 0 and line["errors"] == 0 and 0.9 < line["t"] < 20
         process.send_signal(number)
         result = json.loads(process.communicate(timeout=20)[0])
     assert process.returncode == 0 and 0.9 < result["seconds"] < 20
