@@ -130,7 +130,9 @@ MK_API struct mk_str mk_counter_label_get(struct mk_str labels, struct mk_str na
 /* Returns what a label shows of a value: its first MK_COUNTER_LABEL_MAX bytes. Any thread. */
 static inline struct mk_str mk_counter_label_cut(struct mk_str value)
 {
-    return mk_str(value.p, value.len < MK_COUNTER_LABEL_MAX ? value.len : MK_COUNTER_LABEL_MAX);
+    if (value.len > MK_COUNTER_LABEL_MAX)
+        value.len = MK_COUNTER_LABEL_MAX;
+    return value;
 }
 /* Reads one counter; 0 for a histogram. Any thread. */
 MK_API int64_t mk_counter_read(const struct mk_counter *counter);
