@@ -405,6 +405,9 @@ def test_reloads_amid_checks(serve_group, apps):
         write_group(server, [one, two], {})
         one.wait_open(0)
         write_group(server, [two, one], LONG)
+    write_group(server, [two, one], {})
+    for each in (one, two):
+        each.wait_open(0)
     assert "is down" not in server.log
 
 
