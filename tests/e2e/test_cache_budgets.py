@@ -17,7 +17,7 @@ pytestmark = [needs_cache, pytest.mark.budget]
 THREE = {"epoll_wait": 1.0, "recvfrom": 1.0, "sendmsg": 1.0}
 SMALL, MEDIUM = pattern(4600, 31), pattern(100_000, 32)
 MODES = ["Revalidate 1h", "Immutable"]
-IDLE_KB, MANY, SHARE_MAX = 24, 10_000, 1.15
+IDLE_KB, MANY, SHARE_MAX = 32, 10_000, 1.15
 
 
 @pytest.fixture
