@@ -7,10 +7,10 @@
 
 #include <monkey/arena.h>
 #include <monkey/json.h>
+#include <monkey/time.h>
 
 #include <errno.h>
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { SLICE_MS = 50, READ_BYTES = 64 * 1024, ERRORS_BYTES_MAX = 8 * 1024 * 1024 };
@@ -196,13 +196,6 @@ void preload_release(struct preload *p)
     p->walk = NULL;
 }
 
-static uint64_t read_clock_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 /* Returns whether the run ends before its paths do. */
 static bool is_over(struct preload *p)
 {
@@ -216,13 +209,13 @@ static bool is_over(struct preload *p)
 
 bool preload_slice(struct preload *p, uint64_t now_ms, int64_t wall_seconds)
 {
-    uint64_t end_ms = read_clock_ms() + SLICE_MS;
+    uint64_t end_ms = mk_time_monotonic_ms() + SLICE_MS;
     p->now_ms = now_ms;
     p->wall_seconds = wall_seconds;
     while (!is_over(p)) {
         if (!load_from_list(p) && !load_from_folder(p))
             return false;
-        if (read_clock_ms() >= end_ms)
+        if (mk_time_monotonic_ms() >= end_ms)
             return true;
     }
     return false;

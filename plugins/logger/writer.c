@@ -13,6 +13,7 @@
 
 #include <monkey/arena.h>
 #include <monkey/log.h>
+#include <monkey/time.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -20,7 +21,6 @@
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { STACK_BYTES = 64 * 1024, BLOCKED_MAX = 64, FINAL_WRITE_MS = 1000 };
@@ -223,13 +223,6 @@ void writer_put_producer(struct log_producer *producer)
 
 /* ── rounds ── */
 
-static uint64_t get_now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 /* Returns the target behind this one, the first one for NULL; NULL at the end. Only the caller removes targets. */
 static struct log_target *next_target(struct writer *w, struct log_target *target)
 {
@@ -284,7 +277,7 @@ static void open_gates(struct log_target *target)
 static int write_all_targets(struct writer *w)
 {
     bool reopen = atomic_exchange(&w->reopen, false);
-    uint64_t now = get_now_ms();
+    uint64_t now = mk_time_monotonic_ms();
     int result = 0;
     for (struct log_target *target = next_target(w, NULL), *next; target; target = next) {
         int r = has_producers(target) ? log_target_write(target, now, reopen) : 0;
@@ -336,17 +329,17 @@ static void sleep_until_due(struct writer *w, bool something_left)
         w->notified = true;
     while (!w->notified && !is_signalled(w))
         wait_for_event(w, -1);
-    uint64_t until = get_now_ms() + w->flush_ms;
-    for (uint64_t now; !is_signalled(w) && (now = get_now_ms()) < until;)
+    uint64_t until = mk_time_monotonic_ms() + w->flush_ms;
+    for (uint64_t now; !is_signalled(w) && (now = mk_time_monotonic_ms()) < until;)
         wait_for_event(w, (int)(until - now));
 }
 
 /* Writes what is left at the end, for FINAL_WRITE_MS at most. */
 static void write_remaining(struct writer *w)
 {
-    uint64_t until = get_now_ms() + FINAL_WRITE_MS, now;
+    uint64_t until = mk_time_monotonic_ms() + FINAL_WRITE_MS, now;
     int r;
-    while ((r = write_all_targets(w)) != 0 && (now = get_now_ms()) < until) {
+    while ((r = write_all_targets(w)) != 0 && (now = mk_time_monotonic_ms()) < until) {
         bool may_progress = r == MK_AGAIN;
         for (struct log_target *target = next_target(w, NULL); target; target = next_target(w, target))
             may_progress |= target->blocked;

@@ -9,6 +9,7 @@
 #include "open.h"
 
 #include <monkey/plugin.h>
+#include <monkey/time.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -18,7 +19,6 @@
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { ROOT_FLAGS = O_PATH | O_DIRECTORY | O_CLOEXEC, TRIES_MAX = 8 };
@@ -90,13 +90,6 @@ static int take_snapshot(const char *configured_path, struct root_snapshot *snap
     return err;
 }
 
-static uint64_t get_now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 /* Moves the snapshot into the site, which takes `path` over. */
 static void adopt_snapshot(struct static_site *site, const struct root_snapshot *snapshot)
 {
@@ -110,7 +103,7 @@ static void adopt_snapshot(struct static_site *site, const struct root_snapshot 
     site->in_memory = snapshot->in_memory;
     if (!MK_SMALL) {
         site->mount = snapshot->mount;
-        site->opened_ms = get_now_ms();
+        site->opened_ms = mk_time_monotonic_ms();
     }
 }
 
@@ -140,7 +133,7 @@ int mk__static_root_open(struct static_site *site, struct mk_str configured_path
     if (!MK_SMALL)
         mk__static_open_init_root(site);
     site->configured_path = configured_path;
-    site->next_check_ms = get_now_ms() + ROOT_CHECK_MS;
+    site->next_check_ms = mk_time_monotonic_ms() + ROOT_CHECK_MS;
     adopt_snapshot(site, &snapshot);
     return 0;
 }
@@ -218,7 +211,7 @@ void mk__static_root_check(struct static_site *site, uint64_t now)
 
 void mk__static_root_refresh(struct static_site *site)
 {
-    uint64_t now = get_now_ms();
+    uint64_t now = mk_time_monotonic_ms();
     if (site->root_fd >= 0 && mk__static_root_begin_check(site, now))
         mk__static_root_check(site, now);
 }

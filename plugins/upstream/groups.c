@@ -5,16 +5,16 @@
 #include "groups.h"
 
 #include <monkey/random.h>
+#include <monkey/time.h>
 
 #include <errno.h>
-#include <time.h>
 
 /* ── servers ── */
 
 /* Requests that wait for room may have it on servers that are new. */
 static void fill_new_servers(struct mk_upstream_group *group, const struct members *members)
 {
-    uint64_t now = group_now_ms();
+    uint64_t now = mk_time_monotonic_ms();
     for (unsigned i = 0; i < members->n && group->conf->max_connections; i++)
         group_note_room(group->pool, members->items[i].server, false, now);
 }
@@ -137,11 +137,4 @@ struct server *group_find_sticky(const struct mk_upstream_group *group, struct m
         if (sticky_is_token(members->items[i].token, value))
             return members->items[i].server;
     return NULL;
-}
-
-uint64_t group_now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }

@@ -13,9 +13,6 @@ void group_free(struct mk_upstream_group *group);
 /* Makes the values of the cookies. */
 void group_make_tokens(struct mk_upstream_group *group, const uint64_t key[2]);
 
-/* Returns the clock of the loops, also for a thread whose loop has ended. */
-uint64_t group_now_ms(void);
-
 /* Returns the server whose cookie has this value; NULL: there is none. */
 struct server *group_find_sticky(const struct mk_upstream_group *group, struct mk_str value);
 const struct member *group_find_member(const struct mk_upstream_group *group, const struct mk_upstream_server *server);

@@ -7,6 +7,7 @@
 #include "commands.h"
 
 #include <monkey/cookie.h>
+#include <monkey/time.h>
 
 #include <errno.h>
 
@@ -80,7 +81,7 @@ static void end(struct mk_upstream_server *server, const struct mk_worker *worke
     struct pool *pool = server_of(server)->pool;
     bool is_well = server_is_well(server_of(server));
     server_end(server_of(server), worker);
-    group_note_room(pool, server_of(server), is_well, group_now_ms());
+    group_note_room(pool, server_of(server), is_well, mk_time_monotonic_ms());
 }
 
 static void report(const struct mk_upstream_group *group, struct mk_upstream_server *server, struct mk_worker *worker,

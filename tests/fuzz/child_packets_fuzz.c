@@ -8,13 +8,14 @@
 #include "child/message.h"
 #include "child/spawn.h"
 
+#include <monkey/time.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { PEERS = 4, CHILDREN = 64, FIRST_PID = 1000000, SCRIPT_BYTES_MAX = 4096, END_MS = 10000 };
@@ -81,17 +82,15 @@ static pid_t run_waitpid(pid_t pid, int *status, int options)
     return pid;
 }
 
-static int run_clock(clockid_t id, struct timespec *ret)
+static uint64_t run_clock(void)
 {
-    (void)id;
-    *ret = (struct timespec){run.now_ms / 1000, run.now_ms % 1000 * 1000000};
-    return 0;
+    return (uint64_t)run.now_ms;
 }
 
 #define kill run_kill
 #define waitid run_waitid
 #define waitpid run_waitpid
-#define clock_gettime run_clock
+#define mk_time_monotonic_ms run_clock
 #include "child/starter_loop.c"
 
 /* A child of a child. */

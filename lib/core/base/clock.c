@@ -4,8 +4,17 @@
  */
 #include "base/clock.h"
 
+#include <monkey/time.h>
+
 #include <stddef.h>
 #include <time.h>
+
+uint64_t mk_time_monotonic_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
 
 static uint64_t now_ms(void *ctx)
 {

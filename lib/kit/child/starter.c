@@ -7,6 +7,8 @@
 
 #include "starter_loop.h"
 
+#include <monkey/time.h>
+
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -14,7 +16,6 @@
 #include <stdatomic.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { END_MS = 3000, AGAIN_MS = 1000 };
@@ -26,13 +27,6 @@ struct mk_child_starter {
     uint64_t serial, forked_ms;
     _Atomic uint64_t doomed; /* the serial of one to be killed; 0: none. Not under the lock */
 };
-
-static uint64_t get_now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 int mk_child_starter_new(struct mk_child_starter **ret)
 {
@@ -82,7 +76,7 @@ void mk_child_starter_free(struct mk_child_starter *starter)
 static int fork_starter(struct mk_child_starter *s)
 {
     int pair[2];
-    uint64_t now = get_now_ms();
+    uint64_t now = mk_time_monotonic_ms();
     if (s->forked_ms && now - s->forked_ms < AGAIN_MS)
         return -EAGAIN;
     int err = mk__message_open_pair(pair);

@@ -13,6 +13,8 @@
 #include "message.h"
 #include "spawn.h"
 
+#include <monkey/time.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -21,7 +23,6 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { CHANNELS_MAX = 512, CONTROL_FD = 3, GRACE_MS = 2000 };
@@ -55,13 +56,6 @@ static struct {
     char *argv[MK_CHILD_ARGS_MAX + 1], *envp[MK_CHILD_ENV_MAX + 1];
     struct pollfd polled[CHANNELS_MAX + 2];
 } st;
-
-static int64_t get_now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static struct row *find_row(unsigned channel, uint32_t id)
 {
@@ -118,7 +112,7 @@ static void end_row(struct row *r)
         return;
     }
     kill(-r->pid, SIGTERM);
-    r->kill_ms = get_now_ms() + GRACE_MS;
+    r->kill_ms = (int64_t)mk_time_monotonic_ms() + GRACE_MS;
     if (r->state == EXITED)
         reap(r);
 }
@@ -228,7 +222,7 @@ static void check_rows(void)
 /* Kills those whose time is over. Returns how long to wait for the next one; -1: none. */
 static int kill_late(void)
 {
-    int64_t now = get_now_ms(), next = -1;
+    int64_t now = (int64_t)mk_time_monotonic_ms(), next = -1;
     for (struct row *r = st.rows; r < st.rows + st.n_rows; r++) {
         if (r->state != RUNNING || !r->kill_ms || r->is_killed)
             continue;

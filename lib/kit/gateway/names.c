@@ -5,23 +5,17 @@
  */
 #include "names.h"
 
+#include <monkey/time.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { NAME_BYTES = 256 };
-
-static uint64_t get_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 /* In the child: its status is 0 or an error of getaddrinfo(), which are negative. */
 static _Noreturn void run_child(const char *name)
@@ -35,10 +29,10 @@ static _Noreturn void run_child(const char *name)
 static int wait_for_child(pid_t pid, int fd, uint32_t ms)
 {
     struct pollfd poll_fd = {.fd = fd};
-    uint64_t end = get_ms() + ms;
+    uint64_t end = mk_time_monotonic_ms() + ms;
     int n, status;
     do {
-        uint64_t now = get_ms();
+        uint64_t now = mk_time_monotonic_ms();
         n = poll(&poll_fd, 1, now < end ? (int)(end - now) : 0);
     } while (n < 0 && errno == EINTR);
     if (n <= 0)
@@ -72,9 +66,9 @@ void mk__gw_names_check(struct mk_host *host, const struct mk_gateway_conf *conf
     const struct mk_dial_target *target = conf->to.dial;
     if (!*left_ms || !target->port || target->addr) /* an address, or a Unix socket */
         return;
-    uint64_t began = get_ms();
+    uint64_t began = mk_time_monotonic_ms();
     int err = look_up(target->host, *left_ms);
-    uint64_t took = get_ms() - began;
+    uint64_t took = mk_time_monotonic_ms() - began;
     *left_ms -= took < *left_ms ? (uint32_t)took : *left_ms;
     if (err && err != EAI_SYSTEM)
         mk_host_warn(host, conf, offsetof(struct mk_gateway_conf, to), 0,

@@ -6,20 +6,13 @@
  * program would be sent meanwhile.
  */
 #include <monkey/source.h>
+#include <monkey/time.h>
 
 #include <assert.h>
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { CHECK_MS = 100 };
-
-static uint64_t get_now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000 + 1; /* 0: never */
-}
 
 void mk_source_folder_init(struct mk_source_folder *folder, int (*open)(struct mk_source_folder *folder))
 {
@@ -48,7 +41,7 @@ static struct mk_str strip_name(const struct mk_source_folder_name *name, struct
 /* Looks at the names that are known. Sets whether the folder may be opened again, which the caller does then. */
 static struct mk_str strip_known(struct mk_source_folder *folder, struct mk_str file, bool *ret_is_due)
 {
-    uint64_t now = get_now_ms();
+    uint64_t now = mk_time_monotonic_ms() + 1; /* 0: never */
     pthread_mutex_lock(&folder->lock);
     struct mk_str rest = strip_name(&folder->names[0], file);
     if (!rest.p)

@@ -8,6 +8,7 @@
 #include <monkey/arena.h>
 #include <monkey/list.h>
 #include <monkey/log.h>
+#include <monkey/time.h>
 
 #include "paths.h"
 
@@ -21,7 +22,6 @@
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
 #include <sys/prctl.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -78,13 +78,6 @@ static struct {
              .lock = PTHREAD_MUTEX_INITIALIZER,
              .done = PTHREAD_COND_INITIALIZER,
              .all = {&watcher.all, &watcher.all}};
-
-static uint64_t read_clock_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 /* ── values ── */
 
@@ -164,11 +157,11 @@ static uint64_t count_failure(struct mk_watched *w, int err, struct mk_buf *mess
 {
     unsigned failures = w->failures++;
     if (failures < RETRIES)
-        return read_clock_ms() + retries_ms[failures];
+        return mk_time_monotonic_ms() + retries_ms[failures];
     if (failures == RETRIES)
         log_failure(w, err, message);
     w->repeats = is_shortage(err);
-    return w->repeats ? read_clock_ms() + SHORTAGE_MS : 0;
+    return w->repeats ? mk_time_monotonic_ms() + SHORTAGE_MS : 0;
 }
 
 /* Tells once that changes cannot be loaded, or not even be seen, although the files could be read before. */
@@ -237,7 +230,7 @@ static uint64_t check_files(struct mk_watched *w, bool moved, bool written)
 {
     const char *denied;
     uint64_t signature = look_at_files(w, moved, &denied);
-    uint64_t poll_ms = w->paths.polls ? read_clock_ms() + (denied ? DENIED_MS : POLL_MS) : 0;
+    uint64_t poll_ms = w->paths.polls ? mk_time_monotonic_ms() + (denied ? DENIED_MS : POLL_MS) : 0;
     bool changed = written || signature != w->signature;
     if (changed)
         w->failures = 0;
@@ -356,7 +349,7 @@ static void wait_for_work(uint64_t due_ms, uint64_t now_ms, uint64_t *pause_unti
     pthread_mutex_lock(&watcher.lock);
     if (!fds[1].revents)
         return;
-    now_ms = read_clock_ms();
+    now_ms = mk_time_monotonic_ms();
     read_events(now_ms);
     *pause_until_ms = now_ms + PAUSE_MS;
 }
@@ -368,7 +361,7 @@ static void *run_thread(void *ctx)
     prctl(PR_SET_NAME, "monkey: watch");
     pthread_mutex_lock(&watcher.lock);
     while (!watcher.stops) {
-        now_ms = read_clock_ms();
+        now_ms = mk_time_monotonic_ms();
         if (!serve_next(now_ms, &due_ms))
             wait_for_work(due_ms, now_ms, &pause_until_ms);
     }
