@@ -127,6 +127,12 @@ typedef int (*mk_cgi_variable_fn)(struct mk_str name, struct mk_str value, void 
 MK_API int mk_cgi_write_variables(struct mk_request *req, const struct mk_cgi_params *params, mk_cgi_variable_fn fn,
                                   void *ctx);
 
+/*
+ * Writes the name of a header's variable: HTTP_ and the name in capitals with "_" for "-", as much of it as fits; at
+ * least five bytes do. Returns its length.
+ */
+MK_API size_t mk_cgi_header_variable(struct mk_str header, char *to, size_t size);
+
 /* ── the head of a response (RFC 3875 section 6) ── */
 
 struct mk_cgi_head_limits {

@@ -21,18 +21,12 @@ static void write_http(const struct check_conf *conf, struct mk_str host, struct
 
 /* ── FastCGI ── */
 
-static char to_variable(char c)
-{
-    return c == '-' ? '_' : c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
-}
-
 /* Writes the variable of a line "NAME: VALUE\r\n", as HTTP_NAME. */
 static void write_header(struct mk_str line, struct mk_buf *out)
 {
-    char name[NAME_BYTES_MAX] = "HTTP_";
-    size_t n = 5, len = (size_t)((const char *)memchr(line.p, ':', line.len) - line.p);
-    for (size_t i = 0; i < len && n < sizeof(name); i++)
-        name[n++] = to_variable(line.p[i]);
+    char name[NAME_BYTES_MAX];
+    size_t len = (size_t)((const char *)memchr(line.p, ':', line.len) - line.p);
+    size_t n = mk_cgi_header_variable(mk_str(line.p, len), name, sizeof(name));
     mk_fastcgi_add_pair(mk_str(name, n), mk_str_trim(mk_str(line.p + len + 1, line.len - len - 3)), out);
 }
 

@@ -8,6 +8,7 @@
 
 #include "headers.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -342,18 +343,26 @@ static bool is_repeated(const struct mk_request *req, unsigned n, struct mk_str 
     return false;
 }
 
-/* Writes HTTP_ and the name in capitals; one that is too long for a name is left out. */
+size_t mk_cgi_header_variable(struct mk_str header, char *to, size_t size)
+{
+    static const struct mk_str prefix = MK_STR_INIT("HTTP_");
+    assert(size >= prefix.len);
+    size_t room = size - prefix.len, n = header.len < room ? header.len : room;
+    memcpy(to, prefix.p, prefix.len);
+    for (size_t i = 0; i < n; i++) {
+        char c = header.p[i];
+        to[prefix.len + i] = c == '-' ? '_' : c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
+    }
+    return prefix.len + n;
+}
+
+/* One whose name is too long is left out. */
 static void write_header(struct writer *w, struct mk_str name, struct mk_str value)
 {
-    char variable[NAME_BYTES_MAX] = "HTTP_";
-    size_t n = 5;
-    if (name.len > sizeof(variable) - n)
-        return;
-    for (size_t i = 0; i < name.len; i++, n++) {
-        char c = mk_lower(name.p[i]);
-        variable[n] = c == '-' ? '_' : c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
-    }
-    write_variable(w, mk_str(variable, n), value);
+    char variable[NAME_BYTES_MAX];
+    size_t n = mk_cgi_header_variable(name, variable, sizeof(variable));
+    if (n == sizeof("HTTP_") - 1 + name.len)
+        write_variable(w, mk_str(variable, n), value);
 }
 
 static void write_headers(struct writer *w)
