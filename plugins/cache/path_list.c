@@ -40,11 +40,9 @@ ssize_t path_list_decode(struct mk_str value, char *out, size_t size)
         if (c == '+') {
             c = ' ';
         } else if (c == '%') {
-            int high = i + 2 < value.len ? mk_hex_value(value.p[i + 1]) : -1;
-            int low = high < 0 ? -1 : mk_hex_value(value.p[i + 2]);
-            if (low < 0)
+            c = mk_percent_value(value.p + i, value.len - i);
+            if (c < 0)
                 return -EINVAL;
-            c = high * 16 + low;
             i += 2;
         }
         if (n + 1 >= size)

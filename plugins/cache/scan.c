@@ -74,6 +74,13 @@ bool scan_read_cursor(struct mk_str text, enum scan_sort sort, struct scan_curso
 
 /* ── the heap ── */
 
+static void swap_rows(struct scan_row *a, struct scan_row *b)
+{
+    struct scan_row row = *a;
+    *a = *b;
+    *b = row;
+}
+
 static void sink_first(struct scan *s)
 {
     for (unsigned i = 0, child; (child = 2 * i + 1) < s->n; i = child) {
@@ -81,9 +88,7 @@ static void sink_first(struct scan *s)
             child++;
         if (compare(s->query->sort, &s->rows[child], &s->rows[i]) <= 0)
             return;
-        struct scan_row row = s->rows[i];
-        s->rows[i] = s->rows[child];
-        s->rows[child] = row;
+        swap_rows(&s->rows[i], &s->rows[child]);
     }
 }
 
@@ -93,9 +98,7 @@ static void raise_last(struct scan *s)
         parent = (i - 1) / 2;
         if (compare(s->query->sort, &s->rows[i], &s->rows[parent]) <= 0)
             return;
-        struct scan_row row = s->rows[i];
-        s->rows[i] = s->rows[parent];
-        s->rows[parent] = row;
+        swap_rows(&s->rows[i], &s->rows[parent]);
     }
 }
 

@@ -16,23 +16,28 @@ extern const struct mk_plugin mk_plugin_cache;
 
 /* ── the configuration ── */
 
+/* Appends a file to the list of a preload. Returns 0, -EFBIG (it is too long) or another -errno. */
+static int read_file(struct preload *p, const char *path)
+{
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    int err = preload_read_list(p, fd);
+    close(fd);
+    return err;
+}
+
 /* Counts the entries of a list. Returns 0, -EFBIG (it is too long), -E2BIG (too many entries) or another -errno. */
 static int check_list(const char *path)
 {
-    struct mk_buf text;
     struct preload reader = {.walk = NULL};
-    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC), err = fd < 0 ? -errno : 0;
-    if (err < 0)
-        return err;
     mk_buf_init(&reader.list, PRELOAD_LIST_BYTES_MAX);
-    err = preload_read_list(&reader, fd);
-    close(fd);
-    text = reader.list;
-    struct mk_str rest = mk_buf_str(&text), entry;
+    int err = read_file(&reader, path);
+    struct mk_str rest = mk_buf_str(&reader.list), entry;
     uint64_t n = 0;
     while (err == 0 && path_list_next_line(&rest, &entry))
         err = ++n > PRELOAD_PATHS_MAX ? -E2BIG : 0;
-    mk_buf_release(&text);
+    mk_buf_release(&reader.list);
     return err;
 }
 
@@ -99,13 +104,8 @@ static void end_host(struct warm *w)
 
 static int read_list(struct warm *w, const char *path)
 {
-    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC), err = fd < 0 ? -errno : 0;
-    if (err < 0)
-        return err;
     w->preload.list.len = w->preload.list_at = 0;
-    err = preload_read_list(&w->preload, fd);
-    close(fd);
-    return err;
+    return read_file(&w->preload, path);
 }
 
 static void open_item(struct warm *w)
