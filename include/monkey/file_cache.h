@@ -23,8 +23,9 @@ MK_C_BEGIN
 
 /* How a name is opened. */
 enum mk_file_open {
-    MK_FILE_OPEN_CACHED = 1, /* do not wait for a disk: -EAGAIN instead */
-    MK_FILE_OPEN_PATH = 2,   /* only to see what the name is (O_PATH), with the same policy for links */
+    MK_FILE_OPEN_CACHED = 1,   /* do not wait for a disk: -EAGAIN instead */
+    MK_FILE_OPEN_PATH = 2,     /* only to see what the name is (O_PATH), with the same policy for links */
+    MK_FILE_OPEN_NO_LINKS = 4, /* -ELOOP if a component is a link, whatever the policy is */
 };
 
 /* A folder below which names are opened. Valid as long as the worker is held (mk_worker_get()). */

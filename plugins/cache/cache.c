@@ -12,6 +12,7 @@
 #include "check.h"
 #include "commands.h"
 #include "load.h"
+#include "parents.h"
 #include "stats.h"
 #include "sweep.h"
 #include "warm.h"
@@ -105,6 +106,11 @@ static struct mk_named_file open_name(struct mk_request *req, const struct mk_fi
         adopt_limits(w);
     l.policy = find_policy(w, req);
     l.now_ms = mk_loop_now_ms(w->loop);
+    l.arrival = mk_request_arrival(req);
+    if (l.policy->mode == FILES_NOTIFY && w->notified != l.arrival) {
+        w->notified = l.arrival;
+        notify_read(&w->cache->notify);
+    }
     bool keep = l.policy->mode != FILES_OFF && entry_make_key(&l.key, w->cache->store, name, mk_request_mime_id(req));
     struct mk_item *item = keep ? mk_store_find(w->cache->store, l.key.hash, &l.key.bytes, l.key.len) : NULL;
     enum check_result r = item ? check_entry(&l, item) : CHECK_CHANGED;
@@ -124,7 +130,9 @@ static struct mk_named_file open_name(struct mk_request *req, const struct mk_fi
 static void forget_turn(struct mk_request *req)
 {
     struct cache_worker *w = mk_worker_state(mk_request_worker(req), &mk_plugin_cache);
-    w->turn_item = NULL;
+    w->last_item = NULL;
+    w->notified = 0;
+    parents_forget(w);
 }
 
 static const struct mk_file_cache file_cache = {.open = open_name, .forget_turn = forget_turn};
@@ -153,6 +161,7 @@ static int start_process(void **ret_state)
     }
     pthread_mutex_init(&cache->limits_lock, NULL);
     pthread_mutex_init(&cache->stats_lock, NULL);
+    notify_init(&cache->notify);
     cache_counters_open();
     *ret_state = cache;
     return 0;
@@ -162,10 +171,12 @@ static void stop_process(void *state)
 {
     struct cache *cache = state;
     mk_store_free(cache->store);
+    notify_release(&cache->notify);
     for (unsigned kind = 0; kind < ENTRY_KINDS; kind++) {
         mk_counter_add(cache_counters[COUNT_ENTRIES + kind], NULL, -(int64_t)cache->counted[kind].items);
         mk_counter_add(cache_counters[COUNT_BYTES + kind], NULL, -(int64_t)cache->counted[kind].bytes);
     }
+    mk_counter_add(cache_counters[COUNT_FOLDERS], NULL, -(int64_t)cache->notify_counted.folders);
     pthread_mutex_destroy(&cache->limits_lock);
     pthread_mutex_destroy(&cache->stats_lock);
     mk_account_free(NULL, cache, sizeof(*cache));
@@ -253,6 +264,7 @@ static void stop_worker(struct mk_worker *worker, void *state)
 {
     struct cache_worker *w = state;
     sweep_cancel(w);
+    parents_release(w);
     mk_account_free(mk_worker_account(worker), w, sizeof(*w));
 }
 
@@ -266,7 +278,9 @@ static void serve_worker(struct mk_worker *worker, void *state)
     uint64_t none = 0;
     if (!w->has_limits)
         adopt_limits(w);
-    atomic_compare_exchange_strong(&w->cache->first_served, &none, own->number);
+    if (atomic_compare_exchange_strong(&w->cache->first_served, &none, own->number) && mk_generation_is_one_shot(g))
+        mk_log(MK_LOG_INFO, "cache: a file that is edited is seen by the next request; on network drives and the like "
+                            "within a second");
     warm_serve(&own->warm, worker, w->cache->first_served == own->number ? conf->warm_timeout_ms : 0);
 }
 
@@ -301,8 +315,9 @@ static void explain_policy(const struct mk_host *host, struct mk_explain *e)
         return;
     explain_admin(host, e);
     const struct files_policy *policy = directives_find_policy(host, e->path, &rule);
-    if (policy->mode == FILES_REVALIDATE)
-        mk_explain_add(e, host, rule, MK_EXPLAIN_NOTE, "[CACHE] Files Revalidate %ums", policy->interval_ms);
+    if (policy->mode == FILES_REVALIDATE || policy->mode == FILES_NOTIFY)
+        mk_explain_add(e, host, rule, MK_EXPLAIN_NOTE, "[CACHE] Files %s %ums", directives_mode_name(policy->mode),
+                       policy->interval_ms);
     else
         mk_explain_add(e, host, rule, MK_EXPLAIN_NOTE, "[CACHE] Files %s", directives_mode_name(policy->mode));
 }

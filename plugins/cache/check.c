@@ -7,6 +7,7 @@
 #include "check.h"
 
 #include "load.h"
+#include "parents.h"
 #include "sweep.h"
 
 #include <monkey/arena.h>
@@ -18,29 +19,13 @@ enum { CONFIRM_MS = 1000 };
 
 /* ── comparing ── */
 
-/* What a name is now. */
-struct name_state {
-    int err; /* 0: it could be opened */
-    bool is_folder, is_file;
-    struct file_identity id;
-};
-
 /* Finds out what a name is that was opened: `fd` may be -errno. Closes it. Any thread. */
 static struct name_state stat_name(int fd)
 {
     struct stat st;
-    struct name_state now = {.err = 0};
-    if (fd < 0) {
-        now.err = -fd;
-        return now;
-    }
-    if (fstat(fd, &st) < 0) {
-        now.err = errno;
-    } else {
-        now.is_folder = S_ISDIR(st.st_mode);
-        now.is_file = S_ISREG(st.st_mode);
-        now.id = entry_identify(&st);
-    }
+    if (fd < 0)
+        return (struct name_state){.err = -fd};
+    struct name_state now = fstat(fd, &st) < 0 ? (struct name_state){.err = errno} : parents_describe(&st);
     close(fd);
     return now;
 }
@@ -65,14 +50,19 @@ static void remove_item(struct cache_worker *w, struct mk_item *item)
 }
 
 /* Confirms or removes an entry, by what its name is now. Returns whether it is valid. In the worker's thread. */
-static bool apply_check(struct cache_worker *w, struct mk_item *item, const struct name_state *now, uint64_t now_ms)
+static bool apply_check(struct cache_worker *w, struct mk_item *item, const struct name_state *now)
 {
     struct entry *e = entry_of(item);
     if (!is_unchanged(item, now)) {
         remove_item(w, item);
         return false;
     }
-    atomic_store_explicit(&e->checked_ms, now_ms, memory_order_release);
+    if (now->place != NOTIFY_UNKNOWN) {
+        if (e->place != now->place)
+            atomic_store_explicit(&e->place, now->place, memory_order_release);
+        atomic_store_explicit(&e->number, now->number, memory_order_release);
+    }
+    atomic_store_explicit(&e->checked_ms, now->since_ms, memory_order_release);
     return true;
 }
 
@@ -102,6 +92,7 @@ static void run_check(struct mk_job *job)
 {
     struct check_job *c = MK_CONTAINER_OF(job, struct check_job, job);
     c->now = stat_name(c->root->open(c->context, c->name, MK_FILE_OPEN_PATH));
+    c->now.since_ms = c->began_ms;
 }
 
 static void finish_check(struct mk_job *job)
@@ -110,7 +101,7 @@ static void finish_check(struct mk_job *job)
     struct entry *e = entry_of(c->item);
     struct mk_worker *worker = c->worker->worker;
     bool is_known = !is_short(&c->now) && c->root->version(c->context) == c->version;
-    if (is_known && apply_check(c->worker, c->item, &c->now, c->began_ms))
+    if (is_known && apply_check(c->worker, c->item, &c->now))
         cache_counters_add(COUNT_REVALIDATED, worker);
     atomic_store_explicit(&e->checking, false, memory_order_release);
     mk_item_put(c->item);
@@ -160,18 +151,37 @@ static enum check_result wait_for_check(struct cache_lookup *l, struct mk_item *
     return is_short(now) ? CHECK_SHORT : CHECK_WAITS;
 }
 
+/* Opens the name for its state: the whole way, and with all that SymLink says. A name that is a link is not watched. */
+static void open_and_stat(const struct cache_lookup *l, struct name_state *now)
+{
+    uint32_t flags = MK_FILE_OPEN_CACHED | MK_FILE_OPEN_PATH, place = now->place;
+    int fd = load_open(l, flags | (notify_is_place(place) ? MK_FILE_OPEN_NO_LINKS : 0));
+    if (fd == -ELOOP && notify_is_place(place)) {
+        place = NOTIFY_NONE;
+        fd = load_open(l, flags);
+    }
+    struct name_state opened = stat_name(fd);
+    opened.since_ms = l->now_ms;
+    opened.place = place;
+    opened.number = now->number;
+    *now = opened;
+}
+
 static enum check_result check_name(struct cache_lookup *l, struct mk_item *item)
 {
-    struct name_state now = stat_name(load_open(l, MK_FILE_OPEN_CACHED | MK_FILE_OPEN_PATH));
+    struct name_state now;
+    if (!parents_stat(l, item, &now))
+        open_and_stat(l, &now);
+    sweep_schedule(l->worker);
     if (!lookup_is_in_root(l))
         return CHECK_WAITS;
     if (now.err == EAGAIN || is_short(&now))
         return wait_for_check(l, item, &now);
-    if (!apply_check(l->worker, item, &now, l->now_ms))
+    if (!apply_check(l->worker, item, &now))
         return CHECK_CHANGED;
     cache_counters_add(COUNT_REVALIDATED, l->worker->worker);
-    l->worker->turn_item = item;
-    l->worker->turn = mk_loop_turns(mk_request_loop(l->req));
+    l->worker->last_item = item;
+    l->worker->last_arrival = l->arrival;
     return CHECK_VALID;
 }
 
@@ -182,6 +192,14 @@ static enum check_result check_name(struct cache_lookup *l, struct mk_item *item
 static bool is_unconfirmed(const struct cache_lookup *l, const struct entry *e, uint64_t checked_ms)
 {
     return checked_ms < e->loaded_ms + CONFIRM_MS && l->now_ms >= e->loaded_ms + CONFIRM_MS;
+}
+
+/* A name that was not looked for yet is looked at; one that the kernel does not watch is left to the interval. */
+static bool may_have_changed(const struct cache_lookup *l, const struct entry *e)
+{
+    uint64_t number = atomic_load_explicit(&e->number, memory_order_acquire); /* before the place */
+    uint32_t place = atomic_load_explicit(&e->place, memory_order_acquire);
+    return place == NOTIFY_UNKNOWN || (notify_is_place(place) && notify_number(&l->cache->notify, place) != number);
 }
 
 /* Returns whether the entry is to be revalidated before it is served. */
@@ -195,11 +213,19 @@ static bool is_due(const struct cache_lookup *l, const struct mk_item *item)
     switch (l->policy->mode) {
     case FILES_IMMUTABLE:
         return is_unconfirmed(l, e, checked_ms);
+    case FILES_NOTIFY:
+        return checked_ms + l->policy->interval_ms <= l->now_ms || may_have_changed(l, e);
     case FILES_REVALIDATE:
         return checked_ms + l->policy->interval_ms <= l->now_ms;
     default:
-        return w->turn_item != item || w->turn != mk_loop_turns(mk_request_loop(l->req));
+        return w->last_item != item || w->last_arrival != l->arrival;
     }
+}
+
+/* Returns whether all changes of the file are known without asking. */
+static bool is_watched(const struct cache_lookup *l, const struct entry *e)
+{
+    return l->policy->mode == FILES_NOTIFY && notify_is_place(e->place) && !e->has_other_names;
 }
 
 /* A file that is sent from its descriptor may have been written in place since then. */
@@ -228,7 +254,7 @@ enum check_result check_entry(struct cache_lookup *l, struct mk_item *item)
     enum check_result r = CHECK_VALID;
     if (is_due(l, item))
         r = check_name(l, item);
-    else if (is_descriptor && l->policy->mode != FILES_IMMUTABLE)
+    else if (is_descriptor && l->policy->mode != FILES_IMMUTABLE && !is_watched(l, entry_of(item)))
         r = check_descriptor(l, item);
     if (r == CHECK_VALID && is_descriptor)
         touch_descriptor(l, entry_of(item));

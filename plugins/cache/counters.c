@@ -16,6 +16,11 @@ static const struct mk_counter_info waits = {"cache", "waits",
 static const struct mk_counter_info evicted = {"cache", "evicted", "entries that were evicted, by kind",
                                                MK_COUNTER_SUM};
 static const struct mk_counter_info entries = {"cache", "entries", "entries, by kind", MK_COUNTER_LEVEL};
+static const struct mk_counter_info folders = {"cache", "watched_folders", "folders whose changes the kernel reports",
+                                               MK_COUNTER_LEVEL};
+static const struct mk_counter_info overflows = {"cache", "overflows",
+                                                 "how often the kernel had no room for reports of changes",
+                                                 MK_COUNTER_SUM};
 static const struct mk_counter_info bytes = {"cache", "bytes", "memory of entries, by kind", MK_COUNTER_LEVEL};
 
 #define ROWS(info, first) \
@@ -25,9 +30,9 @@ static const struct mk_counter_info bytes = {"cache", "bytes", "memory of entrie
                [(first) + ENTRY_MISSING] = {&(info), {"kind", "missing"}}
 
 static const struct mk_counter_row rows[CACHE_COUNTS] = {
-    [COUNT_HITS] = {&hits, {0}},   [COUNT_MISSES] = {&misses, {0}}, [COUNT_REVALIDATED] = {&revalidated, {0}},
-    [COUNT_WAITS] = {&waits, {0}}, ROWS(evicted, COUNT_EVICTED),    ROWS(entries, COUNT_ENTRIES),
-    ROWS(bytes, COUNT_BYTES),
+    [COUNT_HITS] = {&hits, {0}},   [COUNT_MISSES] = {&misses, {0}},   [COUNT_REVALIDATED] = {&revalidated, {0}},
+    [COUNT_WAITS] = {&waits, {0}}, ROWS(evicted, COUNT_EVICTED),      ROWS(entries, COUNT_ENTRIES),
+    ROWS(bytes, COUNT_BYTES),      [COUNT_FOLDERS] = {&folders, {0}}, [COUNT_OVERFLOWS] = {&overflows, {0}},
 };
 
 const struct mk_counter *cache_counters[CACHE_COUNTS];
@@ -48,6 +53,14 @@ static void add_change(const struct mk_counter *counter, uint64_t now, uint64_t 
 {
     if (now != last)
         mk_counter_add(counter, NULL, (int64_t)(now - last));
+}
+
+void cache_counters_add_notify(const struct notify *notify, struct cache_notify_counts *last)
+{
+    struct cache_notify_counts now = {notify->folders, notify->overflows};
+    add_change(cache_counters[COUNT_FOLDERS], now.folders, last->folders);
+    add_change(cache_counters[COUNT_OVERFLOWS], now.overflows, last->overflows);
+    *last = now;
 }
 
 void cache_counters_add_store(struct mk_store *store, struct mk_store_stats *last)

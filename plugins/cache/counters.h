@@ -9,6 +9,7 @@
 #include <monkey/store.h>
 
 #include "entry.h"
+#include "notify.h"
 
 enum cache_count {
     COUNT_HITS,        /* answered from an entry */
@@ -18,7 +19,9 @@ enum cache_count {
     COUNT_EVICTED,     /* and behind it, of each kind of entry; the same for the next two */
     COUNT_ENTRIES = COUNT_EVICTED + ENTRY_KINDS,
     COUNT_BYTES = COUNT_ENTRIES + ENTRY_KINDS,
-    CACHE_COUNTS = COUNT_BYTES + ENTRY_KINDS,
+    COUNT_FOLDERS = COUNT_BYTES + ENTRY_KINDS, /* that are watched */
+    COUNT_OVERFLOWS,                           /* of the queue of their changes */
+    CACHE_COUNTS,
 };
 
 extern const struct mk_counter *cache_counters[CACHE_COUNTS];
@@ -27,6 +30,12 @@ extern const struct mk_counter *cache_counters[CACHE_COUNTS];
 void cache_counters_open(void);
 /* Counts one event. In the thread of the worker. */
 void cache_counters_add(enum cache_count count, const struct mk_worker *worker);
+struct cache_notify_counts {
+    uint64_t folders, overflows;
+};
+
+/* Adds what has changed since `last`, which it updates. One thread at a time. */
+void cache_counters_add_notify(const struct notify *notify, struct cache_notify_counts *last);
 /* Adds what has changed in the store since `last`, which it updates. One thread at a time. */
 void cache_counters_add_store(struct mk_store *store, struct mk_store_stats *last);
 

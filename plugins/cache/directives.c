@@ -12,7 +12,7 @@
 
 enum { INTERVAL_MS_MAX = 24 * 3600 * 1000, BODIES_IN_MEMORY_MIN = 64 };
 
-const struct files_policy directives_default_policy = {.mode = FILES_REVALIDATE, .interval_ms = 1000},
+const struct files_policy directives_default_policy = {.mode = FILES_NOTIFY, .interval_ms = 1000},
                           directives_off = {.mode = FILES_OFF};
 
 /* ── Files ── */
@@ -24,6 +24,7 @@ static const struct {
     {MK_STR_INIT("Off"), FILES_OFF},
     {MK_STR_INIT("EachCycle"), FILES_EACH_CYCLE},
     {MK_STR_INIT("Revalidate"), FILES_REVALIDATE},
+    {MK_STR_INIT("Notify"), FILES_NOTIFY},
     {MK_STR_INIT("Immutable"), FILES_IMMUTABLE},
 };
 
@@ -68,21 +69,24 @@ int directives_parse_files(const struct mk_conf_value *value, void *field, struc
     while (i < MK_COUNT_OF(modes) && !(value->n && mk_str_ieq(value->words[0], modes[i].name)))
         i++;
     if (i == MK_COUNT_OF(modes))
-        return reject(error, "the values are Off, EachCycle, Revalidate with a time such as 1s, and Immutable");
+        return reject(error,
+                      "the values are Off, EachCycle, Notify and Revalidate with a time such as 1s, and Immutable");
     *policy = (struct files_policy){.mode = modes[i].mode, .interval_ms = directives_default_policy.interval_ms};
     if (value->n == 1)
         return 0;
-    if (policy->mode != FILES_REVALIDATE) {
-        mk_buf_addf(error, "only Revalidate takes a time; %.*s takes none", MK_STR_ARG(modes[i].name));
+    if (policy->mode != FILES_REVALIDATE && policy->mode != FILES_NOTIFY) {
+        mk_buf_addf(error, "only Notify and Revalidate take a time; %.*s takes none", MK_STR_ARG(modes[i].name));
         return -EINVAL;
     }
-    if (value->n > 2)
-        return reject(error, "Revalidate takes one time, a word such as 1s");
-    policy->interval_ms = parse_interval_ms(value->words[1]);
-    return policy->interval_ms
-               ? 0
-               : reject(error, "Revalidate needs a time from 1ms to 24h; to revalidate a file in each turn "
-                               "of the loop there is EachCycle");
+    policy->interval_ms = value->n == 2 ? parse_interval_ms(value->words[1]) : 0;
+    if (policy->interval_ms)
+        return 0;
+    mk_buf_addf(error,
+                value->n > 2 ? "%.*s takes one time, a word such as 1s"
+                             : "%.*s needs a time from 1ms to 24h; to revalidate a file in each turn of the loop there "
+                               "is EachCycle",
+                MK_STR_ARG(modes[i].name));
+    return -EINVAL;
 }
 
 const char *directives_mode_name(enum files_mode mode)
@@ -137,11 +141,12 @@ static const struct mk_conf_key rule_keys[] = {
                         "regular expression such as `~^/v[0-9]+/` (`~*` ignores the case)."),
     MK_CONF_KEY_CUSTOM(
         struct cache_rule, files, "Files", NULL,
-        "How soon a change of a file is seen. `Revalidate 1s`: within that time; a file is revalidated "
+        "How soon a change of a file is seen. `Notify 1s`: by the next request where the kernel reports it (inotify), "
+        "else within that time. `Revalidate 1s`: within that time; a file is revalidated "
         "once in it at most, and before it is served if it was not asked for meanwhile. `EachCycle`: at the "
         "next turn of the loop. `Immutable`: after a reload. `Off`: the files are not cached. Without this key: "
-        "`Revalidate 1s`, or nothing in a section that has `Admin` or `Warm`.",
-        .unit = "Off, EachCycle, Revalidate time or Immutable", .parse = directives_parse_files),
+        "`Notify 1s`, or nothing in a section that has `Admin` or `Warm`.",
+        .unit = "Off, EachCycle, Notify time, Revalidate time or Immutable", .parse = directives_parse_files),
     MK_CONF_KEY_CUSTOM(
         struct cache_rule, admin, "Admin", NULL,
         "The path of a page that shows what the cache holds of this host, and of its API: `/cache`. It is "
@@ -207,7 +212,7 @@ const struct mk_conf_section directives_sections[] = {
                           .keys = rule_keys,
                           .doc =
                               MK_CONF_DOC("Which files of a host are cached, and how soon changes are seen. The first "
-                                          "section that matches a path is used. Without a section: `Revalidate 1s`. "
+                                          "section that matches a path is used. Without a section: `Notify 1s`. "
                                           "And what is loaded ahead, and the page of the cache."),
                           .check = check_rule},
     {0},

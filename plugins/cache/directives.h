@@ -8,11 +8,11 @@
 #include <monkey/plugin.h>
 
 /* How soon a change of a file is seen. */
-enum files_mode { FILES_UNSET, FILES_OFF, FILES_EACH_CYCLE, FILES_REVALIDATE, FILES_IMMUTABLE };
+enum files_mode { FILES_UNSET, FILES_OFF, FILES_EACH_CYCLE, FILES_REVALIDATE, FILES_NOTIFY, FILES_IMMUTABLE };
 
 struct files_policy {
     uint8_t mode;         /* enum files_mode */
-    uint32_t interval_ms; /* FILES_REVALIDATE */
+    uint32_t interval_ms; /* FILES_REVALIDATE and FILES_NOTIFY */
 };
 
 /* What is loaded ahead: a folder of the host, or a file with a list of paths. */

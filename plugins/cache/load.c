@@ -25,6 +25,7 @@ enum {
 struct opened {
     int fd;
     bool may_wait; /* for a disk */
+    bool has_other_names;
     struct file_identity id;
 };
 
@@ -148,6 +149,7 @@ static struct mk_item *draft_file(struct cache_lookup *l, enum entry_kind kind, 
     e->block = block;
     e->id = o->id;
     e->version = file.version;
+    e->has_other_names = o->has_other_names;
     return item;
 }
 
@@ -299,6 +301,7 @@ struct mk_named_file load_name(struct cache_lookup *l, bool keep)
     int err = fstat(o.fd, &st) < 0 ? errno : 0;
     if (err == 0 && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode))) {
         o.id = entry_identify(&st);
+        o.has_other_names = st.st_nlink > 1;
         return S_ISREG(st.st_mode) ? load_file(l, &o, keep) : load_folder(l, &o, keep);
     }
     close(o.fd);
@@ -358,6 +361,7 @@ struct mk_named_file load_and_wait(struct cache_lookup *l, bool refresh, enum lo
         return keep_other(l, -o.fd, &o);
     int err = fstat(o.fd, &st) < 0 ? errno : S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) ? 0 : ENXIO;
     o.id = err ? (struct file_identity){0} : entry_identify(&st);
+    o.has_other_names = !err && st.st_nlink > 1;
     if (err || S_ISDIR(st.st_mode)) {
         close(o.fd);
         return err ? entry_make_missing(err) : keep_other(l, 0, &o);

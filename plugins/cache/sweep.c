@@ -4,6 +4,8 @@
  */
 #include "sweep.h"
 
+#include "parents.h"
+
 #include <limits.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
@@ -59,6 +61,7 @@ static void count_store(struct cache *cache)
 {
     pthread_mutex_lock(&cache->stats_lock);
     cache_counters_add_store(cache->store, cache->counted);
+    cache_counters_add_notify(&cache->notify, &cache->notify_counted);
     pthread_mutex_unlock(&cache->stats_lock);
 }
 
@@ -80,11 +83,14 @@ static void on_timer(struct mk_timer *timer)
 {
     struct cache_worker *w = MK_CONTAINER_OF(timer, struct cache_worker, sweep);
     struct cache *cache = w->cache;
-    if (claim_sweep(cache, mk_loop_now_ms(mk_worker_loop(w->worker))))
+    uint64_t now_ms = mk_loop_now_ms(w->loop);
+    if (claim_sweep(cache, now_ms))
         mk_store_each(cache->store, ENTRY_DESCRIPTOR, is_unused, NULL);
+    bool has_folders = parents_sweep(w);
+    has_folders |= notify_sweep(&cache->notify, now_ms);
     size_t waiting = mk_store_reclaim(cache->store); /* what this turn may have seen waits for the next sweep */
     count_store(cache);
-    if (waiting || has_entries(cache, ENTRY_DESCRIPTOR))
+    if (waiting || has_folders || has_entries(cache, ENTRY_DESCRIPTOR))
         sweep_schedule(w);
 }
 

@@ -3,7 +3,7 @@
  * What the files of the plugin share: the cache of the process, and its state in a worker. Each file uses those to its
  * left only:
  *
- *     directives, entry ◄─ counters ◄─ sweep ◄─ load ◄─ check ◄───────────────────────────── cache
+ *     directives, entry ◄─ notify, counters ◄─ parents ◄─ sweep ◄─ load ◄─ check ◄────────────  cache
  *     path_list ◄─ places ◄─ scan ◄─────────────── load ◄─ preload ◄─ warm ◄────────────────── cache
  *                  folder_walk ◄──────────────────────────  preload, scan ◄─ call ◄─ api, commands
  *     answer, stats, access ◄─ api ◄─ cache
@@ -12,8 +12,9 @@
 #define CACHE_WORKER_H
 
 #include "counters.h"
-#include "entry.h"
 #include "directives.h"
+#include "entry.h"
+#include "notify.h"
 
 #include <monkey/event_stream.h>
 #include <monkey/log_limit.h>
@@ -30,9 +31,11 @@ struct cache {
     uint64_t limits_number; /* of the generation whose limits are in force; under the lock */
     pthread_mutex_t stats_lock;
     struct mk_store_stats counted[ENTRY_KINDS]; /* what the counters have of the store; under the lock */
+    struct cache_notify_counts notify_counted;  /* likewise */
     _Atomic unsigned calls;                     /* of the API, now */
     unsigned streams;                           /* the same; changed atomically (<monkey/event_stream.h>) */
     _Atomic uint64_t first_served;              /* the number of the first generation that served; 0: none yet */
+    struct notify notify;
 };
 
 /* The state of a worker. */
@@ -43,8 +46,10 @@ struct cache_worker {
     struct mk_timer sweep;
     bool has_rules;                  /* a host of the generation has sections about files */
     bool has_limits;                 /* the limits of its generation were set, or later ones are in force */
-    const struct mk_item *turn_item; /* EachCycle: was revalidated in the turn `turn` */
-    uint64_t turn;
+    const struct mk_item *last_item; /* EachCycle: was revalidated at `last_arrival` */
+    uint64_t last_arrival;
+    uint64_t notified;               /* Notify: changes were read at this arrival of requests */
+    struct parents *parents;         /* NULL: none yet */
     uint64_t sample;                 /* which hits of hot entries are counted */
     struct mk_event_streams streams; /* of figures */
     struct mk_log_limit_row denied;  /* clients that were not shown the page */
@@ -60,6 +65,7 @@ struct cache_lookup {
     const struct files_policy *policy;
     struct entry_key key;
     uint64_t now_ms;
+    uint64_t arrival;     /* mk_request_arrival() */
     int64_t wall_seconds; /* set before a name is loaded */
 };
 

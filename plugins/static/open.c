@@ -171,10 +171,10 @@ static const uint64_t resolve_modes[] = {
     [SYMLINKS_ON] = RESOLVE_NO_MAGICLINKS,
 };
 
-static int open_with_flags(struct static_site *site, const char *name, bool cached, uint64_t flags)
+static int open_with_flags(struct static_site *site, const char *name, bool cached, uint64_t flags, uint64_t resolve)
 {
     assert(name[0] != '/' && (unsigned)site->settings->symlinks <= SYMLINKS_ON);
-    uint64_t resolve = resolve_modes[site->settings->symlinks];
+    resolve |= resolve_modes[site->settings->symlinks];
     if (cached) {
         /* tmpfs does not cache names that do not exist: RESOLVE_CACHED would fail, and is not needed */
         bool in_memory = site->in_memory;
@@ -188,14 +188,15 @@ static int open_with_flags(struct static_site *site, const char *name, bool cach
 
 int mk__static_open_name(struct static_site *site, const char *name, bool cached)
 {
-    return open_with_flags(site, name, cached, FILE_FLAGS);
+    return open_with_flags(site, name, cached, FILE_FLAGS, 0);
 }
 
 /* Opens a name for the cache: the function of struct mk_file_root. */
 static int open_for_cache(void *context, const char *name, uint32_t flags)
 {
     uint64_t open_flags = flags & MK_FILE_OPEN_PATH ? PATH_FLAGS : FILE_FLAGS;
-    return open_with_flags(context, name, flags & MK_FILE_OPEN_CACHED, open_flags);
+    uint64_t resolve = flags & MK_FILE_OPEN_NO_LINKS ? RESOLVE_NO_SYMLINKS : 0;
+    return open_with_flags(context, name, flags & MK_FILE_OPEN_CACHED, open_flags, resolve);
 }
 
 int mk__static_open_dir(const struct static_site *site, int fd, const char *name)

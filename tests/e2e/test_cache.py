@@ -53,7 +53,7 @@ FILES = {
     "above.bin": pattern(8193, 24),
 }
 needs_strace = pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed")
-MODES = ["EachCycle", "Revalidate 1s", "Immutable"]
+MODES = ["EachCycle", "Notify 1s", "Revalidate 1s", "Immutable"]
 DONE = "the new configuration is in use"
 
 
@@ -374,9 +374,9 @@ CHANGES = {  # what is done to a file, and its response then
 }
 
 
-@pytest.mark.parametrize("files", ["EachCycle", "Revalidate 1s"])
+@pytest.mark.parametrize("files", ["EachCycle", "Revalidate 1s", "Notify 1h"])
 def test_changes_are_seen(cached, files):
-    """In the next cycle; or, if there was no request for an interval, by the next one."""
+    """By the next request; or, if nothing reports changes, after an interval without requests."""
     server = cached(files, files={f"{change}/small.txt": SMALL for change in CHANGES})
     client = server.connect()
     await_settled(server.root)
@@ -385,16 +385,16 @@ def test_changes_are_seen(cached, files):
         await_kept(server, client, path)
     for change, (apply, _) in CHANGES.items():
         apply(server.root / change / "small.txt")
-    if files != "EachCycle":
+    if files == "Revalidate 1s":
         time.sleep(1.05)
     for change, (_, (status, body)) in CHANGES.items():
         answer = client.ask(paths[change])
         assert answer.status == status and (body is None or answer.body == body), (change, answer, answer.body[:80])
 
 
-@pytest.mark.parametrize("files", ["EachCycle", "Revalidate 1s"])
+@pytest.mark.parametrize("files", ["EachCycle", "Revalidate 1s", "Notify 1h"])
 def test_a_large_file_that_is_edited_is_seen_at_once(cached, files):
-    """Its descriptor is checked for each request."""
+    """Its descriptor is checked for each request, or its folder is watched."""
     server = cached(files)
     client = server.connect()
     await_kept(server, client, "/large.bin")
@@ -404,8 +404,9 @@ def test_a_large_file_that_is_edited_is_seen_at_once(cached, files):
         assert client.ask("/large.bin").body == data
 
 
-def test_a_name_that_was_missing(cached):
-    server = cached("EachCycle")
+@pytest.mark.parametrize("files", ["EachCycle", "Notify 1h"])
+def test_a_name_that_was_missing(cached, files):
+    server = cached(files)
     client = server.connect()
     await_kept(server, client, "/new.txt")
     for _ in range(5):
@@ -704,7 +705,7 @@ def test_the_limits_of_the_last_reload_count(cached):
 
 
 @pytest.mark.concurrent
-@pytest.mark.parametrize("files", ["EachCycle", "Revalidate 1s", "Immutable"])
+@pytest.mark.parametrize("files", ["EachCycle", "Notify 1s", "Revalidate 1s", "Immutable"])
 def test_forty_reloads_under_load(cached, files):
     """No answer is wrong. The kernel resets a connection that is made in the moment in which a worker's socket ends:
     with or without a cache, a few of thousands are lost."""
@@ -800,6 +801,7 @@ MISTAKES = {
     "interval of a word": ("default", "Files Revalidate often", 11, ["Revalidate"]),
     "interval that is too long": ("default", "Files Revalidate 2d", 11, ["Revalidate"]),
     "two intervals": ("default", "Files Revalidate 1s 2s", 11, ["Revalidate takes one time"]),
+    "interval of nothing, notified": ("default", "Files Notify 0", 11, ["Notify needs a time", "EachCycle"]),
     "interval beside Immutable": ("default", "Files Immutable 1s", 11, ["Immutable"]),
     "interval beside EachCycle": ("default", "Files EachCycle 1s", 11, ["EachCycle"]),
     "unknown mode": ("default", "Files Sometimes", 11, ["Revalidate"]),
@@ -834,7 +836,7 @@ def test_smallest_budgets(serve, tmp_path):
 # ── other file systems ──
 
 
-@pytest.mark.parametrize("files", ["EachCycle", "Revalidate 1s"])
+@pytest.mark.parametrize("files", ["EachCycle", "Revalidate 1s", "Notify 1h"])
 def test_root_in_memory(cached, files):
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         root = populate(pathlib.Path(folder), FILES)
@@ -844,7 +846,7 @@ def test_root_in_memory(cached, files):
             await_kept(server, client, path)
         replace(root / "small.txt", b"new")
         (root / "nowhere").write_bytes(b"here")
-        if files != "EachCycle":
+        if files == "Revalidate 1s":
             time.sleep(1.05)
         assert client.ask("/small.txt").body == b"new"
         assert client.ask("/nowhere").body == b"here"

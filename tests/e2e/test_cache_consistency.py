@@ -22,7 +22,7 @@ pytestmark = [
 ]
 
 KINDS = ["disk", "tmpfs", "overlay"]
-IN_EACH_RUN = {("tmpfs", "EachCycle"), ("disk", "Revalidate 1s")}
+IN_EACH_RUN = {("tmpfs", "EachCycle"), ("disk", "Notify 3s"), ("disk", "Revalidate 1s")}
 
 
 def combine(marks_of):

@@ -154,6 +154,7 @@ struct mk__conn {
     uint8_t state;
     bool handshake_wants_write; /* the handshake waits until the socket is writable */
     bool registered;            /* with the loop */
+    bool announced;             /* the loop has reported input that was not read since */
     uint8_t close;              /* enum mk__close */
     bool running;               /* a turn is in progress: wake() need not schedule one */
     bool accepted_in_drain;     /* accepted during a drain, which does not wait for it */
@@ -170,6 +171,15 @@ static inline void mk__conn_close_after(struct mk__conn *c, enum mk__close close
 {
     if (c->close < close)
         c->close = (uint8_t)close;
+}
+
+/* Input is about to be read. What the loop has not reported may have been sent during this turn. */
+static inline void mk__conn_note_read(struct mk__conn *c)
+{
+    if (MK_SMALL)
+        return;
+    c->http->late_reads += !c->announced;
+    c->announced = false;
 }
 
 /* Tells whether the connection has carried as many requests as it may. */

@@ -27,13 +27,15 @@ ROOT_SECONDS = 1.0  # the path of a root is looked at once in this time
 SLACK_SECONDS = 0.25  # beside what the scheduler was seen to take
 FEW, MANY = 6_000, 100_000
 
-AGED_SECONDS = {"EachCycle": 4, "Revalidate 1s": 14, "Immutable": 6}  # for several ages of an entry, and reloads
+AGED_SECONDS = {"EachCycle": 4, "Notify 3s": 14, "Revalidate 1s": 14, "Immutable": 6}  # several ages, and reloads
 MODES = {  # how old an answer may be, in seconds; None: as old as the last reload
     "none": 0.0,
     "EachCycle": 0.0,
+    "Notify 3s": 0.0,
     "Revalidate 1s": 1.0,
     "Immutable": None,
 }
+UNREPORTED_AGE = {"Notify 3s": 3.0}  # of what the kernel does not report
 HOSTS = ("off", "inside", "on", "variants", "try", "roots")
 
 # The folder of the server's user, on the file system that is mounted for it and its children alone.
@@ -158,8 +160,9 @@ class Environment:
         self.server.wait_log("the configuration before the last reload is not in use any more", self.reloads)
         self.valid_since = begin
 
-    def window(self, asked, valid_since, slack):
-        age = MODES[self.mode]
+    def window(self, ask, asked, valid_since, slack):
+        reported = ask.reported and self.disk.kind != "overlay"
+        age = MODES[self.mode] if reported else UNREPORTED_AGE.get(self.mode, MODES[self.mode])
         until = time.monotonic()
         since = valid_since if age is None else asked - (age + slack if age else 0)
         torn = valid_since if age is None else asked
@@ -281,7 +284,7 @@ class Reader:
 
     def take(self, ask, answer):
         slack = SLACK_SECONDS + 2 * self.run.lateness.worst
-        window = self.environment.window(self.asked, self.valid_since, slack)
+        window = self.environment.window(ask, self.asked, self.valid_since, slack)
         self.run.count(answer, check(ask, answer, window))
         if answer is not None and answer["ETag"] and answer["Last-Modified"]:
             self.known[ask.key] = answer["ETag"], parse_date(answer["Last-Modified"])

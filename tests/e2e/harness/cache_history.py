@@ -210,6 +210,7 @@ class Ask(NamedTuple):
     known: str = ""  # If-None-Match
     since: int = 0  # If-Modified-Since
     range: tuple = ()
+    reported: bool = True  # the kernel reports all changes of the file by its name
 
     @property
     def key(self):

@@ -52,6 +52,8 @@ def write_file(path, content):
 class Writer:
     """`lower` makes what lies in the lower layer of an overlay; `start` makes the rest, below the mounted root."""
 
+    reported = True  # as in Ask
+
     def __init__(self, workspace, name, room, pause, source):
         self.workspace, self.name, self.room, self.pause, self.random = workspace, name, room, pause, source
         self.views = []  # [(path, view, host, Accept-Encoding)]; "" is any of the hosts
@@ -91,7 +93,8 @@ class Writer:
     def make_ask(self, random, known):
         """A request for one of the paths; `known` gives the validators of earlier answers."""
         path, view, host, accept = random.choice(self.views)
-        ask = Ask(view, path, host or random.choice(["off", "inside", "on"]), accept=accept)
+        host = host or random.choice(["off", "inside", "on"])
+        ask = Ask(view, path, host, accept=accept, reported=self.reported)
         kind = random.random()
         if kind < 0.1:
             ask = ask._replace(method="HEAD")
@@ -253,6 +256,8 @@ class Modes(Writer):
 class HardLinks(Writer):
     """One inode under two names, or each name its own; written in place under one of them."""
 
+    reported = False
+
     def start(self):
         super().start()
         self.one, self.two = self.add_file("one.txt"), self.add_file("two.txt")
@@ -324,6 +329,8 @@ class Kinds(Writer):
 class Links(Writer):
     """A link that is pointed at another file, out of the root, at nothing, or replaced by a file. Each policy has a
     host of its own."""
+
+    reported = False
 
     def start(self):
         super().start()

@@ -376,6 +376,7 @@ static bool read_input(struct mk__conn *c, struct mk_str *in, enum progress *r)
         return false;
     ssize_t n = MK__EXTRAS && c->req && !in->len ? mk__h1_splice_body(c, c->req) : -EOPNOTSUPP;
     if (n == -EOPNOTSUPP) {
+        mk__conn_note_read(c);
         n = mk__sock_read(&c->sock, scratch->data + used, scratch->size - used);
         in->len += n > 0 ? (size_t)n : 0;
     }

@@ -262,6 +262,7 @@ static bool receive_input(struct mk__h2 *h2)
             h2->turn_again = true;
             break;
         }
+        mk__conn_note_read(c);
         ssize_t n = mk__sock_read(&c->sock, in->data, in->size);
         if (n == -EAGAIN || n == 0)
             break;

@@ -134,6 +134,60 @@ TEST(each_cycle)
     close_cache();
 }
 
+/* The folder is opened once to be watched, and again after a quarter of the interval; names are not opened. */
+TEST(notify)
+{
+    open_cache("", RULE("Notify 1h"));
+    keep("a.txt");
+    ask("a.txt");
+    expect_calls(0, 1);
+    for (int i = 0; i < 100; i++)
+        assert_string_equal(ask_body("a.txt"), "first");
+    expect_calls(0, 0);
+    expect_counts(&counted, COUNTS([COUNT_HITS] = 101, [COUNT_REVALIDATED] = 1));
+    mk_test_write("root/b.txt", MK_STR("other"));
+    replace_file("a.txt", MK_STR("second"));
+    assert_string_equal(ask_body("a.txt"), "second");
+    expect_calls(1, 0);
+    expect_counts(&counted, COUNTS([COUNT_MISSES] = 1));
+    close_cache();
+    replace_file("a.txt", MK_STR("first"));
+}
+
+/* A missing name costs no call until something happens to it. */
+TEST(notify_missing)
+{
+    open_cache("", RULE("Notify 1h"));
+    keep("none/there.txt");
+    assert_string_equal(ask_body("none/there.txt"), "404");
+    clear_calls();
+    for (int i = 0; i < 100; i++)
+        assert_string_equal(ask_body("none/there.txt"), "404");
+    expect_calls(0, 0);
+    mk_test_mkdir("root/none");
+    assert_string_equal(ask_body("none/there.txt"), "404");
+    mk_test_write("root/none/there.txt", MK_STR("there"));
+    assert_string_equal(ask_body("none/there.txt"), "there");
+    close_cache();
+    assert_int_equal(unlink(mk_test_path("root/none/there.txt")), 0);
+    assert_int_equal(rmdir(mk_test_path("root/none")), 0);
+}
+
+/* Where the kernel watches nothing, an entry is revalidated once in the interval. */
+TEST(notify_without_watches)
+{
+    open_cache("", RULE("Notify 1s"));
+    site.cache->notify.retry_ms = UINT64_MAX;
+    keep("a.txt");
+    for (int seconds = 0; seconds < 3; seconds++) {
+        for (int i = 0; i < 10; i++)
+            assert_string_equal(ask_body("a.txt"), "first");
+        mk_test_pass(&w, 1000);
+    }
+    expect_counts(&counted, COUNTS([COUNT_HITS] = 30, [COUNT_REVALIDATED] = 3)); /* the first looks for a watch */
+    close_cache();
+}
+
 /* Once after a second, and then when the root was opened anew. */
 TEST(immutable)
 {

@@ -26,6 +26,7 @@
 
 #include <errno.h>
 #include <semaphore.h>
+#include <sys/stat.h>
 #include <time.h>
 
 extern const struct mk_plugin mk_plugin_cache;
@@ -43,6 +44,8 @@ static struct {
     uint64_t opened_ms;
     _Atomic unsigned opens, checks, jobs; /* for reading; as a path; by disk threads */
 } disk;
+
+static uint64_t root_device = 1; /* of the folder of the test, once the cache is open */
 
 static struct {
     struct mk_generation generations[2], *current;
@@ -132,7 +135,7 @@ static int answer_file(struct mk_request *req)
     memcpy(name, path.p + 1, path.len - 1);
     name[path.len - 1] = '\0';
     struct mk_file_name file_name = {
-        .root = &root, .device = 1, .inode = 2, .version = disk.version, .name = mk_str_c(name)};
+        .root = &root, .device = root_device, .inode = 2, .version = disk.version, .name = mk_str_c(name)};
     begin_failure(req);
     struct mk_named_file named = mk_generation_file_cache(site.current)->open(req, &file_name);
     end_failure();
@@ -151,8 +154,11 @@ static int answer_file(struct mk_request *req)
 
 static struct mk_file_name name_of(struct mk_str path)
 {
-    return (struct mk_file_name){
-        .root = &root, .device = 1, .inode = 2, .version = disk.version, .name = mk_str(path.p + 1, path.len - 1)};
+    return (struct mk_file_name){.root = &root,
+                                 .device = root_device,
+                                 .inode = 2,
+                                 .version = disk.version,
+                                 .name = mk_str(path.p + 1, path.len - 1)};
 }
 
 static bool hides_path(const struct mk_host *host, struct mk_str path)
@@ -178,7 +184,7 @@ static struct mk_file_place more_places[2];
 
 static void each_place(const struct mk_host *host, mk_file_place_fn fn, void *ctx)
 {
-    const struct mk_file_place first = {.device = 1, .inode = 2, .url = MK_STR(""), .name = MK_STR_NONE};
+    const struct mk_file_place first = {.device = root_device, .inode = 2, .url = MK_STR(""), .name = MK_STR_NONE};
     (void)host;
     fn(&first, ctx);
     for (size_t i = 0; i < COUNT(more_places) && more_places[i].inode; i++)
@@ -341,7 +347,9 @@ static inline void open_cache(const char *keys, const char *rules)
     memset(more_places, 0, sizeof(more_places));
     sem_init(&disk.allowed, 0, 0);
     disk.fd = open(mk_test_path("root"), O_PATH | O_DIRECTORY | O_CLOEXEC);
-    assert_true(disk.fd >= 0);
+    struct stat st;
+    assert_true(disk.fd >= 0 && fstat(disk.fd, &st) == 0);
+    root_device = st.st_dev;
     assert_int_equal(mk__counters_memory_open(), 0);
     assert_int_equal(load_generation(&site.generations[0], keys, rules), 0);
     mk__thread_pool_open(&site.jobs, 1);

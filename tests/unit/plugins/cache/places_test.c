@@ -10,7 +10,7 @@ static struct places places;
 
 static struct entry_key_bytes *make_key(uint64_t inode, const char *name)
 {
-    key = (struct entry_key_bytes){.device = 1, .inode = inode, .name_len = (uint32_t)strlen(name)};
+    key = (struct entry_key_bytes){.device = root_device, .inode = inode, .name_len = (uint32_t)strlen(name)};
     memcpy(key.name, name, strlen(name));
     return &key;
 }
@@ -33,8 +33,10 @@ static void expect_path(uint64_t inode, const char *name, const char *expected)
 static void open_places(void)
 {
     open_cache("", "");
-    more_places[0] = (struct mk_file_place){.device = 1, .inode = 3, .url = MK_STR("/alias"), .name = MK_STR_NONE};
-    more_places[1] = (struct mk_file_place){.device = 1, .inode = 4, .url = MK_STR("/one.txt"), .name = MK_STR("x")};
+    more_places[0] =
+        (struct mk_file_place){.device = root_device, .inode = 3, .url = MK_STR("/alias"), .name = MK_STR_NONE};
+    more_places[1] =
+        (struct mk_file_place){.device = root_device, .inode = 4, .url = MK_STR("/one.txt"), .name = MK_STR("x")};
     assert_int_equal(places_read(&places, site.current->default_host), 0);
 }
 
@@ -69,7 +71,8 @@ TEST(several_paths)
 {
     unsigned at = 0;
     open_places();
-    places.items[2] = (struct mk_file_place){.device = 1, .inode = 3, .url = MK_STR("/too"), .name = MK_STR_NONE};
+    places.items[2] =
+        (struct mk_file_place){.device = root_device, .inode = 3, .url = MK_STR("/too"), .name = MK_STR_NONE};
     make_key(3, "a.txt");
     assert_int_equal(places_find_path(&places, &key, &at, path), 12);
     assert_string_equal(path, "/alias/a.txt");
@@ -84,7 +87,7 @@ TEST(long_names)
 {
     open_places();
     memset(key.name, 'a', sizeof(key.name));
-    key = (struct entry_key_bytes){.device = 1, .inode = 2, .name_len = PATH_BYTES - 2};
+    key = (struct entry_key_bytes){.device = root_device, .inode = 2, .name_len = PATH_BYTES - 2};
     memset(key.name, 'a', sizeof(key.name));
     assert_int_equal(find_path(), PATH_BYTES - 1);
     assert_int_equal(path[PATH_BYTES - 1], '\0');

@@ -186,7 +186,8 @@ TEST(removed_by_another_path)
 {
     open_with_files();
     places_release(&places);
-    more_places[0] = (struct mk_file_place){.device = 1, .inode = 2, .url = MK_STR("/too"), .name = MK_STR_NONE};
+    more_places[0] =
+        (struct mk_file_place){.device = root_device, .inode = 2, .url = MK_STR("/too"), .name = MK_STR_NONE};
     assert_int_equal(places_read(&places, site.current->default_host), 0);
     assert_int_equal(remove_entries("/too/f1", ""), 1);
     assert_int_equal(remove_entries("/f2", ""), 1);
@@ -215,7 +216,7 @@ TEST(variants)
     } names[] = {{"v.js", MK_CODING_IDENTITY}, {"v.js.gz", MK_CODING_GZIP}, {"v.js.x", MK_CODING_IDENTITY}};
     open_with_files();
     for (size_t i = 0; i < COUNT(names); i++) {
-        struct mk_file_name name = {.root = &root, .device = 1, .inode = 2, .name = mk_str_c(names[i].name)};
+        struct mk_file_name name = {.root = &root, .device = root_device, .inode = 2, .name = mk_str_c(names[i].name)};
         struct entry_key key;
         name.coding = (uint8_t)names[i].coding;
         assert_true(entry_make_key(&key, site.cache->store, &name, 0));

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Watches folders and counts changes (notify.h). The kernel puts an event into the queue before the call that changes
+ * something returns. So a request that a client sends after a change finds the event there; or another thread has taken
+ * it and is about to count it: then `reading` is set, which was written before that thread read the queue, and the lock
+ * waits for it. Numbers of folders are used again, but their counters go on: an entry that was made for the former
+ * folder has another number.
+ */
+#include "notify.h"
+
+#include <monkey/arena.h>
+#include <monkey/log.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+enum {
+    MASK = IN_ATTRIB | IN_CREATE | IN_DELETE | IN_DELETE_SELF | IN_MODIFY | IN_MOVED_FROM | IN_MOVED_TO | IN_MOVE_SELF |
+           IN_EXCL_UNLINK | IN_ONLYDIR,
+    /* Events after which other names may lead to other files: of the folder itself, and of folders in it. */
+    SELF_MASK = IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT | IN_IGNORED,
+    SUBFOLDER_MASK = IN_ATTRIB | IN_MOVED_FROM | IN_MOVED_TO,
+    BUFFER_BYTES = 16 * 1024,
+    RETRY_MS = 10 * 1000,
+    SWEEP_MS = 60 * 1000,
+};
+
+static_assert(BUFFER_BYTES >= sizeof(struct inotify_event) + NAME_MAX + 1, "an event fits");
+
+void notify_init(struct notify *n)
+{
+    *n = (struct notify){.fd = -1};
+    pthread_mutex_init(&n->lock, NULL);
+}
+
+void notify_release(struct notify *n)
+{
+    if (n->fd >= 0)
+        close(n->fd);
+    for (unsigned i = 0; i < NOTIFY_BLOCKS; i++)
+        mk_account_free(NULL, n->blocks[i], sizeof(struct notify_block));
+    mk_account_free(NULL, n->slots, NOTIFY_SLOTS * sizeof(*n->slots));
+    pthread_mutex_destroy(&n->lock);
+}
+
+/* ── folders ── */
+
+static struct notify_block *block_of(struct notify *n, unsigned folder)
+{
+    return atomic_load_explicit(&n->blocks[folder / NOTIFY_BLOCK], memory_order_acquire);
+}
+
+static struct notify_watch *watch_of(struct notify *n, unsigned folder)
+{
+    return &block_of(n, folder)->watches[folder % NOTIFY_BLOCK];
+}
+
+/* Returns the folder of a watch; 0: there is none. */
+static unsigned find_folder(struct notify *n, int wd)
+{
+    unsigned folder = n->slots[(unsigned)wd % NOTIFY_SLOTS];
+    while (folder && watch_of(n, folder)->wd != wd)
+        folder = watch_of(n, folder)->next;
+    return folder;
+}
+
+/* Takes a free folder. Returns 0 if there is none, or no memory. */
+static unsigned take_folder(struct notify *n)
+{
+    unsigned folder = n->free;
+    if (folder) {
+        n->free = watch_of(n, folder)->next;
+        return folder;
+    }
+    if (n->n == NOTIFY_FOLDERS_MAX)
+        return 0;
+    folder = n->n + 1u;
+    if (!block_of(n, folder)) {
+        struct notify_block *block = mk_account_alloc(NULL, sizeof(*block));
+        if (!block)
+            return 0;
+        memset(block, 0, sizeof(*block));
+        atomic_store_explicit(&n->blocks[folder / NOTIFY_BLOCK], block, memory_order_release);
+    }
+    n->n++;
+    return folder;
+}
+
+static void free_folder(struct notify *n, unsigned folder)
+{
+    struct notify_watch *w = watch_of(n, folder);
+    uint16_t *at = &n->slots[(unsigned)w->wd % NOTIFY_SLOTS];
+    while (*at != folder)
+        at = &watch_of(n, *at)->next;
+    *at = w->next;
+    w->wd = -1;
+    w->next = n->free;
+    n->free = (uint16_t)folder;
+    n->folders--;
+}
+
+/* ── events ── */
+
+static unsigned hash_name(const char *name, size_t len)
+{
+    uint32_t hash = 0x811c9dc5u;
+    for (size_t i = 0; i < len; i++)
+        hash = (hash ^ (unsigned char)name[i]) * 0x01000193u;
+    return (hash ^ hash >> 16) % NOTIFY_COUNTERS;
+}
+
+uint32_t notify_place(int folder, struct mk_str name)
+{
+    assert(folder > 0 && folder <= NOTIFY_FOLDERS_MAX);
+    return (uint32_t)folder * NOTIFY_COUNTERS + hash_name(name.p, name.len);
+}
+
+static void add_change(_Atomic uint32_t *number)
+{
+    atomic_fetch_add_explicit(number, 1, memory_order_release);
+}
+
+static void count_event(struct notify *n, const struct inotify_event *event)
+{
+    if (event->mask & IN_Q_OVERFLOW) {
+        n->overflows++;
+        add_change(&n->all);
+        return;
+    }
+    unsigned folder = find_folder(n, event->wd);
+    if (!folder)
+        return;
+    bool is_self = !event->len;
+    if (event->mask & (is_self ? SELF_MASK : event->mask & IN_ISDIR ? SUBFOLDER_MASK : 0))
+        add_change(&n->all);
+    if (!is_self)
+        add_change(
+            &block_of(n, folder)->folders[folder % NOTIFY_BLOCK].changes[hash_name(event->name, strlen(event->name))]);
+    if (event->mask & IN_IGNORED)
+        free_folder(n, folder);
+}
+
+static void count_events(struct notify *n, const char *events, size_t bytes)
+{
+    for (size_t at = 0; at < bytes;) {
+        const struct inotify_event *event = (const void *)(events + at);
+        count_event(n, event);
+        at += sizeof(*event) + event->len;
+    }
+}
+
+/* Reads so many bytes of events, or what there is. */
+static void read_events(struct notify *n, size_t wanted)
+{
+    MK_UNINITIALIZED _Alignas(struct inotify_event) char events[BUFFER_BYTES];
+    for (size_t taken = 0; taken < wanted;) {
+        ssize_t bytes = read(n->fd, events, sizeof(events));
+        if (bytes <= 0)
+            return;
+        count_events(n, events, (size_t)bytes);
+        taken += (size_t)bytes;
+    }
+}
+
+void notify_read(struct notify *n)
+{
+    int waiting = 0;
+    if (!atomic_load_explicit(&n->is_open, memory_order_acquire))
+        return;
+    if (ioctl(n->fd, FIONREAD, &waiting) == 0 && !waiting && !atomic_load_explicit(&n->reading, memory_order_acquire))
+        return;
+    pthread_mutex_lock(&n->lock);
+    atomic_store(&n->reading, true);
+    read_events(n, (size_t)waiting);
+    atomic_store_explicit(&n->reading, false, memory_order_release);
+    pthread_mutex_unlock(&n->lock);
+}
+
+/* ── watching ── */
+
+/* Opens what the first folder needs. Returns 0 or -errno. */
+static int prepare(struct notify *n)
+{
+    if (!n->slots)
+        n->slots = mk_account_alloc(NULL, NOTIFY_SLOTS * sizeof(*n->slots));
+    if (!n->slots)
+        return -ENOMEM;
+    if (n->fd >= 0)
+        return 0;
+    memset(n->slots, 0, NOTIFY_SLOTS * sizeof(*n->slots));
+    n->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    if (n->fd < 0)
+        return -errno;
+    atomic_store_explicit(&n->is_open, true, memory_order_release);
+    return 0;
+}
+
+/* Returns the folder of a new watch, or -errno. */
+static int add_folder(struct notify *n, int wd)
+{
+    unsigned folder = take_folder(n);
+    if (!folder) {
+        inotify_rm_watch(n->fd, wd);
+        return n->n == NOTIFY_FOLDERS_MAX ? -ENOSPC : -ENOMEM;
+    }
+    uint16_t *slot = &n->slots[(unsigned)wd % NOTIFY_SLOTS];
+    struct notify_watch *w = watch_of(n, folder);
+    w->wd = wd;
+    w->next = *slot;
+    *slot = (uint16_t)folder;
+    n->folders++;
+    return (int)folder;
+}
+
+static int add_watch(struct notify *n, int folder_fd)
+{
+    char path[32];
+    int err = prepare(n);
+    if (err < 0)
+        return err;
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", folder_fd);
+    int wd = inotify_add_watch(n->fd, path, MASK);
+    if (wd < 0)
+        return -errno;
+    unsigned folder = find_folder(n, wd);
+    return folder ? (int)folder : add_folder(n, wd);
+}
+
+/* A failure that concerns other folders as well. */
+static void pause_adding(struct notify *n, int err, uint64_t now_ms)
+{
+    n->retry_ms = now_ms + RETRY_MS;
+    if (n->told)
+        return;
+    n->told = true;
+    mk_log(MK_LOG_WARN,
+           "cache: %u folders are watched for changes, and no more can be (%s): in others changes are seen as with "
+           "\"Files Revalidate\"%s",
+           n->folders, strerror(-err),
+           err == -ENOSPC ? "; fs.inotify.max_user_watches of sysctl(8) may be raised" : "");
+}
+
+int notify_add(struct notify *n, int folder_fd, uint64_t now_ms)
+{
+    if (now_ms < n->retry_ms)
+        return -ENOSPC;
+    pthread_mutex_lock(&n->lock);
+    int folder = add_watch(n, folder_fd);
+    if (folder >= 0)
+        watch_of(n, (unsigned)folder)->used = true;
+    else if (folder != -EACCES && folder != -ENOTDIR)
+        pause_adding(n, folder, now_ms);
+    pthread_mutex_unlock(&n->lock);
+    return folder;
+}
+
+void notify_touch(struct notify *n, uint32_t place)
+{
+    unsigned folder = (unsigned)notify_folder_of(place);
+    struct notify_watch *w = watch_of(n, folder);
+    if (!w->used)
+        w->used = true;
+}
+
+bool notify_sweep(struct notify *n, uint64_t now_ms)
+{
+    if (!n->folders)
+        return false;
+    pthread_mutex_lock(&n->lock);
+    bool is_due = now_ms >= n->swept_ms + SWEEP_MS;
+    for (unsigned folder = 1; is_due && folder <= n->n; folder++) {
+        struct notify_watch *w = watch_of(n, folder);
+        if (w->wd >= 0 && !w->used)
+            inotify_rm_watch(n->fd, w->wd); /* IN_IGNORED comes */
+        w->used = false;
+    }
+    if (is_due)
+        n->swept_ms = now_ms;
+    pthread_mutex_unlock(&n->lock);
+    return true;
+}

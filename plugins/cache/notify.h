@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Folders that the kernel watches for the process (inotify(7)), and how often names in them have changed. Nothing waits
+ * for events: a worker reads them before its first lookup of a turn, so that what it serves then is as new as the
+ * requests of that turn.
+ *
+ *     change of a file ─► queue of the kernel ─► notify_read() ─► number of the place of a name
+ *     lookup: the number is that of the last check of the entry ─► the name has not changed
+ *
+ * A place is a folder and one of its 16 counters, to which names belong by their hash. A change of a folder on the way
+ * to a file counts for all places.
+ */
+#ifndef CACHE_NOTIFY_H
+#define CACHE_NOTIFY_H
+
+#include <monkey/status.h>
+#include <monkey/str.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    NOTIFY_COUNTERS = 16, /* of a folder */
+    NOTIFY_BLOCK = 256,   /* folders */
+    NOTIFY_BLOCKS = 64,
+    NOTIFY_FOLDERS_MAX = NOTIFY_BLOCKS * NOTIFY_BLOCK - 1,
+    NOTIFY_SLOTS = 1024, /* of the table of folders by watch */
+};
+
+/* Places: of a name that was not looked for yet, and of one that the kernel does not watch. */
+enum { NOTIFY_UNKNOWN = 0, NOTIFY_NONE = 1 };
+
+struct notify_folder {
+    _Atomic uint32_t changes[NOTIFY_COUNTERS];
+};
+
+struct notify_watch {
+    int wd;            /* -1: the folder is free */
+    uint16_t next;     /* with the same slot, or free */
+    _Atomic bool used; /* since the last notify_sweep() */
+};
+
+struct notify_block {
+    struct notify_folder folders[NOTIFY_BLOCK];
+    struct notify_watch watches[NOTIFY_BLOCK]; /* under the lock, but for `used` */
+};
+
+struct notify {
+    int fd;                     /* of inotify; -1: not opened */
+    _Atomic bool reading;       /* a thread has taken events that it has not counted yet */
+    _Atomic bool is_open;       /* there is a folder, or there was one */
+    _Atomic uint32_t all;       /* changes that count for all places */
+    _Atomic uint32_t folders;   /* that are watched */
+    _Atomic uint64_t retry_ms;  /* no folder is added before */
+    _Atomic uint64_t overflows; /* of the kernel's queue */
+    uint64_t swept_ms;          /* this and the rest under the lock */
+    pthread_mutex_t lock;
+    bool told; /* that there are no more watches */
+    uint16_t *slots;
+    uint16_t free, n; /* the first free folder, and how many were made; 0 is none */
+    _Atomic(struct notify_block *) blocks[NOTIFY_BLOCKS];
+};
+
+void notify_init(struct notify *n);
+void notify_release(struct notify *n);
+
+/*
+ * Counts the changes that the kernel has seen so far; returns once those are counted, too, that another thread has
+ * taken. Any thread.
+ */
+void notify_read(struct notify *n);
+
+/*
+ * Watches the folder of a descriptor (O_PATH). `now_ms`: after a failure nothing is tried for ten seconds. Returns the
+ * number of the folder, or -errno: -ENOSPC (the limit of the process or of the system), -EACCES and others. Changes
+ * from then on are counted. Any thread.
+ */
+int notify_add(struct notify *n, int folder_fd, uint64_t now_ms);
+
+/* Removes the watches of folders that were not used for a minute or two. Returns whether there are any. Any thread. */
+bool notify_sweep(struct notify *n, uint64_t now_ms);
+
+/* The folder of a place is used. Any thread. */
+void notify_touch(struct notify *n, uint32_t place);
+
+/* Returns the place of a name in a folder. */
+uint32_t notify_place(int folder, struct mk_str name);
+
+static inline int notify_folder_of(uint32_t place)
+{
+    return (int)(place / NOTIFY_COUNTERS);
+}
+
+static inline bool notify_is_place(uint32_t place)
+{
+    return place >= NOTIFY_COUNTERS;
+}
+
+/* Returns the changes that count for all places; it is the upper half of notify_number(). */
+static inline uint32_t notify_all(const struct notify *n)
+{
+    return atomic_load_explicit(&n->all, memory_order_acquire);
+}
+
+/* Returns a number that has changed if a name of the place may have changed. Any thread. */
+static inline uint64_t notify_number(const struct notify *n, uint32_t place)
+{
+    uint32_t folder = place / NOTIFY_COUNTERS;
+    const struct notify_block *b = atomic_load_explicit(&n->blocks[folder / NOTIFY_BLOCK], memory_order_acquire);
+    uint32_t own =
+        atomic_load_explicit(&b->folders[folder % NOTIFY_BLOCK].changes[place % NOTIFY_COUNTERS], memory_order_acquire);
+    return (uint64_t)notify_all(n) << 32 | own;
+}
+
+#endif

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Which changes are counted for which places, by the kernel's inotify; its failures and its overflow are made here. */
+#include "folder.h"
+#include "testing.h"
+
+#include "base/arena.h"
+
+#include "plugins/cache/notify.h"
+
+#include <monkey/log.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static struct notify n;
+static int add_error; /* of inotify_add_watch(); 0: it is called */
+
+int inotify_add_watch(int fd, const char *path, uint32_t mask)
+{
+    if (add_error) {
+        errno = add_error;
+        return -1;
+    }
+    return (int)syscall(SYS_inotify_add_watch, fd, path, mask);
+}
+
+static int set_up(void **state)
+{
+    add_error = 0;
+    notify_init(&n);
+    return mk_test_folder_make(state);
+}
+
+static int tear_down(void **state)
+{
+    notify_release(&n);
+    return mk_test_folder_remove(state);
+}
+
+static int add_at(const char *name, uint64_t now_ms)
+{
+    int fd = open(mk_test_path(name), O_PATH | O_DIRECTORY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    int folder = notify_add(&n, fd, now_ms);
+    close(fd);
+    return folder;
+}
+
+static int add(const char *name)
+{
+    return add_at(name, 1000);
+}
+
+/* Returns a name with another counter than `than`. */
+static struct mk_str other_name(const char *than)
+{
+    static char name[16];
+    uint32_t place = notify_place(1, mk_str_c(than));
+    for (int i = 0; i == 0 || notify_place(1, mk_str_c(name)) == place; i++)
+        snprintf(name, sizeof(name), "n%d", i);
+    return mk_str_c(name);
+}
+
+/* ── changes of files ── */
+
+static char path[512], second[512];
+
+static void write_some(void)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    assert_int_equal(write(fd, "x", 1), 1);
+    close(fd);
+}
+
+static void cut(void)
+{
+    assert_int_equal(truncate(path, 0), 0);
+}
+
+static void change_mode(void)
+{
+    assert_int_equal(chmod(path, 0600), 0);
+}
+
+static void change_times(void)
+{
+    assert_int_equal(utimensat(AT_FDCWD, path, NULL, 0), 0);
+}
+
+static void replace(void)
+{
+    mk_test_write("new", MK_STR("new"));
+    snprintf(second, sizeof(second), "%s/new", mk_test_folder);
+    assert_int_equal(rename(second, path), 0);
+}
+
+static void move_away(void)
+{
+    snprintf(second, sizeof(second), "%s/away", mk_test_folder);
+    assert_int_equal(rename(path, second), 0);
+}
+
+static void move_back(void)
+{
+    assert_int_equal(rename(second, path), 0);
+}
+
+static void remove_it(void)
+{
+    assert_int_equal(unlink(path), 0);
+}
+
+static void make_again(void)
+{
+    mk_test_write("d/a.txt", MK_STR("again"));
+}
+
+static void make_link(void)
+{
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(symlink("b.txt", path), 0);
+}
+
+static void (*const changes[])(void) = {write_some, cut,       change_mode, change_times, replace,
+                                        move_away,  move_back, remove_it,   make_again,   make_link};
+
+TEST(changes_of_a_file, set_up, tear_down)
+{
+    mk_test_mkdir("d");
+    mk_test_write("d/a.txt", MK_STR("first"));
+    snprintf(path, sizeof(path), "%s/d/a.txt", mk_test_folder);
+    int folder = add("d");
+    assert_true(folder > 0);
+    uint32_t place = notify_place(folder, MK_STR("a.txt")), other = notify_place(folder, other_name("a.txt"));
+    uint64_t others = notify_number(&n, other);
+    for (size_t i = 0; i < COUNT(changes); i++) {
+        notify_read(&n);
+        uint64_t before = notify_number(&n, place);
+        changes[i]();
+        assert_int_equal(notify_number(&n, place), before);
+        notify_read(&n);
+        if (notify_number(&n, place) == before)
+            fail_msg("change %zu was not counted", i);
+    }
+    assert_int_equal(notify_number(&n, other), others);
+}
+
+/* A folder has one number, however it is reached. */
+TEST(folders_are_known_again, set_up, tear_down)
+{
+    mk_test_mkdir("d");
+    mk_test_mkdir("e");
+    assert_int_equal(symlink("d", mk_test_path("link")), 0);
+    int folder = add("d");
+    assert_int_equal(add("d"), folder);
+    assert_int_equal(add("link"), folder);
+    assert_int_not_equal(add("e"), folder);
+    assert_int_equal(n.folders, 2);
+}
+
+/* ── changes of folders ── */
+
+static void expect_all_changed(uint32_t *all)
+{
+    notify_read(&n);
+    assert_int_not_equal(notify_all(&n), *all);
+    *all = notify_all(&n);
+}
+
+TEST(changes_of_folders_count_for_all, set_up, tear_down)
+{
+    mk_test_mkdir("d");
+    mk_test_mkdir("d/sub");
+    mk_test_mkdir("other");
+    add("d");
+    uint32_t place = notify_place(add("other"), MK_STR("x")), all = notify_all(&n);
+    uint64_t before = notify_number(&n, place);
+    mk_test_mkdir("d/more"); /* no name that exists leads elsewhere by that */
+    notify_read(&n);
+    assert_int_equal(notify_all(&n), all);
+    assert_int_equal(chmod(mk_test_path("d/sub"), 0700), 0);
+    expect_all_changed(&all);
+    snprintf(second, sizeof(second), "%s/away", mk_test_folder);
+    assert_int_equal(rename(mk_test_path("d/sub"), second), 0);
+    expect_all_changed(&all);
+    assert_int_equal(rename(second, mk_test_path("d/sub")), 0);
+    expect_all_changed(&all);
+    snprintf(path, sizeof(path), "%s/d", mk_test_folder);
+    assert_int_equal(rename(path, second), 0); /* the folder itself: the one above is not watched */
+    expect_all_changed(&all);
+    assert_int_equal(chmod(second, 0700), 0);
+    expect_all_changed(&all);
+    assert_int_not_equal(notify_number(&n, place), before);
+}
+
+/* The number of a folder is used again, but an entry of the former folder does not look unchanged. */
+TEST(removed_folders, set_up, tear_down)
+{
+    mk_test_mkdir("d");
+    int folder = add("d");
+    uint32_t place = notify_place(folder, MK_STR("x"));
+    uint64_t before = notify_number(&n, place);
+    assert_int_equal(rmdir(mk_test_path("d")), 0);
+    notify_read(&n);
+    assert_int_equal(n.folders, 0);
+    mk_test_mkdir("e");
+    assert_int_equal(add("e"), folder);
+    assert_int_not_equal(notify_number(&n, place), before);
+    assert_int_equal(n.n, 1);
+}
+
+TEST(unused_folders, set_up, tear_down)
+{
+    mk_test_mkdir("d");
+    mk_test_mkdir("e");
+    add("d");
+    uint32_t place = notify_place(add("e"), MK_STR("x"));
+    assert_true(notify_sweep(&n, 60 * 1000)); /* both were used */
+    notify_touch(&n, place);
+    assert_true(notify_sweep(&n, 119 * 1000));
+    notify_read(&n);
+    assert_int_equal(n.folders, 2);
+    assert_true(notify_sweep(&n, 120 * 1000));
+    notify_read(&n);
+    assert_int_equal(n.folders, 1);
+    assert_true(notify_sweep(&n, 180 * 1000));
+    notify_read(&n);
+    assert_false(notify_sweep(&n, 240 * 1000));
+}
+
+/* ── what fails ── */
+
+static unsigned warnings;
+
+static void count_warning(enum mk_log_level level, const char *message, void *ctx)
+{
+    (void)ctx;
+    warnings += level == MK_LOG_WARN && strstr(message, "folders are watched for changes") != NULL;
+}
+
+TEST(no_more_watches, set_up, tear_down)
+{
+    mk_test_mkdir("d");
+    mk_test_mkdir("e");
+    mk_log_to_function(count_warning, NULL, MK_LOG_INFO);
+    assert_true(add("d") > 0);
+    add_error = ENOSPC;
+    assert_int_equal(add_at("e", 2000), -ENOSPC);
+    add_error = 0;
+    assert_int_equal(add_at("e", 11999), -ENOSPC); /* is not tried */
+    assert_true(add_at("e", 12000) > 0);
+    add_error = ENOSPC;
+    assert_int_equal(add_at("e", 13000), -ENOSPC);
+    assert_int_equal(warnings, 1);
+    mk_log_to(-1, MK_LOG_INFO);
+}
+
+/* A folder that may not be read says nothing about others. */
+TEST(folders_that_may_not_be_read, set_up, tear_down)
+{
+    mk_test_mkdir("d");
+    add_error = EACCES;
+    assert_int_equal(add("d"), -EACCES);
+    add_error = 0;
+    assert_true(add("d") > 0);
+}
+
+TEST(no_memory, set_up, tear_down)
+{
+    mk_test_mkdir("d");
+    for (long failing = 0; failing < 2; failing++) {
+        mk__alloc_countdown = failing;
+        assert_int_equal(add_at("d", (uint64_t)failing * 10000), -ENOMEM);
+        mk__alloc_countdown = -1;
+        assert_int_equal(n.folders, 0);
+    }
+    assert_true(add_at("d", 20000) > 0);
+}
+
+/* The bytes that a program would read: the kernel has lost events. */
+TEST(overflow, set_up, tear_down)
+{
+    static char limit[16];
+    mk_test_mkdir("d");
+    mk_test_mkdir("e");
+    uint32_t place = notify_place(add("d"), MK_STR("x"));
+    add("e");
+    uint64_t before = notify_number(&n, place);
+    int fd = open("/proc/sys/fs/inotify/max_queued_events", O_RDONLY | O_CLOEXEC);
+    assert_true(fd < 0 || read(fd, limit, sizeof(limit) - 1) > 0);
+    close(fd);
+    for (long i = 0; i < atol(limit) + 10; i++) { /* two names by turns: equal events are merged */
+        snprintf(path, sizeof(path), "%s/e/%ld", mk_test_folder, i % 2);
+        assert_int_equal(symlink("x", path), 0);
+        assert_int_equal(unlink(path), 0);
+    }
+    notify_read(&n);
+    assert_true(fd < 0 || n.overflows == 1);
+    assert_true(fd < 0 || notify_number(&n, place) != before);
+}
