@@ -89,7 +89,7 @@ def test_request_and_response(php):
         "QUERY_STRING": "q=1%202",
         "REQUEST_METHOD": "GET",
         "GATEWAY_INTERFACE": "CGI/1.1",
-        "SERVER_PROTOCOL": "HTTP/1.1",
+        "SERVER_PROTOCOL": "HTTP/2.0" if build.PROTOCOL == "h2c" else "HTTP/1.1",
         "REDIRECT_STATUS": "200",
         "HTTP_X_MINE": "2",
         "APP_ENV": "test-localhost",
