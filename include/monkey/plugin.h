@@ -47,7 +47,7 @@
 MK_C_BEGIN
 
 /* Changes when this header, or one that it includes, changes so that compiled plugins must be compiled again. */
-enum { MK_PLUGIN_ABI = 20 };
+enum { MK_PLUGIN_ABI = 21 };
 
 struct mk_command;    /* <monkey/command.h> */
 struct mk_connection; /* valid until on_close has returned, in its worker's thread */
@@ -298,6 +298,15 @@ struct mk_plugin {
     bool (*is_source)(const struct mk_host *host, enum mk_source_name kind, struct mk_str name);
     /* The functions of a plugin that serves files, for one that caches them (<monkey/file_cache.h>). */
     const struct mk_file_server *file_server;
+    /*
+     * Tells whether all requests for the paths of a section of the plugin end here, so that none gets to the plugins
+     * behind: for a plugin with sections that answer requests (MK_CONF_SERVES) by a key `Match`. Its sections of one
+     * name come before those of the next name in `sections`, as it asks them itself. The server warns of sections that
+     * no request gets to. Called after generation_check, for hosts whose host_start has succeeded. Not in builds for
+     * small devices.
+     */
+    bool (*takes_section)(const struct mk_host *host, const struct mk_conf_section *section,
+                          const void *section_struct);
 };
 
 #define MK_PLUGIN(name) \

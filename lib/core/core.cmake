@@ -26,9 +26,10 @@ set(large
     http/message/preface.c http/message/proxy_protocol.c http/parts.c http/request_headers.c
     http/request_id.c http/trailers.c http/tunnel.c loop/epoch.c loop/epoch_join.c net/dial.c net/resolver.c
     server/autoload.c server/balancer.c server/bound_hosts.c server/caller_thread.c server/conn_hooks.c
-    server/conn_log.c server/control_thread.c server/counts.c server/fallback.c server/h2_loader.c server/handlers.c
-    server/handover.c server/inspect_core.c server/listen/inherited.c server/listen/limits.c
-    server/listen/mistakes.c server/listen/names.c server/orders.c server/path_hooks.c server/path_limits.c
+    server/conn_log.c server/content_order.c server/control_thread.c server/counts.c server/fallback.c
+    server/h2_loader.c server/handlers.c server/handover.c server/inspect_core.c server/listen/inherited.c
+    server/listen/limits.c server/listen/mistakes.c server/listen/names.c server/orders.c server/path_hooks.c
+    server/path_limits.c
     server/plugin_place.c server/plugin_sockets.c server/plugin_states.c server/receiver.c
     server/request_ref.c server/request_rewrite.c server/skipped_files.c server/sources.c server/spool_budget.c
     server/spools.c server/transports.c server/user.c server/worker_reload.c)
@@ -50,10 +51,11 @@ set(MK_CORE_AT_START
     base/counter_labels.c base/counters.c base/counters_memory.c conf/bind.c conf/diagnostics.c conf/expand.c
     conf/foreign_syntax.c conf/foreign_words.c conf/load.c conf/reference.c conf/scan.c conf/schema.c conf/show.c
     conf/unknown_key.c conf/value.c conf/values.c net/listen.c server/autoload.c server/bound_hosts.c
-    server/build_info.c server/caller_thread.c server/control_thread.c server/cpus.c server/generation_load.c
-    server/handover.c server/listen/inherited.c server/listen/listeners.c server/listen/mistakes.c
-    server/listen/names.c server/module.c server/plugin_place.c server/plugins.c server/reload.c server/server.c
-    server/settings.c server/show.c server/transports.c server/user.c server/worker_reload.c)
+    server/build_info.c server/caller_thread.c server/content_order.c server/control_thread.c server/cpus.c
+    server/generation_load.c server/handover.c server/listen/inherited.c server/listen/listeners.c
+    server/listen/mistakes.c server/listen/names.c server/module.c server/plugin_place.c server/plugins.c
+    server/reload.c server/server.c server/settings.c server/show.c server/transports.c server/user.c
+    server/worker_reload.c)
 
 # With the libraries and sanitizers that a build has.
 set(with_pcre2 base/regex.c)

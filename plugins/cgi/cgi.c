@@ -266,6 +266,15 @@ static bool is_source(const struct mk_host *host, enum mk_source_name kind, stru
     return false;
 }
 
+/* What it finds no script for is 404. */
+static bool takes_section(const struct mk_host *host, const struct mk_conf_section *type, const void *conf)
+{
+    (void)host;
+    (void)type;
+    (void)conf;
+    return true;
+}
+
 static void explain(const struct mk_host *host, struct mk_explain *e)
 {
     const struct section *section;
@@ -296,5 +305,6 @@ MK_PLUGIN(cgi) = {
     .on_content = run_script,
     .allows_path = allows_path,
     .is_source = is_source,
+    .takes_section = takes_section,
     .explain = explain,
 };

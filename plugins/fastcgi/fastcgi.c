@@ -193,19 +193,6 @@ static int check_children(struct mk_host *host, const struct fastcgi_conf *conf)
     return other ? -EINVAL : 0;
 }
 
-/* Sections [FASTCGI] come first: warns of one of [SCGI] whose paths another one has. */
-static void warn_of_order(struct mk_host *host, const struct fastcgi_conf *conf)
-{
-    const struct mk_conf_section *section = &fastcgi_sections[FASTCGI_SECTION];
-    const struct fastcgi_conf *c = mk_host_conf(host, section);
-    while (c && !mk_pattern_covers(&c->gateway.match, &conf->gateway.match))
-        c = mk_host_conf_next(host, section, c);
-    if (c)
-        mk_host_warn(host, conf, offsetof(struct fastcgi_conf, gateway.match), 0,
-                     "no request gets here: a section [FASTCGI] has Match %.*s, and those come before [SCGI]",
-                     MK_STR_ARG(c->gateway.match.text));
-}
-
 static int check_sections(struct mk_host *host, const struct mk_conf_section *section)
 {
     int err = mk_host_check_patterns(host, section, offsetof(struct fastcgi_conf, gateway.match));
@@ -216,8 +203,6 @@ static int check_sections(struct mk_host *host, const struct mk_conf_section *se
             checked = check_children(host, conf);
         err = err == 0 ? checked : err;
         warn_of_socket(host, conf);
-        if (section == &fastcgi_sections[SCGI_SECTION])
-            warn_of_order(host, conf);
     }
     return err;
 }
@@ -458,6 +443,17 @@ static int allows_path(struct mk_request *req, struct mk_str path)
     return err < 0 ? err : !conf || conf->split.n;
 }
 
+/* With Split other paths than those of scripts are declined, unless TryFiles ends with one for all of them. */
+static bool takes_section(const struct mk_host *host, const struct mk_conf_section *type, const void *section_struct)
+{
+    const struct fastcgi_conf *conf = section_struct;
+    const struct fastcgi_tries *tries = &conf->tries;
+    (void)host;
+    (void)type;
+    return !conf->split.n || (tries->n && (tries->items[tries->n - 1].kind == FASTCGI_TRY_SCRIPT ||
+                                           tries->items[tries->n - 1].kind == FASTCGI_TRY_STATUS));
+}
+
 static void explain(const struct mk_host *host, struct mk_explain *e)
 {
     const struct fastcgi_conf *conf;
@@ -506,4 +502,5 @@ MK_PLUGIN(fastcgi) = {
     .low_on_memory = mk_gateway_shed_worker,
     .commands = commands,
     .is_source = is_source,
+    .takes_section = takes_section,
 };

@@ -142,6 +142,15 @@ static int allows_path(struct mk_request *req, struct mk_str path)
     return err < 0 ? err : !conf || host->tries_files;
 }
 
+/* With TryFiles plugins behind get GET and HEAD first. */
+static bool takes_section(const struct mk_host *host, const struct mk_conf_section *type, const void *conf)
+{
+    const struct host *own = mk_host_state(host, &mk_plugin_proxy);
+    (void)type;
+    (void)conf;
+    return own && !own->tries_files;
+}
+
 static bool explains_files(const struct mk_host *host, const struct mk_explain *e)
 {
     const struct host *own = mk_host_state(host, &mk_plugin_proxy);
@@ -203,4 +212,5 @@ MK_PLUGIN(proxy) = {
     .on_fallback = proxy_missing,
     .low_on_memory = mk_gateway_shed_worker,
     .commands = commands,
+    .takes_section = takes_section,
 };

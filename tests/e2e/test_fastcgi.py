@@ -697,16 +697,6 @@ def test_spawn_with_two_numbers(tmp_path, site_root):
     assert len(re.findall("share its processes", text)) == 1
 
 
-@pytest.mark.parametrize("match, warns", [(None, True), ("/", True), ("/a", True), ("/b", False)])
-def test_section_without_requests(tmp_path, site_root, match, warns):
-    """[SCGI] behind a [FASTCGI] that has all of its paths."""
-    keys = {"Match": match} if match else {}
-    text = section("SCGI", {"Match": "/a/x", "To": "127.0.0.1:1"}) + fastcgi_section("127.0.0.1:1", **keys)
-    code, text = check_config(tmp_path, site_root, text)
-    found = re.search(r"sites/default:\d+.*no request gets here: a section \[FASTCGI\]", text)
-    assert code == 0 and bool(found) == warns, text
-
-
 @pytest.mark.concurrent
 def test_reloads_under_load(php):
     def work():

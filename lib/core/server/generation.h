@@ -154,6 +154,9 @@ static inline int mk__generation_find_plugin(const struct mk_generation *g, cons
     return -1;
 }
 
+/* Returns the line of the pattern at an offset of a section's struct, else that of the section. */
+struct mk__conf_origin mk__host_find_rule(const struct mk_host *host, const void *section_struct, size_t pattern);
+
 /* Returns the configuration's Listen for these sockets; NULL: it has none. */
 const struct mk__listen_conf *mk__generation_listen_conf(const struct mk_generation *g,
                                                          const struct mk__listener *listener);

@@ -10,6 +10,7 @@
 #include "http/h2/flood_counters.h"
 #include "server/bound_hosts.h"
 #include "server/conn_hooks.h"
+#include "server/content_order.h"
 #include "server/cpus.h"
 #include "server/h2_loader.h"
 #include "server/handlers.h"
@@ -486,6 +487,8 @@ static int load_generation(struct mk_generation *g, const struct mk__generation_
         err = make_vhosts(g);
     if (err == 0 && g->hosts) /* without one, which has been reported, plugins have nothing to check */
         err = mk__plugins_check(g);
+    if (!MK_SMALL && err == 0)
+        mk__content_order_check(g);
     if (err < 0)
         return err;
     return mk__conf_errors(g->conf) || (g->load_conf && mk__conf_errors(g->load_conf)) ? -EINVAL : 0;

@@ -245,8 +245,7 @@ void mk_host_file(const struct mk_host *host, struct mk_buf *out)
     mk__conf_origin_print(mk__conf_origin_file(host->set), out);
 }
 
-/* Returns the line of the rule's pattern, else of its section. */
-static struct mk__conf_origin find_rule(const struct mk_host *host, const void *rule, size_t pattern)
+struct mk__conf_origin mk__host_find_rule(const struct mk_host *host, const void *rule, size_t pattern)
 {
     struct mk__conf_origin origin = find_field(host, rule, pattern, 0);
     return origin.source ? origin : find_field(host, rule, MK__CONF_SECTION, 0);
@@ -289,8 +288,8 @@ int mk_host_check_rules(struct mk_host *host, const struct mk_conf_section *sect
         if (!before)
             continue;
         mk_buf_init(&place, ORIGIN_BYTES);
-        mk__conf_origin_print(find_rule(host, before, pattern), &place);
-        mk__conf_error(host->generation->conf, find_rule(host, r, pattern),
+        mk__conf_origin_print(mk__host_find_rule(host, before, pattern), &place);
+        mk__conf_error(host->generation->conf, mk__host_find_rule(host, r, pattern),
                        "this rule can never match: the one of %s comes first and takes every such path",
                        mk_buf_cstr(&place));
         mk_buf_release(&place);
