@@ -658,10 +658,12 @@ def test_reload(cgi):
 
 
 def test_starter_that_is_killed(cgi):
+    """It is reaped when it ends, not only when another one is needed."""
     server = cgi({})
     assert ask(server, "/cgi/hello").status == 200
     (starter,) = starters(server)
     os.kill(starter, 9)
+    await_true(lambda: not children(server.pid), what="the end of the starter, which is no zombie")
     await_true(lambda: ask(server, "/cgi/hello").status == 200, what="another starter")
     assert starters(server) != [starter]
 

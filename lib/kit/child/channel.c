@@ -25,7 +25,9 @@ struct mk_child_channel {
     struct mk_list children;
     unsigned n_queued;
     uint32_t last_id;
-    uint64_t serial;               /* of the starter */
+    struct mk__starter_id id;      /* of the starter */
+    struct mk_event end;           /* of a starter that has closed its sockets: a pidfd; -1: not awaited */
+    uint64_t ended_serial;         /* of that one */
     struct connecting *connecting; /* NULL: no job is under way */
 };
 
@@ -36,11 +38,12 @@ struct connecting {
     struct mk_child_starter *starter;
     struct mk_worker *worker; /* NULL: none is held */
     struct mk_account *account;
-    uint64_t serial;
+    struct mk__starter_id id;
     int fd;
 };
 
 static void on_event(struct mk_event *event, uint32_t events);
+static void on_end(struct mk_event *event, uint32_t events);
 static void flush_task(struct mk_task *task);
 
 static struct mk_child *child_at(struct mk_list *node)
@@ -55,6 +58,7 @@ int mk_child_channel_open(struct mk_child_starter *starter, struct mk_loop *loop
     if (!c)
         return -ENOMEM;
     *c = (struct mk_child_channel){.event = {.ready = on_event, .fd = -1},
+                                   .end = {.ready = on_end, .fd = -1},
                                    .starter = starter,
                                    .loop = loop,
                                    .account = account};
@@ -64,13 +68,18 @@ int mk_child_channel_open(struct mk_child_starter *starter, struct mk_loop *loop
     return 0;
 }
 
+static void close_event(struct mk_child_channel *c, struct mk_event *event)
+{
+    if (event->fd < 0)
+        return;
+    mk_event_del(c->loop, event);
+    close(event->fd);
+    event->fd = -1;
+}
+
 static void close_connection(struct mk_child_channel *c)
 {
-    if (c->event.fd < 0)
-        return;
-    mk_event_del(c->loop, &c->event);
-    close(c->event.fd);
-    c->event.fd = -1;
+    close_event(c, &c->event);
     c->wants_write = false;
 }
 
@@ -81,6 +90,7 @@ void mk_child_channel_close(struct mk_child_channel *channel)
     while (!mk_list_empty(&channel->children))
         mk__child_release(child_at(channel->children.next));
     close_connection(channel);
+    close_event(channel, &channel->end);
     mk_task_cancel(&channel->task);
     if (channel->connecting)
         channel->connecting->channel = NULL;
@@ -150,10 +160,32 @@ static void end_unnoticed(struct mk_child_channel *c)
     }
 }
 
+static void on_end(struct mk_event *event, uint32_t events)
+{
+    struct mk_child_channel *c = MK_CONTAINER_OF(event, struct mk_child_channel, end);
+    (void)events;
+    close_event(c, event);
+    mk__starter_reap(c->starter, c->ended_serial);
+}
+
+/* The kernel closes the sockets of a process that ends before it can be reaped. Without a descriptor the next start of
+ * a child reaps it. */
+static void await_end(struct mk_child_channel *c)
+{
+    close_event(c, &c->end);
+    c->ended_serial = c->id.serial;
+    c->end.fd = (int)syscall(SYS_pidfd_open, c->id.pid, 0);
+    if (c->end.fd >= 0 && mk_event_add(c->loop, &c->end, EPOLLIN) < 0) {
+        close(c->end.fd);
+        c->end.fd = -1;
+    }
+}
+
 /* The starter has ended. What it was asked for is not done, and what runs ends with it. */
 static void lose_starter(struct mk_child_channel *c)
 {
     close_connection(c);
+    await_end(c);
     for (struct mk_list *node = c->children.next; node != &c->children; node = node->next)
         if (child_at(node)->state >= MK__CHILD_RUNNING)
             mk__child_lose_starter(child_at(node));
@@ -164,13 +196,13 @@ static void lose_starter(struct mk_child_channel *c)
 void mk__channel_drop_starter(struct mk_child_channel *channel)
 {
     if (channel->event.fd >= 0)
-        mk__starter_kill(channel->starter, channel->serial);
+        mk__starter_kill(channel->starter, channel->id.serial);
 }
 
 static void run_connect(struct mk_job *job)
 {
     struct connecting *k = MK_CONTAINER_OF(job, struct connecting, job);
-    k->fd = mk__starter_connect(k->starter, &k->serial);
+    k->fd = mk__starter_connect(k->starter, &k->id);
 }
 
 static void free_connecting(struct connecting *k)
@@ -188,7 +220,7 @@ static void end_connect(struct mk_job *job)
     if (c) {
         c->connecting = NULL;
         c->event.fd = k->fd < 0 ? -1 : k->fd;
-        c->serial = k->serial;
+        c->id = k->id;
         if (err == 0)
             err = mk_event_add(c->loop, &c->event, EPOLLIN);
     }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Forks the starter (starter.h), on a disk thread, when a channel needs one: by then the server has become its user. If
- * the starter ends, which it does not do by itself, the next channel gets another one.
+ * the starter ends, which it does not do by itself, a channel that notices it has it reaped, and the next one gets
+ * another starter.
  */
 #include "starter.h"
 
@@ -25,7 +26,8 @@ struct mk_child_starter {
     pid_t pid;            /* 0: there is none */
     int control;          /* -1: likewise */
     uint64_t serial, forked_ms;
-    _Atomic uint64_t doomed; /* the serial of one to be killed; 0: none. Not under the lock */
+    /* the serials of one to be killed, and of one that has ended; 0: none. Not under the lock */
+    _Atomic uint64_t doomed, ended;
 };
 
 int mk_child_starter_new(struct mk_child_starter **ret)
@@ -116,18 +118,26 @@ static int attach_or_fork(struct mk_child_starter *s, int fd)
     return err < 0 ? err : attach(s, fd);
 }
 
-/* Kills the starter that is doomed, unless another thread has the lock: that one does it then. */
-static void kill_doomed(struct mk_child_starter *s)
+/* Kills the starter that is doomed, or reaps the one that has ended. Under the lock. */
+static void end_noted(struct mk_child_starter *s)
 {
-    while (atomic_load(&s->doomed) && pthread_mutex_trylock(&s->lock) == 0) {
-        uint64_t serial = atomic_exchange(&s->doomed, 0);
-        if (s->pid && s->serial == serial)
-            kill(s->pid, SIGKILL);
+    uint64_t doomed = atomic_exchange(&s->doomed, 0), ended = atomic_exchange(&s->ended, 0);
+    if (s->pid && s->serial == doomed)
+        kill(s->pid, SIGKILL);
+    if (s->pid && s->serial == ended)
+        end_starter(s, 0);
+}
+
+/* Does what was noted about the starter, unless another thread has the lock: that one does it then. */
+static void handle_notes(struct mk_child_starter *s)
+{
+    while ((atomic_load(&s->doomed) || atomic_load(&s->ended)) && pthread_mutex_trylock(&s->lock) == 0) {
+        end_noted(s);
         pthread_mutex_unlock(&s->lock);
     }
 }
 
-int mk__starter_connect(struct mk_child_starter *starter, uint64_t *ret_serial)
+int mk__starter_connect(struct mk_child_starter *starter, struct mk__starter_id *ret_id)
 {
     int pair[2];
     int err = mk__message_open_pair(pair);
@@ -135,9 +145,9 @@ int mk__starter_connect(struct mk_child_starter *starter, uint64_t *ret_serial)
         return err;
     pthread_mutex_lock(&starter->lock);
     err = attach_or_fork(starter, pair[1]);
-    *ret_serial = starter->serial;
+    *ret_id = (struct mk__starter_id){starter->serial, starter->pid};
     pthread_mutex_unlock(&starter->lock);
-    kill_doomed(starter);
+    handle_notes(starter);
     close(pair[1]);
     if (err == 0)
         return pair[0];
@@ -148,5 +158,11 @@ int mk__starter_connect(struct mk_child_starter *starter, uint64_t *ret_serial)
 void mk__starter_kill(struct mk_child_starter *starter, uint64_t serial)
 {
     atomic_store(&starter->doomed, serial);
-    kill_doomed(starter);
+    handle_notes(starter);
+}
+
+void mk__starter_reap(struct mk_child_starter *starter, uint64_t serial)
+{
+    atomic_store(&starter->ended, serial);
+    handle_notes(starter);
 }

@@ -40,7 +40,7 @@ static struct mk_child_channel *channel;
 static struct mk_job *pending;
 static bool refuses_jobs;
 static int fork_err, socketpair_err;
-static uint64_t killed_in_fork; /* the serial of the starter; 0: none */
+static uint64_t killed_in_fork, reaped_in_fork; /* the serial of the starter; 0: none */
 static struct run runs[CHILDREN];
 
 /* ── calls in their place ── */
@@ -59,7 +59,9 @@ pid_t fork(void)
 {
     if (killed_in_fork)
         mk__starter_kill(starter, killed_in_fork); /* under the lock */
-    killed_in_fork = 0;
+    if (reaped_in_fork)
+        mk__starter_reap(starter, reaped_in_fork);
+    killed_in_fork = reaped_in_fork = 0;
     errno = fork_err;
     return fork_err ? -1 : (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
 }
@@ -445,6 +447,75 @@ TEST(starter_that_ends, open_fixture, close_fixture)
     wait_for(r, &r->ended);
     assert_int_equal(r->status, -1);
     while (!r->has_eof)
+        wait_turn(r);
+    close(r->out);
+}
+
+/* Tells whether no child of the test's process is left, not even a zombie. */
+static bool has_no_process(void)
+{
+    siginfo_t info = {0};
+    return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 && errno == ECHILD;
+}
+
+/* A starter that ends is reaped without another start; the channel keeps no descriptor of it. */
+TEST(starter_that_is_reaped, open_fixture, close_fixture)
+{
+    struct run *r = &runs[0];
+    start_sleep(r);
+    int before = dup(0);
+    close(before);
+    mk__starter_kill(starter, 1);
+    wait_for(r, &r->ended);
+    while (!has_no_process())
+        wait_turn(r);
+    int after = dup(0);
+    close(after);
+    assert_true(after <= before);
+    while (!r->has_eof)
+        wait_turn(r);
+    close(r->out);
+}
+
+/* A channel is closed before its starter has ended, or is reaped: the end of the starter's record does that. */
+TEST(starter_that_ends_behind_its_channel, open_fixture, close_fixture)
+{
+    struct run *r = &runs[0];
+    start_sleep(r);
+    mk__starter_kill(starter, 1);
+    wait_for(r, &r->ended);
+    mk_child_channel_close(channel);
+    assert_int_equal(mk_child_channel_open(starter, &loop, &account, &channel), 0);
+    while (!r->has_eof)
+        wait_turn(r);
+    close(r->out);
+}
+
+/* There is another starter before the end of the first one is noticed: that one stays. */
+TEST(starter_that_is_reaped_late, open_fixture, close_fixture)
+{
+    struct run *r = &runs[0];
+    start_sleep(r);
+    mk__starter_reap(starter, 0);
+    mk__starter_reap(starter, 2);
+    assert_false(has_no_process());
+    mk_child_stop(&r->child, 60000);
+    wait_for(r, &r->ended);
+    assert_int_equal(r->status, SIGTERM);
+    close(r->out);
+}
+
+/* A thread that reaps the starter does not wait for one that forks. */
+TEST(starter_that_is_reaped_while_it_is_forked, open_fixture, close_fixture)
+{
+    struct run *r = &runs[0];
+    reaped_in_fork = 1;
+    assert_int_equal(start_shell(r, "exec sleep 1000", NULL), 0);
+    wait_for(r, &r->started);
+    assert_int_equal(reaped_in_fork, 0);
+    if (r->err == 0)
+        wait_for(r, &r->ended);
+    while (!has_no_process())
         wait_turn(r);
     close(r->out);
 }
