@@ -725,6 +725,13 @@ MK_API int mk_request_allows_path(struct mk_request *req, struct mk_str path);
  * and that the path is that of a source of this plugin is no obstacle. Returns as mk_request_allows_path().
  */
 MK_API int mk_request_allows_source(struct mk_request *req, const struct mk_plugin *plugin, struct mk_str path);
+/*
+ * Finds the plugin that makes the content of another path of the host, for a message about a path that is not allowed:
+ * [HANDLERS] names it, or it says by allows_path that the path is its own. The plugin that handles `req` now does not
+ * count. Returns NULL if there is none: the path is that of a file, or of nothing. Builds for small devices leave it
+ * out.
+ */
+MK_API const struct mk_plugin *mk_request_find_responder(struct mk_request *req, struct mk_str path);
 
 /*
  * Returns the state of `plugin` for the request's host; NULL if it has none, or if the request's head could not be

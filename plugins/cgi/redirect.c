@@ -120,6 +120,17 @@ static void refuse(struct run *r, int status, const char *sentence)
     run_fail(r, status);
 }
 
+/* The request cannot become another one (docs/internals/child.md). */
+static void refuse_responder(struct run *r, const char *plugin)
+{
+    mk_request_log(
+        r->req, MK_LOG_ERROR,
+        "%s: its redirect to a path of this server is not followed: the plugin %s responds to %.*s, and only "
+        "to requests of clients: write LocalRedirect Off for such redirects",
+        r->prefix, plugin, MK_STR_ARG(r->path));
+    run_fail(r, 502);
+}
+
 /* Continues with the script of another section; this one has ended. */
 void run_redirect_continue(struct run *r)
 {
@@ -153,10 +164,13 @@ static int find_section(const struct run *r, const struct section **ret)
 /* Says why the path of a redirect is not answered. */
 static void refuse_path(struct run *r)
 {
-    if (mk_host_is_source(mk_request_host_conf(r->req), MK_SOURCE_PATH, r->path))
+    const struct mk_plugin *responder = mk_request_find_responder(r->req, r->path);
+    if (responder)
+        refuse_responder(r, responder->name);
+    else if (mk_host_is_source(mk_request_host_conf(r->req), MK_SOURCE_PATH, r->path))
         refuse(r, 502, "another plugin runs a program for that path: write LocalRedirect Off for such redirects");
     else
-        refuse(r, 403, "the client may not have that path, or another plugin responds to it");
+        refuse(r, 403, "the client may not have that path");
 }
 
 static void follow(struct run *r)

@@ -606,15 +606,31 @@ def test_local_redirects(cgi):
     wait_no_scripts(server)
 
 
-def test_local_redirect_to_another_plugin(cgi):
+OTHER_PLUGINS = [
+    ("proxy", "PROXY", {"Match": "/x", "To": "http://127.0.0.1:1"}, "the plugin proxy responds to /x, and only to"),
+    ("fastcgi", "SCGI", {"Match": "/x", "To": "127.0.0.1:1"}, "the plugin fastcgi responds to /x, and only to"),
+    ("fastcgi", "FASTCGI", {"Match": "*.php", "To": "127.0.0.1:1"}, "another plugin runs a program for that path"),
+]
+
+
+@pytest.mark.parametrize("plugin, name, keys, reason", OTHER_PLUGINS)
+def test_local_redirect_to_another_plugin(cgi, plugin, name, keys, reason):
     """It is not followed, and the log says why."""
-    if not (build.PLUGINS / "fastcgi.so").exists():
-        pytest.skip("this preset has no plugin fastcgi")
-    text = section("FASTCGI", {"Match": "*.php", "To": "127.0.0.1:1"})
-    scripts = {"php": "#!/bin/sh\nprintf 'Location: /a.php\\n\\n'\n"}
-    server = cgi(scripts, text=text, LocalRedirect="On")
-    assert ask(server, "/cgi/php").status == 502
-    server.wait_log("is not followed: another plugin runs a program for that path")
+    if not (build.PLUGINS / f"{plugin}.so").exists():
+        pytest.skip(f"this preset has no plugin {plugin}")
+    path = "/a.php" if name == "FASTCGI" else "/x"
+    server = cgi({"away": shell(f"Location: {path}\\n\\n")}, text=section(name, keys), LocalRedirect="On")
+    assert ask(server, "/cgi/away").status == 502
+    server.wait_log(f"is not followed: {reason}")
+
+
+def test_local_redirect_to_what_the_client_may_not_have(cgi):
+    if not (build.PLUGINS / "mandril.so").exists():
+        pytest.skip("this preset has no plugin mandril")
+    text = section("RULES", {"Match": "/hello.txt", "Action": "deny"})
+    server = cgi({"away": shell("Location: /hello.txt\\n\\n")}, text=text, LocalRedirect="On")
+    assert ask(server, "/cgi/away").status == 403
+    server.wait_log("is not followed: the client may not have that path,")
 
 
 # ── the server ──

@@ -69,6 +69,28 @@ int mk_request_allows_source(struct mk_request *req, const struct mk_plugin *plu
     return ask_plugins(req, g, plugin, path);
 }
 
+/* Tells whether a plugin with content says that the path is its own. */
+static bool is_own_path(struct mk_request *req, const struct mk_plugin *plugin, struct mk_str path)
+{
+    uint16_t access = req->access;
+    bool is_own = plugin->on_content && plugin->allows_path && plugin->allows_path(req, path) == 0;
+    req->access = access;
+    return is_own;
+}
+
+const struct mk_plugin *mk_request_find_responder(struct mk_request *req, struct mk_str path)
+{
+    const struct mk_generation *g = mk_worker_generation(req->worker);
+    const struct mk__handler *handler;
+    assert(path.len && path.p[0] == '/' && path.p[path.len] == '\0');
+    if (mk__handlers_find(mk_request_host_conf(req), path, &handler) == 0 && has_other_handler(req, g, handler))
+        return g->plugins[handler->index];
+    for (unsigned i = 0; i < g->n_plugins; i++)
+        if (i != req->hook % MK__PLUGINS_MAX && is_own_path(req, g->plugins[i], path))
+            return g->plugins[i];
+    return NULL;
+}
+
 int mk_host_open_path(const struct mk_host *host, struct mk_str path, uint32_t flags)
 {
     const struct mk_generation *g = host->generation;

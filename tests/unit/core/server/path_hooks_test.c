@@ -50,12 +50,21 @@ static int open_1(const struct mk_host *host, struct mk_str path, uint32_t flags
 /* ── the request of a listing ── */
 
 static int found; /* by mk_request_allows_path(), within the hook */
+static const struct mk_plugin *responder;
+static int content_allows = 1;
+static bool content_decides; /* about access, too */
 
 static int show_other(struct mk_request *req)
 {
     mk_request_allow(req); /* the path of the request */
     found = mk_request_allows_path(req, MK_STR("/other/x"));
     assert_int_equal(mk_request_access(req), 1);
+    req->access = 0;
+    content_decides = true;
+    responder = mk_request_find_responder(req, MK_STR("/other/x"));
+    content_decides = false;
+    assert_int_equal(mk_request_access(req), 0);
+    mk_request_allow(req);
     assert_true(req->response_state == MK__RESPONSE_OPEN && !req->defers_denial);
     mk_response_end(req);
     return 0;
@@ -65,6 +74,14 @@ static int decline(struct mk_request *req)
 {
     (void)req;
     return MK_DECLINED;
+}
+
+static int allow_content(struct mk_request *req, struct mk_str path)
+{
+    assert_true(req && path.len);
+    if (content_decides)
+        mk_request_allow(req);
+    return content_allows;
 }
 
 static const char *source; /* a path, NULL: none */
@@ -77,7 +94,7 @@ static bool is_source(const struct mk_host *of, enum mk_source_name kind, struct
 
 static const struct mk_plugin files = {.name = "files", .on_content = decline, .open_path = open_0},
                               more_files = {.name = "more", .allows_path = allow_0, .open_path = open_1},
-                              content = {.name = "content", .on_content = decline},
+                              content = {.name = "content", .on_content = decline, .allows_path = allow_content},
                               access_rules = {.name = "access", .allows_path = allow_1, .is_source = is_source},
                               shows = {.name = "shows", .on_content = show_other};
 
@@ -157,6 +174,27 @@ TEST(handlers)
     assert_int_equal(ask_with_handler("/other", FILES), 1);
     assert_int_equal(ask_with_handler("/others", CONTENT), 1);
     assert_int_equal(ask_with_handler("/", SHOWS), 1);
+}
+
+/* A plugin of rules, or of files, is none; the one that handles the request is not meant. */
+TEST(responders)
+{
+    allowed[0] = allowed[1] = 0;
+    ask_with_handler("", 0);
+    assert_null(responder);
+    ask_with_handler("/other", FILES);
+    assert_null(responder);
+    ask_with_handler("/other", SHOWS);
+    assert_null(responder);
+    ask_with_handler("/other", CONTENT);
+    assert_ptr_equal(responder, &content);
+    content_allows = 0;
+    ask_with_handler("", 0);
+    assert_ptr_equal(responder, &content);
+    content_allows = -EIO; /* it is not known */
+    ask_with_handler("", 0);
+    assert_null(responder);
+    content_allows = 1;
 }
 
 TEST(the_first_that_has_it_opens_it)
