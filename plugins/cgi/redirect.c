@@ -161,13 +161,13 @@ static int find_section(const struct run *r, const struct section **ret)
     return err;
 }
 
-/* Says why the path of a redirect is not answered. */
-static void refuse_path(struct run *r)
+/* Says why the path of a redirect is not answered. `section`: that of the path; NULL: none. */
+static void refuse_path(struct run *r, const struct section *section)
 {
     const struct mk_plugin *responder = mk_request_find_responder(r->req, r->path);
     if (responder)
         refuse_responder(r, responder->name);
-    else if (mk_host_is_source(mk_request_host_conf(r->req), MK_SOURCE_PATH, r->path))
+    else if (!section && mk_host_is_source(mk_request_host_conf(r->req), MK_SOURCE_PATH, r->path))
         refuse(r, 502, "another plugin runs a program for that path: write LocalRedirect Off for such redirects");
     else
         refuse(r, 403, "the client may not have that path");
@@ -181,7 +181,7 @@ static void follow(struct run *r)
                   : section ? mk_request_allows_source(r->req, &mk_plugin_cgi, r->path)
                             : mk_request_allows_path(r->req, r->path);
     if (allowed <= 0) {
-        refuse_path(r);
+        refuse_path(r, section);
         return;
     }
     r->phase = OVER;

@@ -624,11 +624,12 @@ def test_local_redirect_to_another_plugin(cgi, plugin, name, keys, reason):
     server.wait_log(f"is not followed: {reason}")
 
 
-def test_local_redirect_to_what_the_client_may_not_have(cgi):
+@pytest.mark.parametrize("path", ["/hello.txt", "/cgi/hello"])
+def test_local_redirect_to_what_the_client_may_not_have(cgi, path):
     if not (build.PLUGINS / "mandril.so").exists():
         pytest.skip("this preset has no plugin mandril")
-    text = section("RULES", {"Match": "/hello.txt", "Action": "deny"})
-    server = cgi({"away": shell("Location: /hello.txt\\n\\n")}, text=text, LocalRedirect="On")
+    text = section("RULES", {"Match": path, "Action": "deny"})
+    server = cgi({"away": shell(f"Location: {path}\\n\\n")}, text=text, LocalRedirect="On")
     assert ask(server, "/cgi/away").status == 403
     server.wait_log("is not followed: the client may not have that path,")
 
