@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The plugins of the server in which the tests of cgi run. */
+#include <monkey/plugin.h>
+
+#include "server/module.h"
+
+extern const struct mk_plugin mk_plugin_liana, mk_plugin_cgi;
+
+const struct mk_plugin *const mk__builtin_plugins[] = {&mk_plugin_liana, &mk_plugin_cgi, NULL};
+const char *const mk__plugin_order[] = {"liana", "cgi", NULL};
