@@ -167,7 +167,8 @@ static void open_and_stat(const struct cache_lookup *l, struct name_state *now)
     *now = opened;
 }
 
-static enum check_result check_name(struct cache_lookup *l, struct mk_item *item)
+/* Seldom, and so not part of a hit. */
+static __attribute__((noinline)) enum check_result check_name(struct cache_lookup *l, struct mk_item *item)
 {
     struct name_state now;
     if (!parents_stat(l, item, &now))

@@ -24,8 +24,10 @@ struct file_identity entry_identify(const struct stat *st)
     return (struct file_identity){.device = st->st_dev,
                                   .inode = st->st_ino,
                                   .bytes = (uint64_t)st->st_size,
-                                  .mtime = st->st_mtim,
-                                  .ctime = st->st_ctim};
+                                  .mtime_seconds = st->st_mtim.tv_sec,
+                                  .ctime_seconds = st->st_ctim.tv_sec,
+                                  .mtime_nanoseconds = (uint32_t)st->st_mtim.tv_nsec,
+                                  .ctime_nanoseconds = (uint32_t)st->st_ctim.tv_nsec};
 }
 
 /* fstat(3) of glibc calls newfstatat(2), which reads an empty path first: 50 ns of 400. */
@@ -50,15 +52,11 @@ int entry_identify_fd(int fd, struct file_identity *ret_id)
     return 0;
 }
 
-static bool is_same_time(const struct timespec *a, const struct timespec *b)
-{
-    return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
-}
-
 bool entry_is_same(const struct file_identity *a, const struct file_identity *b)
 {
     return a->device == b->device && a->inode == b->inode && a->bytes == b->bytes &&
-           is_same_time(&a->mtime, &b->mtime) && is_same_time(&a->ctime, &b->ctime);
+           a->mtime_seconds == b->mtime_seconds && a->mtime_nanoseconds == b->mtime_nanoseconds &&
+           a->ctime_seconds == b->ctime_seconds && a->ctime_nanoseconds == b->ctime_nanoseconds;
 }
 
 /* ── owners ── */
@@ -79,15 +77,14 @@ static struct mk_file make_file(const struct file_identity *id, uint64_t version
 {
     return (struct mk_file){.fd = -1,
                             .bytes = id->bytes,
-                            .mtime_seconds = id->mtime.tv_sec,
-                            .mtime_nanoseconds = (uint32_t)id->mtime.tv_nsec,
+                            .mtime_seconds = id->mtime_seconds,
+                            .mtime_nanoseconds = id->mtime_nanoseconds,
                             .version = version};
 }
 
 struct mk_file entry_make_file(const struct file_identity *id)
 {
-    uint32_t nanoseconds = (uint32_t)id->ctime.tv_nsec;
-    return make_file(id, mk_file_version(id->device, id->inode, id->ctime.tv_sec, nanoseconds));
+    return make_file(id, mk_file_version(id->device, id->inode, id->ctime_seconds, id->ctime_nanoseconds));
 }
 
 struct mk_file entry_file(struct mk_item *item)

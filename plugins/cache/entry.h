@@ -24,7 +24,8 @@ enum entry_kind {
 /* What tells one version of a file from another. */
 struct file_identity {
     uint64_t device, inode, bytes;
-    struct timespec mtime, ctime;
+    int64_t mtime_seconds, ctime_seconds;
+    uint32_t mtime_nanoseconds, ctime_nanoseconds;
 };
 
 struct entry {
@@ -33,15 +34,15 @@ struct entry {
     struct mk_response_block block; /* of files */
     uint64_t loaded_ms;             /* when the name was opened, by the clock of loops */
     _Atomic uint64_t checked_ms;    /* when it was last revalidated */
-    _Atomic uint64_t number;        /* of its place then (notify.h) */
-    _Atomic uint32_t place;         /* written before `number` */
+    _Atomic uint64_t number;        /* of its place then */
     _Atomic uint64_t resident_ms;   /* DESCRIPTOR: until when the file counts as being in the page cache */
-    int fd;                         /* DESCRIPTOR */
-    int err;                        /* MISSING: ENOENT, ENOTDIR or EACCES */
+    int fd;                         /* DESCRIPTOR, else -1 */
+    int16_t err;                    /* MISSING: ENOENT, ENOTDIR or EACCES */
     _Atomic bool used;              /* DESCRIPTOR: since the last sweep */
     _Atomic bool checking;          /* a disk thread revalidates it */
     bool has_other_names;           /* the file may be changed by a name that is not watched */
     uint8_t idle_sweeps;            /* DESCRIPTOR: under the lock of the store's part */
+    _Atomic uint32_t place;         /* of the name (notify.h); written before `number` */
     _Atomic uint32_t hits;          /* how often it has answered; an estimate above ENTRY_HITS_EXACT */
     char bytes[];                   /* the text of the block, then the body */
 };

@@ -74,7 +74,7 @@ static int read_once(struct opened *o, char *body)
 
 static bool is_settled(const struct cache_lookup *l, const struct file_identity *id)
 {
-    int64_t last = id->mtime.tv_sec > id->ctime.tv_sec ? id->mtime.tv_sec : id->ctime.tv_sec;
+    int64_t last = id->mtime_seconds > id->ctime_seconds ? id->mtime_seconds : id->ctime_seconds;
     return l->wall_seconds - last >= SETTLED_SECONDS;
 }
 
@@ -118,7 +118,7 @@ static void keep_missing(struct cache_lookup *l, int err)
     struct mk_item *item = draft_item(l, ENTRY_MISSING, 0);
     if (!item)
         return;
-    entry_of(item)->err = err;
+    entry_of(item)->err = (int16_t)err;
     put_item(l, item);
 }
 

@@ -26,12 +26,17 @@ enum {
     /* Events after which other names may lead to other files: of the folder itself, and of folders in it. */
     SELF_MASK = IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT | IN_IGNORED,
     SUBFOLDER_MASK = IN_ATTRIB | IN_MOVED_FROM | IN_MOVED_TO,
-    BUFFER_BYTES = 16 * 1024,
+    BUFFER_BYTES = 4096,
     RETRY_MS = 10 * 1000,
     SWEEP_MS = 60 * 1000,
 };
 
 static_assert(BUFFER_BYTES >= sizeof(struct inotify_event) + NAME_MAX + 1, "an event fits");
+
+static size_t block_bytes(unsigned block)
+{
+    return ((size_t)NOTIFY_BLOCK << block) * sizeof(struct notify_folder);
+}
 
 void notify_init(struct notify *n)
 {
@@ -44,29 +49,19 @@ void notify_release(struct notify *n)
     if (n->fd >= 0)
         close(n->fd);
     for (unsigned i = 0; i < NOTIFY_BLOCKS; i++)
-        mk_account_free(NULL, n->blocks[i], sizeof(struct notify_block));
+        mk_account_free(NULL, n->blocks[i], block_bytes(i));
     mk_account_free(NULL, n->slots, NOTIFY_SLOTS * sizeof(*n->slots));
     pthread_mutex_destroy(&n->lock);
 }
 
 /* ── folders ── */
 
-static struct notify_block *block_of(struct notify *n, unsigned folder)
-{
-    return atomic_load_explicit(&n->blocks[folder / NOTIFY_BLOCK], memory_order_acquire);
-}
-
-static struct notify_watch *watch_of(struct notify *n, unsigned folder)
-{
-    return &block_of(n, folder)->watches[folder % NOTIFY_BLOCK];
-}
-
 /* Returns the folder of a watch; 0: there is none. */
 static unsigned find_folder(struct notify *n, int wd)
 {
     unsigned folder = n->slots[(unsigned)wd % NOTIFY_SLOTS];
-    while (folder && watch_of(n, folder)->wd != wd)
-        folder = watch_of(n, folder)->next;
+    while (folder && notify_folder_at(n, folder)->wd != wd)
+        folder = notify_folder_at(n, folder)->next;
     return folder;
 }
 
@@ -75,18 +70,19 @@ static unsigned take_folder(struct notify *n)
 {
     unsigned folder = n->free;
     if (folder) {
-        n->free = watch_of(n, folder)->next;
+        n->free = notify_folder_at(n, folder)->next;
         return folder;
     }
     if (n->n == NOTIFY_FOLDERS_MAX)
         return 0;
     folder = n->n + 1u;
-    if (!block_of(n, folder)) {
-        struct notify_block *block = mk_account_alloc(NULL, sizeof(*block));
+    unsigned at = notify_block_of(folder);
+    if (!n->blocks[at]) {
+        struct notify_folder *block = mk_account_alloc(NULL, block_bytes(at));
         if (!block)
             return 0;
-        memset(block, 0, sizeof(*block));
-        atomic_store_explicit(&n->blocks[folder / NOTIFY_BLOCK], block, memory_order_release);
+        memset(block, 0, block_bytes(at));
+        atomic_store_explicit(&n->blocks[at], block, memory_order_release);
     }
     n->n++;
     return folder;
@@ -94,13 +90,13 @@ static unsigned take_folder(struct notify *n)
 
 static void free_folder(struct notify *n, unsigned folder)
 {
-    struct notify_watch *w = watch_of(n, folder);
-    uint16_t *at = &n->slots[(unsigned)w->wd % NOTIFY_SLOTS];
+    struct notify_folder *f = notify_folder_at(n, folder);
+    uint16_t *at = &n->slots[(unsigned)f->wd % NOTIFY_SLOTS];
     while (*at != folder)
-        at = &watch_of(n, *at)->next;
-    *at = w->next;
-    w->wd = -1;
-    w->next = n->free;
+        at = &notify_folder_at(n, *at)->next;
+    *at = f->next;
+    f->wd = -1;
+    f->next = n->free;
     n->free = (uint16_t)folder;
     n->folders--;
 }
@@ -140,8 +136,7 @@ static void count_event(struct notify *n, const struct inotify_event *event)
     if (event->mask & (is_self ? SELF_MASK : event->mask & IN_ISDIR ? SUBFOLDER_MASK : 0))
         add_change(&n->all);
     if (!is_self)
-        add_change(
-            &block_of(n, folder)->folders[folder % NOTIFY_BLOCK].changes[hash_name(event->name, strlen(event->name))]);
+        add_change(&notify_folder_at(n, folder)->changes[hash_name(event->name, strlen(event->name))]);
     if (event->mask & IN_IGNORED)
         free_folder(n, folder);
 }
@@ -155,8 +150,9 @@ static void count_events(struct notify *n, const char *events, size_t bytes)
     }
 }
 
-/* Reads so many bytes of events, or what there is. */
-static void read_events(struct notify *n, size_t wanted)
+/* Reads so many bytes of events, or what there is. Not part of its caller: the buffer would be in each lookup's frame.
+ */
+static __attribute__((noinline)) void read_events(struct notify *n, size_t wanted)
 {
     MK_UNINITIALIZED _Alignas(struct inotify_event) char events[BUFFER_BYTES];
     for (size_t taken = 0; taken < wanted;) {
@@ -210,9 +206,9 @@ static int add_folder(struct notify *n, int wd)
         return n->n == NOTIFY_FOLDERS_MAX ? -ENOSPC : -ENOMEM;
     }
     uint16_t *slot = &n->slots[(unsigned)wd % NOTIFY_SLOTS];
-    struct notify_watch *w = watch_of(n, folder);
-    w->wd = wd;
-    w->next = *slot;
+    struct notify_folder *f = notify_folder_at(n, folder);
+    f->wd = wd;
+    f->next = *slot;
     *slot = (uint16_t)folder;
     n->folders++;
     return (int)folder;
@@ -253,7 +249,7 @@ int notify_add(struct notify *n, int folder_fd, uint64_t now_ms)
     pthread_mutex_lock(&n->lock);
     int folder = add_watch(n, folder_fd);
     if (folder >= 0)
-        watch_of(n, (unsigned)folder)->used = true;
+        notify_folder_at(n, (unsigned)folder)->used = true;
     else if (folder != -EACCES && folder != -ENOTDIR)
         pause_adding(n, folder, now_ms);
     pthread_mutex_unlock(&n->lock);
@@ -263,9 +259,9 @@ int notify_add(struct notify *n, int folder_fd, uint64_t now_ms)
 void notify_touch(struct notify *n, uint32_t place)
 {
     unsigned folder = (unsigned)notify_folder_of(place);
-    struct notify_watch *w = watch_of(n, folder);
-    if (!w->used)
-        w->used = true;
+    struct notify_folder *f = notify_folder_at(n, folder);
+    if (!f->used)
+        f->used = true;
 }
 
 bool notify_sweep(struct notify *n, uint64_t now_ms)
@@ -275,10 +271,10 @@ bool notify_sweep(struct notify *n, uint64_t now_ms)
     pthread_mutex_lock(&n->lock);
     bool is_due = now_ms >= n->swept_ms + SWEEP_MS;
     for (unsigned folder = 1; is_due && folder <= n->n; folder++) {
-        struct notify_watch *w = watch_of(n, folder);
-        if (w->wd >= 0 && !w->used)
-            inotify_rm_watch(n->fd, w->wd); /* IN_IGNORED comes */
-        w->used = false;
+        struct notify_folder *f = notify_folder_at(n, folder);
+        if (f->wd >= 0 && !f->used)
+            inotify_rm_watch(n->fd, f->wd); /* IN_IGNORED comes */
+        f->used = false;
     }
     if (is_due)
         n->swept_ms = now_ms;

@@ -24,9 +24,9 @@
 
 enum {
     NOTIFY_COUNTERS = 16, /* of a folder */
-    NOTIFY_BLOCK = 256,   /* folders */
-    NOTIFY_BLOCKS = 64,
-    NOTIFY_FOLDERS_MAX = NOTIFY_BLOCKS * NOTIFY_BLOCK - 1,
+    NOTIFY_BLOCK = 16,    /* folders of the first block; each block has twice those of the one before */
+    NOTIFY_BLOCKS = 10,
+    NOTIFY_FOLDERS_MAX = (NOTIFY_BLOCK << NOTIFY_BLOCKS) - NOTIFY_BLOCK - 1,
     NOTIFY_SLOTS = 1024, /* of the table of folders by watch */
 };
 
@@ -35,17 +35,9 @@ enum { NOTIFY_UNKNOWN = 0, NOTIFY_NONE = 1 };
 
 struct notify_folder {
     _Atomic uint32_t changes[NOTIFY_COUNTERS];
-};
-
-struct notify_watch {
-    int wd;            /* -1: the folder is free */
+    int wd;            /* of its watch; -1: the folder is free. This and the next under the lock */
     uint16_t next;     /* with the same slot, or free */
     _Atomic bool used; /* since the last notify_sweep() */
-};
-
-struct notify_block {
-    struct notify_folder folders[NOTIFY_BLOCK];
-    struct notify_watch watches[NOTIFY_BLOCK]; /* under the lock, but for `used` */
 };
 
 struct notify {
@@ -61,7 +53,7 @@ struct notify {
     bool told; /* that there are no more watches */
     uint16_t *slots;
     uint16_t free, n; /* the first free folder, and how many were made; 0 is none */
-    _Atomic(struct notify_block *) blocks[NOTIFY_BLOCKS];
+    _Atomic(struct notify_folder *) blocks[NOTIFY_BLOCKS];
 };
 
 void notify_init(struct notify *n);
@@ -105,13 +97,23 @@ static inline uint32_t notify_all(const struct notify *n)
     return atomic_load_explicit(&n->all, memory_order_acquire);
 }
 
+static inline unsigned notify_block_of(unsigned folder)
+{
+    return 31u - (unsigned)__builtin_clz(folder / NOTIFY_BLOCK + 1);
+}
+
+/* Returns a folder that was made, by its number. */
+static inline struct notify_folder *notify_folder_at(const struct notify *n, unsigned folder)
+{
+    unsigned block = notify_block_of(folder), first = ((unsigned)NOTIFY_BLOCK << block) - NOTIFY_BLOCK;
+    return atomic_load_explicit(&n->blocks[block], memory_order_acquire) + (folder - first);
+}
+
 /* Returns a number that has changed if a name of the place may have changed. Any thread. */
 static inline uint64_t notify_number(const struct notify *n, uint32_t place)
 {
-    uint32_t folder = place / NOTIFY_COUNTERS;
-    const struct notify_block *b = atomic_load_explicit(&n->blocks[folder / NOTIFY_BLOCK], memory_order_acquire);
-    uint32_t own =
-        atomic_load_explicit(&b->folders[folder % NOTIFY_BLOCK].changes[place % NOTIFY_COUNTERS], memory_order_acquire);
+    const struct notify_folder *f = notify_folder_at(n, place / NOTIFY_COUNTERS);
+    uint32_t own = atomic_load_explicit(&f->changes[place % NOTIFY_COUNTERS], memory_order_acquire);
     return (uint64_t)notify_all(n) << 32 | own;
 }
 

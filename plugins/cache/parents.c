@@ -40,7 +40,7 @@ struct parent {
 };
 
 struct parents {
-    struct parent slots[PARENTS];
+    struct parent *slots[PARENTS]; /* NULL: none yet */
 };
 
 /* ── names ── */
@@ -164,12 +164,19 @@ static int walk_folders(struct walk *w)
 
 /* ── slots ── */
 
+/* Returns NULL without memory. */
 static struct parent *slot_of(struct cache_worker *w, const struct cache_lookup *l, struct mk_str folder)
 {
     uint32_t hash = 0x811c9dc5u ^ (uint32_t)((uintptr_t)l->name->context >> 6);
     for (size_t i = 0; i < folder.len; i++)
         hash = (hash ^ (unsigned char)folder.p[i]) * 0x01000193u;
-    return &w->parents->slots[(hash ^ hash >> 16) % PARENTS];
+    struct parent **p = &w->parents->slots[(hash ^ hash >> 16) % PARENTS];
+    if (*p)
+        return *p;
+    *p = mk_account_alloc(mk_worker_account(w->worker), sizeof(**p));
+    if (*p)
+        **p = (struct parent){.fd = -1};
+    return *p;
 }
 
 static bool prepare_slots(struct cache_worker *w)
@@ -177,11 +184,9 @@ static bool prepare_slots(struct cache_worker *w)
     if (w->parents)
         return true;
     w->parents = mk_account_alloc(mk_worker_account(w->worker), sizeof(*w->parents));
-    if (!w->parents)
-        return false;
-    for (unsigned i = 0; i < PARENTS; i++)
-        w->parents->slots[i] = (struct parent){.fd = -1};
-    return true;
+    if (w->parents)
+        *w->parents = (struct parents){0};
+    return w->parents;
 }
 
 static bool is_slot_of(const struct parent *p, const struct cache_lookup *l, const struct split_name *name,
@@ -296,6 +301,8 @@ static struct parent *find_slot(struct cache_lookup *l, const struct entry *e, c
     if (!prepare_slots(l->worker))
         return NULL;
     struct parent *p = slot_of(l->worker, l, name->folder);
+    if (!p)
+        return NULL;
     bool is_same = is_slot_of(p, l, name, all);
     int err = 0;
     if (!is_same || !p->device || (l->policy->mode == FILES_NOTIFY && !p->folder))
@@ -396,18 +403,27 @@ bool parents_stat(struct cache_lookup *l, const struct mk_item *item, struct nam
 void parents_forget(struct cache_worker *w)
 {
     for (unsigned i = 0; w->parents && i < PARENTS; i++)
-        w->parents->slots[i].arrival = 0;
+        if (w->parents->slots[i])
+            w->parents->slots[i]->arrival = 0;
+}
+
+static void free_slot(struct cache_worker *w, struct parent **p)
+{
+    close_slot(*p);
+    mk_account_free(mk_worker_account(w->worker), *p, sizeof(**p));
+    *p = NULL;
 }
 
 bool parents_sweep(struct cache_worker *w)
 {
     bool any = false;
     for (unsigned i = 0; w->parents && i < PARENTS; i++) {
-        struct parent *p = &w->parents->slots[i];
-        if (!p->used)
-            close_slot(p);
-        p->used = false;
-        any |= p->fd >= 0;
+        struct parent **p = &w->parents->slots[i];
+        if (*p && !(*p)->used)
+            free_slot(w, p);
+        if (*p)
+            (*p)->used = false;
+        any |= *p != NULL;
     }
     return any;
 }
@@ -415,6 +431,7 @@ bool parents_sweep(struct cache_worker *w)
 void parents_release(struct cache_worker *w)
 {
     for (unsigned i = 0; w->parents && i < PARENTS; i++)
-        close_slot(&w->parents->slots[i]);
+        if (w->parents->slots[i])
+            free_slot(w, &w->parents->slots[i]);
     mk_account_free(mk_worker_account(w->worker), w->parents, sizeof(*w->parents));
 }
