@@ -195,12 +195,19 @@ static bool is_unconfirmed(const struct cache_lookup *l, const struct entry *e, 
     return checked_ms < e->loaded_ms + CONFIRM_MS && l->now_ms >= e->loaded_ms + CONFIRM_MS;
 }
 
-/* A name that was not looked for yet is looked at; one that the kernel does not watch is left to the interval. */
+/*
+ * A name that was not looked for yet is looked at. One that the kernel does not watch is left to the interval; but it
+ * may only be that a folder was closed or moved when it was to be watched, so that it is tried again after such
+ * changes.
+ */
 static bool may_have_changed(const struct cache_lookup *l, const struct entry *e)
 {
+    const struct notify *n = &l->cache->notify;
     uint64_t number = atomic_load_explicit(&e->number, memory_order_acquire); /* before the place */
     uint32_t place = atomic_load_explicit(&e->place, memory_order_acquire);
-    return place == NOTIFY_UNKNOWN || (notify_is_place(place) && notify_number(&l->cache->notify, place) != number);
+    if (MK_LIKELY(notify_is_place(place)))
+        return notify_number(n, place) != number;
+    return place == NOTIFY_UNKNOWN || notify_all(n) != number >> 32;
 }
 
 /* Returns whether the entry is to be revalidated before it is served. */

@@ -173,11 +173,11 @@ TEST(notify_missing)
     assert_int_equal(rmdir(mk_test_path("root/none")), 0);
 }
 
-/* Where the kernel watches nothing, an entry is revalidated once in the interval. */
+/* Where the kernel watches nothing, an entry is revalidated once in the interval; and watched as soon as it can be. */
 TEST(notify_without_watches)
 {
     open_cache("", RULE("Notify 1s"));
-    site.cache->notify.retry_ms = UINT64_MAX;
+    site.cache->notify.retry_ms = w.now_ms + 10000;
     keep("a.txt");
     for (int seconds = 0; seconds < 3; seconds++) {
         for (int i = 0; i < 10; i++)
@@ -185,7 +185,16 @@ TEST(notify_without_watches)
         mk_test_pass(&w, 1000);
     }
     expect_counts(&counted, COUNTS([COUNT_HITS] = 30, [COUNT_REVALIDATED] = 3)); /* the first looks for a watch */
+    assert_int_equal(site.cache->notify.folders, 0);
+    for (int seconds = 0; seconds < 20; seconds++) {
+        mk_test_pass(&w, 1000);
+        assert_string_equal(ask_body("a.txt"), "first");
+    }
+    assert_int_equal(site.cache->notify.folders, 1);
+    replace_file("a.txt", MK_STR("second"));
+    assert_string_equal(ask_body("a.txt"), "second");
     close_cache();
+    replace_file("a.txt", MK_STR("first"));
 }
 
 /* Once after a second, and then when the root was opened anew. */
