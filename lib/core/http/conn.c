@@ -341,7 +341,7 @@ static void on_event(struct mk_event *event, uint32_t events)
     bool ends = MK_UNLIKELY(events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) && take_hang_up(c, events);
 
     if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
-        c->sock.readable = c->announced = true;
+        c->sock.readable = true;
     if (events & EPOLLOUT)
         c->sock.writable = true;
     if (MK_HAS_TLS && info->turn == MK__CONN_TURN_HANDSHAKE && !c->sock.readable && !c->handshake_wants_write)

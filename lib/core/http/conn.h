@@ -154,7 +154,6 @@ struct mk__conn {
     uint8_t state;
     bool handshake_wants_write; /* the handshake waits until the socket is writable */
     bool registered;            /* with the loop */
-    bool announced;             /* the loop has reported input that was not read since */
     uint8_t close;              /* enum mk__close */
     bool running;               /* a turn is in progress: wake() need not schedule one */
     bool accepted_in_drain;     /* accepted during a drain, which does not wait for it */
@@ -173,13 +172,13 @@ static inline void mk__conn_close_after(struct mk__conn *c, enum mk__close close
         c->close = (uint8_t)close;
 }
 
-/* Input is about to be read. What the loop has not reported may have been sent during this turn. */
+/*
+ * Input is about to be read. It may have been sent during this turn, also if the loop has reported input of the
+ * connection: that may have been a part of it.
+ */
 static inline void mk__conn_note_read(struct mk__conn *c)
 {
-    if (MK_SMALL)
-        return;
-    c->http->late_reads += !c->announced;
-    c->announced = false;
+    c->http->reads += !MK_SMALL;
 }
 
 /* Tells whether the connection has carried as many requests as it may. */

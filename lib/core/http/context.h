@@ -163,7 +163,7 @@ struct mk__context {
     uint32_t handshakes;                         /* the length of this list */
     uint32_t handshake_steps;                    /* taken in turn `handshake_turn` of the loop */
     uint64_t handshake_turn;
-    uint64_t late_reads;            /* of input that may have been sent during the turn: mk_request_arrival() */
+    uint64_t reads;                 /* of input: mk_request_arrival() */
     struct mk_list handshake_queue; /* connections that wait for a handshake step, by task.node */
     struct mk_task handshake_task;  /* takes the steps of the queue, at the end of a turn */
     struct mk_task *handshake_step; /* the one of the queue that runs now, or NULL */

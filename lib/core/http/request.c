@@ -405,7 +405,7 @@ struct mk_loop *mk_request_loop(const struct mk_request *req)
 
 uint64_t mk_request_arrival(const struct mk_request *req)
 {
-    return mk_loop_turns(req->http->loop) + (MK_SMALL ? 0 : req->http->late_reads);
+    return mk_loop_turns(req->http->loop) + (MK_SMALL ? 0 : req->http->reads);
 }
 
 struct mk_account *mk_request_account(const struct mk_request *req)

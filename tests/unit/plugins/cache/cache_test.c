@@ -154,6 +154,44 @@ TEST(notify)
     replace_file("a.txt", MK_STR("first"));
 }
 
+#define GET_A "GET /a.txt HTTP/1.1\r\nHost: h\r\n\r\n"
+
+static struct mk_test_client *late_client;
+
+static void replace_and_ask(void)
+{
+    replace_file("a.txt", MK_STR("second"));
+    mk_test_send(late_client, MK_STR(GET_A));
+}
+
+static const char *body_of(struct mk_test_client *c)
+{
+    return strstr(mk_test_received(c).p, "\r\n\r\n") + 4;
+}
+
+/*
+ * The loop reports bytes of two connections. Once the request of the first was answered, the other client replaces the
+ * file and sends its request, which is read together with what it has sent before.
+ */
+TEST(notify_behind_earlier_bytes)
+{
+    open_cache("", RULE("Notify 1h"));
+    keep("a.txt");
+    struct mk_test_client *first = mk_test_connect(&w, MK_STR(GET_A));
+    late_client = mk_test_connect(&w, MK_STR(GET_A));
+    mk_test_settle(&w);
+    assert_string_equal(body_of(first), "first");
+    assert_string_equal(body_of(late_client), "first");
+    mk_test_send(first, MK_STR(GET_A));
+    mk_test_send(late_client, MK_STR("\r\n"));
+    after_open = replace_and_ask;
+    mk_test_settle(&w);
+    assert_string_equal(body_of(first), "first");
+    assert_string_equal(body_of(late_client), "second");
+    close_cache();
+    replace_file("a.txt", MK_STR("first"));
+}
+
 /* A missing name costs no call until something happens to it. */
 TEST(notify_missing)
 {

@@ -127,6 +127,17 @@ static inline void end_failure(void)
     failure.countdown = NULL;
 }
 
+/* What happens once a name was opened for the next request, in the same turn of the loop. */
+static void (*after_open)(void);
+
+static inline void call_after_open(void)
+{
+    void (*call)(void) = after_open;
+    after_open = NULL;
+    if (call)
+        call();
+}
+
 static int answer_file(struct mk_request *req)
 {
     char name[64];
@@ -139,6 +150,7 @@ static int answer_file(struct mk_request *req)
     begin_failure(req);
     struct mk_named_file named = mk_generation_file_cache(site.current)->open(req, &file_name);
     end_failure();
+    call_after_open();
     if (!named.file.block)
         named.file.type = MK_STR("text/plain");
     if (named.kind == MK_FILE_REGULAR)
