@@ -264,6 +264,17 @@ void notify_touch(struct notify *n, uint32_t place)
         f->used = true;
 }
 
+/*
+ * Ends the watch of a folder. It may have ended already: then the report of that waits in the queue, which nothing reads
+ * while there are no requests, or was lost by an overflow.
+ */
+static void end_watch(struct notify *n, unsigned folder)
+{
+    inotify_rm_watch(n->fd, notify_folder_at(n, folder)->wd);
+    add_change(&n->all);
+    free_folder(n, folder);
+}
+
 bool notify_sweep(struct notify *n, uint64_t now_ms)
 {
     if (!n->folders)
@@ -273,7 +284,7 @@ bool notify_sweep(struct notify *n, uint64_t now_ms)
     for (unsigned folder = 1; is_due && folder <= n->n; folder++) {
         struct notify_folder *f = notify_folder_at(n, folder);
         if (f->wd >= 0 && !f->used)
-            inotify_rm_watch(n->fd, f->wd); /* IN_IGNORED comes */
+            end_watch(n, folder);
         f->used = false;
     }
     if (is_due)
