@@ -19,9 +19,8 @@ enum {
     FOLDER_BYTES_MAX = 200, /* of its path */
     RECENT_MS = 10 * 1000,  /* names that were looked at since then are in memory */
     INTERVAL_SHARE = 4,     /* a folder is used for this fraction of the interval */
-    MOUNT_MS = 1000,        /* a folder's mount is looked at once in this time */
-    REFUSED_MS = 10 * 1000, /* a folder that cannot be watched is tried again */
-    FOLDER_REFUSED = -1,    /* it cannot be watched */
+    MOUNT_MS = 1000,        /* a folder's mount, and whether it can be watched, is looked at once in this time */
+    FOLDER_REFUSED = -1,    /* it could not be watched */
 };
 
 struct parent {
@@ -34,7 +33,6 @@ struct parent {
     void *root;                    /* the context of its functions */
     uint64_t device;               /* of the folder's file system */
     uint64_t opened_ms, looked_ms; /* the second: at its mount */
-    uint64_t refused_ms;           /* FOLDER_REFUSED: when */
     uint64_t arrival;              /* of the request for which it was opened */
     int folder;                    /* its number in notify.h; 0: it is not watched, or FOLDER_REFUSED */
     uint32_t all;                  /* notify_all() before it was opened */
@@ -219,7 +217,6 @@ static int watch_slot(struct parent *p, struct cache_lookup *l, const struct spl
         close(walk.fd);
     p->fd = err < 0 ? -1 : walk.fd;
     p->folder = err < 0 ? FOLDER_REFUSED : walk.watched;
-    p->refused_ms = l->now_ms;
     return err;
 }
 
@@ -297,16 +294,11 @@ static int folder_of_entry(const struct entry *e, uint32_t all)
     return holds ? notify_folder_of(place) : 0;
 }
 
-/* Returns whether names are looked at in the folder. */
-static bool is_usable(const struct parent *p)
-{
-    return p->is_local && !p->is_elsewhere;
-}
-
-/* What was refused may be permitted later. */
+/* Returns whether the slot's folder is to be watched, which is tried again after a second. */
 static bool is_to_be_watched(const struct parent *p, const struct cache_lookup *l)
 {
-    return !p->folder || (p->folder == FOLDER_REFUSED && p->refused_ms + REFUSED_MS <= l->now_ms);
+    return l->policy->mode == FILES_NOTIFY &&
+           (!p->folder || (p->folder == FOLDER_REFUSED && p->looked_ms + MOUNT_MS <= l->now_ms));
 }
 
 /* Returns the slot of the name's folder, which is open; NULL: it cannot be opened. */
@@ -320,9 +312,9 @@ static struct parent *find_slot(struct cache_lookup *l, const struct entry *e, c
         return NULL;
     bool is_same = is_slot_of(p, l, name, all);
     int err = 0;
-    if (!is_same || !p->device || (l->policy->mode == FILES_NOTIFY && is_to_be_watched(p, l)))
+    if (!is_same || !p->device || is_to_be_watched(p, l))
         err = open_slot(p, l, name, all, folder_of_entry(e, all));
-    else if (!is_fresh(p, l) && (is_usable(p) || p->looked_ms + MOUNT_MS <= l->now_ms))
+    else if (!is_fresh(p, l) && !(p->is_elsewhere && p->looked_ms + MOUNT_MS > l->now_ms))
         err = reopen_slot(p, l);
     p->used = true;
     return err < 0 || p->is_elsewhere ? NULL : p;
@@ -395,9 +387,7 @@ bool parents_stat(struct cache_lookup *l, const struct mk_item *item, struct nam
     uint32_t all = notify_all(&l->cache->notify); /* before a folder is opened */
     bool notifies = l->policy->mode == FILES_NOTIFY, is_missing = item->kind == ENTRY_MISSING;
     bool is_recent = !is_missing && e->checked_ms + RECENT_MS >= l->now_ms;
-    *ret = (struct name_state){.since_ms = l->now_ms,
-                               .place = notifies ? NOTIFY_NONE : NOTIFY_UNKNOWN,
-                               .number = (uint64_t)all << 32};
+    *ret = (struct name_state){.since_ms = l->now_ms, .place = notifies ? NOTIFY_NONE : NOTIFY_UNKNOWN};
     if (!split_name(l->name->name, &name) || (!notifies && !is_recent))
         return false;
     bool needs_folder = is_recent || (!is_missing && !folder_of_entry(e, all));

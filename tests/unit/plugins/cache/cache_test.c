@@ -235,6 +235,25 @@ TEST(notify_without_watches)
     replace_file("a.txt", MK_STR("first"));
 }
 
+/* A folder that could not be watched is watched once it can be, also if it is used all the time. */
+TEST(notify_with_watches_later)
+{
+    open_cache("", RULE("Notify 1s"));
+    site.cache->notify.retry_ms = UINT64_MAX;
+    keep("a.txt");
+    for (int i = 0; i < 60; i++) {
+        assert_string_equal(ask_body("a.txt"), "first");
+        mk_test_pass(&w, 50);
+        if (i == 20)
+            site.cache->notify.retry_ms = 0;
+    }
+    assert_int_equal(site.cache->notify.folders, 1);
+    replace_file("a.txt", MK_STR("second"));
+    assert_string_equal(ask_body("a.txt"), "second");
+    close_cache();
+    replace_file("a.txt", MK_STR("first"));
+}
+
 /* Once after a second, and then when the root was opened anew. */
 TEST(immutable)
 {
