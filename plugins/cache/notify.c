@@ -180,15 +180,18 @@ void notify_read(struct notify *n)
 
 /* ── watching ── */
 
-/* Opens what the first folder needs. Returns 0 or -errno. */
-static int prepare(struct notify *n)
+/* Opens what the first folder needs; after a failure not for a while. Returns 0 or -errno. */
+static int prepare(struct notify *n, uint64_t now_ms)
 {
+    if (n->fd >= 0)
+        return 0;
+    if (now_ms < n->retry_ms)
+        return -ENOSPC;
+    n->retry_ms = now_ms + RETRY_MS;
     if (!n->slots)
         n->slots = mk_account_alloc(NULL, NOTIFY_SLOTS * sizeof(*n->slots));
     if (!n->slots)
         return -ENOMEM;
-    if (n->fd >= 0)
-        return 0;
     memset(n->slots, 0, NOTIFY_SLOTS * sizeof(*n->slots));
     n->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     if (n->fd < 0)
@@ -214,10 +217,10 @@ static int add_folder(struct notify *n, int wd)
     return (int)folder;
 }
 
-static int add_watch(struct notify *n, int folder_fd)
+static int add_watch(struct notify *n, int folder_fd, uint64_t now_ms)
 {
     char path[32];
-    int err = prepare(n);
+    int err = prepare(n, now_ms);
     if (err < 0)
         return err;
     snprintf(path, sizeof(path), "/proc/self/fd/%d", folder_fd);
@@ -228,10 +231,9 @@ static int add_watch(struct notify *n, int folder_fd)
     return folder ? (int)folder : add_folder(n, wd);
 }
 
-/* A failure that concerns other folders as well. */
-static void pause_adding(struct notify *n, int err, uint64_t now_ms)
+/* A failure that concerns other folders as well, but none that is watched: it is found by adding its watch again. */
+static void tell_failure(struct notify *n, int err)
 {
-    n->retry_ms = now_ms + RETRY_MS;
     if (n->told)
         return;
     n->told = true;
@@ -244,14 +246,12 @@ static void pause_adding(struct notify *n, int err, uint64_t now_ms)
 
 int notify_add(struct notify *n, int folder_fd, uint64_t now_ms)
 {
-    if (now_ms < n->retry_ms)
-        return -ENOSPC;
     pthread_mutex_lock(&n->lock);
-    int folder = add_watch(n, folder_fd);
+    int folder = add_watch(n, folder_fd, now_ms);
     if (folder >= 0)
         notify_folder_at(n, (unsigned)folder)->used = true;
     else if (folder != -EACCES && folder != -ENOTDIR)
-        pause_adding(n, folder, now_ms);
+        tell_failure(n, folder);
     pthread_mutex_unlock(&n->lock);
     return folder;
 }

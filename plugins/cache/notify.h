@@ -46,9 +46,9 @@ struct notify {
     _Atomic bool is_open;       /* there is a folder, or there was one */
     _Atomic uint32_t all;       /* changes that count for all places */
     _Atomic uint32_t folders;   /* that are watched */
-    _Atomic uint64_t retry_ms;  /* no folder is added before */
     _Atomic uint64_t overflows; /* of the kernel's queue */
     uint64_t swept_ms;          /* this and the rest under the lock */
+    uint64_t retry_ms;          /* inotify is not opened before */
     pthread_mutex_t lock;
     bool told; /* that there are no more watches */
     uint16_t *slots;
@@ -66,7 +66,8 @@ void notify_release(struct notify *n);
 void notify_read(struct notify *n);
 
 /*
- * Watches the folder of a descriptor (O_PATH). `now_ms`: after a failure nothing is tried for ten seconds. Returns the
+ * Watches the folder of a descriptor (O_PATH). One that is watched already keeps its number, also
+ * if no other can be watched. `now_ms`: after a failure to open inotify that is not tried for ten seconds. Returns the
  * number of the folder, or -errno: -ENOSPC (the limit of the process or of the system), -EACCES and others. Changes
  * from then on are counted. Any thread.
  */
