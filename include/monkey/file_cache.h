@@ -60,6 +60,7 @@ struct mk_file_name {
     uint8_t coding;          /* enum mk_coding of a variant of the file `type_name`, else MK_CODING_IDENTITY */
     bool no_ranges;          /* Range is ignored */
     bool no_version;         /* mk_file.version is 0 */
+    bool is_local;           /* the root's file system is of this machine and one of those that report all changes */
 };
 
 enum mk_file_kind { MK_FILE_REGULAR, MK_FILE_FOLDER, MK_FILE_NONE };

@@ -9,9 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <sys/sysmacros.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 enum {
@@ -27,7 +25,6 @@ struct parent {
     int fd; /* O_PATH; -1: the slot is free */
     bool used;
     bool is_elsewhere; /* it is on another mount than the root: open, it would keep that from being unmounted */
-    bool is_local;     /* the folder's file system has no network or other layers below it */
     uint16_t name_len;
     uint32_t version;              /* of the root */
     void *root;                    /* the context of its functions */
@@ -71,19 +68,24 @@ struct name_state parents_describe(const struct stat *st)
 
 /* ── file systems ── */
 
-/* Those whose calls need no other machine and no other program, and which report all changes by their names. */
-static bool is_local(int fd)
+/*
+ * Finds out on which file system and mount a folder is, without asking another machine or program. Whether calls for
+ * the files of a file system do that is known of the root's only (mk_file_name.is_local). Returns 0 or -errno.
+ */
+static int describe_mount(int fd, uint64_t *ret_device, uint64_t *ret_mount)
 {
-    static const uint32_t magics[] = {EXT4_SUPER_MAGIC,     XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC,
-                                      TMPFS_MAGIC,          RAMFS_MAGIC,     F2FS_SUPER_MAGIC,
-                                      0x2fc12fc1 /* zfs */, SQUASHFS_MAGIC,  EROFS_SUPER_MAGIC_V1};
-    struct statfs fs;
-    if (fstatfs(fd, &fs) < 0)
-        return false;
-    for (size_t i = 0; i < MK_COUNT_OF(magics); i++)
-        if ((uint32_t)fs.f_type == magics[i])
-            return true;
-    return false;
+    struct statx st = {0};
+    if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_MNT_ID, &st) < 0)
+        return -errno;
+    *ret_device = makedev(st.stx_dev_major, st.stx_dev_minor);
+    *ret_mount = st.stx_mnt_id;
+    return 0;
+}
+
+static bool is_on_device(int fd, uint64_t device)
+{
+    uint64_t found, mount;
+    return describe_mount(fd, &found, &mount) == 0 && found == device;
 }
 
 /* ── watching ── */
@@ -106,7 +108,7 @@ static int watch_folder(struct walk *w, const char *path)
     int fd = name->root->open(name->context, path, MK_FILE_OPEN_CACHED | MK_FILE_OPEN_PATH | MK_FILE_OPEN_NO_LINKS);
     if (fd < 0)
         return fd;
-    int watched = is_local(fd) ? notify_add(&w->l->cache->notify, fd, w->l->now_ms) : -EXDEV;
+    int watched = is_on_device(fd, name->device) ? notify_add(&w->l->cache->notify, fd, w->l->now_ms) : -EXDEV;
     if (watched < 0) {
         close(fd);
         return watched;
@@ -236,13 +238,12 @@ static int open_folder(struct parent *p, const struct cache_lookup *l)
 /* Closes a folder that is not on the root's mount. Returns 0 or -errno. */
 static int look_at_mount(struct parent *p, const struct cache_lookup *l)
 {
-    struct statx st = {0};
-    uint64_t mount = l->name->mount;
-    if (statx(p->fd, "", AT_EMPTY_PATH, STATX_TYPE | STATX_MNT_ID, &st) < 0)
-        return -errno;
+    uint64_t found, mount = l->name->mount;
+    int err = describe_mount(p->fd, &p->device, &found);
+    if (err < 0)
+        return err;
     p->looked_ms = l->now_ms;
-    p->device = makedev(st.stx_dev_major, st.stx_dev_minor);
-    p->is_elsewhere = p->device != l->name->device || (mount && mount != st.stx_mnt_id);
+    p->is_elsewhere = p->device != l->name->device || (mount && mount != found);
     if (p->is_elsewhere)
         close_slot(p);
     return 0;
@@ -269,7 +270,6 @@ static int open_slot(struct parent *p, struct cache_lookup *l, const struct spli
         if (err < 0)
             return err;
     }
-    p->is_local = is_local(p->fd);
     return look_at_mount(p, l);
 }
 
@@ -388,7 +388,7 @@ bool parents_stat(struct cache_lookup *l, const struct mk_item *item, struct nam
     bool notifies = l->policy->mode == FILES_NOTIFY, is_missing = item->kind == ENTRY_MISSING;
     bool is_recent = !is_missing && e->checked_ms + RECENT_MS >= l->now_ms;
     *ret = (struct name_state){.since_ms = l->now_ms, .place = notifies ? NOTIFY_NONE : NOTIFY_UNKNOWN};
-    if (!split_name(l->name->name, &name) || (!notifies && !is_recent))
+    if (!l->name->is_local || !split_name(l->name->name, &name) || (!notifies && !is_recent))
         return false;
     bool needs_folder = is_recent || (!is_missing && !folder_of_entry(e, all));
     struct parent *p = needs_folder ? find_slot(l, e, &name, all) : NULL;
@@ -396,7 +396,7 @@ bool parents_stat(struct cache_lookup *l, const struct mk_item *item, struct nam
         find_missing_place(l, e, &name, all, ret);
     else if (notifies)
         find_place(l, e, p, &name, all, ret);
-    if (!p || !p->is_local || !is_recent)
+    if (!p || !is_recent)
         return false;
     int err = stat_below(p, &name, ret);
     ret->err = err == -ENOENT ? ENOENT : 0;

@@ -324,6 +324,7 @@ struct find_result mk__static_open_file(struct static_site *site, const struct f
         .coding = (uint8_t)mk__static_open_coding(shown, coding),
         .no_ranges = !site->settings->ranges,
         .no_version = site->settings->tags == STATIC_TAGS_PORTABLE,
+        .is_local = site->is_local,
     };
     struct mk_named_file named =
         mode->loader ? mode->loader->load(mode->loader, &file_name) : mode->cache->open(mode->req, &file_name);

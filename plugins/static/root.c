@@ -29,7 +29,7 @@ struct root_snapshot {
     struct stat st;
     uint64_t mount;
     char *path; /* without links */
-    bool in_memory;
+    bool in_memory, is_local;
 };
 
 /*
@@ -42,6 +42,18 @@ static uint64_t get_mount(int fd)
     if (MK_SMALL || statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &st) < 0 || !(st.stx_mask & STATX_MNT_ID))
         return 0;
     return st.stx_mnt_id;
+}
+
+/* File systems whose calls need no other machine and no other program, and which report all changes by their names. */
+static bool is_local_type(uint32_t type)
+{
+    static const uint32_t magics[] = {EXT4_SUPER_MAGIC,     XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC,
+                                      TMPFS_MAGIC,          RAMFS_MAGIC,     F2FS_SUPER_MAGIC,
+                                      0x2fc12fc1 /* zfs */, SQUASHFS_MAGIC,  EROFS_SUPER_MAGIC_V1};
+    for (size_t i = 0; !MK_SMALL && i < MK_COUNT_OF(magics); i++)
+        if (type == magics[i])
+            return true;
+    return false;
 }
 
 static bool is_same_inode(const struct stat *a, dev_t device, ino_t inode)
@@ -72,6 +84,7 @@ static int take_snapshot_once(const char *configured_path, struct root_snapshot 
         return -errno;
     snapshot->mount = get_mount(snapshot->fd);
     snapshot->in_memory = fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC;
+    snapshot->is_local = is_local_type((uint32_t)fs.f_type);
     snapshot->path = realpath(configured_path, NULL);
     if (!snapshot->path || stat(snapshot->path, &named) < 0)
         return -errno;
@@ -101,6 +114,7 @@ static void adopt_snapshot(struct static_site *site, const struct root_snapshot 
     site->device = snapshot->st.st_dev;
     site->inode = snapshot->st.st_ino;
     site->in_memory = snapshot->in_memory;
+    site->is_local = snapshot->is_local;
     if (!MK_SMALL) {
         site->mount = snapshot->mount;
         site->opened_ms = mk_time_monotonic_ms();

@@ -70,6 +70,7 @@ struct static_site {
     const struct static_host *host;
     const struct mk_host *owner; /* for the log; NULL: not known */
     _Atomic bool in_memory;      /* the root's file system has no disk */
+    _Atomic bool is_local;       /* as in struct mk_file_name */
     int root_fd;                 /* O_PATH; a swap keeps the number and changes the folder; -1: there is none */
     _Atomic unsigned swap_seq;   /* odd during a swap */
 

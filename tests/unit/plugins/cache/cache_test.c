@@ -235,6 +235,25 @@ TEST(notify_without_watches)
     replace_file("a.txt", MK_STR("first"));
 }
 
+/* Nothing is asked of a file system of another machine but to open the names. */
+TEST(notify_elsewhere)
+{
+    open_cache("", RULE("Notify 1s"));
+    disk.is_remote = true;
+    keep("a.txt");
+    keep("none");
+    for (int seconds = 0; seconds < 3; seconds++) {
+        for (int i = 0; i < 10; i++) {
+            assert_string_equal(ask_body("a.txt"), "first");
+            assert_string_equal(ask_body("none"), "404");
+        }
+        mk_test_pass(&w, 1000);
+    }
+    expect_calls(0, 6);
+    assert_int_equal(site.cache->notify.fd, -1);
+    close_cache();
+}
+
 /* A folder that could not be watched is watched once it can be, also if it is used all the time. */
 TEST(notify_with_watches_later)
 {

@@ -36,6 +36,7 @@ enum { N_PLUGINS = 2, CONNS_MAX = 1000, SETTLED_SECONDS_LATER = 3600 };
 /* A root, and what was asked of it since the last call of clear_calls(). */
 static struct {
     int fd;
+    bool is_remote;       /* calls would ask another machine */
     bool waits;           /* the kernel would have to wait for a disk */
     _Atomic bool is_fast; /* disk threads need no permission */
     sem_t allowed;        /* disk threads that may continue */
@@ -145,8 +146,12 @@ static int answer_file(struct mk_request *req)
     assert_true(path.len <= sizeof(name));
     memcpy(name, path.p + 1, path.len - 1);
     name[path.len - 1] = '\0';
-    struct mk_file_name file_name = {
-        .root = &root, .device = root_device, .inode = 2, .version = disk.version, .name = mk_str_c(name)};
+    struct mk_file_name file_name = {.root = &root,
+                                     .device = root_device,
+                                     .inode = 2,
+                                     .is_local = !disk.is_remote,
+                                     .version = disk.version,
+                                     .name = mk_str_c(name)};
     begin_failure(req);
     struct mk_named_file named = mk_generation_file_cache(site.current)->open(req, &file_name);
     end_failure();
@@ -169,6 +174,7 @@ static struct mk_file_name name_of(struct mk_str path)
     return (struct mk_file_name){.root = &root,
                                  .device = root_device,
                                  .inode = 2,
+                                 .is_local = true,
                                  .version = disk.version,
                                  .name = mk_str(path.p + 1, path.len - 1)};
 }
