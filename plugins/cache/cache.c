@@ -94,6 +94,16 @@ static void count_hit(struct cache_worker *w, const struct cache_lookup *l, stru
         atomic_store_explicit(&e->hits, hits + more, memory_order_relaxed);
 }
 
+/* What has been read from a connection since changes were read the last time may be newer than they are. */
+static inline void read_changes(struct cache_worker *w, const struct mk_request *req)
+{
+    uint64_t arrival = mk_request_arrival(req);
+    if (w->notified == arrival)
+        return;
+    w->notified = arrival;
+    notify_read(&w->cache->notify);
+}
+
 static struct mk_named_file open_name(struct mk_request *req, const struct mk_file_name *name)
 {
     struct cache_worker *w = mk_worker_state(mk_request_worker(req), &mk_plugin_cache);
@@ -106,11 +116,9 @@ static struct mk_named_file open_name(struct mk_request *req, const struct mk_fi
         adopt_limits(w);
     l.policy = find_policy(w, req);
     l.now_ms = mk_loop_now_ms(w->loop);
-    l.arrival = mk_request_arrival(req);
-    if (l.policy->mode == FILES_NOTIFY && w->notified != l.arrival) {
-        w->notified = l.arrival;
-        notify_read(&w->cache->notify);
-    }
+    l.turn = mk_loop_turns(w->loop);
+    if (l.policy->mode == FILES_NOTIFY)
+        read_changes(w, req);
     bool keep = l.policy->mode != FILES_OFF && entry_make_key(&l.key, w->cache->store, name, mk_request_mime_id(req));
     struct mk_item *item = keep ? mk_store_find(w->cache->store, l.key.hash, &l.key.bytes, l.key.len) : NULL;
     enum check_result r = item ? check_entry(&l, item) : CHECK_CHANGED;

@@ -49,7 +49,10 @@ static void remove_item(struct cache_worker *w, struct mk_item *item)
     sweep_schedule(w);
 }
 
-/* Confirms or removes an entry, by what its name is now. Returns whether it is valid. In the worker's thread. */
+/*
+ * Confirms or removes an entry, by what its name is now. Returns whether it is valid. In the worker's thread: another
+ * worker that does so at the same time may mix its place with this number, which then is none of that place.
+ */
 static bool apply_check(struct cache_worker *w, struct mk_item *item, const struct name_state *now)
 {
     struct entry *e = entry_of(item);
@@ -182,7 +185,7 @@ static __attribute__((noinline)) enum check_result check_name(struct cache_looku
         return CHECK_CHANGED;
     cache_counters_add(COUNT_REVALIDATED, l->worker->worker);
     l->worker->last_item = item;
-    l->worker->last_arrival = l->arrival;
+    l->worker->last_turn = l->turn;
     return CHECK_VALID;
 }
 
@@ -226,7 +229,7 @@ static bool is_due(const struct cache_lookup *l, const struct mk_item *item)
     case FILES_REVALIDATE:
         return checked_ms + l->policy->interval_ms <= l->now_ms;
     default:
-        return w->last_item != item || w->last_arrival != l->arrival;
+        return w->last_item != item || w->last_turn != l->turn;
     }
 }
 

@@ -103,11 +103,12 @@ static void free_folder(struct notify *n, unsigned folder)
 
 /* ── events ── */
 
+/* The same for letters of both cases: a folder may take them for one name, and an event has the one that was used. */
 static unsigned hash_name(const char *name, size_t len)
 {
     uint32_t hash = 0x811c9dc5u;
     for (size_t i = 0; i < len; i++)
-        hash = (hash ^ (unsigned char)name[i]) * 0x01000193u;
+        hash = (hash ^ ((unsigned char)name[i] | 0x20u)) * 0x01000193u;
     return (hash ^ hash >> 16) % NOTIFY_COUNTERS;
 }
 
@@ -117,16 +118,17 @@ uint32_t notify_place(int folder, struct mk_str name)
     return (uint32_t)folder * NOTIFY_COUNTERS + hash_name(name.p, name.len);
 }
 
-static void add_change(_Atomic uint32_t *number)
+/* No two places get the same number. Under the lock. */
+static void add_change(struct notify *n, _Atomic uint32_t *number)
 {
-    atomic_fetch_add_explicit(number, 1, memory_order_release);
+    atomic_store_explicit(number, ++n->changes, memory_order_release);
 }
 
 static void count_event(struct notify *n, const struct inotify_event *event)
 {
     if (event->mask & IN_Q_OVERFLOW) {
         n->overflows++;
-        add_change(&n->all);
+        add_change(n, &n->all);
         return;
     }
     unsigned folder = find_folder(n, event->wd);
@@ -134,9 +136,9 @@ static void count_event(struct notify *n, const struct inotify_event *event)
         return;
     bool is_self = !event->len;
     if (event->mask & (is_self ? SELF_MASK : event->mask & IN_ISDIR ? SUBFOLDER_MASK : 0))
-        add_change(&n->all);
+        add_change(n, &n->all);
     if (!is_self)
-        add_change(&notify_folder_at(n, folder)->changes[hash_name(event->name, strlen(event->name))]);
+        add_change(n, &notify_folder_at(n, folder)->changes[hash_name(event->name, strlen(event->name))]);
     if (event->mask & IN_IGNORED)
         free_folder(n, folder);
 }
@@ -265,13 +267,13 @@ void notify_touch(struct notify *n, uint32_t place)
 }
 
 /*
- * Ends the watch of a folder. It may have ended already: then the report of that waits in the queue, which nothing reads
- * while there are no requests, or was lost by an overflow.
+ * Ends the watch of a folder. It may have ended already: then the report of that waits in the queue, which nothing
+ * reads while there are no requests, or was lost by an overflow.
  */
 static void end_watch(struct notify *n, unsigned folder)
 {
     inotify_rm_watch(n->fd, notify_folder_at(n, folder)->wd);
-    add_change(&n->all);
+    add_change(n, &n->all);
     free_folder(n, folder);
 }
 

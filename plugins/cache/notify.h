@@ -34,7 +34,7 @@ enum {
 enum { NOTIFY_UNKNOWN = 0, NOTIFY_NONE = 1 };
 
 struct notify_folder {
-    _Atomic uint32_t changes[NOTIFY_COUNTERS];
+    _Atomic uint32_t changes[NOTIFY_COUNTERS]; /* the number of the last one; 0: none */
     int wd;            /* of its watch; -1: the folder is free. This and the next under the lock */
     uint16_t next;     /* with the same slot, or free */
     _Atomic bool used; /* since the last notify_sweep() */
@@ -44,13 +44,14 @@ struct notify {
     int fd;                     /* of inotify; -1: not opened */
     _Atomic bool reading;       /* a thread has taken events that it has not counted yet */
     _Atomic bool is_open;       /* there is a folder, or there was one */
-    _Atomic uint32_t all;       /* changes that count for all places */
+    _Atomic uint32_t all;       /* the number of the last change that counts for all places */
     _Atomic uint32_t folders;   /* that are watched */
     _Atomic uint64_t overflows; /* of the kernel's queue */
     uint64_t swept_ms;          /* this and the rest under the lock */
     uint64_t retry_ms;          /* inotify is not opened before */
     pthread_mutex_t lock;
-    bool told; /* that there are no more watches */
+    uint32_t changes; /* that were counted */
+    bool told;        /* that there are no more watches */
     uint16_t *slots;
     uint16_t free, n; /* the first free folder, and how many were made; 0 is none */
     _Atomic(struct notify_folder *) blocks[NOTIFY_BLOCKS];
@@ -92,7 +93,7 @@ static inline bool notify_is_place(uint32_t place)
     return place >= NOTIFY_COUNTERS;
 }
 
-/* Returns the changes that count for all places; it is the upper half of notify_number(). */
+/* Returns the number of the last change that counts for all places; it is the upper half of notify_number(). */
 static inline uint32_t notify_all(const struct notify *n)
 {
     return atomic_load_explicit(&n->all, memory_order_acquire);
@@ -110,7 +111,10 @@ static inline struct notify_folder *notify_folder_at(const struct notify *n, uns
     return atomic_load_explicit(&n->blocks[block], memory_order_acquire) + (folder - first);
 }
 
-/* Returns a number that has changed if a name of the place may have changed. Any thread. */
+/*
+ * Returns a number that has changed if a name of the place may have changed. Those of two places are equal only if
+ * nothing has changed at either yet. Any thread.
+ */
 static inline uint64_t notify_number(const struct notify *n, uint32_t place)
 {
     const struct notify_folder *f = notify_folder_at(n, place / NOTIFY_COUNTERS);

@@ -30,7 +30,7 @@ struct parent {
     void *root;                    /* the context of its functions */
     uint64_t device;               /* of the folder's file system */
     uint64_t opened_ms, looked_ms; /* the second: at its mount */
-    uint64_t arrival;              /* of the request for which it was opened */
+    uint64_t turn;                 /* in which it was opened */
     int folder;                    /* its number in notify.h; 0: it is not watched, or FOLDER_REFUSED */
     uint32_t all;                  /* notify_all() before it was opened */
     char name[FOLDER_BYTES_MAX + 1];
@@ -203,7 +203,7 @@ static bool is_slot_of(const struct parent *p, const struct cache_lookup *l, con
 static bool is_fresh(const struct parent *p, const struct cache_lookup *l)
 {
     if (l->policy->mode == FILES_EACH_CYCLE)
-        return p->arrival == l->arrival;
+        return p->turn == l->turn;
     return p->opened_ms + l->policy->interval_ms / INTERVAL_SHARE > l->now_ms &&
            p->opened_ms > l->name->root->opened_ms(l->name->context);
 }
@@ -261,7 +261,7 @@ static int open_slot(struct parent *p, struct cache_lookup *l, const struct spli
     p->root = l->name->context;
     p->version = l->name->version;
     p->opened_ms = l->now_ms;
-    p->arrival = l->arrival;
+    p->turn = l->turn;
     p->all = all;
     p->folder = folder;
     p->is_elsewhere = false;
@@ -281,7 +281,7 @@ static int reopen_slot(struct parent *p, struct cache_lookup *l)
 {
     close_slot(p);
     p->opened_ms = l->now_ms;
-    p->arrival = l->arrival;
+    p->turn = l->turn;
     int err = open_folder(p, l);
     return err < 0 || p->looked_ms + MOUNT_MS > l->now_ms ? err : look_at_mount(p, l);
 }
@@ -338,9 +338,12 @@ static void find_missing_place(struct cache_lookup *l, const struct entry *e, co
                                uint32_t all, struct name_state *ret)
 {
     struct walk walk = {.l = l, .folder = name->folder, .fd = -1};
+    uint64_t number = atomic_load_explicit(&e->number, memory_order_acquire); /* before the place */
     uint32_t place = atomic_load_explicit(&e->place, memory_order_acquire);
-    if (folder_of_entry(e, all) && notify_number(&l->cache->notify, place) == e->number) {
-        set_place(l, place, all, ret);
+    if (notify_is_place(place) && number >> 32 == all && notify_number(&l->cache->notify, place) == number) {
+        notify_touch(&l->cache->notify, place);
+        ret->place = place;
+        ret->number = number; /* not a later one: then the component may be there */
         return;
     }
     int err = walk_folders(&walk);
@@ -387,7 +390,9 @@ bool parents_stat(struct cache_lookup *l, const struct mk_item *item, struct nam
     uint32_t all = notify_all(&l->cache->notify); /* before a folder is opened */
     bool notifies = l->policy->mode == FILES_NOTIFY, is_missing = item->kind == ENTRY_MISSING;
     bool is_recent = !is_missing && e->checked_ms + RECENT_MS >= l->now_ms;
-    *ret = (struct name_state){.since_ms = l->now_ms, .place = notifies ? NOTIFY_NONE : NOTIFY_UNKNOWN};
+    *ret = (struct name_state){.since_ms = l->now_ms,
+                               .place = notifies ? NOTIFY_NONE : NOTIFY_UNKNOWN,
+                               .number = (uint64_t)all << 32};
     if (!l->name->is_local || !split_name(l->name->name, &name) || (!notifies && !is_recent))
         return false;
     bool needs_folder = is_recent || (!is_missing && !folder_of_entry(e, all));
@@ -411,7 +416,7 @@ void parents_forget(struct cache_worker *w)
 {
     for (unsigned i = 0; w->parents && i < PARENTS; i++)
         if (w->parents->slots[i])
-            w->parents->slots[i]->arrival = 0;
+            w->parents->slots[i]->turn = 0;
 }
 
 static void free_slot(struct cache_worker *w, struct parent **p)

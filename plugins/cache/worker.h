@@ -46,8 +46,8 @@ struct cache_worker {
     struct mk_timer sweep;
     bool has_rules;                  /* a host of the generation has sections about files */
     bool has_limits;                 /* the limits of its generation were set, or later ones are in force */
-    const struct mk_item *last_item; /* EachCycle: was revalidated at `last_arrival` */
-    uint64_t last_arrival;
+    const struct mk_item *last_item; /* EachCycle: was revalidated at `last_turn` */
+    uint64_t last_turn;
     uint64_t notified;               /* Notify: changes were read at this arrival of requests */
     struct parents *parents;         /* NULL: none yet */
     uint64_t sample;                 /* which hits of hot entries are counted */
@@ -65,7 +65,7 @@ struct cache_lookup {
     const struct files_policy *policy;
     struct entry_key key;
     uint64_t now_ms;
-    uint64_t arrival;     /* mk_request_arrival() */
+    uint64_t turn;        /* of the loop */
     int64_t wall_seconds; /* set before a name is loaded */
 };
 

@@ -271,7 +271,6 @@ static bool continue_handshake(struct mk__conn *c)
     if (!mk__handshake_can_step(c->http, &c->task))
         return false;
     int r = take_handshake_step(c);
-    c->announced = false; /* it has read */
     bool waits = r == -EAGAIN || r == -EINPROGRESS;
     c->sock.readable = !waits;
     c->handshake_wants_write = r == -EINPROGRESS;

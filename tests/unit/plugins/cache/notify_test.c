@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 static struct notify n;
-static int add_error; /* of inotify_add_watch(); 0: it is called */
-static int open_error; /* of inotify_init1(), likewise */
+static int add_error;          /* of inotify_add_watch(); 0: it is called */
+static int open_error;         /* of inotify_init1(), likewise */
 static char watched_path[512]; /* of a folder for which it does not fail */
 
 /* The kernel needs nothing for a folder that is watched. */
@@ -166,6 +166,31 @@ TEST(changes_of_a_file, set_up, tear_down)
             fail_msg("change %zu was not counted", i);
     }
     assert_int_equal(notify_number(&n, other), others);
+}
+
+/* Two workers may mix the place and the number of two checks of an entry: that is never valid. */
+TEST(numbers_belong_to_one_place, set_up, tear_down)
+{
+    mk_test_mkdir("d");
+    mk_test_mkdir("e");
+    uint32_t one = notify_place(add("d"), MK_STR("x")), other = notify_place(add("e"), MK_STR("x"));
+    uint64_t seen[2][3];
+    for (size_t i = 0; i < 3; i++) {
+        mk_test_write("d/x", MK_STR("x"));
+        mk_test_write("e/x", MK_STR("x"));
+        notify_read(&n);
+        seen[0][i] = notify_number(&n, one);
+        seen[1][i] = notify_number(&n, other);
+        for (size_t j = 0; j <= i; j++) {
+            assert_int_not_equal(seen[0][i], seen[1][j]);
+            assert_int_not_equal(seen[1][i], seen[0][j]);
+        }
+    }
+}
+
+TEST(names_in_folders_that_ignore_case)
+{
+    assert_int_equal(notify_place(1, MK_STR("Index.HTML")), notify_place(1, MK_STR("index.html")));
 }
 
 /* A folder has one number, however it is reached. */
