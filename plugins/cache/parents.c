@@ -62,7 +62,6 @@ struct name_state parents_describe(const struct stat *st)
 {
     return (struct name_state){.is_folder = S_ISDIR(st->st_mode),
                                .is_file = S_ISREG(st->st_mode),
-                               .has_other_names = st->st_nlink > 1,
                                .id = entry_identify(st)};
 }
 

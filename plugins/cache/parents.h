@@ -12,7 +12,7 @@
 /* What a name is now. */
 struct name_state {
     int err; /* 0: it could be opened */
-    bool is_folder, is_file, has_other_names;
+    bool is_folder, is_file;
     struct file_identity id;
     uint64_t since_ms; /* the state is not older than this */
     uint32_t place;    /* where its changes are counted (notify.h); NOTIFY_UNKNOWN: that of the entry stays */
