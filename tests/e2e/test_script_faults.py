@@ -163,10 +163,10 @@ def test_each_descriptor_of_a_starter_fails(cgi):
         pids = starters(server)
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
-        await_true(lambda: not any(map(is_alive, pids)), what="the end of the starter")  # the next one reaps it
-        await_true(lambda: server.descriptors() == server.baseline - 1, what="the end of the channel")
+        await_true(lambda: not any(map(is_alive, pids)), what="the end of the starter")
+        await_true(lambda: server.descriptors() == server.baseline - 2, what="the end of its channel and its pidfd")
         with server.connect(timeout=60) as client:
-            await_true(lambda: server.descriptors() == server.baseline, what="the connection")
+            await_true(lambda: server.descriptors() == server.baseline - 1, what="the connection")
             with few_descriptors(server, count):
                 status = client.ask("/cgi/hello").status
         assert status in {200, *FAILURES}, f"with {count} descriptors: {status}"
