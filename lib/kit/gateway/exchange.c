@@ -312,13 +312,17 @@ static void arm_timer(struct mk__gw_exchange *x, uint64_t now)
     mk_timer_arm(x->loop, &x->timer, end > now ? (uint32_t)(end - now) : 0);
 }
 
-void mk__gw_exchange_touch(struct mk__gw_exchange *x)
+void mk__gw_exchange_wait(struct mk__gw_exchange *x, uint32_t ms)
 {
     uint64_t now = mk_loop_now_ms(x->loop);
-    uint32_t wait = get_wait_ms(x);
-    x->wait_end_ms = wait ? now + wait : UINT64_MAX;
+    x->wait_end_ms = ms ? now + ms : UINT64_MAX;
     if (x->phase != MK__GW_OVER)
         arm_timer(x, now);
+}
+
+void mk__gw_exchange_touch(struct mk__gw_exchange *x)
+{
+    mk__gw_exchange_wait(x, get_wait_ms(x));
 }
 
 static void on_timer(struct mk_timer *timer)

@@ -51,6 +51,7 @@ struct mk__gw_exchange {
     struct mk_timer timer;
     uint64_t timer_ms;                 /* when it fires; 0: it is not armed */
     uint64_t wait_end_ms, deadline_ms; /* UINT64_MAX: none */
+    uint32_t wait_left_ms;             /* of a wait for the body that has stopped */
     uint64_t dialed_us, sent_ms;       /* when the dial began, and sending */
     uint8_t phase;                     /* enum mk__gw_phase */
     struct mk_gateway_call call;
@@ -80,6 +81,8 @@ struct mk__gw_exchange {
 void mk__gw_exchange_fail(struct mk__gw_exchange *x, int err);
 /* Something has happened: the present wait begins anew. */
 void mk__gw_exchange_touch(struct mk__gw_exchange *x);
+/* Begins a wait of `ms`; 0: without an end. */
+void mk__gw_exchange_wait(struct mk__gw_exchange *x, uint32_t ms);
 /* The response is complete: the connection is kept, if all is as it should be. */
 void mk__gw_exchange_finish(struct mk__gw_exchange *x);
 /* Responds instead of the backend. */

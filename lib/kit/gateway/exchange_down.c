@@ -19,27 +19,46 @@ static void keep_pipe(struct mk__gw_exchange *x, struct mk__gw_pipe *pipe)
 }
 
 /*
- * Begins to wait for bytes of the body, or continues: what the protocol has around the body, and error output, give the
- * backend no more time. A wait that was the client's meanwhile begins anew.
+ * The wait stops when bytes come, which the client may take late: only when they are read is it known whether they are
+ * of the body.
  */
-static void await_body(struct mk__gw_exchange *x)
+static void stop_wait(struct mk__gw_exchange *x)
 {
-    if (x->has_body_bytes || x->wait_end_ms == UINT64_MAX)
-        mk__gw_exchange_touch(x);
-    x->has_body_bytes = false;
+    uint64_t now = mk_loop_now_ms(x->loop);
+    if (x->wait_end_ms != UINT64_MAX)
+        x->wait_left_ms = x->wait_end_ms > now ? (uint32_t)(x->wait_end_ms - now) : 0;
+    x->wait_end_ms = UINT64_MAX;
+    x->awaits_backend = false;
 }
 
-/* Notes what reading from the connection has returned. */
-static void note_read(struct mk__gw_exchange *x, ssize_t n)
+/*
+ * There is nothing to read. Waits for bytes of the body, or continues: what the protocol has around the body, and error
+ * output, give the backend no more time. Returns -EAGAIN; -ETIMEDOUT: the time was up when they came.
+ */
+static int await_body(struct mk__gw_exchange *x)
 {
-    x->awaits_backend = n == -EAGAIN;
+    bool is_new = x->has_body_bytes, has_stopped = x->wait_end_ms == UINT64_MAX;
+    x->awaits_backend = true;
+    x->has_body_bytes = false;
+    if (!is_new && has_stopped && !x->wait_left_ms)
+        return -ETIMEDOUT;
+    if (is_new || has_stopped)
+        mk__gw_exchange_wait(x, is_new ? x->conf->read_timeout_ms : x->wait_left_ms);
+    return -EAGAIN;
+}
+
+/* Notes what reading from the connection has returned. Returns it, or the error that follows from it. */
+static ssize_t note_read(struct mk__gw_exchange *x, ssize_t n)
+{
+    x->awaits_backend = false;
     x->has_body_bytes |= n >= 0;
     if (n == -EAGAIN)
-        await_body(x);
-    else if (n < 0)
+        n = await_body(x);
+    if (n < 0 && n != -EAGAIN)
         mk__gw_exchange_fail(x, (int)n);
     else if (x->down.parser.is_done)
         mk__gw_exchange_finish(x);
+    return n;
 }
 
 /* Reads what comes next of the body: what is in the pipe, then from the connection. Returns as mk__gw_download_body().
@@ -51,7 +70,7 @@ static ssize_t read_body(struct mk__gw_exchange *x, char *to, size_t size)
     if (pipe)
         keep_pipe(x, pipe);
     else
-        note_read(x, n);
+        n = note_read(x, n);
     return n;
 }
 
@@ -135,9 +154,11 @@ static ssize_t move(struct mk_request *req, int fd, size_t size, void *ctx)
     if (n == -ECONNABORTED || n == -EOPNOTSUPP)
         return n == -EOPNOTSUPP ? n : -EPIPE;
     x->is_taken = n != -EBUSY;
+    if (x->phase == MK__GW_BODY && x->is_taken)
+        n = note_read(x, n);
+    else if (x->phase == MK__GW_BODY)
+        note_read(x, 0); /* all may have been read, and wait in the pipe */
     x->awaits_bytes = n == -EAGAIN;
-    if (x->phase == MK__GW_BODY)
-        note_read(x, n == -EBUSY ? 0 : n); /* all may have been read, and wait in the pipe */
     if (n > 0 || n == -EBUSY)
         offer_rest(x);
     return n;
@@ -304,10 +325,12 @@ static void read_heads(struct mk__gw_exchange *x)
 
 void mk__gw_exchange_down_resume(struct mk__gw_exchange *x)
 {
-    x->awaits_backend = false;
     if (x->phase == MK__GW_WAITING) {
         read_heads(x);
-    } else if (x->awaits_bytes) {
+        return;
+    }
+    stop_wait(x);
+    if (x->awaits_bytes) {
         x->awaits_bytes = false;
         mk_response_wake(x->req);
     } else if (x->phase == MK__GW_BODY) {
