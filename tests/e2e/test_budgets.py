@@ -135,6 +135,19 @@ class Trace:
         return [(row[2], row[3]) for row in rows if row and int(row[1]) in workers]
 
 
+def count_calls_of_turns(calls, rounds):
+    """The calls of most turns, where each of `rounds` requests is to have one: without those of the beginning and the
+    end, and without what is done once in a second, which a busy machine brings into more of them."""
+    turns = []
+    for name in (ROLES.get(name, name) for name, _ in calls):
+        if name == "epoll_wait" or not turns:
+            turns.append(collections.Counter())
+        turns[-1][name] += 1
+    (most, often), = collections.Counter(tuple(sorted(turn.items())) for turn in turns).most_common(1)
+    assert rounds * 0.5 <= often and len(turns) <= rounds * 1.5, (often, len(turns), calls[100:140])
+    return dict(most)
+
+
 def traced(server):
     def tracer(task):
         return int(
@@ -203,15 +216,10 @@ def test_variants_cost_nothing_where_they_are_not_wanted(count_calls):
 def test_calls_of_a_keep_alive_request_each_way(count_calls, way):
     """The same seven, once each, whatever carries the request."""
     rounds = 100
-    counts, calls = count_calls(
+    _, calls = count_calls(
         lambda client: [client.assert_open() for _ in range(rounds)], lambda client: client.assert_open(), way=way
     )
-    each = collections.Counter()
-    for name, number in counts.items():
-        each[ROLES.get(name, name)] += number
-    often = {name: round(number / rounds, 1) for name, number in each.items()}
-    often = {name: number for name, number in often.items() if number}  # without a few of the beginning and the end
-    assert often == dict.fromkeys(EACH, 1.0), calls[100:140]
+    assert count_calls_of_turns(calls, rounds) == dict.fromkeys(EACH, 1), calls[100:140]
 
 
 def ask_sixteen(client):
@@ -456,10 +464,8 @@ def test_calls_of_a_request_to_a_service(serve_services, tmp_path, name):
     trace, rounds = Trace(server, tmp_path / "trace"), 100
     for _ in range(rounds):
         ask_hello(client)
-    counts = collections.Counter(ROLES.get(call, call) for call, _ in trace.end())
-    often = {call: round(number / rounds, 1) for call, number in counts.items()}
-    often = {call: number for call, number in often.items() if number}  # without a few of the beginning and the end
-    assert often == {"epoll_wait": 1.0, "recvfrom": 1.0, "sendmsg": 1.0}, counts
+    calls = trace.end()
+    assert count_calls_of_turns(calls, rounds) == {"epoll_wait": 1, "recvfrom": 1, "sendmsg": 1}, calls[100:140]
 
 
 @needs_duda
