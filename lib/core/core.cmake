@@ -50,7 +50,8 @@ set(MK_RESPONSE_PARSER ${CMAKE_CURRENT_LIST_DIR}/http/message/response_parser.c)
 set(MK_CORE_AT_START
     base/counter_labels.c base/counters.c base/counters_memory.c base/library.c conf/bind.c conf/diagnostics.c
     conf/expand.c conf/foreign_syntax.c conf/foreign_words.c conf/load.c conf/reference.c conf/scan.c
-    conf/schema.c conf/show.c conf/unknown_key.c conf/value.c conf/values.c net/listen.c server/autoload.c
+    conf/schema.c conf/show.c conf/unknown_key.c conf/value.c conf/values.c net/addr.c net/listen.c net/resolver.c
+    server/autoload.c
     server/bound_hosts.c server/build_info.c server/caller_thread.c server/content_order.c
     server/control_thread.c server/cpus.c server/generation_load.c server/h2_loader.c server/handover.c
     server/listen/inherited.c server/listen/listeners.c server/listen/mistakes.c server/listen/names.c

@@ -61,12 +61,26 @@ static const uint8_t first_of_length[NAME_BYTES_MAX + 2] = {
     [12] = 16,     [13] = 18, [14] = 20, [15] = 22, [16] = 23, [17] = 29, [18] = 31, [19] = 32, [20] = ROWS,
 };
 
+/*
+ * Compares a token with the name of a row, which has the same length. Bit 5 of letters is their case; hyphens and
+ * digits have it, and no other byte of a token becomes one of them with it.
+ */
+static bool is_equal(const char *name, const char *lower, size_t len)
+{
+    while (len && (*name | 0x20) == *lower) {
+        name++;
+        lower++;
+        len--;
+    }
+    return !len;
+}
+
 /* Compares a name with that of a row, in any case of letters and with `_` as `-`. */
 static bool is_same(struct mk_str name, struct mk_str lower, bool *ret_has_underscore)
 {
     if ((name.p[0] | 0x20) != lower.p[0]) /* all names begin with a letter */
         return false;
-    if (mk_str_ieq(name, lower))
+    if (is_equal(name.p, lower.p, name.len))
         return true;
     return *ret_has_underscore = mk_header_same_name(name, lower);
 }

@@ -3,6 +3,7 @@
 
 import base64
 import contextlib
+import email.utils
 import fcntl
 import hashlib
 import json
@@ -554,8 +555,9 @@ def test_limit_answers(limit, tmp_path):
 
 
 LIMIT_HEAD = re.compile(
-    rb"HTTP/1\.1 200 OK\r\nServer: wr-limit/1\.00\r\nDate: (.{25} GMT)\r\nLast-Modified: \1\r\nETag: \"0000-0{16}\"\r\n"
-    rb"Content-Type: application/octet-stream\r\nAccept-Ranges: bytes\r\nContent-Length: 13\r\n\r\n"
+    rb"HTTP/1\.1 200 OK\r\nServer: wr-limit/1\.00\r\nDate: .{25} GMT\r\nLast-Modified: .{25} GMT\r\n"
+    rb"ETag: \"0000-0{16}\"\r\nContent-Type: application/octet-stream\r\nAccept-Ranges: bytes\r\n"
+    rb"Content-Length: 13\r\n\r\n"
 )
 
 
@@ -571,9 +573,29 @@ def test_limit_bytes(limit):
             answer += read(conn, 1)
         assert LIMIT_HEAD.fullmatch(answer[:-13])
         conn.sendall(request * 3000)
-        assert read(conn, 3000 * len(answer)) == answer * 3000
+        assert undated(read(conn, 3000 * len(answer))) == undated(answer) * 3000
         conn.sendall(request.replace(b"x\r\n", b"x\r\nConnection: close\r\n"))
-        assert read(conn, 10000) == answer.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n", 1)
+        closing = answer.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n", 1)
+        assert undated(read(conn, 10000)) == undated(closing)
+
+
+def undated(answers):
+    return re.sub(rb"\nDate: .{25} GMT", b"\nDate: now", answers)
+
+
+def test_limit_date(limit):
+    """It is the present second, as with any other server."""
+    dates = set()
+    with socket.create_connection(("127.0.0.1", limit)) as conn:
+        while len(dates) < 2:  # until the next second
+            before = int(time.time())
+            conn.sendall(b"GET /small HTTP/1.1\r\nHost: x\r\n\r\n")
+            answer = b""
+            while not answer.endswith(b"\r\n\r\n" + BODY[:13]):
+                answer += read(conn, 1)
+            date = re.search(rb"\nDate: (.*)\r\n", answer)[1].decode()
+            assert before - 1 <= email.utils.parsedate_to_datetime(date).timestamp() <= time.time()
+            dates.add(date)
 
 
 def test_limit_of_a_service(tmp_path):

@@ -73,6 +73,15 @@ int mk__addr_parse(struct mk_str text, struct mk__addr *ret, const char **ret_er
     return 0;
 }
 
+bool mk__addr_is_local(const struct mk__addr *addr)
+{
+    if (addr->any)
+        return false;
+    if (addr->sa.sa_family == AF_INET)
+        return ntohl(addr->in.sin_addr.s_addr) >> 24 == 127;
+    return addr->sa.sa_family != AF_INET6 || IN6_IS_ADDR_LOOPBACK(&addr->in6.sin6_addr);
+}
+
 uint16_t mk__addr_port(const struct mk__addr *addr)
 {
     switch (addr->sa.sa_family) {

@@ -42,6 +42,9 @@ bool mk__addr_equal(const struct mk__addr *a, const struct mk__addr *b);
 /* Returns whether only one of them can be bound. Port 0 does not conflict. */
 bool mk__addr_conflicts(const struct mk__addr *a, const struct mk__addr *b);
 
+/* Returns whether only this machine can reach the address: a Unix socket, or one of the loopback interface. */
+bool mk__addr_is_local(const struct mk__addr *addr);
+
 /* Returns or sets the port; a Unix socket has port 0 and cannot be given another one. */
 uint16_t mk__addr_port(const struct mk__addr *addr);
 void mk__addr_set_port(struct mk__addr *addr, uint16_t port);

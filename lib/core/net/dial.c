@@ -74,6 +74,8 @@ static int prepare_socket(const struct mk_dial *d, int fd, const struct mk__addr
     if (addr->sa.sa_family == AF_UNIX)
         return 0;
     set_option(fd, IPPROTO_TCP, TCP_NODELAY);
+    if (mk__addr_is_local(addr)) /* nothing is lost there: the simplest way to control congestion costs the least */
+        setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
     if (d->options.fast_open)
         set_option(fd, IPPROTO_TCP, TCP_FASTOPEN_CONNECT); /* without support for it this is a usual connection */
     if (!d->options.local)

@@ -25,20 +25,11 @@ bool mk__bound_hosts_answers(const struct mk_host *host, const struct mk__listen
     return false;
 }
 
-static bool is_loopback(const struct mk__addr *addr)
-{
-    if (addr->any)
-        return false;
-    if (addr->sa.sa_family == AF_INET)
-        return ntohl(addr->in.sin_addr.s_addr) >> 24 == 127;
-    return addr->sa.sa_family != AF_INET6 || IN6_IS_ADDR_LOOPBACK(&addr->in6.sin6_addr);
-}
-
 bool mk_host_is_public(const struct mk_host *host)
 {
     const struct mk__listen_confs *all = &host->generation->settings->listen;
     for (uint32_t i = 0; i < all->n; i++)
-        if (!is_loopback(&all->items[i].addr) && mk__bound_hosts_answers(host, &all->items[i]))
+        if (!mk__addr_is_local(&all->items[i].addr) && mk__bound_hosts_answers(host, &all->items[i]))
             return true;
     return false;
 }

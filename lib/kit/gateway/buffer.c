@@ -49,16 +49,17 @@ void mk__gw_buffer_init(struct mk__gw_buffer *b, struct mk_request *req, mk__gw_
     mk_timer_init(&b->timer, on_timer);
 }
 
+/* Tells whether a media type, which parameters may follow, is `wanted`. */
+static bool is_type(struct mk_str type, struct mk_str wanted)
+{
+    if (type.len < wanted.len || !mk_str_ieq(mk_str(type.p, wanted.len), wanted))
+        return false;
+    return type.len == wanted.len || strchr("; \t", type.p[wanted.len]);
+}
+
 bool mk__gw_buffer_is_live_type(struct mk_str type)
 {
-    static const struct mk_str live[] = {MK_STR_INIT("text/event-stream"), MK_STR_INIT("multipart/x-mixed-replace")};
-    size_t n = 0;
-    while (n < type.len && type.p[n] != ';' && type.p[n] != ' ' && type.p[n] != '\t')
-        n++;
-    for (size_t i = 0; i < MK_COUNT_OF(live); i++)
-        if (mk_str_ieq(mk_str(type.p, n), live[i]))
-            return true;
-    return false;
+    return is_type(type, MK_STR("text/event-stream")) || is_type(type, MK_STR("multipart/x-mixed-replace"));
 }
 
 /* Also those of which the backend says so, as it does to nginx. */

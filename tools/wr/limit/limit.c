@@ -55,8 +55,9 @@ struct file {
     int fd;
     struct head {
         char *bytes; /* in memory, the body follows */
-        size_t len, all;
-    } heads[2]; /* for keep-alive, and with Connection: close */
+        size_t len, all, date_at;
+        time_t date; /* of its Date field */
+    } heads[2];      /* for keep-alive, and with Connection: close */
 };
 
 /* A connection, at the index of its descriptor. */
@@ -100,11 +101,9 @@ static int open_file(const struct file *f)
     return f->name_len < 2 ? -1 : (int)syscall(SYS_openat2, root, f->name + 1, &how, sizeof(how));
 }
 
-/* Writes the fields before Content-Length: as many as those of a web service, or of a file that can be validated. The
- * date is that of the start. */
-static void format_fields(char *ret, size_t size)
+/* Writes the fields before Content-Length: as many as those of a web service, or of a file that can be validated. */
+static void format_fields(char *ret, size_t size, time_t now)
 {
-    time_t now = time(NULL);
     strftime(ret, size,
              mode->hello ? "Server: wr-limit/1.00\r\nDate: %a, %d %b %Y %H:%M:%S GMT\r\n"
                          : "Server: wr-limit/1.00\r\nDate: %a, %d %b %Y %H:%M:%S GMT\r\n"
@@ -116,14 +115,16 @@ static void format_fields(char *ret, size_t size)
 static void make_heads(struct file *f, const char *status)
 {
     char fields[256];
-    format_fields(fields, sizeof(fields));
+    time_t now = time(NULL);
+    format_fields(fields, sizeof(fields), now);
     for (int close = 0; close < 2; close++) {
         char text[384];
         int n = snprintf(text, sizeof(text), "HTTP/1.1 %s\r\n%sContent-Length: %zu\r\n%s\r\n", status, fields, f->size,
                          close ? "Connection: close\r\n" : "");
         size_t body = mode->memory ? f->size : 0, got = 0;
         struct head *head = &f->heads[close];
-        *head = (struct head){allocate((size_t)n + body), (size_t)n, (size_t)n + body};
+        *head = (struct head){allocate((size_t)n + body), (size_t)n, (size_t)n + body,
+                              (size_t)(strstr(text, "Date: ") - text) + 6, now};
         memcpy(head->bytes, text, head->len);
         if (mode->hello && body) {
             memcpy(head->bytes + head->len, HELLO_BODY, body);
@@ -132,6 +133,17 @@ static void make_heads(struct file *f, const char *status)
         for (ssize_t r = 1; got < body && r > 0; got += r > 0 ? (size_t)r : 0)
             r = pread(f->fd, head->bytes + head->len + got, body - got, (off_t)got);
     }
+}
+
+/* Sets the Date field of an answer to the present second: a proxy may compare it with its own clock. */
+static void update_date(struct head *head)
+{
+    char text[32];
+    time_t now = time(NULL);
+    if (now == head->date)
+        return;
+    head->date = now;
+    memcpy(head->bytes + head->date_at, text, strftime(text, sizeof(text), "%a, %d %b %Y %H:%M:%S GMT", gmtime(&now)));
 }
 
 /* Finds the size of what is answered to a path, and opens its file. */
@@ -153,7 +165,7 @@ static bool find_content(struct file *f)
     return true;
 }
 
-static const struct file *add_file(struct file **slot, const char *path, size_t len)
+static struct file *add_file(struct file **slot, const char *path, size_t len)
 {
     struct file f = {.name_len = len};
     if (len >= sizeof(f.name) || files_n > SLOTS / 2)
@@ -170,7 +182,7 @@ static const struct file *add_file(struct file **slot, const char *path, size_t 
     return *slot;
 }
 
-static const struct file *find_file(const char *path, size_t len)
+static struct file *find_file(const char *path, size_t len)
 {
     uint64_t hash = 14695981039346656037u;
     for (size_t i = 0; i < len; i++)
@@ -202,8 +214,9 @@ static bool find_request(const char *from, size_t len, size_t at, struct request
     size_t n = (size_t)(end - head);
     const char *path = memchr(head, ' ', n),
                *blank = path ? memchr(path + 1, ' ', n - (size_t)(path + 1 - head)) : NULL;
-    const struct file *f = blank ? find_file(path + 1, (size_t)(blank - path - 1)) : &missing;
+    struct file *f = blank ? find_file(path + 1, (size_t)(blank - path - 1)) : &missing;
     *ret = (struct request){f, &f->heads[memmem(head, n, "\nConnection: close", 18) != NULL], at + n + 4, 0};
+    update_date(&f->heads[ret->head - f->heads]);
     size_t body = mode->upload ? find_length(head, n) : 0, got = len - ret->end;
     ret->end += body < got ? body : got;
     ret->unread = body < got ? 0 : body - got;

@@ -123,6 +123,25 @@ TEST(ports)
     assert_int_equal(mk__addr_port(&addr), 0);
 }
 
+TEST(local_addresses)
+{
+    static const struct {
+        const char *text;
+        bool is_local;
+    } rows[] = {
+        {"127.0.0.1:80", true}, {"127.255.0.9:80", true}, {"[::1]:80", true},
+        {"unix:/run/x", true},  {"126.0.0.1:80", false},  {"128.0.0.1:80", false},
+        {"[::2]:80", false},    {"*:80", false},          {"0.0.0.0:80", false},
+        {"80", false},
+    };
+    for (size_t i = 0; i < MK_COUNT_OF(rows); i++) {
+        struct mk__addr addr;
+        const char *error;
+        assert_int_equal(mk__addr_parse(mk_str_c(rows[i].text), &addr, &error), 0);
+        assert_int_equal(mk__addr_is_local(&addr), rows[i].is_local);
+    }
+}
+
 TEST(plain_addresses)
 {
     static const struct {

@@ -21,6 +21,10 @@ TEST(tcp, open_test, close_test)
     assert_true(fcntl(fd, F_GETFL) & O_NONBLOCK);
     assert_int_equal(option_of(fd, IPPROTO_TCP, TCP_NODELAY), 1);
     assert_int_equal(option_of(fd, IPPROTO_TCP, TCP_FASTOPEN_CONNECT), 0);
+    char control[16];
+    socklen_t len = sizeof(control);
+    assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, control, &len), 0);
+    assert_string_equal(control, "reno"); /* on loopback addresses; each kernel has it */
     struct mk_event event = {.ready = ignore_event, .fd = fd};
     assert_int_equal(mk_event_add(&loop, &event, EPOLLIN), 0); /* it is not watched any more */
     mk_event_del(&loop, &event);
