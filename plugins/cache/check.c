@@ -239,6 +239,14 @@ static bool is_watched(const struct cache_lookup *l, const struct entry *e)
     return l->policy->mode == FILES_NOTIFY && notify_is_place(e->place) && !e->has_other_names;
 }
 
+/* With a long interval hits show that the folders of an entry are used, otherwise that is left to its revalidation. */
+static void touch_folders(const struct cache_lookup *l, const struct entry *e)
+{
+    uint32_t place = atomic_load_explicit(&e->place, memory_order_relaxed);
+    if (l->policy->mode == FILES_NOTIFY && l->policy->interval_ms >= NOTIFY_SWEEP_MS / 2 && notify_is_place(place))
+        notify_touch(&l->cache->notify, place);
+}
+
 /* A file that is sent from its descriptor may have been written in place since then. */
 static enum check_result check_descriptor(struct cache_lookup *l, struct mk_item *item)
 {
@@ -263,9 +271,12 @@ enum check_result check_entry(struct cache_lookup *l, struct mk_item *item)
 {
     bool is_descriptor = item->kind == ENTRY_DESCRIPTOR;
     enum check_result r = CHECK_VALID;
-    if (is_due(l, item))
+    bool is_due_now = is_due(l, item);
+    if (is_due_now)
         r = check_name(l, item);
-    else if (is_descriptor && l->policy->mode != FILES_IMMUTABLE && !is_watched(l, entry_of(item)))
+    else
+        touch_folders(l, entry_of(item));
+    if (!is_due_now && is_descriptor && l->policy->mode != FILES_IMMUTABLE && !is_watched(l, entry_of(item)))
         r = check_descriptor(l, item);
     if (r == CHECK_VALID && is_descriptor)
         touch_descriptor(l, entry_of(item));

@@ -28,7 +28,8 @@ enum {
     SUBFOLDER_MASK = IN_ATTRIB | IN_MOVED_FROM | IN_MOVED_TO,
     BUFFER_BYTES = 4096,
     RETRY_MS = 10 * 1000,
-    SWEEP_MS = 60 * 1000,
+    SWEEP_PART_MS = 1000,
+    SWEEP_PART = 512, /* folders, with a system call for each that is removed: requests may wait for the lock */
 };
 
 static_assert(BUFFER_BYTES >= sizeof(struct inotify_event) + NAME_MAX + 1, "an event fits");
@@ -246,24 +247,36 @@ static void tell_failure(struct notify *n, int err)
            err == -ENOSPC ? "; fs.inotify.max_user_watches of sysctl(8) may be raised" : "");
 }
 
-int notify_add(struct notify *n, int folder_fd, uint64_t now_ms)
+/* The folder may be another one already, or may have been moved above itself: the first that is used ends the way. */
+static void touch_folders(struct notify *n, unsigned folder)
 {
-    pthread_mutex_lock(&n->lock);
-    int folder = add_watch(n, folder_fd, now_ms);
-    if (folder >= 0)
-        notify_folder_at(n, (unsigned)folder)->used = true;
-    else if (folder != -EACCES && folder != -ENOTDIR)
-        tell_failure(n, folder);
-    pthread_mutex_unlock(&n->lock);
-    return folder;
+    while (folder) {
+        struct notify_folder *f = notify_folder_at(n, folder);
+        if (f->used)
+            return;
+        f->used = true;
+        folder = f->above;
+    }
 }
 
 void notify_touch(struct notify *n, uint32_t place)
 {
-    unsigned folder = (unsigned)notify_folder_of(place);
-    struct notify_folder *f = notify_folder_at(n, folder);
-    if (!f->used)
-        f->used = true;
+    touch_folders(n, (unsigned)notify_folder_of(place));
+}
+
+int notify_add(struct notify *n, int folder_fd, int above, uint64_t now_ms)
+{
+    assert(above >= 0 && above <= NOTIFY_FOLDERS_MAX);
+    pthread_mutex_lock(&n->lock);
+    int folder = add_watch(n, folder_fd, now_ms);
+    if (folder >= 0) {
+        notify_folder_at(n, (unsigned)folder)->above = (uint16_t)above;
+        touch_folders(n, (unsigned)folder);
+    } else if (folder != -EACCES && folder != -ENOTDIR) {
+        tell_failure(n, folder);
+    }
+    pthread_mutex_unlock(&n->lock);
+    return folder;
 }
 
 /*
@@ -277,20 +290,31 @@ static void end_watch(struct notify *n, unsigned folder)
     free_folder(n, folder);
 }
 
-bool notify_sweep(struct notify *n, uint64_t now_ms)
+/* Looks at some more folders; at the end waits for the next sweep. */
+static void sweep_part(struct notify *n, uint64_t now_ms)
 {
-    if (!n->folders)
-        return false;
-    pthread_mutex_lock(&n->lock);
-    bool is_due = now_ms >= n->swept_ms + SWEEP_MS;
-    for (unsigned folder = 1; is_due && folder <= n->n; folder++) {
+    unsigned end = n->n - n->sweep_at < SWEEP_PART ? n->n : n->sweep_at + SWEEP_PART;
+    if (n->sweep_at == 0)
+        n->sweep_began_ms = now_ms;
+    for (unsigned folder = n->sweep_at + 1u; folder <= end; folder++) {
         struct notify_folder *f = notify_folder_at(n, folder);
         if (f->wd >= 0 && !f->used)
             end_watch(n, folder);
         f->used = false;
     }
-    if (is_due)
-        n->swept_ms = now_ms;
+    bool is_last = end == n->n;
+    uint64_t next_ms = is_last ? n->sweep_began_ms + NOTIFY_SWEEP_MS : 0;
+    n->sweep_at = is_last ? 0 : (uint16_t)end;
+    n->sweep_ms = next_ms > now_ms + SWEEP_PART_MS ? next_ms : now_ms + SWEEP_PART_MS;
+}
+
+bool notify_sweep(struct notify *n, uint64_t now_ms)
+{
+    if (!n->folders)
+        return false;
+    pthread_mutex_lock(&n->lock);
+    if (now_ms >= n->sweep_ms)
+        sweep_part(n, now_ms);
     pthread_mutex_unlock(&n->lock);
     return true;
 }

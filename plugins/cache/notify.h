@@ -28,6 +28,7 @@ enum {
     NOTIFY_BLOCKS = 10,
     NOTIFY_FOLDERS_MAX = (NOTIFY_BLOCK << NOTIFY_BLOCKS) - NOTIFY_BLOCK - 1,
     NOTIFY_SLOTS = 1024, /* of the table of folders by watch */
+    NOTIFY_SWEEP_MS = 60 * 1000,
 };
 
 /* Places: of a name that was not looked for yet, and of one that the kernel does not watch. */
@@ -35,9 +36,10 @@ enum { NOTIFY_UNKNOWN = 0, NOTIFY_NONE = 1 };
 
 struct notify_folder {
     _Atomic uint32_t changes[NOTIFY_COUNTERS]; /* the number of the last one; 0: none */
-    int wd;            /* of its watch; -1: the folder is free. This and the next under the lock */
-    uint16_t next;     /* with the same slot, or free */
-    _Atomic bool used; /* since the last notify_sweep() */
+    int wd;                 /* of its watch; -1: the folder is free. This and the next under the lock */
+    uint16_t next;          /* with the same slot, or free */
+    _Atomic uint16_t above; /* the folder from which it was reached; 0: none */
+    _Atomic bool used;      /* since notify_sweep() has looked at it */
 };
 
 struct notify {
@@ -47,8 +49,10 @@ struct notify {
     _Atomic uint32_t all;       /* the number of the last change that counts for all places */
     _Atomic uint32_t folders;   /* that are watched */
     _Atomic uint64_t overflows; /* of the kernel's queue */
-    uint64_t swept_ms;          /* this and the rest under the lock */
-    uint64_t retry_ms;          /* inotify is not opened before */
+    uint64_t sweep_ms;          /* when the next part of a sweep is due. This and the rest under the lock */
+    uint64_t sweep_began_ms;
+    uint16_t sweep_at; /* the folder before the next part */
+    uint64_t retry_ms; /* inotify is not opened before */
     pthread_mutex_t lock;
     uint32_t changes; /* that were counted */
     bool told;        /* that there are no more watches */
@@ -67,17 +71,20 @@ void notify_release(struct notify *n);
 void notify_read(struct notify *n);
 
 /*
- * Watches the folder of a descriptor (O_PATH). One that is watched already keeps its number, also
- * if no other can be watched. `now_ms`: after a failure to open inotify that is not tried for ten seconds. Returns the
- * number of the folder, or -errno: -ENOSPC (the limit of the process or of the system), -EACCES and others. Changes
- * from then on are counted. Any thread.
+ * Watches the folder of a descriptor (O_PATH), which was reached from the watched folder `above` (0: from none). One
+ * that is watched already keeps its number, also if no other can be watched. `now_ms`: after a failure to open inotify
+ * that is not tried for ten seconds. Returns the number of the folder, or -errno: -ENOSPC (the limit of the process or
+ * of the system), -EACCES and others. Changes from then on are counted. Any thread.
  */
-int notify_add(struct notify *n, int folder_fd, uint64_t now_ms);
+int notify_add(struct notify *n, int folder_fd, int above, uint64_t now_ms);
 
-/* Removes the watches of folders that were not used for a minute or two. Returns whether there are any. Any thread. */
+/*
+ * Removes the watches of folders that were not used for a minute or two; of many folders in parts, one in a second.
+ * Returns whether there are any folders. Any thread.
+ */
 bool notify_sweep(struct notify *n, uint64_t now_ms);
 
-/* The folder of a place is used. Any thread. */
+/* The folder of a place is used, and so are those above it. Any thread. */
 void notify_touch(struct notify *n, uint32_t place);
 
 /* Returns the place of a name in a folder. */

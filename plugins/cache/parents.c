@@ -107,7 +107,8 @@ static int watch_folder(struct walk *w, const char *path)
     int fd = name->root->open(name->context, path, MK_FILE_OPEN_CACHED | MK_FILE_OPEN_PATH | MK_FILE_OPEN_NO_LINKS);
     if (fd < 0)
         return fd;
-    int watched = is_on_device(fd, name->device) ? notify_add(&w->l->cache->notify, fd, w->l->now_ms) : -EXDEV;
+    int watched =
+        is_on_device(fd, name->device) ? notify_add(&w->l->cache->notify, fd, w->watched, w->l->now_ms) : -EXDEV;
     if (watched < 0) {
         close(fd);
         return watched;

@@ -60,13 +60,18 @@ static int tear_down(void **state)
     return mk_test_folder_remove(state);
 }
 
-static int add_at(const char *name, uint64_t now_ms)
+static int add_below(int above, const char *name, uint64_t now_ms)
 {
     int fd = open(mk_test_path(name), O_PATH | O_DIRECTORY | O_CLOEXEC);
     assert_true(fd >= 0);
-    int folder = notify_add(&n, fd, now_ms);
+    int folder = notify_add(&n, fd, above, now_ms);
     close(fd);
     return folder;
+}
+
+static int add_at(const char *name, uint64_t now_ms)
+{
+    return add_below(0, name, now_ms);
 }
 
 static int add(const char *name)
@@ -277,6 +282,61 @@ TEST(unused_folders, set_up, tear_down)
     notify_read(&n);
     assert_true(add("d") > 0);
     assert_int_equal(n.folders, 1);
+}
+
+TEST(folders_above_one_that_is_used, set_up, tear_down)
+{
+    mk_test_mkdir("d");
+    mk_test_mkdir("d/sub");
+    mk_test_mkdir("d/sub/e");
+    int d = add("d"), sub = add_below(d, "d/sub", 1000);
+    uint32_t place = notify_place(add_below(sub, "d/sub/e", 1000), MK_STR("x"));
+    uint32_t all = notify_all(&n);
+    for (uint64_t minute = 1; minute < 5; minute++) {
+        assert_true(notify_sweep(&n, minute * 60 * 1000));
+        assert_int_equal(n.folders, 3);
+        notify_touch(&n, place);
+    }
+    assert_int_equal(notify_all(&n), all);
+    assert_true(notify_sweep(&n, 300 * 1000));
+    assert_true(notify_sweep(&n, 360 * 1000));
+    assert_int_equal(n.folders, 0);
+}
+
+/* Numbers of folders are used again: the way to the first may be a circle then. */
+TEST(a_circle_of_folders, set_up, tear_down)
+{
+    mk_test_mkdir("d");
+    mk_test_mkdir("e");
+    int d = add("d"), e = add_below(d, "e", 1000);
+    add_below(e, "d", 1000);
+    notify_sweep(&n, 60 * 1000);
+    notify_touch(&n, notify_place(d, MK_STR("x")));
+    notify_sweep(&n, 120 * 1000);
+    assert_int_equal(n.folders, 2);
+}
+
+/* Other threads wait for the lock, so that a sweep has parts. */
+TEST(many_unused_folders, set_up, tear_down)
+{
+    enum { FOLDERS = 1200, PARTS = 3 };
+    char name[16];
+    for (int i = 0; i < FOLDERS; i++) {
+        snprintf(name, sizeof(name), "d%d", i);
+        mk_test_mkdir(name);
+        assert_true(add(name) > 0);
+    }
+    for (uint64_t at_s = 60; at_s < 60 + PARTS; at_s++)
+        notify_sweep(&n, at_s * 1000);
+    assert_int_equal(n.folders, FOLDERS);
+    for (uint64_t at_s = 120, most = FOLDERS; at_s < 120 + PARTS; at_s++) {
+        notify_sweep(&n, at_s * 1000);
+        assert_true(n.folders < most && most - n.folders <= 512);
+        most = n.folders;
+        notify_sweep(&n, at_s * 1000 + 999);
+        assert_int_equal(n.folders, most);
+    }
+    assert_int_equal(n.folders, 0);
 }
 
 /* The report that a watch has ended is lost with the others of an overflow. */
