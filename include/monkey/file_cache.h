@@ -45,7 +45,19 @@ struct mk_file_root {
      * revalidated again, since another folder may have got the same numbers. Changes with the version.
      */
     uint64_t (*opened_ms)(void *context);
+    /* The path of the folder, as it is configured; ends with a NUL. NULL: the next two are not used. */
+    const char *path;
+    /*
+     * Looks whether the path still leads to the folder, without waiting for a disk. Returns 0, or -EAGAIN: it may not,
+     * and open() of the cache returns that; the plugin that serves files opens what the path leads to before it opens
+     * the name on a disk thread.
+     */
+    int (*confirm)(void *context);
+    /* For the cache, which changes them atomically; 0 at first. They last as long as the folder. */
+    uint64_t *notes; /* MK_FILE_ROOT_NOTES of them */
 };
+
+enum { MK_FILE_ROOT_NOTES = 2 };
 
 /* A name below a root, and all that decides what a client gets for it. */
 struct mk_file_name {

@@ -13,6 +13,7 @@
 #include "commands.h"
 #include "load.h"
 #include "parents.h"
+#include "root_name.h"
 #include "stats.h"
 #include "sweep.h"
 #include "warm.h"
@@ -94,14 +95,21 @@ static void count_hit(struct cache_worker *w, const struct cache_lookup *l, stru
         atomic_store_explicit(&e->hits, hits + more, memory_order_relaxed);
 }
 
-/* What has been read from a connection since changes were read the last time may be newer than they are. */
-static inline void read_changes(struct cache_worker *w, const struct mk_request *req)
+/*
+ * What has been read from a connection since changes were read the last time may be newer than they are. Returns false
+ * if another folder may be the root now.
+ */
+static inline bool read_changes(struct cache_worker *w, const struct cache_lookup *l)
 {
-    uint64_t arrival = mk_request_arrival(req);
-    if (w->notified == arrival)
-        return;
+    uint64_t arrival = mk_request_arrival(l->req);
+    bool is_new = w->notified != arrival;
+    if (!is_new && w->confirmed == l->name->root)
+        return true;
+    if (is_new)
+        notify_read(&w->cache->notify);
     w->notified = arrival;
-    notify_read(&w->cache->notify);
+    w->confirmed = root_name_is_confirmed(l) ? l->name->root : NULL;
+    return w->confirmed;
 }
 
 static struct mk_named_file open_name(struct mk_request *req, const struct mk_file_name *name)
@@ -117,8 +125,8 @@ static struct mk_named_file open_name(struct mk_request *req, const struct mk_fi
     l.policy = find_policy(w, req);
     l.now_ms = mk_loop_now_ms(w->loop);
     l.turn = mk_loop_turns(w->loop);
-    if (l.policy->mode == FILES_NOTIFY)
-        read_changes(w, req);
+    if (l.policy->mode == FILES_NOTIFY && !read_changes(w, &l))
+        return entry_make_missing(EAGAIN);
     bool keep = l.policy->mode != FILES_OFF && entry_make_key(&l.key, w->cache->store, name, mk_request_mime_id(req));
     struct mk_item *item = keep ? mk_store_find(w->cache->store, l.key.hash, &l.key.bytes, l.key.len) : NULL;
     enum check_result r = item ? check_entry(&l, item) : CHECK_CHANGED;

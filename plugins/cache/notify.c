@@ -21,8 +21,9 @@
 #include <unistd.h>
 
 enum {
-    MASK = IN_ATTRIB | IN_CREATE | IN_DELETE | IN_DELETE_SELF | IN_MODIFY | IN_MOVED_FROM | IN_MOVED_TO | IN_MOVE_SELF |
-           IN_EXCL_UNLINK | IN_ONLYDIR,
+    NAMES_MASK =
+        IN_CREATE | IN_DELETE | IN_DELETE_SELF | IN_MOVED_FROM | IN_MOVED_TO | IN_MOVE_SELF | IN_ONLYDIR | IN_MASK_ADD,
+    MASK = NAMES_MASK | IN_ATTRIB | IN_MODIFY | IN_EXCL_UNLINK,
     /* Events after which other names may lead to other files: of the folder itself, and of folders in it. */
     SELF_MASK = IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT | IN_IGNORED,
     SUBFOLDER_MASK = IN_ATTRIB | IN_MOVED_FROM | IN_MOVED_TO,
@@ -220,14 +221,14 @@ static int add_folder(struct notify *n, int wd)
     return (int)folder;
 }
 
-static int add_watch(struct notify *n, int folder_fd, uint64_t now_ms)
+static int add_watch(struct notify *n, int folder_fd, uint32_t mask, uint64_t now_ms)
 {
     char path[32];
     int err = prepare(n, now_ms);
     if (err < 0)
         return err;
     snprintf(path, sizeof(path), "/proc/self/fd/%d", folder_fd);
-    int wd = inotify_add_watch(n->fd, path, MASK);
+    int wd = inotify_add_watch(n->fd, path, mask);
     if (wd < 0)
         return -errno;
     unsigned folder = find_folder(n, wd);
@@ -264,19 +265,30 @@ void notify_touch(struct notify *n, uint32_t place)
     touch_folders(n, (unsigned)notify_folder_of(place));
 }
 
-int notify_add(struct notify *n, int folder_fd, int above, uint64_t now_ms)
+static int add_folder_of(struct notify *n, int folder_fd, uint32_t mask, int above, uint64_t now_ms)
 {
     assert(above >= 0 && above <= NOTIFY_FOLDERS_MAX);
     pthread_mutex_lock(&n->lock);
-    int folder = add_watch(n, folder_fd, now_ms);
+    int folder = add_watch(n, folder_fd, mask, now_ms);
     if (folder >= 0) {
-        notify_folder_at(n, (unsigned)folder)->above = (uint16_t)above;
+        if (above)
+            notify_folder_at(n, (unsigned)folder)->above = (uint16_t)above;
         touch_folders(n, (unsigned)folder);
     } else if (folder != -EACCES && folder != -ENOTDIR) {
         tell_failure(n, folder);
     }
     pthread_mutex_unlock(&n->lock);
     return folder;
+}
+
+int notify_add(struct notify *n, int folder_fd, int above, uint64_t now_ms)
+{
+    return add_folder_of(n, folder_fd, MASK, above, now_ms);
+}
+
+int notify_add_names(struct notify *n, int folder_fd, uint64_t now_ms)
+{
+    return add_folder_of(n, folder_fd, NAMES_MASK, 0, now_ms);
 }
 
 /*

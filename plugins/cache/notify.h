@@ -71,12 +71,14 @@ void notify_release(struct notify *n);
 void notify_read(struct notify *n);
 
 /*
- * Watches the folder of a descriptor (O_PATH), which was reached from the watched folder `above` (0: from none). One
- * that is watched already keeps its number, also if no other can be watched. `now_ms`: after a failure to open inotify
- * that is not tried for ten seconds. Returns the number of the folder, or -errno: -ENOSPC (the limit of the process or
- * of the system), -EACCES and others. Changes from then on are counted. Any thread.
+ * Watches the folder of a descriptor (O_PATH), which was reached from the watched folder `above` (0: from none), or
+ * only which names it has. One that is watched already keeps its number, also if no other can be watched, and what of
+ * it is watched. `now_ms`: after a failure to open inotify that is not tried for ten seconds. Returns the number of the
+ * folder, or -errno: -ENOSPC (the limit of the process or of the system), -EACCES and others. Changes from then on are
+ * counted. Any thread.
  */
 int notify_add(struct notify *n, int folder_fd, int above, uint64_t now_ms);
+int notify_add_names(struct notify *n, int folder_fd, uint64_t now_ms);
 
 /*
  * Removes the watches of folders that were not used for a minute or two; of many folders in parts, one in a second.

@@ -3,7 +3,7 @@
  * What the files of the plugin share: the cache of the process, and its state in a worker. Each file uses those to its
  * left only:
  *
- *     directives, entry ◄─ notify, counters ◄─ parents ◄─ sweep ◄─ load ◄─ check ◄────────────  cache
+ *     directives, entry ◄─ notify, counters ◄─ parents, root_name ◄─ sweep ◄─ load ◄─ check ◄────────────  cache
  *     path_list ◄─ places ◄─ scan ◄─────────────── load ◄─ preload ◄─ warm ◄────────────────── cache
  *                  folder_walk ◄──────────────────────────  preload, scan ◄─ call ◄─ api, commands
  *     answer, stats, access ◄─ api ◄─ cache
@@ -48,11 +48,12 @@ struct cache_worker {
     bool has_limits;                 /* the limits of its generation were set, or later ones are in force */
     const struct mk_item *last_item; /* EachCycle: was revalidated at `last_turn` */
     uint64_t last_turn;
-    uint64_t notified;               /* Notify: changes were read at this arrival of requests */
-    struct parents *parents;         /* NULL: none yet */
-    uint64_t sample;                 /* which hits of hot entries are counted */
-    struct mk_event_streams streams; /* of figures */
-    struct mk_log_limit_row denied;  /* clients that were not shown the page */
+    uint64_t notified;                    /* Notify: changes were read at this arrival of requests, */
+    const struct mk_file_root *confirmed; /* and this root is that of its path; or NULL */
+    struct parents *parents;              /* NULL: none yet */
+    uint64_t sample;                      /* which hits of hot entries are counted */
+    struct mk_event_streams streams;      /* of figures */
+    struct mk_log_limit_row denied;       /* clients that were not shown the page */
 };
 
 /* A name that is looked up for a request, or loaded on a disk thread. */

@@ -107,6 +107,8 @@ static void run_lookup(struct mk_job *job)
     assert(l->at.path.p == l->storage); /* a copy: the request may end meanwhile */
     if (l->root_check_ms)
         mk__static_root_check(l->at.site, l->root_check_ms);
+    else if (!MK_SMALL && l->at.site->root_fd >= 0 && mk__static_root_has_changed(l->at.site))
+        mk__static_root_update(l->at.site); /* the cache may be waiting for that */
     if (!MK_SMALL && userdir_is_matched(&l->at))
         l->found = mk__static_userdir_find(&l->at, &(struct find_mode){.accept = &l->accept});
     else

@@ -130,6 +130,20 @@ static int probe_openat2(int root_fd)
     return fd == -ENOSYS || fd == -EPERM ? fd : 0;
 }
 
+/* Cached lookups end then, and those on disk threads begin with the root (disk_lookup.c). */
+static int confirm_root(void *context)
+{
+    return mk__static_root_has_changed(context) ? -EAGAIN : 0;
+}
+
+static void init_for_cache(struct static_site *site)
+{
+    mk__static_open_init_root(site);
+    site->root.path = site->configured_path.p;
+    site->root.confirm = confirm_root;
+    site->root.notes = site->root_notes;
+}
+
 int mk__static_root_open(struct static_site *site, struct mk_str configured_path)
 {
     assert(configured_path.len > 0 && configured_path.p[configured_path.len] == '\0');
@@ -144,9 +158,9 @@ int mk__static_root_open(struct static_site *site, struct mk_str configured_path
     }
     pthread_mutex_init(&site->lock, NULL);
     site->root_fd = snapshot.fd;
-    if (!MK_SMALL)
-        mk__static_open_init_root(site);
     site->configured_path = configured_path;
+    if (!MK_SMALL)
+        init_for_cache(site);
     site->next_check_ms = mk_time_monotonic_ms() + ROOT_CHECK_MS;
     adopt_snapshot(site, &snapshot);
     return 0;
@@ -160,8 +174,7 @@ void mk__static_root_close(struct static_site *site)
     pthread_mutex_destroy(&site->lock);
 }
 
-/* Returns true, too, if the kernel cannot tell without waiting. While the path does not exist, the root stays. */
-static bool has_root_changed(const struct static_site *site)
+bool mk__static_root_has_changed(const struct static_site *site)
 {
     struct open_how how = {.flags = ROOT_FLAGS, .resolve = RESOLVE_CACHED};
     struct stat st;
@@ -179,7 +192,7 @@ bool mk__static_root_begin_check(struct static_site *site, uint64_t now)
     uint64_t due = site->next_check_ms;
     if (now < due || !atomic_compare_exchange_strong(&site->next_check_ms, &due, ROOT_CHECKING))
         return false;
-    if (has_root_changed(site))
+    if (mk__static_root_has_changed(site))
         return true;
     mk__static_root_end_check(site, now);
     return false;
@@ -191,35 +204,60 @@ void mk__static_root_end_check(struct static_site *site, uint64_t now)
     site->next_check_ms = now + ROOT_CHECK_MS;
 }
 
-static void swap_root(struct static_site *site, struct root_snapshot *snapshot)
+/* Swaps the root. Returns false if the descriptor cannot be replaced. Under the lock, as the next two. */
+static bool swap_root(struct static_site *site, struct root_snapshot *snapshot)
 {
-    pthread_mutex_lock(&site->lock);
     assert(site->swap_seq % 2 == 0);
     site->swap_seq++;
     bool swapped = dup3(snapshot->fd, site->root_fd, O_CLOEXEC) >= 0;
     if (swapped)
         adopt_snapshot(site, snapshot);
     site->swap_seq++;
-    pthread_mutex_unlock(&site->lock);
-    if (!swapped)
-        return;
+    return swapped;
+}
+
+static void log_swap(const struct static_site *site)
+{
     if (MK_SMALL)
-        mk_log_info("static: %s was replaced and is now the folder %s", site->configured_path.p, snapshot->path);
+        mk_log_info("static: %s was replaced and is now the folder %s", site->configured_path.p, site->path.p);
     else
         mk_host_log(site->owner, MK_LOG_INFO, "static: %s was replaced and is now the folder %s",
-                    site->configured_path.p, snapshot->path);
-    snapshot->path = NULL; /* the site owns it */
+                    site->configured_path.p, site->path.p);
+}
+
+/* Does so with a snapshot taken at `seq`. Returns -EAGAIN if another thread has swapped the root since then. */
+static int apply_snapshot(struct static_site *site, struct root_snapshot *snapshot, unsigned seq)
+{
+    bool is_other = !is_same_inode(&snapshot->st, site->device, site->inode) || snapshot->mount != site->mount;
+    if (site->swap_seq != seq)
+        return -EAGAIN;
+    if (is_other && swap_root(site, snapshot)) {
+        log_swap(site);
+        snapshot->path = NULL; /* the site owns it */
+    }
+    return 0;
+}
+
+void mk__static_root_update(struct static_site *site)
+{
+    struct root_snapshot snapshot;
+    int err = -EAGAIN;
+    for (int i = 0; i < TRIES_MAX && err == -EAGAIN; i++) {
+        unsigned seq = site->swap_seq;
+        err = take_snapshot(site->configured_path.p, &snapshot);
+        if (err < 0)
+            return;
+        pthread_mutex_lock(&site->lock);
+        err = apply_snapshot(site, &snapshot, seq);
+        pthread_mutex_unlock(&site->lock);
+        free_snapshot(&snapshot);
+    }
 }
 
 void mk__static_root_check(struct static_site *site, uint64_t now)
 {
     assert(site->next_check_ms == ROOT_CHECKING); /* no other thread checks the root */
-    struct root_snapshot snapshot;
-    if (take_snapshot(site->configured_path.p, &snapshot) == 0) {
-        if (!is_same_inode(&snapshot.st, site->device, site->inode) || snapshot.mount != site->mount)
-            swap_root(site, &snapshot);
-        free_snapshot(&snapshot);
-    }
+    mk__static_root_update(site);
     mk__static_root_end_check(site, now);
 }
 

@@ -78,7 +78,8 @@ struct static_site {
     _Atomic uint64_t device, inode; /* of the root's folder; consistent if `swap_seq` has not changed meanwhile */
     _Atomic uint64_t mount;         /* through which it was opened, likewise */
     _Atomic uint64_t opened_ms;     /* when this folder became the root */
-    struct mk_file_root root;       /* the root as the cache sees it */
+    struct mk_file_root root;       /* the root as the cache sees it, and what the cache notes about it */
+    uint64_t root_notes[MK_FILE_ROOT_NOTES];
 
     pthread_mutex_t lock;          /* guards `path`, and is held during a swap */
     struct mk_str path;            /* of the root, without links and without a last slash; ends with a NUL */

@@ -6,6 +6,7 @@ import mmap
 import os
 import shutil
 import signal
+import threading
 
 import pytest
 
@@ -44,7 +45,7 @@ def test_hits_make_no_calls_for_the_file(noticed):
         assert client.ask("/d/a.txt").body == b"a"
         assert len(client.ask("/d/large.bin").body) == 100_000
     assert server.count("revalidated") == before
-    await_true(lambda: server.level("watched_folders") == 2, 20, "the root and its folder")
+    await_true(lambda: server.level("watched_folders") == 3, 20, "the root, the one above and the one below")
 
 
 def test_a_change_concerns_few_others(noticed):
@@ -84,6 +85,72 @@ def test_folders_that_are_moved(noticed):
         (root / "a").rename(root / "other")
         (root / "old").rename(root / "a")
         assert client.ask("/a/b/c.txt").body == b"old"
+
+
+def replace_link(folder, letter):
+    (folder / "new").symlink_to(letter)
+    (folder / "new").rename(folder / "current")
+
+
+def move_folders(folder, letter):
+    """The former root gets its own name again, by which the test finds it."""
+    current = folder / "current"
+    current.rename(folder / current.joinpath("name.txt").read_text())
+    (folder / letter).rename(current)
+
+
+@pytest.mark.parametrize("swap", [replace_link, move_folders])
+def test_a_root_that_is_swapped(serve, tmp_path, swap):
+    """The next request sees it, whichever worker has it; what was kept of a root is not served for the other."""
+    for letter in "ab":
+        populate(tmp_path / letter, {"name.txt": letter.encode(), f"{letter}.txt": b"only here"})
+    if swap is move_folders:
+        (tmp_path / "a").rename(tmp_path / "current")
+    else:
+        replace_link(tmp_path, "a")
+    await_settled(tmp_path)
+    server = start_cached(serve, "Notify 1h", {"Workers": 4, "Scheduler": "fair"}, root=tmp_path / "current")
+    clients = [server.connect() for _ in range(8)]
+    for n in range(30):
+        letter, other = "ba"[n % 2], "ab"[n % 2]
+        swap(tmp_path, letter)
+        for client in clients:
+            assert client.ask("/name.txt").body == letter.encode()
+        for client in clients:
+            assert client.ask(f"/{letter}.txt").body == b"only here"
+            assert client.ask(f"/{other}.txt").status == 404
+    server.wait_log("was replaced and is now the folder", 30)
+
+
+def test_swaps_amid_requests(serve, tmp_path):
+    """Each answer is of a root that was there since its request was sent, while others swap it."""
+    for n in range(10):
+        populate(tmp_path / f"r{n}", {"n.txt": b"%d" % n})
+    (tmp_path / "current").symlink_to("r0")
+    await_settled(tmp_path)
+    server = start_cached(serve, "Notify 1h", {"Workers": 4, "Scheduler": "fair"}, root=tmp_path / "current")
+    done, swaps, wrong = threading.Event(), [0], []
+
+    def ask():
+        with server.connect() as client:
+            while not done.is_set():
+                before = swaps[0]
+                seen = int(client.ask("/n.txt").body)
+                later = swaps[0] + 1  # one may be under way
+                if seen not in {n % 10 for n in range(before, later + 1)}:
+                    wrong.append((before, seen, later))
+
+    threads = [threading.Thread(target=ask) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for n in range(1, 400):
+        (tmp_path / "new").symlink_to(f"r{n % 10}")
+        (tmp_path / "new").rename(tmp_path / "current")
+        swaps[0] = n
+    done.set()
+    for thread in threads:
+        thread.join(60)
+    assert not wrong
 
 
 # ── what the kernel does not report is left to the interval ──
