@@ -23,7 +23,7 @@ from .server import Server, section, write_config
 from .cache_history import Window, check
 
 NOBODY = 65534
-ROOT_SECONDS = 1.0  # the path of a root is looked at once in this time
+ROOT_SECONDS = 1.0  # the path of a root is looked at once in this time, unless its name is watched
 SLACK_SECONDS = 0.25  # beside what the scheduler was seen to take
 FEW, MANY = 6_000, 100_000
 
@@ -166,7 +166,8 @@ class Environment:
         until = time.monotonic()
         since = valid_since if age is None else asked - (age + slack if age else 0)
         torn = valid_since if age is None else asked
-        return Window(asked, since, asked - ROOT_SECONDS - slack - (age or 0), torn, until)
+        root_age = 0 if self.mode.startswith("Notify") and self.disk.kind != "overlay" else ROOT_SECONDS + slack
+        return Window(asked, since, asked - root_age - (age or 0), torn, until)
 
 
 # ── readers ──

@@ -467,7 +467,7 @@ class Roots(Writer):
             os.rename(new, self.folder / "current")
 
 
-HOT, WARM, SLOW = (0.001, 0.02), (0.8, 3.0), (2.0, 4.0)
+HOT, WARM, ROOTS = (0.001, 0.02), (0.8, 3.0), (0.2, 3.0)
 
 WRITERS = [  # (class, room, pause)
     (Replaced, SMALL, HOT),
@@ -491,7 +491,7 @@ WRITERS = [  # (class, room, pause)
     (Variants, SMALL, WARM),
     (Variants, LARGE, WARM),
     (Fallbacks, SMALL, WARM),
-    (Roots, SMALL, SLOW),
+    (Roots, SMALL, ROOTS),
 ]
 
 
