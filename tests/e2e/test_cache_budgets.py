@@ -7,7 +7,7 @@ import pytest
 
 from harness import build
 from harness.caching import ask_many, await_kept, await_settled, needs_cache, start_cached
-from harness.content import HELLO, pattern
+from harness.content import HELLO, pattern, populate
 from harness.server import await_true
 from test_budgets import Trace, count_calls_of_turns
 
@@ -17,6 +17,7 @@ THREE = {"epoll_wait": 1, "recvfrom": 1, "sendmsg": 1}
 SMALL, MEDIUM = pattern(4600, 31), pattern(100_000, 32)
 MODES = ["Revalidate 1h", "Immutable"]
 IDLE_KB, MANY, SHARE_MAX = 32, 10_000, 1.15
+ENTRY_BYTES_MAX, WATCHES_MAX = 560, 16_367
 
 
 @pytest.fixture
@@ -124,6 +125,36 @@ def test_memory_of_ten_thousand_files(serve, workers):
     taken = (private_kb(server) - before) * 1024
     print(f"{taken / (MANY * len(SMALL)):.3f} of the bodies")
     assert taken <= MANY * len(SMALL) * SHARE_MAX
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_memory_of_many_watched_folders(serve):
+    """100,000 small files in 10,000 folders, which are watched, and more folders than can be."""
+    folders, each, body = 10_000, 10, pattern(100, 33)
+    files = {f"{n % 100}/{n}/{m}.txt": body for n in range(folders) for m in range(each)}
+    server = start_cached(serve, "Notify 1h", {"Workers": 2}, keys={"Memory": "256M"}, files=files)
+    await_settled(server.root)
+    ask_many(server, (f"/{n % 100}/{n}/0.txt" for n in range(10)), 200)
+    before = private_kb(server)
+    names = [f"/{name}" for name in files]
+    for at in range(0, len(names), 500):  # what was asked for is not remembered for ever
+        ask_many(server, names[at : at + 500] * 4, 200, 500, body=body)
+    await_true(lambda: server.level("entries", kind="body") >= len(files), 60, "all files in the cache")
+    await_true(lambda: server.level("watched_folders") >= folders + 102, 60, "all folders, and those above")
+    taken = (private_kb(server) - before) * 1024
+    print(f"{taken / len(files) - len(body):.0f} bytes for each entry, with its share of a watched folder")
+    assert taken / len(files) - len(body) <= ENTRY_BYTES_MAX
+    populate(server.root, {f"more/{n}/0.txt": body for n in range(WATCHES_MAX - folders)})
+    more = [f"/more/{n}/0.txt" for n in range(WATCHES_MAX - folders)]
+    await_settled(server.root / "more")
+    for at in range(0, len(more), 500):
+        ask_many(server, more[at : at + 500] * 4, 200, 500)
+    server.wait_log("folders are watched for changes, and no more can be")
+    assert server.level("watched_folders") <= WATCHES_MAX
+    (server.root / "99/9999/9.txt").write_bytes(b"new")
+    with server.connect() as client:
+        assert client.ask("/99/9999/9.txt").body == b"new"
 
 
 def test_memory_of_missing_names(serve):
