@@ -44,6 +44,7 @@ static struct {
     uint32_t version;
     uint64_t opened_ms;
     _Atomic unsigned opens, checks, jobs; /* for reading; as a path; by disk threads */
+    unsigned fails_at;                    /* the call with this number, from 1 on, finds no descriptor; 0: none */
 } disk;
 
 static uint64_t root_device = 1; /* of the folder of the test, once the cache is open */
@@ -79,6 +80,8 @@ static int open_below(void *context, const char *name, uint32_t flags)
         disk.opens++;
     if (disk.error)
         return -disk.error;
+    if (disk.fails_at && --disk.fails_at == 0)
+        return -EMFILE;
     int fd = openat(disk.fd, name, flags & MK_FILE_OPEN_PATH ? O_PATH | O_CLOEXEC : O_RDONLY | O_CLOEXEC);
     return fd < 0 ? -errno : fd;
 }

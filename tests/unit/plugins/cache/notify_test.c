@@ -28,8 +28,14 @@ static bool is_watched(const char *path)
     return watched_path[0] && stat(path, &st) == 0 && stat(watched_path, &watched) == 0 && st.st_ino == watched.st_ino;
 }
 
+unsigned mk_test_watch_fails_at; /* the call with this number, from 1 on; 0: none */
+
 int inotify_add_watch(int fd, const char *path, uint32_t mask)
 {
+    if (mk_test_watch_fails_at && --mk_test_watch_fails_at == 0) {
+        errno = ENOSPC;
+        return -1;
+    }
     if (add_error && !is_watched(path)) {
         errno = add_error;
         return -1;
