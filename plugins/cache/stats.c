@@ -23,6 +23,12 @@ static void write_sums(struct mk_buf *out)
         mk_json_number(out, sums[i].key, mk_counter_read(cache_counters[sums[i].count]));
 }
 
+static void write_notify(struct mk_buf *out, const struct notify *n)
+{
+    mk_json_number(out, "watched_folders", n->folders);
+    mk_json_number(out, "overflows", (int64_t)n->overflows);
+}
+
 static void write_kind(struct mk_buf *out, const struct mk_store_stats *stats)
 {
     mk_json_number(out, "entries", (int64_t)stats->items);
@@ -42,6 +48,7 @@ void stats_write(struct cache *cache, struct mk_buf *out)
     mk_json_number(out, "memory_bytes", (int64_t)mk_store_bytes(cache->store));
     mk_json_number(out, "memory_max_bytes", (int64_t)cache->bytes_max);
     mk_json_number(out, "descriptors_max", (int64_t)cache->descriptors_max);
+    write_notify(out, &cache->notify);
     mk_json_open(out, "kinds", '{');
     for (unsigned kind = 0; kind < ENTRY_KINDS; kind++) {
         struct mk_store_stats stats;
@@ -70,6 +77,7 @@ void stats_write_flat(struct cache *cache, struct mk_buf *out)
 {
     write_sums(out);
     mk_json_number(out, "memory_bytes", (int64_t)mk_store_bytes(cache->store));
+    write_notify(out, &cache->notify);
     for (unsigned kind = 0; kind < ENTRY_KINDS; kind++) {
         struct mk_store_stats stats;
         mk_store_get_stats(cache->store, kind, &stats);

@@ -42,8 +42,8 @@ def aged_roots(tmp_path_factory):
 
 @pytest.fixture
 def start(serve, aged_roots):
-    def make(rule=ADMIN, **rest):
-        return start_cached(serve, "Revalidate 1s", rules=[rule], root=next(aged_roots), **rest)
+    def make(rule=ADMIN, mode="Revalidate 1s", **rest):
+        return start_cached(serve, mode, rules=[rule], root=next(aged_roots), **rest)
 
     return make
 
@@ -71,6 +71,13 @@ def entries(client, **query):
     return get(client, f"/cache/entries?{urllib.parse.urlencode(query)}")["entries"]
 
 
+def test_folders_that_are_watched(start):
+    with start(mode="Notify 1s").connect() as client:
+        for _ in range(3):
+            client.ask("/dir/c.txt")
+        assert get(client, "/cache/stats")["watched_folders"] == 3  # the one above the root, the root, and dir
+
+
 def test_figures_and_entries(start):
     server = start()
     with server.connect() as client:
@@ -81,6 +88,7 @@ def test_figures_and_entries(start):
         stats = get(client, "/cache/stats")
         assert stats["hits"] == 3 and stats["kinds"]["body"]["entries"] == 1
         assert stats["kinds"]["descriptor"]["entries"] == 1 and 0 < stats["hit_ratio"] < 1
+        assert stats["watched_folders"] == stats["overflows"] == 0
         found = entries(client, sort="hits")
         assert [one["path"] for one in found][0] == "/a.txt" and found[0]["hits"] == 3
         assert (found[0]["kind"], found[0]["file_bytes"]) == ("body", 5)

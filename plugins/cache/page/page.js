@@ -80,6 +80,7 @@ function take(now) {
     show("rate", now.hits + now.misses, formatNumber(rate(s => s.hits + s.misses)));
     show("memory", now.memory_bytes, `${formatBytes(now.memory_bytes)} of ${formatBytes(now.memory_max_bytes)}`);
     show("evicted", countEvicted(now), formatNumber(rate(countEvicted)));
+    show("watched", now.watched_folders, formatNumber(now.watched_folders));
     fillTable("kinds", ["kind", "entries", "memory", "evicted"], Object.entries(now.kinds).map(([name, kind]) =>
         [name, formatNumber(kind.entries), formatBytes(kind.bytes), formatNumber(kind.evicted)]));
     drawChart();
