@@ -16,9 +16,11 @@ import tarfile
 import pytest
 
 from harness import build
+from harness.caching import await_settled
 from harness.certificates import Authority, Pair, TlsClient
 from harness.client import ProtocolError
 from harness.codings import decode
+from harness.content import populate
 from harness.protocol import Client
 from harness.backend import Backend, echo
 from harness.server import Server, await_true, free_port, is_refused, run
@@ -41,6 +43,7 @@ TREE = {
     "www/assets/logo.svg": b"<svg/>\n",
     "pages/closed.html": b"closed\n",
     "log/.keep": b"",
+    "hot.txt": b"/long.txt\nhttps://example.org/account/\n",
     "downloads/old.bak": b"old\n",
     "downloads/incoming/new.iso": b"new\n",
     "blocked.txt": b"# nobody now\n203.0.113.0/24\n",
@@ -84,6 +87,7 @@ COMMON_LOG, JSON_LOG = "One file for all hosts", "JSON, with request IDs"
 SEVERAL_LOGS = "Several logs for one host"
 FILES_FIRST, BACKEND_COSTS = "Files of an application, and the application", "What a backend has cost"
 APPLICATION_PORT, LOGIN_PORT = free_port(), free_port()
+CHANGES_SEEN, WARMED = "How soon changes are seen", "After a start"
 FIGURES, OWN_FIGURES = "Figures of a server", "Figures on a listener of their own"
 
 
@@ -153,7 +157,7 @@ def needs_modules(heading):
     modules = build.binary().parent.parent / "lib" / "monkey"
     text = "".join(SECTIONS[heading].values())
     needed = ["tls"] * ("[TLS]" in text) + ["auth"] * ("[AUTH]" in text) + ["mandril"] * ("[RULES]" in text)
-    needed += ["status"] * ("[STATUS]" in text) + ["proxy"] * ("[PROXY]" in text)
+    needed += ["cache"] * ("[CACHE]" in text) + ["status"] * ("[STATUS]" in text) + ["proxy"] * ("[PROXY]" in text)
     for name in re.findall("Load (compress|logger)", text) + needed:
         if not (modules / f"{name}.so").exists():
             pytest.skip(f"the preset {build.PRESET} does not build {name}")
@@ -170,6 +174,7 @@ def test_every_configuration_has_a_test():
     tried = {"One site", "Several hosts", "A single-page application", "Downloads", "An API for other origins"}
     tried |= {LOCAL, BOUND, COMPRESSED, REWRITTEN, COMMON_LOG, JSON_LOG, SEVERAL_LOGS, LISTED}
     tried |= {NETWORK_RULES, CLIENT_LIMITS, FOR_ALL_HOSTS, FIGURES, OWN_FIGURES, FILES_FIRST, BACKEND_COSTS}
+    tried |= {CHANGES_SEEN, WARMED}
     proxied = {"A site behind a proxy", BALANCED, FOR_ALL}
     assert set(SECTIONS) == tried | proxied | ENCRYPTED | LOGINS | {"A service", AS_ROOT}
 
@@ -533,6 +538,41 @@ def test_single_page_application(site):
     assert (answer["Content-Encoding"], answer.body) == ("br", b"br\n")
     assert "immutable" in answer["Cache-Control"] and "Accept-Encoding" in answer["Vary"]
     assert ask(server, "/assets/app.3f2a.js").body == b"let a = 1;\n"
+
+
+def get_figure(server, *keys):
+    value = json.loads(ask(server, "/cache/stats").body)
+    for key in keys:
+        value = value[key]
+    return value
+
+
+def test_changes_of_cached_files(site, tmp_path):
+    """A release that is replaced; files that never change are not looked at within it."""
+    needs_modules(CHANGES_SEEN)
+    server, app = site(CHANGES_SEEN), tmp_path / "srv/app"
+    populate(app / "2", {"index.html": b"second\n", "assets/app.3f2a.js": b"let a = 1;\n"})
+    await_settled(app)
+    with Client(server.addresses[0]) as client:
+        for _ in range(3):
+            assert client.ask("/").body == b"app\n"
+            assert client.ask("/assets/app.3f2a.js").body == b"let a = 1;\n"
+        (app / "1/index.html").write_bytes(b"edited\n")
+        assert client.ask("/").body == b"edited\n"
+        (app / "next").symlink_to("2")
+        (app / "next").rename(app / "current")
+        assert client.ask("/").body == b"second\n"
+
+
+def test_files_that_are_loaded_at_the_start(site, tmp_path):
+    needs_modules(WARMED)
+    await_settled(tmp_path / "srv")
+    server = site(WARMED)
+    assert get_figure(server, "misses") == 0 and get_figure(server, "kinds", "body", "entries") == 3
+    for path in ("/assets/logo.svg", "/long.txt", "/account/"):
+        assert ask(server, path).status == 200
+    assert get_figure(server, "kinds", "body", "entries") == 3
+    assert b"<title>" in ask(server, "/cache/").body
 
 
 def test_downloads(site):
