@@ -70,7 +70,7 @@ def test_calls_of_a_large_file(count_calls, files):
 
 
 def test_calls_of_many_small_files(serve, tmp_path):
-    """At random, as in a contest with 10,000 files."""
+    """At random, as in a comparison with 10,000 files."""
     names = {f"{n}.txt": pattern(1000 + n, n) for n in range(500)}
     server = start_cached(serve, "Revalidate 1h", files=names)
     client = server.connect()

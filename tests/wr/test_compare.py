@@ -306,16 +306,16 @@ def test_end_to_end_with_wrk(small):
     assert 0.5 < comparison.interval.ratio < 2
 
 
-def test_contest_names_exist():
-    contests = workloads.read_contests()
-    assert {name for contest in contests for name in contest["workloads"]} == set(data.list_names("workloads"))
-    for contest in contests:
-        found, choices = Plan(contest["workloads"], contest["servers"]).choose()
-        assert len(found) == len(contest["workloads"]) and all(choice.program for choice in choices)
+def test_names_of_defaults_exist():
+    defaults = workloads.read_defaults()
+    assert {name for each in defaults for name in each["workloads"]} == set(data.list_names("workloads"))
+    for each in defaults:
+        found, choices = Plan(each["workloads"], each["servers"]).choose()
+        assert len(found) == len(each["workloads"]) and all(choice.program for choice in choices)
 
 
-def test_workloads_have_the_servers_of_their_contest():
-    files, services, websockets, *_ = workloads.read_contests()
+def test_workloads_have_their_default_servers():
+    files, services, websockets, *_ = workloads.read_defaults()
     assert websockets["servers"][0] == "monkey" and "node-ws" in websockets["servers"]
     assert Plan.make((), ()).workloads == files["workloads"] and Plan.make((), ()).servers == files["servers"]
     plan = Plan.make(("S1",), ())

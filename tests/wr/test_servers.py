@@ -81,8 +81,8 @@ def test_files_are_valid(name):
 
 @pytest.mark.parametrize("name", data.list_names("workloads"))
 def test_workloads_are_valid(name):
-    assert WORKLOADS[name].name == name and name in workloads.read_contest([name])["workloads"]
-    assert sum(name in contest["workloads"] for contest in workloads.read_contests()) == 1
+    assert WORKLOADS[name].name == name and name in workloads.choose_defaults([name])["workloads"]
+    assert sum(name in each["workloads"] for each in workloads.read_defaults()) == 1
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from .machine import describe_machine
 from .measure import crowd_command, list_tools, measure
 from .results import ResultsWriter, from_fields, read_results, to_fields
 from .servers import parse_choice
-from .workloads import load_workload, read_contest
+from .workloads import choose_defaults, load_workload
 
 INTERRUPTED = 130
 CROWD = "W4"  # the workload, with more clients
@@ -158,7 +158,7 @@ def check(rules_file, file, strict) -> None:
 @SHARE
 def count(chosen, output: Optional[str], share_cpu) -> None:
     """Count memory, sizes and system calls of servers."""
-    choices = [parse_choice(text) for text in chosen or read_contest()["servers"]]
+    choices = [parse_choice(text) for text in chosen or choose_defaults()["servers"]]
     choices = [choice for choice in choices if choice.program or chosen]
     rows, problems = [], []
     with open_environment(0, share_cpu, choices) as environment:

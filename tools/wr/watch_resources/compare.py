@@ -40,9 +40,9 @@ class Plan:
 
     @staticmethod
     def make(names, chosen, **rest):
-        """With the defaults of data/contest.toml."""
-        contest = workloads.read_contest(make_absolute(names))
-        return Plan(contest["workloads"], make_absolute(chosen) or contest["servers"], chosen=bool(chosen), **rest)
+        """With the defaults of data/defaults.toml."""
+        defaults = workloads.choose_defaults(make_absolute(names))
+        return Plan(defaults["workloads"], make_absolute(chosen) or defaults["servers"], chosen=bool(chosen), **rest)
 
     def choose(self):
         """([Workload], [Choice]); servers that nothing names are left out where they are not installed."""

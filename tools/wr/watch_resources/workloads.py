@@ -45,7 +45,7 @@ SCHEMA = {
     "seconds": Key(float, low=0.1, high=SECONDS_MAX, example="2"),
 }
 FIELD = {"workloads": Key(list, required=True, of=str), "servers": Key(list, required=True, of=str)}
-CONTEST = {"contest": Key(list, required=True, of=FIELD)}
+DEFAULTS = {"default": Key(list, required=True, of=FIELD)}
 
 
 @dataclass(frozen=True)
@@ -159,14 +159,14 @@ def load_workload(file, /, **changes):
     return Workload(**{**values, **changes})
 
 
-def read_contests():
+def read_defaults():
     """[{"workloads": names, "servers": names}]"""
-    return data.read(DATA / "contest.toml", CONTEST)[1]["contest"]
+    return data.read(DATA / "defaults.toml", DEFAULTS)[1]["default"]
 
 
-def read_contest(names=()):
-    """That of the workloads, or the first one: {"workloads": names, "servers": names}."""
-    contests = read_contests()
-    found = [contest for contest in contests if set(names) & set(contest["workloads"])] or contests[:1]
-    servers = dict.fromkeys(server for contest in found for server in contest["servers"])
+def choose_defaults(names=()):
+    """What is measured for these workloads, or without any: {"workloads": names, "servers": names}."""
+    defaults = read_defaults()
+    found = [each for each in defaults if set(names) & set(each["workloads"])] or defaults[:1]
+    servers = dict.fromkeys(server for each in found for server in each["servers"])
     return {"workloads": list(names) or found[0]["workloads"], "servers": list(servers)}
