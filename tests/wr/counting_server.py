@@ -21,6 +21,7 @@ class CountingServer:
 
     def __init__(self, most=None, stall=None):
         self.requests, self.connections = collections.Counter(), 0
+        self.per_connection = []  # answers of each
         self.most = most  # answers on a connection, which then ends without a word
         self.stall = stall  # (seconds after the first request, seconds): nothing is answered meanwhile
         self.started = None
@@ -55,7 +56,8 @@ class CountingServer:
 
     async def serve(self, reader, writer):
         self.connections += 1
-        answered = 0
+        number, answered = len(self.per_connection), 0
+        self.per_connection.append(0)
         try:
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
@@ -66,6 +68,7 @@ class CountingServer:
                 goes_on = await self.answer(writer, method, path.split("/")[1:], b"\r\nConnection: close\r\n" in head)
                 await writer.drain()
                 answered += 1
+                self.per_connection[number] = answered
                 if not goes_on or answered == self.most:
                     break
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):

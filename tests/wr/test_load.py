@@ -93,6 +93,27 @@ def test_requests_are_exact(serve, options, path):
         assert result["bytes"] - result["head_bytes"] == 500 * body
 
 
+@pytest.mark.parametrize("options", [["-c", 1], ["-c", 4], ["-c", 4, "-t", 2], ["-c", 3, "-p", 4],
+                                     ["-c", 4, "-r", 5000], ["-c", 4, "-p", 4, "-r", 5000]],
+                         ids=lambda options: " ".join(map(str, options)))  # fmt: skip
+def test_requests_per_connection(serve, options):
+    """No connection has more than 25, and but for the last ones of each client each has as many."""
+    server = serve()
+    result, said = load("-n", 1000, *options, "--requests-per-connection", 25, server.url("/bytes/13"))
+    assert said == "" and errors(result) == {} and result["unanswered"] == 0
+    assert result["answers"] == server.requests["/bytes/13"] == 1000
+    assert max(server.per_connection) == 25 and sum(server.per_connection) == 1000
+    clients = options[1]
+    assert sum(n < 25 for n in server.per_connection) <= 2 * clients
+    assert 40 <= result["connections_opened"] <= 40 + 2 * clients
+
+
+def test_one_request_of_each_connection(serve):
+    server = serve()
+    result, _ = load("-n", 50, "-c", 5, "--requests-per-connection", 1, server.url("/bytes/13"))
+    assert result["answers"] == 50 and set(server.per_connection) <= {0, 1} and sum(server.per_connection) == 50
+
+
 def test_fewer_requests_than_threads(serve):
     server = serve()
     assert load("-n", 1, "-c", 4, "-t", 4, server.url("/bytes/1"))[0]["answers"] == server.total == 1

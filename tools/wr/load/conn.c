@@ -67,6 +67,19 @@ static struct flight *get_flight(struct conn *c, uint32_t at)
     return &c->flights[at >= pipeline ? at - pipeline : at];
 }
 
+/* Tells whether the connection has had all requests that it may have. */
+static bool is_spent(const struct conn *c)
+{
+    const struct plan *plan = c->loader->plan;
+    return plan->per_connection && c->answers + c->n >= plan->per_connection;
+}
+
+/* Tells whether another request may be in flight on the connection. */
+static bool has_place(const struct conn *c)
+{
+    return c->n < c->loader->plan->pipeline && !is_spent(c);
+}
+
 static const struct path *get_path(const struct conn *c, const struct flight *flight)
 {
     return &c->loader->plan->paths.list[flight->path];
@@ -249,12 +262,11 @@ static bool take_request(struct conn *c, uint64_t now_ns)
 /* Takes and sends all requests that the connection has room for. */
 static void fill_conn(struct conn *c, uint64_t now_ns)
 {
-    uint32_t pipeline = c->loader->plan->pipeline;
-    while (c->n < pipeline && take_request(c, now_ns))
+    while (has_place(c) && take_request(c, now_ns))
         ;
     if (c->unsent)
         send_requests(c);
-    if (c->n < pipeline)
+    if (has_place(c))
         loader_add_idle(c->loader, c);
 }
 
@@ -267,7 +279,7 @@ void conn_fill(struct conn *c)
 bool conn_has_room(const struct conn *c)
 {
     const struct plan *plan = c->loader->plan;
-    return c->n < plan->pipeline && (c->state == CONN_OPEN || (c->state == CONN_CLOSED && plan->close));
+    return has_place(c) && (c->state == CONN_OPEN || (c->state == CONN_CLOSED && plan->close));
 }
 
 bool conn_start(struct conn *c, uint64_t now_ns)
@@ -278,7 +290,7 @@ bool conn_start(struct conn *c, uint64_t now_ns)
     }
     take_request(c, now_ns);
     send_requests(c);
-    return c->n < c->loader->plan->pipeline;
+    return has_place(c);
 }
 
 /* ── opening ── */
@@ -676,7 +688,8 @@ static void read_answers(struct conn *c, uint32_t events)
         }
     } while (!c->drained && c->n && !(answer_is_done(&c->answer) && answer_closes(&c->answer)));
 
-    if (answer_is_done(&c->answer) && (answer_closes(&c->answer) || (l->plan->close && !c->n)))
+    bool is_last = !c->n && (l->plan->close || is_spent(c));
+    if (answer_is_done(&c->answer) && (answer_closes(&c->answer) || is_last))
         close_after_answer(c, hung_up, now_ns);
     else if (hung_up)
         end_conn(c, 0, now_ns);

@@ -34,6 +34,7 @@ static const char help[] =
     "  -d, --duration SECONDS  end after this time (default 10, unless -n)\n"
     "      --warm-up SECONDS   load that is not counted, before that\n"
     "      --close             a new connection for each request; otherwise keep-alive\n"
+    "      --requests-per-connection N   close a connection after N answers\n"
     "      --full-handshakes   resume no TLS sessions\n"
     "  -p, --pipeline N        requests in flight on a connection (default 1)\n"
     "  -r, --rate R            open loop: R requests a second over all connections, at constant intervals\n"
@@ -138,6 +139,7 @@ static const struct row {
     {"duration", 'd', REAL, offsetof(struct plan, duration), 0.01, 1e6, NULL, "seconds, from 0.01 to 1000000"},
     {"warm-up", 0, REAL, offsetof(struct plan, warm_up), 0, 1e6, NULL, "seconds, from 0 to 1000000"},
     {"close", 0, FLAG, offsetof(struct plan, close), 0, 0, NULL, NULL},
+    {"requests-per-connection", 0, BIG, offsetof(struct plan, per_connection), 1, 1e15, NULL, "a number from 1 on"},
     {"full-handshakes", 0, FLAG, offsetof(struct plan, full_handshakes), 0, 0, NULL, NULL},
     {"message", 0, UNSIGNED, offsetof(struct plan, message_bytes), 1, MESSAGE_BYTES_MAX, NULL,
      "a number of bytes from 1 to 16777216"},
@@ -245,6 +247,8 @@ static int check_rules(const struct plan *plan, int urls)
                         plan->connections);
     if (plan->close && plan->pipeline > 1)
         return complain("--close has one request on each connection: give it without --pipeline");
+    if (plan->per_connection && (plan->close || plan->target.websocket))
+        return complain("--requests-per-connection is for connections that are kept, of HTTP requests");
     if ((plan->ca || plan->insecure || plan->full_handshakes) && !plan->target.tls)
         return complain("--ca, --insecure and --full-handshakes are for https:// and wss:// URLs");
     if (plan->ca && plan->insecure)

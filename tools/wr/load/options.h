@@ -20,6 +20,7 @@ struct plan {
     unsigned connections, threads, pipeline, sample;
     unsigned message_bytes;            /* of ws://; 0: not given */
     uint64_t requests;                 /* 0: until the end of `duration` */
+    uint64_t per_connection;           /* requests of a connection, which is then closed; 0: any number */
     double duration, warm_up, timeout; /* seconds; no duration: 0 */
     double rate;                       /* requests a second of the open loop; 0: the closed loop */
     bool close, insecure, full_handshakes, broadcast, progress, to_head, has_help, has_version;
