@@ -44,7 +44,7 @@ NAME_PATTERN = re.compile("|".join(f"({name if name[0] == '^' else f'(?:^|[_ ])(
 NAME_KEYS = list(BANNED_NAMES)
 
 # Words that codespell takes for others.
-IGNORED = "te,ser,crate,statics,hel,fo,ot,nd,ue,ba,ans,inout,clen,ist,nin,ro,compres,loger,includ,nonsens,gost"
+IGNORED = "merecat,te,ser,crate,statics,hel,fo,ot,nd,ue,ba,ans,inout,clen,ist,nin,ro,compres,loger,includ,nonsens,gost"
 SKIPPED = ("docs/figures/", "CHANGELOG.md", "LICENSE", "dist/htdocs/", "tests/lint/language.py",
            "tests/lint/lint_test.py")
 NOT_SPELLED = SKIPPED + ("tests/fuzz/",)  # dictionaries and seeds

@@ -105,7 +105,7 @@ WORKLOAD = {"name": '"own"', "text": '"own"', "path": '"13.txt"', "clients": "1"
         ("headers", '{"a" = "c\\r\\nd: e"}', "own.toml:5: headers.a: .* is not the value of a header: one line"),
         ("connections", '"close"\npipeline = 2', "own.toml:6: pipeline: a connection for each request has no"),
         ("paths", "5", 'own.toml:3: path: with several paths it holds @n@'),
-        ("path", '"x/@n@"\npaths = 5', 'own.toml:3: path: several paths are those of "many/@n@"'),
+        ("path", '"x/@n@"\npaths = 5', 'own.toml:3: path: several paths are those of many/@n@ or cold/@n@'),
     ],
 )
 def test_workloads_that_cannot_be(tmp_path, key, value, said):

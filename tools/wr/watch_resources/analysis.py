@@ -28,6 +28,11 @@ def read_rps(row):
     return row["rps"]
 
 
+def has_clients(row, clients):
+    """Whether a round is one of this number of clients; None: of any."""
+    return clients in (None, row.get("clients"))
+
+
 METRICS = {"cost": read_cost, "memory": read_memory, "p99": read_p99, "rps": read_rps}
 
 
@@ -46,7 +51,7 @@ class Results:
     def __init__(self, lines, path=""):
         self.path = path
         self.sessions, self.servers, self.workloads, self.counts = [], {}, {}, {}
-        self.rounds, self.pairs = {}, []
+        self.rounds, self.pairs, self.exclusions, self.features = {}, [], [], {}
         for line in lines:
             self.add(line)
 
@@ -62,6 +67,10 @@ class Results:
             self.rounds[line["n"]] = line
         elif kind == "pair":
             self.pairs.append(line)
+        elif kind == "exclusion":
+            self.exclusions.append(line)
+        elif kind == "qualification":
+            self.features[line["server"], line["workload"]] = line["features"]
         elif kind == "counts":
             self.counts[line["server"]] = line
 
@@ -90,30 +99,35 @@ class Results:
         found = {row["server"] for row in self.rounds.values() if row["workload"] == workload}
         return [label for label in self.servers if label in found] + sorted(found - set(self.servers))
 
-    def rounds_of(self, workload, label):
-        found = [row for row in self.rounds.values() if (row["workload"], row["server"]) == (workload, label)]
-        return choose_counted(found, is_disturbed)
+    def steps_of(self, workload):
+        """The numbers of clients that it was measured with, or [None] where there is one."""
+        found = {row.get("clients") for row in self.rounds.values() if row["workload"] == workload}
+        return sorted(found) if len(found) > 1 else [None]
 
-    def pairs_of(self, workload, first, second):
+    def rounds_of(self, workload, label, clients=None):
+        found = [row for row in self.rounds.values() if (row["workload"], row["server"]) == (workload, label)]
+        return choose_counted([row for row in found if has_clients(row, clients)], is_disturbed)
+
+    def pairs_of(self, workload, first, second, clients=None):
         """[(round of first, round of second)], also of pairs that were written the other way round. Pairs with a
         disturbed round do not count where there are others."""
-        found = self.all_pairs_of(workload, first, second)
+        found = self.all_pairs_of(workload, first, second, clients)
         return choose_counted(found, lambda rows: any(map(is_disturbed, rows)))
 
-    def all_pairs_of(self, workload, first, second):
+    def all_pairs_of(self, workload, first, second, clients=None):
         found = []
         for pair in self.pairs:
             if pair["workload"] != workload or {pair["first"], pair["second"]} != {first, second}:
                 continue
             rows = [self.rounds.get(n) for n in pair["rounds"]]
-            if all(rows):
+            if all(rows) and has_clients(rows[0], clients):
                 found.append(tuple(rows if pair["first"] == first else rows[::-1]))
         return found
 
     def count_pairs(self, workload, first, second):
         """Of two choices of a command line."""
         labels = [choice.for_workload(workload).label for choice in (first, second)]
-        return len(self.all_pairs_of(workload.name, *labels))
+        return len(self.all_pairs_of(workload.name, *labels, workload.clients))
 
     def title_of(self, label):
         """Of a server; a limit server says which limit it is."""
@@ -129,9 +143,9 @@ class Comparison(NamedTuple):
     interval: stats.Interval
 
 
-def compare_pairs(results, workload, first, second, metric="cost"):
+def compare_pairs(results, workload, first, second, metric="cost", clients=None):
     """A Comparison of the pairs of two servers, or None without pairs."""
-    pairs = [[value_of(row, metric) for row in pair] for pair in results.pairs_of(workload, first, second)]
+    pairs = [[value_of(row, metric) for row in pair] for pair in results.pairs_of(workload, first, second, clients)]
     pairs = [pair for pair in pairs if None not in pair]
     if not pairs:
         return None

@@ -12,9 +12,14 @@ from .websocket import WebSocket
 
 VERSIONS = {"1.1": "--http1.1", "2": "--http2-prior-knowledge"}
 SECURE_VERSIONS = {"1.1": "--http1.1", "2": "--http2"}
+HTTP_1_0 = "1"  # as curl writes it
 WRITE_OUT = "%{stderr}%{http_version} %{http_code} %header{content-encoding}"
 SECONDS = 10
 PATHS = 10  # of a workload that has more
+
+
+class Disqualified(Problem):
+    """A server that answers wrongly."""
 
 
 class Answer(NamedTuple):
@@ -50,7 +55,9 @@ def check_connection(workload, server):
     command = ["curl", "-sk", "-m", str(SECONDS), "--http1.1", "-w", "%{stderr}%{num_connects} "]
     done = subprocess.run([*command, url, url, "-o", os.devnull, "-o", os.devnull], capture_output=True)
     if done.stderr.split() != [b"1", b"0"]:
-        raise Problem(f"{server.name} closes the connection after an answer to {workload.name}, which is to be kept")
+        raise Disqualified(
+            f"{server.name} closes the connection after an answer to {workload.name}, which is to be kept"
+        )
 
 
 def check_websocket(workload, server):
@@ -65,7 +72,7 @@ def check_websocket(workload, server):
         server.check_health()
         raise Problem(server.tell(f"has no WebSocket for {workload.name} /{workload.path}: {error}")) from None
     if found != text:
-        raise Problem(f"{server.name} answers {workload.name} /{workload.path} with another message")
+        raise Disqualified(f"{server.name} answers {workload.name} /{workload.path} with another message")
 
 
 def check_answers(workload, server):
@@ -82,7 +89,9 @@ def check_answers(workload, server):
         if found.status == "000":
             server.check_health()
             raise Problem(server.tell(f"does not answer {workload.name} /{path} within {SECONDS} s"))
+        if found.version == HTTP_1_0 and not server.kind.keep_alive:
+            found = found._replace(version=wanted.version)
         if found != wanted:
-            raise Problem(f"{server.name} answers {workload.name} /{path} with {found} instead of {wanted}")
+            raise Disqualified(f"{server.name} answers {workload.name} /{path} with {found} instead of {wanted}")
     if workload.protocol == "1.1" and not workload.close and not body:
         check_connection(workload, server)

@@ -7,17 +7,21 @@ import sys
 from typing import Optional
 
 import click
+from click.core import ParameterSource
 
 from . import VERSION, WrError, clean, counts, rules, tables
+from . import contest as contests
 from .analysis import Results
 from .compare import Comparison, Plan, count_files, list_choices, make_session, open_environment, resume_plan
 from .machine import describe_machine
 from .measure import crowd_command, list_tools, measure
-from .results import ResultsWriter, from_fields, read_results, to_fields
+from .results import EXCLUSIONS, ResultsWriter, from_fields, read_results, to_fields
 from .servers import parse_choice
 from .workloads import choose_defaults, load_workload
 
 INTERRUPTED = 130
+OF_ANY_PLAN = "others_max", "repeats", "share_cpu"  # options that a contest takes too
+OPTIONS = {"chosen": "-s", "rounds": "-r", "seconds": "-d", "with_counts": "--counts", "resume": "--resume"}
 CROWD = "W4"  # the workload, with more clients
 
 
@@ -62,6 +66,7 @@ MARKDOWN = click.option("--markdown", is_flag=True, help="Print the table of the
 @click.command("run")
 @click.argument("workloads", nargs=-1)
 @SERVERS
+@click.option("--contest", metavar="NAME|FILE", help="Measure a contest: its file has workloads, servers and rounds.")
 @click.option("-r", "--rounds", type=click.IntRange(min=1), default=5, show_default=True, help="Pairs of two servers.")
 @click.option("-d", "--duration", "seconds", type=click.FloatRange(min=0, min_open=True), default=2.0,
               show_default=True, help="Seconds of a round.")  # fmt: skip
@@ -75,7 +80,8 @@ MARKDOWN = click.option("--markdown", is_flag=True, help="Print the table of the
 @click.option("--counts", "with_counts", is_flag=True, help="Count memory, sizes and system calls first.")
 @MARKDOWN
 @SHARE
-def run(workloads, chosen, output, resume, with_counts, markdown, **given) -> None:
+@click.pass_context
+def run(context, workloads, chosen, contest, output, resume, with_counts, markdown, **given) -> None:
     """Measure servers beside each other in interleaved rounds.
 
     WORKLOADS: W1, W2 ... or files of your own that end in .toml; all that wr has.
@@ -83,17 +89,21 @@ def run(workloads, chosen, output, resume, with_counts, markdown, **given) -> No
     Servers are started here and listen on 127.0.0.1, so that there is no --agent: `wr rounds` has it."""
     if output and resume:
         raise click.UsageError("--resume FILE writes into FILE: leave out -o")
+    if contest:
+        refuse_beside_contest(context)
+    seed = random.randrange(1 << 31) if given.pop("seed") is None else context.params["seed"]
     if resume:
         plan = resume_plan(load_results(resume), resume, workloads, chosen)
+    elif contest:
+        plan = contests.make_plan(contest, seed=seed, **{name: given[name] for name in OF_ANY_PLAN})
     else:
-        seed = random.randrange(1 << 31) if given["seed"] is None else given["seed"]
-        plan = Plan.make(workloads, chosen, **{**given, "seed": seed})
+        plan = Plan.make(workloads, chosen, seed=seed, counts=with_counts, **given)
     plan.choose()  # mistakes are reported before a file is made
     path = resume or output or datetime.datetime.now().strftime("wr-%Y%m%d-%H%M%S.jsonl")
     with ResultsWriter(path, resume is not None) as writer:
         problems = []
         try:
-            run_plan(plan, writer, problems, with_counts)
+            run_plan(plan, writer, problems)
         except KeyboardInterrupt:
             click.echo(f"\nended; {path} has what was measured, and --resume {path} goes on", err=True)
             sys.exit(INTERRUPTED)
@@ -105,9 +115,27 @@ def run(workloads, chosen, output, resume, with_counts, markdown, **given) -> No
             sys.exit(1)
 
 
-def run_plan(plan, writer, problems, with_counts=False):
+def refuse_beside_contest(context):
+    """The options that the file of a contest has a key for, and --resume, whose file says what is measured."""
+    given = [name for name in ("workloads", "chosen", "rounds", "seconds", "with_counts", "resume")
+             if context.params[name] and context.get_parameter_source(name) is not ParameterSource.DEFAULT]  # fmt: skip
+    if given:
+        raise click.UsageError("--contest FILE says what is measured: leave out " + ", ".join(
+            OPTIONS.get(name, "WORKLOADS") for name in given))  # fmt: skip
+
+
+def begin_contest(plan, comparison, known):
+    """Says how long it will take, and names the servers that are not part of it."""
+    comparison.progress.say(contests.describe(plan, known))
+    for each in contests.list_missing(plan):
+        comparison.exclude(**each)
+        comparison.progress.say(f"NOT MEASURED: {each['server']} {EXCLUSIONS[each['kind']]}: {each['reason']}")
+
+
+def run_plan(plan, writer, problems):
     """Appends to `problems` what could not be measured."""
     known = load_results(writer.path)
+    contests.check_generators(plan)
 
     def write(line):
         writer.append(from_fields(line))
@@ -118,7 +146,9 @@ def run_plan(plan, writer, problems, with_counts=False):
         comparison = Comparison(plan, environment, measure, write, known, session["id"], problems)
         for note in environment.notes:
             comparison.progress.say(note)
-        if with_counts:
+        if plan.contest:
+            begin_contest(plan, comparison, known)
+        if plan.counts:
             left = [choice for choice in comparison.choices if choice.label not in known.counts]
             counts.count_servers(left, environment, make_crowd_command, write, problems.append)
         comparison.run()
@@ -161,7 +191,7 @@ def count(chosen, output: Optional[str], share_cpu) -> None:
     choices = [parse_choice(text) for text in chosen or choose_defaults()["servers"]]
     choices = [choice for choice in choices if choice.program or chosen]
     rows, problems = [], []
-    with open_environment(0, share_cpu, choices) as environment:
+    with open_environment({}, share_cpu, choices) as environment:
         session = make_session(Plan(servers=list(chosen)), environment, describe_session(), Results([]))
         counts.count_servers(choices, environment, make_crowd_command, rows.append, problems.append)
     if output:

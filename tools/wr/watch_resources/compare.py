@@ -14,14 +14,16 @@ from dataclasses import dataclass, field
 
 from . import WrError, builds, servers, workloads
 from .analysis import is_disturbed
-from .checks import check_answers
+from .checks import Disqualified, check_answers
 from .data import Problem
-from .environment import Environment
+from .environment import COLD, MANY, Environment, evict_cold_files
 from .fields import check_fields
+from .qualify import WrittenFiles, is_qualified, qualify
 from .results import REPEATED
 from .spawn import Orphans
 
 WARM_UP_SECONDS = 1
+EXCLUSION_KEYS = "server", "workload", "kind", "reason"
 
 
 @dataclass
@@ -37,6 +39,11 @@ class Plan:
     repeats: int = 2  # of a pair that was disturbed
     share_cpu: bool = False
     chosen: bool = False  # the servers were named, so that a missing one is a mistake
+    contest: str = ""  # its name, and its text
+    text: str = ""
+    counts: bool = False  # memory, sizes and system calls are counted first
+    witnesses: dict[str, str] = field(default_factory=dict)  # workloads, and the generators that measure them again
+    absent: dict[str, str] = field(default_factory=dict)  # servers that cannot be had, and why
 
     @staticmethod
     def make(names, chosen, **rest):
@@ -47,11 +54,24 @@ class Plan:
     def choose(self):
         """([Workload], [Choice]); servers that nothing names are left out where they are not installed."""
         found = [workloads.load_workload(name) for name in self.workloads]
+        for at, workload in reversed([*enumerate(found, 1)]):
+            if generator := self.witnesses.get(self.workloads[at - 1]):
+                found.insert(at, workload.make_witness(generator))
         choices = [servers.parse_choice(text) for text in self.servers]
         labels = [choice.label for choice in choices]
         if twice := next((label for label in labels if labels.count(label) > 1), None):
             raise Problem(f"-s {twice} is there twice: give one of them another name, as in -s base=/path/to/program")
         return found, [choice for choice in choices if choice.program or self.chosen]
+
+    def count_rounds(self, workload, choices, known):
+        """That are left of a workload."""
+        return sum(self.count_step(step, choices, known) for step in workload.list_steps())
+
+    def count_step(self, workload, choices, known):
+        if len(choices) == 1:
+            return max(0, self.rounds - len(known.rounds_of(workload.name, choices[0].label, workload.clients)))
+        left = [max(0, self.rounds - known.count_pairs(workload, choices[0], other)) for other in choices[1:]]
+        return 2 * sum(left)
 
 
 def is_first_ahead(seed, n):
@@ -79,10 +99,13 @@ class Progress:
 
     def show(self, text):
         if self.is_terminal:
-            left = (time.monotonic() - self.started) / self.done * (self.total - self.done) if self.done else 0
-            rest = f", {int(left // 60)}:{int(left % 60):02} left" if self.done else ""
-            self.stream.write(f"\r\x1b[K{self.done}/{self.total} rounds{rest}  {text}")
+            self.stream.write(f"\r\x1b[K{self.done}/{self.total} rounds{self.describe_left()}  {text}")
             self.stream.flush()
+
+    def describe_left(self):
+        """How long the rest will take, as the rounds so far took; or nothing before them."""
+        left = (time.monotonic() - self.started) / self.done * (self.total - self.done) if self.done else 0
+        return f", {int(left // 60)}:{int(left % 60):02} left" if self.done else ""
 
     def advance(self):
         self.done += 1
@@ -108,16 +131,30 @@ class Comparison:
         self.problems, self.described = problems if problems is not None else [], set(known.servers)
         self.workloads, self.choices = plan.choose()
         self.progress = Progress(sum(self.count_rounds(workload) for workload in self.workloads))
+        self.excluded = {tuple(each.get(key, "") for key in EXCLUSION_KEYS) for each in known.exclusions}
 
     def run(self):
         """Returns the problems, as sentences; what was measured is in the file, also after an exception."""
-        for workload in self.workloads:
+        for number, workload in enumerate(self.workloads, 1):
+            if self.plan.contest and not self.progress.is_terminal:
+                left = self.progress.describe_left()
+                self.progress.say(f"{workload.name} ({number} of {len(self.workloads)}){left}: {workload.text}")
             self.run_workload(workload)
         self.progress.clear()
         return self.problems
 
-    def report(self, problem):
+    def exclude(self, server, kind, reason, workload=""):
+        """Writes, once, why a server is not measured."""
+        row = {"server": server, "workload": workload, "kind": kind, "reason": reason}
+        if (key := tuple(row[name] for name in EXCLUSION_KEYS)) not in self.excluded:
+            self.excluded.add(key)
+            self.write({"type": "exclusion", **row})
+
+    def report(self, problem, workload=None, server=""):
         self.problems.append(str(problem))
+        if workload and server:
+            kind = "disqualified" if isinstance(problem, Disqualified) else "failed"
+            self.exclude(server, kind, str(problem), workload.name)
         if self.progress.is_terminal:  # they are all reported at the end, too
             self.progress.say(str(problem))
 
@@ -127,20 +164,33 @@ class Comparison:
             reason = choice.kind.lacks(workload)
             if not reason:
                 yield choice.for_workload(workload)
+            elif self.plan.contest:
+                self.exclude(choice.label, "unable", reason, workload.name)
             elif self.plan.chosen:
                 self.progress.say(f"{workload.name} without {choice.label}: {reason}")
 
     def count_rounds(self, workload):
         able = [choice for choice in self.choices if not choice.kind.lacks(workload)]
-        left = [max(0, self.plan.rounds - self.known.count_pairs(workload, able[0], other)) for other in able[1:]]
-        return 2 * sum(left) if len(able) > 1 else self.plan.rounds
+        return self.plan.count_rounds(workload, able, self.known) if able else 0
 
     def run_workload(self, workload):
         choices = list(self.choices_for(workload))
-        if not choices:
+        if not choices or not self.count_rounds(workload):
             return
         if workload.name not in self.known.workloads:
             self.write(workload.line())
+        try:
+            with self.use_congestion_control(workload):
+                self.measure_workload(workload, choices)
+        except Problem as problem:  # of the whole workload
+            self.report(problem)
+
+    def use_congestion_control(self, workload):
+        if not workload.congestion:
+            return contextlib.nullcontext()
+        return self.environment.use_congestion_control(workload.congestion)
+
+    def measure_workload(self, workload, choices):
         running = {}
         try:
             for n, choice in enumerate(choices):
@@ -148,9 +198,10 @@ class Comparison:
                 server = self.start_server(workload, choice, os.path.join(self.folder, workload.name, str(n)))
                 if server:
                     running[choice.label] = server
-                elif n == 0:
+                elif n == 0 and not self.plan.contest:
                     return  # there is nothing that the others could be compared with
-            self.run_rounds(workload, running)
+            for step in workload.list_steps():
+                self.run_rounds(step, running)
         finally:
             for server in running.values():
                 server.stop()
@@ -165,9 +216,11 @@ class Comparison:
                                     self.environment.built)  # fmt: skip
             server.start()
             check_answers(workload, server)
-            self.measure_one(workload, server, WARM_UP_SECONDS)
+            if self.is_checked(workload, server):
+                self.qualify(workload, server)
+            self.warm(workload, server)
         except WrError as problem:
-            self.report(problem)
+            self.report(problem, workload, choice.label)
             if server:
                 server.stop()
             return None
@@ -180,7 +233,31 @@ class Comparison:
             self.write(server.line())
         return server
 
+    def is_checked(self, workload, server):
+        """Whether it has to be like the others of a contest; a limit server does no more than a workload needs."""
+        return self.plan.contest and is_qualified(workload) and not server.kind.limit
+
+    def qualify(self, workload, server):
+        """Raises Disqualified."""
+        server.congestion_control = self.environment.congestion_control
+        features = qualify(workload, server)
+        if (server.name, workload.name) not in self.known.features:
+            line = {"server": server.name, "workload": workload.name, "features": features}
+            self.write({"type": "qualification", **line})
+
+    def warm(self, workload, server):
+        """A second of load that is not kept; of an open loop it says what the server can do."""
+        if workload.is_fresh:
+            return
+        watch = WrittenFiles(server) if self.is_checked(workload, server) else None
+        row = self.measure_one(workload.make_warm_up(), server, WARM_UP_SECONDS)
+        server.rate = max(1, round(row["rps"] * workload.capacity))
+        if watch and (wrong := watch.find_log(row["answers"])):
+            raise Disqualified(f"{server.name} {wrong}")
+
     def run_rounds(self, workload, running):
+        if not running:
+            return
         first, *others = running.values()
         done = {other.name: self.known.count_pairs(workload, first.choice, other.choice) for other in others}
         for n in range(self.plan.rounds):
@@ -195,7 +272,8 @@ class Comparison:
                 if failed:
                     running.pop(failed.name).stop()
                     others.remove(failed)
-            if len(running) == 1 and not done and n >= len(self.known.rounds_of(workload.name, first.name)):
+            known = self.known.rounds_of(workload.name, first.name, workload.clients)
+            if len(running) == 1 and not done and n >= len(known):
                 if not self.run_alone(workload, first):
                     return
 
@@ -204,7 +282,7 @@ class Comparison:
         try:
             self.run_round(workload, server, [])
         except WrError as problem:
-            self.report(problem)
+            self.report(problem, workload, server.name)
             return False
         self.progress.advance()
         return True
@@ -219,7 +297,7 @@ class Comparison:
                 try:
                     found[server.name] = self.run_round(workload, server, marks)
                 except WrError as problem:
-                    self.report(problem)
+                    self.report(problem, workload, server.name)
                     return server
             rounds = found[first.name], found[other.name]
             if repeat < self.plan.repeats and any(map(is_disturbed, rounds)):
@@ -245,6 +323,10 @@ class Comparison:
 
     def run_round(self, workload, server, marks):
         """Measures and writes a round."""
+        if workload.cold:
+            evict_cold_files(self.environment.root)
+        if workload.is_fresh:
+            server.restart()
         row = self.measure_one(workload, server, workload.seconds or self.plan.seconds)
         row = {**row, "type": "round", "session": self.session, "n": self.number, "workload": workload.name}
         row.update(server=server.name, clients=workload.clients, marks=[*row.get("marks", []), *marks])
@@ -293,22 +375,22 @@ def list_choices(plan):
     return [*(choice.for_workload(workload) for workload, choice in able), *map(servers.parse_choice, backends)]
 
 
-def make_environment(folder, many, share_cpu, choices):
+def make_environment(folder, files, share_cpu, choices):
     try:
         built = builds.build_all(choices, os.path.join(folder, "built"))
-        return Environment(folder, many, share_cpu, built)
+        return Environment(folder, files.get(MANY, 0), share_cpu, built, files.get(COLD, 0))
     except OSError as error:
         place = error.filename or folder
         raise Problem(f"{place}: {error.strerror}: TMPDIR names another folder for files") from None
 
 
 @contextlib.contextmanager
-def open_environment(many=0, share_cpu=False, choices=()):
-    """Files, CPUs and network for servers, and what the choices are built into, until the block ends."""
+def open_environment(files, share_cpu=False, choices=()):
+    """Files ({folder: number}), CPUs and network for servers, and what the choices are built into, until its end."""
     folder, environment = tempfile.mkdtemp(prefix="wr-"), None
     try:
         with Orphans():
-            environment = make_environment(folder, many, share_cpu, choices)
+            environment = make_environment(folder, files, share_cpu, choices)
             yield environment
     finally:
         if environment:
@@ -317,9 +399,13 @@ def open_environment(many=0, share_cpu=False, choices=()):
 
 
 def count_files(plan):
-    """How many files the workloads want in the folder many."""
-    most = max((workloads.load_workload(name).paths for name in plan.workloads), default=1)
-    return most if most > 1 else 0
+    """How many files the workloads want in each folder of files: {folder: number}."""
+    most = {}
+    for workload in map(workloads.load_workload, plan.workloads):
+        if workload.paths > 1:
+            folder = workload.path.partition("/")[0]
+            most[folder] = max(most.get(folder, 0), workload.paths)
+    return most
 
 
 def make_session(plan, environment, fields, known):

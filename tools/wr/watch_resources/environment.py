@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all servers of a comparison have in common: CPUs, files in memory, congestion control, limits."""
 
+import contextlib
 import ctypes
 import errno
 import fcntl
@@ -23,8 +24,12 @@ ANSWERS = {
     "hello.php": b"Hello, world\n",
     "cgi-bin/hello": b"Hello, world\n",
 }
+MANY = "many"  # a folder of files
+COLD, COLD_BYTES = "cold", 16 * 1024  # a folder of files that are not locked in memory, and their size
+EVICTIONS, EVICTION_SECONDS = 50, 0.01  # attempts, and the time between them
 PRECOMPRESSED = {"26k.bin.gz": 8000}  # its content is not read
-CONGESTION_CONTROLS = "cubic", "reno"  # the first that this machine permits
+PINNED = "cubic", "reno"  # the first of these that this machine permits is that of all workloads that name none
+CONGESTION_CONTROLS = (*PINNED, "bbr")  # what a workload may name
 SYSCTL = pathlib.Path("/proc/sys/net/ipv4/tcp_congestion_control")
 SIBLINGS = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
 CLONE_NEWUSER, CLONE_NEWNET, MAP_POPULATE = 0x10000000, 0x40000000, 0x8000
@@ -35,6 +40,7 @@ libc.mmap.restype = ctypes.c_void_p
 libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
 libc.mlock.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
 
 
 def make_file(path, size):
@@ -47,13 +53,53 @@ def size_of_many(n):
     return 1024 + n * 7919 % (7 * 1024)
 
 
-def make_files(root, many=0):
-    """Those of all workloads; `many` of 1 to 8 KB in the folder many."""
+def make_files(root, many=0, cold=0):
+    """Those of all workloads; `many` of 1 to 8 KB in the folder many, and `cold` of 16 KB in the folder cold."""
     os.makedirs(os.path.join(root, "many"), exist_ok=True)
     for name, size in {**FILES, **PRECOMPRESSED}.items():
         make_file(os.path.join(root, name), size)
     for n in range(many):
         make_file(os.path.join(root, "many", str(n)), size_of_many(n))
+    if cold:
+        make_cold_files(os.path.join(root, COLD), cold)
+
+
+def make_cold_files(folder, number):
+    os.makedirs(folder, exist_ok=True)
+    for n in range(number):
+        make_file(os.path.join(folder, str(n)), COLD_BYTES)
+    os.sync()  # pages that are to be written stay in memory
+
+
+def is_in_memory(fd, size):
+    """Whether the page cache has a page of a file. A read with RWF_NOWAIT would not do: it starts to read ahead."""
+    at = libc.mmap(None, size, mmap.PROT_READ, mmap.MAP_SHARED, fd, 0)
+    if at == ctypes.c_void_p(-1).value:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    pages = (ctypes.c_ubyte * -(-size // mmap.PAGESIZE))()
+    libc.mincore(at, size, pages)
+    libc.munmap(at, size)
+    return any(page & 1 for page in pages)
+
+
+def evict_file(path):
+    """Takes the content of a file out of the page cache, also what the CPUs have not added to its lists yet. Raises a
+    Problem when it stays there."""
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        for _ in range(EVICTIONS):
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+            if not is_in_memory(fd, COLD_BYTES):
+                return
+            time.sleep(EVICTION_SECONDS)
+    finally:
+        os.close(fd)
+    raise Problem(f"{path} stays in memory: it is not on a disk (TMPDIR names another folder), or in use")
+
+
+def evict_cold_files(root):
+    for path in sorted(pathlib.Path(root, COLD).iterdir()):
+        evict_file(path)
 
 
 def read_content(root, path):
@@ -122,7 +168,7 @@ def pin_congestion_control():
         notes.append(f"no network namespace ({reason}): congestion control and sysctls are those of the machine")
         return SYSCTL.read_text("ascii").strip(), notes
     raise_loopback()
-    for name in CONGESTION_CONTROLS:
+    for name in PINNED:
         try:
             SYSCTL.write_text(name, "ascii")
             return name, []
@@ -132,12 +178,12 @@ def pin_congestion_control():
 
 
 class LockedFiles:
-    """Keeps the content in the page cache: small machines reclaim it while a comparison runs."""
+    """Keeps the content in the page cache: small machines reclaim it while a comparison runs. Not of cold files."""
 
     def __init__(self, folder):
         self.areas, self.failed = [], 0
         for path in sorted(pathlib.Path(folder).rglob("*")):
-            if path.is_file() and path.stat().st_size:
+            if path.is_file() and path.stat().st_size and path.parent.name != COLD:
                 self.lock(path)
 
     def lock(self, path):
@@ -166,10 +212,10 @@ def raise_descriptor_limit():
 class Environment:
     """`notes` says what could not be made equal, in sentences. `built`: that of builds.build_all()."""
 
-    def __init__(self, folder, many=0, share_cpu=False, built=None):
+    def __init__(self, folder, many=0, share_cpu=False, built=None, cold=0):
         self.folder, self.root, self.built = folder, os.path.join(folder, "www"), built or {}
         os.chmod(folder, 0o755)
-        make_files(self.root, many)
+        make_files(self.root, many, cold)
         self.server_cpu, self.generator_cpu = choose_cpus(share=share_cpu)
         os.sched_setaffinity(0, {self.generator_cpu})  # servers change to theirs when they start
         self.congestion_control, self.notes = pin_congestion_control()
@@ -177,6 +223,23 @@ class Environment:
         self.locked = LockedFiles(self.root)
         if self.locked.failed:
             self.notes.append(f"{self.locked.failed} files are not locked in memory: raise `ulimit -l`")
+
+    @contextlib.contextmanager
+    def use_congestion_control(self, name):
+        """That of sockets which are opened in the block. Raises a Problem where it is not permitted."""
+        before = self.congestion_control
+        try:
+            SYSCTL.write_text(name or before, "ascii")
+            self.congestion_control = name or before
+        except OSError as error:
+            if name:
+                raise Problem(f"the congestion control {name} cannot be set: {error.strerror}") from None
+        try:
+            yield
+        finally:
+            if name:
+                SYSCTL.write_text(before, "ascii")
+            self.congestion_control = before
 
     def describe(self):
         """For the session's line."""

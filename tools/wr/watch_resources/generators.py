@@ -41,6 +41,7 @@ class Load:
     seed: Optional[int] = None
     status: Optional[int] = None
     length: Optional[int] = None
+    per_connection: Optional[int] = None
     headers: tuple = ()
     ca: Optional[str] = None
     insecure: bool = False
@@ -189,13 +190,14 @@ class WrLoad(Generator):
     """Our own."""
 
     name = "wr-load"
-    can = frozenset({"requests", "seconds", "close", "pipeline", "rate", "paths", "answers", "ca"})
+    can = frozenset({"requests", "seconds", "close", "pipeline", "rate", "paths", "answers", "ca", "per_connection"})
     always_insecure = False
 
     def command(self, load: Load, folder: str) -> list[str]:
         return [
             *load.prefix, self.program, "--progress", "-c", str(load.clients), "-t", str(load.used_threads),
             *option("-n", load.requests), *option("-d", load.seconds), *([] if load.keep_alive else ["--close"]),
+            *option("--requests-per-connection", load.per_connection),
             *(["-p", str(load.pipeline)] if load.pipeline > 1 else []), *option("-r", load.rate),
             *option("--paths", load.paths), *option("--pick", load.pick), *option("--seed", load.seed),
             *option("--status", load.status), *option("--length", load.length), *option("--timeout", load.timeout),

@@ -6,17 +6,23 @@ import dataclasses
 import os
 import pathlib
 import re
+import sys
 import tempfile
+import time
 
 from .data import Problem
 from .environment import content_size
 from .generators import Answers, H2Load, Load, Wrk, WrLoad, drop_empty
+from .proc import TcpReader
 from .rounds import Limits, Measurement, RoundError, Target
 from .spawn import Program
 from .workloads import BESIDE
 
 STALL_SECONDS = 5
-BESIDE_CLIENTS, EXTRA_SECONDS = 16, 60
+BESIDE_CLIENTS, EXTRA_SECONDS, OPEN_SECONDS = 16, 60, 10
+IDLE_RATE = 1  # requests a second, of all idle connections together
+SLOW_CLIENTS = str(pathlib.Path(__file__).with_name("slow_clients.py"))
+SLOW_PATH = "/1m.bin"
 RANDOM_PATHS = """local paths, n = {%s}, 0
 request = function()
   n = (n * 1103515245 + 12345) %% 2147483648
@@ -66,7 +72,7 @@ class Strangers(H2Load):
 
 def list_generators(workload):
     """Those that can do it, the best first."""
-    if workload.websocket or workload.body:
+    if workload.websocket or workload.body or workload.requests_per_connection or workload.is_open_loop:
         return [WrLoad]
     if workload.protocol == "2":
         return [H2Load]
@@ -111,11 +117,13 @@ def make_load(workload, server, seconds, generator):
     return Load(
         url=workload.url(server.port, "" if paths else None),
         clients=workload.clients,
-        seconds=seconds,
+        requests=workload.requests or None,
+        seconds=None if workload.requests else seconds,
         keep_alive=not workload.close,
+        per_connection=workload.requests_per_connection or None,
         pipeline=workload.streams if workload.protocol == "2" else workload.pipeline,
         http2=workload.protocol == "2",
-        rate=workload.rate or None,
+        rate=workload.rate or (server.rate if workload.capacity else 0) or None,
         paths=paths,
         pick=workload.pick if paths else None,
         seed=1 if paths else None,
@@ -126,22 +134,46 @@ def make_load(workload, server, seconds, generator):
     )
 
 
+def list_beside(workload, server, seconds, folder):
+    """The commands of what else uses the server while a round runs, and the connections that they open."""
+    end = seconds + EXTRA_SECONDS
+    commands, clients = [], workload.idle + workload.slow
+    if workload.beside:
+        commands.append(Load(url=workload.url(server.port, BESIDE), clients=BESIDE_CLIENTS, seconds=end,
+                             rate=workload.beside))  # fmt: skip
+    if workload.idle:
+        commands.append(Load(url=workload.url(server.port), clients=workload.idle, seconds=end, rate=IDLE_RATE,
+                             insecure=workload.tls))  # fmt: skip
+    generator = WrLoad()
+    if commands and not generator.is_available():
+        raise Problem(f"{workload.name} needs wr-load, which loads the server besides the round: build it")
+    commands = [generator.command(load, folder) for load in commands]
+    if workload.slow:
+        commands.append([sys.executable, SLOW_CLIENTS, str(server.port), SLOW_PATH, str(workload.slow)])
+    return commands, clients
+
+
+def await_connections(server, clients):
+    """Until as many are open; raises a Problem when the server does not take them."""
+    reader, end = TcpReader(server.pid, server.port), time.monotonic() + OPEN_SECONDS
+    while (found := reader.count_connections()) < clients:
+        if time.monotonic() > end:
+            raise Problem(f"{server.name} takes {found} of {clients} connections within {OPEN_SECONDS} s")
+        time.sleep(OPEN_SECONDS / 200)
+
+
 @contextlib.contextmanager
 def load_beside(workload, server, seconds):
-    """Asks for a CGI program at a constant rate while the block runs; yields the ids of processes that do it."""
-    if not workload.beside:
-        yield ()
-        return
-    load = Load(url=workload.url(server.port, BESIDE), clients=BESIDE_CLIENTS, seconds=seconds + EXTRA_SECONDS,
-                keep_alive=True, rate=workload.beside)  # fmt: skip
-    generator = WrLoad()
-    if not generator.is_available():
-        raise Problem(f"{workload.name} needs wr-load, which starts the CGI programs: build it")
-    with tempfile.TemporaryDirectory(prefix="wr-") as folder:
-        with Program(generator.command(load, folder), folder) as program:
-            yield (program.pid,)
+    """What else uses the server while the block runs; yields the ids of processes that do it."""
+    with tempfile.TemporaryDirectory(prefix="wr-") as folder, contextlib.ExitStack() as stack:
+        commands, clients = list_beside(workload, server, seconds, folder)
+        programs = [stack.enter_context(Program(command, folder)) for command in commands]
+        if clients:
+            await_connections(server, clients)
+        yield tuple(program.pid for program in programs)
+        for program in programs:
             if program.wait(0):
-                raise RoundError(f"wr-load, which asks for {BESIDE}, has ended: {program.stderr.strip()}")
+                raise RoundError(f"{' '.join(program.command)} has ended: {program.stderr.strip()}")
 
 
 def measure(workload, server, seconds, others_max):

@@ -99,6 +99,7 @@ class Round:
     marks: list[str] = listing()
     samples: list = listing()
     sampler_us: int = 0
+    io: Numbers = mapping()  # bytes that its processes read from disks and wrote to them; empty: not known
 
 
 @dataclasses.dataclass
@@ -121,10 +122,41 @@ class Counts:
     calls: Optional[float]
     connection_bytes: int
     crowd_dirty_kb: Optional[int]
+    start_ms: Optional[float] = None  # from starting the program to its first answer
+    idle_cpu_us: Optional[float] = None  # a second, without any request
+    idle_wakeups: Optional[float] = None  # a second, likewise
 
 
+@dataclasses.dataclass
+class Qualification:
+    """What the checks before a contest found of a server."""
+
+    server: str
+    workload: str
+    features: dict[str, str]
+
+
+@dataclasses.dataclass
+class Exclusion:
+    """A server that was not measured, or not to the end. `workload` is empty where it is all of them."""
+
+    server: str
+    workload: str
+    kind: str  # one of EXCLUSIONS
+    reason: str
+
+
+# What a kind of exclusion means
+EXCLUSIONS = {
+    "absent": "cannot be had as a package",
+    "missing": "is not installed on this machine",
+    "unable": "cannot do the workload",
+    "disqualified": "is wrong in what it answers, or does more than the others",
+    "failed": "did not start, died or hung",
+}
 TYPES: dict[str, type] = {
     "session": Session, "server": Server, "workload": Workload, "round": Round, "pair": Pair, "counts": Counts,
+    "exclusion": Exclusion, "qualification": Qualification,
 }
 PARTS = {("round", "cpu_us"): ("user", "system"), ("round", "cost_us"): ("total",)}  # what they must hold
 NAMES = {kind: name for name, kind in TYPES.items()}

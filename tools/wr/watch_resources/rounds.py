@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from . import WrError
 from .generators import Answers, Generator, Load
 from .machine import Machine, MachineSample, pressure_between
-from .proc import ProcessTree, Sample, TcpReader, cpu_between, read_stat
+from .proc import ProcessTree, Sample, TcpReader, cpu_between, list_family, read_io, read_stat
 from .results import DISTURBED, ERRORS, GENERATOR_LIMITED, REPEATED, Round
 from .sampler import Sampler, rows, summarize_memory
 from .spawn import Program
@@ -110,6 +110,7 @@ class Measurement:
         self.tree = ProcessTree(target.pid)
         self.tcp = TcpReader(target.pid, target.port)
         self.sampler = Sampler(self.tree, self.tcp)
+        self.io: dict = {}  # of the server, before the round; then that of the round
 
     def measure(self) -> Round:
         """Raises RoundError; the generator has ended in any case."""
@@ -122,7 +123,7 @@ class Measurement:
     def measure_in(self, folder: str) -> Round:
         command = self.generator.command(self.load, folder)
         started, own_before, counts = now_text(), time.process_time_ns(), self.tcp.counts()
-        before = self.machine.read()
+        before, self.io = self.machine.read(), read_io(list_family(self.target.pid))
         self.sampler.start()
         try:
             with Program(command, folder) as program:
@@ -130,7 +131,8 @@ class Measurement:
                 time.sleep(SETTLE_SECONDS)
                 self.sampler.stop()
                 self.sampler.check()
-                after = self.machine.read()
+                after, io = self.machine.read(), read_io(list_family(self.target.pid))
+                self.io = {name: max(0, value - self.io.get(name, 0)) for name, value in io.items()}
                 answers = self.read_answers(program, folder)
         finally:
             self.sampler.stop()
@@ -213,7 +215,7 @@ class Measurement:
                  "retransmits": tcp.retransmits - counts.retransmits},
             others_share=round(share, 4), pressure=pressure_between(*machine), page_cache_kb=machine[1].page_cache_kb,
             marks=self.find_marks(share, generator["cpu_share"], answers), samples=rows(samples),
-            sampler_us=self.sampler.cpu_ns // 1000)
+            sampler_us=self.sampler.cpu_ns // 1000, io=self.io)
 
     def helpers_ns(self, first: MachineSample, last: MachineSample) -> int:
         """The CPU time of the helpers, which is neither the server's nor that of others."""

@@ -8,6 +8,7 @@ import os
 import pathlib
 import random
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -24,7 +25,7 @@ from .redis import Redis
 
 START_SECONDS, STOP_SECONDS, ACCEPT_SECONDS = 10, 5, 5
 LAST_LINES = 5  # of a server's output, in messages
-PR_SET_PDEATHSIG = 1
+PR_SET_PDEATHSIG, PR_CAPBSET_DROP, CAP_SYS_RESOURCE = 1, 24, 24
 PLACEHOLDER = re.compile(r"@(\w+)@")
 BUILTINS = ("program", "port", "root", "folder", "cert", "key", "pem", "built", "peers", "checkout")
 BUILTINS += ("redis", "backend", "backend2", "backend3", "backend4")  # ports of other servers
@@ -43,6 +44,7 @@ SCHEMA = {
     "name": Key(str, required=True, example='"nginx"', pattern=data.NAME),
     "text": Key(str, required=True, example='"nginx"'),
     "limit": Key(bool, default=False),
+    "keep_alive": Key(bool, default=True),
     "package": Key(str, default=""),
     "needs": Key(list, default=list, of=str, example='["/usr/include/microhttpd.h"]'),
     "programs": Key(list, required=True, of=str, example='["nginx"]'),
@@ -58,12 +60,14 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 @dataclass(frozen=True)
 class Kind:
-    """A server file. `files`: the only ones that it can serve, or none for all. `needs`: files without which it is not
-    installed. `build`: a command that is run once before the server is started, with its results in @built@."""
+    """A server file. `keep_alive`: it can keep connections. `files`: the only ones that it can serve, or none for all.
+    `needs`: files without which it is not installed. `build`: a command that is run once before the server is started,
+    with its results in @built@."""
 
     name: str
     text: str
     limit: bool
+    keep_alive: bool
     package: str
     needs: list
     programs: list
@@ -83,6 +87,8 @@ class Kind:
             return f"it has no variant +{missing[0]}"
         if missing:
             return f"a limit server knows no {missing[0]}"
+        if not self.keep_alive and not workload.close:
+            return "it closes a connection after each answer"
         if self.files and not workload.backend and not set(workload.list_paths()[:1]) <= set(self.files):
             return "it serves only " + ", ".join(self.files)
         return ""
@@ -130,12 +136,14 @@ class Choice:
     variants: tuple
     program: str  # "" where it is not installed
     backends: tuple = ()  # the choices of the servers that it passes requests to
+    descriptors: int = 0  # the limit that it is started with; 0: that of wr
 
     def for_workload(self, workload):
         """With what the workload needs."""
         if self.kind.limit:
             return self
-        return dataclasses.replace(self.with_variants(workload.variants), backends=workload.list_backends())
+        return dataclasses.replace(self.with_variants(workload.variants), backends=workload.list_backends(),
+                                   descriptors=workload.descriptors)  # fmt: skip
 
     def with_variants(self, more):
         added = [name for name in more if name not in self.variants]
@@ -257,6 +265,8 @@ class Server:
         self.choice, self.name, self.kind, self.cpu = choice, choice.label, choice.kind, cpu
         self.folder, self.root, self.port = str(folder), str(root), free_port()
         self.config, self.process, self.group = {}, None, None
+        self.rate = 0  # of an open loop, where it depends on what this server can do
+        self.congestion_control = ""  # that it is to use, where a contest checks it
         if not choice.program:
             package = f": install the Debian package {self.kind.package}" if self.kind.package else ""
             raise Problem(f"{self.name} is not installed{package or ', nor is it in ' + str(PLACES[-1])}")
@@ -322,6 +332,9 @@ class Server:
         self.tie_child()
         if self.cpu is not None:
             os.sched_setaffinity(0, {self.cpu})
+        if self.choice.descriptors:
+            libc.prctl(PR_CAPBSET_DROP, CAP_SYS_RESOURCE, 0, 0, 0)  # root could raise the limit again
+            resource.setrlimit(resource.RLIMIT_NOFILE, (self.choice.descriptors,) * 2)
 
     def start(self):
         self.write_config()
@@ -406,10 +419,18 @@ class Server:
         last = "\n  ".join(["; its last output:", *lines]) if lines else "; it printed nothing"
         return f"{self.name} {text}; its command was {' '.join(self.command)}{last}"
 
+    def restart(self):
+        """Another process with the same configuration; what works for it goes on."""
+        self.stop_program()
+        self.start_program()
+
     def stop(self):
         """Ends it and all processes of its session, by their ids, and what works for it."""
         for helper in self.list_helpers():
             helper.stop()
+        self.stop_program()
+
+    def stop_program(self):
         if self.process is None:
             return
         if self.process.poll() is None:

@@ -21,12 +21,12 @@ def format_value(value):
     return f"{value:.2f}" if value < 2 else f"{value:.1f}" if value < 20 else f"{value:,.0f}"
 
 
-def format_row(results, workload, label, first, width):
-    rows = results.rounds_of(workload, label)
+def format_row(results, workload, label, first, width, clients=None):
+    rows = results.rounds_of(workload, label, clients)
     costs = [read_cost(row) for row in rows]
     p99s = [value for row in rows if (value := value_of(row, "p99"))]
     memory = [value for row in rows if (value := value_of(row, "memory"))]
-    comparison = compare_pairs(results, workload, first, label) if label != first else None
+    comparison = compare_pairs(results, workload, first, label, clients=clients) if label != first else None
     words = stats.describe(results.title_of(first), results.title_of(label), comparison.interval) if comparison else ""
     marks = sorted({mark for row in rows for mark in row.get("marks", [])})
     median, least, most = (format_value(value) for value in (statistics.median(costs), min(costs), max(costs)))
@@ -54,9 +54,12 @@ def format_workload(results, workload):
     text = results.workloads.get(workload, {}).get("text", "")
     yield f"{workload}  {text}"
     width = max([len(results.title_of(label)) for label in labels] + [16])
-    yield f"  {'server':<{width}} {'CPU µs':>9} {'least':>8} {'most':>8} {'p99':>9} {'dirty':>9}"
-    for label in labels:
-        yield format_row(results, workload, label, labels[0], width)
+    for clients in results.steps_of(workload):
+        heading = "server" if clients is None else f"{clients:,} clients"
+        yield f"  {heading:<{width}} {'CPU µs':>9} {'least':>8} {'most':>8} {'p99':>9} {'dirty':>9}"
+        for label in labels:
+            if results.rounds_of(workload, label, clients):
+                yield format_row(results, workload, label, labels[0], width, clients)
 
 
 def names_measured(results):
@@ -98,12 +101,12 @@ def format_build(one, other, workload, labels, common):
                 return
 
 
-def format_cell(results, workload, label, first):
-    costs = [read_cost(row) for row in results.rounds_of(workload, label)]
+def format_cell(results, workload, label, first, clients=None):
+    costs = [read_cost(row) for row in results.rounds_of(workload, label, clients)]
     if not costs:
         return ""
     text = format_value(statistics.median(costs))
-    comparison = compare_pairs(results, workload, first, label) if label != first else None
+    comparison = compare_pairs(results, workload, first, label, clients=clients) if label != first else None
     if not comparison:
         return text
     ratio, low, high = (stats.format_ratio(value) for value in comparison.interval[:3])
@@ -126,10 +129,11 @@ def format_markdown(results):
         rows.append([text, *(format_count(results.counts.get(name, {}).get(key)) for name in columns)])
     for workload in workloads:
         labels = results.labels_of(workload)
-        cells = {
-            results.column_of(workload, label): format_cell(results, workload, label, labels[0]) for label in labels
-        }
         text = results.workloads.get(workload, {}).get("text", workload)
-        rows.append([f"CPU µs: {text}", *(cells.get(name, "") for name in columns)])
+        for clients in results.steps_of(workload):
+            cells = {results.column_of(workload, label): format_cell(results, workload, label, labels[0], clients)
+                     for label in labels}  # fmt: skip
+            step = "" if clients is None else f"; {clients:,} clients"
+            rows.append([f"CPU µs: {text}{step}", *(cells.get(name, "") for name in columns)])
     for row in rows:
         yield "| " + " | ".join(row) + " |"
