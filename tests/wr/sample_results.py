@@ -59,8 +59,8 @@ class Sample:
     def __init__(self, seed=1):
         self.random, self.records, self.rounds = random.Random(seed), [], 0
 
-    def add(self, kind, **values):
-        self.records.append({"type": kind, **values})
+    def add(self, type_of_record, **values):
+        self.records.append({"type": type_of_record, **values})
         return self.records[-1]
 
     def add_head(self, servers=SERVERS):

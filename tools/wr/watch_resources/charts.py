@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Charts as SVG that is part of a page: colours are variables of its style sheet, so that they follow its dark mode.
-
-matplotlib draws with colours that stand for variables: #0100xx for ink, grid and page, #0102xx for series xx.
+"""Charts as SVG that is part of a page, at two widths, or as PNG. In a page colours are variables of its style sheet,
+so that they follow its dark mode: matplotlib draws with colours that stand for variables, #0100xx for ink, grid and
+page, #0102xx for series xx. A PNG has the colours of the light scheme.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import html
 import io
 import math
 import re
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Callable, Sequence
 
 import matplotlib
@@ -18,20 +20,48 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocat
 
 from .report_parts import DASHES, MARKERS, STYLES, Axes, Series
 
-INK, GRID, PAGE = "#010001", "#010002", "#010003"
-VARIABLES = {INK: "var(--ink)", GRID: "var(--grid)", PAGE: "var(--page)"}
-WIDTH = 4.8  # inches of 72 units: about as wide as a phone
+STAND_INS = {"ink": "#010001", "grid": "#010002", "page": "#010003"} | {f"s{n}": f"#0102{n:02x}" for n in range(STYLES)}
+VARIABLES = {color: f"var(--{name})" for name, color in STAND_INS.items()}
+CSS = Path(__file__).with_name("report.css")
+LIGHT = dict(re.findall(r"--(\w+): (#\w+)", CSS.read_text("utf-8").partition("@media")[0]))
 NAME_LENGTH_MAX = 26
 SETTINGS: dict[str, Any] = {
     "svg.fonttype": "none", "svg.hashsalt": "wr", "path.simplify": False, "text.parse_math": False,
-    "font.family": ["sans-serif"], "font.size": 9, "text.color": INK, "axes.labelcolor": INK, "axes.edgecolor": INK,
-    "xtick.color": INK, "ytick.color": INK, "axes.facecolor": "none", "figure.facecolor": "none", "grid.color": GRID,
+    "font.family": ["sans-serif"], "font.size": 9, "axes.facecolor": "none",
     "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "axes.axisbelow": True,
+}
+COLORED = {
+    "ink": ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"),
+    "grid": ("grid.color",),
 }
 
 
-def series_color(style: int) -> str:
-    return f"#0102{style % STYLES:02x}"
+@dataclass(frozen=True)
+class Look:
+    """How a chart is drawn: its width in inches of 72 units, the height of one with lines, and its kind."""
+
+    kind: str
+    width: float
+    height: float
+
+    @property
+    def colors(self) -> dict[str, str]:
+        return LIGHT if self.kind == "png" else STAND_INS
+
+    def settings(self) -> dict[str, Any]:
+        found = {key: self.colors[name] for name, keys in COLORED.items() for key in keys}
+        return SETTINGS | found | {"figure.facecolor": LIGHT["page"] if self.kind == "png" else "none"}
+
+    def series_color(self, style: int) -> str:
+        return self.colors[f"s{style % STYLES}"]
+
+    def name(self, name: str) -> str:
+        """Of its identifiers: a page has the same chart at two widths."""
+        return f"{name}-narrow" if self.kind == "narrow" else name
+
+
+WIDE, NARROW, PICTURE = Look("wide", 10.5, 3.6), Look("narrow", 4.8, 2.9), Look("png", 10.5, 3.6)
+PICTURE_DPI = 144
 
 
 def marker(style: int) -> str:
@@ -62,65 +92,91 @@ def percentile(x: float, _position: int = 0) -> str:
 # ── kinds of charts ──
 
 
-def dot_chart(name: str, title: str, text: str, series: Sequence[Series], x_label: str) -> str:
-    """One row for each server: its rounds as small dots, the median with its interval, in the order given."""
-    with matplotlib.rc_context(SETTINGS):
-        figure = Figure(figsize=(WIDTH, 0.8 + 0.34 * len(series)), layout="constrained")
-        axes = figure.add_subplot()
+def dot_chart(name: str, title: str, text: str, series: Sequence[Series], x_label: str, look: Look = WIDE) -> Any:
+    """One row for each server: its rounds as small dots, the estimate with its interval, in the order given."""
+    with matplotlib.rc_context(look.settings()):
+        figure, axes = make_rows(series, x_label, look)
         for row, each in enumerate(series):
-            draw_row(axes, name, row, each)
-        axes.set_yticks(range(len(series)), [shorten(each.name) for each in series])
-        axes.set_ylim(len(series) - 0.5, -0.5)
+            draw_row(axes, look, look.name(name), row, each)
         axes.set_xlim(left=0)
-        axes.grid(axis="y", visible=False)
-        axes.xaxis.set_major_locator(MaxNLocator(6))
-        axes.xaxis.set_major_formatter(FuncFormatter(plain))
-        axes.set_xlabel(x_label)
-        return finish(figure, name, title, text)
+        return finish(figure, look, name, title, text)
 
 
-def draw_row(axes: Any, name: str, row: int, series: Series) -> None:
-    color = series_color(series.style)
+def bar_chart(name: str, title: str, text: str, series: Sequence[Series], x_label: str, look: Look = WIDE) -> Any:
+    """One row for each server: its first value, and the others behind it in paler colours."""
+    with matplotlib.rc_context(look.settings()):
+        figure, axes = make_rows(series, x_label, look)
+        for row, each in enumerate(series):
+            left = 0.0
+            for part, x in enumerate(each.x):
+                bar, = axes.barh(row, x, left=left, height=0.6, color=look.series_color(each.style),
+                                 alpha=1 - 0.55 * part)
+                bar.set_gid(f"{look.name(name)}-of-{row}-{part}")
+                left += x
+        return finish(figure, look, name, title, text)
+
+
+def make_rows(series: Sequence[Series], x_label: str, look: Look) -> tuple[Figure, Any]:
+    """A figure with one row for each server, on an axis from 0 on."""
+    figure = Figure(figsize=(look.width, 0.8 + 0.34 * len(series)), layout="constrained")
+    axes = figure.add_subplot()
+    axes.set_yticks(range(len(series)), [shorten(each.name) for each in series])
+    axes.set_ylim(len(series) - 0.5, -0.5)
+    axes.grid(axis="y", visible=False)
+    axes.xaxis.set_major_locator(MaxNLocator(6))
+    axes.xaxis.set_major_formatter(FuncFormatter(plain))
+    axes.set_xlabel(x_label)
+    return figure, axes
+
+
+def draw_row(axes: Any, look: Look, name: str, row: int, series: Series) -> None:
+    color = look.series_color(series.style)
     # the last value is the estimate, those before it are the rounds
-    axes.plot(series.x[:-1], [row] * (len(series.x) - 1), linestyle="", marker="|", markersize=7, color=color)
-    axes.plot([x for x, _ in series.crosses], [row] * len(series.crosses), linestyle="", marker="x", markersize=5,
-              color=INK)
+    dots, = axes.plot(series.x[:-1], [row] * (len(series.x) - 1), linestyle="", marker="|", markersize=7, color=color)
+    crosses, = axes.plot([x for x, _ in series.crosses], [row] * len(series.crosses), linestyle="", marker="x",
+                         markersize=5, color=look.colors["ink"])
     low, high = series.low[-1], series.high[-1]
     if low is not None and high is not None:
         bar, = axes.plot([low, high], [row, row], color=color, linewidth=2, solid_capstyle="butt")
         bar.set_gid(f"{name}-interval-{row}")
     point, = axes.plot([series.x[-1]], [row], linestyle="", marker=marker(series.style), markersize=7, color=color,
-                       markerfacecolor=PAGE if series.open and series.open[-1] else color)
+                       markerfacecolor=look.colors["page"] if series.open and series.open[-1] else color)
     point.set_gid(f"{name}-series-{row}")
+    for part, artist in enumerate((dots, crosses)):
+        artist.set_gid(f"{name}-of-{row}-{part}")
 
 
-def line_chart(name: str, title: str, text: str, series: Sequence[Series], kind: Axes) -> str:
-    with matplotlib.rc_context(SETTINGS):
-        figure = Figure(figsize=(WIDTH, 2.9), layout="constrained")
+def line_chart(name: str, title: str, text: str, series: Sequence[Series], kind: Axes, look: Look = WIDE) -> Any:
+    with matplotlib.rc_context(look.settings()):
+        figure = Figure(figsize=(look.width, look.height), layout="constrained")
         axes = figure.add_subplot()
         for index, each in enumerate(series):
-            draw_line(axes, name, index, each)
+            draw_line(axes, look, look.name(name), index, each)
         set_scale(axes, kind, series)
         axes.set_xlabel(kind.x_label)
         axes.set_ylabel(kind.y_label)
-        return finish(figure, name, title, text)
+        return finish(figure, look, name, title, text)
 
 
-def draw_line(axes: Any, name: str, index: int, series: Series) -> None:
-    color = series_color(series.style)
+def draw_line(axes: Any, look: Look, name: str, index: int, series: Series) -> None:
+    color = look.series_color(series.style)
     line, = axes.plot(series.x, series.y, color=color, linewidth=1.6, linestyle=dash(series.style))
     line.set_gid(f"{name}-series-{index}")
+    artists = []
     for x, low, high in zip(series.x, series.low, series.high):
         if low is not None and high is not None:
-            axes.plot([x, x], [low, high], color=color, linewidth=1, solid_capstyle="butt")
+            artists += axes.plot([x, x], [low, high], color=color, linewidth=1, solid_capstyle="butt")
     if series.markers:
         opened = series.open or [False] * len(series.x)
         for is_open in (False, True):
             points = [(x, y) for x, y, this in zip(series.x, series.y, opened) if this == is_open]
-            axes.plot([x for x, _ in points], [y for _, y in points], linestyle="", marker=marker(series.style),
-                      markersize=5, color=color, markerfacecolor=PAGE if is_open else color)
-    axes.plot([x for x, _ in series.crosses], [y for _, y in series.crosses], linestyle="", marker="x", markersize=5,
-              color=INK)
+            artists += axes.plot([x for x, _ in points], [y for _, y in points], linestyle="",
+                                 marker=marker(series.style), markersize=5, color=color,
+                                 markerfacecolor=look.colors["page"] if is_open else color)
+    artists += axes.plot([x for x, _ in series.crosses], [y for _, y in series.crosses], linestyle="", marker="x",
+                         markersize=5, color=look.colors["ink"])
+    for part, artist in enumerate(artists):
+        artist.set_gid(f"{name}-of-{index}-{part}")
 
 
 def set_scale(axes: Any, kind: Axes, series: Sequence[Series]) -> None:
@@ -155,15 +211,21 @@ ROOT = re.compile(r'<svg[^>]*viewBox="([^"]*)"[^>]*>')
 NOT_WANTED = re.compile(r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>|<defs>\s*</defs>|<!--.*?-->", re.S)
 
 
-def finish(figure: Figure, name: str, title: str, text: str) -> str:
-    """The figure as an element of HTML. Its identifiers begin with `name`, so that a page can hold several charts."""
+def finish(figure: Figure, look: Look, name: str, title: str, text: str) -> Any:
+    """The figure as an element of HTML, or as the bytes of a PNG. Its identifiers begin with `name`, so that a page can
+    hold several charts."""
+    if look.kind == "png":
+        picture = io.BytesIO()
+        figure.suptitle(title, fontsize=11)
+        figure.savefig(picture, format="png", dpi=PICTURE_DPI, metadata={"Software": None})
+        return picture.getvalue()
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    svg = NOT_WANTED.sub("", buffer.getvalue())
+    svg, name = NOT_WANTED.sub("", buffer.getvalue()), look.name(name)
     root = ROOT.search(svg)
     assert root
     body = TAG.sub(lambda tag: finish_tag(tag[0], name), svg[root.end():])
-    return (f'<svg class="chart" role="img" viewBox="{root[1]}" aria-labelledby="{name}-title {name}-desc">'
+    return (f'<svg class="chart {look.kind}" role="img" viewBox="{root[1]}" aria-labelledby="{name}-title {name}-desc">'
             f'<title id="{name}-title">{html.escape(title)}</title>'
             f'<desc id="{name}-desc">{html.escape(text)}</desc>{body.strip()}')
 
@@ -172,4 +234,4 @@ def finish_tag(tag: str, name: str) -> str:
     tag = IDENTIFIER.sub(
         lambda match: match[1] + ("" if tag.startswith(f"{name}-", match.end()) else f"{name}-"), tag)
     tag = FONT.sub(r"font-size: \1", tag)
-    return COLOR.sub(lambda match: VARIABLES.get(match[0]) or f"var(--s{int(match[0][-2:], 16)})", tag)
+    return COLOR.sub(lambda match: VARIABLES[match[0]], tag)

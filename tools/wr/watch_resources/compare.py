@@ -151,12 +151,14 @@ class Comparison:
             self.write({"type": "exclusion", **row})
 
     def report(self, problem, workload=None, server=""):
-        self.problems.append(str(problem))
+        text = str(problem)
         if workload and server:
             kind = "disqualified" if isinstance(problem, Disqualified) else "failed"
-            self.exclude(server, kind, str(problem), workload.name)
+            self.exclude(server, kind, text, workload.name)
+        text = f"{workload.name}: {text}" if workload and self.plan.contest else text
+        self.problems.append(text)
         if self.progress.is_terminal:  # they are all reported at the end, too
-            self.progress.say(str(problem))
+            self.progress.say(text)
 
     def choices_for(self, workload):
         """Of servers that can do it; the others are named where the user chose them."""

@@ -239,6 +239,6 @@ def qualify(workload, server):
     for check in CHECKS:
         found, wrong = check(question)
         if wrong:
-            raise Disqualified(f"{server.name} {wrong} ({workload.name} /{path})")
+            raise Disqualified(f"{server.name} {wrong}")
         features |= found
     return features

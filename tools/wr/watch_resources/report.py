@@ -16,10 +16,12 @@ from typing import Any, Sequence
 import click
 
 from . import WrError
+from . import contest_report as contest
+from . import publish
 from . import report_data as data
 from .report_data import Estimate, Results, Round
-from .report_parts import (Axes, Cell, Chart, Document, Listing, Number, Paragraph, Row, Section, Series, Table, cell,
-                           make_name, significant)
+from .report_parts import (SCRIPT, Axes, Cell, Chart, Document, Listing, Number, Paragraph, Row, Section, Series,
+                           Table, cell, make_name, significant)
 
 MARKS = {
     "disturbed": "Other programs used more of the machine than the limit. Does not count where other rounds exist.",
@@ -27,8 +29,7 @@ MARKS = {
     "repeated": "The repetition of a disturbed round.",
     "errors": "Answers were wrong or missing: the server did not do all of the work.",
 }
-LEGEND_OF_MARKS = ("Without filling: limited by the generator, or with errors. A cross: a disturbed round, which does "
-                   "not count.")
+OPEN, CROSS = "Without filling: limited by the generator, or with errors.", "A cross: a disturbed round, not counted."
 CURVES = (
     ("rps", "Requests per second", "requests per second", ("rps",)),
     ("cost", "CPU per answer", "CPU µs per answer", ("cost_us", "total")),
@@ -174,35 +175,35 @@ def style_of(results: Results, server: str) -> int:
 
 
 def draw_line(kind: Axes) -> Any:
-    def draw(chart: Chart) -> str:
+    def draw(chart: Chart, look: str) -> Any:
         from . import charts  # matplotlib is needed for pages only
 
-        return charts.line_chart(chart.name, chart.title, chart.text, chart.series, kind)
+        look = getattr(charts, look)
+        return charts.line_chart(chart.name, chart.title, chart.text, chart.series, kind, look)
 
     return draw
 
 
-def draw_dots(chart: Chart) -> str:
+def draw_dots(chart: Chart, look: str) -> Any:
     from . import charts
 
-    return charts.dot_chart(chart.name, chart.title, chart.text, chart.series, "CPU µs per answer")
+    look = getattr(charts, look)
+    return charts.dot_chart(chart.name, chart.title, chart.text, chart.series, "CPU µs per answer", look)
 
 
 # ── cost ──
 
 
-def cost(results: Results) -> Section:
+def cost(results: Results) -> Section | None:
     parts: list[Any] = []
     for workload in results.workload_names():
         if len(results.clients_of(workload)) == 1:
             part = cost_of_workload(results, workload)
             parts += [part] if part else []
-    first = f" Ratio is the cost of {results.server_names()[0]} divided by that of the row." if parts else ""
-    text = (f"CPU time of the server's processes, user and system, divided by the answers. Intervals are of 95 %."
-            f"{first} Where its interval holds 1, no difference was seen. Workloads with several numbers of clients "
-            'are below "Curves".')
-    return Section("cost", "CPU per answer", [Paragraph(text), *parts] if parts else
-                   [Paragraph("No workload was measured with one number of clients only: see the curves.")])
+    text = ("CPU time of the server's processes, user and system, divided by the answers. Intervals are of 95 %. Ratio "
+            f"is the cost of {results.server_names()[0]} divided by that of the row; where its interval holds 1, no "
+            "difference was seen.")
+    return Section("cost", "CPU per answer", [Paragraph(text), *parts]) if parts else None
 
 
 def cost_of_workload(results: Results, workload: str) -> Section | None:
@@ -214,8 +215,7 @@ def cost_of_workload(results: Results, workload: str) -> Section | None:
     series = [dots_of(results, workload, server, known[server]) for server in order]
     text = "; ".join(f"{server}: {significant(known[server].value)} µs" for server in order)
     title = f"{workload}: CPU µs per answer"
-    marks = any(each.marks for each in results.select(workload))
-    note = "A bar: the interval. Small strokes: the rounds." + (f" {LEGEND_OF_MARKS}" if marks else "")
+    note = " ".join(["A bar: the interval. Small strokes: the rounds.", *explain_marks(series)])
     chart = Chart(f"{name}-chart", "cost", title, text, series, draw_dots, note, legend=False)
     return Section(name, heading_of(results, workload), [Row([chart, cost_table(results, workload, order, name)])], 3,
                    {"workload": workload})
@@ -269,11 +269,10 @@ def count_cell(rounds: Sequence[Round]) -> Cell:
 # ── curves ──
 
 
-def curves(results: Results) -> Section:
+def curves(results: Results) -> Section | None:
     parts = [curves_of_workload(results, workload) for workload in results.workload_names()
              if len(results.clients_of(workload)) > 1]
-    return Section("curves", "Curves over concurrency",
-                   parts or [Paragraph("No workload was measured with several numbers of clients.")])
+    return Section("curves", "Curves over concurrency", parts) if parts else None
 
 
 def curves_of_workload(results: Results, workload: str) -> Section:
@@ -292,8 +291,14 @@ def curve(results: Results, workload: str, section: str, name: str, title: str, 
     kind = Axes("clients", label, max(clients) > LOG_SPREAD * max(min(clients), 1) and min(clients) > 0)
     text = "; ".join(f"{line.name}: {significant(line.y[0])} at {line.x[0]:g} clients, {significant(line.y[-1])} at "
                      f"{line.x[-1]:g}" for line in series)
-    note = LEGEND_OF_MARKS if any(line.crosses or any(line.open) for line in series) else ""
+    note = " ".join(explain_marks(series))
     return Chart(f"{section}-{name}", name, f"{title}, {workload}", text, series, draw_line(kind), note)
+
+
+def explain_marks(series: Sequence[Series]) -> list[str]:
+    """Of the marks that are in a chart."""
+    found = {OPEN: any(any(line.open) for line in series), CROSS: any(line.crosses for line in series)}
+    return [text for text, is_there in found.items() if is_there]
 
 
 def line_of(results: Results, workload: str, server: str, keys: tuple[str, ...]) -> Series:
@@ -338,13 +343,12 @@ def curve_table(results: Results, workload: str, name: str) -> Table:
 # ── latency ──
 
 
-def latency(results: Results) -> Section:
+def latency(results: Results) -> Section | None:
     parts = [part for workload in results.workload_names() if (part := latency_of_workload(results, workload))]
     text = ("The axis is that of 1 / (1 - p), as HdrHistogram draws it: each step to the right leaves a tenth of the "
             "answers. In a closed loop a stalled server delays the requests that would have shown it; only the open "
             "loop counts from the intended start.")
-    return Section("latency", "Latency", [Paragraph(text), *parts] if parts else
-                   [Paragraph("No round has latencies.")])
+    return Section("latency", "Latency", [Paragraph(text), *parts]) if parts else None
 
 
 def latency_of_workload(results: Results, workload: str) -> Section | None:
@@ -383,12 +387,11 @@ def loop_of(rounds: Sequence[Round]) -> str:
 # ── memory over time ──
 
 
-def memory(results: Results) -> Section:
+def memory(results: Results) -> Section | None:
     parts = [part for workload in results.workload_names() if (part := memory_of_workload(results, workload))]
     text = ("One round of each server, that with the middle cost among those with the most clients. PSS counts shared "
             "pages in parts; private dirty memory is what would be free without the server.")
-    return Section("memory", "Memory over time", [Paragraph(text), *parts] if parts else
-                   [Paragraph("No round has samples.")])
+    return Section("memory", "Memory over time", [Paragraph(text), *parts]) if parts else None
 
 
 def middle_round(rounds: Sequence[Round]) -> Round | None:
@@ -451,8 +454,25 @@ def make_document(results: Results) -> Document:
         introduction.append(Paragraph("The file holds no rounds: nothing was measured, or wr was ended before the "
                                       "first round was over.", "warning"))
         return Document(f"wr report: {results.name}", introduction, [measured(results)])
-    makers = (cost, curves, latency, memory, marked, measured, all_rounds)
-    return Document(f"wr report: {results.name}", introduction, [make(results) for make in makers])
+    if results.plan.get("contest"):
+        return make_contest(results, introduction)
+    sections = [make(results) for make in (cost, curves, latency, memory, marked, measured, all_rounds)]
+    return Document(f"wr report: {results.name}", introduction, [each for each in sections if each])
+
+
+def make_contest(results: Results, introduction: list[Any]) -> Document:
+    """The page of a contest: where ours loses comes first."""
+    once = contest.without_witnesses(results)
+    sections = [
+        contest.losses(once), contest.ranks(once), contest.checks(results), contest.witnesses(results),
+        contest.counts(results), cost(once), curves(once), contest.split(once),
+        contest.strips(once, middle_round, draw_line(Axes("seconds", "CPUs"))), latency(once), memory(once),
+        marked(results), measured(results), contest.raw_rows(results), all_rounds(results)]
+    sections = [each for each in sections if each]
+    contest.add_links(sections)
+    name, text = data.text(results.plan, "contest"), data.text(results.plan, "text")
+    introduction = [*introduction, Paragraph(text), contest.make_filter(results)]
+    return Document(f"Web server contest: {name}", introduction, sections, SCRIPT.read_text("utf-8"))
 
 
 def make_page(path: Path) -> str:
@@ -460,10 +480,14 @@ def make_page(path: Path) -> str:
     try:
         return document.to_html()
     except ModuleNotFoundError as error:
-        if error.name != "matplotlib":
-            raise
-        raise WrError("the Python module matplotlib is missing: install the Debian package python3-matplotlib, or use "
-                      "--markdown") from error
+        raise explain_missing(error) from error
+
+
+def explain_missing(error: ModuleNotFoundError) -> Exception:
+    if error.name != "matplotlib":
+        return error
+    return WrError("the Python module matplotlib is missing: install the Debian package python3-matplotlib, or use "
+                   "--markdown")
 
 
 def make_markdown(path: Path) -> str:
@@ -493,12 +517,31 @@ def write_page(path: Path, output: Path) -> None:
         raise WrError(f"{output} cannot be written: {error.strerror}") from error
 
 
+def write_folder(path: Path, png: Path | None, published: Path | None) -> None:
+    results = data.read(path)
+    if not results.rounds:
+        raise WrError(f"{path} holds no rounds")
+    document = make_document(results)
+    try:
+        if png:
+            click.echo(f"wrote {publish.write_pictures(document, png)} charts into {png}")
+        elif published:
+            click.echo(f"wrote {publish.publish(path, results, document, published)}")
+    except ModuleNotFoundError as error:
+        raise explain_missing(error) from error
+    except OSError as error:
+        raise WrError(f"{error.filename or png or published} cannot be written: {error.strerror}") from error
+
+
 @click.command("report", short_help="Make a page or Markdown from a file of results.")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="PAGE",
               help="The page to write. Default: FILE with the suffix .html.")
 @click.option("--markdown", is_flag=True, help="Print the tables as Markdown instead.")
-def command(file: Path, output: Path | None, markdown: bool) -> None:
+@click.option("--png", type=click.Path(path_type=Path), metavar="FOLDER", help="Write the charts as PNG instead.")
+@click.option("--publish", "published", type=click.Path(path_type=Path), metavar="FOLDER",
+              help="Write page, tables, charts and compressed rows into a folder of the day below this one.")
+def command(file: Path, output: Path | None, markdown: bool, png: Path | None, published: Path | None) -> None:
     """Makes a page of FILE, a file of results that wr has written.
 
     The page is one file. It holds charts and tables of the CPU per answer, of curves over concurrency, of latencies and
@@ -509,9 +552,14 @@ def command(file: Path, output: Path | None, markdown: bool) -> None:
     wr report results.jsonl               writes results.html
     wr report results.jsonl -o page.html
     wr report results.jsonl --markdown    prints tables
+    wr report results.jsonl --png charts  writes charts/*.png
+    wr report results.jsonl --publish docs/contest/results
     """
-    if markdown and output:
-        raise click.UsageError("--markdown prints to standard output: leave out -o")
+    if sum(map(bool, (markdown, output, png, published))) > 1:
+        raise click.UsageError("--markdown, --png, --publish and -o exclude each other")
+    if png or published:
+        write_folder(file, png, published)
+        return
     if markdown:
         click.echo(make_markdown(file), nl=False)
         return

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import lzma
 import math
 import statistics
 import struct
@@ -22,6 +23,7 @@ from . import WrError, clean, stats
 from .fields import is_number
 from .results import DISTURBED, choose_counted
 
+LISTS = {"pair": "pairs", "exclusion": "exclusions", "qualification": "qualifications", "counts": "counts"}
 PERCENTILES = ("p50", "p75", "p90", "p99", "p99.9", "p99.99")
 
 
@@ -103,6 +105,9 @@ class Results:
     workloads: dict[str, dict[str, Any]] = field(default_factory=dict)
     rounds: list[Round] = field(default_factory=list)
     pairs: list[dict[str, Any]] = field(default_factory=list)
+    exclusions: list[dict[str, Any]] = field(default_factory=list)
+    qualifications: list[dict[str, Any]] = field(default_factory=list)
+    counts: list[dict[str, Any]] = field(default_factory=list)
     cut: str = ""  # where reading ended before the end of the file
 
     def server_names(self) -> list[str]:
@@ -119,6 +124,16 @@ class Results:
     def clients_of(self, workload: str) -> list[int]:
         return sorted({each.clients for each in self.select(workload)})
 
+    @property
+    def plan(self) -> dict[str, Any]:
+        """Of `wr run`: what was to be measured."""
+        plan = take(self.sessions[0], "settings", "plan") if self.sessions else None
+        return plan if isinstance(plan, dict) else {}
+
+    def witness_of(self, workload: str) -> str:
+        """The workload that this one measures again with another generator, or nothing."""
+        return text(self.workloads.get(workload), "witness_of")
+
     def is_limit(self, server: str) -> bool:
         return take(self.servers.get(server), "limit") is True
 
@@ -127,10 +142,10 @@ def read(path: Path) -> Results:
     """Reads a file of results. A line that cannot be read ends it, as for --resume."""
     results = Results(clean(path.name))
     try:
-        with path.open("rb") as file:
+        with (lzma.open if path.suffix == ".xz" else open)(path, "rb") as file:
             add_lines(results, file)
-    except OSError as error:
-        raise WrError(f"{path} cannot be read: {error.strerror}") from error
+    except (OSError, lzma.LZMAError) as error:
+        raise WrError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
     return results
 
 
@@ -157,11 +172,14 @@ def add_record(results: Results, record: dict[str, Any]) -> None:
         results.workloads[text(record, "name") or "unnamed"] = record
     elif kind == "round":
         results.rounds.append(make_round(record, len(results.rounds) + 1))
-    elif kind == "pair":
-        results.pairs.append(record)
+    elif isinstance(kind, str) and kind in LISTS:
+        getattr(results, LISTS[kind]).append(record)
 
 
 # ── estimates ──
+
+
+COST = ("cost_us", "total")
 
 
 @dataclass(frozen=True)
@@ -202,16 +220,30 @@ def median_of(rounds: Sequence[Round], *keys: str) -> float | None:
     return median(each.value(*keys) for each in counted(rounds))
 
 
-def ratio(results: Results, workload: str, first: str, second: str) -> Estimate | None:
-    """Cost of the first server / cost of the second, from the pairs of the workload, whichever order they were in."""
-    disturbed = {each.n for each in results.select(workload) if each.is_disturbed}
+def ratio_of_pair(pair: dict[str, Any], rounds: list[Round], keys: Sequence[str]) -> float | None:
+    """Of a value of its rounds; that of the costs is in the pair itself."""
+    if keys == COST:
+        return number(pair, "ratio")
+    values = [each.value(*keys) for each in rounds]
+    return values[0] / values[1] if len(values) == 2 and all(values) else None
+
+
+def ratio(results: Results, workload: str, first: str, second: str, keys: Sequence[str] = COST,
+          clients: int | None = None) -> Estimate | None:
+    """Cost (or another value) of the first server / that of the second, from the pairs of the workload, whichever order
+    they were in."""
+    known = {each.n: each for each in results.select(workload)}
     found = []  # (ratio, whether a round of the pair was disturbed)
     for pair in results.pairs:
-        value, names = number(pair, "ratio"), [text(pair, "first"), text(pair, "second")]
-        rounds = take(pair, "rounds")
-        if text(pair, "workload") != workload or not value or value < 0:
+        numbers, names = take(pair, "rounds"), [text(pair, "first"), text(pair, "second")]
+        if text(pair, "workload") != workload or {*names} != {first, second}:
             continue
-        is_disturbed = isinstance(rounds, list) and any(isinstance(n, int) and n in disturbed for n in rounds)
+        numbers = [n for n in numbers if isinstance(n, int)] if isinstance(numbers, list) else []
+        rounds = [known[n] for n in numbers if n in known]
+        value = ratio_of_pair(pair, rounds, keys)
+        if not value or value < 0 or (clients is not None and any(each.clients != clients for each in rounds)):
+            continue
+        is_disturbed = any(each.is_disturbed for each in rounds)
         if names == [first, second]:
             found.append((value, is_disturbed))
         elif names == [second, first]:

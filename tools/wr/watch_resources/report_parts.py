@@ -4,6 +4,8 @@ and escapes what it holds."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import html
 import json
 import re
@@ -19,6 +21,7 @@ MARKERS = (
     ("v", "M8 12.5l4.5-8h-9z"), ("P", "M6.5 4h3v2.5h2.5v3h-2.5v2.5h-3v-2.5h-2.5v-3h2.5z"),
     ("<", "M3.5 8l8-4.5v9z"), (">", "M12.5 8l-8-4.5v9z"))
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+SCRIPT = Path(__file__).with_name("report.js")
 
 
 def escape(value: Any) -> str:
@@ -176,17 +179,25 @@ class Chart:
     title: str
     text: str
     series: list[Series]
-    draw: Callable[["Chart"], str]
+    draw: Callable[..., Any]  # of (chart, name of a look)
     note: str = ""
     legend: bool = True
+    links: Sequence[tuple[str, str]] = ()  # (text, reference)
 
     def to_html(self) -> str:
         data = json.dumps([each.as_data() for each in self.series], allow_nan=False)
-        names = "".join(f"<li>{legend_mark(each.style)} {escape(each.name)}</li>" for each in self.series)
+        names = "".join(f'<li data-server="{escape(each.name)}">{legend_mark(each.style)} {escape(each.name)}</li>'
+                        for each in self.series)
         legend = f'<ul class="legend">{names}</ul>' if self.legend else ""
         note = f'<p class="note">{escape(self.note)}</p>' if self.note else ""
+        links = ", ".join(f'<a href="{escape(to)}">{escape(text)}</a>' for text, to in self.links)
+        links = f'<p class="note">{links}</p>' if links else ""
+        drawn = self.draw(self, "WIDE") + self.draw(self, "NARROW")
         return (f'<figure id="{escape(self.name)}" data-chart="{escape(self.kind)}" data-series="{escape(data)}">'
-                f"<figcaption>{escape(self.title)}</figcaption>{self.draw(self)}{legend}{note}</figure>")
+                f"<figcaption>{escape(self.title)}</figcaption>{drawn}{legend}{note}{links}</figure>")
+
+    def to_png(self) -> bytes:
+        return self.draw(self, "PICTURE")
 
     def to_markdown(self) -> str:
         return ""
@@ -225,6 +236,7 @@ class Section:
     parts: list[Any]
     level: int = 2
     data: dict[str, str] = field(default_factory=dict)
+    page_only: bool = False  # too long for Markdown
 
     def to_html(self) -> str:
         data = "".join(f' data-{key}="{escape(value)}"' for key, value in self.data.items())
@@ -233,27 +245,60 @@ class Section:
                 f"{body}\n</section>")
 
     def to_markdown(self) -> str:
+        if self.page_only:
+            return ""
         parts = (part.to_markdown() for part in self.parts)
         return "\n\n".join([f"{'#' * self.level} {escape_markdown(self.heading)}", *filter(None, parts)])
 
 
+@dataclass(frozen=True)
+class Filter:
+    """Boxes that hide servers, shown where the page's script runs. `names`: {server: its names in all tables}."""
+
+    names: dict[str, list[str]]
+
+    def to_html(self) -> str:
+        boxes = "".join(
+            f'<label><input type="checkbox" checked data-labels="{escape(json.dumps(labels))}"> {escape(name)}</label>'
+            for name, labels in self.names.items())
+        return f'<div id="filter" role="group" aria-label="Servers" hidden>{boxes}</div>'
+
+    def to_markdown(self) -> str:
+        return ""
+
+
+def make_policy(script: str) -> str:
+    """Permits this script only."""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return f"{POLICY}; script-src 'sha256-{digest}'" if script else POLICY
+
+
 @dataclass
 class Document:
-    """A page that needs nothing but itself: the policy forbids it to fetch anything or to run a script."""
+    """A page that needs nothing but itself: the policy forbids it to fetch anything, or to run another script."""
 
     title: str
     introduction: list[Any]
     sections: list[Section]
+    script: str = ""
+
+    def list_charts(self) -> list[Chart]:
+        def find(parts: Sequence[Any]) -> list[Chart]:
+            return [chart for part in parts for chart in (
+                [part] if isinstance(part, Chart) else find(getattr(part, "parts", ())))]
+
+        return find(self.sections)
 
     def to_html(self) -> str:
         style = Path(__file__).with_name("report.css").read_text(encoding="utf-8")
         links = "".join(f'<li><a href="#{escape(each.name)}">{escape(each.heading)}</a></li>' for each in self.sections)
         body = "\n".join(part.to_html() for part in [*self.introduction, *self.sections])
+        script = f"<script>{self.script}</script>\n" if self.script else ""
         return f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{POLICY}">
+<meta http-equiv="Content-Security-Policy" content="{make_policy(self.script)}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>{escape(self.title)}</title>
@@ -266,7 +311,7 @@ class Document:
 <nav aria-label="Sections"><ul>{links}</ul></nav>
 {body}
 </main>
-</body>
+{script}</body>
 </html>
 """
 

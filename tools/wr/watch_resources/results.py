@@ -7,6 +7,7 @@ it. Any other line that cannot be read is an error that names the file and the l
 import dataclasses
 import fcntl
 import json
+import lzma
 import os
 from typing import Any, Callable, Iterable, Iterator, Optional, Type, TypeVar
 
@@ -259,11 +260,12 @@ def describe(error: ValueError) -> str:
 
 
 def read_results(path: str) -> Results:
+    """A file that ends in .xz is a compressed one."""
     try:
-        with open(path, "rb") as file:
+        with (lzma.open if str(path).endswith(".xz") else open)(path, "rb") as file:
             return parse_results(path, file.read())
-    except OSError as error:
-        raise WrError(f"{path}: {error.strerror}") from error
+    except (OSError, lzma.LZMAError) as error:
+        raise WrError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
 
 
 class ResultsWriter:
