@@ -171,6 +171,7 @@ def test_counts(tmp_path):
     (line,) = [line for line in read_lines(path) if line["type"] == "counts"]
     assert line["binary_kb"] > 100 and 0 < line["connection_bytes"] < 20_000 and line["crowd_dirty_kb"] > 1000
     assert line["calls"] is None or 3 <= line["calls"] <= 20
+    assert line["start_ms"] > 0 and line["idle_cpu_us"] >= 0 and line["idle_wakeups"] >= 0
     assert "nginx" in done.stdout
 
 

@@ -201,6 +201,38 @@ def test_a_server_without_answers(tmp_path, small, which, pairs):
     assert len(Results(lines).pairs) == pairs
 
 
+def test_an_empty_round_is_repeated(tmp_path, small):
+    """A busy machine may give a server no turn; both rounds of the pair are measured again."""
+    log = []
+
+    def measure(workload, server, seconds, others_max):
+        log.append((server.name, seconds))
+        is_empty = len(log) in (1, 5, 8)  # of the warm-up, of a first and of a second round
+        return make_row(5, answers=0 if is_empty else 9)
+
+    plan = Plan(["W1"], make_servers(tmp_path, "a", "b"), rounds=2, seconds=0.01, chosen=True)
+    lines, problems = run(small, plan, measure)
+    assert not problems and len(Results(lines).pairs) == 2
+    rounds = [name for name, seconds in log if seconds == 0.01]
+    assert [name for name, seconds in log if seconds != 0.01] == ["a", "a", "b"] and len(rounds) == 4 + 3
+    marks = [row["marks"] for row in Results(lines).rounds.values()]
+    assert marks.count(["repeated"]) == 4
+
+
+def test_the_ranks_of_a_second_witness(tmp_path, small):
+    files = make_servers(tmp_path, "a", "b")
+    plan = Plan(["W1"], files, rounds=3, seconds=0.01, chosen=True, witnesses={"W1": "wrk"})
+    costs = {"W1": {"a": 5, "b": 9}, "W1-wrk": {"a": 5, "b": 9}}
+
+    def measure(workload, server, seconds, _others_max):
+        return make_row(costs[workload.name][server.name])
+
+    assert "the ranks by W1 and W1-wrk are the same" in tables.format_file(Results(run(small, plan, measure)[0]))
+    costs["W1-wrk"] = {"a": 9, "b": 5}
+    text = "\n".join(tables.format_file(Results(run(small, plan, measure)[0])))
+    assert "the ranks by W1 and W1-wrk differ: a (1 and 2), b (2 and 1)" in text
+
+
 def test_a_server_that_does_not_start(tmp_path, small):
     files = make_servers(tmp_path, "a", "b", "c")
     broken = tmp_path / "b.toml"

@@ -116,7 +116,7 @@ def test_how_long_it_takes(tmp_path):
     least = pairs * 2 * 2 * (len(choices) - 1) * plan.seconds
     assert least < whole < 20 * least + 60 * len(choices)
     lines = [{"type": "counts", "server": choice.label} for choice in choices]
-    assert contest.estimate_seconds(plan, Results(lines)) == pytest.approx(whole - 9 * len(choices))
+    assert contest.estimate_seconds(plan, Results(lines)) == pytest.approx(whole - 12 * len(choices))
     assert "4 workloads, 2 pairs of 0.2 s: about" in contest.describe(plan, Results([]))
 
 

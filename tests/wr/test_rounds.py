@@ -16,7 +16,7 @@ from watch_resources.generators import Answers, Load, WrLoad
 from watch_resources.machine import (
     Machine, MachineSample, describe_machine, find_virtualisation, parse_busy, parse_pressure, pressure_between,
 )
-from watch_resources.proc import Counters, Memory, Sample
+from watch_resources.proc import Counters, Memory, Sample, read_stat
 from watch_resources.results import DISTURBED, GENERATOR_LIMITED, REPEATED, ResultsWriter
 from watch_resources.rounds import (
     Limits, Measurement, RoundError, StallWatch, Target, make_target, port_of, repeat_disturbed,
@@ -159,6 +159,18 @@ def test_a_server_that_hangs():
     with small_server("--hang-after", 20) as server:
         ended_with("hangs: in the round with 3 clients it used no CPU time for 0.5 s",
                    measurement(server, limits=Limits(stall_seconds=0.5)))
+
+
+def test_the_pid_of_another_server():
+    """Its process sleeps while another one answers the URL."""
+    with small_server() as server, child("import sys; print('ready', flush=True); sys.stdin.readline()") as other:
+        other.hear()
+        wait_until(lambda: read_stat(other.pid).state == "S")
+        asked = measurement(server)
+        asked = Measurement(Target(other.pid, "other", server.port), asked.generator, asked.load)
+        said = rf"the server \(PID \d+, other\) used no CPU time while [\d,]+ answers came: .* answers {server.url}"
+        with pytest.raises(RoundError, match=said):
+            asked.measure()
 
 
 def test_a_round_that_takes_too_long():

@@ -298,8 +298,10 @@ def make_built(tmp_path, command, variants="", needs=""):
 def test_a_server_is_built_once(tmp_path):
     log = tmp_path / "log"
     choices = [make_built(tmp_path, f"echo @text@ >> {log}; echo '#!/bin/sh' > @built@/made") for _ in range(2)]
-    built = builds.build_all(choices, str(tmp_path / "built"))
+    said = []
+    built = builds.build_all(choices, str(tmp_path / "built"), said.append)
     assert log.read_text() == "made\n"
+    assert len(said) == 1 and said[0].startswith("building own: ") and f"echo made >> {log}" in said[0]
     server = servers.Server(choices[0], tmp_path / "server", tmp_path, built=built)
     assert pathlib.Path(server.command[0]).read_text() == "#!/bin/sh\n"
     line = server.line()

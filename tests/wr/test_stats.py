@@ -6,7 +6,7 @@ import math
 import random
 
 import pytest
-from watch_resources import stats
+from watch_resources import report_data, stats
 from watch_resources.compare import is_first_ahead
 
 TRIALS = 300
@@ -147,3 +147,10 @@ def test_words():
         == "no difference seen between A and B: 0.98 x (0.95 to 1.02)"
     )
     assert stats.describe("A", "B", stats.Interval(12.3, 11.9, 13, 9)) == "A needs 12 x of B (12 to 13)"
+
+
+def test_one_kind_of_mean():
+    """What the terminal prints of a server is what a page shows."""
+    values = [5.0, 6.0, 7.0, 50.0, 4.0]
+    assert stats.find_centre(values) == pytest.approx(report_data.estimate(values).value)
+    assert stats.find_centre([7.0]) == pytest.approx(report_data.estimate([7.0]).value)

@@ -74,13 +74,16 @@ def build(choice, folder):
     return Built(folder, command, read_version(compiler))
 
 
-def build_all(choices, folder):
-    """{its key: Built or Problem} of all that are built; choices with the same command share it."""
+def build_all(choices, folder, say=None):
+    """{its key: Built or Problem} of all that are built; choices with the same command share it. `say` takes a sentence
+    for each of them, before it is built."""
     found = {}
     for choice in choices:
         key = choice.build_key()
         if key in found or not choice.is_built():
             continue
+        if say:
+            say(f"building {choice.label}: {' '.join(choice.fill_build('BUILT')[0])}")
         try:
             found[key] = build(choice, os.path.join(folder, str(len(found))))
         except Problem as problem:

@@ -45,6 +45,10 @@ def print_lines(lines):
         click.echo(clean(str(line)))
 
 
+def say(text):
+    click.echo(clean(text), err=True)
+
+
 def tell(problems):
     """Below the tables, where they are seen."""
     for problem in problems:
@@ -140,7 +144,7 @@ def run_plan(plan, writer, problems):
     def write(line):
         writer.append(from_fields(line))
 
-    with open_environment(count_files(plan), plan.share_cpu, list_choices(plan)) as environment:
+    with open_environment(count_files(plan), plan.share_cpu, list_choices(plan), say) as environment:
         session = make_session(plan, environment, describe_session(), known)
         write(session)
         comparison = Comparison(plan, environment, measure, write, known, session["id"], problems)
@@ -191,7 +195,7 @@ def count(chosen, output: Optional[str], share_cpu) -> None:
     choices = [parse_choice(text) for text in chosen or choose_defaults()["servers"]]
     choices = [choice for choice in choices if choice.program or chosen]
     rows, problems = [], []
-    with open_environment({}, share_cpu, choices) as environment:
+    with open_environment({}, share_cpu, choices, say) as environment:
         session = make_session(Plan(servers=list(chosen)), environment, describe_session(), Results([]))
         counts.count_servers(choices, environment, make_crowd_command, rows.append, problems.append)
     if output:

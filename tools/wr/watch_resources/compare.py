@@ -20,6 +20,7 @@ from .environment import COLD, MANY, Environment, evict_cold_files
 from .fields import check_fields
 from .qualify import WrittenFiles, is_qualified, qualify
 from .results import REPEATED
+from .rounds import NoAnswers
 from .spawn import Orphans
 
 WARM_UP_SECONDS = 1
@@ -88,6 +89,10 @@ def make_absolute(texts):
         name = os.path.abspath(name) if name.endswith(".toml") else name
         found.append(name + equals + (os.path.abspath(program) if program else ""))
     return found
+
+
+class EmptyRound(Problem):
+    """No answers from a server that lives: on a busy machine it may have had no turn."""
 
 
 class Progress:
@@ -252,10 +257,17 @@ class Comparison:
         if workload.is_fresh:
             return
         watch = WrittenFiles(server) if self.is_checked(workload, server) else None
-        row = self.measure_one(workload.make_warm_up(), server, WARM_UP_SECONDS)
+        row = self.try_again(lambda: self.measure_one(workload.make_warm_up(), server, WARM_UP_SECONDS))
         server.rate = max(1, round(row["rps"] * workload.capacity))
         if watch and (wrong := watch.find_log(row["answers"])):
             raise Disqualified(f"{server.name} {wrong}")
+
+    def try_again(self, measure):
+        """After an empty round, as often as after a disturbed one."""
+        for _ in range(self.plan.repeats):
+            with contextlib.suppress(EmptyRound):
+                return measure()
+        return measure()
 
     def run_rounds(self, workload, running):
         if not running:
@@ -282,7 +294,7 @@ class Comparison:
     def run_alone(self, workload, server):
         self.progress.show(f"{workload.name}: {server.name}")
         try:
-            self.run_round(workload, server, [])
+            self.try_again(lambda: self.run_round(workload, server, []))
         except WrError as problem:
             self.report(problem, workload, server.name)
             return False
@@ -291,18 +303,21 @@ class Comparison:
 
     def run_pair(self, workload, first, other, ahead):
         """Returns the server that cannot be measured, or None."""
+        order = (first, other) if ahead else (other, first)
         for repeat in range(self.plan.repeats + 1):
-            found = {}
-            marks = [REPEATED] if repeat else []
-            for server in (first, other) if ahead else (other, first):
-                self.progress.show(f"{workload.name}: {server.name}")
-                try:
-                    found[server.name] = self.run_round(workload, server, marks)
-                except WrError as problem:
-                    self.report(problem, workload, server.name)
-                    return server
+            is_last = repeat == self.plan.repeats
+            found, server = {}, None
+            try:
+                for server in order:
+                    self.progress.show(f"{workload.name}: {server.name}")
+                    found[server.name] = self.run_round(workload, server, [REPEATED] if repeat else [])
+            except WrError as problem:
+                if isinstance(problem, EmptyRound) and not is_last:
+                    continue
+                self.report(problem, workload, server.name)
+                return server
             rounds = found[first.name], found[other.name]
-            if repeat < self.plan.repeats and any(map(is_disturbed, rounds)):
+            if not is_last and any(map(is_disturbed, rounds)):
                 continue
             self.progress.advance()
             self.progress.advance()
@@ -316,11 +331,12 @@ class Comparison:
             row = self.measure(workload, server, seconds, self.plan.others_max)
         except WrError as error:
             server.check_health()
-            raise Problem(server.tell(f"cannot be measured with {workload.name}: {error}")) from None
+            kind = EmptyRound if isinstance(error, NoAnswers) else Problem
+            raise kind(server.tell(f"cannot be measured with {workload.name}: {error}")) from None
         server.check_alive()
         if not row["answers"]:
             server.check_health()
-            raise Problem(server.tell(f"gave no answers to {workload.name} in a round"))
+            raise EmptyRound(server.tell(f"gave no answers to {workload.name} in a round"))
         return row
 
     def run_round(self, workload, server, marks):
@@ -377,9 +393,9 @@ def list_choices(plan):
     return [*(choice.for_workload(workload) for workload, choice in able), *map(servers.parse_choice, backends)]
 
 
-def make_environment(folder, files, share_cpu, choices):
+def make_environment(folder, files, share_cpu, choices, say):
     try:
-        built = builds.build_all(choices, os.path.join(folder, "built"))
+        built = builds.build_all(choices, os.path.join(folder, "built"), say)
         return Environment(folder, files.get(MANY, 0), share_cpu, built, files.get(COLD, 0))
     except OSError as error:
         place = error.filename or folder
@@ -387,12 +403,12 @@ def make_environment(folder, files, share_cpu, choices):
 
 
 @contextlib.contextmanager
-def open_environment(files, share_cpu=False, choices=()):
+def open_environment(files, share_cpu=False, choices=(), say=None):
     """Files ({folder: number}), CPUs and network for servers, and what the choices are built into, until its end."""
     folder, environment = tempfile.mkdtemp(prefix="wr-"), None
     try:
         with Orphans():
-            environment = make_environment(folder, files, share_cpu, choices)
+            environment = make_environment(folder, files, share_cpu, choices, say)
             yield environment
     finally:
         if environment:

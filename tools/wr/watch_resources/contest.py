@@ -10,7 +10,7 @@ from .generators import GENERATORS
 
 ROUNDS_MAX = 1000
 # What a contest takes besides its rounds, in seconds: estimates, for the sentence that says how long it will take
-ROUND_SECONDS, START_SECONDS, COUNTS_SECONDS = 0.3, 1.0, 9.0
+ROUND_SECONDS, START_SECONDS, COUNTS_SECONDS = 0.3, 1.0, 12.0
 SCHEMA = {
     "name": Key(str, required=True, example='"files"', pattern=NAME),
     "text": Key(str, required=True, example='"static files over HTTP/1.1"'),

@@ -6,6 +6,7 @@ import pathlib
 import re
 import shutil
 import socket
+import statistics
 import subprocess
 import tempfile
 import time
@@ -21,9 +22,14 @@ CROWD = 1_000  # clients
 CROWD_SECONDS = 3
 ONE_BY_ONE = 200  # requests whose system calls are counted
 ATTACH_SECONDS, SETTLE_SECONDS = 10, 0.5
+STARTS, START_POLL_SECONDS = 5, 0.0005
+IDLE_SECONDS = 2
 SMALL, LARGE, HELLO, ECHO = "13.txt", "200k.bin", "hello/", "echo"
 SAMPLE_SECONDS = 0.1
 COLUMNS = {
+    "start_ms": "start, ms",
+    "idle_cpu_us": "CPU when idle, us a second",
+    "idle_wakeups": "wake-ups when idle, a second",
     "pss_kb": "PSS, idle, KB",
     "dirty_kb": "private dirty, idle, KB",
     "binary_kb": "binary, KB",
@@ -157,10 +163,35 @@ def find_crowd_memory(server, command):
     return most
 
 
+def measure_start(server):
+    """Milliseconds from starting the program to its first answer: the median of some starts."""
+    times = []
+    for _ in range(STARTS):
+        server.stop_program()
+        begin = time.perf_counter()
+        server.start_program(START_POLL_SECONDS)
+        with connect(server) as sock:
+            ask(sock, find_small_path(server.choice))
+        times.append(1000 * (time.perf_counter() - begin))
+    return round(statistics.median(times), 1)
+
+
+def measure_idle(server):
+    """(CPU time in us, wake-ups) of a second without any request."""
+    tree = ProcessTree(server.pid)
+    before = tree.read(complete=True)
+    time.sleep(IDLE_SECONDS)
+    after = tree.read(complete=True)
+    used, seconds = after.counters.minus(before.counters), (after.at_ns - before.at_ns) / 1e9
+    return round(used.cpu_ns / 1000 / seconds, 1), round(used.voluntary / seconds, 1)
+
+
 def count(server, crowd_command):
     """The line of a server; `crowd_command` is None for servers that have no such file."""
     pss, dirty = read_memory(server)
-    calls = count_calls(server)
+    idle_cpu, wakeups = measure_idle(server)
+    is_kept = server.kind.keep_alive
+    calls = count_calls(server) if is_kept else None
     return {
         "type": "counts",
         "server": server.name,
@@ -168,8 +199,11 @@ def count(server, crowd_command):
         "dirty_kb": dirty,
         "binary_kb": os.path.getsize(os.path.realpath(server.command[0])) // 1024,
         "calls": calls,
-        "connection_bytes": count_connection_bytes(server),
+        "connection_bytes": count_connection_bytes(server) if is_kept else None,
         "crowd_dirty_kb": find_crowd_memory(server, crowd_command) if crowd_command else None,
+        "idle_cpu_us": idle_cpu,
+        "idle_wakeups": wakeups,
+        "start_ms": measure_start(server),
     }
 
 

@@ -121,7 +121,7 @@ class Counts:
     dirty_kb: int
     binary_kb: int
     calls: Optional[float]
-    connection_bytes: int
+    connection_bytes: Optional[int]
     crowd_dirty_kb: Optional[int]
     start_ms: Optional[float] = None  # from starting the program to its first answer
     idle_cpu_us: Optional[float] = None  # a second, without any request

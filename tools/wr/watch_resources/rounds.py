@@ -32,6 +32,10 @@ class RoundError(WrError):
     """A round that has no result: the server ended or hangs, or the generator failed."""
 
 
+class NoAnswers(RoundError):
+    """The generator has had no answer, while the server was there."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Limits:
     """When a round is marked or given up. A share of 1 is one CPU."""
@@ -184,7 +188,7 @@ class Measurement:
             raise RoundError(f"{error}; its exit status was {program.status}") from error
         if answers.count <= 0:
             errors = ", ".join(f"{name} {count}" for name, count in answers.errors.items())
-            raise RoundError(f"{self.generator.name} got no answer from {self.load.url} with {self.load.clients} "
+            raise NoAnswers(f"{self.generator.name} got no answer from {self.load.url} with {self.load.clients} "
                              f"clients" + (f"; errors: {errors}" if errors else ""))
         return answers
 
@@ -193,6 +197,9 @@ class Measurement:
         samples = self.sampler.samples
         first, last = samples[0], samples[-1]
         cpu = cpu_between(first, last)
+        if not cpu.total_ns:
+            raise RoundError(f"{self.target.describe()} used no CPU time while {answers.count:,} answers came: another "
+                             f"process answers {self.load.url}")
         used = last.counters.minus(first.counters)
         cpu_us = {"user": cpu.user_ns // 1000, "system": cpu.system_ns // 1000, "total": cpu.total_ns // 1000}
         generator = self.describe_generator(program, answers)

@@ -24,6 +24,7 @@ from .proc import list_family
 from .redis import Redis
 
 START_SECONDS, STOP_SECONDS, ACCEPT_SECONDS = 10, 5, 5
+POLL_SECONDS = 0.02  # between two attempts to connect to a server that starts
 LAST_LINES = 5  # of a server's output, in messages
 PR_SET_PDEATHSIG, PR_CAPBSET_DROP, CAP_SYS_RESOURCE = 1, 24, 24
 PLACEHOLDER = re.compile(r"@(\w+)@")
@@ -346,7 +347,7 @@ class Server:
             self.stop()
             raise
 
-    def start_program(self):
+    def start_program(self, poll_seconds=POLL_SECONDS):
         try:
             with open(os.path.join(self.folder, "output"), "wb") as output:
                 self.process = subprocess.Popen(
@@ -361,16 +362,16 @@ class Server:
         except OSError as error:
             raise Problem(f"{self.name} does not start: {' '.join(self.command)}: {error.strerror}") from None
         self.group = self.process.pid
-        self.wait_until_ready()
+        self.wait_until_ready(poll_seconds)
 
-    def wait_until_ready(self):
+    def wait_until_ready(self, poll_seconds):
         end = time.monotonic() + START_SECONDS
         while time.monotonic() < end:
             if self.process.poll() is not None:
                 raise Problem(self.tell(f"does not start: it ended with {self.end_status()}"))
             if self.accepts():
                 return
-            time.sleep(0.02)
+            time.sleep(poll_seconds)
         raise Problem(self.tell(f"does not start: no answer on port {self.port} within {START_SECONDS} s"))
 
     def accepts(self):

@@ -61,6 +61,11 @@ def trimmed(values):
     return mean, math.sqrt(squares / (len(kept) * (len(kept) - 1))) if len(kept) > 1 else math.inf
 
 
+def find_centre(values):
+    """What stands for positive values in tables and charts: the trimmed mean of their logarithms, as for ratios."""
+    return math.exp(trimmed([math.log(value) for value in values])[0])
+
+
 def divide(difference, error):
     if error:
         return difference / error

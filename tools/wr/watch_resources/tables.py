@@ -5,6 +5,7 @@ import statistics
 
 from . import stats
 from .analysis import compare_pairs, compare_relative, compare_unpaired, find_differences, read_cost, value_of
+from .ranks import ONE, Span, rank
 
 TITLES = {"nginx+cache": "nginx, open_file_cache", "apache": "Apache", "haproxy": "HAProxy", "node": "Node.js",
           "microhttpd": "libmicrohttpd", "go": "Go", "actix": "actix-web"}  # fmt: skip
@@ -29,9 +30,9 @@ def format_row(results, workload, label, first, width, clients=None):
     comparison = compare_pairs(results, workload, first, label, clients=clients) if label != first else None
     words = stats.describe(results.title_of(first), results.title_of(label), comparison.interval) if comparison else ""
     marks = sorted({mark for row in rows for mark in row.get("marks", [])})
-    median, least, most = (format_value(value) for value in (statistics.median(costs), min(costs), max(costs)))
+    mean, least, most = (format_value(value) for value in (stats.find_centre(costs), min(costs), max(costs)))
     return (
-        f"  {results.title_of(label):<{width}} {median:>9} {least:>8} {most:>8}"
+        f"  {results.title_of(label):<{width}} {mean:>9} {least:>8} {most:>8}"
         f" {format_p99(p99s):>9} {format_memory(memory):>9}  {words}"
         + (f"  [{', '.join(marks)}]" if marks else "")
     ).rstrip()
@@ -70,6 +71,33 @@ def format_file(results):
     for workload in names_measured(results):
         yield from format_workload(results, workload)
         yield ""
+    yield from format_witnesses(results)
+
+
+def rank_labels(results, workload):
+    """{label: rank by cost}"""
+    first, *others = results.labels_of(workload)
+    spans = {first: ONE}
+    for label in others:
+        if comparison := compare_pairs(results, workload, label, first):
+            spans[label] = Span(*comparison.interval[:3])
+    return rank(spans)
+
+
+def format_witnesses(results):
+    """Whether a second generator gives the servers the ranks of the first one."""
+    measured = names_measured(results)
+    for name, line in results.workloads.items():
+        original = line.get("witness_of")
+        if original not in measured or name not in measured:
+            continue
+        ranks = [rank_labels(results, each) for each in (original, name)]
+        differ = [f"{label} ({ranks[0][label]} and {ranks[1][label]})" for label in ranks[0]
+                  if label in ranks[1] and ranks[0][label] != ranks[1][label]]  # fmt: skip
+        if differ:
+            yield f"the ranks by {original} and {name} differ: {', '.join(differ)}"
+        else:
+            yield f"the ranks by {original} and {name} are the same"
 
 
 def format_two(one, other):
@@ -105,7 +133,7 @@ def format_cell(results, workload, label, first, clients=None):
     costs = [read_cost(row) for row in results.rounds_of(workload, label, clients)]
     if not costs:
         return ""
-    text = format_value(statistics.median(costs))
+    text = format_value(stats.find_centre(costs))
     comparison = compare_pairs(results, workload, first, label, clients=clients) if label != first else None
     if not comparison:
         return text
