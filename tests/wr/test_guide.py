@@ -11,12 +11,12 @@ import signal
 import subprocess
 
 import pytest
-from watch_resources import servers
+from watch_resources import contest, servers
 
 from processes import BUILD, WR
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
-PAGE = TOP / "docs" / "guide" / "measuring.md"
+PAGE, RULES = TOP / "docs" / "guide" / "measuring.md", TOP / "docs" / "contest" / "rules.md"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.S | re.M)
 MONKEY = BUILD / "monkey"
 NAMES = "nginx", "lighttpd"
@@ -27,9 +27,18 @@ SHORTER = (
     (r"-r 20000 -d 30", "-r 200 -d 0.3"), (r"-r [579]\b", "-r 2 -d 0.2 --repeats 0 --share-cpu"),
     (r"\$HOME/old/bin/monkey", "{monkey}"), (r"wr-20261120-101500\.jsonl", "{newest}"),
     (r"^wr watch (.*)", r"wr watch \1 --count 1 --interval 0.05"), (r" W3 ", " W2 "),
+    (r"--contest files", "--contest guide.toml --repeats 0 --share-cpu"),
     (r"^wr run S2 S2b\b", "wr run S2 S2b -s monkey"),  # the others are built by npm
     (r"^wr run W1 -s monkey -s base=(\S+)", r"wr run W1 -s monkey -s base=\1 -o after.jsonl"),
 )
+CONTEST = """name = "guide"
+text = "two servers"
+servers = ["nginx", "lighttpd"]
+workloads = ["W1", "W2"]
+rounds = 2
+seconds = 0.2
+counts = false
+"""
 ELSEWHERE = re.compile(r"--agent|^wr agent|^ssh |ws://")  # test_agent.py; a server of messages
 NEEDED = shutil.which("wrk") and all(servers.parse_choice(name).program for name in NAMES)
 pytestmark = pytest.mark.skipif(not NEEDED or not MONKEY.exists(), reason="a server is not installed")
@@ -65,6 +74,7 @@ def test_the_commands_of_the_guide(tmp_path, server):
     env = {**os.environ, "PATH": f"{BUILD}:{os.environ['PATH']}"}
     pid, port = server
     ran = []
+    (tmp_path / "guide.toml").write_text(CONTEST)
     for language, text in commands():
         if language == "toml":
             (tmp_path / "rules.toml").write_text(text.replace("0.75", "1000"))
@@ -83,7 +93,21 @@ def test_the_commands_of_the_guide(tmp_path, server):
         ran.append(shlex.split(line)[:2])
     found = {" ".join(words) if words[0] == "wr" and not words[1].startswith("-") else words[0] for words in ran}
     assert found == {"wr", "wr run", "wr compare", "wr counts", "wr check", "wr watch", "wr report", "wr-load"}
+    assert len(list(tmp_path.glob("results/*/index.html"))) == 1
     assert (tmp_path / "page.html").stat().st_size and "| " in (tmp_path / "tables.md").read_text()
+
+
+def test_the_server_of_the_rules_is_the_one_that_is_measured():
+    block = next(text for language, text in BLOCK.findall(RULES.read_text()) if language == "toml")
+    data = (TOP / "tools" / "wr" / "data" / "servers" / "mini-httpd.toml").read_text()
+    assert data.partition("\n")[2] == block and block.count("\n") <= 10
+
+
+def test_the_workloads_of_the_rules_are_those_of_the_contest():
+    values = contest.read_contest("files")
+    table = RULES.read_text().partition("| workload | |")[2].partition("\n\n")[0]
+    named = [word for line in table.splitlines()[2:] for word in line.split("|")[1].replace(",", " ").split()]
+    assert sorted(named) == sorted(values["workloads"])
 
 
 def test_the_options_of_the_guide_exist():
