@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A file server that is right but for one thing, which its third argument names: lying_server.py PORT ROOT LIE. Some
-are no lies: `plain` answers neither ranges nor validators, and `none` does everything right."""
+are no lies: `plain` answers neither ranges nor validators, `none` does everything right, and `death` and `hang` do so
+for a while."""
 
 import email.utils
 import http.server
@@ -10,6 +11,7 @@ import socket
 import sys
 import time
 
+PATIENCE = 400  # requests before one that dies or hangs does so: more than the checks ask for
 ETAG = '"of-this-file"'
 
 
@@ -58,6 +60,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return self.send(206, content[first + shift : last + 1 + shift], Content_Range=said)
 
     def do_GET(self):
+        self.server.asked += 1
+        if self.server.asked > PATIENCE and self.server.lie == "death":
+            print("no more", flush=True)
+            os._exit(9)
+        if self.server.asked > PATIENCE and self.server.lie == "hang":
+            time.sleep(600)
         path = self.server.root + self.path
         if not os.path.isfile(path):
             return self.send(200 if self.server.lie == "missing" else 404, b"no such file")
@@ -96,7 +104,7 @@ class Server(http.server.ThreadingHTTPServer):
 
 if __name__ == "__main__":
     server = Server(("127.0.0.1", int(sys.argv[1])), Handler)
-    server.root, server.lie, server.other = sys.argv[2], sys.argv[3], b""
+    server.root, server.lie, server.other, server.asked = sys.argv[2], sys.argv[3], b"", 0
     if server.lie == "congestion control":
         server.other = server.find_other()
     server.serve_forever()

@@ -187,3 +187,23 @@ def test_an_interrupted_contest_goes_on(tmp_path):
     assert sorted(excluded) == [("G-WAN", "absent"), ("none", "missing")]
     again = run_wr("run", "--resume", path, cwd=tmp_path)
     assert again.returncode == 0 and len(read_lines(path)) == len(lines) + 1  # the session
+
+
+@needs_servers
+def test_servers_that_die_and_hang_amid_it(tmp_path):
+    """A sentence each; they are ended, and what the others did is kept."""
+    write_contest(tmp_path, CONTEST.replace('"liar.toml", "broken.toml", "none.toml"', '"dead.toml", "stuck.toml"')
+                  .replace('["W1", "W2", "steps.toml"]', '["W1"]').partition("[[witness]]")[0])
+    for name, lie in (("dead", "death"), ("stuck", "hang")):
+        write_server(tmp_path, name, str(HERE / "lying_server.py"), "@port@", "@root@", lie)
+    done = run_wr("run", "--contest", "small.toml", "--repeats", 0, "--share-cpu", "-o", "c.jsonl", cwd=tmp_path)
+    lines = read_lines(tmp_path / "c.jsonl")
+    excluded = {line["server"]: (line["kind"], line["reason"]) for line in lines if line["type"] == "exclusion"}
+    assert done.returncode == 1 and {kind for kind, _ in excluded.values()} == {"failed"}
+    assert re.search(r"^dead .*\n  no more$", excluded["dead"][1], re.S), excluded
+    assert re.match(r"stuck (cannot be measured|gave no answers|hangs)", excluded["stuck"][1])
+    assert f"wr: W1: {excluded['dead'][1].splitlines()[0]}" in done.stderr
+    assert len(Results(lines).all_pairs_of("W1", "monkey", "nginx")) == 2
+    folder = str(pathlib.Path(next(line["command"][-1] for line in lines if line["type"] == "server")).parents[1])
+    running = [path.read_bytes().decode("utf-8", "replace") for path in pathlib.Path("/proc").glob("[0-9]*/cmdline")]
+    assert not [command for command in running if folder in command]
