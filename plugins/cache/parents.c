@@ -6,6 +6,7 @@
 #include "parents.h"
 
 #include <monkey/arena.h>
+#include <monkey/hash.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -169,10 +170,8 @@ static int walk_folders(struct walk *w)
 /* Returns NULL without memory. */
 static struct parent *slot_of(struct cache_worker *w, const struct cache_lookup *l, struct mk_str folder)
 {
-    uint32_t hash = 0x811c9dc5u ^ (uint32_t)((uintptr_t)l->name->context >> 6);
-    for (size_t i = 0; i < folder.len; i++)
-        hash = (hash ^ (unsigned char)folder.p[i]) * 0x01000193u;
-    struct parent **p = &w->parents->slots[(hash ^ hash >> 16) % PARENTS];
+    uint64_t hash = mk_hash_add(MK_HASH_EMPTY ^ (uintptr_t)l->name->context >> 6, folder.p, folder.len);
+    struct parent **p = &w->parents->slots[(hash ^ hash >> 32) % PARENTS];
     if (*p)
         return *p;
     *p = mk_account_alloc(mk_worker_account(w->worker), sizeof(**p));

@@ -18,6 +18,7 @@
 #include "turn.h"
 
 #include <monkey/accept.h>
+#include <monkey/hash.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -104,19 +105,17 @@ static void send_error(struct mk_request *req, int err)
         mk_response_error(req, status);
 }
 
-/* FNV-1a; a listing that has changed gets another tag. */
+/* A listing that has changed gets another tag. */
 static void add_hash(struct send *s, const void *data, size_t len)
 {
-    const unsigned char *bytes = data;
-    for (size_t i = 0; i < len; i++)
-        s->hash = (s->hash ^ bytes[i]) * 0x100000001b3;
+    s->hash = mk_hash_add(s->hash, data, len);
 }
 
 static void hash_view(struct send *s)
 {
     const struct listing_view *v = &s->view;
     unsigned char choice[3] = {(unsigned char)v->sort, v->descending, s->format == &json_format};
-    s->hash = 0xcbf29ce484222325;
+    s->hash = MK_HASH_EMPTY;
     add_hash(s, choice, sizeof(choice));
     add_hash(s, &v->host->loaded_ns, sizeof(v->host->loaded_ns));
     add_hash(s, &v->rule, sizeof(v->rule));

@@ -6,6 +6,7 @@
 #include "zone.h"
 
 #include <monkey/arena.h>
+#include <monkey/hash.h>
 #include <monkey/log.h>
 
 #include <assert.h>
@@ -52,12 +53,10 @@ void zones_free(struct zones *zones)
     mk_account_free(NULL, zones, sizeof(*zones));
 }
 
-/* Returns FNV-1a of the key: keys are of the configuration, so no client chooses them to collide. */
+/* Keys are of the configuration. */
 static uint64_t hash_key(struct mk_str key)
 {
-    uint64_t hash = 0xcbf29ce484222325;
-    for (size_t i = 0; i < key.len; i++)
-        hash = (hash ^ (unsigned char)key.p[i]) * 0x100000001b3;
+    uint64_t hash = mk_hash_add(MK_HASH_EMPTY, key.p, key.len);
     return hash ^ hash >> 32;
 }
 

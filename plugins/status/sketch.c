@@ -5,6 +5,7 @@
 #include "sketch.h"
 
 #include <monkey/arena.h>
+#include <monkey/hash.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -14,10 +15,8 @@
 
 static uint32_t hash_path(struct mk_str path)
 {
-    uint32_t hash = 0x811c9dc5; /* FNV-1a */
-    for (size_t i = 0; i < path.len; i++)
-        hash = (hash ^ (unsigned char)path.p[i]) * 0x01000193;
-    return hash;
+    uint64_t hash = mk_hash_add(MK_HASH_EMPTY, path.p, path.len);
+    return (uint32_t)(hash ^ hash >> 32);
 }
 
 static bool is_path(const struct sketch_path *p, struct mk_str path, uint32_t hash)

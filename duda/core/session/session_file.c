@@ -8,6 +8,7 @@
 #include "session/session_folder.h"
 
 #include <duda/session.h>
+#include <monkey/hash.h>
 #include <monkey/log.h>
 
 #include <assert.h>
@@ -39,19 +40,11 @@ enum { TEMP_NAME_BYTES = SESSION_NAME_BYTES + 4 };
 
 /* ── reading; the lock of the session is held ── */
 
-/* FNV-1a, which finds files that were truncated or damaged; a user with write access can forge the sum. */
-static uint64_t add_to_sum(uint64_t sum, const void *data, size_t len)
-{
-    const unsigned char *p = data;
-    for (size_t i = 0; i < len; i++)
-        sum = (sum ^ p[i]) * 0x100000001b3U;
-    return sum;
-}
-
+/* Finds files that were truncated or damaged; a user with write access can forge the sum. */
 static uint64_t sum_up(const struct file_head *head, struct mk_str values)
 {
-    uint64_t sum = add_to_sum(0xcbf29ce484222325U, head, offsetof(struct file_head, sum));
-    return add_to_sum(sum, values.p, values.len);
+    uint64_t sum = mk_hash_add(MK_HASH_EMPTY, head, offsetof(struct file_head, sum));
+    return mk_hash_add(sum, values.p, values.len);
 }
 
 /* Reads exactly `len` bytes. Returns 0, -EBADMSG (there are fewer) or -errno. */

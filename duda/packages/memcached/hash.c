@@ -4,6 +4,8 @@
  */
 #include "hash.h"
 
+#include <monkey/hash.h>
+
 static uint64_t mix(uint64_t x)
 {
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
@@ -13,10 +15,7 @@ static uint64_t mix(uint64_t x)
 
 uint64_t mc_hash(struct mk_str text)
 {
-    uint64_t hash = 0xcbf29ce484222325;
-    for (size_t i = 0; i < text.len; i++)
-        hash = (hash ^ (unsigned char)text.p[i]) * 0x100000001b3;
-    return mix(hash);
+    return mix(mk_hash_add(MK_HASH_EMPTY, text.p, text.len));
 }
 
 uint64_t mc_score(uint64_t server, uint64_t key)

@@ -5,6 +5,8 @@
  */
 #include "backend.h"
 
+#include <monkey/hash.h>
+
 #include <assert.h>
 #include <errno.h>
 #include <stdatomic.h>
@@ -87,7 +89,8 @@ struct mk__gw_backend *mk__gw_backend_hold(struct mk__gw_thread *t, const struct
                                            struct mk_upstream_server *server, struct mk_str preamble)
 {
     const struct key key = {route->key, server ? server->key : MK_STR(""), preamble};
-    uint64_t hash = mk__gw_route_hash(mk__gw_route_hash(route->hash, key.server), preamble);
+    uint64_t hash = mk_hash_add(route->hash, key.server.p, key.server.len);
+    hash = mk_hash_add(hash, preamble.p, preamble.len);
     struct mk__gw_backend *b = find_backend(t, hash, &key);
     if (!b)
         b = make_backend(t, route, server ? mk__gw_route_find_tally(route, server->name) : route->tally, hash, &key);

@@ -6,13 +6,12 @@
 
 #include "names.h"
 
+#include <monkey/hash.h>
 #include <monkey/http_client.h>
 
 #include <errno.h>
 
 enum { KEY_BYTES_MAX = 65536 };
-
-#define KEY_HASH_SEED UINT64_C(0xcbf29ce484222325)
 
 static const struct mk__gw_client plain_client = {.transport = &mk_transport_plain};
 
@@ -91,13 +90,6 @@ static void write_key(struct mk_buf *key, const struct mk_gateway_route *route)
     }
 }
 
-uint64_t mk__gw_route_hash(uint64_t hash, struct mk_str key)
-{
-    for (size_t i = 0; i < key.len; i++)
-        hash = (hash ^ (unsigned char)key.p[i]) * UINT64_C(0x100000001b3);
-    return hash;
-}
-
 static int set_key(struct mk_gateway_route *route)
 {
     struct mk_buf key;
@@ -107,7 +99,7 @@ static int set_key(struct mk_gateway_route *route)
     if (copy) {
         memcpy(copy, key.data, key.len);
         route->key = mk_str(copy, key.len);
-        route->hash = mk__gw_route_hash(KEY_HASH_SEED, route->key);
+        route->hash = mk_hash_add(MK_HASH_EMPTY, route->key.p, route->key.len);
     }
     mk_buf_release(&key);
     return copy ? 0 : -ENOMEM;

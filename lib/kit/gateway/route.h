@@ -26,9 +26,6 @@ struct mk_gateway_route {
 /* Closes the clients of a generation. Connections continue. */
 void mk__gw_route_close_clients(struct mk_gateway_generation *g);
 
-/* Returns the hash of what it was made of, with `key` behind that. */
-uint64_t mk__gw_route_hash(uint64_t hash, struct mk_str key);
-
 /* Returns the tally of a server of the route's group, by its line; or that of the route. Any thread. */
 const struct mk__gw_tally *mk__gw_route_find_tally(const struct mk_gateway_route *route, struct mk_str server);
 

@@ -4,16 +4,15 @@
  */
 #include <monkey/log_limit.h>
 
-#include <assert.h>
+#include <monkey/hash.h>
 
-/* FNV-1a, with the 0 behind the text. */
+#include <assert.h>
+#include <string.h>
+
+/* With the 0 behind the text. */
 uint64_t mk_log_limit_hash(uint64_t hash, const char *text)
 {
-    hash ^= 14695981039346656037u;
-    do
-        hash = (hash ^ (unsigned char)*text) * 1099511628211u;
-    while (*text++);
-    return hash;
+    return mk_hash_add(MK_HASH_EMPTY ^ hash, text, strlen(text) + 1);
 }
 
 /* Returns the row of the kind, or else a free row or the oldest one. */

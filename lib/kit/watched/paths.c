@@ -5,6 +5,8 @@
  */
 #include "paths.h"
 
+#include <monkey/hash.h>
+
 #include <monkey/arena.h>
 
 #include <errno.h>
@@ -25,19 +27,9 @@ enum {
     FILE_MASK = IN_ATTRIB | IN_CLOSE_WRITE | IN_MASK_ADD,
 };
 
-#define HASH_BASIS 0xcbf29ce484222325u
-
-static uint64_t add_hash(uint64_t hash, const void *data, size_t len)
-{
-    const unsigned char *bytes = data;
-    for (size_t i = 0; i < len; i++)
-        hash = (hash ^ bytes[i]) * 0x100000001b3u;
-    return hash;
-}
-
 static uint32_t hash_name(const char *name, size_t len)
 {
-    uint64_t hash = add_hash(HASH_BASIS, name, len);
+    uint64_t hash = mk_hash_add(MK_HASH_EMPTY, name, len);
     return (uint32_t)(hash ^ hash >> 32);
 }
 
@@ -249,7 +241,7 @@ void mk__paths_watch(struct mk__paths *p, int inotify)
 
 uint64_t mk__paths_signature(const struct mk__paths *p, const char **ret_denied)
 {
-    uint64_t hash = HASH_BASIS;
+    uint64_t hash = MK_HASH_EMPTY;
     *ret_denied = NULL;
     for (unsigned i = 0; i < p->n; i++) {
         struct stat st;
@@ -268,7 +260,7 @@ uint64_t mk__paths_signature(const struct mk__paths *p, const char **ret_denied)
             parts[7] = st.st_ctim.tv_sec;
             parts[8] = st.st_ctim.tv_nsec;
         }
-        hash = add_hash(hash, parts, sizeof(parts));
+        hash = mk_hash_add(hash, parts, sizeof(parts));
     }
     return hash;
 }

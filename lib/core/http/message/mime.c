@@ -8,6 +8,8 @@
  */
 #include "http/message/mime.h"
 
+#include <monkey/hash.h>
+
 #include <assert.h>
 #include <errno.h>
 
@@ -372,17 +374,15 @@ static struct mk_str copy_lower(struct mk_arena *arena, struct mk_str s)
     return mk_str(p, s.len);
 }
 
-/* Returns FNV-1a of the string and its length, after `hash`. */
+/* Adds a string and its length. */
 static uint64_t add_to_hash(uint64_t hash, struct mk_str s)
 {
-    for (size_t i = 0; i < s.len; i++)
-        hash = (hash ^ (unsigned char)s.p[i]) * UINT64_C(0x100000001b3);
-    return (hash ^ (s.len | 0x100)) * UINT64_C(0x100000001b3);
+    return mk_hash_add(mk_hash_add(hash, s.p, s.len), &s.len, sizeof(s.len));
 }
 
 static uint64_t hash_types(const struct mk__mime *m)
 {
-    uint64_t hash = add_to_hash(UINT64_C(0xcbf29ce484222325), m->fallback);
+    uint64_t hash = add_to_hash(MK_HASH_EMPTY, m->fallback);
     for (unsigned i = 0; i < m->n; i++)
         hash = add_to_hash(add_to_hash(hash, m->pairs[i].extension), m->pairs[i].type);
     return hash;
