@@ -27,7 +27,7 @@ SHORTER = (
     (r"-r 20000 -d 30", "-r 200 -d 0.3"), (r"-r [579]\b", "-r 2 -d 0.2 --repeats 0 --share-cpu"),
     (r"\$HOME/old/bin/monkey", "{monkey}"), (r"wr-20261120-101500\.jsonl", "{newest}"),
     (r"^wr watch (.*)", r"wr watch \1 --count 1 --interval 0.05"), (r" W3 ", " W2 "),
-    (r"--contest files", "--contest guide.toml --repeats 0 --share-cpu"),
+    (r"--contest files", "--contest guide.toml --repeats 5 --others-max 99 --share-cpu"),
     (r"^wr run S2 S2b\b", "wr run S2 S2b -s monkey"),  # the others are built by npm
     (r"^wr run W1 -s monkey -s base=(\S+)", r"wr run W1 -s monkey -s base=\1 -o after.jsonl"),
 )

@@ -43,8 +43,8 @@ def measured(tmp_path_factory):
         pytest.skip("nginx or wr-load is not there")
     folder = tmp_path_factory.mktemp("workloads")
     files = [write_workload(folder, name, text) for name, text in FILES.items()]
-    done = run_wr("run", *files, "-s", "nginx", "-r", 2, "-d", 0.2, "--repeats", 0, "--share-cpu", "-o", "r.jsonl",
-                  cwd=folder)
+    done = run_wr("run", *files, "-s", "nginx", "-r", 2, "-d", 0.2, "--others-max", 99, "--repeats", 5,
+                  "--share-cpu", "-o", "r.jsonl", cwd=folder)
     assert done.returncode == 0, done.stderr
     rounds = {}
     for line in map(json.loads, (folder / "r.jsonl").read_text().splitlines()):

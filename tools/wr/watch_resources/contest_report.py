@@ -5,6 +5,7 @@ and why, the second witness, and the raw rows behind each chart."""
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import math
 from typing import Any, NamedTuple, Sequence
@@ -15,6 +16,7 @@ from .report_data import Results
 from .report_parts import (Cell, Chart, Filter, Listing, Number, Paragraph, Row, Section, Series, Table, cell,
                            make_name, significant)
 from .results import EXCLUSIONS
+from .stats import find_centre
 
 COUNTS = {
     "start_ms": "start, ms", "idle_cpu_us": "CPU when idle, µs a second",
@@ -88,15 +90,18 @@ def find_spans(results: Results, step: Step, metric: Metric) -> dict[str, Span]:
     return spans
 
 
-def find_standings(results: Results, step: Step, metric: Metric) -> list[Standing]:
+@functools.lru_cache(maxsize=1024)  # several sections and charts need them
+def find_standings(results: Results, step: Step, metric: Metric) -> tuple[Standing, ...]:
     """The best first."""
     spans = find_spans(results, step, metric)
-    values = {server: data.estimate(each.value(*metric.keys) for each in data.counted(
-        results.select(step.workload, server, step.clients))) for server in spans}
-    spans = {server: span for server, span in spans.items() if values[server]}
-    ranks = rank(spans, metric.more_is_better)
-    found = [Standing(server, ranks[server], values[server].value, span) for server, span in spans.items()]
-    return sorted(found, key=lambda each: (each.rank, -each.value if metric.more_is_better else each.value))
+    values = {}
+    for server in spans:
+        rounds = data.counted(results.select(step.workload, server, step.clients))
+        known = [value for each in rounds if (value := each.value(*metric.keys)) and value > 0]
+        values |= {server: find_centre(known)} if known else {}
+    ranks = rank({server: spans[server] for server in values}, metric.more_is_better)
+    found = [Standing(server, ranks[server], value, spans[server]) for server, value in values.items()]
+    return tuple(sorted(found, key=lambda each: (each.rank, -each.value if metric.more_is_better else each.value)))
 
 
 # ── where the first server loses ──

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import functools
 import json
 import lzma
 import math
@@ -97,7 +98,7 @@ def make_round(record: dict[str, Any], position: int) -> Round:
                  tuple(clean(str(mark)) for mark in marks) if isinstance(marks, list) else ())
 
 
-@dataclass
+@dataclass(eq=False)  # so that what is worked out of a file can be kept by it
 class Results:
     name: str
     sessions: list[dict[str, Any]] = field(default_factory=list)
@@ -197,7 +198,11 @@ class Estimate:
 
 
 def estimate(values: Iterable[float | None]) -> Estimate | None:
-    known = [value for value in values if value is not None and value > 0]
+    return estimate_known(tuple(value for value in values if value is not None and value > 0))
+
+
+@functools.lru_cache(maxsize=4096)  # a page shows the same rounds in several places
+def estimate_known(known: tuple[float, ...]) -> Estimate | None:
     if len(known) < 2:
         return Estimate(known[0], None, None, 1) if known else None
     centre, low, high = stats.log_interval([math.log(value) for value in known])
