@@ -106,6 +106,16 @@ def test_mistakes_on_the_command_line(tmp_path):
     assert not list(tmp_path.glob("*.jsonl"))
 
 
+def test_a_second_witness_that_is_not_installed(tmp_path):
+    """It is said before a file is made."""
+    write_contest(tmp_path)
+    env = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
+    done = subprocess.run([PYTHON, str(WR), "run", "--contest", "small.toml"], cwd=tmp_path, env=env, text=True,
+                          capture_output=True, timeout=60)
+    assert (done.returncode, done.stderr) == (1, "wr: the contest measures with wrk too, which is not installed\n")
+    assert not list(tmp_path.glob("*.jsonl"))
+
+
 def test_how_long_it_takes(tmp_path):
     """Of what is left: nothing, when all pairs are in the file."""
     write_contest(tmp_path, CONTEST.replace("counts = false", "counts = true"))

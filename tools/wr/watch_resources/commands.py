@@ -103,6 +103,7 @@ def run(context, workloads, chosen, contest, output, resume, with_counts, markdo
     else:
         plan = Plan.make(workloads, chosen, seed=seed, counts=with_counts, **given)
     plan.choose()  # mistakes are reported before a file is made
+    contests.check_generators(plan)
     path = resume or output or datetime.datetime.now().strftime("wr-%Y%m%d-%H%M%S.jsonl")
     with ResultsWriter(path, resume is not None) as writer:
         problems = []
@@ -139,7 +140,6 @@ def begin_contest(plan, comparison, known):
 def run_plan(plan, writer, problems):
     """Appends to `problems` what could not be measured."""
     known = load_results(writer.path)
-    contests.check_generators(plan)
 
     def write(line):
         writer.append(from_fields(line))
