@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The representations of http/h2/hpack.h: RFC 7541 section 6.
+ */
+#include "http/h2/hpack.h"
+
+#include "http/h2/hpack_table.h"
+#include "http/h2/huffman.h"
+
+#include <assert.h>
+#include <errno.h>
+
+enum {
+    INDEXED = 0x80,
+    LITERAL_INDEXED = 0x40,
+    RESIZE = 0x20,
+    LITERAL_NEVER = 0x10,
+    LITERAL_PLAIN = 0x00,
+    HUFFMAN = 0x80, /* of a string */
+};
+
+/* Integers are less: no string is as long, and no table as large. */
+enum { INTEGER_BITS_MAX = 28 };
+
+/* ── the decoder ── */
+
+void mk__hpack_decoder_init(struct mk__hpack_decoder *d, struct mk_account *account)
+{
+    *d = (struct mk__hpack_decoder){.table = {.account = account, .size_max = MK__HPACK_TABLE_BYTES},
+                                    .size_limit = MK__HPACK_TABLE_BYTES};
+}
+
+void mk__hpack_decoder_release(struct mk__hpack_decoder *d)
+{
+    mk__hpack_table_release(&d->table);
+}
+
+void mk__hpack_decode_begin(struct mk__hpack_decoder *d)
+{
+    d->begun = false;
+}
+
+struct input {
+    const uint8_t *at, *end;
+};
+
+/* Reads an integer with a prefix of so many bits: section 5.1. Returns 0, MK_AGAIN or -EINVAL. */
+static int read_integer(struct input *in, unsigned prefix_bits, uint32_t *ret_value)
+{
+    const uint32_t mask = (1u << prefix_bits) - 1;
+    if (in->at == in->end)
+        return MK_AGAIN;
+    uint32_t value = *in->at++ & mask;
+    for (unsigned shift = 0; value >= mask; shift += 7) {
+        if (in->at == in->end)
+            return MK_AGAIN;
+        uint8_t byte = *in->at++;
+        value += (byte & 0x7fu) << shift;
+        if (!(byte & 0x80))
+            break;
+        if (shift + 7 >= INTEGER_BITS_MAX)
+            return -EINVAL;
+    }
+    *ret_value = value;
+    return 0;
+}
+
+/* A string as it was received. */
+struct coded {
+    struct mk_str bytes;
+    bool huffman;
+};
+
+/* Reads a string: section 5.2. Returns 0, MK_AGAIN or -EINVAL. */
+static int read_string(struct input *in, struct coded *ret_string)
+{
+    uint32_t len;
+    bool huffman = in->at < in->end && *in->at & HUFFMAN;
+    int r = read_integer(in, 7, &len);
+    if (r == 0 && len > (size_t)(in->end - in->at))
+        r = MK_AGAIN;
+    if (r != 0)
+        return r;
+    *ret_string = (struct coded){mk_str((const char *)in->at, len), huffman};
+    in->at += len;
+    return 0;
+}
+
+/* Where decoded strings go. */
+struct room {
+    char *p;
+    size_t left;
+};
+
+static struct mk_str put_copy(struct room *room, struct mk_str s)
+{
+    assert(s.len <= room->left);
+    struct mk_str copy = mk_str(room->p, s.len);
+    if (s.len)
+        memcpy(room->p, s.p, s.len);
+    room->p += s.len;
+    room->left -= s.len;
+    return copy;
+}
+
+/* Decodes a string. Returns 0 or -EINVAL. */
+static int decode_string(struct room *room, struct coded s, struct mk__hpack_field *field, struct mk_str *ret_text)
+{
+    *ret_text = s.bytes;
+    if (s.huffman) {
+        ssize_t len = mk__huffman_decode(s.bytes, room->p, room->left);
+        if (len < 0)
+            return (int)len;
+        size_t kept = (size_t)len < room->left ? (size_t)len : room->left;
+        field->cut |= kept < (size_t)len;
+        field->bytes += (size_t)len - kept;
+        *ret_text = mk_str(room->p, kept);
+        room->p += kept;
+        room->left -= kept;
+    }
+    field->bytes += ret_text->len;
+    return 0;
+}
+
+static int get_indexed(const struct mk__hpack_decoder *d, uint32_t index, struct mk_str *ret_name,
+                       struct mk_str *ret_value)
+{
+    if (index > MK__HPACK_STATIC_ENTRIES)
+        return mk__hpack_table_get(&d->table, index, ret_name, ret_value) ? 0 : -EINVAL;
+    if (index == 0)
+        return -EINVAL;
+    *ret_name = mk__hpack_table_static[index - 1].name;
+    *ret_value = mk__hpack_table_static[index - 1].value;
+    return 0;
+}
+
+/* Section 6.1. */
+static int decode_indexed(struct mk__hpack_decoder *d, struct input *in, struct room *room,
+                          struct mk__hpack_field *field)
+{
+    uint32_t index;
+    int r = read_integer(in, 7, &index);
+    (void)room;
+    if (r == 0)
+        r = get_indexed(d, index, &field->name, &field->value);
+    if (r == 0)
+        field->bytes = field->name.len + field->value.len;
+    return r;
+}
+
+/* Reads the name of a literal: an index, or 0 and a string. Returns 0, MK_AGAIN or -EINVAL. */
+static int read_name(const struct mk__hpack_decoder *d, struct input *in, unsigned prefix_bits, uint32_t *ret_index,
+                     struct mk_str *ret_name, struct coded *ret_coded)
+{
+    struct mk_str unused;
+    int r = read_integer(in, prefix_bits, ret_index);
+    if (r != 0)
+        return r;
+    return *ret_index ? get_indexed(d, *ret_index, ret_name, &unused) : read_string(in, ret_coded);
+}
+
+static int decode_literal(struct mk__hpack_decoder *d, struct input *in, unsigned prefix_bits, bool adds,
+                          struct room *room, struct mk__hpack_field *field)
+{
+    struct coded name, value;
+    uint32_t index;
+    int r = read_name(d, in, prefix_bits, &index, &field->name, &name);
+    if (r == 0)
+        r = read_string(in, &value);
+    if (r != 0)
+        return r;
+    if (index > MK__HPACK_STATIC_ENTRIES && adds) /* adding the field may evict or move this entry */
+        field->name = put_copy(room, field->name);
+    field->bytes = field->name.len;
+    if (!index)
+        r = decode_string(room, name, field, &field->name);
+    return r == 0 ? decode_string(room, value, field, &field->value) : r;
+}
+
+/* Section 6.2.1. A field that was cut is larger than the table, and empties it. */
+static int decode_added(struct mk__hpack_decoder *d, struct input *in, struct room *room, struct mk__hpack_field *field)
+{
+    int r = decode_literal(d, in, 6, true, room, field);
+    if (r != 0)
+        return r;
+    return mk__hpack_table_add(&d->table, field->name, field->value);
+}
+
+/* Section 6.2.2. */
+static int decode_plain(struct mk__hpack_decoder *d, struct input *in, struct room *room, struct mk__hpack_field *field)
+{
+    return decode_literal(d, in, 4, false, room, field);
+}
+
+/* Section 6.2.3. */
+static int decode_never(struct mk__hpack_decoder *d, struct input *in, struct room *room, struct mk__hpack_field *field)
+{
+    field->never_indexed = true;
+    return decode_literal(d, in, 4, false, room, field);
+}
+
+/* Section 6.3. Returns 0, MK_AGAIN or -EINVAL. */
+static int decode_resize(struct mk__hpack_decoder *d, struct input *in)
+{
+    uint32_t size;
+    int r = read_integer(in, 5, &size);
+    if (r != 0)
+        return r;
+    if (d->begun || size > d->size_limit)
+        return -EINVAL;
+    mk__hpack_table_resize(&d->table, size);
+    return 0;
+}
+
+typedef int decode_fn(struct mk__hpack_decoder *d, struct input *in, struct room *room, struct mk__hpack_field *field);
+
+/* By the first four bits. NULL: a table size update, which is no field. */
+static decode_fn *const representations[16] = {
+    [LITERAL_PLAIN >> 4] = decode_plain,
+    [LITERAL_NEVER >> 4] = decode_never,
+    [LITERAL_INDEXED >> 4 ... 0x7] = decode_added,
+    [INDEXED >> 4 ... 0xf] = decode_indexed,
+};
+
+int mk__hpack_decode(struct mk__hpack_decoder *d, struct mk_str *in, char *room, size_t size,
+                     struct mk__hpack_field *ret_field)
+{
+    const uint8_t *at = (const uint8_t *)in->p;
+    struct input input = {at, at + in->len};
+    struct room left = {room, size};
+    int r = MK_AGAIN;
+    assert(size >= MK__HPACK_TABLE_BYTES);
+    *ret_field = (struct mk__hpack_field){.bytes = 0};
+    while (input.at < input.end) {
+        decode_fn *decode = representations[*input.at >> 4];
+        r = decode ? decode(d, &input, &left, ret_field) : decode_resize(d, &input);
+        if (r != 0)
+            break;
+        *in = mk_str((const char *)input.at, (size_t)(input.end - input.at));
+        if (decode) {
+            d->begun = true;
+            return 0;
+        }
+        r = MK_AGAIN;
+    }
+    return r;
+}
+
+/* ── the encoder ── */
+
+void mk__hpack_encoder_init(struct mk__hpack_encoder *e, struct mk_account *account)
+{
+    *e = (struct mk__hpack_encoder){.table = {.account = account, .size_max = MK__HPACK_TABLE_BYTES},
+                                    .size_wanted = MK__HPACK_ENCODER_BYTES,
+                                    .size_least = MK__HPACK_ENCODER_BYTES};
+}
+
+void mk__hpack_encoder_release(struct mk__hpack_encoder *e)
+{
+    mk__hpack_table_release(&e->table);
+}
+
+void mk__hpack_encode_resize(struct mk__hpack_encoder *e, uint32_t size)
+{
+    e->size_wanted = size < MK__HPACK_ENCODER_BYTES ? size : MK__HPACK_ENCODER_BYTES;
+    if (e->size_wanted < e->size_least)
+        e->size_least = e->size_wanted;
+}
+
+static char *put_integer(char *to, uint8_t first, unsigned prefix_bits, size_t value)
+{
+    const unsigned mask = (1u << prefix_bits) - 1;
+    if (value < mask) {
+        *to++ = (char)(first | value);
+        return to;
+    }
+    *to++ = (char)(first | mask);
+    for (value -= mask; value >= 0x80; value >>= 7)
+        *to++ = (char)(value | 0x80);
+    *to++ = (char)value;
+    return to;
+}
+
+/* Section 4.2: a table that was smaller in the meantime has lost its entries, which the peer must be told of. */
+char *mk__hpack_encode_begin(struct mk__hpack_encoder *e, char *to)
+{
+    const uint32_t sizes[] = {e->size_least, e->size_wanted};
+    for (size_t i = 0; i < MK_COUNT_OF(sizes); i++)
+        if (sizes[i] != e->table.size_max) {
+            mk__hpack_table_resize(&e->table, sizes[i]);
+            to = put_integer(to, RESIZE, 5, sizes[i]);
+        }
+    e->size_least = e->size_wanted;
+    return to;
+}
+
+static char *put_plain(char *to, struct mk_str s)
+{
+    to = put_integer(to, 0, 7, s.len);
+    if (s.len)
+        memcpy(to, s.p, s.len);
+    return to + s.len;
+}
+
+static char *put_name(char *to, struct mk_str name)
+{
+    to = put_integer(to, 0, 7, name.len);
+    for (size_t i = 0; i < name.len; i++)
+        *to++ = mk_lower(name.p[i]);
+    return to;
+}
+
+/* Only of a field that is sent once for many responses: for others, the time is worth more than the bytes. */
+static char *put_huffman(char *to, struct mk_str s)
+{
+    size_t len = mk__huffman_encoded_len(s);
+    if (len >= s.len)
+        return put_plain(to, s);
+    return mk__huffman_encode(put_integer(to, HUFFMAN, 7, len), s);
+}
+
+/* Encodes a field that is the same in many responses: by its index, or as an entry of the table from now on. */
+static char *put_indexed(struct mk__hpack_encoder *e, char *to, unsigned name_index, struct mk_str value)
+{
+    struct mk_str name = mk__hpack_table_static[name_index - 1].name;
+    uint32_t index = mk__hpack_table_find(&e->table, name, value);
+    if (index)
+        return put_integer(to, INDEXED, 7, index);
+    bool adds = mk__hpack_table_add(&e->table, name, value) == 0;
+    to = put_integer(to, adds ? LITERAL_INDEXED : LITERAL_PLAIN, adds ? 6 : 4, name_index);
+    return put_huffman(to, value);
+}
+
+char *mk__hpack_encode(struct mk__hpack_encoder *e, char *to, struct mk_str name, struct mk_str value)
+{
+    unsigned name_index = mk__hpack_table_find_name(name);
+    unsigned index = name_index ? mk__hpack_table_find_value(name_index, value) : 0;
+    if (index)
+        return put_integer(to, INDEXED, 7, index);
+    uint8_t indexing = name_index ? mk__hpack_table_static[name_index - 1].indexing : MK__HPACK_PLAIN;
+    if (indexing == MK__HPACK_INDEXED)
+        return put_indexed(e, to, name_index, value);
+    to = put_integer(to, indexing == MK__HPACK_NEVER ? LITERAL_NEVER : LITERAL_PLAIN, 4, name_index);
+    if (!name_index)
+        to = put_name(to, name);
+    return put_plain(to, value);
+}
