@@ -36,9 +36,9 @@ set(large
 
 # HTTP/2, in a separate object, which module.c opens.
 set(MK_H2_SOURCES
-    http/h2/alloc.c http/h2/evict.c http/h2/flood.c http/h2/flood_counters.c http/h2/frame.c http/h2/hpack.c
-    http/h2/hpack_table.c http/h2/huffman.c http/h2/priority.c http/h2/recv.c
-    http/h2/request_head.c http/h2/response.c http/h2/send.c http/h2/session.c http/h2/stream.c
+    http/h2/alloc.c http/h2/control.c http/h2/evict.c http/h2/flood.c http/h2/flood_counters.c http/h2/frame.c
+    http/h2/hpack.c http/h2/hpack_table.c http/h2/huffman.c http/h2/output.c http/h2/priority.c http/h2/recv.c
+    http/h2/request_head.c http/h2/response.c http/h2/send.c http/h2/session.c http/h2/stream.c http/h2/streams.c
     http/h2/timeout.c http/h2/tunnel.c)
 
 # What clients of other servers need, and the server itself does not: in the kit (lib/kit/kit.cmake), with a copy of its

@@ -143,7 +143,7 @@ LAYER_CASES = [
     ("duda/packages/json/a.c", '#include <monkey/plugin.h>\n#include "../sha/b.h"\n#include "../../core/b.h"\n', 3),
     ("duda/packages/json/a.c", "#include <cjson/cJSON.h>\n#include <openssl/evp.h>\n", 1),
     ("tests/unit/core/http/a_test.c", '#include "http/h1/h1.h"\n#include "check.h"\n#include <cmocka.h>\n', 0),
-    ("lib/core/http/h2/session.c", "#include <nghttp2/nghttp2.h>\n", 0),
+    ("lib/core/http/h2/session.c", "#include <nghttp2/nghttp2.h>\n", 1),
     ("lib/core/http/h1.c", "#include <nghttp2/nghttp2.h>\n#include <openssl/ssl.h>\n#include <cmocka.h>\n", 3),
     ("plugins/auth/auth.c", "#include <openssl/evp.h>\n#include <openssl/ssl.h>\n", 1),
     ("lib/core/base/a.c", "#include <unheard.h>\n", 1),

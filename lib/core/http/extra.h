@@ -16,8 +16,7 @@ struct mk__interim {
     struct mk__interim *next;
     size_t len;
     uint16_t status;
-    bool submitted; /* HTTP/2: nghttp2 has it, but has not sent it yet */
-    char lines[];   /* "name: value\r\n" for each field */
+    char lines[]; /* "name: value\r\n" for each field */
 };
 
 struct mk__note {

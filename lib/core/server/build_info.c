@@ -105,8 +105,8 @@ static void print_plugin(const struct mk_plugin *plugin, void *ctx)
 static void print_h2(struct mk_buf *out)
 {
     mk__h2_loader_find();
-    const char *library = mk__h2_loader_version();
-    mk_buf_addf(out, "http/2: %s%s\n", library ? "nghttp2 " : "", library ? library : mk__h2_loader_error());
+    bool is_available = mk__h2_loader_open();
+    mk_buf_addf(out, "http/2: %s\n", is_available ? "available" : mk__h2_loader_error());
 }
 
 const char *mk_version(void)

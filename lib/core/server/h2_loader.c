@@ -129,8 +129,3 @@ const char *mk__h2_loader_error(void)
 {
     return loader.module ? NULL : loader.error;
 }
-
-const char *mk__h2_loader_version(void)
-{
-    return mk__h2_loader_open() ? loader.module->library_version() : NULL;
-}

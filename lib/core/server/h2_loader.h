@@ -19,7 +19,5 @@ void mk__h2_loader_check(struct mk__conf *conf);
 const struct mk__proto *mk__h2_loader_open(void);
 /* Returns why it is not available, as text; NULL: it is. After mk__h2_loader_open(). */
 const char *mk__h2_loader_error(void);
-/* Returns the version of nghttp2, such as "1.52.0"; NULL: it is not available. */
-const char *mk__h2_loader_version(void);
 
 #endif

@@ -1,50 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The allocator, head buffers and shared data of http/h2/alloc.h.
+ * The buffers and shared data of http/h2/alloc.h.
  */
 #include "http/h2/alloc.h"
 
 #include <assert.h>
-
-/* ── the allocator ── */
-
-struct alloc_block {
-    size_t bytes;
-    _Alignas(16) char data[];
-};
-
-void *mk__h2_alloc(size_t size, void *account)
-{
-    struct alloc_block *b = size < PTRDIFF_MAX - sizeof(*b) ? mk_account_alloc(account, sizeof(*b) + size) : NULL;
-    if (!b)
-        return NULL;
-    b->bytes = sizeof(*b) + size;
-    return b->data;
-}
-
-void mk__h2_alloc_free(void *p, void *account)
-{
-    struct alloc_block *b = p ? MK_CONTAINER_OF((char(*)[])p, struct alloc_block, data) : NULL;
-    if (b)
-        mk_account_free(account, b, b->bytes);
-}
-
-void *mk__h2_alloc_zeroed(size_t n, size_t size, void *account)
-{
-    void *p = size && n > PTRDIFF_MAX / size ? NULL : mk__h2_alloc(n * size, account);
-    return p ? memset(p, 0, n * size) : NULL;
-}
-
-void *mk__h2_alloc_resize(void *p, size_t size, void *account)
-{
-    void *to = mk__h2_alloc(size, account);
-    if (to && p) {
-        size_t before = MK_CONTAINER_OF((char(*)[])p, struct alloc_block, data)->bytes - sizeof(struct alloc_block);
-        memcpy(to, p, before < size ? before : size);
-        mk__h2_alloc_free(p, account);
-    }
-    return to;
-}
 
 /* ── head buffers ── */
 
@@ -79,6 +39,35 @@ void mk__h2_alloc_put_head_buf(struct mk__h2 *h2)
         mk_account_free(mk__h2_http(h2)->account, head_buf, sizeof(*head_buf) + head_buf->size);
     else if (head_buf)
         shared->head_buf = head_buf;
+}
+
+/* ── bytes that wait ── */
+
+enum { BYTES_MIN = 128 };
+
+char *mk__h2_alloc_extend(const struct mk__h2 *h2, struct mk__h2_bytes *b, size_t len)
+{
+    struct mk_account *account = mk__h2_http(h2)->account;
+    if (len > b->size - b->len) {
+        size_t size = b->size ? 2 * (size_t)b->size : BYTES_MIN;
+        while (size < b->len + len)
+            size *= 2;
+        char *p = size <= UINT32_MAX ? mk_account_alloc(account, size) : NULL;
+        if (!p)
+            return NULL;
+        if (b->len)
+            memcpy(p, b->p, b->len);
+        mk_account_free(account, b->p, b->size);
+        *b = (struct mk__h2_bytes){p, b->len, (uint32_t)size};
+    }
+    b->len += (uint32_t)len;
+    return b->p + b->len - len;
+}
+
+void mk__h2_alloc_release(const struct mk__h2 *h2, struct mk__h2_bytes *b)
+{
+    mk_account_free(mk__h2_http(h2)->account, b->p, b->size);
+    *b = (struct mk__h2_bytes){.len = 0};
 }
 
 /* ── data that the connections of a worker share ── */

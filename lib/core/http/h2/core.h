@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * HTTP/2 is in a separate shared object, because it needs libnghttp2: the object is opened when the first client uses
- * HTTP/2. These tables hold the functions that it and the rest of lib/core/http call of each other. Tests link both
- * together.
+ * HTTP/2 is in a separate shared object, so that servers whose clients do not use it need no memory for it: the object
+ * is opened when the first one does. These tables hold the functions that it and the rest of lib/core/http call of each
+ * other. Tests link both together.
  *
  *     conn.c ─► c->proto (struct mk__proto) ─► send.c, session.c ─► module.c ─► struct mk__h2_core ─► request.c ...
  */
@@ -68,7 +68,6 @@ struct mk__h2_module {
     uint32_t core_size, proto_size, conn_size, http_size, request_size;
     const struct mk__proto *proto;
     void (*bind)(const struct mk__h2_core *core); /* sets the table, before the first call of `proto` */
-    const char *(*library_version)(void);         /* version of libnghttp2: "1.52.0" */
 };
 
 #define MK__H2_MODULE "mk__h2_module" /* name of the symbol */

@@ -76,7 +76,7 @@ void mk__h2_flood_terminate(struct mk__h2 *h2, enum mk__h2_flood flood, uint64_t
     if (mk__h2_is_terminated(h2))
         return;
     mk__h2_flood_log(h2, flood, most);
-    mk__h2_terminate(h2, MK__H2_ERR_ENHANCE_YOUR_CALM);
+    mk__h2_control_terminate(h2, MK__H2_ERR_ENHANCE_YOUR_CALM);
 }
 
 /* Logs how many connections or streams were ended for the floods from `first` to before `last`. */
@@ -151,7 +151,7 @@ static void check_frame_size(struct mk__h2 *h2, uint8_t type, size_t bytes)
     h2->continuations = type == MK__H2_FRAME_CONTINUATION ? h2->continuations + 1 : 0;
     if (h2->continuations > most)
         mk__h2_flood_terminate(h2, MK__H2_FLOOD_CONTINUATION, most);
-    if (type == MK__H2_FRAME_SETTINGS && bytes > MK__H2_SETTINGS_ENTRIES_MAX * MK__H2_SETTINGS_ENTRY_BYTES)
+    if (type == MK__H2_FRAME_SETTINGS && bytes > MK__H2_SETTINGS_ENTRIES_MAX * MK__H2_FRAME_SETTING_BYTES)
         mk__h2_flood_terminate(h2, MK__H2_FLOOD_SETTINGS_ENTRIES, MK__H2_SETTINGS_ENTRIES_MAX);
 }
 

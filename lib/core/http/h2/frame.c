@@ -143,23 +143,26 @@ struct rule {
     bool is_forbidden; /* section 8.4: clients push nothing, and we have disabled it in the other direction */
 };
 
+#define LENGTH(least, most) .len_min = least, .len_max = most
+#define ANY_LENGTH LENGTH(0, MK__H2_FRAME_BYTES)
+
 static const struct rule rules[] = {
-    [MK__H2_FRAME_DATA] = {0, MK__H2_FRAME_BYTES, .where = ON_STREAM},
-    [MK__H2_FRAME_HEADERS] = {0, MK__H2_FRAME_BYTES, .where = ON_STREAM},
-    [MK__H2_FRAME_PRIORITY] = {PRIORITY_BYTES, PRIORITY_BYTES, .where = ON_STREAM, .fails_stream = true},
-    [MK__H2_FRAME_RST_STREAM] = {4, 4, .where = ON_STREAM},
-    [MK__H2_FRAME_SETTINGS] = {0, MK__H2_FRAME_BYTES, .multiple = MK__H2_FRAME_SETTING_BYTES, .where = ON_CONNECTION,
+    [MK__H2_FRAME_DATA] = {ANY_LENGTH, .where = ON_STREAM},
+    [MK__H2_FRAME_HEADERS] = {ANY_LENGTH, .where = ON_STREAM},
+    [MK__H2_FRAME_PRIORITY] = {LENGTH(PRIORITY_BYTES, PRIORITY_BYTES), .where = ON_STREAM, .fails_stream = true},
+    [MK__H2_FRAME_RST_STREAM] = {LENGTH(4, 4), .where = ON_STREAM},
+    [MK__H2_FRAME_SETTINGS] = {ANY_LENGTH, .multiple = MK__H2_FRAME_SETTING_BYTES, .where = ON_CONNECTION,
                                .is_empty_ack = true},
-    [MK__H2_FRAME_PUSH_PROMISE] = {0, MK__H2_FRAME_BYTES, .is_forbidden = true},
-    [MK__H2_FRAME_PING] = {8, 8, .where = ON_CONNECTION},
-    [MK__H2_FRAME_GOAWAY] = {8, MK__H2_FRAME_BYTES, .where = ON_CONNECTION},
-    [MK__H2_FRAME_WINDOW_UPDATE] = {4, 4},
-    [MK__H2_FRAME_CONTINUATION] = {0, MK__H2_FRAME_BYTES, .where = ON_STREAM},
-    [10 ... 15] = {0, MK__H2_FRAME_BYTES},
-    [MK__H2_FRAME_PRIORITY_UPDATE] = {4, MK__H2_FRAME_BYTES, .where = ON_CONNECTION},
+    [MK__H2_FRAME_PUSH_PROMISE] = {ANY_LENGTH, .is_forbidden = true},
+    [MK__H2_FRAME_PING] = {LENGTH(8, 8), .where = ON_CONNECTION},
+    [MK__H2_FRAME_GOAWAY] = {LENGTH(8, MK__H2_FRAME_BYTES), .where = ON_CONNECTION},
+    [MK__H2_FRAME_WINDOW_UPDATE] = {LENGTH(4, 4)},
+    [MK__H2_FRAME_CONTINUATION] = {ANY_LENGTH, .where = ON_STREAM},
+    [10 ... 15] = {ANY_LENGTH},
+    [MK__H2_FRAME_PRIORITY_UPDATE] = {LENGTH(4, MK__H2_FRAME_BYTES), .where = ON_CONNECTION},
 };
 
-static const struct rule rule_of_unknown = {.len_max = MK__H2_FRAME_BYTES};
+static const struct rule rule_of_unknown = {ANY_LENGTH};
 
 enum mk__h2_error mk__h2_frame_check(const struct mk__h2_frame *frame, bool *ret_stream)
 {

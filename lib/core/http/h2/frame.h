@@ -44,7 +44,7 @@ enum {
     MK__H2_FLAG_PRIORITY = 0x20,
 };
 
-/* Section 6.5.2; RFC 8441 section 3. */
+/* Section 6.5.2; RFC 8441 section 3; RFC 9218 section 2.1. */
 enum mk__h2_setting {
     MK__H2_SETTING_HEADER_TABLE_SIZE = 1,
     MK__H2_SETTING_ENABLE_PUSH = 2,
@@ -53,6 +53,7 @@ enum mk__h2_setting {
     MK__H2_SETTING_MAX_FRAME_SIZE = 5,
     MK__H2_SETTING_MAX_HEADER_LIST_SIZE = 6,
     MK__H2_SETTING_ENABLE_CONNECT_PROTOCOL = 8,
+    MK__H2_SETTING_NO_RFC7540_PRIORITIES = 9,
 };
 
 /* Section 7. */

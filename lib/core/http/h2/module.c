@@ -32,5 +32,4 @@ MK_API const struct mk__h2_module mk__h2_module = {
     .request_size = sizeof(struct mk_request),
     .proto = &mk__h2_proto,
     .bind = bind_core,
-    .library_version = mk__h2_library_version,
 };

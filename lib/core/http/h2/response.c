@@ -42,14 +42,10 @@ void mk__h2_response_begin(struct mk__h2_stream *s)
     decide_framing(s);
     if (req->close_wanted) {
         s->h2->close_requested = true;
-        mk__h2_submit_shutdown_notice(s->h2);
-    }
-    int err = mk__h2_submit_head(s, NULL);
-    if (err < 0) {
-        mk__h2_reset_stream(s, true);
-        return;
+        mk__h2_control_shutdown_notice(s->h2);
     }
     mk__request_set_head_sent(req);
+    mk__h2_output_add_head(s);
 }
 
 /* ── the body ── */

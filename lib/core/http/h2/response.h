@@ -15,7 +15,7 @@ struct mk__h2_headers {
     char status[8], length[24];
 };
 
-/* Starts the response: runs the hooks and sends the head. nghttp2 asks for the body later. */
+/* Starts the response: runs the hooks, after which the head is sent, and then the body. */
 void mk__h2_response_begin(struct mk__h2_stream *s);
 /* Fills `f` with the fields of the head. They are valid as long as `f` and the stream. */
 void mk__h2_response_headers(const struct mk__h2_stream *s, struct mk__h2_headers *f);

@@ -35,7 +35,7 @@ static void drop_chunk(struct mk__h2_stream *s)
     s->body_first = p->next;
     if (!s->body_first)
         s->body_last = NULL;
-    mk__h2_consume(s, p->len - p->at);
+    mk__h2_control_consume(s->h2, s, p->len - p->at);
     free_chunk(s, p);
 }
 
@@ -65,7 +65,7 @@ size_t mk__h2_stream_read(struct mk__h2_stream *s, void *to, size_t size)
     size_t n = p->len - p->at < size ? p->len - p->at : size;
     memcpy(to, p->bytes + p->at, n);
     p->at += (uint32_t)n;
-    mk__h2_consume(s, n);
+    mk__h2_control_consume(s->h2, s, n);
     if (p->at == p->len)
         drop_chunk(s);
     return n;
@@ -126,9 +126,12 @@ struct mk__h2_stream *mk__h2_stream_new(struct mk__h2 *h2, int32_t id)
     struct mk__h2_stream *s = mk_account_alloc(h2->conn->http->account, sizeof(*s));
     if (!s)
         return NULL;
-    *s = (struct mk__h2_stream){.h2 = h2, .id = id};
+    *s = (struct mk__h2_stream){.h2 = h2, .window = h2->stream_window, .length_left = -1};
     mk_list_init(&s->woken);
     mk_list_init(&s->changed);
+    mk_list_init(&s->heads);
+    mk_list_init(&s->ended);
+    mk__h2_streams_add(&h2->table, &s->node, id);
     mk_list_add(&h2->streams, &s->link);
     mk__h2_priority_init(&s->priority, id);
     mk__h2_timeout_init(s);
@@ -139,6 +142,7 @@ static void finish_exchange(struct mk__h2_stream *s)
 {
     assert(s->req && s->req->connection == s);
     mk__h2_scheduler_remove(&s->priority);
+    mk_list_del(&s->heads);
     mk_list_del(&s->woken);
     mk_timer_cancel(&s->timer);
     s->armed = false;
@@ -149,32 +153,37 @@ static void finish_exchange(struct mk__h2_stream *s)
 
 void mk__h2_stream_free(struct mk__h2_stream *s)
 {
+    s->recv_ended = true; /* its window is not needed any more */
     if (s->req)
         finish_exchange(s);
-    mk__h2_scheduler_remove(&s->priority);
-    mk_list_del(&s->woken);
     mk_list_del(&s->changed);
+    mk_list_del(&s->ended);
     mk_timer_cancel(&s->timer);
     while (s->body_first)
         drop_chunk(s);
     mk__h2_timeout_enter(s, MK__H2_STREAM_CLOSED);
     mk_list_del(&s->link);
+    mk__h2_streams_remove(&s->h2->table, &s->node);
     mk_account_free(mk__h2_http(s->h2)->account, s, sizeof(*s));
 }
 
-void mk__h2_stream_head_sent(struct mk__h2_stream *s, size_t bytes)
+void mk__h2_stream_end(struct mk__h2_stream *s)
 {
-    if (mk__interim_first(s->req))
-        mk__interim_drop_first(s->req);
-    else if (!s->req->head_bytes)
-        s->req->head_bytes = (uint32_t)bytes + MK__H2_FRAME_HEAD_BYTES;
+    if (mk_list_empty(&s->ended))
+        mk_list_add(&s->h2->ended, &s->ended);
+}
+
+void mk__h2_stream_free_ended(struct mk__h2 *h2)
+{
+    while (!mk_list_empty(&h2->ended))
+        mk__h2_stream_free(MK_LIST_FIRST(&h2->ended, struct mk__h2_stream, ended));
 }
 
 void mk__h2_stream_complete(struct mk__h2_stream *s)
 {
     struct mk_request *req = s->req;
-    if (!req)
-        return;
+    assert(req);
+    s->sent_end = true;
     if (req->tunnel && req->response_state == MK__RESPONSE_OPEN && !s->recv_ended && s->fin < MK__H2_FIN_SENT) {
         s->fin = MK__H2_FIN_SENT;
         s->has_body = false;
@@ -185,7 +194,9 @@ void mk__h2_stream_complete(struct mk__h2_stream *s)
     finish_exchange(s);
     while (s->body_first)
         drop_chunk(s);
-    if (!s->recv_ended)
+    if (s->recv_ended)
+        mk__h2_stream_end(s);
+    else
         mk__h2_timeout_enter(s, MK__H2_STREAM_LINGER);
 }
 
@@ -193,7 +204,7 @@ void mk__h2_stream_complete(struct mk__h2_stream *s)
 static void discard_body(struct mk__h2_stream *s, size_t bytes)
 {
     if (bytes > s->discard_left && !s->reset)
-        mk__h2_reset_stream(s, false);
+        mk__h2_control_reset_stream(s, MK__H2_ERR_NO_ERROR);
     s->discard_left -= bytes < s->discard_left ? bytes : s->discard_left;
 }
 
@@ -252,7 +263,7 @@ void mk__h2_stream_begin(struct mk__h2_stream *s, struct mk_str method, struct m
     struct mk__context *http = mk__h2_http(s->h2);
     struct mk_request *req = mk__request_new(http, &request_ops, s);
     if (!req) {
-        mk__h2_reset_stream(s, true);
+        mk__h2_control_reset_stream(s, MK__H2_ERR_INTERNAL);
         return;
     }
     assert(!s->req && s->state == MK__H2_STREAM_READ_HEAD);
@@ -288,7 +299,7 @@ static void deliver_body(struct mk__h2_stream *s)
         if (!s->body_first)
             s->body_last = NULL;
         pass_body(s, chunk);
-        mk__h2_consume(s, chunk.len);
+        mk__h2_control_consume(s->h2, s, chunk.len);
         free_chunk(s, p);
     }
     if (s->recv_ended && !s->body_first && mk__request_wants_body(s->req))
@@ -306,12 +317,12 @@ void mk__h2_stream_data(struct mk__h2_stream *s, struct mk_str chunk)
         discard_body(s, chunk.len);
     if (!req || req->body_state == MK__BODY_STATE_FAILED ||
         (req->body_state == MK__BODY_STATE_DONE && !can_tunnel(s))) {
-        mk__h2_consume(s, chunk.len);
+        mk__h2_control_consume(s->h2, s, chunk.len);
     } else if (direct) {
         pass_body(s, chunk);
-        mk__h2_consume(s, chunk.len);
+        mk__h2_control_consume(s->h2, s, chunk.len);
     } else if (add_chunk(s, chunk) < 0) {
-        mk__h2_reset_stream(s, true);
+        mk__h2_control_reset_stream(s, MK__H2_ERR_INTERNAL);
         return;
     }
     if (req)
@@ -320,46 +331,44 @@ void mk__h2_stream_data(struct mk__h2_stream *s, struct mk_str chunk)
 
 void mk__h2_stream_trailer(struct mk__h2_stream *s, struct mk_str name, struct mk_str value)
 {
-    if (s && s->req)
+    if (s->req)
         mk__trailers_add(s->req, name, value);
 }
 
 void mk__h2_stream_data_end(struct mk__h2_stream *s)
 {
+    if (s->length_left > 0)
+        mk__h2_control_reset_stream(s, MK__H2_ERR_PROTOCOL);
+    if (s->reset)
+        return;
     assert(!s->recv_ended);
     s->recv_ended = true;
     if (s->req)
         wake_stream(s->req);
-    if (s->req && s->fin == MK__H2_FIN_SENT) { /* nghttp2 closes the stream now: the tunnel reads what has arrived */
+    if (s->req && s->fin == MK__H2_FIN_SENT) { /* both sides have ended it: the tunnel reads what has arrived */
         mk__h2_tunnel_step(s);
         if (s->req && s->req->response_state != MK__RESPONSE_FAILED)
             mk__h2_stream_complete(s);
     }
+    if (s->sent_end)
+        mk__h2_stream_end(s);
 }
 
 /* ── steps ── */
 
-/* Submits the interim responses that wait. They stay queued until they are sent, so that their number is bounded. */
 static void step_interims(struct mk__h2_stream *s)
 {
     if (mk__request_needs_continue(s->req))
         mk__interim_add(s->req, 100, NULL, 0);
-    for (struct mk__interim *i = mk__interim_first(s->req); i; i = i->next) {
-        if (i->submitted)
-            continue;
-        i->submitted = true;
-        if (mk__h2_submit_head(s, i) < 0) {
-            mk_response_abort(s->req);
-            return;
-        }
-    }
+    if (mk__interim_first(s->req))
+        mk__h2_output_add_head(s);
 }
 
 static void step_response(struct mk__h2_stream *s)
 {
     struct mk_request *req = s->req;
     if (req->response_state == MK__RESPONSE_FAILED) {
-        mk__h2_reset_stream(s, true);
+        mk__h2_control_reset_stream(s, MK__H2_ERR_INTERNAL);
         return;
     }
     if (req->output_state < MK__OUTPUT_HEAD && (req->response_state == MK__RESPONSE_ENDED || req->first || req->tunnel))
@@ -371,7 +380,7 @@ static void step_response(struct mk__h2_stream *s)
 void mk__h2_stream_step(struct mk__h2_stream *s)
 {
     mk_list_del(&s->woken);
-    if (!s->req)
+    if (!s->req || s->reset)
         return;
     if (!s->req->tunnel)
         deliver_body(s);
@@ -379,6 +388,6 @@ void mk__h2_stream_step(struct mk__h2_stream *s)
         mk__request_check_rate(s->req);
     step_interims(s);
     step_response(s);
-    if (s->req && s->req->tunnel && s->req->output_state >= MK__OUTPUT_HEAD)
+    if (s->req->tunnel && s->req->output_state >= MK__OUTPUT_HEAD && !s->reset)
         mk__h2_tunnel_step(s);
 }

@@ -43,8 +43,7 @@ static enum mk__h2_stream_state find_state(const struct mk__h2_stream *s)
         return MK__H2_STREAM_TUNNEL;
     if (req->file_read)
         return MK__H2_STREAM_DISK;
-    if (!mk_list_empty(&s->priority.node) ||
-        (req->output_state >= MK__OUTPUT_HEAD && !s->deferred)) /* deferred: there is nothing to send yet */
+    if (!mk_list_empty(&s->priority.node) || !mk_list_empty(&s->heads))
         return MK__H2_STREAM_WRITE;
     bool reads = mk__request_wants_body(req) && !mk__request_is_uninvited(req);
     return reads ? MK__H2_STREAM_READ_BODY : MK__H2_STREAM_HANDLER;
@@ -60,7 +59,7 @@ static uint64_t get_conn_sent_bytes(const struct mk__h2_stream *s)
 static bool is_conn_progressing(const struct mk__h2_stream *s)
 {
     return mk__h2_stream_states[s->state].waits_for_window && get_conn_sent_bytes(s) != s->armed_sent &&
-           (mk__h2_remote_window(s->h2, s->id) > 0 || s->h2->conn->sock.held);
+           (s->window > 0 || s->h2->conn->sock.held);
 }
 
 static void arm_timer(struct mk__h2_stream *s)
@@ -77,7 +76,7 @@ void mk__h2_timeout_enter(struct mk__h2_stream *s, enum mk__h2_stream_state stat
 {
     assert(mk__h2_stream_states[s->state].next & 1u << state);
     if (s->state != state)
-        mk_log_debug("connection %d, stream %d: %s to %s", s->h2->conn->event.fd, s->id,
+        mk_log_debug("connection %d, stream %d: %s to %s", s->h2->conn->event.fd, s->node.id,
                      mk__h2_stream_states[s->state].name, mk__h2_stream_states[state].name);
     s->state = (uint8_t)state;
     if (state != MK__H2_STREAM_CLOSED)
@@ -115,7 +114,7 @@ static void on_stream_timer(struct mk_timer *timer)
     assert(s->armed && s->state != MK__H2_STREAM_CLOSED);
     s->armed = false;
     if (!req) {
-        mk__h2_reset_stream(s, false);
+        mk__h2_control_reset_stream(s, MK__H2_ERR_NO_ERROR);
         mk_task_schedule(mk__h2_http(s->h2)->loop, &s->h2->conn->task);
         return;
     }

@@ -95,6 +95,24 @@ bool mk__parse_is_token(struct mk_str s)
     return s.len && skip_token(s.p, s.p + s.len) == s.p + s.len;
 }
 
+bool mk__parse_is_lower_token(struct mk_str s)
+{
+    for (size_t i = 0; i < s.len; i++)
+        if (!(classes[(unsigned char)s.p[i]] & TOKEN) || (s.p[i] >= 'A' && s.p[i] <= 'Z'))
+            return false;
+    return s.len;
+}
+
+bool mk__parse_is_target(struct mk_str s)
+{
+    return s.len && skip_class(s.p, s.p + s.len, TARGET, mark_not_target) == s.p + s.len;
+}
+
+bool mk__parse_is_value(struct mk_str s)
+{
+    return mk_str_trim(s).len == s.len && skip_class(s.p, s.p + s.len, VALUE, mark_not_value) == s.p + s.len;
+}
+
 struct name {
     struct mk_str text;
     uint8_t id;

@@ -44,5 +44,11 @@ enum mk_method mk__parse_method(struct mk_str name);
 
 /* Tells whether `s` is a token (RFC 9110 section 5.6.2). */
 bool mk__parse_is_token(struct mk_str s);
+/* Tells whether `s` is a token without capitals, as names of HTTP/2 fields are (RFC 9113 section 8.2.1). */
+bool mk__parse_is_lower_token(struct mk_str s);
+/* Tells whether `s` is not empty and may be in a request line as its target. */
+bool mk__parse_is_target(struct mk_str s);
+/* Tells whether `s` is a field value, without spaces and tabs at its ends (RFC 9110 section 5.5). */
+bool mk__parse_is_value(struct mk_str s);
 
 #endif

@@ -211,7 +211,7 @@ static void too_much(struct mk_request *req, struct mk_test_fixture *fixture)
     hello(req, fixture);
 }
 
-/* nghttp2 sends no more than 64 KB of fields: the client is notified at once. */
+/* More than 64 KB of fields: the client is notified at once. */
 TEST(more_than_there_may_be)
 {
     static const char *const heard[] = {"1:RST(2)", "1:200 1:\"hello\" 1:RST(2)"};

@@ -23,7 +23,7 @@ __attribute__((constructor)) static void answer_in_copy(void)
     bool whole = proto && proto->begin && proto->on_ready && proto->on_timeout && proto->close && proto->release;
     if (proto != mk__h2_loader_open() || !proto == !mk__h2_loader_error())
         exit(1);
-    printf("%s\n", whole ? mk__h2_loader_version() : mk__h2_loader_error());
+    printf("%s\n", whole ? "whole" : mk__h2_loader_error());
     exit(0);
 }
 
@@ -150,7 +150,7 @@ TEST(opens)
     if (!len)
         skip();
     put_object(len);
-    expect("1.");
+    expect("whole");
 }
 
 static int set_up(void **state)
