@@ -55,8 +55,17 @@ int memfd_create(const char *name, unsigned flags)
 """
 
 
-def count_instructions(serve, folder, requests, env, prepare=lambda server: None, fields=(), status=200, **rest):
+def ask_one_by_one(server, requests, fields=(), status=200):
+    client = server.connect()
+    for _ in range(requests):
+        client.send(request("/hello.txt", *fields))
+        assert client.response().status == status
+    client.close()
+
+
+def count_instructions(serve, folder, requests, env, prepare=lambda server: None, ask=ask_one_by_one, **rest):
     """Returns the user instructions of a server that answers so many requests on one connection."""
+    asked = {key: rest.pop(key) for key in ("fields", "status") if key in rest}
     out = folder / f"callgrind.{len(list(folder.glob('callgrind.*')))}"
     server = serve(
         {"KeepAliveTimeout": "60s", "MaxKeepAliveRequest": 100_000, "Workers": 1},
@@ -65,11 +74,7 @@ def count_instructions(serve, folder, requests, env, prepare=lambda server: None
         **rest,
     )
     prepare(server)
-    client = server.connect()
-    for _ in range(requests):
-        client.send(request("/hello.txt", *fields))
-        assert client.response().status == status
-    client.close()
+    ask(server, requests, **asked)
     server.stop()
     return int(re.search(r"^(?:totals|summary): (\d+)", out.read_text(), re.M)[1])
 

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.budget
 CLOCK_MAX = 30  # what ticks of the clock add to each request on a loaded machine, where a run takes more seconds
 OPENED_MAX, KEPT_MAX, HOOKS_MAX = 5_860 + CLOCK_MAX, 4_800 + CLOCK_MAX, 50
 FIELD_MAX = 250
+H2_OPENED_MAX, H2_KEPT_MAX, STREAMS = 12_000, 11_000, 100
 
 
 @pytest.fixture
@@ -54,3 +55,24 @@ def test_instructions_of_a_kept_file_that_is_not_modified(count):
     """The same as with a body, and reading one field."""
     kept = section("CACHE", {"Files": "Immutable"})
     assert 1000 < count("liana cache static", kept, fields=("If-None-Match: *",), status=304) <= KEPT_MAX + FIELD_MAX
+
+
+def ask_over_streams(server, requests):
+    """A hundred requests at once on an HTTP/2 connection."""
+    client = server.connect_h2()
+    for _ in range(requests // STREAMS):
+        for stream in [client.begin("/hello.txt", "User-Agent: budget", "Accept: */*") for _ in range(STREAMS)]:
+            assert client.response(stream).status == 200
+    client.close()
+
+
+@pytest.mark.skipif(not build.speaks("h2"), reason="this build does not speak HTTP/2")
+def test_instructions_over_streams(count):
+    assert 1000 < count("liana static", ask=ask_over_streams) <= H2_OPENED_MAX
+
+
+@needs_cache
+@pytest.mark.skipif(not build.speaks("h2"), reason="this build does not speak HTTP/2")
+def test_instructions_of_a_kept_file_over_streams(count):
+    kept = section("CACHE", {"Files": "Immutable"})
+    assert 1000 < count("liana cache static", kept, ask=ask_over_streams) <= H2_KEPT_MAX

@@ -23,14 +23,14 @@ static void pass_on(struct mk__hpack_encoder *e, struct mk__hpack_decoder *d, co
 {
     static char coded[4 * ROOM_BYTES], room[ROOM_BYTES];
     struct mk__hpack_field again;
-    char *end = mk__hpack_encode(e, mk__hpack_encode_begin(e, coded), field->name, field->value);
+    char *end = mk__hpack_encode(e, mk__hpack_encode_begin(e, coded), field->row.name, field->row.value);
     struct mk_str in = mk_str(coded, (size_t)(end - coded));
     if (in.len > field->bytes + MK__HPACK_FIELD_OVERHEAD + MK__HPACK_RESIZE_BYTES_MAX)
         abort();
     mk__hpack_decode_begin(d);
     if (mk__hpack_decode(d, &in, room, sizeof(room), &again) != 0 || in.len)
         abort();
-    if (!mk_str_ieq(again.name, field->name) || !mk_str_eq(again.value, field->value))
+    if (!mk_str_ieq(again.row.name, field->row.name) || !mk_str_eq(again.row.value, field->row.value))
         abort();
 }
 
@@ -56,7 +56,7 @@ static int read_block(struct reader *r, const uint8_t *data, size_t size, size_t
         memcpy(copy, data + at, len - at);
         struct mk_str in = mk_str(copy, len - at);
         while ((result = mk__hpack_decode(&r->decoder, &in, room, sizeof(room), &field)) == 0) {
-            r->sum = add(add(r->sum, field.name), field.value) + field.bytes + field.never_indexed;
+            r->sum = add(add(r->sum, field.row.name), field.row.value) + field.bytes + field.never_indexed;
             if (!field.cut)
                 pass_on(&r->encoder, &r->copy, &field);
         }

@@ -34,7 +34,7 @@ static uint64_t decode(struct mk__hpack_decoder *d, struct mk_str block, int *re
     uint64_t sum = 0;
     mk__hpack_decode_begin(d);
     while ((*ret_err = mk__hpack_decode(d, &block, room, sizeof(room), &field)) == 0)
-        sum = add(add(sum, field.name), field.value) + field.never_indexed;
+        sum = add(add(sum, field.row.name), field.row.value) + field.never_indexed;
     *ret_err = *ret_err == MK_AGAIN && block.len == 0 ? 0 : -1;
     return sum;
 }
@@ -119,7 +119,7 @@ static uint64_t decode_fields(struct mk__hpack_decoder *d, struct mk_str block)
     uint64_t sum = 0;
     mk__hpack_decode_begin(d);
     while (mk__hpack_decode(d, &block, room, sizeof(room), &field) == 0)
-        sum = add(add(sum, field.name), field.value);
+        sum = add(add(sum, field.row.name), field.row.value);
     CHECK(block.len == 0);
     return sum;
 }

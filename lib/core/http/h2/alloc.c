@@ -8,24 +8,38 @@
 
 /* ── head buffers ── */
 
+static size_t head_buf_bytes(uint32_t size, uint32_t fields_max)
+{
+    return sizeof(struct mk__h2_head_buf) + fields_max * sizeof(struct mk_field) + size;
+}
+
+static void free_head_buf(struct mk__context *http, struct mk__h2_head_buf *head_buf)
+{
+    if (head_buf)
+        mk_account_free(http->account, head_buf, head_buf_bytes(head_buf->size, head_buf->fields_max));
+}
+
 struct mk__h2_head_buf *mk__h2_alloc_get_head_buf(struct mk__h2 *h2)
 {
     struct mk__context *http = mk__h2_http(h2);
     struct mk__h2_shared *shared = mk__h2_shared_of(h2);
     struct mk__h2_head_buf *head_buf = shared->head_buf;
+    const struct mk__parse_limits *limits = &http->settings->head;
     assert(!h2->head_buf);
-    uint32_t size = http->settings->head.head_bytes_max + MK__READ_BYTES;
+    uint32_t size = limits->head_bytes_max + MK__READ_BYTES;
     shared->head_buf = NULL;
-    if (head_buf && head_buf->size != size) {
-        mk_account_free(http->account, head_buf, sizeof(*head_buf) + head_buf->size);
+    if (head_buf && (head_buf->size != size || head_buf->fields_max != limits->fields_max)) {
+        free_head_buf(http, head_buf);
         head_buf = NULL;
     }
     if (!head_buf)
-        head_buf = mk_account_alloc(http->account, sizeof(*head_buf) + size);
+        head_buf = mk_account_alloc(http->account, head_buf_bytes(size, limits->fields_max));
     if (!head_buf)
         return NULL;
     head_buf->size = size;
-    mk__h2_request_head_init(&head_buf->head, head_buf->data, size);
+    head_buf->fields_max = limits->fields_max;
+    char *data = (char *)(head_buf->fields + limits->fields_max);
+    mk__h2_request_head_init(&head_buf->head, data, size, head_buf->fields, limits);
     return head_buf;
 }
 
@@ -35,8 +49,8 @@ void mk__h2_alloc_put_head_buf(struct mk__h2 *h2)
     struct mk__h2_head_buf *head_buf = h2->head_buf;
     h2->head_buf = NULL;
     h2->head_stream = NULL;
-    if (head_buf && shared->head_buf)
-        mk_account_free(mk__h2_http(h2)->account, head_buf, sizeof(*head_buf) + head_buf->size);
+    if (shared->head_buf)
+        free_head_buf(mk__h2_http(h2), head_buf);
     else if (head_buf)
         shared->head_buf = head_buf;
 }
@@ -93,8 +107,7 @@ void mk__h2_alloc_free_shared(struct mk__context *http)
     assert(shared);
     if (shared->out.data)
         mk_account_free(http->account, shared->out.data, MK__H2_OUT_BYTES);
-    if (shared->head_buf)
-        mk_account_free(http->account, shared->head_buf, sizeof(*shared->head_buf) + shared->head_buf->size);
+    free_head_buf(http, shared->head_buf);
     mk_account_free(http->account, shared, sizeof(*shared));
     *mk__h2_shared_slot(http) = NULL;
 }

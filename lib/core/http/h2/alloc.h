@@ -15,8 +15,8 @@
  */
 struct mk__h2_head_buf {
     struct mk__h2_request_head head;
-    uint32_t size;
-    char data[];
+    uint32_t size, fields_max; /* of the head's bytes; of its fields */
+    struct mk_field fields[];  /* the bytes follow them */
 };
 
 /* Creates or frees what mk__h2_shared_slot() holds. Returns NULL without memory. */

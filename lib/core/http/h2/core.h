@@ -35,7 +35,6 @@
     X(void, mk__request_check_rate, (struct mk_request * req), (req)) \
     X(int, mk__request_copy_head, (struct mk_request * req), (req)) \
     X(void, mk__request_finish, (struct mk_request * req), (req)) \
-    X(void, mk__request_set_head, (struct mk_request * req, struct mk_str in, int r), (req, in, r)) \
     X(bool, mk__request_time_out, (struct mk_request * req, int status, bool notifies), (req, status, notifies)) \
     X(struct mk_request *, mk__request_new, (struct mk__context * http, const struct mk__request_ops *ops, void *ctx), \
       (http, ops, ctx)) \

@@ -22,6 +22,7 @@
 
 struct mk__h2;
 struct mk__h2_body_chunk;
+struct mk__h2_request_head;
 struct mk__h2_shared;
 struct mk__interim;
 
@@ -321,11 +322,8 @@ void mk__h2_stream_free(struct mk__h2_stream *s);
 void mk__h2_stream_end(struct mk__h2_stream *s);
 /* Frees the streams that have ended. */
 void mk__h2_stream_free_ended(struct mk__h2 *h2);
-/*
- * Starts the exchange with its complete head. A `status` other than 0 rejects the request; `head` may then be empty.
- * More follows unless `recv_ended`.
- */
-void mk__h2_stream_begin(struct mk__h2_stream *s, struct mk_str method, struct mk_str head, int status);
+/* Starts the exchange with its complete head. A `status` other than 0 rejects the request. */
+void mk__h2_stream_begin(struct mk__h2_stream *s, const struct mk__h2_request_head *head, int status);
 /* Receives body bytes: passes them to the handler, keeps or discards them. */
 void mk__h2_stream_data(struct mk__h2_stream *s, struct mk_str chunk);
 /* Receives a trailer. */

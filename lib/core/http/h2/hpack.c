@@ -122,18 +122,6 @@ static int decode_string(struct room *room, struct coded s, struct mk__hpack_fie
     return 0;
 }
 
-static int get_indexed(const struct mk__hpack_decoder *d, uint32_t index, struct mk_str *ret_name,
-                       struct mk_str *ret_value)
-{
-    if (index > MK__HPACK_STATIC_ENTRIES)
-        return mk__hpack_table_get(&d->table, index, ret_name, ret_value) ? 0 : -EINVAL;
-    if (index == 0)
-        return -EINVAL;
-    *ret_name = mk__hpack_table_static[index - 1].name;
-    *ret_value = mk__hpack_table_static[index - 1].value;
-    return 0;
-}
-
 /* Section 6.1. */
 static int decode_indexed(struct mk__hpack_decoder *d, struct input *in, struct room *room,
                           struct mk__hpack_field *field)
@@ -141,40 +129,43 @@ static int decode_indexed(struct mk__hpack_decoder *d, struct input *in, struct 
     uint32_t index;
     int r = read_integer(in, 7, &index);
     (void)room;
-    if (r == 0)
-        r = get_indexed(d, index, &field->name, &field->value);
-    if (r == 0)
-        field->bytes = field->name.len + field->value.len;
-    return r;
+    if (r != 0)
+        return r;
+    if (!mk__hpack_table_get(&d->table, index, &field->row))
+        return -EINVAL;
+    field->bytes = field->row.name.len + field->row.value.len;
+    return 0;
 }
 
 /* Reads the name of a literal: an index, or 0 and a string. Returns 0, MK_AGAIN or -EINVAL. */
 static int read_name(const struct mk__hpack_decoder *d, struct input *in, unsigned prefix_bits, uint32_t *ret_index,
-                     struct mk_str *ret_name, struct coded *ret_coded)
+                     struct mk__hpack_row *ret_row, struct coded *ret_coded)
 {
-    struct mk_str unused;
     int r = read_integer(in, prefix_bits, ret_index);
     if (r != 0)
         return r;
-    return *ret_index ? get_indexed(d, *ret_index, ret_name, &unused) : read_string(in, ret_coded);
+    if (*ret_index == 0)
+        return read_string(in, ret_coded);
+    return mk__hpack_table_get(&d->table, *ret_index, ret_row) ? 0 : -EINVAL;
 }
 
 static int decode_literal(struct mk__hpack_decoder *d, struct input *in, unsigned prefix_bits, bool adds,
                           struct room *room, struct mk__hpack_field *field)
 {
-    struct coded name, value;
+    MK_UNINITIALIZED struct coded name, value;
+    struct mk__hpack_row *row = &field->row;
     uint32_t index;
-    int r = read_name(d, in, prefix_bits, &index, &field->name, &name);
+    int r = read_name(d, in, prefix_bits, &index, row, &name);
     if (r == 0)
         r = read_string(in, &value);
     if (r != 0)
         return r;
     if (index > MK__HPACK_STATIC_ENTRIES && adds) /* adding the field may evict or move this entry */
-        field->name = put_copy(room, field->name);
-    field->bytes = field->name.len;
+        row->name = put_copy(room, row->name);
+    field->bytes = row->name.len;
     if (!index)
-        r = decode_string(room, name, field, &field->name);
-    return r == 0 ? decode_string(room, value, field, &field->value) : r;
+        r = decode_string(room, name, field, &row->name);
+    return r == 0 ? decode_string(room, value, field, &row->value) : r;
 }
 
 /* Section 6.2.1. A field that was cut is larger than the table, and empties it. */
@@ -183,7 +174,7 @@ static int decode_added(struct mk__hpack_decoder *d, struct input *in, struct ro
     int r = decode_literal(d, in, 6, true, room, field);
     if (r != 0)
         return r;
-    return mk__hpack_table_add(&d->table, field->name, field->value);
+    return mk__hpack_table_add(&d->table, &field->row);
 }
 
 /* Section 6.2.2. */
@@ -322,11 +313,11 @@ static char *put_huffman(char *to, struct mk_str s)
 /* Encodes a field that is the same in many responses: by its index, or as an entry of the table from now on. */
 static char *put_indexed(struct mk__hpack_encoder *e, char *to, unsigned name_index, struct mk_str value)
 {
-    struct mk_str name = mk__hpack_table_static[name_index - 1].name;
-    uint32_t index = mk__hpack_table_find(&e->table, name, value);
+    struct mk__hpack_row row = {mk__hpack_table_static[name_index - 1].name, value, (uint8_t)name_index};
+    uint32_t index = mk__hpack_table_find(&e->table, name_index, value);
     if (index)
         return put_integer(to, INDEXED, 7, index);
-    bool adds = mk__hpack_table_add(&e->table, name, value) == 0;
+    bool adds = mk__hpack_table_add(&e->table, &row) == 0;
     to = put_integer(to, adds ? LITERAL_INDEXED : LITERAL_PLAIN, adds ? 6 : 4, name_index);
     return put_huffman(to, value);
 }

@@ -15,8 +15,8 @@ enum {
 };
 
 struct mk__hpack_field {
-    struct mk_str name, value;
-    size_t bytes;       /* length of both */
+    struct mk__hpack_row row;
+    size_t bytes;       /* length of name and value */
     bool cut;           /* name or value had no room, and is incomplete */
     bool never_indexed; /* a proxy must encode it likewise: section 7.1.3 */
 };

@@ -30,6 +30,7 @@ enum mk__hpack_indexing {
 struct mk__hpack_static {
     struct mk_str name, value;
     uint8_t indexing; /* enum mk__hpack_indexing */
+    uint8_t more;     /* how many rows with the same name follow */
 };
 
 /* Row 0 is that of index 1. Rows of one name follow each other. */
@@ -50,16 +51,21 @@ struct mk__hpack_table {
     uint16_t first, n; /* the oldest entry, and how many there are */
 };
 
-/* Gets the entry of an index above MK__HPACK_STATIC_ENTRIES. Returns false if there is none. */
-bool mk__hpack_table_get(const struct mk__hpack_table *t, uint32_t index, struct mk_str *ret_name,
-                         struct mk_str *ret_value);
-/* Returns the index of a field whose name is in lower case or not; 0: there is none. */
-uint32_t mk__hpack_table_find(const struct mk__hpack_table *t, struct mk_str name, struct mk_str value);
+/* A name and a value of either table. */
+struct mk__hpack_row {
+    struct mk_str name, value;
+    uint8_t name_index; /* of a row of the static table with this name; 0: it has none, or none is known */
+};
+
+/* Gets the row of an index. Returns false if there is none. */
+bool mk__hpack_table_get(const struct mk__hpack_table *t, uint32_t index, struct mk__hpack_row *ret_row);
+/* Returns the index of an entry by the index that its name has in the static table; 0: there is none. */
+uint32_t mk__hpack_table_find(const struct mk__hpack_table *t, unsigned name_index, struct mk_str value);
 /*
- * Adds an entry, and evicts those that have no room any more; one that is larger than the table empties it. `name` and
- * `value` must not be in the table. Returns 0 or -ENOMEM.
+ * Adds an entry, and evicts those that have no room any more; one that is larger than the table empties it. Its strings
+ * must not be in the table. Returns 0 or -ENOMEM.
  */
-int mk__hpack_table_add(struct mk__hpack_table *t, struct mk_str name, struct mk_str value);
+int mk__hpack_table_add(struct mk__hpack_table *t, const struct mk__hpack_row *row);
 /* Changes the greatest size, which evicts entries. */
 void mk__hpack_table_resize(struct mk__hpack_table *t, uint32_t size_max);
 void mk__hpack_table_release(struct mk__hpack_table *t);

@@ -101,9 +101,9 @@ void mk__h2_recv_begin_block(struct mk__h2 *h2)
 static void take_trailer(struct mk__h2 *h2, const struct mk__hpack_field *field)
 {
     struct mk__h2_stream *s = mk__h2_find_stream(h2, h2->block_id);
-    h2->block_malformed |= !mk__h2_request_head_is_valid_field(field->name, field->value);
+    h2->block_malformed |= !mk__h2_request_head_is_valid_field(&field->row);
     if (s && !h2->block_malformed)
-        mk__h2_stream_trailer(s, field->name, field->value);
+        mk__h2_stream_trailer(s, field->row.name, field->row.value);
 }
 
 /* Returns how many bytes the fields of a block may have. */
@@ -176,11 +176,10 @@ void mk__h2_recv_block(struct mk__h2 *h2, struct mk_str bytes)
 static void start_request(struct mk__h2 *h2, struct mk__h2_stream *s)
 {
     struct mk__h2_request_head *head = &h2->head_buf->head;
-    struct mk_str text;
-    int status = mk__h2_request_head_end(head, !s->recv_ended, &text);
+    int status = -mk__h2_request_head_end(head, !s->recv_ended);
     s->extended_connect = head->protocol.len;
     mk__h2_scheduler_take_early(&h2->scheduler, &s->priority);
-    mk__h2_stream_begin(s, head->method, text, status);
+    mk__h2_stream_begin(s, head, status);
 }
 
 static void end_head(struct mk__h2 *h2)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Checks and writes the head of http/h2/request_head.h. Nothing is written that could be read as another field or line:
- * names and values are checked before, by the classes of bytes that the parser has.
+ * Checks and stores the head of http/h2/request_head.h. Nothing is stored that could be read as another field or line:
+ * names and values are checked before, by the classes of bytes that the HTTP/1 parser has.
  */
 #include "http/h2/request_head.h"
 
-#include "http/message/parse.h"
-
 #include <assert.h>
+
+/* ── the bytes ── */
 
 static void put_str(struct mk__h2_request_head *h, struct mk_str s)
 {
@@ -21,7 +21,7 @@ static void put_str(struct mk__h2_request_head *h, struct mk_str s)
     h->len += (uint32_t)s.len;
 }
 
-/* Copies a value to the end of the buffer, where it stays until the head is read. */
+/* Copies a value to the end of the buffer, where it stays until the head is complete. */
 static struct mk_str keep_value(struct mk__h2_request_head *h, struct mk_str s)
 {
     if (s.len > h->pseudo_at - h->len) {
@@ -34,35 +34,66 @@ static struct mk_str keep_value(struct mk__h2_request_head *h, struct mk_str s)
     return mk_str(h->data + h->pseudo_at, s.len);
 }
 
-static void put_field(struct mk__h2_request_head *h, struct mk_str name, struct mk_str value)
+static struct mk_span span_of(size_t at, size_t len)
 {
+    return (struct mk_span){(uint16_t)at, (uint16_t)len};
+}
+
+static void put_field(struct mk__h2_request_head *h, uint8_t id, struct mk_str name, struct mk_str value)
+{
+    struct mk_head_parser *p = &h->parse;
+    size_t at = h->len;
+    h->too_many |= p->n_fields >= h->limits.fields_max;
+    if (h->too_many)
+        return;
     put_str(h, name);
     put_str(h, MK_STR(": "));
     put_str(h, value);
     put_str(h, MK_STR("\r\n"));
+    if (h->too_large)
+        return;
+    h->fields[p->n_fields++] =
+        (struct mk_field){span_of(at, name.len), span_of(at + name.len + strlen(": "), value.len), id};
+    p->seen |= 1u << id;
+}
+
+/* The line is limited as that of HTTP/1, and -431 is due to fields. */
+static void put_request_line(struct mk__h2_request_head *h, struct mk_str method, struct mk_str target)
+{
+    put_str(h, method);
+    put_str(h, MK_STR(" "));
+    put_str(h, target);
+    put_str(h, MK_STR(" HTTP/1.1\r\n"));
+    h->too_large |= h->len - strlen("\r\n") > h->limits.line_bytes_max;
+    h->line_too_large = h->too_large;
+    h->parse.minor = 1;
+    h->parse.method_name = span_of(0, method.len);
+    h->parse.target = span_of(method.len + 1, target.len);
 }
 
 static void begin_head(struct mk__h2_request_head *h)
 {
-    bool extended = h->protocol.len != 0, connect = mk_str_eq(h->method, MK_STR("CONNECT")) && !extended;
+    bool extended = h->protocol.len != 0, connect = h->parse.method == MK_CONNECT && !extended;
     assert(!h->begun);
     h->begun = true;
-    put_str(h, extended ? MK_STR("GET") : h->method);
-    put_str(h, MK_STR(" "));
-    put_str(h, connect ? h->authority : h->path);
-    put_str(h, MK_STR(" HTTP/1.1\r\n"));
-    h->line_too_large = h->too_large;
+    if (extended)
+        h->parse.method = MK_GET;
+    put_request_line(h, extended ? MK_STR("GET") : h->method, connect ? h->authority : h->path);
     if (h->authority.len)
-        put_field(h, MK_STR("host"), h->authority);
+        put_field(h, MK_HEADER_HOST, MK_STR("host"), h->authority);
     if (extended) {
-        put_field(h, MK_STR("connection"), MK_STR("upgrade"));
-        put_field(h, MK_STR("upgrade"), h->protocol);
+        put_field(h, MK_HEADER_CONNECTION, MK_STR("connection"), MK_STR("upgrade"));
+        put_field(h, MK_HEADER_UPGRADE, MK_STR("upgrade"), h->protocol);
     }
 }
 
-void mk__h2_request_head_init(struct mk__h2_request_head *h, char *data, uint32_t size)
+void mk__h2_request_head_init(struct mk__h2_request_head *h, char *data, uint32_t size, struct mk_field *fields,
+                              const struct mk__parse_limits *limits)
 {
-    *h = (struct mk__h2_request_head){.data = data, .size = size, .pseudo_at = size, .length = -1};
+    if (size > UINT16_MAX) /* of a span */
+        size = UINT16_MAX;
+    *h = (struct mk__h2_request_head){
+        .fields = fields, .limits = *limits, .data = data, .size = size, .pseudo_at = size, .length = -1};
 }
 
 /* ── pseudo-header fields ── */
@@ -75,46 +106,64 @@ static const struct {
     uint8_t bit;
     bool (*is_valid)(struct mk_str value);
 } pseudo[] = {
-    {MK_STR(":method"), offsetof(struct mk__h2_request_head, method), METHOD, mk__parse_is_token},
-    {MK_STR(":scheme"), offsetof(struct mk__h2_request_head, scheme), SCHEME, mk__parse_is_target},
-    {MK_STR(":path"), offsetof(struct mk__h2_request_head, path), PATH, mk__parse_is_target},
     {MK_STR(":authority"), offsetof(struct mk__h2_request_head, authority), AUTHORITY, mk__parse_is_target},
+    {MK_STR(":method"), offsetof(struct mk__h2_request_head, method), METHOD, mk__parse_is_token},
+    {MK_STR(":path"), offsetof(struct mk__h2_request_head, path), PATH, mk__parse_is_target},
+    {MK_STR(":scheme"), offsetof(struct mk__h2_request_head, scheme), SCHEME, mk__parse_is_target},
     {MK_STR(":protocol"), offsetof(struct mk__h2_request_head, protocol), PROTOCOL, mk__parse_is_token},
 };
 
-/* They come before all other fields, each of them once. Only :authority may be empty. */
-static void add_pseudo(struct mk__h2_request_head *h, struct mk_str name, struct mk_str value)
+/* The rows of `pseudo` by the index of the name in the static table of HPACK, which begins with them. */
+static const uint8_t pseudo_by_index[] = {[1] = 0, [2 ... 3] = 1, [4 ... 5] = 2, [6 ... 7] = 3};
+
+static size_t find_pseudo(const struct mk__hpack_row *row)
 {
     size_t i = 0;
-    while (i < MK_COUNT_OF(pseudo) && !mk_str_eq(name, pseudo[i].name))
+    if (row->name_index && row->name_index < sizeof(pseudo_by_index))
+        return pseudo_by_index[row->name_index];
+    while (i < MK_COUNT_OF(pseudo) && !mk_str_eq(row->name, pseudo[i].name))
         i++;
+    return i;
+}
+
+/* They come before all other fields, each of them once. Only :authority may be empty. */
+static void add_pseudo(struct mk__h2_request_head *h, const struct mk__hpack_row *row)
+{
+    size_t i = find_pseudo(row);
     bool is_expected = i < MK_COUNT_OF(pseudo) && !(h->seen & pseudo[i].bit) && !h->begun;
-    if (!is_expected || (!pseudo[i].is_valid(value) && (value.len || pseudo[i].bit != AUTHORITY))) {
+    if (!is_expected || (!pseudo[i].is_valid(row->value) && (row->value.len || pseudo[i].bit != AUTHORITY))) {
         h->malformed = true;
         return;
     }
     h->seen |= pseudo[i].bit;
-    *(struct mk_str *)(void *)((char *)h + pseudo[i].offset) = keep_value(h, value);
+    *(struct mk_str *)(void *)((char *)h + pseudo[i].offset) = keep_value(h, row->value);
+    if (pseudo[i].bit == METHOD)
+        h->parse.method = (uint8_t)mk__parse_method(row->value);
 }
 
 /* ── other fields ── */
 
-/* Fields of an HTTP/1 connection: section 8.2.2. */
-static bool is_of_connection(struct mk_str name)
+/* Returns whether a field belongs to an HTTP/1 connection: section 8.2.2. */
+static bool is_of_connection(unsigned id, struct mk_str name)
 {
-    static const struct mk_str names[] = {MK_STR("connection"), MK_STR("transfer-encoding"), MK_STR("keep-alive"),
-                                          MK_STR("upgrade"), MK_STR("proxy-connection")};
-    for (size_t i = 0; i < MK_COUNT_OF(names); i++)
-        if (mk_str_eq(name, names[i]))
-            return true;
-    return false;
+    const unsigned known = 1u << MK_HEADER_CONNECTION | 1u << MK_HEADER_TRANSFER_ENCODING | 1u << MK_HEADER_UPGRADE;
+    if (id != MK_HEADER_OTHER)
+        return known & 1u << id;
+    return mk_str_eq(name, MK_STR("keep-alive")) || mk_str_eq(name, MK_STR("proxy-connection"));
 }
 
-bool mk__h2_request_head_is_valid_field(struct mk_str name, struct mk_str value)
+static bool is_valid_field(const struct mk__hpack_row *row, unsigned id)
 {
-    if (!mk__parse_is_lower_token(name) || !mk__parse_is_value(value) || is_of_connection(name))
+    if (!row->name_index && !mk__parse_is_lower_token(row->name)) /* names of the static table are tokens */
         return false;
-    return !mk_str_eq(name, MK_STR("te")) || mk_str_ieq(value, MK_STR("trailers"));
+    if (!mk__parse_is_value(row->value) || is_of_connection(id, row->name))
+        return false;
+    return id != MK_HEADER_TE || mk_str_ieq(row->value, MK_STR("trailers"));
+}
+
+bool mk__h2_request_head_is_valid_field(const struct mk__hpack_row *row)
+{
+    return !mk_str_starts(row->name, MK_STR(":")) && is_valid_field(row, mk__parse_header_id(row->name));
 }
 
 /* Reads Content-Length, which may come once. What follows a CONNECT is no body. */
@@ -122,28 +171,28 @@ static void read_length(struct mk__h2_request_head *h, struct mk_str value)
 {
     uint64_t length = 0;
     h->malformed |= h->length >= 0 || !mk_str_u64(value, INT64_MAX, &length);
-    h->length = mk_str_eq(h->method, MK_STR("CONNECT")) ? -1 : (int64_t)length;
+    h->length = h->parse.method == MK_CONNECT ? -1 : (int64_t)length;
 }
 
-static void add_field(struct mk__h2_request_head *h, struct mk_str name, struct mk_str value)
+static void add_field(struct mk__h2_request_head *h, const struct mk__hpack_row *row)
 {
-    h->malformed |= !mk__h2_request_head_is_valid_field(name, value);
-    if (mk_str_eq(name, MK_STR("content-length")))
-        read_length(h, value);
+    uint8_t id = mk__parse_header_id(row->name);
+    h->malformed |= !is_valid_field(row, id);
+    if (id == MK_HEADER_CONTENT_LENGTH)
+        read_length(h, row->value);
     if (h->malformed)
         return;
     if (!h->begun)
         begin_head(h);
-    h->has_host |= mk_str_eq(name, MK_STR("host"));
-    /* Host repeats the authority (RFC 9113 section 8.3.1); if it differs, the parser refuses the two hosts. */
-    if (h->authority.len && mk_str_eq(name, MK_STR("host")) && mk_str_ieq(value, h->authority))
+    /* Host repeats the authority (RFC 9113 section 8.3.1); if it differs, the two hosts are refused. */
+    if (id == MK_HEADER_HOST && h->authority.len && mk_str_ieq(row->value, h->authority))
         return;
-    put_field(h, name, value);
+    put_field(h, id, row->name, row->value);
 }
 
 void mk__h2_request_head_add(struct mk__h2_request_head *h, const struct mk__hpack_field *field)
 {
-    bool is_pseudo = mk_str_starts(field->name, MK_STR(":"));
+    bool is_pseudo = mk_str_starts(field->row.name, MK_STR(":"));
     if (h->too_large || h->malformed)
         return;
     if (field->cut && !is_pseudo && !h->begun)
@@ -152,9 +201,9 @@ void mk__h2_request_head_add(struct mk__h2_request_head *h, const struct mk__hpa
     if (h->too_large)
         return;
     if (is_pseudo)
-        add_pseudo(h, field->name, field->value);
+        add_pseudo(h, &field->row);
     else
-        add_field(h, field->name, field->value);
+        add_field(h, &field->row);
 }
 
 /* ── the whole head ── */
@@ -164,39 +213,52 @@ static bool is_http(struct mk_str scheme)
     return mk_str_ieq(scheme, MK_STR("http")) || mk_str_ieq(scheme, MK_STR("https"));
 }
 
+static bool is_asterisk(const struct mk__h2_request_head *h)
+{
+    return h->parse.method == MK_OPTIONS && mk_str_eq(h->path, MK_STR("*"));
+}
+
+static bool is_connect(const struct mk__h2_request_head *h)
+{
+    return mk_str_eq(h->method, MK_STR("CONNECT"));
+}
+
 bool mk__h2_request_head_is_well_formed(const struct mk__h2_request_head *h)
 {
-    bool is_connect = mk_str_eq(h->method, MK_STR("CONNECT")), extended = h->seen & PROTOCOL;
+    const uint8_t needed = METHOD | SCHEME | PATH;
+    bool extended = h->seen & PROTOCOL;
     if (h->malformed || h->too_large)
         return !h->malformed;
-    if (is_connect && !extended)
+    if (is_connect(h) && !extended)
         return h->seen == (METHOD | AUTHORITY);
-    if (extended && (!is_connect || !h->authority.len))
+    if (extended && (!is_connect(h) || !h->authority.len))
         return false;
-    if (!(h->seen & METHOD) || !(h->seen & SCHEME) || !(h->seen & PATH) || !(h->authority.len || h->has_host))
+    if ((h->seen & needed) != needed || !(h->authority.len || h->parse.seen & 1u << MK_HEADER_HOST))
         return false;
-    bool is_asterisk = mk_str_eq(h->method, MK_STR("OPTIONS")) && mk_str_eq(h->path, MK_STR("*"));
-    return !is_http(h->scheme) || is_asterisk || mk_str_starts(h->path, MK_STR("/"));
+    return !is_http(h->scheme) || is_asterisk(h) || mk_str_starts(h->path, MK_STR("/"));
 }
 
 /* Returns whether the target is a path or `*` (OPTIONS), with a scheme that is served. CONNECT has neither. */
 static bool is_valid_target(const struct mk__h2_request_head *h)
 {
-    bool is_served = !h->scheme.len || is_http(h->scheme);
-    bool is_asterisk = mk_str_eq(h->method, MK_STR("OPTIONS")) && mk_str_eq(h->path, MK_STR("*"));
-    if (mk_str_eq(h->method, MK_STR("CONNECT")) && !h->protocol.len)
+    if (is_connect(h) && !h->protocol.len)
         return true;
-    return is_served && (is_asterisk || mk_str_starts(h->path, MK_STR("/")));
+    return is_http(h->scheme) && (is_asterisk(h) || mk_str_starts(h->path, MK_STR("/")));
 }
 
-int mk__h2_request_head_end(struct mk__h2_request_head *h, bool body, struct mk_str *ret_head)
+int mk__h2_request_head_end(struct mk__h2_request_head *h, bool body)
 {
     if (!h->begun)
         begin_head(h);
-    bool is_tunnel = mk_str_eq(h->method, MK_STR("CONNECT")); /* a tunnel has no body */
-    if (body && h->length < 0 && !is_tunnel)
-        put_field(h, MK_STR("transfer-encoding"), MK_STR("chunked"));
+    if (body && h->length < 0 && !is_connect(h)) /* a tunnel has no body */
+        put_field(h, MK_HEADER_TRANSFER_ENCODING, MK_STR("transfer-encoding"), MK_STR("chunked"));
     put_str(h, MK_STR("\r\n"));
-    *ret_head = mk_str(h->data, h->too_large ? 0 : h->len);
-    return h->line_too_large ? 414 : h->too_large ? 431 : is_valid_target(h) ? 0 : 400;
+    h->too_large |= h->len > h->limits.head_bytes_max;
+    if (h->too_large)
+        return h->line_too_large ? -414 : -431;
+    h->parse.phase = MK__PARSE_DONE;
+    h->parse.head_len = (uint16_t)h->len;
+    if (h->too_many)
+        return -431;
+    return is_valid_target(h) ? 0 : -400;
 }

@@ -5,6 +5,7 @@
  */
 #include "http/h2/h2.h"
 
+#include "http/h2/request_head.h"
 #include "http/h2/response.h"
 #include "http/extra.h"
 #include "http/h2/tunnel.h"
@@ -219,19 +220,14 @@ static int clear_head(struct mk_request *req)
     return -503;
 }
 
-/*
- * Parses the head and copies it. The valid part of an invalid head stays readable, for hooks and logs. Returns 0 or a
- * negative status.
- */
-static int read_head(struct mk_request *req, struct mk_str head)
+/* Copies the head, and finds out what it means. Returns 0 or a negative status. */
+static int read_head(struct mk_request *req, const struct mk__h2_request_head *head)
 {
-    struct mk__context *http = req->http;
-    int r = mk__parse_head(&req->parse, http->fields, &http->settings->head, head);
-    mk__request_set_head(req, head, r);
+    req->parse = head->parse;
+    req->base = head->data;
+    req->fields = head->fields;
     if (mk__request_copy_head(req) < 0)
         return clear_head(req);
-    if (r != 0)
-        return r == MK_AGAIN ? -400 : r;
     return mk__request_head_read(&req->parse, req->fields, req->base, &req->http->host_memo, &req->head);
 }
 
@@ -242,15 +238,16 @@ static void apply_priority(struct mk__h2_stream *s, struct mk_request *req)
         mk__h2_priority_parse(&s->h2->scheduler, &s->priority, priority);
 }
 
-static void begin_exchange(struct mk__h2_stream *s, struct mk_request *req, struct mk_str method, struct mk_str head,
+/* The valid part of a head that is above a limit stays readable, for hooks and logs. */
+static void begin_exchange(struct mk__h2_stream *s, struct mk_request *req, const struct mk__h2_request_head *head,
                            int status)
 {
     int err = 0;
     req->base = "";
-    if (head.len)
+    if (head->parse.phase == MK__PARSE_DONE)
         err = -read_head(req, head);
     else
-        req->parse.method = (uint8_t)mk__parse_method(method); /* a response to HEAD has no body */
+        req->parse.method = head->parse.method; /* a response to HEAD has no body */
     if (!status)
         status = err;
     if (!status)
@@ -258,7 +255,7 @@ static void begin_exchange(struct mk__h2_stream *s, struct mk_request *req, stru
     mk__request_begin(req, status, s->recv_ended);
 }
 
-void mk__h2_stream_begin(struct mk__h2_stream *s, struct mk_str method, struct mk_str head, int status)
+void mk__h2_stream_begin(struct mk__h2_stream *s, const struct mk__h2_request_head *head, int status)
 {
     struct mk__context *http = mk__h2_http(s->h2);
     struct mk_request *req = mk__request_new(http, &request_ops, s);
@@ -270,7 +267,7 @@ void mk__h2_stream_begin(struct mk__h2_stream *s, struct mk_str method, struct m
     s->h2->conn->requests++;
     s->req = req;
     req->began_us = mk__context_wants_times(http) ? mk_loop_now_us(http->loop) : 0;
-    begin_exchange(s, req, method, head, status);
+    begin_exchange(s, req, head, status);
     wake_stream(req);
 }
 

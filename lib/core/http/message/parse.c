@@ -183,6 +183,11 @@ static uint8_t find_field(struct mk_str name)
     return MK_HEADER_OTHER;
 }
 
+uint8_t mk__parse_header_id(struct mk_str name)
+{
+    return find_field(name);
+}
+
 static const struct {
     struct mk_str name;
     uint8_t method;

@@ -42,6 +42,9 @@ const char *mk__parse_field(struct mk_field *field, const char *base, const char
 /* Returns a method by its name. */
 enum mk_method mk__parse_method(struct mk_str name);
 
+/* Returns the number of a field name, in any case of letters. */
+uint8_t mk__parse_header_id(struct mk_str name);
+
 /* Tells whether `s` is a token (RFC 9110 section 5.6.2). */
 bool mk__parse_is_token(struct mk_str s);
 /* Tells whether `s` is a token without capitals, as names of HTTP/2 fields are (RFC 9113 section 8.2.1). */

@@ -8,7 +8,7 @@ static struct mk_account account;
 
 /* ── head buffers ── */
 
-static struct mk__http_settings settings = {.head.head_bytes_max = 1000};
+static struct mk__http_settings settings = {.head = {.head_bytes_max = 1000, .fields_max = 4}};
 static struct mk__h2_shared shared;
 static struct mk__context http = {.settings = &settings, .account = &account};
 static struct mk__conn conn = {.http = &http};
@@ -19,13 +19,15 @@ static void borrow(struct mk__h2 *h2)
     assert_non_null(h2->head_buf);
     assert_int_equal(h2->head_buf->size, settings.head.head_bytes_max + MK__READ_BYTES);
     assert_int_equal(h2->head_buf->head.len, 0);
-    memset(h2->head_buf->data, 'x', h2->head_buf->size);
+    memset(h2->head_buf->head.data, 'x', h2->head_buf->size);
+    memset(h2->head_buf->fields, 'x', 4 * sizeof(struct mk_field));
     h2->head_buf->head.len = 5;
 }
 
 static void drop_shared(void)
 {
-    mk_account_free(&account, shared.head_buf, sizeof(*shared.head_buf) + shared.head_buf->size);
+    mk_account_free(&account, shared.head_buf,
+                    sizeof(*shared.head_buf) + 4 * sizeof(struct mk_field) + shared.head_buf->size);
     shared.head_buf = NULL;
     assert_int_equal(account.bytes, 0);
 }

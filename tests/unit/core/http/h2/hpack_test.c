@@ -30,9 +30,9 @@ static struct mk_str from_hex(const char *hex, char *to)
 static void append_field(char *log, const struct mk__hpack_field *f)
 {
     size_t len = strlen(log);
-    snprintf(log + len, 1024 - len, "%s%.*s: %.*s%s", len ? "|" : "", MK_STR_ARG(f->name), MK_STR_ARG(f->value),
+    snprintf(log + len, 1024 - len, "%s%.*s: %.*s%s", len ? "|" : "", MK_STR_ARG(f->row.name), MK_STR_ARG(f->row.value),
              f->never_indexed ? " (never)" : "");
-    assert_int_equal(f->bytes, f->name.len + f->value.len);
+    assert_int_equal(f->bytes, f->row.name.len + f->row.value.len);
 }
 
 /* Decodes a block of which `step` more bytes arrive each time. Returns 0 or -errno. */
@@ -212,7 +212,7 @@ TEST(strings_without_room)
     assert_int_equal(mk__hpack_decode(&d, &in, room, MK__HPACK_TABLE_BYTES, &field), 0);
     assert_true(field.cut);
     assert_int_equal(field.bytes, 1 + 9728);
-    assert_int_equal(field.value.len, MK__HPACK_TABLE_BYTES);
+    assert_int_equal(field.row.value.len, MK__HPACK_TABLE_BYTES);
     assert_int_equal(in.len, 0);
     assert_int_equal(d.table.n, 0);
     mk__hpack_decoder_release(&d);
