@@ -7,10 +7,14 @@
 #include "http/h2/h2.h"
 
 #include "http/h2/alloc.h"
+#include "loop/loop.h"
 
 #include <assert.h>
 
-enum { PING_BYTES = 8 };
+enum {
+    PING_BYTES = 8,
+    ANSWER_BYTES_MAX = MK__H2_OUT_BYTES - 256, /* with room behind them for frames of our own: GOAWAY, PING */
+};
 
 /*
  * Queues a frame without its payload. Returns where to write the payload; NULL: the connection is terminated, and
@@ -28,11 +32,16 @@ static char *add_frame(struct mk__h2 *h2, enum mk__h2_frame_type type, uint8_t f
     return mk__h2_frame_put_head(to, len, type, flags, id);
 }
 
-/* The same for frames that a client can cause: more than fit into an output are too many. */
+/*
+ * The same for frames that a client can cause: more than fit into an output are too many. Between two turns, where a
+ * handler reads from a tunnel or a timer resets a stream, another turn is needed to send it.
+ */
 static char *add_answer(struct mk__h2 *h2, enum mk__h2_frame_type type, uint8_t flags, int32_t id, size_t len)
 {
-    if (h2->control.len + MK__H2_FRAME_HEAD_BYTES + len > MK__H2_OUT_BYTES)
+    if (h2->control.len + MK__H2_FRAME_HEAD_BYTES + len > ANSWER_BYTES_MAX)
         mk__h2_flood_terminate(h2, MK__H2_FLOOD_QUEUED_ACKS, h2->acks_max);
+    if (!h2->conn->running)
+        mk_task_schedule(mk__h2_http(h2)->loop, &h2->conn->task);
     return add_frame(h2, type, flags, id, len);
 }
 

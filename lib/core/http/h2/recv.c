@@ -14,6 +14,14 @@ enum { HPACK_BOMB_FACTOR = 4 /* a head of this many times the limit is an attack
 
 /* ── header blocks: what becomes of them ── */
 
+/* Resets the new stream. Its DATA may be on its way. */
+static void refuse_stream(struct mk__h2 *h2, enum mk__h2_error error)
+{
+    if (!h2->block_ends_stream)
+        mk__h2_streams_note_reset(&h2->table, h2->block_id);
+    mk__h2_control_reset(h2, h2->block_id, error);
+}
+
 /* Logs a stream beyond the limit: it is refused, or the connection is terminated if the client knows the limit. */
 static void reject_excess_stream(struct mk__h2 *h2)
 {
@@ -22,7 +30,7 @@ static void reject_excess_stream(struct mk__h2 *h2)
     if (h2->settings_acked)
         mk__h2_control_terminate(h2, MK__H2_ERR_PROTOCOL);
     else
-        mk__h2_control_reset(h2, h2->block_id, MK__H2_ERR_REFUSED_STREAM);
+        refuse_stream(h2, MK__H2_ERR_REFUSED_STREAM);
 }
 
 /* Begins to receive a head. Returns false without memory. */

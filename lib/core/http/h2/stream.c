@@ -320,6 +320,7 @@ void mk__h2_stream_data(struct mk__h2_stream *s, struct mk_str chunk)
         mk__h2_control_consume(s->h2, s, chunk.len);
     } else if (add_chunk(s, chunk) < 0) {
         mk__h2_control_reset_stream(s, MK__H2_ERR_INTERNAL);
+        mk__h2_control_consume(s->h2, NULL, chunk.len);
         return;
     }
     if (req)

@@ -115,7 +115,6 @@ static void on_stream_timer(struct mk_timer *timer)
     s->armed = false;
     if (!req) {
         mk__h2_control_reset_stream(s, MK__H2_ERR_NO_ERROR);
-        mk_task_schedule(mk__h2_http(s->h2)->loop, &s->h2->conn->task);
         return;
     }
     if (is_conn_progressing(s)) {

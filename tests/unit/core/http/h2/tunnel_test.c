@@ -122,6 +122,21 @@ TEST(no_reader)
     finish(&t);
 }
 
+/* A handler that reads between two turns opens the window at once. */
+TEST(a_window_that_opens_between_turns)
+{
+    static char window[65536];
+    struct mk_test_h2 t = start_echo();
+    echo.deaf = true;
+    h2_data(&t, 1, 0, mk_str(window, sizeof(window)));
+    h2_expect(&t, "");
+    size_t left = 40000;
+    while (left)
+        left -= (size_t)mk_tunnel_read(held_req, window, left);
+    h2_expect(&t, "1:+*");
+    finish(&t);
+}
+
 TEST(it_may_be_taken_later)
 {
     struct mk_test_h2 t = start(NULL);
