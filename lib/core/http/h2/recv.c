@@ -49,17 +49,19 @@ static bool begin_head(struct mk__h2 *h2)
     return true;
 }
 
-/* A new stream: refused if there are too many, or behind the last GOAWAY, so that the client may repeat it elsewhere.
+/*
+ * A new stream: refused if there are too many; ignored behind the last GOAWAY, which tells the client that it may
+ * repeat the request elsewhere.
  */
 static void open_stream(struct mk__h2 *h2)
 {
     mk__h2_streams_open(&h2->table, h2->block_id);
     if (h2->shutdown == MK__H2_SHUTDOWN_GOAWAY)
-        mk__h2_control_reset(h2, h2->block_id, MK__H2_ERR_REFUSED_STREAM);
+        mk__h2_streams_note_reset(&h2->table, h2->block_id);
     else if (h2->table.n >= h2->initial_settings.streams_max)
         reject_excess_stream(h2);
     else if (!begin_head(h2))
-        mk__h2_control_reset(h2, h2->block_id, MK__H2_ERR_INTERNAL);
+        refuse_stream(h2, MK__H2_ERR_INTERNAL);
 }
 
 /* A second block of a stream: trailers, which end it. */

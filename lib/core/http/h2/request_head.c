@@ -126,17 +126,33 @@ static size_t find_pseudo(const struct mk__hpack_row *row)
     return i;
 }
 
-/* They come before all other fields, each of them once. Only :authority may be empty. */
+/* Only :authority may be empty. */
+static bool is_valid_pseudo(size_t i, struct mk_str value)
+{
+    return pseudo[i].is_valid(value) || (!value.len && pseudo[i].bit == AUTHORITY);
+}
+
+/* A target with bytes that no target has is answered as that of HTTP/1. */
+static bool is_bad_target(size_t i, struct mk_str value)
+{
+    return pseudo[i].bit & (PATH | AUTHORITY) && value.len && mk__parse_is_value(value);
+}
+
+/* They come before all other fields, each of them once. */
 static void add_pseudo(struct mk__h2_request_head *h, const struct mk__hpack_row *row)
 {
     size_t i = find_pseudo(row);
-    bool is_expected = i < MK_COUNT_OF(pseudo) && !(h->seen & pseudo[i].bit) && !h->begun;
-    if (!is_expected || (!pseudo[i].is_valid(row->value) && (row->value.len || pseudo[i].bit != AUTHORITY))) {
+    if (i == MK_COUNT_OF(pseudo) || h->seen & pseudo[i].bit || h->begun) {
         h->malformed = true;
         return;
     }
     h->seen |= pseudo[i].bit;
-    *(struct mk_str *)(void *)((char *)h + pseudo[i].offset) = keep_value(h, row->value);
+    if (is_valid_pseudo(i, row->value))
+        *(struct mk_str *)(void *)((char *)h + pseudo[i].offset) = keep_value(h, row->value);
+    else if (is_bad_target(i, row->value))
+        h->bad_target = true;
+    else
+        h->malformed = true;
     if (pseudo[i].bit == METHOD)
         h->parse.method = (uint8_t)mk__parse_method(row->value);
 }
@@ -227,7 +243,7 @@ bool mk__h2_request_head_is_well_formed(const struct mk__h2_request_head *h)
 {
     const uint8_t needed = METHOD | SCHEME | PATH;
     bool extended = h->seen & PROTOCOL;
-    if (h->malformed || h->too_large)
+    if (h->malformed || h->too_large || h->bad_target)
         return !h->malformed;
     if (is_connect(h) && !extended)
         return h->seen == (METHOD | AUTHORITY);
@@ -248,6 +264,8 @@ static bool is_valid_target(const struct mk__h2_request_head *h)
 
 int mk__h2_request_head_end(struct mk__h2_request_head *h, bool body)
 {
+    if (h->bad_target)
+        return -400;
     if (!h->begun)
         begin_head(h);
     if (body && h->length < 0 && !is_connect(h)) /* a tunnel has no body */

@@ -346,17 +346,20 @@ TEST(more_streams_than_there_may_be, open_log, close_log)
     for (int32_t id = 11; id < 17; id += 2)
         h2_get_path(&hasty, id, "/1000000");
     h2_expect(&hasty, "11:RST(7) 13:RST(7) 15:RST(7)");
+    h2_post(&hasty, 17);
+    h2_data(&hasty, 17, END_STREAM, MK_STR("was on its way"));
+    h2_expect(&hasty, "17:RST(7)");
     expect_logged(
         "*HTTP/2 request refused: more than 5 concurrent requests (MaxConcurrentStreams of \\[HTTP2\\]: *)*\n");
     h2_frame(&hasty, NGHTTP2_SETTINGS, NGHTTP2_FLAG_ACK, 0, MK_STR(""));
-    h2_get_path(&hasty, 17, "/1000000");
+    h2_get_path(&hasty, 19, "/1000000");
     h2_expect(&hasty, "GOAWAY(*,1)");
     expect_logged("*HTTP/2 connection closed: more than 5 concurrent requests (MaxConcurrentStreams of *)*\n");
     h2_free(&hasty);
     h2_head(&t, 1, END_STREAM | END_HEADERS, ":method GET"); /* is not for their number */
     h2_expect(&t, "1:RST(1)");
     h2_close(&t);
-    expect_logged("info  HTTP/2 connections closed by this worker: 1 for MaxConcurrentStreams\n*: 3 for "
+    expect_logged("info  HTTP/2 connections closed by this worker: 1 for MaxConcurrentStreams\n*: 4 for "
                   "MaxConcurrentStreams\n");
 }
 

@@ -279,7 +279,6 @@ TEST(malformed)
         {PSEUDO_BUT("GET / HTTP/1.1\r\nx:", "http", "/", "h")},
         {PSEUDO_BUT("GET", "", "/", "h")},
         {PSEUDO_BUT("GET", "http", "", "h")},
-        {PSEUDO_BUT("GET", "http", "/ HTTP/1.1", "h")},
         {PSEUDO_BUT("GET", "http", "/\r\nx: y", "h")},
         {PSEUDO_BUT("GET", "http", "x", "h")},
         {PSEUDO_BUT("GET", "http", "*", "h")},
@@ -322,5 +321,26 @@ TEST(lengths)
         assert_int_equal(h.length, -1);
         add(&h, "content-length", MK_STR("12"));
         assert_int_equal(h.length, rows[i].length);
+    }
+}
+
+/* Bytes that no target has, as HTTP/1 answers them. */
+TEST(bad_targets)
+{
+    static const char *const bad[][2] = {
+        {"/a\\b", "h"}, {"/ HTTP/1.1", "h"}, {"/\xe4", "h"}, {"/", "h\\"}, {"/", "a b"}};
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        char room[256];
+        struct mk__h2_request_head h;
+        init(&h, room, sizeof(room));
+        add(&h, ":path", mk_str_c(bad[i][0]));
+        add(&h, ":authority", mk_str_c(bad[i][1]));
+        add(&h, ":scheme", MK_STR("http"));
+        add(&h, ":method", MK_STR("HEAD"));
+        add(&h, "x", MK_STR("y"));
+        assert_true(mk__h2_request_head_is_well_formed(&h));
+        assert_int_equal(mk__h2_request_head_end(&h, false), -400);
+        assert_int_equal(h.parse.method, MK_HEAD); /* the response has no body */
+        assert_int_equal(h.parse.phase, MK__PARSE_START);
     }
 }
