@@ -303,6 +303,24 @@ TEST(answers_that_are_not_taken, open_log, close_log)
     expect_logged("*");
 }
 
+/* The limits of PING and SETTINGS may allow more than there is room for: the queue with its GOAWAY is sent at once. */
+TEST(a_full_queue, open_log, close_log)
+{
+    struct mk_test_h2 t = begin();
+    own.rates_max[MK__H2_FLOOD_PING] = MK__H2_OUT_BYTES;
+    struct mk_test_h2 deaf = come();
+    deaf.end->room = 0;
+    for (unsigned i = 0; i < 2 * MK__H2_OUT_BYTES / 17; i++)
+        h2_ping(&deaf, false);
+    mk_test_settle(&w);
+    expect_logged("*unread acknowledgements of PING and SETTINGS frames, peer: *\n");
+    mk_test_take(deaf.end, 2 * MK__H2_OUT_BYTES);
+    h2_expect(&deaf, "PONG*PONG GOAWAY(0,11)");
+    h2_free(&deaf);
+    h2_close(&t);
+    expect_logged("*");
+}
+
 /* ── streams ── */
 
 /* Asks for so much more than its windows allow. */
