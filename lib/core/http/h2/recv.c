@@ -144,6 +144,8 @@ static void keep_rest(struct mk__h2 *h2, struct mk_str rest)
     } else if (kept->len) {
         memmove(kept->p, rest.p, rest.len);
         kept->len = (uint32_t)rest.len;
+        if (!rest.len)
+            mk__h2_alloc_release(h2, kept);
     } else if (rest.len) {
         char *to = mk__h2_alloc_extend(h2, kept, rest.len);
         if (to)

@@ -313,6 +313,28 @@ TEST(an_idle_connection_is_small)
     h2_close(&first);
 }
 
+/* A field in several frames waits until it is complete, and not longer. */
+TEST(a_long_field_is_forgotten)
+{
+    enum { VALUE_BYTES = 60000, FRAME_BYTES = 16384 };
+    static char fields[VALUE_BYTES + 100];
+    struct mk_test_h2 t = h2_open(NULL);
+    h2_get_path(&t, 1, "/");
+    h2_expect(&t, HELLO_OF(1));
+    size_t before = w.account.bytes;
+    snprintf(fields, sizeof(fields), HEAD("GET", "/") "|x %0*d", VALUE_BYTES, 0);
+    struct mk_test_bytes block = h2_encode(fields);
+    for (size_t at = 0; at < block.len; at += FRAME_BYTES) {
+        size_t left = block.len - at, len = left < FRAME_BYTES ? left : FRAME_BYTES;
+        h2_frame(&t, at ? NGHTTP2_CONTINUATION : NGHTTP2_HEADERS,
+                 (uint8_t)((at ? 0 : END_STREAM) | (left == len ? END_HEADERS : 0)), 3, mk_str(block.p + at, len));
+    }
+    free(block.p);
+    h2_expect(&t, "3:431*");
+    assert_int_equal(w.account.bytes, before);
+    h2_close(&t);
+}
+
 /* HPACK's table does not grow with the client's wishes. */
 TEST(the_table_is_limited)
 {
