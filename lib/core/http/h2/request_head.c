@@ -182,12 +182,17 @@ bool mk__h2_request_head_is_valid_field(const struct mk__hpack_row *row)
     return !mk_str_starts(row->name, MK_STR(":")) && is_valid_field(row, mk__parse_header_id(row->name));
 }
 
+static bool is_connect(const struct mk__h2_request_head *h)
+{
+    return mk_str_eq(h->method, MK_STR("CONNECT"));
+}
+
 /* Reads Content-Length, which may come once. What follows a CONNECT is no body. */
 static void read_length(struct mk__h2_request_head *h, struct mk_str value)
 {
     uint64_t length = 0;
     h->malformed |= h->length >= 0 || !mk_str_u64(value, INT64_MAX, &length);
-    h->length = h->parse.method == MK_CONNECT ? -1 : (int64_t)length;
+    h->length = is_connect(h) ? -1 : (int64_t)length;
 }
 
 static void add_field(struct mk__h2_request_head *h, const struct mk__hpack_row *row)
@@ -232,11 +237,6 @@ static bool is_http(struct mk_str scheme)
 static bool is_asterisk(const struct mk__h2_request_head *h)
 {
     return h->parse.method == MK_OPTIONS && mk_str_eq(h->path, MK_STR("*"));
-}
-
-static bool is_connect(const struct mk__h2_request_head *h)
-{
-    return mk_str_eq(h->method, MK_STR("CONNECT"));
 }
 
 bool mk__h2_request_head_is_well_formed(const struct mk__h2_request_head *h)

@@ -312,12 +312,16 @@ TEST(lengths)
     static const struct {
         const char *method;
         int64_t length;
-    } rows[] = {{"POST", 12}, {"CONNECT", -1}};
+        const char *protocol;
+    } rows[] = {{"POST", 12, NULL}, {"CONNECT", -1, NULL}, {"CONNECT", -1, "websocket"}};
     for (size_t i = 0; i < COUNT(rows); i++) {
         char room[256];
         struct mk__h2_request_head h;
         init(&h, room, sizeof(room));
         add(&h, ":method", mk_str_c(rows[i].method));
+        if (rows[i].protocol)
+            add(&h, ":protocol", mk_str_c(rows[i].protocol));
+        add(&h, "x", MK_STR("1"));
         assert_int_equal(h.length, -1);
         add(&h, "content-length", MK_STR("12"));
         assert_int_equal(h.length, rows[i].length);
