@@ -139,16 +139,17 @@ struct mk__h2_stream *mk__h2_stream_new(struct mk__h2 *h2, int32_t id)
     return s;
 }
 
+/* Leaves the lists last: a handler or hook may wake the request until it is freed. */
 static void finish_exchange(struct mk__h2_stream *s)
 {
     assert(s->req && s->req->connection == s);
-    mk__h2_scheduler_remove(&s->priority);
-    mk_list_del(&s->heads);
-    mk_list_del(&s->woken);
     mk_timer_cancel(&s->timer);
     s->armed = false;
     mk__request_finish(s->req);
     s->req = NULL;
+    mk__h2_scheduler_remove(&s->priority);
+    mk_list_del(&s->heads);
+    mk_list_del(&s->woken);
     mk__h2_tunnel_free(s);
 }
 

@@ -162,6 +162,39 @@ TEST(a_client_takes_it_back)
     }
 }
 
+static void end_again(struct mk_request *req, struct mk_test_fixture *fixture)
+{
+    (void)fixture;
+    mk_response_end(req);
+}
+
+/* A hook that still calls the request when it is over. */
+TEST(a_request_that_is_woken_at_its_end)
+{
+    for (int closes = 0; closes < 2; closes++) {
+        struct mk_test_h2 t = h2_open(remember);
+        w.on_done = end_again;
+        h2_get_path(&t, 1, "/");
+        h2_get_path(&t, 3, "/");
+        mk_test_settle(&w);
+        mk_response_end(held_req);
+        h2_expect(&t, "3:200*!");
+        if (closes)
+            mk__conn_abort_all(&w.http);
+        else
+            h2_rst(&t, 1);
+        mk_test_settle(&w);
+        assert_int_equal(w.done, 2);
+        if (!closes) {
+            h2_get_path(&t, 5, "/");
+            h2_expect(&t, "");
+            mk_response_end(held_req);
+            h2_expect(&t, "5:200*!");
+        }
+        h2_close(&t);
+    }
+}
+
 TEST(heads_that_are_not_accepted)
 {
     static const struct {
