@@ -26,7 +26,8 @@ struct mk__h2_head_buf *mk__h2_alloc_get_head_buf(struct mk__h2 *h2)
     struct mk__h2_head_buf *head_buf = shared->head_buf;
     const struct mk__parse_limits *limits = &http->settings->head;
     assert(!h2->head_buf);
-    uint32_t size = limits->head_bytes_max + MK__READ_BYTES;
+    uint32_t size =
+        limits->head_bytes_max + limits->line_bytes_max; /* parts of the line are kept before it is stored */
     shared->head_buf = NULL;
     if (head_buf && (head_buf->size != size || head_buf->fields_max != limits->fields_max)) {
         free_head_buf(http, head_buf);

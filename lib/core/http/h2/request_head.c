@@ -9,10 +9,12 @@
 
 /* ── the bytes ── */
 
+/* Spans cannot describe more bytes than UINT16_MAX. */
 static void put_str(struct mk__h2_request_head *h, struct mk_str s)
 {
-    assert(h->len <= h->pseudo_at && h->pseudo_at <= h->size);
-    if (s.len > h->pseudo_at - h->len) {
+    const uint32_t end = h->pseudo_at < UINT16_MAX ? h->pseudo_at : UINT16_MAX;
+    assert(h->len <= end && h->pseudo_at <= h->size);
+    if (s.len > end - h->len) {
         h->too_large = true;
         return;
     }
@@ -90,8 +92,6 @@ static void begin_head(struct mk__h2_request_head *h)
 void mk__h2_request_head_init(struct mk__h2_request_head *h, char *data, uint32_t size, struct mk_field *fields,
                               const struct mk__parse_limits *limits)
 {
-    if (size > UINT16_MAX) /* of a span */
-        size = UINT16_MAX;
     *h = (struct mk__h2_request_head){
         .fields = fields, .limits = *limits, .data = data, .size = size, .pseudo_at = size, .length = -1};
 }

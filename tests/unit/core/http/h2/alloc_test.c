@@ -8,7 +8,7 @@ static struct mk_account account;
 
 /* ── head buffers ── */
 
-static struct mk__http_settings settings = {.head = {.head_bytes_max = 1000, .fields_max = 4}};
+static struct mk__http_settings settings = {.head = {.line_bytes_max = 500, .head_bytes_max = 1000, .fields_max = 4}};
 static struct mk__h2_shared shared;
 static struct mk__context http = {.settings = &settings, .account = &account};
 static struct mk__conn conn = {.http = &http};
@@ -17,7 +17,7 @@ static void borrow(struct mk__h2 *h2)
 {
     h2->head_buf = mk__h2_alloc_get_head_buf(h2);
     assert_non_null(h2->head_buf);
-    assert_int_equal(h2->head_buf->size, settings.head.head_bytes_max + MK__READ_BYTES);
+    assert_int_equal(h2->head_buf->size, settings.head.head_bytes_max + settings.head.line_bytes_max);
     assert_int_equal(h2->head_buf->head.len, 0);
     memset(h2->head_buf->head.data, 'x', h2->head_buf->size);
     memset(h2->head_buf->fields, 'x', 4 * sizeof(struct mk_field));

@@ -179,6 +179,35 @@ TEST(limits_of_the_parser)
         }
 }
 
+/* The largest limits that can be configured: the target is in the buffer twice, but counts once. */
+TEST(the_largest_limits)
+{
+    static const struct mk__parse_limits largest = {.line_bytes_max = 32768,
+                                                    .head_bytes_max = UINT16_MAX,
+                                                    .fields_max = 16};
+    static char room[32768 + UINT16_MAX], much[32768];
+    memset(much, 'x', sizeof(much));
+    much[0] = '/';
+    for (size_t value = 32700; value < 32750; value++) {
+        struct mk__h2_request_head h;
+        struct mk_field parsed[16];
+        struct mk_head_parser p = {0};
+        mk__h2_request_head_init(&h, room, sizeof(room), fields, &largest);
+        add(&h, ":method", MK_STR("GET"));
+        add(&h, ":scheme", MK_STR("http"));
+        add(&h, ":path", mk_str(much, 32750));
+        add(&h, ":authority", MK_STR("h"));
+        add(&h, "x", mk_str(much, value));
+        int status = mk__h2_request_head_end(&h, false);
+        char text[70000];
+        int len = snprintf(text, sizeof(text), "GET %.*s HTTP/1.1\r\nhost: h\r\nx: %.*s\r\n\r\n", 32750, much,
+                           (int)value, much);
+        assert_int_equal(mk__parse_head(&p, parsed, &largest, mk_str(text, (size_t)len)), status);
+        if (status == 0)
+            assert_true(mk_str_eq(mk_str(h.data, h.len), mk_str(text, (size_t)len)));
+    }
+}
+
 TEST(too_many)
 {
     char room[1024];
