@@ -45,7 +45,7 @@ static void put_field(struct mk__h2_request_head *h, uint8_t id, struct mk_str n
 {
     struct mk_head_parser *p = &h->parse;
     size_t at = h->len;
-    h->too_many |= p->n_fields >= h->limits.fields_max;
+    h->too_many |= p->n_fields + h->joined >= h->limits.fields_max;
     if (h->too_many)
         return;
     put_str(h, name);
@@ -195,6 +195,37 @@ static void read_length(struct mk__h2_request_head *h, struct mk_str value)
     h->length = is_connect(h) ? -1 : (int64_t)length;
 }
 
+/*
+ * Joins a cookie field to the first one: HTTP/1 has only one, and some backends read only one (section 8.2.3). It still
+ * counts as a field, which limits how often the bytes behind the first one are moved.
+ */
+static void join_cookie(struct mk__h2_request_head *h, struct mk_str value)
+{
+    static const struct mk_str separator = MK_STR_INIT("; ");
+    struct mk_field *f = h->fields, *end = h->fields + h->parse.n_fields;
+    const size_t len = separator.len + value.len, old_len = h->len;
+    h->too_many |= h->parse.n_fields + h->joined >= h->limits.fields_max;
+    if (h->too_many)
+        return;
+    h->joined++;
+    put_str(h, separator);
+    put_str(h, value);
+    if (h->too_large)
+        return;
+    while (f->id != MK_HEADER_COOKIE)
+        f++;
+    char *at = h->data + f->value.at + f->value.len;
+    memmove(at + len, at, (size_t)(h->data + old_len - at));
+    at = mempcpy(at, separator.p, separator.len);
+    if (value.len)
+        memcpy(at, value.p, value.len);
+    f->value.len = (uint16_t)(f->value.len + len);
+    while (++f < end) {
+        f->name.at = (uint16_t)(f->name.at + len);
+        f->value.at = (uint16_t)(f->value.at + len);
+    }
+}
+
 static void add_field(struct mk__h2_request_head *h, const struct mk__hpack_row *row)
 {
     uint8_t id = mk__parse_header_id(row->name);
@@ -208,7 +239,10 @@ static void add_field(struct mk__h2_request_head *h, const struct mk__hpack_row 
     /* Host repeats the authority (RFC 9113 section 8.3.1); if it differs, the two hosts are refused. */
     if (id == MK_HEADER_HOST && h->authority.len && mk_str_ieq(row->value, h->authority))
         return;
-    put_field(h, id, row->name, row->value);
+    if (id == MK_HEADER_COOKIE && h->parse.seen & 1u << id)
+        join_cookie(h, row->value);
+    else
+        put_field(h, id, row->name, row->value);
 }
 
 void mk__h2_request_head_add(struct mk__h2_request_head *h, const struct mk__hpack_field *field)

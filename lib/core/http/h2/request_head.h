@@ -25,6 +25,7 @@ struct mk__h2_request_head {
     uint32_t size;
     uint32_t len;        /* length of the head */
     uint32_t pseudo_at;  /* pseudo-header fields are kept from here to the end, until the first other field */
+    uint16_t joined;     /* cookie fields that were joined to the first one */
     uint8_t seen;        /* pseudo-header fields, a bit for each */
     bool malformed;      /* a field is not valid, or not in its place */
     bool begun;          /* the request line is written */
