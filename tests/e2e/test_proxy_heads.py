@@ -391,6 +391,15 @@ def test_trailers_of_requests_over_http2(proxy, announced):
                 check_trailers(backend, announced)
 
 
+@pytest.mark.single_protocol
+def test_cookies_of_requests_over_http2(proxy):
+    """Browsers send each cookie as a field; backends expect one (RFC 9113 section 8.2.3)."""
+    with Backend(answer(b"hello", TEXT)) as backend:
+        with proxy(backend).connect_h2() as client:
+            assert client.ask("/", "Cookie: a=1", "X-Own: 1", "Cookie: b=2").status == 200
+        assert backend.requests[0]["Cookie"] == "a=1; b=2"
+
+
 # ── logins of a connection ──
 
 
