@@ -168,11 +168,12 @@ enum mk__h2_error mk__h2_frame_check(const struct mk__h2_frame *frame, bool *ret
 {
     const struct rule *rule = frame->type < MK_COUNT_OF(rules) ? &rules[frame->type] : &rule_of_unknown;
     bool is_ack = rule->is_empty_ack && frame->flags & MK__H2_FLAG_ACK;
+    uint32_t len_min = passes_content(frame->type) ? count_kept(frame) : rule->len_min; /* section 4.2 */
     *ret_stream = false;
     if (rule->is_forbidden || (rule->where == ON_STREAM && !frame->stream_id) ||
         (rule->where == ON_CONNECTION && frame->stream_id))
         return MK__H2_ERR_PROTOCOL;
-    if (frame->len >= rule->len_min && frame->len <= (is_ack ? 0 : rule->len_max) &&
+    if (frame->len >= len_min && frame->len <= (is_ack ? 0 : rule->len_max) &&
         !(rule->multiple && frame->len % rule->multiple))
         return MK__H2_ERR_NO_ERROR;
     *ret_stream = rule->fails_stream && frame->len <= rule_of_unknown.len_max;
