@@ -79,6 +79,7 @@ static void begin_trailers(struct mk__h2 *h2)
 void mk__h2_recv_begin_block(struct mk__h2 *h2)
 {
     const struct mk__h2_frame *frame = &h2->reader.frame;
+    assert(h2->block == MK__H2_BLOCK_NONE && !h2->block_rest.len);
     h2->block = MK__H2_BLOCK_IGNORED;
     h2->block_id = frame->stream_id;
     h2->block_ends_stream = frame->flags & MK__H2_FLAG_END_STREAM;

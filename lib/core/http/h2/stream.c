@@ -155,6 +155,7 @@ static void finish_exchange(struct mk__h2_stream *s)
 
 void mk__h2_stream_free(struct mk__h2_stream *s)
 {
+    assert(s != s->h2->head_stream);
     s->recv_ended = true; /* its window is not needed any more */
     if (s->req)
         finish_exchange(s);
