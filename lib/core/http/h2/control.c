@@ -92,9 +92,9 @@ void mk__h2_control_consume(struct mk__h2 *h2, struct mk__h2_stream *s, size_t b
     give_back(h2, &h2->in, 0, bytes, MK__H2_CONN_WINDOW_BYTES);
 }
 
-/* ── the greeting ── */
+/* ── the connection preface ── */
 
-void mk__h2_control_greet(struct mk__h2 *h2)
+void mk__h2_control_send_preface(struct mk__h2 *h2)
 {
     const struct mk__http_settings *http = mk__h2_http(h2)->settings;
     const struct {

@@ -252,8 +252,8 @@ static inline bool mk__h2_wants_io(const struct mk__h2 *h2)
 /* Queue frames, which are sent at the end of the turn, before all others. */
 void mk__h2_control_ack_settings(struct mk__h2 *h2);
 void mk__h2_control_ack_ping(struct mk__h2 *h2, const uint8_t payload[8]);
-/* Sends our settings and the window of the connection. */
-void mk__h2_control_greet(struct mk__h2 *h2);
+/* Sends the connection preface: our settings, and the window of the connection. */
+void mk__h2_control_send_preface(struct mk__h2 *h2);
 /* Resets a stream for which there is, or need not be, an entry. Counts errors that the client has caused. */
 void mk__h2_control_reset(struct mk__h2 *h2, int32_t id, enum mk__h2_error error);
 /* Resets the stream, which is freed after the current frame or step. */

@@ -234,7 +234,7 @@ int mk__h2_open(struct mk__conn *c)
         return -ENOMEM;
     init_session(h2, c, shared);
     c->proto_data = h2;
-    mk__h2_control_greet(h2);
+    mk__h2_control_send_preface(h2);
     return mk__h2_is_terminated(h2) ? -ENOMEM : 0;
 }
 
