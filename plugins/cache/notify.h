@@ -27,7 +27,7 @@ enum {
     NOTIFY_BLOCK = 16,    /* folders of the first block; each block has twice those of the one before */
     NOTIFY_BLOCKS = 10,
     NOTIFY_FOLDERS_MAX = (NOTIFY_BLOCK << NOTIFY_BLOCKS) - NOTIFY_BLOCK - 1,
-    NOTIFY_SLOTS = 1024, /* of the table of folders by watch */
+    NOTIFY_SLOTS = 256, /* of the table of folders by watch */
     NOTIFY_SWEEP_MS = 60 * 1000,
 };
 

@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { PATH_BYTES_MAX = 4096 };
+enum { PATH_BYTES_MAX = 512 }; /* longer ones are not watched */
 
 static uint64_t load(const uint64_t *note)
 {
@@ -26,7 +26,7 @@ static void store(uint64_t *note, uint64_t value)
     __atomic_store_n(note, value, __ATOMIC_RELEASE);
 }
 
-/* Splits a path into that of the folder above and the name. Returns false for paths without a name, as "/". */
+/* Splits a path into that of the folder above and the name. Returns false for long paths and those without a name. */
 static bool split_path(const char *path, char folder[PATH_BYTES_MAX], struct mk_str *ret_name)
 {
     size_t len = strlen(path);

@@ -111,7 +111,9 @@ TEST(other_names_of_the_folder_above)
 TEST(forms_of_paths)
 {
     static char with_slashes[520];
-    static const char *const without_a_name[] = {"/", "//", ".", "..", "/..", ""};
+    static char long_path[600] = "/";
+    static const char *const without_a_name[] = {"/", "//", ".", "..", "/..", "", long_path};
+    memset(long_path + 1, 'a', sizeof(long_path) - 2);
     snprintf(with_slashes, sizeof(with_slashes), "%s//", mk_test_path("root"));
     open_with_path(RULE("Notify 1h"), with_slashes);
     expect_confirmations(1);
