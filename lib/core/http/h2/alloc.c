@@ -22,7 +22,7 @@ static void free_head_buf(struct mk__context *http, struct mk__h2_head_buf *head
 struct mk__h2_head_buf *mk__h2_alloc_get_head_buf(struct mk__h2 *h2)
 {
     struct mk__context *http = mk__h2_http(h2);
-    struct mk__h2_shared *shared = mk__h2_shared_of(h2);
+    struct mk__h2_shared *shared = h2->shared;
     struct mk__h2_head_buf *head_buf = shared->head_buf;
     const struct mk__parse_limits *limits = &http->settings->head;
     assert(!h2->head_buf);
@@ -46,7 +46,7 @@ struct mk__h2_head_buf *mk__h2_alloc_get_head_buf(struct mk__h2 *h2)
 
 void mk__h2_alloc_put_head_buf(struct mk__h2 *h2)
 {
-    struct mk__h2_shared *shared = mk__h2_shared_of(h2);
+    struct mk__h2_shared *shared = h2->shared;
     struct mk__h2_head_buf *head_buf = h2->head_buf;
     h2->head_buf = NULL;
     h2->head_stream = NULL;

@@ -60,7 +60,7 @@ static void log_flood(struct mk__h2 *h2, enum mk__h2_flood flood, uint64_t most,
 
 void mk__h2_flood_log(struct mk__h2 *h2, enum mk__h2_flood flood, uint64_t most)
 {
-    struct mk__h2_flood_stats *stats = &mk__h2_shared_of(h2)->flood_stats[flood];
+    struct mk__h2_flood_stats *stats = &h2->shared->flood_stats[flood];
     stats->ended++;
     mk__count_one(mk__h2_http(h2), MK__COUNT_FLOODS + flood);
     if (mk__log_is_due(&stats->logged_ms, mk_loop_now_ms(mk__h2_http(h2)->loop))) {

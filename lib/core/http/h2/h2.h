@@ -217,11 +217,6 @@ static inline void **mk__h2_shared_slot(struct mk__context *http)
     return &mk__context_find_proto(http, &mk__h2_proto)->shared;
 }
 
-static inline struct mk__h2_shared *mk__h2_shared_of(const struct mk__h2 *h2)
-{
-    return h2->shared;
-}
-
 /* ── session.c ── */
 
 /* Starts the HTTP/2 session of a connection. Returns 0 or -ENOMEM. */

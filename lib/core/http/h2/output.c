@@ -24,7 +24,7 @@ enum {
 
 static struct mk__scratch *get_out(const struct mk__h2 *h2)
 {
-    return &mk__h2_shared_of(h2)->out;
+    return &h2->shared->out;
 }
 
 static int flush_out(struct mk__h2 *h2, unsigned flags)

@@ -159,7 +159,7 @@ static void keep_rest(struct mk__h2 *h2, struct mk_str rest)
 /* Strings that have to be decoded are put into the output, which is empty as long as input is read. */
 void mk__h2_recv_block(struct mk__h2 *h2, struct mk_str bytes)
 {
-    const struct mk__scratch *room = &mk__h2_shared_of(h2)->out;
+    const struct mk__scratch *room = &h2->shared->out;
     struct mk__hpack_field field;
     int r = 0;
     assert(h2->block != MK__H2_BLOCK_NONE && room->len == 0);
