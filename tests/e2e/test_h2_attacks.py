@@ -294,7 +294,7 @@ PROVOCATIONS = {
     "window overflow": (CALM, lambda n: f.window_update(n, f.WINDOW_MAX)),
     "DATA behind END_STREAM": (CALM, lambda n: f.data(n, b"x")),
     "HEADERS behind END_STREAM": (CALM, lambda n: f.headers(n, f.get())),
-    "PRIORITY of a wrong size": (CALM, lambda n: f.frame(f.PRIORITY, 0, n, b"\0\0\0")),
+    "PRIORITY of a wrong size": (f.FRAME_SIZE_ERROR, lambda n: f.frame(f.PRIORITY, 0, n, b"\0\0\0")),
     "PRIORITY that depends on itself": (CALM, lambda n: f.priority(n, n)),
     "RST_STREAM of a wrong size": (f.FRAME_SIZE_ERROR, lambda n: f.frame(f.RST_STREAM, 0, n, b"\0\0")),
 }

@@ -138,7 +138,6 @@ struct rule {
     uint32_t len_min, len_max;
     uint32_t multiple; /* of which the length is one; 0: of any */
     uint8_t where;     /* enum where */
-    bool fails_stream; /* by a wrong length: section 6.3 */
     bool is_empty_ack; /* with the flag ACK it has no payload */
     bool is_forbidden; /* section 8.4: clients push nothing, and we have disabled it in the other direction */
 };
@@ -149,7 +148,7 @@ struct rule {
 static const struct rule rules[] = {
     [MK__H2_FRAME_DATA] = {ANY_LENGTH, .where = ON_STREAM},
     [MK__H2_FRAME_HEADERS] = {ANY_LENGTH, .where = ON_STREAM},
-    [MK__H2_FRAME_PRIORITY] = {LENGTH(PRIORITY_BYTES, PRIORITY_BYTES), .where = ON_STREAM, .fails_stream = true},
+    [MK__H2_FRAME_PRIORITY] = {LENGTH(PRIORITY_BYTES, PRIORITY_BYTES), .where = ON_STREAM},
     [MK__H2_FRAME_RST_STREAM] = {LENGTH(4, 4), .where = ON_STREAM},
     [MK__H2_FRAME_SETTINGS] = {ANY_LENGTH, .multiple = MK__H2_FRAME_SETTING_BYTES, .where = ON_CONNECTION,
                                .is_empty_ack = true},
@@ -164,19 +163,17 @@ static const struct rule rules[] = {
 
 static const struct rule rule_of_unknown = {ANY_LENGTH};
 
-enum mk__h2_error mk__h2_frame_check(const struct mk__h2_frame *frame, bool *ret_stream)
+enum mk__h2_error mk__h2_frame_check(const struct mk__h2_frame *frame)
 {
     const struct rule *rule = frame->type < MK_COUNT_OF(rules) ? &rules[frame->type] : &rule_of_unknown;
     bool is_ack = rule->is_empty_ack && frame->flags & MK__H2_FLAG_ACK;
     uint32_t len_min = passes_content(frame->type) ? count_kept(frame) : rule->len_min; /* section 4.2 */
-    *ret_stream = false;
     if (rule->is_forbidden || (rule->where == ON_STREAM && !frame->stream_id) ||
         (rule->where == ON_CONNECTION && frame->stream_id))
         return MK__H2_ERR_PROTOCOL;
     if (frame->len >= len_min && frame->len <= (is_ack ? 0 : rule->len_max) &&
         !(rule->multiple && frame->len % rule->multiple))
         return MK__H2_ERR_NO_ERROR;
-    *ret_stream = rule->fails_stream && frame->len <= rule_of_unknown.len_max;
     return MK__H2_ERR_FRAME_SIZE;
 }
 

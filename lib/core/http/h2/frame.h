@@ -100,9 +100,10 @@ void mk__h2_frame_skip(struct mk__h2_frame_reader *r);
 
 /*
  * Checks what the head of a frame says without knowledge of the connection: its length, and whether it belongs to a
- * stream. Returns MK__H2_ERR_NO_ERROR or the error; `*ret_stream`: only the stream has failed.
+ * stream. Returns MK__H2_ERR_NO_ERROR or the error, which ends the connection, also where section 6.3 would be content
+ * with the stream.
  */
-enum mk__h2_error mk__h2_frame_check(const struct mk__h2_frame *frame, bool *ret_stream);
+enum mk__h2_error mk__h2_frame_check(const struct mk__h2_frame *frame);
 
 /* Returns the stream on which the stream of a HEADERS or PRIORITY frame depends; -1: the frame does not say. */
 int32_t mk__h2_frame_dependency(const struct mk__h2_frame_reader *r);

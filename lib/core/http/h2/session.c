@@ -37,17 +37,6 @@ static bool is_in_order(const struct mk__h2 *h2, const struct mk__h2_frame *fram
     return !continues;
 }
 
-/* A frame whose length is wrong fails its stream only. */
-static void fail_stream(struct mk__h2 *h2, int32_t id, enum mk__h2_error error)
-{
-    struct mk__h2_stream *s = mk__h2_find_stream(h2, id);
-    mk__h2_frame_skip(&h2->reader);
-    if (s)
-        mk__h2_control_reset_stream(s, error);
-    else
-        mk__h2_control_terminate(h2, error);
-}
-
 /* ── DATA ── */
 
 /* Ignores the payload of a DATA frame, but for the connection's window. */
@@ -130,13 +119,11 @@ static void end_data(struct mk__h2 *h2, const struct mk__h2_frame *frame)
 
 static void begin_frame(struct mk__h2 *h2, const struct mk__h2_frame *frame)
 {
-    bool fails_stream, ends = frame->flags & MK__H2_FLAG_END_STREAM;
-    enum mk__h2_error error = mk__h2_frame_check(frame, &fails_stream);
+    bool ends = frame->flags & MK__H2_FLAG_END_STREAM;
+    enum mk__h2_error error = mk__h2_frame_check(frame);
     mk__h2_flood_check_frame(h2, frame->type, frame->len, frame->stream_id, ends);
     if (!is_in_order(h2, frame))
         mk__h2_control_terminate(h2, MK__H2_ERR_PROTOCOL);
-    else if (error && fails_stream)
-        fail_stream(h2, frame->stream_id, error);
     else if (error)
         mk__h2_control_terminate(h2, error);
     else if (mk__h2_is_terminated(h2)) /* by the flood */
