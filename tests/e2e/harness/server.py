@@ -252,7 +252,8 @@ class Server:
             return 0
 
     def caches(self):
-        """May it keep files open? Its configuration says so, or did."""
+        """May it keep files open? Its configuration says so, or did; or it serves a folder without one."""
+        self.has_cached |= self.conf is None and (build.PLUGINS / "cache.so").exists()
         files = [path for path in pathlib.Path(self.conf or "/none").rglob("*") if path.is_file()]
         self.has_cached |= any("[CACHE]" in path.read_text(errors="replace") for path in files)
         return self.has_cached
