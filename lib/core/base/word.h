@@ -63,6 +63,15 @@ static inline bool mk__word_has_marks(const char *p, size_t len, uint64_t (*mark
     return marks;
 }
 
+/*
+ * Tells whether a word is `lower` but for the case of letters. In `lower`, letters have bit 6 and other bytes do not:
+ * bit 5 may differ in letters only.
+ */
+static inline bool mk__word_is_same_name(uint64_t word, uint64_t lower)
+{
+    return (word | (lower & mk__word_of(0x40)) >> 1) == lower;
+}
+
 /* Returns which byte of a word has the first mark; there is one. */
 static inline unsigned mk__word_first(uint64_t marks)
 {

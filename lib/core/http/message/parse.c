@@ -151,23 +151,17 @@ static const uint8_t first_of_length[NAME_BYTES_MAX + 2] = {
     [12] = 13,     [13] = 14, [14] = 16, [15] = 17, [16] = 18, [17] = 18, [18] = 20, [19] = 20, [20] = NAMES,
 };
 
-/* Of the bytes in `names`, letters have bit 6 and the hyphen does not: bit 5 may differ in letters only. */
-static bool is_same_word(uint64_t word, uint64_t lower)
-{
-    return (word | (lower & mk__word_of(0x40)) >> 1) == lower;
-}
-
 /* Compares a name with one of `names`; both have `len` bytes. */
 static bool is_same_name(const char *name, const char *lower, size_t len)
 {
     if (MK_SMALL || len < MK__WORD_BYTES / 2)
         return mk_str_ieq(mk_str(name, len), mk_str(lower, len));
     if (len < MK__WORD_BYTES)
-        return is_same_word(mk__word_load_short(name, len), mk__word_load_short(lower, len));
+        return mk__word_is_same_name(mk__word_load_short(name, len), mk__word_load_short(lower, len));
     size_t last = len - MK__WORD_BYTES, middle = last < MK__WORD_BYTES ? last : MK__WORD_BYTES;
-    return is_same_word(mk__word_load(name), mk__word_load(lower)) &&
-           is_same_word(mk__word_load(name + middle), mk__word_load(lower + middle)) &&
-           is_same_word(mk__word_load(name + last), mk__word_load(lower + last));
+    return mk__word_is_same_name(mk__word_load(name), mk__word_load(lower)) &&
+           mk__word_is_same_name(mk__word_load(name + middle), mk__word_load(lower + middle)) &&
+           mk__word_is_same_name(mk__word_load(name + last), mk__word_load(lower + last));
 }
 
 static_assert(NAME_BYTES_MAX <= 3 * MK__WORD_BYTES, "three words cover a name");
