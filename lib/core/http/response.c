@@ -37,30 +37,6 @@ int mk_response_get_status(const struct mk_request *req)
     return req->status;
 }
 
-/* Returns true if none of 8 bytes is a control byte; false also for some bytes above 127. */
-static bool are_printable(const char *p)
-{
-    static const uint64_t ones = UINT64_MAX / 255;
-    uint64_t bytes;
-    memcpy(&bytes, p, sizeof(bytes));
-    uint64_t below_space = bytes - ones * 0x20, del = (bytes ^ ones * 0x7f) - ones;
-    return !((below_space | del | bytes) & ones * 0x80);
-}
-
-/* A value has no control byte but the tab, so that it cannot end its line (RFC 9110 section 5.5). */
-static bool is_field_value(struct mk_str value)
-{
-    size_t i = 0;
-    while (!MK_SMALL && value.len - i >= 8 && are_printable(value.p + i))
-        i += 8;
-    for (; i < value.len; i++) {
-        unsigned char c = (unsigned char)value.p[i];
-        if ((c < 0x20 && c != '\t') || c == 0x7f)
-            return false;
-    }
-    return true;
-}
-
 /* The server itself sends the fields that control framing and connection. */
 bool mk_response_header_reserved(struct mk_str name)
 {
@@ -92,7 +68,7 @@ static int grow_headers(struct mk_request *req)
 
 bool mk__response_is_valid_field(struct mk_str name, struct mk_str value)
 {
-    return mk__parse_is_token(name) && is_field_value(value) && !mk_response_header_reserved(name);
+    return mk__parse_is_token(name) && mk__parse_has_value_bytes(value) && !mk_response_header_reserved(name);
 }
 
 int mk__response_add_header(struct mk_request *req, struct mk_str name, struct mk_str value)

@@ -108,9 +108,14 @@ bool mk__parse_is_target(struct mk_str s)
     return s.len && skip_class(s.p, s.p + s.len, TARGET, mark_not_target) == s.p + s.len;
 }
 
+bool mk__parse_has_value_bytes(struct mk_str s)
+{
+    return !s.len || skip_class(s.p, s.p + s.len, VALUE, mark_not_value) == s.p + s.len;
+}
+
 bool mk__parse_is_value(struct mk_str s)
 {
-    return mk_str_trim(s).len == s.len && skip_class(s.p, s.p + s.len, VALUE, mark_not_value) == s.p + s.len;
+    return mk_str_trim(s).len == s.len && mk__parse_has_value_bytes(s);
 }
 
 struct name {

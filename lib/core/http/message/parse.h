@@ -51,6 +51,8 @@ bool mk__parse_is_token(struct mk_str s);
 bool mk__parse_is_lower_token(struct mk_str s);
 /* Tells whether `s` is not empty and may be in a request line as its target. */
 bool mk__parse_is_target(struct mk_str s);
+/* Tells whether `s` has no control byte but the tab, so that it cannot end its line. */
+bool mk__parse_has_value_bytes(struct mk_str s);
 /* Tells whether `s` is a field value, without spaces and tabs at its ends (RFC 9110 section 5.5). */
 bool mk__parse_is_value(struct mk_str s);
 
