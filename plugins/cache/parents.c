@@ -43,20 +43,13 @@ struct parents {
 
 /* ── names ── */
 
-/* A name in its folder. The strings belong to the lookup. */
-struct split_name {
-    struct mk_str folder; /* empty: the root */
-    struct mk_str last;
-};
-
-/* Returns false for names that have no last component. */
-static bool split_name(struct mk_str name, struct split_name *ret)
+bool parents_split(struct mk_str path, struct split_name *ret)
 {
-    const char *slash = name.len ? memrchr(name.p, '/', name.len) : NULL;
-    size_t folder = slash ? (size_t)(slash - name.p) : 0, skip = slash ? folder + 1 : 0;
-    *ret = (struct split_name){mk_str(name.p, folder), mk_str(name.p + skip, name.len - skip)};
+    const char *slash = path.len ? memrchr(path.p, '/', path.len) : NULL;
+    size_t folder = slash ? (size_t)(slash - path.p) : 0, skip = slash ? folder + 1 : 0;
+    *ret = (struct split_name){mk_str(path.p, folder), mk_str(path.p + skip, path.len - skip)};
     bool is_dots = mk_str_eq(ret->last, MK_STR(".")) || mk_str_eq(ret->last, MK_STR(".."));
-    return ret->last.len && !is_dots && folder <= FOLDER_BYTES_MAX;
+    return ret->last.len && !is_dots;
 }
 
 struct name_state parents_describe(const struct stat *st)
@@ -392,7 +385,8 @@ bool parents_stat(struct cache_lookup *l, const struct mk_item *item, struct nam
     *ret = (struct name_state){.since_ms = l->now_ms,
                                .place = notifies ? NOTIFY_NONE : NOTIFY_UNKNOWN,
                                .number = (uint64_t)all << 32};
-    if (!l->name->is_local || !split_name(l->name->name, &name) || (!notifies && !is_recent))
+    if (!l->name->is_local || !parents_split(l->name->name, &name) || name.folder.len > FOLDER_BYTES_MAX ||
+        (!notifies && !is_recent))
         return false;
     bool needs_folder = is_recent || (!is_missing && !folder_of_entry(e, all));
     struct parent *p = needs_folder ? find_slot(l, e, &name, all) : NULL;

@@ -19,6 +19,15 @@ struct name_state {
     uint64_t number;   /* that of the place before the name was looked at */
 };
 
+/* A path and the name behind its last slash; both belong to the path. */
+struct split_name {
+    struct mk_str folder; /* without the slash; empty: there is none, or nothing before it */
+    struct mk_str last;
+};
+
+/* Returns false for paths that have no last component, or "." or "..". */
+bool parents_split(struct mk_str path, struct split_name *ret);
+
 /* Returns the state that stat(2) shows. */
 struct name_state parents_describe(const struct stat *st);
 

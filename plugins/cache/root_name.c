@@ -6,7 +6,7 @@
  */
 #include "root_name.h"
 
-#include <monkey/time.h>
+#include "parents.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,35 +26,36 @@ static void store(uint64_t *note, uint64_t value)
     __atomic_store_n(note, value, __ATOMIC_RELEASE);
 }
 
-/* Splits a path into that of the folder above and the name. Returns false for long paths and those without a name. */
-static bool split_path(const char *path, char folder[PATH_BYTES_MAX], struct mk_str *ret_name)
+/* Opens the folder above the root, and finds the root's name in it. Returns a descriptor or -errno. */
+static int open_above(const char *path, struct mk_str *ret_name)
 {
+    MK_UNINITIALIZED char above[PATH_BYTES_MAX];
+    struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_CACHED};
+    struct split_name split;
     size_t len = strlen(path);
     while (len && path[len - 1] == '/')
         len--;
-    const char *slash = len ? memrchr(path, '/', len) : NULL;
-    size_t name_at = slash ? (size_t)(slash - path) + 1 : 0;
-    *ret_name = mk_str(path + name_at, len - name_at);
-    if (!ret_name->len || mk_str_eq(*ret_name, MK_STR(".")) || mk_str_eq(*ret_name, MK_STR("..")) ||
-        name_at + 2 > PATH_BYTES_MAX)
-        return false;
-    memcpy(folder, path, name_at);
-    memcpy(folder + name_at, ".", 2); /* "/srv/.", or "." for a name alone */
-    return true;
+    if (!parents_split(mk_str(path, len), &split))
+        return -EINVAL;
+    size_t name_at = (size_t)(split.last.p - path);
+    if (name_at + 2 > sizeof(above))
+        return -ENAMETOOLONG;
+    memcpy(above, path, name_at);
+    memcpy(above + name_at, ".", 2); /* "/srv/.", or "." for a name alone */
+    *ret_name = split.last;
+    int fd = (int)syscall(SYS_openat2, AT_FDCWD, above, &how, sizeof(how));
+    return fd < 0 ? -errno : fd;
 }
 
 /* Watches the folder above the root. Returns the place of the root's name, or NOTIFY_NONE. */
 static uint32_t watch_name(const struct cache_lookup *l)
 {
-    MK_UNINITIALIZED char folder[PATH_BYTES_MAX];
-    struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_CACHED};
     struct mk_str name;
-    if (!split_path(l->name->root->path, folder, &name))
+    int fd = open_above(l->name->root->path, &name);
+    if (fd < 0)
         return NOTIFY_NONE;
-    int fd = (int)syscall(SYS_openat2, AT_FDCWD, folder, &how, sizeof(how));
-    int watched = fd < 0 ? -errno : notify_add_names(&l->cache->notify, fd, l->now_ms);
-    if (fd >= 0)
-        close(fd);
+    int watched = notify_add_names(&l->cache->notify, fd, l->now_ms);
+    close(fd);
     return watched < 0 ? NOTIFY_NONE : notify_place(watched, name);
 }
 

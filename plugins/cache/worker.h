@@ -3,7 +3,7 @@
  * What the files of the plugin share: the cache of the process, and its state in a worker. Each file uses those to its
  * left only:
  *
- *     directives, entry ◄─ notify, counters ◄─ parents, root_name ◄─ sweep ◄─ load ◄─ check ◄────────────  cache
+ *     directives, entry ◄─ notify, counters ◄─ parents ◄─ sweep ◄─ load ◄─ check, root_name ◄─── cache
  *     path_list ◄─ places ◄─ scan ◄─────────────── load ◄─ preload ◄─ warm ◄────────────────── cache
  *                  folder_walk ◄──────────────────────────  preload, scan ◄─ call ◄─ api, commands
  *     answer, stats, access ◄─ api ◄─ cache

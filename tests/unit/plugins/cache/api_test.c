@@ -97,12 +97,4 @@ TEST(no_threads)
     close_cache();
 }
 
-static int make_files(void **state)
-{
-    if (make_cache_folder(state) < 0)
-        return -1;
-    mk_test_write("root/a.txt", MK_STR("first"));
-    return 0;
-}
-
-TEST_FILE(make_files, mk_test_folder_remove)
+TEST_FILE(make_cache_folder_with_file, mk_test_folder_remove)

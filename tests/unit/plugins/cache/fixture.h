@@ -422,6 +422,14 @@ static inline int make_cache_folder(void **state)
     return 0;
 }
 
+static inline int make_cache_folder_with_file(void **state)
+{
+    if (make_cache_folder(state) < 0)
+        return -1;
+    mk_test_write("root/a.txt", MK_STR("first"));
+    return 0;
+}
+
 /* Replaces a file of the root in one step. */
 static inline void replace_file(const char *name, struct mk_str text)
 {
