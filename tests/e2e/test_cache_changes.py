@@ -8,6 +8,7 @@ MONKEY_CHANGES=30000 in the slow run takes a quarter of an hour."""
 import itertools
 import mmap
 import os
+import pathlib
 import random
 import threading
 import time
@@ -34,7 +35,7 @@ pytestmark = [
 ]
 
 FEW, MANY = 40, 1000  # files of each kind
-QUEUED_MAX = 16_384  # events that the kernel keeps by default
+QUEUED_MAX = int(pathlib.Path("/proc/sys/fs/inotify/max_queued_events").read_text())
 INTERVAL_SECONDS = 1.0  # of what is not reported
 
 
@@ -235,7 +236,7 @@ def swap_roots(site, clients, count):
 
 def overflow(site):
     """No request is there to read the events. The names are not those of any file."""
-    for n in range(QUEUED_MAX):
+    for n in range(QUEUED_MAX + 10):
         (site.root / f"noise{n % 2}").touch()
 
 
@@ -281,6 +282,7 @@ def run(site, files, changes):
     keep_all(made, clients, made.kinds)
     overflow(made)
     change_all(clients, made.kinds, numbers)
+    await_true(lambda: read_figure(made.server, "monkey_cache_overflows_total") > 0, 30, "an overflow")
     print({kind.name: kind.changes for kind in [*made.kinds, made.mapped]})
     made.server.assert_healthy()
     assert "may be raised" not in made.server.log
