@@ -159,20 +159,24 @@ static void add_pseudo(struct mk__h2_request_head *h, const struct mk__hpack_row
 
 /* ── other fields ── */
 
-/* Returns whether a field belongs to an HTTP/1 connection: section 8.2.2. */
-static bool is_of_connection(unsigned id, struct mk_str name)
+bool mk__h2_request_head_is_of_connection(struct mk_str name)
 {
-    const unsigned known = 1u << MK_HEADER_CONNECTION | 1u << MK_HEADER_TRANSFER_ENCODING | 1u << MK_HEADER_UPGRADE;
-    if (id != MK_HEADER_OTHER)
-        return known & 1u << id;
-    return mk_str_eq(name, MK_STR("keep-alive")) || mk_str_eq(name, MK_STR("proxy-connection"));
+    static const struct mk_str names[] = {MK_STR("upgrade"), MK_STR("connection"), MK_STR("keep-alive"),
+                                          MK_STR("proxy-connection"), MK_STR("transfer-encoding")};
+    static const uint32_t lengths = 1u << 7 | 1u << 10 | 1u << 16 | 1u << 17; /* of these names */
+    if (name.len >= 32 || !(lengths >> name.len & 1))
+        return false;
+    for (size_t i = 0; i < MK_COUNT_OF(names); i++)
+        if (mk_str_ieq(name, names[i]))
+            return true;
+    return false;
 }
 
 static bool is_valid_field(const struct mk__hpack_row *row, unsigned id)
 {
     if (!row->name_index && !mk__parse_is_lower_token(row->name)) /* names of the static table are tokens */
         return false;
-    if (!mk__parse_is_value(row->value) || is_of_connection(id, row->name))
+    if (!mk__parse_is_value(row->value) || mk__h2_request_head_is_of_connection(row->name))
         return false;
     return id != MK_HEADER_TE || mk_str_ieq(row->value, MK_STR("trailers"));
 }

@@ -53,5 +53,7 @@ int mk__h2_request_head_end(struct mk__h2_request_head *h, bool body);
 
 /* Returns whether a field that is no pseudo-header field may be in a head, or in trailers. */
 bool mk__h2_request_head_is_valid_field(const struct mk__hpack_row *row);
+/* Returns whether a field belongs to an HTTP/1 connection, in a request or a response: section 8.2.2. */
+bool mk__h2_request_head_is_of_connection(struct mk_str name);
 
 #endif

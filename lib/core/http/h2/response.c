@@ -7,6 +7,7 @@
 #include "base/digits.h"
 #include "http/block.h"
 #include "http/extra.h"
+#include "http/h2/request_head.h"
 #include "http/h2/tunnel.h"
 #include "http/message/status.h"
 #include "loop/loop.h"
@@ -160,21 +161,11 @@ static void add_header(struct mk__h2_headers *f, struct mk_str name, struct mk_s
         f->items[f->n++] = (struct mk__header){name, value};
 }
 
-/* Returns whether a field belongs to an HTTP/1 connection: RFC 9113 section 8.2.2. */
-static bool is_hop_by_hop(struct mk_str name)
-{
-    static const struct mk_str own[] = {MK_STR("upgrade"), MK_STR("proxy-connection"), MK_STR("keep-alive")};
-    for (size_t i = 0; i < MK_COUNT_OF(own); i++)
-        if (mk_str_ieq(name, own[i]))
-            return true;
-    return false;
-}
-
 /* Adds headers, except those of HTTP/1 connections. */
 static void add_headers(struct mk__h2_headers *f, const struct mk__header *items, unsigned n)
 {
     for (unsigned i = 0; i < n; i++)
-        if (!is_hop_by_hop(items[i].name))
+        if (!mk__h2_request_head_is_of_connection(items[i].name))
             add_header(f, items[i].name, items[i].value);
 }
 
