@@ -180,6 +180,11 @@ int duda_main(void)
 """
 
 
+def await_thread(server):
+    """Until the thread of a service has made its pair of sockets, next to those that the server listens on."""
+    await_true(lambda: sum(name.startswith("socket:") for name in server.open_files()) == 4)
+
+
 @pytest.mark.concurrent
 def test_five_hundred_reloads(serve_services, tmp_path):
     """Each with a new version, which has a thread, a timer and values of workers: memory and descriptors stay."""
@@ -195,8 +200,9 @@ def test_five_hundred_reloads(serve_services, tmp_path):
         if n == count // 5:
             fill(server, "many")
             server.drop_clients()
+            await_thread(server)
             memory, files = server.memory_kb(), len(server.open_files())
-            server.baseline = files  # with those of the service's thread, which may start after the server listens
+            server.baseline = files  # with those of the service's thread
     await_true(lambda: count_copies(server, "many") == 1)
     fill(server, "many")
     server.drop_clients()
