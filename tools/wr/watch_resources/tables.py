@@ -9,6 +9,7 @@ from .ranks import ONE, Span, rank
 
 TITLES = {"nginx+cache": "nginx, open_file_cache", "apache": "Apache", "haproxy": "HAProxy", "node": "Node.js",
           "microhttpd": "libmicrohttpd", "go": "Go", "actix": "actix-web"}  # fmt: skip
+LATENCIES = "p50", "p99", "p99.9"  # some generators have no p99.9
 COUNTS = {
     "binary_kb": "binary, stripped, KB",
     "dirty_kb": "private dirty memory, idle, one worker, KB",
@@ -25,7 +26,6 @@ def format_value(value):
 def format_row(results, workload, label, first, width, clients=None):
     rows = results.rounds_of(workload, label, clients)
     costs = [read_cost(row) for row in rows]
-    p99s = [value for row in rows if (value := value_of(row, "p99"))]
     memory = [value for row in rows if (value := value_of(row, "memory"))]
     comparison = compare_pairs(results, workload, first, label, clients=clients) if label != first else None
     words = stats.describe(results.title_of(first), results.title_of(label), comparison.interval) if comparison else ""
@@ -33,12 +33,14 @@ def format_row(results, workload, label, first, width, clients=None):
     mean, least, most = (format_value(value) for value in (stats.find_centre(costs), min(costs), max(costs)))
     return (
         f"  {results.title_of(label):<{width}} {mean:>9} {least:>8} {most:>8}"
-        f" {format_p99(p99s):>9} {format_memory(memory):>9}  {words}"
+        + "".join(f" {format_latency(rows, name):>9}" for name in LATENCIES)
+        + f" {format_memory(memory):>9}  {words}"
         + (f"  [{', '.join(marks)}]" if marks else "")
     ).rstrip()
 
 
-def format_p99(values):
+def format_latency(rows, name):
+    values = [value for row in rows if (value := row.get("latency_us", {}).get(name))]
     if not values:
         return ""
     value = statistics.median(values)
@@ -55,9 +57,10 @@ def format_workload(results, workload):
     text = results.workloads.get(workload, {}).get("text", "")
     yield f"{workload}  {text}"
     width = max([len(results.title_of(label)) for label in labels] + [16])
+    latencies = "".join(f" {name:>9}" for name in LATENCIES)
     for clients in results.steps_of(workload):
         heading = "server" if clients is None else f"{clients:,} clients"
-        yield f"  {heading:<{width}} {'CPU µs':>9} {'least':>8} {'most':>8} {'p99':>9} {'dirty':>9}"
+        yield f"  {heading:<{width}} {'CPU µs':>9} {'least':>8} {'most':>8}{latencies} {'dirty':>9}"
         for label in labels:
             if results.rounds_of(workload, label, clients):
                 yield format_row(results, workload, label, labels[0], width, clients)

@@ -69,6 +69,14 @@ static void set_up_acceptor(void)
     assert_int_equal(mk__acceptor_open(&acceptor, &loop, listener, false, &calls, &listener), 0);
 }
 
+/* Several batches. */
+static void run_until_quiet(void)
+{
+    do
+        mk_test_turn(&loop);
+    while (loop.batch_len > 0);
+}
+
 static void tear_down_acceptor(void)
 {
     mk__acceptor_close(&acceptor);
@@ -94,10 +102,10 @@ TEST(hands_on_what_comes)
     assert_int_equal(n_taken, 0);
     for (int i = 0; i < 100; i++)
         clients[i] = connect_one();
-    mk_test_turn(&loop);
-    assert_in_range(n_taken, 1, 99); /* a batch, so that open connections get their turn */
-    mk_test_turn(&loop);
-    assert_int_equal(n_taken, 100);
+    for (int before = 0; n_taken < 100; before = n_taken) {
+        mk_test_turn(&loop);
+        assert_in_range(n_taken - before, 1, 16); /* in batches, so that open connections get their turn */
+    }
     for (int i = 0; i < 100; i++)
         close(clients[i]);
     tear_down_acceptor();
@@ -162,8 +170,7 @@ TEST(idle_ones_make_room)
         clients[i] = connect_one();
     limit_descriptors((rlim_t)clients[39] + 11);
     room_to_make = 1000;
-    for (int i = 0; i < 3; i++)
-        mk_test_turn(&loop);
+    run_until_quiet();
     assert_true(room_to_make < 1000);
     assert_in_range(1000 - room_to_make + n_taken, 40, 41); /* all were accepted */
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
@@ -224,11 +231,9 @@ TEST(refuses_the_rest)
             mk__acceptor_update_fd_limit(&acceptor);
         }
         unsigned refused = limits.refused;
-        mk_test_turn(&loop);
+        run_until_quiet();
         assert_in_range(n_taken, 1, 10);
         assert_int_equal(limits.refused - refused, 40 - n_taken); /* each once: none waits, none is counted again */
-        mk_test_turn(&loop);
-        assert_int_equal(loop.batch_len, 0);
         assert_int_equal(limits.open, n_taken);
         if (way == 1)
             assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
