@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HTTP/2 clients that we did not write load the sample site: curl, nghttp, h2load, and Chromium over TLS."""
+"""HTTP/2 clients that we did not write load the sample site: curl, nghttp, h2load, httpx of Python; Chromium, Firefox
+and Go over TLS."""
 
+import asyncio
+import hashlib
+import os
 import re
 import shutil
 import subprocess
 
+import httpx
 import pytest
 
 from harness import build
@@ -17,6 +22,7 @@ pytestmark = [
     pytest.mark.skipif(not build.speaks("h2"), reason="this build does not speak HTTP/2"),
 ]
 HTDOCS = build.TOP / "dist" / "htdocs"
+FETCH = build.TOP / "tests" / "e2e" / "clients" / "fetch.go"
 needs_tls = pytest.mark.skipif(not build.speaks("tls"), reason="this build has no TLS")
 
 
@@ -140,3 +146,58 @@ def test_chromium(serve, tmp_path, tmp_path_factory):
         assert page.evaluate("[...document.images].every(image => image.complete && image.naturalWidth > 0)")
         answers = [answer for answer in page.answers() if not answer["url"].startswith("data:")]
         assert {(answer["status"], answer["protocol"]) for answer in answers} == {(200, "h2")}
+
+
+def test_httpx(sample):
+    """The package h2 on one connection, all files at once and twice; the second time none is sent."""
+
+    async def load():
+        names = sample_files()
+        async with httpx.AsyncClient(http1=False, http2=True, verify=False, trust_env=False, timeout=60) as client:
+            answers = await asyncio.gather(*(client.get(f"{sample}/{name}") for name in names))
+            for name, answer in zip(names, answers):
+                assert (answer.status_code, answer.http_version) == (200, "HTTP/2")
+                assert answer.content == (HTDOCS / name).read_bytes(), name
+            tags = [{"If-None-Match": answer.headers["ETag"]} for answer in answers]
+            again = await asyncio.gather(*(client.get(f"{sample}/{n}", headers=h) for n, h in zip(names, tags)))
+            assert {(answer.status_code, answer.content) for answer in again} == {(304, b"")}
+            refused = await client.post(f"{sample}/{names[0]}", content=bytes(100_000))
+            assert refused.status_code == 405
+
+    asyncio.run(load())
+
+
+@needs_tls
+@needs("go")
+@pytest.mark.slow
+def test_go(serve, tmp_path):
+    """net/http, with goroutines on one connection."""
+    server = serve_secure(serve, tmp_path, HTDOCS)
+    run("go", "build", "-o", tmp_path / "fetch", FETCH, env={**os.environ, "GOCACHE": str(tmp_path / "cache")})
+    paths = [f"/{name}" for name in sample_files()]
+    output = run(tmp_path / "fetch", server.ca.cert, f"https://127.0.0.1:{server.port}", *paths).decode()
+    *found, refused = output.splitlines()
+    files = {path: hashlib.sha256((HTDOCS / path[1:]).read_bytes()).hexdigest() for path in paths}
+    assert sorted(found) == sorted(f"HTTP/2.0 200 {digest} {path}" for path, digest in files.items())
+    assert refused in ("HTTP/2.0 405", "HTTP/2.0 413")
+
+
+@needs_tls
+@needs("firefox-esr")
+@needs("certutil")
+@pytest.mark.slow
+def test_firefox(serve, tmp_path):
+    """Firefox draws the page; the access log says by which protocol it asked for its parts."""
+    log = f"[LOGGER]\n    AccessLog {tmp_path}/log\n    Format \"$protocol $status $target\"\n"
+    server = serve_secure(serve, tmp_path, HTDOCS, text=log)
+    profile = tmp_path / "profile"
+    profile.mkdir()
+    run("certutil", "-N", "--empty-password", "-d", f"sql:{profile}")
+    run("certutil", "-A", "-n", "test", "-t", "C,,", "-i", server.ca.cert, "-d", f"sql:{profile}")
+    picture = tmp_path / "page.png"
+    run("firefox-esr", "--headless", "--no-remote", "--profile", profile, f"--screenshot={picture}",
+        f"https://127.0.0.1:{server.port}/", env={**os.environ, "HOME": str(tmp_path)})  # fmt: skip
+    server.stop()
+    lines = set((tmp_path / "log").read_text().splitlines())
+    assert {f"HTTP/2.0 200 {target}" for target in ("/", "/style.css", "/logo.svg")} <= lines, lines
+    assert picture.stat().st_size > 10_000

@@ -12,11 +12,11 @@ SITE = """[HOST]
 """
 
 
-def serve_secure(serve, folder, root, settings=None):
-    """The server; `server.ca` is the CA that its clients trust."""
+def serve_secure(serve, folder, root, settings=None, text=""):
+    """The server, with more lines of its site; `server.ca` is the CA that its clients trust."""
     ca = Authority(folder / "authority")
     pair = ca.make("localhost", "localhost", "IP:127.0.0.1")
-    site = SITE.format(root=root, certificate=pair.cert, key=pair.key)
+    site = SITE.format(root=root, certificate=pair.cert, key=pair.key) + text
     server = serve({"Listen": "127.0.0.1:0 tls", **(settings or {})}, config={"sites/default": site})
     server.ca = ca
     return server
