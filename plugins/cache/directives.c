@@ -167,12 +167,12 @@ static const struct mk_conf_key server_keys[] = {
     MK_CONF_KEY_SIZE(struct cache_conf, bytes_max, "Memory", "32M",
                      "What the cache may take, of all workers together: bodies, heads, keys and tables.",
                      .min = MK_STORE_BYTES_MIN, .max = INT64_C(1) << 40),
-    MK_CONF_KEY_SIZE(struct cache_conf, body_bytes_max, "BodyMax", "8K",
+    MK_CONF_KEY_SIZE(struct cache_conf, body_bytes_max, "BodyMax", "15K",
                      "Files up to this size are kept in memory; of larger ones the descriptor is kept, and the kernel "
                      "sends them from its page cache.",
                      .min = 0, .max = 1 << 20),
     MK_CONF_KEY_INT(
-        struct cache_conf, descriptors_max, "Descriptors", "1024",
+        struct cache_conf, descriptors_max, "Descriptors", "4096",
         "How many descriptors of files are kept open, at most a quarter of `FDLimit`. One that was not used "
         "for 20 seconds is closed. 0: none.",
         .min = 0, .max = 1 << 20),

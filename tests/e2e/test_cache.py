@@ -757,7 +757,7 @@ def test_more_files_than_memory(cached):
 def many_links(tmp_path):
     """A root with 5,000 names that are too large to be kept in memory."""
     root = tmp_path / "links"
-    populate(root, {"first.bin": pattern(9000, 5)})
+    populate(root, {"first.bin": pattern(18_000, 5)})
     for n in range(5_000):
         os.link(root / "first.bin", root / f"{n}.bin")
     return root
@@ -774,7 +774,7 @@ def test_more_files_than_descriptors(cached, many_links):
 
 def test_clients_come_before_kept_descriptors(cached, tmp_path):
     """All descriptors are in the cache; then as many clients come as there may be."""
-    files = {f"{n}.bin": pattern(9000, n) for n in range(300)}
+    files = {f"{n}.bin": pattern(18_000, n) for n in range(300)}
     server = cached("Revalidate 1h", {"FDLimit": 200, "OverCapacity": "Drop"}, keys={"Descriptors": 1024}, files=files)
     with server.connect() as client:
         await_kept(server, client, "/0.bin")
@@ -794,7 +794,7 @@ def test_clients_come_before_kept_descriptors(cached, tmp_path):
 MISTAKES = {
     # the file, the row, its column, words of the message
     "memory too small": ("cache", "Memory 511K", 12, ["Memory", "from 512K"]),
-    "memory too small for one body": ("cache", "Memory 512K", 12, ["Memory", "BodyMax", "576K"]),
+    "memory too small for one body": ("cache", "Memory 512K", 12, ["Memory", "BodyMax", "1024K"]),
     "no number": ("cache", "Descriptors many", 17, ["many"]),
     "unknown key": ("cache", "Memorie 1M", 5, ["Memorie", "Memory"]),
     "interval of nothing": ("default", "Files Revalidate 0", 11, ["Revalidate"]),

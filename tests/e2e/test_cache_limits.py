@@ -17,7 +17,7 @@ from test_cache import reload
 
 pytestmark = [needs_cache, pytest.mark.single_protocol]
 
-LARGE = 10_000  # above the default of BodyMax
+LARGE = 20_000  # above the default of BodyMax
 
 
 def write_keys(server, keys):

@@ -4,6 +4,7 @@ interval of an hour a report that is missed is not made up for."""
 
 import mmap
 import os
+import pathlib
 import shutil
 import signal
 import threading
@@ -261,3 +262,29 @@ def test_folders_of_a_removed_host_are_not_watched_for_ever(noticed):
     with server.connect() as fresh:
         assert fresh.ask("/d/a.txt").body == b"a"
     server.assert_healthy()
+
+
+def count_instances(pid):
+    folder = pathlib.Path(f"/proc/{pid}/fd")
+    return sum(os.readlink(path) == "anon_inode:inotify" for path in folder.iterdir())
+
+
+def test_instances_of_inotify(chain):
+    """One for what is kept, whatever is loaded again; that of an upgrade comes when the new server keeps something."""
+    text = section("SERVER", {"Listen": "127.0.0.1:0", "Workers": 2}) + "[CACHE]\n    Files Notify 1h\n"
+    servers = chain(modules=["cache.so"], files={"monkey.conf": text})
+
+    def await_instance():
+        def is_there():
+            servers.ask()
+            return count_instances(servers.pids[-1]) == 1
+
+        await_true(is_there, 20, "an instance")
+
+    for number in range(1, 21):
+        await_instance()
+        os.kill(servers.pids[-1], signal.SIGHUP)
+        servers.server.wait_log("the new configuration is in use", number)
+    servers.upgrade()
+    await_instance()
+    servers.await_old()

@@ -536,7 +536,7 @@ TEST(limits_of_generations)
 
 static int make_files(void **state)
 {
-    static char large[9000];
+    static char large[16000];
     if (make_cache_folder(state) < 0)
         return -1;
     memset(large, 'x', sizeof(large));
