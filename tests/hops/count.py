@@ -102,8 +102,8 @@ def name_places(program, tree, addresses):
     offsets = [hex(address - BASE) for address in addresses]
     done = subprocess.run(["addr2line", "-f", "-e", program, *offsets], capture_output=True, text=True, check=True)
     lines = done.stdout.splitlines()
-    return {address: (lines[2 * i + 1].split(":")[0].removeprefix(f"{tree}/"), lines[2 * i])
-            for i, address in enumerate(addresses)}
+    files = [os.path.relpath(tree / line.split(":")[0], tree) for line in lines[1::2]]  # relative ones by ccache, too
+    return dict(zip(addresses, zip(files, lines[::2])))
 
 
 def is_followed(place):
