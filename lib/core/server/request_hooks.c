@@ -78,10 +78,10 @@ static void respond_unhandled(struct mk_request *req)
 }
 
 /* Before the first on_content: if a line of [HANDLERS] matches, only its plugin is asked. */
-static void choose_handler(struct mk_request *req)
+static void choose_handler(struct mk_request *req, const struct mk_host *host)
 {
     const struct mk__handler *handler;
-    if (mk__handlers_find(get_host(req), mk_request_path(req), &handler) < 0)
+    if (mk__handlers_find(host, mk_request_path(req), &handler) < 0)
         mk_response_error(req, 500); /* unknown whether a line matches: another plugin might show protected content */
     if (!handler)
         return;
@@ -90,9 +90,9 @@ static void choose_handler(struct mk_request *req)
 }
 
 /* Behind the last on_head, which may have changed the path, and before the body is read. */
-static void choose_limits(struct mk_request *req)
+static void choose_limits(struct mk_request *req, const struct mk_host *host)
 {
-    const struct mk__http_limits *limits = mk__path_limits_find(get_host(req), mk_request_path(req));
+    const struct mk__http_limits *limits = mk__path_limits_find(host, mk_request_path(req));
     if (limits && mk__extra_has_wait(req))
         mk__extra_set_limits(req, limits);
     else if (limits)
@@ -119,18 +119,18 @@ static void log_plugin_error(struct mk_request *req, const char *what)
 }
 
 /* What the server does itself between two hooks. */
-static void begin_hook(struct mk_request *req)
+static void begin_hook(struct mk_request *req, const struct mk_host *host)
 {
-    if (req->hook == MK__HOOK_REQUEST * MK__PLUGINS_MAX && get_host(req)->path_limits)
-        choose_limits(req);
-    if (req->hook == MK__HOOK_CONTENT * MK__PLUGINS_MAX)
-        choose_handler(req);
+    if (req->hook == MK__HOOK_REQUEST * MK__PLUGINS_MAX && host->path_limits)
+        choose_limits(req, host);
+    if (req->hook == MK__HOOK_CONTENT * MK__PLUGINS_MAX && host->handlers.n)
+        choose_handler(req, host);
 }
 
 /* Moves req->hook to the next plugin that has the hook. Returns false if no plugin before req->hook_end has it. */
-static bool find_hook(struct mk_request *req, const struct mk_generation *g)
+static bool find_hook(struct mk_request *req, const struct mk_generation *g, const struct mk_host *host)
 {
-    uint32_t left = get_hooks(g, get_host(req), req->hook / MK__PLUGINS_MAX) >> req->hook % MK__PLUGINS_MAX;
+    uint32_t left = get_hooks(g, host, req->hook / MK__PLUGINS_MAX) >> req->hook % MK__PLUGINS_MAX;
     if (left)
         req->hook += (unsigned)__builtin_ctz(left);
     else
@@ -156,15 +156,15 @@ static void fall_back(struct mk_request *req, const struct mk_generation *g)
 }
 
 /* Calls the hooks from req->hook on, until a plugin takes the request. */
-static void run_hooks(struct mk_request *req, const struct mk_generation *g)
+static void run_hooks(struct mk_request *req, const struct mk_generation *g, const struct mk_host *host)
 {
     assert(req->hook_end <= MK__HOOK_RESPONSE * MK__PLUGINS_MAX && req->hook <= req->hook_end);
     for (; req->hook < req->hook_end; req->hook++) {
         if (!MK_SMALL && req->hook % MK__PLUGINS_MAX == 0)
-            begin_hook(req);
+            begin_hook(req, host);
         if (req->response_state != MK__RESPONSE_OPEN)
             return;
-        if (!find_hook(req, g))
+        if (!find_hook(req, g, host))
             continue;
         int r = call_hook(req, g);
         if (r == MK_DECLINED && has_response(req))
@@ -208,9 +208,10 @@ static void on_head(struct mk_request *req, void *ctx)
 static bool accepts_encoded_slash(const struct mk_request *req, struct mk_str path, void *ctx)
 {
     const struct mk_generation *g = get_generation(req);
+    const struct mk_host *host = get_host(req);
     (void)ctx;
-    for (uint32_t left = get_hooks(g, get_host(req), MK__HOOK_CONTENT); left; left &= left - 1)
-        if (accepts_slash(g->plugins[__builtin_ctz(left)], get_host(req), path))
+    for (uint32_t left = get_hooks(g, host, MK__HOOK_CONTENT); left; left &= left - 1)
+        if (accepts_slash(g->plugins[__builtin_ctz(left)], host, path))
             return true;
     return false;
 }
@@ -228,11 +229,12 @@ static unsigned get_first_hook(const struct mk_generation *g, const struct mk_ho
 static void on_request(struct mk_request *req, void *ctx)
 {
     const struct mk_generation *g = get_generation(req);
+    const struct mk_host *host = get_host(req);
     (void)ctx;
     if (!MK_SMALL)
-        req->hook = get_first_hook(g, get_host(req));
+        req->hook = get_first_hook(g, host);
     req->hook_end = MK__HOOK_RESPONSE * MK__PLUGINS_MAX;
-    run_hooks(req, g);
+    run_hooks(req, g, host);
 }
 
 void mk_request_decline(struct mk_request *req)
@@ -240,7 +242,7 @@ void mk_request_decline(struct mk_request *req)
     if (req->response_state != MK__RESPONSE_OPEN)
         return;
     req->hook++;
-    run_hooks(req, get_generation(req));
+    run_hooks(req, get_generation(req), get_host(req));
 }
 
 static void on_response(struct mk_request *req, void *ctx)
@@ -254,10 +256,11 @@ static void on_response(struct mk_request *req, void *ctx)
 static void on_done(struct mk_request *req, void *ctx)
 {
     const struct mk_generation *g = get_generation(req);
+    const struct mk_host *host = get_host(req);
     (void)ctx;
     if (!MK_SMALL)
-        mk__counts_add_request(req, mk_request_host_conf(req));
-    for (uint32_t left = get_hooks(g, get_host(req), MK__HOOK_DONE); left; left &= left - 1)
+        mk__counts_add_request(req, host ? host : g->default_host);
+    for (uint32_t left = get_hooks(g, host, MK__HOOK_DONE); left; left &= left - 1)
         g->plugins[__builtin_ctz(left)]->on_done(req);
 }
 
