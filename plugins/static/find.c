@@ -32,7 +32,7 @@ static struct find_result find_index(struct static_site *site, struct mk_str pat
         if (n >= (int)sizeof(name))
             return f;
         f = mk__static_open_file(site, mode, name, index->items[i], MK_CODING_IDENTITY);
-        if (!MK_SMALL)
+        if (!MK_SMALL && site->host->n_codings)
             mk__static_precompressed_select(site, name, mode, &f);
         if (f.kind == FOUND_FILE || (f.kind == FOUND_NOTHING && f.err != ENOENT))
             return f;
@@ -47,7 +47,7 @@ static struct find_result find_file(struct static_site *site, struct mk_str path
     if (path.p[path.len - 1] == '/')
         return find_index(site, path, mode);
     struct find_result f = mk__static_open_file(site, mode, path.p + 1, path, MK_CODING_IDENTITY);
-    if (!MK_SMALL)
+    if (!MK_SMALL && site->host->n_codings)
         mk__static_precompressed_select(site, path.p + 1, mode, &f);
     return f;
 }
@@ -191,7 +191,7 @@ struct find_result mk__static_find_folder(struct static_site *site, struct mk_st
     const char *name = path.len > 1 ? path.p + 1 : ".";
     struct find_result f = {.kind = FOUND_NOTHING, .fd = -ENOENT};
     if (!MK_SMALL && site->root_fd >= 0 && !sources_have_name(site, name))
-        f.fd = mk__static_sources_check(site, mk__static_open_name(site, name, false));
+        f.fd = sources_check(site, mk__static_open_name(site, name, false));
     if (f.fd >= 0 && fstat(f.fd, &st) == 0 && S_ISDIR(st.st_mode)) {
         f.kind = FOUND_DIRECTORY;
         return f;

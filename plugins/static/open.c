@@ -298,7 +298,7 @@ static struct find_result open_uncached(struct static_site *site, const struct f
 {
     int fd = mk__static_open_name(site, name, mode->cached);
     if (!MK_SMALL && !mode->sources)
-        fd = mk__static_sources_check(site, fd);
+        fd = sources_check(site, fd);
     return mk__static_open_stat(fd, shown);
 }
 

@@ -99,10 +99,10 @@ static void load_variants(struct static_site *site, const char *name, const stru
 void mk__static_precompressed_select(struct static_site *site, const char *name, const struct find_mode *mode,
                                      struct find_result *f)
 {
-    assert(f->kind != FOUND_FILE || f->fd >= 0 || f->content.p || mode->loader);
     const struct static_host *host = site->host;
+    assert(host->n_codings && (f->kind != FOUND_FILE || f->fd >= 0 || f->content.p || mode->loader));
     enum mk_coding coding;
-    if (f->kind != FOUND_FILE || !host->n_codings || is_compressed(mk_str_c(name)) || !matches_patterns(site, name))
+    if (f->kind != FOUND_FILE || is_compressed(mk_str_c(name)) || !matches_patterns(site, name))
         return;
     f->varies = true;
     if (mode->loader) {

@@ -6,6 +6,7 @@
 
 #include <monkey/plugin.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -50,7 +51,8 @@ bool mk__static_sources_find_name(struct static_site *site, const char *name)
 
 int mk__static_sources_check(const struct static_site *site, int fd)
 {
-    if (fd < 0 || site->sources != SOURCES_BY_FILE || !mk_host_is_source_fd(site->owner, fd))
+    assert(site->sources == SOURCES_BY_FILE);
+    if (fd < 0 || !mk_host_is_source_fd(site->owner, fd))
         return fd;
     close(fd);
     return -ENOENT;

@@ -14,7 +14,7 @@ void mk__static_sources_init(struct static_site *site);
 bool mk__static_sources_find_path(const struct static_site *site, struct mk_str path);
 bool mk__static_sources_find_name(struct static_site *site, const char *name);
 /*
- * Returns `fd`, or closes it and returns -ENOENT if it is a source, with SOURCES_BY_FILE. `fd` may be -errno. A cache
+ * Returns `fd`, or closes it and returns -ENOENT if it is a source. For SOURCES_BY_FILE; `fd` may be -errno. A cache
  * of names cannot be used then, because what a link leads to is not known before it is opened.
  */
 int mk__static_sources_check(const struct static_site *site, int fd);
@@ -28,6 +28,11 @@ static inline bool sources_have_path(const struct static_site *at, struct mk_str
 static inline bool sources_have_name(struct static_site *at, const char *name)
 {
     return MK_UNLIKELY(at->sources != SOURCES_NONE) && mk__static_sources_find_name(at, name);
+}
+
+static inline int sources_check(const struct static_site *at, int fd)
+{
+    return MK_UNLIKELY(at->sources == SOURCES_BY_FILE) ? mk__static_sources_check(at, fd) : fd;
 }
 
 #endif

@@ -352,20 +352,21 @@ static int serve_request(struct mk_request *req)
 
     if (!site || method == MK_METHOD_OTHER || (!MK_SMALL && !site->has_files))
         return MK_DECLINED;
-    if (!MK_SMALL && sources_have_path(site, mk_request_path(req)))
+    struct static_location at = {site, mk_request_path(req), MK_STR_NONE};
+    if (!MK_SMALL && sources_have_path(site, at.path))
         return MK_DECLINED; /* 404, unless a plugin behind this one runs it */
     if (method != MK_GET && method != MK_HEAD) {
         mk_response_method_not_allowed(req, MK_STR("GET, HEAD, OPTIONS"));
         return 0;
     }
-    struct static_location at = {site, mk_request_path(req), MK_STR_NONE};
     if (mk__static_open_is_hidden(site, at.path)) {
         if (!MK_SMALL && site->host->n_tries)
             return MK_DECLINED; /* 404, unless it is forwarded */
         mk_response_error(req, 404);
         return 0;
     }
-    if (!MK_SMALL && !mk__static_alias_find(&at))
+    bool has_folders = !MK_SMALL && (site->aliases || site->host->user_dir.len);
+    if (has_folders && !mk__static_alias_find(&at))
         mk__static_userdir_match(&at);
     if (!MK_SMALL && alias_needs_slash(&at)) {
         redirect_to_directory(req);
@@ -376,6 +377,8 @@ static int serve_request(struct mk_request *req)
 
 static void replace_error_page(struct mk_request *req)
 {
+    if (mk_response_get_status(req) < 400) /* no error */
+        return;
     struct static_site *site = mk_request_host_state(req, &mk_plugin_static);
     if (site && site->hints_at_listing)
         mk__static_listing_hint_give(req, site);
