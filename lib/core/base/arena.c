@@ -165,7 +165,6 @@ void *mk_arena_alloc(struct mk_arena *a, size_t size)
     void *p = a->at;
     a->at += need;
     mk__asan_unpoison(p, size);
-    mk__asan_set_undefined(p, size);
     return p;
 }
 
@@ -183,7 +182,7 @@ void *mk__arena_alloc_exact(struct mk_arena *a, size_t size)
     *chunk = (struct mk_arena_chunk){.next = a->chunks, .size = bytes};
     a->chunks = chunk;
     a->bytes += bytes;
-    mk__asan_set_undefined(chunk + 1, need);
+    mk__asan_unpoison(chunk + 1, need);
     return chunk + 1;
 }
 

@@ -23,16 +23,11 @@ static inline void mk__asan_poison(const void *p, size_t size)
         __asan_poison_memory_region(p, size);
 }
 
-/* Allows access to the bytes again. */
+/* Allows access to the bytes again, which are not initialized. */
 static inline void mk__asan_unpoison(const void *p, size_t size)
 {
     if (MK_HAS_ASAN)
         __asan_unpoison_memory_region(p, size);
-}
-
-/* Marks the bytes as not initialized. */
-static inline void mk__asan_set_undefined(const void *p, size_t size)
-{
     if (MK_HAS_MSAN)
         __msan_allocated_memory(p, size);
 }

@@ -10,20 +10,15 @@
 /* Is called before all counters are read, to add what is counted elsewhere; NULL: nothing is. Any thread. */
 extern void (*_Atomic mk__counters_before_read)(void);
 
-/* Adds to a cell of the calling thread. */
-static inline void mk__counters_add_own(mk__cell *cells, uint32_t slot, int64_t n)
-{
-    uint64_t before = atomic_load_explicit(&cells[slot], memory_order_relaxed);
-    atomic_store_explicit(&cells[slot], before + (uint64_t)n, memory_order_relaxed);
-}
-
-/* The same; `cells` may be NULL. */
+/* Adds to a cell of the calling thread; `cells` NULL: it has none, and adds to one that threads share. */
 static inline void mk__counters_add_to(mk__cell *cells, uint32_t slot, int64_t n)
 {
-    if (cells)
-        mk__counters_add_own(cells, slot, n);
-    else
+    if (!cells) {
         mk__counters_memory_add_shared(slot, n);
+        return;
+    }
+    uint64_t before = atomic_load_explicit(&cells[slot], memory_order_relaxed);
+    atomic_store_explicit(&cells[slot], before + (uint64_t)n, memory_order_relaxed);
 }
 
 static inline void mk__counters_add(mk__cell *cells, const struct mk_counter *counter, int64_t n)

@@ -15,11 +15,8 @@
 
 enum { MK__WORD_BYTES = 8 };
 
-/* Returns a word of eight such bytes. */
-static inline uint64_t mk__word_of(unsigned char byte)
-{
-    return UINT64_MAX / 255 * byte;
-}
+/* A word of eight such bytes. */
+#define MK__WORD_OF(byte) (UINT64_MAX / 255 * (unsigned char)(byte))
 
 static inline uint64_t mk__word_load(const char *p)
 {
@@ -40,13 +37,13 @@ static inline uint64_t mk__word_load_short(const char *p, size_t len)
 /* Marks the bytes below `limit`, which is at most 0x80. */
 static inline uint64_t mk__word_mark_below(uint64_t word, unsigned char limit)
 {
-    return (word - mk__word_of(limit)) & ~word & mk__word_of(0x80);
+    return (word - MK__WORD_OF(limit)) & ~word & MK__WORD_OF(0x80);
 }
 
 /* Marks the bytes that are `byte`. */
 static inline uint64_t mk__word_mark(uint64_t word, unsigned char byte)
 {
-    return mk__word_mark_below(word ^ mk__word_of(byte), 1);
+    return mk__word_mark_below(word ^ MK__WORD_OF(byte), 1);
 }
 
 /*
@@ -69,7 +66,7 @@ static inline bool mk__word_has_marks(const char *p, size_t len, uint64_t (*mark
  */
 static inline bool mk__word_is_same_name(uint64_t word, uint64_t lower)
 {
-    return (word | (lower & mk__word_of(0x40)) >> 1) == lower;
+    return (word | (lower & MK__WORD_OF(0x40)) >> 1) == lower;
 }
 
 /* Returns which byte of a word has the first mark; there is one. */

@@ -42,11 +42,11 @@ struct mk_str mk__block_find(struct mk_str lines, struct mk_str name)
 
 size_t mk__block_format_etag(const struct mk_file *file, bool weak, char out[MK__BLOCK_ETAG_BYTES])
 {
-    struct mk_str coding = mk_coding_name(file->coding);
     size_t len =
         mk__validators_format_etag(file->bytes, file->mtime_seconds, file->mtime_nanoseconds, file->version, weak, out);
     if (file->coding == MK_CODING_IDENTITY)
         return len;
+    struct mk_str coding = mk_coding_name(file->coding);
     out[len - 1] = '-';
     memcpy(out + len, coding.p, coding.len);
     memcpy(out + len + coding.len, "\"", 2);

@@ -35,7 +35,7 @@ static inline void mk__count_add(const struct mk__context *http, unsigned count,
 {
     assert(count < MK__HTTP_COUNTS);
     if (!MK_SMALL && http->cells)
-        mk__counters_add_own(http->cells, http->counters[count]->slot, n);
+        mk__counters_add_to(http->cells, http->counters[count]->slot, n);
 }
 
 static inline void mk__count_one(const struct mk__context *http, unsigned count)

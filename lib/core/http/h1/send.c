@@ -127,10 +127,8 @@ static char *write_str(char *to, struct mk_str s)
 static char *write_fields(char *to, const struct mk__header *fields, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
-        to = write_str(to, fields[i].name);
-        to = write_str(to, MK_STR(": "));
-        to = write_str(to, fields[i].value);
-        to = write_str(to, MK_STR("\r\n"));
+        to = mempcpy(write_str(to, fields[i].name), ": ", 2);
+        to = mempcpy(write_str(to, fields[i].value), "\r\n", 2);
     }
     return to;
 }

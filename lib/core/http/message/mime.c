@@ -315,14 +315,14 @@ static struct mk_str get_extension(struct mk_str path)
 }
 
 /* Compares like memcmp, ignoring case; a prefix comes first. `b` must be lower case. */
-static int compare_extension(struct mk_str a, struct mk_str b)
+static int compare_extension(struct mk_str a, const char *b, size_t b_len)
 {
-    for (size_t i = 0; i < a.len && i < b.len; i++) {
-        int order = a.p[i] == b.p[i] ? 0 : (unsigned char)mk_lower(a.p[i]) - (unsigned char)b.p[i];
+    for (size_t i = 0; i < a.len && i < b_len; i++) {
+        int order = a.p[i] == b[i] ? 0 : (unsigned char)mk_lower(a.p[i]) - (unsigned char)b[i];
         if (order)
             return order;
     }
-    return (a.len > b.len) - (a.len < b.len);
+    return (a.len > b_len) - (a.len < b_len);
 }
 
 struct mk_str mk__mime_find_builtin(struct mk_str path)
@@ -332,8 +332,7 @@ struct mk_str mk__mime_find_builtin(struct mk_str path)
     while (low < high) {
         size_t middle = (low + high) / 2;
         const struct row *row = &rows[middle];
-        int order =
-            compare_extension(extension, mk_str((const char *)&extensions + row->extension_at, row->extension_len));
+        int order = compare_extension(extension, (const char *)&extensions + row->extension_at, row->extension_len);
         if (order == 0)
             return mk_str((const char *)&types + row->at, row->len);
         if (order < 0)
@@ -350,7 +349,7 @@ static bool find_pair(const struct mk__mime_pair *pairs, unsigned n, struct mk_s
     unsigned low = 0, high = n;
     while (low < high) {
         unsigned middle = low + (high - low) / 2;
-        int order = compare_extension(extension, pairs[middle].extension);
+        int order = compare_extension(extension, pairs[middle].extension.p, pairs[middle].extension.len);
         if (order == 0) {
             *ret_at = middle;
             return true;

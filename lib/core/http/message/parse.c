@@ -66,15 +66,15 @@ static const char *skip_token(const char *p, const char *end)
 /* Marks spaces, control bytes, the backslash, and what is not ASCII. */
 static uint64_t mark_not_target(uint64_t word)
 {
-    uint64_t below = word - mk__word_of('!'), above = word + mk__word_of(1);
-    return ((below | word | above) & mk__word_of(0x80)) | mk__word_mark(word, '\\');
+    uint64_t below = word - MK__WORD_OF('!'), above = word + MK__WORD_OF(1);
+    return ((below | word | above) & MK__WORD_OF(0x80)) | mk__word_mark(word, '\\');
 }
 
 /* Marks control bytes, the tab too. */
 static uint64_t mark_not_value(uint64_t word)
 {
-    uint64_t below = word - mk__word_of(' '), above = word + mk__word_of(1);
-    return (below | above) & ~word & mk__word_of(0x80);
+    uint64_t below = word - MK__WORD_OF(' '), above = word + MK__WORD_OF(1);
+    return (below | above) & ~word & MK__WORD_OF(0x80);
 }
 
 /* Returns the first colon, or `end`. */

@@ -57,9 +57,9 @@ static bool is_kind(char c, uint8_t kind)
  */
 static uint64_t mark_not_target(uint64_t word)
 {
-    uint64_t above = word | (word + mk__word_of(1));
+    uint64_t above = word | (word + MK__WORD_OF(1));
     return mk__word_mark_below(word, '!') | mk__word_mark(word, '#') | mk__word_mark(word, '\\') |
-           (above & mk__word_of(0x80));
+           (above & MK__WORD_OF(0x80));
 }
 
 static bool is_target(struct mk_str s)
@@ -249,7 +249,7 @@ static int decode_escape(const char *p, size_t len)
  */
 static uint64_t mark_not_normal(uint64_t word, uint64_t next)
 {
-    uint64_t removable = mk__word_mark(word, '/') & mk__word_mark(next | mk__word_of(1), '/');
+    uint64_t removable = mk__word_mark(word, '/') & mk__word_mark(next | MK__WORD_OF(1), '/');
     return removable | mk__word_mark(next, '%') | mk__word_mark(next, 0);
 }
 
