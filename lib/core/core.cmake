@@ -4,7 +4,8 @@
 # In every build.
 set(MK_CORE_SOURCES
     base/arena.c base/buf.c base/civil.c base/clock.c base/escape.c base/file.c base/library.c base/log.c
-    base/pattern.c base/pool.c base/random.c base/str.c conf/bind.c conf/diagnostics.c conf/expand.c conf/load.c
+    base/pattern.c base/pool.c base/random.c base/str.c base/thread_start.c
+    conf/bind.c conf/diagnostics.c conf/expand.c conf/load.c
     conf/reference.c conf/scan.c conf/schema.c conf/show.c conf/unknown_key.c conf/value.c conf/values.c
     http/block.c http/conn.c http/context.c http/file.c http/file_read.c http/h1/h1.c http/h1/send.c http/http.c
     http/message/accept.c http/message/accept_encoding.c http/message/chunked.c http/message/date.c
@@ -49,7 +50,8 @@ set(MK_RESPONSE_PARSER ${CMAKE_CURRENT_LIST_DIR}/http/message/response_parser.c)
 
 # What runs at the start and at reloads only.
 set(MK_CORE_AT_START
-    base/counter_labels.c base/counters.c base/counters_memory.c base/library.c conf/bind.c conf/diagnostics.c
+    base/counter_labels.c base/counters.c base/counters_memory.c base/library.c base/thread_start.c
+    conf/bind.c conf/diagnostics.c
     conf/expand.c conf/foreign_syntax.c conf/foreign_words.c conf/load.c conf/reference.c conf/scan.c
     conf/schema.c conf/show.c conf/unknown_key.c conf/value.c conf/values.c net/addr.c net/listen.c net/resolver.c
     server/autoload.c

@@ -5,13 +5,11 @@
 #include "pool.h"
 
 #include <monkey/arena.h>
+#include <monkey/thread_start.h>
 
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
-#include <signal.h>
-#include <unistd.h>
 
 struct pool {
     pthread_mutex_t lock; /* guards all below */
@@ -77,35 +75,12 @@ static void *run_thread(void *ctx)
     return NULL;
 }
 
-/* Creates a thread that may use all CPUs of the process, even if the calling worker is bound to one. */
-static int create_thread(struct pool *p)
+static void start_thread(struct pool *p)
 {
-    pthread_attr_t attr;
-    cpu_set_t cpus;
-    pthread_attr_init(&attr);
-    if (sched_getaffinity(getpid(), sizeof(cpus), &cpus) == 0)
-        pthread_attr_setaffinity_np(&attr, sizeof(cpus), &cpus);
-    int err = pthread_create(&p->threads[p->n_threads], &attr, run_thread, p);
-    pthread_attr_destroy(&attr);
-    return err;
-}
-
-/* Starts a thread that gets no signals, except for those of its own faults. Returns 0 or -EAGAIN. */
-static int start_thread(struct pool *p)
-{
-    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
-    sigset_t all, before;
-    sigfillset(&all);
-    for (unsigned i = 0; i < MK_COUNT_OF(faults); i++)
-        sigdelset(&all, faults[i]);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int err = create_thread(p);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (err)
-        return -EAGAIN;
+    if (mk_thread_start(&p->threads[p->n_threads], 0, run_thread, p) < 0)
+        return;
     pthread_setname_np(p->threads[p->n_threads], "auth-hash");
     p->n_threads++;
-    return 0;
 }
 
 void pool_set_limits(struct pool *p, unsigned threads, unsigned queue_max)

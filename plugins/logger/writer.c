@@ -13,12 +13,12 @@
 
 #include <monkey/arena.h>
 #include <monkey/log.h>
+#include <monkey/thread_start.h>
 #include <monkey/time.h>
 
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -375,8 +375,6 @@ static void *run_writer(void *ctx)
 
 static int start_writer_thread(struct writer *w)
 {
-    pthread_attr_t attr;
-    sigset_t all, before;
     w->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (w->wake_fd < 0)
         return -errno;
@@ -384,16 +382,10 @@ static int start_writer_thread(struct writer *w)
     w->flush_now = false;
     w->notified = false;
     w->reopen = false;
-    pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, STACK_BYTES);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int err = pthread_create(&w->thread, &attr, run_writer, w);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attr);
-    if (err)
+    int err = mk_thread_start(&w->thread, STACK_BYTES, run_writer, w);
+    if (err < 0)
         close(w->wake_fd);
-    return -err;
+    return err;
 }
 
 int writer_start(struct writer *w)

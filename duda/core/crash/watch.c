@@ -7,6 +7,7 @@
 #include "crash/crash.h"
 
 #include <monkey/log.h>
+#include <monkey/thread_start.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -172,20 +173,16 @@ void watch_wake(void)
 static int start_watchdog(void)
 {
     pthread_condattr_t clock;
-    pthread_attr_t attributes;
     pthread_condattr_init(&clock);
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
     pthread_cond_init(&watch.wakes, &clock);
     pthread_condattr_destroy(&clock);
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, STACK_BYTES);
     watch.stops = false;
     atomic_store(&watch_sleeps, false);
-    int err = pthread_create(&watch.thread, &attributes, run_watchdog, NULL);
-    pthread_attr_destroy(&attributes);
-    if (err)
+    int err = mk_thread_start(&watch.thread, STACK_BYTES, run_watchdog, NULL);
+    if (err < 0)
         pthread_cond_destroy(&watch.wakes);
-    return -err;
+    return err;
 }
 
 static void stop_watchdog(void)

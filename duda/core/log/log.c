@@ -12,10 +12,10 @@
 #include "service/service.h"
 
 #include <monkey/file.h>
+#include <monkey/thread_start.h>
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <time.h>
@@ -304,16 +304,6 @@ static void *run_writer(void *ctx)
     return ctx;
 }
 
-static int start_writer(void)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int err = pthread_create(&writer.thread, NULL, run_writer, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return err;
-}
-
 static void stop_writer(void)
 {
     pthread_mutex_lock(&writer.lock);
@@ -392,11 +382,11 @@ void log_start(struct service *s)
         writer.has_lines = true; /* of duda_main() */
         pthread_mutex_unlock(&writer.lock);
     }
-    int err = writer.runs ? 0 : start_writer();
+    int err = writer.runs ? 0 : mk_thread_start(&writer.thread, 0, run_writer, NULL);
     writer.runs = err == 0;
     pthread_mutex_unlock(&writer.life);
-    if (err)
-        message_log_of(s, MK_LOG_ERROR, "the thread that writes the logs cannot start: %s", strerror(err));
+    if (err < 0)
+        message_log_of(s, MK_LOG_ERROR, "the thread that writes the logs cannot start: %s", strerror(-err));
 }
 
 static void end_log(struct duda_log *log)

@@ -11,9 +11,9 @@
 #include "log/message.h"
 #include "service/service.h"
 
+#include <monkey/thread_start.h>
+
 #include <errno.h>
-#include <sched.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <time.h>
@@ -146,30 +146,6 @@ int thread_create_own(pthread_t *ret, const pthread_attr_t *attr, void *(*fn)(vo
     return err;
 }
 
-/* The threads may use all processors of the process, even if this worker is bound to one. */
-static void set_affinity(pthread_attr_t *attr)
-{
-    cpu_set_t cpus;
-    if (sched_getaffinity(getpid(), sizeof(cpus), &cpus) == 0)
-        pthread_attr_setaffinity_np(attr, sizeof(cpus), &cpus);
-}
-
-int thread_create(pthread_t *ret, size_t stack_bytes, void *(*fn)(void *ctx), void *ctx)
-{
-    pthread_attr_t attr;
-    sigset_t all, before;
-    pthread_attr_init(&attr);
-    set_affinity(&attr);
-    if (stack_bytes)
-        pthread_attr_setstacksize(&attr, stack_bytes);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int err = pthread_create(ret, &attr, fn, ctx);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attr);
-    return -err;
-}
-
 void thread_start_all(struct service *s)
 {
     struct thread_set *set = &s->threads;
@@ -177,7 +153,7 @@ void thread_start_all(struct service *s)
     bool first = !set->started;
     set->started = true;
     for (struct service_thread *t = set->first; t && first; t = t->next) {
-        int err = thread_create(&t->id, 0, run_thread, t);
+        int err = mk_thread_start(&t->id, 0, run_thread, t);
         t->started = err == 0;
         set->running += t->started;
         if (err < 0)

@@ -42,11 +42,6 @@ struct thread_set {
 
 /* Initializes a condition variable whose clock is monotonic. */
 void thread_init_cond(pthread_cond_t *cond);
-/*
- * Starts a thread that blocks all signals and may use all processors of the process. `stack_bytes`: 0 for the default.
- * Returns 0 or -errno.
- */
-int thread_create(pthread_t *ret, size_t stack_bytes, void *(*fn)(void *ctx), void *ctx);
 
 int thread_init(struct thread_set *set);
 void thread_release(struct thread_set *set);

@@ -11,6 +11,8 @@
 #include "service/inbox.h"
 #include "task/task.h"
 
+#include <monkey/thread_start.h>
+
 #include <errno.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
@@ -193,7 +195,7 @@ static int start_thread(struct task_pool *pool)
         .pool = pool,
         .watch = {.service = pool->service->self.name.data, .task_ms = pool->conf.slow_ms},
     };
-    int err = thread_create(&thread->base.id, STACK_BYTES, run_thread, thread);
+    int err = mk_thread_start(&thread->base.id, STACK_BYTES, run_thread, thread);
     if (err < 0)
         return err;
     thread->state = THREAD_RUNS;

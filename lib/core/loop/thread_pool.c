@@ -7,9 +7,10 @@
 
 #include "loop/loop.h"
 
+#include <monkey/thread_start.h>
+
 #include <assert.h>
 #include <errno.h>
-#include <signal.h>
 #include <sys/prctl.h>
 
 enum { STACK_BYTES = 128 * 1024 };
@@ -20,8 +21,6 @@ void mk__thread_pool_open(struct mk__thread_pool *pool, unsigned threads_max)
     *pool = (struct mk__thread_pool){.threads_max = threads_max, .last = &pool->first};
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->wake, NULL);
-    if (!MK_SMALL && sched_getaffinity(0, sizeof(pool->cpus), &pool->cpus) < 0)
-        CPU_ZERO(&pool->cpus);
 }
 
 static void finish_job(struct mk_message *message)
@@ -67,20 +66,10 @@ static void *run_thread(void *ctx)
 
 static int start_thread(struct mk__thread_pool *pool)
 {
-    pthread_attr_t attr;
-    sigset_t all, before;
-    pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, STACK_BYTES);
-    if (!MK_SMALL && CPU_COUNT(&pool->cpus)) /* not only the CPU that the calling worker is bound to */
-        pthread_attr_setaffinity_np(&attr, sizeof(pool->cpus), &pool->cpus);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* the program handles all signals in its own threads */
-    int err = pthread_create(&pool->ids[pool->threads], &attr, run_thread, pool);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attr);
+    int err = mk_thread_start(&pool->ids[pool->threads], STACK_BYTES, run_thread, pool);
     if (err == 0)
         pool->threads++;
-    return -err;
+    return err;
 }
 
 int mk_job_submit(struct mk_loop *loop, struct mk_job *job)

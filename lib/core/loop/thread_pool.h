@@ -9,7 +9,6 @@
 #include <monkey/loop.h>
 
 #include <pthread.h>
-#include <sched.h>
 
 struct mk__thread_pool {
     pthread_mutex_t lock;
@@ -18,7 +17,6 @@ struct mk__thread_pool {
     unsigned threads, threads_max, idle, queued;
     bool stopping;
     pthread_t ids[16];
-    cpu_set_t cpus; /* CPUs that the threads may run on; empty: unknown */
 };
 
 /* Initializes the pool, which starts at most `threads_max` (1 to 16) threads. */

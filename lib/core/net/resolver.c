@@ -6,11 +6,12 @@
  */
 #include "net/resolver.h"
 
+#include <monkey/thread_start.h>
+
 #include <assert.h>
 #include <errno.h>
 #include <netdb.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/prctl.h>
 
 enum { STACK_BYTES = 256 * 1024 };
@@ -123,22 +124,6 @@ static void *run_lookup(void *ctx)
     return NULL;
 }
 
-static int start_thread(struct mk__resolver_entry *name)
-{
-    pthread_t id;
-    pthread_attr_t attr;
-    sigset_t all, before;
-    pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, STACK_BYTES);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* the program handles all signals in its own threads */
-    int err = pthread_create(&id, &attr, run_lookup, name);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attr);
-    return -err;
-}
-
 /* ── the table ── */
 
 static void drop_entry(struct mk__resolver_entry *name)
@@ -169,7 +154,7 @@ static void start_lookup(struct mk__resolver *resolver, struct mk__resolver_entr
     pthread_mutex_unlock(&resolver->lock);
     resolver->running++;
     name->state = MK__RESOLVER_RUNNING;
-    int err = start_thread(name);
+    int err = mk_thread_start(NULL, STACK_BYTES, run_lookup, name);
     if (err == 0)
         return; /* from here on the result belongs to the thread */
     name->err = err;

@@ -6,9 +6,10 @@
 
 #include "server/generation_load.h"
 
+#include <monkey/thread_start.h>
+
 #include <assert.h>
 #include <errno.h>
-#include <signal.h>
 #include <sys/prctl.h>
 
 enum { STACK_BYTES = 128 * 1024, RETRY_MS = 10 };
@@ -74,20 +75,6 @@ static void on_stop(struct mk_message *message)
     mk__loop_stop(&p->loop);
 }
 
-static int start_thread(struct mk__control_thread *p)
-{
-    pthread_attr_t attr;
-    sigset_t all, before;
-    pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, STACK_BYTES);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int err = pthread_create(&p->thread, &attr, run_control_thread, p);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attr);
-    return -err;
-}
-
 int mk__control_thread_open(struct mk__control_thread **ret_p)
 {
     if (*ret_p)
@@ -104,7 +91,7 @@ int mk__control_thread_open(struct mk__control_thread **ret_p)
     pthread_cond_init(&p->all_freed, NULL);
     int err = mk__loop_open(&p->loop, &mk__poller_epoll, &mk__clock_system, NULL);
     if (err == 0) {
-        err = start_thread(p);
+        err = mk_thread_start(&p->thread, STACK_BYTES, run_control_thread, p);
         if (err < 0)
             mk__loop_close(&p->loop);
     }

@@ -11,9 +11,10 @@
 #include "server/counts.h"
 #include "server/cpus.h"
 
+#include <monkey/thread_start.h>
+
 #include <assert.h>
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -483,21 +484,13 @@ static void *run_thread(void *ctx)
 int mk__thread_start(struct mk__thread *t)
 {
     assert(t->worker && !t->running);
-    pthread_attr_t attr;
-    sigset_t all, before;
-    pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, STACK_BYTES);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* workers block all signals, SIGPIPE too */
     t->running = true;
-    int err = pthread_create(&t->thread, &attr, run_thread, t);
-    if (err)
+    int err = mk_thread_start(&t->thread, STACK_BYTES, run_thread, t);
+    if (err < 0)
         t->running = false;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attr);
     while (WAITS_FOR_OTHERS && err == 0 && sem_wait(&t->started) < 0)
         ;
-    return err ? -err : t->start_err;
+    return err < 0 ? err : t->start_err;
 }
 
 void mk__thread_start_serving(struct mk__thread *t)

@@ -8,6 +8,7 @@
 #include <monkey/arena.h>
 #include <monkey/list.h>
 #include <monkey/log.h>
+#include <monkey/thread_start.h>
 #include <monkey/time.h>
 
 #include "paths.h"
@@ -16,8 +17,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
@@ -71,7 +70,6 @@ static struct {
     pthread_mutex_t lock; /* of what follows, and of all mk_watched */
     pthread_cond_t done;  /* the thread has finished with one of them */
     struct mk_list all;
-    cpu_set_t cpus; /* that the thread may use, not only the one that a worker is bound to */
     int inotify, wake;
     bool stops;
 } watcher = {.life = PTHREAD_MUTEX_INITIALIZER,
@@ -378,22 +376,6 @@ static void wake_thread(void)
 
 /* ── start and stop of the thread, with the lock of its life ── */
 
-static int create_thread(void)
-{
-    pthread_attr_t attr;
-    sigset_t all, before;
-    pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, STACK_BYTES);
-    if (CPU_COUNT(&watcher.cpus))
-        pthread_attr_setaffinity_np(&attr, sizeof(watcher.cpus), &watcher.cpus);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* the program handles all signals in its own threads */
-    int err = pthread_create(&watcher.thread, &attr, run_thread, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attr);
-    return -err;
-}
-
 static void look_anew(struct mk_watched *w)
 {
     w->due_ms = 1;
@@ -421,7 +403,7 @@ static int start_thread(void)
                     strerror(errno));
     watcher.stops = false;
     mark_all();
-    int err = create_thread();
+    int err = mk_thread_start(&watcher.thread, STACK_BYTES, run_thread, NULL);
     if (err == 0) {
         watcher.running = true;
         return 0;
@@ -479,8 +461,6 @@ static void add_watched(struct mk_watched *w)
 {
     pthread_mutex_lock(&watcher.life);
     pthread_mutex_lock(&watcher.lock);
-    if (!watcher.running && sched_getaffinity(0, sizeof(watcher.cpus), &watcher.cpus) < 0)
-        CPU_ZERO(&watcher.cpus);
     look_anew(w);
     mk_list_add(&watcher.all, &w->node);
     if (watcher.running)

@@ -57,6 +57,7 @@
 #include <monkey/store.h>
 #include <monkey/str.h>
 #include <monkey/target.h>
+#include <monkey/thread_start.h>
 #include <monkey/threads.h>
 #include <monkey/time.h>
 #include <monkey/transport.h>
