@@ -87,6 +87,8 @@ void mk__h2_alloc_release(const struct mk__h2 *h2, struct mk__h2_bytes *b)
 
 /* ── data that the connections of a worker share ── */
 
+enum { STREAMS_PER_BLOCK = 12 }; /* about 4 KB */
+
 struct mk__h2_shared *mk__h2_alloc_shared(struct mk__context *http)
 {
     struct mk__h2_shared *shared = mk_account_alloc(http->account, sizeof(*shared));
@@ -95,6 +97,7 @@ struct mk__h2_shared *mk__h2_alloc_shared(struct mk__context *http)
     *shared = (struct mk__h2_shared){
         .out = {.data = mk_account_alloc(http->account, MK__H2_OUT_BYTES), .size = MK__H2_OUT_BYTES},
     };
+    mk__pool_init(&shared->streams, http->account, sizeof(struct mk__h2_stream), STREAMS_PER_BLOCK);
     *mk__h2_shared_slot(http) = shared;
     if (shared->out.data)
         return shared;
@@ -109,6 +112,7 @@ void mk__h2_alloc_free_shared(struct mk__context *http)
     if (shared->out.data)
         mk_account_free(http->account, shared->out.data, MK__H2_OUT_BYTES);
     free_head_buf(http, shared->head_buf);
+    mk__pool_release(&shared->streams);
     mk_account_free(http->account, shared, sizeof(*shared));
     *mk__h2_shared_slot(http) = NULL;
 }

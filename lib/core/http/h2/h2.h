@@ -191,6 +191,7 @@ struct mk__h2_flood_stats {
 /* Data that the HTTP/2 connections of a worker share. */
 struct mk__h2_shared {
     struct mk__scratch out;
+    struct mk__pool streams;
     struct mk__h2_head_buf *head_buf; /* NULL: a connection uses it */
     struct mk__h2_flood_stats flood_stats[MK__H2_FLOODS];
 };

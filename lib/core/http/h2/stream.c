@@ -124,7 +124,7 @@ static const struct mk__request_ops request_ops = {
 
 struct mk__h2_stream *mk__h2_stream_new(struct mk__h2 *h2, int32_t id)
 {
-    struct mk__h2_stream *s = mk_account_alloc(h2->conn->http->account, sizeof(*s));
+    struct mk__h2_stream *s = mk__pool_get(&h2->shared->streams);
     if (!s)
         return NULL;
     *s = (struct mk__h2_stream){.h2 = h2, .window = h2->stream_window, .length_left = -1};
@@ -167,7 +167,7 @@ void mk__h2_stream_free(struct mk__h2_stream *s)
     mk__h2_timeout_enter(s, MK__H2_STREAM_CLOSED);
     mk_list_del(&s->link);
     mk__h2_streams_remove(&s->h2->table, &s->node);
-    mk_account_free(mk__h2_http(s->h2)->account, s, sizeof(*s));
+    mk__pool_put(&s->h2->shared->streams, s);
 }
 
 void mk__h2_stream_end(struct mk__h2_stream *s)
