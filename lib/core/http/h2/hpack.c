@@ -44,14 +44,10 @@ struct input {
     const uint8_t *at, *end;
 };
 
-/* Reads an integer with a prefix of so many bits: section 5.1. Returns 0, MK_AGAIN or -EINVAL. */
-static int read_integer(struct input *in, unsigned prefix_bits, uint32_t *ret_value)
+/* Reads what follows the prefix of an integer that is at least `value`. Returns 0, MK_AGAIN or -EINVAL. */
+static int read_long_integer(struct input *in, uint32_t value, uint32_t *ret_value)
 {
-    const uint32_t mask = (1u << prefix_bits) - 1;
-    if (in->at == in->end)
-        return MK_AGAIN;
-    uint32_t value = *in->at++ & mask;
-    for (unsigned shift = 0; value >= mask; shift += 7) {
+    for (unsigned shift = 0;; shift += 7) {
         if (in->at == in->end)
             return MK_AGAIN;
         uint8_t byte = *in->at++;
@@ -63,6 +59,16 @@ static int read_integer(struct input *in, unsigned prefix_bits, uint32_t *ret_va
     }
     *ret_value = value;
     return 0;
+}
+
+/* Reads an integer with a prefix of so many bits: section 5.1. Returns 0, MK_AGAIN or -EINVAL. */
+static inline int read_integer(struct input *in, unsigned prefix_bits, uint32_t *ret_value)
+{
+    const uint32_t mask = (1u << prefix_bits) - 1;
+    if (in->at == in->end)
+        return MK_AGAIN;
+    *ret_value = *in->at++ & mask;
+    return *ret_value < mask ? 0 : read_long_integer(in, mask, ret_value);
 }
 
 /* A string as it was received. */
@@ -123,12 +129,10 @@ static int decode_string(struct room *room, struct coded s, struct mk__hpack_fie
 }
 
 /* Section 6.1. */
-static int decode_indexed(struct mk__hpack_decoder *d, struct input *in, struct room *room,
-                          struct mk__hpack_field *field)
+static int decode_indexed(const struct mk__hpack_decoder *d, struct input *in, struct mk__hpack_field *field)
 {
     uint32_t index;
     int r = read_integer(in, 7, &index);
-    (void)room;
     if (r != 0)
         return r;
     if (!mk__hpack_table_get(&d->table, index, &field->row))
@@ -162,6 +166,8 @@ static int decode_literal(struct mk__hpack_decoder *d, struct input *in, unsigne
         return r;
     if (index > MK__HPACK_STATIC_ENTRIES && adds) /* adding the field may evict or move this entry */
         row->name = put_copy(room, row->name);
+    row->static_index = 0;
+    row->note = NULL;
     field->bytes = row->name.len;
     if (!index)
         r = decode_string(room, name, field, &row->name);
@@ -177,19 +183,6 @@ static int decode_added(struct mk__hpack_decoder *d, struct input *in, struct ro
     return mk__hpack_table_add(&d->table, &field->row);
 }
 
-/* Section 6.2.2. */
-static int decode_plain(struct mk__hpack_decoder *d, struct input *in, struct room *room, struct mk__hpack_field *field)
-{
-    return decode_literal(d, in, 4, false, room, field);
-}
-
-/* Section 6.2.3. */
-static int decode_never(struct mk__hpack_decoder *d, struct input *in, struct room *room, struct mk__hpack_field *field)
-{
-    field->never_indexed = true;
-    return decode_literal(d, in, 4, false, room, field);
-}
-
 /* Section 6.3. Returns 0, MK_AGAIN or -EINVAL. */
 static int decode_resize(struct mk__hpack_decoder *d, struct input *in)
 {
@@ -203,15 +196,22 @@ static int decode_resize(struct mk__hpack_decoder *d, struct input *in)
     return 0;
 }
 
-typedef int decode_fn(struct mk__hpack_decoder *d, struct input *in, struct room *room, struct mk__hpack_field *field);
+static bool is_resize(uint8_t first)
+{
+    return (first & ~(RESIZE - 1)) == RESIZE;
+}
 
-/* By the first four bits. NULL: a table size update, which is no field. */
-static decode_fn *const representations[16] = {
-    [LITERAL_PLAIN >> 4] = decode_plain,
-    [LITERAL_NEVER >> 4] = decode_never,
-    [LITERAL_INDEXED >> 4 ... 0x7] = decode_added,
-    [INDEXED >> 4 ... 0xf] = decode_indexed,
-};
+static int decode_field(struct mk__hpack_decoder *d, struct input *in, struct room *room, struct mk__hpack_field *field)
+{
+    const uint8_t first = *in->at;
+    assert(!is_resize(first));
+    if (first & INDEXED)
+        return decode_indexed(d, in, field);
+    if (first & LITERAL_INDEXED)
+        return decode_added(d, in, room, field);
+    field->never_indexed = first & LITERAL_NEVER; /* sections 6.2.2 and 6.2.3 */
+    return decode_literal(d, in, 4, false, room, field);
+}
 
 int mk__hpack_decode(struct mk__hpack_decoder *d, struct mk_str *in, char *room, size_t size,
                      struct mk__hpack_field *ret_field)
@@ -223,12 +223,12 @@ int mk__hpack_decode(struct mk__hpack_decoder *d, struct mk_str *in, char *room,
     assert(size >= MK__HPACK_TABLE_BYTES);
     *ret_field = (struct mk__hpack_field){.bytes = 0};
     while (input.at < input.end) {
-        decode_fn *decode = representations[*input.at >> 4];
-        r = decode ? decode(d, &input, &left, ret_field) : decode_resize(d, &input);
+        bool resizes = is_resize(*input.at);
+        r = resizes ? decode_resize(d, &input) : decode_field(d, &input, &left, ret_field);
         if (r != 0)
             break;
         *in = mk_str((const char *)input.at, (size_t)(input.end - input.at));
-        if (decode) {
+        if (!resizes) {
             d->begun = true;
             return 0;
         }
@@ -313,10 +313,10 @@ static char *put_huffman(char *to, struct mk_str s)
 /* Encodes a field that is the same in many responses: by its index, or as an entry of the table from now on. */
 static char *put_indexed(struct mk__hpack_encoder *e, char *to, unsigned name_index, struct mk_str value)
 {
-    struct mk__hpack_row row = {mk__hpack_table_static[name_index - 1].name, value, (uint8_t)name_index};
     uint32_t index = mk__hpack_table_find(&e->table, name_index, value);
     if (index)
         return put_integer(to, INDEXED, 7, index);
+    const struct mk__hpack_row row = {mk__hpack_table_static[name_index - 1].name, value, (uint8_t)name_index, 0, NULL};
     bool adds = mk__hpack_table_add(&e->table, &row) == 0;
     to = put_integer(to, adds ? LITERAL_INDEXED : LITERAL_PLAIN, adds ? 6 : 4, name_index);
     return put_huffman(to, value);

@@ -125,7 +125,8 @@ unsigned mk__hpack_table_find_value(unsigned first, struct mk_str value)
 
 struct entry {
     uint16_t at; /* of the name in the text; the value follows it */
-    uint16_t name_len, value_len, name_index;
+    uint16_t name_len, value_len;
+    uint8_t name_index, note;
 };
 
 enum { ROOM_BYTES_MIN = 256 };
@@ -157,7 +158,7 @@ static bool get_static(uint32_t index, struct mk__hpack_row *ret_row)
     if (index == 0)
         return false;
     const struct mk__hpack_static *row = &mk__hpack_table_static[index - 1];
-    *ret_row = (struct mk__hpack_row){row->name, row->value, (uint8_t)index};
+    *ret_row = (struct mk__hpack_row){row->name, row->value, (uint8_t)index, (uint8_t)index, NULL};
     return true;
 }
 
@@ -168,10 +169,12 @@ bool mk__hpack_table_get(const struct mk__hpack_table *t, uint32_t index, struct
     uint32_t age = index - MK__HPACK_STATIC_ENTRIES - 1;
     if (age >= t->n)
         return false;
-    const struct entry *e = get_entry(t, t->n - 1 - age);
+    struct entry *e = get_entry(t, t->n - 1 - age);
     const char *text = get_text(t) + e->at;
-    *ret_row = (struct mk__hpack_row){mk_str(text, e->name_len), mk_str(text + e->name_len, e->value_len),
-                                      (uint8_t)e->name_index};
+    *ret_row = (struct mk__hpack_row){.name = mk_str(text, e->name_len),
+                                      .value = mk_str(text + e->name_len, e->value_len),
+                                      .name_index = e->name_index,
+                                      .note = &e->note};
     return true;
 }
 
@@ -252,7 +255,7 @@ int mk__hpack_table_add(struct mk__hpack_table *t, const struct mk__hpack_row *r
         move_entries(t, t);
     char *text = get_text(t) + t->text_end;
     *get_entry(t, t->n++) =
-        (struct entry){(uint16_t)t->text_end, (uint16_t)name->len, (uint16_t)value->len, row->name_index};
+        (struct entry){(uint16_t)t->text_end, (uint16_t)name->len, (uint16_t)value->len, row->name_index, 0};
     memcpy(text, name->p, name->len);
     if (value->len)
         memcpy(text + name->len, value->p, value->len);

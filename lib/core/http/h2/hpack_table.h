@@ -54,7 +54,9 @@ struct mk__hpack_table {
 /* A name and a value of either table. */
 struct mk__hpack_row {
     struct mk_str name, value;
-    uint8_t name_index; /* of a row of the static table with this name; 0: it has none, or none is known */
+    uint8_t name_index;   /* of a row of the static table with this name; 0: it has none, or none is known */
+    uint8_t static_index; /* of the row of the static table that this is; 0: it is none */
+    uint8_t *note;        /* of the entry: a number of the caller, 0 at first; NULL: it has none */
 };
 
 /* Gets the row of an index. Returns false if there is none. */

@@ -34,7 +34,8 @@ struct mk__h2_priority *mk__h2_scheduler_put_early(struct mk__h2_scheduler *o, i
 
 void mk__h2_scheduler_take_early(const struct mk__h2_scheduler *o, struct mk__h2_priority *p)
 {
-    for (unsigned i = 0; i < MK__H2_EARLY_MAX; i++)
+    const unsigned n = o->n_early < MK__H2_EARLY_MAX ? o->n_early : MK__H2_EARLY_MAX;
+    for (unsigned i = 0; i < n; i++)
         if (o->early[i].id == p->id) {
             p->urgency = o->early[i].urgency;
             p->incremental = o->early[i].incremental;

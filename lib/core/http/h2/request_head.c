@@ -9,18 +9,22 @@
 
 /* ── the bytes ── */
 
-/* Spans cannot describe more bytes than UINT16_MAX. */
-static void put_str(struct mk__h2_request_head *h, struct mk_str s)
+/* Adds `len` bytes to the head. Returns their place, or NULL if they do not fit: spans describe UINT16_MAX at most. */
+static char *add_bytes(struct mk__h2_request_head *h, size_t len)
 {
     const uint32_t end = h->pseudo_at < UINT16_MAX ? h->pseudo_at : UINT16_MAX;
     assert(h->len <= end && h->pseudo_at <= h->size);
-    if (s.len > end - h->len) {
+    if (len > end - h->len) {
         h->too_large = true;
-        return;
+        return NULL;
     }
-    if (s.len)
-        memcpy(h->data + h->len, s.p, s.len);
-    h->len += (uint32_t)s.len;
+    h->len += (uint32_t)len;
+    return h->data + h->len - len;
+}
+
+static inline char *write_str(char *to, struct mk_str s)
+{
+    return s.len ? mempcpy(to, s.p, s.len) : to;
 }
 
 /* Copies a value to the end of the buffer, where it stays until the head is complete. */
@@ -31,8 +35,7 @@ static struct mk_str keep_value(struct mk__h2_request_head *h, struct mk_str s)
         return MK_STR("");
     }
     h->pseudo_at -= (uint32_t)s.len;
-    if (s.len)
-        memcpy(h->data + h->pseudo_at, s.p, s.len);
+    write_str(h->data + h->pseudo_at, s);
     return mk_str(h->data + h->pseudo_at, s.len);
 }
 
@@ -48,12 +51,13 @@ static void put_field(struct mk__h2_request_head *h, uint8_t id, struct mk_str n
     h->too_many |= p->n_fields + h->joined >= h->limits.fields_max;
     if (h->too_many)
         return;
-    put_str(h, name);
-    put_str(h, MK_STR(": "));
-    put_str(h, value);
-    put_str(h, MK_STR("\r\n"));
-    if (h->too_large)
+    char *to = add_bytes(h, name.len + strlen(": ") + value.len + strlen("\r\n"));
+    if (!to)
         return;
+    to = write_str(to, name);
+    to = write_str(to, MK_STR(": "));
+    to = write_str(to, value);
+    write_str(to, MK_STR("\r\n"));
     h->fields[p->n_fields++] =
         (struct mk_field){span_of(at, name.len), span_of(at + name.len + strlen(": "), value.len), id};
     p->seen |= 1u << id;
@@ -62,12 +66,17 @@ static void put_field(struct mk__h2_request_head *h, uint8_t id, struct mk_str n
 /* The line is limited as that of HTTP/1, and -431 is due to fields. */
 static void put_request_line(struct mk__h2_request_head *h, struct mk_str method, struct mk_str target)
 {
-    put_str(h, method);
-    put_str(h, MK_STR(" "));
-    put_str(h, target);
-    put_str(h, MK_STR(" HTTP/1.1\r\n"));
-    h->too_large |= h->len - strlen("\r\n") > h->limits.line_bytes_max;
+    static const struct mk_str rest = MK_STR_INIT(" HTTP/1.1\r\n");
+    const size_t len = method.len + strlen(" ") + target.len + rest.len;
+    char *to = add_bytes(h, len);
+    h->too_large |= len - strlen("\r\n") > h->limits.line_bytes_max;
     h->line_too_large = h->too_large;
+    if (!to)
+        return;
+    to = write_str(to, method);
+    to = write_str(to, MK_STR(" "));
+    to = write_str(to, target);
+    write_str(to, rest);
     h->parse.minor = 1;
     h->parse.method_name = span_of(0, method.len);
     h->parse.target = span_of(method.len + 1, target.len);
@@ -98,6 +107,15 @@ void mk__h2_request_head_init(struct mk__h2_request_head *h, char *data, uint32_
 
 /* ── pseudo-header fields ── */
 
+/* What a field is by itself, wherever it is: noted in the decoder's table, so that each field is checked once there. */
+enum field_kind {
+    KIND_UNKNOWN,
+    KIND_MALFORMED,
+    KIND_PSEUDO = 8,      /* + the row of `pseudo` */
+    KIND_BAD_TARGET = 16, /* + the row: has bytes that no target has, and is answered as that of HTTP/1 */
+    KIND_REGULAR = 32,    /* + enum mk_header_id */
+};
+
 enum { METHOD = 1, SCHEME = 2, PATH = 4, AUTHORITY = 8, PROTOCOL = 16 };
 
 static const struct {
@@ -116,9 +134,16 @@ static const struct {
 /* The rows of `pseudo` by the index of the name in the static table of HPACK, which begins with them. */
 static const uint8_t pseudo_by_index[] = {[1] = 0, [2 ... 3] = 1, [4 ... 5] = 2, [6 ... 7] = 3};
 
-static size_t find_pseudo(const struct mk__hpack_row *row)
+static_assert(MK_COUNT_OF(pseudo) <= KIND_PSEUDO, "a kind has room for the row");
+
+static bool is_pseudo(const struct mk__hpack_row *row)
 {
-    size_t i = 0;
+    return row->name.len && row->name.p[0] == ':';
+}
+
+static unsigned find_pseudo(const struct mk__hpack_row *row)
+{
+    unsigned i = 0;
     if (row->name_index && row->name_index < sizeof(pseudo_by_index))
         return pseudo_by_index[row->name_index];
     while (i < MK_COUNT_OF(pseudo) && !mk_str_eq(row->name, pseudo[i].name))
@@ -127,32 +152,40 @@ static size_t find_pseudo(const struct mk__hpack_row *row)
 }
 
 /* Only :authority may be empty. */
-static bool is_valid_pseudo(size_t i, struct mk_str value)
+static bool is_valid_pseudo(unsigned i, struct mk_str value)
 {
     return pseudo[i].is_valid(value) || (!value.len && pseudo[i].bit == AUTHORITY);
 }
 
-/* A target with bytes that no target has is answered as that of HTTP/1. */
-static bool is_bad_target(size_t i, struct mk_str value)
+static bool is_bad_target(unsigned i, struct mk_str value)
 {
     return pseudo[i].bit & (PATH | AUTHORITY) && value.len && mk__parse_is_value(value);
 }
 
-/* They come before all other fields, each of them once. */
-static void add_pseudo(struct mk__h2_request_head *h, const struct mk__hpack_row *row)
+/* The rows of the static table need no check. */
+static unsigned classify_pseudo(const struct mk__hpack_row *row)
 {
-    size_t i = find_pseudo(row);
-    if (i == MK_COUNT_OF(pseudo) || h->seen & pseudo[i].bit || h->begun) {
-        h->malformed = true;
+    unsigned i = find_pseudo(row);
+    if (i == MK_COUNT_OF(pseudo))
+        return KIND_MALFORMED;
+    if (row->static_index || is_valid_pseudo(i, row->value))
+        return KIND_PSEUDO + i;
+    return is_bad_target(i, row->value) ? KIND_BAD_TARGET + i : KIND_MALFORMED;
+}
+
+/* They come before all other fields, each of them once. A row of the static table lasts, others are copied. */
+static void add_pseudo(struct mk__h2_request_head *h, const struct mk__hpack_row *row, unsigned kind)
+{
+    const unsigned i = kind % KIND_PSEUDO;
+    struct mk_str *value = (void *)((char *)h + pseudo[i].offset);
+    h->malformed |= h->seen & pseudo[i].bit || h->begun;
+    if (h->malformed)
         return;
-    }
     h->seen |= pseudo[i].bit;
-    if (is_valid_pseudo(i, row->value))
-        *(struct mk_str *)(void *)((char *)h + pseudo[i].offset) = keep_value(h, row->value);
-    else if (is_bad_target(i, row->value))
+    if (kind >= KIND_BAD_TARGET)
         h->bad_target = true;
     else
-        h->malformed = true;
+        *value = row->static_index ? row->value : keep_value(h, row->value);
     if (pseudo[i].bit == METHOD)
         h->parse.method = (uint8_t)mk__parse_method(row->value);
 }
@@ -183,7 +216,7 @@ static bool is_valid_field(const struct mk__hpack_row *row, unsigned id)
 
 bool mk__h2_request_head_is_valid_field(const struct mk__hpack_row *row)
 {
-    return !mk_str_starts(row->name, MK_STR(":")) && is_valid_field(row, mk__parse_header_id(row->name));
+    return !is_pseudo(row) && is_valid_field(row, mk__parse_header_id(row->name));
 }
 
 static bool is_connect(const struct mk__h2_request_head *h)
@@ -212,17 +245,13 @@ static void join_cookie(struct mk__h2_request_head *h, struct mk_str value)
     if (h->too_many)
         return;
     h->joined++;
-    put_str(h, separator);
-    put_str(h, value);
-    if (h->too_large)
+    if (!add_bytes(h, len))
         return;
     while (f->id != MK_HEADER_COOKIE)
         f++;
     char *at = h->data + f->value.at + f->value.len;
     memmove(at + len, at, (size_t)(h->data + old_len - at));
-    at = mempcpy(at, separator.p, separator.len);
-    if (value.len)
-        memcpy(at, value.p, value.len);
+    write_str(write_str(at, separator), value);
     f->value.len = (uint16_t)(f->value.len + len);
     while (++f < end) {
         f->name.at = (uint16_t)(f->name.at + len);
@@ -230,10 +259,8 @@ static void join_cookie(struct mk__h2_request_head *h, struct mk_str value)
     }
 }
 
-static void add_field(struct mk__h2_request_head *h, const struct mk__hpack_row *row)
+static void add_field(struct mk__h2_request_head *h, const struct mk__hpack_row *row, uint8_t id)
 {
-    uint8_t id = mk__parse_header_id(row->name);
-    h->malformed |= !is_valid_field(row, id);
     if (id == MK_HEADER_CONTENT_LENGTH)
         read_length(h, row->value);
     if (h->malformed)
@@ -249,20 +276,50 @@ static void add_field(struct mk__h2_request_head *h, const struct mk__hpack_row 
         put_field(h, id, row->name, row->value);
 }
 
+/* ── all fields ── */
+
+static unsigned classify_field(const struct mk__hpack_row *row)
+{
+    if (is_pseudo(row))
+        return classify_pseudo(row);
+    uint8_t id = mk__parse_header_id(row->name);
+    return is_valid_field(row, id) ? KIND_REGULAR + id : KIND_MALFORMED;
+}
+
+/* Returns the kind of a field, which it notes in its entry of the table. */
+static unsigned find_kind(const struct mk__hpack_row *row)
+{
+    if (row->note && *row->note)
+        return *row->note;
+    unsigned kind = classify_field(row);
+    if (row->note)
+        *row->note = (uint8_t)kind;
+    return kind;
+}
+
+/* A field without its end: the head is too large. It is not the request line, if that is complete. */
+static void add_cut_field(struct mk__h2_request_head *h, const struct mk__hpack_row *row)
+{
+    if (!is_pseudo(row) && !h->begun)
+        begin_head(h);
+    h->too_large = true;
+}
+
 void mk__h2_request_head_add(struct mk__h2_request_head *h, const struct mk__hpack_field *field)
 {
-    bool is_pseudo = mk_str_starts(field->row.name, MK_STR(":"));
     if (h->too_large || h->malformed)
         return;
-    if (field->cut && !is_pseudo && !h->begun)
-        begin_head(h);
-    h->too_large |= field->cut;
-    if (h->too_large)
+    if (field->cut) {
+        add_cut_field(h, &field->row);
         return;
-    if (is_pseudo)
-        add_pseudo(h, &field->row);
+    }
+    unsigned kind = find_kind(&field->row);
+    if (kind >= KIND_REGULAR)
+        add_field(h, &field->row, (uint8_t)(kind - KIND_REGULAR));
+    else if (kind == KIND_MALFORMED)
+        h->malformed = true;
     else
-        add_field(h, &field->row);
+        add_pseudo(h, &field->row, kind);
 }
 
 /* ── the whole head ── */
@@ -308,7 +365,9 @@ int mk__h2_request_head_end(struct mk__h2_request_head *h, bool body)
         begin_head(h);
     if (body && h->length < 0 && !is_connect(h)) /* a tunnel has no body */
         put_field(h, MK_HEADER_TRANSFER_ENCODING, MK_STR("transfer-encoding"), MK_STR("chunked"));
-    put_str(h, MK_STR("\r\n"));
+    char *to = add_bytes(h, strlen("\r\n"));
+    if (to)
+        write_str(to, MK_STR("\r\n"));
     h->too_large |= h->len > h->limits.head_bytes_max;
     if (h->too_large)
         return h->line_too_large ? -414 : -431;

@@ -184,6 +184,27 @@ TEST(table_sizes)
     assert_int_equal(account.bytes, 0);
 }
 
+/* A note stays with its entry while others are added, and the table moves; a field that is added has none. */
+TEST(notes)
+{
+    char block[64], log[1024];
+    struct mk__hpack_decoder d;
+    struct mk__hpack_row row;
+    start_decoder(&d, 4096);
+    assert_int_equal(decode_block(&d, from_hex("400161 0162", block), 99, log), 0);
+    assert_true(mk__hpack_table_get(&d.table, MK__HPACK_STATIC_ENTRIES + 1, &row));
+    assert_int_equal(*row.note, 0);
+    *row.note = 77;
+    for (uint32_t n = 1; n < 100; n++) {
+        assert_int_equal(decode_block(&d, from_hex("400163 0164", block), 99, log), 0);
+        assert_true(mk__hpack_table_get(&d.table, MK__HPACK_STATIC_ENTRIES + 1, &row));
+        assert_int_equal(*row.note, 0);
+        assert_true(mk__hpack_table_get(&d.table, MK__HPACK_STATIC_ENTRIES + 1 + n, &row));
+        assert_int_equal(*row.note, 77);
+    }
+    mk__hpack_decoder_release(&d);
+}
+
 /* The entry whose name a field takes is evicted by this field: RFC 7541 section 4.4. */
 TEST(a_name_that_is_evicted)
 {
