@@ -5,11 +5,14 @@ that nothing makes up for a report that was missed.
 
 MONKEY_CHANGES=30000 in the slow run takes a quarter of an hour."""
 
+import contextlib
 import itertools
 import mmap
 import os
 import pathlib
 import random
+import subprocess
+import sys
 import threading
 import time
 
@@ -37,6 +40,16 @@ pytestmark = [
 FEW, MANY = 40, 1000  # files of each kind
 QUEUED_MAX = int(pathlib.Path("/proc/sys/fs/inotify/max_queued_events").read_text())
 INTERVAL_SECONDS = 1.0  # of what is not reported
+# Mounts where the server has its own: "SOURCE FOLDER" mounts one over the other, "- FOLDER" takes that away.
+MOUNTER = """
+import ctypes, sys
+libc = ctypes.CDLL(None, use_errno=True)
+BIND, DETACH = 4096, 2
+for line in sys.stdin:
+    source, folder = map(str.encode, line.split())
+    done = libc.umount2(folder, DETACH) if source == b"-" else libc.mount(source, folder, None, BIND, None)
+    print(ctypes.get_errno() if done < 0 else 0, flush=True)
+"""
 
 
 def body_of(n):
@@ -119,14 +132,51 @@ class Moved(Kind):
         return 200, body_of(0)
 
 
-class Mapped(Kind):
-    """Which the kernel does not report."""
+class Unreported(Kind):
+    """What the kernel does not report is seen after the interval."""
+
+    def change_all(self, clients, numbers):
+        for path in self.paths:
+            self.now[path] = self.change(path, next(numbers))
+            self.changes += 1
+        time.sleep(INTERVAL_SECONDS)
+        for path in self.paths:
+            check(next(clients), self, path)
+
+
+class Mapped(Unreported):
 
     def change(self, path, n):
         with open(path, "r+b") as file, mmap.mmap(file.fileno(), len(body_of(n))) as pages:
             pages[:] = body_of(n)
             pages.flush()
         return 200, body_of(n)
+
+
+class Mounted(Unreported):
+    """Another folder over that of the file, and away again."""
+
+    def __init__(self, root, files):
+        super().__init__(root, files)
+        self.other, self.mounter = root.parent / "other", None
+        self.other.mkdir()
+        (self.other / "file.txt").write_bytes(body_of(99))
+
+    def place(self, n):
+        return f"{n // 100}/{n}/file.txt"
+
+    @contextlib.contextmanager
+    def open_mounter(self, pid):
+        command = ["nsenter", "-m", "-t", str(pid), sys.executable, "-c", MOUNTER]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as self.mounter:
+            yield
+            self.mounter.stdin.close()
+
+    def change(self, path, n):
+        is_below = self.now[path][1] == body_of(0)
+        print(self.other if is_below else "-", path.parent, file=self.mounter.stdin, flush=True)
+        assert self.mounter.stdout.readline() == "0\n"
+        return 200, body_of(99 if is_below else 0)
 
 
 REPORTED = [Written, Resized, Replaced, Removed, Closed, Moved]
@@ -138,7 +188,8 @@ class Site:
     def __init__(self, disk, files):
         self.disk, self.root = disk, disk.area / "root"
         self.kinds = [kind(self.root, files) for kind in REPORTED]
-        self.mapped = Mapped(self.root, files)
+        can_mount = build.can_mount()
+        self.unreported = [Mapped(self.root, files), *([Mounted(self.root, files)] if can_mount else [])]
         for n in range(2):
             release = disk.area / "releases" / str(n)
             release.mkdir(parents=True)
@@ -149,7 +200,8 @@ class Site:
         if os.geteuid() == 0:
             os.chown(pair.key, NOBODY, NOBODY)
         tls = section("TLS", pair.keys())
-        rules = section("CACHE", {"Match": "/mapped", "Files": "Notify 1s"}) + section("CACHE", {"Files": "Notify 1h"})
+        within = {"Match": "/mapped /mounted", "Files": f"Notify {INTERVAL_SECONDS:.0f}s"}
+        rules = section("CACHE", within) + section("CACHE", {"Files": "Notify 1h"})
         swapped = section("HOST", {"ServerName": "roots", "DocumentRoot": disk.area / "current"}) + tls
         settings = {
             "Listen": ["127.0.0.1:0", "127.0.0.1:0 tls"],
@@ -170,8 +222,9 @@ class Site:
                 "sites/roots": swapped + section("CACHE", {"Files": "Notify 1h"}),
             },
         )
+        alone = ["unshare", "-m", "--propagation", "private"] if can_mount else []
         self.server = Server(
-            "-c", disk.folder / "conf", listeners=2, wrapper=disk.wrapper, program=build.for_others()
+            "-c", disk.folder / "conf", listeners=2, wrapper=[*alone, *disk.wrapper], program=build.for_others()
         )
 
     def connect(self):
@@ -183,6 +236,11 @@ class Site:
             clients.append(open_windows(H2Client(plain, timeout=60, window=1 << 30)))
             clients.append(TlsClient(secure, self.ca.context(alpn=["http/1.1"]), timeout=60))
         return itertools.cycle(clients)
+
+
+    def open_mounter(self):
+        mounted = [kind for kind in self.unreported if isinstance(kind, Mounted)]
+        return mounted[0].open_mounter(self.server.pid) if mounted else contextlib.nullcontext()
 
 
 @pytest.fixture
@@ -240,16 +298,6 @@ def overflow(site):
         (site.root / f"noise{n % 2}").touch()
 
 
-def change_mapped(site, clients, numbers):
-    kind = site.mapped
-    for path in kind.paths:
-        kind.now[path] = kind.change(path, next(numbers))
-        kind.changes += 1
-    time.sleep(INTERVAL_SECONDS)
-    for path in kind.paths:
-        check(next(clients), kind, path)
-
-
 def ask_others(site, ending):
     """What is asked for meanwhile: entries are revalidated and loaded by several workers at the same time."""
     source = random.Random(1)
@@ -263,17 +311,20 @@ def ask_others(site, ending):
 
 def run(site, files, changes):
     made = site(files)
+    kinds = [*made.kinds, *made.unreported]
     numbers, clients, ending = itertools.count(1), made.connect(), threading.Event()
     others = [threading.Thread(target=ask_others, args=(made, ending)) for _ in range(2)]
     for other in others:
         other.start()
     try:
-        for n in range(-(-changes // files)):
-            await_settled(made.root)
-            keep_all(made, clients, [*made.kinds, made.mapped])
-            change_all(clients, made.kinds, numbers)
-            swap_roots(made, clients, files)
-            change_mapped(made, clients, numbers)
+        with made.open_mounter():
+            for _ in range(-(-changes // files)):
+                await_settled(made.root)
+                keep_all(made, clients, kinds)
+                change_all(clients, made.kinds, numbers)
+                swap_roots(made, clients, files)
+                for kind in made.unreported:
+                    kind.change_all(clients, numbers)
     finally:
         ending.set()
         for other in others:
@@ -283,7 +334,7 @@ def run(site, files, changes):
     overflow(made)
     change_all(clients, made.kinds, numbers)
     await_true(lambda: read_figure(made.server, "monkey_cache_overflows_total") > 0, 30, "an overflow")
-    print({kind.name: kind.changes for kind in [*made.kinds, made.mapped]})
+    print({kind.name: kind.changes for kind in kinds})
     made.server.assert_healthy()
     assert "may be raised" not in made.server.log
 
