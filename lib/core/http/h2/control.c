@@ -10,8 +10,13 @@
 #include "loop/loop.h"
 
 #include <assert.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 
 enum {
+    RTT_US_MIN = 1000, /* 64 KB in each are half a gigabit a second */
+    RTT_US_MAX = 1000 * 1000,
     PING_BYTES = 8,
     ANSWER_BYTES_MAX = MK__H2_OUT_BYTES - 256, /* with room behind them for frames of our own: GOAWAY, PING */
 };
@@ -73,23 +78,49 @@ static void add_window_update(struct mk__h2 *h2, int32_t id, uint32_t bytes)
         mk__h2_frame_put32(to, bytes);
 }
 
-/* Gives bytes of a window back when they are half of it, so that few frames are needed. */
-static void give_back(struct mk__h2 *h2, struct mk__h2_inbound *in, int32_t id, size_t bytes, uint32_t window)
+/* Returns the time of a round trip as TCP has measured it, or 0 if it is unknown. */
+static uint32_t get_rtt_us(const struct mk__h2 *h2)
+{
+    struct tcp_info info;
+    socklen_t len = sizeof(info);
+    return getsockopt(h2->conn->sock.io.fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0 ? 0 : info.tcpi_rtt;
+}
+
+/* Whether the client waits for a window that the handler does not hold back: half of it was used in a round trip. */
+static bool is_too_small(const struct mk__h2 *h2, struct mk__h2_inbound *in)
+{
+    uint64_t now = mk_loop_now_us(mk__h2_http(h2)->loop), before = in->given_us;
+    in->given_us = now;
+    if (!before || now - before >= RTT_US_MAX)
+        return false;
+    uint32_t rtt = get_rtt_us(h2);
+    return rtt >= RTT_US_MIN && now - before < rtt;
+}
+
+/* Gives bytes of a window back when they are half of it, so that few frames are needed. Windows follow the bandwidth.
+ */
+static void give_back(struct mk__h2 *h2, struct mk__h2_inbound *in, int32_t id, size_t bytes)
 {
     in->due += (uint32_t)bytes;
     assert(in->due <= in->used);
-    if (in->due < window / 2)
+    if (in->due < in->size / 2)
         return;
-    add_window_update(h2, id, in->due);
+    if (h2->window_doublings < MK__H2_WINDOW_DOUBLINGS && is_too_small(h2, in))
+        h2->window_doublings++;
+    uint32_t size = MK__H2_STREAM_WINDOW_BYTES << h2->window_doublings;
+    if (!id && size < MK__H2_CONN_WINDOW_BYTES)
+        size = MK__H2_CONN_WINDOW_BYTES;
+    add_window_update(h2, id, in->due + size - in->size);
     in->used -= in->due;
     in->due = 0;
+    in->size = size;
 }
 
 void mk__h2_control_consume(struct mk__h2 *h2, struct mk__h2_stream *s, size_t bytes)
 {
     if (s && !s->recv_ended && !s->reset)
-        give_back(h2, &s->in, s->node.id, bytes, MK__H2_STREAM_WINDOW_BYTES);
-    give_back(h2, &h2->in, 0, bytes, MK__H2_CONN_WINDOW_BYTES);
+        give_back(h2, &s->in, s->node.id, bytes);
+    give_back(h2, &h2->in, 0, bytes);
 }
 
 /* ── the connection preface ── */

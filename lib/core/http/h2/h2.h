@@ -43,8 +43,10 @@ extern const struct mk__state_info mk__h2_stream_states[MK__H2_STREAM_STATES];
 
 /* Bytes received within a window of ours. */
 struct mk__h2_inbound {
-    uint32_t used; /* received, and not given back */
-    uint32_t due;  /* of these, consumed: to be given back by a WINDOW_UPDATE frame */
+    uint32_t size;     /* of the window */
+    uint32_t used;     /* received, and not given back */
+    uint32_t due;      /* of these, consumed: to be given back by a WINDOW_UPDATE frame */
+    uint64_t given_us; /* when some were given back; 0: never */
 };
 
 /* The end of a tunnel's output, if its handler ends only that. */
@@ -108,6 +110,7 @@ extern const struct mk__proto mk__h2_proto;
 enum {
     MK__H2_STREAM_WINDOW_BYTES = 64 * 1024, /* what clients may send ahead, */
     MK__H2_CONN_WINDOW_BYTES = 256 * 1024,
+    MK__H2_WINDOW_DOUBLINGS = 4, /* both may grow to 1 MB: control.c */
     MK__H2_WINDOW_BYTES = 65535, /* and until SETTINGS say something else: RFC 9113 section 6.9.2 */
     MK__H2_OUT_FRAMES = 8,
     MK__H2_OUT_BYTES = MK__H2_OUT_FRAMES * (MK__H2_FRAME_BYTES + MK__H2_FRAME_HEAD_BYTES),
@@ -156,6 +159,7 @@ struct mk__h2 {
     struct mk__h2_stream *head_stream; /* the stream whose head is being received */
     struct mk__h2_head_buf *head_buf;  /* buffer of that head */
     struct mk__h2_inbound in;          /* body bytes of all streams */
+    uint8_t window_doublings;          /* of the windows of streams */
 
     struct mk__hpack_encoder encoder;
     struct mk__h2_bytes control; /* control frames to be sent */

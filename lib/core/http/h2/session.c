@@ -67,7 +67,7 @@ static void begin_data(struct mk__h2 *h2, const struct mk__h2_frame *frame)
     struct mk__h2_stream *s = mk__h2_find_stream(h2, frame->stream_id);
     enum mk__h2_error error = MK__H2_ERR_NO_ERROR;
     h2->in.used += frame->len;
-    if (h2->in.used > MK__H2_CONN_WINDOW_BYTES) {
+    if (h2->in.used > h2->in.size) {
         mk__h2_control_terminate(h2, MK__H2_ERR_FLOW_CONTROL);
         return;
     }
@@ -77,7 +77,7 @@ static void begin_data(struct mk__h2 *h2, const struct mk__h2_frame *frame)
     }
     if (s->recv_ended)
         error = MK__H2_ERR_STREAM_CLOSED;
-    else if (frame->len > MK__H2_STREAM_WINDOW_BYTES - s->in.used)
+    else if (frame->len > s->in.size - s->in.used)
         error = MK__H2_ERR_FLOW_CONTROL;
     if (error)
         mk__h2_control_reset_stream(s, error);
@@ -197,6 +197,7 @@ static void init_session(struct mk__h2 *h2, struct mk__conn *c, struct mk__h2_sh
                           .initial_settings = *http->settings->h2,
                           .window = MK__H2_WINDOW_BYTES,
                           .stream_window = MK__H2_WINDOW_BYTES,
+                          .in = {.size = MK__H2_CONN_WINDOW_BYTES},
                           .batch = MK__H2_FRAME_BYTES};
     mk_list_init(&h2->streams);
     mk_list_init(&h2->woken);

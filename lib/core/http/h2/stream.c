@@ -127,7 +127,10 @@ struct mk__h2_stream *mk__h2_stream_new(struct mk__h2 *h2, int32_t id)
     struct mk__h2_stream *s = mk__pool_get(&h2->shared->streams);
     if (!s)
         return NULL;
-    *s = (struct mk__h2_stream){.h2 = h2, .window = h2->stream_window, .length_left = -1};
+    *s = (struct mk__h2_stream){.h2 = h2,
+                                .window = h2->stream_window,
+                                .length_left = -1,
+                                .in = {.size = MK__H2_STREAM_WINDOW_BYTES}};
     mk_list_init(&s->woken);
     mk_list_init(&s->changed);
     mk_list_init(&s->heads);
