@@ -10,7 +10,7 @@ import pytest
 
 from harness import build
 from harness.backend import Backend, answer, echo, replay, stay_silent
-from harness.messages import chunked, lines, request, sized
+from harness.messages import CLOSE, chunked, lines, request, sized
 from harness.proxies import TEXT, proxy_section
 from harness.server import run, write_config
 from harness.services import CONTROL_THREAD, reload
@@ -496,7 +496,7 @@ def test_a_short_body_is_a_visible_end(proxy, name, end):
     with Backend(replay(CUTS[name], end=end)) as backend:
         server = proxy(backend)
         with server.connect() as client:
-            client.send(request("/"))
+            client.send(request("/", CLOSE))
             got = client.rest()
         assert got.startswith((b"HTTP/1.1 200 ", b"HTTP/1.1 502 ")) or got == b""
         assert not got.endswith(b"0\r\n\r\n") and b"Content-Length: 5\r\n" not in got
