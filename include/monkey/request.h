@@ -600,15 +600,28 @@ MK_API ssize_t mk_filter_read(struct mk_filter *filter, char *to, size_t size);
 /* Returns the request whose response the filter changes; valid until the exchange ends. */
 MK_API struct mk_request *mk_filter_request(const struct mk_filter *filter);
 
+/* The lines of a block, in their order, before that of Content-Length. */
+enum mk_block_line {
+    MK_BLOCK_LAST_MODIFIED,
+    MK_BLOCK_ETAG,
+    MK_BLOCK_CONTENT_TYPE,
+    MK_BLOCK_CONTENT_ENCODING,
+    MK_BLOCK_ACCEPT_RANGES,
+    MK_BLOCK_LINES,
+};
+
 /*
  * Header lines that were formatted once, for many responses with the same representation: lines with their CRLF, and
  * Content-Length as the last one. Each name is followed by ": " (RFC 9112 section 5).
  */
 struct mk_response_block {
-    struct mk_str text;      /* all lines */
-    uint32_t content_at;     /* where the lines begin that a 304 does not repeat */
-    uint32_t length_at;      /* where the line of Content-Length begins */
-    uint64_t content_length; /* its value */
+    struct mk_str text; /* all lines */
+    struct {
+        uint16_t at, len;
+    } values[MK_BLOCK_LINES]; /* in `text`; `len` 0: the block does not have the line */
+    uint32_t content_at;      /* where the lines begin that a 304 does not repeat */
+    uint32_t length_at;       /* where the line of Content-Length begins */
+    uint64_t content_length;  /* its value */
 };
 
 /* Counts the references to an object that is shared by responses, of one thread or several. */

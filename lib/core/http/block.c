@@ -15,8 +15,13 @@
 
 enum { TYPE_BYTES_MAX = 255 };
 
-#define MODIFIED_NAME "Last-Modified: "
-#define ETAG_NAME "ETag: "
+static const struct mk_str names[MK_BLOCK_LINES] = {
+    [MK_BLOCK_LAST_MODIFIED] = MK_STR_INIT("Last-Modified"),
+    [MK_BLOCK_ETAG] = MK_STR_INIT("ETag"),
+    [MK_BLOCK_CONTENT_TYPE] = MK_STR_INIT("Content-Type"),
+    [MK_BLOCK_CONTENT_ENCODING] = MK_STR_INIT("Content-Encoding"),
+    [MK_BLOCK_ACCEPT_RANGES] = MK_STR_INIT("Accept-Ranges"),
+};
 
 bool mk__block_next(struct mk_str *lines, struct mk_str *ret_name, struct mk_str *ret_value)
 {
@@ -53,17 +58,19 @@ size_t mk__block_format_etag(const struct mk_file *file, bool weak, char out[MK_
     return len + coding.len + 1;
 }
 
-struct mk_str mk__block_etag(const struct mk_response_block *block)
-{
-    size_t prefix = sizeof(MODIFIED_NAME) - 1 + MK__DATE_BYTES + 2 + sizeof(ETAG_NAME) - 1;
-    assert(block->text.len > prefix);
-    const char *value = block->text.p + prefix, *end = memchr(value, '\r', block->text.len - prefix);
-    return mk_str(value, (size_t)(end - value));
-}
-
 bool mk_file_is_settled(const struct mk_file *file, int64_t wall_seconds)
 {
     return file->mtime_seconds <= wall_seconds - MK__ETAG_STRONG_SECONDS; /* file systems allow any mtime */
+}
+
+static void add_line(struct mk_buf *b, struct mk_response_block *block, enum mk_block_line line, struct mk_str value)
+{
+    mk_buf_adds(b, names[line]);
+    mk_buf_adds(b, MK_STR(": "));
+    block->values[line].at = (uint16_t)b->len;
+    block->values[line].len = (uint16_t)value.len;
+    mk_buf_adds(b, value);
+    mk_buf_adds(b, MK_STR("\r\n"));
 }
 
 int mk_file_block(const struct mk_file *file, char to[MK_FILE_BLOCK_BYTES], struct mk_response_block *ret_block)
@@ -72,19 +79,17 @@ int mk_file_block(const struct mk_file *file, char to[MK_FILE_BLOCK_BYTES], stru
     struct mk_buf b;
     if (file->type.len > TYPE_BYTES_MAX)
         return -EMSGSIZE;
-    mk__block_format_etag(file, false, etag);
-    mk__date_format(file->mtime_seconds, date);
+    *ret_block = (struct mk_response_block){.content_length = file->bytes};
     mk_buf_init_fixed(&b, to, MK_FILE_BLOCK_BYTES);
-    mk_buf_addf(&b, MODIFIED_NAME "%s\r\n" ETAG_NAME "%s\r\n", date, etag);
-    uint32_t content_at = (uint32_t)b.len;
-    mk_buf_addf(&b, "Content-Type: %.*s\r\n", MK_STR_ARG(file->type));
+    add_line(&b, ret_block, MK_BLOCK_LAST_MODIFIED, mk_str(date, mk__date_format(file->mtime_seconds, date)));
+    add_line(&b, ret_block, MK_BLOCK_ETAG, mk_str(etag, mk__block_format_etag(file, false, etag)));
+    ret_block->content_at = (uint32_t)b.len;
+    add_line(&b, ret_block, MK_BLOCK_CONTENT_TYPE, file->type);
     if (file->coding != MK_CODING_IDENTITY)
-        mk_buf_addf(&b, "Content-Encoding: %.*s\r\n", MK_STR_ARG(mk_coding_name(file->coding)));
+        add_line(&b, ret_block, MK_BLOCK_CONTENT_ENCODING, mk_coding_name(file->coding));
     if (!file->no_ranges)
-        mk_buf_addf(&b, "Accept-Ranges: bytes\r\n");
-    *ret_block = (struct mk_response_block){.content_at = content_at,
-                                            .length_at = (uint32_t)b.len,
-                                            .content_length = file->bytes};
+        add_line(&b, ret_block, MK_BLOCK_ACCEPT_RANGES, MK_STR("bytes"));
+    ret_block->length_at = (uint32_t)b.len;
     mk_buf_addf(&b, "Content-Length: %" PRIu64 "\r\n", file->bytes);
     ret_block->text = mk_buf_str(&b);
     return b.err;

@@ -21,7 +21,10 @@ enum { MK__BLOCK_ETAG_BYTES = MK__ETAG_BYTES + 8 /* with a coding and its hyphen
  * without it: "size-time" becomes "size-time-br". Returns the length without the NUL.
  */
 size_t mk__block_format_etag(const struct mk_file *file, bool weak, char out[MK__BLOCK_ETAG_BYTES]);
-/* Returns the entity tag of a block of mk_file_block(). */
-struct mk_str mk__block_etag(const struct mk_response_block *block);
+/* Returns the value of a line; empty: the block does not have it. */
+static inline struct mk_str mk__block_value(const struct mk_response_block *block, enum mk_block_line line)
+{
+    return mk_str(block->text.p + block->values[line].at, block->values[line].len);
+}
 
 #endif

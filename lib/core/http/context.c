@@ -69,6 +69,12 @@ struct mk_str mk__context_date_lines(struct mk__context *http)
     return mk_str(http->ok_lines + STATUS_BYTES, http->ok_lines_len - STATUS_BYTES);
 }
 
+struct mk_str mk__context_date(struct mk__context *http)
+{
+    struct mk_str lines = mk__context_ok_lines(http);
+    return mk_str(lines.p + lines.len - strlen("\r\n") - MK__DATE_BYTES, MK__DATE_BYTES);
+}
+
 struct mk_str mk__context_ok_lines(struct mk__context *http)
 {
     update_lines(http);

@@ -232,6 +232,8 @@ static inline bool mk__context_is_low_on_memory(const struct mk__context *http)
 
 /* Returns the Server and Date lines of a response. Valid until the next call. */
 struct mk_str mk__context_date_lines(struct mk__context *http);
+/* Returns the value of Date. */
+struct mk_str mk__context_date(struct mk__context *http);
 /* Returns the same behind MK__OK_LINE. */
 struct mk_str mk__context_ok_lines(struct mk__context *http);
 

@@ -31,9 +31,7 @@ struct mk__extra *mk__extra_get(struct mk_request *req)
 /* Tells whether a date is that of this second, which the server has formatted: most origins have the right time. */
 static bool is_now(struct mk_request *req, struct mk_str date)
 {
-    struct mk_str lines = mk__context_date_lines(req->http);
-    const size_t behind = MK__DATE_BYTES + 2; /* CRLF */
-    return lines.len > behind && mk_str_eq(date, mk_str(lines.p + lines.len - behind, MK__DATE_BYTES));
+    return mk_str_eq(date, mk__context_date(req->http));
 }
 
 int mk_response_set_date(struct mk_request *req, struct mk_str date)

@@ -33,14 +33,14 @@ static bool has_block(const struct mk_file *file)
 /* Returns the media type, which a block has instead of `file->type`. */
 static struct mk_str get_type(const struct mk_file *file)
 {
-    return has_block(file) ? mk__block_find(file->block->text, MK_STR("Content-Type")) : file->type;
+    return has_block(file) ? mk__block_value(file->block, MK_BLOCK_CONTENT_TYPE) : file->type;
 }
 
 /* The block has the validators, for a file whose validators do not change with the clock any more. */
 static void add_block(struct mk_request *req, const struct mk_file *file, struct file_validators *validators)
 {
     validators->mtime = file->mtime_seconds;
-    validators->etag = mk__block_etag(file->block);
+    validators->etag = mk__block_value(file->block, MK_BLOCK_ETAG);
     mk__response_set_block(req, file->block);
 }
 

@@ -26,7 +26,7 @@
     X(int, mk__interim_add, (struct mk_request * req, int status, const struct mk_header_field *fields, unsigned n), \
       (req, status, fields, n)) \
     X(void, mk__interim_drop_first, (struct mk_request * req), (req)) \
-    X(struct mk_str, mk__context_date_lines, (struct mk__context * http), (http)) \
+    X(struct mk_str, mk__context_date, (struct mk__context * http), (http)) \
     X(ssize_t, mk__parts_read, (struct mk__parts_reader * q, char *to, size_t size), (q, to, size)) \
     X(size_t, mk__parts_peek, (const struct mk__parts_reader *q, const struct iovec *to, int pieces), (q, to, pieces)) \
     X(void, mk__parts_skip, (struct mk__parts_reader * q, size_t bytes), (q, bytes)) \

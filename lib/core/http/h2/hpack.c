@@ -258,7 +258,7 @@ void mk__hpack_encode_resize(struct mk__hpack_encoder *e, uint32_t size)
         e->size_least = e->size_wanted;
 }
 
-static char *put_integer(char *to, uint8_t first, unsigned prefix_bits, size_t value)
+static inline char *put_integer(char *to, uint8_t first, unsigned prefix_bits, size_t value)
 {
     const unsigned mask = (1u << prefix_bits) - 1;
     if (value < mask) {
@@ -310,29 +310,39 @@ static char *put_huffman(char *to, struct mk_str s)
     return mk__huffman_encode(put_integer(to, HUFFMAN, 7, len), s);
 }
 
-/* Encodes a field that is the same in many responses: by its index, or as an entry of the table from now on. */
-static char *put_indexed(struct mk__hpack_encoder *e, char *to, unsigned name_index, struct mk_str value)
+/* Makes a field an entry of the table. Apart, because most are in it. */
+static MK_COLD char *put_added(struct mk__hpack_encoder *e, char *to, unsigned name_index, struct mk_str value)
 {
-    uint32_t index = mk__hpack_table_find(&e->table, name_index, value);
-    if (index)
-        return put_integer(to, INDEXED, 7, index);
     const struct mk__hpack_row row = {mk__hpack_table_static[name_index - 1].name, value, (uint8_t)name_index, 0, NULL};
     bool adds = mk__hpack_table_add(&e->table, &row) == 0;
     to = put_integer(to, adds ? LITERAL_INDEXED : LITERAL_PLAIN, adds ? 6 : 4, name_index);
     return put_huffman(to, value);
 }
 
+/* Encodes a field that is the same in many responses: by its index, or as an entry of the table from now on. */
+static char *put_indexed(struct mk__hpack_encoder *e, char *to, unsigned name_index, struct mk_str value)
+{
+    uint32_t index = mk__hpack_table_find(&e->table, name_index, value);
+    return index ? put_integer(to, INDEXED, 7, index) : put_added(e, to, name_index, value);
+}
+
+char *mk__hpack_encode_known(struct mk__hpack_encoder *e, char *to, unsigned name_index, struct mk_str value)
+{
+    const uint8_t indexing = mk__hpack_table_static[name_index - 1].indexing;
+    if (indexing == MK__HPACK_INDEXED)
+        return put_indexed(e, to, name_index, value);
+    unsigned index = mk__hpack_table_find_value(name_index, value);
+    if (index)
+        return put_integer(to, INDEXED, 7, index);
+    to = put_integer(to, indexing == MK__HPACK_NEVER ? LITERAL_NEVER : LITERAL_PLAIN, 4, name_index);
+    return put_plain(to, value);
+}
+
 char *mk__hpack_encode(struct mk__hpack_encoder *e, char *to, struct mk_str name, struct mk_str value)
 {
     unsigned name_index = mk__hpack_table_find_name(name);
-    unsigned index = name_index ? mk__hpack_table_find_value(name_index, value) : 0;
-    if (index)
-        return put_integer(to, INDEXED, 7, index);
-    uint8_t indexing = name_index ? mk__hpack_table_static[name_index - 1].indexing : MK__HPACK_PLAIN;
-    if (indexing == MK__HPACK_INDEXED)
-        return put_indexed(e, to, name_index, value);
-    to = put_integer(to, indexing == MK__HPACK_NEVER ? LITERAL_NEVER : LITERAL_PLAIN, 4, name_index);
-    if (!name_index)
-        to = put_name(to, name);
-    return put_plain(to, value);
+    if (name_index)
+        return mk__hpack_encode_known(e, to, name_index, value);
+    *to++ = LITERAL_PLAIN;
+    return put_plain(put_name(to, name), value);
 }

@@ -57,5 +57,7 @@ char *mk__hpack_encode_begin(struct mk__hpack_encoder *e, char *to);
  * memory for the table it is encoded without one. Returns the end.
  */
 char *mk__hpack_encode(struct mk__hpack_encoder *e, char *to, struct mk_str name, struct mk_str value);
+/* The same for a name of the static table, by its first index. */
+char *mk__hpack_encode_known(struct mk__hpack_encoder *e, char *to, unsigned name_index, struct mk_str value);
 
 #endif

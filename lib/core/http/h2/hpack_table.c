@@ -137,10 +137,14 @@ static uint32_t count_slots(const struct mk__hpack_table *t)
     return t->room / MK__HPACK_ENTRY_BYTES;
 }
 
+static struct entry *get_entries(const struct mk__hpack_table *t)
+{
+    return (void *)t->block;
+}
+
 static struct entry *get_entry(const struct mk__hpack_table *t, uint32_t i)
 {
-    struct entry *entries = (void *)t->block;
-    return &entries[(t->first + i) & (count_slots(t) - 1)]; /* a power of two */
+    return &get_entries(t)[(t->first + i) & (count_slots(t) - 1)]; /* a power of two */
 }
 
 static char *get_text(const struct mk__hpack_table *t)
@@ -180,10 +184,13 @@ bool mk__hpack_table_get(const struct mk__hpack_table *t, uint32_t index, struct
 
 uint32_t mk__hpack_table_find(const struct mk__hpack_table *t, unsigned name_index, struct mk_str value)
 {
+    const struct entry *entries = get_entries(t);
+    const uint32_t mask = count_slots(t) - 1;
+    const char *text = get_text(t);
     for (uint32_t i = t->n; i-- > 0;) {
-        const struct entry *e = get_entry(t, i);
+        const struct entry *e = &entries[(t->first + i) & mask];
         if (e->name_index == name_index && e->value_len == value.len &&
-            memcmp(get_text(t) + e->at + e->name_len, value.p, value.len) == 0)
+            memcmp(text + e->at + e->name_len, value.p, value.len) == 0)
             return MK__HPACK_STATIC_ENTRIES + t->n - i;
     }
     return 0;

@@ -20,6 +20,19 @@ enum {
     MK__HPACK_ENTRY_BYTES = 32,   /* added to the length of an entry: section 4.1 */
 };
 
+/* The first indices of the names that most responses have. */
+enum {
+    MK__HPACK_STATUS = 8,
+    MK__HPACK_ACCEPT_RANGES = 18,
+    MK__HPACK_CONTENT_ENCODING = 26,
+    MK__HPACK_CONTENT_LENGTH = 28,
+    MK__HPACK_CONTENT_TYPE = 31,
+    MK__HPACK_DATE = 33,
+    MK__HPACK_ETAG = 34,
+    MK__HPACK_LAST_MODIFIED = 44,
+    MK__HPACK_SERVER = 54,
+};
+
 /* How the encoder represents fields of a name. */
 enum mk__hpack_indexing {
     MK__HPACK_PLAIN,   /* differs from response to response */

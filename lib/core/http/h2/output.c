@@ -90,6 +90,13 @@ static char *divide_block(char *payload, size_t len, int32_t id)
     return head;
 }
 
+static char *encode_header(struct mk__hpack_encoder *e, char *to, const struct mk__h2_header *header)
+{
+    if (header->name_index)
+        return mk__hpack_encode_known(e, to, header->name_index, header->value);
+    return mk__hpack_encode(e, to, header->name, header->value);
+}
+
 /* Encodes a block behind the room for the head of its frame. Returns the length of its frames. */
 static size_t put_block(struct mk__h2 *h2, int32_t id, const struct mk__h2_headers *fields, uint8_t flags)
 {
@@ -97,7 +104,7 @@ static size_t put_block(struct mk__h2 *h2, int32_t id, const struct mk__h2_heade
     char *frame = out->data + out->len, *payload = frame + MK__H2_FRAME_HEAD_BYTES;
     char *end = mk__hpack_encode_begin(&h2->encoder, payload);
     for (unsigned i = 0; i < fields->n; i++)
-        end = mk__hpack_encode(&h2->encoder, end, fields->items[i].name, fields->items[i].value);
+        end = encode_header(&h2->encoder, end, &fields->items[i]);
     size_t len = (size_t)(end - payload), first = len < MK__H2_FRAME_BYTES ? len : MK__H2_FRAME_BYTES;
     if (first < len)
         end = divide_block(payload, len, id);

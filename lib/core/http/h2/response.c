@@ -4,7 +4,6 @@
  */
 #include "http/h2/response.h"
 
-#include "base/digits.h"
 #include "http/block.h"
 #include "http/extra.h"
 #include "http/h2/request_head.h"
@@ -155,10 +154,16 @@ ssize_t mk__h2_response_skip(struct mk__h2_stream *s, size_t bytes, bool *ret_en
 
 /* ── the fields ── */
 
-static void add_header(struct mk__h2_headers *f, struct mk_str name, struct mk_str value)
+static void add_item(struct mk__h2_headers *f, struct mk__h2_header item)
 {
     if (f->n < MK__H2_HEADERS_MAX)
-        f->items[f->n++] = (struct mk__header){name, value};
+        f->items[f->n++] = item;
+}
+
+/* Adds a field by the index of its name. */
+static void add_known(struct mk__h2_headers *f, unsigned name_index, struct mk_str value)
+{
+    add_item(f, (struct mk__h2_header){name_index, MK_STR_NONE, value});
 }
 
 /* Adds headers, except those of HTTP/1 connections. */
@@ -166,7 +171,7 @@ static void add_headers(struct mk__h2_headers *f, const struct mk__header *items
 {
     for (unsigned i = 0; i < n; i++)
         if (!mk__h2_request_head_is_of_connection(items[i].name))
-            add_header(f, items[i].name, items[i].value);
+            add_item(f, (struct mk__h2_header){0, items[i].name, items[i].value});
 }
 
 bool mk__h2_response_trailers(const struct mk__h2_stream *s, struct mk__h2_headers *f)
@@ -178,26 +183,37 @@ bool mk__h2_response_trailers(const struct mk__h2_stream *s, struct mk__h2_heade
     return f->n;
 }
 
-/* Adds the headers of lines such as "Server: Monkey\r\nDate: ...\r\n". */
-static void add_header_lines(struct mk__h2_headers *f, struct mk_str lines)
-{
-    struct mk_str name, value;
-    while (mk__block_next(&lines, &name, &value))
-        add_header(f, name, value);
-}
-
-/* Adds Server and Date. */
+/* Adds Server, of "Server: Monkey\r\n", and Date. */
 static void add_server_headers(struct mk__h2_headers *f, const struct mk_request *req)
 {
-    bool has_date = mk__extra_has_date(req);
-    add_header_lines(f, has_date ? req->http->settings->server_line : mk__context_date_lines(req->http));
-    if (has_date)
-        add_header(f, MK_STR("date"), req->extra->date);
+    const struct mk_str line = req->http->settings->server_line;
+    const size_t name_len = strlen("Server: ");
+    if (line.len)
+        add_known(f, MK__HPACK_SERVER, mk_str(line.p + name_len, line.len - name_len - strlen("\r\n")));
+    add_known(f, MK__HPACK_DATE, mk__extra_has_date(req) ? req->extra->date : mk__context_date(req->http));
 }
 
-static struct mk_str print_number(char *to, uint64_t value)
+/* Adds the lines of the block that are sent. */
+static void add_block_lines(struct mk__h2_headers *f, const struct mk_request *req)
 {
-    return mk_str(to, (size_t)(mk__digits_write(to, value) - to));
+    static const uint8_t names[MK_BLOCK_LINES] = {
+        [MK_BLOCK_LAST_MODIFIED] = MK__HPACK_LAST_MODIFIED, [MK_BLOCK_ETAG] = MK__HPACK_ETAG,
+        [MK_BLOCK_CONTENT_TYPE] = MK__HPACK_CONTENT_TYPE,   [MK_BLOCK_CONTENT_ENCODING] = MK__HPACK_CONTENT_ENCODING,
+        [MK_BLOCK_ACCEPT_RANGES] = MK__HPACK_ACCEPT_RANGES,
+    };
+    const struct mk_response_block *block = req->block;
+    for (unsigned i = 0; block && i < MK_BLOCK_LINES; i++)
+        if (block->values[i].len && block->values[i].at < req->block_len)
+            add_known(f, names[i], mk__block_value(block, i));
+}
+
+static void add_status(struct mk__h2_headers *f, unsigned status)
+{
+    assert(status >= 100 && status <= 999);
+    f->status[0] = (char)('0' + status / 100);
+    f->status[1] = (char)('0' + status / 10 % 10);
+    f->status[2] = (char)('0' + status % 10);
+    add_known(f, MK__HPACK_STATUS, mk_str(f->status, sizeof(f->status)));
 }
 
 void mk__h2_response_interim(const struct mk__interim *interim, struct mk__h2_headers *f)
@@ -205,7 +221,7 @@ void mk__h2_response_interim(const struct mk__interim *interim, struct mk__h2_he
     struct mk_str lines = mk__interim_lines(interim);
     struct mk__header header;
     f->n = 0;
-    add_header(f, MK_STR(":status"), print_number(f->status, interim->status));
+    add_status(f, interim->status);
     while (mk__block_next(&lines, &header.name, &header.value))
         add_headers(f, &header, 1);
 }
@@ -214,10 +230,11 @@ void mk__h2_response_headers(const struct mk__h2_stream *s, struct mk__h2_header
 {
     struct mk_request *req = s->req;
     f->n = 0;
-    add_header(f, MK_STR(":status"), print_number(f->status, req->status));
+    add_status(f, req->status);
     add_server_headers(f, req);
     add_headers(f, req->headers, req->headers_len);
-    add_header_lines(f, mk__request_block_lines(req));
+    add_block_lines(f, req);
     if (req->framing == MK__FRAMING_LENGTH && mk__status_has_body(req->status) && !req->tunnel)
-        add_header(f, MK_STR("content-length"), print_number(f->length, req->length));
+        add_known(f, MK__HPACK_CONTENT_LENGTH,
+                  mk_str(f->length, (size_t)(mk__digits_write(f->length, req->length) - f->length)));
 }

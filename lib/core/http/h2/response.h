@@ -5,14 +5,21 @@
 #ifndef MK_HTTP_H2_RESPONSE_H
 #define MK_HTTP_H2_RESPONSE_H
 
+#include "base/digits.h"
 #include "http/h2/h2.h"
 
 enum { MK__H2_HEADERS_MAX = MK__HEADERS_MAX + 8 };
 
+/* A field of a response. */
+struct mk__h2_header {
+    unsigned name_index; /* of its name in the static table of HPACK; 0: it is `name` */
+    struct mk_str name, value;
+};
+
 struct mk__h2_headers {
-    struct mk__header items[MK__H2_HEADERS_MAX];
+    struct mk__h2_header items[MK__H2_HEADERS_MAX];
     unsigned n;
-    char status[8], length[24];
+    char status[3], length[MK__DIGITS_MAX];
 };
 
 /* Starts the response: runs the hooks, after which the head is sent, and then the body. */
