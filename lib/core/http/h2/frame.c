@@ -5,6 +5,8 @@
 #include "http/h2/frame.h"
 
 #include <assert.h>
+#include <endian.h>
+#include <string.h>
 
 enum { PRIORITY_BYTES = 5 };
 
@@ -181,9 +183,8 @@ enum mk__h2_error mk__h2_frame_check(const struct mk__h2_frame *frame)
 
 char *mk__h2_frame_put32(char *to, uint32_t value)
 {
-    for (int shift = 24; shift >= 0; shift -= 8)
-        *to++ = (char)(value >> shift);
-    return to;
+    const uint32_t bytes = htobe32(value);
+    return mempcpy(to, &bytes, sizeof(bytes));
 }
 
 char *mk__h2_frame_put_setting(char *to, enum mk__h2_setting setting, uint32_t value)
@@ -196,10 +197,7 @@ char *mk__h2_frame_put_setting(char *to, enum mk__h2_setting setting, uint32_t v
 char *mk__h2_frame_put_head(char *to, size_t len, enum mk__h2_frame_type type, uint8_t flags, int32_t stream_id)
 {
     assert(len < 1u << 24 && stream_id >= 0);
-    *to++ = (char)(len >> 16);
-    *to++ = (char)(len >> 8);
-    *to++ = (char)len;
-    *to++ = (char)type;
+    to = mk__h2_frame_put32(to, (uint32_t)len << 8 | type);
     *to++ = (char)flags;
     return mk__h2_frame_put32(to, (uint32_t)stream_id);
 }

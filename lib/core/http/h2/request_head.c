@@ -173,6 +173,11 @@ static unsigned classify_pseudo(const struct mk__hpack_row *row)
     return is_bad_target(i, row->value) ? KIND_BAD_TARGET + i : KIND_MALFORMED;
 }
 
+static bool is_http(struct mk_str scheme)
+{
+    return mk_str_ieq(scheme, MK_STR("http")) || mk_str_ieq(scheme, MK_STR("https"));
+}
+
 /* They come before all other fields, each of them once. A row of the static table lasts, others are copied. */
 static void add_pseudo(struct mk__h2_request_head *h, const struct mk__hpack_row *row, unsigned kind)
 {
@@ -188,6 +193,8 @@ static void add_pseudo(struct mk__h2_request_head *h, const struct mk__hpack_row
         *value = row->static_index ? row->value : keep_value(h, row->value);
     if (pseudo[i].bit == METHOD)
         h->parse.method = (uint8_t)mk__parse_method(row->value);
+    else if (pseudo[i].bit == SCHEME)
+        h->is_http = is_http(row->value);
 }
 
 /* ── other fields ── */
@@ -270,6 +277,7 @@ static void add_field(struct mk__h2_request_head *h, const struct mk__hpack_row 
     /* Host repeats the authority (RFC 9113 section 8.3.1); if it differs, the two hosts are refused. */
     if (id == MK_HEADER_HOST && h->authority.len && mk_str_ieq(row->value, h->authority))
         return;
+    h->has_priority |= id == MK_HEADER_OTHER && mk_str_eq(row->name, MK_STR("priority"));
     if (id == MK_HEADER_COOKIE && h->parse.seen & 1u << id)
         join_cookie(h, row->value);
     else
@@ -324,11 +332,6 @@ void mk__h2_request_head_add(struct mk__h2_request_head *h, const struct mk__hpa
 
 /* ── the whole head ── */
 
-static bool is_http(struct mk_str scheme)
-{
-    return mk_str_ieq(scheme, MK_STR("http")) || mk_str_ieq(scheme, MK_STR("https"));
-}
-
 static bool is_asterisk(const struct mk__h2_request_head *h)
 {
     return h->parse.method == MK_OPTIONS && mk_str_eq(h->path, MK_STR("*"));
@@ -346,7 +349,7 @@ bool mk__h2_request_head_is_well_formed(const struct mk__h2_request_head *h)
         return false;
     if ((h->seen & needed) != needed || !(h->authority.len || h->parse.seen & 1u << MK_HEADER_HOST))
         return false;
-    return !is_http(h->scheme) || is_asterisk(h) || mk_str_starts(h->path, MK_STR("/"));
+    return !h->is_http || is_asterisk(h) || mk_str_starts(h->path, MK_STR("/"));
 }
 
 /* Returns whether the target is a path or `*` (OPTIONS), with a scheme that is served. CONNECT has neither. */
@@ -354,7 +357,7 @@ static bool is_valid_target(const struct mk__h2_request_head *h)
 {
     if (is_connect(h) && !h->protocol.len)
         return true;
-    return is_http(h->scheme) && (is_asterisk(h) || mk_str_starts(h->path, MK_STR("/")));
+    return h->is_http && (is_asterisk(h) || mk_str_starts(h->path, MK_STR("/")));
 }
 
 int mk__h2_request_head_end(struct mk__h2_request_head *h, bool body)

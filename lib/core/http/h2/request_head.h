@@ -32,6 +32,8 @@ struct mk__h2_request_head {
     bool too_large;      /* a part did not fit, */
     bool line_too_large; /* and this was a part of the request line */
     bool too_many;       /* fields */
+    bool has_priority;   /* a field of RFC 9218 */
+    bool is_http;        /* the scheme is http or https */
     bool bad_target;     /* it has bytes that no target has, but none that could end the line */
     int64_t length;      /* of Content-Length; -1: none */
     struct mk_str method, scheme, path, authority, protocol; /* in `data` */

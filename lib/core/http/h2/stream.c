@@ -238,9 +238,8 @@ static int read_head(struct mk_request *req, const struct mk__h2_request_head *h
 
 static void apply_priority(struct mk__h2_stream *s, struct mk_request *req)
 {
-    struct mk_str priority = mk_request_header_by_name(req, MK_STR("priority"));
-    if (priority.p && !s->priority.updated)
-        mk__h2_priority_parse(&s->h2->scheduler, &s->priority, priority);
+    if (!s->priority.updated)
+        mk__h2_priority_parse(&s->h2->scheduler, &s->priority, mk_request_header_by_name(req, MK_STR("priority")));
 }
 
 /* The valid part of a head that is above a limit stays readable, for hooks and logs. */
@@ -255,7 +254,7 @@ static void begin_exchange(struct mk__h2_stream *s, struct mk_request *req, cons
         req->parse.method = head->parse.method; /* a response to HEAD has no body */
     if (!status)
         status = err;
-    if (!status)
+    if (!status && head->has_priority)
         apply_priority(s, req);
     mk__request_begin(req, status, s->recv_ended);
 }

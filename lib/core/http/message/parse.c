@@ -105,7 +105,9 @@ bool mk__parse_is_lower_token(struct mk_str s)
 
 bool mk__parse_is_target(struct mk_str s)
 {
-    return s.len && skip_class(s.p, s.p + s.len, TARGET, mark_not_target) == s.p + s.len;
+    if (!MK_SMALL && s.len >= MK__WORD_BYTES / 2)
+        return !mk__word_has_marks(s.p, s.len, mark_not_target); /* which has no others */
+    return s.len && skip_class(s.p, s.p + s.len, TARGET, NULL) == s.p + s.len;
 }
 
 bool mk__parse_has_value_bytes(struct mk_str s)
