@@ -23,7 +23,8 @@ static void pass_on(struct mk__hpack_encoder *e, struct mk__hpack_decoder *d, co
 {
     static char coded[4 * ROOM_BYTES], room[ROOM_BYTES];
     struct mk__hpack_field again;
-    char *end = mk__hpack_encode(e, mk__hpack_encode_begin(e, coded), field->row.name, field->row.value);
+    const struct mk__hpack_header header = {0, field->row.name, field->row.value};
+    char *end = mk__hpack_encode(e, mk__hpack_encode_begin(e, coded), &header, 1);
     struct mk_str in = mk_str(coded, (size_t)(end - coded));
     if (in.len > field->bytes + MK__HPACK_FIELD_OVERHEAD + MK__HPACK_RESIZE_BYTES_MAX)
         abort();

@@ -154,9 +154,11 @@ static void exchange_block(struct pair *p, const nghttp2_nv *nv, size_t n)
     CHECK(len >= 0);
     CHECK(decode_fields(&p->decoder, mk_str(coded, (size_t)len)) == sum_fields(nv, n));
     char *end = mk__hpack_encode_begin(&p->encoder, coded);
-    for (size_t i = 0; i < n; i++)
-        end = mk__hpack_encode(&p->encoder, end, mk_str((char *)nv[i].name, nv[i].namelen),
-                               mk_str((char *)nv[i].value, nv[i].valuelen));
+    for (size_t i = 0; i < n; i++) {
+        const struct mk__hpack_header header = {0, mk_str((char *)nv[i].name, nv[i].namelen),
+                                                mk_str((char *)nv[i].value, nv[i].valuelen)};
+        end = mk__hpack_encode(&p->encoder, end, &header, 1);
+    }
     CHECK(inflate_fields(p->inflater, mk_str(coded, (size_t)(end - coded))) == sum_fields(nv, n));
 }
 

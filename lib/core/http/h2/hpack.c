@@ -164,6 +164,8 @@ static int decode_literal(struct mk__hpack_decoder *d, struct input *in, unsigne
         r = read_string(in, &value);
     if (r != 0)
         return r;
+    if (!index)
+        *row = (struct mk__hpack_row){.name_index = 0};
     if (index > MK__HPACK_STATIC_ENTRIES && adds) /* adding the field may evict or move this entry */
         row->name = put_copy(room, row->name);
     row->static_index = 0;
@@ -201,6 +203,17 @@ static bool is_resize(uint8_t first)
     return (first & ~(RESIZE - 1)) == RESIZE;
 }
 
+/* Takes an index of one byte, which most fields are, off the input. Returns false if something else comes first. */
+static bool decode_short_index(const struct mk__hpack_decoder *d, struct mk_str *in, struct mk__hpack_field *field)
+{
+    const uint8_t first = in->len ? (uint8_t)*in->p : 0;
+    if (!(first & INDEXED) || first == UINT8_MAX || !mk__hpack_table_get(&d->table, first & ~INDEXED, &field->row))
+        return false;
+    field->bytes = field->row.name.len + field->row.value.len;
+    *in = mk_str(in->p + 1, in->len - 1);
+    return true;
+}
+
 static int decode_field(struct mk__hpack_decoder *d, struct input *in, struct room *room, struct mk__hpack_field *field)
 {
     const uint8_t first = *in->at;
@@ -213,27 +226,33 @@ static int decode_field(struct mk__hpack_decoder *d, struct input *in, struct ro
     return decode_literal(d, in, 4, false, room, field);
 }
 
-int mk__hpack_decode(struct mk__hpack_decoder *d, struct mk_str *in, char *room, size_t size,
-                     struct mk__hpack_field *ret_field)
+/* Takes table size updates, which only precede fields, and a field. Results as mk__hpack_decode(). */
+static int decode_next(struct mk__hpack_decoder *d, struct mk_str *in, struct room *room, struct mk__hpack_field *field)
 {
     const uint8_t *at = (const uint8_t *)in->p;
     struct input input = {at, at + in->len};
-    struct room left = {room, size};
-    int r = MK_AGAIN;
-    assert(size >= MK__HPACK_TABLE_BYTES);
-    *ret_field = (struct mk__hpack_field){.bytes = 0};
-    while (input.at < input.end) {
-        bool resizes = is_resize(*input.at);
-        r = resizes ? decode_resize(d, &input) : decode_field(d, &input, &left, ret_field);
-        if (r != 0)
-            break;
-        *in = mk_str((const char *)input.at, (size_t)(input.end - input.at));
-        if (!resizes) {
-            d->begun = true;
-            return 0;
-        }
-        r = MK_AGAIN;
+    int r = 0;
+    while (r == 0 && input.at < input.end && is_resize(*input.at)) {
+        r = decode_resize(d, &input);
+        if (r == 0)
+            *in = mk_str((const char *)input.at, (size_t)(input.end - input.at));
     }
+    if (r != 0 || input.at == input.end)
+        return r ? r : MK_AGAIN;
+    r = decode_field(d, &input, room, field);
+    if (r == 0)
+        *in = mk_str((const char *)input.at, (size_t)(input.end - input.at));
+    return r;
+}
+
+int mk__hpack_decode(struct mk__hpack_decoder *d, struct mk_str *in, char *room, size_t size,
+                     struct mk__hpack_field *ret_field)
+{
+    struct room left = {room, size};
+    assert(size >= MK__HPACK_TABLE_BYTES);
+    ret_field->cut = ret_field->never_indexed = false;
+    int r = decode_short_index(d, in, ret_field) ? 0 : decode_next(d, in, &left, ret_field);
+    d->begun |= r == 0;
     return r;
 }
 
@@ -275,6 +294,8 @@ static inline char *put_integer(char *to, uint8_t first, unsigned prefix_bits, s
 /* Section 4.2: a table that was smaller in the meantime has lost its entries, which the peer must be told of. */
 char *mk__hpack_encode_begin(struct mk__hpack_encoder *e, char *to)
 {
+    if (e->size_least == e->table.size_max && e->size_wanted == e->table.size_max)
+        return to;
     const uint32_t sizes[] = {e->size_least, e->size_wanted};
     for (size_t i = 0; i < MK_COUNT_OF(sizes); i++)
         if (sizes[i] != e->table.size_max) {
@@ -285,7 +306,7 @@ char *mk__hpack_encode_begin(struct mk__hpack_encoder *e, char *to)
     return to;
 }
 
-static char *put_plain(char *to, struct mk_str s)
+static inline char *put_plain(char *to, struct mk_str s)
 {
     to = put_integer(to, 0, 7, s.len);
     if (s.len)
@@ -311,38 +332,47 @@ static char *put_huffman(char *to, struct mk_str s)
 }
 
 /* Makes a field an entry of the table. Apart, because most are in it. */
-static MK_COLD char *put_added(struct mk__hpack_encoder *e, char *to, unsigned name_index, struct mk_str value)
+static MK_COLD __attribute__((noinline)) char *put_added(struct mk__hpack_encoder *e, char *to, unsigned name_index,
+                                                         struct mk_str value)
 {
-    const struct mk__hpack_row row = {mk__hpack_table_static[name_index - 1].name, value, (uint8_t)name_index, 0, NULL};
+    const struct mk__hpack_row row = {mk__hpack_table_static[name_index - 1].row.name, value, (uint8_t)name_index, 0,
+                                      NULL};
     bool adds = mk__hpack_table_add(&e->table, &row) == 0;
     to = put_integer(to, adds ? LITERAL_INDEXED : LITERAL_PLAIN, adds ? 6 : 4, name_index);
     return put_huffman(to, value);
 }
 
 /* Encodes a field that is the same in many responses: by its index, or as an entry of the table from now on. */
-static char *put_indexed(struct mk__hpack_encoder *e, char *to, unsigned name_index, struct mk_str value)
+static inline char *put_indexed(struct mk__hpack_encoder *e, char *to, unsigned name_index, struct mk_str value)
 {
     uint32_t index = mk__hpack_table_find(&e->table, name_index, value);
     return index ? put_integer(to, INDEXED, 7, index) : put_added(e, to, name_index, value);
 }
 
-char *mk__hpack_encode_known(struct mk__hpack_encoder *e, char *to, unsigned name_index, struct mk_str value)
+static inline char *put_known(struct mk__hpack_encoder *e, char *to, unsigned name_index, struct mk_str value)
 {
-    const uint8_t indexing = mk__hpack_table_static[name_index - 1].indexing;
+    const struct mk__hpack_static *first = &mk__hpack_table_static[name_index - 1];
+    const uint8_t indexing = first->indexing;
     if (indexing == MK__HPACK_INDEXED)
         return put_indexed(e, to, name_index, value);
-    unsigned index = mk__hpack_table_find_value(name_index, value);
+    bool may_be_row = first->row.value.len || !value.len;
+    unsigned index = may_be_row ? mk__hpack_table_find_value(name_index, value) : 0;
     if (index)
         return put_integer(to, INDEXED, 7, index);
     to = put_integer(to, indexing == MK__HPACK_NEVER ? LITERAL_NEVER : LITERAL_PLAIN, 4, name_index);
     return put_plain(to, value);
 }
 
-char *mk__hpack_encode(struct mk__hpack_encoder *e, char *to, struct mk_str name, struct mk_str value)
+char *mk__hpack_encode(struct mk__hpack_encoder *e, char *to, const struct mk__hpack_header *headers, unsigned n)
 {
-    unsigned name_index = mk__hpack_table_find_name(name);
-    if (name_index)
-        return mk__hpack_encode_known(e, to, name_index, value);
-    *to++ = LITERAL_PLAIN;
-    return put_plain(put_name(to, name), value);
+    for (const struct mk__hpack_header *h = headers; h < headers + n; h++) {
+        unsigned name_index = h->name_index ? h->name_index : mk__hpack_table_find_name(h->name);
+        if (name_index) {
+            to = put_known(e, to, name_index, h->value);
+        } else {
+            *to++ = LITERAL_PLAIN;
+            to = put_plain(put_name(to, h->name), h->value);
+        }
+    }
+    return to;
 }

@@ -21,6 +21,12 @@ struct mk__hpack_field {
     bool never_indexed; /* a proxy must encode it likewise: section 7.1.3 */
 };
 
+/* A field to encode. */
+struct mk__hpack_header {
+    unsigned name_index; /* the first one of its name in the static table; 0: not known, it is `name` */
+    struct mk_str name, value;
+};
+
 struct mk__hpack_decoder {
     struct mk__hpack_table table;
     uint32_t size_limit; /* of table.size_max: what we have announced */
@@ -53,11 +59,9 @@ void mk__hpack_encode_resize(struct mk__hpack_encoder *e, uint32_t size);
 /* Begins a header block: writes what must precede its fields, MK__HPACK_RESIZE_BYTES_MAX at most. Returns the end. */
 char *mk__hpack_encode_begin(struct mk__hpack_encoder *e, char *to);
 /*
- * Writes a field, whose name becomes lower case, MK__HPACK_FIELD_OVERHEAD bytes more than it has at most. Without
- * memory for the table it is encoded without one. Returns the end.
+ * Writes fields, whose names become lower case, each with MK__HPACK_FIELD_OVERHEAD bytes more than it has at most.
+ * Without memory for the table they are encoded without one. Returns the end.
  */
-char *mk__hpack_encode(struct mk__hpack_encoder *e, char *to, struct mk_str name, struct mk_str value);
-/* The same for a name of the static table, by its first index. */
-char *mk__hpack_encode_known(struct mk__hpack_encoder *e, char *to, unsigned name_index, struct mk_str value);
+char *mk__hpack_encode(struct mk__hpack_encoder *e, char *to, const struct mk__hpack_header *headers, unsigned n);
 
 #endif

@@ -11,68 +11,73 @@
 
 /* ── the static table ── */
 
+#define ROW(index, name, value, indexing, more) \
+    { \
+        {MK_STR_INIT(name), MK_STR_INIT(value), index, index, NULL}, MK__HPACK_##indexing, more \
+    }
+
 const struct mk__hpack_static mk__hpack_table_static[MK__HPACK_STATIC_ENTRIES] = {
-    {MK_STR(":authority"), MK_STR(""), MK__HPACK_PLAIN, 0},
-    {MK_STR(":method"), MK_STR("GET"), MK__HPACK_PLAIN, 1},
-    {MK_STR(":method"), MK_STR("POST"), MK__HPACK_PLAIN, 0},
-    {MK_STR(":path"), MK_STR("/"), MK__HPACK_PLAIN, 1},
-    {MK_STR(":path"), MK_STR("/index.html"), MK__HPACK_PLAIN, 0},
-    {MK_STR(":scheme"), MK_STR("http"), MK__HPACK_PLAIN, 1},
-    {MK_STR(":scheme"), MK_STR("https"), MK__HPACK_PLAIN, 0},
-    {MK_STR(":status"), MK_STR("200"), MK__HPACK_PLAIN, 6},
-    {MK_STR(":status"), MK_STR("204"), MK__HPACK_PLAIN, 5},
-    {MK_STR(":status"), MK_STR("206"), MK__HPACK_PLAIN, 4},
-    {MK_STR(":status"), MK_STR("304"), MK__HPACK_PLAIN, 3},
-    {MK_STR(":status"), MK_STR("400"), MK__HPACK_PLAIN, 2},
-    {MK_STR(":status"), MK_STR("404"), MK__HPACK_PLAIN, 1},
-    {MK_STR(":status"), MK_STR("500"), MK__HPACK_PLAIN, 0},
-    {MK_STR("accept-charset"), MK_STR(""), MK__HPACK_PLAIN, 0},
-    {MK_STR("accept-encoding"), MK_STR("gzip, deflate"), MK__HPACK_PLAIN, 0},
-    {MK_STR("accept-language"), MK_STR(""), MK__HPACK_PLAIN, 0},
-    {MK_STR("accept-ranges"), MK_STR(""), MK__HPACK_INDEXED, 0},
-    {MK_STR("accept"), MK_STR(""), MK__HPACK_PLAIN, 0},
-    {MK_STR("access-control-allow-origin"), MK_STR(""), MK__HPACK_INDEXED, 0},
-    {MK_STR("age"), MK_STR(""), MK__HPACK_PLAIN, 0},
-    {MK_STR("allow"), MK_STR(""), MK__HPACK_PLAIN, 0},
-    {MK_STR("authorization"), MK_STR(""), MK__HPACK_NEVER, 0},
-    {MK_STR("cache-control"), MK_STR(""), MK__HPACK_INDEXED, 0},
-    {MK_STR("content-disposition"), MK_STR(""), MK__HPACK_PLAIN, 0},
-    {MK_STR("content-encoding"), MK_STR(""), MK__HPACK_INDEXED, 0},
-    {MK_STR("content-language"), MK_STR(""), MK__HPACK_PLAIN, 0},
-    {MK_STR("content-length"), MK_STR(""), MK__HPACK_PLAIN, 0},
-    {MK_STR("content-location"), MK_STR(""), MK__HPACK_PLAIN, 0},
-    {MK_STR("content-range"), MK_STR(""), MK__HPACK_PLAIN, 0},
-    {MK_STR("content-type"), MK_STR(""), MK__HPACK_INDEXED, 0},
-    {MK_STR("cookie"), MK_STR(""), MK__HPACK_NEVER, 0},
-    {MK_STR("date"), MK_STR(""), MK__HPACK_INDEXED, 0},
-    {MK_STR("etag"), MK_STR(""), MK__HPACK_PLAIN, 0},
-    {MK_STR("expect"), MK_STR(""), MK__HPACK_PLAIN, 0},
-    {MK_STR("expires"), MK_STR(""), MK__HPACK_PLAIN, 0},
-    {MK_STR("from"), MK_STR(""), MK__HPACK_PLAIN, 0},
-    {MK_STR("host"), MK_STR(""), MK__HPACK_PLAIN, 0},
-    {MK_STR("if-match"), MK_STR(""), MK__HPACK_PLAIN, 0},
-    {MK_STR("if-modified-since"), MK_STR(""), MK__HPACK_PLAIN, 0},
-    {MK_STR("if-none-match"), MK_STR(""), MK__HPACK_PLAIN, 0},
-    {MK_STR("if-range"), MK_STR(""), MK__HPACK_PLAIN, 0},
-    {MK_STR("if-unmodified-since"), MK_STR(""), MK__HPACK_PLAIN, 0},
-    {MK_STR("last-modified"), MK_STR(""), MK__HPACK_PLAIN, 0},
-    {MK_STR("link"), MK_STR(""), MK__HPACK_PLAIN, 0},
-    {MK_STR("location"), MK_STR(""), MK__HPACK_PLAIN, 0},
-    {MK_STR("max-forwards"), MK_STR(""), MK__HPACK_PLAIN, 0},
-    {MK_STR("proxy-authenticate"), MK_STR(""), MK__HPACK_PLAIN, 0},
-    {MK_STR("proxy-authorization"), MK_STR(""), MK__HPACK_NEVER, 0},
-    {MK_STR("range"), MK_STR(""), MK__HPACK_PLAIN, 0},
-    {MK_STR("referer"), MK_STR(""), MK__HPACK_PLAIN, 0},
-    {MK_STR("refresh"), MK_STR(""), MK__HPACK_PLAIN, 0},
-    {MK_STR("retry-after"), MK_STR(""), MK__HPACK_PLAIN, 0},
-    {MK_STR("server"), MK_STR(""), MK__HPACK_INDEXED, 0},
-    {MK_STR("set-cookie"), MK_STR(""), MK__HPACK_NEVER, 0},
-    {MK_STR("strict-transport-security"), MK_STR(""), MK__HPACK_INDEXED, 0},
-    {MK_STR("transfer-encoding"), MK_STR(""), MK__HPACK_PLAIN, 0},
-    {MK_STR("user-agent"), MK_STR(""), MK__HPACK_PLAIN, 0},
-    {MK_STR("vary"), MK_STR(""), MK__HPACK_INDEXED, 0},
-    {MK_STR("via"), MK_STR(""), MK__HPACK_PLAIN, 0},
-    {MK_STR("www-authenticate"), MK_STR(""), MK__HPACK_PLAIN, 0},
+    ROW(1, ":authority", "", PLAIN, 0),
+    ROW(2, ":method", "GET", PLAIN, 1),
+    ROW(3, ":method", "POST", PLAIN, 0),
+    ROW(4, ":path", "/", PLAIN, 1),
+    ROW(5, ":path", "/index.html", PLAIN, 0),
+    ROW(6, ":scheme", "http", PLAIN, 1),
+    ROW(7, ":scheme", "https", PLAIN, 0),
+    ROW(8, ":status", "200", PLAIN, 6),
+    ROW(9, ":status", "204", PLAIN, 5),
+    ROW(10, ":status", "206", PLAIN, 4),
+    ROW(11, ":status", "304", PLAIN, 3),
+    ROW(12, ":status", "400", PLAIN, 2),
+    ROW(13, ":status", "404", PLAIN, 1),
+    ROW(14, ":status", "500", PLAIN, 0),
+    ROW(15, "accept-charset", "", PLAIN, 0),
+    ROW(16, "accept-encoding", "gzip, deflate", PLAIN, 0),
+    ROW(17, "accept-language", "", PLAIN, 0),
+    ROW(18, "accept-ranges", "", INDEXED, 0),
+    ROW(19, "accept", "", PLAIN, 0),
+    ROW(20, "access-control-allow-origin", "", INDEXED, 0),
+    ROW(21, "age", "", PLAIN, 0),
+    ROW(22, "allow", "", PLAIN, 0),
+    ROW(23, "authorization", "", NEVER, 0),
+    ROW(24, "cache-control", "", INDEXED, 0),
+    ROW(25, "content-disposition", "", PLAIN, 0),
+    ROW(26, "content-encoding", "", INDEXED, 0),
+    ROW(27, "content-language", "", PLAIN, 0),
+    ROW(28, "content-length", "", PLAIN, 0),
+    ROW(29, "content-location", "", PLAIN, 0),
+    ROW(30, "content-range", "", PLAIN, 0),
+    ROW(31, "content-type", "", INDEXED, 0),
+    ROW(32, "cookie", "", NEVER, 0),
+    ROW(33, "date", "", INDEXED, 0),
+    ROW(34, "etag", "", PLAIN, 0),
+    ROW(35, "expect", "", PLAIN, 0),
+    ROW(36, "expires", "", PLAIN, 0),
+    ROW(37, "from", "", PLAIN, 0),
+    ROW(38, "host", "", PLAIN, 0),
+    ROW(39, "if-match", "", PLAIN, 0),
+    ROW(40, "if-modified-since", "", PLAIN, 0),
+    ROW(41, "if-none-match", "", PLAIN, 0),
+    ROW(42, "if-range", "", PLAIN, 0),
+    ROW(43, "if-unmodified-since", "", PLAIN, 0),
+    ROW(44, "last-modified", "", PLAIN, 0),
+    ROW(45, "link", "", PLAIN, 0),
+    ROW(46, "location", "", PLAIN, 0),
+    ROW(47, "max-forwards", "", PLAIN, 0),
+    ROW(48, "proxy-authenticate", "", PLAIN, 0),
+    ROW(49, "proxy-authorization", "", NEVER, 0),
+    ROW(50, "range", "", PLAIN, 0),
+    ROW(51, "referer", "", PLAIN, 0),
+    ROW(52, "refresh", "", PLAIN, 0),
+    ROW(53, "retry-after", "", PLAIN, 0),
+    ROW(54, "server", "", INDEXED, 0),
+    ROW(55, "set-cookie", "", NEVER, 0),
+    ROW(56, "strict-transport-security", "", INDEXED, 0),
+    ROW(57, "transfer-encoding", "", PLAIN, 0),
+    ROW(58, "user-agent", "", PLAIN, 0),
+    ROW(59, "vary", "", INDEXED, 0),
+    ROW(60, "via", "", PLAIN, 0),
+    ROW(61, "www-authenticate", "", PLAIN, 0),
 };
 
 /* The first indices of all names, sorted by the length of the name; those that most responses have come first. */
@@ -106,7 +111,7 @@ unsigned mk__hpack_table_find_name(struct mk_str name)
     if (name.len > NAME_BYTES_MAX)
         return 0;
     for (unsigned i = first_of_length[name.len]; i < first_of_length[name.len + 1]; i++)
-        if (is_same_name(name.p, mk__hpack_table_static[by_length[i] - 1].name.p, name.len))
+        if (is_same_name(name.p, mk__hpack_table_static[by_length[i] - 1].row.name.p, name.len))
             return by_length[i];
     return 0;
 }
@@ -116,7 +121,7 @@ unsigned mk__hpack_table_find_value(unsigned first, struct mk_str value)
     const struct mk__hpack_static *row = &mk__hpack_table_static[first - 1];
     assert(first && first <= MK__HPACK_STATIC_ENTRIES);
     for (unsigned i = 0; i <= row->more; i++)
-        if (row[i].value.len == value.len && mk_str_eq(row[i].value, value))
+        if (mk_str_eq(row[i].row.value, value))
             return first + i;
     return 0;
 }
@@ -157,19 +162,9 @@ static size_t block_bytes(const struct mk__hpack_table *t)
     return count_slots(t) * sizeof(struct entry) + t->room;
 }
 
-static bool get_static(uint32_t index, struct mk__hpack_row *ret_row)
+bool mk__hpack_table_get_entry(const struct mk__hpack_table *t, uint32_t index, struct mk__hpack_row *ret_row)
 {
-    if (index == 0)
-        return false;
-    const struct mk__hpack_static *row = &mk__hpack_table_static[index - 1];
-    *ret_row = (struct mk__hpack_row){row->name, row->value, (uint8_t)index, (uint8_t)index, NULL};
-    return true;
-}
-
-bool mk__hpack_table_get(const struct mk__hpack_table *t, uint32_t index, struct mk__hpack_row *ret_row)
-{
-    if (index <= MK__HPACK_STATIC_ENTRIES)
-        return get_static(index, ret_row);
+    assert(index > MK__HPACK_STATIC_ENTRIES);
     uint32_t age = index - MK__HPACK_STATIC_ENTRIES - 1;
     if (age >= t->n)
         return false;
@@ -182,18 +177,26 @@ bool mk__hpack_table_get(const struct mk__hpack_table *t, uint32_t index, struct
     return true;
 }
 
-uint32_t mk__hpack_table_find(const struct mk__hpack_table *t, unsigned name_index, struct mk_str value)
+static inline bool is_entry(const struct entry *e, const char *text, unsigned name_index, struct mk_str value)
+{
+    return e->name_index == name_index && mk_str_eq(mk_str(text + e->at + e->name_len, e->value_len), value);
+}
+
+uint32_t mk__hpack_table_find(struct mk__hpack_table *t, unsigned name_index, struct mk_str value)
 {
     const struct entry *entries = get_entries(t);
     const uint32_t mask = count_slots(t) - 1;
     const char *text = get_text(t);
-    for (uint32_t i = t->n; i-- > 0;) {
-        const struct entry *e = &entries[(t->first + i) & mask];
-        if (e->name_index == name_index && e->value_len == value.len &&
-            memcmp(text + e->at + e->name_len, value.p, value.len) == 0)
-            return MK__HPACK_STATIC_ENTRIES + t->n - i;
-    }
-    return 0;
+    uint16_t *hint = &t->hints[name_index % MK__HPACK_HINTS];
+    uint32_t i = ((uint32_t)*hint - t->first) & mask;
+    if (i >= t->n || !is_entry(&entries[*hint & mask], text, name_index, value))
+        for (i = t->n; i-- > 0;)
+            if (is_entry(&entries[(t->first + i) & mask], text, name_index, value))
+                break;
+    if (i >= t->n)
+        return 0;
+    *hint = (uint16_t)((t->first + i) & mask);
+    return MK__HPACK_STATIC_ENTRIES + t->n - i;
 }
 
 static void evict_oldest(struct mk__hpack_table *t)

@@ -40,8 +40,16 @@ enum mk__hpack_indexing {
     MK__HPACK_NEVER,   /* is a secret: section 7.1.3 */
 };
 
-struct mk__hpack_static {
+/* A name and a value of either table. */
+struct mk__hpack_row {
     struct mk_str name, value;
+    uint8_t name_index;   /* of a row of the static table with this name; 0: it has none, or none is known */
+    uint8_t static_index; /* of the row of the static table that this is; 0: it is none */
+    uint8_t *note;        /* of the entry: a number of the caller, 0 at first; NULL: it has none */
+};
+
+struct mk__hpack_static {
+    struct mk__hpack_row row;
     uint8_t indexing; /* enum mk__hpack_indexing */
     uint8_t more;     /* how many rows with the same name follow */
 };
@@ -54,6 +62,12 @@ unsigned mk__hpack_table_find_name(struct mk_str name);
 /* Returns the index of a value, from the first index of its name on; 0: none. */
 unsigned mk__hpack_table_find_value(unsigned first, struct mk_str value);
 
+/*
+ * The encoder's table remembers where it has found an entry of a name, in `hints` by the name's index: a look there
+ * finds most fields. A hint may be wrong.
+ */
+enum { MK__HPACK_HINTS = 16 };
+
 struct mk__hpack_table {
     struct mk_account *account;
     char *block;       /* NULL: no entry was added yet */
@@ -62,20 +76,21 @@ struct mk__hpack_table {
     uint32_t size_max; /* above: the oldest ones are evicted */
     uint32_t text_end; /* where the text of the next entry begins */
     uint16_t first, n; /* the oldest entry, and how many there are */
+    uint16_t hints[MK__HPACK_HINTS];
 };
 
-/* A name and a value of either table. */
-struct mk__hpack_row {
-    struct mk_str name, value;
-    uint8_t name_index;   /* of a row of the static table with this name; 0: it has none, or none is known */
-    uint8_t static_index; /* of the row of the static table that this is; 0: it is none */
-    uint8_t *note;        /* of the entry: a number of the caller, 0 at first; NULL: it has none */
-};
-
+/* Gets the entry of an index behind the static table. Returns false if there is none. */
+bool mk__hpack_table_get_entry(const struct mk__hpack_table *t, uint32_t index, struct mk__hpack_row *ret_row);
 /* Gets the row of an index. Returns false if there is none. */
-bool mk__hpack_table_get(const struct mk__hpack_table *t, uint32_t index, struct mk__hpack_row *ret_row);
+static inline bool mk__hpack_table_get(const struct mk__hpack_table *t, uint32_t index, struct mk__hpack_row *ret_row)
+{
+    if (index == 0 || index > MK__HPACK_STATIC_ENTRIES)
+        return index && mk__hpack_table_get_entry(t, index, ret_row);
+    *ret_row = mk__hpack_table_static[index - 1].row;
+    return true;
+}
 /* Returns the index of an entry by the index that its name has in the static table; 0: there is none. */
-uint32_t mk__hpack_table_find(const struct mk__hpack_table *t, unsigned name_index, struct mk_str value);
+uint32_t mk__hpack_table_find(struct mk__hpack_table *t, unsigned name_index, struct mk_str value);
 /*
  * Adds an entry, and evicts those that have no room any more; one that is larger than the table empties it. Its strings
  * must not be in the table. Returns 0 or -ENOMEM.

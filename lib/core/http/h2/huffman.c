@@ -144,7 +144,16 @@ struct bits {
 static void refill(struct bits *b)
 {
     uint64_t next;
-    if ((size_t)(b->end - b->at) >= sizeof(next)) {
+    uint32_t first, last;
+    const size_t left = (size_t)(b->end - b->at);
+    if (left < sizeof(next) && left >= sizeof(first) && !b->n) { /* a short string: some bytes are loaded twice */
+        memcpy(&first, b->at, sizeof(first));
+        memcpy(&last, b->end - sizeof(last), sizeof(last));
+        b->word = (uint64_t)be32toh(first) << 32 | (uint64_t)be32toh(last) << 8 * (sizeof(next) - left);
+        b->at = b->end;
+        b->n = (unsigned)(8 * left);
+    }
+    if (left >= sizeof(next)) {
         memcpy(&next, b->at, sizeof(next));
         unsigned bytes = (63 - b->n) / 8;
         b->word |= be64toh(next) >> b->n & ~(UINT64_MAX >> (b->n + 8 * bytes));

@@ -70,9 +70,7 @@ static int put_control(struct mk__h2 *h2)
 /* Returns how many bytes a block may take with the heads of its frames. */
 static size_t count_block_room(const struct mk__h2_headers *fields)
 {
-    size_t bytes = MK__HPACK_RESIZE_BYTES_MAX;
-    for (unsigned i = 0; i < fields->n; i++)
-        bytes += fields->items[i].name.len + fields->items[i].value.len + MK__HPACK_FIELD_OVERHEAD;
+    size_t bytes = MK__HPACK_RESIZE_BYTES_MAX + fields->bytes + fields->n * MK__HPACK_FIELD_OVERHEAD;
     return bytes + (bytes / MK__H2_FRAME_BYTES + 1) * MK__H2_FRAME_HEAD_BYTES;
 }
 
@@ -90,21 +88,13 @@ static char *divide_block(char *payload, size_t len, int32_t id)
     return head;
 }
 
-static char *encode_header(struct mk__hpack_encoder *e, char *to, const struct mk__h2_header *header)
-{
-    if (header->name_index)
-        return mk__hpack_encode_known(e, to, header->name_index, header->value);
-    return mk__hpack_encode(e, to, header->name, header->value);
-}
-
 /* Encodes a block behind the room for the head of its frame. Returns the length of its frames. */
 static size_t put_block(struct mk__h2 *h2, int32_t id, const struct mk__h2_headers *fields, uint8_t flags)
 {
     struct mk__scratch *out = get_out(h2);
     char *frame = out->data + out->len, *payload = frame + MK__H2_FRAME_HEAD_BYTES;
     char *end = mk__hpack_encode_begin(&h2->encoder, payload);
-    for (unsigned i = 0; i < fields->n; i++)
-        end = encode_header(&h2->encoder, end, &fields->items[i]);
+    end = mk__hpack_encode(&h2->encoder, end, fields->items, fields->n);
     size_t len = (size_t)(end - payload), first = len < MK__H2_FRAME_BYTES ? len : MK__H2_FRAME_BYTES;
     if (first < len)
         end = divide_block(payload, len, id);
@@ -214,13 +204,12 @@ static bool has_room_ahead(const struct mk__h2 *h2, size_t at, size_t n)
            h2->sent + n * MK__H2_FRAME_BYTES < TURN_SENT_BYTES;
 }
 
-/* Reads the payloads of all frames of a file that fit into this write, each to where its frame will be. */
-static void read_ahead(struct mk__h2 *h2, struct mk__h2_stream *s)
+/* Reads `left` bytes of a file, as far as their frames fit into this write, each payload to where its frame will be. */
+static void read_ahead(struct mk__h2 *h2, struct mk__h2_stream *s, size_t left)
 {
     const struct mk__scratch *out = get_out(h2);
-    struct iovec payloads[MK__H2_OUT_FRAMES];
-    size_t left = count_bytes_ahead(s), at = out->len;
-    size_t n = 0;
+    MK_UNINITIALIZED struct iovec payloads[MK__H2_OUT_FRAMES];
+    size_t at = out->len, n = 0;
     for (; left && has_room_ahead(h2, at, n); n++) {
         size_t len = left < MK__H2_FRAME_BYTES ? left : MK__H2_FRAME_BYTES;
         payloads[n] = (struct iovec){out->data + at + MK__H2_FRAME_HEAD_BYTES, len};
@@ -238,8 +227,12 @@ static ssize_t read_payload(struct mk__h2 *h2, struct mk__h2_stream *s, size_t s
     const struct mk__scratch *out = get_out(h2);
     struct mk__h2_ahead *ahead = &h2->ahead;
     size_t at = out->len + MK__H2_FRAME_HEAD_BYTES;
-    if (!ahead->bytes || ahead->stream != s || ahead->at != at)
-        read_ahead(h2, s);
+    if (!ahead->bytes || ahead->stream != s || ahead->at != at) {
+        size_t left = count_bytes_ahead(s);
+        ahead->bytes = 0;
+        if (left)
+            read_ahead(h2, s, left);
+    }
     if (!ahead->bytes)
         return mk__h2_response_read(s, out->data + at, size, ret_end);
     if (size > ahead->bytes)
@@ -260,12 +253,18 @@ static void put_data_head(struct mk__h2 *h2, struct mk__h2_stream *s, size_t n, 
     h2->conn->stream_bytes += n;
 }
 
+/* Returns whether there are trailers to send. Apart, because few responses have some. */
+static MK_COLD bool has_trailers(const struct mk__h2_stream *s)
+{
+    MK_UNINITIALIZED struct mk__h2_headers fields;
+    return mk__h2_response_trailers(s, &fields);
+}
+
 /* The body was read to its end. The trailers, if any, end the stream. */
 static void end_body(struct mk__h2 *h2, struct mk__h2_stream *s, size_t n)
 {
-    MK_UNINITIALIZED struct mk__h2_headers fields;
     mk__h2_scheduler_remove(&s->priority);
-    s->trailers_due = mk__request_trailers(s->req) && mk__h2_response_trailers(s, &fields);
+    s->trailers_due = mk__request_trailers(s->req) && has_trailers(s);
     if (s->trailers_due)
         mk__h2_output_add_head(s);
     if (n || !s->trailers_due)

@@ -123,9 +123,8 @@ static uint64_t count_bytes_max(const struct mk__h2 *h2)
     return HPACK_BOMB_FACTOR * ((uint64_t)mk__h2_http(h2)->settings->head.head_bytes_max + MK__READ_BYTES);
 }
 
-static void take_field(struct mk__h2 *h2, const struct mk__hpack_field *field)
+static void take_field(struct mk__h2 *h2, const struct mk__hpack_field *field, uint64_t most)
 {
-    uint64_t most = count_bytes_max(h2);
     h2->block_bytes += field->bytes;
     if (h2->block_bytes > most)
         mk__h2_flood_terminate(h2, MK__H2_FLOOD_HPACK_BOMB, most);
@@ -160,7 +159,8 @@ static void keep_rest(struct mk__h2 *h2, struct mk_str rest)
 void mk__h2_recv_block(struct mk__h2 *h2, struct mk_str bytes)
 {
     const struct mk__scratch *room = &h2->shared->out;
-    struct mk__hpack_field field;
+    const uint64_t most = count_bytes_max(h2);
+    MK_UNINITIALIZED struct mk__hpack_field field;
     int r = 0;
     assert(h2->block != MK__H2_BLOCK_NONE && room->len == 0);
     if (h2->block_rest.len) {
@@ -175,7 +175,7 @@ void mk__h2_recv_block(struct mk__h2 *h2, struct mk_str bytes)
     while (r == 0 && !mk__h2_is_terminated(h2)) {
         r = mk__hpack_decode(&h2->decoder, &bytes, room->data, room->size, &field);
         if (r == 0)
-            take_field(h2, &field);
+            take_field(h2, &field, most);
     }
     if (r == MK_AGAIN)
         keep_rest(h2, bytes);

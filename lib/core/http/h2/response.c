@@ -154,16 +154,21 @@ ssize_t mk__h2_response_skip(struct mk__h2_stream *s, size_t bytes, bool *ret_en
 
 /* ── the fields ── */
 
-static void add_item(struct mk__h2_headers *f, struct mk__h2_header item)
+/* Adds a field by the index of its name; 0: by the name. */
+static inline void add_item(struct mk__h2_headers *f, unsigned name_index, struct mk_str name, struct mk_str value)
 {
-    if (f->n < MK__H2_HEADERS_MAX)
-        f->items[f->n++] = item;
+    if (f->n == MK__H2_HEADERS_MAX)
+        return;
+    struct mk__hpack_header *item = &f->items[f->n++];
+    item->name_index = name_index;
+    item->name = name;
+    item->value = value;
+    f->bytes += name.len + value.len;
 }
 
-/* Adds a field by the index of its name. */
-static void add_known(struct mk__h2_headers *f, unsigned name_index, struct mk_str value)
+static inline void add_known(struct mk__h2_headers *f, unsigned name_index, struct mk_str value)
 {
-    add_item(f, (struct mk__h2_header){name_index, MK_STR_NONE, value});
+    add_item(f, name_index, MK_STR_NONE, value);
 }
 
 /* Adds headers, except those of HTTP/1 connections. */
@@ -171,13 +176,14 @@ static void add_headers(struct mk__h2_headers *f, const struct mk__header *items
 {
     for (unsigned i = 0; i < n; i++)
         if (!mk__h2_request_head_is_of_connection(items[i].name))
-            add_item(f, (struct mk__h2_header){0, items[i].name, items[i].value});
+            add_item(f, 0, items[i].name, items[i].value);
 }
 
 bool mk__h2_response_trailers(const struct mk__h2_stream *s, struct mk__h2_headers *f)
 {
     const struct mk__trailers *t = mk__request_trailers(s->req);
     f->n = 0;
+    f->bytes = 0;
     if (t && !s->req->bodyless)
         add_headers(f, t->items, t->n);
     return f->n;
@@ -221,6 +227,7 @@ void mk__h2_response_interim(const struct mk__interim *interim, struct mk__h2_he
     struct mk_str lines = mk__interim_lines(interim);
     struct mk__header header;
     f->n = 0;
+    f->bytes = 0;
     add_status(f, interim->status);
     while (mk__block_next(&lines, &header.name, &header.value))
         add_headers(f, &header, 1);
@@ -230,6 +237,7 @@ void mk__h2_response_headers(const struct mk__h2_stream *s, struct mk__h2_header
 {
     struct mk_request *req = s->req;
     f->n = 0;
+    f->bytes = 0;
     add_status(f, req->status);
     add_server_headers(f, req);
     add_headers(f, req->headers, req->headers_len);

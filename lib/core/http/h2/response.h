@@ -10,15 +10,10 @@
 
 enum { MK__H2_HEADERS_MAX = MK__HEADERS_MAX + 8 };
 
-/* A field of a response. */
-struct mk__h2_header {
-    unsigned name_index; /* of its name in the static table of HPACK; 0: it is `name` */
-    struct mk_str name, value;
-};
-
 struct mk__h2_headers {
-    struct mk__h2_header items[MK__H2_HEADERS_MAX];
+    struct mk__hpack_header items[MK__H2_HEADERS_MAX];
     unsigned n;
+    size_t bytes; /* of names and values */
     char status[3], length[MK__DIGITS_MAX];
 };
 

@@ -243,7 +243,8 @@ TEST(strings_without_room)
 
 static struct mk_str encode(struct mk__hpack_encoder *e, char *to, const char *name, const char *value)
 {
-    return mk_str(to, (size_t)(mk__hpack_encode(e, to, mk_str_c(name), mk_str_c(value)) - to));
+    const struct mk__hpack_header header = {0, mk_str_c(name), mk_str_c(value)};
+    return mk_str(to, (size_t)(mk__hpack_encode(e, to, &header, 1) - to));
 }
 
 #define assert_encoded(e, name, value, hex) \
@@ -273,6 +274,39 @@ TEST(encoded_fields)
     assert_encoded(&e, "Vary", "~", "be");
     mk__hpack_encoder_release(&e);
     assert_int_equal(account.bytes, 0);
+}
+
+/* A name that is given by its index. */
+TEST(known_names)
+{
+    static const struct {
+        unsigned index;
+        struct mk_str name;
+    } known[] = {
+        {MK__HPACK_STATUS, MK_STR(":status")},
+        {MK__HPACK_ACCEPT_RANGES, MK_STR("accept-ranges")},
+        {MK__HPACK_CONTENT_ENCODING, MK_STR("content-encoding")},
+        {MK__HPACK_CONTENT_LENGTH, MK_STR("content-length")},
+        {MK__HPACK_CONTENT_TYPE, MK_STR("content-type")},
+        {MK__HPACK_DATE, MK_STR("date")},
+        {MK__HPACK_ETAG, MK_STR("etag")},
+        {MK__HPACK_LAST_MODIFIED, MK_STR("last-modified")},
+        {MK__HPACK_SERVER, MK_STR("server")},
+    };
+    for (size_t i = 0; i < COUNT(known); i++) {
+        char by_index[64], by_name[64];
+        struct mk__hpack_encoder e[2];
+        const struct mk__hpack_header headers[] = {{known[i].index, MK_STR_NONE, MK_STR("200")},
+                                                   {0, known[i].name, MK_STR("200")}};
+        mk__hpack_encoder_init(&e[0], &account);
+        mk__hpack_encoder_init(&e[1], &account);
+        char *end = mk__hpack_encode(&e[0], by_index, &headers[0], 1);
+        size_t len = (size_t)(mk__hpack_encode(&e[1], by_name, &headers[1], 1) - by_name);
+        assert_int_equal(end - by_index, len);
+        assert_memory_equal(by_index, by_name, len);
+        mk__hpack_encoder_release(&e[0]);
+        mk__hpack_encoder_release(&e[1]);
+    }
 }
 
 /* Without memory for the table the field is encoded without it. */
@@ -339,7 +373,7 @@ TEST(there_and_back)
         snprintf(value, sizeof(value), "%u%0*u", i % 13, len, i % 5);
         const char *name = names[i % COUNT(names)];
         char *end = mk__hpack_encode_begin(&e, to);
-        end = mk__hpack_encode(&e, end, mk_str_c(name), mk_str_c(value));
+        end = mk__hpack_encode(&e, end, &(struct mk__hpack_header){0, mk_str_c(name), mk_str_c(value)}, 1);
         assert_true((size_t)(end - to) <=
                     MK__HPACK_RESIZE_BYTES_MAX + MK__HPACK_FIELD_OVERHEAD + strlen(name) + strlen(value));
         assert_int_equal(decode_block(&d, mk_str(to, (size_t)(end - to)), 7, log), 0);
