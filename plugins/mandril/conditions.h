@@ -6,34 +6,18 @@
 #define MANDRIL_CONDITIONS_H
 
 #include <monkey/inspect.h>
+#include <monkey/when.h>
 
 #include "networks.h"
-
-enum header_kind { HEADER_CONTAINS, HEADER_EQUALS, HEADER_REGEX };
-
-/* A request header, and what its value must, or must not, be. A missing header is an empty value. */
-struct header_condition {
-    struct header_condition *next;
-    struct mk_str name, text; /* `text`: what was written behind the name */
-    struct mk_str value;
-    struct mk_pattern regex;
-    uint8_t kind; /* enum header_kind */
-    bool negated;
-};
 
 /* The fields of a section's struct. What is not set is empty, and holds for all requests. */
 struct conditions {
     struct mk_pattern match;
     struct mk_networks networks;
     struct mk_str file;
-    struct mk_conf_list methods;
-    struct header_condition *headers;
+    struct mk_when when;
     bool foreign_referer;
 };
-
-/* Parses a Header line. Returns as mk_conf_parse_fn. */
-int conditions_parse_header(const struct mk_conf_value *value, void *field, struct mk_arena *arena,
-                            struct mk_buf *error);
 
 /* What a request is asked about. */
 struct conditions_subject {

@@ -121,21 +121,6 @@ int settings_parse_rate(const struct mk_conf_value *value, void *field, struct m
 
 /* ── checks ── */
 
-static bool has_capital(struct mk_str s)
-{
-    for (size_t i = 0; i < s.len; i++)
-        if (mk_lower(s.p[i]) != s.p[i])
-            return true;
-    return false;
-}
-
-static void check_methods(const struct mk_conf_check *check, const struct conditions *when, size_t offset)
-{
-    for (uint32_t i = 0; i < when->methods.n; i++)
-        if (!has_capital(when->methods.items[i]))
-            mk_conf_error_nth(check, offset, i, "methods are written in capitals, such as GET");
-}
-
 /* The name of a limit is sent to clients in quotes. */
 static bool is_name(struct mk_str s)
 {
@@ -157,14 +142,12 @@ static void check_name(const struct mk_conf_check *check, struct mk_str name, si
 static void check_rule(const struct mk_conf_check *check, void *section)
 {
     const struct rule_conf *rule = section;
-    check_methods(check, &rule->when, offsetof(struct rule_conf, when.methods));
     check_name(check, rule->name, offsetof(struct rule_conf, name));
 }
 
 static void check_limit(const struct mk_conf_check *check, void *section)
 {
     struct limit_conf *limit = section;
-    check_methods(check, &limit->when, offsetof(struct limit_conf, when.methods));
     check_name(check, limit->name, offsetof(struct limit_conf, name));
     if (limit->burst && !limit->rate.n && !mk_conf_is_wrong(check, offsetof(struct limit_conf, rate)))
         mk_conf_error(check, offsetof(struct limit_conf, burst), "Burst needs a Rate");
@@ -197,13 +180,7 @@ static void check_connections(const struct mk_conf_check *check, void *section)
         MK_CONF_KEY_PATH(type, when.file, "File", NULL, \
                          "A file of further networks, one in a line; `#` begins a comment. It is read again when it " \
                          "changes; one that has a mistake then is logged, and the networks stay."), \
-        MK_CONF_KEY_LIST(type, when.methods, "Method", NULL, "Which methods; GET means HEAD, too. Without it: all.", \
-                         .flags = MK_CONF_REPEAT), \
-        MK_CONF_KEY_CUSTOM(type, when.headers, "Header", NULL, \
-                           "A request header by name, and what its value is: a text that it contains in any case of " \
-                           "letters, `=text` for all of it, or `~expression` (`~*` ignores the case); `!` before it " \
-                           "means not. A missing header is empty. Several lines must all hold.", \
-                           .flags = MK_CONF_REPEAT, .unit = "name value", .parse = conditions_parse_header), \
+        MK_WHEN_KEY(type, when.when), \
         MK_CONF_KEY_BOOL(type, when.foreign_referer, "ForeignReferer", "Off", \
                          "Only requests that come from pages of other hosts, as `Referer` says: links to images of " \
                          "this host in other sites. Requests without `Referer` do not count.")
@@ -291,12 +268,16 @@ static const struct mk_conf_foreign foreign_rules[] = {
     {"Deny", "write Network and Action deny"},
     {"Status", "write Action deny with the status"},
     {"Rate", "rates are in [CLIENT_LIMITS]"},
+    {"Method", "write When method GET"},
+    {"Header", "write When header NAME =text or ~expression, or When !header NAME"},
     {0},
 };
 
 static const struct mk_conf_foreign foreign_limits[] = {
     {"MaxConnections", "connections are in [CONNECTIONS] of monkey.conf"},
     {"Action", "actions are in [RULES]"},
+    {"Method", "write When method GET"},
+    {"Header", "write When header NAME =text or ~expression, or When !header NAME"},
     {0},
 };
 

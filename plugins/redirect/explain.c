@@ -14,12 +14,12 @@ static struct mk_str get_header(void *ctx, struct mk_str name)
 }
 
 /* Returns 1 (the rule matches), 0 or -errno (it is not known). */
-static int match_rule(struct mk_explain *e, const struct mk_pattern *pattern, const struct when *when,
+static int match_rule(struct mk_explain *e, const struct mk_pattern *pattern, const struct mk_when *when,
                       struct mk_str *groups)
 {
-    struct when_request request = {e->method, e->query, get_header, e};
+    struct mk_when_request request = {e->method, e->query, get_header, e};
     int match = mk_pattern_capture(pattern, e->path, groups);
-    return match > 0 ? when_holds(when, &request) : match;
+    return match > 0 ? mk_when_holds(when, &request) : match;
 }
 
 static void add_unknown(const struct mk_host *host, struct mk_explain *e, const void *rule)

@@ -68,7 +68,7 @@ static const struct mk_conf_section *const rewrites = &redirect_sections[RULES_R
 /* Tells whether it is known that the conditions of a rule hold. */
 static bool holds_surely(const struct walk *w, const struct rewrite_rule *rule)
 {
-    return rule->when.n == 0 || (rule == w->start && (!w->query_changed || !when_needs_query(&rule->when)));
+    return rule->when.n == 0 || (rule == w->start && (!w->query_changed || !mk_when_needs_query(&rule->when)));
 }
 
 /* Finds the rule that rewrites the path; NULL: none. Returns false if that is not known. */

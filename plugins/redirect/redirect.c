@@ -47,11 +47,6 @@ static void check_rewrite(const struct mk_conf_check *check, void *section)
     "such " \
     "as `~^/item/([0-9]+)$` (`~*` ignores the case)."
 
-#define WHEN_DOC \
-    "A condition; of several lines all must hold. `method GET HEAD`: the method is one of these; `query lang`: the " \
-    "query has the parameter; `query lang =de =at`: with one of these values; `header User-Agent ~*bot`: the header " \
-    "matches an expression. A `!` in front negates: `!header Cookie`."
-
 static const struct mk_conf_key redirect_keys[] = {
     MK_CONF_KEY_PATTERN(struct redirect_rule, match, "Match", NULL, MATCH_DOC, .flags = MK_CONF_REQUIRED),
     MK_CONF_KEY_CUSTOM(struct redirect_rule, to, "To", NULL,
@@ -59,8 +54,7 @@ static const struct mk_conf_key redirect_keys[] = {
                        "expression in `Match` captured, `$0` all that it matched; write a dollar before a digit as "
                        "`%24`.",
                        .flags = MK_CONF_REQUIRED, .unit = "path or URI", .parse = target_parse_any),
-    MK_CONF_KEY_CUSTOM(struct redirect_rule, when, "When", NULL, WHEN_DOC, .flags = MK_CONF_REPEAT, .unit = "condition",
-                       .parse = when_parse),
+    MK_WHEN_KEY(struct redirect_rule, when),
     MK_CONF_KEY_ENUM(struct redirect_rule, status, "Status", "301",
                      "301 and 308 are permanent, 302 and 307 temporary; 307 and 308 keep the method, 303 makes it GET.",
                      .names = status_names),
@@ -74,8 +68,7 @@ static const struct mk_conf_key rewrite_keys[] = {
     MK_CONF_KEY_CUSTOM(struct rewrite_rule, to, "To", NULL,
                        "The new path, and perhaps a query: `/item?id=$1`. Captures as in [REDIRECT].",
                        .flags = MK_CONF_REQUIRED, .unit = "path", .parse = target_parse_path),
-    MK_CONF_KEY_CUSTOM(struct rewrite_rule, when, "When", NULL, WHEN_DOC, .flags = MK_CONF_REPEAT, .unit = "condition",
-                       .parse = when_parse),
+    MK_WHEN_KEY(struct rewrite_rule, when),
     MK_CONF_KEY_BOOL(struct rewrite_rule, keep_path, "KeepPath", "On",
                      "Whether what follows the prefix of `Match` is appended to the path."),
     MK_CONF_KEY_BOOL(struct rewrite_rule, keep_query, "KeepQuery", "On",
@@ -139,7 +132,7 @@ struct redirect_state {
 
 static bool has_conditions(const void *rule, size_t offset)
 {
-    const struct when *when = (const void *)((const char *)rule + offset);
+    const struct mk_when *when = (const void *)((const char *)rule + offset);
     return when->n > 0;
 }
 
@@ -253,13 +246,13 @@ static int find_match(struct mk_request *req, const struct mk_host *host, struct
 {
     const struct mk_conf_section *section = &redirect_sections[RULES_REDIRECT];
     struct mk_str path = mk_request_path(req);
-    struct when_request request = rewrite_describe(req);
+    struct mk_when_request request = rewrite_describe(req);
     int match = 0;
     const struct redirect_rule *r = mk_host_conf(host, section);
     for (; r; r = mk_host_conf_next(host, section, r)) {
         match = mk_pattern_capture(&r->match, path, groups);
         if (match > 0)
-            match = when_holds(&r->when, &request);
+            match = mk_when_holds(&r->when, &request);
         if (match != 0)
             break;
     }
@@ -301,13 +294,13 @@ static int rewrite_head(struct mk_request *req)
 
 /* Returns 1 (GET of the path, without a query, meets the conditions), 0 or -errno (it is not known). */
 static int match_path(struct mk_request *req, struct mk_str path, const struct mk_pattern *pattern,
-                      const struct when *when)
+                      const struct mk_when *when)
 {
-    struct when_request request = rewrite_describe(req);
+    struct mk_when_request request = rewrite_describe(req);
     request.method = MK_STR("GET");
     request.query = MK_STR_NONE;
     int match = mk_pattern_match(pattern, path);
-    return match > 0 ? when_holds(when, &request) : match;
+    return match > 0 ? mk_when_holds(when, &request) : match;
 }
 
 /* A path that is rewritten or redirected is not the file of that name. */

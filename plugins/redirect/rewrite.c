@@ -45,9 +45,9 @@ static struct mk_str get_header(void *ctx, struct mk_str name)
     return mk_request_header_by_name(ctx, name);
 }
 
-struct when_request rewrite_describe(struct mk_request *req)
+struct mk_when_request rewrite_describe(struct mk_request *req)
 {
-    return (struct when_request){mk_request_method_name(req), mk_request_query(req), get_header, req};
+    return (struct mk_when_request){mk_request_method_name(req), mk_request_query(req), get_header, req};
 }
 
 /* The rules that a request has met. */
@@ -62,13 +62,13 @@ static int find_rule(struct mk_request *req, const struct mk_host *host, struct 
 {
     const struct mk_conf_section *section = &redirect_sections[RULES_REWRITE];
     struct mk_str path = mk_request_path(req);
-    struct when_request request = rewrite_describe(req);
+    struct mk_when_request request = rewrite_describe(req);
     int match = 0;
     const struct rewrite_rule *r = mk_host_conf(host, section);
     for (; r; r = mk_host_conf_next(host, section, r)) {
         match = mk_pattern_capture(&r->match, path, groups);
         if (match > 0)
-            match = when_holds(&r->when, &request);
+            match = mk_when_holds(&r->when, &request);
         if (match != 0)
             break;
     }

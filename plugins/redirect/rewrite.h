@@ -17,7 +17,7 @@ void rewrite_build(const struct rewrite_rule *rule, struct mk_str request_path, 
                    const struct mk_str *groups, struct mk_buf *path, struct mk_buf *query, bool *ret_has_query);
 
 /* Returns `request` as conditions look at it. It is valid as long as the request's head. */
-struct when_request rewrite_describe(struct mk_request *req);
+struct mk_when_request rewrite_describe(struct mk_request *req);
 
 /*
  * Rewrites a request by the rules of `host`, until none matches. `logged_ms` belongs to the host; it limits the lines

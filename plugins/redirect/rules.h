@@ -8,12 +8,12 @@
 #include <monkey/conf.h>
 
 #include "target.h"
-#include "when.h"
+#include <monkey/when.h>
 
 struct redirect_rule {
     struct mk_pattern match;
     struct target to;
-    struct when when;
+    struct mk_when when;
     int status; /* an index of status_codes[] */
     bool keep_path;
 };
@@ -21,7 +21,7 @@ struct redirect_rule {
 struct rewrite_rule {
     struct mk_pattern match;
     struct target to;
-    struct when when;
+    struct mk_when when;
     bool keep_path, keep_query, last;
 };
 

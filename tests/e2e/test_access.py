@@ -116,9 +116,9 @@ RULES = rules(
     {"Match": "/secret", "Action": "deny"},
     {"Match": "*.bak", "Action": "deny 404"},
     {"Match": "~^/old/[0-9]+$", "Action": "deny 410"},
-    {"Match": "/api", "Method": "PUT DELETE", "Action": "deny 451"},
-    {"Header": "User-Agent ~*(bad|worse)bot", "Action": "deny 429"},
-    {"Header": "X-Key !=right", "Match": "/keyed", "Action": "deny 402"},
+    {"Match": "/api", "When": "method PUT DELETE", "Action": "deny 451"},
+    {"When": "header User-Agent ~*(bad|worse)bot", "Action": "deny 429"},
+    {"When": "!header X-Key =right", "Match": "/keyed", "Action": "deny 402"},
     {"Match": "/images", "ForeignReferer": "On", "Action": "deny"},
 )
 
@@ -155,7 +155,7 @@ def test_rules(way):
 
 
 def test_requests_for_the_whole_server(guard):
-    client = guard(rules({"Match": "=/", "Method": "OPTIONS", "Action": "deny"})).connect()
+    client = guard(rules({"Match": "=/", "When": "method OPTIONS", "Action": "deny"})).connect()
     client.send(request("*", method="OPTIONS"))
     assert client.response("OPTIONS").status == 403
 
@@ -247,9 +247,9 @@ def test_a_costly_pattern_denies(guard):
 @pytest.mark.parametrize(
     "text",
     [
-        rules({"Header": "X-A ~^(a+)+$", "Action": "delay 1ms"}),
-        rules({"Header": "X-A !~^(a+)+$", "Action": "allow"}),
-        limits({"Header": "X-A ~^(a+)+$"}, {"Rate": "1/d"}),
+        rules({"When": "header X-A ~^(a+)+$", "Action": "delay 1ms"}),
+        rules({"When": "!header X-A ~^(a+)+$", "Action": "allow"}),
+        limits({"When": "header X-A ~^(a+)+$"}, {"Rate": "1/d"}),
     ],
 )
 def test_a_costly_header_denies(guard, text):
@@ -329,9 +329,10 @@ def test_mistakes_in_a_file(tmp_path, host_conf, text, message):
         ("[RULES]\n    Action delay 2h\n", "from 1ms to 30s"),
         ("[RULES]\n    Action forbid\n", "an action is allow"),
         ("[RULES]\n    Match /\n", "Action"),
-        ("[RULES]\n    Method get\n    Action deny\n", "capitals"),
-        ("[RULES]\n    Header User-Agent\n    Action deny\n", "a header needs a text"),
-        ("[RULES]\n    Header User-Agent ~(\n    Action deny\n", "parenthesis|missing"),
+        ("[RULES]\n    When method get\n    Action deny\n", "capitals"),
+        ("[RULES]\n    When header User-Agent ~(\n    Action deny\n", "parenthesis|missing"),
+        ("[RULES]\n    Method GET\n    Action deny\n", "write When method GET"),
+        ("[CLIENT_LIMITS]\n    Header User-Agent bot\n    Rate 1/s\n", "write When header NAME"),
         ("[CLIENT_LIMITS]\n    Name a\"b\n    Rate 10/s\n", "a name is"),
         ("[RULES]\n    Name a b\n    Action deny\n", "a name is"),
         ("[CLIENT_LIMITS]\n    Rate 10\n", "such as 10/s"),
@@ -355,10 +356,10 @@ CAN_NEVER_MATCH = "this can never match"
         ({"Match": "/a"}, {"Match": "/a/b"}, True),
         ({"Match": "/a"}, {"Match": "/ab"}, False),
         ({}, {"Match": "~x"}, True),
-        ({"Match": "/a", "Method": "GET"}, {"Match": "/a"}, False),
-        ({"Match": "/a", "Method": "GET POST"}, {"Match": "/a", "Method": "HEAD"}, True),
-        ({"Header": "A b"}, {}, False),
-        ({"Header": "A b"}, {"Header": ["C d", "a b"]}, True),
+        ({"Match": "/a", "When": "method GET"}, {"Match": "/a"}, False),
+        ({"Match": "/a", "When": "method GET POST"}, {"Match": "/a", "When": "method HEAD"}, True),
+        ({"When": "header A ~b"}, {}, False),
+        ({"When": "header A ~b"}, {"When": ["header C =d", "header a ~b"]}, True),
         ({"Network": "10.0.0.0/8"}, {"Network": "10.1.0.0/16"}, True),
         ({"Network": "10.1.0.0/16"}, {"Network": "10.0.0.0/8"}, False),
         ({"Network": "10.0.0.0/9 10.128.0.0/9"}, {"Network": "10.0.0.0/8"}, True),

@@ -92,7 +92,7 @@ def test_probes_and_status_come_before_redirects(serve, tmp_path, names, kind):
         pytest.skip("a plugin is missing here")
     shell = tmp_path / "shell.sock"
     host = section("HOST", {"ServerName": "localhost", "DocumentRoot": tmp_path}) + REDIRECTS[kind]
-    rules = "[RULES]\n    Match /healthz\n    Header X-From outside\n    Action deny\n"
+    rules = "[RULES]\n    Match /healthz\n    When header X-From =outside\n    Action deny\n"
     config = {
         "plugins.load": section("PLUGINS", {"Load": ["liana", "tls", *names, "static"]}),
         "plugins/health/health.conf": section("HEALTH", BOTH),

@@ -87,8 +87,8 @@ RIGHTS = {
         "[RULES]\n    File {folder}/other-networks\n    Action allow\n" + DENY,
     ),
     "header": Right(
-        "[RULES]\n    Header X-Key !=old\n    Action deny\n",
-        "[RULES]\n    Header X-Key !=new\n    Action deny\n",
+        "[RULES]\n    When !header X-Key =old\n    Action deny\n",
+        "[RULES]\n    When !header X-Key =new\n    Action deny\n",
         fields=("X-Key: old",),
     ),
     "public": Right("", AUTH, after=401),

@@ -596,8 +596,8 @@ NO_WAY = {
     "HEADERS": "Match Remove Set Add",
     "LOGGER": "Match AccessLog ErrorLog Format ErrorFormat Except Status Sample",
     "MAINTENANCE": "Match FlagFile Text Except",
-    "RULES": "Match Network File Method Header Action Name",
-    "CLIENT_LIMITS": "Match Network File Method Header Rate Name",
+    "RULES": "Match Network File When Action Name",
+    "CLIENT_LIMITS": "Match Network File When Rate Name",
     "PROXY": "HostHeader RequestSet RequestRemove Upgrade SpoolRequest BufferResponse InterceptErrors SourceAddress "
     "TlsName TlsCA TlsCertificate TlsKey",
     "FASTCGI": "RemoteRoot Params SpoolRequest BufferResponse InterceptErrors Spawn",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Conditions of sections against requests. Lines up to an empty one are conditions of two sections, "a" or "b" and what
- * it is: m MATCH, t METHOD, h NAME VALUE, r (ForeignReferer); the head of a request follows. If the first section is
+ * it is: m MATCH, w CONDITION (of When), r (ForeignReferer); the head of a request follows. If the first section is
  * said to cover the second, then it holds for all requests for which the second holds.
  */
 #include "../../plugins/mandril/conditions.h"
@@ -13,43 +13,39 @@
 #include "http/request.h"
 #include "server/thread.h"
 
-enum { FIELDS = 32, METHODS_MAX = 4, ARENA_BYTES = 1 << 20 };
+enum { FIELDS = 32, WORDS_MAX = 8, ARENA_BYTES = 1 << 20 };
 
-/* A section that is read. */
-struct section {
-    struct conditions when;
-    struct mk_str methods[METHODS_MAX];
-};
-
-static int read_header(struct conditions *when, struct mk_str text, struct mk_arena *arena, struct mk_buf *error)
+/* Parses a condition of at most WORDS_MAX words. */
+static int read_when(struct conditions *c, struct mk_str text, struct mk_arena *arena, struct mk_buf *error)
 {
-    const char *blank = text.len ? memchr(text.p, ' ', text.len) : NULL;
-    struct mk_str name = mk_str(text.p, blank ? (size_t)(blank - text.p) : text.len);
-    struct mk_conf_value value = {.text = text, .words = &name, .n = name.len > 0};
-    return conditions_parse_header(&value, &when->headers, arena, error);
+    struct mk_str words[WORDS_MAX];
+    uint32_t n = 0;
+    for (size_t at = 0, len; at < text.len && n < WORDS_MAX; at += len + 1) {
+        const char *blank = memchr(text.p + at, ' ', text.len - at);
+        len = (blank ? (size_t)(blank - text.p) : text.len) - at;
+        words[n++] = mk_str(text.p + at, len);
+    }
+    struct mk_conf_value value = {.text = text, .words = words, .n = n};
+    return mk_when_parse(&value, &c->when, arena, error);
 }
 
 /* Returns 0, or -errno: the line has a mistake. */
-static int read_condition(struct section *s, char kind, struct mk_str text, struct mk_arena *arena,
+static int read_condition(struct conditions *c, char kind, struct mk_str text, struct mk_arena *arena,
                           struct mk_buf *error)
 {
     switch (kind) {
     case 'm':
-        return s->when.match.text.p ? -EEXIST : mk_pattern_parse(&s->when.match, text, arena, error);
-    case 't':
-        if (s->when.methods.n < METHODS_MAX && text.len)
-            s->methods[s->when.methods.n++] = text;
-        return 0;
+        return c->match.text.p ? -EEXIST : mk_pattern_parse(&c->match, text, arena, error);
     case 'r':
-        s->when.foreign_referer = true;
+        c->foreign_referer = true;
         return 0;
     default:
-        return read_header(&s->when, text, arena, error);
+        return read_when(c, text, arena, error);
     }
 }
 
 /* Reads the conditions up to an empty line, which is removed from `*text`, too. Returns 0 or -errno. */
-static int read_sections(struct section s[2], struct mk_str *text, struct mk_arena *arena, struct mk_buf *error)
+static int read_sections(struct conditions s[2], struct mk_str *text, struct mk_arena *arena, struct mk_buf *error)
 {
     int err = 0;
     for (;;) {
@@ -65,16 +61,16 @@ static int read_sections(struct section s[2], struct mk_str *text, struct mk_are
     }
 }
 
-static void check(const struct section s[2], struct mk_request *req)
+static void check(const struct conditions s[2], struct mk_request *req)
 {
     struct mk_str path = mk_request_path(req);
     struct conditions_subject subject = {.req = req,
                                          .path = path.len && path.p[0] == '/' ? path : MK_STR("/"),
                                          .method = mk_request_method_name(req)};
-    int first = conditions_match(&s[0].when, &subject), second = conditions_match(&s[1].when, &subject);
+    int first = conditions_match(&s[0], &subject), second = conditions_match(&s[1], &subject);
     if (first > 1 || second > 1)
         abort();
-    if (conditions_cover(&s[0].when, &s[1].when) && second == 1 && first == 0)
+    if (conditions_cover(&s[0], &s[1]) && second == 1 && first == 0)
         abort();
 }
 
@@ -99,7 +95,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static struct mk_worker worker = {.generation = &generation};
     struct mk_request req = {.worker = &worker, .app_data = &host};
     struct mk_field fields[FIELDS];
-    struct section sections[2] = {0};
+    struct conditions sections[2] = {0};
     struct mk_arena arena;
     struct mk_buf error;
     struct mk_str text = mk_str((const char *)data, size);
@@ -109,8 +105,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     mk_arena_init(&req.arena, NULL, ARENA_BYTES, NULL, 0);
     mk_buf_init(&error, 1 << 16);
     prepare_host(&arena);
-    for (int i = 0; i < 2; i++)
-        sections[i].when.methods.items = sections[i].methods;
     int err = read_sections(sections, &text, &arena, &error);
     req.base = text.p;
     req.fields = fields;

@@ -93,7 +93,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct mk_str text = mk_str((const char *)data + 1, size - 1);
     struct rule_action action = {0};
     struct request_rate rate = {0};
-    struct header_condition *headers = NULL;
+    struct mk_when when = {0};
     switch (data[0] % 4) {
     case 0:
         parse_value(settings_parse_action, text, &action);
@@ -104,7 +104,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         CHECK(!rate.n || (rate.n <= BUCKET_REQUESTS_MAX && rate.period_s));
         break;
     case 2:
-        parse_value(conditions_parse_header, text, &headers);
+        parse_value(mk_when_parse, text, &when);
         break;
     default:
         read_networks(text);

@@ -116,12 +116,12 @@ static struct mk_str get_header(void *ctx, struct mk_str name)
     return name.len % 2 ? *value : MK_STR_NONE;
 }
 
-static void check_condition(struct when *when, struct mk_str query, struct mk_str header)
+static void check_condition(struct mk_when *when, struct mk_str query, struct mk_str header)
 {
-    struct when_request request = {MK_STR("GET"), query, get_header, &header};
-    int r = when_holds(when, &request);
+    struct mk_when_request request = {MK_STR("GET"), query, get_header, &header};
+    int r = mk_when_holds(when, &request);
     when->items[0].negated = !when->items[0].negated;
-    int negated = when_holds(when, &request);
+    int negated = mk_when_holds(when, &request);
     CHECK(r < 0 ? negated < 0 : negated == !r);
 }
 
@@ -137,7 +137,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     mk_arena_init(&arena, NULL, 1 << 20, NULL, 0);
     bool is_rule = parse(mk_conf_pattern, match, &rule.match) && parse(target_parse_path, to, &rule.to);
-    if (parse(when_parse, condition, &rule.when))
+    if (parse(mk_when_parse, condition, &rule.when))
         check_condition(&rule.when, query, header);
     ssize_t n = mk__uri_decode_path(raw, path, sizeof(path));
     if (is_rule && n > 0 && is_query(query) && mk_pattern_capture(&rule.match, mk_str(path, (size_t)n), groups) > 0 &&

@@ -49,7 +49,7 @@ PUBLIC = {
     "embed.h": "server", "file_cache.h": "server", "inspect.h": "server", "monkey.h": "server", "plugin.h": "server",
     "open_file.h": "http", "request_job.h": "server", "request_ref.h": "server", "pattern.h": "base",
     "random.h": "base", "thread_start.h": "base", "time.h": "base", "threads.h": "server",
-    "inbox.h": "loop", "log_limit.h": "base", "spool.h": "loop", "upstream.h": "net",
+    "inbox.h": "loop", "log_limit.h": "base", "when.h": "conf", "spool.h": "loop", "upstream.h": "net",
     "cgi.h": "server", "child.h": "server", "http_client.h": "http", "source.h": "server", "upstreams.h": "server",
     "embedded.h": "http", "event_stream.h": "server", "local_client.h": "server",
     "target.h": "server", "gateway.h": "server", "variables.h": "http", "fastcgi.h": "server",

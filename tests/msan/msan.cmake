@@ -2,7 +2,7 @@
 # The preset msan. MemorySanitizer takes what a library writes that was compiled without it for uninitialized. These
 # unit tests and fuzz targets, as patterns of their file names, call such a library:
 set(MK_MSAN_WITHOUT
-    "^core/base/regex_" "^plugins/logger/filter_" "^plugins/redirect/(target|when)_"
+    "^core/base/regex_" "^plugins/logger/filter_" "^plugins/redirect/target_" "^kit/when/"
     "^core/server/path_limits_"       # libpcre2
     "^core/http/h2/(body|evict|file|flood|nghttp2|response|send|session|shutdown|stream|timeout|tunnel)_"
     "^core/http/(extra|interim|trailers)_"

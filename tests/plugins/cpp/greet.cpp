@@ -68,6 +68,7 @@
 #include <monkey/variables.h>
 #include <monkey/watched.h>
 #include <monkey/websocket.h>
+#include <monkey/when.h>
 
 #include <errno.h>
 #include <stdlib.h>

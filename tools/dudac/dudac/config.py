@@ -34,7 +34,7 @@ pre{{background:#222;color:#eee;padding:1rem;overflow-x:auto;border-left:.4rem s
 </body></html>
 """
 # A page of another site can have its own name lead to this machine (DNS rebinding), but no address and no localhost.
-OWN_NAMES = r"!~*^(|localhost|.*\.localhost|[0-9.]+|\[[0-9a-f:.]+\]{})(:[0-9]+)?$"
+OTHER_NAMES = r"~*^(?!(|localhost|.*\.localhost|[0-9.]+|\[[0-9a-f:.]+\]{})(:[0-9]+)?$)"
 REFRESH = '\n<meta http-equiv="refresh" content="1">'
 
 
@@ -137,7 +137,7 @@ class Config:
     def host_text(self, services: list) -> str:
         text = section("HOST", {"ServerName": "localhost", "DocumentRoot": quote(self.site)})
         names = "".join(f"|{re.escape(name)}" for name in self.options.names)
-        text += section("RULES", {"Header": f"Host {quote(OWN_NAMES.format(names))}", "Action": "deny 421"})
+        text += section("RULES", {"When": f"header Host {quote(OTHER_NAMES.format(names))}", "Action": "deny 421"})
         text += section("MAINTENANCE", {"FlagFile": quote(self.flag), "Page": quote(self.page), "RetryAfter": "1s"})
         for service in services:
             if service.file.exists():

@@ -68,8 +68,9 @@ TEST(the_first_section_that_matches, open_guard, close_guard)
 {
     set_network(&add_limit("exempt", (struct limit_conf){.rate = {0, 0}})->base, "10.0.0.0/8");
     struct limit_conf on_put = {.rate = {1, 86400}, .burst = 1};
-    struct mk_str method = MK_STR("PUT");
-    on_put.when.methods = (struct mk_conf_list){&method, 1};
+    struct mk_when_value method = {.text = MK_STR("PUT")};
+    struct mk_when_condition is_put = {.subject = MK_WHEN_METHOD, .values = &method, .n = 1};
+    on_put.when.when = (struct mk_when){&is_put, 1};
     add_limit("put", on_put);
     add_limit("rest", (struct limit_conf){.rate = {1, 86400}, .burst = 1});
     struct mk_test_client *free_client = connect_from("10.0.0.1", ""), *c = connect_from("192.0.2.1", "");

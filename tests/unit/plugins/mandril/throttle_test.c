@@ -126,8 +126,9 @@ static unsigned count_buckets(struct mk_test_client *c)
 TEST(buckets_of_a_connection, open_guard, close_guard)
 {
     struct limit *first = add_rate("first", SEND_RATE_CONNECTION);
-    struct mk_str method = MK_STR("GET");
-    guard.limit_confs[0].when.methods = (struct mk_conf_list){&method, 1};
+    struct mk_when_value method = {.text = MK_STR("GET")};
+    struct mk_when_condition is_get = {.subject = MK_WHEN_METHOD, .values = &method, .n = 1};
+    guard.limit_confs[0].when.when = (struct mk_when){&is_get, 1};
     add_rate("rest", SEND_RATE_CONNECTION);
     struct counter c = {.client = connect_from("192.0.2.1", ASK("/big"))};
     assert_int_equal(count_buckets(c.client), 1);

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Parses conditions, and tells whether they hold (when.h).
+ * Parses conditions, and tells whether they hold (<monkey/when.h>).
  */
-#include "when.h"
+#include <monkey/when.h>
 
 #include <monkey/escape.h>
 
 #include <ctype.h>
 #include <errno.h>
 
-static const char *const subject_names[] = {[WHEN_METHOD] = "method", [WHEN_QUERY] = "query", [WHEN_HEADER] = "header"};
+static const char *const subject_names[] = {
+    [MK_WHEN_METHOD] = "method", [MK_WHEN_QUERY] = "query", [MK_WHEN_HEADER] = "header"};
 enum { SUBJECTS = MK_COUNT_OF(subject_names) };
 
 /* ── parsing ── */
@@ -36,9 +37,9 @@ static size_t count_token_bytes(struct mk_str s)
     return n;
 }
 
-static int add_value(struct when_condition *c, struct when_value v, struct mk_arena *arena)
+static int add_value(struct mk_when_condition *c, struct mk_when_value v, struct mk_arena *arena)
 {
-    struct when_value *values = mk_arena_grow(arena, c->values, c->n, sizeof(*values));
+    struct mk_when_value *values = mk_arena_grow(arena, c->values, c->n, sizeof(*values));
     if (!values)
         return -ENOMEM;
     c->values = values;
@@ -46,7 +47,7 @@ static int add_value(struct when_condition *c, struct when_value v, struct mk_ar
     return 0;
 }
 
-static int parse_method(const struct mk_conf_value *value, unsigned word, struct when_condition *c,
+static int parse_method(const struct mk_conf_value *value, unsigned word, struct mk_when_condition *c,
                         struct mk_arena *arena, struct mk_buf *error)
 {
     struct mk_str text = value->words[word];
@@ -58,17 +59,19 @@ static int parse_method(const struct mk_conf_value *value, unsigned word, struct
     for (size_t i = 0; i < text.len; i++)
         if (islower((unsigned char)text.p[i]))
             return set_error(value, word, i, error, "methods are written in capitals, and compared so");
-    struct when_value v = {.text = mk_arena_dup(arena, text)};
+    struct mk_when_value v = {.text = mk_arena_dup(arena, text)};
     return v.text.p ? add_value(c, v, arena) : -ENOMEM;
 }
 
 /* Parses "=text", "~expression" or "~*expression". */
-static int parse_value(const struct mk_conf_value *value, unsigned word, struct when_condition *c,
+static int parse_value(const struct mk_conf_value *value, unsigned word, struct mk_when_condition *c,
                        struct mk_arena *arena, struct mk_buf *error)
 {
     struct mk_str text = value->words[word];
-    struct when_value v = {.text = MK_STR("")};
+    struct mk_when_value v = {.text = mk_arena_dup(arena, text)};
     size_t fault = 0;
+    if (!v.text.p)
+        return -ENOMEM;
     if (text.len && text.p[0] == '~') {
         struct mk_conf_value expression = {
             .text = text, .words = &text, .n = 1, .dir = value->dir, .place = value->place, .fault = &fault};
@@ -81,11 +84,11 @@ static int parse_value(const struct mk_conf_value *value, unsigned word, struct 
         return set_error(value, word, 0, error, "a ! belongs in front of the condition: !query lang =de");
     if (!text.len || text.p[0] != '=')
         return set_error(value, word, 0, error, "a value is =text, or an expression: ~text or ~*text");
-    v.text = mk_arena_dup(arena, mk_str(text.p + 1, text.len - 1));
-    return v.text.p ? add_value(c, v, arena) : -ENOMEM;
+    v.text = mk_str(v.text.p + 1, v.text.len - 1);
+    return add_value(c, v, arena);
 }
 
-/* Returns an enum when_subject, or SUBJECTS if there is none of that name. */
+/* Returns an enum mk_when_subject, or SUBJECTS if there is none of that name. */
 static unsigned find_subject(struct mk_str name)
 {
     unsigned i = 0;
@@ -94,11 +97,11 @@ static unsigned find_subject(struct mk_str name)
     return i;
 }
 
-static int parse_name(const struct mk_conf_value *value, struct when_condition *c, struct mk_arena *arena,
+static int parse_name(const struct mk_conf_value *value, struct mk_when_condition *c, struct mk_arena *arena,
                       struct mk_buf *error)
 {
     struct mk_str name = value->words[1];
-    size_t n = c->subject == WHEN_HEADER ? count_token_bytes(name) : name.len;
+    size_t n = c->subject == MK_WHEN_HEADER ? count_token_bytes(name) : name.len;
     if (!name.len)
         return set_error(value, 1, 0, error, "a name is missing");
     if (n < name.len)
@@ -107,7 +110,7 @@ static int parse_name(const struct mk_conf_value *value, struct when_condition *
     return c->name.p ? 0 : -ENOMEM;
 }
 
-static int parse_condition(const struct mk_conf_value *value, struct when_condition *c, struct mk_arena *arena,
+static int parse_condition(const struct mk_conf_value *value, struct mk_when_condition *c, struct mk_arena *arena,
                            struct mk_buf *error)
 {
     struct mk_str subject = value->n ? value->words[0] : MK_STR("");
@@ -116,24 +119,25 @@ static int parse_condition(const struct mk_conf_value *value, struct when_condit
     if (found == SUBJECTS)
         return set_error(value, 0, negated, error,
                          "a condition is: method NAME ..., query NAME [VALUE ...], or header NAME [VALUE ...]");
-    *c = (struct when_condition){.subject = (uint8_t)found, .negated = negated};
+    *c = (struct mk_when_condition){.subject = (uint8_t)found, .negated = negated};
     if (value->n < 2)
         return set_error(value, 0, subject.len, error,
-                         found == WHEN_METHOD ? "a method is missing" : "a name is missing");
-    int err = found == WHEN_METHOD ? 0 : parse_name(value, c, arena, error);
-    for (unsigned i = found == WHEN_METHOD ? 1 : 2; i < value->n && err == 0; i++)
-        err = found == WHEN_METHOD ? parse_method(value, i, c, arena, error) : parse_value(value, i, c, arena, error);
+                         found == MK_WHEN_METHOD ? "a method is missing" : "a name is missing");
+    int err = found == MK_WHEN_METHOD ? 0 : parse_name(value, c, arena, error);
+    for (unsigned i = found == MK_WHEN_METHOD ? 1 : 2; i < value->n && err == 0; i++)
+        err =
+            found == MK_WHEN_METHOD ? parse_method(value, i, c, arena, error) : parse_value(value, i, c, arena, error);
     return err;
 }
 
-int when_parse(const struct mk_conf_value *value, void *when, struct mk_arena *arena, struct mk_buf *error)
+int mk_when_parse(const struct mk_conf_value *value, void *when, struct mk_arena *arena, struct mk_buf *error)
 {
-    struct when *w = when;
-    struct when_condition c;
+    struct mk_when *w = when;
+    struct mk_when_condition c;
     int err = parse_condition(value, &c, arena, error);
     if (err < 0)
         return err;
-    struct when_condition *items = mk_arena_grow(arena, w->items, w->n, sizeof(*items));
+    struct mk_when_condition *items = mk_arena_grow(arena, w->items, w->n, sizeof(*items));
     if (!items)
         return -ENOMEM;
     w->items = items;
@@ -141,18 +145,29 @@ int when_parse(const struct mk_conf_value *value, void *when, struct mk_arena *a
     return 0;
 }
 
-bool when_needs_query(const struct when *when)
+bool mk_when_needs_query(const struct mk_when *when)
 {
     for (uint32_t i = 0; i < when->n; i++)
-        if (when->items[i].subject == WHEN_QUERY)
+        if (when->items[i].subject == MK_WHEN_QUERY)
             return true;
     return false;
 }
 
 /* ── requests ── */
 
+/* Returns whether a method is named; GET means HEAD, too, which reads the same. */
+static bool has_method(const struct mk_when_condition *c, struct mk_str method)
+{
+    bool is_head = mk_str_eq(method, MK_STR("HEAD"));
+    uint32_t i = 0;
+    while (i < c->n && !mk_str_eq(c->values[i].text, method) &&
+           !(is_head && mk_str_eq(c->values[i].text, MK_STR("GET"))))
+        i++;
+    return i < c->n;
+}
+
 /* Returns 1, 0 or -errno: whether one of the values is `text`, or matches it. */
-static int match_values(const struct when_condition *c, struct mk_str text)
+static int match_values(const struct mk_when_condition *c, struct mk_str text)
 {
     int r = c->n == 0;
     for (uint32_t i = 0; i < c->n && r == 0; i++)
@@ -172,9 +187,9 @@ static void decode_value(struct mk_buf *out, struct mk_str s)
 }
 
 /* Matches one parameter, "name=value" or "name". */
-static int match_parameter(const struct when_condition *c, struct mk_str parameter)
+static int match_parameter(const struct mk_when_condition *c, struct mk_str parameter)
 {
-    MK_UNINITIALIZED char storage[WHEN_VALUE_BYTES_MAX];
+    MK_UNINITIALIZED char storage[MK_WHEN_VALUE_BYTES_MAX];
     struct mk_buf text;
     const char *equals = parameter.len ? memchr(parameter.p, '=', parameter.len) : NULL;
     size_t name_len = equals ? (size_t)(equals - parameter.p) : parameter.len;
@@ -188,7 +203,7 @@ static int match_parameter(const struct when_condition *c, struct mk_str paramet
     return text.err && c->n ? -EOVERFLOW : match_values(c, mk_buf_str(&text));
 }
 
-static int match_query(const struct when_condition *c, struct mk_str query)
+static int match_query(const struct mk_when_condition *c, struct mk_str query)
 {
     int r = 0;
     for (size_t at = 0; query.p && at <= query.len && r == 0;) {
@@ -201,24 +216,65 @@ static int match_query(const struct when_condition *c, struct mk_str query)
     return r;
 }
 
-static int match_header(const struct when_condition *c, const struct when_request *request)
+static int match_header(const struct mk_when_condition *c, const struct mk_when_request *request)
 {
     struct mk_str value = request->header(request->ctx, c->name);
     return value.p ? match_values(c, value) : 0;
 }
 
-static int match_condition(const struct when_condition *c, const struct when_request *request)
+static int match_condition(const struct mk_when_condition *c, const struct mk_when_request *request)
 {
-    int r = c->subject == WHEN_METHOD  ? match_values(c, request->method)
-            : c->subject == WHEN_QUERY ? match_query(c, request->query)
-                                       : match_header(c, request);
+    int r = c->subject == MK_WHEN_METHOD  ? has_method(c, request->method)
+            : c->subject == MK_WHEN_QUERY ? match_query(c, request->query)
+                                          : match_header(c, request);
     return r < 0 ? r : (r > 0) != c->negated;
 }
 
-int when_holds(const struct when *when, const struct when_request *request)
+int mk_when_holds(const struct mk_when *when, const struct mk_when_request *request)
 {
     int r = 1;
     for (uint32_t i = 0; i < when->n && r > 0; i++)
         r = match_condition(&when->items[i], request);
     return r;
+}
+
+/* ── covering ── */
+
+static bool has_value(const struct mk_when_condition *c, const struct mk_when_value *v)
+{
+    uint32_t i = 0;
+    if (c->subject == MK_WHEN_METHOD)
+        return has_method(c, v->text);
+    while (i < c->n && !(mk_str_eq(c->values[i].text, v->text) && !c->values[i].pattern.regex == !v->pattern.regex))
+        i++;
+    return i < c->n;
+}
+
+/* Returns whether each value of `c` is one of `wide`, too. */
+static bool is_narrower(const struct mk_when_condition *c, const struct mk_when_condition *wide)
+{
+    uint32_t i = 0;
+    while (i < c->n && has_value(wide, &c->values[i]))
+        i++;
+    return wide->n == 0 || (c->n && i == c->n);
+}
+
+/* Returns whether a condition holds for each request for which `later` holds. */
+static bool is_implied(const struct mk_when_condition *c, const struct mk_when_condition *later)
+{
+    bool is_same = c->subject == MK_WHEN_HEADER ? mk_str_ieq(c->name, later->name) : mk_str_eq(c->name, later->name);
+    if (c->subject != later->subject || c->negated != later->negated || !is_same)
+        return false;
+    return c->negated ? is_narrower(c, later) : is_narrower(later, c);
+}
+
+bool mk_when_covers(const struct mk_when *when, const struct mk_when *later)
+{
+    for (uint32_t i = 0, k; i < when->n; i++) {
+        for (k = 0; k < later->n && !is_implied(&when->items[i], &later->items[k]);)
+            k++;
+        if (k == later->n)
+            return false;
+    }
+    return true;
 }
