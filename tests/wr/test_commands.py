@@ -198,6 +198,20 @@ def test_loads_of_workloads(tmp_path):
     assert found["W9s"].http2 and found["W9s"].pipeline == 100 and found["W9s"].url == "https://127.0.0.1:80/13.txt"
 
 
+def test_h2load_draws_paths(tmp_path):
+    """-B has the server, and the file the paths: drawn from the list, the same ones for each server."""
+    (tmp_path / "list").write_text("".join(f"/many/{n} 200 {1000 + n}\n" for n in range(50)))
+    load = generators.Load("http://127.0.0.1:80/", http2=True, seconds=1, seed=1, paths=str(tmp_path / "list"))
+    generator, drawn = measure.H2LoadPaths("h2load"), []
+    generator.refuse(load)
+    for _ in range(2):
+        words = generator.command(load, str(tmp_path))
+        assert words[-4:] == ["-i", str(tmp_path / "uris.txt"), "-B", load.url]
+        drawn.append((tmp_path / "uris.txt").read_text().splitlines())
+    assert drawn[0] == drawn[1] and len(drawn[0]) == 50
+    assert set(drawn[0]) < {f"/many/{n}" for n in range(50)} and drawn[0] != sorted(drawn[0])
+
+
 def test_strangers_add_up_the_runs_of_h2load():
     run = """starting benchmark...
 finished in 10.00ms, 1600.00 req/s, 1MB/s

@@ -26,8 +26,8 @@ NAMES = data.list_names("servers")
 MONKEY = BUILD / "monkey"
 WORKLOADS = {name: workloads.load_workload(name) for name in data.list_names("workloads")}
 # Those that differ in what the servers have to do.
-DIFFERENT = "W1", "W1L", "W3z", "W4", "W5", "W7", "W8", "W8b", "W9", "W9b", "W9s", "W9t", "S1", "S1t", "S1s"
-DIFFERENT += "S2", "S2t", "S2b", "S3", "S4", "P1", "P2", "P3", "P4", "P5", "P6", "F1", "F1c"
+DIFFERENT = "W1", "W1L", "W3z", "W4", "W5", "W7", "W8", "W8b", "W9", "W9b", "W9m", "W9s", "W9t"
+DIFFERENT += "S1", "S1t", "S1s", "S2", "S2t", "S2b", "S3", "S4", "P1", "P2", "P3", "P4", "P5", "P6", "F1", "F1c"
 FETCHED = "actix", "ioredis", "node-sqlite"  # what they need is fetched, where the network permits it
 SERVER = """
 name = "own"

@@ -5,6 +5,7 @@ import contextlib
 import dataclasses
 import os
 import pathlib
+import random
 import re
 import sys
 import tempfile
@@ -31,16 +32,33 @@ end
 """
 
 
+def read_paths(path):
+    return [line.split()[0] for line in pathlib.Path(path).read_text("ascii").splitlines()]
+
+
 class WrkPaths(Wrk):
     """A list of paths at random needs a script; its order is always the same."""
 
     can = Wrk.can | {"paths"}
 
     def command(self, load, folder):
-        paths = [line.split()[0].lstrip("/") for line in pathlib.Path(load.paths).read_text("ascii").splitlines()]
+        paths = [path.lstrip("/") for path in read_paths(load.paths)]
         script = os.path.join(folder, "paths.lua")
         pathlib.Path(script).write_text(RANDOM_PATHS % ", ".join(f'"{path}"' for path in paths), "ascii")
         return super().command(dataclasses.replace(load, paths=None, extra=(*load.extra, "-s", script)), folder)
+
+
+class H2LoadPaths(H2Load):
+    """A list of paths at random is a file in an order that is always the same, also for each client."""
+
+    can = H2Load.can | {"paths"}
+
+    def command(self, load, folder):
+        paths = read_paths(load.paths)
+        drawn = random.Random(load.seed).choices(paths, k=len(paths))
+        file = os.path.join(folder, "uris.txt")
+        pathlib.Path(file).write_text("".join(f"{path}\n" for path in drawn), "ascii")
+        return super().command(dataclasses.replace(load, paths=None, extra=(*load.extra, "-i", file, "-B")), folder)
 
 
 class Strangers(H2Load):
@@ -75,7 +93,7 @@ def list_generators(workload):
     if workload.websocket or workload.body or workload.requests_per_connection or workload.is_open_loop:
         return [WrLoad]
     if workload.protocol == "2":
-        return [H2Load]
+        return [H2LoadPaths if workload.paths > 1 else H2Load]
     if workload.connections == "strangers":
         return [WrLoad, Strangers]
     return [WrLoad, WrkPaths if workload.paths > 1 else Wrk]
