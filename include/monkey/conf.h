@@ -22,6 +22,7 @@
 #ifndef MONKEY_CONF_H
 #define MONKEY_CONF_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -94,6 +95,22 @@ struct mk_conf_value {
     struct mk_str place; /* file and line, for later messages ("sites/default:3"); empty: unknown */
     size_t *fault;       /* a parser that fails may store the offset of the mistake in `text`; may be NULL */
 };
+
+/*
+ * For parsers: tells where the mistake is, `at` bytes behind the beginning of a word, and adds `reason` to `error`
+ * unless it is NULL. Returns -EINVAL.
+ */
+static inline int mk_conf_fault(const struct mk_conf_value *value, uint32_t word, size_t at, struct mk_buf *error,
+                                const char *reason)
+{
+    for (uint32_t i = 0; i < word; i++)
+        at += value->words[i].len + 1;
+    if (value->fault)
+        *value->fault = at;
+    if (reason)
+        mk_buf_addf(error, "%s", reason);
+    return -EINVAL;
+}
 
 /*
  * Reads a value into its field, which is zeroed before the first call (with REPEAT it keeps the result of the former

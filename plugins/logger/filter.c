@@ -8,18 +8,6 @@
 
 enum { SAMPLE_MAX = 1000 * 1000, STATUS_MIN = 100, STATUS_MAX = 599 };
 
-/* Reports a mistake at an offset of a word. */
-static int set_error(const struct mk_conf_value *value, unsigned word, size_t at, struct mk_buf *error,
-                     const char *reason)
-{
-    for (unsigned i = 0; i < word; i++)
-        at += value->words[i].len + 1;
-    if (value->fault)
-        *value->fault = at;
-    mk_buf_addf(error, "%s", reason);
-    return -EINVAL;
-}
-
 /* ── statuses ── */
 
 /* Parses "404" or "4xx". Returns false if it is neither. */
@@ -43,7 +31,8 @@ static int parse_status(const struct mk_conf_value *value, unsigned word, struct
         return 0;
     }
     if (!parse_range(value->words[word], &range))
-        return set_error(value, word, 0, error, "a status is written as 404, a class as 4xx; or the word is aborted");
+        return mk_conf_fault(value, word, 0, error,
+                             "a status is written as 404, a class as 4xx; or the word is aborted");
     struct filter_range *items = mk_arena_grow(arena, list->items, list->n, sizeof(*items));
     if (!items)
         return -ENOMEM;
@@ -54,7 +43,8 @@ static int parse_status(const struct mk_conf_value *value, unsigned word, struct
 
 int filter_parse_statuses(const struct mk_conf_value *value, void *field, struct mk_arena *arena, struct mk_buf *error)
 {
-    int err = value->n ? 0 : set_error(value, 0, 0, error, "a status such as 404, or a class such as 5xx is missing");
+    int err =
+        value->n ? 0 : mk_conf_fault(value, 0, 0, error, "a status such as 404, or a class such as 5xx is missing");
     for (unsigned i = 0; i < value->n && err == 0; i++)
         err = parse_status(value, i, field, arena, error);
     return err;
@@ -93,7 +83,7 @@ int filter_parse_sample(const struct mk_conf_value *value, void *field, struct m
     uint64_t part, of;
     (void)arena;
     if (value->n != 1 || !value->text.len || !parse_fraction(value->text, &part, &of) || part == 0 || part > of)
-        return set_error(value, 0, 0, error, "a sample is a part such as 1% or 1/100, of 1,000,000 at most");
+        return mk_conf_fault(value, 0, 0, error, "a sample is a part such as 1% or 1/100, of 1,000,000 at most");
     *sample = (struct filter_sample){(uint32_t)part, (uint32_t)of};
     return 0;
 }

@@ -96,22 +96,13 @@ size_t target_find_host_end(struct mk_str to)
     return at;
 }
 
-/* Reports a mistake at an offset of the value. */
-static int set_error(const struct mk_conf_value *value, size_t at, struct mk_buf *error, const char *reason)
-{
-    if (value->fault)
-        *value->fault = at;
-    mk_buf_addf(error, "%s", reason);
-    return -EINVAL;
-}
-
 static int check_bytes(const struct mk_conf_value *value, struct mk_buf *error)
 {
     for (size_t i = 0; i < value->text.len; i++) {
         unsigned char c = (unsigned char)value->text.p[i];
         if (c <= 0x20 || c >= 0x7f || c == '\\') /* browsers treat a backslash as a slash */
-            return set_error(value, i, error,
-                             "a target is a URI without blanks and backslashes; write other bytes as %XX");
+            return mk_conf_fault(value, 0, i, error,
+                                 "a target is a URI without blanks and backslashes; write other bytes as %XX");
     }
     return 0;
 }
@@ -130,7 +121,8 @@ int target_parse_any(const struct mk_conf_value *value, void *field, struct mk_a
     if (err < 0)
         return err;
     if (text.len == 0 || (text.p[0] != '/' && !memmem(text.p, text.len, "://", 3)))
-        return set_error(value, 0, error, "a target is a path such as /new, or a URI such as https://example.org/");
+        return mk_conf_fault(value, 0, 0, error,
+                             "a target is a path such as /new, or a URI such as https://example.org/");
     return copy_target(value, field, arena);
 }
 
@@ -138,11 +130,12 @@ int target_parse_host(const struct mk_conf_value *value, void *field, struct mk_
 {
     struct target *to = field;
     if (mk_str_ieq(value->text, MK_STR("https")))
-        return set_error(value, 0, error, "write \"Redirect https\" in [TLS], which redirects unencrypted requests");
+        return mk_conf_fault(value, 0, 0, error,
+                             "write \"Redirect https\" in [TLS], which redirects unencrypted requests");
     if (value->n > 1)
-        return set_error(value, 0, error,
-                         "one URI is needed, to which all requests are redirected; [REDIRECT] has a status and "
-                         "redirects some paths");
+        return mk_conf_fault(value, 0, 0, error,
+                             "one URI is needed, to which all requests are redirected; [REDIRECT] has a status and "
+                             "redirects some paths");
     int err = target_parse_any(value, field, arena, error);
     if (err < 0 || !target_has_captures(to->text))
         return err;
@@ -168,14 +161,15 @@ static int check_segment(const struct mk_conf_value *value, size_t at, size_t le
             continue;
         int c = mk_percent_value(segment.p + i, len - i);
         if (c < 0)
-            return set_error(value, at + i, error, "two hexadecimal digits follow a %; write the sign itself as %25");
+            return mk_conf_fault(value, 0, at + i, error,
+                                 "two hexadecimal digits follow a %; write the sign itself as %25");
         if (c == 0 || c == '/')
-            return set_error(value, at + i, error, "no path has an encoded slash or NUL");
+            return mk_conf_fault(value, 0, at + i, error, "no path has an encoded slash or NUL");
     }
     mk_buf_init_fixed(&decoded, storage, sizeof(storage));
     mk_path_decode(&decoded, segment);
     if (!decoded.err && is_dot_segment(mk_buf_str(&decoded)))
-        return set_error(value, at, error, "a target has no segment . or .., also not encoded");
+        return mk_conf_fault(value, 0, at, error, "a target has no segment . or .., also not encoded");
     return 0;
 }
 
@@ -186,11 +180,12 @@ int target_parse_path(const struct mk_conf_value *value, void *field, struct mk_
     if (err < 0)
         return err;
     if (!target_is_path(text))
-        return set_error(value, 0, error, "a request is rewritten to a path of this host, such as /new or /new?id=$1");
+        return mk_conf_fault(value, 0, 0, error,
+                             "a request is rewritten to a path of this host, such as /new or /new?id=$1");
     const char *hash = memchr(text.p, '#', text.len), *query = memchr(text.p, '?', text.len);
     if (hash)
-        return set_error(value, (size_t)(hash - text.p), error,
-                         "browsers keep fragments for themselves; write the sign itself as %23");
+        return mk_conf_fault(value, 0, (size_t)(hash - text.p), error,
+                             "browsers keep fragments for themselves; write the sign itself as %23");
     size_t path_len = query ? (size_t)(query - text.p) : text.len;
     for (size_t at = 1; at <= path_len && err == 0;) {
         const char *slash = at < path_len ? memchr(text.p + at, '/', path_len - at) : NULL;

@@ -66,12 +66,8 @@ int settings_parse_hsts(const struct mk_conf_value *value, void *field, struct m
         for (unsigned k = 0; k < 2; k++)
             if (mk_str_ieq(value->words[i], mk_str_c(options[k])))
                 known = wanted[k] = true;
-        if (known)
-            continue;
-        mk_buf_addf(error, "only includeSubDomains and preload may follow the time");
-        if (value->fault)
-            *value->fault = (size_t)(value->words[i].p - value->text.p);
-        return -EINVAL;
+        if (!known)
+            return mk_conf_fault(value, i, 0, error, "only includeSubDomains and preload may follow the time");
     }
     snprintf(text, sizeof(text), "max-age=%" PRIu64 "%s%s", seconds, wanted[0] ? "; includeSubDomains" : "",
              wanted[1] ? "; preload" : "");

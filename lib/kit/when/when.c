@@ -15,19 +15,6 @@ enum { SUBJECTS = MK_COUNT_OF(subject_names) };
 
 /* ── parsing ── */
 
-/* Reports a mistake at an offset of a word. */
-static int set_error(const struct mk_conf_value *value, unsigned word, size_t at, struct mk_buf *error,
-                     const char *reason)
-{
-    for (unsigned i = 0; i < word; i++)
-        at += value->words[i].len + 1;
-    if (value->fault)
-        *value->fault = at;
-    if (reason)
-        mk_buf_addf(error, "%s", reason);
-    return -EINVAL;
-}
-
 /* Returns the number of bytes at the start that a token may have (RFC 9110 section 5.6.2). */
 static size_t count_token_bytes(struct mk_str s)
 {
@@ -53,12 +40,12 @@ static int parse_method(const struct mk_conf_value *value, unsigned word, struct
     struct mk_str text = value->words[word];
     size_t n = count_token_bytes(text);
     if (text.len && text.p[0] == '!')
-        return set_error(value, word, 0, error, "a ! belongs in front of the condition: !method GET");
+        return mk_conf_fault(value, word, 0, error, "a ! belongs in front of the condition: !method GET");
     if (!text.len || n < text.len)
-        return set_error(value, word, n, error, "a method is a word such as GET");
+        return mk_conf_fault(value, word, n, error, "a method is a word such as GET");
     for (size_t i = 0; i < text.len; i++)
         if (islower((unsigned char)text.p[i]))
-            return set_error(value, word, i, error, "methods are written in capitals, and compared so");
+            return mk_conf_fault(value, word, i, error, "methods are written in capitals, and compared so");
     struct mk_when_value v = {.text = mk_arena_dup(arena, text)};
     return v.text.p ? add_value(c, v, arena) : -ENOMEM;
 }
@@ -77,13 +64,13 @@ static int parse_value(const struct mk_conf_value *value, unsigned word, struct 
             .text = text, .words = &text, .n = 1, .dir = value->dir, .place = value->place, .fault = &fault};
         int err = mk_conf_pattern(&expression, &v.pattern, arena, error);
         if (err == -EINVAL)
-            return set_error(value, word, fault, error, NULL);
+            return mk_conf_fault(value, word, fault, error, NULL);
         return err < 0 ? err : add_value(c, v, arena);
     }
     if (text.len && text.p[0] == '!')
-        return set_error(value, word, 0, error, "a ! belongs in front of the condition: !query lang =de");
+        return mk_conf_fault(value, word, 0, error, "a ! belongs in front of the condition: !query lang =de");
     if (!text.len || text.p[0] != '=')
-        return set_error(value, word, 0, error, "a value is =text, or an expression: ~text or ~*text");
+        return mk_conf_fault(value, word, 0, error, "a value is =text, or an expression: ~text or ~*text");
     v.text = mk_str(v.text.p + 1, v.text.len - 1);
     return add_value(c, v, arena);
 }
@@ -103,9 +90,9 @@ static int parse_name(const struct mk_conf_value *value, struct mk_when_conditio
     struct mk_str name = value->words[1];
     size_t n = c->subject == MK_WHEN_HEADER ? count_token_bytes(name) : name.len;
     if (!name.len)
-        return set_error(value, 1, 0, error, "a name is missing");
+        return mk_conf_fault(value, 1, 0, error, "a name is missing");
     if (n < name.len)
-        return set_error(value, 1, n, error, "this is not the name of a header");
+        return mk_conf_fault(value, 1, n, error, "this is not the name of a header");
     c->name = mk_arena_dup(arena, name);
     return c->name.p ? 0 : -ENOMEM;
 }
@@ -117,12 +104,12 @@ static int parse_condition(const struct mk_conf_value *value, struct mk_when_con
     bool negated = subject.len && subject.p[0] == '!';
     unsigned found = find_subject(mk_str(subject.p + negated, subject.len - negated));
     if (found == SUBJECTS)
-        return set_error(value, 0, negated, error,
-                         "a condition is: method NAME ..., query NAME [VALUE ...], or header NAME [VALUE ...]");
+        return mk_conf_fault(value, 0, negated, error,
+                             "a condition is: method NAME ..., query NAME [VALUE ...], or header NAME [VALUE ...]");
     *c = (struct mk_when_condition){.subject = (uint8_t)found, .negated = negated};
     if (value->n < 2)
-        return set_error(value, 0, subject.len, error,
-                         found == MK_WHEN_METHOD ? "a method is missing" : "a name is missing");
+        return mk_conf_fault(value, 0, subject.len, error,
+                             found == MK_WHEN_METHOD ? "a method is missing" : "a name is missing");
     int err = found == MK_WHEN_METHOD ? 0 : parse_name(value, c, arena, error);
     for (unsigned i = found == MK_WHEN_METHOD ? 1 : 2; i < value->n && err == 0; i++)
         err =
