@@ -18,13 +18,13 @@ typedef struct duda_memcached_reply reply_t;
 static struct mc_pool *find_pool(duda_memcached_t *cache, const char *call)
 {
     struct duda_package_worker *base = duda_package_loader->worker(&mc_package);
-    struct mc_part *part = base ? base->state : NULL;
-    if (!part)
+    struct mc_worker *w = base ? base->state : NULL;
+    if (!w)
         mc_refuse(NULL, call, 0, "it works only in callbacks and dthreads of workers");
-    else if (!cache || cache->service != part->service)
-        mc_refuse(part, call, 0, "these are no servers that the service has opened");
+    else if (!cache || cache->service != w->service)
+        mc_refuse(w, call, 0, "these are no servers that the service has opened");
     else
-        return &part->pools[cache->index];
+        return &w->pools[cache->index];
     return NULL;
 }
 
@@ -63,8 +63,8 @@ static struct mc_pool *begin_wait(duda_memcached_t *cache, const char *call, str
     if (!pool)
         return NULL;
     if (!wait->dthread)
-        mc_refuse(pool->part, call, 0, "only a dthread can wait; send() is for callbacks");
-    else if (pool->part->is_stopping)
+        mc_refuse(pool->worker, call, 0, "only a dthread can wait; send() is for callbacks");
+    else if (pool->worker->is_stopping)
         *ret_err = -ECANCELED;
     else
         return pool;
@@ -172,7 +172,7 @@ static int call_all(duda_memcached_t *cache, const char *name, const command_t *
     if (!b.pool)
         return err;
     if (!ret || n > DUDA_MEMCACHED_MANY_MAX || (n && !commands))
-        return mc_refuse(b.pool->part, name, -EINVAL, "it takes up to 1,024 commands, and their replies");
+        return mc_refuse(b.pool->worker, name, -EINVAL, "it takes up to 1,024 commands, and their replies");
     return n ? run_batch(&b, commands) : 0;
 }
 
@@ -325,9 +325,9 @@ static int send_command(duda_memcached_t *cache, duda_request_t *dr, const comma
     struct mc_pool *pool = find_pool(cache, "send");
     if (!pool)
         return -EINVAL;
-    if (dr && duda_package_loader->worker_of(&mc_package, dr) != pool->part->base)
-        return mc_refuse(pool->part, "send", -EINVAL, "the request has ended, or belongs to another worker");
-    if (pool->part->is_stopping)
+    if (dr && duda_package_loader->worker_of(&mc_package, dr) != pool->worker->base)
+        return mc_refuse(pool->worker, "send", -EINVAL, "the request has ended, or belongs to another worker");
+    if (pool->worker->is_stopping)
         return -ECANCELED;
     int err = mc_pool_submit(pool, command, &c);
     if (err < 0)

@@ -93,10 +93,10 @@ static const char *check_reply(const struct mc_command *c, const struct mc_reply
 
 static void count_reply(struct mc_conn *conn, const struct mc_command *c, int result)
 {
-    struct mc_part *part = conn->server->pool->part;
+    struct mc_worker *w = conn->server->pool->worker;
     if (c->op > DUDA_MEMCACHED_TOUCH || (result != 0 && result != -ENOENT))
         return;
-    mc_count(part, result == 0 ? part->service->counters.hits : part->service->counters.misses, 1);
+    mc_count(w, result == 0 ? w->service->counters.hits : w->service->counters.misses, 1);
 }
 
 /* The most of an error's text that messages have. */
@@ -249,11 +249,11 @@ static void feed(struct mk_upstream_conn *base, const char *bytes, size_t n)
 static int greet(struct mk_upstream_conn *base)
 {
     struct mc_conn *conn = conn_of(base);
-    struct mc_part *part = conn->server->pool->part;
+    struct mc_worker *w = conn->server->pool->worker;
     const struct duda_memcached_conf *conf = &conn->server->pool->cache->conf;
     struct mc_command *c = mc_command_new_noop(conn->server);
     mk_buf_init(&conn->in, (size_t)conf->value_bytes_max + MC_LINE_BYTES_MAX + MK_UPSTREAM_READ_BYTES);
-    mc_count(part, part->service->counters.connections, 1);
+    mc_count(w, w->service->counters.connections, 1);
     if (!c)
         return -ENOMEM;
     mk_upstream_greet(base, &c->base);

@@ -22,20 +22,20 @@ enum {
 
 /* ── mistakes ── */
 
-int mc_refuse(struct mc_part *part, const char *call, int err, const char *reason)
+int mc_refuse(struct mc_worker *w, const char *call, int err, const char *reason)
 {
-    uint64_t now_ms = part && part->base->loop ? mk_loop_now_ms(part->base->loop) : 0;
-    if (now_ms && part->misuse_ms && now_ms - part->misuse_ms < MISUSE_INTERVAL_MS)
+    uint64_t now_ms = w && w->base->loop ? mk_loop_now_ms(w->base->loop) : 0;
+    if (now_ms && w->misuse_ms && now_ms - w->misuse_ms < MISUSE_INTERVAL_MS)
         return err;
     if (now_ms)
-        part->misuse_ms = now_ms;
+        w->misuse_ms = now_ms;
     msg->warn("memcached->%s(): %s", call, reason);
     return err;
 }
 
-void mc_count(struct mc_part *part, const struct mk_counter *counter, int64_t n)
+void mc_count(struct mc_worker *w, const struct mk_counter *counter, int64_t n)
 {
-    duda_package_loader->count(part->base, counter, n);
+    duda_package_loader->count(w->base, counter, n);
 }
 
 /* ── open() ── */
@@ -227,7 +227,7 @@ static void stop_service(void *state)
 
 static void enter_service(struct mk_upstream_group *group, void (*fn)(void *data), void *data)
 {
-    duda_package_loader->call(MK_CONTAINER_OF(group, struct mc_part, group)->base, fn, data);
+    duda_package_loader->call(MK_CONTAINER_OF(group, struct mc_worker, group)->base, fn, data);
 }
 
 static void log_server(struct mk_upstream_group *group, bool has_failed, const char *text)
@@ -246,44 +246,44 @@ static int start_worker(struct duda_package_worker *base)
     atomic_store(&service->started, true);
     for (const struct duda_memcached *cache = service->first; cache; cache = cache->next)
         n_servers += cache->n;
-    struct mc_part *part = mem->alloc_z(sizeof(*part) + service->n * sizeof(part->pools[0]));
+    struct mc_worker *w = mem->alloc_z(sizeof(*w) + service->n * sizeof(w->pools[0]));
     struct mc_server *servers = mem->alloc_z((n_servers + 1) * sizeof(*servers));
     char *buffer = mem->alloc(MK_UPSTREAM_READ_BYTES);
-    if (!part || !servers || !buffer) {
+    if (!w || !servers || !buffer) {
         mem->free(buffer);
-        mem->free(part);
+        mem->free(w);
         mem->free(servers);
         return -ENOMEM;
     }
-    part->base = base;
-    part->loop = base->loop;
-    part->buffer = buffer;
-    mk_buf_init(&part->scratch, VALUE_BYTES_MAX + MC_HEAD_BYTES_MAX);
-    mk_upstream_group_init(&part->group, base->loop, buffer);
-    part->group.enter = enter_service;
-    part->group.log = log_server;
-    part->service = service;
-    part->servers = servers;
-    part->n_pools = service->n;
+    w->base = base;
+    w->loop = base->loop;
+    w->buffer = buffer;
+    mk_buf_init(&w->scratch, VALUE_BYTES_MAX + MC_HEAD_BYTES_MAX);
+    mk_upstream_group_init(&w->group, base->loop, buffer);
+    w->group.enter = enter_service;
+    w->group.log = log_server;
+    w->service = service;
+    w->servers = servers;
+    w->n_pools = service->n;
     for (const struct duda_memcached *cache = service->first; cache; cache = cache->next) {
-        mc_pool_init(&part->pools[cache->index], part, cache, servers);
+        mc_pool_init(&w->pools[cache->index], w, cache, servers);
         servers += cache->n;
     }
-    base->state = part;
+    base->state = w;
     return 0;
 }
 
 static void stop_worker(struct duda_package_worker *base)
 {
-    struct mc_part *part = base->state;
-    part->is_stopping = true; /* callbacks may not send any more */
-    for (unsigned i = 0; i < part->n_pools; i++)
-        mc_pool_stop(&part->pools[i], base->loop);
+    struct mc_worker *w = base->state;
+    w->is_stopping = true; /* callbacks may not send any more */
+    for (unsigned i = 0; i < w->n_pools; i++)
+        mc_pool_stop(&w->pools[i], base->loop);
     base->state = NULL;
-    mem->free(part->buffer);
-    mk_buf_release(&part->scratch);
-    mem->free(part->servers);
-    mem->free(part);
+    mem->free(w->buffer);
+    mk_buf_release(&w->scratch);
+    mem->free(w->servers);
+    mem->free(w);
 }
 
 DUDA_PACKAGE_MAIN(mc_package, "memcached", "2.0.0", &mc_calls, .service_start = start_service,

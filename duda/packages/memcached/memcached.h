@@ -3,7 +3,7 @@
  * The structs of the package memcached.
  *
  *     service    struct mc_service, struct duda_memcached     what duda_main() has opened; constant then
- *     worker     struct mc_part ─► mc_pool ─► mc_server ─► mc_conn      (<monkey/upstream.h>)
+ *     worker     struct mc_worker ─► mc_pool ─► mc_server ─► mc_conn      (<monkey/upstream.h>)
  *     command    struct mc_command, of its connection until its reply, and of its caller until the result is taken
  *
  * All functions: in the worker's thread, below package->call() or a callback of the service.
@@ -67,14 +67,14 @@ struct mc_server {
 };
 
 struct mc_pool {
-    struct mc_part *part;
+    struct mc_worker *worker;
     const struct duda_memcached *cache;
     unsigned pending;           /* commands without a reply */
     char error[MC_ERROR_BYTES]; /* of the last call or callback */
     struct mc_server *servers;  /* one for each target */
 };
 
-struct mc_part {
+struct mc_worker {
     struct duda_package_worker *base;
     struct mk_loop *loop; /* also when base->loop is NULL */
     struct mc_service *service;
@@ -123,15 +123,15 @@ extern struct duda_package mc_package;
 /* ── memcached.c ── */
 
 /* Logs a mistake, at most one in 10 seconds; `reason` is a clause. Returns `err`. */
-int mc_refuse(struct mc_part *part, const char *call, int err, const char *reason);
+int mc_refuse(struct mc_worker *w, const char *call, int err, const char *reason);
 /* Makes servers known to the service (<duda/packages/memcached/memcached.h>). */
 duda_memcached_t *mc_open(const struct duda_memcached_conf *conf);
 /* Adds to a counter of the service. */
-void mc_count(struct mc_part *part, const struct mk_counter *counter, int64_t n);
+void mc_count(struct mc_worker *w, const struct mk_counter *counter, int64_t n);
 
 /* ── pool.c ── */
 
-void mc_pool_init(struct mc_pool *pool, struct mc_part *part, const struct duda_memcached *cache,
+void mc_pool_init(struct mc_pool *pool, struct mc_worker *w, const struct duda_memcached *cache,
                   struct mc_server *servers);
 /* Closes all connections; commands get -ECANCELED. `has_loop`: as mk_upstream_stop() has it. */
 void mc_pool_stop(struct mc_pool *pool, bool has_loop);

@@ -60,7 +60,7 @@ void mc_command_explain(const struct mc_command *c)
 /* Makes a command of what is written in the worker's buffer. Returns NULL without memory. */
 static struct mc_command *make_command(struct mc_server *s, unsigned op, uint32_t opaque)
 {
-    struct mk_buf *bytes = &s->pool->part->scratch;
+    struct mk_buf *bytes = &s->pool->worker->scratch;
     struct mc_command *c = bytes->err < 0 ? NULL : mem->alloc(sizeof(*c) + bytes->len);
     if (c) {
         *c = (struct mc_command){.server = s, .op = op, .opaque = opaque, .refs = 2};
@@ -76,7 +76,7 @@ static struct mc_command *make_command(struct mc_server *s, unsigned op, uint32_
 
 struct mc_command *mc_command_new_noop(struct mc_server *server)
 {
-    mc_command_write_noop(&server->pool->part->scratch);
+    mc_command_write_noop(&server->pool->worker->scratch);
     struct mc_command *c = make_command(server, MC_NOOP, 0);
     if (c)
         c->refs = 1; /* it has no caller */
@@ -112,7 +112,7 @@ void mc_command_abandon(struct mc_command *c)
 static void call_service(void *data)
 {
     struct mc_command *c = data;
-    struct duda_package_worker *base = c->server->pool->part->base;
+    struct duda_package_worker *base = c->server->pool->worker->base;
     duda_request_t *dr = c->dr && duda_package_loader->worker_of(&mc_package, c->dr) ? c->dr : NULL;
     mc_command_explain(c);
     duda_package_loader->name_callback(base, (void (*)(void))c->fn);
@@ -122,11 +122,11 @@ static void call_service(void *data)
 /* Notifies the caller, which has the command until it has taken the result. */
 static void report_result(struct mc_command *c)
 {
-    struct mc_part *part = c->server->pool->part;
+    struct mc_worker *w = c->server->pool->worker;
     if (c->fn) {
-        duda_package_loader->call(part->base, call_service, c);
+        duda_package_loader->call(w->base, call_service, c);
         mc_command_abandon(c);
-    } else if (part->is_stopping) {
+    } else if (w->is_stopping) {
         mc_command_abandon(c); /* of a dthread that was abandoned: its stack is gone */
     } else if (--c->wait->left == 0) {
         dthread->wake(c->wait->dthread);
@@ -135,12 +135,12 @@ static void report_result(struct mc_command *c)
 
 void mc_command_finish(struct mc_command *c, int result, const char *clause)
 {
-    struct mc_part *part = c->server->pool->part;
+    struct mc_worker *w = c->server->pool->worker;
     if (!c->wait && !c->fn)
         return;
     c->reply.result = result;
     if (is_error(result))
-        mc_count(part, part->service->counters.errors, 1);
+        mc_count(w, w->service->counters.errors, 1);
     if (clause && !c->text)
         c->text = make_sentence(c->server, clause);
     report_result(c);
@@ -222,7 +222,7 @@ static struct mc_server *choose_server(struct mc_pool *pool, struct mk_str key, 
 
 static int refuse(struct mc_pool *pool, int err, const char *sentence)
 {
-    mc_count(pool->part, pool->part->service->counters.errors, 1);
+    mc_count(pool->worker, pool->worker->service->counters.errors, 1);
     set_error(pool, sentence);
     return err;
 }
@@ -238,9 +238,9 @@ static int refuse_down(struct mc_pool *pool, const struct mc_server *s, uint64_t
 /* Sends a command on a connection. Returns 0 or an error. */
 static int send_command(struct mc_conn *conn, const struct duda_memcached_command *command, struct mc_command **ret)
 {
-    struct mc_part *part = conn->server->pool->part;
-    mc_command_write(&part->scratch, command, ++part->last_opaque, mk_loop_wall_seconds(part->loop));
-    struct mc_command *c = make_command(conn->server, (unsigned)command->op, part->last_opaque);
+    struct mc_worker *w = conn->server->pool->worker;
+    mc_command_write(&w->scratch, command, ++w->last_opaque, mk_loop_wall_seconds(w->loop));
+    struct mc_command *c = make_command(conn->server, (unsigned)command->op, w->last_opaque);
     if (!c)
         return -ENOMEM;
     int err = mk_upstream_send(&conn->base, &c->base);
@@ -257,11 +257,11 @@ static int send_command(struct mc_conn *conn, const struct duda_memcached_comman
 int mc_pool_submit(struct mc_pool *pool, const struct duda_memcached_command *command, struct mc_command **ret)
 {
     const struct duda_memcached_conf *conf = &pool->cache->conf;
-    uint64_t now_ms = mk_loop_now_ms(pool->part->loop);
+    uint64_t now_ms = mk_loop_now_ms(pool->worker->loop);
     const char *clause;
     int err = mc_command_check(command, conf->value_bytes_max, &clause);
     pool->error[0] = '\0';
-    mc_count(pool->part, pool->part->service->counters.commands, 1);
+    mc_count(pool->worker, pool->worker->service->counters.commands, 1);
     if (err < 0)
         return refuse(pool, err, clause);
     if (pool->pending >= conf->pending_max)
@@ -276,13 +276,13 @@ int mc_pool_submit(struct mc_pool *pool, const struct duda_memcached_command *co
 
 /* ── the worker's begin and end ── */
 
-void mc_pool_init(struct mc_pool *pool, struct mc_part *part, const struct duda_memcached *cache,
+void mc_pool_init(struct mc_pool *pool, struct mc_worker *w, const struct duda_memcached *cache,
                   struct mc_server *servers)
 {
-    *pool = (struct mc_pool){.part = part, .cache = cache, .servers = servers};
+    *pool = (struct mc_pool){.worker = w, .cache = cache, .servers = servers};
     for (unsigned i = 0; i < cache->n; i++) {
         servers[i] = (struct mc_server){.pool = pool, .target = &cache->targets[i]};
-        mk_upstream_init(&servers[i].up, &part->group, &cache->targets[i].options);
+        mk_upstream_init(&servers[i].up, &w->group, &cache->targets[i].options);
     }
 }
 

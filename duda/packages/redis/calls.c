@@ -37,19 +37,19 @@ static int fail_format(struct redis_client *client, int err)
 
 const char *redis_error(duda_redis_t *db)
 {
-    struct redis_part *part = db ? redis_part_find(NULL) : NULL;
-    const struct redis_client *client = part ? part->clients[db->index] : NULL;
+    struct redis_worker *w = db ? redis_worker_find(NULL) : NULL;
+    const struct redis_client *client = w ? w->clients[db->index] : NULL;
     return client ? client->error : "";
 }
 
 /* Finds what the calling worker has of a server. Returns NULL with an error in *ret_err. */
 static struct redis_client *find_client(const struct duda_redis *db, const char *call, int *ret_err)
 {
-    struct redis_part *part = redis_part_find(call);
+    struct redis_worker *w = redis_worker_find(call);
     *ret_err = -EINVAL;
-    if (!part || !db)
+    if (!w || !db)
         return NULL;
-    struct redis_client *client = redis_part_client(part, db);
+    struct redis_client *client = redis_worker_client(w, db);
     *ret_err = -ENOMEM;
     return client;
 }
@@ -379,7 +379,7 @@ static void call_service(void *data)
     void (*name)(void);
     *(duda_redis_fn *)&name = callback->fn;
     fail(callback->client, 0, result->text ? result->text : "");
-    duda_package_loader->name_callback(callback->client->commands.part->base, name);
+    duda_package_loader->name_callback(callback->client->commands.worker->base, name);
     callback->fn(callback->dr, result->err, result->reply, callback->data);
 }
 
@@ -388,7 +388,7 @@ static void finish_callback(void *owner, const struct redis_result *result)
     struct callback *callback = owner;
     callback->result = result;
     if (callback->fn)
-        duda_package_loader->call(callback->client->commands.part->base, call_service, callback);
+        duda_package_loader->call(callback->client->commands.worker->base, call_service, callback);
     mem->free(result->reply);
     put_callback(callback);
 }

@@ -60,7 +60,7 @@ static void free_call(struct redis_call *call)
 void redis_free(struct mk_upstream_conn *base, struct mk_upstream_call *call)
 {
     if (call->has_reply)
-        redis_part_count(redis_conn_of(base)->part, REDIS_WAITING, -1);
+        redis_worker_count(redis_conn_of(base)->worker, REDIS_WAITING, -1);
     free_call(call_of(call));
 }
 
@@ -70,9 +70,9 @@ static void report_result(struct redis_conn *conn, struct redis_call *call, stru
     redis_done_fn done = call->done;
     call->done = NULL;
     result->command = call->base.bytes;
-    result->has_ended = conn->part->is_stopping;
+    result->has_ended = conn->worker->is_stopping;
     if (result->err < 0)
-        redis_part_count(conn->part, REDIS_ERRORS, 1);
+        redis_worker_count(conn->worker, REDIS_ERRORS, 1);
     if (done)
         done(call->owner, result);
     else
@@ -145,7 +145,7 @@ static void handle_reply(struct redis_conn *conn, redisReply *reply)
                                                            conn->role->protocol.is_lasting); /* it is of no use */
     if (!is_refusal) {
         if (conn->up.failures)
-            redis_part_count(conn->part, REDIS_RECONNECTS, 1);
+            redis_worker_count(conn->worker, REDIS_RECONNECTS, 1);
         mk_upstream_note_reply(&conn->base);
     }
     bool is_taken = conn->base.state == MK_UPSTREAM_READY && conn->role->on_reply && conn->role->on_reply(conn, reply);
@@ -189,7 +189,7 @@ static bool add_greeting(struct redis_conn *conn, const struct duda_redis_arg *a
     if (!call)
         return false;
     redis_format_write(call->bytes, args, n);
-    redis_part_count(conn->part, REDIS_WAITING, 1);
+    redis_worker_count(conn->worker, REDIS_WAITING, 1);
     mk_upstream_greet(&conn->base, &call->base);
     return true;
 }
@@ -218,24 +218,24 @@ void redis_close(struct mk_upstream_conn *base)
     redis_reader_release(&redis_conn_of(base)->reader);
 }
 
-void redis_conn_init(struct redis_conn *conn, struct redis_part *part, const struct redis_server *server,
+void redis_conn_init(struct redis_conn *conn, struct redis_worker *w, const struct redis_server *server,
                      const struct redis_role *role, void *owner)
 {
-    *conn = (struct redis_conn){.part = part, .server = server, .role = role, .owner = owner};
-    mk_upstream_init(&conn->up, &part->group, &server->options);
+    *conn = (struct redis_conn){.worker = w, .server = server, .role = role, .owner = owner};
+    mk_upstream_init(&conn->up, &w->group, &server->options);
     mk_upstream_conn_init(&conn->base, &conn->up, &role->protocol);
 }
 
 int redis_conn_send(struct redis_conn *conn, struct redis_call *call)
 {
     call->base.has_reply = call->replies;
-    redis_part_count(conn->part, REDIS_COMMANDS, 1);
+    redis_worker_count(conn->worker, REDIS_COMMANDS, 1);
     int err = mk_upstream_send(&conn->base, &call->base);
     if (err < 0) {
         free_call(call);
-        redis_part_count(conn->part, REDIS_ERRORS, 1);
+        redis_worker_count(conn->worker, REDIS_ERRORS, 1);
     } else if (call->replies) {
-        redis_part_count(conn->part, REDIS_WAITING, 1);
+        redis_worker_count(conn->worker, REDIS_WAITING, 1);
     }
     return err;
 }

@@ -14,7 +14,7 @@
 enum { REDIS_TEXT_BYTES = MK_UPSTREAM_TEXT_BYTES };
 
 struct redis_conn;
-struct redis_part;
+struct redis_worker;
 
 /* What has become of a command. */
 struct redis_result {
@@ -66,7 +66,7 @@ void redis_close(struct mk_upstream_conn *base);
 struct redis_conn {
     struct mk_upstream up; /* this connection's own: another may work meanwhile */
     struct mk_upstream_conn base;
-    struct redis_part *part;
+    struct redis_worker *worker;
     const struct redis_server *server;
     const struct redis_role *role;
     void *owner; /* of the role */
@@ -78,7 +78,7 @@ static inline struct redis_conn *redis_conn_of(struct mk_upstream_conn *base)
     return MK_CONTAINER_OF(base, struct redis_conn, base);
 }
 
-void redis_conn_init(struct redis_conn *conn, struct redis_part *part, const struct redis_server *server,
+void redis_conn_init(struct redis_conn *conn, struct redis_worker *w, const struct redis_server *server,
                      const struct redis_role *role, void *owner);
 /* Returns the options of a server with these limits. */
 struct mk_upstream_options redis_options(uint32_t connect_timeout_ms, uint32_t timeout_ms, uint32_t pending_max);

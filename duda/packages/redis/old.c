@@ -39,8 +39,8 @@ struct old_channel {
 
 struct old_context {
     redisAsyncContext pub; /* what services see */
-    struct mk_list node;   /* in redis_part.contexts */
-    struct redis_part *part;
+    struct mk_list node;   /* in redis_worker.contexts */
+    struct redis_worker *worker;
     struct redis_conn conn;
     struct redis_server server;
     struct mk_arena arena;
@@ -65,10 +65,10 @@ struct old_call {
 /* Returns the context of this worker that a service names, or NULL, which is logged. */
 static struct old_context *find_context(const redisAsyncContext *pub, const char *call)
 {
-    struct redis_part *part = redis_part_find(call);
-    if (!part)
+    struct redis_worker *w = redis_worker_find(call);
+    if (!w)
         return NULL;
-    for (struct mk_list *at = part->contexts.next; at != &part->contexts; at = at->next) {
+    for (struct mk_list *at = w->contexts.next; at != &w->contexts; at = at->next) {
         struct old_context *ctx = MK_CONTAINER_OF(at, struct old_context, node);
         if (&ctx->pub == pub)
             return ctx;
@@ -134,7 +134,7 @@ static void run_callback(void *data)
 
 static void call_service(struct event_call call)
 {
-    duda_package_loader->call(call.ctx->part->base, run_callback, &call);
+    duda_package_loader->call(call.ctx->worker->base, run_callback, &call);
 }
 
 /* ── the end ── */
@@ -159,7 +159,7 @@ static void free_context(struct old_context *ctx)
     }
     mk_list_del(&ctx->node);
     mk_task_cancel(&ctx->end);
-    ctx->part->n_contexts--;
+    ctx->worker->n_contexts--;
     drop_request(ctx->request);
     mk_arena_release(&ctx->arena);
     mem->free(ctx);
@@ -184,20 +184,20 @@ static void do_end(void *data)
 static void on_end(struct mk_task *task)
 {
     struct old_context *ctx = MK_CONTAINER_OF(task, struct old_context, end);
-    duda_package_loader->call(ctx->part->base, do_end, ctx);
+    duda_package_loader->call(ctx->worker->base, do_end, ctx);
 }
 
 static void begin_end(struct old_context *ctx)
 {
     ctx->is_leaving = true;
-    if (!ctx->part->is_stopping)
-        mk_task_schedule(ctx->part->loop, &ctx->end);
+    if (!ctx->worker->is_stopping)
+        mk_task_schedule(ctx->worker->loop, &ctx->end);
 }
 
-void redis_old_stop(struct redis_part *part, bool has_loop)
+void redis_old_stop(struct redis_worker *w, bool has_loop)
 {
-    while (!mk_list_empty(&part->contexts))
-        end_context(MK_LIST_FIRST(&part->contexts, struct old_context, node), has_loop);
+    while (!mk_list_empty(&w->contexts))
+        end_context(MK_LIST_FIRST(&w->contexts, struct old_context, node), has_loop);
 }
 
 /* ── the connection ── */
@@ -265,11 +265,11 @@ static bool set_target(struct old_context *ctx, const char *ip, int port)
 
 redisAsyncContext *redis_old_connect(const char *ip, int port, duda_request_t *dr)
 {
-    struct redis_part *part = redis_part_find("connect");
-    struct old_context *ctx = part && part->n_contexts < CONTEXTS_MAX ? mem->alloc_z(sizeof(*ctx)) : NULL;
+    struct redis_worker *w = redis_worker_find("connect");
+    struct old_context *ctx = w && w->n_contexts < CONTEXTS_MAX ? mem->alloc_z(sizeof(*ctx)) : NULL;
     if (!ctx)
         return NULL;
-    ctx->part = part;
+    ctx->worker = w;
     ctx->pub.errstr = ctx->pub.c.errstr;
     ctx->server = (struct redis_server){
         .options = redis_options(CONTEXT_MS, CONTEXT_MS, CONTEXT_PENDING),
@@ -277,9 +277,9 @@ redisAsyncContext *redis_old_connect(const char *ip, int port, duda_request_t *d
     };
     mk_arena_init(&ctx->arena, NULL, ARENA_BYTES, NULL, 0);
     mk_task_init(&ctx->end, on_end);
-    redis_conn_init(&ctx->conn, part, &ctx->server, &old_role, ctx);
-    mk_list_add(&part->contexts, &ctx->node);
-    part->n_contexts++;
+    redis_conn_init(&ctx->conn, w, &ctx->server, &old_role, ctx);
+    mk_list_add(&w->contexts, &ctx->node);
+    w->n_contexts++;
     if (!set_target(ctx, ip, port))
         begin_end(ctx); /* services need not free what has an error */
     set_request(ctx, dr);

@@ -23,12 +23,12 @@ enum {
 
 /* ── finding ── */
 
-struct redis_part *redis_part_find(const char *call)
+struct redis_worker *redis_worker_find(const char *call)
 {
     struct duda_package_worker *base = duda_package_loader->worker(&redis_package);
-    struct redis_part *part = base ? base->state : NULL;
-    if (part && !part->is_stopping)
-        return part;
+    struct redis_worker *w = base ? base->state : NULL;
+    if (w && !w->is_stopping)
+        return w;
     if (call)
         msg->err("redis->%s(): it works only in callbacks and dthreads of workers; the call did nothing", call);
     return NULL;
@@ -43,42 +43,41 @@ struct redis_service *redis_service_find(const char *call)
     return NULL;
 }
 
-struct redis_client *redis_part_client(struct redis_part *part, const struct duda_redis *db)
+struct redis_client *redis_worker_client(struct redis_worker *w, const struct duda_redis *db)
 {
-    struct redis_client **client = &part->clients[db->index];
+    struct redis_client **client = &w->clients[db->index];
     if (*client)
         return *client;
     *client = mem->alloc_z(sizeof(**client));
     if (!*client)
         return NULL;
-    redis_conn_init(&(*client)->commands, part, &db->server, &redis_commands_role, *client);
-    redis_conn_init(&(*client)->messages, part, &db->server, &redis_messages_role, (void *)(uintptr_t)db);
+    redis_conn_init(&(*client)->commands, w, &db->server, &redis_commands_role, *client);
+    redis_conn_init(&(*client)->messages, w, &db->server, &redis_messages_role, (void *)(uintptr_t)db);
     mk_timer_init(&(*client)->ping, redis_subscribe_ping);
     return *client;
 }
 
 /* ── counters ── */
 
-static void add_counts(struct redis_part *part)
+static void add_counts(struct redis_worker *w)
 {
     for (unsigned i = 0; i < REDIS_COUNTS; i++) {
-        if (part->counts[i])
-            duda_package_loader->count(part->base->loop ? part->base : NULL, part->service->counters[i],
-                                       part->counts[i]);
-        part->counts[i] = 0;
+        if (w->counts[i])
+            duda_package_loader->count(w->base->loop ? w->base : NULL, w->service->counters[i], w->counts[i]);
+        w->counts[i] = 0;
     }
 }
 
 static void on_counting(struct mk_task *task)
 {
-    add_counts(MK_CONTAINER_OF(task, struct redis_part, counting));
+    add_counts(MK_CONTAINER_OF(task, struct redis_worker, counting));
 }
 
-void redis_part_count(struct redis_part *part, enum redis_count which, int64_t n)
+void redis_worker_count(struct redis_worker *w, enum redis_count which, int64_t n)
 {
-    part->counts[which] += n;
-    if (!part->is_stopping)
-        mk_task_schedule(part->loop, &part->counting);
+    w->counts[which] += n;
+    if (!w->is_stopping)
+        mk_task_schedule(w->loop, &w->counting);
 }
 
 static void open_counters(struct redis_service *service)
@@ -194,28 +193,28 @@ static void stop_service(void *state)
 
 static void stop_worker(struct duda_package_worker *base)
 {
-    struct redis_part *part = base->state;
+    struct redis_worker *w = base->state;
     bool has_loop = base->loop;
-    part->is_stopping = true;
+    w->is_stopping = true;
     for (unsigned i = 0; i < REDIS_SERVERS_MAX; i++) {
-        if (!part->clients[i])
+        if (!w->clients[i])
             continue;
-        mk_timer_cancel(&part->clients[i]->ping);
-        mk_upstream_stop(&part->clients[i]->commands.base, has_loop);
-        mk_upstream_stop(&part->clients[i]->messages.base, has_loop);
-        mem->free(part->clients[i]);
+        mk_timer_cancel(&w->clients[i]->ping);
+        mk_upstream_stop(&w->clients[i]->commands.base, has_loop);
+        mk_upstream_stop(&w->clients[i]->messages.base, has_loop);
+        mem->free(w->clients[i]);
     }
-    redis_old_stop(part, has_loop);
-    mk_task_cancel(&part->counting);
-    add_counts(part);
+    redis_old_stop(w, has_loop);
+    mk_task_cancel(&w->counting);
+    add_counts(w);
     base->state = NULL;
-    mem->free(part->buffer);
-    mem->free(part);
+    mem->free(w->buffer);
+    mem->free(w);
 }
 
 static void enter_service(struct mk_upstream_group *group, void (*fn)(void *data), void *data)
 {
-    duda_package_loader->call(MK_CONTAINER_OF(group, struct redis_part, group)->base, fn, data);
+    duda_package_loader->call(MK_CONTAINER_OF(group, struct redis_worker, group)->base, fn, data);
 }
 
 static void log_server(struct mk_upstream_group *group, bool has_failed, const char *text)
@@ -229,21 +228,21 @@ static void log_server(struct mk_upstream_group *group, bool has_failed, const c
 
 static int start_worker(struct duda_package_worker *base)
 {
-    struct redis_part *part = mem->alloc_z(sizeof(*part));
-    if (!part)
+    struct redis_worker *w = mem->alloc_z(sizeof(*w));
+    if (!w)
         return -ENOMEM;
-    part->base = base;
-    part->loop = base->loop;
-    part->service = base->service_state;
-    part->buffer = mem->alloc(MK_UPSTREAM_READ_BYTES);
-    mk_upstream_group_init(&part->group, base->loop, part->buffer);
-    part->group.enter = enter_service;
-    part->group.log = log_server;
-    mk_list_init(&part->contexts);
-    mk_task_init(&part->counting, on_counting);
-    atomic_store(&part->service->started, true);
-    base->state = part;
-    if (part->buffer && redis_subscribe_start(part) == 0)
+    w->base = base;
+    w->loop = base->loop;
+    w->service = base->service_state;
+    w->buffer = mem->alloc(MK_UPSTREAM_READ_BYTES);
+    mk_upstream_group_init(&w->group, base->loop, w->buffer);
+    w->group.enter = enter_service;
+    w->group.log = log_server;
+    mk_list_init(&w->contexts);
+    mk_task_init(&w->counting, on_counting);
+    atomic_store(&w->service->started, true);
+    base->state = w;
+    if (w->buffer && redis_subscribe_start(w) == 0)
         return 0;
     stop_worker(base);
     return -ENOMEM;

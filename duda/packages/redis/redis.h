@@ -3,7 +3,7 @@
  * The structs of the package redis.
  *
  *     service    struct redis_service    the servers of open(), with their subscriptions
- *     worker     struct redis_part       a struct redis_client for each server that is used, the contexts of old.c
+ *     worker     struct redis_worker     a struct redis_client for each server that is used, the contexts of old.c
  *     server     struct redis_client     a connection for commands, and one for messages
  */
 #ifndef DUDA_PACKAGES_REDIS_PACKAGE_H
@@ -52,7 +52,7 @@ struct redis_client {
     char error[REDIS_TEXT_BYTES]; /* of the last call */
 };
 
-struct redis_part {
+struct redis_worker {
     struct duda_package_worker *base;
     struct mk_loop *loop; /* also when base->loop is NULL */
     struct redis_service *service;
@@ -71,12 +71,12 @@ extern struct duda_package redis_package;
 
 /* ── redis.c ── */
 
-/* Returns the part of this thread's worker; NULL, which is logged if `call` is not NULL: no callback of one runs. */
-struct redis_part *redis_part_find(const char *call);
+/* Returns what this thread's worker has; NULL, which is logged if `call` is not NULL: no callback of one runs. */
+struct redis_worker *redis_worker_find(const char *call);
 /* Returns what a worker has of a server, or NULL without memory. */
-struct redis_client *redis_part_client(struct redis_part *part, const struct duda_redis *db);
+struct redis_client *redis_worker_client(struct redis_worker *w, const struct duda_redis *db);
 /* Adds to a counter, at the end of the turn. */
-void redis_part_count(struct redis_part *part, enum redis_count which, int64_t n);
+void redis_worker_count(struct redis_worker *w, enum redis_count which, int64_t n);
 /* Returns the service whose duda_main() runs, or NULL, which is logged. */
 struct redis_service *redis_service_find(const char *call);
 
@@ -97,7 +97,7 @@ const char *redis_error(duda_redis_t *db);
 
 int redis_subscribe(duda_redis_t *db, const char *channel, unsigned flags, duda_redis_message_fn fn, void *data);
 /* Begins to receive messages in a worker. Returns 0 or -ENOMEM. */
-int redis_subscribe_start(struct redis_part *part);
+int redis_subscribe_start(struct redis_worker *w);
 /* The callback of redis_client.ping. */
 void redis_subscribe_ping(struct mk_timer *timer);
 /* The role of a connection for messages. */
@@ -118,6 +118,6 @@ void redis_old_disconnect(redisAsyncContext *ctx);
 void redis_old_free(redisAsyncContext *ctx);
 duda_request_t *redis_old_get_request(const redisAsyncContext *ctx);
 /* Ends the contexts of a worker. */
-void redis_old_stop(struct redis_part *part, bool has_loop);
+void redis_old_stop(struct redis_worker *w, bool has_loop);
 
 #endif

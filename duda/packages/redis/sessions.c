@@ -130,12 +130,12 @@ struct session_call {
 /* ── errors ── */
 
 /* Logs a failure, at most one line in ten seconds of a worker, and returns -EIO. */
-static int fail(struct redis_part *part, const char *text)
+static int fail(struct redis_worker *w, const char *text)
 {
-    uint64_t now_ms = mk_loop_now_ms(part->loop);
-    if (part->sessions_logged_ms && now_ms - part->sessions_logged_ms < LOG_INTERVAL_MS)
+    uint64_t now_ms = mk_loop_now_ms(w->loop);
+    if (w->sessions_logged_ms && now_ms - w->sessions_logged_ms < LOG_INTERVAL_MS)
         return -EIO;
-    part->sessions_logged_ms = now_ms;
+    w->sessions_logged_ms = now_ms;
     msg->err("the sessions in Redis cannot be used: %s", text);
     return -EIO;
 }
@@ -173,7 +173,7 @@ static void report_commit(const struct session_call *call, const redisReply *rep
     int result = strcmp(text, "ok") == 0      ? 0
                  : strcmp(text, "stale") == 0 ? -ESTALE
                  : strcmp(text, "full") == 0  ? -ENOSPC
-                                              : fail(call->client->commands.part, "the script has returned nonsense");
+                                              : fail(call->client->commands.worker, "the script has returned nonsense");
     call->fn(call->ctx, result, NULL, 0);
 }
 
@@ -196,7 +196,7 @@ static int send_script(struct session_call *call, struct mk_str command)
 /* Tells an error, which is logged. */
 static void report_error(const struct session_call *call, int err, const char *text)
 {
-    call->fn(call->ctx, err == -ENOMEM ? err : fail(call->client->commands.part, text), NULL, 0);
+    call->fn(call->ctx, err == -ENOMEM ? err : fail(call->client->commands.worker, text), NULL, 0);
 }
 
 static void finish(void *owner, const struct redis_result *result)
@@ -246,20 +246,20 @@ static int send_words(struct session_call *call, const struct duda_redis_arg *wo
 static int run_script(struct duda_redis *db, enum script script, struct duda_redis_arg *words, unsigned n,
                       duda_session_backend_fn fn, void *ctx)
 {
-    struct redis_part *part = redis_part_find("sessions");
-    struct redis_client *client = part ? redis_part_client(part, db) : NULL;
+    struct redis_worker *w = redis_worker_find("sessions");
+    struct redis_client *client = w ? redis_worker_client(w, db) : NULL;
     struct session_call *call = client ? mem->alloc(sizeof(*call)) : NULL;
     if (!call)
-        return part ? -ENOMEM : -EIO;
+        return w ? -ENOMEM : -EIO;
     *call = (struct session_call){.client = client, .script = script, .fn = fn, .ctx = ctx};
     words[0] = (struct duda_redis_arg){"EVALSHA", -1};
-    words[1] = (struct duda_redis_arg){part->service->script_digests[script], -1};
+    words[1] = (struct duda_redis_arg){w->service->script_digests[script], -1};
     words[2] = (struct duda_redis_arg){"1", -1};
     int err = send_words(call, words, n);
     if (err == 0)
         return 0;
     mem->free(call);
-    return err == -ENOMEM ? err : fail(part, client->commands.up.text);
+    return err == -ENOMEM ? err : fail(w, client->commands.up.text);
 }
 
 static void print_set(char to[SET_BYTES_MAX], const struct duda_session_scope *scope)

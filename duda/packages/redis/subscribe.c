@@ -17,7 +17,7 @@ enum { PING_MS = 10000 };
 /* Returns whether this worker receives the messages of a subscription. */
 static bool is_here(const struct redis_conn *conn, const struct redis_subscription *s)
 {
-    return !(s->flags & DUDA_REDIS_ONE_WORKER) || conn->part->base->index == 0;
+    return !(s->flags & DUDA_REDIS_ONE_WORKER) || conn->worker->base->index == 0;
 }
 
 static struct redis_client *client_of(struct redis_conn *conn)
@@ -28,7 +28,7 @@ static struct redis_client *client_of(struct redis_conn *conn)
 static void arm_ping(struct redis_client *client)
 {
     client->has_life = false;
-    mk_timer_arm(client->messages.part->loop, &client->ping, PING_MS);
+    mk_timer_arm(client->messages.worker->loop, &client->ping, PING_MS);
 }
 
 static void subscribe_all(struct mk_upstream_conn *base)
@@ -63,7 +63,7 @@ static void check_life(void *data)
 void redis_subscribe_ping(struct mk_timer *timer)
 {
     struct redis_client *client = MK_CONTAINER_OF(timer, struct redis_client, ping);
-    duda_package_loader->call(client->messages.part->base, check_life, client);
+    duda_package_loader->call(client->messages.worker->base, check_life, client);
 }
 
 /* ── messages ── */
@@ -99,11 +99,11 @@ static void deliver(struct redis_conn *conn, bool is_pattern, const redisReply *
 {
     const struct duda_redis *db = conn->owner;
     for (const struct redis_subscription *s = db->subscriptions; s; s = s->next) {
-        struct message m = {s, channel, text, conn->part->base};
+        struct message m = {s, channel, text, conn->worker->base};
         bool is_same = !(s->flags & DUDA_REDIS_PATTERN) == !is_pattern && strlen(s->channel) == name->len &&
                        memcmp(s->channel, name->str, name->len) == 0;
         if (is_same && is_here(conn, s))
-            duda_package_loader->call(conn->part->base, call_service, &m);
+            duda_package_loader->call(conn->worker->base, call_service, &m);
     }
 }
 
@@ -147,13 +147,13 @@ int redis_subscribe(duda_redis_t *db, const char *channel, unsigned flags, duda_
     return 0;
 }
 
-int redis_subscribe_start(struct redis_part *part)
+int redis_subscribe_start(struct redis_worker *w)
 {
-    for (const struct duda_redis *db = part->service->first; db; db = db->next) {
+    for (const struct duda_redis *db = w->service->first; db; db = db->next) {
         bool is_needed = false;
         for (const struct redis_subscription *s = db->subscriptions; s && !is_needed; s = s->next)
-            is_needed = !(s->flags & DUDA_REDIS_ONE_WORKER) || part->base->index == 0;
-        struct redis_client *client = is_needed ? redis_part_client(part, db) : NULL;
+            is_needed = !(s->flags & DUDA_REDIS_ONE_WORKER) || w->base->index == 0;
+        struct redis_client *client = is_needed ? redis_worker_client(w, db) : NULL;
         if (is_needed && !client)
             return -ENOMEM;
         if (client)

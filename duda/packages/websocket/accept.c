@@ -148,7 +148,7 @@ static int open_tunnel(struct ws_conn *conn)
 static int open_conn(struct ws_conn *conn, const struct mk_ws_agreement *agreement)
 {
     conn->ws =
-        mk_ws_open(conn->part->worker, &conn->endpoint->settings, agreement, conn->channel, conn, &tunnel_ops, conn);
+        mk_ws_open(conn->worker->server, &conn->endpoint->settings, agreement, conn->channel, conn, &tunnel_ops, conn);
     return conn->ws ? open_tunnel(conn) : 503;
 }
 
@@ -164,16 +164,16 @@ static int begin(struct ws_conn *conn)
     return add_headers(conn->wr.dr, &agreement) == 0 ? open_conn(conn, &agreement) : 503;
 }
 
-/* Returns the worker's part that a request belongs to; or NULL, which is logged. */
-static struct ws_part *check_request(duda_request_t *dr, const char *name)
+/* Returns what the worker of a request has; or NULL, which is logged. */
+static struct ws_worker *check_request(duda_request_t *dr, const char *name)
 {
-    struct ws_part *part = ws_find_part();
-    struct duda_package_worker *base = part && dr ? duda_package_loader->worker_of(&ws_package, dr) : NULL;
-    if (base && base == part->base)
-        return part;
-    ws_refuse(part, name, WS_INVALID,
+    struct ws_worker *w = ws_find_worker();
+    struct duda_package_worker *base = w && dr ? duda_package_loader->worker_of(&ws_package, dr) : NULL;
+    if (base && base == w->base)
+        return w;
+    ws_refuse(w, name, WS_INVALID,
               !dr     ? "the request is NULL"
-              : !part ? "it works only in callbacks of workers; the call did nothing"
+              : !w    ? "it works only in callbacks of workers; the call did nothing"
               : !base ? "the request has ended"
                       : "the request is of another worker");
     return NULL;
@@ -182,10 +182,10 @@ static struct ws_part *check_request(duda_request_t *dr, const char *name)
 static ws_request_t *accept_request(duda_request_t *dr, const ws_endpoint_t *endpoint, int channel, void *data,
                                     const char *name)
 {
-    struct ws_part *part = check_request(dr, name);
-    if (!part)
+    struct ws_worker *w = check_request(dr, name);
+    if (!w)
         return NULL;
-    struct ws_conn *conn = ws_conn_get(part, endpoint, dr, channel, data);
+    struct ws_conn *conn = ws_conn_get(w, endpoint, dr, channel, data);
     int status = conn ? begin(conn) : 503;
     if (status == 0)
         return &conn->wr;
@@ -208,16 +208,16 @@ int ws_handshake(duda_request_t *dr, int channel)
 /* ── the handshake of July 2012 ── */
 
 /* Returns the worker's endpoint with these callbacks, which it makes at the first use; NULL without memory. */
-static const ws_endpoint_t *find_endpoint(struct ws_part *part, const struct ws_endpoint *wanted)
+static const ws_endpoint_t *find_endpoint(struct ws_worker *w, const struct ws_endpoint *wanted)
 {
-    struct ws_endpoint *e = part->endpoints;
+    struct ws_endpoint *e = w->endpoints;
     while (e && memcmp(e->callbacks, wanted->callbacks, sizeof(e->callbacks)) != 0)
         e = e->next;
     if (e || !(e = mem->alloc(sizeof(*e))))
         return e;
     *e = *wanted;
-    e->next = part->endpoints;
-    part->endpoints = e;
+    e->next = w->endpoints;
+    w->endpoints = e;
     return e;
 }
 
@@ -232,9 +232,9 @@ int ws_handshake_with(duda_request_t *dr, ws_callback_t on_read, ws_callback_t o
                       [WS_ON_TIMEOUT] = on_timeout,
                       [WS_ON_WRITABLE] = on_write},
     };
-    struct ws_part *part = check_request(dr, "handshake");
-    const ws_endpoint_t *endpoint = part ? find_endpoint(part, &wanted) : NULL;
-    if (part && !endpoint)
+    struct ws_worker *w = check_request(dr, "handshake");
+    const ws_endpoint_t *endpoint = w ? find_endpoint(w, &wanted) : NULL;
+    if (w && !endpoint)
         answer(dr, 503);
     return endpoint && ws_accept(dr, endpoint, WS_CHANNEL_ALL, NULL) ? 0 : -1;
 }

@@ -19,15 +19,15 @@ static_assert((int)WS_AGAIN == (int)MK_AGAIN && (int)WS_OPCODE_TEXT == (int)MK_W
  */
 static struct ws_conn *find_conn(const ws_request_t *wr, const char *call, enum ws_result *ret)
 {
-    struct ws_part *part = ws_find_part();
+    struct ws_worker *w = ws_find_worker();
     struct ws_conn *conn = (struct ws_conn *)(uintptr_t)wr; /* wr is its first field, and ours to change */
     if (MK_UNLIKELY(!wr))
-        *ret = ws_refuse(part, call, WS_INVALID, "the WebSocket is NULL");
-    else if (MK_UNLIKELY(!part || conn->part != part))
-        *ret = ws_refuse(part, call, WS_WRONG_THREAD,
+        *ret = ws_refuse(w, call, WS_INVALID, "the WebSocket is NULL");
+    else if (MK_UNLIKELY(!w || conn->worker != w))
+        *ret = ws_refuse(w, call, WS_WRONG_THREAD,
                          "it works only in callbacks of the worker of the WebSocket; the call did nothing");
     else if (MK_UNLIKELY(!conn->ws))
-        *ret = ws_refuse(part, call, WS_ENDED, "the WebSocket has ended");
+        *ret = ws_refuse(w, call, WS_ENDED, "the WebSocket has ended");
     else
         return conn;
     return NULL;
@@ -36,8 +36,8 @@ static struct ws_conn *find_conn(const ws_request_t *wr, const char *call, enum 
 /* Returns the service whose code runs in this thread, or NULL if the framework does not know it. */
 static struct ws_service *get_service(void)
 {
-    struct ws_part *part = ws_find_part();
-    return part ? part->service : duda_package_loader->service_state(&ws_package);
+    struct ws_worker *w = ws_find_worker();
+    return w ? w->service : duda_package_loader->service_state(&ws_package);
 }
 
 /* The same; NULL is logged. */
@@ -65,7 +65,7 @@ static enum ws_result check_message(const struct ws_conn *from, const char *call
         wrong = "the data is NULL";
     else if (opcode == WS_OPCODE_TEXT && !is_received(from, data, len) && !mk_ws_is_utf8(data, len))
         wrong = "the text is not UTF-8, as browsers want it: send it as WS_OPCODE_BINARY; it was not sent";
-    return wrong ? ws_refuse(ws_find_part(), call, WS_INVALID, wrong) : WS_OK;
+    return wrong ? ws_refuse(ws_find_worker(), call, WS_INVALID, wrong) : WS_OK;
 }
 
 static bool is_data(int opcode)
@@ -75,7 +75,7 @@ static bool is_data(int opcode)
 
 static enum ws_result refuse_opcode(const char *call)
 {
-    return ws_refuse(ws_find_part(), call, WS_INVALID, "messages with this opcode cannot be sent");
+    return ws_refuse(ws_find_worker(), call, WS_INVALID, "messages with this opcode cannot be sent");
 }
 
 /* ── one WebSocket ── */
@@ -88,7 +88,7 @@ static enum ws_result send_message(struct ws_conn *conn, const char *call, int o
     if (r == WS_OK)
         r = (enum ws_result)mk_ws_send(conn->ws, (enum mk_ws_opcode)opcode, data, len);
     if (r >= 0 && is_data(opcode))
-        duda_package_loader->count(conn->part->base, conn->part->service->counters.sent, 1);
+        duda_package_loader->count(conn->worker->base, conn->worker->service->counters.sent, 1);
     return r;
 }
 
@@ -105,18 +105,18 @@ static bool is_code(unsigned code)
            (code >= 1000 && code <= 1014 && (code < 1004 || code > MK_WS_ABNORMAL));
 }
 
-static enum ws_result check_close(struct ws_part *part, const char *call, unsigned code, struct mk_str reason)
+static enum ws_result check_close(struct ws_worker *w, const char *call, unsigned code, struct mk_str reason)
 {
     if (!is_code(code))
-        return ws_refuse(part, call, WS_INVALID, "the code is none of 0, 1000 to 1014 and 3000 to 4999");
+        return ws_refuse(w, call, WS_INVALID, "the code is none of 0, 1000 to 1014 and 3000 to 4999");
     if (!mk_ws_is_utf8(reason.p, reason.len))
-        return ws_refuse(part, call, WS_INVALID, "the reason is not UTF-8");
+        return ws_refuse(w, call, WS_INVALID, "the reason is not UTF-8");
     return WS_OK;
 }
 
 static enum ws_result close_conn(struct ws_conn *conn, const char *call, unsigned code, struct mk_str reason)
 {
-    enum ws_result r = check_close(conn->part, call, code, reason);
+    enum ws_result r = check_close(conn->worker, call, code, reason);
     if (r == WS_OK)
         mk_ws_close(conn->ws, code, reason);
     return r;
@@ -135,7 +135,7 @@ static enum ws_result write_close(struct ws_conn *conn, const unsigned char *dat
     if (len == 0)
         return close_conn(conn, "write", 0, MK_STR_NONE);
     if (len == 1 || !data)
-        return ws_refuse(conn->part, "write", WS_INVALID, "a close frame begins with the two bytes of a code");
+        return ws_refuse(conn->worker, "write", WS_INVALID, "a close frame begins with the two bytes of a code");
     return close_conn(conn, "write", (unsigned)data[0] << 8 | data[1], mk_str((const char *)data + 2, len - 2));
 }
 
@@ -197,7 +197,7 @@ static int limit_number(int channel)
 /* Moves a WebSocket to a channel, which has a name or none. Takes the reference of the name over. */
 static enum ws_result move(struct ws_conn *conn, int channel, struct ws_name *name)
 {
-    struct ws_service *service = conn->part->service;
+    struct ws_service *service = conn->worker->service;
     bool has_joined = channels_join(&service->channels, channel);
     if (!has_joined || mk_ws_set_channel(conn->ws, channel) < 0) {
         if (has_joined)
@@ -221,7 +221,7 @@ static struct ws_conn *find_member(ws_request_t *wr, const char *call, enum ws_r
     if (conn->is_closed)
         *ret = WS_CLOSED;
     else if (!conn->wr.dr)
-        *ret = ws_refuse(conn->part, call, WS_INVALID, "a WebSocket of connect() is in no channel");
+        *ret = ws_refuse(conn->worker, call, WS_INVALID, "a WebSocket of connect() is in no channel");
     else
         return conn;
     return NULL;
@@ -240,7 +240,7 @@ static enum ws_result check_name(const char *name, const char *call)
     size_t n = name ? strnlen(name, WS_NAME_BYTES + 1) : 0;
     return n > 0 && n <= WS_NAME_BYTES
                ? WS_OK
-               : ws_refuse(ws_find_part(), call, WS_INVALID, "the name of the channel is NULL, empty or too long");
+               : ws_refuse(ws_find_worker(), call, WS_INVALID, "the name of the channel is NULL, empty or too long");
 }
 
 enum ws_result ws_join(ws_request_t *wr, const char *name)
@@ -249,7 +249,7 @@ enum ws_result ws_join(ws_request_t *wr, const char *name)
     struct ws_conn *conn = find_member(wr, "join", &r);
     if (!conn || (r = check_name(name, "join")) != WS_OK)
         return r;
-    struct ws_service *service = conn->part->service;
+    struct ws_service *service = conn->worker->service;
     struct ws_name *own = ws_names_get(&service->names, &service->channels, name);
     return own ? move(conn, own->number, own) : WS_NO_MEMORY;
 }
@@ -265,9 +265,9 @@ static enum ws_result broadcast(struct ws_service *service, const char *call, in
         return r;
     const struct mk_ws *sender = except && except->wr.dr && !except->is_closed ? except->ws : NULL;
     r = (enum ws_result)mk_ws_broadcast(service->group, channel, (enum mk_ws_opcode)opcode, data, len, sender);
-    const struct ws_part *part = ws_find_part();
+    const struct ws_worker *w = ws_find_worker();
     if (r >= 0)
-        duda_package_loader->count(part ? part->base : NULL, service->counters.broadcasts, 1);
+        duda_package_loader->count(w ? w->base : NULL, service->counters.broadcasts, 1);
     return r;
 }
 
@@ -302,7 +302,7 @@ enum ws_result ws_close_channel(const char *name, unsigned code, const char *rea
     struct mk_str text = reason ? mk_str_c(reason) : MK_STR_NONE;
     enum ws_result r = service ? check_name(name, call) : WS_WRONG_THREAD;
     if (r == WS_OK)
-        r = check_close(ws_find_part(), call, code, text);
+        r = check_close(ws_find_worker(), call, code, text);
     int number = r == WS_OK ? ws_names_find(&service->names, name) : WS_CHANNEL_ALL;
     return number == WS_CHANNEL_ALL ? r : (enum ws_result)mk_ws_broadcast_close(service->group, number, code, text);
 }
@@ -320,7 +320,7 @@ int ws_broadcast(ws_request_t *wr, const unsigned char *data, uint64_t len, int 
     enum ws_result r;
     struct ws_conn *conn = find_conn(wr, "broadcast", &r);
     if (conn)
-        r = broadcast(conn->part->service, "broadcast", limit_number(channel), opcode, data, (size_t)len, conn);
+        r = broadcast(conn->worker->service, "broadcast", limit_number(channel), opcode, data, (size_t)len, conn);
     return r < 0 ? -1 : 0;
 }
 

@@ -16,17 +16,17 @@ struct ws_slab {
 /* ── memory ── */
 
 /* Makes unused ones. Returns false without memory. */
-static bool add_slab(struct ws_part *part)
+static bool add_slab(struct ws_worker *w)
 {
     struct ws_slab *slab = mem->alloc_z(sizeof(*slab));
     if (!slab)
         return false;
-    slab->next = part->slabs;
-    part->slabs = slab;
+    slab->next = w->slabs;
+    w->slabs = slab;
     for (unsigned i = SLAB_CONNS; i-- > 0;) {
-        slab->conns[i].part = part;
-        slab->conns[i].next_unused = part->unused;
-        part->unused = &slab->conns[i];
+        slab->conns[i].worker = w;
+        slab->conns[i].next_unused = w->unused;
+        w->unused = &slab->conns[i];
     }
     return true;
 }
@@ -40,20 +40,20 @@ static int get_socket(const duda_request_t *dr)
     return fd > 0 ? fd : -1;
 }
 
-struct ws_conn *ws_conn_get(struct ws_part *part, const struct ws_endpoint *endpoint, duda_request_t *dr, int channel,
+struct ws_conn *ws_conn_get(struct ws_worker *w, const struct ws_endpoint *endpoint, duda_request_t *dr, int channel,
                             void *data)
 {
-    if (!part->unused && !add_slab(part))
+    if (!w->unused && !add_slab(w))
         return NULL;
-    struct ws_conn *conn = part->unused;
+    struct ws_conn *conn = w->unused;
     channel = channel < 0 ? WS_CHANNEL_ALL : channel;
-    if (!channels_join(&part->service->channels, channel))
+    if (!channels_join(&w->service->channels, channel))
         return NULL;
-    part->unused = conn->next_unused;
+    w->unused = conn->next_unused;
     *conn = (struct ws_conn){
         .wr = {.socket = get_socket(dr), .channel = channel, .dr = dr, .data = data},
-        .part = part,
-        .endpoint = endpoint ? endpoint : &part->service->endpoint,
+        .worker = w,
+        .endpoint = endpoint ? endpoint : &w->service->endpoint,
         .channel = channel,
     };
     mk_list_init(&conn->node);
@@ -62,7 +62,7 @@ struct ws_conn *ws_conn_get(struct ws_part *part, const struct ws_endpoint *endp
 
 void ws_conn_leave_channel(struct ws_conn *conn)
 {
-    struct ws_service *service = conn->part->service;
+    struct ws_service *service = conn->worker->service;
     channels_leave(&service->channels, conn->channel);
     ws_names_put(&service->names, conn->name);
     conn->channel = WS_CHANNEL_ALL;
@@ -71,17 +71,17 @@ void ws_conn_leave_channel(struct ws_conn *conn)
 
 void ws_conn_put(struct ws_conn *conn)
 {
-    struct ws_part *part = conn->part;
+    struct ws_worker *w = conn->worker;
     ws_conn_leave_channel(conn);
     mk_list_del(&conn->node);
     conn->ws = NULL;
-    conn->next_unused = part->unused;
-    part->unused = conn;
+    conn->next_unused = w->unused;
+    w->unused = conn;
 }
 
-void ws_conn_release(struct ws_part *part)
+void ws_conn_release(struct ws_worker *w)
 {
-    for (struct ws_slab *slab = part->slabs, *next; slab; slab = next) {
+    for (struct ws_slab *slab = w->slabs, *next; slab; slab = next) {
         next = slab->next;
         mem->free(slab);
     }
@@ -93,10 +93,10 @@ static void call(struct ws_conn *conn, unsigned type)
 {
     ws_callback_t fn = conn->endpoint->callbacks[type];
     if (!fn)
-        fn = conn->part->service->endpoint.callbacks[type];
+        fn = conn->worker->service->endpoint.callbacks[type];
     if (!fn || conn->is_silent)
         return;
-    duda_package_loader->name_callback(conn->part->base, (void (*)(void))fn);
+    duda_package_loader->name_callback(conn->worker->base, (void (*)(void))fn);
     fn(conn->wr.dr, &conn->wr);
 }
 
@@ -112,7 +112,7 @@ static void on_open(struct mk_ws *ws, void *ctx)
     struct ws_conn *conn = ctx;
     (void)ws;
     conn->is_opened = true;
-    duda_package_loader->count(NULL, conn->part->service->counters.open, 1);
+    duda_package_loader->count(NULL, conn->worker->service->counters.open, 1);
     call(conn, WS_ON_OPEN);
 }
 
@@ -120,7 +120,7 @@ static void on_message(struct mk_ws *ws, enum mk_ws_opcode opcode, char *data, s
 {
     struct ws_conn *conn = ctx;
     (void)ws;
-    duda_package_loader->count(conn->part->base, conn->part->service->counters.received, 1);
+    duda_package_loader->count(conn->worker->base, conn->worker->service->counters.received, 1);
     set_payload(conn, opcode, data, len);
     call(conn, WS_ON_MESSAGE);
     set_payload(conn, 0, NULL, 0);
@@ -152,7 +152,7 @@ static void on_close(struct mk_ws *ws, unsigned code, struct mk_str reason, void
     conn->ws = ws; /* a client's may end before mk_ws_connect() returns */
     conn->is_closed = true;
     if (conn->is_opened)
-        duda_package_loader->count(NULL, conn->part->service->counters.open, -1);
+        duda_package_loader->count(NULL, conn->worker->service->counters.open, -1);
     ws_conn_leave_channel(conn);
     if (n)
         memcpy(text, reason.p, n);

@@ -12,33 +12,33 @@ enum { MISUSE_INTERVAL_MS = 10000, DATA_BYTES_MAX = 64 << 20 };
 /* ── mistakes ── */
 
 /* Returns whether a line may be written now; counts those that may not. */
-static bool may_log(struct ws_part *part)
+static bool may_log(struct ws_worker *w)
 {
-    if (!part || !part->base->loop)
+    if (!w || !w->base->loop)
         return true;
-    uint64_t now_ms = mk_loop_now_ms(part->base->loop);
-    if (part->misuse_ms && now_ms - part->misuse_ms < MISUSE_INTERVAL_MS) {
-        part->missing++;
+    uint64_t now_ms = mk_loop_now_ms(w->base->loop);
+    if (w->misuse_ms && now_ms - w->misuse_ms < MISUSE_INTERVAL_MS) {
+        w->missing++;
         return false;
     }
-    part->misuse_ms = now_ms ? now_ms : 1;
+    w->misuse_ms = now_ms ? now_ms : 1;
     return true;
 }
 
-enum ws_result ws_refuse(struct ws_part *part, const char *call, enum ws_result result, const char *reason)
+enum ws_result ws_refuse(struct ws_worker *w, const char *call, enum ws_result result, const char *reason)
 {
-    if (!may_log(part))
+    if (!may_log(w))
         return result;
-    if (part && part->missing)
-        msg->warn("websocket->%s(): %s (%u mistakes before were not logged)", call, reason, part->missing);
+    if (w && w->missing)
+        msg->warn("websocket->%s(): %s (%u mistakes before were not logged)", call, reason, w->missing);
     else
         msg->warn("websocket->%s(): %s", call, reason);
-    if (part)
-        part->missing = 0;
+    if (w)
+        w->missing = 0;
     return result;
 }
 
-struct ws_part *ws_find_part(void)
+struct ws_worker *ws_find_worker(void)
 {
     struct duda_package_worker *base = duda_package_loader->worker(&ws_package);
     return base ? base->state : NULL;
@@ -50,7 +50,7 @@ static struct ws_service *find_in_main(const char *call)
     struct ws_service *service = duda_package_loader->service_state(&ws_package);
     if (service && !atomic_load(&service->started))
         return service;
-    ws_refuse(ws_find_part(), call, WS_WRONG_THREAD, "it works only in duda_main(); the call did nothing");
+    ws_refuse(ws_find_worker(), call, WS_WRONG_THREAD, "it works only in duda_main(); the call did nothing");
     return NULL;
 }
 
@@ -248,31 +248,31 @@ struct mk_ws_worker *ws_get_worker(struct duda_package_worker *base, struct mk_w
 static int start_worker(struct duda_package_worker *base)
 {
     struct ws_service *service = base->service_state;
-    struct ws_part *part = mem->alloc_z(sizeof(*part));
-    if (!part)
+    struct ws_worker *w = mem->alloc_z(sizeof(*w));
+    if (!w)
         return -ENOMEM;
-    *part = (struct ws_part){.base = base, .service = service, .worker = ws_get_worker(base, service->group)};
-    mk_list_init(&part->clients);
-    if (!part->worker) {
-        mem->free(part);
+    *w = (struct ws_worker){.base = base, .service = service, .server = ws_get_worker(base, service->group)};
+    mk_list_init(&w->clients);
+    if (!w->server) {
+        mem->free(w);
         return -ENOMEM;
     }
     atomic_store(&service->started, true);
-    base->state = part;
+    base->state = w;
     return 0;
 }
 
 static void stop_worker(struct duda_package_worker *base)
 {
-    struct ws_part *part = base->state;
-    ws_connect_stop(part);
+    struct ws_worker *w = base->state;
+    ws_connect_stop(w);
     base->state = NULL;
-    mk_ws_worker_put(part->worker);
-    if (part->client_worker)
-        mk_ws_worker_put(part->client_worker);
-    ws_conn_release(part);
-    free_endpoints(part->endpoints);
-    mem->free(part);
+    mk_ws_worker_put(w->server);
+    if (w->client)
+        mk_ws_worker_put(w->client);
+    ws_conn_release(w);
+    free_endpoints(w->endpoints);
+    mem->free(w);
 }
 
 static const struct duda_api_websocket table = {

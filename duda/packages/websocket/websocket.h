@@ -3,7 +3,7 @@
  * The structs of the package websocket, which is the library <monkey/websocket.h> on the object `tunnel`.
  *
  *     service    struct ws_service    group, callbacks, endpoints, how many each channel has
- *     worker     struct ws_part       its part of the group, the memory of its WebSockets
+ *     worker     struct ws_worker     its share of the group, the memory of its WebSockets
  *     WebSocket  struct ws_conn       the ws_request_t that services see, and its struct mk_ws
  */
 #ifndef DUDA_PACKAGES_WEBSOCKET_WEBSOCKET_H
@@ -48,11 +48,11 @@ struct ws_service {
     struct ws_counters counters;
 };
 
-struct ws_part {
+struct ws_worker {
     struct duda_package_worker *base;
     struct ws_service *service;
-    struct mk_ws_worker *worker;
-    struct mk_ws_worker *client_worker; /* NULL before the first connect() */
+    struct mk_ws_worker *server;
+    struct mk_ws_worker *client; /* NULL before the first connect() */
     struct ws_slab *slabs;
     struct ws_endpoint *endpoints; /* of handshake_with(): one for each five callbacks that a service has used */
     struct ws_conn *unused;        /* linked by next_unused */
@@ -62,10 +62,10 @@ struct ws_part {
     unsigned missing;              /* mistakes since then that were not logged */
 };
 
-/* In a slab, which lives as long as the worker's part: a pointer to a WebSocket that has ended is found. */
+/* In a slab, which lives as long as the worker's state: a pointer to a WebSocket that has ended is found. */
 struct ws_conn {
     ws_request_t wr;
-    struct ws_part *part;
+    struct ws_worker *worker;
     struct mk_ws *ws; /* NULL: it has ended */
     const struct ws_endpoint *endpoint;
     struct mk_list node; /* of connect(); else in no list */
@@ -82,13 +82,13 @@ extern struct duda_package ws_package;
 /* ── websocket.c ── */
 
 /*
- * Log a mistake: `reason` is a clause. Of a worker's part they are limited to one line in 10 seconds. Return `result`.
+ * Log a mistake: `reason` is a clause. Of a worker they are limited to one line in 10 seconds. Return `result`.
  */
-enum ws_result ws_refuse(struct ws_part *part, const char *call, enum ws_result result, const char *reason);
-/* Returns the part of this thread's worker, or NULL: no callback of a worker runs. */
-struct ws_part *ws_find_part(void);
+enum ws_result ws_refuse(struct ws_worker *w, const char *call, enum ws_result result, const char *reason);
+/* Returns what this thread's worker has, or NULL: no callback of a worker runs. */
+struct ws_worker *ws_find_worker(void);
 
-/* Returns the part of a group in this worker, or NULL without memory. */
+/* Returns what this worker has of a group, or NULL without memory. */
 struct mk_ws_worker *ws_get_worker(struct duda_package_worker *base, struct mk_ws_group *group);
 
 /* ── conn.c ── */
@@ -96,13 +96,13 @@ struct mk_ws_worker *ws_get_worker(struct duda_package_worker *base, struct mk_w
 /* Handlers of all WebSockets, whose context is the struct ws_conn. */
 extern const struct mk_ws_handlers ws_handlers;
 /* Returns a new one, which is counted in its channel, or NULL without memory. */
-struct ws_conn *ws_conn_get(struct ws_part *part, const struct ws_endpoint *endpoint, duda_request_t *dr, int channel,
+struct ws_conn *ws_conn_get(struct ws_worker *w, const struct ws_endpoint *endpoint, duda_request_t *dr, int channel,
                             void *data);
 void ws_conn_put(struct ws_conn *conn);
 /* Ends its place in its channel: it is in none. */
 void ws_conn_leave_channel(struct ws_conn *conn);
 /* Frees the memory of all. */
-void ws_conn_release(struct ws_part *part);
+void ws_conn_release(struct ws_worker *w);
 
 /* ── accept.c ── */
 
@@ -115,7 +115,7 @@ int ws_handshake_with(duda_request_t *dr, ws_callback_t on_read, ws_callback_t o
 
 ws_request_t *ws_connect(const char *url, const ws_endpoint_t *endpoint, void *data);
 /* Ends those of a worker. */
-void ws_connect_stop(struct ws_part *part);
+void ws_connect_stop(struct ws_worker *w);
 
 /* ── calls.c ── */
 
