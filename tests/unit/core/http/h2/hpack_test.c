@@ -205,6 +205,25 @@ TEST(notes)
     mk__hpack_decoder_release(&d);
 }
 
+/* A field that is as large as the table is its only entry; a larger one leaves it empty: RFC 7541 section 4.4. */
+TEST(fields_as_large_as_the_table)
+{
+    static const char *const blocks[] = {"401f", "4020"}; /* names of 31 and 32 bytes; the value has one */
+    for (size_t i = 0; i < COUNT(blocks); i++) {
+        char block[128], log[1024];
+        struct mk__hpack_decoder d;
+        start_decoder(&d, 64);
+        assert_int_equal(decode_block(&d, from_hex("400161 0162", block), 99, log), 0);
+        struct mk_str head = from_hex(blocks[i], block);
+        memset(block + head.len, 'n', 32);
+        memcpy(block + head.len + 31 + i, "\x01v", 2);
+        assert_int_equal(decode_block(&d, mk_str(block, head.len + 31 + i + 2), 99, log), 0);
+        assert_int_equal(d.table.n, 1 - i);
+        assert_int_equal(d.table.size, i ? 0 : 64);
+        mk__hpack_decoder_release(&d);
+    }
+}
+
 /* The entry whose name a field takes is evicted by this field: RFC 7541 section 4.4. */
 TEST(a_name_that_is_evicted)
 {

@@ -195,6 +195,24 @@ TEST(windows_that_shrink_and_burst)
     h2_close(&t);
 }
 
+/* A SETTINGS frame may open the window of a stream to its limit, not beyond it: RFC 9113 section 6.9.2. */
+TEST(windows_that_settings_open)
+{
+    static const struct {
+        uint32_t more;
+        const char *expected;
+    } cases[] = {{65535, "ACK"}, {65536, "GOAWAY(*,3)"}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct mk_test_h2 t = h2_open(h2_give);
+        h2_ask(&t, 1, "/100000", NULL);
+        h2_expect(&t, "*1:#65535");
+        h2_window(&t, 1, cases[i].more); /* that of the connection stays closed */
+        h2_settings(&t, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, INT32_MAX);
+        h2_expect(&t, cases[i].expected);
+        h2_close(&t);
+    }
+}
+
 /* ── whose turn it is ── */
 
 TEST(priorities)
