@@ -214,6 +214,32 @@ TEST(the_queue_is_not_for_dead_servers_and_backups)
     close_group();
 }
 
+/* A retry that has waited for its server counts for the budget like others. */
+TEST(retries_that_wait_have_a_budget)
+{
+    open_queue(2, 1);
+    conf.retry.kind = RETRY_IDEMPOTENT;
+    conf.retry_budget = 0; /* RETRIES_LEAST are allowed */
+    struct mk_upstream_tries sent = {.servers = {&group_members(group)->items[0].server->base},
+                                     .n = 1,
+                                     .loss = MK_UPSTREAM_SENT,
+                                     .first_ms = now_ms};
+    assert_int_equal(ask(0), 0);
+    assert_int_equal(ask(1), 1);
+    for (unsigned i = 2; i < 2 + RETRIES_LEAST; i++) {
+        waiters[i].tries = sent;
+        assert_int_equal(ask(i), -EAGAIN);
+        end_request(i - 1);
+        assert_int_equal(waiters[i].result, 1);
+    }
+    waiters[2 + RETRIES_LEAST].tries = sent;
+    assert_int_equal(ask(2 + RETRIES_LEAST), -ENXIO);
+    end_request(0);
+    end_request(1 + RETRIES_LEAST);
+    assert_int_equal(add_loads(), 0);
+    close_group();
+}
+
 /* ── Hold ── */
 
 /* Each server refuses the request, in turn. */
