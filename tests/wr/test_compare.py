@@ -190,6 +190,20 @@ def test_a_server_that_dies_in_a_round(tmp_path, small):
     assert len(results.pairs_of("W1", "a", "c")) == 5 and len(results.pairs_of("W1", "a", "b")) < 5
 
 
+def test_an_exclusion_is_written_once(tmp_path, small):
+    """The first server fails in each step of a workload with the same reason."""
+    steps = tmp_path / "steps.toml"
+    steps.write_text('name = "steps"\ntext = "13 bytes"\npath = "13.txt"\nclients = 8\nsteps = [32]\n')
+
+    def measure(workload, server, seconds, others_max):
+        return make_row(5, answers=0 if server.name == "a" and seconds < 1 else 9)
+
+    plan = Plan([str(steps)], make_servers(tmp_path, "a", "b"), rounds=2, seconds=0.01, chosen=True)
+    lines, problems = run(small, plan, measure)
+    assert len(problems) == 2
+    assert [line["server"] for line in lines if line["type"] == "exclusion"] == ["a"]
+
+
 @pytest.mark.parametrize("which, pairs", [("a", 0), ("b", 2)])
 def test_a_server_without_answers(tmp_path, small, which, pairs):
     def measure(workload, server, seconds, others_max):
