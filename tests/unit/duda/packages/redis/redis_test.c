@@ -110,6 +110,17 @@ TEST(garbage)
     assert_error(MK_STR("*-2\r\n"), -EPROTO, "not the protocol");
 }
 
+/* hiredis 0.14 has this limit, too; later versions leave it to the reader. */
+TEST(arrays_in_arrays)
+{
+    struct redis_reader r;
+    redisReply *reply = NULL;
+    assert_int_equal(read_text(&r, MK_STR("*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n"), 99, &reply), 1);
+    free(reply);
+    redis_reader_release(&r);
+    assert_error(MK_STR("*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n"), -EPROTO, "not the protocol");
+}
+
 TEST(limits)
 {
     static char text[LIMIT + 100];
