@@ -615,13 +615,10 @@ enum mk_block_line {
  * Content-Length as the last one. Each name is followed by ": " (RFC 9112 section 5).
  */
 struct mk_response_block {
-    struct mk_str text; /* all lines */
-    struct {
-        uint16_t at, len;
-    } values[MK_BLOCK_LINES]; /* in `text`; `len` 0: the block does not have the line */
-    uint32_t content_at;      /* where the lines begin that a 304 does not repeat */
-    uint32_t length_at;       /* where the line of Content-Length begins */
-    uint64_t content_length;  /* its value */
+    struct mk_str text;                /* all lines */
+    uint64_t content_length;           /* the value of Content-Length */
+    uint16_t length_at;                /* where its line begins */
+    uint8_t value_len[MK_BLOCK_LINES]; /* of the other lines; 0: the block does not have the line */
 };
 
 /* Counts the references to an object that is shared by responses, of one thread or several. */

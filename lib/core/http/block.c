@@ -13,7 +13,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
-enum { TYPE_BYTES_MAX = 255 };
+enum { TYPE_BYTES_MAX = UINT8_MAX };
 
 static const struct mk_str names[MK_BLOCK_LINES] = {
     [MK_BLOCK_LAST_MODIFIED] = MK_STR_INIT("Last-Modified"),
@@ -65,10 +65,10 @@ bool mk_file_is_settled(const struct mk_file *file, int64_t wall_seconds)
 
 static void add_line(struct mk_buf *b, struct mk_response_block *block, enum mk_block_line line, struct mk_str value)
 {
+    assert(names[line].len == mk__block_name_len[line] && value.len <= UINT8_MAX);
     mk_buf_adds(b, names[line]);
     mk_buf_adds(b, MK_STR(": "));
-    block->values[line].at = (uint16_t)b->len;
-    block->values[line].len = (uint16_t)value.len;
+    block->value_len[line] = (uint8_t)value.len;
     mk_buf_adds(b, value);
     mk_buf_adds(b, MK_STR("\r\n"));
 }
@@ -83,13 +83,12 @@ int mk_file_block(const struct mk_file *file, char to[MK_FILE_BLOCK_BYTES], stru
     mk_buf_init_fixed(&b, to, MK_FILE_BLOCK_BYTES);
     add_line(&b, ret_block, MK_BLOCK_LAST_MODIFIED, mk_str(date, mk__date_format(file->mtime_seconds, date)));
     add_line(&b, ret_block, MK_BLOCK_ETAG, mk_str(etag, mk__block_format_etag(file, false, etag)));
-    ret_block->content_at = (uint32_t)b.len;
     add_line(&b, ret_block, MK_BLOCK_CONTENT_TYPE, file->type);
     if (file->coding != MK_CODING_IDENTITY)
         add_line(&b, ret_block, MK_BLOCK_CONTENT_ENCODING, mk_coding_name(file->coding));
     if (!file->no_ranges)
         add_line(&b, ret_block, MK_BLOCK_ACCEPT_RANGES, MK_STR("bytes"));
-    ret_block->length_at = (uint32_t)b.len;
+    ret_block->length_at = (uint16_t)b.len;
     mk_buf_addf(&b, "Content-Length: %" PRIu64 "\r\n", file->bytes);
     ret_block->text = mk_buf_str(&b);
     return b.err;

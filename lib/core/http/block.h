@@ -21,10 +21,39 @@ enum { MK__BLOCK_ETAG_BYTES = MK__ETAG_BYTES + 8 /* with a coding and its hyphen
  * without it: "size-time" becomes "size-time-br". Returns the length without the NUL.
  */
 size_t mk__block_format_etag(const struct mk_file *file, bool weak, char out[MK__BLOCK_ETAG_BYTES]);
+/* The lengths of the names of the lines. */
+static const uint8_t mk__block_name_len[MK_BLOCK_LINES] = {
+    [MK_BLOCK_LAST_MODIFIED] = 13,    [MK_BLOCK_ETAG] = 4,           [MK_BLOCK_CONTENT_TYPE] = 12,
+    [MK_BLOCK_CONTENT_ENCODING] = 16, [MK_BLOCK_ACCEPT_RANGES] = 13,
+};
+
+/* Returns the value of a line that begins at `*at`, which becomes the end of the line; empty: there is no such line. */
+static inline struct mk_str mk__block_take_value(const struct mk_response_block *block, enum mk_block_line line,
+                                                 uint32_t *at)
+{
+    const uint32_t len = block->value_len[line], value_at = *at + mk__block_name_len[line] + 2u;
+    if (!len)
+        return MK_STR("");
+    *at = value_at + len + 2;
+    return mk_str(block->text.p + value_at, len);
+}
+
 /* Returns the value of a line; empty: the block does not have it. */
 static inline struct mk_str mk__block_value(const struct mk_response_block *block, enum mk_block_line line)
 {
-    return mk_str(block->text.p + block->values[line].at, block->values[line].len);
+    uint32_t at = 0;
+    for (unsigned before = 0; before < line; before++)
+        mk__block_take_value(block, before, &at);
+    return mk__block_take_value(block, line, &at);
+}
+
+/* Returns where the lines begin that a 304 does not repeat. */
+static inline uint32_t mk__block_content_at(const struct mk_response_block *block)
+{
+    uint32_t at = 0;
+    mk__block_take_value(block, MK_BLOCK_LAST_MODIFIED, &at);
+    mk__block_take_value(block, MK_BLOCK_ETAG, &at);
+    return at;
 }
 
 #endif

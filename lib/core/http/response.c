@@ -116,7 +116,7 @@ void mk_date_write(struct mk_buf *out, int64_t seconds)
 
 void mk__response_set_block(struct mk_request *req, const struct mk_response_block *block)
 {
-    assert(!req->block && block->content_at <= block->length_at && block->length_at <= block->text.len);
+    assert(!req->block && block->length_at <= block->text.len);
     req->block = block;
     req->block_len = block->length_at;
     mk_response_set_length(req, block->content_length);
@@ -124,8 +124,9 @@ void mk__response_set_block(struct mk_request *req, const struct mk_response_blo
 
 void mk__response_drop_block_content(struct mk_request *req)
 {
-    if (req->block_len > req->block->content_at)
-        req->block_len = req->block->content_at;
+    uint32_t content_at = mk__block_content_at(req->block);
+    if (req->block_len > content_at)
+        req->block_len = content_at;
 }
 
 /* Makes rows of the lines, because one of them is to change. Without memory the response is aborted. */

@@ -208,9 +208,12 @@ static void add_block_lines(struct mk__h2_headers *f, const struct mk_request *r
         [MK_BLOCK_ACCEPT_RANGES] = MK__HPACK_ACCEPT_RANGES,
     };
     const struct mk_response_block *block = req->block;
-    for (unsigned i = 0; block && i < MK_BLOCK_LINES; i++)
-        if (block->values[i].len && block->values[i].at < req->block_len)
-            add_known(f, names[i], mk__block_value(block, i));
+    uint32_t end = 0;
+    for (unsigned i = 0; block && i < MK_BLOCK_LINES; i++) {
+        struct mk_str value = mk__block_take_value(block, i, &end);
+        if (value.len && end <= req->block_len)
+            add_known(f, names[i], value);
+    }
 }
 
 static void add_status(struct mk__h2_headers *f, unsigned status)
