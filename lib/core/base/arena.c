@@ -106,7 +106,7 @@ void mk_arena_release(struct mk_arena *a)
     }
     for (struct mk_arena_chunk *c = a->chunks, *next; c; c = next) {
         next = c->next;
-        mk__asan_unpoison(c, c->size);
+        mk__asan_unpoison(c + 1, c->size - sizeof(*c));
         put_chunk(a->account, c);
     }
     *a = (struct mk_arena){.account = a->account, .bytes_max = a->bytes_max};
