@@ -4,7 +4,7 @@
 set(MK_MSAN_WITHOUT
     "^core/base/regex_" "^plugins/logger/filter_" "^plugins/redirect/target_" "^kit/when/"
     "^core/server/path_limits_"       # libpcre2
-    "^core/http/h2/(body|evict|file|flood|nghttp2|response|send|session|shutdown|stream|timeout|tunnel)_"
+    "^core/http/h2/(body|evict|file|flood|nghttp2|response|send|session|shutdown|states|stream|timeout|tunnel)_"
     "^core/http/(extra|interim|trailers)_"
     "^core/server/object/" "^hpack_nghttp2_" # libnghttp2
     "^plugins/tls/" "^tls_"           # libssl
