@@ -12,16 +12,24 @@
 /* The thread's own faults: a handler of the program, or of a sanitizer, shall see them. A small build has none. */
 static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
 
+/* Gives the thread the processors of the process where the calling thread is bound to some of them. */
+static void set_cpus(pthread_attr_t *attr)
+{
+    cpu_set_t all, own;
+    if (sched_getaffinity(getpid(), sizeof(all), &all) == 0 && /* they fail with very many processors */
+        sched_getaffinity(0, sizeof(own), &own) == 0 && !CPU_EQUAL(&all, &own))
+        pthread_attr_setaffinity_np(attr, sizeof(all), &all);
+}
+
 static void init_attr(pthread_attr_t *attr, size_t stack_bytes, bool is_detached)
 {
-    cpu_set_t cpus;
     pthread_attr_init(attr);
     if (stack_bytes)
         pthread_attr_setstacksize(attr, stack_bytes);
     if (is_detached)
         pthread_attr_setdetachstate(attr, PTHREAD_CREATE_DETACHED);
-    if (!MK_SMALL && sched_getaffinity(getpid(), sizeof(cpus), &cpus) == 0) /* it fails with very many processors */
-        pthread_attr_setaffinity_np(attr, sizeof(cpus), &cpus);
+    if (!MK_SMALL)
+        set_cpus(attr);
 }
 
 int mk_thread_start(pthread_t *ret, size_t stack_bytes, void *(*fn)(void *ctx), void *ctx)
