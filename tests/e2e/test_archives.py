@@ -201,7 +201,7 @@ def test_rules_and_logins_of_subfolders(start, root, tmp_path, way):
     (tmp_path / "users").chmod(0o600)
     text = section("AUTH", {"Match": "/pub/members", "Users": tmp_path / "users", "Realm": "members"})
     text += section("RULES", {"Match": "/pub/office/open", "Action": "allow"})
-    text += section("RULES", {"Match": "/pub/office", "Header": "X-Office =1", "Action": "allow"})
+    text += section("RULES", {"Match": "/pub/office", "When": "header X-Office =1", "Action": "allow"})
     text += section("RULES", {"Match": "/pub/office", "Action": "deny"})
     client = start(ALL, way=way, extra=text, more=["mandril", "auth"]).open()
     login = "Authorization: Basic " + base64.b64encode(b"ada:secret").decode()

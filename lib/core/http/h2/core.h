@@ -9,17 +9,19 @@
 #ifndef MK_HTTP_H2_CORE_H
 #define MK_HTTP_H2_CORE_H
 
+#include "base/counters_memory.h"
 #include "http/block.h"
 #include "http/conn.h"
 #include "http/extra.h"
 #include "http/parts.h"
 #include "http/tunnel.h"
 
-/* Functions of the rest of lib/core/http, for the object: X(type, name, parameters, arguments). */
+/* Functions of the rest of the program, for the object: X(type, name, parameters, arguments). */
 #define MK__H2_CORE(X) \
     X(bool, mk__block_next, (struct mk_str * lines, struct mk_str * ret_name, struct mk_str * ret_value), \
       (lines, ret_name, ret_value)) \
     X(enum mk__conn_state, mk__conn_begin_close, (struct mk__conn * c), (c)) \
+    X(void, mk__counters_memory_add_shared, (uint32_t slot, int64_t n), (slot, n)) \
     X(ssize_t, mk__filter_read_output, (struct mk_request * req, char *to, size_t size), (req, to, size)) \
     X(void, mk__filter_begin_turn, (struct mk_request * req), (req)) \
     X(void, mk__trailers_add, (struct mk_request * req, struct mk_str name, struct mk_str value), (req, name, value)) \
