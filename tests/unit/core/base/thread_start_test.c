@@ -61,7 +61,7 @@ TEST(signals)
     for (unsigned i = 0; i < MK_COUNT_OF(faults); i++)
         assert_int_equal(sigismember(&seen.mask, faults[i]), 0);
     assert_int_equal(seen.detach_state, PTHREAD_CREATE_JOINABLE);
-    assert_in_range(seen.stack_bytes, STACK_BYTES, 2 * STACK_BYTES);
+    assert_in_range(seen.stack_bytes, STACK_BYTES, 16 * STACK_BYTES); /* ThreadSanitizer adds some; 8 MB are usual */
 }
 
 TEST(detached)
