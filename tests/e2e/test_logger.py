@@ -52,7 +52,7 @@ class Site:
         write_config(
             self.folder / "conf",
             self.folder / "root",
-            {"Listen": f"127.0.0.1:{port}", "Workers": workers, "MaxKeepAliveRequest": 0},
+            {"Listen": f"127.0.0.1:{port}", "Workers": workers, "MaxKeepAliveRequest": 0, "KeepAliveTimeout": "60s"},
             files=config,
         )
         if load:
