@@ -97,8 +97,7 @@ static bool is_too_small(const struct mk__h2 *h2, struct mk__h2_inbound *in)
     return rtt >= RTT_US_MIN && now - before < rtt;
 }
 
-/* Gives bytes of a window back when they are half of it, so that few frames are needed. Windows follow the bandwidth.
- */
+/* Gives bytes of a window back when they are half of it, so that few frames are needed; a small one grows. */
 static void give_back(struct mk__h2 *h2, struct mk__h2_inbound *in, int32_t id, size_t bytes)
 {
     in->due += (uint32_t)bytes;

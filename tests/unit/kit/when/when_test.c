@@ -1,34 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Conditions: how they are read, where they are wrong, and for which requests they hold. */
-#include "arena.h"
+#include "conf_value.h"
 
 #include <monkey/when.h>
 
 #include <errno.h>
 
-enum { WORDS_MAX = 16 };
-
-static char reason[512];
-static size_t fault;
-
-/* Parses a condition whose words are separated by single spaces. */
 static int parse(struct mk_when *when, const char *text)
 {
-    struct mk_str words[WORDS_MAX], rest = mk_str_c(text);
-    struct mk_buf error;
-    uint32_t n = 0;
-    while (rest.len) {
-        const char *blank = memchr(rest.p, ' ', rest.len);
-        size_t len = blank ? (size_t)(blank - rest.p) : rest.len;
-        words[n++] = mk_str(rest.p, len);
-        rest = mk_str(rest.p + len + (blank != NULL), rest.len - len - (blank != NULL));
-    }
-    struct mk_conf_value value = {.text = mk_str_c(text), .words = words, .n = n, .fault = &fault};
-    mk_buf_init_fixed(&error, reason, sizeof(reason));
-    fault = SIZE_MAX;
-    int err = mk_when_parse(&value, when, &arena, &error);
-    mk_buf_cstr(&error);
-    return err;
+    return mk_test_parse_value(mk_when_parse, when, text);
 }
 
 static struct mk_str get_header(void *ctx, struct mk_str name)

@@ -2,33 +2,9 @@
 /* Conditions of access logs: how they are read, and which exchanges get a line. */
 #include "plugins/logger/filter.h"
 
-#include "arena.h"
+#include "conf_value.h"
 
 #include <errno.h>
-
-enum { WORDS_MAX = 8 };
-
-static char reason[512];
-static size_t fault;
-
-static int parse(mk_conf_parse_fn fn, void *field, const char *text)
-{
-    struct mk_str words[WORDS_MAX], rest = mk_str_c(text);
-    struct mk_buf error;
-    uint32_t n = 0;
-    while (rest.len) {
-        const char *blank = memchr(rest.p, ' ', rest.len);
-        size_t len = blank ? (size_t)(blank - rest.p) : rest.len;
-        words[n++] = mk_str(rest.p, len);
-        rest = mk_str(rest.p + len + (blank != NULL), rest.len - len - (blank != NULL));
-    }
-    struct mk_conf_value value = {.text = mk_str_c(text), .words = words, .n = n, .fault = &fault};
-    mk_buf_init_fixed(&error, reason, sizeof(reason));
-    fault = SIZE_MAX;
-    int err = fn(&value, field, &arena, &error);
-    mk_buf_cstr(&error);
-    return err;
-}
 
 static bool passes(const struct filter *f, const char *path, int status, bool aborted, uint64_t time_us)
 {
@@ -47,8 +23,8 @@ TEST(no_conditions, mk_test_arena_open, mk_test_arena_close)
 TEST(paths, mk_test_arena_open, mk_test_arena_close)
 {
     struct filter f = {0};
-    assert_int_equal(parse(mk_conf_patterns, &f.except, "=/healthz *.css"), 0);
-    assert_int_equal(parse(mk_conf_patterns, &f.except, "~^/(a+)+$"), 0);
+    assert_int_equal(mk_test_parse_value(mk_conf_patterns, &f.except, "=/healthz *.css"), 0);
+    assert_int_equal(mk_test_parse_value(mk_conf_patterns, &f.except, "~^/(a+)+$"), 0);
     assert_false(passes(&f, "/healthz", 200, false, 0));
     assert_true(passes(&f, "/healthz/x", 200, false, 0));
     assert_false(passes(&f, "/x/y.css", 200, false, 0));
@@ -63,18 +39,18 @@ TEST(paths, mk_test_arena_open, mk_test_arena_close)
 TEST(statuses, mk_test_arena_open, mk_test_arena_close)
 {
     struct filter f = {0};
-    assert_int_equal(parse(filter_parse_statuses, &f.statuses, "404 5xx"), 0);
+    assert_int_equal(mk_test_parse_value(filter_parse_statuses, &f.statuses, "404 5xx"), 0);
     assert_true(passes(&f, "/", 404, false, 0));
     assert_true(passes(&f, "/", 500, false, 0));
     assert_true(passes(&f, "/", 599, false, 0));
     assert_false(passes(&f, "/", 403, false, 0));
     assert_false(passes(&f, "/", 200, true, 0));
-    assert_int_equal(parse(filter_parse_statuses, &f.statuses, "Aborted 1XX"), 0);
+    assert_int_equal(mk_test_parse_value(filter_parse_statuses, &f.statuses, "Aborted 1XX"), 0);
     assert_true(passes(&f, "/", 200, true, 0));
     assert_true(passes(&f, "/", 101, false, 0));
     assert_true(passes(&f, "/", 404, false, 0));
     struct filter only = {0};
-    assert_int_equal(parse(filter_parse_statuses, &only.statuses, "aborted"), 0);
+    assert_int_equal(mk_test_parse_value(filter_parse_statuses, &only.statuses, "aborted"), 0);
     assert_false(passes(&only, "/", 500, false, 0));
     assert_true(passes(&only, "/", 200, true, 0));
 }
@@ -109,7 +85,7 @@ TEST(samples, mk_test_arena_open, mk_test_arena_close)
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct filter f = {0};
-        assert_int_equal(parse(filter_parse_sample, &f.sample, cases[i].text), 0);
+        assert_int_equal(mk_test_parse_value(filter_parse_sample, &f.sample, cases[i].text), 0);
         if (count_passes(&f, cases[i].n) != cases[i].passed)
             fail_msg("%s", cases[i].text);
     }
@@ -121,7 +97,7 @@ TEST(a_sample_of_errors, mk_test_arena_open, mk_test_arena_close)
     struct filter f = {.sample = {1, 2}};
     uint32_t credit = 0;
     unsigned passed = 0;
-    assert_int_equal(parse(filter_parse_statuses, &f.statuses, "5xx"), 0);
+    assert_int_equal(mk_test_parse_value(filter_parse_statuses, &f.statuses, "5xx"), 0);
     for (int i = 0; i < 40; i++) {
         struct filter_exchange e = {.path = MK_STR("/"), .status = i % 4 ? 200 : 500};
         passed += filter_passes(&f, &e, &credit);
@@ -164,7 +140,7 @@ TEST(mistakes, mk_test_arena_open, mk_test_arena_close)
             struct filter_sample sample;
         } field;
         memset(&field, 0, sizeof(field));
-        assert_int_equal(parse(cases[i].fn, &field, cases[i].text), -EINVAL);
+        assert_int_equal(mk_test_parse_value(cases[i].fn, &field, cases[i].text), -EINVAL);
         if (fault != cases[i].fault || !*reason)
             fail_msg("\"%s\": %s at %zu", cases[i].text, reason, fault);
     }
