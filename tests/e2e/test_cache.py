@@ -33,7 +33,7 @@ from harness.certificates import Authority
 from harness.content import OLD, pattern, populate
 from harness.load import Load
 from harness.messages import request
-from harness.server import await_true, run, section, write_config
+from harness.server import await_true, links_of_descriptors, run, section, write_config
 from harness.ways import WAYS
 from test_config import problems
 
@@ -265,19 +265,11 @@ def test_descriptors_of_files_without_a_name_are_closed(cached, reloads):
     replace(server.root / "large.bin", LARGE[::-1])
     if reloads:
         reload(server)
-    links = pathlib.Path(f"/proc/{server.pid}/fd")
 
     def is_open():
-        return any(name.startswith(f"{server.root}/large.bin") for name in map(read_link, links.iterdir()))
+        return any(name.startswith(f"{server.root}/large.bin") for name in links_of_descriptors(server.pid).values())
 
     await_true(lambda: not is_open(), 20, "a descriptor that is closed")
-
-
-def read_link(path):
-    try:
-        return os.readlink(path)
-    except FileNotFoundError:  # it was closed meanwhile
-        return ""
 
 
 @pytest.mark.slow

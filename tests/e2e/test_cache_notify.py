@@ -14,7 +14,7 @@ import pytest
 from harness import build
 from harness.caching import await_kept, await_settled, needs_cache, start_cached
 from harness.content import populate
-from harness.server import await_true, section
+from harness.server import await_true, links_of_descriptors, section
 
 pytestmark = [pytest.mark.single_protocol, needs_cache]
 
@@ -265,8 +265,7 @@ def test_folders_of_a_removed_host_are_not_watched_for_ever(noticed):
 
 
 def count_instances(pid):
-    folder = pathlib.Path(f"/proc/{pid}/fd")
-    return sum(os.readlink(path) == "anon_inode:inotify" for path in folder.iterdir())
+    return list(links_of_descriptors(pid).values()).count("anon_inode:inotify")
 
 
 def test_instances_of_inotify(chain):

@@ -15,7 +15,7 @@ import pytest
 
 from harness.content import HELLO
 from harness.messages import request
-from harness.server import await_true, run, section
+from harness.server import await_true, links_of_descriptors, run, section
 
 pytestmark = pytest.mark.concurrent
 SCHEDULERS = ["reuseport", "fair"]
@@ -24,10 +24,10 @@ SCHEDULERS = ["reuseport", "fair"]
 def spread(server):
     """How many connections each worker has, as its epoll queue tells: they alone are edge-triggered."""
     counts = []
-    for entry in sorted(os.listdir(f"/proc/{server.pid}/fd"), key=int):
+    for entry, name in links_of_descriptors(server.pid).items():
+        if name != "anon_inode:[eventpoll]":
+            continue
         with contextlib.suppress(FileNotFoundError):
-            if os.readlink(f"/proc/{server.pid}/fd/{entry}") != "anon_inode:[eventpoll]":
-                continue
             text = pathlib.Path(f"/proc/{server.pid}/fdinfo/{entry}").read_text()
             watched = re.findall(r"^tfd:\s+\d+ events:\s+([0-9a-f]+)", text, re.M)
             counts.append([bool(int(events, 16) & select.EPOLLET) for events in watched].count(True))

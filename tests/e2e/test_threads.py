@@ -12,7 +12,7 @@ import pytest
 from harness import build
 from harness.certificates import Authority
 from harness.content import populate
-from harness.server import await_true, section
+from harness.server import await_true, links_of_descriptors, section
 from test_auth import BOB, users
 
 pytestmark = pytest.mark.skipif(
@@ -36,12 +36,7 @@ def thread_names(server):
 
 
 def inotify_files(server):
-    found = []
-    for fd in pathlib.Path(f"/proc/{server.pid}/fd").iterdir():
-        with contextlib.suppress(FileNotFoundError):  # closed since
-            if os.readlink(fd) == "anon_inode:inotify":
-                found.append(fd.name)
-    return found
+    return [fd for fd, name in links_of_descriptors(server.pid).items() if name == "anon_inode:inotify"]
 
 
 @pytest.mark.parametrize("scheduler", ["reuseport", "fair"])

@@ -46,8 +46,21 @@ def send_signal(process, number):
 
 
 def thread_states(pid):
-    tasks = pathlib.Path(f"/proc/{pid}/task").iterdir()
-    return [(task / "stat").read_text().rpartition(")")[2].split()[0] for task in tasks]
+    """Of the threads that are there; one may end while they are read."""
+    states = []
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            states.append((task / "stat").read_text().rpartition(")")[2].split()[0])
+    return states
+
+
+def links_of_descriptors(pid):
+    """What each open descriptor is, by its number; one may be closed while they are read."""
+    links = {}
+    for entry in sorted(os.listdir(f"/proc/{pid}/fd"), key=int):
+        with contextlib.suppress(FileNotFoundError):
+            links[entry] = os.readlink(f"/proc/{pid}/fd/{entry}")
+    return links
 
 
 def is_refused(address):
