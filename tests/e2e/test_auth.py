@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import time
-from pathlib import Path
 
 import pytest
 
@@ -420,10 +419,8 @@ def test_threads_of_bound_workers(protect, users):
     with server.connect() as client:
         assert client.ask("/a/secret.txt", BOB).status == 200
     cpus = {}
-    for task in server.threads():
-        cpus.setdefault(Path(f"/proc/{server.pid}/task/{task}/comm").read_text().strip(), []).append(
-            os.sched_getaffinity(task)
-        )
+    for thread, name in server.thread_names().items():
+        cpus.setdefault(name, []).append(os.sched_getaffinity(thread))
     assert cpus["auth-hash"] == [os.sched_getaffinity(server.pid)]
     assert sum(len(bound) == 1 for named in cpus.values() for bound in named) == 1, cpus
 

@@ -16,7 +16,8 @@ import time
 
 import pytest
 
-from harness import build
+from harness import build, limits
+from harness.caching import is_traced
 from harness.certificates import Authority, TlsClient
 from harness.content import HELLO, populate
 from harness.messages import request
@@ -96,10 +97,10 @@ class Way:
 
 
 WAYS = {
-    "http/1": Way((), connect_plain, 400),
-    "http/1 by tls": Way(("tls",), connect_tls, 18 * 1024),
-    "h2c": Way(("h2",), connect_h2c, 4 * 1024),
-    "h2 by tls": Way(("h2", "tls"), connect_h2, 22 * 1024),
+    "http/1": Way((), connect_plain, limits.CONNECTION_BYTES),
+    "http/1 by tls": Way(("tls",), connect_tls, limits.TLS_KB * 1024),
+    "h2c": Way(("h2",), connect_h2c, limits.H2_KB * 1024),
+    "h2 by tls": Way(("h2", "tls"), connect_h2, limits.H2_TLS_KB * 1024),
 }
 
 
@@ -122,7 +123,7 @@ class Trace:
             stderr=subprocess.PIPE,
             text=True,
         )
-        await_true(lambda: self.process.poll() is not None or traced(server), 10, "strace")
+        await_true(lambda: self.process.poll() is not None or is_traced(server), 10, "strace")
         assert self.process.poll() is None, self.process.stderr.read()
 
     def end(self):
@@ -146,17 +147,6 @@ def count_calls_of_turns(calls, rounds):
     (most, often), = collections.Counter(tuple(sorted(turn.items())) for turn in turns).most_common(1)
     assert rounds * 0.5 <= often and len(turns) <= rounds * 1.5, (often, len(turns), calls[100:140])
     return dict(most)
-
-
-def traced(server):
-    def tracer(task):
-        return int(
-            re.search(
-                r"^TracerPid:\s+(\d+)", pathlib.Path(f"/proc/{server.pid}/task/{task}/status").read_text(), re.M
-            )[1]
-        )
-
-    return all(tracer(task) for task in server.threads())
 
 
 @pytest.fixture
@@ -189,7 +179,7 @@ def test_calls_of_a_keep_alive_request(count_calls):
     rounds = 100
     counts, calls = count_calls(lambda client: [ask_small(client) for _ in range(rounds)], ask_small)
     per_request = sum(counts.values()) / rounds
-    assert per_request <= 7.1, (per_request, counts)
+    assert per_request <= limits.REQUEST_CALLS + 0.1, (per_request, counts)
     assert "epoll_ctl" not in counts, counts
     assert "setsockopt" not in counts, counts
     for name, number in counts.items():
@@ -209,7 +199,7 @@ def test_variants_cost_nothing_where_they_are_not_wanted(count_calls):
     if build.PRESET == "small":
         pytest.skip("lean builds have no variants")
     counts, _ = count_calls(lambda client: [ask(client) for _ in range(rounds)], ask, host)
-    assert sum(counts.values()) / rounds <= 7.1, counts
+    assert sum(counts.values()) / rounds <= limits.REQUEST_CALLS + 0.1, counts
     assert counts["openat2"] <= rounds * 1.05, counts
 
 
@@ -340,7 +330,7 @@ def test_private_memory_of_an_idle_server(serve):
     kernel puts a stack may cost a page more."""
     with open(build.binary(), "rb") as file:
         os.fsync(file.fileno())
-    assert min(measure_idle(serve) for _ in range(3)) <= 260
+    assert min(measure_idle(serve) for _ in range(3)) <= limits.IDLE_KB
 
 
 def test_memory_of_an_idle_connection(serve, tmp_path, way):
@@ -528,7 +518,7 @@ def test_memory_of_a_server_with_a_service(serve_services):
 # ── sizes ──
 
 
-@pytest.mark.parametrize("preset, limit_kb", [("small", 120), ("release", 404)])
+@pytest.mark.parametrize("preset, limit_kb", limits.BINARY_KB.items())
 def test_size_of_the_binary(tmp_path, preset, limit_kb):
     binary = build.binary(preset)
     assert binary.exists(), f"./dev build {preset}"

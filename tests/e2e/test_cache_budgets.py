@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from harness import build
+from harness import build, limits
 from harness.caching import ask_many, await_kept, await_settled, needs_cache, start_cached
 from harness.content import HELLO, pattern, populate
 from harness.server import await_true
@@ -16,7 +16,7 @@ pytestmark = [needs_cache, pytest.mark.budget]
 THREE = {"epoll_wait": 1, "recvfrom": 1, "sendmsg": 1}
 SMALL, MEDIUM = pattern(4600, 31), pattern(100_000, 32)
 MODES = ["Revalidate 1h", "Immutable"]
-IDLE_KB, MANY, SHARE_MAX = 32, 10_000, 1.15
+MANY, SHARE_MAX = 10_000, 1.15
 ENTRY_BYTES_MAX, WATCHES_MAX = 560, 16_367
 
 
@@ -108,7 +108,7 @@ def test_memory_of_an_idle_cache(serve):
             os.fsync(file.fileno())
     added = min(added_kb(serve) for _ in range(3))  # where the kernel puts a stack may cost a page more
     print(f"{added} KB more")
-    assert added <= IDLE_KB, f"{added} KB"
+    assert added <= limits.CACHE_KB, f"{added} KB"
 
 
 @pytest.mark.parametrize("workers", [1, 4])

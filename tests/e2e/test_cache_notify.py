@@ -4,7 +4,6 @@ interval of an hour a report that is missed is not made up for."""
 
 import mmap
 import os
-import pathlib
 import shutil
 import signal
 import threading

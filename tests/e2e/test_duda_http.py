@@ -15,7 +15,7 @@ import pytest
 
 from harness import build
 from harness.h2 import StreamReset
-from harness.server import await_true, section
+from harness.server import await_true, read_threads, section
 from harness.services import CPP, HEAD, build_cpp, needs_duda, service_config
 from harness.ways import WAYS
 
@@ -1067,9 +1067,9 @@ def test_threads_of_a_service_get_no_signals(serve_services, tmp_path):
     source = with_thread(service({"t": ASK_THREAD}, TICKET))
     server = WAYS["h1"].start(serve_services, tmp_path, {"web": source})
     masks = {}
-    for thread in set(server.threads()) - {server.pid}:  # sigwait() of the main thread shows them as not blocked
-        status = pathlib.Path(f"/proc/{server.pid}/task/{thread}/status").read_text()
-        masks[thread] = re.search(r"^SigBlk:\s+(\w+)", status, re.M)[1]
+    for thread, status in read_threads(server.pid, "status").items():
+        if thread != server.pid:  # sigwait() of the main thread shows them as not blocked
+            masks[thread] = re.search(r"^SigBlk:\s+(\w+)", status, re.M)[1]
     assert {t: mask for t, mask in masks.items() if not int(mask, 16) & 1 << (signal.SIGTERM - 1)} == {}
 
 

@@ -15,7 +15,7 @@ from harness import build
 from harness.content import HELLO, LARGE
 from harness.messages import lines, request
 from harness.protocol import Client
-from harness.server import Server, await_true, is_refused, run, write_config
+from harness.server import Server, await_true, is_alive, is_refused, run, write_config
 
 TERM, INT = signal.SIGTERM, signal.SIGINT
 
@@ -369,11 +369,7 @@ def test_daemon(tmp_path, site_root):
         assert os.getpgid(pid) != os.getpgid(0)
     finally:
         os.kill(pid, TERM)
-        await_true(
-            lambda: not os.path.exists(f"/proc/{pid}") or "Z" in open(f"/proc/{pid}/stat").read().split(")")[1][:3],
-            20,
-            "the daemon's end",
-        )
+        await_true(lambda: not is_alive(pid), 20, "the daemon's end")
     assert not pid_file.exists()
     assert "Sanitizer" not in log.read_text()
 

@@ -15,7 +15,7 @@ import pytest
 
 from harness.content import HELLO
 from harness.messages import request
-from harness.server import await_true, links_of_descriptors, run, section
+from harness.server import await_true, links_of_descriptors, read_threads, run, section
 
 pytestmark = pytest.mark.concurrent
 SCHEDULERS = ["reuseport", "fair"]
@@ -111,8 +111,7 @@ def test_a_client_that_has_left_already(serve):
 def workers_cpus(server):
     """The processors of each worker, in the order of the workers."""
     found = {}
-    for task in server.threads():
-        name = pathlib.Path(f"/proc/{server.pid}/task/{task}/comm").read_text().strip()
+    for task, name in server.thread_names().items():
         if name.startswith("monkey: w"):
             found[int(name.removeprefix("monkey: w"))] = os.sched_getaffinity(task)
     return [found[i] for i in sorted(found)]
@@ -328,7 +327,4 @@ def test_resists_once_some_are_idle(serve, scheduler):
 
 def switches(server):
     """How often any thread of the server has run."""
-    total = 0
-    for task in server.threads():
-        total += int(pathlib.Path(f"/proc/{server.pid}/task/{task}/schedstat").read_text().split()[2])
-    return total
+    return sum(int(text.split()[2]) for text in read_threads(server.pid, "schedstat").values())

@@ -21,7 +21,7 @@ from harness.certificates import TlsClient
 from harness.h2 import H2Client
 from harness.messages import request
 from harness.secure import serve_secure
-from harness.server import Server, await_true, run, section, write_config
+from harness.server import Server, await_true, is_alive, run, section, write_config
 from harness.terminal import Terminal
 
 pytestmark = [
@@ -910,21 +910,17 @@ def try_shell(shell):
 def test_a_worker_that_does_not_answer(shown, shell, path):
     """It is named, and the others answer all the same."""
     server = shown({"Workers": 2}, config={"plugins/stall/stall.conf": ""})
-    threads = [t for t in server.threads() if read_comm(server, t) == "monkey: w1"]
+    (thread,) = server.find_threads("monkey: w1")
     one = shell()
     assert len(one.ask("workers")) == 2
     # a thread that is stopped answers nothing: gdb is not needed, a traced thread stops alone
-    with stopped_thread(threads[0]):
+    with stopped_thread(thread):
         one.send("workers")
         rows, end = one.answer()
     assert end["ok"]
     assert [row["worker"] for row in rows if "worker" in row] == [0]
     assert {"warning": "worker 1 does not answer"} in rows
     assert len(one.ask("workers")) == 2
-
-
-def read_comm(server, thread):
-    return pathlib.Path(f"/proc/{server.pid}/task/{thread}/comm").read_text().strip()
 
 
 @contextlib.contextmanager
@@ -1260,10 +1256,10 @@ def test_top_of_a_server_that_does_not_answer(shown, terminal):
 def test_top_with_a_worker_that_does_not_answer(shown, terminal):
     """It is named, and the figures of the others are shown."""
     server = shown({"Workers": 2}, config={"plugins/stall/stall.conf": ""})
-    threads = [t for t in server.threads() if read_comm(server, t) == "monkey: w1"]
+    (thread,) = server.find_threads("monkey: w1")
     top = terminal("top", "0.2")
     top.wait_screen(lambda screen: re.search(r"^ Workers +2", screen.text(), re.M))
-    with stopped_thread(threads[0]):
+    with stopped_thread(thread):
         top.wait_screen(lambda screen: screen.lines()[-1].endswith("worker 1 does not answer"))
         assert re.search(r"^ Workers +1", top.screen.text(), re.M) and "NO ANSWER" not in top.screen.text()
     top.wait_screen(lambda screen: re.search(r"^ Workers +2", screen.text(), re.M))
@@ -1417,10 +1413,6 @@ def test_an_upgrade_where_the_path_is_of_another_server(shown, path):
     assert process_of(path) == other.pid
 
 
-def ended(pid):
-    return " Z " in stat_of(pid)
-
-
 @pytest.mark.parametrize("user", [None, "nobody"])
 @pytest.mark.parametrize("kind", ["foreground", "background", "supervised"])
 def test_upgrades(open_folder, kind, user):
@@ -1454,11 +1446,11 @@ def test_upgrades(open_folder, kind, user):
             before = now
             os.kill(main.pid if kind == "supervised" else before, signal.SIGUSR2)
             now = await_true(lambda was=before: process_after(path, was), 60)
-            await_true(lambda was=before: ended(was), 60, log.read_text())
+            await_true(lambda was=before: not is_alive(was), 60, log.read_text())
             assert process_of(path) == now
     finally:
         os.kill(main.pid if kind == "supervised" else now, signal.SIGTERM)
-        await_true(lambda: ended(now), 60)
+        await_true(lambda: not is_alive(now), 60)
         if kind != "background":
             main.wait(60)
     with pytest.raises(ConnectionRefusedError if user else FileNotFoundError):
@@ -1479,7 +1471,7 @@ def test_under_a_supervisor(path, tmp_path, site_root):
     assert process_of(path) == second
     server.send_signal(signal.SIGUSR2)
     third = int(server.wait_log(serves, 3)[2][1])
-    await_true(lambda: ended(second))
+    await_true(lambda: not is_alive(second))
     assert process_of(path) == third
     with Shell(path) as one:
         assert one.ask("drain")
@@ -1609,12 +1601,6 @@ def test_a_reload_adds_the_plugin(serve, path):
     server.wait_log("slow: a worker starts")
     with Shell(path) as early:
         assert early.ask("uptime")
-
-
-def stat_of(pid):
-    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-        return pathlib.Path(f"/proc/{pid}/stat").read_text()
-    return " Z "
 
 
 @pytest.mark.budget

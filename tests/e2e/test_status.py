@@ -4,7 +4,6 @@
 import gzip
 import json
 import os
-import pathlib
 import re
 import shutil
 import signal
@@ -25,7 +24,7 @@ from harness.orphans import MARK
 from harness.metrics import (
     OPENMETRICS, Events, await_status, check_metrics, needs_status, parse, scrape, status_of, status_section, total)
 from harness.protocol import Client
-from harness.server import await_true, free_port, run, section, write_config
+from harness.server import await_true, free_port, read_threads, run, section, write_config
 from harness.ways import WAYS
 
 pytestmark = [needs_status, pytest.mark.single_protocol, pytest.mark.concurrent]
@@ -614,8 +613,7 @@ def test_streams_do_not_hold_up_a_stop(watch):
 def count_wakeups(server):
     """How often the threads of the workers have waited."""
     n = 0
-    for thread in server.threads():
-        text = pathlib.Path(f"/proc/{server.pid}/task/{thread}/status").read_text()
+    for text in read_threads(server.pid, "status").values():
         if "monkey: w" in text:
             n += int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", text, re.M)[1])
     return n

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The threads and inotify instances of a server are those that the guide lists."""
 
-import contextlib
-import os
 import pathlib
 import re
 import signal
@@ -31,10 +29,6 @@ def listed_names():
     return [re.escape(name[1]).replace("w0", r"w\d+").replace("NAME", ".+") for name in names if name]
 
 
-def thread_names(server):
-    return [pathlib.Path(f"/proc/{server.pid}/task/{id}/comm").read_text().strip() for id in server.threads()]
-
-
 def inotify_files(server):
     return [fd for fd, name in links_of_descriptors(server.pid).items() if name == "anon_inode:inotify"]
 
@@ -55,7 +49,7 @@ def test_threads(serve, tmp_path, users, scheduler):
     with server.connect() as client:
         assert client.ask("/a.txt", BOB).status == 200
         assert client.ask("/folder/").status == 200
-    before = thread_names(server)
+    before = list(server.thread_names().values())
     assert {name: before.count(name) for name in set(before)} == {
         "monkey": 1, "monkey: w0": 1, "monkey: w1": 1, "monkey: logger": 1, "monkey: disk": 1, "auth-hash": 1,
         "monkey: watch": WATCHING, **({"monkey: control": 1} if scheduler == "fair" else {}),
@@ -65,10 +59,10 @@ def test_threads(serve, tmp_path, users, scheduler):
     server.wait_log("the new configuration is in use")
     if scheduler != "fair":
         server.baseline += 2  # of the control thread
-    await_true(lambda: "monkey: control" in thread_names(server), what="the control thread")
-    assert sorted(set(thread_names(server))) == sorted({*before, "monkey: control"})
+    await_true(lambda: "monkey: control" in list(server.thread_names().values()), what="the control thread")
+    assert sorted(set(list(server.thread_names().values()))) == sorted({*before, "monkey: control"})
     assert len(inotify_files(server)) == WATCHING
-    for name in thread_names(server):
+    for name in list(server.thread_names().values()):
         assert any(re.fullmatch(pattern, name) for pattern in listed_names()), name
 
 

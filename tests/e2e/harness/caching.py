@@ -6,7 +6,6 @@ import ctypes
 import itertools
 import mmap
 import os
-import pathlib
 import re
 import signal
 import subprocess
@@ -16,7 +15,7 @@ from . import build
 from .content import populate
 from .messages import CLOSE, request
 from .metrics import scrape, status_section, total
-from .server import await_true, section
+from .server import await_true, read_threads, section, thread_states
 
 
 def start_cached(serve, mode="Revalidate 1s", settings=None, *, keys=None, rules=(), config=None, text="", **rest):
@@ -113,7 +112,7 @@ def delay_calls(server, call, seconds):
     command = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={call}", "-e", inject, "-p", str(server.pid)]
     strace = subprocess.Popen(command, stderr=subprocess.PIPE)
     try:
-        await_true(lambda: strace.poll() is not None or all(map(tracer_of, tasks(server))), 10, "strace")
+        await_true(lambda: strace.poll() is not None or is_traced(server), 10, "strace")
         assert strace.poll() is None, strace.stderr.read()
         yield
     finally:
@@ -122,20 +121,17 @@ def delay_calls(server, call, seconds):
         strace.stderr.close()
 
 
-def tasks(server):
-    return [pathlib.Path(f"/proc/{server.pid}/task/{thread}") for thread in server.threads()]
-
-
-def tracer_of(task):
-    return int(re.search(r"^TracerPid:\s+(\d+)", (task / "status").read_text(), re.M)[1])
+def is_traced(server):
+    """Does strace see all threads?"""
+    texts = read_threads(server.pid, "status").values()
+    return all(int(re.search(r"^TracerPid:\s+(\d+)", text, re.M)[1]) for text in texts)
 
 
 def is_held_up(server):
     """Is a thread stopped by strace, each time that one looks?"""
 
     def stopped():
-        states = {task: (task / "stat").read_text().rpartition(")")[2].split()[0] for task in tasks(server)}
-        return {task for task, state in states.items() if state == "t"}
+        return {thread for thread, state in thread_states(server.pid).items() if state == "t"}
 
     held = stopped()
     for _ in range(10):

@@ -42,16 +42,20 @@ def send_signal(process, number):
     """Waits until SIGSTOP has stopped all threads: until then they may still answer."""
     process.send_signal(number)
     if number == signal.SIGSTOP:
-        await_true(lambda: all(state == "T" for state in thread_states(process.pid)), 30, "the stop")
+        await_true(lambda: set(thread_states(process.pid).values()) == {"T"}, 30, "the stop")
+
+
+def read_threads(pid, file):
+    """A file in /proc of each thread, by its id; one may end while they are read."""
+    texts = {}
+    for thread in sorted(map(int, os.listdir(f"/proc/{pid}/task"))):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            texts[thread] = pathlib.Path(f"/proc/{pid}/task/{thread}/{file}").read_text()
+    return texts
 
 
 def thread_states(pid):
-    """Of the threads that are there; one may end while they are read."""
-    states = []
-    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            states.append((task / "stat").read_text().rpartition(")")[2].split()[0])
-    return states
+    return {thread: text.rpartition(")")[2].split()[0] for thread, text in read_threads(pid, "stat").items()}
 
 
 def links_of_descriptors(pid):
@@ -283,14 +287,12 @@ class Server:
     def threads(self):
         return sorted(map(int, os.listdir(f"/proc/{self.pid}/task")))
 
+    def thread_names(self):
+        return {thread: name.strip() for thread, name in read_threads(self.pid, "comm").items()}
+
     def find_threads(self, pattern):
         """The ids of the threads whose names begin with a match."""
-        found = set()
-        for thread in self.threads():
-            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
-                if re.match(pattern, pathlib.Path(f"/proc/{self.pid}/task/{thread}/comm").read_text()):
-                    found.add(thread)
-        return found
+        return {thread for thread, name in self.thread_names().items() if re.match(pattern, name)}
 
     def threads_named(self, name):
         """The number of threads whose names begin so."""
