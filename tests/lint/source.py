@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SKIPPED_FOLDERS = {"build", "corpus", "__pycache__", ".git", ".pytest_cache"}
+SKIPPED_FILES = re.compile(r"docs/contest/results/[^/]+/(?:README\.md|index\.html)")  # what `wr report` has written
 SUFFIX_KINDS = {
     ".c": "c", ".h": "c", ".py": "python", ".sh": "shell", ".cmake": "cmake", ".in": "template", ".md": "text",
     ".conf": "text", ".load": "text", ".mime": "text", ".html": "text", ".css": "text", ".mjs": "text",
@@ -67,6 +68,8 @@ def read_tree(root=ROOT):
         names[:] = sorted(name for name in names if name not in SKIPPED_FOLDERS)
         for name in sorted(set(files) - {".git"}):  # a file in a second work tree
             path = os.path.relpath(os.path.join(folder, name), root)
+            if SKIPPED_FILES.fullmatch(path):
+                continue
             try:
                 if os.path.islink(os.path.join(root, path)):
                     continue  # compile_commands.json

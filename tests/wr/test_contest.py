@@ -202,6 +202,15 @@ def test_an_interrupted_contest_goes_on(tmp_path):
 
 
 @needs_servers
+def test_what_is_excluded_is_not_tried_again(measured):
+    path = pathlib.Path(shutil.copy(measured[0], measured[0].with_name("again.jsonl")))
+    lines = read_lines(path)
+    again = run_wr("run", "--resume", path, cwd=path.parent)
+    assert "liar" not in again.stderr and "broken" not in again.stderr
+    assert len(read_lines(path)) == len(lines) + 1  # the session
+
+
+@needs_servers
 def test_servers_that_die_and_hang_amid_it(tmp_path):
     """A sentence each; they are ended, and what the others did is kept."""
     write_contest(tmp_path, CONTEST.replace('"liar.toml", "broken.toml", "none.toml"', '"dead.toml", "stuck.toml"')

@@ -171,12 +171,13 @@ def test_publish(sample, tmp_path):
     done = run(sample.path, "--publish", tmp_path)
     place = tmp_path / "2026-11-20"
     assert (done.exit_code, done.output) == (0, f"wrote {place}\n")
-    assert sorted(path.name for path in place.iterdir()) == ["README.md", "charts", "index.html", "results.jsonl.xz"]
+    assert sorted(path.name for path in place.iterdir()) == ["README.md", "index.html", "results.jsonl.xz"]
     assert lzma.open(place / "results.jsonl.xz").read() == sample.path.read_bytes()
     text = (place / "README.md").read_text()
     assert text.index("## Where monkey loses") < text.index("## Ranks") and "&quot;n&quot;" not in text
-    pictures = list((place / "charts").iterdir())
-    assert len(pictures) == len(Reader((place / "index.html").read_text()).charts)
+    done = run(sample.path, "--png", tmp_path / "charts")
+    pictures = list((tmp_path / "charts").iterdir())
+    assert done.exit_code == 0 and len(pictures) == len(Reader((place / "index.html").read_text()).charts)
     for path in pictures:
         data = path.read_bytes()
         assert data[:8] == b"\x89PNG\r\n\x1a\n" and struct.unpack_from(">II", data, 16)[0] > 1000

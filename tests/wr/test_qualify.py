@@ -7,7 +7,7 @@ import socket
 import tempfile
 
 import pytest
-from watch_resources import congestion, environment, qualify, servers, workloads
+from watch_resources import congestion, environment, generators, measure, qualify, servers, workloads
 from watch_resources.checks import Disqualified, check_answers
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -126,6 +126,18 @@ def test_files_that_grow(start):
     path = pathlib.Path(server.folder, "some.log")
     path.write_text("x" * 1599)
     assert watch.find_log(100) == "" and "some.log has grown by 1,599 bytes" in watch.find_log(99)
+
+
+def test_files_that_are_no_logs(start, tmp_path):
+    """The list of paths for wr-load, and what a server writes about clients that it refuses."""
+    server, workload = start("none"), workloads.load_workload("W7", paths=3)
+    watch, server.root = qualify.WrittenFiles(server), str(tmp_path)
+    for path in map(tmp_path.joinpath, workload.list_paths()):
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"x")
+    load = measure.make_load(workload, server, 1, generators.WrLoad())
+    assert pathlib.Path(load.paths).read_text().count("\n") == 3 and watch.find_log(1) == ""
+    assert qualify.shows_log(workloads.load_workload("W7")) and not qualify.shows_log(workloads.load_workload("O1"))
 
 
 def test_what_is_checked():

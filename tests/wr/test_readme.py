@@ -10,6 +10,7 @@ from processes import run_wr
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ROUNDS = ROOT / "docs" / "figures" / "readme.jsonl"
+CONTEST = ROOT / "docs" / "contest" / "results" / "2026-11-25" / "results.jsonl.xz"
 SERVICES = ROOT / "docs" / "figures" / "services.jsonl"
 DATABASES = ROOT / "docs" / "figures" / "sqlite.jsonl"
 REDIS = ROOT / "docs" / "figures" / "redis.jsonl"
@@ -20,15 +21,36 @@ def cells_of(line):
     return [cell.strip() for cell in line.strip("|\n").split("|")]
 
 
-@pytest.mark.parametrize("page, rounds, mark, rows", [("README.md", ROUNDS, "nginx", 20),
-                                                      ("docs/internals/cache.md", CACHE, "lighttpd", 8)])
-def test_table(page, rounds, mark, rows):
-    printed = run_wr("compare", rounds, "--markdown").stdout.splitlines()
+# What the README shows of the contest.
+CHOSEN = {"-s": "monkey monkey+cache nginx nginx+cache lighttpd h2o", "-w": "W1 W2 W3 W4 W5 W7"}
+
+
+@pytest.mark.parametrize("page, rounds, chosen, mark, rows", [
+    ("README.md", CONTEST, CHOSEN, "monkey, file cache", 10),
+    ("README.md", ROUNDS, {}, "| monkey | nginx |", 15),
+    ("docs/internals/cache.md", CACHE, {}, "lighttpd", 8),
+])  # fmt: skip
+def test_table(page, rounds, chosen, mark, rows):
+    options = [word for option, names in chosen.items() for name in names.split() for word in (option, name)]
+    printed = run_wr("compare", rounds, "--markdown", *options).stdout.splitlines()
     written = [line for line in (ROOT / page).read_text(encoding="utf-8").splitlines() if line.startswith("|")]
     begin = next(n for n, line in enumerate(written) if mark in line)
     table = [cells_of(line) for line in printed if line.startswith("|")]
     assert len(table) > rows
     assert [cells_of(line) for line in written[begin:begin + len(table)]] == table
+
+
+def test_some_servers_and_workloads():
+    lines = run_wr("compare", REDIS, "--markdown", "-s", "ioredis", "-w", "S4").stdout.splitlines()
+    whole = run_wr("compare", REDIS, "--markdown").stdout.splitlines()
+    assert [cells_of(line)[1:] for line in lines] == [cells_of(line)[2:] for line in whole]
+    for arguments, message in [
+        (["--markdown", "-s", "apache"], "has no server apache: it has ioredis monkey"),
+        (["--markdown", "-w", "W3"], "has no workload W3: it has S4"),
+        (["-w", "W1"], "-s and -w choose from the table of --markdown"),
+    ]:
+        done = run_wr("compare", REDIS, *arguments)
+        assert done.returncode and message in done.stderr and not done.stdout
 
 
 def test_figures_of_services():

@@ -158,18 +158,32 @@ def run_plan(plan, writer, problems):
         comparison.run()
 
 
+def require_measured(results, columns, rows):
+    """Raises a WrError for a server or a workload that the file does not have."""
+    names = tables.names_measured(results)
+    known = {*results.counts, *(results.column_of(name, label) for name in names for label in results.labels_of(name))}
+    for kind, given, there in (("server", columns, known), ("workload", rows, set(names))):
+        if missing := next((name for name in given if name not in there), None):
+            raise WrError(f"{results.path} has no {kind} {missing}: it has {' '.join(sorted(there))}")
+
+
 @click.command("compare")
 @click.argument("files", nargs=-1, required=True)
 @MARKDOWN
-def compare(files, markdown) -> None:
+@click.option("-s", "--server", "columns", multiple=True, metavar="NAME", help="A column of the table; all servers.")
+@click.option("-w", "--workload", "rows", multiple=True, metavar="NAME", help="A row of the table; all workloads.")
+def compare(files, markdown, columns, rows) -> None:
     """Print the table of one file of results, or compare two files."""
     if len(files) > 2 or (markdown and len(files) > 1):
         raise click.UsageError("give one file or two, and --markdown only with one")
+    if (columns or rows) and not markdown:
+        raise click.UsageError("-s and -w choose from the table of --markdown")
     found = [load_results(path) for path in files]
     if empty := next((each.path for each in found if not each.rounds and not each.counts), None):
         raise WrError(f"{empty} holds no rounds")
     if markdown:
-        print_lines(tables.format_markdown(found[0]))
+        require_measured(found[0], columns, rows)
+        print_lines(tables.format_markdown(found[0], columns, rows))
     else:
         print_lines(tables.format_file(*found) if len(found) == 1 else tables.format_two(*found))
 

@@ -18,7 +18,7 @@ from .checks import Disqualified, check_answers
 from .data import Problem
 from .environment import COLD, MANY, Environment, evict_cold_files
 from .fields import check_fields
-from .qualify import WrittenFiles, is_qualified, qualify
+from .qualify import WrittenFiles, is_qualified, qualify, shows_log
 from .results import REPEATED
 from .rounds import NoAnswers
 from .spawn import Orphans
@@ -170,14 +170,22 @@ class Comparison:
         for choice in self.choices:
             reason = choice.kind.lacks(workload)
             if not reason:
-                yield choice.for_workload(workload)
+                fitting = choice.for_workload(workload)
+                if not self.is_excluded(fitting, workload):
+                    yield fitting
             elif self.plan.contest:
                 self.exclude(choice.label, "unable", reason, workload.name)
             elif self.plan.chosen:
                 self.progress.say(f"{workload.name} without {choice.label}: {reason}")
 
+    def is_excluded(self, choice, workload):
+        """Whether the file that is resumed says why it was not measured."""
+        excluded = [(each["server"], each["workload"]) for each in self.known.exclusions]
+        return (choice.label, workload.name) in excluded
+
     def count_rounds(self, workload):
-        able = [choice for choice in self.choices if not choice.kind.lacks(workload)]
+        fitting = [choice for choice in self.choices if not choice.kind.lacks(workload)]
+        able = [choice for choice in fitting if not self.is_excluded(choice.for_workload(workload), workload)]
         return self.plan.count_rounds(workload, able, self.known) if able else 0
 
     def run_workload(self, workload):
@@ -256,7 +264,7 @@ class Comparison:
         """A second of load that is not kept; of an open loop it says what the server can do."""
         if workload.is_fresh:
             return
-        watch = WrittenFiles(server) if self.is_checked(workload, server) else None
+        watch = WrittenFiles(server) if self.is_checked(workload, server) and shows_log(workload) else None
         row = self.try_again(lambda: self.measure_one(workload.make_warm_up(), server, WARM_UP_SECONDS))
         server.rate = max(1, round(row["rps"] * workload.capacity))
         if watch and (wrong := watch.find_log(row["answers"])):

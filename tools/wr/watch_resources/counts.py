@@ -220,7 +220,7 @@ def count_servers(choices, environment, make_crowd_command, write, report):
             has_large = not choice.kind.files or LARGE in choice.kind.files
             write(count(server, make_crowd_command(server, folder) if has_large else None))
         except (WrError, OSError) as problem:
-            report(problem)
+            report(Problem(f"{choice.label} cannot be counted: {problem}"))
         finally:
             if server:
                 server.stop()

@@ -130,7 +130,7 @@ def make_load(workload, server, seconds, generator):
         if workload.body:
             extra += ("--method", "POST", "--body", os.path.join(server.root, workload.body))
     if workload.paths > 1:
-        paths = write_paths(workload, server.root, os.path.join(server.folder, "paths.txt"))
+        paths = write_paths(workload, server.root, f"{server.folder}.paths")  # its folder has what it writes itself
         checks = {}
     return Load(
         url=workload.url(server.port, "" if paths else None),

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """`wr report --publish` and `--png`: what is kept of a run beside its page. A folder of the day holds the page, its
-tables as Markdown, the charts as PNG, and the rows, compressed."""
+tables as Markdown, and the rows, compressed."""
 
 from __future__ import annotations
 
 import lzma
 import re
+import tempfile
 from pathlib import Path
 
 from . import WrError
@@ -33,17 +34,23 @@ def find_day(results: data.Results) -> str:
 
 
 def publish(path: Path, results: data.Results, document: Document, folder: Path) -> Path:
-    """Returns the folder of the day, which must not exist."""
+    """Returns the folder of the day, which must not exist; it is whole or not there."""
     place = folder / find_day(results)
-    try:
-        place.mkdir(parents=True)
-    except FileExistsError:
-        raise WrError(f"{place} exists: the results of a day are not replaced") from None
+    if place.exists():
+        raise WrError(f"{place} exists: the results of a day are not replaced")
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder) as name:
+        part = Path(name) / "part"
+        part.mkdir()
+        write_files(path, document, part)
+        part.rename(place)
+    return place
+
+
+def write_files(path: Path, document: Document, place: Path) -> None:
     (place / "index.html").write_text(document.to_html(), "utf-8")
     (place / "README.md").write_text(document.to_markdown(), "utf-8")
     (place / ROWS).write_bytes(lzma.compress(read_rows(path)))
-    write_pictures(document, place / "charts")
-    return place
 
 
 def read_rows(path: Path) -> bytes:

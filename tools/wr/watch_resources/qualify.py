@@ -231,6 +231,12 @@ def is_qualified(workload):
     ) and (workload.path in FILES or workload.paths > 1)  # fmt: skip
 
 
+def shows_log(workload):
+    """Whether a file that grows with the requests is an access log: a server without descriptors may write about each
+    client that it refuses."""
+    return not workload.descriptors
+
+
 def qualify(workload, server):
     """The features of a server that answers rightly, {name: text}. Raises Disqualified."""
     features, path = {}, workload.list_paths()[0]

@@ -7,8 +7,9 @@ from . import stats
 from .analysis import compare_pairs, compare_relative, compare_unpaired, find_differences, read_cost, value_of
 from .ranks import ONE, Span, rank
 
-TITLES = {"nginx+cache": "nginx, open_file_cache", "apache": "Apache", "haproxy": "HAProxy", "node": "Node.js",
-          "microhttpd": "libmicrohttpd", "go": "Go", "actix": "actix-web"}  # fmt: skip
+TITLES = {"monkey+cache": "monkey, file cache", "nginx+cache": "nginx, open_file_cache", "apache": "Apache",
+          "haproxy": "HAProxy", "node": "Node.js", "microhttpd": "libmicrohttpd", "go": "Go",
+          "actix": "actix-web"}  # fmt: skip
 LATENCIES = "p50", "p99", "p99.9"  # some generators have no p99.9
 COUNTS = {
     "binary_kb": "binary, stripped, KB",
@@ -148,12 +149,11 @@ def format_count(value):
     return f"{value:,}" if isinstance(value, int) else "" if value is None else f"{value:.1f}"
 
 
-def format_markdown(results):
-    """The table of the README: a row for each count and workload, a column for each server."""
-    workloads = names_measured(results)
-    columns = [name for name in results.counts]
-    columns += [results.column_of(w, label) for w in workloads for label in results.labels_of(w)]
-    columns = list(dict.fromkeys(columns))
+def format_markdown(results, columns=(), workloads=()):
+    """The table of the README: a row for each count and workload, a column for each server; or for those named."""
+    workloads = [name for name in names_measured(results) if name in workloads or not workloads]
+    measured = [results.column_of(w, label) for w in workloads for label in results.labels_of(w)]
+    columns = list(dict.fromkeys([*columns] or [*results.counts, *measured]))
     titles = [TITLES.get(name, results.title_of(name)) for name in columns]
     rows = [["", *titles], ["---", *["--:"] * len(columns)]]
     for key, text in COUNTS.items() if results.counts else ():
