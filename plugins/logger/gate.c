@@ -5,25 +5,10 @@
 #include "gate.h"
 
 #include <monkey/arena.h>
-#include <monkey/list.h>
 #include <monkey/loop.h>
 
 #include <assert.h>
 #include <errno.h>
-
-/*
- * The worker sets `closed` and then reads the queue; the writer takes lines and then reads `closed`. So at least one
- * sees what the other did. The thread that resets `closed` opens the gate: the writer by a message, the worker
- * directly.
- */
-struct gate {
-    struct mk_message message; /* from the writer to the loop */
-    struct mk_loop *loop;
-    const struct queue *queue;
-    struct mk_list waiting;   /* waiters, the oldest first; for the worker */
-    struct mk_worker *worker; /* held while the gate is closed, so that it is not freed */
-    _Atomic bool closed;
-};
 
 /* In the arena of its request. */
 struct waiter {
@@ -32,35 +17,14 @@ struct waiter {
     struct mk_request *req;
 };
 
-static void on_message(struct mk_message *message);
-
-struct gate *gate_new(struct mk_loop *loop, const struct queue *q)
-{
-    struct gate *g = mk_account_alloc(NULL, sizeof(*g));
-    if (!g)
-        return NULL;
-    memset(g, 0, sizeof(*g));
-    g->loop = loop;
-    g->queue = q;
-    g->message.fn = on_message;
-    mk_list_init(&g->waiting);
-    return g;
-}
-
-void gate_free(struct gate *g)
-{
-    assert(!g || (mk_list_empty(&g->waiting) && !g->worker));
-    mk_account_free(NULL, g, sizeof(*g));
-}
-
 static bool is_full(const struct gate *g)
 {
-    return queue_waiting(g->queue) >= g->queue->max / 2;
+    return mk_log_producer_waiting(g->producer) >= mk_log_producer_bytes_max(g->producer) / 2;
 }
 
 static bool has_room(const struct gate *g)
 {
-    return queue_waiting(g->queue) <= g->queue->max / 4;
+    return mk_log_producer_waiting(g->producer) <= mk_log_producer_bytes_max(g->producer) / 4;
 }
 
 /* The gate may be freed by this call. */
@@ -95,6 +59,12 @@ static void on_message(struct mk_message *message)
         }
         atomic_store(&g->closed, true);
     } while (has_room(g) && atomic_exchange(&g->closed, false));
+}
+
+void gate_init(struct gate *g, struct mk_loop *loop, const struct mk_log_producer *producer)
+{
+    *g = (struct gate){.message.fn = on_message, .loop = loop, .producer = producer};
+    mk_list_init(&g->waiting);
 }
 
 /* The request has ended: its client has left, or by a timeout. */
@@ -138,6 +108,6 @@ int gate_pass(struct gate *g, struct mk_request *req)
 
 void gate_check(struct gate *g)
 {
-    if (g && has_room(g) && atomic_exchange(&g->closed, false))
+    if (atomic_load(&g->closed) && has_room(g) && atomic_exchange(&g->closed, false))
         mk_post(g->loop, &g->message);
 }

@@ -8,15 +8,28 @@
 #ifndef LOGGER_GATE_H
 #define LOGGER_GATE_H
 
+#include <monkey/list.h>
+#include <monkey/log_writer.h>
 #include <monkey/plugin.h>
 
-#include "queue.h"
+#include <stdatomic.h>
 
-struct gate;
+/*
+ * The worker sets `closed` and then reads how much waits; the writer takes lines and then reads `closed`. So at least
+ * one sees what the other did. The thread that resets `closed` opens the gate: the writer by a message, the worker
+ * directly.
+ */
+struct gate {
+    struct mk_message message; /* from the writer to the loop */
+    struct mk_loop *loop;
+    const struct mk_log_producer *producer;
+    struct mk_list waiting;   /* waiters, the oldest first; for the worker */
+    struct mk_worker *worker; /* held while the gate is closed, so that it is not freed */
+    _Atomic bool closed;
+};
 
-/* Returns a gate, which lives as long as the producer of `q`; NULL without memory. */
-struct gate *gate_new(struct mk_loop *loop, const struct queue *q);
-void gate_free(struct gate *g);
+/* Prepares the gate of a producer, which is part of it. */
+void gate_init(struct gate *g, struct mk_loop *loop, const struct mk_log_producer *producer);
 
 /*
  * Lets a request pass or wait; in the worker's thread.
@@ -25,7 +38,7 @@ void gate_free(struct gate *g);
  */
 int gate_pass(struct gate *g, struct mk_request *req);
 
-/* Opens the gate if there is room; called after lines were written. `g` may be NULL. Any thread. */
+/* Opens the gate if there is room; called after lines were written. Any thread. */
 void gate_check(struct gate *g);
 
 #endif

@@ -26,7 +26,7 @@ void hosts_stop_generation(struct mk_generation *g, void *state)
     struct log_table *t = state;
     (void)g;
     for (unsigned i = 0; i < t->n; i++)
-        writer_put_target(t->rows[i].target);
+        mk_log_target_put(t->rows[i].target);
     mk_account_free(NULL, t->rows, t->max * sizeof(*t->rows));
     mk_account_free(NULL, t, sizeof(*t));
 }
@@ -46,14 +46,14 @@ static int grow_table(struct log_table *t)
 }
 
 /* Adds a log, unless the table has it. Returns its index or -ENOMEM. */
-static int add_target(struct log_table *t, const struct log_dest *dest, bool wait)
+static int add_target(struct log_table *t, const struct mk_log_dest *dest, bool wait)
 {
-    struct log_target *target = t->n < t->max || grow_table(t) == 0 ? writer_get_target(t->writer, dest) : NULL;
+    struct mk_log_target *target = t->n < t->max || grow_table(t) == 0 ? mk_log_target_get(t->writer, dest) : NULL;
     if (!target)
         return -ENOMEM;
     for (unsigned i = 0; i < t->n; i++)
         if (t->rows[i].target == target) {
-            writer_put_target(target);
+            mk_log_target_put(target);
             t->rows[i].wait |= wait;
             return (int)i;
         }
@@ -67,9 +67,9 @@ static int open_log(struct mk_host *host, struct log_table *t, struct logger_log
 {
     static const size_t offsets[LOGS] = {offsetof(struct logger_host_conf, dests[ACCESS]),
                                          offsetof(struct logger_host_conf, dests[ERRORS])};
-    const struct log_dest *dest = &logs->settings->dests[log];
+    const struct mk_log_dest *dest = &logs->settings->dests[log];
     logs->indexes[log] = -1;
-    if (dest->kind == DEST_OFF)
+    if (dest->kind == MK_LOG_DEST_OFF)
         return 0;
     int err = dest_check(dest);
     if (err < 0) {

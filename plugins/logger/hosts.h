@@ -5,16 +5,16 @@
 #ifndef LOGGER_HOSTS_H
 #define LOGGER_HOSTS_H
 
+#include <monkey/log_writer.h>
 #include <monkey/plugin.h>
 
 #include "settings.h"
-#include "writer.h"
 
 /* The logs of a generation, each once. Workers have a producer for each row, hosts have the index of a row. */
 struct log_table {
-    struct writer *writer;
+    struct mk_log_writer *writer;
     struct log_table_row {
-        struct log_target *target;
+        struct mk_log_target *target;
         bool wait; /* a host has WhenFull wait for it */
     } * rows;
     unsigned n, max;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * logger: access and error logs of hosts. This file has the hooks of workers and requests. hosts.c chooses the logs of
- * an exchange, filter.c tells whether it gets a line, format.c makes the line, writer.c writes it.
+ * an exchange, filter.c tells whether it gets a line, format.c makes the line, the kit (log_writer) writes it.
  */
 #include <monkey/inspect.h>
 
@@ -15,6 +15,53 @@
 #include <unistd.h>
 
 extern const struct mk_plugin mk_plugin_logger;
+
+/* ── producers ── */
+
+/* What a worker keeps for each log; generations of the worker share it. */
+struct log_producer {
+    struct mk_log_producer *base;
+    uint64_t lost; /* lines since the last one that had room */
+    bool waits;    /* a generation has had WhenFull wait: requests wait at the gate, and lines may exceed Buffer */
+    struct gate gate;
+};
+
+static void init_producer(struct mk_log_producer *base, void *loop)
+{
+    struct log_producer *producer = mk_log_producer_data(base);
+    producer->base = base;
+    gate_init(&producer->gate, loop, base);
+}
+
+static bool check_gate(struct mk_log_producer *base)
+{
+    struct log_producer *producer = mk_log_producer_data(base);
+    gate_check(&producer->gate);
+    return false;
+}
+
+static const struct mk_counter_info lost_lines = {"logger", "lost_lines", "lines that could not be written, by log",
+                                                  MK_COUNTER_SUM};
+
+static const struct mk_log_writer_type writer_type = {
+    .name = "logger",
+    .thread_name = "monkey: logger",
+    .lost = &lost_lines,
+    .data_bytes = sizeof(struct log_producer),
+    .init = init_producer,
+    .on_written = check_gate,
+};
+
+/* Returns the producer of the worker's loop for a log, with a reference; NULL without memory. */
+static struct log_producer *get_producer(const struct log_table_row *row, struct mk_worker *worker, size_t bytes_max)
+{
+    struct mk_log_producer *base = mk_log_producer_get(row->target, mk_worker_loop(worker), bytes_max);
+    if (!base)
+        return NULL;
+    struct log_producer *producer = mk_log_producer_data(base);
+    producer->waits |= row->wait;
+    return producer;
+}
 
 /* ── workers ── */
 
@@ -31,7 +78,7 @@ static void close_producers(struct logger_worker *w)
 {
     size_t bytes = sizeof(*w) + w->n * sizeof(struct log_producer *);
     for (unsigned i = 0; i < w->n && w->producers[i]; i++)
-        writer_put_producer(w->producers[i]);
+        mk_log_producer_put(w->producers[i]->base);
     mk_account_free(NULL, w->credits, w->n_credits * sizeof(*w->credits));
     mk_account_free(NULL, w, bytes);
 }
@@ -70,7 +117,7 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
     const struct mk_generation *g = mk_worker_generation(worker);
     const struct log_table *t = mk_generation_state(g, &mk_plugin_logger);
     const struct logger_server_conf *settings = get_settings(g);
-    int err = t->n ? writer_start(t->writer) : 0;
+    int err = t->n ? mk_log_writer_start(t->writer) : 0;
     if (err < 0)
         return err;
     size_t bytes = sizeof(struct logger_worker) + t->n * sizeof(struct log_producer *);
@@ -82,8 +129,7 @@ static int start_worker(struct mk_worker *worker, void **ret_state)
     set_syslog_sender(w);
     err = make_credits(w, t->sections);
     for (unsigned i = 0; i < t->n && err == 0; i++) {
-        w->producers[i] =
-            writer_get_producer(t->rows[i].target, mk_worker_loop(worker), settings->buffer_bytes, t->rows[i].wait);
+        w->producers[i] = get_producer(&t->rows[i], worker, settings->buffer_bytes);
         err = w->producers[i] ? 0 : -ENOMEM;
     }
     if (err < 0)
@@ -99,7 +145,7 @@ static void serve_worker(struct mk_worker *worker, void *state)
     const struct log_table *t = mk_generation_state(g, &mk_plugin_logger);
     (void)state;
     if (t->n)
-        writer_set_flush(t->writer, get_settings(g)->flush_ms);
+        mk_log_writer_set_flush(t->writer, get_settings(g)->flush_ms);
 }
 
 static void stop_worker(struct mk_worker *worker, void *state)
@@ -142,11 +188,13 @@ static void put_syslog_head(struct logger_worker *w, const struct logger_host_co
 static bool begin_line(struct logger_worker *w, const struct logger_host_conf *settings, enum log_kind log,
                        struct log_producer *producer, int status)
 {
-    char *room = writer_reserve(producer);
-    if (!room)
+    char *room = mk_log_producer_reserve(producer->base, LINE_BYTES_MAX, producer->waits);
+    if (MK_UNLIKELY(!room)) {
+        producer->lost++;
         return false;
+    }
     line_begin(&w->line, room, settings->formats[log].fixed + SYSLOG_FIXED + FORMAT_LOST_FIXED);
-    if (settings->dests[log].kind == DEST_SYSLOG)
+    if (settings->dests[log].kind == MK_LOG_DEST_SYSLOG)
         put_syslog_head(w, settings, log, status);
     return true;
 }
@@ -154,7 +202,7 @@ static bool begin_line(struct logger_worker *w, const struct logger_host_conf *s
 static void end_line(struct logger_worker *w, struct log_producer *producer)
 {
     line_put_char(&w->line, '\n');
-    writer_send(producer, line_length(&w->line));
+    mk_log_producer_send(producer->base, line_length(&w->line));
 }
 
 /* Writes the line of an exchange; before it one that says how many were lost, if some were. */
@@ -222,7 +270,7 @@ static int pass_gates(const struct logger_worker *w, const struct logger_logs *l
     int r = MK_DECLINED;
     for (int log = 0; log < LOGS && r == MK_DECLINED && logs->settings->when_full == WHEN_FULL_WAIT; log++)
         if (logs->indexes[log] >= 0)
-            r = gate_pass(w->producers[logs->indexes[log]]->gate, req);
+            r = gate_pass(&w->producers[logs->indexes[log]]->gate, req);
     return r;
 }
 
@@ -268,27 +316,29 @@ static void add_request_id(struct mk_request *req)
 
 static int start_writer(void **ret_state)
 {
-    *ret_state = writer_new();
+    *ret_state = mk_log_writer_new(&writer_type);
     return *ret_state ? 0 : -ENOMEM;
 }
 
 static void stop_writer(void *state)
 {
-    writer_free(state);
+    mk_log_writer_free(state);
 }
 
 static void reopen_logs(void *state)
 {
-    writer_reopen(state);
+    mk_log_writer_reopen(state);
 }
 
 static void explain_dest(const struct mk_host *host, struct mk_explain *e, const struct logger_logs *logs,
                          enum log_kind kind)
 {
-    static const char *const dests[] = {
-        [DEST_FILE] = "", [DEST_STDOUT] = "stdout", [DEST_STDERR] = "stderr", [DEST_SYSLOG] = "syslog"};
-    const struct log_dest *dest = &logs->settings->dests[kind];
-    if (dest->kind != DEST_OFF)
+    static const char *const dests[] = {[MK_LOG_DEST_FILE] = "",
+                                        [MK_LOG_DEST_STDOUT] = "stdout",
+                                        [MK_LOG_DEST_STDERR] = "stderr",
+                                        [MK_LOG_DEST_SYSLOG] = "syslog"};
+    const struct mk_log_dest *dest = &logs->settings->dests[kind];
+    if (dest->kind != MK_LOG_DEST_OFF)
         mk_explain_add(e, host, logs->settings, kind == ACCESS ? MK_EXPLAIN_NOTE : MK_EXPLAIN_MAYBE,
                        "[LOGGER] writes a line to the %s %s%s", kind == ACCESS ? "access log" : "error log",
                        dest->path.len ? dest->path.p : dests[dest->kind],

@@ -23,7 +23,7 @@ enum when_full { WHEN_FULL_DROP, WHEN_FULL_WAIT };
 /* One [LOGGER] of a host, or of all hosts. */
 struct logger_host_conf {
     struct mk_pattern match;
-    struct log_dest dests[LOGS];
+    struct mk_log_dest dests[LOGS];
     struct format formats[LOGS];
     struct filter filter; /* of the access log */
     bool request_id;

@@ -37,6 +37,7 @@
 #include <monkey/local_client.h>
 #include <monkey/log.h>
 #include <monkey/log_limit.h>
+#include <monkey/log_writer.h>
 #include <monkey/loop.h>
 #include <monkey/monkey.h>
 #include <monkey/open_file.h>

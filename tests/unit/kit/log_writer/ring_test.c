@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The ring: whole lines in their order, none lost or seen twice, with any free space; between two threads, too. */
-#include "plugins/logger/ring.h"
-
 #include "testing.h"
 
 #include <pthread.h>
 #include <sched.h>
 
+#include "log_writer/ring.h"
+
 enum { SIZE = 4096, LINE = 512, LINES = 200000 };
 
 static char data[SIZE];
-static struct ring r;
+static struct mk__log_ring r;
 
 static void begin(void)
 {
@@ -27,21 +27,21 @@ static size_t length_of(uint32_t n)
 
 static bool put(uint32_t n)
 {
-    char *room = ring_reserve(&r, LINE);
+    char *room = mk__log_ring_reserve(&r, LINE);
     if (!room)
         return false;
     assert_true(room >= data && room + LINE <= data + SIZE);
     memset(room, 'x', length_of(n));
     memcpy(room, &n, sizeof(n));
     room[length_of(n) - 1] = '\n';
-    ring_commit(&r, length_of(n));
+    mk__log_ring_commit(&r, length_of(n));
     return true;
 }
 
 /* Takes what lies there in one piece: lines from `*n` on, no part of one. */
 static void take(uint32_t *n)
 {
-    struct mk_str s = ring_peek(&r);
+    struct mk_str s = mk__log_ring_peek(&r);
     size_t at = 0;
     while (at < s.len) {
         uint32_t number;
@@ -52,7 +52,7 @@ static void take(uint32_t *n)
         ++*n;
     }
     assert_int_equal(at, s.len);
-    ring_drop(&r, s.len);
+    mk__log_ring_drop(&r, s.len);
 }
 
 TEST(order)
@@ -96,7 +96,7 @@ TEST(room_behind_quiet)
             take(&out);
         }
         size_t bytes = 0;
-        for (; ring_reserve(&r, LINE); n++) {
+        for (; mk__log_ring_reserve(&r, LINE); n++) {
             assert_true(put(n));
             bytes += length_of(n);
         }
@@ -114,7 +114,7 @@ TEST(full)
     while (put(n))
         n++;
     assert_true(n >= (SIZE - 2 * LINE) / LINE);
-    assert_null(ring_reserve(&r, LINE));
+    assert_null(mk__log_ring_reserve(&r, LINE));
     while (out < n)
         take(&out);
     assert_true(put(n));

@@ -10,15 +10,15 @@
  * for a line, the producer skips it, from `skip_from` to the end. There is at most one skip: the next one is not begun
  * before `tail` has passed it.
  */
-#ifndef LOGGER_RING_H
-#define LOGGER_RING_H
+#ifndef MK_LOG_WRITER_RING_H
+#define MK_LOG_WRITER_RING_H
 
 #include <monkey/str.h>
 
 #include <assert.h>
 #include <stdatomic.h>
 
-struct ring {
+struct mk__log_ring {
     char *data;
     size_t size;
     _Atomic uint64_t head, skip_from;
@@ -29,19 +29,19 @@ struct ring {
  * Returns the position of the oldest line, for the producer: behind a skip, even if `tail` is still before it.
  * Otherwise an empty ring that has returned to its beginning would seem almost full.
  */
-static inline uint64_t ring_oldest(const struct ring *r)
+static inline uint64_t mk__log_ring_oldest(const struct mk__log_ring *r)
 {
     uint64_t tail = atomic_load_explicit(&r->tail, memory_order_acquire);
     bool left_out = tail == atomic_load_explicit(&r->skip_from, memory_order_relaxed) && tail % r->size;
     return left_out ? tail - tail % r->size + r->size : tail;
 }
 
-/* Returns room for a line of `bytes`, for the producer; ring_commit() follows. NULL: the ring is full. */
-static inline char *ring_reserve(struct ring *r, size_t bytes)
+/* Returns room for a line of `bytes`, for the producer; mk__log_ring_commit() follows. NULL: the ring is full. */
+static inline char *mk__log_ring_reserve(struct mk__log_ring *r, size_t bytes)
 {
     assert(bytes > 0);
     uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed);
-    uint64_t tail = ring_oldest(r);
+    uint64_t tail = mk__log_ring_oldest(r);
     size_t at = head % r->size;
     /* an empty ring returns to its beginning, so that a quiet log uses its first pages only */
     uint64_t next = at + bytes > r->size || (head == tail && at >= bytes) ? head + (r->size - at) : head;
@@ -55,16 +55,16 @@ static inline char *ring_reserve(struct ring *r, size_t bytes)
 }
 
 /* Adds the line, `bytes` long. Returns the bytes in the ring. */
-static inline size_t ring_commit(struct ring *r, size_t bytes)
+static inline size_t mk__log_ring_commit(struct mk__log_ring *r, size_t bytes)
 {
     uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed) + bytes;
-    assert(head - ring_oldest(r) <= r->size);
+    assert(head - mk__log_ring_oldest(r) <= r->size);
     atomic_store(&r->head, head); /* sequentially consistent with what the consumer does before it sleeps */
-    return (size_t)(head - ring_oldest(r));
+    return (size_t)(head - mk__log_ring_oldest(r));
 }
 
 /* Returns the oldest bytes that are in one piece, for the consumer; empty if there are none. */
-static inline struct mk_str ring_peek(struct ring *r)
+static inline struct mk_str mk__log_ring_peek(struct mk__log_ring *r)
 {
     uint64_t head = atomic_load(&r->head), tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
     uint64_t skip = atomic_load_explicit(&r->skip_from, memory_order_relaxed), lap = tail - tail % r->size + r->size;
@@ -79,7 +79,7 @@ static inline struct mk_str ring_peek(struct ring *r)
     return mk_str(r->data + tail % r->size, (size_t)(end - tail));
 }
 
-static inline void ring_drop(struct ring *r, size_t bytes)
+static inline void mk__log_ring_drop(struct mk__log_ring *r, size_t bytes)
 {
     uint64_t tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
     assert(tail + bytes <= atomic_load_explicit(&r->head, memory_order_relaxed));

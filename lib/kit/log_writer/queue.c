@@ -12,10 +12,10 @@
 
 enum { RING_BYTES_MIN = 16 * 1024, IDLE_COUNT_MAX = 64 };
 
-static struct queue_ring *new_ring(struct queue *q, size_t size)
+static struct mk__log_queue_ring *new_ring(struct mk__log_queue *q, size_t size)
 {
     assert(size > 0);
-    struct queue_ring *r = mk_account_alloc(NULL, sizeof(*r));
+    struct mk__log_queue_ring *r = mk_account_alloc(NULL, sizeof(*r));
     char *data = mk_account_alloc(NULL, size);
     if (!r || !data) {
         mk_account_free(NULL, r, sizeof(*r));
@@ -29,34 +29,34 @@ static struct queue_ring *new_ring(struct queue *q, size_t size)
     return r;
 }
 
-static void free_ring(struct queue *q, struct queue_ring *r)
+static void free_ring(struct mk__log_queue *q, struct mk__log_queue_ring *r)
 {
     atomic_fetch_sub_explicit(&q->bytes, r->ring.size, memory_order_relaxed);
     mk_account_free(NULL, r->ring.data, r->ring.size);
     mk_account_free(NULL, r, sizeof(*r));
 }
 
-int queue_init(struct queue *q, size_t max)
+int mk__log_queue_init(struct mk__log_queue *q, size_t max)
 {
-    *q = (struct queue){.first = max < QUEUE_FIRST_BYTES ? max : QUEUE_FIRST_BYTES, .max = max};
+    *q = (struct mk__log_queue){.first = max < MK__LOG_QUEUE_FIRST_BYTES ? max : MK__LOG_QUEUE_FIRST_BYTES, .max = max};
     q->in = q->out = new_ring(q, q->first);
     return q->in ? 0 : -ENOMEM;
 }
 
-void queue_release(struct queue *q)
+void mk__log_queue_release(struct mk__log_queue *q)
 {
-    for (struct queue_ring *r = q->out, *next; r; r = next) {
+    for (struct mk__log_queue_ring *r = q->out, *next; r; r = next) {
         next = r->next;
         free_ring(q, r);
     }
 }
 
-static bool append_ring(struct queue *q, size_t size)
+static bool append_ring(struct mk__log_queue *q, size_t size)
 {
-    struct queue_ring *r = new_ring(q, size);
+    struct mk__log_queue_ring *r = new_ring(q, size);
     if (!r)
         return false;
-    struct queue_ring *before = q->in;
+    struct mk__log_queue_ring *before = q->in;
     assert(!before->next);
     q->in = r;
     q->idle_count = 0;
@@ -65,7 +65,7 @@ static bool append_ring(struct queue *q, size_t size)
 }
 
 /* Appends a ring twice as large as the last one, within `max`. */
-static bool grow_queue(struct queue *q, size_t max)
+static bool grow_queue(struct mk__log_queue *q, size_t max)
 {
     size_t used = atomic_load_explicit(&q->bytes, memory_order_relaxed), size = 2 * q->in->ring.size;
     assert(used >= q->in->ring.size);
@@ -75,28 +75,29 @@ static bool grow_queue(struct queue *q, size_t max)
 }
 
 /* Returns to the first size after the large ring was found empty IDLE_COUNT_MAX times. */
-static void shrink_queue(struct queue *q)
+static void shrink_queue(struct mk__log_queue *q)
 {
-    const struct ring *r = &q->in->ring;
+    const struct mk__log_ring *r = &q->in->ring;
     if (r->size <= q->first || atomic_load(&r->tail) != r->head || ++q->idle_count < IDLE_COUNT_MAX)
         return;
     append_ring(q, q->first);
 }
 
-char *queue_reserve(struct queue *q, size_t bytes, bool may_exceed)
+char *mk__log_queue_reserve(struct mk__log_queue *q, size_t bytes, bool may_exceed)
 {
     shrink_queue(q);
-    char *room = ring_reserve(&q->in->ring, bytes);
+    char *room = mk__log_ring_reserve(&q->in->ring, bytes);
     if (room || !grow_queue(q, may_exceed ? 2 * q->max : q->max))
         return room;
-    return ring_reserve(&q->in->ring, bytes);
+    return mk__log_ring_reserve(&q->in->ring, bytes);
 }
 
-struct mk_str queue_peek(struct queue *q)
+struct mk_str mk__log_queue_peek(struct mk__log_queue *q)
 {
     for (;;) {
-        struct queue_ring *r = q->out, *next = atomic_load_explicit(&r->next, memory_order_acquire);
-        struct mk_str data = ring_peek(&r->ring); /* after reading `next`, so that all lines before it are seen */
+        struct mk__log_queue_ring *r = q->out, *next = atomic_load_explicit(&r->next, memory_order_acquire);
+        struct mk_str data =
+            mk__log_ring_peek(&r->ring); /* after reading `next`, so that all lines before it are seen */
         if (data.len || !next)
             return data;
         q->out = next;

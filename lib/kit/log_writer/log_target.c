@@ -20,15 +20,15 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-pthread_mutex_t log_targets_lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t mk__log_lock = PTHREAD_MUTEX_INITIALIZER;
 
 enum { IOVECS_MAX = 32, RETRY_MS = 500, CHECK_MS = 1000, LOST_LOG_MS = 10000, ROUNDS_MAX = 64 };
 
-const char *log_target_name(const struct log_target *target)
+const char *mk__log_target_name(const struct mk_log_target *target)
 {
-    return target->dest.kind == DEST_STDOUT   ? "stdout"
-           : target->dest.kind == DEST_STDERR ? "stderr"
-                                              : target->dest.path.p;
+    return target->dest.kind == MK_LOG_DEST_STDOUT   ? "stdout"
+           : target->dest.kind == MK_LOG_DEST_STDERR ? "stderr"
+                                                     : target->dest.path.p;
 }
 
 /* ── opening ── */
@@ -37,7 +37,7 @@ const char *log_target_name(const struct log_target *target)
  * Opens a standard stream again, so that O_NONBLOCK does not affect other processes that share it. If that is not
  * possible (a socket, no /proc), uses the shared one.
  */
-static int open_std_stream(struct log_target *target, int number)
+static int open_std_stream(struct mk_log_target *target, int number)
 {
     char path[32];
     snprintf(path, sizeof(path), "/proc/self/fd/%d", number);
@@ -49,11 +49,11 @@ static int open_std_stream(struct log_target *target, int number)
     return fd < 0 ? -errno : fd;
 }
 
-static int connect_syslog(const struct log_target *target)
+static int connect_syslog(const struct mk_log_target *target)
 {
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
     assert(target->dest.path.len < sizeof(addr.sun_path));
-    memcpy(addr.sun_path, target->dest.path.p, target->dest.path.len); /* shorter: dest_parse() */
+    memcpy(addr.sun_path, target->dest.path.p, target->dest.path.len); /* shorter: mk_log_target_get() */
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -errno;
@@ -64,23 +64,29 @@ static int connect_syslog(const struct log_target *target)
     return err;
 }
 
+/* Creates a file with mode 0640 or stricter, follows links as <monkey/file.h> says, waits for no reader of a FIFO. */
+static int open_file(const char *path)
+{
+    return mk_file_open_output(path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY, 0640, NULL);
+}
+
 /* Opens the destination. Returns a descriptor, non-blocking if `is_own`, or -errno. */
-static int open_dest(struct log_target *target)
+static int open_dest(struct mk_log_target *target)
 {
     target->is_own = true;
     switch (target->dest.kind) {
-    case DEST_STDOUT:
+    case MK_LOG_DEST_STDOUT:
         return open_std_stream(target, STDOUT_FILENO);
-    case DEST_STDERR:
+    case MK_LOG_DEST_STDERR:
         return open_std_stream(target, STDERR_FILENO);
-    case DEST_SYSLOG:
+    case MK_LOG_DEST_SYSLOG:
         return connect_syslog(target);
     default:
-        return dest_open_file(target->dest.path.p);
+        return open_file(target->dest.path.p);
     }
 }
 
-void log_target_close(struct log_target *target)
+void mk__log_target_close(struct mk_log_target *target)
 {
     if (target->fd >= 0)
         close(target->fd);
@@ -89,43 +95,43 @@ void log_target_close(struct log_target *target)
 
 /* ── messages in the error log: each failure once, and its end ── */
 
-static int report_failure(struct log_target *target, int err, uint64_t now_ms)
+static int report_failure(struct mk_log_target *target, int err, uint64_t now_ms)
 {
     if (err != target->err)
-        mk_log_error("logger: cannot write %s: %s; lines wait until Buffer is full", log_target_name(target),
-                     mk_file_error(err));
+        mk_log_error("%s: cannot write %s: %s; lines wait while there is room", target->type->name,
+                     mk__log_target_name(target), mk_file_error(err));
     target->err = err;
     target->retry_ms = now_ms + RETRY_MS;
     target->stalled = true;
     return MK_DECLINED;
 }
 
-static void report_recovery(struct log_target *target)
+static void report_recovery(struct mk_log_target *target)
 {
     if (target->err)
-        mk_log_info("logger: %s can be written again", log_target_name(target));
+        mk_log_info("%s: %s can be written again", target->type->name, mk__log_target_name(target));
     target->err = 0;
 }
 
-static uint64_t count_lost(struct log_target *target)
+static uint64_t count_lost(struct mk_log_target *target)
 {
     struct mk_list *node, *save;
-    pthread_mutex_lock(&log_targets_lock);
+    pthread_mutex_lock(&mk__log_lock);
     uint64_t n = target->lost_closed;
     MK_LIST_EACH(&target->producers, node, save)
-        n += MK_CONTAINER_OF(node, struct log_producer, node)->lost_total;
-    pthread_mutex_unlock(&log_targets_lock);
+        n += MK_CONTAINER_OF(node, struct mk_log_producer, node)->lost;
+    pthread_mutex_unlock(&mk__log_lock);
     return n;
 }
 
-void log_target_report_lost(struct log_target *target, uint64_t now_ms, bool at_once)
+void mk__log_target_report_lost(struct mk_log_target *target, uint64_t now_ms, bool at_once)
 {
     uint64_t lost = count_lost(target);
     if (lost == target->lost_logged ||
         (!at_once && target->lost_logged_ms && now_ms - target->lost_logged_ms < LOST_LOG_MS))
         return;
-    mk_log_warn("logger: %llu lines for %s were lost: it could not be written in time",
-                (unsigned long long)(lost - target->lost_logged), log_target_name(target));
+    mk_log_warn("%s: %llu lines for %s were lost: it could not be written in time", target->type->name,
+                (unsigned long long)(lost - target->lost_logged), mk__log_target_name(target));
     target->lost_logged = lost;
     target->lost_logged_ms = now_ms;
 }
@@ -135,7 +141,7 @@ void log_target_report_lost(struct log_target *target, uint64_t now_ms, bool at_
 /* The lines for one system call: of all producers for a file, of one for a pipe or socket. */
 struct log_batch {
     struct iovec vec[IOVECS_MAX];
-    struct log_producer *from[IOVECS_MAX];
+    struct mk_log_producer *from[IOVECS_MAX];
     int n;
 };
 
@@ -146,9 +152,9 @@ static size_t find_line_end(struct mk_str s)
     return s.len <= PIPE_BUF ? s.len : end ? (size_t)(end - s.p) + 1 : PIPE_BUF;
 }
 
-static void add_producer(struct log_batch *b, struct log_producer *producer, const struct log_target *target)
+static void add_producer(struct log_batch *b, struct mk_log_producer *producer, const struct mk_log_target *target)
 {
-    struct mk_str data = queue_peek(&producer->queue);
+    struct mk_str data = mk__log_queue_peek(&producer->queue);
     if (!data.len || b->n == (target->is_regular ? IOVECS_MAX : 1))
         return;
     b->from[b->n] = producer;
@@ -156,50 +162,50 @@ static void add_producer(struct log_batch *b, struct log_producer *producer, con
 }
 
 /* Begins with the producer whose line was written in part. */
-static void gather_batch(struct log_target *target, struct log_batch *b)
+static void gather_batch(struct mk_log_target *target, struct log_batch *b)
 {
     struct mk_list *n, *save;
     b->n = 0;
     if (target->partial)
         add_producer(b, target->partial, target);
-    pthread_mutex_lock(&log_targets_lock);
+    pthread_mutex_lock(&mk__log_lock);
     MK_LIST_EACH(&target->producers, n, save)
-        if (MK_CONTAINER_OF(n, struct log_producer, node) != target->partial)
-            add_producer(b, MK_CONTAINER_OF(n, struct log_producer, node), target);
-    pthread_mutex_unlock(&log_targets_lock);
+        if (MK_CONTAINER_OF(n, struct mk_log_producer, node) != target->partial)
+            add_producer(b, MK_CONTAINER_OF(n, struct mk_log_producer, node), target);
+    pthread_mutex_unlock(&mk__log_lock);
 }
 
 /* Drops the bytes that were written, and remembers whose line was written in part. */
-static void consume_batch(struct log_target *target, const struct log_batch *b, size_t bytes)
+static void consume_batch(struct mk_log_target *target, const struct log_batch *b, size_t bytes)
 {
     for (int i = 0; i < b->n && bytes; i++) {
         const char *data = b->vec[i].iov_base;
         size_t n = bytes < b->vec[i].iov_len ? bytes : b->vec[i].iov_len;
         target->partial = data[n - 1] == '\n' ? NULL : b->from[i];
-        queue_drop(&b->from[i]->queue, n);
+        mk__log_queue_drop(&b->from[i]->queue, n);
         bytes -= n;
     }
     assert(bytes == 0); /* no more was written than the batch has */
 }
 
 /* Writes the rest of such a line before the file is closed. */
-static void finish_partial_line(struct log_target *target)
+static void finish_partial_line(struct mk_log_target *target)
 {
-    struct log_producer *producer = target->partial;
+    struct mk_log_producer *producer = target->partial;
     if (!producer)
         return;
-    struct mk_str data = queue_peek(&producer->queue);
+    struct mk_str data = mk__log_queue_peek(&producer->queue);
     assert(data.len > 0);
     const char *end = memchr(data.p, '\n', data.len);
     size_t len = end ? (size_t)(end - data.p) + 1 : data.len;
     if (target->fd < 0 || write(target->fd, data.p, len) != (ssize_t)len)
-        log_producer_lose(producer, 1);
-    queue_drop(&producer->queue, len);
+        mk__log_producer_lose(producer, 1);
+    mk__log_queue_drop(&producer->queue, len);
     target->partial = NULL;
 }
 
 /* Sends each line as a datagram. Returns the bytes sent, or -errno. */
-static ssize_t send_lines(const struct log_target *target, const struct log_batch *b)
+static ssize_t send_lines(const struct mk_log_target *target, const struct log_batch *b)
 {
     const char *data = b->vec->iov_base, *at = data, *end = data + b->vec->iov_len;
     while (at < end) {
@@ -209,7 +215,7 @@ static ssize_t send_lines(const struct log_target *target, const struct log_batc
         if (!gone && errno != EMSGSIZE)
             return at > data ? at - data : -errno;
         if (!gone)
-            log_producer_lose(b->from[0], 1); /* longer than the socket accepts */
+            mk__log_producer_lose(b->from[0], 1); /* longer than the socket accepts */
         at += len + (stop != NULL);
     }
     return at - data;
@@ -221,10 +227,10 @@ static bool would_block(int fd)
     return poll(&one, 1, 0) != 1 || !(one.revents & POLLOUT);
 }
 
-static ssize_t write_batch(const struct log_target *target, const struct log_batch *b)
+static ssize_t write_batch(const struct mk_log_target *target, const struct log_batch *b)
 {
     ssize_t n;
-    if (target->dest.kind == DEST_SYSLOG)
+    if (target->dest.kind == MK_LOG_DEST_SYSLOG)
         return send_lines(target, b);
     if (target->is_socket)
         n = send(target->fd, b->vec[0].iov_base, b->vec[0].iov_len, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -236,7 +242,7 @@ static ssize_t write_batch(const struct log_target *target, const struct log_bat
 }
 
 /* Errors of a socket (ENOTCONN ...) close it: the syslog daemon has stopped and may come back. */
-static int handle_write_error(struct log_target *target, int err, uint64_t now_ms)
+static int handle_write_error(struct mk_log_target *target, int err, uint64_t now_ms)
 {
     if (err == -EINTR)
         return MK_AGAIN;
@@ -245,16 +251,16 @@ static int handle_write_error(struct log_target *target, int err, uint64_t now_m
         target->stalled = true;
         return MK_DECLINED;
     }
-    if (target->dest.kind == DEST_SYSLOG || err == -EPIPE) {
-        log_target_close(target);
+    if (target->dest.kind == MK_LOG_DEST_SYSLOG || err == -EPIPE) {
+        mk__log_target_close(target);
         finish_partial_line(target);
     }
     target->is_stale = false; /* the renamed file cannot be written either */
     return report_failure(target, err, now_ms);
 }
 
-/* Writes until the queues are empty. Returns as log_target_write(). */
-static int write_lines(struct log_target *target, uint64_t now_ms)
+/* Writes until the queues are empty. Returns as mk__log_target_write(). */
+static int write_lines(struct mk_log_target *target, uint64_t now_ms)
 {
     assert(target->fd >= 0);
     struct log_batch b;
@@ -279,17 +285,17 @@ static int write_lines(struct log_target *target, uint64_t now_ms)
 
 /* ── following the file ── */
 
-static bool is_still_linked(const struct log_target *target)
+static bool is_still_linked(const struct mk_log_target *target)
 {
     struct stat st;
     return target->fd >= 0 && fstat(target->fd, &st) == 0 && st.st_nlink > 0;
 }
 
 /* Returns true if the file was removed or renamed. Checks for the latter every CHECK_MS only, unless `at_once`. */
-static bool has_moved(struct log_target *target, uint64_t now_ms, bool at_once)
+static bool has_moved(struct mk_log_target *target, uint64_t now_ms, bool at_once)
 {
     struct stat ours, there;
-    if (target->dest.kind != DEST_FILE || fstat(target->fd, &ours) < 0)
+    if (target->dest.kind != MK_LOG_DEST_FILE || fstat(target->fd, &ours) < 0)
         return false;
     if (ours.st_nlink == 0)
         return true;
@@ -300,7 +306,7 @@ static bool has_moved(struct log_target *target, uint64_t now_ms, bool at_once)
 }
 
 /* Opens the log again. If that fails, a file that was renamed is used on, one that was removed is closed. */
-static int open_log_target(struct log_target *target, uint64_t now_ms)
+static int open_log_target(struct mk_log_target *target, uint64_t now_ms)
 {
     struct stat st;
     int fd = open_dest(target);
@@ -310,11 +316,11 @@ static int open_log_target(struct log_target *target, uint64_t now_ms)
         if (target->is_stale)
             return 0;
         finish_partial_line(target); /* its beginning is lost, too */
-        log_target_close(target);
+        mk__log_target_close(target);
         return r;
     }
     finish_partial_line(target);
-    log_target_close(target);
+    mk__log_target_close(target);
     target->fd = fd;
     target->is_stale = false;
     bool known = fstat(fd, &st) == 0;
@@ -324,7 +330,7 @@ static int open_log_target(struct log_target *target, uint64_t now_ms)
     return 0;
 }
 
-int log_target_write(struct log_target *target, uint64_t now_ms, bool reopen)
+int mk__log_target_write(struct mk_log_target *target, uint64_t now_ms, bool reopen)
 {
     bool waits = now_ms < target->retry_ms && !reopen;
     int r = 0;
@@ -340,20 +346,21 @@ int log_target_write(struct log_target *target, uint64_t now_ms, bool reopen)
     return r;
 }
 
-static void discard_lines(struct log_producer *producer)
+static void discard_lines(struct mk_log_producer *producer)
 {
     uint64_t lines = 0;
-    for (struct mk_str data; (data = queue_peek(&producer->queue)).len; queue_drop(&producer->queue, data.len))
+    for (struct mk_str data; (data = mk__log_queue_peek(&producer->queue)).len;
+         mk__log_queue_drop(&producer->queue, data.len))
         for (size_t i = 0; i < data.len; i++)
             lines += data.p[i] == '\n';
-    log_producer_lose(producer, lines);
+    mk__log_producer_lose(producer, lines);
 }
 
-void log_target_discard(struct log_target *target)
+void mk__log_target_discard(struct mk_log_target *target)
 {
     struct mk_list *n, *save;
-    pthread_mutex_lock(&log_targets_lock);
+    pthread_mutex_lock(&mk__log_lock);
     MK_LIST_EACH(&target->producers, n, save)
-        discard_lines(MK_CONTAINER_OF(n, struct log_producer, node));
-    pthread_mutex_unlock(&log_targets_lock);
+        discard_lines(MK_CONTAINER_OF(n, struct mk_log_producer, node));
+    pthread_mutex_unlock(&mk__log_lock);
 }
