@@ -101,13 +101,14 @@ struct duda_worker {
 static int start_plugin(void **ret_state)
 {
     guard_start();
-    *ret_state = service_set_new(&mk_plugin_duda, objects_bind);
+    *ret_state = log_open_writer() == 0 ? service_set_new(&mk_plugin_duda, objects_bind) : NULL;
     return *ret_state ? 0 : -ENOMEM;
 }
 
 static void stop_plugin(void *state)
 {
     service_set_free(state);
+    log_stop_writer();
     crash_stop();
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Log files of services (log.h).
+ * Log files of services (log.h). The kit's writer writes them.
  *
- *     any thread ─► log.lines (lock, 256 KB) ─► the writer: swaps the buffer, and writes it
+ *     any thread ─► a line (lock) ─► producer, 256 KB ─► the thread "duda: logs"
  */
 #include "log/log.h"
 
@@ -12,52 +12,24 @@
 #include "service/service.h"
 
 #include <monkey/file.h>
-#include <monkey/thread_start.h>
+#include <monkey/log_writer.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <sys/prctl.h>
 #include <time.h>
-#include <unistd.h>
 
-enum { LOGS_MAX = 64, TEXT_BYTES_MAX = 4000, WAITING_BYTES_MAX = 256 * 1024, URGENT_BYTES = WAITING_BYTES_MAX / 2 };
-enum { FLUSH_MS = 200, MS_NS = 1000 * 1000, SECOND_NS = 1000 * MS_NS };
+enum { LOGS_MAX = 64, TEXT_BYTES_MAX = 4000, LOST_BYTES_MAX = 64, WAITING_BYTES_MAX = 256 * 1024, MS_NS = 1000 * 1000 };
 
 struct duda_log {
     struct duda_log *next;   /* in the service */
-    struct mk_list node;     /* in the writer's list, once log_start() was called */
     struct service *service; /* NULL: log_end() was called, and a function that runs at the unloading writes */
     const char *path;
-    pthread_mutex_t lock; /* of the lines that wait */
-    struct mk_buf lines;
-    uint64_t lost;
-    /* for the writer only, or for log_end() after it */
-    struct mk_buf out;
-    int fd, err;
-    uint64_t round;
-    bool busy, reopen; /* under the writer's lock; busy: a thread writes it */
+    struct mk_log_target *target;
+    struct mk_log_producer *producer;
 };
 
-/* The state of the process's writer: several services, and versions of them, share it. */
-static struct {
-    pthread_mutex_t life; /* held while the thread is started or joined */
-    unsigned users;       /* services that have started; under `life` */
-    pthread_t thread;
-    bool runs;
-
-    pthread_mutex_t lock; /* of what follows */
-    pthread_cond_t wake, idle;
-    struct mk_list logs;
-    bool has_lines, urgent, stop;
-    uint64_t round;
-} writer = {
-    .life = PTHREAD_MUTEX_INITIALIZER,
-    .lock = PTHREAD_MUTEX_INITIALIZER,
-    .wake = PTHREAD_COND_INITIALIZER,
-    .idle = PTHREAD_COND_INITIALIZER,
-    .logs = {&writer.logs, &writer.logs},
-};
+/* Of the process: threads of services may outlast the plugin's stop. */
+static struct mk_log_writer *writer;
 
 /* ── lines ── */
 
@@ -87,32 +59,69 @@ static void add_text(struct mk_buf *out, const char *text, size_t len)
     }
 }
 
-static void wake_writer(bool urgent)
+/* What a producer has besides its lines. It may outlive the log, until the lines are written. */
+struct log_lines {
+    pthread_mutex_t lock;
+    uint64_t lost; /* lines since the last one that had room */
+};
+
+static void init_lines(struct mk_log_producer *producer, void *log)
 {
-    pthread_mutex_lock(&writer.lock);
-    writer.has_lines = true;
-    writer.urgent |= urgent;
-    pthread_cond_signal(&writer.wake);
-    pthread_mutex_unlock(&writer.lock);
+    struct log_lines *lines = mk_log_producer_data(producer);
+    (void)log;
+    pthread_mutex_init(&lines->lock, NULL);
 }
 
-/* Appends a whole line. Returns whether there was room for it. */
-static bool add_line(struct duda_log *log, struct mk_str line)
+static void release_lines(struct mk_log_producer *producer)
 {
-    pthread_mutex_lock(&log->lock);
-    size_t before = log->lines.len;
-    bool fits = before + line.len <= WAITING_BYTES_MAX && mk_buf_reserve(&log->lines, line.len) == 0;
-    if (fits)
-        mk_buf_adds(&log->lines, line);
-    else
-        log->lost++;
-    log->lines.err = 0;
-    pthread_mutex_unlock(&log->lock);
-    bool urgent = fits && before <= URGENT_BYTES && before + line.len > URGENT_BYTES;
-    if (before == 0 || urgent)
-        wake_writer(urgent);
+    struct log_lines *lines = mk_log_producer_data(producer);
+    pthread_mutex_destroy(&lines->lock);
+}
+
+/* Adds a line, behind the number of those that were lost before. Returns whether there was room. With the lock. */
+static bool put_line(struct mk_log_producer *producer, struct log_lines *lines, struct mk_str line)
+{
+    char text[LOST_BYTES_MAX];
+    size_t n = lines->lost ? put_time(text, sizeof(text)) : 0;
+    if (lines->lost)
+        n += (size_t)snprintf(text + n, sizeof(text) - n, "%llu lines were lost\n", (unsigned long long)lines->lost);
+    char *room = mk_log_producer_reserve(producer, n + line.len, false);
+    lines->lost = room ? 0 : lines->lost + 1;
+    if (!room)
+        return false;
+    memcpy(room, text, n);
+    memcpy(room + n, line.p, line.len);
+    mk_log_producer_send(producer, n + line.len);
+    return true;
+}
+
+static bool add_line(struct mk_log_producer *producer, struct mk_str line)
+{
+    struct log_lines *lines = mk_log_producer_data(producer);
+    pthread_mutex_lock(&lines->lock);
+    bool fits = put_line(producer, lines, line);
+    pthread_mutex_unlock(&lines->lock);
     return fits;
 }
+
+/* Lines were written: says at once how many were lost, if no further line does. */
+static bool add_lost(struct mk_log_producer *producer)
+{
+    struct log_lines *lines = mk_log_producer_data(producer);
+    pthread_mutex_lock(&lines->lock);
+    bool adds = lines->lost && !mk_log_producer_waiting(producer) && put_line(producer, lines, MK_STR(""));
+    pthread_mutex_unlock(&lines->lock);
+    return adds;
+}
+
+static const struct mk_log_writer_type writer_type = {
+    .name = "duda",
+    .thread_name = "duda: logs",
+    .data_bytes = sizeof(struct log_lines),
+    .init = init_lines,
+    .release = release_lines,
+    .on_written = add_lost,
+};
 
 int log_vadd(struct duda_log *log, const char *format, va_list args)
 {
@@ -128,7 +137,7 @@ int log_vadd(struct duda_log *log, const char *format, va_list args)
     line.len = put_time(storage, sizeof(storage));
     add_text(&line, text, len);
     mk_buf_addc(&line, '\n');
-    return add_line(log, mk_buf_str(&line)) ? 0 : -1;
+    return add_line(log->producer, mk_buf_str(&line)) ? 0 : -1;
 }
 
 int log_add(struct duda_log *log, const char *format, ...)
@@ -140,178 +149,24 @@ int log_add(struct duda_log *log, const char *format, ...)
     return result;
 }
 
-/* ── writing; in the writer, or in log_end() ── */
+/* ── the writer ── */
 
-static void report(struct duda_log *log, int err)
+int log_open_writer(void)
 {
-    if (err != log->err && err)
-        message_log_of(log->service, MK_LOG_ERROR, "cannot write %s: %s; its lines are lost", log->path,
-                       mk_file_error(err));
-    else if (err != log->err)
-        message_log_of(log->service, MK_LOG_INFO, "%s can be written again", log->path);
-    log->err = err;
+    if (!writer)
+        writer = mk_log_writer_new(&writer_type);
+    return writer ? 0 : -ENOMEM;
 }
 
-static int open_file(struct duda_log *log)
+void log_stop_writer(void)
 {
-    if (log->fd >= 0)
-        return 0;
-    log->fd = mk_file_open_output(log->path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY, 0640, NULL);
-    return log->fd < 0 ? log->fd : 0;
+    mk_log_writer_stop(writer);
 }
 
-static int write_bytes(int fd, struct mk_str *rest)
+void log_reopen_all(void *state)
 {
-    while (rest->len) {
-        ssize_t n = write(fd, rest->p, rest->len);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        *rest = mk_str(rest->p + n, rest->len - (size_t)n);
-    }
-    return 0;
-}
-
-static uint64_t count_lines(struct mk_str text)
-{
-    uint64_t n = 0;
-    for (size_t i = 0; i < text.len; i++)
-        n += text.p[i] == '\n';
-    return n;
-}
-
-/* Takes the lines that wait, and how many were lost behind them. */
-static uint64_t take_lines(struct duda_log *log)
-{
-    assert(!log->out.len);
-    pthread_mutex_lock(&log->lock);
-    struct mk_buf empty = log->out;
-    log->out = log->lines;
-    log->lines = empty;
-    uint64_t lost = log->lost;
-    log->lost = 0;
-    pthread_mutex_unlock(&log->lock);
-    return lost;
-}
-
-static void give_back_lost(struct duda_log *log, uint64_t lost)
-{
-    pthread_mutex_lock(&log->lock);
-    log->lost += lost;
-    pthread_mutex_unlock(&log->lock);
-}
-
-static void write_log(struct duda_log *log)
-{
-    uint64_t lost = take_lines(log);
-    char text[128];
-    struct mk_str rest = mk_buf_str(&log->out), last = {text, 0};
-    if (!rest.len && !lost)
-        return;
-    int err = open_file(log);
-    if (err == 0)
-        err = write_bytes(log->fd, &rest);
-    if (err == 0 && lost) {
-        size_t n = put_time(text, sizeof(text));
-        last.len = n + (size_t)snprintf(text + n, sizeof(text) - n, "%llu lines were lost\n", (unsigned long long)lost);
-        err = write_bytes(log->fd, &last);
-    }
-    if (err < 0)
-        give_back_lost(log, lost + count_lines(rest));
-    report(log, err);
-    mk_buf_drop(&log->out, log->out.len);
-}
-
-static void close_file(struct duda_log *log)
-{
-    if (log->fd >= 0)
-        close(log->fd);
-    log->fd = -1;
-}
-
-/* Writes the lines from before to the old file. A quiet log gets its new file, too. */
-static void reopen_file(struct duda_log *log)
-{
-    write_log(log);
-    close_file(log);
-    report(log, open_file(log));
-}
-
-/* ── the thread ── */
-
-static struct duda_log *find_next(void)
-{
-    for (struct mk_list *n = writer.logs.next; n != &writer.logs; n = n->next) {
-        struct duda_log *log = MK_CONTAINER_OF(n, struct duda_log, node);
-        if (log->round != writer.round)
-            return log;
-    }
-    return NULL;
-}
-
-/* Writes a log. The writer's lock is held, except for the writing; one thread at a time writes a log. */
-static void write_locked(struct duda_log *log)
-{
-    while (log->busy)
-        pthread_cond_wait(&writer.idle, &writer.lock);
-    bool reopen = log->reopen;
-    log->reopen = false;
-    log->busy = true;
-    pthread_mutex_unlock(&writer.lock);
-    (reopen ? reopen_file : write_log)(log);
-    pthread_mutex_lock(&writer.lock);
-    log->busy = false;
-    pthread_cond_broadcast(&writer.idle);
-}
-
-static void write_all(void)
-{
-    struct duda_log *log;
-    writer.has_lines = writer.urgent = false;
-    writer.round++;
-    while ((log = find_next())) {
-        log->round = writer.round;
-        write_locked(log);
-    }
-}
-
-/* Waits for further lines, to write several together. */
-static void wait_flush(void)
-{
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += (long)FLUSH_MS * MS_NS;
-    until.tv_sec += until.tv_nsec / SECOND_NS;
-    until.tv_nsec %= SECOND_NS;
-    while (!writer.urgent && !writer.stop && pthread_cond_timedwait(&writer.wake, &writer.lock, &until) == 0)
-        ;
-}
-
-static void *run_writer(void *ctx)
-{
-    prctl(PR_SET_NAME, "duda: logs");
-    pthread_mutex_lock(&writer.lock);
-    while (!writer.stop || writer.has_lines) {
-        if (!writer.has_lines) {
-            pthread_cond_wait(&writer.wake, &writer.lock);
-            continue;
-        }
-        wait_flush();
-        write_all();
-    }
-    pthread_mutex_unlock(&writer.lock);
-    return ctx;
-}
-
-static void stop_writer(void)
-{
-    pthread_mutex_lock(&writer.lock);
-    writer.stop = true;
-    pthread_cond_signal(&writer.wake);
-    pthread_mutex_unlock(&writer.lock);
-    pthread_join(writer.thread, NULL);
-    writer.runs = writer.stop = false;
+    (void)state;
+    mk_log_writer_reopen(writer);
 }
 
 /* ── the logs of a service ── */
@@ -325,7 +180,7 @@ static const char *find_fault(const struct service *s, const char *name)
     return s->logs.n == LOGS_MAX ? "the service has 64 logs already" : NULL;
 }
 
-/* Returns the log of that path, if the service has it: two buffers for one file would mix their lines. */
+/* Returns the log of that path, if the service has it. */
 static struct duda_log *find_log(const struct service *s, const char *path)
 {
     struct duda_log *log = s->logs.first;
@@ -339,14 +194,17 @@ static struct duda_log *make_log(struct service *s, const char *path)
     struct duda_log *log = mk_arena_zalloc(&s->arena, sizeof(*log));
     if (!log)
         return NULL;
-    *log = (struct duda_log){.next = s->logs.first, .service = s, .path = path, .fd = -1};
-    mk_list_init(&log->node);
-    pthread_mutex_init(&log->lock, NULL);
-    mk_buf_init(&log->lines, WAITING_BYTES_MAX);
-    mk_buf_init(&log->out, WAITING_BYTES_MAX);
-    s->logs.first = log;
-    s->logs.n++;
-    return log;
+    *log = (struct duda_log){.next = s->logs.first, .service = s, .path = path};
+    log->target = mk_log_target_get(writer, &(struct mk_log_dest){MK_LOG_DEST_FILE, mk_str_c(path)});
+    log->producer = log->target ? mk_log_producer_get(log->target, log, WAITING_BYTES_MAX) : NULL;
+    if (log->producer) {
+        s->logs.first = log;
+        s->logs.n++;
+        return log;
+    }
+    if (log->target)
+        mk_log_target_put(log->target);
+    return NULL;
 }
 
 struct duda_log *log_new(struct service *s, const char *name, const char *call)
@@ -370,66 +228,17 @@ struct duda_log *log_new(struct service *s, const char *name, const char *call)
 
 void log_start(struct service *s)
 {
-    if (!s->logs.first)
-        return;
-    pthread_mutex_lock(&writer.life);
-    if (!s->logs.started) {
-        s->logs.started = true;
-        writer.users++;
-        pthread_mutex_lock(&writer.lock);
-        for (struct duda_log *log = s->logs.first; log; log = log->next)
-            mk_list_add(&writer.logs, &log->node);
-        writer.has_lines = true; /* of duda_main() */
-        pthread_mutex_unlock(&writer.lock);
-    }
-    int err = writer.runs ? 0 : mk_thread_start(&writer.thread, 0, run_writer, NULL);
-    writer.runs = err == 0;
-    pthread_mutex_unlock(&writer.life);
+    int err = s->logs.first ? mk_log_writer_start(writer) : 0;
     if (err < 0)
         message_log_of(s, MK_LOG_ERROR, "the thread that writes the logs cannot start: %s", strerror(-err));
 }
 
-static void end_log(struct duda_log *log)
-{
-    pthread_mutex_lock(&writer.lock);
-    mk_list_del(&log->node);
-    write_locked(log);
-    pthread_mutex_unlock(&writer.lock);
-    close_file(log);
-    mk_buf_release(&log->lines);
-    mk_buf_release(&log->out);
-    pthread_mutex_destroy(&log->lock);
-    log->service = NULL;
-}
-
-void log_flush(struct service *s)
-{
-    pthread_mutex_lock(&writer.lock);
-    for (struct duda_log *log = s->logs.first; log; log = log->next)
-        write_locked(log);
-    pthread_mutex_unlock(&writer.lock);
-}
-
 void log_end(struct service *s)
 {
-    bool started = s->logs.started;
-    for (struct duda_log *log = s->logs.first; log; log = log->next)
-        end_log(log);
+    for (struct duda_log *log = s->logs.first; log; log = log->next) {
+        log->service = NULL;
+        mk_log_producer_put(log->producer);
+        mk_log_target_put(log->target);
+    }
     s->logs = (struct logs){0};
-    pthread_mutex_lock(&writer.life);
-    writer.users -= started;
-    if (writer.runs && !writer.users)
-        stop_writer();
-    pthread_mutex_unlock(&writer.life);
-}
-
-void log_reopen_all(void *state)
-{
-    (void)state;
-    pthread_mutex_lock(&writer.lock);
-    for (struct mk_list *n = writer.logs.next; n != &writer.logs; n = n->next)
-        MK_CONTAINER_OF(n, struct duda_log, node)->reopen = true;
-    writer.has_lines = writer.urgent = true;
-    pthread_cond_signal(&writer.wake);
-    pthread_mutex_unlock(&writer.lock);
 }

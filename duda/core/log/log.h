@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Log files of services. Any thread adds lines to a log's buffer; one thread of the process writes them. It runs as
- * long as a service with logs has workers.
+ * Log files of services. Any thread adds lines; one thread of the process writes them (<monkey/log_writer.h>). It
+ * starts with the first worker of a service with logs.
  */
 #ifndef DUDA_CORE_LOG_LOG_H
 #define DUDA_CORE_LOG_LOG_H
@@ -17,9 +17,15 @@ struct service;
 struct logs {
     struct duda_log *first;
     unsigned n;
-    bool started;              /* counted as a user of the writer */
     struct duda_log *messages; /* of conf->bind_messages(), or NULL */
 };
+
+/* The plugin starts: makes the writer of the process, without its thread, unless there is one. Returns 0 or -ENOMEM. */
+int log_open_writer(void);
+/* The plugin stops: writes what waits, for a second at most, and ends the thread. */
+void log_stop_writer(void);
+/* The plugin's hook reopen: has all logs opened again. Does not wait. */
+void log_reopen_all(void *state);
 
 /* Makes a log of the service for LogDir/NAME. Logs failures of `call`. Returns NULL on failure. duda_main(). */
 struct duda_log *log_new(struct service *s, const char *name, const char *call);
@@ -30,11 +36,7 @@ int log_add(struct duda_log *log, const char *format, ...) MK_PRINTF(2, 3);
 
 /* Starts writing the service's logs, unless that was done. Any thread. */
 void log_start(struct service *s);
-/* Writes what waits. May block. */
-void log_flush(struct service *s);
-/* Writes what waits and closes the service's logs. May block. */
+/* Closes the service's logs after their last lines. May block. */
 void log_end(struct service *s);
-/* The plugin's hook reopen: has all logs opened again. Does not wait. */
-void log_reopen_all(void *state);
 
 #endif

@@ -492,12 +492,12 @@ void service_put(struct service *s)
     unsigned threads = thread_stop_all(s), task_threads = task_pool_stop(s);
     bool all = !threads && !task_threads && have_workers_ended(s);
     call_exit(s);
-    (all ? log_end : log_flush)(s);
     session_conf_release(s); /* also if it is abandoned: its threads have no requests */
     if (!all) {
         abandon_service(s, threads);
         return;
     }
+    log_end(s);
     mk_list_del(&s->node);
     free_service(s);
 }
