@@ -11,8 +11,8 @@ set(MK_CORE_SOURCES
     http/message/accept.c http/message/accept_encoding.c http/message/chunked.c http/message/date.c
     http/message/mime.c http/message/multipart.c http/message/parse.c http/message/range.c
     http/message/request_head.c http/message/status.c http/message/uri.c http/message/validators.c
-    http/message/weight.c http/request.c http/response.c loop/loop.c loop/thread_pool.c loop/timer.c net/addr.c
-    net/listen.c net/sock.c server/build_info.c server/cpus.c server/generation.c server/generation_load.c
+    http/message/weight.c http/request.c http/response.c loop/job.c loop/loop.c loop/thread_pool.c loop/timer.c
+    net/addr.c net/listen.c net/sock.c server/build_info.c server/cpus.c server/generation.c server/generation_load.c
     server/host.c server/listen/acceptor.c server/listen/listeners.c server/module.c server/plugins.c
     server/reload.c server/request_hooks.c server/server.c server/settings.c server/show.c server/thread.c
     server/vhost.c server/worker.c)

@@ -8,6 +8,7 @@
 
 #include "forward_login.h"
 #include "login.h"
+#include "login_job.h"
 #include "respond.h"
 #include "rule_check.h"
 #include "token_login.h"
@@ -21,8 +22,7 @@
 
 static void free_process(struct auth_process *process)
 {
-    if (process->pool)
-        pool_stop(process->pool);
+    mk_thread_pool_close(&process->pool);
     cache_free(process->cache);
     mk_client_table_free(process->failures);
     mk_account_free(NULL, process, sizeof(*process));
@@ -33,12 +33,12 @@ static int start_process(void **ret_state)
     struct auth_process *process = mk_account_alloc(NULL, sizeof(*process));
     if (!process)
         return -ENOMEM;
-    *process = (struct auth_process){.pool = NULL};
-    process->pool = pool_new();
+    *process = (struct auth_process){.cache = NULL};
+    mk_thread_pool_open(&process->pool, &job_pool_type, 1, 1);
     process->cache = cache_new();
     process->failures = failures_new();
     login_counters_open();
-    if (process->pool && process->cache && process->failures) {
+    if (process->cache && process->failures) {
         *ret_state = process;
         return 0;
     }
@@ -133,7 +133,8 @@ static void serve_worker(struct mk_worker *worker, void *state)
     struct auth_process *process = mk_generation_plugin_state(g, &mk_plugin_auth);
     const struct auth_generation *generation = mk_generation_state(g, &mk_plugin_auth);
     (void)state;
-    pool_set_limits(process->pool, (unsigned)generation->limits->threads, (unsigned)generation->limits->queue);
+    mk_thread_pool_set_limits(&process->pool, (unsigned)generation->limits->threads,
+                              (unsigned)generation->limits->queue);
 }
 
 static void stop_worker(struct mk_worker *worker, void *state)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Checks the login of a request by name and password. What takes a password hash is done in the threads of the pool
- * (pool.h), while the request waits:
+ * (login_job.h), while the request waits:
  *
  *     on_request ─► failed too often: 429
  *                ─► cache has it: done

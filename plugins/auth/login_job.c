@@ -17,7 +17,7 @@ enum { TRIES_MAX = 3, NAME_SHOWN_MAX = 64, SUBJECT_BYTES = 320 };
 
 /* On the heap, because it may outlive the requests; the worker frees it, if that exists. */
 struct login_job {
-    struct pool_job job;
+    struct mk_message item;      /* in the pool */
     struct mk_request_call call; /* to the first request, which may have ended then */
     struct mk_worker *worker;    /* held */
     struct mk_list node;         /* in auth_worker, as long as requests wait */
@@ -121,10 +121,12 @@ static void free_job(struct login_job *job)
     mk_account_free(NULL, job, sizeof(*job));
 }
 
-/* In a thread of the pool. */
-static void compute_hash(struct pool_job *pool_job, struct hash_work *w)
+/* In a thread of the pool. Without memory for `data`, and when the pool is closed, the job ends without a hash. */
+static void compute_hash(struct mk_message *item, void *data, bool stopping)
 {
-    struct login_job *job = MK_CONTAINER_OF(pool_job, struct login_job, job);
+    struct login_job *job = MK_CONTAINER_OF(item, struct login_job, item);
+    struct hash_work *w = stopping ? NULL : data;
+    job->process->hashes += w != NULL;
     job->computed = w && !atomic_load_explicit(&job->skip, memory_order_relaxed);
     job->right = job->computed && hash_matches(w, job->scheme, job->credentials.password, job->stored) && job->known;
     if (mk_request_ref_call(&job->call) == 0)
@@ -133,6 +135,23 @@ static void compute_hash(struct pool_job *pool_job, struct hash_work *w)
     failures_end(job->process->failures, &job->client, job->began_ms, NULL, false);
     free_job(job);
 }
+
+static void *begin_thread(void)
+{
+    return hash_work_new();
+}
+
+static void end_thread(void *data)
+{
+    hash_work_free(data);
+}
+
+const struct mk_thread_pool_type job_pool_type = {
+    .thread_name = "auth-hash",
+    .begin = begin_thread,
+    .end = end_thread,
+    .run = compute_hash,
+};
 
 /*
  * Sets the hash that is computed: the user's, or for an unknown name that of a user of the same file.
@@ -166,7 +185,7 @@ static bool retry_job(struct login_job *job)
         return false;
     job->computed = job->right = false;
     return users->n && ++job->tries < TRIES_MAX && set_stored(job, users, user) &&
-           pool_submit(job->process->pool, &job->job) == 0;
+           mk_thread_pool_add(&job->process->pool, &job->item) == 0;
 }
 
 /* Counts and logs the result, and keeps it if it is right. `req` NULL: the first request is over. */
@@ -174,7 +193,7 @@ static void record_result(const struct login_job *job, struct mk_request *req, u
 {
     struct failures_limits limits = job_failures_limits(job->limits);
     bool failed = job->computed && !job->right;
-    mk_log_debug("auth: %" PRIu64 " password hashes were computed", pool_count(job->process->pool));
+    mk_log_debug("auth: %" PRIu64 " password hashes were computed", job->process->hashes);
     bool last = failures_end(job->process->failures, &job->client, now_ms, &limits, failed);
     if (job->right && job->limits->cache_ms)
         cache_add(job->process->cache, &job->key, now_ms, job->limits->cache_ms);
@@ -240,7 +259,6 @@ static struct login_job *make_job(struct mk_request *req, const struct job_login
     if (!job)
         return NULL;
     memset(job, 0, sizeof(*job));
-    job->job.run = compute_hash;
     job->call.fn = finish_job;
     mk_list_init(&job->node);
     mk_list_init(&job->waiters);
@@ -276,7 +294,7 @@ static int submit_job(struct login_job *job, struct mk_worker *worker)
     if (!failures_begin(job->process->failures, &job->client, job->began_ms, &limits))
         return -EBUSY;
     job->worker = mk_worker_get(worker);
-    int err = pool_submit(job->process->pool, &job->job);
+    int err = mk_thread_pool_add(&job->process->pool, &job->item);
     if (err == 0)
         return 0;
     failures_end(job->process->failures, &job->client, job->began_ms, &limits, false);

@@ -57,6 +57,9 @@ void job_log_blocked(struct mk_request *req);
 /* Writes, once a minute at most, that the table of failures was too small for all clients. */
 void job_log_evictions(struct auth_process *process, uint64_t now_ms);
 
+/* The threads that compute hashes. */
+extern const struct mk_thread_pool_type job_pool_type;
+
 /* Returns the limits for clients. */
 struct failures_limits job_failures_limits(const struct auth_limits *limits);
 

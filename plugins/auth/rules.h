@@ -10,6 +10,7 @@
 #ifndef AUTH_RULES_H
 #define AUTH_RULES_H
 
+#include <monkey/thread_pool.h>
 #include <monkey/watched.h>
 
 #include "cache.h"
@@ -17,13 +18,13 @@
 #include "forward.h"
 #include "forward_cache.h"
 #include "login_counters.h"
-#include "pool.h"
 #include "settings.h"
 #include "token_cache.h"
 #include "users.h"
 
 struct auth_process {
-    struct pool *pool;
+    struct mk_thread_pool pool; /* computes hashes, so that neither workers nor disk threads wait for them */
+    _Atomic uint64_t hashes;    /* that it has computed */
     struct cache *cache;
     struct mk_client_table *failures;
     struct failures_evictions evictions; /* of that table */

@@ -4,7 +4,7 @@
  */
 #include "settings.h"
 
-#include "pool.h"
+#include <monkey/thread_pool.h>
 
 #include <errno.h>
 
@@ -230,7 +230,7 @@ static const struct mk_conf_foreign foreign[] = {
 
 static const struct mk_conf_key limit_keys[] = {
     MK_CONF_KEY_INT(struct auth_limits, threads, "HashThreads", "2", "How many password hashes are computed at once.",
-                    .min = 1, .max = POOL_THREADS_MAX),
+                    .min = 1, .max = MK_THREAD_POOL_THREADS_MAX),
     MK_CONF_KEY_INT(struct auth_limits, queue, "HashQueue", "64",
                     "How many requests may wait for a hash; the next ones get 503.", .min = 1, .max = 100000),
     MK_CONF_KEY_DURATION(struct auth_limits, cache_ms, "CacheTime", "5m",

@@ -48,7 +48,7 @@ PUBLIC = {
     "tunnel.h": "http", "websocket.h": "http",
     "embed.h": "server", "file_cache.h": "server", "inspect.h": "server", "monkey.h": "server", "plugin.h": "server",
     "open_file.h": "http", "request_job.h": "server", "request_ref.h": "server", "pattern.h": "base",
-    "random.h": "base", "thread_start.h": "base", "time.h": "base", "threads.h": "server",
+    "random.h": "base", "thread_pool.h": "loop", "thread_start.h": "base", "time.h": "base", "threads.h": "server",
     "inbox.h": "loop", "log_limit.h": "base", "log_writer.h": "base", "when.h": "conf", "spool.h": "loop",
     "upstream.h": "net",
     "cgi.h": "server", "child.h": "server", "http_client.h": "http", "source.h": "server", "upstreams.h": "server",

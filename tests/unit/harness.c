@@ -259,7 +259,7 @@ bool mk_test_wait_wakeup(struct mk_test_fixture *w)
     return rang;
 }
 
-int mk_test_fixture_open(struct mk_test_fixture *w, struct mk__thread_pool *jobs)
+int mk_test_fixture_open(struct mk_test_fixture *w, struct mk_thread_pool *jobs)
 {
     *w = (struct mk_test_fixture){
         .clock = {.now_ms = now_ms, .now_us = now_us, .wall_seconds = wall_seconds, .ctx = w},

@@ -66,7 +66,7 @@ struct mk_test_fixture {
     int open_error;                       /* of the next connection's transport */
     const struct mk_transport *transport; /* of the next connections; NULL: mk_test_memory */
     const struct mk__listener *listener;  /* of the next connection */
-    struct mk__thread_pool *jobs;
+    struct mk_thread_pool *jobs;
 
     /* HTTP, from mk_test_http_open() on */
     struct mk_account account;
@@ -84,7 +84,7 @@ struct mk_test_fixture {
 };
 
 /* A loop at time 1000, seconds 784111777 ("Sun, 06 Nov 1994 08:49:37 GMT"). 0 or -errno. */
-int mk_test_fixture_open(struct mk_test_fixture *w, struct mk__thread_pool *jobs);
+int mk_test_fixture_open(struct mk_test_fixture *w, struct mk_thread_pool *jobs);
 /* Ends HTTP too if it was opened, and frees the clients. Aborts when memory is still in use. */
 void mk_test_fixture_close(struct mk_test_fixture *w);
 

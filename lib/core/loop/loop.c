@@ -243,7 +243,7 @@ static void update_time(struct mk_loop *loop)
 }
 
 int mk__loop_open(struct mk_loop *loop, const struct mk__poller *poller, const struct mk__clock *clock,
-                  struct mk__thread_pool *pool)
+                  struct mk_thread_pool *pool)
 {
     loop->poller = poller;
     loop->clock = clock;

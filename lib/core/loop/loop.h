@@ -20,7 +20,7 @@
 #include <pthread.h>
 #include <sys/epoll.h>
 
-struct mk__thread_pool;
+struct mk_thread_pool;
 
 enum { MK__LOOP_BATCH = 256 };
 
@@ -39,7 +39,7 @@ extern const struct mk__poller mk__poller_epoll;
 struct mk_loop {
     const struct mk__poller *poller;
     const struct mk__clock *clock;
-    struct mk__thread_pool *thread_pool; /* shared by all loops of the process */
+    struct mk_thread_pool *thread_pool; /* shared by all loops of the process */
     uint64_t now_ms;
     int64_t wall_seconds;
     int poll_fd;
@@ -71,7 +71,7 @@ static inline bool mk__loop_is_owner(const struct mk_loop *loop)
  * open.
  */
 int mk__loop_open(struct mk_loop *loop, const struct mk__poller *poller, const struct mk__clock *clock,
-                  struct mk__thread_pool *pool);
+                  struct mk_thread_pool *pool);
 /*
  * Runs the waiting messages and deferred frees, then closes the descriptors. What is posted meanwhile and later is
  * ignored, and jobs are refused.

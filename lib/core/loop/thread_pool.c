@@ -1,103 +1,96 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The disk threads of loop/thread_pool.h: one queue and one lock. Requests whose files are in the page cache use
- * neither.
+ * Pools of threads (<monkey/thread_pool.h>): one queue and one lock.
  */
-#include "loop/thread_pool.h"
-
-#include "loop/loop.h"
-
+#include <monkey/thread_pool.h>
 #include <monkey/thread_start.h>
 
 #include <assert.h>
 #include <errno.h>
 #include <sys/prctl.h>
 
-enum { STACK_BYTES = 128 * 1024 };
-
-void mk__thread_pool_open(struct mk__thread_pool *pool, unsigned threads_max)
+void mk_thread_pool_open(struct mk_thread_pool *pool, const struct mk_thread_pool_type *type, unsigned threads_max,
+                         unsigned queue_max)
 {
-    assert(threads_max && threads_max <= MK_COUNT_OF(pool->ids));
-    *pool = (struct mk__thread_pool){.threads_max = threads_max, .last = &pool->first};
+    assert(type->run && threads_max && threads_max <= MK_COUNT_OF(pool->ids) && queue_max);
+    *pool =
+        (struct mk_thread_pool){.type = type, .last = &pool->first, .threads_max = threads_max, .queue_max = queue_max};
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->wake, NULL);
 }
 
-static void finish_job(struct mk_message *message)
+/* Waits for an item that may run. Returns NULL if the thread is to end. With the lock. */
+static struct mk_message *take_item(struct mk_thread_pool *pool)
 {
-    struct mk_job *job = MK_CONTAINER_OF(message, struct mk_job, message);
-    assert(job->loop->jobs_pending);
-    job->loop->jobs_pending--;
-    job->done(job);
-}
-
-static struct mk_job *take_job(struct mk__thread_pool *pool)
-{
-    while (!pool->first && !pool->stopping) {
-        pool->idle++;
+    while (!pool->stopping && (!pool->first || pool->busy >= pool->threads_max))
         pthread_cond_wait(&pool->wake, &pool->lock);
-        pool->idle--;
-    }
-    struct mk_message *message = pool->first;
-    if (!message)
+    struct mk_message *item = pool->first;
+    if (!item)
         return NULL;
     assert(pool->queued);
     pool->queued--;
-    pool->first = message->next;
+    pool->busy++;
+    pool->first = item->next;
     if (!pool->first)
         pool->last = &pool->first;
-    return MK_CONTAINER_OF(message, struct mk_job, message);
+    return item;
 }
 
 static void *run_thread(void *ctx)
 {
-    struct mk__thread_pool *pool = ctx;
-    prctl(PR_SET_NAME, "monkey: disk");
+    struct mk_thread_pool *pool = ctx;
+    const struct mk_thread_pool_type *type = pool->type;
+    prctl(PR_SET_NAME, type->thread_name);
+    void *data = type->begin ? type->begin() : NULL;
     pthread_mutex_lock(&pool->lock);
-    for (struct mk_job *job; (job = take_job(pool));) {
+    for (struct mk_message *item; (item = take_item(pool)); pool->busy--) {
+        bool stopping = pool->stopping;
         pthread_mutex_unlock(&pool->lock);
-        job->work(job);
-        mk_post(job->loop, &job->message);
+        type->run(item, data, stopping);
         pthread_mutex_lock(&pool->lock);
     }
     pthread_mutex_unlock(&pool->lock);
+    if (type->end)
+        type->end(data);
     return NULL;
 }
 
-static int start_thread(struct mk__thread_pool *pool)
+/* Starts another thread if none is idle and more are allowed. Returns 0, or -errno: there is none at all. */
+static int provide_thread(struct mk_thread_pool *pool)
 {
-    int err = mk_thread_start(&pool->ids[pool->threads], STACK_BYTES, run_thread, pool);
-    if (err == 0)
-        pool->threads++;
-    return err;
+    bool wants = pool->busy + pool->queued >= pool->threads && pool->threads < pool->threads_max;
+    int err = wants ? mk_thread_start(&pool->ids[pool->threads], pool->type->stack_bytes, run_thread, pool) : 0;
+    pool->threads += wants && err == 0;
+    return pool->threads ? 0 : err;
 }
 
-int mk_job_submit(struct mk_loop *loop, struct mk_job *job)
+int mk_thread_pool_add(struct mk_thread_pool *pool, struct mk_message *item)
 {
-    assert(mk__loop_is_owner(loop) && job->work && job->done);
-    struct mk__thread_pool *pool = loop->thread_pool;
-    int err = 0;
-
-    if (!pool)
-        return -EAGAIN;
-    job->loop = loop;
-    job->message = (struct mk_message){.fn = finish_job};
     pthread_mutex_lock(&pool->lock);
-    if (pool->queued >= pool->idle && pool->threads < pool->threads_max)
-        err = start_thread(pool);
-    if (pool->threads) {
-        err = 0; /* the threads that exist will run it */
-        loop->jobs_pending++;
+    assert(!pool->stopping);
+    int err = pool->queued >= pool->queue_max ? -ENOBUFS : provide_thread(pool);
+    if (err == 0) {
+        item->next = NULL;
+        *pool->last = item;
+        pool->last = &item->next;
         pool->queued++;
-        *pool->last = &job->message;
-        pool->last = &job->message.next;
         pthread_cond_signal(&pool->wake);
     }
     pthread_mutex_unlock(&pool->lock);
     return err;
 }
 
-void mk__thread_pool_close(struct mk__thread_pool *pool)
+void mk_thread_pool_set_limits(struct mk_thread_pool *pool, unsigned threads_max, unsigned queue_max)
+{
+    assert(threads_max && threads_max <= MK_COUNT_OF(pool->ids) && queue_max);
+    pthread_mutex_lock(&pool->lock);
+    pool->threads_max = threads_max;
+    pool->queue_max = queue_max;
+    pthread_cond_broadcast(&pool->wake);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void mk_thread_pool_close(struct mk_thread_pool *pool)
 {
     pthread_mutex_lock(&pool->lock);
     pool->stopping = true;

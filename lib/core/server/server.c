@@ -431,7 +431,7 @@ static void close_workers(struct mk_server *s)
         s->embedded_ops->stopped(s->embedded);
     if (MK_HAS_BALANCE)
         stop_balancer(s);
-    mk__thread_pool_close(&s->thread_pool); /* before the loops, which receive the messages of the last jobs */
+    mk_thread_pool_close(&s->thread_pool); /* before the loops, which receive the messages of the last jobs */
     for (unsigned i = 0; i < s->n_workers; i++) {
         mk__thread_close(s->workers[i]);
         mk_account_free(NULL, s->workers[i], sizeof(*s->workers[i]));
@@ -533,7 +533,7 @@ static int start_server(struct mk_server *s)
         mk__counts_start();
         mk__counts_open_hosts(s->current);
     }
-    mk__thread_pool_open(&s->thread_pool, (unsigned)s->current->settings->disk_threads);
+    mk__job_open_pool(&s->thread_pool, (unsigned)s->current->settings->disk_threads);
     err = open_workers(s, n_workers);
     if (err < 0) {
         mk_log_error("cannot start %u workers: %s", n_workers, strerror(-err));

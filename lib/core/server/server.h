@@ -8,7 +8,7 @@
 
 #include <monkey/monkey.h>
 
-#include "loop/thread_pool.h"
+#include "loop/job.h"
 #include "server/thread.h"
 #include "server/balancer.h"
 #include "server/control_thread.h"
@@ -36,7 +36,7 @@ struct mk_server {
     pthread_mutex_t lock; /* of `state`, `workers` ...: other threads may call mk_server_stop_now() and so on */
     _Atomic(enum mk__server_state) state; /* read without the lock too */
     struct mk__listeners listeners;
-    struct mk__thread_pool thread_pool;
+    struct mk_thread_pool thread_pool;
     struct mk__thread **workers;
     unsigned n_workers;
     struct mk__control_thread *control_thread; /* NULL before the first reload, unless the scheduler is fair */

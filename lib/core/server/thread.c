@@ -393,7 +393,7 @@ static void free_workers(struct mk__thread *t)
 }
 
 int mk__thread_open(struct mk__thread *t, struct mk_generation *g, unsigned index, unsigned workers,
-                    struct mk__thread_pool *jobs, const struct mk__listeners *listeners)
+                    struct mk_thread_pool *jobs, const struct mk__listeners *listeners)
 {
     assert(t->limits && (index < workers || workers == 0));
     init_thread(t, index);

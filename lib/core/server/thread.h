@@ -62,7 +62,7 @@ struct mk__thread {
  * Returns 0 or -errno; nothing is held then.
  */
 int mk__thread_open(struct mk__thread *t, struct mk_generation *g, unsigned index, unsigned workers,
-                    struct mk__thread_pool *jobs, const struct mk__listeners *listeners);
+                    struct mk_thread_pool *jobs, const struct mk__listeners *listeners);
 /* Frees everything but `t`. The thread has ended; the caller becomes the loop's thread. */
 void mk__thread_close(struct mk__thread *t);
 

@@ -58,6 +58,7 @@
 #include <monkey/store.h>
 #include <monkey/str.h>
 #include <monkey/target.h>
+#include <monkey/thread_pool.h>
 #include <monkey/thread_start.h>
 #include <monkey/threads.h>
 #include <monkey/time.h>

@@ -5,14 +5,14 @@
 
 #include "http/message/multipart.h"
 #include "http/resident_file.h"
-#include "loop/thread_pool.h"
+#include "loop/job.h"
 
 #include <monkey/buf.h>
 
 #include <stdlib.h>
 
 static struct mk_test_fixture w;
-static struct mk__thread_pool jobs;
+static struct mk_thread_pool jobs;
 
 enum { LARGE_BYTES = 1 << 20 };
 
@@ -32,7 +32,7 @@ static void send_large(struct mk_request *req, struct mk_test_fixture *fixture)
 
 static void open_large(void)
 {
-    mk__thread_pool_open(&jobs, 1);
+    mk__job_open_pool(&jobs, 1);
     assert_int_equal(mk_test_fixture_open(&w, &jobs), 0);
     w.handler = send_large;
     assert_int_equal(mk_test_http_open(&w), 0);
@@ -41,7 +41,7 @@ static void open_large(void)
 static void close_large(void)
 {
     mk__conn_abort_all(&w.http);
-    mk__thread_pool_close(&jobs);
+    mk_thread_pool_close(&jobs);
     mk_test_fixture_close(&w);
 }
 

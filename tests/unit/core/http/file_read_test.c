@@ -6,12 +6,12 @@
 #include "folder.h"
 #include "harness.h"
 
-#include "loop/thread_pool.h"
+#include "loop/job.h"
 
 #include <errno.h>
 
 static struct mk_test_fixture w;
-static struct mk__thread_pool jobs;
+static struct mk_thread_pool jobs;
 static const char *file_name;
 static uint64_t file_at, file_length;
 static bool chunked;
@@ -48,7 +48,7 @@ static void open_fixture(const char *name, uint64_t at, uint64_t length)
     file_at = at;
     file_length = length;
     chunked = false;
-    mk__thread_pool_open(&jobs, 1);
+    mk__job_open_pool(&jobs, 1);
     assert_int_equal(mk_test_fixture_open(&w, &jobs), 0);
     w.handler = send_the_file;
     assert_int_equal(mk_test_http_open(&w), 0);
@@ -58,7 +58,7 @@ static void close_fixture(void)
 {
     if (w.http.loop)
         mk__conn_abort_all(&w.http);
-    mk__thread_pool_close(&jobs);
+    mk_thread_pool_close(&jobs);
     mk_test_fixture_close(&w);
     assert_int_equal(w.requests <= w.done, true);
 }

@@ -5,7 +5,7 @@
  */
 #include "folder.h"
 #include "http/h1_fixture.h"
-#include "loop/thread_pool.h"
+#include "loop/job.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 #define REQUEST(method, minor) method " / HTTP/1." minor "\r\nHost: h\r\nConnection: keep-alive\r\n\r\n"
 
-static struct mk__thread_pool jobs;
+static struct mk_thread_pool jobs;
 
 /* What the filters of a test do, and what they have seen. */
 static struct {
@@ -87,7 +87,7 @@ static void open_with_filters(handler_fn *handler)
     memset(&plan, 0, sizeof(plan));
     plan.bytes_max = SIZE_MAX;
     plan.n = 1;
-    mk__thread_pool_open(&jobs, 1);
+    mk__job_open_pool(&jobs, 1);
     assert_int_equal(mk_test_fixture_open(&w, &jobs), 0);
     w.handler = handler;
     w.on_response = add_filters;
@@ -98,7 +98,7 @@ static void close_with_filters(void)
 {
     if (w.http.loop)
         mk__conn_abort_all(&w.http);
-    mk__thread_pool_close(&jobs);
+    mk_thread_pool_close(&jobs);
     close_fixture();
 }
 

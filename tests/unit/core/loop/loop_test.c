@@ -3,7 +3,7 @@
 #include "testing.h"
 
 #include "harness.h"
-#include "loop/thread_pool.h"
+#include "loop/job.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -552,14 +552,14 @@ static void do_nothing(struct mk_job *job)
 
 TEST(a_message_that_starts_something_at_the_end)
 {
-    struct mk__thread_pool pool;
+    struct mk_thread_pool pool;
     struct mk_message message = {.fn = start_again};
     late_job = (struct mk_job){.work = do_nothing, .done = do_nothing};
     late_err = 0;
-    mk__thread_pool_open(&pool, 1);
+    mk__job_open_pool(&pool, 1);
     assert_int_equal(mk__loop_open(&real, &mk__poller_epoll, &mk__clock_system, &pool), 0);
     mk_post(&real, &message);
-    mk__thread_pool_close(&pool); /* as a server that stops */
+    mk_thread_pool_close(&pool); /* as a server that stops */
     mk__loop_close(&real);
     assert_int_equal(late_err, -EAGAIN);
 }

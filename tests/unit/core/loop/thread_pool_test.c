@@ -1,102 +1,130 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The disk threads: work elsewhere, the result in the loop, whatever else happens. */
+/* Pools of threads: their limits, also while these change, what a thread keeps, and the end of items that wait. */
 #include "testing.h"
 
-#include "harness.h"
-
-#include "loop/thread_pool.h"
+#include <monkey/thread_pool.h>
 
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
+#include <sched.h>
+#include <stdatomic.h>
 
-enum { JOBS = 200 };
+enum { ITEMS = 200, WAITING = 4 };
 
-struct work {
-    struct mk_job job;
-    pthread_t worker;
-    bool signals_blocked;
-    unsigned worked, done;
-};
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic unsigned begun, ended; /* threads */
+static _Atomic unsigned done, stopped, running, most;
 
-static struct work works[JOBS];
-static pthread_t loop_thread;
-static unsigned done_total;
-static struct mk_test_fixture fixture;
-
-static void work(struct mk_job *job)
+static void *begin_thread(void)
 {
-    struct work *w = MK_CONTAINER_OF(job, struct work, job);
-    sigset_t set;
-    pthread_sigmask(SIG_BLOCK, NULL, &set);
-    w->signals_blocked = sigismember(&set, SIGTERM) && sigismember(&set, SIGPIPE);
-    w->worker = pthread_self();
-    w->worked++;
+    begun++;
+    return &begun;
 }
 
-static void finish(struct mk_job *job)
+static void end_thread(void *data)
 {
-    struct work *w = MK_CONTAINER_OF(job, struct work, job);
-    assert_true(pthread_equal(pthread_self(), loop_thread));
-    assert_int_equal(w->worked, 1);
-    assert_false(pthread_equal(w->worker, loop_thread));
-    assert_true(w->signals_blocked);
-    w->done++;
-    done_total++;
+    assert_ptr_equal(data, &begun);
+    ended++;
 }
 
-static void start(struct work *w)
+static void run_item(struct mk_message *item, void *data, bool stopping)
 {
-    *w = (struct work){.job = {.work = work, .done = finish}};
-    assert_int_equal(mk_job_submit(&fixture.loop, &w->job), 0);
+    unsigned now = ++running;
+    assert_non_null(item);
+    assert_ptr_equal(data, &begun);
+    if (now > most)
+        most = now; /* only compared when one thread runs */
+    pthread_mutex_lock(&gate);
+    pthread_mutex_unlock(&gate);
+    running--;
+    if (stopping)
+        stopped++;
+    else
+        done++;
 }
 
-TEST(jobs_come_back)
+static const struct mk_thread_pool_type type = {.thread_name = "test: pool",
+                                                .begin = begin_thread,
+                                                .end = end_thread,
+                                                .run = run_item};
+
+static int set_up(void **state)
 {
-    struct mk__thread_pool jobs;
-    loop_thread = pthread_self();
-    done_total = 0;
-    mk__thread_pool_open(&jobs, 3);
-    assert_int_equal(mk_test_fixture_open(&fixture, &jobs), 0);
-    for (int i = 0; i < JOBS; i++)
-        start(&works[i]);
-    while (done_total < JOBS)
-        assert_true(mk_test_wait_wakeup(&fixture));
-    for (int i = 0; i < JOBS; i++)
-        assert_int_equal(works[i].done, 1);
-    assert_in_range(jobs.threads, 1, 3);
-    start(&works[0]);      /* threads that were idle work again */
-    while (!works[0].done) /* a late wakeup may come first */
-        assert_true(mk_test_wait_wakeup(&fixture));
-    assert_int_equal(works[0].done, 1);
-    assert_in_range(jobs.threads, 1, 3);
-    mk__thread_pool_close(&jobs);
-    mk_test_fixture_close(&fixture);
+    (void)state;
+    begun = ended = done = stopped = most = 0;
+    return 0;
 }
 
-TEST(closing_finishes_the_queue)
+/* One thread is busy, as many items as may wait do so, and the next one is refused. */
+TEST(full_queue, set_up)
 {
-    struct mk__thread_pool jobs;
-    loop_thread = pthread_self();
-    done_total = 0;
-    mk__thread_pool_open(&jobs, 1);
-    assert_int_equal(mk_test_fixture_open(&fixture, &jobs), 0);
-    for (int i = 0; i < JOBS; i++)
-        start(&works[i]);
-    mk__thread_pool_close(&jobs);
-    mk_test_fixture_close(&fixture); /* runs the loop's last messages */
-    assert_int_equal(done_total, JOBS);
+    static struct mk_message items[WAITING + 1];
+    struct mk_message refused;
+    struct mk_thread_pool pool;
+    mk_thread_pool_open(&pool, &type, 1, WAITING);
+    pthread_mutex_lock(&gate);
+    for (unsigned i = 0; i <= WAITING; i++) {
+        assert_int_equal(mk_thread_pool_add(&pool, &items[i]), 0);
+        while (!running) /* the thread has taken the first one */
+            sched_yield();
+    }
+    assert_int_equal(mk_thread_pool_add(&pool, &refused), -ENOBUFS);
+    pthread_mutex_unlock(&gate);
+    mk_thread_pool_close(&pool);
+    assert_int_equal(done + stopped, WAITING + 1);
+    assert_true(done >= 1);
+    assert_int_equal(most, 1);
+    assert_int_equal(begun, 1);
+    assert_int_equal(ended, 1);
 }
 
-TEST(without_threads)
+TEST(limits_change, set_up)
 {
-    struct work w = {.job = {.work = work, .done = finish}};
-    struct mk__thread_pool jobs;
-    assert_int_equal(mk_test_fixture_open(&fixture, NULL), 0);
-    assert_int_equal(mk_job_submit(&fixture.loop, &w.job), -EAGAIN);
-    mk_test_fixture_close(&fixture);
-    assert_int_equal(w.worked, 0);
-    mk__thread_pool_open(&jobs, 16); /* no thread until there is work */
-    assert_int_equal(jobs.threads, 0);
-    mk__thread_pool_close(&jobs);
+    static struct mk_message items[ITEMS];
+    struct mk_thread_pool pool;
+    mk_thread_pool_open(&pool, &type, 1, 1);
+    mk_thread_pool_set_limits(&pool, 3, ITEMS);
+    for (unsigned i = 0; i < ITEMS; i++) {
+        assert_int_equal(mk_thread_pool_add(&pool, &items[i]), 0);
+        if (i == ITEMS / 2)
+            mk_thread_pool_set_limits(&pool, 2, ITEMS);
+    }
+    while (done < ITEMS)
+        sched_yield();
+    mk_thread_pool_close(&pool);
+    assert_int_equal(stopped, 0);
+    assert_in_range(begun, 1, 3);
+    assert_int_equal(ended, begun);
+}
+
+/* With fewer threads than have begun, only so many items run at once. */
+TEST(one_of_three, set_up)
+{
+    static struct mk_message items[ITEMS];
+    struct mk_thread_pool pool;
+    mk_thread_pool_open(&pool, &type, 3, ITEMS);
+    pthread_mutex_lock(&gate);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(mk_thread_pool_add(&pool, &items[i]), 0);
+    while (running < 3)
+        sched_yield();
+    pthread_mutex_unlock(&gate);
+    while (done < 3)
+        sched_yield();
+    mk_thread_pool_set_limits(&pool, 1, ITEMS);
+    most = 0;
+    for (unsigned i = 3; i < ITEMS; i++)
+        assert_int_equal(mk_thread_pool_add(&pool, &items[i]), 0);
+    while (done < ITEMS)
+        sched_yield();
+    assert_int_equal(most, 1);
+    mk_thread_pool_close(&pool);
+    assert_int_equal(ended, 3);
+}
+
+TEST(unused, set_up)
+{
+    struct mk_thread_pool pool;
+    mk_thread_pool_open(&pool, &type, MK_THREAD_POOL_THREADS_MAX, 1);
+    mk_thread_pool_close(&pool);
+    assert_int_equal(begun, 0);
 }

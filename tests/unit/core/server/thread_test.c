@@ -5,12 +5,12 @@
 #include <errno.h>
 #include <sys/socket.h>
 
-#include "loop/thread_pool.h"
+#include "loop/job.h"
 #include "server/generation_load.h"
 #include "server/server.h"
 
 static struct mk_generation generation;
-static struct mk__thread_pool jobs;
+static struct mk_thread_pool jobs;
 static struct mk__limits limits;
 static struct mk__thread thread = {.limits = &limits};
 extern const struct mk_plugin mk_plugin_liana;
@@ -38,7 +38,7 @@ static int open_worker(void)
 static void start(void)
 {
     open_listener();
-    mk__thread_pool_open(&jobs, 1);
+    mk__job_open_pool(&jobs, 1);
     assert_int_equal(open_worker(), 0);
     assert_int_equal(mk__thread_start(&thread), 0);
     mk__thread_start_serving(&thread);
@@ -47,7 +47,7 @@ static void start(void)
 static void finish(void)
 {
     mk__thread_join(&thread);
-    mk__thread_pool_close(&jobs);
+    mk_thread_pool_close(&jobs);
     mk__thread_close(&thread);
     assert_int_equal(thread.account.bytes, 0);
     mk__listeners_release(&listeners);
@@ -161,7 +161,7 @@ TEST(a_drain_after_the_end)
 TEST(unstarted)
 {
     open_listener();
-    mk__thread_pool_open(&jobs, 1);
+    mk__job_open_pool(&jobs, 1);
     assert_int_equal(open_worker(), 0);
     mk__thread_drain(&thread);
     mk__thread_stop(&thread);
@@ -182,7 +182,7 @@ static void feed(const struct mk__listener *listening, int listener_fd)
 static void open_fed(void)
 {
     open_listener();
-    mk__thread_pool_open(&jobs, 1);
+    mk__job_open_pool(&jobs, 1);
     limits.open = 0;
     assert_int_equal(mk__thread_open(&thread, &generation, 0, 0, &jobs, &listeners), 0);
     assert_int_equal(thread.acceptors.n, 0);
@@ -260,11 +260,11 @@ static int open_and_close(void *ctx)
 TEST(every_allocation_may_fail)
 {
     open_listener();
-    mk__thread_pool_open(&jobs, 1);
+    mk__job_open_pool(&jobs, 1);
     unsigned before = mk_test_descriptors();
     assert_true(mk_test_failing_allocs(open_and_close, NULL) >= 4);
     assert_int_equal(mk_test_descriptors(), before);
-    mk__thread_pool_close(&jobs);
+    mk_thread_pool_close(&jobs);
     mk__listeners_release(&listeners);
 }
 

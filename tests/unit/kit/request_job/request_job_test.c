@@ -5,7 +5,7 @@
 #include <monkey/request_job.h>
 
 #include "http/request.h"
-#include "loop/thread_pool.h"
+#include "loop/job.h"
 #include "server/worker.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ struct work {
     int zero; /* at first */
 };
 
-static struct mk__thread_pool jobs;
+static struct mk_thread_pool jobs;
 static struct mk_worker worker; /* it is not replaced, so that its last reference does not free it */
 static sem_t may_work;
 static struct mk_str text;
@@ -68,7 +68,7 @@ static void open_all(void)
     alloc_countdown = -1;
     text = MK_STR("/a/path");
     assert_int_equal(sem_init(&may_work, 0, 0), 0);
-    mk__thread_pool_open(&jobs, 1);
+    mk__job_open_pool(&jobs, 1);
     assert_int_equal(mk_test_fixture_open(&w, &jobs), 0);
     w.handler = start_job;
     assert_int_equal(mk_test_http_open(&w), 0);
@@ -77,7 +77,7 @@ static void open_all(void)
 static void close_all(void)
 {
     mk__conn_abort_all(&w.http);
-    mk__thread_pool_close(&jobs);
+    mk_thread_pool_close(&jobs);
     assert_int_equal(worker.refs, 0);
     close_fixture(); /* fails if memory is left */
     sem_destroy(&may_work);

@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What logins share: the cache, the counts of failures, the threads that compute hashes.
+ * What logins share: the cache and the counts of failures.
  */
 #include "testing.h"
 
 #include "plugins/auth/cache.h"
 #include "plugins/auth/failures.h"
-#include "plugins/auth/pool.h"
 
-#include <errno.h>
-#include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
 #include <stdio.h>
 
 /* ── cache ── */
@@ -201,75 +196,4 @@ TEST(evictions)
     assert_true(evicted >= CLIENTS / 4 && evicted == mk_client_table_counts(t).evicted);
     assert_int_equal(failures_take_evictions(&e, t, START_MS + 2 * FAILURES_EVICTIONS_MS), 0);
     mk_client_table_free(t);
-}
-
-/* ── threads ── */
-
-enum { JOBS = 200 };
-
-static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic unsigned computed, skipped, running, most;
-
-static void run_job(struct pool_job *job, struct hash_work *w)
-{
-    (void)job;
-    unsigned now = ++running;
-    if (w && now > most)
-        most = now; /* only compared when one thread runs */
-    pthread_mutex_lock(&gate);
-    pthread_mutex_unlock(&gate);
-    running--;
-    if (w)
-        computed++;
-    else
-        skipped++;
-}
-
-/* One thread is busy, as many as may wait do so, and the next one is refused. */
-TEST(full_queue)
-{
-    static struct pool_job jobs[8];
-    struct pool *p = pool_new();
-    unsigned n = 0;
-    computed = skipped = 0;
-    pool_set_limits(p, 1, 4);
-    pthread_mutex_lock(&gate);
-    for (; n < 8; n++) {
-        jobs[n].run = run_job;
-        int err = pool_submit(p, &jobs[n]);
-        if (err == -ENOBUFS)
-            break;
-        assert_int_equal(err, 0);
-        while (n == 0 && !running) /* the thread has taken the first one */
-            sched_yield();
-    }
-    assert_int_equal(n, 5);
-    pthread_mutex_unlock(&gate);
-    pool_stop(p);
-    assert_int_equal(computed + skipped, 5);
-    assert_true(computed >= 1);
-}
-
-TEST(all_jobs_run)
-{
-    static struct pool_job jobs[JOBS];
-    struct pool *p = pool_new();
-    computed = skipped = 0;
-    pool_set_limits(p, 3, JOBS);
-    for (unsigned i = 0; i < JOBS; i++) {
-        jobs[i].run = run_job;
-        assert_int_equal(pool_submit(p, &jobs[i]), 0);
-        if (i == JOBS / 2)
-            pool_set_limits(p, 2, JOBS);
-    }
-    while (computed < JOBS)
-        sched_yield();
-    assert_int_equal(pool_count(p), JOBS);
-    pool_stop(p);
-    assert_int_equal(skipped, 0);
-}
-
-TEST(an_unused_pool)
-{
-    pool_stop(pool_new());
 }

@@ -16,7 +16,7 @@
 #include "http/h1_fixture.h"
 
 #include "base/counters.h"
-#include "loop/thread_pool.h"
+#include "loop/job.h"
 #include "server/generation_load.h"
 #include "server/module.h"
 #include "server/thread.h"
@@ -52,7 +52,7 @@ static uint64_t root_device = 1; /* of the folder of the test, once the cache is
 static struct {
     struct mk_generation generations[2], *current;
     struct mk_worker *worker;
-    struct mk__thread_pool jobs;
+    struct mk_thread_pool jobs;
     struct mk__limits limits;
     struct mk__thread thread;
     struct mk__http_app app;
@@ -374,7 +374,7 @@ static inline void open_cache(const char *keys, const char *rules)
     root_device = st.st_dev;
     assert_int_equal(mk__counters_memory_open(), 0);
     assert_int_equal(load_generation(&site.generations[0], keys, rules), 0);
-    mk__thread_pool_open(&site.jobs, 1);
+    mk__job_open_pool(&site.jobs, 1);
     assert_int_equal(mk_test_fixture_open(&w, &site.jobs), 0);
     w.clock.wall_seconds = later_wall_seconds;
     assert_int_equal(mk_test_http_open(&w), 0);
@@ -400,7 +400,7 @@ static inline void open_with_limits(const char *rules)
 static inline void close_cache(void)
 {
     mk__conn_abort_all(&w.http);
-    mk__thread_pool_close(&site.jobs);
+    mk_thread_pool_close(&site.jobs);
     mk_test_settle(&w);
     assert_int_equal(site.worker->refs, 0);
     mk__worker_free(site.worker);

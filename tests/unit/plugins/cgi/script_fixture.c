@@ -3,7 +3,7 @@
 #include "script_fixture.h"
 
 #include "base/counters.h"
-#include "loop/thread_pool.h"
+#include "loop/job.h"
 #include "server/generation_load.h"
 #include "server/thread.h"
 
@@ -30,7 +30,7 @@ static struct {
     struct mk__limits limits;
     struct mk__thread thread;
     struct mk__http_app app;
-    struct mk__thread_pool jobs;
+    struct mk_thread_pool jobs;
     mk__cell *cells;
     uint32_t connections;
 } site;
@@ -228,7 +228,7 @@ void script_fixture_open(const char *keys)
     signal(SIGPIPE, SIG_IGN);
     assert_int_equal(mk__counters_memory_open(), 0);
     load(keys);
-    mk__thread_pool_open(&site.jobs, 1);
+    mk__job_open_pool(&site.jobs, 1);
     assert_int_equal(mk_test_fixture_open(&w, &site.jobs), 0);
     assert_int_equal(mk_test_http_open(&w), 0);
     site.limits.open = CONNS_MAX;
@@ -245,7 +245,7 @@ void script_fixture_open(const char *keys)
 void script_fixture_close(void)
 {
     mk__conn_abort_all(&w.http);
-    mk__thread_pool_close(&site.jobs);
+    mk_thread_pool_close(&site.jobs);
     mk_test_settle(&w);
     mk__worker_free(site.worker);
     mk_test_fixture_close(&w);

@@ -6,13 +6,13 @@
 #include "folder.h"
 #include "http/h1_fixture.h"
 
-#include "loop/thread_pool.h"
+#include "loop/job.h"
 #include "server/generation_load.h"
 #include "server/thread.h"
 
 extern const struct mk_plugin mk_plugin_maintenance;
 
-static struct mk__thread_pool jobs;
+static struct mk_thread_pool jobs;
 static struct mk_generation generation;
 static struct mk__limits limits = {.open = 1000}; /* no test has more connections */
 static struct mk__thread thread = {.limits = &limits, .receiver.assigned = 1000};
@@ -45,7 +45,7 @@ static void open_all(void)
     worker = (struct mk_worker){.generation = &generation, .cells = &cells};
     thread.worker = &worker;
     n_taken = 0;
-    mk__thread_pool_open(&jobs, 1);
+    mk__job_open_pool(&jobs, 1);
     assert_int_equal(mk_test_fixture_open(&w, &jobs), 0);
     assert_int_equal(mk_test_http_open(&w), 0);
     w.http.app = &mk__request_hooks_app;
@@ -55,7 +55,7 @@ static void open_all(void)
 static void close_all(void)
 {
     mk__conn_abort_all(&w.http);
-    mk__thread_pool_close(&jobs);
+    mk_thread_pool_close(&jobs);
     mk_test_fixture_close(&w);
     memcpy(generation.plugins, loaded, sizeof(loaded));
     mk__generation_release(&generation);

@@ -3,9 +3,9 @@
 #include "folder.h"
 #include "http/h2_fixture.h"
 #include "http/resident_file.h"
-#include "loop/thread_pool.h"
+#include "loop/job.h"
 
-static struct mk__thread_pool jobs;
+static struct mk_thread_pool jobs;
 
 /* Bytes of the file, as its handler believes. */
 static size_t announced;
@@ -22,7 +22,7 @@ static void send_file(struct mk_request *req, struct mk_test_fixture *fixture)
 
 static struct mk_test_h2 open_with_disk(handler_fn *handler)
 {
-    mk__thread_pool_open(&jobs, 1);
+    mk__job_open_pool(&jobs, 1);
     assert_int_equal(mk_test_fixture_open(&w, &jobs), 0);
     w.handler = handler;
     assert_int_equal(mk_test_http_open(&w), 0);
@@ -34,7 +34,7 @@ static struct mk_test_h2 open_with_disk(handler_fn *handler)
 static void close_with_disk(struct mk_test_h2 *t)
 {
     mk__conn_abort_all(&w.http);
-    mk__thread_pool_close(&jobs);
+    mk_thread_pool_close(&jobs);
     h2_close(t);
 }
 
