@@ -184,6 +184,8 @@ static inline bool is_entry(const struct entry *e, const char *text, unsigned na
 
 uint32_t mk__hpack_table_find(struct mk__hpack_table *t, unsigned name_index, struct mk_str value)
 {
+    if (!t->n) /* there may be no block either */
+        return 0;
     const struct entry *entries = get_entries(t);
     const uint32_t mask = count_slots(t) - 1;
     const char *text = get_text(t);
