@@ -342,7 +342,7 @@ static void on_goaway(struct mk__h2 *h2)
 static bool check_opened(struct mk__h2 *h2, int32_t id)
 {
     enum mk__h2_streams_state state = mk__h2_streams_classify(&h2->table, id);
-    if (id % 2 != 0 && state != MK__H2_STREAMS_IDLE && state != MK__H2_STREAMS_SKIPPED)
+    if (state != MK__H2_STREAMS_IDLE && state != MK__H2_STREAMS_SKIPPED)
         return true;
     mk__h2_control_terminate(h2, MK__H2_ERR_PROTOCOL);
     return false;
@@ -408,7 +408,7 @@ static void on_priority_update(struct mk__h2 *h2)
     int32_t id = (int32_t)(mk__h2_frame_get32(r->payload) & INT32_MAX);
     struct mk__h2_stream *s = mk__h2_find_stream(h2, id);
     mk__h2_flood_count(h2, MK__H2_FLOOD_PRIORITY);
-    if (id == 0) {
+    if (id % 2 == 0) { /* 0, or a stream that the server would have to push */
         mk__h2_control_terminate(h2, MK__H2_ERR_PROTOCOL);
         return;
     }

@@ -64,7 +64,7 @@ static bool was_reset(const struct mk__h2_streams *t, int32_t id)
 
 enum mk__h2_streams_state mk__h2_streams_classify(const struct mk__h2_streams *t, int32_t id)
 {
-    if (id > t->last_id)
+    if (id > t->last_id || id % 2 == 0) /* the even ones are the server's, which pushes nothing */
         return MK__H2_STREAMS_IDLE;
     if (mk__h2_streams_find(t, id))
         return MK__H2_STREAMS_OPEN;

@@ -12,7 +12,7 @@
 enum { MK__H2_STREAMS_BUCKETS = 32, MK__H2_STREAMS_RESETS = 16 };
 
 enum mk__h2_streams_state {
-    MK__H2_STREAMS_IDLE,    /* it may be opened */
+    MK__H2_STREAMS_IDLE,    /* it was not opened yet */
     MK__H2_STREAMS_SKIPPED, /* it was not opened when one with a higher number was: section 5.1.1 */
     MK__H2_STREAMS_OPEN,    /* mk__h2_streams_find() finds it */
     MK__H2_STREAMS_RESET,   /* it was reset here, perhaps: frames may have been on their way */
@@ -43,7 +43,7 @@ void mk__h2_streams_remove(struct mk__h2_streams *t, struct mk__h2_streams_node 
 struct mk__h2_streams_node *mk__h2_streams_find(const struct mk__h2_streams *t, int32_t id);
 /* Notes a stream that was reset here although its peer may send more. */
 void mk__h2_streams_note_reset(struct mk__h2_streams *t, int32_t id);
-/* Returns what is known of an odd number, a client's. */
+/* Returns what is known of a number. */
 enum mk__h2_streams_state mk__h2_streams_classify(const struct mk__h2_streams *t, int32_t id);
 
 #endif

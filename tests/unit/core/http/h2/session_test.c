@@ -163,6 +163,7 @@ TEST(faults)
         {HEADERS_OF_A_GET, 0, 5, "", 0, "GOAWAY(*,5)"},               /* closed */
         {NGHTTP2_DATA, 0, 0, "x", 1, "GOAWAY(*,1)"},                  /* no stream */
         {NGHTTP2_DATA, 0, 7, "x", 1, "GOAWAY(*,1)"},                  /* idle */
+        {NGHTTP2_DATA, 0, 4, "x", 1, "GOAWAY(*,1)"},                  /* one of ours, and idle */
         {NGHTTP2_DATA, 8, 5, "\5x", 2, "GOAWAY(*,[15])"},             /* more padding than there is */
         {NGHTTP2_SETTINGS, 0, 0, "x", 1, "GOAWAY(*,6)"},              /* not by six */
         {NGHTTP2_SETTINGS, 0, 1, "", 0, "GOAWAY(*,1)"},               /* of a stream */
@@ -181,6 +182,7 @@ TEST(faults)
         {0x10, 0, 0, "\0\0\0", 3, "GOAWAY(*,6)"},                              /* PRIORITY_UPDATE */
         {0x10, 0, 1, "\0\0\0\1u=1", 7, "GOAWAY(*,1)"},
         {0x10, 0, 0, "\0\0\0\0u=1", 7, "GOAWAY(*,1)"},
+        {0x10, 0, 0, "\0\0\0\2u=1", 7, "GOAWAY(*,1)"},
         {0x10, 0, 0, "\0\0\0\1u=1", 7, ""}, /* and what is none */
         {0xfa, 0xff, 77, "whatever", 8, ""},
         {NGHTTP2_PRIORITY, 0, 5, "\0\0\0\1\20", 5, ""},

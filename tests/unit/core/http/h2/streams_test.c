@@ -32,6 +32,7 @@ TEST(what_is_known)
     assert_int_equal(mk__h2_streams_classify(&t, 7), MK__H2_STREAMS_SKIPPED);
     assert_int_equal(mk__h2_streams_classify(&t, 9), MK__H2_STREAMS_OPEN);
     assert_int_equal(mk__h2_streams_classify(&t, 11), MK__H2_STREAMS_IDLE);
+    assert_int_equal(mk__h2_streams_classify(&t, 2), MK__H2_STREAMS_IDLE);
     close_stream(&t, 3);
     assert_int_equal(mk__h2_streams_classify(&t, 3), MK__H2_STREAMS_CLOSED);
     mk__h2_streams_note_reset(&t, 1);
@@ -63,6 +64,7 @@ TEST(many_resets)
             assert_int_equal(mk__h2_streams_classify(&t, 3), MK__H2_STREAMS_CLOSED);
     }
     assert_int_equal(mk__h2_streams_classify(&t, 3), MK__H2_STREAMS_RESET); /* perhaps */
+    assert_int_equal(mk__h2_streams_classify(&t, 2), MK__H2_STREAMS_IDLE);  /* no client can have opened it */
     assert_int_equal(mk__h2_streams_classify(&t, 2 * NODES - 1), MK__H2_STREAMS_CLOSED);
 }
 
