@@ -6,7 +6,7 @@ set(MK_MSAN_WITHOUT
     "^core/server/path_limits_"       # libpcre2
     "^core/http/h2/(body|evict|file|flood|nghttp2|response|send|session|shutdown|states|stream|timeout|tunnel)_"
     "^core/http/(extra|interim|trailers)_"
-    "^core/server/object/" "^hpack_nghttp2_" # libnghttp2
+    "^core/server/object/" "^(h2|hpack)_nghttp2_" # libnghttp2
     "^plugins/tls/" "^tls_"           # libssl
     "^kit/websocket/(broadcast|codecs|deflate)_" "^ws_(deflate|session)_" # zlib
     "^plugins/compress/"              # zlib, libbrotli, libzstd
