@@ -82,14 +82,18 @@ struct duda_package *duda_package_main(void) __attribute__((visibility("default"
 
 /*
  * Defines duda_package_main(), and the struct `variable` that it returns: the package's name, version and table, and
- * fields for its hooks. A package that computes its table when it is loaded defines both itself.
+ * fields for its hooks.
  */
 #define DUDA_PACKAGE_MAIN(variable, text, number, table, ...) \
+    DUDA_PACKAGE_MAIN_IF(true, variable, text, number, table, ##__VA_ARGS__)
+
+/* The same if `is_ready`, an expression, is true when the package is loaded; else it cannot be loaded. */
+#define DUDA_PACKAGE_MAIN_IF(is_ready, variable, text, number, table, ...) \
     struct duda_package variable __attribute__((visibility( \
         "hidden"))) = {.name = (text), .version = (number), .api = (table), .abi = DUDA_PACKAGE_ABI, ##__VA_ARGS__}; \
     struct duda_package *duda_package_main(void) \
     { \
-        return &variable; \
+        return (is_ready) ? &variable : NULL; \
     }
 
 DUDA_C_END

@@ -17,7 +17,7 @@ struct kv_service {
     struct duda_kv *first;
 };
 
-static struct duda_package package;
+extern struct duda_package kv_package;
 
 uint64_t kv_now_ms(void)
 {
@@ -31,7 +31,7 @@ uint64_t kv_now_ms(void)
 struct duda_kv *kv_open(const struct duda_kv_conf *conf)
 {
     struct kv_limits limits = {.bytes_max = BYTES_MAX, .items_max = ITEMS_MAX, .evicts = conf && conf->evicts};
-    struct kv_service *service = duda_package_loader->service_state(&package);
+    struct kv_service *service = duda_package_loader->service_state(&kv_package);
     struct duda_kv *store = service ? mem->alloc_z(sizeof(*store)) : NULL;
     errno = service ? ENOMEM : EPERM;
     if (!store)
@@ -57,7 +57,7 @@ static void free_store(struct duda_kv *store)
 
 int kv_close(struct duda_kv *store)
 {
-    struct kv_service *service = duda_package_loader->service_state(&package);
+    struct kv_service *service = duda_package_loader->service_state(&kv_package);
     if (!service)
         return -ENOENT;
     pthread_mutex_lock(&service->lock);
@@ -187,16 +187,7 @@ static int each(struct duda_kv *store, const char *prefix,
 
 static struct duda_api_kv table;
 
-static struct duda_package package = {
-    .name = "kv",
-    .version = "2.0.0",
-    .api = &table,
-    .abi = DUDA_PACKAGE_ABI,
-    .service_start = start_service,
-    .service_stop = stop_service,
-};
-
-struct duda_package *duda_package_main(void)
+static bool fill_table(void)
 {
     table = kv_old_calls;
     table.open = kv_open;
@@ -207,5 +198,8 @@ struct duda_package *duda_package_main(void)
     table.remove = remove_key;
     table.each = each;
     table.count = count;
-    return &package;
+    return true;
 }
+
+DUDA_PACKAGE_MAIN_IF(fill_table(), kv_package, "kv", "2.0.0", &table, .service_start = start_service,
+                     .service_stop = stop_service)

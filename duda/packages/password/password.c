@@ -148,14 +148,4 @@ static const struct duda_api_password table = {
     .is_outdated = pw_is_outdated,
 };
 
-static struct duda_package package = {
-    .name = "password",
-    .version = "2.0.0",
-    .api = &table,
-    .abi = DUDA_PACKAGE_ABI,
-};
-
-struct duda_package *duda_package_main(void)
-{
-    return pw_open() == 0 ? &package : NULL;
-}
+DUDA_PACKAGE_MAIN_IF(pw_open() == 0, pw_package, "password", "2.0.0", &table)

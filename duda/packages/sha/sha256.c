@@ -22,14 +22,4 @@ static const struct duda_api_sha256 table = {
     .is_equal = digest_is_equal,
 };
 
-static struct duda_package package = {
-    .name = "sha256",
-    .version = "2.0.0",
-    .api = &table,
-    .abi = DUDA_PACKAGE_ABI,
-};
-
-struct duda_package *duda_package_main(void)
-{
-    return digest_open("SHA256", SHA256_DIGEST_LENGTH) == 0 ? &package : NULL;
-}
+DUDA_PACKAGE_MAIN_IF(digest_open("SHA256", SHA256_DIGEST_LENGTH) == 0, sha256_package, "sha256", "2.0.0", &table)

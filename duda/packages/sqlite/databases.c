@@ -196,16 +196,7 @@ static void stop_service(void *state)
 
 static struct duda_api_sqlite table;
 
-struct duda_package sq_package = {
-    .name = "sqlite",
-    .version = "2.0.0",
-    .api = &table,
-    .abi = DUDA_PACKAGE_ABI,
-    .service_start = start_service,
-    .service_stop = stop_service,
-};
-
-struct duda_package *duda_package_main(void)
+static bool fill_table(void)
 {
     table = sq_old_calls;
     table.open = open_database;
@@ -225,5 +216,8 @@ struct duda_package *duda_package_main(void)
     table.get_double = sq_rows_double;
     table.get_text = sq_rows_text;
     table.get_bytes = sq_rows_bytes;
-    return &sq_package;
+    return true;
 }
+
+DUDA_PACKAGE_MAIN_IF(fill_table(), sq_package, "sqlite", "2.0.0", &table, .service_start = start_service,
+                     .service_stop = stop_service)
