@@ -136,7 +136,7 @@ static void call_all(duda_request_t *dr, int error)
             fprintf(stderr, "call %zu returns %d\\n", i, results[i]), CHECK(0);
     CHECK(!request->method(dr) && !request->path(dr) && !request->target(dr) && !request->query(dr));
     CHECK(!request->host(dr) && !request->scheme(dr) && !request->client(dr) && !request->id(dr));
-    CHECK(!request->user(dr) && !request->claims(dr));
+    CHECK(!request->user(dr) && !request->claims(dr) && !request->http_major(dr));
     CHECK(!request->is_get(dr) && !request->is_head(dr) && !request->is_post(dr));
     CHECK(!request->is_put(dr) && !request->is_delete(dr) && !request->is_patch(dr) && !request->is_options(dr));
     CHECK(!request->is_data(dr) && !request->is_content_type(dr, "a/b") && request->content_length(dr) == -1);

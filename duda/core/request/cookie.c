@@ -54,21 +54,11 @@ int cookie_write_old(struct mk_buf *out, struct mk_str name, struct mk_str value
 
 /* ── the object ── */
 
-static const char *get(duda_request_t *dr, const char *name)
-{
-    if (request_check(dr, "cookie->get()") < 0)
-        return NULL;
-    struct mk_str value = mk_request_cookie(dr->req, mk_str_c(name));
-    return value.p ? mk_arena_dup(mk_request_arena(dr->req), value).p : NULL;
-}
+REQUEST_CALL(const char *get(duda_request_t *dr, const char *name), request_check, "cookie->get()", NULL,
+             request_dup(dr, mk_request_cookie(dr->req, mk_str_c(name))))
 
-static int compare(duda_request_t *dr, const char *name, const char *text)
-{
-    if (request_check(dr, "cookie->cmp()") < 0)
-        return -1;
-    struct mk_str value = mk_request_cookie(dr->req, mk_str_c(name));
-    return value.p && mk_str_eq(value, mk_str_c(text)) ? 0 : -1;
-}
+REQUEST_CALL(int compare(duda_request_t *dr, const char *name, const char *text), request_check, "cookie->cmp()", -1,
+             request_compare(mk_request_cookie(dr->req, mk_str_c(name)), text))
 
 static const char *get_next(duda_request_t *dr, size_t *at, const char **ret_value)
 {

@@ -49,10 +49,8 @@ static struct gc_item *new_item(duda_request_t *dr)
     return item;
 }
 
-static int add_destroy(duda_request_t *dr, void *ptr, void (*destroy)(void *ptr))
+static int add_item(duda_request_t *dr, void *ptr, void (*destroy)(void *ptr))
 {
-    if (request_check(dr, "gc->add_destroy()") < 0)
-        return -1;
     if (!ptr)
         return 0;
     struct gc_item *item = destroy ? new_item(dr) : NULL;
@@ -63,6 +61,9 @@ static int add_destroy(duda_request_t *dr, void *ptr, void (*destroy)(void *ptr)
     dr->gc = item;
     return 0;
 }
+
+REQUEST_CALL(int add_destroy(duda_request_t *dr, void *ptr, void (*destroy)(void *ptr)), request_check,
+             "gc->add_destroy()", -1, add_item(dr, ptr, destroy))
 
 /* Returns whether free() will be called for a pointer, of the items that were added last. */
 static bool has_item(const duda_request_t *dr, const void *ptr)
@@ -96,7 +97,7 @@ static int add(duda_request_t *dr, void *ptr)
         misuse_log(dr->worker, call, "the pointer was added before; it is freed once");
         return 0;
     }
-    return add_destroy(dr, ptr, mem_free);
+    return add_item(dr, ptr, mem_free);
 }
 
 const struct duda_api_gc object_gc = {

@@ -25,49 +25,38 @@ static bool exists(const duda_request_t *dr, int n)
     return n >= 0 && (unsigned)n < dr->dispatch->n;
 }
 
-static const char *get_id(duda_request_t *dr, int n)
+static const char *get_value(const duda_request_t *dr, int n)
 {
-    if (request_check(dr, "param->get_id()") < 0)
-        return NULL;
     return exists(dr, n) ? dr->dispatch->values[n].p : NULL;
 }
 
-static const char *get_name(duda_request_t *dr, int n)
+/* Returns 0, -ENOENT or as urlencoded_number(). */
+static int read_number(const duda_request_t *dr, int n, long *ret)
 {
-    if (request_check(dr, "param->name()") < 0)
-        return NULL;
-    return exists(dr, n) ? dr->dispatch->route->at.names[n].p : NULL;
-}
-
-static const char *get(duda_request_t *dr, const char *name)
-{
-    if (request_check(dr, "param->get()") < 0)
-        return NULL;
-    return get_id(dr, find(dr, name));
-}
-
-static int get_number(duda_request_t *dr, const char *name, long *ret)
-{
-    if (request_check(dr, "param->get_number()") < 0 || !ret)
-        return -EINVAL;
-    const char *value = get(dr, name);
+    const char *value = get_value(dr, n);
     return value ? urlencoded_number(value, ret) : -ENOENT;
 }
 
-static int count(duda_request_t *dr)
+static int find_len(const duda_request_t *dr, int n)
 {
-    if (request_check(dr, "param->count()") < 0)
-        return 0;
-    return (int)dr->dispatch->n;
+    return exists(dr, n) ? (int)dr->dispatch->values[n].len : -ENOENT;
 }
 
-static int get_len(duda_request_t *dr, const char *name)
-{
-    if (request_check(dr, "param->len()") < 0)
-        return -ENOENT;
-    int n = find(dr, name);
-    return n < 0 ? -ENOENT : (int)dr->dispatch->values[n].len;
-}
+REQUEST_CALL(const char *get_id(duda_request_t *dr, int n), request_check, "param->get_id()", NULL, get_value(dr, n))
+
+REQUEST_CALL(const char *get_name(duda_request_t *dr, int n), request_check, "param->name()", NULL,
+             exists(dr, n) ? dr->dispatch->route->at.names[n].p : NULL)
+
+REQUEST_CALL(const char *get(duda_request_t *dr, const char *name), request_check, "param->get()", NULL,
+             get_value(dr, find(dr, name)))
+
+REQUEST_CALL(int get_number(duda_request_t *dr, const char *name, long *ret), request_check, "param->get_number()",
+             -EINVAL, ret ? read_number(dr, find(dr, name), ret) : -EINVAL)
+
+REQUEST_CALL(int count(duda_request_t *dr), request_check, "param->count()", 0, (int)dr->dispatch->n)
+
+REQUEST_CALL(int get_len(duda_request_t *dr, const char *name), request_check, "param->len()", -ENOENT,
+             find_len(dr, find(dr, name)))
 
 const struct duda_api_param object_param = {
     .get = get,
@@ -80,36 +69,26 @@ const struct duda_api_param object_param = {
 
 /* ── levels 0 and 1 ── */
 
-static char *copy_by_number(duda_request_t *dr, short n)
+static char *copy_value(const duda_request_t *dr, int n)
 {
-    if (request_check(dr, "param->get()") < 0)
-        return NULL;
-    const char *value = get_id(dr, n);
+    const char *value = get_value(dr, n);
     size_t size = value ? dr->dispatch->values[n].len + 1 : 0;
     char *copy = value ? object_mem.alloc(size) : NULL; /* the service frees it */
     return copy ? memcpy(copy, value, size) : NULL;
 }
 
-static int get_number_by_number(duda_request_t *dr, short n, long *ret)
-{
-    if (request_check(dr, "param->get_number()") < 0 || !ret)
-        return -1;
-    const char *value = get_id(dr, n);
-    return value && urlencoded_number(value, ret) == 0 ? 0 : -1;
-}
+REQUEST_CALL(char *copy_by_number(duda_request_t *dr, short n), request_check, "param->get()", NULL, copy_value(dr, n))
+
+REQUEST_CALL(int get_number_by_number(duda_request_t *dr, short n, long *ret), request_check, "param->get_number()", -1,
+             ret &&read_number(dr, n, ret) == 0 ? 0 : -1)
 
 static short count_short(duda_request_t *dr)
 {
     return (short)count(dr);
 }
 
-static short get_len_by_number(duda_request_t *dr, short n)
-{
-    if (request_check(dr, "param->len()") < 0)
-        return -1;
-    size_t len = exists(dr, n) ? dr->dispatch->values[n].len : 0;
-    return exists(dr, n) && len <= SHRT_MAX ? (short)len : -1;
-}
+REQUEST_CALL(short get_len_by_number(duda_request_t *dr, short n), request_check, "param->len()", -1,
+             exists(dr, n) && find_len(dr, n) <= SHRT_MAX ? (short)find_len(dr, n) : -1)
 
 const struct duda_api_param_1 object_param_1 = {
     .get = copy_by_number,

@@ -57,6 +57,15 @@ bool request_is_forgotten(struct duda_request *dr)
     return dr->output.state == OUTPUT_HELD && !dr->is_kept && !is_under_way && request_holds_head(dr);
 }
 
+bool request_has_type(const struct duda_request *dr, struct mk_str media_type)
+{
+    struct mk_str value = mk_request_header(dr->req, MK_HEADER_CONTENT_TYPE);
+    const char *parameters = value.len ? memchr(value.p, ';', value.len) : NULL;
+    if (parameters)
+        value.len = (size_t)(parameters - value.p);
+    return value.p && mk_str_ieq(mk_str_trim(value), media_type);
+}
+
 void request_set_body(struct duda_request *dr, struct mk_str data)
 {
     dr->body = data;

@@ -89,6 +89,19 @@ static inline int request_check(const struct duda_request *dr, const char *call)
 /* The same for calls whose effect comes later: -EPERM also for a page, which is logged. */
 int request_check_lasting(const struct duda_request *dr, const char *call);
 
+/*
+ * Defines a function of an object that checks its request once, by `check(dr, call)`: it returns `value`, or `failure`
+ * after the error `err`, which was logged. For example:
+ *
+ *     REQUEST_CALL(int count(duda_request_t *dr), request_check, "param->count()", 0, (int)dr->dispatch->n)
+ */
+#define REQUEST_CALL(function, check, call, failure, value) \
+    static function \
+    { \
+        int err = check(dr, call); \
+        return MK_LIKELY(err == 0) ? (value) : (failure); \
+    }
+
 /* Returns whether the response has ended, or its end is under way. */
 static inline bool request_is_answered(const struct duda_request *dr)
 {
@@ -103,6 +116,15 @@ bool request_is_forgotten(struct duda_request *dr);
 
 /* Returns whether the server has not sent the head of the response yet. */
 bool request_holds_head(struct duda_request *dr);
+
+/* Returns whether the body has a media type, whatever its parameters. */
+bool request_has_type(const struct duda_request *dr, struct mk_str media_type);
+
+/* Compares a value of a request, as cmp() of objects does. Returns 0 if it exists and is equal to `text`, or -1. */
+static inline int request_compare(struct mk_str value, const char *text)
+{
+    return value.p && mk_str_eq(value, mk_str_c(text)) ? 0 : -1;
+}
 
 /* Begins a call into the service for a request; current_leave() ends it. */
 static inline struct current request_enter(struct duda_request *dr)

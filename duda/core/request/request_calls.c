@@ -46,115 +46,34 @@ static const char *get_string(duda_request_t *dr, enum request_string which)
     return dr->strings[which] = request_dup(dr, value);
 }
 
-static const char *get_method(duda_request_t *dr)
-{
-    if (request_check(dr, "request->method()") < 0)
-        return NULL;
-    return get_string(dr, REQUEST_METHOD);
-}
+#define STRING_CALL(name, value) \
+    REQUEST_CALL(const char *get_##name(duda_request_t *dr), request_check, "request->" #name "()", NULL, value)
 
-static const char *get_path(duda_request_t *dr)
-{
-    if (request_check(dr, "request->path()") < 0)
-        return NULL;
-    return mk_request_path(dr->req).p;
-}
+STRING_CALL(method, get_string(dr, REQUEST_METHOD))
+STRING_CALL(path, mk_request_path(dr->req).p)
+STRING_CALL(target, get_string(dr, REQUEST_TARGET))
+STRING_CALL(query, get_string(dr, REQUEST_QUERY))
+STRING_CALL(host, get_string(dr, REQUEST_HOST))
+STRING_CALL(scheme, mk_request_scheme(dr->req).p)
+STRING_CALL(client, get_string(dr, REQUEST_CLIENT))
+STRING_CALL(id, request_dup(dr, mk_request_id(dr->req)))
+STRING_CALL(user, request_dup(dr, mk_request_user(dr->req)))
+STRING_CALL(claims, request_dup(dr, mk_request_claims(dr->req)))
 
-static const char *get_target(duda_request_t *dr)
-{
-    if (request_check(dr, "request->target()") < 0)
-        return NULL;
-    return get_string(dr, REQUEST_TARGET);
-}
+#define METHOD_CALL(name, method) \
+    REQUEST_CALL(bool is_##name(duda_request_t *dr), request_check, "request->is_" #name "()", false, \
+                 mk_request_method(dr->req) == (method))
 
-static const char *get_query(duda_request_t *dr)
-{
-    if (request_check(dr, "request->query()") < 0)
-        return NULL;
-    return get_string(dr, REQUEST_QUERY);
-}
+METHOD_CALL(get, MK_GET)
+METHOD_CALL(head, MK_HEAD)
+METHOD_CALL(post, MK_POST)
+METHOD_CALL(put, MK_PUT)
+METHOD_CALL(delete, MK_DELETE)
+METHOD_CALL(patch, MK_PATCH)
+METHOD_CALL(options, MK_OPTIONS)
 
-static const char *get_host(duda_request_t *dr)
-{
-    if (request_check(dr, "request->host()") < 0)
-        return NULL;
-    return get_string(dr, REQUEST_HOST);
-}
-
-static const char *get_scheme(duda_request_t *dr)
-{
-    if (request_check(dr, "request->scheme()") < 0)
-        return NULL;
-    return mk_request_scheme(dr->req).p;
-}
-
-static const char *get_client(duda_request_t *dr)
-{
-    if (request_check(dr, "request->client()") < 0)
-        return NULL;
-    return get_string(dr, REQUEST_CLIENT);
-}
-
-static const char *get_id(duda_request_t *dr)
-{
-    if (request_check(dr, "request->id()") < 0)
-        return NULL;
-    return request_dup(dr, mk_request_id(dr->req));
-}
-
-static const char *get_user(duda_request_t *dr)
-{
-    if (request_check(dr, "request->user()") < 0)
-        return NULL;
-    return request_dup(dr, mk_request_user(dr->req));
-}
-
-static const char *get_claims(duda_request_t *dr)
-{
-    if (request_check(dr, "request->claims()") < 0)
-        return NULL;
-    return request_dup(dr, mk_request_claims(dr->req));
-}
-
-static bool has_method(duda_request_t *dr, enum mk_method method, const char *call)
-{
-    return request_check(dr, call) == 0 && mk_request_method(dr->req) == method;
-}
-
-static bool is_get(duda_request_t *dr)
-{
-    return has_method(dr, MK_GET, "request->is_get()");
-}
-
-static bool is_head(duda_request_t *dr)
-{
-    return has_method(dr, MK_HEAD, "request->is_head()");
-}
-
-static bool is_post(duda_request_t *dr)
-{
-    return has_method(dr, MK_POST, "request->is_post()");
-}
-
-static bool is_put(duda_request_t *dr)
-{
-    return has_method(dr, MK_PUT, "request->is_put()");
-}
-
-static bool is_delete(duda_request_t *dr)
-{
-    return has_method(dr, MK_DELETE, "request->is_delete()");
-}
-
-static bool is_patch(duda_request_t *dr)
-{
-    return has_method(dr, MK_PATCH, "request->is_patch()");
-}
-
-static bool is_options(duda_request_t *dr)
-{
-    return has_method(dr, MK_OPTIONS, "request->is_options()");
-}
+REQUEST_CALL(int get_http_major(duda_request_t *dr), request_check, "request->http_major()", 0,
+             (int)mk_request_major(dr->req))
 
 /* ── headers ── */
 
@@ -163,31 +82,29 @@ static struct mk_str find_header(duda_request_t *dr, const char *name)
     return mk_str_trim(mk_request_header_by_name(dr->req, mk_str_c(name)));
 }
 
-static const char *get_header(duda_request_t *dr, const char *name)
-{
-    if (request_check(dr, "request->header_get()") < 0)
-        return NULL;
-    return request_dup(dr, find_header(dr, name));
-}
+REQUEST_CALL(const char *get_header(duda_request_t *dr, const char *name), request_check, "request->header_get()", NULL,
+             request_dup(dr, find_header(dr, name)))
 
-static int compare_header(duda_request_t *dr, const char *name, const char *value)
-{
-    if (request_check(dr, "request->header_cmp()") < 0)
-        return -1;
-    struct mk_str found = find_header(dr, name);
-    return found.p && mk_str_eq(found, mk_str_c(value)) ? 0 : -1;
-}
+REQUEST_CALL(const char *get_last_event_id(duda_request_t *dr), request_check, "request->last_event_id()", NULL,
+             request_dup(dr, find_header(dr, "Last-Event-ID")))
 
-static int search_header(duda_request_t *dr, const char *name, const char *text)
+REQUEST_CALL(int compare_header(duda_request_t *dr, const char *name, const char *value), request_check,
+             "request->header_cmp()", -1, request_compare(find_header(dr, name), value))
+
+REQUEST_CALL(bool is_content_type(duda_request_t *dr, const char *media_type), request_check,
+             "request->is_content_type()", false, request_has_type(dr, mk_str_c(media_type)))
+
+/* Returns the index of `part` in `value`, which may have no address; -1: it is not there. */
+static int find_part(struct mk_str value, struct mk_str part)
 {
-    if (request_check(dr, "request->header_contains()") < 0)
-        return -1;
-    struct mk_str value = find_header(dr, name), part = mk_str_c(text);
     for (size_t at = 0; value.p && at + part.len <= value.len; at++)
         if (mk_str_ieq(mk_str(value.p + at, part.len), part))
             return (int)at;
     return -1;
 }
+
+REQUEST_CALL(int search_header(duda_request_t *dr, const char *name, const char *text), request_check,
+             "request->header_contains()", -1, find_part(find_header(dr, name), mk_str_c(text)))
 
 static int get_header_at(duda_request_t *dr, unsigned n, const char **ret_name, const char **ret_value)
 {
@@ -204,35 +121,10 @@ static int get_header_at(duda_request_t *dr, unsigned n, const char **ret_name, 
     return 0;
 }
 
-static bool is_content_type(duda_request_t *dr, const char *media_type)
-{
-    if (request_check(dr, "request->is_content_type()") < 0)
-        return false;
-    struct mk_str value = mk_request_header(dr->req, MK_HEADER_CONTENT_TYPE);
-    const char *end = value.p ? memchr(value.p, ';', value.len) : NULL;
-    if (end)
-        value.len = (size_t)(end - value.p);
-    return value.p && mk_str_ieq(mk_str_trim(value), mk_str_c(media_type));
-}
-
-static int get_http_major(duda_request_t *dr)
-{
-    return (int)mk_request_major(dr->req);
-}
-
-static const char *get_last_event_id(duda_request_t *dr)
-{
-    if (request_check(dr, "request->last_event_id()") < 0)
-        return NULL;
-    return request_dup(dr, find_header(dr, "Last-Event-ID"));
-}
-
 /* ── the body ── */
 
-static int64_t get_content_length(duda_request_t *dr)
+static int64_t find_length(const duda_request_t *dr)
 {
-    if (request_check(dr, "request->content_length()") < 0)
-        return -1;
     uint64_t bytes;
     if (dr->has_body && dr->body.len)
         return (int64_t)dr->body.len;
@@ -240,41 +132,38 @@ static int64_t get_content_length(duda_request_t *dr)
     return value.p && mk_str_u64(value, INT64_MAX, &bytes) ? (int64_t)bytes : -1;
 }
 
-static bool is_data(duda_request_t *dr)
+REQUEST_CALL(int64_t get_content_length(duda_request_t *dr), request_check, "request->content_length()", -1,
+             find_length(dr))
+
+static bool has_data(const duda_request_t *dr)
 {
-    if (request_check(dr, "request->is_data()") < 0)
-        return false;
-    if (!is_post(dr) && !is_put(dr) && !is_patch(dr))
+    enum mk_method method = mk_request_method(dr->req);
+    if (method != MK_POST && method != MK_PUT && method != MK_PATCH)
         return false;
     bool is_chunked = !dr->has_body && mk_request_header(dr->req, MK_HEADER_TRANSFER_ENCODING).p;
-    return get_content_length(dr) > 0 || is_chunked;
+    return find_length(dr) > 0 || is_chunked;
 }
+
+REQUEST_CALL(bool is_data(duda_request_t *dr), request_check, "request->is_data()", false, has_data(dr))
 
 static const char *get_body(duda_request_t *dr, size_t *ret_len)
 {
+    struct mk_str body = request_check(dr, "request->body()") == 0 ? dr->body : MK_STR_NONE;
     if (ret_len)
-        *ret_len = 0;
-    if (request_check(dr, "request->body()") < 0)
-        return NULL;
-    if (ret_len)
-        *ret_len = dr->body.len;
-    return dr->body.len ? dr->body.p : NULL;
+        *ret_len = body.len;
+    return body.len ? body.p : NULL;
 }
 
 static char *copy_body(duda_request_t *dr, size_t *ret_len)
 {
+    struct mk_str body = request_check(dr, "request->get_data()") == 0 ? dr->body : MK_STR_NONE;
+    char *copy = body.len ? heap_alloc_until(mk_request_arena(dr->req), body.len + 1) : NULL;
     if (ret_len)
-        *ret_len = 0;
-    if (request_check(dr, "request->get_data()") < 0)
-        return NULL;
-    size_t len = dr->body.len;
-    char *copy = len ? heap_alloc_until(mk_request_arena(dr->req), len + 1) : NULL;
-    if (ret_len)
-        *ret_len = copy ? len : 0;
+        *ret_len = copy ? body.len : 0;
     if (!copy)
         return NULL;
-    memcpy(copy, dr->body.p, len);
-    copy[len] = '\0';
+    memcpy(copy, body.p, body.len);
+    copy[body.len] = '\0';
     return copy;
 }
 
@@ -282,9 +171,8 @@ static char *copy_body(duda_request_t *dr, size_t *ret_len)
 
 static void set_leave(duda_request_t *dr, duda_event_fn fn, void *data)
 {
-    if (request_check(dr, "request->on_leave()") < 0)
-        return;
-    dr->leave = (struct request_event){fn, data};
+    if (request_check(dr, "request->on_leave()") == 0)
+        dr->leave = (struct request_event){fn, data};
 }
 
 static bool is_alive(const duda_request_t *dr)

@@ -54,12 +54,9 @@ static int refuse_ended(duda_request_t *dr, const char *call)
                                : "the response was cut, or the server has sent its own: a timeout, a body too large");
 }
 
-/* Checks that the response can be changed. Returns 0, -EALREADY or as request_check(); an error is logged. */
-static int check(duda_request_t *dr, const char *call)
+/* Checks that a response can be changed, whose request was checked. Returns 0 or -EALREADY, which is logged. */
+static int check_output(duda_request_t *dr, const char *call)
 {
-    int err = request_check(dr, call);
-    if (err < 0)
-        return err;
     if (MK_UNLIKELY(dr->tunnel))
         return refuse_tunnel(dr, call);
     if (MK_UNLIKELY(request_is_answered(dr) || was_answered_by_server(dr)))
@@ -67,11 +64,18 @@ static int check(duda_request_t *dr, const char *call)
     return 0;
 }
 
+/* Checks that the response can be changed. Returns 0, -EALREADY or as request_check(); an error is logged. */
+static int check(duda_request_t *dr, const char *call)
+{
+    int err = request_check(dr, call);
+    return err == 0 ? check_output(dr, call) : err;
+}
+
 /* The same for calls that need the request longer than a page has it: -EPERM, too. */
 static int check_lasting(duda_request_t *dr, const char *call)
 {
     int err = request_check_lasting(dr, call);
-    return err == 0 ? check(dr, call) : err;
+    return err == 0 ? check_output(dr, call) : err;
 }
 
 /* Logs an error of a call whose arguments may be the reason. Returns it. */
@@ -80,27 +84,31 @@ static int report(duda_request_t *dr, const char *call, int err)
     return err < 0 && err != -ENOMEM ? misuse_error(dr->worker, call, err) : err;
 }
 
-/* Checks that the head can be changed: nothing was passed to the server, or it is about to be sent. */
-static int check_head(duda_request_t *dr, const char *call)
+/* Checks the same of the head: nothing was passed to the server, or it is about to be sent. */
+static int check_held(duda_request_t *dr, const char *call)
 {
-    int err = request_check(dr, call);
-    if (err == 0 && dr->is_before_head)
+    if (dr->is_before_head)
         return 0;
-    if (err == 0)
-        err = check(dr, call);
+    int err = check_output(dr, call);
     if (err < 0 || dr->output.state == OUTPUT_HELD)
         return err;
     return refuse(dr, call, -EALREADY,
                   "the head was sent: status and headers come before flush(), send_headers() and sse_begin()");
 }
 
-/* Checks the same for what must come before the body, too. */
+/* Checks that the body has not begun. */
 static int check_no_body(duda_request_t *dr, const char *call)
 {
-    int err = check_head(dr, call);
-    if (err < 0 || (!dr->raw && !dr->output.has_parts))
-        return err;
+    if (!dr->raw && !dr->output.has_parts)
+        return 0;
     return refuse(dr, call, -EALREADY, "the body has begun: call this before print(), printf() and others");
+}
+
+/* Checks that the head can be changed. */
+static int check_head(duda_request_t *dr, const char *call)
+{
+    int err = request_check(dr, call);
+    return err == 0 ? check_held(dr, call) : err;
 }
 
 /* The same for what would change the status, which a tunnel needs. */
@@ -195,11 +203,8 @@ static int remove_header(duda_request_t *dr, const char *name)
     return err;
 }
 
-static int set_content_type(duda_request_t *dr, const char *extension)
-{
-    int err = check_head(dr, "response->http_content_type()");
-    return err == 0 ? header_set_type(dr, mk_str_c(extension)) : err;
-}
+REQUEST_CALL(int set_content_type(duda_request_t *dr, const char *extension), check_head,
+             "response->http_content_type()", err, header_set_type(dr, mk_str_c(extension)))
 
 static int set_content_length(duda_request_t *dr, int64_t bytes)
 {
@@ -223,7 +228,9 @@ static int set_headers_off(duda_request_t *dr)
 
 static int send_headers(duda_request_t *dr)
 {
-    int err = check_no_body(dr, "response->send_headers()");
+    int err = check_head(dr, "response->send_headers()");
+    if (err == 0)
+        err = check_no_body(dr, "response->send_headers()");
     if (err == 0)
         err = output_flush(dr);
     return err < 0 ? err : 0;
@@ -386,11 +393,7 @@ static int wake_generator(duda_request_t *dr)
     return err;
 }
 
-static int flush(duda_request_t *dr)
-{
-    int err = check_part(dr, "response->flush()");
-    return err == 0 ? output_flush(dr) : err;
-}
+REQUEST_CALL(int flush(duda_request_t *dr), check_part, "response->flush()", err, output_flush(dr))
 
 static int set_writable(duda_request_t *dr, duda_event_fn fn, void *data)
 {
@@ -483,7 +486,7 @@ static int cut(duda_request_t *dr)
 {
     int err = request_check(dr, "response->abort()");
     if (err == 0 && !(dr->tunnel && !dr->is_before_head))
-        err = check(dr, "response->abort()");
+        err = check_output(dr, "response->abort()");
     if (err < 0)
         return err;
     dr->leave.fn = NULL; /* the service itself has ended it */
@@ -496,6 +499,8 @@ static int cut(duda_request_t *dr)
 static int begin_events(duda_request_t *dr, unsigned heartbeat_s)
 {
     int err = request_check_lasting(dr, "response->sse_begin()");
+    if (err == 0)
+        err = check_held(dr, "response->sse_begin()");
     if (err == 0)
         err = check_no_body(dr, "response->sse_begin()");
     return err == 0 ? report(dr, "response->sse_begin()", sse_begin(dr, heartbeat_s)) : err;
@@ -527,11 +532,8 @@ static int send_event(duda_request_t *dr, const char *event, const char *id, con
     return report(dr, "response->sse_send()", r);
 }
 
-static int set_retry(duda_request_t *dr, unsigned delay_ms)
-{
-    int err = check_events(dr, "response->sse_retry()");
-    return err == 0 ? sse_set_retry(dr, delay_ms) : err;
-}
+REQUEST_CALL(int set_retry(duda_request_t *dr, unsigned delay_ms), check_events, "response->sse_retry()", err,
+             sse_set_retry(dr, delay_ms))
 
 /* ── other threads ── */
 

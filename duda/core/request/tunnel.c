@@ -137,13 +137,8 @@ static ssize_t write_bytes(duda_request_t *dr, const void *from, size_t size)
     return size ? mk_tunnel_write(dr->req, from, size) : 0;
 }
 
-static int shut_down(duda_request_t *dr)
-{
-    int err = check(dr, "tunnel->shutdown()");
-    if (err < 0)
-        return err;
-    return dr->tunnel->ended ? -EPIPE : mk_tunnel_shutdown(dr->req);
-}
+REQUEST_CALL(int shut_down(duda_request_t *dr), check, "tunnel->shutdown()", err,
+             dr->tunnel->ended ? -EPIPE : mk_tunnel_shutdown(dr->req))
 
 static void wake(duda_request_t *dr)
 {

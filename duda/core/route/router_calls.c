@@ -216,13 +216,8 @@ static int set_error(duda_error_fn fn)
     return router ? 0 : -EPERM;
 }
 
-static const char *get_pattern(duda_request_t *dr)
-{
-    if (request_check(dr, "router->pattern()") < 0)
-        return NULL;
-    const struct duda_route *r = dr->dispatch->route;
-    return r ? r->at.pattern.p : NULL;
-}
+REQUEST_CALL(const char *get_pattern(duda_request_t *dr), request_check, "router->pattern()", NULL,
+             dr->dispatch->route ? dr->dispatch->route->at.pattern.p : NULL)
 
 const struct duda_api_router object_router = {
     .get = add_get,

@@ -21,13 +21,9 @@ static int set_path(const char *path)
     return folder_set(FOLDER_DATA, path, "data->set_path()");
 }
 
-static char *locate(duda_request_t *dr, const char *file)
-{
-    if (request_check(dr, "data->locate()") < 0)
-        return NULL;
-    const struct duda_string *folder = folder_get(dr->worker->service, FOLDER_DATA);
-    return folder_join(mk_request_arena(dr->req), folder, file, "data->locate()");
-}
+REQUEST_CALL(char *locate(duda_request_t *dr, const char *file), request_check, "data->locate()", NULL,
+             folder_join(mk_request_arena(dr->req), folder_get(dr->worker->service, FOLDER_DATA), file,
+                         "data->locate()"))
 
 const struct duda_api_data object_data = {
     .get_path = get_path,
