@@ -101,7 +101,7 @@ struct duda_worker {
 static int start_plugin(void **ret_state)
 {
     guard_start();
-    *ret_state = log_open_writer() == 0 ? service_set_new(&mk_plugin_duda, objects_bind) : NULL;
+    *ret_state = log_open_writer() == 0 ? service_set_new(&mk_plugin_duda, objects_bind, features) : NULL;
     return *ret_state ? 0 : -ENOMEM;
 }
 

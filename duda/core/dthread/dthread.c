@@ -230,9 +230,10 @@ void dthread_attach(struct dthread *d, struct duda_request *dr)
     if (dr->dthreads)
         dr->dthreads->link_of_request = &d->next_of_request;
     dr->dthreads = d;
+    request_use(dr, FEATURE_DTHREADS);
 }
 
-void dthread_leave_request(struct duda_request *dr, bool is_complete)
+void dthread_leave_request(struct duda_request *dr)
 {
     while (dr->dthreads) {
         struct dthread *d = dr->dthreads;
@@ -240,7 +241,7 @@ void dthread_leave_request(struct duda_request *dr, bool is_complete)
         d->dr = NULL;
         d->next_of_request = NULL;
         d->link_of_request = NULL;
-        if (!is_complete)
+        if (!dr->is_complete)
             dthread_interrupt(d, -ECONNABORTED);
     }
 }

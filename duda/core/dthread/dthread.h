@@ -111,7 +111,7 @@ static inline uintptr_t dthread_get_function(const struct dthread *d)
 /* Attaches a new dthread to a request. */
 void dthread_attach(struct dthread *d, struct duda_request *dr);
 /* A request has ended, which has dthreads. */
-void dthread_leave_request(struct duda_request *dr, bool is_complete);
+void dthread_leave_request(struct duda_request *dr);
 /* The request continues without the dthread that runs, if one does. */
 void dthread_pass_on(struct service_worker *w);
 /* Has a new dthread run at the end of this turn. */

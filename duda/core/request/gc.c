@@ -59,6 +59,7 @@ static int add_item(duda_request_t *dr, void *ptr, void (*destroy)(void *ptr))
     item->ptr = ptr;
     item->destroy = destroy;
     dr->gc = item;
+    request_use(dr, FEATURE_GC);
     return 0;
 }
 

@@ -4,29 +4,26 @@
  */
 #include "request/request.h"
 
-#include "request/gc.h"
-#include "request/raw_head.h"
-#include "request/sse.h"
-#include "request/tunnel.h"
 #include "route/dispatch.h"
-#include "task/task.h"
+
+/* Calls the hooks of what the request has used, each once and in their order; a callback may use what comes later. */
+static void end_features(struct duda_request *dr)
+{
+    const struct feature *rows = dr->worker->service->features;
+    unsigned passed = 0, left;
+    while ((left = dr->features & ~passed)) {
+        unsigned id = (unsigned)__builtin_ctz(left);
+        passed |= (2U << id) - 1;
+        rows[id].request_end(dr);
+    }
+}
 
 void request_release(struct duda_request *dr)
 {
     dispatch_finish(dr);
-    bool is_complete = dr->answered && (dr->is_page || !mk_request_aborted(dr->req));
+    dr->is_complete = dr->answered && (dr->is_page || !mk_request_aborted(dr->req));
     output_stop(dr);
-    tunnel_finish(dr);
-    if (!is_complete && dr->leave.fn)
-        request_call_event(dr, dr->leave);
-    if (dr->done)
-        request_call(dr, dr->done);
-    gc_release(dr);
-    dthread_leave_request(dr, is_complete);
-    task_leave_request(dr);
-    session_release(dr);
-    sse_leave_request(dr);
-    raw_head_free(dr);
+    end_features(dr);
     mk_list_del(&dr->node);
     request_pool_put(dr);
 }

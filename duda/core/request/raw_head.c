@@ -56,6 +56,7 @@ int raw_head_begin(struct duda_request *dr)
     if (!dr->raw)
         return -ENOMEM;
     mk_buf_init(&dr->raw->text, HEAD_BYTES_MAX);
+    request_use(dr, FEATURE_RAW_HEAD);
     return 0;
 }
 

@@ -46,6 +46,14 @@ void request_call_event(struct duda_request *dr, struct request_event event)
     current_leave(outer);
 }
 
+void request_call_end(struct duda_request *dr)
+{
+    if (!dr->is_complete && dr->leave.fn)
+        request_call_event(dr, dr->leave);
+    if (dr->done)
+        request_call(dr, dr->done);
+}
+
 bool request_holds_head(struct duda_request *dr)
 {
     return mk_response_set_status(dr->req, mk_response_get_status(dr->req)) == 0;

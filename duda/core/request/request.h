@@ -43,6 +43,7 @@ struct duda_request {
     struct mk_list node; /* in worker->requests */
 
     bool old_has_status; /* of such a service: response->http_status() was called */
+    unsigned features;   /* those that it has used: a bit for each feature_id */
     struct mk_str body;
     bool has_body;   /* it was collected: `body` is valid, and followed by a NUL */
     bool is_read;    /* by request->read() */
@@ -58,6 +59,7 @@ struct duda_request {
     bool is_before_head; /* functions run that may still change the head, although the response has ended */
     bool is_page;        /* of an error of the server, whose response has ended (route/error_page.h) */
     bool answered;       /* the service has ended the response */
+    bool is_complete;    /* the request has ended, and its client has the response */
     bool is_kept;        /* the service has said that the response comes later: wait(), ticket() */
     bool is_cut;         /* the service, or a reload, has cut the response */
     duda_request_fn done;
@@ -137,6 +139,14 @@ static inline struct current request_enter(struct duda_request *dr)
 /* Call a function of the service. */
 void request_call(struct duda_request *dr, duda_request_fn fn);
 void request_call_event(struct duda_request *dr, struct request_event event);
+/* Calls the functions of the service for the end of a request. */
+void request_call_end(struct duda_request *dr);
+
+/* Has the end of the request call the hook of a feature. */
+static inline void request_use(struct duda_request *dr, enum feature_id id)
+{
+    dr->features |= 1U << id;
+}
 
 /* Copies a string into the arena of the exchange. Returns NULL for a string without address, or without memory. */
 const char *request_dup(struct duda_request *dr, struct mk_str s);

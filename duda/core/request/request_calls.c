@@ -171,8 +171,10 @@ static char *copy_body(duda_request_t *dr, size_t *ret_len)
 
 static void set_leave(duda_request_t *dr, duda_event_fn fn, void *data)
 {
-    if (request_check(dr, "request->on_leave()") == 0)
-        dr->leave = (struct request_event){fn, data};
+    if (request_check(dr, "request->on_leave()") < 0)
+        return;
+    dr->leave = (struct request_event){fn, data};
+    request_use(dr, FEATURE_CALLBACKS);
 }
 
 static bool is_alive(const duda_request_t *dr)

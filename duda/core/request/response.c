@@ -405,13 +405,15 @@ static int set_writable(duda_request_t *dr, duda_event_fn fn, void *data)
 
 /* ── the end ── */
 
-static int set_done(duda_request_t *dr, duda_request_fn fn)
+static int keep_done(duda_request_t *dr, duda_request_fn fn)
 {
-    int err = request_check(dr, "response->on_done()");
-    if (err == 0)
-        dr->done = fn;
-    return err;
+    dr->done = fn;
+    request_use(dr, FEATURE_CALLBACKS);
+    return 0;
 }
+
+REQUEST_CALL(int set_done(duda_request_t *dr, duda_request_fn fn), request_check, "response->on_done()", err,
+             keep_done(dr, fn))
 
 static int end(duda_request_t *dr, duda_request_fn done)
 {
@@ -419,7 +421,7 @@ static int end(duda_request_t *dr, duda_request_fn done)
     if (err < 0)
         return err;
     if (done)
-        dr->done = done;
+        keep_done(dr, done);
     report_file(dr);
     dr->answered = true;
     return output_end(dr);

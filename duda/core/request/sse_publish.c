@@ -173,6 +173,7 @@ static int join_channel(struct duda_request *dr, const char *channel)
     pthread_mutex_lock(&s->lock);
     *place = sse_channels_join(&dr->worker->channels, name, mk_siphash(s->sse.key, name.p, name.len), dr);
     pthread_mutex_unlock(&s->lock);
+    request_use(dr, FEATURE_SSE);
     return *place ? 0 : -ENOMEM;
 }
 

@@ -101,6 +101,7 @@ static int open_tunnel(duda_request_t *dr, const char *protocol, duda_tunnel_fn 
         return err;
     *t = (struct tunnel){.ready = ready, .data = data};
     dr->tunnel = t;
+    request_use(dr, FEATURE_TUNNEL);
     output_stop(dr);
     return 0;
 }
@@ -178,8 +179,6 @@ bool tunnel_retire(struct duda_request *dr)
 void tunnel_finish(struct duda_request *dr)
 {
     struct tunnel *t = dr->tunnel;
-    if (!t)
-        return;
     t->ended = true;
     struct request_event event = t->on_end;
     t->on_end.fn = NULL;

@@ -17,7 +17,7 @@ extern const struct duda_api_tunnel object_tunnel;
  */
 bool tunnel_retire(struct duda_request *dr);
 
-/* The exchange of a request has ended; if it is a tunnel, calls its function for that. */
+/* The exchange of a tunnel has ended: calls its function for that. */
 void tunnel_finish(struct duda_request *dr);
 
 #endif

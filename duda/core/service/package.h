@@ -57,7 +57,7 @@ int package_start_service(struct package_use *use, struct mk_buf *error);
 void package_stop_service(struct service *s);
 /* Makes the parts of a worker and calls worker_start(). Returns 0, or -errno, which is logged. */
 int package_start_worker(struct service_worker *w);
-/* Calls worker_stop() of the parts that have started, and frees all. */
+/* Calls worker_stop() of the parts that have started, and frees all, unless a task that was left may still use them. */
 void package_stop_worker(struct service_worker *w);
 
 void *package_service_state(const struct duda_package *package);

@@ -82,6 +82,8 @@ void package_stop_worker(struct service_worker *w)
 {
     bool has_loop = service_worker_has_loop(w);
     struct package_parts *all = &w->parts;
+    if (w->has_lost_task)
+        return;
     for (unsigned i = all->n; i-- > 0;) {
         struct package_part *part = &all->items[i];
         if (!has_loop) {

@@ -304,6 +304,7 @@ static struct service *new_service(struct service_set *set, const struct mk_host
     signals_init(&s->signals);
     private_loops_init(&s->loops);
     s->set = set;
+    s->features = set->features;
     s->refs = 1;
     int err = mk_siphash_key(s->sse.key);
     if (err == 0)
@@ -504,13 +505,15 @@ void service_put(struct service *s)
 
 /* ── the set ── */
 
-struct service_set *service_set_new(const struct mk_plugin *plugin, objects_bind_fn *bind)
+struct service_set *service_set_new(const struct mk_plugin *plugin, objects_bind_fn *bind,
+                                    const struct feature *features)
 {
     struct service_set *set = heap_zalloc(sizeof(*set));
     if (!set)
         return NULL;
     set->plugin = plugin;
     set->bind = bind;
+    set->features = features;
     mk_list_init(&set->services);
     mk_list_init(&set->abandoned);
     mk_list_init(&set->packages);

@@ -22,6 +22,7 @@
 #include "log/log.h"
 #include "request/sse_channels.h"
 #include "service/counts.h"
+#include "service/feature.h"
 #include "service/folder.h"
 #include "service/global.h"
 #include "service/inbox.h"
@@ -57,6 +58,7 @@ typedef int objects_bind_fn(struct service *s, const struct duda_service_info *i
 struct service_set {
     const struct mk_plugin *plugin; /* whose state of an exchange its request is */
     objects_bind_fn *bind;          /* objects_bind() */
+    const struct feature *features; /* the rows of all */
     struct mk_list services;        /* those that generations use; the newest is the last */
     struct mk_list abandoned;       /* they have ended, but have threads that run on */
     struct mk_list packages;
@@ -107,6 +109,7 @@ struct service_worker {
     struct dthreads dthreads;
     struct tasks *tasks; /* NULL: it has had none */
     bool is_pending;     /* it has ended, but tasks of it run on. Under service.lock */
+    bool has_lost_task;  /* one was left to its thread: what it uses stays in memory */
 };
 
 /* Identifies what a file holds. */
@@ -119,6 +122,7 @@ enum service_state { SERVICE_LOADED, SERVICE_RUNS, SERVICE_FAILED };
 struct service {
     struct mk_list node; /* in a list of `set` */
     struct service_set *set;
+    const struct feature *features; /* of the set, which may end before */
     unsigned refs; /* hosts of generations; for the hooks of the configuration, which run one at a time */
     enum service_state state;
     struct mk_arena arena;
@@ -160,7 +164,8 @@ struct service {
 };
 
 /* Returns an empty set, or NULL without memory. */
-struct service_set *service_set_new(const struct mk_plugin *plugin, objects_bind_fn *bind);
+struct service_set *service_set_new(const struct mk_plugin *plugin, objects_bind_fn *bind,
+                                    const struct feature *features);
 /* Frees the services that were kept because of threads which have ended meanwhile. */
 void service_set_reap(struct service_set *set);
 /* Frees a set that no generation uses. Services with threads that run on stay in memory until these end. */

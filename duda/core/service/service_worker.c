@@ -54,15 +54,19 @@ static void cut_requests(struct mk_timer *timer)
     service_worker_leave(w, outer);
 }
 
+static void release_features(struct service_worker *w)
+{
+    for (const struct feature *f = w->service->features; f < w->service->features + FEATURES; f++)
+        if (f->worker_release)
+            f->worker_release(w);
+}
+
 static void end_worker(struct service_worker *w)
 {
     struct service *s = w->service;
     struct current outer = current_enter(s, w);
     w->calls++; /* package->call() in a hook does not end the worker again */
-    dthread_end_all(w);
-    bool has_lost = tasks_release(w);
-    if (!has_lost)
-        package_stop_worker(w);
+    release_features(w);
     global_destroy_values(s, &w->values);
     current_leave(outer);
     watch_remove(&w->watch);
@@ -99,6 +103,13 @@ static void try_end_worker(struct service_worker *w)
         begin_pending(w);
 }
 
+static void stop_features(struct service_worker *w)
+{
+    for (const struct feature *f = w->service->features; f < w->service->features + FEATURES; f++)
+        if (f->worker_stop)
+            f->worker_stop(w);
+}
+
 /* Removes what the service has in the loop: nothing of it is called any more. */
 static void stop_worker(struct service_worker *w)
 {
@@ -106,11 +117,7 @@ static void stop_worker(struct service_worker *w)
     w->ended = true;
     pthread_mutex_unlock(&w->service->lock);
     mk_timer_cancel(&w->cut_timer);
-    every_end(w);
-    dthread_stop(w);
-    descriptor_remove_all(w);
-    timer_cancel_all(w);
-    tasks_stop(w);
+    stop_features(w);
     try_end_worker(w);
 }
 

@@ -293,6 +293,7 @@ int session_open(struct duda_request *dr, duda_session_fn fn, void *data)
     if (!s)
         return -ENOMEM;
     dr->session = s;
+    request_use(dr, FEATURE_SESSION);
     s->store = store;
     session_store_adopt(store, conf->version, &conf->limits);
     s->has_cookie = session_cookie_find(dr, &s->key, &is_valid);

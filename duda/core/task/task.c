@@ -164,6 +164,7 @@ static void attach_to_request(struct task *t, struct duda_request *dr)
     if (dr->tasks)
         dr->tasks->link_of_request = &t->next_of_request;
     dr->tasks = t;
+    request_use(dr, FEATURE_TASKS);
 }
 
 duda_task_t task_start(struct service_worker *w, struct duda_request *dr, const struct duda_task_kind *kind, void *data,
@@ -373,7 +374,7 @@ static void lose_task(struct task *t)
     struct tasks *all = t->worker->tasks;
     detach_task(t);
     all->pending--;
-    all->has_lost = true;
+    t->worker->has_lost_task = true;
     if (t->wait)
         t->wait->task = NULL;
     if (t->wait && t->uses_stack) {
@@ -404,14 +405,12 @@ void tasks_wait(struct service_worker *w)
     tasks_deliver(w);
 }
 
-bool tasks_release(struct service_worker *w)
+void tasks_release(struct service_worker *w)
 {
     if (!w->tasks)
-        return false;
-    bool has_lost = w->tasks->has_lost;
+        return;
     assert(w->tasks->pending == 0 && mk_list_empty(&w->tasks->all));
     slots_release(&w->tasks->slots);
     heap_free(w->tasks, sizeof(*w->tasks));
     w->tasks = NULL;
-    return has_lost;
 }

@@ -48,7 +48,6 @@ struct tasks {
     struct mk_list ended; /* under the lock of the pool */
     unsigned pending;     /* those that were neither delivered nor removed */
     struct slots slots;
-    bool has_lost; /* a task was left to its thread: what it uses stays in memory */
 };
 
 /* Runs `fn(data)` and waits for its end, as task->run(). In the dthread that runs and may wait. */
@@ -71,9 +70,8 @@ bool tasks_are_pending(const struct service_worker *w);
 void tasks_stop(struct service_worker *w);
 /* The thread ends: waits for the tasks, a second at most, and leaves those that still run to their threads. */
 void tasks_wait(struct service_worker *w);
-/* Frees what the worker has for tasks, of which it has none any more. Returns whether some were left to their threads,
- * and so may still use what packages have for the worker. */
-bool tasks_release(struct service_worker *w);
+/* Frees what the worker has for tasks, of which it has none any more. */
+void tasks_release(struct service_worker *w);
 
 /* Calls `drop` of a task that is in no list, and frees it. Any thread. */
 void task_drop(struct task *t);

@@ -333,7 +333,7 @@ TEST(a_client_that_leaves)
     start_for_request(&f);
     start_for_request(&f);
     settle(&f);
-    dthread_leave_request(&f.request, false);
+    dthread_leave_request(&f.request);
     assert_null(f.request.dthreads);
     settle(&f);
     assert_string_equal(f.log, "rree"); /* told once: then they wait again */
@@ -347,7 +347,7 @@ TEST(a_client_that_leaves_before_it_begins)
     struct fixture f;
     open_fixture(&f);
     start_for_request(&f);
-    dthread_leave_request(&f.request, false);
+    dthread_leave_request(&f.request);
     settle(&f);
     assert_string_equal(f.log, "ne");
     close_fixture(&f);
@@ -372,7 +372,7 @@ TEST(a_handler_whose_client_has_left)
         if (i == 0)
             settle(&f);
     }
-    dthread_leave_request(&f.request, false);
+    dthread_leave_request(&f.request);
     settle(&f);
     assert_string_equal(f.log, "h");
     close_fixture(&f);
@@ -384,7 +384,8 @@ TEST(a_response_that_is_complete)
     open_fixture(&f);
     start_for_request(&f);
     settle(&f);
-    dthread_leave_request(&f.request, true);
+    f.request.is_complete = true;
+    dthread_leave_request(&f.request);
     mk_test_pass(&f.fixture, 200);
     assert_string_equal(f.log, "r00");
     close_fixture(&f);
@@ -406,7 +407,8 @@ TEST(dthreads_of_a_request_that_end)
     dthread_interrupt(d[1], -ECANCELED);
     mk_test_pass(&f.fixture, 100);
     assert_non_null(f.request.dthreads);
-    dthread_leave_request(&f.request, true);
+    f.request.is_complete = true;
+    dthread_leave_request(&f.request);
     close_fixture(&f);
 }
 
