@@ -6,10 +6,7 @@
 
 #include "common/heap.h"
 
-#include <errno.h>
-
 enum { ARENA_TEXT_BYTES_MAX = 4096 };
-const struct pairs pairs_none = {.is_read = true, .n = -EINVAL};
 
 void pairs_read(struct pairs *p, struct mk_arena *arena, struct mk_str text, bool decoded)
 {

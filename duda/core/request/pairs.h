@@ -9,6 +9,8 @@
 
 #include <monkey/arena.h>
 
+#include <errno.h>
+
 struct pairs {
     bool is_read;
     int n; /* or -errno */
@@ -26,43 +28,21 @@ int pairs_cmp(const struct pairs *p, const char *name, const char *text);
 const char *pairs_next(const struct pairs *p, const char *name, int *at);
 int pairs_get_number(const struct pairs *p, const char *name, long *ret);
 
-/* What the functions of an object get from a call that was a mistake. */
-extern const struct pairs pairs_none;
-
 /* Defines an object of that name whose pairs `read(dr)` returns. */
 #define PAIRS_OBJECT(object, label, read) \
-    static const struct pairs *check(duda_request_t *dr, const char *call) \
-    { \
-        return request_check(dr, call) < 0 ? &pairs_none : read(dr); \
-    } \
-    static int count(duda_request_t *dr) \
-    { \
-        return check(dr, label "->count()")->n; \
-    } \
-    static const char *get(duda_request_t *dr, const char *key) \
-    { \
-        return pairs_get(check(dr, label "->get()"), key); \
-    } \
-    static const char *get_id(duda_request_t *dr, int n) \
-    { \
-        return pairs_get_id(check(dr, label "->get_id()"), n); \
-    } \
-    static const char *get_name(duda_request_t *dr, int n) \
-    { \
-        return pairs_name(check(dr, label "->name()"), n); \
-    } \
-    static int compare(duda_request_t *dr, const char *key, const char *text) \
-    { \
-        return pairs_cmp(check(dr, label "->cmp()"), key, text); \
-    } \
-    static const char *get_next(duda_request_t *dr, const char *key, int *at) \
-    { \
-        return pairs_next(check(dr, label "->next()"), key, at); \
-    } \
-    static int get_number(duda_request_t *dr, const char *key, long *ret) \
-    { \
-        return pairs_get_number(check(dr, label "->get_number()"), key, ret); \
-    } \
+    REQUEST_CALL(int count(duda_request_t *dr), request_check, label "->count()", -EINVAL, read(dr)->n) \
+    REQUEST_CALL(const char *get(duda_request_t *dr, const char *key), request_check, label "->get()", NULL, \
+                 pairs_get(read(dr), key)) \
+    REQUEST_CALL(const char *get_id(duda_request_t *dr, int n), request_check, label "->get_id()", NULL, \
+                 pairs_get_id(read(dr), n)) \
+    REQUEST_CALL(const char *get_name(duda_request_t *dr, int n), request_check, label "->name()", NULL, \
+                 pairs_name(read(dr), n)) \
+    REQUEST_CALL(int compare(duda_request_t *dr, const char *key, const char *text), request_check, label "->cmp()", \
+                 -1, pairs_cmp(read(dr), key, text)) \
+    REQUEST_CALL(const char *get_next(duda_request_t *dr, const char *key, int *at), request_check, label "->next()", \
+                 NULL, pairs_next(read(dr), key, at)) \
+    REQUEST_CALL(int get_number(duda_request_t *dr, const char *key, long *ret), request_check, \
+                 label "->get_number()", -ENOENT, pairs_get_number(read(dr), key, ret)) \
     const struct duda_api_pairs object = { \
         .count = count, \
         .get = get, \

@@ -18,36 +18,25 @@ PAIRS_OBJECT(object_qs, "qs", read_query);
 
 /* ── levels 0 to 2 ── */
 
-static const struct pairs *read_raw_query(duda_request_t *dr, const char *call)
+static const struct pairs *read_raw_query(duda_request_t *dr)
 {
-    if (request_check(dr, call) < 0)
-        return &pairs_none;
     struct pairs *p = &dr->dispatch->raw_query;
     if (!p->is_read)
         pairs_read(p, mk_request_arena(dr->req), mk_request_query(dr->req), false);
     return p;
 }
 
-static int count_raw(duda_request_t *dr)
-{
-    int n = read_raw_query(dr, "qs->count()")->n;
-    return n < 0 ? 0 : n;
-}
+REQUEST_CALL(int count_raw(duda_request_t *dr), request_check, "qs->count()", 0,
+             read_raw_query(dr)->n > 0 ? read_raw_query(dr)->n : 0)
 
-static char *get_raw(duda_request_t *dr, const char *name)
-{
-    return (char *)(uintptr_t)pairs_get(read_raw_query(dr, "qs->get()"), name);
-}
+REQUEST_CALL(char *get_raw(duda_request_t *dr, const char *name), request_check, "qs->get()", NULL,
+             (char *)(uintptr_t)pairs_get(read_raw_query(dr), name))
 
-static char *get_raw_id(duda_request_t *dr, int n)
-{
-    return (char *)(uintptr_t)pairs_get_id(read_raw_query(dr, "qs->get_id()"), n);
-}
+REQUEST_CALL(char *get_raw_id(duda_request_t *dr, int n), request_check, "qs->get_id()", NULL,
+             (char *)(uintptr_t)pairs_get_id(read_raw_query(dr), n))
 
-static int compare_raw(duda_request_t *dr, const char *name, const char *text)
-{
-    return pairs_cmp(read_raw_query(dr, "qs->cmp()"), name, text);
-}
+REQUEST_CALL(int compare_raw(duda_request_t *dr, const char *name, const char *text), request_check, "qs->cmp()", -1,
+             pairs_cmp(read_raw_query(dr), name, text))
 
 const struct duda_api_qs_1 object_qs_1 = {
     .count = count_raw,

@@ -171,23 +171,19 @@ static int open_session(duda_request_t *dr, duda_session_fn fn, void *data)
     return session_open(dr, fn, data);
 }
 
-/* Returns the open session of a request; NULL: there is none, which was logged. */
-static struct session_state *check(duda_request_t *dr, const char *call)
+/* Checks that a request has an open session. Returns 0, -EINVAL or as request_check(); an error is logged. */
+static int check(duda_request_t *dr, const char *call)
 {
-    return request_check(dr, call) < 0 ? NULL : session_find(dr, call);
+    int err = request_check(dr, call);
+    return err == 0 && !session_find(dr, call) ? -EINVAL : err;
 }
 
-static bool exists(duda_request_t *dr)
-{
-    struct session_state *s = check(dr, "session->exists()");
-    return s && session_exists(s);
-}
+REQUEST_CALL(bool exists(duda_request_t *dr), check, "session->exists()", false, session_exists(dr->session))
 
 static const char *get(duda_request_t *dr, const char *key, size_t *ret_len)
 {
-    struct session_state *s = check(dr, "session->get()");
     struct mk_str value = MK_STR_NONE;
-    bool found = s && session_get(s, mk_str_c(key), &value);
+    bool found = check(dr, "session->get()") == 0 && session_get(dr->session, mk_str_c(key), &value);
     if (ret_len)
         *ret_len = found ? value.len : 0;
     return found ? value.p : NULL;
@@ -195,45 +191,24 @@ static const char *get(duda_request_t *dr, const char *key, size_t *ret_len)
 
 static int set(duda_request_t *dr, const char *key, const void *value, ssize_t len)
 {
-    struct session_state *s = check(dr, "session->set()");
-    if (!s || len < -1 || (!value && len != 0))
+    if (check(dr, "session->set()") < 0 || len < -1 || (!value && len != 0))
         return -EINVAL;
     struct mk_str text = len < 0 ? mk_str_c(value) : mk_str(value, (size_t)len);
-    return session_set(dr, s, mk_str_c(key), text);
+    return session_set(dr, dr->session, mk_str_c(key), text);
 }
 
-static int remove_value(duda_request_t *dr, const char *key)
-{
-    struct session_state *s = check(dr, "session->remove()");
-    return s ? remove_key(dr, s, mk_str_c(key)) : -EINVAL;
-}
+REQUEST_CALL(int remove_value(duda_request_t *dr, const char *key), check, "session->remove()", -EINVAL,
+             remove_key(dr, dr->session, mk_str_c(key)))
 
-static int renew(duda_request_t *dr)
-{
-    struct session_state *s = check(dr, "session->renew()");
-    return s ? session_renew(s) : -EINVAL;
-}
+REQUEST_CALL(int renew(duda_request_t *dr), check, "session->renew()", -EINVAL, session_renew(dr->session))
 
-static int destroy(duda_request_t *dr)
-{
-    struct session_state *s = check(dr, "session->destroy()");
-    if (!s)
-        return -EINVAL;
-    session_destroy(s);
-    return 0;
-}
+REQUEST_CALL(int destroy(duda_request_t *dr), check, "session->destroy()", -EINVAL, (session_destroy(dr->session), 0))
 
-static const char *get_csrf_token(duda_request_t *dr)
-{
-    struct session_state *s = check(dr, "session->csrf_token()");
-    return s ? session_csrf_token(dr, s) : NULL;
-}
+REQUEST_CALL(const char *get_csrf_token(duda_request_t *dr), check, "session->csrf_token()", NULL,
+             session_csrf_token(dr, dr->session))
 
-static int check_csrf(duda_request_t *dr)
-{
-    struct session_state *s = check(dr, "session->csrf_check()");
-    return s ? session_csrf_check(dr, s) : -EINVAL;
-}
+REQUEST_CALL(int check_csrf(duda_request_t *dr), check, "session->csrf_check()", -EINVAL,
+             session_csrf_check(dr, dr->session))
 
 static int make_token(char *text, size_t size)
 {
@@ -250,15 +225,14 @@ static int make_token(char *text, size_t size)
 static int save(duda_request_t *dr, duda_session_fn fn, void *data)
 {
     static const char call[] = "session->save()";
-    int err = request_check(dr, call);
-    struct session_state *s = err < 0 ? NULL : session_find(dr, call);
-    if (!s)
-        return err < 0 ? err : -EINVAL;
+    int err = check(dr, call);
+    if (err < 0)
+        return err;
     if (!fn && session_is_slow(&dr->worker->service->sessions)) {
         misuse_log(dr->worker, call, no_function);
         return -EINVAL;
     }
-    return session_save(dr, s, fn, data);
+    return session_save(dr, dr->session, fn, data);
 }
 
 const struct duda_api_session object_session = {
