@@ -78,35 +78,18 @@ static struct duda_route *add_group(const char *prefix, void (*add)(void))
     return group;
 }
 
-static struct duda_route *add_get(const char *pattern, duda_request_fn handler)
-{
-    return add_route("router->get", 1 << MK_GET, pattern, handler);
-}
+#define ADD_CALL(name, methods) \
+    static struct duda_route *add_##name(const char *pattern, duda_request_fn handler) \
+    { \
+        return add_route("router->" #name, methods, pattern, handler); \
+    }
 
-static struct duda_route *add_post(const char *pattern, duda_request_fn handler)
-{
-    return add_route("router->post", 1 << MK_POST, pattern, handler);
-}
-
-static struct duda_route *add_put(const char *pattern, duda_request_fn handler)
-{
-    return add_route("router->put", 1 << MK_PUT, pattern, handler);
-}
-
-static struct duda_route *add_delete(const char *pattern, duda_request_fn handler)
-{
-    return add_route("router->delete", 1 << MK_DELETE, pattern, handler);
-}
-
-static struct duda_route *add_patch(const char *pattern, duda_request_fn handler)
-{
-    return add_route("router->patch", 1 << MK_PATCH, pattern, handler);
-}
-
-static struct duda_route *add_any(const char *pattern, duda_request_fn handler)
-{
-    return add_route("router->any", MK_ROUTES_ANY, pattern, handler);
-}
+ADD_CALL(get, 1 << MK_GET)
+ADD_CALL(post, 1 << MK_POST)
+ADD_CALL(put, 1 << MK_PUT)
+ADD_CALL(delete, 1 << MK_DELETE)
+ADD_CALL(patch, 1 << MK_PATCH)
+ADD_CALL(any, MK_ROUTES_ANY)
 
 static struct duda_route *add_for_methods(const char *names, const char *pattern, duda_request_fn handler)
 {
@@ -156,49 +139,24 @@ static int check_route(const struct duda_route *route, const char *function)
     return route ? 0 : -EINVAL;
 }
 
-static int add_before(struct duda_route *route, duda_before_fn fn)
-{
-    int err = check_route(route, "router->before");
-    return err < 0 ? err : add_hook(current.service->router, &route->before, (struct route_hook){.before = fn});
-}
+/* Defines a function that changes a route, and sets `err` if that fails. */
+#define ROUTE_CALL(function, call, change) \
+    static function \
+    { \
+        int err = check_route(route, call); \
+        if (err == 0) \
+            change; \
+        return err; \
+    }
 
-static int add_after(struct duda_route *route, duda_request_fn fn)
-{
-    int err = check_route(route, "router->after");
-    return err < 0 ? err : add_hook(current.service->router, &route->after, (struct route_hook){.after = fn});
-}
-
-static int set_limit(struct duda_route *route, size_t bytes)
-{
-    int err = check_route(route, "router->limit");
-    if (err == 0)
-        route->body_bytes_max = bytes;
-    return err;
-}
-
-static int set_timeout(struct duda_route *route, uint32_t ms)
-{
-    int err = check_route(route, "router->timeout");
-    if (err == 0)
-        route->timeout_ms = ms;
-    return err;
-}
-
-static int set_in_pieces(struct duda_route *route)
-{
-    int err = check_route(route, "router->in_pieces");
-    if (err == 0)
-        route->in_pieces = true;
-    return err;
-}
-
-static int set_in_dthread(struct duda_route *route)
-{
-    int err = check_route(route, "router->in_dthread");
-    if (err == 0)
-        route->in_dthread = true;
-    return err;
-}
+ROUTE_CALL(int add_before(struct duda_route *route, duda_before_fn fn), "router->before",
+           err = add_hook(current.service->router, &route->before, (struct route_hook){.before = fn}))
+ROUTE_CALL(int add_after(struct duda_route *route, duda_request_fn fn), "router->after",
+           err = add_hook(current.service->router, &route->after, (struct route_hook){.after = fn}))
+ROUTE_CALL(int set_limit(struct duda_route *route, size_t bytes), "router->limit", route->body_bytes_max = bytes)
+ROUTE_CALL(int set_timeout(struct duda_route *route, uint32_t ms), "router->timeout", route->timeout_ms = ms)
+ROUTE_CALL(int set_in_pieces(struct duda_route *route), "router->in_pieces", route->in_pieces = true)
+ROUTE_CALL(int set_in_dthread(struct duda_route *route), "router->in_dthread", route->in_dthread = true)
 
 static int set_not_found(duda_request_fn fn)
 {
