@@ -425,7 +425,8 @@ static void handle_callback(duda_request_t *dr)
 
 static void cancel_last(duda_request_t *dr)
 {
-    answer(dr, name_of(task->cancel(last)));
+    const char *n = qs->get(dr, "n"); /* of a first use of a place, as numbers are made */
+    answer(dr, name_of(task->cancel(n ? (duda_task_t)1 << 32 | (duda_task_t)atoi(n) : last)));
 }
 
 /* ── dthreads ── */
@@ -654,6 +655,16 @@ def test_cancelling(serve_services, gate):
     server.wait_log("version 1: run canceled 1$")
     gate.touch()
     assert running[0].response().body == b"0"
+
+
+def test_waits_cannot_be_cancelled_by_a_number(serve_services, gate):
+    """run() and await() tell no number: one that is guessed means nothing, whether the task runs or waits."""
+    server = serve_blocks(serve_services, gate)
+    clients = begin(server, "/t/run", "/t/await", "/t/run")
+    await_counts(server, wait=3, run=2)
+    assert [ask(server, f"/t/cancel?n={n}") for n in (1, 2, 3)] == ["gone"] * 3
+    gate.touch()
+    assert [client.response().body for client in clients] == [b"0"] * 3
 
 
 def test_clients_that_leave(serve_services, gate):

@@ -184,7 +184,7 @@ duda_task_t task_start(struct service_worker *w, struct duda_request *dr, const 
 int task_cancel(struct service_worker *w, duda_task_t number)
 {
     struct task *t = w->tasks ? slots_find(&w->tasks->slots, number) : NULL;
-    if (!t)
+    if (!t || t->wait) /* a wait of a dthread has no number for the service */
         return -ESRCH;
     if (!remove_task(t)) {
         atomic_store(&t->stopping, true);
