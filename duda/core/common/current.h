@@ -22,6 +22,7 @@ extern __attribute__((tls_model("initial-exec"))) _Thread_local struct current c
 /* Begins a call into a service. Returns what current_leave() needs after the call: calls may be nested. */
 static inline struct current current_enter(struct service *service, struct service_worker *worker)
 {
+    assert(!worker || worker->service == service);
     struct current outer = current;
     current = (struct current){.service = service, .worker = worker};
     if (worker)

@@ -12,6 +12,7 @@ enum { FIRST_SLOTS = 16 };
 
 int slots_reserve(struct slots *all, uint32_t max)
 {
+    assert(max >= FIRST_SLOTS && (max & (max - 1)) == 0);
     if (all->first_free)
         return 0;
     uint32_t n = all->n ? all->n * 2 : FIRST_SLOTS;
@@ -31,6 +32,7 @@ int slots_reserve(struct slots *all, uint32_t max)
 
 uint64_t slots_add(struct slots *all, void *item, uint32_t *ret_index)
 {
+    assert(item && all->first_free && all->first_free <= all->n);
     *ret_index = all->first_free - 1;
     struct slot *slot = &all->items[*ret_index];
     all->first_free = slot->next_free;
@@ -41,6 +43,7 @@ uint64_t slots_add(struct slots *all, void *item, uint32_t *ret_index)
 
 void slots_remove(struct slots *all, uint32_t index)
 {
+    assert(index < all->n && all->items[index].item);
     all->items[index].item = NULL;
     all->items[index].next_free = all->first_free;
     all->first_free = index + 1;

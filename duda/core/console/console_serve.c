@@ -108,6 +108,7 @@ static int add_headers(struct mk_request *req, struct mk_str type)
 
 static void send_view(const struct console_job *c)
 {
+    assert(c->req);
     int err = c->out.err ? c->out.err : add_headers(c->req, get_type(c));
     if (err == 0)
         err = mk_response_write(c->req, mk_buf_str(&c->out));

@@ -118,6 +118,7 @@ void crash_get_range(const struct crash_object *object, uintptr_t *ret_begin, ui
 void crash_remove_object(struct crash_object *object)
 {
     bool has_copy = object->copy_users > 0;
+    assert(!object->has_ended);
     object->has_ended = true;
     if (has_copy)
         crash_release_copy(object);

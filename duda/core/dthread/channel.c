@@ -72,6 +72,7 @@ void channel_close(struct duda_channel *c)
 void channel_free(struct duda_channel *c)
 {
     channel_close(c);
+    assert(mk_list_empty(&c->senders) && mk_list_empty(&c->receivers));
     mk_list_del(&c->node);
     heap_free(c, get_bytes(c->size));
 }
@@ -92,6 +93,7 @@ static void push(struct duda_channel *c, void *value)
 
 static void *pop(struct duda_channel *c)
 {
+    assert(c->n > 0 && c->begin < c->size);
     void *value = c->values[c->begin];
     c->begin = (c->begin + 1) % c->size;
     c->n--;
@@ -101,6 +103,7 @@ static void *pop(struct duda_channel *c)
 int channel_try_send(struct duda_channel *c, void *value)
 {
     struct waiter *receiver = get_first(&c->receivers);
+    assert(!receiver || !c->n);
     if (c->closed)
         return -EPIPE;
     if (receiver) {
@@ -117,6 +120,7 @@ int channel_try_send(struct duda_channel *c, void *value)
 int channel_try_receive(struct duda_channel *c, void **ret)
 {
     struct waiter *sender = get_first(&c->senders);
+    assert(!sender || c->n == c->size);
     *ret = NULL;
     if (!c->n && !sender)
         return c->closed ? -EPIPE : -EAGAIN;
@@ -156,6 +160,7 @@ int channel_send(struct dthread *d, struct duda_channel *c, void *value, uint32_
 int channel_select(struct dthread *d, struct duda_channel *const *channels, unsigned n, void **ret, uint32_t timeout_ms)
 {
     struct waiter waiters[DUDA_SELECT_MAX];
+    assert(n <= DUDA_SELECT_MAX);
     int result = channel_try_select(channels, n, ret);
     if (result != -EAGAIN)
         return result;

@@ -39,6 +39,8 @@ static void clear_running(struct dthread *d)
 static void free_dthread(struct dthread *d)
 {
     struct service_worker *w = d->worker;
+    assert(mk_list_empty(&d->joiners) && !d->n_waiters && d->fd < 0);
+    assert(d != w->dthreads.running);
     unlink_dthread(d);
     clear_running(d);
     context_release(&d->context);
@@ -77,6 +79,7 @@ static void transfer(struct dthreads *all, struct dthread *to)
 static void leave_for_ever(struct dthread *d, struct dthread *to)
 {
     struct dthreads *all = &d->worker->dthreads;
+    assert(d == all->running && !all->dead);
     all->dead = d;
     all->running = to;
     if (to)
@@ -135,6 +138,7 @@ static void run_dthread(void *ctx)
 static void run_from_main(struct dthread *d)
 {
     struct service_worker *w = d->worker;
+    assert(!w->dthreads.running);
     atomic_store_explicit(&w->watch.function, dthread_get_function(d), memory_order_relaxed);
     atomic_store_explicit(&w->watch.is_dthread, true, memory_order_relaxed);
     w->dthreads.depth = w->watch.depth;
@@ -147,6 +151,7 @@ static void run_from_main(struct dthread *d)
 static void add_ready(struct dthread *d, struct mk_list *queue)
 {
     struct service_worker *w = d->worker;
+    assert(d->state != STATE_READY && mk_list_empty(&d->queue));
     d->state = STATE_READY;
     mk_list_add(queue, &d->queue);
     if (!w->ended && !w->dthreads.runs)
@@ -156,6 +161,7 @@ static void add_ready(struct dthread *d, struct mk_list *queue)
 static struct dthread *take_ready(struct dthreads *all)
 {
     struct dthread *d = MK_LIST_FIRST(&all->ready, struct dthread, queue);
+    assert(d->state == STATE_READY);
     mk_list_del(&d->queue);
     return d;
 }
@@ -224,6 +230,7 @@ struct dthread *dthread_new(struct service_worker *w, struct dthread_entry entry
 
 void dthread_attach(struct dthread *d, struct duda_request *dr)
 {
+    assert(d->state == STATE_NEW && !d->dr);
     d->dr = dr;
     d->next_of_request = dr->dthreads;
     d->link_of_request = &dr->dthreads;
@@ -283,6 +290,7 @@ struct dthread *dthread_begin_wait(const char *call, int *ret_err)
     }
     struct dthread *d = w->dthreads.running;
     *ret_err = d->interrupt;
+    assert(d->state == STATE_RUNNING);
     d->interrupt = 0;
     return *ret_err ? NULL : d;
 }
@@ -336,6 +344,7 @@ int dthread_suspend(struct dthread *d, uint32_t timeout_ms)
 
 int dthread_suspend_turn(struct dthread *d)
 {
+    assert(d == d->worker->dthreads.running);
     add_ready(d, &d->worker->dthreads.later);
     d->result = 0;
     transfer(&d->worker->dthreads, NULL);
@@ -367,6 +376,7 @@ int dthread_suspend_for_fd(struct dthread *d, int fd, int mode, uint32_t timeout
         .data = d,
     };
     int err = d->worker->ended ? 0 : descriptor_add(d->worker, &handler);
+    assert(d->fd < 0);
     if (err < 0)
         return err;
     d->fd = fd;
@@ -404,6 +414,7 @@ void dthread_resume(struct dthread *d)
 
 void dthread_yield(struct dthread *d)
 {
+    assert(d == d->worker->dthreads.running);
     d->state = STATE_SUSPENDED;
     transfer(&d->worker->dthreads, NULL);
 }
@@ -451,6 +462,7 @@ static bool drop(struct dthread *d)
 
 void dthread_strand(struct dthread *d)
 {
+    assert(d->is_held && d != d->worker->dthreads.running);
     mk_list_del(&d->queue);
     end_wait(d);
     wake_joiners(d);

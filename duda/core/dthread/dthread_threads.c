@@ -37,6 +37,7 @@ static void end_worker(struct service_worker *w)
 static void on_thread_end(void *value)
 {
     struct dthread_thread *t = value;
+    assert(!mk_list_empty(&t->workers));
     for (bool is_last = false; !is_last;) {
         struct service_worker *w = MK_LIST_FIRST(&t->workers, struct service_worker, dthreads.in_thread);
         is_last = t->workers.next == t->workers.prev;

@@ -93,6 +93,7 @@ static void clean(struct stack *stack)
 
 static void unmap_stack(struct stack *stack)
 {
+    assert(stack_count() > 0);
     size_t guard = get_guard_bytes();
     clean(stack);
     munmap(stack->base - guard, guard + STACK_BYTES);
@@ -118,6 +119,7 @@ void stack_pool_release(struct stack_pool *pool)
 /* The one that was used last, whose pages are in the caches. */
 static struct stack *take_idle(struct stack_pool *pool)
 {
+    assert(pool->n_idle > 0 && !mk_list_empty(&pool->idle));
     struct stack *stack = MK_CONTAINER_OF(pool->idle.prev, struct stack, node);
     mk_list_del(&stack->node);
     pool->n_idle--;

@@ -96,6 +96,7 @@ static void free_unused(struct descriptor *d)
 
 void descriptor_remove(struct descriptor *d)
 {
+    assert(d->removed || d->worker->descriptors.items[d->handler.fd] == d);
     unwatch(d);
     mk_timer_cancel(&d->timer);
     if (!d->removed)
@@ -212,6 +213,7 @@ static void call_callbacks(struct descriptor *d, uint32_t events)
 static void on_ready(struct mk_event *event, uint32_t events)
 {
     struct descriptor *d = MK_CONTAINER_OF(event, struct descriptor, event);
+    assert(!d->removed);
     struct service_worker *w = d->worker;
     struct current outer = service_worker_enter(w);
     d->calls++;
@@ -226,6 +228,7 @@ static void on_ready(struct mk_event *event, uint32_t events)
 static void on_timeout(struct mk_timer *timer)
 {
     struct descriptor *d = MK_CONTAINER_OF(timer, struct descriptor, timer);
+    assert(d->timeout_ms && !d->removed);
     struct service_worker *w = d->worker;
     struct current outer = service_worker_enter(w);
     d->calls++;

@@ -42,6 +42,7 @@ static void start_run(struct every *e)
 static void on_time(struct mk_timer *timer)
 {
     struct every *e = MK_CONTAINER_OF(timer, struct every, timer);
+    assert(e->worker && !e->worker->ended);
     struct service_worker *w = e->worker;
     struct current outer = service_worker_enter(w);
     mk_timer_arm(w->loop, timer, e->ms);

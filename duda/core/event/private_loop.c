@@ -160,6 +160,7 @@ static int make_room(struct private_loop *l, unsigned fd)
 static int control(struct private_loop *l, int fd, int mask)
 {
     struct epoll_event wanted = {.data.fd = fd};
+    assert((unsigned)fd < l->n);
     wanted.events = (mask & DUDA_EVENT_READ ? EPOLLIN : 0u) | (mask & DUDA_EVENT_WRITE ? EPOLLOUT : 0u);
     if (l->rows[fd].mask && epoll_ctl(l->fd, EPOLL_CTL_MOD, fd, &wanted) == 0)
         return 0; /* otherwise the number was closed and is used again */

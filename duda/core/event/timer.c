@@ -36,6 +36,7 @@ static void remove_timer(struct service_timer *t)
 static void on_time(struct mk_timer *timer)
 {
     struct service_timer *t = MK_CONTAINER_OF(timer, struct service_timer, timer);
+    assert(!t->removed && !t->in_call);
     struct service_worker *w = t->worker;
     struct current outer = service_worker_enter(w);
     t->in_call = true;

@@ -14,6 +14,7 @@
 #include <monkey/file.h>
 #include <monkey/log_writer.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <time.h>
@@ -236,6 +237,7 @@ void log_start(struct service *s)
 void log_end(struct service *s)
 {
     for (struct duda_log *log = s->logs.first; log; log = log->next) {
+        assert(log->service);
         log->service = NULL;
         mk_log_producer_put(log->producer);
         mk_log_target_put(log->target);

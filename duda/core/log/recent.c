@@ -56,6 +56,7 @@ void recent_add(struct recent *recent, const char *kind, struct mk_str text)
 {
     struct recent_line line = {.wall_ms = read_wall_ms()};
     line.len = (uint16_t)clean_text(line.text, sizeof(line.text), text);
+    assert(line.len <= sizeof(line.text));
     snprintf(line.kind, sizeof(line.kind), "%s", kind);
     pthread_mutex_lock(&recent->lock);
     recent->lines[recent->all++ % RECENT_LINES_MAX] = line;

@@ -29,6 +29,7 @@ static void pass_piece(struct mk_request *req, struct mk_str piece, bool end, vo
     (void)req;
     if (!r->fn)
         return;
+    assert(r->dr->is_read && r->bytes <= r->bytes_max);
     if (piece.len > r->bytes_max - r->bytes) {
         reject_body(r);
         return;

@@ -28,6 +28,7 @@ void gc_release(struct duda_request *dr)
                           "service must not free it, too";
     while (dr->gc) {
         struct gc_item *item = dr->gc;
+        assert(item->destroy && (!item->next || item->next->n < item->n));
         dr->gc = item->next;
         item->destroy(item->ptr);
         if (item->n >= ARENA_ITEMS)

@@ -13,6 +13,7 @@ static void end_features(struct duda_request *dr)
     unsigned passed = 0, left;
     while ((left = dr->features & ~passed)) {
         unsigned id = (unsigned)__builtin_ctz(left);
+        assert(id < FEATURES && rows[id].request_end);
         passed |= (2U << id) - 1;
         rows[id].request_end(dr);
     }
@@ -24,6 +25,7 @@ void request_release(struct duda_request *dr)
     dr->is_complete = dr->answered && (dr->is_page || !mk_request_aborted(dr->req));
     output_stop(dr);
     end_features(dr);
+    assert(!dr->gc && !dr->dthreads && !dr->tasks && !dr->session && !dr->subscriptions && !dr->raw);
     mk_list_del(&dr->node);
     request_pool_put(dr);
 }
@@ -44,6 +46,7 @@ struct duda_request *request_new(struct mk_request *req, struct service_worker *
         return NULL;
     }
     dr->req = req;
+    assert(!worker->ended && !dr->features);
     mk_list_add(&worker->requests, &dr->node);
     counts_begin(dr);
     return dr;

@@ -87,6 +87,7 @@ static void remove_first(struct duda_request *dr)
     struct output *o = &dr->output;
     struct output_part *part = o->first;
     o->first = part->next;
+    assert((part == o->last) == !o->first);
     if (!o->first)
         o->last = NULL;
     if (part->kind == PART_HEAP_TEXT)
@@ -155,6 +156,7 @@ static ssize_t run_generator(struct mk_request *req, char *to, size_t size, void
 {
     const struct output_part *part = ctx;
     (void)req;
+    assert(part->kind == PART_GENERATOR && part->generate);
     struct current outer = request_enter(part->dr);
     ssize_t n = part->generate(part->dr, to, size, part->ctx);
     current_leave(outer);
@@ -241,6 +243,7 @@ static void set_length_at_end(struct duda_request *dr)
 static int begin_output(struct duda_request *dr)
 {
     struct output *o = &dr->output;
+    assert(o->state == OUTPUT_SENDING || o->state == OUTPUT_ENDING);
     o->is_bodyless = is_bodyless(dr);
     mk_response_on_writable(dr->req, continue_output, dr);
     if (o->state == OUTPUT_ENDING)
@@ -255,6 +258,7 @@ static int begin_output(struct duda_request *dr)
 
 void output_truncate(struct duda_request *dr, uint64_t bytes)
 {
+    assert(dr->output.state == OUTPUT_HELD);
     dr->output.bytes = bytes;
     for (struct output_part *part = dr->output.first; part; part = part->next) {
         part->len = part->len < bytes ? part->len : bytes;
@@ -271,6 +275,7 @@ int output_miss(struct duda_request *dr)
 /* A service may not have looked at the results: what misses a part must not look complete. */
 static int reject_incomplete(struct duda_request *dr)
 {
+    assert(dr->output.is_incomplete && !dr->is_page);
     misuse_log(dr->worker, "response->end()",
                "a part could not be added, because there was no memory: the response is not sent");
     if (dr->output.state != OUTPUT_HELD)
@@ -282,6 +287,7 @@ static int reject_incomplete(struct duda_request *dr)
 static int send_output(struct duda_request *dr, enum output_state state)
 {
     bool begins = dr->output.state == OUTPUT_HELD;
+    assert(dr->output.state <= OUTPUT_SENDING && dr->output.state <= state);
     if (dr->is_page) { /* it is gathered when the function has returned */
         dr->output.state = state == OUTPUT_ENDING ? OUTPUT_ENDED : OUTPUT_HELD;
         return 0;
@@ -360,6 +366,7 @@ int output_add_copy(struct duda_request *dr, struct mk_str data)
         return output_miss(dr);
     memcpy(part->text + part->len, data.p, data.len);
     part->len += data.len;
+    assert(part->len <= part->room);
     return count_added(dr, data.len);
 }
 
@@ -382,6 +389,7 @@ int output_add_ref(struct duda_request *dr, struct mk_str data)
 int output_add_file(struct duda_request *dr, int fd, uint64_t offset, uint64_t length)
 {
     struct output_part *part = length ? add_part(dr, PART_FILE) : NULL;
+    assert(fd >= 0);
     if (!part) {
         close(fd);
         return length ? output_miss(dr) : 0;
@@ -395,6 +403,7 @@ int output_add_file(struct duda_request *dr, int fd, uint64_t offset, uint64_t l
 int output_add_generator(struct duda_request *dr, duda_generate_fn fn, void *data)
 {
     struct output_part *part = add_part(dr, PART_GENERATOR);
+    assert(fn);
     if (!part)
         return output_miss(dr);
     part->generate = fn;
@@ -423,6 +432,7 @@ struct mk_str output_gather(struct duda_request *dr, struct mk_arena *arena)
 {
     struct mk_buf whole;
     size_t size = dr->output.bytes;
+    assert(dr->is_page);
     char *storage = size <= GATHER_BYTES_MAX && !dr->output.is_incomplete ? mk_arena_alloc(arena, size + 1) : NULL;
     if (!storage)
         return MK_STR_NONE;

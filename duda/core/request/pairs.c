@@ -26,6 +26,7 @@ void pairs_read(struct pairs *p, struct mk_arena *arena, struct mk_str text, boo
     memcpy(copy, text.p, text.len);
     copy[text.len] = '\0';
     p->n = (decoded ? urlencoded_decode : urlencoded_split)(copy, text.len, items, max);
+    assert(p->n <= (int)max);
     p->items = items;
 }
 

@@ -13,6 +13,7 @@
 static int find(const duda_request_t *dr, const char *name)
 {
     const struct dispatch *d = dr->dispatch;
+    assert(!d->n || (d->route && d->values));
     for (unsigned i = 0; i < d->n; i++) {
         if (mk_str_eq(d->route->at.names[i], mk_str_c(name)))
             return (int)i;

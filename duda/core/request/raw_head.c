@@ -52,6 +52,7 @@ int raw_head_status(struct mk_str line)
 
 int raw_head_begin(struct duda_request *dr)
 {
+    assert(!dr->raw);
     dr->raw = mk_arena_zalloc(mk_request_arena(dr->req), sizeof(*dr->raw));
     if (!dr->raw)
         return -ENOMEM;
@@ -81,6 +82,7 @@ int raw_head_add(struct duda_request *dr, struct mk_str data, struct mk_str *ret
 {
     struct mk_buf *text = &dr->raw->text;
     size_t before = text->len, taken = data.len < HEAD_BYTES_MAX - before ? data.len : HEAD_BYTES_MAX - before;
+    assert(before < HEAD_BYTES_MAX);
     *ret_rest = MK_STR_NONE;
     mk_buf_add(text, data.p, taken);
     if (text->err < 0)

@@ -33,6 +33,7 @@ int request_check_lasting(const struct duda_request *dr, const char *call)
 
 void request_call(struct duda_request *dr, duda_request_fn fn)
 {
+    assert(fn);
     struct current outer = request_enter(dr);
     atomic_store_explicit(&dr->worker->watch.function, (uintptr_t)fn, memory_order_relaxed);
     fn(dr);
@@ -41,6 +42,7 @@ void request_call(struct duda_request *dr, duda_request_fn fn)
 
 void request_call_event(struct duda_request *dr, struct request_event event)
 {
+    assert(event.fn);
     struct current outer = request_enter(dr);
     event.fn(dr, event.data);
     current_leave(outer);
@@ -76,6 +78,7 @@ bool request_has_type(const struct duda_request *dr, struct mk_str media_type)
 
 void request_set_body(struct duda_request *dr, struct mk_str data)
 {
+    assert(!dr->has_body);
     dr->body = data;
     dr->has_body = true;
 }

@@ -131,6 +131,7 @@ static inline int request_compare(struct mk_str value, const char *text)
 /* Begins a call into the service for a request; current_leave() ends it. */
 static inline struct current request_enter(struct duda_request *dr)
 {
+    assert(dr->req);
     struct current outer = current_enter(dr->worker->service, dr->worker);
     current.request = dr;
     return outer;
@@ -145,6 +146,7 @@ void request_call_end(struct duda_request *dr);
 /* Has the end of the request call the hook of a feature. */
 static inline void request_use(struct duda_request *dr, enum feature_id id)
 {
+    assert((unsigned)id < FEATURES && dr->worker);
     dr->features |= 1U << id;
 }
 

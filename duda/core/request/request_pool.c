@@ -74,6 +74,7 @@ struct duda_request *request_pool_get(struct service_worker *w)
     while (slab->used & UINT32_C(1) << slab->next)
         slab->next = (slab->next + 1) % SLAB_REQUESTS;
     struct duda_request *dr = &slab->items[slab->next];
+    assert(slab->used != SLAB_FULL);
     slab->used |= UINT32_C(1) << slab->next;
     slab->next = (slab->next + 1) % SLAB_REQUESTS;
     if (slab->used == SLAB_FULL) {
@@ -89,6 +90,8 @@ void request_pool_put(struct duda_request *dr)
 {
     struct request_slab *slab = dr->slab;
     struct service_worker *w = dr->worker;
+    assert(dr >= slab->items && dr < slab->items + SLAB_REQUESTS);
+    assert(slab->used & UINT32_C(1) << (dr - slab->items));
     if (slab->used == SLAB_FULL) {
         mk_list_del(&slab->node);
         add_first(&w->slabs, &slab->node);

@@ -37,6 +37,7 @@ static void send_heartbeat(struct mk_timer *timer)
 
 static int start_heartbeat(duda_request_t *dr, unsigned interval_s)
 {
+    assert(!dr->heartbeat && interval_s && interval_s <= HEARTBEAT_S_MAX);
     struct mk_arena *arena = mk_request_arena(dr->req);
     struct heartbeat *h = mk_arena_alloc(arena, sizeof(*h));
     if (!h || mk_arena_defer(arena, stop_heartbeat, h) < 0)

@@ -13,6 +13,7 @@ enum { BUCKETS_MIN = 16 };
 /* Returns where the pointer to a channel is, or the end of its bucket. */
 static struct sse_channel **find_place(struct sse_channel **buckets, unsigned n, struct mk_str name, uint64_t hash)
 {
+    assert(n && (n & (n - 1)) == 0);
     struct sse_channel **place = &buckets[hash & (n - 1)];
     while (*place && ((*place)->hash != hash || !mk_str_eq(mk_str((*place)->name, (*place)->len), name)))
         place = &(*place)->next;
@@ -65,6 +66,7 @@ static void free_if_empty(struct sse_channels *channels, struct sse_channel *c)
 {
     if (c->n || c->refs)
         return;
+    assert(mk_list_empty(&c->subscriptions) && channels->n > 0);
     *find_place(channels->buckets, channels->n_buckets, mk_str(c->name, c->len), c->hash) = c->next;
     channels->n--;
     heap_free(c, sizeof(*c) + c->len);

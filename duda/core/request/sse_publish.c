@@ -75,6 +75,7 @@ static struct sse_channel *find_channel(const struct service_worker *w, const st
 static void leave_channel(struct service_worker *w, struct sse_subscription **place)
 {
     struct sse_subscription *sub = *place;
+    assert(sub->channel->n > 0);
     *place = sub->next;
     pthread_mutex_lock(&w->service->lock);
     sse_channels_leave(&w->channels, sub);
@@ -162,6 +163,7 @@ static struct sse_subscription **find_subscription(struct duda_request *dr, cons
 
 static int join_channel(struct duda_request *dr, const char *channel)
 {
+    assert(dr->worker == current.worker && dr->output.state == OUTPUT_SENDING);
     unsigned n;
     struct sse_subscription **place = find_subscription(dr, channel, &n);
     struct service *s = dr->worker->service;

@@ -57,6 +57,7 @@ struct ticket_gate *ticket_gate_new(struct service *s)
 /* Unlocks the gate, and drops a reference. */
 static void put_gate(struct ticket_gate *gate)
 {
+    assert(gate->refs > 0 && gate->running <= gate->refs);
     bool is_last = --gate->refs == 0;
     pthread_mutex_unlock(&gate->lock);
     if (!is_last)
@@ -70,6 +71,7 @@ void ticket_gate_close(struct ticket_gate *gate)
 {
     pthread_mutex_lock(&gate->lock);
     gate->service = NULL;
+    assert(gate->refs > 0);
     while (gate->running)
         pthread_cond_wait(&gate->idle, &gate->lock);
     put_gate(gate);
@@ -88,6 +90,7 @@ static struct service *enter_gate(struct ticket_gate *gate)
 static void leave_gate(struct ticket_gate *gate, bool entered)
 {
     pthread_mutex_lock(&gate->lock);
+    assert(gate->running >= (unsigned)entered);
     gate->running -= entered;
     if (gate->running == 0)
         pthread_cond_broadcast(&gate->idle);

@@ -47,6 +47,7 @@ static int check(duda_request_t *dr, const char *call)
 static void call_ready(struct duda_request *dr, unsigned events)
 {
     struct tunnel *t = dr->tunnel;
+    assert(t && t->ready);
     struct current outer = request_enter(dr);
     atomic_store_explicit(&dr->worker->watch.function, (uintptr_t)t->ready, memory_order_relaxed);
     t->ready(dr, events, t->data);
@@ -151,6 +152,7 @@ static void wake(duda_request_t *dr)
 
 static void end_tunnel(struct duda_request *dr)
 {
+    assert(dr->tunnel && dr->output.state == OUTPUT_ENDED);
     if (dr->tunnel->ended)
         return;
     dr->tunnel->ended = true;

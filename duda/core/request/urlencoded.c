@@ -43,6 +43,7 @@ static int decode(char *text, size_t len)
             return -EINVAL;
         text[to++] = c;
     }
+    assert(to <= len);
     text[to] = '\0';
     return 0;
 }

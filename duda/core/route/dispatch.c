@@ -121,6 +121,7 @@ void dispatch_finish(struct duda_request *dr)
 static void on_timeout(struct mk_timer *timer)
 {
     struct dispatch *d = MK_CONTAINER_OF(timer, struct dispatch, timer);
+    assert(d->is_handled && d->route->timeout_ms);
     if (d->dr->tunnel || !request_holds_head(d->dr))
         return;
     log_late(d, "router->timeout()");
@@ -146,8 +147,10 @@ static int arm_timer(struct dispatch *d)
 
 static void call_handler(struct dispatch *d)
 {
+    assert(!d->is_handled && !d->is_in_hook);
     const struct duda_route *route = d->route;
     d->is_handled = true;
+    assert(route->handler);
     d->called = (uintptr_t)route->handler;
     bool can_begin = !route->timeout_ms || arm_timer(d) == 0;
     if (can_begin && !route->in_dthread)
@@ -202,6 +205,7 @@ static void start_handler(struct dispatch *d)
 
 static const struct route_hook *cut_hook(struct dispatch *d)
 {
+    assert(d->route && !d->is_handled);
     const struct route_hook *hook = d->hook;
     if (!hook && !d->is_own_hook) {
         d->is_own_hook = true;
@@ -215,6 +219,7 @@ static const struct route_hook *cut_hook(struct dispatch *d)
 static bool call_hook(struct dispatch *d, const struct route_hook *hook)
 {
     struct duda_request *dr = d->dr;
+    assert(hook->before && !d->is_in_hook && !d->is_stopped);
     struct current outer = request_enter(dr);
     d->is_in_hook = true;
     d->called = (uintptr_t)hook->before;
@@ -264,6 +269,7 @@ int dispatch_next(struct duda_request *dr)
 static int copy_values(struct dispatch *d, struct mk_arena *arena, const struct mk_route_match *match)
 {
     size_t size = match->n * sizeof(*d->values);
+    assert(!d->values && d->n == 0);
     for (unsigned i = 0; i < match->n; i++)
         size += match->values[i].len + 1;
     if (!size)

@@ -42,6 +42,7 @@ static const char *find_fault(struct mk_str line)
 /* `line`: "[NAME]" without blanks around. */
 static int add_section(struct parser *p, struct mk_str line)
 {
+    assert(line.len && line.p[0] == '[');
     if (line.p[line.len - 1] != ']')
         return report(p, "\"]\" is missing behind the name of the section");
     struct mk_str name = mk_str_trim(mk_str(line.p + 1, line.len - 2));
@@ -66,6 +67,7 @@ static int add_key(struct parser *p, struct mk_str line)
         n++;
     if (!p->section)
         return report(p, "a key needs a section before it");
+    assert(p->next_key);
     if (n > CONF_NAME_BYTES_MAX)
         return report(p, "the key has more than 255 bytes");
     if (n == line.len)

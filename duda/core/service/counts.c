@@ -217,6 +217,7 @@ const struct mk_counter *counts_open_package(struct service *s, const char *pack
 
 const struct route_counts *counts_find(const struct service *s, const struct duda_route *route)
 {
+    assert(s->counts.n && (!route || (route->row && route->row <= s->counts.n)));
     return &s->counts.rows[route ? route->row - 1u : s->counts.n - 1];
 }
 
@@ -238,6 +239,7 @@ void counts_begin(struct duda_request *dr)
 void counts_respond(struct duda_request *dr)
 {
     const struct dispatch *d = dr->dispatch;
+    assert(d && d->counts);
     const struct mk_worker *worker = mk_request_worker(dr->req);
     unsigned class = (unsigned)mk_response_get_status(dr->req) / 100 - 1;
     if (class < COUNTS_CLASSES)
@@ -258,6 +260,7 @@ static enum counts_failure find_failure(const struct duda_request *dr)
 
 void counts_end(struct duda_request *dr)
 {
+    assert(dr->dispatch && dr->dispatch->counts);
     enum counts_failure failure = find_failure(dr);
     add(dr, dr->worker->service->counts.active, -1);
     if (MK_UNLIKELY(failure != COUNTS_FAILURES))

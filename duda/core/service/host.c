@@ -225,6 +225,7 @@ int host_open(struct mk_host *host, struct service_set *set, const struct mk_con
         if (!conf->enabled)
             continue;
         bool good = check_name(h, conf, server);
+        assert(h->n < sections);
         good &= check_root(h, conf);
         good &= check_folders(host, conf);
         good &= check_file(host, conf, server);

@@ -22,6 +22,7 @@ static struct inbox_call *take_calls(struct inbox *inbox)
 {
     pthread_mutex_lock(&inbox->lock);
     struct inbox_call *first = inbox->first;
+    assert(!first == !inbox->n);
     inbox->first = NULL;
     inbox->end = &inbox->first;
     inbox->n = 0;

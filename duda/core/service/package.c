@@ -75,6 +75,7 @@ static int check_package(struct package *p, objects_bind_fn *bind, struct mk_buf
 
 static void put_package(struct package *p)
 {
+    assert(p->refs > 0);
     if (--p->refs > 0)
         return;
     mk_list_del(&p->node);

@@ -50,6 +50,7 @@ static int make_parts(struct service_worker *w)
 {
     struct package_parts *all = &w->parts;
     unsigned n = 0;
+    assert(!all->items);
     for (const struct package_use *use = w->service->packages; use; use = use->next)
         n++;
     all->items = n ? heap_zalloc(n * sizeof(*all->items)) : NULL;

@@ -345,6 +345,7 @@ static struct service *find_newest(struct service_set *set, struct mk_str site, 
 static struct service *find_service(struct service_set *set, struct mk_str site, const struct service_conf *conf)
 {
     struct service *found = find_newest(set, site, conf->name);
+    assert(!found || found->refs > 0);
     return found && is_same_conf(&found->conf, conf) ? found : NULL;
 }
 

@@ -63,6 +63,7 @@ static void release_features(struct service_worker *w)
 
 static void end_worker(struct service_worker *w)
 {
+    assert(w->ended && w->calls == 0 && w->refs == 0);
     struct service *s = w->service;
     struct current outer = current_enter(s, w);
     w->calls++; /* package->call() in a hook does not end the worker again */
@@ -83,6 +84,7 @@ static void end_worker(struct service_worker *w)
 /* Tasks run: tells the dthreads of the end, and the main thread that it may last. */
 static void begin_pending(struct service_worker *w)
 {
+    assert(w->ended && w->calls == 0);
     pthread_mutex_lock(&w->service->lock);
     w->is_pending = true;
     pthread_cond_signal(&w->service->idle);
@@ -113,6 +115,7 @@ static void stop_features(struct service_worker *w)
 /* Removes what the service has in the loop: nothing of it is called any more. */
 static void stop_worker(struct service_worker *w)
 {
+    assert(w->refs == 0 && w->current == 0 && mk_list_empty(&w->requests));
     pthread_mutex_lock(&w->service->lock);
     w->ended = true;
     pthread_mutex_unlock(&w->service->lock);
@@ -203,6 +206,7 @@ struct service_worker *service_worker_get(struct service *s, struct mk_worker *w
 
 void service_worker_serve(struct service_worker *w, struct mk_worker *worker)
 {
+    assert(w->current > 0 && !w->ended);
     w->worker = worker;
     w->cut_ms = mk_generation_shutdown_timeout_ms(mk_worker_generation(worker));
     mk_timer_cancel(&w->cut_timer);
@@ -213,6 +217,7 @@ void service_worker_serve(struct service_worker *w, struct mk_worker *worker)
 /* No generation that serves has it: what is left of its requests is cut in some time. */
 static void arm_cut_timer(struct service_worker *w)
 {
+    assert(w->current == 0 && w->refs > 0);
     every_end(w);
     if (mk_list_empty(&w->cut_timer.node)) /* else a generation that was refused has had it, too */
         mk_timer_arm(w->loop, &w->cut_timer, w->cut_ms);
@@ -246,6 +251,7 @@ struct current service_worker_enter(struct service_worker *w)
 
 void service_worker_leave(struct service_worker *w, struct current outer)
 {
+    assert(w->calls > 0);
     current_leave(outer);
     w->calls--;
     if (MK_UNLIKELY(w->ended))

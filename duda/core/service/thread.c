@@ -40,6 +40,7 @@ int thread_init(struct thread_set *set)
 
 void thread_release(struct thread_set *set)
 {
+    assert(set->running == 0);
     if (set->stop_fd >= 0)
         close(set->stop_fd);
     pthread_cond_destroy(&set->ended);
@@ -179,6 +180,7 @@ static unsigned wait_threads(struct thread_set *set)
 
 static void join_threads(struct thread_set *set)
 {
+    assert(set->running == 0);
     for (struct service_thread *t = set->first; t; t = t->next) {
         if (t->started)
             pthread_join(t->id, NULL);

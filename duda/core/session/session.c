@@ -71,6 +71,7 @@ static struct session_change *add_change(struct duda_request *dr, struct session
 /* Finds the change of a key, or adds one. Returns 0, -EINVAL (the key), -EMSGSIZE (too many) or -ENOMEM. */
 static int get_change(struct duda_request *dr, struct session_state *s, struct mk_str key, struct session_change **ret)
 {
+    assert(s->n_changes <= DUDA_SESSION_KEYS_MAX);
     if (!key.len || key.len > DUDA_SESSION_KEY_BYTES)
         return -EINVAL;
     *ret = (struct session_change *)(uintptr_t)session_values_find_change(s->changes, key);

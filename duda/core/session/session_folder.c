@@ -131,6 +131,7 @@ struct entries {
 
 static int add_entry(struct entries *all, const struct session_key *key, struct timespec used)
 {
+    assert(all->n <= all->room);
     if (all->n == all->room) {
         size_t room = all->room ? 2 * all->room : 256;
         struct entry *items = heap_grow(all->items, all->room * sizeof(*items), room * sizeof(*items));

@@ -38,6 +38,7 @@ static void free_values(struct mk_str values)
 
 static void finish_open(struct session_state *s, int result, struct mk_str values)
 {
+    assert(s->phase == SESSION_OPENING && !s->values.p);
     s->phase = SESSION_OPEN;
     s->found = result == 0;
     s->values = values;
@@ -85,6 +86,7 @@ static void keep_changes(struct session_state *s)
 /* Returns the result for the service. */
 static int finish_save(struct duda_request *dr, struct session_state *s, int result)
 {
+    assert(s->phase != SESSION_OPENING);
     s->phase = SESSION_OPEN;
     if (result < 0)
         return result;
@@ -369,6 +371,7 @@ static int copy_changes(struct session_job *job, const struct session_state *s)
 
 static int save_slowly(struct duda_request *dr, struct session_state *s, duda_session_fn fn, void *data)
 {
+    assert(s->phase == SESSION_OPEN && !s->job);
     struct session_job *job = new_job(JOB_COMMIT, dr->worker->service->sessions.store);
     if (!job)
         return -ENOMEM;

@@ -133,6 +133,7 @@ void session_store_unref(struct session_store *store)
 
 void session_store_drop(struct session_store *store)
 {
+    assert(store->users > 0);
     if (--store->users > 0)
         return;
     mk_list_del(&store->node);
@@ -165,6 +166,7 @@ static size_t get_record_bytes(const struct session_record *r)
 static struct session_record **find_slot(const struct session_store *store, const struct session_key *key)
 {
     size_t hash;
+    assert(store->n_slots && (store->n_slots & (store->n_slots - 1)) == 0);
     memcpy(&hash, key->bytes, sizeof(hash)); /* of a digest: even, and not for a client to choose */
     struct session_record **slot = &store->slots[hash & (store->n_slots - 1)];
     while (*slot && memcmp(&(*slot)->key, key, sizeof(*key)) != 0)
@@ -174,6 +176,7 @@ static struct session_record **find_slot(const struct session_store *store, cons
 
 static void remove_record(struct session_store *store, struct session_record *r)
 {
+    assert(store->n > 0 && store->bytes >= get_record_bytes(r) && *find_slot(store, &r->key) == r);
     *find_slot(store, &r->key) = r->next;
     mk_list_del(&r->node);
     store->n--;
@@ -316,6 +319,7 @@ static int write_record(struct session_store *store, struct session_record *from
         return err;
     if (session_commit_has_new_key(commit))
         return replace_record(store, from, commit, values, now);
+    assert(from);
     set_values(store, from, values);
     use_record(store, from, now);
     return 0;

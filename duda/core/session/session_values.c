@@ -62,6 +62,7 @@ const struct session_change *session_values_find_change(const struct session_cha
 
 static char *write_pair(char *to, struct mk_str key, struct mk_str value)
 {
+    assert(key.len && key.len <= DUDA_SESSION_KEY_BYTES && value.len <= DUDA_SESSION_BYTES_MAX);
     to[0] = (char)key.len;
     to[1] = (char)(value.len & 0xff);
     to[2] = (char)(value.len >> 8);

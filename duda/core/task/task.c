@@ -46,6 +46,7 @@ static void leave_request(struct task *t)
 /* Takes a task out of all that the worker has; what is left is `data`. */
 static void detach_task(struct task *t)
 {
+    assert(t->worker && t->worker->tasks);
     leave_request(t);
     mk_timer_cancel(&t->timer);
     mk_list_del(&t->node);
@@ -78,6 +79,7 @@ static bool remove_task(struct task *t)
         return true;
     if (!task_pool_remove(t->pool, t))
         return false;
+    assert(t->worker->tasks->pending > 0);
     t->is_removed = true;
     t->worker->tasks->pending--;
     return true;
@@ -86,6 +88,7 @@ static bool remove_task(struct task *t)
 /* Calls `done`, or `drop` if it cannot be called, and frees the task. In a call into the service. */
 static void finish_task(struct task *t, int result)
 {
+    assert(!t->wait);
     struct service_worker *w = t->worker;
     struct duda_request *dr = t->dr;
     struct duda_task_kind kind = t->kind;
@@ -158,6 +161,7 @@ static int submit_task(struct task *t)
 
 static void attach_to_request(struct task *t, struct duda_request *dr)
 {
+    assert(!t->dr && t->worker == dr->worker);
     t->dr = dr;
     t->next_of_request = dr->tasks;
     t->link_of_request = &dr->tasks;
@@ -230,6 +234,7 @@ static int take_interrupt(struct dthread *d, int result)
 
 static void end_wait(struct task_wait *wait)
 {
+    assert(wait->task && wait->task->wait == wait);
     detach_task(wait->task);
     free_task(wait->task);
 }
@@ -293,6 +298,7 @@ int task_await(struct dthread *d, const struct duda_task_kind *kind, void *data,
 static void deliver_task(struct task *t)
 {
     struct task_wait *wait = t->wait;
+    assert(t->state == TASK_ENDED && t->worker->tasks->pending > 0);
     t->worker->tasks->pending--;
     if (!wait) {
         finish_task(t, 0);
@@ -373,6 +379,7 @@ static void lose_task(struct task *t)
 {
     struct tasks *all = t->worker->tasks;
     detach_task(t);
+    assert(all->pending > 0);
     all->pending--;
     t->worker->has_lost_task = true;
     if (t->wait)

@@ -52,6 +52,7 @@ static struct timespec get_time_in(uint32_t ms)
 /* Gives a task that has ended to its worker, or frees it. With the lock, which it releases meanwhile. */
 static void return_task(struct task_pool *pool, struct task *t)
 {
+    assert(t->state == TASK_RUNNING);
     t->state = TASK_ENDED;
     task_queue_finish(&pool->queue, &t->item);
     pthread_cond_broadcast(&pool->ended);
@@ -69,6 +70,7 @@ static void return_task(struct task_pool *pool, struct task *t)
 
 static void run_task(struct task_thread *thread, struct task *t)
 {
+    assert(t->state == TASK_QUEUED && !thread->task);
     struct task_pool *pool = thread->pool;
     t->state = TASK_RUNNING;
     thread->task = t;
@@ -142,6 +144,7 @@ static bool end_thread(struct task_thread *thread)
         return false;
     }
     thread->state = THREAD_ENDED;
+    assert(pool->threads > 0);
     pool->threads--;
     void (*on_last)(struct service * s) = pool->threads == 0 ? pool->on_last : NULL;
     pthread_cond_broadcast(&pool->ended);
@@ -169,6 +172,7 @@ static void *run_thread(void *ctx)
 
 static void join_thread(struct task_thread *thread)
 {
+    assert(thread->state != THREAD_RUNS);
     if (thread->state == THREAD_ENDED)
         pthread_join(thread->base.id, NULL);
     thread->state = THREAD_NONE;

@@ -17,6 +17,7 @@ void task_queue_init(struct task_queue *q, unsigned max)
 
 static void release_line(struct duda_task_line *line)
 {
+    assert(mk_list_empty(&line->waiting));
     mk_list_del(&line->node);
     heap_free(line, sizeof(*line));
 }
@@ -59,6 +60,7 @@ struct task_item *task_queue_take(struct task_queue *q)
     if (mk_list_empty(&q->ready))
         return NULL;
     struct task_item *item = MK_LIST_FIRST(&q->ready, struct task_item, node);
+    assert(item->is_ready && q->n > 0 && q->n_ready > 0);
     mk_list_del(&item->node);
     item->is_ready = false;
     q->n--;
@@ -72,6 +74,7 @@ static void advance_line(struct task_queue *q, struct duda_task_line *line)
 {
     if (!line)
         return;
+    assert(line->is_busy);
     line->is_busy = !mk_list_empty(&line->waiting);
     if (line->is_busy) {
         struct task_item *next = MK_LIST_FIRST(&line->waiting, struct task_item, node);
@@ -84,12 +87,14 @@ static void advance_line(struct task_queue *q, struct duda_task_line *line)
 
 void task_queue_finish(struct task_queue *q, struct task_item *item)
 {
+    assert(q->n_running > 0 && !item->is_ready);
     q->n_running--;
     advance_line(q, item->line);
 }
 
 void task_queue_remove(struct task_queue *q, struct task_item *item)
 {
+    assert(q->n > 0 && (!item->is_ready || q->n_ready > 0));
     mk_list_del(&item->node);
     q->n--;
     if (!item->is_ready)
