@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a request for a file of 13 bytes costs on a kept connection: user instructions, by callgrind."""
+"""What a request for a file or a service of 13 bytes costs on a kept connection: user instructions, by callgrind."""
 
 import shutil
 
@@ -8,6 +8,7 @@ import pytest
 from harness import build
 from harness.caching import await_settled, needs_cache
 from harness.server import section
+from harness.services import needs_duda
 from test_counter_budget import count_per_request, make_shim
 
 pytestmark = pytest.mark.budget
@@ -15,6 +16,7 @@ pytestmark = pytest.mark.budget
 CLOCK_MAX = 30  # what ticks of the clock add to each request on a loaded machine, where a run takes more seconds
 OPENED_MAX, KEPT_MAX, HOOKS_MAX = 5_860 + CLOCK_MAX, 4_800 + CLOCK_MAX, 50
 FIELD_MAX = 250
+SERVICE_MAX = 5_300 + CLOCK_MAX
 TURNS_MAX = 150  # the same for requests of a client that arrive in more than one turn
 H2_OPENED_MAX, H2_KEPT_MAX, STREAMS = 8_010 + CLOCK_MAX + TURNS_MAX, 6_900 + CLOCK_MAX + TURNS_MAX, 100
 
@@ -26,10 +28,10 @@ def count(serve, tmp_path, record_property):
     assert shutil.which("valgrind"), "valgrind is not installed"
     shim = make_shim(tmp_path)
 
-    def run(plugins, text="", **rest):
+    def run(plugins, text="", start=serve, **rest):
         config = {"plugins.load": section("PLUGINS", {"Load": plugins})}
         instructions = count_per_request(
-            serve, tmp_path, shim, config=config, text=text, prepare=lambda server: await_settled(server.root), **rest
+            start, tmp_path, shim, config=config, text=text, prepare=lambda server: await_settled(server.root), **rest
         )
         record_property(plugins, instructions)
         print(f"{plugins} {rest or ''}: {instructions:.0f} user instructions of a request")
@@ -56,6 +58,23 @@ def test_instructions_of_a_kept_file_that_is_not_modified(count):
     """The same as with a body, and reading one field."""
     kept = section("CACHE", {"Files": "Immutable"})
     assert 1000 < count("liana cache static", kept, fields=("If-None-Match: *",), status=304) <= KEPT_MAX + FIELD_MAX
+
+
+def ask_hello(server, requests):
+    client = server.connect()
+    for _ in range(requests):
+        assert client.ask("/hello/").body == b"Hello, world\n"
+    client.close()
+
+
+@needs_duda
+def test_instructions_of_a_service(count, serve_services):
+    source = (build.TOP / "docs/examples/services/01-hello/hello.c").read_text()
+
+    def start(settings, config, **rest):
+        return serve_services({"hello": source}, settings, files=config, **rest)
+
+    assert 1000 < count("liana duda static", start=start, ask=ask_hello) <= SERVICE_MAX
 
 
 def ask_over_streams(server, requests):
