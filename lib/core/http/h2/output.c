@@ -16,8 +16,9 @@
 
 enum {
     BATCH_BYTES_MIN = MK__H2_FRAME_BYTES,
-    TURN_SENT_BYTES = 256 * 1024,
-    BLOCK_BYTES_MAX = 64 * 1024, /* of an encoded head: clients accept no more either */
+    DATA_BYTES_MAX = MK__H2_FRAME_HEAD_BYTES + MK__H2_FRAME_BYTES,
+    TURN_SENT_BYTES = 224 * 1024, /* and the rest of a write: two of the largest */
+    BLOCK_BYTES_MAX = 64 * 1024,  /* of an encoded head: clients accept no more either */
 };
 
 /* ── the buffer ── */
@@ -41,13 +42,19 @@ static int flush_out(struct mk__h2 *h2, unsigned flags)
     return r;
 }
 
+/* Returns whether a write is due before so many bytes are added. */
+static bool is_full(const struct mk__h2 *h2, size_t bytes)
+{
+    const struct mk__scratch *out = get_out(h2);
+    return out->len >= h2->batch || out->size - out->len < bytes;
+}
+
 /* Makes room for so many bytes by a write, also if a batch is full. `flags`: MK_IO_MORE or 0. Returns 0, MK_AGAIN (the
  * socket is full) or -errno. */
 static int make_room(struct mk__h2 *h2, size_t bytes, unsigned flags)
 {
-    const struct mk__scratch *out = get_out(h2);
-    assert(bytes <= out->size);
-    return out->len >= h2->batch || out->size - out->len < bytes ? flush_out(h2, flags) : 0;
+    assert(bytes <= get_out(h2)->size);
+    return is_full(h2, bytes) ? flush_out(h2, flags) : 0;
 }
 
 static int put_control(struct mk__h2 *h2)
@@ -177,14 +184,15 @@ static bool may_send(struct mk__h2_priority *priority, void *ctx)
     return get_window(s) > 0 || s->req->bodyless;
 }
 
-/* Chooses the next stream to send. Returns NULL if there is none, or enough was sent in this turn. */
+/* Chooses the next stream to send. Returns NULL if there is none, or enough was sent in this turn, by whole writes. */
 static struct mk__h2_stream *choose_stream(struct mk__h2 *h2)
 {
     struct mk__h2_priority *priority = mk__h2_scheduler_pick(&h2->scheduler, may_send, NULL);
     if (!priority)
         return NULL;
-    h2->turn_again |= h2->sent >= TURN_SENT_BYTES;
-    return h2->sent >= TURN_SENT_BYTES ? NULL : MK_CONTAINER_OF(priority, struct mk__h2_stream, priority);
+    bool ends = h2->sent >= TURN_SENT_BYTES && is_full(h2, DATA_BYTES_MAX);
+    h2->turn_again |= ends;
+    return ends ? NULL : MK_CONTAINER_OF(priority, struct mk__h2_stream, priority);
 }
 
 /* Returns how many bytes of a file come next and have room in the client's windows, if that is more than one frame. */
@@ -197,11 +205,10 @@ static size_t count_bytes_ahead(const struct mk__h2_stream *s)
     return bytes < (uint32_t)window ? (size_t)bytes : (size_t)window;
 }
 
-/* Returns whether another frame may begin at this offset of the output, behind `n` others of this turn. */
-static bool has_room_ahead(const struct mk__h2 *h2, size_t at, size_t n)
+/* Returns whether another frame may begin at this offset of the output. */
+static bool has_room_ahead(const struct mk__h2 *h2, size_t at)
 {
-    return at < h2->batch && MK__H2_OUT_BYTES - at >= MK__H2_FRAME_HEAD_BYTES + MK__H2_FRAME_BYTES &&
-           h2->sent + n * MK__H2_FRAME_BYTES < TURN_SENT_BYTES;
+    return at < h2->batch && MK__H2_OUT_BYTES - at >= DATA_BYTES_MAX;
 }
 
 /* Reads `left` bytes of a file, as far as their frames fit into this write, each payload to where its frame will be. */
@@ -210,7 +217,7 @@ static void read_ahead(struct mk__h2 *h2, struct mk__h2_stream *s, size_t left)
     const struct mk__scratch *out = get_out(h2);
     MK_UNINITIALIZED struct iovec payloads[MK__H2_OUT_FRAMES];
     size_t at = out->len, n = 0;
-    for (; left && has_room_ahead(h2, at, n); n++) {
+    for (; left && has_room_ahead(h2, at); n++) {
         size_t len = left < MK__H2_FRAME_BYTES ? left : MK__H2_FRAME_BYTES;
         payloads[n] = (struct iovec){out->data + at + MK__H2_FRAME_HEAD_BYTES, len};
         at += MK__H2_FRAME_HEAD_BYTES + len;
@@ -284,7 +291,7 @@ static void defer_stream(struct mk__h2_stream *s, ssize_t n)
 /* Sends one frame of a stream. Returns 0, MK_AGAIN (the socket is full) or -errno. */
 static int put_data(struct mk__h2 *h2, struct mk__h2_stream *s)
 {
-    int r = make_room(h2, MK__H2_FRAME_HEAD_BYTES + MK__H2_FRAME_BYTES, 0);
+    int r = make_room(h2, DATA_BYTES_MAX, 0);
     if (r != 0)
         return r;
     int32_t window = get_window(s);

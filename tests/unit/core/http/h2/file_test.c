@@ -64,6 +64,25 @@ TEST(files)
     assert_int_equal(mk_test_descriptors(), before);
 }
 
+/* A turn ends with a whole write, also where files end within frames: the writes are almost as large as they can be. */
+TEST(files_in_whole_writes)
+{
+    enum { STREAMS = 20, BYTES = 204800 };
+    announced = BYTES;
+    struct mk_test_h2 t = open_with_disk(send_file);
+    unsigned before = t.end->writes;
+    for (int32_t i = 0; i < STREAMS; i++)
+        h2_get_path(&t, 2 * i + 1, "/");
+    mk_test_settle(&w);
+    if (w.done < STREAMS)
+        wait_for_disk();
+    h2_listen(&t);
+    for (int32_t i = 0; i < STREAMS; i++)
+        assert_int_equal(t.data[i], BYTES);
+    assert_true(STREAMS * BYTES / (t.end->writes - before) > 105000);
+    close_with_disk(&t);
+}
+
 /* Grants windows for three files, of which the third is incremental, until the client has all of them. */
 static void take_files(struct mk_test_h2 *t, uint32_t window)
 {
