@@ -21,7 +21,7 @@ from harness.content import HELLO, populate
 from harness.load import Clients
 from harness.messages import LAST, lines, request
 from harness.protocol import Client
-from harness.server import LISTENING, Server, await_true, is_alive, run, section, write_config
+from harness.server import LISTENING, Server, await_true, is_alive, links_of_descriptors, run, section, write_config
 
 LOGGER = build.PLUGINS / "logger.so"
 pytestmark = [
@@ -790,11 +790,12 @@ LONG = '"$target ' + "." * 500 + '"'
 
 
 def open_fifo(site, **keys):
-    """A log that is a FIFO, open for reading, but not read yet."""
+    """A log that is a FIFO, open for reading and writing, but not read yet: without a writer a reader is at its end."""
     os.mkfifo(site.log)
     reader = os.open(site.log, os.O_RDONLY | os.O_NONBLOCK)
     os.set_blocking(reader, True)
     site.write(Format=LONG, **keys).start()
+    await_true(lambda: str(site.log) in links_of_descriptors(site.server.pid).values(), 30, "the writer of the log")
     return os.fdopen(reader, "rb")
 
 

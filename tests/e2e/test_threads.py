@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The threads and inotify instances of a server are those that the guide lists."""
 
+import collections
+import contextlib
 import pathlib
 import re
 import signal
@@ -29,6 +31,13 @@ def listed_names():
     return [re.escape(name[1]).replace("w0", r"w\d+").replace("NAME", ".+") for name in names if name]
 
 
+def await_equal(read, expected):
+    """A thread has the name of the one that made it, until it runs."""
+    with contextlib.suppress(AssertionError):
+        await_true(lambda: read() == expected, 20)
+    assert read() == expected
+
+
 def inotify_files(server):
     return [fd for fd, name in links_of_descriptors(server.pid).items() if name == "anon_inode:inotify"]
 
@@ -49,20 +58,19 @@ def test_threads(serve, tmp_path, users, scheduler):
     with server.connect() as client:
         assert client.ask("/a.txt", BOB).status == 200
         assert client.ask("/folder/").status == 200
-    before = list(server.thread_names().values())
-    assert {name: before.count(name) for name in set(before)} == {
+    expected = {
         "monkey": 1, "monkey: w0": 1, "monkey: w1": 1, "monkey: logger": 1, "monkey: disk": 1, "auth-hash": 1,
         "monkey: watch": WATCHING, **({"monkey: control": 1} if scheduler == "fair" else {}),
     }  # fmt: skip
-    assert len(inotify_files(server)) == WATCHING
+    await_equal(lambda: collections.Counter(server.thread_names().values()), expected)
+    await_equal(lambda: len(inotify_files(server)), WATCHING)
     server.send_signal(signal.SIGHUP)
     server.wait_log("the new configuration is in use")
     if scheduler != "fair":
         server.baseline += 2  # of the control thread
-    await_true(lambda: "monkey: control" in list(server.thread_names().values()), what="the control thread")
-    assert sorted(set(list(server.thread_names().values()))) == sorted({*before, "monkey: control"})
-    assert len(inotify_files(server)) == WATCHING
-    for name in list(server.thread_names().values()):
+    await_equal(lambda: set(server.thread_names().values()), {*expected, "monkey: control"})
+    await_equal(lambda: len(inotify_files(server)), WATCHING)
+    for name in server.thread_names().values():
         assert any(re.fullmatch(pattern, name) for pattern in listed_names()), name
 
 
