@@ -169,23 +169,22 @@ class Comparison:
         """Of servers that can do it; the others are named where the user chose them."""
         for choice in self.choices:
             reason = choice.kind.lacks(workload)
-            if not reason:
-                fitting = choice.for_workload(workload)
-                if not self.is_excluded(fitting, workload):
-                    yield fitting
-            elif self.plan.contest:
+            if self.may_measure(choice, workload):
+                yield choice.for_workload(workload)
+            elif reason and self.plan.contest:
                 self.exclude(choice.label, "unable", reason, workload.name)
-            elif self.plan.chosen:
+            elif reason and self.plan.chosen:
                 self.progress.say(f"{workload.name} without {choice.label}: {reason}")
 
-    def is_excluded(self, choice, workload):
-        """Whether the file that is resumed says why it was not measured."""
-        excluded = [(each["server"], each["workload"]) for each in self.known.exclusions]
-        return (choice.label, workload.name) in excluded
+    def may_measure(self, choice, workload):
+        """Whether it can do the workload, and was not excluded from it before."""
+        if choice.kind.lacks(workload):
+            return False
+        label = choice.for_workload(workload).label
+        return not any((label, workload.name) == (each["server"], each["workload"]) for each in self.known.exclusions)
 
     def count_rounds(self, workload):
-        fitting = [choice for choice in self.choices if not choice.kind.lacks(workload)]
-        able = [choice for choice in fitting if not self.is_excluded(choice.for_workload(workload), workload)]
+        able = [choice for choice in self.choices if self.may_measure(choice, workload)]
         return self.plan.count_rounds(workload, able, self.known) if able else 0
 
     def run_workload(self, workload):
