@@ -51,15 +51,21 @@ static void start(struct work *w)
     assert_int_equal(mk_job_submit(&fixture.loop, &w->job), 0);
 }
 
+/* Opens a pool and a loop, and starts all jobs. */
+static void start_all(struct mk_thread_pool *jobs, unsigned threads_max)
+{
+    loop_thread = pthread_self();
+    done_total = 0;
+    mk__job_open_pool(jobs, threads_max);
+    assert_int_equal(mk_test_fixture_open(&fixture, jobs), 0);
+    for (int i = 0; i < JOBS; i++)
+        start(&works[i]);
+}
+
 TEST(jobs_come_back)
 {
     struct mk_thread_pool jobs;
-    loop_thread = pthread_self();
-    done_total = 0;
-    mk__job_open_pool(&jobs, 3);
-    assert_int_equal(mk_test_fixture_open(&fixture, &jobs), 0);
-    for (int i = 0; i < JOBS; i++)
-        start(&works[i]);
+    start_all(&jobs, 3);
     while (done_total < JOBS)
         assert_true(mk_test_wait_wakeup(&fixture));
     for (int i = 0; i < JOBS; i++)
@@ -77,12 +83,7 @@ TEST(jobs_come_back)
 TEST(closing_finishes_the_queue)
 {
     struct mk_thread_pool jobs;
-    loop_thread = pthread_self();
-    done_total = 0;
-    mk__job_open_pool(&jobs, 1);
-    assert_int_equal(mk_test_fixture_open(&fixture, &jobs), 0);
-    for (int i = 0; i < JOBS; i++)
-        start(&works[i]);
+    start_all(&jobs, 1);
     mk_thread_pool_close(&jobs);
     mk_test_fixture_close(&fixture); /* runs the loop's last messages */
     assert_int_equal(done_total, JOBS);
