@@ -15,7 +15,16 @@ from harness import build
 from harness.content import populate
 from harness.load import Load, Pausing
 from harness.protocol import Client
-from harness.server import Server, await_true, free_port, is_alive, run, section, write_config
+from harness.server import (
+    Server,
+    await_true,
+    free_port,
+    is_alive,
+    links_of_descriptors,
+    run,
+    section,
+    write_config,
+)
 
 pytestmark = pytest.mark.concurrent
 SLOW = build.MODULES / "slow.so"
@@ -190,7 +199,7 @@ def test_the_log_is_opened_again(supervised, tmp_path):
         text = await_true(lambda: log.exists() and re.search(r"process (\d+) serves", log.read_text()), 20)
         log.rename(tmp_path / "old")
         server.send_signal(signal.SIGUSR1)
-        await_true(log.exists, 10, "the new log")
+        await_true(lambda: str(log) in links_of_descriptors(server.pid).values(), 20, "the supervisor's new log")
         os.kill(int(text[1]), signal.SIGKILL)
         await_true(lambda: "another one starts" in log.read_text(), 10, "its line")
         await_true(lambda: "serves" in log.read_text(), 10, "the next server")
