@@ -652,7 +652,7 @@ struct mk_file {
     struct mk_str type;    /* Content-Type, unless there is a block; valid until the exchange ends */
     enum mk_coding coding; /* Content-Encoding; the entity tag ends with it, because the bytes are others */
     bool no_ranges;        /* Range is ignored */
-    bool in_memory;        /* on a file system without a disk, or known to be in the page cache: reading never waits */
+    bool in_memory;        /* on a file system without a disk: reading never waits */
     /*
      * Last-Modified, ETag, Content-Type, Content-Encoding and Accept-Ranges, as mk_file_block() formats them; NULL:
      * they are formatted for this response. With an owner it is valid as long as that.

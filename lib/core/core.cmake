@@ -24,7 +24,7 @@ set(large
     conf/foreign_syntax.c conf/foreign_words.c http/client_addr.c http/encoded_slash.c http/extra.c
     http/filter.c http/h1/splice.c http/h1/tunnel.c http/h2/core.c http/handshake.c http/interim.c
     http/message/forwarded.c
-    http/message/preface.c http/message/proxy_protocol.c http/parts.c http/request_headers.c
+    http/message/preface.c http/message/proxy_protocol.c http/parts.c http/recent_windows.c http/request_headers.c
     http/request_id.c http/trailers.c http/tunnel.c loop/epoch.c loop/epoch_join.c net/dial.c net/resolver.c
     server/autoload.c server/balancer.c server/bound_hosts.c server/caller_thread.c server/conn_hooks.c
     server/conn_log.c server/content_order.c server/control_thread.c server/counts.c server/fallback.c
@@ -48,12 +48,14 @@ set(MK_CORE_FOR_KIT http/message/parse.c http/message/response_parser.c)
 # For programs that have parse.c already.
 set(MK_RESPONSE_PARSER ${CMAKE_CURRENT_LIST_DIR}/http/message/response_parser.c)
 
-# What runs at the start and at reloads only.
-set(MK_CORE_AT_START
+# What runs at the start, at reloads, and seldom for requests: compiled for size.
+set(MK_CORE_COLD
     base/counter_labels.c base/counters.c base/counters_memory.c base/library.c base/thread_start.c
     conf/bind.c conf/diagnostics.c
     conf/expand.c conf/foreign_syntax.c conf/foreign_words.c conf/load.c conf/reference.c conf/scan.c
-    conf/schema.c conf/show.c conf/unknown_key.c conf/value.c conf/values.c net/addr.c net/listen.c net/resolver.c
+    conf/schema.c conf/show.c conf/unknown_key.c conf/value.c conf/values.c
+    http/interim.c http/message/multipart.c http/message/proxy_protocol.c http/recent_windows.c http/trailers.c
+    net/addr.c net/listen.c net/resolver.c
     server/autoload.c
     server/bound_hosts.c server/build_info.c server/caller_thread.c server/content_order.c
     server/control_thread.c server/cpus.c server/generation_load.c server/h2_loader.c server/handover.c
@@ -92,6 +94,6 @@ if(MK_HAS_ASAN)
     list(APPEND MK_CORE_SOURCES ${with_asan})
 endif()
 list(SORT MK_CORE_SOURCES) # neighbours share pages
-foreach(name IN ITEMS MK_CORE_SOURCES MK_H2_SOURCES MK_CORE_FOR_KIT MK_CORE_AT_START)
+foreach(name IN ITEMS MK_CORE_SOURCES MK_H2_SOURCES MK_CORE_FOR_KIT MK_CORE_COLD)
     list(TRANSFORM ${name} PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
 endforeach()

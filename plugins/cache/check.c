@@ -258,13 +258,10 @@ static enum check_result check_descriptor(struct cache_lookup *l, struct mk_item
     return CHECK_CHANGED;
 }
 
-static void touch_descriptor(struct cache_lookup *l, struct entry *e)
+static void touch_descriptor(struct entry *e)
 {
     if (!atomic_load_explicit(&e->used, memory_order_relaxed))
         atomic_store_explicit(&e->used, true, memory_order_relaxed);
-    if (atomic_load_explicit(&e->resident_ms, memory_order_relaxed) <= l->now_ms)
-        atomic_store_explicit(&e->resident_ms, load_check_residence(e->fd, e->id.bytes, l->now_ms),
-                              memory_order_relaxed);
 }
 
 enum check_result check_entry(struct cache_lookup *l, struct mk_item *item)
@@ -279,6 +276,6 @@ enum check_result check_entry(struct cache_lookup *l, struct mk_item *item)
     if (!is_due_now && is_descriptor && l->policy->mode != FILES_IMMUTABLE && !is_watched(l, entry_of(item)))
         r = check_descriptor(l, item);
     if (r == CHECK_VALID && is_descriptor)
-        touch_descriptor(l, entry_of(item));
+        touch_descriptor(entry_of(item));
     return r;
 }

@@ -35,7 +35,6 @@ struct entry {
     uint64_t loaded_ms;             /* when the name was opened, by the clock of loops */
     _Atomic uint64_t checked_ms;    /* when it was last revalidated */
     _Atomic uint64_t number;        /* of its place then */
-    _Atomic uint64_t resident_ms;   /* DESCRIPTOR: until when the file counts as being in the page cache */
     int fd;                         /* DESCRIPTOR, else -1 */
     int16_t err;                    /* MISSING: ENOENT, ENOTDIR or EACCES */
     _Atomic bool used;              /* DESCRIPTOR: since the last sweep */
@@ -114,7 +113,7 @@ bool entry_is_same(const struct file_identity *a, const struct file_identity *b)
 
 /* Returns a file of that version, without a descriptor or content. */
 struct mk_file entry_make_file(const struct file_identity *id);
-/* Returns the file of an entry of the kinds BODY and DESCRIPTOR, without `in_memory`. */
+/* Returns the file of an entry of the kinds BODY and DESCRIPTOR. */
 struct mk_file entry_file(struct mk_item *item);
 /* Returns a name that could not be opened. */
 static inline struct mk_named_file entry_make_missing(int err)

@@ -16,8 +16,6 @@
 enum {
     READS_MAX = 3,       /* of a file that changes while it is read */
     SETTLED_SECONDS = 3, /* since the last change: one more than mk_file_is_settled(), for other workers' clocks */
-    RESIDENT_BYTES_MAX = 1024 * 1024, /* above this only slices are checked, when they are sent */
-    RESIDENT_MS = 1000,
     LOAD_FREE_SHARE = 8, /* this fraction of the memory stays free when files are loaded ahead */
 };
 
@@ -30,11 +28,6 @@ struct opened {
 };
 
 /* ── reading ── */
-
-uint64_t load_check_residence(int fd, uint64_t bytes, uint64_t now_ms)
-{
-    return bytes <= RESIDENT_BYTES_MAX && mk_file_check_cached(fd, 0, bytes) == 0 ? now_ms + RESIDENT_MS : 0;
-}
 
 /* Reads bytes of a file; waits for a disk if it may. Returns their number or -errno. */
 static ssize_t read_bytes(const struct opened *o, char *to)
@@ -182,7 +175,6 @@ static struct mk_item *keep_descriptor(struct cache_lookup *l, const struct open
     struct entry *e = entry_of(item);
     e->fd = o->fd;
     e->used = true;
-    e->resident_ms = load_check_residence(o->fd, o->id.bytes, l->now_ms);
     return put_item(l, item) ? item : NULL;
 }
 
@@ -241,8 +233,6 @@ struct mk_named_file load_describe(const struct cache_lookup *l, struct mk_item 
     struct mk_named_file named = {.kind = MK_FILE_REGULAR, .file = entry_file(item)};
     named.file.coding = l->name->coding;
     named.file.no_ranges = l->name->no_ranges;
-    named.file.in_memory =
-        item->kind == ENTRY_BODY || atomic_load_explicit(&e->resident_ms, memory_order_relaxed) > l->now_ms;
     return named;
 }
 

@@ -33,10 +33,4 @@ int load_open(const struct cache_lookup *l, uint32_t flags);
 /* Returns what the entry of an item says, for the lookup of its name. */
 struct mk_named_file load_describe(const struct cache_lookup *l, struct mk_item *item);
 
-/*
- * Checks whether a file is in the page cache, so that sending it does not wait. Only files of at most a megabyte are
- * checked. Returns the time until which the answer is used; 0: it is not there.
- */
-uint64_t load_check_residence(int fd, uint64_t bytes, uint64_t now_ms);
-
 #endif

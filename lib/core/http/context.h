@@ -15,6 +15,7 @@
 #include "base/random_pool.h"
 #include "http/message/preface.h"
 #include "http/message/request_head.h"
+#include "http/recent_windows.h"
 #include "net/sock.h"
 
 #include <assert.h>
@@ -177,6 +178,7 @@ struct mk__context {
     uint8_t ok_lines_len;
     char ok_lines[sizeof(MK__OK_LINE) + MK__DATE_LINES_BYTES]; /* MK__OK_LINE "Server: ...\r\nDate: ...\r\n" */
     struct mk__random_pool random;                             /* for request IDs */
+    struct mk__recent_windows recent_windows;
 };
 
 /* Larger buffers for new settings; NULL and 0 where the present ones are large enough. */

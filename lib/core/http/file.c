@@ -195,6 +195,13 @@ static int queue_bytes(struct mk_request *req, const struct mk_file *file, struc
                            : mk_response_write_file(req, file->fd, at, bytes);
 }
 
+static void describe_part(struct mk__part *part, const struct mk_file *file)
+{
+    part->version = file->version;
+    if (file->in_memory)
+        part->cached_until = UINT64_MAX; /* it needs no disk threads */
+}
+
 /* Ends the response; `queued` is the result of queueing its last part. The descriptor belongs to the queue. */
 static void end_file_response(struct mk_request *req, const struct mk_file *file, int queued)
 {
@@ -202,10 +209,9 @@ static void end_file_response(struct mk_request *req, const struct mk_file *file
         mk_response_abort(req);
         return;
     }
-    /* it needs no disk threads; of a shared file that is known for a turn at whose end mk__request_keep() is called */
-    bool is_cached = file->in_memory && !(is_shared(file) && req->holds_owned);
-    for (struct mk__part *part = req->first; is_cached && part; part = part->next)
-        part->cached_until = UINT64_MAX;
+    for (struct mk__part *part = req->first; part; part = part->next)
+        if (part->kind == MK__PART_FILE)
+            describe_part(part, file);
     mk_response_end(req);
 }
 

@@ -51,8 +51,10 @@ void mk__http_release(struct mk__context *http)
     mk_account_free(http->account, http->in.data, http->in.size);
     mk_account_free(http->account, http->out.data, http->out.size);
     mk_account_free(http->account, http->fields, http->fields_max * sizeof(*http->fields));
-    if (!MK_SMALL)
+    if (!MK_SMALL) {
         mk__random_pool_release(&http->random);
+        mk__recent_windows_release(&http->recent_windows);
+    }
     assert(mk_list_empty(&http->conns) && http->handshakes == 0 && http->conns_in_drain == 0);
     mk__pool_release(&http->requests);
     mk__pool_release(&http->connections);

@@ -206,20 +206,10 @@ static void hold_owned(struct mk_request *req)
     req->holds_owned = req->owner != NULL;
 }
 
-/* That a shared file is in the page cache was known for this turn; from the next one on its slices are checked. */
-static void forget_residence(struct mk_request *req)
-{
-    for (struct mk__part *part = req->first; part; part = part->next)
-        if (part->cached_until == UINT64_MAX)
-            part->cached_until = part->at;
-}
-
 int mk__request_keep(struct mk_request *req)
 {
-    if (BORROWS && req->owner) {
+    if (BORROWS)
         hold_owned(req);
-        forget_residence(req);
-    }
     return mk__request_copy_head(req);
 }
 

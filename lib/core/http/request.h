@@ -75,6 +75,7 @@ struct mk__part {
     union {
         const char *data;
         mk_generate_fn generate;
+        uint64_t version; /* file: of mk_file_version(); 0: unknown */
     };
     union {
         void *ctx;                /* generator */

@@ -7,6 +7,8 @@
 #include <assert.h>
 #include <errno.h>
 #include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/ioctl.h>
 
@@ -129,6 +131,26 @@ ssize_t mk__sock_sendfile(struct mk__sock *s, int file_fd, uint64_t offset, size
     if (n == -EAGAIN)
         s->writable = false;
     return n;
+}
+
+/* With BBR, which sends by a clock, files of 1 MB took 2.2 times the CPU when the socket was corked. */
+static MK_COLD enum mk__sock_cork get_cork(const struct mk__sock *s)
+{
+    char name[16] = "";
+    socklen_t len = sizeof(name) - 1;
+    bool is_tcp = getsockopt(s->io.fd, IPPROTO_TCP, TCP_CONGESTION, name, &len) == 0;
+    return is_tcp && strncmp(name, "bbr", 3) != 0 ? MK__SOCK_CORK_OFF : MK__SOCK_CORK_NEVER;
+}
+
+MK_COLD void mk__sock_set_cork(struct mk__sock *s, bool on)
+{
+    int value = on;
+    if (s->cork == MK__SOCK_CORK_UNKNOWN)
+        s->cork = (uint8_t)get_cork(s);
+    if (s->cork != (on ? MK__SOCK_CORK_OFF : MK__SOCK_CORK_ON))
+        return;
+    if (setsockopt(s->io.fd, IPPROTO_TCP, TCP_CORK, &value, sizeof(value)) == 0)
+        s->cork = on ? MK__SOCK_CORK_ON : MK__SOCK_CORK_OFF;
 }
 
 unsigned mk__sock_unsent(const struct mk__sock *s)

@@ -30,12 +30,21 @@ enum mk__sock_input {
     MK__SOCK_INPUT_ENDED,   /* 0 was returned */
 };
 
+/* Whether the kernel keeps back a segment that is not full. */
+enum mk__sock_cork {
+    MK__SOCK_CORK_UNKNOWN, /* not asked for yet */
+    MK__SOCK_CORK_NEVER,   /* of no use for this socket */
+    MK__SOCK_CORK_OFF,
+    MK__SOCK_CORK_ON,
+};
+
 struct mk__sock {
     struct mk_io io;
     char *held;
     uint32_t held_len, held_at;
     bool readable, writable;
     uint8_t input; /* enum mk__sock_input */
+    uint8_t cork;  /* enum mk__sock_cork */
 };
 
 /* Tells whether all input was read. */
@@ -68,6 +77,12 @@ ssize_t mk__sock_write(struct mk__sock *s, const void *from, size_t size);
  * Returns the number of bytes, 0 (the file has ended), -EAGAIN or another -errno.
  */
 ssize_t mk__sock_sendfile(struct mk__sock *s, int file_fd, uint64_t offset, size_t size);
+
+/*
+ * Sets TCP_CORK, unless it is of no use for this socket: the kernel keeps back a segment that is not full until the
+ * cork is removed, for 200 ms at most. Acknowledgements that arrive meanwhile send no short segments.
+ */
+void mk__sock_set_cork(struct mk__sock *s, bool on);
 
 /* Returns the number of bytes that the kernel has accepted and the peer has not acknowledged. */
 unsigned mk__sock_unsent(const struct mk__sock *s);

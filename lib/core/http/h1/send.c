@@ -20,6 +20,8 @@ enum {
     COPY_BYTES_MAX = 16 * 1024,  /* up to here read and write are faster than sendfile */
     SLICE_BYTES = 256 * 1024,    /* of a large body per turn, so that other connections get theirs */
     SENDFILE_BYTES = 512 * 1024, /* the same for a file that is not encrypted, of which a byte costs less */
+    CORKED_BYTES = 1024 * 1024,  /* the same for a socket whose segments are full */
+    CORK_BYTES_MIN = 256 * 1024, /* from here on segments that are not full cost more than two system calls */
     CHUNK_BYTES = 20,            /* 16 digits, CRLF, and the CRLF behind the data */
     SHORT_CHUNK_LINE_BYTES = 6,  /* 4 digits and CRLF: enough for the size of the output buffer */
     GENERATE_BYTES_MIN = 1024,   /* the least room that a generator is given */
@@ -319,6 +321,35 @@ static enum mk__h1_send_result copy_file(struct mk__conn *c, struct mk_request *
     return n == -EAGAIN || n > 0 ? start_file_read(req, want, true) : MK__H1_SEND_FAILED;
 }
 
+/* Checks the part from `from` up to `to`, of one window. */
+static int check_window(struct mk_request *req, const struct mk__part *part, uint64_t from, uint64_t to)
+{
+    struct mk__context *http = req->http;
+    return mk__recent_windows_check(&http->recent_windows, part->fd, part->version, from, to,
+                                    mk_loop_now_ms(http->loop));
+}
+
+/* A check goes to the end of a window, so that the next response finds all of it known. */
+static uint64_t get_check_end(const struct mk__part *part, uint64_t from)
+{
+    uint64_t end = part->at + part->left, window_end = mk__recent_windows_end(from);
+    return end < window_end ? end : window_end;
+}
+
+/* Checks what is not known to be in the page cache up to `end`. Returns 0 or -errno. */
+static int check_cached(struct mk_request *req, struct mk__part *part, uint64_t end)
+{
+    uint64_t from = part->cached_until > part->at ? part->cached_until : part->at;
+    while (from < end) {
+        uint64_t to = MK_SMALL ? end : get_check_end(part, from);
+        int err = MK_SMALL ? mk_file_check_cached(part->fd, from, to) : check_window(req, part, from, to);
+        if (err < 0)
+            return err;
+        part->cached_until = from = to;
+    }
+    return 0;
+}
+
 /*
  * Checks that the next slice is in the page cache, so that sendfile does not wait. Returns DONE, NEEDS_DISK (a read job
  * was started) or FAILED.
@@ -326,21 +357,22 @@ static enum mk__h1_send_result copy_file(struct mk__conn *c, struct mk_request *
 static enum mk__h1_send_result cache_slice(struct mk_request *req, struct mk__part *part, size_t slice)
 {
     assert(slice > 0 && slice <= part->left && part->fd >= 0);
-    uint64_t end = part->at + slice, from = part->cached_until > part->at ? part->cached_until : part->at;
-    if (from >= end)
-        return MK__H1_SEND_DONE;
-    int err = mk_file_check_cached(part->fd, from, end);
+    int err = check_cached(req, part, part->at + slice);
     if (err == -EAGAIN)
         return start_file_read(req, slice, false);
-    if (err < 0)
-        return MK__H1_SEND_FAILED; /* the file has shrunk */
-    part->cached_until = end;
-    return MK__H1_SEND_DONE;
+    return err == 0 ? MK__H1_SEND_DONE : MK__H1_SEND_FAILED; /* the file has shrunk */
+}
+
+static bool is_encrypted(const struct mk__conn *c)
+{
+    return MK_HAS_TLS && c->sock.io.transport->handshake;
 }
 
 static size_t get_slice_bytes(const struct mk__conn *c)
 {
-    return MK_HAS_TLS && c->sock.io.transport->handshake ? SLICE_BYTES : SENDFILE_BYTES;
+    if (is_encrypted(c))
+        return SLICE_BYTES;
+    return c->sock.cork == MK__SOCK_CORK_ON ? CORKED_BYTES : SENDFILE_BYTES;
 }
 
 static enum mk__h1_send_result send_file(struct mk__conn *c, struct mk_request *req, struct mk__part *part)
@@ -350,6 +382,8 @@ static enum mk__h1_send_result send_file(struct mk__conn *c, struct mk_request *
         put_chunk_line(&c->http->out, part->left);
         part->chunk_started = true;
     }
+    if (!MK_SMALL && part->left >= CORK_BYTES_MIN && !is_encrypted(c))
+        mk__sock_set_cork(&c->sock, true);
     if (r == MK__H1_SEND_DONE)
         r = flush_output(c, MK_IO_MORE);
     for (size_t sent = 0; r == MK__H1_SEND_DONE && part->left;) {
@@ -369,6 +403,8 @@ static enum mk__h1_send_result send_file(struct mk__conn *c, struct mk_request *
         advance_part(req, part, (size_t)n);
         sent += (size_t)n;
     }
+    if (!MK_SMALL && r == MK__H1_SEND_DONE)
+        mk__sock_set_cork(&c->sock, false);
     if (r == MK__H1_SEND_DONE && is_chunked(req))
         put_str(&c->http->out, MK_STR("\r\n"));
     return r;

@@ -4,7 +4,6 @@
 #include "harness.h"
 
 #include "http/message/multipart.h"
-#include "http/resident_file.h"
 #include "loop/job.h"
 
 #include <monkey/buf.h>
@@ -137,38 +136,6 @@ TEST(many_ranges_through_a_slow_client)
     check_ranges(c, 16);
     close_large();
     assert_int_equal(mk_test_descriptors(), before);
-}
-
-/* ── a file that a cache knows to be in memory ── */
-
-static struct mk_request *exchange;
-
-static void send_resident(struct mk_request *req, struct mk_test_fixture *fixture)
-{
-    (void)fixture;
-    exchange = req;
-    send_resident_file(req, "large", LARGE_BYTES);
-}
-
-/* That was known for the turn in which the response began: later, each slice of each range is checked. */
-TEST(residence_is_known_for_one_turn)
-{
-    open_large();
-    w.handler = send_resident;
-    struct mk_test_client *c = mk_test_connect(&w, MK_STR(""));
-    c->room = 1;
-    mk_test_send(c, mk_str_c(ask_for(16)));
-    mk_test_settle(&w);
-    assert_string_equal(mk_test_state(c), "write");
-    for (struct mk__part *part = exchange->first; part; part = part->next)
-        if (part->kind == MK__PART_FILE)
-            assert_int_equal(part->cached_until, part->at);
-    for (int i = 0; i < 2000 && strcmp(mk_test_state(c), "idle") != 0; i++) {
-        mk_test_take(c, 7777);
-        settle_with_disk(c);
-    }
-    check_ranges(c, 16);
-    close_large();
 }
 
 /* No descriptor stays open, whether it disconnects in a memory part, in a file part or while the disk reads. */

@@ -4,6 +4,9 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <unistd.h>
 
 #include "net/sock.h"
 
@@ -209,4 +212,55 @@ TEST(sendfile)
     assert_int_equal(mk__sock_sendfile(&s, 7, 1ull << 33, 100), 0);
     answer(-EIO);
     assert_int_equal(mk__sock_sendfile(&s, 7, 1ull << 33, 100), -EIO);
+}
+
+/* ── corks ── */
+
+static int is_corked(const struct mk__sock *s)
+{
+    int value = -1;
+    socklen_t len = sizeof(value);
+    assert_int_equal(getsockopt(s->io.fd, IPPROTO_TCP, TCP_CORK, &value, &len), 0);
+    return value;
+}
+
+static struct mk__sock open_socket(int family)
+{
+    struct mk__sock s = open_stream();
+    s.io.fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(s.io.fd >= 0);
+    return s;
+}
+
+TEST(corks)
+{
+    struct mk__sock s = open_socket(AF_INET);
+    assert_int_equal(setsockopt(s.io.fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4), 0);
+    mk__sock_set_cork(&s, false); /* it has none */
+    assert_false(is_corked(&s));
+    for (int i = 0; i < 2; i++) {
+        mk__sock_set_cork(&s, true);
+        mk__sock_set_cork(&s, true);
+        assert_true(is_corked(&s));
+        mk__sock_set_cork(&s, false);
+        assert_false(is_corked(&s));
+    }
+    close(s.io.fd);
+}
+
+/* A socket that paces, where the system has one, and one that is no TCP. */
+TEST(no_corks)
+{
+    struct mk__sock s = open_socket(AF_INET);
+    if (setsockopt(s.io.fd, IPPROTO_TCP, TCP_CONGESTION, "bbr", 3) == 0) {
+        mk__sock_set_cork(&s, true);
+        assert_false(is_corked(&s));
+        assert_int_equal(s.cork, MK__SOCK_CORK_NEVER);
+    }
+    close(s.io.fd);
+    s = open_socket(AF_UNIX);
+    mk__sock_set_cork(&s, true);
+    assert_int_equal(s.cork, MK__SOCK_CORK_NEVER);
+    mk__sock_set_cork(&s, false);
+    close(s.io.fd);
 }

@@ -2,7 +2,6 @@
 /* Files on streams of HTTP/2: from the page cache and from the disk, whole and cut off. */
 #include "folder.h"
 #include "http/h2_fixture.h"
-#include "http/resident_file.h"
 #include "loop/job.h"
 
 static struct mk_thread_pool jobs;
@@ -118,37 +117,6 @@ TEST(files_in_narrow_windows)
         assert_int_equal(w.aborted, 0);
         close_with_disk(&t);
     }
-}
-
-/* ── a file that a cache knows to be in memory ── */
-
-static struct mk_request *exchange;
-
-static void send_resident(struct mk_request *req, struct mk_test_fixture *fixture)
-{
-    (void)fixture;
-    exchange = req;
-    send_resident_file(req, "file", FILE_BYTES);
-}
-
-/* A stream without a window may last for long, in which the kernel may drop the pages. */
-TEST(residence_is_not_known_for_a_stream)
-{
-    struct mk_test_h2 t = open_with_disk(send_resident);
-    h2_settings(&t, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 1000);
-    h2_get_path(&t, 1, "/");
-    mk_test_settle(&w);
-    struct mk__part *part = exchange->first;
-    assert_int_equal(part->left, FILE_BYTES - 1000);
-    assert_true(part->cached_until <= part->at);
-    mk_test_make_cold();
-    h2_window(&t, 1, 2 * FILE_BYTES);
-    mk_test_settle(&w);
-    if (!w.done)
-        wait_for_disk();
-    h2_listen(&t);
-    assert_int_equal(t.data[0], FILE_BYTES);
-    close_with_disk(&t);
 }
 
 /* The file is shorter than it was. */
