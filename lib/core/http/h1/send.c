@@ -414,7 +414,8 @@ static enum mk__h1_send_result put_file(struct mk__conn *c, struct mk_request *r
 {
     if (req->file_read)
         return MK__H1_SEND_NEEDS_DISK;
-    return part->left <= COPY_BYTES_MAX && !part->chunk_started ? copy_file(c, req, part) : send_file(c, req, part);
+    bool is_begun = part->chunk_started || c->sock.cork == MK__SOCK_CORK_ON;
+    return part->left <= COPY_BYTES_MAX && !is_begun ? copy_file(c, req, part) : send_file(c, req, part);
 }
 
 /* Writes one piece of a generator or, without a part, of the filters; as a chunk, if the length is unknown. */
@@ -580,6 +581,7 @@ enum mk__h1_send_result mk__h1_send(struct mk__conn *c)
     if (req->response_state == MK__RESPONSE_OPEN)
         return MK__H1_SEND_NEEDS_HANDLER;
     r = put_end(c, req);
+    assert(c->sock.cork != MK__SOCK_CORK_ON);
     if (r == MK__H1_SEND_DONE)
         req->output_state = MK__OUTPUT_COMPLETE;
     return r;
