@@ -44,14 +44,12 @@ enum mk__scheduler { MK__SCHEDULER_REUSEPORT, MK__SCHEDULER_FAIR };
 struct mk__settings {
     struct mk__listen_confs listen;
     int64_t workers, disk_threads;
-    uint32_t head_timeout_ms, body_timeout_ms, idle_timeout_ms, send_timeout_ms, handler_timeout_ms, linger_timeout_ms,
-        shutdown_timeout_ms;
-    uint32_t shutdown_delay_ms, tunnel_timeout_ms, handshake_timeout_ms;
+    struct mk__http_limits limits;
+    uint32_t shutdown_timeout_ms, shutdown_delay_ms;
     bool keep_alive, hide_version, server_header;
     int64_t requests_max, headers_max, backlog, fast_open;
     uint64_t send_buffer_bytes, not_sent_bytes;
-    uint64_t body_rate_min, line_bytes_max, head_bytes_max, collect_bytes_max, body_bytes_max, discard_bytes_max,
-        memory_bytes_max;
+    uint64_t line_bytes_max, head_bytes_max, memory_bytes_max;
     uint32_t defer_accept_ms;
     struct mk_str error_log, pid_file, transport, default_type;
     int log_level;
