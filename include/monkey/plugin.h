@@ -317,7 +317,31 @@ struct mk_plugin {
     .abi = MK_PLUGIN_ABI, .size = sizeof(struct mk_plugin), .name = plugin_name, .version = plugin_version, \
     .summary = plugin_summary
 
-/* ── hosts; strings and structs are valid as long as the generation ── */
+/* ── plugins ── */
+
+/*
+ * Returns the directory of plugins that are configured by name alone, and of files that belong to them: ../lib/monkey
+ * next to the program, else monkey/ next to libmonkey.so or the folder of that, else where they were installed. The
+ * string is static. For the hooks of the configuration.
+ */
+MK_API const char *mk_plugin_dir(void);
+
+/* Is called for one worker with the state of its worker_start. */
+typedef void (*mk_worker_visit_fn)(struct mk_worker *worker, void *state, void *ctx);
+/*
+ * Calls `fn` in the calling thread, one after the other, for all workers of the process in which worker_start of
+ * `plugin` has succeeded and worker_stop was not called yet: of all servers, and during a reload of the new generation
+ * and of those that still have exchanges. Any thread, also within a hook; not within `fn`.
+ *
+ * The workers continue running. So `fn` may read of the states only what is atomic or does not change after
+ * worker_start, and call only mk_worker_index() and mk_worker_generation(). No state is freed meanwhile: a worker that
+ * starts or ends waits for the visit, so `fn` must not block. A count that should last longer than its worker is added
+ * to the state of start by worker_stop, at which time the worker is not visited any more. Builds for small devices
+ * leave it out.
+ */
+MK_API void mk_plugin_each_worker(const struct mk_plugin *plugin, mk_worker_visit_fn fn, void *ctx);
+
+/* ── hosts: configuration; strings and structs are valid as long as the generation ── */
 
 /*
  * Return the struct of a section: of the host's file, or of the server's files. If the section is absent, it has the
@@ -345,16 +369,106 @@ MK_API int mk_host_conf_match(const struct mk_host *host, const struct mk_conf_s
                               struct mk_str path, const void **ret_section);
 
 /*
+ * Returns whether a repeating section of that name, of any loaded plugin, holds for the host: it stands in its file, or
+ * in monkey.conf for all hosts. Builds for small devices leave it out.
+ */
+MK_API bool mk_host_has_section(const struct mk_host *host, struct mk_str name);
+/* Returns the state that host_start of `plugin` has returned; NULL if it has none. */
+MK_API void *mk_host_state(const struct mk_host *host, const struct mk_plugin *plugin);
+/* Returns the generation of the host; valid as long as the host. Any thread. */
+MK_API struct mk_generation *mk_host_generation(const struct mk_host *host);
+
+/*
+ * Reports an error of the configuration, with file and line, at the field at `offset` of a section's struct. `nth`,
+ * from 0: an item of a list, a line of a key that repeats, or a pair of a section with free keys. Only during
+ * host_start and generation_check, which then return -EINVAL. An error in a section of the server that several hosts
+ * report appears once.
+ */
+MK_API void mk_host_error(struct mk_host *host, const void *section_struct, size_t offset, unsigned nth,
+                          const char *format, ...) MK_PRINTF(5, 6);
+/* Reports a warning in the same way; the configuration can be used. */
+MK_API void mk_host_warn(struct mk_host *host, const void *section_struct, size_t offset, unsigned nth,
+                         const char *format, ...) MK_PRINTF(5, 6);
+/* Returns true if that field was set, but reported as wrong. For plugins with MK_PLUGIN_CHECKS_ALL. */
+MK_API bool mk_host_is_wrong(const struct mk_host *host, const void *section_struct, size_t offset);
+
+/*
+ * Checks a repeating section of rules of which the first that matches is used: reports each rule that can never match,
+ * because an earlier one matches all of its paths. A rule of monkey.conf may be overridden by those of a host, but not
+ * by an earlier one of monkey.conf. `pattern` is the offset of the struct mk_pattern; a section in which it is an exact
+ * one without text, as the section's check may set it, is no rule. Only during host_start.
+ * Returns 0, -EINVAL (there are such rules), -ENOMEM or -ENOBUFS (millions of rules).
+ */
+MK_API int mk_host_check_patterns(struct mk_host *host, const struct mk_conf_section *section, size_t pattern);
+/*
+ * Checks rules as mk_host_check_patterns(), some of which have further conditions: one for which `is_conditional`
+ * returns true does not keep later ones from matching.
+ */
+MK_API int mk_host_check_rules(struct mk_host *host, const struct mk_conf_section *section, size_t pattern,
+                               bool (*is_conditional)(const void *rule));
+
+/*
+ * Appends file and line of a section ("sites/default:12"), for log lines and messages about it. From host_start on,
+ * any thread. Builds for small devices leave it out.
+ */
+MK_API void mk_host_place(const struct mk_host *host, const void *section_struct, struct mk_buf *out);
+/*
+ * Appends the file of the host ("sites/default"), not one that it includes. With the host's first name it tells the
+ * host apart from all others, also over reloads: hosts of different listeners may have the same name. Hosts of a
+ * program (<monkey/embed.h>) have "text". From host_start on, any thread. Builds for small devices leave it out.
+ */
+MK_API void mk_host_file(const struct mk_host *host, struct mk_buf *out);
+
+/*
+ * Writes a line to the error log as mk_log(), and behind the message the first name of the host: ", host: example.org".
+ * The message is cut at 559 bytes. `host` NULL: no name. Any thread. Builds for small devices leave it out.
+ */
+MK_API void mk_host_log(const struct mk_host *host, enum mk_log_level level, const char *format, ...) MK_PRINTF(3, 4);
+
+/* ── hosts: names and listeners ── */
+
+/*
  * Returns the n-th name of the host, from 0, as ServerName has it; `.p` is NULL if there are not that many. A name may
  * be a wildcard ("*.example.org"). Builds for small devices leave out this function and the next.
  */
 MK_API struct mk_str mk_host_name(const struct mk_host *host, unsigned n);
-
 /* Returns true if requests for `name` (without a port, in any case) go to this host by a name or wildcard of it. */
 MK_API bool mk_host_has_name(const struct mk_host *host, struct mk_str name);
+/* Returns true if `text` is the address of one of the server's Listen lines, written in the same way. */
+MK_API bool mk_host_has_listener(const struct mk_host *host, struct mk_str text);
+/*
+ * Keeps the listener of that address open until a drain ends; others close when it begins. Connections that are
+ * accepted in the drain carry one request each and do not prolong it. Does nothing if `text` is not the address of a
+ * Listen line: see mk_host_has_listener(). Only during host_start.
+ */
+MK_API void mk_host_accept_in_drain(struct mk_host *host, struct mk_str text);
 
-/* Returns the state that host_start of `plugin` has returned; NULL if it has none. */
-MK_API void *mk_host_state(const struct mk_host *host, const struct mk_plugin *plugin);
+/*
+ * Returns whether clients on other machines may reach the host: it has a Listen line that is not of a loopback address.
+ * Builds for small devices leave it out.
+ */
+MK_API bool mk_host_is_public(const struct mk_host *host);
+
+/*
+ * Returns true if a request for http://`authority`/ certainly goes to this host: the name is one of its names and not a
+ * wildcard, and the port is that of a TCP listener for plain HTTP.
+ */
+MK_API bool mk_host_serves(const struct mk_host *host, struct mk_str authority);
+/* Returns true if a request for https://`authority`/ certainly goes to this host, at a listener with tls. */
+MK_API bool mk_host_serves_https(const struct mk_host *host, struct mk_str authority);
+
+/*
+ * Returns true if clients of the host are asked for a certificate when they connect with TLS, so that mk_tls_info may
+ * name one. Only in generation_check. Builds for small devices leave it out.
+ */
+MK_API bool mk_host_asks_certificate(const struct mk_host *host);
+/*
+ * Returns HandlerTimeout of the host in milliseconds, and in `*ret_least` the least one that it has for any path
+ * ([LIMITS]). Only in generation_check. Builds for small devices leave it out.
+ */
+MK_API uint32_t mk_host_handler_timeout_ms(const struct mk_host *host, uint32_t *ret_least);
+
+/* ── hosts: files ── */
 
 enum mk_open_flags {
     MK_OPEN_FOLDER = 1, /* the folder itself, even if it has an index */
@@ -392,92 +506,6 @@ MK_API bool mk_host_tries_files(const struct mk_host *host);
 /* Sets that, for the plugin that serves files; in host_start. */
 MK_API void mk_host_set_tries_files(struct mk_host *host);
 
-/*
- * Returns whether a repeating section of that name, of any loaded plugin, holds for the host: it stands in its file, or
- * in monkey.conf for all hosts. Builds for small devices leave out this function and the next.
- */
-MK_API bool mk_host_has_section(const struct mk_host *host, struct mk_str name);
-/* Returns whether clients on other machines may reach the host: it has a Listen line that is not of a loopback address.
- */
-MK_API bool mk_host_is_public(const struct mk_host *host);
-
-/* Returns true if `text` is the address of one of the server's Listen lines, written in the same way. */
-MK_API bool mk_host_has_listener(const struct mk_host *host, struct mk_str text);
-/*
- * Keeps the listener of that address open until a drain ends; others close when it begins. Connections that are
- * accepted in the drain carry one request each and do not prolong it. Does nothing if `text` is not the address of a
- * Listen line: see mk_host_has_listener(). Only during host_start.
- */
-MK_API void mk_host_accept_in_drain(struct mk_host *host, struct mk_str text);
-
-/*
- * Returns true if a request for http://`authority`/ certainly goes to this host: the name is one of its names and not a
- * wildcard, and the port is that of a TCP listener for plain HTTP.
- */
-MK_API bool mk_host_serves(const struct mk_host *host, struct mk_str authority);
-/* Returns true if a request for https://`authority`/ certainly goes to this host, at a listener with tls. */
-MK_API bool mk_host_serves_https(const struct mk_host *host, struct mk_str authority);
-
-/*
- * Returns true if clients of the host are asked for a certificate when they connect with TLS, so that mk_tls_info may
- * name one. Only in generation_check. Builds for small devices leave it out.
- */
-MK_API bool mk_host_asks_certificate(const struct mk_host *host);
-
-/*
- * Returns HandlerTimeout of the host in milliseconds, and in `*ret_least` the least one that it has for any path
- * ([LIMITS]). Only in generation_check. Builds for small devices leave it out.
- */
-MK_API uint32_t mk_host_handler_timeout_ms(const struct mk_host *host, uint32_t *ret_least);
-
-/*
- * Reports an error of the configuration, with file and line, at the field at `offset` of a section's struct. `nth`,
- * from 0: an item of a list, a line of a key that repeats, or a pair of a section with free keys. Only during
- * host_start and generation_check, which then return -EINVAL. An error in a section of the server that several hosts
- * report appears once.
- */
-MK_API void mk_host_error(struct mk_host *host, const void *section_struct, size_t offset, unsigned nth,
-                          const char *format, ...) MK_PRINTF(5, 6);
-/* Reports a warning in the same way; the configuration can be used. */
-MK_API void mk_host_warn(struct mk_host *host, const void *section_struct, size_t offset, unsigned nth,
-                         const char *format, ...) MK_PRINTF(5, 6);
-
-/*
- * Appends file and line of a section ("sites/default:12"), for log lines and messages about it. From host_start on,
- * any thread. Builds for small devices leave it out.
- */
-MK_API void mk_host_place(const struct mk_host *host, const void *section_struct, struct mk_buf *out);
-/*
- * Appends the file of the host ("sites/default"), not one that it includes. With the host's first name it tells the
- * host apart from all others, also over reloads: hosts of different listeners may have the same name. Hosts of a
- * program (<monkey/embed.h>) have "text". From host_start on, any thread. Builds for small devices leave it out.
- */
-MK_API void mk_host_file(const struct mk_host *host, struct mk_buf *out);
-
-/*
- * Writes a line to the error log as mk_log(), and behind the message the first name of the host: ", host: example.org".
- * The message is cut at 559 bytes. `host` NULL: no name. Any thread. Builds for small devices leave it out.
- */
-MK_API void mk_host_log(const struct mk_host *host, enum mk_log_level level, const char *format, ...) MK_PRINTF(3, 4);
-
-/* Returns true if that field was set, but reported as wrong. For plugins with MK_PLUGIN_CHECKS_ALL. */
-MK_API bool mk_host_is_wrong(const struct mk_host *host, const void *section_struct, size_t offset);
-
-/*
- * Checks a repeating section of rules of which the first that matches is used: reports each rule that can never match,
- * because an earlier one matches all of its paths. A rule of monkey.conf may be overridden by those of a host, but not
- * by an earlier one of monkey.conf. `pattern` is the offset of the struct mk_pattern; a section in which it is an exact
- * one without text, as the section's check may set it, is no rule. Only during host_start.
- * Returns 0, -EINVAL (there are such rules), -ENOMEM or -ENOBUFS (millions of rules).
- */
-MK_API int mk_host_check_patterns(struct mk_host *host, const struct mk_conf_section *section, size_t pattern);
-/*
- * Checks rules as mk_host_check_patterns(), some of which have further conditions: one for which `is_conditional`
- * returns true does not keep later ones from matching.
- */
-MK_API int mk_host_check_rules(struct mk_host *host, const struct mk_conf_section *section, size_t pattern,
-                               bool (*is_conditional)(const void *rule));
-
 /* ── folders of files that plugins add to a host; builds for small devices leave these out ── */
 
 /* A folder that is served below a path, as an [ALIAS] of the host would be, but with TryFiles. */
@@ -501,14 +529,7 @@ MK_API int mk_host_add_folder(struct mk_host *host, const struct mk_host_folder 
  */
 MK_API const struct mk_host_folder *mk_host_folders(struct mk_host *host);
 
-/*
- * Return the first host of the generation, and the next one after `host`; NULL: there is none. From generation_check
- * on, which is not called for a configuration without hosts: there is a first one.
- */
-MK_API struct mk_host *mk_generation_first_host(const struct mk_generation *g);
-MK_API struct mk_host *mk_host_next(const struct mk_host *host);
-
-/* ── generations and workers ── */
+/* ── generations ── */
 
 /* Returns the struct of a section of the server's files, as mk_host_server_conf(). */
 MK_API const void *mk_generation_conf(const struct mk_generation *g, const struct mk_conf_section *section);
@@ -522,31 +543,31 @@ MK_API void *mk_generation_state(const struct mk_generation *g, const struct mk_
  * requests get the generation from mk_host_generation() and mk_worker_generation(). Any thread.
  */
 MK_API void *mk_generation_plugin_state(const struct mk_generation *g, const struct mk_plugin *plugin);
-/* Returns the generation of the host; valid as long as the host. Any thread. */
-MK_API struct mk_generation *mk_host_generation(const struct mk_host *host);
+
 /*
  * Returns true if the configuration is only checked or shown (`monkey --test`, mk_server_check_only()): no worker will
  * start. Plugins then look at files and services, but neither change nor run them. Any thread.
  */
 MK_API bool mk_generation_is_check(const struct mk_generation *g);
-/*
- * Listening Unix sockets that a plugin opens at paths of its own, and that shall outlive the process: an upgrade passes
- * them on, and a supervisor keeps them over a crash. The next process may lack the rights to open them again.
- * mk_socket_take(): returns the socket at a path that the process before has passed on, and passes it on, too; -ENOENT
- *     (also if the path is gone or leads to another socket) or another -errno. Connects to the path. In
- *     generation_check; nothing is left to be taken once the process serves.
- * mk_socket_keep(): passes a new socket on from now on. Returns 0 or -ENOSPC: all plugins keep 16 at most.
- * mk_socket_drop(): does not any more; to be called before the plugin closes the socket. Returns whether another
- *     process has it, so that its path must stay: the next one, or the one before if this one has not served.
- * mk_socket_is_handed_over(): another process accepts there, so this one should not. In worker_retire.
- * Any thread, unless it says otherwise. Builds for small devices leave them out.
- */
-MK_API int mk_socket_take(const char *path);
-MK_API int mk_socket_keep(int fd);
-MK_API bool mk_socket_drop(int fd);
-MK_API bool mk_socket_is_handed_over(void);
+
 /* Returns whether the server serves a folder without a configuration (mk_server_one_shot()). Any thread. */
 MK_API bool mk_generation_is_one_shot(const struct mk_generation *g);
+/* Returns the number of workers of the generation, whose indexes begin with 0; constant. Any thread. */
+MK_API unsigned mk_generation_workers(const struct mk_generation *g);
+/* Returns ShutdownTimeout in milliseconds: how long exchanges may continue once a thread ends. Any thread. */
+MK_API uint32_t mk_generation_shutdown_timeout_ms(const struct mk_generation *g);
+
+/*
+ * Return the first host of the generation, and the next one after `host`; NULL: there is none. From generation_check
+ * on, which is not called for a configuration without hosts: there is a first one.
+ */
+MK_API struct mk_host *mk_generation_first_host(const struct mk_generation *g);
+MK_API struct mk_host *mk_host_next(const struct mk_host *host);
+/* Returns true if the address is in TrustedProxies. Any thread. Builds for small devices leave it out. */
+MK_API bool mk_generation_trusts(const struct mk_generation *g, const struct mk_address *address);
+/* Returns true if TrustedProxies is set. Any thread. Builds for small devices leave it out. */
+MK_API bool mk_generation_trusts_proxies(const struct mk_generation *g);
+
 /*
  * Returns the transport of a loaded plugin, for connections that the caller opens (connect() of <monkey/transport.h>);
  * see mk_plugin.needs. It stays valid when the generation ends. NULL: there is none, and `error` has a phrase, "the
@@ -566,10 +587,6 @@ MK_API const struct mk_transport *mk_generation_transport(const struct mk_genera
 struct mk_spool_budget;
 MK_API int mk_host_hold_spools(struct mk_host *host, const char **ret_folder, int *ret_err);
 MK_API struct mk_spool_budget *mk_generation_spools(const struct mk_generation *g);
-/* Returns the number of workers of the generation, whose indexes begin with 0; constant. Any thread. */
-MK_API unsigned mk_generation_workers(const struct mk_generation *g);
-/* Returns ShutdownTimeout in milliseconds: how long exchanges may continue once a thread ends. Any thread. */
-MK_API uint32_t mk_generation_shutdown_timeout_ms(const struct mk_generation *g);
 
 /* ── generations, for plugins with a transport; builds for small devices leave these out ── */
 
@@ -592,10 +609,26 @@ MK_API int mk_generation_port(const struct mk_generation *g, const struct mk_plu
  */
 MK_API void mk_generation_listen_error(struct mk_generation *g, const struct mk_plugin *plugin, const char *sentence);
 
-/* Returns true if the address is in TrustedProxies. Any thread. Builds for small devices leave it out. */
-MK_API bool mk_generation_trusts(const struct mk_generation *g, const struct mk_address *address);
-/* Returns true if TrustedProxies is set. Any thread. Builds for small devices leave it out. */
-MK_API bool mk_generation_trusts_proxies(const struct mk_generation *g);
+/* ── Unix sockets that outlive the process ── */
+
+/*
+ * Listening Unix sockets that a plugin opens at paths of its own, and that shall outlive the process: an upgrade passes
+ * them on, and a supervisor keeps them over a crash. The next process may lack the rights to open them again.
+ * mk_socket_take(): returns the socket at a path that the process before has passed on, and passes it on, too; -ENOENT
+ *     (also if the path is gone or leads to another socket) or another -errno. Connects to the path. In
+ *     generation_check; nothing is left to be taken once the process serves.
+ * mk_socket_keep(): passes a new socket on from now on. Returns 0 or -ENOSPC: all plugins keep 16 at most.
+ * mk_socket_drop(): does not any more; to be called before the plugin closes the socket. Returns whether another
+ *     process has it, so that its path must stay: the next one, or the one before if this one has not served.
+ * mk_socket_is_handed_over(): another process accepts there, so this one should not. In worker_retire.
+ * Any thread, unless it says otherwise. Builds for small devices leave them out.
+ */
+MK_API int mk_socket_take(const char *path);
+MK_API int mk_socket_keep(int fd);
+MK_API bool mk_socket_drop(int fd);
+MK_API bool mk_socket_is_handed_over(void);
+
+/* ── workers ── */
 
 /*
  * Returns the number of the worker, from 0. This and the other functions of a worker: in its thread only, except where
@@ -628,27 +661,6 @@ MK_API void *mk_worker_state(const struct mk_worker *worker, const struct mk_plu
  */
 MK_API struct mk_worker *mk_worker_get(struct mk_worker *worker);
 MK_API void mk_worker_put(struct mk_worker *worker);
-
-/* Is called for one worker with the state of its worker_start. */
-typedef void (*mk_worker_visit_fn)(struct mk_worker *worker, void *state, void *ctx);
-/*
- * Calls `fn` in the calling thread, one after the other, for all workers of the process in which worker_start of
- * `plugin` has succeeded and worker_stop was not called yet: of all servers, and during a reload of the new generation
- * and of those that still have exchanges. Any thread, also within a hook; not within `fn`.
- *
- * The workers continue running. So `fn` may read of the states only what is atomic or does not change after
- * worker_start, and call only mk_worker_index() and mk_worker_generation(). No state is freed meanwhile: a worker that
- * starts or ends waits for the visit, so `fn` must not block. A count that should last longer than its worker is added
- * to the state of start by worker_stop, at which time the worker is not visited any more. Builds for small devices
- * leave it out.
- */
-MK_API void mk_plugin_each_worker(const struct mk_plugin *plugin, mk_worker_visit_fn fn, void *ctx);
-/*
- * Returns the directory of plugins that are configured by name alone, and of files that belong to them: ../lib/monkey
- * next to the program, else monkey/ next to libmonkey.so or the folder of that, else where they were installed. The
- * string is static. For the hooks of the configuration.
- */
-MK_API const char *mk_plugin_dir(void);
 
 /* ── connections, in their worker's thread; builds for small devices leave these out ── */
 
