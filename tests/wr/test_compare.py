@@ -327,6 +327,10 @@ def test_two_files():
     assert "(build 1; build 2)" in found[3]
     assert found[4].startswith("    beside nginx: monkey of A.jsonl needs 0.50 x of monkey of B.jsonl")
     assert found[5].startswith("W1  no difference seen between nginx of A.jsonl and nginx of B.jsonl")
+    assert found[7] == "0 of 1 ratios (0%) lie within their intervals in A.jsonl"
+    assert found[8].startswith("    W1: nginx 0.71 x, before 1.4")
+    same = list(tables.format_repeated(Results(lines(1, 1), "A.jsonl"), Results(lines(1, 1), "B.jsonl")))
+    assert same == ["1 of 1 ratios (100%) lie within their intervals in A.jsonl"]
 
 
 def test_markdown():

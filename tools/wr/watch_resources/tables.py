@@ -115,6 +115,32 @@ def format_two(one, other):
             chosen = [(labels[0][0], labels[1][0])]
         for pair in chosen:
             yield from format_build(one, other, workload, pair, common)
+    yield from format_repeated(one, other)
+
+
+def list_repeated(one, other):
+    """Yields (workload, clients, label, interval of the first file, ratio of the other) of each server beside the first
+    server of its workload."""
+    for workload in names_measured(one):
+        first, *labels = one.labels_of(workload)
+        for clients in one.steps_of(workload):
+            for label in labels:
+                found = [compare_pairs(results, workload, label, first, clients=clients) for results in (one, other)]
+                if all(found):
+                    yield workload, clients, label, found[0].interval, found[1].interval.ratio
+
+
+def format_repeated(one, other):
+    """How well the second file repeats the ratios of the first, and where it does not."""
+    rows = list(list_repeated(one, other))
+    outside = [row for row in rows if not row[3].low <= row[4] <= row[3].high]
+    if not rows:
+        return
+    inside = len(rows) - len(outside)
+    yield f"{inside} of {len(rows)} ratios ({inside / len(rows):.0%}) lie within their intervals in {one.path}"
+    for workload, clients, label, interval, ratio in outside:
+        step = "" if clients is None else f", {clients:,} clients"
+        yield f"    {workload}{step}: {label} {stats.format_ratio(ratio)} x, before {interval}"
 
 
 def format_build(one, other, workload, labels, common):
