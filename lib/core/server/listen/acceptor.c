@@ -6,6 +6,7 @@
 #include "server/listen/acceptor.h"
 
 #include "base/log.h"
+#include "loop/loop.h"
 #include "server/listen/limits.h"
 #include "server/listen/listeners.h"
 
@@ -23,8 +24,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* A batch is one event among those of open connections, each of which waits for it: an accept takes 25 us. */
-enum { ACCEPT_BATCH = 16, RETRY_MS = 100, FREE_FDS_MS = 1, FD_RESERVE_MAX = 64 };
+/*
+ * A batch is one event among those of open connections, each of which waits for it: an accept takes 25 us. Where many
+ * connections are ready a turn is long, and there is a batch in few of them: it has a quarter of their number then.
+ */
+enum { BATCH_MIN = 16, BATCH_SHARE = 4, RETRY_MS = 100, FREE_FDS_MS = 1, FD_RESERVE_MAX = 64 };
 
 static int start_watching(struct mk__acceptor *a);
 
@@ -123,11 +127,11 @@ static int accept_one(struct mk__acceptor *a)
     return err;
 }
 
-/* Accepts up to ACCEPT_BATCH connections. Returns 0, or the positive errno that ended the batch. */
+/* Accepts a batch of connections. Returns 0, or the positive errno that ended it. */
 static int accept_batch(struct mk__acceptor *a)
 {
-    int err = 0;
-    for (int i = 0; i < ACCEPT_BATCH && err == 0; i++)
+    int share = a->loop->batch_len / BATCH_SHARE, most = share > BATCH_MIN ? share : BATCH_MIN, err = 0;
+    for (int i = 0; i < most && err == 0; i++)
         err = accept_one(a);
     return err;
 }

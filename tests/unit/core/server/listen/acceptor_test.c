@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -105,6 +106,37 @@ TEST(hands_on_what_comes)
     for (int before = 0; n_taken < 100; before = n_taken) {
         mk_test_turn(&loop);
         assert_in_range(n_taken - before, 1, 16); /* in batches, so that open connections get their turn */
+    }
+    for (int i = 0; i < 100; i++)
+        close(clients[i]);
+    tear_down_acceptor();
+}
+
+static void ignore_ready(struct mk_event *event, uint32_t events)
+{
+    (void)event, (void)events;
+}
+
+/* In a turn with many events, which there are fewer of. */
+TEST(long_turns_have_longer_batches)
+{
+    static struct mk_event busy[200];
+    int clients[100];
+    set_up_acceptor();
+    for (int i = 0; i < 200; i++) {
+        busy[i] = (struct mk_event){.fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK), .ready = ignore_ready};
+        assert_int_equal(mk_event_add(&loop, &busy[i], EPOLLIN), 0);
+    }
+    for (int i = 0; i < 100; i++)
+        clients[i] = connect_one();
+    mk_test_turn(&loop);
+    assert_int_equal(loop.batch_len, 201);
+    assert_int_equal(n_taken, 50);
+    mk_test_turn(&loop);
+    assert_int_equal(n_taken, 100);
+    for (int i = 0; i < 200; i++) {
+        mk_event_del(&loop, &busy[i]);
+        close(busy[i].fd);
     }
     for (int i = 0; i < 100; i++)
         close(clients[i]);
