@@ -210,13 +210,24 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
     return 0;
 }
 
+/* A request with such a field has no body for us, so that its trailers are ignored (RFC 9110 section 6.5). */
+static bool says_no_body(struct mk_str name, struct mk_str value)
+{
+    uint64_t bytes;
+    return mk_str_eq(name, MK_STR("content-length")) && mk_str_u64(value, UINT64_MAX, &bytes) && bytes == 0;
+}
+
 static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name_p, size_t name_len,
                      const uint8_t *value_p, size_t value_len, uint8_t flags, void *ctx)
 {
     struct mk_str name = str_of(name_p, name_len), value = str_of(value_p, value_len);
-    (void)session, (void)flags, (void)ctx;
+    int32_t id = frame->hd.stream_id;
+    (void)flags, (void)ctx;
+    if (frame->headers.cat == NGHTTP2_HCAT_REQUEST && says_no_body(name, value))
+        nghttp2_session_set_stream_user_data(session, id, &their_head);
     if (frame->headers.cat != NGHTTP2_HCAT_REQUEST) {
-        deliver_trailer(&theirs, name, value);
+        if (!nghttp2_session_get_stream_user_data(session, id))
+            deliver_trailer(&theirs, name, value);
     } else if (mk_str_eq(name, MK_STR(":method"))) {
         their_head.method = add(0, value);
         theirs.tunnel = mk_str_eq(value, MK_STR("CONNECT"));
