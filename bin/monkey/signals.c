@@ -115,9 +115,9 @@ static bool reload_config(struct mk_server *server)
     errorlog_write_problems(server, err == 0 ? MK_LOG_WARN : MK_LOG_ERROR);
     if (!MK_SMALL && err == 0)
         warn_restart_needed(server);
-    log_reload(err);
-    if (MK_HAS_SUPERVISOR)
+    if (MK_HAS_SUPERVISOR) /* before the log says it: the supervisor holds the sockets that it names */
         notify_ready(server);
+    log_reload(err);
     return false;
 }
 

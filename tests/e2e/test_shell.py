@@ -1588,9 +1588,9 @@ def test_a_reload_removes_the_plugin(shown, shell, path):
 
 
 @build.needs_modules
-def test_a_reload_adds_the_plugin(serve, path):
+def test_a_reload_adds_the_plugin(serve, path, tmp_path):
     """A shell that connects before the new configuration is in use waits for it."""
-    server = serve({"Workers": 2})
+    server = serve({"Workers": 2}, env={"SLOW_UNTIL": str(tmp_path / "go")})
     server.baseline += RELOADED + 3  # the socket, and what wakes each worker
     folder = server.conf / "plugins" / "cheetah"
     folder.mkdir(parents=True, exist_ok=True)
@@ -1600,7 +1600,9 @@ def test_a_reload_adds_the_plugin(serve, path):
     server.send_signal(signal.SIGHUP)
     server.wait_log("slow: a worker starts")
     with Shell(path) as early:
-        assert early.ask("uptime")
+        early.send("uptime")
+        (tmp_path / "go").touch()
+        assert early.answer()[1]["ok"]
 
 
 @pytest.mark.budget

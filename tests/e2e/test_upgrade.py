@@ -26,9 +26,9 @@ def test_five_upgrades_under_load(chain):
     with Load(one.server.addresses[0], SMALL, LARGE) as load:
         for _ in range(5):
             before = load.answers
-            await_true(lambda: load.answers > before, 20, "an answer")
+            await_true(lambda: load.answers > before, 60, "an answer")
             one.upgrade()
-        await_true(lambda: load.answers > before + 10, 20, "an answer of the last")
+        await_true(lambda: load.answers > before + 10, 60, "an answer of the last")
     assert not load.errors and not load.refused and not load.lost, load.errors
     one.await_old()
     one.ask()
@@ -60,7 +60,7 @@ def test_an_idle_connection_is_kept(chain):
             assert answer.body == SMALL
             return answer["Connection"] == "close"
 
-        await_true(is_last, 10, "the last answer")
+        await_true(is_last, 30, "the last answer")
         client.assert_closed()
     one.await_old()
 
@@ -219,7 +219,7 @@ def test_no_delay(chain):
 
 
 def make_slow(folder):
-    """Workers take half a second to start; the configuration has been read by then."""
+    """Workers start when the file `go` is there; the configuration has been read by then."""
     (folder / "conf" / "plugins.load").write_text(section("PLUGINS", {"Load": ["liana", HEADERS, SLOW, "static"]}))
 
 
@@ -229,13 +229,14 @@ def set_version(folder, version):
 
 
 @build.needs_modules
-def test_a_reload_while_the_next_one_starts(chain):
-    one = chain()
+def test_a_reload_while_the_next_one_starts(chain, tmp_path):
+    one = chain(env={"SLOW_UNTIL": str(tmp_path / "go")})
     make_slow(one.folder)
     os.kill(one.pids[0], signal.SIGUSR2)
     one.server.wait_log("slow: a worker starts")
     set_version(one.folder, 2)
     os.kill(one.pids[0], signal.SIGHUP)
+    (tmp_path / "go").touch()
     one.pids.append(int(one.server.wait_log(r"upgrade: process (\d+) serves")[0][1]))
     one.server.wait_log("the new configuration is in use")
     with Client(one.server.addresses[0]) as client:
@@ -243,15 +244,15 @@ def test_a_reload_while_the_next_one_starts(chain):
 
 
 @build.needs_modules
-def test_a_stop_while_the_next_one_starts(chain):
-    one = chain()
+def test_a_stop_while_the_next_one_starts(chain, tmp_path):
+    one = chain(env={"SLOW_UNTIL": str(tmp_path / "never")})
     make_slow(one.folder)
     os.kill(one.pids[0], signal.SIGUSR2)
     one.server.wait_log("slow: a worker starts")
     started = int(one.server.wait_log(r"upgrade: process (\d+) starts")[0][1])
     os.kill(one.pids[0], signal.SIGTERM)
     one.server.wait_log(f"upgrade: process {started} was killed before it served: this server is told to stop")
-    assert one.server.process.wait(10) == 0
+    assert one.server.process.wait(60) == 0
     assert not is_alive(started)
 
 
@@ -264,7 +265,7 @@ def test_a_stop_while_the_next_one_hangs(chain, number):
     one.server.send_signal(signal.SIGUSR2)
     started = int(one.server.wait_log(r"upgrade: process (\d+) starts")[0][1])
     one.server.send_signal(number)
-    assert one.server.process.wait(10) == 0
+    assert one.server.process.wait(60) == 0
     assert not is_alive(started)
 
 
