@@ -118,7 +118,7 @@ def test_public_keys(protect, tmp_path, kind):  # noqa: F811
             "confused": 401,
         }
         keys.write_text((tmp_path / "second.pub").read_text())
-        await_true(lambda: client.ask("/a/secret.txt", bearer(tokens["second"])).status == 200, 10, "the new key")
+        await_true(lambda: client.ask("/a/secret.txt", bearer(tokens["second"])).status == 200, 30, "the new key")
         assert client.ask("/a/secret.txt", bearer(tokens["first"])).status == 401  # though it was in the cache
 
 

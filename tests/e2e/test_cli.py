@@ -208,7 +208,7 @@ def test_two_servers_on_one_port(start, tmp_path, site_root):
         env=build.environment(),
     )
     try:
-        assert result.wait(10) == 3
+        assert result.wait(60) == 3
         assert str(first.port) in result.stderr.read().decode()
     finally:
         result.kill()
@@ -231,11 +231,11 @@ def test_closed_standard_streams(tmp_path, site_root):
         ["/bin/sh", "-c", 'exec "$0" -c "$1" 0<&- 1>&- 2>&-', build.binary(), conf], env=build.environment()
     )
     try:
-        await_true(lambda: (tmp_path / "s").exists() and "listening" in (tmp_path / "log").read_text(), 10)
+        await_true(lambda: (tmp_path / "s").exists() and "listening" in (tmp_path / "log").read_text(), 30)
         with Client(f"{tmp_path}/s") as client:
             client.assert_open()
         process.terminate()
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
     finally:
         process.kill()
         process.wait()

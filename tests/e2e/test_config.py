@@ -525,13 +525,13 @@ def test_relative_document_root(serve, tmp_path):
 def test_log_level(serve, tmp_path):
     log = tmp_path / "error.log"
     server = serve({"ErrorLog": log, "LogLevel": "info"}, wait=False)
-    await_true(lambda: log.exists() and "listening on" in log.read_text(), 10)
+    await_true(lambda: log.exists() and "listening on" in log.read_text(), 30)
     assert server.log == ""
     server.stop()
     quiet = tmp_path / "quiet.log"
     socket_path = tmp_path / "s"
     server = serve({"Listen": f"unix:{socket_path}", "ErrorLog": quiet, "LogLevel": "error"}, wait=False)
-    await_true(socket_path.exists, 10)
+    await_true(socket_path.exists, 30)
     server.names = [f"unix:{socket_path}"]
     await_true(lambda: answers(server), 30)
     server.baseline = server.descriptors()

@@ -59,7 +59,7 @@ def run_console(block, folder, environment):
     expected = "".join(row for row in rows if not row.startswith("$ "))
     script = f"trap 'kill $(jobs -p) 2>&- || true' EXIT\nset -e\n{script}"
     run = subprocess.run(
-        ["bash", "-c", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=60
+        ["bash", "-c", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=240
     )
     assert (run.stdout, run.stderr, run.returncode) == (expected, "", 0)
 

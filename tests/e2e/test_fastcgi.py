@@ -279,7 +279,7 @@ def test_connections_are_not_kept(php):
 
 def test_kept_connection(php):
     with Application(answer()) as application:
-        with php(application, {"KeepAlive": 4}).connect() as client:
+        with php(application, {"KeepAlive": 4, "KeepAliveTimeout": "60s"}).connect() as client:
             for _ in range(5):
                 assert client.ask("/a.php").body == b"hello"
         assert application.accepted == 1 and all(got.flags == 1 for got in application.requests)
@@ -320,7 +320,7 @@ def test_client_leaves(php, begun):
 def test_job_without_client(php):
     def script(peer):
         peer.request()
-        application.event("go").wait(30)
+        application.event("go").wait(60)
         peer.respond(b"x" * 50000)
         application.event("done").set()
 
@@ -331,7 +331,7 @@ def test_job_without_client(php):
         application.wait_requests(1)
         client.close()
         application.event("go").set()
-        assert application.event("done").wait(30)
+        assert application.event("done").wait(60)
         assert not application.peers[0].has_aborted
 
 

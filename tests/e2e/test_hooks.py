@@ -47,7 +47,7 @@ class Ledger:
         return re.findall(r"ledger: (.+)$", self.server.log, re.M)
 
     def await_moment(self, text, count=1):
-        await_true(lambda: self.moments().count(text) >= count, 5, text)
+        await_true(lambda: self.moments().count(text) >= count, 30, text)
 
 
 @pytest.fixture

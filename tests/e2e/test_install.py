@@ -354,7 +354,7 @@ def test_dudac_runs_a_service(tree, tmp_path):
     with subprocess.Popen(command, env={"PATH": os.environ["PATH"]}, stdout=subprocess.PIPE, text=True) as process:
         try:
             url = next(line.split()[1] for line in process.stdout if line.startswith("serving"))
-            with urllib.request.urlopen(url + "counters/", timeout=30) as answer:
+            with urllib.request.urlopen(url + "counters/", timeout=60) as answer:
                 assert answer.read() == b"{}"
             children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
             mapped = set().union(*map(list_mapped, children))

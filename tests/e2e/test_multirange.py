@@ -210,8 +210,8 @@ def test_resume_off(serve):
 @pytest.mark.skipif(not shutil.which("curl"), reason="curl is not installed")
 def test_curl(site, tmp_path):
     """curl writes the body as it comes."""
-    command = ["curl", "-sS", "--max-time", "20", "--noproxy", "*", "-D", tmp_path / "head", "-o", tmp_path / "body"]
-    subprocess.run([*command, "-r", "0-99,200000-299999,-5", f"{site.url}/large.bin"], check=True, timeout=30)
+    command = ["curl", "-sS", "--max-time", "60", "--noproxy", "*", "-D", tmp_path / "head", "-o", tmp_path / "body"]
+    subprocess.run([*command, "-r", "0-99,200000-299999,-5", f"{site.url}/large.bin"], check=True, timeout=120)
     answer = Multipart((tmp_path / "head").read_bytes().removesuffix(b"\r\n\r\n"), "GET")
     answer.body = (tmp_path / "body").read_bytes()
     assert len(answer.body) == answer.length

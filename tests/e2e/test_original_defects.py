@@ -175,7 +175,7 @@ def test_row_21_expect_is_answered_at_once(connect):
     client.send(lines("POST /hello.txt HTTP/1.1", HOST, "Content-Length: 5", "Expect: 100-continue"))
     start = time.monotonic()
     assert client.response().status == 405
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 25  # BodyTimeout is 30 s
 
 
 def test_row_22_connection_options(connect):
@@ -213,7 +213,7 @@ def test_row_25_linked_folder(serve):
 
 def test_active_connection_outlives_the_timeout(serve):
     """Was cut after Timeout seconds of its life, though it was never idle."""
-    server = serve({"Timeout": "300ms", "KeepAliveTimeout": "10s"})
+    server = serve({"Timeout": "300ms", "KeepAliveTimeout": "60s"})
     client = server.connect()
     end = time.monotonic() + 0.9
     while time.monotonic() < end:

@@ -131,7 +131,7 @@ def test_a_slow_client_holds_no_backend(proxy, tmp_path, slow_client, size, fram
         server = proxy(backend)
         with slow_client(server) as slow, server.connect() as other:
             assert begin(slow).status == 200
-            assert backend.events("sent").wait(30)
+            assert backend.events("sent").wait(90)
             for _ in range(3):
                 assert other.ask("/other").body == b"hello"
             if framing == "length" or slow_client.is_h2:
@@ -206,7 +206,7 @@ def test_a_client_that_leaves_what_was_kept(proxy, tmp_path, slow_client):
         for _ in range(5):
             with slow_client(server) as slow:
                 begin(slow)
-                assert backend.events("sent").wait(30)
+                assert backend.events("sent").wait(90)
         with server.connect() as client:
             assert client.ask("/other").body == b"hello"
 
@@ -542,10 +542,10 @@ def test_a_request_is_finished(proxy, tmp_path, slow_client, keys, size):
         server = proxy(backend, {**LEAVE, **keys})
         client = server.connect(kind=H2Client if slow_client.is_h2 else Client)
         number = upload(client, body)
-        assert backend.events("has request").wait(30)
+        assert backend.events("has request").wait(90)
         leave(server, client, number)
         backend.tell("answer")
-        assert backend.events("sent").wait(30)
+        assert backend.events("sent").wait(90)
         with server.connect() as other:
             assert other.ask("/check").body == b"hello"
         assert len(backend.peers) == 2 and backend.requests[0].body == body
@@ -559,7 +559,7 @@ def test_a_response_is_finished(proxy, tmp_path, slow_client):
         with slow_client(server) as slow:
             assert begin(slow).status == 200
             assert not backend.events("sent").wait(0.3)
-        assert backend.events("sent").wait(30)
+        assert backend.events("sent").wait(90)
         with server.connect() as other:
             assert other.ask("/check").body == b"hello"
         assert len(backend.peers) == 2
@@ -573,13 +573,13 @@ def test_a_request_is_finished_over_reloads(proxy, tmp_path):
         text = site.read_text()
         client = server.connect()
         upload(client, b"hello")
-        assert backend.events("has request").wait(30)
+        assert backend.events("has request").wait(90)
         client.reset()
         for each in (text.replace("Finish", "Cancel"), text.replace(proxy_section(backend, LEAVE), ""), text):
             site.write_text(each)
             reload(server)
         backend.tell("answer")
-        assert backend.events("sent").wait(30)
+        assert backend.events("sent").wait(90)
         with server.connect() as other:
             assert other.ask("/check").body == b"hello"
         assert len(backend.peers) == 2
@@ -591,7 +591,7 @@ def test_a_stop_ends_it(proxy, reloads):
         server = proxy(backend, {**LEAVE, "SpoolRequest": "On"})
         client = server.connect()
         upload(client, make_body(300 * KILOBYTE))
-        assert backend.events("has request").wait(30)
+        assert backend.events("has request").wait(90)
         client.reset()
         for _ in range(reloads):
             reload(server)
@@ -617,7 +617,7 @@ def test_what_is_finished_has_limits(proxy):
                 client.reset()
                 backend.wait_open(0)
     with Backend(stall) as backend:
-        server = proxy(backend, LEAVE)
+        server = proxy(backend, {**LEAVE, "ResponseTimeout": "10m"})
         for count in range(260):
             client = server.connect()
             client.send(request("/head"))
@@ -666,7 +666,7 @@ def test_what_is_not_finished(proxy, what):
         else:
             client.send(lines("POST / HTTP/1.1", "Host: a", f"Content-Length: {5 if what == 'Cancel' else 10}"))
             client.send(b"hello")
-        assert backend.events("has request").wait(30)
+        assert backend.events("has request").wait(90)
         client.reset()
         backend.wait_open(0)
 

@@ -170,8 +170,8 @@ def test_a_slow_client_holds_no_backend(proxy, pair):
             client.send(request("/"))
             assert client.head().status == 200
             first = backend.wait_accepted(1)[0]
-            assert backend.events("taken").wait(60)
-            await_true(lambda: other.ask("/other").status == 200 and len(first.requests) > 1, 30, "the connection")
+            assert backend.events("taken").wait(90)
+            await_true(lambda: other.ask("/other").status == 200 and len(first.requests) > 1, 60, "the connection")
             assert client.exactly(len(body)) == body
 
 
@@ -289,7 +289,7 @@ def test_ends_of_idle_connections(proxy, pair, how):
         if how == "close_notify with the response":
             peer.notify_close()
             cork(peer, False)
-            peer.sock.settimeout(20)  # the end of the connection does not follow
+            peer.sock.settimeout(60)  # the end of the connection does not follow
         else:
             peer.wait(str(peer.number))
         if how == "bytes":

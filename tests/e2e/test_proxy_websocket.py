@@ -14,6 +14,7 @@ from harness.backend import Backend, answer, echo_websocket
 from harness.client import ProtocolError
 from harness.h2 import StreamReset
 from harness.messages import lines, request
+from harness.proxies import PATIENT
 from harness.server import run, section, write_config
 from harness.services import reload
 from harness.ways import TWO_WAYS, WAYS
@@ -36,7 +37,7 @@ def start(serve, tmp_path):
 
     def begin(backend, way="h1", keys=None, settings=None):
         def run_server(_, settings, text="", **rest):
-            return serve(settings, text=text + section("PROXY", {"To": backend.url, **(keys or {})}), **rest)
+            return serve(settings, text=text + section("PROXY", {"To": backend.url, **PATIENT, **(keys or {})}), **rest)
 
         server = WAYS[way].start(run_server, tmp_path, None, {"Workers": 1, **(settings or {})})
         server.way = WAYS[way]
@@ -303,7 +304,7 @@ def test_client_that_resets(start, way):
 @pytest.mark.parametrize("way", CLEAR)
 def test_tunnel_timeout(start, way):
     with Backend(echo_websocket) as backend:
-        ws = WebSocket(start(backend, way, settings={"TunnelTimeout": "300ms"}))
+        ws = WebSocket(start(backend, way, settings={"TunnelTimeout": "5s"}))
         ws.assert_echo()
         ws.assert_cut()
         backend.wait_open(0)

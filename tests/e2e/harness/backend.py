@@ -33,9 +33,9 @@ import threading
 from . import websocket
 from .fakes import FakeServer
 from .messages import chunked, lines, octets, sized
-from .server import await_true
+from .server import await_true, free_port
 
-SECONDS = 30
+SECONDS = 90  # longer than KeepAliveTimeout of the proxies of tests
 HEAD_MAX = 1 << 20
 FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\t\x20-\x7e\x80-\xff]*?)[ \t]*")
 REQUEST_LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([\x21-\x7e\x80-\xff]+) HTTP/(1\.[01])")
@@ -398,7 +398,17 @@ class Backend(FakeServer):
 
 
 def listen(name, rcvbuf, backlog):
-    """`name`: a pair of host and port, or the path of a Unix socket."""
+    """`name`: a pair of host and port, or the path of a Unix socket. Port 0 is one that no client gets: when the
+    backend has closed its listener, the next one can have it."""
+    if not isinstance(name, tuple) or name[1]:
+        return listen_at(name, rcvbuf, backlog)
+    for _ in range(99):
+        with contextlib.suppress(OSError):  # another process has taken it meanwhile
+            return listen_at((name[0], free_port()), rcvbuf, backlog)
+    return listen_at(name, rcvbuf, backlog)
+
+
+def listen_at(name, rcvbuf, backlog):
     family = socket.AF_UNIX if not isinstance(name, tuple) else socket.AF_INET6 if ":" in name[0] else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -138,7 +138,7 @@ class Browser:
     def close(self):
         try:
             self.call("Browser.close")
-            self.process.wait(10)
+            self.process.wait(60)
         except (BrowserError, subprocess.TimeoutExpired):
             pass
         self.kill()

@@ -81,7 +81,7 @@ def speaks(protocol):
     """Was the server under test built with it?"""
     if not binary().exists():
         return False
-    text = subprocess.run([binary(), "-b"], capture_output=True, text=True, timeout=30, env=environment()).stdout
+    text = subprocess.run([binary(), "-b"], capture_output=True, text=True, timeout=120, env=environment()).stdout
     return bool(re.search(SPOKEN[protocol], text, re.M))
 
 

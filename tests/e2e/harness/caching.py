@@ -112,12 +112,12 @@ def delay_calls(server, call, seconds):
     command = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={call}", "-e", inject, "-p", str(server.pid)]
     strace = subprocess.Popen(command, stderr=subprocess.PIPE)
     try:
-        await_true(lambda: strace.poll() is not None or is_traced(server), 10, "strace")
+        await_true(lambda: strace.poll() is not None or is_traced(server), 30, "strace")
         assert strace.poll() is None, strace.stderr.read()
         yield
     finally:
         strace.send_signal(signal.SIGINT)
-        strace.wait(30)
+        strace.wait(60)
         strace.stderr.close()
 
 

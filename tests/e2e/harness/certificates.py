@@ -243,7 +243,7 @@ class Bytes:
         return self.outgoing.read()
 
 
-def alert_of(address, hello, timeout=10.0):
+def alert_of(address, hello, timeout=30.0):
     """The description of the alert that answers these bytes; None when there is none."""
     with socket.create_connection(address, timeout) as sock:
         sock.sendall(hello)

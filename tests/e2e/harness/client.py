@@ -23,7 +23,7 @@ IMF_DATE = re.compile(
     r"(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d (Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) \d{4} \d\d:\d\d:\d\d GMT"
 )
 REPEATABLE = {"set-cookie", "vary", "link", "via", "allow"}
-DEFAULT_TIMEOUT = 10.0
+DEFAULT_TIMEOUT = 30.0  # longer than a loaded machine stalls a process
 DATE_SECONDS = 30  # of a clock that is not read for each response
 
 

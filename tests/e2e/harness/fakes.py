@@ -40,7 +40,7 @@ class FakeServer:
             with contextlib.suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
         if self.thread:
-            self.thread.join(10)
+            self.thread.join(60)
         for one in (self.listener, *self.connections):
             one.close()
 

@@ -21,7 +21,7 @@ import threading
 from .fakes import FakeServer
 from .server import await_true, section
 
-SECONDS = 30
+SECONDS = 90
 BEGIN, ABORT, END, PARAMS, STDIN, STDOUT, STDERR = range(1, 8)
 COMPLETE, CANT_MPX_CONN, OVERLOADED, UNKNOWN_ROLE = range(4)
 HEAD = b"Content-Type: text/plain\r\n\r\n"

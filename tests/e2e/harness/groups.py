@@ -6,7 +6,7 @@ import collections
 import pytest
 
 from .backend import Backend, answer
-from .proxies import TEXT
+from .proxies import PATIENT, TEXT
 from .server import section
 
 PREFIX = "monkey_upstream_server_"
@@ -39,7 +39,7 @@ def serve_group(serve):
     """A server that passes all requests to a group."""
 
     def start(servers, keys=None, proxy=None, settings=None, **rest):
-        text = rest.pop("text", "") + section("PROXY", {"To": "http://app", **(proxy or {})})
+        text = rest.pop("text", "") + section("PROXY", {"To": "http://app", **PATIENT, **(proxy or {})})
         config = {GROUPS: group(servers, **(keys or {})), **rest.pop("config", {})}
         server = serve({"Workers": 1, **(settings or {})}, text=text, config=config, **rest)
         server.groups = server.conf / GROUPS

@@ -40,9 +40,9 @@ class Memcached:
 
     def connect(self, port=None):
         if not self.path:
-            return socket.create_connection(("127.0.0.1", port or self.port), 10)
+            return socket.create_connection(("127.0.0.1", port or self.port), 60)
         client = socket.socket(socket.AF_UNIX)
-        client.settimeout(10)
+        client.settimeout(60)
         client.connect(str(self.path))
         return client
 

@@ -63,7 +63,7 @@ def await_status(client, condition, what):
         return condition(seen[0])
 
     try:
-        await_true(is_fulfilled, 10, what)
+        await_true(is_fulfilled, 30, what)
     except AssertionError as error:
         raise AssertionError(f"{error}: {seen}") from None
     return seen[0]
@@ -71,7 +71,7 @@ def await_status(client, condition, what):
 
 def check_metrics(text):
     """What promtool says."""
-    result = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, timeout=30)
+    result = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, timeout=120)
     assert result.returncode == 0 and not result.stderr + result.stdout, result
 
 

@@ -73,7 +73,7 @@ class NameServer:
         with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
             one.sendto(b"", self.udp.getsockname())
         for each in self.threads:
-            each.join(10)
+            each.join(60)
         self.udp.close()
         self.tcp.close()
 
@@ -137,7 +137,7 @@ class NameServer:
             with contextlib.suppress(OSError, struct.error):
                 connection, _ = self.tcp.accept()
                 with connection, connection.makefile("rwb") as stream:
-                    connection.settimeout(30)
+                    connection.settimeout(60)
                     while head := stream.read(2):
                         answer = self.answer(stream.read(struct.unpack("!H", head)[0]), over_udp=False)
                         stream.write(struct.pack("!H", len(answer)) + answer)

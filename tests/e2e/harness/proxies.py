@@ -4,7 +4,8 @@
 from .server import section
 
 TEXT = "Content-Type: text/plain"
-PATIENT = {"KeepAliveTimeout": "60s"}  # a loaded machine may pause between two requests for longer than the default
+# A loaded machine may pause between two requests, or amid a TLS handshake, for longer than the defaults.
+PATIENT = {"KeepAliveTimeout": "60s", "ConnectTimeout": "20s"}
 
 
 def proxy_section(backend, keys=None):

@@ -12,7 +12,7 @@ from .fakes import FakeServer
 from .server import await_true, free_port, send_signal
 
 needs_redis = pytest.mark.skipif(not shutil.which("redis-server"), reason="redis-server is not installed")
-START_SECONDS = 30
+START_SECONDS = 60
 
 
 class Redis:
@@ -46,7 +46,7 @@ class Redis:
 
     def ask(self, *words):
         """Returns the first line of the reply, without its type; of a string, the string."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=20) as client:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=60) as client:
             if self.password:
                 send_command(client, "AUTH", self.password)
                 read_line(client)
@@ -58,7 +58,7 @@ class Redis:
 
     def list(self, *words):
         """Returns the strings of a reply that is an array."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=20) as client:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=60) as client:
             send_command(client, *words)
             rows = range(int(read_line(client)[1:]))
             return [read_bytes(client, int(read_line(client)[1:]) + 2)[:-2].decode() for _ in rows]

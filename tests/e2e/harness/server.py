@@ -24,7 +24,7 @@ REPORT = re.compile(
     r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|SUMMARY: \w+Sanitizer|runtime error:|Assertion .* failed"
 )
 START_SECONDS = 60  # of a busy machine with sanitizers
-STOP_SECONDS = 20
+STOP_SECONDS = 60
 SETTLE_SECONDS = 30  # a busy machine closes the last descriptors late
 
 
@@ -375,7 +375,7 @@ class Server:
     def wait(self, seconds=STOP_SECONDS):
         """Waits for the end of the process; returns its exit code."""
         code = self.process.wait(seconds)
-        self.reader.join(5)
+        self.reader.join(60)
         self.finished = True
         return code
 

@@ -149,7 +149,7 @@ class Terminal:
         except OSError:
             raise EOFError from None
 
-    def wait(self, pattern, seconds=20):
+    def wait(self, pattern, seconds=60):
         """Waits for text of a program that writes lines."""
         deadline = time.monotonic() + seconds
         while not (found := re.search(pattern, self.seen)):
@@ -162,7 +162,7 @@ class Terminal:
         self.seen = self.seen[found.end() :]
         return found
 
-    def wait_screen(self, holds, seconds=20):
+    def wait_screen(self, holds, seconds=60):
         """Waits until a function of the screen returns something true, which is returned."""
         deadline = time.monotonic() + seconds
         while not (found := self.screen.complete and holds(self.screen)):
