@@ -293,7 +293,7 @@ def test_a_file_that_changes(guard, tmp_path):
 
     assert (status("192.0.2.9"), status("198.51.100.1"), status("2001:db8::1")) == (403, 200, 403)
     path.write_text("198.51.100.0/24\n")
-    await_true(lambda: (status("192.0.2.9"), status("198.51.100.1")) == (200, 403), 10, "the new networks")
+    await_true(lambda: (status("192.0.2.9"), status("198.51.100.1")) == (200, 403), 30, "the new networks")
     path.write_text("192.0.2.0/24\n  10.0.0.300\n")
     server.wait_log(r"blocked\.txt:2:3: \"10\.0\.0\.300\" is not a network")
     assert (status("192.0.2.9"), status("198.51.100.1")) == (200, 403)
@@ -438,7 +438,7 @@ def test_connections_in_a_dry_run(guard):
             return False
         return True
 
-    await_true(is_served, 10, "a free place")
+    await_true(is_served, 30, "a free place")
     server.connect().assert_closed()
 
 
@@ -488,20 +488,20 @@ def test_connections_of_a_client(guard):
             client.close()
         return not dropped
 
-    await_true(is_served, 10, "a free place")
+    await_true(is_served, 30, "a free place")
     server.connect().assert_closed()
 
 
 def test_requests_of_a_client_behind_a_proxy(guard):
     shared = rules({"MaxConnections": 1}, name="CONNECTIONS")
-    server = guard(limits({"Match": "/big.bin", "SendRate": "20K"}), shared=shared, settings=BEHIND_PROXY)
+    server = guard(limits({"Match": "/big.bin", "SendRate": "2K"}), shared=shared, settings=BEHIND_PROXY)
     slow, other = server.connect(), server.connect()
     slow.send(request("/big.bin", "X-Forwarded-For: 192.0.2.1"))
     server.connect().ask("/a.txt", "X-Forwarded-For: 192.0.2.2")
     await_true(lambda: is_dropped(server.connect(), "/a.txt", "X-Forwarded-For: 192.0.2.1"), 30, "the limit")
     assert other.ask("/a.txt", "X-Forwarded-For: 192.0.2.2").status == 200
     slow.close()
-    await_true(lambda: not is_dropped(server.connect(), "/a.txt", "X-Forwarded-For: 192.0.2.1"), 10, "the end")
+    await_true(lambda: not is_dropped(server.connect(), "/a.txt", "X-Forwarded-For: 192.0.2.1"), 30, "the end")
 
 
 def behind_header(server, address, data=b""):
@@ -534,7 +534,7 @@ def test_connections_behind_a_proxy_header(guard):
             client.close()
         return not dropped
 
-    await_true(is_served, 10, "a free place")
+    await_true(is_served, 30, "a free place")
     behind_header(server, "192.0.2.1").assert_closed()
     for _ in range(3):  # the proxy itself, for its health checks
         client = server.connect()
@@ -577,7 +577,7 @@ def test_places_after_aborted_connections(guard):
         return not dropped
 
     for _ in range(3):
-        await_true(is_served, 10, "a free place")
+        await_true(is_served, 30, "a free place")
     for _ in range(3):
         behind_header(server, "192.0.2.1").assert_closed()
 
@@ -733,14 +733,14 @@ def test_a_flood_of_addresses(guard):
 
 
 def test_requests_under_way(way):
-    server = way(limits({"MaxRequests": 1, "SendRate": "20K", "Rate": "1000/h", "Name": "many"}))
+    server = way(limits({"MaxRequests": 1, "SendRate": "2K", "Rate": "1000/h", "Name": "many"}))
     first, second = server.open(), server.open()
     begin(first, "/big.bin")
     await_true(lambda: second.ask("/a.txt").status == 429, 30, "429")
     answer = second.ask("/a.txt")
     assert answer["Retry-After"] == "1" and re.match(r'"many";r=\d+;t=', answer["RateLimit"])
     first.close()
-    await_true(lambda: second.ask("/a.txt").status == 200, 10, "200")
+    await_true(lambda: second.ask("/a.txt").status == 200, 30, "200")
 
 
 # ── SendRate ──
@@ -863,9 +863,8 @@ def test_a_stop_while_requests_wait(way):
 
 def test_thousands_of_rules(guard):
     text = "".join(rules({"Match": f"=/p{n}", "Action": "deny"}) for n in range(3000))
-    began = time.monotonic()
     server = guard(text)
-    assert time.monotonic() - began < (20 if build.SANITIZED else 5)
+    assert server.cpu_seconds() < (20 if build.SANITIZED else 5)
     client = server.connect()
     assert client.ask("/p2999").status == 403 and client.ask("/a.txt").status == 200
 
@@ -895,7 +894,7 @@ def test_a_request_of_the_old_generation_keeps_what_was_used(guard):
     site.write_text(site.read_text().replace("2/s", "3/d"))
     reload(server)
     client = server.connect()
-    answers = [client.ask("/a.txt").status for _ in range(3)]
+    answers = [client.ask("/a.txt").status for _ in range(4)]  # the old rate may have given both back before
     assert answers[-1] == 429
     assert slow.response().body == FILES["big.bin"]
     time.sleep(2.1)  # the old rate would have filled the bucket

@@ -584,7 +584,7 @@ def test_symlink_race(serve, policy):
     both = {("file", 200), ("file", 404), ("folder", 200), ("folder", 404)}
     seen, start = set(), time.monotonic()
     with Meanwhile(swap), server.connect() as client:
-        while time.monotonic() - start < 0.8 or (not seen >= both and time.monotonic() - start < 30):
+        while time.monotonic() - start < 0.8 or (not seen >= both and time.monotonic() - start < 60):
             client.send(request("/f.txt") + request("/d/f.txt") + request("/l/../k.txt"))
             for name in ("file", "folder", "beside"):
                 answer = client.response()
@@ -676,13 +676,13 @@ def test_httpoxy(ask_script):
 
 def test_slowloris(serve):
     """Heads that never end, a field at a time, hold connections for ever (CVE-2007-6750)."""
-    server = serve({"Timeout": "400ms", "KeepAliveTimeout": NEVER})
+    server = serve({"Timeout": "400ms", "KeepAliveTimeout": NEVER, "LingerTimeout": NEVER})
     slow = {client.sock: client for client in (server.connect() for _ in range(30))}
     for client in slow.values():
         client.send("GET /hello.txt HTTP/1.1\r\nHost: localhost\r\n")
     waiting, start = set(slow), time.monotonic()
     while waiting:
-        assert time.monotonic() - start < 15, f"{len(waiting)} heads were let live"
+        assert time.monotonic() - start < 60, f"{len(waiting)} heads were let live"
         waiting -= set(select.select(list(waiting), [], [], 0.03)[0])
         for sock in waiting:
             slow[sock].send_all_you_can("X: y\r\n")
@@ -695,19 +695,18 @@ def test_slowloris(serve):
 def test_slow_post(serve):
     """Bodies that are announced and never come (CVE-2012-5568)."""
     server = serve({"Timeout": NEVER, "KeepAliveTimeout": NEVER, "BodyTimeout": "300ms", "LingerTimeout": "100ms"})
-    slow = [server.connect() for _ in range(20)]
+    slow, start = [server.connect() for _ in range(20)], time.monotonic()
     for client in slow:
         client.send(post("Content-Length: 50000", body=b"x"))
         assert client.response().status == 405
-    start = time.monotonic()
     for client in slow:
         client.assert_closed()
-    assert 0.1 <= time.monotonic() - start < 30
+    assert time.monotonic() - start >= 0.3
 
 
 def test_slow_read(serve):
     """A tiny window keeps the answer, its file and its memory in the server (CVE-2012-5568, from the other side)."""
-    server = serve({"SendTimeout": "400ms", "KeepAliveTimeout": NEVER})
+    server = serve({"SendTimeout": "3s", "KeepAliveTimeout": NEVER})
     slow = [server.connect(rcvbuf=4096) for _ in range(10)]
     for client in slow:
         client.send(request("/large.bin") * 4)
@@ -873,7 +872,7 @@ def test_sigbus_on_truncated_file(serve):
 
     asked, whole, start = itertools.cycle(("/f.bin", "/s.bin")), set(), time.monotonic()
     with Meanwhile(shrink_and_grow):
-        while time.monotonic() - start < 0.8:
+        while time.monotonic() - start < 0.8 or (len(whole) < 2 and time.monotonic() - start < 60):
             with server.connect() as client:
                 target = next(asked)
                 client.send(request(target, CLOSE))
@@ -914,7 +913,7 @@ def test_fifo_in_document_root(serve):
     os.mkfifo(server.root / "fifo.txt")
     os.mkfifo(server.root / "d" / "index.html")
     (server.root / "link.txt").symlink_to("fifo.txt")
-    with server.connect(timeout=3) as client:
+    with server.connect() as client:
         for target in ("/fifo.txt", "/link.txt", "/d/", "/fifo.txt/x"):
             for method in ("GET", "HEAD"):
                 assert client.ask(target, method=method).status == 404, target

@@ -10,6 +10,7 @@ import pytest
 from harness.messages import request
 
 BIG = {"big.bin": b"b" * 400_000, "small.txt": b"small\n"}
+LINGERS = {"LingerTimeout": "60s"}  # until the client has sent its request, on a loaded machine, too
 
 
 def read_late(client, size):
@@ -24,13 +25,13 @@ def read_late(client, size):
 
 @pytest.mark.parametrize("times", range(5))
 def test_last_request_of_a_connection(serve, times):
-    client = serve({"MaxKeepAliveRequest": 1}, files=BIG).connect(rcvbuf=4096)
+    client = serve({"MaxKeepAliveRequest": 1, **LINGERS}, files=BIG).connect(rcvbuf=4096)
     client.send(request("/big.bin"))
     assert read_late(client, 400_000).closes
 
 
 def test_keep_alive_off(serve):
-    client = serve({"KeepAlive": "Off"}, files=BIG).connect(rcvbuf=4096)
+    client = serve({"KeepAlive": "Off", **LINGERS}, files=BIG).connect(rcvbuf=4096)
     client.send(request("/big.bin"))
     read_late(client, 400_000)
 
@@ -38,7 +39,7 @@ def test_keep_alive_off(serve):
 @pytest.mark.parametrize("times", range(5))
 def test_stop_while_an_answer_is_on_its_way(serve, times):
     """The answer promised to keep the connection; the stop came behind it."""
-    server = serve({"ShutdownTimeout": "10s"}, files=BIG)
+    server = serve({"ShutdownTimeout": "60s", **LINGERS}, files=BIG)
     client = server.connect(rcvbuf=4096)
     client.send(request("/big.bin"))
     client.sock.recv(1, 2)  # MSG_PEEK: it has begun

@@ -12,7 +12,8 @@ from test_config import problems
 
 pytestmark = build.needs_probe
 NEVER = "60s"
-SETTINGS = {"Workers": 1, "MaxBodySize": "1000B", "BodyTimeout": NEVER, "HandlerTimeout": NEVER, "MinBodyRate": 0}
+SETTINGS = {"Workers": 1, "MaxBodySize": "1000B", "BodyTimeout": NEVER, "HandlerTimeout": NEVER, "MinBodyRate": 0,
+            "LingerTimeout": "60s"}
 
 LIMITS = """
 [LIMITS]

@@ -70,7 +70,7 @@ class Listener:
     def exchange(self, wrap=None, before=b"", port=None):
         """All that the server has to say to one request; None: the connection or its handshake failed."""
         try:
-            with socket.create_connection(("127.0.0.1", port or self.port), timeout=15) as sock:
+            with socket.create_connection(("127.0.0.1", port or self.port), timeout=60) as sock:
                 sock.sendall(before)
                 with wrap(sock) if wrap else sock as conn:
                     conn.sendall(request("/v", "Connection: close"))

@@ -12,7 +12,7 @@ import pytest
 
 from harness.content import HELLO, populate
 from harness.protocol import Client
-from harness.server import Server, await_true, run, section, write_config
+from harness.server import Server, await_true, read_threads, run, section, write_config
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="NOT TESTED: only root can become another user")
 USER = "www-data"
@@ -45,14 +45,18 @@ def start(open_path):
             server.stop()
 
 
-def status_of(task):
-    return dict(re.findall(r"^(\w+):\t(.*)$", pathlib.Path(f"{task}/status").read_text(), re.M))
+def parse_status(text):
+    return dict(re.findall(r"^(\w+):\t(.*)$", text, re.M))
+
+
+def status_of(process):
+    return parse_status(pathlib.Path(f"{process}/status").read_text())
 
 
 def check(pid, uid, gid, groups):
     """Every thread of it."""
-    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
-        status = status_of(task)
+    for text in read_threads(pid, "status").values():
+        status = parse_status(text)
         assert status["Uid"].split() == [str(uid)] * 4
         assert status["Gid"].split() == [str(gid)] * 4
         assert set(status["Groups"].split()) == set(map(str, groups))
@@ -111,7 +115,7 @@ def test_it_ends_with_its_supervisor(start):
     server = start({"User": USER}, "--supervise")
     child = int(server.wait_log(r"supervisor: process (\d+) serves")[0][1])
     server.kill()
-    await_true(lambda: not os.path.exists(f"/proc/{child}"), 20, "its end")
+    await_true(lambda: not os.path.exists(f"/proc/{child}"), 60, "its end")
     server.finished = True
 
 
@@ -143,10 +147,10 @@ def test_log_and_pid_file(start, open_path):
     logs = open_path / "logs"
     logs.mkdir()
     server = start({"User": USER, "ErrorLog": logs / "log", "PidFile": logs / "pid"}, wait=False)
-    await_true(lambda: (logs / "log").exists() and "serves" in (logs / "log").read_text(), 20, "the server")
+    await_true(lambda: (logs / "log").exists() and "serves" in (logs / "log").read_text(), 60, "the server")
     assert (logs / "log").stat().st_uid == pwd.getpwnam(USER).pw_uid
     server.send_signal(signal.SIGHUP)
-    await_true(lambda: "the new configuration is in use" in (logs / "log").read_text(), 20, "the reload")
+    await_true(lambda: "the new configuration is in use" in (logs / "log").read_text(), 60, "the reload")
     assert "cannot open the error log" not in (logs / "log").read_text()
     server.stop()
     assert not (logs / "pid").exists() or (logs / "pid").read_text() == ""
@@ -159,7 +163,7 @@ def test_a_log_that_another_user_planted(start, open_path):
     precious.write_text("mine\n")
     (open_path / "log").symlink_to(precious)
     server = start({"User": USER, "ErrorLog": open_path / "log"}, wait=False)
-    await_true(lambda: "serves" in precious.read_text(), 20, "the server")
+    await_true(lambda: "serves" in precious.read_text(), 60, "the server")
     assert precious.stat().st_uid == 0
     server.stop()
 
@@ -220,7 +224,7 @@ def test_a_file_that_another_user_planted(place, what, key):
     plant(place / planted)
     conf = configure(place, key, place / path)
     for args in (("-t",), ()):
-        result = run("-c", conf, *args, timeout=10)
+        result = run("-c", conf, *args)
         assert result.returncode in (1, 3) and str(place / path) in result.stderr
         assert re.search("symbolic link that another user could have made|several names", result.stderr)
     assert (place / "precious").read_text() == "" and not os.listdir(place / "mine")
@@ -231,7 +235,7 @@ def test_a_socket_that_another_user_redirected(place):
     link_to(lambda path: place / "mine")(place / "theirs" / "dir")
     root = populate(place / "root", {"hello.txt": HELLO})
     conf = write_config(place / "conf", root, {"Listen": f"unix:{place}/theirs/dir/socket"})
-    result = run("-c", conf, timeout=10)
+    result = run("-c", conf)
     assert result.returncode == 3 and "symbolic link that another user could have made" in result.stderr
     assert not os.listdir(place / "mine")
 
@@ -258,7 +262,7 @@ def test_a_file_that_may_be_written(place, key, path):
             server.await_listeners(1)
             with Client(server.addresses[0]) as client:
                 client.ask("/hello.txt")
-        await_true(lambda: (place / path).exists() and (place / path).read_text(), 20, "the file")
+        await_true(lambda: (place / path).exists() and (place / path).read_text(), 60, "the file")
         server.stop()
     finally:
         server.kill()
@@ -271,8 +275,8 @@ def test_a_link_of_the_user_itself(place):
     conf = configure(place, "ErrorLog", place / "theirs" / "x")
     server = Server("-c", conf, user=OTHER, wait=False)
     try:
-        await_true(lambda: (place / "theirs" / "file").exists(), 20, "the log")
-        await_true(lambda: "serves" in (place / "theirs" / "file").read_text(), 20, "the start")
+        await_true(lambda: (place / "theirs" / "file").exists(), 60, "the log")
+        await_true(lambda: "serves" in (place / "theirs" / "file").read_text(), 60, "the start")
         server.stop()
     finally:
         server.kill()

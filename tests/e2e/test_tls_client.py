@@ -45,7 +45,7 @@ class Backend:
                 threading.Thread(target=self.serve, args=[plain], daemon=True).start()
 
     def serve(self, plain):
-        plain.settimeout(20)
+        plain.settimeout(60)
         try:
             plain.sendall(self.greeting)
             with self.context.wrap_socket(plain, server_side=True, suppress_ragged_eofs=False) as sock:
@@ -450,14 +450,14 @@ def test_reload_amid_handshakes(fixture, ca, pair):
 
     def wait(_sock, _name, _context):
         started.set()
-        go.wait(20)
+        go.wait(60)
 
     context.sni_callback = wait
     fixture.start(backend.address, CA=ca.cert)
     found = []
     thread = threading.Thread(target=lambda: found.append(fixture.ask()))
     thread.start()
-    assert started.wait(20)
+    assert started.wait(60)
     fixture.write(plugins=("liana", "static"))
     fixture.reload()
     go.set()
