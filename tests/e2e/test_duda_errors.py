@@ -189,13 +189,16 @@ def expect_own_page(server, data, status, name):
 
 def test_errors_before_the_path_is_accepted(start):
     """The server's own page, as docs/reference/duda/router.md says."""
-    server = start(settings={"Timeout": 1})
+    server = start()
     for name, (head, status) in EARLY.items():
         expect_own_page(server, lines(*head), status, name)
-    expect_own_page(server, lines("GET /svc/ok HTTP/1.1", HOST)[:-2], 408, "a late head")
     with server.open() as client:
         client.send(lines("POST /svc/small HTTP/1.1", HOST, "Transfer-Encoding: chunked") + b"zz\r\n")
         expect(client.response(), "failed", 400)
+
+
+def test_a_late_head(start):
+    expect_own_page(start(settings={"Timeout": "3s"}), lines("GET /svc/ok HTTP/1.1", HOST)[:-2], 408, "a late head")
 
 
 WRONG = (

@@ -139,9 +139,9 @@ def test_values(serve_services):
     assert ask(server, "/web/put/ad?value=3") == "0"  # b is evicted: its last write is the longest ago
     assert ask(server, "/web/list?prefix=") == "a=2 ad=3 c=1 (3)"
     assert ask(server, "/web/list?prefix=a") == "a=2 ad=3 (3)"
-    assert ask(server, "/web/put/a?value=4&ttl=1") == "0"
+    assert ask(server, "/web/put/a?value=4&ttl=5") == "0"
     assert ask(server, "/web/get/a") == "4"
-    await_true(lambda: ask(server, "/web/get/a") == "none", what="the end of the item")
+    await_true(lambda: ask(server, "/web/get/a") == "none", 30, "the end of the item")
 
 
 @pytest.mark.concurrent

@@ -633,7 +633,7 @@ def test_times_in_the_queue(serve_services, gate):
 def test_times_of_tasks_that_run(serve_services, gate):
     """run() waits for the end, because `data` is on the stack; await() leaves it to the task. Both begin in time."""
     server = serve_blocks(serve_services, gate)
-    client, other = begin(server, "/t/run?late=3000", "/t/await?late=3000&heeds")
+    client, other = begin(server, "/t/run?late=6000", "/t/await?late=6000&heeds")
     assert other.response().body == b"time"  # stopping() ends it
     await_counts(server, wait=1, run=1, ended=1, dropped=1)
     gate.touch()
