@@ -123,12 +123,12 @@ class Trace:
             stderr=subprocess.PIPE,
             text=True,
         )
-        await_true(lambda: self.process.poll() is not None or is_traced(server), 10, "strace")
+        await_true(lambda: self.process.poll() is not None or is_traced(server), 30, "strace")
         assert self.process.poll() is None, self.process.stderr.read()
 
     def end(self):
         self.process.send_signal(signal.SIGINT)
-        self.process.wait(10)
+        self.process.wait(60)
         self.process.stderr.close()
         workers = self.server.worker_threads()  # now: a thread has the name of the one that made it, until it runs
         assert workers
@@ -178,13 +178,12 @@ def ask_small(client):
 def test_calls_of_a_keep_alive_request(count_calls):
     rounds = 100
     counts, calls = count_calls(lambda client: [ask_small(client) for _ in range(rounds)], ask_small)
-    per_request = sum(counts.values()) / rounds
-    assert per_request <= limits.REQUEST_CALLS + 0.1, (per_request, counts)
+    turn = count_calls_of_turns(calls, rounds)
+    assert sum(turn.values()) <= limits.REQUEST_CALLS, turn
     assert "epoll_ctl" not in counts, counts
     assert "setsockopt" not in counts, counts
-    for name, number in counts.items():
-        if number > rounds * 0.05:
-            assert number <= PER_REQUEST.get(name, 0) * rounds * 1.05, (name, counts)
+    for name, number in turn.items():
+        assert number <= PER_REQUEST.get(name, 0), turn
 
 
 def test_variants_cost_nothing_where_they_are_not_wanted(count_calls):
@@ -198,9 +197,9 @@ def test_variants_cost_nothing_where_they_are_not_wanted(count_calls):
     host = {"Precompressed": "br gzip", "PrecompressedMatch": "*.css /assets", "UserDir": "public_html"}
     if build.PRESET == "small":
         pytest.skip("lean builds have no variants")
-    counts, _ = count_calls(lambda client: [ask(client) for _ in range(rounds)], ask, host)
-    assert sum(counts.values()) / rounds <= limits.REQUEST_CALLS + 0.1, counts
-    assert counts["openat2"] <= rounds * 1.05, counts
+    _, calls = count_calls(lambda client: [ask(client) for _ in range(rounds)], ask, host)
+    turn = count_calls_of_turns(calls, rounds)
+    assert sum(turn.values()) <= limits.REQUEST_CALLS and turn["openat2"] == 1, turn
 
 
 def test_calls_of_a_keep_alive_request_each_way(count_calls, way):
@@ -221,12 +220,9 @@ def ask_sixteen(client):
 def test_sixteen_pipelined_requests_cost_one_read_and_one_write(count_calls):
     rounds = 50
     counts, calls = count_calls(lambda client: [ask_sixteen(client) for _ in range(rounds)], ask_sixteen)
-    reads = sum(counts[name] for name in ("recvfrom", "recvmsg"))
-    writes = sum(counts[name] for name in ("sendmsg", "writev", "sendto", "write"))
-    assert reads <= rounds * 1.1, counts
-    assert writes <= rounds * 1.1, counts
-    assert counts["epoll_wait"] + counts["epoll_pwait"] <= rounds * 1.1, counts
-    assert counts["openat2"] == 2 * rounds, counts  # from the second on they share what it has read
+    turn = count_calls_of_turns(calls, rounds)
+    assert turn["epoll_wait"] == turn["recvfrom"] == turn["sendmsg"] == 1 and "write" not in turn, turn
+    assert turn["openat2"] == 2, turn  # from the second on they share what it has read
     assert "epoll_ctl" not in counts, counts
 
 
@@ -235,8 +231,8 @@ def test_calls_of_a_304(count_calls):
         assert client.ask("/hello.txt", "If-None-Match: *").status == 304
 
     rounds = 50
-    counts, _ = count_calls(lambda client: [ask(client) for _ in range(rounds)], ask)
-    assert sum(counts.values()) / rounds <= 6.1, counts
+    counts, calls = count_calls(lambda client: [ask(client) for _ in range(rounds)], ask)
+    assert sum(count_calls_of_turns(calls, rounds).values()) <= 6, counts
     assert counts["pread64"] + counts["preadv2"] + counts["sendfile"] == 0, counts
 
 
@@ -244,9 +240,17 @@ def test_large_file_goes_by_sendfile(count_calls):
     def ask(client):
         assert len(client.ask("/large.bin").body) == 3_000_000
 
-    counts, _ = count_calls(lambda client: [ask(client) for _ in range(5)], ask)
-    assert counts["sendfile"] >= 5 * 6, counts
-    assert counts["preadv2"] <= 3 * 24, counts  # a byte in each 128 KB, once in a second
+    rounds, took = 5, []
+
+    def work(client):
+        begin = time.monotonic()
+        for _ in range(rounds):
+            ask(client)
+        took.append(time.monotonic() - begin)
+
+    counts, _ = count_calls(work, ask)
+    assert counts["sendfile"] >= rounds * 6, counts
+    assert counts["preadv2"] <= (2 + int(took[0])) * 24, counts  # a byte in each 128 KB, once in a second
 
 
 def test_calls_of_a_large_file_by_h2(count_calls):
@@ -305,13 +309,18 @@ def test_no_stall_in_a_pipeline(serve):
     server = serve({"MaxKeepAliveRequest": 100_000})
     client = server.connect()
     ask_sixteen(client)
-    start = time.monotonic()
-    for _ in range(100):
-        ask_sixteen(client)
-    for _ in range(20):
-        client.ask("/medium.bin")
-        client.ask("/large.bin")
-    assert time.monotonic() - start < 4  # 5.6 s with a stall in each; a fraction of a second without
+    kinds = {
+        "pipeline": lambda: ask_sixteen(client),
+        "medium": lambda: client.ask("/medium.bin"),
+        "large": lambda: client.ask("/large.bin"),
+    }
+    for kind, exchange in kinds.items():
+        times = []
+        for _ in range(40):
+            begin = time.monotonic()
+            exchange()
+            times.append(time.monotonic() - begin)
+        assert sorted(times)[10] < 0.035, (kind, times)  # a quarter of them is without a stall on a loaded machine, too
 
 
 # ── memory ──
@@ -468,16 +477,20 @@ def test_calls_of_a_request_to_a_service(serve_services, tmp_path, name):
 def test_memory_of_a_service(serve, serve_services):
     """The server and the first example; without it, the same server does not load the plugin either."""
     sync_binaries()
-    plain, server = serve({"Workers": 1}), serve_services({"hello": HELLO_SERVICE}, {"Workers": 1})
-    for each in (plain, server):
-        with each.connect() as client:
-            client.assert_open()
-    with server.connect() as client:
-        for _ in range(100):
-            ask_hello(client)
-    for each in (plain, server):
-        each.settle()
-    added = count_dirty_kb(server) - count_dirty_kb(plain)
+
+    def measure():
+        plain, server = serve({"Workers": 1}), serve_services({"hello": HELLO_SERVICE}, {"Workers": 1})
+        for each in (plain, server):
+            with each.connect() as client:
+                client.assert_open()
+        with server.connect() as client:
+            for _ in range(100):
+                ask_hello(client)
+        for each in (plain, server):
+            each.settle()
+        return count_dirty_kb(server) - count_dirty_kb(plain)
+
+    added = min(measure() for _ in range(3))  # the kernel may place a page more
     assert added <= 64, f"{added} KB"
 
 

@@ -75,7 +75,7 @@ def test_calls_of_many_small_files(serve, tmp_path):
     server = start_cached(serve, "Revalidate 1h", files=names)
     client = server.connect()
     for name in names:
-        await_true(lambda name=name: client.ask(f"/{name}").body == names[name], 10)
+        await_true(lambda name=name: client.ask(f"/{name}").body == names[name], 30)
     await_kept(server, client, "/499.txt")
     for _ in range(2):
         ask_many(server, (f"/{name}" for name in names), 200)
