@@ -30,7 +30,7 @@ class Output(Server):
 
     def find(self, pattern):
         return await_true(
-            lambda: [m for m in map(pattern.fullmatch, self.path.read_text().splitlines()) if m], 10, pattern.pattern
+            lambda: [m for m in map(pattern.fullmatch, self.path.read_text().splitlines()) if m], 30, pattern.pattern
         )
 
 
@@ -85,7 +85,7 @@ def test_https(start, more):
     server = start("-o", "site", "-l", "127.0.0.1:0", "--https", *more)
     assert server.find(URL)[0][1] == f"https://127.0.0.1:{server.port}/"
     context = ssl._create_unverified_context()
-    with socket.create_connection(("127.0.0.1", server.port), 10) as raw, context.wrap_socket(raw) as client:
+    with socket.create_connection(("127.0.0.1", server.port), 60) as raw, context.wrap_socket(raw) as client:
         client.sendall(b"GET /a.txt HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
         assert client.recv(100).startswith(b"HTTP/1.1 200")
     server.find(COMMON)
@@ -130,13 +130,13 @@ def test_background_writes_no_accesses(tmp_path):
         stderr=subprocess.DEVNULL,
         env=build.environment(),
     )
-    text, _ = done.communicate(timeout=20)
+    text, _ = done.communicate(timeout=120)
     with Client(str(path)) as client, socket.socket(socket.AF_UNIX) as probe:
         probe.connect(str(path))
         pid = int.from_bytes(probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)[:4], "little")
         assert client.ask("/a.txt").status == 200
     subprocess.run(["kill", f"-{signal.SIGTERM.value}", str(pid)], check=True)
-    await_true(lambda: not path.exists(), 20, "the end")
+    await_true(lambda: not path.exists(), 60, "the end")
     assert f"unix:{path}" in text.decode() and "GET" not in text.decode()
 
 

@@ -12,6 +12,7 @@ import signal
 import ssl
 import subprocess
 import tempfile
+import time
 
 import pytest
 
@@ -27,7 +28,7 @@ pytestmark = [
     pytest.mark.concurrent,
     pytest.mark.skipif(not build.speaks("tls"), reason=f"the preset {build.PRESET} lacks tls"),
 ]
-SETTINGS = {"Listen": "127.0.0.1:0 tls", "Workers": 2}
+SETTINGS = {"Listen": "127.0.0.1:0 tls", "Workers": 2, "KeepAliveTimeout": "60s"}
 AGAIN = r"tls: the certificates of the host localhost: loaded again"
 KEPT = AGAIN.replace("loaded again", "the files have changed, but cannot be used, and the former state stays: ")
 
@@ -52,7 +53,7 @@ class Watched:
     def __init__(self, serve, folder, prepare=None, **keys):
         self.ca = Authority(folder / "authority")
         self.pairs = [self.ca.make(f"localhost{i}", "localhost") for i in range(3)]
-        self.cert, self.key = folder / "cert", folder / "key"
+        self.cert, self.key, self.longest = folder / "cert", folder / "key", 0
         if prepare:
             prepare(self)
         else:
@@ -64,8 +65,10 @@ class Watched:
         self.context = self.ca.context()
 
     def put(self, pair, how=replace):
-        how(self.cert, pair.cert.read_bytes())
-        how(self.key, pair.key.read_bytes())
+        cert, key, start = pair.cert.read_bytes(), pair.key.read_bytes(), time.monotonic()
+        how(self.cert, cert)
+        how(self.key, key)
+        self.longest = max(self.longest, time.monotonic() - start)
 
     def connect(self, **rest):
         return TlsClient(self.server.addresses[0], rest.pop("context", self.context), **rest)
@@ -99,7 +102,8 @@ def test_new_certificates(watched, how):
             assert watched.shows(pair)
             assert old.ask("/hello.txt", host="localhost").body == HELLO
         assert old.fingerprint == watched.pairs[0].fingerprint
-    assert "SIGHUP" not in watched.server.log and KEPT not in watched.server.log
+    assert "SIGHUP" not in watched.server.log
+    assert KEPT not in watched.server.log or watched.longest > 0.05  # else it has looked between the two files
 
 
 def test_a_stream_of_http2_goes_on(serve, tmp_path):
@@ -243,7 +247,7 @@ def test_curl(watched):
     def fetch():
         command = ["curl", "-sv", "--cacert", watched.ca.cert, "--resolve", f"localhost:{port}:{host}"]
         done = subprocess.run(
-            [*command, f"https://localhost:{port}/hello.txt"], capture_output=True, timeout=20, check=True
+            [*command, f"https://localhost:{port}/hello.txt"], capture_output=True, timeout=60, check=True
         )
         assert done.stdout == HELLO
         return re.search(r"subject: (.*)", done.stderr.decode()).group(1)
@@ -313,7 +317,7 @@ def test_changes_under_load(watched):
                 watched.server.send_signal(signal.SIGHUP)
                 watched.server.wait_log("the new configuration is in use", i // 4)
             else:
-                await_true(lambda now=i: watched.shows(watched.pairs[now % 3]), 20.0)
+                await_true(lambda now=i: watched.shows(watched.pairs[now % 3]), 60)
     assert not clients.errors
     assert watched.shows(watched.pairs[0])
 

@@ -63,6 +63,7 @@ def test_a_list(serve_shown, backends, shell):
     reload(server)
     asking = shell()
     assert ask_many(server, 4) == {0: 4}
+    await_true(lambda: read(asking)[one.address]["active"] == 0)
     found = read(asking)
     assert list(found) == [dead.address, one.address, drained.address, busy.address]
     assert {key: value for key, value in found[one.address].items()} == {
@@ -343,7 +344,7 @@ def test_addresses_of_a_name(names, serve_shown, shell):
         return [(row.get("address"), row["state"]) for row in asking.ask("upstreams app")]
 
     both, other = ("127.0.0.1:81", "127.0.0.2:81"), (None, "up")
-    assert read_states() == [(both[0], "up"), (both[1], "up"), other]
+    await_true(lambda: read_states() == [(both[0], "up"), (both[1], "up"), other], what="the first addresses")
     assert [row["address"] for row in asking.ask("upstream app app.test:81 drain")] == list(both)
     assert read_states() == [(both[0], "drain"), (both[1], "drain"), other]
     names.set("app.test", "127.0.0.2", "127.0.0.4")

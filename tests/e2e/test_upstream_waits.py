@@ -64,7 +64,7 @@ def test_a_queue_in_order(serve_group, backends):
     release = threading.Semaphore(0)
     script = Counting(release)
     (one,) = backends(1, script)
-    server = serve_group([one], {"MaxConnections": 1, "Queue": 5}, config=STATUS)
+    server = serve_group([one], {"MaxConnections": 1, "Queue": 5, "QueueTimeout": "60s"}, config=STATUS)
     clients = [server.connect() for _ in range(7)]
     with server.connect() as watcher:
         for number, client in enumerate(clients[:6]):
@@ -150,7 +150,7 @@ def test_a_client_that_leaves_frees_its_place(serve_group, backends):
     release = threading.Semaphore(0)
     script = Counting(release)
     (one,) = backends(1, script)
-    server = serve_group([one], {"MaxConnections": 1, "Queue": 2}, config=STATUS)
+    server = serve_group([one], {"MaxConnections": 1, "Queue": 2, "QueueTimeout": "60s"}, config=STATUS)
     first, second, third, watcher = (server.connect() for _ in range(4))
     for number, client in enumerate((first, second, third)):
         client.send(request(f"/{number}"))
@@ -178,7 +178,7 @@ def test_the_limit_is_exact(serve_group, workers):
         server = serve_group([one, two], keys, settings={"Workers": workers})
         count = 1500
         command = ["h2load", "--h1", "-n", str(count), "-c", "40", "-t", "1", f"{server.url}/"]
-        got = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+        got = subprocess.run(command, capture_output=True, text=True, timeout=240, check=True)
         assert f"{count} done" in got.stdout and f"status codes: {count} 2xx" in got.stdout, got.stdout
     assert len(scripts[0].order) + len(scripts[1].order) == count
     assert max(script.most for script in scripts) == 3 and min(len(script.order) for script in scripts) > 100
@@ -197,7 +197,7 @@ def test_reloads_amid_a_queue(serve_group):
             for round_ in range(20):
                 server.groups.write_text(group([one], **{**keys, "Queue": 1000 + round_}))
                 reload(server)
-            output = load.communicate(timeout=120)[0]
+            output = load.communicate(timeout=240)[0]
     statuses = re.search(r"status codes: (\d+) 2xx, 0 3xx, 0 4xx, 0 5xx", output)
     assert statuses and int(statuses[1]) == count, output
     assert script.most == 2
