@@ -83,7 +83,8 @@ class Site:
         for protocol in ("h2",) * self.h2 + ("tls",) * self.tls:
             if not build.speaks(protocol):
                 pytest.skip(f"the preset {build.PRESET} has no {protocol}")
-        settings = {"Listen": "127.0.0.1:0" + " tls" * self.tls, "Workers": 1, **(server or {})}
+        settings = {"Listen": "127.0.0.1:0" + " tls" * self.tls, "Workers": 1, "KeepAliveTimeout": "60s"}
+        settings.update(server or {})
         main = section("SERVER", settings) + section("AUTH_LIMITS", limits)
         text = section("HOST", {"ServerName": "localhost", "DocumentRoot": populate(folder / "root", FILES)})
         text += "".join(section("AUTH", keys) for keys in sections) + extra
@@ -263,7 +264,7 @@ def test_a_listing_verifies_once(start, secret, tmp_path):
 
 def test_expires_while_remembered(start, secret):
     site = start({"Type": "Bearer", "Secret": secret, "Leeway": "0s"}, server={"MaxKeepAliveRequest": 100000})
-    end = time.time() + 1
+    end = time.time() + 5
     token = jwt.encode(claims(exp=end), SECRET, "HS256")
     assert site.ask(token).status == 200
     await_true(lambda: site.ask(token).status == 401, what="the end of the token")
@@ -381,7 +382,7 @@ def test_what_is_no_failure(start, secret, way):
     token = lambda **more: jwt.encode(claims(iss="a", **{"scope": "read", **more}), SECRET, "HS256")
     began = time.monotonic()
     site.client = site.connect()
-    for _ in range(2):
+    for _ in range(6):
         assert site.ask().status == 401
         assert site.client.ask("/api/a.txt", basic("ada", "x")).status == 401
         assert site.client.ask("/api/a.txt", "Authorization: Bearer a b").status == 400
@@ -389,7 +390,7 @@ def test_what_is_no_failure(start, secret, way):
         assert "not valid yet" in site.ask(token(nbf=time.time() + 60))["WWW-Authenticate"]
         assert site.ask(token(scope="write")).status == site.ask(token(sub="eve")).status == 403
     assert site.ask(token()).status == 200
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 50  # one of them that is delayed takes a minute
 
 
 @pytest.mark.parametrize("more", [{"aud": "x"}, {"iss": "b"}, {"exp": None}, {"exp": "1"}, {"exp": 1, "iss": "b"}])

@@ -541,7 +541,7 @@ class Site:
             written = tuple(figures[name, frozenset()] for name in LOGS)
             return ended == written and total(figures, "monkey_connections") == HELD
 
-        await_true(is_settled, 10, "the end of all requests")
+        await_true(is_settled, 30, "the end of all requests")
         return self.read_things(), figures
 
     def read_things(self):
@@ -813,7 +813,7 @@ def test_when_lines_of_logs_are_written(late, tmp_path):
     one.refuse(flush="1m")
     with one.server.connect() as client:
         assert client.ask("/a.txt").status == 200
-    await_true(lambda: log.exists() and log.read_bytes().count(b"\n") == 1, 10, "the line")
+    await_true(lambda: log.exists() and log.read_bytes().count(b"\n") == 1, 30, "the line")
 
 
 def test_how_many_passwords_are_checked(late, tmp_path):
@@ -887,7 +887,7 @@ int duda_main(void)
 def test_the_time_for_requests_of_a_removed_service(serve_services):
     """It is the ShutdownTimeout of the configuration that serves, not that of one that was refused meanwhile."""
     load = section("PLUGINS", {"Load": ["liana", "duda", build.MODULES / "ledger.so", "static"]})
-    settings = {"HandlerTimeout": "5s", "ShutdownTimeout": "100ms"}
+    settings = {"HandlerTimeout": "5m", "ShutdownTimeout": "100ms"}
     server = serve_services({"web": WAITING}, settings, files={"plugins.load": load})
     client, conf, site = server.connect(), server.conf / "monkey.conf", server.conf / "sites" / "default"
     client.send(request("/web/"))

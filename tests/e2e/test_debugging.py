@@ -29,7 +29,7 @@ def gdb(tmp_path):
         words = ["gdb", "-nx", "-batch", "-p", str(pid), "-x", script]
         for command in commands:
             words += ["-ex", command]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(words, capture_output=True, text=True, timeout=240)
         if "ptrace: Operation not permitted" in done.stderr:
             pytest.skip("this system does not let gdb attach")
         return done.stdout + done.stderr
@@ -44,7 +44,8 @@ def worker_commands(*commands):
 
 
 def test_the_page_prints_connections(serve, gdb):
-    server = serve({"LogLevel": "debug"}, files={"big.bin": b"b" * 8_000_000, "small.txt": b"small"})
+    patient = {"KeepAliveTimeout": "10m", "SendTimeout": "10m"}  # gdb takes its time
+    server = serve({"LogLevel": "debug", **patient}, files={"big.bin": b"b" * 8_000_000, "small.txt": b"small"})
     idle, busy, streams = server.connect(), server.connect(rcvbuf=4096), server.connect_h2(credit=False)
     idle.ask("/small.txt")
     busy.send(b"GET /big.bin HTTP/1.1\r\nHost: x\r\n\r\n")

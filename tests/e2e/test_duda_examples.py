@@ -88,9 +88,9 @@ class Site:
 
     def curl(self, protocol, path, *args):
         """Returns the status, and the body."""
-        command = ["curl", "-sS", "--max-time", "20", "--noproxy", "*", "--cacert", self.ca.cert]
+        command = ["curl", "-sS", "--max-time", "60", "--noproxy", "*", "--cacert", self.ca.cert]
         command += [PROTOCOLS[protocol][1], "-w", "\n%{http_code}", *args, self.url(protocol, path)]
-        done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=30)
+        done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=90)
         assert done.returncode == 0, done.stderr
         body, _, status = done.stdout.rpartition("\n")
         return int(status), body

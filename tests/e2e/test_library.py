@@ -51,7 +51,7 @@ def try_out(program, root):
         assert client.ask("/a.txt").body == b"embedded\n"
     process.stdin.write(b"\n")
     process.stdin.close()
-    assert process.wait(20) == 0, process.stderr.read()
+    assert process.wait(60) == 0, process.stderr.read()
     process.stderr.close()
 
 

@@ -20,7 +20,7 @@
 
 DUDA_REGISTER("Duda I/O examples", "sources that are asked at the same time");
 
-enum { TIMEOUT_MS = 200, TEXT_BYTES = 64 };
+enum { TIMEOUT_MS = 2000, TEXT_BYTES = 64 };
 
 static const char *const names[] = {"rain", "sun", "wind", "moon"};
 enum { SOURCES = sizeof(names) / sizeof(names[0]) };
