@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import re
+import select
 import shutil
 import signal
 import socket
@@ -79,7 +80,7 @@ class Site:
     def lines(self, count, log=None):
         """The lines of a log, when there are so many."""
         log = log or self.log
-        await_true(lambda: log.exists() and log.read_bytes().count(b"\n") >= count, 10, f"{count} lines in {log}")
+        await_true(lambda: log.exists() and log.read_bytes().count(b"\n") >= count, 30, f"{count} lines in {log}")
         text = log.read_text("ascii")
         assert text.endswith("\n")
         return text.splitlines()
@@ -132,7 +133,7 @@ def test_a_client_that_leaves_at_once(site):
         client.send(b"GET /hello.txt HTTP/1.1\r\nHost: h\r\n\r\n")
         client.reset()
     site.ask("/missing")
-    await_true(lambda: site.log.exists() and "404" in site.log.read_text(), 10, "the last line")
+    await_true(lambda: site.log.exists() and "404" in site.log.read_text(), 30, "the last line")
     assert {line.split()[0] for line in site.lines(1)} == {"127.0.0.1"}
 
 
@@ -477,7 +478,8 @@ def test_a_disk_that_has_room_again(site):
     site.server.wait_log("can be written again")
     for i in range(16):
         clients[i].ask(f"/{1000 + i}")
-    log = await_true(lambda: read_inside(site, b"/1015"), 10, "the last line").decode()
+    last = [b"/%d " % n for n in range(1000, 1016)]  # two workers write them, in any order
+    log = await_true(lambda: read_inside(site, last), 30, "the last lines").decode()
     rows = log.splitlines()
     noted = [int(row.split()[2]) for row in rows if row.startswith("# ")]
     numbers = [int(re.fullmatch(r"/(\d+) \.{90} end", row)[1]) for row in rows if not row.startswith("# ")]
@@ -487,11 +489,11 @@ def test_a_disk_that_has_room_again(site):
     assert logged == sum(noted) == 1016 - len(numbers)
 
 
-def read_inside(site, word):
-    """The log as the server sees it, when it holds the word."""
+def read_inside(site, words):
+    """The log as the server sees it, when it holds the words."""
     with open(f"/proc/{site.server.pid}/root{site.log}", "rb") as file:
         text = file.read()
-    return text if word in text and text.endswith(b"\n") else None
+    return text if all(word in text for word in words) and text.endswith(b"\n") else None
 
 
 # ── others than files ──
@@ -531,7 +533,7 @@ def test_a_pipe_without_a_reader(site):
         site.server.wait_log(r"logger: \d+ lines for .* were lost")
         os.set_blocking(reader, True)
         other.submit(lambda: rows.extend(iter(pipe.readline, b"")))
-        await_true(is_counted, 20, "a line that tells of lost lines")
+        await_true(is_counted, 60, "a line that tells of lost lines")
         site.server.stop()
     lost = [int(row.split()[2]) for row in rows if row.startswith(b"# ")]
     numbers = [int(re.fullmatch(rb"/(\d+) \.{100}\n", row)[1]) for row in rows if not row.startswith(b"# ")]
@@ -545,7 +547,7 @@ class Syslog:
     def __init__(self, path):
         self.path = path
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self.socket.settimeout(10)
+        self.socket.settimeout(60)
         self.socket.bind(str(path))
 
     def message(self):
@@ -678,10 +680,10 @@ def test_upgrades_lose_and_double_no_line(site, scheduler, flush):
     with Successors(site.start()) as successors, Visitors(site) as load:
         for _ in range(3):
             before = len(load.targets)
-            await_true(lambda before=before: len(load.targets) > before + 100, 20, "answers")
+            await_true(lambda before=before: len(load.targets) > before + 100, 60, "answers")
             successors.upgrade()
         before = len(load.targets)
-        await_true(lambda: len(load.targets) > before + 100, 20, "answers of the last")
+        await_true(lambda: len(load.targets) > before + 100, 60, "answers of the last")
     assert not load.errors, load.errors
     assert site.server.wait() == 0
     rows, latest = site.lines(1), {}
@@ -709,7 +711,7 @@ def test_lines_outlive_their_worker(site):
             rows += os.read(reader, 65536)
         return rows.count(b"\n") == 50
 
-    await_true(arrive, 10, "fifty lines")
+    await_true(arrive, 30, "fifty lines")
     os.close(reader)
     assert sorted(rows.split()) == sorted(b"/%d" % n for n in range(50))
 
@@ -719,10 +721,10 @@ def test_rotation_under_load_loses_nothing(site):
     site.write(Format="$target", workers=2, buffer="1M").start()
     with Askers(site) as load:
         for n in range(10):
-            await_true(lambda: site.log.exists() and site.log.stat().st_size, 10, "lines")
+            await_true(lambda: site.log.exists() and site.log.stat().st_size, 30, "lines")
             site.log.rename(site.folder / f"old{n}.log")
             site.server.send_signal(signal.SIGUSR1)
-            await_true(site.log.exists, 10, "a new file")
+            await_true(site.log.exists, 30, "a new file")
     assert not load.errors, load.errors
     site.server.stop()
     rows = [row for log in site.folder.glob("*.log") for row in log.read_text().splitlines()]
@@ -771,7 +773,7 @@ def test_in_the_background(site):
         text = file.read().replace("[SERVER]\n", f"[SERVER]\n    PidFile {pid_file}\n    ErrorLog {log}\n")
     (site.folder / "conf" / "monkey.conf").write_text(text)
     subprocess.run(
-        [build.binary(), "-c", site.folder / "conf", "-D"], check=True, env=build.environment(), timeout=30
+        [build.binary(), "-c", site.folder / "conf", "-D"], check=True, env=build.environment(), timeout=120
     )
     pid = int(pid_file.read_text())
     try:
@@ -781,7 +783,7 @@ def test_in_the_background(site):
         assert site.lines(1) == ["/hello.txt"]
     finally:
         os.kill(pid, signal.SIGTERM)
-        await_true(lambda: not os.path.exists(f"/proc/{pid}"), 10, "its end")
+        await_true(lambda: not os.path.exists(f"/proc/{pid}"), 30, "its end")
 
 
 # ── logs that are slow ──
@@ -822,7 +824,7 @@ def test_plain_load_loses_nothing(site):
     """As JSON with the default settings, as fast as the clients can."""
     site.write(Format="json", flush="1s", workers=2).start()
     command = ["h2load", "--h1", "-n", "15000", "-c", "32", f"http://127.0.0.1:{site.server.port}/hello.txt"]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    result = subprocess.run(command, capture_output=True, text=True, timeout=240)
     assert "15000 succeeded" in result.stdout, result.stdout
     site.server.stop()
     assert "lost" not in site.server.log
@@ -852,16 +854,26 @@ def test_requests_wait_for_a_log(site, workers):
     assert "lost" not in site.server.log
 
 
-def fill(site):
-    """Connections that wait for the log; the first numbers that were answered."""
-    clients, answered = [], 0
-    client = site.server.connect(timeout=1)
+def is_full(pipe):
+    """Whether it takes no further piece of the log."""
+    end = os.open(f"/proc/self/fd/{pipe.fileno()}", os.O_WRONLY | os.O_NONBLOCK)
+    writable = select.select([], [end], [], 0)[1]
+    os.close(end)
+    return not writable
+
+
+def fill(site, pipe):
+    """A connection that waits for the log, and how many requests were answered before."""
+    client, answered = site.server.connect(timeout=1), 0
     while True:
         client.send(request(f"/{answered}"))
-        try:
-            client.response()
-        except TimeoutError:
-            return [client, *clients], answered
+        while True:
+            try:
+                client.response()
+                break
+            except TimeoutError:
+                if is_full(pipe):  # or else the machine is slow
+                    return client, answered
         answered += 1
 
 
@@ -870,13 +882,13 @@ def test_a_log_that_is_not_taken(site):
     """Requests wait, other hosts and the loop go on, and what waits too long is refused."""
     other = section("HOST", {"ServerName": "other", "DocumentRoot": site.folder / "root"})
     with open_fifo(site, buffer="32K", WhenFull="wait", files={"sites/other": other}) as pipe:
-        clients, answered = fill(site)
+        client, answered = fill(site, pipe)
         assert 50 < answered < 2000
         assert site.ask("/hello.txt", host="other").body == HELLO
         with ThreadPoolExecutor(1) as reading:
             rows = reading.submit(lambda: list(iter(pipe.readline, b"")))
-            clients[0].sock.settimeout(30)
-            assert clients[0].response().status == 404
+            client.sock.settimeout(30)
+            assert client.response().status == 404
             site.server.stop()
             assert numbers_of(rows.result()) == list(range(answered + 1))
 
@@ -885,10 +897,9 @@ def test_a_log_that_is_not_taken(site):
 def test_the_end_of_those_that_wait(site, end):
     """A reload, a stop and clients that leave while requests wait: no crash, no deadlock."""
     with open_fifo(site, buffer="32K", WhenFull="wait") as pipe:
-        clients, answered = fill(site)
+        client, answered = fill(site, pipe)
         if end == "leave":
-            for client in clients:
-                client.close()
+            client.close()
         if end == "reload":
             site.write(Format=LONG, WhenFull="wait")
             site.reload()
@@ -910,7 +921,7 @@ def test_a_reload_that_makes_the_buffer_smaller(site):
     def write(**rest):
         site.write(Format=LONG, WhenFull="wait", flush="60s", **rest)
         conf = site.folder / "conf" / "monkey.conf"
-        conf.write_text(conf.read_text().replace("[SERVER]\n", "[SERVER]\n    HandlerTimeout 3s\n"))
+        conf.write_text(conf.read_text().replace("[SERVER]\n", "[SERVER]\n    HandlerTimeout 20s\n"))
 
     write()
     site.start()
