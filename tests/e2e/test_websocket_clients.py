@@ -45,7 +45,7 @@ def test_websockets(ws_server, path, compression):
             await (await ws.ping())
         assert (ws.close_code, ws.close_reason) == (1000, "")
 
-    asyncio.run(asyncio.wait_for(talk(), 30))
+    asyncio.run(asyncio.wait_for(talk(), 120))
 
 
 @over_h1
@@ -58,7 +58,7 @@ def test_websockets_gets_the_reason_of_the_end(ws_server):
                 await ws.recv()
         assert (ws.close_code, ws.close_reason) == (4001, "until next time")
 
-    asyncio.run(asyncio.wait_for(talk(), 30))
+    asyncio.run(asyncio.wait_for(talk(), 120))
 
 
 # ── Chromium ──
@@ -137,14 +137,14 @@ class OtherServer:
 
         self.thread = threading.Thread(target=lambda: self.loop.run_until_complete(run()))
         self.thread.start()
-        assert ready.wait(10)
+        assert ready.wait(60)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
         self.loop.call_soon_threadsafe(self.stop.set)
-        self.thread.join(20)
+        self.thread.join(60)
 
     def url(self, path="/"):
         return f"ws://127.0.0.1:{self.port}{path}"
@@ -242,7 +242,7 @@ def raw_server(answer):
         thread = threading.Thread(target=serve)
         thread.start()
         yield f"ws://127.0.0.1:{listener.getsockname()[1]}/"
-        thread.join(20)
+        thread.join(60)
 
 
 HEAD = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"

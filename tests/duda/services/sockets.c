@@ -372,7 +372,7 @@ int duda_main(void)
     websocket->set_callback(WS_ON_CLOSE, log_close);
     plain = websocket->endpoint(&(struct ws_settings){LOGS, .on_message = obey, .close_ms = 1000});
     small = websocket->endpoint(&(struct ws_settings){LOGS, .message_bytes_max = 100, .origins = "https://a.example"});
-    alive = websocket->endpoint(&(struct ws_settings){LOGS, .ping_ms = 100, .pong_ms = 200});
+    alive = websocket->endpoint(&(struct ws_settings){LOGS, .ping_ms = 100, .pong_ms = 2000});
     protocols = websocket->endpoint(
         &(struct ws_settings){.on_open = say_protocol, .protocols = "chat, superchat", .no_deflate = true});
     flood =

@@ -158,7 +158,7 @@ static const struct mk_ws_settings relay_settings = {
     .handlers = {.on_open = greet_client, .on_message = pass_to_client, .on_close = lose_server},
     .protocols = "chat, superchat",
     .context_takeover = true,
-    .close_ms = 300,
+    .close_ms = 3000,
     .message_bytes_max = 64 * 1024 * 1024,
     .queue_bytes_max = 65 * 1024 * 1024,
 };
@@ -241,18 +241,18 @@ static const struct endpoint endpoints[] = {
     {"/ws/null", MK_WS_ALL_CHANNELS, {HANDLERS(.on_message = echo), .origins = "null"}},
     {"/ws/any", MK_WS_ALL_CHANNELS, {HANDLERS(.on_message = echo), .origins = "*"}},
     {"/ws/chat", 1, {HANDLERS(.on_message = chat)}},
-    {"/ws/shout", MK_WS_ALL_CHANNELS, {HANDLERS(.on_message = shout), .close_ms = 300}},
+    {"/ws/shout", MK_WS_ALL_CHANNELS, {HANDLERS(.on_message = shout), .close_ms = 3000}},
     {"/ws/patient",
      MK_WS_ALL_CHANNELS,
      {.handlers = {.on_open = log_open, .on_message = echo_patiently, .on_writable = resume, .on_close = log_close}}},
     {"/ws/drop",
      MK_WS_ALL_CHANNELS,
      {HANDLERS(.on_message = shout), .overflow = MK_WS_OVERFLOW_DROP, .queue_bytes_max = 64 * 1024}},
-    {"/ws/obey", MK_WS_ALL_CHANNELS, {HANDLERS(.on_message = obey), .close_ms = 300}},
+    {"/ws/obey", MK_WS_ALL_CHANNELS, {HANDLERS(.on_message = obey), .close_ms = 3000}},
     {"/ws/flood",
      MK_WS_ALL_CHANNELS,
      {.handlers = {.on_open = produce, .on_writable = produce, .on_close = log_close}}},
-    {"/ws/alive", MK_WS_ALL_CHANNELS, {HANDLERS(.on_message = echo), .ping_ms = 100, .pong_ms = 300}},
+    {"/ws/alive", MK_WS_ALL_CHANNELS, {HANDLERS(.on_message = echo), .ping_ms = 100, .pong_ms = 2000}},
 };
 
 /* ── the plugin ── */
