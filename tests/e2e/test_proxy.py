@@ -12,7 +12,7 @@ from harness import build
 from harness.backend import Backend, answer, echo, replay, stay_silent
 from harness.messages import CLOSE, chunked, lines, request, sized
 from harness.proxies import TEXT, proxy_section
-from harness.server import run, write_config
+from harness.server import await_true, run, write_config
 from harness.services import CONTROL_THREAD, reload
 
 pytestmark = pytest.mark.skipif(not (build.PLUGINS / "proxy.so").exists(), reason="this preset has no plugins")
@@ -351,12 +351,15 @@ def test_more_connections_than_are_kept(proxy):
     with Backend(respond) as backend:
         server = proxy(backend, {"KeepAlive": 2})
         clients = [server.connect() for _ in range(6)]
+        begun, late = time.monotonic(), 0
         for _ in range(5):
+            before, begun = begun, time.monotonic()
             for client in clients:
                 client.send(request("/"))
             for client in clients:
                 assert client.response().body == b"hello"
-        assert len(backend.peers) == 6
+            late += time.monotonic() - before > 0.9  # after a second those above KeepAlive are closed
+        assert 6 <= len(backend.peers) <= 6 + 4 * late
         backend.wait_open(2)
         for client in clients:
             client.close()
@@ -411,11 +414,17 @@ def test_retry_of_a_kept_connection(proxy):
 
 
 def test_no_retry_of_what_cannot_be_repeated(proxy):
-    with Backend(end_after_first) as backend:
-        with proxy(backend).connect() as client:
+    with Backend(end_after_first) as backend, proxy(backend).connect() as client:
+
+        def ask_twice():
+            """Whether the POST went where the GET did: not if a second has passed between them."""
             assert client.ask("/1").body == b"hello"
-            assert client.ask("/2", method="POST", body=b"x").status == 502
-        assert [each.target for each in backend.requests] == ["/1"]
+            before = len(backend.requests)
+            status = client.ask("/2", method="POST", body=b"x").status
+            assert status == 200 or len(backend.requests) == before
+            return status == 502
+
+        await_true(ask_twice, what="a POST at a connection that was kept")
 
 
 def test_client_leaves(proxy):
@@ -539,8 +548,9 @@ def test_send_timeout(proxy):
 
     with Backend(ignore, rcvbuf=4096) as backend:
         with proxy(backend, {"SendTimeout": "300ms"}).connect() as client:
-            got = client.ask("/", method="POST", body=b"x" * 8_000_000)
-        assert got.status == 504
+            body = b"x" * 8_000_000
+            client.send_in_background(lines("POST / HTTP/1.1", "Host: a", f"Content-Length: {len(body)}") + body)
+            assert client.response("POST").status == 504
         backend.tell("end")
 
 

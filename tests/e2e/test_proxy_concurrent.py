@@ -125,7 +125,7 @@ class ProxyClients(Clients):
 
 def test_reloads(serve):
     with Backend(echo) as first, Backend(echo_websocket) as second, Backend(fail_often) as third:
-        server = serve({"Workers": 3, "Timeout": "60s"})
+        server = serve({"Workers": 3, "Timeout": "60s", "KeepAliveTimeout": "60s"})
         server.way = WAYS["h1"]
         site = Site(server, [first, second, third])
         reload(server)

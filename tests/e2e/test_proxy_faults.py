@@ -29,7 +29,7 @@ def proxy(serve):
     """A server whose default host passes requests to a backend."""
 
     def start(backend, keys=None, settings=None, **rest):
-        return serve({"Workers": 1, **(settings or {})}, text=proxy_section(backend, keys), **rest)
+        return serve({"Workers": 1, "MinBodyRate": 0, **(settings or {})}, text=proxy_section(backend, keys), **rest)
 
     return start
 
@@ -151,7 +151,7 @@ def test_a_client_that_sends_byte_by_byte(proxy):
             assert client.response("POST").body == body
 
 
-def test_timeouts_of_the_backend_are_not_the_clients(proxy):
+def test_timeouts_of_the_backend_are_not_the_clients(serve):
     """A client that takes its time is not cut by a ReadTimeout that began while the backend was waited for."""
     rest = b"y" * 8_000_000
 
@@ -163,12 +163,14 @@ def test_timeouts_of_the_backend_are_not_the_clients(proxy):
         peer.send(rest)
 
     with Backend(respond) as backend:
-        server = proxy(backend, {"ReadTimeout": "150ms", "ResponseTimeout": "150ms"}, {"SendBuffer": "64K"})
+        silent = proxy_section(backend, {"Match": "/silent", "ResponseTimeout": "1500ms"})
+        slow = proxy_section(backend, {"ReadTimeout": "4s"})
+        server = serve({"Workers": 1, "SendBuffer": "64K", "KeepAliveTimeout": "60s"}, text=silent + slow)
         with server.connect(rcvbuf=65536) as slow, server.connect() as other:
             slow.send(request("/"))
             assert slow.head().status == 200 and slow.exactly(5) == b"hello"
             backend.tell("waits")
-            for _ in range(3):  # each takes as long
+            for _ in range(3):  # together they take longer than ReadTimeout
                 assert other.ask("/silent").status == 504
             assert slow.exactly(len(rest)) == rest
 
@@ -264,7 +266,7 @@ def test_excess_behind_a_full_buffer(proxy, tmp_path, excess):
             backend.wait_requests(1)
             freeze(server)
             backend.tell("frozen")
-            assert backend.events("sent").wait(10)
+            assert backend.events("sent").wait(30)
             thaw(server)
             assert client.response().body == b"y" * 65000
             assert client.ask("/2").body == b"right"
@@ -301,10 +303,10 @@ def test_a_body_that_comes_while_it_is_sent_again(proxy):
         with server.connect() as client:
             assert client.ask("/1").body == b"hello"
             client.send(lines("PUT /2 HTTP/1.1", "Host: a", sized(b"0123456789")))
-            assert backend.events("has head").wait(10)
+            assert backend.events("has head").wait(30)
             freeze(server)
             backend.tell("end")
-            assert backend.events("ended").wait(10)
+            assert backend.events("ended").wait(30)
             client.send(b"0123456789")
             thaw(server)
             assert client.response("PUT").body == b"0123456789"
@@ -359,13 +361,14 @@ def serve_some_and_reset(peer):
     peer.reset()
 
 
-def serve_for_a_second(peer):
-    peer.sock.settimeout(1)
+def serve_while_fresh(peer):
+    """Longer than the second for which an idle connection may take a POST."""
+    peer.sock.settimeout(2)
     try:
         while True:
             peer.request()
             peer.respond(b"hello", TEXT)
-    except AssertionError:  # idle for a second
+    except AssertionError:  # idle for two seconds
         pass
 
 
@@ -380,7 +383,7 @@ def test_posts_are_not_repeated(proxy, script, count):
 
 @pytest.mark.parametrize("count", COUNTS)
 def test_posts_are_not_lost(proxy, count):
-    assert set(post_many(proxy, serve_for_a_second, count).values()) == {200}
+    assert set(post_many(proxy, serve_while_fresh, count).values()) == {200}
 
 
 # ── HTTP/2 ──

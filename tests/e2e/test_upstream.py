@@ -211,10 +211,13 @@ def test_a_request_that_was_sent(serve_group, backends, keys, proxy, method, rep
 
     one, two = backends(2)
     one.scripts[:] = [leave]
-    server = serve_group([one, f"{two.address} backup"], keys, {"ResponseTimeout": "200ms", **proxy})
+    # what is repeated has as long at the second server
+    limits = {"ResponseTimeout": "2s" if repeats else "200ms"} if end == "timeout" else {}
+    server = serve_group([one, f"{two.address} backup"], keys, {**limits, **proxy})
     with server.connect() as client:
         got = client.ask("/", method=method, **({"body": b"x" * 3000} if method in ("PUT", "POST") else {}))
     assert got.status == (200 if repeats else 502 if end == "close" else 504)
+    one.wait_requests(1)
     assert len(one.requests) == 1
     assert [each.body for each in two.requests] == ([one.requests[0].body] if repeats else [])
 
@@ -260,12 +263,12 @@ def test_ejection_by_status_and_its_end(serve_group, backends):
     """502 to 504 count as failures; after EjectTime the server is tried again, and twice as long if it fails."""
     sick, well = backends(2)
     sick.scripts[:] = [answer(b"no", TEXT, status=503, reason="Unavailable")]
-    server = serve_group([sick, well], {"Balance": "First", "EjectAfter": 3, "EjectTime": "300ms"})
+    server = serve_group([sick, well], {"Balance": "First", "EjectAfter": 3, "EjectTime": "2s"})
     with server.connect() as client:
         assert [client.ask("/").status for _ in range(4)] == [503, 503, 503, 200]
-        server.wait_log("has failed 3 times in a row, and gets no requests for 300 ms")
+        server.wait_log("has failed 3 times in a row, and gets no requests for 2000 ms")
         await_true(lambda: client.ask("/").status == 503, what="another try")
-        server.wait_log("has failed 4 times in a row, and gets no requests for 600 ms")
+        server.wait_log("has failed 4 times in a row, and gets no requests for 4000 ms")
         sick.scripts[:] = [answer(b"0", TEXT)]
         for peer in list(sick.peers):
             peer.reset()

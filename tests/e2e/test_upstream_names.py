@@ -58,7 +58,7 @@ def serve_names(names, serve):  # the server ends first: without a name server i
 
     def start(line, keys=None, settings=None, **rest):
         keys = {"Name": "app", "Server": line, "NameServer": names.address, "Resolve": FAST, **(keys or {})}
-        text = section("PROXY", {"To": "http://app", "ConnectTimeout": "5s"})
+        text = section("PROXY", {"To": "http://app", "ConnectTimeout": "20s"})
         config = {GROUPS: section("UPSTREAM", keys), **rest.pop("config", {})}
         server = serve({"Workers": 1, **(settings or {})}, text=text, config=config, **rest)
         server.groups = server.conf / GROUPS
