@@ -419,7 +419,7 @@ def test_a_page_of_the_status(serve):
     events = Events(server.connect())
     assert events.next()["generation"] == 1
     rewrite(server, "plugins/status/status.conf", "Enabled On", "Enabled Off")
-    await_true(lambda: events.next() is None, 10, "the end of the stream")
+    await_true(lambda: events.next() is None, 30, "the end of the stream")
     with server.connect() as client:
         assert client.ask("/status/events").status == 404
 

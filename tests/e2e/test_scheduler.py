@@ -122,13 +122,12 @@ def test_affinity(serve, scheduler):
     cpus = sorted(os.sched_getaffinity(0))
     server = serve({"Scheduler": scheduler, "Workers": 3, "Affinity": "On"})
     in_turn = [{cpu} for cpu, _ in zip(itertools.cycle(cpus), range(3))]
-    await_true(lambda: len(workers_cpus(server)) == 3, 30, "three names")
-    assert workers_cpus(server) == in_turn
+    await_true(lambda: workers_cpus(server) == in_turn, 30, "three workers, each at its processor")
     others = [os.sched_getaffinity(task) for task in server.threads()]
     assert set(cpus) in others, "the others may run anywhere"
     for affinity, expected in (("Off", [set(cpus)] * 3), ("On", in_turn)):
         reload(server, {"Scheduler": scheduler, "Workers": 3, "Affinity": affinity})
-        assert workers_cpus(server) == expected
+        await_true(lambda: workers_cpus(server) == expected, 30, "the other affinity")
 
 
 def reload(server, settings):

@@ -28,7 +28,8 @@ pytestmark = [
         not (build.speaks("tls") and build.speaks("h2")), reason=f"the preset {build.PRESET} lacks tls or HTTP/2"
     ),
 ]
-TLS = {"Listen": "127.0.0.1:0 tls", "Workers": 2}
+LIMITS = {name: "60s" for name in ("KeepAliveTimeout", "HandshakeTimeout", "ShutdownTimeout")}
+TLS = {"Listen": "127.0.0.1:0 tls", "Workers": 2, **LIMITS}
 REFUSED, DONE = "the new configuration cannot be used", "the new configuration is in use"
 
 
@@ -209,7 +210,7 @@ class Handshake:
 
     def __init__(self, address, context):
         self.bytes = Bytes(context)
-        self.sock = socket.create_connection(address, 10)
+        self.sock = socket.create_connection(address, 30)
         self.hello = self.bytes.step()[1]
 
     def send(self, data):
@@ -255,7 +256,7 @@ def test_an_upgrade_amid_everything(secure, ca):
         streams.exactly(20_000)
         one.upgrade()
         assert streams.await_goaway() == f.NO_ERROR
-        await_true(lambda: idle.ask("/small")["Connection"] == "close", 10, "the last answer")
+        await_true(lambda: idle.ask("/small")["Connection"] == "close", 30, "the last answer")
         assert idle.sock.recv(10) == b"", "an end, with close_notify"
         for _ in range(8):
             with TlsClient(address, context) as client, H2Client(address, context=ca.context()) as other:
@@ -331,8 +332,8 @@ def test_three_upgrades_under_load(secure, ca):
     with SecureLoad(one.server.addresses[0], ca.context, SMALL, LARGE) as load:
         for _ in range(3):
             before = load.answers
-            await_true(lambda: load.answers > before, 20, "an answer")
+            await_true(lambda: load.answers > before, 60, "an answer")
             one.upgrade()
-        await_true(lambda: load.answers > before + 10, 20, "an answer of the last")
+        await_true(lambda: load.answers > before + 10, 60, "an answer of the last")
     assert not load.errors and not load.refused, load.errors
     one.await_old()

@@ -22,7 +22,7 @@ pytestmark = [
 ]
 UPGRADE = request("/probe/upgrade", "Connection: Upgrade", "Upgrade: echo")
 DATA = os.urandom(512 * 1024 + 7)
-PATIENCE = 10.0
+PATIENCE = 30.0
 V12, V13 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
 
 

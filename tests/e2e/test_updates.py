@@ -346,4 +346,4 @@ def test_rewritten_in_place(releases, serve):
     os.utime(path, (OLD + 2, OLD + 2))
     releases.versions[name] = 2
     assert releases.check(name, ask(server.connect(), name)) == 2
-    assert server.threads() == before, "no worker died of it"
+    assert set(before) <= set(server.threads()), "no worker died of it"

@@ -50,7 +50,7 @@ class Walk:
 
     def run(self, command, expected):
         command = self.translate(command)
-        done = subprocess.run(command, shell=True, env=self.env, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, shell=True, env=self.env, capture_output=True, text=True, timeout=120)
         printed = (done.stdout + done.stderr).replace("\r", "")
         pattern = ".*".join(map(re.escape, self.translate(expected).split("...")))
         assert re.fullmatch(pattern, printed), f"{command}\n{printed}\n{self.log}"
@@ -59,7 +59,7 @@ class Walk:
             self.env[name] = value
         if "kill -HUP" in command:
             self.reloads += 1
-            await_true(lambda: self.log.count(IN_USE) == self.reloads, 20, "the reload")
+            await_true(lambda: self.log.count(IN_USE) == self.reloads, 60, "the reload")
 
     def stop(self):
         with contextlib.suppress(OSError, ValueError):
@@ -84,5 +84,5 @@ def test_every_step(walk):
             continue
         for step in re.split(r"^\$ ", text, flags=re.M)[1:]:
             walk.run(*step.split("\n", 1))
-    await_true(lambda: not walk.pid_file().exists(), 20, "the end of the server")
+    await_true(lambda: not walk.pid_file().exists(), 60, "the end of the server")
     assert "Sanitizer" not in walk.log

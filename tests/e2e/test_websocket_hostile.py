@@ -47,7 +47,7 @@ def count_log(server, text):
 
 def await_closed(server):
     """Each WebSocket that was opened has been closed; some were closed before that."""
-    await_true(lambda: count_log(server, "wsprobe: open") <= count_log(server, "wsprobe: closed"), 10, "all are closed")
+    await_true(lambda: count_log(server, "wsprobe: open") <= count_log(server, "wsprobe: closed"), 30, "all are closed")
 
 
 # ── vanishing ──
