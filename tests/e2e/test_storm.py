@@ -45,10 +45,10 @@ LIMITS = {
     "MaxKeepAliveRequest": [None, 2, 7],
     "MaxHandshakes": [None, 8, 512],
     "KeepAlive": [None, "Off", "On"],
-    "KeepAliveTimeout": [None, "3s"],
-    "Timeout": [None, "9s", "100s"],
-    "BodyTimeout": [None, "9s"],
-    "SendTimeout": [None, "9s"],
+    "KeepAliveTimeout": ["50s", "60s"],
+    "Timeout": ["60s", "100s"],
+    "BodyTimeout": [None, "40s"],
+    "SendTimeout": [None, "40s"],
     "MemoryLimit": [None, "8M", "256M"],
     "NotSentLowat": [None, "16K", "1M"],
     "SendBuffer": [None, "32K"],
@@ -112,7 +112,8 @@ class Storm:
         (self.folder / "conf" / "sites" / "other").unlink(missing_ok=True)
         if other:
             files["sites/other"] = self.site("other.example", version)
-        common = {"Listen": listen, "TrustedProxies": "127.0.0.1", "FastOpen": 0}
+        common = {"Listen": listen, "TrustedProxies": "127.0.0.1", "FastOpen": 0, "MinBodyRate": 0}
+        common.update({name: "60s" for name in ("Timeout", "KeepAliveTimeout", "ShutdownTimeout")})
         write_config(self.folder / "conf", self.folder / version, {**common, **settings}, files=files)
         with open(self.folder / "conf" / "monkey.conf", "a") as file:
             file.write(section("HTTP2", h2) if h2 else "")
@@ -246,7 +247,7 @@ def run_storm(storm, ca, reloads):
         for _ in range(reloads):
             before = load.answers
             storm.change()
-            await_true(lambda: load.answers > before + 5 or load.errors, 30, "answers")
+            await_true(lambda: load.answers > before + 5 or load.errors, 60, "answers")
             assert not load.errors, load.errors
     assert not load.errors and not load.refused, load.errors
     assert load.versions == {"a", "b"}

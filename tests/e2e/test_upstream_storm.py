@@ -127,7 +127,7 @@ class Site:
         held = {"Hold": "200ms", "EjectAfter": turn % 3}
         dead = self.backends[0].address if turn % 3 == 0 else "127.0.0.1:1"
         other = group(["127.0.0.1:1"], name=f"other{turn % 7}") if turn % 2 else ""
-        check = {"Check": "/check", "CheckInterval": "1s"} if turn % 4 == 1 else {}
+        check = {"Check": "/check", "CheckInterval": "1s", "CheckTimeout": "60s"} if turn % 4 == 1 else {}
         return (
             group(rows, Balance=balance, SlowStart=f"{turn % 2}s", **check)
             + group(self.backends[: 1 + turn % 2], name="full", **full)
@@ -154,7 +154,8 @@ def drive_storm(serve, turns):
         talking = stack.enter_context(Backend(echo_websocket))
         site = Site(None, servers, talking)
         config = {GROUPS: site.text(), "plugins/status/status.conf": status_section()}
-        server = site.server = serve({"Workers": 3, "Timeout": "60s"}, text=PROXIES, config=config)
+        settings = {"Workers": 3, "Timeout": "60s", "KeepAliveTimeout": "60s"}
+        server = site.server = serve(settings, text=PROXIES, config=config)
         server.groups, server.way = server.conf / GROUPS, WAYS["h1"]
         with Storm(server) as clients:
             while site.turn < turns or len(clients.counts) < 7:
@@ -215,7 +216,7 @@ def ask_over_reloads(serve, groups, reloads):
     made = [Backend(script) for script in scripts]
     for each in made:
         each.__enter__()
-    keys = {"Check": "/check", "CheckInterval": "1h"}
+    keys = {"Check": "/check", "CheckInterval": "1h", "CheckTimeout": "60s"}
     names = [f"g{n}" for n in range(groups)]
 
     def text(turn):
@@ -224,7 +225,7 @@ def ask_over_reloads(serve, groups, reloads):
 
     proxies = "".join(section("PROXY", {"Match": f"/{n}", "To": f"http://{name}"}) for n, name in enumerate(names))
     config = {GROUPS: text(0), "plugins/status/status.conf": status_section()}
-    settings = {"Workers": 2, "MaxKeepAliveRequest": 0, "Timeout": "60s"}
+    settings = {"Workers": 2, "MaxKeepAliveRequest": 0, "Timeout": "60s", "KeepAliveTimeout": "60s"}
     server = serve(settings, text=proxies, config=config)
     try:
         with server.connect() as client:  # a reload amid the first check begins it again
