@@ -172,12 +172,12 @@ def test_half_an_answer_is_none(probe):
 
 def test_answer_in_pieces_may_take_its_time(probe):
     """Each piece starts the limit anew; a tick comes every 100 ms."""
-    client = probe({"HandlerTimeout": "400ms"}).connect()
-    client.send(request("/probe/ticks?8"))
-    assert client.response().body == b"tick\n" * 8
+    client = probe({"HandlerTimeout": "2s"}).connect()
+    client.send(request("/probe/ticks?30"))
+    assert client.response().body == b"tick\n" * 30
 
 
-@pytest.mark.parametrize("path", ["/probe/late?5000", "/probe/never", "/probe/ticks?1000", "/probe/stream?100000000"])
+@pytest.mark.parametrize("path", ["/probe/late?50000", "/probe/never", "/probe/ticks?1000", "/probe/stream?100000000"])
 def test_client_leaves_meanwhile(probe, path):
     """The exchange ends with its client, and the plugin is notified."""
     server = probe()
@@ -200,9 +200,9 @@ def test_half_closed_client_gets_its_answer(probe):
 
 
 def test_late_answer_is_awaited_by_a_stop(probe):
-    server = probe({"ShutdownTimeout": "10s"})
+    server = probe({"ShutdownTimeout": "30s"})
     client = server.connect()
-    client.send(request("/probe/late?300"))
+    client.send(request("/probe/late?3000"))
     server.connect().assert_open()
     server.send_signal(15)
     answer = client.response()

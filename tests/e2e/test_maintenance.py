@@ -34,7 +34,7 @@ def host(request, serve, tmp_path, flag):
 
 
 def await_status(client, status, target="/"):
-    await_true(lambda: client.ask(target).status == status, 10, status)
+    await_true(lambda: client.ask(target).status == status, 30, status)
 
 
 def test_comes_and_goes(host, flag):
@@ -171,7 +171,7 @@ def test_by_path_and_for_all_hosts(serve, tmp_path):
     """The first section that matches a path is used, even if its file does not exist."""
     flags = {name: tmp_path / name for name in ("all", "part", "own")}
     rule = "[MAINTENANCE]\n    Match {}\n    FlagFile {}\n    Text {}\n"
-    monkey = section("SERVER", {"Listen": "127.0.0.1:0", "MaxKeepAliveRequest": 0})
+    monkey = section("SERVER", {"Listen": "127.0.0.1:0", "MaxKeepAliveRequest": 0, "KeepAliveTimeout": "60s"})
     monkey += rule.format("/", flags["all"], "all")
     root = tmp_path / "server0" / "root"
     default = section("HOST", {"DocumentRoot": root}) + rule.format("/assets", flags["part"], "part")
@@ -185,13 +185,13 @@ def test_by_path_and_for_all_hosts(serve, tmp_path):
 
     assert bodies() == ["site", "<svg/>", "site", "<svg/>"]
     flags["all"].touch()
-    await_true(lambda: bodies()[0] == "all", 10)
+    await_true(lambda: bodies()[0] == "all", 30)
     assert bodies() == ["all", "<svg/>", "site", "<svg/>"]
     flags["part"].touch()
     flags["own"].touch()
-    await_true(lambda: bodies() == ["all", "part", "own", "own"], 10)
+    await_true(lambda: bodies() == ["all", "part", "own", "own"], 30)
     flags["part"].unlink()
-    await_true(lambda: bodies() == ["all", "<svg/>", "own", "own"], 10)
+    await_true(lambda: bodies() == ["all", "<svg/>", "own", "own"], 30)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ class Manager:
         self.address = address
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.socket.bind(address.replace("@", "\0", 1))
-        self.socket.settimeout(20)
+        self.socket.settimeout(60)
 
     def hear(self):
         return dict(line.split("=", 1) for line in self.socket.recv(4096).decode().splitlines())

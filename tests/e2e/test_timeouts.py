@@ -39,9 +39,9 @@ class Stopwatch:
 
 def test_incomplete_head(serve):
     server = serve({**PATIENT, "Timeout": "300ms"})
-    client = server.connect()
-    client.send("GET /hello.txt HTTP/1.1\r\nHo")
     with Stopwatch(0.25):
+        client = server.connect()
+        client.send("GET /hello.txt HTTP/1.1\r\nHo")
         answer = client.response()
     assert answer.status == 408 and answer.closes
     client.assert_closed()
@@ -49,9 +49,9 @@ def test_incomplete_head(serve):
 
 def test_incomplete_request_line(serve):
     server = serve({**PATIENT, "Timeout": "300ms"})
-    client = server.connect()
-    client.send("G")
     with Stopwatch(0.25):
+        client = server.connect()
+        client.send("G")
         assert client.response().status == 408
     client.assert_closed()
 
@@ -59,10 +59,10 @@ def test_incomplete_request_line(serve):
 def test_slowloris_cannot_extend_its_time(serve):
     """The limit is for the whole head: a byte now and then buys nothing."""
     server = serve({**PATIENT, "Timeout": "500ms"})
-    client = server.connect()
-    client.sock.settimeout(0.02)
-    client.send("GET /hello.txt HTTP/1.1\r\nHost: localhost\r\n")
     with Stopwatch(0.4):
+        client = server.connect()
+        client.sock.settimeout(0.02)
+        client.send("GET /hello.txt HTTP/1.1\r\nHost: localhost\r\n")
         while True:
             try:
                 assert client.fill()
@@ -75,54 +75,54 @@ def test_slowloris_cannot_extend_its_time(serve):
 
 def test_second_head_has_its_own_time(serve):
     """A connection that is older than Timeout is not cut while it works."""
-    server = serve({**PATIENT, "Timeout": "400ms"})
+    server = serve({**PATIENT, "Timeout": "2s"})
     client = server.connect()
-    end = time.monotonic() + 1.2
+    end = time.monotonic() + 3
     while time.monotonic() < end:
         data = request()
         client.send(data[:20])
         client.send(data[20:])
         assert client.response().status == 200
         time.sleep(0.02)
-    client.send("GET /hello.txt HTTP/1.1\r\n")
-    with Stopwatch(0.3):
+    with Stopwatch(1.9):
+        client.send("GET /hello.txt HTTP/1.1\r\n")
         assert client.response().status == 408
 
 
 def test_idle_keep_alive_ends_silently(serve):
     server = serve({**PATIENT, "KeepAliveTimeout": "300ms"})
     client = server.connect()
-    assert client.ask().status == 200
     with Stopwatch(0.2):
+        assert client.ask().status == 200
         client.assert_closed()
 
 
 def test_keep_alive_time_starts_anew(serve):
-    server = serve({**PATIENT, "KeepAliveTimeout": "1s"})
+    server = serve({**PATIENT, "KeepAliveTimeout": "2s"})
     client = server.connect()
     for _ in range(6):
         assert client.ask().status == 200
-        time.sleep(0.2)
-    client.assert_open()
-    with Stopwatch(0.9):
+        time.sleep(0.5)
+    with Stopwatch(1.9):
+        client.assert_open()
         client.assert_closed()
 
 
 def test_begun_head_counts_as_head(serve):
     """The first byte of the next request ends the idle time and starts the head's."""
-    server = serve({**PATIENT, "KeepAliveTimeout": "300ms", "Timeout": "1200ms"})
+    server = serve({**PATIENT, "KeepAliveTimeout": "1s", "Timeout": "2500ms"})
     client = server.connect()
     assert client.ask().status == 200
-    client.send("GET /hello.txt HT")
-    with Stopwatch(0.9):
+    with Stopwatch(2.3):
+        client.send("GET /hello.txt HT")
         assert client.response().status == 408
 
 
 def test_silent_connection_ends_silently(serve):
     """There is no request, so there is no response."""
     server = serve({**PATIENT, "Timeout": "300ms", "KeepAliveTimeout": "300ms", "DeferAccept": 0})
-    client = server.connect()
     with Stopwatch(0.2):
+        client = server.connect()
         client.assert_closed()
 
 
@@ -130,18 +130,18 @@ def test_slow_body(serve):
     """An unread body that does not come: 405 was said, the rest is waited for no longer than BodyTimeout."""
     server = serve({**PATIENT, "BodyTimeout": "300ms"})
     client = server.connect()
-    client.send(lines("POST /hello.txt HTTP/1.1", HOST, "Content-Length: 100") + b"abc")
-    assert client.response().status == 405
     with Stopwatch(0.2):
+        client.send(lines("POST /hello.txt HTTP/1.1", HOST, "Content-Length: 100") + b"abc")
+        assert client.response().status == 405
         assert [a.status for a in client.responses()] in ([], [408])
 
 
 def test_slow_chunked_body(serve):
     server = serve({**PATIENT, "BodyTimeout": "300ms"})
     client = server.connect()
-    client.send(lines("POST /hello.txt HTTP/1.1", HOST, "Transfer-Encoding: chunked") + b"5\r\nhel")
-    assert client.response().status == 405
     with Stopwatch(0.2):
+        client.send(lines("POST /hello.txt HTTP/1.1", HOST, "Transfer-Encoding: chunked") + b"5\r\nhel")
+        assert client.response().status == 405
         assert [a.status for a in client.responses()] in ([], [408])
 
 
@@ -165,12 +165,12 @@ def test_dripping_body(serve):
 
 def test_body_in_time(serve):
     """A body that keeps the rate is read to its end, though it takes longer than BodyTimeout."""
-    server = serve({**PATIENT, "BodyTimeout": "400ms", "MinBodyRate": 100})
+    server = serve({**PATIENT, "BodyTimeout": "3s", "MinBodyRate": 100})
     client = server.connect()
     client.send(lines("POST /hello.txt HTTP/1.1", HOST, "Content-Length: 12000") + b"x" * 1000)  # for ten seconds
     assert client.response().status == 405
     for _ in range(11):
-        time.sleep(0.08)
+        time.sleep(0.4)
         client.send(b"x" * 1000)
     client.assert_open()
 
@@ -179,17 +179,17 @@ def test_reader_that_stops(serve):
     """SendTimeout: a client that does not take its answer loses the connection and its file."""
     server = serve({**PATIENT, "SendTimeout": "400ms"})
     idle = server.descriptors()
-    client = server.connect(rcvbuf=4096)
-    client.send(request("/large.bin") * 4)
-    assert client.head().status == 200
     with Stopwatch(0.25):
+        client = server.connect(rcvbuf=4096)
+        client.send(request("/large.bin") * 4)
+        assert client.head().status == 200
         await_true(lambda: server.descriptors() <= idle, SOON, "the end of the connection")
     client.assert_gone()
 
 
 def test_slow_reader_is_served(serve):
     """SendTimeout is about progress: a slow reader that makes progress gets everything."""
-    server = serve({**PATIENT, "SendTimeout": "500ms"})
+    server = serve({**PATIENT, "SendTimeout": "2s"})
     client = server.connect(rcvbuf=16_384)
     client.send(request("/large.bin"))
     head = client.head()
@@ -198,7 +198,7 @@ def test_slow_reader_is_served(serve):
         piece = client.sock.recv(min(left, 65_536))
         assert piece
         left -= len(piece)
-        time.sleep(max(0, min(0.02, start + 1.5 - time.monotonic())))
+        time.sleep(max(0, min(0.02, start + 3 - time.monotonic())))
     assert left == 0
 
 
@@ -219,10 +219,10 @@ def test_waiting_costs_nothing(serve):
 @pytest.mark.parametrize("body", [b"", chunked(b"x" * 100)], ids=["no body", "chunked"])
 def test_timers_do_not_fire_late(serve, body):
     """A request in time is not met by the timer of the one before it."""
-    server = serve(dict.fromkeys(("Timeout", "KeepAliveTimeout", "BodyTimeout", "SendTimeout"), "800ms"))
+    server = serve(dict.fromkeys(("Timeout", "KeepAliveTimeout", "BodyTimeout", "SendTimeout"), "2500ms"))
     client = server.connect()
     fields = ["Transfer-Encoding: chunked"] if body else []
-    for _ in range(6):
+    for _ in range(7):
         client.send(lines("GET /hello.txt HTTP/1.1", HOST, *fields) + body)
         assert client.response().status == 200
-        time.sleep(0.2)
+        time.sleep(0.5)

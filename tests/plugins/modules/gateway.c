@@ -55,9 +55,10 @@ static void respond_later(struct mk_timer *timer)
 
 /* ── interim responses ── */
 
+static const struct mk_header_field hint = {MK_STR_INIT("Link"), MK_STR_INIT("</style.css>; rel=preload")};
+
 static void send_hints(struct mk_request *req)
 {
-    static const struct mk_header_field hint = {MK_STR_INIT("Link"), MK_STR_INIT("</style.css>; rel=preload")};
     for (uint64_t n = get_number(req, 1); n; n--)
         if (mk_response_interim(req, 103, &hint, 1) < 0) {
             mk_response_error(req, 500);
@@ -72,6 +73,15 @@ static void echo(struct mk_request *req, struct mk_str piece, bool end, void *ct
     mk_response_write(req, piece);
     if (end)
         mk_response_end(req);
+}
+
+static void send_hint_and_echo(struct mk_request *req)
+{
+    mk_response_header_ref(req, MK_STR("Content-Type"), MK_STR("text/plain"));
+    if (mk_response_interim(req, 103, &hint, 1) < 0)
+        mk_response_error(req, 500);
+    else
+        mk_request_read(req, echo, NULL);
 }
 
 static void invite(struct mk_timer *timer)
@@ -193,7 +203,7 @@ static const struct {
     {MK_STR_INIT("/gateway/date"), send_date},         {MK_STR_INIT("/gateway/headers"), send_headers},
     {MK_STR_INIT("/gateway/vain"), wait_in_vain},      {MK_STR_INIT("/gateway/long"), wait_long},
     {MK_STR_INIT("/gateway/trailers"), read_trailers}, {MK_STR_INIT("/gateway/ignore"), ignore_trailers},
-    {MK_STR_INIT("/gateway/notes"), take_notes},
+    {MK_STR_INIT("/gateway/notes"), take_notes},       {MK_STR_INIT("/gateway/hint_and_echo"), send_hint_and_echo},
 };
 
 static int act(struct mk_request *req)
