@@ -73,13 +73,13 @@ def test_no_server_is_left_behind(tmp_path, number, parallel):
     )
     pids = []
     try:
-        await_true(list_of_pids.exists, 60, "the start of the servers")
+        await_true(list_of_pids.exists, 120, "the start of the servers")
         pids = list(map(int, list_of_pids.read_text().split()))
         if number:
             assert len(pids) == 5 and all(map(is_alive, pids))
             pytest_of_it.send_signal(number)
-        assert pytest_of_it.wait(240) == (-number if number else 1)
-        await_true(lambda: not any(map(is_alive, pids)), 20, "the end of all servers")
+        assert pytest_of_it.wait(120) == (-number if number else 1)
+        await_true(lambda: not any(map(is_alive, pids)), 60, "the end of all servers")
     finally:
         for pid in [*pids, pytest_of_it.pid]:
             with contextlib.suppress(ProcessLookupError):

@@ -22,7 +22,8 @@ def healthy(serve):
 
     def start(health=BOTH, settings=None, **rest):
         rest.setdefault("config", {})["plugins/health/health.conf"] = section("HEALTH", health)
-        return serve(settings, files=FILES, **rest)
+        patient = {"KeepAliveTimeout": "1h", "Timeout": "1h", "LogLevel": "debug"}
+        return serve({**patient, **(settings or {})}, files=FILES, **rest)
 
     return start
 
@@ -151,6 +152,11 @@ def test_listener_answers_nothing_else(apart, health):
 # ── while the server stops ──
 
 
+def await_heads(server, count=1):
+    """Until so many heads that are not whole have been read: a stop closes connections without a request."""
+    server.wait_log(r"debug connection \d+: \S+ to read_head", count)
+
+
 def test_stop_delay(healthy):
     """Everything goes on, but readiness says no; a second signal is the end."""
     server = healthy(settings={"ShutdownDelay": "1h", "Workers": 2})
@@ -164,7 +170,7 @@ def test_stop_delay(healthy):
         with server.connect() as client:
             return client.ask("/readyz")
 
-    await_true(lambda: all(readiness().status == 503 for _ in range(10)), 10, "the end of readiness")
+    await_true(lambda: all(readiness().status == 503 for _ in range(10)), 30, "the end of readiness")
     answer = readiness()
     assert (answer.body, answer["Retry-After"], answer["Cache-Control"]) == (b"draining\n", "1", "no-store")
     assert answer.closes and answer["Content-Type"] == "text/plain"
@@ -184,9 +190,10 @@ def test_stop_delay_ends(healthy):
     idle, busy = server.connect(), server.connect()
     assert idle.ask("/").status == 200
     busy.send("GET / HTTP/1.1\r\nHost: localhost\r\n")
+    await_heads(server)
     server.send_signal(TERM)
     idle.assert_closed()
-    await_true(lambda: is_refused(server.addresses[0]), 10, "the end of accepting")
+    await_true(lambda: is_refused(server.addresses[0]), 30, "the end of accepting")
     busy.send("\r\n")
     answer = busy.response()
     assert (answer.body, answer.closes) == (b"site\n", True)
@@ -213,15 +220,16 @@ def test_readiness_while_draining(healthy):
 def test_listener_lasts_as_long_as_the_drain(healthy, tmp_path, kind, workers):
     """All others are closed; probes get an answer each, and do not prolong the drain."""
     listener = "127.0.0.2:0" if kind == "tcp" else f"unix:{tmp_path}/health"
-    settings = {"Listen": ["127.0.0.1:0", listener], "Workers": workers, "ShutdownTimeout": "1h", "Timeout": "1h"}
+    settings = {"Listen": ["127.0.0.1:0", listener], "Workers": workers, "ShutdownTimeout": "1h"}
     server = healthy({**BOTH, "Listener": listener}, settings, listeners=2)
     busy, kept = server.connect(0), server.connect(1)
     assert kept.ask("/readyz").body == b"ready\n"
     busy.send("GET / HTTP/1.1\r\nHost: localhost\r\n")
+    await_heads(server)
     server.send_signal(TERM)
     kept.assert_closed()
-    await_true(lambda: is_refused(server.addresses[0]), 10, "the end of accepting")
-    await_true(lambda: server.count_workers() == 1, 10, "the end of idle workers")
+    await_true(lambda: is_refused(server.addresses[0]), 30, "the end of accepting")
+    await_true(lambda: server.count_workers() == 1, 30, "the end of idle workers")
     for _ in range(20):
         for target, status, body in (("/healthz", 200, b"ok\n"), ("/readyz", 503, b"draining\n")):
             with server.connect(1) as client:
@@ -245,7 +253,7 @@ def test_listener_lasts_as_long_as_the_drain(healthy, tmp_path, kind, workers):
 def test_listener_with_the_fair_scheduler(healthy, workers):
     """It answers health checks only; a drain closes all listeners, and existing connections are served."""
     addresses = ["127.0.0.1:0", "127.0.0.2:0"]
-    settings = {"Listen": addresses, "Scheduler": "fair", "Workers": workers, "ShutdownTimeout": "1h", "Timeout": "1h"}
+    settings = {"Listen": addresses, "Scheduler": "fair", "Workers": workers, "ShutdownTimeout": "1h"}
     server = healthy({**BOTH, "Listener": addresses[1]}, settings, listeners=2)
     with server.connect(0) as client:
         assert client.ask("/healthz").body == b"a file\n"
@@ -255,9 +263,10 @@ def test_listener_with_the_fair_scheduler(healthy, workers):
     for client, path in ((busy, "/"), (begun, "/readyz")):
         assert client.ask("/healthz").status == 200
         client.send(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n")
+    await_heads(server, 2)
     server.send_signal(TERM)
     for address in server.addresses:
-        await_true(lambda address=address: is_refused(address), 10, f"the end of accepting at {address}")
+        await_true(lambda address=address: is_refused(address), 30, f"the end of accepting at {address}")
     begun.send("\r\n")
     answer = begun.response()
     assert (answer.status, answer.body, answer.closes) == (503, b"draining\n", True)

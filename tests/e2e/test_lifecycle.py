@@ -15,7 +15,7 @@ from harness import build
 from harness.content import HELLO, LARGE
 from harness.messages import lines, request
 from harness.protocol import Client
-from harness.server import Server, await_true, is_alive, is_refused, run, write_config
+from harness.server import Server, await_true, free_port, is_alive, is_refused, run, write_config
 
 TERM, INT = signal.SIGTERM, signal.SIGINT
 
@@ -74,8 +74,8 @@ def test_unix_socket_is_removed(serve, tmp_path):
 
 def test_port_is_free_after_the_end(serve):
     """A restart on the same port needs no waiting, although connections were open."""
-    first = serve()
-    port = first.port
+    port = free_port()
+    first = serve({"Listen": f"127.0.0.1:{port}"})
     client = first.connect()
     assert client.ask().status == 200
     first.send_signal(TERM)
@@ -121,14 +121,11 @@ def test_workers_all_serve(serve):
 def test_workers_follow_the_cpus(tmp_path, site_root):
     """Workers 0: one for each CPU that this process may use."""
     conf = write_config(tmp_path / "conf", site_root, {"Workers": 0})
-    counts = []
     for cpus in ({0}, os.sched_getaffinity(0)):
         server = Server("-c", conf, wrapper=("taskset", "-c", ",".join(map(str, cpus))))
-        counts.append(len(server.threads()))
+        server.wait_log(f"serves with {len(cpus)} workers")
+        await_true(lambda count=len(cpus): server.count_workers() == count, what="the names of the workers")
         server.stop()
-    one = Server("-c", conf, "-w", "1")
-    assert counts == [len(one.threads()), len(one.threads()) + len(os.sched_getaffinity(0)) - 1]
-    one.stop()
 
 
 # ── graceful stop ──
@@ -142,28 +139,24 @@ def test_stop(serve, number):
 
 
 def test_stop_closes_idle_connections(serve):
-    server = serve({"Workers": 2, "ShutdownTimeout": "30s"})
+    server = serve({"Workers": 2, "ShutdownTimeout": "1h", "KeepAliveTimeout": "1h"})
     clients = [server.connect() for _ in range(20)]
     for client in clients:
         client.assert_open()
-    start = time.monotonic()
     server.send_signal(TERM)
     for client in clients:
         client.assert_closed()
-    assert server.wait() == 0
-    assert time.monotonic() - start < 20
+    assert server.wait(60) == 0
 
 
 def test_stop_with_untouched_connections(serve):
-    server = serve({"ShutdownTimeout": "30s", "DeferAccept": 0})
+    server = serve({"ShutdownTimeout": "1h", "Timeout": "1h", "DeferAccept": 0})
     client = server.connect()
     with server.connect() as other:
         other.assert_open()
-    start = time.monotonic()
     server.send_signal(TERM)
     client.assert_closed()
-    assert server.wait() == 0
-    assert time.monotonic() - start < 20
+    assert server.wait(60) == 0
 
 
 def test_stop_finishes_what_has_begun(serve):
@@ -199,8 +192,8 @@ def test_stop_does_not_wait_for_ever(serve):
     client.head()
     start = time.monotonic()
     server.send_signal(TERM)
-    assert server.wait() == 0
-    assert 0.3 <= time.monotonic() - start < 20
+    assert server.wait(50) == 0
+    assert time.monotonic() - start >= 0.3
     client.assert_gone()
 
 
@@ -216,16 +209,14 @@ def test_stop_with_an_incomplete_head(serve):
 
 
 def test_second_signal_stops_at_once(serve):
-    server = serve({"ShutdownTimeout": "60s", "SendTimeout": "60s"})
+    server = serve({"ShutdownTimeout": "1h", "SendTimeout": "1h"})
     client = server.connect(rcvbuf=4096)
     client.send(request("/large.bin") * 10)
     client.head()
     server.send_signal(TERM)
     server.wait_log("stopping")
-    start = time.monotonic()
     server.send_signal(TERM)
-    server.wait()
-    assert time.monotonic() - start < 20
+    server.wait(60)
 
 
 @pytest.mark.concurrent
@@ -258,9 +249,9 @@ def test_other_signals_do_no_harm(serve, name):
 
 
 def spin(server, seconds=0.5):
-    before = server.cpu_seconds()
+    before, began = server.cpu_seconds(), time.monotonic()
     time.sleep(seconds)
-    return (server.cpu_seconds() - before) / seconds
+    return (server.cpu_seconds() - before) / (time.monotonic() - began)
 
 
 def test_out_of_descriptors(serve):
@@ -354,7 +345,7 @@ def test_daemon(tmp_path, site_root):
     process = subprocess.run(
         [build.binary(), "-c", conf, "-D"],
         env=build.environment(),
-        timeout=20,
+        timeout=120,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -369,7 +360,7 @@ def test_daemon(tmp_path, site_root):
         assert os.getpgid(pid) != os.getpgid(0)
     finally:
         os.kill(pid, TERM)
-        await_true(lambda: not is_alive(pid), 20, "the daemon's end")
+        await_true(lambda: not is_alive(pid), 60, "the daemon's end")
     assert not pid_file.exists()
     assert "Sanitizer" not in log.read_text()
 

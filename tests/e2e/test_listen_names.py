@@ -9,7 +9,7 @@ import pytest
 
 from harness import build
 from harness.protocol import Client
-from harness.server import run, section, write_config
+from harness.server import free_port, run, section, write_config
 
 pytestmark = [
     pytest.mark.single_protocol,
@@ -28,6 +28,7 @@ def is_there(address, family):
 
 HAS_V6 = is_there("::1", socket.AF_INET6)
 FAMILIES = 1 + HAS_V6
+ONE_WORKER = {"Workers": 1, "KeepAliveTimeout": "60s"}
 
 
 def get(address):
@@ -47,9 +48,7 @@ def test_localhost_is_both_addresses(serve):
 
 
 def test_one_port_for_both(serve):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     server = serve({"Listen": [f"LocalHost:{port}"]}, listeners=FAMILIES)
     assert {address[1] for address in server.addresses} == {port}
     for address in server.addresses:
@@ -58,14 +57,14 @@ def test_one_port_for_both(serve):
 
 def test_a_reload_keeps_the_sockets(serve):
     """Also if the line names the addresses from then on."""
-    server = serve({"Listen": ["localhost:0"], "Workers": 1}, listeners=FAMILIES)
+    server = serve({"Listen": ["localhost:0"], **ONE_WORKER}, listeners=FAMILIES)
     server.baseline += 2  # of the loop that waits for old generations
     before = inodes(server)
     with Client(server.addresses[0]) as client:
         assert client.ask("/hello.txt").status == 200
         for count, lines in enumerate((["localhost:0"], ["127.0.0.1:0", "[::1]:0"][:FAMILIES]), 1):
             path = server.conf / "monkey.conf"
-            path.write_text(section("SERVER", {"Listen": lines, "Workers": 1}))
+            path.write_text(section("SERVER", {"Listen": lines, **ONE_WORKER}))
             server.send_signal(signal.SIGHUP)
             server.wait_log("the new configuration is in use", count)
             assert set(before) <= set(inodes(server))
@@ -76,13 +75,13 @@ def test_a_reload_keeps_the_sockets(serve):
 
 def test_a_reload_names_the_chosen_port(serve):
     """The socket stays open, so that no connection that waits in it is reset."""
-    server = serve({"Listen": ["127.0.0.1:0"], "Workers": 1})
+    server = serve({"Listen": ["127.0.0.1:0"], **ONE_WORKER})
     server.baseline += 2  # of the loop that waits for old generations
     with Client(server.addresses[0]) as client:
         assert client.ask("/hello.txt").status == 200
         before = inodes(server)
         for count, listen in enumerate((server.names[0], "127.0.0.1:0", server.names[0]), 1):
-            (server.conf / "monkey.conf").write_text(section("SERVER", {"Listen": listen, "Workers": 1}))
+            (server.conf / "monkey.conf").write_text(section("SERVER", {"Listen": listen, **ONE_WORKER}))
             server.send_signal(signal.SIGHUP)
             server.wait_log("the new configuration is in use", count)
             assert set(before) <= set(inodes(server)), listen

@@ -68,7 +68,7 @@ def test_log_to_a_file(serve, tmp_path):
     log = tmp_path / "error.log"
     log.write_text("an old line\n")
     server = serve({"ErrorLog": log}, wait=False)
-    await_true(lambda: "listening on" in log.read_text(), 10)
+    await_true(lambda: "listening on" in log.read_text(), 60)
     assert log.read_text().startswith("an old line\n")
     server.stop()
     rows = log.read_text().splitlines()[1:]
@@ -87,7 +87,7 @@ def accepts(path):
 def test_log_that_cannot_be_written(serve, tmp_path):
     """A full disk must not stop a worker."""
     server = serve({"LogLevel": "debug", "ErrorLog": "/dev/full", "Listen": f"unix:{tmp_path}/socket"}, wait=False)
-    await_true(lambda: accepts(tmp_path / "socket"), 10)
+    await_true(lambda: accepts(tmp_path / "socket"), 60)
     server.names = [f"unix:{tmp_path}/socket"]
     for _ in range(20):
         assert server.statuses(lines("GARBAGE")) == [400]

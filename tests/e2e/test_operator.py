@@ -11,7 +11,6 @@ import re
 import resource
 import signal
 import subprocess
-import time
 
 import pytest
 
@@ -33,7 +32,7 @@ STREAMS = [s for n in (1, 2, 3) for s in itertools.combinations((0, 1, 2), n)]
 
 def answers(port):
     try:
-        with Client(("127.0.0.1", port), timeout=2) as client:
+        with Client(("127.0.0.1", port), timeout=30) as client:
             return client.ask("/hello.txt").status == 200
     except OSError:
         return False
@@ -61,24 +60,24 @@ def test_standard_descriptors_are_closed(conf, close):
     folder, port, pid_file = conf
     process = spawn(folder, close=close)
     try:
-        await_true(lambda: answers(port), 10, "an answer")
+        await_true(lambda: answers(port), 60, "an answer")
         assert pid_file.read_text() == f"{process.pid}\n"
     finally:
         process.terminate()
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
 
 
 @pytest.mark.parametrize("close", STREAMS, ids=str)
 def test_daemon_without_standard_descriptors(conf, close):
     folder, port, pid_file = conf
     process = spawn(folder, "-D", close=close)
-    assert process.wait(20) == 0
+    assert process.wait(60) == 0
     pid = int(pid_file.read_text())
     try:
         assert answers(port)
     finally:
         os.kill(pid, signal.SIGTERM)
-    await_true(lambda: not pid_file.exists(), 20, "the end of the daemon")
+    await_true(lambda: not pid_file.exists(), 60, "the end of the daemon")
 
 
 def test_log_without_a_reader(conf, tmp_path):
@@ -90,11 +89,11 @@ def test_log_without_a_reader(conf, tmp_path):
     process = spawn(folder, stderr=writing)
     os.close(writing)
     try:
-        await_true(lambda: answers(port), 10, "an answer")
+        await_true(lambda: answers(port), 60, "an answer")
         for _ in range(100):  # several lines each
             assert answers(port)
         process.terminate()
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
         log = os.read(reading, 1 << 20)
         assert log.endswith(b"\n")
     finally:
@@ -110,7 +109,7 @@ def test_lost_lines_are_counted(conf):
     process = spawn(folder, stderr=writing)
     os.close(writing)
     try:
-        await_true(lambda: answers(port), 10, "an answer")
+        await_true(lambda: answers(port), 60, "an answer")
         for _ in range(400):
             answers(port)
         log = os.read(reading, 1 << 20)
@@ -142,9 +141,9 @@ def test_log_through_a_link(conf, tmp_path):
         file.write("    ErrorLog /dev/stderr\n")
     with open(tmp_path / "out", "wb") as out:
         process = spawn(folder, stderr=out)
-        await_true(lambda: answers(port), 10, "an answer")
+        await_true(lambda: answers(port), 60, "an answer")
         process.terminate()
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
     assert b"listening on" in (tmp_path / "out").read_bytes()
 
 
@@ -171,7 +170,7 @@ def end(pid):
     """Interrupts a process that is no child of this one."""
     os.kill(pid, signal.SIGINT)
     try:
-        await_true(lambda: not is_alive(pid), 20, "the end of the server")
+        await_true(lambda: not is_alive(pid), 60, "the end of the server")
     except AssertionError:
         os.kill(pid, signal.SIGKILL)
         raise
@@ -186,7 +185,7 @@ class Deaf:
         self.server = Server("-c", folder / "conf", *args, wrapper=DEAF, wait=False)
 
     def await_log(self, text, count=1):
-        await_true(lambda: self.log.exists() and self.log.read_text().count(text) >= count, 20, text)
+        await_true(lambda: self.log.exists() and self.log.read_text().count(text) >= count, 60, text)
 
     def end(self, number):
         self.server.send_signal(number)
@@ -216,7 +215,7 @@ def test_signals_that_were_ignored_and_blocked(deaf, args, end):
     one.await_log("the new configuration is in use")
     one.log.rename(one.log.with_name("old"))
     one.server.send_signal(signal.SIGUSR1)
-    await_true(one.log.exists, 10, "the new log")
+    await_true(one.log.exists, 60, "the new log")
     assert not ignored_signals(one.server.pid) & set(OURS)
     one.end(end)
 
@@ -252,7 +251,7 @@ def test_a_supervisor_where_signals_were_ignored_and_blocked(deaf):
 def test_a_program_with_signals_that_were_ignored(tmp_path, site_root, args):
     """The test of the configuration waits for a child; the background is a child that reports."""
     conf = write_config(tmp_path / "conf", site_root, {"PidFile": tmp_path / "pid"})
-    result = subprocess.run([*DEAF, build.binary(), "-c", conf, *args], env=build.environment(), timeout=30)
+    result = subprocess.run([*DEAF, build.binary(), "-c", conf, *args], env=build.environment(), timeout=120)
     assert result.returncode == 0
     if "-D" in args:
         end(int((tmp_path / "pid").read_text()))
@@ -290,11 +289,12 @@ def test_two_servers_started_together(tmp_path, site_root):
     folder = write_config(tmp_path / "conf", site_root, {"Listen": f"127.0.0.1:{port}"})
     for _ in range(10):
         pair = [spawn(folder, stderr=subprocess.DEVNULL) for _ in range(2)]
-        await_true(lambda: any(p.poll() is not None for p in pair), 10, "the end of one")
+        await_true(lambda: any(p.poll() is not None for p in pair), 60, "the end of one")
+        await_true(lambda: answers(port) or all(p.poll() is not None for p in pair), 60, "the start of the other")
         codes = []
         for process in pair:
             process.terminate()
-            codes.append(process.wait(20))
+            codes.append(process.wait(60))
         assert sorted(codes) == [0, 3] or codes == [3, 3]
 
 
@@ -325,13 +325,11 @@ def test_descriptor_limit_is_raised(serve):
     assert int(row.split()[3]) == hard
 
 
-def test_tls_on_a_plain_port(site):
+def test_tls_on_a_plain_port(serve):
     """A handshake is no head: refused at its first byte, not at the end of a timeout."""
-    start = time.monotonic()
-    client = site.connect()
+    client = serve({"Timeout": "1h"}).connect()
     client.send(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
     assert client.response().status == 400
-    assert time.monotonic() - start < 10
 
 
 # ── the last lines of a start ──
@@ -349,7 +347,7 @@ def read_terminal(conf, *args, until):
         return text.decode().splitlines()
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(60)
         os.close(ours)
 
 

@@ -30,12 +30,13 @@ pytestmark = [
 ]
 
 RELOADED = 2  # descriptors of the control thread, which the first reload makes
+PATIENT = {"KeepAliveTimeout": "60s", "BodyTimeout": "60s", "SendTimeout": "60s", "MinBodyRate": 0}
 
 
 class Shell:
     """A connection to the socket: one line a request, one object a line of the answer."""
 
-    def __init__(self, path, timeout=20):
+    def __init__(self, path, timeout=60):
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.settimeout(timeout)
         self.socket.connect(str(path))
@@ -93,7 +94,8 @@ def shown(serve, path):
 
     def start(settings=None, cheetah=None, config=None, **rest):
         conf = section("CHEETAH", {"Listen": path, **(cheetah or {})})
-        return serve(settings, config={"plugins/cheetah/cheetah.conf": conf, **(config or {})}, **rest)
+        config = {"plugins/cheetah/cheetah.conf": conf, **(config or {})}
+        return serve({**PATIENT, **(settings or {})}, config=config, **rest)
 
     return start
 
@@ -157,7 +159,7 @@ def test_memory_and_timers(shown, shell):
         assert memory["account_bytes"] > 0 and memory["connections"] == 1
         assert memory["limit_bytes"] == 64 * 1024 * 1024
         (timers,) = shell().ask("timers")
-        assert timers["timers"] >= 1 and 0 <= timers["next_ms"] <= 5000 and not timers["or_more"]
+        assert timers["timers"] >= 1 and 0 <= timers["next_ms"] <= 60_000 and not timers["or_more"]
 
 
 @pytest.mark.parametrize(
@@ -236,7 +238,7 @@ def test_json_request(shown, shell):
 
 
 def test_connections(shown, shell):
-    server = shown({"Workers": 2, "BodyTimeout": "20s"})
+    server = shown({"Workers": 2})
     with server.connect() as idle, server.connect() as busy:
         idle.ask("/hello.txt")
         busy.send(request("/upload", "Content-Length: 10", method="POST") + b"abc")
@@ -260,7 +262,7 @@ def test_connections(shown, shell):
 
 
 def test_connections_with_a_request(shown, shell):
-    server = shown({"BodyTimeout": "20s"})
+    server = shown()
     with server.connect() as idle, server.connect() as busy:
         idle.ask("/hello.txt")
         busy.send(request("/upload", "Content-Length: 10", method="POST") + b"abc")
@@ -313,7 +315,7 @@ def test_limit_of_a_list(shown, shell, workers):
 
 def test_list_while_connections_come_and_go(shown, shell):
     """The cursor survives the end of its connection; those that stay are listed exactly once."""
-    server = shown({"Workers": 2, "KeepAliveTimeout": "60s", "Timeout": "60s"})
+    server = shown({"Workers": 2, "Timeout": "60s"})
     with contextlib.ExitStack() as stack:
         stay = [stack.enter_context(server.connect()) for _ in range(150)]
         for client in stay:
@@ -334,7 +336,8 @@ def test_list_while_connections_come_and_go(shown, shell):
 
 
 def test_many_connections_in_pieces(shown, shell):
-    """Thousands are listed while requests are served; a request never waits for the whole list."""
+    """Thousands are listed while requests are served, each of which is answered amid the list: what this process has
+    not read of it is more than the socket holds."""
     many = 10000 if build.OPTIMISED else 1500
     patient = {"KeepAliveTimeout": "120s", "Timeout": "120s", "MemoryLimit": "256M", "DeferAccept": 0}
     server = shown({"Workers": 1, **patient})
@@ -350,17 +353,15 @@ def test_many_connections_in_pieces(shown, shell):
             client.close()
         with server.connect() as asking:
             one = shell(timeout=60)
-            await_true(lambda: one.ask("status")[0]["connections"] >= many, 30)
+            await_true(lambda: one.ask("status")[0]["connections"] >= many, 60)
             one.send("connections")
-            slowest, rows = 0, 0
+            rows = 0
             one.socket.setblocking(True)
             while not (row := one.read()).get("end"):
                 rows += "id" in row
                 if rows % 500 == 1:
-                    began = time.monotonic()
                     assert asking.ask("/hello.txt").status == 200
-                    slowest = max(slowest, time.monotonic() - began)
-            assert rows >= many and slowest < 1
+            assert rows >= many
 
 
 # ── counters ──
@@ -764,7 +765,7 @@ def test_log_level(shown, shell):
 def test_reopen(shown, shell, tmp_path):
     log = tmp_path / "error.log"
     server = shown({"ErrorLog": log}, wait=False)
-    await_true(lambda: log.exists() and "serves with" in log.read_text(), 20)
+    await_true(lambda: log.exists() and "serves with" in log.read_text(), 60)
     server.baseline = server.descriptors()
     log.rename(tmp_path / "error.log.1")
     assert shell().ask("reopen")
@@ -844,14 +845,14 @@ def test_another_user(shown, open_folder):
     path = open_folder / "shell.sock"
     server = shown(cheetah={"Listen": path})
     script = (
-        "import socket; s = socket.socket(socket.AF_UNIX); s.settimeout(9); "
+        "import socket; s = socket.socket(socket.AF_UNIX); s.settimeout(60); "
         f"s.connect('{path}'); print(s.makefile().readline())"
     )
     as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "/usr/bin/python3", "-c", script]
-    done = subprocess.run(as_nobody, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(as_nobody, capture_output=True, text=True, timeout=120)
     assert "PermissionError" in done.stderr, done
     path.chmod(0o666)
-    done = subprocess.run(as_nobody, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(as_nobody, capture_output=True, text=True, timeout=120)
     assert "your user may not control this server (AllowedUsers)" in done.stdout, done
     server.wait_log(r"cheetah: refusing the shell of process \d+: user 65534")
 
@@ -862,11 +863,11 @@ def test_allowed_users(shown, open_folder):
     shown(cheetah={"AllowedUsers": "nobody", "Listen": path})
     path.chmod(0o666)
     script = (
-        "import socket; s = socket.socket(socket.AF_UNIX); s.settimeout(9); "
+        "import socket; s = socket.socket(socket.AF_UNIX); s.settimeout(60); "
         f"s.connect('{path}'); s.sendall(b'uptime\\n'); print(s.makefile().readline())"
     )
     as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "/usr/bin/python3", "-c", script]
-    done = subprocess.run(as_nobody, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(as_nobody, capture_output=True, text=True, timeout=120)
     assert json.loads(done.stdout)["begin"] == "uptime"
 
 
@@ -944,7 +945,7 @@ def stopped_thread(thread):
             pytest.skip("this machine allows no ptrace(2)")
         yield
     finally:
-        tracer.communicate("\n", timeout=10)
+        tracer.communicate("\n", timeout=60)
 
 
 # ── the program ──
@@ -993,7 +994,7 @@ def test_a_socket_of_another_user(open_folder):
     with subprocess.Popen(as_daemon, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout.readline() == "on\n"
         env = {**build.environment(), "XDG_RUNTIME_DIR": str(folder)}
-        done = subprocess.run([*as_nobody, "shell", "status"], capture_output=True, text=True, timeout=30, env=env)
+        done = subprocess.run([*as_nobody, "shell", "status"], capture_output=True, text=True, timeout=120, env=env)
         assert done.returncode == 2 and "It belongs to a server of another user" in done.stderr, done
         other.communicate("")
 
@@ -1035,7 +1036,7 @@ def test_a_folder_of_that_name(tmp_path):
 )
 def test_escape_sequences_of_clients(shown, path, target, shown_as, as_json):
     """What a client sends reaches no terminal as it is."""
-    server = shown({"BodyTimeout": "20s"})
+    server = shown()
     with server.connect() as client:
         client.send(request(target, "Content-Length: 10", method="POST"))
         done = await_true(lambda: (d := command(path, "connections", "state=read_body")).stdout and d)
@@ -1148,7 +1149,7 @@ def watched(shown, site_root):
     """A server with two hosts that measures durations, and a client whose request is under way on the second one."""
     other = section("HOST", {"ServerName": "www.example.org", "DocumentRoot": site_root})
     config = {"sites/other": other, "plugins/status/status.conf": section("STATUS", {"Enabled": "On"})}
-    server = shown({"Workers": 2, "BodyTimeout": "60s"}, config=config)
+    server = shown({"Workers": 2}, config=config)
     with server.connect() as client:
         client.send(request(HOSTILE, "Content-Length: 10", method="POST", host="www.example.org"))
         yield server
@@ -1503,12 +1504,12 @@ class PassedShell(Shell):
                 group=uid,
                 extra_groups=[],
                 cwd="/",
-                timeout=60,
+                timeout=120,
                 check=True,
             )
             fd = socket.recv_fds(here, 1, 1)[1][0]
         self.socket = socket.socket(fileno=fd)
-        self.socket.settimeout(20)
+        self.socket.settimeout(60)
         self.file = self.socket.makefile("rb")
 
     def expelled(self):
@@ -1569,18 +1570,18 @@ def test_a_reload_removes_the_plugin(shown, shell, path):
             rows, end = each.answer()
             assert end["error"] == "the server's configuration does not permit shells any more (plugins.load)", rows
             assert each.file.read() == b""
-        assert not path.exists()
+        await_true(lambda: not path.exists())
         conf.write_text(before)
         load.unlink()
         server.send_signal(signal.SIGHUP)
-        await_true(path.exists)
+        await_true(lambda: path.exists() and process_after(path, None))
         with Shell(path) as late:
             assert any(row["older_generations"] for row in late.ask("workers")), "the old one is still there"
         moved = path.with_name("moved.sock")
         conf.write_text(before.replace(str(path), str(moved)))
         late = shell()
         assert late.ask("reload") and late.ask("uptime")
-        assert moved.exists() and not path.exists()
+        await_true(lambda: moved.exists() and not path.exists())
         slow.close()
         server.wait_log("the configuration before the last reload is not in use any more", 2)
         with Shell(moved) as late:
@@ -1636,6 +1637,6 @@ def count_calls(server, out):
         for _ in range(100):
             assert client.ask("/hello.txt").status == 200
         tracer.send_signal(signal.SIGINT)
-        tracer.wait(20)
+        tracer.wait(60)
     lines = out.read_text().splitlines()
     return len([line for line in lines if re.search(r"\d+ (\w+)\(", line) and "epoll_wait" not in line]) // 100

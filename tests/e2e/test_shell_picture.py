@@ -37,7 +37,7 @@ def busy(serve, tmp_path):
     config = {f"sites/{name}": section("HOST", {"ServerName": name, "DocumentRoot": root}) for name in HOSTS}
     config["plugins/cheetah/cheetah.conf"] = section("CHEETAH", {"Listen": tmp_path / "shell.sock"})
     config["plugins/status/status.conf"] = section("STATUS", {"Enabled": "On"})
-    server = serve({"Workers": 2, "BodyTimeout": "60s", "SendTimeout": "60s"}, config=config)
+    server = serve({"Workers": 2, "BodyTimeout": "60s", "SendTimeout": "60s", "MinBodyRate": 0}, config=config)
     with contextlib.ExitStack() as stack:
 
         def send(path, host, *fields, method="GET"):
