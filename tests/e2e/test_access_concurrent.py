@@ -17,7 +17,7 @@ pytestmark = pytest.mark.concurrent
 FILES = {"a.txt": b"a\n", "big.bin": b"x" * 60_000}
 CLIENTS, EACH, BURST = 8, 60, 200
 HEADER = b"PROXY TCP4 192.0.2.1 10.0.0.9 4711 80\r\n"
-SETTINGS = {"Workers": 4, "TrustedProxies": "127.0.0.1", "MaxKeepAliveRequest": 1_000_000}
+SETTINGS = {"Workers": 4, "TrustedProxies": "127.0.0.1", "MaxKeepAliveRequest": 1_000_000, "KeepAliveTimeout": "60s"}
 
 
 def start(serve, tmp_path, *sections, shared="", proxy=False):
@@ -96,7 +96,7 @@ def test_requests_and_networks_and_log(serve, tmp_path):
 
     assert set(collect(6, act)) == {200}
     with server.connect() as client:
-        await_true(lambda: client.ask("/a.txt", "X-Forwarded-For: 198.51.103.1").status == 403, 10, "the last file")
+        await_true(lambda: client.ask("/a.txt", "X-Forwarded-For: 198.51.103.1").status == 403, 30, "the last file")
 
 
 def ask_behind_header(client):

@@ -41,7 +41,8 @@ class Site:
             if not build.speaks(protocol):
                 pytest.skip(f"the preset {build.PRESET} has no {protocol}")
         listen = "127.0.0.1:0" + " tls" * self.tls + " proxy" * self.proxied
-        main = {"Listen": listen, **({"TrustedProxies": "127.0.0.1"} if self.proxied else {}), **(settings or {})}
+        proxies = {"TrustedProxies": "127.0.0.1"} if self.proxied else {}
+        main = {"Listen": listen, "KeepAliveTimeout": "60s", **proxies, **(settings or {})}
         text = section("HOST", {"ServerName": "localhost", "DocumentRoot": populate(folder / "root", FILES)})
         if self.tls:
             self.ca = Authority(folder / "ca")
@@ -90,7 +91,7 @@ def check_connections(start):
         assert [client.ask("/a.txt").status for _ in range(3)] == [200] * 3
     assert not site.is_served()
     first.close()
-    await_true(site.is_served, 10, "a free place")
+    await_true(site.is_served, 30, "a free place")
     assert not site.is_served()
 
 
@@ -109,14 +110,14 @@ def check_rate(start):
 
 
 def check_requests(start):
-    text = section("CLIENT_LIMITS", {"MaxRequests": 1, "SendRate": "20K"})
+    text = section("CLIENT_LIMITS", {"MaxRequests": 1, "SendRate": "2K"})
     site = start(text)
     slow, other = site.connect(), site.connect()
     begin(slow, "/big.bin")
     assert slow.head().status == 200  # otherwise the other one may come first
-    await_true(lambda: other.ask("/a.txt").status == 429, 10, "429")
+    await_true(lambda: other.ask("/a.txt").status == 429, 30, "429")
     slow.close()
-    await_true(lambda: other.ask("/a.txt").status == 200, 10, "200")
+    await_true(lambda: other.ask("/a.txt").status == 200, 30, "200")
 
 
 def check_send_rate(start, send_rate_for):
@@ -128,7 +129,7 @@ def check_send_rate(start, send_rate_for):
         answer = client.response() if stream is None else client.response(stream)
         assert answer.status == 200 and answer.body == FILES["big.bin"]
     least = 100_000 * len(clients) / 102_400 - 0.1  # a burst is a tenth of a second
-    assert least * 0.95 < time.monotonic() - began < 10 * len(clients)
+    assert least * 0.95 < time.monotonic() - began < 60 * len(clients)
 
 
 def check_login(start, users, folder):

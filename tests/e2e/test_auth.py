@@ -2,6 +2,7 @@
 """Logins by name and password: which paths, which users, changes of the files, limits, and a client that leaves."""
 
 import base64
+import contextlib
 import os
 import re
 import shutil
@@ -16,9 +17,10 @@ from harness.browser import open_browser
 from harness.certificates import Authority, TlsClient
 from harness.content import populate
 from harness.messages import request
-from harness.server import await_true, run, section, write_config
+from harness.server import await_true, run, section, send_signal, thread_states, write_config
 from harness.ways import WAYS
 from test_concurrent import in_parallel
+from test_shell import stopped_thread
 
 PROGRAM = build.TOP / "build" / build.PRESET / "bin" / "mk_passwd"
 FILES = {"index.html": b"home\n", "a/secret.txt": b"secret\n", "a/public/x.txt": b"public\n", "b/team.txt": b"team\n"}
@@ -35,7 +37,7 @@ def passwd(path, *args, password=None):
     """Runs mk_passwd with cheap hashes."""
     kind = [] if "-D" in args or "-t" in args else ["-t", "bcrypt", "-C", "4"]
     data = None if password is None else password + "\n"
-    return subprocess.run([PROGRAM, *kind, path, *args], input=data, capture_output=True, text=True, timeout=30)
+    return subprocess.run([PROGRAM, *kind, path, *args], input=data, capture_output=True, text=True, timeout=120)
 
 
 @pytest.fixture
@@ -59,7 +61,8 @@ def protect(serve, tmp_path):
     def start(*rules, limits=FREE, settings=None, more="", **rest):
         root = populate(tmp_path / "root", FILES)
         text = section("HOST", {"DocumentRoot": root}) + "".join(section("AUTH", rule) for rule in rules) + more
-        main = section("SERVER", {"Listen": "127.0.0.1:0", "LogLevel": "debug", **(settings or {})})
+        common = {"Listen": "127.0.0.1:0", "LogLevel": "debug", "KeepAliveTimeout": "60s"}
+        main = section("SERVER", {**common, **(settings or {})})
         config = {"sites/default": text, "monkey.conf": main + section("AUTH_LIMITS", limits), **rest.pop("config", {})}
         return serve(config=config, **rest)
 
@@ -135,7 +138,7 @@ def test_first_rule_that_matches(protect, users, tmp_path):
             ("/b/team.txt", "josé"): 200,
         }
         groups.write_text("team: bob\nother: bob\n")
-        await_true(lambda: client.ask("/b/team.txt", BOB).status == 200, 10, "the new groups")
+        await_true(lambda: client.ask("/b/team.txt", BOB).status == 200, 30, "the new groups")
         assert client.ask("/b/team.txt", ADA).status == 403
 
 
@@ -178,9 +181,9 @@ def test_files_are_loaded_again(protect, users):
         assert passwd(users, "-D", "bob").returncode == 0
         server.wait_log("the users of .*: loaded again", 2)
         assert client.ask("/a/secret.txt", basic("bob", "another one")).status == 401
-        text = users.read_text()
-        users.write_text(text + "eve:plain\n")
-        line = text.count("\n") + 1
+        line = users.read_text().count("\n") + 1
+        with users.open("a") as file:  # at no moment it is empty
+            file.write("eve:plain\n")
         server.wait_log(rf"users:{line}:5: the password is plain text")
         assert client.ask("/a/secret.txt", ADA).status == 200  # the former users stay
         assert client.ask("/a/secret.txt", basic("eve", "plain")).status == 401
@@ -252,6 +255,17 @@ def slow_users(path):
     return path
 
 
+@contextlib.contextmanager
+def held_hashes(server):
+    """The only thread for hashes does nothing meanwhile. It is idle when it is stopped, and holds no lock."""
+    with server.connect() as client:
+        assert client.ask("/a/secret.txt", ADA).status == 200  # which starts it
+    (thread,) = server.find_threads("auth-hash")
+    await_true(lambda: thread_states(server.pid)[thread] == "S", what="the thread for hashes is idle")
+    with stopped_thread(thread):
+        yield
+
+
 @pytest.mark.concurrent
 def test_a_reload_while_requests_wait(protect, users):
     """The generation in which the request began, with the plugin, stays until the hash is known."""
@@ -272,12 +286,14 @@ def test_the_file_changes_while_a_request_waits(protect, users):
     """The result of a hash that is no longer the user's does not count."""
     limits = {**FREE, "HashThreads": 1, "CacheTime": "0s"}
     server = protect({"Match": "/a", "Users": slow_users(users)}, limits=limits, settings={"Workers": 1})
-    clients = [server.connect() for _ in range(12)]
-    for n, client in enumerate(clients):  # different passwords: each needs a hash of its own, one after the other
-        login = BOB if n == 11 else basic("bob", f"wrong {n}")
-        client.send(f"GET /a/secret.txt HTTP/1.1\r\nHost: localhost\r\n{login}\r\n\r\n".encode())
-    assert passwd(users, "bob", password="another one").returncode == 0
-    server.wait_log("the users of .*: loaded again")
+    with held_hashes(server), server.connect() as other:
+        clients = [server.connect() for _ in range(12)]
+        for n, client in enumerate(clients):  # different passwords: each needs a hash of its own, one after the other
+            login = BOB if n == 11 else basic("bob", f"wrong {n}")
+            client.send(f"GET /a/secret.txt HTTP/1.1\r\nHost: localhost\r\n{login}\r\n\r\n".encode())
+        assert other.ask("/").status == 200  # the worker has read those before
+        assert passwd(users, "bob", password="another one").returncode == 0
+        server.wait_log("the users of .*: loaded again")
     assert [client.response().status for client in clients] == [401] * 12
     for client in clients:
         client.close()
@@ -317,8 +333,8 @@ def test_fewer_workers_while_requests_wait(protect, users):
     path = server.conf / "monkey.conf"
     path.write_text(re.sub(r"Workers \d", "Workers 1", path.read_text()))
     reload(server)
-    with server.connect() as client:
-        await_true(lambda: client.ask("/a/secret.txt", BOB).status == 200, 20, "a login")
+    with server.connect(timeout=60) as client:
+        await_true(lambda: client.ask("/a/secret.txt", BOB).status == 200, 60, "a login")
     for client in clients:
         client.close()
 
@@ -333,7 +349,7 @@ def test_clients_that_leave(protect, users):
         client = server.connect()
         client.send(f"GET /a/secret.txt HTTP/1.1\r\nHost: localhost\r\n{basic('bob', f'x{n}')}\r\n\r\n".encode())
         client.reset() if n % 2 else client.close()
-    with server.connect() as client:
+    with server.connect(timeout=60) as client:
         assert client.ask("/a/secret.txt", ADA).status == 200
     server.settle()
 
@@ -401,8 +417,10 @@ def test_full_queue(protect, users):
         settings={"Workers": 1},
     )
     clients = [server.connect() for _ in range(6)]
+    send_signal(server.process, signal.SIGSTOP)  # so that all come at once
     for n, client in enumerate(clients):
         client.send(f"GET /a/secret.txt HTTP/1.1\r\nHost: localhost\r\n{basic('bob', f'x{n}')}\r\n\r\n".encode())
+    server.send_signal(signal.SIGCONT)
     answers = [client.response() for client in clients]
     assert {answer.status for answer in answers} == {401, 503}
     assert all(answer["Retry-After"] == "1" for answer in answers if answer.status == 503)
@@ -458,16 +476,19 @@ def test_log(protect, users):
 
 def test_log_of_a_client_that_left(protect, users):
     """The request that began the hash is over: the line has the host."""
-    server = protect({"Match": "/a", "Users": slow_users(users)}, settings={"Workers": 1})
+    limits = {**FREE, "HashThreads": 1}
+    server = protect({"Match": "/a", "Users": slow_users(users)}, settings={"Workers": 1}, limits=limits)
     login = f"GET /a/secret.txt HTTP/1.1\r\nHost: localhost\r\n{basic('bob', 'wrong')}\r\n\r\n".encode()
     with server.connect() as client, server.connect() as other, server.connect() as third:
-        for one in (client, other):
-            one.send(login)
+        with held_hashes(server):
+            for one in (client, other):
+                one.send(login)
+                third.ask("/")
+            client.reset()
             third.ask("/")
-        client.reset()
         assert other.response().status == 401
     server.wait_log(r'auth: client 127\.0\.0\.1, user "bob": wrong password, host: default$')
-    assert count_hashes(server) == 1
+    assert count_hashes(server) == 2  # with that of ada
 
 
 def test_the_user_in_access_logs(protect, users, tmp_path):
@@ -477,7 +498,7 @@ def test_the_user_in_access_logs(protect, users, tmp_path):
     with server.connect() as client:
         client.ask("/a/secret.txt", BOB)
         client.ask("/a/secret.txt", basic("bob", "wrong"))
-    await_true(lambda: log.exists() and log.read_text().count("\n") == 2, 10, "two lines")
+    await_true(lambda: log.exists() and log.read_text().count("\n") == 2, 30, "two lines")
     first, second = log.read_text().splitlines()
     assert " bob [" in first and " - [" in second
 
@@ -506,7 +527,7 @@ def test_client_certificates(protect, users, tmp_path):
         assert client.ask("/a/secret.txt").status == 200
         assert client.ask("/b/team.txt").status == 401
         assert client.ask("/b/team.txt", BOB).status == 200
-    await_true(lambda: log.exists() and log.read_text().count("\n") == 6, 10, "six lines")
+    await_true(lambda: log.exists() and log.read_text().count("\n") == 6, 30, "six lines")
     assert "O=Test,CN=ada" in log.read_text()
 
 
@@ -777,7 +798,7 @@ def test_a_browser(protect, users, tmp_path, tmp_path_factory):
 def test_curl(protect, users):
     server = protect({"Match": "/a", "Users": users})
     command = ["curl", "-sS", "-o", "-", "--anyauth", "-u", "josé:contraseña", f"{server.url}/a/secret.txt"]
-    done = subprocess.run(command, capture_output=True, timeout=30)
+    done = subprocess.run(command, capture_output=True, timeout=120)
     assert done.stdout == b"secret\n", done.stderr
 
 

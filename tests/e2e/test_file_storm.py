@@ -54,7 +54,8 @@ class Storm:
             self.write(name)
         self.write_certificate()
         populate(folder / "root", {path[1:]: b"text" for path in (*TARGETS, "/tokens/a")})
-        main = section("SERVER", {"Listen": "127.0.0.1:0 tls", "Workers": 2}) + section("AUTH_LIMITS", FREE)
+        settings = {"Listen": "127.0.0.1:0 tls", "Workers": 2, "KeepAliveTimeout": "60s"}
+        main = section("SERVER", settings) + section("AUTH_LIMITS", FREE)
         self.server = serve(config={"sites/default": self.site(), "monkey.conf": main})
         self.server.baseline += 2  # of the loop that waits for old generations
 
@@ -189,7 +190,7 @@ def run_storm(storm, reloads):
             more = clients.answers + storm.random.randrange(100)
             # a mistake behind the sections that have opened all of the files
             storm.reload(storm.site() + (section("HOST", {"Wrong": "On"}) if n % 3 == 2 else ""))
-            await_true(lambda more=more: clients.answers >= more or clients.errors, 30, "answers")
+            await_true(lambda more=more: clients.answers >= more or clients.errors, 60, "answers")
             assert not clients.errors, (clients.errors, storm.server.log[-2000:])
         storm.mistake_and_mend()
     assert not clients.errors, (clients.errors, storm.server.log[-2000:])
