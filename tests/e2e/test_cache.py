@@ -121,9 +121,13 @@ def test_a_file_that_was_just_changed_is_not_kept(cached):
     """Its next change may leave no trace in its time stamp."""
     server = cached("Immutable")
     client = server.connect()
+    name = "small.txt"
     for n in range(50):
-        replace(server.root / "small.txt", b"%d" % n)
-        assert client.ask("/small.txt").body == b"%d" % n
+        began = time.monotonic()
+        replace(server.root / name, b"%d" % n)
+        assert client.ask(f"/{name}").body == b"%d" % n
+        if time.monotonic() - began > 2:  # a loaded machine has made it old enough
+            name = f"{n}.txt"
 
 
 # ── the same answers as without a cache ──
@@ -340,15 +344,15 @@ def test_a_body_on_a_disk_is_loaded_once(cached):
         first, *others = [server.connect() for _ in range(20)]
         if not drop_from_memory(server.root / "small.txt"):
             pytest.skip("this file system keeps the file in memory")
-        with delay_calls(server, "pread64", 1.0):
+        with delay_calls(server, "pread64", 60):  # as long as strace runs
             first.send(request("/small.txt"))
-            await_true(lambda: is_held_up(server) or has_response(first), 10, "the read of the disk thread")
+            await_true(lambda: is_held_up(server) or has_response(first), 30, "the read of the disk thread")
             if has_response(first):
                 continue
             for client in others:
                 client.send(request("/small.txt"))
-            for client in (first, *others):
-                assert client.response().body == SMALL
+        for client in (first, *others):
+            assert client.response().body == SMALL
         assert read_figure(server, "monkey_static_disk_lookups_total") == 1
         assert 1 <= server.count("waits") <= 20
         assert server.count("hits") >= 18
@@ -606,12 +610,12 @@ def test_a_file_that_is_written_while_it_is_loaded(cached):
     await_settled(server.root)
     client, path = server.connect(), server.root / "f.txt"
     assert client.ask("/f.txt").body == old
-    with delay_calls(server, "preadv2", 0.5):
+    with delay_calls(server, "preadv2", 60):  # as long as strace runs
         client.send(request("/f.txt"))
-        await_true(lambda: is_held_up(server), 10, "the read")
+        await_true(lambda: is_held_up(server), 30, "the read")
         with open(path, "r+b") as file:
             file.write(new)
-        answers = [client.response()]
+    answers = [client.response()]
     answers += [client.ask("/f.txt") for _ in range(3)]
     tags = {(answer.body, answer["ETag"].removeprefix("W/")) for answer in answers}
     assert len(tags) == len({body for body, _ in tags}) == len({tag for _, tag in tags}), answers
@@ -635,17 +639,17 @@ def test_a_root_that_is_swapped_while_a_name_is_opened(serve, tmp_path):
     one, two = server.connect(), server.connect()
     assert one.ask("/f.txt").body == b"a" == two.ask("/g.txt").body
     time.sleep(1.05)  # the root is checked once a second
-    with delay_calls(server, "openat2", 1.0):
+    with delay_calls(server, "openat2", 2.0):
         point("b")
         two.send(request("/g.txt"))  # checks the root
-        await_true(lambda: is_held_up(server), 10, "the check of the root")
+        await_true(lambda: is_held_up(server) or has_response(two), 30, "the check of the root")
         time.sleep(0.3)
         one.send(request("/f.txt"))  # opens below the root that is there now
         assert one.response().body in (b"a", b"b")
         two.response()
-    await_true(lambda: one.ask("/f.txt").body == b"b", 10, "the new root")
+    await_true(lambda: one.ask("/f.txt").body == b"b", 30, "the new root")
     point("a")
-    await_true(lambda: one.ask("/g.txt").body == b"a", 10, "the old root")
+    await_true(lambda: one.ask("/g.txt").body == b"a", 30, "the old root")
     for _ in range(3):
         assert one.ask("/f.txt").body == b"a"
 
@@ -675,7 +679,8 @@ def test_entries_are_kept_over_reloads(cached):
 
 def test_the_limits_of_the_last_reload_count(cached):
     """A thread that ends serves what has begun, with the configuration of before."""
-    server = cached("Revalidate 1h", {"Workers": 2, "Scheduler": "fair"}, keys={"Missing": 1000})
+    settings = {"Workers": 2, "Scheduler": "fair", "Timeout": "60s"}
+    server = cached("Revalidate 1h", settings, keys={"Missing": 1000})
     clients = [server.connect() for _ in range(6)]
     for client in clients:
         assert client.ask("/metrics").status == 200  # is not of the cache

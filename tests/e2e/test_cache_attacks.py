@@ -280,7 +280,7 @@ def test_floods_of_adds(start):
 
 def test_lists_that_are_too_long(start):
     server = start()
-    with server.connect() as client:
+    with server.connect(timeout=60) as client:
         answer = post(client, "/cache/add?sitemap=/large.xml")
         assert answer.status == 413 and b"larger than 16 MB" in answer.body
         answer = json.loads(post(client, "/cache/add?sitemap=/many.xml").body)
@@ -296,7 +296,7 @@ def test_lists_that_are_too_long(start):
 
 def test_heads_of_parameters(start):
     """Thousands of parameters, and values that are as long as they may be."""
-    with start().connect() as client:
+    with start().connect(timeout=60) as client:
         body = b"&".join([b"path=/a.txt"] * 10_000)
         assert json.loads(post(client, "/cache/add", body).body)["kept"] == 10_000
         assert post(client, "/cache/add", body + b"&path=/a.txt").status == 413

@@ -17,9 +17,9 @@ pytestmark = [
 
 def curl(*args, check=0, **rest):
     result = subprocess.run(
-        ["curl", "-sS", "--max-time", "20", "--noproxy", "*", *map(str, args)],
+        ["curl", "-sS", "--max-time", "60", "--noproxy", "*", *map(str, args)],
         capture_output=True,
-        timeout=30,
+        timeout=120,
         **rest,
     )
     assert result.returncode == check, result.stderr.decode()
@@ -145,7 +145,7 @@ def test_http2_prior_knowledge_fails_cleanly(serve):
     """A client that insists on HTTP/2 where there is none gets an error of its own and no hang."""
     site = serve(config=HTTP1_ONLY)
     result = subprocess.run(
-        ["curl", "-sS", "--max-time", "10", "--noproxy", "*", "--http2-prior-knowledge", f"{site.url}/hello.txt"],
+        ["curl", "-sS", "--max-time", "60", "--noproxy", "*", "--http2-prior-knowledge", f"{site.url}/hello.txt"],
         capture_output=True,
     )
     assert result.returncode not in (0, 28)

@@ -357,8 +357,7 @@ def test_readme(start, root):
 def test_many_entries(start, make_many_root, count):
     """Others on the same worker are answered before the listing begins, and while it is sent."""
     server = start(root=make_many_root(count), settings={"MaxKeepAliveRequest": 1000000, "HandlerTimeout": "60s"})
-    answers, client = ask_meanwhile(server, "/many/", JSON)
-    assert answers >= 3
+    client = ask_meanwhile(server, 3, "/many/", JSON)
     head = client.head()
     server.connect().assert_open()
     body, _ = client.chunks()
@@ -367,15 +366,20 @@ def test_many_entries(start, make_many_root, count):
     assert names(found) == [f"file-{n}.txt" for n in range(count)]
 
 
-def ask_meanwhile(server, target, *fields):
-    """How many requests of another client of the same worker are answered before the response begins."""
-    client, other = server.connect(timeout=60), server.connect()
-    client.send(request(target, *fields))
-    answers = 0
-    while not select.select([client.sock], [], [], 0)[0]:
-        other.assert_open()
-        answers += 1
-    return answers, client
+def ask_meanwhile(server, least, target, *fields):
+    """Asks until so many requests of another client of the same worker are answered before the response begins: this
+    process may be the one that a loaded machine does not run. Returns the client whose response has begun."""
+    for _ in range(10):
+        client, other = server.connect(timeout=60), server.connect()
+        client.send(request(target, *fields))
+        answers = 0
+        while not select.select([client.sock], [], [], 0)[0]:
+            other.assert_open()
+            answers += 1
+        if answers >= least:
+            return client
+        client.close()
+    raise AssertionError(f"{answers} requests were answered")
 
 
 @pytest.mark.concurrent
@@ -384,8 +388,7 @@ def test_costly_rules(start, root):
     slower than the server."""
     populate(root, {"hello.txt": b"Hello, world\n", **{f"costly/{n}": b"" for n in range(200)}})
     server = start(settings={"MaxKeepAliveRequest": 1000000})
-    answers, client = ask_meanwhile(server, "/costly/", JSON)
-    assert answers >= 20
+    client = ask_meanwhile(server, 20, "/costly/", JSON)
     assert len(json.loads(client.response().body)["entries"]) == 200
 
 

@@ -22,7 +22,7 @@ FILES = {
     "gate.php": b"<?php touch(__DIR__ . '/begun'); while (!file_exists(__DIR__ . '/gate')) usleep(10000); echo 'open';",
 }
 PATHS = {"ping.path": "/ping", "pm.status_path": "/status"}
-PING = {"Check": "FastCGI /ping", "CheckText": "pong", "CheckInterval": "100ms"}
+PING = {"Check": "FastCGI /ping", "CheckText": "pong", "CheckInterval": "100ms", "CheckTimeout": "30s"}
 
 
 @pytest.fixture
@@ -112,10 +112,10 @@ def test_failing_checks_and_a_reload(fpm, serve_checked, name):
 def test_full_pool(fpm, serve_checked):
     """A process responds to pings, as to all requests: a pool that is full is down, until a process is free."""
     pool = fpm(1)
-    server = serve_checked([pool], CheckTimeout="500ms")
+    server = serve_checked([pool], CheckTimeout="5s")
     with server.connect(timeout=120) as client:
         client.send(b"GET /gate.php HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        wait_down(server, pool.to, "no response in 500ms")
+        wait_down(server, pool.to, "no response in 5s")
         assert ask(server)[0] == 503
         (server.root / "gate").write_text("")
         got = client.response()
@@ -204,8 +204,8 @@ def test_a_check_that_fails(serve_checked, name):
     healthy = answer_checks(b"app")
     scripts = [lambda peer: (peer.request(), FAILURES[name][0](peer))]
     with Application(lambda peer: scripts[0](peer)) as application:
-        server = serve_checked([application])
+        server = serve_checked([application], CheckTimeout="2s")
         wait_down(server, application.to, FAILURES[name][1])
         scripts[0] = healthy
         wait_up(server, application.to)
-        assert ask(server) == (200, b"app")
+        await_true(lambda: ask(server) == (200, b"app"), 60, "a response")

@@ -3,6 +3,7 @@
 connection ends with ENHANCE_YOUR_CALM, or what it costs stays within bounds; in the meantime others are served."""
 
 import signal
+import time
 
 import pytest
 
@@ -18,8 +19,8 @@ pytestmark = [
 
 CALM = f.ENHANCE_YOUR_CALM
 PATIENT = {
-    "Timeout": "60s",
-    "KeepAliveTimeout": "60s",
+    "Timeout": "10m",
+    "KeepAliveTimeout": "10m",
     "BodyTimeout": "60s",
     "SendTimeout": "60s",
     "HandlerTimeout": "60s",
@@ -67,7 +68,7 @@ class FrameFlood:
     """Batches of frames against one server, until it closes the connection."""
 
     def __init__(self, server, first=b"", values=None):
-        self.conn, self.seen, self.sent = f.FrameConnection(server.addresses[0], timeout=20, values=values), [], 0
+        self.conn, self.seen, self.sent = f.FrameConnection(server.addresses[0], timeout=60, values=values), [], 0
         self.conn.until(f.SETTINGS)
         self.conn.send(f.settings(ack=True), first)
 
@@ -213,7 +214,7 @@ def test_bombs_are_measured_by_the_largest_head(victim, head_bytes, code):
     """A head that unpacks to 100,000 bytes is four times as much as the first, and 64K; but not as the second."""
     field = b"\x40" + f.integer(6, 7) + b"x-bomb" + f.integer(900, 7) + b"b" * 900
     server = victim({"MaxHeadSize": head_bytes, "MaxRequestLine": 1024})
-    with f.FrameConnection(server.addresses[0], timeout=20) as conn:
+    with f.FrameConnection(server.addresses[0], timeout=60) as conn:
         conn.send(f.headers(1, f.get() + field), f.headers(3, f.get() + b"\xbe" * 110))
         if code == CALM:
             assert conn.goaway_code() == CALM
@@ -250,6 +251,7 @@ def test_the_end_is_logged(victim):
 
 
 def test_totals_are_logged_at_the_end(serve):
+    began = time.monotonic()
     server = serve({**PATIENT, "Workers": 1}, **limits({"MaxPings": 10, "MaxSettings": 10}))
     for _ in range(5):
         assert FrameFlood(server).send(lambda i: f.ping()) == CALM
@@ -257,7 +259,8 @@ def test_totals_are_logged_at_the_end(serve):
         assert FrameFlood(server).send(lambda i: f.settings()) == CALM
     server.stop()
     server.wait_log("HTTP/2 connections closed by this worker: 2 for MaxSettings, 5 for MaxPings")
-    assert sum("(MaxPings of" in line for line in server.lines) == 1, "one in ten seconds"
+    lines = sum("(MaxPings of" in line for line in server.lines)
+    assert 1 <= lines <= 1 + (time.monotonic() - began) // 10, "one in ten seconds"
 
 
 # ── resets ──
@@ -390,7 +393,7 @@ def test_floods_of_a_client_that_does_not_read(victim, piece):
         for _ in range(2000):
             if not conn.send_all_you_can(piece * 1000):
                 break
-        conn.sock.settimeout(20)
+        conn.sock.settimeout(60)
         conn.frames()  # up to the end of the connection
 
 
@@ -469,7 +472,7 @@ def test_frames_for_closed_streams(victim, piece):
 def test_hpack_bomb(victim):
     """CVE-2016-6581: a field of 4,000 bytes in the table, and a head of references to it: one byte each."""
     field = b"\x40" + f.integer(6, 7) + b"x-bomb" + f.integer(3900, 7) + b"b" * 3900
-    with f.FrameConnection(victim().addresses[0], timeout=20) as conn:
+    with f.FrameConnection(victim().addresses[0], timeout=60) as conn:
         conn.send(f.headers(1, f.get() + field))
         assert conn.until(f.DATA).payload == b"Hello, world\n", "one of them is no attack"
         conn.send(f.headers(3, f.get() + b"\xbe" * 16_000))
@@ -478,7 +481,7 @@ def test_hpack_bomb(victim):
 
 def test_hpack_bomb_of_cookies(victim):
     """Crumbs are put together again: in all no more than a head may have."""
-    with f.FrameConnection(victim().addresses[0], timeout=20) as conn:
+    with f.FrameConnection(victim().addresses[0], timeout=60) as conn:
         crumb = b"\x40" + f.integer(6, 7) + b"cookie" + f.integer(1, 7) + b"c"
         conn.send(f.headers(1, f.get() + crumb), f.headers(3, f.get() + b"\xbe" * 16_000))
         bodies = {}
@@ -681,7 +684,7 @@ def test_files_that_are_not_taken(serve):
     server = serve(PATIENT, nofile=128)
     slow_clients = []
     for _ in range(2):
-        slow_client = f.FrameConnection(server.addresses[0], timeout=20, values={f.INITIAL_WINDOW_SIZE: 0})
+        slow_client = f.FrameConnection(server.addresses[0], timeout=60, values={f.INITIAL_WINDOW_SIZE: 0})
         slow_client.send(b"".join(f.headers(number(i), f.get("/large.bin")) for i in range(100)))
         slow_client.sync()
         slow_clients.append(slow_client)
