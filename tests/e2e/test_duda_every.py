@@ -109,7 +109,7 @@ OTHER_FIRST = SHORT.replace("int duda_main(void)\n{\n", """
 static void wait_for_a_run(void *data)
 {
     (void)data;
-    for (int i = 0; !runs && i < 5000; i++)
+    for (int i = 0; !runs && i < 60000; i++)
         usleep(1000);
 }
 
@@ -216,7 +216,7 @@ def test_a_new_version_begins_its_own(serve_services):
     server.wait_log("run of one", server.log.count("run of one") + 5)
     build_service(server.services, "web", version("two"))
     reload(server)
-    server.wait_log("run of two", 20)
+    server.wait_log("run of two", 200)
     old = server.log.count("run of one")
     server.wait_log("run of two", server.log.count("run of two") + 10)
     assert server.log.count("run of one") == old

@@ -1007,6 +1007,7 @@ HOLD = """
     held = calloc(1, sizeof(*held));
     held->n = 77;
     response->ticket(dr, &held->ticket);
+    fprintf(stderr, "held\\n");
 """
 RELEASE = """
     post(held);
@@ -1056,7 +1057,7 @@ def test_a_thread_answers_a_request_that_has_ended(serve_services, tmp_path):
     server = WAYS["h2"].start(serve_services, tmp_path, {"web": source})
     client = server.open()
     number = client.begin("/web/hold")
-    client.settle(lambda: client.streams[number].sent, "the request")
+    server.wait_log("^held$")
     client.cancel(number)
     client.ask("/web/free")
     server.wait_log("no request for 77")
@@ -1317,7 +1318,7 @@ def test_a_use_after_the_end_is_found(serve_services, tmp_path):
     client.ask("/web/keep")
     client.send("GET /web/use HTTP/1.1\r\nHost: localhost\r\n\r\n")
     server.wait_log("use-after-poison")
-    server.process.wait(20)
+    server.process.wait(60)
     server.finished = True
 
 

@@ -471,7 +471,7 @@ GARBAGE = {
 @pytest.mark.parametrize("kind", GARBAGE)
 def test_garbage(serve_services, fake, kind):
     one = fake(GARBAGE[kind])
-    server = serve_services({"web": source(one.address, timeout_ms=4000)}, {"Workers": 1})
+    server = serve_services({"web": source(one.address, timeout_ms=20000)}, {"Workers": 1})
     answer = run(server, "GET k")
     if kind == "two":
         assert answer == "OK"
@@ -534,8 +534,8 @@ def connect_workers(server, n):
     """Until each has a connection: commands that wait for the first one have their error at the end of their time."""
 
     def are_connected():
-        assert in_parallel(8, lambda: run(server, "PING")) == ["PONG"] * 8
-        return run(server, "CLIENT LIST").count(" addr=") == n
+        answers = in_parallel(8, lambda: run(server, "PING"))
+        return answers == ["PONG"] * 8 and run(server, "CLIENT LIST").count(" addr=") == n
 
     await_true(are_connected, 60, "the connection of each worker")
 
@@ -606,19 +606,31 @@ def test_a_connection_that_redis_closes(serve_services, redis):
     assert "tried again" not in server.log
 
 
+def run_in_time(server, command):
+    """The answer, where a busy machine takes the time of a command now and then."""
+    answers = []
+
+    def is_in_time():
+        answers.append(run(server, command))
+        return not answers[-1].startswith(f"error -{errno.ETIMEDOUT}:")
+
+    await_true(is_in_time, 60, "an answer in time")
+    return answers[-1]
+
+
 def test_a_server_that_hangs_and_goes_on(serve_services, redis):
     """Late replies belong to no other command."""
     one = redis()
     server = serve_services({"web": source(one.address, timeout_ms=3000)}, {"Workers": 1})
-    assert run(server, "SET k v") == "OK"
+    assert run_in_time(server, "SET k v") == "OK"
     one.signal(signal.SIGSTOP)
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         for late in [pool.submit(run, server, "INCR n", how) for how in ("ask", "send")]:
             is_at(late.result(), "ETIMEDOUT")
     one.signal(signal.SIGCONT)
-    await_true(lambda: run(server, "GET k") == "v", 20, "the reply")
-    assert run(server, "GET n") == "2"
-    assert run(server, "GET k") == "v"
+    await_true(lambda: run(server, "GET k") == "v", 60, "the reply")
+    assert run_in_time(server, "GET n") == "2"
+    assert run_in_time(server, "GET k") == "v"
 
 
 def test_many_timeouts_make_a_new_connection(serve_services, fake):

@@ -27,7 +27,8 @@ from harness.ways import WAYS
 
 SOURCE = (build.TOP / "tests" / "duda" / "storm.c").read_text()
 LIMITS = {"MaxRequestSize": 100_000, "MaxBodySize": 150_000, "MaxDiscardSize": "64K"}
-SETTINGS = {**LIMITS, "SendTimeout": "3s", "Workers": 2}
+PATIENT = {"KeepAliveTimeout": "60s", "SendTimeout": "60s", "BodyTimeout": "60s", "MinBodyRate": 0}
+SETTINGS = {**LIMITS, **PATIENT, "Workers": 2}
 H2_SETTINGS = {"plugins/static/static.conf": section("HTTP2", {"MaxResets": 1_000_000, "MaxStreamErrors": 1_000_000})}
 FILE = bytes(i * 7 % 251 for i in range(300_000))
 HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "date"}
@@ -544,7 +545,7 @@ def finish(server, reloads):
     if not server.finished:
         server.drop_clients()
         server.wait_log("the configuration before the last reload is not in use any more", reloads)
-        await_true(lambda: server.descriptors() <= server.baseline, 20, "the end of all connections")
+        await_true(lambda: server.descriptors() <= server.baseline, 60, "the end of all connections")
         server.settle()
     server.stop()
     check_counts(server)
@@ -552,7 +553,7 @@ def finish(server, reloads):
 
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_storm_of_hostile_clients(start, seed):
-    server = start({"HandlerTimeout": "1s", "ShutdownTimeout": "2s"})
+    server = start({"HandlerTimeout": "1s", "SendTimeout": "3s", "ShutdownTimeout": "2s"})
     storm(server, seed, 3, 3)
     finish(server, 3)
 
@@ -560,6 +561,6 @@ def test_a_storm_of_hostile_clients(start, seed):
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_a_long_storm_of_hostile_clients(start):
-    server = start({"HandlerTimeout": "2s", "ShutdownTimeout": "3s"})
+    server = start({"HandlerTimeout": "2s", "SendTimeout": "3s", "ShutdownTimeout": "3s"})
     storm(server, 4, 600, 60)
     finish(server, 60)
