@@ -104,11 +104,13 @@ def test_private_memory(bare, kind):
     for path in (bare, *(pathlib.Path(bare).parents[1].rglob("libmonkey.so*"))):
         with open(path, "rb") as file:  # what was just written is dirty in the page cache, and so are its mappings
             os.fsync(file.fileno())
-    with Program(bare, "empty") as program:
-        empty = program.private_dirty_kb()
-    with Program(bare, kind) as program:
-        with Client(program.address) as client:
-            assert client.ask("/hello/").status == 200
-        used = program.private_dirty_kb()
+    def measure(kind):
+        with Program(bare, kind) as program:
+            if kind != "empty":
+                with Client(program.address) as client:
+                    assert client.ask("/hello/").status == 200
+            return program.private_dirty_kb()
+
+    empty, used = (min(measure(each) for _ in range(3)) for each in ("empty", kind))
     print(f"private memory of an embedded server ({kind}): {used} KB, {empty} KB without it")
     assert used - empty <= PRIVATE_KB_MAX

@@ -88,7 +88,7 @@ def test_wsgi_as_the_standard_says(environment, tmp_path):
 
 def run_python(environment, text):
     variables = {**build.environment(), **environment}
-    return subprocess.run([PYTHON, "-c", text], env=variables, capture_output=True, text=True, timeout=60)
+    return subprocess.run([PYTHON, "-c", text], env=variables, capture_output=True, text=True, timeout=120)
 
 
 def test_errors_have_sentences(environment):
