@@ -42,7 +42,7 @@ def test_output_without_end_is_cut(tmp_path):
 @pytest.mark.parametrize("text", ["echo $$ >pid; exec sleep 1000", "echo $$ >pid; exec yes",
                                   "(trap '' TERM; sleep 1000) & echo $! >pid; wait"])
 def test_a_program_that_never_ends(tmp_path, text):
-    done = run_program(shell(tmp_path, text, seconds=0.5))
+    done = run_program(shell(tmp_path, text, seconds=3))
     assert done.status is None
     await_true(lambda: not is_alive(int((tmp_path / "pid").read_text())))
 

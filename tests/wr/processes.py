@@ -30,7 +30,7 @@ class SmallServer:
         self.url = f"http://127.0.0.1:{self.port}/"
 
     def count(self):
-        with urllib.request.urlopen(self.url + "count", timeout=10) as answer:
+        with urllib.request.urlopen(self.url + "count", timeout=60) as answer:
             return int(answer.read())
 
     def end(self):
@@ -79,7 +79,7 @@ def child(text):
         process.process.stdout.close()
 
 
-def run_wr(*arguments, program=WR, cwd=None, path=None, timeout=120):
+def run_wr(*arguments, program=WR, cwd=None, path=None, timeout=300):
     """Runs `wr`; `path` is a folder before those of PATH."""
     env = {**os.environ, "PATH": f"{path}:{os.environ['PATH']}"} if path else None
     return subprocess.run([PYTHON, str(program), *map(str, arguments)], cwd=cwd, env=env, text=True,

@@ -22,7 +22,7 @@ class Counter:
         if self.answers == self.options.die_after:
             os._exit(3)
         while self.answers == self.options.hang_after:
-            time.sleep(1)
+            time.sleep(1000)
 
 
 class Connection(asyncio.Protocol):

@@ -17,12 +17,12 @@ import time
 import pytest
 
 from watch_resources import WrError
-from harness.server import await_true, is_alive
+from harness.server import await_true, free_port, is_alive
 from processes import BUILD, run_wr
 from watch_resources.agent import Agent, RemoteGenerator, describe, explain, refuse_loopback
 
 PROGRAMS = ("ssh", "ssh-keygen", "dropbear", "dropbearkey", "unshare")
-SECONDS = 10
+SECONDS = 60
 # what a generator does: progress on standard error, JSON at the end, also after SIGTERM
 FAKE = """#!/bin/sh
 if [ "$1" = --version ]; then echo 1.0; exit 0; fi
@@ -62,9 +62,7 @@ class SshServer:
         (self.home / ".ssh").mkdir(parents=True, mode=0o700)
         self.home.chmod(0o700)
         self.make_keys()
-        with socket.socket() as sock:
-            sock.bind(("127.0.0.1", 0))
-            self.port = sock.getsockname()[1]
+        self.port = free_port()
         self.config = folder / "config"
         self.write_config()
         home = os.path.expanduser("~root")

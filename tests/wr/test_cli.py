@@ -124,7 +124,7 @@ def test_ctrl_c_keeps_what_was_measured_and_resume_goes_on(wr, tmp_path):
         options = "-p", server.pid, "-u", server.url, "-c", "1,2,3,4", "-d", "0.7", *QUIET
         process = start_wr(*options, "-o", path, program=wr)
         below = interrupt_at_round(process, path, 2)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=120)
         assert process.returncode == 130
         assert [row[0] for row in rows_of(out)] == ["1", "2"]
         assert "rounds: 2" in out and f"results: {path}" in out and err == ""
@@ -160,7 +160,7 @@ def test_sigterm_ends_what_was_started(wr, tmp_path):
         wait_until(lambda: path.exists() and read_results(str(path)).rounds)
         below = wait_until(lambda: [pid for pid in descendants(process.pid) if "wr-load" in command_of(pid)])
         process.terminate()
-        out, _ = process.communicate(timeout=30)
+        out, _ = process.communicate(timeout=120)
     assert process.returncode == 143 and "rounds: 1" in out
     assert not any(command_of(pid) for pid in below)
 
@@ -281,7 +281,7 @@ def on_terminal(wr, folder, *arguments):
                 break
         elif process.poll() is not None:
             break
-    assert process.wait(timeout=10) == 0
+    assert process.wait(timeout=60) == 0
     os.close(main)
     return data.decode(errors="replace")
 

@@ -95,7 +95,7 @@ def test_a_signal_keeps_what_was_measured_and_resume_goes_on(tmp_path):
     while time.monotonic() < end and (not path.exists() or '"pair"' not in path.read_text()):
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    printed, errors = process.communicate(timeout=30)
+    printed, errors = process.communicate(timeout=120)
     assert process.returncode == 130 and "--resume" in errors and "W1  13 bytes" in printed
     folder = pathlib.Path(next(line for line in read_lines(path) if line["type"] == "server")["command"][2]).parents[1]
     assert not folder.exists() and not list_servers_of(str(folder))
@@ -119,7 +119,7 @@ def test_sigterm_ends_the_servers(tmp_path):
     while time.monotonic() < end and (not path.exists() or '"round"' not in path.read_text()):
         time.sleep(0.05)
     process.terminate()
-    assert process.wait(30) == 143
+    assert process.wait(120) == 143
     folder = pathlib.Path(next(line for line in read_lines(path) if line["type"] == "server")["command"][2]).parents[1]
     assert not folder.exists() and not list_servers_of(str(folder))
 

@@ -111,7 +111,7 @@ def test_a_second_witness_that_is_not_installed(tmp_path):
     write_contest(tmp_path)
     env = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
     done = subprocess.run([PYTHON, str(WR), "run", "--contest", "small.toml"], cwd=tmp_path, env=env, text=True,
-                          capture_output=True, timeout=60)
+                          capture_output=True, timeout=120)
     assert (done.returncode, done.stderr) == (1, "wr: the contest measures with wrk too, which is not installed\n")
     assert not list(tmp_path.glob("*.jsonl"))
 
@@ -147,7 +147,7 @@ def measured(tmp_path_factory):
 @needs_servers
 def test_a_whole_contest(measured):
     path, done, seconds = measured
-    assert "Traceback" not in done.stderr and seconds < 120
+    assert "Traceback" not in done.stderr and seconds < 300
     results = Results(read_lines(path))
     for workload in ("W1", "W1-wrk", "W2", "steps"):
         assert results.labels_of(workload) == ["monkey", "nginx", "lighttpd"], done.stderr
@@ -187,7 +187,7 @@ def test_an_interrupted_contest_goes_on(tmp_path):
     while time.monotonic() < end and (not path.exists() or '"pair"' not in path.read_text()):
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
+    process.communicate(timeout=120)
     assert process.returncode == 130
     before = [line for line in read_lines(path) if line["type"] == "round"]
     done = run_wr("run", "--resume", path, cwd=tmp_path)

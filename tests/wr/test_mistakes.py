@@ -157,7 +157,7 @@ def test_a_full_disk_names_the_folder(tmp_path):
     """What the servers send is written into TMPDIR."""
     limit = ["prlimit", "--fsize=100000", "--"]  # bytes of a file: root may write into any folder
     done = subprocess.run([*limit, PYTHON, WR, "run", "W2", "-s", "limit-memory", "--share-cpu"], cwd=tmp_path,
-                          env={**os.environ, "TMPDIR": str(tmp_path)}, capture_output=True, text=True, timeout=60)
+                          env={**os.environ, "TMPDIR": str(tmp_path)}, capture_output=True, text=True, timeout=120)
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert re.search(rf"^wr: {tmp_path}/wr-.*: File too large: TMPDIR names another folder", done.stderr, re.M)
     assert [path.suffix for path in tmp_path.glob("wr-*")] == [".jsonl"]
@@ -167,7 +167,7 @@ def test_a_file_that_memory_does_not_hold(tmp_path):
     with open(tmp_path / "r", "wb") as file:
         file.truncate(1 << 31)
     done = subprocess.run(["prlimit", "--as=1000000000", "--", PYTHON, WR, "compare", "r"], cwd=tmp_path,
-                          capture_output=True, text=True, timeout=60)
+                          capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (1, "wr: memory is exhausted\n")
 
 
@@ -177,7 +177,7 @@ def test_closed_and_full_outputs(tmp_path):
     full = "prlimit --fsize=10 -- {} >out"
     for shell, status in (("{} >&-", 0), ("{} 2>&-", 0), (full, 1), ("{} | true", 0), ("{} | head -1", 0)):
         command = shell.format(f"{PYTHON} {WR} compare r")
-        done = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=120)
         assert done.returncode == status and "Traceback" not in done.stderr and "Error" not in done.stderr, command
 
 

@@ -85,8 +85,8 @@ def test_a_round_has_what_was_measured():
 def test_samples_are_taken_meanwhile():
     seen = []
     with small_server() as server:
-        result = measurement(server, on_progress=seen.append, requests=None, seconds=1.0).measure()
-    assert 5 <= len(result.samples) <= 16
+        result = measurement(server, on_progress=seen.append, requests=None, seconds=3.0).measure()
+    assert 5 <= len(result.samples) <= 10 * result.samples[-1][0] + 6
     assert [row[0] for row in result.samples] == sorted(row[0] for row in result.samples)
     assert seen and all(0 <= each.done <= 1 for each in seen)
 
@@ -195,7 +195,7 @@ def test_a_generator_without_answers():
 def test_a_generator_ends_with_its_children_in_each_case(tmp_path):
     pids = tmp_path / "pids"
     with small_server("--hang-after", 5) as server:
-        ended_with("hangs", measurement(server, limits=Limits(stall_seconds=0.3), extra=("--child", str(pids))))
+        ended_with("hangs", measurement(server, limits=Limits(stall_seconds=5), extra=("--child", str(pids))))
     for pid in pids.read_text().split():
         wait_until(lambda: is_gone(int(pid)))
 
@@ -229,7 +229,7 @@ def test_the_cpu_time_of_a_program(tmp_path):
     with Program(["/usr/bin/python3", "-c", burn], str(tmp_path)) as program:
         assert program.wait(60)
     assert program.status == 0
-    assert 0.3e6 <= sum(program.cpu_us.values()) < 0.4e6
+    assert 0.3e6 <= sum(program.cpu_us.values()) < 0.6e6
 
 
 def test_wrong_pids():

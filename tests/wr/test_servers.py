@@ -194,7 +194,7 @@ def test_a_server_that_dies(tmp_path, root):
     server.start()
     server.check_health()
     os.kill(server.pid, signal.SIGSEGV)
-    server.process.wait(5)
+    server.process.wait(60)
     with pytest.raises(Problem, match=r"(?s)own died: signal SIGSEGV; .*\n  ready"):
         server.check_health()
     server.stop()
@@ -210,7 +210,7 @@ def test_workers_end_with_a_server_that_does_not_care(tmp_path, root, monkeypatc
     worker = int(server.last_output()[0])
     assert is_alive(worker)
     server.stop()
-    end = time.monotonic() + 5
+    end = time.monotonic() + 60
     while is_alive(worker) and time.monotonic() < end:
         time.sleep(0.01)
     assert not is_alive(worker) and not is_alive(server.pid)
@@ -226,7 +226,7 @@ def test_a_server_ends_with_its_parent(tmp_path, root):
         pid_file.write_text(str(server.pid))
         os.kill(os.getpid(), signal.SIGKILL)
     os.waitpid(child, 0)
-    end = time.monotonic() + 5
+    end = time.monotonic() + 60
     while is_alive(int(pid_file.read_text())) and time.monotonic() < end:
         time.sleep(0.01)
     assert not is_alive(int(pid_file.read_text()))
@@ -327,9 +327,9 @@ def test_a_build_without_its_compiler(tmp_path):
 
 def test_a_build_that_takes_too_long(tmp_path, monkeypatch):
     """What it has started ends, too."""
-    monkeypatch.setattr(builds, "BUILD_SECONDS", 0.5)
+    monkeypatch.setattr(builds, "BUILD_SECONDS", 3)
     choice = make_built(tmp_path, f"sleep 60 & echo $! > {tmp_path}/pid; wait")
-    with pytest.raises(Problem, match="own cannot be built: .* it did not end within 0.5 s"):
+    with pytest.raises(Problem, match="own cannot be built: .* it did not end within 3 s"):
         servers.Server(choice, tmp_path / "server", tmp_path)
     await_true(lambda: not is_alive(int((tmp_path / "pid").read_text())))
 

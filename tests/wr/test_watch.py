@@ -76,7 +76,7 @@ def test_the_end_of_the_process_ends_it():
                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
         process.stdout.readline()
         process.stdout.readline()
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate(timeout=120)
     assert process.returncode == 0 and out.endswith(f"PID {server.pid} (python3) has ended\n")
 
 
