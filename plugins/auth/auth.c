@@ -13,7 +13,6 @@
 #include "rule_check.h"
 #include "token_login.h"
 
-#include <assert.h>
 #include <crypt.h>
 #include <errno.h>
 #include <openssl/crypto.h>

@@ -4,7 +4,6 @@
  */
 #include "users.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

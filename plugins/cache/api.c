@@ -14,8 +14,6 @@
 #include <monkey/escape.h>
 #include <monkey/json.h>
 
-#include <errno.h>
-
 extern const struct mk_embedded_file cache_files[]; /* of the page */
 
 enum { BODY_BYTES_MAX = 1024 * 1024, ADD_PATHS_MAX = 10000, LIMIT_DEFAULT = 100, STREAMS_MAX = 16 };

@@ -13,7 +13,6 @@
 
 #include <monkey/open_file.h>
 
-#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <sys/epoll.h>

@@ -8,8 +8,6 @@
 
 #include <monkey/json.h>
 
-#include <stdio.h>
-
 enum { TEXT_MAX = 200 };
 
 /* ── arguments ── */

@@ -9,7 +9,6 @@
 #include <monkey/plugin.h>
 
 #include <assert.h>
-#include <errno.h>
 
 extern const struct mk_plugin mk_plugin_cors;
 

@@ -5,7 +5,6 @@
 #include "page.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 #include "kind.h"
 #include "order.h"

@@ -4,9 +4,6 @@
  */
 #include "conditions.h"
 
-#include <assert.h>
-#include <errno.h>
-
 /* ── matching ── */
 
 static struct mk_str get_header(const struct conditions_subject *subject, struct mk_str name)

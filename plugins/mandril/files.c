@@ -4,7 +4,6 @@
  */
 #include "files.h"
 
-#include <assert.h>
 #include <errno.h>
 
 struct network_file {

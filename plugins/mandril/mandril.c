@@ -11,7 +11,6 @@
  */
 #include "mandril.h"
 
-#include <assert.h>
 #include <errno.h>
 
 enum { DELAYED_MAX = 4096, ARENA_BYTES_MAX = 256 * 1024 * 1024 };

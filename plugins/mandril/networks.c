@@ -13,7 +13,6 @@
 
 #include <monkey/arena.h>
 
-#include <assert.h>
 #include <stdlib.h>
 
 enum { KEY_BITS = 128, BRANCH_MAX = 16, NODES_EACH = 8 };

@@ -4,9 +4,6 @@
  */
 #include "networks.h"
 
-#include <monkey/arena.h>
-
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>

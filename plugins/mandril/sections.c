@@ -4,7 +4,6 @@
  */
 #include "mandril.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 

@@ -4,7 +4,6 @@
  */
 #include "settings.h"
 
-#include <assert.h>
 #include <errno.h>
 
 #include "bucket.h"

@@ -9,7 +9,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
-#include <unistd.h>
 
 static const char suffixes[MK_CODING_COUNT][8] = {
     [MK_CODING_IDENTITY] = ".svgz", /* always compressed */

@@ -6,7 +6,6 @@
 #include "look.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <stdatomic.h>
 
 enum look_state { LOOK_ASKING, LOOK_RENDERING, LOOK_OVER };

@@ -8,7 +8,6 @@
 #include "service/service.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 #define REFRESH_S "5"
 

@@ -4,7 +4,6 @@
  */
 #include "console/figures.h"
 
-#include "crash/crash.h"
 #include "crash/crash_object.h"
 #include "service/service.h"
 #include "task/task_pool.h"

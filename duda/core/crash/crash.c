@@ -17,7 +17,6 @@
 
 #include <assert.h>
 #include <dlfcn.h>
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>

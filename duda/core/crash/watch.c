@@ -10,7 +10,6 @@
 #include <monkey/thread_start.h>
 
 #include <assert.h>
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>

@@ -6,7 +6,6 @@
  */
 #include "log/log.h"
 
-#include "common/heap.h"
 #include "log/message.h"
 #include "service/folder.h"
 #include "service/service.h"

@@ -6,9 +6,6 @@
 
 #include "common/current.h"
 #include "common/phase.h"
-#include "log/message.h"
-#include "objects.h"
-#include "request/request.h"
 #include "route/dispatch.h"
 
 #include <errno.h>

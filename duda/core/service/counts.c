@@ -4,7 +4,6 @@
  */
 #include "service/counts.h"
 
-#include "crash/crash.h"
 #include "crash/crash_object.h"
 #include "request/request.h"
 #include "route/dispatch.h"

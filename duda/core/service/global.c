@@ -10,7 +10,6 @@
 #include "log/message.h"
 #include "objects.h"
 #include "service/service.h"
-#include "service/thread.h"
 
 #include <errno.h>
 

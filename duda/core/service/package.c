@@ -8,7 +8,6 @@
 #include "common/current.h"
 #include "common/heap.h"
 #include "compat/old.h"
-#include "crash/crash.h"
 #include "crash/crash_object.h"
 #include "dthread/dthread.h"
 #include "log/message.h"

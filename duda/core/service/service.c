@@ -10,7 +10,6 @@
 #include "crash/crash_object.h"
 #include "log/message.h"
 #include "log/recent.h"
-#include "request/request.h"
 #include "request/ticket.h"
 #include "route/route_log.h"
 #include "route/router.h"

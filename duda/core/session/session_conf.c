@@ -3,7 +3,6 @@
  * The sessions of a service (session.h).
  */
 #include "log/message.h"
-#include "service/folder.h"
 #include "service/service.h"
 #include "session/session.h"
 

@@ -8,7 +8,6 @@
 #include <monkey/str.h>
 
 #include <crypt.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { KIND_YESCRYPT };

@@ -14,7 +14,6 @@
 #include <duda/mem.h>
 #include <duda/msg.h>
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 

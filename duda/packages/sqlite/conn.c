@@ -7,8 +7,6 @@
 #include <duda/mem.h>
 
 #include <errno.h>
-#include <limits.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 

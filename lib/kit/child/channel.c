@@ -6,7 +6,6 @@
 
 #include "starter.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <sys/epoll.h>

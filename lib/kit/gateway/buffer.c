@@ -4,8 +4,6 @@
  */
 #include "buffer.h"
 
-#include <errno.h>
-
 enum {
     LAG_MS = 20,     /* how long bytes of the backend may wait for the client until it is looked at */
     BLOCKED_MS = 2,  /* a client that has not asked for so long then does not take what comes */

@@ -6,7 +6,6 @@
 #include <monkey/request_job.h>
 
 #include <assert.h>
-#include <errno.h>
 
 static struct mk_request_job *get_job(struct mk_job *job)
 {

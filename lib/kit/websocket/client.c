@@ -9,7 +9,6 @@
 #include "ws.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
